@@ -2728,21 +2728,6 @@ static void eini_mark_needed(const eini_expr *e, int root, char *need) {
   }
 }
 
-// Do expressions take the same operations, on operands of the same numbers? values: with the same
-// literals and params.
-EINI_UNUSED static int eini_expr_same(const eini_expr *a, const eini_expr *b, int values) {
-  if (a->n != b->n || a->nlist != b->nlist) return 0;
-  for (int64_t i = 0; i < a->n; i++) {
-    const eini_node *x = &a->node[i], *y = &b->node[i];
-    if (x->op != y->op || x->dtype != y->dtype) return 0;
-    if ((values || x->op != EIN_OP_PARAM) && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
-    if (values && (x->weak != y->weak || x->exact != y->exact || x->ival != y->ival ||
-                   memcmp(&x->re, &y->re, sizeof x->re) != 0 ||
-                   memcmp(&x->im, &y->im, sizeof x->im) != 0)) return 0;
-  }
-  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
-}
-
 // Copies a node whose children have new numbers; its own, or -1.
 static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
                           eini_expr *to) {
@@ -3415,17 +3400,12 @@ EINI_UNUSED static ein_status eini_map_read(eini_arena *a, eini_map *to, const e
   return EIN_OK;
 }
 
-EINI_UNUSED static int eini_map_same_terms(const eini_map *a, const eini_map *b) {
+EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
   if (a->rows != b->rows || a->cols != b->cols) return 0;
   if (memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
   for (int e = 0; e < a->first[a->rows]; e++)
     if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
-  return 1;
-}
-
-EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
-  return eini_map_same_terms(a, b) &&
-         (a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0);
+  return a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0;
 }
 
 // In how many coordinates an index occurs.
@@ -3551,26 +3531,6 @@ static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   for (int i = from; i < to; i++)
     if (s->index[i].extent == 0) return 1;
   return 0;
-}
-
-// Do two statements compute the same from operands of the same numbers, tensors aside?
-enum {
-  EINI_SAME_VALUES = 1,   // with the same literals and params
-  EINI_SAME_EXTENTS = 2   // over all that they run over; else over blocks of one shape
-};
-EINI_UNUSED static int eini_stmt_same(const eini_stmt *a, const eini_stmt *b, int what) {
-  int (*map)(const eini_map *, const eini_map *) =
-      what & EINI_SAME_EXTENTS ? eini_map_equal : eini_map_same_terms;
-  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
-      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
-      !eini_expr_same(&a->expr, &b->expr, what & EINI_SAME_VALUES) ||
-      !map(&a->out_map, &b->out_map))
-    return 0;
-  for (int i = 0; i < a->nindex; i++)
-    if ((what & EINI_SAME_EXTENTS) && a->index[i].extent != b->index[i].extent) return 0;
-  for (int k = 0; k < a->noperand; k++)
-    if (!map(&a->proj[k], &b->proj[k])) return 0;
-  return 1;
 }
 
 // Proves that a map stays inside a tensor (GRAMMAR rule 6); all extents are >= 1. *row is the
@@ -5699,7 +5659,7 @@ static ein_status eini_label_cells(eini_labeller *w, const eini_colours *g, cons
 
 // The order of the vertices: alike for alike graphs, up to automorphisms; among these, that which
 // comes first as vertices are numbered. EIN_ERR_TOO_LARGE after about `work` halves of arcs.
-EINI_UNUSED static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64_t work,
+static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64_t work,
                                  int *order) {
   eini_labeller w = {arena, work};
   eini_cells c;
@@ -5726,29 +5686,54 @@ enum {  // kinds of vertices, and of arcs
 
 typedef struct eini_arc {
   int from, to;
-  uint64_t label;
+  int64_t what, by;
 } eini_arc;
 
 typedef struct eini_sketch {  // a graph as it is drawn
   eini_arena *arena;
-  uint64_t *colour;
-  int64_t n, cap;
+  int64_t *word, nword, capword;  // what vertices are, in full, one after the other
+  int64_t *end, n, cap;           // where that of a vertex ends
   eini_arc *arc;
   int64_t narc, caparc;
   ein_status st;             // the first failure
 } eini_sketch;
 
-static int eini_sketch_vertex(eini_sketch *k, uint64_t colour) {
-  uint64_t *p = (uint64_t *)eini_grow(k->arena, k->colour, k->n, &k->cap, sizeof *p);
+// One more word of what the next vertex is.
+static void eini_sketch_word(eini_sketch *k, int64_t x) {
+  int64_t *p = (int64_t *)eini_grow(k->arena, k->word, k->nword, &k->capword, sizeof *p);
+  if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
+  if (k->st != EIN_OK) return;
+  k->word = p;
+  p[k->nword++] = x;
+}
+
+static void eini_sketch_text(eini_sketch *k, const char *s) {
+  do eini_sketch_word(k, (unsigned char)*s);
+  while (*s++ != 0);
+}
+
+static void eini_sketch_real(eini_sketch *k, double x) {
+  int64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  eini_sketch_word(k, bits);
+}
+
+static void eini_sketch_words(eini_sketch *k, const int64_t *x, int n) {
+  for (int i = 0; i < n; i++) eini_sketch_word(k, x[i]);
+}
+
+// The vertex that the words since the last one are of.
+static int eini_sketch_vertex(eini_sketch *k) {
+  int64_t *p = (int64_t *)eini_grow(k->arena, k->end, k->n, &k->cap, sizeof *p);
   if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
   else if (k->n >= INT_MAX / 8) k->st = EIN_ERR_TOO_LARGE;
   if (k->st != EIN_OK) return 0;
-  k->colour = p;
-  p[k->n] = colour;
+  k->end = p;
+  p[k->n] = k->nword;
   return (int)k->n++;
 }
 
-static void eini_sketch_arc(eini_sketch *k, int from, int to, uint64_t label) {
+static void eini_sketch_arc(eini_sketch *k, int from, int to, int64_t what, int64_t by) {
   eini_arc *p = (eini_arc *)eini_grow(k->arena, k->arc, k->narc, &k->caparc, sizeof *p);
   if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
   if (k->st != EIN_OK) return;
@@ -5756,18 +5741,23 @@ static void eini_sketch_arc(eini_sketch *k, int from, int to, uint64_t label) {
   p = &k->arc[k->narc++];
   p->from = from;
   p->to = to;
-  p->label = label;
+  p->what = what;
+  p->by = by;
 }
 
-// The graph; several arcs from one vertex to another are one.
-EINI_UNUSED static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
+// The graph; several arcs from one vertex to another are one. Colours and keys are made of the
+// words, the same on all machines; where two are equal by chance, forms may differ that need not.
+static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
   int64_t *at = EINI_NEW(k->arena, int64_t, k->n);
   g->n = (int)k->n;
-  g->colour = k->colour;
+  g->colour = EINI_NEW(k->arena, uint64_t, k->n);
   g->first = EINI_NEW(k->arena, int64_t, k->n + 1);
   g->half = EINI_NEW(k->arena, eini_link, 2 * k->narc);
   if (k->st != EIN_OK) return k->st;
-  if (at == NULL || g->first == NULL || g->half == NULL) return EIN_ERR_NO_MEMORY;
+  if (at == NULL || g->colour == NULL || g->first == NULL || g->half == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t v = 0, w = 0; v < k->n; v++)
+    for (; w < k->end[v]; w++) g->colour[v] = eini_mix(g->colour[v], (uint64_t)k->word[w]);
   for (int64_t e = 0; e < k->narc; e++) {
     g->first[k->arc[e].from + 1]++;
     g->first[k->arc[e].to + 1]++;
@@ -5775,11 +5765,12 @@ EINI_UNUSED static ein_status eini_sketch_graph(const eini_sketch *k, eini_colou
   for (int64_t v = 0; v < k->n; v++) at[v] = g->first[v + 1] += g->first[v];
   for (int64_t e = k->narc - 1; e >= 0; e--) {
     const eini_arc *x = &k->arc[e];
+    const uint64_t label = eini_mix(eini_mix((uint64_t)x->what, 0), (uint64_t)x->by);
     eini_link *out = &g->half[--at[x->from]], *in = &g->half[--at[x->to]];
     out->to = x->to;
-    out->key = eini_mix(x->label, 1);
+    out->key = eini_mix(label, 1);
     in->to = x->from;
-    in->key = eini_mix(x->label, 2);
+    in->key = eini_mix(label, 2);
   }
   int64_t n = 0;
   for (int64_t v = 0, next = 0; v < k->n; v++) {
@@ -5801,37 +5792,89 @@ EINI_UNUSED static ein_status eini_sketch_graph(const eini_sketch *k, eini_colou
   return EIN_OK;
 }
 
-// ---- colours: words that say all that counts, the same on all machines ----
+// ---- what is in a sketch, in full ----
 
-static uint64_t eini_mix_text(uint64_t h, const char *s) {
-  for (; *s != 0; s++) h = eini_mix(h, (unsigned char)*s);
-  return h;
+typedef struct eini_arcs {  // to order them by
+  const eini_arc *arc;
+  const int *place;         // of vertices
+} eini_arcs;
+
+static int eini_arcs_order(const void *of, int i, int k) {
+  const eini_arcs *q = (const eini_arcs *)of;
+  const eini_arc *x = &q->arc[i], *y = &q->arc[k];
+  const int64_t a[4] = {q->place[x->from], q->place[x->to], x->what, x->by};
+  const int64_t b[4] = {q->place[y->from], q->place[y->to], y->what, y->by};
+  for (int e = 0; e < 4; e++)
+    if (a[e] != b[e]) return a[e] < b[e] ? -1 : 1;
+  return 0;
 }
 
-static uint64_t eini_mix_real(uint64_t h, double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return eini_mix(h, bits);
+static int64_t eini_sketch_size(const eini_sketch *k) {
+  return 1 + k->n + k->nword + 4 * k->narc;
 }
 
-static uint64_t eini_tensor_colour(int kind, const eini_tensor *t) {
-  uint64_t h = eini_mix(eini_mix((uint64_t)kind, (uint64_t)t->dtype), (uint64_t)t->rank);
-  for (int r = 0; r < t->rank; r++) h = eini_mix(h, (uint64_t)t->shape[r]);
-  return h;
+// All that was drawn, its vertices in an order: equal exactly where one order leads to the other
+// by an isomorphism.
+static ein_status eini_sketch_say(const eini_sketch *k, const int *order, int64_t *to) {
+  const int n = (int)k->narc;
+  int *place = EINI_NEW(k->arena, int, k->n), *list = EINI_NEW(k->arena, int, 2 * (int64_t)n);
+  const eini_arcs arcs = {k->arc, place};
+  if (place == NULL || list == NULL) return EIN_ERR_NO_MEMORY;
+  *to++ = k->n;
+  for (int i = 0; i < k->n; i++) {
+    const int v = order[i];
+    const int64_t from = v > 0 ? k->end[v - 1] : 0;
+    place[v] = i;
+    *to++ = k->end[v] - from;
+    for (int64_t w = from; w < k->end[v]; w++) *to++ = k->word[w];
+  }
+  for (int e = 0; e < n; e++) list[e] = e;
+  eini_merge_sort(list, list + n, n, &arcs, eini_arcs_order);
+  for (int e = 0; e < n; e++) {
+    const eini_arc *x = &k->arc[list[e]];
+    *to++ = place[x->from], *to++ = place[x->to], *to++ = x->what, *to++ = x->by;
+  }
+  return EIN_OK;
 }
 
-static uint64_t eini_map_colour(uint64_t h, const eini_map *m) {
-  for (int r = 0; r < m->rows; r++)
-    if (m->offset[r] != 0) h = eini_mix(eini_mix(h, (uint64_t)r), (uint64_t)m->offset[r]);
-  return h;
+// ---- what vertices are ----
+
+enum {                    // what of statements counts
+  EINI_SAME_VALUES = 1,   // literals and params
+  EINI_SAME_EXTENTS = 2,  // all that they run over; else they run over blocks of one shape
+  EINI_SAME_AXES = 4,     // the order of the result's axes
+  EINI_SAME_ALONE = 8     // statements stand alone: operands have vertices, and params numbers
+};
+
+// What else counts of the indices and operands of a statement that stands alone.
+typedef struct eini_besides {
+  int what;                        // EINI_SAME_*
+  int nindex, noperand;            // words for each of them; a result is an operand, the last
+  const int64_t *index, *operand;
+  const int *alike;                // of an operand: the first that reads the same tensor; or NULL
+} eini_besides;
+
+static void eini_sketch_besides(eini_sketch *k, const int64_t *word, int n, int i) {
+  if (n > 0) eini_sketch_words(k, word + (int64_t)i * n, n);
 }
 
-static uint64_t eini_node_colour(const ein_graph *g, const eini_node *v) {
-  uint64_t h = eini_mix(eini_mix(EINI_C_NODE, v->op), v->dtype);
-  if (v->op == EIN_OP_CALL) return eini_mix_text(h, g->function[v->arg[0]].name);
-  if (v->op != EIN_OP_CONST) return h;
-  h = eini_mix(eini_mix(h, v->exact), (uint64_t)v->ival);
-  return eini_mix_real(eini_mix_real(h, v->re), v->im);
+static void eini_sketch_tensor(eini_sketch *k, int kind, const eini_tensor *t, int shape) {
+  eini_sketch_word(k, kind);
+  eini_sketch_word(k, t->dtype);
+  eini_sketch_word(k, t->rank);
+  if (shape) eini_sketch_words(k, t->shape, t->rank);
+}
+
+static void eini_sketch_node(eini_sketch *k, const ein_graph *g, const eini_node *v, int values) {
+  eini_sketch_word(k, EINI_C_NODE);
+  eini_sketch_word(k, v->op);
+  eini_sketch_word(k, v->dtype);
+  if (v->op == EIN_OP_CALL) eini_sketch_text(k, g->function[v->arg[0]].name);
+  if (v->op != EIN_OP_CONST || !values) return;
+  eini_sketch_word(k, v->exact);
+  eini_sketch_word(k, v->ival);
+  eini_sketch_real(k, v->re);
+  eini_sketch_real(k, v->im);
 }
 
 // Folds whose result depends on which reduced index comes first: positions, and what users do.
@@ -5852,9 +5895,11 @@ typedef struct eini_place {  // where an expression reads an operand: each time 
   int arg;
 } eini_place;
 
-// How a statement is written: vertex 0 is its result, then its indices, then these.
+// How a statement is written: vertex 0 is its result, then its indices, of one that stands alone
+// its operands, then these.
 typedef struct eini_spelling {
   const eini_stmt *s;
+  const eini_besides *b;
   int nplace, nparam;
   eini_place *place;
   int *param, *pvertex;      // params of the graph, as they occur; their vertices
@@ -5879,42 +5924,92 @@ static int eini_spelling_product(const eini_expr *e, char *mark) {
   return only;
 }
 
+// The offsets of a map count; or blocks have their own.
+static void eini_spelling_offsets(eini_sketch *k, const eini_spelling *x, const eini_map *m) {
+  if (x->b->what & EINI_SAME_EXTENTS) eini_sketch_words(k, m->offset, m->rows);
+}
+
 static void eini_spelling_map(eini_sketch *k, const eini_map *m, int vertex) {
   for (int r = 0; r < m->rows; r++)
     for (int e = m->first[r]; e < m->first[r + 1]; e++)
-      eini_sketch_arc(k, vertex, 1 + m->term[e].index, eini_mix(eini_mix(
-                      EINI_C_COORDINATE, (uint64_t)r), (uint64_t)m->term[e].coef));
+      eini_sketch_arc(k, vertex, 1 + m->term[e].index, EINI_C_COORDINATE + 32 * (int64_t)r,
+                      m->term[e].coef);
 }
 
-// The vertex of an operand, read there, that conversions and conjugations in h were done to.
-static int eini_spelling_place(eini_sketch *k, const ein_graph *g, eini_spelling *x, int operand,
-                               int node, int arg, uint64_t h) {
-  const eini_map *m = &x->s->proj[operand];
+static void eini_spelling_tensor(eini_sketch *k, const ein_graph *g, const eini_spelling *x,
+                                 int operand) {
+  eini_sketch_tensor(k, EINI_C_OPERAND, &g->tensor[x->s->operand[operand]],
+                     x->b->what & EINI_SAME_EXTENTS);
+  eini_spelling_offsets(k, x, &x->s->proj[operand]);
+}
+
+// The vertices of the operands of a statement that stands alone, and of tensors they share.
+static ein_status eini_spelling_operands(eini_sketch *k, const ein_graph *g,
+                                         const eini_spelling *x) {
+  const eini_stmt *s = x->s;
+  const eini_besides *b = x->b;
+  int *shared = EINI_NEW(k->arena, int, s->noperand);
+  if (shared == NULL) return EIN_ERR_NO_MEMORY;
+  for (int o = 0; o < s->noperand; o++) {
+    eini_spelling_tensor(k, g, x, o);
+    eini_sketch_besides(k, b->operand, b->noperand, o);
+    eini_spelling_map(k, &s->proj[o], eini_sketch_vertex(k));
+  }
+  for (int o = 0; o < s->noperand && b->alike != NULL; o++) {
+    const int first = b->alike[o];
+    if (first == o) continue;
+    if (shared[first] == 0) {
+      eini_sketch_word(k, EINI_C_TENSOR);
+      shared[first] = eini_sketch_vertex(k);
+      eini_sketch_arc(k, shared[first], 1 + s->nindex + first, EINI_C_READS, 0);
+    }
+    eini_sketch_arc(k, shared[first], 1 + s->nindex + o, EINI_C_READS, 0);
+  }
+  return EIN_OK;
+}
+
+// The vertex of an operand, read there, that conversions and conjugations up to node `top` were
+// done to.
+static int eini_spelling_place(eini_sketch *k, const ein_graph *g, eini_spelling *x, int top,
+                               int node, int arg) {
+  const eini_expr *e = &x->s->expr;
+  const eini_node *leaf = &e->node[top];
+  const int alone = x->b->what & EINI_SAME_ALONE;
   eini_place *p = &x->place[x->nplace++];
-  h = eini_mix(h, eini_tensor_colour(EINI_C_OPERAND, &g->tensor[x->s->operand[operand]]));
-  p->operand = operand;
+  eini_sketch_word(k, EINI_C_ACCESS);
+  for (; leaf->op != EIN_OP_OPERAND; leaf = &e->node[leaf->arg[0]])
+    eini_sketch_node(k, g, leaf, 1);
+  p->operand = leaf->arg[0];
   p->node = node;
   p->arg = arg;
-  p->vertex = eini_sketch_vertex(k, eini_map_colour(h, m));
-  eini_spelling_map(k, m, p->vertex);
+  if (!alone) eini_spelling_tensor(k, g, x, p->operand);
+  p->vertex = eini_sketch_vertex(k);
+  if (!alone) eini_spelling_map(k, &x->s->proj[p->operand], p->vertex);
+  else eini_sketch_arc(k, p->vertex, 1 + x->s->nindex + p->operand, EINI_C_OF, 0);
   return p->vertex;
 }
 
 static void eini_spelling_factors(eini_sketch *k, const ein_graph *g, eini_spelling *x,
                                   const char *mark) {
   const eini_expr *e = &x->s->expr;
-  for (int i = 0; i < e->n; i++) {
-    for (int a = 0; mark[i] && a < 2; a++) {
-      const int to = e->node[i].arg[a];
-      const eini_node *leaf = &e->node[to];
-      uint64_t h = 0;
-      if (mark[to]) continue;
-      for (; leaf->op != EIN_OP_OPERAND; leaf = &e->node[leaf->arg[0]])
-        h = eini_mix(h, eini_node_colour(g, leaf));
-      eini_sketch_arc(k, 0, eini_spelling_place(k, g, x, leaf->arg[0], i, a, h),
-                      eini_mix(EINI_C_ROOT, e->node[i].dtype));
-    }
-  }
+  for (int i = 0; i < e->n; i++)
+    for (int a = 0; mark[i] && a < 2; a++)
+      if (!mark[e->node[i].arg[a]])
+        eini_sketch_arc(k, 0, eini_spelling_place(k, g, x, e->node[i].arg[a], i, a), EINI_C_ROOT,
+                        e->node[i].dtype);
+}
+
+// The vertex of a param of the graph.
+static int eini_spelling_param(eini_sketch *k, const ein_graph *g, eini_spelling *x, int param) {
+  const int what = x->b->what, values = what & EINI_SAME_VALUES;
+  int p = values ? 0 : x->nparam;
+  while (p < x->nparam && x->param[p] != param) p++;
+  if (p < x->nparam) return x->pvertex[p];
+  eini_sketch_word(k, EINI_C_PARAM);
+  eini_sketch_word(k, g->param[param].dtype);
+  if (values && (what & EINI_SAME_ALONE)) eini_sketch_word(k, param);
+  x->param[x->nparam++] = param;
+  return x->pvertex[p] = eini_sketch_vertex(k);
 }
 
 static void eini_spelling_nodes(eini_sketch *k, const ein_graph *g, eini_spelling *x,
@@ -5922,43 +6017,36 @@ static void eini_spelling_nodes(eini_sketch *k, const ein_graph *g, eini_spellin
   const eini_expr *e = &x->s->expr;
   for (int i = 0; i < e->n; i++) {
     const eini_node *v = &e->node[i];
-    int p = 0;
     if (!need[i] || v->op == EIN_OP_OPERAND) continue;
     if (v->op == EIN_OP_INDEX) {
       x->vertex[i] = 1 + v->arg[0];
     } else if (v->op == EIN_OP_PARAM) {
-      while (p < x->nparam && x->param[p] != v->arg[0]) p++;
-      if (p == x->nparam) {
-        x->param[x->nparam++] = v->arg[0];
-        x->pvertex[p] = eini_sketch_vertex(
-            k, eini_mix(EINI_C_PARAM, (uint64_t)g->param[v->arg[0]].dtype));
-      }
-      x->vertex[i] = x->pvertex[p];
+      x->vertex[i] = eini_spelling_param(k, g, x, v->arg[0]);
     } else {
-      x->vertex[i] = eini_sketch_vertex(k, eini_node_colour(g, v));
+      eini_sketch_node(k, g, v, x->b->what & EINI_SAME_VALUES);
+      x->vertex[i] = eini_sketch_vertex(k);
     }
     for (int a = 0; a < eini_node_args(v); a++) {
-      const eini_node *kid = &e->node[eini_node_arg(e, v, a)];
-      const int to = kid->op == EIN_OP_OPERAND
-                         ? eini_spelling_place(k, g, x, kid->arg[0], i, a, 0)
-                         : x->vertex[eini_node_arg(e, v, a)];
-      eini_sketch_arc(k, x->vertex[i], to,
-                      eini_mix(EINI_C_ARGUMENT, eini_op_commutes(v->op) ? 0 : (uint64_t)a + 1));
+      const int kid = eini_node_arg(e, v, a);
+      const int to = e->node[kid].op == EIN_OP_OPERAND ? eini_spelling_place(k, g, x, kid, i, a)
+                                                       : x->vertex[kid];
+      eini_sketch_arc(k, x->vertex[i], to, EINI_C_ARGUMENT, eini_op_commutes(v->op) ? 0 : a + 1);
     }
   }
-  const eini_node *root = &e->node[e->n - 1];
-  eini_sketch_arc(k, 0, root->op == EIN_OP_OPERAND
-                            ? eini_spelling_place(k, g, x, root->arg[0], -1, 0, 0)
-                            : x->vertex[e->n - 1], EINI_C_ROOT);
+  const int root = (int)e->n - 1;
+  eini_sketch_arc(k, 0, e->node[root].op == EIN_OP_OPERAND
+                            ? eini_spelling_place(k, g, x, root, -1, 0) : x->vertex[root],
+                  EINI_C_ROOT, 0);
 }
 
-EINI_UNUSED static ein_status eini_spelling_new(eini_arena *a, const eini_stmt *s,
-                                                 eini_spelling *x) {
+static ein_status eini_spelling_new(eini_arena *a, const eini_stmt *s, const eini_besides *b,
+                                    eini_spelling *x) {
   const eini_expr *e = &s->expr;
   int64_t reads = 1, n = e->n;
   for (int64_t i = 0; i < n; i++) reads += eini_node_args(&e->node[i]);
   memset(x, 0, sizeof *x);
   x->s = s;
+  x->b = b;
   x->place = EINI_NEW(a, eini_place, reads);
   x->vertex = EINI_NEW(a, int, 3 * n);
   if (x->place == NULL || x->vertex == NULL) return EIN_ERR_NO_MEMORY;
@@ -5967,29 +6055,201 @@ EINI_UNUSED static ein_status eini_spelling_new(eini_arena *a, const eini_stmt *
   return EIN_OK;
 }
 
-// Draws a statement, as it is written.
-EINI_UNUSED static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g,
-                                                  eini_spelling *x) {
+static void eini_spelling_result(eini_sketch *k, const ein_graph *g, const eini_spelling *x) {
   const eini_stmt *s = x->s;
+  const eini_besides *b = x->b;
+  const int extents = b->what & EINI_SAME_EXTENTS, axes = b->what & EINI_SAME_AXES;
+  eini_sketch_tensor(k, EINI_C_RESULT, &g->tensor[s->out], extents && axes);
+  eini_sketch_word(k, s->numpy);
+  eini_sketch_word(k, s->type);
+  eini_sketch_word(k, s->order);
+  eini_sketch_text(k, eini_fold_name(g, s->fold));
+  if (extents) eini_sketch_word(k, s->rest);
+  if (axes) eini_spelling_offsets(k, x, &s->out_map);
+  eini_sketch_besides(k, b->operand, b->noperand, s->noperand);
+  eini_sketch_vertex(k);
+}
+
+// Draws a statement, as it is written.
+static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g, eini_spelling *x) {
+  const eini_stmt *s = x->s;
+  const eini_besides *b = x->b;
   const eini_expr *e = &s->expr;
-  uint64_t h = eini_tensor_colour(EINI_C_RESULT, &g->tensor[s->out]);
   char *mark = EINI_NEW(k->arena, char, e->n), *need = EINI_NEW(k->arena, char, e->n);
   if (mark == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
   x->nplace = x->nparam = 0;
-  h = eini_mix(eini_mix(h, (uint64_t)s->rest), (uint64_t)s->numpy);
-  h = eini_mix_text(eini_mix(h, (uint64_t)s->type), eini_fold_name(g, s->fold));
-  eini_sketch_vertex(k, eini_map_colour(h, &s->out_map));
+  eini_spelling_result(k, g, x);
   for (int c = 0; c < s->nindex; c++) {
-    const int counts = c >= s->nfree && eini_fold_orders(s->fold) ? c - s->nfree + 1 : 0;
-    h = eini_mix(eini_mix(EINI_C_INDEX, (uint64_t)s->index[c].extent), c < s->nfree);
-    eini_sketch_vertex(k, eini_mix(h, (uint64_t)counts));
+    eini_sketch_word(k, EINI_C_INDEX);
+    if (b->what & EINI_SAME_EXTENTS) eini_sketch_word(k, s->index[c].extent);
+    eini_sketch_word(k, c < s->nfree);
+    eini_sketch_word(k, c >= s->nfree && eini_fold_orders(s->fold) ? c - s->nfree + 1 : 0);
+    eini_sketch_besides(k, b->index, b->nindex, c);
+    eini_sketch_vertex(k);
   }
-  eini_spelling_map(k, &s->out_map, 0);
+  if (b->what & EINI_SAME_ALONE) EINI_TRY(eini_spelling_operands(k, g, x));
+  if (b->what & EINI_SAME_AXES) eini_spelling_map(k, &s->out_map, 0);
   eini_mark_needed(e, (int)e->n - 1, need);
   x->product = eini_spelling_product(e, mark);
   if (x->product) eini_spelling_factors(k, g, x, mark);
   else eini_spelling_nodes(k, g, x, need);
   return k->st;
+}
+
+// ---- forms: statements that differ in names and orders only ----
+
+#define EINI_FORM_WORK (1 << 26)   // half a second, about
+#define EINI_FORM_PASSES 64        // over the arcs, in planning: symmetries rarely take more
+
+typedef struct eini_written {   // statements that are written alike, but for names
+  eini_sketch k;
+  int64_t id;                   // of the first
+  int *order;                   // of the vertices, as written, then in the form's order
+  int kind, *to;                // the first of one form; its vertices by those here
+} eini_written;
+
+// Each way of writing is drawn and ordered once, in the arena, which nobody else may roll back;
+// what is found of it lies in `seen`.
+typedef struct eini_forms {
+  eini_arena *arena, seen;
+  int64_t work;                 // of the search, for each; 0: some passes over its arcs
+  eini_written *list;
+  int64_t n, cap, ordered;      // one alone needs no order
+  eini_keys written, kinds;
+  int *first;                   // of kinds
+  int64_t nkind, capkind;
+  int given_up;                 // some took more work: they are of no form but their own
+} eini_forms;
+
+static void eini_forms_init(eini_forms *f, eini_arena *a, int64_t work) {
+  memset(f, 0, sizeof *f);
+  f->arena = a;
+  f->work = work;
+  eini_arena_init(&f->seen, &a->al);
+}
+
+static void eini_forms_free(eini_forms *f) { eini_arena_free(&f->seen); }
+
+// Orders the next of the ways of writing, and finds the first of its form.
+static ein_status eini_forms_order(eini_forms *f) {
+  eini_written *x = &f->list[f->ordered];
+  const eini_arena_at at = eini_arena_mark(f->arena);
+  eini_colours g;
+  EINI_TRY(eini_sketch_graph(&x->k, &g));
+  int64_t *key = EINI_NEW(f->arena, int64_t, eini_sketch_size(&x->k));
+  if (key == NULL) return EIN_ERR_NO_MEMORY;
+  const int64_t passes = EINI_FORM_PASSES * (x->k.n + 2 * x->k.narc);
+  const ein_status st = eini_labelling(f->arena, &g, f->work > 0 ? f->work : passes, x->order);
+  if (st != EIN_OK && st != EIN_ERR_TOO_LARGE) return st;
+  for (int v = 0; v < x->k.n && st != EIN_OK; v++) x->order[v] = v;
+  f->given_up |= st != EIN_OK;
+  EINI_TRY(eini_sketch_say(&x->k, x->order, key));
+  const int64_t kind = eini_key_number(&f->seen, &f->kinds, key, eini_sketch_size(&x->k));
+  int *first = (int *)eini_grow(&f->seen, f->first, f->nkind, &f->capkind, sizeof *first);
+  if (kind < 0 || first == NULL) return EIN_ERR_NO_MEMORY;
+  f->first = first;
+  if (kind == f->nkind) first[f->nkind++] = (int)f->ordered;
+  x->kind = first[kind];
+  for (int v = 0; v < x->k.n; v++) x->to[x->order[v]] = f->list[x->kind].order[v];
+  eini_arena_rollback(f->arena, &at);
+  f->ordered++;
+  return EIN_OK;
+}
+
+// The number among the ways of writing of what was drawn in the arena since `at`: that is kept
+// only if it is a new one.
+static ein_status eini_forms_add(eini_forms *f, const eini_sketch *k, const eini_arena_at *at,
+                                 int64_t id, int *number) {
+  eini_written *p = (eini_written *)eini_grow(&f->seen, f->list, f->n, &f->cap, sizeof *p);
+  int *order = EINI_NEW(f->arena, int, k->n), *to = EINI_NEW(f->arena, int, k->n);
+  const eini_arena_at mark = eini_arena_mark(f->arena);
+  int64_t *key = EINI_NEW(f->arena, int64_t, eini_sketch_size(k)), at_key = 0;
+  if (k->st != EIN_OK) return k->st;
+  if (p == NULL || order == NULL || to == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
+  for (int v = 0; v < k->n; v++) order[v] = to[v] = v;
+  key[at_key++] = k->n;
+  for (int64_t v = 0; v < k->n; v++) key[at_key++] = k->end[v];
+  for (int64_t w = 0; w < k->nword; w++) key[at_key++] = k->word[w];
+  for (int64_t e = 0; e < k->narc; e++) {
+    const eini_arc *x = &k->arc[e];
+    key[at_key++] = x->from, key[at_key++] = x->to, key[at_key++] = x->what;
+    key[at_key++] = x->by;
+  }
+  f->list = p;
+  *number = (int)eini_key_number(&f->seen, &f->written, key, at_key);
+  if (*number < 0) return EIN_ERR_NO_MEMORY;
+  eini_arena_rollback(f->arena, *number < f->n ? at : &mark);
+  if (*number < f->n) return EIN_OK;
+  p = &p[f->n++];
+  p->k = *k;
+  p->id = id;
+  p->order = order;
+  p->to = to;
+  p->kind = *number;
+  while (f->n > 1 && f->ordered < f->n) EINI_TRY(eini_forms_order(f));
+  return EIN_OK;
+}
+
+// What a statement is in the statement that was first of its form.
+typedef struct eini_match {
+  int64_t first;                // the id it came with: the statement's own if it is the first
+  int same, nindex;             // 1: both are written alike
+  const int *to;
+} eini_match;
+
+static int eini_match_index(const eini_match *m, int c) { return m->to[1 + c] - 1; }
+
+static int eini_match_operand(const eini_match *m, int k) {
+  return m->to[1 + m->nindex + k] - 1 - m->nindex;
+}
+
+// The first statement of a form, of those that were looked for.
+EINI_UNUSED static ein_status eini_forms_find(eini_forms *f, const ein_graph *g,
+                                              const eini_stmt *s, const eini_besides *b,
+                                              int64_t id, eini_match *m) {
+  const eini_arena_at at = eini_arena_mark(f->arena);
+  eini_spelling x;
+  eini_sketch k;
+  int number;
+  memset(&k, 0, sizeof k);
+  k.arena = f->arena;
+  EINI_TRY(eini_spelling_new(f->arena, s, b, &x));
+  EINI_TRY(eini_spelling_draw(&k, g, &x));
+  EINI_TRY(eini_forms_add(f, &k, &at, id, &number));
+  const eini_written *w = &f->list[number];
+  m->first = f->list[w->kind].id;
+  m->same = w->kind == number;
+  m->nindex = s->nindex;
+  m->to = w->to;
+  return EIN_OK;
+}
+
+// A statement in the words of another of its form: the same indices and operands, in its order.
+// index: where those of s are.
+EINI_UNUSED static ein_status eini_stmt_respell(eini_arena *a, const eini_stmt *s,
+                                                const eini_stmt *as, const eini_match *m,
+                                                eini_stmt **to, const int **index) {
+  eini_stmt *t = EINI_NEW(a, eini_stmt, 1);
+  int *at = EINI_NEW(a, int, s->nindex);
+  *to = t;
+  *index = at;
+  if (t == NULL || at == NULL) return EIN_ERR_NO_MEMORY;
+  *t = *s;
+  t->index = EINI_NEW(a, eini_index, s->nindex);
+  t->operand = EINI_NEW(a, int, s->noperand);
+  t->proj = EINI_NEW(a, eini_map, s->noperand);
+  if (t->index == NULL || t->operand == NULL || t->proj == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nindex; c++) t->index[at[c] = eini_match_index(m, c)] = s->index[c];
+  EINI_TRY(eini_map_new(a, s->out_map.rows, s->nindex, &t->out_map));
+  EINI_TRY(eini_map_copy(a, &t->out_map, &s->out_map, at));
+  for (int k = 0; k < s->noperand; k++) {
+    const int o = eini_match_operand(m, k);
+    t->operand[o] = s->operand[k];
+    EINI_TRY(eini_map_new(a, s->proj[k].rows, s->nindex, &t->proj[o]));
+    EINI_TRY(eini_map_copy(a, &t->proj[o], &s->proj[k], at));
+  }
+  t->expr = as->expr;
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -20490,6 +20750,7 @@ typedef struct eini_prog {
   int64_t nvar, capvar;
   int stamp, mark;
   int64_t expanded, fresh;
+  eini_forms temps;         // by tensor
   eini_kids access;         // resolved
   eini_padded *padded;
 } eini_prog;
@@ -23624,7 +23885,7 @@ EIN_API ein_status ein_graph_add_gradient(ein_graph *g, int loss, int nwrt, cons
 // split; the parts become temporaries.
 // ================================================================================================
 
-#define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
+#define EINI_SAME_MAX 64                   // equal operands are looked for this far
 
 // A statement being emitted: its indices, and its operands with their rows.
 typedef struct eini_build {
@@ -23751,17 +24012,34 @@ static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, 
   return v;
 }
 
-// Do two statements over all elements of their tensors compute the same?
-static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
-  return eini_stmt_same(a, b, EINI_SAME_EXTENTS | EINI_SAME_VALUES) &&
-         (a->noperand == 0 ||
-          memcmp(a->operand, b->operand, (size_t)a->noperand * sizeof *a->operand) == 0);
-}
-
 // The name of a temporary, after the tensor being defined.
 static void eini_fresh_name(eini_prog *q, char *name, size_t size) {
   const eini_sym *s = &q->names.sym[q->line[q->cur].sym];
   snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
+}
+
+// Does a temporary compute what the last statement does, if need be with its axes in another order?
+// Then that is taken, at the indices that u becomes.
+static ein_status eini_temp_known(eini_prog *q, int *tensor, eini_vars *u) {
+  ein_graph *g = q->g;
+  const eini_stmt *s = &g->stmt[g->nstmt - 1];
+  int64_t *read = EINI_NEW(q->p.arena, int64_t, s->noperand + 1);  // a result may be any
+  int *axis = EINI_NEW(q->p.arena, int, u->n);
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_ALONE, 0, 1, NULL,
+                          read, NULL};
+  eini_match m;
+  if (read == NULL || axis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) read[k] = s->operand[k];
+  EINI_TRY(eini_forms_find(&q->temps, g, s, &b, *tensor, &m));
+  g->tensor[*tensor].shift = 1;
+  if (m.first == *tensor) return EIN_OK;
+  for (int64_t i = 0; i < u->n; i++) axis[eini_match_index(&m, (int)i)] = u->v[i];
+  for (int64_t i = 0; i < u->n; i++) u->v[i] = axis[i];
+  *tensor = (int)m.first;
+  g->nstmt--;
+  g->ntensor--;
+  q->fresh--;
+  return EIN_OK;
 }
 
 // Stores fold over bind of tree in a temporary over the indices in scope that owner uses; one that
@@ -23796,18 +24074,8 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
   for (int i = b.n - 1; i >= 0; i--) q->var[b.var[i]].col = b.saved[i];
   if (p->st != EIN_OK) return NULL;
   eini_tensor_fix_dtype(&g->tensor[tensor]);
-  int64_t last = g->nstmt - 1;
-  for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
-    eini_tensor *t = &g->tensor[g->stmt[k].out];
-    if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
-    tensor = g->stmt[k].out;
-    shift &= t->shift;
-    g->nstmt--;
-    g->ntensor--;
-    q->fresh--;
-    break;
-  }
-  g->tensor[tensor].shift = shift;
+  if (eini_reported(p, eini_temp_known(q, &tensor, &u)) != EIN_OK) return NULL;
+  g->tensor[tensor].shift &= shift;
   return eini_temp_access(q, tensor, &u, pos);
 }
 
@@ -24531,7 +24799,9 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   }
   if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
   eini_survey(q);
+  eini_forms_init(&q->temps, arena, 0);
   for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
+  eini_forms_free(&q->temps);
   if (q->p.status == EIN_OK) eini_check_given(q);
   if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
   return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
@@ -24608,17 +24878,6 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
 // form's order under the form's names, and what every name was.
 // ================================================================================================
 
-#define EINI_CANON_WORK (1 << 26)  // half a second, about
-
-typedef struct eini_written {   // statements that are written alike, but for names
-  eini_spelling *x;             // of the first
-  eini_colours g;
-  int *order;                   // of the vertices, as written, then in the form's order
-  int64_t size;
-  uint64_t *certificate;
-  int kind, *to;                // the first of one form; its vertices by those here
-} eini_written;
-
 typedef struct eini_canon_row {  // a statement of the source
   eini_spelling x;
   int written;
@@ -24636,7 +24895,6 @@ typedef struct eini_canon_group {
 
 struct ein_canon {
   eini_arena arena;
-  eini_arena seen;               // of tables of keys, which grow while the other is rolled back
   const ein_graph *source;       // while it is made
   ein_graph *graph;              // the form
   int64_t nsource, ngroup;
@@ -24644,68 +24902,28 @@ struct ein_canon {
   ein_canon_stmt *stmt;          // of the form
   // while it is made
   eini_canon_row *row;
-  eini_written *written;
-  int nwritten;
+  eini_forms forms;
   eini_canon_group *group;
 };
 
 // ---- statements, as written and by form ----
 
-// The first statement that was written, or has the form, like number k: k when it is new.
-static int64_t eini_written_find(ein_canon *c, eini_keys *seen, int64_t *of, int k) {
-  const eini_written *x = &c->written[k];
-  const int64_t known = seen->n;
-  const int64_t i = eini_key_number(&c->seen, seen, (const int64_t *)(const void *)x->certificate,
-                                    x->size);
-  if (i == known) of[i] = k;
-  return i < 0 ? -1 : of[i];
-}
+static const eini_besides eini_in_batches = {
+  EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES, 0, 0, NULL, NULL, NULL};
 
-// How statements are written; those that are written alike are one.
+// How statements are written.
 static ein_status eini_canon_read(ein_canon *c) {
   const ein_graph *g = c->source;
-  int64_t *of = EINI_NEW(&c->arena, int64_t, g->nstmt), first;
-  eini_keys seen;
-  memset(&seen, 0, sizeof seen);
-  if (of == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < g->nstmt; i++) {
-    eini_written *x = &c->written[c->nwritten];
+    eini_canon_row *r = &c->row[i];
     eini_sketch k;
-    EINI_TRY(eini_spelling_new(&c->arena, &g->stmt[i], &c->row[i].x));
+    EINI_TRY(eini_spelling_new(&c->arena, &g->stmt[i], &eini_in_batches, &r->x));
     const eini_arena_at at = eini_arena_mark(&c->arena);
     memset(&k, 0, sizeof k);
     k.arena = &c->arena;
-    x->x = &c->row[i].x;
-    EINI_TRY(eini_spelling_draw(&k, g, x->x));
-    EINI_TRY(eini_sketch_graph(&k, &x->g));
-    x->size = eini_certificate_size(&x->g);
-    x->order = EINI_NEW(&c->arena, int, x->g.n);
-    x->to = EINI_NEW(&c->arena, int, x->g.n);
-    x->certificate = EINI_NEW(&c->arena, uint64_t, x->size + x->g.n);
-    if (x->order == NULL || x->to == NULL || x->certificate == NULL) return EIN_ERR_NO_MEMORY;
-    for (int v = 0; v < x->g.n; v++) x->order[v] = v;
-    eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
-    if ((first = eini_written_find(c, &seen, of, c->nwritten)) < 0) return EIN_ERR_NO_MEMORY;
-    c->row[i].written = (int)first;
-    if (first < c->nwritten) eini_arena_rollback(&c->arena, &at);
-    else c->nwritten++;
-  }
-  return EIN_OK;
-}
-
-// Which of them have one form.
-static ein_status eini_canon_kinds(ein_canon *c, int64_t work) {
-  int64_t *of = EINI_NEW(&c->arena, int64_t, c->nwritten), first;
-  eini_keys seen;
-  memset(&seen, 0, sizeof seen);
-  if (of == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < c->nwritten; i++) {
-    eini_written *x = &c->written[i];
-    if (c->nwritten > 1) EINI_TRY(eini_labelling(&c->arena, &x->g, work, x->order));
-    eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
-    if ((first = eini_written_find(c, &seen, of, i)) < 0) return EIN_ERR_NO_MEMORY;
-    x->kind = (int)first;
-    for (int v = 0; v < x->g.n; v++) x->to[x->order[v]] = c->written[x->kind].order[v];
+    EINI_TRY(eini_spelling_draw(&k, g, &r->x));
+    EINI_TRY(eini_forms_add(&c->forms, &k, &at, i, &r->written));
+    if (c->forms.given_up) return EIN_ERR_TOO_LARGE;
   }
   return EIN_OK;
 }
@@ -24724,8 +24942,8 @@ static ein_status eini_canon_groups(ein_canon *c) {
     eini_canon_row *r = &c->row[i];
     for (int k = 0; k < s->noperand; k++) r->depth = eini_max64(r->depth, depth[s->operand[k]]);
     depth[s->out] = eini_max64(depth[s->out], r->depth + 1);
-    const int64_t key[2] = {c->written[r->written].kind, r->depth};
-    const int64_t j = eini_key_number(&c->seen, &seen, key, 2);
+    const int64_t key[2] = {c->forms.list[r->written].kind, r->depth};
+    const int64_t j = eini_key_number(&c->forms.seen, &seen, key, 2);
     if (j < 0) return EIN_ERR_NO_MEMORY;
     eini_canon_group *x = &c->group[j];
     if (j == c->ngroup) {
@@ -24743,14 +24961,23 @@ static ein_status eini_canon_groups(ein_canon *c) {
 }
 
 // The vertex of what a row reads or makes.
-static int eini_canon_argument(eini_sketch *k, int *vertex, int id, uint64_t colour) {
-  if (vertex[id] == 0) vertex[id] = eini_sketch_vertex(k, colour) + 1;
+static int eini_canon_tensor_of(eini_sketch *k, const ein_graph *g, int *vertex, int id) {
+  if (vertex[id] > 0) return vertex[id] - 1;
+  eini_sketch_tensor(k, EINI_C_TENSOR, &g->tensor[id], 1);
+  vertex[id] = eini_sketch_vertex(k) + 1;
   return vertex[id] - 1;
 }
 
-static uint64_t eini_param_colour(const eini_param *p) {
-  uint64_t h = eini_mix(eini_mix(EINI_C_SCALAR, (uint64_t)p->dtype), (uint64_t)p->value.set);
-  return eini_mix_real(eini_mix_real(h, p->value.re), p->value.im);
+static int eini_canon_param_of(eini_sketch *k, const ein_graph *g, int *vertex, int id) {
+  const eini_param *p = &g->param[id];
+  if (vertex[id] > 0) return vertex[id] - 1;
+  eini_sketch_word(k, EINI_C_SCALAR);
+  eini_sketch_word(k, p->dtype);
+  eini_sketch_word(k, p->value.set);
+  eini_sketch_real(k, p->value.re);
+  eini_sketch_real(k, p->value.im);
+  vertex[id] = eini_sketch_vertex(k) + 1;
+  return vertex[id] - 1;
 }
 
 // Draws a group: what it computes, then row by row. row: the vertices of rows.
@@ -24759,25 +24986,25 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
   const ein_graph *g = c->source;
   int *tensor = EINI_NEW(k->arena, int, g->ntensor), *param = EINI_NEW(k->arena, int, g->nparam);
   if (tensor == NULL || param == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_spelling_draw(k, g, c->written[x->kind].x));
+  EINI_TRY(eini_spelling_draw(k, g, &c->row[c->forms.list[x->kind].id].x));
   int n = 0;
   for (int64_t i = x->first; i >= 0; i = c->row[i].next) {
     const eini_stmt *s = &g->stmt[i];
     const eini_spelling *w = &c->row[i].x;
-    const int *to = c->written[c->row[i].written].to;
-    const int r = row[n++] = eini_sketch_vertex(k, EINI_C_ROW);
-    eini_sketch_arc(k, r, eini_canon_argument(k, tensor, s->out,
-                    eini_tensor_colour(EINI_C_TENSOR, &g->tensor[s->out])), EINI_C_MAKES);
+    const int *to = c->forms.list[c->row[i].written].to;
+    eini_sketch_word(k, EINI_C_ROW);
+    const int r = row[n++] = eini_sketch_vertex(k);
+    eini_sketch_arc(k, r, eini_canon_tensor_of(k, g, tensor, s->out), EINI_C_MAKES, 0);
     for (int p = 0; p < w->nplace + w->nparam; p++) {
-      const int a = eini_sketch_vertex(k, EINI_C_ACCESS);
       const int id = p < w->nplace ? s->operand[w->place[p].operand] : w->param[p - w->nplace];
       const int of = p < w->nplace ? w->place[p].vertex : w->pvertex[p - w->nplace];
-      const int what = p < w->nplace
-          ? eini_canon_argument(k, tensor, id, eini_tensor_colour(EINI_C_TENSOR, &g->tensor[id]))
-          : eini_canon_argument(k, param, id, eini_param_colour(&g->param[id]));
-      eini_sketch_arc(k, a, to[of], EINI_C_OF);
-      eini_sketch_arc(k, a, r, EINI_C_ROW);
-      eini_sketch_arc(k, a, what, EINI_C_READS);
+      const int what = p < w->nplace ? eini_canon_tensor_of(k, g, tensor, id)
+                                     : eini_canon_param_of(k, g, param, id);
+      eini_sketch_word(k, EINI_C_ACCESS);
+      const int a = eini_sketch_vertex(k);
+      eini_sketch_arc(k, a, to[of], EINI_C_OF, 0);
+      eini_sketch_arc(k, a, r, EINI_C_ROW, 0);
+      eini_sketch_arc(k, a, what, EINI_C_READS, 0);
     }
   }
   return k->st;
@@ -24785,7 +25012,7 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
 
 // Rows, and what the statement consists of, in the form's order.
 static ein_status eini_canon_order(ein_canon *c, eini_canon_group *x, int64_t work) {
-  const int n = c->written[x->kind].g.n;
+  const int n = (int)c->forms.list[x->kind].k.n;
   int *row = EINI_NEW(&c->arena, int, x->n), *number = EINI_NEW(&c->arena, int, x->n);
   eini_sketch k;
   eini_colours g;
@@ -24865,10 +25092,10 @@ static void eini_canon_map(eini_canon_names *y, const eini_map *m, int reduced) 
 static ein_status eini_canon_number(ein_canon *c, const eini_canon_group *x, int64_t row,
                                     eini_canon_names *y) {
   const eini_spelling *w = &c->row[row].x;
-  const eini_written *as = &c->written[c->row[row].written];
+  const eini_written *as = &c->forms.list[c->row[row].written];
   const eini_stmt *s = w->s;
-  const int nplace = w->nplace;
-  uint64_t *rank = EINI_NEW(&c->arena, uint64_t, as->g.n + nplace), *key = rank + as->g.n;
+  const int nplace = w->nplace, n = (int)as->k.n;
+  uint64_t *rank = EINI_NEW(&c->arena, uint64_t, n + nplace), *key = rank + n;
   memset(y, 0, sizeof *y);
   y->s = s;
   y->w = w;
@@ -24879,7 +25106,7 @@ static ein_status eini_canon_number(ein_canon *c, const eini_canon_group *x, int
   y->number = y->list + s->nindex;
   y->old = y->number + nplace;
   y->operand = y->old + nplace;
-  for (int v = 0; v < as->g.n; v++) rank[v] = x->rank[as->to[v]];
+  for (int v = 0; v < n; v++) rank[v] = x->rank[as->to[v]];
   for (int i = 0; i < nplace; i++) y->old[i] = i, key[i] = rank[w->place[i].vertex];
   eini_sort_by(y->old, nplace, key);
   for (int i = 0; i < nplace; i++) {
@@ -25098,11 +25325,9 @@ static int eini_canon_text_order(const void *group, int a, int b) {
 static ein_status eini_canon_make(ein_canon *c, int64_t work) {
   const ein_graph *g = c->source;
   c->row = EINI_NEW(&c->arena, eini_canon_row, g->nstmt);
-  c->written = EINI_NEW(&c->arena, eini_written, g->nstmt);
   c->group = EINI_NEW(&c->arena, eini_canon_group, g->nstmt);
-  if (c->row == NULL || c->written == NULL || c->group == NULL) return EIN_ERR_NO_MEMORY;
+  if (c->row == NULL || c->group == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_canon_read(c));
-  EINI_TRY(eini_canon_kinds(c, work));
   EINI_TRY(eini_canon_groups(c));
   int n = (int)c->ngroup, *order = EINI_NEW(&c->arena, int, 2 * (int64_t)n);
   eini_canon_build b;
@@ -25135,10 +25360,11 @@ EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_
   ein_canon *c = EINI_NEW(&arena, ein_canon, 1);
   if (c == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
   c->arena = arena;
-  eini_arena_init(&c->seen, &arena.al);
+  if (work == 0) work = EINI_FORM_WORK;
+  eini_forms_init(&c->forms, &c->arena, work);
   c->source = graph;
-  st = eini_canon_make(c, work > 0 ? work : EINI_CANON_WORK);
-  eini_arena_free(&c->seen);
+  st = eini_canon_make(c, work);
+  eini_forms_free(&c->forms);
   if (st == EIN_ERR_TOO_LARGE)
     eini_fail(eini_diag_of(ctx), st, -1, 0, "give more work", "too many spellings look alike: "
               "their normal form takes more than the work given");
@@ -25188,7 +25414,9 @@ typedef struct eini_ways {
 } eini_ways;
 
 typedef struct eini_dform {
-  const eini_stmt *s;
+  const eini_stmt *s;      // in the words of the first of its kind
+  int kind;                // the first statement that differs in names, orders and literals only
+  const int *at;           // of the indices, as they are written: where they are; NULL: there
   int64_t *limit;          // most pieces of each index; 1: it stays whole
   int64_t *need;           // pieces that are asked for; 0: open
   int pinned;              // placed as a pinned tensor: reduced digits first, then axis order
@@ -25262,6 +25490,26 @@ static int eini_divisors(int64_t n, int64_t *divisor) {
     divisor[--high] = n / d;
   }
   return count;
+}
+
+// Parts of a statement that is written in other words: index c is at[c] there. back: they are the
+// other's, and become its own.
+static ein_status eini_parts_respell(eini_arena *a, ein_parts p, const int *at, int back,
+                                     ein_parts *to) {
+  const int n = p.nindex;
+  int *order = EINI_NEW(a, int, p.norder), *from = EINI_NEW(a, int, n);
+  int64_t *cut = EINI_NEW(a, int64_t, n);
+  *to = p;
+  to->cut = cut;
+  to->order = order;
+  if (order == NULL || from == NULL || cut == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < n; c++) {
+    const int k = at == NULL ? c : at[c], mine = back ? c : k, other = back ? k : c;
+    from[other] = mine;
+    cut[mine] = p.cut[other];
+  }
+  for (int j = 0; j < p.norder; j++) order[j] = from[p.order[j]];
+  return EIN_OK;
 }
 
 static int64_t eini_tasks(const int64_t *cut, int n) {
@@ -27041,7 +27289,7 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
   if (q->parent == NULL || q->kind == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < n; k++) q->parent[k] = k;
   for (int64_t i = 0; i < g->nstmt; i++) {
-    const eini_stmt *s = &g->stmt[i];
+    const eini_stmt *s = dc->node[i].s;
     for (int k = -1; k < s->noperand; k++) {
       const eini_map *m = eini_access(s, k);
       for (int r = 0; r < m->rows; r++) {
@@ -27055,10 +27303,11 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
     }
   }
   for (int64_t i = 0; i < g->nstmt; i++) {
-    for (int c = 0; c < g->stmt[i].nindex; c++) {
+    const eini_stmt *s = dc->node[i].s;
+    for (int c = 0; c < s->nindex; c++) {
       int root = eini_root(q->parent, q->stmt_at[i] + c);
       for (int k = 0; k < EINI_KINDS; k++)
-        if (eini_list_has(eini_kind_names(dc->desc, k), g->stmt[i].index[c].name))
+        if (eini_list_has(eini_kind_names(dc->desc, k), s->index[c].name))
           q->kind[root] = (unsigned char)(q->kind[root] | 1u << k);
     }
   }
@@ -27223,36 +27472,6 @@ typedef struct eini_edges {
   int64_t nshared;
 } eini_edges;
 
-static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
-  return a->dtype == b->dtype && a->rank == b->rank &&
-         (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
-}
-
-// Do two nodes differ in names and literals only?
-static int eini_same_form(const eini_decomposer *dc, int i, int j) {
-  const eini_dform *a = &dc->node[i], *b = &dc->node[j];
-  const eini_stmt *s = a->s, *t = b->s;
-  const eini_tensor *tensor = dc->g->tensor;
-  size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
-  if (!eini_stmt_same(s, t, EINI_SAME_EXTENTS) || a->pinned != b->pinned ||
-      (a->hint == NULL) != (b->hint == NULL) ||
-      (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
-  if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
-                memcmp(a->need, b->need, n * sizeof *a->need) != 0 ||
-                memcmp(a->prefer, b->prefer, n * sizeof *a->prefer) != 0 ||
-                (a->hint != NULL && memcmp(a->hint, b->hint, n * sizeof *a->hint) != 0))) return 0;
-  if ((a->fixed == NULL) != (b->fixed == NULL)) return 0;
-  if (a->fixed != NULL && (a->fixed->norder != b->fixed->norder ||
-                           memcmp(a->fixed->order, b->fixed->order,
-                                  (size_t)a->fixed->norder * sizeof(int)) != 0)) return 0;
-  if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
-  if (!eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
-  for (int k = 0; k < s->noperand; k++)
-    if (!eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]]) ||
-        a->again[k] != b->again[k]) return 0;
-  return 1;
-}
-
 static uint64_t eini_map_hash(const eini_map *m, uint64_t h) {
   const size_t rows = (size_t)m->rows;
   for (int e = 0; e < m->first[rows]; e++) {
@@ -27290,19 +27509,34 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
   return EIN_OK;
 }
 
-// Equal for nodes of the same form.
-static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
-  int64_t key[5];
-  key[0] = s->nindex, key[1] = s->nfree, key[2] = s->fold, key[3] = s->type, key[4] = s->expr.n;
-  uint64_t h = eini_map_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
-  for (int c = 0; c < s->nindex; c++)
-    h = eini_hash(&s->index[c].extent, sizeof s->index[c].extent, h);
-  for (int k = -1; k < s->noperand; k++) {
-    const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
-    if (k >= 0) h = eini_map_hash(&s->proj[k], h);
-    if (t->rank > 0) h = eini_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
+// Statements, those that differ in names, orders and literals only in the words of the first.
+static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
+  const ein_graph *g = dc->g;
+  int most = 0, *first = EINI_NEW(&dc->arena, int, g->ntensor);
+  for (int64_t i = 0; i < g->nstmt; i++) most = g->stmt[i].noperand > most ? g->stmt[i].noperand : most;
+  int *alike = EINI_NEW(&dc->arena, int, most);
+  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE, 0, 0, NULL, NULL,
+                          alike};
+  if (first == NULL || alike == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    eini_dform *f = &dc->node[dc->nnode++];
+    eini_match m;
+    eini_stmt *t;
+    for (int k = 0; k < s->noperand; k++) {
+      int *at = &first[s->operand[k]];
+      if (*at == 0) *at = k + 1;
+      alike[k] = *at - 1;
+    }
+    for (int k = 0; k < s->noperand; k++) first[s->operand[k]] = 0;
+    EINI_TRY(eini_forms_find(forms, g, s, &b, i, &m));
+    f->s = s;
+    f->kind = (int)m.first;
+    if (m.same) continue;
+    EINI_TRY(eini_stmt_respell(&dc->arena, s, &g->stmt[m.first], &m, &t, &f->at));
+    f->s = t;
   }
-  return h;
+  return EIN_OK;
 }
 
 static ein_status eini_nodes_make(eini_decomposer *dc) {
@@ -27315,7 +27549,11 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
   dc->form_of = EINI_NEW(&dc->arena, int, most);
   dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
   if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < g->nstmt; i++) dc->node[dc->nnode++].s = &g->stmt[i];
+  eini_forms forms;
+  eini_forms_init(&forms, &dc->arena, 0);
+  const ein_status st = eini_nodes_spell(dc, &forms);
+  eini_forms_free(&forms);
+  EINI_TRY(st);
   for (int64_t t = 0; t < g->ntensor; t++) dc->tensor_node[t] = -1;
   for (int k = 0; k < d->npin; k++) {
     eini_spec spec;
@@ -27956,27 +28194,56 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
          w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// What is asked of a node, as a key: those of one key are of one form.
+static int64_t eini_form_key(const eini_decomposer *dc, int node, int64_t *key) {
+  const eini_dform *f = &dc->node[node];
+  const eini_stmt *s = f->s;
+  const eini_tensor *t = &dc->g->tensor[s->out];
+  const int pin = node >= dc->nnode - dc->npinned;
+  int64_t n = 0;
+  key[n++] = pin ? -1 - (int64_t)t->dtype : f->kind;
+  key[n++] = s->nindex;
+  key[n++] = f->pinned;
+  key[n++] = f->hint != NULL;
+  key[n++] = f->fixed == NULL ? -1 : f->fixed->norder;
+  for (int c = 0; c < s->nindex; c++) {
+    key[n++] = f->limit[c];
+    key[n++] = f->need[c];
+    key[n++] = f->prefer[c];
+    key[n++] = f->hint != NULL ? f->hint[c] : pin ? s->index[c].extent : 0;
+  }
+  for (int j = 0; f->fixed != NULL && j < f->fixed->norder; j++) key[n++] = f->fixed->order[j];
+  for (int k = 0; k < s->noperand; k++) key[n++] = 2 * f->active[k] + f->again[k];
+  key[n++] = f->active[s->noperand];
+  return n;
+}
+
 static ein_status eini_forms_make(eini_decomposer *dc) {
   eini_formwork work;
+  eini_keys seen;
+  int64_t room = 0;
+  memset(&seen, 0, sizeof seen);
   EINI_TRY(eini_formwork_make(dc, eini_ways_most(dc), &work));
-  uint64_t mask = 16;
-  while (mask < 2 * (uint64_t)dc->nnode) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // the first node of a form, + 1
-  if (slot == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    room = eini_max64(room, 5 * (int64_t)s->nindex + s->noperand + 6);
+  }
+  int *first = EINI_NEW(&dc->arena, int, dc->nnode);  // node of a form
+  int64_t *key = EINI_NEW(&dc->arena, int64_t, room);
+  if (first == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
   dc->effort = EINI_VECTORS_TOTAL;
   for (int i = 0; i < dc->nnode; i++) {
-    uint64_t at = eini_form_hash(dc->g, dc->node[i].s) & mask;
-    while (slot[at] != 0 && !eini_same_form(dc, slot[at] - 1, i)) at = (at + 1) & mask;
-    if (slot[at] == 0) slot[at] = i + 1;
-    dc->form_of[i] = slot[at] - 1;
-    if (slot[at] != i + 1) continue;
+    const int64_t form = eini_key_number(&dc->arena, &seen, key, eini_form_key(dc, i, key));
+    if (form < 0) return EIN_ERR_NO_MEMORY;
+    if (form == dc->nform) first[dc->nform++] = i;
+    dc->form_of[i] = first[form];
+    if (dc->form_of[i] != i) continue;
     eini_dform *f = &dc->node[i];
     int pin = i >= dc->nnode - dc->npinned;
     EINI_TRY(eini_vectors_make(dc, f, i, &work.pick, &work.vectors));
     EINI_TRY(eini_ways_place(dc, f, &work.vectors, &work.ways, &work.orders));
     EINI_TRY(eini_form_costs(dc, f));
     if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
-    dc->nform++;
     dc->nvector += f->ways.n;
   }
   return EIN_OK;
@@ -29045,18 +29312,12 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     int n = f->s->nindex;
     int64_t w = label[i];
     ein_parts *p = &d->parts[i];
-    int64_t *cut = EINI_NEW(&d->arena, int64_t, n);
-    int *order = EINI_NEW(&d->arena, int, n);
-    if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
-    if (n > 0) {
-      memcpy(cut, f->ways.cut + w * n, (size_t)n * sizeof *cut);
-      memcpy(order, f->ways.order + w * n, (size_t)n * sizeof *order);
-    }
     p->nindex = n;
-    p->cut = cut;
+    p->cut = f->ways.cut + w * n;
     p->norder = f->ways.norder[w];
-    p->order = order;
-    p->ntask = eini_tasks(cut, n);
+    p->order = f->ways.order + w * n;
+    EINI_TRY(eini_parts_respell(&d->arena, *p, dc->node[i].at, 1, p));
+    p->ntask = eini_tasks(p->cut, n);
     p->join = f->join[w];
     p->agg = f->agg[w];
     p->seconds = f->seconds[w];
@@ -29143,7 +29404,7 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
   d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
   if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode - dc->npinned; i++) {
-    const eini_stmt *s = dc->node[i].s;
+    const eini_stmt *s = &dc->g->stmt[i];
     const char *out = eini_node_name(dc, i);
     const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
     const char **operand = EINI_NEW(&d->arena, const char *, s->noperand);
@@ -29177,8 +29438,11 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   eini_kinds kinds;
   EINI_TRY(eini_kinds_find(dc, &kinds));
   EINI_TRY(eini_prefer(dc, &kinds));
-  for (int i = 0; i < dc->nnode - dc->npinned && dc->hint != NULL; i++)
-    dc->node[i].hint = dc->hint->parts[i].cut;
+  for (int i = 0; i < dc->nnode - dc->npinned && dc->hint != NULL; i++) {
+    ein_parts p;
+    EINI_TRY(eini_parts_respell(&dc->arena, dc->hint->parts[i], dc->node[i].at, 0, &p));
+    dc->node[i].hint = p.cut;
+  }
   if (method >= EINI_METHOD_CLASS) {
     EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
     return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
@@ -29190,9 +29454,12 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
 // The vectors and placements of another decomposition, as the only ways.
 static ein_status eini_decompose_fixed(eini_decomposer *dc) {
   for (int i = 0; i < dc->nnode - dc->npinned; i++) {
-    const ein_parts *p = &dc->hint->parts[i];
-    for (int c = 0; c < p->nindex; c++) dc->node[i].need[c] = p->cut[c];
-    dc->node[i].fixed = p;
+    eini_dform *f = &dc->node[i];
+    ein_parts *p = EINI_NEW(&dc->arena, ein_parts, 1);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_parts_respell(&dc->arena, dc->hint->parts[i], f->at, 0, p));
+    for (int c = 0; c < p->nindex; c++) f->need[c] = p->cut[c];
+    f->fixed = p;
   }
   return EIN_OK;
 }

@@ -1535,33 +1535,57 @@ static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int
 
 // ---- plans of tasks ----
 
-// Do two tensors look alike to a plan?
-static int eini_dist_same_tensor(const ein_dist *d, int t, int u) {
-  const eini_tensor *x = &d->g->tensor[t], *y = &d->g->tensor[u];
-  if (x->dtype != y->dtype || x->rank != y->rank) return 0;
-  if (!d->fabric.shared && (d->tensor[t].ndefine == 0) != (d->tensor[u].ndefine == 0)) return 0;
-  for (int r = 0; r < x->rank; r++)
-    if (d->tensor[t].stride[r] != d->tensor[u].stride[r]) return 0;
-  return 1;
+typedef struct eini_dist_shapes {
+  eini_forms forms;
+  eini_keys strides;
+} eini_dist_shapes;
+
+// What a plan knows of a tensor, in order to be shared: where it is, and its strides.
+static ein_status eini_dist_looks(ein_dist *d, eini_dist_shapes *f, int t, int64_t *word) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  const int64_t id = eini_key_number(&f->forms.seen, &f->strides, x->stride, d->g->tensor[t].rank);
+  word[0] = id;
+  word[1] = !d->fabric.shared && x->ndefine == 0;
+  return id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// May blocks of statement k run the plans made for statement j? Extents and offsets do not count: a
-// block has its own.
-static int eini_dist_same_form(const ein_dist *d, int j, int k) {
-  const eini_stmt *a = d->stmt[j].s, *b = d->stmt[k].s;
-  if (!eini_stmt_same(a, b, EINI_SAME_VALUES) || !eini_dist_same_tensor(d, a->out, b->out) ||
-      (d->stmt[j].space.nagg > 1) != (d->stmt[k].space.nagg > 1))
-    return 0;
-  for (int i = 0; i < a->nindex; i++) {
-    if (eini_dist_uses(a, d->stmt[j].space.cut, i) != eini_dist_uses(b, d->stmt[k].space.cut, i))
-      return 0;
+// Statement k in the words of the first whose plans its blocks may run, and its parts, NULL if it is
+// not cut; room: for these. Extents and offsets do not count: a block has its own.
+static ein_status eini_dist_spell(ein_dist *d, int k, eini_dist_shapes *f, ein_parts *room,
+                                  const ein_parts **p) {
+  eini_arena *a = &d->arena;
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = &d->g->stmt[k];
+  const int n = s->noperand;
+  int64_t *read = EINI_NEW(a, int64_t, 3 * (int64_t)n + 3), *cut = EINI_NEW(a, int64_t, s->nindex);
+  int *alike = EINI_NEW(a, int, n);
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_AXES | EINI_SAME_ALONE, 1, 3, cut, read,
+                          alike};
+  eini_match m;
+  eini_stmt *t;
+  const int *at;
+  int64_t pieces = 1;
+  if (read == NULL || cut == NULL || alike == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    if (*p == NULL) continue;
+    cut[i] = eini_dist_uses(s, (*p)->cut, i);
+    if (i >= s->nfree) pieces *= (*p)->cut[i];
   }
-  for (int o = 0; o < a->noperand; o++) {
-    if (eini_dist_first(a, o) != eini_dist_first(b, o) ||
-        !eini_dist_same_tensor(d, a->operand[o], b->operand[o]))
-      return 0;
+  for (int o = 0; o <= n; o++) {
+    if (o < n) alike[o] = eini_dist_first(s, o);
+    EINI_TRY(eini_dist_looks(d, f, o < n ? s->operand[o] : s->out, read + 3 * o));
+    read[3 * o + 2] = o == n && pieces > 1;
   }
-  return 1;
+  EINI_TRY(eini_forms_find(&f->forms, d->g, s, &b, k, &m));
+  e->form = (int)m.first;
+  e->s = s;
+  if (m.same) return EIN_OK;
+  EINI_TRY(eini_stmt_respell(a, s, d->stmt[m.first].s, &m, &t, &at));
+  e->s = t;
+  if (*p == NULL) return EIN_OK;
+  const ein_parts from = **p;
+  *p = room;
+  return eini_parts_respell(a, from, at, 0, room);
 }
 
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
@@ -1618,15 +1642,17 @@ static ein_status eini_dist_partials_init(ein_dist *d, eini_dist_stmt *e) {
   return EIN_OK;
 }
 
-static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, eini_dist_room *m) {
+static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, eini_dist_shapes *f,
+                                      eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
-  const eini_stmt *s = e->s = &d->g->stmt[k];
   eini_arena *a = &d->arena;
+  ein_parts respelled;
+  EINI_TRY(eini_dist_spell(d, k, f, &respelled, &p));
+  const eini_stmt *s = e->s;
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
   EINI_TRY(eini_dist_partials_init(d, e));
   int64_t n = e->space.ntask;
   e->item = -1;
-  while (!(d->stmt[e->form].form == e->form && eini_dist_same_form(d, e->form, k))) e->form++;
   e->first = d->ntask;
   d->ntask += n;
   e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);
@@ -3093,8 +3119,25 @@ static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein
                                                 *parts);
 }
 
+static ein_status eini_dist_stmts(ein_ctx *ctx, ein_dist *d, eini_dist_shapes *shapes,
+                                  eini_dist_room *room) {
+  for (int k = 0; k < d->nstmt; k++) {
+    ein_parts own;
+    const ein_parts *parts;
+    EINI_TRY(eini_dist_parts_of(ctx, d, k, &own, &parts));
+    ein_status st = eini_dist_stmt_init(d, k, parts, shapes, room);
+    if (st != EIN_OK && d->plans.ctx->diag.count > 0 && ctx != NULL)
+      return eini_dist_refuse(ctx, st, "statement %d, '%.60s': %s", k,
+                              d->g->tensor[d->g->stmt[k].out].name,
+                              ein_ctx_message(d->plans.ctx));
+    EINI_TRY(st);
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   eini_dist_room room;
+  eini_dist_shapes shapes;
   int rank = 1;
   for (int64_t t = 0; t < d->g->ntensor; t++)
     if (d->g->tensor[t].rank > rank) rank = d->g->tensor[t].rank;
@@ -3112,17 +3155,11 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
-  for (int k = 0; k < d->nstmt; k++) {
-    ein_parts own;
-    const ein_parts *parts;
-    EINI_TRY(eini_dist_parts_of(ctx, d, k, &own, &parts));
-    ein_status st = eini_dist_stmt_init(d, k, parts, &room);
-    if (st != EIN_OK && d->plans.ctx->diag.count > 0 && ctx != NULL)
-      return eini_dist_refuse(ctx, st, "statement %d, '%.60s': %s", k,
-                              d->g->tensor[d->g->stmt[k].out].name,
-                              ein_ctx_message(d->plans.ctx));
-    EINI_TRY(st);
-  }
+  memset(&shapes, 0, sizeof shapes);
+  eini_forms_init(&shapes.forms, &d->arena, 0);
+  const ein_status st = eini_dist_stmts(ctx, d, &shapes, &room);
+  eini_forms_free(&shapes.forms);
+  EINI_TRY(st);
   if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
   EINI_TRY(eini_dist_reuse(d));
   if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));

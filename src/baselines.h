@@ -51,7 +51,7 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
   if (q->parent == NULL || q->kind == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < n; k++) q->parent[k] = k;
   for (int64_t i = 0; i < g->nstmt; i++) {
-    const eini_stmt *s = &g->stmt[i];
+    const eini_stmt *s = dc->node[i].s;
     for (int k = -1; k < s->noperand; k++) {
       const eini_map *m = eini_access(s, k);
       for (int r = 0; r < m->rows; r++) {
@@ -65,10 +65,11 @@ static ein_status eini_kinds_find(eini_decomposer *dc, eini_kinds *q) {
     }
   }
   for (int64_t i = 0; i < g->nstmt; i++) {
-    for (int c = 0; c < g->stmt[i].nindex; c++) {
+    const eini_stmt *s = dc->node[i].s;
+    for (int c = 0; c < s->nindex; c++) {
       int root = eini_root(q->parent, q->stmt_at[i] + c);
       for (int k = 0; k < EINI_KINDS; k++)
-        if (eini_list_has(eini_kind_names(dc->desc, k), g->stmt[i].index[c].name))
+        if (eini_list_has(eini_kind_names(dc->desc, k), s->index[c].name))
           q->kind[root] = (unsigned char)(q->kind[root] | 1u << k);
     }
   }

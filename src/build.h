@@ -4,7 +4,7 @@
 // split; the parts become temporaries.
 // ================================================================================================
 
-#define EINI_SAME_MAX 64                   // equal operands and temporaries are looked for this far
+#define EINI_SAME_MAX 64                   // equal operands are looked for this far
 
 // A statement being emitted: its indices, and its operands with their rows.
 typedef struct eini_build {
@@ -131,17 +131,34 @@ static eini_syn *eini_temp_access(eini_prog *q, int tensor, const eini_vars *u, 
   return v;
 }
 
-// Do two statements over all elements of their tensors compute the same?
-static int eini_same_stmt(const eini_stmt *a, const eini_stmt *b) {
-  return eini_stmt_same(a, b, EINI_SAME_EXTENTS | EINI_SAME_VALUES) &&
-         (a->noperand == 0 ||
-          memcmp(a->operand, b->operand, (size_t)a->noperand * sizeof *a->operand) == 0);
-}
-
 // The name of a temporary, after the tensor being defined.
 static void eini_fresh_name(eini_prog *q, char *name, size_t size) {
   const eini_sym *s = &q->names.sym[q->line[q->cur].sym];
   snprintf(name, size, "%.*s.%lld", eini_cut(s->s, s->n), s->s, (long long)++q->fresh);
+}
+
+// Does a temporary compute what the last statement does, if need be with its axes in another order?
+// Then that is taken, at the indices that u becomes.
+static ein_status eini_temp_known(eini_prog *q, int *tensor, eini_vars *u) {
+  ein_graph *g = q->g;
+  const eini_stmt *s = &g->stmt[g->nstmt - 1];
+  int64_t *read = EINI_NEW(q->p.arena, int64_t, s->noperand + 1);  // a result may be any
+  int *axis = EINI_NEW(q->p.arena, int, u->n);
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_ALONE, 0, 1, NULL,
+                          read, NULL};
+  eini_match m;
+  if (read == NULL || axis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) read[k] = s->operand[k];
+  EINI_TRY(eini_forms_find(&q->temps, g, s, &b, *tensor, &m));
+  g->tensor[*tensor].shift = 1;
+  if (m.first == *tensor) return EIN_OK;
+  for (int64_t i = 0; i < u->n; i++) axis[eini_match_index(&m, (int)i)] = u->v[i];
+  for (int64_t i = 0; i < u->n; i++) u->v[i] = axis[i];
+  *tensor = (int)m.first;
+  g->nstmt--;
+  g->ntensor--;
+  q->fresh--;
+  return EIN_OK;
 }
 
 // Stores fold over bind of tree in a temporary over the indices in scope that owner uses; one that
@@ -176,18 +193,8 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
   for (int i = b.n - 1; i >= 0; i--) q->var[b.var[i]].col = b.saved[i];
   if (p->st != EIN_OK) return NULL;
   eini_tensor_fix_dtype(&g->tensor[tensor]);
-  int64_t last = g->nstmt - 1;
-  for (int64_t k = last - 1; k >= eini_max64(0, last - EINI_SAME_MAX); k--) {
-    eini_tensor *t = &g->tensor[g->stmt[k].out];
-    if (t->pos >= 0 || t->nstmt != 1 || !eini_same_stmt(&g->stmt[k], &g->stmt[last])) continue;
-    tensor = g->stmt[k].out;
-    shift &= t->shift;
-    g->nstmt--;
-    g->ntensor--;
-    q->fresh--;
-    break;
-  }
-  g->tensor[tensor].shift = shift;
+  if (eini_reported(p, eini_temp_known(q, &tensor, &u)) != EIN_OK) return NULL;
+  g->tensor[tensor].shift &= shift;
   return eini_temp_access(q, tensor, &u, pos);
 }
 

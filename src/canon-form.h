@@ -4,17 +4,6 @@
 // form's order under the form's names, and what every name was.
 // ================================================================================================
 
-#define EINI_CANON_WORK (1 << 26)  // half a second, about
-
-typedef struct eini_written {   // statements that are written alike, but for names
-  eini_spelling *x;             // of the first
-  eini_colours g;
-  int *order;                   // of the vertices, as written, then in the form's order
-  int64_t size;
-  uint64_t *certificate;
-  int kind, *to;                // the first of one form; its vertices by those here
-} eini_written;
-
 typedef struct eini_canon_row {  // a statement of the source
   eini_spelling x;
   int written;
@@ -32,7 +21,6 @@ typedef struct eini_canon_group {
 
 struct ein_canon {
   eini_arena arena;
-  eini_arena seen;               // of tables of keys, which grow while the other is rolled back
   const ein_graph *source;       // while it is made
   ein_graph *graph;              // the form
   int64_t nsource, ngroup;
@@ -40,68 +28,28 @@ struct ein_canon {
   ein_canon_stmt *stmt;          // of the form
   // while it is made
   eini_canon_row *row;
-  eini_written *written;
-  int nwritten;
+  eini_forms forms;
   eini_canon_group *group;
 };
 
 // ---- statements, as written and by form ----
 
-// The first statement that was written, or has the form, like number k: k when it is new.
-static int64_t eini_written_find(ein_canon *c, eini_keys *seen, int64_t *of, int k) {
-  const eini_written *x = &c->written[k];
-  const int64_t known = seen->n;
-  const int64_t i = eini_key_number(&c->seen, seen, (const int64_t *)(const void *)x->certificate,
-                                    x->size);
-  if (i == known) of[i] = k;
-  return i < 0 ? -1 : of[i];
-}
+static const eini_besides eini_in_batches = {
+  EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES, 0, 0, NULL, NULL, NULL};
 
-// How statements are written; those that are written alike are one.
+// How statements are written.
 static ein_status eini_canon_read(ein_canon *c) {
   const ein_graph *g = c->source;
-  int64_t *of = EINI_NEW(&c->arena, int64_t, g->nstmt), first;
-  eini_keys seen;
-  memset(&seen, 0, sizeof seen);
-  if (of == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < g->nstmt; i++) {
-    eini_written *x = &c->written[c->nwritten];
+    eini_canon_row *r = &c->row[i];
     eini_sketch k;
-    EINI_TRY(eini_spelling_new(&c->arena, &g->stmt[i], &c->row[i].x));
+    EINI_TRY(eini_spelling_new(&c->arena, &g->stmt[i], &eini_in_batches, &r->x));
     const eini_arena_at at = eini_arena_mark(&c->arena);
     memset(&k, 0, sizeof k);
     k.arena = &c->arena;
-    x->x = &c->row[i].x;
-    EINI_TRY(eini_spelling_draw(&k, g, x->x));
-    EINI_TRY(eini_sketch_graph(&k, &x->g));
-    x->size = eini_certificate_size(&x->g);
-    x->order = EINI_NEW(&c->arena, int, x->g.n);
-    x->to = EINI_NEW(&c->arena, int, x->g.n);
-    x->certificate = EINI_NEW(&c->arena, uint64_t, x->size + x->g.n);
-    if (x->order == NULL || x->to == NULL || x->certificate == NULL) return EIN_ERR_NO_MEMORY;
-    for (int v = 0; v < x->g.n; v++) x->order[v] = v;
-    eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
-    if ((first = eini_written_find(c, &seen, of, c->nwritten)) < 0) return EIN_ERR_NO_MEMORY;
-    c->row[i].written = (int)first;
-    if (first < c->nwritten) eini_arena_rollback(&c->arena, &at);
-    else c->nwritten++;
-  }
-  return EIN_OK;
-}
-
-// Which of them have one form.
-static ein_status eini_canon_kinds(ein_canon *c, int64_t work) {
-  int64_t *of = EINI_NEW(&c->arena, int64_t, c->nwritten), first;
-  eini_keys seen;
-  memset(&seen, 0, sizeof seen);
-  if (of == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < c->nwritten; i++) {
-    eini_written *x = &c->written[i];
-    if (c->nwritten > 1) EINI_TRY(eini_labelling(&c->arena, &x->g, work, x->order));
-    eini_certificate(&x->g, x->order, x->certificate + x->size, x->certificate);
-    if ((first = eini_written_find(c, &seen, of, i)) < 0) return EIN_ERR_NO_MEMORY;
-    x->kind = (int)first;
-    for (int v = 0; v < x->g.n; v++) x->to[x->order[v]] = c->written[x->kind].order[v];
+    EINI_TRY(eini_spelling_draw(&k, g, &r->x));
+    EINI_TRY(eini_forms_add(&c->forms, &k, &at, i, &r->written));
+    if (c->forms.given_up) return EIN_ERR_TOO_LARGE;
   }
   return EIN_OK;
 }
@@ -120,8 +68,8 @@ static ein_status eini_canon_groups(ein_canon *c) {
     eini_canon_row *r = &c->row[i];
     for (int k = 0; k < s->noperand; k++) r->depth = eini_max64(r->depth, depth[s->operand[k]]);
     depth[s->out] = eini_max64(depth[s->out], r->depth + 1);
-    const int64_t key[2] = {c->written[r->written].kind, r->depth};
-    const int64_t j = eini_key_number(&c->seen, &seen, key, 2);
+    const int64_t key[2] = {c->forms.list[r->written].kind, r->depth};
+    const int64_t j = eini_key_number(&c->forms.seen, &seen, key, 2);
     if (j < 0) return EIN_ERR_NO_MEMORY;
     eini_canon_group *x = &c->group[j];
     if (j == c->ngroup) {
@@ -139,14 +87,23 @@ static ein_status eini_canon_groups(ein_canon *c) {
 }
 
 // The vertex of what a row reads or makes.
-static int eini_canon_argument(eini_sketch *k, int *vertex, int id, uint64_t colour) {
-  if (vertex[id] == 0) vertex[id] = eini_sketch_vertex(k, colour) + 1;
+static int eini_canon_tensor_of(eini_sketch *k, const ein_graph *g, int *vertex, int id) {
+  if (vertex[id] > 0) return vertex[id] - 1;
+  eini_sketch_tensor(k, EINI_C_TENSOR, &g->tensor[id], 1);
+  vertex[id] = eini_sketch_vertex(k) + 1;
   return vertex[id] - 1;
 }
 
-static uint64_t eini_param_colour(const eini_param *p) {
-  uint64_t h = eini_mix(eini_mix(EINI_C_SCALAR, (uint64_t)p->dtype), (uint64_t)p->value.set);
-  return eini_mix_real(eini_mix_real(h, p->value.re), p->value.im);
+static int eini_canon_param_of(eini_sketch *k, const ein_graph *g, int *vertex, int id) {
+  const eini_param *p = &g->param[id];
+  if (vertex[id] > 0) return vertex[id] - 1;
+  eini_sketch_word(k, EINI_C_SCALAR);
+  eini_sketch_word(k, p->dtype);
+  eini_sketch_word(k, p->value.set);
+  eini_sketch_real(k, p->value.re);
+  eini_sketch_real(k, p->value.im);
+  vertex[id] = eini_sketch_vertex(k) + 1;
+  return vertex[id] - 1;
 }
 
 // Draws a group: what it computes, then row by row. row: the vertices of rows.
@@ -155,25 +112,25 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
   const ein_graph *g = c->source;
   int *tensor = EINI_NEW(k->arena, int, g->ntensor), *param = EINI_NEW(k->arena, int, g->nparam);
   if (tensor == NULL || param == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_spelling_draw(k, g, c->written[x->kind].x));
+  EINI_TRY(eini_spelling_draw(k, g, &c->row[c->forms.list[x->kind].id].x));
   int n = 0;
   for (int64_t i = x->first; i >= 0; i = c->row[i].next) {
     const eini_stmt *s = &g->stmt[i];
     const eini_spelling *w = &c->row[i].x;
-    const int *to = c->written[c->row[i].written].to;
-    const int r = row[n++] = eini_sketch_vertex(k, EINI_C_ROW);
-    eini_sketch_arc(k, r, eini_canon_argument(k, tensor, s->out,
-                    eini_tensor_colour(EINI_C_TENSOR, &g->tensor[s->out])), EINI_C_MAKES);
+    const int *to = c->forms.list[c->row[i].written].to;
+    eini_sketch_word(k, EINI_C_ROW);
+    const int r = row[n++] = eini_sketch_vertex(k);
+    eini_sketch_arc(k, r, eini_canon_tensor_of(k, g, tensor, s->out), EINI_C_MAKES, 0);
     for (int p = 0; p < w->nplace + w->nparam; p++) {
-      const int a = eini_sketch_vertex(k, EINI_C_ACCESS);
       const int id = p < w->nplace ? s->operand[w->place[p].operand] : w->param[p - w->nplace];
       const int of = p < w->nplace ? w->place[p].vertex : w->pvertex[p - w->nplace];
-      const int what = p < w->nplace
-          ? eini_canon_argument(k, tensor, id, eini_tensor_colour(EINI_C_TENSOR, &g->tensor[id]))
-          : eini_canon_argument(k, param, id, eini_param_colour(&g->param[id]));
-      eini_sketch_arc(k, a, to[of], EINI_C_OF);
-      eini_sketch_arc(k, a, r, EINI_C_ROW);
-      eini_sketch_arc(k, a, what, EINI_C_READS);
+      const int what = p < w->nplace ? eini_canon_tensor_of(k, g, tensor, id)
+                                     : eini_canon_param_of(k, g, param, id);
+      eini_sketch_word(k, EINI_C_ACCESS);
+      const int a = eini_sketch_vertex(k);
+      eini_sketch_arc(k, a, to[of], EINI_C_OF, 0);
+      eini_sketch_arc(k, a, r, EINI_C_ROW, 0);
+      eini_sketch_arc(k, a, what, EINI_C_READS, 0);
     }
   }
   return k->st;
@@ -181,7 +138,7 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
 
 // Rows, and what the statement consists of, in the form's order.
 static ein_status eini_canon_order(ein_canon *c, eini_canon_group *x, int64_t work) {
-  const int n = c->written[x->kind].g.n;
+  const int n = (int)c->forms.list[x->kind].k.n;
   int *row = EINI_NEW(&c->arena, int, x->n), *number = EINI_NEW(&c->arena, int, x->n);
   eini_sketch k;
   eini_colours g;
@@ -261,10 +218,10 @@ static void eini_canon_map(eini_canon_names *y, const eini_map *m, int reduced) 
 static ein_status eini_canon_number(ein_canon *c, const eini_canon_group *x, int64_t row,
                                     eini_canon_names *y) {
   const eini_spelling *w = &c->row[row].x;
-  const eini_written *as = &c->written[c->row[row].written];
+  const eini_written *as = &c->forms.list[c->row[row].written];
   const eini_stmt *s = w->s;
-  const int nplace = w->nplace;
-  uint64_t *rank = EINI_NEW(&c->arena, uint64_t, as->g.n + nplace), *key = rank + as->g.n;
+  const int nplace = w->nplace, n = (int)as->k.n;
+  uint64_t *rank = EINI_NEW(&c->arena, uint64_t, n + nplace), *key = rank + n;
   memset(y, 0, sizeof *y);
   y->s = s;
   y->w = w;
@@ -275,7 +232,7 @@ static ein_status eini_canon_number(ein_canon *c, const eini_canon_group *x, int
   y->number = y->list + s->nindex;
   y->old = y->number + nplace;
   y->operand = y->old + nplace;
-  for (int v = 0; v < as->g.n; v++) rank[v] = x->rank[as->to[v]];
+  for (int v = 0; v < n; v++) rank[v] = x->rank[as->to[v]];
   for (int i = 0; i < nplace; i++) y->old[i] = i, key[i] = rank[w->place[i].vertex];
   eini_sort_by(y->old, nplace, key);
   for (int i = 0; i < nplace; i++) {
@@ -494,11 +451,9 @@ static int eini_canon_text_order(const void *group, int a, int b) {
 static ein_status eini_canon_make(ein_canon *c, int64_t work) {
   const ein_graph *g = c->source;
   c->row = EINI_NEW(&c->arena, eini_canon_row, g->nstmt);
-  c->written = EINI_NEW(&c->arena, eini_written, g->nstmt);
   c->group = EINI_NEW(&c->arena, eini_canon_group, g->nstmt);
-  if (c->row == NULL || c->written == NULL || c->group == NULL) return EIN_ERR_NO_MEMORY;
+  if (c->row == NULL || c->group == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_canon_read(c));
-  EINI_TRY(eini_canon_kinds(c, work));
   EINI_TRY(eini_canon_groups(c));
   int n = (int)c->ngroup, *order = EINI_NEW(&c->arena, int, 2 * (int64_t)n);
   eini_canon_build b;
@@ -531,10 +486,11 @@ EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_
   ein_canon *c = EINI_NEW(&arena, ein_canon, 1);
   if (c == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
   c->arena = arena;
-  eini_arena_init(&c->seen, &arena.al);
+  if (work == 0) work = EINI_FORM_WORK;
+  eini_forms_init(&c->forms, &c->arena, work);
   c->source = graph;
-  st = eini_canon_make(c, work > 0 ? work : EINI_CANON_WORK);
-  eini_arena_free(&c->seen);
+  st = eini_canon_make(c, work);
+  eini_forms_free(&c->forms);
   if (st == EIN_ERR_TOO_LARGE)
     eini_fail(eini_diag_of(ctx), st, -1, 0, "give more work", "too many spellings look alike: "
               "their normal form takes more than the work given");

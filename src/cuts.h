@@ -13,7 +13,9 @@ typedef struct eini_ways {
 } eini_ways;
 
 typedef struct eini_dform {
-  const eini_stmt *s;
+  const eini_stmt *s;      // in the words of the first of its kind
+  int kind;                // the first statement that differs in names, orders and literals only
+  const int *at;           // of the indices, as they are written: where they are; NULL: there
   int64_t *limit;          // most pieces of each index; 1: it stays whole
   int64_t *need;           // pieces that are asked for; 0: open
   int pinned;              // placed as a pinned tensor: reduced digits first, then axis order
@@ -87,6 +89,26 @@ static int eini_divisors(int64_t n, int64_t *divisor) {
     divisor[--high] = n / d;
   }
   return count;
+}
+
+// Parts of a statement that is written in other words: index c is at[c] there. back: they are the
+// other's, and become its own.
+static ein_status eini_parts_respell(eini_arena *a, ein_parts p, const int *at, int back,
+                                     ein_parts *to) {
+  const int n = p.nindex;
+  int *order = EINI_NEW(a, int, p.norder), *from = EINI_NEW(a, int, n);
+  int64_t *cut = EINI_NEW(a, int64_t, n);
+  *to = p;
+  to->cut = cut;
+  to->order = order;
+  if (order == NULL || from == NULL || cut == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < n; c++) {
+    const int k = at == NULL ? c : at[c], mine = back ? c : k, other = back ? k : c;
+    from[other] = mine;
+    cut[mine] = p.cut[other];
+  }
+  for (int j = 0; j < p.norder; j++) order[j] = from[p.order[j]];
+  return EIN_OK;
 }
 
 static int64_t eini_tasks(const int64_t *cut, int n) {

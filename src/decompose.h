@@ -16,36 +16,6 @@ typedef struct eini_edges {
   int64_t nshared;
 } eini_edges;
 
-static int eini_same_tensor(const eini_tensor *a, const eini_tensor *b) {
-  return a->dtype == b->dtype && a->rank == b->rank &&
-         (a->rank == 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
-}
-
-// Do two nodes differ in names and literals only?
-static int eini_same_form(const eini_decomposer *dc, int i, int j) {
-  const eini_dform *a = &dc->node[i], *b = &dc->node[j];
-  const eini_stmt *s = a->s, *t = b->s;
-  const eini_tensor *tensor = dc->g->tensor;
-  size_t n = (size_t)s->nindex, operands = (size_t)s->noperand;
-  if (!eini_stmt_same(s, t, EINI_SAME_EXTENTS) || a->pinned != b->pinned ||
-      (a->hint == NULL) != (b->hint == NULL) ||
-      (i >= dc->nnode - dc->npinned) != (j >= dc->nnode - dc->npinned)) return 0;
-  if (n > 0 && (memcmp(a->limit, b->limit, n * sizeof *a->limit) != 0 ||
-                memcmp(a->need, b->need, n * sizeof *a->need) != 0 ||
-                memcmp(a->prefer, b->prefer, n * sizeof *a->prefer) != 0 ||
-                (a->hint != NULL && memcmp(a->hint, b->hint, n * sizeof *a->hint) != 0))) return 0;
-  if ((a->fixed == NULL) != (b->fixed == NULL)) return 0;
-  if (a->fixed != NULL && (a->fixed->norder != b->fixed->norder ||
-                           memcmp(a->fixed->order, b->fixed->order,
-                                  (size_t)a->fixed->norder * sizeof(int)) != 0)) return 0;
-  if (memcmp(a->active, b->active, operands + 1) != 0) return 0;
-  if (!eini_same_tensor(&tensor[s->out], &tensor[t->out])) return 0;
-  for (int k = 0; k < s->noperand; k++)
-    if (!eini_same_tensor(&tensor[s->operand[k]], &tensor[t->operand[k]]) ||
-        a->again[k] != b->again[k]) return 0;
-  return 1;
-}
-
 static uint64_t eini_map_hash(const eini_map *m, uint64_t h) {
   const size_t rows = (size_t)m->rows;
   for (int e = 0; e < m->first[rows]; e++) {
@@ -83,19 +53,34 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
   return EIN_OK;
 }
 
-// Equal for nodes of the same form.
-static uint64_t eini_form_hash(const ein_graph *g, const eini_stmt *s) {
-  int64_t key[5];
-  key[0] = s->nindex, key[1] = s->nfree, key[2] = s->fold, key[3] = s->type, key[4] = s->expr.n;
-  uint64_t h = eini_map_hash(&s->out_map, eini_hash(key, sizeof key, (uint64_t)s->noperand));
-  for (int c = 0; c < s->nindex; c++)
-    h = eini_hash(&s->index[c].extent, sizeof s->index[c].extent, h);
-  for (int k = -1; k < s->noperand; k++) {
-    const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
-    if (k >= 0) h = eini_map_hash(&s->proj[k], h);
-    if (t->rank > 0) h = eini_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
+// Statements, those that differ in names, orders and literals only in the words of the first.
+static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
+  const ein_graph *g = dc->g;
+  int most = 0, *first = EINI_NEW(&dc->arena, int, g->ntensor);
+  for (int64_t i = 0; i < g->nstmt; i++) most = g->stmt[i].noperand > most ? g->stmt[i].noperand : most;
+  int *alike = EINI_NEW(&dc->arena, int, most);
+  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE, 0, 0, NULL, NULL,
+                          alike};
+  if (first == NULL || alike == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    eini_dform *f = &dc->node[dc->nnode++];
+    eini_match m;
+    eini_stmt *t;
+    for (int k = 0; k < s->noperand; k++) {
+      int *at = &first[s->operand[k]];
+      if (*at == 0) *at = k + 1;
+      alike[k] = *at - 1;
+    }
+    for (int k = 0; k < s->noperand; k++) first[s->operand[k]] = 0;
+    EINI_TRY(eini_forms_find(forms, g, s, &b, i, &m));
+    f->s = s;
+    f->kind = (int)m.first;
+    if (m.same) continue;
+    EINI_TRY(eini_stmt_respell(&dc->arena, s, &g->stmt[m.first], &m, &t, &f->at));
+    f->s = t;
   }
-  return h;
+  return EIN_OK;
 }
 
 static ein_status eini_nodes_make(eini_decomposer *dc) {
@@ -108,7 +93,11 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
   dc->form_of = EINI_NEW(&dc->arena, int, most);
   dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
   if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < g->nstmt; i++) dc->node[dc->nnode++].s = &g->stmt[i];
+  eini_forms forms;
+  eini_forms_init(&forms, &dc->arena, 0);
+  const ein_status st = eini_nodes_spell(dc, &forms);
+  eini_forms_free(&forms);
+  EINI_TRY(st);
   for (int64_t t = 0; t < g->ntensor; t++) dc->tensor_node[t] = -1;
   for (int k = 0; k < d->npin; k++) {
     eini_spec spec;

@@ -117,21 +117,6 @@ static void eini_mark_needed(const eini_expr *e, int root, char *need) {
   }
 }
 
-// Do expressions take the same operations, on operands of the same numbers? values: with the same
-// literals and params.
-EINI_UNUSED static int eini_expr_same(const eini_expr *a, const eini_expr *b, int values) {
-  if (a->n != b->n || a->nlist != b->nlist) return 0;
-  for (int64_t i = 0; i < a->n; i++) {
-    const eini_node *x = &a->node[i], *y = &b->node[i];
-    if (x->op != y->op || x->dtype != y->dtype) return 0;
-    if ((values || x->op != EIN_OP_PARAM) && memcmp(x->arg, y->arg, sizeof x->arg) != 0) return 0;
-    if (values && (x->weak != y->weak || x->exact != y->exact || x->ival != y->ival ||
-                   memcmp(&x->re, &y->re, sizeof x->re) != 0 ||
-                   memcmp(&x->im, &y->im, sizeof x->im) != 0)) return 0;
-  }
-  return a->nlist == 0 || memcmp(a->list, b->list, (size_t)a->nlist * sizeof *a->list) == 0;
-}
-
 // Copies a node whose children have new numbers; its own, or -1.
 static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
                           eini_expr *to) {

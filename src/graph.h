@@ -241,17 +241,12 @@ EINI_UNUSED static ein_status eini_map_read(eini_arena *a, eini_map *to, const e
   return EIN_OK;
 }
 
-EINI_UNUSED static int eini_map_same_terms(const eini_map *a, const eini_map *b) {
+EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
   if (a->rows != b->rows || a->cols != b->cols) return 0;
   if (memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
   for (int e = 0; e < a->first[a->rows]; e++)
     if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
-  return 1;
-}
-
-EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
-  return eini_map_same_terms(a, b) &&
-         (a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0);
+  return a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0;
 }
 
 // In how many coordinates an index occurs.
@@ -377,26 +372,6 @@ static int eini_stmt_empty(const eini_stmt *s, int from, int to) {
   for (int i = from; i < to; i++)
     if (s->index[i].extent == 0) return 1;
   return 0;
-}
-
-// Do two statements compute the same from operands of the same numbers, tensors aside?
-enum {
-  EINI_SAME_VALUES = 1,   // with the same literals and params
-  EINI_SAME_EXTENTS = 2   // over all that they run over; else over blocks of one shape
-};
-EINI_UNUSED static int eini_stmt_same(const eini_stmt *a, const eini_stmt *b, int what) {
-  int (*map)(const eini_map *, const eini_map *) =
-      what & EINI_SAME_EXTENTS ? eini_map_equal : eini_map_same_terms;
-  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
-      a->fold != b->fold || a->type != b->type || a->numpy != b->numpy ||
-      !eini_expr_same(&a->expr, &b->expr, what & EINI_SAME_VALUES) ||
-      !map(&a->out_map, &b->out_map))
-    return 0;
-  for (int i = 0; i < a->nindex; i++)
-    if ((what & EINI_SAME_EXTENTS) && a->index[i].extent != b->index[i].extent) return 0;
-  for (int k = 0; k < a->noperand; k++)
-    if (!map(&a->proj[k], &b->proj[k])) return 0;
-  return 1;
 }
 
 // Proves that a map stays inside a tensor (GRAMMAR rule 6); all extents are >= 1. *row is the

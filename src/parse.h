@@ -535,7 +535,9 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   }
   if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
   eini_survey(q);
+  eini_forms_init(&q->temps, arena, 0);
   for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
+  eini_forms_free(&q->temps);
   if (q->p.status == EIN_OK) eini_check_given(q);
   if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
   return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;

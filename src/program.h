@@ -88,6 +88,7 @@ typedef struct eini_prog {
   int64_t nvar, capvar;
   int stamp, mark;
   int64_t expanded, fresh;
+  eini_forms temps;         // by tensor
   eini_kids access;         // resolved
   eini_padded *padded;
 } eini_prog;

@@ -26,18 +26,12 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     int n = f->s->nindex;
     int64_t w = label[i];
     ein_parts *p = &d->parts[i];
-    int64_t *cut = EINI_NEW(&d->arena, int64_t, n);
-    int *order = EINI_NEW(&d->arena, int, n);
-    if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
-    if (n > 0) {
-      memcpy(cut, f->ways.cut + w * n, (size_t)n * sizeof *cut);
-      memcpy(order, f->ways.order + w * n, (size_t)n * sizeof *order);
-    }
     p->nindex = n;
-    p->cut = cut;
+    p->cut = f->ways.cut + w * n;
     p->norder = f->ways.norder[w];
-    p->order = order;
-    p->ntask = eini_tasks(cut, n);
+    p->order = f->ways.order + w * n;
+    EINI_TRY(eini_parts_respell(&d->arena, *p, dc->node[i].at, 1, p));
+    p->ntask = eini_tasks(p->cut, n);
     p->join = f->join[w];
     p->agg = f->agg[w];
     p->seconds = f->seconds[w];
@@ -124,7 +118,7 @@ static ein_status eini_decomp_names(const eini_decomposer *dc, ein_decomposition
   d->stmt = EINI_NEW(&d->arena, ein_decomp_stmt, dc->nnode);
   if (d->stmt == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode - dc->npinned; i++) {
-    const eini_stmt *s = dc->node[i].s;
+    const eini_stmt *s = &dc->g->stmt[i];
     const char *out = eini_node_name(dc, i);
     const char **name = EINI_NEW(&d->arena, const char *, s->nindex);
     const char **operand = EINI_NEW(&d->arena, const char *, s->noperand);
@@ -158,8 +152,11 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   eini_kinds kinds;
   EINI_TRY(eini_kinds_find(dc, &kinds));
   EINI_TRY(eini_prefer(dc, &kinds));
-  for (int i = 0; i < dc->nnode - dc->npinned && dc->hint != NULL; i++)
-    dc->node[i].hint = dc->hint->parts[i].cut;
+  for (int i = 0; i < dc->nnode - dc->npinned && dc->hint != NULL; i++) {
+    ein_parts p;
+    EINI_TRY(eini_parts_respell(&dc->arena, dc->hint->parts[i], dc->node[i].at, 0, &p));
+    dc->node[i].hint = p.cut;
+  }
   if (method >= EINI_METHOD_CLASS) {
     EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
     return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
@@ -171,9 +168,12 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
 // The vectors and placements of another decomposition, as the only ways.
 static ein_status eini_decompose_fixed(eini_decomposer *dc) {
   for (int i = 0; i < dc->nnode - dc->npinned; i++) {
-    const ein_parts *p = &dc->hint->parts[i];
-    for (int c = 0; c < p->nindex; c++) dc->node[i].need[c] = p->cut[c];
-    dc->node[i].fixed = p;
+    eini_dform *f = &dc->node[i];
+    ein_parts *p = EINI_NEW(&dc->arena, ein_parts, 1);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_parts_respell(&dc->arena, dc->hint->parts[i], f->at, 0, p));
+    for (int c = 0; c < p->nindex; c++) f->need[c] = p->cut[c];
+    f->fixed = p;
   }
   return EIN_OK;
 }

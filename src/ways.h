@@ -607,27 +607,56 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
          w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// What is asked of a node, as a key: those of one key are of one form.
+static int64_t eini_form_key(const eini_decomposer *dc, int node, int64_t *key) {
+  const eini_dform *f = &dc->node[node];
+  const eini_stmt *s = f->s;
+  const eini_tensor *t = &dc->g->tensor[s->out];
+  const int pin = node >= dc->nnode - dc->npinned;
+  int64_t n = 0;
+  key[n++] = pin ? -1 - (int64_t)t->dtype : f->kind;
+  key[n++] = s->nindex;
+  key[n++] = f->pinned;
+  key[n++] = f->hint != NULL;
+  key[n++] = f->fixed == NULL ? -1 : f->fixed->norder;
+  for (int c = 0; c < s->nindex; c++) {
+    key[n++] = f->limit[c];
+    key[n++] = f->need[c];
+    key[n++] = f->prefer[c];
+    key[n++] = f->hint != NULL ? f->hint[c] : pin ? s->index[c].extent : 0;
+  }
+  for (int j = 0; f->fixed != NULL && j < f->fixed->norder; j++) key[n++] = f->fixed->order[j];
+  for (int k = 0; k < s->noperand; k++) key[n++] = 2 * f->active[k] + f->again[k];
+  key[n++] = f->active[s->noperand];
+  return n;
+}
+
 static ein_status eini_forms_make(eini_decomposer *dc) {
   eini_formwork work;
+  eini_keys seen;
+  int64_t room = 0;
+  memset(&seen, 0, sizeof seen);
   EINI_TRY(eini_formwork_make(dc, eini_ways_most(dc), &work));
-  uint64_t mask = 16;
-  while (mask < 2 * (uint64_t)dc->nnode) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // the first node of a form, + 1
-  if (slot == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    room = eini_max64(room, 5 * (int64_t)s->nindex + s->noperand + 6);
+  }
+  int *first = EINI_NEW(&dc->arena, int, dc->nnode);  // node of a form
+  int64_t *key = EINI_NEW(&dc->arena, int64_t, room);
+  if (first == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
   dc->effort = EINI_VECTORS_TOTAL;
   for (int i = 0; i < dc->nnode; i++) {
-    uint64_t at = eini_form_hash(dc->g, dc->node[i].s) & mask;
-    while (slot[at] != 0 && !eini_same_form(dc, slot[at] - 1, i)) at = (at + 1) & mask;
-    if (slot[at] == 0) slot[at] = i + 1;
-    dc->form_of[i] = slot[at] - 1;
-    if (slot[at] != i + 1) continue;
+    const int64_t form = eini_key_number(&dc->arena, &seen, key, eini_form_key(dc, i, key));
+    if (form < 0) return EIN_ERR_NO_MEMORY;
+    if (form == dc->nform) first[dc->nform++] = i;
+    dc->form_of[i] = first[form];
+    if (dc->form_of[i] != i) continue;
     eini_dform *f = &dc->node[i];
     int pin = i >= dc->nnode - dc->npinned;
     EINI_TRY(eini_vectors_make(dc, f, i, &work.pick, &work.vectors));
     EINI_TRY(eini_ways_place(dc, f, &work.vectors, &work.ways, &work.orders));
     EINI_TRY(eini_form_costs(dc, f));
     if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
-    dc->nform++;
     dc->nvector += f->ways.n;
   }
   return EIN_OK;

@@ -90,8 +90,25 @@ static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein
                                                 *parts);
 }
 
+static ein_status eini_dist_stmts(ein_ctx *ctx, ein_dist *d, eini_dist_shapes *shapes,
+                                  eini_dist_room *room) {
+  for (int k = 0; k < d->nstmt; k++) {
+    ein_parts own;
+    const ein_parts *parts;
+    EINI_TRY(eini_dist_parts_of(ctx, d, k, &own, &parts));
+    ein_status st = eini_dist_stmt_init(d, k, parts, shapes, room);
+    if (st != EIN_OK && d->plans.ctx->diag.count > 0 && ctx != NULL)
+      return eini_dist_refuse(ctx, st, "statement %d, '%.60s': %s", k,
+                              d->g->tensor[d->g->stmt[k].out].name,
+                              ein_ctx_message(d->plans.ctx));
+    EINI_TRY(st);
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   eini_dist_room room;
+  eini_dist_shapes shapes;
   int rank = 1;
   for (int64_t t = 0; t < d->g->ntensor; t++)
     if (d->g->tensor[t].rank > rank) rank = d->g->tensor[t].rank;
@@ -109,17 +126,11 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
-  for (int k = 0; k < d->nstmt; k++) {
-    ein_parts own;
-    const ein_parts *parts;
-    EINI_TRY(eini_dist_parts_of(ctx, d, k, &own, &parts));
-    ein_status st = eini_dist_stmt_init(d, k, parts, &room);
-    if (st != EIN_OK && d->plans.ctx->diag.count > 0 && ctx != NULL)
-      return eini_dist_refuse(ctx, st, "statement %d, '%.60s': %s", k,
-                              d->g->tensor[d->g->stmt[k].out].name,
-                              ein_ctx_message(d->plans.ctx));
-    EINI_TRY(st);
-  }
+  memset(&shapes, 0, sizeof shapes);
+  eini_forms_init(&shapes.forms, &d->arena, 0);
+  const ein_status st = eini_dist_stmts(ctx, d, &shapes, &room);
+  eini_forms_free(&shapes.forms);
+  EINI_TRY(st);
   if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
   EINI_TRY(eini_dist_reuse(d));
   if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
