@@ -1344,6 +1344,53 @@ static void test_shared_plans(void) {
   ein_graph_destroy(g);
 }
 
+// So do those that are written in other names and another order.
+static void test_shared_spellings(void) {
+  static const struct { const char *text; int last[4]; } as[] = {  // last: cut, too
+      {"U[i,k] = sum[j,l](C[i,j,l]*D[l,k])\nV[i] = max[j,l](T[i,j]-2*U[i,l])\n"
+       "W[i] = max[j,l](U[i,j]-2*T[i,l])\n", {3, 3, 1, 1}},
+      {"U[x,z] = sum[p,q](D[p,z]*C[x,q,p])\nV[i] = max[j,l](T[i,j]-2*U[i,l])\n"
+       "W[x] = max[q,p](U[x,p]-T[x,q]*2)\n", {3, 2, 1, 2}}};
+  for (int kind = 0; kind < 3; kind++) {
+    int plans[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+      static cuts c;
+      char text[512];
+      snprintf(text, sizeof text, "input A[6,5,4], B[4,5], C[6,5,4], D[4,5] : f64\n"
+               "T[i,k] = sum[j,l](A[i,j,l]*B[l,k])\n%soutput T, V, W\n", as[k].text);
+      ein_graph *g = parse(text);
+      ein_ctx *ctx = test_ctx(2, NULL);
+      ein_fabric f = any_fabric(ctx, kind, 6);
+      values v;
+      outcome r;
+      ein_dist_info info;
+      values_make(g, 3, &v);
+      memset(&c, 0, sizeof c);
+      for (int s = 0; s < 4; s++) {
+        for (int i = 0; i < g->stmt[s].nindex; i++) c.cut[s][i] = 1;
+        c.cut[s][0] = 3;
+        c.cut[s][as[k].last[s]] = 2;
+        c.order[s][1] = as[k].last[s];
+        c.parts[s].nindex = g->stmt[s].nindex;
+        c.parts[s].norder = 2;
+        c.parts[s].cut = c.cut[s];
+        c.parts[s].order = c.order[s];
+        c.parts[s].ntask = 6;
+      }
+      run_dist(ctx, g, &c, &f, &v, 0, &r, &info);
+      CHECK(right(g, &v, &r));
+      plans[k] = info.nplan;
+      outcome_free(&r);
+      values_free(g, &v);
+      ein_fabric_destroy(&f);
+      ein_ctx_destroy(ctx);
+      ein_graph_destroy(g);
+    }
+    CHECK(plans[0] > 0 && plans[0] == plans[1]);
+    if (plans[0] != plans[1]) printf("  %d and %d plans\n", plans[0], plans[1]);
+  }
+}
+
 // The decompositions of ein_decompose, under every model: bytes as predicted, results right.
 static void test_decompositions(void) {
   ein_graph *g = parse(attention);
@@ -1660,6 +1707,7 @@ int main(int argc, char **argv) {
   test_special_values(FEW(60));
   test_states(seed);
   test_shared_plans();
+  test_shared_spellings();
   test_decompositions();
   int only = argc > 3 ? atoi(argv[3]) : -1;
   if (only < 0) test_relation_random(count, seed);

@@ -33,7 +33,7 @@ typedef struct program_case {
   char name[64], text[4096];
   size_t length;
   ein_dtype dtype;
-  int nin, nout, nsize, nparam, nerror;
+  int nin, nout, nsize, nparam, nerror, nstmt;  // statements; 0: any number
   item in[MAX_ITEMS], out[MAX_ITEMS];
   char size_name[MAX_ITEMS][64], param_name[MAX_ITEMS][64];
   ein_size size[MAX_ITEMS];
@@ -178,6 +178,8 @@ static int read_case(FILE *f, char *line, size_t size, program_case *c) {
       read_item(last, line + 4, line, 1);
     } else if (strncmp(line, "  : ", 4) == 0 && last != NULL) {
       add_values(last, line + 4, line);
+    } else if (strncmp(line, "statements ", 11) == 0) {
+      c->nstmt = atoi(line + 11);
     } else if (strncmp(line, "size ", 5) == 0) {
       long long v;
       if (sscanf(line + 5, "%63s %lld", c->size_name[c->nsize], &v) != 2) bad_line(line);
@@ -448,6 +450,7 @@ static void run_case(ein_ctx *ctx, const program_case *c) {
   if (c->nerror > 0) check_errors(ctx, c, st);
   else if (st != EIN_OK) fail(c, "it does not parse", ein_ctx_message(ctx));
   else evaluate(ctx, c, g);
+  if (st == EIN_OK && c->nstmt > 0 && g->nstmt != c->nstmt) fail(c, "other statements", "");
   ein_graph_destroy(g);
   check_memory(c);
 }
