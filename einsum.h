@@ -3474,21 +3474,27 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   return EIN_OK;
 }
 
-// Appends a copy of a statement over other tensors; names, expression and carry are shared.
-static ein_status eini_graph_add_like(ein_graph *g, const eini_stmt *from, int out,
+// Appends a copy of a statement over other tensors, with `more` free indices before its own, which
+// stand in no map yet; names, carry and expression are shared, and this counts indices as before.
+static ein_status eini_graph_add_like(ein_graph *g, const eini_stmt *from, int more, int out,
                                       const int *operand, eini_stmt **s) {
-  EINI_TRY(eini_graph_add_stmt(g, out, from->nindex, from->noperand, operand, s));
+  int *at = more > 0 ? EINI_NEW(&g->arena, int, from->nindex) : NULL;
+  if (more > 0 && at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < from->nindex && more > 0; i++) at[i] = i + more;
+  EINI_TRY(eini_graph_add_stmt(g, out, from->nindex + more, from->noperand, operand, s));
   const eini_stmt own = **s;
   **s = *from;
   (*s)->out = own.out;
+  (*s)->nindex = own.nindex;
+  (*s)->nfree = from->nfree + more;
   (*s)->index = own.index;
   (*s)->operand = own.operand;
   (*s)->proj = own.proj;
   (*s)->out_map = own.out_map;
-  for (int i = 0; i < from->nindex; i++) own.index[i] = from->index[i];
+  for (int i = 0; i < from->nindex; i++) own.index[i + more] = from->index[i];
   for (int k = 0; k < from->noperand; k++)
-    EINI_TRY(eini_map_copy(&g->arena, &own.proj[k], &from->proj[k], NULL));
-  return eini_map_copy(&g->arena, &(*s)->out_map, &from->out_map, NULL);
+    EINI_TRY(eini_map_copy(&g->arena, &own.proj[k], &from->proj[k], at));
+  return eini_map_copy(&g->arena, &(*s)->out_map, &from->out_map, at);
 }
 
 // Appends a statement that visits every element of a tensor, and of its operands; the caller gives
@@ -11456,7 +11462,7 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   const eini_stmt *from = v->s;
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_like(g, from, v->out, v->operand, &s));
+  EINI_TRY(eini_graph_add_like(g, from, 0, v->out, v->operand, &s));
   for (int i = 0; i < s->nindex; i++)
     s->index[i].extent = (int64_t)eini_length(from, v->block, i);
   for (int k = 0; k <= s->noperand; k++) {
@@ -12955,6 +12961,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
 // ================================================================================================
 // >>leaves  long folds with few results
 // Takes a fold that threads could not share; gives the fold of its leaves, statements as any other.
+// Leaves are no blocks of a statement: an index of its own numbers them, in place of origins.
 // ================================================================================================
 
 // How a fold is cut: column c in `leaves` leaves of `size` and a rest. The shape alone decides, so
@@ -13009,41 +13016,29 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
 // T[leaf, free] over one leaf (or, with `rest`, over what is left); appended to the graph.
 static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini_leaves *f,
                                  int rest, int out) {
-  eini_stmt *s;
-  int n = from->nindex, cols = n + 1;  // the leaf comes first
-  EINI_TRY(eini_graph_add_stmt(g, out, cols, from->noperand, from->operand, &s));
-  s->nfree = from->nfree + 1;
-  s->fold = from->fold;
-  s->numpy = from->numpy;
-  s->pos = from->pos;
-  s->line = from->line;
+  eini_arena *a = &g->arena;
+  eini_stmt like = *from, *s;
+  int *still = EINI_NEW(a, int, from->nindex);
+  if (still == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < from->nindex; i++) still[i] = -1;
+  EINI_TRY(eini_map_new(a, from->nfree + 1, from->nindex, &like.out_map));
+  EINI_TRY(eini_map_units(a, &like.out_map, 1, 0, from->nfree));
+  EINI_TRY(eini_expr_shift(a, &from->expr, still, &like.expr));
+  for (int64_t i = 0; i < like.expr.n; i++)
+    if (like.expr.node[i].op == EIN_OP_INDEX) like.expr.node[i].arg[0]++;
+  EINI_TRY(eini_graph_add_like(g, &like, 1, out, from->operand, &s));
   s->index[0].name = "leaf";
   s->index[0].extent = rest ? 1 : f->leaves;
-  for (int i = 0; i < n; i++) s->index[i + 1] = from->index[i];
   s->index[f->column + 1].extent = rest ? f->rest : f->size;
-  int *behind = EINI_NEW(&g->arena, int, n);
-  if (behind == NULL) return EIN_ERR_NO_MEMORY;
-  for (int c = 0; c < n; c++) behind[c] = c + 1;
   s->out_map.offset[0] = rest ? f->leaves : 0;
-  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, from->nfree + 1));
-  for (int k = 0; k < from->noperand; k++) {
-    const eini_map *m = &from->proj[k];
-    EINI_TRY(eini_map_copy(&g->arena, &s->proj[k], m, behind));
-    for (int r = 0; r < m->rows; r++) {
-      int64_t step = eini_map_coef(m, r, f->column) * f->size;
+  EINI_TRY(eini_map_set(a, &s->out_map, 0, 0, 1));
+  for (int k = 0; k < s->noperand; k++) {
+    for (int r = 0; r < s->proj[k].rows; r++) {
+      int64_t step = eini_map_coef(&from->proj[k], r, f->column) * f->size;
       if (rest) s->proj[k].offset[r] += step * f->leaves;
-      else EINI_TRY(eini_map_set(&g->arena, &s->proj[k], r, 0, step));
+      else EINI_TRY(eini_map_set(a, &s->proj[k], r, 0, step));
     }
   }
-  s->expr = from->expr;
-  s->expr.node = EINI_NEW(&g->arena, eini_node, s->expr.n);
-  if (s->expr.node == NULL) return EIN_ERR_NO_MEMORY;
-  s->expr.cap = s->expr.n;
-  for (int64_t i = 0; i < s->expr.n; i++) {
-    s->expr.node[i] = from->expr.node[i];
-    if (s->expr.node[i].op == EIN_OP_INDEX) s->expr.node[i].arg[0]++;
-  }
-  s->type = from->type;
   if (g->tensor[out].dtype_open) g->tensor[out].dtype = ein_dtype_compute(from->type);
   return EIN_OK;
 }
@@ -16446,7 +16441,7 @@ static ein_status eini_carry_copy(eini_arena *a, const eini_stmt *s, const eini_
 static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_like(g, from, from->out, from->operand, &s));
+  EINI_TRY(eini_graph_add_like(g, from, 0, from->out, from->operand, &s));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));

@@ -46,7 +46,7 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   const eini_stmt *from = v->s;
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_like(g, from, v->out, v->operand, &s));
+  EINI_TRY(eini_graph_add_like(g, from, 0, v->out, v->operand, &s));
   for (int i = 0; i < s->nindex; i++)
     s->index[i].extent = (int64_t)eini_length(from, v->block, i);
   for (int k = 0; k <= s->noperand; k++) {

@@ -22,7 +22,7 @@ static ein_status eini_carry_copy(eini_arena *a, const eini_stmt *s, const eini_
 static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_like(g, from, from->out, from->operand, &s));
+  EINI_TRY(eini_graph_add_like(g, from, 0, from->out, from->operand, &s));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));

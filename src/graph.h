@@ -315,21 +315,27 @@ static ein_status eini_graph_add_stmt(ein_graph *g, int out, int nindex, int nop
   return EIN_OK;
 }
 
-// Appends a copy of a statement over other tensors; names, expression and carry are shared.
-static ein_status eini_graph_add_like(ein_graph *g, const eini_stmt *from, int out,
+// Appends a copy of a statement over other tensors, with `more` free indices before its own, which
+// stand in no map yet; names, carry and expression are shared, and this counts indices as before.
+static ein_status eini_graph_add_like(ein_graph *g, const eini_stmt *from, int more, int out,
                                       const int *operand, eini_stmt **s) {
-  EINI_TRY(eini_graph_add_stmt(g, out, from->nindex, from->noperand, operand, s));
+  int *at = more > 0 ? EINI_NEW(&g->arena, int, from->nindex) : NULL;
+  if (more > 0 && at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < from->nindex && more > 0; i++) at[i] = i + more;
+  EINI_TRY(eini_graph_add_stmt(g, out, from->nindex + more, from->noperand, operand, s));
   const eini_stmt own = **s;
   **s = *from;
   (*s)->out = own.out;
+  (*s)->nindex = own.nindex;
+  (*s)->nfree = from->nfree + more;
   (*s)->index = own.index;
   (*s)->operand = own.operand;
   (*s)->proj = own.proj;
   (*s)->out_map = own.out_map;
-  for (int i = 0; i < from->nindex; i++) own.index[i] = from->index[i];
+  for (int i = 0; i < from->nindex; i++) own.index[i + more] = from->index[i];
   for (int k = 0; k < from->noperand; k++)
-    EINI_TRY(eini_map_copy(&g->arena, &own.proj[k], &from->proj[k], NULL));
-  return eini_map_copy(&g->arena, &(*s)->out_map, &from->out_map, NULL);
+    EINI_TRY(eini_map_copy(&g->arena, &own.proj[k], &from->proj[k], at));
+  return eini_map_copy(&g->arena, &(*s)->out_map, &from->out_map, at);
 }
 
 // Appends a statement that visits every element of a tensor, and of its operands; the caller gives

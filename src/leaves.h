@@ -1,6 +1,7 @@
 // ================================================================================================
 // >>leaves  long folds with few results
 // Takes a fold that threads could not share; gives the fold of its leaves, statements as any other.
+// Leaves are no blocks of a statement: an index of its own numbers them, in place of origins.
 // ================================================================================================
 
 // How a fold is cut: column c in `leaves` leaves of `size` and a rest. The shape alone decides, so
@@ -55,41 +56,29 @@ static int eini_leaves_of(const ein_graph *g, const eini_stmt *s, eini_leaves *f
 // T[leaf, free] over one leaf (or, with `rest`, over what is left); appended to the graph.
 static ein_status eini_leaf_stmt(ein_graph *g, const eini_stmt *from, const eini_leaves *f,
                                  int rest, int out) {
-  eini_stmt *s;
-  int n = from->nindex, cols = n + 1;  // the leaf comes first
-  EINI_TRY(eini_graph_add_stmt(g, out, cols, from->noperand, from->operand, &s));
-  s->nfree = from->nfree + 1;
-  s->fold = from->fold;
-  s->numpy = from->numpy;
-  s->pos = from->pos;
-  s->line = from->line;
+  eini_arena *a = &g->arena;
+  eini_stmt like = *from, *s;
+  int *still = EINI_NEW(a, int, from->nindex);
+  if (still == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < from->nindex; i++) still[i] = -1;
+  EINI_TRY(eini_map_new(a, from->nfree + 1, from->nindex, &like.out_map));
+  EINI_TRY(eini_map_units(a, &like.out_map, 1, 0, from->nfree));
+  EINI_TRY(eini_expr_shift(a, &from->expr, still, &like.expr));
+  for (int64_t i = 0; i < like.expr.n; i++)
+    if (like.expr.node[i].op == EIN_OP_INDEX) like.expr.node[i].arg[0]++;
+  EINI_TRY(eini_graph_add_like(g, &like, 1, out, from->operand, &s));
   s->index[0].name = "leaf";
   s->index[0].extent = rest ? 1 : f->leaves;
-  for (int i = 0; i < n; i++) s->index[i + 1] = from->index[i];
   s->index[f->column + 1].extent = rest ? f->rest : f->size;
-  int *behind = EINI_NEW(&g->arena, int, n);
-  if (behind == NULL) return EIN_ERR_NO_MEMORY;
-  for (int c = 0; c < n; c++) behind[c] = c + 1;
   s->out_map.offset[0] = rest ? f->leaves : 0;
-  EINI_TRY(eini_map_units(&g->arena, &s->out_map, 0, 0, from->nfree + 1));
-  for (int k = 0; k < from->noperand; k++) {
-    const eini_map *m = &from->proj[k];
-    EINI_TRY(eini_map_copy(&g->arena, &s->proj[k], m, behind));
-    for (int r = 0; r < m->rows; r++) {
-      int64_t step = eini_map_coef(m, r, f->column) * f->size;
+  EINI_TRY(eini_map_set(a, &s->out_map, 0, 0, 1));
+  for (int k = 0; k < s->noperand; k++) {
+    for (int r = 0; r < s->proj[k].rows; r++) {
+      int64_t step = eini_map_coef(&from->proj[k], r, f->column) * f->size;
       if (rest) s->proj[k].offset[r] += step * f->leaves;
-      else EINI_TRY(eini_map_set(&g->arena, &s->proj[k], r, 0, step));
+      else EINI_TRY(eini_map_set(a, &s->proj[k], r, 0, step));
     }
   }
-  s->expr = from->expr;
-  s->expr.node = EINI_NEW(&g->arena, eini_node, s->expr.n);
-  if (s->expr.node == NULL) return EIN_ERR_NO_MEMORY;
-  s->expr.cap = s->expr.n;
-  for (int64_t i = 0; i < s->expr.n; i++) {
-    s->expr.node[i] = from->expr.node[i];
-    if (s->expr.node[i].op == EIN_OP_INDEX) s->expr.node[i].arg[0]++;
-  }
-  s->type = from->type;
   if (g->tensor[out].dtype_open) g->tensor[out].dtype = ein_dtype_compute(from->type);
   return EIN_OK;
 }
