@@ -772,9 +772,10 @@ typedef struct ein_side {
   const int64_t *const *batch;  // [nop]
   const char *const *base;      // [nop] address of the element at index 0 of everything
   // Values of any form at n <= EIN_POINTS points: point i reads operand o at base[o] + off[o][i].
-  // off and out are aligned to 64 bytes; out is in the compute dtype, padded to EIN_POINTS.
+  // With gap it is base[o] + off[o][0] + i * gap[o], for any n, and values may replace what they
+  // are made of. out is in the compute dtype.
   void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
-                  void *out);
+                  const int64_t *gap, void *out);
   void *user;
   const ein_code *code;         // what fill_fn makes
 } ein_side;
@@ -8986,7 +8987,7 @@ static void eini_pack_values(eini_cjob *j, int s, const int64_t *row, int64_t wi
     }
     j->offp[o] = off;
   }
-  x->fill_fn(x->user, kn * width, j->at[s], j->offp, planes == 1 ? dst : j->val);
+  x->fill_fn(x->user, kn * width, j->at[s], j->offp, NULL, planes == 1 ? dst : j->val);
   if (planes == 1) return;
   for (int64_t i = 0; i < width; i++) j->off[i] = i;
   for (int64_t p = 0; p < kn; p++) j->off[width + p] = p * width;
@@ -10269,7 +10270,8 @@ static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) 
 }
 
 // Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
-// operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
+// operation may write, if it reads something else (a call always does; padded room is not needed:
+// n is then a multiple of the lanes).
 static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
   const ein_code *code = ev->code;
   const size_t reg_bytes = eini_reg_bytes(code);
@@ -10282,7 +10284,10 @@ static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
       continue;
     }
     void *dst = ev->mem + (size_t)step->dst * reg_bytes;
-    if (direct != NULL && i == code->nstep - 1) dst = direct;
+    if (direct != NULL && i == code->nstep - 1 &&
+        (step->op == EIN_OP_CALL || (ev->reg[step->a] != direct && ev->reg[step->b] != direct &&
+                                     ev->reg[step->c] != direct)))
+      dst = direct;
     if (step->op != EIN_OP_CALL) {
       step->fn(padded, ev->reg[step->a], ev->reg[step->b], ev->reg[step->c], dst);
     } else {
@@ -12317,10 +12322,11 @@ static void eini_table_step(const int64_t *table, const int64_t *gap, int64_t fr
 }
 
 static void eini_contract_fill(void *user, int64_t n, const char *const *base,
-                               const int64_t *const *off, void *out) {
+                               const int64_t *const *off, const int64_t *gap, void *out) {
   eini_fill_ctx *f = (eini_fill_ctx *)user;
   const ein_code *code = f->ev.code;
   size_t size = ein_dtype_size((ein_dtype)code->type);
+  const int called = code->nstep > 0 && code->step[code->nstep - 1].op == EIN_OP_CALL;
   int nop = 0;
   for (int i = 0; i < code->nstep; i++)
     if (code->step[i].op == EIN_OP_OPERAND && code->step[i].a >= nop) nop = code->step[i].a + 1;
@@ -12331,9 +12337,11 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
   for (int64_t done = 0; done < n; done += code->chunk) {
     int64_t m = eini_min64(code->chunk, n - done);
     for (int k = 0; k < nop; k++)
-      eini_table_step(off[k], NULL, done, m, &f->at[k], &f->step[k], &f->table[k]);
-    const void *v = eini_code_run(&f->ev, m, NULL);
-    memcpy((char *)out + (size_t)done * size, v, (size_t)m * size);
+      eini_table_step(off[k], gap == NULL ? NULL : &gap[k], done, m, &f->at[k], &f->step[k],
+                      &f->table[k]);
+    char *to = (char *)out + (size_t)done * size;
+    const void *v = eini_code_run(&f->ev, m, called || m % EINI_LANES != 0 ? NULL : to);
+    if (v != to) memcpy(to, v, (size_t)m * size);
   }
 }
 

@@ -4428,7 +4428,8 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
   int packed_soon;                   // they are those of the next panel
   int fresh;
-  char *panels, *spare;
+  char *panels;
+  char *spare[EINI_GETT_OPS];        // an operand as it is stored; NULL: in the panels
 } eini_gett_hand;
 
 static int64_t eini_gett_product(int n, const int64_t *x) {
@@ -4681,46 +4682,64 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
   h->nk = nk;
 }
 
-// Panels of any form through fill_fn, whole rows of a panel at a time.
-static void eini_gett_fill(const eini_gett_hand *h, const char *const *base, int64_t nk, int size,
-                           int64_t *off, char *values) {
-  const int64_t most = EIN_POINTS / h->lanes;
-  const int64_t *offs[EINI_GETT_OPS];
-  for (int o = 0; o < h->s->nop; o++) offs[o] = off + o * EIN_POINTS;
-  for (int64_t p = 0; p < h->np; p += h->lanes)
-    for (int64_t q = 0; q < nk; q += most) {
-      const int64_t rows = eini_min64(most, nk - q);
-      for (int o = 0; o < h->s->nop; o++) {
-        int64_t *to = off + o * EIN_POINTS;
-        for (int64_t r = 0; r < rows; r++)
-          for (int64_t i = 0; i < h->lanes; i++)
-            *to++ = h->row[o][eini_min64(p + i, h->np - 1)] + h->col[o][q + r];
+// Packs an operand of another size than the panels' elements, few k at a time: lines that are
+// contiguous along k are then read once.
+static void eini_gett_pack_other(const eini_gett_pack_arg *a, int64_t granule, int64_t size) {
+  for (int64_t q0 = 0; q0 < a->nk; q0 += 16)
+    for (int64_t p = 0; p < a->np; p += granule)
+      for (int64_t q = q0; q < eini_min64(q0 + 16, a->nk); q++) {
+        const int64_t *row = a->row + p;
+        const char *s = (const char *)a->src + a->col[q] * size;
+        char *d = (char *)a->dst + (a->place[p / granule] + q * a->lanes) * size;
+        const int flat = a->flat[p / granule];
+        eini_gather((size_t)size, granule, s + (flat ? row[0] * size : 0), 1, flat ? NULL : row, d);
       }
-      h->s->fill_fn(h->s->user, rows * h->lanes, base, offs, values);
-      memcpy(h->panels + (p / h->lanes * h->panel + q * h->lanes) * size, values,
-             (size_t)(rows * h->lanes * size));
-    }
+}
+
+// Lanes of the last panel that hold nothing become copies of the last that does.
+static void eini_gett_rest(const eini_gett_hand *h, int64_t nk, int64_t size, char *panels) {
+  const int64_t n = h->np % h->lanes;
+  char *d = panels + h->np / h->lanes * h->panel * size;
+  for (int64_t q = 0; q < nk && n > 0; q++, d += h->lanes * size)
+    eini_gather((size_t)size, h->lanes - n, d + (n - 1) * size, 0, NULL, d + n * size);
+}
+
+// Whether values of a side are made of operands that were packed as they are stored.
+static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit) {
+  return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL);
 }
 
 // Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
+// Values of expressions are made panel by panel, where all operands stand one after the other.
 static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const char *const *base,
-                           int64_t nk, int64_t *off, char *values) {
+                           int64_t nk) {
+  static const int64_t start = 0;
+  const int64_t panels = (h->np + h->lanes - 1) / h->lanes;
+  const int made = eini_gett_made(h->s, kit);
   int same = h->fresh;
   for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
   if (same) return;
   for (int o = 0; o < h->s->nop; o++) h->have[o] = base[o];
   h->fresh = 1;
   if (h->in_place) return;
-  if (h->s->form != EIN_FORM_PLAIN && (h->s->form != EIN_FORM_PRODUCT || kit->times == NULL)) {
-    eini_gett_fill(h, base, nk, kit->size, off, values);
-    return;
-  }
+  const char *at[EINI_GETT_OPS];
+  const int64_t *offs[EINI_GETT_OPS];
+  int64_t gap[EINI_GETT_OPS];
   for (int o = 0; o < h->s->nop; o++) {
-    char *to = o == 0 ? h->panels : h->spare;
+    char *to = h->spare[o] != NULL ? h->spare[o] : h->panels;
+    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]);
     const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
                                   h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
-    h->pack(&a);
-    if (o > 0) kit->times((h->np + h->lanes - 1) / h->lanes * h->panel, h->panels, to);
+    if (size == kit->size) h->pack(&a);
+    else eini_gett_pack_other(&a, h->granule, size);
+    if (made) eini_gett_rest(h, nk, size, to);
+    else if (o > 0) kit->times(panels * h->panel, h->panels, to);
+    at[o] = to, offs[o] = &start, gap[o] = 1;
+  }
+  for (int64_t i = 0; i < panels && made; i++) {
+    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
+    for (int o = 0; o < h->s->nop; o++)
+      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
   }
 }
 
@@ -4759,7 +4778,7 @@ typedef struct eini_gett_job {
   char *out;                     // at the current boxes
   const char *extra[EINI_GETT_OPS];
   char *buffer, *edge, *values;
-  int64_t *off;                  // tables for fill_fn and emit_fn
+  int64_t *off;                  // tables for emit_fn
   const char *next_u;            // U at the next box of K; NULL: unknown
   const int64_t *soon;           // lines to ask for: soon_base + soon[0 .. soon_left)
   int64_t soon_left;
@@ -5421,7 +5440,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   eini_gett_box_k(cpu, p, k);
   p->keep = !p->direct && p->nk < k;
   // Where V comes from memory the next box waits in the cache too.
-  p->ahead = p->v->form == EIN_FORM_PLAIN && !p->far && all_v * k * size > cpu->l2 * 2;
+  p->ahead = p->v->nop == 1 && ein_dtype_size(p->v->dtype[0]) == (size_t)size && !p->far &&
+             all_v * k * size > cpu->l2 * 2;
   const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->nk * size);
   const int64_t unit_v = eini_max64(p->pad, kit->gv);
   int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
@@ -5548,6 +5568,22 @@ static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pai
   return peak / parts / times;
 }
 
+// Cycles of an element for making values of operands that are packed: about so many for each
+// operation, more for those that are called or that are a polynomial at least.
+static double eini_gett_making(const ein_side *s) {
+  double cycles = 0;
+  if (s->form == EIN_FORM_PLAIN) return 0;
+  if (s->form == EIN_FORM_PRODUCT || s->code == NULL) return 3 * (double)(s->nop - 1);
+  for (int i = 0; i < s->code->nstep; i++) {
+    const int op = s->code->step[i].op;
+    const int far = op == EIN_OP_CALL || op == EIN_OP_POW || op == EIN_OP_FLOORDIV ||
+                    op == EIN_OP_MOD || (op >= EIN_OP_EXP && op <= EIN_OP_GELU &&
+                                         op != EIN_OP_SQRT && op != EIN_OP_RELU);
+    cycles += op == EIN_OP_OPERAND ? 1 : far ? 8 : 0.3;
+  }
+  return cycles;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -5569,7 +5605,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
-    t += b * v * k * blocks_u * (double)p->v->nop / cpu->hz;
+    t += b * v * k * blocks_u * ((double)p->v->nop + eini_gett_making(p->v)) / cpu->hz;
     t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
     return t + b * v * u * size / cpu->l3_bw;
   }
@@ -5579,13 +5615,8 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   t += b * v * u * size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
-  if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
-    t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
-  if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
-    t += b * k * (p->swap ? u : v) * 6 / cpu->hz;
+  t += b * k * (v * again_v * eini_gett_making(p->v) + u * eini_gett_making(p->u)) / cpu->hz;
   if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
-  if (c->p.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? v : u) * 3 / cpu->hz;
-  if (c->q.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? u : v) * 3 / cpu->hz;
   return t + b * 8e-8;
 }
 
@@ -5797,10 +5828,10 @@ static char *eini_gett_take(char *base, size_t *at, int64_t bytes) {
   return r;
 }
 
-static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const ein_side *s,
-                                int64_t np, int64_t nk, int64_t lanes, int size, int ahead,
-                                char *base, size_t *at) {
-  (void)c;
+static void eini_gett_take_hand(const eini_gett_kit *kit, eini_gett_hand *h, const ein_side *s,
+                                int64_t np, int64_t nk, int64_t lanes, int ahead, char *base,
+                                size_t *at) {
+  const int64_t size = kit->size;
   const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
   h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
   h->most_soon = 0;
@@ -5808,7 +5839,13 @@ static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const 
   else if (h->packed_soon) h->most_soon = nk;
   else if (ahead) h->most_soon = eini_up(np * nk * size / 32, nk);
   h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
-  h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
+  for (int o = 0; o < s->nop; o++) {
+    const int64_t one = (int64_t)ein_dtype_size(s->dtype[o]);
+    const int own = o > 0 || one != size;
+    if (own && (o < 2 || eini_gett_made(s, kit)))
+      h->spare[o] = eini_gett_take(base, at, bytes / size * one);
+    else h->spare[o] = own ? h->spare[1] : NULL;
+  }
   h->place = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
   h->out = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
   for (int o = 0; o < s->nop; o++) {
@@ -5850,8 +5887,8 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
                      p->sub > p->lanes;
   const int64_t room = eini_gett_room(p);
   j->v.left = (int64_t *)(void *)eini_gett_take(base, &at, room * 8);
-  eini_gett_take_hand(c, &j->v, p->v, room, p->nk, p->lanes, kit->size, p->ahead, base, &at);
-  eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, 0, base, &at);
+  eini_gett_take_hand(kit, &j->v, p->v, room, p->nk, p->lanes, p->ahead, base, &at);
+  eini_gett_take_hand(kit, &j->u, p->u, p->nu, p->nk, kit->nu, 0, base, &at);
   j->ld = p->keep ? eini_up(p->nv, p->lanes) : p->sub;
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
@@ -5861,11 +5898,8 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
     j->carry = (eini_gett_carry *)(void *)eini_gett_take(
         base, &at, j->carries * (int64_t)sizeof(eini_gett_carry));
   j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
-  const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
-  const int emits = !c->plain_out && !c->scaled;
-  if (emits || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
-    j->off = (int64_t *)(void *)eini_gett_take(
-        base, &at, 8 * EIN_POINTS * (ops > c->nextra + 1 ? ops : c->nextra + 1));
+  if (!c->plain_out && !c->scaled) {
+    j->off = (int64_t *)(void *)eini_gett_take(base, &at, 8 * EIN_POINTS * (c->nextra + 1));
     j->values = eini_gett_take(base, &at, 16 * EIN_POINTS);
   }
   for (int e = 0; !c->plain_out && e < c->nextra; e++) {
@@ -5996,7 +6030,7 @@ static void eini_gett_pack_hand(eini_gett_job *j, eini_gett_hand *h, const int64
   const int64_t nk = eini_gett_product(j->k.n, j->k.size);
   eini_gett_tables(h, &j->k, nk, j->kit.size, stride);
   eini_gett_bases(h, &j->k, batch_at, j->c->batch.n, base);
-  eini_gett_pack(h, &j->kit, base, nk, j->off, j->values);
+  eini_gett_pack(h, &j->kit, base, nk);
 }
 
 // The output and what the store reads, at the current boxes of V and U.
@@ -7520,7 +7554,7 @@ static void eini_dir_fetch(eini_dir_job *j, int s0, const eini_dir_index *rows, 
         for (int64_t l = 0; l < n; l++) off[l] += row[o];
         offp[o] = off;
       }
-      side->fill_fn(side->user, n, j->at + s0, offp, j->val);
+      side->fill_fn(side->user, n, j->at + s0, offp, NULL, j->val);
       memcpy(dst + i * j->unit, j->val, (size_t)(n * j->unit));
     }
   }

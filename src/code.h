@@ -456,7 +456,8 @@ static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) 
 }
 
 // Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
-// operation may write (unaliased, padded room is not needed: n is then a multiple of the lanes).
+// operation may write, if it reads something else (a call always does; padded room is not needed:
+// n is then a multiple of the lanes).
 static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
   const ein_code *code = ev->code;
   const size_t reg_bytes = eini_reg_bytes(code);
@@ -469,7 +470,10 @@ static void *eini_code_run(const eini_eval *ev, int64_t n, void *direct) {
       continue;
     }
     void *dst = ev->mem + (size_t)step->dst * reg_bytes;
-    if (direct != NULL && i == code->nstep - 1) dst = direct;
+    if (direct != NULL && i == code->nstep - 1 &&
+        (step->op == EIN_OP_CALL || (ev->reg[step->a] != direct && ev->reg[step->b] != direct &&
+                                     ev->reg[step->c] != direct)))
+      dst = direct;
     if (step->op != EIN_OP_CALL) {
       step->fn(padded, ev->reg[step->a], ev->reg[step->b], ev->reg[step->c], dst);
     } else {

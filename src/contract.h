@@ -173,7 +173,7 @@ static void eini_pack_values(eini_cjob *j, int s, const int64_t *row, int64_t wi
     }
     j->offp[o] = off;
   }
-  x->fill_fn(x->user, kn * width, j->at[s], j->offp, planes == 1 ? dst : j->val);
+  x->fill_fn(x->user, kn * width, j->at[s], j->offp, NULL, planes == 1 ? dst : j->val);
   if (planes == 1) return;
   for (int64_t i = 0; i < width; i++) j->off[i] = i;
   for (int64_t p = 0; p < kn; p++) j->off[width + p] = p * width;

@@ -51,10 +51,11 @@ static void eini_table_step(const int64_t *table, const int64_t *gap, int64_t fr
 }
 
 static void eini_contract_fill(void *user, int64_t n, const char *const *base,
-                               const int64_t *const *off, void *out) {
+                               const int64_t *const *off, const int64_t *gap, void *out) {
   eini_fill_ctx *f = (eini_fill_ctx *)user;
   const ein_code *code = f->ev.code;
   size_t size = ein_dtype_size((ein_dtype)code->type);
+  const int called = code->nstep > 0 && code->step[code->nstep - 1].op == EIN_OP_CALL;
   int nop = 0;
   for (int i = 0; i < code->nstep; i++)
     if (code->step[i].op == EIN_OP_OPERAND && code->step[i].a >= nop) nop = code->step[i].a + 1;
@@ -65,9 +66,11 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
   for (int64_t done = 0; done < n; done += code->chunk) {
     int64_t m = eini_min64(code->chunk, n - done);
     for (int k = 0; k < nop; k++)
-      eini_table_step(off[k], NULL, done, m, &f->at[k], &f->step[k], &f->table[k]);
-    const void *v = eini_code_run(&f->ev, m, NULL);
-    memcpy((char *)out + (size_t)done * size, v, (size_t)m * size);
+      eini_table_step(off[k], gap == NULL ? NULL : &gap[k], done, m, &f->at[k], &f->step[k],
+                      &f->table[k]);
+    char *to = (char *)out + (size_t)done * size;
+    const void *v = eini_code_run(&f->ev, m, called || m % EINI_LANES != 0 ? NULL : to);
+    if (v != to) memcpy(to, v, (size_t)m * size);
   }
 }
 

@@ -240,9 +240,10 @@ typedef struct ein_side {
   const int64_t *const *batch;  // [nop]
   const char *const *base;      // [nop] address of the element at index 0 of everything
   // Values of any form at n <= EIN_POINTS points: point i reads operand o at base[o] + off[o][i].
-  // off and out are aligned to 64 bytes; out is in the compute dtype, padded to EIN_POINTS.
+  // With gap it is base[o] + off[o][0] + i * gap[o], for any n, and values may replace what they
+  // are made of. out is in the compute dtype.
   void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
-                  void *out);
+                  const int64_t *gap, void *out);
   void *user;
   const ein_code *code;         // what fill_fn makes
 } ein_side;

@@ -32,7 +32,7 @@ static void naive_value(const ein_contract *c, const ein_side *s, const ein_axes
     return;
   }
   double values[EIN_POINTS * 2];  // fill_fn may write a padded block
-  s->fill_fn(s->user, 1, s->base, offs, values);
+  s->fill_fn(s->user, 1, s->base, offs, NULL, values);
   memcpy(out, values, (size_t)size);
 }
 

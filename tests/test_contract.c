@@ -156,10 +156,10 @@ static void value_put(ein_dtype t, char *at, value v) {
 }
 
 static void fill_product(void *user, int64_t n, const char *const *base, const int64_t *const *off,
-                         void *out) {
+                         const int64_t *gap, void *out) {
   user_data *u = (user_data *)user;
   int64_t z = (int64_t)ein_dtype_size(u->x->type);
-  if (n > EIN_POINTS) failures++;
+  if (gap != NULL || n > EIN_POINTS) failures++;
   for (int64_t i = 0; i < n; i++) {
     value v = value_get(u->x->type, base[0] + off[0][i] * z);
     if (u->nop > 1) v = value_mul(v, value_get(u->x->type, base[1] + off[1][i] * z));

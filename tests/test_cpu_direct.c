@@ -176,13 +176,13 @@ typedef struct fill_user {
 } fill_user;
 
 static void fill(void *user, int64_t n, const char *const *base, const int64_t *const *off,
-                 void *out) {
+                 const int64_t *gap, void *out) {
   const fill_user *u = (const fill_user *)user;
   const ein_side *x = u->s ? &u->t->c.q : &u->t->c.p;
   for (int64_t i = 0; i < n; i++) {
     int64_t at[OPS];
     double v[2];
-    for (int o = 0; o < x->nop; o++) at[o] = off[o][i];
+    for (int o = 0; o < x->nop; o++) at[o] = gap == NULL ? off[o][i] : off[o][0] + i * gap[o];
     value_at(u->t, u->s, base, at, v);
     put_value(u->t->c.type, (char *)out, i, v);
   }

@@ -90,15 +90,18 @@ static void combine(const side_user *s, double *acc, const double *v) {
 }
 
 static void fill(void *user, int64_t n, const char *const *base, const int64_t *const *off,
-                 void *out) {
+                 const int64_t *gap, void *out) {
   const side_user *s = (const side_user *)user;
   array to;
   memset(&to, 0, sizeof to);
   to.dtype = s->type, to.data = (char *)out;
   for (int64_t i = 0; i < n; i++) {
     double acc[2], v[2];
-    get(s->dtype[0], base[0], off[0][i], acc);
-    for (int o = 1; o < s->nop; o++) get(s->dtype[o], base[o], off[o][i], v), combine(s, acc, v);
+    for (int o = 0; o < s->nop; o++) {
+      const int64_t at = gap == NULL ? off[o][i] : off[o][0] + i * gap[o];
+      get(s->dtype[o], base[o], at, o == 0 ? acc : v);
+      if (o > 0) combine(s, acc, v);
+    }
     put(&to, i, acc[0], acc[1]);
   }
 }

@@ -345,7 +345,7 @@ static void eini_dir_fetch(eini_dir_job *j, int s0, const eini_dir_index *rows, 
         for (int64_t l = 0; l < n; l++) off[l] += row[o];
         offp[o] = off;
       }
-      side->fill_fn(side->user, n, j->at + s0, offp, j->val);
+      side->fill_fn(side->user, n, j->at + s0, offp, NULL, j->val);
       memcpy(dst + i * j->unit, j->val, (size_t)(n * j->unit));
     }
   }

@@ -39,7 +39,8 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
   int packed_soon;                   // they are those of the next panel
   int fresh;
-  char *panels, *spare;
+  char *panels;
+  char *spare[EINI_GETT_OPS];        // an operand as it is stored; NULL: in the panels
 } eini_gett_hand;
 
 static int64_t eini_gett_product(int n, const int64_t *x) {
@@ -292,45 +293,63 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_
   h->nk = nk;
 }
 
-// Panels of any form through fill_fn, whole rows of a panel at a time.
-static void eini_gett_fill(const eini_gett_hand *h, const char *const *base, int64_t nk, int size,
-                           int64_t *off, char *values) {
-  const int64_t most = EIN_POINTS / h->lanes;
-  const int64_t *offs[EINI_GETT_OPS];
-  for (int o = 0; o < h->s->nop; o++) offs[o] = off + o * EIN_POINTS;
-  for (int64_t p = 0; p < h->np; p += h->lanes)
-    for (int64_t q = 0; q < nk; q += most) {
-      const int64_t rows = eini_min64(most, nk - q);
-      for (int o = 0; o < h->s->nop; o++) {
-        int64_t *to = off + o * EIN_POINTS;
-        for (int64_t r = 0; r < rows; r++)
-          for (int64_t i = 0; i < h->lanes; i++)
-            *to++ = h->row[o][eini_min64(p + i, h->np - 1)] + h->col[o][q + r];
+// Packs an operand of another size than the panels' elements, few k at a time: lines that are
+// contiguous along k are then read once.
+static void eini_gett_pack_other(const eini_gett_pack_arg *a, int64_t granule, int64_t size) {
+  for (int64_t q0 = 0; q0 < a->nk; q0 += 16)
+    for (int64_t p = 0; p < a->np; p += granule)
+      for (int64_t q = q0; q < eini_min64(q0 + 16, a->nk); q++) {
+        const int64_t *row = a->row + p;
+        const char *s = (const char *)a->src + a->col[q] * size;
+        char *d = (char *)a->dst + (a->place[p / granule] + q * a->lanes) * size;
+        const int flat = a->flat[p / granule];
+        eini_gather((size_t)size, granule, s + (flat ? row[0] * size : 0), 1, flat ? NULL : row, d);
       }
-      h->s->fill_fn(h->s->user, rows * h->lanes, base, offs, values);
-      memcpy(h->panels + (p / h->lanes * h->panel + q * h->lanes) * size, values,
-             (size_t)(rows * h->lanes * size));
-    }
+}
+
+// Lanes of the last panel that hold nothing become copies of the last that does.
+static void eini_gett_rest(const eini_gett_hand *h, int64_t nk, int64_t size, char *panels) {
+  const int64_t n = h->np % h->lanes;
+  char *d = panels + h->np / h->lanes * h->panel * size;
+  for (int64_t q = 0; q < nk && n > 0; q++, d += h->lanes * size)
+    eini_gather((size_t)size, h->lanes - n, d + (n - 1) * size, 0, NULL, d + n * size);
+}
+
+// Whether values of a side are made of operands that were packed as they are stored.
+static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit) {
+  return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL);
 }
 
 // Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
+// Values of expressions are made panel by panel, where all operands stand one after the other.
 static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const char *const *base,
-                           int64_t nk, int64_t *off, char *values) {
+                           int64_t nk) {
+  static const int64_t start = 0;
+  const int64_t panels = (h->np + h->lanes - 1) / h->lanes;
+  const int made = eini_gett_made(h->s, kit);
   int same = h->fresh;
   for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
   if (same) return;
   for (int o = 0; o < h->s->nop; o++) h->have[o] = base[o];
   h->fresh = 1;
   if (h->in_place) return;
-  if (h->s->form != EIN_FORM_PLAIN && (h->s->form != EIN_FORM_PRODUCT || kit->times == NULL)) {
-    eini_gett_fill(h, base, nk, kit->size, off, values);
-    return;
-  }
+  const char *at[EINI_GETT_OPS];
+  const int64_t *offs[EINI_GETT_OPS];
+  int64_t gap[EINI_GETT_OPS];
   for (int o = 0; o < h->s->nop; o++) {
-    char *to = o == 0 ? h->panels : h->spare;
+    char *to = h->spare[o] != NULL ? h->spare[o] : h->panels;
+    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]);
     const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
                                   h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
-    h->pack(&a);
-    if (o > 0) kit->times((h->np + h->lanes - 1) / h->lanes * h->panel, h->panels, to);
+    if (size == kit->size) h->pack(&a);
+    else eini_gett_pack_other(&a, h->granule, size);
+    if (made) eini_gett_rest(h, nk, size, to);
+    else if (o > 0) kit->times(panels * h->panel, h->panels, to);
+    at[o] = to, offs[o] = &start, gap[o] = 1;
+  }
+  for (int64_t i = 0; i < panels && made; i++) {
+    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
+    for (int o = 0; o < h->s->nop; o++)
+      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
   }
 }

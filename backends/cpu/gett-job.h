@@ -33,7 +33,7 @@ typedef struct eini_gett_job {
   char *out;                     // at the current boxes
   const char *extra[EINI_GETT_OPS];
   char *buffer, *edge, *values;
-  int64_t *off;                  // tables for fill_fn and emit_fn
+  int64_t *off;                  // tables for emit_fn
   const char *next_u;            // U at the next box of K; NULL: unknown
   const int64_t *soon;           // lines to ask for: soon_base + soon[0 .. soon_left)
   int64_t soon_left;

@@ -201,7 +201,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   eini_gett_box_k(cpu, p, k);
   p->keep = !p->direct && p->nk < k;
   // Where V comes from memory the next box waits in the cache too.
-  p->ahead = p->v->form == EIN_FORM_PLAIN && !p->far && all_v * k * size > cpu->l2 * 2;
+  p->ahead = p->v->nop == 1 && ein_dtype_size(p->v->dtype[0]) == (size_t)size && !p->far &&
+             all_v * k * size > cpu->l2 * 2;
   const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->nk * size);
   const int64_t unit_v = eini_max64(p->pad, kit->gv);
   int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
@@ -328,6 +329,22 @@ static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pai
   return peak / parts / times;
 }
 
+// Cycles of an element for making values of operands that are packed: about so many for each
+// operation, more for those that are called or that are a polynomial at least.
+static double eini_gett_making(const ein_side *s) {
+  double cycles = 0;
+  if (s->form == EIN_FORM_PLAIN) return 0;
+  if (s->form == EIN_FORM_PRODUCT || s->code == NULL) return 3 * (double)(s->nop - 1);
+  for (int i = 0; i < s->code->nstep; i++) {
+    const int op = s->code->step[i].op;
+    const int far = op == EIN_OP_CALL || op == EIN_OP_POW || op == EIN_OP_FLOORDIV ||
+                    op == EIN_OP_MOD || (op >= EIN_OP_EXP && op <= EIN_OP_GELU &&
+                                         op != EIN_OP_SQRT && op != EIN_OP_RELU);
+    cycles += op == EIN_OP_OPERAND ? 1 : far ? 8 : 0.3;
+  }
+  return cycles;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -349,7 +366,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
-    t += b * v * k * blocks_u * (double)p->v->nop / cpu->hz;
+    t += b * v * k * blocks_u * ((double)p->v->nop + eini_gett_making(p->v)) / cpu->hz;
     t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
     return t + b * v * u * size / cpu->l3_bw;
   }
@@ -359,13 +376,8 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   t += b * v * u * size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
-  if (c->p.form == EIN_FORM_FUNCTION || c->p.form == EIN_FORM_CONVERT)
-    t += b * k * (p->swap ? v : u) * 6 / cpu->hz;
-  if (c->q.form == EIN_FORM_FUNCTION || c->q.form == EIN_FORM_CONVERT)
-    t += b * k * (p->swap ? u : v) * 6 / cpu->hz;
+  t += b * k * (v * again_v * eini_gett_making(p->v) + u * eini_gett_making(p->u)) / cpu->hz;
   if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
-  if (c->p.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? v : u) * 3 / cpu->hz;
-  if (c->q.form == EIN_FORM_PRODUCT) t += b * k * (p->swap ? u : v) * 3 / cpu->hz;
   return t + b * 8e-8;
 }
 
@@ -577,10 +589,10 @@ static char *eini_gett_take(char *base, size_t *at, int64_t bytes) {
   return r;
 }
 
-static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const ein_side *s,
-                                int64_t np, int64_t nk, int64_t lanes, int size, int ahead,
-                                char *base, size_t *at) {
-  (void)c;
+static void eini_gett_take_hand(const eini_gett_kit *kit, eini_gett_hand *h, const ein_side *s,
+                                int64_t np, int64_t nk, int64_t lanes, int ahead, char *base,
+                                size_t *at) {
+  const int64_t size = kit->size;
   const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
   h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
   h->most_soon = 0;
@@ -588,7 +600,13 @@ static void eini_gett_take_hand(const ein_contract *c, eini_gett_hand *h, const 
   else if (h->packed_soon) h->most_soon = nk;
   else if (ahead) h->most_soon = eini_up(np * nk * size / 32, nk);
   h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
-  h->spare = s->nop > 1 ? eini_gett_take(base, at, bytes) : NULL;
+  for (int o = 0; o < s->nop; o++) {
+    const int64_t one = (int64_t)ein_dtype_size(s->dtype[o]);
+    const int own = o > 0 || one != size;
+    if (own && (o < 2 || eini_gett_made(s, kit)))
+      h->spare[o] = eini_gett_take(base, at, bytes / size * one);
+    else h->spare[o] = own ? h->spare[1] : NULL;
+  }
   h->place = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
   h->out = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
   for (int o = 0; o < s->nop; o++) {
@@ -630,8 +648,8 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
                      p->sub > p->lanes;
   const int64_t room = eini_gett_room(p);
   j->v.left = (int64_t *)(void *)eini_gett_take(base, &at, room * 8);
-  eini_gett_take_hand(c, &j->v, p->v, room, p->nk, p->lanes, kit->size, p->ahead, base, &at);
-  eini_gett_take_hand(c, &j->u, p->u, p->nu, p->nk, kit->nu, kit->size, 0, base, &at);
+  eini_gett_take_hand(kit, &j->v, p->v, room, p->nk, p->lanes, p->ahead, base, &at);
+  eini_gett_take_hand(kit, &j->u, p->u, p->nu, p->nk, kit->nu, 0, base, &at);
   j->ld = p->keep ? eini_up(p->nv, p->lanes) : p->sub;
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
@@ -641,11 +659,8 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
     j->carry = (eini_gett_carry *)(void *)eini_gett_take(
         base, &at, j->carries * (int64_t)sizeof(eini_gett_carry));
   j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
-  const int ops = c->p.nop > c->q.nop ? c->p.nop : c->q.nop;
-  const int emits = !c->plain_out && !c->scaled;
-  if (emits || c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) {
-    j->off = (int64_t *)(void *)eini_gett_take(
-        base, &at, 8 * EIN_POINTS * (ops > c->nextra + 1 ? ops : c->nextra + 1));
+  if (!c->plain_out && !c->scaled) {
+    j->off = (int64_t *)(void *)eini_gett_take(base, &at, 8 * EIN_POINTS * (c->nextra + 1));
     j->values = eini_gett_take(base, &at, 16 * EIN_POINTS);
   }
   for (int e = 0; !c->plain_out && e < c->nextra; e++) {

@@ -119,7 +119,7 @@ static void eini_gett_pack_hand(eini_gett_job *j, eini_gett_hand *h, const int64
   const int64_t nk = eini_gett_product(j->k.n, j->k.size);
   eini_gett_tables(h, &j->k, nk, j->kit.size, stride);
   eini_gett_bases(h, &j->k, batch_at, j->c->batch.n, base);
-  eini_gett_pack(h, &j->kit, base, nk, j->off, j->values);
+  eini_gett_pack(h, &j->kit, base, nk);
 }
 
 // The output and what the store reads, at the current boxes of V and U.
