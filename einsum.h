@@ -1618,20 +1618,20 @@ static int64_t eini_gcd64(int64_t a, int64_t b) {
   return eini_abs64(a);
 }
 
-// Arena: one owner, freed at once. Blocks grow so that a plan is a handful of allocations;
+// Arena: one owner, freed at once. Slabs grow so that a plan is a handful of allocations;
 // memory comes zeroed, so that a struct's all-zero state is its default state.
-typedef struct eini_block {
-  struct eini_block *next;
+typedef struct eini_slab {
+  struct eini_slab *next;
   size_t size, used;  // bytes, this header included
-} eini_block;
+} eini_slab;
 
 typedef struct eini_arena {
   ein_allocator al;
-  eini_block *head;
+  eini_slab *head;
   size_t next_size, total;
 } eini_arena;
 
-// Bytes of an arena's first block. With 1 each allocation is a block, as sanitizers want it.
+// Bytes of an arena's first slab. With 1 each allocation is a slab, as sanitizers want it.
 #ifndef EINI_ARENA_FIRST
 #define EINI_ARENA_FIRST 8192
 #endif
@@ -1670,9 +1670,9 @@ static void eini_arena_init(eini_arena *a, const ein_allocator *al) {
 }
 
 static void eini_arena_free(eini_arena *a) {
-  eini_block *b = a->head;
+  eini_slab *b = a->head;
   while (b != NULL) {
-    eini_block *next = b->next;
+    eini_slab *next = b->next;
     a->al.free_fn(b, b->size, a->al.user);
     b = next;
   }
@@ -1682,7 +1682,7 @@ static void eini_arena_free(eini_arena *a) {
 
 // Where an arena stands. What was allocated since is freed by eini_arena_rollback.
 typedef struct eini_arena_at {
-  eini_block *head;
+  eini_slab *head;
   size_t used, next_size;
 } eini_arena_at;
 
@@ -1696,7 +1696,7 @@ static eini_arena_at eini_arena_mark(const eini_arena *a) {
 
 static void eini_arena_rollback(eini_arena *a, const eini_arena_at *m) {
   while (a->head != m->head) {
-    eini_block *b = a->head;
+    eini_slab *b = a->head;
     a->head = b->next;
     a->total -= b->size;
     a->al.free_fn(b, b->size, a->al.user);
@@ -1714,10 +1714,10 @@ static void *eini_new(eini_arena *a, int64_t count, size_t size) {
   size_t at = 0;
   if (a->head != NULL) at = (a->head->used + align - 1) & ~(align - 1);
   if (a->head == NULL || at > a->head->size || bytes > a->head->size - at) {
-    size_t head = EINI_ALIGN;  // the block header, padded so that its data is aligned
+    size_t head = EINI_ALIGN;  // the header, padded so that its data is aligned
     size_t need = bytes + head;
     size_t want = need > a->next_size ? need : a->next_size;
-    eini_block *b = (eini_block *)a->al.alloc_fn(want, EINI_ALIGN, a->al.user);
+    eini_slab *b = (eini_slab *)a->al.alloc_fn(want, EINI_ALIGN, a->al.user);
     if (b == NULL) return NULL;
     b->next = a->head;
     b->size = want;
@@ -2788,7 +2788,6 @@ typedef struct eini_typing {
   const ein_dtype *operand;
   const eini_param *param;
   const ein_function *function;
-  int numpy_bool;  // NumPy strings: products and sums of bool are and / or
   eini_diag *diag;
 } eini_typing;
 
@@ -9926,7 +9925,6 @@ static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
 }
 
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
-#define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16 + 64)
 
 // The same for a code whose chunks are shorter.
 static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }
@@ -11599,18 +11597,18 @@ static void eini_states_finish(const eini_folder *f, int rank, const int64_t *le
 // ================================================================================================
 
 // A tensor as tasks see it: its slot and its strides in elements.
-typedef struct eini_home {
+typedef struct eini_seat {
   int slot;
   const int64_t *stride;
-} eini_home;
+} eini_seat;
 
 // The groups of a contraction's loops (section products).
-enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
+enum { EINI_AXES_BATCH, EINI_AXES_M, EINI_AXES_N, EINI_AXES_K };
 
 typedef struct eini_lowering {
   eini_arena *a;
   ein_graph *g;
-  const eini_home *home;    // per tensor
+  const eini_seat *seat;    // per tensor
   int width;                // threads
   int nkernels;
   const ein_kernels *const *kernels;
@@ -11651,7 +11649,7 @@ static ein_status eini_access_strides(const eini_stmt *st, int n, const eini_map
 static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
                                      int stream, int tensor, const eini_map *m,
                                      const int *column) {
-  const eini_home *h = &lo->home[tensor];
+  const eini_seat *h = &lo->seat[tensor];
   eini_ref *r = &t->ref[stream];
   int64_t *stride = EINI_NEW(lo->a, int64_t, m->cols);
   int64_t offset;
@@ -11698,9 +11696,9 @@ static void eini_task_drop(eini_task *t, int i, int *live) {
 }
 
 // Must loop i stay as the statement has it, because it gives the order of a fold? Contractions have
-// their reduced loops in the group EINI_GROUP_K.
+// their reduced loops in the group EINI_AXES_K.
 static int eini_task_kept(const eini_task *t, int i) {
-  return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_GROUP_K : 1);
+  return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_AXES_K : 1);
 }
 
 // Can loops o (outer) and i (inner) be one loop of extent e(o)*e(i)?
@@ -12785,8 +12783,8 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop, t, &ep));
   for (int i = 0; i < s->nindex; i++) {
     int p = v[0].uses[i], q = v[1].uses[i];
-    t->reduced[i] = i >= s->nfree ? EINI_GROUP_K : p && !q ? EINI_GROUP_M
-                    : q && !p ? EINI_GROUP_N : EINI_GROUP_BATCH;
+    t->reduced[i] = i >= s->nfree ? EINI_AXES_K : p && !q ? EINI_AXES_M
+                    : q && !p ? EINI_AXES_N : EINI_AXES_BATCH;
   }
   for (int side = 0, stream = 0; side < 2; side++) {
     t->contract->first[side] = stream;
@@ -12803,8 +12801,8 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
 }
 
 // Pointers to a group's strides of n streams from `first` on.
-static ein_status eini_group_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
-                                     const int64_t ***list) {
+static ein_status eini_axes_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
+                                    const int64_t ***list) {
   *list = EINI_NEW(a, const int64_t *, n + 1);
   if (*list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < n; k++) (*list)[k] = t->stride + (int64_t)(first + k) * t->nindex + start;
@@ -12832,10 +12830,10 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
   for (int side = 0; side < 2; side++) {
     ein_side *s = side ? &ct->c.q : &ct->c.p;
     int first = ct->first[side], n = v[side].nop;
-    int row = start[side ? EINI_GROUP_N : EINI_GROUP_M];
-    EINI_TRY(eini_group_strides(lo->a, t, first, n, row, &ct->stride[side][0]));
-    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_K], &ct->stride[side][1]));
-    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_BATCH], &ct->stride[side][2]));
+    int row = start[side ? EINI_AXES_N : EINI_AXES_M];
+    EINI_TRY(eini_axes_strides(lo->a, t, first, n, row, &ct->stride[side][0]));
+    EINI_TRY(eini_axes_strides(lo->a, t, first, n, start[EINI_AXES_K], &ct->stride[side][1]));
+    EINI_TRY(eini_axes_strides(lo->a, t, first, n, start[EINI_AXES_BATCH], &ct->stride[side][2]));
     ein_dtype *od = ct->dtype[side] = EINI_NEW(lo->a, ein_dtype, n + 1);
     if (od == NULL) return EIN_ERR_NO_MEMORY;
     for (int k = 0; k < n; k++) od[k] = t->ref[first + k].dtype;
@@ -12884,7 +12882,7 @@ static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt 
   int *column = NULL, swap = 0;
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_access_strides(last, last->nfree, &last->out_map, NULL,
-                               lo->home[last->out].stride, stride, &offset));
+                               lo->seat[last->out].stride, stride, &offset));
   if (f != NULL) EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
   for (int c = 0; c < last->nindex; c++) {
     int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : v[0].uses[i];
@@ -12939,15 +12937,15 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   }
   EINI_TRY(eini_contract_sides(lo, t, v, start));
   const int64_t *out = t->stride + (int64_t)t->out * t->nindex;
-  ct->c.out_batch = out + start[EINI_GROUP_BATCH];
-  ct->c.out_m = out + start[EINI_GROUP_M];
-  ct->c.out_n = out + start[EINI_GROUP_N];
+  ct->c.out_batch = out + start[EINI_AXES_BATCH];
+  ct->c.out_m = out + start[EINI_AXES_M];
+  ct->c.out_n = out + start[EINI_AXES_N];
   ct->c.out_dtype = t->ref[t->out].dtype;
   ct->c.plain_out = !t->has_epi && t->ref[t->out].dtype == ct->c.type;
   ct->c.nextra = t->nextra;
   ct->c.store = t->has_epi ? &t->epi : NULL;
   for (int k = 0; k < 3; k++) {
-    EINI_TRY(eini_group_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
+    EINI_TRY(eini_axes_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
   }
   ct->c.extra_batch = ct->extra[0];
   ct->c.extra_m = ct->extra[1];
@@ -14055,7 +14053,7 @@ static ein_status eini_watch_make(const eini_lowering *lo, const eini_stmt *s, e
   w->stride = EINI_NEW(lo->a, int64_t *, s->noperand);
   if (w->slot == NULL || w->offset == NULL || w->stride == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) {
-    const eini_home *h = &lo->home[s->operand[k]];
+    const eini_seat *h = &lo->seat[s->operand[k]];
     w->slot[k] = h->slot;
     w->stride[k] = EINI_NEW(lo->a, int64_t, s->nindex);
     if (w->stride[k] == NULL) return EIN_ERR_NO_MEMORY;
@@ -14276,7 +14274,7 @@ static const eini_task *eini_task_inner(const eini_task *t, int i) {
 
 // Places temporaries so that those alive at the same time do not overlap, in the order in which
 // tasks bring them.
-static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
+static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
   ein_graph *g = p->graph;
   eini_arena *a = &p->arena;
   int *of = EINI_NEW(a, int, g->ntensor), *alive = EINI_NEW(a, int, g->ntensor), n = 0;  // item + 1
@@ -14290,7 +14288,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
       for (int o = -1; s != NULL && o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
         if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
-        if (home[t].slot < p->nin + p->nout) continue;
+        if (seat[t].slot < p->nin + p->nout) continue;
         if (of[t] == 0) {
           const eini_tensor *x = &g->tensor[t];
           int64_t bytes = (int64_t)ein_dtype_size(x->dtype);
@@ -14483,7 +14481,7 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
   for (int k = 1; k < s->noperand; k++)
     if (s->proj[k].rows > s->proj[x].rows) x = k;
   if (s->noperand > 0)
-    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->home[s->operand[x]].stride,
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
                                  step, &at));
   for (int i = s->nfree; i < s->nindex; i++) fold = eini_max64(fold, eini_abs64(step[i]));
   for (int r = 0; r < last->out_map.rows; r++) {
@@ -14497,7 +14495,7 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
 // Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
 // read, the one that makes these statements fastest.
 static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
-                                   eini_home *home) {
+                                   eini_seat *seat) {
   int id = unit[u].out;
   const eini_tensor *t = &lo->g->tensor[id];
   const int64_t *best = NULL;
@@ -14511,32 +14509,32 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
   for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
     double seconds = 0;
     like[a] = -1 - like[a];  // the least
-    st = eini_dense_strides(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
+    st = eini_dense_strides(lo->a, t->rank, t->shape, like, &seat[id].stride, &count);
     like[a] = -1 - like[a];
     if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++)
       if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
-    if (best == NULL || seconds < EINI_SURELY * least) best = home[id].stride, least = seconds;
+    if (best == NULL || seconds < EINI_SURELY * least) best = seat[id].stride, least = seconds;
   }
-  home[id].stride = best;
+  seat[id].stride = best;
   eini_arena_free(&scratch);
   return st;
 }
 
 static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
-                                    eini_home *home) {
+                                    eini_seat *seat) {
   for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
     const eini_tensor *t = &lo->g->tensor[unit[u].out];
     if (t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK &&
         eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
-      EINI_TRY(eini_unit_layout(lo, unit, nunit, u, home));
+      EINI_TRY(eini_unit_layout(lo, unit, nunit, u, seat));
   }
   return EIN_OK;
 }
 
 // Layouts and places of a group's own temporaries for the blocks of lo.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
-                                    const eini_bundle *b, eini_home *own, int64_t *bytes) {
+                                    const eini_bundle *b, eini_seat *own, int64_t *bytes) {
   eini_walk walk[2];
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
@@ -14555,23 +14553,23 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w
 }
 
 // Makes the tasks of a group for whole blocks (variant 0) or the shorter last one. While they are
-// made, local temporaries have homes of a block's shape.
+// made, local temporaries have seats of a block's shape.
 static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_trail *w,
-                                    const eini_bundle *b, eini_home *home, eini_group *gr,
+                                    const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
   const int64_t *kept[EINI_GROUP_UNITS];
   int64_t bytes = 0;
-  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = home[w->unit[u].out].stride;
-  ein_status st = eini_group_locals(sub, w, b, home, &bytes);
+  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  ein_status st = eini_group_locals(sub, w, b, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
   if (st == EIN_OK) st = eini_group_variant(p, sub, w, b, gr, variant);
-  for (int u = b->from; u <= b->to; u++) home[w->unit[u].out].stride = kept[u - b->from];
+  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
   return st;
 }
 
-// Makes the task of a group; home gives the layout of temporaries, local ones get block shapes.
+// Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, eini_home *home, eini_task *t,
+                                   const eini_bundle *b, eini_seat *seat, eini_task *t,
                                    double *seconds, int *yes) {
   eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
   eini_lowering sub = *lo;
@@ -14584,7 +14582,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   gr->nloop = b->nloop;
   sub.width = 1;
   sub.local = w->local;
-  sub.home = home;
+  sub.seat = seat;
   int last = b->nloop - 1;
   for (int variant = 0; variant < 2; variant++) {
     int64_t tail = b->extent[last] % b->block[last];
@@ -14594,7 +14592,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
       gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
       sub.len[j] = variant == 1 && j == last ? tail : b->block[j];
     }
-    EINI_TRY(eini_group_blocks(p, &sub, w, b, home, gr, variant));
+    EINI_TRY(eini_group_blocks(p, &sub, w, b, seat, gr, variant));
   }
   double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
   if (b->nloop > 1) blocks *= (double)b->extent[0];
@@ -14602,7 +14600,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   EINI_TRY(eini_group_wins(lo, w->unit, b, gr, w->local, blocks, t->parts, seconds, yes));
   for (int u = b->from; u <= b->to && *yes; u++) {
     int out = w->unit[u].out;
-    if (w->local[out]) home[out].slot = -1;  // needs no place of its own
+    if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
   }
   eini_bundle_unmark(w, b->from, b->to);
   size_t slots = (size_t)(gr->nslot[0] > gr->nslot[1] ? gr->nslot[0] : gr->nslot[1]);
@@ -14642,7 +14640,7 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known.
 static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
-                                 const eini_unit *unit, int n, eini_home *home) {
+                                 const eini_unit *unit, int n, eini_seat *seat) {
   for (int u = 0; u < n; u++) {
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
     const eini_tensor *t = &p->graph->tensor[unit[u].out];
@@ -14653,7 +14651,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
     if (b.gain > 0) {
       const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
       double seconds[3] = {0, 0, 0};
-      EINI_TRY(eini_group_lower(p, lo, w, &b, home, &p->task[p->ntask], seconds, &grouped));
+      EINI_TRY(eini_group_lower(p, lo, w, &b, seat, &p->task[p->ntask], seconds, &grouped));
       if (!grouped) eini_arena_rollback(&p->arena, &plan);
       if (!grouped) eini_arena_rollback(&lo->g->arena, &graph);
       EINI_TRY(eini_plan_verdict(p, lo->g->tensor[unit[b.to].out].name, b.to - u + 1, seconds,
@@ -14678,7 +14676,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
   return EIN_OK;
 }
 
-static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *home) {
+static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_seat *seat) {
   eini_unit *unit;
   eini_arena scratch;
   eini_trail search;
@@ -14687,25 +14685,25 @@ static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *hom
   p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, 2 * (int64_t)n + 1);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, home);
-  EINI_TRY(eini_plan_layouts(lo, unit, n, home));
+  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, seat);
+  EINI_TRY(eini_plan_layouts(lo, unit, n, seat));
   eini_arena_init(&scratch, &p->arena.al);
   ein_status st = eini_trail_make(&search, &scratch, p->graph, unit, n, p->rates);
-  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, home);
+  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, seat);
   eini_arena_free(&scratch);
   return st;
 }
 
-// Homes of tensors: inputs and outputs in their slots, every temporary in one of its own.
-static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *layout,
-                                  const ein_ztensor *const *view, eini_home **home) {
+// Seats of tensors: inputs and outputs in their slots, every temporary in one of its own.
+static ein_status eini_plan_seats(ein_plan *p, int nlayout, const ein_binding *layout,
+                                  const ein_ztensor *const *view, eini_seat **seat) {
   ein_graph *g = p->graph;
   eini_arena *a = &p->arena;
-  *home = EINI_NEW(a, eini_home, g->ntensor);
+  *seat = EINI_NEW(a, eini_seat, g->ntensor);
   p->slot_offset = EINI_NEW(a, int64_t, g->ntensor);
   p->in = EINI_NEW(a, eini_port, g->ntensor);
   p->out = EINI_NEW(a, eini_port, g->ntensor);
-  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL)
+  if (*seat == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int64_t t = 0; t < g->ntensor; t++) {
     p->nin += g->tensor[t].role == EIN_ROLE_INPUT;
@@ -14714,7 +14712,7 @@ static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *l
   int in = 0, out = 0;
   for (int64_t t = 0; t < g->ntensor; t++) {
     const eini_tensor *x = &g->tensor[t];
-    eini_home *h = &(*home)[t];
+    eini_seat *h = &(*seat)[t];
     const ein_ztensor *v = view == NULL ? NULL : view[t];
     for (int k = 0; view == NULL && k < nlayout; k++)
       if (strcmp(layout[k].name, x->name) == 0) v = layout[k].view;
@@ -14794,14 +14792,14 @@ static void eini_plan_largest(ein_plan *p) {
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
   eini_lowering lo;
-  eini_home *home;
+  eini_seat *seat;
   memset(&lo, 0, sizeof lo);
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
-  EINI_TRY(eini_plan_homes(p, nlayout, layout, view, &home));
-  if (p->alias >= 0) home[p->alias].slot = p->nin;  // reads output 0
+  EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
+  if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
   lo.a = &p->arena;
   lo.g = p->graph;
-  lo.home = home;
+  lo.seat = seat;
   lo.width = p->executor.width;
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
@@ -14812,8 +14810,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
       lo.fast = p->kernels[i];
-  EINI_TRY(eini_plan_tasks(p, &lo, home));
-  EINI_TRY(eini_plan_temps(p, home));
+  EINI_TRY(eini_plan_tasks(p, &lo, seat));
+  EINI_TRY(eini_plan_temps(p, seat));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
@@ -16871,12 +16869,12 @@ static ein_status eini_fit_layouts(const eini_fit_job *j, eini_fit_base *b,
       b->bytes == NULL || b->made == NULL || b->gone == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
-  eini_home *home;
-  EINI_TRY(eini_plan_homes(b->plan, j->desc->nlayout, j->desc->layout, view, &home));
+  eini_seat *seat;
+  EINI_TRY(eini_plan_seats(b->plan, j->desc->nlayout, j->desc->layout, view, &seat));
   for (int64_t t = 0; t < n; t++) {
     const eini_tensor *x = &g->tensor[t];
     int64_t count = 1;
-    b->stride[t] = home[t].stride;
+    b->stride[t] = seat[t].stride;
     for (int r = 0; x->role == EIN_ROLE_TEMP && r < x->rank; r++)
       if (eini_mul_overflow(count, x->shape[r], &count)) return EIN_ERR_TOO_LARGE;
     if (x->role == EIN_ROLE_TEMP) b->bytes[t] = eini_fit_padded(count, x->dtype);
@@ -17673,18 +17671,18 @@ static ein_status eini_fit_choose(const eini_fit_job *j, const eini_fit_base *b,
 // ================================================================================================
 
 // A tensor as slices see it: shifted by step[l] bytes for each index of loop l.
-typedef struct eini_fit_port {
+typedef struct eini_fit_view {
   int tensor, sub;              // its number in the base, and in graphs of slices
   ein_dtype type;
   const int64_t *stride;
   int64_t *coef;                // [rank * nloop] coordinates per index
   int64_t step[EINI_FIT_LOOPS];
-} eini_fit_port;
+} eini_fit_view;
 
 // Partial results of statement stmt and where they are merged. Those that are states have a part
 // for each scalar, into which slices fold: they need no memory of their own.
 typedef struct eini_fit_part {
-  eini_fit_port view;           // of where they are merged
+  eini_fit_view view;           // of where they are merged
   int stmt;
   int state;                    // its number; -1: they are values
   eini_folder *folder;          // of states, from the first of their parts
@@ -17706,15 +17704,15 @@ typedef struct eini_fit_slice {
   int64_t **len, *to;           // of what is stored: its extents, where it starts in the tensor
 } eini_fit_slice;
 
-typedef struct eini_fit_group {
+typedef struct eini_fit_sliced {
   eini_fit_choice c;
   int nin, nout, npart;
   int alias;                    // 1: the last input is the output itself
-  eini_fit_port *in, *out;
+  eini_fit_view *in, *out;
   eini_fit_part *part;
   eini_fit_slice *slice;        // 1 << nloop; bit l: loop l is in its last, shorter block
   int64_t work, at;             // bytes of the largest workspace of its plans, and their place
-} eini_fit_group;
+} eini_fit_sliced;
 
 // Everything a candidate is made of, in one arena.
 typedef struct eini_fit_layout {
@@ -17722,7 +17720,7 @@ typedef struct eini_fit_layout {
   ein_plan *whole;              // one plan for all, while it is searched for; or
   eini_fit_base base;           //   regions, whose graph a plan without tasks owns
   int nregion;
-  eini_fit_group *region;
+  eini_fit_sliced *region;
   eini_block_plans *each;       // that merge and store parts; NULL: none do
   int64_t *place;               // per tensor: bytes from the start of the workspace
   int widest_in, widest_out;    // of all regions
@@ -17741,7 +17739,7 @@ typedef struct eini_budget {
 typedef struct eini_fit_maker {
   const eini_fit_job *j;
   eini_fit_layout *f;
-  eini_fit_group *r;
+  eini_fit_sliced *r;
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
@@ -17752,7 +17750,7 @@ typedef struct eini_fit_maker {
 static void eini_fit_layout_free(eini_fit_layout *f) {
   eini_plan_free(f->whole);
   for (int k = 0; k < f->nregion && f->region != NULL; k++) {
-    eini_fit_group *r = &f->region[k];
+    eini_fit_sliced *r = &f->region[k];
     for (int v = 0; v < 1 << r->c.nloop && r->slice != NULL; v++)
       eini_plan_free(r->slice[v].plan);
   }
@@ -17782,7 +17780,7 @@ static void eini_fit_moves(const eini_fit_nest *n, int u, const eini_map *m, int
 }
 
 // The number among n views of tensor t that moves like access m of statement u; -1: none does.
-static int eini_fit_find(const eini_fit_maker *w, const eini_fit_port *list, int n, int u, int t,
+static int eini_fit_find(const eini_fit_maker *w, const eini_fit_view *list, int n, int u, int t,
                          const eini_map *m) {
   const size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *w->coef;
   eini_fit_moves(&w->n, u, m, w->coef);
@@ -17793,7 +17791,7 @@ static int eini_fit_find(const eini_fit_maker *w, const eini_fit_port *list, int
 
 // Fills the view of tensor t that moves like access m of statement u; from loop `first` on it moves
 // by strides.
-static ein_status eini_fit_port_fill(eini_fit_maker *w, eini_fit_port *p, int u, int t,
+static ein_status eini_fit_view_fill(eini_fit_maker *w, eini_fit_view *p, int u, int t,
                                      const eini_map *m, int first) {
   const int64_t size = (int64_t)ein_dtype_size(p->type);
   p->tensor = t;
@@ -17807,13 +17805,13 @@ static ein_status eini_fit_port_fill(eini_fit_maker *w, eini_fit_port *p, int u,
 }
 
 // Adds the view unless it is there.
-static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
-                                   const eini_map *m) {
+static ein_status eini_fit_view_add(eini_fit_maker *w, eini_fit_view *list, int *count, int u,
+                                    int t, const eini_map *m) {
   if (eini_fit_find(w, list, *count, u, t, m) >= 0) return EIN_OK;
-  eini_fit_port *p = &list[(*count)++];
+  eini_fit_view *p = &list[(*count)++];
   p->type = w->f->base.g->tensor[t].dtype;
   p->stride = w->f->base.stride[t];
-  return eini_fit_port_fill(w, p, u, t, m, 0);
+  return eini_fit_view_fill(w, p, u, t, m, 0);
 }
 
 // The box of the results of statement u in blocks of so many loops: its first coordinates and its
@@ -17832,7 +17830,7 @@ static ein_status eini_fit_result_box(const eini_fit_maker *w, int u, int nloop,
 }
 
 // The part that statement u makes; -1: its results are whole.
-static int eini_fit_part_of(const eini_fit_group *r, int u) {
+static int eini_fit_part_of(const eini_fit_sliced *r, int u) {
   for (int i = 0; i < r->npart; i++)
     if (r->part[i].stmt == u) return i;
   return -1;
@@ -17861,7 +17859,7 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
     p->own_bytes = eini_fit_padded(p->count, p->view.type);
     if (p->own_bytes < 0) return EIN_ERR_TOO_LARGE;
   }
-  EINI_TRY(eini_fit_port_fill(w, &p->view, u, s->out, &s->out_map, p->outer));
+  EINI_TRY(eini_fit_view_fill(w, &p->view, u, s->out, &s->out_map, p->outer));
   for (int l = 0; l < p->outer; l++)
     for (int r = 0; r < x->rank; r++)
       p->to[l] += p->view.coef[r * w->n.nloop + l] * w->f->base.stride[s->out][r] *
@@ -17882,13 +17880,13 @@ static ein_status eini_fit_parts_add(eini_fit_maker *w, int u, int fold, unsigne
 }
 
 // What the region reads and writes outside of its slices.
-static ein_status eini_fit_ports(eini_fit_maker *w) {
+static ein_status eini_fit_views_add(eini_fit_maker *w) {
   const eini_fit_nest *n = &w->n;
-  eini_fit_group *r = w->r;
+  eini_fit_sliced *r = w->r;
   int reads = 0, len = n->to - n->from;
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
-  r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
-  r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
+  r->in = EINI_NEW(&w->f->arena, eini_fit_view, reads);
+  r->out = EINI_NEW(&w->f->arena, eini_fit_view, len);
   r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);  // a state's scalars
   if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = n->from; u < n->to; u++) {
@@ -17899,15 +17897,15 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
       if (n->cls[l]->col[u - n->from] < 0 && !(folded >> l & 1)) absent |= 1u << l;
     for (int k = 0; k < s->noperand; k++) {
       if (!eini_fit_made(n, s->operand[k]))
-        EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k]));
+        EINI_TRY(eini_fit_view_add(w, r->in, &r->nin, u, s->operand[k], &s->proj[k]));
     }
     if (eini_fit_inner(n, s->out)) continue;
     if (fold != EIN_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
-    else EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map));
+    else EINI_TRY(eini_fit_view_add(w, r->out, &r->nout, u, s->out, &s->out_map));
   }
   for (int k = 0; k < r->nin; k++) {  // C that is the output: the last input of its plan
     if (r->in[k].tensor != n->b->plan->alias) continue;
-    eini_fit_port last = r->in[r->nin - 1];
+    eini_fit_view last = r->in[r->nin - 1];
     r->in[r->nin - 1] = r->in[k];
     r->in[k] = last;
     r->alias = 1;
@@ -17921,10 +17919,10 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
 
 // ---- the views of a slice ----
 
-static int eini_fit_views(const eini_fit_group *r) { return r->nin + r->nout + r->npart; }
+static int eini_fit_views(const eini_fit_sliced *r) { return r->nin + r->nout + r->npart; }
 
 // View i: of inputs, outputs, parts, in this order.
-static eini_fit_port *eini_fit_view(const eini_fit_group *r, int i) {
+static eini_fit_view *eini_fit_nth_view(const eini_fit_sliced *r, int i) {
   if (i < r->nin) return &r->in[i];
   i -= r->nin;
   return i < r->nout ? &r->out[i] : &r->part[i - r->nout].view;
@@ -17933,7 +17931,7 @@ static eini_fit_port *eini_fit_view(const eini_fit_group *r, int i) {
 // The number of the view that statement u reads operand k through, or writes its result (k < 0);
 // -1: the tensor is inside.
 static int eini_fit_view_of(const eini_fit_maker *w, int u, int k) {
-  const eini_fit_group *r = w->r;
+  const eini_fit_sliced *r = w->r;
   const eini_stmt *s = &w->n.b->g->stmt[u];
   if (k >= 0) {
     if (eini_fit_made(&w->n, s->operand[k])) return -1;
@@ -17953,7 +17951,7 @@ static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
   w->shape = EINI_NEW(a, int64_t *, views);
   if (w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < views; i++) {
-    const int rank = n->b->g->tensor[eini_fit_view(w->r, i)->tensor].rank;
+    const int rank = n->b->g->tensor[eini_fit_nth_view(w->r, i)->tensor].rank;
     w->low[i] = EINI_NEW(a, int64_t, rank);
     w->shape[i] = EINI_NEW(a, int64_t, rank);
     if (w->low[i] == NULL || w->shape[i] == NULL) return EIN_ERR_NO_MEMORY;
@@ -18029,9 +18027,9 @@ static ein_status eini_fit_own_box(eini_fit_maker *w, int i) {
 // Inputs, outputs, parts and inner tensors of the slice, in this order.
 static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_ztensor **view) {
   const eini_fit_base *b = w->n.b;
-  eini_fit_group *r = w->r;
+  eini_fit_sliced *r = w->r;
   for (int i = 0; i < eini_fit_views(r); i++) {
-    eini_fit_port *p = eini_fit_view(r, i);
+    eini_fit_view *p = eini_fit_nth_view(r, i);
     const int rank = b->g->tensor[p->tensor].rank;
     eini_fit_part *part = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
     int64_t count = 1;
@@ -18075,7 +18073,7 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   memset(&v, 0, sizeof v);
   for (int k = 0; k <= from->noperand; k++) {
     int i = eini_fit_view_of(w, u, k < from->noperand ? k : -1);
-    int id = i >= 0 ? eini_fit_view(w->r, i)->sub
+    int id = i >= 0 ? eini_fit_nth_view(w->r, i)->sub
                     : w->inner[k < from->noperand ? from->operand[k] : from->out];
     if (id < 0) return EIN_ERR_INTERNAL;
     if (i >= 0 && i < views) low[k] = w->low[i];
@@ -18196,9 +18194,9 @@ static ein_status eini_fit_merges(eini_fit_maker *w) {
   return EIN_OK;
 }
 
-static ein_status eini_fit_group_make(eini_fit_maker *w, const eini_fit_choice *c) {
+static ein_status eini_fit_sliced_make(eini_fit_maker *w, const eini_fit_choice *c) {
   eini_arena *a = &w->f->arena;
-  eini_fit_group *r = w->r;
+  eini_fit_sliced *r = w->r;
   eini_fit_class *cls = EINI_NEW(a, eini_fit_class, c->nloop);
   if (cls == NULL) return EIN_ERR_NO_MEMORY;
   r->c = *c;
@@ -18215,7 +18213,7 @@ static ein_status eini_fit_group_make(eini_fit_maker *w, const eini_fit_choice *
     w->n.cls[l] = &cls[l];
     w->n.block[l] = c->block[l];
   }
-  EINI_TRY(eini_fit_ports(w));
+  EINI_TRY(eini_fit_views_add(w));
   for (int v = 0; v < 1 << c->nloop; v++) {
     int there = 1;
     w->s = &r->slice[v];
@@ -18263,7 +18261,7 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   for (int k = 0; k < f->nregion && st == EIN_OK; k++)
     for (int u = f->region[k].c.from; u < f->region[k].c.to; u++) region[u] = k;
   for (int k = 0; k < f->nregion && st == EIN_OK; k++) {
-    eini_fit_group *r = &f->region[k];
+    eini_fit_sliced *r = &f->region[k];
     for (int u = r->c.from; u < r->c.to; u++) {  // stored, and made first in this region
       int t = b->g->stmt[u].out;
       if (b->g->tensor[t].role != EIN_ROLE_TEMP || b->first[t] != u) continue;
@@ -18292,7 +18290,7 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   w.j = j;
   w.f = f;
   f->base = *b;
-  f->region = EINI_NEW(&f->arena, eini_fit_group, n);
+  f->region = EINI_NEW(&f->arena, eini_fit_sliced, n);
   f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
   w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
   int64_t rank = 0;
@@ -18306,7 +18304,7 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   f->nregion = n;
   for (int k = 0; k < n; k++) {
     w.r = &f->region[k];
-    EINI_TRY(eini_fit_group_make(&w, &list[k]));
+    EINI_TRY(eini_fit_sliced_make(&w, &list[k]));
   }
   return eini_fit_workspace_plan(f);
 }
@@ -18623,7 +18621,7 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
 typedef struct eini_fit_state {
   const eini_fit_layout *f;
   const ein_run *run;
-  char *mem, **home;            // home: address of element 0 per tensor of the base
+  char *mem, **data;            // data: address of element 0 per tensor of the base
   const void **in;
   void **out;
   ein_scalar *param;
@@ -18642,7 +18640,7 @@ static ein_status eini_fit_bind(eini_fit_state *x) {
     if (role == EIN_ROLE_TEMP) u.v = x->mem + f->place[t];
     else if (role == EIN_ROLE_INPUT) u.c = x->run->in[in];
     else u.c = x->run->out[out];
-    x->home[t] = u.v;
+    x->data[t] = u.v;
     const eini_port *port = role == EIN_ROLE_INPUT ? &b->plan->in[in] : &b->plan->out[out];
     if (role != EIN_ROLE_TEMP && u.v == NULL && port->lo != port->hi) {
       return eini_run_error(x->run, EIN_ERR_ARGUMENT,
@@ -18655,15 +18653,15 @@ static ein_status eini_fit_bind(eini_fit_state *x) {
   return eini_params_check(b->g, x->run);
 }
 
-static char *eini_fit_at(const eini_fit_state *x, char *home, int64_t base, const int64_t *step,
+static char *eini_fit_at(const eini_fit_state *x, char *data, int64_t base, const int64_t *step,
                          int nloop) {
-  if (home == NULL) return NULL;
+  if (data == NULL) return NULL;
   for (int l = 0; l < nloop; l++) base += x->at[l] * step[l];
-  return home + base;
+  return data + base;
 }
 
 // Runs one of the plans with what stands in x->in, x->out and x->param.
-static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_sliced *r,
                                 const ein_plan *plan) {
   ein_run run;
   memset(&run, 0, sizeof run);
@@ -18678,7 +18676,7 @@ static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_group *r
 }
 
 // The slice at hand: are the loops from `first` on at their first (last) one?
-static int eini_fit_stands(const eini_fit_state *x, const eini_fit_group *r, int first, int last) {
+static int eini_fit_stands(const eini_fit_state *x, const eini_fit_sliced *r, int first, int last) {
   for (int l = first; l < r->c.nloop; l++)
     if (last ? x->at[l] < r->c.extent[l] - r->c.block[l] : x->at[l] > 0) return 0;
   return 1;
@@ -18693,7 +18691,7 @@ static int eini_fit_again(const eini_fit_state *x, const eini_fit_part *p, int t
 }
 
 // States begin as those of nothing.
-static void eini_fit_begin(const eini_fit_state *x, const eini_fit_group *r) {
+static void eini_fit_begin(const eini_fit_state *x, const eini_fit_sliced *r) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
     void *state[4] = {NULL, NULL, NULL, NULL};
@@ -18704,7 +18702,7 @@ static void eini_fit_begin(const eini_fit_state *x, const eini_fit_group *r) {
 }
 
 // Merges partial results of the slice at hand that are values.
-static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_sliced *r,
                                  const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
@@ -18712,8 +18710,8 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
     if (p->state >= 0 || eini_fit_again(x, p, r->c.nloop)) continue;
     for (int l = 0; l < r->c.nloop; l++)
       first = first && (x->at[l] == 0 || !(p->folded >> l & 1));
-    char *home = p->own ? x->mem + p->own_at : x->home[p->view.tensor];
-    x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->view.step,
+    char *data = p->own ? x->mem + p->own_at : x->data[p->view.tensor];
+    x->in[0] = x->out[0] = eini_fit_at(x, data, s->base[r->nin + r->nout + i], p->view.step,
                                        r->c.nloop);
     x->in[1] = x->mem + p->at;
     memset(x->param, 0, sizeof *x->param);
@@ -18725,7 +18723,7 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
 }
 
 // Stores what was merged in memory of the region's, where all of it was.
-static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_sliced *r,
                                const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
@@ -18733,7 +18731,7 @@ static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
     void *state[4] = {NULL, NULL, NULL, NULL};
     if (!p->own || p->state > 0 || !eini_fit_stands(x, r, p->outer, 1)) continue;
     if (eini_fit_again(x, p, p->outer)) continue;
-    char *to = eini_fit_at(x, x->home[p->view.tensor], s->to[i], p->to, p->outer);
+    char *to = eini_fit_at(x, x->data[p->view.tensor], s->to[i], p->to, p->outer);
     if (p->state == 0) {
       for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
       eini_states_finish(p->folder, t->rank, s->len[i], state, p->view.stride, t->dtype, to,
@@ -18747,19 +18745,19 @@ static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
   return EIN_OK;
 }
 
-static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_sliced *r,
                                      const eini_fit_slice *s) {
   const ein_graph *g = x->f->base.g;
   const int nloop = r->c.nloop;
   eini_fit_begin(x, r);
   for (int i = 0; i < eini_fit_views(r); i++) {
-    const eini_fit_port *v = eini_fit_view(r, i);
+    const eini_fit_view *v = eini_fit_nth_view(r, i);
     const eini_fit_part *p = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
     if (i < r->nin && i >= r->nin - r->alias) continue;
-    char *home = p == NULL ? x->home[v->tensor] : x->mem + (p->state < 0 ? p->at : p->own_at);
-    if (p == NULL || p->state >= 0) home = eini_fit_at(x, home, s->base[i], v->step, nloop);
-    if (i < r->nin) x->in[i] = home;
-    else x->out[i - r->nin] = home;
+    char *data = p == NULL ? x->data[v->tensor] : x->mem + (p->state < 0 ? p->at : p->own_at);
+    if (p == NULL || p->state >= 0) data = eini_fit_at(x, data, s->base[i], v->step, nloop);
+    if (i < r->nin) x->in[i] = data;
+    else x->out[i - r->nin] = data;
   }
   for (int64_t k = 0; k < g->nparam + nloop; k++) {
     memset(&x->param[k], 0, sizeof *x->param);
@@ -18775,7 +18773,7 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
   return eini_fit_end(x, r, s);
 }
 
-static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r) {
+static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
   for (int done = 0; !done;) {
     int v = 0;
@@ -18801,7 +18799,7 @@ static ein_status eini_slices_run(const ein_plan *p, const ein_run *run, char *m
   size_t at = 0;
   x.param = (ein_scalar *)(void *)mem;
   at += (size_t)(f->base.g->nparam + EINI_FIT_LOOPS) * sizeof(ein_scalar);
-  x.home = (char **)(void *)(mem + at);
+  x.data = (char **)(void *)(mem + at);
   at += (size_t)f->base.g->ntensor * sizeof(char *);
   x.in = (const void **)(void *)(mem + at);
   at += (size_t)f->widest_in * sizeof(char *);

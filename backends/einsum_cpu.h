@@ -4394,18 +4394,18 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
 
 enum { EINI_GETT_AXES = 12, EINI_GETT_OPS = 8 };
 
-typedef struct eini_gett_group {     // V, U or K
+typedef struct eini_gett_axes {     // V, U or K
   int n;
   const int64_t *extent, *box;
   int64_t total;                     // number of boxes
   int inner;                         // the axis along which boxes follow each other; -1: the last
   int64_t early;                     // boxes of the last axis but the first start so much earlier
   int64_t at[EINI_GETT_AXES], size[EINI_GETT_AXES];  // the current box
-} eini_gett_group;
+} eini_gett_axes;
 
 typedef struct eini_gett_hand {      // one side of the problem: V or U
   const ein_side *s;
-  eini_gett_group g;
+  eini_gett_axes g;
   int64_t panel;                     // elements from panel to panel
   int64_t lanes, granule, fill, pad; // of a panel; np is a multiple of fill; runs of pad
   eini_gett_pack_fn pack;
@@ -4438,14 +4438,14 @@ static int64_t eini_gett_product(int n, const int64_t *x) {
   return r;
 }
 
-static void eini_gett_group_init(eini_gett_group *g, const ein_axes *x, const int64_t *box) {
+static void eini_gett_axes_init(eini_gett_axes *g, const ein_axes *x, const int64_t *box) {
   g->n = x->n, g->extent = x->extent, g->box = box, g->total = 1, g->inner = -1, g->early = 0;
   for (int i = 0; i < g->n; i++) g->total *= (x->extent[i] + box[i] - 1) / box[i];
 }
 
 // Where an operand is most of the traffic, boxes follow its layout: what was fetched beside the
 // lines of one box is still near for the next.
-static void eini_gett_follow(eini_gett_group *g, const ein_side *s, int64_t k, int64_t other) {
+static void eini_gett_follow(eini_gett_axes *g, const ein_side *s, int64_t k, int64_t other) {
   if (s->nop == 0 || k < other) return;
   const int64_t *stride = s->row[0];
   for (int i = 0; i < g->n; i++) {
@@ -4455,7 +4455,7 @@ static void eini_gett_follow(eini_gett_group *g, const ein_side *s, int64_t k, i
 }
 
 // Boxes are counted row-major, but first along the inner axis.
-static void eini_gett_box(eini_gett_group *g, int64_t index) {
+static void eini_gett_box(eini_gett_axes *g, int64_t index) {
   for (int t = g->inner >= 0 ? g->n : g->n - 1; t >= 0; t--) {
     if (t == g->inner) continue;
     const int i = t < g->n ? t : g->inner;
@@ -4467,7 +4467,7 @@ static void eini_gett_box(eini_gett_group *g, int64_t index) {
   }
 }
 
-static int64_t eini_gett_offset(const eini_gett_group *g, const int64_t *stride) {
+static int64_t eini_gett_offset(const eini_gett_axes *g, const int64_t *stride) {
   int64_t r = 0;
   for (int i = 0; i < g->n; i++) r += g->at[i] * stride[i];
   return r;
@@ -4495,7 +4495,7 @@ static void eini_gett_table(int n, const int64_t *size, const int64_t *stride, i
 }
 
 // Where operand o is contiguous within the current boxes.
-static void eini_gett_kind(eini_gett_hand *h, const eini_gett_group *k, int o) {
+static void eini_gett_kind(eini_gett_hand *h, const eini_gett_axes *k, int o) {
   const int n = h->g.n;
   h->kind[o] = EINI_GETT_NOWHERE;
   int64_t step = h->step;
@@ -4631,7 +4631,7 @@ static void eini_gett_runs(eini_gett_hand *h, const int64_t *out_stride) {
 }
 
 // Builds the tables of one side for its current box and the current box of K, if they changed.
-static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_t nk, int64_t size,
+static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t nk, int64_t size,
                              const int64_t *out_stride) {
   const size_t bytes = (size_t)h->g.n * sizeof(int64_t), kbytes = (size_t)k->n * sizeof(int64_t);
   const int same = h->nk >= 0 && h->led == h->lead && memcmp(h->shape, h->g.size, bytes) == 0;
@@ -4761,7 +4761,7 @@ typedef struct eini_gett_job {
   const ein_contract *c;
   eini_gett_kit kit;
   eini_gett_hand v, u;
-  eini_gett_group k;
+  eini_gett_axes k;
   int swap;                      // V is m
   int direct;                    // tiles go to the output; otherwise through the buffer
   int inner_direct;              // direct where a box starts and ends at lines
@@ -5707,9 +5707,9 @@ static double eini_gett_most(int64_t boxes, int64_t shares) {
 // The grid of at most `width` parts with the least time for the busiest thread; returns the time.
 static double eini_gett_cut(const eini_rated *cpu, const ein_contract *c, const eini_gett_sketch *p,
                             int64_t width, ein_choice *choice) {
-  eini_gett_group v, u;
-  eini_gett_group_init(&v, p->vx, p->box_v);
-  eini_gett_group_init(&u, p->ux, p->box_u);
+  eini_gett_axes v, u;
+  eini_gett_axes_init(&v, p->vx, p->box_v);
+  eini_gett_axes_init(&u, p->ux, p->box_u);
   const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
@@ -5928,9 +5928,9 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
   j->v.s = p->v, j->u.s = p->u, j->unit = p->unit;
-  eini_gett_group_init(&j->v.g, p->vx, s);
-  eini_gett_group_init(&j->u.g, p->ux, s + p->vx->n);
-  eini_gett_group_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
+  eini_gett_axes_init(&j->v.g, p->vx, s);
+  eini_gett_axes_init(&j->u.g, p->ux, s + p->vx->n);
+  eini_gett_axes_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
   const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
   eini_gett_follow(&j->v.g, p->v, k, eini_gett_product(p->ux->n, p->ux->extent));
   eini_gett_follow(&j->u.g, p->u, k, eini_gett_product(p->vx->n, p->vx->extent));
@@ -5971,7 +5971,7 @@ static int64_t eini_gett_odd(const eini_gett_job *j) {
 // Whether boxes of V come in the order of the output, so that each run is followed by the one
 // behind it. Where reading asks for another order that is worth more.
 static int eini_gett_in_order(const eini_gett_job *j) {
-  const eini_gett_group *g = &j->v.g;
+  const eini_gett_axes *g = &j->v.g;
   const int last = g->n - 1;
   if (last < 1 || j->v.s->nop == 0 || j->out_v[last - 1] != g->extent[last] ||
       (g->box[last] < g->extent[last] && g->box[last - 1] > 1))
@@ -6015,7 +6015,7 @@ static int eini_gett_inner(const eini_gett_job *j) {
 }
 
 // The operands of one side at the current boxes.
-static void eini_gett_bases(const eini_gett_hand *h, const eini_gett_group *k,
+static void eini_gett_bases(const eini_gett_hand *h, const eini_gett_axes *k,
                             const int64_t *batch_at, int nbatch, const char **base) {
   for (int o = 0; o < h->s->nop; o++) {
     int64_t at = eini_gett_offset(&h->g, h->s->row[o]) + eini_gett_offset(k, h->s->k[o]);
@@ -6059,7 +6059,7 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   if (j->v.g.early > 0 && !j->masked) j->direct = eini_gett_inner(j);
   j->soon_left = 0, j->next_u = NULL;
   if (then_k < j->k.total && j->u.s->nop > 0 && j->v.s->nop > 0) {
-    eini_gett_group k = j->k, v = j->v.g;
+    eini_gett_axes k = j->k, v = j->v.g;
     eini_gett_box(&k, then_k);
     eini_gett_box(&v, then_v);
     const int64_t *ku = j->u.s->k[0], *kv = j->v.s->k[0], *row = j->v.s->row[0];
@@ -6074,7 +6074,7 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   eini_gett_tiles(j, eini_gett_product(j->k.n, j->k.size), kb == 0, kb == j->k.total - 1, keep);
 }
 
-static void eini_gett_boxes_of(const eini_gett_group *g, const int64_t *part, int64_t all,
+static void eini_gett_boxes_of(const eini_gett_axes *g, const int64_t *part, int64_t all,
                                int64_t unit, int64_t *from, int64_t *to) {
   *from = eini_min64(part[0] / unit, g->total);
   *to = part[1] >= all ? g->total : eini_min64(part[1] / unit, g->total);
@@ -6407,8 +6407,8 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   double blocks = 1, all = 1, threads = width;
   for (int g = 0, f = 0; g < 3; f += x[g++]->n) {
     const int64_t size = eini_axes_size(x[g]);
-    eini_gett_group boxes;
-    eini_gett_group_init(&boxes, x[g], w.box + f);
+    eini_gett_axes boxes;
+    eini_gett_axes_init(&boxes, x[g], w.box + f);
     choice->grid[g] = boxes.total;
     choice->unit[g] = eini_gett_stretch(size, boxes.total);
     blocks *= (double)boxes.total, all *= (double)size;
@@ -6452,8 +6452,8 @@ static void eini_moved_block(eini_moved *w, eini_gett_job *j, int keep, int stre
   const ein_contract *c = w->c;
   const int64_t batches = eini_gett_product(w->one.batch.n, w->one.batch.extent);
   int64_t at[EINI_GETT_AXES];
-  eini_gett_group_init(&j->v.g, j->swap ? &w->one.m : &w->one.n, j->v.g.box);
-  eini_gett_group_init(&j->u.g, j->swap ? &w->one.n : &w->one.m, j->u.g.box);
+  eini_gett_axes_init(&j->v.g, j->swap ? &w->one.m : &w->one.n, j->v.g.box);
+  eini_gett_axes_init(&j->u.g, j->swap ? &w->one.n : &w->one.m, j->u.g.box);
   const int64_t vr[2] = {0, j->v.g.total}, ur[2] = {0, j->u.g.total};
   w->base[0] = c->p.base[0] + eini_moved_offset(w, w->in[0]);
   w->base[1] = c->q.base[0] + eini_moved_offset(w, w->in[1]);
@@ -6473,13 +6473,13 @@ static ein_status eini_moved_run(const eini_cpu *cpu, const ein_contract *c,
   eini_moved w;
   eini_gett_sketch p;
   eini_gett_job j;
-  eini_gett_group g[3];
+  eini_gett_axes g[3];
   int64_t from[3], to[3], i[3];
   eini_moved_take(&w, c);
   w.v = (int)choice->state[EINI_MOVED_V];
   for (int f = 0; f < w.n; f++) w.box[f] = choice->state[EINI_MOVED_BOX + f];
   for (int h = 0, f = 0; h < 3; f += x[h++]->n) {
-    eini_gett_group_init(&g[h], x[h], w.box + f);
+    eini_gett_axes_init(&g[h], x[h], w.box + f);
     eini_gett_boxes_of(&g[h], ranges[h], eini_axes_size(x[h]), choice->unit[h], &from[h], &to[h]);
   }
   eini_moved_one(&w);

@@ -112,7 +112,6 @@ static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
 }
 
 // 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
-#define EINI_REG_BYTES ((size_t)EINI_CHUNK * 16 + 64)
 
 // The same for a code whose chunks are shorter.
 static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }

@@ -176,7 +176,6 @@ typedef struct eini_typing {
   const ein_dtype *operand;
   const eini_param *param;
   const ein_function *function;
-  int numpy_bool;  // NumPy strings: products and sums of bool are and / or
   eini_diag *diag;
 } eini_typing;
 

@@ -5,18 +5,18 @@
 // ================================================================================================
 
 // A tensor as tasks see it: its slot and its strides in elements.
-typedef struct eini_home {
+typedef struct eini_seat {
   int slot;
   const int64_t *stride;
-} eini_home;
+} eini_seat;
 
 // The groups of a contraction's loops (section products).
-enum { EINI_GROUP_BATCH, EINI_GROUP_M, EINI_GROUP_N, EINI_GROUP_K };
+enum { EINI_AXES_BATCH, EINI_AXES_M, EINI_AXES_N, EINI_AXES_K };
 
 typedef struct eini_lowering {
   eini_arena *a;
   ein_graph *g;
-  const eini_home *home;    // per tensor
+  const eini_seat *seat;    // per tensor
   int width;                // threads
   int nkernels;
   const ein_kernels *const *kernels;
@@ -57,7 +57,7 @@ static ein_status eini_access_strides(const eini_stmt *st, int n, const eini_map
 static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
                                      int stream, int tensor, const eini_map *m,
                                      const int *column) {
-  const eini_home *h = &lo->home[tensor];
+  const eini_seat *h = &lo->seat[tensor];
   eini_ref *r = &t->ref[stream];
   int64_t *stride = EINI_NEW(lo->a, int64_t, m->cols);
   int64_t offset;
@@ -104,9 +104,9 @@ static void eini_task_drop(eini_task *t, int i, int *live) {
 }
 
 // Must loop i stay as the statement has it, because it gives the order of a fold? Contractions have
-// their reduced loops in the group EINI_GROUP_K.
+// their reduced loops in the group EINI_AXES_K.
 static int eini_task_kept(const eini_task *t, int i) {
-  return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_GROUP_K : 1);
+  return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_AXES_K : 1);
 }
 
 // Can loops o (outer) and i (inner) be one loop of extent e(o)*e(i)?

@@ -91,12 +91,12 @@ static ein_status eini_fit_layouts(const eini_fit_job *j, eini_fit_base *b,
       b->bytes == NULL || b->made == NULL || b->gone == NULL) {
     return EIN_ERR_NO_MEMORY;
   }
-  eini_home *home;
-  EINI_TRY(eini_plan_homes(b->plan, j->desc->nlayout, j->desc->layout, view, &home));
+  eini_seat *seat;
+  EINI_TRY(eini_plan_seats(b->plan, j->desc->nlayout, j->desc->layout, view, &seat));
   for (int64_t t = 0; t < n; t++) {
     const eini_tensor *x = &g->tensor[t];
     int64_t count = 1;
-    b->stride[t] = home[t].stride;
+    b->stride[t] = seat[t].stride;
     for (int r = 0; x->role == EIN_ROLE_TEMP && r < x->rank; r++)
       if (eini_mul_overflow(count, x->shape[r], &count)) return EIN_ERR_TOO_LARGE;
     if (x->role == EIN_ROLE_TEMP) b->bytes[t] = eini_fit_padded(count, x->dtype);

@@ -7,7 +7,7 @@
 typedef struct eini_fit_state {
   const eini_fit_layout *f;
   const ein_run *run;
-  char *mem, **home;            // home: address of element 0 per tensor of the base
+  char *mem, **data;            // data: address of element 0 per tensor of the base
   const void **in;
   void **out;
   ein_scalar *param;
@@ -26,7 +26,7 @@ static ein_status eini_fit_bind(eini_fit_state *x) {
     if (role == EIN_ROLE_TEMP) u.v = x->mem + f->place[t];
     else if (role == EIN_ROLE_INPUT) u.c = x->run->in[in];
     else u.c = x->run->out[out];
-    x->home[t] = u.v;
+    x->data[t] = u.v;
     const eini_port *port = role == EIN_ROLE_INPUT ? &b->plan->in[in] : &b->plan->out[out];
     if (role != EIN_ROLE_TEMP && u.v == NULL && port->lo != port->hi) {
       return eini_run_error(x->run, EIN_ERR_ARGUMENT,
@@ -39,15 +39,15 @@ static ein_status eini_fit_bind(eini_fit_state *x) {
   return eini_params_check(b->g, x->run);
 }
 
-static char *eini_fit_at(const eini_fit_state *x, char *home, int64_t base, const int64_t *step,
+static char *eini_fit_at(const eini_fit_state *x, char *data, int64_t base, const int64_t *step,
                          int nloop) {
-  if (home == NULL) return NULL;
+  if (data == NULL) return NULL;
   for (int l = 0; l < nloop; l++) base += x->at[l] * step[l];
-  return home + base;
+  return data + base;
 }
 
 // Runs one of the plans with what stands in x->in, x->out and x->param.
-static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_sliced *r,
                                 const ein_plan *plan) {
   ein_run run;
   memset(&run, 0, sizeof run);
@@ -62,7 +62,7 @@ static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_group *r
 }
 
 // The slice at hand: are the loops from `first` on at their first (last) one?
-static int eini_fit_stands(const eini_fit_state *x, const eini_fit_group *r, int first, int last) {
+static int eini_fit_stands(const eini_fit_state *x, const eini_fit_sliced *r, int first, int last) {
   for (int l = first; l < r->c.nloop; l++)
     if (last ? x->at[l] < r->c.extent[l] - r->c.block[l] : x->at[l] > 0) return 0;
   return 1;
@@ -77,7 +77,7 @@ static int eini_fit_again(const eini_fit_state *x, const eini_fit_part *p, int t
 }
 
 // States begin as those of nothing.
-static void eini_fit_begin(const eini_fit_state *x, const eini_fit_group *r) {
+static void eini_fit_begin(const eini_fit_state *x, const eini_fit_sliced *r) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
     void *state[4] = {NULL, NULL, NULL, NULL};
@@ -88,7 +88,7 @@ static void eini_fit_begin(const eini_fit_state *x, const eini_fit_group *r) {
 }
 
 // Merges partial results of the slice at hand that are values.
-static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_sliced *r,
                                  const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
@@ -96,8 +96,8 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
     if (p->state >= 0 || eini_fit_again(x, p, r->c.nloop)) continue;
     for (int l = 0; l < r->c.nloop; l++)
       first = first && (x->at[l] == 0 || !(p->folded >> l & 1));
-    char *home = p->own ? x->mem + p->own_at : x->home[p->view.tensor];
-    x->in[0] = x->out[0] = eini_fit_at(x, home, s->base[r->nin + r->nout + i], p->view.step,
+    char *data = p->own ? x->mem + p->own_at : x->data[p->view.tensor];
+    x->in[0] = x->out[0] = eini_fit_at(x, data, s->base[r->nin + r->nout + i], p->view.step,
                                        r->c.nloop);
     x->in[1] = x->mem + p->at;
     memset(x->param, 0, sizeof *x->param);
@@ -109,7 +109,7 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_group *
 }
 
 // Stores what was merged in memory of the region's, where all of it was.
-static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_sliced *r,
                                const eini_fit_slice *s) {
   for (int i = 0; i < r->npart; i++) {
     const eini_fit_part *p = &r->part[i];
@@ -117,7 +117,7 @@ static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
     void *state[4] = {NULL, NULL, NULL, NULL};
     if (!p->own || p->state > 0 || !eini_fit_stands(x, r, p->outer, 1)) continue;
     if (eini_fit_again(x, p, p->outer)) continue;
-    char *to = eini_fit_at(x, x->home[p->view.tensor], s->to[i], p->to, p->outer);
+    char *to = eini_fit_at(x, x->data[p->view.tensor], s->to[i], p->to, p->outer);
     if (p->state == 0) {
       for (int k = 0; k < p->folder->nstate; k++) state[k] = x->mem + r->part[i + k].own_at;
       eini_states_finish(p->folder, t->rank, s->len[i], state, p->view.stride, t->dtype, to,
@@ -131,19 +131,19 @@ static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_group *r,
   return EIN_OK;
 }
 
-static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_group *r,
+static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_sliced *r,
                                      const eini_fit_slice *s) {
   const ein_graph *g = x->f->base.g;
   const int nloop = r->c.nloop;
   eini_fit_begin(x, r);
   for (int i = 0; i < eini_fit_views(r); i++) {
-    const eini_fit_port *v = eini_fit_view(r, i);
+    const eini_fit_view *v = eini_fit_nth_view(r, i);
     const eini_fit_part *p = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
     if (i < r->nin && i >= r->nin - r->alias) continue;
-    char *home = p == NULL ? x->home[v->tensor] : x->mem + (p->state < 0 ? p->at : p->own_at);
-    if (p == NULL || p->state >= 0) home = eini_fit_at(x, home, s->base[i], v->step, nloop);
-    if (i < r->nin) x->in[i] = home;
-    else x->out[i - r->nin] = home;
+    char *data = p == NULL ? x->data[v->tensor] : x->mem + (p->state < 0 ? p->at : p->own_at);
+    if (p == NULL || p->state >= 0) data = eini_fit_at(x, data, s->base[i], v->step, nloop);
+    if (i < r->nin) x->in[i] = data;
+    else x->out[i - r->nin] = data;
   }
   for (int64_t k = 0; k < g->nparam + nloop; k++) {
     memset(&x->param[k], 0, sizeof *x->param);
@@ -159,7 +159,7 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_gro
   return eini_fit_end(x, r, s);
 }
 
-static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_group *r) {
+static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
   for (int done = 0; !done;) {
     int v = 0;
@@ -185,7 +185,7 @@ static ein_status eini_slices_run(const ein_plan *p, const ein_run *run, char *m
   size_t at = 0;
   x.param = (ein_scalar *)(void *)mem;
   at += (size_t)(f->base.g->nparam + EINI_FIT_LOOPS) * sizeof(ein_scalar);
-  x.home = (char **)(void *)(mem + at);
+  x.data = (char **)(void *)(mem + at);
   at += (size_t)f->base.g->ntensor * sizeof(char *);
   x.in = (const void **)(void *)(mem + at);
   at += (size_t)f->widest_in * sizeof(char *);

@@ -5,18 +5,18 @@
 // ================================================================================================
 
 // A tensor as slices see it: shifted by step[l] bytes for each index of loop l.
-typedef struct eini_fit_port {
+typedef struct eini_fit_view {
   int tensor, sub;              // its number in the base, and in graphs of slices
   ein_dtype type;
   const int64_t *stride;
   int64_t *coef;                // [rank * nloop] coordinates per index
   int64_t step[EINI_FIT_LOOPS];
-} eini_fit_port;
+} eini_fit_view;
 
 // Partial results of statement stmt and where they are merged. Those that are states have a part
 // for each scalar, into which slices fold: they need no memory of their own.
 typedef struct eini_fit_part {
-  eini_fit_port view;           // of where they are merged
+  eini_fit_view view;           // of where they are merged
   int stmt;
   int state;                    // its number; -1: they are values
   eini_folder *folder;          // of states, from the first of their parts
@@ -38,15 +38,15 @@ typedef struct eini_fit_slice {
   int64_t **len, *to;           // of what is stored: its extents, where it starts in the tensor
 } eini_fit_slice;
 
-typedef struct eini_fit_group {
+typedef struct eini_fit_sliced {
   eini_fit_choice c;
   int nin, nout, npart;
   int alias;                    // 1: the last input is the output itself
-  eini_fit_port *in, *out;
+  eini_fit_view *in, *out;
   eini_fit_part *part;
   eini_fit_slice *slice;        // 1 << nloop; bit l: loop l is in its last, shorter block
   int64_t work, at;             // bytes of the largest workspace of its plans, and their place
-} eini_fit_group;
+} eini_fit_sliced;
 
 // Everything a candidate is made of, in one arena.
 typedef struct eini_fit_layout {
@@ -54,7 +54,7 @@ typedef struct eini_fit_layout {
   ein_plan *whole;              // one plan for all, while it is searched for; or
   eini_fit_base base;           //   regions, whose graph a plan without tasks owns
   int nregion;
-  eini_fit_group *region;
+  eini_fit_sliced *region;
   eini_block_plans *each;       // that merge and store parts; NULL: none do
   int64_t *place;               // per tensor: bytes from the start of the workspace
   int widest_in, widest_out;    // of all regions
@@ -73,7 +73,7 @@ typedef struct eini_budget {
 typedef struct eini_fit_maker {
   const eini_fit_job *j;
   eini_fit_layout *f;
-  eini_fit_group *r;
+  eini_fit_sliced *r;
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
@@ -84,7 +84,7 @@ typedef struct eini_fit_maker {
 static void eini_fit_layout_free(eini_fit_layout *f) {
   eini_plan_free(f->whole);
   for (int k = 0; k < f->nregion && f->region != NULL; k++) {
-    eini_fit_group *r = &f->region[k];
+    eini_fit_sliced *r = &f->region[k];
     for (int v = 0; v < 1 << r->c.nloop && r->slice != NULL; v++)
       eini_plan_free(r->slice[v].plan);
   }
@@ -114,7 +114,7 @@ static void eini_fit_moves(const eini_fit_nest *n, int u, const eini_map *m, int
 }
 
 // The number among n views of tensor t that moves like access m of statement u; -1: none does.
-static int eini_fit_find(const eini_fit_maker *w, const eini_fit_port *list, int n, int u, int t,
+static int eini_fit_find(const eini_fit_maker *w, const eini_fit_view *list, int n, int u, int t,
                          const eini_map *m) {
   const size_t bytes = (size_t)m->rows * (size_t)w->n.nloop * sizeof *w->coef;
   eini_fit_moves(&w->n, u, m, w->coef);
@@ -125,7 +125,7 @@ static int eini_fit_find(const eini_fit_maker *w, const eini_fit_port *list, int
 
 // Fills the view of tensor t that moves like access m of statement u; from loop `first` on it moves
 // by strides.
-static ein_status eini_fit_port_fill(eini_fit_maker *w, eini_fit_port *p, int u, int t,
+static ein_status eini_fit_view_fill(eini_fit_maker *w, eini_fit_view *p, int u, int t,
                                      const eini_map *m, int first) {
   const int64_t size = (int64_t)ein_dtype_size(p->type);
   p->tensor = t;
@@ -139,13 +139,13 @@ static ein_status eini_fit_port_fill(eini_fit_maker *w, eini_fit_port *p, int u,
 }
 
 // Adds the view unless it is there.
-static ein_status eini_fit_port_of(eini_fit_maker *w, eini_fit_port *list, int *count, int u, int t,
-                                   const eini_map *m) {
+static ein_status eini_fit_view_add(eini_fit_maker *w, eini_fit_view *list, int *count, int u,
+                                    int t, const eini_map *m) {
   if (eini_fit_find(w, list, *count, u, t, m) >= 0) return EIN_OK;
-  eini_fit_port *p = &list[(*count)++];
+  eini_fit_view *p = &list[(*count)++];
   p->type = w->f->base.g->tensor[t].dtype;
   p->stride = w->f->base.stride[t];
-  return eini_fit_port_fill(w, p, u, t, m, 0);
+  return eini_fit_view_fill(w, p, u, t, m, 0);
 }
 
 // The box of the results of statement u in blocks of so many loops: its first coordinates and its
@@ -164,7 +164,7 @@ static ein_status eini_fit_result_box(const eini_fit_maker *w, int u, int nloop,
 }
 
 // The part that statement u makes; -1: its results are whole.
-static int eini_fit_part_of(const eini_fit_group *r, int u) {
+static int eini_fit_part_of(const eini_fit_sliced *r, int u) {
   for (int i = 0; i < r->npart; i++)
     if (r->part[i].stmt == u) return i;
   return -1;
@@ -193,7 +193,7 @@ static ein_status eini_fit_part_add(eini_fit_maker *w, int u, int fold, unsigned
     p->own_bytes = eini_fit_padded(p->count, p->view.type);
     if (p->own_bytes < 0) return EIN_ERR_TOO_LARGE;
   }
-  EINI_TRY(eini_fit_port_fill(w, &p->view, u, s->out, &s->out_map, p->outer));
+  EINI_TRY(eini_fit_view_fill(w, &p->view, u, s->out, &s->out_map, p->outer));
   for (int l = 0; l < p->outer; l++)
     for (int r = 0; r < x->rank; r++)
       p->to[l] += p->view.coef[r * w->n.nloop + l] * w->f->base.stride[s->out][r] *
@@ -214,13 +214,13 @@ static ein_status eini_fit_parts_add(eini_fit_maker *w, int u, int fold, unsigne
 }
 
 // What the region reads and writes outside of its slices.
-static ein_status eini_fit_ports(eini_fit_maker *w) {
+static ein_status eini_fit_views_add(eini_fit_maker *w) {
   const eini_fit_nest *n = &w->n;
-  eini_fit_group *r = w->r;
+  eini_fit_sliced *r = w->r;
   int reads = 0, len = n->to - n->from;
   for (int u = n->from; u < n->to; u++) reads += n->b->g->stmt[u].noperand;
-  r->in = EINI_NEW(&w->f->arena, eini_fit_port, reads);
-  r->out = EINI_NEW(&w->f->arena, eini_fit_port, len);
+  r->in = EINI_NEW(&w->f->arena, eini_fit_view, reads);
+  r->out = EINI_NEW(&w->f->arena, eini_fit_view, len);
   r->part = EINI_NEW(&w->f->arena, eini_fit_part, 4 * (int64_t)len);  // a state's scalars
   if (r->in == NULL || r->out == NULL || r->part == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = n->from; u < n->to; u++) {
@@ -231,15 +231,15 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
       if (n->cls[l]->col[u - n->from] < 0 && !(folded >> l & 1)) absent |= 1u << l;
     for (int k = 0; k < s->noperand; k++) {
       if (!eini_fit_made(n, s->operand[k]))
-        EINI_TRY(eini_fit_port_of(w, r->in, &r->nin, u, s->operand[k], &s->proj[k]));
+        EINI_TRY(eini_fit_view_add(w, r->in, &r->nin, u, s->operand[k], &s->proj[k]));
     }
     if (eini_fit_inner(n, s->out)) continue;
     if (fold != EIN_FOLD_NONE) EINI_TRY(eini_fit_parts_add(w, u, fold, folded, absent));
-    else EINI_TRY(eini_fit_port_of(w, r->out, &r->nout, u, s->out, &s->out_map));
+    else EINI_TRY(eini_fit_view_add(w, r->out, &r->nout, u, s->out, &s->out_map));
   }
   for (int k = 0; k < r->nin; k++) {  // C that is the output: the last input of its plan
     if (r->in[k].tensor != n->b->plan->alias) continue;
-    eini_fit_port last = r->in[r->nin - 1];
+    eini_fit_view last = r->in[r->nin - 1];
     r->in[r->nin - 1] = r->in[k];
     r->in[k] = last;
     r->alias = 1;
@@ -253,10 +253,10 @@ static ein_status eini_fit_ports(eini_fit_maker *w) {
 
 // ---- the views of a slice ----
 
-static int eini_fit_views(const eini_fit_group *r) { return r->nin + r->nout + r->npart; }
+static int eini_fit_views(const eini_fit_sliced *r) { return r->nin + r->nout + r->npart; }
 
 // View i: of inputs, outputs, parts, in this order.
-static eini_fit_port *eini_fit_view(const eini_fit_group *r, int i) {
+static eini_fit_view *eini_fit_nth_view(const eini_fit_sliced *r, int i) {
   if (i < r->nin) return &r->in[i];
   i -= r->nin;
   return i < r->nout ? &r->out[i] : &r->part[i - r->nout].view;
@@ -265,7 +265,7 @@ static eini_fit_port *eini_fit_view(const eini_fit_group *r, int i) {
 // The number of the view that statement u reads operand k through, or writes its result (k < 0);
 // -1: the tensor is inside.
 static int eini_fit_view_of(const eini_fit_maker *w, int u, int k) {
-  const eini_fit_group *r = w->r;
+  const eini_fit_sliced *r = w->r;
   const eini_stmt *s = &w->n.b->g->stmt[u];
   if (k >= 0) {
     if (eini_fit_made(&w->n, s->operand[k])) return -1;
@@ -285,7 +285,7 @@ static ein_status eini_fit_boxes(eini_fit_maker *w, eini_arena *a) {
   w->shape = EINI_NEW(a, int64_t *, views);
   if (w->low == NULL || w->shape == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < views; i++) {
-    const int rank = n->b->g->tensor[eini_fit_view(w->r, i)->tensor].rank;
+    const int rank = n->b->g->tensor[eini_fit_nth_view(w->r, i)->tensor].rank;
     w->low[i] = EINI_NEW(a, int64_t, rank);
     w->shape[i] = EINI_NEW(a, int64_t, rank);
     if (w->low[i] == NULL || w->shape[i] == NULL) return EIN_ERR_NO_MEMORY;

@@ -361,7 +361,7 @@ static ein_status eini_watch_make(const eini_lowering *lo, const eini_stmt *s, e
   w->stride = EINI_NEW(lo->a, int64_t *, s->noperand);
   if (w->slot == NULL || w->offset == NULL || w->stride == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) {
-    const eini_home *h = &lo->home[s->operand[k]];
+    const eini_seat *h = &lo->seat[s->operand[k]];
     w->slot[k] = h->slot;
     w->stride[k] = EINI_NEW(lo->a, int64_t, s->nindex);
     if (w->stride[k] == NULL) return EIN_ERR_NO_MEMORY;

@@ -206,7 +206,7 @@ static const eini_task *eini_task_inner(const eini_task *t, int i) {
 
 // Places temporaries so that those alive at the same time do not overlap, in the order in which
 // tasks bring them.
-static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
+static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
   ein_graph *g = p->graph;
   eini_arena *a = &p->arena;
   int *of = EINI_NEW(a, int, g->ntensor), *alive = EINI_NEW(a, int, g->ntensor), n = 0;  // item + 1
@@ -220,7 +220,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_home *home) {
       for (int o = -1; s != NULL && o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
         if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
-        if (home[t].slot < p->nin + p->nout) continue;
+        if (seat[t].slot < p->nin + p->nout) continue;
         if (of[t] == 0) {
           const eini_tensor *x = &g->tensor[t];
           int64_t bytes = (int64_t)ein_dtype_size(x->dtype);

@@ -207,8 +207,8 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
   EINI_TRY(eini_epilogue_begin(lo, s, f, via, t->nop, t, &ep));
   for (int i = 0; i < s->nindex; i++) {
     int p = v[0].uses[i], q = v[1].uses[i];
-    t->reduced[i] = i >= s->nfree ? EINI_GROUP_K : p && !q ? EINI_GROUP_M
-                    : q && !p ? EINI_GROUP_N : EINI_GROUP_BATCH;
+    t->reduced[i] = i >= s->nfree ? EINI_AXES_K : p && !q ? EINI_AXES_M
+                    : q && !p ? EINI_AXES_N : EINI_AXES_BATCH;
   }
   for (int side = 0, stream = 0; side < 2; side++) {
     t->contract->first[side] = stream;
@@ -225,8 +225,8 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
 }
 
 // Pointers to a group's strides of n streams from `first` on.
-static ein_status eini_group_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
-                                     const int64_t ***list) {
+static ein_status eini_axes_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
+                                    const int64_t ***list) {
   *list = EINI_NEW(a, const int64_t *, n + 1);
   if (*list == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < n; k++) (*list)[k] = t->stride + (int64_t)(first + k) * t->nindex + start;
@@ -254,10 +254,10 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
   for (int side = 0; side < 2; side++) {
     ein_side *s = side ? &ct->c.q : &ct->c.p;
     int first = ct->first[side], n = v[side].nop;
-    int row = start[side ? EINI_GROUP_N : EINI_GROUP_M];
-    EINI_TRY(eini_group_strides(lo->a, t, first, n, row, &ct->stride[side][0]));
-    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_K], &ct->stride[side][1]));
-    EINI_TRY(eini_group_strides(lo->a, t, first, n, start[EINI_GROUP_BATCH], &ct->stride[side][2]));
+    int row = start[side ? EINI_AXES_N : EINI_AXES_M];
+    EINI_TRY(eini_axes_strides(lo->a, t, first, n, row, &ct->stride[side][0]));
+    EINI_TRY(eini_axes_strides(lo->a, t, first, n, start[EINI_AXES_K], &ct->stride[side][1]));
+    EINI_TRY(eini_axes_strides(lo->a, t, first, n, start[EINI_AXES_BATCH], &ct->stride[side][2]));
     ein_dtype *od = ct->dtype[side] = EINI_NEW(lo->a, ein_dtype, n + 1);
     if (od == NULL) return EIN_ERR_NO_MEMORY;
     for (int k = 0; k < n; k++) od[k] = t->ref[first + k].dtype;
@@ -306,7 +306,7 @@ static ein_status eini_contract_orient(const eini_lowering *lo, const eini_stmt 
   int *column = NULL, swap = 0;
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_access_strides(last, last->nfree, &last->out_map, NULL,
-                               lo->home[last->out].stride, stride, &offset));
+                               lo->seat[last->out].stride, stride, &offset));
   if (f != NULL) EINI_TRY(eini_fused_columns(lo, s, f, via, &column));
   for (int c = 0; c < last->nindex; c++) {
     int i = column != NULL ? column[c] : c, p = i < 0 ? 0 : v[0].uses[i];
@@ -361,15 +361,15 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   }
   EINI_TRY(eini_contract_sides(lo, t, v, start));
   const int64_t *out = t->stride + (int64_t)t->out * t->nindex;
-  ct->c.out_batch = out + start[EINI_GROUP_BATCH];
-  ct->c.out_m = out + start[EINI_GROUP_M];
-  ct->c.out_n = out + start[EINI_GROUP_N];
+  ct->c.out_batch = out + start[EINI_AXES_BATCH];
+  ct->c.out_m = out + start[EINI_AXES_M];
+  ct->c.out_n = out + start[EINI_AXES_N];
   ct->c.out_dtype = t->ref[t->out].dtype;
   ct->c.plain_out = !t->has_epi && t->ref[t->out].dtype == ct->c.type;
   ct->c.nextra = t->nextra;
   ct->c.store = t->has_epi ? &t->epi : NULL;
   for (int k = 0; k < 3; k++) {
-    EINI_TRY(eini_group_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
+    EINI_TRY(eini_axes_strides(lo->a, t, t->extra, t->nextra, start[k], &ct->extra[k]));
   }
   ct->c.extra_batch = ct->extra[0];
   ct->c.extra_m = ct->extra[1];

@@ -47,9 +47,9 @@ static ein_status eini_fit_own_box(eini_fit_maker *w, int i) {
 // Inputs, outputs, parts and inner tensors of the slice, in this order.
 static ein_status eini_fit_tensors(eini_fit_maker *w, ein_graph *g, const ein_ztensor **view) {
   const eini_fit_base *b = w->n.b;
-  eini_fit_group *r = w->r;
+  eini_fit_sliced *r = w->r;
   for (int i = 0; i < eini_fit_views(r); i++) {
-    eini_fit_port *p = eini_fit_view(r, i);
+    eini_fit_view *p = eini_fit_nth_view(r, i);
     const int rank = b->g->tensor[p->tensor].rank;
     eini_fit_part *part = i < r->nin + r->nout ? NULL : &r->part[i - r->nin - r->nout];
     int64_t count = 1;
@@ -93,7 +93,7 @@ static ein_status eini_fit_stmt(eini_fit_maker *w, ein_graph *g, int u) {
   memset(&v, 0, sizeof v);
   for (int k = 0; k <= from->noperand; k++) {
     int i = eini_fit_view_of(w, u, k < from->noperand ? k : -1);
-    int id = i >= 0 ? eini_fit_view(w->r, i)->sub
+    int id = i >= 0 ? eini_fit_nth_view(w->r, i)->sub
                     : w->inner[k < from->noperand ? from->operand[k] : from->out];
     if (id < 0) return EIN_ERR_INTERNAL;
     if (i >= 0 && i < views) low[k] = w->low[i];
@@ -214,9 +214,9 @@ static ein_status eini_fit_merges(eini_fit_maker *w) {
   return EIN_OK;
 }
 
-static ein_status eini_fit_group_make(eini_fit_maker *w, const eini_fit_choice *c) {
+static ein_status eini_fit_sliced_make(eini_fit_maker *w, const eini_fit_choice *c) {
   eini_arena *a = &w->f->arena;
-  eini_fit_group *r = w->r;
+  eini_fit_sliced *r = w->r;
   eini_fit_class *cls = EINI_NEW(a, eini_fit_class, c->nloop);
   if (cls == NULL) return EIN_ERR_NO_MEMORY;
   r->c = *c;
@@ -233,7 +233,7 @@ static ein_status eini_fit_group_make(eini_fit_maker *w, const eini_fit_choice *
     w->n.cls[l] = &cls[l];
     w->n.block[l] = c->block[l];
   }
-  EINI_TRY(eini_fit_ports(w));
+  EINI_TRY(eini_fit_views_add(w));
   for (int v = 0; v < 1 << c->nloop; v++) {
     int there = 1;
     w->s = &r->slice[v];
@@ -281,7 +281,7 @@ static ein_status eini_fit_workspace_plan(eini_fit_layout *f) {
   for (int k = 0; k < f->nregion && st == EIN_OK; k++)
     for (int u = f->region[k].c.from; u < f->region[k].c.to; u++) region[u] = k;
   for (int k = 0; k < f->nregion && st == EIN_OK; k++) {
-    eini_fit_group *r = &f->region[k];
+    eini_fit_sliced *r = &f->region[k];
     for (int u = r->c.from; u < r->c.to; u++) {  // stored, and made first in this region
       int t = b->g->stmt[u].out;
       if (b->g->tensor[t].role != EIN_ROLE_TEMP || b->first[t] != u) continue;
@@ -310,7 +310,7 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   w.j = j;
   w.f = f;
   f->base = *b;
-  f->region = EINI_NEW(&f->arena, eini_fit_group, n);
+  f->region = EINI_NEW(&f->arena, eini_fit_sliced, n);
   f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
   w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
   int64_t rank = 0;
@@ -324,7 +324,7 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   f->nregion = n;
   for (int k = 0; k < n; k++) {
     w.r = &f->region[k];
-    EINI_TRY(eini_fit_group_make(&w, &list[k]));
+    EINI_TRY(eini_fit_sliced_make(&w, &list[k]));
   }
   return eini_fit_workspace_plan(f);
 }

@@ -125,7 +125,7 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
   for (int k = 1; k < s->noperand; k++)
     if (s->proj[k].rows > s->proj[x].rows) x = k;
   if (s->noperand > 0)
-    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->home[s->operand[x]].stride,
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
                                  step, &at));
   for (int i = s->nfree; i < s->nindex; i++) fold = eini_max64(fold, eini_abs64(step[i]));
   for (int r = 0; r < last->out_map.rows; r++) {
@@ -139,7 +139,7 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
 // Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
 // read, the one that makes these statements fastest.
 static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
-                                   eini_home *home) {
+                                   eini_seat *seat) {
   int id = unit[u].out;
   const eini_tensor *t = &lo->g->tensor[id];
   const int64_t *best = NULL;
@@ -153,32 +153,32 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
   for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
     double seconds = 0;
     like[a] = -1 - like[a];  // the least
-    st = eini_dense_strides(lo->a, t->rank, t->shape, like, &home[id].stride, &count);
+    st = eini_dense_strides(lo->a, t->rank, t->shape, like, &seat[id].stride, &count);
     like[a] = -1 - like[a];
     if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++)
       if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
-    if (best == NULL || seconds < EINI_SURELY * least) best = home[id].stride, least = seconds;
+    if (best == NULL || seconds < EINI_SURELY * least) best = seat[id].stride, least = seconds;
   }
-  home[id].stride = best;
+  seat[id].stride = best;
   eini_arena_free(&scratch);
   return st;
 }
 
 static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
-                                    eini_home *home) {
+                                    eini_seat *seat) {
   for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
     const eini_tensor *t = &lo->g->tensor[unit[u].out];
     if (t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK &&
         eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
-      EINI_TRY(eini_unit_layout(lo, unit, nunit, u, home));
+      EINI_TRY(eini_unit_layout(lo, unit, nunit, u, seat));
   }
   return EIN_OK;
 }
 
 // Layouts and places of a group's own temporaries for the blocks of lo.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
-                                    const eini_bundle *b, eini_home *own, int64_t *bytes) {
+                                    const eini_bundle *b, eini_seat *own, int64_t *bytes) {
   eini_walk walk[2];
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
@@ -197,23 +197,23 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w
 }
 
 // Makes the tasks of a group for whole blocks (variant 0) or the shorter last one. While they are
-// made, local temporaries have homes of a block's shape.
+// made, local temporaries have seats of a block's shape.
 static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_trail *w,
-                                    const eini_bundle *b, eini_home *home, eini_group *gr,
+                                    const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
   const int64_t *kept[EINI_GROUP_UNITS];
   int64_t bytes = 0;
-  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = home[w->unit[u].out].stride;
-  ein_status st = eini_group_locals(sub, w, b, home, &bytes);
+  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  ein_status st = eini_group_locals(sub, w, b, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
   if (st == EIN_OK) st = eini_group_variant(p, sub, w, b, gr, variant);
-  for (int u = b->from; u <= b->to; u++) home[w->unit[u].out].stride = kept[u - b->from];
+  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
   return st;
 }
 
-// Makes the task of a group; home gives the layout of temporaries, local ones get block shapes.
+// Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, eini_home *home, eini_task *t,
+                                   const eini_bundle *b, eini_seat *seat, eini_task *t,
                                    double *seconds, int *yes) {
   eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
   eini_lowering sub = *lo;
@@ -226,7 +226,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   gr->nloop = b->nloop;
   sub.width = 1;
   sub.local = w->local;
-  sub.home = home;
+  sub.seat = seat;
   int last = b->nloop - 1;
   for (int variant = 0; variant < 2; variant++) {
     int64_t tail = b->extent[last] % b->block[last];
@@ -236,7 +236,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
       gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
       sub.len[j] = variant == 1 && j == last ? tail : b->block[j];
     }
-    EINI_TRY(eini_group_blocks(p, &sub, w, b, home, gr, variant));
+    EINI_TRY(eini_group_blocks(p, &sub, w, b, seat, gr, variant));
   }
   double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
   if (b->nloop > 1) blocks *= (double)b->extent[0];
@@ -244,7 +244,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   EINI_TRY(eini_group_wins(lo, w->unit, b, gr, w->local, blocks, t->parts, seconds, yes));
   for (int u = b->from; u <= b->to && *yes; u++) {
     int out = w->unit[u].out;
-    if (w->local[out]) home[out].slot = -1;  // needs no place of its own
+    if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
   }
   eini_bundle_unmark(w, b->from, b->to);
   size_t slots = (size_t)(gr->nslot[0] > gr->nslot[1] ? gr->nslot[0] : gr->nslot[1]);
@@ -284,7 +284,7 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known.
 static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
-                                 const eini_unit *unit, int n, eini_home *home) {
+                                 const eini_unit *unit, int n, eini_seat *seat) {
   for (int u = 0; u < n; u++) {
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
     const eini_tensor *t = &p->graph->tensor[unit[u].out];
@@ -295,7 +295,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
     if (b.gain > 0) {
       const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
       double seconds[3] = {0, 0, 0};
-      EINI_TRY(eini_group_lower(p, lo, w, &b, home, &p->task[p->ntask], seconds, &grouped));
+      EINI_TRY(eini_group_lower(p, lo, w, &b, seat, &p->task[p->ntask], seconds, &grouped));
       if (!grouped) eini_arena_rollback(&p->arena, &plan);
       if (!grouped) eini_arena_rollback(&lo->g->arena, &graph);
       EINI_TRY(eini_plan_verdict(p, lo->g->tensor[unit[b.to].out].name, b.to - u + 1, seconds,
@@ -320,7 +320,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
   return EIN_OK;
 }
 
-static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *home) {
+static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_seat *seat) {
   eini_unit *unit;
   eini_arena scratch;
   eini_trail search;
@@ -329,25 +329,25 @@ static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_home *hom
   p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, 2 * (int64_t)n + 1);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, home);
-  EINI_TRY(eini_plan_layouts(lo, unit, n, home));
+  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, seat);
+  EINI_TRY(eini_plan_layouts(lo, unit, n, seat));
   eini_arena_init(&scratch, &p->arena.al);
   ein_status st = eini_trail_make(&search, &scratch, p->graph, unit, n, p->rates);
-  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, home);
+  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, seat);
   eini_arena_free(&scratch);
   return st;
 }
 
-// Homes of tensors: inputs and outputs in their slots, every temporary in one of its own.
-static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *layout,
-                                  const ein_ztensor *const *view, eini_home **home) {
+// Seats of tensors: inputs and outputs in their slots, every temporary in one of its own.
+static ein_status eini_plan_seats(ein_plan *p, int nlayout, const ein_binding *layout,
+                                  const ein_ztensor *const *view, eini_seat **seat) {
   ein_graph *g = p->graph;
   eini_arena *a = &p->arena;
-  *home = EINI_NEW(a, eini_home, g->ntensor);
+  *seat = EINI_NEW(a, eini_seat, g->ntensor);
   p->slot_offset = EINI_NEW(a, int64_t, g->ntensor);
   p->in = EINI_NEW(a, eini_port, g->ntensor);
   p->out = EINI_NEW(a, eini_port, g->ntensor);
-  if (*home == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL)
+  if (*seat == NULL || p->slot_offset == NULL || p->in == NULL || p->out == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int64_t t = 0; t < g->ntensor; t++) {
     p->nin += g->tensor[t].role == EIN_ROLE_INPUT;
@@ -356,7 +356,7 @@ static ein_status eini_plan_homes(ein_plan *p, int nlayout, const ein_binding *l
   int in = 0, out = 0;
   for (int64_t t = 0; t < g->ntensor; t++) {
     const eini_tensor *x = &g->tensor[t];
-    eini_home *h = &(*home)[t];
+    eini_seat *h = &(*seat)[t];
     const ein_ztensor *v = view == NULL ? NULL : view[t];
     for (int k = 0; view == NULL && k < nlayout; k++)
       if (strcmp(layout[k].name, x->name) == 0) v = layout[k].view;
@@ -436,14 +436,14 @@ static void eini_plan_largest(ein_plan *p) {
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
   eini_lowering lo;
-  eini_home *home;
+  eini_seat *seat;
   memset(&lo, 0, sizeof lo);
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
-  EINI_TRY(eini_plan_homes(p, nlayout, layout, view, &home));
-  if (p->alias >= 0) home[p->alias].slot = p->nin;  // reads output 0
+  EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
+  if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
   lo.a = &p->arena;
   lo.g = p->graph;
-  lo.home = home;
+  lo.seat = seat;
   lo.width = p->executor.width;
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
@@ -454,8 +454,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
       lo.fast = p->kernels[i];
-  EINI_TRY(eini_plan_tasks(p, &lo, home));
-  EINI_TRY(eini_plan_temps(p, home));
+  EINI_TRY(eini_plan_tasks(p, &lo, seat));
+  EINI_TRY(eini_plan_temps(p, seat));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)

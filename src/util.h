@@ -73,20 +73,20 @@ static int64_t eini_gcd64(int64_t a, int64_t b) {
   return eini_abs64(a);
 }
 
-// Arena: one owner, freed at once. Blocks grow so that a plan is a handful of allocations;
+// Arena: one owner, freed at once. Slabs grow so that a plan is a handful of allocations;
 // memory comes zeroed, so that a struct's all-zero state is its default state.
-typedef struct eini_block {
-  struct eini_block *next;
+typedef struct eini_slab {
+  struct eini_slab *next;
   size_t size, used;  // bytes, this header included
-} eini_block;
+} eini_slab;
 
 typedef struct eini_arena {
   ein_allocator al;
-  eini_block *head;
+  eini_slab *head;
   size_t next_size, total;
 } eini_arena;
 
-// Bytes of an arena's first block. With 1 each allocation is a block, as sanitizers want it.
+// Bytes of an arena's first slab. With 1 each allocation is a slab, as sanitizers want it.
 #ifndef EINI_ARENA_FIRST
 #define EINI_ARENA_FIRST 8192
 #endif
@@ -125,9 +125,9 @@ static void eini_arena_init(eini_arena *a, const ein_allocator *al) {
 }
 
 static void eini_arena_free(eini_arena *a) {
-  eini_block *b = a->head;
+  eini_slab *b = a->head;
   while (b != NULL) {
-    eini_block *next = b->next;
+    eini_slab *next = b->next;
     a->al.free_fn(b, b->size, a->al.user);
     b = next;
   }
@@ -137,7 +137,7 @@ static void eini_arena_free(eini_arena *a) {
 
 // Where an arena stands. What was allocated since is freed by eini_arena_rollback.
 typedef struct eini_arena_at {
-  eini_block *head;
+  eini_slab *head;
   size_t used, next_size;
 } eini_arena_at;
 
@@ -151,7 +151,7 @@ static eini_arena_at eini_arena_mark(const eini_arena *a) {
 
 static void eini_arena_rollback(eini_arena *a, const eini_arena_at *m) {
   while (a->head != m->head) {
-    eini_block *b = a->head;
+    eini_slab *b = a->head;
     a->head = b->next;
     a->total -= b->size;
     a->al.free_fn(b, b->size, a->al.user);
@@ -169,10 +169,10 @@ static void *eini_new(eini_arena *a, int64_t count, size_t size) {
   size_t at = 0;
   if (a->head != NULL) at = (a->head->used + align - 1) & ~(align - 1);
   if (a->head == NULL || at > a->head->size || bytes > a->head->size - at) {
-    size_t head = EINI_ALIGN;  // the block header, padded so that its data is aligned
+    size_t head = EINI_ALIGN;  // the header, padded so that its data is aligned
     size_t need = bytes + head;
     size_t want = need > a->next_size ? need : a->next_size;
-    eini_block *b = (eini_block *)a->al.alloc_fn(want, EINI_ALIGN, a->al.user);
+    eini_slab *b = (eini_slab *)a->al.alloc_fn(want, EINI_ALIGN, a->al.user);
     if (b == NULL) return NULL;
     b->next = a->head;
     b->size = want;

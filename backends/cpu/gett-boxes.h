@@ -5,18 +5,18 @@
 
 enum { EINI_GETT_AXES = 12, EINI_GETT_OPS = 8 };
 
-typedef struct eini_gett_group {     // V, U or K
+typedef struct eini_gett_axes {     // V, U or K
   int n;
   const int64_t *extent, *box;
   int64_t total;                     // number of boxes
   int inner;                         // the axis along which boxes follow each other; -1: the last
   int64_t early;                     // boxes of the last axis but the first start so much earlier
   int64_t at[EINI_GETT_AXES], size[EINI_GETT_AXES];  // the current box
-} eini_gett_group;
+} eini_gett_axes;
 
 typedef struct eini_gett_hand {      // one side of the problem: V or U
   const ein_side *s;
-  eini_gett_group g;
+  eini_gett_axes g;
   int64_t panel;                     // elements from panel to panel
   int64_t lanes, granule, fill, pad; // of a panel; np is a multiple of fill; runs of pad
   eini_gett_pack_fn pack;
@@ -49,14 +49,14 @@ static int64_t eini_gett_product(int n, const int64_t *x) {
   return r;
 }
 
-static void eini_gett_group_init(eini_gett_group *g, const ein_axes *x, const int64_t *box) {
+static void eini_gett_axes_init(eini_gett_axes *g, const ein_axes *x, const int64_t *box) {
   g->n = x->n, g->extent = x->extent, g->box = box, g->total = 1, g->inner = -1, g->early = 0;
   for (int i = 0; i < g->n; i++) g->total *= (x->extent[i] + box[i] - 1) / box[i];
 }
 
 // Where an operand is most of the traffic, boxes follow its layout: what was fetched beside the
 // lines of one box is still near for the next.
-static void eini_gett_follow(eini_gett_group *g, const ein_side *s, int64_t k, int64_t other) {
+static void eini_gett_follow(eini_gett_axes *g, const ein_side *s, int64_t k, int64_t other) {
   if (s->nop == 0 || k < other) return;
   const int64_t *stride = s->row[0];
   for (int i = 0; i < g->n; i++) {
@@ -66,7 +66,7 @@ static void eini_gett_follow(eini_gett_group *g, const ein_side *s, int64_t k, i
 }
 
 // Boxes are counted row-major, but first along the inner axis.
-static void eini_gett_box(eini_gett_group *g, int64_t index) {
+static void eini_gett_box(eini_gett_axes *g, int64_t index) {
   for (int t = g->inner >= 0 ? g->n : g->n - 1; t >= 0; t--) {
     if (t == g->inner) continue;
     const int i = t < g->n ? t : g->inner;
@@ -78,7 +78,7 @@ static void eini_gett_box(eini_gett_group *g, int64_t index) {
   }
 }
 
-static int64_t eini_gett_offset(const eini_gett_group *g, const int64_t *stride) {
+static int64_t eini_gett_offset(const eini_gett_axes *g, const int64_t *stride) {
   int64_t r = 0;
   for (int i = 0; i < g->n; i++) r += g->at[i] * stride[i];
   return r;
@@ -106,7 +106,7 @@ static void eini_gett_table(int n, const int64_t *size, const int64_t *stride, i
 }
 
 // Where operand o is contiguous within the current boxes.
-static void eini_gett_kind(eini_gett_hand *h, const eini_gett_group *k, int o) {
+static void eini_gett_kind(eini_gett_hand *h, const eini_gett_axes *k, int o) {
   const int n = h->g.n;
   h->kind[o] = EINI_GETT_NOWHERE;
   int64_t step = h->step;
@@ -242,7 +242,7 @@ static void eini_gett_runs(eini_gett_hand *h, const int64_t *out_stride) {
 }
 
 // Builds the tables of one side for its current box and the current box of K, if they changed.
-static void eini_gett_tables(eini_gett_hand *h, const eini_gett_group *k, int64_t nk, int64_t size,
+static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t nk, int64_t size,
                              const int64_t *out_stride) {
   const size_t bytes = (size_t)h->g.n * sizeof(int64_t), kbytes = (size_t)k->n * sizeof(int64_t);
   const int same = h->nk >= 0 && h->led == h->lead && memcmp(h->shape, h->g.size, bytes) == 0;

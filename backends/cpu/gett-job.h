@@ -16,7 +16,7 @@ typedef struct eini_gett_job {
   const ein_contract *c;
   eini_gett_kit kit;
   eini_gett_hand v, u;
-  eini_gett_group k;
+  eini_gett_axes k;
   int swap;                      // V is m
   int direct;                    // tiles go to the output; otherwise through the buffer
   int inner_direct;              // direct where a box starts and ends at lines

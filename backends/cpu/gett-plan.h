@@ -468,9 +468,9 @@ static double eini_gett_most(int64_t boxes, int64_t shares) {
 // The grid of at most `width` parts with the least time for the busiest thread; returns the time.
 static double eini_gett_cut(const eini_rated *cpu, const ein_contract *c, const eini_gett_sketch *p,
                             int64_t width, ein_choice *choice) {
-  eini_gett_group v, u;
-  eini_gett_group_init(&v, p->vx, p->box_v);
-  eini_gett_group_init(&u, p->ux, p->box_u);
+  eini_gett_axes v, u;
+  eini_gett_axes_init(&v, p->vx, p->box_v);
+  eini_gett_axes_init(&u, p->ux, p->box_u);
   const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);

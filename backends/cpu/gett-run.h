@@ -17,9 +17,9 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
   j->v.s = p->v, j->u.s = p->u, j->unit = p->unit;
-  eini_gett_group_init(&j->v.g, p->vx, s);
-  eini_gett_group_init(&j->u.g, p->ux, s + p->vx->n);
-  eini_gett_group_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
+  eini_gett_axes_init(&j->v.g, p->vx, s);
+  eini_gett_axes_init(&j->u.g, p->ux, s + p->vx->n);
+  eini_gett_axes_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
   const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
   eini_gett_follow(&j->v.g, p->v, k, eini_gett_product(p->ux->n, p->ux->extent));
   eini_gett_follow(&j->u.g, p->u, k, eini_gett_product(p->vx->n, p->vx->extent));
@@ -60,7 +60,7 @@ static int64_t eini_gett_odd(const eini_gett_job *j) {
 // Whether boxes of V come in the order of the output, so that each run is followed by the one
 // behind it. Where reading asks for another order that is worth more.
 static int eini_gett_in_order(const eini_gett_job *j) {
-  const eini_gett_group *g = &j->v.g;
+  const eini_gett_axes *g = &j->v.g;
   const int last = g->n - 1;
   if (last < 1 || j->v.s->nop == 0 || j->out_v[last - 1] != g->extent[last] ||
       (g->box[last] < g->extent[last] && g->box[last - 1] > 1))
@@ -104,7 +104,7 @@ static int eini_gett_inner(const eini_gett_job *j) {
 }
 
 // The operands of one side at the current boxes.
-static void eini_gett_bases(const eini_gett_hand *h, const eini_gett_group *k,
+static void eini_gett_bases(const eini_gett_hand *h, const eini_gett_axes *k,
                             const int64_t *batch_at, int nbatch, const char **base) {
   for (int o = 0; o < h->s->nop; o++) {
     int64_t at = eini_gett_offset(&h->g, h->s->row[o]) + eini_gett_offset(k, h->s->k[o]);
@@ -148,7 +148,7 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   if (j->v.g.early > 0 && !j->masked) j->direct = eini_gett_inner(j);
   j->soon_left = 0, j->next_u = NULL;
   if (then_k < j->k.total && j->u.s->nop > 0 && j->v.s->nop > 0) {
-    eini_gett_group k = j->k, v = j->v.g;
+    eini_gett_axes k = j->k, v = j->v.g;
     eini_gett_box(&k, then_k);
     eini_gett_box(&v, then_v);
     const int64_t *ku = j->u.s->k[0], *kv = j->v.s->k[0], *row = j->v.s->row[0];
@@ -163,7 +163,7 @@ static void eini_gett_step(eini_gett_job *j, int64_t kb, const int64_t *batch_at
   eini_gett_tiles(j, eini_gett_product(j->k.n, j->k.size), kb == 0, kb == j->k.total - 1, keep);
 }
 
-static void eini_gett_boxes_of(const eini_gett_group *g, const int64_t *part, int64_t all,
+static void eini_gett_boxes_of(const eini_gett_axes *g, const int64_t *part, int64_t all,
                                int64_t unit, int64_t *from, int64_t *to) {
   *from = eini_min64(part[0] / unit, g->total);
   *to = part[1] >= all ? g->total : eini_min64(part[1] / unit, g->total);

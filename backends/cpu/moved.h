@@ -195,8 +195,8 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   double blocks = 1, all = 1, threads = width;
   for (int g = 0, f = 0; g < 3; f += x[g++]->n) {
     const int64_t size = eini_axes_size(x[g]);
-    eini_gett_group boxes;
-    eini_gett_group_init(&boxes, x[g], w.box + f);
+    eini_gett_axes boxes;
+    eini_gett_axes_init(&boxes, x[g], w.box + f);
     choice->grid[g] = boxes.total;
     choice->unit[g] = eini_gett_stretch(size, boxes.total);
     blocks *= (double)boxes.total, all *= (double)size;
@@ -240,8 +240,8 @@ static void eini_moved_block(eini_moved *w, eini_gett_job *j, int keep, int stre
   const ein_contract *c = w->c;
   const int64_t batches = eini_gett_product(w->one.batch.n, w->one.batch.extent);
   int64_t at[EINI_GETT_AXES];
-  eini_gett_group_init(&j->v.g, j->swap ? &w->one.m : &w->one.n, j->v.g.box);
-  eini_gett_group_init(&j->u.g, j->swap ? &w->one.n : &w->one.m, j->u.g.box);
+  eini_gett_axes_init(&j->v.g, j->swap ? &w->one.m : &w->one.n, j->v.g.box);
+  eini_gett_axes_init(&j->u.g, j->swap ? &w->one.n : &w->one.m, j->u.g.box);
   const int64_t vr[2] = {0, j->v.g.total}, ur[2] = {0, j->u.g.total};
   w->base[0] = c->p.base[0] + eini_moved_offset(w, w->in[0]);
   w->base[1] = c->q.base[0] + eini_moved_offset(w, w->in[1]);
@@ -261,13 +261,13 @@ static ein_status eini_moved_run(const eini_cpu *cpu, const ein_contract *c,
   eini_moved w;
   eini_gett_sketch p;
   eini_gett_job j;
-  eini_gett_group g[3];
+  eini_gett_axes g[3];
   int64_t from[3], to[3], i[3];
   eini_moved_take(&w, c);
   w.v = (int)choice->state[EINI_MOVED_V];
   for (int f = 0; f < w.n; f++) w.box[f] = choice->state[EINI_MOVED_BOX + f];
   for (int h = 0, f = 0; h < 3; f += x[h++]->n) {
-    eini_gett_group_init(&g[h], x[h], w.box + f);
+    eini_gett_axes_init(&g[h], x[h], w.box + f);
     eini_gett_boxes_of(&g[h], ranges[h], eini_axes_size(x[h]), choice->unit[h], &from[h], &to[h]);
   }
   eini_moved_one(&w);

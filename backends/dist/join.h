@@ -20,7 +20,6 @@ typedef struct eini_rel_join {
   const void **data;            // noperand
   ein_scalar *param;
   int64_t *key;                 // of a plan
-  int distinct;                 // operands that are inputs of a plan
 } eini_rel_join;
 
 // The statement's index space under cut, row-major over all cut indices.
