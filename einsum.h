@@ -3294,15 +3294,6 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
   return EIN_OK;
 }
 
-static ein_status eini_graph_copy_params(ein_graph *g, const ein_graph *from) {
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    int id;
-    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
-  return EIN_OK;
-}
-
 // Copies registrations, so that a graph does not depend on its ctx.
 static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
                                       int nmonoid, const ein_monoid *monoid) {
@@ -3318,6 +3309,16 @@ static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_fun
     if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
   return EIN_OK;
+}
+
+// What expressions of another graph name: its registrations and params.
+static ein_status eini_graph_copy_names(ein_graph *g, const ein_graph *from) {
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid);
 }
 
 // A map without terms, with room for one in each row.
@@ -16466,7 +16467,6 @@ static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
 
 // Tensors, params and registrations of a graph, without its statements.
 static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
-  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
   for (int64_t t = 0; t < from->ntensor; t++) {
     const eini_tensor *x = &from->tensor[t];
     int id;
@@ -16476,7 +16476,7 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
     g->tensor[id].shift = x->shift;
     g->tensor[id].line = x->line;
   }
-  return eini_graph_copy_params(g, from);
+  return eini_graph_copy_names(g, from);
 }
 
 // The statements of a graph, n-ary folds split, into p->graph.
@@ -18115,8 +18115,7 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, most);
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   g->ordered = from->ordered;
-  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
-  EINI_TRY(eini_graph_copy_params(g, from));
+  EINI_TRY(eini_graph_copy_names(g, from));
   for (int l = 0; l < w->n.nloop; l++)
     EINI_TRY(eini_graph_add_param(g, "origin", 6, EIN_I64, none, &id));
   EINI_TRY(eini_fit_boxes(w, &g->arena));

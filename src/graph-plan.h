@@ -41,7 +41,6 @@ static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
 
 // Tensors, params and registrations of a graph, without its statements.
 static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
-  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
   for (int64_t t = 0; t < from->ntensor; t++) {
     const eini_tensor *x = &from->tensor[t];
     int id;
@@ -51,7 +50,7 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
     g->tensor[id].shift = x->shift;
     g->tensor[id].line = x->line;
   }
-  return eini_graph_copy_params(g, from);
+  return eini_graph_copy_names(g, from);
 }
 
 // The statements of a graph, n-ary folds split, into p->graph.

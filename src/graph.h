@@ -135,15 +135,6 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
   return EIN_OK;
 }
 
-static ein_status eini_graph_copy_params(ein_graph *g, const ein_graph *from) {
-  for (int64_t k = 0; k < from->nparam; k++) {
-    const eini_param *x = &from->param[k];
-    int id;
-    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
-  }
-  return EIN_OK;
-}
-
 // Copies registrations, so that a graph does not depend on its ctx.
 static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
                                       int nmonoid, const ein_monoid *monoid) {
@@ -159,6 +150,16 @@ static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_fun
     if (g->monoid[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
   return EIN_OK;
+}
+
+// What expressions of another graph name: its registrations and params.
+static ein_status eini_graph_copy_names(ein_graph *g, const ein_graph *from) {
+  for (int64_t k = 0; k < from->nparam; k++) {
+    const eini_param *x = &from->param[k];
+    int id;
+    EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
+  }
+  return eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid);
 }
 
 // A map without terms, with room for one in each row.

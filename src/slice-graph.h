@@ -135,8 +135,7 @@ static ein_status eini_fit_slice_fill(eini_fit_maker *w, ein_plan *p) {
   const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, most);
   if (view == NULL) return EIN_ERR_NO_MEMORY;
   g->ordered = from->ordered;
-  EINI_TRY(eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid));
-  EINI_TRY(eini_graph_copy_params(g, from));
+  EINI_TRY(eini_graph_copy_names(g, from));
   for (int l = 0; l < w->n.nloop; l++)
     EINI_TRY(eini_graph_add_param(g, "origin", 6, EIN_I64, none, &id));
   EINI_TRY(eini_fit_boxes(w, &g->arena));

@@ -37,8 +37,7 @@ static ein_status eini_dist_graph(ein_ctx *ctx, const ein_graph *from, ein_graph
   *g = eini_graph_new(ctx);
   if (*g == NULL) return EIN_ERR_NO_MEMORY;
   (*g)->ordered = from->ordered;
-  EINI_TRY(eini_graph_register(*g, from->nfunction, from->function, from->nmonoid, from->monoid));
-  return eini_graph_copy_params(*g, from);
+  return eini_graph_copy_names(*g, from);
 }
 
 // The result's tensor and map; of states, one tensor for each scalar.
