@@ -5666,7 +5666,7 @@ static ein_status eini_label_cells(eini_labeller *w, const eini_colours *g, cons
 
 // The order of the vertices: alike for alike graphs, up to automorphisms; among these, that which
 // comes first as vertices are numbered. EIN_ERR_TOO_LARGE after about `work` halves of arcs.
-static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64_t work,
+EINI_UNUSED static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64_t work,
                                  int *order) {
   eini_labeller w = {arena, work};
   eini_cells c;
@@ -5676,14 +5676,16 @@ static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64
 
 // ================================================================================================
 // >>canon  statements as coloured graphs
-// Takes a statement; gives the graph that says what it computes without names and orders. After
-// Kulkarni and Kloeckner, Canonicalization of batched Einstein summations, section 5.
+// Takes a statement; gives the graph that says what it computes without names and orders, and the
+// first statement of the same form, with what is what in it. After Kulkarni and Kloeckner,
+// Canonicalization of batched Einstein summations, section 5.
 // ================================================================================================
 
 // A statement has a vertex for the result, for each index (coloured by its extent), for each time
 // an operand is read, for each param and operation of the expression, joined by coordinates and
 // arguments. In the graph of a batch each row has a vertex, and one for each operand and param of
-// it, joined to that of the statement and to the tensor that is read.
+// it, joined to that of the statement and to the tensor that is read. A statement that stands alone
+// has a vertex for each operand, and for each tensor that several of them read.
 
 enum {  // kinds of vertices, and of arcs
   EINI_C_RESULT = 1, EINI_C_INDEX, EINI_C_OPERAND, EINI_C_PARAM, EINI_C_NODE, EINI_C_ROW,
@@ -5707,11 +5709,13 @@ typedef struct eini_sketch {  // a graph as it is drawn
 
 // One more word of what the next vertex is.
 static void eini_sketch_word(eini_sketch *k, int64_t x) {
-  int64_t *p = (int64_t *)eini_grow(k->arena, k->word, k->nword, &k->capword, sizeof *p);
-  if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
-  if (k->st != EIN_OK) return;
-  k->word = p;
-  p[k->nword++] = x;
+  if (k->nword == k->capword) {
+    int64_t *p = (int64_t *)eini_grow(k->arena, k->word, k->nword, &k->capword, sizeof *p);
+    if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
+    if (p == NULL) return;
+    k->word = p;
+  }
+  k->word[k->nword++] = x;
 }
 
 static void eini_sketch_text(eini_sketch *k, const char *s) {
@@ -5741,19 +5745,31 @@ static int eini_sketch_vertex(eini_sketch *k) {
 }
 
 static void eini_sketch_arc(eini_sketch *k, int from, int to, int64_t what, int64_t by) {
-  eini_arc *p = (eini_arc *)eini_grow(k->arena, k->arc, k->narc, &k->caparc, sizeof *p);
-  if (p == NULL) k->st = EIN_ERR_NO_MEMORY;
-  if (k->st != EIN_OK) return;
-  k->arc = p;
-  p = &k->arc[k->narc++];
+  if (k->narc == k->caparc) {
+    eini_arc *all = (eini_arc *)eini_grow(k->arena, k->arc, k->narc, &k->caparc, sizeof *all);
+    if (all == NULL) k->st = EIN_ERR_NO_MEMORY;
+    if (all == NULL) return;
+    k->arc = all;
+  }
+  eini_arc *p = &k->arc[k->narc++];
   p->from = from;
   p->to = to;
   p->what = what;
   p->by = by;
 }
 
-// The graph; several arcs from one vertex to another are one. Colours and keys are made of the
-// words, the same on all machines; where two are equal by chance, forms may differ that need not.
+// Colours and keys are made of the words, the same on all machines. Where two are equal by chance,
+// forms may differ that need not.
+static void eini_sketch_colours(const eini_sketch *k, uint64_t *colour) {
+  for (int64_t v = 0, w = 0; v < k->n; v++)
+    for (colour[v] = 0; w < k->end[v]; w++) colour[v] = eini_mix(colour[v], (uint64_t)k->word[w]);
+}
+
+static uint64_t eini_arc_label(const eini_arc *x) {
+  return eini_mix(eini_mix((uint64_t)x->what, 0), (uint64_t)x->by);
+}
+
+// The graph; several arcs from one vertex to another are one.
 static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
   int64_t *at = EINI_NEW(k->arena, int64_t, k->n);
   g->n = (int)k->n;
@@ -5763,8 +5779,7 @@ static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
   if (k->st != EIN_OK) return k->st;
   if (at == NULL || g->colour == NULL || g->first == NULL || g->half == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int64_t v = 0, w = 0; v < k->n; v++)
-    for (; w < k->end[v]; w++) g->colour[v] = eini_mix(g->colour[v], (uint64_t)k->word[w]);
+  eini_sketch_colours(k, g->colour);
   for (int64_t e = 0; e < k->narc; e++) {
     g->first[k->arc[e].from + 1]++;
     g->first[k->arc[e].to + 1]++;
@@ -5772,7 +5787,7 @@ static ein_status eini_sketch_graph(const eini_sketch *k, eini_colours *g) {
   for (int64_t v = 0; v < k->n; v++) at[v] = g->first[v + 1] += g->first[v];
   for (int64_t e = k->narc - 1; e >= 0; e--) {
     const eini_arc *x = &k->arc[e];
-    const uint64_t label = eini_mix(eini_mix((uint64_t)x->what, 0), (uint64_t)x->by);
+    const uint64_t label = eini_arc_label(x);
     eini_link *out = &g->half[--at[x->from]], *in = &g->half[--at[x->to]];
     out->to = x->to;
     out->key = eini_mix(label, 1);
@@ -5951,11 +5966,11 @@ static void eini_spelling_tensor(eini_sketch *k, const ein_graph *g, const eini_
 }
 
 // The vertices of the operands of a statement that stands alone, and of tensors they share.
-static ein_status eini_spelling_operands(eini_sketch *k, const ein_graph *g,
+static ein_status eini_spelling_operands(eini_arena *a, eini_sketch *k, const ein_graph *g,
                                          const eini_spelling *x) {
   const eini_stmt *s = x->s;
   const eini_besides *b = x->b;
-  int *shared = EINI_NEW(k->arena, int, s->noperand);
+  int *shared = EINI_NEW(a, int, s->noperand);
   if (shared == NULL) return EIN_ERR_NO_MEMORY;
   for (int o = 0; o < s->noperand; o++) {
     eini_spelling_tensor(k, g, x, o);
@@ -6077,12 +6092,13 @@ static void eini_spelling_result(eini_sketch *k, const ein_graph *g, const eini_
   eini_sketch_vertex(k);
 }
 
-// Draws a statement, as it is written.
-static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g, eini_spelling *x) {
+// Draws a statement, as it is written. a: for scratch.
+static ein_status eini_spelling_draw(eini_arena *a, eini_sketch *k, const ein_graph *g,
+                                     eini_spelling *x) {
   const eini_stmt *s = x->s;
   const eini_besides *b = x->b;
   const eini_expr *e = &s->expr;
-  char *mark = EINI_NEW(k->arena, char, e->n), *need = EINI_NEW(k->arena, char, e->n);
+  char *mark = EINI_NEW(a, char, e->n), *need = EINI_NEW(a, char, e->n);
   if (mark == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
   x->nplace = x->nparam = 0;
   eini_spelling_result(k, g, x);
@@ -6094,7 +6110,7 @@ static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g, eini_sp
     eini_sketch_besides(k, b->index, b->nindex, c);
     eini_sketch_vertex(k);
   }
-  if (b->what & EINI_SAME_ALONE) EINI_TRY(eini_spelling_operands(k, g, x));
+  if (b->what & EINI_SAME_ALONE) EINI_TRY(eini_spelling_operands(a, k, g, x));
   if (b->what & EINI_SAME_AXES) eini_spelling_map(k, &s->out_map, 0);
   eini_mark_needed(e, (int)e->n - 1, need);
   x->product = eini_spelling_product(e, mark);
@@ -6111,90 +6127,155 @@ static ein_status eini_spelling_draw(eini_sketch *k, const ein_graph *g, eini_sp
 typedef struct eini_written {   // statements that are written alike, but for names
   eini_sketch k;
   int64_t id;                   // of the first
-  int *order;                   // of the vertices, as written, then in the form's order
+  int *order;                   // of the vertices, in the form's order
+  int ordered;
   int kind, *to;                // the first of one form; its vertices by those here
 } eini_written;
 
-// Each way of writing is drawn and ordered once, in the arena, which nobody else may roll back;
-// what is found of it lies in `seen`.
+// Words are compared in full: no statement is taken for another because hashes are equal.
+// Each way of writing is kept once, and ordered once there are others that may have its form.
 typedef struct eini_forms {
-  eini_arena *arena, seen;
+  eini_arena *arena, seen;      // of what is drawn, as it is written; of what is found of it
   int64_t work;                 // of the search, for each; 0: some passes over its arcs
+  eini_sketch draft;
+  int64_t *key, capkey;         // scratch
   eini_written *list;
-  int64_t n, cap, ordered;      // one alone needs no order
-  eini_keys written, kinds;
-  int *first;                   // of kinds
-  int64_t nkind, capkind;
+  int64_t n, cap;
+  eini_keys written, looks, kinds;
+  int *look, *first;            // the first that looks so, and that is of a kind
+  int64_t caplook, capfirst;
   int given_up;                 // some took more work: they are of no form but their own
 } eini_forms;
 
-static void eini_forms_init(eini_forms *f, eini_arena *a, int64_t work) {
+EINI_UNUSED static void eini_forms_init(eini_forms *f, eini_arena *a, int64_t work) {
   memset(f, 0, sizeof *f);
   f->arena = a;
   f->work = work;
   eini_arena_init(&f->seen, &a->al);
 }
 
-static void eini_forms_free(eini_forms *f) { eini_arena_free(&f->seen); }
+EINI_UNUSED static void eini_forms_free(eini_forms *f) { eini_arena_free(&f->seen); }
 
-// Orders the next of the ways of writing, and finds the first of its form.
-static ein_status eini_forms_order(eini_forms *f) {
-  eini_written *x = &f->list[f->ordered];
-  const eini_arena_at at = eini_arena_mark(f->arena);
-  eini_colours g;
-  EINI_TRY(eini_sketch_graph(&x->k, &g));
-  int64_t *key = EINI_NEW(f->arena, int64_t, eini_sketch_size(&x->k));
-  if (key == NULL) return EIN_ERR_NO_MEMORY;
-  const int64_t passes = EINI_FORM_PASSES * (x->k.n + 2 * x->k.narc);
-  const ein_status st = eini_labelling(f->arena, &g, f->work > 0 ? f->work : passes, x->order);
-  if (st != EIN_OK && st != EIN_ERR_TOO_LARGE) return st;
-  for (int v = 0; v < x->k.n && st != EIN_OK; v++) x->order[v] = v;
-  f->given_up |= st != EIN_OK;
-  EINI_TRY(eini_sketch_say(&x->k, x->order, key));
-  const int64_t kind = eini_key_number(&f->seen, &f->kinds, key, eini_sketch_size(&x->k));
-  int *first = (int *)eini_grow(&f->seen, f->first, f->nkind, &f->capkind, sizeof *first);
-  if (kind < 0 || first == NULL) return EIN_ERR_NO_MEMORY;
-  f->first = first;
-  if (kind == f->nkind) first[f->nkind++] = (int)f->ordered;
-  x->kind = first[kind];
-  for (int v = 0; v < x->k.n; v++) x->to[x->order[v]] = f->list[x->kind].order[v];
-  eini_arena_rollback(f->arena, &at);
-  f->ordered++;
+// An empty sketch, to draw the next statement in.
+static eini_sketch *eini_forms_draft(eini_forms *f) {
+  eini_sketch *k = &f->draft;
+  k->arena = &f->seen;
+  k->nword = k->n = k->narc = 0;
+  k->st = EIN_OK;
+  return k;
+}
+
+// Room for a key of n words; NULL: out of memory.
+static int64_t *eini_forms_key(eini_forms *f, int64_t n) {
+  while (f->capkey < n) {
+    int64_t *p = (int64_t *)eini_grow(&f->seen, f->key, f->capkey, &f->capkey, sizeof *p);
+    if (p == NULL) return NULL;
+    f->key = p;
+  }
+  return f->key;
+}
+
+// The number of a key among others; list: who came first with it, which may be this one.
+static ein_status eini_forms_number(eini_forms *f, eini_keys *t, const int64_t *key, int64_t n,
+                                    int **list, int64_t *cap, int *who) {
+  const int64_t known = t->n, i = eini_key_number(&f->seen, t, key, n);
+  int *p = i < known ? *list : (int *)eini_grow(&f->seen, *list, known, cap, sizeof *p);
+  if (i < 0 || p == NULL) return EIN_ERR_NO_MEMORY;
+  *list = p;
+  if (i == known) p[i] = *who;
+  *who = p[i];
   return EIN_OK;
 }
 
-// The number among the ways of writing of what was drawn in the arena since `at`: that is kept
-// only if it is a new one.
-static ein_status eini_forms_add(eini_forms *f, const eini_sketch *k, const eini_arena_at *at,
-                                 int64_t id, int *number) {
-  eini_written *p = (eini_written *)eini_grow(&f->seen, f->list, f->n, &f->cap, sizeof *p);
-  int *order = EINI_NEW(f->arena, int, k->n), *to = EINI_NEW(f->arena, int, k->n);
-  const eini_arena_at mark = eini_arena_mark(f->arena);
-  int64_t *key = EINI_NEW(f->arena, int64_t, eini_sketch_size(k)), at_key = 0;
-  if (k->st != EIN_OK) return k->st;
-  if (p == NULL || order == NULL || to == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
-  for (int v = 0; v < k->n; v++) order[v] = to[v] = v;
-  key[at_key++] = k->n;
-  for (int64_t v = 0; v < k->n; v++) key[at_key++] = k->end[v];
-  for (int64_t w = 0; w < k->nword; w++) key[at_key++] = k->word[w];
+// Orders a way of writing, and finds the first of its form.
+static ein_status eini_forms_order(eini_forms *f, int number) {
+  eini_written *x = &f->list[number];
+  const int64_t size = eini_sketch_size(&x->k), n = x->k.n;
+  const int64_t passes = EINI_FORM_PASSES * (n + 2 * x->k.narc);
+  int64_t *key = eini_forms_key(f, size);
+  if (x->ordered) return EIN_OK;
+  if ((x->order = EINI_NEW(f->arena, int, n)) == NULL || key == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_arena_at at = eini_arena_mark(f->arena);
+  eini_colours g;
+  EINI_TRY(eini_sketch_graph(&x->k, &g));
+  const ein_status st = eini_labelling(f->arena, &g, f->work > 0 ? f->work : passes, x->order);
+  if (st != EIN_OK && st != EIN_ERR_TOO_LARGE) return st;
+  for (int v = 0; v < n && st != EIN_OK; v++) x->order[v] = v;
+  f->given_up |= st != EIN_OK;
+  EINI_TRY(eini_sketch_say(&x->k, x->order, key));
+  x->kind = number;
+  EINI_TRY(eini_forms_number(f, &f->kinds, key, size, &f->first, &f->capfirst, &x->kind));
+  for (int v = 0; v < n; v++) x->to[x->order[v]] = f->list[x->kind].order[v];
+  eini_arena_rollback(f->arena, &at);
+  x->ordered = 1;
+  return EIN_OK;
+}
+
+// What any order of a sketch has alike.
+static ein_status eini_sketch_looks(eini_arena *a, const eini_sketch *k, int64_t *looks) {
+  const eini_arena_at at = eini_arena_mark(a);
+  uint64_t *colour = EINI_NEW(a, uint64_t, k->n), sum = 0;
+  if (colour == NULL) return EIN_ERR_NO_MEMORY;
+  eini_sketch_colours(k, colour);
+  for (int64_t v = 0; v < k->n; v++) sum += eini_mix(colour[v], 1);
   for (int64_t e = 0; e < k->narc; e++) {
     const eini_arc *x = &k->arc[e];
-    key[at_key++] = x->from, key[at_key++] = x->to, key[at_key++] = x->what;
-    key[at_key++] = x->by;
+    sum += eini_mix(eini_mix(colour[x->from], eini_arc_label(x)), colour[x->to]);
   }
-  f->list = p;
-  *number = (int)eini_key_number(&f->seen, &f->written, key, at_key);
-  if (*number < 0) return EIN_ERR_NO_MEMORY;
-  eini_arena_rollback(f->arena, *number < f->n ? at : &mark);
-  if (*number < f->n) return EIN_OK;
-  p = &p[f->n++];
-  p->k = *k;
-  p->id = id;
-  p->order = order;
-  p->to = to;
-  p->kind = *number;
-  while (f->n > 1 && f->ordered < f->n) EINI_TRY(eini_forms_order(f));
+  eini_arena_rollback(a, &at);
+  memcpy(looks, &sum, sizeof *looks);
   return EIN_OK;
+}
+
+// The draft was written for the first time.
+static ein_status eini_forms_new(eini_forms *f, int64_t id) {
+  const eini_sketch *k = &f->draft;
+  eini_written *p = (eini_written *)eini_grow(&f->seen, f->list, f->n, &f->cap, sizeof *p);
+  int look = (int)f->n;
+  int64_t looks;
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  f->list = p;
+  memset(p += f->n, 0, sizeof *p);
+  p->k = *k;
+  p->k.arena = f->arena;
+  p->k.word = EINI_NEW(f->arena, int64_t, k->nword);
+  p->k.end = EINI_NEW(f->arena, int64_t, k->n);
+  p->k.arc = EINI_NEW(f->arena, eini_arc, k->narc);
+  p->to = EINI_NEW(f->arena, int, k->n);
+  if (p->k.word == NULL || p->k.end == NULL || p->k.arc == NULL || p->to == NULL)
+    return EIN_ERR_NO_MEMORY;
+  memcpy(p->k.word, k->word, (size_t)k->nword * sizeof *k->word);
+  memcpy(p->k.end, k->end, (size_t)k->n * sizeof *k->end);
+  if (k->narc > 0) memcpy(p->k.arc, k->arc, (size_t)k->narc * sizeof *k->arc);
+  for (int v = 0; v < k->n; v++) p->to[v] = v;
+  p->id = id;
+  p->kind = (int)f->n++;
+  EINI_TRY(eini_sketch_looks(f->arena, k, &looks));
+  EINI_TRY(eini_forms_number(f, &f->looks, &looks, 1, &f->look, &f->caplook, &look));
+  if (look == p->kind) return EIN_OK;
+  EINI_TRY(eini_forms_order(f, look));
+  return eini_forms_order(f, (int)f->n - 1);
+}
+
+// The number of the draft among the ways of writing.
+static ein_status eini_forms_add(eini_forms *f, int64_t id, int *number) {
+  const eini_sketch *k = &f->draft;
+  int64_t *key = eini_forms_key(f, eini_sketch_size(k)), n = 0;
+  const int64_t known = f->written.n;
+  if (k->st != EIN_OK) return k->st;
+  if (key == NULL) return EIN_ERR_NO_MEMORY;
+  key[n++] = k->n;
+  for (int64_t v = 0; v < k->n; v++) key[n++] = k->end[v];
+  for (int64_t w = 0; w < k->nword; w++) key[n++] = k->word[w];
+  for (int64_t e = 0; e < k->narc; e++) {
+    const eini_arc *x = &k->arc[e];
+    key[n++] = (int64_t)x->from << 32 | x->to;
+    key[n++] = x->what;
+    key[n++] = x->by;
+  }
+  *number = (int)eini_key_number(&f->seen, &f->written, key, n);
+  if (*number < 0) return EIN_ERR_NO_MEMORY;
+  return *number < known ? EIN_OK : eini_forms_new(f, id);
 }
 
 // What a statement is in the statement that was first of its form.
@@ -6215,14 +6296,13 @@ EINI_UNUSED static ein_status eini_forms_find(eini_forms *f, const ein_graph *g,
                                               const eini_stmt *s, const eini_besides *b,
                                               int64_t id, eini_match *m) {
   const eini_arena_at at = eini_arena_mark(f->arena);
+  eini_sketch *k = eini_forms_draft(f);
   eini_spelling x;
-  eini_sketch k;
   int number;
-  memset(&k, 0, sizeof k);
-  k.arena = f->arena;
   EINI_TRY(eini_spelling_new(f->arena, s, b, &x));
-  EINI_TRY(eini_spelling_draw(&k, g, &x));
-  EINI_TRY(eini_forms_add(f, &k, &at, id, &number));
+  EINI_TRY(eini_spelling_draw(f->arena, k, g, &x));
+  eini_arena_rollback(f->arena, &at);
+  EINI_TRY(eini_forms_add(f, id, &number));
   const eini_written *w = &f->list[number];
   m->first = f->list[w->kind].id;
   m->same = w->kind == number;
@@ -24916,13 +24996,9 @@ static ein_status eini_canon_read(ein_canon *c) {
   const ein_graph *g = c->source;
   for (int64_t i = 0; i < g->nstmt; i++) {
     eini_canon_row *r = &c->row[i];
-    eini_sketch k;
     EINI_TRY(eini_spelling_new(&c->arena, &g->stmt[i], &eini_in_batches, &r->x));
-    const eini_arena_at at = eini_arena_mark(&c->arena);
-    memset(&k, 0, sizeof k);
-    k.arena = &c->arena;
-    EINI_TRY(eini_spelling_draw(&k, g, &r->x));
-    EINI_TRY(eini_forms_add(&c->forms, &k, &at, i, &r->written));
+    EINI_TRY(eini_spelling_draw(&c->arena, eini_forms_draft(&c->forms), g, &r->x));
+    EINI_TRY(eini_forms_add(&c->forms, i, &r->written));
     if (c->forms.given_up) return EIN_ERR_TOO_LARGE;
   }
   return EIN_OK;
@@ -24986,7 +25062,7 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
   const ein_graph *g = c->source;
   int *tensor = EINI_NEW(k->arena, int, g->ntensor), *param = EINI_NEW(k->arena, int, g->nparam);
   if (tensor == NULL || param == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_spelling_draw(k, g, &c->row[c->forms.list[x->kind].id].x));
+  EINI_TRY(eini_spelling_draw(k->arena, k, g, &c->row[c->forms.list[x->kind].id].x));
   int n = 0;
   for (int64_t i = x->first; i >= 0; i = c->row[i].next) {
     const eini_stmt *s = &g->stmt[i];
@@ -25494,8 +25570,8 @@ static int eini_divisors(int64_t n, int64_t *divisor) {
 
 // Parts of a statement that is written in other words: index c is at[c] there. back: they are the
 // other's, and become its own.
-static ein_status eini_parts_respell(eini_arena *a, ein_parts p, const int *at, int back,
-                                     ein_parts *to) {
+EINI_UNUSED static ein_status eini_parts_respell(eini_arena *a, ein_parts p, const int *at,
+                                                 int back, ein_parts *to) {
   const int n = p.nindex;
   int *order = EINI_NEW(a, int, p.norder), *from = EINI_NEW(a, int, n);
   int64_t *cut = EINI_NEW(a, int64_t, n);
@@ -27512,8 +27588,9 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
 // Statements, those that differ in names, orders and literals only in the words of the first.
 static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
   const ein_graph *g = dc->g;
-  int most = 0, *first = EINI_NEW(&dc->arena, int, g->ntensor);
-  for (int64_t i = 0; i < g->nstmt; i++) most = g->stmt[i].noperand > most ? g->stmt[i].noperand : most;
+  int64_t most = 0;
+  int *first = EINI_NEW(&dc->arena, int, g->ntensor);
+  for (int64_t i = 0; i < g->nstmt; i++) most = eini_max64(most, g->stmt[i].noperand);
   int *alike = EINI_NEW(&dc->arena, int, most);
   const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE, 0, 0, NULL, NULL,
                           alike};

@@ -42,13 +42,9 @@ static ein_status eini_canon_read(ein_canon *c) {
   const ein_graph *g = c->source;
   for (int64_t i = 0; i < g->nstmt; i++) {
     eini_canon_row *r = &c->row[i];
-    eini_sketch k;
     EINI_TRY(eini_spelling_new(&c->arena, &g->stmt[i], &eini_in_batches, &r->x));
-    const eini_arena_at at = eini_arena_mark(&c->arena);
-    memset(&k, 0, sizeof k);
-    k.arena = &c->arena;
-    EINI_TRY(eini_spelling_draw(&k, g, &r->x));
-    EINI_TRY(eini_forms_add(&c->forms, &k, &at, i, &r->written));
+    EINI_TRY(eini_spelling_draw(&c->arena, eini_forms_draft(&c->forms), g, &r->x));
+    EINI_TRY(eini_forms_add(&c->forms, i, &r->written));
     if (c->forms.given_up) return EIN_ERR_TOO_LARGE;
   }
   return EIN_OK;
@@ -112,7 +108,7 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
   const ein_graph *g = c->source;
   int *tensor = EINI_NEW(k->arena, int, g->ntensor), *param = EINI_NEW(k->arena, int, g->nparam);
   if (tensor == NULL || param == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_spelling_draw(k, g, &c->row[c->forms.list[x->kind].id].x));
+  EINI_TRY(eini_spelling_draw(k->arena, k, g, &c->row[c->forms.list[x->kind].id].x));
   int n = 0;
   for (int64_t i = x->first; i >= 0; i = c->row[i].next) {
     const eini_stmt *s = &g->stmt[i];

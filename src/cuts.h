@@ -93,8 +93,8 @@ static int eini_divisors(int64_t n, int64_t *divisor) {
 
 // Parts of a statement that is written in other words: index c is at[c] there. back: they are the
 // other's, and become its own.
-static ein_status eini_parts_respell(eini_arena *a, ein_parts p, const int *at, int back,
-                                     ein_parts *to) {
+EINI_UNUSED static ein_status eini_parts_respell(eini_arena *a, ein_parts p, const int *at,
+                                                 int back, ein_parts *to) {
   const int n = p.nindex;
   int *order = EINI_NEW(a, int, p.norder), *from = EINI_NEW(a, int, n);
   int64_t *cut = EINI_NEW(a, int64_t, n);

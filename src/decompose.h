@@ -56,8 +56,9 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
 // Statements, those that differ in names, orders and literals only in the words of the first.
 static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
   const ein_graph *g = dc->g;
-  int most = 0, *first = EINI_NEW(&dc->arena, int, g->ntensor);
-  for (int64_t i = 0; i < g->nstmt; i++) most = g->stmt[i].noperand > most ? g->stmt[i].noperand : most;
+  int64_t most = 0;
+  int *first = EINI_NEW(&dc->arena, int, g->ntensor);
+  for (int64_t i = 0; i < g->nstmt; i++) most = eini_max64(most, g->stmt[i].noperand);
   int *alike = EINI_NEW(&dc->arena, int, most);
   const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE, 0, 0, NULL, NULL,
                           alike};

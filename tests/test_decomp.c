@@ -1918,7 +1918,8 @@ static void spellings(void) {
       "T[i,k] = sum[j,l](max(A[i,j,l]*B[l,k], 2*B[l,k]))\noutput T\n");
   for (int k = 0; k < 24; k++) {
     static const char *const asked[] = {NULL, "U[x=2,q=4]", "U[p=8]", "T[j=4,l=2]"};
-    const char *parts = asked[k / 4 % 4], first[2] = {as[0][k % 4], 0}, second[2] = {as[1][k % 4], 0};
+    const char *parts = asked[k / 4 % 4];
+    const char first[2] = {as[0][k % 4], 0}, second[2] = {as[1][k % 4], 0};
     ein_decompose_desc d;
     ein_decomp_info info;
     ein_decomposition *x = NULL;

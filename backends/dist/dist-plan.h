@@ -249,8 +249,8 @@ static ein_status eini_dist_looks(ein_dist *d, eini_dist_shapes *f, int t, int64
   return id < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Statement k in the words of the first whose plans its blocks may run, and its parts, NULL if it is
-// not cut; room: for these. Extents and offsets do not count: a block has its own.
+// Statement k in the words of the first whose plans its blocks may run, and its parts, NULL if it
+// is not cut; room: for these. Extents and offsets do not count: a block has its own.
 static ein_status eini_dist_spell(ein_dist *d, int k, eini_dist_shapes *f, ein_parts *room,
                                   const ein_parts **p) {
   eini_arena *a = &d->arena;
