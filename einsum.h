@@ -12498,8 +12498,18 @@ typedef struct eini_contract_room {
   const char **base[2], **extra;
   eini_fill_ctx fill[2];
   eini_emit_ctx emit;
+  int64_t *value;               // of indices that factors read, stream after stream
   char *factor;                 // of a scaled store: alpha and beta, 16 bytes each
 } eini_contract_room;
+
+// How many values of an index a stream reads: none where it is a tensor.
+static int64_t eini_values_of(const eini_task *t, int stream) {
+  const int64_t *by = t->stride + (int64_t)stream * t->nindex;
+  int64_t n = 1;
+  if (t->ref[stream].slot >= 0) return 0;
+  for (int i = 0; i < t->nindex; i++) n += by[i] * (t->extent[i] - 1);
+  return n;
+}
 
 static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
   const eini_contract_task *ct = t->contract;
@@ -12534,6 +12544,9 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     r->emit.conv = eini_nest_carve(mem, &used, bytes);
     r->emit.conv2 = eini_nest_carve(mem, &used, 2 * bytes);
   }
+  int64_t values = 0;
+  for (int k = 0; k < ct->c.p.nop + ct->c.q.nop; k++) values += eini_values_of(t, k);
+  r->value = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)values * 8);
   r->kernel = eini_nest_carve(mem, &used, t->choice.scratch);
   return used;
 }
@@ -12612,7 +12625,10 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
   for (int side = 0; side < 2; side++) {
     ein_side *s = side ? &c.q : &c.p;
     for (int k = 0; k < s->nop; k++) {
-      r.base[side][k] = eini_ref_address(&t->ref[ct->first[side] + k], slot);
+      const eini_ref *ref = &t->ref[ct->first[side] + k];
+      const int64_t n = eini_values_of(t, ct->first[side] + k);
+      r.base[side][k] = n > 0 ? (const char *)r.value : eini_ref_address(ref, slot);
+      for (int64_t j = 0; j < n; j++) *r.value++ = eini_ref_value(ref, slot) + j;
     }
     s->base = r.base[side];
     if (s->form == EIN_FORM_PLAIN) continue;
@@ -12661,19 +12677,21 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
 // none.
 // ================================================================================================
 
-// A factor of a contraction: the operands it reads, and its expression over them.
+// A factor of a contraction: the operands it reads, and its expression over them. The values of an
+// index are an operand, too.
 typedef struct eini_half {
-  int nop, *op;
+  int nop, *op;             // an operand of the statement, or -1 less an index
   char *uses;               // per index: does an operand depend on it?
   eini_expr expr;
 } eini_half;
 
 static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini_half *h) {
   const eini_expr *e = &s->expr;
-  int *at = EINI_NEW(a, int, root + 1), *number = EINI_NEW(a, int, s->noperand);
+  const int all = s->noperand + s->nindex;
+  int *at = EINI_NEW(a, int, root + 1), *number = EINI_NEW(a, int, all);
   char *need = EINI_NEW(a, char, root + 1);
   memset(h, 0, sizeof *h);
-  h->op = EINI_NEW(a, int, s->noperand);
+  h->op = EINI_NEW(a, int, all);
   h->uses = EINI_NEW(a, char, s->nindex);
   if (at == NULL || number == NULL || need == NULL || h->op == NULL || h->uses == NULL)
     return EIN_ERR_NO_MEMORY;
@@ -12681,15 +12699,18 @@ static ein_status eini_half_of(eini_arena *a, const eini_stmt *s, int root, eini
   for (int i = 0; i <= root; i++) {
     if (!need[i]) continue;
     if ((at[i] = eini_node_copy(a, e, i, at, &h->expr)) < 0) return EIN_ERR_NO_MEMORY;
-    if (e->node[i].op != EIN_OP_OPERAND) continue;
-    const int k = e->node[i].arg[0];
-    if (number[k] == 0) {
-      h->op[h->nop] = k;
-      number[k] = ++h->nop;
-      for (int t = 0; t < s->proj[k].first[s->proj[k].rows]; t++)
+    const int value = e->node[i].op == EIN_OP_INDEX, k = e->node[i].arg[0];
+    if (e->node[i].op != EIN_OP_OPERAND && !value) continue;
+    int *known = &number[value ? s->noperand + k : k];
+    if (*known == 0) {
+      h->op[h->nop] = value ? -1 - k : k;
+      *known = ++h->nop;
+      if (value) h->uses[k] = 1;
+      for (int t = 0; !value && t < s->proj[k].first[s->proj[k].rows]; t++)
         h->uses[s->proj[k].term[t].index] = 1;
     }
-    h->expr.node[at[i]].arg[0] = number[k] - 1;
+    h->expr.node[at[i]].op = EIN_OP_OPERAND;
+    h->expr.node[at[i]].arg[0] = *known - 1;
   }
   return EIN_OK;
 }
@@ -12754,6 +12775,9 @@ static ein_status eini_sum_match(eini_lowering *lo, const eini_stmt *s, eini_hal
   return EIN_OK;
 }
 
+// Values of an index that a contraction has in a table at most.
+#define EINI_VALUES_MOST 65536
+
 // Is the statement a contraction that the kernels should be asked about? Fills the two factors.
 static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, eini_half *v,
                                       ein_pair *pair, int *yes) {
@@ -12766,8 +12790,11 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
     return EIN_OK;
   if (lo->nkernels > 0 && eini_plain_sum(s)) return eini_sum_match(lo, s, v, pair, yes);
   if (found < 0 || eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  int values = 0;  // of indices
   for (int64_t i = 0; i < e->n; i++) {
-    if (e->node[i].op == EIN_OP_INDEX) return EIN_OK;
+    if (e->node[i].op != EIN_OP_INDEX) continue;
+    if (lo->g->ordered || s->index[e->node[i].arg[0]].extent > EINI_VALUES_MOST) return EIN_OK;
+    values = 1;
   }
   EINI_TRY(eini_half_of(&lo->g->arena, s, x, &v[0]));
   EINI_TRY(eini_half_of(&lo->g->arena, s, y, &v[1]));
@@ -12783,6 +12810,7 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
     else if (q && !p) n *= ext;
   }
   *pair = (ein_pair)found;
+  if (values && (m < 2 || n < 2)) return EIN_OK;  // made once each by a map, too
   if (s->order) *yes = 1;
   else if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
   else *yes = s->fold == EIN_FOLD_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
@@ -12870,8 +12898,9 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
   for (int side = 0, stream = 0; side < 2; side++) {
     t->contract->first[side] = stream;
     for (int k = 0; k < v[side].nop; k++, stream++) {
-      const int op = v[side].op[k];
-      EINI_TRY(eini_stream_tensor(lo, s, t, stream, s->operand[op], &s->proj[op], NULL));
+      const int op = v[side].op[k], value = -1 - op;
+      if (op < 0) eini_stream_iotas(lo, t, stream, 1, &value, NULL);
+      else EINI_TRY(eini_stream_tensor(lo, s, t, stream, s->operand[op], &s->proj[op], NULL));
     }
   }
   EINI_TRY(eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t));

@@ -148,8 +148,18 @@ typedef struct eini_contract_room {
   const char **base[2], **extra;
   eini_fill_ctx fill[2];
   eini_emit_ctx emit;
+  int64_t *value;               // of indices that factors read, stream after stream
   char *factor;                 // of a scaled store: alpha and beta, 16 bytes each
 } eini_contract_room;
+
+// How many values of an index a stream reads: none where it is a tensor.
+static int64_t eini_values_of(const eini_task *t, int stream) {
+  const int64_t *by = t->stride + (int64_t)stream * t->nindex;
+  int64_t n = 1;
+  if (t->ref[stream].slot >= 0) return 0;
+  for (int i = 0; i < t->nindex; i++) n += by[i] * (t->extent[i] - 1);
+  return n;
+}
 
 static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
   const eini_contract_task *ct = t->contract;
@@ -184,6 +194,9 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     r->emit.conv = eini_nest_carve(mem, &used, bytes);
     r->emit.conv2 = eini_nest_carve(mem, &used, 2 * bytes);
   }
+  int64_t values = 0;
+  for (int k = 0; k < ct->c.p.nop + ct->c.q.nop; k++) values += eini_values_of(t, k);
+  r->value = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)values * 8);
   r->kernel = eini_nest_carve(mem, &used, t->choice.scratch);
   return used;
 }
@@ -262,7 +275,10 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
   for (int side = 0; side < 2; side++) {
     ein_side *s = side ? &c.q : &c.p;
     for (int k = 0; k < s->nop; k++) {
-      r.base[side][k] = eini_ref_address(&t->ref[ct->first[side] + k], slot);
+      const eini_ref *ref = &t->ref[ct->first[side] + k];
+      const int64_t n = eini_values_of(t, ct->first[side] + k);
+      r.base[side][k] = n > 0 ? (const char *)r.value : eini_ref_address(ref, slot);
+      for (int64_t j = 0; j < n; j++) *r.value++ = eini_ref_value(ref, slot) + j;
     }
     s->base = r.base[side];
     if (s->form == EIN_FORM_PLAIN) continue;

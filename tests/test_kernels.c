@@ -185,6 +185,7 @@ typedef struct builder {
   ein_graph *g;
   eini_expr *e;
   int noperand, nindex;
+  int first, step;  // what it reads of the operands
 } builder;
 
 static int node(builder *b, int op, int x, int y, int z) {
@@ -203,7 +204,8 @@ static int leaf(builder *b) {
   }
   if (k == 4 && chance(20)) return eini_expr_bool(&b->g->arena, b->e, -1, (int)draw(0, 1));
   if (b->noperand == 0) return eini_expr_real(&b->g->arena, b->e, -1, 1.5);
-  return node(b, EIN_OP_OPERAND, (int)draw(0, b->noperand - 1), 0, 0);
+  int most = (b->noperand - 1 - b->first) / b->step;
+  return node(b, EIN_OP_OPERAND, b->first + b->step * (int)draw(0, most), 0, 0);
 }
 
 static int grow(builder *b, int depth);
@@ -324,6 +326,18 @@ static int grow_distance(builder *b, int *fold) {
   return node(b, square ? EIN_OP_SQUARE : EIN_OP_ABS, node(b, EIN_OP_SUB, x, y, 0), 0, 0);
 }
 
+// A contraction whose two factors are expressions, over operands of their own most of the time.
+static int grow_factors(builder *b, int *fold) {
+  static const int folds[3] = {EIN_FOLD_SUM, EIN_FOLD_MIN, EIN_FOLD_MAX};
+  const int k = chance(60) ? 0 : (int)draw(1, 2);
+  *fold = folds[k];
+  b->step = 2;
+  int x = grow(b, (int)draw(0, 3));
+  b->first = 1;
+  int y = grow(b, (int)draw(1, 3));
+  return node(b, k == 0 ? EIN_OP_MUL : EIN_OP_ADD, x, y, 0);
+}
+
 // One statement with its new tensors; 0: not a legal one.
 static int add_statement(ein_graph *g, int number, int last) {
   eini_stmt shape_of, *s = &shape_of;
@@ -404,12 +418,15 @@ static int add_statement(ein_graph *g, int number, int last) {
   b.e = &s->expr;
   b.noperand = nop;
   b.nindex = s->nindex;
+  b.first = 0;
+  b.step = 1;
   int style = (int)draw(0, 9), root;
   if (nred > 0) {
     s->fold = style < 5 ? EIN_FOLD_SUM : (int)draw(EIN_FOLD_SUM, EIN_FOLD_USER - 1 + g->nmonoid);
   }
   s->numpy = chance(15);
-  if (style < 4) root = grow_chain(&b, EIN_OP_MUL);
+  if (nop >= 2 && nred > 0 && chance(25)) root = grow_factors(&b, &s->fold);
+  else if (style < 4) root = grow_chain(&b, EIN_OP_MUL);
   else if (style == 9 && nred > 0) root = grow_chain(&b, chance(50) ? EIN_OP_ADD : EIN_OP_MAX);
   else if (style == 8 && nop >= 2 && nred > 0) root = grow_distance(&b, &s->fold);
   else root = grow(&b, (int)draw(1, 5));
