@@ -30,9 +30,9 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views extreme path split contract einsum program builder canon gradient memory \
-           memory_fit overflow kernels choice decomp hostile dist order cpu cpu_direct cpu_gett \
-           cpu_safe special grammar users provider
+TESTS    = math npy views extreme path split contract einsum program builder canon gradient \
+           batch memory memory_fit overflow kernels choice decomp hostile dist order cpu \
+           cpu_direct cpu_gett cpu_safe special grammar users provider
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama
@@ -269,7 +269,8 @@ $(B)/san/test_kernels_cpu: tests/test_kernels.c $(TEST_C) $(B)/san/library_cut.o
 $(B)/san/test_extreme_cpu: tests/test_extreme.c $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
 
-$(B)/san/test_cpu $(B)/san/test_special: $(B)/san/test_%: tests/test_%.c $(TEST_C) $(SAN_ALL)
+$(B)/san/test_batch $(B)/san/test_cpu $(B)/san/test_special: $(B)/san/test_%: tests/test_%.c \
+  $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
 
 $(B)/san/test_provider: tests/test_provider.c $(TEST_C) $(B)/san/library.o

@@ -21,7 +21,8 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// CONSTRAINTS, VARIANTS, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT
+// DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -30,8 +31,8 @@
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
-//                 >>overflow >>plan >>units >>execute >>explain >>request >>path-text >>call
-//                 >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>units >>execute >>explain >>request >>path-text
+//                 >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public
@@ -402,6 +403,19 @@
 // chosen when they were made. Where no task of a plan has the variant, planning fails with
 // EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
 // element-wise statements in portable kernels have no variants. It does not go with a budget.
+//
+//
+// BATCHES
+//
+// Statements of a program that have one form, wait for equally many others, and are small (less than
+// 32768 points) are planned once and run as rows of one loop, which threads share, where there are 8
+// of them or more. They have one form when they are equal up to the names and the order of indices
+// and operands, as ein_canon_create has it, for operands of the same strides; what is fused into
+// them, params and, in deterministic mode, the order in which they are written must be the same.
+// Each row gives the bits that the first statement's kernels give: those of the statement alone,
+// if it is written as the first is. ein_plan_explain and "group" in the JSON say what is together.
+// Plans within a memory budget, and those that check integers, have none: temporaries of rows live
+// longer.
 //
 //
 // DETERMINISM
@@ -5241,16 +5255,18 @@ static void eini_sort_by(int *v, int n, const uint64_t *key) {
 }
 
 // Numbers in the order that a function gives them; equal ones stay as they are. other: n of room.
+// Takes time by the runs that are in order already.
 static void eini_merge_sort(int *v, int *other, int n, const void *of,
                             int (*order)(const void *of, int a, int b)) {
-  for (int run = 1; run < n; run *= 2) {
-    for (int from = 0; from < n; from += 2 * run) {
-      const int mid = n - from > run ? from + run : n, end = n - mid > run ? mid + run : n;
+  for (int runs = 2; runs > 1;) {
+    runs = 0;
+    for (int from = 0, mid, end; from < n; from = end, runs++) {
+      for (mid = from + 1; mid < n && order(of, v[mid - 1], v[mid]) <= 0;) mid++;
+      for (end = mid < n ? mid + 1 : n; end < n && order(of, v[end - 1], v[end]) <= 0;) end++;
       for (int a = from, b = mid, to = from; to < end; to++)
         other[to] = b >= end || (a < mid && order(of, v[a], v[b]) <= 0) ? v[a++] : v[b++];
     }
-    memcpy(v, other, (size_t)n * sizeof *v);
-    if (run > n / 2) break;
+    if (n > 0) memcpy(v, other, (size_t)n * sizeof *v);
   }
 }
 
@@ -13416,6 +13432,13 @@ typedef struct eini_group {
   int nslot[2];
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
+  // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
+  // row i.
+  int64_t nrow;
+  eini_task *form;
+  const eini_unit *unit;        // of each row
+  const int *row;
+  int row_slots;
 } eini_group;
 
 // Operand k of a unit: s's, then f's but the fused one. *map is its access, *column as in the unit.
@@ -14232,6 +14255,7 @@ struct ein_plan {
   double *bound;                // of each tensor of the graph: see eini_bound_tensors
   double slices;                // a run is one of so many slices of its folds; 0: of one
   double slice_unit;            // and what storing what is merged of them rounds by
+  int rows;                     // 1: small statements of one form may be one task
   int inner;                    // 1: part of a larger plan, whose tensors its inputs are
   ein_plan_info info;
   eini_path *path;              // one per split statement; path of the expression first
@@ -14312,6 +14336,12 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   return EIN_OK;
 }
 
+// Room for finding overlaps among many inputs and outputs; 0: few, which are compared one by one.
+static size_t eini_overlap_bytes(const ein_plan *p) {
+  const double nout = p->nout, n = nout + p->nin;
+  return nout * n < 128 ? 0 : 2 * (size_t)n * (sizeof(uintptr_t) + sizeof(int));
+}
+
 // ---- fusion of element-wise consumers ----
 
 // Can statement j be the epilogue of the fold i, reading it as operand *via? Each index of j is one
@@ -14376,10 +14406,34 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
 
 // ---- temporaries ----
 
-// Task i inside a task: of a group, else the task itself; NULL after the last.
-static const eini_task *eini_task_inner(const eini_task *t, int i) {
-  if (t->kind == EINI_TASK_GROUP) return i < t->group->ntask ? &t->group->task[0][i] : NULL;
-  return i == 0 ? t : NULL;
+// Task i inside a task: of a group, else the task itself; NULL after the last. What it came from
+// goes to *s and *f: rows share a task.
+static const eini_task *eini_task_from(const eini_task *t, int i, const eini_stmt **s,
+                                       const eini_stmt **f) {
+  const eini_group *g = t->group;
+  if (t->kind == EINI_TASK_GROUP && g->nrow > 0) {
+    if (i >= g->nrow) return NULL;
+    *s = g->unit[i].s;
+    *f = g->unit[i].f;
+    return g->form;
+  }
+  if (t->kind == EINI_TASK_GROUP) t = i < g->ntask ? &g->task[0][i] : NULL;
+  else if (i > 0) t = NULL;
+  if (t == NULL) return NULL;
+  *s = t->stmt;
+  *f = t->fused;
+  return t;
+}
+
+// The same as a task that says what it came from, which may be in `room`.
+static const eini_task *eini_task_inner(const eini_task *t, int i, eini_task *room) {
+  const eini_stmt *s = NULL, *f = NULL;
+  const eini_task *inner = eini_task_from(t, i, &s, &f);
+  if (inner == NULL || (inner->stmt == s && inner->fused == f)) return inner;
+  *room = *inner;
+  room->stmt = s;
+  room->fused = f;
+  return room;
 }
 
 // Places temporaries so that those alive at the same time do not overlap, in the order in which
@@ -14392,12 +14446,12 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
   int64_t top;
   if (of == NULL || alive == NULL || item == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
-    const eini_task *task;
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i / 2)) != NULL; i++) {
-      const eini_stmt *s = i % 2 ? task->fused : task->stmt;
+    const eini_stmt *first, *fused;
+    for (int i = 0; eini_task_from(&p->task[k], i / 2, &first, &fused) != NULL; i++) {
+      const eini_stmt *s = i % 2 ? fused : first;
       for (int o = -1; s != NULL && o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
-        if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
+        if (fused != NULL && t == first->out) continue;  // never stored
         if (seat[t].slot < p->nin + p->nout) continue;
         if (of[t] == 0) {
           const eini_tensor *x = &g->tensor[t];
@@ -14461,6 +14515,406 @@ static ein_status eini_plan_copier(ein_plan *p, eini_lowering *lo, const eini_st
   t->ref[0].slot = from;
   t->ref[t->out].slot = to;
   t->stmt = NULL;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>rows  many small statements of one form as one task
+// Takes the units of a plan; gives batches of those that have one form, wait for as many others,
+// and are too small for threads to share: planned once, rows of one loop. Units come in an order in
+// which those of a batch are side by side.
+// ================================================================================================
+
+enum {
+  EINI_ROWS_LEAST = 8,         // fewer are tasks of their own
+  EINI_ROWS_POINTS = 32768     // units of so many points are shared by threads themselves
+};
+
+typedef struct eini_alike {    // units that are written alike, but for names
+  int first, form;             // the first such unit; the first such that has its form
+  int ntensor, *tensor;        // of the form's tensors: which of the first unit's it is
+  int *at;                     // of its operands, and its result: which of its tensors it is
+} eini_alike;
+
+typedef struct eini_rows {
+  eini_arena *a;               // scratch
+  const ein_graph *g;
+  const eini_seat *seat;
+  const eini_unit *unit;
+  int n;
+  int *kind;                   // per unit: of alike, or -1: none
+  int *batch;                  // per unit: its batch, or -1
+  eini_alike *alike;
+  int nalike;
+  int64_t *key, nkey, capkey;  // of a unit
+  int *number, *list, nlist;   // per tensor: its number + 1 in the unit at hand; its tensors
+  ein_status st;               // the first failure
+  // What is found, in the order of `sorted`.
+  eini_unit *sorted;
+  int *length, *of;            // of the batch that begins there, 0: none; number before sorting
+} eini_rows;
+
+// ---- what lowering reads of a unit ----
+
+static void eini_rows_word(eini_rows *w, int64_t x) {
+  int64_t *p = (int64_t *)eini_grow(w->a, w->key, w->nkey, &w->capkey, sizeof *p);
+  if (p == NULL) w->st = EIN_ERR_NO_MEMORY;
+  if (w->st != EIN_OK) return;
+  w->key = p;
+  p[w->nkey++] = x;
+}
+
+static void eini_rows_real(eini_rows *w, double x) {
+  int64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  eini_rows_word(w, bits);
+}
+
+static void eini_rows_tensor(eini_rows *w, int id) {
+  if (w->number[id] == 0) {
+    w->list[w->nlist++] = id;
+    w->number[id] = w->nlist;
+  }
+  eini_rows_word(w, w->number[id]);
+}
+
+static void eini_rows_map(eini_rows *w, const eini_map *m) {
+  eini_rows_word(w, m->rows);
+  for (int r = 0; r < m->rows; r++) {
+    eini_rows_word(w, m->offset[r]);
+    eini_rows_word(w, m->first[r + 1]);
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      eini_rows_word(w, m->term[e].index);
+      eini_rows_word(w, m->term[e].coef);
+    }
+  }
+}
+
+static void eini_rows_expr(eini_rows *w, const eini_expr *e) {
+  eini_rows_word(w, e->n);
+  for (int64_t i = 0; i < e->n; i++) {
+    const eini_node *v = &e->node[i];
+    eini_rows_word(w, v->op | v->dtype << 8 | v->weak << 16 | v->exact << 24);
+    for (int k = 0; k < 3; k++) eini_rows_word(w, v->arg[k]);
+    eini_rows_word(w, v->ival);
+    eini_rows_real(w, v->re);
+    eini_rows_real(w, v->im);
+  }
+  for (int64_t i = 0; i < e->nlist; i++) eini_rows_word(w, e->list[i]);
+}
+
+// fused: operand that is never stored, or -1.
+static void eini_rows_stmt(eini_rows *w, const eini_stmt *s, int fused) {
+  const int64_t head[] = {s->nindex, s->nfree, s->fold, s->numpy, (int64_t)s->type, s->order,
+                          s->noperand, fused};
+  for (size_t i = 0; i < sizeof head / sizeof *head; i++) eini_rows_word(w, head[i]);
+  for (int i = 0; i < s->nindex; i++) eini_rows_word(w, s->index[i].extent);
+  eini_rows_map(w, &s->out_map);
+  for (int k = 0; k < s->noperand; k++) {
+    if (k != fused) eini_rows_tensor(w, s->operand[k]);
+    eini_rows_map(w, &s->proj[k]);
+  }
+  eini_rows_expr(w, &s->expr);
+}
+
+// Fills key and list. Tensors differ where lowering may see a difference.
+static void eini_rows_key(eini_rows *w, const eini_unit *u) {
+  w->nkey = 0;
+  w->nlist = 0;
+  eini_rows_stmt(w, u->s, -1);
+  if (u->f != NULL) eini_rows_stmt(w, u->f, u->via);
+  eini_rows_tensor(w, u->out);
+  for (int i = 0; i < w->nlist; i++) {
+    const int id = w->list[i];
+    const eini_tensor *t = &w->g->tensor[id];
+    w->number[id] = 0;
+    eini_rows_word(w, (int64_t)t->dtype << 8 | (int64_t)t->role);
+    eini_rows_word(w, t->rank);
+    for (int r = 0; r < t->rank; r++) {
+      eini_rows_word(w, t->shape[r]);
+      eini_rows_word(w, w->seat[id].stride[r]);
+    }
+  }
+}
+
+// ---- forms ----
+
+// What lowering sees of a tensor: its part, and strides.
+static void eini_rows_besides(const eini_rows *w, const eini_unit *u, int id, int ranks,
+                              int64_t *word) {
+  const eini_tensor *t = &w->g->tensor[id];
+  word[0] = (int64_t)t->role << 1 | (id == u->out);
+  for (int r = 0; r < t->rank && r < ranks; r++) word[1 + r] = w->seat[id].stride[r];
+}
+
+// Whether whatever has the form of an expression is rounded alike: not if its factors, three or
+// more, come in another order.
+static ein_status eini_rows_exact(eini_arena *a, const eini_expr *e, int *exact) {
+  char *mark = EINI_NEW(a, char, e->n);
+  int products = 0;
+  if (mark == NULL) return EIN_ERR_NO_MEMORY;
+  const int product = eini_spelling_product(e, mark);
+  for (int64_t i = 0; i < e->n; i++) products += mark[i];
+  *exact = !product || products <= 1;
+  return EIN_OK;
+}
+
+// The form of units written alike: of those that differ in the names and the order of operands and
+// indices only.
+static ein_status eini_rows_label(eini_rows *w, eini_forms *forms, int i) {
+  eini_alike *x = &w->alike[i];
+  const eini_unit *u = &w->unit[x->first];
+  const eini_stmt *s = u->s;
+  const int n = s->noperand;
+  int exact = 0, ranks = w->g->tensor[u->out].rank;
+  if (u->f == NULL) EINI_TRY(eini_rows_exact(w->a, &s->expr, &exact));
+  if (!exact) return EIN_OK;
+  for (int k = 0; k < n; k++) {
+    const int rank = w->g->tensor[s->operand[k]].rank;
+    if (rank > ranks) ranks = rank;
+  }
+  int64_t *word = EINI_NEW(w->a, int64_t, (int64_t)(n + 1) * (1 + ranks));
+  int *alike = EINI_NEW(w->a, int, n);
+  x->at = EINI_NEW(w->a, int, n + 1);
+  if (word == NULL || alike == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
+  eini_rows_key(w, u);  // numbers of tensors
+  if (w->st != EIN_OK) return w->st;
+  for (int k = 0; k <= n; k++) {
+    const int id = k < n ? s->operand[k] : u->out;
+    eini_rows_besides(w, u, id, ranks, word + (int64_t)k * (1 + ranks));
+    while (w->list[x->at[k]] != id) x->at[k]++;
+    if (k < n) {
+      alike[k] = 0;
+      while (s->operand[alike[k]] != id) alike[k]++;
+    }
+  }
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE,
+                          0, 1 + ranks, NULL, word, alike};
+  eini_match m;
+  EINI_TRY(eini_forms_find(forms, w->g, s, &b, i, &m));
+  x->form = (int)m.first;
+  const eini_alike *to = &w->alike[x->form];
+  for (int k = 0; k < n; k++) x->tensor[to->at[eini_match_operand(&m, k)]] = x->at[k];
+  x->tensor[to->at[n]] = x->at[n];
+  return EIN_OK;
+}
+
+static ein_status eini_rows_all(eini_rows *w) {
+  eini_forms forms;
+  ein_status st = EIN_OK;
+  eini_forms_init(&forms, w->a, 0);
+  for (int i = 0; i < w->nalike && st == EIN_OK; i++) st = eini_rows_label(w, &forms, i);
+  eini_forms_free(&forms);
+  return st;
+}
+
+// ---- batches ----
+
+// May the unit be a row? It defines all of a tensor, in few points.
+static int eini_rows_fits(const ein_graph *g, const eini_unit *u) {
+  const eini_stmt *last = u->f != NULL ? u->f : u->s;
+  const double n = eini_points(u->s, NULL, 0, u->s->nindex);
+  return n > 0 && n < EINI_ROWS_POINTS && g->tensor[u->out].nstmt == 1 &&
+         last->rest == EIN_REST_ERROR && last->carry == NULL && u->s->carry == NULL;
+}
+
+// Units written alike are one kind.
+static ein_status eini_rows_kinds(eini_rows *w, int *fit) {
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  for (int u = 0; u < w->n; u++) {
+    w->kind[u] = -1;
+    if (!eini_rows_fits(w->g, &w->unit[u])) continue;
+    eini_rows_key(w, &w->unit[u]);
+    if (w->st != EIN_OK) return w->st;
+    const int64_t k = eini_key_number(w->a, &seen, w->key, w->nkey);
+    if (k < 0) return EIN_ERR_NO_MEMORY;
+    w->kind[u] = (int)k;
+    ++*fit;
+    if (k < w->nalike) continue;
+    eini_alike *x = &w->alike[w->nalike++];
+    x->first = u;
+    x->form = (int)k;
+    x->ntensor = w->nlist;
+    x->tensor = EINI_NEW(w->a, int, w->nlist);
+    if (x->tensor == NULL) return EIN_ERR_NO_MEMORY;
+    for (int i = 0; i < w->nlist; i++) x->tensor[i] = i;
+  }
+  return EIN_OK;
+}
+
+// Batches: units of one form and depth do not wait for each other. *found: those large enough.
+static ein_status eini_rows_batches(eini_rows *w, int *found) {
+  int64_t *depth = EINI_NEW(w->a, int64_t, w->g->ntensor);
+  int *size = EINI_NEW(w->a, int, w->n);
+  const eini_map *m;
+  const int *column;
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  if (depth == NULL || size == NULL) return EIN_ERR_NO_MEMORY;
+  for (int u = 0; u < w->n; u++) {
+    int64_t at = 0;
+    for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++)
+      at = eini_max64(at, depth[t]);
+    depth[w->unit[u].out] = eini_max64(depth[w->unit[u].out], at + 1);
+    w->batch[u] = -1;
+    if (w->kind[u] < 0) continue;
+    const int64_t key[2] = {w->alike[w->kind[u]].form, at};
+    const int64_t b = eini_key_number(w->a, &seen, key, 2);
+    if (b < 0) return EIN_ERR_NO_MEMORY;
+    w->batch[u] = (int)b;
+    size[b]++;
+  }
+  for (int u = 0; u < w->n; u++) {
+    if (w->batch[u] >= 0 && size[w->batch[u]] < EINI_ROWS_LEAST) w->batch[u] = -1;
+    *found += w->batch[u] >= 0;
+  }
+  return EIN_OK;
+}
+
+// ---- order ----
+
+typedef struct eini_rows_queue {
+  int *pending;                // per node: operands that are not made yet
+  int *left;                   // per tensor: units that still make it
+  int *reader, *next;          // per tensor: the first reading, + 1, and the next
+  int *by;                     // node of a reading
+  int *member, *more;          // per node: its first unit, + 1, and per unit the next
+  eini_ranked *ready;
+  int64_t nready;
+} eini_rows_queue;
+
+static void eini_rows_ready(eini_rows_queue *q, int node) {
+  int64_t i = q->nready++;
+  const eini_ranked x = {0, q->member[node] - 1, node};
+  for (; i > 0 && eini_ranked_less(&x, &q->ready[(i - 1) / 2]); i = (i - 1) / 2)
+    q->ready[i] = q->ready[(i - 1) / 2];
+  q->ready[i] = x;
+}
+
+// Nodes are units, and batches behind them.
+static ein_status eini_rows_queue_make(eini_rows *w, eini_rows_queue *q) {
+  const int64_t nt = w->g->ntensor, nodes = 2 * (int64_t)w->n;
+  const eini_map *m;
+  const int *column;
+  int64_t reads = 0;
+  for (int u = 0; u < w->n; u++)
+    for (int k = 0; eini_unit_operand(&w->unit[u], k, &m, &column) >= 0; k++) reads++;
+  int *p = EINI_NEW(w->a, int, 2 * nodes + w->n + 2 * nt + 2 * reads);
+  q->ready = EINI_NEW(w->a, eini_ranked, nodes);
+  if (p == NULL || q->ready == NULL) return EIN_ERR_NO_MEMORY;
+  q->pending = p, q->member = p + nodes, q->more = p + 2 * nodes;
+  q->left = q->more + w->n, q->reader = q->left + nt, q->next = q->reader + nt;
+  q->by = q->next + reads;
+  q->nready = reads = 0;
+  for (int u = 0; u < w->n; u++) q->left[w->unit[u].out]++;
+  for (int u = w->n - 1; u >= 0; u--) {
+    const int node = w->batch[u] < 0 ? u : w->n + w->batch[u];
+    q->more[u] = q->member[node];
+    q->member[node] = u + 1;
+    for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
+      if (q->left[t] == 0) continue;
+      q->pending[node]++;
+      q->next[reads] = q->reader[t];
+      q->by[reads] = node;
+      q->reader[t] = (int)++reads;
+    }
+  }
+  for (int i = 0; i < nodes; i++)
+    if (q->member[i] > 0 && q->pending[i] == 0) eini_rows_ready(q, i);
+  return EIN_OK;
+}
+
+// Every unit after those it waits for, else as they were; those of a batch together.
+static ein_status eini_rows_sort(eini_rows *w, eini_arena *plan) {
+  eini_rows_queue q;
+  int n = 0;
+  EINI_TRY(eini_rows_queue_make(w, &q));
+  w->sorted = EINI_NEW(plan, eini_unit, w->n);
+  w->length = EINI_NEW(w->a, int, w->n);
+  w->of = EINI_NEW(w->a, int, w->n);
+  if (w->sorted == NULL || w->length == NULL || w->of == NULL) return EIN_ERR_NO_MEMORY;
+  while (q.nready > 0) {
+    const int node = (int)q.ready[0].what, first = n;
+    q.ready[0] = q.ready[--q.nready];
+    eini_heap_sink(q.ready, q.nready, 0);
+    for (int u = q.member[node]; u > 0; u = q.more[u - 1]) {
+      w->of[n] = u - 1;
+      w->sorted[n++] = w->unit[u - 1];
+      const int t = w->unit[u - 1].out;
+      if (--q.left[t] > 0) continue;
+      for (int r = q.reader[t]; r > 0; r = q.next[r - 1])
+        if (--q.pending[q.by[r - 1]] == 0) eini_rows_ready(&q, q.by[r - 1]);
+    }
+    if (node >= w->n) w->length[first] = n - first;
+  }
+  return n == w->n ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+// Finds the batches among n units; w->sorted NULL: there is none.
+static ein_status eini_rows_find(eini_rows *w, eini_arena *a, eini_arena *plan,
+                                 const eini_lowering *lo, const eini_unit *unit, int n) {
+  int fit = 0, found = 0;
+  memset(w, 0, sizeof *w);
+  w->a = a, w->g = lo->g, w->seat = lo->seat, w->unit = unit, w->n = n;
+  if (n < EINI_ROWS_LEAST) return EIN_OK;
+  int64_t most = 0;
+  for (int u = 0; u < n; u++)
+    most = eini_max64(most, unit[u].s->noperand + (unit[u].f != NULL ? unit[u].f->noperand : 0));
+  w->kind = EINI_NEW(a, int, n);
+  w->batch = EINI_NEW(a, int, n);
+  w->alike = EINI_NEW(a, eini_alike, n);
+  w->number = EINI_NEW(a, int, lo->g->ntensor);
+  w->list = EINI_NEW(a, int, most + 1);
+  if (w->kind == NULL || w->batch == NULL || w->alike == NULL || w->number == NULL ||
+      w->list == NULL)
+    return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_rows_kinds(w, &fit));
+  if (fit < EINI_ROWS_LEAST) return EIN_OK;
+  // Deterministic mode adds in the order that is written.
+  if (!lo->g->ordered && w->nalike > 1 && 2 * w->nalike <= fit) EINI_TRY(eini_rows_all(w));
+  EINI_TRY(eini_rows_batches(w, &found));
+  return found > 0 ? eini_rows_sort(w, plan) : EIN_OK;
+}
+
+// ---- the task of a batch ----
+
+// The task of the batch that begins at unit `at` of w->sorted.
+static ein_status eini_rows_lower(eini_rows *w, const eini_lowering *lo, int at, eini_task *t) {
+  const int n = w->length[at], nt = w->alike[w->kind[w->of[at]]].ntensor;
+  const eini_unit *u = &w->sorted[at];
+  eini_lowering sub = *lo;
+  eini_group *gr = EINI_NEW(lo->a, eini_group, 1);
+  eini_task *form = EINI_NEW(lo->a, eini_task, 1);
+  int *row = EINI_NEW(lo->a, int, (int64_t)n * nt), empty;
+  if (gr == NULL || form == NULL || row == NULL) return EIN_ERR_NO_MEMORY;
+  memset(t, 0, sizeof *t);
+  t->kind = EINI_TASK_GROUP;
+  t->group = gr;
+  t->cut = -1;
+  sub.width = 1;
+  EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, form, &empty));
+  gr->nrow = n;
+  gr->form = form;
+  gr->unit = u;
+  gr->row = row;
+  gr->row_slots = nt;
+  for (int i = 0; i < n; i++) {
+    eini_rows_key(w, &u[i]);
+    if (w->st != EIN_OK) return w->st;
+    const int *tensor = w->alike[w->kind[w->of[at + i]]].tensor;
+    for (int k = 0; k < nt; k++) row[i * nt + k] = lo->seat[w->list[tensor[k]]].slot;
+  }
+  for (int s = 0; s < form->nstream; s++) {
+    int k = 0;
+    if (form->ref[s].slot < 0) continue;
+    while (row[k] != form->ref[s].slot) k++;
+    form->ref[s].slot = k;
+  }
+  const double work = n * eini_points(u->s, NULL, 0, u->s->nindex);
+  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(work / (EINI_ROWS_POINTS / 2))));
+  eini_nest_carve(NULL, &t->scratch, (size_t)nt * sizeof(char *));
+  t->scratch += form->scratch;
   return EIN_OK;
 }
 
@@ -14748,16 +15202,29 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
   return EINI_TASK_SECONDS + eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
-// The tasks of n units; w: the search for groups among them, where machine rates are known.
-static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
+// The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
+// batches among them.
+static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rows *rows,
                                  const eini_unit *unit, int n, eini_seat *seat) {
   for (int u = 0; u < n; u++) {
+    if (rows->sorted != NULL && rows->length[u] > 0) {
+      const int64_t length = rows->length[u];
+      eini_task *all = &p->task[p->ntask++];
+      EINI_TRY(eini_rows_lower(rows, lo, u, all));
+      if (lo->rates != NULL)
+        p->info.seconds += (double)length / all->parts *
+                           eini_task_share(lo, &unit[u], all->group->form);
+      u += (int)length - 1;
+      continue;
+    }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
     const eini_tensor *t = &p->graph->tensor[unit[u].out];
     eini_bundle b;
     int empty = 0, grouped = 0;
     b.gain = 0;
     if (w != NULL && t->role == EIN_ROLE_TEMP && n - u > 1) eini_bundle_find(w, NULL, u, &b);
+    for (int v = u; rows->sorted != NULL && b.gain > 0 && v <= b.to; v++)
+      if (rows->length[v] > 0) b.gain = 0;
     if (b.gain > 0) {
       const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
       double seconds[3] = {0, 0, 0};
@@ -14786,20 +15253,38 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
   return EIN_OK;
 }
 
+// At most so many tasks: an output that is set to zero first has two.
+static int64_t eini_plan_most(const eini_rows *rows, int n) {
+  int64_t most = 2 * (int64_t)n + 1;
+  for (int u = 0; u < n && rows->sorted != NULL; u++)
+    if (rows->length[u] > 0) most -= 2 * (int64_t)rows->length[u] - 1;
+  return most;
+}
+
+static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *scratch,
+                                    const eini_unit *unit, int n, eini_seat *seat) {
+  eini_trail search;
+  eini_rows rows;
+  memset(&rows, 0, sizeof rows);
+  if (p->rows && !p->checked) EINI_TRY(eini_rows_find(&rows, scratch, &p->arena, lo, unit, n));
+  if (rows.sorted != NULL) unit = rows.sorted;
+  const int64_t most = eini_plan_most(&rows, n);
+  p->task = EINI_NEW(&p->arena, eini_task, most);
+  if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
+  if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
+  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
+  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates));
+  return eini_plan_each(p, lo, &search, &rows, unit, n, seat);
+}
+
 static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_seat *seat) {
   eini_unit *unit;
   eini_arena scratch;
-  eini_trail search;
   int n;
   EINI_TRY(eini_plan_units(p, lo, &unit, &n));
-  p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
-  if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, 2 * (int64_t)n + 1);
-  if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, seat);
-  EINI_TRY(eini_plan_layouts(lo, unit, n, seat));
+  if (p->rates != NULL) EINI_TRY(eini_plan_layouts(lo, unit, n, seat));
   eini_arena_init(&scratch, &p->arena.al);
-  ein_status st = eini_trail_make(&search, &scratch, p->graph, unit, n, p->rates);
-  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, seat);
+  ein_status st = eini_plan_ordered(p, lo, &scratch, unit, n, seat);
   eini_arena_free(&scratch);
   return st;
 }
@@ -14873,17 +15358,17 @@ static double eini_plan_bound(const ein_plan *p, const eini_stmt *s, int *known)
 // The bounds of all tensors, from the inputs on; less than 0 behind what has none.
 static ein_status eini_plan_bounds(ein_plan *p) {
   unsigned char *defined = EINI_NEW(&p->arena, unsigned char, p->graph->ntensor + 1);
-  const eini_task *task;
+  const eini_stmt *s, *f;
   p->bound = EINI_NEW(&p->arena, double, p->graph->ntensor + 1);
   if (defined == NULL || p->bound == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    for (int i = 0; eini_task_from(&p->task[k], i, &s, &f) != NULL; i++) {
       int known;
-      double e = eini_plan_bound(p, task->stmt, &known);
-      eini_bound_set(p->bound, defined, task->stmt->out, known ? e : -1);
-      if (task->fused == NULL) continue;
-      e = eini_plan_bound(p, task->fused, &known);
-      eini_bound_set(p->bound, defined, task->fused->out, known ? e : -1);
+      double e = eini_plan_bound(p, s, &known);
+      eini_bound_set(p->bound, defined, s->out, known ? e : -1);
+      if (f == NULL) continue;
+      e = eini_plan_bound(p, f, &known);
+      eini_bound_set(p->bound, defined, f->out, known ? e : -1);
     }
   }
   return EIN_OK;
@@ -14933,6 +15418,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   const size_t width = (size_t)p->executor.width;
   if (width > 1) head += width * sizeof(ein_status);
+  if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
       p->copy_bytes > SIZE_MAX / 4)
@@ -15061,8 +15547,26 @@ static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *sc
   }
 }
 
+// Rows of one form.
+static ein_status eini_rows_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
+  const eini_group *g = t->group;
+  const int64_t from = part < 0 ? 0 : g->nrow * part / t->parts;
+  const int64_t to = part < 0 ? g->nrow : g->nrow * (part + 1) / t->parts;
+  const int *row = g->row + from * g->row_slots;
+  eini_exec y = *x;
+  size_t used = 0;
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->row_slots * sizeof(char *));
+  const int64_t hi = g->form->cut >= 0 ? g->form->extent[g->form->cut] : 0;
+  for (int64_t i = from; i < to; i++, row += g->row_slots) {
+    for (int k = 0; k < g->row_slots; k++) y.slot[k] = x->slot[row[k]];
+    EINI_TRY(eini_task_run(&y, g->form, scratch + used, 0, hi));
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
+  if (g->nrow > 0) return eini_rows_run(x, t, scratch, part);
   const int last = g->nloop - 1;
   eini_exec y = *x;
   size_t used = 0;
@@ -15168,33 +15672,124 @@ static int eini_in_place(const ein_plan *p, int in, const void *pi, const void *
   return 1;
 }
 
-// Finds overlaps: *copy gets a bit for every output that must go through a copy (31 at most, then
-// all), *no_direct is set for in-place work.
-static ein_status eini_exec_overlap(const ein_plan *p, const ein_run *run, uint32_t *copy,
-                                    int *no_direct) {
-  *copy = 0;
-  for (int o = 0; o < p->nout; o++) {
-    const char *po = (const char *)run->out[o];
-    for (int i = 0; i < p->info.nin; i++) {
-      if (!eini_ports_overlap(&p->out[o], po, &p->in[i], (const char *)run->in[i])) continue;
-      if (eini_in_place(p, i, run->in[i], po)) {
-        *no_direct = 1;
-        continue;
-      }
-      if (!p->may_overlap) {
-        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps input", i,
-                              p->in[i].info.name);
-      }
-      *copy |= o < 31 ? (uint32_t)1 << o : ~(uint32_t)0;
-    }
-    for (int q = 0; q < o; q++) {
-      if (eini_ports_overlap(&p->out[o], po, &p->out[q], (const char *)run->out[q])) {
-        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps output", q,
-                              p->out[q].info.name);
-      }
+// What an execution has at its ports: inputs, then outputs.
+typedef struct eini_ports {
+  const ein_plan *p;
+  const ein_run *run;
+  uint32_t copy;               // a bit for every output that must go through a copy (31 at most,
+                               //   then all)
+  int no_direct;               // there is in-place work
+  uintptr_t *lo, *hi;          // of many ports: first byte of each, and the one past the last
+} eini_ports;
+
+// Port i and its address.
+static const eini_port *eini_ports_at(const eini_ports *x, int i, const char **at) {
+  const int o = i - x->p->info.nin;
+  *at = o < 0 ? (const char *)x->run->in[i] : (const char *)x->run->out[o];
+  return o < 0 ? &x->p->in[i] : &x->p->out[o];
+}
+
+// Output o and port i, an input or an output before it.
+static ein_status eini_ports_pair(eini_ports *x, int o, int i) {
+  const ein_plan *p = x->p;
+  const int nin = p->info.nin;
+  const char *po, *pi;
+  const eini_port *out = eini_ports_at(x, nin + o, &po), *port = eini_ports_at(x, i, &pi);
+  if (!eini_ports_overlap(out, po, port, pi)) return EIN_OK;
+  if (i < nin && eini_in_place(p, i, pi, po)) {
+    x->no_direct = 1;
+    return EIN_OK;
+  }
+  if (i >= nin)
+    return eini_run_error(x->run, EIN_ERR_OVERLAP, "the output overlaps output", i - nin,
+                          port->info.name);
+  if (!p->may_overlap)
+    return eini_run_error(x->run, EIN_ERR_OVERLAP, "the output overlaps input", i,
+                          port->info.name);
+  x->copy |= o < 31 ? (uint32_t)1 << o : ~(uint32_t)0;
+  return EIN_OK;
+}
+
+static ein_status eini_ports_all(eini_ports *x) {
+  const int nin = x->p->info.nin;
+  for (int o = 0; o < x->p->nout; o++) {
+    const char *po, *pi;
+    const eini_port *out = eini_ports_at(x, nin + o, &po);
+    for (int i = 0; i < nin + o; i++) {
+      const eini_port *port = eini_ports_at(x, i, &pi);
+      if ((uintptr_t)po + (uintptr_t)out->lo < (uintptr_t)pi + (uintptr_t)port->hi &&
+          (uintptr_t)pi + (uintptr_t)port->lo < (uintptr_t)po + (uintptr_t)out->hi)
+        EINI_TRY(eini_ports_pair(x, o, i));
     }
   }
   return EIN_OK;
+}
+
+static int eini_ports_order(const void *lo, int a, int b) {
+  const uintptr_t *x = (const uintptr_t *)lo;
+  return (x[a] > x[b]) - (x[a] < x[b]);
+}
+
+// Port i against those of a list that reach it; the others are dropped, for those that follow do
+// not reach them either.
+static ein_status eini_ports_reach(eini_ports *x, int i, int *list, int *n) {
+  const int nin = x->p->info.nin;
+  int kept = 0;
+  for (int k = 0; k < *n; k++) {
+    const int j = list[k];
+    if (x->hi[j] <= x->lo[i]) continue;
+    list[kept++] = j;
+    EINI_TRY(eini_ports_pair(x, (i > j ? i : j) - nin, i < j ? i : j));
+  }
+  *n = kept;
+  return EIN_OK;
+}
+
+// As all pairs, in the order of addresses. room: two addresses and two numbers of each port.
+static ein_status eini_ports_sweep(eini_ports *x, char *room) {
+  const int nin = x->p->info.nin, n = nin + x->p->nout;
+  x->lo = (uintptr_t *)(void *)room;
+  x->hi = x->lo + n;
+  int *list = (int *)(void *)(x->hi + n), *other = list + n, *outs = list, nreach = 0, nouts = 0;
+  for (int i = 0; i < n; i++) {
+    const char *at;
+    const eini_port *port = eini_ports_at(x, i, &at);
+    list[i] = i;
+    x->lo[i] = (uintptr_t)at + (uintptr_t)port->lo;
+    x->hi[i] = (uintptr_t)at + (uintptr_t)port->hi;
+  }
+  eini_merge_sort(list, other, n, x->lo, eini_ports_order);
+  for (int k = 0; k < n; k++) {  // outputs that reach further take the place of what is done
+    const int i = list[k];
+    if (x->lo[i] == x->hi[i]) continue;
+    EINI_TRY(eini_ports_reach(x, i, outs, &nouts));
+    if (i < nin) {
+      other[nreach++] = i;
+      continue;
+    }
+    EINI_TRY(eini_ports_reach(x, i, other, &nreach));
+    outs[nouts++] = i;
+  }
+  return EIN_OK;
+}
+
+// Finds overlaps. The mistake that is told is the first one of all pairs.
+static ein_status eini_exec_overlap(eini_ports *x) {
+  const size_t bytes = eini_overlap_bytes(x->p);
+  const ein_run *run = x->run;
+  const ein_allocator *al = &x->p->al;
+  char *own = NULL, *room = (char *)run->workspace, stack[1024 + EINI_ALIGN];
+  x->copy = 0;
+  x->no_direct = 0;
+  if (bytes == 0) return eini_ports_all(x);
+  if (bytes + EINI_ALIGN <= sizeof stack) room = stack;
+  else if (room == NULL || run->workspace_bytes < bytes + EINI_ALIGN)
+    room = own = (char *)al->alloc_fn(bytes + EINI_ALIGN, EINI_ALIGN, al->user);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  const uintptr_t skew = (EINI_ALIGN - (uintptr_t)room % EINI_ALIGN) % EINI_ALIGN;
+  ein_status st = eini_ports_sweep(x, room + skew);
+  if (own != NULL) al->free_fn(own, bytes + EINI_ALIGN, al->user);
+  return st == EIN_OK ? EIN_OK : eini_ports_all(x);
 }
 
 // ---- one call ----
@@ -15287,11 +15882,12 @@ static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int gro
                                   eini_run_fn other) {
   EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   eini_exec x;
-  uint32_t copy;
-  x.p = p;
-  x.run = run;
-  x.no_direct = 0;
-  EINI_TRY(eini_exec_overlap(p, run, &copy, &x.no_direct));
+  eini_ports ports;
+  x.p = ports.p = p;
+  x.run = ports.run = run;
+  EINI_TRY(eini_exec_overlap(&ports));
+  x.no_direct = ports.no_direct;
+  const uint32_t copy = ports.copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
   if (grow && run->workspace_bytes < need) mem = NULL;
@@ -15478,12 +16074,13 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
 
 static int eini_fallbacks(const ein_plan *p) {
   const eini_task *task;
+  eini_task room;
   int n = 0;
   for (int k = 0; k < p->ntask; k++) {
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
       char why[128];
-      eini_text room = eini_text_of(why, sizeof why);
-      n += eini_fallback(p, task, &room) != NULL;
+      eini_text text = eini_text_of(why, sizeof why);
+      n += eini_fallback(p, task, &text) != NULL;
     }
   }
   return n;
@@ -15491,6 +16088,11 @@ static int eini_fallbacks(const ein_plan *p) {
 
 static void eini_say_group(eini_text *t, const eini_task *task, int k) {
   const eini_group *g = task->group;
+  if (g->nrow > 0) {
+    eini_say(t, "%4d  group of %lld of one form, planned once, in %d part%s\n", k,
+             (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
+    return;
+  }
   eini_say(t, "%4d  group of %d, blocks of", k, g->ntask);
   for (int j = 0; j < g->nloop; j++) {
     eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
@@ -15624,7 +16226,8 @@ static int eini_json_choices(eini_text *t, const ein_plan *p, int said) {
 static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    eini_task room;
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
       if (said++ > 0) eini_say(t, ", ");
       eini_json_task(t, p, task, p->task[k].kind == EINI_TASK_GROUP ? k : -1);
     }
@@ -16396,8 +16999,9 @@ static ein_status eini_plan_want(ein_plan *p, const ein_options *o) {
 // Does a task run the variant that was asked for?
 static int eini_plan_has_wanted(const ein_plan *p) {
   const eini_task *t;
+  const eini_stmt *s, *f;
   for (int k = 0; k < p->ntask; k++)
-    for (int i = 0; (t = eini_task_inner(&p->task[k], i)) != NULL; i++)
+    for (int i = 0; (t = eini_task_from(&p->task[k], i, &s, &f)) != NULL; i++)
       if (t->best != NULL && t->best->fixed) return 1;
   return 0;
 }
@@ -16675,6 +17279,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
                                   const ein_binding *layout, const ein_options *o, ein_plan **p) {
   EINI_TRY(eini_plan_new(ctx, p));
   (*p)->may_overlap = o->may_overlap;
+  (*p)->rows = o->memory == 0;  // whose temporaries live longer
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
   EINI_TRY(eini_plan_want(*p, o));
@@ -19117,8 +19722,9 @@ static const ein_plan *eini_plan_of(const ein_plan *p, int k) {
 static void eini_say_tasks(eini_text *t, const ein_plan *p, const double *seconds) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
+    eini_task room;
     if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(t, &p->task[k], k);
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
       eini_say_task(t, p, task, k);
     }
     if (seconds != NULL) eini_say(t, "        measured: %.3g s\n", seconds[k]);

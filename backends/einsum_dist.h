@@ -3243,11 +3243,12 @@ EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
 EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   const eini_task *task;
+  eini_task room;
   if (d == NULL || stmt < 0 || stmt >= d->nstmt || d->stmt[stmt].space.ntask < 1) return 0;
   const int64_t k = d->stmt[stmt].plan[0];
   const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
-    for (int j = 0; (task = eini_task_inner(&p->task[i], j)) != NULL; j++) {
+    for (int j = 0; (task = eini_task_inner(&p->task[i], j, &room)) != NULL; j++) {
       if (n++ > 0) eini_say(&t, "\n");
       eini_say_kernel(&t, task);
     }

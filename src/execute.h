@@ -109,8 +109,26 @@ static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *sc
   }
 }
 
+// Rows of one form.
+static ein_status eini_rows_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
+  const eini_group *g = t->group;
+  const int64_t from = part < 0 ? 0 : g->nrow * part / t->parts;
+  const int64_t to = part < 0 ? g->nrow : g->nrow * (part + 1) / t->parts;
+  const int *row = g->row + from * g->row_slots;
+  eini_exec y = *x;
+  size_t used = 0;
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->row_slots * sizeof(char *));
+  const int64_t hi = g->form->cut >= 0 ? g->form->extent[g->form->cut] : 0;
+  for (int64_t i = from; i < to; i++, row += g->row_slots) {
+    for (int k = 0; k < g->row_slots; k++) y.slot[k] = x->slot[row[k]];
+    EINI_TRY(eini_task_run(&y, g->form, scratch + used, 0, hi));
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
+  if (g->nrow > 0) return eini_rows_run(x, t, scratch, part);
   const int last = g->nloop - 1;
   eini_exec y = *x;
   size_t used = 0;
@@ -216,33 +234,124 @@ static int eini_in_place(const ein_plan *p, int in, const void *pi, const void *
   return 1;
 }
 
-// Finds overlaps: *copy gets a bit for every output that must go through a copy (31 at most, then
-// all), *no_direct is set for in-place work.
-static ein_status eini_exec_overlap(const ein_plan *p, const ein_run *run, uint32_t *copy,
-                                    int *no_direct) {
-  *copy = 0;
-  for (int o = 0; o < p->nout; o++) {
-    const char *po = (const char *)run->out[o];
-    for (int i = 0; i < p->info.nin; i++) {
-      if (!eini_ports_overlap(&p->out[o], po, &p->in[i], (const char *)run->in[i])) continue;
-      if (eini_in_place(p, i, run->in[i], po)) {
-        *no_direct = 1;
-        continue;
-      }
-      if (!p->may_overlap) {
-        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps input", i,
-                              p->in[i].info.name);
-      }
-      *copy |= o < 31 ? (uint32_t)1 << o : ~(uint32_t)0;
-    }
-    for (int q = 0; q < o; q++) {
-      if (eini_ports_overlap(&p->out[o], po, &p->out[q], (const char *)run->out[q])) {
-        return eini_run_error(run, EIN_ERR_OVERLAP, "the output overlaps output", q,
-                              p->out[q].info.name);
-      }
+// What an execution has at its ports: inputs, then outputs.
+typedef struct eini_ports {
+  const ein_plan *p;
+  const ein_run *run;
+  uint32_t copy;               // a bit for every output that must go through a copy (31 at most,
+                               //   then all)
+  int no_direct;               // there is in-place work
+  uintptr_t *lo, *hi;          // of many ports: first byte of each, and the one past the last
+} eini_ports;
+
+// Port i and its address.
+static const eini_port *eini_ports_at(const eini_ports *x, int i, const char **at) {
+  const int o = i - x->p->info.nin;
+  *at = o < 0 ? (const char *)x->run->in[i] : (const char *)x->run->out[o];
+  return o < 0 ? &x->p->in[i] : &x->p->out[o];
+}
+
+// Output o and port i, an input or an output before it.
+static ein_status eini_ports_pair(eini_ports *x, int o, int i) {
+  const ein_plan *p = x->p;
+  const int nin = p->info.nin;
+  const char *po, *pi;
+  const eini_port *out = eini_ports_at(x, nin + o, &po), *port = eini_ports_at(x, i, &pi);
+  if (!eini_ports_overlap(out, po, port, pi)) return EIN_OK;
+  if (i < nin && eini_in_place(p, i, pi, po)) {
+    x->no_direct = 1;
+    return EIN_OK;
+  }
+  if (i >= nin)
+    return eini_run_error(x->run, EIN_ERR_OVERLAP, "the output overlaps output", i - nin,
+                          port->info.name);
+  if (!p->may_overlap)
+    return eini_run_error(x->run, EIN_ERR_OVERLAP, "the output overlaps input", i,
+                          port->info.name);
+  x->copy |= o < 31 ? (uint32_t)1 << o : ~(uint32_t)0;
+  return EIN_OK;
+}
+
+static ein_status eini_ports_all(eini_ports *x) {
+  const int nin = x->p->info.nin;
+  for (int o = 0; o < x->p->nout; o++) {
+    const char *po, *pi;
+    const eini_port *out = eini_ports_at(x, nin + o, &po);
+    for (int i = 0; i < nin + o; i++) {
+      const eini_port *port = eini_ports_at(x, i, &pi);
+      if ((uintptr_t)po + (uintptr_t)out->lo < (uintptr_t)pi + (uintptr_t)port->hi &&
+          (uintptr_t)pi + (uintptr_t)port->lo < (uintptr_t)po + (uintptr_t)out->hi)
+        EINI_TRY(eini_ports_pair(x, o, i));
     }
   }
   return EIN_OK;
+}
+
+static int eini_ports_order(const void *lo, int a, int b) {
+  const uintptr_t *x = (const uintptr_t *)lo;
+  return (x[a] > x[b]) - (x[a] < x[b]);
+}
+
+// Port i against those of a list that reach it; the others are dropped, for those that follow do
+// not reach them either.
+static ein_status eini_ports_reach(eini_ports *x, int i, int *list, int *n) {
+  const int nin = x->p->info.nin;
+  int kept = 0;
+  for (int k = 0; k < *n; k++) {
+    const int j = list[k];
+    if (x->hi[j] <= x->lo[i]) continue;
+    list[kept++] = j;
+    EINI_TRY(eini_ports_pair(x, (i > j ? i : j) - nin, i < j ? i : j));
+  }
+  *n = kept;
+  return EIN_OK;
+}
+
+// As all pairs, in the order of addresses. room: two addresses and two numbers of each port.
+static ein_status eini_ports_sweep(eini_ports *x, char *room) {
+  const int nin = x->p->info.nin, n = nin + x->p->nout;
+  x->lo = (uintptr_t *)(void *)room;
+  x->hi = x->lo + n;
+  int *list = (int *)(void *)(x->hi + n), *other = list + n, *outs = list, nreach = 0, nouts = 0;
+  for (int i = 0; i < n; i++) {
+    const char *at;
+    const eini_port *port = eini_ports_at(x, i, &at);
+    list[i] = i;
+    x->lo[i] = (uintptr_t)at + (uintptr_t)port->lo;
+    x->hi[i] = (uintptr_t)at + (uintptr_t)port->hi;
+  }
+  eini_merge_sort(list, other, n, x->lo, eini_ports_order);
+  for (int k = 0; k < n; k++) {  // outputs that reach further take the place of what is done
+    const int i = list[k];
+    if (x->lo[i] == x->hi[i]) continue;
+    EINI_TRY(eini_ports_reach(x, i, outs, &nouts));
+    if (i < nin) {
+      other[nreach++] = i;
+      continue;
+    }
+    EINI_TRY(eini_ports_reach(x, i, other, &nreach));
+    outs[nouts++] = i;
+  }
+  return EIN_OK;
+}
+
+// Finds overlaps. The mistake that is told is the first one of all pairs.
+static ein_status eini_exec_overlap(eini_ports *x) {
+  const size_t bytes = eini_overlap_bytes(x->p);
+  const ein_run *run = x->run;
+  const ein_allocator *al = &x->p->al;
+  char *own = NULL, *room = (char *)run->workspace, stack[1024 + EINI_ALIGN];
+  x->copy = 0;
+  x->no_direct = 0;
+  if (bytes == 0) return eini_ports_all(x);
+  if (bytes + EINI_ALIGN <= sizeof stack) room = stack;
+  else if (room == NULL || run->workspace_bytes < bytes + EINI_ALIGN)
+    room = own = (char *)al->alloc_fn(bytes + EINI_ALIGN, EINI_ALIGN, al->user);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  const uintptr_t skew = (EINI_ALIGN - (uintptr_t)room % EINI_ALIGN) % EINI_ALIGN;
+  ein_status st = eini_ports_sweep(x, room + skew);
+  if (own != NULL) al->free_fn(own, bytes + EINI_ALIGN, al->user);
+  return st == EIN_OK ? EIN_OK : eini_ports_all(x);
 }
 
 // ---- one call ----
@@ -335,11 +444,12 @@ static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int gro
                                   eini_run_fn other) {
   EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   eini_exec x;
-  uint32_t copy;
-  x.p = p;
-  x.run = run;
-  x.no_direct = 0;
-  EINI_TRY(eini_exec_overlap(p, run, &copy, &x.no_direct));
+  eini_ports ports;
+  x.p = ports.p = p;
+  x.run = ports.run = run;
+  EINI_TRY(eini_exec_overlap(&ports));
+  x.no_direct = ports.no_direct;
+  const uint32_t copy = ports.copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
   if (grow && run->workspace_bytes < need) mem = NULL;

@@ -157,12 +157,13 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
 
 static int eini_fallbacks(const ein_plan *p) {
   const eini_task *task;
+  eini_task room;
   int n = 0;
   for (int k = 0; k < p->ntask; k++) {
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
       char why[128];
-      eini_text room = eini_text_of(why, sizeof why);
-      n += eini_fallback(p, task, &room) != NULL;
+      eini_text text = eini_text_of(why, sizeof why);
+      n += eini_fallback(p, task, &text) != NULL;
     }
   }
   return n;
@@ -170,6 +171,11 @@ static int eini_fallbacks(const ein_plan *p) {
 
 static void eini_say_group(eini_text *t, const eini_task *task, int k) {
   const eini_group *g = task->group;
+  if (g->nrow > 0) {
+    eini_say(t, "%4d  group of %lld of one form, planned once, in %d part%s\n", k,
+             (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
+    return;
+  }
   eini_say(t, "%4d  group of %d, blocks of", k, g->ntask);
   for (int j = 0; j < g->nloop; j++) {
     eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
@@ -303,7 +309,8 @@ static int eini_json_choices(eini_text *t, const ein_plan *p, int said) {
 static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    eini_task room;
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
       if (said++ > 0) eini_say(t, ", ");
       eini_json_task(t, p, task, p->task[k].kind == EINI_TASK_GROUP ? k : -1);
     }

@@ -27,6 +27,13 @@ typedef struct eini_group {
   int nslot[2];
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
+  // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
+  // row i.
+  int64_t nrow;
+  eini_task *form;
+  const eini_unit *unit;        // of each row
+  const int *row;
+  int row_slots;
 } eini_group;
 
 // Operand k of a unit: s's, then f's but the fused one. *map is its access, *column as in the unit.

@@ -81,16 +81,18 @@ static void eini_sort_by(int *v, int n, const uint64_t *key) {
 }
 
 // Numbers in the order that a function gives them; equal ones stay as they are. other: n of room.
+// Takes time by the runs that are in order already.
 static void eini_merge_sort(int *v, int *other, int n, const void *of,
                             int (*order)(const void *of, int a, int b)) {
-  for (int run = 1; run < n; run *= 2) {
-    for (int from = 0; from < n; from += 2 * run) {
-      const int mid = n - from > run ? from + run : n, end = n - mid > run ? mid + run : n;
+  for (int runs = 2; runs > 1;) {
+    runs = 0;
+    for (int from = 0, mid, end; from < n; from = end, runs++) {
+      for (mid = from + 1; mid < n && order(of, v[mid - 1], v[mid]) <= 0;) mid++;
+      for (end = mid < n ? mid + 1 : n; end < n && order(of, v[end - 1], v[end]) <= 0;) end++;
       for (int a = from, b = mid, to = from; to < end; to++)
         other[to] = b >= end || (a < mid && order(of, v[a], v[b]) <= 0) ? v[a++] : v[b++];
     }
-    memcpy(v, other, (size_t)n * sizeof *v);
-    if (run > n / 2) break;
+    if (n > 0) memcpy(v, other, (size_t)n * sizeof *v);
   }
 }
 

@@ -21,7 +21,8 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, VARIANTS, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// CONSTRAINTS, VARIANTS, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT
+// DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -30,8 +31,8 @@
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
-//                 >>overflow >>plan >>units >>execute >>explain >>request >>path-text >>call
-//                 >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>units >>execute >>explain >>request >>path-text
+//                 >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public
@@ -402,6 +403,19 @@
 // chosen when they were made. Where no task of a plan has the variant, planning fails with
 // EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
 // element-wise statements in portable kernels have no variants. It does not go with a budget.
+//
+//
+// BATCHES
+//
+// Statements of a program that have one form, wait for equally many others, and are small (less than
+// 32768 points) are planned once and run as rows of one loop, which threads share, where there are 8
+// of them or more. They have one form when they are equal up to the names and the order of indices
+// and operands, as ein_canon_create has it, for operands of the same strides; what is fused into
+// them, params and, in deterministic mode, the order in which they are written must be the same.
+// Each row gives the bits that the first statement's kernels give: those of the statement alone,
+// if it is written as the first is. ein_plan_explain and "group" in the JSON say what is together.
+// Plans within a memory budget, and those that check integers, have none: temporaries of rows live
+// longer.
 //
 //
 // DETERMINISM

@@ -54,6 +54,7 @@ struct ein_plan {
   double *bound;                // of each tensor of the graph: see eini_bound_tensors
   double slices;                // a run is one of so many slices of its folds; 0: of one
   double slice_unit;            // and what storing what is merged of them rounds by
+  int rows;                     // 1: small statements of one form may be one task
   int inner;                    // 1: part of a larger plan, whose tensors its inputs are
   ein_plan_info info;
   eini_path *path;              // one per split statement; path of the expression first
@@ -134,6 +135,12 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   return EIN_OK;
 }
 
+// Room for finding overlaps among many inputs and outputs; 0: few, which are compared one by one.
+static size_t eini_overlap_bytes(const ein_plan *p) {
+  const double nout = p->nout, n = nout + p->nin;
+  return nout * n < 128 ? 0 : 2 * (size_t)n * (sizeof(uintptr_t) + sizeof(int));
+}
+
 // ---- fusion of element-wise consumers ----
 
 // Can statement j be the epilogue of the fold i, reading it as operand *via? Each index of j is one
@@ -198,10 +205,34 @@ static ein_status eini_plan_fusion(ein_plan *p, int **fused, char **gone, int **
 
 // ---- temporaries ----
 
-// Task i inside a task: of a group, else the task itself; NULL after the last.
-static const eini_task *eini_task_inner(const eini_task *t, int i) {
-  if (t->kind == EINI_TASK_GROUP) return i < t->group->ntask ? &t->group->task[0][i] : NULL;
-  return i == 0 ? t : NULL;
+// Task i inside a task: of a group, else the task itself; NULL after the last. What it came from
+// goes to *s and *f: rows share a task.
+static const eini_task *eini_task_from(const eini_task *t, int i, const eini_stmt **s,
+                                       const eini_stmt **f) {
+  const eini_group *g = t->group;
+  if (t->kind == EINI_TASK_GROUP && g->nrow > 0) {
+    if (i >= g->nrow) return NULL;
+    *s = g->unit[i].s;
+    *f = g->unit[i].f;
+    return g->form;
+  }
+  if (t->kind == EINI_TASK_GROUP) t = i < g->ntask ? &g->task[0][i] : NULL;
+  else if (i > 0) t = NULL;
+  if (t == NULL) return NULL;
+  *s = t->stmt;
+  *f = t->fused;
+  return t;
+}
+
+// The same as a task that says what it came from, which may be in `room`.
+static const eini_task *eini_task_inner(const eini_task *t, int i, eini_task *room) {
+  const eini_stmt *s = NULL, *f = NULL;
+  const eini_task *inner = eini_task_from(t, i, &s, &f);
+  if (inner == NULL || (inner->stmt == s && inner->fused == f)) return inner;
+  *room = *inner;
+  room->stmt = s;
+  room->fused = f;
+  return room;
 }
 
 // Places temporaries so that those alive at the same time do not overlap, in the order in which
@@ -214,12 +245,12 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
   int64_t top;
   if (of == NULL || alive == NULL || item == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
-    const eini_task *task;
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i / 2)) != NULL; i++) {
-      const eini_stmt *s = i % 2 ? task->fused : task->stmt;
+    const eini_stmt *first, *fused;
+    for (int i = 0; eini_task_from(&p->task[k], i / 2, &first, &fused) != NULL; i++) {
+      const eini_stmt *s = i % 2 ? fused : first;
       for (int o = -1; s != NULL && o < s->noperand; o++) {
         int t = o < 0 ? s->out : s->operand[o];
-        if (task->fused != NULL && t == task->stmt->out) continue;  // never stored
+        if (fused != NULL && t == first->out) continue;  // never stored
         if (seat[t].slot < p->nin + p->nout) continue;
         if (of[t] == 0) {
           const eini_tensor *x = &g->tensor[t];

@@ -11,8 +11,9 @@ static const ein_plan *eini_plan_of(const ein_plan *p, int k) {
 static void eini_say_tasks(eini_text *t, const ein_plan *p, const double *seconds) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
+    eini_task room;
     if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(t, &p->task[k], k);
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
       eini_say_task(t, p, task, k);
     }
     if (seconds != NULL) eini_say(t, "        measured: %.3g s\n", seconds[k]);

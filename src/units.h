@@ -282,16 +282,29 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
   return EINI_TASK_SECONDS + eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
-// The tasks of n units; w: the search for groups among them, where machine rates are known.
-static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
+// The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
+// batches among them.
+static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rows *rows,
                                  const eini_unit *unit, int n, eini_seat *seat) {
   for (int u = 0; u < n; u++) {
+    if (rows->sorted != NULL && rows->length[u] > 0) {
+      const int64_t length = rows->length[u];
+      eini_task *all = &p->task[p->ntask++];
+      EINI_TRY(eini_rows_lower(rows, lo, u, all));
+      if (lo->rates != NULL)
+        p->info.seconds += (double)length / all->parts *
+                           eini_task_share(lo, &unit[u], all->group->form);
+      u += (int)length - 1;
+      continue;
+    }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
     const eini_tensor *t = &p->graph->tensor[unit[u].out];
     eini_bundle b;
     int empty = 0, grouped = 0;
     b.gain = 0;
     if (w != NULL && t->role == EIN_ROLE_TEMP && n - u > 1) eini_bundle_find(w, NULL, u, &b);
+    for (int v = u; rows->sorted != NULL && b.gain > 0 && v <= b.to; v++)
+      if (rows->length[v] > 0) b.gain = 0;
     if (b.gain > 0) {
       const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
       double seconds[3] = {0, 0, 0};
@@ -320,20 +333,38 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
   return EIN_OK;
 }
 
+// At most so many tasks: an output that is set to zero first has two.
+static int64_t eini_plan_most(const eini_rows *rows, int n) {
+  int64_t most = 2 * (int64_t)n + 1;
+  for (int u = 0; u < n && rows->sorted != NULL; u++)
+    if (rows->length[u] > 0) most -= 2 * (int64_t)rows->length[u] - 1;
+  return most;
+}
+
+static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *scratch,
+                                    const eini_unit *unit, int n, eini_seat *seat) {
+  eini_trail search;
+  eini_rows rows;
+  memset(&rows, 0, sizeof rows);
+  if (p->rows && !p->checked) EINI_TRY(eini_rows_find(&rows, scratch, &p->arena, lo, unit, n));
+  if (rows.sorted != NULL) unit = rows.sorted;
+  const int64_t most = eini_plan_most(&rows, n);
+  p->task = EINI_NEW(&p->arena, eini_task, most);
+  if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
+  if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
+  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
+  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates));
+  return eini_plan_each(p, lo, &search, &rows, unit, n, seat);
+}
+
 static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_seat *seat) {
   eini_unit *unit;
   eini_arena scratch;
-  eini_trail search;
   int n;
   EINI_TRY(eini_plan_units(p, lo, &unit, &n));
-  p->task = EINI_NEW(&p->arena, eini_task, 2 * (int64_t)n + 1);
-  if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, 2 * (int64_t)n + 1);
-  if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, unit, n, seat);
-  EINI_TRY(eini_plan_layouts(lo, unit, n, seat));
+  if (p->rates != NULL) EINI_TRY(eini_plan_layouts(lo, unit, n, seat));
   eini_arena_init(&scratch, &p->arena.al);
-  ein_status st = eini_trail_make(&search, &scratch, p->graph, unit, n, p->rates);
-  if (st == EIN_OK) st = eini_plan_each(p, lo, &search, unit, n, seat);
+  ein_status st = eini_plan_ordered(p, lo, &scratch, unit, n, seat);
   eini_arena_free(&scratch);
   return st;
 }
@@ -407,17 +438,17 @@ static double eini_plan_bound(const ein_plan *p, const eini_stmt *s, int *known)
 // The bounds of all tensors, from the inputs on; less than 0 behind what has none.
 static ein_status eini_plan_bounds(ein_plan *p) {
   unsigned char *defined = EINI_NEW(&p->arena, unsigned char, p->graph->ntensor + 1);
-  const eini_task *task;
+  const eini_stmt *s, *f;
   p->bound = EINI_NEW(&p->arena, double, p->graph->ntensor + 1);
   if (defined == NULL || p->bound == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
-    for (int i = 0; (task = eini_task_inner(&p->task[k], i)) != NULL; i++) {
+    for (int i = 0; eini_task_from(&p->task[k], i, &s, &f) != NULL; i++) {
       int known;
-      double e = eini_plan_bound(p, task->stmt, &known);
-      eini_bound_set(p->bound, defined, task->stmt->out, known ? e : -1);
-      if (task->fused == NULL) continue;
-      e = eini_plan_bound(p, task->fused, &known);
-      eini_bound_set(p->bound, defined, task->fused->out, known ? e : -1);
+      double e = eini_plan_bound(p, s, &known);
+      eini_bound_set(p->bound, defined, s->out, known ? e : -1);
+      if (f == NULL) continue;
+      e = eini_plan_bound(p, f, &known);
+      eini_bound_set(p->bound, defined, f->out, known ? e : -1);
     }
   }
   return EIN_OK;
@@ -467,6 +498,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   const size_t width = (size_t)p->executor.width;
   if (width > 1) head += width * sizeof(ein_status);
+  if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
       p->copy_bytes > SIZE_MAX / 4)
