@@ -106,44 +106,55 @@ static void program(ein_ctx *ctx, const char *text, const size_t *in_size, const
   ein_graph_destroy(g);
 }
 
-// n calls of ein_einsum, planned once.
-static double one_by_one(ein_ctx *ctx, int n, int64_t k) {
+// n calls of ein_einsum, planned once, and the same calls as a batch.
+static void calls(ein_ctx *ctx, int n, int64_t k, double *alone_us, double *make_us,
+                  double *batch_us) {
   double t[MOST];
   const int64_t shape[2] = {k, k};
   const size_t kk = (size_t)(k * k);
   double *x = fill(3 * kk * (size_t)n);
+  ein_ztensor *v = (ein_ztensor *)room(3 * (size_t)n * sizeof *v);
+  ein_batch *b;
   int r = 0;
+  for (int i = 0; i < 3 * n; i++) v[i] = ein_tensor(EIN_F64, 2, shape, x + kk * (size_t)i);
   for (double begin = now(); r < MOST && (r < 5 || now() - begin < 1e6); r++) {
     const double at = now();
-    for (int i = 0; i < n; i++) {
-      ein_ztensor v[3];
-      memset(v, 0, sizeof v);
-      for (int m = 0; m < 3; m++) {
-        v[m].dtype = EIN_F64;
-        v[m].rank = 2;
-        v[m].shape = shape;
-        v[m].data = x + kk * (size_t)(3 * i + m);
-      }
-      need(ctx, ein_einsum(ctx, "ij,jk->ik", 2, v, &v[2]));
-    }
+    for (int i = 0; i < n; i++)
+      need(ctx, ein_einsum(ctx, "ij,jk->ik", 2, &v[3 * i], &v[3 * i + 2]));
     t[r] = now() - at;
   }
+  *alone_us = median(t, r);
+  const double made = now();
+  need(ctx, ein_batch_create(ctx, &b));
+  for (int i = 0; i < n; i++)
+    need(ctx, ein_batch_add(b, "ij,jk->ik", 2, &v[3 * i], &v[3 * i + 2]));
+  need(ctx, ein_batch_run(b));
+  *make_us = now() - made;
+  r = 0;
+  for (double begin = now(); r < MOST && (r < 5 || now() - begin < 1e6); r++) {
+    const double at = now();
+    need(ctx, ein_batch_run(b));
+    t[r] = now() - at;
+  }
+  *batch_us = median(t, r);
+  ein_batch_destroy(b);
+  free(v);
   free(x);
-  return median(t, r);
 }
 
 static void products(ein_ctx *ctx, int n, int k) {
   char *text = (char *)room((size_t)n * 160 + 64), *at = text;
   size_t *size = (size_t *)room(sizeof *size * 2 * (size_t)n);
-  double plan, run;
+  double plan, run, alone, make, batch;
   for (int i = 0; i < n; i++) {
     at += sprintf(at, "input A%d[%d,%d], B%d[%d,%d]\n", i, k, k, i, k, k);
     at += sprintf(at, "C%d[i,k] = sum[j](A%d[i,j] * B%d[j,k])\noutput C%d\n", i, i, i, i);
     size[2 * i] = size[2 * i + 1] = (size_t)(k * k);
   }
   program(ctx, text, size, size, &plan, &run);
-  printf("%5d of %2d^3: plan %9.1f, run %8.1f; calls one by one %8.1f\n", n, k, plan, run,
-         one_by_one(ctx, n, k));
+  calls(ctx, n, k, &alone, &make, &batch);
+  printf("%5d of %2d^3: plan %9.1f, run %8.1f; calls %8.1f, batch made %9.1f, run %8.1f\n", n, k,
+         plan, run, alone, make, batch);
   free(text);
   free(size);
 }

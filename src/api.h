@@ -74,6 +74,23 @@ EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
                                     size_t size);
 
+// ---- level 2: many calls at once ---------------------------------------------------------------
+// Calls that are queued and run together, as often as wanted: those of one form, up to names and
+// the order of operands, are planned once and are the rows of one loop that threads share. ctx may
+// be NULL, and outlives the batch, as what a plan needs does.
+EIN_API ein_status ein_batch_create(ein_ctx *ctx, ein_batch **batch);
+EIN_API void ein_batch_destroy(ein_batch *batch);         // NULL is a no-op
+// Queues a call of ein_einsum. expr and views are copied, data is read and written where it is,
+// when the batch runs. What is wrong is said here, of "call N", the first being 0; the batch is
+// then as it was.
+EIN_API ein_status ein_batch_add(ein_batch *batch, const char *expr, int nin,
+                                 const ein_ztensor *in, const ein_ztensor *out);
+// Runs all calls: what their outputs hold is that of the calls made one after another, whatever
+// overlaps. The first run after a call was added plans.
+EIN_API ein_status ein_batch_run(ein_batch *batch);
+// The text of its plans, one after another, after a run: see ein_plan_explain.
+EIN_API size_t ein_batch_explain(const ein_batch *batch, char *buf, size_t size);
+
 // ---- level 3: graphs ---------------------------------------------------------------------------
 EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
 // The graph that deterministic mode runs: products split in a contraction order, long folds with

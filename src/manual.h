@@ -35,7 +35,7 @@
 //                 >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public
+//   calls         >>run >>report >>public >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>program-print
@@ -415,7 +415,8 @@
 // Each row gives the bits that the first statement's kernels give: those of the statement alone,
 // if it is written as the first is. ein_plan_explain and "group" in the JSON say what is together.
 // Plans within a memory budget, and those that check integers, have none: temporaries of rows live
-// longer.
+// longer. ein_batch does the same for calls of ein_einsum that are queued: calls that read or write
+// what an earlier one writes, or write what it reads, run after it.
 //
 //
 // DETERMINISM

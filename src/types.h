@@ -74,6 +74,7 @@ typedef struct ein_zmap {
 typedef struct ein_ctx ein_ctx;      // one thread at a time
 typedef struct ein_graph ein_graph;  // built by one thread, then read-only
 typedef struct ein_plan ein_plan;    // immutable, shared freely between threads
+typedef struct ein_batch ein_batch;  // one thread at a time
 
 // alloc_fn returns size bytes aligned to align (a power of two up to 64), or NULL.
 typedef struct ein_allocator {

@@ -1,4 +1,5 @@
-// Statements of one form as one task: against the same calls made one by one, to the bit.
+// Statements of one form as one task, and calls that run together: against the same calls made one
+// by one, to the bit.
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 #include "../backends/einsum_cpu.h"
@@ -279,10 +280,103 @@ static void test_overlap(ein_ctx *ctx, int n) {
   ein_plan_destroy(plan);
 }
 
+// ---- ein_batch ----
+
+typedef struct call {
+  int how, swap, at[3];
+} call;
+
+enum { ROOM = 4096 };
+
+// Calls in one memory, whose views may overlap: the batch does what they do one by one.
+static void test_calls(ein_ctx *ctx, int n) {
+  static double memory[2][ROOM];
+  static const int64_t shape[2] = {K, K};
+  for (int t = 0; t < n; t++) {
+    call c[64];
+    const int calls = (int)draw(1, 64), tight = (int)draw(0, 2);
+    ein_batch *b = NULL;
+    CHECK(ein_batch_create(ctx, &b) == EIN_OK);
+    fill(memory[0], ROOM);
+    memcpy(memory[1], memory[0], sizeof memory[0]);
+    for (int i = 0; i < calls; i++) {
+      c[i].how = (int)draw(0, 5);
+      c[i].swap = chance(50);
+      for (int k = 0; k < 3; k++)
+        c[i].at[k] = tight == 0 ? (3 * i + k) * KK : tight == 1 ? (int)draw(0, 60) * KK
+                                                                : (int)draw(0, 1000);
+    }
+    for (int pass = 0; pass < 2; pass++) {  // after a run more calls may come
+      const int from = pass == 0 ? 0 : calls / 2, to = pass == 0 ? calls / 2 : calls;
+      for (int i = from; i < to; i++) {
+        const ein_ztensor v[2] = {matrix(shape, memory[0] + c[i].at[0]),
+                                  matrix(shape, memory[0] + c[i].at[1])};
+        const ein_ztensor w[2] = {v[1], v[0]}, out = matrix(shape, memory[0] + c[i].at[2]);
+        if (c[i].swap) CHECK(ein_batch_add(b, "jk,ij->ik", 2, w, &out) == EIN_OK);
+        else CHECK(ein_batch_add(b, spelling[c[i].how].expr, 2, v, &out) == EIN_OK);
+      }
+      for (int again = 0; again < 2; again++) {
+        CHECK(ein_batch_run(b) == EIN_OK);
+        for (int i = 0; i < to; i++) {
+          const ein_ztensor v[2] = {matrix(shape, memory[1] + c[i].at[0]),
+                                    matrix(shape, memory[1] + c[i].at[1])};
+          const ein_ztensor out = matrix(shape, memory[1] + c[i].at[2]);
+          CHECK(ein_einsum(ctx, c[i].swap ? "ij,jk->ik" : spelling[c[i].how].expr, 2, v, &out) ==
+                EIN_OK);
+        }
+        CHECK(memcmp(memory[0], memory[1], sizeof memory[0]) == 0);
+        fill(memory[0], ROOM);
+        memcpy(memory[1], memory[0], sizeof memory[0]);
+      }
+    }
+    ein_batch_destroy(b);
+  }
+}
+
+static void test_call_kinds(ein_ctx *ctx) {
+  static const int64_t shape[2] = {K, K};
+  static double memory[3 * KK], want[KK], got[KK], total, trace;
+  ein_ztensor v[3], out = matrix(shape, got), none = matrix(shape, NULL), scalar;
+  ein_batch *b = NULL;
+  CHECK(ein_batch_create(ctx, NULL) == EIN_ERR_ARGUMENT);
+  CHECK(ein_batch_add(NULL, "i->i", 0, NULL, NULL) == EIN_ERR_ARGUMENT);
+  CHECK(ein_batch_run(NULL) == EIN_ERR_ARGUMENT);
+  ein_batch_destroy(NULL);
+  CHECK(ein_batch_create(ctx, &b) == EIN_OK);
+  CHECK(ein_batch_run(b) == EIN_OK);  // nothing
+  fill(memory, 3 * KK);
+  for (int k = 0; k < 3; k++) v[k] = matrix(shape, memory + k * KK);
+  memset(&scalar, 0, sizeof scalar);
+  scalar.dtype = EIN_F64;
+  scalar.data = &total;
+  CHECK(ein_batch_add(b, "ij,jk,kl->il", 3, v, &out) == EIN_OK);  // split in two
+  CHECK(ein_batch_add(b, "ij,jk->il", 2, v, &out) != EIN_OK);
+  if (ctx != NULL) CHECK(strstr(ein_ctx_message(ctx), "call 1: ") != NULL);
+  if (ctx != NULL) CHECK(strstr(ein_ctx_message(ctx), "\n  ij,jk->il\n") != NULL);
+  none.data = NULL;
+  CHECK(ein_batch_add(b, "ij,jk->ik", 2, v, &none) == EIN_ERR_ARGUMENT);
+  CHECK(ein_batch_add(b, NULL, 2, v, &out) == EIN_ERR_ARGUMENT);
+  CHECK(ein_batch_add(b, "ij->", 1, &out, &scalar) == EIN_OK);  // waits
+  scalar.data = &trace;
+  CHECK(ein_batch_add(b, "ii", 1, v, &scalar) == EIN_OK);
+  CHECK(ein_batch_run(b) == EIN_OK);
+  out.data = want;
+  CHECK(ein_einsum(ctx, "ij,jk,kl->il", 3, v, &out) == EIN_OK);
+  double sum = 0, diagonal = 0;
+  for (int i = 0; i < KK; i++) {
+    sum += want[i];
+    CHECK(fabs(want[i] - got[i]) < 1e-13);
+  }
+  for (int i = 0; i < K; i++) diagonal += memory[i * K + i];
+  CHECK(fabs(total - sum) < 1e-12 && fabs(trace - diagonal) < 1e-13);
+  ein_batch_destroy(b);
+}
+
 // Memory that runs out is a status, wherever it does, and nothing stays behind.
 static void test_memory(void) {
   static double memory[60 * KK];
-  for (int what = 0; what < 1; what++) {
+  static const int64_t shape[2] = {K, K};
+  for (int what = 0; what < 2; what++) {
     for (long n = 0, ok = 0; !ok; n++) {
       counter c = {0, -1, 0};
       ein_ctx *ctx = ctx_of(2, &c);
@@ -293,7 +387,7 @@ static void test_memory(void) {
       for (int i = 0; i < p.n; i++) p.how[i] = i % 2, p.x[i] = p.y[i] = i, p.out[i] = 1;
       write_program(&p);
       c.fail_at = c.calls + n;
-      {
+      if (what == 0) {
         ein_plan *plan;
         const void *in[20];
         void *out[20];
@@ -305,6 +399,21 @@ static void test_memory(void) {
         st = plan_text(ctx, 0, &plan);
         if (st == EIN_OK) st = ein_plan_execute(plan, &run);
         ein_plan_destroy(plan);
+      } else {
+        ein_batch *b;
+        st = ein_batch_create(ctx, &b);
+        for (int i = 0; i < 20 && st == EIN_OK; i++) {
+          const ein_ztensor v[2] = {matrix(shape, memory + 3 * i * KK),
+                                    matrix(shape, memory + (3 * i + 1) * KK)};
+          const ein_ztensor out = matrix(shape, memory + (3 * i + 2) * KK);
+          st = ein_batch_add(b, i % 2 ? "ij,jk->ik" : "jk,ij->ik", 2, v, &out);
+        }
+        if (st == EIN_OK) st = ein_batch_run(b);
+        if (st == EIN_OK) {
+          ein_batch_explain(b, said, sizeof said);
+          CHECK(strstr(said, "group of 20 of one form") != NULL);
+        }
+        ein_batch_destroy(b);
       }
       ein_ctx_destroy(ctx);
       ok = st == EIN_OK;
@@ -320,6 +429,8 @@ static void test_all(ein_ctx *ctx) {
   test_random(ctx, FEW(60));
   test_apart(ctx);
   test_overlap(ctx, FEW(200));
+  test_calls(ctx, FEW(40));
+  test_call_kinds(ctx);
 }
 
 int main(void) {
@@ -339,6 +450,7 @@ int main(void) {
     ein_ctx_destroy(ctx);
     ein_cpu_destroy(cpu);
   }
+  test_call_kinds(NULL);
   test_memory();
   if (failures == 0) printf("ok %d checks\n", checks);
   return failures > 0;
