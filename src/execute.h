@@ -110,7 +110,7 @@ static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *sc
 }
 
 // Rows of one form.
-static ein_status eini_rows_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
+static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   const int64_t from = part < 0 ? 0 : g->nrow * part / t->parts;
   const int64_t to = part < 0 ? g->nrow : g->nrow * (part + 1) / t->parts;
@@ -128,7 +128,7 @@ static ein_status eini_rows_run(const eini_exec *x, const eini_task *t, char *sc
 
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
-  if (g->nrow > 0) return eini_rows_run(x, t, scratch, part);
+  if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
   const int last = g->nloop - 1;
   eini_exec y = *x;
   size_t used = 0;

@@ -407,16 +407,16 @@
 //
 // BATCHES
 //
-// Statements of a program that have one form, wait for equally many others, and are small (less than
-// 32768 points) are planned once and run as rows of one loop, which threads share, where there are 8
-// of them or more. They have one form when they are equal up to the names and the order of indices
-// and operands, as ein_canon_create has it, for operands of the same strides; what is fused into
-// them, params and, in deterministic mode, the order in which they are written must be the same.
-// Each row gives the bits that the first statement's kernels give: those of the statement alone,
-// if it is written as the first is. ein_plan_explain and "group" in the JSON say what is together.
-// Plans within a memory budget, and those that check integers, have none: temporaries of rows live
-// longer. ein_batch does the same for calls of ein_einsum that are queued: calls that read or write
-// what an earlier one writes, or write what it reads, run after it.
+// Statements of a program that have one form, wait for equally many others, and are small (less
+// than 32768 points) are planned once and run as rows of one loop, which threads share, where there
+// are 8 of them or more. They have one form when they are equal up to the names and the order of
+// indices and operands, as ein_canon_create has it, for operands of the same strides; what is fused
+// into them, params and, in deterministic mode, the order in which they are written must be the
+// same. Each row gives the bits that the first statement's kernels give: those of the statement
+// alone, if it is written as the first is. ein_plan_explain and "group" in the JSON say what is
+// together. Plans within a memory budget, and those that check integers, have none: temporaries of
+// rows live longer. ein_batch does the same for calls of ein_einsum that are queued: calls that
+// read or write what an earlier one writes, or write what it reads, run after it.
 //
 //
 // DETERMINISM

@@ -6,8 +6,8 @@
 // ================================================================================================
 
 enum {
-  EINI_ROWS_LEAST = 8,         // fewer are tasks of their own
-  EINI_ROWS_POINTS = 32768     // units of so many points are shared by threads themselves
+  EINI_ROWSET_LEAST = 8,       // fewer are tasks of their own
+  EINI_ROWSET_POINTS = 32768   // units of so many points are shared by threads themselves
 };
 
 typedef struct eini_alike {    // units that are written alike, but for names
@@ -16,7 +16,7 @@ typedef struct eini_alike {    // units that are written alike, but for names
   int *at;                     // of its operands, and its result: which of its tensors it is
 } eini_alike;
 
-typedef struct eini_rows {
+typedef struct eini_rowset {
   eini_arena *a;               // scratch
   const ein_graph *g;
   const eini_seat *seat;
@@ -32,11 +32,11 @@ typedef struct eini_rows {
   // What is found, in the order of `sorted`.
   eini_unit *sorted;
   int *length, *of;            // of the batch that begins there, 0: none; number before sorting
-} eini_rows;
+} eini_rowset;
 
 // ---- what lowering reads of a unit ----
 
-static void eini_rows_word(eini_rows *w, int64_t x) {
+static void eini_rowset_word(eini_rowset *w, int64_t x) {
   int64_t *p = (int64_t *)eini_grow(w->a, w->key, w->nkey, &w->capkey, sizeof *p);
   if (p == NULL) w->st = EIN_ERR_NO_MEMORY;
   if (w->st != EIN_OK) return;
@@ -44,75 +44,75 @@ static void eini_rows_word(eini_rows *w, int64_t x) {
   p[w->nkey++] = x;
 }
 
-static void eini_rows_real(eini_rows *w, double x) {
+static void eini_rowset_real(eini_rowset *w, double x) {
   int64_t bits;
   memcpy(&bits, &x, sizeof bits);
-  eini_rows_word(w, bits);
+  eini_rowset_word(w, bits);
 }
 
-static void eini_rows_tensor(eini_rows *w, int id) {
+static void eini_rowset_tensor(eini_rowset *w, int id) {
   if (w->number[id] == 0) {
     w->list[w->nlist++] = id;
     w->number[id] = w->nlist;
   }
-  eini_rows_word(w, w->number[id]);
+  eini_rowset_word(w, w->number[id]);
 }
 
-static void eini_rows_map(eini_rows *w, const eini_map *m) {
-  eini_rows_word(w, m->rows);
+static void eini_rowset_map(eini_rowset *w, const eini_map *m) {
+  eini_rowset_word(w, m->rows);
   for (int r = 0; r < m->rows; r++) {
-    eini_rows_word(w, m->offset[r]);
-    eini_rows_word(w, m->first[r + 1]);
+    eini_rowset_word(w, m->offset[r]);
+    eini_rowset_word(w, m->first[r + 1]);
     for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-      eini_rows_word(w, m->term[e].index);
-      eini_rows_word(w, m->term[e].coef);
+      eini_rowset_word(w, m->term[e].index);
+      eini_rowset_word(w, m->term[e].coef);
     }
   }
 }
 
-static void eini_rows_expr(eini_rows *w, const eini_expr *e) {
-  eini_rows_word(w, e->n);
+static void eini_rowset_expr(eini_rowset *w, const eini_expr *e) {
+  eini_rowset_word(w, e->n);
   for (int64_t i = 0; i < e->n; i++) {
     const eini_node *v = &e->node[i];
-    eini_rows_word(w, v->op | v->dtype << 8 | v->weak << 16 | v->exact << 24);
-    for (int k = 0; k < 3; k++) eini_rows_word(w, v->arg[k]);
-    eini_rows_word(w, v->ival);
-    eini_rows_real(w, v->re);
-    eini_rows_real(w, v->im);
+    eini_rowset_word(w, v->op | v->dtype << 8 | v->weak << 16 | v->exact << 24);
+    for (int k = 0; k < 3; k++) eini_rowset_word(w, v->arg[k]);
+    eini_rowset_word(w, v->ival);
+    eini_rowset_real(w, v->re);
+    eini_rowset_real(w, v->im);
   }
-  for (int64_t i = 0; i < e->nlist; i++) eini_rows_word(w, e->list[i]);
+  for (int64_t i = 0; i < e->nlist; i++) eini_rowset_word(w, e->list[i]);
 }
 
 // fused: operand that is never stored, or -1.
-static void eini_rows_stmt(eini_rows *w, const eini_stmt *s, int fused) {
+static void eini_rowset_stmt(eini_rowset *w, const eini_stmt *s, int fused) {
   const int64_t head[] = {s->nindex, s->nfree, s->fold, s->numpy, (int64_t)s->type, s->order,
                           s->noperand, fused};
-  for (size_t i = 0; i < sizeof head / sizeof *head; i++) eini_rows_word(w, head[i]);
-  for (int i = 0; i < s->nindex; i++) eini_rows_word(w, s->index[i].extent);
-  eini_rows_map(w, &s->out_map);
+  for (size_t i = 0; i < sizeof head / sizeof *head; i++) eini_rowset_word(w, head[i]);
+  for (int i = 0; i < s->nindex; i++) eini_rowset_word(w, s->index[i].extent);
+  eini_rowset_map(w, &s->out_map);
   for (int k = 0; k < s->noperand; k++) {
-    if (k != fused) eini_rows_tensor(w, s->operand[k]);
-    eini_rows_map(w, &s->proj[k]);
+    if (k != fused) eini_rowset_tensor(w, s->operand[k]);
+    eini_rowset_map(w, &s->proj[k]);
   }
-  eini_rows_expr(w, &s->expr);
+  eini_rowset_expr(w, &s->expr);
 }
 
 // Fills key and list. Tensors differ where lowering may see a difference.
-static void eini_rows_key(eini_rows *w, const eini_unit *u) {
+static void eini_rowset_key(eini_rowset *w, const eini_unit *u) {
   w->nkey = 0;
   w->nlist = 0;
-  eini_rows_stmt(w, u->s, -1);
-  if (u->f != NULL) eini_rows_stmt(w, u->f, u->via);
-  eini_rows_tensor(w, u->out);
+  eini_rowset_stmt(w, u->s, -1);
+  if (u->f != NULL) eini_rowset_stmt(w, u->f, u->via);
+  eini_rowset_tensor(w, u->out);
   for (int i = 0; i < w->nlist; i++) {
     const int id = w->list[i];
     const eini_tensor *t = &w->g->tensor[id];
     w->number[id] = 0;
-    eini_rows_word(w, (int64_t)t->dtype << 8 | (int64_t)t->role);
-    eini_rows_word(w, t->rank);
+    eini_rowset_word(w, (int64_t)t->dtype << 8 | (int64_t)t->role);
+    eini_rowset_word(w, t->rank);
     for (int r = 0; r < t->rank; r++) {
-      eini_rows_word(w, t->shape[r]);
-      eini_rows_word(w, w->seat[id].stride[r]);
+      eini_rowset_word(w, t->shape[r]);
+      eini_rowset_word(w, w->seat[id].stride[r]);
     }
   }
 }
@@ -120,7 +120,7 @@ static void eini_rows_key(eini_rows *w, const eini_unit *u) {
 // ---- forms ----
 
 // What lowering sees of a tensor: its part, and strides.
-static void eini_rows_besides(const eini_rows *w, const eini_unit *u, int id, int ranks,
+static void eini_rowset_besides(const eini_rowset *w, const eini_unit *u, int id, int ranks,
                               int64_t *word) {
   const eini_tensor *t = &w->g->tensor[id];
   word[0] = (int64_t)t->role << 1 | (id == u->out);
@@ -129,7 +129,7 @@ static void eini_rows_besides(const eini_rows *w, const eini_unit *u, int id, in
 
 // Whether whatever has the form of an expression is rounded alike: not if its factors, three or
 // more, come in another order.
-static ein_status eini_rows_exact(eini_arena *a, const eini_expr *e, int *exact) {
+static ein_status eini_rowset_exact(eini_arena *a, const eini_expr *e, int *exact) {
   char *mark = EINI_NEW(a, char, e->n);
   int products = 0;
   if (mark == NULL) return EIN_ERR_NO_MEMORY;
@@ -141,13 +141,13 @@ static ein_status eini_rows_exact(eini_arena *a, const eini_expr *e, int *exact)
 
 // The form of units written alike: of those that differ in the names and the order of operands and
 // indices only.
-static ein_status eini_rows_label(eini_rows *w, eini_forms *forms, int i) {
+static ein_status eini_rowset_label(eini_rowset *w, eini_forms *forms, int i) {
   eini_alike *x = &w->alike[i];
   const eini_unit *u = &w->unit[x->first];
   const eini_stmt *s = u->s;
   const int n = s->noperand;
   int exact = 0, ranks = w->g->tensor[u->out].rank;
-  if (u->f == NULL) EINI_TRY(eini_rows_exact(w->a, &s->expr, &exact));
+  if (u->f == NULL) EINI_TRY(eini_rowset_exact(w->a, &s->expr, &exact));
   if (!exact) return EIN_OK;
   for (int k = 0; k < n; k++) {
     const int rank = w->g->tensor[s->operand[k]].rank;
@@ -157,11 +157,11 @@ static ein_status eini_rows_label(eini_rows *w, eini_forms *forms, int i) {
   int *alike = EINI_NEW(w->a, int, n);
   x->at = EINI_NEW(w->a, int, n + 1);
   if (word == NULL || alike == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
-  eini_rows_key(w, u);  // numbers of tensors
+  eini_rowset_key(w, u);  // numbers of tensors
   if (w->st != EIN_OK) return w->st;
   for (int k = 0; k <= n; k++) {
     const int id = k < n ? s->operand[k] : u->out;
-    eini_rows_besides(w, u, id, ranks, word + (int64_t)k * (1 + ranks));
+    eini_rowset_besides(w, u, id, ranks, word + (int64_t)k * (1 + ranks));
     while (w->list[x->at[k]] != id) x->at[k]++;
     if (k < n) {
       alike[k] = 0;
@@ -179,11 +179,11 @@ static ein_status eini_rows_label(eini_rows *w, eini_forms *forms, int i) {
   return EIN_OK;
 }
 
-static ein_status eini_rows_all(eini_rows *w) {
+static ein_status eini_rowset_all(eini_rowset *w) {
   eini_forms forms;
   ein_status st = EIN_OK;
   eini_forms_init(&forms, w->a, 0);
-  for (int i = 0; i < w->nalike && st == EIN_OK; i++) st = eini_rows_label(w, &forms, i);
+  for (int i = 0; i < w->nalike && st == EIN_OK; i++) st = eini_rowset_label(w, &forms, i);
   eini_forms_free(&forms);
   return st;
 }
@@ -191,21 +191,21 @@ static ein_status eini_rows_all(eini_rows *w) {
 // ---- batches ----
 
 // May the unit be a row? It defines all of a tensor, in few points.
-static int eini_rows_fits(const ein_graph *g, const eini_unit *u) {
+static int eini_rowset_fits(const ein_graph *g, const eini_unit *u) {
   const eini_stmt *last = u->f != NULL ? u->f : u->s;
   const double n = eini_points(u->s, NULL, 0, u->s->nindex);
-  return n > 0 && n < EINI_ROWS_POINTS && g->tensor[u->out].nstmt == 1 &&
+  return n > 0 && n < EINI_ROWSET_POINTS && g->tensor[u->out].nstmt == 1 &&
          last->rest == EIN_REST_ERROR && last->carry == NULL && u->s->carry == NULL;
 }
 
 // Units written alike are one kind.
-static ein_status eini_rows_kinds(eini_rows *w, int *fit) {
+static ein_status eini_rowset_kinds(eini_rowset *w, int *fit) {
   eini_keys seen;
   memset(&seen, 0, sizeof seen);
   for (int u = 0; u < w->n; u++) {
     w->kind[u] = -1;
-    if (!eini_rows_fits(w->g, &w->unit[u])) continue;
-    eini_rows_key(w, &w->unit[u]);
+    if (!eini_rowset_fits(w->g, &w->unit[u])) continue;
+    eini_rowset_key(w, &w->unit[u]);
     if (w->st != EIN_OK) return w->st;
     const int64_t k = eini_key_number(w->a, &seen, w->key, w->nkey);
     if (k < 0) return EIN_ERR_NO_MEMORY;
@@ -224,7 +224,7 @@ static ein_status eini_rows_kinds(eini_rows *w, int *fit) {
 }
 
 // Batches: units of one form and depth do not wait for each other. *found: those large enough.
-static ein_status eini_rows_batches(eini_rows *w, int *found) {
+static ein_status eini_rowset_batches(eini_rowset *w, int *found) {
   int64_t *depth = EINI_NEW(w->a, int64_t, w->g->ntensor);
   int *size = EINI_NEW(w->a, int, w->n);
   const eini_map *m;
@@ -246,7 +246,7 @@ static ein_status eini_rows_batches(eini_rows *w, int *found) {
     size[b]++;
   }
   for (int u = 0; u < w->n; u++) {
-    if (w->batch[u] >= 0 && size[w->batch[u]] < EINI_ROWS_LEAST) w->batch[u] = -1;
+    if (w->batch[u] >= 0 && size[w->batch[u]] < EINI_ROWSET_LEAST) w->batch[u] = -1;
     *found += w->batch[u] >= 0;
   }
   return EIN_OK;
@@ -254,7 +254,7 @@ static ein_status eini_rows_batches(eini_rows *w, int *found) {
 
 // ---- order ----
 
-typedef struct eini_rows_queue {
+typedef struct eini_rowset_queue {
   int *pending;                // per node: operands that are not made yet
   int *left;                   // per tensor: units that still make it
   int *reader, *next;          // per tensor: the first reading, + 1, and the next
@@ -262,9 +262,9 @@ typedef struct eini_rows_queue {
   int *member, *more;          // per node: its first unit, + 1, and per unit the next
   eini_ranked *ready;
   int64_t nready;
-} eini_rows_queue;
+} eini_rowset_queue;
 
-static void eini_rows_ready(eini_rows_queue *q, int node) {
+static void eini_rowset_ready(eini_rowset_queue *q, int node) {
   int64_t i = q->nready++;
   const eini_ranked x = {0, q->member[node] - 1, node};
   for (; i > 0 && eini_ranked_less(&x, &q->ready[(i - 1) / 2]); i = (i - 1) / 2)
@@ -273,7 +273,7 @@ static void eini_rows_ready(eini_rows_queue *q, int node) {
 }
 
 // Nodes are units, and batches behind them.
-static ein_status eini_rows_queue_make(eini_rows *w, eini_rows_queue *q) {
+static ein_status eini_rowset_queue_make(eini_rowset *w, eini_rowset_queue *q) {
   const int64_t nt = w->g->ntensor, nodes = 2 * (int64_t)w->n;
   const eini_map *m;
   const int *column;
@@ -301,15 +301,15 @@ static ein_status eini_rows_queue_make(eini_rows *w, eini_rows_queue *q) {
     }
   }
   for (int i = 0; i < nodes; i++)
-    if (q->member[i] > 0 && q->pending[i] == 0) eini_rows_ready(q, i);
+    if (q->member[i] > 0 && q->pending[i] == 0) eini_rowset_ready(q, i);
   return EIN_OK;
 }
 
 // Every unit after those it waits for, else as they were; those of a batch together.
-static ein_status eini_rows_sort(eini_rows *w, eini_arena *plan) {
-  eini_rows_queue q;
+static ein_status eini_rowset_sort(eini_rowset *w, eini_arena *plan) {
+  eini_rowset_queue q;
   int n = 0;
-  EINI_TRY(eini_rows_queue_make(w, &q));
+  EINI_TRY(eini_rowset_queue_make(w, &q));
   w->sorted = EINI_NEW(plan, eini_unit, w->n);
   w->length = EINI_NEW(w->a, int, w->n);
   w->of = EINI_NEW(w->a, int, w->n);
@@ -324,7 +324,7 @@ static ein_status eini_rows_sort(eini_rows *w, eini_arena *plan) {
       const int t = w->unit[u - 1].out;
       if (--q.left[t] > 0) continue;
       for (int r = q.reader[t]; r > 0; r = q.next[r - 1])
-        if (--q.pending[q.by[r - 1]] == 0) eini_rows_ready(&q, q.by[r - 1]);
+        if (--q.pending[q.by[r - 1]] == 0) eini_rowset_ready(&q, q.by[r - 1]);
     }
     if (node >= w->n) w->length[first] = n - first;
   }
@@ -332,12 +332,12 @@ static ein_status eini_rows_sort(eini_rows *w, eini_arena *plan) {
 }
 
 // Finds the batches among n units; w->sorted NULL: there is none.
-static ein_status eini_rows_find(eini_rows *w, eini_arena *a, eini_arena *plan,
+static ein_status eini_rowset_find(eini_rowset *w, eini_arena *a, eini_arena *plan,
                                  const eini_lowering *lo, const eini_unit *unit, int n) {
   int fit = 0, found = 0;
   memset(w, 0, sizeof *w);
   w->a = a, w->g = lo->g, w->seat = lo->seat, w->unit = unit, w->n = n;
-  if (n < EINI_ROWS_LEAST) return EIN_OK;
+  if (n < EINI_ROWSET_LEAST) return EIN_OK;
   int64_t most = 0;
   for (int u = 0; u < n; u++)
     most = eini_max64(most, unit[u].s->noperand + (unit[u].f != NULL ? unit[u].f->noperand : 0));
@@ -349,18 +349,18 @@ static ein_status eini_rows_find(eini_rows *w, eini_arena *a, eini_arena *plan,
   if (w->kind == NULL || w->batch == NULL || w->alike == NULL || w->number == NULL ||
       w->list == NULL)
     return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_rows_kinds(w, &fit));
-  if (fit < EINI_ROWS_LEAST) return EIN_OK;
+  EINI_TRY(eini_rowset_kinds(w, &fit));
+  if (fit < EINI_ROWSET_LEAST) return EIN_OK;
   // Deterministic mode adds in the order that is written.
-  if (!lo->g->ordered && w->nalike > 1 && 2 * w->nalike <= fit) EINI_TRY(eini_rows_all(w));
-  EINI_TRY(eini_rows_batches(w, &found));
-  return found > 0 ? eini_rows_sort(w, plan) : EIN_OK;
+  if (!lo->g->ordered && w->nalike > 1 && 2 * w->nalike <= fit) EINI_TRY(eini_rowset_all(w));
+  EINI_TRY(eini_rowset_batches(w, &found));
+  return found > 0 ? eini_rowset_sort(w, plan) : EIN_OK;
 }
 
 // ---- the task of a batch ----
 
 // The task of the batch that begins at unit `at` of w->sorted.
-static ein_status eini_rows_lower(eini_rows *w, const eini_lowering *lo, int at, eini_task *t) {
+static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int at, eini_task *t) {
   const int n = w->length[at], nt = w->alike[w->kind[w->of[at]]].ntensor;
   const eini_unit *u = &w->sorted[at];
   eini_lowering sub = *lo;
@@ -380,7 +380,7 @@ static ein_status eini_rows_lower(eini_rows *w, const eini_lowering *lo, int at,
   gr->row = row;
   gr->row_slots = nt;
   for (int i = 0; i < n; i++) {
-    eini_rows_key(w, &u[i]);
+    eini_rowset_key(w, &u[i]);
     if (w->st != EIN_OK) return w->st;
     const int *tensor = w->alike[w->kind[w->of[at + i]]].tensor;
     for (int k = 0; k < nt; k++) row[i * nt + k] = lo->seat[w->list[tensor[k]]].slot;
@@ -392,7 +392,7 @@ static ein_status eini_rows_lower(eini_rows *w, const eini_lowering *lo, int at,
     form->ref[s].slot = k;
   }
   const double work = n * eini_points(u->s, NULL, 0, u->s->nindex);
-  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(work / (EINI_ROWS_POINTS / 2))));
+  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(work / (EINI_ROWSET_POINTS / 2))));
   eini_nest_carve(NULL, &t->scratch, (size_t)nt * sizeof(char *));
   t->scratch += form->scratch;
   return EIN_OK;

@@ -284,13 +284,13 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
 // batches among them.
-static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rows *rows,
+static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rowset *rows,
                                  const eini_unit *unit, int n, eini_seat *seat) {
   for (int u = 0; u < n; u++) {
     if (rows->sorted != NULL && rows->length[u] > 0) {
       const int64_t length = rows->length[u];
       eini_task *all = &p->task[p->ntask++];
-      EINI_TRY(eini_rows_lower(rows, lo, u, all));
+      EINI_TRY(eini_rowset_lower(rows, lo, u, all));
       if (lo->rates != NULL)
         p->info.seconds += (double)length / all->parts *
                            eini_task_share(lo, &unit[u], all->group->form);
@@ -334,7 +334,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
 }
 
 // At most so many tasks: an output that is set to zero first has two.
-static int64_t eini_plan_most(const eini_rows *rows, int n) {
+static int64_t eini_plan_most(const eini_rowset *rows, int n) {
   int64_t most = 2 * (int64_t)n + 1;
   for (int u = 0; u < n && rows->sorted != NULL; u++)
     if (rows->length[u] > 0) most -= 2 * (int64_t)rows->length[u] - 1;
@@ -344,9 +344,9 @@ static int64_t eini_plan_most(const eini_rows *rows, int n) {
 static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *scratch,
                                     const eini_unit *unit, int n, eini_seat *seat) {
   eini_trail search;
-  eini_rows rows;
+  eini_rowset rows;
   memset(&rows, 0, sizeof rows);
-  if (p->rows && !p->checked) EINI_TRY(eini_rows_find(&rows, scratch, &p->arena, lo, unit, n));
+  if (p->rows && !p->checked) EINI_TRY(eini_rowset_find(&rows, scratch, &p->arena, lo, unit, n));
   if (rows.sorted != NULL) unit = rows.sorted;
   const int64_t most = eini_plan_most(&rows, n);
   p->task = EINI_NEW(&p->arena, eini_task, most);
