@@ -39,6 +39,19 @@ class Case:
         self.out_shape = tuple(self.ext[x] for x in self.out)
         self.reduced = [x for x in dict.fromkeys(left.replace(",", "")) if x not in self.out]
         self.length = math.prod(self.ext[x] for x in self.reduced)
+        self.base = None
+
+    def functional(self):
+        """The same contraction of a1*A+b1 and a2*B+b2, scalars known when it runs."""
+        other = copy.copy(self)
+        reads = ["x%d[%s]" % (k, ",".join(x)) for k, x in enumerate(self.ins)]
+        fold = "sum[%s]" % ",".join(self.reduced) if self.reduced else ""
+        other.prog = "input %s\nparam a1=1.25, b1=0.5, a2=0.75, b2=0.25\n" % ", ".join(reads)
+        other.prog += "Y[%s] = %s((a1*%s + b1)*(a2*%s + b2))\noutput Y" % (
+            ",".join(self.out), fold, *reads)
+        other.py = "einsum('%s', 1.25*x0 + 0.5, 0.75*x1 + 0.25)" % self.expr
+        other.base = self
+        return other
 
     def changed(self, swap, rename):
         """The same contraction with operands exchanged, with other letters."""
@@ -173,7 +186,8 @@ def numpy_names():
     def softmax(x):
         e = np.exp(x - x.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
-    return {"max_": np.maximum, "min_": np.minimum, "abs_": np.abs, "exp": np.exp,
+    return {"einsum": lambda text, *x: np.einsum(text, *x, optimize=True),
+            "max_": np.maximum, "min_": np.minimum, "abs_": np.abs, "exp": np.exp,
             "relu": lambda x: np.maximum(x, 0), "softmax": softmax}
 
 

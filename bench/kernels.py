@@ -225,6 +225,8 @@ def entries(opt, lib, case, dtype, data):
     yield "einsum", lambda: Ours(lib, case, dtype, data, opt.threads)
     if opt.threads > 1:
         yield "einsum 1t", lambda: Ours(lib, case, dtype, data, 1)
+    if case.base:
+        yield "einsum plain", lambda: Ours(lib, case.base, dtype, data, opt.threads)
     if case.group == "overhead":
         yield "einsum call", lambda: Ours(lib, case, dtype, data, opt.threads, True)
     for peer in opt.found:
@@ -238,9 +240,10 @@ def entries(opt, lib, case, dtype, data):
 def prepare(opt, lib, case, dtype, data):
     """Makes and verifies every implementation: {name: record}, {name: implementation}."""
     records, ready = {}, {}
-    expected = [C.reference(case, s) for s in data.sets]
-    limit = max(C.tolerance(case, dtype, e) for e in expected)
+    exact = {c: [C.reference(c, s) for s in data.sets] for c in (case, case.base) if c}
     for name, make in entries(opt, lib, case, dtype, data):
+        expected = exact[case.base if name == "einsum plain" else case]
+        limit = max(C.tolerance(case, dtype, e) for e in expected)
         records[name] = rec = {"times": [], "error": "", "deviation": None}
         try:
             for o in data.outs:
@@ -521,6 +524,8 @@ def arguments():
     p.add_argument("--offset", default="0", help="bytes operands stand behind a line, by comma; "
                    "of several the library's slowest is reported")
     p.add_argument("--as-written", action="store_true", help="TCCG strings read as row-major")
+    p.add_argument("--functional", action="store_true", help="contractions of two operands A, B "
+                   "as those of a1*A+b1, a2*B+b2, beside the plain ones")
     p.add_argument("--summary", action="store_true", help="only means, not every case")
     p.add_argument("--plans", action="store_true", help="compare plans of renamed problems")
     p.add_argument("--explain", action="store_true", help="print the plans")
@@ -541,6 +546,8 @@ def arguments():
         opt.rounds, opt.seconds, opt.patience = min(opt.rounds, 2), 0.01, 0.05
     opt.selected = [c for s in opt.set.split(",")
                     for c in C.select(C.load(s, opt.as_written), opt.cases)]
+    if opt.functional:
+        opt.selected = [c.functional() for c in opt.selected if c.plain and len(c.ins) == 2]
     if not opt.selected:
         p.error("no case of %s is called %s" % (opt.set, opt.cases))
     return opt

@@ -183,7 +183,7 @@ def numpy_peers(case, data):
 def torch_names(torch):
     def both(f, g):
         return lambda x, y: f(x, y) if torch.is_tensor(y) else g(x, y)
-    return {"max_": both(torch.maximum, lambda x, y: x.clamp(min=y)),
+    return {"einsum": torch.einsum, "max_": both(torch.maximum, lambda x, y: x.clamp(min=y)),
             "min_": both(torch.minimum, lambda x, y: x.clamp(max=y)),
             "abs_": torch.abs, "exp": torch.exp, "relu": torch.relu,
             "softmax": lambda x: torch.softmax(x, -1)}
@@ -289,7 +289,7 @@ def jax_peers(case, data):
         def f(*a):
             return jnp.einsum(case.expr, *a)
     elif case.py:
-        names = {"softmax": lambda x: jax.nn.softmax(x, -1)}
+        names = {"softmax": lambda x: jax.nn.softmax(x, -1), "einsum": jnp.einsum}
 
         def f(*a):
             return evaluate(case, a, names)

@@ -35,5 +35,6 @@ run() {  # run NAME ARGUMENTS..
 cd "$here/.."
 export PYTHONDONTWRITEBYTECODE=1
 run tiny --set tiny --dtype f64,f32 --offset 0,16
+run functional --set tiny --functional --dtype f64,f32 --cases 'contract*,batched,overhead'
 run sets --set tccg,perf --as-written --threads 2 \
   --cases 'tccg31,matmul_8,bmm_1000_8,call_2x2,dg_grad_i4_j4_b5'
