@@ -407,16 +407,12 @@
 //
 // BATCHES
 //
-// Statements of a program that have one form, wait for equally many others, and are small (less
-// than 32768 points) are planned once and run as rows of one loop, which threads share, where there
-// are 8 of them or more. They have one form when they are equal up to the names and the order of
-// indices and operands, as ein_canon_create has it, for operands of the same strides; what is fused
-// into them, params and, in deterministic mode, the order in which they are written must be the
-// same. Each row gives the bits that the first statement's kernels give: those of the statement
-// alone, if it is written as the first is. ein_plan_explain and "group" in the JSON say what is
-// together. Plans within a memory budget, and those that check integers, have none: temporaries of
-// rows live longer. ein_batch does the same for calls of ein_einsum that are queued: calls that
-// read or write what an earlier one writes, or write what it reads, run after it.
+// Small statements (less than 32768 points) of a program that have one form and wait for equally
+// many others are planned once and run as rows of one loop, where there are 8 or more. One form:
+// equal up to names and order of indices and operands, of the same strides, with the same params
+// and fused statements; in deterministic mode written alike. A row has the bits of the first one's
+// kernels. Not within a memory budget, nor where integers are checked. ein_batch does it for queued
+// calls of ein_einsum; one that overlaps an earlier one runs after it.
 //
 //
 // DETERMINISM
@@ -20535,7 +20531,7 @@ static ein_status eini_batch_stage_of(ein_batch *b, int depth, int unsplit, int 
   return EIN_OK;
 }
 
-// Tensor t of a call's graph in the plan of a stage; views that are the same are one tensor.
+// Tensor t of a call's graph in the plan of its stage; views that are the same are one tensor.
 static ein_status eini_batch_tensor(ein_batch *b, eini_batch_stage *s, eini_keys *seen,
                                     int64_t call, const eini_tensor *t, const ein_ztensor *v,
                                     int *id) {

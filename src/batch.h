@@ -255,7 +255,7 @@ static ein_status eini_batch_stage_of(ein_batch *b, int depth, int unsplit, int 
   return EIN_OK;
 }
 
-// Tensor t of a call's graph in the plan of a stage; views that are the same are one tensor.
+// Tensor t of a call's graph in the plan of its stage; views that are the same are one tensor.
 static ein_status eini_batch_tensor(ein_batch *b, eini_batch_stage *s, eini_keys *seen,
                                     int64_t call, const eini_tensor *t, const ein_ztensor *v,
                                     int *id) {
