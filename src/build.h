@@ -16,7 +16,7 @@ typedef struct eini_build {
   const eini_row **row;
 } eini_build;
 
-static int eini_rowset_equal(const eini_row *a, const eini_row *b, int rank) {
+static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
   for (int r = 0; r < rank; r++) {
     if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
     for (int i = 0; i < a[r].n; i++)
@@ -29,7 +29,7 @@ static int eini_rowset_equal(const eini_row *a, const eini_row *b, int rank) {
 static int eini_operand(eini_build *b, int tensor, const eini_row *row) {
   eini_parser *p = b->em.p;
   for (int64_t k = b->nop - 1; k >= eini_max64(0, b->nop - EINI_SAME_MAX); k--) {
-    if (b->op[k] == tensor && eini_rowset_equal(b->row[k], row, b->q->g->tensor[tensor].rank))
+    if (b->op[k] == tensor && eini_rows_equal(b->row[k], row, b->q->g->tensor[tensor].rank))
       return (int)k;
   }
   int *op = (int *)eini_grow(p->arena, b->op, b->nop, &b->cap, sizeof *op);
