@@ -5697,8 +5697,8 @@ static ein_status eini_label_cells(eini_labeller *w, const eini_colours *g, cons
 
 // The order of the vertices: alike for alike graphs, up to automorphisms; among these, that which
 // comes first as vertices are numbered. EIN_ERR_TOO_LARGE after about `work` halves of arcs.
-EINI_UNUSED static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64_t work,
-                                 int *order) {
+EINI_UNUSED static ein_status eini_labelling(eini_arena *arena, const eini_colours *g,
+                                             int64_t work, int *order) {
   eini_labeller w = {arena, work};
   eini_cells c;
   EINI_TRY(eini_cells_begin(&w, g, &c));
@@ -10036,9 +10036,8 @@ static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
          to == EIN_I16 ? eini_c_round_i16 : NULL;
 }
 
-// 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
-
-// The same for a code whose chunks are shorter.
+// Of a chunk of any dtype; 64 bytes more: how many equal values there are, and no two registers at
+// the same sets of a cache.
 static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }
 
 static int64_t eini_whole_lanes(int64_t n) {
@@ -29348,7 +29347,7 @@ static int64_t eini_form_key(const eini_decomposer *dc, int node, int64_t *key) 
   return n;
 }
 
-static ein_status eini_forms_make(eini_decomposer *dc) {
+static ein_status eini_dforms_make(eini_decomposer *dc) {
   eini_formwork work;
   eini_keys seen;
   int64_t room = 0;
@@ -30603,7 +30602,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
   else EINI_TRY(eini_decompose_method(dc, method));
   EINI_TRY(eini_edges_find(dc, &edges));
-  EINI_TRY(eini_forms_make(dc));
+  EINI_TRY(eini_dforms_make(dc));
   EINI_TRY(eini_edges_share(dc, &edges));
   EINI_TRY(eini_edges_fit(dc, &edges));
   d->work = dc->work;

@@ -4394,7 +4394,7 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
 
 enum { EINI_GETT_AXES = 12, EINI_GETT_OPS = 8 };
 
-typedef struct eini_gett_axes {     // V, U or K
+typedef struct eini_gett_axes {      // V, U or K
   int n;
   const int64_t *extent, *box;
   int64_t total;                     // number of boxes

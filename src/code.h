@@ -111,9 +111,8 @@ static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
          to == EIN_I16 ? eini_c_round_i16 : NULL;
 }
 
-// 64 bytes more: how many equal values there are, and no two registers at the same sets of a cache.
-
-// The same for a code whose chunks are shorter.
+// Of a chunk of any dtype; 64 bytes more: how many equal values there are, and no two registers at
+// the same sets of a cache.
 static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }
 
 static int64_t eini_whole_lanes(int64_t n) {

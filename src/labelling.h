@@ -508,8 +508,8 @@ static ein_status eini_label_cells(eini_labeller *w, const eini_colours *g, cons
 
 // The order of the vertices: alike for alike graphs, up to automorphisms; among these, that which
 // comes first as vertices are numbered. EIN_ERR_TOO_LARGE after about `work` halves of arcs.
-EINI_UNUSED static ein_status eini_labelling(eini_arena *arena, const eini_colours *g, int64_t work,
-                                 int *order) {
+EINI_UNUSED static ein_status eini_labelling(eini_arena *arena, const eini_colours *g,
+                                             int64_t work, int *order) {
   eini_labeller w = {arena, work};
   eini_cells c;
   EINI_TRY(eini_cells_begin(&w, g, &c));

@@ -187,7 +187,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
   else EINI_TRY(eini_decompose_method(dc, method));
   EINI_TRY(eini_edges_find(dc, &edges));
-  EINI_TRY(eini_forms_make(dc));
+  EINI_TRY(eini_dforms_make(dc));
   EINI_TRY(eini_edges_share(dc, &edges));
   EINI_TRY(eini_edges_fit(dc, &edges));
   d->work = dc->work;

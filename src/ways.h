@@ -631,7 +631,7 @@ static int64_t eini_form_key(const eini_decomposer *dc, int node, int64_t *key) 
   return n;
 }
 
-static ein_status eini_forms_make(eini_decomposer *dc) {
+static ein_status eini_dforms_make(eini_decomposer *dc) {
   eini_formwork work;
   eini_keys seen;
   int64_t room = 0;

@@ -5,7 +5,7 @@
 
 enum { EINI_GETT_AXES = 12, EINI_GETT_OPS = 8 };
 
-typedef struct eini_gett_axes {     // V, U or K
+typedef struct eini_gett_axes {      // V, U or K
   int n;
   const int64_t *extent, *box;
   int64_t total;                     // number of boxes
