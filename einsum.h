@@ -14560,9 +14560,8 @@ typedef struct eini_rowset {
   int *batch;                  // per unit: its batch, or -1
   eini_alike *alike;
   int nalike;
-  int64_t *key, nkey, capkey;  // of a unit
+  eini_sketch key;             // of a unit: words
   int *number, *list, nlist;   // per tensor: its number + 1 in the unit at hand; its tensors
-  ein_status st;               // the first failure
   // What is found, in the order of `sorted`.
   eini_unit *sorted;
   int *length, *of;            // of the batch that begins there, 0: none; number before sorting
@@ -14570,59 +14569,45 @@ typedef struct eini_rowset {
 
 // ---- what lowering reads of a unit ----
 
-static void eini_rowset_word(eini_rowset *w, int64_t x) {
-  int64_t *p = (int64_t *)eini_grow(w->a, w->key, w->nkey, &w->capkey, sizeof *p);
-  if (p == NULL) w->st = EIN_ERR_NO_MEMORY;
-  if (w->st != EIN_OK) return;
-  w->key = p;
-  p[w->nkey++] = x;
-}
-
-static void eini_rowset_real(eini_rowset *w, double x) {
-  int64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  eini_rowset_word(w, bits);
-}
-
 static void eini_rowset_tensor(eini_rowset *w, int id) {
   if (w->number[id] == 0) {
     w->list[w->nlist++] = id;
     w->number[id] = w->nlist;
   }
-  eini_rowset_word(w, w->number[id]);
+  eini_sketch_word(&w->key, w->number[id]);
 }
 
 static void eini_rowset_map(eini_rowset *w, const eini_map *m) {
-  eini_rowset_word(w, m->rows);
+  eini_sketch_word(&w->key, m->rows);
   for (int r = 0; r < m->rows; r++) {
-    eini_rowset_word(w, m->offset[r]);
-    eini_rowset_word(w, m->first[r + 1]);
+    eini_sketch_word(&w->key, m->offset[r]);
+    eini_sketch_word(&w->key, m->first[r + 1]);
     for (int e = m->first[r]; e < m->first[r + 1]; e++) {
-      eini_rowset_word(w, m->term[e].index);
-      eini_rowset_word(w, m->term[e].coef);
+      eini_sketch_word(&w->key, m->term[e].index);
+      eini_sketch_word(&w->key, m->term[e].coef);
     }
   }
 }
 
 static void eini_rowset_expr(eini_rowset *w, const eini_expr *e) {
-  eini_rowset_word(w, e->n);
+  eini_sketch_word(&w->key, e->n);
   for (int64_t i = 0; i < e->n; i++) {
     const eini_node *v = &e->node[i];
-    eini_rowset_word(w, v->op | v->dtype << 8 | v->weak << 16 | v->exact << 24);
-    for (int k = 0; k < 3; k++) eini_rowset_word(w, v->arg[k]);
-    eini_rowset_word(w, v->ival);
-    eini_rowset_real(w, v->re);
-    eini_rowset_real(w, v->im);
+    eini_sketch_word(&w->key, v->op | v->dtype << 8 | v->weak << 16 | v->exact << 24);
+    for (int k = 0; k < 3; k++) eini_sketch_word(&w->key, v->arg[k]);
+    eini_sketch_word(&w->key, v->ival);
+    eini_sketch_real(&w->key, v->re);
+    eini_sketch_real(&w->key, v->im);
   }
-  for (int64_t i = 0; i < e->nlist; i++) eini_rowset_word(w, e->list[i]);
+  for (int64_t i = 0; i < e->nlist; i++) eini_sketch_word(&w->key, e->list[i]);
 }
 
 // fused: operand that is never stored, or -1.
 static void eini_rowset_stmt(eini_rowset *w, const eini_stmt *s, int fused) {
   const int64_t head[] = {s->nindex, s->nfree, s->fold, s->numpy, (int64_t)s->type, s->order,
                           s->noperand, fused};
-  for (size_t i = 0; i < sizeof head / sizeof *head; i++) eini_rowset_word(w, head[i]);
-  for (int i = 0; i < s->nindex; i++) eini_rowset_word(w, s->index[i].extent);
+  for (size_t i = 0; i < sizeof head / sizeof *head; i++) eini_sketch_word(&w->key, head[i]);
+  for (int i = 0; i < s->nindex; i++) eini_sketch_word(&w->key, s->index[i].extent);
   eini_rowset_map(w, &s->out_map);
   for (int k = 0; k < s->noperand; k++) {
     if (k != fused) eini_rowset_tensor(w, s->operand[k]);
@@ -14633,7 +14618,7 @@ static void eini_rowset_stmt(eini_rowset *w, const eini_stmt *s, int fused) {
 
 // Fills key and list. Tensors differ where lowering may see a difference.
 static void eini_rowset_key(eini_rowset *w, const eini_unit *u) {
-  w->nkey = 0;
+  w->key.nword = 0;
   w->nlist = 0;
   eini_rowset_stmt(w, u->s, -1);
   if (u->f != NULL) eini_rowset_stmt(w, u->f, u->via);
@@ -14642,11 +14627,11 @@ static void eini_rowset_key(eini_rowset *w, const eini_unit *u) {
     const int id = w->list[i];
     const eini_tensor *t = &w->g->tensor[id];
     w->number[id] = 0;
-    eini_rowset_word(w, (int64_t)t->dtype << 8 | (int64_t)t->role);
-    eini_rowset_word(w, t->rank);
+    eini_sketch_word(&w->key, (int64_t)t->dtype << 8 | (int64_t)t->role);
+    eini_sketch_word(&w->key, t->rank);
     for (int r = 0; r < t->rank; r++) {
-      eini_rowset_word(w, t->shape[r]);
-      eini_rowset_word(w, w->seat[id].stride[r]);
+      eini_sketch_word(&w->key, t->shape[r]);
+      eini_sketch_word(&w->key, w->seat[id].stride[r]);
     }
   }
 }
@@ -14692,7 +14677,7 @@ static ein_status eini_rowset_label(eini_rowset *w, eini_forms *forms, int i) {
   x->at = EINI_NEW(w->a, int, n + 1);
   if (word == NULL || alike == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
   eini_rowset_key(w, u);  // numbers of tensors
-  if (w->st != EIN_OK) return w->st;
+  if (w->key.st != EIN_OK) return w->key.st;
   for (int k = 0; k <= n; k++) {
     const int id = k < n ? s->operand[k] : u->out;
     eini_rowset_besides(w, u, id, ranks, word + (int64_t)k * (1 + ranks));
@@ -14740,8 +14725,8 @@ static ein_status eini_rowset_kinds(eini_rowset *w, int *fit) {
     w->kind[u] = -1;
     if (!eini_rowset_fits(w->g, &w->unit[u])) continue;
     eini_rowset_key(w, &w->unit[u]);
-    if (w->st != EIN_OK) return w->st;
-    const int64_t k = eini_key_number(w->a, &seen, w->key, w->nkey);
+    if (w->key.st != EIN_OK) return w->key.st;
+    const int64_t k = eini_key_number(w->a, &seen, w->key.word, w->key.nword);
     if (k < 0) return EIN_ERR_NO_MEMORY;
     w->kind[u] = (int)k;
     ++*fit;
@@ -14799,11 +14784,9 @@ typedef struct eini_rowset_queue {
 } eini_rowset_queue;
 
 static void eini_rowset_ready(eini_rowset_queue *q, int node) {
-  int64_t i = q->nready++;
   const eini_ranked x = {0, q->member[node] - 1, node};
-  for (; i > 0 && eini_ranked_less(&x, &q->ready[(i - 1) / 2]); i = (i - 1) / 2)
-    q->ready[i] = q->ready[(i - 1) / 2];
-  q->ready[i] = x;
+  q->ready[q->nready] = x;
+  eini_heap_rise(q->ready, q->nready++);
 }
 
 // Nodes are units, and batches behind them.
@@ -14870,6 +14853,7 @@ static ein_status eini_rowset_find(eini_rowset *w, eini_arena *a, eini_arena *pl
                                  const eini_lowering *lo, const eini_unit *unit, int n) {
   int fit = 0, found = 0;
   memset(w, 0, sizeof *w);
+  w->key.arena = a;
   w->a = a, w->g = lo->g, w->seat = lo->seat, w->unit = unit, w->n = n;
   if (n < EINI_ROWSET_LEAST) return EIN_OK;
   int64_t most = 0;
@@ -14915,7 +14899,7 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
   gr->row_slots = nt;
   for (int i = 0; i < n; i++) {
     eini_rowset_key(w, &u[i]);
-    if (w->st != EIN_OK) return w->st;
+    if (w->key.st != EIN_OK) return w->key.st;
     const int *tensor = w->alike[w->kind[w->of[at + i]]].tensor;
     for (int k = 0; k < nt; k++) row[i * nt + k] = lo->seat[w->list[tensor[k]]].slot;
   }
