@@ -11713,7 +11713,7 @@ typedef struct eini_seat {
   const int64_t *stride;
 } eini_seat;
 
-// The groups of a contraction's loops (section products).
+// What a contraction's loops are axes of (section products).
 enum { EINI_AXES_BATCH, EINI_AXES_M, EINI_AXES_N, EINI_AXES_K };
 
 typedef struct eini_lowering {
@@ -11807,7 +11807,7 @@ static void eini_task_drop(eini_task *t, int i, int *live) {
 }
 
 // Must loop i stay as the statement has it, because it gives the order of a fold? Contractions have
-// their reduced loops in the group EINI_AXES_K.
+// their reduced loops among EINI_AXES_K.
 static int eini_task_kept(const eini_task *t, int i) {
   return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_AXES_K : 1);
 }
@@ -12912,7 +12912,7 @@ static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype t
   return eini_kind_of(type) != EINI_KCOMPLEX;
 }
 
-// Streams of a contraction, loops grouped, merged and ordered. t->reduced holds the group.
+// Streams of a contraction, loops merged and ordered. t->reduced holds what they are axes of.
 static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt *s,
                                         const eini_stmt *f, int via, const eini_half *v,
                                         eini_task *t) {
@@ -12940,7 +12940,7 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
   return EIN_OK;
 }
 
-// Pointers to a group's strides of n streams from `first` on.
+// Pointers to the strides of n streams from `first` on, for the axes that begin at `start`.
 static ein_status eini_axes_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
                                     const int64_t ***list) {
   *list = EINI_NEW(a, const int64_t *, n + 1);

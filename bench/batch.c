@@ -1,7 +1,8 @@
 // Many small statements of one form: a program of n products of k x k matrices, against the same
 // products one by one, and DG-FEM's face mass for b fields that share geometry and matrix.
 //
-//   cc -std=c99 -O2 -DEINSUM_CPU bench/batch.c -lm -lpthread -o batch && ./batch [threads]
+//   cc -std=c99 -O2 -DEINSUM_CPU bench/batch.c -lm -lpthread -o batch
+//   ./batch [threads [elements]]
 //
 // Prints microseconds, medians.
 #if !defined(_WIN32)

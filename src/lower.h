@@ -10,7 +10,7 @@ typedef struct eini_seat {
   const int64_t *stride;
 } eini_seat;
 
-// The groups of a contraction's loops (section products).
+// What a contraction's loops are axes of (section products).
 enum { EINI_AXES_BATCH, EINI_AXES_M, EINI_AXES_N, EINI_AXES_K };
 
 typedef struct eini_lowering {
@@ -104,7 +104,7 @@ static void eini_task_drop(eini_task *t, int i, int *live) {
 }
 
 // Must loop i stay as the statement has it, because it gives the order of a fold? Contractions have
-// their reduced loops in the group EINI_AXES_K.
+// their reduced loops among EINI_AXES_K.
 static int eini_task_kept(const eini_task *t, int i) {
   return t->order && t->reduced[i] == (t->kind == EINI_TASK_CONTRACT ? EINI_AXES_K : 1);
 }

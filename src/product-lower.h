@@ -209,7 +209,7 @@ static int eini_scaled_match(const eini_expr *e, const eini_task *t, ein_dtype t
   return eini_kind_of(type) != EINI_KCOMPLEX;
 }
 
-// Streams of a contraction, loops grouped, merged and ordered. t->reduced holds the group.
+// Streams of a contraction, loops merged and ordered. t->reduced holds what they are axes of.
 static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt *s,
                                         const eini_stmt *f, int via, const eini_half *v,
                                         eini_task *t) {
@@ -237,7 +237,7 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
   return EIN_OK;
 }
 
-// Pointers to a group's strides of n streams from `first` on.
+// Pointers to the strides of n streams from `first` on, for the axes that begin at `start`.
 static ein_status eini_axes_strides(eini_arena *a, const eini_task *t, int first, int n, int start,
                                     const int64_t ***list) {
   *list = EINI_NEW(a, const int64_t *, n + 1);
