@@ -2,7 +2,7 @@
 // >>block  a statement restricted to ranges of its indices
 // Takes a statement and a block of its index space (section cost); gives it as a statement of its
 // own, with origins as params, and its partial results: values, or states that are merged and
-// finished. Slices of budgets, tasks of places and leaves of folds are made of it.
+// finished. Slices of budgets and tasks of places are made of it.
 // ================================================================================================
 
 // The hull of what it touches, as first coordinates and extents.
@@ -47,8 +47,11 @@ EINI_UNUSED static ein_status eini_block_stmt(ein_graph *g, const eini_block_vie
   eini_arena *a = &g->arena;
   eini_stmt *s;
   EINI_TRY(eini_graph_add_like(g, from, 0, v->out, v->operand, &s));
-  for (int i = 0; i < s->nindex; i++)
-    s->index[i].extent = (int64_t)eini_length(from, v->block, i);
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t lo, hi;
+    eini_block_range(from, v->block, i, &lo, &hi);
+    s->index[i].extent = eini_max64(hi - lo, 0);
+  }
   for (int k = 0; k <= s->noperand; k++) {
     eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
     for (int r = 0; r < m->rows && v->low[k] != NULL; r++) m->offset[r] -= v->low[k][r];

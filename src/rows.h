@@ -5,10 +5,8 @@
 // which those of a batch are side by side.
 // ================================================================================================
 
-enum {
-  EINI_ROWSET_LEAST = 8,       // fewer are tasks of their own
-  EINI_ROWSET_POINTS = 32768   // units of so many points are shared by threads themselves
-};
+#define EINI_ROWSET_LEAST 8         // fewer are tasks of their own
+#define EINI_ROWSET_POINTS 32768.0  // units of so many points are shared by threads themselves
 
 typedef struct eini_alike {    // units that are written alike, but for names
   int first, form;             // the first such unit; the first such that has its form
