@@ -6,7 +6,7 @@
 //
 // Prints microseconds, medians.
 #if !defined(_WIN32)
-#define _POSIX_C_SOURCE 199309L
+#define _POSIX_C_SOURCE 200112L
 #endif
 #ifndef BATCH_LINKED
 #define EINSUM_IMPLEMENTATION
