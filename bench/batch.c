@@ -73,6 +73,7 @@ static void program(ein_ctx *ctx, const char *text, const size_t *in_size, const
   int n = 0;
   memset(&d, 0, sizeof d);
   memset(&run, 0, sizeof run);
+  memset(&info, 0, sizeof info);
   d.text = text;
   need(ctx, ein_graph_parse(ctx, &d, &g));
   for (double begin = now(); n < MOST && (n < 3 || now() - begin < 1e6); n++) {
