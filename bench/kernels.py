@@ -223,6 +223,8 @@ def give_back():
 def entries(opt, lib, case, dtype, data):
     """(name, maker of an implementation) of the library and of every peer."""
     yield "einsum", lambda: Ours(lib, case, dtype, data, opt.threads)
+    if opt.other:
+        yield "before", lambda: Ours(opt.other, case, dtype, data, opt.threads)
     if opt.threads > 1:
         yield "einsum 1t", lambda: Ours(lib, case, dtype, data, 1)
     if case.base:
@@ -394,6 +396,7 @@ def child(opt):
         os.sched_setaffinity(0, (may[opt.cpu:] + may[:opt.cpu])[:opt.threads])
     opt.found, missing = P.find(opt.peers, opt.threads)
     lib = Library(opt.so)
+    opt.other = Library(opt.against) if opt.against else None
     roof = Roof(lib, opt.threads, opt.quick)
     rows = []
     with open(opt.child, "w", encoding="utf-8") as out:
@@ -532,6 +535,7 @@ def arguments():
     p.add_argument("--cpu", type=int, default=0, help="the first processor to run on")
     p.add_argument("--coretype", help="OPENBLAS_CORETYPE for NumPy; default: the fastest")
     p.add_argument("--so", default=os.path.join(ROOT, "build", "libbench.so"))
+    p.add_argument("--against", default="", help="libbench.so of another version, as a peer")
     p.add_argument("--out", default="", help="prefix of the files; default build/bench/SET")
     p.add_argument("--child", help=argparse.SUPPRESS)
     opt = p.parse_args()
