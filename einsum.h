@@ -21,18 +21,18 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, VARIANTS, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT
-// DO
+// CONSTRAINTS, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT
+// DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
 //   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>canon
+//                 >>labelling >>canon >>normal
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
-//                 >>overflow >>plan >>rows >>units >>execute >>explain >>request >>path-text
-//                 >>call >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>units >>execute >>path-text >>store >>tuned
+//                 >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>batch
@@ -221,13 +221,9 @@
 // before anything runs. Where two readings are plausible the text is an error with a hint.
 //
 //
-// Dtypes promote as einsum.h's manual says: 2*x keeps x's dtype, "/" of integers gives f64.
-//
-//
 // MACROS
 //
-// Functions and folds are those of einsum.h's manual, and those registered in the ctx; and:
-//
+// Functions and folds are those above, and those registered in the ctx; and:
 // softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
@@ -249,12 +245,12 @@
 // By a complex number z the gradient is dL/dRe z + i dL/dIm z.
 //
 // At kinks: those that tie for a max or min share its gradient equally (where it is NaN, nothing is
-// equal to it, and all have 0); abs, relu, norm and the
-// modulus have 0 at 0; floor, ceil, round and div have 0. A prod of zeros gets the products of the
-// others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
-// nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
-// and functions and monoids of yours have no gradient: an error, unless they stand in conditions.
-// The max that softmax and logsoftmax subtract cancels, so it is left out.
+// equal to it, and all have 0); abs, relu, norm and the modulus have 0 at 0; floor, ceil, round and
+// div have 0. A prod of zeros gets the products of the others. Conditions in where(..), and
+// comparisons as factors, are constants: where(c, x, y) sends nothing to the branch it does not
+// take, also where that is infinite. argmax, any, all, integers, and functions and monoids of yours
+// have no gradient: an error, unless they stand in conditions. The max that softmax and logsoftmax
+// subtract cancels, so it is left out.
 //
 // A gradient is statements as you could have written them, so gradients of gradients are too. A
 // sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
@@ -405,6 +401,16 @@
 // element-wise statements in portable kernels have no variants. It does not go with a budget.
 //
 //
+// TUNING
+//
+// A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
+// line, by the normal form of a statement, dtypes, extents and machine. `einsum tune` writes it,
+// ein_ctx_desc.store gives it to a ctx. Plans that name no path and no variant then ask for their
+// own form, and if there is none for that of the plain contraction (each factor an array, what
+// follows the fold left out); of other sizes, half to twice, the nearest holds. A path far worse
+// than the one found is not taken. Deterministic plans, budgets and checks of integers do not ask.
+//
+//
 // BATCHES
 //
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
@@ -432,12 +438,9 @@
 // products keep their speed, sums of rows or columns in the caches half to a third of it. var,
 // means of complex values, folds of your own and folds of the long index's own value have no
 // leaves: each result is the work of one thread. The portable kernels and einsum_cpu.h can do it;
-// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for paths by the clock and
-// parts that cut a reduced index. For places, ein_graph_deterministic gives the graph to decompose
-// and run.
-//
-// The searches of paths count steps unless you give seconds and a clock; with seconds, paths may
-// differ, and deterministic plans refuse them.
+// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for parts that cut a reduced
+// index and paths by the clock: searches count steps unless you give seconds and a clock, and then
+// paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
 //
 //
 // THREADS
@@ -934,8 +937,18 @@ typedef struct ein_ctx_desc {
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
   int bare;                             // 1: no backend but those above. Default: where use,
-} ein_ctx_desc;                         //   kernels and executor are empty, all that were brought
+                                        //   kernels and executor are empty, all that were brought
                                         //   in by macro (EINSUM_CPU, ..)
+  const char *store;                    // text of a tuning store (manual: TUNING), copied; default:
+  size_t store_bytes;                   //   none, and plans cost nothing for it
+  const char *machine;                  // whose records count, copied; default: those of all
+} ein_ctx_desc;
+
+// What a ctx knows from a tuning store.
+typedef struct ein_store_info {
+  int64_t records, mine;    // of all machines, and of the ctx's
+  int64_t skipped, line;    // lines that are no records of this version, and the first of them
+} ein_store_info;
 
 // One mistake in a text or a call. Strings live in the ctx until its next planning call.
 typedef struct ein_error {
@@ -1078,6 +1091,17 @@ EIN_API const char *ein_status_name(ein_status status);   // "EIN_ERR_SHAPE"
 EIN_API const char *ein_status_text(ein_status status);
 EIN_API const char *ein_version(void);
 
+// Takes the text of a tuning store, copied, in the place of what the ctx had; NULL: none. Plans in
+// the cache are dropped. What is no record is left out (a warning to the logger, and the info).
+EIN_API ein_status ein_ctx_store(ein_ctx *ctx, const char *text, size_t bytes);
+// 0 when the ctx has no store.
+EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info);
+// One store made of n texts: of records with one key (machine, form, dtypes, extents) that of the
+// last text holds; lines that are none are kept. Writes at most size bytes; *length: how many there
+// are. No NUL stands behind them. ctx gives memory, and may be NULL.
+EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
+                                   const size_t *bytes, char *buf, size_t size, size_t *length);
+
 // ---- dtypes ------------------------------------------------------------------------------------
 EIN_API size_t ein_dtype_size(ein_dtype dtype);           // bytes; 0 for no dtype
 EIN_API const char *ein_dtype_name(ein_dtype dtype);      // "f32"
@@ -1130,6 +1154,12 @@ EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
                                     size_t size);
 
+// The record of a plan of one statement, for a store: its path and variant as they were asked for,
+// with measured seconds of this plan and of the one without. A line with its end, into buf, as
+// snprintf does; 0: the plan has no record. The ctx must have had a store, be it an empty text.
+EIN_API size_t ein_plan_store(const ein_plan *plan, double seconds, double untuned, char *buf,
+                              size_t size);
+
 // ---- level 2: many calls at once ---------------------------------------------------------------
 // Calls that are queued and run together, as often as wanted: those of one form, up to names and
 // the order of operands, are planned once and are the rows of one loop that threads share. ctx may
@@ -1156,6 +1186,11 @@ EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
 // may be NULL. EIN_ERR_UNSUPPORTED: the ctx has kernels, and none that folds in order.
 EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
                                            const ein_options *options, ein_graph **ordered);
+// Statement i of a graph as a graph of its own, whose inputs are what it reads: for measuring it.
+// EIN_ERR_ARGUMENT: there is none of that number. EIN_ERR_UNSUPPORTED: it is a piece of a tensor.
+EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
+                                       ein_graph **alone);
+EIN_API int64_t ein_graph_statements(const ein_graph *graph);
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);
@@ -3236,6 +3271,12 @@ typedef struct eini_carry {
   const int *origin;     // nindex: param that holds the first value of an index; -1: 0
 } eini_carry;
 
+// How a statement is to be computed, where it can be so.
+typedef struct eini_hint {
+  const char *variant;   // "cpu:gett direct", as ein_options.variant; or NULL
+  int unsplit;           // 1: in one pass
+} eini_hint;
+
 typedef struct eini_stmt {
   int out;               // tensor
   eini_map out_map;      // rank(out) x nindex; no term of a reduced index
@@ -3251,6 +3292,7 @@ typedef struct eini_stmt {
   ein_rest rest;         // what happens to elements of out that out_map does not reach
   int order;             // how kernels must fold, EINI_ORDER_*; 0: as they like
   const eini_carry *carry;  // NULL: results are finished values
+  const eini_hint *hint; // or NULL
   int64_t pos;           // byte in the source, or -1
   int64_t line;          // line in the source, or 0
 } eini_stmt;
@@ -3683,6 +3725,7 @@ EIN_API int ein_graph_param(const ein_graph *g, int i, ein_param_info *info) {
 // ================================================================================================
 
 struct eini_cache;
+struct eini_records;
 #define EINI_BACKENDS 2  // that a macro brings in and a ctx can use
 
 struct ein_ctx {
@@ -3700,6 +3743,8 @@ struct ein_ctx {
   ein_monoid *monoid;
   int64_t nmonoid, capmonoid;
   struct eini_cache *cache;
+  struct eini_records *store;  // what was tuned, or NULL
+  const char *machine;     // that it is asked for, or NULL
   void *backend[EINI_BACKENDS];  // those that were brought in, ended with the ctx; NULL: none
   ein_ztensor no_view;     // stands for an absent view in cache keys
 };
@@ -5896,7 +5941,8 @@ enum {                    // what of statements counts
   EINI_SAME_VALUES = 1,   // literals and params
   EINI_SAME_EXTENTS = 2,  // all that they run over; else they run over blocks of one shape
   EINI_SAME_AXES = 4,     // the order of the result's axes
-  EINI_SAME_ALONE = 8     // statements stand alone: operands have vertices, and params numbers
+  EINI_SAME_ALONE = 8,    // statements stand alone: operands have vertices, and params numbers
+  EINI_SAME_OFFSETS = 16  // those of coordinates, where extents do not count
 };
 
 // What else counts of the indices and operands of a statement that stands alone.
@@ -5979,7 +6025,8 @@ static int eini_spelling_product(const eini_expr *e, char *mark) {
 
 // The offsets of a map count; or blocks have their own.
 static void eini_spelling_offsets(eini_sketch *k, const eini_spelling *x, const eini_map *m) {
-  if (x->b->what & EINI_SAME_EXTENTS) eini_sketch_words(k, m->offset, m->rows);
+  if (x->b->what & (EINI_SAME_EXTENTS | EINI_SAME_OFFSETS))
+    eini_sketch_words(k, m->offset, m->rows);
 }
 
 static void eini_spelling_map(eini_sketch *k, const eini_map *m, int vertex) {
@@ -6371,6 +6418,240 @@ EINI_UNUSED static ein_status eini_stmt_respell(eini_arena *a, const eini_stmt *
 }
 
 // ================================================================================================
+// >>normal  the normal form of one statement, extents apart
+// Takes a statement; gives a text that all spellings and sizes of it share, the extents in the
+// form's order, and what number operands have in it. After Kulkarni and Kloeckner, section 5.
+// ================================================================================================
+
+typedef struct eini_normal {
+  const char *form;         // "ab,bc->ac sum #..": the number is of all that the graph says
+  const char *dtypes;       // "f32,f32->f32"; ' behind one: its axes are not in row-major order
+  int nindex;
+  int64_t *extent;          // of a, b, ..
+  int noperand;
+  int *rank;                // operand k of the statement is operand rank[k] of the form
+} eini_normal;
+
+// The order in which axes lie in memory, as a word; 0: row-major, or nothing is known of it.
+static int64_t eini_layout_word(int rank, const int64_t *shape, const int64_t *stride) {
+  uint64_t word = 0;
+  int sorted = 1;
+  for (int i = 0, last = -1; stride != NULL && i < rank; i++) {
+    if (shape[i] < 2) continue;
+    sorted &= last < 0 || eini_abs64(stride[last]) >= eini_abs64(stride[i]);
+    last = i;
+  }
+  for (int i = 0; !sorted && i < rank; i++) {
+    int before = 0;
+    for (int k = 0; k < rank; k++) before += eini_abs64(stride[k]) > eini_abs64(stride[i]);
+    word = eini_mix(word, shape[i] < 2 ? 0 : (uint64_t)before + 1);
+  }
+  return (int64_t)word;
+}
+
+// The same graph, its vertices in another order.
+static ein_status eini_sketch_reorder(const eini_sketch *k, const int *order, eini_sketch *to) {
+  int *place = EINI_NEW(k->arena, int, k->n);
+  if (place == NULL) return EIN_ERR_NO_MEMORY;
+  memset(to, 0, sizeof *to);
+  to->arena = k->arena;
+  for (int i = 0; i < k->n; i++) {
+    const int v = order[i];
+    place[v] = i;
+    int64_t w = v > 0 ? k->end[v - 1] : 0;
+    while (w < k->end[v]) eini_sketch_word(to, k->word[w++]);
+    (void)eini_sketch_vertex(to);
+  }
+  for (int64_t e = 0; e < k->narc; e++)
+    eini_sketch_arc(to, place[k->arc[e].from], place[k->arc[e].to], k->arc[e].what, k->arc[e].by);
+  return to->st;
+}
+
+static ein_status eini_sketch_order(const eini_sketch *k, int **order) {
+  eini_colours g;
+  *order = EINI_NEW(k->arena, int, k->n);
+  if (*order == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_sketch_graph(k, &g));
+  return eini_labelling(k->arena, &g, EINI_FORM_PASSES * (k->n + 2 * k->narc), *order);
+}
+
+// Draws a statement without extents, and orders its vertices: first by a drawing that has them, so
+// that of several orders that differ by a symmetry of the form alone one is chosen by extents, then
+// as the form alone says.
+static ein_status eini_normal_order(eini_arena *a, const ein_graph *g, const eini_stmt *s,
+                                    const int64_t *layout, eini_sketch *k, int **order) {
+  eini_besides b;
+  eini_spelling x;
+  eini_sketch sized, again;
+  int *first, *second;
+  memset(&b, 0, sizeof b);
+  memset(k, 0, sizeof *k);
+  memset(&sized, 0, sizeof sized);
+  k->arena = sized.arena = a;
+  b.what = EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_OFFSETS;
+  b.noperand = layout != NULL;
+  b.operand = layout;
+  EINI_TRY(eini_spelling_new(a, s, &b, &x));
+  EINI_TRY(eini_spelling_draw(a, k, g, &x));
+  b.what |= EINI_SAME_EXTENTS;
+  EINI_TRY(eini_spelling_draw(a, &sized, g, &x));
+  EINI_TRY(eini_sketch_order(&sized, &first));
+  EINI_TRY(eini_sketch_reorder(k, first, &again));
+  EINI_TRY(eini_sketch_order(&again, &second));
+  if ((*order = EINI_NEW(a, int, k->n)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < k->n; i++) (*order)[i] = first[second[i]];
+  return EIN_OK;
+}
+
+// Letters of the form, by the first place where an index stands; rank: of its vertex.
+typedef struct eini_letters {
+  int n, *of;               // letter + 1 of an index, 0: none yet
+  const int *rank;
+} eini_letters;
+
+static void eini_letters_map(eini_letters *l, const eini_map *m) {
+  for (int r = 0; r < m->rows; r++) {
+    for (;;) {  // those of one coordinate by rank
+      int next = -1;
+      for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+        const int c = m->term[e].index;
+        if (l->of[c] == 0 && (next < 0 || l->rank[c] < l->rank[next])) next = c;
+      }
+      if (next < 0) break;
+      l->of[next] = ++l->n;
+    }
+  }
+}
+
+static void eini_say_letter(eini_text *t, int k) {
+  eini_say(t, "%c", 'a' + k % 26);
+  if (k >= 26) eini_say(t, "%d", k / 26);
+}
+
+// "ab", "a(2*b+c-1)"; letters beyond z and sums in brackets.
+static void eini_say_letters(eini_text *t, const eini_letters *l, const eini_map *m) {
+  for (int r = 0; r < m->rows; r++) {
+    const int plain = eini_plain_row(m, r);
+    if (plain >= 0 && l->of[plain] <= 26) {
+      eini_say_letter(t, l->of[plain] - 1);
+      continue;
+    }
+    eini_say(t, "(");
+    int last = 0, said = 0;
+    for (;; said++) {
+      const eini_mapterm *x = NULL;
+      for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+        const int at = l->of[m->term[e].index];
+        if (at > last && (x == NULL || at < l->of[x->index])) x = &m->term[e];
+      }
+      if (x == NULL) break;
+      last = l->of[x->index];
+      if (said > 0 || x->coef < 0) eini_say(t, x->coef < 0 ? "-" : "+");
+      if (eini_abs64(x->coef) != 1) eini_say(t, "%lld*", (long long)eini_abs64(x->coef));
+      eini_say_letter(t, last - 1);
+    }
+    if (said == 0 || m->offset[r] != 0)
+      eini_say(t, "%s%lld", said > 0 && m->offset[r] >= 0 ? "+" : "", (long long)m->offset[r]);
+    eini_say(t, ")");
+  }
+}
+
+// by[r]: the operand of rank r.
+static void eini_normal_say(eini_text *t, const ein_graph *g, const eini_stmt *s, const int *by,
+                            const eini_letters *l, uint64_t hash) {
+  for (int r = 0; r < s->noperand; r++) {
+    if (r > 0) eini_say(t, ",");
+    eini_say_letters(t, l, &s->proj[by[r]]);
+  }
+  eini_say(t, "->");
+  eini_say_letters(t, l, &s->out_map);
+  if (s->fold != EIN_FOLD_NONE) eini_say(t, " %s", eini_fold_name(g, s->fold));
+  eini_say(t, " #%016llx", (unsigned long long)hash);
+}
+
+static void eini_normal_dtypes(eini_text *t, const ein_graph *g, const eini_stmt *s, const int *by,
+                               const int64_t *layout) {
+  for (int r = 0; r <= s->noperand; r++) {
+    const int k = r < s->noperand ? by[r] : r;
+    eini_say(t, "%s%s%s", r == s->noperand ? "->" : r > 0 ? "," : "",
+             ein_dtype_name(g->tensor[r < s->noperand ? s->operand[k] : s->out].dtype),
+             layout != NULL && layout[k] != 0 ? "'" : "");
+  }
+}
+
+// What was said into nothing is said again, into memory of the arena.
+static ein_status eini_text_room(eini_arena *a, eini_text *t, const char **to) {
+  char *buf = EINI_NEW(a, char, (int64_t)t->at + 1);
+  *to = buf;
+  if (buf == NULL) return EIN_ERR_NO_MEMORY;
+  *t = eini_text_of(buf, t->at + 1);
+  return EIN_OK;
+}
+
+// The texts and numbers, from the order of the vertices.
+static ein_status eini_normal_give(eini_arena *a, eini_arena *scratch, const ein_graph *g,
+                                   const eini_stmt *s, const int64_t *layout,
+                                   const eini_sketch *k, const int *order, const char *more,
+                                   eini_normal *n) {
+  int64_t *said = EINI_NEW(scratch, int64_t, eini_sketch_size(k));
+  int *rank = EINI_NEW(scratch, int, k->n), *by = EINI_NEW(scratch, int, s->noperand);
+  eini_letters l = {0, EINI_NEW(scratch, int, s->nindex), NULL};
+  uint64_t hash = 0;
+  memset(n, 0, sizeof *n);
+  n->nindex = s->nindex;
+  n->noperand = s->noperand;
+  n->rank = EINI_NEW(a, int, s->noperand);
+  n->extent = EINI_NEW(a, int64_t, s->nindex);
+  if (said == NULL || rank == NULL || by == NULL || l.of == NULL || n->rank == NULL ||
+      n->extent == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_sketch_say(k, order, said));
+  for (int64_t i = 0; i < eini_sketch_size(k); i++) hash = eini_mix(hash, (uint64_t)said[i]);
+  int at = 0;
+  for (int i = 0; i < k->n; i++) {
+    const int v = order[i], operand = v - 1 - s->nindex;
+    rank[v] = i;
+    if (operand < 0 || operand >= s->noperand) continue;
+    by[at] = operand;
+    n->rank[operand] = at++;
+  }
+  l.rank = rank + 1;
+  for (int r = 0; r < s->noperand; r++) eini_letters_map(&l, &s->proj[by[r]]);
+  eini_letters_map(&l, &s->out_map);
+  for (int i = 0; i < k->n; i++)
+    if (order[i] > 0 && order[i] <= s->nindex && l.of[order[i] - 1] == 0)
+      l.of[order[i] - 1] = ++l.n;
+  for (int c = 0; c < s->nindex; c++) n->extent[l.of[c] - 1] = s->index[c].extent;
+  eini_text t = eini_text_of(NULL, 0);
+  for (int pass = 0; pass < 2; pass++) {
+    if (pass > 0) EINI_TRY(eini_text_room(a, &t, &n->form));
+    eini_normal_say(&t, g, s, by, &l, hash);
+    eini_say(&t, "%s", more);
+  }
+  t = eini_text_of(NULL, 0);
+  for (int pass = 0; pass < 2; pass++) {
+    if (pass > 0) EINI_TRY(eini_text_room(a, &t, &n->dtypes));
+    eini_normal_dtypes(&t, g, s, by, layout);
+  }
+  return EIN_OK;
+}
+
+// layout: a word for each operand and the result, see eini_layout_word; may be NULL. more: stands
+// behind the form. EIN_ERR_TOO_LARGE: too many spellings look alike.
+static ein_status eini_normal_make(eini_arena *a, const ein_graph *g, const eini_stmt *s,
+                                   const int64_t *layout, const char *more, eini_normal *n) {
+  eini_arena scratch;
+  eini_sketch k;
+  int *order = NULL;
+  eini_stmt t = *s;
+  t.numpy = 0;  // its fold says what that changes
+  eini_arena_init(&scratch, &a->al);
+  ein_status st = eini_normal_order(&scratch, g, &t, layout, &k, &order);
+  if (st == EIN_OK) st = eini_normal_give(a, &scratch, g, &t, layout, &k, order, more, n);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// ================================================================================================
 // >>path  contraction order of n operands
 // Takes an index network; gives a pairwise order and its cost. Never worse than left to right.
 // ================================================================================================
@@ -6408,6 +6689,7 @@ typedef struct eini_path_opts {
   void *now_user;
   int64_t steps;  // budget in work steps, about a nanosecond each (0: default)
   uint64_t seed;
+  struct eini_given *given;  // a path to take where it will do; or NULL
 } eini_path_opts;
 
 // Linear format, as opt_einsum's: step i takes the positions pos[first[i]] .. pos[first[i+1] - 1],
@@ -8114,16 +8396,116 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_member *val, int *n) {
   return EIN_OK;
 }
 
+// ---- paths that were known before ----
+
+// A path over the factors in another order: factor k here is factor at[k] there.
+typedef struct eini_given {
+  int n;
+  const int *at;
+  const eini_path *path;    // NULL: one pass
+  int taken;                // 1: it did
+} eini_given;
+
+// A path that was found may be so many times better in flops and largest intermediate before one
+// that is given is not taken: what others wrote must not make a product that fits one that does
+// not.
+#define EINI_GIVEN_WORSE 16
+
+// A path over n factors as one over the same in another order: factor at[k] of the old order is
+// factor k of the new one. EIN_ERR_ARGUMENT: it is none.
+static ein_status eini_path_reorder(eini_arena *a, const eini_path *from, int n, const int *at,
+                                    eini_path *to) {
+  const int npos = from->first[from->nstep];
+  if (npos > INT_MAX / 4 - n || from->nstep > INT_MAX / 4 - n) return EIN_ERR_TOO_LARGE;
+  int *old = EINI_NEW(a, int, n), *list = EINI_NEW(a, int, n), *id = EINI_NEW(a, int, npos);
+  int left = n;
+  memset(to, 0, sizeof *to);
+  EINI_TRY(eini_path_room(a, from->nstep, npos, to));
+  if (old == NULL || list == NULL || id == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) old[at[k]] = list[k] = k;
+  to->nstep = from->nstep;
+  for (int i = 0; i < from->nstep; i++) {
+    const int first = to->first[i] = from->first[i], m = from->first[i + 1] - first;
+    if (m < 1) return EIN_ERR_ARGUMENT;
+    for (int k = 0; k < m; k++) {
+      const int p = from->pos[first + k];
+      if (p < 0 || p >= left || old[p] < 0) return EIN_ERR_ARGUMENT;
+      id[k] = old[p];
+      old[p] = -1;
+    }
+    int kept = 0, found = 0;
+    for (int k = 0; k < left; k++)
+      if (old[k] >= 0) old[kept++] = old[k];
+    old[kept] = n + i;
+    kept = 0;
+    for (int k = 0; k < left; k++) {
+      int taken = 0;
+      for (int q = 0; q < m && !taken; q++) taken = id[q] == list[k];
+      if (taken) to->pos[first + found++] = k;
+      else list[kept++] = list[k];
+    }
+    list[kept] = n + i;
+    left = kept + 1;
+  }
+  to->first[from->nstep] = npos;
+  return left == 1 ? EIN_OK : EIN_ERR_ARGUMENT;
+}
+
+// One pass over n factors as a path.
+static ein_status eini_path_whole(eini_arena *a, int n, eini_path *path) {
+  memset(path, 0, sizeof *path);
+  EINI_TRY(eini_path_room(a, 1, n, path));
+  path->nstep = 1;
+  path->first[1] = n;
+  for (int k = 0; k < n; k++) path->pos[k] = k;
+  return EIN_OK;
+}
+
+// A path that is given takes the place of the one found, if it is one and not much worse.
+static ein_status eini_path_give(eini_arena *a, const eini_net *net, eini_given *g,
+                                 eini_path *path) {
+  eini_path mine;
+  int bad;
+  if (g == NULL || g->n != net->nterm || net->nterm < 2) return EIN_OK;
+  ein_status st = g->path == NULL ? eini_path_whole(a, g->n, &mine)
+                                  : eini_path_reorder(a, g->path, g->n, g->at, &mine);
+  if (st == EIN_OK) st = eini_path_cost(a, net, &mine, &bad);
+  if (st == EIN_ERR_ARGUMENT || st == EIN_ERR_TOO_LARGE) return EIN_OK;
+  if (st != EIN_OK) return st;
+  g->taken = mine.flops <= EINI_GIVEN_WORSE * path->flops &&
+             mine.largest <= EINI_GIVEN_WORSE * path->largest;
+  mine.method = "store";
+  if (g->taken) *path = mine;
+  return EIN_OK;
+}
+
+// Emits the product of n members in one statement.
+static ein_status eini_emit_whole(eini_split *sp, int n, const eini_member *val,
+                                  const eini_member *target, ein_rest rest) {
+  const eini_member **list = EINI_NEW(&sp->g->arena, const eini_member *, n);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) list[k] = &val[k];
+  return eini_emit_stmt(sp, target, n, list, rest);
+}
+
 // Emits the product of n members into target, in an order of its own when there are two or more.
 static ein_status eini_split_product(eini_split *sp, int n, eini_member *val,
                                      const eini_member *target, const eini_path_opts *opts,
                                      eini_path *path, ein_rest rest) {
   const eini_member *one = val;
+  const int fastest = sp->fastest;
   eini_net net;
   if (n == 1) return eini_emit_stmt(sp, target, 1, &one, rest);
   EINI_TRY(eini_net_build(&sp->g->arena, sp, n, val, target, &net));
   EINI_TRY(eini_path_find(&sp->g->arena, &net, opts, path));
-  return eini_split_best(sp, &net, val, target, path, rest);
+  EINI_TRY(eini_path_give(&sp->g->arena, &net, opts->given, path));
+  const int taken = opts->given != NULL && opts->given->taken;
+  if (taken) sp->fastest = 0;
+  const ein_status st = taken && opts->given->path == NULL
+                            ? eini_emit_whole(sp, n, val, target, rest)
+                            : eini_split_best(sp, &net, val, target, path, rest);
+  sp->fastest = fastest;
+  return st;
 }
 
 // The product into a temporary over the free labels that it has, then that over the m divisors.
@@ -8146,14 +8528,18 @@ static ein_status eini_split_quotient(eini_split *sp, int n, eini_member *val, i
   return eini_emit_stmt(sp, out, m + 1, all, rest);
 }
 
-// Splits one folded statement of a program when that is legal and there are three factors or more,
-// an index that only one factor has, or a divisor that the whole sum has. *done tells whether it
-// was replaced by emitted statements.
-static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini_path_opts *opts,
-                                  eini_path *path, int *done) {
+// The product that a statement's fold distributes over.
+typedef struct eini_product {
+  int n, m;                  // factors, and divisors that may follow the fold; n 0: there is none
+  eini_member *val, *under;
+  int *uses;                 // factors that have an index
+  int written;               // factors, those without an index included
+} eini_product;
+
+static ein_status eini_split_factors(eini_split *sp, const eini_stmt *s, eini_product *q) {
   eini_arena *a = &sp->g->arena;
-  *done = 0;
   int join = s->expr.node[s->expr.n - 1].op, n, m;
+  memset(q, 0, sizeof *q);
   if (join == EIN_OP_DIV) join = EIN_OP_MUL;
   if (s->fold == EIN_FOLD_NONE || !eini_legal_join(sp->g, s->fold, join)) return EIN_OK;
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
@@ -8161,27 +8547,42 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
   EINI_TRY(eini_factors(a, s, join, &roots, &n, &m));
   EINI_TRY(eini_split_begin(sp, s));
   sp->join = join;
-  eini_member *val = EINI_NEW(a, eini_member, n + m), out;
-  int *uses = EINI_NEW(a, int, s->nindex), *freely = EINI_NEW(a, int, s->nfree);
-  if (val == NULL || uses == NULL || freely == NULL) return EIN_ERR_NO_MEMORY;
-  const eini_member *under = val + n;
+  q->val = EINI_NEW(a, eini_member, n + m);
+  q->uses = EINI_NEW(a, int, s->nindex);
+  if (q->val == NULL || q->uses == NULL) return EIN_ERR_NO_MEMORY;
+  q->under = q->val + n;
   for (int k = 0; k < n + m; k++) {
-    EINI_TRY(eini_member_of(sp, roots[k], &val[k]));
-    if (k < n) eini_count_labels(uses, &val[k], 1);
+    EINI_TRY(eini_member_of(sp, roots[k], &q->val[k]));
+    if (k < n) eini_count_labels(q->uses, &q->val[k], 1);
   }
-  int alone = 0;
-  for (int c = s->nfree; c < s->nindex; c++) {
-    if (uses[c] == 0) return EIN_OK;  // needs the monoid's power: one pass does it by itself
-    alone += uses[c] == 1 && s->index[c].extent > 1;
-  }
-  int written = n;
-  EINI_TRY(eini_merge_scalars(sp, val, &n));
-  if (m == 0 && (n < 2 || (n < 3 && n == written && !alone))) return EIN_OK;
+  for (int c = s->nfree; c < s->nindex; c++)  // needs the monoid's power: one pass does it itself
+    if (q->uses[c] == 0) return EIN_OK;
+  q->written = n;
+  EINI_TRY(eini_merge_scalars(sp, q->val, &n));
+  q->n = n;
+  q->m = m;
+  return EIN_OK;
+}
+
+// Splits one folded statement of a program when that is legal and there are three factors or more,
+// an index that only one factor has, or a divisor that the whole sum has. *done tells whether it
+// was replaced by emitted statements.
+static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini_path_opts *opts,
+                                  eini_path *path, int *done) {
+  int *freely = EINI_NEW(&sp->g->arena, int, s->nfree), alone = 0;
+  eini_product q;
+  eini_member out;
+  *done = 0;
+  if (freely == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_split_factors(sp, s, &q));
+  for (int c = s->nfree; q.n > 0 && c < s->nindex; c++)
+    alone += q.uses[c] == 1 && s->index[c].extent > 1;
+  if (q.n == 0 || (q.m == 0 && (q.n < 2 || (q.n < 3 && q.n == q.written && !alone)))) return EIN_OK;
   for (int c = 0; c < s->nfree; c++) freely[c] = c;
   EINI_TRY(eini_member_new(sp, s->out, &s->out_map, s->nfree, freely, &out));
   *done = 1;
-  if (m == 0) return eini_split_product(sp, n, val, &out, opts, path, s->rest);
-  return eini_split_quotient(sp, n, val, m, under, uses, &out, opts, path, s->rest);
+  if (q.m == 0) return eini_split_product(sp, q.n, q.val, &out, opts, path, s->rest);
+  return eini_split_quotient(sp, q.n, q.val, q.m, q.under, q.uses, &out, opts, path, s->rest);
 }
 
 // ================================================================================================
@@ -11057,13 +11458,18 @@ typedef struct eini_wanted {
   char known[1024];
 } eini_wanted;
 
+// Is a name, with the provider or without, that of this variant?
+static int eini_variant_is(const char *name, const char *provider, const char *variant) {
+  const size_t n = strlen(provider);
+  return strcmp(name, variant) == 0 || (strncmp(name, provider, n) == 0 && name[n] == ':' &&
+                                        strcmp(name + n + 1, variant) == 0);
+}
+
 // Is this the one? It is known from now on.
 static int eini_wanted_is(eini_wanted *w, const char *provider, const char *variant) {
   char name[128];
-  const size_t n = strlen(provider), room = sizeof w->known - w->at;
-  const int is = strcmp(w->name, variant) == 0 ||
-                 (strncmp(w->name, provider, n) == 0 && w->name[n] == ':' &&
-                  strcmp(w->name + n + 1, variant) == 0);
+  const size_t room = sizeof w->known - w->at;
+  const int is = eini_variant_is(w->name, provider, variant);
   const int all = snprintf(name, sizeof name, "'%.60s:%s'", provider, variant);
   if (strstr(w->known, name) != NULL || (size_t)all + 3 > room) return is;
   w->at += (size_t)snprintf(w->known + w->at, room, "%s%s", w->at > 0 ? ", " : "", name);
@@ -12001,13 +12407,16 @@ static int eini_better(const eini_candidate *x, const eini_candidate *than) {
 static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p,
                      const void *what) {
   eini_candidate one = {p == NULL ? "portable" : p->name, "", 0, 0}, *own = NULL;
-  const int ways = lo->wanted != NULL ? EINI_VARIANTS : 0;
+  const eini_hint *hint = lo->wanted == NULL && t->stmt != NULL ? t->stmt->hint : NULL;
+  const char *tuned = hint == NULL ? NULL : hint->variant;
+  const int ways = lo->wanted != NULL || tuned != NULL ? EINI_VARIANTS : 0;
   ein_choice h;
   for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
     if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
     memcpy(one.variant, h.variant, sizeof one.variant);
     one.seconds = h.seconds;
-    one.fixed = lo->wanted != NULL && eini_wanted_is(lo->wanted, one.name, h.variant);
+    one.fixed = lo->wanted != NULL ? eini_wanted_is(lo->wanted, one.name, h.variant)
+                                   : tuned != NULL && eini_variant_is(tuned, one.name, h.variant);
     if (!eini_better(&one, own)) continue;
     if (own == NULL) own = &t->candidate[t->ncandidate++];
     *own = one;
@@ -13065,7 +13474,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   eini_contract_task *ct = t->contract = EINI_NEW(lo->a, eini_contract_task, 1);
   if (ct == NULL) return EIN_ERR_NO_MEMORY;
   ct->c.pair = pair;
-  ct->c.unsplit = lo->unsplit;
+  ct->c.unsplit = lo->unsplit || (s->hint != NULL && s->hint->unsplit);
   ct->c.ordered = s->order != 0;
   ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
   EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));
@@ -14241,6 +14650,7 @@ typedef struct eini_verdict {
 } eini_verdict;
 
 struct eini_budget;
+struct eini_tuned;
 
 struct ein_plan {
   eini_arena arena;             // owns everything, the plan itself included
@@ -14281,6 +14691,8 @@ struct ein_plan {
   int npath;
   eini_verdict *verdict;
   int64_t nverdict, capverdict;
+  struct eini_tuned *tuned;     // what a store knows of statements (section tuned)
+  int64_t ntuned, captuned;
   struct eini_budget *budget;   // made within one: what counts its memory, and perhaps slices,
 };                              //   which run in place of tasks (part slices); or NULL
 
@@ -15917,6 +16329,751 @@ static void eini_plan_free(ein_plan *p) {
 }
 
 // ================================================================================================
+// >>path-text  a path given as text
+// Steps of one or more positions: "(0,1) (0,1)", "0,1 0,1", Python's "[(0, 1), (0,)]" or JSON's
+// "[[0, 1], [0]]".
+// ================================================================================================
+
+typedef struct eini_path_text {
+  eini_diag *diag;
+  const char *text;
+  int64_t at;
+  int64_t *where, nwhere, cap;  // bytes at which positions stand
+  int *pos;
+} eini_path_text;
+
+static ein_status eini_path_wrong(eini_path_text *t, int64_t at, const char *what) {
+  return eini_fail(t->diag, EIN_ERR_ARGUMENT, at, 1, "write steps as (0,1) (0,1) or [[0,1],[0,1]]",
+                   "the path is not a list of steps: %s", what);
+}
+
+static int eini_path_skip(eini_path_text *t) {
+  while (t->text[t->at] == ' ') t->at++;
+  return (unsigned char)t->text[t->at];
+}
+
+// Reads "0,1" up to `close`; without brackets (close 0) it ends where no comma follows.
+static ein_status eini_path_numbers(eini_arena *a, eini_path_text *t, int close) {
+  for (;;) {
+    int c = close != 0 ? eini_path_skip(t) : (unsigned char)t->text[t->at];
+    if (!eini_is_digit((unsigned char)c)) return eini_path_wrong(t, t->at, "a position is missing");
+    int64_t *w = (int64_t *)eini_grow(a, t->where, t->nwhere, &t->cap, sizeof *w);
+    if (w == NULL) return EIN_ERR_NO_MEMORY;
+    t->where = w;
+    w[t->nwhere++] = t->at;
+    while (eini_is_digit((unsigned char)t->text[t->at])) t->at++;
+    c = close != 0 ? eini_path_skip(t) : (unsigned char)t->text[t->at];
+    if (c == ',') t->at++;
+    if (c == ',' && (close == 0 || eini_path_skip(t) != close)) continue;
+    if (close == 0) return EIN_OK;
+    if (eini_path_skip(t) != close) return eini_path_wrong(t, t->at, "a bracket is open");
+    t->at++;
+    return EIN_OK;
+  }
+}
+
+static ein_status eini_path_steps(eini_arena *a, eini_path_text *t, eini_path *path) {
+  int64_t cap = 0;
+  int c = eini_path_skip(t);
+  int64_t begin = t->at++;
+  int whole = c == '[' && (eini_path_skip(t) == '[' || t->text[t->at] == '(');
+  if (!whole) t->at = begin;
+  for (;;) {
+    int *f = (int *)eini_grow(a, path->first, path->nstep, &cap, sizeof *f);
+    if (f == NULL) return EIN_ERR_NO_MEMORY;
+    path->first = f;
+    f[path->nstep] = (int)t->nwhere;
+    c = eini_path_skip(t);
+    if (c == 0 || (whole && c == ']')) break;
+    if (path->nstep > INT_MAX / 4 || t->nwhere > INT_MAX / 4) return EIN_ERR_TOO_LARGE;
+    if (c == '(' || c == '[') t->at++;
+    EINI_TRY(eini_path_numbers(a, t, c == '(' ? ')' : c == '[' ? ']' : 0));
+    path->nstep++;
+    if (eini_path_skip(t) != ',') continue;
+    t->at++;
+    if (!whole && eini_path_skip(t) == 0) return eini_path_wrong(t, t->at, "a step is missing");
+  }
+  t->at += whole && c == ']';
+  if (whole && c != ']') return eini_path_wrong(t, t->at, "a bracket is open");
+  return eini_path_skip(t) == 0 ? EIN_OK : eini_path_wrong(t, t->at, "it goes on after its end");
+}
+
+// Reads the steps of a path of any network.
+static ein_status eini_path_read(eini_arena *a, eini_diag *diag, const char *s, eini_path_text *t,
+                                 eini_path *path) {
+  memset(t, 0, sizeof *t);
+  memset(path, 0, sizeof *path);
+  t->diag = diag;
+  t->text = s;
+  EINI_TRY(eini_path_steps(a, t, path));
+  path->pos = EINI_NEW(a, int, t->nwhere);
+  if (path->pos == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < t->nwhere; k++) {
+    const char *c = s + t->where[k];
+    for (; eini_is_digit((unsigned char)*c); c++)  // what is larger than any position stays so
+      if (path->pos[k] < INT_MAX / 16) path->pos[k] = 10 * path->pos[k] + (*c - '0');
+  }
+  return EIN_OK;
+}
+
+// Reads the path and its costs. Messages point into its text.
+static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s,
+                                  const eini_net *net, eini_path *path) {
+  eini_path_text t;
+  int bad = -1;
+  eini_diag_text(diag, s, (int64_t)strlen(s));
+  EINI_TRY(eini_path_read(a, diag, s, &t, path));
+  path->method = "user";
+  ein_status st = eini_path_cost(a, net, path, &bad);
+  if (st != EIN_ERR_ARGUMENT) return st;
+  if (bad < 0)
+    return eini_fail(diag, st, t.at, 1, "the last step makes the result",
+                     "the path ends before or after %d operands are one", net->nterm);
+  return eini_fail(diag, st, t.where[bad], 1,
+                   "positions count the operands still there, from 0; results go to the end",
+                   "position %d is not there, or twice in its step", path->pos[bad]);
+}
+
+// How a product is computed: as predicted to be fastest, along a path that a search finds, along
+// the user's, or unsplit in one pass.
+typedef enum eini_way {
+  EINI_WAY_FASTEST, EINI_WAY_SEARCH, EINI_WAY_USER, EINI_WAY_UNSPLIT
+} eini_way;
+
+// The search options a user chose.
+static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_options *o,
+                                    eini_path_opts *opts, eini_way *way) {
+  static const char *const names[] = {"auto", "naive", "optimal", "dp", "greedy", "random"};
+  static const eini_path_algo algos[] = {EINI_PATH_AUTO, EINI_PATH_NAIVE, EINI_PATH_OPTIMAL,
+                                         EINI_PATH_DP, EINI_PATH_GREEDY, EINI_PATH_RANDOM};
+  const char *p = o->path == NULL ? "auto" : o->path;
+  memset(opts, 0, sizeof *opts);
+  opts->goal = o->goal == EIN_GOAL_SIZE ? EINI_GOAL_SIZE
+               : o->goal == EIN_GOAL_BYTES ? EINI_GOAL_BYTES : EINI_GOAL_FLOPS;
+  opts->seconds = o->path_seconds;
+  opts->steps = o->path_steps;
+  opts->seed = o->seed;
+  if (ctx != NULL) opts->now_fn = ctx->now_fn, opts->now_user = ctx->now_user;
+  *way = EINI_WAY_UNSPLIT;
+  if (strcmp(p, "none") == 0) return EIN_OK;
+  *way = EINI_WAY_USER;
+  if (p[0] != 0 && strchr("([ 0123456789", p[0]) != NULL) return EIN_OK;
+  *way = EINI_WAY_SEARCH;
+  if (strcmp(p, "auto") == 0 && o->goal == EIN_GOAL_FLOPS) *way = EINI_WAY_FASTEST;
+  for (int i = 0; i < 6; i++) {
+    opts->algo = algos[i];
+    if (strcmp(p, names[i]) == 0) return EIN_OK;
+  }
+  return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
+                   "auto, naive, none, optimal, dp, greedy, random, or a list like (0,1) (0,1)",
+                   "no path method is called '%s'", p);
+}
+
+// ================================================================================================
+// >>store  what was tuned, as text
+// Takes the text of a tuning store; gives its records by the normal form of a statement, and stores
+// of several texts as one. Lines of other versions and broken ones are kept as they are.
+// ================================================================================================
+
+// A store is lines. The first says what the others are; those of an unknown kind are nobody's to
+// drop. A record is its fields with tabs between. Of several with one key (machine, form, dtypes,
+// extents) the last one holds.
+#define EINI_STORE_KIND "einsum store "
+#define EINI_STORE_HEAD EINI_STORE_KIND "1"
+#define EINI_STORE_LINE 65536     // bytes of a line that may be a record
+
+enum {  // fields
+  EINI_S_MACHINE, EINI_S_FORM, EINI_S_DTYPES, EINI_S_EXTENTS, EINI_S_PATH, EINI_S_VARIANT,
+  EINI_S_TIME, EINI_S_UNTUNED, EINI_S_FIELDS
+};
+
+static const char *const eini_store_fields =
+    "machine\tform\tdtypes\textents\tpath\tvariant\tnanoseconds\tuntuned";
+
+// Of another size a choice is taken up to this largest |log2| of a ratio of extents: 1 is half or
+// twice. Assumed: blocks and caches then fit alike.
+static const double eini_store_near = 1;
+
+typedef struct eini_record {
+  const char *field[EINI_S_FIELDS];
+  int nextent;
+  int64_t *extent;
+  double seconds, untuned;
+  int64_t next;                   // record of the same form and dtypes, or -1
+} eini_record;
+
+// A line that is no record. rank: before the header, below it, or of a section of another version.
+typedef struct eini_alien {
+  int rank;
+  const char *text;
+  int64_t n;
+} eini_alien;
+
+typedef struct eini_records {
+  eini_arena arena;               // it lives in it
+  eini_record *record;
+  int64_t nrecord, caprecord;
+  eini_alien *alien;
+  int64_t nalien, capalien;
+  eini_keys whole, form, strange;  // hashes of keys; of form and dtypes; of aliens
+  int64_t *known, capknown;       // record of a key
+  int64_t *head, caphead;         // first record of a form
+  int64_t line, skipped, where;   // lines read; those that were skipped, and the first of them
+} eini_records;
+
+static ein_status eini_store_new(const ein_allocator *al, eini_records **to) {
+  eini_arena arena;
+  eini_arena_init(&arena, al);
+  eini_records *s = EINI_NEW(&arena, eini_records, 1);
+  *to = s;
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->arena = arena;
+  return EIN_OK;
+}
+
+static void eini_store_free(eini_records *s) {
+  if (s == NULL) return;
+  eini_arena arena = s->arena;
+  eini_arena_free(&arena);
+}
+
+// ---- records from lines ----
+
+// A whole number of one to 18 digits; -1: it is none.
+static int64_t eini_store_number(const char *s) {
+  int64_t x = 0;
+  int n = 0;
+  for (; eini_is_digit((unsigned char)*s) && n < 18; n++) x = 10 * x + (*s++ - '0');
+  return n == 0 || *s != 0 ? -1 : x;
+}
+
+// "3,4,5", or "-" for none. 0: it is neither.
+static int eini_store_extents(const char *s, int *n, int64_t *extent) {
+  *n = 0;
+  if (strcmp(s, "-") == 0) return 1;
+  for (;; s++) {
+    int64_t x = 0;
+    int digits = 0;
+    for (; eini_is_digit((unsigned char)*s) && digits < 18; digits++) x = 10 * x + (*s++ - '0');
+    if (digits == 0) return 0;
+    extent[(*n)++] = x;
+    if (*s != ',') return *s == 0;
+  }
+}
+
+static int eini_store_path_ok(const char *s) {
+  if (strcmp(s, "auto") == 0 || strcmp(s, "none") == 0) return 1;
+  return s[0] == '(' && s[strspn(s, "0123456789,() ")] == 0;
+}
+
+// The record of a line; *ok 0: it is none. Its fields are those of a copy of the line.
+static ein_status eini_store_read(eini_arena *a, const char *line, int64_t n, eini_record *r,
+                                  int *ok) {
+  int tabs = 0, commas = 0;
+  memset(r, 0, sizeof *r);
+  *ok = 0;
+  if (n >= EINI_STORE_LINE) return EIN_OK;
+  for (int64_t i = 0; i < n; i++) {
+    const unsigned char c = (unsigned char)line[i];
+    if ((c < 32 && c != '\t') || c == 127) return EIN_OK;
+    tabs += c == '\t';
+    commas += c == ',';
+  }
+  if (tabs != EINI_S_FIELDS - 1) return EIN_OK;
+  char *copy = eini_strndup(a, line, n);
+  r->extent = EINI_NEW(a, int64_t, commas + 1);
+  if (copy == NULL || r->extent == NULL) return EIN_ERR_NO_MEMORY;
+  r->field[0] = copy;
+  for (int f = 1; f < EINI_S_FIELDS; f++) {
+    copy = strchr(copy, '\t');
+    *copy++ = 0;
+    r->field[f] = copy;
+  }
+  for (int f = 0; f < EINI_S_FIELDS; f++)
+    if (r->field[f][0] == 0) return EIN_OK;
+  const int64_t time = eini_store_number(r->field[EINI_S_TIME]);
+  const int64_t untuned = eini_store_number(r->field[EINI_S_UNTUNED]);
+  r->seconds = 1e-9 * (double)time;
+  r->untuned = 1e-9 * (double)untuned;
+  *ok = time >= 0 && untuned >= 0 && eini_store_path_ok(r->field[EINI_S_PATH]) &&
+        eini_store_extents(r->field[EINI_S_EXTENTS], &r->nextent, r->extent);
+  return EIN_OK;
+}
+
+// Two hashes of a text, behind what is there.
+static void eini_store_hash(int64_t *key, const char *s, size_t n) {
+  const uint64_t a = eini_hash(s, n, (uint64_t)key[0]), b = eini_hash(s, n, ~(uint64_t)key[1]);
+  key[0] = (int64_t)a;
+  key[1] = (int64_t)b;
+}
+
+static void eini_store_key(const eini_record *r, int from, int to, int64_t *key) {
+  key[0] = key[1] = 0;
+  for (int f = from; f < to; f++) eini_store_hash(key, r->field[f], strlen(r->field[f]) + 1);
+}
+
+// Adds a record, or puts it in the place of that with its key.
+static ein_status eini_store_add(eini_records *s, const eini_record *r) {
+  int64_t key[2];
+  eini_store_key(r, EINI_S_MACHINE, EINI_S_PATH, key);
+  const int64_t count = s->whole.n, i = eini_key_number(&s->arena, &s->whole, key, 2);
+  if (i < 0) return EIN_ERR_NO_MEMORY;
+  if (i < count) {
+    eini_record *old = &s->record[s->known[i]];
+    const int64_t next = old->next;
+    *old = *r;
+    old->next = next;
+    return EIN_OK;
+  }
+  eini_store_key(r, EINI_S_FORM, EINI_S_EXTENTS, key);
+  const int64_t forms = s->form.n, f = eini_key_number(&s->arena, &s->form, key, 2);
+  int64_t *known = (int64_t *)eini_grow(&s->arena, s->known, count, &s->capknown, sizeof *known);
+  eini_record *p = (eini_record *)eini_grow(&s->arena, s->record, s->nrecord, &s->caprecord,
+                                            sizeof *p);
+  if (f < 0 || known == NULL || p == NULL) return EIN_ERR_NO_MEMORY;
+  s->known = known;
+  s->record = p;
+  if (f == forms) {
+    int64_t *head = (int64_t *)eini_grow(&s->arena, s->head, forms, &s->caphead, sizeof *head);
+    if (head == NULL) return EIN_ERR_NO_MEMORY;
+    s->head = head;
+    head[f] = -1;
+  }
+  known[i] = s->nrecord;
+  p += s->nrecord;
+  *p = *r;
+  p->next = s->head[f];
+  s->head[f] = s->nrecord++;
+  return EIN_OK;
+}
+
+// Keeps what is no record, once.
+static ein_status eini_store_alien(eini_records *s, int rank, const char *text, int64_t n) {
+  int64_t key[2] = {rank, rank};
+  eini_store_hash(key, text, (size_t)n);
+  const int64_t count = s->strange.n, i = eini_key_number(&s->arena, &s->strange, key, 2);
+  eini_alien *p = (eini_alien *)eini_grow(&s->arena, s->alien, s->nalien, &s->capalien, sizeof *p);
+  if (i < 0 || p == NULL) return EIN_ERR_NO_MEMORY;
+  s->alien = p;
+  if (i < count) return EIN_OK;
+  p += s->nalien++;
+  p->rank = rank;
+  p->n = n;
+  p->text = eini_strndup(&s->arena, text, n);
+  return p->text == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static int eini_store_begins(const char *line, int64_t n, const char *with) {
+  const size_t k = strlen(with);
+  return n >= (int64_t)k && memcmp(line, with, k) == 0;
+}
+
+static int eini_store_is_head(const char *line, int64_t n) {
+  const int64_t k = (int64_t)strlen(EINI_STORE_HEAD);
+  return eini_store_begins(line, n, EINI_STORE_HEAD) && (n == k || line[k] == ':');
+}
+
+static ein_status eini_store_line(eini_records *s, int rank, const char *line, int64_t n) {
+  eini_record r;
+  int ok = 0;
+  const eini_arena_at at = eini_arena_mark(&s->arena);
+  if (n == 0) return EIN_OK;
+  if (rank == 1) EINI_TRY(eini_store_read(&s->arena, line, n, &r, &ok));
+  if (ok) return eini_store_add(s, &r);
+  eini_arena_rollback(&s->arena, &at);
+  if (line[0] != '#' && s->skipped++ == 0) s->where = s->line;
+  return eini_store_alien(s, rank, line, n);
+}
+
+// Adds what a text says.
+static ein_status eini_store_text(eini_records *s, const char *text, size_t bytes) {
+  const char *end = text + bytes, *next;
+  int rank = 0;
+  s->line = 0;
+  for (const char *line = text; line < end; line = next) {
+    const char *stop = (const char *)memchr(line, '\n', (size_t)(end - line));
+    next = stop == NULL ? end : stop + 1;
+    const int64_t n = (stop == NULL ? end : stop) - line;
+    s->line++;
+    if (eini_store_is_head(line, n)) {
+      rank = 1;
+      continue;
+    }
+    if (!eini_store_begins(line, n, EINI_STORE_KIND)) {
+      EINI_TRY(eini_store_line(s, rank, line, n));
+      continue;
+    }
+    rank = 2;  // another version, up to the next header
+    if (s->skipped++ == 0) s->where = s->line;
+    for (const char *l = next; l < end; l = next) {
+      if (eini_store_begins(l, end - l, EINI_STORE_KIND)) break;
+      stop = (const char *)memchr(l, '\n', (size_t)(end - l));
+      next = stop == NULL ? end : stop + 1;
+      s->line++;
+      s->skipped++;
+    }
+    const int64_t all = next - line;
+    EINI_TRY(eini_store_alien(s, 2, line, line[all - 1] == '\n' ? all - 1 : all));
+  }
+  return EIN_OK;
+}
+
+// ---- text of a store ----
+
+typedef struct eini_bytes {  // written as snprintf does, but bytes may be 0
+  char *buf;
+  size_t size, at;
+} eini_bytes;
+
+static void eini_bytes_add(eini_bytes *t, const char *s, size_t n) {
+  for (size_t i = 0; i < n && t->at + i < t->size; i++) t->buf[t->at + i] = s[i];
+  t->at += n;
+}
+
+static void eini_store_aliens(const eini_records *s, int rank, eini_bytes *t) {
+  for (int64_t i = 0; i < s->nalien; i++) {
+    if (s->alien[i].rank != rank) continue;
+    eini_bytes_add(t, s->alien[i].text, (size_t)s->alien[i].n);
+    eini_bytes_add(t, "\n", 1);
+  }
+}
+
+static void eini_store_print(const eini_records *s, eini_bytes *t) {
+  eini_store_aliens(s, 0, t);
+  eini_bytes_add(t, EINI_STORE_HEAD, strlen(EINI_STORE_HEAD));
+  eini_bytes_add(t, ":\t", 2);
+  eini_bytes_add(t, eini_store_fields, strlen(eini_store_fields));
+  eini_bytes_add(t, "\n", 1);
+  for (int64_t i = 0; i < s->nrecord; i++) {
+    for (int f = 0; f < EINI_S_FIELDS; f++) {
+      const char *x = s->record[i].field[f];
+      eini_bytes_add(t, x, strlen(x));
+      eini_bytes_add(t, f + 1 < EINI_S_FIELDS ? "\t" : "\n", 1);
+    }
+  }
+  eini_store_aliens(s, 1, t);
+  eini_store_aliens(s, 2, t);
+}
+
+// ---- lookup ----
+
+// The largest |log2| of a ratio of extents; INFINITY: one of them is 0 and the other is not.
+static double eini_store_distance(const eini_record *r, const eini_normal *n) {
+  double most = 0;
+  for (int i = 0; i < n->nindex; i++) {
+    const int64_t a = r->extent[i], b = n->extent[i];
+    if (a == b) continue;
+    if (a == 0 || b == 0) return INFINITY;
+    most = fmax(most, fabs(log2((double)a / (double)b)));
+  }
+  return most;
+}
+
+// The record nearest to a form, among those of the machine (NULL: of any); NULL: none is near
+// enough. Of several as near that which came last.
+static const eini_record *eini_store_find(const eini_records *s, const char *machine,
+                                          const eini_normal *n, double *distance) {
+  const eini_record *best = NULL;
+  eini_record key;
+  int64_t word[2];
+  memset(&key, 0, sizeof key);
+  key.field[EINI_S_FORM] = n->form;
+  key.field[EINI_S_DTYPES] = n->dtypes;
+  eini_store_key(&key, EINI_S_FORM, EINI_S_EXTENTS, word);
+  if (s->form.n == 0) return NULL;
+  const int f = s->form.slot[eini_key_slot(&s->form, word, 2)] - 1;
+  for (int64_t i = f < 0 ? -1 : s->head[f]; i >= 0; i = s->record[i].next) {
+    const eini_record *r = &s->record[i];
+    if (r->nextent != n->nindex || strcmp(r->field[EINI_S_FORM], n->form) != 0 ||
+        strcmp(r->field[EINI_S_DTYPES], n->dtypes) != 0 ||
+        (machine != NULL && strcmp(r->field[EINI_S_MACHINE], machine) != 0))
+      continue;
+    const double d = eini_store_distance(r, n);
+    if (d > eini_store_near || (best != NULL && d >= *distance)) continue;
+    best = r;
+    *distance = d;
+  }
+  return best;
+}
+
+// ================================================================================================
+// >>tuned  plans ask the store
+// Takes a statement before it is split; gives its normal form, and what the store says of it or of
+// the plain contraction behind it, as a path in the statement's own order and a variant.
+// ================================================================================================
+
+typedef struct eini_tuned {
+  const char *out;          // tensor it defines
+  const char *machine;      // for the record
+  eini_normal own;
+  int n, *at;               // factors; factor k is factor at[k] of the form. 0: no path is kept
+  const char *path, *variant;  // what was asked for, in the form's order, for the record
+  int found, ideal;         // 1: the store had it; for the plain contraction
+  double distance;
+  const char *had_path, *had_variant;
+  double seconds, untuned;  // measured then
+  eini_given given;
+  eini_path steps;
+  eini_hint hint;
+} eini_tuned;
+
+// May the store choose?
+static int eini_tuned_free(const ein_options *o) {
+  return (o->path == NULL || strcmp(o->path, "auto") == 0) && o->variant == NULL;
+}
+
+// Is there anything for a store to do?
+static int eini_tuned_wanted(const ein_ctx *ctx, const ein_options *o) {
+  return ctx != NULL && ctx->store != NULL && !o->deterministic && o->memory == 0 &&
+         !o->overflow_check;
+}
+
+// ---- the order of factors ----
+
+// Factors in the order of the first of their operands in the form. at: as in eini_tuned.
+static ein_status eini_tuned_order(eini_split *sp, int n, const eini_member *val, const int *rank,
+                                   int *at) {
+  uint64_t *key = EINI_NEW(&sp->g->arena, uint64_t, n);
+  int *list = EINI_NEW(&sp->g->arena, int, n);
+  if (key == NULL || list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) {
+    uint64_t least = INT_MAX;
+    sp->nlist = 0;
+    for (int i = 0; i < val[k].nroot; i++) EINI_TRY(eini_split_walk(sp, val[k].root[i]));
+    for (int64_t i = 0; i < sp->nlist; i++) {
+      const eini_node *v = &sp->w.expr.node[sp->list[i]];
+      if (v->op == EIN_OP_OPERAND && (uint64_t)rank[v->arg[0]] < least)
+        least = (uint64_t)rank[v->arg[0]];
+    }
+    key[k] = least << 32 | (uint64_t)k;
+    list[k] = k;
+  }
+  eini_sort_by(list, n, key);
+  for (int k = 0; k < n; k++) at[list[k]] = k;
+  return EIN_OK;
+}
+
+// ---- the plain contraction ----
+
+// The labels of a factor, in the order in which its accesses have them; *plain: the one operand
+// that has each of them as an axis and is the whole of it, or -1.
+static ein_status eini_ideal_labels(eini_split *sp, const eini_member *m, int *label, int *plain) {
+  const eini_stmt *s = &sp->w;
+  int n = 0;
+  *plain = -1;
+  sp->nlist = 0;
+  for (int i = 0; i < m->nroot; i++) EINI_TRY(eini_split_walk(sp, m->root[i]));
+  for (int64_t i = 0; i <= sp->nlist; i++) {
+    const eini_node *v = i < sp->nlist ? &s->expr.node[sp->list[i]] : NULL;
+    const eini_map *x = v != NULL && v->op == EIN_OP_OPERAND ? &s->proj[v->arg[0]] : NULL;
+    const int terms = x != NULL ? x->first[x->rows] : v == NULL ? m->nlabel : 0;
+    if (x != NULL) *plain = *plain == -1 && x->rows == m->nlabel ? v->arg[0] : -2;
+    for (int e = 0; e < terms; e++) {
+      const int c = x != NULL ? x->term[e].index : m->label[e];
+      int k = 0;
+      while (k < n && label[k] != c) k++;
+      if (k == n) label[n++] = c;
+    }
+  }
+  return EIN_OK;
+}
+
+// A tensor of some of the statement's indices.
+static ein_status eini_ideal_tensor(ein_graph *g, const eini_stmt *s, const char *name,
+                                    ein_role role, ein_dtype dtype, int n, const int *label) {
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, n);
+  int id;
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) shape[i] = s->index[label[i]].extent;
+  return eini_graph_add_tensor(g, name, (int64_t)strlen(name), role, dtype, n, shape, &id);
+}
+
+// The statement that its factors would make if each were an array, in graph g, which has none yet.
+static ein_status eini_ideal_make(eini_split *sp, const eini_product *q, const int64_t *layout,
+                                  ein_graph *g, int64_t *plain) {
+  const eini_stmt *s = &sp->w;
+  eini_arena *a = &g->arena;
+  const int n = q->n, room = s->nindex + 1;
+  int *label = EINI_NEW(a, int, (int64_t)room * (n + 1)), *op = EINI_NEW(a, int, n), last = -1;
+  eini_stmt *t;
+  if (label == NULL || op == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) {
+    const eini_node *root = &sp->w.expr.node[q->val[k].root[0]];
+    const int stored = eini_member_operand(sp, &q->val[k]);
+    int from;
+    op[k] = k;
+    EINI_TRY(eini_ideal_labels(sp, &q->val[k], label + k * room, &from));
+    plain[k] = from >= 0 && layout != NULL ? layout[from] : 0;
+    EINI_TRY(eini_ideal_tensor(g, s, "x", EIN_ROLE_INPUT,
+                               stored >= 0 ? sp->g->tensor[s->operand[stored]].dtype
+                                           : ein_dtype_compute((ein_dtype)root->dtype),
+                               q->val[k].nlabel, label + k * room));
+  }
+  int *out = label + n * room;
+  int nout = 0;
+  for (int e = 0; e < s->out_map.first[s->out_map.rows]; e++) {
+    int known = 0;
+    for (int i = 0; i < nout; i++) known |= out[i] == s->out_map.term[e].index;
+    if (!known) out[nout++] = s->out_map.term[e].index;
+  }
+  plain[n] = layout != NULL && nout == s->out_map.rows ? layout[s->noperand] : 0;
+  EINI_TRY(eini_ideal_tensor(g, s, "y", EIN_ROLE_OUTPUT, sp->g->tensor[s->out].dtype, nout, out));
+  EINI_TRY(eini_graph_add_stmt(g, n, s->nindex, n, op, &t));
+  t->nfree = s->nfree;
+  t->fold = s->fold;
+  for (int c = 0; c < s->nindex; c++) t->index[c] = s->index[c];
+  for (int i = 0; i < nout; i++) EINI_TRY(eini_map_set(a, &t->out_map, i, out[i], 1));
+  for (int k = 0; k < n; k++) {
+    for (int i = 0; i < q->val[k].nlabel; i++)
+      EINI_TRY(eini_map_set(a, &t->proj[k], i, label[k * room + i], 1));
+    const int leaf = eini_expr_add(a, &t->expr, EIN_OP_OPERAND, -1, k, 0, 0);
+    last = k == 0 ? leaf : eini_expr_pair(a, &t->expr, sp->join, last, leaf);
+    if (leaf < 0 || last < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return eini_stmt_finish(g, t, NULL);
+}
+
+// ---- asking ----
+
+// A record that was found, in the words of the statement. at: factors as in eini_tuned, or NULL.
+static ein_status eini_tuned_take(eini_arena *a, eini_tuned *t, const eini_record *r, int n,
+                                  const int *at) {
+  const char *path = r->field[EINI_S_PATH], *variant = r->field[EINI_S_VARIANT];
+  t->found = 1;
+  t->seconds = r->seconds;
+  t->untuned = r->untuned;
+  t->had_path = eini_strndup(a, path, (int64_t)strlen(path));
+  t->had_variant = eini_strndup(a, variant, (int64_t)strlen(variant));
+  if (t->had_path == NULL || t->had_variant == NULL) return EIN_ERR_NO_MEMORY;
+  if (strcmp(variant, "-") != 0) t->hint.variant = t->had_variant;
+  if (strcmp(path, "auto") == 0 || n == 0) return EIN_OK;
+  if (strcmp(path, "none") != 0) {
+    eini_path_text text;
+    ein_status st = eini_path_read(a, NULL, t->had_path, &text, &t->steps);
+    if (st == EIN_ERR_NO_MEMORY) return st;
+    if (st != EIN_OK) return EIN_OK;
+    t->given.path = &t->steps;
+  }
+  t->given.at = at;
+  t->given.n = n;
+  return EIN_OK;
+}
+
+// The own form, then that of the plain contraction.
+static ein_status eini_tuned_ask(ein_ctx *ctx, ein_plan *p, eini_split *sp, const eini_product *q,
+                                 const int64_t *layout, eini_tuned *t) {
+  const eini_record *r = eini_store_find(ctx->store, ctx->machine, &t->own, &t->distance);
+  eini_normal ideal;
+  if (r != NULL) return eini_tuned_take(&p->arena, t, r, t->n, t->at);
+  if (q->n < 1) return EIN_OK;
+  int64_t *plain = EINI_NEW(&sp->g->arena, int64_t, q->n + 1);
+  ein_graph *g = eini_graph_new(ctx);
+  ein_status st = plain == NULL || g == NULL ? EIN_ERR_NO_MEMORY
+                                             : eini_ideal_make(sp, q, layout, g, plain);
+  if (st == EIN_OK) st = eini_normal_make(&p->arena, g, &g->stmt[0], plain, "", &ideal);
+  eini_graph_free(g);
+  if (st == EIN_ERR_NO_MEMORY) return st;
+  if (st != EIN_OK) return EIN_OK;
+  r = eini_store_find(ctx->store, ctx->machine, &ideal, &t->distance);
+  if (r == NULL) return EIN_OK;
+  t->ideal = 1;
+  return eini_tuned_take(&p->arena, t, r, t->n, ideal.rank);
+}
+
+static ein_status eini_tuned_fill(ein_ctx *ctx, ein_plan *p, ein_graph *scratch,
+                                  const eini_stmt *s, const int64_t *layout, const char *more,
+                                  int each, int use, eini_tuned *t) {
+  eini_split sp;
+  eini_product q;
+  memset(&sp, 0, sizeof sp);
+  sp.g = scratch;
+  EINI_TRY(eini_normal_make(&p->arena, scratch, s, layout, more, &t->own));
+  EINI_TRY(eini_split_factors(&sp, s, &q));
+  if (!each || q.n == s->noperand) {
+    t->n = q.n;
+    t->at = EINI_NEW(&p->arena, int, q.n);
+    if (t->at == NULL) return EIN_ERR_NO_MEMORY;
+    if (q.n > 0) EINI_TRY(eini_tuned_order(&sp, q.n, q.val, t->own.rank, t->at));
+  }
+  return use ? eini_tuned_ask(ctx, p, &sp, &q, layout, t) : EIN_OK;
+}
+
+// What the store says of statement s of graph g. layout, more: see eini_normal_make. each: a path
+// takes operands, not factors. use: the store may choose. *to NULL: the statement has no form.
+static ein_status eini_tuned_add(ein_ctx *ctx, ein_plan *p, const ein_graph *g, const eini_stmt *s,
+                                 const int64_t *layout, const char *more, int each, int use,
+                                 eini_tuned **to) {
+  ein_graph scratch = *g;  // read only, what is made of it goes elsewhere
+  eini_tuned *list = (eini_tuned *)eini_grow(&p->arena, p->tuned, p->ntuned, &p->captuned,
+                                             sizeof *list);
+  *to = NULL;
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  p->tuned = list;
+  eini_tuned *t = &list[p->ntuned];
+  const char *name = g->tensor[s->out].name, *machine = ctx->machine == NULL ? "-" : ctx->machine;
+  memset(t, 0, sizeof *t);
+  t->out = eini_strndup(&p->arena, name, (int64_t)strlen(name));
+  t->machine = eini_strndup(&p->arena, machine, (int64_t)strlen(machine));
+  if (t->out == NULL || t->machine == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena_init(&scratch.arena, &p->arena.al);
+  const ein_status st = eini_tuned_fill(ctx, p, &scratch, s, layout, more, each, use, t);
+  eini_arena_free(&scratch.arena);
+  if (st == EIN_ERR_TOO_LARGE) return EIN_OK;
+  if (st != EIN_OK) return st;
+  p->ntuned++;
+  *to = t;
+  return EIN_OK;
+}
+
+// ---- what was done ----
+
+// Statements from the given one on are to be computed as the store says.
+static ein_status eini_tuned_hint(ein_plan *p, const eini_tuned *t, int64_t from) {
+  if (t == NULL || (t->hint.variant == NULL && !t->hint.unsplit)) return EIN_OK;
+  eini_hint *h = EINI_NEW(&p->graph->arena, eini_hint, 1);
+  if (h == NULL) return EIN_ERR_NO_MEMORY;
+  *h = t->hint;
+  for (int64_t i = from; i < p->graph->nstmt; i++) p->graph->stmt[i].hint = h;
+  return EIN_OK;
+}
+
+// Steps as text: "(0,1) (0,1)".
+static void eini_say_path(eini_text *t, const eini_path *path) {
+  for (int i = 0; i < path->nstep; i++) {
+    eini_say(t, i == 0 ? "(" : " (");
+    for (int k = path->first[i]; k < path->first[i + 1]; k++)
+      eini_say(t, k > path->first[i] ? ",%d" : "%d", path->pos[k]);
+    eini_say(t, ")");
+  }
+}
+
+// Notes for the record what was asked for. path: the steps taken; NULL: none, or one pass.
+static ein_status eini_tuned_done(ein_plan *p, eini_tuned *t, const ein_options *o, int unsplit,
+                                  const eini_path *path) {
+  const char *variant = o->variant != NULL ? o->variant : t->hint.variant;
+  t->variant = variant == NULL ? "-" : eini_strndup(&p->arena, variant, (int64_t)strlen(variant));
+  if (t->variant == NULL) return EIN_ERR_NO_MEMORY;
+  const int free = o->path == NULL || strcmp(o->path, "auto") == 0;
+  t->path = "auto";
+  if (free && !t->given.taken) return EIN_OK;
+  if (free ? t->given.path == NULL : unsplit) t->path = "none";
+  if (t->path[0] == 'n' || path == NULL || path->first == NULL || t->n < 2) return EIN_OK;
+  int *back = EINI_NEW(&p->arena, int, t->n);
+  eini_path own;
+  if (back == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < t->n; k++) back[t->at[k]] = k;
+  const ein_status st = eini_path_reorder(&p->arena, path, t->n, back, &own);
+  if (st == EIN_ERR_ARGUMENT) return EIN_OK;  // of other factors
+  if (st != EIN_OK) return st;
+  eini_text text = eini_text_of(NULL, 0);
+  for (int pass = 0; pass < 2; pass++) {
+    if (pass > 0) EINI_TRY(eini_text_room(&p->arena, &text, &t->path));
+    eini_say_path(&text, &own);
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>explain  plans as text and JSON
 // Takes a plan; writes into a caller's buffer as snprintf does: the whole length is returned, what
 // does not fit is cut.
@@ -16224,6 +17381,43 @@ static int eini_json_choices(eini_text *t, const ein_plan *p, int said) {
   return said;
 }
 
+// ---- what a store said ----
+
+static const char *eini_tuned_how(const eini_tuned *t) {
+  return t->distance > 0 ? "nearest" : "exact";
+}
+
+static void eini_say_tuned(eini_text *t, const ein_plan *p) {
+  for (int64_t k = 0; k < p->ntuned; k++) {
+    const eini_tuned *x = &p->tuned[k];
+    if (!x->found) continue;
+    eini_say(t, "store: %s: %s%s", x->out, eini_tuned_how(x),
+             x->ideal ? ", of the plain contraction" : "");
+    if (x->distance > 0)
+      eini_say(t, ", distance %.3g, confidence %.2g", x->distance, exp2(-x->distance));
+    eini_say(t, "; path %s, variant %s, %.3g s then, untuned %.3g s\n", x->had_path,
+             x->had_variant, x->seconds, x->untuned);
+  }
+}
+
+// `said` of them are there already. Returns how many there are then.
+static int eini_json_tuned(eini_text *t, const ein_plan *p, int said) {
+  for (int64_t k = 0; k < p->ntuned; k++) {
+    const eini_tuned *x = &p->tuned[k];
+    if (!x->found) continue;
+    eini_say(t, said++ == 0 ? "{\"out\": " : ", {\"out\": ");
+    eini_say_string(t, x->out);
+    eini_say(t, ", \"match\": \"%s\", \"idealised\": %s, \"distance\": %.17g, "
+             "\"confidence\": %.17g, \"path\": ", eini_tuned_how(x), x->ideal ? "true" : "false",
+             x->distance, exp2(-x->distance));
+    eini_say_string(t, x->had_path);
+    eini_say(t, ", \"variant\": ");
+    eini_say_string(t, x->had_variant);
+    eini_say(t, ", \"seconds\": %.17g, \"untuned\": %.17g}", x->seconds, x->untuned);
+  }
+  return said;
+}
+
 static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
@@ -16488,140 +17682,6 @@ static ein_status eini_request_stmt(eini_request *r, ein_graph *g) {
 }
 
 // ================================================================================================
-// >>path-text  a path given as text
-// Steps of one or more positions: "(0,1) (0,1)", "0,1 0,1", Python's "[(0, 1), (0,)]" or JSON's
-// "[[0, 1], [0]]".
-// ================================================================================================
-
-typedef struct eini_path_text {
-  eini_diag *diag;
-  const char *text;
-  int64_t at;
-  int64_t *where, nwhere, cap;  // bytes at which positions stand
-  int *pos;
-} eini_path_text;
-
-static ein_status eini_path_wrong(eini_path_text *t, int64_t at, const char *what) {
-  return eini_fail(t->diag, EIN_ERR_ARGUMENT, at, 1, "write steps as (0,1) (0,1) or [[0,1],[0,1]]",
-                   "the path is not a list of steps: %s", what);
-}
-
-static int eini_path_skip(eini_path_text *t) {
-  while (t->text[t->at] == ' ') t->at++;
-  return (unsigned char)t->text[t->at];
-}
-
-// Reads "0,1" up to `close`; without brackets (close 0) it ends where no comma follows.
-static ein_status eini_path_numbers(eini_arena *a, eini_path_text *t, int close) {
-  for (;;) {
-    int c = close != 0 ? eini_path_skip(t) : (unsigned char)t->text[t->at];
-    if (!eini_is_digit((unsigned char)c)) return eini_path_wrong(t, t->at, "a position is missing");
-    int64_t *w = (int64_t *)eini_grow(a, t->where, t->nwhere, &t->cap, sizeof *w);
-    if (w == NULL) return EIN_ERR_NO_MEMORY;
-    t->where = w;
-    w[t->nwhere++] = t->at;
-    while (eini_is_digit((unsigned char)t->text[t->at])) t->at++;
-    c = close != 0 ? eini_path_skip(t) : (unsigned char)t->text[t->at];
-    if (c == ',') t->at++;
-    if (c == ',' && (close == 0 || eini_path_skip(t) != close)) continue;
-    if (close == 0) return EIN_OK;
-    if (eini_path_skip(t) != close) return eini_path_wrong(t, t->at, "a bracket is open");
-    t->at++;
-    return EIN_OK;
-  }
-}
-
-static ein_status eini_path_steps(eini_arena *a, eini_path_text *t, eini_path *path) {
-  int64_t cap = 0;
-  int c = eini_path_skip(t);
-  int64_t begin = t->at++;
-  int whole = c == '[' && (eini_path_skip(t) == '[' || t->text[t->at] == '(');
-  if (!whole) t->at = begin;
-  for (;;) {
-    int *f = (int *)eini_grow(a, path->first, path->nstep, &cap, sizeof *f);
-    if (f == NULL) return EIN_ERR_NO_MEMORY;
-    path->first = f;
-    f[path->nstep] = (int)t->nwhere;
-    c = eini_path_skip(t);
-    if (c == 0 || (whole && c == ']')) break;
-    if (path->nstep > INT_MAX / 4 || t->nwhere > INT_MAX / 4) return EIN_ERR_TOO_LARGE;
-    if (c == '(' || c == '[') t->at++;
-    EINI_TRY(eini_path_numbers(a, t, c == '(' ? ')' : c == '[' ? ']' : 0));
-    path->nstep++;
-    if (eini_path_skip(t) != ',') continue;
-    t->at++;
-    if (!whole && eini_path_skip(t) == 0) return eini_path_wrong(t, t->at, "a step is missing");
-  }
-  t->at += whole && c == ']';
-  if (whole && c != ']') return eini_path_wrong(t, t->at, "a bracket is open");
-  return eini_path_skip(t) == 0 ? EIN_OK : eini_path_wrong(t, t->at, "it goes on after its end");
-}
-
-// Reads the path and its costs. Messages point into its text.
-static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s,
-                                  const eini_net *net, eini_path *path) {
-  eini_path_text t;
-  int bad = -1;
-  memset(&t, 0, sizeof t);
-  memset(path, 0, sizeof *path);
-  t.diag = diag;
-  t.text = s;
-  eini_diag_text(diag, s, (int64_t)strlen(s));
-  EINI_TRY(eini_path_steps(a, &t, path));
-  path->pos = EINI_NEW(a, int, t.nwhere);
-  if (path->pos == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < t.nwhere; k++) {
-    const char *c = s + t.where[k];
-    for (; eini_is_digit((unsigned char)*c); c++)  // what is larger than any position stays so
-      if (path->pos[k] < INT_MAX / 16) path->pos[k] = 10 * path->pos[k] + (*c - '0');
-  }
-  path->method = "user";
-  ein_status st = eini_path_cost(a, net, path, &bad);
-  if (st != EIN_ERR_ARGUMENT) return st;
-  if (bad < 0)
-    return eini_fail(diag, st, t.at, 1, "the last step makes the result",
-                     "the path ends before or after %d operands are one", net->nterm);
-  return eini_fail(diag, st, t.where[bad], 1,
-                   "positions count the operands still there, from 0; results go to the end",
-                   "position %d is not there, or twice in its step", path->pos[bad]);
-}
-
-// How a product is computed: as predicted to be fastest, along a path that a search finds, along
-// the user's, or unsplit in one pass.
-typedef enum eini_way {
-  EINI_WAY_FASTEST, EINI_WAY_SEARCH, EINI_WAY_USER, EINI_WAY_UNSPLIT
-} eini_way;
-
-// The search options a user chose.
-static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_options *o,
-                                    eini_path_opts *opts, eini_way *way) {
-  static const char *const names[] = {"auto", "naive", "optimal", "dp", "greedy", "random"};
-  static const eini_path_algo algos[] = {EINI_PATH_AUTO, EINI_PATH_NAIVE, EINI_PATH_OPTIMAL,
-                                         EINI_PATH_DP, EINI_PATH_GREEDY, EINI_PATH_RANDOM};
-  const char *p = o->path == NULL ? "auto" : o->path;
-  memset(opts, 0, sizeof *opts);
-  opts->goal = o->goal == EIN_GOAL_SIZE ? EINI_GOAL_SIZE
-               : o->goal == EIN_GOAL_BYTES ? EINI_GOAL_BYTES : EINI_GOAL_FLOPS;
-  opts->seconds = o->path_seconds;
-  opts->steps = o->path_steps;
-  opts->seed = o->seed;
-  if (ctx != NULL) opts->now_fn = ctx->now_fn, opts->now_user = ctx->now_user;
-  *way = EINI_WAY_UNSPLIT;
-  if (strcmp(p, "none") == 0) return EIN_OK;
-  *way = EINI_WAY_USER;
-  if (p[0] != 0 && strchr("([ 0123456789", p[0]) != NULL) return EIN_OK;
-  *way = EINI_WAY_SEARCH;
-  if (strcmp(p, "auto") == 0 && o->goal == EIN_GOAL_FLOPS) *way = EINI_WAY_FASTEST;
-  for (int i = 0; i < 6; i++) {
-    opts->algo = algos[i];
-    if (strcmp(p, names[i]) == 0) return EIN_OK;
-  }
-  return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
-                   "auto, naive, none, optimal, dp, greedy, random, or a list like (0,1) (0,1)",
-                   "no path method is called '%s'", p);
-}
-
-// ================================================================================================
 // >>call  from descriptors to plans
 // Takes a checked descriptor; gives its graph, along the path chosen, and the plan.
 // ================================================================================================
@@ -16662,7 +17722,11 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
     eini_diag_text(r->diag, d->expr, d->expr == NULL ? 0 : (int64_t)strlen(d->expr));
     if (!splits) *way = EINI_WAY_UNSPLIT;
   } else if (splits && *way != EINI_WAY_UNSPLIT) {
+    eini_given *given = p->ntuned > 0 ? &p->tuned[0].given : NULL;
     EINI_TRY(eini_path_find(&p->arena, net, &opts, path));
+    EINI_TRY(eini_path_give(&p->arena, net, given, path));
+    if (given != NULL && given->taken)
+      *way = given->path == NULL ? EINI_WAY_UNSPLIT : EINI_WAY_SEARCH;
   } else {
     *way = EINI_WAY_UNSPLIT;
   }
@@ -16713,14 +17777,10 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
   EINI_TRY(eini_plan_path_info(p, path, sp->w.operand[eini_member_operand(sp, out)]));
   if (all != NULL) return eini_request_value(r, all);
   if (way != EINI_WAY_UNSPLIT) return EIN_OK;
+  if (d->map == NULL && !r->norm) return eini_emit_whole(sp, d->nin, r->value, out, rest);
   eini_member one;
-  const eini_member **list = EINI_NEW(&sp->g->arena, const eini_member *, d->nin);
-  if (list == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
-  if (d->map == NULL && !r->norm) return eini_emit_stmt(sp, out, d->nin, list, rest);
   EINI_TRY(eini_request_value(r, &one));
-  list[0] = &one;
-  return eini_emit_stmt(sp, out, 1, list, rest);
+  return eini_emit_whole(sp, 1, &one, out, rest);
 }
 
 // What follows the fold, at the places the output's map reaches: D = alpha*T + where(beta == 0, 0,
@@ -17091,6 +18151,10 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   EINI_TRY(eini_order_check(ctx, &d->options));
   EINI_TRY(eini_request_graph(&r, p, view));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
+  if (p->ntuned > 0) {
+    EINI_TRY(eini_tuned_hint(p, &p->tuned[0], 0));
+    EINI_TRY(eini_tuned_done(p, &p->tuned[0], &d->options, p->unsplit, p->path));
+  }
   if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
   EINI_TRY(eini_graph_lowers(p->graph, eini_diag_of(ctx)));
   return eini_plan_build(p, 0, NULL, view);
@@ -17124,6 +18188,46 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   return st;
 }
 
+// What stands behind the statement that a request folds.
+static void eini_request_more(eini_text *t, const ein_einsum_desc *d) {
+  if (d->alpha.set) eini_say(t, " alpha");
+  if (d->beta.set) eini_say(t, d->c == NULL ? " beta" : " beta C");
+  if (d->monoid != NULL && strcmp(d->monoid, "norm") == 0) eini_say(t, " norm");
+}
+
+// Asks the store about a request: about the statement that it is in one pass, in a plan of its own.
+static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan *p) {
+  ein_einsum_desc d = *desc;
+  const int use = eini_tuned_free(&d.options), nin = d.nin;
+  const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, 8 * (int64_t)nin + 16);
+  int64_t *layout = EINI_NEW(&p->arena, int64_t, (int64_t)nin + 1);
+  ein_plan *q = NULL;
+  eini_tuned *t;
+  eini_request r;
+  char more[64];
+  eini_text text = eini_text_of(more, sizeof more);
+  if (view == NULL || layout == NULL) return EIN_ERR_NO_MEMORY;
+  d.options.path = "none";
+  memset(&r, 0, sizeof r);
+  r.d = &d;
+  r.ctx = ctx;
+  eini_request_more(&text, &d);
+  ein_status st = eini_plan_new(ctx, &q);
+  if (st == EIN_OK) st = eini_request_graph(&r, q, view);
+  if (st == EIN_OK && q->graph->stmt[0].noperand <= nin) {
+    const eini_stmt *s = &q->graph->stmt[0];
+    for (int k = 0; k <= s->noperand; k++) {
+      const ein_ztensor *v = k < s->noperand ? view[s->operand[k]] : d.out;
+      if (v != NULL) layout[k] = eini_layout_word(v->rank, v->shape, v->strides);
+    }
+    st = eini_tuned_add(ctx, p, q->graph, s, layout, more, 1, use, &t);
+  } else if (st != EIN_ERR_NO_MEMORY) {
+    st = EIN_OK;  // what is wrong with it is said where it is planned
+  }
+  eini_plan_free(q);
+  return st;
+}
+
 static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int may_overlap,
                                  ein_plan **p) {
   eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
@@ -17133,6 +18237,7 @@ static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int 
   d.options.may_overlap |= may_overlap;
   EINI_TRY(eini_overflow_options(eini_diag_of(ctx), &d.options));
   eini_plan_check(*p, &d.options);
+  if (eini_tuned_wanted(ctx, &d.options)) EINI_TRY(eini_plan_ask(ctx, &d, *p));
   EINI_TRY(eini_plan_einsum(ctx, &d, *p));
   EINI_TRY(eini_plan_weigh(ctx, &d, p));
   return eini_plan_wanted(eini_diag_of(ctx), *p);
@@ -17158,11 +18263,12 @@ static ein_status eini_carry_copy(eini_arena *a, const eini_stmt *s, const eini_
   return EIN_OK;
 }
 
-// Copies a statement into another graph (same tensor numbers).
-static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
+// Copies a statement into another graph, where its tensors have the numbers given.
+static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from, int out,
+                                 const int *operand) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_like(g, from, 0, from->out, from->operand, &s));
+  EINI_TRY(eini_graph_add_like(g, from, 0, out, operand, &s));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
@@ -17193,8 +18299,38 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
   return eini_graph_copy_names(g, from);
 }
 
+// The strides that the caller gives a tensor; NULL: none.
+static const int64_t *eini_layout_strides(const eini_tensor *t, int n, const ein_binding *layout) {
+  for (int k = 0; k < n && t->role != EIN_ROLE_TEMP; k++)
+    if (strcmp(layout[k].name, t->name) == 0) return layout[k].view->strides;
+  return NULL;
+}
+
+// Asks the store about a statement of a graph.
+static ein_status eini_graph_ask(ein_ctx *ctx, ein_plan *p, const ein_graph *graph,
+                                 const eini_stmt *s, int nlayout, const ein_binding *layout,
+                                 const ein_options *o, eini_tuned **t) {
+  int64_t *word = EINI_NEW(&p->arena, int64_t, (int64_t)s->noperand + 1);
+  if (word == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k <= s->noperand; k++) {
+    const eini_tensor *x = &graph->tensor[k < s->noperand ? s->operand[k] : s->out];
+    word[k] = eini_layout_word(x->rank, x->shape, eini_layout_strides(x, nlayout, layout));
+  }
+  return eini_tuned_add(ctx, p, graph, s, word, "", 0, eini_tuned_free(o), t);
+}
+
+// What was made of the statement, from statement `first` on, along a path, or NULL.
+static ein_status eini_graph_asked(ein_plan *p, eini_tuned *t, int64_t first, const ein_options *o,
+                                   const eini_path *path) {
+  if (t == NULL) return EIN_OK;
+  t->hint.unsplit = t->given.taken && t->given.path == NULL;
+  EINI_TRY(eini_tuned_hint(p, t, first));
+  return eini_tuned_done(p, t, o, p->unsplit, path);
+}
+
 // The statements of a graph, n-ary folds split, into p->graph.
 static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_graph *graph,
+                                       int nlayout, const ein_binding *layout,
                                        const ein_options *o) {
   eini_diag *diag = eini_diag_of(ctx);
   eini_path_opts opts;
@@ -17211,12 +18347,21 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   sp.diag = diag;
   sp.rates = o->deterministic ? NULL : eini_rates_of(ctx);
   sp.fastest = way == EINI_WAY_FASTEST;
+  const int ask = eini_tuned_wanted(ctx, o) && !graph->ordered;
   for (int64_t i = 0; i < graph->nstmt; i++) {
     const eini_stmt *s = &graph->stmt[i];
-    EINI_TRY(eini_stmt_copy(p->graph, s));
+    const int64_t first = p->graph->nstmt;
+    eini_tuned *t = NULL;
+    if (ask && s->carry == NULL)
+      EINI_TRY(eini_graph_ask(ctx, p, graph, s, nlayout, layout, o, &t));
+    opts.given = t == NULL ? NULL : &t->given;
+    EINI_TRY(eini_stmt_copy(p->graph, s, s->out, s->operand));
     const double flops = eini_points(s, NULL, 0, s->nindex) * eini_point_flops(s);
     p->info.naive_flops += flops;
-    if (p->unsplit || graph->ordered || s->carry != NULL) continue;
+    if (p->unsplit || graph->ordered || s->carry != NULL) {
+      EINI_TRY(eini_graph_asked(p, t, first, o, NULL));
+      continue;
+    }
     p->graph->nstmt--;  // taken back if it is split, put back if not
     eini_stmt copy = p->graph->stmt[p->graph->nstmt];
     eini_path path;
@@ -17226,10 +18371,11 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
     if (done) {
       p->graph->tensor[s->out].nstmt--;
       EINI_TRY(eini_plan_path_info(p, &path, s->out));
-      continue;
+    } else {
+      p->info.flops += flops;
+      p->graph->stmt[p->graph->nstmt++] = copy;
     }
-    p->info.flops += flops;
-    p->graph->stmt[p->graph->nstmt++] = copy;
+    EINI_TRY(eini_graph_asked(p, t, first, o, done ? &path : NULL));
   }
   return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;
 }
@@ -17284,7 +18430,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
   EINI_TRY(eini_plan_want(*p, o));
-  EINI_TRY(eini_plan_statements(ctx, *p, graph, o));
+  EINI_TRY(eini_plan_statements(ctx, *p, graph, nlayout, layout, o));
   EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
   EINI_TRY(eini_plan_build(*p, nlayout, layout, NULL));
   return eini_plan_wanted(eini_diag_of(ctx), *p);
@@ -17604,7 +18750,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
   const ein_ztensor **view = NULL;
   if (j->desc->graph != NULL) {
     EINI_TRY(eini_graph_copy_head(p->graph, j->desc->graph));
-    EINI_TRY(eini_plan_statements(j->ctx, p, j->desc->graph, o));
+    EINI_TRY(eini_plan_statements(j->ctx, p, j->desc->graph, 0, NULL, o));
   } else {
     ein_einsum_desc d = *j->desc->einsum;
     d.options = *o;
@@ -19585,6 +20731,7 @@ static ein_status eini_budget_search(ein_ctx *ctx, const eini_want *want, eini_b
   s.j.cap = &b->cap;
   inner.al = eini_cap_allocator(&b->cap);
   inner.logger.log_fn = NULL;  // what does not fit is no error
+  inner.store = NULL;
   ein_status st = eini_fit_search_run(&s);
   ctx->diag = inner.diag;
   if (st == EIN_OK) eini_begin_call(ctx, NULL);
@@ -19780,6 +20927,7 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
                i == v->taken ? " (taken)" : "");
     eini_say(&t, "\n");
   }
+  eini_say_tuned(&t, p);
   int fallbacks = 0;
   if (!eini_plan_sliced(p)) eini_say_tasks(&t, p, seconds);
   for (int k = 0; k < p->info.nregion; k++) {
@@ -19858,6 +21006,8 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_say(&t, ", \"choices\": [");
   if (eini_plan_sliced(p)) said = eini_json_choices(&t, p, 0);
   for (int k = 0; k < p->info.nregion; k++) said = eini_json_choices(&t, eini_plan_of(p, k), said);
+  eini_say(&t, "], \"store\": [");
+  (void)eini_json_tuned(&t, p, 0);
   eini_say(&t, "], \"statements\": [");
   said = 0;
   for (int k = 0; k < p->info.nregion; k++)
@@ -19912,6 +21062,55 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   return eini_plan_give(ctx, st, p, plan);
 }
 
+// The tensors of a statement and itself, in an empty graph.
+static ein_status eini_graph_alone(ein_graph *g, const ein_graph *from, const eini_stmt *s) {
+  int *at = EINI_NEW(&g->arena, int, from->ntensor);
+  int *operand = EINI_NEW(&g->arena, int, s->noperand);
+  if (at == NULL || operand == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k <= s->noperand; k++) {
+    const int id = k < s->noperand ? s->operand[k] : s->out;
+    const eini_tensor *x = &from->tensor[id];
+    int made;
+    if (at[id] == 0) {
+      EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name),
+                                     k < s->noperand ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, x->dtype,
+                                     x->rank, x->shape, &made));
+      g->tensor[made].partial = x->partial;
+      at[id] = made + 1;
+    }
+    if (k < s->noperand) operand[k] = at[id] - 1;
+  }
+  EINI_TRY(eini_graph_copy_names(g, from));
+  return eini_stmt_copy(g, s, at[s->out] - 1, operand);
+}
+
+EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
+                                       ein_graph **alone) {
+  if (alone == NULL) return EIN_ERR_ARGUMENT;
+  *alone = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  if (st == EIN_OK && (i < 0 || i >= graph->nstmt))
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no statement %lld",
+                   (long long)i);
+  const eini_stmt *s = st == EIN_OK ? &graph->stmt[i] : NULL;
+  if (st == EIN_OK && (graph->tensor[s->out].nstmt > 1 || s->carry != NULL))
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_UNSUPPORTED, -1, 0, NULL,
+                   "statement %lld defines a piece of '%.80s'", (long long)i,
+                   graph->tensor[s->out].name);
+  ein_graph *g = st == EIN_OK ? eini_graph_new(ctx) : NULL;
+  if (st == EIN_OK && g == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = eini_graph_alone(g, graph, s);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *alone = g;
+  else eini_graph_free(g);
+  return st;
+}
+
+EIN_API int64_t ein_graph_statements(const ein_graph *graph) {
+  return graph == NULL ? 0 : graph->nstmt;
+}
+
 EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
                                            const ein_options *options, ein_graph **ordered) {
   ein_options o;
@@ -19929,7 +21128,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK) st = eini_order_check(ctx, &o);
   if (st == EIN_OK) st = eini_plan_new(ctx, &p);
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
+  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, 0, NULL, &o);
   if (st == EIN_OK) {
     *ordered = p->graph;
     p->graph = NULL;
@@ -19970,17 +21169,105 @@ static ein_status eini_cache_create(ein_ctx *ctx, int plans) {
   return EIN_OK;
 }
 
-static void eini_cache_destroy(ein_ctx *ctx) {
+static void eini_cache_clear(ein_ctx *ctx) {
   struct eini_cache *c = ctx->cache;
-  if (c == NULL) return;
-  for (int i = 0; i < c->n; i++) {
+  for (int i = 0; c != NULL && i < c->n; i++) {
     ein_plan_destroy(c->entry[i].plan);
     ctx->al.free_fn(c->entry[i].key, (size_t)c->entry[i].capkey * 8, ctx->al.user);
   }
+  if (c != NULL) c->n = 0;
+}
+
+static void eini_cache_destroy(ein_ctx *ctx) {
+  struct eini_cache *c = ctx->cache;
+  if (c == NULL) return;
+  eini_cache_clear(ctx);
   if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
   if (c->workspace != NULL) ctx->al.free_fn(c->workspace, c->workspace_bytes, ctx->al.user);
   ctx->cache = NULL;
 }
+
+// ---- the store ----
+
+// The machine whose records count, without what would break a line.
+static ein_status eini_ctx_machine(ein_ctx *ctx, const char *machine) {
+  char *own = eini_strndup(&ctx->arena, machine, (int64_t)strlen(machine));
+  if (own == NULL) return EIN_ERR_NO_MEMORY;
+  ctx->machine = own[0] == 0 ? "-" : own;
+  for (; *own != 0; own++)
+    if ((unsigned char)*own < 32 || *own == 127) *own = '?';
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_ctx_store(ein_ctx *ctx, const char *text, size_t bytes) {
+  eini_records *s = NULL;
+  if (ctx == NULL || (text == NULL && bytes > 0)) return EIN_ERR_ARGUMENT;
+  eini_diag_reset(&ctx->diag, NULL, 0);
+  ein_status st = text == NULL ? EIN_OK : eini_store_new(&ctx->al, &s);
+  if (st == EIN_OK && s != NULL) st = eini_store_text(s, text, bytes);
+  if (st != EIN_OK) {
+    eini_store_free(s);
+    eini_fail_status(ctx, st);
+    return st;
+  }
+  eini_cache_clear(ctx);
+  eini_store_free(ctx->store);
+  ctx->store = s;
+  if (s != NULL && s->skipped > 0 && ctx->logger.log_fn != NULL) {
+    char line[128];
+    snprintf(line, sizeof line, "store: %lld lines are no records of this version, the first is "
+             "line %lld", (long long)s->skipped, (long long)s->where);
+    ctx->logger.log_fn(EIN_LOG_WARNING, line, ctx->logger.user);
+  }
+  return EIN_OK;
+}
+
+EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info) {
+  if (ctx == NULL || info == NULL || ctx->store == NULL) return 0;
+  const eini_records *s = ctx->store;
+  info->records = s->nrecord;
+  info->mine = 0;
+  for (int64_t i = 0; i < s->nrecord; i++)
+    info->mine += ctx->machine == NULL ||
+                  strcmp(s->record[i].field[EINI_S_MACHINE], ctx->machine) == 0;
+  info->skipped = s->skipped;
+  info->line = s->where;
+  return 1;
+}
+
+EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
+                                   const size_t *bytes, char *buf, size_t size, size_t *length) {
+  eini_records *s;
+  if (n < 0 || (n > 0 && (text == NULL || bytes == NULL)) || length == NULL ||
+      (buf == NULL && size > 0)) return EIN_ERR_ARGUMENT;
+  ein_status st = eini_store_new(ctx == NULL ? NULL : &ctx->al, &s);
+  for (int k = 0; k < n && st == EIN_OK; k++)
+    if (bytes[k] > 0) st = text[k] == NULL ? EIN_ERR_ARGUMENT
+                                           : eini_store_text(s, text[k], bytes[k]);
+  if (st == EIN_OK) {
+    eini_bytes t = {buf, size, 0};
+    eini_store_print(s, &t);
+    *length = t.at;
+  }
+  eini_store_free(s);
+  return st;
+}
+
+EIN_API size_t ein_plan_store(const ein_plan *p, double seconds, double untuned, char *buf,
+                              size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (p == NULL || p->ntuned != 1 || !(seconds >= 0 && seconds < 1e8) ||
+      !(untuned >= 0 && untuned < 1e8)) return 0;
+  const eini_tuned *x = &p->tuned[0];
+  eini_say(&t, "%s\t%s\t%s\t", x->machine, x->own.form, x->own.dtypes);
+  for (int i = 0; i < x->own.nindex; i++)
+    eini_say(&t, "%s%lld", i > 0 ? "," : "", (long long)x->own.extent[i]);
+  eini_say(&t, "%s\t%s\t%s\t%.0f\t%.0f\n", x->own.nindex == 0 ? "-" : "", x->path, x->variant,
+           seconds * 1e9, untuned * 1e9);
+  return t.at;
+}
+
+// ---- keys of calls ----
 
 static ein_status eini_key_room(ein_ctx *ctx, int64_t more) {
   struct eini_cache *c = ctx->cache;
@@ -20556,12 +21843,11 @@ static ein_status eini_batch_append(ein_batch *b, int64_t call, eini_keys *seen)
     EINI_TRY(eini_batch_tensor(b, s, seen, call, &g->tensor[t],
                                kind->view[t] < 0 ? NULL : &c->d.in[kind->view[t]], &id[t]));
   for (int64_t i = 0; i < g->nstmt; i++) {
-    eini_stmt like = g->stmt[i];
-    like.out = id[like.out];
-    like.operand = EINI_NEW(&b->run, int, like.noperand);
-    if (like.operand == NULL) return EIN_ERR_NO_MEMORY;
-    for (int k = 0; k < like.noperand; k++) like.operand[k] = id[g->stmt[i].operand[k]];
-    EINI_TRY(eini_stmt_copy(s->plan->graph, &like));
+    const eini_stmt *x = &g->stmt[i];
+    int *operand = EINI_NEW(&b->run, int, x->noperand);
+    if (operand == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < x->noperand; k++) operand[k] = id[x->operand[k]];
+    EINI_TRY(eini_stmt_copy(s->plan->graph, x, id[x->out], operand));
   }
   s->plan->info.flops += kind->plan->info.flops;
   s->plan->info.naive_flops += kind->plan->info.naive_flops;
@@ -31404,7 +32690,10 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (st == EIN_OK) st = eini_ctx_new(&d, &ctx);
   int plans = d.cache_plans == 0 ? 64 : d.cache_plans;
   if (st == EIN_OK && plans > 0) st = eini_cache_create(ctx, plans);
+  if (st == EIN_OK && d.machine != NULL) st = eini_ctx_machine(ctx, d.machine);
+  if (st == EIN_OK && d.store != NULL) st = ein_ctx_store(ctx, d.store, d.store_bytes);
   if (st != EIN_OK) {
+    if (ctx != NULL) eini_store_free(ctx->store);
     eini_ctx_free(ctx);
     eini_backends_end(own);
     return st;
@@ -31419,6 +32708,7 @@ EIN_API void ein_ctx_destroy(ein_ctx *ctx) {
   if (ctx == NULL) return;
   memcpy(own, ctx->backend, sizeof own);
   eini_cache_destroy(ctx);
+  eini_store_free(ctx->store);
   eini_ctx_free(ctx);
   eini_backends_end(own);
 }

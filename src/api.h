@@ -22,6 +22,17 @@ EIN_API const char *ein_status_name(ein_status status);   // "EIN_ERR_SHAPE"
 EIN_API const char *ein_status_text(ein_status status);
 EIN_API const char *ein_version(void);
 
+// Takes the text of a tuning store, copied, in the place of what the ctx had; NULL: none. Plans in
+// the cache are dropped. What is no record is left out (a warning to the logger, and the info).
+EIN_API ein_status ein_ctx_store(ein_ctx *ctx, const char *text, size_t bytes);
+// 0 when the ctx has no store.
+EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info);
+// One store made of n texts: of records with one key (machine, form, dtypes, extents) that of the
+// last text holds; lines that are none are kept. Writes at most size bytes; *length: how many there
+// are. No NUL stands behind them. ctx gives memory, and may be NULL.
+EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
+                                   const size_t *bytes, char *buf, size_t size, size_t *length);
+
 // ---- dtypes ------------------------------------------------------------------------------------
 EIN_API size_t ein_dtype_size(ein_dtype dtype);           // bytes; 0 for no dtype
 EIN_API const char *ein_dtype_name(ein_dtype dtype);      // "f32"
@@ -74,6 +85,12 @@ EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
                                     size_t size);
 
+// The record of a plan of one statement, for a store: its path and variant as they were asked for,
+// with measured seconds of this plan and of the one without. A line with its end, into buf, as
+// snprintf does; 0: the plan has no record. The ctx must have had a store, be it an empty text.
+EIN_API size_t ein_plan_store(const ein_plan *plan, double seconds, double untuned, char *buf,
+                              size_t size);
+
 // ---- level 2: many calls at once ---------------------------------------------------------------
 // Calls that are queued and run together, as often as wanted: those of one form, up to names and
 // the order of operands, are planned once and are the rows of one loop that threads share. ctx may
@@ -100,6 +117,11 @@ EIN_API void ein_graph_destroy(ein_graph *graph);         // NULL is a no-op
 // may be NULL. EIN_ERR_UNSUPPORTED: the ctx has kernels, and none that folds in order.
 EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
                                            const ein_options *options, ein_graph **ordered);
+// Statement i of a graph as a graph of its own, whose inputs are what it reads: for measuring it.
+// EIN_ERR_ARGUMENT: there is none of that number. EIN_ERR_UNSUPPORTED: it is a piece of a tensor.
+EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
+                                       ein_graph **alone);
+EIN_API int64_t ein_graph_statements(const ein_graph *graph);
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);

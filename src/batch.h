@@ -294,12 +294,11 @@ static ein_status eini_batch_append(ein_batch *b, int64_t call, eini_keys *seen)
     EINI_TRY(eini_batch_tensor(b, s, seen, call, &g->tensor[t],
                                kind->view[t] < 0 ? NULL : &c->d.in[kind->view[t]], &id[t]));
   for (int64_t i = 0; i < g->nstmt; i++) {
-    eini_stmt like = g->stmt[i];
-    like.out = id[like.out];
-    like.operand = EINI_NEW(&b->run, int, like.noperand);
-    if (like.operand == NULL) return EIN_ERR_NO_MEMORY;
-    for (int k = 0; k < like.noperand; k++) like.operand[k] = id[g->stmt[i].operand[k]];
-    EINI_TRY(eini_stmt_copy(s->plan->graph, &like));
+    const eini_stmt *x = &g->stmt[i];
+    int *operand = EINI_NEW(&b->run, int, x->noperand);
+    if (operand == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < x->noperand; k++) operand[k] = id[x->operand[k]];
+    EINI_TRY(eini_stmt_copy(s->plan->graph, x, id[x->out], operand));
   }
   s->plan->info.flops += kind->plan->info.flops;
   s->plan->info.naive_flops += kind->plan->info.naive_flops;

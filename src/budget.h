@@ -48,6 +48,7 @@ static ein_status eini_budget_search(ein_ctx *ctx, const eini_want *want, eini_b
   s.j.cap = &b->cap;
   inner.al = eini_cap_allocator(&b->cap);
   inner.logger.log_fn = NULL;  // what does not fit is no error
+  inner.store = NULL;
   ein_status st = eini_fit_search_run(&s);
   ctx->diag = inner.diag;
   if (st == EIN_OK) eini_begin_call(ctx, NULL);

@@ -39,7 +39,11 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
     eini_diag_text(r->diag, d->expr, d->expr == NULL ? 0 : (int64_t)strlen(d->expr));
     if (!splits) *way = EINI_WAY_UNSPLIT;
   } else if (splits && *way != EINI_WAY_UNSPLIT) {
+    eini_given *given = p->ntuned > 0 ? &p->tuned[0].given : NULL;
     EINI_TRY(eini_path_find(&p->arena, net, &opts, path));
+    EINI_TRY(eini_path_give(&p->arena, net, given, path));
+    if (given != NULL && given->taken)
+      *way = given->path == NULL ? EINI_WAY_UNSPLIT : EINI_WAY_SEARCH;
   } else {
     *way = EINI_WAY_UNSPLIT;
   }
@@ -90,14 +94,10 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
   EINI_TRY(eini_plan_path_info(p, path, sp->w.operand[eini_member_operand(sp, out)]));
   if (all != NULL) return eini_request_value(r, all);
   if (way != EINI_WAY_UNSPLIT) return EIN_OK;
+  if (d->map == NULL && !r->norm) return eini_emit_whole(sp, d->nin, r->value, out, rest);
   eini_member one;
-  const eini_member **list = EINI_NEW(&sp->g->arena, const eini_member *, d->nin);
-  if (list == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nin; k++) list[k] = &r->value[k];
-  if (d->map == NULL && !r->norm) return eini_emit_stmt(sp, out, d->nin, list, rest);
   EINI_TRY(eini_request_value(r, &one));
-  list[0] = &one;
-  return eini_emit_stmt(sp, out, 1, list, rest);
+  return eini_emit_whole(sp, 1, &one, out, rest);
 }
 
 // What follows the fold, at the places the output's map reaches: D = alpha*T + where(beta == 0, 0,
@@ -468,6 +468,10 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   EINI_TRY(eini_order_check(ctx, &d->options));
   EINI_TRY(eini_request_graph(&r, p, view));
   if (p->graph->ntensor > room / 2) return EIN_ERR_INTERNAL;
+  if (p->ntuned > 0) {
+    EINI_TRY(eini_tuned_hint(p, &p->tuned[0], 0));
+    EINI_TRY(eini_tuned_done(p, &p->tuned[0], &d->options, p->unsplit, p->path));
+  }
   if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
   EINI_TRY(eini_graph_lowers(p->graph, eini_diag_of(ctx)));
   return eini_plan_build(p, 0, NULL, view);
@@ -501,6 +505,46 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   return st;
 }
 
+// What stands behind the statement that a request folds.
+static void eini_request_more(eini_text *t, const ein_einsum_desc *d) {
+  if (d->alpha.set) eini_say(t, " alpha");
+  if (d->beta.set) eini_say(t, d->c == NULL ? " beta" : " beta C");
+  if (d->monoid != NULL && strcmp(d->monoid, "norm") == 0) eini_say(t, " norm");
+}
+
+// Asks the store about a request: about the statement that it is in one pass, in a plan of its own.
+static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_plan *p) {
+  ein_einsum_desc d = *desc;
+  const int use = eini_tuned_free(&d.options), nin = d.nin;
+  const ein_ztensor **view = EINI_NEW(&p->arena, const ein_ztensor *, 8 * (int64_t)nin + 16);
+  int64_t *layout = EINI_NEW(&p->arena, int64_t, (int64_t)nin + 1);
+  ein_plan *q = NULL;
+  eini_tuned *t;
+  eini_request r;
+  char more[64];
+  eini_text text = eini_text_of(more, sizeof more);
+  if (view == NULL || layout == NULL) return EIN_ERR_NO_MEMORY;
+  d.options.path = "none";
+  memset(&r, 0, sizeof r);
+  r.d = &d;
+  r.ctx = ctx;
+  eini_request_more(&text, &d);
+  ein_status st = eini_plan_new(ctx, &q);
+  if (st == EIN_OK) st = eini_request_graph(&r, q, view);
+  if (st == EIN_OK && q->graph->stmt[0].noperand <= nin) {
+    const eini_stmt *s = &q->graph->stmt[0];
+    for (int k = 0; k <= s->noperand; k++) {
+      const ein_ztensor *v = k < s->noperand ? view[s->operand[k]] : d.out;
+      if (v != NULL) layout[k] = eini_layout_word(v->rank, v->shape, v->strides);
+    }
+    st = eini_tuned_add(ctx, p, q->graph, s, layout, more, 1, use, &t);
+  } else if (st != EIN_ERR_NO_MEMORY) {
+    st = EIN_OK;  // what is wrong with it is said where it is planned
+  }
+  eini_plan_free(q);
+  return st;
+}
+
 static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int may_overlap,
                                  ein_plan **p) {
   eini_begin_call(ctx, desc == NULL ? NULL : desc->expr);
@@ -510,6 +554,7 @@ static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int 
   d.options.may_overlap |= may_overlap;
   EINI_TRY(eini_overflow_options(eini_diag_of(ctx), &d.options));
   eini_plan_check(*p, &d.options);
+  if (eini_tuned_wanted(ctx, &d.options)) EINI_TRY(eini_plan_ask(ctx, &d, *p));
   EINI_TRY(eini_plan_einsum(ctx, &d, *p));
   EINI_TRY(eini_plan_weigh(ctx, &d, p));
   return eini_plan_wanted(eini_diag_of(ctx), *p);

@@ -189,7 +189,8 @@ enum {                    // what of statements counts
   EINI_SAME_VALUES = 1,   // literals and params
   EINI_SAME_EXTENTS = 2,  // all that they run over; else they run over blocks of one shape
   EINI_SAME_AXES = 4,     // the order of the result's axes
-  EINI_SAME_ALONE = 8     // statements stand alone: operands have vertices, and params numbers
+  EINI_SAME_ALONE = 8,    // statements stand alone: operands have vertices, and params numbers
+  EINI_SAME_OFFSETS = 16  // those of coordinates, where extents do not count
 };
 
 // What else counts of the indices and operands of a statement that stands alone.
@@ -272,7 +273,8 @@ static int eini_spelling_product(const eini_expr *e, char *mark) {
 
 // The offsets of a map count; or blocks have their own.
 static void eini_spelling_offsets(eini_sketch *k, const eini_spelling *x, const eini_map *m) {
-  if (x->b->what & EINI_SAME_EXTENTS) eini_sketch_words(k, m->offset, m->rows);
+  if (x->b->what & (EINI_SAME_EXTENTS | EINI_SAME_OFFSETS))
+    eini_sketch_words(k, m->offset, m->rows);
 }
 
 static void eini_spelling_map(eini_sketch *k, const eini_map *m, int vertex) {

@@ -5,6 +5,7 @@
 // ================================================================================================
 
 struct eini_cache;
+struct eini_records;
 #define EINI_BACKENDS 2  // that a macro brings in and a ctx can use
 
 struct ein_ctx {
@@ -22,6 +23,8 @@ struct ein_ctx {
   ein_monoid *monoid;
   int64_t nmonoid, capmonoid;
   struct eini_cache *cache;
+  struct eini_records *store;  // what was tuned, or NULL
+  const char *machine;     // that it is asked for, or NULL
   void *backend[EINI_BACKENDS];  // those that were brought in, ended with the ctx; NULL: none
   ein_ztensor no_view;     // stands for an absent view in cache keys
 };

@@ -306,6 +306,43 @@ static int eini_json_choices(eini_text *t, const ein_plan *p, int said) {
   return said;
 }
 
+// ---- what a store said ----
+
+static const char *eini_tuned_how(const eini_tuned *t) {
+  return t->distance > 0 ? "nearest" : "exact";
+}
+
+static void eini_say_tuned(eini_text *t, const ein_plan *p) {
+  for (int64_t k = 0; k < p->ntuned; k++) {
+    const eini_tuned *x = &p->tuned[k];
+    if (!x->found) continue;
+    eini_say(t, "store: %s: %s%s", x->out, eini_tuned_how(x),
+             x->ideal ? ", of the plain contraction" : "");
+    if (x->distance > 0)
+      eini_say(t, ", distance %.3g, confidence %.2g", x->distance, exp2(-x->distance));
+    eini_say(t, "; path %s, variant %s, %.3g s then, untuned %.3g s\n", x->had_path,
+             x->had_variant, x->seconds, x->untuned);
+  }
+}
+
+// `said` of them are there already. Returns how many there are then.
+static int eini_json_tuned(eini_text *t, const ein_plan *p, int said) {
+  for (int64_t k = 0; k < p->ntuned; k++) {
+    const eini_tuned *x = &p->tuned[k];
+    if (!x->found) continue;
+    eini_say(t, said++ == 0 ? "{\"out\": " : ", {\"out\": ");
+    eini_say_string(t, x->out);
+    eini_say(t, ", \"match\": \"%s\", \"idealised\": %s, \"distance\": %.17g, "
+             "\"confidence\": %.17g, \"path\": ", eini_tuned_how(x), x->ideal ? "true" : "false",
+             x->distance, exp2(-x->distance));
+    eini_say_string(t, x->had_path);
+    eini_say(t, ", \"variant\": ");
+    eini_say_string(t, x->had_variant);
+    eini_say(t, ", \"seconds\": %.17g, \"untuned\": %.17g}", x->seconds, x->untuned);
+  }
+  return said;
+}
+
 static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;

@@ -96,16 +96,116 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_member *val, int *n) {
   return EIN_OK;
 }
 
+// ---- paths that were known before ----
+
+// A path over the factors in another order: factor k here is factor at[k] there.
+typedef struct eini_given {
+  int n;
+  const int *at;
+  const eini_path *path;    // NULL: one pass
+  int taken;                // 1: it did
+} eini_given;
+
+// A path that was found may be so many times better in flops and largest intermediate before one
+// that is given is not taken: what others wrote must not make a product that fits one that does
+// not.
+#define EINI_GIVEN_WORSE 16
+
+// A path over n factors as one over the same in another order: factor at[k] of the old order is
+// factor k of the new one. EIN_ERR_ARGUMENT: it is none.
+static ein_status eini_path_reorder(eini_arena *a, const eini_path *from, int n, const int *at,
+                                    eini_path *to) {
+  const int npos = from->first[from->nstep];
+  if (npos > INT_MAX / 4 - n || from->nstep > INT_MAX / 4 - n) return EIN_ERR_TOO_LARGE;
+  int *old = EINI_NEW(a, int, n), *list = EINI_NEW(a, int, n), *id = EINI_NEW(a, int, npos);
+  int left = n;
+  memset(to, 0, sizeof *to);
+  EINI_TRY(eini_path_room(a, from->nstep, npos, to));
+  if (old == NULL || list == NULL || id == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) old[at[k]] = list[k] = k;
+  to->nstep = from->nstep;
+  for (int i = 0; i < from->nstep; i++) {
+    const int first = to->first[i] = from->first[i], m = from->first[i + 1] - first;
+    if (m < 1) return EIN_ERR_ARGUMENT;
+    for (int k = 0; k < m; k++) {
+      const int p = from->pos[first + k];
+      if (p < 0 || p >= left || old[p] < 0) return EIN_ERR_ARGUMENT;
+      id[k] = old[p];
+      old[p] = -1;
+    }
+    int kept = 0, found = 0;
+    for (int k = 0; k < left; k++)
+      if (old[k] >= 0) old[kept++] = old[k];
+    old[kept] = n + i;
+    kept = 0;
+    for (int k = 0; k < left; k++) {
+      int taken = 0;
+      for (int q = 0; q < m && !taken; q++) taken = id[q] == list[k];
+      if (taken) to->pos[first + found++] = k;
+      else list[kept++] = list[k];
+    }
+    list[kept] = n + i;
+    left = kept + 1;
+  }
+  to->first[from->nstep] = npos;
+  return left == 1 ? EIN_OK : EIN_ERR_ARGUMENT;
+}
+
+// One pass over n factors as a path.
+static ein_status eini_path_whole(eini_arena *a, int n, eini_path *path) {
+  memset(path, 0, sizeof *path);
+  EINI_TRY(eini_path_room(a, 1, n, path));
+  path->nstep = 1;
+  path->first[1] = n;
+  for (int k = 0; k < n; k++) path->pos[k] = k;
+  return EIN_OK;
+}
+
+// A path that is given takes the place of the one found, if it is one and not much worse.
+static ein_status eini_path_give(eini_arena *a, const eini_net *net, eini_given *g,
+                                 eini_path *path) {
+  eini_path mine;
+  int bad;
+  if (g == NULL || g->n != net->nterm || net->nterm < 2) return EIN_OK;
+  ein_status st = g->path == NULL ? eini_path_whole(a, g->n, &mine)
+                                  : eini_path_reorder(a, g->path, g->n, g->at, &mine);
+  if (st == EIN_OK) st = eini_path_cost(a, net, &mine, &bad);
+  if (st == EIN_ERR_ARGUMENT || st == EIN_ERR_TOO_LARGE) return EIN_OK;
+  if (st != EIN_OK) return st;
+  g->taken = mine.flops <= EINI_GIVEN_WORSE * path->flops &&
+             mine.largest <= EINI_GIVEN_WORSE * path->largest;
+  mine.method = "store";
+  if (g->taken) *path = mine;
+  return EIN_OK;
+}
+
+// Emits the product of n members in one statement.
+static ein_status eini_emit_whole(eini_split *sp, int n, const eini_member *val,
+                                  const eini_member *target, ein_rest rest) {
+  const eini_member **list = EINI_NEW(&sp->g->arena, const eini_member *, n);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) list[k] = &val[k];
+  return eini_emit_stmt(sp, target, n, list, rest);
+}
+
 // Emits the product of n members into target, in an order of its own when there are two or more.
 static ein_status eini_split_product(eini_split *sp, int n, eini_member *val,
                                      const eini_member *target, const eini_path_opts *opts,
                                      eini_path *path, ein_rest rest) {
   const eini_member *one = val;
+  const int fastest = sp->fastest;
   eini_net net;
   if (n == 1) return eini_emit_stmt(sp, target, 1, &one, rest);
   EINI_TRY(eini_net_build(&sp->g->arena, sp, n, val, target, &net));
   EINI_TRY(eini_path_find(&sp->g->arena, &net, opts, path));
-  return eini_split_best(sp, &net, val, target, path, rest);
+  EINI_TRY(eini_path_give(&sp->g->arena, &net, opts->given, path));
+  const int taken = opts->given != NULL && opts->given->taken;
+  if (taken) sp->fastest = 0;
+  const ein_status st = taken && opts->given->path == NULL
+                            ? eini_emit_whole(sp, n, val, target, rest)
+                            : eini_split_best(sp, &net, val, target, path, rest);
+  sp->fastest = fastest;
+  return st;
 }
 
 // The product into a temporary over the free labels that it has, then that over the m divisors.
@@ -128,14 +228,18 @@ static ein_status eini_split_quotient(eini_split *sp, int n, eini_member *val, i
   return eini_emit_stmt(sp, out, m + 1, all, rest);
 }
 
-// Splits one folded statement of a program when that is legal and there are three factors or more,
-// an index that only one factor has, or a divisor that the whole sum has. *done tells whether it
-// was replaced by emitted statements.
-static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini_path_opts *opts,
-                                  eini_path *path, int *done) {
+// The product that a statement's fold distributes over.
+typedef struct eini_product {
+  int n, m;                  // factors, and divisors that may follow the fold; n 0: there is none
+  eini_member *val, *under;
+  int *uses;                 // factors that have an index
+  int written;               // factors, those without an index included
+} eini_product;
+
+static ein_status eini_split_factors(eini_split *sp, const eini_stmt *s, eini_product *q) {
   eini_arena *a = &sp->g->arena;
-  *done = 0;
   int join = s->expr.node[s->expr.n - 1].op, n, m;
+  memset(q, 0, sizeof *q);
   if (join == EIN_OP_DIV) join = EIN_OP_MUL;
   if (s->fold == EIN_FOLD_NONE || !eini_legal_join(sp->g, s->fold, join)) return EIN_OK;
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
@@ -143,25 +247,40 @@ static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini
   EINI_TRY(eini_factors(a, s, join, &roots, &n, &m));
   EINI_TRY(eini_split_begin(sp, s));
   sp->join = join;
-  eini_member *val = EINI_NEW(a, eini_member, n + m), out;
-  int *uses = EINI_NEW(a, int, s->nindex), *freely = EINI_NEW(a, int, s->nfree);
-  if (val == NULL || uses == NULL || freely == NULL) return EIN_ERR_NO_MEMORY;
-  const eini_member *under = val + n;
+  q->val = EINI_NEW(a, eini_member, n + m);
+  q->uses = EINI_NEW(a, int, s->nindex);
+  if (q->val == NULL || q->uses == NULL) return EIN_ERR_NO_MEMORY;
+  q->under = q->val + n;
   for (int k = 0; k < n + m; k++) {
-    EINI_TRY(eini_member_of(sp, roots[k], &val[k]));
-    if (k < n) eini_count_labels(uses, &val[k], 1);
+    EINI_TRY(eini_member_of(sp, roots[k], &q->val[k]));
+    if (k < n) eini_count_labels(q->uses, &q->val[k], 1);
   }
-  int alone = 0;
-  for (int c = s->nfree; c < s->nindex; c++) {
-    if (uses[c] == 0) return EIN_OK;  // needs the monoid's power: one pass does it by itself
-    alone += uses[c] == 1 && s->index[c].extent > 1;
-  }
-  int written = n;
-  EINI_TRY(eini_merge_scalars(sp, val, &n));
-  if (m == 0 && (n < 2 || (n < 3 && n == written && !alone))) return EIN_OK;
+  for (int c = s->nfree; c < s->nindex; c++)  // needs the monoid's power: one pass does it itself
+    if (q->uses[c] == 0) return EIN_OK;
+  q->written = n;
+  EINI_TRY(eini_merge_scalars(sp, q->val, &n));
+  q->n = n;
+  q->m = m;
+  return EIN_OK;
+}
+
+// Splits one folded statement of a program when that is legal and there are three factors or more,
+// an index that only one factor has, or a divisor that the whole sum has. *done tells whether it
+// was replaced by emitted statements.
+static ein_status eini_split_stmt(eini_split *sp, const eini_stmt *s, const eini_path_opts *opts,
+                                  eini_path *path, int *done) {
+  int *freely = EINI_NEW(&sp->g->arena, int, s->nfree), alone = 0;
+  eini_product q;
+  eini_member out;
+  *done = 0;
+  if (freely == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_split_factors(sp, s, &q));
+  for (int c = s->nfree; q.n > 0 && c < s->nindex; c++)
+    alone += q.uses[c] == 1 && s->index[c].extent > 1;
+  if (q.n == 0 || (q.m == 0 && (q.n < 2 || (q.n < 3 && q.n == q.written && !alone)))) return EIN_OK;
   for (int c = 0; c < s->nfree; c++) freely[c] = c;
   EINI_TRY(eini_member_new(sp, s->out, &s->out_map, s->nfree, freely, &out));
   *done = 1;
-  if (m == 0) return eini_split_product(sp, n, val, &out, opts, path, s->rest);
-  return eini_split_quotient(sp, n, val, m, under, uses, &out, opts, path, s->rest);
+  if (q.m == 0) return eini_split_product(sp, q.n, q.val, &out, opts, path, s->rest);
+  return eini_split_quotient(sp, q.n, q.val, q.m, q.under, q.uses, &out, opts, path, s->rest);
 }

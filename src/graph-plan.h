@@ -18,11 +18,12 @@ static ein_status eini_carry_copy(eini_arena *a, const eini_stmt *s, const eini_
   return EIN_OK;
 }
 
-// Copies a statement into another graph (same tensor numbers).
-static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from) {
+// Copies a statement into another graph, where its tensors have the numbers given.
+static ein_status eini_stmt_copy(ein_graph *g, const eini_stmt *from, int out,
+                                 const int *operand) {
   eini_arena *a = &g->arena;
   eini_stmt *s;
-  EINI_TRY(eini_graph_add_like(g, from, 0, from->out, from->operand, &s));
+  EINI_TRY(eini_graph_add_like(g, from, 0, out, operand, &s));
   for (int i = 0; i < from->nindex; i++) {
     const char *name = from->index[i].name == NULL ? "" : from->index[i].name;
     s->index[i].name = eini_strndup(a, name, (int64_t)strlen(name));
@@ -53,8 +54,38 @@ static ein_status eini_graph_copy_head(ein_graph *g, const ein_graph *from) {
   return eini_graph_copy_names(g, from);
 }
 
+// The strides that the caller gives a tensor; NULL: none.
+static const int64_t *eini_layout_strides(const eini_tensor *t, int n, const ein_binding *layout) {
+  for (int k = 0; k < n && t->role != EIN_ROLE_TEMP; k++)
+    if (strcmp(layout[k].name, t->name) == 0) return layout[k].view->strides;
+  return NULL;
+}
+
+// Asks the store about a statement of a graph.
+static ein_status eini_graph_ask(ein_ctx *ctx, ein_plan *p, const ein_graph *graph,
+                                 const eini_stmt *s, int nlayout, const ein_binding *layout,
+                                 const ein_options *o, eini_tuned **t) {
+  int64_t *word = EINI_NEW(&p->arena, int64_t, (int64_t)s->noperand + 1);
+  if (word == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k <= s->noperand; k++) {
+    const eini_tensor *x = &graph->tensor[k < s->noperand ? s->operand[k] : s->out];
+    word[k] = eini_layout_word(x->rank, x->shape, eini_layout_strides(x, nlayout, layout));
+  }
+  return eini_tuned_add(ctx, p, graph, s, word, "", 0, eini_tuned_free(o), t);
+}
+
+// What was made of the statement, from statement `first` on, along a path, or NULL.
+static ein_status eini_graph_asked(ein_plan *p, eini_tuned *t, int64_t first, const ein_options *o,
+                                   const eini_path *path) {
+  if (t == NULL) return EIN_OK;
+  t->hint.unsplit = t->given.taken && t->given.path == NULL;
+  EINI_TRY(eini_tuned_hint(p, t, first));
+  return eini_tuned_done(p, t, o, p->unsplit, path);
+}
+
 // The statements of a graph, n-ary folds split, into p->graph.
 static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_graph *graph,
+                                       int nlayout, const ein_binding *layout,
                                        const ein_options *o) {
   eini_diag *diag = eini_diag_of(ctx);
   eini_path_opts opts;
@@ -71,12 +102,21 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   sp.diag = diag;
   sp.rates = o->deterministic ? NULL : eini_rates_of(ctx);
   sp.fastest = way == EINI_WAY_FASTEST;
+  const int ask = eini_tuned_wanted(ctx, o) && !graph->ordered;
   for (int64_t i = 0; i < graph->nstmt; i++) {
     const eini_stmt *s = &graph->stmt[i];
-    EINI_TRY(eini_stmt_copy(p->graph, s));
+    const int64_t first = p->graph->nstmt;
+    eini_tuned *t = NULL;
+    if (ask && s->carry == NULL)
+      EINI_TRY(eini_graph_ask(ctx, p, graph, s, nlayout, layout, o, &t));
+    opts.given = t == NULL ? NULL : &t->given;
+    EINI_TRY(eini_stmt_copy(p->graph, s, s->out, s->operand));
     const double flops = eini_points(s, NULL, 0, s->nindex) * eini_point_flops(s);
     p->info.naive_flops += flops;
-    if (p->unsplit || graph->ordered || s->carry != NULL) continue;
+    if (p->unsplit || graph->ordered || s->carry != NULL) {
+      EINI_TRY(eini_graph_asked(p, t, first, o, NULL));
+      continue;
+    }
     p->graph->nstmt--;  // taken back if it is split, put back if not
     eini_stmt copy = p->graph->stmt[p->graph->nstmt];
     eini_path path;
@@ -86,10 +126,11 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
     if (done) {
       p->graph->tensor[s->out].nstmt--;
       EINI_TRY(eini_plan_path_info(p, &path, s->out));
-      continue;
+    } else {
+      p->info.flops += flops;
+      p->graph->stmt[p->graph->nstmt++] = copy;
     }
-    p->info.flops += flops;
-    p->graph->stmt[p->graph->nstmt++] = copy;
+    EINI_TRY(eini_graph_asked(p, t, first, o, done ? &path : NULL));
   }
   return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;
 }
@@ -144,7 +185,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
   EINI_TRY(eini_plan_want(*p, o));
-  EINI_TRY(eini_plan_statements(ctx, *p, graph, o));
+  EINI_TRY(eini_plan_statements(ctx, *p, graph, nlayout, layout, o));
   EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
   EINI_TRY(eini_plan_build(*p, nlayout, layout, NULL));
   return eini_plan_wanted(eini_diag_of(ctx), *p);

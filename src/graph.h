@@ -48,6 +48,12 @@ typedef struct eini_carry {
   const int *origin;     // nindex: param that holds the first value of an index; -1: 0
 } eini_carry;
 
+// How a statement is to be computed, where it can be so.
+typedef struct eini_hint {
+  const char *variant;   // "cpu:gett direct", as ein_options.variant; or NULL
+  int unsplit;           // 1: in one pass
+} eini_hint;
+
 typedef struct eini_stmt {
   int out;               // tensor
   eini_map out_map;      // rank(out) x nindex; no term of a reduced index
@@ -63,6 +69,7 @@ typedef struct eini_stmt {
   ein_rest rest;         // what happens to elements of out that out_map does not reach
   int order;             // how kernels must fold, EINI_ORDER_*; 0: as they like
   const eini_carry *carry;  // NULL: results are finished values
+  const eini_hint *hint; // or NULL
   int64_t pos;           // byte in the source, or -1
   int64_t line;          // line in the source, or 0
 } eini_stmt;

@@ -293,13 +293,16 @@ static int eini_better(const eini_candidate *x, const eini_candidate *than) {
 static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p,
                      const void *what) {
   eini_candidate one = {p == NULL ? "portable" : p->name, "", 0, 0}, *own = NULL;
-  const int ways = lo->wanted != NULL ? EINI_VARIANTS : 0;
+  const eini_hint *hint = lo->wanted == NULL && t->stmt != NULL ? t->stmt->hint : NULL;
+  const char *tuned = hint == NULL ? NULL : hint->variant;
+  const int ways = lo->wanted != NULL || tuned != NULL ? EINI_VARIANTS : 0;
   ein_choice h;
   for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
     if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
     memcpy(one.variant, h.variant, sizeof one.variant);
     one.seconds = h.seconds;
-    one.fixed = lo->wanted != NULL && eini_wanted_is(lo->wanted, one.name, h.variant);
+    one.fixed = lo->wanted != NULL ? eini_wanted_is(lo->wanted, one.name, h.variant)
+                                   : tuned != NULL && eini_variant_is(tuned, one.name, h.variant);
     if (!eini_better(&one, own)) continue;
     if (own == NULL) own = &t->candidate[t->ncandidate++];
     *own = one;

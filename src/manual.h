@@ -21,18 +21,18 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, VARIANTS, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT
-// DO
+// CONSTRAINTS, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT
+// DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
 //   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>canon
+//                 >>labelling >>canon >>normal
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
-//                 >>overflow >>plan >>rows >>units >>execute >>explain >>request >>path-text
-//                 >>call >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>units >>execute >>path-text >>store >>tuned
+//                 >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>batch
@@ -221,13 +221,9 @@
 // before anything runs. Where two readings are plausible the text is an error with a hint.
 //
 //
-// Dtypes promote as einsum.h's manual says: 2*x keeps x's dtype, "/" of integers gives f64.
-//
-//
 // MACROS
 //
-// Functions and folds are those of einsum.h's manual, and those registered in the ctx; and:
-//
+// Functions and folds are those above, and those registered in the ctx; and:
 // softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
@@ -249,12 +245,12 @@
 // By a complex number z the gradient is dL/dRe z + i dL/dIm z.
 //
 // At kinks: those that tie for a max or min share its gradient equally (where it is NaN, nothing is
-// equal to it, and all have 0); abs, relu, norm and the
-// modulus have 0 at 0; floor, ceil, round and div have 0. A prod of zeros gets the products of the
-// others. Conditions in where(..), and comparisons as factors, are constants: where(c, x, y) sends
-// nothing to the branch it does not take, also where that is infinite. argmax, any, all, integers,
-// and functions and monoids of yours have no gradient: an error, unless they stand in conditions.
-// The max that softmax and logsoftmax subtract cancels, so it is left out.
+// equal to it, and all have 0); abs, relu, norm and the modulus have 0 at 0; floor, ceil, round and
+// div have 0. A prod of zeros gets the products of the others. Conditions in where(..), and
+// comparisons as factors, are constants: where(c, x, y) sends nothing to the branch it does not
+// take, also where that is infinite. argmax, any, all, integers, and functions and monoids of yours
+// have no gradient: an error, unless they stand in conditions. The max that softmax and logsoftmax
+// subtract cancels, so it is left out.
 //
 // A gradient is statements as you could have written them, so gradients of gradients are too. A
 // sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
@@ -405,6 +401,16 @@
 // element-wise statements in portable kernels have no variants. It does not go with a budget.
 //
 //
+// TUNING
+//
+// A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
+// line, by the normal form of a statement, dtypes, extents and machine. `einsum tune` writes it,
+// ein_ctx_desc.store gives it to a ctx. Plans that name no path and no variant then ask for their
+// own form, and if there is none for that of the plain contraction (each factor an array, what
+// follows the fold left out); of other sizes, half to twice, the nearest holds. A path far worse
+// than the one found is not taken. Deterministic plans, budgets and checks of integers do not ask.
+//
+//
 // BATCHES
 //
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
@@ -432,12 +438,9 @@
 // products keep their speed, sums of rows or columns in the caches half to a third of it. var,
 // means of complex values, folds of your own and folds of the long index's own value have no
 // leaves: each result is the work of one thread. The portable kernels and einsum_cpu.h can do it;
-// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for paths by the clock and
-// parts that cut a reduced index. For places, ein_graph_deterministic gives the graph to decompose
-// and run.
-//
-// The searches of paths count steps unless you give seconds and a clock; with seconds, paths may
-// differ, and deterministic plans refuse them.
+// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for parts that cut a reduced
+// index and paths by the clock: searches count steps unless you give seconds and a clock, and then
+// paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
 //
 //
 // THREADS

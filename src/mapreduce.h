@@ -31,13 +31,18 @@ typedef struct eini_wanted {
   char known[1024];
 } eini_wanted;
 
+// Is a name, with the provider or without, that of this variant?
+static int eini_variant_is(const char *name, const char *provider, const char *variant) {
+  const size_t n = strlen(provider);
+  return strcmp(name, variant) == 0 || (strncmp(name, provider, n) == 0 && name[n] == ':' &&
+                                        strcmp(name + n + 1, variant) == 0);
+}
+
 // Is this the one? It is known from now on.
 static int eini_wanted_is(eini_wanted *w, const char *provider, const char *variant) {
   char name[128];
-  const size_t n = strlen(provider), room = sizeof w->known - w->at;
-  const int is = strcmp(w->name, variant) == 0 ||
-                 (strncmp(w->name, provider, n) == 0 && w->name[n] == ':' &&
-                  strcmp(w->name + n + 1, variant) == 0);
+  const size_t room = sizeof w->known - w->at;
+  const int is = eini_variant_is(w->name, provider, variant);
   const int all = snprintf(name, sizeof name, "'%.60s:%s'", provider, variant);
   if (strstr(w->known, name) != NULL || (size_t)all + 3 > room) return is;
   w->at += (size_t)snprintf(w->known + w->at, room, "%s%s", w->at > 0 ? ", " : "", name);

@@ -111,7 +111,7 @@ static ein_status eini_fit_base_fill(const eini_fit_job *j, const ein_options *o
   const ein_ztensor **view = NULL;
   if (j->desc->graph != NULL) {
     EINI_TRY(eini_graph_copy_head(p->graph, j->desc->graph));
-    EINI_TRY(eini_plan_statements(j->ctx, p, j->desc->graph, o));
+    EINI_TRY(eini_plan_statements(j->ctx, p, j->desc->graph, 0, NULL, o));
   } else {
     ein_einsum_desc d = *j->desc->einsum;
     d.options = *o;

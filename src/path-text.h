@@ -68,24 +68,31 @@ static ein_status eini_path_steps(eini_arena *a, eini_path_text *t, eini_path *p
   return eini_path_skip(t) == 0 ? EIN_OK : eini_path_wrong(t, t->at, "it goes on after its end");
 }
 
+// Reads the steps of a path of any network.
+static ein_status eini_path_read(eini_arena *a, eini_diag *diag, const char *s, eini_path_text *t,
+                                 eini_path *path) {
+  memset(t, 0, sizeof *t);
+  memset(path, 0, sizeof *path);
+  t->diag = diag;
+  t->text = s;
+  EINI_TRY(eini_path_steps(a, t, path));
+  path->pos = EINI_NEW(a, int, t->nwhere);
+  if (path->pos == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < t->nwhere; k++) {
+    const char *c = s + t->where[k];
+    for (; eini_is_digit((unsigned char)*c); c++)  // what is larger than any position stays so
+      if (path->pos[k] < INT_MAX / 16) path->pos[k] = 10 * path->pos[k] + (*c - '0');
+  }
+  return EIN_OK;
+}
+
 // Reads the path and its costs. Messages point into its text.
 static ein_status eini_path_parse(eini_arena *a, eini_diag *diag, const char *s,
                                   const eini_net *net, eini_path *path) {
   eini_path_text t;
   int bad = -1;
-  memset(&t, 0, sizeof t);
-  memset(path, 0, sizeof *path);
-  t.diag = diag;
-  t.text = s;
   eini_diag_text(diag, s, (int64_t)strlen(s));
-  EINI_TRY(eini_path_steps(a, &t, path));
-  path->pos = EINI_NEW(a, int, t.nwhere);
-  if (path->pos == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < t.nwhere; k++) {
-    const char *c = s + t.where[k];
-    for (; eini_is_digit((unsigned char)*c); c++)  // what is larger than any position stays so
-      if (path->pos[k] < INT_MAX / 16) path->pos[k] = 10 * path->pos[k] + (*c - '0');
-  }
+  EINI_TRY(eini_path_read(a, diag, s, &t, path));
   path->method = "user";
   ein_status st = eini_path_cost(a, net, path, &bad);
   if (st != EIN_ERR_ARGUMENT) return st;

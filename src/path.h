@@ -36,6 +36,7 @@ typedef struct eini_path_opts {
   void *now_user;
   int64_t steps;  // budget in work steps, about a nanosecond each (0: default)
   uint64_t seed;
+  struct eini_given *given;  // a path to take where it will do; or NULL
 } eini_path_opts;
 
 // Linear format, as opt_einsum's: step i takes the positions pos[first[i]] .. pos[first[i+1] - 1],

@@ -21,6 +21,7 @@ typedef struct eini_verdict {
 } eini_verdict;
 
 struct eini_budget;
+struct eini_tuned;
 
 struct ein_plan {
   eini_arena arena;             // owns everything, the plan itself included
@@ -61,6 +62,8 @@ struct ein_plan {
   int npath;
   eini_verdict *verdict;
   int64_t nverdict, capverdict;
+  struct eini_tuned *tuned;     // what a store knows of statements (section tuned)
+  int64_t ntuned, captuned;
   struct eini_budget *budget;   // made within one: what counts its memory, and perhaps slices,
 };                              //   which run in place of tasks (part slices); or NULL
 

@@ -357,7 +357,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   eini_contract_task *ct = t->contract = EINI_NEW(lo->a, eini_contract_task, 1);
   if (ct == NULL) return EIN_ERR_NO_MEMORY;
   ct->c.pair = pair;
-  ct->c.unsplit = lo->unsplit;
+  ct->c.unsplit = lo->unsplit || (s->hint != NULL && s->hint->unsplit);
   ct->c.ordered = s->order != 0;
   ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
   EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));

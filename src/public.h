@@ -44,6 +44,55 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   return eini_plan_give(ctx, st, p, plan);
 }
 
+// The tensors of a statement and itself, in an empty graph.
+static ein_status eini_graph_alone(ein_graph *g, const ein_graph *from, const eini_stmt *s) {
+  int *at = EINI_NEW(&g->arena, int, from->ntensor);
+  int *operand = EINI_NEW(&g->arena, int, s->noperand);
+  if (at == NULL || operand == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k <= s->noperand; k++) {
+    const int id = k < s->noperand ? s->operand[k] : s->out;
+    const eini_tensor *x = &from->tensor[id];
+    int made;
+    if (at[id] == 0) {
+      EINI_TRY(eini_graph_add_tensor(g, x->name, (int64_t)strlen(x->name),
+                                     k < s->noperand ? EIN_ROLE_INPUT : EIN_ROLE_OUTPUT, x->dtype,
+                                     x->rank, x->shape, &made));
+      g->tensor[made].partial = x->partial;
+      at[id] = made + 1;
+    }
+    if (k < s->noperand) operand[k] = at[id] - 1;
+  }
+  EINI_TRY(eini_graph_copy_names(g, from));
+  return eini_stmt_copy(g, s, at[s->out] - 1, operand);
+}
+
+EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
+                                       ein_graph **alone) {
+  if (alone == NULL) return EIN_ERR_ARGUMENT;
+  *alone = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  if (st == EIN_OK && (i < 0 || i >= graph->nstmt))
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no statement %lld",
+                   (long long)i);
+  const eini_stmt *s = st == EIN_OK ? &graph->stmt[i] : NULL;
+  if (st == EIN_OK && (graph->tensor[s->out].nstmt > 1 || s->carry != NULL))
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_UNSUPPORTED, -1, 0, NULL,
+                   "statement %lld defines a piece of '%.80s'", (long long)i,
+                   graph->tensor[s->out].name);
+  ein_graph *g = st == EIN_OK ? eini_graph_new(ctx) : NULL;
+  if (st == EIN_OK && g == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = eini_graph_alone(g, graph, s);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *alone = g;
+  else eini_graph_free(g);
+  return st;
+}
+
+EIN_API int64_t ein_graph_statements(const ein_graph *graph) {
+  return graph == NULL ? 0 : graph->nstmt;
+}
+
 EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
                                            const ein_options *options, ein_graph **ordered) {
   ein_options o;
@@ -61,7 +110,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK) st = eini_order_check(ctx, &o);
   if (st == EIN_OK) st = eini_plan_new(ctx, &p);
   if (st == EIN_OK) st = eini_graph_copy_head(p->graph, graph);
-  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, &o);
+  if (st == EIN_OK) st = eini_plan_statements(ctx, p, graph, 0, NULL, &o);
   if (st == EIN_OK) {
     *ordered = p->graph;
     p->graph = NULL;
@@ -102,17 +151,105 @@ static ein_status eini_cache_create(ein_ctx *ctx, int plans) {
   return EIN_OK;
 }
 
-static void eini_cache_destroy(ein_ctx *ctx) {
+static void eini_cache_clear(ein_ctx *ctx) {
   struct eini_cache *c = ctx->cache;
-  if (c == NULL) return;
-  for (int i = 0; i < c->n; i++) {
+  for (int i = 0; c != NULL && i < c->n; i++) {
     ein_plan_destroy(c->entry[i].plan);
     ctx->al.free_fn(c->entry[i].key, (size_t)c->entry[i].capkey * 8, ctx->al.user);
   }
+  if (c != NULL) c->n = 0;
+}
+
+static void eini_cache_destroy(ein_ctx *ctx) {
+  struct eini_cache *c = ctx->cache;
+  if (c == NULL) return;
+  eini_cache_clear(ctx);
   if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
   if (c->workspace != NULL) ctx->al.free_fn(c->workspace, c->workspace_bytes, ctx->al.user);
   ctx->cache = NULL;
 }
+
+// ---- the store ----
+
+// The machine whose records count, without what would break a line.
+static ein_status eini_ctx_machine(ein_ctx *ctx, const char *machine) {
+  char *own = eini_strndup(&ctx->arena, machine, (int64_t)strlen(machine));
+  if (own == NULL) return EIN_ERR_NO_MEMORY;
+  ctx->machine = own[0] == 0 ? "-" : own;
+  for (; *own != 0; own++)
+    if ((unsigned char)*own < 32 || *own == 127) *own = '?';
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_ctx_store(ein_ctx *ctx, const char *text, size_t bytes) {
+  eini_records *s = NULL;
+  if (ctx == NULL || (text == NULL && bytes > 0)) return EIN_ERR_ARGUMENT;
+  eini_diag_reset(&ctx->diag, NULL, 0);
+  ein_status st = text == NULL ? EIN_OK : eini_store_new(&ctx->al, &s);
+  if (st == EIN_OK && s != NULL) st = eini_store_text(s, text, bytes);
+  if (st != EIN_OK) {
+    eini_store_free(s);
+    eini_fail_status(ctx, st);
+    return st;
+  }
+  eini_cache_clear(ctx);
+  eini_store_free(ctx->store);
+  ctx->store = s;
+  if (s != NULL && s->skipped > 0 && ctx->logger.log_fn != NULL) {
+    char line[128];
+    snprintf(line, sizeof line, "store: %lld lines are no records of this version, the first is "
+             "line %lld", (long long)s->skipped, (long long)s->where);
+    ctx->logger.log_fn(EIN_LOG_WARNING, line, ctx->logger.user);
+  }
+  return EIN_OK;
+}
+
+EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info) {
+  if (ctx == NULL || info == NULL || ctx->store == NULL) return 0;
+  const eini_records *s = ctx->store;
+  info->records = s->nrecord;
+  info->mine = 0;
+  for (int64_t i = 0; i < s->nrecord; i++)
+    info->mine += ctx->machine == NULL ||
+                  strcmp(s->record[i].field[EINI_S_MACHINE], ctx->machine) == 0;
+  info->skipped = s->skipped;
+  info->line = s->where;
+  return 1;
+}
+
+EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
+                                   const size_t *bytes, char *buf, size_t size, size_t *length) {
+  eini_records *s;
+  if (n < 0 || (n > 0 && (text == NULL || bytes == NULL)) || length == NULL ||
+      (buf == NULL && size > 0)) return EIN_ERR_ARGUMENT;
+  ein_status st = eini_store_new(ctx == NULL ? NULL : &ctx->al, &s);
+  for (int k = 0; k < n && st == EIN_OK; k++)
+    if (bytes[k] > 0) st = text[k] == NULL ? EIN_ERR_ARGUMENT
+                                           : eini_store_text(s, text[k], bytes[k]);
+  if (st == EIN_OK) {
+    eini_bytes t = {buf, size, 0};
+    eini_store_print(s, &t);
+    *length = t.at;
+  }
+  eini_store_free(s);
+  return st;
+}
+
+EIN_API size_t ein_plan_store(const ein_plan *p, double seconds, double untuned, char *buf,
+                              size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (p == NULL || p->ntuned != 1 || !(seconds >= 0 && seconds < 1e8) ||
+      !(untuned >= 0 && untuned < 1e8)) return 0;
+  const eini_tuned *x = &p->tuned[0];
+  eini_say(&t, "%s\t%s\t%s\t", x->machine, x->own.form, x->own.dtypes);
+  for (int i = 0; i < x->own.nindex; i++)
+    eini_say(&t, "%s%lld", i > 0 ? "," : "", (long long)x->own.extent[i]);
+  eini_say(&t, "%s\t%s\t%s\t%.0f\t%.0f\n", x->own.nindex == 0 ? "-" : "", x->path, x->variant,
+           seconds * 1e9, untuned * 1e9);
+  return t.at;
+}
+
+// ---- keys of calls ----
 
 static ein_status eini_key_room(ein_ctx *ctx, int64_t more) {
   struct eini_cache *c = ctx->cache;

@@ -68,6 +68,7 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
                i == v->taken ? " (taken)" : "");
     eini_say(&t, "\n");
   }
+  eini_say_tuned(&t, p);
   int fallbacks = 0;
   if (!eini_plan_sliced(p)) eini_say_tasks(&t, p, seconds);
   for (int k = 0; k < p->info.nregion; k++) {
@@ -146,6 +147,8 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_say(&t, ", \"choices\": [");
   if (eini_plan_sliced(p)) said = eini_json_choices(&t, p, 0);
   for (int k = 0; k < p->info.nregion; k++) said = eini_json_choices(&t, eini_plan_of(p, k), said);
+  eini_say(&t, "], \"store\": [");
+  (void)eini_json_tuned(&t, p, 0);
   eini_say(&t, "], \"statements\": [");
   said = 0;
   for (int k = 0; k < p->info.nregion; k++)

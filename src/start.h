@@ -62,7 +62,10 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (st == EIN_OK) st = eini_ctx_new(&d, &ctx);
   int plans = d.cache_plans == 0 ? 64 : d.cache_plans;
   if (st == EIN_OK && plans > 0) st = eini_cache_create(ctx, plans);
+  if (st == EIN_OK && d.machine != NULL) st = eini_ctx_machine(ctx, d.machine);
+  if (st == EIN_OK && d.store != NULL) st = ein_ctx_store(ctx, d.store, d.store_bytes);
   if (st != EIN_OK) {
+    if (ctx != NULL) eini_store_free(ctx->store);
     eini_ctx_free(ctx);
     eini_backends_end(own);
     return st;
@@ -77,6 +80,7 @@ EIN_API void ein_ctx_destroy(ein_ctx *ctx) {
   if (ctx == NULL) return;
   memcpy(own, ctx->backend, sizeof own);
   eini_cache_destroy(ctx);
+  eini_store_free(ctx->store);
   eini_ctx_free(ctx);
   eini_backends_end(own);
 }

@@ -391,8 +391,18 @@ typedef struct ein_ctx_desc {
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
   int bare;                             // 1: no backend but those above. Default: where use,
-} ein_ctx_desc;                         //   kernels and executor are empty, all that were brought
+                                        //   kernels and executor are empty, all that were brought
                                         //   in by macro (EINSUM_CPU, ..)
+  const char *store;                    // text of a tuning store (manual: TUNING), copied; default:
+  size_t store_bytes;                   //   none, and plans cost nothing for it
+  const char *machine;                  // whose records count, copied; default: those of all
+} ein_ctx_desc;
+
+// What a ctx knows from a tuning store.
+typedef struct ein_store_info {
+  int64_t records, mine;    // of all machines, and of the ctx's
+  int64_t skipped, line;    // lines that are no records of this version, and the first of them
+} ein_store_info;
 
 // One mistake in a text or a call. Strings live in the ctx until its next planning call.
 typedef struct ein_error {

@@ -671,7 +671,7 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
   put_member("peak_bytes", sim->peak_bytes);
   put_member("seconds", sim->seconds);
   put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);
-  printf(", \"regions\": [], \"fallbacks\": null, \"choices\": [], \"path\": %s, "
+  printf(", \"regions\": [], \"fallbacks\": null, \"choices\": [], \"store\": [], \"path\": %s, "
          "\"statements\": [", prog->path != NULL ? prog->path : "null");
   ein_fabric fabric;
   ein_dist *laid = plan_blocks(prog, d, &fabric);

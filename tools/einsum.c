@@ -240,7 +240,8 @@ static uint64_t mix(uint64_t x) {  // splitmix64
 // The command line.
 // ================================================================================================
 
-enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, CANON = 32, ANY = 31,
+enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, CANON = 32, TUNE = 64, STORE = 128,
+       ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
        PLACES = EVAL | RUN | PLAN };
 
 typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
@@ -249,15 +250,16 @@ typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
-  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_MAP, O_FAST, O_COUNT
+  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_MAP, O_STORE, O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
-  {"-o", LIST, EVAL | RUN}, {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH},
-  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON},
-  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON}, {"--set", LIST, RUN | PLAN},
+  {"-o", LIST, EVAL | RUN | STORE}, {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
+  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON | TUNE},
+  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON | TUNE}, {"--set", LIST, RUN | PLAN},
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
-  {"--budget", VALUE, EVAL | RUN | PLAN | BENCH}, {"--seed", VALUE, EVAL | RUN | PLAN | BENCH},
+  {"--budget", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
+  {"--seed", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
   {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
   {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
@@ -268,10 +270,11 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
-  {"--map", FLAG, CANON}, {"--fast-memory", LATER, ANY}};
+  {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
-  {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"bound", 0}};
+  {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
+  {"store", STORE}, {"bound", 0}};
 
 // In two: compilers need not take a string of more than 4095 bytes.
 static const char *const usage[] = {
@@ -280,6 +283,8 @@ static const char *const usage[] = {
   "einsum plan (EXPR | PROG.ein) [IN.npy ...] [options]   plan without data\n"
   "einsum bench EXPR [options] [--verify]                 time it on random operands\n"
   "einsum canon PROG.ein [--map]                          the normal form of a program\n"
+  "einsum tune (EXPR | PROG.ein) --store FILE [options]   measure what is fastest, for later\n"
+  "einsum store merge FILE ... -o FILE                    one store of several, or more into one\n"
   "einsum info                                            what this build has\n"
   "\n"
   "Without -o the result is printed. The file name - is standard input or output.\n"
@@ -291,7 +296,7 @@ static const char *const usage[] = {
   "  --set NAME=VALUE   a param of a program: 2, -1e-3, 1+2j\n"
   "  --path P           auto, naive, none, optimal, dp, greedy, random, or '(0,2) (0,1)'\n"
   "  --goal G           what the path minimises: flops, size, bytes\n"
-  "  --budget SECONDS   for the search of a path\n"
+  "  --budget SECONDS   for the search of a path; tune: of measuring, for each statement\n"
   "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G;\n"
   "                     over places: for blocks, copies and results alive at one of them\n"
   "  --seed N           of random data and randomised searches\n"
@@ -300,6 +305,7 @@ static const char *const usage[] = {
   "                     avx512, avx2, neon, plain\n"
   "  --variant NAME     how all kernels run that can, 'cpu:gett direct' or the variant alone; a\n"
   "                     name that none has is answered with those there are\n"
+  "  --store FILE       what was tuned; EINSUM_STORE in the environment names one, too\n"
   "  -p N               over N places (--fabric threads: default as -j); the steps of an EXPR are\n"
   "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
   "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
@@ -344,6 +350,7 @@ typedef struct words {
 
 static words opt[O_COUNT];
 static words args;  // what is no option, without the subcommand
+static int tuning;  // 1: plans are made to be measured
 
 // What a subcommand is for, behind its line of usage.
 static const struct { unsigned command; const char *text, *example; } manuals[] = {
@@ -363,13 +370,23 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
    "Statements of one form are a batch, whose rows, operands, indices and tensors may come in any\n"
    "order. Extents come from --sizes where the program leaves them open.",
    "einsum canon examples/attention.ein --sizes s=8,t=8,d=4,e=4 --map"},
+  {TUNE,
+   "Measures contraction orders and kernels of an expression, or of each statement of a program,\n"
+   "on random operands, and keeps the fastest in the store, by normal form, sizes and machine.\n"
+   "What is not measurably faster than the plan without tuning is kept as that.",
+   "einsum tune 'ij,jk,kl->il' --sizes i=101,j=23,k=307,l=5 --store tuned.txt --budget 1"},
+  {STORE,
+   "Adds the records of stores to one, or prints all of them with -o -. Of records of one key the\n"
+   "last holds; lines of other versions are kept.",
+   "einsum store merge mine.txt theirs.txt -o tuned.txt"},
   {INFO,
    "Prints version, compiler, backends, threads, processor, what was measured of it, and dtypes.",
    "einsum info --json"}};
 
 // Does the option mean something to the command, or is but its default taken?
 static int applies(option_id o, unsigned command) {
-  if (o == O_PLACES && (command & (BENCH | INFO))) return 0;
+  if (o == O_PLACES && (command & (BENCH | INFO | TUNE))) return 0;
+  if (o == O_DETERMINISTIC && command == TUNE) return 0;
   if (o == O_FABRIC && !(command & (RUN | EVAL))) return 0;
   return options[o].kind != LATER && (options[o].commands & command);
 }
@@ -512,12 +529,13 @@ static unsigned read_command_line(int argc, char **argv) {
       misuse(NULL, "%s does not apply here", options[k].name);
     }
   }
-  if (command == BENCH || command == INFO) check_only(O_PLACES, "1");
+  if (command & (BENCH | INFO | TUNE)) check_only(O_PLACES, "1");
+  tuning = command == TUNE;
   (void)option_places(1);
   if (command == PLAN && !simulated() && given(O_FABRIC) != NULL &&
       strcmp(given(O_FABRIC), "serial") != 0)
     misuse("serial or sim", "--fabric %s does not apply here: nothing runs", given(O_FABRIC));
-  if (command == BENCH || command == INFO) check_only(O_FABRIC, "serial");
+  if (command & (BENCH | INFO | TUNE)) check_only(O_FABRIC, "serial");
   for (int o = O_SHAPES; o <= O_SIZES; o++) {
     int known = command == RUN && o == O_SIZES;
     if (command == RUN && !known && opt[o].n > 0 && !simulated())
@@ -715,6 +733,8 @@ static void use_backends(ein_ctx_desc *d, int64_t n) {
 #endif
 }
 
+#include "command_store.h"
+
 static ein_ctx *make_ctx(void) {
   const char *j = given(O_CORES);
   int64_t n = 0;
@@ -727,8 +747,10 @@ static ein_ctx *make_ctx(void) {
   use_backends(&d, n);
   d.now_fn = now;
   d.cache_plans = -1;
+  use_store(&d, tuning);
   ein_status st = ein_ctx_create(&d, &ctx);
   if (st != EIN_OK) die_library(NULL, st, NULL);
+  warn_store(ctx);
   return ctx;
 }
 
@@ -932,12 +954,6 @@ static void watch_signals(void) {
     if (sigaction(sigs[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN) continue;
     (void)sigaction(sigs[i], &a, NULL);
   }
-}
-
-// The folder of a path, as text of its own.
-static char *folder_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash == NULL ? copy_text(".", 1) : copy_text(path, (size_t)(slash - path) + 1);
 }
 
 static const char *base_of(const char *path) {
@@ -1496,6 +1512,7 @@ static const char *program_argument(const char *how) {
 #include "command_run.h"
 #include "command_bench.h"
 #include "command_canon.h"
+#include "command_tune.h"
 
 // ================================================================================================
 // info, and the way into every command.
@@ -1509,20 +1526,6 @@ static const char *compiler(void) {
 #else
   return "unknown";
 #endif
-}
-
-// The processor's name where the system tells it, else "".
-static const char *cpu_name(char *line, size_t size) {
-  FILE *f = fopen("/proc/cpuinfo", "r");
-  const char *name = "";
-  while (f != NULL && !name[0] && fgets(line, (int)size, f) != NULL) {
-    char *colon = strchr(line, ':');
-    if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
-    line[strcspn(line, "\n")] = 0;
-    name = colon + 1 + (colon[1] == ' ');
-  }
-  if (f != NULL) (void)fclose(f);
-  return name;
 }
 
 #ifdef WITH_OPENBLAS
@@ -1561,13 +1564,16 @@ static int command_info(void) {
     fputs(", \"calibration\": ", stdout);
     fputs(calibrated == EIN_OK ? "[" : "null", stdout);
     if (calibrated == EIN_OK) put_lines(facts, 1);
-    fputs(calibrated == EIN_OK ? "], \"dtypes\": [" : ", \"dtypes\": [", stdout);
+    if (calibrated == EIN_OK) fputs("]", stdout);
+    info_store(ctx, 1);
+    fputs(", \"dtypes\": [", stdout);
   } else {
     printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
     printf("backends  portable cpu%s\nfabrics   serial threads copying sim\n", BACKENDS_TEXT);
     printf("threads   %d\ncpu       %s\n", threads, name[0] ? name : "unknown");
     put_lines(facts, 0);
     puts("");
+    info_store(ctx, 0);
 #ifdef WITH_OPENBLAS
     ein_openblas_desc b;
     ein_openblas *o = NULL;
@@ -1603,6 +1609,8 @@ int main(int argc, char **argv) {
     case PLAN: return command_plan();
     case BENCH: return command_bench();
     case CANON: return command_canon();
+    case TUNE: return command_tune();
+    case STORE: return command_store();
     case INFO: return command_info();
     default: return command_eval();
   }

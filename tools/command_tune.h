@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+//
+// command_tune.h - `einsum tune`: what is fastest, measured, for a store; `einsum store`: files.
+// A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
+
+// What is measured: an expression, or a statement of a program.
+typedef struct subject {
+  ein_ctx *ctx;
+  const ein_einsum_desc *d;  // or NULL
+  const ein_graph *g;        // or NULL
+  ein_options search;
+  ein_run run;
+  const char *name;
+} subject;
+
+typedef struct candidate {
+  const char *path, *variant;  // NULL: as planned
+  ein_plan *plan;
+  char *record;                // up to the times
+  void *workspace;
+  double *time, best;
+  int n, dropped;
+} candidate;
+
+enum {
+  CANDIDATES_MOST = 256,
+  PATHS_KEPT = 2,              // whose kernels are all tried
+  FINALISTS = 3,
+  ROUNDS_LEAST = 7, ROUNDS_MOST = 4096  // of the comparison that decides
+};
+// So much faster than the plan without tuning must another be, as a ratio of medians; else noise
+// would choose.
+static const double tune_gain = 1.03;
+static const double tune_seconds = 2;  // for each statement, unless --budget says otherwise
+
+static ein_plan *plan_subject(const subject *s, const char *path, const char *variant,
+                              ein_status *st) {
+  ein_plan *p = NULL;
+  ein_options o = s->search;
+  o.path = path;
+  o.variant = variant;
+  if (s->g != NULL) {
+    *st = ein_plan_graph(s->ctx, s->g, 0, NULL, &o, &p);
+  } else {
+    ein_einsum_desc d = *s->d;
+    d.options = o;
+    *st = ein_plan_create(s->ctx, &d, &p);
+  }
+  if (*st == EIN_ERR_NO_MEMORY || (*st != EIN_OK && path == NULL && variant == NULL))
+    die_library(s->ctx, *st, NULL);
+  return p;
+}
+
+// The record's fields without the times.
+static char *record_of(const ein_plan *p) {
+  size_t n = ein_plan_store(p, 0, 0, NULL, 0);
+  if (n < 5) return NULL;
+  char *s = (char *)memory(n + 1);
+  (void)ein_plan_store(p, 0, 0, s, n + 1);
+  s[n - 5] = 0;  // tab 0 tab 0 newline
+  return s;
+}
+
+// Adds what can be planned so, and is not there yet.
+static candidate *add_candidate(const subject *s, candidate *c, int *n, const char *path,
+                                const char *variant) {
+  ein_status st;
+  if (*n == CANDIDATES_MOST) return NULL;
+  ein_plan *p = plan_subject(s, path, variant, &st);
+  if (p == NULL) return NULL;
+  candidate *x = &c[*n];
+  memset(x, 0, sizeof *x);
+  x->record = record_of(p);
+  int known = x->record == NULL;
+  for (int i = 0; i < *n && !known; i++) known = strcmp(c[i].record, x->record) == 0;
+  if (known) {
+    ein_plan_destroy(p);
+    return NULL;
+  }
+  x->path = path;
+  x->variant = variant;
+  x->plan = p;
+  x->best = HUGE_VAL;
+  x->workspace = memory(ein_plan_workspace(p));
+  x->time = (double *)memory(sizeof *x->time * ROUNDS_MOST);
+  ++*n;
+  return x;
+}
+
+static double time_once(const subject *s, candidate *c, int64_t repeat) {
+  ein_run run = s->run;
+  run.workspace = c->workspace;
+  const double start = now(NULL);
+  for (int64_t i = 0; i < repeat; i++) execute(c->plan, &run);
+  const double t = (now(NULL) - start) / (double)repeat;
+  if (t < c->best) c->best = t;
+  return t;
+}
+
+// Runs that take 20 microseconds together, so that the clock is no part of it.
+static int64_t runs_timed(double once) {
+  return once < 2e-5 ? (int64_t)(2e-5 / (once > 1e-8 ? once : 1e-8)) + 1 : 1;
+}
+
+// The best of a few runs, of those that are much slower than the best so far of one.
+static void time_quickly(const subject *s, candidate *c, double best, double until) {
+  double t = time_once(s, c, 1);
+  if (t > 3 * best) return;
+  for (int i = 0; i < 5 && now(NULL) < until; i++) (void)time_once(s, c, runs_timed(c->best));
+}
+
+static int by_best(const void *a, const void *b) {
+  const double x = ((const candidate *)a)->best, y = ((const candidate *)b)->best;
+  return (x > y) - (x < y);
+}
+
+// The names that the library lists where a plan has no variant of the name asked for.
+static words known_variants(const subject *s, const char *path) {
+  words w = {NULL, 0};
+  ein_status st;
+  ein_plan *p = plan_subject(s, path, "?", &st);
+  ein_plan_destroy(p);
+  const ein_error *e = ein_ctx_error(s->ctx, 0);
+  const char *at = st == EIN_ERR_ARGUMENT && e != NULL ? strchr(e->hint, '\'') : NULL;
+  while (at != NULL) {
+    const char *end = strchr(at + 1, '\'');
+    if (end == NULL) break;
+    add_word(&w, copy_text(at + 1, (size_t)(end - at) - 1));
+    at = strchr(end + 1, '\'');
+  }
+  return w;
+}
+
+// The steps that the planner found, as a path of its own: with a variant they are not weighed anew.
+static const char *found_steps(const ein_plan *p) {
+  const char *json = plan_text(p, ein_plan_json), *key = "\"path\": [[";
+  const char *at = strstr(json, key), *end = at == NULL ? NULL : strstr(at, "]]");
+  const char *statements = strstr(json, "\"statements\": [");
+  if (end == NULL || (statements != NULL && at > statements)) return NULL;
+  at += strlen(key) - 2;
+  return copy_text(at, (size_t)(end + 2 - at));
+}
+
+static double median_of(double *t, int n) {
+  qsort(t, (size_t)n, sizeof *t, by_size);
+  return n % 2 ? t[n / 2] : (t[n / 2 - 1] + t[n / 2]) / 2;
+}
+
+// Candidates in turn, until the time is over: who is measurably faster than the first, or that.
+static candidate *decide(const subject *s, candidate **c, int n, double until) {
+  int round = 0;
+  for (; round < ROUNDS_LEAST || (round < ROUNDS_MOST && now(NULL) < until); round++)
+    for (int i = 0; i < n; i++) c[i]->time[round] = time_once(s, c[i], runs_timed(c[i]->best));
+  candidate *best = c[0];
+  for (int i = 0; i < n; i++) c[i]->best = median_of(c[i]->time, round);
+  for (int i = 1; i < n; i++)
+    if (c[i]->best * tune_gain < c[0]->best && c[i]->best < best->best) best = c[i];
+  return best;
+}
+
+typedef struct tuned {
+  char *record;
+  double seconds, untuned;
+} tuned;
+
+// All candidates of a subject, the plan without tuning first. *record NULL: it has no form.
+static tuned tune_subject(const subject *s, int npath, const char *const *path, double seconds) {
+  candidate *c = (candidate *)memory(sizeof *c * CANDIDATES_MOST), *last[FINALISTS + 1], *won;
+  const double start = now(NULL);
+  tuned t = {NULL, 0, 0};
+  int n = 0;
+  candidate *first = add_candidate(s, c, &n, NULL, NULL);
+  if (first == NULL) return t;
+  for (int k = 0; k < npath; k++) (void)add_candidate(s, c, &n, path[k], NULL);
+  double best = HUGE_VAL;
+  for (int i = 0; i < n; i++) {
+    time_quickly(s, &c[i], best, start + 0.3 * seconds);
+    if (c[i].best < best) best = c[i].best;
+  }
+  qsort(c + 1, (size_t)n - 1, sizeof *c, by_best);
+  const int paths = n;
+  const char *steps = s->d != NULL && s->d->nin > 2 ? found_steps(first->plan) : NULL;
+  for (int i = 0, kept = 0; i < paths && kept < PATHS_KEPT; i++) {
+    if (c[i].best > 2 * best) continue;
+    const char *p = i == 0 && steps != NULL ? steps : c[i].path;
+    const words w = known_variants(s, p);
+    kept++;
+    for (int k = 0; k < w.n && now(NULL) < start + 0.6 * seconds; k++) {
+      candidate *x = add_candidate(s, c, &n, p, w.v[k]);
+      if (x == NULL) continue;
+      time_quickly(s, x, best, start + 0.6 * seconds);
+      if (x->best < best) best = x->best;
+    }
+  }
+  qsort(c + 1, (size_t)n - 1, sizeof *c, by_best);
+  int m = 0;
+  for (int i = 0; i < n && m <= FINALISTS; i++)
+    if (i == 0 || c[i].best < 1.5 * best) last[m++] = &c[i];
+  won = decide(s, last, m, start + seconds);
+  t.seconds = won->best;
+  t.untuned = c[0].best;
+  size_t size = ein_plan_store(won->plan, t.seconds, t.untuned, NULL, 0);
+  t.record = (char *)memory(size + 1);
+  (void)ein_plan_store(won->plan, t.seconds, t.untuned, t.record, size + 1);
+  for (int i = 0; i < n; i++) ein_plan_destroy(c[i].plan);
+  return t;
+}
+
+// Data for a plan: random inputs, params of 1 where there is no default.
+static void bind_random(subject *s, const ein_plan *p) {
+  ein_tensor_info t;
+  ein_param_info q;
+  int nin = 0, nout = 0, nparam = 0;
+  while (ein_plan_input(p, nin, &t)) nin++;
+  while (ein_plan_output(p, nout, &t)) nout++;
+  while (ein_plan_param(p, nparam, &q)) nparam++;
+  const void **in = (const void **)memory(sizeof *in * ((size_t)nin + 1));
+  void **out = (void **)memory(sizeof *out * ((size_t)nout + 1));
+  ein_scalar *param = (ein_scalar *)memory(sizeof *param * ((size_t)nparam + 1));
+  for (int k = 0; k < nin + nout; k++) {
+    array a;
+    memset(&a, 0, sizeof a);
+    (void)(k < nin ? ein_plan_input(p, k, &t) : ein_plan_output(p, k - nin, &t));
+    a.name = t.name;
+    set_shape(&a, t.dtype, t.rank, t.shape, 0);
+    allocate(&a);
+    if (k < nin) fill_random(&a, option_seed(), k);
+    if (k < nin) in[k] = a.v.data;
+    else out[k - nin] = a.v.data;
+  }
+  for (int k = 0; ein_plan_param(p, k, &q); k++)
+    if (!q.has_default) param[k].set = 1, param[k].re = 1;
+  memset(&s->run, 0, sizeof s->run);
+  s->run.in = in;
+  s->run.out = out;
+  s->run.param = param;
+}
+
+static double option_seconds(void) {
+  ein_options o;
+  option_search(&o);
+  return o.path_seconds > 0 ? o.path_seconds : tune_seconds;
+}
+
+static void report_tuned(const char *name, const tuned *t) {
+  const char *path = t->record, *variant, *end;
+  for (int f = 0; f < 4; f++) path = strchr(path, '\t') + 1;
+  variant = strchr(path, '\t') + 1;
+  end = strchr(variant, '\t');
+  if (given(O_JSON) != NULL) {
+    fputs("{\"statement\": ", stdout);
+    put_json_string(name);
+    printf(", \"untuned_seconds\": %.17g, \"seconds\": %.17g, \"gain\": %.17g, \"path\": ",
+           t->untuned, t->seconds, t->untuned / t->seconds);
+    put_json_string(copy_text(path, (size_t)(variant - path) - 1));
+    fputs(", \"variant\": ", stdout);
+    put_json_string(copy_text(variant, (size_t)(end - variant)));
+    puts("}");
+    return;
+  }
+  put_clean(stdout, name);
+  printf(": %.4g us, untuned %.4g us, gain %.3g; path %.*s, variant %.*s\n", t->seconds * 1e6,
+         t->untuned * 1e6, t->untuned / t->seconds, (int)(variant - path) - 1, path,
+         (int)(end - variant), variant);
+}
+
+static int tune_expression(const char *expr) {
+  static const char *const paths[] = {"none", "naive", "greedy", "dp"};
+  job j;
+  subject s;
+  int n;
+  memset(&j, 0, sizeof j);
+  memset(&s, 0, sizeof s);
+  array *in = shapes_of_operands(expr, &n);
+  const double seconds = option_seconds();
+  j.ctx = make_ctx();
+  job_plan(&j, expr, n, in, EIN_NONE);
+  s.ctx = j.ctx;
+  s.d = &j.d;
+  s.search.seed = option_seed();
+  bind_random(&s, j.plan);
+  progress_begin("tuning", NULL, seconds);
+  const tuned t = tune_subject(&s, n > 2 ? 4 : 0, paths, seconds);
+  progress_end();
+  if (t.record == NULL) die(WRONG_INPUT, NULL, "'%s' has no normal form that ends in time", expr);
+  const content record[2] = {{copy_text("einsum store 1\n", 15), 15}, {t.record, strlen(t.record)}};
+  content all = {(char *)memory(record[0].n + record[1].n + 1), record[0].n + record[1].n};
+  memcpy(all.s, record[0].s, record[0].n);
+  memcpy(all.s + record[0].n, record[1].s, record[1].n);
+  update_store(store_path(), 1, &all);
+  report_tuned(expr, &t);
+  return finish(j.ctx, j.plan, NULL);
+}
+
+// Is the program faster with the records? Else they are not kept.
+static int program_gains(program *p, const content *records, double seconds) {
+  subject s;
+  candidate c[2], *both[2] = {&c[0], &c[1]};
+  ein_status st;
+  memset(&s, 0, sizeof s);
+  memset(c, 0, sizeof c);
+  s.ctx = p->ctx;
+  s.g = p->graph;
+  for (int k = 0; k < 2; k++) {
+    st = ein_ctx_store(p->ctx, k == 0 ? "" : records->s, k == 0 ? 0 : records->n);
+    if (st != EIN_OK) die_library(p->ctx, st, NULL);
+    c[k].plan = plan_subject(&s, NULL, NULL, &st);
+    c[k].workspace = memory(ein_plan_workspace(c[k].plan));
+    c[k].time = (double *)memory(sizeof *c[k].time * ROUNDS_MOST);
+    c[k].best = HUGE_VAL;
+    if (k == 0) bind_random(&s, c[k].plan);
+    (void)time_once(&s, &c[k], 1);
+  }
+  (void)decide(&s, both, 2, now(NULL) + seconds);
+  for (int k = 0; k < 2; k++) ein_plan_destroy(c[k].plan);
+  if (given(O_JSON) == NULL)
+    printf("all: %.4g us, untuned %.4g us, gain %.3g\n", c[1].best * 1e6, c[0].best * 1e6,
+           c[0].best / c[1].best);
+  return c[1].best <= c[0].best * tune_gain;
+}
+
+static int tune_program(void) {
+  static const char *const paths[] = {"none", "naive", "greedy", "dp"};
+  program p;
+  text all = {NULL, 0, 0};
+  words seen = {NULL, 0};
+  program_open(&p, program_argument("einsum tune (EXPR | PROG.ein) --store FILE"));
+  program_inputs(&p, 1);
+  program_parse(&p);
+  const double seconds = option_seconds();
+  const int64_t n = ein_graph_statements(p.graph);
+  add_text(&all, "einsum store 1\n", 15);
+  progress_begin("tuning", "statements", (double)n);
+  for (int64_t i = 0; i < n; i++) {
+    ein_graph *alone = NULL;
+    subject s;
+    ein_status st = ein_graph_statement(p.ctx, p.graph, i, &alone);
+    if (st == EIN_ERR_UNSUPPORTED) continue;
+    if (st != EIN_OK) die_library(p.ctx, st, p.file);
+    memset(&s, 0, sizeof s);
+    s.ctx = p.ctx;
+    s.g = alone;
+    s.search.seed = option_seed();
+    ein_plan *plan = plan_subject(&s, NULL, NULL, &st);
+    char *key = record_of(plan);
+    int known = key == NULL;
+    for (int k = 0; k < seen.n && !known; k++) known = strcmp(seen.v[k], key) == 0;
+    if (!known) {
+      ein_tensor_info out;
+      add_word(&seen, key);
+      bind_random(&s, plan);
+      const tuned t = tune_subject(&s, 4, paths, seconds);
+      add_text(&all, t.record, strlen(t.record));
+      progress_end();
+      report_tuned(ein_plan_output(plan, 0, &out) ? out.name : "?", &t);
+      progress_begin("tuning", "statements", (double)n);
+    }
+    ein_plan_destroy(plan);
+    ein_graph_destroy(alone);
+    progress_step();
+  }
+  progress_end();
+  const content records = {all.s, all.n};
+  if (program_gains(&p, &records, seconds)) update_store(store_path(), 1, &records);
+  else puts("nothing is kept: the whole program is not faster");
+  return finish(p.ctx, NULL, p.graph);
+}
+
+static int command_tune(void) {
+  if (store_path() == NULL)
+    misuse("--store FILE, or EINSUM_STORE in the environment", "there is no store to write to");
+  check_target(store_path());
+  if (given(O_DETERMINISTIC) != NULL)
+    misuse(NULL, "--deterministic plans ask no store: there is nothing to tune");
+  return args.n > 0 && !is_program(args.v[0]) ? tune_expression(expression()) : tune_program();
+}
+
+// einsum store merge FILE .. -o FILE
+static int command_store(void) {
+  const char *how = "einsum store merge FILE ... -o FILE";
+  if (args.n < 2 || strcmp(args.v[0], "merge") != 0) misuse(how, "files to merge are missing");
+  if (opt[O_OUT].n != 1) misuse(how, "merge needs one -o FILE");
+  const int n = args.n - 1;
+  content *b = (content *)memory(sizeof *b * (size_t)n);
+  for (int k = 0; k < n; k++) b[k] = read_store(args.v[k + 1], 1);
+  if (strcmp(given(O_OUT), "-") == 0) {
+    const content all = merge_stores(n, b);
+    (void)fwrite(all.s, 1, all.n, stdout);
+  } else {
+    check_target(given(O_OUT));
+    update_store(given(O_OUT), n, b);
+  }
+  return finish(NULL, NULL, NULL);
+}
+
+// What is in the store, for info.
+static void info_store(const ein_ctx *ctx, int json) {
+  ein_store_info s;
+  const int has = ein_ctx_store_info(ctx, &s);
+  if (json && !has) fputs(", \"store\": null", stdout);
+  if (json && has) {
+    fputs(", \"store\": {\"file\": ", stdout);
+    put_json_string(store_path());
+    fputs(", \"machine\": ", stdout);
+    put_json_string(machine_text());
+    printf(", \"records\": %" PRId64 ", \"mine\": %" PRId64 ", \"skipped\": %" PRId64 "}",
+           s.records, s.mine, s.skipped);
+  }
+  if (json) return;
+  printf("store     %s", has ? "" : "none; --store FILE or EINSUM_STORE names one\n");
+  if (!has) return;
+  put_clean(stdout, store_path());
+  printf(": %" PRId64 " record%s, %" PRId64 " of this machine (%s)\n", s.records,
+         s.records == 1 ? "" : "s", s.mine, machine_text());
+}
