@@ -6430,6 +6430,7 @@ typedef struct eini_normal {
   int64_t *extent;          // of a, b, ..
   int noperand;
   int *rank;                // operand k of the statement is operand rank[k] of the form
+  uint64_t *letter;         // index c is letter[c] there
 } eini_normal;
 
 // The order in which axes lie in memory, as a word; 0: row-major, or nothing is known of it.
@@ -6602,8 +6603,9 @@ static ein_status eini_normal_give(eini_arena *a, eini_arena *scratch, const ein
   n->noperand = s->noperand;
   n->rank = EINI_NEW(a, int, s->noperand);
   n->extent = EINI_NEW(a, int64_t, s->nindex);
+  n->letter = EINI_NEW(a, uint64_t, s->nindex);
   if (said == NULL || rank == NULL || by == NULL || l.of == NULL || n->rank == NULL ||
-      n->extent == NULL) return EIN_ERR_NO_MEMORY;
+      n->extent == NULL || n->letter == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_sketch_say(k, order, said));
   for (int64_t i = 0; i < eini_sketch_size(k); i++) hash = eini_mix(hash, (uint64_t)said[i]);
   int at = 0;
@@ -6620,7 +6622,10 @@ static ein_status eini_normal_give(eini_arena *a, eini_arena *scratch, const ein
   for (int i = 0; i < k->n; i++)
     if (order[i] > 0 && order[i] <= s->nindex && l.of[order[i] - 1] == 0)
       l.of[order[i] - 1] = ++l.n;
-  for (int c = 0; c < s->nindex; c++) n->extent[l.of[c] - 1] = s->index[c].extent;
+  for (int c = 0; c < s->nindex; c++) {
+    n->letter[c] = (uint64_t)l.of[c] - 1;
+    n->extent[l.of[c] - 1] = s->index[c].extent;
+  }
   eini_text t = eini_text_of(NULL, 0);
   for (int pass = 0; pass < 2; pass++) {
     if (pass > 0) EINI_TRY(eini_text_room(a, &t, &n->form));
@@ -7679,7 +7684,8 @@ typedef struct eini_split {
   int *list;                // nodes that were met
   int64_t nlist, caplist;
   int64_t indices;          // of all statements that were made
-} eini_split;
+  const uint64_t *rank;     // of indices, the order in which temporaries and folds have them; NULL:
+} eini_split;               //   as they are numbered
 
 #define EINI_INDICES_MOST ((int64_t)1 << 21)  // of a split: some 300 bytes each
 
@@ -7822,6 +7828,10 @@ static ein_status eini_stmt_labels(eini_split *sp, const eini_member *out, int n
       if (sp->local[id] < 0) sp->local[id] = at, ids[at++] = id;
     }
     if (i < 0) *nfree = at;
+  }
+  if (sp->rank != NULL) {
+    eini_sort_by(ids + *nfree, at - *nfree, sp->rank);
+    for (int i = *nfree; i < at; i++) sp->local[ids[i]] = i;
   }
   *list = ids;
   *n = at;
@@ -7973,6 +7983,7 @@ static ein_status eini_prereduce(eini_split *sp, int *uses, eini_member *v, int 
   }
   if (!gone) return EIN_OK;
   eini_member t;
+  if (sp->rank != NULL) eini_sort_by(kept, n, sp->rank);
   EINI_TRY(eini_temp_member(sp, n, kept, &t));
   const eini_member *one = v;
   EINI_TRY(eini_emit_stmt(sp, &t, 1, &one, EIN_REST_ERROR));
@@ -8228,6 +8239,7 @@ static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const in
       w->seen[id] = i + 1;
     }
   }
+  if (sp->rank != NULL) eini_sort_by(w->kept, n, sp->rank);
   int same = target == NULL && m == 1 && n == w->part[0]->nlabel &&
              eini_member_plain(sp, w->part[0]);
   if (same) t = *w->part[0];
@@ -8398,12 +8410,15 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_member *val, int *n) {
 
 // ---- paths that were known before ----
 
-// A path over the factors in another order: factor k here is factor at[k] there.
+// Factors in another order, factor k here being factor at[k] there, and perhaps a path over those.
 typedef struct eini_given {
   int n;
   const int *at;
+  const uint64_t *letter;   // of indices, their order there
+  int order;                // 1: statements are made in that order, as they are for other spellings
+  int wanted;               // 1: the path is wanted
   const eini_path *path;    // NULL: one pass
-  int taken;                // 1: it did
+  int taken;                // 1: it was
 } eini_given;
 
 // A path that was found may be so many times better in flops and largest intermediate before one
@@ -8466,7 +8481,7 @@ static ein_status eini_path_give(eini_arena *a, const eini_net *net, eini_given 
                                  eini_path *path) {
   eini_path mine;
   int bad;
-  if (g == NULL || g->n != net->nterm || net->nterm < 2) return EIN_OK;
+  if (g == NULL || !g->wanted || g->n != net->nterm || net->nterm < 2) return EIN_OK;
   ein_status st = g->path == NULL ? eini_path_whole(a, g->n, &mine)
                                   : eini_path_reorder(a, g->path, g->n, g->at, &mine);
   if (st == EIN_OK) st = eini_path_cost(a, net, &mine, &bad);
@@ -8488,6 +8503,43 @@ static ein_status eini_emit_whole(eini_split *sp, int n, const eini_member *val,
   return eini_emit_stmt(sp, target, n, list, rest);
 }
 
+// Emits a product along a path, or in one pass, its factors in the order that is wanted. A path is
+// that of the order here, before and after.
+static ein_status eini_split_given(eini_split *sp, const eini_given *g, const eini_net *net,
+                                   eini_member *val, const eini_member *target, int whole,
+                                   eini_path *path, ein_rest rest) {
+  eini_arena *a = &sp->g->arena;
+  const int n = net->nterm;
+  if (g == NULL || !g->order || g->n != n)
+    return whole ? eini_emit_whole(sp, n, val, target, rest)
+                 : eini_split_best(sp, net, val, target, path, rest);
+  eini_member *there = EINI_NEW(a, eini_member, n);
+  int *back = EINI_NEW(a, int, n);
+  if (there == NULL || back == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) there[g->at[k]] = val[k], back[g->at[k]] = k;
+  eini_net other;
+  eini_path own, steps = *path;
+  ein_status st;
+  sp->rank = g->letter;
+  if (whole) {
+    st = eini_emit_whole(sp, n, there, target, rest);
+    sp->rank = NULL;
+    return st;
+  }
+  EINI_TRY(eini_net_build(a, sp, n, there, target, &other));
+  EINI_TRY(eini_path_reorder(a, path, n, back, &own));
+  steps.first = own.first;
+  steps.pos = own.pos;
+  st = eini_split_best(sp, &other, there, target, &steps, rest);
+  sp->rank = NULL;
+  if (st != EIN_OK) return st;
+  EINI_TRY(eini_path_reorder(a, &steps, n, g->at, &own));
+  *path = steps;
+  path->first = own.first;
+  path->pos = own.pos;
+  return EIN_OK;
+}
+
 // Emits the product of n members into target, in an order of its own when there are two or more.
 static ein_status eini_split_product(eini_split *sp, int n, eini_member *val,
                                      const eini_member *target, const eini_path_opts *opts,
@@ -8501,9 +8553,8 @@ static ein_status eini_split_product(eini_split *sp, int n, eini_member *val,
   EINI_TRY(eini_path_give(&sp->g->arena, &net, opts->given, path));
   const int taken = opts->given != NULL && opts->given->taken;
   if (taken) sp->fastest = 0;
-  const ein_status st = taken && opts->given->path == NULL
-                            ? eini_emit_whole(sp, n, val, target, rest)
-                            : eini_split_best(sp, &net, val, target, path, rest);
+  const ein_status st = eini_split_given(sp, opts->given, &net, val, target,
+                                         taken && opts->given->path == NULL, path, rest);
   sp->fastest = fastest;
   return st;
 }
@@ -16937,7 +16988,7 @@ static ein_status eini_ideal_make(eini_split *sp, const eini_product *q, const i
 
 // A record that was found, in the words of the statement. at: factors as in eini_tuned, or NULL.
 static ein_status eini_tuned_take(eini_arena *a, eini_tuned *t, const eini_record *r, int n,
-                                  const int *at) {
+                                  const int *at, const uint64_t *letter) {
   const char *path = r->field[EINI_S_PATH], *variant = r->field[EINI_S_VARIANT];
   t->found = 1;
   t->seconds = r->seconds;
@@ -16946,7 +16997,11 @@ static ein_status eini_tuned_take(eini_arena *a, eini_tuned *t, const eini_recor
   t->had_variant = eini_strndup(a, variant, (int64_t)strlen(variant));
   if (t->had_path == NULL || t->had_variant == NULL) return EIN_ERR_NO_MEMORY;
   if (strcmp(variant, "-") != 0) t->hint.variant = t->had_variant;
-  if (strcmp(path, "auto") == 0 || n == 0) return EIN_OK;
+  t->given.at = at;
+  t->given.n = n;
+  t->given.letter = letter;
+  t->given.order = t->hint.variant != NULL || strcmp(path, "auto") != 0;
+  if (strcmp(path, "auto") == 0) return EIN_OK;
   if (strcmp(path, "none") != 0) {
     eini_path_text text;
     ein_status st = eini_path_read(a, NULL, t->had_path, &text, &t->steps);
@@ -16954,8 +17009,21 @@ static ein_status eini_tuned_take(eini_arena *a, eini_tuned *t, const eini_recor
     if (st != EIN_OK) return EIN_OK;
     t->given.path = &t->steps;
   }
-  t->given.at = at;
-  t->given.n = n;
+  t->given.wanted = 1;
+  return EIN_OK;
+}
+
+// The letters of indices that have other numbers, by their names.
+static ein_status eini_tuned_rename(eini_arena *a, eini_tuned *t, const eini_stmt *from,
+                                    const eini_stmt *to) {
+  uint64_t *letter = EINI_NEW(a, uint64_t, to->nindex);
+  if (letter == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < to->nindex; c++) {
+    letter[c] = (uint64_t)from->nindex + (uint64_t)c;
+    for (int i = 0; i < from->nindex; i++)
+      if (strcmp(from->index[i].name, to->index[c].name) == 0) letter[c] = t->given.letter[i];
+  }
+  t->given.letter = letter;
   return EIN_OK;
 }
 
@@ -16964,7 +17032,7 @@ static ein_status eini_tuned_ask(ein_ctx *ctx, ein_plan *p, eini_split *sp, cons
                                  const int64_t *layout, eini_tuned *t) {
   const eini_record *r = eini_store_find(ctx->store, ctx->machine, &t->own, &t->distance);
   eini_normal ideal;
-  if (r != NULL) return eini_tuned_take(&p->arena, t, r, t->n, t->at);
+  if (r != NULL) return eini_tuned_take(&p->arena, t, r, t->n, t->at, t->own.letter);
   if (q->n < 1) return EIN_OK;
   int64_t *plain = EINI_NEW(&sp->g->arena, int64_t, q->n + 1);
   ein_graph *g = eini_graph_new(ctx);
@@ -16977,7 +17045,7 @@ static ein_status eini_tuned_ask(ein_ctx *ctx, ein_plan *p, eini_split *sp, cons
   r = eini_store_find(ctx->store, ctx->machine, &ideal, &t->distance);
   if (r == NULL) return EIN_OK;
   t->ideal = 1;
-  return eini_tuned_take(&p->arena, t, r, t->n, ideal.rank);
+  return eini_tuned_take(&p->arena, t, r, t->n, ideal.rank, ideal.letter);
 }
 
 static ein_status eini_tuned_fill(ein_ctx *ctx, ein_plan *p, ein_graph *scratch,
@@ -16995,6 +17063,10 @@ static ein_status eini_tuned_fill(ein_ctx *ctx, ein_plan *p, ein_graph *scratch,
     if (t->at == NULL) return EIN_ERR_NO_MEMORY;
     if (q.n > 0) EINI_TRY(eini_tuned_order(&sp, q.n, q.val, t->own.rank, t->at));
   }
+  t->given.n = t->n;
+  t->given.at = t->at;
+  t->given.letter = t->own.letter;
+  t->given.order = !use;  // what is to be kept is made as it will be from the store
   return use ? eini_tuned_ask(ctx, p, &sp, &q, layout, t) : EIN_OK;
 }
 
@@ -17760,6 +17832,7 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
                                     ein_rest rest, eini_member *all) {
   const ein_einsum_desc *d = r->d;
   eini_split *sp = &r->sp;
+  const eini_given *given = p->ntuned > 0 ? &p->tuned[0].given : NULL;
   eini_net net;
   eini_way way;
   EINI_TRY(eini_net_build(&sp->g->arena, sp, d->nin, r->value, out, &net));
@@ -17773,11 +17846,12 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
   p->info.naive_flops = naive * eini_product_flops(d->nin, total > r->no.nlabel);
   EINI_TRY(eini_request_path(r, p, &net, path, &way));
   if (way != EINI_WAY_UNSPLIT && all == NULL)
-    EINI_TRY(eini_split_best(sp, &net, r->value, out, path, rest));
+    EINI_TRY(eini_split_given(sp, given, &net, r->value, out, 0, path, rest));
   EINI_TRY(eini_plan_path_info(p, path, sp->w.operand[eini_member_operand(sp, out)]));
   if (all != NULL) return eini_request_value(r, all);
   if (way != EINI_WAY_UNSPLIT) return EIN_OK;
-  if (d->map == NULL && !r->norm) return eini_emit_whole(sp, d->nin, r->value, out, rest);
+  if (d->map == NULL && !r->norm)
+    return eini_split_given(sp, given, &net, r->value, out, 1, path, rest);
   eini_member one;
   EINI_TRY(eini_request_value(r, &one));
   return eini_emit_whole(sp, 1, &one, out, rest);
@@ -18221,6 +18295,8 @@ static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_p
       if (v != NULL) layout[k] = eini_layout_word(v->rank, v->shape, v->strides);
     }
     st = eini_tuned_add(ctx, p, q->graph, s, layout, more, 1, use, &t);
+    if (st == EIN_OK && t != NULL && t->given.order)
+      st = eini_tuned_rename(&p->arena, t, s, &r.sp.w);
   } else if (st != EIN_ERR_NO_MEMORY) {
     st = EIN_OK;  // what is wrong with it is said where it is planned
   }

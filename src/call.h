@@ -77,6 +77,7 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
                                     ein_rest rest, eini_member *all) {
   const ein_einsum_desc *d = r->d;
   eini_split *sp = &r->sp;
+  const eini_given *given = p->ntuned > 0 ? &p->tuned[0].given : NULL;
   eini_net net;
   eini_way way;
   EINI_TRY(eini_net_build(&sp->g->arena, sp, d->nin, r->value, out, &net));
@@ -90,11 +91,12 @@ static ein_status eini_request_emit(eini_request *r, ein_plan *p, const eini_mem
   p->info.naive_flops = naive * eini_product_flops(d->nin, total > r->no.nlabel);
   EINI_TRY(eini_request_path(r, p, &net, path, &way));
   if (way != EINI_WAY_UNSPLIT && all == NULL)
-    EINI_TRY(eini_split_best(sp, &net, r->value, out, path, rest));
+    EINI_TRY(eini_split_given(sp, given, &net, r->value, out, 0, path, rest));
   EINI_TRY(eini_plan_path_info(p, path, sp->w.operand[eini_member_operand(sp, out)]));
   if (all != NULL) return eini_request_value(r, all);
   if (way != EINI_WAY_UNSPLIT) return EIN_OK;
-  if (d->map == NULL && !r->norm) return eini_emit_whole(sp, d->nin, r->value, out, rest);
+  if (d->map == NULL && !r->norm)
+    return eini_split_given(sp, given, &net, r->value, out, 1, path, rest);
   eini_member one;
   EINI_TRY(eini_request_value(r, &one));
   return eini_emit_whole(sp, 1, &one, out, rest);
@@ -538,6 +540,8 @@ static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_p
       if (v != NULL) layout[k] = eini_layout_word(v->rank, v->shape, v->strides);
     }
     st = eini_tuned_add(ctx, p, q->graph, s, layout, more, 1, use, &t);
+    if (st == EIN_OK && t != NULL && t->given.order)
+      st = eini_tuned_rename(&p->arena, t, s, &r.sp.w);
   } else if (st != EIN_ERR_NO_MEMORY) {
     st = EIN_OK;  // what is wrong with it is said where it is planned
   }

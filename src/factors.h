@@ -98,12 +98,15 @@ static ein_status eini_merge_scalars(eini_split *sp, eini_member *val, int *n) {
 
 // ---- paths that were known before ----
 
-// A path over the factors in another order: factor k here is factor at[k] there.
+// Factors in another order, factor k here being factor at[k] there, and perhaps a path over those.
 typedef struct eini_given {
   int n;
   const int *at;
+  const uint64_t *letter;   // of indices, their order there
+  int order;                // 1: statements are made in that order, as they are for other spellings
+  int wanted;               // 1: the path is wanted
   const eini_path *path;    // NULL: one pass
-  int taken;                // 1: it did
+  int taken;                // 1: it was
 } eini_given;
 
 // A path that was found may be so many times better in flops and largest intermediate before one
@@ -166,7 +169,7 @@ static ein_status eini_path_give(eini_arena *a, const eini_net *net, eini_given 
                                  eini_path *path) {
   eini_path mine;
   int bad;
-  if (g == NULL || g->n != net->nterm || net->nterm < 2) return EIN_OK;
+  if (g == NULL || !g->wanted || g->n != net->nterm || net->nterm < 2) return EIN_OK;
   ein_status st = g->path == NULL ? eini_path_whole(a, g->n, &mine)
                                   : eini_path_reorder(a, g->path, g->n, g->at, &mine);
   if (st == EIN_OK) st = eini_path_cost(a, net, &mine, &bad);
@@ -188,6 +191,43 @@ static ein_status eini_emit_whole(eini_split *sp, int n, const eini_member *val,
   return eini_emit_stmt(sp, target, n, list, rest);
 }
 
+// Emits a product along a path, or in one pass, its factors in the order that is wanted. A path is
+// that of the order here, before and after.
+static ein_status eini_split_given(eini_split *sp, const eini_given *g, const eini_net *net,
+                                   eini_member *val, const eini_member *target, int whole,
+                                   eini_path *path, ein_rest rest) {
+  eini_arena *a = &sp->g->arena;
+  const int n = net->nterm;
+  if (g == NULL || !g->order || g->n != n)
+    return whole ? eini_emit_whole(sp, n, val, target, rest)
+                 : eini_split_best(sp, net, val, target, path, rest);
+  eini_member *there = EINI_NEW(a, eini_member, n);
+  int *back = EINI_NEW(a, int, n);
+  if (there == NULL || back == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) there[g->at[k]] = val[k], back[g->at[k]] = k;
+  eini_net other;
+  eini_path own, steps = *path;
+  ein_status st;
+  sp->rank = g->letter;
+  if (whole) {
+    st = eini_emit_whole(sp, n, there, target, rest);
+    sp->rank = NULL;
+    return st;
+  }
+  EINI_TRY(eini_net_build(a, sp, n, there, target, &other));
+  EINI_TRY(eini_path_reorder(a, path, n, back, &own));
+  steps.first = own.first;
+  steps.pos = own.pos;
+  st = eini_split_best(sp, &other, there, target, &steps, rest);
+  sp->rank = NULL;
+  if (st != EIN_OK) return st;
+  EINI_TRY(eini_path_reorder(a, &steps, n, g->at, &own));
+  *path = steps;
+  path->first = own.first;
+  path->pos = own.pos;
+  return EIN_OK;
+}
+
 // Emits the product of n members into target, in an order of its own when there are two or more.
 static ein_status eini_split_product(eini_split *sp, int n, eini_member *val,
                                      const eini_member *target, const eini_path_opts *opts,
@@ -201,9 +241,8 @@ static ein_status eini_split_product(eini_split *sp, int n, eini_member *val,
   EINI_TRY(eini_path_give(&sp->g->arena, &net, opts->given, path));
   const int taken = opts->given != NULL && opts->given->taken;
   if (taken) sp->fastest = 0;
-  const ein_status st = taken && opts->given->path == NULL
-                            ? eini_emit_whole(sp, n, val, target, rest)
-                            : eini_split_best(sp, &net, val, target, path, rest);
+  const ein_status st = eini_split_given(sp, opts->given, &net, val, target,
+                                         taken && opts->given->path == NULL, path, rest);
   sp->fastest = fastest;
   return st;
 }

@@ -11,6 +11,7 @@ typedef struct eini_normal {
   int64_t *extent;          // of a, b, ..
   int noperand;
   int *rank;                // operand k of the statement is operand rank[k] of the form
+  uint64_t *letter;         // index c is letter[c] there
 } eini_normal;
 
 // The order in which axes lie in memory, as a word; 0: row-major, or nothing is known of it.
@@ -183,8 +184,9 @@ static ein_status eini_normal_give(eini_arena *a, eini_arena *scratch, const ein
   n->noperand = s->noperand;
   n->rank = EINI_NEW(a, int, s->noperand);
   n->extent = EINI_NEW(a, int64_t, s->nindex);
+  n->letter = EINI_NEW(a, uint64_t, s->nindex);
   if (said == NULL || rank == NULL || by == NULL || l.of == NULL || n->rank == NULL ||
-      n->extent == NULL) return EIN_ERR_NO_MEMORY;
+      n->extent == NULL || n->letter == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_sketch_say(k, order, said));
   for (int64_t i = 0; i < eini_sketch_size(k); i++) hash = eini_mix(hash, (uint64_t)said[i]);
   int at = 0;
@@ -201,7 +203,10 @@ static ein_status eini_normal_give(eini_arena *a, eini_arena *scratch, const ein
   for (int i = 0; i < k->n; i++)
     if (order[i] > 0 && order[i] <= s->nindex && l.of[order[i] - 1] == 0)
       l.of[order[i] - 1] = ++l.n;
-  for (int c = 0; c < s->nindex; c++) n->extent[l.of[c] - 1] = s->index[c].extent;
+  for (int c = 0; c < s->nindex; c++) {
+    n->letter[c] = (uint64_t)l.of[c] - 1;
+    n->extent[l.of[c] - 1] = s->index[c].extent;
+  }
   eini_text t = eini_text_of(NULL, 0);
   for (int pass = 0; pass < 2; pass++) {
     if (pass > 0) EINI_TRY(eini_text_room(a, &t, &n->form));

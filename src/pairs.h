@@ -218,6 +218,7 @@ static ein_status eini_split_step(eini_split *sp, eini_along *w, int i, const in
       w->seen[id] = i + 1;
     }
   }
+  if (sp->rank != NULL) eini_sort_by(w->kept, n, sp->rank);
   int same = target == NULL && m == 1 && n == w->part[0]->nlabel &&
              eini_member_plain(sp, w->part[0]);
   if (same) t = *w->part[0];

@@ -28,7 +28,8 @@ typedef struct eini_split {
   int *list;                // nodes that were met
   int64_t nlist, caplist;
   int64_t indices;          // of all statements that were made
-} eini_split;
+  const uint64_t *rank;     // of indices, the order in which temporaries and folds have them; NULL:
+} eini_split;               //   as they are numbered
 
 #define EINI_INDICES_MOST ((int64_t)1 << 21)  // of a split: some 300 bytes each
 
@@ -171,6 +172,10 @@ static ein_status eini_stmt_labels(eini_split *sp, const eini_member *out, int n
       if (sp->local[id] < 0) sp->local[id] = at, ids[at++] = id;
     }
     if (i < 0) *nfree = at;
+  }
+  if (sp->rank != NULL) {
+    eini_sort_by(ids + *nfree, at - *nfree, sp->rank);
+    for (int i = *nfree; i < at; i++) sp->local[ids[i]] = i;
   }
   *list = ids;
   *n = at;
@@ -322,6 +327,7 @@ static ein_status eini_prereduce(eini_split *sp, int *uses, eini_member *v, int 
   }
   if (!gone) return EIN_OK;
   eini_member t;
+  if (sp->rank != NULL) eini_sort_by(kept, n, sp->rank);
   EINI_TRY(eini_temp_member(sp, n, kept, &t));
   const eini_member *one = v;
   EINI_TRY(eini_emit_stmt(sp, &t, 1, &one, EIN_REST_ERROR));

@@ -139,7 +139,7 @@ static ein_status eini_ideal_make(eini_split *sp, const eini_product *q, const i
 
 // A record that was found, in the words of the statement. at: factors as in eini_tuned, or NULL.
 static ein_status eini_tuned_take(eini_arena *a, eini_tuned *t, const eini_record *r, int n,
-                                  const int *at) {
+                                  const int *at, const uint64_t *letter) {
   const char *path = r->field[EINI_S_PATH], *variant = r->field[EINI_S_VARIANT];
   t->found = 1;
   t->seconds = r->seconds;
@@ -148,7 +148,11 @@ static ein_status eini_tuned_take(eini_arena *a, eini_tuned *t, const eini_recor
   t->had_variant = eini_strndup(a, variant, (int64_t)strlen(variant));
   if (t->had_path == NULL || t->had_variant == NULL) return EIN_ERR_NO_MEMORY;
   if (strcmp(variant, "-") != 0) t->hint.variant = t->had_variant;
-  if (strcmp(path, "auto") == 0 || n == 0) return EIN_OK;
+  t->given.at = at;
+  t->given.n = n;
+  t->given.letter = letter;
+  t->given.order = t->hint.variant != NULL || strcmp(path, "auto") != 0;
+  if (strcmp(path, "auto") == 0) return EIN_OK;
   if (strcmp(path, "none") != 0) {
     eini_path_text text;
     ein_status st = eini_path_read(a, NULL, t->had_path, &text, &t->steps);
@@ -156,8 +160,21 @@ static ein_status eini_tuned_take(eini_arena *a, eini_tuned *t, const eini_recor
     if (st != EIN_OK) return EIN_OK;
     t->given.path = &t->steps;
   }
-  t->given.at = at;
-  t->given.n = n;
+  t->given.wanted = 1;
+  return EIN_OK;
+}
+
+// The letters of indices that have other numbers, by their names.
+static ein_status eini_tuned_rename(eini_arena *a, eini_tuned *t, const eini_stmt *from,
+                                    const eini_stmt *to) {
+  uint64_t *letter = EINI_NEW(a, uint64_t, to->nindex);
+  if (letter == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < to->nindex; c++) {
+    letter[c] = (uint64_t)from->nindex + (uint64_t)c;
+    for (int i = 0; i < from->nindex; i++)
+      if (strcmp(from->index[i].name, to->index[c].name) == 0) letter[c] = t->given.letter[i];
+  }
+  t->given.letter = letter;
   return EIN_OK;
 }
 
@@ -166,7 +183,7 @@ static ein_status eini_tuned_ask(ein_ctx *ctx, ein_plan *p, eini_split *sp, cons
                                  const int64_t *layout, eini_tuned *t) {
   const eini_record *r = eini_store_find(ctx->store, ctx->machine, &t->own, &t->distance);
   eini_normal ideal;
-  if (r != NULL) return eini_tuned_take(&p->arena, t, r, t->n, t->at);
+  if (r != NULL) return eini_tuned_take(&p->arena, t, r, t->n, t->at, t->own.letter);
   if (q->n < 1) return EIN_OK;
   int64_t *plain = EINI_NEW(&sp->g->arena, int64_t, q->n + 1);
   ein_graph *g = eini_graph_new(ctx);
@@ -179,7 +196,7 @@ static ein_status eini_tuned_ask(ein_ctx *ctx, ein_plan *p, eini_split *sp, cons
   r = eini_store_find(ctx->store, ctx->machine, &ideal, &t->distance);
   if (r == NULL) return EIN_OK;
   t->ideal = 1;
-  return eini_tuned_take(&p->arena, t, r, t->n, ideal.rank);
+  return eini_tuned_take(&p->arena, t, r, t->n, ideal.rank, ideal.letter);
 }
 
 static ein_status eini_tuned_fill(ein_ctx *ctx, ein_plan *p, ein_graph *scratch,
@@ -197,6 +214,10 @@ static ein_status eini_tuned_fill(ein_ctx *ctx, ein_plan *p, ein_graph *scratch,
     if (t->at == NULL) return EIN_ERR_NO_MEMORY;
     if (q.n > 0) EINI_TRY(eini_tuned_order(&sp, q.n, q.val, t->own.rank, t->at));
   }
+  t->given.n = t->n;
+  t->given.at = t->at;
+  t->given.letter = t->own.letter;
+  t->given.order = !use;  // what is to be kept is made as it will be from the store
   return use ? eini_tuned_ask(ctx, p, &sp, &q, layout, t) : EIN_OK;
 }
 
