@@ -26,8 +26,8 @@
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
-//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>canon >>normal
+//   statements    >>monoid >>expr >>graph >>symbols >>context >>notation >>syntax >>print >>cost
+//                 >>labelling >>sketch >>canon >>normal
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
@@ -38,8 +38,8 @@
 //   calls         >>run >>report >>public >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
-//   language      >>build >>parse >>program-print
-//   normal forms  >>canon-form
+//   language      >>build >>parse >>open >>program-print
+//   normal forms  >>canon-sizes >>canon-form
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public
@@ -1263,6 +1263,7 @@ typedef struct ein_program_desc {
   int nsize;                // sizes by name: of declared sizes, or of indices left open
   const ein_size *size;
   ein_dtype dtype;          // of inputs without one; default f64
+  int open;                 // 1: sizes of inputs that nothing says stay open
   int max_errors;           // default 20
   int max_nesting;          // default 256
   size_t max_source;        // bytes; default 16 MiB
@@ -1303,6 +1304,11 @@ EIN_API ein_status ein_graph_finish(ein_graph *graph);
 // Parses, checks and lowers a program. Reports up to max_errors mistakes. The graph is the caller's
 // (ein_graph_destroy), *graph is NULL on failure; texts and views are borrowed for the call.
 EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
+// The name of size i of those left open (desc->open); NULL beyond the last. Such a graph can be
+// printed and has a normal form; what plans or runs it answers EIN_ERR_SHAPE. Extents in its
+// ein_tensor_info are numbers that stand for sums of sizes, like n-k+1; EIN_ERR_UNSUPPORTED where
+// one is no such sum, as div(n,2).
+EIN_API const char *ein_graph_size(const ein_graph *graph, int i);
 // Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
 // files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
 EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
@@ -1344,6 +1350,8 @@ EIN_API int ein_canon_statement(const ein_canon *canon, int64_t k, ein_canon_stm
 // The tensor, or param, of the source that one of the form is; -1: there is none of that number.
 EIN_API int64_t ein_canon_tensor(const ein_canon *canon, int id);
 EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
+// Likewise of sizes left open.
+EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
 
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
@@ -2699,7 +2707,7 @@ typedef struct eini_node {
   unsigned char dtype;  // logical; EIN_NONE before typing
   unsigned char weak;   // a literal, a param without a dtype, or an expression of these: adopts the
                         // dtype it meets; ival of an operation: the first node of its tree
-  unsigned char exact;  // CONST: ival is exact (an integer)
+  unsigned char exact;  // CONST: ival is exact (an integer); arg[0]: made of a size left open
   int arg[3];           // children; OPERAND, INDEX, PARAM: arg[0] is the number;
                         // CAST: arg[1] is 1 for a conversion that typing inserted;
                         // CALL: arg[0] function, arg[1] first of arg[2] entries in expr.list
@@ -2915,8 +2923,12 @@ static int eini_fold_literal(eini_expr *e, eini_node *v) {
   if (x->op != EIN_OP_CONST || y->op != EIN_OP_CONST || !x->weak || !y->weak) return 0;
   int64_t r = 0;
   int exact = x->exact && y->exact && eini_fold_exact(v->op, x->ival, y->ival, &r);
+  const int open = x->arg[0] || y->arg[0], both = x->arg[0] && y->arg[0];
+  if (open && !(exact && (v->op == EIN_OP_ADD || v->op == EIN_OP_SUB || v->op == EIN_OP_NEG ||
+                          (v->op == EIN_OP_MUL && !both)))) return 0;  // no sum of sizes
   double re = exact ? (double)r : eini_fold_real(v->op, x->re, y->re);
   v->op = EIN_OP_CONST;
+  v->arg[0] = open;
   v->weak = 1;
   v->exact = (unsigned char)exact;
   v->ival = r;
@@ -3301,6 +3313,8 @@ typedef struct eini_stmt {
 // ones, one reduced value after the other; in tiles of a contraction where there are kernels.
 enum { EINI_ORDER_ACROSS = 1, EINI_ORDER_DOWN = 2, EINI_ORDER_TILES = 4 };
 
+typedef struct eini_symbols eini_symbols;
+
 struct ein_graph {
   eini_arena arena;
   eini_tensor *tensor;
@@ -3317,6 +3331,7 @@ struct ein_graph {
   int open;                // while it is being built: the first mistake, and where messages go
   ein_status status;
   eini_diag *diag;
+  eini_symbols *symbols;   // what numbers stand for where sizes were left open; NULL: themselves
 };
 
 static void eini_graph_free(ein_graph *g) {
@@ -3716,6 +3731,144 @@ EIN_API int ein_graph_param(const ein_graph *g, int i, ein_param_info *info) {
   if (g == NULL || info == NULL || i < 0 || i >= g->nparam) return 0;
   eini_param_info(&g->param[i], info);
   return 1;
+}
+
+// ================================================================================================
+// >>symbols  extents without numbers
+// Takes a graph in which numbers stand for sizes that were left open, and for what is made of them;
+// says what each of its numbers is.
+// ================================================================================================
+
+typedef struct eini_number {
+  int64_t value, offset;   // in the graph; what it is: offset + the sum of coef * size
+  int n;                   // 0: what it is in the graph
+  eini_mapterm *term;
+} eini_number;
+
+struct eini_symbols {
+  int n;                   // sizes
+  const char **name;
+  int64_t *base;           // what stands for each
+  eini_number *number;     // all numbers of the graph, by value
+  int64_t nnumber, cap;
+};
+
+// The first number that is no less.
+static int64_t eini_symbols_at(const eini_symbols *s, int64_t value) {
+  int64_t low = 0, high = s->nnumber;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (s->number[middle].value < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+static const eini_number *eini_symbols_find(const eini_symbols *s, int64_t value) {
+  const int64_t i = s == NULL ? 0 : eini_symbols_at(s, value);
+  return s == NULL || i == s->nnumber || s->number[i].value != value ? NULL : &s->number[i];
+}
+
+// What a number stands for; NULL: itself.
+static const eini_number *eini_symbols_open(const eini_symbols *s, int64_t value) {
+  const eini_number *x = eini_symbols_find(s, value);
+  return x == NULL || x->n == 0 ? NULL : x;
+}
+
+// Adds a number whose value no other has.
+EINI_UNUSED static ein_status eini_symbols_add(eini_arena *a, eini_symbols *s,
+                                               const eini_number *x) {
+  const int64_t i = eini_symbols_at(s, x->value);
+  eini_number *p = (eini_number *)eini_grow(a, s->number, s->nnumber, &s->cap, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  s->number = p;
+  memmove(&p[i + 1], &p[i], (size_t)(s->nnumber++ - i) * sizeof *p);
+  p[i] = *x;
+  return EIN_OK;
+}
+
+// What a number is where sizes are others.
+EINI_UNUSED static int64_t eini_number_at(const eini_number *x, const int64_t *size) {
+  int64_t value = x->offset;
+  for (int i = 0; i < x->n; i++) value += x->term[i].coef * size[x->term[i].index];
+  return value;
+}
+
+// A size, as it is, and nothing else.
+EINI_UNUSED static int eini_number_plain(const eini_number *x) {
+  return x->n == 1 && x->offset == 0 && x->term[0].coef == 1;
+}
+
+// Takes one word of a graph. number: it may depend on sizes; at: its statement, or NULL.
+typedef void eini_word_fn(void *user, int64_t word, int number, const eini_stmt *at);
+
+static void eini_map_words(const eini_stmt *s, const eini_map *m, void *user, eini_word_fn *fn) {
+  fn(user, m->rows, 0, s);
+  for (int r = 0; r < m->rows; r++) {
+    fn(user, m->offset[r], 1, s);
+    fn(user, m->first[r + 1], 0, s);
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      fn(user, m->term[e].index, 0, s);
+      fn(user, m->term[e].coef, 0, s);
+    }
+  }
+}
+
+static void eini_expr_words(const eini_stmt *s, void *user, eini_word_fn *fn) {
+  fn(user, s->expr.n, 0, s);
+  for (int64_t i = 0; i < s->expr.n; i++) {
+    const eini_node *v = &s->expr.node[i];
+    const int leaf = eini_node_args(v) == 0 && v->op != EIN_OP_CONST;
+    int64_t bits = 0;
+    fn(user, v->op, 0, s);
+    fn(user, v->dtype, 0, s);
+    fn(user, leaf ? v->arg[0] : 0, 0, s);
+    for (int a = 0; a < eini_node_args(v); a++) fn(user, eini_node_arg(&s->expr, v, a), 0, s);
+    if (v->op == EIN_OP_CONST && !v->exact) memcpy(&bits, &v->re, sizeof bits);
+    if (v->op == EIN_OP_CONST && v->exact) bits = v->ival;
+    if (v->op == EIN_OP_CONST) fn(user, bits, v->exact && v->dtype != EIN_BOOL, s);
+  }
+}
+
+// All that a graph consists of but names, in its order.
+EINI_UNUSED static void eini_graph_words(const ein_graph *g, void *user, eini_word_fn *fn) {
+  fn(user, g->ntensor, 0, NULL);
+  for (int64_t i = 0; i < g->ntensor; i++) {
+    const eini_tensor *t = &g->tensor[i];
+    fn(user, t->role, 0, NULL);
+    fn(user, t->dtype, 0, NULL);
+    fn(user, t->rank, 0, NULL);
+    for (int r = 0; r < t->rank; r++) fn(user, t->shape[r], 1, NULL);
+  }
+  fn(user, g->nstmt, 0, NULL);
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    fn(user, s->out, 0, s);
+    fn(user, s->nfree, 0, s);
+    fn(user, s->fold, 0, s);
+    fn(user, s->rest, 0, s);
+    fn(user, s->nindex, 0, s);
+    for (int c = 0; c < s->nindex; c++) fn(user, s->index[c].extent, 1, s);
+    eini_map_words(s, &s->out_map, user, fn);
+    fn(user, s->noperand, 0, s);
+    for (int k = 0; k < s->noperand; k++) {
+      fn(user, s->operand[k], 0, s);
+      eini_map_words(s, &s->proj[k], user, fn);
+    }
+    eini_expr_words(s, user, fn);
+  }
+}
+
+EIN_API const char *ein_graph_size(const ein_graph *g, int i) {
+  return g == NULL || g->symbols == NULL || i < 0 || i >= g->symbols->n ? NULL
+                                                                       : g->symbols->name[i];
+}
+
+// What runs or is planned has numbers.
+static ein_status eini_graph_closed(eini_diag *d, const ein_graph *g) {
+  if (g->symbols == NULL) return EIN_OK;
+  return eini_fail(d, EIN_ERR_SHAPE, -1, 0, "give sizes", "the size '%.80s' was left open",
+                   g->symbols->name[0]);
 }
 
 // ================================================================================================
@@ -4839,8 +4992,23 @@ static const char *eini_fold_name(const ein_graph *g, int fold) {
   return fold >= EIN_FOLD_USER ? g->monoid[fold - EIN_FOLD_USER].name : eini_folds[fold].name;
 }
 
+// A number, or what it stands for. size: as it is written where no extent is meant; more: behind
+// something that it is added to.
+static void eini_say_integer(eini_text *t, const ein_graph *g, int64_t x, int size, int more) {
+  const eini_number *v = eini_symbols_open(g->symbols, x);
+  for (int i = 0; v != NULL && i < v->n; i++, more = 1) {
+    const int64_t c = v->term[i].coef;
+    eini_say(t, "%s", c == -1 ? "-" : more && c > 0 ? "+" : "");
+    if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+    eini_say(t, size ? "size(%s)" : "%s", g->symbols->name[v->term[i].index]);
+  }
+  x = v == NULL ? x : v->offset;
+  if (v == NULL || x != 0) eini_say(t, "%s%lld", more && x >= 0 ? "+" : "", (long long)x);
+}
+
 // One coordinate, like 2*i+j-1.
-static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, int r) {
+static void eini_say_row(eini_text *t, const ein_graph *g, const eini_stmt *s, const eini_map *m,
+                         int r) {
   int terms = 0;
   for (int e = m->first[r]; e < m->first[r + 1]; e++) {
     int64_t c = m->term[e].coef;
@@ -4849,8 +5017,7 @@ static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, in
     eini_say(t, "%s", s->index[m->term[e].index].name);
     terms++;
   }
-  if (m->offset[r] != 0 || terms == 0)
-    eini_say(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
+  if (m->offset[r] != 0 || terms == 0) eini_say_integer(t, g, m->offset[r], 1, terms > 0);
 }
 
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
@@ -4859,21 +5026,27 @@ static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s
   for (int r = 0; r < m->rows; r++) {
     int var = -1, terms = m->offset[r] != 0;
     eini_say(t, r > 0 ? "," : "[");
-    eini_say_row(t, s, m, r);
+    eini_say_row(t, g, s, m, r);
     for (int e = m->first[r]; k < 0 && e < m->first[r + 1]; e++) {  // free ones show extents
       terms += m->term[e].coef == 1 ? 1 : 2;
       var = m->term[e].index;
     }
-    if (var >= 0 && terms == 1) eini_say(t, "=%lld", (long long)s->index[var].extent);
+    if (var < 0 || terms != 1) continue;
+    eini_say(t, "=");
+    eini_say_integer(t, g, s->index[var].extent, 0, 0);
   }
   if (m->rows > 0) eini_say(t, "]");
 }
 
-static void eini_say_const(eini_text *t, const eini_node *v) {
+static void eini_say_const(eini_text *t, const ein_graph *g, const eini_node *v) {
+  const eini_number *open = v->exact ? eini_symbols_open(g->symbols, v->ival) : NULL;
+  const int sum = open != NULL && !eini_number_plain(open);
+  if (sum) eini_say(t, "(");
   if (v->dtype == EIN_BOOL) eini_say(t, "%s", v->ival ? "true" : "false");
-  else if (v->exact) eini_say(t, "%lld", (long long)v->ival);
+  else if (v->exact) eini_say_integer(t, g, v->ival, 1, 0);
   else if (v->re != v->re) eini_say(t, "nan");
   else eini_say(t, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
+  if (sum) eini_say(t, ")");
 }
 
 // Prints a node for a place that binds at the given level. Depth and length are bounded.
@@ -4899,7 +5072,7 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
     eini_say(t, "%s", infix);
     eini_say_node(t, g, s, v->arg[1], level + (level != 6), depth + 1);
   } else if (op == EIN_OP_CONST) {
-    eini_say_const(t, v);
+    eini_say_const(t, g, v);
   } else if (op == EIN_OP_OPERAND) {
     if (t->numbered) eini_say(t, "$%d", v->arg[0]);
     else eini_say_access(t, g, s, v->arg[0]);
@@ -4926,9 +5099,10 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
   eini_say_access(t, g, s, -1);
   eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
   if (s->fold != EIN_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
-  for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++)
-    eini_say(t, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
-             (long long)s->index[i].extent);
+  for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++) {
+    eini_say(t, "%s%s=", i > s->nfree ? "," : "", s->index[i].name);
+    eini_say_integer(t, g, s->index[i].extent, 0, 0);
+  }
   if (s->fold != EIN_FOLD_NONE) eini_say(t, "](");
   t->nodes = 0;
   eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
@@ -5751,22 +5925,14 @@ EINI_UNUSED static ein_status eini_labelling(eini_arena *arena, const eini_colou
 }
 
 // ================================================================================================
-// >>canon  statements as coloured graphs
-// Takes a statement; gives the graph that says what it computes without names and orders, and the
-// first statement of the same form, with what is what in it. After Kulkarni and Kloeckner,
-// Canonicalization of batched Einstein summations, section 5.
+// >>sketch  coloured graphs as they are drawn
+// Takes vertices in words, and arcs; gives the graph, and all that was drawn, in a given order.
 // ================================================================================================
-
-// A statement has a vertex for the result, for each index (coloured by its extent), for each time
-// an operand is read, for each param and operation of the expression, joined by coordinates and
-// arguments. In the graph of a batch each row has a vertex, and one for each operand and param of
-// it, joined to that of the statement and to the tensor that is read. A statement that stands alone
-// has a vertex for each operand, and for each tensor that several of them read.
 
 enum {  // kinds of vertices, and of arcs
   EINI_C_RESULT = 1, EINI_C_INDEX, EINI_C_OPERAND, EINI_C_PARAM, EINI_C_NODE, EINI_C_ROW,
   EINI_C_ACCESS, EINI_C_TENSOR, EINI_C_SCALAR, EINI_C_COORDINATE, EINI_C_ARGUMENT, EINI_C_ROOT,
-  EINI_C_OF, EINI_C_READS, EINI_C_MAKES
+  EINI_C_OF, EINI_C_READS, EINI_C_MAKES, EINI_C_NUMBER, EINI_C_SIZE
 };
 
 typedef struct eini_arc {
@@ -5780,6 +5946,7 @@ typedef struct eini_sketch {  // a graph as it is drawn
   int64_t *end, n, cap;           // where that of a vertex ends
   eini_arc *arc;
   int64_t narc, caparc;
+  const eini_symbols *symbols;  // what numbers stand for; NULL: themselves
   ein_status st;             // the first failure
 } eini_sketch;
 
@@ -5832,6 +5999,44 @@ static void eini_sketch_arc(eini_sketch *k, int from, int to, int64_t what, int6
   p->to = to;
   p->what = what;
   p->by = by;
+}
+
+// A number of a graph. One that stands for a sum of sizes has a vertex, and so have they: until all
+// is drawn, an arc to it leads to -1 - where the number is among the symbols.
+static void eini_sketch_number(eini_sketch *k, int64_t x) {
+  const eini_number *open = eini_symbols_open(k->symbols, x);
+  const int64_t at = k->nword - (k->n > 0 ? k->end[k->n - 1] : 0);
+  eini_sketch_word(k, open == NULL ? x : INT64_MIN);
+  if (open != NULL)
+    eini_sketch_arc(k, (int)k->n, -1 - (int)(open - k->symbols->number), EINI_C_NUMBER, at);
+}
+
+static void eini_sketch_numbers(eini_sketch *k, const int64_t *x, int n) {
+  for (int i = 0; i < n; i++) eini_sketch_number(k, x[i]);
+}
+
+// Draws the sums of sizes that numbers stand for. size: a vertex + 1 for each, or 0.
+static ein_status eini_sketch_sizes(eini_sketch *k, int *size) {
+  const int64_t drawn = k->narc;
+  int *vertex = EINI_NEW(k->arena, int, k->symbols->nnumber);
+  if (vertex == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t e = 0; e < drawn && k->st == EIN_OK; e++) {
+    if (k->arc[e].to >= 0) continue;
+    const int at = -1 - k->arc[e].to;
+    const eini_number *x = &k->symbols->number[at];
+    if (vertex[at] == 0) {
+      eini_sketch_word(k, EINI_C_NUMBER);
+      eini_sketch_word(k, x->offset);
+      vertex[at] = eini_sketch_vertex(k) + 1;
+      for (int i = 0; i < x->n; i++) {
+        int *to = &size[x->term[i].index];
+        if (*to == 0) eini_sketch_word(k, EINI_C_SIZE), *to = eini_sketch_vertex(k) + 1;
+        eini_sketch_arc(k, vertex[at] - 1, *to - 1, EINI_C_SIZE, x->term[i].coef);
+      }
+    }
+    k->arc[e].to = vertex[at] - 1;
+  }
+  return k->st;
 }
 
 // Colours and keys are made of the words, the same on all machines. Where two are equal by chance,
@@ -5935,6 +6140,20 @@ static ein_status eini_sketch_say(const eini_sketch *k, const int *order, int64_
   return EIN_OK;
 }
 
+// ================================================================================================
+// >>canon  statements as coloured graphs
+// Takes a statement; gives the graph that says what it computes without names and orders, and the
+// first statement of the same form, with what is what in it. After Kulkarni and Kloeckner,
+// Canonicalization of batched Einstein summations, section 5.
+// ================================================================================================
+
+// A statement has a vertex for the result, for each index (coloured by its extent), for each time
+// an operand is read, for each param and operation of the expression, joined by coordinates and
+// arguments. In the graph of a batch each row has a vertex, and one for each operand and param of
+// it, joined to that of the statement and to the tensor that is read. A statement that stands alone
+// has a vertex for each operand, and for each tensor that several of them read. Sizes without a
+// number have vertices, too, and so has each extent that is a sum of them.
+
 // ---- what vertices are ----
 
 enum {                    // what of statements counts
@@ -5961,7 +6180,7 @@ static void eini_sketch_tensor(eini_sketch *k, int kind, const eini_tensor *t, i
   eini_sketch_word(k, kind);
   eini_sketch_word(k, t->dtype);
   eini_sketch_word(k, t->rank);
-  if (shape) eini_sketch_words(k, t->shape, t->rank);
+  if (shape) eini_sketch_numbers(k, t->shape, t->rank);
 }
 
 static void eini_sketch_node(eini_sketch *k, const ein_graph *g, const eini_node *v, int values) {
@@ -5971,8 +6190,8 @@ static void eini_sketch_node(eini_sketch *k, const ein_graph *g, const eini_node
   if (v->op == EIN_OP_CALL) eini_sketch_text(k, g->function[v->arg[0]].name);
   if (v->op != EIN_OP_CONST || !values) return;
   eini_sketch_word(k, v->exact);
-  eini_sketch_word(k, v->ival);
-  eini_sketch_real(k, v->re);
+  eini_sketch_number(k, v->ival);
+  eini_sketch_real(k, v->exact && eini_symbols_open(k->symbols, v->ival) != NULL ? 0 : v->re);
   eini_sketch_real(k, v->im);
 }
 
@@ -6026,7 +6245,7 @@ static int eini_spelling_product(const eini_expr *e, char *mark) {
 // The offsets of a map count; or blocks have their own.
 static void eini_spelling_offsets(eini_sketch *k, const eini_spelling *x, const eini_map *m) {
   if (x->b->what & (EINI_SAME_EXTENTS | EINI_SAME_OFFSETS))
-    eini_sketch_words(k, m->offset, m->rows);
+    eini_sketch_numbers(k, m->offset, m->rows);
 }
 
 static void eini_spelling_map(eini_sketch *k, const eini_map *m, int vertex) {
@@ -6182,7 +6401,7 @@ static ein_status eini_spelling_draw(eini_arena *a, eini_sketch *k, const ein_gr
   eini_spelling_result(k, g, x);
   for (int c = 0; c < s->nindex; c++) {
     eini_sketch_word(k, EINI_C_INDEX);
-    if (b->what & EINI_SAME_EXTENTS) eini_sketch_word(k, s->index[c].extent);
+    if (b->what & EINI_SAME_EXTENTS) eini_sketch_number(k, s->index[c].extent);
     eini_sketch_word(k, c < s->nfree);
     eini_sketch_word(k, c >= s->nfree && eini_fold_orders(s->fold) ? c - s->nfree + 1 : 0);
     eini_sketch_besides(k, b->index, b->nindex, c);
@@ -21125,6 +21344,7 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
   ein_status st = eini_validate_graph(ctx, graph, nlayout, layout);
+  if (st == EIN_OK) st = eini_graph_closed(eini_diag_of(ctx), graph);
   if (st == EIN_OK) o.deterministic |= graph->ordered;
   if (st == EIN_OK) st = eini_validate_options(eini_diag_of(ctx), &o);
   if (st == EIN_OK) st = eini_order_check(ctx, &o);
@@ -21197,6 +21417,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   if (graph == NULL) return EIN_ERR_ARGUMENT;
   if (graph->open)
     return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  EINI_TRY(eini_graph_closed(eini_diag_of(ctx), graph));
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
   o.deterministic = 1;
@@ -23210,8 +23431,32 @@ typedef struct eini_macro {   // a macro of the language, parsed
   eini_kids part;             // parameters; names and what they are, in turn; the macro
 } eini_macro;
 
+#define EINI_OPEN_WAYS 5
+
+typedef struct eini_open {    // sizes that nothing says, as they come, and where they are read
+  eini_arena *arena;
+  const char **name;
+  int64_t *base, cap, capbase;  // what stands for each at the first point
+  int n, how, point;          // 0: the first one; 1 + a size: that one greater; < 0: far away
+} eini_open;
+
+// What stands for a size there. Ways to choose are tried in turn: sizes are larger than later ones,
+// as those of images and their filters, or smaller, or as may be; numbers of programs are smaller.
+static int64_t eini_open_value(const eini_open *o, int size) {
+  static const int64_t all[EINI_OPEN_WAYS] = {1024, 128, 128, 32768, 16};
+  const int64_t most = all[o->how], n = (int64_t)size + 1;
+  const uint64_t who = eini_mix((uint64_t)o->how, (uint64_t)size);
+  int64_t value = o->how == 1 ? most + 16 * n : most + (int64_t)(who % (uint64_t)(8 * n + most));
+  if (o->how == 0 || o->how == 3) value = 24 + most / n + (int64_t)(who % (uint64_t)(4 + 2 * n));
+  if (o->point >= 0) return value + (o->point == size + 1);
+  const uint64_t far = eini_mix(who, (uint64_t)-o->point) % (uint64_t)(5 + value / 8);
+  return (1 - 2 * o->point) * value + (int64_t)far;
+}
+
 typedef struct eini_prog {
   eini_parser p;            // texts, mistakes
+  eini_open *open;          // NULL: all sizes are known
+  int nopen;                // met so far
   struct eini_names names;
   ein_graph *g;
   const ein_program_desc *desc;
@@ -26720,7 +26965,9 @@ static int eini_build_size(eini_build *b, const eini_syn *v) {
                      "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
                      (long long)v->ival, (long long)n), -1;
   int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
-  return id < 0 ? eini_pmem(b->em.p), -1 : id;
+  if (id < 0) return eini_pmem(b->em.p), -1;
+  b->em.e.node[id].arg[0] = b->q->nopen > 0;
+  return id;
 }
 
 static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {
@@ -26780,6 +27027,24 @@ static eini_dim *eini_dim_of(eini_prog *q, const eini_syn *d) {
   return x;
 }
 
+// A number in place of a size that nothing says.
+static int64_t eini_open_size(eini_prog *q, int sym) {
+  eini_open *o = q->open;
+  const int size = q->nopen++;
+  if (size == o->n) {
+    const char **name = (const char **)eini_grow(o->arena, o->name, o->n, &o->cap, sizeof *name);
+    int64_t *base = (int64_t *)eini_grow(o->arena, o->base, o->n, &o->capbase, sizeof *base);
+    if (name == NULL || base == NULL) return eini_pmem(&q->p), -1;
+    o->name = name;
+    o->base = base;
+    name[size] = eini_strndup(o->arena, q->names.sym[sym].s, q->names.sym[sym].n);
+    if (name[size] == NULL) return eini_pmem(&q->p), -1;
+    base[size] = eini_open_value(o, size);
+    o->n++;
+  }
+  return eini_open_value(o, size);
+}
+
 // The extent of one axis of an input: its literal, its size, its view; all agree.
 static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view) {
   eini_parser *p = &q->p;
@@ -26805,7 +27070,8 @@ static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const 
     x->by = v->sym;
     x->axis = axis;
   }
-  if (x != NULL && x->value < 0)
+  if (x != NULL && x->value < 0 && q->open != NULL) x->value = eini_open_size(q, d->sym);
+  if (x != NULL && x->value < 0 && p->st == EIN_OK)
     eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), "bind a view, or give the size",
               "nothing says how large '%.*s' is", EINI_NAME_OF(p, d->sym));
   return x == NULL ? -1 : x->value;
@@ -27248,7 +27514,7 @@ static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text
 
 // Parses; with fn NULL also lowers, else calls fn for every input.
 static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
-                                const ein_program_desc *desc,
+                                const ein_program_desc *desc, eini_open *open,
                                 void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
   int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
@@ -27267,6 +27533,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   q->p.names = &q->names;
   q->g = g;
   q->desc = desc;
+  q->open = open;
   q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
   eini_parse_program(q);
   for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
@@ -27288,7 +27555,9 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
 }
 
-static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph,
+// open: takes sizes that nothing says; NULL: these are mistakes.
+static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, eini_open *open,
+                               ein_graph **graph,
                                void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   if (desc == NULL) {
     eini_begin_call(ctx, NULL);
@@ -27298,7 +27567,7 @@ static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_g
   if (g == NULL) return EIN_ERR_NO_MEMORY;
   eini_arena arena;
   eini_arena_init(&arena, &g->arena.al);
-  ein_status st = eini_prog_run(&arena, g, ctx, desc, fn, user);
+  ein_status st = eini_prog_run(&arena, g, ctx, desc, open, fn, user);
   if (ctx != NULL) eini_diag_sort(&ctx->diag);
   if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
   eini_arena_free(&arena);
@@ -27308,16 +27577,206 @@ static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_g
   return st;
 }
 
-EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
-  if (graph == NULL) return EIN_ERR_ARGUMENT;
-  *graph = NULL;
-  return eini_program(ctx, desc, graph, NULL, NULL);
-}
-
 EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
                                       void (*fn)(const char *name, ein_dtype dtype, int rank,
                                                  void *user), void *user) {
-  return fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
+  return fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, NULL, fn, user);
+}
+
+// ================================================================================================
+// >>open  programs whose sizes are left open
+// Takes a program; gives its graph with numbers in place of sizes that nothing says, and what each
+// number of the graph is as a sum of these sizes.
+// ================================================================================================
+
+// The program is read at a point, once more for each size, which is then greater by one, and at two
+// points far from the first, where all that was found must hold. So no rule of the language has a
+// second, symbolic reading; what is no sum of sizes is refused.
+
+typedef struct eini_words {   // of a graph
+  eini_arena *arena;
+  int64_t *word, n, cap;
+  const eini_stmt **at;       // where it is
+  char *number;
+  int64_t capat, capnumber;
+  ein_status st;
+} eini_words;
+
+static void eini_words_take(void *user, int64_t word, int number, const eini_stmt *at) {
+  eini_words *w = (eini_words *)user;
+  int64_t *p = (int64_t *)eini_grow(w->arena, w->word, w->n, &w->cap, sizeof *p);
+  const eini_stmt **s =
+      (const eini_stmt **)eini_grow(w->arena, w->at, w->n, &w->capat, sizeof *s);
+  char *is = (char *)eini_grow(w->arena, w->number, w->n, &w->capnumber, 1);
+  if (p == NULL || s == NULL || is == NULL) w->st = EIN_ERR_NO_MEMORY;
+  if (w->st != EIN_OK) return;
+  (w->word = p)[w->n] = word;
+  (w->at = s)[w->n] = at;
+  (w->number = is)[w->n++] = (char)number;
+}
+
+typedef struct eini_solver {
+  ein_ctx *ctx;
+  const ein_program_desc *desc;
+  eini_arena *arena;
+  eini_open open;
+  eini_words base;            // words at the first point
+  eini_number *number;        // what they are
+  int64_t wrong;              // the first word that is no sum; -1: none
+  int clash;                  // two numbers are one at this point
+} eini_solver;
+
+// Reads the program at a point, whose words are compared with the first's.
+static ein_status eini_open_read(eini_solver *v, int point) {
+  const int64_t *base = v->base.word;
+  ein_graph *g = NULL;
+  eini_words w;
+  memset(&w, 0, sizeof w);
+  w.arena = v->arena;
+  v->open.point = point;
+  ein_status st = eini_program(v->ctx, v->desc, &v->open, &g, NULL, NULL);
+  if (st != EIN_OK) return st;
+  eini_graph_words(g, &w, eini_words_take);
+  eini_graph_free(g);
+  if (w.st != EIN_OK) return w.st;
+  int64_t *size = EINI_NEW(v->arena, int64_t, v->open.n);
+  if (size == NULL) return EIN_ERR_NO_MEMORY;
+  for (int s = 0; s < v->open.n; s++) size[s] = eini_open_value(&v->open, s);
+  if (w.n != v->base.n) v->wrong = 0;
+  for (int64_t i = 0; i < w.n && v->wrong < 0; i++) {
+    eini_number *x = &v->number[i];
+    const int same = w.word[i] == base[i];
+    if (!v->base.number[i] || point < 0) {
+      if (v->base.number[i] ? eini_number_at(x, size) != w.word[i] : !same) v->wrong = i;
+    } else if (!same) {
+      eini_mapterm *term = EINI_NEW(v->arena, eini_mapterm, x->n + 1);
+      if (term == NULL) return EIN_ERR_NO_MEMORY;
+      if (x->n > 0) memcpy(term, x->term, (size_t)x->n * sizeof *term);
+      term[x->n].index = point - 1;
+      term[x->n].coef = w.word[i] - base[i];
+      x->offset -= term[x->n++].coef * v->open.base[point - 1];
+      x->term = term;
+    }
+  }
+  return EIN_OK;
+}
+
+// All numbers of the graph, once each.
+static ein_status eini_open_symbols(eini_solver *v, ein_graph *g) {
+  eini_symbols *s = EINI_NEW(&g->arena, eini_symbols, 1);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  s->n = v->open.n;
+  s->name = EINI_NEW(&g->arena, const char *, s->n);
+  s->base = EINI_NEW(&g->arena, int64_t, s->n);
+  if (s->name == NULL || s->base == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(s->base, v->open.base, (size_t)s->n * sizeof *s->base);
+  for (int i = 0; i < s->n; i++) {
+    const char *name = v->open.name[i];
+    if ((s->name[i] = eini_strndup(&g->arena, name, (int64_t)strlen(name))) == NULL)
+      return EIN_ERR_NO_MEMORY;
+    eini_number x = {s->base[i], 0, 1, EINI_NEW(&g->arena, eini_mapterm, 1)};
+    if (x.term == NULL) return EIN_ERR_NO_MEMORY;
+    x.term->index = i;
+    x.term->coef = 1;
+    v->clash |= eini_symbols_find(s, x.value) != NULL;
+    EINI_TRY(eini_symbols_add(&g->arena, s, &x));
+  }
+  for (int64_t i = 0; i < v->base.n; i++) {
+    eini_number x = v->number[i];
+    const eini_number *y = eini_symbols_find(s, x.value);
+    const size_t bytes = (size_t)x.n * sizeof *x.term;
+    if (!v->base.number[i]) continue;
+    if (y != NULL) {
+      v->clash |= x.offset != y->offset || x.n != y->n;
+      for (int k = 0; k < x.n && !v->clash; k++)
+        v->clash |= x.term[k].index != y->term[k].index || x.term[k].coef != y->term[k].coef;
+      continue;
+    }
+    if ((x.term = EINI_NEW(&g->arena, eini_mapterm, x.n)) == NULL) return EIN_ERR_NO_MEMORY;
+    if (x.n > 0) memcpy(x.term, v->number[i].term, bytes);
+    EINI_TRY(eini_symbols_add(&g->arena, s, &x));
+  }
+  g->symbols = s;
+  return EIN_OK;
+}
+
+static ein_status eini_open_solve(eini_solver *v, ein_graph *g) {
+  v->base.arena = v->arena;
+  eini_graph_words(g, &v->base, eini_words_take);
+  if (v->base.st != EIN_OK) return v->base.st;
+  if ((v->number = EINI_NEW(v->arena, eini_number, v->base.n)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < v->base.n; i++)
+    v->number[i].value = v->number[i].offset = v->base.word[i];
+  const int n = v->open.n;
+  for (int point = 1; point <= n + 2 && v->wrong < 0; point++) {
+    const eini_arena_at at = eini_arena_mark(v->arena);
+    EINI_TRY(eini_open_read(v, point <= n ? point : n - point));
+    if (point > n) eini_arena_rollback(v->arena, &at);
+  }
+  return v->wrong >= 0 ? EIN_ERR_UNSUPPORTED : eini_open_symbols(v, g);
+}
+
+// What is wrong, where the sizes are numbers.
+static ein_status eini_open_fail(eini_solver *v, const ein_graph *g, ein_status st) {
+  eini_diag *d = eini_diag_of(v->ctx);
+  char list[256] = "";
+  for (int i = 0, at = 0; i < v->open.n && at < 200; i++)
+    at += snprintf(list + at, sizeof list - (size_t)at, "%s%.40s", i > 0 ? ", " : "",
+                   v->open.name[i]);
+  if (st == EIN_ERR_NO_MEMORY || v->open.n == 0 || d == NULL) return st;
+  if (st == EIN_ERR_UNSUPPORTED && g != NULL) {
+    const eini_stmt *at = v->wrong < 0 || v->wrong >= v->base.n ? NULL : v->base.at[v->wrong];
+    eini_diag_reset(d, v->desc->text, (int64_t)(v->desc->length > 0 ? v->desc->length
+                                                                   : strlen(v->desc->text)));
+    eini_fail(d, EIN_ERR_UNSUPPORTED, at == NULL ? -1 : at->pos, 1, "give sizes",
+              "an extent, a coordinate or a number here is no sum of the sizes left open: %s",
+              list);
+    d->text = NULL;
+    return EIN_ERR_UNSUPPORTED;
+  }
+  for (int i = 0, at = 0; i < v->open.n && at < 200; i++)
+    at += snprintf(list + at, sizeof list - (size_t)at, "%s%.40s=%lld", i > 0 ? ", " : "",
+                   v->open.name[i], (long long)eini_open_value(&v->open, i));
+  d->max = d->count + 1;
+  eini_fail(d, st, -1, 0, "or give sizes", "sizes that nothing says are numbers here: %s", list);
+  return st;
+}
+
+static ein_status eini_open_try(ein_ctx *ctx, const ein_program_desc *desc, int how, int report,
+                                ein_graph **graph) {
+  eini_arena arena;
+  eini_solver v;
+  ein_graph *g = NULL;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  memset(&v, 0, sizeof v);
+  v.ctx = ctx;
+  v.desc = desc;
+  v.arena = v.open.arena = &arena;
+  v.open.how = how;
+  v.wrong = -1;
+  ein_status st = eini_program(ctx, desc, &v.open, &g, NULL, NULL);
+  if (st == EIN_OK && v.open.n > 0) st = eini_open_solve(&v, g);
+  if (st == EIN_OK && v.clash) st = EIN_ERR_UNSUPPORTED;
+  if (st == EIN_OK) *graph = g;
+  else if (report) st = eini_open_fail(&v, g, st);
+  if (st != EIN_OK) eini_graph_free(g);
+  eini_arena_free(&arena);
+  return st;
+}
+
+// Where extents and coordinates of the program are of the size of a point, another one may do.
+static ein_status eini_open_graph(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
+  ein_status st = EIN_ERR_UNSUPPORTED;
+  for (int how = 0; how < EINI_OPEN_WAYS && st != EIN_OK && st != EIN_ERR_NO_MEMORY; how++)
+    st = eini_open_try(ctx, desc, how, 0, graph);
+  return st == EIN_OK || st == EIN_ERR_NO_MEMORY ? st : eini_open_try(ctx, desc, 0, 1, graph);
+}
+
+EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
+  if (graph == NULL) return EIN_ERR_ARGUMENT;
+  *graph = NULL;
+  return desc != NULL && desc->open ? eini_open_graph(ctx, desc, graph)
+                                    : eini_program(ctx, desc, NULL, graph, NULL, NULL);
 }
 
 // ================================================================================================
@@ -27332,7 +27791,10 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
     const eini_tensor *x = &g->tensor[i];
     if (x->role != EIN_ROLE_INPUT) continue;
     eini_say(&t, "input %s[", x->name);
-    for (int r = 0; r < x->rank; r++) eini_say(&t, "%s%lld", r ? "," : "", (long long)x->shape[r]);
+    for (int r = 0; r < x->rank; r++) {
+      eini_say(&t, r ? "," : "");
+      eini_say_integer(&t, g, x->shape[r], 0, 0);
+    }
     eini_say(&t, "] : %s\n", ein_dtype_name(x->dtype));
   }
   for (int64_t i = 0; g != NULL && i < g->nparam; i++) {
@@ -27354,6 +27816,183 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
 }
 
 // ================================================================================================
+// >>canon-sizes  sizes of a form that are left open
+// Takes numbers of a graph, group by group; gives those that stand for the same in its form, and
+// names for the sizes they are made of.
+// ================================================================================================
+
+// Each group has sizes of its own, and so numbers of its own stand for them.
+typedef struct eini_canon_size {
+  int source;                // number in the source
+  uint64_t rank;             // in its group
+  int64_t base;
+  int name;                  // number in the form + 1; 0: not used
+  int had;                   // by an input
+} eini_canon_size;
+
+typedef struct eini_canon_sizes {
+  eini_arena *arena;
+  const eini_symbols *source;  // NULL: nothing is open
+  eini_symbols s;            // of the form so far
+  eini_canon_size *size;
+  int64_t cap, *base;        // what stands for the source's sizes in the group at hand
+  int first;                 // size of it
+  int *of, nnamed;           // sizes by their number in the form
+} eini_canon_sizes;
+
+// Do numbers that differ in the source differ at this base, and from those of other groups?
+static ein_status eini_canon_apart(const eini_canon_sizes *z, int *apart) {
+  const eini_arena_at at = eini_arena_mark(z->arena);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  *apart = 1;
+  for (int64_t i = 0; i < z->source->nnumber && *apart; i++) {
+    const eini_number *x = &z->source->number[i];
+    const int64_t value = eini_number_at(x, z->base);
+    const eini_number *other = eini_symbols_find(&z->s, value);
+    const int64_t number = eini_key_number(z->arena, &seen, &value, 1);
+    if (number < 0) return EIN_ERR_NO_MEMORY;
+    *apart = number == i && (other == NULL || (x->n == 0 && other->n == 0));
+  }
+  eini_arena_rollback(z->arena, &at);
+  return EIN_OK;
+}
+
+// The next group, whose sizes have ranks.
+static ein_status eini_canon_sizes_begin(eini_canon_sizes *z, const uint64_t *rank) {
+  const eini_symbols *s = z->source;
+  int apart = 0;
+  if (s == NULL) return EIN_OK;
+  if (z->base == NULL && (z->base = EINI_NEW(z->arena, int64_t, s->n)) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (uint64_t turn = 0; !apart; turn++) {
+    if (turn == 1000) return EIN_ERR_TOO_LARGE;
+    for (int i = 0; i < s->n; i++) {
+      const int64_t more = (int64_t)(eini_mix(turn, (uint64_t)i) % (2 * turn + 1));
+      z->base[i] = s->base[i] * (1 + (int64_t)turn / 8) + more;  // larger ones stay larger
+    }
+    EINI_TRY(eini_canon_apart(z, &apart));
+  }
+  z->first = z->s.n;
+  for (int i = 0; i < s->n; i++) {
+    const eini_canon_size x = {i, rank[i], z->base[i], 0, 0};
+    eini_canon_size *p =
+        (eini_canon_size *)eini_grow(z->arena, z->size, z->s.n, &z->cap, sizeof *p);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    z->size = p;
+    p[z->s.n++] = x;
+  }
+  return EIN_OK;
+}
+
+// Numbers of the source become those that stand for the same in the group at hand.
+static ein_status eini_canon_numbers(eini_canon_sizes *z, int64_t *x, int n) {
+  for (int i = 0; i < n && z->source != NULL; i++) {
+    const eini_number *is = eini_symbols_find(z->source, x[i]);
+    eini_number y = *is;
+    x[i] = y.value = eini_number_at(is, z->base);
+    if (eini_symbols_find(&z->s, y.value) != NULL) continue;
+    if ((y.term = EINI_NEW(z->arena, eini_mapterm, y.n)) == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < y.n; k++) {
+      y.term[k] = is->term[k];
+      y.term[k].index += z->first;
+    }
+    EINI_TRY(eini_symbols_add(z->arena, &z->s, &y));
+  }
+  return EIN_OK;
+}
+
+// Terms of a sum by the number that their size has in the form, or by its rank.
+static void eini_canon_terms(const eini_canon_size *size, const eini_number *x, int named) {
+  for (int i = 1; i < x->n; i++) {
+    const eini_mapterm t = x->term[i];
+    const eini_canon_size *a = &size[t.index];
+    int k = i;
+    for (; k > 0; k--) {
+      const eini_canon_size *b = &size[x->term[k - 1].index];
+      if (named ? b->name <= a->name : b->rank <= a->rank) break;
+      x->term[k] = x->term[k - 1];
+    }
+    x->term[k] = t;
+  }
+}
+
+// Sizes are numbered as they come.
+static void eini_canon_name_word(void *user, int64_t word, int number, const eini_stmt *at) {
+  eini_canon_sizes *z = (eini_canon_sizes *)user;
+  const eini_number *x = number ? eini_symbols_open(&z->s, word) : NULL;
+  (void)at;
+  if (x != NULL) eini_canon_terms(z->size, x, 0);
+  for (int i = 0; x != NULL && i < x->n; i++) {
+    eini_canon_size *size = &z->size[x->term[i].index];
+    if (size->name > 0) continue;
+    z->of[z->nnamed++] = x->term[i].index;
+    size->name = z->nnamed;
+  }
+}
+
+// Inputs have sizes as they are, or no program could say them; those that no input has are had by
+// one more, which nobody reads.
+static ein_status eini_canon_declare(eini_canon_sizes *z, ein_graph *g) {
+  int64_t *shape = EINI_NEW(z->arena, int64_t, z->nnamed);
+  int n = 0, id;
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    for (int r = 0; r < g->tensor[t].rank && g->tensor[t].role == EIN_ROLE_INPUT; r++) {
+      const eini_number *x = eini_symbols_open(&z->s, g->tensor[t].shape[r]);
+      if (x != NULL && !eini_number_plain(x)) return EIN_ERR_UNSUPPORTED;
+      if (x != NULL) z->size[x->term[0].index].had = 1;
+    }
+  }
+  for (int i = 0; i < z->nnamed; i++) {
+    eini_mapterm *term = EINI_NEW(z->arena, eini_mapterm, 1);
+    const eini_number plain = {z->size[z->of[i]].base, 0, 1, term};
+    if (term == NULL) return EIN_ERR_NO_MEMORY;
+    if (z->size[z->of[i]].had) continue;
+    shape[n++] = plain.value;
+    term->index = z->of[i];
+    term->coef = 1;
+    if (eini_symbols_find(&z->s, plain.value) == NULL)
+      EINI_TRY(eini_symbols_add(z->arena, &z->s, &plain));
+  }
+  if (n == 0) return EIN_OK;
+  return eini_graph_add_tensor(g, "N", 1, EIN_ROLE_INPUT, EIN_F64, n, shape, &id);
+}
+
+// The form is done: its open sizes get names, and become its own.
+static ein_status eini_canon_sizes_end(eini_canon_sizes *z, ein_graph *g) {
+  eini_symbols *s = EINI_NEW(&g->arena, eini_symbols, 1);
+  z->of = EINI_NEW(z->arena, int, z->s.n);
+  if (s == NULL || z->of == NULL) return EIN_ERR_NO_MEMORY;
+  if (z->source != NULL) eini_graph_words(g, z, eini_canon_name_word);
+  if (z->nnamed == 0) return EIN_OK;
+  EINI_TRY(eini_canon_declare(z, g));
+  s->n = z->nnamed;
+  s->name = EINI_NEW(&g->arena, const char *, s->n);
+  s->base = EINI_NEW(&g->arena, int64_t, s->n);
+  if (s->name == NULL || s->base == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->n; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "N%d", i);
+    s->name[i] = eini_strndup(&g->arena, name, (int64_t)strlen(name));
+    s->base[i] = z->size[z->of[i]].base;
+    if (s->name[i] == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int64_t i = 0; i < z->s.nnumber; i++) {
+    eini_number x = z->s.number[i];
+    eini_canon_terms(z->size, &x, 1);
+    if ((x.term = EINI_NEW(&g->arena, eini_mapterm, x.n)) == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = 0; k < x.n; k++) {
+      x.term[k] = z->s.number[i].term[k];
+      x.term[k].index = z->size[x.term[k].index].name - 1;
+    }
+    EINI_TRY(eini_symbols_add(&g->arena, s, &x));
+  }
+  g->symbols = s;
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>canon-form  batches of statements, and their form as a graph
 // Takes statements as they are written; gives groups of rows, a graph in which they stand in the
 // form's order under the form's names, and what every name was.
@@ -27370,7 +28009,7 @@ typedef struct eini_canon_group {
   int kind;                      // the first that is written in its form
   int64_t first, last, n;        // rows
   int64_t *row;                  // in order
-  uint64_t *rank;                // of the vertices of the statement
+  uint64_t *rank, *size;         // of the vertices of the statement; of sizes left open
   char *text;
 } eini_canon_group;
 
@@ -27378,8 +28017,9 @@ struct ein_canon {
   eini_arena arena;
   const ein_graph *source;       // while it is made
   ein_graph *graph;              // the form
-  int64_t nsource, ngroup;
+  int64_t ngroup, ntensor;       // tensors that are in the source
   int64_t *tensor, *param;       // of the form: number in the source
+  eini_canon_sizes sizes;
   ein_canon_stmt *stmt;          // of the form
   // while it is made
   eini_canon_row *row;
@@ -27457,9 +28097,9 @@ static int eini_canon_param_of(eini_sketch *k, const ein_graph *g, int *vertex, 
   return vertex[id] - 1;
 }
 
-// Draws a group: what it computes, then row by row. row: the vertices of rows.
+// Draws a group: what it computes, then row by row. row, size: the vertices of rows and sizes.
 static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_sketch *k,
-                                  int *row) {
+                                  int *row, int *size) {
   const ein_graph *g = c->source;
   int *tensor = EINI_NEW(k->arena, int, g->ntensor), *param = EINI_NEW(k->arena, int, g->nparam);
   if (tensor == NULL || param == NULL) return EIN_ERR_NO_MEMORY;
@@ -27484,7 +28124,7 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
       eini_sketch_arc(k, a, what, EINI_C_READS, 0);
     }
   }
-  return k->st;
+  return k->symbols != NULL && k->st == EIN_OK ? eini_sketch_sizes(k, size) : k->st;
 }
 
 // Rows, and what the statement consists of, in the form's order.
@@ -27493,12 +28133,17 @@ static ein_status eini_canon_order(ein_canon *c, eini_canon_group *x, int64_t wo
   int *row = EINI_NEW(&c->arena, int, x->n), *number = EINI_NEW(&c->arena, int, x->n);
   eini_sketch k;
   eini_colours g;
+  const int nsize = c->source->symbols != NULL ? c->source->symbols->n : 0;
+  int *size = EINI_NEW(&c->arena, int, nsize);
   memset(&k, 0, sizeof k);
   k.arena = &c->arena;
+  k.symbols = c->source->symbols;
+  x->size = EINI_NEW(&c->arena, uint64_t, nsize);
   x->row = EINI_NEW(&c->arena, int64_t, x->n);
   x->rank = EINI_NEW(&c->arena, uint64_t, n);
-  if (row == NULL || number == NULL || x->row == NULL || x->rank == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_canon_draw(c, x, &k, row));
+  if (row == NULL || number == NULL || size == NULL || x->size == NULL || x->row == NULL ||
+      x->rank == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_canon_draw(c, x, &k, row, size));
   EINI_TRY(eini_sketch_graph(&k, &g));
   int *order = EINI_NEW(&c->arena, int, g.n), at = 0;
   uint64_t *place = EINI_NEW(&c->arena, uint64_t, g.n), *key = EINI_NEW(&c->arena, uint64_t, x->n);
@@ -27506,6 +28151,7 @@ static ein_status eini_canon_order(ein_canon *c, eini_canon_group *x, int64_t wo
   EINI_TRY(eini_labelling(&c->arena, &g, work, order));
   for (int i = 0; i < g.n; i++) place[order[i]] = (uint64_t)i;
   memcpy(x->rank, place, (size_t)n * sizeof *place);
+  for (int i = 0; i < nsize; i++) x->size[i] = size[i] > 0 ? place[size[i] - 1] : UINT64_MAX;
   for (int i = 0; i < x->n; i++) number[i] = i, key[i] = place[row[i]];
   eini_sort_by(number, (int)x->n, key);
   for (int64_t i = x->first; i >= 0; i = c->row[i].next) row[at++] = (int)i;
@@ -27522,6 +28168,7 @@ typedef struct eini_canon_build {
   int64_t nread, nmade, nscalar;
   int64_t *from, *scalar;    // of the form: number in the source
   ein_canon_stmt *stmt;
+  eini_canon_sizes sizes;
 } eini_canon_build;
 
 static ein_status eini_canon_tensor(eini_canon_build *b, int id, int made, int *at) {
@@ -27533,6 +28180,7 @@ static ein_status eini_canon_tensor(eini_canon_build *b, int id, int made, int *
     EINI_TRY(eini_graph_add_tensor(b->g, name, (int64_t)strlen(name),
                                    made ? EIN_ROLE_OUTPUT : EIN_ROLE_INPUT, t->dtype, t->rank,
                                    t->shape, at));
+    EINI_TRY(eini_canon_numbers(&b->sizes, b->g->tensor[*at].shape, t->rank));
     b->g->tensor[*at].partial = t->partial;
     b->g->tensor[*at].dtype_open = 0;
     b->from[*at] = id;
@@ -27733,6 +28381,7 @@ static ein_status eini_canon_statement(eini_canon_build *b, const eini_canon_gro
     name[y.index[i]] = eini_strndup(&c->arena, was, (int64_t)strlen(was));
     if (name[y.index[i]] == NULL) return EIN_ERR_NO_MEMORY;
     at->extent = s->index[i].extent;
+    EINI_TRY(eini_canon_numbers(&b->sizes, &at->extent, 1));
     if ((at->name = eini_canon_letter(a, y.index[i])) == NULL) return EIN_ERR_NO_MEMORY;
   }
   t->nfree = s->nfree;
@@ -27740,9 +28389,18 @@ static ein_status eini_canon_statement(eini_canon_build *b, const eini_canon_gro
   t->numpy = s->numpy;
   t->rest = s->rest;
   EINI_TRY(eini_map_copy(a, &t->out_map, &s->out_map, y.index));
-  for (int k = 0; k < n; k++)
+  EINI_TRY(eini_canon_numbers(&b->sizes, t->out_map.offset, t->out_map.rows));
+  for (int k = 0; k < n; k++) {
     EINI_TRY(eini_map_copy(a, &t->proj[k], &s->proj[y.operand[k]], y.index));
+    EINI_TRY(eini_canon_numbers(&b->sizes, t->proj[k].offset, t->proj[k].rows));
+  }
   EINI_TRY(eini_canon_expr(b, &y, &t->expr));
+  for (int64_t k = 0; k < t->expr.n; k++) {
+    eini_node *v = &t->expr.node[k];
+    if (v->op != EIN_OP_CONST || !v->exact || v->dtype == EIN_BOOL) continue;
+    EINI_TRY(eini_canon_numbers(&b->sizes, &v->ival, 1));
+    v->re = (double)v->ival;
+  }
   info->group = group;
   info->stmt = row;
   info->line = s->line;
@@ -27763,6 +28421,8 @@ static ein_status eini_canon_begin(ein_canon *c, eini_canon_build *b) {
     params += c->row[i].x.nparam;
   }
   b->c = c;
+  b->sizes.arena = &c->arena;
+  b->sizes.source = g->symbols;
   b->tensor = EINI_NEW(&c->arena, int, g->ntensor);
   b->param = EINI_NEW(&c->arena, int, g->nparam);
   b->from = EINI_NEW(&c->arena, int64_t, reads);
@@ -27777,6 +28437,7 @@ static ein_status eini_canon_begin(ein_canon *c, eini_canon_build *b) {
 // A group alone: what other groups read or make has other names.
 static ein_status eini_canon_add(eini_canon_build *b, const eini_canon_group *x, int64_t group) {
   const int64_t ntensor = b->g->ntensor, nparam = b->g->nparam;
+  EINI_TRY(eini_canon_sizes_begin(&b->sizes, x->size));
   for (int64_t i = 0; i < x->n; i++) EINI_TRY(eini_canon_statement(b, x, x->row[i], group));
   for (int64_t i = ntensor; i < b->g->ntensor; i++) b->tensor[b->from[i]] = 0;
   for (int64_t i = nparam; i < b->g->nparam; i++) b->param[b->scalar[i]] = 0;
@@ -27787,6 +28448,7 @@ static ein_status eini_canon_text(ein_canon *c, eini_canon_group *x) {
   eini_canon_build b;
   ein_status st = eini_canon_begin(c, &b);
   if (st == EIN_OK) st = eini_canon_add(&b, x, 0);
+  if (st == EIN_OK) st = eini_canon_sizes_end(&b.sizes, b.g);
   const size_t n = st == EIN_OK ? ein_graph_print(b.g, NULL, 0) : 0;
   if (st == EIN_OK && (x->text = EINI_NEW(&c->arena, char, n + 1)) == NULL) st = EIN_ERR_NO_MEMORY;
   if (st == EIN_OK) ein_graph_print(b.g, x->text, n + 1);
@@ -27821,6 +28483,9 @@ static ein_status eini_canon_make(ein_canon *c, int64_t work) {
   c->param = b.scalar;
   c->stmt = b.stmt;
   for (int i = 0; i < n && st == EIN_OK; i++) st = eini_canon_add(&b, &c->group[order[i]], i);
+  c->ntensor = c->graph == NULL ? 0 : c->graph->ntensor;
+  if (st == EIN_OK) st = eini_canon_sizes_end(&b.sizes, b.g);
+  c->sizes = b.sizes;
   return st;
 }
 
@@ -27845,6 +28510,9 @@ EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_
   if (st == EIN_ERR_TOO_LARGE)
     eini_fail(eini_diag_of(ctx), st, -1, 0, "give more work", "too many spellings look alike: "
               "their normal form takes more than the work given");
+  if (st == EIN_ERR_UNSUPPORTED)
+    eini_fail(eini_diag_of(ctx), st, -1, 0, "give sizes", "sizes were left open, and a statement "
+              "reads what others make: an extent of that is a sum, which no input can say");
   eini_fail_status(ctx, st);
   if (st == EIN_OK) *canon = c;
   else ein_canon_destroy(c);
@@ -27869,7 +28537,11 @@ EIN_API int ein_canon_statement(const ein_canon *c, int64_t k, ein_canon_stmt *i
 }
 
 EIN_API int64_t ein_canon_tensor(const ein_canon *c, int id) {
-  return c == NULL || id < 0 || id >= c->graph->ntensor ? -1 : c->tensor[id];
+  return c == NULL || id < 0 || id >= c->ntensor ? -1 : c->tensor[id];
+}
+
+EIN_API int64_t ein_canon_size(const ein_canon *c, int id) {
+  return c == NULL || id < 0 || id >= c->sizes.nnamed ? -1 : c->sizes.size[c->sizes.of[id]].source;
 }
 
 EIN_API int64_t ein_canon_param(const ein_canon *c, int id) {
@@ -32045,6 +32717,7 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
                      g == NULL ? "graph" : "description");
   if (g->open)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  EINI_TRY(eini_graph_closed(diag, g));
   if (d->p < 1 || d->p > EIN_PLACES_MAX)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "%lld places: from 1 to %d can be had",
                      (long long)d->p, EIN_PLACES_MAX);

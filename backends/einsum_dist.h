@@ -1141,7 +1141,8 @@ EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int s
                                      ein_relation **out) {
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
-  if (graph == NULL || graph->open || stmt < 0 || stmt >= graph->nstmt) return EIN_ERR_ARGUMENT;
+  if (graph == NULL || graph->open || graph->symbols != NULL || stmt < 0 || stmt >= graph->nstmt)
+    return EIN_ERR_ARGUMENT;
   eini_rel_join j;
   memset(&j, 0, sizeof j);
   j.g = graph;

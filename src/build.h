@@ -358,7 +358,9 @@ static int eini_build_size(eini_build *b, const eini_syn *v) {
                      "size() is ambiguous here: the declared size is %lld, the index's extent %lld",
                      (long long)v->ival, (long long)n), -1;
   int id = eini_expr_int(b->em.arena, &b->em.e, v->pos, n);
-  return id < 0 ? eini_pmem(b->em.p), -1 : id;
+  if (id < 0) return eini_pmem(b->em.p), -1;
+  b->em.e.node[id].arg[0] = b->q->nopen > 0;
+  return id;
 }
 
 static int eini_emit_leaf(eini_emit *em, const eini_syn *v) {

@@ -15,7 +15,7 @@ typedef struct eini_canon_group {
   int kind;                      // the first that is written in its form
   int64_t first, last, n;        // rows
   int64_t *row;                  // in order
-  uint64_t *rank;                // of the vertices of the statement
+  uint64_t *rank, *size;         // of the vertices of the statement; of sizes left open
   char *text;
 } eini_canon_group;
 
@@ -23,8 +23,9 @@ struct ein_canon {
   eini_arena arena;
   const ein_graph *source;       // while it is made
   ein_graph *graph;              // the form
-  int64_t nsource, ngroup;
+  int64_t ngroup, ntensor;       // tensors that are in the source
   int64_t *tensor, *param;       // of the form: number in the source
+  eini_canon_sizes sizes;
   ein_canon_stmt *stmt;          // of the form
   // while it is made
   eini_canon_row *row;
@@ -102,9 +103,9 @@ static int eini_canon_param_of(eini_sketch *k, const ein_graph *g, int *vertex, 
   return vertex[id] - 1;
 }
 
-// Draws a group: what it computes, then row by row. row: the vertices of rows.
+// Draws a group: what it computes, then row by row. row, size: the vertices of rows and sizes.
 static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_sketch *k,
-                                  int *row) {
+                                  int *row, int *size) {
   const ein_graph *g = c->source;
   int *tensor = EINI_NEW(k->arena, int, g->ntensor), *param = EINI_NEW(k->arena, int, g->nparam);
   if (tensor == NULL || param == NULL) return EIN_ERR_NO_MEMORY;
@@ -129,7 +130,7 @@ static ein_status eini_canon_draw(ein_canon *c, const eini_canon_group *x, eini_
       eini_sketch_arc(k, a, what, EINI_C_READS, 0);
     }
   }
-  return k->st;
+  return k->symbols != NULL && k->st == EIN_OK ? eini_sketch_sizes(k, size) : k->st;
 }
 
 // Rows, and what the statement consists of, in the form's order.
@@ -138,12 +139,17 @@ static ein_status eini_canon_order(ein_canon *c, eini_canon_group *x, int64_t wo
   int *row = EINI_NEW(&c->arena, int, x->n), *number = EINI_NEW(&c->arena, int, x->n);
   eini_sketch k;
   eini_colours g;
+  const int nsize = c->source->symbols != NULL ? c->source->symbols->n : 0;
+  int *size = EINI_NEW(&c->arena, int, nsize);
   memset(&k, 0, sizeof k);
   k.arena = &c->arena;
+  k.symbols = c->source->symbols;
+  x->size = EINI_NEW(&c->arena, uint64_t, nsize);
   x->row = EINI_NEW(&c->arena, int64_t, x->n);
   x->rank = EINI_NEW(&c->arena, uint64_t, n);
-  if (row == NULL || number == NULL || x->row == NULL || x->rank == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_canon_draw(c, x, &k, row));
+  if (row == NULL || number == NULL || size == NULL || x->size == NULL || x->row == NULL ||
+      x->rank == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_canon_draw(c, x, &k, row, size));
   EINI_TRY(eini_sketch_graph(&k, &g));
   int *order = EINI_NEW(&c->arena, int, g.n), at = 0;
   uint64_t *place = EINI_NEW(&c->arena, uint64_t, g.n), *key = EINI_NEW(&c->arena, uint64_t, x->n);
@@ -151,6 +157,7 @@ static ein_status eini_canon_order(ein_canon *c, eini_canon_group *x, int64_t wo
   EINI_TRY(eini_labelling(&c->arena, &g, work, order));
   for (int i = 0; i < g.n; i++) place[order[i]] = (uint64_t)i;
   memcpy(x->rank, place, (size_t)n * sizeof *place);
+  for (int i = 0; i < nsize; i++) x->size[i] = size[i] > 0 ? place[size[i] - 1] : UINT64_MAX;
   for (int i = 0; i < x->n; i++) number[i] = i, key[i] = place[row[i]];
   eini_sort_by(number, (int)x->n, key);
   for (int64_t i = x->first; i >= 0; i = c->row[i].next) row[at++] = (int)i;
@@ -167,6 +174,7 @@ typedef struct eini_canon_build {
   int64_t nread, nmade, nscalar;
   int64_t *from, *scalar;    // of the form: number in the source
   ein_canon_stmt *stmt;
+  eini_canon_sizes sizes;
 } eini_canon_build;
 
 static ein_status eini_canon_tensor(eini_canon_build *b, int id, int made, int *at) {
@@ -178,6 +186,7 @@ static ein_status eini_canon_tensor(eini_canon_build *b, int id, int made, int *
     EINI_TRY(eini_graph_add_tensor(b->g, name, (int64_t)strlen(name),
                                    made ? EIN_ROLE_OUTPUT : EIN_ROLE_INPUT, t->dtype, t->rank,
                                    t->shape, at));
+    EINI_TRY(eini_canon_numbers(&b->sizes, b->g->tensor[*at].shape, t->rank));
     b->g->tensor[*at].partial = t->partial;
     b->g->tensor[*at].dtype_open = 0;
     b->from[*at] = id;
@@ -378,6 +387,7 @@ static ein_status eini_canon_statement(eini_canon_build *b, const eini_canon_gro
     name[y.index[i]] = eini_strndup(&c->arena, was, (int64_t)strlen(was));
     if (name[y.index[i]] == NULL) return EIN_ERR_NO_MEMORY;
     at->extent = s->index[i].extent;
+    EINI_TRY(eini_canon_numbers(&b->sizes, &at->extent, 1));
     if ((at->name = eini_canon_letter(a, y.index[i])) == NULL) return EIN_ERR_NO_MEMORY;
   }
   t->nfree = s->nfree;
@@ -385,9 +395,18 @@ static ein_status eini_canon_statement(eini_canon_build *b, const eini_canon_gro
   t->numpy = s->numpy;
   t->rest = s->rest;
   EINI_TRY(eini_map_copy(a, &t->out_map, &s->out_map, y.index));
-  for (int k = 0; k < n; k++)
+  EINI_TRY(eini_canon_numbers(&b->sizes, t->out_map.offset, t->out_map.rows));
+  for (int k = 0; k < n; k++) {
     EINI_TRY(eini_map_copy(a, &t->proj[k], &s->proj[y.operand[k]], y.index));
+    EINI_TRY(eini_canon_numbers(&b->sizes, t->proj[k].offset, t->proj[k].rows));
+  }
   EINI_TRY(eini_canon_expr(b, &y, &t->expr));
+  for (int64_t k = 0; k < t->expr.n; k++) {
+    eini_node *v = &t->expr.node[k];
+    if (v->op != EIN_OP_CONST || !v->exact || v->dtype == EIN_BOOL) continue;
+    EINI_TRY(eini_canon_numbers(&b->sizes, &v->ival, 1));
+    v->re = (double)v->ival;
+  }
   info->group = group;
   info->stmt = row;
   info->line = s->line;
@@ -408,6 +427,8 @@ static ein_status eini_canon_begin(ein_canon *c, eini_canon_build *b) {
     params += c->row[i].x.nparam;
   }
   b->c = c;
+  b->sizes.arena = &c->arena;
+  b->sizes.source = g->symbols;
   b->tensor = EINI_NEW(&c->arena, int, g->ntensor);
   b->param = EINI_NEW(&c->arena, int, g->nparam);
   b->from = EINI_NEW(&c->arena, int64_t, reads);
@@ -422,6 +443,7 @@ static ein_status eini_canon_begin(ein_canon *c, eini_canon_build *b) {
 // A group alone: what other groups read or make has other names.
 static ein_status eini_canon_add(eini_canon_build *b, const eini_canon_group *x, int64_t group) {
   const int64_t ntensor = b->g->ntensor, nparam = b->g->nparam;
+  EINI_TRY(eini_canon_sizes_begin(&b->sizes, x->size));
   for (int64_t i = 0; i < x->n; i++) EINI_TRY(eini_canon_statement(b, x, x->row[i], group));
   for (int64_t i = ntensor; i < b->g->ntensor; i++) b->tensor[b->from[i]] = 0;
   for (int64_t i = nparam; i < b->g->nparam; i++) b->param[b->scalar[i]] = 0;
@@ -432,6 +454,7 @@ static ein_status eini_canon_text(ein_canon *c, eini_canon_group *x) {
   eini_canon_build b;
   ein_status st = eini_canon_begin(c, &b);
   if (st == EIN_OK) st = eini_canon_add(&b, x, 0);
+  if (st == EIN_OK) st = eini_canon_sizes_end(&b.sizes, b.g);
   const size_t n = st == EIN_OK ? ein_graph_print(b.g, NULL, 0) : 0;
   if (st == EIN_OK && (x->text = EINI_NEW(&c->arena, char, n + 1)) == NULL) st = EIN_ERR_NO_MEMORY;
   if (st == EIN_OK) ein_graph_print(b.g, x->text, n + 1);
@@ -466,6 +489,9 @@ static ein_status eini_canon_make(ein_canon *c, int64_t work) {
   c->param = b.scalar;
   c->stmt = b.stmt;
   for (int i = 0; i < n && st == EIN_OK; i++) st = eini_canon_add(&b, &c->group[order[i]], i);
+  c->ntensor = c->graph == NULL ? 0 : c->graph->ntensor;
+  if (st == EIN_OK) st = eini_canon_sizes_end(&b.sizes, b.g);
+  c->sizes = b.sizes;
   return st;
 }
 
@@ -490,6 +516,9 @@ EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_
   if (st == EIN_ERR_TOO_LARGE)
     eini_fail(eini_diag_of(ctx), st, -1, 0, "give more work", "too many spellings look alike: "
               "their normal form takes more than the work given");
+  if (st == EIN_ERR_UNSUPPORTED)
+    eini_fail(eini_diag_of(ctx), st, -1, 0, "give sizes", "sizes were left open, and a statement "
+              "reads what others make: an extent of that is a sum, which no input can say");
   eini_fail_status(ctx, st);
   if (st == EIN_OK) *canon = c;
   else ein_canon_destroy(c);
@@ -514,7 +543,11 @@ EIN_API int ein_canon_statement(const ein_canon *c, int64_t k, ein_canon_stmt *i
 }
 
 EIN_API int64_t ein_canon_tensor(const ein_canon *c, int id) {
-  return c == NULL || id < 0 || id >= c->graph->ntensor ? -1 : c->tensor[id];
+  return c == NULL || id < 0 || id >= c->ntensor ? -1 : c->tensor[id];
+}
+
+EIN_API int64_t ein_canon_size(const ein_canon *c, int id) {
+  return c == NULL || id < 0 || id >= c->sizes.nnamed ? -1 : c->sizes.size[c->sizes.of[id]].source;
 }
 
 EIN_API int64_t ein_canon_param(const ein_canon *c, int id) {

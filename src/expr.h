@@ -23,7 +23,7 @@ typedef struct eini_node {
   unsigned char dtype;  // logical; EIN_NONE before typing
   unsigned char weak;   // a literal, a param without a dtype, or an expression of these: adopts the
                         // dtype it meets; ival of an operation: the first node of its tree
-  unsigned char exact;  // CONST: ival is exact (an integer)
+  unsigned char exact;  // CONST: ival is exact (an integer); arg[0]: made of a size left open
   int arg[3];           // children; OPERAND, INDEX, PARAM: arg[0] is the number;
                         // CAST: arg[1] is 1 for a conversion that typing inserted;
                         // CALL: arg[0] function, arg[1] first of arg[2] entries in expr.list
@@ -239,8 +239,12 @@ static int eini_fold_literal(eini_expr *e, eini_node *v) {
   if (x->op != EIN_OP_CONST || y->op != EIN_OP_CONST || !x->weak || !y->weak) return 0;
   int64_t r = 0;
   int exact = x->exact && y->exact && eini_fold_exact(v->op, x->ival, y->ival, &r);
+  const int open = x->arg[0] || y->arg[0], both = x->arg[0] && y->arg[0];
+  if (open && !(exact && (v->op == EIN_OP_ADD || v->op == EIN_OP_SUB || v->op == EIN_OP_NEG ||
+                          (v->op == EIN_OP_MUL && !both)))) return 0;  // no sum of sizes
   double re = exact ? (double)r : eini_fold_real(v->op, x->re, y->re);
   v->op = EIN_OP_CONST;
+  v->arg[0] = open;
   v->weak = 1;
   v->exact = (unsigned char)exact;
   v->ival = r;

@@ -78,6 +78,8 @@ typedef struct eini_stmt {
 // ones, one reduced value after the other; in tiles of a contraction where there are kernels.
 enum { EINI_ORDER_ACROSS = 1, EINI_ORDER_DOWN = 2, EINI_ORDER_TILES = 4 };
 
+typedef struct eini_symbols eini_symbols;
+
 struct ein_graph {
   eini_arena arena;
   eini_tensor *tensor;
@@ -94,6 +96,7 @@ struct ein_graph {
   int open;                // while it is being built: the first mistake, and where messages go
   ein_status status;
   eini_diag *diag;
+  eini_symbols *symbols;   // what numbers stand for where sizes were left open; NULL: themselves
 };
 
 static void eini_graph_free(ein_graph *g) {

@@ -26,8 +26,8 @@
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
-//   statements    >>monoid >>expr >>graph >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>canon >>normal
+//   statements    >>monoid >>expr >>graph >>symbols >>context >>notation >>syntax >>print >>cost
+//                 >>labelling >>sketch >>canon >>normal
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
@@ -38,8 +38,8 @@
 //   calls         >>run >>report >>public >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
-//   language      >>build >>parse >>program-print
-//   normal forms  >>canon-form
+//   language      >>build >>parse >>open >>program-print
+//   normal forms  >>canon-sizes >>canon-form
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public

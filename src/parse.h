@@ -35,6 +35,24 @@ static eini_dim *eini_dim_of(eini_prog *q, const eini_syn *d) {
   return x;
 }
 
+// A number in place of a size that nothing says.
+static int64_t eini_open_size(eini_prog *q, int sym) {
+  eini_open *o = q->open;
+  const int size = q->nopen++;
+  if (size == o->n) {
+    const char **name = (const char **)eini_grow(o->arena, o->name, o->n, &o->cap, sizeof *name);
+    int64_t *base = (int64_t *)eini_grow(o->arena, o->base, o->n, &o->capbase, sizeof *base);
+    if (name == NULL || base == NULL) return eini_pmem(&q->p), -1;
+    o->name = name;
+    o->base = base;
+    name[size] = eini_strndup(o->arena, q->names.sym[sym].s, q->names.sym[sym].n);
+    if (name[size] == NULL) return eini_pmem(&q->p), -1;
+    base[size] = eini_open_value(o, size);
+    o->n++;
+  }
+  return eini_open_value(o, size);
+}
+
 // The extent of one axis of an input: its literal, its size, its view; all agree.
 static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const ein_ztensor *view) {
   eini_parser *p = &q->p;
@@ -60,7 +78,8 @@ static int64_t eini_input_axis(eini_prog *q, const eini_syn *v, int axis, const 
     x->by = v->sym;
     x->axis = axis;
   }
-  if (x != NULL && x->value < 0)
+  if (x != NULL && x->value < 0 && q->open != NULL) x->value = eini_open_size(q, d->sym);
+  if (x != NULL && x->value < 0 && p->st == EIN_OK)
     eini_perr(p, EIN_ERR_SHAPE, EINI_AT(d), "bind a view, or give the size",
               "nothing says how large '%.*s' is", EINI_NAME_OF(p, d->sym));
   return x == NULL ? -1 : x->value;
@@ -503,7 +522,7 @@ static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text
 
 // Parses; with fn NULL also lowers, else calls fn for every input.
 static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
-                                const ein_program_desc *desc,
+                                const ein_program_desc *desc, eini_open *open,
                                 void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
   int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
@@ -522,6 +541,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   q->p.names = &q->names;
   q->g = g;
   q->desc = desc;
+  q->open = open;
   q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
   eini_parse_program(q);
   for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
@@ -543,7 +563,9 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
 }
 
-static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph,
+// open: takes sizes that nothing says; NULL: these are mistakes.
+static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, eini_open *open,
+                               ein_graph **graph,
                                void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   if (desc == NULL) {
     eini_begin_call(ctx, NULL);
@@ -553,7 +575,7 @@ static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_g
   if (g == NULL) return EIN_ERR_NO_MEMORY;
   eini_arena arena;
   eini_arena_init(&arena, &g->arena.al);
-  ein_status st = eini_prog_run(&arena, g, ctx, desc, fn, user);
+  ein_status st = eini_prog_run(&arena, g, ctx, desc, open, fn, user);
   if (ctx != NULL) eini_diag_sort(&ctx->diag);
   if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
   eini_arena_free(&arena);
@@ -563,14 +585,8 @@ static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, ein_g
   return st;
 }
 
-EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph) {
-  if (graph == NULL) return EIN_ERR_ARGUMENT;
-  *graph = NULL;
-  return eini_program(ctx, desc, graph, NULL, NULL);
-}
-
 EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
                                       void (*fn)(const char *name, ein_dtype dtype, int rank,
                                                  void *user), void *user) {
-  return fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, fn, user);
+  return fn == NULL ? EIN_ERR_ARGUMENT : eini_program(ctx, desc, NULL, NULL, fn, user);
 }

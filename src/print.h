@@ -32,8 +32,23 @@ static const char *eini_fold_name(const ein_graph *g, int fold) {
   return fold >= EIN_FOLD_USER ? g->monoid[fold - EIN_FOLD_USER].name : eini_folds[fold].name;
 }
 
+// A number, or what it stands for. size: as it is written where no extent is meant; more: behind
+// something that it is added to.
+static void eini_say_integer(eini_text *t, const ein_graph *g, int64_t x, int size, int more) {
+  const eini_number *v = eini_symbols_open(g->symbols, x);
+  for (int i = 0; v != NULL && i < v->n; i++, more = 1) {
+    const int64_t c = v->term[i].coef;
+    eini_say(t, "%s", c == -1 ? "-" : more && c > 0 ? "+" : "");
+    if (c != 1 && c != -1) eini_say(t, "%lld*", (long long)c);
+    eini_say(t, size ? "size(%s)" : "%s", g->symbols->name[v->term[i].index]);
+  }
+  x = v == NULL ? x : v->offset;
+  if (v == NULL || x != 0) eini_say(t, "%s%lld", more && x >= 0 ? "+" : "", (long long)x);
+}
+
 // One coordinate, like 2*i+j-1.
-static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, int r) {
+static void eini_say_row(eini_text *t, const ein_graph *g, const eini_stmt *s, const eini_map *m,
+                         int r) {
   int terms = 0;
   for (int e = m->first[r]; e < m->first[r + 1]; e++) {
     int64_t c = m->term[e].coef;
@@ -42,8 +57,7 @@ static void eini_say_row(eini_text *t, const eini_stmt *s, const eini_map *m, in
     eini_say(t, "%s", s->index[m->term[e].index].name);
     terms++;
   }
-  if (m->offset[r] != 0 || terms == 0)
-    eini_say(t, "%s%lld", terms > 0 && m->offset[r] > 0 ? "+" : "", (long long)m->offset[r]);
+  if (m->offset[r] != 0 || terms == 0) eini_say_integer(t, g, m->offset[r], 1, terms > 0);
 }
 
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
@@ -52,21 +66,27 @@ static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s
   for (int r = 0; r < m->rows; r++) {
     int var = -1, terms = m->offset[r] != 0;
     eini_say(t, r > 0 ? "," : "[");
-    eini_say_row(t, s, m, r);
+    eini_say_row(t, g, s, m, r);
     for (int e = m->first[r]; k < 0 && e < m->first[r + 1]; e++) {  // free ones show extents
       terms += m->term[e].coef == 1 ? 1 : 2;
       var = m->term[e].index;
     }
-    if (var >= 0 && terms == 1) eini_say(t, "=%lld", (long long)s->index[var].extent);
+    if (var < 0 || terms != 1) continue;
+    eini_say(t, "=");
+    eini_say_integer(t, g, s->index[var].extent, 0, 0);
   }
   if (m->rows > 0) eini_say(t, "]");
 }
 
-static void eini_say_const(eini_text *t, const eini_node *v) {
+static void eini_say_const(eini_text *t, const ein_graph *g, const eini_node *v) {
+  const eini_number *open = v->exact ? eini_symbols_open(g->symbols, v->ival) : NULL;
+  const int sum = open != NULL && !eini_number_plain(open);
+  if (sum) eini_say(t, "(");
   if (v->dtype == EIN_BOOL) eini_say(t, "%s", v->ival ? "true" : "false");
-  else if (v->exact) eini_say(t, "%lld", (long long)v->ival);
+  else if (v->exact) eini_say_integer(t, g, v->ival, 1, 0);
   else if (v->re != v->re) eini_say(t, "nan");
   else eini_say(t, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
+  if (sum) eini_say(t, ")");
 }
 
 // Prints a node for a place that binds at the given level. Depth and length are bounded.
@@ -92,7 +112,7 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
     eini_say(t, "%s", infix);
     eini_say_node(t, g, s, v->arg[1], level + (level != 6), depth + 1);
   } else if (op == EIN_OP_CONST) {
-    eini_say_const(t, v);
+    eini_say_const(t, g, v);
   } else if (op == EIN_OP_OPERAND) {
     if (t->numbered) eini_say(t, "$%d", v->arg[0]);
     else eini_say_access(t, g, s, v->arg[0]);
@@ -119,9 +139,10 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
   eini_say_access(t, g, s, -1);
   eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
   if (s->fold != EIN_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
-  for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++)
-    eini_say(t, "%s%s=%lld", i > s->nfree ? "," : "", s->index[i].name,
-             (long long)s->index[i].extent);
+  for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++) {
+    eini_say(t, "%s%s=", i > s->nfree ? "," : "", s->index[i].name);
+    eini_say_integer(t, g, s->index[i].extent, 0, 0);
+  }
   if (s->fold != EIN_FOLD_NONE) eini_say(t, "](");
   t->nodes = 0;
   eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);

@@ -35,6 +35,7 @@ typedef struct ein_program_desc {
   int nsize;                // sizes by name: of declared sizes, or of indices left open
   const ein_size *size;
   ein_dtype dtype;          // of inputs without one; default f64
+  int open;                 // 1: sizes of inputs that nothing says stay open
   int max_errors;           // default 20
   int max_nesting;          // default 256
   size_t max_source;        // bytes; default 16 MiB
@@ -75,6 +76,11 @@ EIN_API ein_status ein_graph_finish(ein_graph *graph);
 // Parses, checks and lowers a program. Reports up to max_errors mistakes. The graph is the caller's
 // (ein_graph_destroy), *graph is NULL on failure; texts and views are borrowed for the call.
 EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
+// The name of size i of those left open (desc->open); NULL beyond the last. Such a graph can be
+// printed and has a normal form; what plans or runs it answers EIN_ERR_SHAPE. Extents in its
+// ein_tensor_info are numbers that stand for sums of sizes, like n-k+1; EIN_ERR_UNSUPPORTED where
+// one is no such sum, as div(n,2).
+EIN_API const char *ein_graph_size(const ein_graph *graph, int i);
 // Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
 // files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
 EIN_API ein_status ein_program_inputs(ein_ctx *ctx, const ein_program_desc *desc,
@@ -116,6 +122,8 @@ EIN_API int ein_canon_statement(const ein_canon *canon, int64_t k, ein_canon_stm
 // The tensor, or param, of the source that one of the form is; -1: there is none of that number.
 EIN_API int64_t ein_canon_tensor(const ein_canon *canon, int id);
 EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
+// Likewise of sizes left open.
+EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
 
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty

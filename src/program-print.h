@@ -10,7 +10,10 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
     const eini_tensor *x = &g->tensor[i];
     if (x->role != EIN_ROLE_INPUT) continue;
     eini_say(&t, "input %s[", x->name);
-    for (int r = 0; r < x->rank; r++) eini_say(&t, "%s%lld", r ? "," : "", (long long)x->shape[r]);
+    for (int r = 0; r < x->rank; r++) {
+      eini_say(&t, r ? "," : "");
+      eini_say_integer(&t, g, x->shape[r], 0, 0);
+    }
     eini_say(&t, "] : %s\n", ein_dtype_name(x->dtype));
   }
   for (int64_t i = 0; g != NULL && i < g->nparam; i++) {

@@ -67,8 +67,32 @@ typedef struct eini_macro {   // a macro of the language, parsed
   eini_kids part;             // parameters; names and what they are, in turn; the macro
 } eini_macro;
 
+#define EINI_OPEN_WAYS 5
+
+typedef struct eini_open {    // sizes that nothing says, as they come, and where they are read
+  eini_arena *arena;
+  const char **name;
+  int64_t *base, cap, capbase;  // what stands for each at the first point
+  int n, how, point;          // 0: the first one; 1 + a size: that one greater; < 0: far away
+} eini_open;
+
+// What stands for a size there. Ways to choose are tried in turn: sizes are larger than later ones,
+// as those of images and their filters, or smaller, or as may be; numbers of programs are smaller.
+static int64_t eini_open_value(const eini_open *o, int size) {
+  static const int64_t all[EINI_OPEN_WAYS] = {1024, 128, 128, 32768, 16};
+  const int64_t most = all[o->how], n = (int64_t)size + 1;
+  const uint64_t who = eini_mix((uint64_t)o->how, (uint64_t)size);
+  int64_t value = o->how == 1 ? most + 16 * n : most + (int64_t)(who % (uint64_t)(8 * n + most));
+  if (o->how == 0 || o->how == 3) value = 24 + most / n + (int64_t)(who % (uint64_t)(4 + 2 * n));
+  if (o->point >= 0) return value + (o->point == size + 1);
+  const uint64_t far = eini_mix(who, (uint64_t)-o->point) % (uint64_t)(5 + value / 8);
+  return (1 - 2 * o->point) * value + (int64_t)far;
+}
+
 typedef struct eini_prog {
   eini_parser p;            // texts, mistakes
+  eini_open *open;          // NULL: all sizes are known
+  int nopen;                // met so far
   struct eini_names names;
   ein_graph *g;
   const ein_program_desc *desc;

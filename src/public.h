@@ -31,6 +31,7 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
   ein_status st = eini_validate_graph(ctx, graph, nlayout, layout);
+  if (st == EIN_OK) st = eini_graph_closed(eini_diag_of(ctx), graph);
   if (st == EIN_OK) o.deterministic |= graph->ordered;
   if (st == EIN_OK) st = eini_validate_options(eini_diag_of(ctx), &o);
   if (st == EIN_OK) st = eini_order_check(ctx, &o);
@@ -103,6 +104,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   if (graph == NULL) return EIN_ERR_ARGUMENT;
   if (graph->open)
     return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  EINI_TRY(eini_graph_closed(eini_diag_of(ctx), graph));
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
   o.deterministic = 1;

@@ -281,6 +281,7 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
                      g == NULL ? "graph" : "description");
   if (g->open)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
+  EINI_TRY(eini_graph_closed(diag, g));
   if (d->p < 1 || d->p > EIN_PLACES_MAX)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "%lld places: from 1 to %d can be had",
                      (long long)d->p, EIN_PLACES_MAX);

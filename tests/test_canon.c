@@ -85,8 +85,13 @@ static void shuffle(int *v, int n) {
 }
 
 // The batch as a program: rows, operands, indices and tensors in an order, and so under names, of
-// their own; plain: as they are.
-static void spell(const batch *b, int plain, char *text, size_t size) {
+// their own; plain: as they are; open: extents are sizes, under names of their own, too.
+static void spell(const batch *b, int plain, int open, char *text, size_t size) {
+  static const char *const closed[] = {"0", "1", "2", "3", "4"}, *const u = "u", *const w = "q0";
+  const int turn = open && chance(50);
+  const char *const sizes[] = {"", "", "", turn ? w : u, turn ? u : w};
+  const char *const less[] = {"", "", turn ? "q0-1" : "u-1", turn ? "u-1" : "q0-1"};
+  const char *const *shape = open ? sizes : closed, *const *extent = open ? less : closed;
   int row[ROWS], op[OPERANDS], index[MOST], tensor[TENSORS];
   size_t n = 0;
   shuffle(row, b->nrow);
@@ -104,14 +109,14 @@ static void spell(const batch *b, int plain, char *text, size_t size) {
     for (int t = 0; t < b->ntensor; t++) {
       if (tensor[t] != i) continue;
       SAY("input T%d[", i);
-      for (int d = 0; d < b->order[t]; d++) SAY("%s%d", d ? "," : "", b->shape[t][d]);
+      for (int d = 0; d < b->order[t]; d++) SAY("%s%s", d ? "," : "", shape[b->shape[t][d]]);
       SAY("]\n");
     }
   }
   for (int r = 0; r < b->nrow; r++) {
     SAY("R%d", r);
     for (int d = 0; d < b->nout; d++)
-      SAY("%sq%d=%d", d ? "," : "[", index[b->out[d]], b->extent[b->out[d]]);
+      SAY("%sq%d=%s", d ? "," : "[", index[b->out[d]], extent[b->extent[b->out[d]]]);
     SAY("%s = ", b->nout ? "]" : "");
     int folds = 0;
     for (int j = 0; j < b->nindex; j++) {
@@ -119,7 +124,7 @@ static void spell(const batch *b, int plain, char *text, size_t size) {
         int reduced = index[i] == j;
         for (int d = 0; d < b->nout; d++) reduced = reduced && b->out[d] != i;
         if (!reduced) continue;
-        SAY("%sq%d=%d", folds ? "," : b->fold ? "max[" : "sum[", j, b->extent[i]);
+        SAY("%sq%d=%s", folds ? "," : b->fold ? "max[" : "sum[", j, extent[b->extent[i]]);
         folds++;
       }
     }
@@ -139,12 +144,13 @@ static void spell(const batch *b, int plain, char *text, size_t size) {
 #undef SAY
 }
 
-static ein_graph *parse(const char *text) {
+static ein_graph *parse_as(const char *text, int open) {
   ein_program_desc d;
   ein_graph *g = NULL;
   ein_ctx *ctx;
   memset(&d, 0, sizeof d);
   d.text = text;
+  d.open = open;
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return NULL;
   if (ein_graph_parse(ctx, &d, &g) != EIN_OK) printf("%s\n%s", ein_ctx_message(ctx), text);
   ein_ctx_destroy(ctx);
@@ -152,9 +158,11 @@ static ein_graph *parse(const char *text) {
   return g;
 }
 
+static ein_graph *parse(const char *text) { return parse_as(text, 0); }
+
 // The form of a program as text, to be freed.
-static char *form_of(const char *text) {
-  ein_graph *g = parse(text);
+static char *form_as(const char *text, int open) {
+  ein_graph *g = parse_as(text, open);
   ein_canon *c = NULL;
   CHECK(ein_canon_create(NULL, g, 0, &c) == EIN_OK);
   ein_graph_destroy(g);  // the form does not need it
@@ -164,6 +172,8 @@ static char *form_of(const char *text) {
   ein_canon_destroy(c);
   return form;
 }
+
+static char *form_of(const char *text) { return form_as(text, 0); }
 
 // ---- every bijection there could be ----
 
@@ -232,19 +242,28 @@ static int isomorphic(const batch *a, const batch *b) {
   return 0;
 }
 
+// The sizes of a batch exchanged.
+static batch exchanged(const batch *b) {
+  batch x = *b;
+  for (int i = 0; i < x.nindex; i++) x.extent[i] = 5 - x.extent[i];
+  return x;
+}
+
 static void test_pairs(int count) {
   static batch b[40];
   static char text[4096];
-  char *form[40];
-  int same = 0, pairs = 0;
+  char *form[40], *open[40];
+  int same = 0, more = 0, pairs = 0;
   for (int round = 0; round < count; round++) {
     const int nop = (int)draw(1, 3), nindex = (int)draw(1, nop == 1 ? 2 : 3);
     const int nrow = (int)draw(1, 3);
     for (int i = 0; i < 40; i++) {
       do random_batch(&b[i], 1);  // of one size, so that many are alike
       while (b[i].nindex != nindex || b[i].nop != nop || b[i].nrow != nrow);
-      spell(&b[i], 0, text, sizeof text);
+      spell(&b[i], 0, 0, text, sizeof text);
       form[i] = form_of(text);
+      spell(&b[i], 0, 1, text, sizeof text);
+      open[i] = form_as(text, 1);
     }
     for (int i = 0; i < 40; i++) {
       for (int j = 0; j < i; j++, pairs++) {
@@ -252,12 +271,18 @@ static void test_pairs(int count) {
         same += alike;
         CHECK(alike == equal);
         if (alike != equal && failures < 4) printf("%d\n%s%s", alike, form[i], form[j]);
+        const batch x = exchanged(&b[j]);
+        const int renamed = alike || isomorphic(&b[i], &x);
+        more += renamed;
+        CHECK(renamed == (strcmp(open[i], open[j]) == 0));
+        if (renamed != (strcmp(open[i], open[j]) == 0) && failures < 4)
+          printf("open %d\n%s%s", renamed, open[i], open[j]);
       }
     }
-    for (int i = 0; i < 40; i++) free(form[i]);
+    for (int i = 0; i < 40; i++) free(form[i]), free(open[i]);
   }
-  printf("  %d pairs, %d isomorphic\n", pairs, same);
-  CHECK(same > pairs / 1000 && same < pairs);
+  printf("  %d pairs, %d isomorphic, %d with sizes left open\n", pairs, same, more);
+  CHECK(same > pairs / 1000 && more > same && more < pairs);
 }
 
 // ---- spellings ----
@@ -335,12 +360,24 @@ static void test_spellings(int count, int spellings) {
   for (int i = 0; i < count; i++) {
     batch b;
     random_batch(&b, 0);
-    spell(&b, 1, text, sizeof text);
+    spell(&b, 1, 1, text, sizeof text);
+    char *open = form_as(text, 1), *other = form_as(open, 1);
+    CHECK(strcmp(open, other) == 0);
+    free(other);
+    for (int k = 0; k < (spellings + 9) / 10; k++) {
+      spell(&b, 0, 1, text, sizeof text);
+      other = form_as(text, 1);
+      CHECK(strcmp(open, other) == 0);
+      if (strcmp(open, other) != 0 && failures < 4) printf("%s\n%s%s", text, open, other);
+      free(other);
+    }
+    free(open);
+    spell(&b, 1, 0, text, sizeof text);
     char *form = form_of(text), *again = form_of(form);
     CHECK(strcmp(form, again) == 0);  // a form is its own
     free(again);
     for (int k = 0; k < spellings; k++) {
-      spell(&b, 0, text, sizeof text);
+      spell(&b, 0, 0, text, sizeof text);
       again = form_of(text);
       CHECK(strcmp(form, again) == 0);
       if (strcmp(form, again) != 0 && failures < 4) printf("%s\n%s%s", text, form, again);
@@ -416,6 +453,92 @@ static void test_details(void) {
                    "input V[3], U[3]\nY[i] = max(1-U[i], sin(U[i])+V[i])\n"));
   CHECK(same_form("input A[3,4], x[4]\nY[i] = A[i,j]*x[j]\nZ[i] = exp(Y[i])\noutput Y, Z\n",
                   "input x[3,4], b[4]\nU[k] = b[m]*x[k,m]\nV[k] = exp(U[k])\noutput U, V\n"));
+}
+
+static int same_open(const char *a, const char *b) {
+  char *x = form_as(a, 1), *y = form_as(b, 1), *again = form_as(x, 1);
+  const int same = strcmp(x, y) == 0;
+  CHECK(strcmp(x, again) == 0);
+  free(x);
+  free(y);
+  free(again);
+  return same;
+}
+
+static void refuse_open(const char *text, ein_status status, const char *part) {
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  ein_ctx *ctx;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  d.open = 1;
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
+  CHECK(ein_graph_parse(ctx, &d, &g) == status && g == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), part) != NULL);
+  ein_ctx_destroy(ctx);
+}
+
+// Sizes left open: what they share counts, their names do not.
+static void test_open(void) {
+  static const char *const texts[] = {  // no two are alike
+      "input A[m,n], B[n,k]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[m,n], B[n,m]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[m,n], B[n,n]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[n,n], B[n,k]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[n,n], B[n,n]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[3,n], B[n,k]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[3,n], B[n,3]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[3,n], B[n,4]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[3,3], B[3,3]\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[m,n], B[n,k], C[n,k]\nY[i,k] = A[i,j]*B[j,k]\nZ[i,k] = A[i,j]*C[j,k]\n"
+      "output Y, Z\n",
+      "input A[m,n], B[n,k], C[n,l]\nY[i,k] = A[i,j]*B[j,k]\nZ[i,k] = A[i,j]*C[j,k]\n"
+      "output Y, Z\n",
+      "input X[n]\nD[i=n-1] = X[i+1]-X[i]\n",
+      "input X[n]\nD[i=n-2] = X[i+1]-X[i]\n",
+      "input X[n], K[k]\nY[h] = X[h+r]*K[r]\n",
+      "input X[n], K[n]\nY[i] = X[i]*K[i]\n",
+      "input X[n,m]\nY[i,j] = X[i,j]/sqrt(size(n))\n",
+      "input X[n,m]\nY[i,j] = X[i,j]/sqrt(size(m))\n",
+      "input X[n,n]\nY[i,j] = X[i,j]/sqrt(size(n))\n",
+      "input X[n,n]\nY[i,j] = X[i,j]/(size(n)+1)\n",
+      "input X[n]\nY[i] = X[size(n)-1-i]\n",
+      "input X[n]\nY[i] = X[i]\n",
+      "input X[n], Z[m]\nY[i,j=m] = X[i]*Z[0]\n",
+      "input X[n], Z[m]\nY[i,j=n] = X[i]*Z[0]\n",
+      "input X[n], Z[m]\nY[i,j=m] = X[i]\n",  // no input of the statement has m
+      "input X[n], Z[m]\nY[i,j=m-1] = X[i]\n"};
+  const int n = (int)(sizeof texts / sizeof *texts);
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) CHECK(same_open(texts[i], texts[j]) == (i == j));
+  CHECK(same_open("input A[m,n], B[n,k]\nY[i,k] = A[i,j]*B[j,k]\n",
+                  "input Q[n,m], P[k,n]\nY[a,b] = Q[c,b]*P[a,c]\n"));
+  CHECK(same_open("input X[n], K[k]\nY[h] = X[h+r]*K[r]\n",
+                  "input F[n], Z[k]\nW[x] = F[y]*Z[y+x]\n"));
+  CHECK(same_open("input X[n,m]\nY[i,j] = X[i,j]/sqrt(size(n))\n",
+                  "input X[m,n]\nY[j,i] = X[j,i]/sqrt(size(m))\n"));
+  // Groups stand alone: what they share of sizes is not said, and each can be read.
+  CHECK(same_open("input A[m,n]\nY[i] = A[i,j]\nZ[i] = exp(Y[i])\noutput Y, Z\n",
+                  "input B[n,q]\nU[i] = B[i,j]\nV[i] = exp(U[i])\noutput U, V\n"));
+  // A form with numbers is another, and what has no numbers is not planned.
+  char *x = form_as(texts[8], 1), *y = form_as(texts[8], 0);
+  CHECK(strcmp(x, y) == 0);
+  free(x);
+  free(y);
+  ein_graph *g = parse_as(texts[0], 1);
+  ein_plan *plan = NULL;
+  CHECK(strcmp(ein_graph_size(g, 0), "m") == 0 && ein_graph_size(g, 3) == NULL);
+  CHECK(ein_plan_graph(NULL, g, 0, NULL, NULL, &plan) == EIN_ERR_SHAPE && plan == NULL);
+  ein_canon *c = NULL;
+  CHECK(ein_canon_create(NULL, g, 0, &c) == EIN_OK);
+  for (int i = 0; i < 3; i++) CHECK(ein_canon_size(c, i) >= 0 && ein_canon_size(c, i) < 3);
+  CHECK(ein_canon_size(c, 3) == -1 && ein_canon_size(NULL, 0) == -1);
+  ein_canon_destroy(c);
+  ein_graph_destroy(g);
+  refuse_open("input A[m], B[n]\nY[i] = A[i]*B[i]\n", EIN_ERR_SHAPE, "numbers here: m=");
+  refuse_open("input A[n]\nY[i] = A[2*i]\n", EIN_ERR_UNSUPPORTED, "no sum of the sizes");
+  refuse_open("input A[n]\nY[i=div(n,2)] = A[i]\n", EIN_ERR_UNSUPPORTED, "left open: n");
+  refuse_open("input A[n], B[m]\nY[i=n*m] = A[0]*B[0]\n", EIN_ERR_UNSUPPORTED, "left open: n, m");
 }
 
 // Many forms, each written twice, from the first to the last and back: tables grow in between.
@@ -519,32 +642,40 @@ static void test_work(void) {
 }
 
 // Every allocation fails once: a status, and nothing is left.
-static void test_memory(void) {
-  static const char text[] =
+static void test_memory(int open) {
+  static const char numbers[] =
       "input A[3,3], B[3,3]\nparam s\nY[i,k] = s*A[i,j]*B[j,k]\nZ[i] = max(A[i,i], Y[i,i]+1)\n"
       "W[i,k] = s*B[i,j]*A[j,k]\noutput Y, Z, W\n";
-  ein_graph *g = parse(text);
+  static const char sizes[] =
+      "input A[m,n], B[n,k], X[p]\nY[i,k] = A[i,j]*B[j,k]/sqrt(size(n))\nZ[i=p-1] = X[i+1]\n"
+      "W[i,j=k] = A[i,0]\noutput Y, Z, W\n";
+  ein_program_desc desc;
   long n = 0;
+  memset(&desc, 0, sizeof desc);
+  desc.text = open ? sizes : numbers;
+  desc.open = open;
   for (int done = 0; !done; n++) {
     counter count = {0, -1, 0};
     ein_ctx_desc d;
     ein_ctx *ctx;
-    ein_canon *c;
+    ein_graph *g = NULL;
+    ein_canon *c = NULL;
     memset(&d, 0, sizeof d);
     d.allocator.alloc_fn = count_alloc;
     d.allocator.free_fn = count_free;
     d.allocator.user = &count;
     CHECK(ein_ctx_create(&d, &ctx) == EIN_OK);
     count.fail_at = count.calls + n;
-    ein_status st = ein_canon_create(ctx, g, 0, &c);
+    ein_status st = ein_graph_parse(ctx, &desc, &g);
+    if (st == EIN_OK) st = ein_canon_create(ctx, g, 0, &c);
     CHECK(st == EIN_OK || (st == EIN_ERR_NO_MEMORY && c == NULL));
     done = st == EIN_OK;
     ein_canon_destroy(c);
+    ein_graph_destroy(g);
     ein_ctx_destroy(ctx);
     CHECK(count.live == 0);
   }
   CHECK(n > 2);
-  ein_graph_destroy(g);
 }
 
 int main(int argc, char **argv) {
@@ -553,12 +684,14 @@ int main(int argc, char **argv) {
   rng_state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
   printf("seed %llu\n", (unsigned long long)rng_state);
   test_details();
+  test_open();
   test_many();
   test_pairs(FEW(30));
   test_spellings(batches, spellings);
   test_regular();
   test_work();
-  test_memory();
+  test_memory(0);
+  test_memory(1);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;
 }

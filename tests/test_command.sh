@@ -309,7 +309,22 @@ cmp -s .out form.txt && fail 'canon: another extent has the same form'
 expect 0 canon one.ein --map
 prints_part ', group 0: line 2; indices i, k, j'
 prints_part '# A1: A'
-expect 1 canon other.ein
+# Sizes that nothing says stay open, under names of the form's own.
+expect 0 canon other.ein
+prints 'input A0[4,5] : f64
+input A1[5,N0] : f64
+input A2[5,N0] : f64
+Y0[a=4,b=N0] : f64 = sum[c=5](A0[a,c]*A1[c,b])
+Y1[a=4,b=N0] : f64 = sum[c=5](A0[a,c]*A2[c,b])
+output Y0, Y1'
+cp .out open.ein
+expect 0 canon open.ein
+ok cmp -s .out open.ein
+expect 0 canon other.ein --map
+prints_part '# N0: n'
+printf 'input X[n]\nY[i] = X[2*i]\n' > half.ein
+expect 1 canon half.ein
+expect 0 canon half.ein --sizes n=8
 # A program that is longer than what is read at once.
 { printf 'input A[2]\n'; i=0; while [ $i -lt 3000 ]; do echo '# a line that says nothing at all'
   i=$((i + 1)); done; echo 'Y[i] = A[i]'; } > long.ein

@@ -16,6 +16,9 @@ static void print_names(const program *p, const ein_canon *c) {
     if (ein_graph_tensor(p->graph, (int)ein_canon_tensor(c, i), &was))
       printf("# %s: %s\n", t.name, was.name);
   }
+  for (int i = 0; ein_graph_size(form, i) != NULL; i++)
+    printf("# %s: %s\n", ein_graph_size(form, i),
+           ein_graph_size(p->graph, (int)ein_canon_size(c, i)));
   for (int i = 0; ein_graph_param(form, i, &q); i++) {
     if (ein_graph_param(p->graph, (int)ein_canon_param(c, i), &before))
       printf("# %s: %s\n", q.name, before.name);
@@ -28,6 +31,7 @@ static int command_canon(void) {
   ein_canon *c = NULL;
   program_open(&p, path);
   program_inputs(&p, 1);
+  p.d.open = 1;
   program_parse(&p);
   ein_status st = ein_canon_create(p.ctx, p.graph, 0, &c);
   if (st != EIN_OK) die_library(p.ctx, st, p.file);
