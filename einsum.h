@@ -35,7 +35,7 @@
 //                 >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public >>batch
+//   calls         >>run >>report >>public >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
@@ -321,9 +321,8 @@
 //
 // COSTS
 //
-// One function estimates what a statement takes, from a block of its index space and what a machine
-// does per second, without data and before kernels are chosen; paths, groups, slices and places are
-// weighed by it. Where providers of kernels predict seconds of a task, these count.
+// One function estimates what a block of a statement takes on a machine, before kernels are chosen;
+// paths, groups, slices and places are weighed by it. Seconds that providers predict go before it.
 //
 // flops    the points of the block, times the operations of its expression (casts aside) and of its
 //          fold, together at least one. A product of n factors counts n - 1, and one more where it
@@ -336,9 +335,10 @@
 //          shorter, too; and what a task takes beyond that. Over places also messages: latency and
 //          bytes at the bandwidth.
 //
-// Rates are those of the first provider that has some (the CPU backend measures them), and of
-// places those of ein_machine. All other numbers are in one table, with what they mean and where
-// they are from: >>cost. The paper's model counts scalars by its own formula.
+// Rates are those of the first provider that has some, by table, or what ein_calibrate measured
+// (bandwidths in each cache and memory, products, calls) and ein_ctx_rates was given; as text
+// (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
+// are in one table: >>cost. The paper's model counts scalars by its own formula.
 //
 //
 // COST MODELS
@@ -763,6 +763,36 @@ typedef enum ein_fold {
 // Operands are a base pointer and one stride per index: views, diagonals, broadcasts and windows
 // look alike. Strides and offsets are in elements. While planning, all addresses are NULL.
 
+// Where a working set lies, with which bandwidths differ.
+typedef enum ein_memory_level {
+  EIN_L1, EIN_L2, EIN_L3, EIN_MEMORY, EIN_MEMORY_LEVELS
+} ein_memory_level;
+
+#define EIN_GEMMS 6      // products of n x n matrices that are timed, n = 16, 32, 64, .. 512
+#define EIN_GEMM_LEAST 16
+
+// What a machine does. Predictions need it: by table, as a provider has it, or as ein_calibrate
+// measures it. Numbers are of one core where they do not say otherwise; 0: not known.
+typedef struct ein_rates {
+  double flops_f64, flops_f32;     // per second, arithmetic alone
+  double read_bw[EIN_MEMORY_LEVELS];  // bytes per second, by where they lie
+  double copy_bw[EIN_MEMORY_LEVELS];  // read plus written; to memory past the caches
+  double cache_bytes[EIN_MEMORY];  // of L1 and L2, and of L3 a core's share
+  double fast_bytes;               // of the cache a core has to itself
+  double fused;                    // extent from which an index is gone along in blocks; 0: never
+  // Measured only.
+  double all_read_bw[EIN_MEMORY_LEVELS];  // of all threads at a time, in all
+  double all_copy_bw[EIN_MEMORY_LEVELS];
+  double gemm_f64[EIN_GEMMS];      // flops per second of products, without what a call takes
+  double gemm_f32[EIN_GEMMS];
+  double hz;                       // cycles per second of a core at work
+  double call;                     // seconds of a call of a plan that has one thing to do
+  double start;                    // seconds until all threads have begun and ended doing nothing
+  double stream_bytes;             // of an output from which it is faster past the caches
+  int threads;                     // that all_.. and start are of
+  char machine[96];                // processor, instruction set, caches; "": not known
+} ein_rates;
+
 // A group of indices as one index, row-major; no axes means extent 1.
 typedef struct ein_axes {
   int n;
@@ -832,7 +862,9 @@ typedef struct ein_contract {
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
   const ein_code *store;        // what emit_fn makes of operand 0, the fold, and the extras behind
-} ein_contract;                 //   it; NULL: it only converts
+                                //   it; NULL: it only converts
+  const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
+} ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
 typedef struct ein_copy {
@@ -841,6 +873,7 @@ typedef struct ein_copy {
   int size;
   const char *src;
   char *dst;
+  const ein_rates *rates;       // see ein_contract
 } ein_copy;
 
 // An element-wise statement, or one that folds reduced indices, as loops:
@@ -863,6 +896,7 @@ typedef struct ein_map {
   double count;                 // elements of one fold, at least 1
   double out_bytes;             // of the whole output, of which this may make a block; 0: it is
                                 //   read again while it is in a cache
+  const ein_rates *rates;       // see ein_contract
   // When run. An output may be an operand of an element-wise statement at the same time, of the
   // same strides.
   char *const *base;            // [nstream] address of the element at index 0 of everything
@@ -885,13 +919,6 @@ typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
 
-// What one core does, for choices between whole ways of computing; 0: not known.
-typedef struct ein_rates {
-  double flops_f64, flops_f32;  // per second
-  double read_bw, copy_bw;      // bytes per second from memory; copy: read plus written
-  double fast_bytes;            // of the cache a core has to itself
-  double fused;                 // extent from which an index is gone along in blocks; 0: never
-} ein_rates;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
 // fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each
@@ -919,7 +946,12 @@ typedef struct ein_kernels {
   // was copied and made so: then all of it is visible to who sees a release store that follows.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
   size_t stream_bytes;
-  ein_rates rates;
+  ein_rates rates;              // by table
+  const char *machine;          // what rates are measured of, see ein_rates; NULL: not known
+  // Measures what no other can: flops_f64, flops_f32, hz and stream_bytes, in `bytes` of memory of
+  // the caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
+  void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
+                     size_t bytes, ein_rates *rates);
   // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
   // value. Others are not asked in deterministic mode.
   int ordered;
@@ -1081,6 +1113,27 @@ EIN_API void ein_ctx_destroy(ein_ctx *ctx);  // NULL is a no-op; frees cached pl
 // NAME of the language and new. Not while another thread uses the ctx.
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *function);
 EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
+
+// Measures what the machine does with the kernels and threads of the ctx, in about `seconds` (0:
+// 0.3; less is less exact) and with 64 MiB of its allocator: medians of bandwidths in each cache
+// and memory, of products of matrices, of calls and of starting threads. The ctx is as before: give
+// it the rates with ein_ctx_rates, or keep them as text. Other work on the machine disturbs it.
+// EIN_ERR_UNSUPPORTED: the ctx has no now_fn (those of EINSUM_CPU have). EIN_ERR_NO_MEMORY.
+EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates);
+// From now on plans are made by these rates (copied; NULL: by those of the providers' tables
+// again), but deterministic ones; kept plans of ein_einsum are dropped, others run as they were
+// made. Rates decide what is fast, never what is right. EIN_ERR_UNSUPPORTED: they are of another
+// machine, unless rates->machine is "". EIN_ERR_ARGUMENT: a number that no rate is, or 0 where one
+// is needed (flops, bandwidths of memory, fast_bytes).
+EIN_API ein_status ein_ctx_rates(ein_ctx *ctx, const ein_rates *rates);
+// The rates in use, those of the first provider that has some, or what was given. All 0: none.
+EIN_API ein_rates ein_ctx_rates_get(const ein_ctx *ctx);
+// Rates as text, line by line, and back. Returns the length of the whole text without its NUL.
+EIN_API size_t ein_rates_print(const ein_rates *rates, char *buf, size_t size);
+// EIN_ERR_SYNTAX: no text of rates, cut short, or a number that no rate is; *rates is then
+// untouched, and the message names the line. Lines of a name that is not known are skipped, with a
+// warning to the ctx's logger. ctx may be NULL.
+EIN_API ein_status ein_rates_parse(ein_ctx *ctx, const char *text, ein_rates *rates);
 
 // The mistakes of the last failed call: their number, each, and all of them as text with carets.
 EIN_API int ein_ctx_errors(const ein_ctx *ctx);
@@ -3888,6 +3941,9 @@ struct ein_ctx {
   ein_executor executor;
   int nkernels;
   const ein_kernels **kernels;
+  int rated;               // 1: rates were given
+  ein_rates given;
+  ein_rates rates;         // those, as one of the ctx's threads has them beside the others
   double (*now_fn)(void *user);
   void *now_user;
   eini_diag diag;
@@ -4086,12 +4142,17 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
   return EIN_OK;
 }
 
-// What the first provider that says so does per second; NULL: not known.
-static const ein_rates *eini_rates_of(const ein_ctx *ctx) {
-  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++) {
-    if (ctx->kernels[i]->rates.copy_bw > 0) return &ctx->kernels[i]->rates;
-  }
+// What the first provider that says so does per second, by table; NULL: not known.
+static const ein_rates *eini_rates_table(int n, const ein_kernels *const *kernels) {
+  for (int i = 0; i < n; i++)
+    if (kernels[i]->rates.copy_bw[EIN_MEMORY] > 0) return &kernels[i]->rates;
   return NULL;
+}
+
+// What was given, else that.
+static const ein_rates *eini_rates_of(const ein_ctx *ctx) {
+  if (ctx == NULL) return NULL;
+  return ctx->rated ? &ctx->rates : eini_rates_table(ctx->nkernels, ctx->kernels);
 }
 
 static eini_diag *eini_diag_of(ein_ctx *ctx) { return ctx == NULL ? NULL : &ctx->diag; }
@@ -5351,12 +5412,23 @@ typedef struct eini_speed {
 
 // One core, for tasks that do `flops` operations per second.
 static inline eini_speed eini_core_speed(const ein_rates *r, double flops) {
-  eini_speed v = {flops, r->copy_bw, EINI_TASK_SECONDS, EINI_EXPOSED};
+  eini_speed v = {flops, r->copy_bw[EIN_MEMORY], r->call > 0 ? r->call : EINI_TASK_SECONDS,
+                  EINI_EXPOSED};
   return v;
 }
 
-static double eini_core_flops(const ein_rates *r, ein_dtype type) {
-  return type == EIN_F64 || type == EIN_C128 ? r->flops_f64 : r->flops_f32;
+// Operations per second in a product of so many multiply-adds: as measured of one of as many
+// between matrices, else arithmetic alone.
+static double eini_core_flops(const ein_rates *r, ein_dtype type, double muladds) {
+  const int wide = type == EIN_F64 || type == EIN_C128;
+  const double *gemm = wide ? r->gemm_f64 : r->gemm_f32;
+  if (!(gemm[0] > 0)) return wide ? r->flops_f64 : r->flops_f32;
+  const double n = cbrt(muladds);
+  if (n <= EIN_GEMM_LEAST) return gemm[0];
+  const double at = log(n / EIN_GEMM_LEAST) / log(2.0);
+  if (at >= EIN_GEMMS - 1) return gemm[EIN_GEMMS - 1];
+  const int i = (int)at;
+  return gemm[i] + (at - i) * (gemm[i + 1] - gemm[i]);
 }
 
 // The roofline: operations and traffic at the same time.
@@ -8251,7 +8323,8 @@ typedef struct eini_pass {
   int n;
   uint64_t mask[2 * EINI_PASS_MOST], out;
   int stored[2 * EINI_PASS_MOST];  // 1: in memory; 0: a temporary that stays in a cache
-  double size, flops;              // bytes per element; flops per second
+  ein_dtype type;
+  double size;                     // bytes per element
 } eini_pass;
 
 static double eini_mask_size(const eini_split *sp, uint64_t mask) {
@@ -8310,8 +8383,10 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
               fmin(eini_mask_longest(w->sp, mask), EINI_RUN_LENGTH);
   }
   if (eini_mask_size(w->sp, mp | mq) > batch) runs += batch;
-  const eini_speed speed = eini_core_speed(w->sp->rates, w->flops);
-  return eini_seconds(&speed, work + EINI_RUN_SECONDS * runs * w->flops, bytes * w->size);
+  const double flops = eini_core_flops(w->sp->rates, w->type,
+                                       eini_mask_size(w->sp, mp | mq) / batch);
+  const eini_speed speed = eini_core_speed(w->sp->rates, flops);
+  return eini_seconds(&speed, work + EINI_RUN_SECONDS * runs * flops, bytes * w->size);
 }
 
 // The labels of factor x that something else has too: the output, or one of the n factors listed.
@@ -8363,7 +8438,7 @@ static double eini_path_seconds(eini_pass w, const eini_path *path, int *spills)
 static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
                           const eini_member *out, eini_pass *w) {
   memset(w, 0, sizeof *w);
-  if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
+  if (sp->rates == NULL || sp->rates->copy_bw[EIN_MEMORY] <= 0 || n < 3 || n > EINI_PASS_MOST ||
       sp->w.nindex > 64 || sp->w.fold != EIN_FOLD_SUM || sp->join != EIN_OP_MUL) {
     return 0;
   }
@@ -8374,8 +8449,8 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
   w->sp = sp;
   w->n = n;
   w->size = (double)ein_dtype_size(t);
-  w->flops = eini_core_flops(sp->rates, t);
-  if (w->flops <= 0 || t == EIN_BOOL) return 0;
+  w->type = t;
+  if (eini_core_flops(sp->rates, t, 1) <= 0 || t == EIN_BOOL) return 0;
   for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
     w->stored[k] = 1;
@@ -12406,6 +12481,7 @@ typedef struct eini_lowering {
   const ein_kernels *const *kernels;
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
+  const ein_rates *given;   // the same, where providers are to predict from them; or NULL
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[2];           //   and how many of their values a task sees
   const char *local;        // per tensor: lives in the group only
@@ -12658,7 +12734,12 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
 static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
                       const void *what, int nth, ein_choice *h) {
   memset(h, 0, sizeof *h);
-  if (p == NULL) return eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
+  if (p == NULL) {
+    const int can = eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
+    if (can && lo->given != NULL && lo->nkernels == 0)  // measured of these kernels
+      h->seconds *= EINI_CORE_FLOPS / eini_core_flops(lo->given, EIN_F64, HUGE_VAL);
+    return can;
+  }
   if (kind == EINI_TASK_CONTRACT)
     return p->contract_plan != NULL &&
            p->contract_plan(p->user, (const ein_contract *)what, lo->width, nth, h);
@@ -12711,7 +12792,8 @@ static ein_copy eini_copy_of(const eini_task *t) {
 
 // Asks the providers; without an answer the portable copy runs.
 static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
-  const ein_copy c = eini_copy_of(t);
+  ein_copy c = eini_copy_of(t);
+  c.rates = lo->given;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &c);
@@ -12753,7 +12835,8 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
-  const ein_map m = eini_map_of(t);
+  ein_map m = eini_map_of(t);
+  m.rates = lo->given;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &m);
   return EIN_OK;
 }
@@ -13015,8 +13098,10 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
   if (lo->walk.nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
   t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype) * eini_points(s, NULL, 0, s->nfree);
-  if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
-      t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
+  if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP) return;
+  const double past = lo->given != NULL && lo->given->stream_bytes > 0
+                          ? lo->given->stream_bytes : (double)lo->fast->stream_bytes;
+  if (t->out_bytes <= past || t->table != NULL || t->nchunk != 1 ||
       t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
     return;
   }
@@ -13685,13 +13770,15 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
 
 // In deterministic mode the first that can.
 static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
-  const ein_contract *c = &t->contract->c;
+  ein_contract *c = &t->contract->c;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
+  c->rates = lo->given;
   for (int i = 0; i <= lo->nkernels; i++) {
     const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
     if (!c->ordered || (t->ncandidate == 0 && (p == NULL || p->ordered))) eini_ask(lo, t, p, c);
   }
+  c->rates = NULL;  // they may go before the plan does
   const int64_t *grid = t->choice.grid;
   t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;
   return EIN_OK;
@@ -14339,7 +14426,8 @@ static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
     b->block[0] = 1;
     b->block[last] = most;
     double blocks = rows / (double)e * (double)eini_ceil_div(e, most);
-    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks * w->rates->copy_bw;
+    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks *
+                      w->rates->copy_bw[EIN_MEMORY];
     b->gain = 2 * bytes - EINI_CACHED * eini_bundle_again(w, b) - overhead;
   }
   eini_bundle_unmark(w, b->from, b->to);
@@ -15882,7 +15970,8 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 
 // Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
-  return EINI_TASK_SECONDS + eini_task_seconds(lo, u, t, NULL, t->work);
+  return EINI_TASK_SECONDS + (t->parts > 1 ? lo->rates->start : 0) +
+         eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
@@ -16069,9 +16158,11 @@ static void eini_plan_largest(ein_plan *p) {
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
+  const ein_rates *table = eini_rates_table(p->nkernels, p->kernels);
   eini_lowering lo;
   eini_seat *seat;
   memset(&lo, 0, sizeof lo);
+  if (p->rates != NULL && p->graph->ordered) p->rates = table;
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
   EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
   if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
@@ -16082,6 +16173,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
   lo.rates = p->rates;
+  lo.given = p->rates == table ? NULL : p->rates;
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
   for (int i = p->nkernels - 1; i >= 0; i--)
@@ -20504,9 +20596,9 @@ static void eini_fit_use(eini_fit_search *s, int set) {
   if (set == 1) ctx->executor.width = 1;
   const ein_rates *rates = eini_rates_of(ctx);
   double width = ctx->executor.width;
-  s->j.speed.flops = width * (rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32
-                                                                    : EINI_CORE_FLOPS);
-  s->j.speed.bandwidth = rates != NULL ? rates->copy_bw : EINI_CORE_BANDWIDTH;
+  const double flops = rates == NULL ? 0 : eini_core_flops(rates, EIN_F32, HUGE_VAL);
+  s->j.speed.flops = width * (flops > 0 ? flops : EINI_CORE_FLOPS);
+  s->j.speed.bandwidth = rates != NULL ? rates->copy_bw[EIN_MEMORY] : EINI_CORE_BANDWIDTH;
   s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
 }
 
@@ -21487,7 +21579,7 @@ static void eini_cache_destroy(ein_ctx *ctx) {
 // ---- the store ----
 
 // The machine whose records count, without what would break a line.
-static ein_status eini_ctx_machine(ein_ctx *ctx, const char *machine) {
+static ein_status eini_store_machine(ein_ctx *ctx, const char *machine) {
   char *own = eini_strndup(&ctx->arena, machine, (int64_t)strlen(machine));
   if (own == NULL) return EIN_ERR_NO_MEMORY;
   ctx->machine = own[0] == 0 ? "-" : own;
@@ -21842,6 +21934,506 @@ EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const
   d.nin = nin;
   d.in = in;
   return ein_einsum_out_ex(ctx, &d, out, shape, max_rank);
+}
+
+// ================================================================================================
+// >>rates  what a machine does, as text and of a ctx
+// Text: "einsum rates 1", lines of a name and whole numbers (so that no locale matters), "end".
+// ================================================================================================
+
+typedef struct eini_rate_field {
+  const char *name;
+  size_t at;               // in ein_rates
+  int n;                   // numbers
+  int needed;              // 1: planning divides by it; 2: 0 is a number of its own
+  double unit;             // of the text, for one of the struct
+  double least, most;      // in the units of the struct
+} eini_rate_field;
+
+#define EINI_RATE(name, n, needed, least, most) \
+  {#name, offsetof(ein_rates, name), n, needed, 1, least, most}
+#define EINI_RATE_TIME(name) {#name "_ps", offsetof(ein_rates, name), 1, 0, 1e12, 1e-11, 10}
+
+// Memory is the last of its fields' numbers: it is needed of those that are.
+static const eini_rate_field eini_rate_fields[] = {
+    EINI_RATE(flops_f64, 1, 1, 1e3, 1e17), EINI_RATE(flops_f32, 1, 1, 1e3, 1e17),
+    EINI_RATE(read_bw, EIN_MEMORY_LEVELS, 1, 1e3, 1e17),
+    EINI_RATE(copy_bw, EIN_MEMORY_LEVELS, 1, 1e3, 1e17),
+    EINI_RATE(all_read_bw, EIN_MEMORY_LEVELS, 0, 1e3, 1e17),
+    EINI_RATE(all_copy_bw, EIN_MEMORY_LEVELS, 0, 1e3, 1e17),
+    EINI_RATE(gemm_f64, EIN_GEMMS, 0, 1e3, 1e17), EINI_RATE(gemm_f32, EIN_GEMMS, 0, 1e3, 1e17),
+    EINI_RATE(hz, 1, 0, 1e3, 1e17), EINI_RATE_TIME(call), EINI_RATE_TIME(start),
+    EINI_RATE(cache_bytes, EIN_MEMORY, 0, 1, 1e15), EINI_RATE(fast_bytes, 1, 1, 1, 1e15),
+    EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(fused, 1, 2, 1, 1e15)};
+#undef EINI_RATE
+#undef EINI_RATE_TIME
+
+#define EINI_RATE_FIELDS ((int)(sizeof eini_rate_fields / sizeof *eini_rate_fields))
+
+static double *eini_rate_at(ein_rates *r, const eini_rate_field *f) {
+  return (double *)(void *)((char *)r + f->at);
+}
+
+// One of a ctx's threads beside the others: together they have at most what was measured of all.
+static void eini_rates_share(ein_rates *r, int width) {
+  for (int l = 0; l < EIN_MEMORY_LEVELS && width > 1; l++) {
+    const double read = r->all_read_bw[l] / width, copy = r->all_copy_bw[l] / width;
+    if (read > 0 && read < r->read_bw[l]) r->read_bw[l] = read;
+    if (copy > 0 && copy < r->copy_bw[l]) r->copy_bw[l] = copy;
+  }
+}
+
+static ein_status eini_rates_validate(eini_diag *d, const ein_rates *rates) {
+  ein_rates r = *rates;
+  for (int i = 0; i < EINI_RATE_FIELDS; i++) {
+    const eini_rate_field *f = &eini_rate_fields[i];
+    for (int k = 0; k < f->n; k++) {
+      const double x = eini_rate_at(&r, f)[k];
+      const int zero = x >= 0 && x <= 0 && !(f->needed == 1 && k == f->n - 1);
+      if (!zero && !(x >= f->least && x <= f->most))
+        return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "rates: %s cannot be %g: from %g to %g",
+                         f->name, x, f->least, f->most);
+    }
+  }
+  for (int k = 1; k < EIN_GEMMS; k++)
+    if ((r.gemm_f64[k] > 0) != (r.gemm_f64[0] > 0) || (r.gemm_f32[k] > 0) != (r.gemm_f32[0] > 0))
+      return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "rates: a part of gemm is not known");
+  if (memchr(r.machine, 0, sizeof r.machine) == NULL)
+    return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "rates: machine has no end");
+  return EIN_OK;
+}
+
+// The machine as the first provider that knows it says.
+static const char *eini_ctx_machine(const ein_ctx *ctx) {
+  for (int i = 0; i < ctx->nkernels; i++)
+    if (ctx->kernels[i]->machine != NULL) return ctx->kernels[i]->machine;
+  return "";
+}
+
+EIN_API ein_status ein_ctx_rates(ein_ctx *ctx, const ein_rates *rates) {
+  if (ctx == NULL) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  if (rates != NULL) {
+    EINI_TRY(eini_rates_validate(&ctx->diag, rates));
+    const char *own = eini_ctx_machine(ctx);
+    if (rates->machine[0] && strcmp(rates->machine, own) != 0)
+      return eini_fail(&ctx->diag, EIN_ERR_UNSUPPORTED, -1, 0, "calibrate this one",
+                       "rates of another machine: '%s', this is '%s'", rates->machine, own);
+    ctx->given = ctx->rates = *rates;
+    eini_rates_share(&ctx->rates, ctx->executor.width);
+  }
+  ctx->rated = rates != NULL;
+  if (ctx->cache != NULL) eini_cache_clear(ctx);
+  return EIN_OK;
+}
+
+EIN_API ein_rates ein_ctx_rates_get(const ein_ctx *ctx) {
+  ein_rates none;
+  memset(&none, 0, sizeof none);
+  const ein_rates *r = ctx != NULL && ctx->rated ? &ctx->given : eini_rates_of(ctx);
+  return r == NULL ? none : *r;
+}
+
+// ---- text ----
+
+#define EINI_RATES_HEAD "einsum rates 1"
+
+EIN_API size_t ein_rates_print(const ein_rates *rates, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (rates == NULL) return 0;
+  ein_rates r = *rates;
+  r.machine[sizeof r.machine - 1] = 0;
+  eini_say(&t, "%s\n", EINI_RATES_HEAD);
+  if (r.machine[0]) eini_say(&t, "machine %s\n", r.machine);
+  if (r.threads > 0) eini_say(&t, "threads %d\n", r.threads);
+  for (int i = 0; i < EINI_RATE_FIELDS; i++) {
+    const eini_rate_field *f = &eini_rate_fields[i];
+    const double *x = eini_rate_at(&r, f);
+    double known = x[f->n - 1];
+    if (!(known > 0) && f->needed != 2) continue;
+    eini_say(&t, "%s", f->name);
+    for (int k = 0; k < f->n; k++) {  // a level that is not known: as slow as the next that is
+      for (int l = f->n - 1; l >= k; l--) known = x[l] > 0 ? x[l] : known;
+      eini_say(&t, " %.0f", known * f->unit);
+    }
+    eini_say(&t, "\n");
+  }
+  eini_say(&t, "end\n");
+  return t.at;
+}
+
+typedef struct eini_rates_text {
+  ein_ctx *ctx;              // or NULL
+  eini_diag *diag;
+  const char *text, *line, *end;  // the line at hand
+  ein_rates r;
+  int64_t seen;              // fields, by bit; then machine and threads
+} eini_rates_text;
+
+// A mistake in the word at `at`.
+static ein_status eini_rates_wrong(const eini_rates_text *p, const char *at, const char *what) {
+  const char *to = at;
+  while (to < p->end && *to != ' ') to++;
+  return eini_fail(p->diag, EIN_ERR_SYNTAX, at - p->text, to - at, NULL, "rates: %s", what);
+}
+
+// The number at *at, which moves behind it.
+static ein_status eini_rates_number(const eini_rates_text *p, const char **at, double *x) {
+  const char *first;
+  while (*at < p->end && **at == ' ') ++*at;
+  first = *at;
+  for (*x = 0; *at < p->end && **at >= '0' && **at <= '9' && *at - first < 18; ++*at)
+    *x = 10 * *x + (**at - '0');
+  if (*at > first && (*at == p->end || **at == ' ')) return EIN_OK;
+  return eini_rates_wrong(p, first, "a whole number of at most 18 digits is missing here");
+}
+
+static int eini_rates_is(const eini_rates_text *p, const char *name, const char **rest) {
+  const size_t n = strlen(name);
+  if ((size_t)(p->end - p->line) < n || memcmp(p->line, name, n) != 0) return 0;
+  *rest = p->line + n;
+  return *rest == p->end || **rest == ' ';
+}
+
+static ein_status eini_rates_once(eini_rates_text *p, int bit) {
+  if (p->seen >> bit & 1) return eini_rates_wrong(p, p->line, "this line is there twice");
+  p->seen |= (int64_t)1 << bit;
+  return EIN_OK;
+}
+
+static ein_status eini_rates_field(eini_rates_text *p, int i, const char *at) {
+  const eini_rate_field *f = &eini_rate_fields[i];
+  EINI_TRY(eini_rates_once(p, i));
+  for (int k = 0; k < f->n; k++) {
+    double x;
+    while (at < p->end && *at == ' ') at++;
+    const char *first = at;
+    EINI_TRY(eini_rates_number(p, &at, &x));
+    x /= f->unit;
+    if (!(x > 0) && f->needed == 2) x = 0;
+    else if (!(x > 0)) return eini_rates_wrong(p, first, "no rate is zero");
+    else if (!(x >= f->least && x <= f->most))
+      return eini_rates_wrong(p, first, "no machine has a rate like this");
+    eini_rate_at(&p->r, f)[k] = x;
+  }
+  return at == p->end ? EIN_OK : eini_rates_wrong(p, at + 1, "the line goes on after its numbers");
+}
+
+static ein_status eini_rates_line(eini_rates_text *p) {
+  const char *at = p->line;
+  double x;
+  for (int i = 0; i < EINI_RATE_FIELDS; i++)
+    if (eini_rates_is(p, eini_rate_fields[i].name, &at)) return eini_rates_field(p, i, at);
+  if (eini_rates_is(p, "threads", &at)) {
+    EINI_TRY(eini_rates_once(p, EINI_RATE_FIELDS));
+    EINI_TRY(eini_rates_number(p, &at, &x));
+    if (at < p->end || !(x >= 1 && x <= 65536))
+      return eini_rates_wrong(p, p->line, "threads are from 1 to 65536");
+    p->r.threads = (int)x;
+    return EIN_OK;
+  }
+  if (eini_rates_is(p, "machine", &at)) {
+    const size_t n = (size_t)(p->end - at);
+    EINI_TRY(eini_rates_once(p, EINI_RATE_FIELDS + 1));
+    if (n < 2 || n > sizeof p->r.machine)
+      return eini_rates_wrong(p, p->line, "a machine has a name of up to 95 bytes");
+    memcpy(p->r.machine, at + 1, n - 1);
+    return EIN_OK;
+  }
+  if (p->ctx != NULL && p->ctx->logger.log_fn != NULL && p->line < p->end) {
+    char note[128];
+    snprintf(note, sizeof note, "rates: a line that is not known is skipped: %.*s",
+             (int)eini_min64(p->end - p->line, 64), p->line);
+    for (char *c = note; *c; c++)
+      if ((unsigned char)*c < 32) *c = '?';
+    p->ctx->logger.log_fn(EIN_LOG_WARNING, note, p->ctx->logger.user);
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_rates_read(eini_rates_text *p) {
+  const char *rest, *next = p->text;
+  for (int line = 1;; line++) {
+    p->line = next;
+    if (*next == 0)
+      return eini_rates_wrong(p, next, line > 1 ? "the text is cut short, 'end' is missing"
+                                                : "the text is empty");
+    p->end = next + strcspn(next, "\n");
+    next = *p->end ? p->end + 1 : p->end;
+    if (p->end > p->line && p->end[-1] == '\r') p->end--;
+    if (line > 1 && eini_rates_is(p, "end", &rest) && rest == p->end) return EIN_OK;
+    if (line > 1) EINI_TRY(eini_rates_line(p));
+    else if (!eini_rates_is(p, EINI_RATES_HEAD, &rest) || rest < p->end)
+      return eini_rates_wrong(p, p->line, "the first line is not '" EINI_RATES_HEAD "'");
+  }
+}
+
+EIN_API ein_status ein_rates_parse(ein_ctx *ctx, const char *text, ein_rates *rates) {
+  eini_rates_text p;
+  if (text == NULL || rates == NULL) return EIN_ERR_ARGUMENT;
+  memset(&p, 0, sizeof p);
+  eini_begin_call(ctx, text);
+  p.ctx = ctx, p.diag = eini_diag_of(ctx);
+  p.text = p.line = p.end = text;
+  EINI_TRY(eini_rates_read(&p));
+  for (int i = 0; i < EINI_RATE_FIELDS; i++)
+    if (eini_rate_fields[i].needed == 1 && !(p.seen >> i & 1))
+      return eini_fail(p.diag, EIN_ERR_SYNTAX, -1, 0, NULL, "rates: a line is missing: %s",
+                       eini_rate_fields[i].name);
+  *rates = p.r;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>calibrate  rates of this machine, measured
+// With what the ctx's providers offer: sums and stores past the caches for bandwidths, plans for
+// products and calls. Medians, of as many samples as the time allows.
+// ================================================================================================
+
+#define EINI_CALIBRATE_BYTES ((int64_t)64 << 20)  // beyond the caches of a few cores
+#define EINI_CALIBRATE_WINDOW ((int64_t)4 << 20)  // of it, in one sample, the next in the next
+#define EINI_CALIBRATE_SECONDS 0.3
+#define EINI_CALIBRATE_PARTS 30  // measurements that share the time
+#define EINI_SAMPLES 15          // of each at most, and EINI_SAMPLES_LEAST if they take longer
+#define EINI_SAMPLES_LEAST 5
+
+// Sweeps over a share of the memory for each thread, which reads it or copies between its halves.
+typedef struct eini_probe {
+  eini_horizontal_fn sum;
+  const ein_kernels *past;     // copies past the caches with it, or NULL
+  char *mem;
+  int64_t share, rounds;       // bytes, a multiple of 128; 0 rounds: nothing is done
+  int copies, windows;         // windows: each sample has memory that no cache holds any more
+} eini_probe;
+
+static void eini_probe_part(void *arg, int i) {
+  const eini_probe *p = (const eini_probe *)arg;
+  char *own = p->mem + i * p->share, *half = own + p->share / 2;
+  int64_t acc = 0;
+  for (int64_t r = 0; r < p->rounds; r++) {
+    char *to = r & 1 ? own : half, *from = r & 1 ? half : own;
+    if (!p->copies) p->sum(p->share / 8, own, &acc);
+    else if (p->past == NULL) memcpy(to, from, (size_t)p->share / 2);
+    else p->past->stream_fn(p->past->user, (size_t)p->share / 2, from, to);
+  }
+  if (p->copies && p->past != NULL) p->past->stream_fn(p->past->user, 0, NULL, NULL);
+  if (acc == 1) own[0] = 1;  // the sum is used
+}
+
+typedef struct eini_calibration {
+  ein_ctx *ctx;
+  ein_executor threads;
+  double each;                 // seconds of a measurement, but for its least samples
+  char *mem;
+  ein_rates r;
+} eini_calibration;
+
+static double eini_calibrate_now(const eini_calibration *c) {
+  return c->ctx->now_fn(c->ctx->now_user);
+}
+
+// Of n > 0 samples, which it sorts.
+static double eini_median(double *x, int n) {
+  for (int i = 1; i < n; i++) {
+    const double v = x[i];
+    int k = i;
+    for (; k > 0 && x[k - 1] > v; k--) x[k] = x[k - 1];
+    x[k] = v;
+  }
+  return (x[(n - 1) / 2] + x[n / 2]) / 2;
+}
+
+// Seconds of a sweep on so many threads at a time, of `times` in a row; no threads: the caller
+// alone, without the executor.
+static double eini_calibrate_sample(const eini_calibration *c, eini_probe *p, int threads,
+                                    int times) {
+  const double end = eini_calibrate_now(c) + c->each;
+  double x[EINI_SAMPLES];
+  int n = 0;
+  for (; n < EINI_SAMPLES && (n < EINI_SAMPLES_LEAST || eini_calibrate_now(c) < end); n++) {
+    p->mem = c->mem + (p->windows ? n * EINI_CALIBRATE_WINDOW % EINI_CALIBRATE_BYTES : 0);
+    const double from = eini_calibrate_now(c);
+    for (int i = 0; i < times; i++) {
+      if (threads > 0) c->threads.parallel_for(threads, eini_probe_part, p, c->threads.user);
+      else eini_probe_part(p, 0);
+    }
+    x[n] = (eini_calibrate_now(c) - from) / times;
+  }
+  return eini_median(x, n);
+}
+
+// Bytes per second of all threads together.
+static double eini_calibrate_sweep(const eini_calibration *c, eini_probe *p, int threads) {
+  const int64_t parts = threads > 0 ? threads : 1;
+  p->rounds = eini_max64(EINI_CALIBRATE_WINDOW / parts / p->share, 1);
+  const double seconds = eini_calibrate_sample(c, p, threads, 1);
+  return seconds > 0 ? (double)(p->rounds * parts * p->share) / seconds : 0;
+}
+
+// What each level does for one thread and for all.
+static void eini_calibrate_memory(eini_calibration *c) {
+  ein_rates *r = &c->r;
+  const int width = c->threads.width;
+  const ein_kernels *fast = NULL;
+  double bytes[EIN_MEMORY_LEVELS] = {32768, 524288, 4194304, 0};
+  eini_probe p;
+  memset(&p, 0, sizeof p);
+  for (int i = c->ctx->nkernels - 1; i >= 0; i--) {
+    const ein_kernels *k = c->ctx->kernels[i];
+    if (k->across_fn != NULL) fast = k;
+    if (k->stream_fn != NULL) p.past = k;
+  }
+  const ein_kernels *past = p.past;
+  p.sum = eini_across_find(fast, EIN_FOLD_SUM, EIN_I64);
+  for (int l = 0; l < EIN_MEMORY_LEVELS; l++) {
+    if (l < EIN_MEMORY && r->cache_bytes[l] > 0) bytes[l] = r->cache_bytes[l];
+    for (int all = 0; all < 2; all++) {
+      const int64_t parts = all ? width : 1, most = EINI_CALIBRATE_BYTES / 4 / parts;
+      p.share = eini_min64((int64_t)(bytes[l] / 2), most);
+      p.windows = l == EIN_MEMORY;
+      if (p.windows) p.share = EINI_CALIBRATE_WINDOW / parts;
+      p.share = eini_max64(p.share, 4096) / 128 * 128;
+      for (p.copies = 0; p.copies < 2; p.copies++) {
+        double *rate = p.copies ? all ? r->all_copy_bw : r->copy_bw
+                                : all ? r->all_read_bw : r->read_bw;
+        p.past = p.windows ? past : NULL;
+        if (!all || width > 1) rate[l] = eini_calibrate_sweep(c, &p, all ? width : 0);
+        else rate[l] = p.copies ? r->copy_bw[l] : r->read_bw[l];
+      }
+    }
+  }
+  p.rounds = 0;
+  if (width > 1) r->start = eini_calibrate_sample(c, &p, width, 32);
+}
+
+// Seconds of a call of "ij,jk->ik" of n x n matrices on one thread, by its plan.
+static ein_status eini_calibrate_product(eini_calibration *c, ein_dtype type, int64_t n,
+                                         double *seconds) {
+  const int64_t shape[2] = {n, n};
+  const int64_t bytes = eini_max64(n * n * (int64_t)ein_dtype_size(type), 64);
+  ein_ztensor in[2], out = ein_tensor(type, 2, shape, c->mem + 2 * bytes);
+  ein_einsum_desc d;
+  ein_plan *plan;
+  ein_run run;
+  void *to[1];
+  const void *from[2];
+  double x[EINI_SAMPLES];
+  int samples = 0;
+  memset(&d, 0, sizeof d);
+  memset(&run, 0, sizeof run);
+  for (int i = 0; i < 2; i++) {
+    from[i] = c->mem + i * bytes;
+    in[i] = ein_tensor(type, 2, shape, from[i]);
+  }
+  to[0] = out.data;
+  d.expr = "ij,jk->ik", d.nin = 2, d.in = in, d.out = &out;
+  EINI_TRY(ein_plan_create(c->ctx, &d, &plan));
+  run.in = from, run.out = to;
+  run.workspace_bytes = ein_plan_workspace(plan);
+  run.workspace = c->mem + EINI_CALIBRATE_BYTES / 2;
+  const int fits = run.workspace_bytes <= (size_t)EINI_CALIBRATE_BYTES / 2;
+  ein_status st = fits ? EIN_OK : EIN_ERR_NO_MEMORY;
+  double start = eini_calibrate_now(c), took = 0;
+  const double end = start + c->each;
+  int64_t calls = 1;
+  if (st == EIN_OK) st = ein_plan_execute(plan, &run);
+  for (; st == EIN_OK && samples < EINI_SAMPLES; samples++) {
+    const int least = took > EINI_CALIBRATE_SECONDS / 15 ? 1 : EINI_SAMPLES_LEAST;
+    if (samples >= least && eini_calibrate_now(c) > end) break;
+    start = eini_calibrate_now(c);
+    for (int64_t i = 0; st == EIN_OK && i < calls; i++) st = ein_plan_execute(plan, &run);
+    took = eini_calibrate_now(c) - start;
+    x[samples] = took / (double)calls;
+    if (took < 5e-5 && calls < 4096) calls *= 4, samples = -1;  // too short to be timed
+  }
+  if (st == EIN_OK) *seconds = eini_median(x, samples);
+  ein_plan_destroy(plan);
+  return st;
+}
+
+// The curve of products, and a call. Sizes that would take too long go on as the one before.
+static ein_status eini_calibrate_products(eini_calibration *c) {
+  double last = 0;
+  EINI_TRY(eini_calibrate_product(c, EIN_F64, 1, &c->r.call));
+  for (int wide = 0; wide < 2; wide++) {
+    double *rate = wide ? c->r.gemm_f64 : c->r.gemm_f32;
+    double *ones = (double *)(void *)c->mem;
+    float *singles = (float *)(void *)c->mem;
+    for (int64_t i = 0; i < EINI_CALIBRATE_BYTES / 64; i++) {
+      if (wide) ones[i] = 1;
+      else singles[i] = 1;
+    }
+    for (int i = 0; i < EIN_GEMMS; i++) {
+      const int64_t n = (int64_t)EIN_GEMM_LEAST << i;
+      const double flops = 2 * (double)n * (double)n * (double)n;
+      double seconds;
+      if (i > 0 && 16 * last > EINI_CALIBRATE_SECONDS / 2) {
+        rate[i] = rate[i - 1];
+        continue;
+      }
+      EINI_TRY(eini_calibrate_product(c, wide ? EIN_F64 : EIN_F32, n, &seconds));
+      last = seconds;
+      seconds -= seconds > 2 * c->r.call ? c->r.call : seconds / 2;
+      rate[i] = seconds > 0 ? flops / seconds : 0;
+    }
+  }
+  return EIN_OK;
+}
+
+// What providers alone can measure, of the first that does; else products are the best there is.
+static ein_status eini_calibrate_all(eini_calibration *c) {
+  ein_rates *r = &c->r;
+  const ein_ctx *ctx = c->ctx;
+  memset(c->mem, 1, (size_t)EINI_CALIBRATE_BYTES);
+  eini_calibrate_memory(c);
+  for (int i = 0; i < ctx->nkernels; i++) {
+    const ein_kernels *k = ctx->kernels[i];
+    if (k->measure_fn == NULL) continue;
+    k->measure_fn(k->user, ctx->now_fn, ctx->now_user, c->mem, (size_t)EINI_CALIBRATE_BYTES, r);
+    break;
+  }
+  EINI_TRY(eini_calibrate_products(c));
+  for (int i = 0; i < EIN_GEMMS; i++) {
+    r->flops_f64 = fmax(r->flops_f64, r->gemm_f64[i]);
+    r->flops_f32 = fmax(r->flops_f32, r->gemm_f32[i]);
+  }
+  if (!(r->fast_bytes > 0)) r->fast_bytes = 524288;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates) {
+  eini_calibration c;
+  if (ctx == NULL || rates == NULL || !(seconds >= 0 && seconds < HUGE_VAL))
+    return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  if (ctx->now_fn == NULL)
+    return eini_fail(&ctx->diag, EIN_ERR_UNSUPPORTED, -1, 0, "ein_ctx_desc.now_fn",
+                     "nothing can be measured without a clock");
+  memset(&c, 0, sizeof c);
+  c.ctx = ctx;
+  c.mem = (char *)ctx->al.alloc_fn((size_t)EINI_CALIBRATE_BYTES, EINI_ALIGN, ctx->al.user);
+  if (c.mem == NULL)
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
+                     ein_status_text(EIN_ERR_NO_MEMORY));
+  const int rated = ctx->rated;
+  c.threads = ctx->executor;
+  ctx->rated = 0;
+  const ein_rates *table = eini_rates_of(ctx);
+  if (table != NULL) {
+    memcpy(c.r.cache_bytes, table->cache_bytes, sizeof c.r.cache_bytes);
+    c.r.fast_bytes = table->fast_bytes, c.r.fused = table->fused;
+  }
+  snprintf(c.r.machine, sizeof c.r.machine, "%s", eini_ctx_machine(ctx));
+  c.r.threads = ctx->executor.width;
+  c.each = (seconds > 0 ? seconds : EINI_CALIBRATE_SECONDS) / EINI_CALIBRATE_PARTS;
+  ctx->executor.width = 1;
+  ein_status st = eini_calibrate_all(&c);
+  ctx->executor = c.threads;
+  ctx->rated = rated;
+  ctx->al.free_fn(c.mem, (size_t)EINI_CALIBRATE_BYTES, ctx->al.user);
+  if (st == EIN_OK && eini_rates_validate(&ctx->diag, &c.r) != EIN_OK) st = EIN_ERR_UNSUPPORTED;
+  if (st == EIN_OK) *rates = c.r;
+  return st;
 }
 
 // ================================================================================================
@@ -32685,9 +33277,9 @@ EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *grap
     ein_dtype type = ein_dtype_compute(graph->stmt[i].type);
     wide |= type == EIN_F64 || type == EIN_C128;
   }
-  m->flops = eini_core_flops(r, wide ? EIN_F64 : EIN_F32);
-  m->memory_bw = r->copy_bw;
-  m->latency = EINI_THREAD_LATENCY;
+  m->flops = eini_core_flops(r, wide ? EIN_F64 : EIN_F32, HUGE_VAL);
+  m->memory_bw = r->copy_bw[EIN_MEMORY];
+  m->latency = r->start > 0 ? r->start : EINI_THREAD_LATENCY;
   m->bandwidth = EINI_THREAD_BANDWIDTH;
   m->overhead = EINI_PLACE_OVERHEAD;
   return EIN_OK;
@@ -33439,7 +34031,7 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (st == EIN_OK) st = eini_ctx_new(&d, &ctx);
   int plans = d.cache_plans == 0 ? 64 : d.cache_plans;
   if (st == EIN_OK && plans > 0) st = eini_cache_create(ctx, plans);
-  if (st == EIN_OK && d.machine != NULL) st = eini_ctx_machine(ctx, d.machine);
+  if (st == EIN_OK && d.machine != NULL) st = eini_store_machine(ctx, d.machine);
   if (st == EIN_OK && d.store != NULL) st = ein_ctx_store(ctx, d.store, d.store_bytes);
   if (st != EIN_OK) {
     if (ctx != NULL) eini_store_free(ctx->store);

@@ -26,7 +26,7 @@
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
 //                 >>copy-rows >>chunks >>chunk-rows >>gett >>gett-pack >>gett-boxes >>gett-job
 //                 >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec >>small
-//                 >>elements >>element-rows >>tiny >>sums >>families >>calibrate >>cpu-public
+//                 >>elements >>element-rows >>tiny >>sums >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -77,16 +77,16 @@
 // which stores past the caches are faster. Without calibration they come from a table by
 // instruction set, so plans are the same in every run on machines of one kind; of the last-level
 // cache a core is then taken to have 4 MiB at most, whatever a virtual machine is told.
-// ein_cpu_calibrate measures for about 150 ms (and allocates 64 MiB meanwhile); do so before plans
-// are made. ein_cpu_export gives the rates as one line of text, ein_cpu_import takes it back. Rates
-// decide while a plan is made and never later: a plan runs as it was made, whatever is calibrated
-// or imported since. Both may be called while plans run, but not while one is made.
+// ein_calibrate measures them through a ctx, ein_ctx_rates gives them to one: others that share the
+// pool keep the table. What only this backend can measure are cycles, the arithmetic of the
+// instruction set and the size for stores past the caches. Rates decide while a plan is made and
+// never later: a plan runs as it was made.
 //
 //
 // MEMORY
 //
 // All of it comes from the allocator given, or from EINSUM_MALLOC. Nothing is allocated after
-// ein_cpu_create, but for ein_cpu_calibrate. The pool and the provider must outlive every ctx and
+// ein_cpu_create. The pool and the provider must outlive every ctx and
 // plan that uses them.
 
 #if !defined(EINSUM_H) || \
@@ -126,17 +126,9 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
 EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
 
-// Facts for people, one a line: instruction set, caches, threads, rates. Returns the length of the
-// whole text without its NUL, as snprintf does.
+// Facts for people, one a line: instruction set, caches, threads, rates by table. Returns the
+// length of the whole text without its NUL, as snprintf does.
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
-
-// Measures the machine (about 150 ms). Plans may run meanwhile, but none be made with this cpu.
-EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu);
-// The rates as one line of text; the length is returned as above.
-EIN_API size_t ein_cpu_export(const ein_cpu *cpu, char *buf, size_t size);
-// Takes such a line. EIN_ERR_SYNTAX when it is none, EIN_ERR_UNSUPPORTED when it is of another
-// instruction set; then nothing is changed. Plans may run meanwhile, but none be made.
-EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text);
 
 #ifdef __cplusplus
 }
@@ -208,13 +200,14 @@ typedef enum eini_isa {
 typedef struct eini_cpu {
   int isa;                     // the best usable one, or what the user forced
   int64_t l1, l2, l3;          // bytes of data cache one core may use (l3: its share)
+  int64_t l3_whole;            // all of a last-level cache
   int l3s;                     // last-level caches that the threads have between them
   int width;                   // threads
   int halves;                  // 512-bit operations take two passes (Zen 4)
 } eini_cpu;
 
-// With the rates of one core, which calibration measures and import replaces at any time between
-// two plans. Only planning sees them: what they decide is in the choice, and a run decodes it.
+// With the rates of one core, by table, or as a question about a plan gives them. Only planning
+// sees them: what they decide is in the choice, and a run decodes it.
 typedef struct eini_rated {
   eini_cpu is;
   double hz;                   // cycles per second under load, for the time model
@@ -445,6 +438,7 @@ static int eini_cpu_threads(const char *root, const uint64_t allowed[EINI_CPU_MA
 // A share of a last-level cache of so many bytes.
 static void eini_cpu_share_l3(eini_cpu *m, int64_t bytes, int64_t sharing) {
   m->l3 = bytes / eini_min64(eini_max64(sharing, 1), m->width);
+  m->l3_whole = bytes;
   m->l3s = (int)eini_max64(m->width / eini_max64(sharing, 1), 1);
 }
 
@@ -582,6 +576,29 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->copy_bw = 24e9;
   m->call = 100e-9;
   m->past = (double)(eini_min64(m->is.l3, EINI_L3_SHARE) * m->is.width) / 2 / m->is.l3s;
+}
+
+// The processor by name, its cores, the instruction set in use and the caches.
+static void eini_cpu_machine(const eini_cpu *m, char *text, size_t size) {
+  char name[49] = "";
+  long cores = 0;
+#if EINI_CPU_X86
+  for (unsigned i = 0; i < 3; i++) {
+    unsigned word[4] = {0, 0, 0, 0};
+    if (!__get_cpuid(0x80000002u + i, &word[0], &word[1], &word[2], &word[3])) break;
+    memcpy(name + 16 * i, word, 16);
+  }
+#endif
+#ifdef _SC_NPROCESSORS_ONLN
+  cores = sysconf(_SC_NPROCESSORS_ONLN);
+#endif
+  size_t n = strlen(name), from = strspn(name, " ");
+  while (n > from && name[n - 1] == ' ') name[--n] = 0;
+  for (size_t i = 0; i < n; i++)
+    if ((unsigned char)name[i] < 32 || (unsigned char)name[i] > 126) name[i] = '?';
+  snprintf(text, size, "%s, %ld cores, %s, L1 %lldK L2 %lldK L3 %lldK",
+           n > from ? name + from : "processor", cores, eini_isa_names[m->isa],
+           (long long)(m->l1 >> 10), (long long)(m->l2 >> 10), (long long)(m->l3_whole >> 10));
 }
 
 // 0 when the machine lacks what is asked for, or does not know the word.
@@ -6462,7 +6479,7 @@ static void eini_moved_block(eini_moved *w, eini_gett_job *j, int keep, int stre
     eini_gett_batch(j, at, vr, ur, keep);
   }
   const ein_copy copy = {w->n, w->some, w->step, w->out, (int)w->size, block,
-                         c->out + eini_moved_offset(w, w->out)};
+                         c->out + eini_moved_offset(w, w->out), NULL};
   eini_copy_go(j->cpu->isa, &copy, stream, buffer);
 }
 
@@ -10339,12 +10356,19 @@ static ein_status eini_cpu_contract_run(const eini_cpu *m, const ein_contract *c
 }
 
 // ================================================================================================
-// >>calibrate  rates of this machine, measured and as text
-// The best of several short runs each. Text: "einsum_cpu 2 avx512 hz=.. ..", whole numbers, so that
-// no locale matters.
+// >>measure  what only this backend can measure
+// Cycles, arithmetic of an instruction set, and from which size on transposes are faster past the
+// caches. The best of several short runs each.
 // ================================================================================================
 
-#define EINI_CALIBRATE_BYTES ((size_t)64 << 20)
+typedef struct eini_clock {
+  double (*now_fn)(void *user);
+  void *user;
+} eini_clock;
+
+static double eini_clock_now(const eini_clock *c) { return c->now_fn(c->user); }
+
+#define EINI_MEASURE_BYTES ((size_t)64 << 20)
 
 // Chains of fused multiply-adds, enough of them to hide their latency.
 #define EINI_PEAK(name, attribute, T, V, set1, fma)                                         \
@@ -10407,75 +10431,49 @@ static const eini_peak_row eini_peaks[EINI_ISA_COUNT] = {
 #endif
 
 // Cycles per second from a chain of multiplications of three cycles each.
-static double eini_measure_hz(volatile uint64_t *sink) {
+static double eini_measure_hz(const eini_clock *now, volatile uint64_t *sink) {
   double best = 1;
   for (int r = 0; r < 4; r++) {
     uint64_t x = *sink | 1, y = x;
-    double t = eini_cpu_now();
+    double t = eini_clock_now(now);
     for (int i = 0; i < 200000; i++) {
       x *= y;
 #if defined(__GNUC__) || defined(__clang__)
       __asm__ volatile("" : "+r"(x));
 #endif
     }
-    t = eini_cpu_now() - t;
+    t = eini_clock_now(now) - t;
     *sink = x;
     best = t > 0 && t < best ? t : best;
   }
   return 3 * 200000 / best;
 }
 
-static double eini_measure_peak(double (*fn)(int64_t n, double seed), int lanes,
-                                volatile double *sink) {
+static double eini_measure_peak(const eini_clock *now, double (*fn)(int64_t n, double seed),
+                                int lanes, volatile double *sink) {
   double best = 1;
   const int64_t n = 60000;
   for (int r = 0; r < 4; r++) {
-    double t = eini_cpu_now();
+    double t = eini_clock_now(now);
     *sink = *sink + fn(n, 0.25);
-    t = eini_cpu_now() - t;
+    t = eini_clock_now(now) - t;
     best = t > 0 && t < best ? t : best;
   }
   return 2.0 * 12 * lanes * (double)n / best;
 }
 
-// Bytes read per second from a buffer, swept often enough to be timed.
-static double eini_measure_read(const eini_rated *m, const char *p, int64_t bytes, int64_t total) {
-  eini_horizontal_fn fn = eini_cpu_across_fn(m->is.isa, EIN_FOLD_SUM, EIN_I64);
-  if (fn == NULL) fn = eini_h_sum_i64;
-  double best = 1;
-  for (int r = 0; r < 4; r++) {
-    int64_t acc = 0, done = 0;
-    double t = eini_cpu_now();
-    for (; done < total; done += bytes) fn(bytes / 8, p, &acc);
-    t = (eini_cpu_now() - t) / (double)done;
-    best = t > 0 && t < best ? t : best;
-  }
-  return 1 / best;
-}
-
-static double eini_measure_copy(const eini_rated *m, const char *src, char *dst, int64_t bytes) {
-  double best = 1;
-  for (int r = 0; r < 4; r++) {
-    double t = eini_cpu_now();
-    eini_stream_row(m->is.isa, (size_t)bytes, src, dst);
-    eini_stream_end();
-    t = eini_cpu_now() - t;
-    best = t > 0 && t < best ? t : best;
-  }
-  return 2 * (double)bytes / best;
-}
-
 // Seconds of a transpose of n rows of n numbers of 8 bytes, past the caches or not.
-static double eini_measure_turn(const eini_rated *m, int64_t n, char *mem, int stream) {
+static double eini_measure_turn(const eini_rated *m, const eini_clock *now, int64_t n, char *mem,
+                                int stream) {
   const int64_t extent[2] = {n, n}, src[2] = {1, n}, dst[2] = {n, 1};
   const ein_copy c = {2, extent, src, dst, 8, mem + EINI_COPY_BUFFER,
-                      mem + EINI_COPY_BUFFER + 8 * n * n};
+                      mem + EINI_COPY_BUFFER + 8 * n * n, NULL};
   double best = 1;
   for (int r = 0; r < 2; r++) {
-    double t = eini_cpu_now();
+    double t = eini_clock_now(now);
     eini_copy_go(m->is.isa, &c, stream, mem);
     if (stream) eini_stream_end();
-    t = eini_cpu_now() - t;
+    t = eini_clock_now(now) - t;
     best = t > 0 && t < best ? t : best;
   }
   return best;
@@ -10483,93 +10481,31 @@ static double eini_measure_turn(const eini_rated *m, int64_t n, char *mem, int s
 
 // The size from which on transposes are faster past the caches, by steps of 2 of the bytes; beyond
 // what the memory holds, what the caches are said to be.
-static double eini_measure_past(const eini_rated *m, char *mem) {
+static double eini_measure_past(const eini_rated *m, const eini_clock *now, char *mem) {
   const double said = (double)m->is.l3 * m->is.width / 2 / m->is.l3s;
   double from = 0;
   if (EINI_STREAM_LINE == 0) return said;
   for (int64_t side = 256, wins = 0; wins < 3; side = side * 181 / 128) {
     const int64_t n = side | 8;  // no high power of two
-    if (16 * n * n + EINI_COPY_BUFFER > (int64_t)EINI_CALIBRATE_BYTES) break;
-    const double keep = eini_measure_turn(m, n, mem, 0);
-    wins = eini_measure_turn(m, n, mem, 1) < keep ? wins + 1 : 0;
+    if (16 * n * n + EINI_COPY_BUFFER > (int64_t)EINI_MEASURE_BYTES) break;
+    const double keep = eini_measure_turn(m, now, n, mem, 0);
+    wins = eini_measure_turn(m, now, n, mem, 1) < keep ? wins + 1 : 0;
     if (wins == 1) from = 8 * (double)n * (double)n / 1.4;
     if (wins == 0) from = 0;
   }
   return from > 0 ? from : said > 32e6 ? said : 32e6;
 }
 
-static void eini_cpu_measure(eini_rated *m, char *mem) {
+static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *mem,
+                             ein_rates *r) {
   volatile uint64_t sink = 3;
   volatile double out = 0;
-  const int64_t size = (int64_t)EINI_CALIBRATE_BYTES;
   const eini_peak_row *p = &eini_peaks[m->is.isa];
-  memset(mem, 1, EINI_CALIBRATE_BYTES);
-  m->hz = eini_measure_hz(&sink);
-  m->peak_f64 = eini_measure_peak(p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
-  m->peak_f32 = eini_measure_peak(p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
-  m->read_bw = eini_measure_read(m, mem, size, size);
-  m->copy_bw = eini_measure_copy(m, mem, mem + size / 2, size / 2);
-  m->l2_bw = eini_measure_read(m, mem, m->is.l2 / 128 * 64, 8 << 20);
-  int64_t third = eini_min64(m->is.l3 / 2, size / 4) / 64 * 64;
-  m->l3_bw = third > m->is.l2 ? eini_measure_read(m, mem, third, third) : m->l2_bw;
-  if (m->l3_bw > m->l2_bw) m->l2_bw = m->l3_bw;
-  m->past = eini_measure_past(m, mem);
+  r->hz = eini_measure_hz(now, &sink);
+  r->flops_f64 = eini_measure_peak(now, p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
+  r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
+  r->stream_bytes = eini_measure_past(m, now, mem) * m->is.l3s;
 }
-
-#define EINI_RATE_LIST(X) \
-  X(hz, 1) X(peak_f64, 1) X(peak_f32, 1) X(read_bw, 1) X(copy_bw, 1) X(l2_bw, 1) X(l3_bw, 1) \
-  X(call, 1e12) X(past, 1)
-
-static size_t eini_cpu_rates_print(const eini_rated *m, char *buf, size_t size) {
-  int n = snprintf(buf, size, "einsum_cpu 2 %s", eini_isa_names[m->is.isa]);
-#define EINI_RATE_PRINT(name, unit)                                                         \
-  n += snprintf(buf != NULL && (size_t)n < size ? buf + n : NULL,                           \
-                buf != NULL && (size_t)n < size ? size - (size_t)n : 0, " " #name "=%.0f",  \
-                m->name * unit);
-  EINI_RATE_LIST(EINI_RATE_PRINT)
-#undef EINI_RATE_PRINT
-  n += snprintf(buf != NULL && (size_t)n < size ? buf + n : NULL,
-                buf != NULL && (size_t)n < size ? size - (size_t)n : 0, " end");
-  return (size_t)n;
-}
-
-// The word at *at, which moves behind it and the blanks after it.
-static int eini_rates_word(const char **at, const char *word) {
-  size_t n = strlen(word);
-  if (strncmp(*at, word, n) != 0) return 0;
-  *at += n;
-  while (**at == ' ') ++*at;
-  return 1;
-}
-
-static int eini_rates_number(const char **at, double unit, double *value) {
-  double v = 0;
-  const char *first = *at;
-  for (; **at >= '0' && **at <= '9' && *at - first < 18; ++*at) v = 10 * v + (**at - '0');
-  if (*at == first || **at != ' ') return 0;
-  while (**at == ' ') ++*at;
-  *value = v / unit;
-  return v > 0;
-}
-
-static ein_status eini_cpu_rates_parse(eini_rated *m, const char *text) {
-  eini_rated r = *m;
-  const char *at = text;
-  if (!eini_rates_word(&at, "einsum_cpu ") || !eini_rates_word(&at, "2 ")) return EIN_ERR_SYNTAX;
-  if (!eini_rates_word(&at, eini_isa_names[m->is.isa])) return EIN_ERR_UNSUPPORTED;
-#define EINI_RATE_PARSE(name, unit) \
-  if (!eini_rates_word(&at, #name "=") || !eini_rates_number(&at, unit, &r.name)) { \
-    return EIN_ERR_SYNTAX; \
-  }
-  EINI_RATE_LIST(EINI_RATE_PARSE)
-#undef EINI_RATE_PARSE
-  if (strncmp(at, "end", 3) != 0) return EIN_ERR_SYNTAX;  // cut short
-#define EINI_RATE_TAKE(name, unit) m->name = r.name;
-  EINI_RATE_LIST(EINI_RATE_TAKE)  // (runs may look at the rest of m meanwhile)
-#undef EINI_RATE_TAKE
-  return EIN_OK;
-}
-#undef EINI_RATE_LIST
 
 // ================================================================================================
 // >>cpu-public  the provider and what a caller sees
@@ -10582,12 +10518,34 @@ struct ein_cpu {
   ein_kernels kernels;
   ein_allocator allocator;
   size_t bytes;
-  int calibrated;
+  char name[sizeof ((ein_rates *)NULL)->machine];
 };
+
+static void eini_cpu_take(double *own, double given) {
+  if (given > 0) *own = given;
+}
+
+// The rates to predict from: those given with a question, or the table's.
+static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rated *room) {
+  const ein_cpu *cpu = (const ein_cpu *)user;
+  if (r == NULL) return &cpu->machine;
+  *room = cpu->machine;
+  eini_cpu_take(&room->hz, r->hz);
+  eini_cpu_take(&room->peak_f64, r->flops_f64);
+  eini_cpu_take(&room->peak_f32, r->flops_f32);
+  eini_cpu_take(&room->read_bw, r->read_bw[EIN_MEMORY]);
+  eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
+  eini_cpu_take(&room->l3_bw, r->read_bw[EIN_L3]);
+  eini_cpu_take(&room->l2_bw, fmax(r->read_bw[EIN_L2], r->read_bw[EIN_L3]));
+  eini_cpu_take(&room->call, r->call > EINI_TASK_SECONDS ? r->call - EINI_TASK_SECONDS : 0);
+  eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
+  return room;
+}
 
 static int eini_slot_contract_plan(void *user, const ein_contract *c, int width, int nth,
                                    ein_choice *choice) {
-  return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
+  eini_rated room;
+  return eini_cpu_contract_plan(eini_cpu_rated(user, c->rates, &room), c, width, nth, choice);
 }
 static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
                                          const ein_choice *choice, const ein_part *part,
@@ -10596,7 +10554,8 @@ static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
 }
 static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, int nth,
                                ein_choice *choice) {
-  return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
+  eini_rated room;
+  return eini_cpu_copy_plan(eini_cpu_rated(user, c->rates, &room), c, width, nth, choice);
 }
 static ein_status eini_slot_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
                                      void *scratch) {
@@ -10611,7 +10570,8 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
 }
 static int eini_slot_map_plan(void *user, const ein_map *m, int width, int nth,
                               ein_choice *choice) {
-  return eini_cpu_map_plan(&((const ein_cpu *)user)->machine, m, width, nth, choice);
+  eini_rated room;
+  return eini_cpu_map_plan(eini_cpu_rated(user, m->rates, &room), m, width, nth, choice);
 }
 static ein_status eini_slot_map_run(void *user, const ein_map *m, const ein_choice *choice,
                                     void *scratch) {
@@ -10634,7 +10594,7 @@ static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
   EINSUM_FREE(ptr);
 }
 
-// What planners see of the rates; after whatever changes them.
+// What planners see of the table.
 static void eini_cpu_rates(ein_cpu *cpu) {
   const eini_rated *m = &cpu->machine;
   const double past = m->past * m->is.l3s;
@@ -10642,10 +10602,22 @@ static void eini_cpu_rates(ein_cpu *cpu) {
   ein_rates *r = &cpu->kernels.rates;
   r->flops_f64 = m->peak_f64;
   r->flops_f32 = m->peak_f32;
-  r->read_bw = m->read_bw;
-  r->copy_bw = m->copy_bw;
+  r->read_bw[EIN_L1] = r->read_bw[EIN_L2] = r->copy_bw[EIN_L1] = r->copy_bw[EIN_L2] = m->l2_bw;
+  r->read_bw[EIN_L3] = r->copy_bw[EIN_L3] = m->l3_bw;
+  r->read_bw[EIN_MEMORY] = m->read_bw;
+  r->copy_bw[EIN_MEMORY] = m->copy_bw;
+  r->cache_bytes[EIN_L1] = (double)m->is.l1;
+  r->cache_bytes[EIN_L2] = (double)m->is.l2;
+  r->cache_bytes[EIN_L3] = (double)m->is.l3;
   r->fast_bytes = (double)m->is.l2;
   r->fused = EINI_ELEM_FUSED;
+}
+
+static void eini_slot_measure(void *user, double (*now_fn)(void *user), void *now_user,
+                              void *memory, size_t bytes, ein_rates *r) {
+  const eini_clock now = {now_fn, now_user};
+  if (bytes >= EINI_MEASURE_BYTES)
+    eini_cpu_measure(&((const ein_cpu *)user)->machine, &now, (char *)memory, r);
 }
 
 static void eini_cpu_provide(ein_cpu *cpu) {
@@ -10662,6 +10634,9 @@ static void eini_cpu_provide(ein_cpu *cpu) {
   k->map_plan = eini_slot_map_plan;
   k->map_run = eini_slot_map_run;
   if (EINI_STREAM_LINE > 0) k->stream_fn = eini_slot_stream;
+  k->measure_fn = eini_slot_measure;
+  k->machine = cpu->name;
+  eini_cpu_machine(&cpu->machine.is, cpu->name, sizeof cpu->name);
   eini_cpu_rates(cpu);
 }
 
@@ -10752,41 +10727,21 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {
   int n = snprintf(
       buf, size,
       "instruction set: %s (best here: %s)\nthreads: %d\n"
-      "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates: %s\n"
+      "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates by table:\n"
       "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32\n"
       "memory per core: read %.1f GB/s, copy %.1f GB/s\ncaches: L2 %.0f GB/s, L3 %.0f GB/s\n"
       "past the caches: outputs from %.1f MiB on\n",
       eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()], m->is.width,
       (long long)(m->is.l1 >> 10),
       (long long)(m->is.l2 >> 10), (long long)(m->is.l3 >> 10),
-      cpu->calibrated ? "calibrated" : "by table, not calibrated", m->hz * 1e-9,
-      m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
+      m->hz * 1e-9, m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
       m->l2_bw * 1e-9, m->l3_bw * 1e-9, m->past * m->is.l3s / 1048576);
   return n < 0 ? 0 : (size_t)n;
 }
 
-EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu) {
-  if (cpu == NULL) return EIN_ERR_ARGUMENT;
-  if (!EINI_CPU_POSIX) return EIN_ERR_UNSUPPORTED;
-  char *mem = (char *)cpu->allocator.alloc_fn(EINI_CALIBRATE_BYTES, 64, cpu->allocator.user);
-  if (mem == NULL) return EIN_ERR_NO_MEMORY;
-  eini_cpu_measure(&cpu->machine, mem);
-  cpu->allocator.free_fn(mem, EINI_CALIBRATE_BYTES, cpu->allocator.user);
-  cpu->calibrated = 1;
-  eini_cpu_rates(cpu);
-  return EIN_OK;
-}
-
-EIN_API size_t ein_cpu_export(const ein_cpu *cpu, char *buf, size_t size) {
-  return cpu == NULL ? 0 : eini_cpu_rates_print(&cpu->machine, buf, size);
-}
-
-EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text) {
-  if (cpu == NULL || text == NULL) return EIN_ERR_ARGUMENT;
-  ein_status st = eini_cpu_rates_parse(&cpu->machine, text);
-  if (st == EIN_OK) cpu->calibrated = 1;
-  eini_cpu_rates(cpu);
-  return st;
+EINI_UNUSED static double eini_cpu_clock(void *user) {
+  (void)user;
+  return eini_cpu_now();
 }
 
 // What EINSUM_CPU brings into a ctx.
@@ -10795,6 +10750,7 @@ EINI_UNUSED static ein_status eini_cpu_start(const ein_allocator *al, ein_ctx_de
   ein_cpu *cpu;
   EINI_TRY(ein_cpu_create(NULL, al, &cpu));
   *own = cpu;
+  if (desc->now_fn == NULL && EINI_CPU_POSIX) desc->now_fn = eini_cpu_clock;
   return ein_cpu_use(cpu, desc);
 }
 

@@ -41,6 +41,11 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static double clock_now(void *user) {
+  (void)user;
+  return now();
+}
+
 // THE configuration that is measured: the pool and kernels of einsum_cpu.h, calibrated.
 static ein_status make_ctx(int threads, bench *b) {
   ein_ctx_desc desc;
@@ -50,9 +55,12 @@ static ein_status make_ctx(int threads, bench *b) {
   machine.threads = threads;
   machine.pin = 1;
   ein_status st = ein_cpu_create(&machine, NULL, &b->cpu);
-  if (st == EIN_OK) st = ein_cpu_calibrate(b->cpu);
   if (st == EIN_OK) st = ein_cpu_use(b->cpu, &desc);
-  return st == EIN_OK ? ein_ctx_create(&desc, &b->ctx) : st;
+  desc.now_fn = clock_now;
+  ein_rates rates;
+  if (st == EIN_OK) st = ein_ctx_create(&desc, &b->ctx);
+  if (st == EIN_OK) st = ein_calibrate(b->ctx, 0, &rates);
+  return st == EIN_OK ? ein_ctx_rates(b->ctx, &rates) : st;
 }
 
 bench *bench_open(int threads) {

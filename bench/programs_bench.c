@@ -272,7 +272,9 @@ static void predictions(int places) {
     job j;
     memset(&m, 0, sizeof m);
     open_graph(&j, compared[i].text, compared[i].sizes, 0);
-    if (ein_cpu_calibrate(j.cpu) != EIN_OK || ein_machine_threads(j.ctx, j.graph, &m) != EIN_OK)
+    ein_rates rates;
+    if (ein_calibrate(j.ctx, 0, &rates) != EIN_OK || ein_ctx_rates(j.ctx, &rates) != EIN_OK ||
+        ein_machine_threads(j.ctx, j.graph, &m) != EIN_OK)
       stop("no rates");
     if (places == 0) places = j.threads;
     if (i == 0)

@@ -24,27 +24,26 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static double clock_now(void *user) {
+  (void)user;
+  return now();
+}
+
 // A backend of one thread, with another size from which it stores past the caches if past > 0.
-static ein_ctx *open_ctx(ein_cpu **cpu, int calibrate, double past) {
+static ein_ctx *open_ctx(ein_cpu **cpu, int calibrate, double past, ein_rates *rates) {
   ein_cpu_desc of;
   ein_ctx_desc desc;
   ein_ctx *ctx = NULL;
-  char rates[1000];
   memset(&of, 0, sizeof of);
   memset(&desc, 0, sizeof desc);
   of.threads = 1;
+  desc.now_fn = clock_now;
   if (ein_cpu_create(&of, NULL, cpu) != EIN_OK) exit(3);
-  if (calibrate && ein_cpu_calibrate(*cpu) != EIN_OK) exit(3);
-  if (past > 0) {
-    ein_cpu_export(*cpu, rates, sizeof rates);
-    char *at = strstr(rates, " past="), *end = at == NULL ? NULL : strchr(at + 1, ' ');
-    char rest[1000] = "";
-    if (at == NULL) exit(3);
-    if (end != NULL) strcpy(rest, end);
-    snprintf(at, sizeof rates - (size_t)(at - rates), " past=%.0f%s", past, rest);
-    if (ein_cpu_import(*cpu, rates) != EIN_OK) exit(3);
-  }
   if (ein_cpu_use(*cpu, &desc) != EIN_OK || ein_ctx_create(&desc, &ctx) != EIN_OK) exit(3);
+  *rates = ein_ctx_rates_get(ctx);
+  if (calibrate && ein_calibrate(ctx, 0, rates) != EIN_OK) exit(3);
+  if (past > 0) rates->stream_bytes = past;
+  if ((calibrate || past > 0) && ein_ctx_rates(ctx, rates) != EIN_OK) exit(3);
   return ctx;
 }
 
@@ -60,10 +59,11 @@ int main(int argc, char **argv) {
   const int n = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof *usual);
   ein_cpu *cpu[WAYS];
   ein_ctx *ctx[WAYS];
+  ein_rates rates[WAYS];
   for (int w = 0; w < WAYS; w++)
-    ctx[w] = open_ctx(&cpu[w], w == MEASURED, w == ALWAYS ? 1 : w == NEVER ? 1e15 : 0);
-  printf("past the caches from %.0f bytes by the table, %.0f measured\n", cpu[TABLE]->machine.past,
-         cpu[MEASURED]->machine.past);
+    ctx[w] = open_ctx(&cpu[w], w == MEASURED, w == ALWAYS ? 1 : w == NEVER ? 1e15 : 0, &rates[w]);
+  printf("past the caches from %.0f bytes by the table, %.0f measured\n",
+         (double)ein_cpu_kernels(cpu[TABLE])->stream_bytes, rates[MEASURED].stream_bytes);
   printf("%8s %9s %9s %9s %9s %9s %7s\n", "extent", "MB", "always", "never", "table", "measured",
          "worse");
   for (int k = 0; k < n; k++) {

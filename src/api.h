@@ -13,6 +13,27 @@ EIN_API void ein_ctx_destroy(ein_ctx *ctx);  // NULL is a no-op; frees cached pl
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *function);
 EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
 
+// Measures what the machine does with the kernels and threads of the ctx, in about `seconds` (0:
+// 0.3; less is less exact) and with 64 MiB of its allocator: medians of bandwidths in each cache
+// and memory, of products of matrices, of calls and of starting threads. The ctx is as before: give
+// it the rates with ein_ctx_rates, or keep them as text. Other work on the machine disturbs it.
+// EIN_ERR_UNSUPPORTED: the ctx has no now_fn (those of EINSUM_CPU have). EIN_ERR_NO_MEMORY.
+EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates);
+// From now on plans are made by these rates (copied; NULL: by those of the providers' tables
+// again), but deterministic ones; kept plans of ein_einsum are dropped, others run as they were
+// made. Rates decide what is fast, never what is right. EIN_ERR_UNSUPPORTED: they are of another
+// machine, unless rates->machine is "". EIN_ERR_ARGUMENT: a number that no rate is, or 0 where one
+// is needed (flops, bandwidths of memory, fast_bytes).
+EIN_API ein_status ein_ctx_rates(ein_ctx *ctx, const ein_rates *rates);
+// The rates in use, those of the first provider that has some, or what was given. All 0: none.
+EIN_API ein_rates ein_ctx_rates_get(const ein_ctx *ctx);
+// Rates as text, line by line, and back. Returns the length of the whole text without its NUL.
+EIN_API size_t ein_rates_print(const ein_rates *rates, char *buf, size_t size);
+// EIN_ERR_SYNTAX: no text of rates, cut short, or a number that no rate is; *rates is then
+// untouched, and the message names the line. Lines of a name that is not known are skipped, with a
+// warning to the ctx's logger. ctx may be NULL.
+EIN_API ein_status ein_rates_parse(ein_ctx *ctx, const char *text, ein_rates *rates);
+
 // The mistakes of the last failed call: their number, each, and all of them as text with carets.
 EIN_API int ein_ctx_errors(const ein_ctx *ctx);
 EIN_API const ein_error *ein_ctx_error(const ein_ctx *ctx, int i);

@@ -15,6 +15,9 @@ struct ein_ctx {
   ein_executor executor;
   int nkernels;
   const ein_kernels **kernels;
+  int rated;               // 1: rates were given
+  ein_rates given;
+  ein_rates rates;         // those, as one of the ctx's threads has them beside the others
   double (*now_fn)(void *user);
   void *now_user;
   eini_diag diag;
@@ -213,12 +216,17 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
   return EIN_OK;
 }
 
-// What the first provider that says so does per second; NULL: not known.
-static const ein_rates *eini_rates_of(const ein_ctx *ctx) {
-  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++) {
-    if (ctx->kernels[i]->rates.copy_bw > 0) return &ctx->kernels[i]->rates;
-  }
+// What the first provider that says so does per second, by table; NULL: not known.
+static const ein_rates *eini_rates_table(int n, const ein_kernels *const *kernels) {
+  for (int i = 0; i < n; i++)
+    if (kernels[i]->rates.copy_bw[EIN_MEMORY] > 0) return &kernels[i]->rates;
   return NULL;
+}
+
+// What was given, else that.
+static const ein_rates *eini_rates_of(const ein_ctx *ctx) {
+  if (ctx == NULL) return NULL;
+  return ctx->rated ? &ctx->rates : eini_rates_table(ctx->nkernels, ctx->kernels);
 }
 
 static eini_diag *eini_diag_of(ein_ctx *ctx) { return ctx == NULL ? NULL : &ctx->diag; }

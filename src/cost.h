@@ -240,12 +240,23 @@ typedef struct eini_speed {
 
 // One core, for tasks that do `flops` operations per second.
 static inline eini_speed eini_core_speed(const ein_rates *r, double flops) {
-  eini_speed v = {flops, r->copy_bw, EINI_TASK_SECONDS, EINI_EXPOSED};
+  eini_speed v = {flops, r->copy_bw[EIN_MEMORY], r->call > 0 ? r->call : EINI_TASK_SECONDS,
+                  EINI_EXPOSED};
   return v;
 }
 
-static double eini_core_flops(const ein_rates *r, ein_dtype type) {
-  return type == EIN_F64 || type == EIN_C128 ? r->flops_f64 : r->flops_f32;
+// Operations per second in a product of so many multiply-adds: as measured of one of as many
+// between matrices, else arithmetic alone.
+static double eini_core_flops(const ein_rates *r, ein_dtype type, double muladds) {
+  const int wide = type == EIN_F64 || type == EIN_C128;
+  const double *gemm = wide ? r->gemm_f64 : r->gemm_f32;
+  if (!(gemm[0] > 0)) return wide ? r->flops_f64 : r->flops_f32;
+  const double n = cbrt(muladds);
+  if (n <= EIN_GEMM_LEAST) return gemm[0];
+  const double at = log(n / EIN_GEMM_LEAST) / log(2.0);
+  if (at >= EIN_GEMMS - 1) return gemm[EIN_GEMMS - 1];
+  const int i = (int)at;
+  return gemm[i] + (at - i) * (gemm[i + 1] - gemm[i]);
 }
 
 // The roofline: operations and traffic at the same time.

@@ -236,7 +236,8 @@ static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
     b->block[0] = 1;
     b->block[last] = most;
     double blocks = rows / (double)e * (double)eini_ceil_div(e, most);
-    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks * w->rates->copy_bw;
+    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks *
+                      w->rates->copy_bw[EIN_MEMORY];
     b->gain = 2 * bytes - EINI_CACHED * eini_bundle_again(w, b) - overhead;
   }
   eini_bundle_unmark(w, b->from, b->to);

@@ -22,6 +22,7 @@ typedef struct eini_lowering {
   const ein_kernels *const *kernels;
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
+  const ein_rates *given;   // the same, where providers are to predict from them; or NULL
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[2];           //   and how many of their values a task sees
   const char *local;        // per tensor: lives in the group only
@@ -274,7 +275,12 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
 static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
                       const void *what, int nth, ein_choice *h) {
   memset(h, 0, sizeof *h);
-  if (p == NULL) return eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
+  if (p == NULL) {
+    const int can = eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
+    if (can && lo->given != NULL && lo->nkernels == 0)  // measured of these kernels
+      h->seconds *= EINI_CORE_FLOPS / eini_core_flops(lo->given, EIN_F64, HUGE_VAL);
+    return can;
+  }
   if (kind == EINI_TASK_CONTRACT)
     return p->contract_plan != NULL &&
            p->contract_plan(p->user, (const ein_contract *)what, lo->width, nth, h);
@@ -327,7 +333,8 @@ static ein_copy eini_copy_of(const eini_task *t) {
 
 // Asks the providers; without an answer the portable copy runs.
 static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
-  const ein_copy c = eini_copy_of(t);
+  ein_copy c = eini_copy_of(t);
+  c.rates = lo->given;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &c);
@@ -369,7 +376,8 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
-  const ein_map m = eini_map_of(t);
+  ein_map m = eini_map_of(t);
+  m.rates = lo->given;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &m);
   return EIN_OK;
 }
@@ -631,8 +639,10 @@ static int eini_task_is_copy(const eini_task *t, const eini_stmt *s) {
 static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
   if (lo->walk.nloop > 0 && lo->local[t->fused != NULL ? t->fused->out : s->out]) return;
   t->out_bytes = (double)ein_dtype_size(t->ref[t->out].dtype) * eini_points(s, NULL, 0, s->nfree);
-  if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP ||
-      t->out_bytes <= (double)lo->fast->stream_bytes || t->table != NULL || t->nchunk != 1 ||
+  if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP) return;
+  const double past = lo->given != NULL && lo->given->stream_bytes > 0
+                          ? lo->given->stream_bytes : (double)lo->fast->stream_bytes;
+  if (t->out_bytes <= past || t->table != NULL || t->nchunk != 1 ||
       t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
     return;
   }

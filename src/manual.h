@@ -35,7 +35,7 @@
 //                 >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public >>batch
+//   calls         >>run >>report >>public >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
@@ -321,9 +321,8 @@
 //
 // COSTS
 //
-// One function estimates what a statement takes, from a block of its index space and what a machine
-// does per second, without data and before kernels are chosen; paths, groups, slices and places are
-// weighed by it. Where providers of kernels predict seconds of a task, these count.
+// One function estimates what a block of a statement takes on a machine, before kernels are chosen;
+// paths, groups, slices and places are weighed by it. Seconds that providers predict go before it.
 //
 // flops    the points of the block, times the operations of its expression (casts aside) and of its
 //          fold, together at least one. A product of n factors counts n - 1, and one more where it
@@ -336,9 +335,10 @@
 //          shorter, too; and what a task takes beyond that. Over places also messages: latency and
 //          bytes at the bandwidth.
 //
-// Rates are those of the first provider that has some (the CPU backend measures them), and of
-// places those of ein_machine. All other numbers are in one table, with what they mean and where
-// they are from: >>cost. The paper's model counts scalars by its own formula.
+// Rates are those of the first provider that has some, by table, or what ein_calibrate measured
+// (bandwidths in each cache and memory, products, calls) and ein_ctx_rates was given; as text
+// (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
+// are in one table: >>cost. The paper's model counts scalars by its own formula.
 //
 //
 // COST MODELS

@@ -38,9 +38,9 @@ static void eini_fit_use(eini_fit_search *s, int set) {
   if (set == 1) ctx->executor.width = 1;
   const ein_rates *rates = eini_rates_of(ctx);
   double width = ctx->executor.width;
-  s->j.speed.flops = width * (rates != NULL && rates->flops_f32 > 0 ? rates->flops_f32
-                                                                    : EINI_CORE_FLOPS);
-  s->j.speed.bandwidth = rates != NULL ? rates->copy_bw : EINI_CORE_BANDWIDTH;
+  const double flops = rates == NULL ? 0 : eini_core_flops(rates, EIN_F32, HUGE_VAL);
+  s->j.speed.flops = width * (flops > 0 ? flops : EINI_CORE_FLOPS);
+  s->j.speed.bandwidth = rates != NULL ? rates->copy_bw[EIN_MEMORY] : EINI_CORE_BANDWIDTH;
   s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
 }
 

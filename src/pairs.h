@@ -11,7 +11,8 @@ typedef struct eini_pass {
   int n;
   uint64_t mask[2 * EINI_PASS_MOST], out;
   int stored[2 * EINI_PASS_MOST];  // 1: in memory; 0: a temporary that stays in a cache
-  double size, flops;              // bytes per element; flops per second
+  ein_dtype type;
+  double size;                     // bytes per element
 } eini_pass;
 
 static double eini_mask_size(const eini_split *sp, uint64_t mask) {
@@ -70,8 +71,10 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
               fmin(eini_mask_longest(w->sp, mask), EINI_RUN_LENGTH);
   }
   if (eini_mask_size(w->sp, mp | mq) > batch) runs += batch;
-  const eini_speed speed = eini_core_speed(w->sp->rates, w->flops);
-  return eini_seconds(&speed, work + EINI_RUN_SECONDS * runs * w->flops, bytes * w->size);
+  const double flops = eini_core_flops(w->sp->rates, w->type,
+                                       eini_mask_size(w->sp, mp | mq) / batch);
+  const eini_speed speed = eini_core_speed(w->sp->rates, flops);
+  return eini_seconds(&speed, work + EINI_RUN_SECONDS * runs * flops, bytes * w->size);
 }
 
 // The labels of factor x that something else has too: the output, or one of the n factors listed.
@@ -123,7 +126,7 @@ static double eini_path_seconds(eini_pass w, const eini_path *path, int *spills)
 static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
                           const eini_member *out, eini_pass *w) {
   memset(w, 0, sizeof *w);
-  if (sp->rates == NULL || sp->rates->copy_bw <= 0 || n < 3 || n > EINI_PASS_MOST ||
+  if (sp->rates == NULL || sp->rates->copy_bw[EIN_MEMORY] <= 0 || n < 3 || n > EINI_PASS_MOST ||
       sp->w.nindex > 64 || sp->w.fold != EIN_FOLD_SUM || sp->join != EIN_OP_MUL) {
     return 0;
   }
@@ -134,8 +137,8 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
   w->sp = sp;
   w->n = n;
   w->size = (double)ein_dtype_size(t);
-  w->flops = eini_core_flops(sp->rates, t);
-  if (w->flops <= 0 || t == EIN_BOOL) return 0;
+  w->type = t;
+  if (eini_core_flops(sp->rates, t, 1) <= 0 || t == EIN_BOOL) return 0;
   for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
     w->stored[k] = 1;

@@ -298,13 +298,15 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
 
 // In deterministic mode the first that can.
 static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
-  const ein_contract *c = &t->contract->c;
+  ein_contract *c = &t->contract->c;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
+  c->rates = lo->given;
   for (int i = 0; i <= lo->nkernels; i++) {
     const ein_kernels *p = i < lo->nkernels ? lo->kernels[i] : NULL;
     if (!c->ordered || (t->ncandidate == 0 && (p == NULL || p->ordered))) eini_ask(lo, t, p, c);
   }
+  c->rates = NULL;  // they may go before the plan does
   const int64_t *grid = t->choice.grid;
   t->parts = grid[0] * grid[1] * grid[2] <= lo->width ? (int)(grid[0] * grid[1] * grid[2]) : 1;
   return EIN_OK;

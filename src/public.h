@@ -174,7 +174,7 @@ static void eini_cache_destroy(ein_ctx *ctx) {
 // ---- the store ----
 
 // The machine whose records count, without what would break a line.
-static ein_status eini_ctx_machine(ein_ctx *ctx, const char *machine) {
+static ein_status eini_store_machine(ein_ctx *ctx, const char *machine) {
   char *own = eini_strndup(&ctx->arena, machine, (int64_t)strlen(machine));
   if (own == NULL) return EIN_ERR_NO_MEMORY;
   ctx->machine = own[0] == 0 ? "-" : own;

@@ -249,9 +249,9 @@ EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *grap
     ein_dtype type = ein_dtype_compute(graph->stmt[i].type);
     wide |= type == EIN_F64 || type == EIN_C128;
   }
-  m->flops = eini_core_flops(r, wide ? EIN_F64 : EIN_F32);
-  m->memory_bw = r->copy_bw;
-  m->latency = EINI_THREAD_LATENCY;
+  m->flops = eini_core_flops(r, wide ? EIN_F64 : EIN_F32, HUGE_VAL);
+  m->memory_bw = r->copy_bw[EIN_MEMORY];
+  m->latency = r->start > 0 ? r->start : EINI_THREAD_LATENCY;
   m->bandwidth = EINI_THREAD_BANDWIDTH;
   m->overhead = EINI_PLACE_OVERHEAD;
   return EIN_OK;

@@ -217,6 +217,36 @@ typedef enum ein_fold {
 // Operands are a base pointer and one stride per index: views, diagonals, broadcasts and windows
 // look alike. Strides and offsets are in elements. While planning, all addresses are NULL.
 
+// Where a working set lies, with which bandwidths differ.
+typedef enum ein_memory_level {
+  EIN_L1, EIN_L2, EIN_L3, EIN_MEMORY, EIN_MEMORY_LEVELS
+} ein_memory_level;
+
+#define EIN_GEMMS 6      // products of n x n matrices that are timed, n = 16, 32, 64, .. 512
+#define EIN_GEMM_LEAST 16
+
+// What a machine does. Predictions need it: by table, as a provider has it, or as ein_calibrate
+// measures it. Numbers are of one core where they do not say otherwise; 0: not known.
+typedef struct ein_rates {
+  double flops_f64, flops_f32;     // per second, arithmetic alone
+  double read_bw[EIN_MEMORY_LEVELS];  // bytes per second, by where they lie
+  double copy_bw[EIN_MEMORY_LEVELS];  // read plus written; to memory past the caches
+  double cache_bytes[EIN_MEMORY];  // of L1 and L2, and of L3 a core's share
+  double fast_bytes;               // of the cache a core has to itself
+  double fused;                    // extent from which an index is gone along in blocks; 0: never
+  // Measured only.
+  double all_read_bw[EIN_MEMORY_LEVELS];  // of all threads at a time, in all
+  double all_copy_bw[EIN_MEMORY_LEVELS];
+  double gemm_f64[EIN_GEMMS];      // flops per second of products, without what a call takes
+  double gemm_f32[EIN_GEMMS];
+  double hz;                       // cycles per second of a core at work
+  double call;                     // seconds of a call of a plan that has one thing to do
+  double start;                    // seconds until all threads have begun and ended doing nothing
+  double stream_bytes;             // of an output from which it is faster past the caches
+  int threads;                     // that all_.. and start are of
+  char machine[96];                // processor, instruction set, caches; "": not known
+} ein_rates;
+
 // A group of indices as one index, row-major; no axes means extent 1.
 typedef struct ein_axes {
   int n;
@@ -286,7 +316,9 @@ typedef struct ein_contract {
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
   const ein_code *store;        // what emit_fn makes of operand 0, the fold, and the extras behind
-} ein_contract;                 //   it; NULL: it only converts
+                                //   it; NULL: it only converts
+  const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
+} ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
 typedef struct ein_copy {
@@ -295,6 +327,7 @@ typedef struct ein_copy {
   int size;
   const char *src;
   char *dst;
+  const ein_rates *rates;       // see ein_contract
 } ein_copy;
 
 // An element-wise statement, or one that folds reduced indices, as loops:
@@ -317,6 +350,7 @@ typedef struct ein_map {
   double count;                 // elements of one fold, at least 1
   double out_bytes;             // of the whole output, of which this may make a block; 0: it is
                                 //   read again while it is in a cache
+  const ein_rates *rates;       // see ein_contract
   // When run. An output may be an operand of an element-wise statement at the same time, of the
   // same strides.
   char *const *base;            // [nstream] address of the element at index 0 of everything
@@ -339,13 +373,6 @@ typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
 
-// What one core does, for choices between whole ways of computing; 0: not known.
-typedef struct ein_rates {
-  double flops_f64, flops_f32;  // per second
-  double read_bw, copy_bw;      // bytes per second from memory; copy: read plus written
-  double fast_bytes;            // of the cache a core has to itself
-  double fused;                 // extent from which an index is gone along in blocks; 0: never
-} ein_rates;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
 // fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each
@@ -373,7 +400,12 @@ typedef struct ein_kernels {
   // was copied and made so: then all of it is visible to who sees a release store that follows.
   void (*stream_fn)(void *user, size_t bytes, const void *src, void *dst);
   size_t stream_bytes;
-  ein_rates rates;
+  ein_rates rates;              // by table
+  const char *machine;          // what rates are measured of, see ein_rates; NULL: not known
+  // Measures what no other can: flops_f64, flops_f32, hz and stream_bytes, in `bytes` of memory of
+  // the caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
+  void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
+                     size_t bytes, ein_rates *rates);
   // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
   // value. Others are not asked in deterministic mode.
   int ordered;

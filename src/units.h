@@ -279,7 +279,8 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 
 // Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
-  return EINI_TASK_SECONDS + eini_task_seconds(lo, u, t, NULL, t->work);
+  return EINI_TASK_SECONDS + (t->parts > 1 ? lo->rates->start : 0) +
+         eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
@@ -466,9 +467,11 @@ static void eini_plan_largest(ein_plan *p) {
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
+  const ein_rates *table = eini_rates_table(p->nkernels, p->kernels);
   eini_lowering lo;
   eini_seat *seat;
   memset(&lo, 0, sizeof lo);
+  if (p->rates != NULL && p->graph->ordered) p->rates = table;
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
   EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
   if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
@@ -479,6 +482,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
   lo.rates = p->rates;
+  lo.given = p->rates == table ? NULL : p->rates;
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
   for (int i = p->nkernels - 1; i >= 0; i--)

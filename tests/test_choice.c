@@ -358,7 +358,11 @@ int main(void) {
   const ein_kernels *kernels[1] = {&model};
   ein_ctx_desc desc;
   ein_ctx *ctx, *blind;
-  const ein_rates rates = {2e11, 2e11, 4e10, 5e10, 1 << 20, 0};
+  ein_rates rates;
+  memset(&rates, 0, sizeof rates);
+  rates.flops_f64 = rates.flops_f32 = 2e11;
+  rates.read_bw[EIN_MEMORY] = 4e10, rates.copy_bw[EIN_MEMORY] = 5e10;
+  rates.fast_bytes = 1 << 20;
   model.rates = rates;
   model.contract_plan = model_plan;
   memset(&desc, 0, sizeof desc);

@@ -48,8 +48,6 @@ static void test_create(void) {
   memset(&d, 0, sizeof d);
   CHECK(ein_cpu_create(NULL, &a, &cpu) == EIN_ERR_NO_MEMORY && cpu == NULL && c.live == 0);
   CHECK(ein_cpu_create(NULL, &a, &cpu) == EIN_OK && c.live == 1);
-  c.fail_at = c.calls;
-  CHECK(ein_cpu_calibrate(cpu) != EIN_OK && c.live == 1);
   ein_cpu_destroy(cpu);
   CHECK(c.live == 0);
   ein_cpu_destroy(NULL);
@@ -64,25 +62,10 @@ static void test_create(void) {
 }
 
 static void test_text(void) {
-  char text[1000], again[1000], small[20];
-  ein_cpu *cpu = open_isa("plain", 1), *other = open_isa("plain", 1);
-  size_t n = ein_cpu_export(cpu, text, sizeof text);
-  CHECK(n == strlen(text) && ein_cpu_export(cpu, NULL, 0) == n);
-  CHECK(ein_cpu_export(cpu, small, sizeof small) == n && memcmp(small, text, 19) == 0);
-  CHECK(ein_cpu_import(other, text) == EIN_OK);
-  CHECK(ein_cpu_export(other, again, sizeof again) == n && strcmp(text, again) == 0);
-  CHECK(ein_cpu_import(other, "") == EIN_ERR_SYNTAX);
-  CHECK(ein_cpu_import(other, "einsum_cpu 2 other hz=1") == EIN_ERR_UNSUPPORTED);
-  for (size_t i = 0; i + 3 < n; i++) {  // cut short anywhere: an error, never half of it
-    char save = text[i];
-    text[i] = 0;
-    CHECK(ein_cpu_import(other, text) != EIN_OK);
-    text[i] = save;
-  }
-  CHECK(ein_cpu_export(other, again, sizeof again) == n && strcmp(text, again) == 0);
+  char text[1000];
+  ein_cpu *cpu = open_isa("plain", 1);
   CHECK(ein_cpu_info(cpu, text, sizeof text) == strlen(text) && strstr(text, "plain") != NULL);
   ein_cpu_destroy(cpu);
-  ein_cpu_destroy(other);
 }
 
 static void test_use(void) {
@@ -1283,7 +1266,6 @@ static void test_variants(ein_cpu *cpu, int count) {
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
   int64_t count = argc > 2 ? atoll(argv[2]) : FEW(1500);
-  char text[1000];
   if (argc > 1) seed = (uint64_t)atoll(argv[1]);
   test_create();
   test_text();
@@ -1318,7 +1300,6 @@ int main(int argc, char **argv) {
     test_extrema(k);
     test_unsplit(k);
     test_variants(cpu, FEW(300));
-    CHECK(ein_cpu_calibrate(cpu) == EIN_OK && ein_cpu_export(cpu, text, sizeof text) < sizeof text);
     ein_cpu_destroy(cpu);
   }
   ein_cpu *best = open_isa(NULL, 1);

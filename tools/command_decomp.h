@@ -84,9 +84,13 @@ static const char *option_machine(const program *p, int on_threads, ein_machine 
     return name;
   }
   if (name == NULL && !on_threads) return "defaults";
-  ein_status st = measured ? ein_cpu_calibrate(cpu) : EIN_OK;
+  ein_rates r;
+  ein_status st = measured ? ein_calibrate(p->ctx, 0, &r) : EIN_OK;
+  if (st == EIN_OK && measured) st = ein_ctx_rates(p->ctx, &r);
   if (st == EIN_OK) st = ein_machine_threads(p->ctx, p->graph, m);
-  if (st == EIN_OK) return measured ? "measured threads" : "threads, by table";
+  if (st == EIN_OK && measured) return "measured threads";
+  if (st == EIN_OK) return ein_ctx_rates_get(p->ctx).call > 0 ? "calibrated threads"
+                                                              : "threads, by table";
   if (name == NULL) return "defaults";
   die(WRONG_INPUT, "--kernels cpu has them", "no rates are known of these kernels");
 }

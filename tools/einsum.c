@@ -241,7 +241,7 @@ static uint64_t mix(uint64_t x) {  // splitmix64
 // ================================================================================================
 
 enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, CANON = 32, TUNE = 64, STORE = 128,
-       ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
+       CALIBRATE = 256, ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
        PLACES = EVAL | RUN | PLAN };
 
 typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
@@ -250,7 +250,8 @@ typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
-  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_MAP, O_STORE, O_FAST, O_COUNT
+  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_MAP, O_STORE, O_RATES, O_WHERE,
+  O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -258,11 +259,12 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON | TUNE},
   {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON | TUNE}, {"--set", LIST, RUN | PLAN},
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
-  {"--budget", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
+  {"--budget", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | CALIBRATE},
   {"--seed", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
-  {"-j", VALUE, ANY}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY}, {"--kernels", VALUE, ANY},
-  {"--deterministic", FLAG, ANY}, {"--json", FLAG, ANY}, {"--explain", FLAG, ANY - INFO},
-  {"-q", FLAG, ANY}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
+  {"-j", VALUE, ANY | CALIBRATE}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY},
+  {"--kernels", VALUE, ANY | CALIBRATE}, {"--deterministic", FLAG, ANY},
+  {"--json", FLAG, ANY | CALIBRATE}, {"--explain", FLAG, ANY - INFO},
+  {"-q", FLAG, ANY | CALIBRATE}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, PLACES}, {"--cost", VALUE, PLACES}, {"--parts", LIST, PLACES},
   {"--keep", LIST, PLACES}, {"--pin", LIST, PLACES}, {"--strict", FLAG, PLACES},
   {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES}, {"--inputs", VALUE, PLACES},
@@ -270,11 +272,12 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
-  {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--fast-memory", LATER, ANY}};
+  {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
+  {"--out", VALUE, CALIBRATE}, {"--fast-memory", LATER, ANY}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
-  {"store", STORE}, {"bound", 0}};
+  {"store", STORE}, {"calibrate", CALIBRATE}, {"bound", 0}};
 
 // In two: compilers need not take a string of more than 4095 bytes.
 static const char *const usage[] = {
@@ -285,6 +288,7 @@ static const char *const usage[] = {
   "einsum canon PROG.ein [--map]                          the normal form of a program\n"
   "einsum tune (EXPR | PROG.ein) --store FILE [options]   measure what is fastest, for later\n"
   "einsum store merge FILE ... -o FILE                    one store of several, or more into one\n"
+  "einsum calibrate [--out FILE]                          measure the machine\n"
   "einsum info                                            what this build has\n"
   "\n"
   "Without -o the result is printed. The file name - is standard input or output.\n"
@@ -296,7 +300,8 @@ static const char *const usage[] = {
   "  --set NAME=VALUE   a param of a program: 2, -1e-3, 1+2j\n"
   "  --path P           auto, naive, none, optimal, dp, greedy, random, or '(0,2) (0,1)'\n"
   "  --goal G           what the path minimises: flops, size, bytes\n"
-  "  --budget SECONDS   for the search of a path; tune: of measuring, for each statement\n"
+  "  --budget SECONDS   for the search of a path; tune: of measuring, for each statement;\n"
+  "                     calibrate: for measuring (0.3)\n"
   "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G;\n"
   "                     over places: for blocks, copies and results alive at one of them\n"
   "  --seed N           of random data and randomised searches\n"
@@ -306,6 +311,9 @@ static const char *const usage[] = {
   "  --variant NAME     how all kernels run that can, 'cpu:gett direct' or the variant alone; a\n"
   "                     name that none has is answered with those there are\n"
   "  --store FILE       what was tuned; EINSUM_STORE in the environment names one, too\n"
+  "  --rates FILE       of calibrate, for predictions (default: the file that EINSUM_RATES names,\n"
+  "                     else a table)\n"
+  "  --out FILE         calibrate: where the rates go; else they are printed\n"
   "  -p N               over N places (--fabric threads: default as -j); the steps of an EXPR are\n"
   "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
   "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
@@ -379,9 +387,14 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
    "Adds the records of stores to one, or prints all of them with -o -. Of records of one key the\n"
    "last holds; lines of other versions are kept.",
    "einsum store merge mine.txt theirs.txt -o tuned.txt"},
+  {CALIBRATE,
+   "Measures bandwidths of caches and memory, products of matrices, and what calls and threads\n"
+   "take, on a machine that does nothing else, and prints it as text. With --rates, or under the\n"
+   "name that EINSUM_RATES holds, the other commands predict from it.",
+   "einsum calibrate --budget 0.05"},
   {INFO,
-   "Prints version, compiler, backends, threads, processor, what was measured of it, and dtypes.",
-   "einsum info --json"}};
+   "Prints version, compiler, backends, threads, processor, the rates that predictions are made\n"
+   "from and where they come from, and dtypes.", "einsum info --json"}};
 
 // Does the option mean something to the command, or is but its default taken?
 static int applies(option_id o, unsigned command) {
@@ -663,6 +676,30 @@ NORETURN static void die_library(const ein_ctx *ctx, ein_status st, const char *
   quit(exit_status(st));
 }
 
+static char *read_text(const char *path, size_t *length) {
+  size_t room = 1 << 16, n = 0, most = ((size_t)16 << 20) + 2;  // one byte past the library's limit
+  int from_stdin = strcmp(path, "-") == 0;
+  const char *shown = from_stdin ? "standard input" : path;
+  errno = 0;
+  FILE *f = from_stdin ? stdin : fopen(path, "rb");
+  if (f == NULL) die(SYSTEM_FAILED, NULL, "%s: cannot open: %s", shown, strerror(errno));
+  char *s = (char *)memory(room);
+  for (;;) {
+    size_t got = fread(s + n, 1, room - n - 1, f);
+    n += got;
+    if (n < room - 1 || n >= most) break;
+    char *more = (char *)memory(2 * room);
+    memcpy(more, s, n);
+    s = more;
+    room *= 2;
+  }
+  if (ferror(f)) die(SYSTEM_FAILED, NULL, "%s: cannot read: %s", shown, strerror(errno));
+  if (!from_stdin) (void)fclose(f);
+  s[n] = 0;
+  *length = n;
+  return s;
+}
+
 // ================================================================================================
 // Threads: the library's executor.
 // ================================================================================================
@@ -733,6 +770,40 @@ static void use_backends(ein_ctx_desc *d, int64_t n) {
 #endif
 }
 
+static void note_warnings(ein_level level, const char *message, void *user) {
+  (void)user;
+  if (level != EIN_LOG_WARNING || given(O_QUIET) != NULL) return;
+  fputs("einsum: note: ", stderr);
+  put_clean(stderr, message);
+  fputc('\n', stderr);
+}
+
+static const char *rates_from = "by table";  // where the rates in use come from
+
+// Gives the ctx the rates of --rates, or of the file that EINSUM_RATES names: what is wrong with
+// those is but a note, as for one of another machine.
+static void use_rates(ein_ctx *ctx) {
+  const char *path = given(O_RATES), *named = getenv("EINSUM_RATES");
+  ein_rates r;
+  FILE *f;
+  size_t length;
+  if (path == NULL && (named == NULL || !named[0])) return;
+  if (path == NULL && (f = fopen(named, "rb")) != NULL) (void)fclose(f);
+  else if (path == NULL) {
+    if (given(O_QUIET) == NULL)
+      fprintf(stderr, "einsum: note: no rates, EINSUM_RATES: %s: %s\n", named, strerror(errno));
+    return;
+  }
+  const char *from = path != NULL ? path : named, *text = read_text(from, &length);
+  ein_status st = strlen(text) == length ? ein_rates_parse(ctx, text, &r) : EIN_ERR_SYNTAX;
+  if (st == EIN_OK) st = ein_ctx_rates(ctx, &r);
+  if (st == EIN_OK) rates_from = from;
+  else if (path != NULL && strlen(text) == length) die_library(ctx, st, path);
+  else if (path != NULL) die(WRONG_INPUT, NULL, "%s: a NUL byte", path);
+  else if (given(O_QUIET) == NULL)
+    fprintf(stderr, "einsum: note: no rates, EINSUM_RATES: %s: %s\n", named,
+            ein_ctx_errors(ctx) > 0 ? ein_ctx_error(ctx, 0)->message : "a NUL byte");
+}
 #include "command_store.h"
 
 static ein_ctx *make_ctx(void) {
@@ -748,9 +819,11 @@ static ein_ctx *make_ctx(void) {
   d.now_fn = now;
   d.cache_plans = -1;
   use_store(&d, tuning);
+  d.logger.log_fn = note_warnings;
   ein_status st = ein_ctx_create(&d, &ctx);
   if (st != EIN_OK) die_library(NULL, st, NULL);
   warn_store(ctx);
+  use_rates(ctx);
   return ctx;
 }
 
@@ -1153,6 +1226,9 @@ static void explain_cores(void) {
   (void)ein_cpu_info(cpu, facts, sizeof facts);
   for (char *line = strtok(facts, "\n"); line != NULL; line = strtok(NULL, "\n"))
     fprintf(stderr, "machine: %s\n", line);
+  fputs("machine: rates in use: ", stderr);
+  put_clean(stderr, rates_from);
+  fputc('\n', stderr);
 }
 
 static void explain(const ein_plan *p) {
@@ -1247,30 +1323,6 @@ typedef struct program {
   ein_plan *plan;
   const char *path;    // of an expression, as JSON
 } program;
-
-static char *read_text(const char *path, size_t *length) {
-  size_t room = 1 << 16, n = 0, most = ((size_t)16 << 20) + 2;  // one byte past the library's limit
-  int from_stdin = strcmp(path, "-") == 0;
-  const char *shown = from_stdin ? "standard input" : path;
-  errno = 0;
-  FILE *f = from_stdin ? stdin : fopen(path, "rb");
-  if (f == NULL) die(SYSTEM_FAILED, NULL, "%s: cannot open: %s", shown, strerror(errno));
-  char *s = (char *)memory(room);
-  for (;;) {
-    size_t got = fread(s + n, 1, room - n - 1, f);
-    n += got;
-    if (n < room - 1 || n >= most) break;
-    char *more = (char *)memory(2 * room);
-    memcpy(more, s, n);
-    s = more;
-    room *= 2;
-  }
-  if (ferror(f)) die(SYSTEM_FAILED, NULL, "%s: cannot read: %s", shown, strerror(errno));
-  if (!from_stdin) (void)fclose(f);
-  s[n] = 0;
-  *length = n;
-  return s;
-}
 
 static void add_input(const char *name, ein_dtype dtype, int rank, void *user) {
   program *p = (program *)user;
@@ -1513,6 +1565,7 @@ static const char *program_argument(const char *how) {
 #include "command_bench.h"
 #include "command_canon.h"
 #include "command_tune.h"
+#include "command_rates.h"
 
 // ================================================================================================
 // info, and the way into every command.
@@ -1551,8 +1604,8 @@ static int command_info(void) {
   const char *name = cpu_name(line, sizeof line);
   int json = given(O_JSON) != NULL;
   if (args.n > 0) misuse(NULL, "info takes no argument: '%s'", args.v[0]);
-  ein_ctx *ctx = make_ctx();  // checks -j and --kernels
-  ein_status calibrated = ein_cpu_calibrate(cpu);
+  ein_ctx *ctx = make_ctx();  // checks -j, --kernels and --rates
+  const ein_rates rates = ein_ctx_rates_get(ctx);
   (void)ein_cpu_info(cpu, facts, sizeof facts);
   if (json) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
@@ -1561,10 +1614,12 @@ static int command_info(void) {
            "\"fabrics\": [\"serial\", \"threads\", \"copying\", \"sim\"], "
            "\"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
     put_json_string(name);
-    fputs(", \"calibration\": ", stdout);
-    fputs(calibrated == EIN_OK ? "[" : "null", stdout);
-    if (calibrated == EIN_OK) put_lines(facts, 1);
-    if (calibrated == EIN_OK) fputs("]", stdout);
+    fputs(", \"processor\": [", stdout);
+    put_lines(facts, 1);
+    fputs("], \"rates\": {\"from\": ", stdout);
+    put_json_string(rates_from);
+    put_rates_json(&rates);
+    fputs("}", stdout);
     info_store(ctx, 1);
     fputs(", \"dtypes\": [", stdout);
   } else {
@@ -1572,7 +1627,10 @@ static int command_info(void) {
     printf("backends  portable cpu%s\nfabrics   serial threads copying sim\n", BACKENDS_TEXT);
     printf("threads   %d\ncpu       %s\n", threads, name[0] ? name : "unknown");
     put_lines(facts, 0);
+    printf("\nrates     ");
+    put_clean(stdout, rates_from);
     puts("");
+    if (rates.call > 0) put_rates(&rates);
     info_store(ctx, 0);
 #ifdef WITH_OPENBLAS
     ein_openblas_desc b;
@@ -1611,6 +1669,7 @@ int main(int argc, char **argv) {
     case CANON: return command_canon();
     case TUNE: return command_tune();
     case STORE: return command_store();
+    case CALIBRATE: return command_calibrate();
     case INFO: return command_info();
     default: return command_eval();
   }

@@ -35,17 +35,9 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
 EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
 
-// Facts for people, one a line: instruction set, caches, threads, rates. Returns the length of the
-// whole text without its NUL, as snprintf does.
+// Facts for people, one a line: instruction set, caches, threads, rates by table. Returns the
+// length of the whole text without its NUL, as snprintf does.
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
-
-// Measures the machine (about 150 ms). Plans may run meanwhile, but none be made with this cpu.
-EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu);
-// The rates as one line of text; the length is returned as above.
-EIN_API size_t ein_cpu_export(const ein_cpu *cpu, char *buf, size_t size);
-// Takes such a line. EIN_ERR_SYNTAX when it is none, EIN_ERR_UNSUPPORTED when it is of another
-// instruction set; then nothing is changed. Plans may run meanwhile, but none be made.
-EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text);
 
 #ifdef __cplusplus
 }

@@ -9,12 +9,34 @@ struct ein_cpu {
   ein_kernels kernels;
   ein_allocator allocator;
   size_t bytes;
-  int calibrated;
+  char name[sizeof ((ein_rates *)NULL)->machine];
 };
+
+static void eini_cpu_take(double *own, double given) {
+  if (given > 0) *own = given;
+}
+
+// The rates to predict from: those given with a question, or the table's.
+static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rated *room) {
+  const ein_cpu *cpu = (const ein_cpu *)user;
+  if (r == NULL) return &cpu->machine;
+  *room = cpu->machine;
+  eini_cpu_take(&room->hz, r->hz);
+  eini_cpu_take(&room->peak_f64, r->flops_f64);
+  eini_cpu_take(&room->peak_f32, r->flops_f32);
+  eini_cpu_take(&room->read_bw, r->read_bw[EIN_MEMORY]);
+  eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
+  eini_cpu_take(&room->l3_bw, r->read_bw[EIN_L3]);
+  eini_cpu_take(&room->l2_bw, fmax(r->read_bw[EIN_L2], r->read_bw[EIN_L3]));
+  eini_cpu_take(&room->call, r->call > EINI_TASK_SECONDS ? r->call - EINI_TASK_SECONDS : 0);
+  eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
+  return room;
+}
 
 static int eini_slot_contract_plan(void *user, const ein_contract *c, int width, int nth,
                                    ein_choice *choice) {
-  return eini_cpu_contract_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
+  eini_rated room;
+  return eini_cpu_contract_plan(eini_cpu_rated(user, c->rates, &room), c, width, nth, choice);
 }
 static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
                                          const ein_choice *choice, const ein_part *part,
@@ -23,7 +45,8 @@ static ein_status eini_slot_contract_run(void *user, const ein_contract *c,
 }
 static int eini_slot_copy_plan(void *user, const ein_copy *c, int width, int nth,
                                ein_choice *choice) {
-  return eini_cpu_copy_plan(&((const ein_cpu *)user)->machine, c, width, nth, choice);
+  eini_rated room;
+  return eini_cpu_copy_plan(eini_cpu_rated(user, c->rates, &room), c, width, nth, choice);
 }
 static ein_status eini_slot_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
                                      void *scratch) {
@@ -38,7 +61,8 @@ static void (*eini_slot_across(void *user, int fold, ein_dtype type))(int64_t, c
 }
 static int eini_slot_map_plan(void *user, const ein_map *m, int width, int nth,
                               ein_choice *choice) {
-  return eini_cpu_map_plan(&((const ein_cpu *)user)->machine, m, width, nth, choice);
+  eini_rated room;
+  return eini_cpu_map_plan(eini_cpu_rated(user, m->rates, &room), m, width, nth, choice);
 }
 static ein_status eini_slot_map_run(void *user, const ein_map *m, const ein_choice *choice,
                                     void *scratch) {
@@ -61,7 +85,7 @@ static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
   EINSUM_FREE(ptr);
 }
 
-// What planners see of the rates; after whatever changes them.
+// What planners see of the table.
 static void eini_cpu_rates(ein_cpu *cpu) {
   const eini_rated *m = &cpu->machine;
   const double past = m->past * m->is.l3s;
@@ -69,10 +93,22 @@ static void eini_cpu_rates(ein_cpu *cpu) {
   ein_rates *r = &cpu->kernels.rates;
   r->flops_f64 = m->peak_f64;
   r->flops_f32 = m->peak_f32;
-  r->read_bw = m->read_bw;
-  r->copy_bw = m->copy_bw;
+  r->read_bw[EIN_L1] = r->read_bw[EIN_L2] = r->copy_bw[EIN_L1] = r->copy_bw[EIN_L2] = m->l2_bw;
+  r->read_bw[EIN_L3] = r->copy_bw[EIN_L3] = m->l3_bw;
+  r->read_bw[EIN_MEMORY] = m->read_bw;
+  r->copy_bw[EIN_MEMORY] = m->copy_bw;
+  r->cache_bytes[EIN_L1] = (double)m->is.l1;
+  r->cache_bytes[EIN_L2] = (double)m->is.l2;
+  r->cache_bytes[EIN_L3] = (double)m->is.l3;
   r->fast_bytes = (double)m->is.l2;
   r->fused = EINI_ELEM_FUSED;
+}
+
+static void eini_slot_measure(void *user, double (*now_fn)(void *user), void *now_user,
+                              void *memory, size_t bytes, ein_rates *r) {
+  const eini_clock now = {now_fn, now_user};
+  if (bytes >= EINI_MEASURE_BYTES)
+    eini_cpu_measure(&((const ein_cpu *)user)->machine, &now, (char *)memory, r);
 }
 
 static void eini_cpu_provide(ein_cpu *cpu) {
@@ -89,6 +125,9 @@ static void eini_cpu_provide(ein_cpu *cpu) {
   k->map_plan = eini_slot_map_plan;
   k->map_run = eini_slot_map_run;
   if (EINI_STREAM_LINE > 0) k->stream_fn = eini_slot_stream;
+  k->measure_fn = eini_slot_measure;
+  k->machine = cpu->name;
+  eini_cpu_machine(&cpu->machine.is, cpu->name, sizeof cpu->name);
   eini_cpu_rates(cpu);
 }
 
@@ -179,41 +218,21 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {
   int n = snprintf(
       buf, size,
       "instruction set: %s (best here: %s)\nthreads: %d\n"
-      "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates: %s\n"
+      "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates by table:\n"
       "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32\n"
       "memory per core: read %.1f GB/s, copy %.1f GB/s\ncaches: L2 %.0f GB/s, L3 %.0f GB/s\n"
       "past the caches: outputs from %.1f MiB on\n",
       eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()], m->is.width,
       (long long)(m->is.l1 >> 10),
       (long long)(m->is.l2 >> 10), (long long)(m->is.l3 >> 10),
-      cpu->calibrated ? "calibrated" : "by table, not calibrated", m->hz * 1e-9,
-      m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
+      m->hz * 1e-9, m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
       m->l2_bw * 1e-9, m->l3_bw * 1e-9, m->past * m->is.l3s / 1048576);
   return n < 0 ? 0 : (size_t)n;
 }
 
-EIN_API ein_status ein_cpu_calibrate(ein_cpu *cpu) {
-  if (cpu == NULL) return EIN_ERR_ARGUMENT;
-  if (!EINI_CPU_POSIX) return EIN_ERR_UNSUPPORTED;
-  char *mem = (char *)cpu->allocator.alloc_fn(EINI_CALIBRATE_BYTES, 64, cpu->allocator.user);
-  if (mem == NULL) return EIN_ERR_NO_MEMORY;
-  eini_cpu_measure(&cpu->machine, mem);
-  cpu->allocator.free_fn(mem, EINI_CALIBRATE_BYTES, cpu->allocator.user);
-  cpu->calibrated = 1;
-  eini_cpu_rates(cpu);
-  return EIN_OK;
-}
-
-EIN_API size_t ein_cpu_export(const ein_cpu *cpu, char *buf, size_t size) {
-  return cpu == NULL ? 0 : eini_cpu_rates_print(&cpu->machine, buf, size);
-}
-
-EIN_API ein_status ein_cpu_import(ein_cpu *cpu, const char *text) {
-  if (cpu == NULL || text == NULL) return EIN_ERR_ARGUMENT;
-  ein_status st = eini_cpu_rates_parse(&cpu->machine, text);
-  if (st == EIN_OK) cpu->calibrated = 1;
-  eini_cpu_rates(cpu);
-  return st;
+EINI_UNUSED static double eini_cpu_clock(void *user) {
+  (void)user;
+  return eini_cpu_now();
 }
 
 // What EINSUM_CPU brings into a ctx.
@@ -222,6 +241,7 @@ EINI_UNUSED static ein_status eini_cpu_start(const ein_allocator *al, ein_ctx_de
   ein_cpu *cpu;
   EINI_TRY(ein_cpu_create(NULL, al, &cpu));
   *own = cpu;
+  if (desc->now_fn == NULL && EINI_CPU_POSIX) desc->now_fn = eini_cpu_clock;
   return ein_cpu_use(cpu, desc);
 }
 

@@ -60,13 +60,14 @@ typedef enum eini_isa {
 typedef struct eini_cpu {
   int isa;                     // the best usable one, or what the user forced
   int64_t l1, l2, l3;          // bytes of data cache one core may use (l3: its share)
+  int64_t l3_whole;            // all of a last-level cache
   int l3s;                     // last-level caches that the threads have between them
   int width;                   // threads
   int halves;                  // 512-bit operations take two passes (Zen 4)
 } eini_cpu;
 
-// With the rates of one core, which calibration measures and import replaces at any time between
-// two plans. Only planning sees them: what they decide is in the choice, and a run decodes it.
+// With the rates of one core, by table, or as a question about a plan gives them. Only planning
+// sees them: what they decide is in the choice, and a run decodes it.
 typedef struct eini_rated {
   eini_cpu is;
   double hz;                   // cycles per second under load, for the time model

@@ -154,6 +154,7 @@ static int eini_cpu_threads(const char *root, const uint64_t allowed[EINI_CPU_MA
 // A share of a last-level cache of so many bytes.
 static void eini_cpu_share_l3(eini_cpu *m, int64_t bytes, int64_t sharing) {
   m->l3 = bytes / eini_min64(eini_max64(sharing, 1), m->width);
+  m->l3_whole = bytes;
   m->l3s = (int)eini_max64(m->width / eini_max64(sharing, 1), 1);
 }
 
@@ -291,6 +292,29 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->copy_bw = 24e9;
   m->call = 100e-9;
   m->past = (double)(eini_min64(m->is.l3, EINI_L3_SHARE) * m->is.width) / 2 / m->is.l3s;
+}
+
+// The processor by name, its cores, the instruction set in use and the caches.
+static void eini_cpu_machine(const eini_cpu *m, char *text, size_t size) {
+  char name[49] = "";
+  long cores = 0;
+#if EINI_CPU_X86
+  for (unsigned i = 0; i < 3; i++) {
+    unsigned word[4] = {0, 0, 0, 0};
+    if (!__get_cpuid(0x80000002u + i, &word[0], &word[1], &word[2], &word[3])) break;
+    memcpy(name + 16 * i, word, 16);
+  }
+#endif
+#ifdef _SC_NPROCESSORS_ONLN
+  cores = sysconf(_SC_NPROCESSORS_ONLN);
+#endif
+  size_t n = strlen(name), from = strspn(name, " ");
+  while (n > from && name[n - 1] == ' ') name[--n] = 0;
+  for (size_t i = 0; i < n; i++)
+    if ((unsigned char)name[i] < 32 || (unsigned char)name[i] > 126) name[i] = '?';
+  snprintf(text, size, "%s, %ld cores, %s, L1 %lldK L2 %lldK L3 %lldK",
+           n > from ? name + from : "processor", cores, eini_isa_names[m->isa],
+           (long long)(m->l1 >> 10), (long long)(m->l2 >> 10), (long long)(m->l3_whole >> 10));
 }
 
 // 0 when the machine lacks what is asked for, or does not know the word.

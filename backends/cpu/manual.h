@@ -26,7 +26,7 @@
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
 //                 >>copy-rows >>chunks >>chunk-rows >>gett >>gett-pack >>gett-boxes >>gett-job
 //                 >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec >>small
-//                 >>elements >>element-rows >>tiny >>sums >>families >>calibrate >>cpu-public
+//                 >>elements >>element-rows >>tiny >>sums >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -77,14 +77,14 @@
 // which stores past the caches are faster. Without calibration they come from a table by
 // instruction set, so plans are the same in every run on machines of one kind; of the last-level
 // cache a core is then taken to have 4 MiB at most, whatever a virtual machine is told.
-// ein_cpu_calibrate measures for about 150 ms (and allocates 64 MiB meanwhile); do so before plans
-// are made. ein_cpu_export gives the rates as one line of text, ein_cpu_import takes it back. Rates
-// decide while a plan is made and never later: a plan runs as it was made, whatever is calibrated
-// or imported since. Both may be called while plans run, but not while one is made.
+// ein_calibrate measures them through a ctx, ein_ctx_rates gives them to one: others that share the
+// pool keep the table. What only this backend can measure are cycles, the arithmetic of the
+// instruction set and the size for stores past the caches. Rates decide while a plan is made and
+// never later: a plan runs as it was made.
 //
 //
 // MEMORY
 //
 // All of it comes from the allocator given, or from EINSUM_MALLOC. Nothing is allocated after
-// ein_cpu_create, but for ein_cpu_calibrate. The pool and the provider must outlive every ctx and
+// ein_cpu_create. The pool and the provider must outlive every ctx and
 // plan that uses them.

@@ -1,10 +1,17 @@
 // ================================================================================================
-// >>calibrate  rates of this machine, measured and as text
-// The best of several short runs each. Text: "einsum_cpu 2 avx512 hz=.. ..", whole numbers, so that
-// no locale matters.
+// >>measure  what only this backend can measure
+// Cycles, arithmetic of an instruction set, and from which size on transposes are faster past the
+// caches. The best of several short runs each.
 // ================================================================================================
 
-#define EINI_CALIBRATE_BYTES ((size_t)64 << 20)
+typedef struct eini_clock {
+  double (*now_fn)(void *user);
+  void *user;
+} eini_clock;
+
+static double eini_clock_now(const eini_clock *c) { return c->now_fn(c->user); }
+
+#define EINI_MEASURE_BYTES ((size_t)64 << 20)
 
 // Chains of fused multiply-adds, enough of them to hide their latency.
 #define EINI_PEAK(name, attribute, T, V, set1, fma)                                         \
@@ -67,75 +74,49 @@ static const eini_peak_row eini_peaks[EINI_ISA_COUNT] = {
 #endif
 
 // Cycles per second from a chain of multiplications of three cycles each.
-static double eini_measure_hz(volatile uint64_t *sink) {
+static double eini_measure_hz(const eini_clock *now, volatile uint64_t *sink) {
   double best = 1;
   for (int r = 0; r < 4; r++) {
     uint64_t x = *sink | 1, y = x;
-    double t = eini_cpu_now();
+    double t = eini_clock_now(now);
     for (int i = 0; i < 200000; i++) {
       x *= y;
 #if defined(__GNUC__) || defined(__clang__)
       __asm__ volatile("" : "+r"(x));
 #endif
     }
-    t = eini_cpu_now() - t;
+    t = eini_clock_now(now) - t;
     *sink = x;
     best = t > 0 && t < best ? t : best;
   }
   return 3 * 200000 / best;
 }
 
-static double eini_measure_peak(double (*fn)(int64_t n, double seed), int lanes,
-                                volatile double *sink) {
+static double eini_measure_peak(const eini_clock *now, double (*fn)(int64_t n, double seed),
+                                int lanes, volatile double *sink) {
   double best = 1;
   const int64_t n = 60000;
   for (int r = 0; r < 4; r++) {
-    double t = eini_cpu_now();
+    double t = eini_clock_now(now);
     *sink = *sink + fn(n, 0.25);
-    t = eini_cpu_now() - t;
+    t = eini_clock_now(now) - t;
     best = t > 0 && t < best ? t : best;
   }
   return 2.0 * 12 * lanes * (double)n / best;
 }
 
-// Bytes read per second from a buffer, swept often enough to be timed.
-static double eini_measure_read(const eini_rated *m, const char *p, int64_t bytes, int64_t total) {
-  eini_horizontal_fn fn = eini_cpu_across_fn(m->is.isa, EIN_FOLD_SUM, EIN_I64);
-  if (fn == NULL) fn = eini_h_sum_i64;
-  double best = 1;
-  for (int r = 0; r < 4; r++) {
-    int64_t acc = 0, done = 0;
-    double t = eini_cpu_now();
-    for (; done < total; done += bytes) fn(bytes / 8, p, &acc);
-    t = (eini_cpu_now() - t) / (double)done;
-    best = t > 0 && t < best ? t : best;
-  }
-  return 1 / best;
-}
-
-static double eini_measure_copy(const eini_rated *m, const char *src, char *dst, int64_t bytes) {
-  double best = 1;
-  for (int r = 0; r < 4; r++) {
-    double t = eini_cpu_now();
-    eini_stream_row(m->is.isa, (size_t)bytes, src, dst);
-    eini_stream_end();
-    t = eini_cpu_now() - t;
-    best = t > 0 && t < best ? t : best;
-  }
-  return 2 * (double)bytes / best;
-}
-
 // Seconds of a transpose of n rows of n numbers of 8 bytes, past the caches or not.
-static double eini_measure_turn(const eini_rated *m, int64_t n, char *mem, int stream) {
+static double eini_measure_turn(const eini_rated *m, const eini_clock *now, int64_t n, char *mem,
+                                int stream) {
   const int64_t extent[2] = {n, n}, src[2] = {1, n}, dst[2] = {n, 1};
   const ein_copy c = {2, extent, src, dst, 8, mem + EINI_COPY_BUFFER,
-                      mem + EINI_COPY_BUFFER + 8 * n * n};
+                      mem + EINI_COPY_BUFFER + 8 * n * n, NULL};
   double best = 1;
   for (int r = 0; r < 2; r++) {
-    double t = eini_cpu_now();
+    double t = eini_clock_now(now);
     eini_copy_go(m->is.isa, &c, stream, mem);
     if (stream) eini_stream_end();
-    t = eini_cpu_now() - t;
+    t = eini_clock_now(now) - t;
     best = t > 0 && t < best ? t : best;
   }
   return best;
@@ -143,90 +124,28 @@ static double eini_measure_turn(const eini_rated *m, int64_t n, char *mem, int s
 
 // The size from which on transposes are faster past the caches, by steps of 2 of the bytes; beyond
 // what the memory holds, what the caches are said to be.
-static double eini_measure_past(const eini_rated *m, char *mem) {
+static double eini_measure_past(const eini_rated *m, const eini_clock *now, char *mem) {
   const double said = (double)m->is.l3 * m->is.width / 2 / m->is.l3s;
   double from = 0;
   if (EINI_STREAM_LINE == 0) return said;
   for (int64_t side = 256, wins = 0; wins < 3; side = side * 181 / 128) {
     const int64_t n = side | 8;  // no high power of two
-    if (16 * n * n + EINI_COPY_BUFFER > (int64_t)EINI_CALIBRATE_BYTES) break;
-    const double keep = eini_measure_turn(m, n, mem, 0);
-    wins = eini_measure_turn(m, n, mem, 1) < keep ? wins + 1 : 0;
+    if (16 * n * n + EINI_COPY_BUFFER > (int64_t)EINI_MEASURE_BYTES) break;
+    const double keep = eini_measure_turn(m, now, n, mem, 0);
+    wins = eini_measure_turn(m, now, n, mem, 1) < keep ? wins + 1 : 0;
     if (wins == 1) from = 8 * (double)n * (double)n / 1.4;
     if (wins == 0) from = 0;
   }
   return from > 0 ? from : said > 32e6 ? said : 32e6;
 }
 
-static void eini_cpu_measure(eini_rated *m, char *mem) {
+static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *mem,
+                             ein_rates *r) {
   volatile uint64_t sink = 3;
   volatile double out = 0;
-  const int64_t size = (int64_t)EINI_CALIBRATE_BYTES;
   const eini_peak_row *p = &eini_peaks[m->is.isa];
-  memset(mem, 1, EINI_CALIBRATE_BYTES);
-  m->hz = eini_measure_hz(&sink);
-  m->peak_f64 = eini_measure_peak(p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
-  m->peak_f32 = eini_measure_peak(p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
-  m->read_bw = eini_measure_read(m, mem, size, size);
-  m->copy_bw = eini_measure_copy(m, mem, mem + size / 2, size / 2);
-  m->l2_bw = eini_measure_read(m, mem, m->is.l2 / 128 * 64, 8 << 20);
-  int64_t third = eini_min64(m->is.l3 / 2, size / 4) / 64 * 64;
-  m->l3_bw = third > m->is.l2 ? eini_measure_read(m, mem, third, third) : m->l2_bw;
-  if (m->l3_bw > m->l2_bw) m->l2_bw = m->l3_bw;
-  m->past = eini_measure_past(m, mem);
+  r->hz = eini_measure_hz(now, &sink);
+  r->flops_f64 = eini_measure_peak(now, p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
+  r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
+  r->stream_bytes = eini_measure_past(m, now, mem) * m->is.l3s;
 }
-
-#define EINI_RATE_LIST(X) \
-  X(hz, 1) X(peak_f64, 1) X(peak_f32, 1) X(read_bw, 1) X(copy_bw, 1) X(l2_bw, 1) X(l3_bw, 1) \
-  X(call, 1e12) X(past, 1)
-
-static size_t eini_cpu_rates_print(const eini_rated *m, char *buf, size_t size) {
-  int n = snprintf(buf, size, "einsum_cpu 2 %s", eini_isa_names[m->is.isa]);
-#define EINI_RATE_PRINT(name, unit)                                                         \
-  n += snprintf(buf != NULL && (size_t)n < size ? buf + n : NULL,                           \
-                buf != NULL && (size_t)n < size ? size - (size_t)n : 0, " " #name "=%.0f",  \
-                m->name * unit);
-  EINI_RATE_LIST(EINI_RATE_PRINT)
-#undef EINI_RATE_PRINT
-  n += snprintf(buf != NULL && (size_t)n < size ? buf + n : NULL,
-                buf != NULL && (size_t)n < size ? size - (size_t)n : 0, " end");
-  return (size_t)n;
-}
-
-// The word at *at, which moves behind it and the blanks after it.
-static int eini_rates_word(const char **at, const char *word) {
-  size_t n = strlen(word);
-  if (strncmp(*at, word, n) != 0) return 0;
-  *at += n;
-  while (**at == ' ') ++*at;
-  return 1;
-}
-
-static int eini_rates_number(const char **at, double unit, double *value) {
-  double v = 0;
-  const char *first = *at;
-  for (; **at >= '0' && **at <= '9' && *at - first < 18; ++*at) v = 10 * v + (**at - '0');
-  if (*at == first || **at != ' ') return 0;
-  while (**at == ' ') ++*at;
-  *value = v / unit;
-  return v > 0;
-}
-
-static ein_status eini_cpu_rates_parse(eini_rated *m, const char *text) {
-  eini_rated r = *m;
-  const char *at = text;
-  if (!eini_rates_word(&at, "einsum_cpu ") || !eini_rates_word(&at, "2 ")) return EIN_ERR_SYNTAX;
-  if (!eini_rates_word(&at, eini_isa_names[m->is.isa])) return EIN_ERR_UNSUPPORTED;
-#define EINI_RATE_PARSE(name, unit) \
-  if (!eini_rates_word(&at, #name "=") || !eini_rates_number(&at, unit, &r.name)) { \
-    return EIN_ERR_SYNTAX; \
-  }
-  EINI_RATE_LIST(EINI_RATE_PARSE)
-#undef EINI_RATE_PARSE
-  if (strncmp(at, "end", 3) != 0) return EIN_ERR_SYNTAX;  // cut short
-#define EINI_RATE_TAKE(name, unit) m->name = r.name;
-  EINI_RATE_LIST(EINI_RATE_TAKE)  // (runs may look at the rest of m meanwhile)
-#undef EINI_RATE_TAKE
-  return EIN_OK;
-}
-#undef EINI_RATE_LIST
