@@ -92,7 +92,8 @@ probe: $(B)/found.mk
 THIN    = -w -fno-inline '-DEIN_API=extern __inline __attribute__((gnu_inline))'
 WHOLE   = math contract cpu_safe
 # Tests with many small cases cut work as if these were large.
-CUT     = -DEINI_LEAF_WORK=24 -DEINI_SUM_WORK=8 -DEINI_LAYOUT_BYTES=16
+CUT     = -DEINI_LEAF_WORK=24 -DEINI_SUM_WORK=8 -DEINI_LAYOUT_BYTES=16 -DEINI_BLAS_BLOCK=12 \
+          -DEINI_BLAS_DEPTH=4 -DEINI_BLAS_CUT=24
 LIBRARY = tests/library.c $(LIBRARY_H) $(B)/flags
 OBJECTS = $(B)/library.o $(B)/library_cpu.o $(if $(BLAS_LIBS),$(B)/library_blas.o)
 
@@ -104,6 +105,8 @@ $(B)/library_cpu.o: $(LIBRARY)
 	$(BUILD) -fPIC -DLIBRARY_CPU -w -c -o $@ $<
 $(B)/library_blas.o: $(LIBRARY)
 	$(BUILD) -fPIC -DLIBRARY_BLAS -w -c -o $@ $<
+$(B)/library_blas_cut.o: $(LIBRARY)
+	$(BUILD) $(CUT) -DLIBRARY_BLAS -w -c -o $@ $<
 
 $(B)/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(if $(SHARED),$(OBJECTS))
 	$(BUILD) -Wall -Wextra $(BLAS_FLAGS) $(if $(SHARED),-DEINSUM_LINKED) -o $@ tools/einsum.c \
@@ -224,8 +227,8 @@ $(B)/test_kernels_cpu: tests/test_kernels.c $(TEST_C) \
   $(if $(SHARED),$(B)/library_cut.o $(B)/library_cpu.o)
 	$(BUILD) -DTEST_CPU $(call linked,$(B)/library_cut.o $(B)/library_cpu.o) $(LINK)
 $(B)/test_kernels_blas: tests/test_kernels.c $(TEST_C) \
-  $(if $(SHARED),$(B)/library_cut.o $(B)/library_blas.o)
-	$(BUILD) -DTEST_OPENBLAS $(call linked,$(B)/library_cut.o $(B)/library_blas.o) \
+  $(if $(SHARED),$(B)/library_cut.o $(B)/library_blas_cut.o)
+	$(BUILD) -DTEST_OPENBLAS $(call linked,$(B)/library_cut.o $(B)/library_blas_cut.o) \
 	  $(BLAS_LIBS) $(LINK)
 
 # What a budget holds is found as without the backend, in full there; its kernels show in fewer.

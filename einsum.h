@@ -5214,6 +5214,7 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 #define EINI_STREAM_SECONDS 6e-8
 #define EINI_LINE_SECONDS 8e-9   // .. and a row or column streamed
 #define EINI_CALL_SECONDS 2e-8   // a call
+#define EINI_CYCLE_SECONDS 5e-10 // a cycle, where no provider knows it better
 
 // Chunks of maps (eini_chunk_cost), in lines of a cache touched for an element: assumed.
 #define EINI_CHUNK_START 12.0    // a chunk begun
@@ -5394,6 +5395,31 @@ static double eini_point_flops(const eini_stmt *s) {
     n += op > EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
   }
   return n > 1 ? n : 1;
+}
+
+// Cycles of a core for a value of a scalar expression, made in chunks: about so many for each
+// operation, more for those that are called or that are a polynomial at least.
+static inline double eini_value_cycles(const ein_code *code) {
+  double cycles = 0;
+  for (int i = 0; i < code->nstep; i++) {
+    const int op = code->step[i].op;
+    const int far = op == EIN_OP_CALL || op == EIN_OP_POW || op == EIN_OP_FLOORDIV ||
+                    op == EIN_OP_MOD || (op >= EIN_OP_EXP && op <= EIN_OP_GELU &&
+                                         op != EIN_OP_SQRT && op != EIN_OP_RELU);
+    cycles += op == EIN_OP_OPERAND ? 1 : far ? 8 : 0.3;
+  }
+  return cycles;
+}
+
+// The same for a side of a contraction and its store, beyond copying what is there.
+static inline double eini_side_cycles(const ein_side *s) {
+  if (s->form == EIN_FORM_PLAIN) return 0;
+  if (s->form == EIN_FORM_PRODUCT || s->code == NULL) return 3 * (double)(s->nop - 1);
+  return eini_value_cycles(s->code);
+}
+
+static inline double eini_store_cycles(const ein_contract *c) {
+  return c->store == NULL || c->scaled ? 0 : eini_value_cycles(c->store);
 }
 
 typedef struct eini_cost {
@@ -10154,8 +10180,11 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
   const double begin = w.path == EINI_SMALL ? EINI_SMALL_SECONDS
                        : w.path == EINI_BLOCK ? EINI_TILES_SECONDS
                                               : EINI_STREAM_SECONDS + EINI_LINE_SECONDS * lines;
-  h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS + begin) +
-               EINI_CALL_SECONDS;
+  const double m = (double)eini_axes_size(&c->m), n = (double)eini_axes_size(&c->n);
+  const double made = (double)j.kn * (m * eini_side_cycles(&c->p) + n * eini_side_cycles(&c->q)) +
+                      m * n * eini_store_cycles(c);
+  h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS +
+                        made * EINI_CYCLE_SECONDS + begin) + EINI_CALL_SECONDS;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),

@@ -5585,22 +5585,6 @@ static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pai
   return peak / parts / times;
 }
 
-// Cycles of an element for making values of operands that are packed: about so many for each
-// operation, more for those that are called or that are a polynomial at least.
-static double eini_gett_making(const ein_side *s) {
-  double cycles = 0;
-  if (s->form == EIN_FORM_PLAIN) return 0;
-  if (s->form == EIN_FORM_PRODUCT || s->code == NULL) return 3 * (double)(s->nop - 1);
-  for (int i = 0; i < s->code->nstep; i++) {
-    const int op = s->code->step[i].op;
-    const int far = op == EIN_OP_CALL || op == EIN_OP_POW || op == EIN_OP_FLOORDIV ||
-                    op == EIN_OP_MOD || (op >= EIN_OP_EXP && op <= EIN_OP_GELU &&
-                                         op != EIN_OP_SQRT && op != EIN_OP_RELU);
-    cycles += op == EIN_OP_OPERAND ? 1 : far ? 8 : 0.3;
-  }
-  return cycles;
-}
-
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -5622,7 +5606,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
-    t += b * v * k * blocks_u * ((double)p->v->nop + eini_gett_making(p->v)) / cpu->hz;
+    t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
     return t + b * v * u * size / cpu->l3_bw;
   }
@@ -5632,7 +5616,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   t += b * v * u * size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
-  t += b * k * (v * again_v * eini_gett_making(p->v) + u * eini_gett_making(p->u)) / cpu->hz;
+  t += b * k * (v * again_v * eini_side_cycles(p->v) + u * eini_side_cycles(p->u)) / cpu->hz;
   if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
   return t + b * 8e-8;
 }

@@ -481,8 +481,11 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
   const double begin = w.path == EINI_SMALL ? EINI_SMALL_SECONDS
                        : w.path == EINI_BLOCK ? EINI_TILES_SECONDS
                                               : EINI_STREAM_SECONDS + EINI_LINE_SECONDS * lines;
-  h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS + begin) +
-               EINI_CALL_SECONDS;
+  const double m = (double)eini_axes_size(&c->m), n = (double)eini_axes_size(&c->n);
+  const double made = (double)j.kn * (m * eini_side_cycles(&c->p) + n * eini_side_cycles(&c->q)) +
+                      m * n * eini_store_cycles(c);
+  h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS +
+                        made * EINI_CYCLE_SECONDS + begin) + EINI_CALL_SECONDS;
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),

@@ -42,6 +42,7 @@
 #define EINI_STREAM_SECONDS 6e-8
 #define EINI_LINE_SECONDS 8e-9   // .. and a row or column streamed
 #define EINI_CALL_SECONDS 2e-8   // a call
+#define EINI_CYCLE_SECONDS 5e-10 // a cycle, where no provider knows it better
 
 // Chunks of maps (eini_chunk_cost), in lines of a cache touched for an element: assumed.
 #define EINI_CHUNK_START 12.0    // a chunk begun
@@ -222,6 +223,31 @@ static double eini_point_flops(const eini_stmt *s) {
     n += op > EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
   }
   return n > 1 ? n : 1;
+}
+
+// Cycles of a core for a value of a scalar expression, made in chunks: about so many for each
+// operation, more for those that are called or that are a polynomial at least.
+static inline double eini_value_cycles(const ein_code *code) {
+  double cycles = 0;
+  for (int i = 0; i < code->nstep; i++) {
+    const int op = code->step[i].op;
+    const int far = op == EIN_OP_CALL || op == EIN_OP_POW || op == EIN_OP_FLOORDIV ||
+                    op == EIN_OP_MOD || (op >= EIN_OP_EXP && op <= EIN_OP_GELU &&
+                                         op != EIN_OP_SQRT && op != EIN_OP_RELU);
+    cycles += op == EIN_OP_OPERAND ? 1 : far ? 8 : 0.3;
+  }
+  return cycles;
+}
+
+// The same for a side of a contraction and its store, beyond copying what is there.
+static inline double eini_side_cycles(const ein_side *s) {
+  if (s->form == EIN_FORM_PLAIN) return 0;
+  if (s->form == EIN_FORM_PRODUCT || s->code == NULL) return 3 * (double)(s->nop - 1);
+  return eini_value_cycles(s->code);
+}
+
+static inline double eini_store_cycles(const ein_contract *c) {
+  return c->store == NULL || c->scaled ? 0 : eini_value_cycles(c->store);
 }
 
 typedef struct eini_cost {

@@ -719,11 +719,8 @@ static int execute(ein_ctx *ctx, const ein_graph *g, buffer *b, const ein_scalar
 }
 #endif  // NO_PLAN
 
-// Draws graphs until one is legal, and checks it. 1: passed.
-static int run_case(ein_ctx *ctx, uint64_t seed, int64_t number, int verbose) {
-  ein_graph *g = NULL;
-  rng_state = orc_hash(seed, (uint64_t)number);
-  while (g == NULL) g = draw_graph(ctx);
+// Checks a graph, which ends here. 1: passed.
+static int run_graph(ein_ctx *ctx, ein_graph *g, int verbose) {
   int n = (int)g->ntensor, plain = chance(40), ok = 1;
   orc_one_pass = chance(25);
   buffer *b = (buffer *)orc_alloc(n, sizeof *b);
@@ -746,7 +743,6 @@ static int run_case(ein_ctx *ctx, uint64_t seed, int64_t number, int verbose) {
   ok = execute(ctx, g, b, param);
 #endif
   if (!ok) {
-    printf("FAIL case %lld of seed %llu\n", (long long)number, (unsigned long long)seed);
     if (!verbose) dump_graph(g);
     for (int t = 0; t < n; t++) {
       if (g->tensor[t].role == EIN_ROLE_TEMP) continue;
@@ -760,6 +756,62 @@ static int run_case(ein_ctx *ctx, uint64_t seed, int64_t number, int verbose) {
   free(data);
   free(err);
   ein_graph_destroy(g);
+  return ok;
+}
+
+// Draws graphs until one is legal, and checks it. 1: passed.
+static int run_case(ein_ctx *ctx, uint64_t seed, int64_t number, int verbose) {
+  ein_graph *g = NULL;
+  rng_state = orc_hash(seed, (uint64_t)number);
+  while (g == NULL) g = draw_graph(ctx);
+  const int ok = run_graph(ctx, g, verbose);
+  if (!ok) printf("FAIL case %lld of seed %llu\n", (long long)number, (unsigned long long)seed);
+  return ok;
+}
+
+// ---- functions as factors -----------------------------------------------------------------------
+
+// Contractions of values that are made while packing, several blocks of them, and what is stored.
+static const char *const functional[] = {
+    "Y[i,j] = sum[k]((2*A[i,k] + 1) * (B[k,j]*0.5 - 3))\n",
+    "Y[j,i] = sum[k]((2*A[i,k] + 1) * B[k,j])\n",
+    "Y[i,j] = sum[k](A[i,k] * tanh(B[k,j])) * C[i,j] + V[i]\n",
+    "T[i,j] = sum[k](exp(A[i,k]*0.25) * B[k,j])\nY[j,i] = 0.5*T[i,j] - C[i,j]*V[i]\n",
+    "Y[i,j] = sum[k](A[i,k]*V[i] * B[k,j]*W[k])\n",
+    "Y[i,j] = sum[k](cos(i*k*0.5)*A[i,k] * (B[k,j] + k))\n",
+    "Y[i] = sum[k]((A[i,k] - 1) * W[k])\n",
+    "Y = sum[i,k]((A[i,k] - 1) * (A[i,k] + V[i]))\n",
+    "Y[k] = sum[i](abs(A[i,k]) * (V[i] + 0.25))\n",
+    "Y[b,i,j] = sum[k]((A[i,k] + D[b,k,j]) * (D[b,k,j]*2 - 1))\n",
+    "Y[b,i,j] = sum[k]((A[i,k]*A[i,k]) * (D[b,k,j]*2 - 1)) + C[i,j]\n",
+    "Y[i,j] = min[k]((A[i,k]*2) + abs(B[k,j] - 1))\n",
+    "Y[i,j] = max[k]((A[i,k]*2) + abs(B[k,j] - 1)) + C[i,j]\n"};
+
+static int run_functional(ein_ctx *ctx, uint64_t seed) {
+  static const char *const type[] = {"f64", "f32", "i32", "f16"};
+  static const int extent[][3] = {{29, 41, 23}, {7, 64, 19}, {64, 7, 19}, {5, 3, 70}};
+  int ok = 1;
+  for (int k = 0; k < (int)(sizeof functional / sizeof *functional); k++) {
+    for (int e = 0; e < 4; e++) {
+      for (int t = 0; t < 4; t++) {
+        char text[512];
+        ein_program_desc d;
+        ein_graph *g = NULL;
+        if (t == 2 && (strpbrk(functional[k], ".x") != NULL || strstr(functional[k], "tanh")))
+          continue;
+        snprintf(text, sizeof text,
+                 "input A[i=%d,k=%d], B[k,j=%d], C[i,j], D[b=3,k,j], V[i], W[k] : %s\n%soutput Y\n",
+                 extent[e][0], extent[e][2], extent[e][1], type[t], functional[k]);
+        memset(&d, 0, sizeof d);
+        d.text = text;
+        if (ein_graph_parse(ctx, &d, &g) != EIN_OK) orc_die(ein_ctx_message(ctx));
+        rng_state = orc_hash(seed, (uint64_t)(k * 16 + e * 4 + t));
+        if (run_graph(ctx, g, 0)) continue;
+        printf("FAIL of seed %llu\n%s", (unsigned long long)seed, text);
+        ok = 0;
+      }
+    }
+  }
   return ok;
 }
 
@@ -839,6 +891,13 @@ int main(int argc, char **argv) {
     if (only >= 0 && k != only) continue;
     failures += !run_case(ctx[k % CTXS], seed, k, only >= 0);
   }
+#ifdef TEST_OPENBLAS
+  openblas_set_num_threads(1);  // so that the provider cuts
+#endif
+  for (int k = 0; k < CTXS && only < 0; k++) failures += !run_functional(ctx[k], seed);
+#ifdef TEST_OPENBLAS
+  openblas_set_num_threads(threads);
+#endif
   kernels[0] = &eager_one;
   for (int k = 0; k < 6 && only < 0; k++) {
     ein_graph *g = NULL;
