@@ -30,7 +30,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstr
 
 FUZZ_SECONDS ?= 20
 
-TESTS    = math npy views extreme path split contract einsum program builder canon gradient \
+TESTS    = math npy views extreme path split contract einsum program builder canon bound gradient \
            batch memory memory_fit overflow kernels choice decomp hostile dist order rates cpu \
            cpu_direct cpu_gett cpu_safe special grammar users provider
 FUZZERS  = npy program expr

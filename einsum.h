@@ -27,7 +27,7 @@
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
 //   statements    >>monoid >>expr >>graph >>symbols >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>sketch >>canon >>normal
+//                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
@@ -40,6 +40,7 @@
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   normal forms  >>canon-sizes >>canon-form
+//   I/O bounds    >>bound-graph
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public
@@ -57,7 +58,8 @@
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
-//    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places.
+//    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places,
+//    ein_bound_create says how few elements a statement can move to and from a fast memory.
 //    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
 //    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
 //    overflow and underflow), and what runs in portable kernels for want of others. Providers of
@@ -1405,6 +1407,54 @@ EIN_API int64_t ein_canon_tensor(const ein_canon *canon, int id);
 EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
 // Likewise of sizes left open.
 EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
+
+// ---- I/O bounds ----
+// What the statements of a graph must move between a fast memory and all other, whatever the order
+// in which their points are gone through, each statement alone: its operands come from outside and
+// its result goes there. Everything is counted in elements. A box of points with sides D touches
+// X elements of the operands, and of the result where something is reduced; chi(X) points can be
+// gone through with X elements, and X0 is where intensity rho = chi(X) / (X - fast) is least.
+// (Ziogas et al. 2022, Deinsum, section IV; Kwasniewski et al. 2021, SOAP. Of several accesses to a
+// tensor the largest counts. Boxes are not the best sets for coordinates like h+r: there `bound`
+// comes from Christ et al. 2013, and is what must move at least where their lattice is too large.)
+typedef struct ein_bound ein_bound;
+
+typedef struct ein_bound_desc {
+  double fast_memory;       // elements, at least 1
+  int64_t places;           // default 1
+} ein_bound_desc;
+
+typedef struct ein_intensity {
+  double rho;               // points per element moved, at most; INFINITY: nothing need be moved
+  double x0;                // INFINITY: the larger a segment, the better; rho is the limit
+  const double *tile;       // [nindex] sides of the best box; INFINITY: the larger, the better
+  double bound;             // points / rho
+  double per_place;         // that, divided by places
+} ein_intensity;
+
+typedef struct ein_bound_stmt {
+  const char *out;          // the tensor it defines
+  int64_t line;             // in the source, or 0
+  int nindex;
+  const char *const *index; // their names
+  const int64_t *extent;
+  double volume;            // points
+  double flops;             // operations
+  double compulsory;        // elements read once, and results written once, at least
+  double bound;             // elements that move, at least, whatever is done: of whole segments, and
+                            //   no less than compulsory
+  double per_place;         // that the place with the most work receives and sends, at least: it
+                            //   holds as much as fits into its fast memory at first
+  ein_intensity paper, capped;  // for sides as long as they like, and no longer than extents
+} ein_bound_stmt;
+
+// ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or places out
+// of range. The bounds are the caller's; they do not need the graph any more.
+EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_bound_desc *desc, ein_bound **bound);
+EIN_API void ein_bound_destroy(ein_bound *bound);                 // NULL is a no-op
+// Statement k; 0 beyond the last. Pointers live as long as the bounds.
+EIN_API int ein_bound_statement(const ein_bound *bound, int64_t k, ein_bound_stmt *info);
 
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
@@ -6971,6 +7021,1302 @@ static ein_status eini_normal_make(eini_arena *a, const ein_graph *g, const eini
   if (st == EIN_OK) st = eini_normal_give(a, &scratch, g, &t, layout, &k, order, more, n);
   eini_arena_free(&scratch);
   return st;
+}
+
+// ================================================================================================
+// >>convex  the convex programmes of I/O bounds
+// Takes positive sums of exponentials and a price; gives the box, in logarithms, that is worth
+// most, with a certificate: the gap between it and its dual.
+// ================================================================================================
+
+// For a price mu, the least of
+//   (sum over k of coef[k] * exp(e[k] . z)) - mu * (w . z),  0 <= z <= cap,  row . z <= rhs.
+// The sum is the size x of what a block touches, w . z the logarithm of its points, and mu is
+// dx / d(w . z): it is the most that x elements allow. Terms of negative coef (images of boxes by
+// compound coordinates) make it a local optimum.
+typedef struct eini_convex {
+  int n, m, k;             // variables, terms, rows
+  double *e, *coef;        // [m][n], [m]
+  double *w, *cap;         // [n]; a cap may be INFINITY, but is not 0
+  double *row, *rhs;       // [k][n], [k]
+  int inside;              // z and the duals are those of another mu
+  double *z, *up, *down;   // [n] the result; the duals of z >= 0 and z <= cap, divided by mu
+  double *dual;            // [k] of the rows
+  double x, log_points;    // the sum, and w . z
+  double gap;              // relative error of exp(w . z), for what x allows
+  double *t, *grad, *step, *hess;  // [m] terms divided by mu, [n], [n], [n][n]
+  double *room, *slack;    // [n], [k] between z and the caps, between row . z and rhs
+} eini_convex;
+
+#define EINI_CONVEX_GAP 1e-13    // where it stops
+#define EINI_CONVEX_STEPS 100
+#define EINI_CONVEX_EXPONENT 4.0 // by which a term's exponent changes in a step, at most
+
+static ein_status eini_convex_new(eini_arena *a, int n, int m, int k, eini_convex *c) {
+  memset(c, 0, sizeof *c);
+  c->n = n;
+  c->m = m;
+  c->k = k;
+  const int64_t rows = (int64_t)m + k + n;
+  double *p = EINI_NEW(a, double, rows * n + 2 * (int64_t)m + 8 * (int64_t)n + 3 * (int64_t)k);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  double **part[] = {&c->e, &c->row, &c->hess, &c->coef, &c->t, &c->w, &c->cap, &c->z,
+                     &c->up, &c->down, &c->grad, &c->step, &c->room, &c->rhs, &c->dual,
+                     &c->slack};
+  const int64_t size[] = {(int64_t)m * n, (int64_t)k * n, (int64_t)n * n, m, m, n, n, n,
+                          n, n, n, n, n, k, k, k};
+  for (size_t i = 0; i < sizeof size / sizeof *size; i++) *part[i] = p, p += size[i];
+  return EIN_OK;
+}
+
+static double eini_dot(const double *a, const double *b, int n) {
+  double s = 0;
+  for (int i = 0; i < n; i++) s += a[i] * b[i];
+  return s;
+}
+
+// Terms at z, divided by mu, and their sum.
+static void eini_convex_terms(eini_convex *c, double mu) {
+  c->x = 0;
+  for (int k = 0; k < c->m; k++) {
+    c->t[k] = c->coef[k] * exp(eini_dot(c->e + (int64_t)k * c->n, c->z, c->n)) / mu;
+    c->x += c->t[k] * mu;
+  }
+}
+
+// Where nothing is known: each variable in turn takes its best value, if there are no rows.
+static void eini_convex_start(eini_convex *c, double mu) {
+  const int n = c->n;
+  for (int i = 0; i < n; i++) c->z[i] = 0;
+  eini_convex_terms(c, mu);
+  for (int round = 0; round < 4 && c->k == 0; round++) {
+    for (int i = 0; i < n; i++) {
+      double sum = 0, most = 0;
+      for (int k = 0; k < c->m; k++) {
+        const double e = c->e[(int64_t)k * n + i];
+        sum += e * c->t[k];
+        most = e > most ? e : most;
+      }
+      if (sum <= 0 || most <= 0) continue;
+      double to = c->z[i] + log(c->w[i] / sum) / most;
+      to = to < 0 ? 0 : to > c->cap[i] ? c->cap[i] : to;
+      const double by = exp(to - c->z[i]);
+      for (int k = 0; k < c->m; k++) {
+        const double e = c->e[(int64_t)k * n + i];
+        if (e != 0) c->t[k] *= e == 1 ? by : pow(by, e);
+      }
+      c->z[i] = to;
+    }
+  }
+}
+
+// Puts z inside its bounds and makes duals that fit. Rows either only hold back, or bound a
+// variable from below (coefficient -1), which is raised.
+static void eini_convex_enter(eini_convex *c, double mu) {
+  const int n = c->n;
+  for (int i = 0; i < n; i++) {
+    const double least = c->cap[i] / 4 < 0.03 ? c->cap[i] / 4 : 0.03;
+    c->z[i] = fmin(fmax(c->z[i], least), c->cap[i] - least);
+  }
+  for (int r = 0; r < c->k; r++) {
+    const double *row = c->row + (int64_t)r * n, used = eini_dot(row, c->z, n);
+    const double over = used + 0.03 - c->rhs[r];
+    int raised = 0;
+    for (int i = 0; i < n && over > 0; i++)
+      if (row[i] < 0) c->z[i] += over, raised = 1;
+    for (int i = 0; i < n && over > 0 && !raised; i++)
+      if (row[i] > 0) c->z[i] *= 0.9 * c->rhs[r] / used;
+  }
+  eini_convex_terms(c, mu);
+  for (int r = 0; r < c->k; r++) {
+    c->slack[r] = c->rhs[r] - eini_dot(c->row + (int64_t)r * n, c->z, n);
+    c->dual[r] = 0.03 / (0.1 + c->slack[r]);
+  }
+  for (int i = 0; i < n; i++) {
+    double g = -c->w[i];
+    for (int k = 0; k < c->m; k++) g += c->t[k] * c->e[(int64_t)k * n + i];
+    c->room[i] = c->cap[i] - c->z[i];
+    c->up[i] = fmax(g, 0) + 0.01 / (1 + c->z[i]);
+    c->down[i] = c->cap[i] < INFINITY ? fmax(-g, 0) + 0.01 / (1 + c->room[i]) : 0;
+  }
+}
+
+// Solves hess * step = step by Cholesky; 0: it is not positive. Directions without curvature stay.
+static int eini_convex_solve(double *h, double *b, int n) {
+  for (int j = 0; j < n; j++) {
+    double d = h[(int64_t)j * n + j];
+    const double floor = 1e-15 * d;
+    for (int p = 0; p < j; p++) d -= h[(int64_t)j * n + p] * h[(int64_t)j * n + p];
+    if (d < -1e3 * floor || !(d - d == 0)) return 0;
+    d = d <= floor ? 1e150 : sqrt(d);
+    h[(int64_t)j * n + j] = d;
+    for (int i = j + 1; i < n; i++) {
+      double s = h[(int64_t)i * n + j];
+      for (int p = 0; p < j; p++) s -= h[(int64_t)i * n + p] * h[(int64_t)j * n + p];
+      h[(int64_t)i * n + j] = s / d;
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    for (int p = 0; p < i; p++) b[i] -= h[(int64_t)i * n + p] * b[p];
+    b[i] /= h[(int64_t)i * n + i];
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    for (int p = i + 1; p < n; p++) b[i] -= h[(int64_t)p * n + i] * b[p];
+    b[i] /= h[(int64_t)i * n + i];
+  }
+  return 1;
+}
+
+// The Newton step towards products of slacks and duals that are tau. convex: negative terms have
+// no curvature. 0: it has no minimum.
+static int eini_convex_newton(eini_convex *c, double tau, int convex) {
+  const int n = c->n;
+  for (int64_t i = 0; i < (int64_t)n * n; i++) c->hess[i] = 0;
+  for (int i = 0; i < n; i++) {
+    c->step[i] = -c->grad[i] + tau / c->z[i] - tau / c->room[i];
+    c->hess[(int64_t)i * n + i] = c->up[i] / c->z[i] + c->down[i] / c->room[i];
+  }
+  for (int k = 0; k < c->m + c->k; k++) {
+    const int r = k - c->m;
+    const double *v = r < 0 ? c->e + (int64_t)k * n : c->row + (int64_t)r * n;
+    const double weight = r < 0 ? c->t[k] : c->dual[r] / c->slack[r];
+    for (int i = 0; i < n && r >= 0; i++) c->step[i] -= tau / c->slack[r] * v[i];
+    if (convex && weight < 0) continue;
+    for (int i = 0; i < n; i++) {
+      const double by = v[i] * weight;
+      for (int j = 0; by != 0 && j <= i; j++) c->hess[(int64_t)i * n + j] += by * v[j];
+    }
+  }
+  return eini_convex_solve(c->hess, c->step, n);
+}
+
+// The share of a step d that keeps v positive, if that is less than `share`.
+static double eini_convex_share(double v, double d, double share) {
+  return 0.995 * v < share * -d ? 0.995 * v / -d : share;
+}
+
+// Of three numbers of a bound: its slack, how that changes, and its dual, how the dual changes.
+static double eini_convex_dual(double slack, double d, double dual, double tau) {
+  return slack < INFINITY ? (tau - dual * d) / slack - dual : 0;
+}
+
+// Goes along the step as far as everything stays positive.
+static void eini_convex_move(eini_convex *c, double tau) {
+  const int n = c->n;
+  double share = 1, most = 0;
+  for (int k = 0; k < c->m; k++)
+    most = fmax(most, fabs(eini_dot(c->e + (int64_t)k * n, c->step, n)));
+  if (most > EINI_CONVEX_EXPONENT) share = EINI_CONVEX_EXPONENT / most;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < n; i++) {
+      const double d = c->step[i], up = eini_convex_dual(c->z[i], d, c->up[i], tau);
+      const double down = eini_convex_dual(c->room[i], -d, c->down[i], tau);
+      if (pass == 0) {
+        share = eini_convex_share(c->z[i], d, eini_convex_share(c->room[i], -d, share));
+        share = eini_convex_share(c->up[i], up, eini_convex_share(c->down[i], down, share));
+        continue;
+      }
+      c->z[i] += share * d;
+      c->room[i] -= share * d;
+      c->up[i] += share * up;
+      c->down[i] += share * down;
+    }
+    for (int r = 0; r < c->k; r++) {
+      const double d = -eini_dot(c->row + (int64_t)r * n, c->step, n);
+      const double by = eini_convex_dual(c->slack[r], d, c->dual[r], tau);
+      if (pass == 0) {
+        share = eini_convex_share(c->slack[r], d, eini_convex_share(c->dual[r], by, share));
+        continue;
+      }
+      c->slack[r] += share * d;
+      c->dual[r] += share * by;
+    }
+  }
+}
+
+// Terms and gradient at z. Returns the sum of products of slacks and duals; *rest: the largest
+// component of the gradient with the duals; *bounds: how many bounds there are.
+static double eini_convex_state(eini_convex *c, double mu, double *rest, int *bounds) {
+  const int n = c->n;
+  double gap = 0;
+  eini_convex_terms(c, mu);
+  *bounds = n + c->k;
+  *rest = 0;
+  for (int r = 0; r < c->k; r++) gap += c->slack[r] * c->dual[r];
+  for (int i = 0; i < n; i++) {
+    double g = -c->w[i], part = c->down[i] - c->up[i];
+    for (int k = 0; k < c->m; k++) g += c->t[k] * c->e[(int64_t)k * n + i];
+    for (int r = 0; r < c->k; r++) part += c->dual[r] * c->row[(int64_t)r * n + i];
+    c->grad[i] = g;
+    *rest = fmax(*rest, fabs(g + part));
+    gap += c->up[i] * c->z[i];
+    if (c->room[i] < INFINITY) gap += c->down[i] * c->room[i], ++*bounds;
+  }
+  return gap;
+}
+
+// Primal-dual path following (Nocedal and Wright, chapter 19, without the line search: steps keep
+// terms within a factor). Warm starts go on from the last price.
+static void eini_convex_at(eini_convex *c, double mu) {
+  double rest, last = INFINITY;
+  int bounds;
+  if (!c->inside) eini_convex_start(c, mu);
+  eini_convex_enter(c, mu);
+  c->inside = 1;
+  for (int i = 0;; i++) {
+    const double gap = eini_convex_state(c, mu, &rest, &bounds);
+    c->gap = gap + rest;
+    if (i == EINI_CONVEX_STEPS || c->n == 0) break;
+    if (c->gap < EINI_CONVEX_GAP || (c->gap < 1e-11 && c->gap > 0.5 * last)) break;
+    last = c->gap;
+    const double part = gap / bounds;
+    const double tau = part * fmin(0.2, fmax(10 * part, rest > part ? 0.1 : 0));
+    if (!eini_convex_newton(c, tau, 0) && !eini_convex_newton(c, tau, 1)) break;
+    eini_convex_move(c, tau);
+  }
+  c->log_points = eini_dot(c->w, c->z, c->n);
+}
+
+// ================================================================================================
+// >>image  what boxes of a statement touch
+// Takes the accesses of statements; gives how many elements a box of points touches, as a sum of
+// products of its sides, and how many the whole statement does.
+// ================================================================================================
+
+#define EINI_IMAGE_TERMS 256     // of the image of one access, at most
+
+// ---- integer matrices, in rows; what does not fit 63 bits is given up (-1) ----
+
+// Divides a row by the common divisor of its entries.
+static void eini_row_reduce(int64_t *row, int n) {
+  int64_t d = 0;
+  for (int i = 0; i < n; i++) d = eini_gcd64(d, row[i]);
+  for (int i = 0; i < n && d > 1; i++) row[i] /= d;
+}
+
+// Reduces a matrix to row echelon form, pivots positive and alone in their columns; drops rows of
+// zeros. Returns its rank.
+static int eini_echelon(int64_t *a, int rows, int n) {
+  int rank = 0;
+  for (int c = 0; c < n && rank < rows; c++) {
+    int p = rank;
+    while (p < rows && a[(int64_t)p * n + c] == 0) p++;
+    if (p == rows) continue;
+    int64_t *row = a + (int64_t)rank * n, *from = a + (int64_t)p * n;
+    for (int i = 0; i < n && p > rank; i++) {
+      const int64_t x = row[i];
+      row[i] = from[i];
+      from[i] = x;
+    }
+    eini_row_reduce(row, n);
+    for (int i = n - 1; i >= c; i--) row[i] = row[c] < 0 ? -row[i] : row[i];
+    for (int r = 0; r < rows; r++) {
+      int64_t *to = a + (int64_t)r * n, f = to[c];
+      if (r == rank || f == 0) continue;
+      for (int i = 0; i < n; i++) {
+        int64_t x, y;
+        if (eini_mul_overflow(to[i], row[c], &x) || eini_mul_overflow(row[i], f, &y) ||
+            y == INT64_MIN || eini_add_overflow(x, -y, &to[i])) return -1;
+      }
+      eini_row_reduce(to, n);
+    }
+    rank++;
+  }
+  return rank;
+}
+
+// The coefficients of a map, [rows][cols].
+static int64_t *eini_map_matrix(eini_arena *a, const eini_map *m) {
+  int64_t *to = EINI_NEW(a, int64_t, (int64_t)m->rows * m->cols);
+  for (int r = 0; r < m->rows && to != NULL; r++)
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      to[(int64_t)r * m->cols + m->term[e].index] = m->term[e].coef;
+  return to;
+}
+
+// ---- images ----
+
+// An access, over the indices of the statement or group that it is of.
+typedef struct eini_image {
+  const eini_map *map;
+  const int *at;           // the index that index i of map is
+  int tensor;
+  int plain;               // it touches as many elements as there are values of its indices, in any
+  int apart;               //   set of points, as A[i,i] does; apart: so it is for these extents, as
+                           //   in X[4*h+r] with r < 4
+  unsigned char *in;       // [n] does the index stand in it?
+  double whole;            // elements touched in all, or less
+} eini_image;
+
+// What a row touches where its indices go all the way, or less. *apart: 1 when that is as many as
+// there are points of them.
+static double eini_row_image(const eini_image *x, int r, const int64_t *extent, int *apart) {
+  const eini_mapterm *t = x->map->term + x->map->first[r];
+  const int n = eini_map_terms(x->map, r);
+  double values = 1, points = 1, span = 1;
+  int64_t d = 0, last = 0;
+  int dense = 1;
+  for (int i = 0; i < n; i++) d = eini_gcd64(d, t[i].coef);
+  for (int done = 0; done < n;) {  // by size of coefficient
+    int64_t next = INT64_MAX;
+    for (int i = 0; i < n; i++) {
+      const int64_t c = eini_abs64(t[i].coef / d);
+      if (c > last && c < next) next = c;
+    }
+    for (int i = 0; i < n; i++) {
+      const double e = (double)extent[x->at[t[i].index]], c = (double)next;
+      if (eini_abs64(t[i].coef / d) != next) continue;
+      done++;
+      points *= e;
+      if (c >= span) values *= e;
+      else values += dense ? c * (e - 1) : e - 1;
+      dense &= c <= span || e <= 1;
+      span += c * (e - 1);
+    }
+    if (last == next) break;
+    last = next;
+  }
+  *apart = points <= values;
+  return fmin(values, points);
+}
+
+// Is a row another one, or that times -1?
+static int eini_row_again(const eini_map *m, int r) {
+  for (int q = 0; q < r; q++) {
+    const int n = eini_map_terms(m, r);
+    int same = eini_map_terms(m, q) == n, turned = same;
+    for (int i = 0; i < n && (same || turned); i++) {
+      const eini_mapterm *x = &m->term[m->first[q] + i], *y = &m->term[m->first[r] + i];
+      same &= x->index == y->index && x->coef == y->coef;
+      turned &= x->index == y->index && x->coef == -y->coef;
+    }
+    if (same || turned) return 1;
+  }
+  return 0;
+}
+
+// extent: of the n indices. at: the one that each index of the map is.
+static ein_status eini_image_read(eini_arena *a, const eini_map *m, int tensor, int n,
+                                  const int64_t *extent, const int *at, eini_image *x) {
+  int mixed = 0, shared = 0, used = 0;
+  memset(x, 0, sizeof *x);
+  x->map = m;
+  x->at = at;
+  x->tensor = tensor;
+  x->whole = 1;
+  if ((x->in = EINI_NEW(a, unsigned char, n)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < m->rows; r++) {
+    mixed |= eini_map_terms(m, r) > 1;
+    if (eini_row_again(m, r)) continue;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      unsigned char *in = &x->in[at[m->term[e].index]];
+      shared |= *in;
+      used += !*in;
+      *in = 1;
+    }
+  }
+  x->plain = !mixed;
+  if (mixed) {
+    const eini_arena_at mark = eini_arena_mark(a);
+    int64_t *matrix = eini_map_matrix(a, m);
+    if (matrix == NULL) return EIN_ERR_NO_MEMORY;
+    x->plain = eini_echelon(matrix, m->rows, m->cols) == used;
+    eini_arena_rollback(a, &mark);
+  }
+  x->apart = x->plain || !shared;
+  for (int i = 0; i < n && x->plain; i++) x->whole *= x->in[i] ? (double)extent[i] : 1;
+  for (int r = 0; r < m->rows && !x->plain; r++) {
+    int apart;
+    const double row = eini_row_image(x, r, extent, &apart);
+    if (eini_row_again(m, r)) continue;
+    x->whole = shared ? fmax(x->whole, row) : x->whole * row;
+    x->apart &= apart;
+  }
+  return EIN_OK;
+}
+
+// ---- what is touched by boxes ----
+
+// The accesses that count: of a tensor that has several the largest one does.
+typedef struct eini_touch {
+  int n;                   // indices
+  int64_t *extent;         // [n]
+  int nimage, capimage;
+  eini_image *image;       // those of a tensor one after another
+  double compulsory;       // elements read and written at least
+} eini_touch;
+
+static ein_status eini_touch_add(eini_arena *a, eini_touch *t, const eini_map *m, int tensor,
+                                 const int *at) {
+  int64_t cap = t->capimage;
+  eini_image x, *list;
+  EINI_TRY(eini_image_read(a, m, tensor, t->n, t->extent, at, &x));
+  int to = t->nimage;
+  while (to > 0 && t->image[to - 1].tensor != tensor) to--;
+  if (to == 0) to = t->nimage;
+  list = (eini_image *)eini_grow(a, t->image, t->nimage, &cap, sizeof *list);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  t->image = list;
+  t->capimage = (int)cap;
+  memmove(list + to + 1, list + to, (size_t)(t->nimage - to) * sizeof *list);
+  list[to] = x;
+  t->nimage++;
+  return EIN_OK;
+}
+
+// Are two accesses one but for their offsets?
+static int eini_image_same(const eini_image *x, const eini_image *y) {
+  const eini_map *a = x->map, *b = y->map;
+  if (a->rows != b->rows) return 0;
+  for (int r = 0; r < a->rows; r++) {
+    if (eini_map_terms(a, r) != eini_map_terms(b, r)) return 0;
+    for (int i = 0; i < eini_map_terms(a, r); i++) {
+      const eini_mapterm *s = &a->term[a->first[r] + i], *t = &b->term[b->first[r] + i];
+      if (x->at[s->index] != y->at[t->index] || s->coef != t->coef) return 0;
+    }
+  }
+  return 1;
+}
+
+// Does one image hold the other, in every box?
+static int eini_image_within(const eini_image *x, const eini_image *of, int n, int capped) {
+  const int xp = capped ? x->apart : x->plain, op = capped ? of->apart : of->plain;
+  if (!xp || !op) return eini_image_same(x, of);
+  for (int i = 0; i < n; i++)
+    if (x->in[i] && !of->in[i]) return 0;
+  return 1;
+}
+
+// Drops what another access to the same tensor holds; of those that are left, where one is not
+// plain, all but the largest. Returns how many are left, in list.
+static int eini_touch_reduce(const eini_touch *t, int from, int to, int capped, int *list) {
+  int n = 0, plain = 1, most = 0;
+  for (int i = from; i < to; i++) {
+    const eini_image *x = &t->image[i];
+    int again = 0;
+    for (int k = from; k < to && !again; k++) {
+      const eini_image *y = &t->image[k];
+      again = k != i && eini_image_within(x, y, t->n, capped) &&
+              (k < i || !eini_image_within(y, x, t->n, capped));
+    }
+    if (again) continue;
+    plain &= capped ? x->apart : x->plain;
+    list[n] = i;
+    most = x->whole > t->image[list[most]].whole ? n : most;
+    n++;
+  }
+  if (n > 1 && !plain) list[0] = list[most], n = 1;
+  return n;
+}
+
+// ---- as terms ----
+
+// What a box touches: the sum over terms of coef * product of sides^e. A term of a tensor that is
+// touched by several images, none of which holds the other, is the largest of them.
+typedef struct eini_terms {
+  int n, nterm, nlimit;
+  int64_t cap, limitcap;
+  double *coef;            // [nterm]
+  unsigned char *e;        // [nterm][n]
+  int *limited;            // [nterm] 1: the sides say nothing, but its limits do
+  int *limit;              // [nlimit][2] a term, and an image that it is at least
+} eini_terms;
+
+// Appends a term like another one (-1: all sides to the power 0). Returns its number, or -1.
+static int eini_terms_add(eini_arena *a, eini_terms *t, int like, double coef) {
+  const int64_t n = t->n, old = t->cap;
+  if (t->nterm == old) {
+    int64_t cap = old;
+    double *more = (double *)eini_grow(a, t->coef, t->nterm, &cap, sizeof *more);
+    unsigned char *e = EINI_NEW(a, unsigned char, cap * n);
+    int *limited = EINI_NEW(a, int, cap);
+    if (more == NULL || e == NULL || limited == NULL) return -1;
+    if (old > 0) memcpy(e, t->e, (size_t)(old * n));
+    if (old > 0) memcpy(limited, t->limited, (size_t)old * sizeof *limited);
+    t->coef = more;
+    t->e = e;
+    t->limited = limited;
+    t->cap = cap;
+  }
+  if (like >= 0 && n > 0) memcpy(t->e + t->nterm * n, t->e + like * n, (size_t)n);
+  t->coef[t->nterm] = coef;
+  return t->nterm++;
+}
+
+// The image of a box as a product over coordinates: a coordinate has 1 + the sum of
+// |coef| * (side - 1) values, divided by what all coefs have in common.
+static ein_status eini_terms_compound(eini_arena *a, eini_terms *t, const eini_image *x) {
+  const eini_map *m = x->map;
+  const int first = t->nterm;
+  int from = first;
+  if (eini_terms_add(a, t, -1, 1) < 0) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < m->rows; r++) {
+    const eini_mapterm *p = m->term + m->first[r];
+    const int nindex = eini_map_terms(m, r), to = t->nterm;
+    double rest = 1;
+    int64_t d = 0;
+    if (nindex == 0 || eini_row_again(m, r)) continue;
+    for (int i = 0; i < nindex; i++) d = eini_gcd64(d, p[i].coef);
+    for (int i = 0; i < nindex; i++) rest -= (double)eini_abs64(p[i].coef / d);
+    const int small = (to - from) * (nindex + 1) <= EINI_IMAGE_TERMS;
+    for (int k = from; k < to; k++) {
+      for (int i = 0; i < (small ? nindex : 1); i++) {  // too long: one index of it, which is less
+        const double c = small ? (double)eini_abs64(p[i].coef / d) : 1;
+        const int made = eini_terms_add(a, t, k, t->coef[k] * c);
+        if (made < 0) return EIN_ERR_NO_MEMORY;
+        unsigned char *e = &t->e[(int64_t)made * t->n + x->at[p[i].index]];
+        *e = (unsigned char)(*e + (*e < 255));
+      }
+      if (small && rest < 0 && eini_terms_add(a, t, k, t->coef[k] * rest) < 0)
+        return EIN_ERR_NO_MEMORY;
+    }
+    from = to;
+  }
+  const int made = t->nterm - from;  // the last product; those before are parts of it
+  memmove(t->coef + first, t->coef + from, (size_t)made * sizeof *t->coef);
+  if (t->n > 0)
+    memmove(t->e + (int64_t)first * t->n, t->e + (int64_t)from * t->n, (size_t)made * (size_t)t->n);
+  t->nterm = first + made;
+  return EIN_OK;
+}
+
+// The terms of all images. capped: sides go no further than extents.
+static ein_status eini_terms_of(eini_arena *a, const eini_touch *t, int capped, eini_terms *out) {
+  int *list = EINI_NEW(a, int, t->nimage);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  memset(out, 0, sizeof *out);
+  out->n = t->n;
+  for (int from = 0, to; from < t->nimage; from = to) {
+    for (to = from; to < t->nimage && t->image[to].tensor == t->image[from].tensor;) to++;
+    const int n = eini_touch_reduce(t, from, to, capped, list);
+    const eini_image *x = &t->image[list[0]];
+    if (n == 1 && !(capped ? x->apart : x->plain)) {
+      EINI_TRY(eini_terms_compound(a, out, x));
+      continue;
+    }
+    const int term = eini_terms_add(a, out, -1, 1);
+    if (term < 0) return EIN_ERR_NO_MEMORY;
+    for (int i = 0; i < t->n && n == 1; i++) out->e[(int64_t)term * t->n + i] = x->in[i];
+    out->limited[term] = n > 1;
+    for (int k = 0; k < n && n > 1; k++) {
+      int *limit = (int *)eini_grow(a, out->limit, out->nlimit, &out->limitcap, 2 * sizeof(int));
+      if (limit == NULL) return EIN_ERR_NO_MEMORY;
+      out->limit = limit;
+      limit[2 * out->nlimit] = term;
+      limit[2 * out->nlimit++ + 1] = list[k];
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>lattice  what any set of points must touch
+// Takes linear maps; gives the subspaces that say which inequalities |V| <= product of
+// |image j of V|^s_j hold for every finite set V (Christ, Demmel, Knight, Scanlon, Yelick 2013,
+// theorem 3.2: Hoelder, Brascamp, Lieb).
+// ================================================================================================
+
+#define EINI_LATTICE_MOST 48     // subspaces, at most
+
+// A subspace by an integer basis in echelon form, which is one for each.
+typedef struct eini_subspace {
+  int dim;
+  int64_t *basis;          // [dim][n]
+} eini_subspace;
+
+typedef struct eini_lattice {
+  eini_arena *a;
+  int n, nspace;
+  eini_subspace space[EINI_LATTICE_MOST];
+} eini_lattice;
+
+// What is orthogonal to rows in echelon form.
+static ein_status eini_subspace_normal(eini_arena *a, int n, const eini_subspace *of,
+                                       eini_subspace *to) {
+  to->dim = n - of->dim;
+  to->basis = EINI_NEW(a, int64_t, (int64_t)n * n);
+  if (to->basis == NULL) return EIN_ERR_NO_MEMORY;
+  int made = 0;
+  for (int c = 0, r = 0; c < n; c++) {
+    if (r < of->dim && of->basis[(int64_t)r * n + c] != 0) {
+      int lead = 1;
+      for (int i = 0; i < c; i++) lead &= of->basis[(int64_t)r * n + i] == 0;
+      if (lead) {
+        r++;
+        continue;
+      }
+    }
+    // Coordinate c is free: the pivots follow from it.
+    int64_t *row = to->basis + (int64_t)made++ * n, scale = 1;
+    for (int q = 0; q < r; q++) {
+      const int64_t *p = of->basis + (int64_t)q * n;
+      int lead = 0;
+      while (p[lead] == 0) lead++;
+      if (p[c] == 0) continue;
+      const int64_t by = p[lead] / eini_gcd64(scale, p[lead]);
+      if (eini_mul_overflow(scale, by, &scale)) return EIN_ERR_TOO_LARGE;
+    }
+    row[c] = scale;
+    for (int q = 0; q < r; q++) {
+      const int64_t *p = of->basis + (int64_t)q * n;
+      int lead = 0;
+      while (p[lead] == 0) lead++;
+      if (p[c] == 0) continue;
+      if (eini_mul_overflow(-(scale / p[lead]), p[c], &row[lead])) return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return eini_echelon(to->basis, made, n) < 0 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+static ein_status eini_subspace_sum(eini_arena *a, int n, const eini_subspace *x,
+                                    const eini_subspace *y, eini_subspace *to) {
+  to->basis = EINI_NEW(a, int64_t, (int64_t)(x->dim + y->dim) * n);
+  if (to->basis == NULL) return EIN_ERR_NO_MEMORY;
+  const size_t row = (size_t)n * sizeof *to->basis;
+  if (x->dim > 0) memcpy(to->basis, x->basis, (size_t)x->dim * row);
+  if (y->dim > 0) memcpy(to->basis + (int64_t)x->dim * n, y->basis, (size_t)y->dim * row);
+  to->dim = eini_echelon(to->basis, x->dim + y->dim, n);
+  return to->dim < 0 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+static ein_status eini_lattice_add(eini_lattice *l, const eini_subspace *x) {
+  if (x->dim == 0) return EIN_OK;
+  for (int i = 0; i < l->nspace; i++) {
+    const eini_subspace *y = &l->space[i];
+    if (y->dim == x->dim && memcmp(x->basis, y->basis, (size_t)x->dim * (size_t)l->n *
+                                   sizeof *x->basis) == 0) return EIN_OK;
+  }
+  if (l->nspace == EINI_LATTICE_MOST) return EIN_ERR_TOO_LARGE;
+  l->space[l->nspace++] = *x;
+  return EIN_OK;
+}
+
+// Closes the lattice under sums and intersections.
+static ein_status eini_lattice_close(eini_lattice *l) {
+  for (int i = 0; i < l->nspace; i++) {
+    for (int k = 0; k < i; k++) {
+      eini_subspace x, y, sum, meet;
+      EINI_TRY(eini_subspace_sum(l->a, l->n, &l->space[i], &l->space[k], &sum));
+      EINI_TRY(eini_lattice_add(l, &sum));
+      EINI_TRY(eini_subspace_normal(l->a, l->n, &l->space[i], &x));
+      EINI_TRY(eini_subspace_normal(l->a, l->n, &l->space[k], &y));
+      EINI_TRY(eini_subspace_sum(l->a, l->n, &x, &y, &sum));
+      EINI_TRY(eini_subspace_normal(l->a, l->n, &sum, &meet));
+      EINI_TRY(eini_lattice_add(l, &meet));
+    }
+  }
+  return EIN_OK;
+}
+
+// The rank of a map, in rows, on a subspace. -1: too large numbers.
+static int eini_subspace_rank(eini_arena *a, int n, const eini_subspace *map,
+                              const eini_subspace *of) {
+  const eini_arena_at mark = eini_arena_mark(a);
+  int64_t *image = EINI_NEW(a, int64_t, (int64_t)of->dim * map->dim + 1);
+  int rank = 0;
+  if (image == NULL) return -2;
+  for (int i = 0; i < of->dim && rank >= 0; i++) {
+    for (int r = 0; r < map->dim; r++) {
+      int64_t *to = &image[(int64_t)i * map->dim + r];
+      for (int c = 0; c < n; c++)
+        if (eini_muladd_overflow(map->basis[(int64_t)r * n + c], of->basis[(int64_t)i * n + c], *to,
+                                 to)) rank = -1;
+    }
+  }
+  if (rank >= 0) rank = eini_echelon(image, of->dim, map->dim);
+  eini_arena_rollback(a, &mark);
+  return rank;
+}
+
+// ================================================================================================
+// >>bound  how little a statement can move
+// Takes what boxes of a statement or group touch; gives intensity, tile, and a number of elements
+// that every execution with a fast memory moves. SOAP as in Deinsum, section IV.
+// ================================================================================================
+
+#define EINI_IO_POINTS 40      // where points(x) is looked at, at most
+#define EINI_IO_ERROR 1e-11    // by which quotients are made smaller before they are rounded
+#define EINI_IO_WINDOW 24      // lengths of segments, or numbers of them, tried around the best
+
+// The most points that a segment of an execution can have which touches x elements, near one x:
+// log points <= log_points + slope * (log x - log_x), for points is concave in logarithms.
+typedef struct eini_reach {
+  double log_x, log_points, slope, mu;
+} eini_reach;
+
+typedef struct eini_io {
+  eini_convex c;
+  const int *var;                 // [n] the variable that an index is part of; -1: none
+  int n;
+  double least, most;             // elements that a point touches, and all points
+  double log_all;                 // log of all points that variables speak of
+  int nreach;
+  eini_reach reach[EINI_IO_POINTS];  // by log_x
+  double fast;                    // elements of the fast memory
+  double rho, x0;                 // points per element moved, at most; elements of a segment
+  double *tile;                   // [n]
+} eini_io;
+
+// ---- the programme ----
+
+// Indices that stand in the same terms are one variable, which is their product.
+static int eini_io_alike(const eini_terms *t, const eini_touch *x, int i, int k) {
+  for (int m = 0; m < t->nterm; m++)
+    if (t->e[(int64_t)m * t->n + i] != t->e[(int64_t)m * t->n + k]) return 0;
+  for (int m = 0; m < t->nlimit; m++) {
+    const unsigned char *in = x->image[t->limit[2 * m + 1]].in;
+    if (in[i] != in[k]) return 0;
+  }
+  return 1;
+}
+
+static int eini_io_used(const eini_terms *t, const eini_touch *x, int i) {
+  for (int m = 0; m < t->nterm; m++)
+    if (t->e[(int64_t)m * t->n + i] != 0) return 1;
+  for (int m = 0; m < t->nlimit; m++)
+    if (x->image[t->limit[2 * m + 1]].in[i]) return 1;
+  return 0;
+}
+
+static ein_status eini_io_make(eini_arena *a, const eini_touch *t, int capped, double fast,
+                                  eini_io *b) {
+  eini_terms terms;
+  int nvar = 0, *var = EINI_NEW(a, int, t->n), *first = EINI_NEW(a, int, t->n);
+  memset(b, 0, sizeof *b);
+  b->n = t->n;
+  b->var = var;
+  b->fast = fast;
+  b->tile = EINI_NEW(a, double, t->n);
+  if (var == NULL || first == NULL || b->tile == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_terms_of(a, t, capped, &terms));
+  for (int i = 0; i < t->n; i++) {
+    var[i] = -1;
+    if ((capped && t->extent[i] <= 1) || !eini_io_used(&terms, t, i)) continue;
+    for (var[i] = 0; var[i] < nvar && !eini_io_alike(&terms, t, i, first[var[i]]);) var[i]++;
+    if (var[i] == nvar) first[nvar++] = i;
+  }
+  int more = nvar;
+  for (int m = 0; m < terms.nterm; m++) more += terms.limited[m];
+  EINI_TRY(eini_convex_new(a, more, terms.nterm, terms.nlimit, &b->c));
+  eini_convex *c = &b->c;
+  for (int v = 0; v < more; v++) c->w[v] = v < nvar, c->cap[v] = capped && v < nvar ? 0 : INFINITY;
+  for (int i = 0; i < t->n && capped; i++)
+    if (var[i] >= 0) c->cap[var[i]] += log((double)t->extent[i]);
+  for (int m = 0, y = nvar; m < terms.nterm; m++) {
+    double all = log(fabs(terms.coef[m]));
+    c->coef[m] = terms.coef[m];
+    for (int v = 0; v < nvar; v++) {
+      c->e[(int64_t)m * more + v] = terms.e[(int64_t)m * t->n + first[v]];
+      if (capped) all += c->e[(int64_t)m * more + v] * c->cap[v];
+    }
+    for (int k = 0; k < terms.nlimit && terms.limited[m]; k++) {
+      double some = 0, *row = c->row + (int64_t)k * more;
+      if (terms.limit[2 * k] != m) continue;
+      for (int v = 0; v < nvar; v++) row[v] = t->image[terms.limit[2 * k + 1]].in[first[v]];
+      for (int v = 0; v < nvar && capped; v++) some += row[v] * c->cap[v];
+      row[y] = -1;
+      all = fmax(all, some);
+    }
+    if (terms.limited[m]) c->e[(int64_t)m * more + y++] = 1;
+    b->least += c->coef[m];
+    b->most += (c->coef[m] < 0 ? -1 : 1) * exp(all);
+  }
+  if (!capped) b->most = INFINITY;
+  b->log_all = 0;
+  for (int v = 0; v < nvar; v++) b->log_all += c->cap[v];
+  return EIN_OK;
+}
+
+// ---- points of the function ----
+
+static double eini_io_gain(const eini_io *b, const eini_reach *p) {
+  const double x = exp(p->log_x) - b->fast;
+  return x > 0 ? log(x) - p->log_points : -INFINITY;
+}
+
+// Adds a point; equal ones once, the last one may be overwritten when there are too many.
+static void eini_io_add(eini_io *b, double log_x, double log_points, double mu) {
+  int to = b->nreach < EINI_IO_POINTS ? b->nreach++ : EINI_IO_POINTS - 1;
+  for (; to > 0 && b->reach[to - 1].log_x > log_x; to--) b->reach[to] = b->reach[to - 1];
+  b->reach[to].log_x = log_x;
+  b->reach[to].log_points = log_points;
+  b->reach[to].mu = mu;
+  b->reach[to].slope = mu < INFINITY ? exp(log_x) / mu : 0;
+}
+
+static void eini_io_at(eini_io *b, double mu) {
+  eini_convex_at(&b->c, mu);
+  if (b->c.x > 0 && b->c.gap < 0.5 * EINI_IO_ERROR)
+    eini_io_add(b, log(b->c.x), b->c.log_points, mu);
+}
+
+static int eini_io_free(const eini_convex *c, int i) {
+  return c->w[i] > 0 && c->z[i] > c->up[i] && c->room[i] > c->down[i];
+}
+
+// Elements that a box touches of what does not move with its variable i: the sum of
+// (1 - e / w) * term. Where i is inside its bounds, this is x - mu, without cancellation.
+static double eini_io_still(const eini_convex *c, int i, double mu) {
+  double sum = 0;
+  for (int k = 0; k < c->m; k++)
+    sum += (1 - c->e[(int64_t)k * c->n + i] / c->w[i]) * c->t[k] * mu;
+  return sum;
+}
+
+// x - mu at the solution for mu.
+static double eini_io_rest(const eini_convex *c, double mu) {
+  int most = -1;
+  for (int i = 0; i < c->n && c->k == 0; i++)
+    if (eini_io_free(c, i) && (most < 0 || c->z[i] > c->z[most])) most = i;
+  return most < 0 ? c->x - mu : eini_io_still(c, most, mu);
+}
+
+// Is there a variable that moves everything? Then the larger a segment is, the better.
+static int eini_io_endless(const eini_convex *c) {
+  for (int i = 0; i < c->n; i++) {
+    int all = c->k == 0 && c->cap[i] == INFINITY;
+    for (int k = 0; k < c->m; k++) all &= c->e[(int64_t)k * c->n + i] >= c->w[i];
+    if (all) return 1;
+  }
+  return 0;
+}
+
+// The price at which x - mu is the fast memory, from a price near: there points per element moved
+// are least. x - mu is about a power of mu: a secant in logarithms, kept between prices on both
+// sides. 0, INFINITY: it would be below, above all.
+static double eini_io_root(eini_io *b, double mu) {
+  const double s = b->fast;
+  double low = 0, high = INFINITY, last = 0, before = 0, power = 1;
+  for (int i = 0; i < 80; i++) {
+    eini_io_at(b, mu);
+    const double still = eini_io_rest(&b->c, mu), f = still - s;
+    if (fabs(f) <= 1e-11 * s) return mu;
+    if (f < 0) low = mu;
+    else high = mu;
+    if (f > 0 && b->c.x <= b->least * (1 + 1e-12)) return 0;
+    if (high <= low * (1 + 4e-15)) return mu;
+    if (i > 0) power = log(still / before) / log(mu / last);
+    if (high == INFINITY && mu >= 4096 * s && still <= 1.2 * before && last <= mu / 64)
+      return INFINITY;  // it grows no more
+    double next = mu * pow(s / still, 1 / (power > 0.02 ? power : 0.02));
+    if (high == INFINITY && i > 0 && !(next < 4096 * mu)) next = 4096 * mu;
+    if (high == INFINITY && i == 1 && power < 0.05) next = 4096 * fmax(mu, s);
+    if (low == 0) next = fmin(next, i > 3 ? mu / 4 : mu);
+    else if (high < INFINITY && (!(next > low && next < high) || i > 30)) next = sqrt(low * high);
+    if (!(next < 1e280)) return INFINITY;
+    last = mu;
+    before = still;
+    mu = next;
+  }
+  return mu;
+}
+
+// Solves a * x = b, both overwritten, with pivots. 0: no.
+static int eini_io_linear(double *a, double *b, int n) {
+  for (int j = 0; j < n; j++) {
+    int p = j;
+    for (int i = j + 1; i < n; i++)
+      if (fabs(a[(int64_t)i * n + j]) > fabs(a[(int64_t)p * n + j])) p = i;
+    if (!(fabs(a[(int64_t)p * n + j]) > 1e-9)) return 0;
+    for (int k = 0; k < n && p != j; k++) {
+      const double x = a[(int64_t)j * n + k];
+      a[(int64_t)j * n + k] = a[(int64_t)p * n + k];
+      a[(int64_t)p * n + k] = x;
+    }
+    const double x = b[j];
+    b[j] = b[p];
+    b[p] = x;
+    for (int i = j + 1; i < n; i++) {
+      const double f = a[(int64_t)i * n + j] / a[(int64_t)j * n + j];
+      for (int k = j; k < n; k++) a[(int64_t)i * n + k] -= f * a[(int64_t)j * n + k];
+      b[i] -= f * b[j];
+    }
+  }
+  for (int j = n - 1; j >= 0; j--) {
+    for (int k = j + 1; k < n; k++) b[j] -= a[(int64_t)j * n + k] * b[k];
+    b[j] /= a[(int64_t)j * n + j];
+  }
+  return 1;
+}
+
+// Sides at the best price to all digits: what does not move with a variable that is inside its
+// bounds is the fast memory. They stay where these equations have several solutions.
+static void eini_io_polish(eini_io *b) {
+  eini_convex *c = &b->c;
+  const int n = c->n;
+  if (c->k > 0) return;
+  for (int round = 0; round < 8; round++) {
+    double most = 0;
+    eini_convex_terms(c, b->fast);
+    for (int i = 0; i < n; i++) {
+      double *h = c->hess + (int64_t)i * n;
+      const int open = eini_io_free(c, i);
+      for (int k = 0; k < n; k++) h[k] = i == k && !open;
+      c->step[i] = 0;
+      for (int m = 0; m < c->m && open; m++) {
+        const double *e = c->e + (int64_t)m * n, by = (1 - e[i] / c->w[i]) * c->t[m];
+        c->step[i] -= by;
+        for (int k = 0; k < n && by != 0; k++) h[k] += by * e[k];
+      }
+      c->step[i] += open;
+    }
+    if (!eini_io_linear(c->hess, c->step, n)) return;
+    for (int i = 0; i < n; i++) most = fmax(most, fabs(c->step[i]));
+    if (!(most < 0.5)) return;
+    for (int i = 0; i < n; i++) {
+      c->z[i] = fmin(fmax(c->z[i] + c->step[i], 0), c->cap[i]);
+      if (!eini_io_free(c, i)) c->z[i] = c->z[i] < c->room[i] ? 0 : c->cap[i];
+    }
+    if (most < 1e-14) break;
+  }
+  eini_convex_terms(c, 1);
+  c->log_points = eini_dot(c->w, c->z, n);
+}
+
+// ---- intensity ----
+
+static void eini_io_take(eini_io *b, double log_points, double x) {
+  const double rho = exp(log_points) / (x - b->fast);
+  if (!(x > b->fast) || (b->rho > 0 && !(rho < b->rho))) return;
+  b->rho = rho;
+  b->x0 = x;
+  for (int i = 0; i < b->n; i++) b->tile[i] = b->var[i] < 0 ? 0 : b->c.z[b->var[i]];
+}
+
+// The best price near mu, to all digits.
+static void eini_io_best(eini_io *b, double mu) {
+  eini_convex *c = &b->c;
+  const int endless = b->most == INFINITY && eini_io_endless(c);
+  if (!endless) mu = eini_io_root(b, mu);
+  if (endless || mu == INFINITY) {  // what points(x) / x goes to
+    eini_io_at(b, 1e4 * b->fast);
+    for (int i = 0; i < b->n; i++) b->tile[i] = b->var[i] < 0 ? 0 : c->z[b->var[i]];
+    eini_io_at(b, 1e20 * b->fast);
+    b->rho = exp(c->log_points - log(c->x));
+    b->x0 = INFINITY;
+    for (int i = 0; i < b->n; i++)
+      if (b->var[i] >= 0 && c->z[b->var[i]] > b->tile[i] + 9) b->tile[i] = INFINITY;
+  } else if (mu > 0) {
+    eini_io_polish(b);
+    eini_io_take(b, c->log_points, c->x);
+  } else {
+    for (int i = 0; i < c->n; i++) c->z[i] = 0;
+    eini_io_take(b, 0, b->least);
+  }
+}
+
+// Between two points, points(x) is no less than the straight line in logarithms: the x there that
+// promises most, and what it promises.
+static double eini_io_promise(const eini_io *b, const eini_reach *p, double *x) {
+  const double slope = (p[1].log_points - p[0].log_points) / (p[1].log_x - p[0].log_x);
+  double to = slope > 1 ? log(b->fast * slope / (slope - 1)) : p[1].log_x;
+  to = fmin(fmax(to, p[0].log_x), p[1].log_x);
+  *x = exp(to);
+  return *x > b->fast ? log(*x - b->fast) - p[0].log_points - slope * (to - p[0].log_x)
+                      : -INFINITY;
+}
+
+// Extents bound sides: there may be several best prices, and the whole is a segment, too. Divides
+// the function until no part of it promises more than what was found.
+static void eini_io_search(eini_io *b) {
+  eini_convex *c = &b->c;
+  if (b->least > 0) eini_io_add(b, log(b->least), 0, 0);
+  if (b->most < INFINITY && c->n > 0) eini_io_add(b, log(b->most), b->log_all, INFINITY);
+  while (b->nreach < EINI_IO_POINTS - 8) {
+    double best = -INFINITY, most = -INFINITY, x = 0, at = 0, promise;
+    int part = -1;
+    for (int i = 0; i < b->nreach; i++) best = fmax(best, eini_io_gain(b, &b->reach[i]));
+    for (int i = 0; i + 1 < b->nreach; i++) {
+      if (b->reach[i + 1].log_x - b->reach[i].log_x < 1e-9) continue;
+      promise = eini_io_promise(b, &b->reach[i], &x);
+      if (promise > most) most = promise, part = i, at = x;
+    }
+    if (part < 0 || most <= best + 1e-4) break;
+    const eini_reach *p = &b->reach[part];
+    const double slope = (p[1].log_points - p[0].log_points) / (p[1].log_x - p[0].log_x);
+    const int before = b->nreach;
+    eini_io_at(b, at / slope);
+    if (b->nreach == before) break;
+  }
+}
+
+// Intensity and tile: the least of points(x) / (x - fast).
+static void eini_io_intensity(eini_io *b, int capped) {
+  eini_convex *c = &b->c;
+  b->rho = 0;
+  if (capped && b->most <= b->fast) {  // all of it fits
+    for (int i = 0; i < c->n; i++) c->z[i] = c->cap[i];
+    for (int i = 0; i < b->n; i++) b->tile[i] = b->var[i] < 0 ? 0 : c->z[b->var[i]];
+    b->rho = b->x0 = INFINITY;
+    return;
+  }
+  if (c->n == 0) {
+    eini_io_take(b, 0, b->least);
+    if (b->rho <= 0) b->rho = b->x0 = INFINITY;
+    return;
+  }
+  double mu = b->fast > 0 ? b->fast : 1;
+  if (capped) {
+    eini_io_search(b);
+    const eini_reach *best = &b->reach[0];
+    for (int i = 1; i < b->nreach; i++)
+      if (eini_io_gain(b, &b->reach[i]) > eini_io_gain(b, best)) best = &b->reach[i];
+    if (best->mu == INFINITY) {
+      for (int i = 0; i < c->n; i++) c->z[i] = c->cap[i];
+      eini_io_take(b, b->log_all, b->most);
+      return;
+    }
+    mu = best->mu > 0 ? best->mu : mu;
+  }
+  eini_io_best(b, mu);
+  if (b->rho <= 0) b->rho = b->x0 = INFINITY;
+}
+
+// ---- what must move ----
+
+// The logarithm of the most points that x elements allow, or a little more.
+static double eini_io_points(const eini_io *b, double log_x) {
+  double least = INFINITY;
+  for (int k = 0; k < b->nreach; k++) {
+    const eini_reach *p = &b->reach[k];
+    if (p->mu > 0) least = fmin(least, p->log_points + p->slope * (log_x - p->log_x));
+  }
+  return least;
+}
+
+// The logarithm of the most elements that allow fewer points than that, or a little less.
+static double eini_io_elements(const eini_io *b, double log_points) {
+  double most = -INFINITY;
+  for (int k = 0; k < b->nreach; k++) {
+    const eini_reach *p = &b->reach[k];
+    if (p->slope > 0) most = fmax(most, p->log_x + (log_points - p->log_points) / p->slope);
+    else if (p->mu > 0 && log_points > p->log_points) most = fmax(most, log(b->most));
+  }
+  return most;
+}
+
+// Elements that move while log_volume points are gone through, in whole segments of x elements:
+// (x - fast) * (number of segments - 1), for the x, a whole number, for which that is most. Around
+// the best intensity either lengths or numbers are further apart; those are tried.
+static double eini_io_moved(const eini_io *b, double log_volume) {
+  const double log_q = log_volume - log(b->rho) - log(b->x0 - b->fast), all = log_volume -
+      EINI_IO_ERROR;
+  double best = 0, slope = 1;
+  if (!(b->rho < INFINITY) || !(b->x0 < INFINITY)) return 0;
+  for (int k = 0; k < b->nreach; k++)
+    if (exp(b->reach[k].log_x) <= b->x0 * (1 + 1e-9) && b->reach[k].slope > 0)
+      slope = b->reach[k].slope;
+  const int lengths = log_q + log(slope) > log(b->x0);
+  for (int i = -EINI_IO_WINDOW - 1; i <= EINI_IO_WINDOW; i++) {
+    const double mid = floor(lengths ? b->x0 : exp(log_q));
+    double x = mid + i, q = mid + i;
+    if (lengths && i >= -EINI_IO_WINDOW) {
+      if (!(x > b->fast)) continue;
+      q = ceil(exp(all - eini_io_points(b, log(x)))) - 1;
+    } else {
+      if (i < -EINI_IO_WINDOW) q = 1;
+      if (!(q >= 1)) continue;
+      x = ceil(exp(eini_io_elements(b, all - log(q)))) - 1;
+    }
+    if (x > b->fast && q >= 1) best = fmax(best, (x - b->fast) * q);
+  }
+  return best;
+}
+
+// ---- any set of points ----
+
+// No more elements than an access touches in all: in the smallest box around them, or as many as
+// its indices have values.
+static double eini_image_most(const eini_touch *t, const eini_image *x) {
+  double points = 1, box = 1;
+  for (int i = 0; i < t->n; i++) points *= x->in[i] ? (double)t->extent[i] : 1;
+  for (int r = 0; r < x->map->rows; r++) {
+    double range = 1;
+    for (int e = x->map->first[r]; e < x->map->first[r + 1]; e++)
+      range += (double)eini_abs64(x->map->term[e].coef) *
+               (double)(t->extent[x->at[x->map->term[e].index]] - 1);
+    box *= range;
+  }
+  return fmin(points, box);
+}
+
+// The linear part of an image over the indices that count, in echelon form.
+static ein_status eini_image_space(eini_arena *a, const eini_image *x, int n, const int *column,
+                                   eini_subspace *to) {
+  const eini_map *m = x->map;
+  to->basis = EINI_NEW(a, int64_t, (int64_t)m->rows * n);
+  if (to->basis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < m->rows; r++) {
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int c = column[x->at[m->term[e].index]];
+      if (c >= 0) to->basis[(int64_t)r * n + c] += m->term[e].coef;
+    }
+  }
+  to->dim = eini_echelon(to->basis, m->rows, n);
+  return to->dim < 0 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+// The programme whose variables are subspaces: exponents s_j with sum s_j rank(A_j H) >= rank H for
+// every H are the dual of it.
+static ein_status eini_io_spaces(eini_arena *a, const eini_touch *t, const eini_lattice *l,
+                                 const eini_subspace *map, const int *list, int n, double fast,
+                                 eini_io *b) {
+  EINI_TRY(eini_convex_new(a, l->nspace, n, n, &b->c));
+  eini_convex *c = &b->c;
+  c->k = 0;
+  b->fast = fast;
+  b->least = n;
+  b->most = 0;
+  for (int i = 0; i < l->nspace; i++) c->w[i] = l->space[i].dim, c->cap[i] = INFINITY;
+  for (int j = 0; j < n; j++) {
+    const double most = eini_image_most(t, &t->image[list[j]]);
+    b->most += most;
+    const int r = b->c.k;
+    c->coef[j] = 1;
+    for (int i = 0; i < l->nspace; i++) {
+      const int rank = eini_subspace_rank(a, l->n, &map[j], &l->space[i]);
+      if (rank < 0) return rank == -1 ? EIN_ERR_TOO_LARGE : EIN_ERR_NO_MEMORY;
+      c->e[(int64_t)j * l->nspace + i] = c->row[(int64_t)r * l->nspace + i] = rank;
+    }
+    if (map[j].dim > 0) c->rhs[c->k++] = log(most);  // others are one element
+  }
+  return EIN_OK;
+}
+
+// For accesses that no boxes are best for. EIN_ERR_TOO_LARGE: that is not known.
+static ein_status eini_io_any(eini_arena *a, const eini_touch *t, double fast, eini_io *b) {
+  int *list = EINI_NEW(a, int, 2 * (int64_t)t->nimage), *column = EINI_NEW(a, int, t->n), n = 0;
+  eini_subspace *map = EINI_NEW(a, eini_subspace, t->nimage), kernel;
+  eini_lattice *l = EINI_NEW(a, eini_lattice, 1);
+  memset(b, 0, sizeof *b);
+  if (list == NULL || column == NULL || map == NULL || l == NULL) return EIN_ERR_NO_MEMORY;
+  l->a = a;
+  for (int i = 0; i < t->n; i++) {
+    int used = 0;
+    for (int k = 0; k < t->nimage; k++) used |= t->image[k].in[i];
+    column[i] = used && t->extent[i] > 1 ? l->n++ : -1;
+    if (column[i] >= 0) b->log_all += log((double)t->extent[i]);
+  }
+  for (int from = 0, to; from < t->nimage; from = to) {
+    for (to = from; to < t->nimage && t->image[to].tensor == t->image[from].tensor;) to++;
+    int most = 0;
+    const int some = eini_touch_reduce(t, from, to, 1, list + t->nimage);
+    for (int k = 1; k < some; k++)
+      if (t->image[list[t->nimage + k]].whole > t->image[list[t->nimage + most]].whole) most = k;
+    list[n] = list[t->nimage + most];
+    EINI_TRY(eini_image_space(a, &t->image[list[n]], l->n, column, &map[n]));
+    EINI_TRY(eini_subspace_normal(a, l->n, &map[n], &kernel));
+    EINI_TRY(eini_lattice_add(l, &kernel));
+    n++;
+  }
+  EINI_TRY(eini_lattice_close(l));
+  eini_subspace all = {l->n, EINI_NEW(a, int64_t, (int64_t)l->n * l->n)};
+  if (all.basis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < l->n; i++) all.basis[(int64_t)i * l->n + i] = 1;
+  EINI_TRY(eini_lattice_add(l, &all));
+  EINI_TRY(eini_io_spaces(a, t, l, map, list, n, fast, b));
+  for (int i = 0; i < b->c.n; i++) {  // what no access sees
+    double seen = 0;
+    for (int j = 0; j < n; j++) seen += b->c.e[(int64_t)j * b->c.n + i];
+    if (seen <= 0) return EIN_ERR_TOO_LARGE;
+  }
+  eini_io_intensity(b, 1);
+  return EIN_OK;
+}
+
+// ---- bounds ----
+
+typedef struct eini_limit {  // of a statement or a group
+  double log_volume, compulsory;
+  double bound, per_place;
+  eini_io paper, capped;     // without and with the extents as caps
+} eini_limit;
+
+// Sides of a tile from variables, each of which its indices share: equally, but for their caps.
+static void eini_io_sides(eini_io *b, const eini_touch *t, int capped) {
+  for (int v = 0; v < b->c.n; v++) {
+    double left = 0;
+    int n = 0;
+    for (int i = 0; i < b->n; i++)
+      if (b->var[i] == v) left = b->tile[i], n++;
+    for (int open = n, cut = 1; cut && open > 0;) {
+      const double share = left / open;
+      cut = 0;
+      for (int i = 0; i < b->n; i++) {
+        if (b->var[i] != v || b->tile[i] < 0) continue;
+        const double cap = log((double)t->extent[i]);
+        if (!capped || share <= cap) continue;
+        b->tile[i] = -1 - cap;  // settled
+        left -= cap;
+        open--;
+        cut = 1;
+      }
+      for (int i = 0; i < b->n && !cut; i++)
+        if (b->var[i] == v && b->tile[i] >= 0) b->tile[i] = left / open;
+    }
+  }
+  for (int i = 0; i < b->n; i++) {
+    if (b->var[i] >= 0 && b->tile[i] < 0) b->tile[i] = -1 - b->tile[i];
+    b->tile[i] = exp(b->tile[i]);
+    if (capped && (b->var[i] < 0 || b->tile[i] > (double)t->extent[i]))
+      b->tile[i] = (double)t->extent[i];
+    if (!capped && b->var[i] < 0) b->tile[i] = INFINITY;
+  }
+}
+
+// t: what is touched; everything else is found. any: the bound itself is wanted, and not only
+// intensities.
+static ein_status eini_limit_find(eini_arena *a, const eini_touch *t, double fast, double places,
+                                  eini_limit *x) {
+  eini_io any, *holds = &x->capped;
+  int compound = 0;
+  x->log_volume = 0;
+  for (int i = 0; i < t->n; i++) x->log_volume += log((double)t->extent[i]);
+  x->compulsory = t->compulsory;
+  x->bound = x->compulsory;
+  x->per_place = 0;
+  for (int k = 0; k < t->nimage; k++) compound |= !t->image[k].apart;
+  for (int capped = 0; capped < 2; capped++) {
+    eini_io *b = capped ? &x->capped : &x->paper;
+    EINI_TRY(eini_io_make(a, t, capped, fast, b));
+    int loose = 0;
+    for (int i = 0; i < t->n; i++) loose |= b->var[i] < 0 && !capped;
+    eini_io_intensity(b, capped);
+    eini_io_sides(b, t, capped);
+    if (loose) b->rho = b->x0 = INFINITY;
+  }
+  if (compound) {
+    const ein_status st = eini_io_any(a, t, fast, holds = &any);
+    if (st == EIN_ERR_NO_MEMORY) return st;
+    if (st != EIN_OK) return EIN_OK;
+  }
+  x->bound = fmax(x->bound, eini_io_moved(holds, holds->log_all));
+  x->per_place = fmax(0, eini_io_moved(holds, holds->log_all - log(places)) - fast);
+  return EIN_OK;
+}
+
+// Of a statement: its accesses, that of the result where something is reduced.
+static ein_status eini_touch_statement(eini_arena *a, const eini_stmt *s, eini_touch *t) {
+  int *at = EINI_NEW(a, int, s->nindex);
+  memset(t, 0, sizeof *t);
+  t->n = s->nindex;
+  t->extent = EINI_NEW(a, int64_t, s->nindex);
+  if (at == NULL || t->extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    at[i] = i;
+    t->extent[i] = s->index[i].extent;
+  }
+  t->compulsory = eini_points(s, NULL, 0, s->nfree);
+  if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
+  for (int k = s->nfree < s->nindex ? -1 : 0; k < s->noperand; k++)
+    EINI_TRY(eini_touch_add(a, t, eini_access(s, k), k < 0 ? s->out : s->operand[k], at));
+  for (int from = 0, to; from < t->nimage; from = to) {
+    double most = 0;
+    for (to = from; to < t->nimage && t->image[to].tensor == t->image[from].tensor; to++)
+      most = fmax(most, t->image[to].whole);
+    if (t->image[from].tensor != s->out) t->compulsory += most;
+  }
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -29167,6 +30513,114 @@ EIN_API int64_t ein_canon_size(const ein_canon *c, int id) {
 
 EIN_API int64_t ein_canon_param(const ein_canon *c, int id) {
   return c == NULL || id < 0 || id >= c->graph->nparam ? -1 : c->param[id];
+}
+
+// ================================================================================================
+// >>bound-graph  bounds of all statements of a graph
+// Takes a graph; gives what each statement must move, with names and tiles.
+// ================================================================================================
+
+struct ein_bound {
+  eini_arena arena;
+  int64_t nstmt;
+  ein_bound_stmt *stmt;
+};
+
+static ein_status eini_bound_intensity(eini_arena *a, const eini_io *b, double volume,
+                                       double places, ein_intensity *to) {
+  double *tile = EINI_NEW(a, double, b->n);
+  if (tile == NULL) return EIN_ERR_NO_MEMORY;
+  if (b->n > 0) memcpy(tile, b->tile, (size_t)b->n * sizeof *tile);
+  to->rho = b->rho;
+  to->x0 = b->x0;
+  to->tile = tile;
+  to->bound = volume > 0 ? volume / b->rho : 0;
+  to->per_place = to->bound / places;
+  return EIN_OK;
+}
+
+static ein_status eini_bound_stmt(ein_bound *b, eini_arena *scratch, const ein_graph *g,
+                                  const eini_stmt *s, const ein_bound_desc *d,
+                                  ein_bound_stmt *to) {
+  eini_arena *a = &b->arena;
+  const double places = d->places > 1 ? (double)d->places : 1;
+  const char **name = EINI_NEW(a, const char *, s->nindex);
+  int64_t *extent = EINI_NEW(a, int64_t, s->nindex);
+  const char *out = g->tensor[s->out].name;
+  eini_limit limit;
+  eini_touch touch;
+  if (name == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    const char *was = s->index[i].name == NULL ? "" : s->index[i].name;
+    extent[i] = s->index[i].extent;
+    if ((name[i] = eini_strndup(a, was, (int64_t)strlen(was))) == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  to->nindex = s->nindex;
+  to->index = name;
+  to->extent = extent;
+  to->line = s->line;
+  if ((to->out = eini_strndup(a, out, (int64_t)strlen(out))) == NULL) return EIN_ERR_NO_MEMORY;
+  to->volume = eini_points(s, NULL, 0, s->nindex);
+  to->flops = to->volume * eini_point_flops(s);
+  EINI_TRY(eini_touch_statement(scratch, s, &touch));
+  EINI_TRY(eini_limit_find(scratch, &touch, d->fast_memory, places, &limit));
+  to->compulsory = limit.compulsory;
+  to->bound = limit.bound;
+  to->per_place = limit.per_place;
+  EINI_TRY(eini_bound_intensity(a, &limit.paper, to->volume, places, &to->paper));
+  return eini_bound_intensity(a, &limit.capped, to->volume, places, &to->capped);
+}
+
+static ein_status eini_bound_make(ein_bound *b, const ein_graph *g, const ein_bound_desc *d) {
+  ein_status st = EIN_OK;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &b->arena.al);
+  if ((b->stmt = EINI_NEW(&b->arena, ein_bound_stmt, g->nstmt)) == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_arena_at mark = eini_arena_mark(&scratch);
+  for (; b->nstmt < g->nstmt && st == EIN_OK; b->nstmt++) {
+    st = eini_bound_stmt(b, &scratch, g, &g->stmt[b->nstmt], d, &b->stmt[b->nstmt]);
+    eini_arena_rollback(&scratch, &mark);
+  }
+  eini_arena_free(&scratch);
+  return st;
+}
+
+EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_bound_desc *desc, ein_bound **bound) {
+  eini_arena arena;
+  if (bound == NULL) return EIN_ERR_ARGUMENT;
+  *bound = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
+  if (st == EIN_OK && !(desc->fast_memory >= 1 && desc->fast_memory < 1e18))
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
+                   "fast_memory is %g elements; it must be from 1 to 1e18", desc->fast_memory);
+  if (st == EIN_OK && desc->places < 0)
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "places is %lld",
+                   (long long)desc->places);
+  if (st != EIN_OK) return eini_fail_status(ctx, st), st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_bound *b = EINI_NEW(&arena, ein_bound, 1);
+  if (b == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
+  b->arena = arena;
+  st = eini_bound_make(b, graph, desc);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *bound = b;
+  else ein_bound_destroy(b);
+  return st;
+}
+
+EIN_API void ein_bound_destroy(ein_bound *b) {
+  if (b == NULL) return;
+  eini_arena arena = b->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+EIN_API int ein_bound_statement(const ein_bound *b, int64_t k, ein_bound_stmt *info) {
+  if (b == NULL || info == NULL || k < 0 || k >= b->nstmt) return 0;
+  *info = b->stmt[k];
+  return 1;
 }
 
 // ================================================================================================

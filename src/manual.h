@@ -27,7 +27,7 @@
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
 //   statements    >>monoid >>expr >>graph >>symbols >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>sketch >>canon >>normal
+//                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
@@ -40,6 +40,7 @@
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   normal forms  >>canon-sizes >>canon-form
+//   I/O bounds    >>bound-graph
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public
@@ -57,7 +58,8 @@
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
-//    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places.
+//    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places,
+//    ein_bound_create says how few elements a statement can move to and from a fast memory.
 //    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
 //    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
 //    overflow and underflow), and what runs in portable kernels for want of others. Providers of

@@ -125,6 +125,54 @@ EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
 // Likewise of sizes left open.
 EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
 
+// ---- I/O bounds ----
+// What the statements of a graph must move between a fast memory and all other, whatever the order
+// in which their points are gone through, each statement alone: its operands come from outside and
+// its result goes there. Everything is counted in elements. A box of points with sides D touches
+// X elements of the operands, and of the result where something is reduced; chi(X) points can be
+// gone through with X elements, and X0 is where intensity rho = chi(X) / (X - fast) is least.
+// (Ziogas et al. 2022, Deinsum, section IV; Kwasniewski et al. 2021, SOAP. Of several accesses to a
+// tensor the largest counts. Boxes are not the best sets for coordinates like h+r: there `bound`
+// comes from Christ et al. 2013, and is what must move at least where their lattice is too large.)
+typedef struct ein_bound ein_bound;
+
+typedef struct ein_bound_desc {
+  double fast_memory;       // elements, at least 1
+  int64_t places;           // default 1
+} ein_bound_desc;
+
+typedef struct ein_intensity {
+  double rho;               // points per element moved, at most; INFINITY: nothing need be moved
+  double x0;                // INFINITY: the larger a segment, the better; rho is the limit
+  const double *tile;       // [nindex] sides of the best box; INFINITY: the larger, the better
+  double bound;             // points / rho
+  double per_place;         // that, divided by places
+} ein_intensity;
+
+typedef struct ein_bound_stmt {
+  const char *out;          // the tensor it defines
+  int64_t line;             // in the source, or 0
+  int nindex;
+  const char *const *index; // their names
+  const int64_t *extent;
+  double volume;            // points
+  double flops;             // operations
+  double compulsory;        // elements read once, and results written once, at least
+  double bound;             // elements that move, at least, whatever is done: of whole segments, and
+                            //   no less than compulsory
+  double per_place;         // that the place with the most work receives and sends, at least: it
+                            //   holds as much as fits into its fast memory at first
+  ein_intensity paper, capped;  // for sides as long as they like, and no longer than extents
+} ein_bound_stmt;
+
+// ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or places out
+// of range. The bounds are the caller's; they do not need the graph any more.
+EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_bound_desc *desc, ein_bound **bound);
+EIN_API void ein_bound_destroy(ein_bound *bound);                 // NULL is a no-op
+// Statement k; 0 beyond the last. Pointers live as long as the bounds.
+EIN_API int ein_bound_statement(const ein_bound *bound, int64_t k, ein_bound_stmt *info);
+
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
 EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p);

@@ -248,7 +248,7 @@ prints_part 'Exit status'
 printf '%s\n' "$out" | sed -n 's/^  \(--*[a-z][^ ]*\) .*/\1/p' > options
 ok [ "$(wc -l < options)" -gt 20 ]
 subcommands=$(printf '%s\n' "$out" | sed -n 's/^einsum \([a-z][a-z]*\) .*/\1/p')
-ok [ "$(echo $subcommands)" = "run plan bench canon info" ]
+ok [ "$(echo $subcommands)" = "run plan bench canon bound info" ]
 mkdir help
 ln -s "$here/../examples" help/examples
 ln -s "$bin" help/einsum
@@ -279,16 +279,26 @@ prints_part 'f64'
 expect 0 info --json -j 2
 prints_part '"threads": 2'
 expect 2 info what
-for word in bound; do
-  expect 2 $word P.ein
-  says "$word is not available in this version"
+# What must move: X0 = 3 S and 2 V / sqrt(S) of a product, statement by statement of a program.
+expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 --fast-memory 1024 -p 4
+prints_part 'moves at least 8388606 elements, compulsory 786432'
+prints_part 'bound 8388608, per place 2097152; intensity 16 at X0 3072; tile i=32 k=32 j=32'
+expect 0 bound i,i-\>i --shapes 5,5 --fast-memory 4 --json
+prints_part '"x0": null, "tile": {"i": null}, "bound": 10'
+printf 'input A[4,n], B[n,6]\nX[i,k] = A[i,j]*B[j,k]\nY[i] = exp(X[i,i]) for i=4\n' > two.ein
+expect 0 bound two.ein --sizes n=5 --fast-memory 8 --json
+prints_part '[{"out": "X", "line": 2, "volume": 120, "flops": 240, "fast_memory": 8, '
+prints_part '}}, {"out": "Y", "line": 3, "volume": 4,'
+for n in 0 -1 x 1.5 1000000000000001 ''; do
+  expect 2 bound i,i-\>i --shapes 5,5 --fast-memory "$n"
+  says "--fast-memory takes a number of elements from 1 to 1e15, not '$n'"
   one_line
 done
-for option in --fast-memory; do
-  expect 2 $option x ij A.npy
-  says "$option is not available in this version"
-  one_line
-done
+expect 2 bound i,i-\>i --shapes 5,5
+says 'give the elements of --fast-memory'
+expect 2 bound --fast-memory 8
+expect 2 ij A.npy --fast-memory 8
+expect 1 bound two.ein --fast-memory 8
 # Normal forms: two spellings of one batch, the names they had, and what is not said.
 printf 'input A[4,5], B[5,6], C[5,6]\nX[i,k] = A[i,j]*B[j,k]\nY[i,k] = A[i,j]*C[j,k]\n%s\n' \
   'output X, Y' > one.ein

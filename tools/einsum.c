@@ -241,7 +241,7 @@ static uint64_t mix(uint64_t x) {  // splitmix64
 // ================================================================================================
 
 enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, CANON = 32, TUNE = 64, STORE = 128,
-       CALIBRATE = 256, ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
+       CALIBRATE = 256, BOUND = 512, ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
        PLACES = EVAL | RUN | PLAN };
 
 typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
@@ -255,15 +255,16 @@ typedef enum option_id {
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
-  {"-o", LIST, EVAL | RUN | STORE}, {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
-  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON | TUNE},
-  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON | TUNE}, {"--set", LIST, RUN | PLAN},
+  {"-o", LIST, EVAL | RUN | STORE}, {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | BOUND},
+  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND},
+  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND},
+  {"--set", LIST, RUN | PLAN},
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--budget", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | CALIBRATE},
   {"--seed", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
-  {"-j", VALUE, ANY | CALIBRATE}, {"-p", VALUE, ANY}, {"--fabric", VALUE, ANY},
+  {"-j", VALUE, ANY | CALIBRATE}, {"-p", VALUE, ANY | BOUND}, {"--fabric", VALUE, ANY},
   {"--kernels", VALUE, ANY | CALIBRATE}, {"--deterministic", FLAG, ANY},
-  {"--json", FLAG, ANY | CALIBRATE}, {"--explain", FLAG, ANY - INFO},
+  {"--json", FLAG, ANY | CALIBRATE | BOUND}, {"--explain", FLAG, ANY - INFO},
   {"-q", FLAG, ANY | CALIBRATE}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, PLACES}, {"--cost", VALUE, PLACES}, {"--parts", LIST, PLACES},
   {"--keep", LIST, PLACES}, {"--pin", LIST, PLACES}, {"--strict", FLAG, PLACES},
@@ -273,11 +274,11 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
-  {"--out", VALUE, CALIBRATE}, {"--fast-memory", LATER, ANY}};
+  {"--out", VALUE, CALIBRATE}, {"--fast-memory", VALUE, BOUND}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
-  {"store", STORE}, {"calibrate", CALIBRATE}, {"bound", 0}};
+  {"store", STORE}, {"calibrate", CALIBRATE}, {"bound", BOUND}};
 
 // In two: compilers need not take a string of more than 4095 bytes.
 static const char *const usage[] = {
@@ -289,6 +290,7 @@ static const char *const usage[] = {
   "einsum tune (EXPR | PROG.ein) --store FILE [options]   measure what is fastest, for later\n"
   "einsum store merge FILE ... -o FILE                    one store of several, or more into one\n"
   "einsum calibrate [--out FILE]                          measure the machine\n"
+  "einsum bound (EXPR | PROG.ein) --fast-memory N         what must move, at least\n"
   "einsum info                                            what this build has\n"
   "\n"
   "Without -o the result is printed. The file name - is standard input or output.\n"
@@ -341,6 +343,7 @@ static const char *const usage[] = {
   "                     simulated (plan) or measured (run); with - nothing else is printed\n"
   "  --deterministic    the same bits for every -j, -p, --fabric and --memory\n"
   "  --map              canon: what every name was, as comments\n"
+  "  --fast-memory N    bound: elements of a fast memory, between which and all others they move\n"
   "  --check-overflow   an integer that does not fit its dtype is an error, not wrapped\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout; run: figures of the run, and results go to\n"
@@ -392,6 +395,12 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
    "take, on a machine that does nothing else, and prints it as text. With --rates, or under the\n"
    "name that EINSUM_RATES holds, the other commands predict from it.",
    "einsum calibrate --budget 0.05"},
+  {BOUND,
+   "Prints how many elements every execution moves at least between a fast memory of N elements\n"
+   "and all other memory, each statement (an expression: all of it) alone; the most points that\n"
+   "can be gone through per element moved, and the tile that does; with -p what the busiest place\n"
+   "receives and sends. Without and with the extents as limits of tiles.",
+   "einsum bound 'ijk,ja,ka->ia' --sizes i=512,j=512,k=512,a=24 --fast-memory 32768"},
   {INFO,
    "Prints version, compiler, backends, threads, processor, the rates that predictions are made\n"
    "from and where they come from, and dtypes.", "einsum info --json"}};
@@ -1566,6 +1575,7 @@ static const char *program_argument(const char *how) {
 #include "command_canon.h"
 #include "command_tune.h"
 #include "command_rates.h"
+#include "command_bound.h"
 
 // ================================================================================================
 // info, and the way into every command.
@@ -1670,6 +1680,7 @@ int main(int argc, char **argv) {
     case TUNE: return command_tune();
     case STORE: return command_store();
     case CALIBRATE: return command_calibrate();
+    case BOUND: return command_bound();
     case INFO: return command_info();
     default: return command_eval();
   }
