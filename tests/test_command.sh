@@ -248,7 +248,7 @@ prints_part 'Exit status'
 printf '%s\n' "$out" | sed -n 's/^  \(--*[a-z][^ ]*\) .*/\1/p' > options
 ok [ "$(wc -l < options)" -gt 20 ]
 subcommands=$(printf '%s\n' "$out" | sed -n 's/^einsum \([a-z][a-z]*\) .*/\1/p')
-ok [ "$(echo $subcommands)" = "run plan bench canon bound info" ]
+ok [ "$(echo $subcommands)" = "run plan bench canon tune store calibrate bound info" ]
 mkdir help
 ln -s "$here/../examples" help/examples
 ln -s "$bin" help/einsum
@@ -299,6 +299,47 @@ says 'give the elements of --fast-memory'
 expect 2 bound --fast-memory 8
 expect 2 ij A.npy --fast-memory 8
 expect 1 bound two.ein --fast-memory 8
+# Tuning: what is kept is found from another spelling and from near sizes; others are not touched.
+expect 2 tune 'ij,jk,kl->il' --sizes i=9,j=20,k=31,l=5
+says 'there is no store to write to'
+expect 0 tune 'ij,jk,kl->il' --sizes i=9,j=20,k=31,l=5 --store tuned --budget 0.1
+ok [ "$(wc -l < tuned)" -eq 2 ]
+sed "s/\t[^\t]*\t[^\t]*\(\t[^\t]*\t[^\t]*\)$/\t(0,2) (0,1)\t-\1/" tuned > forced
+expect 0 plan 'bc,xa,ab->xc' --sizes x=9,a=20,b=31,c=5 --store forced
+prints_part 'method store'
+EINSUM_STORE=forced
+export EINSUM_STORE
+expect 0 plan 'bc,xa,ab->xc' --sizes x=10,a=20,b=31,c=5 --json
+prints_part '"match": "nearest", "idealised": false'
+expect 0 plan 'bc,xa,ab->xc' --sizes x=90,a=20,b=31,c=5 --json
+prints_part '"store": []'
+expect 0 plan 'bc,xa,ab->xc' --sizes x=9,a=20,b=31,c=5 --json --deterministic
+prints_part '"store": []'
+unset EINSUM_STORE
+expect 0 info --store forced
+prints_part 'forced: 1 record, 1 of this machine'
+printf 'input A[9,20], B[20,31], C[31,5]\nY[i,l] = sum[j,k](exp(A[i,j])*B[j,k]*C[k,l])\noutput Y\n' \
+  > tune.ein
+expect 0 plan tune.ein --dtype f64 --store forced --json
+prints_part '"match": "exact", "idealised": true'
+expect 0 tune tune.ein --dtype f64 --store tuned --budget 0.1
+ok [ "$(wc -l < tuned)" -ge 2 ]
+printf 'einsum store 1\nodd\n' > odd
+expect 0 store merge tuned odd forced -o all
+ok [ "$(tail -n 1 all)" = odd ]
+ok [ "$(sed -n '/(0,2) (0,1)/p' all | wc -l)" -eq 1 ]
+expect 0 store merge all -o -
+ok cmp -s .out all
+cp all before
+expect 0 store merge tuned -o all
+"$bin" plan ij --shapes 2x2 --store all > .out 2> .err
+ok grep -q 'warning: all:[0-9]*: 1 line is no record of this version, left out' .err
+expect 2 store merge all
+expect 2 store
+expect 3 store merge missing -o all
+expect 3 plan ij --shapes 2x2 --store missing
+expect 3 tune ij --sizes i=2,j=2 --store no/where
+
 # Normal forms: two spellings of one batch, the names they had, and what is not said.
 printf 'input A[4,5], B[5,6], C[5,6]\nX[i,k] = A[i,j]*B[j,k]\nY[i,k] = A[i,j]*C[j,k]\n%s\n' \
   'output X, Y' > one.ein
@@ -1673,6 +1714,8 @@ if "$python" -c 'import xml.dom.minidom, fractions' 2> /dev/null; then
     ran=$script.py
     ok "$python" "$here/$script.py" "$bin"
   done
+  ran=store_kill.py
+  ok "$python" "$here/store_kill.py" "$bin" 40 > .out
 else
   echo 'test_command.sh: no Python, so no pictures, error bounds and progress'
 fi

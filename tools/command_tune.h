@@ -370,8 +370,6 @@ static int command_tune(void) {
   if (store_path() == NULL)
     misuse("--store FILE, or EINSUM_STORE in the environment", "there is no store to write to");
   check_target(store_path());
-  if (given(O_DETERMINISTIC) != NULL)
-    misuse(NULL, "--deterministic plans ask no store: there is nothing to tune");
   return args.n > 0 && !is_program(args.v[0]) ? tune_expression(expression()) : tune_program();
 }
 

@@ -263,8 +263,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--budget", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | CALIBRATE},
   {"--seed", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
   {"-j", VALUE, ANY | CALIBRATE}, {"-p", VALUE, ANY | BOUND}, {"--fabric", VALUE, ANY},
-  {"--kernels", VALUE, ANY | CALIBRATE}, {"--deterministic", FLAG, ANY},
-  {"--json", FLAG, ANY | CALIBRATE | BOUND}, {"--explain", FLAG, ANY - INFO},
+  {"--kernels", VALUE, ANY | CALIBRATE}, {"--deterministic", FLAG, ANY - TUNE},
+  {"--json", FLAG, ANY | CALIBRATE | BOUND}, {"--explain", FLAG, ANY - INFO - TUNE},
   {"-q", FLAG, ANY | CALIBRATE}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
   {"--decomp", VALUE, PLACES}, {"--cost", VALUE, PLACES}, {"--parts", LIST, PLACES},
   {"--keep", LIST, PLACES}, {"--pin", LIST, PLACES}, {"--strict", FLAG, PLACES},
@@ -287,7 +287,7 @@ static const char *const usage[] = {
   "einsum plan (EXPR | PROG.ein) [IN.npy ...] [options]   plan without data\n"
   "einsum bench EXPR [options] [--verify]                 time it on random operands\n"
   "einsum canon PROG.ein [--map]                          the normal form of a program\n"
-  "einsum tune (EXPR | PROG.ein) --store FILE [options]   measure what is fastest, for later\n"
+  "einsum tune (EXPR | PROG.ein) --store FILE [options]   measure what is fastest, and keep it\n"
   "einsum store merge FILE ... -o FILE                    one store of several, or more into one\n"
   "einsum calibrate [--out FILE]                          measure the machine\n"
   "einsum bound (EXPR | PROG.ein) --fast-memory N         what must move, at least\n"
@@ -389,7 +389,7 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
   {STORE,
    "Adds the records of stores to one, or prints all of them with -o -. Of records of one key the\n"
    "last holds; lines of other versions are kept.",
-   "einsum store merge mine.txt theirs.txt -o tuned.txt"},
+   "einsum store merge tuned.txt -o -"},
   {CALIBRATE,
    "Measures bandwidths of caches and memory, products of matrices, and what calls and threads\n"
    "take, on a machine that does nothing else, and prints it as text. With --rates, or under the\n"
@@ -408,7 +408,6 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
 // Does the option mean something to the command, or is but its default taken?
 static int applies(option_id o, unsigned command) {
   if (o == O_PLACES && (command & (BENCH | INFO | TUNE))) return 0;
-  if (o == O_DETERMINISTIC && command == TUNE) return 0;
   if (o == O_FABRIC && !(command & (RUN | EVAL))) return 0;
   return options[o].kind != LATER && (options[o].commands & command);
 }
