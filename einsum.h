@@ -126,8 +126,7 @@
 // is an index space (free indices, then reduced ones), operands with maps from index values to
 // coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
 // reduced indices, and a map that says which element of the output the free indices define.
-// Several statements may define one tensor (pieces: concatenation, padding); they must fit exactly.
-// See examples/08_graph.c.
+// Several statements may define one tensor, in pieces that fit exactly. See examples/08_graph.c.
 //
 //
 // FUNCTIONS AND FOLDS
@@ -184,8 +183,7 @@
 //     output Y : f32
 //
 // Lines end statements, ";" does too; inside brackets a line goes on; "\" at its end joins the
-// next. "#" starts a comment. Names are letters, digits and _, and code points from U+00A1; case
-// matters.
+// next. "#" starts a comment. Names: letters, digits, _, code points from U+00A1; case matters.
 //
 //     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
 //     param a = 0.5, b : f64        scalars given when executing; without a dtype they take the
@@ -225,12 +223,11 @@
 //
 // MACROS
 //
-// Functions and folds are those above, and those registered in the ctx; and:
+// Functions and folds are those above, and those registered in the ctx; and (eps without a name):
 // softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
-// eps is a fourth (third) argument without a name.
 //
 //
 // GRADIENTS

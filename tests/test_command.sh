@@ -318,8 +318,8 @@ prints_part '"store": []'
 unset EINSUM_STORE
 expect 0 info --store forced
 prints_part 'forced: 1 record, 1 of this machine'
-printf 'input A[9,20], B[20,31], C[31,5]\nY[i,l] = sum[j,k](exp(A[i,j])*B[j,k]*C[k,l])\noutput Y\n' \
-  > tune.ein
+echo 'input A[9,20], B[20,31], C[31,5]; Y[i,l] = sum[j,k](exp(A[i,j])*B[j,k]*C[k,l])
+  output Y' > tune.ein
 expect 0 plan tune.ein --dtype f64 --store forced --json
 prints_part '"match": "exact", "idealised": true'
 expect 0 tune tune.ein --dtype f64 --store tuned --budget 0.1
