@@ -14964,7 +14964,7 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   int values = 0;  // of indices
   for (int64_t i = 0; i < e->n; i++) {
     if (e->node[i].op != EIN_OP_INDEX) continue;
-    if (lo->g->ordered || s->index[e->node[i].arg[0]].extent > EINI_VALUES_MOST) return EIN_OK;
+    if (s->index[e->node[i].arg[0]].extent > EINI_VALUES_MOST) return EIN_OK;
     values = 1;
   }
   EINI_TRY(eini_half_of(&lo->g->arena, s, x, &v[0]));
@@ -14981,7 +14981,7 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
     else if (q && !p) n *= ext;
   }
   *pair = (ein_pair)found;
-  if (values && (m < 2 || n < 2)) return EIN_OK;  // made once each by a map, too
+  if (values && !s->order && (m < 2 || n < 2)) return EIN_OK;  // made once each by a map, too
   if (s->order) *yes = 1;
   else if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
   else *yes = s->fold == EIN_FOLD_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&
@@ -15514,6 +15514,7 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 // that are summed as they are stored are faster without, and few sums along reduced indices.
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EIN_FOLD_SUM && eini_plain_sum(s);
+  int values = 0;  // 1: of indices
   const double results = eini_points(s, NULL, 0, s->nfree);
   const double work = results * eini_points(s, NULL, s->nfree, s->nindex);
   double side[2] = {1, 1};
@@ -15530,16 +15531,22 @@ static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
            (!stored || run < (across ? EINI_CHUNK : 2 * EINI_LANES));
     return EIN_OK;
   }
-  for (int64_t i = 0; i < s->expr.n; i++)
-    if (s->expr.node[i].op == EIN_OP_INDEX) return EIN_OK;
+  for (int64_t i = 0; i < s->expr.n; i++) {
+    const eini_node *e = &s->expr.node[i];
+    if (e->op != EIN_OP_INDEX) continue;
+    if (s->index[e->arg[0]].extent > EINI_VALUES_MOST) return EIN_OK;
+    values = 1;
+  }
   EINI_TRY(eini_half_of(&g->arena, s, x, &v[0]));
   EINI_TRY(eini_half_of(&g->arena, s, y, &v[1]));
   for (int i = 0; i < s->nfree; i++) {
     int p = v[0].uses[i], q = v[1].uses[i];
     if (p != q) side[q] *= (double)s->index[i].extent;
   }
-  *yes = side[0] * side[1] >= 16 && work < 9e18 && v[0].nop > 0 && v[1].nop > 0 &&
-         v[0].nop <= EINI_ORDER_FACTORS && v[1].nop <= EINI_ORDER_FACTORS;
+  // Values of indices are made once each by a map, too, unless both factors are used again.
+  *yes = side[0] * side[1] >= 16 && (!values || (side[0] > 1 && side[1] > 1)) && work < 9e18 &&
+         v[0].nop > 0 && v[1].nop > 0 && v[0].nop <= EINI_ORDER_FACTORS &&
+         v[1].nop <= EINI_ORDER_FACTORS;
   return EIN_OK;
 }
 

@@ -124,6 +124,7 @@ static int eini_order_across(const ein_graph *g, const eini_stmt *s, int64_t *ru
 // that are summed as they are stored are faster without, and few sums along reduced indices.
 static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
   int x, y, pair = eini_pair_match(s, &x, &y), sum = s->fold == EIN_FOLD_SUM && eini_plain_sum(s);
+  int values = 0;  // 1: of indices
   const double results = eini_points(s, NULL, 0, s->nfree);
   const double work = results * eini_points(s, NULL, s->nfree, s->nindex);
   double side[2] = {1, 1};
@@ -140,16 +141,22 @@ static ein_status eini_order_tiles(ein_graph *g, const eini_stmt *s, int *yes) {
            (!stored || run < (across ? EINI_CHUNK : 2 * EINI_LANES));
     return EIN_OK;
   }
-  for (int64_t i = 0; i < s->expr.n; i++)
-    if (s->expr.node[i].op == EIN_OP_INDEX) return EIN_OK;
+  for (int64_t i = 0; i < s->expr.n; i++) {
+    const eini_node *e = &s->expr.node[i];
+    if (e->op != EIN_OP_INDEX) continue;
+    if (s->index[e->arg[0]].extent > EINI_VALUES_MOST) return EIN_OK;
+    values = 1;
+  }
   EINI_TRY(eini_half_of(&g->arena, s, x, &v[0]));
   EINI_TRY(eini_half_of(&g->arena, s, y, &v[1]));
   for (int i = 0; i < s->nfree; i++) {
     int p = v[0].uses[i], q = v[1].uses[i];
     if (p != q) side[q] *= (double)s->index[i].extent;
   }
-  *yes = side[0] * side[1] >= 16 && work < 9e18 && v[0].nop > 0 && v[1].nop > 0 &&
-         v[0].nop <= EINI_ORDER_FACTORS && v[1].nop <= EINI_ORDER_FACTORS;
+  // Values of indices are made once each by a map, too, unless both factors are used again.
+  *yes = side[0] * side[1] >= 16 && (!values || (side[0] > 1 && side[1] > 1)) && work < 9e18 &&
+         v[0].nop > 0 && v[1].nop > 0 && v[0].nop <= EINI_ORDER_FACTORS &&
+         v[1].nop <= EINI_ORDER_FACTORS;
   return EIN_OK;
 }
 

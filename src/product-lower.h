@@ -120,7 +120,7 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
   int values = 0;  // of indices
   for (int64_t i = 0; i < e->n; i++) {
     if (e->node[i].op != EIN_OP_INDEX) continue;
-    if (lo->g->ordered || s->index[e->node[i].arg[0]].extent > EINI_VALUES_MOST) return EIN_OK;
+    if (s->index[e->node[i].arg[0]].extent > EINI_VALUES_MOST) return EIN_OK;
     values = 1;
   }
   EINI_TRY(eini_half_of(&lo->g->arena, s, x, &v[0]));
@@ -137,7 +137,7 @@ static ein_status eini_contract_match(eini_lowering *lo, const eini_stmt *s, ein
     else if (q && !p) n *= ext;
   }
   *pair = (ein_pair)found;
-  if (values && (m < 2 || n < 2)) return EIN_OK;  // made once each by a map, too
+  if (values && !s->order && (m < 2 || n < 2)) return EIN_OK;  // made once each by a map, too
   if (s->order) *yes = 1;
   else if (lo->nkernels > 0) *yes = k > 1 || (m > 1 && n > 1);
   else *yes = s->fold == EIN_FOLD_SUM && found == EIN_PAIR_SUM_MUL && k > 1 &&

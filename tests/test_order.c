@@ -12,7 +12,7 @@
 #include "util.h"
 #include "random_graph.h"
 
-#define MOST_THREADS 4
+#define MOST_THREADS 8
 #define MOST_STMTS 64
 
 // A ctx of each provider (0: portable, 1: cpu) and number of threads.
@@ -240,7 +240,21 @@ static const char *const programs[] = {
     "output A, B, C, D, E\n",
     "input X[i=710,j=603] : f32\nA[i] = sum[j](X[i,j])\nB[j] = sum[i](X[i,j])\n"
     "C[j] = mean[i](X[i,j])\nD[i] = prod[j](X[i,j])\nE[j] = prod[i](X[i,j])\n"
-    "F[j] = max[i](X[i,j])\noutput A, B, C, D, E, F\n"};
+    "F[j] = max[i](X[i,j])\noutput A, B, C, D, E, F\n",
+    // Functions as factors, values of indices among them.
+    "input A[i=61,k=530], B[k,j=47], V[i], W[k] : f64\n"
+    "C[i,j] = sum[k]((2*A[i,k] + 1)*(B[k,j]*0.5 - 3))\n"
+    "D[j,i] = sum[k](exp(A[i,k]*0.125)*B[k,j]*W[k]) + V[i]\n"
+    "E[i,j] = sum[k](cos(i*k*0.5)*A[i,k]*(B[k,j] + k))\n"
+    "F[i=61,j=47] = sum[k=530](cos(i*k*0.5)*sin(j*k*0.25))\n"
+    "G[i,j] = min[k](A[i,k]*2 + abs(B[k,j] - k))\nH[k] = sum[i]((A[i,k] + i)*(V[i] - 1))\n"
+    "output C, D, E, F, G, H\n",
+    "input A[b=5,i=33,k=210], B[k,j=40], V[b,i] : f32\n"
+    "C[b,i,j] = sum[k]((2*A[b,i,k] + b)*tanh(B[k,j]*0.25 - i))\n"
+    "D[j] = sum[b,i,k]((A[b,i,k] - 1)*(B[k,j] + 0.5)*V[b,i])\n"
+    "E[b,j] = max[i,k](A[b,i,k]*V[b,i] + (B[k,j] - j))\noutput C, D, E\n",
+    "input A[i=40,k=300], B[k,j=50] : i32\nC[i,j] = sum[k]((2*A[i,k] + i)*(B[k,j] - k))\n"
+    "output C\n"};
 
 static ein_graph *parse(const char *text) {
   ein_program_desc d;
