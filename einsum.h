@@ -416,8 +416,8 @@
 // many others are planned once and run as rows of one loop, where there are 8 or more. One form:
 // equal up to names and order of indices and operands, of the same strides, with the same params
 // and fused statements; in deterministic mode written alike. A row has the bits of the first one's
-// kernels. Not within a memory budget, nor where integers are checked. ein_batch does it for queued
-// calls of ein_einsum; one that overlaps an earlier one runs after it.
+// kernels. Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for
+// queued calls of ein_einsum; one that overlaps an earlier one runs after it.
 //
 //
 // DETERMINISM
@@ -1020,7 +1020,9 @@ typedef struct ein_options {
   size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
                             //   be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
-} ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
+                            //   the others as predicted to be fastest (manual: VARIANTS)
+  int ungrouped;            // 1: every statement is a task of its own, none are rows or blocks of a
+} ein_options;              //   common loop (manual: BATCHES); default 0
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {
@@ -5269,6 +5271,7 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 #define EINI_CHUNK_END 16.0      // a chunk along a reduced index, which ends in one element
 
 // Caches, groups and slices: assumed, orders of magnitude.
+#define EINI_WAKE_SECONDS 1e-4   // threads woken for rows: 85 to 150 us, bench/batch.c on two cores
 #define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
 #define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
 #define EINI_LINE_BYTES 64       // what an element far from the one before it brings
@@ -14781,29 +14784,30 @@ static const void *eini_factor_run(const eini_factor *f, ein_dtype type, const e
   return f->skip && none ? NULL : d;
 }
 
-// Runs part i of the grid the kernel chose.
-static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
-                                         const ein_scalar *param, char *scratch, int i) {
+// A contraction that runs once or, at other addresses, again.
+typedef struct eini_contract_job {
+  const eini_task *t;
+  ein_contract c;
+  eini_contract_room r;
+} eini_contract_job;
+
+// All but addresses.
+static void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
+                                eini_contract_job *j) {
   const eini_contract_task *ct = t->contract;
-  ein_contract c;  // copied by parts: compilers make a slow string instruction of one copy
+  ein_contract *c = &j->c;  // copied by parts: compilers make a slow string instruction of one copy
   const size_t half = offsetof(ein_contract, p), rest = offsetof(ein_contract, unsplit);
-  memcpy(&c, &ct->c, half);
-  c.p = ct->c.p;
-  c.q = ct->c.q;
-  memcpy((char *)&c + rest, (const char *)&ct->c + rest, sizeof c - rest);
-  eini_contract_room r;  // the layout sets what this task uses
-  eini_contract_layout(t, &r, scratch);
+  j->t = t;
+  memcpy(c, &ct->c, half);
+  c->p = ct->c.p;
+  c->q = ct->c.q;
+  memcpy((char *)c + rest, (const char *)&ct->c + rest, sizeof *c - rest);
+  eini_contract_layout(t, &j->r, scratch);  // sets what this task uses
   for (int side = 0; side < 2; side++) {
-    ein_side *s = side ? &c.q : &c.p;
-    for (int k = 0; k < s->nop; k++) {
-      const eini_ref *ref = &t->ref[ct->first[side] + k];
-      const int64_t n = eini_values_of(t, ct->first[side] + k);
-      r.base[side][k] = n > 0 ? (const char *)r.value : eini_ref_address(ref, slot);
-      for (int64_t j = 0; j < n; j++) *r.value++ = eini_ref_value(ref, slot) + j;
-    }
-    s->base = r.base[side];
+    ein_side *s = side ? &c->q : &c->p;
+    s->base = j->r.base[side];
     if (s->form == EIN_FORM_PLAIN) continue;
-    eini_fill_ctx *f = &r.fill[side];
+    eini_fill_ctx *f = &j->r.fill[side];
     f->ev.index_at = f->ev.index_step = NULL;
     f->ev.index_table = NULL;
     f->ev.code = &ct->code[side];
@@ -14811,35 +14815,57 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
     s->fill_fn = eini_contract_fill;
     s->user = f;
   }
+  if (!c->plain_out) c->extra_base = j->r.extra;
+  if (c->scaled) {
+    c->alpha = eini_factor_run(&ct->factor[0], c->type, param, j->r.factor);
+    c->beta = eini_factor_run(&ct->factor[1], c->type, param, j->r.factor + 16);
+    c->emit_fn = eini_contract_emit_scaled;
+    c->emit_user = c;
+  } else if (!c->plain_out) {
+    eini_emit_ctx *e = &j->r.emit;
+    e->t = t;
+    e->ev.index_at = e->ev.index_step = NULL;
+    e->ev.index_table = NULL;
+    e->ev.code = &t->epi;
+    if (t->has_epi) eini_code_begin(&e->ev, param, t->epi.chunk);
+    c->emit_fn = eini_contract_emit;
+    c->emit_user = e;
+  }
+}
+
+// Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
+static ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+  const eini_task *t = j->t;
+  const eini_contract_task *ct = t->contract;
+  ein_contract *c = &j->c;
+  int64_t *value = j->r.value;
+  for (int side = 0; side < 2; side++) {
+    const int nop = side ? c->q.nop : c->p.nop;
+    for (int k = 0; k < nop; k++) {
+      const eini_ref *ref = &t->ref[ct->first[side] + k];
+      const int64_t n = eini_values_of(t, ct->first[side] + k);
+      j->r.base[side][k] = n > 0 ? (const char *)value : eini_ref_address(ref, slot);
+      for (int64_t v = 0; v < n; v++) *value++ = eini_ref_value(ref, slot) + v;
+    }
+  }
   union { const char *c; char *v; } out;
   out.c = eini_ref_address(&t->ref[t->out], slot);
-  c.out = out.v;
-  if (!c.plain_out) {
-    for (int k = 0; k < t->nextra; k++) {
-      r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
-    }
-    c.extra_base = r.extra;
-  }
-  if (c.scaled) {
-    c.alpha = eini_factor_run(&ct->factor[0], c.type, param, r.factor);
-    c.beta = eini_factor_run(&ct->factor[1], c.type, param, r.factor + 16);
-    c.emit_fn = eini_contract_emit_scaled;
-    c.emit_user = &c;
-  } else if (!c.plain_out) {
-    r.emit.t = t;
-    r.emit.ev.index_at = r.emit.ev.index_step = NULL;
-    r.emit.ev.index_table = NULL;
-    r.emit.ev.code = &t->epi;
-    if (t->has_epi) eini_code_begin(&r.emit.ev, param, t->epi.chunk);
-    c.emit_fn = eini_contract_emit;
-    c.emit_user = &r.emit;
-  }
+  c->out = out.v;
+  for (int k = 0; !c->plain_out && k < t->nextra; k++)
+    j->r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
   ein_part part = ct->whole;
   if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return EIN_OK;
   if (t->kernels != NULL)
-    return t->kernels->contract_run(t->kernels->user, &c, &t->choice, &part, r.kernel);
-  eini_contract_run(&c, &t->choice, &part, r.kernel);
+    return t->kernels->contract_run(t->kernels->user, c, &t->choice, &part, j->r.kernel);
+  eini_contract_run(c, &t->choice, &part, j->r.kernel);
   return EIN_OK;
+}
+
+static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
+                                         const ein_scalar *param, char *scratch, int i) {
+  eini_contract_job j;
+  eini_contract_begin(t, param, scratch, &j);
+  return eini_contract_at(&j, slot, i);
 }
 
 // ================================================================================================
@@ -16422,6 +16448,7 @@ struct ein_plan {
   double slices;                // a run is one of so many slices of its folds; 0: of one
   double slice_unit;            // and what storing what is merged of them rounds by
   int rows;                     // 1: small statements of one form may be one task
+  int ungrouped;                // 1: no statements are one task
   int inner;                    // 1: part of a larger plan, whose tensors its inputs are
   ein_plan_info info;
   eini_path *path;              // one per split statement; path of the expression first
@@ -17061,8 +17088,7 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
     while (row[k] != form->ref[s].slot) k++;
     form->ref[s].slot = k;
   }
-  const double work = n * eini_points(u->s, NULL, 0, u->s->nindex);
-  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(work / (EINI_ROWSET_POINTS / 2))));
+  t->parts = 1;
   eini_nest_carve(NULL, &t->scratch, (size_t)nt * sizeof(char *));
   t->scratch += form->scratch;
   return EIN_OK;
@@ -17353,6 +17379,15 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
          eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
+// Rows are shared by as many threads as are busy longer than it takes to wake them.
+static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit *u, eini_task *t) {
+  const double n = (double)t->group->nrow, points = eini_points(u->s, NULL, 0, u->s->nindex);
+  const double all = n * (lo->rates != NULL ? eini_task_share(lo, u, t->group->form)
+                                            : EINI_TASK_SECONDS + points * EINI_ADD_SECONDS);
+  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(all / EINI_WAKE_SECONDS)));
+  if (lo->rates != NULL) p->info.seconds += all / t->parts;
+}
+
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
 // batches among them.
 static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rowset *rows,
@@ -17362,9 +17397,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       const int64_t length = rows->length[u];
       eini_task *all = &p->task[p->ntask++];
       EINI_TRY(eini_rowset_lower(rows, lo, u, all));
-      if (lo->rates != NULL)
-        p->info.seconds += (double)length / all->parts *
-                           eini_task_share(lo, &unit[u], all->group->form);
+      eini_plan_rows(p, lo, &unit[u], all);
       u += (int)length - 1;
       continue;
     }
@@ -17417,13 +17450,14 @@ static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *
   eini_trail search;
   eini_rowset rows;
   memset(&rows, 0, sizeof rows);
-  if (p->rows && !p->checked) EINI_TRY(eini_rowset_find(&rows, scratch, &p->arena, lo, unit, n));
+  if (p->rows && !p->checked && !p->ungrouped)
+    EINI_TRY(eini_rowset_find(&rows, scratch, &p->arena, lo, unit, n));
   if (rows.sorted != NULL) unit = rows.sorted;
   const int64_t most = eini_plan_most(&rows, n);
   p->task = EINI_NEW(&p->arena, eini_task, most);
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
+  if (p->rates == NULL || p->ungrouped) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
   EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates));
   return eini_plan_each(p, lo, &search, &rows, unit, n, seat);
 }
@@ -17711,9 +17745,13 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
   size_t used = 0;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->row_slots * sizeof(char *));
   const int64_t hi = g->form->cut >= 0 ? g->form->extent[g->form->cut] : 0;
+  const int contract = g->form->kind == EINI_TASK_CONTRACT;  // which has nothing to begin again
+  eini_contract_job job;
+  if (contract) eini_contract_begin(g->form, x->param, scratch + used, &job);
   for (int64_t i = from; i < to; i++, row += g->row_slots) {
     for (int k = 0; k < g->row_slots; k++) y.slot[k] = x->slot[row[k]];
-    EINI_TRY(eini_task_run(&y, g->form, scratch + used, 0, hi));
+    if (contract) EINI_TRY(eini_contract_at(&job, y.slot, -1));
+    else EINI_TRY(eini_task_run(&y, g->form, scratch + used, 0, hi));
   }
   return EIN_OK;
 }
@@ -17833,7 +17871,6 @@ typedef struct eini_ports {
   uint32_t copy;               // a bit for every output that must go through a copy (31 at most,
                                //   then all)
   int no_direct;               // there is in-place work
-  uintptr_t *lo, *hi;          // of many ports: first byte of each, and the one past the last
 } eini_ports;
 
 // Port i and its address.
@@ -17879,52 +17916,71 @@ static ein_status eini_ports_all(eini_ports *x) {
   return EIN_OK;
 }
 
-static int eini_ports_order(const void *lo, int a, int b) {
+// Intervals of addresses, the first nread of them read and the others written, and what is called
+// for a written one w that meets another one i before it.
+typedef struct eini_sweep {
+  int n, nread;
+  uintptr_t *lo, *hi;          // first byte of each, and the one past the last
+  int *list;                   // room for 2 * n
+  ein_status (*meet_fn)(void *user, int w, int i);
+  void *user;
+} eini_sweep;
+
+static int eini_sweep_order(const void *lo, int a, int b) {
   const uintptr_t *x = (const uintptr_t *)lo;
   return (x[a] > x[b]) - (x[a] < x[b]);
 }
 
-// Port i against those of a list that reach it; the others are dropped, for those that follow do
-// not reach them either.
-static ein_status eini_ports_reach(eini_ports *x, int i, int *list, int *n) {
-  const int nin = x->p->info.nin;
+// Interval i against those of a list that reach it; the others are dropped, for those that follow
+// do not reach them either.
+static ein_status eini_sweep_reach(const eini_sweep *s, int i, int *list, int *n) {
   int kept = 0;
   for (int k = 0; k < *n; k++) {
     const int j = list[k];
-    if (x->hi[j] <= x->lo[i]) continue;
+    if (s->hi[j] <= s->lo[i]) continue;
     list[kept++] = j;
-    EINI_TRY(eini_ports_pair(x, (i > j ? i : j) - nin, i < j ? i : j));
+    EINI_TRY(s->meet_fn(s->user, i > j ? i : j, i < j ? i : j));
   }
   *n = kept;
   return EIN_OK;
 }
 
-// As all pairs, in the order of addresses. room: two addresses and two numbers of each port.
-static ein_status eini_ports_sweep(eini_ports *x, char *room) {
-  const int nin = x->p->info.nin, n = nin + x->p->nout;
-  x->lo = (uintptr_t *)(void *)room;
-  x->hi = x->lo + n;
-  int *list = (int *)(void *)(x->hi + n), *other = list + n, *outs = list, nreach = 0, nouts = 0;
-  for (int i = 0; i < n; i++) {
-    const char *at;
-    const eini_port *port = eini_ports_at(x, i, &at);
-    list[i] = i;
-    x->lo[i] = (uintptr_t)at + (uintptr_t)port->lo;
-    x->hi[i] = (uintptr_t)at + (uintptr_t)port->hi;
-  }
-  eini_merge_sort(list, other, n, x->lo, eini_ports_order);
-  for (int k = 0; k < n; k++) {  // outputs that reach further take the place of what is done
+// All pairs that meet, in the order of addresses.
+static ein_status eini_sweep_run(const eini_sweep *s) {
+  int *list = s->list, *other = list + s->n, *outs = list, nreach = 0, nouts = 0;
+  for (int i = 0; i < s->n; i++) list[i] = i;
+  eini_merge_sort(list, other, s->n, s->lo, eini_sweep_order);
+  for (int k = 0; k < s->n; k++) {  // outputs that reach further take the place of what is done
     const int i = list[k];
-    if (x->lo[i] == x->hi[i]) continue;
-    EINI_TRY(eini_ports_reach(x, i, outs, &nouts));
-    if (i < nin) {
+    if (s->lo[i] == s->hi[i]) continue;
+    EINI_TRY(eini_sweep_reach(s, i, outs, &nouts));
+    if (i < s->nread) {
       other[nreach++] = i;
       continue;
     }
-    EINI_TRY(eini_ports_reach(x, i, other, &nreach));
+    EINI_TRY(eini_sweep_reach(s, i, other, &nreach));
     outs[nouts++] = i;
   }
   return EIN_OK;
+}
+
+static ein_status eini_ports_meet(void *user, int w, int i) {
+  eini_ports *x = (eini_ports *)user;
+  return eini_ports_pair(x, w - x->p->info.nin, i);
+}
+
+// As all pairs. room: two addresses and two numbers of each port.
+static ein_status eini_ports_sweep(eini_ports *x, char *room) {
+  const int nin = x->p->info.nin, n = nin + x->p->nout;
+  uintptr_t *lo = (uintptr_t *)(void *)room;
+  const eini_sweep s = {n, nin, lo, lo + n, (int *)(void *)(lo + 2 * n), eini_ports_meet, x};
+  for (int i = 0; i < n; i++) {
+    const char *at;
+    const eini_port *port = eini_ports_at(x, i, &at);
+    s.lo[i] = (uintptr_t)at + (uintptr_t)port->lo;
+    s.hi[i] = (uintptr_t)at + (uintptr_t)port->hi;
+  }
+  return eini_sweep_run(&s);
 }
 
 // Finds overlaps. The mistake that is told is the first one of all pairs.
@@ -18031,17 +18087,16 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
 // What runs in place of a plan's tasks; mem: its workspace.
 typedef ein_status (*eini_run_fn)(const ein_plan *p, const ein_run *run, char *mem);
 
-// grow: a workspace without room for copies of overlapping outputs is replaced by an own one.
-static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
-                                  eini_run_fn other) {
-  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+// A run whose ports are known. grow: a workspace without room for copies of overlapping outputs is
+// replaced by an own one.
+static ein_status eini_execute_at(const eini_ports *ports, int grow, eini_run_fn other) {
+  const ein_plan *p = ports->p;
+  const ein_run *run = ports->run;
   eini_exec x;
-  eini_ports ports;
-  x.p = ports.p = p;
-  x.run = ports.run = run;
-  EINI_TRY(eini_exec_overlap(&ports));
-  x.no_direct = ports.no_direct;
-  const uint32_t copy = ports.copy;
+  x.p = p;
+  x.run = run;
+  x.no_direct = ports->no_direct;
+  const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
   if (grow && run->workspace_bytes < need) mem = NULL;
@@ -18059,6 +18114,16 @@ static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int gro
                       : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
   if (own != NULL) p->al.free_fn(own, need, p->al.user);
   return st;
+}
+
+static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
+                                  eini_run_fn other) {
+  eini_ports ports;
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+  ports.p = p;
+  ports.run = run;
+  EINI_TRY(eini_exec_overlap(&ports));
+  return eini_execute_at(&ports, grow, other);
 }
 
 // Frees a plan that is not kept within a budget.
@@ -19783,6 +19848,9 @@ static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
   if (o->variant != NULL && o->memory > 0)
     return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
                      "a variant does not go with a memory budget");
+  if (o->ungrouped && o->memory > 0)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "ungrouped does not go with a memory budget");
   if (o->path_steps < 0)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_steps is negative: %lld",
                      (long long)o->path_steps);
@@ -19808,6 +19876,7 @@ static ein_status eini_overflow_options(eini_diag *g, ein_options *o) {
 
 static void eini_plan_check(ein_plan *p, const ein_options *o) {
   p->checked = o->overflow_check;
+  p->ungrouped = o->ungrouped != 0;
   if (!p->checked) return;
   p->nkernels = 0;
   p->rates = NULL;
@@ -23097,7 +23166,7 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
               d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
               !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check &&
-              o->variant == NULL;
+              o->variant == NULL && !o->ungrouped;
   EINI_TRY(eini_key_room(ctx, 4));
   c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
   if (plain) return EIN_OK;
@@ -23110,7 +23179,8 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
   c->key[c->nkey++] = (int64_t)o->seed;
   c->key[c->nkey++] = o->path_steps;
-  c->key[c->nkey++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1;
+  c->key[c->nkey++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1 |
+                        (o->ungrouped != 0) << 2;
   c->key[c->nkey++] = (int64_t)o->memory;
   c->key[c->nkey++] = (int64_t)o->reserved;
   memcpy(c->key + c->nkey++, &o->path_seconds, 8);
@@ -23824,7 +23894,6 @@ EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates)
 typedef struct eini_batch_call {
   ein_einsum_desc d;           // in[nin]: the output
   eini_port *port;             // per operand, and of the output
-  uintptr_t lo, hi;            // all of it lies there
   int kind, stage;
 } eini_batch_call;
 
@@ -23838,8 +23907,8 @@ typedef struct eini_batch_stage {
   ein_plan *plan;
   const ein_ztensor **view;    // per tensor, while it is made
   int64_t nview, capview;
-  const void **in;
-  void **out;
+  ein_run run;
+  eini_ports ports;            // which of its outputs overlap inputs: addresses stay
 } eini_batch_stage;
 
 struct ein_batch {
@@ -23980,10 +24049,6 @@ static ein_status eini_batch_ports(ein_batch *b, eini_batch_call *c) {
     t.rank = v->rank;
     t.shape = (int64_t *)(size_t)v->shape;
     EINI_TRY(eini_port_init(&b->arena, &t, v, &c->port[k]));
-    const uintptr_t lo = (uintptr_t)v->data + (uintptr_t)c->port[k].lo;
-    const uintptr_t hi = (uintptr_t)v->data + (uintptr_t)c->port[k].hi;
-    if (k == 0 || lo < c->lo) c->lo = lo;
-    if (k == 0 || hi > c->hi) c->hi = hi;
     if (v->data == NULL && c->port[k].lo != c->port[k].hi)
       return eini_fail(eini_diag_of(b->ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "no data for %s %d",
                        k < c->d.nin ? "operand" : "the output, view", k);
@@ -24039,19 +24104,64 @@ EIN_API ein_status ein_batch_add(ein_batch *b, const char *expr, int nin, const 
 
 // ---- stages ----
 
-// Must call c wait for call e, which came before it?
-static int eini_batch_waits(const eini_batch_call *c, const eini_batch_call *e) {
-  const int co = c->d.nin, eo = e->d.nin;
-  if (c->hi <= e->lo || e->hi <= c->lo) return 0;
-  for (int k = 0; k <= co; k++)  // what e writes
-    if (eini_ports_overlap(&c->port[k], (const char *)c->d.in[k].data, &e->port[eo],
-                           (const char *)e->d.in[eo].data))
-      return 1;
-  for (int k = 0; k < eo; k++)  // what e reads
-    if (eini_ports_overlap(&c->port[co], (const char *)c->d.in[co].data, &e->port[k],
-                           (const char *)e->d.in[k].data))
-      return 1;
-  return 0;
+// What a call waits for: earlier ones that it meets, in lists.
+typedef struct eini_batch_wait { int call, next; } eini_batch_wait;
+
+typedef struct eini_batch_waits {
+  const ein_batch *b;
+  eini_arena *a;
+  int *call, *operand;         // of each interval; what is read first, then every call's output
+  int *first;                  // per call: its list, + 1
+  eini_batch_wait *list;
+  int64_t n, cap;
+} eini_batch_waits;
+
+static ein_status eini_batch_meet(void *user, int w, int i) {
+  eini_batch_waits *x = (eini_batch_waits *)user;
+  const eini_batch_call *c = &x->b->call[x->call[w]], *e = &x->b->call[x->call[i]];
+  const int co = x->operand[w], eo = x->operand[i];
+  if (c == e || !eini_ports_overlap(&c->port[co], (const char *)c->d.in[co].data, &e->port[eo],
+                                    (const char *)e->d.in[eo].data))
+    return EIN_OK;
+  eini_batch_wait *list = (eini_batch_wait *)eini_grow(x->a, x->list, x->n, &x->cap, sizeof *list);
+  if (list == NULL || x->n >= INT32_MAX) return EIN_ERR_NO_MEMORY;
+  x->list = list;
+  const int later = c > e ? x->call[w] : x->call[i], earlier = c > e ? x->call[i] : x->call[w];
+  list[x->n].call = earlier;
+  list[x->n].next = x->first[later];
+  x->first[later] = (int)++x->n;
+  return EIN_OK;
+}
+
+// Finds what every call waits for.
+static ein_status eini_batch_wait_for(const ein_batch *b, eini_arena *a, eini_batch_waits *x) {
+  int64_t n = 0;
+  eini_sweep s;
+  memset(x, 0, sizeof *x);
+  memset(&s, 0, sizeof s);
+  for (int64_t i = 0; i < b->ncall; i++) n += (int64_t)b->call[i].d.nin + 1;
+  if (n > INT32_MAX / 4) return EIN_ERR_TOO_LARGE;
+  x->b = b, x->a = a;
+  x->call = EINI_NEW(a, int, 4 * n);
+  x->first = EINI_NEW(a, int, b->ncall);
+  s.lo = EINI_NEW(a, uintptr_t, 2 * n);
+  if (x->call == NULL || x->first == NULL || s.lo == NULL) return EIN_ERR_NO_MEMORY;
+  x->operand = x->call + n, s.list = x->call + 2 * n;
+  s.hi = s.lo + n;
+  s.n = (int)n, s.nread = (int)(n - b->ncall);
+  s.meet_fn = eini_batch_meet;
+  s.user = x;
+  int read = 0;
+  for (int64_t i = 0; i < b->ncall; i++) {
+    const eini_batch_call *c = &b->call[i];
+    for (int k = 0; k <= c->d.nin; k++) {
+      const int at = k < c->d.nin ? read++ : s.nread + (int)i;
+      x->call[at] = (int)i, x->operand[at] = k;
+      s.lo[at] = (uintptr_t)c->d.in[k].data + (uintptr_t)c->port[k].lo;
+      s.hi[at] = (uintptr_t)c->d.in[k].data + (uintptr_t)c->port[k].hi;
+    }
+  }
+  return eini_sweep_run(&s);
 }
 
 static ein_status eini_batch_stage_of(ein_batch *b, int depth, int unsplit, int *at) {
@@ -24127,30 +24237,47 @@ static ein_status eini_batch_stage_plan(ein_batch *b, eini_batch_stage *s) {
   const int64_t nt = p->graph->ntensor;
   const ein_ztensor **view = EINI_NEW(&b->run, const ein_ztensor *, 4 * nt + 64);
   int in = 0, out = 0;
-  s->in = EINI_NEW(&b->run, const void *, nt);
-  s->out = EINI_NEW(&b->run, void *, nt);
-  if (view == NULL || s->in == NULL || s->out == NULL) return EIN_ERR_NO_MEMORY;
+  const void **from = EINI_NEW(&b->run, const void *, nt);
+  void **to = EINI_NEW(&b->run, void *, nt);
+  if (view == NULL || from == NULL || to == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t t = 0; t < nt; t++) {
     const ein_role role = p->graph->tensor[t].role;
     view[t] = s->view[t];
-    if (role == EIN_ROLE_INPUT) s->in[in++] = view[t]->data;
-    if (role == EIN_ROLE_OUTPUT) s->out[out++] = view[t]->data;
+    if (role == EIN_ROLE_INPUT) from[in++] = view[t]->data;
+    if (role == EIN_ROLE_OUTPUT) to[out++] = view[t]->data;
   }
   EINI_TRY(eini_plan_build(p, 0, NULL, view));
+  s->run.in = from;
+  s->run.out = to;
+  s->ports.p = p;
+  s->ports.run = &s->run;
+  EINI_TRY(eini_exec_overlap(&s->ports));
   if (ein_plan_workspace(p) > b->workspace_bytes) b->workspace_bytes = ein_plan_workspace(p);
   return p->graph->ntensor <= 4 * nt + 64 ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
-static ein_status eini_batch_make(ein_batch *b) {
+// The stage of every call: behind those of the calls it waits for.
+static ein_status eini_batch_depths(ein_batch *b, eini_arena *a) {
+  eini_batch_waits x;
+  EINI_TRY(eini_batch_wait_for(b, a, &x));
   for (int64_t i = 0; i < b->ncall; i++) {
     eini_batch_call *c = &b->call[i];
     int depth = 0;
-    for (int64_t e = 0; e < i; e++) {
-      const int d = b->stage[b->call[e].stage].depth;
-      if (d >= depth && eini_batch_waits(c, &b->call[e])) depth = d + 1;
+    for (int w = x.first[i]; w > 0; w = x.list[w - 1].next) {
+      const int d = b->stage[b->call[x.list[w - 1].call].stage].depth;
+      if (d >= depth) depth = d + 1;
     }
     EINI_TRY(eini_batch_stage_of(b, depth, b->kind[c->kind].plan->unsplit, &c->stage));
   }
+  return EIN_OK;
+}
+
+static ein_status eini_batch_make(ein_batch *b) {
+  eini_arena scratch;
+  eini_arena_init(&scratch, &b->arena.al);
+  const ein_status st = eini_batch_depths(b, &scratch);
+  eini_arena_free(&scratch);
+  if (st != EIN_OK) return st;
   eini_keys *seen = EINI_NEW(&b->run, eini_keys, b->nstage);
   if (seen == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < b->ncall; i++) {
@@ -24174,16 +24301,12 @@ static ein_status eini_batch_stages(ein_batch *b) {
   for (int depth = 0; depth <= last; depth++) {
     for (int64_t i = 0; i < b->nstage; i++) {
       eini_batch_stage *s = &b->stage[i];
-      ein_run run;
       if (s->depth != depth) continue;
-      memset(&run, 0, sizeof run);
-      run.in = s->in;
-      run.out = s->out;
-      run.workspace = b->workspace;
-      run.workspace_bytes = b->workspace_bytes;
-      run.error = message;
-      run.error_bytes = sizeof message;
-      const ein_status st = eini_execute(s->plan, &run, 1);
+      s->run.workspace = b->workspace;
+      s->run.workspace_bytes = b->workspace_bytes;
+      s->run.error = message;
+      s->run.error_bytes = sizeof message;
+      const ein_status st = eini_execute_at(&s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);
       if (st != EIN_OK) return st;

@@ -1,5 +1,6 @@
-// Many small statements of one form: a program of n products of k x k matrices, against the same
-// products one by one, and DG-FEM's face mass for b fields that share geometry and matrix.
+// Many small statements of one form: a program of n products of k x k matrices, as rows and one by
+// one, and the same products as calls and as a batch of calls; DG-FEM's face mass for b fields that
+// share geometry and matrix.
 //
 //   cc -std=c99 -O2 -DEINSUM_CPU bench/batch.c -lm -lpthread -o batch
 //   ./batch [threads [elements]]
@@ -63,15 +64,18 @@ static double *fill(size_t n) {
 
 // Times plan and run of the program in text, whose inputs and outputs have the sizes given.
 static void program(ein_ctx *ctx, const char *text, const size_t *in_size, const size_t *out_size,
-                    double *plan_us, double *run_us) {
+                    int ungrouped, double *plan_us, double *run_us) {
   double t[MOST];
   ein_program_desc d;
   ein_graph *g;
   ein_plan *p = NULL;
   ein_plan_info info;
   ein_run run;
+  ein_options o;
   int n = 0;
   memset(&d, 0, sizeof d);
+  memset(&o, 0, sizeof o);
+  o.ungrouped = ungrouped;
   memset(&run, 0, sizeof run);
   memset(&info, 0, sizeof info);
   d.text = text;
@@ -79,7 +83,7 @@ static void program(ein_ctx *ctx, const char *text, const size_t *in_size, const
   for (double begin = now(); n < MOST && (n < 3 || now() - begin < 1e6); n++) {
     ein_plan_destroy(p);
     const double at = now();
-    need(ctx, ein_plan_graph(ctx, g, 0, NULL, NULL, &p));
+    need(ctx, ein_plan_graph(ctx, g, 0, NULL, &o, &p));
     t[n] = now() - at;
   }
   *plan_us = median(t, n);
@@ -147,16 +151,18 @@ static void calls(ein_ctx *ctx, int n, int64_t k, double *alone_us, double *make
 static void products(ein_ctx *ctx, int n, int k) {
   char *text = (char *)room((size_t)n * 160 + 64), *at = text;
   size_t *size = (size_t *)room(sizeof *size * 2 * (size_t)n);
-  double plan, run, alone, make, batch;
+  double plan, run, apart[2], alone, make, batch;
   for (int i = 0; i < n; i++) {
     at += sprintf(at, "input A%d[%d,%d], B%d[%d,%d]\n", i, k, k, i, k, k);
     at += sprintf(at, "C%d[i,k] = sum[j](A%d[i,j] * B%d[j,k])\noutput C%d\n", i, i, i, i);
     size[2 * i] = size[2 * i + 1] = (size_t)(k * k);
   }
-  program(ctx, text, size, size, &plan, &run);
+  program(ctx, text, size, size, 0, &plan, &run);
+  program(ctx, text, size, size, 1, &apart[0], &apart[1]);
   calls(ctx, n, k, &alone, &make, &batch);
-  printf("%5d of %2d^3: plan %9.1f, run %8.1f; calls %8.1f, batch made %9.1f, run %8.1f\n", n, k,
-         plan, run, alone, make, batch);
+  printf("%5d of %2d^3: plan %9.1f, run %8.1f; one by one %9.1f, %8.1f; "
+         "calls %8.1f, batch made %9.1f, run %8.1f\n",
+         n, k, plan, run, apart[0], apart[1], alone, make, batch);
   free(text);
   free(size);
 }
@@ -177,7 +183,7 @@ static void fields(ein_ctx *ctx, int elements, int i, int j, int b, double *run)
     in[2 + k] = 4 * (size_t)elements * (size_t)j;
     out[k] = (size_t)elements * (size_t)i;
   }
-  program(ctx, text, in, out, &plan, run);
+  program(ctx, text, in, out, 0, &plan, run);
   free(text);
 }
 

@@ -7,7 +7,6 @@
 typedef struct eini_batch_call {
   ein_einsum_desc d;           // in[nin]: the output
   eini_port *port;             // per operand, and of the output
-  uintptr_t lo, hi;            // all of it lies there
   int kind, stage;
 } eini_batch_call;
 
@@ -21,8 +20,8 @@ typedef struct eini_batch_stage {
   ein_plan *plan;
   const ein_ztensor **view;    // per tensor, while it is made
   int64_t nview, capview;
-  const void **in;
-  void **out;
+  ein_run run;
+  eini_ports ports;            // which of its outputs overlap inputs: addresses stay
 } eini_batch_stage;
 
 struct ein_batch {
@@ -163,10 +162,6 @@ static ein_status eini_batch_ports(ein_batch *b, eini_batch_call *c) {
     t.rank = v->rank;
     t.shape = (int64_t *)(size_t)v->shape;
     EINI_TRY(eini_port_init(&b->arena, &t, v, &c->port[k]));
-    const uintptr_t lo = (uintptr_t)v->data + (uintptr_t)c->port[k].lo;
-    const uintptr_t hi = (uintptr_t)v->data + (uintptr_t)c->port[k].hi;
-    if (k == 0 || lo < c->lo) c->lo = lo;
-    if (k == 0 || hi > c->hi) c->hi = hi;
     if (v->data == NULL && c->port[k].lo != c->port[k].hi)
       return eini_fail(eini_diag_of(b->ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "no data for %s %d",
                        k < c->d.nin ? "operand" : "the output, view", k);
@@ -222,19 +217,64 @@ EIN_API ein_status ein_batch_add(ein_batch *b, const char *expr, int nin, const 
 
 // ---- stages ----
 
-// Must call c wait for call e, which came before it?
-static int eini_batch_waits(const eini_batch_call *c, const eini_batch_call *e) {
-  const int co = c->d.nin, eo = e->d.nin;
-  if (c->hi <= e->lo || e->hi <= c->lo) return 0;
-  for (int k = 0; k <= co; k++)  // what e writes
-    if (eini_ports_overlap(&c->port[k], (const char *)c->d.in[k].data, &e->port[eo],
-                           (const char *)e->d.in[eo].data))
-      return 1;
-  for (int k = 0; k < eo; k++)  // what e reads
-    if (eini_ports_overlap(&c->port[co], (const char *)c->d.in[co].data, &e->port[k],
-                           (const char *)e->d.in[k].data))
-      return 1;
-  return 0;
+// What a call waits for: earlier ones that it meets, in lists.
+typedef struct eini_batch_wait { int call, next; } eini_batch_wait;
+
+typedef struct eini_batch_waits {
+  const ein_batch *b;
+  eini_arena *a;
+  int *call, *operand;         // of each interval; what is read first, then every call's output
+  int *first;                  // per call: its list, + 1
+  eini_batch_wait *list;
+  int64_t n, cap;
+} eini_batch_waits;
+
+static ein_status eini_batch_meet(void *user, int w, int i) {
+  eini_batch_waits *x = (eini_batch_waits *)user;
+  const eini_batch_call *c = &x->b->call[x->call[w]], *e = &x->b->call[x->call[i]];
+  const int co = x->operand[w], eo = x->operand[i];
+  if (c == e || !eini_ports_overlap(&c->port[co], (const char *)c->d.in[co].data, &e->port[eo],
+                                    (const char *)e->d.in[eo].data))
+    return EIN_OK;
+  eini_batch_wait *list = (eini_batch_wait *)eini_grow(x->a, x->list, x->n, &x->cap, sizeof *list);
+  if (list == NULL || x->n >= INT32_MAX) return EIN_ERR_NO_MEMORY;
+  x->list = list;
+  const int later = c > e ? x->call[w] : x->call[i], earlier = c > e ? x->call[i] : x->call[w];
+  list[x->n].call = earlier;
+  list[x->n].next = x->first[later];
+  x->first[later] = (int)++x->n;
+  return EIN_OK;
+}
+
+// Finds what every call waits for.
+static ein_status eini_batch_wait_for(const ein_batch *b, eini_arena *a, eini_batch_waits *x) {
+  int64_t n = 0;
+  eini_sweep s;
+  memset(x, 0, sizeof *x);
+  memset(&s, 0, sizeof s);
+  for (int64_t i = 0; i < b->ncall; i++) n += (int64_t)b->call[i].d.nin + 1;
+  if (n > INT32_MAX / 4) return EIN_ERR_TOO_LARGE;
+  x->b = b, x->a = a;
+  x->call = EINI_NEW(a, int, 4 * n);
+  x->first = EINI_NEW(a, int, b->ncall);
+  s.lo = EINI_NEW(a, uintptr_t, 2 * n);
+  if (x->call == NULL || x->first == NULL || s.lo == NULL) return EIN_ERR_NO_MEMORY;
+  x->operand = x->call + n, s.list = x->call + 2 * n;
+  s.hi = s.lo + n;
+  s.n = (int)n, s.nread = (int)(n - b->ncall);
+  s.meet_fn = eini_batch_meet;
+  s.user = x;
+  int read = 0;
+  for (int64_t i = 0; i < b->ncall; i++) {
+    const eini_batch_call *c = &b->call[i];
+    for (int k = 0; k <= c->d.nin; k++) {
+      const int at = k < c->d.nin ? read++ : s.nread + (int)i;
+      x->call[at] = (int)i, x->operand[at] = k;
+      s.lo[at] = (uintptr_t)c->d.in[k].data + (uintptr_t)c->port[k].lo;
+      s.hi[at] = (uintptr_t)c->d.in[k].data + (uintptr_t)c->port[k].hi;
+    }
+  }
+  return eini_sweep_run(&s);
 }
 
 static ein_status eini_batch_stage_of(ein_batch *b, int depth, int unsplit, int *at) {
@@ -310,30 +350,47 @@ static ein_status eini_batch_stage_plan(ein_batch *b, eini_batch_stage *s) {
   const int64_t nt = p->graph->ntensor;
   const ein_ztensor **view = EINI_NEW(&b->run, const ein_ztensor *, 4 * nt + 64);
   int in = 0, out = 0;
-  s->in = EINI_NEW(&b->run, const void *, nt);
-  s->out = EINI_NEW(&b->run, void *, nt);
-  if (view == NULL || s->in == NULL || s->out == NULL) return EIN_ERR_NO_MEMORY;
+  const void **from = EINI_NEW(&b->run, const void *, nt);
+  void **to = EINI_NEW(&b->run, void *, nt);
+  if (view == NULL || from == NULL || to == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t t = 0; t < nt; t++) {
     const ein_role role = p->graph->tensor[t].role;
     view[t] = s->view[t];
-    if (role == EIN_ROLE_INPUT) s->in[in++] = view[t]->data;
-    if (role == EIN_ROLE_OUTPUT) s->out[out++] = view[t]->data;
+    if (role == EIN_ROLE_INPUT) from[in++] = view[t]->data;
+    if (role == EIN_ROLE_OUTPUT) to[out++] = view[t]->data;
   }
   EINI_TRY(eini_plan_build(p, 0, NULL, view));
+  s->run.in = from;
+  s->run.out = to;
+  s->ports.p = p;
+  s->ports.run = &s->run;
+  EINI_TRY(eini_exec_overlap(&s->ports));
   if (ein_plan_workspace(p) > b->workspace_bytes) b->workspace_bytes = ein_plan_workspace(p);
   return p->graph->ntensor <= 4 * nt + 64 ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
-static ein_status eini_batch_make(ein_batch *b) {
+// The stage of every call: behind those of the calls it waits for.
+static ein_status eini_batch_depths(ein_batch *b, eini_arena *a) {
+  eini_batch_waits x;
+  EINI_TRY(eini_batch_wait_for(b, a, &x));
   for (int64_t i = 0; i < b->ncall; i++) {
     eini_batch_call *c = &b->call[i];
     int depth = 0;
-    for (int64_t e = 0; e < i; e++) {
-      const int d = b->stage[b->call[e].stage].depth;
-      if (d >= depth && eini_batch_waits(c, &b->call[e])) depth = d + 1;
+    for (int w = x.first[i]; w > 0; w = x.list[w - 1].next) {
+      const int d = b->stage[b->call[x.list[w - 1].call].stage].depth;
+      if (d >= depth) depth = d + 1;
     }
     EINI_TRY(eini_batch_stage_of(b, depth, b->kind[c->kind].plan->unsplit, &c->stage));
   }
+  return EIN_OK;
+}
+
+static ein_status eini_batch_make(ein_batch *b) {
+  eini_arena scratch;
+  eini_arena_init(&scratch, &b->arena.al);
+  const ein_status st = eini_batch_depths(b, &scratch);
+  eini_arena_free(&scratch);
+  if (st != EIN_OK) return st;
   eini_keys *seen = EINI_NEW(&b->run, eini_keys, b->nstage);
   if (seen == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t i = 0; i < b->ncall; i++) {
@@ -357,16 +414,12 @@ static ein_status eini_batch_stages(ein_batch *b) {
   for (int depth = 0; depth <= last; depth++) {
     for (int64_t i = 0; i < b->nstage; i++) {
       eini_batch_stage *s = &b->stage[i];
-      ein_run run;
       if (s->depth != depth) continue;
-      memset(&run, 0, sizeof run);
-      run.in = s->in;
-      run.out = s->out;
-      run.workspace = b->workspace;
-      run.workspace_bytes = b->workspace_bytes;
-      run.error = message;
-      run.error_bytes = sizeof message;
-      const ein_status st = eini_execute(s->plan, &run, 1);
+      s->run.workspace = b->workspace;
+      s->run.workspace_bytes = b->workspace_bytes;
+      s->run.error = message;
+      s->run.error_bytes = sizeof message;
+      const ein_status st = eini_execute_at(&s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);
       if (st != EIN_OK) return st;

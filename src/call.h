@@ -338,6 +338,9 @@ static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
   if (o->variant != NULL && o->memory > 0)
     return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
                      "a variant does not go with a memory budget");
+  if (o->ungrouped && o->memory > 0)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "ungrouped does not go with a memory budget");
   if (o->path_steps < 0)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "path_steps is negative: %lld",
                      (long long)o->path_steps);
@@ -363,6 +366,7 @@ static ein_status eini_overflow_options(eini_diag *g, ein_options *o) {
 
 static void eini_plan_check(ein_plan *p, const ein_options *o) {
   p->checked = o->overflow_check;
+  p->ungrouped = o->ungrouped != 0;
   if (!p->checked) return;
   p->nkernels = 0;
   p->rates = NULL;

@@ -119,9 +119,13 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
   size_t used = 0;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->row_slots * sizeof(char *));
   const int64_t hi = g->form->cut >= 0 ? g->form->extent[g->form->cut] : 0;
+  const int contract = g->form->kind == EINI_TASK_CONTRACT;  // which has nothing to begin again
+  eini_contract_job job;
+  if (contract) eini_contract_begin(g->form, x->param, scratch + used, &job);
   for (int64_t i = from; i < to; i++, row += g->row_slots) {
     for (int k = 0; k < g->row_slots; k++) y.slot[k] = x->slot[row[k]];
-    EINI_TRY(eini_task_run(&y, g->form, scratch + used, 0, hi));
+    if (contract) EINI_TRY(eini_contract_at(&job, y.slot, -1));
+    else EINI_TRY(eini_task_run(&y, g->form, scratch + used, 0, hi));
   }
   return EIN_OK;
 }
@@ -241,7 +245,6 @@ typedef struct eini_ports {
   uint32_t copy;               // a bit for every output that must go through a copy (31 at most,
                                //   then all)
   int no_direct;               // there is in-place work
-  uintptr_t *lo, *hi;          // of many ports: first byte of each, and the one past the last
 } eini_ports;
 
 // Port i and its address.
@@ -287,52 +290,71 @@ static ein_status eini_ports_all(eini_ports *x) {
   return EIN_OK;
 }
 
-static int eini_ports_order(const void *lo, int a, int b) {
+// Intervals of addresses, the first nread of them read and the others written, and what is called
+// for a written one w that meets another one i before it.
+typedef struct eini_sweep {
+  int n, nread;
+  uintptr_t *lo, *hi;          // first byte of each, and the one past the last
+  int *list;                   // room for 2 * n
+  ein_status (*meet_fn)(void *user, int w, int i);
+  void *user;
+} eini_sweep;
+
+static int eini_sweep_order(const void *lo, int a, int b) {
   const uintptr_t *x = (const uintptr_t *)lo;
   return (x[a] > x[b]) - (x[a] < x[b]);
 }
 
-// Port i against those of a list that reach it; the others are dropped, for those that follow do
-// not reach them either.
-static ein_status eini_ports_reach(eini_ports *x, int i, int *list, int *n) {
-  const int nin = x->p->info.nin;
+// Interval i against those of a list that reach it; the others are dropped, for those that follow
+// do not reach them either.
+static ein_status eini_sweep_reach(const eini_sweep *s, int i, int *list, int *n) {
   int kept = 0;
   for (int k = 0; k < *n; k++) {
     const int j = list[k];
-    if (x->hi[j] <= x->lo[i]) continue;
+    if (s->hi[j] <= s->lo[i]) continue;
     list[kept++] = j;
-    EINI_TRY(eini_ports_pair(x, (i > j ? i : j) - nin, i < j ? i : j));
+    EINI_TRY(s->meet_fn(s->user, i > j ? i : j, i < j ? i : j));
   }
   *n = kept;
   return EIN_OK;
 }
 
-// As all pairs, in the order of addresses. room: two addresses and two numbers of each port.
-static ein_status eini_ports_sweep(eini_ports *x, char *room) {
-  const int nin = x->p->info.nin, n = nin + x->p->nout;
-  x->lo = (uintptr_t *)(void *)room;
-  x->hi = x->lo + n;
-  int *list = (int *)(void *)(x->hi + n), *other = list + n, *outs = list, nreach = 0, nouts = 0;
-  for (int i = 0; i < n; i++) {
-    const char *at;
-    const eini_port *port = eini_ports_at(x, i, &at);
-    list[i] = i;
-    x->lo[i] = (uintptr_t)at + (uintptr_t)port->lo;
-    x->hi[i] = (uintptr_t)at + (uintptr_t)port->hi;
-  }
-  eini_merge_sort(list, other, n, x->lo, eini_ports_order);
-  for (int k = 0; k < n; k++) {  // outputs that reach further take the place of what is done
+// All pairs that meet, in the order of addresses.
+static ein_status eini_sweep_run(const eini_sweep *s) {
+  int *list = s->list, *other = list + s->n, *outs = list, nreach = 0, nouts = 0;
+  for (int i = 0; i < s->n; i++) list[i] = i;
+  eini_merge_sort(list, other, s->n, s->lo, eini_sweep_order);
+  for (int k = 0; k < s->n; k++) {  // outputs that reach further take the place of what is done
     const int i = list[k];
-    if (x->lo[i] == x->hi[i]) continue;
-    EINI_TRY(eini_ports_reach(x, i, outs, &nouts));
-    if (i < nin) {
+    if (s->lo[i] == s->hi[i]) continue;
+    EINI_TRY(eini_sweep_reach(s, i, outs, &nouts));
+    if (i < s->nread) {
       other[nreach++] = i;
       continue;
     }
-    EINI_TRY(eini_ports_reach(x, i, other, &nreach));
+    EINI_TRY(eini_sweep_reach(s, i, other, &nreach));
     outs[nouts++] = i;
   }
   return EIN_OK;
+}
+
+static ein_status eini_ports_meet(void *user, int w, int i) {
+  eini_ports *x = (eini_ports *)user;
+  return eini_ports_pair(x, w - x->p->info.nin, i);
+}
+
+// As all pairs. room: two addresses and two numbers of each port.
+static ein_status eini_ports_sweep(eini_ports *x, char *room) {
+  const int nin = x->p->info.nin, n = nin + x->p->nout;
+  uintptr_t *lo = (uintptr_t *)(void *)room;
+  const eini_sweep s = {n, nin, lo, lo + n, (int *)(void *)(lo + 2 * n), eini_ports_meet, x};
+  for (int i = 0; i < n; i++) {
+    const char *at;
+    const eini_port *port = eini_ports_at(x, i, &at);
+    s.lo[i] = (uintptr_t)at + (uintptr_t)port->lo;
+    s.hi[i] = (uintptr_t)at + (uintptr_t)port->hi;
+  }
+  return eini_sweep_run(&s);
 }
 
 // Finds overlaps. The mistake that is told is the first one of all pairs.
@@ -439,17 +461,16 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
 // What runs in place of a plan's tasks; mem: its workspace.
 typedef ein_status (*eini_run_fn)(const ein_plan *p, const ein_run *run, char *mem);
 
-// grow: a workspace without room for copies of overlapping outputs is replaced by an own one.
-static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
-                                  eini_run_fn other) {
-  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+// A run whose ports are known. grow: a workspace without room for copies of overlapping outputs is
+// replaced by an own one.
+static ein_status eini_execute_at(const eini_ports *ports, int grow, eini_run_fn other) {
+  const ein_plan *p = ports->p;
+  const ein_run *run = ports->run;
   eini_exec x;
-  eini_ports ports;
-  x.p = ports.p = p;
-  x.run = ports.run = run;
-  EINI_TRY(eini_exec_overlap(&ports));
-  x.no_direct = ports.no_direct;
-  const uint32_t copy = ports.copy;
+  x.p = p;
+  x.run = run;
+  x.no_direct = ports->no_direct;
+  const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
   if (grow && run->workspace_bytes < need) mem = NULL;
@@ -467,6 +488,16 @@ static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int gro
                       : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
   if (own != NULL) p->al.free_fn(own, need, p->al.user);
   return st;
+}
+
+static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
+                                  eini_run_fn other) {
+  eini_ports ports;
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+  ports.p = p;
+  ports.run = run;
+  EINI_TRY(eini_exec_overlap(&ports));
+  return eini_execute_at(&ports, grow, other);
 }
 
 // Frees a plan that is not kept within a budget.

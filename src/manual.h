@@ -416,8 +416,8 @@
 // many others are planned once and run as rows of one loop, where there are 8 or more. One form:
 // equal up to names and order of indices and operands, of the same strides, with the same params
 // and fused statements; in deterministic mode written alike. A row has the bits of the first one's
-// kernels. Not within a memory budget, nor where integers are checked. ein_batch does it for queued
-// calls of ein_einsum; one that overlaps an earlier one runs after it.
+// kernels. Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for
+// queued calls of ein_einsum; one that overlaps an earlier one runs after it.
 //
 //
 // DETERMINISM

@@ -56,6 +56,7 @@ struct ein_plan {
   double slices;                // a run is one of so many slices of its folds; 0: of one
   double slice_unit;            // and what storing what is merged of them rounds by
   int rows;                     // 1: small statements of one form may be one task
+  int ungrouped;                // 1: no statements are one task
   int inner;                    // 1: part of a larger plan, whose tensors its inputs are
   ein_plan_info info;
   eini_path *path;              // one per split statement; path of the expression first

@@ -260,29 +260,30 @@ static const void *eini_factor_run(const eini_factor *f, ein_dtype type, const e
   return f->skip && none ? NULL : d;
 }
 
-// Runs part i of the grid the kernel chose.
-static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
-                                         const ein_scalar *param, char *scratch, int i) {
+// A contraction that runs once or, at other addresses, again.
+typedef struct eini_contract_job {
+  const eini_task *t;
+  ein_contract c;
+  eini_contract_room r;
+} eini_contract_job;
+
+// All but addresses.
+static void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
+                                eini_contract_job *j) {
   const eini_contract_task *ct = t->contract;
-  ein_contract c;  // copied by parts: compilers make a slow string instruction of one copy
+  ein_contract *c = &j->c;  // copied by parts: compilers make a slow string instruction of one copy
   const size_t half = offsetof(ein_contract, p), rest = offsetof(ein_contract, unsplit);
-  memcpy(&c, &ct->c, half);
-  c.p = ct->c.p;
-  c.q = ct->c.q;
-  memcpy((char *)&c + rest, (const char *)&ct->c + rest, sizeof c - rest);
-  eini_contract_room r;  // the layout sets what this task uses
-  eini_contract_layout(t, &r, scratch);
+  j->t = t;
+  memcpy(c, &ct->c, half);
+  c->p = ct->c.p;
+  c->q = ct->c.q;
+  memcpy((char *)c + rest, (const char *)&ct->c + rest, sizeof *c - rest);
+  eini_contract_layout(t, &j->r, scratch);  // sets what this task uses
   for (int side = 0; side < 2; side++) {
-    ein_side *s = side ? &c.q : &c.p;
-    for (int k = 0; k < s->nop; k++) {
-      const eini_ref *ref = &t->ref[ct->first[side] + k];
-      const int64_t n = eini_values_of(t, ct->first[side] + k);
-      r.base[side][k] = n > 0 ? (const char *)r.value : eini_ref_address(ref, slot);
-      for (int64_t j = 0; j < n; j++) *r.value++ = eini_ref_value(ref, slot) + j;
-    }
-    s->base = r.base[side];
+    ein_side *s = side ? &c->q : &c->p;
+    s->base = j->r.base[side];
     if (s->form == EIN_FORM_PLAIN) continue;
-    eini_fill_ctx *f = &r.fill[side];
+    eini_fill_ctx *f = &j->r.fill[side];
     f->ev.index_at = f->ev.index_step = NULL;
     f->ev.index_table = NULL;
     f->ev.code = &ct->code[side];
@@ -290,33 +291,55 @@ static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
     s->fill_fn = eini_contract_fill;
     s->user = f;
   }
+  if (!c->plain_out) c->extra_base = j->r.extra;
+  if (c->scaled) {
+    c->alpha = eini_factor_run(&ct->factor[0], c->type, param, j->r.factor);
+    c->beta = eini_factor_run(&ct->factor[1], c->type, param, j->r.factor + 16);
+    c->emit_fn = eini_contract_emit_scaled;
+    c->emit_user = c;
+  } else if (!c->plain_out) {
+    eini_emit_ctx *e = &j->r.emit;
+    e->t = t;
+    e->ev.index_at = e->ev.index_step = NULL;
+    e->ev.index_table = NULL;
+    e->ev.code = &t->epi;
+    if (t->has_epi) eini_code_begin(&e->ev, param, t->epi.chunk);
+    c->emit_fn = eini_contract_emit;
+    c->emit_user = e;
+  }
+}
+
+// Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
+static ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+  const eini_task *t = j->t;
+  const eini_contract_task *ct = t->contract;
+  ein_contract *c = &j->c;
+  int64_t *value = j->r.value;
+  for (int side = 0; side < 2; side++) {
+    const int nop = side ? c->q.nop : c->p.nop;
+    for (int k = 0; k < nop; k++) {
+      const eini_ref *ref = &t->ref[ct->first[side] + k];
+      const int64_t n = eini_values_of(t, ct->first[side] + k);
+      j->r.base[side][k] = n > 0 ? (const char *)value : eini_ref_address(ref, slot);
+      for (int64_t v = 0; v < n; v++) *value++ = eini_ref_value(ref, slot) + v;
+    }
+  }
   union { const char *c; char *v; } out;
   out.c = eini_ref_address(&t->ref[t->out], slot);
-  c.out = out.v;
-  if (!c.plain_out) {
-    for (int k = 0; k < t->nextra; k++) {
-      r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
-    }
-    c.extra_base = r.extra;
-  }
-  if (c.scaled) {
-    c.alpha = eini_factor_run(&ct->factor[0], c.type, param, r.factor);
-    c.beta = eini_factor_run(&ct->factor[1], c.type, param, r.factor + 16);
-    c.emit_fn = eini_contract_emit_scaled;
-    c.emit_user = &c;
-  } else if (!c.plain_out) {
-    r.emit.t = t;
-    r.emit.ev.index_at = r.emit.ev.index_step = NULL;
-    r.emit.ev.index_table = NULL;
-    r.emit.ev.code = &t->epi;
-    if (t->has_epi) eini_code_begin(&r.emit.ev, param, t->epi.chunk);
-    c.emit_fn = eini_contract_emit;
-    c.emit_user = &r.emit;
-  }
+  c->out = out.v;
+  for (int k = 0; !c->plain_out && k < t->nextra; k++)
+    j->r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
   ein_part part = ct->whole;
   if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return EIN_OK;
   if (t->kernels != NULL)
-    return t->kernels->contract_run(t->kernels->user, &c, &t->choice, &part, r.kernel);
-  eini_contract_run(&c, &t->choice, &part, r.kernel);
+    return t->kernels->contract_run(t->kernels->user, c, &t->choice, &part, j->r.kernel);
+  eini_contract_run(c, &t->choice, &part, j->r.kernel);
   return EIN_OK;
+}
+
+static ein_status eini_contract_task_run(const eini_task *t, char *const *slot,
+                                         const ein_scalar *param, char *scratch, int i) {
+  eini_contract_job j;
+  eini_contract_begin(t, param, scratch, &j);
+  return eini_contract_at(&j, slot, i);
 }

@@ -313,7 +313,7 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
               d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
               !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check &&
-              o->variant == NULL;
+              o->variant == NULL && !o->ungrouped;
   EINI_TRY(eini_key_room(ctx, 4));
   c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
   if (plain) return EIN_OK;
@@ -326,7 +326,8 @@ static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
   c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
   c->key[c->nkey++] = (int64_t)o->seed;
   c->key[c->nkey++] = o->path_steps;
-  c->key[c->nkey++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1;
+  c->key[c->nkey++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1 |
+                        (o->ungrouped != 0) << 2;
   c->key[c->nkey++] = (int64_t)o->memory;
   c->key[c->nkey++] = (int64_t)o->reserved;
   memcpy(c->key + c->nkey++, &o->path_seconds, 8);

@@ -373,8 +373,7 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
     while (row[k] != form->ref[s].slot) k++;
     form->ref[s].slot = k;
   }
-  const double work = n * eini_points(u->s, NULL, 0, u->s->nindex);
-  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(work / (EINI_ROWSET_POINTS / 2))));
+  t->parts = 1;
   eini_nest_carve(NULL, &t->scratch, (size_t)nt * sizeof(char *));
   t->scratch += form->scratch;
   return EIN_OK;

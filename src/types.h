@@ -475,7 +475,9 @@ typedef struct ein_options {
   size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
                             //   be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
-} ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
+                            //   the others as predicted to be fastest (manual: VARIANTS)
+  int ungrouped;            // 1: every statement is a task of its own, none are rows or blocks of a
+} ein_options;              //   common loop (manual: BATCHES); default 0
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {

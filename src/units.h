@@ -283,6 +283,15 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
          eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
+// Rows are shared by as many threads as are busy longer than it takes to wake them.
+static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit *u, eini_task *t) {
+  const double n = (double)t->group->nrow, points = eini_points(u->s, NULL, 0, u->s->nindex);
+  const double all = n * (lo->rates != NULL ? eini_task_share(lo, u, t->group->form)
+                                            : EINI_TASK_SECONDS + points * EINI_ADD_SECONDS);
+  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(all / EINI_WAKE_SECONDS)));
+  if (lo->rates != NULL) p->info.seconds += all / t->parts;
+}
+
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
 // batches among them.
 static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rowset *rows,
@@ -292,9 +301,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       const int64_t length = rows->length[u];
       eini_task *all = &p->task[p->ntask++];
       EINI_TRY(eini_rowset_lower(rows, lo, u, all));
-      if (lo->rates != NULL)
-        p->info.seconds += (double)length / all->parts *
-                           eini_task_share(lo, &unit[u], all->group->form);
+      eini_plan_rows(p, lo, &unit[u], all);
       u += (int)length - 1;
       continue;
     }
@@ -347,13 +354,14 @@ static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *
   eini_trail search;
   eini_rowset rows;
   memset(&rows, 0, sizeof rows);
-  if (p->rows && !p->checked) EINI_TRY(eini_rowset_find(&rows, scratch, &p->arena, lo, unit, n));
+  if (p->rows && !p->checked && !p->ungrouped)
+    EINI_TRY(eini_rowset_find(&rows, scratch, &p->arena, lo, unit, n));
   if (rows.sorted != NULL) unit = rows.sorted;
   const int64_t most = eini_plan_most(&rows, n);
   p->task = EINI_NEW(&p->arena, eini_task, most);
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
+  if (p->rates == NULL || p->ungrouped) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
   EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates));
   return eini_plan_each(p, lo, &search, &rows, unit, n, seat);
 }

@@ -83,6 +83,8 @@ static void write_program(const program *p) {
     if (p->out[i]) at += sprintf(at, "output T%d\n", i);
 }
 
+static int ungrouped = 0;  // options.ungrouped of plans
+
 static ein_status plan_text(ein_ctx *ctx, int deterministic, ein_plan **plan) {
   ein_program_desc d;
   ein_graph *g = NULL;
@@ -91,6 +93,7 @@ static ein_status plan_text(ein_ctx *ctx, int deterministic, ein_plan **plan) {
   memset(&o, 0, sizeof o);
   d.text = text;
   o.deterministic = deterministic;
+  o.ungrouped = ungrouped;
   *plan = NULL;
   ein_status st = ein_graph_parse(ctx, &d, &g);
   if (st == EIN_OK) st = ein_plan_graph(ctx, g, 0, NULL, &o, plan);
@@ -165,6 +168,10 @@ static void test_forms(ein_ctx *ctx) {
   CHECK(groups(ctx, 1, &rows) > 0);
   same(ctx, &p, 0);
   same(ctx, &p, 1);
+  ungrouped = 1;
+  CHECK(groups(ctx, 0, &rows) == 0 && groups(ctx, 1, &rows) == 0);
+  same(ctx, &p, 0);
+  ungrouped = 0;
   for (int i = 0; i < p.n; i++) p.how[i] = 1, p.x[i] = 0;  // an operand that all share
   write_program(&p);
   CHECK(groups(ctx, 0, &rows) == 1 && rows == 60);

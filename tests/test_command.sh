@@ -1562,6 +1562,8 @@ says "no task of this plan has a variant 'copy streams'"
 says "'cpu:copy', 'cpu:copy stream'"
 expect 2 run vary.ein --variant cpu:portable:block
 expect 2 plan vary.ein --variant copy -p 2
+expect 2 plan vary.ein --ungrouped --memory 1M
+expect 0 plan vary.ein --ungrouped
 says 'does not go with'
 expect 2 plan ij,jk --sizes i=9,j=9,k=9 --variant x
 says "'portable:block'"

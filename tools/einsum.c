@@ -250,8 +250,8 @@ typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
-  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_MAP, O_STORE, O_RATES, O_WHERE,
-  O_FAST, O_COUNT
+  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
+  O_WHERE, O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -273,6 +273,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
+  {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
   {"--out", VALUE, CALIBRATE}, {"--fast-memory", VALUE, BOUND}};
 
@@ -312,6 +313,7 @@ static const char *const usage[] = {
   "                     avx512, avx2, neon, plain\n"
   "  --variant NAME     how all kernels run that can, 'cpu:gett direct' or the variant alone; a\n"
   "                     name that none has is answered with those there are\n"
+  "  --ungrouped        statements run one by one, small ones of one form too\n"
   "  --store FILE       what was tuned; EINSUM_STORE in the environment names one, too\n"
   "  --rates FILE       of calibrate, for predictions (default: the file that EINSUM_RATES names,\n"
   "                     else a table)\n"
@@ -610,6 +612,7 @@ static void option_search(ein_options *o) {
   memset(o, 0, sizeof *o);
   o->path = given(O_PATH);
   o->variant = given(O_VARIANT);
+  o->ungrouped = given(O_UNGROUPED) != NULL;
   o->seed = option_seed();
   o->deterministic = given(O_DETERMINISTIC) != NULL;
   o->overflow_check = given(O_CHECK) != NULL;
@@ -1671,6 +1674,8 @@ int main(int argc, char **argv) {
   }
   if (given(O_VARIANT) != NULL && (on_places() || given(O_MEMORY) != NULL))
     misuse(NULL, "--variant does not go with -p, --fabric or --memory");
+  if (given(O_UNGROUPED) != NULL && (on_places() || given(O_MEMORY) != NULL))
+    misuse(NULL, "--ungrouped does not go with -p, --fabric or --memory");
   switch (command) {
     case RUN: return command_run();
     case PLAN: return command_plan();
