@@ -388,7 +388,7 @@ static void eini_blas_store(const ein_contract *c, eini_blas_room *r, int64_t b,
 // more: results are added to what is there.
 static void eini_blas_call(const ein_contract *c, const eini_blas_choice *w, int64_t m, int64_t n,
                            int64_t nk, const void *p, const void *q, int more, void *out) {
-  const double one[2] = {1, 0}, old[2] = {more, 0};
+  const double one[2] = {1, 0}, old[2] = {(double)more, 0};
   const float onef[2] = {1, 0}, oldf[2] = {(float)more, 0};
   CBLAS_TRANSPOSE tp = w->p.turned ? CblasTrans : CblasNoTrans;
   CBLAS_TRANSPOSE tq = w->q.turned ? CblasTrans : CblasNoTrans;
