@@ -142,8 +142,9 @@ static void eini_cells_cut(eini_cells *c, int from, int to) {
 // vertices were numbered.
 static uint64_t eini_cells_split(eini_cells *c, int cell, uint64_t trace) {
   const int end = cell + c->size[cell];
-  int largest = cell, parts = 0, queued = c->queued[cell];
-  eini_sort_by(c->lab + cell, end - cell, c->sum);
+  int largest = cell, parts = 0, queued = c->queued[cell], alike = cell + 1;
+  while (alike < end && c->sum[c->lab[alike]] == c->sum[c->lab[cell]]) alike++;
+  if (alike < end) eini_sort_by(c->lab + cell, end - cell, c->sum);  // or places stay as they are
   for (int i = cell, k; i < end; i = k) {
     const uint64_t x = c->sum[c->lab[i]];
     for (k = i + 1; k < end && c->sum[c->lab[k]] == x; k++) {}

@@ -613,6 +613,191 @@ static void test_regular(void) {
   for (int k = 0; k < 5; k++) free(form[k]);
 }
 
+// ---- larger ones: every edge is two rows of a batch, every vertex a tensor ----
+
+enum { VERTICES = 240, EDGES = 1200 };
+
+typedef struct network {
+  int n, nedge, end[EDGES][2];
+} network;
+
+static void join(network *g, int a, int b) {
+  g->end[g->nedge][0] = a;
+  g->end[g->nedge++][1] = b;
+}
+
+// Beside g: other, its vertices numbered after those of g.
+static void unite(network *g, const network *other) {
+  for (int e = 0; e < other->nedge; e++)
+    join(g, g->n + other->end[e][0], g->n + other->end[e][1]);
+  g->n += other->n;
+}
+
+// Rows in an order, and tensors under names, of their own.
+static char *batch_of(const network *g) {
+  static int name[VERTICES], row[2 * EDGES];
+  char *text = (char *)malloc(200000), *at = text;
+  shuffle(name, g->n);
+  shuffle(row, 2 * g->nedge);
+  for (int v = 0; v < g->n; v++) at += sprintf(at, "input T%d[2]\n", v);
+  for (int r = 0; r < 2 * g->nedge; r++) {
+    const int *end = g->end[row[r] / 2], turn = row[r] % 2;
+    at += sprintf(at, "R%d[i] = T%d[i]-T%d[i]\n", r, name[end[turn]], name[end[1 - turn]]);
+  }
+  for (int r = 0; r < 2 * g->nedge; r++) at += sprintf(at, "%sR%d", r > 0 ? ", " : "output ", r);
+  sprintf(at, "\n");
+  return text;
+}
+
+// The form of a network, or NULL: it takes more than the work given.
+static char *network_form(const network *g) {
+  char *text = batch_of(g), *form = NULL;
+  ein_graph *b = parse(text);
+  ein_canon *c = NULL;
+  const ein_status st = ein_canon_create(NULL, b, 0, &c);
+  CHECK(st == EIN_OK || st == EIN_ERR_TOO_LARGE);
+  if (st == EIN_OK) {
+    const size_t n = ein_graph_print(ein_canon_graph(c), NULL, 0) + 1;
+    form = (char *)malloc(n);
+    ein_graph_print(ein_canon_graph(c), form, n);
+  }
+  ein_canon_destroy(c);
+  ein_graph_destroy(b);
+  free(text);
+  return form;
+}
+
+// Cai, Fuerer and Immerman 1992 over a base where every vertex has three edges: a vertex for each
+// even set of the edges at a vertex of the base, and two for each end of an edge; twist: one edge is
+// crossed. Refinement by tuples of less than the base's separators does not tell the two apart.
+static void cai(const network *base, int twist, network *g) {
+  int count[VERTICES] = {0};
+  g->n = 10 * base->n;
+  g->nedge = 0;
+  for (int e = 0; e < base->nedge; e++) {
+    int first[2];
+    for (int k = 0; k < 2; k++) {
+      const int v = base->end[e][k], slot = count[v]++;
+      first[k] = 10 * v + 4 + 2 * slot;
+      for (int set = 0; set < 4; set++) {  // 000, 011, 101, 110
+        const int in = slot == 2 ? (set == 1 || set == 2) : slot == 1 ? set % 2 : set / 2;
+        join(g, 10 * v + set, first[k] + in);
+      }
+    }
+    for (int i = 0; i < 2; i++) join(g, first[0] + i, first[1] + (i ^ (twist && e == 0)));
+  }
+}
+
+// Cells of a square of a group's table that share a row, a column or an entry.
+static void latin(int n, int kind, network *g) {
+  g->n = n * n;
+  g->nedge = 0;
+  for (int x = 0; x < n * n; x++) {
+    for (int y = 0; y < x; y++) {
+      int entry[2];
+      for (int k = 0; k < 2; k++) {
+        const int a = (k ? y : x) / n, b = (k ? y : x) % n;
+        entry[k] = kind == 0 ? (a + b) % n : kind == 1 ? a ^ b  // Z(n), Z(2) x Z(2), S(3)
+                 : (a % 3 + (a < 3 ? b % 3 : 3 - b % 3)) % 3 + 3 * ((a / 3) ^ (b / 3));
+      }
+      if (x / n == y / n || x % n == y % n || entry[0] == entry[1]) join(g, x, y);
+    }
+  }
+}
+
+// Elements of the field with 25 elements, a + b*sqrt(2), whose difference is a square.
+static void paley(network *g) {
+  char square[25] = {0};
+  for (int a = 0; a < 5; a++)
+    for (int b = 0; b < 5; b++) square[(a * a + 2 * b * b) % 5 * 5 + 2 * a * b % 5] = 1;
+  g->n = 25;
+  g->nedge = 0;
+  for (int x = 0; x < 25; x++)
+    for (int y = 0; y < x; y++)
+      if (square[(x / 5 - y / 5 + 5) % 5 * 5 + (x % 5 - y % 5 + 5) % 5]) join(g, x, y);
+}
+
+// Pairs of 8 points that share one, switched by a set of pairs: the triangular graph (which 0) and
+// the three of Chang 1959: four apart, a circle of 8, circles of 3 and 5.
+static void chang(int which, network *g) {
+  static const char *const sets[] = {"", "01234567", "0112233445566770", "0112203445566773"};
+  int pair[28][2], n = 0;
+  char in[28] = {0};
+  g->n = 28;
+  g->nedge = 0;
+  for (int a = 0; a < 8; a++)
+    for (int b = 0; b < a; b++, n++) {
+      pair[n][0] = a;
+      pair[n][1] = b;
+      for (const char *s = sets[which]; *s; s += 2)
+        in[n] |= (s[0] - '0' == a && s[1] - '0' == b) || (s[0] - '0' == b && s[1] - '0' == a);
+    }
+  for (int x = 0; x < 28; x++)
+    for (int y = 0; y < x; y++) {
+      const int share = pair[x][0] == pair[y][0] || pair[x][0] == pair[y][1] ||
+                        pair[x][1] == pair[y][0] || pair[x][1] == pair[y][1];
+      if (share != (in[x] != in[y])) join(g, x, y);
+    }
+}
+
+// A circle with chords across: every vertex has three edges.
+static void moebius(int n, network *g) {
+  g->n = n;
+  g->nedge = 0;
+  for (int v = 0; v < n; v++) join(g, v, (v + 1) % n);
+  for (int v = 0; v < n / 2; v++) join(g, v, v + n / 2);
+}
+
+// Networks of one kind number are isomorphic, others are not. most: that may be refused.
+static void check_networks(const char *what, const network *g, const int *kind, int n, int most) {
+  char *form[16][2];
+  int refused = 0;
+  for (int i = 0; i < n; i++)
+    for (int turn = 0; turn < 2; turn++) refused += (form[i][turn] = network_form(&g[i])) == NULL;
+  for (int i = 0; i < 2 * n; i++)
+    for (int j = 0; j < i; j++) {
+      const char *x = form[i / 2][i % 2], *y = form[j / 2][j % 2];
+      if (x != NULL && y != NULL) CHECK((strcmp(x, y) == 0) == (kind[i / 2] == kind[j / 2]));
+    }
+  for (int i = 0; i < 2 * n; i++) free(form[i / 2][i % 2]);
+  printf("  %s: %d networks, %d forms refused\n", what, n, refused);
+  CHECK(refused <= most);
+}
+
+static void test_networks(void) {
+  static const int each[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  static const int kind[] = {0, 0, 1, 1, 2, 3, 4};
+  static network g[8], base;
+  for (int n = 4, k = 0; n <= FEW(20); n *= 2, k++) {
+    moebius(n == 16 ? 20 : n, &base);
+    cai(&base, 0, &g[0]);
+    cai(&base, 1, &g[1]);
+    char name[32];
+    sprintf(name, "Cai-Fuerer-Immerman %d", g[0].n);
+    check_networks(name, g, each, 2, 0);
+  }
+  latin(5, 0, &g[0]);
+  paley(&g[1]);
+  latin(4, 0, &g[2]);
+  g[3] = g[2];
+  latin(4, 1, &g[4]);
+  latin(6, 0, &g[5]);
+  latin(6, 2, &g[6]);
+  check_networks("Paley, squares of groups", g, kind, 7, 0);
+  for (int i = 0; i < 4; i++) chang(i, &g[i]);
+  check_networks("triangular and Chang", g, each, 4, 0);
+  static const int parts[][4] = {{0, 0, 1, 1}, {0, 1, 1, 1}, {1, 0, 1, 0}, {0, 1, 2, 3},
+                                 {3, 1, 0, 2}, {1, 1, 1, 1}};
+  static network part[4];
+  const int alike[] = {0, 1, 0, 2, 2, 3};
+  for (int i = 0; i < 4; i++) chang(i, &part[i]);
+  for (int i = 0; i < 6; i++) {
+    g[i].n = g[i].nedge = 0;
+    for (int k = 0; k < 4; k++) unite(&g[i], &part[parts[i][k]]);
+  }
+  check_networks("unions of four", g, alike, 6, 0);
+}
+
 // Too much is refused in time, and the message says so.
 static void test_work(void) {
   enum { N = 40 };
@@ -689,6 +874,7 @@ int main(int argc, char **argv) {
   test_pairs(FEW(30));
   test_spellings(batches, spellings);
   test_regular();
+  test_networks();
   test_work();
   test_memory(0);
   test_memory(1);
