@@ -668,7 +668,7 @@ static char *network_form(const network *g) {
 }
 
 // Cai, Fuerer and Immerman 1992 over a base where every vertex has three edges: a vertex for each
-// even set of the edges at a vertex of the base, and two for each end of an edge; twist: one edge is
+// even set of the edges at a vertex of the base, two for each end of an edge; twist: one edge is
 // crossed. Refinement by tuples of less than the base's separators does not tell the two apart.
 static void cai(const network *base, int twist, network *g) {
   int count[VERTICES] = {0};
