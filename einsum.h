@@ -23836,6 +23836,8 @@ static ein_status eini_calibrate_all(eini_calibration *c) {
   const ein_ctx *ctx = c->ctx;
   memset(c->mem, 1, (size_t)EINI_CALIBRATE_BYTES);
   eini_calibrate_memory(c);
+  if (!(r->read_bw[EIN_MEMORY] > 0))
+    return eini_fail(&c->ctx->diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL, "the clock does not move");
   for (int i = 0; i < ctx->nkernels; i++) {
     const ein_kernels *k = ctx->kernels[i];
     if (k->measure_fn == NULL) continue;

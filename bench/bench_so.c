@@ -94,18 +94,18 @@ void bench_free(bench_case *c) {
   free(c);
 }
 
-static int copy_views(bench_case *c, const char *expr, int nin, const int *dtype, const int *rank,
-                      const int64_t *dims) {
+static int copy_views(bench_case *c, const char *expr, int nin, int nout, const int *dtype,
+                      const int *rank, const int64_t *dims) {
   int64_t total = 0, at = 0;
-  for (int k = 0; k <= nin; k++) total += 2 * rank[k];
+  for (int k = 0; k < nin + nout; k++) total += 2 * rank[k];
   c->dims = (int64_t *)malloc((size_t)(total + 1) * sizeof *c->dims);
-  c->v.view = (ein_ztensor *)calloc((size_t)nin + 1, sizeof *c->v.view);
+  c->v.view = (ein_ztensor *)calloc((size_t)(nin + nout), sizeof *c->v.view);
   c->expr = (char *)malloc(strlen(expr) + 1);
   if (c->dims == NULL || c->v.view == NULL || c->expr == NULL) return 0;
   memcpy(c->dims, dims, (size_t)total * sizeof *dims);
   memcpy(c->expr, expr, strlen(expr) + 1);
   c->v.nin = nin;
-  for (int k = 0; k <= nin; k++) {
+  for (int k = 0; k < nin + nout; k++) {
     ein_ztensor *t = &c->v.view[k];
     t->dtype = (ein_dtype)dtype[k];
     t->rank = rank[k];
@@ -116,9 +116,9 @@ static int copy_views(bench_case *c, const char *expr, int nin, const int *dtype
   return 1;
 }
 
-// A program names its inputs x0, x1, ..; it has one output.
+// A program names its inputs x0, x1, ..; its outputs are row-major.
 static ein_status plan_program(bench_case *c, const char *program) {
-  enum { MOST = 16 };
+  enum { MOST = 64 };
   char names[MOST][16];
   ein_binding bind[MOST];
   if (c->v.nin > MOST) return EIN_ERR_ARGUMENT;
@@ -162,13 +162,13 @@ static int make_workspace(bench_case *c) {
 }
 
 bench_case *bench_plan(bench *b, const char *expr, const char *map, const char *fold,
-                       const char *program, int nin, const int *dtype, const int *rank,
-                       const int64_t *dims, const char **why) {
+                       const char *program, int nin, int nout, const int *dtype,
+                       const int *rank, const int64_t *dims, const char **why) {
   bench_case *c = (bench_case *)calloc(1, sizeof *c);
   *why = "out of memory";
   if (c == NULL) return NULL;
   c->b = b;
-  if (!copy_views(c, expr, nin, dtype, rank, dims)) {
+  if (!copy_views(c, expr, nin, nout, dtype, rank, dims)) {
     bench_free(c);
     return NULL;
   }

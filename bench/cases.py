@@ -53,6 +53,17 @@ class Case:
         other.base = self
         return other
 
+    def rows(self):
+        """The fields as rows of one program: inputs that they share, the last of each, results."""
+        names = ["x%d[%s]" % (k, ",".join(x)) for k, x in enumerate(self.ins)]
+        last, n = ",".join(self.ins[-1]), len(self.ins) - 1
+        ins = names[:-1] + ["x%d[%s]" % (n + f, last) for f in range(self.fields)]
+        lines = ["input " + ", ".join(ins)]
+        for f in range(self.fields):
+            lines.append("Y%d[%s] = sum[%s](%s)" % (f, ",".join(self.out), ",".join(self.reduced),
+                                                    "*".join(names[:-1] + [ins[n + f]])))
+        return "\n".join(lines + ["output " + ", ".join("Y%d" % f for f in range(self.fields))])
+
     def changed(self, swap, rename):
         """The same contraction with operands exchanged, with other letters."""
         other = copy.copy(self)
@@ -96,10 +107,29 @@ def random_cases(count=40, seed=7):
     return found
 
 
+def dg_cases(elements=100000):
+    """The operators of DG-FEM on tetrahedra, orders 1 to 4, for 1, 5 and 20 fields that share the
+    geometry; flops by the best order of pairs."""
+    found = []
+    for op, expr in (("facemass", "fe,ifj,fej->ei"), ("grad", "xre,rij,ej->xei"),
+                     ("div", "xre,rij,xej->ei")):
+        for i, face in ((4, 3), (10, 6), (20, 10), (35, 15)):
+            j = face if op == "facemass" else i
+            ext = "f=4" if op == "facemass" else "x=3,r=3"
+            flops = elements * (4 * j + 8 * i * j if op == "facemass" else 6 * i * j + 18 * i)
+            for b in (1, 5, 20):
+                found.append(Case("dg_%s_i%d_j%d_b%d | dg | %s | %s,e=%d,i=%d,j=%d | flops=%d | "
+                                  "dtype=f64 | fields=%d" % (op, i, j, b, expr, ext, elements, i, j,
+                                                             b * flops, b)))
+    return found
+
+
 def load(name, as_written=False):
-    """The cases of bench/cases/NAME.txt."""
+    """The cases of bench/cases/NAME.txt, or made up: random, dg, dg:ELEMENTS."""
     if name == "random":
         return random_cases()
+    if name.split(":")[0] == "dg":
+        return dg_cases(*map(int, name.split(":")[1:]))
     found = []
     path = os.path.join(HERE, "cases", name + ".txt")
     with open(path, encoding="ascii") as f:

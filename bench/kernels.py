@@ -3,6 +3,7 @@
 
     python3 bench/kernels.py --set tccg --dtype f64 --threads 1
     python3 bench/kernels.py --set perf --cases 'dg,transpose*' --threads 1,2 --peers numpy,torch
+    python3 bench/kernels.py --set dg --threads 1,2
     python3 bench/kernels.py --set tccg,perf --quick
 
 bench/README.md says how to read what comes out. Needs Python 3, NumPy, make and a C compiler.
@@ -48,7 +49,7 @@ class Library:
         p, i, s, z = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t
         for name, result, args in [
                 ("bench_open", p, [i]), ("bench_close", None, [p]), ("bench_version", s, []),
-                ("bench_dtype", i, [s]), ("bench_plan", p, [p, s, s, s, s, i, p, p, p, p]),
+                ("bench_dtype", i, [s]), ("bench_plan", p, [p, s, s, s, s, i, i, p, p, p, p]),
                 ("bench_free", None, [p]), ("bench_run", s, [p, i, p, p, i, i, p]),
                 ("bench_call", s, [p, p, p, i, i, p]), ("bench_describe", z, [p, i, s, z]),
                 ("roof_peak", ctypes.c_double, [i, i, i, i]), ("roof_isa", s, []),
@@ -85,23 +86,28 @@ class FirstCore:
 
 
 class Ours:
-    """One case through a plan, or through the one-call interface."""
+    """One case through a plan, or through the one-call interface; its fields one after another, or
+    as rows of one plan."""
 
-    def __init__(self, lib, case, dtype, data, threads, call=False):
+    def __init__(self, lib, case, dtype, data, threads, call=False, rows=False):
         self.lib, self.data, self.fields, self.call = lib.so, data, case.fields, call
         self.threads = threads
-        views = data.sets[0] + [data.outs[0]]
+        ins, outs, prog = data.sets[0], data.outs[:1], case.prog
+        if rows:
+            self.fields, outs, prog = 1, data.outs, case.rows()
+            ins = data.sets[0][:-1] + [s[-1] for s in data.sets]
+        views = ins + outs
         code = lib.so.bench_dtype(dtype.encode())
         dims = [d for v in views for d in v.shape + tuple(s // v.itemsize for s in v.strides)]
         why = ctypes.c_char_p()
-        args = [x.encode() for x in (case.expr, case.map, case.fold, case.prog)]
+        args = [x.encode() for x in (case.expr, case.map, case.fold, prog)]
         self.plan = lib.so.bench_plan(
-            lib.handle(threads), *args, len(views) - 1, (ctypes.c_int * len(views))(
+            lib.handle(threads), *args, len(ins), len(outs), (ctypes.c_int * len(views))(
                 *[code] * len(views)), (ctypes.c_int * len(views))(*[v.ndim for v in views]),
             (ctypes.c_int64 * max(1, len(dims)))(*dims), ctypes.byref(why))
         if not self.plan:
             raise RuntimeError((why.value or b"?").decode().split("\n")[0])
-        self.ins = pointers([a for s in data.sets for a in s])
+        self.ins = pointers(ins if rows else [a for s in data.sets for a in s])
         self.outs = pointers(data.outs)
 
     def sample(self, batch, n):
@@ -227,6 +233,8 @@ def entries(opt, lib, case, dtype, data):
         yield "before", lambda: Ours(opt.other, case, dtype, data, opt.threads)
     if opt.threads > 1:
         yield "einsum 1t", lambda: Ours(lib, case, dtype, data, 1)
+    if case.fields > 1:
+        yield "einsum rows", lambda: Ours(lib, case, dtype, data, opt.threads, rows=True)
     if case.base:
         yield "einsum plain", lambda: Ours(lib, case.base, dtype, data, opt.threads)
     if case.group == "overhead":
@@ -313,6 +321,7 @@ def measure(opt, records, ready):
 def run_case(opt, lib, roof, case, dtype, offset):
     row = {"case": case.name, "group": case.group, "expr": case.expr, "ext": case.ext,
            "dtype": dtype, "threads": opt.threads, "offset": offset, "flops": case.flops,
+           "fields": case.fields,
            "skipped": "", "impl": {}}
     need = (5 if "jax" in opt.found else 3) * sum(case.traffic("f64"))  # JAX has its own copies
     if need > free_memory():
@@ -514,7 +523,8 @@ def run_children(opt):
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--set", default="tccg", help="by comma: tccg, perf, random")
+    p.add_argument("--set", default="tccg", help="by comma: tccg, perf, random, dg, "
+                   "dg:ELEMENTS")
     p.add_argument("--cases", default="*", help="names (with * and ?) and groups, by comma")
     p.add_argument("--dtype", default="f64", help="f64, f32 or both by comma")
     p.add_argument("--threads", default="1", help="numbers of threads, by comma")
@@ -583,7 +593,8 @@ def main():
     rows, heads = run_children(opt)
     for h in heads:
         head.append(report.ceilings(h))
-    prefix = opt.out or os.path.join(ROOT, "build", "bench", opt.set.replace(",", "_"))
+    prefix = opt.out or os.path.join(ROOT, "build", "bench",
+                                     opt.set.replace(",", "_").replace(":", "_"))
     os.makedirs(os.path.dirname(os.path.abspath(prefix)), exist_ok=True)
     wrong = report.write(rows, head, prefix, opt.summary)
     return 1 if wrong or opt.broken else 0

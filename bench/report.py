@@ -3,7 +3,7 @@ import csv
 import math
 
 DISTURBED = 0.05  # part of the time of a case that others had the processor
-OWN = ("einsum", "einsum 1t", "einsum call", "einsum plain")
+OWN = ("einsum", "einsum 1t", "einsum call", "einsum plain", "einsum rows")
 STREAMS = ["read", "copy", "copy NT", "triad", "triad NT", "write NT"]
 COLOURS = ["#c0392b", "#2471a3", "#d68910", "#1e8449", "#7d3c98", "#616a6b", "#a04000", "#117a65",
            "#b7950b", "#1a5276", "#922b21", "#5b2c6f"]
@@ -167,6 +167,7 @@ def summary(rows):
                   "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
         for name, some in classes(part).items():
             lines.append(summary_line(name, some))
+        lines += fields(part)
         lines += two_over_one(part)
         lines += wins(part)
     return lines
@@ -190,6 +191,41 @@ def summary_line(name, rows):
         text(rate([median_of(r, "einsum") for r in rows]), "%.3g"),
         text(rate([best_peer(r)[0] for r in rows]), "%.3g"),
         text(mean([x for x, _ in ratios])), least)
+
+
+def fields(rows):
+    """Fields as rows of one plan: against as many single ones, against the roofline and the peers;
+    single cases are among the means."""
+    if all(r["fields"] == 1 for r in rows):
+        return []
+    single = {r["case"].rsplit("_b", 1)[0]: median_of(r, "einsum") for r in rows
+              if r["fields"] == 1}
+    counts = sorted({r["fields"] for r in rows})
+    lines = ["", "| one plan | %s |" % " | ".join(
+        "b = %d of the roof | of b single | times the best peer" % b for b in counts),
+             "|---|" + "--:|" * 3 * len(counts)]
+    parts, better = [], []
+    for name in dict.fromkeys(r["case"].rsplit("_b", 1)[0] for r in rows):
+        cells = []
+        for b in counts:
+            row = next((r for r in rows if r["case"] == "%s_b%d" % (name, b)), None)
+            way = "einsum rows" if b > 1 else "einsum"
+            own = median_of(row, way) if row else None
+            if not own:
+                cells += ["-"] * 3
+                continue
+            alone = single.get(name)
+            parts.append((fraction(row, way, "median"), row["case"]))
+            better.append((ratio(row, way), row["case"]))
+            cells += [text(parts[-1][0]), text(own / (b * alone) if alone else None),
+                      text(better[-1][0])]
+        lines.append("| %s | %s |" % (name, " | ".join(cells)))
+    better = [x for x in better if x[0]]
+    if parts:
+        lines += ["", "of the roof, by medians: geometric mean %.2f, least %.2f (%s)%s" % (
+            mean([p for p, _ in parts]), *min(parts), "; times the best peer: geometric mean %.2f, "
+            "least %.2f (%s)" % (mean([x for x, _ in better]), *min(better)) if better else "")]
+    return lines
 
 
 def two_over_one(rows):
@@ -235,10 +271,11 @@ def write(rows, head, prefix, only_means):
     if bad:
         lines += ["", "NOT QUIET: others had the processor in %d of %d measurements: %s%s" % (
             len(bad), len(rows), ", ".join(bad[:8]), ", .." if len(bad) > 8 else "")]
-    wrong = [r for r in rows if not r["skipped"] and r["impl"]["einsum"]["error"]]
+    errors = {id(r): [r["impl"][n]["error"] for n in OWN if n in r["impl"]] for r in rows}
+    wrong = [r for r in rows if any(errors[id(r)])]
     for r in wrong:
         lines.append("")
-        lines.append("WRONG: %s %s: %s" % (r["case"], r["dtype"], r["impl"]["einsum"]["error"]))
+        lines.append("WRONG: %s %s: %s" % (r["case"], r["dtype"], "; ".join(errors[id(r)])))
     with open(prefix + ".md", "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
     print("\n".join(lines))

@@ -26,8 +26,8 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   eini_cpu_take(&room->peak_f32, r->flops_f32);
   eini_cpu_take(&room->read_bw, r->read_bw[EIN_MEMORY]);
   eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
-  eini_cpu_take(&room->l3_bw, r->read_bw[EIN_L3]);
-  eini_cpu_take(&room->l2_bw, fmax(r->read_bw[EIN_L2], r->read_bw[EIN_L3]));
+  eini_cpu_take(&room->l3_bw, fmax(r->read_bw[EIN_L3], r->copy_bw[EIN_L3]));
+  eini_cpu_take(&room->l2_bw, fmax(room->l3_bw, fmax(r->read_bw[EIN_L2], r->copy_bw[EIN_L2])));
   eini_cpu_take(&room->call, r->call > EINI_TASK_SECONDS ? r->call - EINI_TASK_SECONDS : 0);
   eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
   return room;
