@@ -278,9 +278,9 @@ prints_part 'backends  portable'
 prints_part 'f64'
 expect 0 info --json -j 2
 prints_part '"threads": 2'
+prints_part '"rates": {"from": "by table", "machine": "'
 expect 2 info what
 # Rates: measured, kept in a file, read from it, refused with line and reason.
-prints_part '"rates": {"from": "by table", "machine": "'
 expect 0 calibrate --budget 0.001 --out rates.txt
 prints ''
 ok sh -c 'head -n 1 rates.txt | grep -q "^einsum rates 1$" && tail -n 1 rates.txt | grep -q "^end$"'
@@ -290,26 +290,30 @@ prints_part '"threads": 1, "flops_f64": '
 expect 0 info --rates rates.txt
 prints_part 'rates     rates.txt'
 prints_part 'GFLOP/s of products'
-EINSUM_RATES=rates.txt expect 0 info --json
+export EINSUM_RATES=rates.txt
+expect 0 info --json
 prints_part '"rates": {"from": "rates.txt", "machine": "'
-EINSUM_RATES=rates.txt expect 0 plan ij,jk --sizes i=9,j=9,k=9 --explain
-ok grep -q 'rates in use: rates.txt' .err
+ok sh -c "'$bin' plan ij,jk --sizes i=9,j=9,k=9 --explain 2>&1 | grep -q 'rates in use: rates.txt'"
 expect 0 bench ij,jk --sizes i=9,j=9,k=9 --rates rates.txt
 sed 's/^hz .*/hz 0/' rates.txt > zero.txt
 expect 1 plan ij,jk --sizes i=9,j=9,k=9 --rates zero.txt
 says "zero.txt:$(grep -n '^hz' zero.txt | cut -d : -f 1):4: rates: no rate is zero"
-EINSUM_RATES=zero.txt expect 0 plan ij,jk --sizes i=9,j=9,k=9
-ok grep -q 'note: no rates, EINSUM_RATES: zero.txt: rates: no rate is zero' .err
+EINSUM_RATES=zero.txt
+ok sh -c "'$bin' plan ij,jk --sizes i=9,j=9,k=9 2>&1 |
+  grep -q 'note: no rates, EINSUM_RATES: zero.txt: rates: no rate is zero'"
+expect 0 plan ij,jk --sizes i=9,j=9,k=9 -q
+EINSUM_RATES=no-such-file
+ok sh -c "'$bin' info 2>&1 | grep -q 'note: no rates, EINSUM_RATES: no-such-file: '"
+unset EINSUM_RATES
 sed 's/^machine .*/machine Deep Thought/' rates.txt > other.txt
 expect 1 plan ij,jk --sizes i=9,j=9,k=9 --rates other.txt
 says "other.txt: rates of another machine: 'Deep Thought', this is '"
 { sed '$d' rates.txt; printf 'answer 42\nend\n'; } > more.txt
-expect 0 plan ij,jk --sizes i=9,j=9,k=9 --rates more.txt
-ok grep -q 'note: rates: a line that is not known is skipped: answer 42' .err
+ok sh -c "'$bin' plan ij,jk --sizes i=9,j=9,k=9 --rates more.txt 2>&1 |
+  grep -q 'note: rates: a line that is not known is skipped: answer 42'"
 printf 'einsum rates 1\n\000' > nul.txt
 expect 1 info --rates nul.txt
 expect 3 info --rates no-such-file
-EINSUM_RATES=no-such-file expect 0 info
 expect 2 calibrate what
 expect 2 calibrate --budget -1
 # What must move: X0 = 3 S and 2 V / sqrt(S) of a product, statement by statement of a program.
