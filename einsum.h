@@ -972,13 +972,15 @@ typedef struct ein_ctx_desc {
                                         //   in by macro (EINSUM_CPU, ..)
   const char *store;                    // text of a tuning store (manual: TUNING), copied; default:
   size_t store_bytes;                   //   none, and plans cost nothing for it
-  const char *machine;                  // whose records count, copied; default: those of all
+  const char *machine;                  // whose records count, copied; default: what kernels say
+                                        //   of theirs, and threads; if they do not, those of all
 } ein_ctx_desc;
 
 // What a ctx knows from a tuning store.
 typedef struct ein_store_info {
   int64_t records, mine;    // of all machines, and of the ctx's
   int64_t skipped, line;    // lines that are no records of this version, and the first of them
+  const char *machine;      // the ctx's, as long as it lives; NULL: any
 } ein_store_info;
 
 // One mistake in a text or a call. Strings live in the ctx until its next planning call.
@@ -4218,6 +4220,13 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
     return g;
   eini_graph_free(g);
   return NULL;
+}
+
+// The machine as the first provider that knows it says.
+static const char *eini_ctx_machine(const ein_ctx *ctx) {
+  for (int i = 0; i < ctx->nkernels; i++)
+    if (ctx->kernels[i]->machine != NULL) return ctx->kernels[i]->machine;
+  return "";
 }
 
 // The fold or registered monoid of that name.
@@ -23029,8 +23038,16 @@ static void eini_cache_destroy(ein_ctx *ctx) {
 
 // The machine whose records count, without what would break a line.
 static ein_status eini_store_machine(ein_ctx *ctx, const char *machine) {
-  char *own = eini_strndup(&ctx->arena, machine, (int64_t)strlen(machine));
+  const char *known = machine == NULL ? eini_ctx_machine(ctx) : machine;
+  char width[32] = "";
+  eini_text t = eini_text_of(width, sizeof width);
+  if (machine == NULL && known[0] == 0) return EIN_OK;
+  if (machine == NULL) eini_say(&t, ", width %d", ctx->executor.width);
+  const size_t n = strlen(known), all = n + strlen(width);
+  char *own = EINI_NEW(&ctx->arena, char, (int64_t)all + 1);
   if (own == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(own, known, n);
+  memcpy(own + n, width, all - n + 1);
   ctx->machine = own[0] == 0 ? "-" : own;
   for (; *own != 0; own++)
     if ((unsigned char)*own < 32 || *own == 127) *own = '?';
@@ -23070,6 +23087,7 @@ EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info) {
                   strcmp(s->record[i].field[EINI_S_MACHINE], ctx->machine) == 0;
   info->skipped = s->skipped;
   info->line = s->where;
+  info->machine = ctx->machine;
   return 1;
 }
 
@@ -23451,13 +23469,6 @@ static ein_status eini_rates_validate(eini_diag *d, const ein_rates *rates) {
   if (memchr(r.machine, 0, sizeof r.machine) == NULL)
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "rates: machine has no end");
   return EIN_OK;
-}
-
-// The machine as the first provider that knows it says.
-static const char *eini_ctx_machine(const ein_ctx *ctx) {
-  for (int i = 0; i < ctx->nkernels; i++)
-    if (ctx->kernels[i]->machine != NULL) return ctx->kernels[i]->machine;
-  return "";
 }
 
 EIN_API ein_status ein_ctx_rates(ein_ctx *ctx, const ein_rates *rates) {
@@ -35644,7 +35655,7 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (st == EIN_OK) st = eini_ctx_new(&d, &ctx);
   int plans = d.cache_plans == 0 ? 64 : d.cache_plans;
   if (st == EIN_OK && plans > 0) st = eini_cache_create(ctx, plans);
-  if (st == EIN_OK && d.machine != NULL) st = eini_store_machine(ctx, d.machine);
+  if (st == EIN_OK) st = eini_store_machine(ctx, d.machine);
   if (st == EIN_OK && d.store != NULL) st = ein_ctx_store(ctx, d.store, d.store_bytes);
   if (st != EIN_OK) {
     if (ctx != NULL) eini_store_free(ctx->store);

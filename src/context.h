@@ -245,6 +245,13 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
   return NULL;
 }
 
+// The machine as the first provider that knows it says.
+static const char *eini_ctx_machine(const ein_ctx *ctx) {
+  for (int i = 0; i < ctx->nkernels; i++)
+    if (ctx->kernels[i]->machine != NULL) return ctx->kernels[i]->machine;
+  return "";
+}
+
 // The fold or registered monoid of that name.
 static ein_status eini_fold_named(const ein_graph *g, eini_diag *diag, const char *name,
                                   int *fold) {

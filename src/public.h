@@ -175,8 +175,16 @@ static void eini_cache_destroy(ein_ctx *ctx) {
 
 // The machine whose records count, without what would break a line.
 static ein_status eini_store_machine(ein_ctx *ctx, const char *machine) {
-  char *own = eini_strndup(&ctx->arena, machine, (int64_t)strlen(machine));
+  const char *known = machine == NULL ? eini_ctx_machine(ctx) : machine;
+  char width[32] = "";
+  eini_text t = eini_text_of(width, sizeof width);
+  if (machine == NULL && known[0] == 0) return EIN_OK;
+  if (machine == NULL) eini_say(&t, ", width %d", ctx->executor.width);
+  const size_t n = strlen(known), all = n + strlen(width);
+  char *own = EINI_NEW(&ctx->arena, char, (int64_t)all + 1);
   if (own == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(own, known, n);
+  memcpy(own + n, width, all - n + 1);
   ctx->machine = own[0] == 0 ? "-" : own;
   for (; *own != 0; own++)
     if ((unsigned char)*own < 32 || *own == 127) *own = '?';
@@ -216,6 +224,7 @@ EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info) {
                   strcmp(s->record[i].field[EINI_S_MACHINE], ctx->machine) == 0;
   info->skipped = s->skipped;
   info->line = s->where;
+  info->machine = ctx->machine;
   return 1;
 }
 

@@ -65,13 +65,6 @@ static ein_status eini_rates_validate(eini_diag *d, const ein_rates *rates) {
   return EIN_OK;
 }
 
-// The machine as the first provider that knows it says.
-static const char *eini_ctx_machine(const ein_ctx *ctx) {
-  for (int i = 0; i < ctx->nkernels; i++)
-    if (ctx->kernels[i]->machine != NULL) return ctx->kernels[i]->machine;
-  return "";
-}
-
 EIN_API ein_status ein_ctx_rates(ein_ctx *ctx, const ein_rates *rates) {
   if (ctx == NULL) return EIN_ERR_ARGUMENT;
   eini_begin_call(ctx, NULL);

@@ -62,7 +62,7 @@ EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
   if (st == EIN_OK) st = eini_ctx_new(&d, &ctx);
   int plans = d.cache_plans == 0 ? 64 : d.cache_plans;
   if (st == EIN_OK && plans > 0) st = eini_cache_create(ctx, plans);
-  if (st == EIN_OK && d.machine != NULL) st = eini_store_machine(ctx, d.machine);
+  if (st == EIN_OK) st = eini_store_machine(ctx, d.machine);
   if (st == EIN_OK && d.store != NULL) st = ein_ctx_store(ctx, d.store, d.store_bytes);
   if (st != EIN_OK) {
     if (ctx != NULL) eini_store_free(ctx->store);

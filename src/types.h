@@ -427,13 +427,15 @@ typedef struct ein_ctx_desc {
                                         //   in by macro (EINSUM_CPU, ..)
   const char *store;                    // text of a tuning store (manual: TUNING), copied; default:
   size_t store_bytes;                   //   none, and plans cost nothing for it
-  const char *machine;                  // whose records count, copied; default: those of all
+  const char *machine;                  // whose records count, copied; default: what kernels say
+                                        //   of theirs, and threads; if they do not, those of all
 } ein_ctx_desc;
 
 // What a ctx knows from a tuning store.
 typedef struct ein_store_info {
   int64_t records, mine;    // of all machines, and of the ctx's
   int64_t skipped, line;    // lines that are no records of this version, and the first of them
+  const char *machine;      // the ctx's, as long as it lives; NULL: any
 } ein_store_info;
 
 // One mistake in a text or a call. Strings live in the ctx until its next planning call.

@@ -115,38 +115,10 @@ static void update_store(const char *path, int n, const content *more) {
 }
 #endif
 
-// The processor's name where the system tells it, else "".
-static const char *cpu_name(char *line, size_t size) {
-  FILE *f = fopen("/proc/cpuinfo", "r");
-  const char *name = "";
-  while (f != NULL && !name[0] && fgets(line, (int)size, f) != NULL) {
-    char *colon = strchr(line, ':');
-    if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
-    line[strcspn(line, "\n")] = 0;
-    name = colon + 1 + (colon[1] == ' ');
-  }
-  if (f != NULL) (void)fclose(f);
-  return name;
-}
-
-// What choices depend on: processor, instruction set, threads, kernels.
-static char *machine_text(void) {
-  char line[256], facts[1024] = "", all[512];
-  const char *name = cpu_name(line, sizeof line), *key = "instruction set: ";
-  (void)ein_cpu_info(cpu, facts, sizeof facts);
-  const char *isa = strstr(facts, key);
-  isa = isa == NULL ? "" : isa + strlen(key);
-  int n = snprintf(all, sizeof all, "%.160s; %.*s; %d thread%s; %.120s", name[0] ? name : "unknown",
-                   (int)strcspn(isa, " \n"), isa, threads, threads == 1 ? "" : "s",
-                   given(O_KERNELS) != NULL ? given(O_KERNELS) : "cpu");
-  return copy_text(all, (size_t)n);
-}
-
 // Puts the store into the description of a ctx. While tuning it is there, but empty.
 static void use_store(ein_ctx_desc *d, int empty) {
   const char *path = store_path();
   content b = {copy_text("", 0), 0};
-  d->machine = machine_text();
   if (!empty && path == NULL) return;
   if (!empty) b = read_store(path, given(O_STORE) != NULL);
   d->store = b.s;

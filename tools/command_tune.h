@@ -400,7 +400,7 @@ static void info_store(const ein_ctx *ctx, int json) {
     fputs(", \"store\": {\"file\": ", stdout);
     put_json_string(store_path());
     fputs(", \"machine\": ", stdout);
-    put_json_string(machine_text());
+    put_json_string(s.machine == NULL ? "any" : s.machine);
     printf(", \"records\": %" PRId64 ", \"mine\": %" PRId64 ", \"skipped\": %" PRId64 "}",
            s.records, s.mine, s.skipped);
   }
@@ -409,5 +409,5 @@ static void info_store(const ein_ctx *ctx, int json) {
   if (!has) return;
   put_clean(stdout, store_path());
   printf(": %" PRId64 " record%s, %" PRId64 " of this machine (%s)\n", s.records,
-         s.records == 1 ? "" : "s", s.mine, machine_text());
+         s.records == 1 ? "" : "s", s.mine, s.machine == NULL ? "any" : s.machine);
 }

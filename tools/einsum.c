@@ -244,7 +244,7 @@ enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, CANON = 32, TUNE = 64,
        CALIBRATE = 256, BOUND = 512, ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
        PLACES = EVAL | RUN | PLAN };
 
-typedef enum kind { FLAG, VALUE, LIST, LATER } kind;
+typedef enum kind { FLAG, VALUE, LIST } kind;
 
 typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
@@ -411,7 +411,7 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
 static int applies(option_id o, unsigned command) {
   if (o == O_PLACES && (command & (BENCH | INFO | TUNE))) return 0;
   if (o == O_FABRIC && !(command & (RUN | EVAL))) return 0;
-  return options[o].kind != LATER && (options[o].commands & command);
+  return (options[o].commands & command) != 0;
 }
 
 // Prints what usage says of the command, if it is one of commands: its line, its options. For
@@ -480,7 +480,6 @@ static int read_option(int argc, char **argv, int i) {
         : "einsum --help lists the options", "unknown option '%s'", a);
   }
   const char *name = options[k].name;
-  if (options[k].kind == LATER) misuse(NULL, "%s is not available in this version", name);
   if (options[k].kind == FLAG && value != NULL) misuse(NULL, "%s takes no value", name);
   if (options[k].kind != FLAG && value == NULL) {
     if (i + 1 >= argc) misuse(NULL, "%s needs a value", name);
@@ -542,7 +541,6 @@ static unsigned read_command_line(int argc, char **argv) {
       is_command = 1;
       name = a;
       command = commands[k].command;
-      if (command == 0) misuse(NULL, "%s is not available in this version", a);
     }
     first = 0;
     if (!is_command) add_word(&args, a);
@@ -1609,6 +1607,20 @@ static void put_lines(char *facts, int json) {
     else printf("  %s", line);
     fputs(next == NULL ? "" : json ? ", " : "\n", stdout);
   }
+}
+
+// The processor's name where the system tells it, else "".
+static const char *cpu_name(char *line, size_t size) {
+  FILE *f = fopen("/proc/cpuinfo", "r");
+  const char *name = "";
+  while (f != NULL && !name[0] && fgets(line, (int)size, f) != NULL) {
+    char *colon = strchr(line, ':');
+    if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
+    line[strcspn(line, "\n")] = 0;
+    name = colon + 1 + (colon[1] == ' ');
+  }
+  if (f != NULL) (void)fclose(f);
+  return name;
 }
 
 static int command_info(void) {
