@@ -483,34 +483,6 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   return eini_plan_build(p, 0, NULL, view);
 }
 
-// Short pairs as found give way to those from left to right if the kernels predict less for these:
-// that tells more than the time model of paths, which knows no strides.
-static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
-  ein_plan *p = *plan, *q = NULL;
-  const double *model = p->path == NULL ? NULL : p->path->seconds;
-  if (model == NULL || !(model[EINI_AS_FOUND] > 0) || model[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
-      model[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * model[EINI_AS_FOUND] ||
-      strcmp(p->path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0 ||
-      strcmp(p->path->method, eini_path_way[EINI_ONE_PASS]) == 0)
-    return EIN_OK;
-  ein_einsum_desc naive = *d;
-  naive.options.path = "naive";
-  ein_status st = eini_plan_new(ctx, &q);
-  if (st == EIN_OK) st = eini_plan_einsum(ctx, &naive, q);
-  const double seconds[3] = {p->info.seconds, q == NULL ? 0 : q->info.seconds,
-                             model[EINI_ONE_PASS]};
-  const int has = eini_plan_has_wanted(p), other = st == EIN_OK && eini_plan_has_wanted(q);
-  const int better = st == EIN_OK && (has == other ? seconds[1] < seconds[0] : other);
-  int out = 0;  // the same tensor in both
-  while (p->graph->tensor[out].name != p->verdict[0].out) out++;
-  for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
-  if (better)
-    st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, EINI_LEFT_TO_RIGHT);
-  eini_plan_free(better ? p : q);
-  if (better) *plan = q;
-  return st;
-}
-
 // What stands behind the statement that a request folds.
 static void eini_request_more(eini_text *t, const ein_einsum_desc *d) {
   if (d->alpha.set) eini_say(t, " alpha");
@@ -550,6 +522,37 @@ static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_p
     st = EIN_OK;  // what is wrong with it is said where it is planned
   }
   eini_plan_free(q);
+  return st;
+}
+
+// Short pairs as found give way to those from left to right if the kernels predict less for these:
+// that tells more than the time model of paths, which knows no strides.
+static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
+  ein_plan *p = *plan, *q = NULL;
+  const double *model = p->path == NULL ? NULL : p->path->seconds;
+  if (model == NULL || !(model[EINI_AS_FOUND] > 0) || model[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
+      model[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * model[EINI_AS_FOUND] ||
+      strcmp(p->path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0 ||
+      strcmp(p->path->method, eini_path_way[EINI_ONE_PASS]) == 0)
+    return EIN_OK;
+  ein_einsum_desc naive = *d;
+  naive.options.path = "naive";
+  ein_status st = eini_plan_new(ctx, &q);
+  if (st == EIN_OK) st = eini_plan_einsum(ctx, &naive, q);
+  const double seconds[3] = {p->info.seconds, q == NULL ? 0 : q->info.seconds,
+                             model[EINI_ONE_PASS]};
+  const int has = eini_plan_has_wanted(p), other = st == EIN_OK && eini_plan_has_wanted(q);
+  const int better = st == EIN_OK && (has == other ? seconds[1] < seconds[0] : other);
+  int out = 0;  // the same tensor in both
+  while (p->graph->tensor[out].name != p->verdict[0].out) out++;
+  for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
+  if (better)
+    st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, EINI_LEFT_TO_RIGHT);
+  if (better && st == EIN_OK && p->ntuned > 0) st = eini_plan_ask(ctx, d, q);
+  if (better && st == EIN_OK && q->ntuned > 0)
+    st = eini_tuned_done(q, &q->tuned[0], &d->options, 0, NULL);
+  eini_plan_free(better ? p : q);
+  if (better) *plan = q;
   return st;
 }
 

@@ -161,6 +161,25 @@ static void runs(const ein_plan *plan, char *to) {
   }
 }
 
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+// The points of statements, ascending, then 0: the steps of a path, in any order of indices.
+static void points(const ein_plan *plan, double *to) {
+  char text[ROOM];
+  int n = 0;
+  runs(plan, text);
+  for (const char *s = text; *s != 0; s = strchr(s, ';') + 1) {
+    double all = 1;
+    for (; *s != '"'; s = strchr(s, ',') + 1) all *= atof(s);
+    to[n++] = all;
+  }
+  qsort(to, (size_t)n, sizeof *to, by_value);
+  to[n] = 0;
+}
+
 static size_t record(ein_ctx *ctx, const product *p, const char *path, char *line) {
   ein_plan *plan = plan_of(ctx, p, path, NULL);
   const size_t n = plan == NULL ? 0 : ein_plan_store(plan, 1e-6, 2e-6, line, ROOM);
@@ -178,6 +197,12 @@ static void test_spellings(int count) {
     random_path(p.nin, path);
     ein_ctx *ctx = context("", "m");
     ein_plan *plan = plan_of(ctx, &p, path, NULL);
+    ein_plan *plain = plan_of(NULL, &p, path, NULL);
+    double steps[64] = {0}, same_steps[64] = {0};
+    points(plan, steps);
+    points(plain, same_steps);
+    CHECK(memcmp(steps, same_steps, sizeof steps) == 0);  // the path is that of the text
+    ein_plan_destroy(plain);
     runs(plan, ran);
     CHECK(ein_plan_store(plan, 1e-6, 2e-6, line, sizeof line) > 0);
     run_plan(plan, &p);

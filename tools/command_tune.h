@@ -28,9 +28,9 @@ enum {
   FINALISTS = 3,
   ROUNDS_LEAST = 7, ROUNDS_MOST = 4096  // of the comparison that decides
 };
-// So much faster than the plan without tuning must another be, as a ratio of medians; else noise
-// would choose.
-static const double tune_gain = 1.03;
+// So much faster than the plan without tuning must another be, as a ratio of medians and as one of
+// least times; else noise would choose.
+static const double tune_gain = 1.05;
 static const double tune_seconds = 2;  // for each statement, unless --budget says otherwise
 
 static ein_plan *plan_subject(const subject *s, const char *path, const char *variant,
@@ -154,7 +154,9 @@ static candidate *decide(const subject *s, candidate **c, int n, double until) {
   candidate *best = c[0];
   for (int i = 0; i < n; i++) c[i]->best = median_of(c[i]->time, round);
   for (int i = 1; i < n; i++)
-    if (c[i]->best * tune_gain < c[0]->best && c[i]->best < best->best) best = c[i];
+    if (c[i]->best * tune_gain < c[0]->best && c[i]->best < best->best &&
+        c[i]->time[0] * tune_gain < c[0]->time[0])  // sorted
+      best = c[i];
   return best;
 }
 
@@ -316,7 +318,7 @@ static int program_gains(program *p, const content *records, double seconds) {
   if (given(O_JSON) == NULL)
     printf("all: %.4g us, untuned %.4g us, gain %.3g\n", c[1].best * 1e6, c[0].best * 1e6,
            c[0].best / c[1].best);
-  return c[1].best <= c[0].best * tune_gain;
+  return c[1].best <= c[0].best || c[1].time[0] <= c[0].time[0];
 }
 
 static int tune_program(void) {
