@@ -779,12 +779,12 @@ typedef struct ein_rates {
   double cache_bytes[EIN_MEMORY];  // of L1 and L2, and of L3 a core's share
   double fast_bytes;               // of the cache a core has to itself
   double fused;                    // extent from which an index is gone along in blocks; 0: never
+  double hz;                       // cycles per second of a core at work
   // Measured only.
   double all_read_bw[EIN_MEMORY_LEVELS];  // of all threads at a time, in all
   double all_copy_bw[EIN_MEMORY_LEVELS];
   double gemm_f64[EIN_GEMMS];      // flops per second of products, without what a call takes
   double gemm_f32[EIN_GEMMS];
-  double hz;                       // cycles per second of a core at work
   double call;                     // seconds of a call of a plan that has one thing to do
   double start;                    // seconds until all threads have begun and ended doing nothing
   double stream_bytes;             // of an output from which it is faster past the caches
@@ -964,7 +964,8 @@ typedef struct ein_ctx_desc {
   const ein_kernels *use[8];            //   (ein_cpu_use, ..), preferred on a tie in this order
   int nkernels;                         // and after them any others; the array is copied
   const ein_kernels *const *kernels;
-  double (*now_fn)(void *user);         // seconds; default: none, budgets count steps
+  double (*now_fn)(void *user);         // seconds; default: that of EINSUM_CPU, brought in by its
+                                        //   macro, else none: budgets count steps
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
   int bare;                             // 1: no backend but those above. Default: where use,
@@ -5514,6 +5515,25 @@ static double eini_core_flops(const ein_rates *r, ein_dtype type, double muladds
   if (at >= EIN_GEMMS - 1) return gemm[EIN_GEMMS - 1];
   const int i = (int)at;
   return gemm[i] + (at - i) * (gemm[i + 1] - gemm[i]);
+}
+
+// How many times as long as by their constants portable kernels take on a machine of such rates, as
+// much as the rate that is furthest below the providers' table: so that they win nowhere because
+// providers know of a slower machine and they do not. table NULL: there are no providers, products
+// were measured of them.
+static double eini_rates_slower(const ein_rates *table, const ein_rates *given) {
+  double most = 0;
+  if (given == NULL) return 1;
+  if (table == NULL) return EINI_CORE_FLOPS / eini_core_flops(given, EIN_F64, HUGE_VAL);
+  const double *const was[] = {&table->flops_f64, &table->flops_f32, &table->hz};
+  const double *const is[] = {&given->flops_f64, &given->flops_f32, &given->hz};
+  for (int i = 0; i < 3; i++)
+    if (*is[i] > 0) most = fmax(most, *was[i] / *is[i]);
+  for (int l = EIN_L2; l < EIN_MEMORY_LEVELS; l++) {
+    if (given->read_bw[l] > 0) most = fmax(most, table->read_bw[l] / given->read_bw[l]);
+    if (given->copy_bw[l] > 0) most = fmax(most, table->copy_bw[l] / given->copy_bw[l]);
+  }
+  return most > 0 ? most : 1;
 }
 
 // The roofline: operations and traffic at the same time.
@@ -13867,6 +13887,7 @@ typedef struct eini_lowering {
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
   const ein_rates *given;   // the same, where providers are to predict from them; or NULL
+  double slower;            // with given: see eini_rates_slower
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[2];           //   and how many of their values a task sees
   const char *local;        // per tensor: lives in the group only
@@ -14121,8 +14142,7 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
   memset(h, 0, sizeof *h);
   if (p == NULL) {
     const int can = eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
-    if (can && lo->given != NULL && lo->nkernels == 0)  // measured of these kernels
-      h->seconds *= EINI_CORE_FLOPS / eini_core_flops(lo->given, EIN_F64, HUGE_VAL);
+    if (can && lo->given != NULL) h->seconds *= lo->slower;
     return can;
   }
   if (kind == EINI_TASK_CONTRACT)
@@ -17597,6 +17617,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.kernels = p->kernels;
   lo.rates = p->rates;
   lo.given = p->rates == table ? NULL : p->rates;
+  lo.slower = eini_rates_slower(table, lo.given);
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
   for (int i = p->nkernels - 1; i >= 0; i--)

@@ -10595,6 +10595,7 @@ static void eini_cpu_rates(ein_cpu *cpu) {
   r->cache_bytes[EIN_L3] = (double)m->is.l3;
   r->fast_bytes = (double)m->is.l2;
   r->fused = EINI_ELEM_FUSED;
+  r->hz = m->hz;
 }
 
 static void eini_slot_measure(void *user, double (*now_fn)(void *user), void *now_user,

@@ -286,6 +286,25 @@ static double eini_core_flops(const ein_rates *r, ein_dtype type, double muladds
   return gemm[i] + (at - i) * (gemm[i + 1] - gemm[i]);
 }
 
+// How many times as long as by their constants portable kernels take on a machine of such rates, as
+// much as the rate that is furthest below the providers' table: so that they win nowhere because
+// providers know of a slower machine and they do not. table NULL: there are no providers, products
+// were measured of them.
+static double eini_rates_slower(const ein_rates *table, const ein_rates *given) {
+  double most = 0;
+  if (given == NULL) return 1;
+  if (table == NULL) return EINI_CORE_FLOPS / eini_core_flops(given, EIN_F64, HUGE_VAL);
+  const double *const was[] = {&table->flops_f64, &table->flops_f32, &table->hz};
+  const double *const is[] = {&given->flops_f64, &given->flops_f32, &given->hz};
+  for (int i = 0; i < 3; i++)
+    if (*is[i] > 0) most = fmax(most, *was[i] / *is[i]);
+  for (int l = EIN_L2; l < EIN_MEMORY_LEVELS; l++) {
+    if (given->read_bw[l] > 0) most = fmax(most, table->read_bw[l] / given->read_bw[l]);
+    if (given->copy_bw[l] > 0) most = fmax(most, table->copy_bw[l] / given->copy_bw[l]);
+  }
+  return most > 0 ? most : 1;
+}
+
 // The roofline: operations and traffic at the same time.
 static inline double eini_seconds(const eini_speed *v, double flops, double traffic) {
   const double compute = flops / v->flops, move = traffic / v->bandwidth;

@@ -23,6 +23,7 @@ typedef struct eini_lowering {
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
   const ein_rates *given;   // the same, where providers are to predict from them; or NULL
+  double slower;            // with given: see eini_rates_slower
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[2];           //   and how many of their values a task sees
   const char *local;        // per tensor: lives in the group only
@@ -277,8 +278,7 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
   memset(h, 0, sizeof *h);
   if (p == NULL) {
     const int can = eini_contract_plan((const ein_contract *)what, lo->width, nth, h);
-    if (can && lo->given != NULL && lo->nkernels == 0)  // measured of these kernels
-      h->seconds *= EINI_CORE_FLOPS / eini_core_flops(lo->given, EIN_F64, HUGE_VAL);
+    if (can && lo->given != NULL) h->seconds *= lo->slower;
     return can;
   }
   if (kind == EINI_TASK_CONTRACT)

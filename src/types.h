@@ -234,12 +234,12 @@ typedef struct ein_rates {
   double cache_bytes[EIN_MEMORY];  // of L1 and L2, and of L3 a core's share
   double fast_bytes;               // of the cache a core has to itself
   double fused;                    // extent from which an index is gone along in blocks; 0: never
+  double hz;                       // cycles per second of a core at work
   // Measured only.
   double all_read_bw[EIN_MEMORY_LEVELS];  // of all threads at a time, in all
   double all_copy_bw[EIN_MEMORY_LEVELS];
   double gemm_f64[EIN_GEMMS];      // flops per second of products, without what a call takes
   double gemm_f32[EIN_GEMMS];
-  double hz;                       // cycles per second of a core at work
   double call;                     // seconds of a call of a plan that has one thing to do
   double start;                    // seconds until all threads have begun and ended doing nothing
   double stream_bytes;             // of an output from which it is faster past the caches
@@ -419,7 +419,8 @@ typedef struct ein_ctx_desc {
   const ein_kernels *use[8];            //   (ein_cpu_use, ..), preferred on a tie in this order
   int nkernels;                         // and after them any others; the array is copied
   const ein_kernels *const *kernels;
-  double (*now_fn)(void *user);         // seconds; default: none, budgets count steps
+  double (*now_fn)(void *user);         // seconds; default: that of EINSUM_CPU, brought in by its
+                                        //   macro, else none: budgets count steps
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
   int bare;                             // 1: no backend but those above. Default: where use,

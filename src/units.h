@@ -491,6 +491,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.kernels = p->kernels;
   lo.rates = p->rates;
   lo.given = p->rates == table ? NULL : p->rates;
+  lo.slower = eini_rates_slower(table, lo.given);
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
   for (int i = p->nkernels - 1; i >= 0; i--)

@@ -307,6 +307,44 @@ static void test_choices(ein_cpu *cpu, int64_t count) {
   ein_ctx_destroy(plain);
 }
 
+// Rates below those of the table give no task to portable kernels that they did not have.
+static void test_slower(ein_cpu *cpu, int64_t count) {
+  static const char *const expr[] = {"ijk,kji->", "ijk,kj->i", "ijk,kl->jil", "kij,kjl->il"};
+  static char text[1 << 14];
+  ein_ctx *ctx = open_ctx(cpu, NULL, NULL), *plain = open_ctx(cpu, NULL, NULL);
+  int portable = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t e = draw(2, 96), shape[3] = {e, e, e};
+    const char *s = expr[i % 4], *comma = strchr(s, ','), *arrow = strchr(s, '-');
+    const ein_ztensor in[2] = {ein_tensor(EIN_F64, (int)(comma - s), shape, NULL),
+                               ein_tensor(EIN_F64, (int)(arrow - comma - 1), shape, NULL)};
+    const ein_ztensor out = ein_tensor(EIN_F64, (int)strlen(arrow + 2), shape, NULL);
+    ein_rates r = ein_ctx_rates_get(plain);
+    for (int l = 0; l < EIN_MEMORY_LEVELS; l++) {
+      r.read_bw[l] *= (double)draw(10, 100) / 100;
+      r.copy_bw[l] *= (double)draw(10, 100) / 100;
+    }
+    r.flops_f64 *= (double)draw(10, 100) / 100, r.hz *= (double)draw(10, 100) / 100;
+    CHECK(ein_ctx_rates(ctx, &r) == EIN_OK);
+    int first[2] = {0, 0};
+    for (int w = 0; w < 2; w++) {
+      ein_einsum_desc d;
+      ein_plan *plan = NULL;
+      memset(&d, 0, sizeof d);
+      d.expr = s, d.nin = 2, d.in = in, d.out = &out;
+      CHECK(ein_plan_create(w ? ctx : plain, &d, &plan) == EIN_OK);
+      ein_plan_explain(plan, text, sizeof text);
+      first[w] = strstr(text, "contract-") != NULL;
+      ein_plan_destroy(plan);
+    }
+    portable += first[0];
+    CHECK(first[1] <= first[0]);
+  }
+  printf("portable by table: %d of %d\n", portable, (int)count);
+  ein_ctx_destroy(ctx);
+  ein_ctx_destroy(plain);
+}
+
 // Kept plans go with the rates they were made by.
 static void test_kept(ein_cpu *cpu) {
   const int64_t shape[1] = {4};
@@ -395,6 +433,7 @@ int main(int argc, char **argv) {
   ein_ctx_destroy(ctx);
   test_given(cpu);
   test_choices(cpu, count / 30 + 8);
+  test_slower(cpu, count / 10 + 8);
   test_kept(cpu);
   test_curve();
   test_measured(cpu);
