@@ -1018,14 +1018,14 @@ typedef struct ein_options {
                             //   was measured (manual: DETERMINISM); default 0
   int overflow_check;       // 1: an integer that does not fit is EIN_ERR_OVERFLOW, not wrapped
                             //   (manual: DTYPES); default 0
+  int ungrouped;            // 1: every statement is a task of its own, none are rows or blocks of a
+                            //   common loop (manual: BATCHES); default 0
   size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
   size_t reserved;          // bytes of it that others take
   size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
                             //   be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
-                            //   the others as predicted to be fastest (manual: VARIANTS)
-  int ungrouped;            // 1: every statement is a task of its own, none are rows or blocks of a
-} ein_options;              //   common loop (manual: BATCHES); default 0
+} ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {
