@@ -2844,6 +2844,12 @@ static int eini_expr_add(eini_arena *a, eini_expr *e, int op, int64_t pos, int x
   return (int)e->n++;
 }
 
+// What computes for a literal: one of f16 or bf16 is rounded where it is stored, not by f32 before.
+static double eini_literal_value(const eini_node *v) {
+  if (v->op != EIN_OP_CONST || (v->dtype != EIN_F16 && v->dtype != EIN_BF16)) return v->re;
+  return (double)eini_round_odd(v->exact ? eini_i64_odd(v->ival) : v->re);
+}
+
 static int eini_expr_pair(eini_arena *a, eini_expr *e, int op, int x, int y) {
   return x < 0 || y < 0 ? -1 : eini_expr_add(a, e, op, -1, x, y, 0);
 }
@@ -12257,7 +12263,7 @@ static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i)
   f->param = v->op == EIN_OP_PARAM ? v->arg[0] : -1;
   f->type = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
   f->ival = v->ival;
-  f->re = v->re;
+  f->re = eini_literal_value(v);
   f->im = v->im;
   cc->last[i] = INT_MAX;  // never reused: it is filled once, before the loops
   return EIN_OK;
@@ -15074,7 +15080,7 @@ static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, 
   if (x[1] == NULL) return 1;
   f->given = 1;
   if (x[1]->op == EIN_OP_PARAM) f->from.param = x[1]->arg[0];
-  f->from.re = x[1]->re, f->from.im = x[1]->im, f->from.ival = x[1]->ival;
+  f->from.re = eini_literal_value(x[1]), f->from.im = x[1]->im, f->from.ival = x[1]->ival;
   return 1;
 }
 

@@ -179,7 +179,7 @@ static ein_status eini_compile_fill(eini_compile *cc, const eini_node *v, int i)
   f->param = v->op == EIN_OP_PARAM ? v->arg[0] : -1;
   f->type = (unsigned char)ein_dtype_compute((ein_dtype)v->dtype);
   f->ival = v->ival;
-  f->re = v->re;
+  f->re = eini_literal_value(v);
   f->im = v->im;
   cc->last[i] = INT_MAX;  // never reused: it is filled once, before the loops
   return EIN_OK;

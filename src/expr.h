@@ -55,6 +55,12 @@ static int eini_expr_add(eini_arena *a, eini_expr *e, int op, int64_t pos, int x
   return (int)e->n++;
 }
 
+// What computes for a literal: one of f16 or bf16 is rounded where it is stored, not by f32 before.
+static double eini_literal_value(const eini_node *v) {
+  if (v->op != EIN_OP_CONST || (v->dtype != EIN_F16 && v->dtype != EIN_BF16)) return v->re;
+  return (double)eini_round_odd(v->exact ? eini_i64_odd(v->ival) : v->re);
+}
+
 static int eini_expr_pair(eini_arena *a, eini_expr *e, int op, int x, int y) {
   return x < 0 || y < 0 ? -1 : eini_expr_add(a, e, op, -1, x, y, 0);
 }

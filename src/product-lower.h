@@ -174,7 +174,7 @@ static int eini_scaled_term(const eini_expr *e, int id, int op, ein_dtype type, 
   if (x[1] == NULL) return 1;
   f->given = 1;
   if (x[1]->op == EIN_OP_PARAM) f->from.param = x[1]->arg[0];
-  f->from.re = x[1]->re, f->from.im = x[1]->im, f->from.ival = x[1]->ival;
+  f->from.re = eini_literal_value(x[1]), f->from.im = x[1]->im, f->from.ival = x[1]->ival;
   return 1;
 }
 

@@ -367,6 +367,43 @@ static void rounded(ein_ctx *ctx, const half_format *h, ein_dtype t) {
   free(src);
 }
 
+// Literals that take the dtype of a 16-bit operand: beside ties, and ties.
+static void literals(ein_ctx *ctx, const half_format *h) {
+  enum { MANY = 60 };
+  static char text[MANY * 100];
+  static const char *const how[] = {"where(x[i] > 0, x[i], %.17g)", "max(%.17g, x[i])",
+                                    "x[i] + %.17g", "x[8-i]*0 - (%.17g)"};
+  const char *type = h->name;
+  float unit[64] = {0};
+  double src[MANY];
+  uint16_t x[9];
+  void *out[MANY];
+  const int64_t n = 9;
+  const unsigned top = h->dtype == EIN_F16 ? 0x7c00u : 0x7f80u;
+  for (int k = 0; k < MANY; k++) out[k] = orc_alloc(n, 2);
+  for (int round = 0; round < FEW(40); round++) {
+    size_t at = (size_t)sprintf(text, "input x[n=9] : %s\n", type);
+    for (int k = 0; k < MANY; k++) {
+      const unsigned i = (unsigned)draw(1, top - 2);
+      const double tie = half_value(h, i) / 2 + half_value(h, i + 1) / 2;
+      const double put = tie * (1 + (double)draw(-1, 1) / 1099511627776.0);
+      char line[64];
+      src[k] = k % 4 == 1 ? put : (chance(50) ? -1 : 1) * put;
+      snprintf(line, sizeof line, how[k % 4], k % 4 == 3 ? -src[k] : src[k]);
+      at += (size_t)sprintf(text + at, "Y%d[i] : %s = %s\n", k, type, line);
+    }
+    for (int k = 0; k < MANY; k++)
+      at += (size_t)sprintf(text + at, "%sY%d", k > 0 ? ", " : "output ", k);
+    sprintf(text + at, "\n");
+    memset(x, 0, sizeof x);
+    half_program(ctx, text, view(h->dtype, 1, &n, x), unit, out);
+    for (int k = 0; k < MANY; k++)
+      for (int64_t i = 0; i < n; i++)
+        CHECK(((uint16_t *)out[k])[i] == half_want(h, EIN_F64, src, k));
+  }
+  for (int k = 0; k < MANY; k++) free(out[k]);
+}
+
 int main(void) {
   static const ein_dtype floats[] = {EIN_F32, EIN_F64};
   static const ein_dtype all[] = {EIN_F32, EIN_F64, EIN_F16, EIN_BF16};
@@ -386,6 +423,7 @@ int main(void) {
         infinities(ctx, isas[k], all[t], lengths[i]);
     for (int h = 0; h < 2; h++) {
       widened(ctx, halves[h].dtype);
+      literals(ctx, &halves[h]);
       for (size_t t = 0; t < sizeof sources / sizeof *sources; t++)
         rounded(ctx, &halves[h], sources[t]);
     }
