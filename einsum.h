@@ -186,6 +186,7 @@
 // next. "#" starts a comment. Names: letters, digits, _, code points from U+00A1; case matters.
 //
 //     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
+//                                   (without a number in normal forms: ein_program_desc.open)
 //     param a = 0.5, b : f64        scalars given when executing; without a dtype they take the
 //                                   one they meet, as literals do
 //     output Y, Z : f32             what is computed; without it, all that no other statement reads
