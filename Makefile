@@ -349,7 +349,7 @@ PARTS = gcc clang c++ cross
 STEPS = san-command san-cpu_safe tsan-cpu_safe $(PARTS:%=matrix-%) test-arm $(FUZZERS:%=fuzz-%) \
         $(filter-out san-cpu_safe,$(SAN_TESTS:%=san-%)) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas memory-cpu \
-        command numpy numpy-cpu canon models examples readme install demo lint bench
+        command numpy numpy-cpu canon bound models examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -408,6 +408,10 @@ step-numpy-cpu: $(if $(NUMPY_PYTHON),$(B)/libtest.so)
 
 step-canon: $(B)/einsum
 	$(STEP) canon $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/canon_diff.py $(B)/einsum,\
+	  skip "Python has no numpy")
+
+step-bound: $(B)/einsum
+	$(STEP) bound $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) -W ignore tests/bound_diff.py $(B)/einsum,\
 	  skip "Python has no numpy")
 
 step-models: $(B)/einsum

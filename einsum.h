@@ -1444,7 +1444,7 @@ typedef struct ein_bound_stmt {
   double volume;            // points
   double flops;             // operations
   double compulsory;        // elements read once, and results written once, at least
-  double bound;             // elements that move, at least, whatever is done: of whole segments, and
+  double bound;             // elements that move at least, whatever is done: of whole segments, and
                             //   no less than compulsory
   double per_place;         // that the place with the most work receives and sends, at least: it
                             //   holds as much as fits into its fast memory at first
@@ -7908,16 +7908,6 @@ static double eini_io_rest(const eini_convex *c, double mu) {
   return most < 0 ? c->x - mu : eini_io_still(c, most, mu);
 }
 
-// Is there a variable that moves everything? Then the larger a segment is, the better.
-static int eini_io_endless(const eini_convex *c) {
-  for (int i = 0; i < c->n; i++) {
-    int all = c->k == 0 && c->cap[i] == INFINITY;
-    for (int k = 0; k < c->m; k++) all &= c->e[(int64_t)k * c->n + i] >= c->w[i];
-    if (all) return 1;
-  }
-  return 0;
-}
-
 // The price at which x - mu is the fast memory, from a price near: there points per element moved
 // are least. x - mu is about a power of mu: a secant in logarithms, kept between prices on both
 // sides. 0, INFINITY: it would be below, above all.
@@ -7932,12 +7922,12 @@ static double eini_io_root(eini_io *b, double mu) {
     else high = mu;
     if (f > 0 && b->c.x <= b->least * (1 + 1e-12)) return 0;
     if (high <= low * (1 + 4e-15)) return mu;
-    if (i > 0) power = log(still / before) / log(mu / last);
-    if (high == INFINITY && mu >= 4096 * s && still <= 1.2 * before && last <= mu / 64)
-      return INFINITY;  // it grows no more
-    double next = mu * pow(s / still, 1 / (power > 0.02 ? power : 0.02));
+    if (i > 0 && still > 0 && before > 0) power = log(still / before) / log(mu / last);
+    if (high == INFINITY && mu >= 4096 * s && last <= mu / 64 &&
+        (still <= 1.2 * before || b->c.x - mu <= 1e-12 * mu)) return INFINITY;  // it grows no more
+    double next = mu * pow(s / fmax(still, 1e-3), 1 / (power > 0.02 ? power : 0.02));
     if (high == INFINITY && i > 0 && !(next < 4096 * mu)) next = 4096 * mu;
-    if (high == INFINITY && i == 1 && power < 0.05) next = 4096 * fmax(mu, s);
+    if (high == INFINITY && (still <= 0 || (i == 1 && power < 0.05))) next = 4096 * fmax(mu, s);
     if (low == 0) next = fmin(next, i > 3 ? mu / 4 : mu);
     else if (high < INFINITY && (!(next > low && next < high) || i > 30)) next = sqrt(low * high);
     if (!(next < 1e280)) return INFINITY;
@@ -8023,9 +8013,8 @@ static void eini_io_take(eini_io *b, double log_points, double x) {
 // The best price near mu, to all digits.
 static void eini_io_best(eini_io *b, double mu) {
   eini_convex *c = &b->c;
-  const int endless = b->most == INFINITY && eini_io_endless(c);
-  if (!endless) mu = eini_io_root(b, mu);
-  if (endless || mu == INFINITY) {  // what points(x) / x goes to
+  mu = eini_io_root(b, mu);
+  if (mu == INFINITY) {  // what points(x) / x goes to
     eini_io_at(b, 1e4 * b->fast);
     for (int i = 0; i < b->n; i++) b->tile[i] = b->var[i] < 0 ? 0 : c->z[b->var[i]];
     eini_io_at(b, 1e20 * b->fast);
@@ -19156,6 +19145,31 @@ static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task 
   else eini_say(t, "null");
 }
 
+// Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
+// memory is left to find out. What is fused behind it is read from registers: its result stands for
+// the statement's, in what must be stored alone.
+static double eini_task_io(const ein_plan *p, const eini_task *task) {
+  const eini_stmt *s = task->stmt;
+  const int out = (task->fused != NULL ? task->fused : s)->out;
+  size_t size = ein_dtype_size(p->graph->tensor[out].dtype);
+  eini_arena a;
+  eini_touch touch;
+  eini_limit limit;
+  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
+  for (int k = 0; k < s->noperand; k++) {
+    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
+    size = b < size ? b : size;
+  }
+  eini_arena_init(&a, &p->al);
+  ein_status st = eini_touch_statement(&a, s, &touch);
+  if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
+    touch.image++, touch.nimage--;
+  if (st == EIN_OK)
+    st = eini_limit_find(&a, &touch, p->rates->fast_bytes / (double)size, 1, &limit);
+  eini_arena_free(&a);
+  return st == EIN_OK ? limit.bound * (double)size : NAN;
+}
+
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
   const eini_stmt *s = task->stmt, *f = task->fused;
   const eini_cost cost = eini_cost_of(p->graph, s, f, NULL, NULL, NULL, NULL);
@@ -19183,7 +19197,9 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, "\"], \"seconds\": ");
   if (task->ncandidate > 0) eini_say(t, "%.3g", task->choice.seconds);
   else eini_say(t, "null");
-  eini_say(t, ", \"io_bound\": null, \"flops\": ");
+  eini_say(t, ", \"io_bound\": ");
+  eini_say_number(t, eini_task_io(p, task));
+  eini_say(t, ", \"flops\": ");
   eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
   eini_say_number(t, cost.traffic);

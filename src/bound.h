@@ -141,16 +141,6 @@ static double eini_io_rest(const eini_convex *c, double mu) {
   return most < 0 ? c->x - mu : eini_io_still(c, most, mu);
 }
 
-// Is there a variable that moves everything? Then the larger a segment is, the better.
-static int eini_io_endless(const eini_convex *c) {
-  for (int i = 0; i < c->n; i++) {
-    int all = c->k == 0 && c->cap[i] == INFINITY;
-    for (int k = 0; k < c->m; k++) all &= c->e[(int64_t)k * c->n + i] >= c->w[i];
-    if (all) return 1;
-  }
-  return 0;
-}
-
 // The price at which x - mu is the fast memory, from a price near: there points per element moved
 // are least. x - mu is about a power of mu: a secant in logarithms, kept between prices on both
 // sides. 0, INFINITY: it would be below, above all.
@@ -165,12 +155,12 @@ static double eini_io_root(eini_io *b, double mu) {
     else high = mu;
     if (f > 0 && b->c.x <= b->least * (1 + 1e-12)) return 0;
     if (high <= low * (1 + 4e-15)) return mu;
-    if (i > 0) power = log(still / before) / log(mu / last);
-    if (high == INFINITY && mu >= 4096 * s && still <= 1.2 * before && last <= mu / 64)
-      return INFINITY;  // it grows no more
-    double next = mu * pow(s / still, 1 / (power > 0.02 ? power : 0.02));
+    if (i > 0 && still > 0 && before > 0) power = log(still / before) / log(mu / last);
+    if (high == INFINITY && mu >= 4096 * s && last <= mu / 64 &&
+        (still <= 1.2 * before || b->c.x - mu <= 1e-12 * mu)) return INFINITY;  // it grows no more
+    double next = mu * pow(s / fmax(still, 1e-3), 1 / (power > 0.02 ? power : 0.02));
     if (high == INFINITY && i > 0 && !(next < 4096 * mu)) next = 4096 * mu;
-    if (high == INFINITY && i == 1 && power < 0.05) next = 4096 * fmax(mu, s);
+    if (high == INFINITY && (still <= 0 || (i == 1 && power < 0.05))) next = 4096 * fmax(mu, s);
     if (low == 0) next = fmin(next, i > 3 ? mu / 4 : mu);
     else if (high < INFINITY && (!(next > low && next < high) || i > 30)) next = sqrt(low * high);
     if (!(next < 1e280)) return INFINITY;
@@ -256,9 +246,8 @@ static void eini_io_take(eini_io *b, double log_points, double x) {
 // The best price near mu, to all digits.
 static void eini_io_best(eini_io *b, double mu) {
   eini_convex *c = &b->c;
-  const int endless = b->most == INFINITY && eini_io_endless(c);
-  if (!endless) mu = eini_io_root(b, mu);
-  if (endless || mu == INFINITY) {  // what points(x) / x goes to
+  mu = eini_io_root(b, mu);
+  if (mu == INFINITY) {  // what points(x) / x goes to
     eini_io_at(b, 1e4 * b->fast);
     for (int i = 0; i < b->n; i++) b->tile[i] = b->var[i] < 0 ? 0 : c->z[b->var[i]];
     eini_io_at(b, 1e20 * b->fast);

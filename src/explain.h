@@ -216,6 +216,31 @@ static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task 
   else eini_say(t, "null");
 }
 
+// Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
+// memory is left to find out. What is fused behind it is read from registers: its result stands for
+// the statement's, in what must be stored alone.
+static double eini_task_io(const ein_plan *p, const eini_task *task) {
+  const eini_stmt *s = task->stmt;
+  const int out = (task->fused != NULL ? task->fused : s)->out;
+  size_t size = ein_dtype_size(p->graph->tensor[out].dtype);
+  eini_arena a;
+  eini_touch touch;
+  eini_limit limit;
+  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
+  for (int k = 0; k < s->noperand; k++) {
+    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
+    size = b < size ? b : size;
+  }
+  eini_arena_init(&a, &p->al);
+  ein_status st = eini_touch_statement(&a, s, &touch);
+  if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
+    touch.image++, touch.nimage--;
+  if (st == EIN_OK)
+    st = eini_limit_find(&a, &touch, p->rates->fast_bytes / (double)size, 1, &limit);
+  eini_arena_free(&a);
+  return st == EIN_OK ? limit.bound * (double)size : NAN;
+}
+
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
   const eini_stmt *s = task->stmt, *f = task->fused;
   const eini_cost cost = eini_cost_of(p->graph, s, f, NULL, NULL, NULL, NULL);
@@ -243,7 +268,9 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, "\"], \"seconds\": ");
   if (task->ncandidate > 0) eini_say(t, "%.3g", task->choice.seconds);
   else eini_say(t, "null");
-  eini_say(t, ", \"io_bound\": null, \"flops\": ");
+  eini_say(t, ", \"io_bound\": ");
+  eini_say_number(t, eini_task_io(p, task));
+  eini_say(t, ", \"flops\": ");
   eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
   eini_say_number(t, cost.traffic);

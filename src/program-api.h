@@ -158,7 +158,7 @@ typedef struct ein_bound_stmt {
   double volume;            // points
   double flops;             // operations
   double compulsory;        // elements read once, and results written once, at least
-  double bound;             // elements that move, at least, whatever is done: of whole segments, and
+  double bound;             // elements that move at least, whatever is done: of whole segments, and
                             //   no less than compulsory
   double per_place;         // that the place with the most work receives and sends, at least: it
                             //   holds as much as fits into its fast memory at first

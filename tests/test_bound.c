@@ -151,6 +151,10 @@ static void test_caps(void) {
   CHECK(x.paper.rho == INFINITY && x.paper.bound == 0 && side(&x, &x.paper, "k") == INFINITY);
   CHECK(x.bound == 2000000 && side(&x, &x.capped, "k") == 7);
   ein_bound_destroy(b);
+  // i moves everything, but larger j and k are worth more.
+  x = bound_of("input A[i=1000,j=1000], B[i,k=1000]\nY[i,j,k] = A[i,j]*B[i,k]", 300, 1, &b);
+  CHECK(near(x.paper.rho, 300) && near(x.paper.x0, 600) && near(side(&x, &x.paper, "i"), 1));
+  ein_bound_destroy(b);
   // The rows of one tensor twice: they count once.
   x = bound_of("input X[i=10000,k=10000]\nD[i,j] = sum[k]((X[i,k]-X[j,k])^2)", s, 1, &b);
   CHECK(near(x.paper.rho, 100) && near(x.paper.x0, 3 * s) && near(side(&x, &x.paper, "k"), 200));
