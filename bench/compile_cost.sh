@@ -1,7 +1,7 @@
 #!/bin/sh
-# What including einsum.h costs: time to compile its declarations, its core, its implementation, and
-# that with the CPU and places backends (best of RUNS), and the bytes of code and data that they add;
-# lines of what a user takes, and of every part. Usage: [RUNS=3] sh bench/compile_cost.sh
+# What including einsum.h costs: time to compile its declarations, its core, its implementation,
+# and that with the CPU and places backends (best of RUNS), and the bytes of code and data that they
+# add; lines of every part. Usage: [RUNS=3] sh bench/compile_cost.sh
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
@@ -16,7 +16,9 @@ trap 'rm -rf "$dir"' EXIT
 { echo '#define EINSUM_CPU'; echo '#define EINSUM_DIST'; cat "$dir/implement.c"; } > "$dir/all.c"
 for parts in src backends/cpu backends/dist; do
   echo "$parts: $(cat "$top/$parts"/*.h | wc -l) lines in $(ls "$top/$parts"/*.h | wc -l) parts:"
-  (cd "$top/$parts" && for p in $(grep -v '^#' LIST); do printf ' %s %d' "$p" "$(wc -l < "$p.h")"; done)
+  for p in $(grep -v '^#' "$top/$parts/LIST"); do
+    printf ' %s %d' "$p" "$(wc -l < "$top/$parts/$p.h")"
+  done
   echo
 done
 echo "einsum.h: $(wc -l < "$top/einsum.h") lines, $(wc -c < "$top/einsum.h") bytes"

@@ -122,6 +122,16 @@ static void what_runs(char *text) {
   *to = 0;
 }
 
+// Seconds of an execution; of several where one is too short to be timed.
+static double time_of(const ein_plan *plan, const ein_run *run) {
+  for (int64_t calls = 1;; calls *= 4) {
+    const double from = now(NULL);
+    for (int64_t i = 0; i < calls; i++) (void)ein_plan_execute(plan, run);
+    const double took = now(NULL) - from;
+    if (took > 2e-5) return took / (double)calls;
+  }
+}
+
 static void run_case(ein_ctx *const *ctx, einsum_case *c) {
   double x[WAYS][RUNS], predicted[WAYS];
   ein_plan *plan[WAYS];
@@ -157,15 +167,7 @@ static void run_case(ein_ctx *const *ctx, einsum_case *c) {
   for (; n < RUNS && (n < 5 || now(NULL) < until); n++) {
     for (int turn = 0; turn < WAYS; turn++) {
       const int w = (turn + n) % WAYS;
-      int64_t calls = 1;
-      double took = 0;
-      for (;; calls *= 4) {  // long enough to be timed
-        const double from = now(NULL);
-        for (int64_t i = 0; i < calls; i++) (void)ein_plan_execute(plan[w], &run[w]);
-        took = now(NULL) - from;
-        if (took > 2e-5) break;
-      }
-      x[w][n] = took / (double)calls;
+      x[w][n] = time_of(plan[w], &run[w]);
     }
   }
   for (int w = 0; w < WAYS; w++) {

@@ -39,8 +39,7 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
-//   normal forms  >>canon-sizes >>canon-form
-//   I/O bounds    >>bound-graph
+//   forms, bounds >>canon-sizes >>canon-form >>bound-graph
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public
