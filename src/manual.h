@@ -349,10 +349,9 @@
 // bytes       bytes moved, exactly: what tasks read that does not lie at their own place (join),
 //             and partial results on their way home (agg): values in the computation type of the
 //             fold, or states (value and position of an argmax, three scalars of a var).
-// seconds     per statement the slowest place: operations or memory traffic, transfers, folds.
-//             The answer of the search is simulated, and so are: none, sqrt, linear, the answers of
-//             paper and bytes, one class of indices (those that meet along axes) cut everywhere,
-//             and the other baselines where desc names their indices. The fastest is taken.
+// seconds     per statement the slowest place: operations or memory traffic, transfers, folds. The
+//             fastest of these in simulation: the search's, none, sqrt, linear, those of paper and
+//             bytes, one class of indices cut everywhere, baselines whose indices desc names.
 //
 //
 // METHODS
@@ -384,8 +383,7 @@
 // are outputs, inputs (of a pinned one its block, of others what any task of the place reads), what
 // its task fetches, its partial result and its block. With desc.inputs = EIN_INPUTS_OUTSIDE those
 // that are not pinned lie outside of the places' memory. Where the least cost does not fit,
-// statements are searched in their order, by a beam: its answer is proved when nothing fell out of
-// the beam.
+// statements are searched in order by a beam: proved when nothing fell out of it.
 //
 //
 // VARIANTS
