@@ -17,9 +17,9 @@ const char *bench_message(bench *b);
 const char *bench_version(void);
 int bench_dtype(const char *name);
 
-// dtype and rank have nin + nout entries, outputs (several only of programs) last; dims has shape
-// and strides (in elements) of each in turn. map, fold and program may be "". A program names its
-// inputs x0, x1, .. On failure NULL, and *why says why until the next call.
+// dtype and rank have nin + nout entries, the outputs last (several only of programs); dims has
+// shape and strides (in elements) of each in turn. map, fold and program may be "". A program names
+// its inputs x0, x1, .. On failure NULL, and *why says why until the next call.
 bench_case *bench_plan(bench *b, const char *expr, const char *map, const char *fold,
                        const char *program, int nin, int nout, const int *dtype,
                        const int *rank, const int64_t *dims, const char **why);

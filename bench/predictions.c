@@ -122,14 +122,25 @@ static void what_runs(char *text) {
   *to = 0;
 }
 
-// Seconds of an execution; of several where one is too short to be timed.
-static double time_of(const ein_plan *plan, const ein_run *run) {
-  for (int64_t calls = 1;; calls *= 4) {
-    const double from = now(NULL);
-    for (int64_t i = 0; i < calls; i++) (void)ein_plan_execute(plan, run);
-    const double took = now(NULL) - from;
-    if (took > 2e-5) return took / (double)calls;
+// Seconds of runs of both plans in turns; how many of each.
+static int time_plans(ein_plan *const *plan, const ein_run *run, double x[WAYS][RUNS]) {
+  const double until = now(NULL) + 0.4;
+  int n = 0;
+  for (; n < RUNS && (n < 5 || now(NULL) < until); n++) {
+    for (int turn = 0; turn < WAYS; turn++) {
+      const int w = (turn + n) % WAYS;
+      int64_t calls = 1;
+      double took = 0;
+      for (;; calls *= 4) {  // long enough to be timed
+        const double from = now(NULL);
+        for (int64_t i = 0; i < calls; i++) (void)ein_plan_execute(plan[w], &run[w]);
+        took = now(NULL) - from;
+        if (took > 2e-5) break;
+      }
+      x[w][n] = took / (double)calls;
+    }
   }
+  return n;
 }
 
 static void run_case(ein_ctx *const *ctx, einsum_case *c) {
@@ -139,7 +150,6 @@ static void run_case(ein_ctx *const *ctx, einsum_case *c) {
   const void *in[OPERANDS];
   void *out[1];
   ein_einsum_desc d;
-  int n = 0;
   memset(&d, 0, sizeof d);
   d.expr = c->expr, d.nin = c->n, d.in = c->view, d.out = &c->view[c->n];
   for (int k = 0; k < c->n; k++) {
@@ -163,13 +173,7 @@ static void run_case(ein_ctx *const *ctx, einsum_case *c) {
     what_runs(text[w]);
     if (ein_plan_execute(plan[w], &run[w]) != EIN_OK) stop(c->name, "failed");
   }
-  const double until = now(NULL) + 0.4;
-  for (; n < RUNS && (n < 5 || now(NULL) < until); n++) {
-    for (int turn = 0; turn < WAYS; turn++) {
-      const int w = (turn + n) % WAYS;
-      x[w][n] = time_of(plan[w], &run[w]);
-    }
-  }
+  const int n = time_plans(plan, run, x);
   for (int w = 0; w < WAYS; w++) {
     qsort(x[w], (size_t)n, sizeof x[w][0], by_size);
     taken[w] += x[w][n / 2];
