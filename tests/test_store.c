@@ -154,7 +154,7 @@ static void runs(const ein_plan *plan, char *to) {
   ein_plan_json(plan, json, sizeof json);
   *to = 0;
   for (const char *s = json; (s = strstr(s, "\"indices\": {")) != NULL; s++) {
-    for (const char *c = s; *c != '}'; c++)
+    for (const char *c = strchr(s, '{'); *c != '}'; c++)
       if (*c == ':') to += sprintf(to, "%d,", atoi(c + 1));
     const char *k = strstr(s, "\"kernels\": ");
     to += sprintf(to, "%.*s;", (int)strcspn(k, "]"), k);
