@@ -1449,7 +1449,8 @@ typedef struct ein_bound_stmt {
 } ein_bound_stmt;
 
 // ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or places out
-// of range. The bounds are the caller's; they do not need the graph any more.
+// of range. EIN_ERR_TOO_LARGE: a statement of more than 128 indices, or 512 accesses. The bounds
+// are the caller's; they do not need the graph any more.
 EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
                                     const ein_bound_desc *desc, ein_bound **bound);
 EIN_API void ein_bound_destroy(ein_bound *bound);                 // NULL is a no-op
@@ -7768,6 +7769,7 @@ static int eini_subspace_rank(eini_arena *a, int n, const eini_subspace *map,
 // that every execution with a fast memory moves. SOAP as in Deinsum, section IV.
 // ================================================================================================
 
+#define EINI_IO_INDICES 128       // of a statement, and a quarter of its accesses, at most
 #define EINI_IO_POINTS 40      // where points(x) is looked at, at most
 #define EINI_IO_ERROR 1e-11    // by which quotients are made smaller before they are rounded
 #define EINI_IO_WINDOW 24      // lengths of segments, or numbers of them, tried around the best
@@ -8293,6 +8295,7 @@ static ein_status eini_limit_find(eini_arena *a, const eini_touch *t, double fas
                                   eini_limit *x) {
   eini_io any, *holds = &x->capped;
   int compound = 0;
+  if (t->n > EINI_IO_INDICES || t->nimage > 4 * EINI_IO_INDICES) return EIN_ERR_TOO_LARGE;
   x->log_volume = 0;
   for (int i = 0; i < t->n; i++) x->log_volume += log((double)t->extent[i]);
   x->compulsory = t->compulsory;
@@ -19153,6 +19156,7 @@ static double eini_task_io(const ein_plan *p, const eini_task *task) {
   eini_touch touch;
   eini_limit limit;
   if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
+  if (s->nindex > 16 || s->noperand > 32) return NAN;  // plans are shown in no time
   for (int k = 0; k < s->noperand; k++) {
     const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
     size = b < size ? b : size;
@@ -30790,6 +30794,9 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
   if (b == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
   b->arena = arena;
   st = eini_bound_make(b, graph, desc);
+  if (st == EIN_ERR_TOO_LARGE)
+    eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "a statement has more than %d indices, or %d "
+              "accesses", EINI_IO_INDICES, 4 * EINI_IO_INDICES);
   eini_fail_status(ctx, st);
   if (st == EIN_OK) *bound = b;
   else ein_bound_destroy(b);

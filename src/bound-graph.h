@@ -88,6 +88,9 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
   if (b == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
   b->arena = arena;
   st = eini_bound_make(b, graph, desc);
+  if (st == EIN_ERR_TOO_LARGE)
+    eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "a statement has more than %d indices, or %d "
+              "accesses", EINI_IO_INDICES, 4 * EINI_IO_INDICES);
   eini_fail_status(ctx, st);
   if (st == EIN_OK) *bound = b;
   else ein_bound_destroy(b);

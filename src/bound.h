@@ -4,6 +4,7 @@
 // that every execution with a fast memory moves. SOAP as in Deinsum, section IV.
 // ================================================================================================
 
+#define EINI_IO_INDICES 128       // of a statement, and a quarter of its accesses, at most
 #define EINI_IO_POINTS 40      // where points(x) is looked at, at most
 #define EINI_IO_ERROR 1e-11    // by which quotients are made smaller before they are rounded
 #define EINI_IO_WINDOW 24      // lengths of segments, or numbers of them, tried around the best
@@ -529,6 +530,7 @@ static ein_status eini_limit_find(eini_arena *a, const eini_touch *t, double fas
                                   eini_limit *x) {
   eini_io any, *holds = &x->capped;
   int compound = 0;
+  if (t->n > EINI_IO_INDICES || t->nimage > 4 * EINI_IO_INDICES) return EIN_ERR_TOO_LARGE;
   x->log_volume = 0;
   for (int i = 0; i < t->n; i++) x->log_volume += log((double)t->extent[i]);
   x->compulsory = t->compulsory;

@@ -166,7 +166,8 @@ typedef struct ein_bound_stmt {
 } ein_bound_stmt;
 
 // ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or places out
-// of range. The bounds are the caller's; they do not need the graph any more.
+// of range. EIN_ERR_TOO_LARGE: a statement of more than 128 indices, or 512 accesses. The bounds
+// are the caller's; they do not need the graph any more.
 EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
                                     const ein_bound_desc *desc, ein_bound **bound);
 EIN_API void ein_bound_destroy(ein_bound *bound);                 // NULL is a no-op

@@ -60,10 +60,10 @@ class Problem:
             return t.sum() - z.sum(), self.a.T @ t - 1
         start = np.minimum(math.log(mu + 1) / len(self.bounds),
                            [math.inf if b[1] is None else b[1] for b in self.bounds])
-        ways = (("SLSQP", {"maxiter": 1000, "ftol": 1e-16}),
-                ("TNC", {"maxfun": 5000, "ftol": 1e-16, "gtol": 1e-10}))
+        how = (("SLSQP", {"maxiter": 1000, "ftol": 1e-16}),
+               ("TNC", {"maxfun": 5000, "ftol": 1e-16, "gtol": 1e-10}))
         runs = [minimize(value, start, jac=True, method=m, bounds=self.bounds, options=o)
-                for m, o in ways]
+                for m, o in how]
         got = min(runs, key=lambda g: g.fun if math.isfinite(g.fun) else math.inf)
         return float(np.exp(self.a @ got.x).sum()), float(got.x.sum())
 

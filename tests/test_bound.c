@@ -493,6 +493,16 @@ static void test_errors(void) {
   CHECK(ein_bound_create(ctx, g, &d, &b) == EIN_ERR_ARGUMENT);
   CHECK(strstr(ein_ctx_message(ctx), "places") != NULL);
   CHECK(ein_bound_create(ctx, NULL, &d, &b) != EIN_OK && b == NULL);
+  char text[2048];
+  size_t n = 0;
+  n += (size_t)snprintf(text + n, sizeof text - n, "input B[i=2]\nY = sum[i,i0=1");
+  for (int i = 1; i < 130; i++) n += (size_t)snprintf(text + n, sizeof text - n, ",i%d=1", i);
+  (void)snprintf(text + n, sizeof text - n, "](B[i])");
+  ein_graph *many = parse(text);
+  d.places = 0;
+  CHECK(ein_bound_create(ctx, many, &d, &b) == EIN_ERR_TOO_LARGE && b == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "128 indices") != NULL);
+  ein_graph_destroy(many);
   CHECK(ein_bound_create(ctx, g, NULL, &b) == EIN_ERR_ARGUMENT);
   CHECK(ein_bound_create(ctx, g, &d, NULL) == EIN_ERR_ARGUMENT);
   ein_bound_destroy(NULL);
