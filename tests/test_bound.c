@@ -495,8 +495,8 @@ static void test_errors(void) {
   CHECK(ein_bound_create(ctx, NULL, &d, &b) != EIN_OK && b == NULL);
   char text[2048];
   size_t n = 0;
-  n += (size_t)snprintf(text + n, sizeof text - n, "input B[i=2]\nY = sum[i,i0=1");
-  for (int i = 1; i < 130; i++) n += (size_t)snprintf(text + n, sizeof text - n, ",i%d=1", i);
+  n += (size_t)snprintf(text + n, sizeof text - n, "input B[i=2]\nY = sum[i,q0=1");
+  for (int i = 1; i < 130; i++) n += (size_t)snprintf(text + n, sizeof text - n, ",q%d=1", i);
   (void)snprintf(text + n, sizeof text - n, "](B[i])");
   ein_graph *many = parse(text);
   d.places = 0;
