@@ -408,11 +408,11 @@ step-numpy-cpu: $(if $(NUMPY_PYTHON),$(B)/libtest.so)
 
 step-canon: $(B)/einsum
 	$(STEP) canon $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/canon_diff.py $(B)/einsum,\
-	  skip "Python has no numpy")
+	  skip "Python has no numpy and opt_einsum")
 
 step-bound: $(B)/einsum
 	$(STEP) bound $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) -W ignore tests/bound_diff.py $(B)/einsum,\
-	  skip "Python has no numpy")
+	  skip "Python has no numpy and opt_einsum")
 
 step-models: $(B)/einsum
 	$(STEP) models $(if $(NUMPY_PYTHON),$(NUMPY_PYTHON) tests/models.py $(B)/einsum,\
