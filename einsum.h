@@ -1440,6 +1440,9 @@ typedef struct ein_bound_stmt {
   const int64_t *extent;
   double volume;            // points
   double flops;             // operations
+  double balance;           // operations that a core of the ctx's machine does while memory brings an
+                            //   element of the result's dtype; 0: not known. Where flops / bound
+                            //   is less, memory is the ceiling, else arithmetic
   double compulsory;        // elements read once, and results written once, at least
   double bound;             // elements that move at least, whatever is done: of whole segments, and
                             //   no less than compulsory
@@ -30760,14 +30763,24 @@ static ein_status eini_bound_stmt(ein_bound *b, eini_arena *scratch, const ein_g
   return eini_bound_intensity(a, &limit.capped, to->volume, places, &to->capped);
 }
 
-static ein_status eini_bound_make(ein_bound *b, const ein_graph *g, const ein_bound_desc *d) {
+// Operations of a core while an element comes from memory.
+static double eini_balance(const ein_rates *r, ein_dtype dtype) {
+  const double flops = ein_dtype_compute(dtype) == EIN_F32 ? r->flops_f32 : r->flops_f64;
+  const double bw = r->read_bw[EIN_MEMORY];
+  return bw > 0 ? flops / bw * (double)ein_dtype_size(dtype) : 0;
+}
+
+static ein_status eini_bound_make(ein_bound *b, const ein_graph *g, const ein_bound_desc *d,
+                                  const ein_rates *r) {
   ein_status st = EIN_OK;
   eini_arena scratch;
   eini_arena_init(&scratch, &b->arena.al);
   if ((b->stmt = EINI_NEW(&b->arena, ein_bound_stmt, g->nstmt)) == NULL) return EIN_ERR_NO_MEMORY;
   const eini_arena_at mark = eini_arena_mark(&scratch);
   for (; b->nstmt < g->nstmt && st == EIN_OK; b->nstmt++) {
-    st = eini_bound_stmt(b, &scratch, g, &g->stmt[b->nstmt], d, &b->stmt[b->nstmt]);
+    const eini_stmt *s = &g->stmt[b->nstmt];
+    st = eini_bound_stmt(b, &scratch, g, s, d, &b->stmt[b->nstmt]);
+    if (r != NULL) b->stmt[b->nstmt].balance = eini_balance(r, g->tensor[s->out].dtype);
     eini_arena_rollback(&scratch, &mark);
   }
   eini_arena_free(&scratch);
@@ -30793,7 +30806,7 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
   ein_bound *b = EINI_NEW(&arena, ein_bound, 1);
   if (b == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
   b->arena = arena;
-  st = eini_bound_make(b, graph, desc);
+  st = eini_bound_make(b, graph, desc, eini_rates_of(ctx));
   if (st == EIN_ERR_TOO_LARGE)
     eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "a statement has more than %d indices, or %d "
               "accesses", EINI_IO_INDICES, 4 * EINI_IO_INDICES);

@@ -320,6 +320,9 @@ expect 2 calibrate --budget -1
 expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 --fast-memory 1024 -p 4
 prints_part 'moves at least 8388606 elements, compulsory 786432'
 prints_part 'bound 8388608, per place 2097152; intensity 16 at X0 3072; tile i=32 k=32 j=32'
+prints_part 'operations while an element comes from memory: arithmetic is the ceiling'
+expect 0 bound 'ij,j->i' --sizes i=512,j=512 --fast-memory 1024
+prints_part 'operations while an element comes from memory: memory is the ceiling'
 expect 0 bound i,i-\>i --shapes 5,5 --fast-memory 4 --json
 prints_part '"x0": null, "tile": {"i": null}, "bound": 10'
 printf 'input A[4,n], B[n,6]\nX[i,k] = A[i,j]*B[j,k]\nY[i] = exp(X[i,i]) for i=4\n' > two.ein

@@ -33,6 +33,7 @@ static void put_bound(const ein_bound_stmt *s, double fast) {
   put_member("volume", s->volume);
   put_member("flops", s->flops);
   put_member("fast_memory", fast);
+  put_member("balance", s->balance);
   put_member("compulsory", s->compulsory);
   put_member("bound", s->bound);
   put_member("per_place", s->per_place);
@@ -63,6 +64,9 @@ static void print_bound(const ein_bound_stmt *s, double fast, int64_t places) {
   printf(" points %.10g, operations %.10g, fast memory %.0f elements\n", s->volume, s->flops, fast);
   printf("  moves at least %.10g elements, compulsory %.10g; at most %.4g operations each\n",
          s->bound, s->compulsory, held > 0 ? s->flops / held : 0);
+  if (s->balance > 0)
+    printf("  the machine does %.4g operations while an element comes from memory: %s the ceiling\n",
+           s->balance, s->flops < s->balance * held ? "memory is" : "arithmetic is");
   if (places > 1)
     printf("  the busiest of %" PRId64 " places receives and sends at least %.10g\n", places,
            s->per_place);
