@@ -3972,11 +3972,6 @@ EINI_UNUSED static void eini_graph_words(const ein_graph *g, void *user, eini_wo
   }
 }
 
-EIN_API const char *ein_graph_size(const ein_graph *g, int i) {
-  return g == NULL || g->symbols == NULL || i < 0 || i >= g->symbols->n ? NULL
-                                                                       : g->symbols->name[i];
-}
-
 // What runs or is planned has numbers.
 static ein_status eini_graph_closed(eini_diag *d, const ein_graph *g) {
   if (g->symbols == NULL) return EIN_OK;
@@ -6202,7 +6197,7 @@ static void eini_sketch_numbers(eini_sketch *k, const int64_t *x, int n) {
 }
 
 // Draws the sums of sizes that numbers stand for. size: a vertex + 1 for each, or 0.
-static ein_status eini_sketch_sizes(eini_sketch *k, int *size) {
+EINI_UNUSED static ein_status eini_sketch_sizes(eini_sketch *k, int *size) {
   const int64_t drawn = k->narc;
   int *vertex = EINI_NEW(k->arena, int, k->symbols->nnumber);
   if (vertex == NULL) return EIN_ERR_NO_MEMORY;
@@ -29936,6 +29931,11 @@ EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, e
   *graph = NULL;
   return desc != NULL && desc->open ? eini_open_graph(ctx, desc, graph)
                                     : eini_program(ctx, desc, NULL, graph, NULL, NULL);
+}
+
+EIN_API const char *ein_graph_size(const ein_graph *g, int i) {
+  return g == NULL || g->symbols == NULL || i < 0 || i >= g->symbols->n ? NULL
+                                                                       : g->symbols->name[i];
 }
 
 // ================================================================================================

@@ -193,3 +193,8 @@ EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, e
   return desc != NULL && desc->open ? eini_open_graph(ctx, desc, graph)
                                     : eini_program(ctx, desc, NULL, graph, NULL, NULL);
 }
+
+EIN_API const char *ein_graph_size(const ein_graph *g, int i) {
+  return g == NULL || g->symbols == NULL || i < 0 || i >= g->symbols->n ? NULL
+                                                                       : g->symbols->name[i];
+}

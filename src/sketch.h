@@ -90,7 +90,7 @@ static void eini_sketch_numbers(eini_sketch *k, const int64_t *x, int n) {
 }
 
 // Draws the sums of sizes that numbers stand for. size: a vertex + 1 for each, or 0.
-static ein_status eini_sketch_sizes(eini_sketch *k, int *size) {
+EINI_UNUSED static ein_status eini_sketch_sizes(eini_sketch *k, int *size) {
   const int64_t drawn = k->narc;
   int *vertex = EINI_NEW(k->arena, int, k->symbols->nnumber);
   if (vertex == NULL) return EIN_ERR_NO_MEMORY;

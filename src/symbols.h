@@ -124,11 +124,6 @@ EINI_UNUSED static void eini_graph_words(const ein_graph *g, void *user, eini_wo
   }
 }
 
-EIN_API const char *ein_graph_size(const ein_graph *g, int i) {
-  return g == NULL || g->symbols == NULL || i < 0 || i >= g->symbols->n ? NULL
-                                                                       : g->symbols->name[i];
-}
-
 // What runs or is planned has numbers.
 static ein_status eini_graph_closed(eini_diag *d, const ein_graph *g) {
   if (g->symbols == NULL) return EIN_OK;
