@@ -58,15 +58,15 @@ static void print_intensity(const char *name, const ein_bound_stmt *s, const ein
 }
 
 static void print_bound(const ein_bound_stmt *s, double fast, int64_t places) {
-  const double held = s->bound > s->compulsory ? s->bound : s->compulsory;
+  const double moved = s->bound > s->compulsory ? s->bound : s->compulsory;
   if (s->line > 0) printf("%s, line %" PRId64 ":", s->out, s->line);
   else printf("%s:", s->out);
   printf(" points %.10g, operations %.10g, fast memory %.0f elements\n", s->volume, s->flops, fast);
   printf("  moves at least %.10g elements, compulsory %.10g; at most %.4g operations each\n",
-         s->bound, s->compulsory, held > 0 ? s->flops / held : 0);
+         s->bound, s->compulsory, moved > 0 ? s->flops / moved : 0);
   if (s->balance > 0)
     printf("  the machine does %.4g operations while an element comes from memory: %s the ceiling\n",
-           s->balance, s->flops < s->balance * held ? "memory is" : "arithmetic is");
+           s->balance, s->flops < s->balance * moved ? "memory is" : "arithmetic is");
   if (places > 1)
     printf("  the busiest of %" PRId64 " places receives and sends at least %.10g\n", places,
            s->per_place);
