@@ -300,6 +300,30 @@ static void eini_io_search(eini_io *b) {
   }
 }
 
+// Other best prices, better than the one that was found by less than the search divides: parts that
+// promise more, and do not end at that one.
+static void eini_io_others(eini_io *b) {
+  for (int turn = 0; turn < 4 && b->nreach < EINI_IO_POINTS - 8; turn++) {
+    double most = -log(b->rho) + 1e-10, mu = 0, x;
+    for (int i = 0; i + 1 < b->nreach; i++) {
+      const eini_reach *p = &b->reach[i];
+      const double wide = p[1].log_x - p[0].log_x;
+      const int here = (fabs(p[0].log_x - log(b->x0)) < 1e-7 && p[0].mu > 0) ||
+                       (fabs(p[1].log_x - log(b->x0)) < 1e-7 && p[1].mu < INFINITY);
+      if (wide < 1e-9 || here) continue;
+      const double promise = eini_io_promise(b, p, &x);
+      if (promise <= most) continue;
+      most = promise;
+      mu = x * wide / (p[1].log_points - p[0].log_points);
+    }
+    if (!(mu > 0)) return;
+    mu = eini_io_root(b, mu);
+    if (!(mu > 0) || mu == INFINITY) return;
+    eini_io_polish(b);
+    eini_io_take(b, b->c.log_points, b->c.x);
+  }
+}
+
 // Intensity and tile: the least of points(x) / (x - fast).
 static void eini_io_intensity(eini_io *b, int capped) {
   eini_convex *c = &b->c;
@@ -324,12 +348,14 @@ static void eini_io_intensity(eini_io *b, int capped) {
     if (best->mu == INFINITY) {
       for (int i = 0; i < c->n; i++) c->z[i] = c->cap[i];
       eini_io_take(b, b->log_all, b->most);
-      return;
+      mu = 0;
+    } else if (best->mu > 0) {
+      mu = best->mu;
     }
-    mu = best->mu > 0 ? best->mu : mu;
   }
-  eini_io_best(b, mu);
+  if (mu > 0) eini_io_best(b, mu);
   if (b->rho <= 0) b->rho = b->x0 = INFINITY;
+  else if (capped) eini_io_others(b);
 }
 
 // ---- what must move ----
