@@ -20,9 +20,13 @@ int bench_dtype(const char *name);
 // dtype and rank have nin + nout entries, the outputs last (several only of programs); dims has
 // shape and strides (in elements) of each in turn. map, fold and program may be "". A program names
 // its inputs x0, x1, .. On failure NULL, and *why says why until the next call.
+bench_case *bench_plan_rows(bench *b, const char *expr, const char *map, const char *fold,
+                            const char *program, int nin, int nout, const int *dtype,
+                            const int *rank, const int64_t *dims, const char **why);
+// The same with one output.
 bench_case *bench_plan(bench *b, const char *expr, const char *map, const char *fold,
-                       const char *program, int nin, int nout, const int *dtype,
-                       const int *rank, const int64_t *dims, const char **why);
+                       const char *program, int nin, const int *dtype, const int *rank,
+                       const int64_t *dims, const char **why);
 void bench_free(bench_case *c);
 // seconds[r], r < n: of one run, the mean of batch runs in a row. A run computes fields problems:
 // in has fields * nin pointers, out has fields.

@@ -162,8 +162,14 @@ static int make_workspace(bench_case *c) {
 }
 
 bench_case *bench_plan(bench *b, const char *expr, const char *map, const char *fold,
-                       const char *program, int nin, int nout, const int *dtype,
-                       const int *rank, const int64_t *dims, const char **why) {
+                       const char *program, int nin, const int *dtype, const int *rank,
+                       const int64_t *dims, const char **why) {
+  return bench_plan_rows(b, expr, map, fold, program, nin, 1, dtype, rank, dims, why);
+}
+
+bench_case *bench_plan_rows(bench *b, const char *expr, const char *map, const char *fold,
+                            const char *program, int nin, int nout, const int *dtype,
+                            const int *rank, const int64_t *dims, const char **why) {
   bench_case *c = (bench_case *)calloc(1, sizeof *c);
   *why = "out of memory";
   if (c == NULL) return NULL;
