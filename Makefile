@@ -272,7 +272,8 @@ $(B)/san/test_kernels_cpu: tests/test_kernels.c $(TEST_C) $(B)/san/library_cut.o
 $(B)/san/test_extreme_cpu: tests/test_extreme.c $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
 
-$(B)/san/test_batch $(B)/san/test_cpu $(B)/san/test_special: $(B)/san/test_%: tests/test_%.c \
+$(B)/san/test_batch $(B)/san/test_cpu $(B)/san/test_rates $(B)/san/test_special: $(B)/san/test_%: \
+  tests/test_%.c \
   $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
 
