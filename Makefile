@@ -273,8 +273,7 @@ $(B)/san/test_extreme_cpu: tests/test_extreme.c $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
 
 $(B)/san/test_batch $(B)/san/test_cpu $(B)/san/test_rates $(B)/san/test_special: $(B)/san/test_%: \
-  tests/test_%.c \
-  $(TEST_C) $(SAN_ALL)
+  tests/test_%.c $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
 
 $(B)/san/test_provider: tests/test_provider.c $(TEST_C) $(B)/san/library.o

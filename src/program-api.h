@@ -157,8 +157,8 @@ typedef struct ein_bound_stmt {
   const int64_t *extent;
   double volume;            // points
   double flops;             // operations
-  double balance;           // operations that a core of the ctx's machine does while memory brings an
-                            //   element of the result's dtype; 0: not known. Where flops / bound
+  double balance;           // operations that a core of the ctx's machine does while memory brings
+                            //   an element of the result's dtype; 0: not known. Where flops / bound
                             //   is less, memory is the ceiling, else arithmetic
   double compulsory;        // elements read once, and results written once, at least
   double bound;             // elements that move at least, whatever is done: of whole segments, and

@@ -65,7 +65,7 @@ static void print_bound(const ein_bound_stmt *s, double fast, int64_t places) {
   printf("  moves at least %.10g elements, compulsory %.10g; at most %.4g operations each\n",
          s->bound, s->compulsory, moved > 0 ? s->flops / moved : 0);
   if (s->balance > 0)
-    printf("  the machine does %.4g operations while an element comes from memory: %s the ceiling\n",
+    printf("  a core does %.4g operations while an element comes from memory: %s the ceiling\n",
            s->balance, s->flops < s->balance * moved ? "memory is" : "arithmetic is");
   if (places > 1)
     printf("  the busiest of %" PRId64 " places receives and sends at least %.10g\n", places,
