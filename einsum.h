@@ -1712,11 +1712,13 @@ EIN_API ein_cost ein_cost_find(const char *name);
 
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_UNUSED __attribute__((unused))
+#define EINI_INLINE static inline __attribute__((always_inline))
 #define EINI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define EINI_CTZ(x) __builtin_ctzll(x)
 #define EINI_AHEAD(p) __builtin_prefetch((const void *)(p), 0, 0)
 #else
 #define EINI_UNUSED
+#define EINI_INLINE static inline
 #define EINI_PRINTF(f, a)
 #define EINI_CTZ(x) eini_ctz(x)
 #define EINI_AHEAD(p) ((void)(p))
@@ -14841,9 +14843,9 @@ typedef struct eini_contract_job {
   eini_contract_room r;
 } eini_contract_job;
 
-// All but addresses.
-static void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
-                                eini_contract_job *j) {
+// All but addresses. Inline, as what follows: of the 65 ns of a call of two by two, calls were 9.
+EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
+                                     eini_contract_job *j) {
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;  // copied by parts: compilers make a slow string instruction of one copy
   const size_t half = offsetof(ein_contract, p), rest = offsetof(ein_contract, unsplit);
@@ -14884,7 +14886,7 @@ static void eini_contract_begin(const eini_task *t, const ein_scalar *param, cha
 }
 
 // Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
-static ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
   const eini_task *t = j->t;
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;
@@ -18140,7 +18142,7 @@ typedef ein_status (*eini_run_fn)(const ein_plan *p, const ein_run *run, char *m
 
 // A run whose ports are known. grow: a workspace without room for copies of overlapping outputs is
 // replaced by an own one.
-static ein_status eini_execute_at(const eini_ports *ports, int grow, eini_run_fn other) {
+EINI_INLINE ein_status eini_execute_at(const eini_ports *ports, int grow, eini_run_fn other) {
   const ein_plan *p = ports->p;
   const ein_run *run = ports->run;
   eini_exec x;

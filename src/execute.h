@@ -463,7 +463,7 @@ typedef ein_status (*eini_run_fn)(const ein_plan *p, const ein_run *run, char *m
 
 // A run whose ports are known. grow: a workspace without room for copies of overlapping outputs is
 // replaced by an own one.
-static ein_status eini_execute_at(const eini_ports *ports, int grow, eini_run_fn other) {
+EINI_INLINE ein_status eini_execute_at(const eini_ports *ports, int grow, eini_run_fn other) {
   const ein_plan *p = ports->p;
   const ein_run *run = ports->run;
   eini_exec x;

@@ -37,11 +37,13 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_UNUSED __attribute__((unused))
+#define EINI_INLINE static inline __attribute__((always_inline))
 #define EINI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define EINI_CTZ(x) __builtin_ctzll(x)
 #define EINI_AHEAD(p) __builtin_prefetch((const void *)(p), 0, 0)
 #else
 #define EINI_UNUSED
+#define EINI_INLINE static inline
 #define EINI_PRINTF(f, a)
 #define EINI_CTZ(x) eini_ctz(x)
 #define EINI_AHEAD(p) ((void)(p))

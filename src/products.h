@@ -267,9 +267,9 @@ typedef struct eini_contract_job {
   eini_contract_room r;
 } eini_contract_job;
 
-// All but addresses.
-static void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
-                                eini_contract_job *j) {
+// All but addresses. Inline, as what follows: of the 65 ns of a call of two by two, calls were 9.
+EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
+                                     eini_contract_job *j) {
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;  // copied by parts: compilers make a slow string instruction of one copy
   const size_t half = offsetof(ein_contract, p), rest = offsetof(ein_contract, unsplit);
@@ -310,7 +310,7 @@ static void eini_contract_begin(const eini_task *t, const ein_scalar *param, cha
 }
 
 // Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
-static ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
   const eini_task *t = j->t;
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;

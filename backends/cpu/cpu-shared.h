@@ -23,12 +23,10 @@
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
-#define EINI_INLINE static inline __attribute__((always_inline))
 #define EINI_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
 #define EINI_FETCH2(p) __builtin_prefetch((const void *)(p), 0, 2)  // into the second cache
 #define EINI_FETCHW(p) __builtin_prefetch((const void *)(p), 1, 3)  // to be written
 #else
-#define EINI_INLINE static inline
 #define EINI_FETCH(p) ((void)(p))
 #define EINI_FETCH2(p) ((void)(p))
 #define EINI_FETCHW(p) ((void)(p))
