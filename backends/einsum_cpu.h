@@ -10507,7 +10507,8 @@ static void eini_cpu_take(double *own, double given) {
   if (given > 0) *own = given;
 }
 
-// The rates to predict from: those given with a question, or the table's.
+// The rates to predict from: those given with a question, or the table's. What a run of the larger
+// families begins with is the table's: calls are measured with a product that runs without.
 static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rated *room) {
   const ein_cpu *cpu = (const ein_cpu *)user;
   if (r == NULL) return &cpu->machine;
@@ -10519,7 +10520,6 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
   eini_cpu_take(&room->l3_bw, fmax(r->read_bw[EIN_L3], r->copy_bw[EIN_L3]));
   eini_cpu_take(&room->l2_bw, fmax(room->l3_bw, fmax(r->read_bw[EIN_L2], r->copy_bw[EIN_L2])));
-  eini_cpu_take(&room->call, r->call > EINI_TASK_SECONDS ? r->call - EINI_TASK_SECONDS : 0);
   eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
   return room;
 }
