@@ -16,33 +16,13 @@
 #if defined(EINSUM_CPU) && defined(BATCH_LINKED)
 #include "../backends/einsum_cpu.h"
 #endif
+#include "clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 101 };
-
-static double now(void) {
-#if defined(CLOCK_MONOTONIC)
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-#else
-  return 1e6 * (double)clock() / CLOCKS_PER_SEC;
-#endif
-}
-
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *t, int n) {
-  qsort(t, (size_t)n, sizeof *t, by_value);
-  return t[n / 2];
-}
 
 static void need(ein_ctx *ctx, ein_status st) {
   if (st == EIN_OK) return;

@@ -9,26 +9,11 @@
 #endif
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
+#include "clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void) {
-#if defined(CLOCK_MONOTONIC)
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-#else
-  return 1e6 * (double)clock() / CLOCKS_PER_SEC;
-#endif
-}
-
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static void measure(const char *name, const char *text) {
   enum { MOST = 501 };
@@ -51,8 +36,8 @@ static void measure(const char *name, const char *text) {
     (void)ein_bound_statement(made, 0, &s);
     ein_bound_destroy(made);
   }
-  qsort(t, MOST, sizeof *t, by_value);
-  printf("%-40s %8.1f %8.1f   at least %.6g elements\n", name, t[MOST / 2], t[0], s.bound);
+  const double middle = median(t, MOST);
+  printf("%-40s %8.1f %8.1f   at least %.6g elements\n", name, middle, t[0], s.bound);
   ein_graph_destroy(g);
 }
 

@@ -8,28 +8,13 @@
 #endif
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
+#include "clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static char text[1 << 20];
-
-static double now(void) {
-#if defined(CLOCK_MONOTONIC)
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-#else
-  return 1e6 * (double)clock() / CLOCKS_PER_SEC;
-#endif
-}
-
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 // Median time of the form of the program in text.
 static double measure(void) {
@@ -54,8 +39,7 @@ static double measure(void) {
   }
   ein_graph_destroy(g);
   ein_ctx_destroy(ctx);
-  qsort(t, (size_t)n, sizeof *t, by_value);
-  return t[n / 2];
+  return median(t, n);
 }
 
 static void put_access(char **at, char name, const char *label, int n) {
@@ -103,9 +87,9 @@ static void tccg(const char *path) {
     n++;
   }
   fclose(f);
-  qsort(t, (size_t)n, sizeof *t, by_value);
-  if (n > 0)
-    printf("TCCG: %d, median %.2f us, least %.2f, most %.2f\n", n, t[n / 2], t[0], t[n - 1]);
+  if (n == 0) return;
+  const double middle = median(t, n);
+  printf("TCCG: %d, median %.2f us, least %.2f, most %.2f\n", n, middle, t[0], t[n - 1]);
 }
 
 // A batch of b fields that share the geometry and a matrix.
