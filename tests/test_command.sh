@@ -316,6 +316,14 @@ expect 1 info --rates nul.txt
 expect 3 info --rates no-such-file
 expect 2 calibrate what
 expect 2 calibrate --budget -1
+# What a plan says of the cache of these rates is the bound for as many elements, in bytes.
+elements=$(($(sed -n 's/^fast_bytes //p' rates.txt) / 8))
+expect 0 plan ij,jk --sizes i=700,j=701,k=702 --dtype f64 --rates rates.txt --json
+planned=$(sed -n 's/.*"io_bound": \([0-9.e+]*\),.*/\1/p' .out)
+expect 0 bound ij,jk --sizes i=700,j=701,k=702 --dtype f64 --fast-memory $elements --json
+bound=$(sed -n 's/.*"compulsory": [0-9.e+]*, "bound": \([0-9.e+]*\),.*/\1/p' .out)
+compulsory=$((700 * 701 + 701 * 702 + 700 * 702))
+ok awk "BEGIN { exit !($bound > $compulsory && $planned == 8 * $bound) }"
 # What must move: X0 = 3 S and 2 V / sqrt(S) of a product, statement by statement of a program.
 expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 --fast-memory 1024 -p 4
 prints_part 'moves at least 8388606 elements, compulsory 786432'
