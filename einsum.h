@@ -18299,6 +18299,11 @@ typedef enum eini_way {
   EINI_WAY_FASTEST, EINI_WAY_SEARCH, EINI_WAY_USER, EINI_WAY_UNSPLIT
 } eini_way;
 
+// Is the path left to the planner?
+static int eini_path_auto(const ein_options *o) {
+  return o->path == NULL || strcmp(o->path, "auto") == 0;
+}
+
 // The search options a user chose.
 static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_options *o,
                                     eini_path_opts *opts, eini_way *way) {
@@ -18398,12 +18403,18 @@ static void eini_store_free(eini_records *s) {
 
 // ---- records from lines ----
 
-// A whole number of one to 18 digits; -1: it is none.
-static int64_t eini_store_number(const char *s) {
+// The whole number of one to 18 digits at *s, which moves behind it; -1: there is none.
+static int64_t eini_store_digits(const char **s) {
   int64_t x = 0;
   int n = 0;
-  for (; eini_is_digit((unsigned char)*s) && n < 18; n++) x = 10 * x + (*s++ - '0');
-  return n == 0 || *s != 0 ? -1 : x;
+  for (; eini_is_digit((unsigned char)**s) && n < 18; n++) x = 10 * x + (*(*s)++ - '0');
+  return n == 0 ? -1 : x;
+}
+
+// A field that is a number; -1: it is none.
+static int64_t eini_store_number(const char *s) {
+  const int64_t x = eini_store_digits(&s);
+  return *s != 0 ? -1 : x;
 }
 
 // "3,4,5", or "-" for none. 0: it is neither.
@@ -18411,10 +18422,8 @@ static int eini_store_extents(const char *s, int *n, int64_t *extent) {
   *n = 0;
   if (strcmp(s, "-") == 0) return 1;
   for (;; s++) {
-    int64_t x = 0;
-    int digits = 0;
-    for (; eini_is_digit((unsigned char)*s) && digits < 18; digits++) x = 10 * x + (*s++ - '0');
-    if (digits == 0) return 0;
+    const int64_t x = eini_store_digits(&s);
+    if (x < 0) return 0;
     extent[(*n)++] = x;
     if (*s != ',') return *s == 0;
   }
@@ -18677,9 +18686,7 @@ typedef struct eini_tuned {
 } eini_tuned;
 
 // May the store choose?
-static int eini_tuned_free(const ein_options *o) {
-  return (o->path == NULL || strcmp(o->path, "auto") == 0) && o->variant == NULL;
-}
+static int eini_tuned_free(const ein_options *o) { return eini_path_auto(o) && o->variant == NULL; }
 
 // Is there anything for a store to do?
 static int eini_tuned_wanted(const ein_ctx *ctx, const ein_options *o) {
@@ -18933,7 +18940,7 @@ static ein_status eini_tuned_done(ein_plan *p, eini_tuned *t, const ein_options 
   const char *variant = o->variant != NULL ? o->variant : t->hint.variant;
   t->variant = variant == NULL ? "-" : eini_strndup(&p->arena, variant, (int64_t)strlen(variant));
   if (t->variant == NULL) return EIN_ERR_NO_MEMORY;
-  const int free = o->path == NULL || strcmp(o->path, "auto") == 0;
+  const int free = eini_path_auto(o);
   t->path = "auto";
   if (free && !t->given.taken) return EIN_OK;
   if (free ? t->given.path == NULL : unsplit) t->path = "none";
@@ -22380,8 +22387,7 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   s->option[1].goal = s->option[2].goal = EIN_GOAL_SIZE;
   s->option[2].path = "greedy";  // a search that takes little memory itself
   s->option[3].path = "none";
-  const char *path = s->option[0].path;
-  s->ngoal = path == NULL || strcmp(path, "auto") == 0 ? EINI_FIT_GOALS : 1;
+  s->ngoal = eini_path_auto(&d->options) ? EINI_FIT_GOALS : 1;
   // Other providers, and other paths, add in another order.
   if (s->option[0].deterministic || (d->graph != NULL && d->graph->ordered)) s->nset = s->ngoal = 1;
   EINI_TRY(eini_order_check(s->j.ctx, &s->option[0]));

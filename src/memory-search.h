@@ -290,8 +290,7 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   s->option[1].goal = s->option[2].goal = EIN_GOAL_SIZE;
   s->option[2].path = "greedy";  // a search that takes little memory itself
   s->option[3].path = "none";
-  const char *path = s->option[0].path;
-  s->ngoal = path == NULL || strcmp(path, "auto") == 0 ? EINI_FIT_GOALS : 1;
+  s->ngoal = eini_path_auto(&d->options) ? EINI_FIT_GOALS : 1;
   // Other providers, and other paths, add in another order.
   if (s->option[0].deterministic || (d->graph != NULL && d->graph->ordered)) s->nset = s->ngoal = 1;
   EINI_TRY(eini_order_check(s->j.ctx, &s->option[0]));

@@ -110,6 +110,11 @@ typedef enum eini_way {
   EINI_WAY_FASTEST, EINI_WAY_SEARCH, EINI_WAY_USER, EINI_WAY_UNSPLIT
 } eini_way;
 
+// Is the path left to the planner?
+static int eini_path_auto(const ein_options *o) {
+  return o->path == NULL || strcmp(o->path, "auto") == 0;
+}
+
 // The search options a user chose.
 static ein_status eini_path_options(ein_ctx *ctx, eini_diag *diag, const ein_options *o,
                                     eini_path_opts *opts, eini_way *way) {

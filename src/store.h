@@ -68,12 +68,18 @@ static void eini_store_free(eini_records *s) {
 
 // ---- records from lines ----
 
-// A whole number of one to 18 digits; -1: it is none.
-static int64_t eini_store_number(const char *s) {
+// The whole number of one to 18 digits at *s, which moves behind it; -1: there is none.
+static int64_t eini_store_digits(const char **s) {
   int64_t x = 0;
   int n = 0;
-  for (; eini_is_digit((unsigned char)*s) && n < 18; n++) x = 10 * x + (*s++ - '0');
-  return n == 0 || *s != 0 ? -1 : x;
+  for (; eini_is_digit((unsigned char)**s) && n < 18; n++) x = 10 * x + (*(*s)++ - '0');
+  return n == 0 ? -1 : x;
+}
+
+// A field that is a number; -1: it is none.
+static int64_t eini_store_number(const char *s) {
+  const int64_t x = eini_store_digits(&s);
+  return *s != 0 ? -1 : x;
 }
 
 // "3,4,5", or "-" for none. 0: it is neither.
@@ -81,10 +87,8 @@ static int eini_store_extents(const char *s, int *n, int64_t *extent) {
   *n = 0;
   if (strcmp(s, "-") == 0) return 1;
   for (;; s++) {
-    int64_t x = 0;
-    int digits = 0;
-    for (; eini_is_digit((unsigned char)*s) && digits < 18; digits++) x = 10 * x + (*s++ - '0');
-    if (digits == 0) return 0;
+    const int64_t x = eini_store_digits(&s);
+    if (x < 0) return 0;
     extent[(*n)++] = x;
     if (*s != ',') return *s == 0;
   }

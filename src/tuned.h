@@ -20,9 +20,7 @@ typedef struct eini_tuned {
 } eini_tuned;
 
 // May the store choose?
-static int eini_tuned_free(const ein_options *o) {
-  return (o->path == NULL || strcmp(o->path, "auto") == 0) && o->variant == NULL;
-}
+static int eini_tuned_free(const ein_options *o) { return eini_path_auto(o) && o->variant == NULL; }
 
 // Is there anything for a store to do?
 static int eini_tuned_wanted(const ein_ctx *ctx, const ein_options *o) {
@@ -276,7 +274,7 @@ static ein_status eini_tuned_done(ein_plan *p, eini_tuned *t, const ein_options 
   const char *variant = o->variant != NULL ? o->variant : t->hint.variant;
   t->variant = variant == NULL ? "-" : eini_strndup(&p->arena, variant, (int64_t)strlen(variant));
   if (t->variant == NULL) return EIN_ERR_NO_MEMORY;
-  const int free = o->path == NULL || strcmp(o->path, "auto") == 0;
+  const int free = eini_path_auto(o);
   t->path = "auto";
   if (free && !t->given.taken) return EIN_OK;
   if (free ? t->given.path == NULL : unsplit) t->path = "none";
