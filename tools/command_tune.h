@@ -32,6 +32,7 @@ enum {
 // least times; else noise would choose.
 static const double tune_gain = 1.05;
 static const double tune_seconds = 2;  // for each statement, unless --budget says otherwise
+static const char *const tune_paths[] = {"none", "naive", "greedy", "dp"};
 
 static ein_plan *plan_subject(const subject *s, const char *path, const char *variant,
                               ein_status *st) {
@@ -266,8 +267,19 @@ static void report_tuned(const char *name, const tuned *t) {
          (int)(end - variant), variant);
 }
 
+// A store of records that are added to it.
+static text new_store(void) {
+  text all = {NULL, 0, 0};
+  add_text(&all, "einsum store 1\n", 15);
+  return all;
+}
+
+static void keep_store(const text *all) {
+  const content records = {all->s, all->n};
+  update_store(store_path(), 1, &records);
+}
+
 static int tune_expression(const char *expr) {
-  static const char *const paths[] = {"none", "naive", "greedy", "dp"};
   job j;
   subject s;
   int n;
@@ -282,20 +294,18 @@ static int tune_expression(const char *expr) {
   s.search.seed = option_seed();
   bind_random(&s, j.plan);
   progress_begin("tuning", NULL, seconds);
-  const tuned t = tune_subject(&s, n > 2 ? 4 : 0, paths, seconds);
+  const tuned t = tune_subject(&s, n > 2 ? 4 : 0, tune_paths, seconds);
   progress_end();
   if (t.record == NULL) die(WRONG_INPUT, NULL, "'%s' has no normal form that ends in time", expr);
-  const content record[2] = {{copy_text("einsum store 1\n", 15), 15}, {t.record, strlen(t.record)}};
-  content all = {(char *)memory(record[0].n + record[1].n + 1), record[0].n + record[1].n};
-  memcpy(all.s, record[0].s, record[0].n);
-  memcpy(all.s + record[0].n, record[1].s, record[1].n);
-  update_store(store_path(), 1, &all);
+  text all = new_store();
+  add_text(&all, t.record, strlen(t.record));
+  keep_store(&all);
   report_tuned(expr, &t);
   return finish(j.ctx, j.plan, NULL);
 }
 
 // Is the program faster with the records? Else they are not kept.
-static int program_gains(program *p, const content *records, double seconds) {
+static int program_gains(program *p, const text *records, double seconds) {
   subject s;
   candidate c[2], *both[2] = {&c[0], &c[1]};
   ein_status st;
@@ -322,16 +332,14 @@ static int program_gains(program *p, const content *records, double seconds) {
 }
 
 static int tune_program(void) {
-  static const char *const paths[] = {"none", "naive", "greedy", "dp"};
   program p;
-  text all = {NULL, 0, 0};
+  text all = new_store();
   words seen = {NULL, 0};
   program_open(&p, program_argument("einsum tune (EXPR | PROG.ein) --store FILE"));
   program_inputs(&p, 1);
   program_parse(&p);
   const double seconds = option_seconds();
   const int64_t n = ein_graph_statements(p.graph);
-  add_text(&all, "einsum store 1\n", 15);
   progress_begin("tuning", "statements", (double)n);
   for (int64_t i = 0; i < n; i++) {
     ein_graph *alone = NULL;
@@ -351,7 +359,7 @@ static int tune_program(void) {
       ein_tensor_info out;
       add_word(&seen, key);
       bind_random(&s, plan);
-      const tuned t = tune_subject(&s, 4, paths, seconds);
+      const tuned t = tune_subject(&s, 4, tune_paths, seconds);
       add_text(&all, t.record, strlen(t.record));
       progress_end();
       report_tuned(ein_plan_output(plan, 0, &out) ? out.name : "?", &t);
@@ -362,8 +370,7 @@ static int tune_program(void) {
     progress_step();
   }
   progress_end();
-  const content records = {all.s, all.n};
-  if (program_gains(&p, &records, seconds)) update_store(store_path(), 1, &records);
+  if (program_gains(&p, &all, seconds)) keep_store(&all);
   else puts("nothing is kept: the whole program is not faster");
   return finish(p.ctx, NULL, p.graph);
 }
