@@ -14,11 +14,11 @@
 #define MEMORY_MAX ((int64_t)1 << 30)
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define SECONDS_MAX 60.0
+#define SECONDS_MAX 120.0
 #endif
 #endif
 #ifndef SECONDS_MAX
-#define SECONDS_MAX 10.0
+#define SECONDS_MAX 30.0
 #endif
 
 static int checks = 0, failures = 0;
