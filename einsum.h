@@ -8423,6 +8423,7 @@ typedef struct eini_path {
   double moved;    // sum over steps of elements of the inputs and the result
   const char *method;  // what produced it
   double seconds[3];   // predicted, see eini_path_way; 0: nothing was compared
+  int plain;           // as found is from left to right
   int proved;          // 1: optimal for the goal; 2: optimal among connected subsets; 0: neither
 } eini_path;
 
@@ -9902,6 +9903,9 @@ static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_membe
     plain->first[i + 1] = 2 * (i + 1);
     plain->pos[2 * i + 1] = i == 0 ? 1 : n - 1 - i;
   }
+  path->plain = path->nstep == n - 1;
+  for (int i = 0; i < 2 * (n - 1) && path->plain; i++)
+    path->plain = path->first[i / 2] == plain->first[i / 2] && path->pos[i] == plain->pos[i];
   sec[EINI_LEFT_TO_RIGHT] = eini_path_seconds(w, plain, &spills);
   spills = 0;
   sec[EINI_AS_FOUND] = eini_path_seconds(w, path, &spills);
@@ -16493,6 +16497,7 @@ struct ein_plan {
   size_t workspace;
   int may_overlap;
   int unsplit;                  // 1: the path is "none": kernels must not split products either
+  int as_found;                 // 1: steps are not weighed against those from left to right
   struct eini_wanted *wanted;   // the variant that was asked for, or NULL
   int checked;                  // 1: integers are checked, see section overflow
   eini_watch **watch;           // of every task, or NULL
@@ -17264,14 +17269,18 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   return st;
 }
 
-// Axes of what a unit makes lie as in its operand of most axes; others' where its folded ones do.
+// Axes of what a unit makes lie as in its operand of most axes, of those the largest; others' where
+// its folded ones do.
 static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, int64_t *like) {
   const eini_stmt *s = u->s, *last = u->f != NULL ? u->f : s;
   int64_t *step = EINI_NEW(lo->a, int64_t, s->nindex), at, fold = 0;
   int x = 0;
   if (step == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 1; k < s->noperand; k++)
-    if (s->proj[k].rows > s->proj[x].rows) x = k;
+  for (int k = 1; k < s->noperand; k++) {
+    const int more = s->proj[k].rows - s->proj[x].rows;
+    const eini_tensor *t = &lo->g->tensor[s->operand[k]], *most = &lo->g->tensor[s->operand[x]];
+    if (more > 0 || (more == 0 && eini_tensor_bytes(t) > eini_tensor_bytes(most))) x = k;
+  }
   if (s->noperand > 0)
     EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
                                  step, &at));
@@ -17284,6 +17293,38 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
   return EIN_OK;
 }
 
+// The axes of what unit u makes, by how close together their elements lie in the largest other
+// operand of the first unit that reads it: where predictions do not differ, that is the order in
+// which both are read.
+static ein_status eini_unit_axes(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
+                                 int *axis) {
+  const int id = unit[u].out, rank = lo->g->tensor[id].rank;
+  int64_t apart[EINI_LAYOUT_RANK], at, *step;
+  int v = u + 1, own = -1, x = -1;
+  while (v < nunit && !eini_unit_reads(&unit[v], id)) v++;
+  const eini_stmt *s = v < nunit ? unit[v].s : unit[u].s;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    if (t == id) own = k;
+    else if (x < 0 || eini_tensor_bytes(&lo->g->tensor[t]) >
+                          eini_tensor_bytes(&lo->g->tensor[s->operand[x]])) x = k;
+  }
+  if ((step = EINI_NEW(lo->a, int64_t, s->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
+  if (own >= 0 && x >= 0)
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
+                                 step, &at));
+  for (int r = 0; r < rank; r++) {
+    const int c = own >= 0 && x >= 0 ? eini_plain_row(&s->proj[own], r) : -1;
+    apart[r] = c >= 0 && step[c] != 0 ? eini_abs64(step[c]) : INT64_MAX;
+  }
+  for (int r = 0; r < rank; r++) {  // later axes on a tie
+    int to = r;
+    for (; to > 0 && apart[axis[to - 1]] >= apart[r]; to--) axis[to] = axis[to - 1];
+    axis[to] = r;
+  }
+  return EIN_OK;
+}
+
 // Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
 // read, the one that makes these statements fastest.
 static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
@@ -17292,13 +17333,16 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
   const eini_tensor *t = &lo->g->tensor[id];
   const int64_t *best = NULL;
   int64_t like[EINI_LAYOUT_RANK], count;
+  int axis[EINI_LAYOUT_RANK];
   double least = 0;
   eini_lowering sub = *lo;
   eini_arena scratch;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
   ein_status st = eini_unit_order(&sub, &unit[u], like);
-  for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
+  if (st == EIN_OK) st = eini_unit_axes(&sub, unit, nunit, u, axis);
+  for (int i = 0; i < t->rank && st == EIN_OK; i++) {
+    const int a = axis[i];
     double seconds = 0;
     like[a] = -1 - like[a];  // the least
     st = eini_dense_strides(lo->a, t->rank, t->shape, like, &seat[id].stride, &count);
@@ -19645,7 +19689,7 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
   } else {
     *way = EINI_WAY_UNSPLIT;
   }
-  r->sp.fastest = *way == EINI_WAY_FASTEST;
+  r->sp.fastest = *way == EINI_WAY_FASTEST && !p->as_found;
   if (*way != EINI_WAY_UNSPLIT) return EIN_OK;
   p->unsplit = 1;
   path->flops = p->info.naive_flops;
@@ -20123,29 +20167,33 @@ static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_p
   return st;
 }
 
-// Short pairs as found give way to those from left to right if the kernels predict less for these:
-// that tells more than the time model of paths, which knows no strides.
+// Of short pairs as found and those from left to right the kernels' predictions choose: they tell
+// more than the time model of paths, which knows no strides.
 static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
   ein_plan *p = *plan, *q = NULL;
-  const double *model = p->path == NULL ? NULL : p->path->seconds;
-  if (model == NULL || !(model[EINI_AS_FOUND] > 0) || model[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
-      model[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * model[EINI_AS_FOUND] ||
-      strcmp(p->path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0 ||
-      strcmp(p->path->method, eini_path_way[EINI_ONE_PASS]) == 0)
+  const eini_path *path = p->path;
+  if (path == NULL || !(path->seconds[EINI_AS_FOUND] > 0) || path->plain ||
+      path->seconds[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
+      path->seconds[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * path->seconds[EINI_AS_FOUND] ||
+      strcmp(path->method, eini_path_way[EINI_ONE_PASS]) == 0)
     return EIN_OK;
-  ein_einsum_desc naive = *d;
-  naive.options.path = "naive";
+  const int here = strcmp(path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0
+                       ? EINI_LEFT_TO_RIGHT : EINI_AS_FOUND;
+  const int there = EINI_AS_FOUND + EINI_LEFT_TO_RIGHT - here;
+  ein_einsum_desc other = *d;
+  if (there == EINI_LEFT_TO_RIGHT) other.options.path = "naive";
   ein_status st = eini_plan_new(ctx, &q);
-  if (st == EIN_OK) st = eini_plan_einsum(ctx, &naive, q);
-  const double seconds[3] = {p->info.seconds, q == NULL ? 0 : q->info.seconds,
-                             model[EINI_ONE_PASS]};
-  const int has = eini_plan_has_wanted(p), other = st == EIN_OK && eini_plan_has_wanted(q);
-  const int better = st == EIN_OK && (has == other ? seconds[1] < seconds[0] : other);
+  if (st == EIN_OK) q->as_found = 1;
+  if (st == EIN_OK) st = eini_plan_einsum(ctx, &other, q);
+  double seconds[3] = {0, 0, path->seconds[EINI_ONE_PASS]};
+  seconds[here] = p->info.seconds;
+  seconds[there] = q == NULL ? 0 : q->info.seconds;
+  const int has = eini_plan_has_wanted(p), more = st == EIN_OK && eini_plan_has_wanted(q);
+  const int better = st == EIN_OK && (has == more ? seconds[there] < seconds[here] : more);
   int out = 0;  // the same tensor in both
   while (p->graph->tensor[out].name != p->verdict[0].out) out++;
   for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
-  if (better)
-    st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, EINI_LEFT_TO_RIGHT);
+  if (better) st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, there);
   if (better && st == EIN_OK && p->ntuned > 0) st = eini_plan_ask(ctx, d, q);
   if (better && st == EIN_OK && q->ntuned > 0)
     st = eini_tuned_done(q, &q->tuned[0], &d->options, 0, NULL);

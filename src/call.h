@@ -47,7 +47,7 @@ static ein_status eini_request_path(eini_request *r, ein_plan *p, const eini_net
   } else {
     *way = EINI_WAY_UNSPLIT;
   }
-  r->sp.fastest = *way == EINI_WAY_FASTEST;
+  r->sp.fastest = *way == EINI_WAY_FASTEST && !p->as_found;
   if (*way != EINI_WAY_UNSPLIT) return EIN_OK;
   p->unsplit = 1;
   path->flops = p->info.naive_flops;
@@ -525,29 +525,33 @@ static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_p
   return st;
 }
 
-// Short pairs as found give way to those from left to right if the kernels predict less for these:
-// that tells more than the time model of paths, which knows no strides.
+// Of short pairs as found and those from left to right the kernels' predictions choose: they tell
+// more than the time model of paths, which knows no strides.
 static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
   ein_plan *p = *plan, *q = NULL;
-  const double *model = p->path == NULL ? NULL : p->path->seconds;
-  if (model == NULL || !(model[EINI_AS_FOUND] > 0) || model[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
-      model[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * model[EINI_AS_FOUND] ||
-      strcmp(p->path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0 ||
-      strcmp(p->path->method, eini_path_way[EINI_ONE_PASS]) == 0)
+  const eini_path *path = p->path;
+  if (path == NULL || !(path->seconds[EINI_AS_FOUND] > 0) || path->plain ||
+      path->seconds[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
+      path->seconds[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * path->seconds[EINI_AS_FOUND] ||
+      strcmp(path->method, eini_path_way[EINI_ONE_PASS]) == 0)
     return EIN_OK;
-  ein_einsum_desc naive = *d;
-  naive.options.path = "naive";
+  const int here = strcmp(path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0
+                       ? EINI_LEFT_TO_RIGHT : EINI_AS_FOUND;
+  const int there = EINI_AS_FOUND + EINI_LEFT_TO_RIGHT - here;
+  ein_einsum_desc other = *d;
+  if (there == EINI_LEFT_TO_RIGHT) other.options.path = "naive";
   ein_status st = eini_plan_new(ctx, &q);
-  if (st == EIN_OK) st = eini_plan_einsum(ctx, &naive, q);
-  const double seconds[3] = {p->info.seconds, q == NULL ? 0 : q->info.seconds,
-                             model[EINI_ONE_PASS]};
-  const int has = eini_plan_has_wanted(p), other = st == EIN_OK && eini_plan_has_wanted(q);
-  const int better = st == EIN_OK && (has == other ? seconds[1] < seconds[0] : other);
+  if (st == EIN_OK) q->as_found = 1;
+  if (st == EIN_OK) st = eini_plan_einsum(ctx, &other, q);
+  double seconds[3] = {0, 0, path->seconds[EINI_ONE_PASS]};
+  seconds[here] = p->info.seconds;
+  seconds[there] = q == NULL ? 0 : q->info.seconds;
+  const int has = eini_plan_has_wanted(p), more = st == EIN_OK && eini_plan_has_wanted(q);
+  const int better = st == EIN_OK && (has == more ? seconds[there] < seconds[here] : more);
   int out = 0;  // the same tensor in both
   while (p->graph->tensor[out].name != p->verdict[0].out) out++;
   for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
-  if (better)
-    st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, EINI_LEFT_TO_RIGHT);
+  if (better) st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, there);
   if (better && st == EIN_OK && p->ntuned > 0) st = eini_plan_ask(ctx, d, q);
   if (better && st == EIN_OK && q->ntuned > 0)
     st = eini_tuned_done(q, &q->tuned[0], &d->options, 0, NULL);

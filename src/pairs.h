@@ -166,6 +166,9 @@ static ein_status eini_pass_choose(const eini_split *sp, int n, const eini_membe
     plain->first[i + 1] = 2 * (i + 1);
     plain->pos[2 * i + 1] = i == 0 ? 1 : n - 1 - i;
   }
+  path->plain = path->nstep == n - 1;
+  for (int i = 0; i < 2 * (n - 1) && path->plain; i++)
+    path->plain = path->first[i / 2] == plain->first[i / 2] && path->pos[i] == plain->pos[i];
   sec[EINI_LEFT_TO_RIGHT] = eini_path_seconds(w, plain, &spills);
   spills = 0;
   sec[EINI_AS_FOUND] = eini_path_seconds(w, path, &spills);

@@ -50,6 +50,7 @@ typedef struct eini_path {
   double moved;    // sum over steps of elements of the inputs and the result
   const char *method;  // what produced it
   double seconds[3];   // predicted, see eini_path_way; 0: nothing was compared
+  int plain;           // as found is from left to right
   int proved;          // 1: optimal for the goal; 2: optimal among connected subsets; 0: neither
 } eini_path;
 

@@ -49,6 +49,7 @@ struct ein_plan {
   size_t workspace;
   int may_overlap;
   int unsplit;                  // 1: the path is "none": kernels must not split products either
+  int as_found;                 // 1: steps are not weighed against those from left to right
   struct eini_wanted *wanted;   // the variant that was asked for, or NULL
   int checked;                  // 1: integers are checked, see section overflow
   eini_watch **watch;           // of every task, or NULL

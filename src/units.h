@@ -116,14 +116,18 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   return st;
 }
 
-// Axes of what a unit makes lie as in its operand of most axes; others' where its folded ones do.
+// Axes of what a unit makes lie as in its operand of most axes, of those the largest; others' where
+// its folded ones do.
 static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, int64_t *like) {
   const eini_stmt *s = u->s, *last = u->f != NULL ? u->f : s;
   int64_t *step = EINI_NEW(lo->a, int64_t, s->nindex), at, fold = 0;
   int x = 0;
   if (step == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 1; k < s->noperand; k++)
-    if (s->proj[k].rows > s->proj[x].rows) x = k;
+  for (int k = 1; k < s->noperand; k++) {
+    const int more = s->proj[k].rows - s->proj[x].rows;
+    const eini_tensor *t = &lo->g->tensor[s->operand[k]], *most = &lo->g->tensor[s->operand[x]];
+    if (more > 0 || (more == 0 && eini_tensor_bytes(t) > eini_tensor_bytes(most))) x = k;
+  }
   if (s->noperand > 0)
     EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
                                  step, &at));
@@ -136,6 +140,38 @@ static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, i
   return EIN_OK;
 }
 
+// The axes of what unit u makes, by how close together their elements lie in the largest other
+// operand of the first unit that reads it: where predictions do not differ, that is the order in
+// which both are read.
+static ein_status eini_unit_axes(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
+                                 int *axis) {
+  const int id = unit[u].out, rank = lo->g->tensor[id].rank;
+  int64_t apart[EINI_LAYOUT_RANK], at, *step;
+  int v = u + 1, own = -1, x = -1;
+  while (v < nunit && !eini_unit_reads(&unit[v], id)) v++;
+  const eini_stmt *s = v < nunit ? unit[v].s : unit[u].s;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    if (t == id) own = k;
+    else if (x < 0 || eini_tensor_bytes(&lo->g->tensor[t]) >
+                          eini_tensor_bytes(&lo->g->tensor[s->operand[x]])) x = k;
+  }
+  if ((step = EINI_NEW(lo->a, int64_t, s->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
+  if (own >= 0 && x >= 0)
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
+                                 step, &at));
+  for (int r = 0; r < rank; r++) {
+    const int c = own >= 0 && x >= 0 ? eini_plain_row(&s->proj[own], r) : -1;
+    apart[r] = c >= 0 && step[c] != 0 ? eini_abs64(step[c]) : INT64_MAX;
+  }
+  for (int r = 0; r < rank; r++) {  // later axes on a tie
+    int to = r;
+    for (; to > 0 && apart[axis[to - 1]] >= apart[r]; to--) axis[to] = axis[to - 1];
+    axis[to] = r;
+  }
+  return EIN_OK;
+}
+
 // Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
 // read, the one that makes these statements fastest.
 static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
@@ -144,13 +180,16 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
   const eini_tensor *t = &lo->g->tensor[id];
   const int64_t *best = NULL;
   int64_t like[EINI_LAYOUT_RANK], count;
+  int axis[EINI_LAYOUT_RANK];
   double least = 0;
   eini_lowering sub = *lo;
   eini_arena scratch;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
   ein_status st = eini_unit_order(&sub, &unit[u], like);
-  for (int a = t->rank - 1; a >= 0 && st == EIN_OK; a--) {
+  if (st == EIN_OK) st = eini_unit_axes(&sub, unit, nunit, u, axis);
+  for (int i = 0; i < t->rank && st == EIN_OK; i++) {
+    const int a = axis[i];
     double seconds = 0;
     like[a] = -1 - like[a];  // the least
     st = eini_dense_strides(lo->a, t->rank, t->shape, like, &seat[id].stride, &count);
