@@ -1092,8 +1092,8 @@ static void test_spellings(ein_cpu *cpu) {
   }
 }
 
-// No spelling of a short product of three is planned to take much longer than another does: the kernels
-// say which order of pairs is taken, and not how operands are written.
+// No spelling of a short product of three is planned to take much longer than another does: the
+// kernels say which order of pairs is taken, and not how operands are written.
 static void test_spellings_of_three(ein_cpu *cpu) {
   static const char *const exprs[] = {"ab,bc,cd->ad", "abc,bd,cd->ad", "ab,ac,ad->bcd"};
   static const int64_t extents[3][4] = {{5, 4, 7, 3}, {20, 30, 25, 10}, {60, 70, 80, 16}};
