@@ -5547,11 +5547,12 @@ static inline double eini_seconds(const eini_speed *v, double flops, double traf
   return v->overhead + (compute > move ? compute + v->exposed * move : move + v->exposed * compute);
 }
 
-// Does one of those shortly before operand k read the same?
-static int eini_operand_again(const eini_stmt *s, int k) {
+// The first operand that reads what operand k reads, the same tensor by the same projection, of
+// those shortly before it (or a statement of very many took their square); k: none does.
+static int eini_operand_first(const eini_stmt *s, int k) {
   for (int j = k < 64 ? 0 : k - 64; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return 1;
-  return 0;
+    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
+  return k;
 }
 
 // Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
@@ -5565,7 +5566,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
   for (int k = -1; k < s->noperand; k++) {
     const int t = k < 0 ? s->out : s->operand[k];
     if (t == unseen || (k >= 0 && points <= 0)) continue;
-    if (k >= 0 && (again != NULL ? again[k] : eini_operand_again(s, k))) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_first(s, k) < k)) continue;
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;
@@ -6344,7 +6345,8 @@ enum {                    // what of statements counts
   EINI_SAME_EXTENTS = 2,  // all that they run over; else they run over blocks of one shape
   EINI_SAME_AXES = 4,     // the order of the result's axes
   EINI_SAME_ALONE = 8,    // statements stand alone: operands have vertices, and params numbers
-  EINI_SAME_OFFSETS = 16  // those of coordinates, where extents do not count
+  EINI_SAME_OFFSETS = 16, // those of coordinates, where extents do not count
+  EINI_SAME_TENSORS = 32  // alone: which operands read one tensor
 };
 
 // What else counts of the indices and operands of a statement that stands alone.
@@ -6352,7 +6354,6 @@ typedef struct eini_besides {
   int what;                        // EINI_SAME_*
   int nindex, noperand;            // words for each of them; a result is an operand, the last
   const int64_t *index, *operand;
-  const int *alike;                // of an operand: the first that reads the same tensor; or NULL
 } eini_besides;
 
 static void eini_sketch_besides(eini_sketch *k, const int64_t *word, int n, int i) {
@@ -6445,29 +6446,40 @@ static void eini_spelling_tensor(eini_sketch *k, const ein_graph *g, const eini_
   eini_spelling_offsets(k, x, &x->s->proj[operand]);
 }
 
-// The vertices of the operands of a statement that stands alone, and of tensors they share.
+static int eini_operand_order(const void *operand, int a, int b) {
+  const int *x = (const int *)operand;
+  return (x[a] > x[b]) - (x[a] < x[b]);
+}
+
+// The vertices of tensors that several operands read.
+static ein_status eini_spelling_shared(eini_arena *a, eini_sketch *k, const eini_stmt *s) {
+  const int n = s->noperand;
+  int *list = EINI_NEW(a, int, 2 * (int64_t)n);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int o = 0; o < n; o++) list[o] = o;
+  eini_merge_sort(list, list + n, n, s->operand, eini_operand_order);
+  for (int from = 0, to; from < n; from = to) {
+    for (to = from + 1; to < n && s->operand[list[to]] == s->operand[list[from]];) to++;
+    if (to == from + 1) continue;
+    eini_sketch_word(k, EINI_C_TENSOR);
+    const int shared = eini_sketch_vertex(k);
+    for (int i = from; i < to; i++)
+      eini_sketch_arc(k, shared, 1 + s->nindex + list[i], EINI_C_READS, 0);
+  }
+  return EIN_OK;
+}
+
+// The vertices of the operands of a statement that stands alone.
 static ein_status eini_spelling_operands(eini_arena *a, eini_sketch *k, const ein_graph *g,
                                          const eini_spelling *x) {
   const eini_stmt *s = x->s;
   const eini_besides *b = x->b;
-  int *shared = EINI_NEW(a, int, s->noperand);
-  if (shared == NULL) return EIN_ERR_NO_MEMORY;
   for (int o = 0; o < s->noperand; o++) {
     eini_spelling_tensor(k, g, x, o);
     eini_sketch_besides(k, b->operand, b->noperand, o);
     eini_spelling_map(k, &s->proj[o], eini_sketch_vertex(k));
   }
-  for (int o = 0; o < s->noperand && b->alike != NULL; o++) {
-    const int first = b->alike[o];
-    if (first == o) continue;
-    if (shared[first] == 0) {
-      eini_sketch_word(k, EINI_C_TENSOR);
-      shared[first] = eini_sketch_vertex(k);
-      eini_sketch_arc(k, shared[first], 1 + s->nindex + first, EINI_C_READS, 0);
-    }
-    eini_sketch_arc(k, shared[first], 1 + s->nindex + o, EINI_C_READS, 0);
-  }
-  return EIN_OK;
+  return b->what & EINI_SAME_TENSORS ? eini_spelling_shared(a, k, s) : EIN_OK;
 }
 
 // The vertex of an operand, read there, that conversions and conjugations up to node `top` were
@@ -16909,22 +16921,17 @@ static ein_status eini_rowset_label(eini_rowset *w, eini_forms *forms, int i) {
     if (rank > ranks) ranks = rank;
   }
   int64_t *word = EINI_NEW(w->a, int64_t, (int64_t)(n + 1) * (1 + ranks));
-  int *alike = EINI_NEW(w->a, int, n);
   x->at = EINI_NEW(w->a, int, n + 1);
-  if (word == NULL || alike == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
+  if (word == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
   eini_rowset_key(w, u);  // numbers of tensors
   if (w->key.st != EIN_OK) return w->key.st;
   for (int k = 0; k <= n; k++) {
     const int id = k < n ? s->operand[k] : u->out;
     eini_rowset_besides(w, u, id, ranks, word + (int64_t)k * (1 + ranks));
     while (w->list[x->at[k]] != id) x->at[k]++;
-    if (k < n) {
-      alike[k] = 0;
-      while (s->operand[alike[k]] != id) alike[k]++;
-    }
   }
-  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE,
-                          0, 1 + ranks, NULL, word, alike};
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE |
+                          EINI_SAME_TENSORS, 0, 1 + ranks, NULL, word};
   eini_match m;
   EINI_TRY(eini_forms_find(forms, w->g, s, &b, i, &m));
   x->form = (int)m.first;
@@ -28988,7 +28995,7 @@ static ein_status eini_temp_known(eini_prog *q, int *tensor, eini_vars *u) {
   int64_t *read = EINI_NEW(q->p.arena, int64_t, s->noperand + 1);  // a result may be any
   int *axis = EINI_NEW(q->p.arena, int, u->n);
   const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_ALONE, 0, 1, NULL,
-                          read, NULL};
+                          read};
   eini_match m;
   if (read == NULL || axis == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) read[k] = s->operand[k];
@@ -30271,7 +30278,7 @@ struct ein_canon {
 // ---- statements, as written and by form ----
 
 static const eini_besides eini_in_batches = {
-  EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES, 0, 0, NULL, NULL, NULL};
+  EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES, 0, 0, NULL, NULL};
 
 // How statements are written.
 static ein_status eini_canon_read(ein_canon *c) {
@@ -32983,39 +32990,13 @@ typedef struct eini_edges {
   int64_t nshared;
 } eini_edges;
 
-static uint64_t eini_map_hash(const eini_map *m, uint64_t h) {
-  const size_t rows = (size_t)m->rows;
-  for (int e = 0; e < m->first[rows]; e++) {
-    const int64_t term[2] = {m->term[e].index, m->term[e].coef};
-    h = eini_hash(term, sizeof term, h);
-  }
-  h = eini_hash(m->first, (rows + 1) * sizeof *m->first, h);
-  return rows > 0 ? eini_hash(m->offset, rows * sizeof *m->offset, h) : h;
-}
-
 // Finds what each node reads more than once.
 static ein_status eini_nodes_repeat(eini_decomposer *dc) {
-  uint64_t mask = 4;
-  for (int i = 0; i < dc->nnode; i++)
-    while (mask < 2 * (uint64_t)dc->node[i].s->noperand) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // operand + 1
-  uint64_t *used = EINI_NEW(&dc->arena, uint64_t, (int64_t)mask);
-  if (slot == NULL || used == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
     eini_dform *f = &dc->node[i];
-    const eini_stmt *s = f->s;
-    f->again = EINI_NEW(&dc->arena, unsigned char, s->noperand);
+    f->again = EINI_NEW(&dc->arena, unsigned char, f->s->noperand);
     if (f->again == NULL) return EIN_ERR_NO_MEMORY;
-    for (int k = 0; k < s->noperand; k++) {
-      uint64_t at = eini_map_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
-      for (; slot[at] != 0 && !f->again[k]; at = (at + 1) & mask)
-        f->again[k] = s->operand[slot[at] - 1] == s->operand[k] &&
-                      eini_map_equal(&s->proj[slot[at] - 1], &s->proj[k]);
-      used[k] = at;
-      if (!f->again[k]) slot[at] = k + 1;
-    }
-    for (int k = 0; k < s->noperand; k++)
-      if (!f->again[k]) slot[used[k]] = 0;
+    for (int k = 0; k < f->s->noperand; k++) f->again[k] = eini_operand_first(f->s, k) < k;
   }
   return EIN_OK;
 }
@@ -33023,24 +33004,13 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
 // Statements, those that differ in names, orders and literals only in the words of the first.
 static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
   const ein_graph *g = dc->g;
-  int64_t most = 0;
-  int *first = EINI_NEW(&dc->arena, int, g->ntensor);
-  for (int64_t i = 0; i < g->nstmt; i++) most = eini_max64(most, g->stmt[i].noperand);
-  int *alike = EINI_NEW(&dc->arena, int, most);
-  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE, 0, 0, NULL, NULL,
-                          alike};
-  if (first == NULL || alike == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
+                          0, 0, NULL, NULL};
   for (int i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     eini_dform *f = &dc->node[dc->nnode++];
     eini_match m;
     eini_stmt *t;
-    for (int k = 0; k < s->noperand; k++) {
-      int *at = &first[s->operand[k]];
-      if (*at == 0) *at = k + 1;
-      alike[k] = *at - 1;
-    }
-    for (int k = 0; k < s->noperand; k++) first[s->operand[k]] = 0;
     EINI_TRY(eini_forms_find(forms, g, s, &b, i, &m));
     f->s = s;
     f->kind = (int)m.first;

@@ -293,13 +293,6 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
 // may meet a box, and how many elements do.
 // ================================================================================================
 
-// The first operand that reads what operand k reads: the same tensor by the same projection.
-static int eini_dist_first(const eini_stmt *s, int k) {
-  for (int j = 0; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
-  return k;
-}
-
 // ---- which blocks meet a box ----
 
 // Buffers of one thread, nindex or rank long.
@@ -508,7 +501,7 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, int *op
   const eini_stmt *s = j->s;
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *t = &j->g->tensor[s->operand[k]];
-    int first = eini_dist_first(s, k);
+    int first = eini_operand_first(s, k);
     char name[24];
     int64_t *shape;
     operand[k] = operand[first];
@@ -574,7 +567,7 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   int n = 0;
   for (int k = 0; k < j->s->noperand; k++)
-    if (eini_dist_first(j->s, k) == k) stride[n++] = j->stride[k];
+    if (eini_operand_first(j->s, k) == k) stride[n++] = j->stride[k];
   stride[n] = j->by_index ? NULL : j->out_stride;
   return eini_dist_plan_graph(l, *g, stride, plan);
 }
@@ -1054,7 +1047,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   for (int i = 0; i < s->nindex; i++) j->key[n++] = j->len[i];
   for (int k = 0; k < s->noperand; k++) {
     j->stride[k] = j->in[k].strides;
-    if (eini_dist_first(s, k) < k) continue;
+    if (eini_operand_first(s, k) < k) continue;
     for (int a = 0; a < j->in[k].rank; a++) j->key[n++] = j->in[k].strides[a];
     j->data[nin++] = j->in[k].data;
   }
@@ -1095,7 +1088,7 @@ static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
     b = b * j->space.cut[i] + eini_space_piece(&j->space, q, i);
   }
   for (int k = 0; k < s->noperand; k++) {
-    int first = eini_dist_first(s, k);
+    int first = eini_operand_first(s, k);
     if (first == k || j->rel[first] != j->rel[k]) EINI_TRY(eini_rel_operand(j, k));
     else j->in[k] = j->in[first];
   }
@@ -1506,7 +1499,7 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
   const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
   int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
   eini_dist_near w;
-  if (t->ndefine == 0 || eini_dist_first(e->s, k) < k) return;
+  if (t->ndefine == 0 || eini_operand_first(e->s, k) < k) return;
   if (!eini_dist_box(e, place, k, m)) return;
   for (int u = 0; u < t->ndefine; u++) {
     const eini_space *x = &d->stmt[t->define[u]].space;
@@ -1557,21 +1550,19 @@ static ein_status eini_dist_spell(ein_dist *d, int k, eini_dist_shapes *f, ein_p
   const eini_stmt *s = &d->g->stmt[k];
   const int n = s->noperand;
   int64_t *read = EINI_NEW(a, int64_t, 3 * (int64_t)n + 3), *cut = EINI_NEW(a, int64_t, s->nindex);
-  int *alike = EINI_NEW(a, int, n);
-  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_AXES | EINI_SAME_ALONE, 1, 3, cut, read,
-                          alike};
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
+                          1, 3, cut, read};
   eini_match m;
   eini_stmt *t;
   const int *at;
   int64_t pieces = 1;
-  if (read == NULL || cut == NULL || alike == NULL) return EIN_ERR_NO_MEMORY;
+  if (read == NULL || cut == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < s->nindex; i++) {
     if (*p == NULL) continue;
     cut[i] = eini_dist_uses(s, (*p)->cut, i);
     if (i >= s->nfree) pieces *= (*p)->cut[i];
   }
   for (int o = 0; o <= n; o++) {
-    if (o < n) alike[o] = eini_dist_first(s, o);
     EINI_TRY(eini_dist_looks(d, f, o < n ? s->operand[o] : s->out, read + 3 * o));
     read[3 * o + 2] = o == n && pieces > 1;
   }
@@ -1768,7 +1759,7 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
       *n = before;
       for (int o = 0; o < e->s->noperand; o++) {
         const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
-        if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
+        if (t->ndefine == 0 || eini_operand_first(e->s, o) < o) continue;
         if (!eini_dist_box(e, q, o, m)) continue;
         if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
         for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
@@ -1791,7 +1782,8 @@ static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes 
   for (int i = 0; i < x->nread; i++) {
     const eini_dist_stmt *e = &d->stmt[x->read[i]];
     for (int k = 0; k < e->s->noperand && place < e->space.ntask; k++)
-      if (e->s->operand[k] == t && eini_dist_first(e->s, k) == k && eini_dist_box(e, place, k, m))
+      if (e->s->operand[k] == t && eini_operand_first(e->s, k) == k &&
+          eini_dist_box(e, place, k, m))
         eini_boxes_add(u, m->from, m->to);
   }
   *bytes += (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
@@ -2006,7 +1998,7 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
-    if (eini_dist_first(e->s, o) < o) continue;
+    if (eini_operand_first(e->s, o) < o) continue;
     eini_block_hull(e->s, &b, o, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }
@@ -2213,7 +2205,7 @@ static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, i
   eini_dist_room *m = &w->room;
   eini_dist_near near;
   int64_t n = 0;
-  if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
+  if (e->s->operand[o] != x->d->stmt[k].s->out || eini_operand_first(e->s, o) < o) return 0;
   eini_dist_block_hull(&x->d->stmt[k], q, m);
   int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, m,
                                   &near);
@@ -2280,7 +2272,7 @@ static void eini_flow_zeros_done(eini_dist_exec *x, int worker, int k) {
   for (int u = 0; u < t->nread; u++) {
     const eini_dist_stmt *r = &x->d->stmt[t->read[u]];
     for (int o = 0; o < r->s->noperand; o++) {
-      if (r->s->operand[o] != e->s->out || eini_dist_first(r->s, o) < o) continue;
+      if (r->s->operand[o] != e->s->out || eini_operand_first(r->s, o) < o) continue;
       for (int64_t q = 0; q < r->space.ntask; q++)
         if (eini_dist_box(r, q, o, &x->worker[worker].room))
           eini_flow_release(x, t->read[u], q);
@@ -2518,7 +2510,8 @@ static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t pla
   t.place = place;
   for (int o = 0; o < e->s->noperand; o++) {
     const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
-    if (x->ndefine == 0 || eini_dist_first(e->s, o) < o || !eini_dist_box(e, place, o, m)) continue;
+    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
+        !eini_dist_box(e, place, o, m)) continue;
     t.operand = o;
     for (int u = 0; u < x->ndefine; u++) {
       const eini_space *from = &d->stmt[x->define[u]].space;
@@ -2547,7 +2540,7 @@ static int eini_dist_driven(const ein_dist *d, int64_t q) {
 static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int o,
                                    eini_dist_room *m) {
   int t = e->s->operand[o];
-  if (d->tensor[t].ndefine == 0 || eini_dist_first(e->s, o) < o) return 0;
+  if (d->tensor[t].ndefine == 0 || eini_operand_first(e->s, o) < o) return 0;
   eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
   return eini_dist_pad((int64_t)eini_box_volume(d->g->tensor[t].rank, m->from, m->to) *
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
@@ -2790,7 +2783,7 @@ static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   eini_mail_operands(b, q);
   EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
   for (int o = 0; o < e->s->noperand; o++)
-    if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
+    if (eini_operand_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(d, e, b->w);
   return eini_dist_execute_block(

@@ -145,7 +145,7 @@ static ein_status eini_temp_known(eini_prog *q, int *tensor, eini_vars *u) {
   int64_t *read = EINI_NEW(q->p.arena, int64_t, s->noperand + 1);  // a result may be any
   int *axis = EINI_NEW(q->p.arena, int, u->n);
   const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_ALONE, 0, 1, NULL,
-                          read, NULL};
+                          read};
   eini_match m;
   if (read == NULL || axis == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < s->noperand; k++) read[k] = s->operand[k];

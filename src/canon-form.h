@@ -36,7 +36,7 @@ struct ein_canon {
 // ---- statements, as written and by form ----
 
 static const eini_besides eini_in_batches = {
-  EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES, 0, 0, NULL, NULL, NULL};
+  EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES, 0, 0, NULL, NULL};
 
 // How statements are written.
 static ein_status eini_canon_read(ein_canon *c) {

@@ -19,7 +19,8 @@ enum {                    // what of statements counts
   EINI_SAME_EXTENTS = 2,  // all that they run over; else they run over blocks of one shape
   EINI_SAME_AXES = 4,     // the order of the result's axes
   EINI_SAME_ALONE = 8,    // statements stand alone: operands have vertices, and params numbers
-  EINI_SAME_OFFSETS = 16  // those of coordinates, where extents do not count
+  EINI_SAME_OFFSETS = 16, // those of coordinates, where extents do not count
+  EINI_SAME_TENSORS = 32  // alone: which operands read one tensor
 };
 
 // What else counts of the indices and operands of a statement that stands alone.
@@ -27,7 +28,6 @@ typedef struct eini_besides {
   int what;                        // EINI_SAME_*
   int nindex, noperand;            // words for each of them; a result is an operand, the last
   const int64_t *index, *operand;
-  const int *alike;                // of an operand: the first that reads the same tensor; or NULL
 } eini_besides;
 
 static void eini_sketch_besides(eini_sketch *k, const int64_t *word, int n, int i) {
@@ -120,29 +120,40 @@ static void eini_spelling_tensor(eini_sketch *k, const ein_graph *g, const eini_
   eini_spelling_offsets(k, x, &x->s->proj[operand]);
 }
 
-// The vertices of the operands of a statement that stands alone, and of tensors they share.
+static int eini_operand_order(const void *operand, int a, int b) {
+  const int *x = (const int *)operand;
+  return (x[a] > x[b]) - (x[a] < x[b]);
+}
+
+// The vertices of tensors that several operands read.
+static ein_status eini_spelling_shared(eini_arena *a, eini_sketch *k, const eini_stmt *s) {
+  const int n = s->noperand;
+  int *list = EINI_NEW(a, int, 2 * (int64_t)n);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int o = 0; o < n; o++) list[o] = o;
+  eini_merge_sort(list, list + n, n, s->operand, eini_operand_order);
+  for (int from = 0, to; from < n; from = to) {
+    for (to = from + 1; to < n && s->operand[list[to]] == s->operand[list[from]];) to++;
+    if (to == from + 1) continue;
+    eini_sketch_word(k, EINI_C_TENSOR);
+    const int shared = eini_sketch_vertex(k);
+    for (int i = from; i < to; i++)
+      eini_sketch_arc(k, shared, 1 + s->nindex + list[i], EINI_C_READS, 0);
+  }
+  return EIN_OK;
+}
+
+// The vertices of the operands of a statement that stands alone.
 static ein_status eini_spelling_operands(eini_arena *a, eini_sketch *k, const ein_graph *g,
                                          const eini_spelling *x) {
   const eini_stmt *s = x->s;
   const eini_besides *b = x->b;
-  int *shared = EINI_NEW(a, int, s->noperand);
-  if (shared == NULL) return EIN_ERR_NO_MEMORY;
   for (int o = 0; o < s->noperand; o++) {
     eini_spelling_tensor(k, g, x, o);
     eini_sketch_besides(k, b->operand, b->noperand, o);
     eini_spelling_map(k, &s->proj[o], eini_sketch_vertex(k));
   }
-  for (int o = 0; o < s->noperand && b->alike != NULL; o++) {
-    const int first = b->alike[o];
-    if (first == o) continue;
-    if (shared[first] == 0) {
-      eini_sketch_word(k, EINI_C_TENSOR);
-      shared[first] = eini_sketch_vertex(k);
-      eini_sketch_arc(k, shared[first], 1 + s->nindex + first, EINI_C_READS, 0);
-    }
-    eini_sketch_arc(k, shared[first], 1 + s->nindex + o, EINI_C_READS, 0);
-  }
-  return EIN_OK;
+  return b->what & EINI_SAME_TENSORS ? eini_spelling_shared(a, k, s) : EIN_OK;
 }
 
 // The vertex of an operand, read there, that conversions and conjugations up to node `top` were

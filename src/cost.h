@@ -311,11 +311,12 @@ static inline double eini_seconds(const eini_speed *v, double flops, double traf
   return v->overhead + (compute > move ? compute + v->exposed * move : move + v->exposed * compute);
 }
 
-// Does one of those shortly before operand k read the same?
-static int eini_operand_again(const eini_stmt *s, int k) {
+// The first operand that reads what operand k reads, the same tensor by the same projection, of
+// those shortly before it (or a statement of very many took their square); k: none does.
+static int eini_operand_first(const eini_stmt *s, int k) {
   for (int j = k < 64 ? 0 : k - 64; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return 1;
-  return 0;
+    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
+  return k;
 }
 
 // Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
@@ -329,7 +330,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
   for (int k = -1; k < s->noperand; k++) {
     const int t = k < 0 ? s->out : s->operand[k];
     if (t == unseen || (k >= 0 && points <= 0)) continue;
-    if (k >= 0 && (again != NULL ? again[k] : eini_operand_again(s, k))) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_first(s, k) < k)) continue;
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;

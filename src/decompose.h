@@ -16,39 +16,13 @@ typedef struct eini_edges {
   int64_t nshared;
 } eini_edges;
 
-static uint64_t eini_map_hash(const eini_map *m, uint64_t h) {
-  const size_t rows = (size_t)m->rows;
-  for (int e = 0; e < m->first[rows]; e++) {
-    const int64_t term[2] = {m->term[e].index, m->term[e].coef};
-    h = eini_hash(term, sizeof term, h);
-  }
-  h = eini_hash(m->first, (rows + 1) * sizeof *m->first, h);
-  return rows > 0 ? eini_hash(m->offset, rows * sizeof *m->offset, h) : h;
-}
-
 // Finds what each node reads more than once.
 static ein_status eini_nodes_repeat(eini_decomposer *dc) {
-  uint64_t mask = 4;
-  for (int i = 0; i < dc->nnode; i++)
-    while (mask < 2 * (uint64_t)dc->node[i].s->noperand) mask *= 2;
-  int *slot = EINI_NEW(&dc->arena, int, (int64_t)mask--);  // operand + 1
-  uint64_t *used = EINI_NEW(&dc->arena, uint64_t, (int64_t)mask);
-  if (slot == NULL || used == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
     eini_dform *f = &dc->node[i];
-    const eini_stmt *s = f->s;
-    f->again = EINI_NEW(&dc->arena, unsigned char, s->noperand);
+    f->again = EINI_NEW(&dc->arena, unsigned char, f->s->noperand);
     if (f->again == NULL) return EIN_ERR_NO_MEMORY;
-    for (int k = 0; k < s->noperand; k++) {
-      uint64_t at = eini_map_hash(&s->proj[k], (uint64_t)s->operand[k]) & mask;
-      for (; slot[at] != 0 && !f->again[k]; at = (at + 1) & mask)
-        f->again[k] = s->operand[slot[at] - 1] == s->operand[k] &&
-                      eini_map_equal(&s->proj[slot[at] - 1], &s->proj[k]);
-      used[k] = at;
-      if (!f->again[k]) slot[at] = k + 1;
-    }
-    for (int k = 0; k < s->noperand; k++)
-      if (!f->again[k]) slot[used[k]] = 0;
+    for (int k = 0; k < f->s->noperand; k++) f->again[k] = eini_operand_first(f->s, k) < k;
   }
   return EIN_OK;
 }
@@ -56,24 +30,13 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
 // Statements, those that differ in names, orders and literals only in the words of the first.
 static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
   const ein_graph *g = dc->g;
-  int64_t most = 0;
-  int *first = EINI_NEW(&dc->arena, int, g->ntensor);
-  for (int64_t i = 0; i < g->nstmt; i++) most = eini_max64(most, g->stmt[i].noperand);
-  int *alike = EINI_NEW(&dc->arena, int, most);
-  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE, 0, 0, NULL, NULL,
-                          alike};
-  if (first == NULL || alike == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
+                          0, 0, NULL, NULL};
   for (int i = 0; i < g->nstmt; i++) {
     const eini_stmt *s = &g->stmt[i];
     eini_dform *f = &dc->node[dc->nnode++];
     eini_match m;
     eini_stmt *t;
-    for (int k = 0; k < s->noperand; k++) {
-      int *at = &first[s->operand[k]];
-      if (*at == 0) *at = k + 1;
-      alike[k] = *at - 1;
-    }
-    for (int k = 0; k < s->noperand; k++) first[s->operand[k]] = 0;
     EINI_TRY(eini_forms_find(forms, g, s, &b, i, &m));
     f->s = s;
     f->kind = (int)m.first;

@@ -137,22 +137,17 @@ static ein_status eini_rowset_label(eini_rowset *w, eini_forms *forms, int i) {
     if (rank > ranks) ranks = rank;
   }
   int64_t *word = EINI_NEW(w->a, int64_t, (int64_t)(n + 1) * (1 + ranks));
-  int *alike = EINI_NEW(w->a, int, n);
   x->at = EINI_NEW(w->a, int, n + 1);
-  if (word == NULL || alike == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
+  if (word == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
   eini_rowset_key(w, u);  // numbers of tensors
   if (w->key.st != EIN_OK) return w->key.st;
   for (int k = 0; k <= n; k++) {
     const int id = k < n ? s->operand[k] : u->out;
     eini_rowset_besides(w, u, id, ranks, word + (int64_t)k * (1 + ranks));
     while (w->list[x->at[k]] != id) x->at[k]++;
-    if (k < n) {
-      alike[k] = 0;
-      while (s->operand[alike[k]] != id) alike[k]++;
-    }
   }
-  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE,
-                          0, 1 + ranks, NULL, word, alike};
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE |
+                          EINI_SAME_TENSORS, 0, 1 + ranks, NULL, word};
   eini_match m;
   EINI_TRY(eini_forms_find(forms, w->g, s, &b, i, &m));
   x->form = (int)m.first;

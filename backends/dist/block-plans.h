@@ -73,7 +73,7 @@ static ein_status eini_dist_inputs(const eini_dist_job *j, ein_graph *g, int *op
   const eini_stmt *s = j->s;
   for (int k = 0; k < s->noperand; k++) {
     const eini_tensor *t = &j->g->tensor[s->operand[k]];
-    int first = eini_dist_first(s, k);
+    int first = eini_operand_first(s, k);
     char name[24];
     int64_t *shape;
     operand[k] = operand[first];
@@ -139,7 +139,7 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
   if (stride == NULL) return EIN_ERR_NO_MEMORY;
   int n = 0;
   for (int k = 0; k < j->s->noperand; k++)
-    if (eini_dist_first(j->s, k) == k) stride[n++] = j->stride[k];
+    if (eini_operand_first(j->s, k) == k) stride[n++] = j->stride[k];
   stride[n] = j->by_index ? NULL : j->out_stride;
   return eini_dist_plan_graph(l, *g, stride, plan);
 }

@@ -138,7 +138,8 @@ static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t pla
   t.place = place;
   for (int o = 0; o < e->s->noperand; o++) {
     const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
-    if (x->ndefine == 0 || eini_dist_first(e->s, o) < o || !eini_dist_box(e, place, o, m)) continue;
+    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
+        !eini_dist_box(e, place, o, m)) continue;
     t.operand = o;
     for (int u = 0; u < x->ndefine; u++) {
       const eini_space *from = &d->stmt[x->define[u]].space;
@@ -167,7 +168,7 @@ static int eini_dist_driven(const ein_dist *d, int64_t q) {
 static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int o,
                                    eini_dist_room *m) {
   int t = e->s->operand[o];
-  if (d->tensor[t].ndefine == 0 || eini_dist_first(e->s, o) < o) return 0;
+  if (d->tensor[t].ndefine == 0 || eini_operand_first(e->s, o) < o) return 0;
   eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
   return eini_dist_pad((int64_t)eini_box_volume(d->g->tensor[t].rank, m->from, m->to) *
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
@@ -410,7 +411,7 @@ static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
   eini_mail_operands(b, q);
   EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
   for (int o = 0; o < e->s->noperand; o++)
-    if (eini_dist_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
+    if (eini_operand_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(d, e, b->w);
   return eini_dist_execute_block(

@@ -67,7 +67,7 @@ static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, i
   eini_dist_room *m = &w->room;
   eini_dist_near near;
   int64_t n = 0;
-  if (e->s->operand[o] != x->d->stmt[k].s->out || eini_dist_first(e->s, o) < o) return 0;
+  if (e->s->operand[o] != x->d->stmt[k].s->out || eini_operand_first(e->s, o) < o) return 0;
   eini_dist_block_hull(&x->d->stmt[k], q, m);
   int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, m,
                                   &near);
@@ -134,7 +134,7 @@ static void eini_flow_zeros_done(eini_dist_exec *x, int worker, int k) {
   for (int u = 0; u < t->nread; u++) {
     const eini_dist_stmt *r = &x->d->stmt[t->read[u]];
     for (int o = 0; o < r->s->noperand; o++) {
-      if (r->s->operand[o] != e->s->out || eini_dist_first(r->s, o) < o) continue;
+      if (r->s->operand[o] != e->s->out || eini_operand_first(r->s, o) < o) continue;
       for (int64_t q = 0; q < r->space.ntask; q++)
         if (eini_dist_box(r, q, o, &x->worker[worker].room))
           eini_flow_release(x, t->read[u], q);

@@ -207,7 +207,7 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
   const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
   int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
   eini_dist_near w;
-  if (t->ndefine == 0 || eini_dist_first(e->s, k) < k) return;
+  if (t->ndefine == 0 || eini_operand_first(e->s, k) < k) return;
   if (!eini_dist_box(e, place, k, m)) return;
   for (int u = 0; u < t->ndefine; u++) {
     const eini_space *x = &d->stmt[t->define[u]].space;
@@ -258,21 +258,19 @@ static ein_status eini_dist_spell(ein_dist *d, int k, eini_dist_shapes *f, ein_p
   const eini_stmt *s = &d->g->stmt[k];
   const int n = s->noperand;
   int64_t *read = EINI_NEW(a, int64_t, 3 * (int64_t)n + 3), *cut = EINI_NEW(a, int64_t, s->nindex);
-  int *alike = EINI_NEW(a, int, n);
-  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_AXES | EINI_SAME_ALONE, 1, 3, cut, read,
-                          alike};
+  const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
+                          1, 3, cut, read};
   eini_match m;
   eini_stmt *t;
   const int *at;
   int64_t pieces = 1;
-  if (read == NULL || cut == NULL || alike == NULL) return EIN_ERR_NO_MEMORY;
+  if (read == NULL || cut == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < s->nindex; i++) {
     if (*p == NULL) continue;
     cut[i] = eini_dist_uses(s, (*p)->cut, i);
     if (i >= s->nfree) pieces *= (*p)->cut[i];
   }
   for (int o = 0; o <= n; o++) {
-    if (o < n) alike[o] = eini_dist_first(s, o);
     EINI_TRY(eini_dist_looks(d, f, o < n ? s->operand[o] : s->out, read + 3 * o));
     read[3 * o + 2] = o == n && pieces > 1;
   }
@@ -469,7 +467,7 @@ static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
       *n = before;
       for (int o = 0; o < e->s->noperand; o++) {
         const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
-        if (t->ndefine == 0 || eini_dist_first(e->s, o) < o) continue;
+        if (t->ndefine == 0 || eini_operand_first(e->s, o) < o) continue;
         if (!eini_dist_box(e, q, o, m)) continue;
         if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
         for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
@@ -492,7 +490,8 @@ static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes 
   for (int i = 0; i < x->nread; i++) {
     const eini_dist_stmt *e = &d->stmt[x->read[i]];
     for (int k = 0; k < e->s->noperand && place < e->space.ntask; k++)
-      if (e->s->operand[k] == t && eini_dist_first(e->s, k) == k && eini_dist_box(e, place, k, m))
+      if (e->s->operand[k] == t && eini_operand_first(e->s, k) == k &&
+          eini_dist_box(e, place, k, m))
         eini_boxes_add(u, m->from, m->to);
   }
   *bytes += (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);

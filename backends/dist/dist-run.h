@@ -150,7 +150,7 @@ static ein_status eini_dist_compute(const eini_dist_exec *x, eini_dist_worker *w
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   eini_dist_origins(x->d, e, w);
   for (int o = 0; o < e->s->noperand; o++) {
-    if (eini_dist_first(e->s, o) < o) continue;
+    if (eini_operand_first(e->s, o) < o) continue;
     eini_block_hull(e->s, &b, o, m->from, m->to);
     w->in[n++] = eini_dist_at(x, e->s->operand[o], m->from);
   }

@@ -147,7 +147,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   for (int i = 0; i < s->nindex; i++) j->key[n++] = j->len[i];
   for (int k = 0; k < s->noperand; k++) {
     j->stride[k] = j->in[k].strides;
-    if (eini_dist_first(s, k) < k) continue;
+    if (eini_operand_first(s, k) < k) continue;
     for (int a = 0; a < j->in[k].rank; a++) j->key[n++] = j->in[k].strides[a];
     j->data[nin++] = j->in[k].data;
   }
@@ -188,7 +188,7 @@ static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
     b = b * j->space.cut[i] + eini_space_piece(&j->space, q, i);
   }
   for (int k = 0; k < s->noperand; k++) {
-    int first = eini_dist_first(s, k);
+    int first = eini_operand_first(s, k);
     if (first == k || j->rel[first] != j->rel[k]) EINI_TRY(eini_rel_operand(j, k));
     else j->in[k] = j->in[first];
   }

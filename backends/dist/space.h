@@ -4,13 +4,6 @@
 // may meet a box, and how many elements do.
 // ================================================================================================
 
-// The first operand that reads what operand k reads: the same tensor by the same projection.
-static int eini_dist_first(const eini_stmt *s, int k) {
-  for (int j = 0; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
-  return k;
-}
-
 // ---- which blocks meet a box ----
 
 // Buffers of one thread, nindex or rank long.
