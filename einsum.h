@@ -394,8 +394,8 @@
 // without: tasks that have it run it, however slow, and the others run what is predicted to be
 // fastest. Names say what is done, not on which instruction set or how fast, and plans run what was
 // chosen when they were made. Where no task of a plan has the variant, planning fails with
-// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
-// element-wise statements in portable kernels have no variants. It does not go with a budget.
+// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as for others,
+// ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
 //
 //
 // TUNING
@@ -1152,8 +1152,9 @@ EIN_API ein_status ein_ctx_store(ein_ctx *ctx, const char *text, size_t bytes);
 // 0 when the ctx has no store.
 EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info);
 // One store made of n texts: of records with one key (machine, form, dtypes, extents) that of the
-// last text holds; lines that are none are kept. Writes at most size bytes; *length: how many there
-// are. No NUL stands behind them. ctx gives memory, and may be NULL.
+// last text holds; lines that are none are kept. Of no text: an empty one, which lines of
+// ein_plan_store may follow. Writes at most size bytes; *length: how many there are. No NUL stands
+// behind them. ctx gives memory, and may be NULL.
 EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
                                    const size_t *bytes, char *buf, size_t size, size_t *length);
 
@@ -1208,6 +1209,13 @@ EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 // The text with what a run took beside what was predicted: seconds as ein_run gave them.
 EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
                                     size_t size);
+
+// What is chosen in a plan, as options say it; text into buf, as snprintf does. ein_plan_path: the
+// steps that its first product of several operands goes by, "(0,1) (0,1)"; none: nothing.
+// ein_plan_variants: what its tasks have, one a line, "cpu:gett direct"; only of a plan that a
+// variant was asked for. Asking for "any" gives the plan that no variant would, and the list.
+EIN_API size_t ein_plan_path(const ein_plan *plan, char *buf, size_t size);
+EIN_API size_t ein_plan_variants(const ein_plan *plan, char *buf, size_t size);
 
 // The record of a plan of one statement, for a store: its path and variant as they were asked for,
 // with measured seconds of this plan and of the one without. A line with its end, into buf, as
@@ -13241,10 +13249,12 @@ typedef struct eini_candidate {
 
 // The variant that was asked for, and those that tasks of the plan have.
 typedef struct eini_wanted {
-  const char *name;
+  const char *name;            // EINI_ANY: none of them, but to know which there are
   size_t at;
-  char known[1024];
+  char known[4096];            // a line each
 } eini_wanted;
+
+#define EINI_ANY "any"
 
 // Is a name, with the provider or without, that of this variant?
 static int eini_variant_is(const char *name, const char *provider, const char *variant) {
@@ -13255,13 +13265,12 @@ static int eini_variant_is(const char *name, const char *provider, const char *v
 
 // Is this the one? It is known from now on.
 static int eini_wanted_is(eini_wanted *w, const char *provider, const char *variant) {
-  char name[128];
-  const size_t room = sizeof w->known - w->at;
-  const int is = eini_variant_is(w->name, provider, variant);
-  const int all = snprintf(name, sizeof name, "'%.60s:%s'", provider, variant);
-  if (strstr(w->known, name) != NULL || (size_t)all + 3 > room) return is;
-  w->at += (size_t)snprintf(w->known + w->at, room, "%s%s", w->at > 0 ? ", " : "", name);
-  return is;
+  char line[128];
+  const size_t n = (size_t)snprintf(line, sizeof line, "%.60s:%s\n", provider, variant);
+  const char *at = w->known;
+  while (*at != 0 && strncmp(at, line, n) != 0) at = strchr(at, '\n') + 1;
+  if (*at == 0 && w->at + n < sizeof w->known) memcpy(w->known + w->at, line, n), w->at += n;
+  return eini_variant_is(w->name, provider, variant);
 }
 
 typedef enum eini_task_kind {
@@ -18988,7 +18997,8 @@ static void eini_say_path(eini_text *t, const eini_path *path) {
 // Notes for the record what was asked for. path: the steps taken; NULL: none, or one pass.
 static ein_status eini_tuned_done(ein_plan *p, eini_tuned *t, const ein_options *o, int unsplit,
                                   const eini_path *path) {
-  const char *variant = o->variant != NULL ? o->variant : t->hint.variant;
+  const int named = o->variant != NULL && strcmp(o->variant, EINI_ANY) != 0;
+  const char *variant = named ? o->variant : t->hint.variant;
   t->variant = variant == NULL ? "-" : eini_strndup(&p->arena, variant, (int64_t)strlen(variant));
   if (t->variant == NULL) return EIN_ERR_NO_MEMORY;
   const int free = eini_path_auto(o);
@@ -20040,9 +20050,15 @@ static int eini_plan_has_wanted(const ein_plan *p) {
 }
 
 static ein_status eini_plan_wanted(eini_diag *g, const ein_plan *p) {
-  if (p->wanted == NULL || eini_plan_has_wanted(p)) return EIN_OK;
-  char hint[sizeof p->wanted->known + 32];
-  snprintf(hint, sizeof hint, "known here: %s", p->wanted->at > 0 ? p->wanted->known : "none");
+  char hint[1024];
+  eini_text t = eini_text_of(hint, sizeof hint);
+  if (p->wanted == NULL || strcmp(p->wanted->name, EINI_ANY) == 0 || eini_plan_has_wanted(p))
+    return EIN_OK;
+  eini_say(&t, p->wanted->at > 0 ? "known here: " : "known here: none");
+  for (const char *s = p->wanted->known, *end; *s != 0; s = end + 1) {
+    end = strchr(s, '\n');
+    eini_say(&t, "%s'%.*s'", s > p->wanted->known ? ", " : "", (int)(end - s), s);
+  }
   return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, hint, "no task of this plan has a variant '%.80s'",
                    p->wanted->name);
 }
@@ -23255,6 +23271,18 @@ EIN_API size_t ein_plan_store(const ein_plan *p, double seconds, double untuned,
     eini_say(&t, "%s%lld", i > 0 ? "," : "", (long long)x->own.extent[i]);
   eini_say(&t, "%s\t%s\t%s\t%.0f\t%.0f\n", x->own.nindex == 0 ? "-" : "", x->path, x->variant,
            seconds * 1e9, untuned * 1e9);
+  return t.at;
+}
+
+EIN_API size_t ein_plan_path(const ein_plan *p, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (p != NULL && p->npath > 0 && p->path[0].first != NULL) eini_say_path(&t, &p->path[0]);
+  return t.at;
+}
+
+EIN_API size_t ein_plan_variants(const ein_plan *p, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (p != NULL && p->wanted != NULL) eini_say(&t, "%s", p->wanted->known);
   return t.at;
 }
 

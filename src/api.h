@@ -49,8 +49,9 @@ EIN_API ein_status ein_ctx_store(ein_ctx *ctx, const char *text, size_t bytes);
 // 0 when the ctx has no store.
 EIN_API int ein_ctx_store_info(const ein_ctx *ctx, ein_store_info *info);
 // One store made of n texts: of records with one key (machine, form, dtypes, extents) that of the
-// last text holds; lines that are none are kept. Writes at most size bytes; *length: how many there
-// are. No NUL stands behind them. ctx gives memory, and may be NULL.
+// last text holds; lines that are none are kept. Of no text: an empty one, which lines of
+// ein_plan_store may follow. Writes at most size bytes; *length: how many there are. No NUL stands
+// behind them. ctx gives memory, and may be NULL.
 EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
                                    const size_t *bytes, char *buf, size_t size, size_t *length);
 
@@ -105,6 +106,13 @@ EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 // The text with what a run took beside what was predicted: seconds as ein_run gave them.
 EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds, char *buf,
                                     size_t size);
+
+// What is chosen in a plan, as options say it; text into buf, as snprintf does. ein_plan_path: the
+// steps that its first product of several operands goes by, "(0,1) (0,1)"; none: nothing.
+// ein_plan_variants: what its tasks have, one a line, "cpu:gett direct"; only of a plan that a
+// variant was asked for. Asking for "any" gives the plan that no variant would, and the list.
+EIN_API size_t ein_plan_path(const ein_plan *plan, char *buf, size_t size);
+EIN_API size_t ein_plan_variants(const ein_plan *plan, char *buf, size_t size);
 
 // The record of a plan of one statement, for a store: its path and variant as they were asked for,
 // with measured seconds of this plan and of the one without. A line with its end, into buf, as

@@ -391,9 +391,15 @@ static int eini_plan_has_wanted(const ein_plan *p) {
 }
 
 static ein_status eini_plan_wanted(eini_diag *g, const ein_plan *p) {
-  if (p->wanted == NULL || eini_plan_has_wanted(p)) return EIN_OK;
-  char hint[sizeof p->wanted->known + 32];
-  snprintf(hint, sizeof hint, "known here: %s", p->wanted->at > 0 ? p->wanted->known : "none");
+  char hint[1024];
+  eini_text t = eini_text_of(hint, sizeof hint);
+  if (p->wanted == NULL || strcmp(p->wanted->name, EINI_ANY) == 0 || eini_plan_has_wanted(p))
+    return EIN_OK;
+  eini_say(&t, p->wanted->at > 0 ? "known here: " : "known here: none");
+  for (const char *s = p->wanted->known, *end; *s != 0; s = end + 1) {
+    end = strchr(s, '\n');
+    eini_say(&t, "%s'%.*s'", s > p->wanted->known ? ", " : "", (int)(end - s), s);
+  }
   return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, hint, "no task of this plan has a variant '%.80s'",
                    p->wanted->name);
 }

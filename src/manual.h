@@ -394,8 +394,8 @@
 // without: tasks that have it run it, however slow, and the others run what is predicted to be
 // fastest. Names say what is done, not on which instruction set or how fast, and plans run what was
 // chosen when they were made. Where no task of a plan has the variant, planning fails with
-// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error lists what its tasks have. Copies and
-// element-wise statements in portable kernels have no variants. It does not go with a budget.
+// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as for others,
+// ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
 //
 //
 // TUNING

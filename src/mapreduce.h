@@ -26,10 +26,12 @@ typedef struct eini_candidate {
 
 // The variant that was asked for, and those that tasks of the plan have.
 typedef struct eini_wanted {
-  const char *name;
+  const char *name;            // EINI_ANY: none of them, but to know which there are
   size_t at;
-  char known[1024];
+  char known[4096];            // a line each
 } eini_wanted;
+
+#define EINI_ANY "any"
 
 // Is a name, with the provider or without, that of this variant?
 static int eini_variant_is(const char *name, const char *provider, const char *variant) {
@@ -40,13 +42,12 @@ static int eini_variant_is(const char *name, const char *provider, const char *v
 
 // Is this the one? It is known from now on.
 static int eini_wanted_is(eini_wanted *w, const char *provider, const char *variant) {
-  char name[128];
-  const size_t room = sizeof w->known - w->at;
-  const int is = eini_variant_is(w->name, provider, variant);
-  const int all = snprintf(name, sizeof name, "'%.60s:%s'", provider, variant);
-  if (strstr(w->known, name) != NULL || (size_t)all + 3 > room) return is;
-  w->at += (size_t)snprintf(w->known + w->at, room, "%s%s", w->at > 0 ? ", " : "", name);
-  return is;
+  char line[128];
+  const size_t n = (size_t)snprintf(line, sizeof line, "%.60s:%s\n", provider, variant);
+  const char *at = w->known;
+  while (*at != 0 && strncmp(at, line, n) != 0) at = strchr(at, '\n') + 1;
+  if (*at == 0 && w->at + n < sizeof w->known) memcpy(w->known + w->at, line, n), w->at += n;
+  return eini_variant_is(w->name, provider, variant);
 }
 
 typedef enum eini_task_kind {

@@ -260,6 +260,18 @@ EIN_API size_t ein_plan_store(const ein_plan *p, double seconds, double untuned,
   return t.at;
 }
 
+EIN_API size_t ein_plan_path(const ein_plan *p, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (p != NULL && p->npath > 0 && p->path[0].first != NULL) eini_say_path(&t, &p->path[0]);
+  return t.at;
+}
+
+EIN_API size_t ein_plan_variants(const ein_plan *p, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (p != NULL && p->wanted != NULL) eini_say(&t, "%s", p->wanted->known);
+  return t.at;
+}
+
 // ---- keys of calls ----
 
 static ein_status eini_key_room(ein_ctx *ctx, int64_t more) {

@@ -271,7 +271,8 @@ static void eini_say_path(eini_text *t, const eini_path *path) {
 // Notes for the record what was asked for. path: the steps taken; NULL: none, or one pass.
 static ein_status eini_tuned_done(ein_plan *p, eini_tuned *t, const ein_options *o, int unsplit,
                                   const eini_path *path) {
-  const char *variant = o->variant != NULL ? o->variant : t->hint.variant;
+  const int named = o->variant != NULL && strcmp(o->variant, EINI_ANY) != 0;
+  const char *variant = named ? o->variant : t->hint.variant;
   t->variant = variant == NULL ? "-" : eini_strndup(&p->arena, variant, (int64_t)strlen(variant));
   if (t->variant == NULL) return EIN_ERR_NO_MEMORY;
   const int free = eini_path_auto(o);

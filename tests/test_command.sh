@@ -281,7 +281,11 @@ prints_part '"threads": 2'
 prints_part '"rates": {"from": "by table", "machine": "'
 expect 2 info what
 # Rates: measured, kept in a file, read from it, refused with line and reason.
-expect 0 calibrate --budget 0.001 --out rates.txt
+expect 2 calibrate --out rates.txt
+expect 2 calibrate -o rates.txt -o rates.txt
+expect 2 calibrate --json -o -
+expect 3 calibrate -o no-such-folder/rates.txt
+expect 0 calibrate --budget 0.001 -o rates.txt
 prints ''
 ok sh -c 'head -n 1 rates.txt | grep -q "^einsum rates 1$" && tail -n 1 rates.txt | grep -q "^end$"'
 expect 0 calibrate --budget 0.001 --json -j 1

@@ -1214,7 +1214,7 @@ static void run_variant(ein_cpu *cpu, const ein_plan *plan, const spelled *s, ch
 // All variants that the answer to an unknown one lists; gives how many, and their least prediction.
 static int each_variant(ein_cpu *cpu, ein_ctx *ctx, ein_einsum_desc *d, const spelled *s,
                         char *const *data, const char *want, double by, double *least) {
-  char hint[1200], shown[2][4096], *name = hint, *end;
+  char hint[1200], list[4096], line[128], shown[2][4096], *name = hint, *end;
   ein_plan *plan = NULL;
   ein_plan_info info;
   int n = 0;
@@ -1223,6 +1223,11 @@ static int each_variant(ein_cpu *cpu, ein_ctx *ctx, ein_einsum_desc *d, const sp
   CHECK(strstr(ein_ctx_message(ctx), "no such") != NULL && ein_ctx_errors(ctx) == 1);
   snprintf(hint, sizeof hint, "%s", ein_ctx_error(ctx, 0)->hint);
   CHECK(strncmp(hint, "known here: ", 12) == 0);
+  d->options.variant = "any";
+  CHECK(ein_plan_create(ctx, d, &plan) == EIN_OK);
+  size_t listed = ein_plan_variants(plan, list, sizeof list);
+  CHECK(listed == strlen(list) && ein_plan_variants(plan, NULL, 0) == listed);
+  ein_plan_destroy(plan);
   for (; (name = strchr(name, '\'')) != NULL && (end = strchr(name + 1, '\'')) != NULL; n++) {
     *end = 0;
     for (int alone = 0; alone < 2; alone++) {
@@ -1234,9 +1239,14 @@ static int each_variant(ein_cpu *cpu, ein_ctx *ctx, ein_einsum_desc *d, const sp
       ein_plan_destroy(plan);
       if (!alone && (n == 0 || info.seconds < *least)) *least = info.seconds;
     }
+    listed -= (size_t)snprintf(line, sizeof line, "%s\n", name + 1);
+    CHECK(strstr(list, line) != NULL);
     name = end + 1;
   }
+  CHECK(listed == 0);
   d->options.variant = NULL;
+  CHECK(ein_plan_create(ctx, d, &plan) == EIN_OK && ein_plan_variants(plan, list, 9) == 0);
+  ein_plan_destroy(plan);
   return n;
 }
 

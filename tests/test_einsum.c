@@ -828,6 +828,14 @@ static void test_options(ein_ctx *ctx) {
       CHECK_OK(ein_einsum_ex(ctx, &e));
       CHECK(s == want);
     }
+    static const char *const steps[] = {"(0,1) (0,1)", "(1,2) (0,1)", "(0,2) (0,1)", "(1,2) (0,1)"};
+    char said[32] = "";
+    ein_plan *plan = NULL;
+    CHECK_OK(ein_plan_create(ctx, &e, &plan));
+    CHECK(ein_plan_path(plan, said, sizeof said) == strlen(said));
+    if (i >= 7) CHECK(strcmp(said, steps[i - 7]) == 0);
+    if (strcmp(paths[i], "none") == 0) CHECK(said[0] == 0);
+    ein_plan_destroy(plan);
   }
   static const char *const bad[] = {"fastest", "(0,3) (0,1)", "(0,1)", "(0,0) (0,1)",
                                     "(0,1) (0,1) (0,1)", "(0", ""};

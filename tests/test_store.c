@@ -380,6 +380,11 @@ static void test_merge(void) {
   CHECK(strstr(one, "3,4\tauto\t-\t5\t6\nm\tf\tf64->f64\t3,5") == NULL);
   CHECK(strstr(one, "3,4\tnone\tcpu:x\t4\t6\nm\tf\tf64->f64\t3,5\tauto\t-\t5\t6\nn\tf\t") != NULL);
   CHECK(strstr(one, "# note\nbad line\neinsum store 2\nm\tf\tnew\n\nodd\n") != NULL);
+  const size_t none = merged(0, NULL, two, sizeof two);  // to which records may be added
+  CHECK(strncmp(two, "einsum store 1", 14) == 0 && two[none - 1] == '\n');
+  snprintf(two + none, sizeof two - none, "m\tf\tf64->f64\t3,4\tauto\t-\t5\t6\n");
+  const char *added[] = {two};
+  CHECK(merged(1, added, small, 0) == strlen(two));
   const char *again[] = {one, a, b};
   CHECK(merged(1, again, two, sizeof two) == n && strcmp(one, two) == 0);
   CHECK(merged(3, again, two, sizeof two) == n && strcmp(one, two) == 0);

@@ -65,8 +65,10 @@ static void put_rates(const ein_rates *r) {
 static int command_calibrate(void) {
   ein_rates r;
   ein_options o;
-  const char *path = given(O_WHERE);
+  const char *path = given(O_OUT);
+  if (opt[O_OUT].n > 1) misuse(NULL, "-o is given twice, but there is one file of rates");
   if (args.n > 0) misuse(NULL, "calibrate takes no argument: '%s'", args.v[0]);
+  check_targets(&opt[O_OUT], path == NULL || given(O_JSON) != NULL);
   option_search(&o);
   ein_ctx *ctx = make_ctx();
   progress_begin("measuring the machine", NULL, 0);

@@ -115,31 +115,16 @@ static int by_best(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// The names that the library lists where a plan has no variant of the name asked for.
+// The variants that the tasks of a plan by a path have.
 static words known_variants(const subject *s, const char *path) {
   words w = {NULL, 0};
   ein_status st;
-  ein_plan *p = plan_subject(s, path, "?", &st);
+  ein_plan *p = plan_subject(s, path, "any", &st);
+  const char *list = plan_text(p, ein_plan_variants), *end;
+  for (; (end = strchr(list, '\n')) != NULL; list = end + 1)
+    add_word(&w, copy_text(list, (size_t)(end - list)));
   ein_plan_destroy(p);
-  const ein_error *e = ein_ctx_error(s->ctx, 0);
-  const char *at = st == EIN_ERR_ARGUMENT && e != NULL ? strchr(e->hint, '\'') : NULL;
-  while (at != NULL) {
-    const char *end = strchr(at + 1, '\'');
-    if (end == NULL) break;
-    add_word(&w, copy_text(at + 1, (size_t)(end - at) - 1));
-    at = strchr(end + 1, '\'');
-  }
   return w;
-}
-
-// The steps that the planner found, as a path of its own: with a variant they are not weighed anew.
-static const char *found_steps(const ein_plan *p) {
-  const char *json = plan_text(p, ein_plan_json), *key = "\"path\": [[";
-  const char *at = strstr(json, key), *end = at == NULL ? NULL : strstr(at, "]]");
-  const char *statements = strstr(json, "\"statements\": [");
-  if (end == NULL || (statements != NULL && at > statements)) return NULL;
-  at += strlen(key) - 2;
-  return copy_text(at, (size_t)(end + 2 - at));
 }
 
 static double median_of(double *t, int n) {
@@ -182,10 +167,11 @@ static tuned tune_subject(const subject *s, int npath, const char *const *path, 
   }
   qsort(c + 1, (size_t)n - 1, sizeof *c, by_best);
   const int paths = n;
-  const char *steps = s->d != NULL && s->d->nin > 2 ? found_steps(first->plan) : NULL;
+  // The steps found, as a path of its own: with a variant they are not weighed anew.
+  const char *steps = s->d != NULL && s->d->nin > 2 ? plan_text(first->plan, ein_plan_path) : "";
   for (int i = 0, kept = 0; i < paths && kept < PATHS_KEPT; i++) {
     if (c[i].best > 2 * best) continue;
-    const char *p = i == 0 && steps != NULL ? steps : c[i].path;
+    const char *p = i == 0 && steps[0] != 0 ? steps : c[i].path;
     const words w = known_variants(s, p);
     kept++;
     for (int k = 0; k < w.n && now(NULL) < start + 0.6 * seconds; k++) {
@@ -269,8 +255,9 @@ static void report_tuned(const char *name, const tuned *t) {
 
 // A store of records that are added to it.
 static text new_store(void) {
+  const content none = merge_stores(0, NULL);
   text all = {NULL, 0, 0};
-  add_text(&all, "einsum store 1\n", 15);
+  add_text(&all, none.s, none.n);
   return all;
 }
 

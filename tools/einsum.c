@@ -251,11 +251,12 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_WHERE, O_FAST, O_COUNT
+  O_FAST, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
-  {"-o", LIST, EVAL | RUN | STORE}, {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | BOUND},
+  {"-o", LIST, EVAL | RUN | STORE | CALIBRATE},
+  {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | BOUND},
   {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND},
   {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND},
   {"--set", LIST, RUN | PLAN},
@@ -275,7 +276,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
-  {"--out", VALUE, CALIBRATE}, {"--fast-memory", VALUE, BOUND}};
+  {"--fast-memory", VALUE, BOUND}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
@@ -290,7 +291,7 @@ static const char *const usage[] = {
   "einsum canon PROG.ein [--map]                          the normal form of a program\n"
   "einsum tune (EXPR | PROG.ein) --store FILE [options]   measure what is fastest, and keep it\n"
   "einsum store merge FILE ... -o FILE                    one store of several, or more into one\n"
-  "einsum calibrate [--out FILE]                          measure the machine\n"
+  "einsum calibrate [-o FILE]                             measure the machine\n"
   "einsum bound (EXPR | PROG.ein) --fast-memory N         what must move, at least\n"
   "einsum info                                            what this build has\n"
   "\n"
@@ -317,7 +318,6 @@ static const char *const usage[] = {
   "  --store FILE       what was tuned; EINSUM_STORE in the environment names one, too\n"
   "  --rates FILE       of calibrate, for predictions (default: the file that EINSUM_RATES names,\n"
   "                     else a table)\n"
-  "  --out FILE         calibrate: where the rates go; else they are printed\n"
   "  -p N               over N places (--fabric threads: default as -j); the steps of an EXPR are\n"
   "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
   "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
