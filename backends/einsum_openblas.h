@@ -234,7 +234,9 @@ static int eini_blas_way(const ein_contract *c, eini_blas_choice *w) {
 }
 
 // Seconds of one thread for its part of a contraction: peak for products with all sides long, less
-// for thin ones; matrices once from memory; copies, and the values they are of.
+// for thin ones; matrices once from memory; copies, and the values they are of. The machine's rates
+// say what moves and what a cycle is; products are OpenBLAS's own, for those that rates know are of
+// whatever kernels the ctx has, and permuted copies are in no rates.
 static double eini_blas_seconds(const ein_openblas *b, const ein_contract *c,
                                 const eini_blas_choice *w, const int64_t *grid) {
   const double planes = c->type == EIN_C64 || c->type == EIN_C128 ? 2 : 1;
@@ -248,9 +250,13 @@ static double eini_blas_seconds(const ein_openblas *b, const ein_contract *c,
   const double cycles = m * k * eini_side_cycles(&c->p) + k * n * eini_side_cycles(&c->q) +
                         m * n * eini_store_cycles(c);
   const double calls = ceil(k / (double)w->bk) * ceil(m / (double)w->bm) * ceil(n / (double)w->bn);
+  const ein_rates *r = c->rates;
+  const double read_bw = r != NULL && r->read_bw[EIN_MEMORY] > 0 ? r->read_bw[EIN_MEMORY]
+                                                                 : 8 * b->copy_bw;
+  const double cycle = r != NULL && r->hz > 0 ? 1 / r->hz : EINI_CYCLE_SECONDS;
   return batch * (2 * planes * planes * m * n * k * (thin + 12) / thin / (b->flops_f64 * single) +
-                  (m * k + k * n + m * n) * size / (8 * b->copy_bw) +
-                  2 * copied * size / b->copy_bw + cycles * EINI_CYCLE_SECONDS + 3e-7 * calls);
+                  (m * k + k * n + m * n) * size / read_bw +
+                  2 * copied * size / b->copy_bw + cycles * cycle + 3e-7 * calls);
 }
 
 static int eini_blas_plan(void *user, const ein_contract *c, int width, int nth, ein_choice *h) {

@@ -29,6 +29,7 @@ struct ein_batch {
   eini_arena run;              // of stages
   eini_arena seen;             // of kinds, which stay when a call is not taken
   ein_ctx *ctx;
+  eini_call_key key;           // of the call at hand
   eini_keys keys;
   eini_batch_kind *kind;       // per key
   int64_t nkind, capkind;
@@ -50,6 +51,7 @@ EIN_API ein_status ein_batch_create(ein_ctx *ctx, ein_batch **batch) {
   if (b == NULL) eini_fail_status(ctx, EIN_ERR_NO_MEMORY);
   if (b == NULL) return EIN_ERR_NO_MEMORY;
   b->arena = arena;
+  b->key.al = arena.al;
   b->ctx = ctx;
   eini_arena_init(&b->run, &arena.al);
   eini_arena_init(&b->seen, &arena.al);
@@ -73,6 +75,7 @@ EIN_API void ein_batch_destroy(ein_batch *b) {
   if (b == NULL) return;
   eini_batch_undo(b);
   for (int64_t i = 0; i < b->nkind; i++) eini_plan_free(b->kind[i].plan);
+  eini_key_free(&b->key);
   eini_arena_free(&b->seen);
   eini_arena arena = b->arena;  // it lives in its own arena
   eini_arena_free(&arena);
@@ -108,23 +111,12 @@ static ein_status eini_batch_graph(ein_batch *b, const eini_batch_call *c, eini_
 
 // The kind of a call, made where it is the first of it.
 static ein_status eini_batch_kind_of(ein_batch *b, eini_batch_call *c) {
-  const int64_t length = (int64_t)strlen(c->d.expr);
-  int64_t n = length + 1, words = 0;
-  for (int k = 0; k <= c->d.nin; k++) n += 2 + 2 * (int64_t)c->d.in[k].rank;
-  int64_t *key = EINI_NEW(&b->arena, int64_t, n);
-  if (key == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i <= length; i++) key[words++] = (unsigned char)c->d.expr[i];
-  for (int k = 0; k <= c->d.nin; k++) {
-    const ein_ztensor *v = &c->d.in[k];
-    key[words++] = v->dtype;
-    key[words++] = v->rank;
-    for (int r = 0; r < v->rank; r++) key[words++] = v->shape[r], key[words++] = v->strides[r];
-  }
+  EINI_TRY(eini_key_build(&b->key, &c->d));
   eini_batch_kind *kind = (eini_batch_kind *)eini_grow(&b->seen, b->kind, b->nkind, &b->capkind,
                                                        sizeof *kind);
   if (kind == NULL) return EIN_ERR_NO_MEMORY;
   b->kind = kind;
-  const int64_t at = eini_key_number(&b->seen, &b->keys, key, n);
+  const int64_t at = eini_key_number(&b->seen, &b->keys, b->key.word, b->key.n);
   if (at < 0) return EIN_ERR_NO_MEMORY;
   kind += at;
   if (at == b->nkind) memset(&b->kind[b->nkind++], 0, sizeof *kind);

@@ -29,7 +29,6 @@ struct ein_ctx {
   struct eini_records *store;  // what was tuned, or NULL
   const char *machine;     // that it is asked for, or NULL
   void *backend[EINI_BACKENDS];  // those that were brought in, ended with the ctx; NULL: none
-  ein_ztensor no_view;     // stands for an absent view in cache keys
 };
 
 // A ctx without backends and without a cache.

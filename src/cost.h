@@ -50,7 +50,8 @@
 #define EINI_CHUNK_END 16.0      // a chunk along a reduced index, which ends in one element
 
 // Caches, groups and slices: assumed, orders of magnitude.
-#define EINI_WAKE_SECONDS 1e-4   // threads woken for rows: 85 to 150 us, bench/batch.c on two cores
+#define EINI_START_SECONDS 1e-4  // ein_rates.start where it was not measured: threads that sleep,
+                                 // 85 to 150 us, bench/batch.c on two cores
 #define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
 #define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
 #define EINI_LINE_BYTES 64       // what an element far from the one before it brings

@@ -122,6 +122,96 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
   return st;
 }
 
+// ---- keys of calls ----
+
+// What a call's plan depends on.
+typedef struct eini_call_key {
+  ein_allocator al;
+  int64_t *word, n, cap;
+} eini_call_key;
+
+static void eini_key_free(eini_call_key *c) {
+  if (c->word != NULL) c->al.free_fn(c->word, (size_t)c->cap * 8, c->al.user);
+}
+
+static ein_status eini_key_room(eini_call_key *c, int64_t more) {
+  if (c->n + more <= c->cap) return EIN_OK;
+  int64_t cap = eini_max64(2 * c->cap, c->n + more + 64);
+  if (cap > (int64_t)1 << 40) return EIN_ERR_TOO_LARGE;
+  int64_t *p = (int64_t *)c->al.alloc_fn((size_t)cap * 8, EINI_ALIGN, c->al.user);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  if (c->n > 0) memcpy(p, c->word, (size_t)c->n * 8);
+  eini_key_free(c);
+  c->word = p;
+  c->cap = cap;
+  return EIN_OK;
+}
+
+static ein_status eini_key_text(eini_call_key *c, const char *s) {
+  size_t n = s == NULL ? 0 : strlen(s);
+  EINI_TRY(eini_key_room(c, (int64_t)n / 8 + 2));
+  c->word[c->n++] = s == NULL ? -1 : (int64_t)n;
+  if (n == 0) return EIN_OK;
+  c->word[c->n + (int64_t)(n - 1) / 8] = 0;
+  memcpy(c->word + c->n, s, n);
+  c->n += (int64_t)(n + 7) / 8;
+  return EIN_OK;
+}
+
+// Strides of axes of extent 1 (or of empty views) do not matter and are left out.
+static ein_status eini_key_view(eini_call_key *c, const ein_ztensor *v) {
+  if (v == NULL) return eini_key_text(c, NULL);
+  if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return EIN_ERR_ARGUMENT;
+  if (v->buffer_bytes > 0) EINI_TRY(eini_view_validate(v));  // the key does not tell the buffer
+  EINI_TRY(eini_key_room(c, 2 * (int64_t)v->rank + 1));
+  int64_t *k = c->word + c->n;
+  *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
+  for (int a = 0; a < v->rank; a++) *k++ = v->shape[a];
+  for (int a = 0; v->strides != NULL && a < v->rank; a++)
+    *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
+  c->n = k - c->word;
+  return EIN_OK;
+}
+
+// d is normal and sane. What a plan depends on is in the key; what that does not hold was checked.
+static ein_status eini_key_build(eini_call_key *c, const ein_einsum_desc *d) {
+  const ein_options *o = &d->options;
+  c->n = 0;
+  EINI_TRY(eini_key_text(c, d->expr));
+  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
+    int n = d->labels[k] == NULL ? -1 : d->nlabels[k];
+    EINI_TRY(eini_key_room(c, (int64_t)eini_max64(n, 0) + 2));
+    if (k == 0) c->word[c->n++] = d->nin;
+    c->word[c->n++] = n;
+    for (int i = 0; i < n; i++) c->word[c->n++] = d->labels[k][i];
+  }
+  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_key_view(c, &d->in[k]));
+  EINI_TRY(eini_key_view(c, d->out));
+  int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
+              d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
+              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check &&
+              o->variant == NULL && !o->ungrouped;
+  EINI_TRY(eini_key_room(c, 4));
+  c->word[c->n++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
+  if (plain) return EIN_OK;
+  EINI_TRY(eini_key_view(c, d->c));
+  EINI_TRY(eini_key_text(c, d->monoid));
+  EINI_TRY(eini_key_text(c, d->map));
+  EINI_TRY(eini_key_text(c, o->path));
+  EINI_TRY(eini_key_text(c, o->variant));
+  EINI_TRY(eini_key_room(c, (int64_t)d->nin + 11));
+  c->word[c->n++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
+  c->word[c->n++] = (int64_t)o->seed;
+  c->word[c->n++] = o->path_steps;
+  c->word[c->n++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1 |
+                    (o->ungrouped != 0) << 2;
+  c->word[c->n++] = (int64_t)o->memory;
+  c->word[c->n++] = (int64_t)o->reserved;
+  memcpy(c->word + c->n++, &o->path_seconds, 8);
+  for (int k = 0; d->conj != NULL && k < d->nin; k++) c->word[c->n++] = d->conj[k] != 0;
+  return EIN_OK;
+}
+
 // ---- the cache ----
 
 typedef struct eini_entry {
@@ -136,8 +226,7 @@ struct eini_cache {
   int n, cap;
   eini_entry *entry;
   uint64_t clock;
-  int64_t *key;       // of the call at hand
-  int64_t nkey, capkey;
+  eini_call_key key;  // of the call at hand
   void *workspace;    // shared by the calls of one ctx
   size_t workspace_bytes;
 };
@@ -149,6 +238,7 @@ static ein_status eini_cache_create(ein_ctx *ctx, int plans) {
   c->entry = EINI_NEW(&ctx->arena, eini_entry, plans);
   if (c->entry == NULL) return EIN_ERR_NO_MEMORY;
   c->cap = plans;
+  c->key.al = ctx->al;
   ctx->cache = c;
   return EIN_OK;
 }
@@ -166,7 +256,7 @@ static void eini_cache_destroy(ein_ctx *ctx) {
   struct eini_cache *c = ctx->cache;
   if (c == NULL) return;
   eini_cache_clear(ctx);
-  if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
+  eini_key_free(&c->key);
   if (c->workspace != NULL) ctx->al.free_fn(c->workspace, c->workspace_bytes, ctx->al.user);
   ctx->cache = NULL;
 }
@@ -272,94 +362,11 @@ EIN_API size_t ein_plan_variants(const ein_plan *p, char *buf, size_t size) {
   return t.at;
 }
 
-// ---- keys of calls ----
-
-static ein_status eini_key_room(ein_ctx *ctx, int64_t more) {
-  struct eini_cache *c = ctx->cache;
-  if (c->nkey + more <= c->capkey) return EIN_OK;
-  int64_t cap = eini_max64(2 * c->capkey, c->nkey + more + 64);
-  if (cap > (int64_t)1 << 40) return EIN_ERR_TOO_LARGE;
-  int64_t *p = (int64_t *)ctx->al.alloc_fn((size_t)cap * 8, EINI_ALIGN, ctx->al.user);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  if (c->nkey > 0) memcpy(p, c->key, (size_t)c->nkey * 8);
-  if (c->key != NULL) ctx->al.free_fn(c->key, (size_t)c->capkey * 8, ctx->al.user);
-  c->key = p;
-  c->capkey = cap;
-  return EIN_OK;
-}
-
-static ein_status eini_key_text(ein_ctx *ctx, const char *s) {
-  struct eini_cache *c = ctx->cache;
-  size_t n = s == NULL ? 0 : strlen(s);
-  EINI_TRY(eini_key_room(ctx, (int64_t)n / 8 + 2));
-  c->key[c->nkey++] = s == NULL ? -1 : (int64_t)n;
-  if (n == 0) return EIN_OK;
-  c->key[c->nkey + (int64_t)(n - 1) / 8] = 0;
-  memcpy(c->key + c->nkey, s, n);
-  c->nkey += (int64_t)(n + 7) / 8;
-  return EIN_OK;
-}
-
-// Strides of axes of extent 1 (or of empty views) do not matter and are left out.
-static ein_status eini_key_view(ein_ctx *ctx, const ein_ztensor *v) {
-  struct eini_cache *c = ctx->cache;
-  if (v == NULL) v = &ctx->no_view;
-  if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return EIN_ERR_ARGUMENT;
-  if (v->buffer_bytes > 0) EINI_TRY(eini_view_validate(v));  // the key does not tell the buffer
-  EINI_TRY(eini_key_room(ctx, 2 * (int64_t)v->rank + 1));
-  int64_t *k = c->key + c->nkey;
-  *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
-  for (int a = 0; a < v->rank; a++) *k++ = v->shape[a];
-  for (int a = 0; v->strides != NULL && a < v->rank; a++)
-    *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
-  c->nkey = k - c->key;
-  return EIN_OK;
-}
-
-// d is normal and sane. What a plan depends on is in the key; what that does not hold was checked.
-static ein_status eini_key_build(ein_ctx *ctx, const ein_einsum_desc *d) {
-  struct eini_cache *c = ctx->cache;
-  const ein_options *o = &d->options;
-  c->nkey = 0;
-  EINI_TRY(eini_key_text(ctx, d->expr));
-  for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
-    int n = d->labels[k] == NULL ? -1 : d->nlabels[k];
-    EINI_TRY(eini_key_room(ctx, (int64_t)eini_max64(n, 0) + 2));
-    if (k == 0) c->key[c->nkey++] = d->nin;
-    c->key[c->nkey++] = n;
-    for (int i = 0; i < n; i++) c->key[c->nkey++] = d->labels[k][i];
-  }
-  for (int k = 0; k < d->nin; k++) EINI_TRY(eini_key_view(ctx, &d->in[k]));
-  EINI_TRY(eini_key_view(ctx, d->out));
-  int plain = !d->alpha.set && !d->beta.set && d->conj == NULL && d->monoid == NULL &&
-              d->map == NULL && o->path == NULL && o->seed == 0 && o->path_steps == 0 &&
-              !(o->path_seconds > 0) && !o->deterministic && o->memory == 0 && !o->overflow_check &&
-              o->variant == NULL && !o->ungrouped;
-  EINI_TRY(eini_key_room(ctx, 4));
-  c->key[c->nkey++] = plain | (int)d->rest << 1 | (int)o->goal << 4;
-  if (plain) return EIN_OK;
-  EINI_TRY(eini_key_view(ctx, d->c));
-  EINI_TRY(eini_key_text(ctx, d->monoid));
-  EINI_TRY(eini_key_text(ctx, d->map));
-  EINI_TRY(eini_key_text(ctx, o->path));
-  EINI_TRY(eini_key_text(ctx, o->variant));
-  EINI_TRY(eini_key_room(ctx, (int64_t)d->nin + 11));
-  c->key[c->nkey++] = d->alpha.set | d->beta.set << 1 | (d->conj != NULL) << 2;
-  c->key[c->nkey++] = (int64_t)o->seed;
-  c->key[c->nkey++] = o->path_steps;
-  c->key[c->nkey++] = (o->deterministic != 0) | (o->overflow_check != 0) << 1 |
-                        (o->ungrouped != 0) << 2;
-  c->key[c->nkey++] = (int64_t)o->memory;
-  c->key[c->nkey++] = (int64_t)o->reserved;
-  memcpy(c->key + c->nkey++, &o->path_seconds, 8);
-  for (int k = 0; d->conj != NULL && k < d->nin; k++) c->key[c->nkey++] = d->conj[k] != 0;
-  return EIN_OK;
-}
-
 static eini_entry *eini_cache_find(struct eini_cache *c, uint64_t hash) {
   for (int i = 0; i < c->n; i++) {
     eini_entry *e = &c->entry[i];
-    if (e->hash == hash && e->nkey == c->nkey && memcmp(e->key, c->key, (size_t)c->nkey * 8) == 0) {
+    if (e->hash == hash && e->nkey == c->key.n &&
+        memcmp(e->key, c->key.word, (size_t)c->key.n * 8) == 0) {
       e->used = ++c->clock;
       return e;
     }
@@ -372,9 +379,9 @@ static ein_status eini_cache_keep(ein_ctx *ctx, uint64_t hash, ein_plan *plan) {
   struct eini_cache *c = ctx->cache;
   eini_entry *e = &c->entry[0];
   int64_t *key =
-      (int64_t *)ctx->al.alloc_fn((size_t)eini_max64(c->nkey, 1) * 8, EINI_ALIGN, ctx->al.user);
+      (int64_t *)ctx->al.alloc_fn((size_t)eini_max64(c->key.n, 1) * 8, EINI_ALIGN, ctx->al.user);
   if (key == NULL) return EIN_ERR_NO_MEMORY;
-  memcpy(key, c->key, (size_t)c->nkey * 8);
+  memcpy(key, c->key.word, (size_t)c->key.n * 8);
   if (c->n < c->cap) {
     e = &c->entry[c->n++];
   } else {
@@ -385,8 +392,8 @@ static ein_status eini_cache_keep(ein_ctx *ctx, uint64_t hash, ein_plan *plan) {
   }
   e->hash = hash;
   e->key = key;
-  e->nkey = c->nkey;
-  e->capkey = eini_max64(c->nkey, 1);
+  e->nkey = c->key.n;
+  e->capkey = eini_max64(c->key.n, 1);
   e->plan = plan;
   e->used = ++c->clock;
   return EIN_OK;
@@ -468,8 +475,9 @@ static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64
   *plan = NULL;
   if (!eini_key_sane(d)) return EIN_OK;
   const ein_einsum_desc normal = eini_desc_normal(d);
-  EINI_TRY(eini_key_build(ctx, &normal));
-  *hash = eini_hash(ctx->cache->key, (size_t)ctx->cache->nkey * 8, 0);
+  eini_call_key *key = &ctx->cache->key;
+  EINI_TRY(eini_key_build(key, &normal));
+  *hash = eini_hash(key->word, (size_t)key->n * 8, 0);
   const eini_entry *e = eini_cache_find(ctx->cache, *hash);
   if (e != NULL) *plan = e->plan;
   return EIN_OK;

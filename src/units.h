@@ -322,12 +322,14 @@ static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const
          eini_task_seconds(lo, u, t, NULL, t->work);
 }
 
-// Rows are shared by as many threads as are busy longer than it takes to wake them.
+// Rows are shared by as many threads as are busy longer than it takes to start them.
 static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit *u, eini_task *t) {
   const double n = (double)t->group->nrow, points = eini_points(u->s, NULL, 0, u->s->nindex);
   const double all = n * (lo->rates != NULL ? eini_task_share(lo, u, t->group->form)
                                             : EINI_TASK_SECONDS + points * EINI_ADD_SECONDS);
-  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(all / EINI_WAKE_SECONDS)));
+  const double start = lo->rates != NULL && lo->rates->start > 0 ? lo->rates->start
+                                                                 : EINI_START_SECONDS;
+  t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(all / start)));
   if (lo->rates != NULL) p->info.seconds += all / t->parts;
 }
 
