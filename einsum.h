@@ -39,7 +39,8 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
-//   forms, bounds >>canon-sizes >>canon-form >>bound-graph
+//   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
+//                 >>fusion-bound >>fusion-search >>fusion
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public
@@ -58,7 +59,8 @@
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
 //    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places,
-//    ein_bound_create says how few elements a statement can move to and from a fast memory.
+//    ein_bound_create says how few elements a statement can move to and from a fast memory, and
+//    ein_fusion_create which statements best run block by block together there.
 //    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
 //    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
 //    overflow and underflow), and what runs in portable kernels for want of others. Providers of
@@ -311,9 +313,8 @@
 // mixed-radix number, the first the most significant. A block's home is the place of the task whose
 // reduced pieces are all 0; the partial results of the others are folded there.
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
-// monoids of your own are states, of one to four scalars, which are merged, and finished at the
-// home. Of the indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient
-// is cut.
+// monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
+// indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
 // Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
 // pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
 //
@@ -326,8 +327,7 @@
 // flops    the points of the block, times the operations of its expression (casts aside) and of its
 //          fold, together at least one. A product of n factors counts n - 1, and one more where it
 //          is summed; paths count as opt_einsum does, a sum of one operand twice.
-// bytes    of what it touches: of every operand the hull, once where several read the same, and its
-//          results.
+// bytes    of what it touches: of operands the hull, once where several read the same, and results.
 // traffic  what of that moves. A loop that does not move an operand reads it again for every slice;
 //          what stays in a cache counts a fourth.
 // seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
@@ -1467,6 +1467,58 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
 EIN_API void ein_bound_destroy(ein_bound *bound);                 // NULL is a no-op
 // Statement k; 0 beyond the last. Pointers live as long as the bounds.
 EIN_API int ein_bound_statement(const ein_bound *bound, int64_t k, ein_bound_stmt *info);
+
+// ---- groups of statements ----
+// Which statements of a graph best run together, in blocks, so that what one makes for another is
+// never stored: the partition into connected groups, in an order in which they can run, that moves
+// the fewest elements between a fast memory and all other. Two numbers are kept apart. `bound` is
+// what every execution of a group moves at least, whatever is stored between its statements or
+// computed again: segments as of ein_bound, their points being those of all members, and only what
+// crosses the group's border, or stands for it, being touched. `io` is what one execution moves
+// that can run: block by block, members one after another in a block, what they make for each other
+// held from its first to its last use, so that no block cuts what is folded there, and halos
+// computed again. The search goes by io. (Ziogas et al. 2022, Deinsum, sections IV and V, where
+// groups are bounded; executions and their blocks are this library's.)
+typedef struct ein_fusion ein_fusion;
+
+typedef struct ein_fusion_desc {
+  double fast_memory;       // elements, at least 1
+  int64_t work;             // groups whose blocks are searched, at most; default 4096, seconds at
+                            //   worst
+} ein_fusion_desc;
+
+typedef struct ein_fusion_info {
+  int64_t ngroup;
+  double io, alone;         // elements that all groups move; and all statements one by one
+  int proved;               // 1: no partition moves less, by io; found for up to 16 statements.
+                            //   Longer graphs are searched 16 statements at a time
+  int64_t looked;           // groups whose blocks were searched; those of one form are one
+} ein_fusion_info;
+
+typedef struct ein_fusion_group {
+  int64_t nstmt;
+  const int64_t *stmt;      // [nstmt] statements of the graph, as ein_bound_statement counts them
+  const int64_t *line;      // [nstmt] of the source, or 0
+  const char *const *out;   // [nstmt] what they define
+  int nindex;               // indices that run together are one
+  const char *const *index; // [nindex] names, as of the last statement that has one
+  const int64_t *extent, *tile;  // [nindex] values, and those of a block
+  int last;                 // index along which blocks follow each other; -1: any
+  double volume, again;     // points of all statements, and points that are gone through again
+  double held;              // elements of the fast memory that are used
+  double compulsory, bound; // elements that move at least, see above
+  double io, alone;         // that the blocks move; and the statements one by one
+} ein_fusion_group;
+
+// ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or work out
+// of range. The groups are the caller's; they do not need the graph any more. They may be read from
+// many threads.
+EIN_API ein_status ein_fusion_create(ein_ctx *ctx, const ein_graph *graph,
+                                     const ein_fusion_desc *desc, ein_fusion **fusion);
+EIN_API void ein_fusion_destroy(ein_fusion *fusion);              // NULL is a no-op
+EIN_API int ein_fusion_get(const ein_fusion *fusion, ein_fusion_info *info);
+// Group k, in order; 0 beyond the last. Pointers live as long as the fusion.
+EIN_API int ein_fusion_part(const ein_fusion *fusion, int64_t k, ein_fusion_group *group);
 
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
@@ -30906,6 +30958,12 @@ static ein_status eini_bound_make(ein_bound *b, const ein_graph *g, const ein_bo
   return st;
 }
 
+static ein_status eini_validate_fast(ein_ctx *ctx, double fast) {
+  if (fast >= 1 && fast < 1e18) return EIN_OK;
+  return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
+                   "fast_memory is %g elements; it must be from 1 to 1e18", fast);
+}
+
 EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
                                     const ein_bound_desc *desc, ein_bound **bound) {
   eini_arena arena;
@@ -30914,9 +30972,7 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
   eini_begin_call(ctx, NULL);
   ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
   if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
-  if (st == EIN_OK && !(desc->fast_memory >= 1 && desc->fast_memory < 1e18))
-    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
-                   "fast_memory is %g elements; it must be from 1 to 1e18", desc->fast_memory);
+  if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
   if (st == EIN_OK && desc->places < 0)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "places is %lld",
                    (long long)desc->places);
@@ -30944,6 +31000,1532 @@ EIN_API void ein_bound_destroy(ein_bound *b) {
 EIN_API int ein_bound_statement(const ein_bound *b, int64_t k, ein_bound_stmt *info) {
   if (b == NULL || info == NULL || k < 0 || k >= b->nstmt) return 0;
   *info = b->stmt[k];
+  return 1;
+}
+
+// ================================================================================================
+// >>fusion-group  statements in one loop nest of blocks
+// Takes statements of a graph; gives the classes of their indices, what crosses the group's border,
+// and what one execution in blocks moves and holds.
+// ================================================================================================
+
+// A group is run block by block. Indices that have to run together, because one makes the axis of a
+// tensor that another reads there, are a class, and a block has a side for each class. In a block
+// the members run one after another, each over the points that later members need of it there,
+// halos included, points of two blocks again. Tensors that are made and read in the group (held
+// ones) are in the fast memory from their first to their last use in a block and never come from
+// outside; therefore no side cuts what the maker of one folds, or its halves would have to be kept
+// elsewhere. A member streams along one of its indices, or all: what moves with those is there one
+// value at a time. Blocks follow each other innermost along one class, `last`:
+// what has none of its indices stays. All else is loaded and stored for every block again. This is
+// an execution, so what it moves is no bound from below, but can be had with so much memory.
+
+#define EINI_FUSE_CLASSES 60
+#define EINI_FUSE_MOST 16        // members of a group
+
+enum { EINI_FUSE_READ, EINI_FUSE_STORE, EINI_FUSE_HOLD };
+
+typedef struct eini_fuse_index {  // of a member
+  int cls;
+  double mul, lo, hi;            // a block that begins at b in its class, of side D, needs the
+                                 //   values from mul * b + lo to mul * (b + D - 1) + hi of it
+  int like;                      // the first of its member's that moves the same, each alone
+  double extent, side, mean;     // the most, and the mean, in a block of the sides at hand
+} eini_fuse_index;
+
+typedef struct eini_fuse_term {
+  int index;                     // of the group
+  double coef;
+} eini_fuse_term;
+
+// What a member reads from outside, stores there, or makes to be held. Several accesses to a tensor
+// that differ in offsets are one, which is longer.
+typedef struct eini_fuse_access {
+  int kind, member, tensor;
+  int until;                     // HOLD: the last member that reads it
+  int from, to;                  // its rows
+  uint64_t in;                   // classes that it moves with
+  double room;                   // elements in a block, at most
+  int stays;                     // from block to block
+} eini_fuse_access;
+
+typedef struct eini_fuse_row {
+  int from, to;                  // terms
+  double longer, most;           // by offsets; the extent of the axis
+} eini_fuse_row;
+
+typedef struct eini_fuse_member {
+  const eini_stmt *s;
+  int first;                     // of its indices
+  int held, stored;              // its result
+  int over;                      // 1: what it makes may take the place of a held operand, unfolded
+  uint64_t in, fold;             // classes of its indices, and of those that it folds
+  double points;
+} eini_fuse_member;
+
+typedef struct eini_fuse {
+  int n, nindex, ncls, naccess;
+  eini_fuse_member member[EINI_FUSE_MOST];
+  eini_fuse_index *index;
+  eini_fuse_access *access;
+  eini_fuse_row *row;
+  eini_fuse_term *term;
+  int nrow, nterm;
+  double extent[EINI_FUSE_CLASSES], side[EINI_FUSE_CLASSES], times[EINI_FUSE_CLASSES];
+  int whole[EINI_FUSE_CLASSES];  // 1: no loop may cut it
+  int last;                      // class along which blocks follow each other; -1: none
+  double points;                 // of all members
+  double io, room, again;        // of the blocks at hand: elements that move and that are held, and
+                                 //   points gone through, of points
+} eini_fuse;
+
+// Where the statements of a graph find each other, per tensor; all but nread is 0 between calls.
+typedef struct eini_fuse_graph {
+  const ein_graph *g;
+  int *nread;                    // statements that read a tensor
+  int *made, *read;              // by the group at hand: how many members do
+  int *first, *until;            // one past the first that makes it; the last that reads it
+} eini_fuse_graph;
+
+static ein_status eini_fuse_graph_make(eini_arena *a, const ein_graph *g, eini_fuse_graph *w) {
+  int *p = EINI_NEW(a, int, 5 * g->ntensor);
+  memset(w, 0, sizeof *w);
+  w->g = g;
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  w->nread = p;
+  w->made = p + g->ntensor;
+  w->read = p + 2 * g->ntensor;
+  w->first = p + 3 * g->ntensor;
+  w->until = p + 4 * g->ntensor;
+  for (int64_t i = 0; i < g->nstmt; i++)
+    for (int k = 0; k < g->stmt[i].noperand; k++)
+      w->nread[g->stmt[i].operand[k]] += !eini_operand_again(&g->stmt[i], k);
+  return EIN_OK;
+}
+
+// Counts, for the group at hand, who makes and reads what; undone with by = -1.
+static void eini_fuse_count(eini_fuse_graph *w, const eini_fuse *f, int by) {
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    w->made[s->out] += by;
+    w->first[s->out] = by < 0 ? 0 : w->first[s->out] > 0 ? w->first[s->out] : m + 1;
+    for (int k = 0; k < s->noperand; k++) {
+      w->read[s->operand[k]] += eini_operand_again(s, k) ? 0 : by;
+      w->until[s->operand[k]] = by < 0 ? 0 : m;
+    }
+  }
+}
+
+// Is it made here whole, so that who reads it here reads what is held?
+static int eini_fuse_here(const eini_fuse_graph *w, int tensor) {
+  return w->made[tensor] > 0 && w->made[tensor] == w->g->tensor[tensor].nstmt;
+}
+
+static int eini_fuse_leaves(const eini_fuse_graph *w, int tensor) {
+  return w->g->tensor[tensor].role != EIN_ROLE_TEMP || w->read[tensor] < w->nread[tensor] ||
+         w->read[tensor] == 0 || !eini_fuse_here(w, tensor);
+}
+
+// ---- classes ----
+
+typedef struct eini_fuse_sets {  // while they are found: of indices, and of axes of held tensors
+  eini_arena *a;
+  const eini_fuse_graph *w;
+  eini_fuse *f;
+  int *up;                       // [n] union and find
+  char *whole;
+  eini_fuse_index *range;        // of each; mul 0: nothing needs it yet
+  int *axis;                     // [member] node of axis 0 of its result
+  int n;
+} eini_fuse_sets;
+
+static int eini_fuse_root(const eini_fuse_sets *z, int i) {
+  while (z->up[i] != i) i = z->up[i] = z->up[z->up[i]];
+  return i;
+}
+
+static void eini_fuse_join(eini_fuse_sets *z, int i, int k) {
+  i = eini_fuse_root(z, i);
+  k = eini_fuse_root(z, k);
+  z->whole[i] = (char)(z->whole[i] | z->whole[k]);
+  z->up[k] = i;
+}
+
+static void eini_fuse_fix(eini_fuse_sets *z, int i) { z->whole[eini_fuse_root(z, i)] = 1; }
+
+// Node x is needed over another range, too.
+static void eini_fuse_need(eini_fuse_sets *z, int x, double mul, double lo, double hi) {
+  eini_fuse_index *r = &z->range[x];
+  if (r->mul > 0 && r->mul != mul) eini_fuse_fix(z, x);
+  r->lo = r->mul > 0 ? fmin(r->lo, lo) : lo;
+  r->hi = r->mul > 0 ? fmax(r->hi, hi) : hi;
+  r->mul = mul;
+}
+
+// Coordinate r of a held tensor, as member m reads it: from the index that moves it most.
+static void eini_fuse_reads(eini_fuse_sets *z, int m, const eini_map *map, int r, int axis) {
+  const eini_fuse_member *x = &z->f->member[m];
+  const eini_mapterm *main = NULL;
+  double lo = (double)map->offset[r], hi = lo;
+  for (int e = map->first[r]; e < map->first[r + 1]; e++) {
+    const eini_mapterm *t = &map->term[e];
+    if (t->coef > 0 && (main == NULL || x->s->index[t->index].extent >
+                                            x->s->index[main->index].extent)) main = t;
+  }
+  for (int e = map->first[r]; e < map->first[r + 1]; e++) {
+    const eini_mapterm *t = &map->term[e];
+    const double far = (double)t->coef * (double)(x->s->index[t->index].extent - 1);
+    if (t == main) continue;
+    eini_fuse_fix(z, x->first + t->index);
+    lo += fmin(far, 0);
+    hi += fmax(far, 0);
+  }
+  if (main == NULL) {
+    eini_fuse_fix(z, axis);
+    eini_fuse_need(z, axis, 1, lo, hi);
+    return;
+  }
+  const eini_fuse_index *i = &z->range[x->first + main->index];
+  const double c = (double)main->coef;
+  eini_fuse_join(z, x->first + main->index, axis);
+  eini_fuse_need(z, axis, c * i->mul, c * i->lo + lo, c * i->hi + hi);
+}
+
+// Member m makes what later ones read.
+static void eini_fuse_makes(eini_fuse_sets *z, int m) {
+  const eini_fuse_member *x = &z->f->member[m];
+  const eini_map *map = &x->s->out_map;
+  for (int r = 0; r < map->rows; r++) {
+    const int axis = z->axis[m] + r;
+    int64_t coef;
+    const int i = eini_row_index(map, r, &coef);
+    const eini_fuse_index need = z->range[axis];
+    if (x->stored && (need.mul != 1 || need.lo != 0 || need.hi != 0)) eini_fuse_fix(z, axis);
+    if (i >= 0 && coef == 1) {
+      const double off = (double)map->offset[r];
+      eini_fuse_join(z, x->first + i, axis);
+      if (off != 0) eini_fuse_fix(z, axis);
+      eini_fuse_need(z, x->first + i, need.mul, need.lo - off, need.hi - off);
+      continue;
+    }
+    eini_fuse_fix(z, axis);
+    for (int e = map->first[r]; e < map->first[r + 1]; e++)
+      eini_fuse_fix(z, x->first + map->term[e].index);
+  }
+  for (int i = x->s->nfree; i < x->s->nindex; i++) eini_fuse_fix(z, x->first + i);
+}
+
+// Ranges from the last member to the first, which makes what later ones read.
+static void eini_fuse_ranges(eini_fuse_sets *z) {
+  for (int m = z->f->n - 1; m >= 0; m--) {
+    const eini_fuse_member *x = &z->f->member[m];
+    if (x->held) eini_fuse_makes(z, m);
+    for (int i = 0; i < x->s->nindex; i++)
+      if (z->range[x->first + i].mul <= 0) eini_fuse_need(z, x->first + i, 1, 0, 0);
+    for (int k = 0; k < x->s->noperand; k++) {
+      const int t = x->s->operand[k];
+      if (!eini_fuse_here(z->w, t)) continue;
+      for (int p = 0; p < m; p++)
+        for (int r = 0; r < x->s->proj[k].rows && z->f->member[p].s->out == t; r++)
+          eini_fuse_reads(z, m, &x->s->proj[k], r, z->axis[p] + r);
+    }
+  }
+}
+
+// Numbers classes. 0: there are too many.
+static int eini_fuse_number(eini_fuse_sets *z) {
+  eini_fuse *f = z->f;
+  int *cls = z->axis;  // of a root, + 1
+  memset(cls, 0, (size_t)z->n * sizeof *cls);
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    for (int i = 0; i < x->s->nindex; i++) {
+      eini_fuse_index *y = &f->index[x->first + i];
+      const int root = eini_fuse_root(z, x->first + i);
+      if (cls[root] == 0 && f->ncls == EINI_FUSE_CLASSES) return 0;
+      if (cls[root] == 0) f->extent[f->ncls] = 1, cls[root] = ++f->ncls;
+      *y = z->range[x->first + i];
+      y->cls = cls[root] - 1;
+      y->extent = (double)x->s->index[i].extent;
+      f->whole[y->cls] |= z->whole[root] || (x->in >> y->cls & 1);
+      x->in |= (uint64_t)1 << y->cls;
+      if (i >= x->s->nfree) x->fold |= (uint64_t)1 << y->cls;
+      const double n = ceil((y->extent - 1 - (y->hi - y->lo)) / y->mul) + 1;
+      f->extent[y->cls] = fmax(f->extent[y->cls], n);
+    }
+  }
+  for (int i = 0; i < f->nindex; i++)  // whole: all that there is of each
+    if (f->whole[f->index[i].cls])
+      f->extent[f->index[i].cls] = fmax(f->extent[f->index[i].cls], f->index[i].extent);
+  return 1;
+}
+
+static ein_status eini_fuse_classes(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f,
+                                    int *fits) {
+  eini_fuse_sets z;
+  memset(&z, 0, sizeof z);
+  z.w = w;
+  z.f = f;
+  z.n = f->nindex;
+  for (int m = 0; m < f->n; m++) z.n += f->member[m].s->out_map.rows;
+  z.n = z.n > f->n ? z.n : f->n;
+  z.up = EINI_NEW(a, int, z.n);
+  z.axis = EINI_NEW(a, int, z.n);
+  z.whole = EINI_NEW(a, char, z.n);
+  z.range = EINI_NEW(a, eini_fuse_index, z.n);
+  if (z.up == NULL || z.axis == NULL || z.whole == NULL || z.range == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < z.n; i++) z.up[i] = i;
+  for (int m = 0, at = f->nindex; m < f->n; m++) {
+    z.axis[m] = at;
+    at += f->member[m].s->out_map.rows;
+  }
+  eini_fuse_ranges(&z);
+  *fits = eini_fuse_number(&z);
+  return EIN_OK;
+}
+
+// ---- accesses ----
+
+// Are two accesses one but for offsets?
+static int eini_map_alike(const eini_map *a, const eini_map *b) {
+  if (a->first[a->rows] != b->first[b->rows] ||
+      memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
+  for (int e = 0; e < a->first[a->rows]; e++)
+    if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
+  return 1;
+}
+
+// Appends an access; rows that are there already, and those without indices, say nothing.
+static eini_fuse_access *eini_fuse_access_add(const eini_fuse_graph *w, eini_fuse *f, int kind,
+                                              int m, int tensor, const eini_map *map) {
+  eini_fuse_access *x = &f->access[f->naccess++];
+  const eini_fuse_member *y = &f->member[m];
+  memset(x, 0, sizeof *x);
+  x->kind = kind;
+  x->member = m;
+  x->tensor = tensor;
+  x->from = f->nrow;
+  for (int r = 0; r < map->rows; r++) {
+    eini_fuse_row *row = &f->row[f->nrow];
+    int64_t d = 0;
+    for (int e = map->first[r]; e < map->first[r + 1]; e++) d = eini_gcd64(d, map->term[e].coef);
+    if (d == 0 || eini_row_again(map, r)) continue;
+    f->nrow++;
+    row->from = f->nterm;
+    row->longer = 0;
+    row->most = (double)w->g->tensor[tensor].shape[r];
+    for (int e = map->first[r]; e < map->first[r + 1]; e++) {
+      eini_fuse_term *t = &f->term[f->nterm++];
+      t->index = y->first + map->term[e].index;
+      t->coef = (double)eini_abs64(map->term[e].coef / d);
+      x->in |= (uint64_t)1 << f->index[t->index].cls;
+    }
+    row->to = f->nterm;
+  }
+  x->to = f->nrow;
+  return x;
+}
+
+// The reads of member m from outside: one for all accesses that differ in offsets.
+static void eini_fuse_reads_of(const eini_fuse_graph *w, eini_fuse *f, int m) {
+  const eini_stmt *s = f->member[m].s;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    int again = eini_fuse_here(w, t);
+    for (int j = 0; j < k && !again; j++)
+      again = s->operand[j] == t && eini_map_alike(&s->proj[j], &s->proj[k]);
+    if (again) continue;
+    eini_fuse_access *x = eini_fuse_access_add(w, f, EINI_FUSE_READ, m, t, &s->proj[k]);
+    for (int r = 0, at = x->from; r < s->proj[k].rows && at < x->to; r++) {
+      int64_t lo = s->proj[k].offset[r], hi = lo;
+      if (eini_map_terms(&s->proj[k], r) == 0 || eini_row_again(&s->proj[k], r)) continue;
+      for (int j = k + 1; j < s->noperand; j++) {
+        if (s->operand[j] != t || !eini_map_alike(&s->proj[j], &s->proj[k])) continue;
+        lo = eini_min64(lo, s->proj[j].offset[r]);
+        hi = eini_max64(hi, s->proj[j].offset[r]);
+      }
+      f->row[at++].longer = (double)hi - (double)lo;
+    }
+  }
+}
+
+// May the result take the place of an operand that ends here, element by element?
+static int eini_fuse_over(const eini_fuse_graph *w, const eini_fuse *f, int m) {
+  const eini_stmt *s = f->member[m].s;
+  if (s->nfree < s->nindex || !f->member[m].held || f->member[m].stored) return 0;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k], p = w->first[t] - 1;
+    if (!eini_fuse_here(w, t) || w->until[t] != m || w->made[t] != 1 || w->made[s->out] != 1)
+      continue;
+    int reads = 0;
+    for (int j = 0; j < s->noperand; j++) reads += s->operand[j] == t;
+    if (reads == 1 && eini_map_equal(&s->proj[k], &s->out_map) && !eini_fuse_leaves(w, t) &&
+        f->member[p].in == f->member[m].in) return 1;
+  }
+  return 0;
+}
+
+// Does index i of the group stand in a row of an access? 2: with others, or in a longer one.
+static int eini_fuse_moved(const eini_fuse *f, const eini_fuse_access *x, int i) {
+  int found = 0;
+  for (int r = x->from; r < x->to; r++) {
+    const eini_fuse_row *row = &f->row[r];
+    for (int e = row->from; e < row->to; e++)
+      if (f->term[e].index == i) found |= row->to - row->from > 1 || row->longer > 0 ? 2 : 1;
+  }
+  return found;
+}
+
+// A member streams along all indices at once that stand in the same accesses.
+static void eini_fuse_likes(eini_fuse *f, int m) {
+  const eini_fuse_member *x = &f->member[m];
+  for (int i = x->first; i < x->first + x->s->nindex; i++) {
+    int like = x->first - 1, same = 0;
+    while (!same && ++like < i) {
+      same = f->index[like].like == like;
+      for (int k = 0; k < f->naccess && same; k++) {
+        const int a = eini_fuse_moved(f, &f->access[k], i);
+        if (f->access[k].kind == EINI_FUSE_HOLD || f->access[k].member != m) continue;
+        same = a < 2 && a == eini_fuse_moved(f, &f->access[k], like);
+      }
+    }
+    f->index[i].like = like;
+  }
+}
+
+static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f) {
+  int64_t nrow = 0, nterm = 0, n = 0;
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    for (int k = -1; k < s->noperand; k++) {
+      const eini_map *map = eini_access(s, k);
+      const int twice = k < 0 ? 2 : 1;
+      n += twice;
+      nrow += (int64_t)twice * map->rows;
+      nterm += (int64_t)twice * map->first[map->rows];
+    }
+  }
+  f->access = EINI_NEW(a, eini_fuse_access, n);
+  f->row = EINI_NEW(a, eini_fuse_row, nrow + 1);
+  f->term = EINI_NEW(a, eini_fuse_term, nterm);
+  if (f->access == NULL || f->row == NULL || f->term == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    const int t = x->s->out;
+    eini_fuse_reads_of(w, f, m);
+    if (x->stored) eini_fuse_access_add(w, f, EINI_FUSE_STORE, m, t, &x->s->out_map);
+    x->over = eini_fuse_over(w, f, m);
+    eini_fuse_likes(f, m);
+    if (!x->held) continue;
+    eini_fuse_access_add(w, f, EINI_FUSE_HOLD, m, t, &x->s->out_map)->until = w->until[t];
+  }
+  return EIN_OK;
+}
+
+// The group of statements list[0..n), ascending; its members, and nothing else yet.
+static void eini_fuse_of(const eini_fuse_graph *w, const int64_t *list, int n, eini_fuse *f) {
+  memset(f, 0, sizeof *f);
+  f->n = n;
+  f->last = -1;
+  for (int m = 0; m < n; m++) f->member[m].s = &w->g->stmt[list[m]];
+}
+
+// All else. *fits: 0: it has too many classes.
+static ein_status eini_fuse_make(eini_arena *a, eini_fuse_graph *w, eini_fuse *f, int *fits) {
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    x->first = f->nindex;
+    x->points = eini_points(x->s, NULL, 0, x->s->nindex);
+    f->nindex += x->s->nindex;
+    f->points += x->points;
+  }
+  if ((f->index = EINI_NEW(a, eini_fuse_index, f->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
+  eini_fuse_count(w, f, 1);
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    x->held = eini_fuse_here(w, x->s->out) && w->read[x->s->out] > 0;
+    x->stored = eini_fuse_leaves(w, x->s->out);
+  }
+  ein_status st = eini_fuse_classes(a, w, f, fits);
+  if (st == EIN_OK && *fits) st = eini_fuse_accesses(a, w, f);
+  eini_fuse_count(w, f, -1);
+  return st;
+}
+
+// ================================================================================================
+// >>fusion-tile  the blocks of a group that move least
+// Takes a group and a fast memory; gives sides of blocks, and the class along which they follow
+// each other, by what the execution moves. Invariant: what a block holds fits.
+// ================================================================================================
+
+#define EINI_FUSE_AGAIN 2.0      // points gone through, at most, times those there are: blocks that
+                                 //   move little may compute again what they do not keep
+#define EINI_FUSE_FAR 1.5        // sides are not refined where what moves is so many times too much
+
+// Elements of an access in a block. one: the member streams along it and what is like it; -1: not.
+static double eini_fuse_image(const eini_fuse *f, const eini_fuse_access *x, int mean, int one) {
+  double n = 1;
+  for (int r = x->from; r < x->to; r++) {
+    const eini_fuse_row *row = &f->row[r];
+    double span = 1 + row->longer, count = 1 + row->longer;
+    for (int e = row->from; e < row->to; e++) {
+      const eini_fuse_index *i = &f->index[f->term[e].index];
+      const double side = i->like == one ? 1 : mean ? i->mean : i->side;
+      span += f->term[e].coef * (side - 1);
+      count *= side;
+    }
+    const double some = span < count ? span : count;
+    n *= some < row->most ? some : row->most;
+  }
+  return n;
+}
+
+// Sides of classes become those of indices.
+static void eini_fuse_sides(eini_fuse *f) {
+  for (int c = 0; c < f->ncls; c++) f->times[c] = ceil(f->extent[c] / f->side[c]);
+  for (int k = 0; k < f->nindex; k++) {
+    eini_fuse_index *i = &f->index[k];
+    const double d = f->side[i->cls], times = f->times[i->cls];
+    i->side = i->mean = i->extent;
+    if (times <= 1) continue;
+    i->side = i->mean = i->mul * (d - 1) + i->hi - i->lo + 1;
+    if (i->side >= i->extent) i->side = i->mean = i->extent;
+    else i->mean = fmax(1, i->side - i->mul * (times * d - f->extent[i->cls]) / times);
+  }
+}
+
+// How often a member's block comes, or what has these classes is moved: not with every block along
+// `last`, where it has none.
+static double eini_fuse_visits(const eini_fuse *f, uint64_t in) {
+  double n = 1;
+  for (int c = 0; c < f->ncls; c++) n *= c != f->last || (in >> c & 1) ? f->times[c] : 1;
+  return n;
+}
+
+static int eini_fuse_stays(const eini_fuse *f, uint64_t in) {
+  return f->last >= 0 && f->times[f->last] > 1 && !(in >> f->last & 1);
+}
+
+// Are its elements those of the values of all indices that have several in a block?
+static int eini_fuse_each(const eini_fuse *f, const eini_fuse_access *x) {
+  uint64_t in = 0;
+  for (int r = x->from; r < x->to; r++) {
+    const eini_fuse_row *row = &f->row[r];
+    if (row->to - row->from > 1 || row->longer > 0) return 0;
+    in |= (uint64_t)1 << f->index[f->term[row->from].index].cls;
+  }
+  for (int c = 0; c < f->ncls; c++)
+    if ((f->member[x->member].in >> c & 1) && !(in >> c & 1) && f->side[c] > 1) return 0;
+  return 1;
+}
+
+// Room that member m takes for what it reads and stores, if it streams along index `one` and those
+// like it; along all indices (-1).
+static double eini_fuse_passing(const eini_fuse *f, int m, int one) {
+  double sum = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const eini_fuse_access *x = &f->access[k];
+    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays) continue;
+    if (x->kind == EINI_FUSE_STORE && f->member[m].held) continue;
+    sum += one >= 0 ? eini_fuse_image(f, x, 0, one) : eini_fuse_each(f, x) ? 1 : x->room;
+  }
+  return sum;
+}
+
+// Elements that are held while member m runs.
+static double eini_fuse_holds(const eini_fuse *f, int m) {
+  const eini_fuse_member *y = &f->member[m];
+  double sum = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const eini_fuse_access *x = &f->access[k];
+    if (x->kind != EINI_FUSE_HOLD) {
+      sum += x->stays && !(x->kind == EINI_FUSE_STORE && f->member[x->member].held) ? x->room : 0;
+      continue;
+    }
+    if (!x->stays && (m < x->member || m > x->until)) continue;
+    if (x->member == m && y->over && !x->stays) continue;
+    sum += x->room;
+  }
+  double passing = eini_fuse_passing(f, m, -1);
+  for (int i = y->first; i < y->first + y->s->nindex; i++) {
+    const double one = f->index[i].like == i ? eini_fuse_passing(f, m, i) : passing;
+    passing = one < passing ? one : passing;
+  }
+  return sum + passing;
+}
+
+// What moves with the sides at hand; INFINITY: sums would begin again.
+static double eini_fuse_moves(const eini_fuse *f) {
+  double io = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const eini_fuse_access *x = &f->access[k];
+    const uint64_t fold = f->member[x->member].fold;
+    double often = eini_fuse_visits(f, x->in), first = 1, loops = 1;
+    int parts = 0;
+    if (x->kind == EINI_FUSE_HOLD) continue;
+    for (int c = 0; c < f->ncls && x->kind == EINI_FUSE_STORE && fold != 0; c++) {
+      parts |= (fold >> c & 1) && f->times[c] > 1;
+      first *= x->in >> c & 1 ? f->times[c] : 1;
+      loops *= c != f->last && !(f->member[x->member].in >> c & 1) ? f->times[c] : 1;
+    }
+    if (parts && loops > 1) return INFINITY;
+    if (parts) often += often - first;  // where sums come again, they are loaded
+    io += often * eini_fuse_image(f, x, 1, -1);
+  }
+  return io;
+}
+
+// What moves and what is held, with the sides at hand. Returns what moves, made larger where points
+// are gone through too often; INFINITY: that is no less than `most`, or it does not fit.
+static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
+  eini_fuse_sides(f);
+  f->again = f->room = 0;
+  for (int m = 0; m < f->n; m++) {
+    const eini_fuse_member *x = &f->member[m];
+    double points = eini_fuse_visits(f, x->in);
+    for (int i = x->first; i < x->first + x->s->nindex; i++) points *= f->index[i].mean;
+    f->again += points;
+  }
+  const double over = f->again / (EINI_FUSE_AGAIN * f->points);
+  const double io = f->io = eini_fuse_moves(f);
+  const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
+  if (!(to < most)) return INFINITY;
+  for (int k = 0; k < f->naccess; k++) {
+    f->access[k].room = eini_fuse_image(f, &f->access[k], 0, -1);
+    f->access[k].stays = eini_fuse_stays(f, f->access[k].in);
+  }
+  for (int m = 0; m < f->n; m++) {
+    const double holds = eini_fuse_holds(f, m);
+    if (holds > fast) return INFINITY;
+    f->room = holds > f->room ? holds : f->room;
+  }
+  return to;
+}
+
+// ---- sides ----
+
+static void eini_fuse_begin(eini_fuse *f) {
+  for (int c = 0; c < f->ncls; c++) f->side[c] = f->whole[c] ? f->extent[c] : 1;
+}
+
+// Multiplies sides, each time the one that is worth most for the room that it takes.
+static void eini_fuse_grow(eini_fuse *f, double fast, double by) {
+  double best = eini_fuse_weigh(f, fast, INFINITY);
+  while (best < INFINITY) {
+    const double room = f->room;
+    double most = 0, io = best;
+    int at = -1;
+    for (int c = 0; c < f->ncls; c++) {
+      const double was = f->side[c];
+      if (was >= f->extent[c]) continue;
+      f->side[c] = fmin(by * was, f->extent[c]);
+      const double to = eini_fuse_weigh(f, fast, best);
+      const double worth = to < best ? log(best / to) / (log(f->room / room) + 1e-3) : 0;
+      if (worth > most) most = worth, at = c, io = to;
+      f->side[c] = was;
+    }
+    if (at < 0) break;
+    f->side[at] = fmin(by * f->side[at], f->extent[at]);
+    best = io;
+  }
+}
+
+// Halves sides of the whole, each time the one that costs least for the room that it gives.
+static void eini_fuse_shrink(eini_fuse *f, double fast) {
+  for (int c = 0; c < f->ncls; c++) f->side[c] = f->extent[c];
+  double best = eini_fuse_weigh(f, INFINITY, INFINITY);
+  while (f->room > fast) {
+    const double room = f->room;
+    double least = INFINITY;
+    int at = -1;
+    for (int c = 0; c < f->ncls; c++) {
+      const double was = f->side[c];
+      if (f->whole[c] || was <= 1) continue;
+      f->side[c] = ceil(was / 2);
+      const double to = eini_fuse_weigh(f, INFINITY, INFINITY);
+      const double cost = f->room < room ? log(to / best) / log(room / f->room) : INFINITY;
+      if (to < INFINITY && (at < 0 || cost < least)) least = cost, at = c;
+      f->side[c] = was;
+    }
+    if (at < 0) return;
+    f->side[at] = ceil(f->side[at] / 2);
+    best = eini_fuse_weigh(f, INFINITY, INFINITY);
+  }
+}
+
+// A side that is longer or shorter by about a factor, of equal blocks.
+static double eini_fuse_step(double extent, double side, double by, int longer) {
+  const double n = ceil(extent / side);
+  const double to = longer ? floor(n / by) : ceil(n * by);
+  const double d = ceil(extent / (longer ? fmax(1, fmin(n - 1, to)) : fmax(n + 1, to)));
+  return longer || d < side ? d : ceil(extent / ceil(extent / fmax(1, side - 1)));
+}
+
+// Makes one side longer, and another shorter where that is needed, as long as it pays.
+static double eini_fuse_trade(eini_fuse *f, double fast, double best) {
+  static const double by[] = {2, 1.4, 1.1, 1.02};
+  for (size_t b = 0; b < sizeof by / sizeof *by; b++) {
+    int better = 1;
+    for (int turn = 0; turn < 16 && better; turn++) {
+      better = 0;
+      for (int c = 0; c < f->ncls; c++) {
+        for (int d = 0; d < f->ncls; d++) {  // d == c: none is shorter
+          const double up = f->side[c], down = f->side[d];
+          if (up >= f->extent[c] || (d != c && (f->whole[d] || down <= 1))) continue;
+          if (d != c) f->side[d] = eini_fuse_step(f->extent[d], down, by[b], 0);
+          f->side[c] = eini_fuse_step(f->extent[c], up, by[b], 1);
+          const double to = eini_fuse_weigh(f, fast, best * (1 - 1e-9));
+          if (to < INFINITY) {
+            best = to;
+            better = 1;
+          } else {
+            f->side[c] = up;
+            f->side[d] = down;
+          }
+        }
+      }
+    }
+  }
+  return best;
+}
+
+// The class along which blocks follow each other has to leave something where it is.
+static int eini_fuse_may_last(const eini_fuse *f, int c) {
+  int stays = 0;
+  for (int k = 0; k < f->naccess; k++) stays |= !(f->access[k].in >> c & 1);
+  return !f->whole[c] && f->extent[c] > 1 && stays;
+}
+
+typedef struct eini_fuse_choice {  // of sides
+  double io, side[EINI_FUSE_CLASSES];
+  int last;
+} eini_fuse_choice;
+
+// Improves the sides at hand, and takes them if they are better than those that were chosen.
+static void eini_fuse_try(eini_fuse *f, double fast, int trade, eini_fuse_choice *x) {
+  double to = eini_fuse_weigh(f, fast, INFINITY);
+  if (!(to < INFINITY)) return;
+  if (trade) {
+    for (int c = 0; c < f->ncls; c++)  // of equal blocks
+      f->side[c] = ceil(f->extent[c] / ceil(f->extent[c] / f->side[c]));
+    to = eini_fuse_trade(f, fast, eini_fuse_weigh(f, fast, INFINITY));
+  }
+  if (!(to < x->io * (1 - 1e-9))) return;
+  x->io = to;
+  x->last = f->last;
+  memcpy(x->side, f->side, sizeof x->side);
+}
+
+// Chooses sides and the last class. io becomes INFINITY where no block fits, and may be more than
+// need be where it is much more than `enough`.
+static void eini_fuse_tile(eini_fuse *f, double fast, double enough) {
+  eini_fuse_choice any, grown, best;  // any: without a last class; others go on
+                                      //   from there, too
+  any.io = grown.io = INFINITY;
+  for (int c = -1; c < f->ncls; c++) {
+    if (c >= 0 && !eini_fuse_may_last(f, c)) continue;
+    f->last = c;
+    eini_fuse_begin(f);
+    eini_fuse_grow(f, fast, c < 0 ? 2 : 4);
+    eini_fuse_try(f, fast, 0, &grown);
+    if (c < 0) any = grown;
+    if (c < 0 || !(any.io < INFINITY)) continue;
+    memcpy(f->side, any.side, sizeof f->side);
+    f->side[c] = 1;
+    eini_fuse_grow(f, fast, 2);
+    eini_fuse_try(f, fast, 0, &grown);
+  }
+  best = grown;
+  if (grown.io < EINI_FUSE_FAR * enough) {
+    f->last = grown.last;
+    memcpy(f->side, grown.side, sizeof f->side);
+    eini_fuse_try(f, fast, 1, &best);
+    f->last = grown.last;
+    eini_fuse_shrink(f, fast);
+    eini_fuse_try(f, fast, 1, &best);
+  }
+  f->last = best.last;
+  memcpy(f->side, best.side, sizeof f->side);
+  if (best.io < INFINITY) eini_fuse_weigh(f, fast, INFINITY);
+  if (!(best.io < INFINITY) || f->again > EINI_FUSE_AGAIN * f->points * (1 + 1e-9))
+    f->io = INFINITY;
+}
+
+// ================================================================================================
+// >>fusion-bound  how little a group can move
+// Takes a group; gives a number of elements that every execution of its members moves, in any order
+// of their points, mixed at will, with any tensors between them stored or computed again.
+// ================================================================================================
+
+// A point of a member reads of each held tensor an element that either counts as an access, or was
+// made in the same segment, by a point that touches what its maker reads. So points of a member are
+// of several kinds, one for each way of cutting what it is made from: of each kind there are no
+// more in a segment that touches x elements than the accesses behind the cut allow (bound), and of
+// all no more than their sum. Of makers' indices only those count that the member's own say; of
+// what members fold for others nothing need be touched twice, so that results count only where they
+// leave the group.
+
+#define EINI_FUSE_KINDS 32       // of points of a member; with more, points may touch nothing
+
+typedef struct eini_fuse_touch {   // an access, and the member's indices that its own are
+  const eini_map *map;
+  int tensor;
+  const int *at;
+} eini_fuse_touch;
+
+typedef struct eini_fuse_open {    // an access to a held tensor, that may be cut or not
+  int member, operand;
+  const int *at;
+} eini_fuse_open;
+
+typedef struct eini_fuse_cuts {
+  eini_arena *a;
+  const eini_fuse_graph *w;
+  const eini_fuse *f;
+  int m;                           // the member
+  double fast;
+  int64_t *extent;                 // of its indices, and 1
+  eini_fuse_touch *touch;
+  eini_fuse_open *open;
+  int64_t captouch, capopen;
+  int ntouch, nopen;
+  int nkind, many;                 // many: kinds are too many
+  double loose[EINI_FUSE_KINDS], all[EINI_FUSE_KINDS];  // log points: of what no access sees, and
+                                                        //   of what some do
+  eini_io *io;                     // [EINI_FUSE_KINDS]
+} eini_fuse_cuts;
+
+static ein_status eini_fuse_cut(eini_fuse_cuts *c, const eini_map *map, int tensor, const int *at) {
+  eini_fuse_touch *p =
+      (eini_fuse_touch *)eini_grow(c->a, c->touch, c->ntouch, &c->captouch, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  c->touch = p;
+  p += c->ntouch++;
+  p->map = map;
+  p->tensor = tensor;
+  p->at = at;
+  return EIN_OK;
+}
+
+// All that a member reads, at indices `at`: from outside, or of held tensors.
+static ein_status eini_fuse_cut_reads(eini_fuse_cuts *c, int member, const int *at) {
+  const eini_stmt *s = c->f->member[member].s;
+  for (int k = 0; k < s->noperand; k++) {
+    if (!eini_fuse_here(c->w, s->operand[k])) {
+      EINI_TRY(eini_fuse_cut(c, &s->proj[k], s->operand[k], at));
+      continue;
+    }
+    eini_fuse_open *p =
+        (eini_fuse_open *)eini_grow(c->a, c->open, c->nopen, &c->capopen, sizeof *p);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    c->open = p;
+    p += c->nopen++;
+    p->member = member;
+    p->operand = k;
+    p->at = at;
+  }
+  return EIN_OK;
+}
+
+// The indices of whoever makes an operand, by those of the member that reads it. Those that cannot
+// be said are the last one, of extent 1.
+static ein_status eini_fuse_cut_through(eini_fuse_cuts *c, const eini_fuse_open *o, int maker,
+                                        const int **to) {
+  const eini_stmt *s = c->f->member[o->member].s, *p = c->f->member[maker].s;
+  const eini_map *map = &s->proj[o->operand];
+  int *at = EINI_NEW(c->a, int, p->nindex);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < p->nindex; i++) at[i] = c->f->member[c->m].s->nindex;
+  for (int r = 0; r < map->rows; r++) {
+    int64_t x, y;
+    const int i = eini_row_index(&p->out_map, r, &x), j = eini_row_index(map, r, &y);
+    if (i >= 0 && j >= 0) at[i] = o->at[j];
+  }
+  *to = at;
+  return EIN_OK;
+}
+
+// One kind of points, by the accesses at hand. Those by sums of indices do not count, for boxes are
+// not the best sets for them.
+static ein_status eini_fuse_kind(eini_fuse_cuts *c) {
+  const int n = c->f->member[c->m].s->nindex;
+  eini_touch t;
+  eini_io *io = &c->io[c->nkind];
+  memset(&t, 0, sizeof t);
+  t.n = n + 1;
+  t.extent = c->extent;
+  for (int k = 0; k < c->ntouch; k++) {
+    const eini_fuse_touch *x = &c->touch[k];
+    int mixed = 0;
+    for (int r = 0; r < x->map->rows; r++) mixed |= eini_map_terms(x->map, r) > 1;
+    if (!mixed) EINI_TRY(eini_touch_add(c->a, &t, x->map, x->tensor, x->at));
+  }
+  EINI_TRY(eini_io_make(c->a, &t, 1, c->fast, io));
+  c->loose[c->nkind] = c->all[c->nkind] = 0;
+  for (int i = 0; i < n; i++)
+    (io->var[i] < 0 ? c->loose : c->all)[c->nkind] += log((double)c->extent[i]);
+  eini_io_intensity(io, 1);
+  c->nkind++;
+  return EIN_OK;
+}
+
+// Every way of cutting what is open from number k on.
+static ein_status eini_fuse_kinds(eini_fuse_cuts *c, int k) {
+  const int ntouch = c->ntouch, nopen = c->nopen;
+  int maker = -1;
+  if (c->nkind == EINI_FUSE_KINDS) c->many = 1;
+  if (c->many) return EIN_OK;
+  if (k == c->nopen) return eini_fuse_kind(c);
+  const eini_fuse_open o = c->open[k];
+  const eini_stmt *s = c->f->member[o.member].s;
+  const int t = s->operand[o.operand];
+  EINI_TRY(eini_fuse_cut(c, &s->proj[o.operand], t, o.at));
+  EINI_TRY(eini_fuse_kinds(c, k + 1));
+  c->ntouch = ntouch;
+  if (c->w->made[t] == 1) {  // else: any of its makers may have made it
+    const int *at;
+    for (int p = 0; p < c->f->n; p++)
+      if (c->f->member[p].s->out == t) maker = p;
+    EINI_TRY(eini_fuse_cut_through(c, &o, maker, &at));
+    EINI_TRY(eini_fuse_cut_reads(c, maker, at));
+  }
+  EINI_TRY(eini_fuse_kinds(c, k + 1));
+  c->ntouch = ntouch;
+  c->nopen = nopen;
+  return EIN_OK;
+}
+
+// The most points of a member in a segment that touches x elements.
+static double eini_fuse_reach(const eini_fuse_cuts *c, double x) {
+  double n = 0;
+  if (c->many) return INFINITY;
+  for (int k = 0; k < c->nkind; k++) {
+    double most = c->all[k];
+    if (c->io[k].least > x && c->io[k].least > 0) continue;
+    if (c->io[k].nreach > 0) most = fmin(most, eini_io_points(&c->io[k], log(x)));
+    n += exp(most + c->loose[k] + EINI_IO_ERROR);
+  }
+  return n;
+}
+
+static ein_status eini_fuse_cuts_make(eini_arena *a, const eini_fuse_graph *w, const eini_fuse *f,
+                                      int m, double fast, eini_fuse_cuts *c) {
+  const eini_stmt *s = f->member[m].s;
+  int *at = EINI_NEW(a, int, s->nindex);
+  memset(c, 0, sizeof *c);
+  c->a = a;
+  c->w = w;
+  c->f = f;
+  c->m = m;
+  c->fast = fast;
+  c->extent = EINI_NEW(a, int64_t, (int64_t)s->nindex + 1);
+  c->io = EINI_NEW(a, eini_io, EINI_FUSE_KINDS);
+  if (at == NULL || c->extent == NULL || c->io == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) c->extent[at[i] = i] = s->index[i].extent;
+  c->extent[s->nindex] = 1;
+  if (f->member[m].stored && !f->member[m].held && s->nfree < s->nindex)
+    EINI_TRY(eini_fuse_cut(c, &s->out_map, s->out, at));
+  EINI_TRY(eini_fuse_cut_reads(c, m, at));
+  return eini_fuse_kinds(c, 0);
+}
+
+// What is read from outside, once each, and stored.
+static ein_status eini_fuse_compulsory(eini_arena *a, const eini_fuse *f, double *sum) {
+  double *most = EINI_NEW(a, double, f->naccess);
+  *sum = 0;
+  if (most == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    eini_touch t;
+    EINI_TRY(eini_touch_statement(a, s, &t));
+    if (f->member[m].stored) *sum += eini_points(s, NULL, 0, s->nfree);
+    for (int i = 0; i < t.nimage; i++) {
+      int k = 0;
+      while (k < f->naccess && (f->access[k].kind != EINI_FUSE_READ ||
+                                f->access[k].tensor != t.image[i].tensor)) k++;
+      if (k < f->naccess && t.image[i].tensor != s->out) most[k] = fmax(most[k], t.image[i].whole);
+    }
+  }
+  for (int k = 0; k < f->naccess; k++) *sum += most[k];
+  return EIN_OK;
+}
+
+// What so many segments move, each of which moves n elements, but for the last one.
+static double eini_fuse_segments(double n, double segments) {
+  return n * fmax(0, ceil(segments * (1 - EINI_IO_ERROR)) - 1);
+}
+
+// The bound of a group: compulsory traffic, or whole segments of the points of a member, or of all.
+static ein_status eini_fuse_bound(eini_arena *a, eini_fuse_graph *w, const eini_fuse *f,
+                                  double fast, double *compulsory, double *bound) {
+  static const double by[] = {1.25, 1.5, 2, 2.25, 2.5, 3, 3.5, 4, 5, 6, 8, 16, 64};
+  const size_t nby = sizeof by / sizeof *by;
+  eini_fuse_cuts *cuts = EINI_NEW(a, eini_fuse_cuts, f->n);
+  if (cuts == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_fuse_compulsory(a, f, compulsory));
+  *bound = *compulsory;
+  eini_fuse_count(w, f, 1);
+  ein_status st = EIN_OK;
+  for (int m = 0; m < f->n && st == EIN_OK; m++)
+    st = eini_fuse_cuts_make(a, w, f, m, fast, &cuts[m]);
+  eini_fuse_count(w, f, -1);
+  for (int m = 0; m < f->n && st == EIN_OK; m++) {
+    for (size_t i = 0; i < nby + (size_t)cuts[m].nkind; i++) {
+      const double x = floor(i < nby ? by[i] * fast + 1 : cuts[m].io[i - nby].x0);
+      double points = 0;
+      if (!(x > fast && x < 1e300)) continue;
+      for (int q = 0; q < f->n; q++) {
+        const double mine = fmax(1, eini_fuse_reach(&cuts[q], x));
+        points += mine;
+        *bound = fmax(*bound, eini_fuse_segments(x - fast, f->member[q].points / mine));
+      }
+      *bound = fmax(*bound, eini_fuse_segments(x - fast, f->points / points));
+    }
+  }
+  return st;
+}
+
+// ================================================================================================
+// >>fusion-search  partitions of statements into groups
+// Takes a graph; gives the partition into connected convex groups, in an order in which they can
+// run, that moves least. Exact for windows of 16 statements, one after another beyond.
+// ================================================================================================
+
+#define EINI_FUSE_WORK 4096      // groups whose blocks are searched, by default
+#define EINI_FUSE_STEPS (1 << 24) // groups tried behind another set of statements, in a window
+
+typedef struct eini_fuse_known {  // of groups of one form
+  double io;                     // INFINITY: no block fits
+  double *side;                  // of the classes of a member's indices, in the form's order
+  int member, index;             // whose class is the last one; -1: none
+  double compulsory, bound;
+  int bounded;
+} eini_fuse_known;
+
+typedef struct eini_fuse_shape {  // of a statement: what it is in the first of its form
+  int64_t first;
+  int *index, *operand;
+} eini_fuse_shape;
+
+typedef struct eini_fuse_search {
+  eini_arena *a, scratch;        // a: what is known stays here
+  eini_fuse_graph w;
+  double fast;
+  int64_t work, looked;
+  int proved;
+  eini_fuse_shape *shape;
+  int *number;                   // per tensor: scratch of keys
+  int64_t *key, capkey;
+  eini_keys keys, windows;
+  eini_fuse_known *known;
+  int64_t capknown;
+  double *best;                  // [1 << n] of sets of a window's statements that can run first
+  int *from;                     // the group that was added last, as a mask
+  int64_t *groups;               // per set of a window that was solved: groups as masks, 0 behind
+  int64_t capgroups;
+} eini_fuse_search;
+
+// ---- what is known of groups ----
+
+static ein_status eini_fuse_shapes(eini_fuse_search *z) {
+  const ein_graph *g = z->w.g;
+  eini_besides b;
+  eini_forms forms;
+  memset(&b, 0, sizeof b);
+  b.what = EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE;
+  z->shape = EINI_NEW(z->a, eini_fuse_shape, g->nstmt);
+  if (z->shape == NULL) return EIN_ERR_NO_MEMORY;
+  eini_forms_init(&forms, z->a, 0);
+  ein_status st = EIN_OK;
+  for (int64_t i = 0; i < g->nstmt && st == EIN_OK; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    eini_fuse_shape *x = &z->shape[i];
+    eini_match m;
+    st = eini_forms_find(&forms, g, s, &b, i, &m);
+    if (st != EIN_OK) break;
+    x->first = m.first;
+    x->index = EINI_NEW(z->a, int, s->nindex);
+    x->operand = EINI_NEW(z->a, int, s->noperand);
+    if (x->index == NULL || x->operand == NULL) st = EIN_ERR_NO_MEMORY;
+    for (int c = 0; c < s->nindex && st == EIN_OK; c++) x->index[c] = eini_match_index(&m, c);
+    for (int k = 0; k < s->noperand && st == EIN_OK; k++)
+      x->operand[k] = eini_match_operand(&m, k);
+  }
+  eini_forms_free(&forms);
+  return st;
+}
+
+// What statements are together: equal for groups that differ in names and orders only. Returns the
+// words of the key; -1: out of memory.
+static int64_t eini_fuse_key(eini_fuse_search *z, const int64_t *list, const eini_fuse *f) {
+  int64_t n = 0, most = 0;
+  int tensors = 0;
+  for (int m = 0; m < f->n; m++) most += 2 + f->member[m].s->noperand;
+  while (z->capkey < most) {
+    int64_t *p = (int64_t *)eini_grow(z->a, z->key, z->capkey, &z->capkey, sizeof *p);
+    if (p == NULL) return -1;
+    z->key = p;
+  }
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    const eini_fuse_shape *x = &z->shape[list[m]];
+    int64_t *slot = z->key + n + 2;
+    z->key[n] = x->first;
+    z->key[n + 1] = eini_fuse_leaves(&z->w, s->out);
+    for (int k = 0; k < s->noperand; k++) slot[x->operand[k]] = s->operand[k];
+    for (int k = 0; k < s->noperand; k++) {
+      const int64_t t = slot[k];
+      if (z->number[t] == 0) z->number[t] = ++tensors;
+      slot[k] = 2 * z->number[t] + eini_fuse_here(&z->w, (int)t);
+    }
+    if (z->number[s->out] == 0) z->number[s->out] = ++tensors;
+    z->key[n + 1] += 2 * z->number[s->out];
+    n += 2 + s->noperand;
+  }
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    z->number[s->out] = 0;
+    for (int k = 0; k < s->noperand; k++) z->number[s->operand[k]] = 0;
+  }
+  return n;
+}
+
+// A statement alone whose blocks cannot be found: every point loads what it reads.
+static double eini_fuse_plain(const eini_stmt *s) {
+  const double points = eini_points(s, NULL, 0, s->nindex);
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  return points * s->noperand + (s->nfree < s->nindex ? fmax(2 * points, results) : results);
+}
+
+// Searches the blocks of a group.
+static ein_status eini_fuse_learn(eini_fuse_search *z, const int64_t *list, double alone,
+                                  eini_fuse *f, eini_fuse_known *x) {
+  int fits, empty = 0, at = 0;
+  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, f, &fits));
+  x->io = INFINITY;
+  x->member = -1;
+  for (int m = 0; m < f->n; m++) empty |= f->member[m].points <= 0;
+  if (fits && !empty) eini_fuse_tile(f, z->fast, alone);
+  if (fits && !empty) x->io = f->io;
+  if (f->n == 1 && !(x->io < INFINITY)) x->io = eini_fuse_plain(f->member[0].s);
+  if ((x->side = EINI_NEW(z->a, double, f->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < f->n && fits; m++) {
+    const int n = f->member[m].s->nindex;
+    for (int c = 0; c < n; c++) {
+      const int i = z->shape[list[m]].index[c], cls = f->index[f->member[m].first + c].cls;
+      x->side[at + i] = f->side[cls] > 0 ? f->side[cls] : 1;
+      if (cls == f->last) x->member = m, x->index = i;
+    }
+    at += n;
+  }
+  return EIN_OK;
+}
+
+// What is known of a group; alone: what its members move one by one. NULL behind *to: there is no
+// work left to find out.
+static ein_status eini_fuse_ask(eini_fuse_search *z, const int64_t *list, int n, double alone,
+                                eini_fuse_known **to) {
+  const eini_arena_at mark = eini_arena_mark(&z->scratch);
+  const int64_t had = z->keys.n;
+  eini_fuse f;
+  *to = NULL;
+  eini_fuse_of(&z->w, list, n, &f);
+  eini_fuse_count(&z->w, &f, 1);
+  const int64_t words = eini_fuse_key(z, list, &f);
+  eini_fuse_count(&z->w, &f, -1);
+  if (words < 0) return EIN_ERR_NO_MEMORY;
+  const int64_t k = eini_key_number(z->a, &z->keys, z->key, words);
+  if (k < 0) return EIN_ERR_NO_MEMORY;
+  if (k == had) {
+    eini_fuse_known *p =
+        (eini_fuse_known *)eini_grow(z->a, z->known, k, &z->capknown, sizeof *p);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    z->known = p;
+    memset(&p[k], 0, sizeof *p);
+  }
+  *to = &z->known[k];
+  if ((*to)->side != NULL) return EIN_OK;
+  if (n > 1 && z->looked >= z->work) {
+    z->proved = 0;
+    *to = NULL;
+    return EIN_OK;
+  }
+  z->looked++;
+  EINI_TRY(eini_fuse_learn(z, list, alone, &f, *to));
+  eini_arena_rollback(&z->scratch, &mark);
+  return EIN_OK;
+}
+
+// ---- windows ----
+
+typedef struct eini_fuse_set {    // a connected convex set of a window's statements
+  unsigned mask;
+  int asked;                     // 1: io is known
+  double io;
+} eini_fuse_set;
+
+typedef struct eini_fuse_window {
+  int n;
+  int64_t list[EINI_FUSE_MOST];
+  unsigned before[EINI_FUSE_MOST], beside[EINI_FUSE_MOST];  // those it reads; and that read it
+  unsigned above[EINI_FUSE_MOST], below[EINI_FUSE_MOST];    // all that it waits for, that wait
+  eini_fuse_set *set;
+  int64_t nset, capset;
+  int first[EINI_FUSE_MOST + 1];  // sets by their first statement
+} eini_fuse_window;
+
+static void eini_fuse_edges(const eini_fuse_search *z, eini_fuse_window *x) {
+  for (int i = 0; i < x->n; i++) {
+    const eini_stmt *s = &z->w.g->stmt[x->list[i]];
+    x->before[i] = x->beside[i] = x->above[i] = x->below[i] = 0;
+    for (int j = 0; j < i; j++) {
+      const int t = z->w.g->stmt[x->list[j]].out;
+      int reads = 0;
+      for (int k = 0; k < s->noperand; k++) reads |= s->operand[k] == t;
+      if (!reads) continue;
+      x->before[i] |= 1u << j;
+      x->beside[i] |= 1u << j;
+      x->beside[j] |= 1u << i;
+      x->above[i] |= x->above[j] | 1u << j;
+    }
+    for (int j = 0; j < i; j++)
+      if (x->above[i] >> j & 1) x->below[j] |= 1u << i;
+  }
+}
+
+static ein_status eini_fuse_add_set(eini_fuse_search *z, eini_fuse_window *x, unsigned mask) {
+  unsigned above = 0, below = 0;
+  for (int i = 0; i < x->n; i++) {
+    if (!(mask >> i & 1)) continue;
+    above |= x->above[i];
+    below |= x->below[i];
+  }
+  if (above & below & ~mask) return EIN_OK;
+  eini_fuse_set *p =
+      (eini_fuse_set *)eini_grow(&z->scratch, x->set, x->nset, &x->capset, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  x->set = p;
+  p += x->nset++;
+  p->mask = mask;
+  p->asked = 0;
+  p->io = INFINITY;
+  return EIN_OK;
+}
+
+// Every connected set that holds `mask`, with any of `next` and what is beside those, but none of
+// `out`, once.
+static ein_status eini_fuse_connected(eini_fuse_search *z, eini_fuse_window *x, unsigned mask,
+                                      unsigned next, unsigned out) {
+  EINI_TRY(eini_fuse_add_set(z, x, mask));
+  for (int i = 0; i < x->n; i++) {
+    if (!((next & ~out & ~mask) >> i & 1)) continue;
+    EINI_TRY(eini_fuse_connected(z, x, mask | 1u << i, next | x->beside[i], out));
+    out |= 1u << i;
+  }
+  return EIN_OK;
+}
+
+// Sets by their first statement, smaller ones before larger.
+static ein_status eini_fuse_sets_make(eini_fuse_search *z, eini_fuse_window *x) {
+  unsigned out = 0;
+  for (int i = 0; i < x->n; i++) {
+    x->first[i] = (int)x->nset;
+    EINI_TRY(eini_fuse_connected(z, x, 1u << i, x->beside[i], out));
+    out |= 1u << i;
+    const int64_t n = x->nset - x->first[i];
+    eini_fuse_set *own = x->set + x->first[i], *was = EINI_NEW(&z->scratch, eini_fuse_set, n);
+    if (was == NULL) return EIN_ERR_NO_MEMORY;
+    memcpy(was, own, (size_t)n * sizeof *was);
+    int64_t at = 0;
+    for (int size = 1; size <= x->n; size++)
+      for (int64_t k = 0; k < n; k++)
+        if (eini_count_bits(was[k].mask) == size) own[at++] = was[k];
+  }
+  x->first[x->n] = (int)x->nset;
+  return EIN_OK;
+}
+
+static int eini_fuse_members(const eini_fuse_window *x, unsigned mask, int64_t *list) {
+  int n = 0;
+  for (int i = 0; i < x->n; i++)
+    if (mask >> i & 1) list[n++] = x->list[i];
+  return n;
+}
+
+static ein_status eini_fuse_set_io(eini_fuse_search *z, const eini_fuse_window *x,
+                                   eini_fuse_set *s) {
+  int64_t list[EINI_FUSE_MOST];
+  eini_fuse_known *k;
+  double alone = 0;
+  if (s->asked) return EIN_OK;
+  const int n = eini_fuse_members(x, s->mask, list);
+  for (int i = 0; i < n && n > 1; i++) {
+    EINI_TRY(eini_fuse_ask(z, &list[i], 1, INFINITY, &k));
+    alone += k->io;
+  }
+  EINI_TRY(eini_fuse_ask(z, list, n, n > 1 ? alone : INFINITY, &k));
+  s->asked = 1;
+  s->io = k == NULL ? INFINITY : k->io;
+  return EIN_OK;
+}
+
+// Sets of statements that can run first, from small to large, and every group that can follow.
+static ein_status eini_fuse_order(eini_fuse_search *z, eini_fuse_window *x) {
+  const unsigned all = (1u << x->n) - 1;
+  int64_t steps = 0;
+  for (unsigned i = 0; i <= all; i++) z->best[i] = INFINITY;
+  z->best[0] = 0;
+  for (unsigned done = 0; done < all; done++) {
+    if (!(z->best[done] < INFINITY)) continue;
+    for (int i = 0; i < x->n; i++) {
+      if ((done >> i & 1) || (x->before[i] & ~done)) continue;
+      for (int k = x->first[i]; k < x->first[i + 1]; k++) {
+        eini_fuse_set *s = &x->set[k];
+        unsigned before = 0;
+        if (s->mask & done) continue;
+        if (++steps > EINI_FUSE_STEPS && s->mask != 1u << i) {
+          z->proved = 0;
+          break;
+        }
+        for (int j = i; j < x->n; j++) before |= s->mask >> j & 1 ? x->before[j] : 0;
+        if (before & ~done & ~s->mask) continue;
+        EINI_TRY(eini_fuse_set_io(z, x, s));
+        const unsigned to = done | s->mask;
+        if (!(z->best[done] + s->io < z->best[to] * (1 - 1e-12))) continue;
+        z->best[to] = z->best[done] + s->io;
+        z->from[to] = (int)s->mask;
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// The groups of a window, in order, as masks; the one behind the last is 0.
+static ein_status eini_fuse_window_solve(eini_fuse_search *z, eini_fuse_window *x,
+                                         int64_t *groups) {
+  const eini_arena_at mark = eini_arena_mark(&z->scratch);
+  const int64_t had = z->windows.n, most = EINI_FUSE_MOST + 1;
+  eini_fuse f;
+  eini_fuse_of(&z->w, x->list, x->n, &f);
+  eini_fuse_count(&z->w, &f, 1);
+  const int64_t words = eini_fuse_key(z, x->list, &f);
+  eini_fuse_count(&z->w, &f, -1);
+  const int64_t k = words < 0 ? -1 : eini_key_number(z->a, &z->windows, z->key, words);
+  if (k < 0) return EIN_ERR_NO_MEMORY;
+  if (k < had) {
+    memcpy(groups, z->groups + k * most, (size_t)most * sizeof *groups);
+    return EIN_OK;
+  }
+  int64_t *p = (int64_t *)eini_grow(z->a, z->groups, k, &z->capgroups, (size_t)most * sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  z->groups = p;
+  eini_fuse_edges(z, x);
+  EINI_TRY(eini_fuse_sets_make(z, x));
+  EINI_TRY(eini_fuse_order(z, x));
+  int n = 0;
+  for (int i = 0; i < (int)most; i++) groups[i] = 0;
+  for (int at = (1 << x->n) - 1; at > 0; at &= ~z->from[at]) groups[n++] = z->from[at];
+  for (int i = 0; i < n / 2; i++) {
+    const int64_t was = groups[i];
+    groups[i] = groups[n - 1 - i];
+    groups[n - 1 - i] = was;
+  }
+  memcpy(z->groups + k * most, groups, (size_t)most * sizeof *groups);
+  eini_arena_rollback(&z->scratch, &mark);
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>fusion  the best partition of a graph into groups
+// Takes a graph; gives its groups in order, with names, sides of blocks, what they move and must.
+// ================================================================================================
+
+struct ein_fusion {
+  eini_arena arena;
+  ein_fusion_info info;
+  int64_t capgroup;
+  ein_fusion_group *group;
+};
+
+// Names, extents and sides of the classes of a group; a class is called as in its last member.
+static ein_status eini_fusion_classes(eini_arena *a, const eini_fuse *f, ein_fusion_group *to) {
+  const char **name = EINI_NEW(a, const char *, f->ncls);
+  int64_t *extent = EINI_NEW(a, int64_t, f->ncls), *side = EINI_NEW(a, int64_t, f->ncls);
+  if (name == NULL || extent == NULL || side == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < f->n; m++) {
+    const eini_fuse_member *x = &f->member[m];
+    for (int c = 0; c < x->s->nindex; c++) {
+      const char *was = x->s->index[c].name == NULL ? "" : x->s->index[c].name;
+      const int cls = f->index[x->first + c].cls;
+      extent[cls] = (int64_t)f->extent[cls];
+      side[cls] = (int64_t)f->side[cls];
+      if ((name[cls] = eini_strndup(a, was, (int64_t)strlen(was))) == NULL)
+        return EIN_ERR_NO_MEMORY;
+    }
+  }
+  to->nindex = f->ncls;
+  to->index = name;
+  to->extent = extent;
+  to->tile = side;
+  to->last = f->last;
+  return EIN_OK;
+}
+
+static ein_status eini_fusion_members(eini_arena *a, const ein_graph *g, const int64_t *list,
+                                      int n, ein_fusion_group *to) {
+  int64_t *stmt = EINI_NEW(a, int64_t, n), *line = EINI_NEW(a, int64_t, n);
+  const char **out = EINI_NEW(a, const char *, n);
+  if (stmt == NULL || line == NULL || out == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < n; m++) {
+    const char *name = g->tensor[g->stmt[list[m]].out].name;
+    stmt[m] = list[m];
+    line[m] = g->stmt[list[m]].line;
+    if ((out[m] = eini_strndup(a, name, (int64_t)strlen(name))) == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  to->nstmt = n;
+  to->stmt = stmt;
+  to->line = line;
+  to->out = out;
+  return EIN_OK;
+}
+
+// A group that was chosen, with what is known of its form.
+static ein_status eini_fusion_add(ein_fusion *x, eini_fuse_search *z, const int64_t *list, int n) {
+  const eini_arena_at mark = eini_arena_mark(&z->scratch);
+  eini_fuse_known *k;
+  eini_fuse f;
+  int fits;
+  ein_fusion_group *to = (ein_fusion_group *)eini_grow(&x->arena, x->group, x->info.ngroup,
+                                                       &x->capgroup, sizeof *to);
+  if (to == NULL) return EIN_ERR_NO_MEMORY;
+  x->group = to;
+  memset(to += x->info.ngroup, 0, sizeof *to);
+  EINI_TRY(eini_fusion_members(&x->arena, z->w.g, list, n, to));
+  for (int m = 0; m < n; m++) {
+    EINI_TRY(eini_fuse_ask(z, &list[m], 1, INFINITY, &k));
+    to->alone += k->io;
+  }
+  EINI_TRY(eini_fuse_ask(z, list, n, to->alone, &k));
+  eini_fuse_of(&z->w, list, n, &f);
+  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, &f, &fits));
+  for (int m = 0, at = 0; m < n && fits; at += f.member[m++].s->nindex) {
+    for (int c = 0; c < f.member[m].s->nindex; c++) {
+      const int i = z->shape[list[m]].index[c], cls = f.index[f.member[m].first + c].cls;
+      f.side[cls] = k->side[at + i];
+      if (k->member == m && k->index == i) f.last = cls;
+    }
+  }
+  if (fits && f.points > 0) eini_fuse_weigh(&f, z->fast, INFINITY);
+  if (fits && !k->bounded)
+    EINI_TRY(eini_fuse_bound(&z->scratch, &z->w, &f, z->fast, &k->compulsory, &k->bound));
+  k->bounded = 1;
+  if (fits) EINI_TRY(eini_fusion_classes(&x->arena, &f, to));
+  to->volume = f.points;
+  to->again = f.again > f.points ? f.again - f.points : 0;
+  to->held = f.room;
+  to->io = k->io;
+  to->compulsory = k->compulsory;
+  to->bound = k->bound;
+  x->info.ngroup++;
+  x->info.io += to->io;
+  x->info.alone += to->alone;
+  eini_arena_rollback(&z->scratch, &mark);
+  return EIN_OK;
+}
+
+// Solves window after window of statements that are in no group yet, and keeps of each the groups
+// of its first half.
+static ein_status eini_fusion_windows(ein_fusion *x, eini_fuse_search *z) {
+  const int64_t nstmt = z->w.g->nstmt;
+  eini_fuse_window win;
+  int64_t next = 0, groups[EINI_FUSE_MOST + 1], list[EINI_FUSE_MOST];
+  memset(&win, 0, sizeof win);
+  while (win.n > 0 || next < nstmt) {
+    unsigned gone = 0;
+    while (win.n < EINI_FUSE_MOST && next < nstmt) win.list[win.n++] = next++;
+    const unsigned half = next < nstmt ? (1u << EINI_FUSE_MOST / 2) - 1 : ~0u;
+    win.set = NULL;
+    win.nset = win.capset = 0;
+    z->proved &= next == nstmt && win.n == nstmt;
+    EINI_TRY(eini_fuse_window_solve(z, &win, groups));
+    for (int k = 0; groups[k] != 0; k++) {
+      const unsigned mask = (unsigned)groups[k];
+      if (k > 0 && (mask & ~half)) break;
+      EINI_TRY(eini_fusion_add(x, z, list, eini_fuse_members(&win, mask, list)));
+      gone |= mask;
+    }
+    int left = 0;
+    for (int i = 0; i < win.n; i++)
+      if (!(gone >> i & 1)) win.list[left++] = win.list[i];
+    win.n = left;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_fusion_make(ein_fusion *x, const ein_graph *g, const ein_fusion_desc *d) {
+  eini_fuse_search z;
+  eini_arena own;
+  memset(&z, 0, sizeof z);
+  eini_arena_init(&own, &x->arena.al);
+  eini_arena_init(&z.scratch, &x->arena.al);
+  z.a = &own;
+  z.fast = d->fast_memory;
+  z.work = d->work > 0 ? d->work : EINI_FUSE_WORK;
+  z.proved = 1;
+  z.number = EINI_NEW(&own, int, g->ntensor);
+  z.best = EINI_NEW(&own, double, 1 << EINI_FUSE_MOST);
+  z.from = EINI_NEW(&own, int, 1 << EINI_FUSE_MOST);
+  ein_status st = z.number == NULL || z.best == NULL || z.from == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) st = eini_fuse_graph_make(&own, g, &z.w);
+  if (st == EIN_OK) st = eini_fuse_shapes(&z);
+  if (st == EIN_OK) st = eini_fusion_windows(x, &z);
+  x->info.looked = z.looked;
+  x->info.proved = z.proved;
+  eini_arena_free(&z.scratch);
+  eini_arena_free(&own);
+  return st;
+}
+
+EIN_API ein_status ein_fusion_create(ein_ctx *ctx, const ein_graph *graph,
+                                     const ein_fusion_desc *desc, ein_fusion **fusion) {
+  eini_arena arena;
+  if (fusion == NULL) return EIN_ERR_ARGUMENT;
+  *fusion = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
+  if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
+  if (st == EIN_OK && desc->work < 0)
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "work is %lld",
+                   (long long)desc->work);
+  if (st != EIN_OK) return eini_fail_status(ctx, st), st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_fusion *x = EINI_NEW(&arena, ein_fusion, 1);
+  if (x == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
+  x->arena = arena;
+  st = eini_fusion_make(x, graph, desc);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *fusion = x;
+  else ein_fusion_destroy(x);
+  return st;
+}
+
+EIN_API void ein_fusion_destroy(ein_fusion *x) {
+  if (x == NULL) return;
+  eini_arena arena = x->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+EIN_API int ein_fusion_get(const ein_fusion *x, ein_fusion_info *info) {
+  if (x == NULL || info == NULL) return 0;
+  *info = x->info;
+  return 1;
+}
+
+EIN_API int ein_fusion_part(const ein_fusion *x, int64_t k, ein_fusion_group *group) {
+  if (x == NULL || group == NULL || k < 0 || k >= x->info.ngroup) return 0;
+  *group = x->group[k];
   return 1;
 }
 

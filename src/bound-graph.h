@@ -78,6 +78,12 @@ static ein_status eini_bound_make(ein_bound *b, const ein_graph *g, const ein_bo
   return st;
 }
 
+static ein_status eini_validate_fast(ein_ctx *ctx, double fast) {
+  if (fast >= 1 && fast < 1e18) return EIN_OK;
+  return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
+                   "fast_memory is %g elements; it must be from 1 to 1e18", fast);
+}
+
 EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
                                     const ein_bound_desc *desc, ein_bound **bound) {
   eini_arena arena;
@@ -86,9 +92,7 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
   eini_begin_call(ctx, NULL);
   ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
   if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
-  if (st == EIN_OK && !(desc->fast_memory >= 1 && desc->fast_memory < 1e18))
-    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
-                   "fast_memory is %g elements; it must be from 1 to 1e18", desc->fast_memory);
+  if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
   if (st == EIN_OK && desc->places < 0)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "places is %lld",
                    (long long)desc->places);

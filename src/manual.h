@@ -39,7 +39,8 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
-//   forms, bounds >>canon-sizes >>canon-form >>bound-graph
+//   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
+//                 >>fusion-bound >>fusion-search >>fusion
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public
@@ -58,7 +59,8 @@
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
 //    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places,
-//    ein_bound_create says how few elements a statement can move to and from a fast memory.
+//    ein_bound_create says how few elements a statement can move to and from a fast memory, and
+//    ein_fusion_create which statements best run block by block together there.
 //    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
 //    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
 //    overflow and underflow), and what runs in portable kernels for want of others. Providers of
@@ -311,9 +313,8 @@
 // mixed-radix number, the first the most significant. A block's home is the place of the task whose
 // reduced pieces are all 0; the partial results of the others are folded there.
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
-// monoids of your own are states, of one to four scalars, which are merged, and finished at the
-// home. Of the indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient
-// is cut.
+// monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
+// indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
 // Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
 // pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
 //
@@ -326,8 +327,7 @@
 // flops    the points of the block, times the operations of its expression (casts aside) and of its
 //          fold, together at least one. A product of n factors counts n - 1, and one more where it
 //          is summed; paths count as opt_einsum does, a sum of one operand twice.
-// bytes    of what it touches: of every operand the hull, once where several read the same, and its
-//          results.
+// bytes    of what it touches: of operands the hull, once where several read the same, and results.
 // traffic  what of that moves. A loop that does not move an operand reads it again for every slice;
 //          what stays in a cache counts a fourth.
 // seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the

@@ -177,6 +177,58 @@ EIN_API void ein_bound_destroy(ein_bound *bound);                 // NULL is a n
 // Statement k; 0 beyond the last. Pointers live as long as the bounds.
 EIN_API int ein_bound_statement(const ein_bound *bound, int64_t k, ein_bound_stmt *info);
 
+// ---- groups of statements ----
+// Which statements of a graph best run together, in blocks, so that what one makes for another is
+// never stored: the partition into connected groups, in an order in which they can run, that moves
+// the fewest elements between a fast memory and all other. Two numbers are kept apart. `bound` is
+// what every execution of a group moves at least, whatever is stored between its statements or
+// computed again: segments as of ein_bound, their points being those of all members, and only what
+// crosses the group's border, or stands for it, being touched. `io` is what one execution moves
+// that can run: block by block, members one after another in a block, what they make for each other
+// held from its first to its last use, so that no block cuts what is folded there, and halos
+// computed again. The search goes by io. (Ziogas et al. 2022, Deinsum, sections IV and V, where
+// groups are bounded; executions and their blocks are this library's.)
+typedef struct ein_fusion ein_fusion;
+
+typedef struct ein_fusion_desc {
+  double fast_memory;       // elements, at least 1
+  int64_t work;             // groups whose blocks are searched, at most; default 4096, seconds at
+                            //   worst
+} ein_fusion_desc;
+
+typedef struct ein_fusion_info {
+  int64_t ngroup;
+  double io, alone;         // elements that all groups move; and all statements one by one
+  int proved;               // 1: no partition moves less, by io; found for up to 16 statements.
+                            //   Longer graphs are searched 16 statements at a time
+  int64_t looked;           // groups whose blocks were searched; those of one form are one
+} ein_fusion_info;
+
+typedef struct ein_fusion_group {
+  int64_t nstmt;
+  const int64_t *stmt;      // [nstmt] statements of the graph, as ein_bound_statement counts them
+  const int64_t *line;      // [nstmt] of the source, or 0
+  const char *const *out;   // [nstmt] what they define
+  int nindex;               // indices that run together are one
+  const char *const *index; // [nindex] names, as of the last statement that has one
+  const int64_t *extent, *tile;  // [nindex] values, and those of a block
+  int last;                 // index along which blocks follow each other; -1: any
+  double volume, again;     // points of all statements, and points that are gone through again
+  double held;              // elements of the fast memory that are used
+  double compulsory, bound; // elements that move at least, see above
+  double io, alone;         // that the blocks move; and the statements one by one
+} ein_fusion_group;
+
+// ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or work out
+// of range. The groups are the caller's; they do not need the graph any more. They may be read from
+// many threads.
+EIN_API ein_status ein_fusion_create(ein_ctx *ctx, const ein_graph *graph,
+                                     const ein_fusion_desc *desc, ein_fusion **fusion);
+EIN_API void ein_fusion_destroy(ein_fusion *fusion);              // NULL is a no-op
+EIN_API int ein_fusion_get(const ein_fusion *fusion, ein_fusion_info *info);
+// Group k, in order; 0 beyond the last. Pointers live as long as the fusion.
+EIN_API int ein_fusion_part(const ein_fusion *fusion, int64_t k, ein_fusion_group *group);
+
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
 EIN_API int ein_zrange_contains(const ein_zrange *r, const ein_zpoint *p);
