@@ -21,8 +21,8 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT
-// DOES NOT DO
+// CONSTRAINTS, MACHINES, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS,
+// WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -36,14 +36,15 @@
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
-//   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
+//   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
+//                 >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
-//                 >>fusion-bound >>fusion-search >>fusion
+//                 >>fusion-bound >>fusion-search >>fusion >>fast-memory
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
-//                 >>decomp-public
+//                 >>decomp-public >>grids
 //   end           >>start
 //
 //
@@ -318,7 +319,6 @@
 // Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
 // pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
 //
-//
 // COSTS
 //
 // One function estimates what a block of a statement takes on a machine, before kernels are chosen;
@@ -339,7 +339,6 @@
 // (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
 // are in one table: >>cost. The paper's model counts scalars by its own formula.
 //
-//
 // COST MODELS
 //
 // paper       scalars moved, an upper bound (EinDecomp, section 7): join + agg + repartition.
@@ -352,7 +351,6 @@
 // seconds     per statement the slowest place: operations or memory traffic, transfers, folds. The
 //             fastest of these in simulation: the search's, none, sqrt, linear, those of paper and
 //             bytes, one class of indices cut everywhere, baselines whose indices desc names.
-//
 //
 // METHODS
 //
@@ -373,7 +371,6 @@
 //             it has one of its names, or meets one that has at an axis of a tensor.
 // given       what parts says; statements not named are not cut.
 //
-//
 // CONSTRAINTS
 //
 // Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
@@ -384,6 +381,15 @@
 // its task fetches, its partial result and its block. With desc.inputs = EIN_INPUTS_OUTSIDE those
 // that are not pinned lie outside of the places' memory. Where the least cost does not fit,
 // statements are searched in order by a beam: proved when nothing fell out of it.
+//
+// MACHINES
+//
+// A machine is a grid of places, or a grid of grids; dimensions have names, extents may be made of
+// p, the number of places: "gx=2, gy=p/gx", "node[x=2,y=2], gpu[g=4]". A distribution says what of
+// a tensor each point holds (DISTAL): "xy->xy*" names the axes of the tensor on the left, the
+// dimensions of the machine on the right. An axis that stands on both sides is cut into equal
+// pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
+// holds anything. Several levels have one each. See ein_grid_create.
 //
 //
 // VARIANTS
@@ -397,7 +403,6 @@
 // EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as for others,
 // ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
 //
-//
 // TUNING
 //
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
@@ -407,7 +412,6 @@
 // follows the fold left out); of other sizes, half to twice, the nearest holds. A path far worse
 // than the one found is not taken. Deterministic plans, budgets and checks of integers do not ask.
 //
-//
 // BATCHES
 //
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
@@ -416,7 +420,6 @@
 // and fused statements; in deterministic mode written alike. A row has the bits of the first one's
 // kernels. Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for
 // queued calls of ein_einsum; one that overlaps an earlier one runs after it.
-//
 //
 // DETERMINISM
 //
@@ -439,7 +442,6 @@
 // index and paths by the clock: searches count steps unless you give seconds and a clock, and then
 // paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
 //
-//
 // THREADS
 //
 // The library starts no thread; a backend may have a pool of them. The executor in the ctx's
@@ -448,7 +450,6 @@
 // task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are
 // read-only once parsed. Plans are immutable: any number of threads may execute one, each with its
 // own ein_run, outputs and workspace. There are no globals.
-//
 //
 // BACKENDS
 //
@@ -459,7 +460,6 @@
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
 // share a pool between contexts, or to choose threads and instruction sets, make one yourself
 // (ein_cpu_create, ein_cpu_use).
-//
 //
 // MEMORY
 //
@@ -1732,6 +1732,53 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 // The model of that name: EIN_COST_COUNT when unknown.
 EIN_API ein_cost ein_cost_find(const char *name);
+
+// ---- machines and distributions -----------------------------------------------------------------
+// The places of a machine as a grid, and what of a tensor every point of it holds, in the tensor
+// distribution notation of DISTAL (Yadav et al. 2022, section 3.2). See MACHINES.
+
+typedef struct ein_grid ein_grid;                  // immutable
+typedef struct ein_distribution ein_distribution;  // immutable
+
+typedef struct ein_grid_dim {
+  const char *name;
+  const char *level_name;   // "" where the machine has one level without a name
+  int level;                // from 0, the outermost
+  int64_t extent;
+} ein_grid_dim;
+
+// text: "gx=2, gy=p/gx", or by levels "node[x=2,y=2], gpu[g=4]". Points are numbered row-major, the
+// first dimension the most significant. Point number i lies at place i; where there are more of
+// them than places, consecutive ones share a place; places beyond the last point are idle. *grid is
+// NULL on failure: EIN_ERR_SYNTAX, EIN_ERR_NAME, EIN_ERR_ARGUMENT (an extent is no whole number
+// from 1 on; places: 1 .. EIN_PLACES_MAX), EIN_ERR_TOO_LARGE (more than EIN_PLACES_MAX points).
+EIN_API ein_status ein_grid_create(ein_ctx *ctx, const char *text, int64_t places,
+                                   ein_grid **grid);
+EIN_API void ein_grid_destroy(ein_grid *grid);  // NULL is a no-op
+// Dimension k; 0 beyond the last. Names live as long as the grid.
+EIN_API int ein_grid_dimension(const ein_grid *grid, int k, ein_grid_dim *dim);
+EIN_API int64_t ein_grid_size(const ein_grid *grid);                   // points
+EIN_API int64_t ein_grid_place(const ein_grid *grid, int64_t point);   // -1: no such point
+// As text, into buf. Returns the whole length without its NUL, as snprintf does.
+EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
+
+// text: one notation for each level, "xy->x0*", or "xy->xy, zw->z in device". Left of the arrow a
+// letter for each axis of the tensor, right of it one mark for each dimension of the level: a
+// letter (the axis in equal pieces, as cuts are), a letter with a number (x:4, blocks of 4 elements
+// dealt in turn), a digit or (number) (that coordinate alone holds the tensor), or * (every
+// coordinate does). Valid: as many letters as the tensor has axes, as many marks as the level has
+// dimensions, no letter twice on a side, none on the right alone. The memory, host or device, is
+// kept, and not looked at. grid must outlive the distribution.
+EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
+                                           const ein_grid *grid, ein_distribution **out);
+EIN_API void ein_distribution_destroy(ein_distribution *d);  // NULL is a no-op
+EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
+// The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
+typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
+// Calls fn for disjoint boxes, which together are what a place holds of a tensor of this shape.
+// EIN_ERR_TOO_LARGE: more than 2^22 ranges along an axis.
+EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
+                                          int64_t place, ein_box_fn fn, void *user);
 
 #endif  // EINSUM_CORE_ONLY
 
@@ -25688,6 +25735,401 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
 }
 
 // ================================================================================================
+// >>commands  machines, distributions and schedules as text
+// Reads one command of a line with the lexer of programs. Words of commands are none of the
+// language: they are looked for at the beginning of a line alone.
+// ================================================================================================
+
+#define EINI_NAMES_MAX 32      // names of a list; dimensions of a machine or a tensor
+
+enum {
+  EINI_C_MACHINE, EINI_C_PLACE, EINI_C_ON, EINI_C_DIVIDE, EINI_C_SPLIT, EINI_C_COLLAPSE,
+  EINI_C_REORDER, EINI_C_PARALLELIZE, EINI_C_DISTRIBUTE, EINI_C_COMMUNICATE, EINI_C_ROTATE,
+  EINI_C_SUBSTITUTE, EINI_COMMANDS
+};
+
+// What stands in the brackets: n a name, s one or a list of them, # a number, + one name or more.
+typedef struct eini_command_row {
+  const char *word, *takes;
+} eini_command_row;
+
+static const eini_command_row eini_commands[EINI_COMMANDS] = {
+    {"machine", NULL}, {"place", NULL}, {"on", NULL}, {"divide", "nnn#"}, {"split", "nnn#"},
+    {"collapse", "nnn"}, {"reorder", "+"}, {"parallelize", "n"}, {"distribute", "+"},
+    {"communicate", "sn"}, {"rotate", "nsn"}, {"substitute", "sn"}};
+
+typedef struct eini_span {
+  int64_t pos, len;
+} eini_span;
+
+typedef struct eini_nameset {
+  eini_span all, name[EINI_NAMES_MAX];
+  int n;
+} eini_nameset;
+
+// A command as written. machine: list 0 its dimensions, 1 the levels they are of, of no length
+// where there is but one; amount: their extents. place: tensors, distributions, memory. Others:
+// lists in the order of their brackets, amount[0] the number.
+typedef struct eini_command {
+  int kind, level[EINI_NAMES_MAX];
+  eini_span word, number;
+  eini_nameset list[4];
+  int64_t amount[EINI_NAMES_MAX];
+} eini_command;
+
+// Names that numbers may be made of: p, and dimensions.
+typedef struct eini_amounts {
+  int64_t places;
+  int n;
+  const char *name[EINI_NAMES_MAX];
+  int64_t value[EINI_NAMES_MAX];
+} eini_amounts;
+
+// ---- numbers ----
+
+static double eini_amount(eini_parser *p, const eini_amounts *a, int level);
+
+// What is whole but for rounding, as 27^(1/3), is whole.
+static double eini_amount_snap(double x) {
+  const double whole = floor(x + 0.5);
+  return fabs(x - whole) <= 1e-9 * (fabs(x) > 1 ? fabs(x) : 1) ? whole : x;
+}
+
+static double eini_amount_call(eini_parser *p, const eini_amounts *a, int f) {
+  double x = eini_amount(p, a, 0);
+  if (f == 0 && x < 0)
+    eini_perr(p, EIN_ERR_ARGUMENT, EINI_AT(p), NULL, "the root of a negative number");
+  x = f == 0 ? sqrt(x < 0 ? 0 : x) : f == 1 ? floor(eini_amount_snap(x)) :
+      f == 2 ? ceil(eini_amount_snap(x)) : x;
+  while (f > 2 && eini_accept(p, ',')) {
+    const double y = eini_amount(p, a, 0);
+    x = (f == 3) == (y < x) ? y : x;
+  }
+  return x;
+}
+
+static double eini_amount_name(eini_parser *p, const eini_amounts *a) {
+  static const char *const functions[] = {"sqrt", "floor", "ceil", "min", "max"};
+  const eini_span at = {p->pos, p->len};
+  const int f = eini_one_of(p, functions, 5);
+  double x = 1;
+  eini_lex(p);
+  if (f >= 0 && eini_accept(p, '(')) {
+    x = eini_amount_call(p, a, f);
+    eini_expect(p, ')', "')' or an operator");
+    return x;
+  }
+  if (a == NULL) return x;
+  for (int k = 0; k < a->n; k++)
+    if (eini_word_is(p->s + at.pos, at.len, a->name[k])) return (double)a->value[k];
+  if (eini_word_is(p->s + at.pos, at.len, "p")) return (double)a->places;
+  eini_perr(p, EIN_ERR_NAME, at.pos, at.len, "p is the number of places",
+            "'%.*s' is no dimension of the machine", eini_cut(p->s + at.pos, at.len),
+            p->s + at.pos);
+  return x;
+}
+
+// Levels: 0 sums, 1 terms, 2 signs and powers. a NULL: it is read only, names stand for 1.
+static double eini_amount(eini_parser *p, const eini_amounts *a, int level) {
+  double x = 1;
+  if (!eini_deeper(p)) return x;
+  if (level < 2) {
+    x = eini_amount(p, a, level + 1);
+    while (p->tok == (level == 0 ? '+' : '*') || p->tok == (level == 0 ? '-' : '/')) {
+      const int inverse = p->tok == '-' || p->tok == '/';
+      eini_lex(p);
+      const double y = eini_amount(p, a, level + 1);
+      x = level == 0 ? (inverse ? x - y : x + y) : (inverse ? x / y : x * y);
+    }
+  } else if (eini_accept(p, '-')) {
+    x = -eini_amount(p, a, 2);
+  } else {
+    if (p->tok == EINI_T_NAME) {
+      x = eini_amount_name(p, a);
+    } else if (eini_accept(p, '(')) {
+      x = eini_amount(p, a, 0);
+      eini_expect(p, ')', "')' or an operator");
+    } else {
+      x = p->re;
+      eini_expect(p, EINI_T_NUM, "a number");
+    }
+    if (eini_accept(p, '^')) x = pow(x, eini_amount(p, a, 2));
+  }
+  p->depth--;
+  return x;
+}
+
+// A whole number from 1 to most.
+static int64_t eini_amount_whole(eini_parser *p, const eini_amounts *a, int64_t most,
+                                 eini_span *at) {
+  at->pos = p->pos;
+  const double x = eini_amount_snap(eini_amount(p, a, 0));
+  at->len = p->end - at->pos;
+  if (p->st != EIN_OK || a == NULL) return 1;
+  if (x >= 1 && x <= (double)most && floor(x) == x) return (int64_t)x;
+  eini_perr(p, EIN_ERR_ARGUMENT, at->pos, at->len, "ceil(..) and floor(..) round",
+            "a whole number from 1 to %lld is needed here, not %.10g", (long long)most, x);
+  return 1;
+}
+
+// ---- distributions ----
+
+// How a dimension of the machine holds a tensor: pieces of an axis, one coordinate only, or all.
+enum { EINI_HELD_PIECES, EINI_HELD_AT, EINI_HELD_EVERY };
+
+typedef struct eini_held {
+  eini_span span;
+  int kind, axis;
+  int64_t at;              // the coordinate
+  int64_t block;           // blocks of so many elements are dealt in turn; 0: equal pieces
+} eini_held;
+
+typedef struct eini_spread {  // one level: xy->x0*
+  int rank, ndim;
+  eini_held held[EINI_NAMES_MAX];
+} eini_spread;
+
+static int64_t eini_spread_number(eini_parser *p, int64_t *i, int64_t end) {
+  int64_t x = 0, from = *i;
+  while (*i < end && eini_is_digit(eini_byte(p, *i)) && x <= EIN_PLACES_MAX)
+    x = 10 * x + (p->s[(*i)++] - '0');
+  if (*i == from || x > EIN_PLACES_MAX)
+    eini_perr(p, EIN_ERR_SYNTAX, from, 1, NULL, *i == from ? "a number expected here" :
+              "this number is too large");
+  return x;
+}
+
+// The axis of a name on the right.
+static void eini_spread_axis(eini_parser *p, const eini_span *axis, const eini_spread *s,
+                             eini_held *h) {
+  const eini_span x = h->span;
+  while (h->axis < s->rank && (axis[h->axis].len != x.len ||
+                               memcmp(p->s + axis[h->axis].pos, p->s + x.pos, (size_t)x.len) != 0))
+    h->axis++;
+  if (h->axis == s->rank)
+    eini_perr(p, EIN_ERR_NAME, x.pos, x.len, "* replicates, a number is a coordinate",
+              "'%.*s' is no axis left of the arrow", (int)x.len, p->s + x.pos);
+  for (int k = 0; k < s->ndim; k++)
+    if (s->held[k].kind == EINI_HELD_PIECES && s->held[k].axis == h->axis)
+      eini_perr(p, EIN_ERR_NAME, x.pos, x.len, NULL, "'%.*s' stands twice right of the arrow",
+                (int)x.len, p->s + x.pos);
+}
+
+// One letter, digit, (number) or * of the right side, up to `end`.
+static void eini_spread_held(eini_parser *p, const eini_span *axis, int64_t *i, int64_t end,
+                             eini_spread *s) {
+  eini_held *h = &s->held[s->ndim];
+  const int64_t u = eini_utf8(p->s + *i, end - *i, &h->span.len);
+  memset(h, 0, sizeof *h);
+  h->span.pos = *i;
+  (void)eini_utf8(p->s + *i, end - *i, &h->span.len);
+  if (u == '*') {
+    h->kind = EINI_HELD_EVERY;
+    ++*i;
+  } else if (u == '(' || (u >= '0' && u <= '9')) {
+    h->kind = EINI_HELD_AT;
+    if (u != '(') {
+      h->at = u - '0';
+      ++*i;
+    } else {
+      ++*i;
+      h->at = eini_spread_number(p, i, end);
+      if (*i >= end || p->s[*i] != ')')
+        eini_perr(p, EIN_ERR_SYNTAX, h->span.pos, 1, NULL, "this '(' is never closed");
+      else ++*i;
+    }
+  } else if (eini_is_label(u)) {
+    *i += h->span.len;
+    eini_spread_axis(p, axis, s, h);
+    if (*i < end && p->s[*i] == ':') {
+      ++*i;
+      h->block = eini_spread_number(p, i, end);
+      if (p->st == EIN_OK && h->block == 0)
+        eini_perr(p, EIN_ERR_SYNTAX, *i - 1, 1, NULL, "blocks have one element at least");
+    }
+  } else {
+    eini_perr(p, EIN_ERR_SYNTAX, *i, h->span.len, "a distribution is written like xy->x0*",
+              "a letter, a digit, (number) or * expected here");
+  }
+  h->span.len = *i - h->span.pos;
+  s->ndim++;
+}
+
+// What stands at `at`, without blanks.
+static void eini_spread_read(eini_parser *p, eini_span at, eini_spread *s) {
+  int64_t i = at.pos, end = at.pos + at.len, used;
+  eini_span axis[EINI_NAMES_MAX];
+  memset(s, 0, sizeof *s);
+  while (p->st == EIN_OK && i < end && eini_is_label(eini_utf8(p->s + i, end - i, &used))) {
+    for (int k = 0; k < s->rank; k++)
+      if (axis[k].len == used && memcmp(p->s + axis[k].pos, p->s + i, (size_t)used) == 0)
+        eini_perr(p, EIN_ERR_NAME, i, used, NULL, "'%.*s' stands twice left of the arrow",
+                  (int)used, p->s + i);
+    if (s->rank == EINI_NAMES_MAX)
+      eini_perr(p, EIN_ERR_TOO_LARGE, i, 1, NULL, "more than %d axes", EINI_NAMES_MAX);
+    if (p->st != EIN_OK) return;
+    axis[s->rank].pos = i;
+    axis[s->rank++].len = used;
+    i += used;
+  }
+  if (p->st == EIN_OK && (end - i < 2 || p->s[i] != '-' || p->s[i + 1] != '>'))
+    eini_perr(p, EIN_ERR_SYNTAX, i < end ? i : at.pos, 1, "a distribution is written like xy->x0*",
+              "'->' expected here");
+  for (i += 2; p->st == EIN_OK && i < end;) {
+    if (s->ndim == EINI_NAMES_MAX)
+      eini_perr(p, EIN_ERR_TOO_LARGE, i, 1, NULL, "more than %d dimensions", EINI_NAMES_MAX);
+    else eini_spread_held(p, axis, &i, end, s);
+  }
+  if (p->st == EIN_OK && s->ndim == 0)
+    eini_perr(p, EIN_ERR_SYNTAX, at.pos, at.len, "* replicates, a number is a coordinate",
+              "nothing stands right of the arrow");
+}
+
+// Takes the text up to a blank, a comma or the end of the line as one token.
+static eini_span eini_command_spread(eini_parser *p) {
+  eini_span at = {p->pos, 0};
+  eini_spread s;
+  if (p->tok == EINI_T_END || p->tok == EINI_T_EOL || (p->tok != EINI_T_NAME && p->tok != '-')) {
+    eini_unexpected(p, "a distribution", "written like xy->x0*");
+    return at;
+  }
+  while (p->st == EIN_OK && at.pos + at.len < p->n &&
+         strchr(" \t\r\n,;#", p->s[at.pos + at.len]) == NULL)
+    at.len++;
+  eini_spread_read(p, at, &s);
+  p->at = at.pos + at.len;
+  p->len = at.len;
+  eini_lex(p);
+  return at;
+}
+
+// ---- commands ----
+
+// Is a line one of a command, whose word is read? Its number; -1: it is not.
+static int eini_command_kind(const eini_parser *p) {
+  int64_t i = p->at;
+  int k = 0;
+  while (k < EINI_COMMANDS && !eini_word(p, eini_commands[k].word)) k++;
+  while (eini_byte(p, i) == ' ' || eini_byte(p, i) == '\t') i++;
+  const unsigned char c = eini_byte(p, i);
+  const int name = c == '_' || c >= 0x80 || ((c | 32) >= 'a' && (c | 32) <= 'z');
+  return k < EINI_COMMANDS && (eini_commands[k].takes == NULL ? name : c == '(') ? k : -1;
+}
+
+static void eini_command_name(eini_parser *p, eini_nameset *g, const char *what) {
+  const eini_span at = {p->pos, p->len};
+  if (g->n == EINI_NAMES_MAX)
+    eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(p), NULL, "more than %d names", EINI_NAMES_MAX);
+  eini_expect(p, EINI_T_NAME, what);
+  if (p->st != EIN_OK) return;
+  g->name[g->n++] = at;
+  if (g->n == 1) g->all.pos = at.pos;
+  g->all.len = p->end - g->all.pos;
+}
+
+static void eini_command_names(eini_parser *p, eini_nameset *g, int set, const char *what) {
+  if (!set || !eini_accept(p, '[')) {
+    eini_command_name(p, g, what);
+    return;
+  }
+  do eini_command_name(p, g, what);
+  while (eini_accept(p, ','));
+  eini_expect(p, ']', "',' or ']'");
+}
+
+// NAME = number, .. or LEVEL[NAME = number, ..], ..
+static void eini_command_machine(eini_parser *p, const eini_amounts *a, eini_command *c) {
+  eini_nameset *g = &c->list[0], *level = &c->list[1];
+  eini_amounts known;
+  int depth = 0;
+  memset(&known, 0, sizeof known);
+  known.places = a == NULL ? 1 : a->places;
+  do {
+    eini_nameset head = {{0, 0}, {{0, 0}}, 0};
+    eini_command_name(p, &head, "the name of a dimension");
+    const int inside = eini_accept(p, '[');
+    const int more = g->n > 0 && p->st == EIN_OK && inside != (level->name[0].len > 0);
+    if (more) eini_unexpected(p, inside ? "'='" : "'['", "all dimensions are of levels, or none");
+    do {
+      const int k = g->n;
+      char *name;
+      if (inside) eini_command_name(p, g, "the name of a dimension");
+      else if (p->st == EIN_OK && k < EINI_NAMES_MAX) g->name[g->n++] = head.name[0];
+      else if (p->st == EIN_OK) eini_unexpected(p, "the end of the line", NULL);
+      eini_expect(p, '=', inside ? "'='" : "'=' or '['");
+      if (p->st != EIN_OK) return;
+      c->level[k] = depth;
+      level->name[k].pos = head.name[0].pos;
+      level->name[k].len = inside ? head.name[0].len : 0;
+      c->amount[k] = eini_amount_whole(p, a == NULL ? NULL : &known, EIN_PLACES_MAX, &c->number);
+      name = eini_strndup(p->arena, p->s + g->name[k].pos, g->name[k].len);
+      if (name == NULL) eini_pmem(p);
+      known.name[k] = name;
+      known.value[k] = c->amount[k];
+      known.n = k + 1;
+    } while (inside && eini_accept(p, ','));
+    if (inside) eini_expect(p, ']', "',' or ']'");
+    depth += inside;
+  } while (eini_accept(p, ','));
+}
+
+// Distributions, one for each level, and the memory.
+static void eini_command_spreads(eini_parser *p, eini_command *c) {
+  static const char *const memories[] = {"host", "device"};
+  do {
+    eini_nameset *g = &c->list[1];
+    if (g->n == EINI_NAMES_MAX) eini_unexpected(p, "the end of the line", NULL);
+    const eini_span at = eini_command_spread(p);
+    if (p->st == EIN_OK) g->name[g->n++] = at;
+  } while (eini_accept(p, ','));
+  if (!eini_word(p, "in")) return;
+  eini_lex(p);
+  if (eini_one_of(p, memories, 2) < 0) eini_unexpected(p, "host or device", NULL);
+  else eini_command_name(p, &c->list[2], "host or device");
+}
+
+static void eini_command_place(eini_parser *p, eini_command *c) {
+  do eini_command_name(p, &c->list[0], "the name of a tensor");
+  while (eini_accept(p, ','));
+  eini_command_spreads(p, c);
+}
+
+static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_command *c) {
+  const char *takes = eini_commands[c->kind].takes;
+  eini_expect(p, '(', "'('");
+  if (c->kind == EINI_C_DISTRIBUTE && p->tok == '[') takes = "ssss";
+  for (int k = 0; takes[k] != 0; k++) {
+    if (k > 0) eini_expect(p, ',', "','");
+    if (takes[k] == '#') c->amount[0] = eini_amount_whole(p, a, (int64_t)1 << 40, &c->number);
+    else eini_command_names(p, &c->list[k], takes[k] == 's', "a name");
+    while (takes[k] == '+' && eini_accept(p, ',')) eini_command_name(p, &c->list[k], "a name");
+  }
+  eini_expect(p, ')', *takes == '+' ? "',' or ')'" : "')'");
+}
+
+// Reads the command of a line and its end. a NULL: its numbers are not known yet.
+EINI_UNUSED static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_command *c) {
+  eini_near w;
+  memset(c, 0, sizeof *c);
+  c->kind = eini_command_kind(p);
+  c->word.pos = p->pos;
+  c->word.len = p->len;
+  if (c->kind < 0) {
+    eini_near_init(&w, p->s + p->pos, p->tok == EINI_T_NAME ? p->len : 0);
+    for (int k = 0; k < EINI_COMMANDS; k++)
+      eini_near_try(&w, eini_commands[k].word, (int64_t)strlen(eini_commands[k].word));
+    eini_unexpected(p, "a command of a schedule", eini_near_hint(&w));
+    return;
+  }
+  eini_lex(p);
+  if (c->kind == EINI_C_MACHINE) eini_command_machine(p, a, c);
+  else if (c->kind == EINI_C_PLACE) eini_command_place(p, c);
+  else if (c->kind == EINI_C_ON) eini_command_name(p, &c->list[0], "the name of a tensor");
+  else eini_command_call(p, a, c);
+  if (p->tok != EINI_T_EOL && p->tok != EINI_T_END) eini_unexpected(p, "the end of the line", NULL);
+}
+
+// ================================================================================================
 // >>program  from trees to a graph
 // Takes a program's text, views and sizes; gives statements whose every access is proved. Steps per
 // statement: resolve names and macros, solve extents, check bounds, emit (GRAMMAR rules 1 to 11).
@@ -37547,6 +37989,416 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   info->proved = info->total - lower <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
   return EIN_OK;
+}
+
+// ================================================================================================
+// >>grids  machines as grids of places, and what of a tensor a place holds
+// Takes the text of a machine or a distribution, or a command that is read; gives boxes. A level of
+// a distribution cuts what the level before left to a point, in the order of its elements.
+// ================================================================================================
+
+#define EINI_RUNS_MAX ((int64_t)1 << 22)  // ranges of an axis that one point holds
+
+struct ein_grid {
+  eini_arena arena;        // of one that the caller has
+  int64_t places, npoint;
+  int ndim, nlevel;
+  ein_grid_dim *dim;
+};
+
+struct ein_distribution {
+  eini_arena arena;
+  const ein_grid *grid;
+  int rank, memory;        // 0: where the place computes, 1: host, 2: device
+  eini_held *held;         // of each dimension of the grid
+};
+
+// Ranges [v[2*i], v[2*i+1]), ascending and apart.
+typedef struct eini_runs {
+  int64_t *v, n, cap, length;  // length: elements in all
+} eini_runs;
+
+static ein_status eini_runs_add(eini_arena *a, eini_runs *r, int64_t lo, int64_t hi) {
+  if (hi <= lo) return EIN_OK;
+  r->length += hi - lo;
+  if (r->n > 0 && r->v[2 * r->n - 1] == lo) {
+    r->v[2 * r->n - 1] = hi;
+    return EIN_OK;
+  }
+  if (r->n == EINI_RUNS_MAX) return EIN_ERR_TOO_LARGE;
+  int64_t *v = (int64_t *)eini_grow(a, r->v, r->n, &r->cap, 2 * sizeof *v);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  r->v = v;
+  v[2 * r->n] = lo;
+  v[2 * r->n++ + 1] = hi;
+  return EIN_OK;
+}
+
+// Adds elements number from to to-1 of some runs. *at, *before: the run at hand, and elements in
+// those before it.
+static ein_status eini_runs_part(eini_arena *a, const eini_runs *of, int64_t from, int64_t to,
+                                 int64_t *at, int64_t *before, eini_runs *r) {
+  while (*at < of->n && from < to) {
+    const int64_t lo = of->v[2 * *at], length = of->v[2 * *at + 1] - lo;
+    if (from < *before + length) {
+      const int64_t end = eini_min64(to, *before + length);
+      EINI_TRY(eini_runs_add(a, r, lo + from - *before, lo + end - *before));
+      from = end;
+    }
+    if (from < to || from == *before + length) {
+      *before += length;
+      ++*at;
+    }
+  }
+  return EIN_OK;
+}
+
+// What of an axis a point holds: coord are its coordinates in the grid.
+static ein_status eini_distribution_runs(eini_arena *a, const ein_distribution *d, int axis,
+                                         int64_t extent, const int64_t *coord, eini_runs *r) {
+  memset(r, 0, sizeof *r);
+  EINI_TRY(eini_runs_add(a, r, 0, extent));
+  for (int m = 0; m < d->grid->ndim; m++) {
+    const eini_held *h = &d->held[m];
+    const int64_t n = d->grid->dim[m].extent, length = r->length;
+    eini_runs part;
+    int64_t at = 0, before = 0;
+    if (h->kind != EINI_HELD_PIECES || h->axis != axis) continue;
+    memset(&part, 0, sizeof part);
+    if (h->block == 0)
+      EINI_TRY(eini_runs_part(a, r, eini_piece_start(length, n, coord[m]),
+                              eini_piece_start(length, n, coord[m] + 1), &at, &before, &part));
+    for (int64_t k = coord[m]; h->block > 0 && k <= (length - 1) / h->block; k += n)
+      EINI_TRY(eini_runs_part(a, r, k * h->block,
+                              length - k * h->block > h->block ? (k + 1) * h->block : length, &at,
+                              &before, &part));
+    *r = part;
+  }
+  return EIN_OK;
+}
+
+// ---- points ----
+
+static void eini_grid_coords(const ein_grid *g, int64_t point, int64_t *coord) {
+  for (int m = g->ndim - 1; m >= 0; m--) {
+    coord[m] = point % g->dim[m].extent;
+    point /= g->dim[m].extent;
+  }
+}
+
+EINI_UNUSED static int64_t eini_grid_point(const ein_grid *g, const int64_t *coord) {
+  int64_t point = 0;
+  for (int m = 0; m < g->ndim; m++) point = point * g->dim[m].extent + coord[m];
+  return point;
+}
+
+// Points are shared out in pieces where there are more of them than places.
+static int64_t eini_grid_place(const ein_grid *g, int64_t point) {
+  return g->npoint <= g->places ? point : eini_piece_of(g->npoint, g->places, point);
+}
+
+// The points of a place: [*from, *to).
+static void eini_grid_points(const ein_grid *g, int64_t place, int64_t *from, int64_t *to) {
+  const int many = g->npoint > g->places;
+  *from = many ? eini_piece_start(g->npoint, g->places, place) : eini_min64(place, g->npoint);
+  *to = many ? eini_piece_start(g->npoint, g->places, place + 1)
+             : eini_min64(place + 1, g->npoint);
+}
+
+// Does a point hold anything? key: its coordinates where axes are cut, for those that hold alike.
+static int eini_distribution_key(const ein_distribution *d, const int64_t *coord, int64_t *key,
+                                 int64_t *nkey) {
+  *nkey = 0;
+  for (int m = 0; m < d->grid->ndim; m++) {
+    if (d->held[m].kind == EINI_HELD_AT && d->held[m].at != coord[m]) return 0;
+    if (d->held[m].kind == EINI_HELD_PIECES) key[(*nkey)++] = coord[m];
+  }
+  return 1;
+}
+
+// ---- from commands ----
+
+// A machine of a command; the number of places is told.
+static ein_status eini_grid_make(eini_parser *p, const eini_command *c, int64_t places,
+                                 ein_grid *g) {
+  const eini_nameset *dim = &c->list[0], *level = &c->list[1];
+  g->places = places;
+  g->npoint = 1;
+  g->ndim = dim->n;
+  g->dim = EINI_NEW(p->arena, ein_grid_dim, dim->n);
+  if (g->dim == NULL) return eini_pmem(p);
+  for (int k = 0; k < dim->n; k++) {
+    ein_grid_dim *x = &g->dim[k];
+    const eini_span at = dim->name[k];
+    x->extent = c->amount[k];
+    x->level = c->level[k];
+    x->name = eini_strndup(p->arena, p->s + at.pos, at.len);
+    x->level_name = eini_strndup(p->arena, p->s + level->name[k].pos, level->name[k].len);
+    if (x->name == NULL || x->level_name == NULL) return eini_pmem(p);
+    g->nlevel = x->level + 1;
+    int same = strcmp(x->name, "p") == 0;
+    for (int i = 0; i < k; i++) same |= strcmp(g->dim[i].name, x->name) == 0;
+    if (same)
+      return eini_perr(p, EIN_ERR_NAME, at.pos, at.len, NULL, "the name '%.*s' is taken",
+                       eini_cut(x->name, at.len), x->name);
+    if (eini_mul_overflow(g->npoint, x->extent, &g->npoint) || g->npoint > EIN_PLACES_MAX)
+      return eini_perr(p, EIN_ERR_TOO_LARGE, at.pos, at.len, NULL,
+                       "the machine has more than %d points", EIN_PLACES_MAX);
+  }
+  return EIN_OK;
+}
+
+// One level of a distribution, which begins at dimension `first`; gives the one behind it.
+static int eini_distribution_level(eini_parser *p, eini_span at, int first, ein_distribution *d) {
+  const ein_grid *g = d->grid;
+  eini_spread s;
+  int n = 0;
+  eini_spread_read(p, at, &s);
+  if (p->st != EIN_OK) return first;
+  if (first == g->ndim) {
+    eini_perr(p, EIN_ERR_SHAPE, at.pos, at.len, NULL, "the machine has %d level%s only", g->nlevel,
+              g->nlevel == 1 ? "" : "s");
+    return first;
+  }
+  while (first + n < g->ndim && g->dim[first + n].level == g->dim[first].level) n++;
+  if (s.rank != d->rank)
+    eini_perr(p, EIN_ERR_SHAPE, at.pos, at.len, NULL, "%d ax%ss left of the arrow, but the tensor "
+              "has %d", s.rank, s.rank == 1 ? "i" : "e", d->rank);
+  else if (s.ndim != n)
+    eini_perr(p, EIN_ERR_SHAPE, at.pos, at.len, NULL, "%d dimension%s right of the arrow, but the "
+              "machine has %d", s.ndim, s.ndim == 1 ? "" : "s", n);
+  for (int k = 0; k < n && p->st == EIN_OK; k++) {
+    const eini_held *h = &s.held[k];
+    if (h->kind == EINI_HELD_AT && h->at >= g->dim[first + k].extent)
+      eini_perr(p, EIN_ERR_BOUNDS, h->span.pos, h->span.len, NULL, "dimension '%s' has extent "
+                "%lld", g->dim[first + k].name, (long long)g->dim[first + k].extent);
+    d->held[first + k] = *h;
+  }
+  return first + n;
+}
+
+// Distributions of a command, one for each level of the grid, of a tensor of that rank.
+static ein_status eini_distribution_make(eini_parser *p, const eini_command *c, int rank,
+                                         const ein_grid *g, ein_distribution *d) {
+  int at = 0;
+  d->grid = g;
+  d->rank = rank;
+  d->held = EINI_NEW(p->arena, eini_held, g->ndim);
+  if (d->held == NULL) return eini_pmem(p);
+  for (int k = 0; k < c->list[1].n && p->st == EIN_OK; k++)
+    at = eini_distribution_level(p, c->list[1].name[k], at, d);
+  if (p->st == EIN_OK && at < g->ndim)
+    eini_perr(p, EIN_ERR_SHAPE, c->word.pos, p->end - c->word.pos,
+              "one for each level, with commas",
+              "%d distribution%s, but the machine has %d levels", c->list[1].n,
+              c->list[1].n == 1 ? "" : "s", g->nlevel);
+  if (c->list[2].n > 0) d->memory = p->s[c->list[2].name[0].pos] == 'h' ? 1 : 2;
+  return p->st;
+}
+
+// ---- as text ----
+
+static void eini_say_grid(eini_text *t, const ein_grid *g) {
+  for (int k = 0; k < g->ndim; k++) {
+    const ein_grid_dim *x = &g->dim[k];
+    const int first = k == 0 || x->level != x[-1].level, named = x->level_name[0] != 0;
+    eini_say(t, k == 0 ? "" : named && first ? "], " : ", ");
+    if (named && first) eini_say(t, "%s[", x->level_name);
+    eini_say(t, "%s=%lld", x->name, (long long)x->extent);
+    if (named && k + 1 == g->ndim) eini_say(t, "]");
+  }
+}
+
+// Axes are x, y, z, w, then the letters before.
+static void eini_say_axis(eini_text *t, int axis) {
+  static const char letters[] = "xyzwvutsrqponmlkjihgfedcbaABCDEF";
+  eini_say(t, "%c", letters[axis]);
+}
+
+static void eini_say_distribution(eini_text *t, const ein_distribution *d) {
+  const ein_grid *g = d->grid;
+  for (int m = 0; m < g->ndim; m++) {
+    const eini_held *h = &d->held[m];
+    if (m == 0 || g->dim[m].level != g->dim[m - 1].level) {
+      if (m > 0) eini_say(t, ", ");
+      for (int r = 0; r < d->rank; r++) eini_say_axis(t, r);
+      eini_say(t, "->");
+    }
+    if (h->kind == EINI_HELD_EVERY) eini_say(t, "*");
+    const int apart = h->at > 9 || (m > 0 && h[-1].kind == EINI_HELD_PIECES && h[-1].block > 0);
+    if (h->kind == EINI_HELD_AT) eini_say(t, apart ? "(%lld)" : "%lld", (long long)h->at);
+    if (h->kind != EINI_HELD_PIECES) continue;
+    eini_say_axis(t, h->axis);
+    if (h->block > 0) eini_say(t, ":%lld", (long long)h->block);
+  }
+  if (d->memory > 0) eini_say(t, " in %s", d->memory == 1 ? "host" : "device");
+}
+
+// ---- the caller's side ----
+
+// Reads "machine text" or "place T text" without the words before it.
+static ein_status eini_command_alone(ein_ctx *ctx, eini_arena *a, const char *text, int kind,
+                                     const eini_amounts *amounts, eini_parser *p,
+                                     eini_command *c) {
+  eini_begin_call(ctx, text);
+  eini_parser_init(p, a, eini_diag_of(ctx), NULL, text, (int64_t)strlen(text), 256);
+  memset(c, 0, sizeof *c);
+  c->kind = kind;
+  if (kind == EINI_C_MACHINE) eini_command_machine(p, amounts, c);
+  else eini_command_spreads(p, c);
+  if (p->tok != EINI_T_END) eini_unexpected(p, "the end", NULL);
+  return p->st;
+}
+
+EIN_API ein_status ein_grid_create(ein_ctx *ctx, const char *text, int64_t places,
+                                   ein_grid **grid) {
+  eini_amounts amounts;
+  eini_arena arena;
+  eini_parser p;
+  eini_command c;
+  if (grid == NULL) return EIN_ERR_ARGUMENT;
+  *grid = NULL;
+  eini_begin_call(ctx, NULL);
+  if (text == NULL || places < 1 || places > EIN_PLACES_MAX)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     text == NULL ? "the text is NULL" : "places is %lld", (long long)places);
+  memset(&amounts, 0, sizeof amounts);
+  amounts.places = places;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_grid *g = EINI_NEW(&arena, ein_grid, 1);
+  ein_status st = g == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) st = eini_command_alone(ctx, &arena, text, EINI_C_MACHINE, &amounts, &p, &c);
+  if (st == EIN_OK) st = eini_grid_make(&p, &c, places, g);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) g->arena = arena;
+  else eini_arena_free(&arena);
+  if (st == EIN_OK) *grid = g;
+  return st;
+}
+
+EIN_API void ein_grid_destroy(ein_grid *g) {
+  if (g == NULL) return;
+  eini_arena arena = g->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API int ein_grid_dimension(const ein_grid *g, int k, ein_grid_dim *dim) {
+  if (g == NULL || dim == NULL || k < 0 || k >= g->ndim) return 0;
+  *dim = g->dim[k];
+  return 1;
+}
+
+EIN_API int64_t ein_grid_size(const ein_grid *g) { return g == NULL ? 0 : g->npoint; }
+
+EIN_API int64_t ein_grid_place(const ein_grid *g, int64_t point) {
+  return g == NULL || point < 0 || point >= g->npoint ? -1 : eini_grid_place(g, point);
+}
+
+EIN_API size_t ein_grid_print(const ein_grid *g, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (g != NULL) eini_say_grid(&t, g);
+  return t.at;
+}
+
+EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
+                                           const ein_grid *grid, ein_distribution **out) {
+  eini_arena arena;
+  eini_parser p;
+  eini_command c;
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  eini_begin_call(ctx, NULL);
+  if (text == NULL || grid == NULL || rank < 0)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     text == NULL ? "the text is NULL" : grid == NULL ? "the grid is NULL"
+                                                                      : "rank is %d", rank);
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_distribution *d = EINI_NEW(&arena, ein_distribution, 1);
+  ein_status st = d == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) st = eini_command_alone(ctx, &arena, text, EINI_C_PLACE, NULL, &p, &c);
+  if (st == EIN_OK) st = eini_distribution_make(&p, &c, rank, grid, d);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) d->arena = arena;
+  else eini_arena_free(&arena);
+  if (st == EIN_OK) *out = d;
+  return st;
+}
+
+EIN_API void ein_distribution_destroy(ein_distribution *d) {
+  if (d == NULL) return;
+  eini_arena arena = d->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (d != NULL) eini_say_distribution(&t, d);
+  return t.at;
+}
+
+// All combinations of one range of each axis.
+static ein_status eini_distribution_each(const ein_distribution *d, const eini_runs *run,
+                                         int64_t *room, ein_box_fn fn, void *user) {
+  const int n = d->rank;
+  int64_t *at = room, *lo = room + n, *hi = room + 2 * n;
+  for (int r = 0; r < n; r++) {
+    at[r] = 0;
+    if (run[r].n == 0) return EIN_OK;
+  }
+  for (int r = n;;) {
+    for (r = 0; r < n; r++) {
+      lo[r] = run[r].v[2 * at[r]];
+      hi[r] = run[r].v[2 * at[r] + 1];
+    }
+    EINI_TRY(fn(user, lo, hi));
+    for (r = n - 1; r >= 0 && ++at[r] == run[r].n; r--) at[r] = 0;
+    if (r < 0) return EIN_OK;
+  }
+}
+
+// coord: room for coordinates and a key; of axes: 3 numbers, and their ranges.
+static ein_status eini_distribution_boxes(eini_arena *a, const ein_distribution *d,
+                                          const int64_t *shape, int64_t place, ein_box_fn fn,
+                                          void *user) {
+  const ein_grid *g = d->grid;
+  int64_t from, to, nkey;
+  int64_t *coord = EINI_NEW(a, int64_t, 2 * (int64_t)g->ndim + 3 * (int64_t)d->rank);
+  eini_runs *run = EINI_NEW(a, eini_runs, d->rank);
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  if (coord == NULL || run == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *key = coord + g->ndim, *room = key + g->ndim;
+  eini_grid_points(g, place, &from, &to);
+  for (int64_t point = from; point < to; point++) {
+    eini_grid_coords(g, point, coord);
+    if (!eini_distribution_key(d, coord, key, &nkey)) continue;
+    const int64_t before = seen.n, k = eini_key_number(a, &seen, key, nkey);
+    if (k < 0) return EIN_ERR_NO_MEMORY;
+    if (k < before) continue;  // a point of this place holds the same
+    eini_arena scratch;
+    eini_arena_init(&scratch, &a->al);
+    ein_status st = EIN_OK;
+    for (int r = 0; r < d->rank && st == EIN_OK; r++)
+      st = eini_distribution_runs(&scratch, d, r, shape[r], coord, &run[r]);
+    if (st == EIN_OK) st = eini_distribution_each(d, run, room, fn, user);
+    eini_arena_free(&scratch);
+    EINI_TRY(st);
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
+                                          int64_t place, ein_box_fn fn, void *user) {
+  eini_arena arena;
+  if (d == NULL || fn == NULL || place < 0 || place >= d->grid->places ||
+      (shape == NULL && d->rank > 0))
+    return EIN_ERR_ARGUMENT;
+  for (int r = 0; r < d->rank; r++)
+    if (shape[r] < 0) return EIN_ERR_ARGUMENT;
+  eini_arena_init(&arena, &d->arena.al);
+  const ein_status st = eini_distribution_boxes(&arena, d, shape, place, fn, user);
+  eini_arena_free(&arena);
+  return st;
 }
 
 #endif  // EINSUM_CORE_ONLY

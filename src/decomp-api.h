@@ -192,3 +192,50 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 // The model of that name: EIN_COST_COUNT when unknown.
 EIN_API ein_cost ein_cost_find(const char *name);
+
+// ---- machines and distributions -----------------------------------------------------------------
+// The places of a machine as a grid, and what of a tensor every point of it holds, in the tensor
+// distribution notation of DISTAL (Yadav et al. 2022, section 3.2). See MACHINES.
+
+typedef struct ein_grid ein_grid;                  // immutable
+typedef struct ein_distribution ein_distribution;  // immutable
+
+typedef struct ein_grid_dim {
+  const char *name;
+  const char *level_name;   // "" where the machine has one level without a name
+  int level;                // from 0, the outermost
+  int64_t extent;
+} ein_grid_dim;
+
+// text: "gx=2, gy=p/gx", or by levels "node[x=2,y=2], gpu[g=4]". Points are numbered row-major, the
+// first dimension the most significant. Point number i lies at place i; where there are more of
+// them than places, consecutive ones share a place; places beyond the last point are idle. *grid is
+// NULL on failure: EIN_ERR_SYNTAX, EIN_ERR_NAME, EIN_ERR_ARGUMENT (an extent is no whole number
+// from 1 on; places: 1 .. EIN_PLACES_MAX), EIN_ERR_TOO_LARGE (more than EIN_PLACES_MAX points).
+EIN_API ein_status ein_grid_create(ein_ctx *ctx, const char *text, int64_t places,
+                                   ein_grid **grid);
+EIN_API void ein_grid_destroy(ein_grid *grid);  // NULL is a no-op
+// Dimension k; 0 beyond the last. Names live as long as the grid.
+EIN_API int ein_grid_dimension(const ein_grid *grid, int k, ein_grid_dim *dim);
+EIN_API int64_t ein_grid_size(const ein_grid *grid);                   // points
+EIN_API int64_t ein_grid_place(const ein_grid *grid, int64_t point);   // -1: no such point
+// As text, into buf. Returns the whole length without its NUL, as snprintf does.
+EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
+
+// text: one notation for each level, "xy->x0*", or "xy->xy, zw->z in device". Left of the arrow a
+// letter for each axis of the tensor, right of it one mark for each dimension of the level: a
+// letter (the axis in equal pieces, as cuts are), a letter with a number (x:4, blocks of 4 elements
+// dealt in turn), a digit or (number) (that coordinate alone holds the tensor), or * (every
+// coordinate does). Valid: as many letters as the tensor has axes, as many marks as the level has
+// dimensions, no letter twice on a side, none on the right alone. The memory, host or device, is
+// kept, and not looked at. grid must outlive the distribution.
+EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
+                                           const ein_grid *grid, ein_distribution **out);
+EIN_API void ein_distribution_destroy(ein_distribution *d);  // NULL is a no-op
+EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
+// The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
+typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
+// Calls fn for disjoint boxes, which together are what a place holds of a tensor of this shape.
+// EIN_ERR_TOO_LARGE: more than 2^22 ranges along an axis.
+EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
+                                          int64_t place, ein_box_fn fn, void *user);

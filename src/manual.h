@@ -21,8 +21,8 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT
-// DOES NOT DO
+// CONSTRAINTS, MACHINES, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS,
+// WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -36,14 +36,15 @@
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
-//   programs      >>spaces >>pieces >>builder >>names >>trees >>program >>scope >>solve >>edges
+//   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
+//                 >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
-//                 >>fusion-bound >>fusion-search >>fusion
+//                 >>fusion-bound >>fusion-search >>fusion >>fast-memory
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
-//                 >>decomp-public
+//                 >>decomp-public >>grids
 //   end           >>start
 //
 //
@@ -318,7 +319,6 @@
 // Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
 // pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
 //
-//
 // COSTS
 //
 // One function estimates what a block of a statement takes on a machine, before kernels are chosen;
@@ -339,7 +339,6 @@
 // (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
 // are in one table: >>cost. The paper's model counts scalars by its own formula.
 //
-//
 // COST MODELS
 //
 // paper       scalars moved, an upper bound (EinDecomp, section 7): join + agg + repartition.
@@ -352,7 +351,6 @@
 // seconds     per statement the slowest place: operations or memory traffic, transfers, folds. The
 //             fastest of these in simulation: the search's, none, sqrt, linear, those of paper and
 //             bytes, one class of indices cut everywhere, baselines whose indices desc names.
-//
 //
 // METHODS
 //
@@ -373,7 +371,6 @@
 //             it has one of its names, or meets one that has at an axis of a tensor.
 // given       what parts says; statements not named are not cut.
 //
-//
 // CONSTRAINTS
 //
 // Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
@@ -384,6 +381,15 @@
 // its task fetches, its partial result and its block. With desc.inputs = EIN_INPUTS_OUTSIDE those
 // that are not pinned lie outside of the places' memory. Where the least cost does not fit,
 // statements are searched in order by a beam: proved when nothing fell out of it.
+//
+// MACHINES
+//
+// A machine is a grid of places, or a grid of grids; dimensions have names, extents may be made of
+// p, the number of places: "gx=2, gy=p/gx", "node[x=2,y=2], gpu[g=4]". A distribution says what of
+// a tensor each point holds (DISTAL): "xy->xy*" names the axes of the tensor on the left, the
+// dimensions of the machine on the right. An axis that stands on both sides is cut into equal
+// pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
+// holds anything. Several levels have one each. See ein_grid_create.
 //
 //
 // VARIANTS
@@ -397,7 +403,6 @@
 // EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as for others,
 // ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
 //
-//
 // TUNING
 //
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
@@ -407,7 +412,6 @@
 // follows the fold left out); of other sizes, half to twice, the nearest holds. A path far worse
 // than the one found is not taken. Deterministic plans, budgets and checks of integers do not ask.
 //
-//
 // BATCHES
 //
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
@@ -416,7 +420,6 @@
 // and fused statements; in deterministic mode written alike. A row has the bits of the first one's
 // kernels. Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for
 // queued calls of ein_einsum; one that overlaps an earlier one runs after it.
-//
 //
 // DETERMINISM
 //
@@ -439,7 +442,6 @@
 // index and paths by the clock: searches count steps unless you give seconds and a clock, and then
 // paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
 //
-//
 // THREADS
 //
 // The library starts no thread; a backend may have a pool of them. The executor in the ctx's
@@ -448,7 +450,6 @@
 // task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are
 // read-only once parsed. Plans are immutable: any number of threads may execute one, each with its
 // own ein_run, outputs and workspace. There are no globals.
-//
 //
 // BACKENDS
 //
@@ -459,7 +460,6 @@
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
 // share a pool between contexts, or to choose threads and instruction sets, make one yourself
 // (ein_cpu_create, ein_cpu_use).
-//
 //
 // MEMORY
 //
