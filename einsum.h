@@ -16,13 +16,12 @@
 //
 // C++ is the same. Zero all other structs (ein_run r = ein_run(); in C++) and assign their fields.
 //
-//
 // CONTENTS (search for >>name)
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, MACHINES, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS,
-// WHAT IT DOES NOT DO
+// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS,
+// MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -44,9 +43,8 @@
 //                 >>fusion-bound >>fusion-search >>fusion >>fast-memory
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
-//                 >>decomp-public >>grids
+//                 >>decomp-public >>grids >>loops >>moves >>schedule
 //   end           >>start
-//
 //
 // LEVELS
 //
@@ -72,7 +70,6 @@
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
 //
-//
 // WORDS
 //
 // index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
@@ -84,7 +81,6 @@
 // statement   one fold over one scalar expression of operands, and where its values go
 // graph       statements in order; each reads inputs and what those before define
 // view        shape and strides over memory that somebody else owns (ein_ztensor)
-//
 //
 // DTYPES
 //
@@ -100,7 +96,6 @@
 // dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
 // f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. bf16,
 // which NumPy lacks, stays bf16 with bool and 8-bit integers and becomes f32 with f16.
-//
 //
 // NUMPY STRINGS
 //
@@ -121,7 +116,6 @@
 // and appends its result. One alone is reduced by itself; three or more are one pass. What is asked
 // for is taken; auto weighs pairs against one pass and those from left to right.
 //
-//
 // GRAPHS
 //
 // A graph has tensors, params and statements, each added by one call; ids count from 0. A statement
@@ -129,7 +123,6 @@
 // coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
 // reduced indices, and a map that says which element of the output the free indices define.
 // Several statements may define one tensor, in pieces that fit exactly. See examples/08_graph.c.
-//
 //
 // FUNCTIONS AND FOLDS
 //
@@ -165,7 +158,6 @@
 //     "ik,jk->ij" with monoid "max" and map "abs(x0-x1)" is the distance in the maximum norm.
 // A monoid that is named folds single values too ("i->i" with any gives bool), and norm is one.
 //
-//
 // FUNCTIONS AND MONOIDS OF YOUR OWN
 //
 // ein_ctx_function and ein_ctx_monoid register them by name in a ctx; then they stand in programs,
@@ -173,7 +165,6 @@
 // several threads where the executor has several. A monoid's merge must be associative and
 // commutative; joins tells what distributes over it (EIN_JOIN_MUL: a product may be split as in a
 // sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
-//
 //
 // PROGRAMS
 //
@@ -223,7 +214,6 @@
 // broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
 // before anything runs. Where two readings are plausible the text is an error with a hint.
 //
-//
 // MACROS
 //
 // Functions and folds are those above, and those registered in the ctx; and (eps without a name):
@@ -231,7 +221,6 @@
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
-//
 //
 // GRADIENTS
 //
@@ -259,7 +248,6 @@
 // as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
 // give NaN there. Accesses with several strides that share indices may take a sum with a condition
 // over all of the index space. From C: ein_graph_add_gradient.
-//
 //
 // BUDGETS
 //
@@ -296,7 +284,6 @@
 // Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
 // with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
 // With path_seconds, searches depend on the clock, and so may the least budget.
-//
 //
 // PLACES
 //
@@ -391,6 +378,21 @@
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
 // holds anything. Several levels have one each. See ein_grid_create.
 //
+// SCHEDULES
+//
+// Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
+// says of which statement the next ones are. Their words are not reserved.
+//     divide(i, io, ii, n)          n pieces; split(i, io, ii, n): pieces of n values
+//     collapse(i, j, f)             a loop over both, i the outer one
+//     reorder(a, b, ..)             these, in the positions that they have together
+//     distribute(io, jo)            over the next dimensions of the machine
+//     distribute([i, j], [io, jo], [ii, ji], [gx, gy])          divides by dimensions before
+//     communicate(T, v)             T is fetched, or sent, for each value of v; default: in the
+//                                   innermost loop of a step, results behind all loops over places
+//     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
+//     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
+// Loops run over places, then over time; those inside are whole in a step. What is illegal is
+// refused with the reason. ein_schedule_cost counts what moves. See examples/schedules.
 //
 // VARIANTS
 //
@@ -473,7 +475,6 @@
 // else EIN_ERR_OVERLAP, before anything is written. Buffers may be given with their size (buffer,
 // buffer_bytes): then a view that leaves them is an error.
 //
-//
 // ERRORS
 //
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
@@ -485,7 +486,6 @@
 //
 // ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
-//
 //
 // WHAT IT DOES NOT DO
 //
@@ -1734,9 +1734,7 @@ EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 EIN_API ein_cost ein_cost_find(const char *name);
 
 // ---- machines and distributions -----------------------------------------------------------------
-// The places of a machine as a grid, and what of a tensor every point of it holds, in the tensor
-// distribution notation of DISTAL (Yadav et al. 2022, section 3.2). See MACHINES.
-
+// Places as a grid, and what of a tensor its points hold (Yadav et al. 2022, DISTAL, section 3.2).
 typedef struct ein_grid ein_grid;                  // immutable
 typedef struct ein_distribution ein_distribution;  // immutable
 
@@ -1749,9 +1747,9 @@ typedef struct ein_grid_dim {
 
 // text: "gx=2, gy=p/gx", or by levels "node[x=2,y=2], gpu[g=4]". Points are numbered row-major, the
 // first dimension the most significant. Point number i lies at place i; where there are more of
-// them than places, consecutive ones share a place; places beyond the last point are idle. *grid is
-// NULL on failure: EIN_ERR_SYNTAX, EIN_ERR_NAME, EIN_ERR_ARGUMENT (an extent is no whole number
-// from 1 on; places: 1 .. EIN_PLACES_MAX), EIN_ERR_TOO_LARGE (more than EIN_PLACES_MAX points).
+// them than places, consecutive ones share a place. *grid is NULL on failure: EIN_ERR_SYNTAX,
+// EIN_ERR_NAME, EIN_ERR_ARGUMENT (an extent is no whole number from 1 on; places: 1 ..
+// EIN_PLACES_MAX), EIN_ERR_TOO_LARGE (more than EIN_PLACES_MAX points).
 EIN_API ein_status ein_grid_create(ein_ctx *ctx, const char *text, int64_t places,
                                    ein_grid **grid);
 EIN_API void ein_grid_destroy(ein_grid *grid);  // NULL is a no-op
@@ -1765,9 +1763,8 @@ EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
 // text: one notation for each level, "xy->x0*", or "xy->xy, zw->z in device". Left of the arrow a
 // letter for each axis of the tensor, right of it one mark for each dimension of the level: a
 // letter (the axis in equal pieces, as cuts are), a letter with a number (x:4, blocks of 4 elements
-// dealt in turn), a digit or (number) (that coordinate alone holds the tensor), or * (every
-// coordinate does). Valid: as many letters as the tensor has axes, as many marks as the level has
-// dimensions, no letter twice on a side, none on the right alone. The memory, host or device, is
+// dealt in turn), a digit or (number) (that coordinate alone holds the tensor), or * (every one
+// does). No letter stands twice on a side, none on the right alone. The memory, host or device, is
 // kept, and not looked at. grid must outlive the distribution.
 EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
                                            const ein_grid *grid, ein_distribution **out);
@@ -1775,10 +1772,79 @@ EIN_API void ein_distribution_destroy(ein_distribution *d);  // NULL is a no-op
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
-// Calls fn for disjoint boxes, which together are what a place holds of a tensor of this shape.
-// EIN_ERR_TOO_LARGE: more than 2^22 ranges along an axis.
+// Calls fn for disjoint boxes: what a place holds of a tensor. EIN_ERR_TOO_LARGE: more than 2^22
+// ranges along an axis.
 EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
                                           int64_t place, ein_box_fn fn, void *user);
+
+// ---- schedules ----------------------------------------------------------------------------------
+// How statements go through their index space, over places and over time, and when tensors are
+// fetched: the commands of DISTAL (Yadav et al. 2022, section 3.3). See SCHEDULES.
+typedef struct ein_schedule ein_schedule;  // immutable
+
+typedef struct ein_schedule_desc {
+  const char *text;         // NULL: the commands behind the statements of the graph's program
+  size_t length;            // bytes; 0: up to the terminating NUL
+  int64_t places;           // p; default 1
+  int max_errors;           // default 20
+} ein_schedule_desc;
+
+// 1: the graph was made from a program with commands behind its statements.
+EIN_API int ein_graph_commands(const ein_graph *graph);
+// Reads and checks commands. *out is NULL on failure; mistakes have their place in the text and the
+// reason. The graph must outlive the schedule.
+EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
+                                       const ein_schedule_desc *desc, ein_schedule **out);
+EIN_API void ein_schedule_destroy(ein_schedule *s);  // NULL is a no-op
+// The commands, numbers in place of expressions. Returns the length, as snprintf does.
+EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
+// Borrowed from the schedule; NULL: there is none. Results that are not placed lie where they are
+// computed, at points whose reduced loops are at 0; inputs that are not, everywhere.
+EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s);
+EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
+// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
+// is no such partition, and why. EIN_ERR_ARGUMENT: buf is too small.
+EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int tensor, char *buf,
+                                    size_t size);
+
+typedef enum ein_loop_kind {
+  EIN_LOOP_PLACE = 0,       // its values are at different points of the machine
+  EIN_LOOP_TIME,            // one after another
+  EIN_LOOP_PARALLEL,        // whole in a step, by threads
+  EIN_LOOP_WHOLE            // whole in a step
+} ein_loop_kind;
+typedef struct ein_loop {
+  const char *name;
+  ein_loop_kind kind;
+  int64_t extent;           // values, at most
+  int dimension;            // of the grid; -1: none
+} ein_loop;
+// Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
+EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
+
+// What a point receives before a step, or, of its partial result, sends after it.
+typedef struct ein_schedule_move {
+  int stmt, operand;        // operand -1: the result
+  int64_t step, point;      // whose task it is of
+  int64_t place;            // of that point
+  int64_t from, to;         // places
+  int64_t bytes;            // of partial results as states, where they are not complete
+} ein_schedule_move;
+typedef struct ein_schedule_watch {
+  ein_status (*move_fn)(void *user, const ein_schedule_move *move);  // every one, step by step
+  void *user;
+} ein_schedule_watch;
+typedef struct ein_schedule_info {
+  const char *out;          // the tensor that the statement defines
+  int64_t line;             // in the source, or 0
+  int64_t tasks, steps;     // tasks: of all points and steps
+  int64_t messages, bytes;  // in all
+  int64_t fan;              // most messages that a place sends in one step
+} ein_schedule_info;
+
+// Counts what a statement moves; watch may be NULL. EIN_ERR_TOO_LARGE: points times steps.
+EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt,
+                                     const ein_schedule_watch *watch, ein_schedule_info *info);
 
 #endif  // EINSUM_CORE_ONLY
 
@@ -3553,6 +3619,8 @@ struct ein_graph {
   int open;                // while it is being built: the first mistake, and where messages go
   ein_status status;
   eini_diag *diag;
+  const char *text;        // a program with commands of a schedule, which begin at byte `commands`;
+  int64_t length, commands;  //   NULL: there are none
   eini_symbols *symbols;   // what numbers stand for where sizes were left open; NULL: themselves
 };
 
@@ -25797,7 +25865,7 @@ static double eini_amount_snap(double x) {
 
 static double eini_amount_call(eini_parser *p, const eini_amounts *a, int f) {
   double x = eini_amount(p, a, 0);
-  if (f == 0 && x < 0)
+  if (f == 0 && x < 0 && a != NULL)
     eini_perr(p, EIN_ERR_ARGUMENT, EINI_AT(p), NULL, "the root of a negative number");
   x = f == 0 ? sqrt(x < 0 ? 0 : x) : f == 1 ? floor(eini_amount_snap(x)) :
       f == 2 ? ceil(eini_amount_snap(x)) : x;
@@ -26005,15 +26073,21 @@ static eini_span eini_command_spread(eini_parser *p) {
 
 // ---- commands ----
 
-// Is a line one of a command, whose word is read? Its number; -1: it is not.
-static int eini_command_kind(const eini_parser *p) {
+// The command that the current token is a word of; -1: none.
+static int eini_command_word(const eini_parser *p) {
+  int k = EINI_COMMANDS - 1;
+  while (k >= 0 && !eini_word(p, eini_commands[k].word)) k--;
+  return k;
+}
+
+// Is a line among statements one of a command, whose word is read?
+static int eini_command_begins(const eini_parser *p) {
   int64_t i = p->at;
-  int k = 0;
-  while (k < EINI_COMMANDS && !eini_word(p, eini_commands[k].word)) k++;
+  const int k = eini_command_word(p);
   while (eini_byte(p, i) == ' ' || eini_byte(p, i) == '\t') i++;
   const unsigned char c = eini_byte(p, i);
   const int name = c == '_' || c >= 0x80 || ((c | 32) >= 'a' && (c | 32) <= 'z');
-  return k < EINI_COMMANDS && (eini_commands[k].takes == NULL ? name : c == '(') ? k : -1;
+  return k >= 0 && (eini_commands[k].takes == NULL ? name : c == '(');
 }
 
 static void eini_command_name(eini_parser *p, eini_nameset *g, const char *what) {
@@ -26108,17 +26182,20 @@ static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_comman
 }
 
 // Reads the command of a line and its end. a NULL: its numbers are not known yet.
-EINI_UNUSED static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_command *c) {
+static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_command *c) {
   eini_near w;
   memset(c, 0, sizeof *c);
-  c->kind = eini_command_kind(p);
+  c->kind = eini_command_word(p);
   c->word.pos = p->pos;
   c->word.len = p->len;
   if (c->kind < 0) {
     eini_near_init(&w, p->s + p->pos, p->tok == EINI_T_NAME ? p->len : 0);
     for (int k = 0; k < EINI_COMMANDS; k++)
       eini_near_try(&w, eini_commands[k].word, (int64_t)strlen(eini_commands[k].word));
-    eini_unexpected(p, "a command of a schedule", eini_near_hint(&w));
+    const char *hint = eini_near_hint(&w);
+    if (hint == NULL) hint = eini_word(p, "precompute") ? "write it as a statement of its own" :
+                             a == NULL ? "statements stand before all commands" : NULL;
+    eini_unexpected(p, "a command of a schedule", hint);
     return;
   }
   eini_lex(p);
@@ -26238,6 +26315,7 @@ typedef struct eini_prog {
   ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
   int64_t ndeclared, capdeclared;
   int outputs;              // there is an output statement
+  int64_t commands;         // where the commands of a schedule begin; -1: there are none
   // the current statement
   eini_var *var;
   int64_t nvar, capvar;
@@ -26453,6 +26531,13 @@ static void eini_parse_program(eini_prog *q) {
     while (eini_accept(p, EINI_T_EOL)) continue;
     if (p->tok == EINI_T_END) return;
     int64_t from = p->pos;
+    if (q->commands >= 0 || eini_command_begins(p)) {
+      eini_command c;
+      if (q->commands < 0) q->commands = from;
+      eini_command_read(p, NULL, &c);
+      if (p->st != EIN_OK) eini_parse_recover(p, from);
+      continue;
+    }
     eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
     if (l == NULL) eini_pmem(p);
     else eini_parse_line(p, &(q->line = l)[q->nline]);
@@ -30299,6 +30384,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   eini_parser_init(&q->p, arena, d, g, desc->text, (int64_t)n, depth < 1000 ? depth : 1000);
   q->p.names = &q->names;
   q->g = g;
+  q->commands = -1;
   q->desc = desc;
   q->open = open;
   q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
@@ -30319,6 +30405,12 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   eini_forms_free(&q->temps);
   if (q->p.status == EIN_OK) eini_check_given(q);
   if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
+  if (q->p.status == EIN_OK && q->commands >= 0) {
+    g->text = eini_strndup(&g->arena, q->p.s, q->p.n);
+    g->length = q->p.n;
+    g->commands = q->commands;
+    if (g->text == NULL) return EIN_ERR_NO_MEMORY;
+  }
   return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
 }
 
@@ -38086,7 +38178,7 @@ static void eini_grid_coords(const ein_grid *g, int64_t point, int64_t *coord) {
   }
 }
 
-EINI_UNUSED static int64_t eini_grid_point(const ein_grid *g, const int64_t *coord) {
+static int64_t eini_grid_point(const ein_grid *g, const int64_t *coord) {
   int64_t point = 0;
   for (int m = 0; m < g->ndim; m++) point = point * g->dim[m].extent + coord[m];
   return point;
@@ -38399,6 +38491,1167 @@ EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64
   const ein_status st = eini_distribution_boxes(&arena, d, shape, place, fn, user);
   eini_arena_free(&arena);
   return st;
+}
+
+// ================================================================================================
+// >>loops  a statement's loops under a schedule
+// Takes commands; gives a nest: the indices of a statement and what they were cut into, in order,
+// each over places, over time, or whole in a step. What is illegal is refused, with the reason.
+// ================================================================================================
+
+#define EINI_LOOPS_MAX 256
+#define EINI_STEPS_MAX ((int64_t)1 << 24)
+
+enum { EINI_AS_LIVE, EINI_AS_CUT, EINI_AS_FUSED, EINI_AS_TURNED };  // what became of a loop
+enum { EINI_MADE_INDEX, EINI_MADE_OUTER, EINI_MADE_INNER, EINI_MADE_FUSED, EINI_MADE_TURNED };
+
+typedef struct eini_loop {
+  const char *name;
+  eini_span at;            // where it is named first; of no length: it is an index
+  int made, as;
+  int64_t extent;          // its values, at most
+  int outer, inner;        // CUT: into these; FUSED, TURNED: into outer
+  int split, second;       // CUT: pieces have a size; FUSED: it is the inner one of two
+  int64_t by;              // CUT: number, or size, of pieces
+  int index;               // of the statement, that it comes from
+  int reduced;             // it comes from a reduced index
+  int dim;                 // of the machine; -1: it does not run over places
+  int parallel;
+  int nturn, turn[EINI_NAMES_MAX];  // TURNED: the loops it is rotated by
+} eini_loop;
+
+typedef struct eini_loops {
+  const eini_stmt *s;
+  eini_loop *loop;         // nindex of them are indices
+  int nloop, norder, order[EINI_LOOPS_MAX];  // the live ones, outermost first
+  int *fetch;              // of operands, and behind them of the result: the loop under whose
+                           //   values it is fetched, or kept; -1: the default
+  eini_span *told;         // where that is said
+  int ndim;                // dimensions of the machine in use
+  int used[EINI_NAMES_MAX];  // by dimension: it is
+  int nstep;               // loops over places and time; the others are whole in a step
+  int64_t steps;
+  eini_span at;            // the command that made it; of no length: nothing is said
+  const char *leaf;        // the kernels of a step; or NULL
+  eini_nameset leaves;
+} eini_loops;
+
+struct ein_schedule {
+  eini_arena arena;
+  const ein_graph *g;
+  ein_grid *grid;          // or NULL
+  ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
+                           //   that make it; NULL: inputs are everywhere, others nobody knows where
+  unsigned char *said;     // of each tensor: that is written
+  eini_loops *nest;         // of each statement
+  const char **line;       // the commands, as they are printed
+  int64_t nline, capline;
+};
+
+typedef struct eini_scheduler {
+  eini_parser p;
+  struct eini_names names;
+  const ein_ctx *ctx;
+  const ein_graph *g;
+  ein_schedule *to;
+  eini_amounts amounts;
+  int stmt;                // that commands are of; -1: not said
+} eini_scheduler;
+
+// ---- ranges ----
+
+// Where piece k of a loop that was cut begins.
+static int64_t eini_loop_start(const eini_loop *x, int64_t parts, int64_t length, int64_t k) {
+  if (!x->split) return eini_piece_start(length, parts, k);
+  return k > length / x->by ? length : eini_min64(length, k * x->by);
+}
+
+static void eini_loop_one(int64_t value, int64_t length, int64_t *lo, int64_t *hi) {
+  *lo = eini_min64(value, length);
+  *hi = eini_min64(value + 1, length);
+}
+
+// The values of loop v out of `length`, where value[] are those of loops, -1: all of them. Its
+// hull, where they are not one range.
+static void eini_loop_range(const eini_loops *n, int v, int64_t length, const int64_t *value,
+                            int64_t *lo, int64_t *hi) {
+  const eini_loop *x = &n->loop[v];
+  int64_t a, b, c, d;
+  *lo = 0;
+  *hi = length;
+  if (x->as == EINI_AS_LIVE) {
+    if (value[v] >= 0) eini_loop_one(value[v], length, lo, hi);
+  } else if (x->as == EINI_AS_TURNED) {
+    if (value[x->outer] < 0) return;
+    a = value[x->outer];
+    for (int k = 0; k < n->loop[x->outer].nturn; k++)
+      a += eini_max64(0, value[n->loop[x->outer].turn[k]]);
+    eini_loop_one(a % x->extent, length, lo, hi);
+  } else if (x->as == EINI_AS_FUSED) {
+    eini_loop_range(n, x->outer, n->loop[x->outer].extent, value, &a, &b);
+    const int64_t inner = n->loop[n->loop[x->outer].inner].extent;
+    if (b - a == 1) eini_loop_one(x->second ? a % inner : a / inner, length, lo, hi);
+  } else {
+    const int64_t parts = n->loop[x->outer].extent;
+    eini_loop_range(n, x->outer, parts, value, &a, &b);
+    *hi = 0;
+    if (a >= b) return;
+    const int64_t first = eini_loop_start(x, parts, length, a);
+    const int64_t last = eini_loop_start(x, parts, length, b - 1);
+    eini_loop_range(n, x->inner, eini_loop_start(x, parts, length, a + 1) - first, value, &c, &d);
+    *lo = first + c;
+    *hi = first + d;
+    if (b - a == 1) return;
+    eini_loop_range(n, x->inner, eini_loop_start(x, parts, length, b) - last, value, &c, &d);
+    *hi = last + d;
+  }
+}
+
+// The ranges of all indices of the statement.
+static void eini_loops_ranges(const eini_loops *n, const int64_t *value, int64_t *lo, int64_t *hi) {
+  for (int i = 0; i < n->s->nindex; i++)
+    eini_loop_range(n, i, n->s->index[i].extent, value, &lo[i], &hi[i]);
+}
+
+static int eini_loops_at(const eini_loops *n, int v) {
+  int k = 0;
+  while (k < n->norder && n->order[k] != v) k++;
+  return k;
+}
+
+// ---- names ----
+
+static ein_status eini_loops_init(eini_parser *p, const eini_stmt *s, eini_loops *n) {
+  memset(n, 0, sizeof *n);
+  n->s = s;
+  if (s->nindex > EINI_LOOPS_MAX / 2) return EIN_OK;  // commands are refused
+  n->loop = EINI_NEW(p->arena, eini_loop, EINI_LOOPS_MAX);
+  n->fetch = EINI_NEW(p->arena, int, s->noperand + 1);
+  n->told = EINI_NEW(p->arena, eini_span, s->noperand + 1);
+  if (n->loop == NULL || n->fetch == NULL || n->told == NULL) return eini_pmem(p);
+  for (int k = 0; k <= s->noperand; k++) n->fetch[k] = -1;
+  for (int i = 0; i < s->nindex; i++) {
+    eini_loop *x = &n->loop[n->nloop++];
+    x->name = s->index[i].name;
+    x->extent = s->index[i].extent;
+    x->index = i;
+    x->reduced = i >= s->nfree;
+    x->dim = -1;
+    n->order[n->norder++] = i;
+  }
+  return EIN_OK;
+}
+
+// The live loop of a name; -1 after a mistake.
+static int eini_loops_find(eini_scheduler *w, const eini_loops *n, eini_span at) {
+  eini_parser *p = &w->p;
+  const char *text = p->s + at.pos;
+  eini_near near;
+  if (p->st != EIN_OK) return -1;
+  eini_near_init(&near, text, at.len);
+  for (int v = 0; v < n->nloop; v++) {
+    const eini_loop *x = &n->loop[v];
+    if (x->as == EINI_AS_LIVE) eini_near_try(&near, x->name, (int64_t)strlen(x->name));
+    if (!eini_word_is(text, at.len, x->name)) continue;
+    if (x->as == EINI_AS_LIVE) return v;
+    const int cut = x->as == EINI_AS_CUT;
+    eini_perr(p, EIN_ERR_NAME, at.pos, at.len, NULL, "'%.60s' has become '%.60s'%s%.60s%s", x->name,
+              n->loop[x->outer].name, cut ? " and '" : "", cut ? n->loop[x->inner].name : "",
+              cut ? "'" : "");
+    return -1;
+  }
+  eini_perr(p, EIN_ERR_NAME, at.pos, at.len, eini_near_hint(&near), "the statement of '%.60s' has "
+            "no loop '%.*s'", w->g->tensor[n->s->out].name, eini_cut(text, at.len), text);
+  return -1;
+}
+
+// A new loop; -1 after a mistake.
+static int eini_loops_new(eini_scheduler *w, eini_loops *n, eini_span at, int made, int from,
+                         int64_t extent) {
+  eini_parser *p = &w->p;
+  for (int v = 0; v < n->nloop && p->st == EIN_OK; v++)
+    if (eini_word_is(p->s + at.pos, at.len, n->loop[v].name))
+      eini_perr(p, EIN_ERR_NAME, at.pos, at.len, NULL, "the name '%.60s' is taken",
+                n->loop[v].name);
+  if (n->nloop == EINI_LOOPS_MAX)
+    eini_perr(p, EIN_ERR_TOO_LARGE, at.pos, at.len, NULL, "more than %d loops", EINI_LOOPS_MAX);
+  if (p->st != EIN_OK) return -1;
+  eini_loop *x = &n->loop[n->nloop];
+  memset(x, 0, sizeof *x);
+  if ((x->name = eini_strndup(p->arena, p->s + at.pos, at.len)) == NULL) return eini_pmem(p), -1;
+  x->at = at;
+  x->made = made;
+  x->extent = extent;
+  x->index = n->loop[from].index;
+  x->reduced = n->loop[from].reduced;
+  x->dim = -1;
+  return n->nloop++;
+}
+
+// A loop that may still be changed: neither over places nor parallel nor rotated.
+static int eini_loops_free(eini_scheduler *w, const eini_loops *n, eini_span at, const char *what) {
+  const int v = eini_loops_find(w, n, at);
+  if (v < 0) return v;
+  const eini_loop *x = &n->loop[v];
+  const char *is = x->dim >= 0 ? "runs over places" : x->parallel ? "is parallel" :
+                   x->made == EINI_MADE_TURNED ? "is rotated" : NULL;
+  if (is == NULL) return v;
+  eini_perr(&w->p, EIN_ERR_SHAPE, at.pos, at.len, NULL, "'%.60s' %s, and cannot be %s", x->name, is,
+            what);
+  return -1;
+}
+
+// ---- commands ----
+
+// Cuts loop v into outer and inner; the inner one takes its place in the order.
+static int eini_loops_cut(eini_scheduler *w, eini_loops *n, int v, eini_span outer, eini_span inner,
+                         int64_t by, int split) {
+  const int64_t extent = eini_max64(n->loop[v].extent, 1), pieces = (extent - 1) / by + 1;
+  const int o = eini_loops_new(w, n, outer, EINI_MADE_OUTER, v, split ? pieces : by);
+  const int i = eini_loops_new(w, n, inner, EINI_MADE_INNER, v, split ? eini_min64(by, extent)
+                                                                     : pieces);
+  if (o < 0 || i < 0) return -1;
+  eini_loop *x = &n->loop[v];
+  x->as = EINI_AS_CUT;
+  x->outer = o;
+  x->inner = i;
+  x->by = by;
+  x->split = split;
+  n->order[eini_loops_at(n, v)] = i;
+  return o;
+}
+
+static void eini_loops_insert(eini_loops *n, int at, int v) {
+  memmove(n->order + at + 1, n->order + at, (size_t)(n->norder - at) * sizeof *n->order);
+  n->order[at] = v;
+  n->norder++;
+}
+
+static void eini_do_cut(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const int v = eini_loops_free(w, n, c->list[0].name[0], "cut");
+  if (v < 0) return;
+  if (n->loop[v].made == EINI_MADE_FUSED)
+    eini_perr(&w->p, EIN_ERR_UNSUPPORTED, c->list[0].all.pos, c->list[0].all.len, NULL,
+              "'%.60s' is collapsed: its pieces would be no ranges of both loops",
+              n->loop[v].name);
+  else if (c->kind == EINI_C_DIVIDE && c->amount[0] > EIN_PLACES_MAX)
+    eini_perr(&w->p, EIN_ERR_TOO_LARGE, c->number.pos, c->number.len, NULL,
+              "more than %d pieces", EIN_PLACES_MAX);
+  if (w->p.st != EIN_OK) return;
+  const int at = eini_loops_at(n, v);
+  const int o = eini_loops_cut(w, n, v, c->list[1].name[0], c->list[2].name[0], c->amount[0],
+                              c->kind == EINI_C_SPLIT);
+  if (o >= 0) eini_loops_insert(n, at, o);
+}
+
+static void eini_do_collapse(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const int a = eini_loops_free(w, n, c->list[0].name[0], "collapsed");
+  const int b = eini_loops_free(w, n, c->list[1].name[0], "collapsed");
+  int64_t extent = 0;
+  if (a < 0 || b < 0) return;
+  const int at = eini_loops_at(n, a);
+  const eini_span all = {c->list[0].all.pos, c->list[1].all.pos + c->list[1].all.len -
+                                             c->list[0].all.pos};
+  if (eini_loops_at(n, b) != at + 1)
+    eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&all), "reorder(..) before", "'%.60s' does not stand "
+              "directly inside of '%.60s'", n->loop[b].name, n->loop[a].name);
+  else if (eini_mul_overflow(n->loop[a].extent, n->loop[b].extent, &extent))
+    eini_perr(&w->p, EIN_ERR_TOO_LARGE, EINI_AT(&all), NULL, "the collapsed loop is too long");
+  const int f = eini_loops_new(w, n, c->list[2].name[0], EINI_MADE_FUSED, a, extent);
+  if (f < 0) return;
+  n->loop[f].outer = a;
+  n->loop[f].inner = b;
+  n->loop[f].reduced = n->loop[a].reduced || n->loop[b].reduced;
+  n->loop[a].as = n->loop[b].as = EINI_AS_FUSED;
+  n->loop[a].outer = n->loop[b].outer = f;
+  n->loop[b].second = 1;
+  n->order[at] = f;
+  memmove(n->order + at + 1, n->order + at + 2,
+          (size_t)(--n->norder - at - 1) * sizeof *n->order);
+}
+
+// The loops named take the positions that they have together, in the order written.
+static void eini_do_reorder(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  int v[EINI_NAMES_MAX], at[EINI_NAMES_MAX], k = 0;
+  for (int i = 0; i < c->list[0].n; i++) {
+    if ((v[i] = eini_loops_find(w, n, c->list[0].name[i])) < 0) return;
+    for (int j = 0; j < i; j++)
+      if (v[j] == v[i])
+        eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->list[0].name[i]), NULL,
+                  "'%.60s' is named twice", n->loop[v[i]].name);
+  }
+  if (w->p.st != EIN_OK) return;
+  for (int i = 0; i < n->norder; i++)
+    for (int j = 0; j < c->list[0].n; j++)
+      if (n->order[i] == v[j]) at[k++] = i;
+  for (int i = 0; i < k; i++) n->order[at[i]] = v[i];
+}
+
+static void eini_do_parallelize(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const int v = eini_loops_free(w, n, c->list[0].name[0], "parallel");
+  if (v < 0) return;
+  if (n->loop[v].reduced)
+    eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->list[0].all), "distribute(..) folds by places",
+              "'%.60s' is folded over: threads would add to one element, a race", n->loop[v].name);
+  else n->loop[v].parallel = 1;
+}
+
+// Loop v runs over a dimension of the machine.
+static void eini_loops_spread(eini_scheduler *w, eini_loops *n, int v, int dim, eini_span at) {
+  const ein_grid *g = w->to->grid;
+  if (n->loop[v].extent > g->dim[dim].extent)
+    eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&at), NULL, "'%.60s' has %lld values, dimension "
+              "'%.60s' of the machine %lld points", n->loop[v].name, (long long)n->loop[v].extent,
+              g->dim[dim].name, (long long)g->dim[dim].extent);
+  else if (n->used[dim])
+    eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&at), NULL, "another loop runs over dimension '%.60s'",
+              g->dim[dim].name);
+  if (w->p.st != EIN_OK) return;
+  n->loop[v].dim = dim;
+  n->used[dim] = 1;
+}
+
+// distribute([targets], [outer], [inner], [dimensions])
+static void eini_do_compound(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const ein_grid *g = w->to->grid;
+  const int count = c->list[0].n;
+  int at = EINI_LOOPS_MAX, v[EINI_NAMES_MAX];
+  for (int k = 1; k < 4; k++)
+    if (c->list[k].n != count)
+      eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->list[k].all), NULL, "%d name%s, but %d loop%s",
+                c->list[k].n, c->list[k].n == 1 ? "" : "s", count, count == 1 ? "" : "s");
+  for (int i = 0; i < count; i++) {
+    if ((v[i] = eini_loops_free(w, n, c->list[0].name[i], "distributed")) < 0) return;
+    const int here = eini_loops_at(n, v[i]);
+    if (here < at) at = here;
+  }
+  for (int i = 0; i < count && w->p.st == EIN_OK; i++) {
+    const eini_span name = c->list[3].name[i];
+    int dim = 0;
+    while (dim < g->ndim && !eini_word_is(w->p.s + name.pos, name.len, g->dim[dim].name)) dim++;
+    if (dim == g->ndim) {
+      eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&name), NULL, "the machine has no dimension '%.*s'",
+                eini_cut(w->p.s + name.pos, name.len), w->p.s + name.pos);
+      return;
+    }
+    if (n->loop[v[i]].as != EINI_AS_LIVE || n->loop[v[i]].made == EINI_MADE_FUSED) {
+      eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->list[0].name[i]), NULL, "'%.60s' cannot be cut",
+                n->loop[v[i]].name);
+      return;
+    }
+    const int o = eini_loops_cut(w, n, v[i], c->list[1].name[i], c->list[2].name[i],
+                                g->dim[dim].extent, 0);
+    if (o < 0) return;
+    eini_loops_insert(n, at + i, o);
+    eini_loops_spread(w, n, o, dim, c->list[1].name[i]);
+  }
+}
+
+static void eini_do_distribute(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const ein_grid *g = w->to->grid;
+  if (g == NULL)
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "machine gx=.., gy=.. before it",
+              "there is no machine to distribute over");
+  else if (c->list[1].n > 0) eini_do_compound(w, n, c);
+  for (int i = 0, dim = 0; w->p.st == EIN_OK && c->list[1].n == 0 && i < c->list[0].n; i++) {
+    const eini_span at = c->list[0].name[i];
+    const int v = eini_loops_free(w, n, at, "distributed");
+    while (dim < g->ndim && n->used[dim]) dim++;
+    if (v >= 0 && dim == g->ndim)
+      eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&at), NULL, "the machine has no dimension left for "
+                "'%.60s'", n->loop[v].name);
+    else if (v >= 0) eini_loops_spread(w, n, v, dim, at);
+  }
+}
+
+static void eini_do_communicate(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const eini_stmt *s = n->s;
+  const int v = eini_loops_find(w, n, c->list[1].name[0]);
+  for (int i = 0; i < c->list[0].n && w->p.st == EIN_OK; i++) {
+    const eini_span at = c->list[0].name[i];
+    int found = 0, again = 0;
+    for (int k = 0; k <= s->noperand; k++) {
+      const int tensor = k < s->noperand ? s->operand[k] : s->out;
+      if (!eini_word_is(w->p.s + at.pos, at.len, w->g->tensor[tensor].name)) continue;
+      found = 1;
+      again |= n->fetch[k] >= 0;
+      n->fetch[k] = v;
+      n->told[k] = c->list[1].all;
+    }
+    if (!found || again)
+      eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), NULL, again ? "'%.*s' is communicated already" :
+                "the statement does not use '%.*s'", eini_cut(w->p.s + at.pos, at.len),
+                w->p.s + at.pos);
+  }
+}
+
+static void eini_do_rotate(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const eini_span at = c->list[0].name[0];
+  const int t = eini_loops_free(w, n, at, "rotated");
+  int by[EINI_NAMES_MAX];
+  if (t >= 0 && n->loop[t].made == EINI_MADE_INNER)
+    eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&at), "divide or split it, and rotate the outer loop",
+              "'%.60s' goes through a piece: it is no loop over time", n->loop[t].name);
+  for (int i = 0; i < c->list[1].n; i++) {
+    const eini_span name = c->list[1].name[i];
+    if ((by[i] = eini_loops_find(w, n, name)) < 0) return;
+    if (eini_loops_at(n, by[i]) >= eini_loops_at(n, t))
+      eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&name), "reorder(..) before", "'%.60s' does not "
+                "stand outside of '%.60s'", n->loop[by[i]].name, n->loop[t].name);
+  }
+  if (w->p.st != EIN_OK) return;
+  const int r = eini_loops_new(w, n, c->list[2].name[0], EINI_MADE_TURNED, t, n->loop[t].extent);
+  if (r < 0) return;
+  n->loop[r].nturn = c->list[1].n;
+  for (int i = 0; i < c->list[1].n; i++) n->loop[r].turn[i] = by[i];
+  n->order[eini_loops_at(n, t)] = r;
+  n->loop[t].as = EINI_AS_TURNED;
+  n->loop[t].outer = r;
+}
+
+// The kernels of a name must be there.
+static void eini_do_substitute(eini_scheduler *w, eini_loops *n, const eini_command *c) {
+  const eini_span at = c->list[1].name[0];
+  const char *text = w->p.s + at.pos;
+  int there = eini_word_is(text, at.len, "portable");
+  for (int k = 0; w->ctx != NULL && k < w->ctx->nkernels; k++)
+    there |= eini_word_is(text, at.len, w->ctx->kernels[k]->name);
+  if (!there)
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), "portable is always there", "no kernels are "
+              "called '%.*s'", eini_cut(text, at.len), text);
+  n->leaves = c->list[0];
+  if (w->p.st == EIN_OK && (n->leaf = eini_strndup(w->p.arena, text, at.len)) == NULL)
+    eini_pmem(&w->p);
+}
+
+// ---- the whole nest ----
+
+// Are all live loops that v became among the first n->nstep; with any: is one of them?
+static int eini_loops_stepped(const eini_loops *n, int v, int any) {
+  const eini_loop *x = &n->loop[v];
+  if (x->as == EINI_AS_LIVE) return eini_loops_at(n, v) < n->nstep;
+  const int a = eini_loops_stepped(n, x->outer, any);
+  const int b = x->as == EINI_AS_CUT ? eini_loops_stepped(n, x->inner, any) : a;
+  return any ? a || b : a && b;
+}
+
+static int eini_loops_is_outer(const eini_loop *x) {
+  return x->dim >= 0 || x->made == EINI_MADE_OUTER || x->made == EINI_MADE_TURNED;
+}
+
+// Which loops are gone through: those up to the last that is over places, rotated or communicated
+// under, and outer loops that follow.
+static void eini_loops_split(eini_loops *n) {
+  n->nstep = 0;
+  for (int i = 0; i < n->norder; i++) {
+    const eini_loop *x = &n->loop[n->order[i]];
+    int need = x->dim >= 0 || x->made == EINI_MADE_TURNED;
+    for (int k = 0; k <= n->s->noperand; k++) need |= n->fetch[k] == n->order[i];
+    if (need || (i == n->nstep && eini_loops_is_outer(x))) n->nstep = i + 1;
+  }
+  n->steps = 1;
+  for (int i = 0; i < n->nstep; i++) {
+    const eini_loop *x = &n->loop[n->order[i]];
+    if (x->dim < 0 && (eini_mul_overflow(n->steps, eini_max64(x->extent, 1), &n->steps) ||
+                       n->steps > EINI_STEPS_MAX))
+      n->steps = EINI_STEPS_MAX + 1;
+  }
+}
+
+static void eini_loops_order(eini_scheduler *w, const eini_loops *n) {
+  int time = -1;
+  for (int i = 0; i < n->norder && w->p.st == EIN_OK; i++) {
+    const eini_loop *x = &n->loop[n->order[i]];
+    if (x->dim >= 0 && time >= 0)
+      eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&x->at), "reorder(..)", "'%.60s' runs over places "
+                "inside of '%.60s', which runs over time", x->name, n->loop[time].name);
+    if (i < n->nstep && x->parallel)
+      eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&n->at), "reorder(..)", "'%.60s' is parallel, but "
+                "loops over places or time stand inside of it", x->name);
+    for (int k = 0; k < x->nturn; k++)
+      if (eini_loops_at(n, x->turn[k]) >= i)
+        eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&x->at), "reorder(..)", "'%.60s' is rotated by "
+                  "'%.60s', which does not stand outside of it", x->name,
+                  n->loop[x->turn[k]].name);
+    if (x->dim < 0) time = n->order[i];
+  }
+}
+
+// What can be seen at the end only.
+static void eini_loops_check(eini_scheduler *w, eini_loops *n) {
+  eini_parser *p = &w->p;
+  int leaves = 0;
+  for (int k = 0; k <= n->s->noperand && p->st == EIN_OK; k++)
+    if (n->fetch[k] >= 0 && n->loop[n->fetch[k]].as != EINI_AS_LIVE)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&n->told[k]), "communicate after it", "'%.60s' is no "
+                "loop any more at the end", n->loop[n->fetch[k]].name);
+  eini_loops_split(n);
+  eini_loops_order(w, n);
+  for (int v = 0; v < n->nloop && p->st == EIN_OK; v++) {
+    const eini_loop *x = &n->loop[v];
+    if (x->as == EINI_AS_CUT && eini_loops_stepped(n, x->inner, 1) &&
+        !eini_loops_stepped(n, x->outer, 0))
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&n->loop[x->inner].at), "reorder(..)", "'%.60s' is gone "
+                "through step by step, but '%.60s' is not: communication stands below its use",
+                n->loop[x->inner].name, n->loop[x->outer].name);
+  }
+  if (p->st == EIN_OK && n->steps > EINI_STEPS_MAX)
+    eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&n->at), NULL, "more than %lld steps",
+              (long long)EINI_STEPS_MAX);
+  for (int i = 0; i < n->leaves.n && p->st == EIN_OK; i++) {
+    const int v = eini_loops_find(w, n, n->leaves.name[i]);
+    leaves += v >= 0 && eini_loops_at(n, v) >= n->nstep;
+  }
+  if (p->st == EIN_OK && n->leaf != NULL && (leaves != n->leaves.n ||
+                                             leaves != n->norder - n->nstep))
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&n->leaves.all), NULL, "these are not the %d loops inside "
+              "of a step", n->norder - n->nstep);
+}
+
+// ================================================================================================
+// >>moves  what a statement under a schedule moves, step by step
+// Takes a nest and where tensors lie; gives, for a point of the machine and a step, the boxes that
+// are fetched, and from whom, and the partial results that go home.
+// ================================================================================================
+
+// What of an axis each combination of coordinates holds, in the dimensions that cut the axis.
+typedef struct eini_axis_owners {
+  int ndim, dim[EINI_NAMES_MAX];
+  int64_t n;               // combinations, the last dimension the fastest
+  eini_runs *run;
+  int64_t nmeet, *meet, *count;  // those that meet the box at hand, and how much of it they hold
+} eini_axis_owners;
+
+typedef struct eini_owners {
+  const ein_distribution *d;
+  eini_axis_owners *axis;
+  int64_t *coord, *pick;   // of an owner; rank long
+} eini_owners;
+
+static ein_status eini_owners_init(eini_arena *a, const ein_distribution *d, const int64_t *shape,
+                                   eini_owners *o) {
+  const ein_grid *g = d->grid;
+  int64_t runs = 0;
+  o->d = d;
+  o->axis = EINI_NEW(a, eini_axis_owners, d->rank);
+  o->coord = EINI_NEW(a, int64_t, g->ndim);
+  o->pick = EINI_NEW(a, int64_t, d->rank);
+  if (o->axis == NULL || o->coord == NULL || o->pick == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < d->rank; r++) {
+    eini_axis_owners *x = &o->axis[r];
+    x->n = 1;
+    for (int m = 0; m < g->ndim; m++) {
+      if (d->held[m].kind != EINI_HELD_PIECES || d->held[m].axis != r) continue;
+      x->dim[x->ndim++] = m;
+      x->n *= g->dim[m].extent;
+    }
+    x->run = EINI_NEW(a, eini_runs, x->n);
+    x->meet = EINI_NEW(a, int64_t, x->n);
+    x->count = EINI_NEW(a, int64_t, x->n);
+    if (x->run == NULL || x->meet == NULL || x->count == NULL) return EIN_ERR_NO_MEMORY;
+    for (int64_t k = 0; k < x->n; k++) {
+      int64_t rest = k;
+      for (int m = x->ndim - 1; m >= 0; rest /= g->dim[x->dim[m--]].extent)
+        o->coord[x->dim[m]] = rest % g->dim[x->dim[m]].extent;
+      EINI_TRY(eini_distribution_runs(a, d, r, shape[r], o->coord, &x->run[k]));
+      if ((runs += x->run[k].n) > EINI_RUNS_MAX) return EIN_ERR_TOO_LARGE;
+    }
+  }
+  return EIN_OK;
+}
+
+// Elements of runs in [lo, hi).
+static int64_t eini_runs_meet(const eini_runs *r, int64_t lo, int64_t hi) {
+  int64_t from = 0, to = r->n, n = 0;
+  while (from < to) {  // the first that ends behind lo
+    const int64_t middle = from + (to - from) / 2;
+    if (r->v[2 * middle + 1] <= lo) from = middle + 1;
+    else to = middle;
+  }
+  for (; from < r->n && r->v[2 * from] < hi; from++)
+    n += eini_min64(hi, r->v[2 * from + 1]) - eini_max64(lo, r->v[2 * from]);
+  return n;
+}
+
+#define EINI_TOUR_MAX 4e9      // points, steps and owners that are looked at: half a minute
+
+// A statement that is gone through.
+typedef struct eini_tour {
+  const ein_schedule *w;
+  const eini_loops *n;
+  eini_owners *owners;     // of operands and the result; d NULL: nothing moves
+  const unsigned char *again;
+  int64_t *value, *lo, *hi, *from, *to;
+  int64_t *here;           // the coordinates of the point at hand
+  int64_t *sent;           // messages of each place in the step at hand
+  ein_schedule_info *info;
+  const ein_schedule_watch *watch;
+  ein_schedule_move move;
+} eini_tour;
+
+// Every owner of a part of the box in w->from and w->to: its coordinates are in o->coord.
+static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, int home) {
+  const ein_grid *g = w->w->grid;
+  const int rank = o->d->rank;
+  for (int m = 0; m < g->ndim; m++)
+    o->coord[m] = o->d->held[m].kind == EINI_HELD_AT ? o->d->held[m].at : w->here[m];
+  for (int r = 0; r < rank; r++) {
+    eini_axis_owners *x = &o->axis[r];
+    x->nmeet = 0;
+    for (int64_t k = 0; k < x->n; k++) {
+      const int64_t n = eini_runs_meet(&x->run[k], w->from[r], w->to[r]);
+      if (n > 0) x->meet[x->nmeet] = k, x->count[x->nmeet++] = n;
+    }
+    if (x->nmeet == 0) return EIN_OK;
+    o->pick[r] = 0;
+  }
+  for (int r = 0; r >= 0;) {
+    int64_t elements = 1;
+    for (r = 0; r < rank; r++) {
+      const eini_axis_owners *x = &o->axis[r];
+      int64_t rest = x->meet[o->pick[r]];
+      elements *= x->count[o->pick[r]];
+      for (int m = x->ndim - 1; m >= 0; rest /= g->dim[x->dim[m--]].extent)
+        o->coord[x->dim[m]] = rest % g->dim[x->dim[m]].extent;
+    }
+    const int64_t owner = eini_grid_place(g, eini_grid_point(g, o->coord)), own = w->move.place;
+    if (owner != own) {
+      w->move.from = home ? own : owner;
+      w->move.to = home ? owner : own;
+      w->move.bytes = elements * bytes;
+      w->info->messages++;
+      w->info->bytes += w->move.bytes;
+      w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
+      if (w->watch != NULL && w->watch->move_fn != NULL)
+        EINI_TRY(w->watch->move_fn(w->watch->user, &w->move));
+    }
+    for (r = rank - 1; r >= 0 && ++o->pick[r] == o->axis[r].nmeet; r--) o->pick[r] = 0;
+  }
+  return EIN_OK;
+}
+
+// The values of all loops at the point and step at hand, those over time only up to `depth` of the
+// order: the others are whole.
+static void eini_tour_values(eini_tour *w, int64_t step, int depth) {
+  const eini_loops *n = w->n;
+  for (int v = 0; v < n->nloop; v++) w->value[v] = -1;
+  for (int i = n->nstep - 1; i >= 0; i--) {
+    const eini_loop *x = &n->loop[n->order[i]];
+    const int64_t extent = eini_max64(x->extent, 1);
+    if (x->dim >= 0) w->value[n->order[i]] = w->here[x->dim];
+    else if (i <= depth) w->value[n->order[i]] = step % extent;
+    if (x->dim < 0) step /= extent;
+  }
+}
+
+// The outermost loop over time whose value is another one in the next step: its position.
+static int eini_tour_change(const eini_loops *n, int64_t step) {
+  int at = -1;
+  if (step + 1 >= n->steps) return -1;
+  for (int i = n->nstep - 1; i >= 0; i--) {
+    const eini_loop *x = &n->loop[n->order[i]];
+    const int64_t extent = eini_max64(x->extent, 1);
+    if (x->dim >= 0) continue;
+    at = i;
+    if (step % extent != extent - 1) return at;
+    step /= extent;
+  }
+  return at;
+}
+
+// Where in the order an access is communicated: operands in the innermost loop of a step unless
+// told, the result behind the last loop over places.
+static int eini_loops_depth(const eini_loops *n, int k) {
+  int depth = n->nstep - 1;
+  if (n->fetch[k] >= 0) return eini_loops_at(n, n->fetch[k]);
+  while (k == n->s->noperand && depth >= 0 && n->loop[n->order[depth]].dim < 0) depth--;
+  return depth;
+}
+
+// Bytes of an element of what goes home: a state where there is more to fold, else a value.
+static int64_t eini_tour_wide(const eini_tour *w) {
+  const eini_stmt *s = w->n->s;
+  for (int i = s->nfree; i < s->nindex; i++)
+    if (w->lo[i] > 0 || w->hi[i] < s->index[i].extent) return eini_partial_bytes(w->w->g, s);
+  return (int64_t)ein_dtype_size(w->w->g->tensor[s->out].dtype);
+}
+
+// What access k of the point at hand moves before (operands) or after (the result) a step.
+static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
+  const eini_stmt *s = w->n->s;
+  const int result = k == s->noperand, depth = eini_loops_depth(w->n, k);
+  const int change = eini_tour_change(w->n, result ? step : step - 1);
+  if (w->owners[k].d == NULL || (!result && w->again[k])) return EIN_OK;
+  if (result ? step + 1 < w->n->steps && change > depth : step > 0 && change > depth)
+    return EIN_OK;
+  eini_tour_values(w, step, depth);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  if (eini_zrange_empty(s->nindex, w->lo, w->hi)) return EIN_OK;
+  eini_block_hull(s, &b, result ? -1 : k, w->from, w->to);
+  const int64_t bytes = result ? eini_tour_wide(w) :
+                        (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
+  w->move.operand = result ? -1 : k;
+  w->move.step = step;
+  return eini_tour_owners(w, &w->owners[k], bytes, result);
+}
+
+// Does the point at w->here have a task?
+static int eini_tour_works(const eini_tour *w) {
+  const eini_loops *n = w->n;
+  const ein_grid *g = w->w->grid;
+  for (int m = 0; m < g->ndim; m++)
+    if (!n->used[m] && w->here[m] > 0) return 0;
+  for (int i = 0; i < n->nstep; i++) {
+    const eini_loop *x = &n->loop[n->order[i]];
+    if (x->dim >= 0 && w->here[x->dim] >= x->extent) return 0;
+  }
+  return 1;
+}
+
+static double eini_tour_work(const eini_tour *w) {
+  double work = 10;
+  for (int k = 0; k <= w->n->s->noperand; k++)
+    for (int r = 0; w->owners[k].d != NULL && r < w->owners[k].d->rank; r++)
+      work += (double)w->owners[k].axis[r].n;
+  return work * (double)w->w->grid->npoint * (double)w->n->steps;
+}
+
+static ein_status eini_tour_run(eini_tour *w) {
+  const ein_grid *g = w->w->grid;
+  for (int64_t step = 0; step < w->n->steps; step++) {
+    memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
+    for (int64_t point = 0; point < g->npoint; point++) {
+      eini_grid_coords(g, point, w->here);
+      if (!eini_tour_works(w)) continue;
+      w->move.point = point;
+      w->move.place = eini_grid_place(g, point);
+      w->info->tasks++;
+      for (int k = 0; k <= w->n->s->noperand; k++) EINI_TRY(eini_tour_access(w, step, k));
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
+  const ein_schedule *sc = w->w;
+  const eini_stmt *s = w->n->s;
+  int rank = sc->g->tensor[s->out].rank;
+  unsigned char *again = EINI_NEW(a, unsigned char, s->noperand + 1);
+  w->owners = EINI_NEW(a, eini_owners, s->noperand + 1);
+  if (again == NULL || w->owners == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k <= s->noperand; k++) {
+    const int t = k < s->noperand ? s->operand[k] : s->out;
+    rank = sc->g->tensor[t].rank > rank ? sc->g->tensor[t].rank : rank;
+    for (int j = 0; j < k && k < s->noperand; j++)
+      again[k] |= s->operand[j] == t && eini_map_equal(&s->proj[j], &s->proj[k]) &&
+                  eini_loops_depth(w->n, j) == eini_loops_depth(w->n, k);
+    if (sc->place[t] != NULL)
+      EINI_TRY(eini_owners_init(a, sc->place[t], sc->g->tensor[t].shape, &w->owners[k]));
+  }
+  w->again = again;
+  w->value = EINI_NEW(a, int64_t, EINI_LOOPS_MAX);
+  w->lo = EINI_NEW(a, int64_t, s->nindex);
+  w->hi = EINI_NEW(a, int64_t, s->nindex);
+  w->from = EINI_NEW(a, int64_t, rank);
+  w->to = EINI_NEW(a, int64_t, rank);
+  w->here = EINI_NEW(a, int64_t, sc->grid->ndim);
+  w->sent = EINI_NEW(a, int64_t, sc->grid->places);
+  return w->value == NULL || w->lo == NULL || w->hi == NULL || w->from == NULL || w->to == NULL ||
+         w->here == NULL || w->sent == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// ================================================================================================
+// >>schedule  schedules of graphs
+// Takes a graph and commands; gives grid, distributions and nests, checked, and what they move.
+// ================================================================================================
+
+// ---- commands ----
+
+static ein_status eini_do_machine(eini_scheduler *w, const eini_command *c) {
+  eini_parser *p = &w->p;
+  if (w->to->grid != NULL)
+    return eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->word), NULL, "there is a machine already");
+  ein_grid *g = EINI_NEW(p->arena, ein_grid, 1);
+  if (g == NULL) return eini_pmem(p);
+  EINI_TRY(eini_grid_make(p, c, w->amounts.places, g));
+  for (int k = 0; k < g->ndim; k++) {
+    w->amounts.name[k] = g->dim[k].name;
+    w->amounts.value[k] = g->dim[k].extent;
+  }
+  w->amounts.n = g->ndim;
+  w->to->grid = g;
+  return EIN_OK;
+}
+
+static int eini_scheduled_tensor(eini_scheduler *w, eini_span at) {
+  const char *text = w->p.s + at.pos;
+  eini_near near;
+  eini_near_init(&near, text, at.len);
+  for (int t = 0; t < w->g->ntensor; t++) {
+    if (eini_word_is(text, at.len, w->g->tensor[t].name)) return t;
+    eini_near_try(&near, w->g->tensor[t].name, (int64_t)strlen(w->g->tensor[t].name));
+  }
+  eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), eini_near_hint(&near), "no tensor that is needed is "
+            "called '%.*s'", eini_cut(text, at.len), text);
+  return -1;
+}
+
+static void eini_do_place(eini_scheduler *w, const eini_command *c) {
+  eini_parser *p = &w->p;
+  if (w->to->grid == NULL)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->word), "machine gx=.., gy=.. before it",
+              "there is no machine to place it on");
+  for (int i = 0; i < c->list[0].n && p->st == EIN_OK; i++) {
+    const int t = eini_scheduled_tensor(w, c->list[0].name[i]);
+    ein_distribution *d = EINI_NEW(p->arena, ein_distribution, 1);
+    if (d == NULL) eini_pmem(p);
+    else if (t >= 0 && w->to->place[t] != NULL)
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->list[0].name[i]), NULL, "'%.60s' is placed already",
+                w->g->tensor[t].name);
+    if (p->st != EIN_OK) return;
+    eini_distribution_make(p, c, w->g->tensor[t].rank, w->to->grid, d);
+    w->to->place[t] = d;
+    w->to->said[t] = 1;
+  }
+}
+
+static void eini_do_on(eini_scheduler *w, const eini_command *c) {
+  const eini_span at = c->list[0].name[0];
+  const int t = eini_scheduled_tensor(w, at);
+  w->stmt = -1;
+  for (int k = 0; k < w->g->nstmt && t >= 0; k++) {
+    if (w->g->stmt[k].out != t) continue;
+    if (w->stmt >= 0)
+      eini_perr(&w->p, EIN_ERR_UNSUPPORTED, EINI_AT(&at), NULL, "'%.60s' has several statements",
+                w->g->tensor[t].name);
+    w->stmt = k;
+  }
+  if (t >= 0 && w->stmt < 0)
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), NULL, "'%.60s' is an input",
+              w->g->tensor[t].name);
+}
+
+static void eini_do_command(eini_scheduler *w, const eini_command *c) {
+  static void (*const calls[EINI_COMMANDS])(eini_scheduler *, eini_loops *,
+                                            const eini_command *) = {
+      NULL, NULL, NULL, eini_do_cut, eini_do_cut, eini_do_collapse, eini_do_reorder,
+      eini_do_parallelize, eini_do_distribute, eini_do_communicate, eini_do_rotate,
+      eini_do_substitute};
+  if (c->kind == EINI_C_MACHINE) {
+    eini_do_machine(w, c);
+  } else if (c->kind == EINI_C_PLACE) {
+    eini_do_place(w, c);
+  } else if (c->kind == EINI_C_ON) {
+    eini_do_on(w, c);
+  } else if (w->stmt < 0) {
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "on NAME before it", "of which statement? "
+              "There are %lld", (long long)w->g->nstmt);
+  } else {
+    eini_loops *n = &w->to->nest[w->stmt];
+    if (n->loop == NULL)
+      eini_perr(&w->p, EIN_ERR_TOO_LARGE, EINI_AT(&c->word), NULL, "the statement has too many "
+                "indices");
+    else calls[c->kind](w, n, c);
+    if (n->at.len == 0) n->at = c->word;
+  }
+}
+
+// ---- commands as they are printed ----
+
+static void eini_say_span(eini_text *t, const eini_parser *p, eini_span at) {
+  for (int64_t i = 0; i < at.len; i++) eini_say(t, "%c", p->s[at.pos + i]);
+}
+
+static void eini_say_names(eini_text *t, const eini_parser *p, const eini_nameset *g, int set) {
+  set &= g->n > 1;
+  for (int i = 0; i < g->n; i++) {
+    eini_say(t, i > 0 ? ", " : set ? "[" : "");
+    eini_say_span(t, p, g->name[i]);
+  }
+  if (set) eini_say(t, "]");
+}
+
+static void eini_say_command(eini_text *t, eini_scheduler *w, const eini_command *c) {
+  const eini_parser *p = &w->p;
+  const char *takes = eini_commands[c->kind].takes;
+  if (takes == NULL) {
+    eini_say(t, "%s ", eini_commands[c->kind].word);
+    if (c->kind == EINI_C_MACHINE) eini_say_grid(t, w->to->grid);
+    else eini_say_names(t, p, &c->list[0], 0);
+    if (c->kind != EINI_C_PLACE) return;
+    eini_say(t, " ");
+    eini_say_distribution(t, w->to->place[eini_scheduled_tensor(w, c->list[0].name[0])]);
+    return;
+  }
+  if (c->list[1].n > 0 && c->kind == EINI_C_DISTRIBUTE) takes = "ssss";
+  eini_say(t, "%s(", eini_commands[c->kind].word);
+  for (int k = 0; takes[k] != 0; k++) {
+    if (k > 0) eini_say(t, ", ");
+    if (takes[k] == '#') eini_say(t, "%lld", (long long)c->amount[0]);
+    else if (*takes == 's' && takes[1] == 's' && c->list[k].n == 1) {
+      eini_say(t, "[");
+      eini_say_span(t, p, c->list[k].name[0]);
+      eini_say(t, "]");
+    } else eini_say_names(t, p, &c->list[k], takes[k] == 's');
+  }
+  eini_say(t, ")");
+}
+
+static void eini_schedule_keep(eini_scheduler *w, const eini_command *c) {
+  ein_schedule *s = w->to;
+  eini_text t = eini_text_of(NULL, 0);
+  const char **line = (const char **)eini_grow(w->p.arena, s->line, s->nline, &s->capline,
+                                               sizeof *line);
+  eini_say_command(&t, w, c);
+  char *text = EINI_NEW(w->p.arena, char, t.at + 1);
+  if (line == NULL || text == NULL) {
+    eini_pmem(&w->p);
+    return;
+  }
+  t = eini_text_of(text, t.at + 1);
+  eini_say_command(&t, w, c);
+  s->line = line;
+  line[s->nline++] = text;
+}
+
+// ---- where results lie that are not placed ----
+
+// How dimension m of the machine holds the result of a nest, by the loop over it; 0: it is none
+// of the ways of distributions.
+static int eini_home_held(const eini_loops *n, const ein_grid *g, int m, eini_held *h) {
+  int64_t coef;
+  int v = -1, axis = -1;
+  for (int i = 0; i < n->norder; i++)
+    if (n->loop[n->order[i]].dim == m) v = n->order[i];
+  memset(h, 0, sizeof *h);
+  h->kind = EINI_HELD_AT;
+  if (v < 0 || n->loop[v].reduced) return 1;
+  const eini_loop *x = &n->loop[v];
+  for (int r = 0; r < n->s->out_map.rows; r++)
+    if (eini_row_index(&n->s->out_map, r, &coef) == x->index && coef == 1 &&
+        n->s->out_map.offset[r] == 0)
+      axis = r;
+  int at = x->index, outer = -1;
+  while (n->loop[at].as == EINI_AS_CUT && n->loop[at].outer != v) {
+    outer = n->loop[at].outer;
+    if (n->loop[outer].dim < 0 || n->loop[outer].dim > m) return 0;
+    at = n->loop[at].inner;
+  }
+  if (axis < 0 || n->loop[at].as != EINI_AS_CUT) return 0;
+  h->kind = EINI_HELD_PIECES;
+  h->axis = axis;
+  h->block = n->loop[at].split ? n->loop[at].by : 0;
+  return n->loop[at].split || x->extent == g->dim[m].extent;
+}
+
+static ein_status eini_schedule_homes(eini_arena *a, ein_schedule *s) {
+  for (int k = 0; k < s->g->nstmt && s->grid != NULL; k++) {
+    const int t = s->g->stmt[k].out;
+    int known = s->g->tensor[t].nstmt == 1 && s->place[t] == NULL && s->nest[k].loop != NULL;
+    ein_distribution *d = EINI_NEW(a, ein_distribution, 1);
+    if (d == NULL) return EIN_ERR_NO_MEMORY;
+    d->grid = s->grid;
+    d->rank = s->g->tensor[t].rank;
+    d->held = EINI_NEW(a, eini_held, s->grid->ndim);
+    if (d->held == NULL) return EIN_ERR_NO_MEMORY;
+    for (int m = 0; m < s->grid->ndim && known; m++)
+      known = eini_home_held(&s->nest[k], s->grid, m, &d->held[m]);
+    if (known) s->place[t] = d;
+  }
+  return EIN_OK;
+}
+
+// ---- the caller's side ----
+
+static ein_status eini_schedule_read(eini_scheduler *w) {
+  eini_parser *p = &w->p;
+  ein_schedule *s = w->to;
+  eini_command c;
+  while (!eini_diag_full(p)) {
+    while (eini_accept(p, EINI_T_EOL)) continue;
+    if (p->tok == EINI_T_END) break;
+    const int64_t from = p->pos;
+    eini_command_read(p, &w->amounts, &c);
+    if (p->st == EIN_OK) eini_do_command(w, &c);
+    if (p->st == EIN_OK) eini_schedule_keep(w, &c);
+    if (p->st != EIN_OK) eini_parse_recover(p, from);
+  }
+  for (int k = 0; k < w->g->nstmt && p->status == EIN_OK; k++) {
+    p->st = EIN_OK;
+    if (s->nest[k].at.len > 0) eini_loops_check(w, &s->nest[k]);
+    else s->nest[k].steps = 1;
+  }
+  return p->status;
+}
+
+static ein_status eini_schedule_make(eini_scheduler *w, ein_ctx *ctx,
+                                     const ein_schedule_desc *desc, eini_arena *a) {
+  const ein_graph *g = w->g;
+  ein_schedule *s = w->to;
+  const int own = desc->text == NULL;
+  const char *text = own ? g->text : desc->text;
+  int64_t n = own ? g->length : (int64_t)(desc->length > 0 || text == NULL ? desc->length
+                                                                          : strlen(text));
+  eini_diag *d = eini_diag_of(ctx);
+  if (n > (int64_t)16 << 20)
+    return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the schedule has more than 16 MiB");
+  s->g = g;
+  s->place = EINI_NEW(a, ein_distribution *, g->ntensor);
+  s->said = EINI_NEW(a, unsigned char, g->ntensor);
+  s->nest = EINI_NEW(a, eini_loops, g->nstmt);
+  if (s->place == NULL || s->said == NULL || s->nest == NULL) return EIN_ERR_NO_MEMORY;
+  if (d != NULL && text != NULL) eini_diag_reset(d, text, n);
+  if (d != NULL) d->max = desc->max_errors > 0 ? desc->max_errors : 20;
+  w->ctx = ctx;
+  w->amounts.places = desc->places > 0 ? desc->places : 1;
+  w->stmt = g->nstmt == 1 ? 0 : -1;
+  eini_parser_init(&w->p, a, d, g, text == NULL ? "" : text, text == NULL ? 0 : n, 256);
+  w->p.names = &w->names;
+  for (int k = 0; k < g->nstmt; k++) EINI_TRY(eini_loops_init(&w->p, &g->stmt[k], &s->nest[k]));
+  if (own && text != NULL) {
+    w->p.at = g->commands;
+    eini_lex(&w->p);
+  }
+  EINI_TRY(eini_schedule_read(w));
+  return eini_schedule_homes(a, s);
+}
+
+EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
+                                       const ein_schedule_desc *desc, ein_schedule **out) {
+  eini_arena arena;
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  if (st == EIN_OK && (desc == NULL || desc->places < 0 || desc->places > EIN_PLACES_MAX))
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
+                   desc == NULL ? "the description is NULL" : "places is out of range");
+  if (st != EIN_OK) return eini_fail_status(ctx, st), st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_schedule *s = EINI_NEW(&arena, ein_schedule, 1);
+  eini_scheduler *w = EINI_NEW(&arena, eini_scheduler, 1);
+  st = s == NULL || w == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) w->g = graph, w->to = s;
+  if (st == EIN_OK) st = eini_schedule_make(w, ctx, desc, &arena);
+  if (ctx != NULL) eini_diag_sort(&ctx->diag);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) s->arena = arena;
+  else eini_arena_free(&arena);
+  if (ctx != NULL) ctx->diag.text = NULL;
+  if (st == EIN_OK) *out = s;
+  return st;
+}
+
+EIN_API int ein_graph_commands(const ein_graph *graph) {
+  return graph != NULL && graph->text != NULL;
+}
+
+EIN_API void ein_schedule_destroy(ein_schedule *s) {
+  if (s == NULL) return;
+  eini_arena arena = s->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  for (int64_t i = 0; s != NULL && i < s->nline; i++) eini_say(&t, "%s\n", s->line[i]);
+  return t.at;
+}
+
+EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s) {
+  return s == NULL ? NULL : s->grid;
+}
+
+EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor) {
+  return s == NULL || tensor < 0 || tensor >= s->g->ntensor ? NULL : s->place[tensor];
+}
+
+EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop) {
+  if (s == NULL || loop == NULL || stmt < 0 || stmt >= s->g->nstmt || k < 0) return 0;
+  const eini_loops *n = &s->nest[stmt];
+  if (n->at.len == 0 || k >= n->norder) return 0;
+  const eini_loop *x = &n->loop[n->order[k]];
+  memset(loop, 0, sizeof *loop);
+  loop->name = x->name;
+  loop->extent = x->extent;
+  loop->dimension = x->dim;
+  loop->kind = x->dim >= 0 ? EIN_LOOP_PLACE : k < n->nstep ? EIN_LOOP_TIME :
+               x->parallel ? EIN_LOOP_PARALLEL : EIN_LOOP_WHOLE;
+  return 1;
+}
+
+EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt,
+                                     const ein_schedule_watch *watch, ein_schedule_info *info) {
+  eini_arena arena;
+  eini_tour w;
+  if (s == NULL || info == NULL || stmt < 0 || stmt >= s->g->nstmt) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  memset(info, 0, sizeof *info);
+  memset(&w, 0, sizeof w);
+  info->out = s->g->tensor[s->g->stmt[stmt].out].name;
+  info->line = s->g->stmt[stmt].line;
+  info->steps = s->nest[stmt].steps;
+  info->tasks = 1;
+  if (s->grid == NULL || s->nest[stmt].loop == NULL) return EIN_OK;
+  info->tasks = 0;
+  w.w = s;
+  w.n = &s->nest[stmt];
+  w.info = info;
+  w.watch = watch;
+  w.move.stmt = stmt;
+  eini_arena_init(&arena, &s->arena.al);
+  ein_status st = eini_tour_init(&arena, &w);
+  if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
+                   "and steps to count what they move");
+  if (st == EIN_OK) st = eini_tour_run(&w);
+  eini_arena_free(&arena);
+  eini_fail_status(ctx, st);
+  return st;
+}
+
+// Is the distribution that of a pin: equal pieces, and the places that the cut axes give, in order?
+static const char *eini_pin_reason(const ein_distribution *d, int64_t *cut) {
+  const ein_grid *g = d->grid;
+  int last = -1;  // the axis cut before
+  if (g->npoint > g->places) return "the machine has more points than places";
+  for (int m = 0; m < g->ndim; m++) {
+    const eini_held *h = &d->held[m];
+    if (g->dim[m].extent == 1) continue;
+    if (h->kind == EINI_HELD_EVERY) return "it is replicated";
+    if (h->kind == EINI_HELD_AT && h->at > 0) return "it does not begin at place 0";
+    if (h->kind == EINI_HELD_AT) {
+      if (last >= 0) return "its pieces are not at consecutive places";
+      continue;
+    }
+    if (h->block > 0) return "its blocks are dealt in turn";
+    if (h->axis <= last) return "its axes are cut twice, or not in order";
+    last = h->axis;
+    cut[last] = g->dim[m].extent;
+  }
+  return NULL;
+}
+
+EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int tensor, char *buf,
+                                    size_t size) {
+  int64_t cut[EINI_NAMES_MAX];
+  if (s == NULL || tensor < 0 || tensor >= s->g->ntensor || size < 1) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  const ein_distribution *d = s->place[tensor];
+  eini_text t = eini_text_of(buf, size);
+  if (!s->said[tensor]) return EIN_OK;
+  for (int r = 0; r < d->rank; r++) cut[r] = 1;
+  const char *why = eini_pin_reason(d, cut), *name = s->g->tensor[tensor].name;
+  if (why != NULL)
+    return eini_fail(eini_diag_of(ctx), EIN_ERR_UNSUPPORTED, -1, 0, "distribute its statement",
+                     "where '%.60s' is placed is no partition that a decomposition can have: %s",
+                     name, why);
+  eini_say(&t, "%s[", name);
+  for (int r = 0, n = 0; r < d->rank; r++)
+    if (cut[r] > 1) eini_say(&t, "%s%d=%lld", n++ > 0 ? "," : "", r, (long long)cut[r]);
+  eini_say(&t, "]");
+  return t.at < size ? EIN_OK : EIN_ERR_ARGUMENT;
 }
 
 #endif  // EINSUM_CORE_ONLY

@@ -61,7 +61,7 @@ static double eini_amount_snap(double x) {
 
 static double eini_amount_call(eini_parser *p, const eini_amounts *a, int f) {
   double x = eini_amount(p, a, 0);
-  if (f == 0 && x < 0)
+  if (f == 0 && x < 0 && a != NULL)
     eini_perr(p, EIN_ERR_ARGUMENT, EINI_AT(p), NULL, "the root of a negative number");
   x = f == 0 ? sqrt(x < 0 ? 0 : x) : f == 1 ? floor(eini_amount_snap(x)) :
       f == 2 ? ceil(eini_amount_snap(x)) : x;
@@ -269,15 +269,21 @@ static eini_span eini_command_spread(eini_parser *p) {
 
 // ---- commands ----
 
-// Is a line one of a command, whose word is read? Its number; -1: it is not.
-static int eini_command_kind(const eini_parser *p) {
+// The command that the current token is a word of; -1: none.
+static int eini_command_word(const eini_parser *p) {
+  int k = EINI_COMMANDS - 1;
+  while (k >= 0 && !eini_word(p, eini_commands[k].word)) k--;
+  return k;
+}
+
+// Is a line among statements one of a command, whose word is read?
+static int eini_command_begins(const eini_parser *p) {
   int64_t i = p->at;
-  int k = 0;
-  while (k < EINI_COMMANDS && !eini_word(p, eini_commands[k].word)) k++;
+  const int k = eini_command_word(p);
   while (eini_byte(p, i) == ' ' || eini_byte(p, i) == '\t') i++;
   const unsigned char c = eini_byte(p, i);
   const int name = c == '_' || c >= 0x80 || ((c | 32) >= 'a' && (c | 32) <= 'z');
-  return k < EINI_COMMANDS && (eini_commands[k].takes == NULL ? name : c == '(') ? k : -1;
+  return k >= 0 && (eini_commands[k].takes == NULL ? name : c == '(');
 }
 
 static void eini_command_name(eini_parser *p, eini_nameset *g, const char *what) {
@@ -372,17 +378,20 @@ static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_comman
 }
 
 // Reads the command of a line and its end. a NULL: its numbers are not known yet.
-EINI_UNUSED static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_command *c) {
+static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_command *c) {
   eini_near w;
   memset(c, 0, sizeof *c);
-  c->kind = eini_command_kind(p);
+  c->kind = eini_command_word(p);
   c->word.pos = p->pos;
   c->word.len = p->len;
   if (c->kind < 0) {
     eini_near_init(&w, p->s + p->pos, p->tok == EINI_T_NAME ? p->len : 0);
     for (int k = 0; k < EINI_COMMANDS; k++)
       eini_near_try(&w, eini_commands[k].word, (int64_t)strlen(eini_commands[k].word));
-    eini_unexpected(p, "a command of a schedule", eini_near_hint(&w));
+    const char *hint = eini_near_hint(&w);
+    if (hint == NULL) hint = eini_word(p, "precompute") ? "write it as a statement of its own" :
+                             a == NULL ? "statements stand before all commands" : NULL;
+    eini_unexpected(p, "a command of a schedule", hint);
     return;
   }
   eini_lex(p);

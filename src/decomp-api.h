@@ -194,9 +194,7 @@ EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 EIN_API ein_cost ein_cost_find(const char *name);
 
 // ---- machines and distributions -----------------------------------------------------------------
-// The places of a machine as a grid, and what of a tensor every point of it holds, in the tensor
-// distribution notation of DISTAL (Yadav et al. 2022, section 3.2). See MACHINES.
-
+// Places as a grid, and what of a tensor its points hold (Yadav et al. 2022, DISTAL, section 3.2).
 typedef struct ein_grid ein_grid;                  // immutable
 typedef struct ein_distribution ein_distribution;  // immutable
 
@@ -209,9 +207,9 @@ typedef struct ein_grid_dim {
 
 // text: "gx=2, gy=p/gx", or by levels "node[x=2,y=2], gpu[g=4]". Points are numbered row-major, the
 // first dimension the most significant. Point number i lies at place i; where there are more of
-// them than places, consecutive ones share a place; places beyond the last point are idle. *grid is
-// NULL on failure: EIN_ERR_SYNTAX, EIN_ERR_NAME, EIN_ERR_ARGUMENT (an extent is no whole number
-// from 1 on; places: 1 .. EIN_PLACES_MAX), EIN_ERR_TOO_LARGE (more than EIN_PLACES_MAX points).
+// them than places, consecutive ones share a place. *grid is NULL on failure: EIN_ERR_SYNTAX,
+// EIN_ERR_NAME, EIN_ERR_ARGUMENT (an extent is no whole number from 1 on; places: 1 ..
+// EIN_PLACES_MAX), EIN_ERR_TOO_LARGE (more than EIN_PLACES_MAX points).
 EIN_API ein_status ein_grid_create(ein_ctx *ctx, const char *text, int64_t places,
                                    ein_grid **grid);
 EIN_API void ein_grid_destroy(ein_grid *grid);  // NULL is a no-op
@@ -225,9 +223,8 @@ EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
 // text: one notation for each level, "xy->x0*", or "xy->xy, zw->z in device". Left of the arrow a
 // letter for each axis of the tensor, right of it one mark for each dimension of the level: a
 // letter (the axis in equal pieces, as cuts are), a letter with a number (x:4, blocks of 4 elements
-// dealt in turn), a digit or (number) (that coordinate alone holds the tensor), or * (every
-// coordinate does). Valid: as many letters as the tensor has axes, as many marks as the level has
-// dimensions, no letter twice on a side, none on the right alone. The memory, host or device, is
+// dealt in turn), a digit or (number) (that coordinate alone holds the tensor), or * (every one
+// does). No letter stands twice on a side, none on the right alone. The memory, host or device, is
 // kept, and not looked at. grid must outlive the distribution.
 EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
                                            const ein_grid *grid, ein_distribution **out);
@@ -235,7 +232,76 @@ EIN_API void ein_distribution_destroy(ein_distribution *d);  // NULL is a no-op
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
-// Calls fn for disjoint boxes, which together are what a place holds of a tensor of this shape.
-// EIN_ERR_TOO_LARGE: more than 2^22 ranges along an axis.
+// Calls fn for disjoint boxes: what a place holds of a tensor. EIN_ERR_TOO_LARGE: more than 2^22
+// ranges along an axis.
 EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
                                           int64_t place, ein_box_fn fn, void *user);
+
+// ---- schedules ----------------------------------------------------------------------------------
+// How statements go through their index space, over places and over time, and when tensors are
+// fetched: the commands of DISTAL (Yadav et al. 2022, section 3.3). See SCHEDULES.
+typedef struct ein_schedule ein_schedule;  // immutable
+
+typedef struct ein_schedule_desc {
+  const char *text;         // NULL: the commands behind the statements of the graph's program
+  size_t length;            // bytes; 0: up to the terminating NUL
+  int64_t places;           // p; default 1
+  int max_errors;           // default 20
+} ein_schedule_desc;
+
+// 1: the graph was made from a program with commands behind its statements.
+EIN_API int ein_graph_commands(const ein_graph *graph);
+// Reads and checks commands. *out is NULL on failure; mistakes have their place in the text and the
+// reason. The graph must outlive the schedule.
+EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
+                                       const ein_schedule_desc *desc, ein_schedule **out);
+EIN_API void ein_schedule_destroy(ein_schedule *s);  // NULL is a no-op
+// The commands, numbers in place of expressions. Returns the length, as snprintf does.
+EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
+// Borrowed from the schedule; NULL: there is none. Results that are not placed lie where they are
+// computed, at points whose reduced loops are at 0; inputs that are not, everywhere.
+EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s);
+EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
+// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
+// is no such partition, and why. EIN_ERR_ARGUMENT: buf is too small.
+EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int tensor, char *buf,
+                                    size_t size);
+
+typedef enum ein_loop_kind {
+  EIN_LOOP_PLACE = 0,       // its values are at different points of the machine
+  EIN_LOOP_TIME,            // one after another
+  EIN_LOOP_PARALLEL,        // whole in a step, by threads
+  EIN_LOOP_WHOLE            // whole in a step
+} ein_loop_kind;
+typedef struct ein_loop {
+  const char *name;
+  ein_loop_kind kind;
+  int64_t extent;           // values, at most
+  int dimension;            // of the grid; -1: none
+} ein_loop;
+// Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
+EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
+
+// What a point receives before a step, or, of its partial result, sends after it.
+typedef struct ein_schedule_move {
+  int stmt, operand;        // operand -1: the result
+  int64_t step, point;      // whose task it is of
+  int64_t place;            // of that point
+  int64_t from, to;         // places
+  int64_t bytes;            // of partial results as states, where they are not complete
+} ein_schedule_move;
+typedef struct ein_schedule_watch {
+  ein_status (*move_fn)(void *user, const ein_schedule_move *move);  // every one, step by step
+  void *user;
+} ein_schedule_watch;
+typedef struct ein_schedule_info {
+  const char *out;          // the tensor that the statement defines
+  int64_t line;             // in the source, or 0
+  int64_t tasks, steps;     // tasks: of all points and steps
+  int64_t messages, bytes;  // in all
+  int64_t fan;              // most messages that a place sends in one step
+} ein_schedule_info;
+
+// Counts what a statement moves; watch may be NULL. EIN_ERR_TOO_LARGE: points times steps.
+EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt,
+                                     const ein_schedule_watch *watch, ein_schedule_info *info);

@@ -96,6 +96,8 @@ struct ein_graph {
   int open;                // while it is being built: the first mistake, and where messages go
   ein_status status;
   eini_diag *diag;
+  const char *text;        // a program with commands of a schedule, which begin at byte `commands`;
+  int64_t length, commands;  //   NULL: there are none
   eini_symbols *symbols;   // what numbers stand for where sizes were left open; NULL: themselves
 };
 

@@ -93,7 +93,7 @@ static void eini_grid_coords(const ein_grid *g, int64_t point, int64_t *coord) {
   }
 }
 
-EINI_UNUSED static int64_t eini_grid_point(const ein_grid *g, const int64_t *coord) {
+static int64_t eini_grid_point(const ein_grid *g, const int64_t *coord) {
   int64_t point = 0;
   for (int m = 0; m < g->ndim; m++) point = point * g->dim[m].extent + coord[m];
   return point;

@@ -16,13 +16,12 @@
 //
 // C++ is the same. Zero all other structs (ein_run r = ein_run(); in C++) and assign their fields.
 //
-//
 // CONTENTS (search for >>name)
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, MACHINES, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS,
-// WHAT IT DOES NOT DO
+// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS,
+// MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -44,9 +43,8 @@
 //                 >>fusion-bound >>fusion-search >>fusion >>fast-memory
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
-//                 >>decomp-public >>grids
+//                 >>decomp-public >>grids >>loops >>moves >>schedule
 //   end           >>start
-//
 //
 // LEVELS
 //
@@ -72,7 +70,6 @@
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
 //
-//
 // WORDS
 //
 // index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
@@ -84,7 +81,6 @@
 // statement   one fold over one scalar expression of operands, and where its values go
 // graph       statements in order; each reads inputs and what those before define
 // view        shape and strides over memory that somebody else owns (ein_ztensor)
-//
 //
 // DTYPES
 //
@@ -100,7 +96,6 @@
 // dtype; an integer literal does with integers, 0.5 with integers gives f64. "/" of integers gives
 // f64. The result is converted to the dtype of your output where NumPy's same_kind allows it. bf16,
 // which NumPy lacks, stays bf16 with bool and 8-bit integers and becomes f32 with f16.
-//
 //
 // NUMPY STRINGS
 //
@@ -121,7 +116,6 @@
 // and appends its result. One alone is reduced by itself; three or more are one pass. What is asked
 // for is taken; auto weighs pairs against one pass and those from left to right.
 //
-//
 // GRAPHS
 //
 // A graph has tensors, params and statements, each added by one call; ids count from 0. A statement
@@ -129,7 +123,6 @@
 // coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
 // reduced indices, and a map that says which element of the output the free indices define.
 // Several statements may define one tensor, in pieces that fit exactly. See examples/08_graph.c.
-//
 //
 // FUNCTIONS AND FOLDS
 //
@@ -165,7 +158,6 @@
 //     "ik,jk->ij" with monoid "max" and map "abs(x0-x1)" is the distance in the maximum norm.
 // A monoid that is named folds single values too ("i->i" with any gives bool), and norm is one.
 //
-//
 // FUNCTIONS AND MONOIDS OF YOUR OWN
 //
 // ein_ctx_function and ein_ctx_monoid register them by name in a ctx; then they stand in programs,
@@ -173,7 +165,6 @@
 // several threads where the executor has several. A monoid's merge must be associative and
 // commutative; joins tells what distributes over it (EIN_JOIN_MUL: a product may be split as in a
 // sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
-//
 //
 // PROGRAMS
 //
@@ -223,7 +214,6 @@
 // broadcasting of extent 1. Every access is proved to stay inside its tensor, or has an edge rule,
 // before anything runs. Where two readings are plausible the text is an error with a hint.
 //
-//
 // MACROS
 //
 // Functions and folds are those above, and those registered in the ctx; and (eps without a name):
@@ -231,7 +221,6 @@
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
-//
 //
 // GRADIENTS
 //
@@ -259,7 +248,6 @@
 // as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
 // give NaN there. Accesses with several strides that share indices may take a sum with a condition
 // over all of the index space. From C: ein_graph_add_gradient.
-//
 //
 // BUDGETS
 //
@@ -296,7 +284,6 @@
 // Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
 // with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
 // With path_seconds, searches depend on the clock, and so may the least budget.
-//
 //
 // PLACES
 //
@@ -391,6 +378,21 @@
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
 // holds anything. Several levels have one each. See ein_grid_create.
 //
+// SCHEDULES
+//
+// Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
+// says of which statement the next ones are. Their words are not reserved.
+//     divide(i, io, ii, n)          n pieces; split(i, io, ii, n): pieces of n values
+//     collapse(i, j, f)             a loop over both, i the outer one
+//     reorder(a, b, ..)             these, in the positions that they have together
+//     distribute(io, jo)            over the next dimensions of the machine
+//     distribute([i, j], [io, jo], [ii, ji], [gx, gy])          divides by dimensions before
+//     communicate(T, v)             T is fetched, or sent, for each value of v; default: in the
+//                                   innermost loop of a step, results behind all loops over places
+//     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
+//     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
+// Loops run over places, then over time; those inside are whole in a step. What is illegal is
+// refused with the reason. ein_schedule_cost counts what moves. See examples/schedules.
 //
 // VARIANTS
 //
@@ -473,7 +475,6 @@
 // else EIN_ERR_OVERLAP, before anything is written. Buffers may be given with their size (buffer,
 // buffer_bytes): then a view that leaves them is an error.
 //
-//
 // ERRORS
 //
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
@@ -485,7 +486,6 @@
 //
 // ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
-//
 //
 // WHAT IT DOES NOT DO
 //

@@ -540,6 +540,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   eini_parser_init(&q->p, arena, d, g, desc->text, (int64_t)n, depth < 1000 ? depth : 1000);
   q->p.names = &q->names;
   q->g = g;
+  q->commands = -1;
   q->desc = desc;
   q->open = open;
   q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
@@ -560,6 +561,12 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   eini_forms_free(&q->temps);
   if (q->p.status == EIN_OK) eini_check_given(q);
   if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
+  if (q->p.status == EIN_OK && q->commands >= 0) {
+    g->text = eini_strndup(&g->arena, q->p.s, q->p.n);
+    g->length = q->p.n;
+    g->commands = q->commands;
+    if (g->text == NULL) return EIN_ERR_NO_MEMORY;
+  }
   return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
 }
 

@@ -107,6 +107,7 @@ typedef struct eini_prog {
   ein_dtype *declared;      // per input tensor: what reads are converted to, or EIN_NONE
   int64_t ndeclared, capdeclared;
   int outputs;              // there is an output statement
+  int64_t commands;         // where the commands of a schedule begin; -1: there are none
   // the current statement
   eini_var *var;
   int64_t nvar, capvar;
@@ -322,6 +323,13 @@ static void eini_parse_program(eini_prog *q) {
     while (eini_accept(p, EINI_T_EOL)) continue;
     if (p->tok == EINI_T_END) return;
     int64_t from = p->pos;
+    if (q->commands >= 0 || eini_command_begins(p)) {
+      eini_command c;
+      if (q->commands < 0) q->commands = from;
+      eini_command_read(p, NULL, &c);
+      if (p->st != EIN_OK) eini_parse_recover(p, from);
+      continue;
+    }
     eini_line *l = (eini_line *)eini_grow(p->arena, q->line, q->nline, &q->capline, sizeof *l);
     if (l == NULL) eini_pmem(p);
     else eini_parse_line(p, &(q->line = l)[q->nline]);

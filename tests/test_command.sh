@@ -1332,6 +1332,55 @@ done
 expect 0 run R.ein A=RA.npy B=RB.npy -p 3 --decomp sqrt
 expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric copying --cost bytes --pin 'A[i=3]' -j 1
 cmp -s .out R.want || fail "run --pin differs"
+# Machines, distributions and schedules, in a file or behind the statements.
+printf 'machine x=2, y=p/x\nplace A xy->xy\n' > place
+expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --cost bytes --json --pin 'A[0=2,1=3]'
+pinned=$out
+expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --cost bytes --json --schedule place
+prints "$pinned"
+for fabric in serial threads copying; do
+  expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric $fabric --cost bytes --schedule place
+  cmp -s .out R.want || fail "run --schedule differs"
+done
+expect 1 plan R.ein --shapes 6x5,5x4 -p 5 --schedule place
+says 'place:1:16: a whole number from 1 to 1048576 is needed here, not 2.5'
+printf 'machine x=2, y=3\nplace A xy->x*\nplce B xy->xy\nplace Q xy->xy\nplace B xy->xx\n' > bad
+expect 1 plan R.ein --shapes 6x5,5x4 -p 6 --schedule bad
+says "bad:3:1: a command of a schedule expected, not 'plce'"
+says "bad:4:7: no tensor that is needed is called 'Q'"
+says "bad:5:14: 'x' stands twice right of the arrow"
+printf 'machine x=2, y=3\nplace A xy->x*\n' > bad
+expect 1 plan R.ein --shapes 6x5,5x4 -p 6 --schedule bad
+says "where 'A' is placed is no partition that a decomposition can have: it is replicated"
+cat > cannon << 'END'
+machine gx=2, gy=2
+place A, B, C xy->xy
+on C
+distribute([i, j], [io, jo], [ii, ji], [gx, gy])
+divide(k, ko, ki, gx)
+reorder(ko, ii, ji, ki)
+rotate(ko, [io, jo], kos)
+communicate([A, B], kos)
+END
+printf 'input A[m=8,k=8], B[k,n=8]\nC[i,j] = A[i,k] * B[k,j]\n' > mm.ein
+expect 0 plan mm.ein --schedule cannon -p 4
+prints_part '2     C          io@gx jo@gy kos*2 | ii ji ki      2      8         8   1024    2'
+expect 0 plan mm.ein --schedule cannon -p 4 --json
+prints_part '"steps": 2, "tasks": 8, "messages": 8, "bytes": 1024, "fan": 2}]'
+planned=$out
+cat mm.ein cannon > mc.ein
+expect 0 plan mc.ein -p 4 --json
+prints "$planned"
+expect 2 plan mc.ein -p 4 --schedule cannon
+says 'has a schedule of its own'
+expect 2 plan mc.ein -p 4 --deterministic
+says 'does not go with --deterministic'
+expect 2 plan mc.ein -p 4 --cost bytes
+says '--cost does not apply'
+echo 'D[i] = C[i,i]' >> mc.ein
+expect 1 plan mc.ein -p 4
+says "mc.ein:11:1: a command of a schedule expected, not 'D'"
+expect 3 plan mm.ein --schedule none -p 4
 expect 0 run R.ein A=RA.npy B=RB.npy --fabric threads -j 2 --parts 'C[i=2],E[k=2]'
 for fabric in serial threads copying; do
   expect 0 run R.ein A=RA.npy B=RB.npy -p 6 -j 2 --fabric $fabric --cost bytes --svg run.svg

@@ -154,6 +154,8 @@ static void put_token(tokens *t, const char *class) {
   static const char *const names[] = {"A", "B", "x", "i", "j", "k", "n", "T", "p", "sq",
                                       "\xc3\xa9t\xc3\xa9", "_9"};
   static const char *const nums[] = {"0", "1", "2", "3", "12", "1.5", ".5", "1e-3", "1e2", "7e+1"};
+  static const char *const spreads[] = {"xy->xy*", "->0", "i->i:3(12)", "xz->x0z", "ab->**",
+                                        "\xc3\xa9->\xc3\xa9"};
   static const char *const consts[] = {"inf", "nan", "pi", "true", "false"};
   if (strcmp(class, "NAME") == 0) put(t, names[draw(0, 11)]);
   else if (strcmp(class, "NUM") == 0) put(t, nums[draw(0, 9)]);
@@ -162,6 +164,7 @@ static void put_token(tokens *t, const char *class) {
   else if (strcmp(class, "EOL") == 0) put(t, chance(60) ? "\n" : chance(50) ? ";" : "\r\n");
   else if (strcmp(class, "MONOID") == 0) put(t, "total");
   else if (strcmp(class, "FUNCTION") == 0) put(t, chance(50) ? "twice" : "sq");
+  else if (strcmp(class, "SPREAD") == 0) put(t, spreads[draw(0, 5)]);
   else if (strcmp(class, "LETTER") == 0) put(t, names[draw(0, 7)]);
   else orc_die(class);
 }

@@ -695,6 +695,7 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
 }
 
 #include "command_svg.h"
+#include "command_schedule.h"
 
 // What every statement adds in, and how far from the truth it may be.
 static void explain_accuracy(const ein_decomposition *d) {
@@ -735,6 +736,11 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
     misuse(NULL, "the picture and --json both go to standard output");
   check_targets(&none, !svg_only());
   option_decompose(p, 0, &desc, &machine, &name);
+  ein_schedule *said = schedule_of(p, desc.p);
+  if (has_loops(p, said) && print_fn == NULL) return plan_schedule(p, said, desc.p);
+  if (has_loops(p, said)) die_loops();
+  schedule_pins(p, said, &desc);
+  ein_schedule_destroy(said);
   d = decompose(p, &desc, &machine);
   ein_decomposition_info(d, &info);
   memset(&how, 0, sizeof how);

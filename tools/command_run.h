@@ -200,6 +200,10 @@ static figures_of_run run_on_places(program *p, const ein_run *bound) {
   ein_fabric f = run_fabric(p);
   option_decompose(p, f.threads, &desc, &machine, &name);
   desc.p = f.places;
+  ein_schedule *said = schedule_of(p, desc.p);
+  if (has_loops(p, said)) die_loops();
+  schedule_pins(p, said, &desc);
+  ein_schedule_destroy(said);
   how = decompose(p, &desc, &machine);
   memset(&places, 0, sizeof places);
   places.fabric = &f;

@@ -251,7 +251,7 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_FAST, O_COUNT
+  O_FAST, O_SCHEDULE, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -276,7 +276,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
-  {"--fast-memory", VALUE, BOUND}};
+  {"--fast-memory", VALUE, BOUND}, {"--schedule", VALUE, RUN | PLAN}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
@@ -330,6 +330,8 @@ static const char *const usage[] = {
   "  --keep i,j         indices that are not cut; T.j: in the statements of T\n"
   "  --pin 'X[s=8]'     an input or output that lies in a partition; W*[f=8]: all of such names\n"
   "                     that have the axis\n"
+  "  --schedule FILE    machine, place and the loops of statements, one command a line, in place\n"
+  "                     of those behind the statements of a program\n"
   "  --max-vectors N    of a statement; --max-table N: entries; --beam N: states: the effort\n"
   "  --max-work N       places that planning may look at: 1e8 are about 10 seconds\n"
   "  --strict           only as many tasks per statement as there are places (or the most\n"
@@ -572,7 +574,8 @@ static unsigned read_command_line(int argc, char **argv) {
 // Options that ask for a decomposition; -p 1 alone does not.
 static int decomposed(void) {
   static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
-                                O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM, O_WORK};
+                                O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM, O_WORK,
+                                O_SCHEDULE};
   const char *p = given(O_PLACES);
   int any = simulated() || (p != NULL && strcmp(p, "1") != 0);
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) any |= opt[o[i]].n > 0;
@@ -1331,6 +1334,7 @@ typedef struct program {
   ein_graph *graph;
   ein_plan *plan;
   const char *path;    // of an expression, as JSON
+  int commands;        // 1: there are commands of a schedule behind its statements
 } program;
 
 static void add_input(const char *name, ein_dtype dtype, int rank, void *user) {
@@ -1473,6 +1477,7 @@ static void program_parse(program *p) {
   p->d.bind = bind;
   ein_status st = ein_graph_parse(p->ctx, &p->d, &p->graph);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  p->commands = ein_graph_commands(p->graph);
   program_order(p);
 }
 

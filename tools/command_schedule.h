@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+//
+// command_schedule.h - machines, distributions and schedules: --schedule, and those of programs.
+// A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
+
+// ================================================================================================
+// Schedules.
+// ================================================================================================
+
+// What is said for that many places; NULL: nothing.
+static ein_schedule *schedule_of(const program *p, int64_t places) {
+  const char *file = given(O_SCHEDULE);
+  ein_schedule_desc how;
+  ein_schedule *s;
+  memset(&how, 0, sizeof how);
+  how.places = places;
+  if (p->commands && file != NULL)
+    misuse(NULL, "%s has a schedule of its own: --schedule does not go with it", p->file);
+  if (!p->commands && file == NULL) return NULL;
+  if (given(O_DETERMINISTIC) != NULL)
+    misuse(NULL, "a schedule does not go with --deterministic");
+  if (file != NULL) how.text = read_text(file, &how.length);
+  const ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &s);
+  if (st != EIN_OK) die_library(p->ctx, st, file != NULL ? file : p->file);
+  return s;
+}
+
+// Does it say how a statement's loops run?
+static int has_loops(const program *p, const ein_schedule *s) {
+  ein_loop loop;
+  int any = 0;
+  for (int k = 0; s != NULL && k < ein_graph_statements(p->graph); k++)
+    any |= ein_schedule_loop(s, k, 0, &loop);
+  return any;
+}
+
+NORETURN static void die_loops(void) {
+  die(WRONG_INPUT, "einsum plan prints what it moves", "the schedule says how loops run: this "
+      "version plans that, but runs machine and place only");
+}
+
+// Where tensors are placed becomes pins of the decomposition.
+static void schedule_pins(const program *p, const ein_schedule *s, ein_decompose_desc *d) {
+  words pins = {NULL, 0};
+  char pin[1024];
+  ein_tensor_info t;
+  for (int k = 0; k < d->npin; k++) add_word(&pins, d->pin[k]);
+  for (int k = 0; s != NULL && ein_graph_tensor(p->graph, k, &t); k++) {
+    const ein_status st = ein_schedule_pin(p->ctx, s, k, pin, sizeof pin);
+    if (st != EIN_OK) die_library(p->ctx, st, NULL);
+    if (pin[0] != 0) add_word(&pins, copy_text(pin, strlen(pin)));
+  }
+  d->pin = pins.v;
+  d->npin = pins.n;
+}
+
+static char *schedule_text(const ein_schedule *s) {
+  const size_t n = ein_schedule_print(s, NULL, 0);
+  char *line = (char *)memory(n + 1);
+  (void)ein_schedule_print(s, line, n + 1);
+  return line;
+}
+
+static char *distribution_text(const ein_distribution *d) {
+  const size_t n = ein_distribution_print(d, NULL, 0);
+  char *line = (char *)memory(n + 1);
+  (void)ein_distribution_print(d, line, n + 1);
+  return line;
+}
+
+// The loops of a statement: those over places with their dimension, those over time with their
+// steps, and behind a bar those that are whole in a step.
+static char *loops_text(const ein_schedule *s, int stmt) {
+  text t = {NULL, 0, 0};
+  ein_loop x;
+  ein_grid_dim dim;
+  int whole = 0;
+  char b[256];
+  add_text(&t, "", 0);
+  for (int k = 0; ein_schedule_loop(s, stmt, k, &x); k++) {
+    const int in = x.kind == EIN_LOOP_WHOLE || x.kind == EIN_LOOP_PARALLEL;
+    if (in && !whole) add_text(&t, k > 0 ? " |" : "|", k > 0 ? 2 : 1);
+    whole |= in;
+    int n = snprintf(b, sizeof b, "%s%.80s", t.n > 0 ? " " : "", x.name);
+    if (x.kind == EIN_LOOP_PLACE && ein_grid_dimension(ein_schedule_grid(s), x.dimension, &dim))
+      n += snprintf(b + n, sizeof b - (size_t)n, "@%.80s", dim.name);
+    else if (x.kind == EIN_LOOP_TIME)
+      n += snprintf(b + n, sizeof b - (size_t)n, "*%" PRId64, x.extent);
+    else if (x.kind == EIN_LOOP_PARALLEL) n += snprintf(b + n, sizeof b - (size_t)n, "!");
+    add_text(&t, b, (size_t)n);
+  }
+  return t.s;
+}
+
+static void schedule_json(const program *p, const ein_schedule *s, const ein_schedule_info *each,
+                          int64_t places) {
+  ein_grid_dim dim;
+  ein_loop x;
+  ein_tensor_info t;
+  static const char *const kinds[] = {"place", "time", "parallel", "whole"};
+  printf("{\"p\": %" PRId64 ", \"machine\": [", places);
+  for (int k = 0; ein_grid_dimension(ein_schedule_grid(s), k, &dim); k++) {
+    fputs(k > 0 ? ", {\"name\": " : "{\"name\": ", stdout);
+    put_json_string(dim.name);
+    printf(", \"extent\": %" PRId64 ", \"level\": %d}", dim.extent, dim.level);
+  }
+  fputs("], \"tensors\": {", stdout);
+  for (int k = 0, n = 0; ein_graph_tensor(p->graph, k, &t); k++) {
+    const ein_distribution *d = ein_schedule_distribution(s, k);
+    if (d == NULL) continue;
+    if (n++ > 0) fputs(", ", stdout);
+    put_json_string(t.name);
+    fputs(": ", stdout);
+    put_json_string(distribution_text(d));
+  }
+  fputs("}, \"statements\": [", stdout);
+  for (int i = 0; i < ein_graph_statements(p->graph); i++) {
+    fputs(i > 0 ? ", {\"out\": " : "{\"out\": ", stdout);
+    put_json_string(each[i].out);
+    fputs(", \"loops\": [", stdout);
+    for (int k = 0; ein_schedule_loop(s, i, k, &x); k++) {
+      fputs(k > 0 ? ", {\"name\": " : "{\"name\": ", stdout);
+      put_json_string(x.name);
+      printf(", \"kind\": \"%s\", \"extent\": %" PRId64 "}", kinds[x.kind], x.extent);
+    }
+    printf("], \"steps\": %" PRId64 ", \"tasks\": %" PRId64 ", \"messages\": %" PRId64
+           ", \"bytes\": %" PRId64 ", \"fan\": %" PRId64 "}", each[i].steps, each[i].tasks,
+           each[i].messages, each[i].bytes, each[i].fan);
+  }
+  fputs("], \"commands\": ", stdout);
+  put_json_string(schedule_text(s));
+  puts("}");
+}
+
+static void schedule_table(const program *p, const ein_schedule *s, const ein_schedule_info *each,
+                           int64_t places) {
+  const char *head[] = {"line", "statement", "loops", "steps", "tasks", "messages", "bytes", "fan"};
+  words cells = {NULL, 0};
+  ein_tensor_info t;
+  for (size_t k = 0; k < sizeof head / sizeof *head; k++) add_word(&cells, head[k]);
+  const int columns = cells.n;
+  for (int i = 0; i < ein_graph_statements(p->graph); i++) {
+    line_cell(&cells, each[i].line);
+    add_word(&cells, each[i].out);
+    add_word(&cells, loops_text(s, i));
+    add_cell(&cells, "%" PRId64, each[i].steps);
+    add_cell(&cells, "%" PRId64, each[i].tasks);
+    add_cell(&cells, "%" PRId64, each[i].messages);
+    add_cell(&cells, "%" PRId64, each[i].bytes);
+    add_cell(&cells, "%" PRId64, each[i].fan);
+  }
+  put_cells(stdout, &cells, columns, 3);
+  for (int k = 0; ein_graph_tensor(p->graph, k, &t); k++) {
+    const ein_distribution *d = ein_schedule_distribution(s, k);
+    if (d != NULL) printf("%s %s\n", t.name, distribution_text(d));
+  }
+  printf("%" PRId64 " places; @: over places, *: steps, |: whole in a step; fan: most messages of "
+         "a place in a step\n", places);
+}
+
+// Prints what a schedule moves.
+static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
+  static const option_id none[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_SVG};
+  for (size_t k = 0; k < sizeof none / sizeof *none; k++)
+    if (opt[none[k]].n > 0)
+      misuse(NULL, "%s does not apply: the schedule says how loops run", options[none[k]].name);
+  const int n = (int)ein_graph_statements(p->graph);
+  ein_schedule_info *each = (ein_schedule_info *)memory(sizeof *each * ((size_t)n + 1));
+  for (int i = 0; i < n; i++) {
+    const ein_status st = ein_schedule_cost(p->ctx, s, i, NULL, &each[i]);
+    if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  }
+  if (given(O_EXPLAIN) != NULL) fputs(schedule_text(s), stderr);
+  if (given(O_JSON) != NULL) schedule_json(p, s, each, places);
+  else schedule_table(p, s, each, places);
+  return finish(p->ctx, NULL, p->graph);
+}
