@@ -31633,7 +31633,7 @@ static ein_status eini_fuse_graph_make(eini_arena *a, const ein_graph *g, eini_f
   w->until = p + 4 * g->ntensor;
   for (int64_t i = 0; i < g->nstmt; i++)
     for (int k = 0; k < g->stmt[i].noperand; k++)
-      w->nread[g->stmt[i].operand[k]] += !eini_operand_again(&g->stmt[i], k);
+      w->nread[g->stmt[i].operand[k]] += eini_operand_first(&g->stmt[i], k) == k;
   return EIN_OK;
 }
 
@@ -31644,7 +31644,7 @@ static void eini_fuse_count(eini_fuse_graph *w, const eini_fuse *f, int by) {
     w->made[s->out] += by;
     w->first[s->out] = by < 0 ? 0 : w->first[s->out] > 0 ? w->first[s->out] : m + 1;
     for (int k = 0; k < s->noperand; k++) {
-      w->read[s->operand[k]] += eini_operand_again(s, k) ? 0 : by;
+      w->read[s->operand[k]] += eini_operand_first(s, k) < k ? 0 : by;
       w->until[s->operand[k]] = by < 0 ? 0 : m;
     }
   }
