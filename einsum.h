@@ -31995,6 +31995,7 @@ static ein_status eini_fuse_make(eini_arena *a, eini_fuse_graph *w, eini_fuse *f
 
 #define EINI_FUSE_AGAIN 2.0      // points gone through, at most, times those there are: blocks that
                                  //   move little may compute again what they do not keep
+#define EINI_FUSE_LOST 4.0       // no class is tried as the last one, and ..
 #define EINI_FUSE_FAR 1.5        // sides are not refined where what moves is so many times too much
 
 // Elements of an access in a block. one: the member streams along it and what is like it; -1: not.
@@ -32256,9 +32257,12 @@ static void eini_fuse_try(eini_fuse *f, double fast, int trade, eini_fuse_choice
 static void eini_fuse_tile(eini_fuse *f, double fast, double enough) {
   eini_fuse_choice any, grown, best;  // any: without a last class; others go on
                                       //   from there, too
-  any.io = grown.io = INFINITY;
+  memset(&grown, 0, sizeof grown);
+  any = grown;
+  any.io = 0;
+  grown.io = INFINITY;
   for (int c = -1; c < f->ncls; c++) {
-    if (c >= 0 && !eini_fuse_may_last(f, c)) continue;
+    if (c >= 0 && (!eini_fuse_may_last(f, c) || any.io > EINI_FUSE_LOST * enough)) continue;
     f->last = c;
     eini_fuse_begin(f);
     eini_fuse_grow(f, fast, c < 0 ? 2 : 4);
@@ -32279,11 +32283,12 @@ static void eini_fuse_tile(eini_fuse *f, double fast, double enough) {
     eini_fuse_shrink(f, fast);
     eini_fuse_try(f, fast, 1, &best);
   }
+  f->io = INFINITY;
+  if (!(best.io < INFINITY)) return;
   f->last = best.last;
   memcpy(f->side, best.side, sizeof f->side);
-  if (best.io < INFINITY) eini_fuse_weigh(f, fast, INFINITY);
-  if (!(best.io < INFINITY) || f->again > EINI_FUSE_AGAIN * f->points * (1 + 1e-9))
-    f->io = INFINITY;
+  eini_fuse_weigh(f, fast, INFINITY);
+  if (f->again > EINI_FUSE_AGAIN * f->points * (1 + 1e-9)) f->io = INFINITY;
 }
 
 // ================================================================================================

@@ -1,5 +1,5 @@
 // Time of I/O bounds, of one statement each: intensities without and with extents as limits, and
-// the elements that must move.
+// the elements that must move; and of the search for groups of a decoder in the shape of LLaMA.
 //
 //   cc -std=c99 -O2 bench/bound.c -lm -o bound && ./bound
 //
@@ -11,6 +11,7 @@
 #include "../einsum.h"
 #include "clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,41 @@ static void measure(const char *name, const char *text) {
   ein_graph_destroy(g);
 }
 
+#include "../examples/models/llama.h"
+
+// Groups of a decoder: milliseconds, and what moves in them and one statement after another.
+static void measure_groups(int layers, double fast) {
+  enum { MOST = 7 };
+  static char text[1 << 17];
+  static double t[MOST];
+  llama m = llama_7b;
+  ein_program_desc d;
+  ein_fusion_desc f;
+  ein_fusion_info info;
+  ein_graph *g = NULL;
+  m.layers = layers;
+  memset(&d, 0, sizeof d);
+  memset(&f, 0, sizeof f);
+  memset(&info, 0, sizeof info);
+  (void)llama_program(&m, text, sizeof text);
+  d.text = text;
+  f.fast_memory = fast;
+  if (ein_graph_parse(NULL, &d, &g) != EIN_OK) exit(1);
+  for (int i = 0; i < MOST; i++) {
+    ein_fusion *made = NULL;
+    const double start = now();
+    if (ein_fusion_create(NULL, g, &f, &made) != EIN_OK) exit(1);
+    t[i] = now() - start;
+    (void)ein_fusion_get(made, &info);
+    ein_fusion_destroy(made);
+  }
+  const double middle = median(t, MOST);
+  printf("LLaMA, %2d layers, %8.0f elements %8.1f %8.1f   %lld groups, %lld searched: %.4g "
+         "elements move, %.4g alone\n", layers, fast, middle / 1000, t[0] / 1000,
+         (long long)info.ngroup, (long long)info.looked, info.io, info.alone);
+  ein_graph_destroy(g);
+}
+
 int main(void) {
   printf("%-40s %8s %8s\n", "microseconds", "median", "least");
   measure("ij,jk->ik, 4096",
@@ -56,5 +92,9 @@ int main(void) {
           "input X[i=10000,k=64]\nY[i,j] = sum[k]((X[i,k]-X[j,k])^2)");
   measure("convolution, 8 x 64 x 56 x 56, 3 x 3",
           "input X[n=8,c=64,58,58], K[o=64,c,r=3,s=3]\nY[n,o,h,w] = X[n,c,h+r,w+s]*K[o,c,r,s]");
+  printf("%-40s %8s %8s\n", "milliseconds", "median", "least");
+  measure_groups(1, 32768);
+  measure_groups(32, 32768);
+  measure_groups(32, 1e6);
   return 0;
 }

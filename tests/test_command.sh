@@ -351,6 +351,24 @@ says 'give the elements of --fast-memory'
 expect 2 bound --fast-memory 8
 expect 2 ij A.npy --fast-memory 8
 expect 1 bound two.ein --fast-memory 8
+# Groups: of a product of three tensors in two steps one; of two large products two.
+printf 'input X[i=64,j=64,k=64], A[j,a=64], B[k,a]\nM[j,k,a] = A[j,a]*B[k,a]
+Y[i,a] = X[i,j,k]*M[j,k,a]\noutput Y\n' > kr.ein
+expect 0 bound kr.ein --fast-memory 3000 --groups
+prints_part 'M + Y, lines 2 3: moves '
+prints_part '1 group: '
+prints_part '; no other groups move less'
+expect 0 bound kr.ein --fast-memory 3000 --groups --json
+prints_part '{"fast_memory": 3000, "io": '
+prints_part '"proved": true, "looked": 3, "groups": [{"out": ["M", "Y"], "lines": [2, 3], '
+printf 'input A[i=500,j=500], B[j,k=500], C[k,l=500]\nT[i,k] = A[i,j]*B[j,k]
+Y[i,l] = T[i,k]*C[k,l]\noutput Y\n' > abc.ein
+expect 0 bound abc.ein --fast-memory 3000 --groups
+prints_part '2 groups: '
+expect 0 bound 'ij,jk->ik' --sizes i=9,j=9,k=9 --fast-memory 30 --groups --json
+prints_part '"groups": [{"out": '
+expect 2 bound kr.ein --groups
+expect 2 plan kr.ein --groups
 # Tuning: what is kept is found from another spelling and from near sizes; others are not touched.
 expect 2 tune 'ij,jk,kl->il' --sizes i=9,j=20,k=31,l=5
 says 'there is no store to write to'

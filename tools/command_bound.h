@@ -74,6 +74,85 @@ static void print_bound(const ein_bound_stmt *s, double fast, int64_t places) {
   print_intensity("no longer than extents", s, &s->capped, places);
 }
 
+// ---- groups ----
+
+static void put_group(const ein_fusion_group *g) {
+  fputs("{\"out\": [", stdout);
+  for (int64_t m = 0; m < g->nstmt; m++) {
+    if (m > 0) fputs(", ", stdout);
+    put_json_string(g->out[m]);
+  }
+  fputs("], \"lines\": [", stdout);
+  for (int64_t m = 0; m < g->nstmt; m++) printf("%s%" PRId64, m > 0 ? ", " : "", g->line[m]);
+  putchar(']');
+  put_member("volume", g->volume);
+  put_member("again", g->again);
+  put_member("compulsory", g->compulsory);
+  put_member("bound", g->bound);
+  put_member("io", g->io);
+  put_member("alone", g->alone);
+  put_member("held", g->held);
+  fputs(", \"last\": ", stdout);
+  if (g->last >= 0) printf("%d", g->last);
+  else fputs("null", stdout);
+  fputs(", \"tile\": [", stdout);
+  for (int i = 0; i < g->nindex; i++) {  // not by name: two may have one
+    fputs(i > 0 ? ", {\"index\": " : "{\"index\": ", stdout);
+    put_json_string(g->index[i]);
+    printf(", \"side\": %" PRId64 ", \"extent\": %" PRId64 "}", g->tile[i], g->extent[i]);
+  }
+  fputs("]}", stdout);
+}
+
+static void print_group(const ein_fusion_group *g) {
+  for (int64_t m = 0; m < g->nstmt; m++) printf("%s%s", m > 0 ? " + " : "", g->out[m]);
+  if (g->line[0] > 0) {
+    printf(g->line[g->nstmt - 1] > g->line[0] ? ", lines" : ", line");
+    for (int64_t m = 0; m < g->nstmt; m++)
+      if (m == 0 || g->line[m] != g->line[m - 1]) printf(" %" PRId64, g->line[m]);
+  }
+  printf(": moves %.10g elements", g->io);
+  if (g->nstmt > 1) printf(", one by one %.10g", g->alone);
+  printf(", at least %.10g\n  points %.10g", g->bound, g->volume);
+  if (g->again > 0) printf(" and %.4g again", g->again);
+  printf("; holds %.10g elements; blocks of", g->held);
+  for (int i = 0; i < g->nindex; i++)
+    printf(" %s=%" PRId64 "%s", g->index[i], g->tile[i], g->tile[i] < g->extent[i] ? "" : " (all)");
+  if (g->last >= 0) printf(", along %s", g->index[g->last]);
+  putchar('\n');
+}
+
+static void groups_of(const program *p, double fast, int json) {
+  ein_fusion_desc d;
+  ein_fusion_info info;
+  ein_fusion_group g;
+  ein_fusion *x;
+  memset(&d, 0, sizeof d);
+  d.fast_memory = fast;
+  const ein_status st = ein_fusion_create(p->ctx, p->graph, &d, &x);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  (void)ein_fusion_get(x, &info);
+  if (json) {
+    fputs("{\"fast_memory\": ", stdout);
+    put_number(fast);
+    put_member("io", info.io);
+    put_member("alone", info.alone);
+    printf(", \"proved\": %s, \"looked\": %" PRId64 ", \"groups\": [",
+           info.proved ? "true" : "false", info.looked);
+  }
+  for (int64_t k = 0; ein_fusion_part(x, k, &g); k++) {
+    if (json && k > 0) fputs(", ", stdout);
+    if (json) put_group(&g);
+    else print_group(&g);
+  }
+  if (json) puts("]}");
+  else
+    printf("%" PRId64 " group%s: %.10g elements move, %.10g one by one%s\n", info.ngroup,
+           info.ngroup == 1 ? "" : "s", info.io, info.alone,
+           info.proved ? "; no other groups move less" : "");
+  ein_fusion_destroy(x);
+}
+
 static int command_bound(void) {
   program p;
   ein_bound_desc d;
@@ -99,6 +178,10 @@ static int command_bound(void) {
     job_plan(&j, args.v[0], n, in, EIN_NONE);
     program_of_expression(&p, &j);
     ein_plan_destroy(j.plan);
+  }
+  if (given(O_GROUPS) != NULL) {
+    groups_of(&p, d.fast_memory, json);
+    return finish(p.ctx, NULL, p.graph);
   }
   ein_status st = ein_bound_create(p.ctx, p.graph, &d, &b);
   if (st != EIN_OK) die_library(p.ctx, st, p.file);
