@@ -673,12 +673,13 @@ static void test_shared(void) {
       if (i != before && eini_key_sane(&x.d) && eini_key_sane(&y.d) && like != before && of != i &&
           (like < 0 || like != of)) {
         const ein_einsum_desc a = eini_desc_normal(&x.d), b = eini_desc_normal(&y.d);
-        int64_t key[256], n;
-        CHECK(eini_key_build(ctx, &a) == EIN_OK && ctx->cache->nkey <= 256);
-        n = ctx->cache->nkey;
-        memcpy(key, ctx->cache->key, (size_t)n * 8);
-        CHECK(eini_key_build(ctx, &b) == EIN_OK);
-        int differ = n != ctx->cache->nkey || memcmp(key, ctx->cache->key, (size_t)n * 8) != 0;
+        eini_call_key *at = &ctx->cache->key;
+        int64_t key[256];
+        CHECK(eini_key_build(at, &a) == EIN_OK && at->n <= 256);
+        const int64_t n = at->n;
+        memcpy(key, at->word, (size_t)n * 8);
+        CHECK(eini_key_build(at, &b) == EIN_OK);
+        int differ = n != at->n || memcmp(key, at->word, (size_t)n * 8) != 0;
         CHECK(differ);
         if (!differ) printf("  variants %d and %d share a key\n", i, before);
       }
