@@ -110,7 +110,7 @@ static void test_models(int traces) {
       flag[k] = (unsigned char)(draw(0, 3) | (chance(30) ? EINI_LINE_FETCH : 0));
     for (int i = 0; i < t.n; i++) {
       at[i].line = chance(60) || i == 0 ? (int)draw(0, t.nline - 1) : at[draw(0, i - 1)].line;
-      at[i].how = ways == 1 ? EINI_READ : (int[]){EINI_READ, EINI_WRITE, EINI_SET}[draw(0, 2)];
+      at[i].how = hows[draw(0, ways - 1)];
     }
     const int room = (int)draw(1, small ? 5 : 40);
     double read[4], moved[4];
