@@ -193,42 +193,36 @@ EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 // The model of that name: EIN_COST_COUNT when unknown.
 EIN_API ein_cost ein_cost_find(const char *name);
 
-// ---- machines and distributions -----------------------------------------------------------------
-// Places as a grid, and what of a tensor its points hold (Yadav et al. 2022, DISTAL, section 3.2).
-typedef struct ein_grid ein_grid;                  // immutable
-typedef struct ein_distribution ein_distribution;  // immutable
+// ---- machines, distributions and schedules ----
+// Places as a grid, what of a tensor its points hold, and how statements go through their index
+// space, over places and over time (Yadav et al. 2022, DISTAL, sections 3.2 and 3.3). The texts are
+// those of MACHINES and SCHEDULES. All three are immutable; destroying NULL is a no-op. What is
+// printed goes into buf; the length of the whole is returned, without its NUL, as snprintf does.
+typedef struct ein_grid ein_grid;
+typedef struct ein_distribution ein_distribution;
+typedef struct ein_schedule ein_schedule;
 
 typedef struct ein_grid_dim {
-  const char *name;
-  const char *level_name;   // "" where the machine has one level without a name
+  const char *name, *level_name;  // "": the only level, without a name
   int level;                // from 0, the outermost
   int64_t extent;
 } ein_grid_dim;
 
-// text: "gx=2, gy=p/gx", or by levels "node[x=2,y=2], gpu[g=4]". Points are numbered row-major, the
-// first dimension the most significant. Point number i lies at place i; where there are more of
-// them than places, consecutive ones share a place. *grid is NULL on failure: EIN_ERR_SYNTAX,
-// EIN_ERR_NAME, EIN_ERR_ARGUMENT (an extent is no whole number from 1 on; places: 1 ..
-// EIN_PLACES_MAX), EIN_ERR_TOO_LARGE (more than EIN_PLACES_MAX points).
+// "gx=2, gy=p/gx". Points are numbered row-major; point i lies at place i, and where there are more
+// of them than places, consecutive ones share a place. EIN_ERR_ARGUMENT: an extent is no whole
+// number from 1 on, or places not from 1 to EIN_PLACES_MAX; EIN_ERR_TOO_LARGE: more points.
 EIN_API ein_status ein_grid_create(ein_ctx *ctx, const char *text, int64_t places,
                                    ein_grid **grid);
-EIN_API void ein_grid_destroy(ein_grid *grid);  // NULL is a no-op
-// Dimension k; 0 beyond the last. Names live as long as the grid.
-EIN_API int ein_grid_dimension(const ein_grid *grid, int k, ein_grid_dim *dim);
+EIN_API void ein_grid_destroy(ein_grid *grid);
+EIN_API int ein_grid_dimension(const ein_grid *grid, int k, ein_grid_dim *dim);  // 0: none
 EIN_API int64_t ein_grid_size(const ein_grid *grid);                   // points
 EIN_API int64_t ein_grid_place(const ein_grid *grid, int64_t point);   // -1: no such point
-// As text, into buf. Returns the whole length without its NUL, as snprintf does.
 EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
 
-// text: one notation for each level, "xy->x0*", or "xy->xy, zw->z in device". Left of the arrow a
-// letter for each axis of the tensor, right of it one mark for each dimension of the level: a
-// letter (the axis in equal pieces, as cuts are), a letter with a number (x:4, blocks of 4 elements
-// dealt in turn), a digit or (number) (that coordinate alone holds the tensor), or * (every one
-// does). No letter stands twice on a side, none on the right alone. The memory, host or device, is
-// kept, and not looked at. grid must outlive the distribution.
+// "xy->x0*", one for each level. grid must outlive the distribution.
 EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
                                            const ein_grid *grid, ein_distribution **out);
-EIN_API void ein_distribution_destroy(ein_distribution *d);  // NULL is a no-op
+EIN_API void ein_distribution_destroy(ein_distribution *d);
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
@@ -236,11 +230,6 @@ typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *h
 // ranges along an axis.
 EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
                                           int64_t place, ein_box_fn fn, void *user);
-
-// ---- schedules ----------------------------------------------------------------------------------
-// How statements go through their index space, over places and over time, and when tensors are
-// fetched: the commands of DISTAL (Yadav et al. 2022, section 3.3). See SCHEDULES.
-typedef struct ein_schedule ein_schedule;  // immutable
 
 typedef struct ein_schedule_desc {
   const char *text;         // NULL: the commands behind the statements of the graph's program
@@ -251,12 +240,12 @@ typedef struct ein_schedule_desc {
 
 // 1: the graph was made from a program with commands behind its statements.
 EIN_API int ein_graph_commands(const ein_graph *graph);
-// Reads and checks commands. *out is NULL on failure; mistakes have their place in the text and the
-// reason. The graph must outlive the schedule.
+// Reads and checks commands: mistakes have their place in the text and the reason. The graph must
+// outlive the schedule.
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
-EIN_API void ein_schedule_destroy(ein_schedule *s);  // NULL is a no-op
-// The commands, numbers in place of expressions. Returns the length, as snprintf does.
+EIN_API void ein_schedule_destroy(ein_schedule *s);
+// The commands, numbers in place of expressions.
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
 // Borrowed from the schedule; NULL: there is none. Results that are not placed lie where they are
 // computed, at points whose reduced loops are at 0; inputs that are not, everywhere.
@@ -268,10 +257,8 @@ EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int ten
                                     size_t size);
 
 typedef enum ein_loop_kind {
-  EIN_LOOP_PLACE = 0,       // its values are at different points of the machine
-  EIN_LOOP_TIME,            // one after another
-  EIN_LOOP_PARALLEL,        // whole in a step, by threads
-  EIN_LOOP_WHOLE            // whole in a step
+  EIN_LOOP_PLACE = 0, EIN_LOOP_TIME,       // over points of the machine; one after another
+  EIN_LOOP_PARALLEL, EIN_LOOP_WHOLE        // whole in a step; the first one by threads
 } ein_loop_kind;
 typedef struct ein_loop {
   const char *name;
@@ -290,10 +277,7 @@ typedef struct ein_schedule_move {
   int64_t from, to;         // places
   int64_t bytes;            // of partial results as states, where they are not complete
 } ein_schedule_move;
-typedef struct ein_schedule_watch {
-  ein_status (*move_fn)(void *user, const ein_schedule_move *move);  // every one, step by step
-  void *user;
-} ein_schedule_watch;
+typedef ein_status (*ein_move_fn)(void *user, const ein_schedule_move *move);
 typedef struct ein_schedule_info {
   const char *out;          // the tensor that the statement defines
   int64_t line;             // in the source, or 0
@@ -302,6 +286,7 @@ typedef struct ein_schedule_info {
   int64_t fan;              // most messages that a place sends in one step
 } ein_schedule_info;
 
-// Counts what a statement moves; watch may be NULL. EIN_ERR_TOO_LARGE: points times steps.
-EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt,
-                                     const ein_schedule_watch *watch, ein_schedule_info *info);
+// Counts what a statement moves; fn, which may be NULL, is called for every message, step by step;
+// a status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
+EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
+                                     void *user, ein_schedule_info *info);

@@ -75,7 +75,8 @@ typedef struct eini_tour {
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
   ein_schedule_info *info;
-  const ein_schedule_watch *watch;
+  ein_move_fn fn;
+  void *user;
   ein_schedule_move move;
 } eini_tour;
 
@@ -112,8 +113,7 @@ static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, 
       w->info->messages++;
       w->info->bytes += w->move.bytes;
       w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
-      if (w->watch != NULL && w->watch->move_fn != NULL)
-        EINI_TRY(w->watch->move_fn(w->watch->user, &w->move));
+      if (w->fn != NULL) EINI_TRY(w->fn(w->user, &w->move));
     }
     for (r = rank - 1; r >= 0 && ++o->pick[r] == o->axis[r].nmeet; r--) o->pick[r] = 0;
   }

@@ -318,8 +318,8 @@ EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *
   return 1;
 }
 
-EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt,
-                                     const ein_schedule_watch *watch, ein_schedule_info *info) {
+EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
+                                     void *user, ein_schedule_info *info) {
   eini_arena arena;
   eini_tour w;
   if (s == NULL || info == NULL || stmt < 0 || stmt >= s->g->nstmt) return EIN_ERR_ARGUMENT;
@@ -335,7 +335,8 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.w = s;
   w.n = &s->nest[stmt];
   w.info = info;
-  w.watch = watch;
+  w.fn = fn;
+  w.user = user;
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);

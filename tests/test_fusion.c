@@ -12,19 +12,7 @@
 #include "../einsum.h"
 #include "check.h"
 #include "util.h"
-
-static ein_graph *parse(const char *text) {
-  ein_program_desc d;
-  ein_graph *g = NULL;
-  ein_ctx *ctx = NULL;
-  memset(&d, 0, sizeof d);
-  d.text = text;
-  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
-  if (ein_graph_parse(ctx, &d, &g) != EIN_OK) printf("%s\n%s\n", text, ein_ctx_message(ctx));
-  CHECK(g != NULL);
-  ein_ctx_destroy(ctx);
-  return g;
-}
+#include "small_statements.h"
 
 // The groups as "M+Y, Z"; the caller's until the next call.
 static const char *groups(const ein_fusion *x) {
@@ -102,7 +90,7 @@ static void test_known(void) {
 
 // ---- programs at random ----
 
-enum { MOST = 6 };
+enum { MEMBERS = 6 };
 
 typedef struct text {
   size_t n;
@@ -447,16 +435,16 @@ static void test_counted(int programs) {
 typedef struct partition {
   const ein_graph *g;
   eini_fuse_search *z;
-  int n, of[MOST], parts;
+  int n, of[MEMBERS], parts;
   double best;
 } partition;
 
 // What the groups of a partition move; INFINITY: they are not connected, or have no order.
 static double partition_io(const partition *p) {
   double io = 0;
-  int before[MOST] = {0}, done = 0;
+  int before[MEMBERS] = {0}, done = 0;
   for (int k = 0; k < p->parts; k++) {
-    int64_t list[MOST] = {0};
+    int64_t list[MEMBERS] = {0};
     int n = 0, seen = 0, all = 0;
     double alone = 0;
     eini_fuse_known *known;
@@ -515,9 +503,9 @@ static void test_partitions(int programs) {
     ein_fusion_info info;
     eini_fuse_search z;
     eini_arena a;
-    random_program(&p, (int)draw(2, MOST), 40);
+    random_program(&p, (int)draw(2, MEMBERS), 40);
     ein_graph *g = parse(p.s);
-    if (g->nstmt > MOST) {
+    if (g->nstmt > MEMBERS) {
       ein_graph_destroy(g);
       continue;
     }
@@ -544,7 +532,7 @@ static void test_partitions(int programs) {
     ein_graph_destroy(g);
   }
   printf("%d programs of up to %d statements, %d of them a tenth better in groups\n", programs,
-         MOST, fewer);
+         MEMBERS, fewer);
   CHECK(10 * fewer > programs);
 }
 
@@ -675,11 +663,11 @@ static void test_errors(void) {
   ein_fusion_destroy(NULL);
   ein_graph_destroy(g);
   // 15 statements read one, in as many ways: more groups than there is work.
-  char text[2048];
-  size_t n = (size_t)snprintf(text, sizeof text, "input A[i=50,j=50]\nX[i,j] = exp(A[i,j])\n");
+  char many[2048];
+  size_t n = (size_t)snprintf(many, sizeof many, "input A[i=50,j=50]\nX[i,j] = exp(A[i,j])\n");
   for (int k = 0; k < 15; k++)
-    n += (size_t)snprintf(text + n, sizeof text - n, "Y%d[i] = sum[j=%d](X[i,j])\n", k, k + 20);
-  g = parse(text);
+    n += (size_t)snprintf(many + n, sizeof many - n, "Y%d[i] = sum[j=%d](X[i,j])\n", k, k + 20);
+  g = parse(many);
   d.work = 100;
   CHECK(ein_fusion_create(ctx, g, &d, &x) == EIN_OK && ein_fusion_get(x, &i));
   CHECK(!i.proved && i.looked <= 116 && i.io <= i.alone);

@@ -57,10 +57,9 @@ static ein_status take(void *user, const ein_schedule_move *m) {
 }
 
 static ein_schedule_info tally_of(const ein_schedule *s) {
-  const ein_schedule_watch watch = {take, &moved};
   ein_schedule_info info;
   memset(&moved, 0, sizeof moved);
-  CHECK(ein_schedule_cost(ctx, s, 0, &watch, &info) == EIN_OK);
+  CHECK(ein_schedule_cost(ctx, s, 0, take, &moved, &info) == EIN_OK);
   CHECK(moved.wrong == 0);
   int64_t elements = 0, messages = 0;
   for (int step = 0; step < STEPS; step++)
@@ -299,10 +298,10 @@ static void test_nests(int cases) {
     if (wrong) printf("%s%s", program, text);
     CHECK(!wrong);
     ein_schedule_info info, same;
-    CHECK(ein_schedule_cost(ctx, s, 0, NULL, &info) == EIN_OK);
+    CHECK(ein_schedule_cost(ctx, s, 0, NULL, NULL, &info) == EIN_OK);
     CHECK(ein_schedule_print(s, again, sizeof again) < sizeof again);
     r = schedule_of(g, again, places);
-    CHECK(ein_schedule_cost(ctx, r, 0, NULL, &same) == EIN_OK);
+    CHECK(ein_schedule_cost(ctx, r, 0, NULL, NULL, &same) == EIN_OK);
     CHECK(memcmp(&info, &same, sizeof info) == 0);
     CHECK(ein_schedule_print(r, text, sizeof text) == strlen(again) && strcmp(text, again) == 0);
     ein_schedule_destroy(r);
@@ -420,7 +419,7 @@ static void test_errors(void) {
            "split(ii,a,b,1); communicate(X, a)";
   CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
   ein_schedule_info info;
-  CHECK(ein_schedule_cost(ctx, s, 0, NULL, &info) == EIN_ERR_TOO_LARGE);
+  CHECK(ein_schedule_cost(ctx, s, 0, NULL, NULL, &info) == EIN_ERR_TOO_LARGE);
   ein_schedule_destroy(s);
   d.places = -1;
   CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_ERR_ARGUMENT && s == NULL);
@@ -501,7 +500,7 @@ static void test_memory(void) {
     CHECK(ein_ctx_create(&how, &own) == EIN_OK);
     count.fail_at = count.calls + n;
     ein_status st = ein_schedule_create(own, g, &d, &s);
-    if (st == EIN_OK) st = ein_schedule_cost(own, s, 0, NULL, &info);
+    if (st == EIN_OK) st = ein_schedule_cost(own, s, 0, NULL, NULL, &info);
     CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY);
     done = st == EIN_OK;
     CHECK(!done || n > 3);

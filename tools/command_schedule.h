@@ -167,7 +167,7 @@ static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
   const int n = (int)ein_graph_statements(p->graph);
   ein_schedule_info *each = (ein_schedule_info *)memory(sizeof *each * ((size_t)n + 1));
   for (int i = 0; i < n; i++) {
-    const ein_status st = ein_schedule_cost(p->ctx, s, i, NULL, &each[i]);
+    const ein_status st = ein_schedule_cost(p->ctx, s, i, NULL, NULL, &each[i]);
     if (st != EIN_OK) die_library(p->ctx, st, p->file);
   }
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(s), stderr);
