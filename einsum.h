@@ -14772,6 +14772,7 @@ typedef struct eini_contract_task {
   const int64_t **extra[3];     // batch, m, n
   ein_dtype *dtype[2], *extra_dtype;
   int first[2];                 // stream of each side's first operand
+  int64_t values;               // of indices that factors read
   eini_factor factor[2];        // alpha and beta of a scaled store
 } eini_contract_task;
 
@@ -14914,7 +14915,7 @@ static int64_t eini_values_of(const eini_task *t, int stream) {
   return n;
 }
 
-static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
+EINI_INLINE size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
   const eini_contract_task *ct = t->contract;
   size_t used = 0;
   for (int side = 0; side < 2; side++) {
@@ -14947,9 +14948,7 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     r->emit.conv = eini_nest_carve(mem, &used, bytes);
     r->emit.conv2 = eini_nest_carve(mem, &used, 2 * bytes);
   }
-  int64_t values = 0;
-  for (int k = 0; k < ct->c.p.nop + ct->c.q.nop; k++) values += eini_values_of(t, k);
-  r->value = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)values * 8);
+  r->value = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)ct->values * 8);
   r->kernel = eini_nest_carve(mem, &used, t->choice.scratch);
   return used;
 }
@@ -15069,12 +15068,17 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   ein_contract *c = &j->c;
   int64_t *value = j->r.value;
   for (int side = 0; side < 2; side++) {
-    const int nop = side ? c->q.nop : c->p.nop;
+    const int first = ct->first[side], nop = side ? c->q.nop : c->p.nop;
+    const char **base = j->r.base[side];
     for (int k = 0; k < nop; k++) {
-      const eini_ref *ref = &t->ref[ct->first[side] + k];
-      const int64_t n = eini_values_of(t, ct->first[side] + k);
-      j->r.base[side][k] = n > 0 ? (const char *)value : eini_ref_address(ref, slot);
-      for (int64_t v = 0; v < n; v++) *value++ = eini_ref_value(ref, slot) + v;
+      const eini_ref *ref = &t->ref[first + k];
+      if (ref->slot >= 0) {
+        base[k] = eini_ref_address(ref, slot);
+        continue;
+      }
+      base[k] = (const char *)value;
+      for (int64_t v = 0, n = eini_values_of(t, first + k); v < n; v++)
+        *value++ = eini_ref_value(ref, slot) + v;
     }
   }
   union { const char *c; char *v; } out;
@@ -15082,11 +15086,12 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   c->out = out.v;
   for (int k = 0; !c->plain_out && k < t->nextra; k++)
     j->r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
-  ein_part part = ct->whole;
-  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return EIN_OK;
+  ein_part one;
+  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &one)) return EIN_OK;
+  const ein_part *part = i >= 0 ? &one : &ct->whole;
   if (t->kernels != NULL)
-    return t->kernels->contract_run(t->kernels->user, c, &t->choice, &part, j->r.kernel);
-  eini_contract_run(c, &t->choice, &part, j->r.kernel);
+    return t->kernels->contract_run(t->kernels->user, c, &t->choice, part, j->r.kernel);
+  eini_contract_run(c, &t->choice, part, j->r.kernel);
   return EIN_OK;
 }
 
@@ -15498,6 +15503,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   eini_contract_chunks(t);
   eini_contract_room r;
   memset(&r, 0, sizeof r);
+  for (int k = 0; k < ct->c.p.nop + ct->c.q.nop; k++) ct->values += eini_values_of(t, k);
   t->scratch = eini_contract_layout(t, &r, NULL);
   return EIN_OK;
 }
@@ -16763,7 +16769,7 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
 
 // Room for finding overlaps among many inputs and outputs; 0: few, which are compared one by one.
 static size_t eini_overlap_bytes(const ein_plan *p) {
-  const double nout = p->nout, n = nout + p->nin;
+  const int64_t nout = p->nout, n = nout + p->nin;
   return nout * n < 128 ? 0 : 2 * (size_t)n * (sizeof(uintptr_t) + sizeof(int));
 }
 
@@ -17937,7 +17943,7 @@ static int eini_param_holds(ein_dtype t, const ein_scalar *v) {
 }
 
 // Tables where there are inputs and outputs; nothing is said of the run yet.
-static ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
+EINI_INLINE ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
   if (run == NULL) return EIN_ERR_ARGUMENT;
   const int no_in = nin > 0 && run->in == NULL, no_out = nout > 0 && run->out == NULL;
   if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
@@ -18168,17 +18174,22 @@ static ein_status eini_ports_pair(eini_ports *x, int o, int i) {
   return EIN_OK;
 }
 
-static ein_status eini_ports_all(eini_ports *x) {
-  const int nin = x->p->info.nin;
-  for (int o = 0; o < x->p->nout; o++) {
-    const char *po, *pi;
-    const eini_port *out = eini_ports_at(x, nin + o, &po);
-    for (int i = 0; i < nin + o; i++) {
-      const eini_port *port = eini_ports_at(x, i, &pi);
-      if ((uintptr_t)po + (uintptr_t)out->lo < (uintptr_t)pi + (uintptr_t)port->hi &&
-          (uintptr_t)pi + (uintptr_t)port->lo < (uintptr_t)po + (uintptr_t)out->hi)
-        EINI_TRY(eini_ports_pair(x, o, i));
-    }
+// Do the bytes of a port at this address meet [lo, hi)?
+EINI_INLINE int eini_port_meets(const eini_port *x, const void *at, uintptr_t lo, uintptr_t hi) {
+  return lo < (uintptr_t)at + (uintptr_t)x->hi && (uintptr_t)at + (uintptr_t)x->lo < hi;
+}
+
+EINI_INLINE ein_status eini_ports_all(eini_ports *x) {
+  const eini_port *in = x->p->in, *out = x->p->out;
+  const ein_run *run = x->run;
+  const int nin = x->p->info.nin, nout = x->p->nout;
+  for (int o = 0; o < nout; o++) {
+    const uintptr_t lo = (uintptr_t)run->out[o] + (uintptr_t)out[o].lo;
+    const uintptr_t hi = (uintptr_t)run->out[o] + (uintptr_t)out[o].hi;
+    for (int i = 0; i < nin; i++)
+      if (eini_port_meets(&in[i], run->in[i], lo, hi)) EINI_TRY(eini_ports_pair(x, o, i));
+    for (int i = 0; i < o; i++)
+      if (eini_port_meets(&out[i], run->out[i], lo, hi)) EINI_TRY(eini_ports_pair(x, o, nin + i));
   }
   return EIN_OK;
 }
@@ -18250,15 +18261,11 @@ static ein_status eini_ports_sweep(eini_ports *x, char *room) {
   return eini_sweep_run(&s);
 }
 
-// Finds overlaps. The mistake that is told is the first one of all pairs.
-static ein_status eini_exec_overlap(eini_ports *x) {
-  const size_t bytes = eini_overlap_bytes(x->p);
+// The sweep with so many bytes of room, found somewhere.
+static ein_status eini_ports_roomy(eini_ports *x, size_t bytes) {
   const ein_run *run = x->run;
   const ein_allocator *al = &x->p->al;
   char *own = NULL, *room = (char *)run->workspace, stack[1024 + EINI_ALIGN];
-  x->copy = 0;
-  x->no_direct = 0;
-  if (bytes == 0) return eini_ports_all(x);
   if (bytes + EINI_ALIGN <= sizeof stack) room = stack;
   else if (room == NULL || run->workspace_bytes < bytes + EINI_ALIGN)
     room = own = (char *)al->alloc_fn(bytes + EINI_ALIGN, EINI_ALIGN, al->user);
@@ -18266,7 +18273,16 @@ static ein_status eini_exec_overlap(eini_ports *x) {
   const uintptr_t skew = (EINI_ALIGN - (uintptr_t)room % EINI_ALIGN) % EINI_ALIGN;
   ein_status st = eini_ports_sweep(x, room + skew);
   if (own != NULL) al->free_fn(own, bytes + EINI_ALIGN, al->user);
-  return st == EIN_OK ? EIN_OK : eini_ports_all(x);
+  return st;
+}
+
+// Finds overlaps. The mistake that is told is the first one of all pairs.
+EINI_INLINE ein_status eini_exec_overlap(eini_ports *x) {
+  const size_t bytes = eini_overlap_bytes(x->p);
+  x->copy = 0;
+  x->no_direct = 0;
+  const ein_status st = bytes > 0 ? eini_ports_roomy(x, bytes) : EIN_ERR_OVERLAP;
+  return st == EIN_OK || st == EIN_ERR_NO_MEMORY ? st : eini_ports_all(x);
 }
 
 // ---- one call ----

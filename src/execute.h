@@ -44,7 +44,7 @@ static int eini_param_holds(ein_dtype t, const ein_scalar *v) {
 }
 
 // Tables where there are inputs and outputs; nothing is said of the run yet.
-static ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
+EINI_INLINE ein_status eini_run_begin(const ein_run *run, int nin, int nout) {
   if (run == NULL) return EIN_ERR_ARGUMENT;
   const int no_in = nin > 0 && run->in == NULL, no_out = nout > 0 && run->out == NULL;
   if (run->error != NULL && run->error_bytes > 0) run->error[0] = 0;
@@ -275,17 +275,22 @@ static ein_status eini_ports_pair(eini_ports *x, int o, int i) {
   return EIN_OK;
 }
 
-static ein_status eini_ports_all(eini_ports *x) {
-  const int nin = x->p->info.nin;
-  for (int o = 0; o < x->p->nout; o++) {
-    const char *po, *pi;
-    const eini_port *out = eini_ports_at(x, nin + o, &po);
-    for (int i = 0; i < nin + o; i++) {
-      const eini_port *port = eini_ports_at(x, i, &pi);
-      if ((uintptr_t)po + (uintptr_t)out->lo < (uintptr_t)pi + (uintptr_t)port->hi &&
-          (uintptr_t)pi + (uintptr_t)port->lo < (uintptr_t)po + (uintptr_t)out->hi)
-        EINI_TRY(eini_ports_pair(x, o, i));
-    }
+// Do the bytes of a port at this address meet [lo, hi)?
+EINI_INLINE int eini_port_meets(const eini_port *x, const void *at, uintptr_t lo, uintptr_t hi) {
+  return lo < (uintptr_t)at + (uintptr_t)x->hi && (uintptr_t)at + (uintptr_t)x->lo < hi;
+}
+
+EINI_INLINE ein_status eini_ports_all(eini_ports *x) {
+  const eini_port *in = x->p->in, *out = x->p->out;
+  const ein_run *run = x->run;
+  const int nin = x->p->info.nin, nout = x->p->nout;
+  for (int o = 0; o < nout; o++) {
+    const uintptr_t lo = (uintptr_t)run->out[o] + (uintptr_t)out[o].lo;
+    const uintptr_t hi = (uintptr_t)run->out[o] + (uintptr_t)out[o].hi;
+    for (int i = 0; i < nin; i++)
+      if (eini_port_meets(&in[i], run->in[i], lo, hi)) EINI_TRY(eini_ports_pair(x, o, i));
+    for (int i = 0; i < o; i++)
+      if (eini_port_meets(&out[i], run->out[i], lo, hi)) EINI_TRY(eini_ports_pair(x, o, nin + i));
   }
   return EIN_OK;
 }
@@ -357,15 +362,11 @@ static ein_status eini_ports_sweep(eini_ports *x, char *room) {
   return eini_sweep_run(&s);
 }
 
-// Finds overlaps. The mistake that is told is the first one of all pairs.
-static ein_status eini_exec_overlap(eini_ports *x) {
-  const size_t bytes = eini_overlap_bytes(x->p);
+// The sweep with so many bytes of room, found somewhere.
+static ein_status eini_ports_roomy(eini_ports *x, size_t bytes) {
   const ein_run *run = x->run;
   const ein_allocator *al = &x->p->al;
   char *own = NULL, *room = (char *)run->workspace, stack[1024 + EINI_ALIGN];
-  x->copy = 0;
-  x->no_direct = 0;
-  if (bytes == 0) return eini_ports_all(x);
   if (bytes + EINI_ALIGN <= sizeof stack) room = stack;
   else if (room == NULL || run->workspace_bytes < bytes + EINI_ALIGN)
     room = own = (char *)al->alloc_fn(bytes + EINI_ALIGN, EINI_ALIGN, al->user);
@@ -373,7 +374,16 @@ static ein_status eini_exec_overlap(eini_ports *x) {
   const uintptr_t skew = (EINI_ALIGN - (uintptr_t)room % EINI_ALIGN) % EINI_ALIGN;
   ein_status st = eini_ports_sweep(x, room + skew);
   if (own != NULL) al->free_fn(own, bytes + EINI_ALIGN, al->user);
-  return st == EIN_OK ? EIN_OK : eini_ports_all(x);
+  return st;
+}
+
+// Finds overlaps. The mistake that is told is the first one of all pairs.
+EINI_INLINE ein_status eini_exec_overlap(eini_ports *x) {
+  const size_t bytes = eini_overlap_bytes(x->p);
+  x->copy = 0;
+  x->no_direct = 0;
+  const ein_status st = bytes > 0 ? eini_ports_roomy(x, bytes) : EIN_ERR_OVERLAP;
+  return st == EIN_OK || st == EIN_ERR_NO_MEMORY ? st : eini_ports_all(x);
 }
 
 // ---- one call ----

@@ -142,7 +142,7 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
 
 // Room for finding overlaps among many inputs and outputs; 0: few, which are compared one by one.
 static size_t eini_overlap_bytes(const ein_plan *p) {
-  const double nout = p->nout, n = nout + p->nin;
+  const int64_t nout = p->nout, n = nout + p->nin;
   return nout * n < 128 ? 0 : 2 * (size_t)n * (sizeof(uintptr_t) + sizeof(int));
 }
 

@@ -399,6 +399,7 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   eini_contract_chunks(t);
   eini_contract_room r;
   memset(&r, 0, sizeof r);
+  for (int k = 0; k < ct->c.p.nop + ct->c.q.nop; k++) ct->values += eini_values_of(t, k);
   t->scratch = eini_contract_layout(t, &r, NULL);
   return EIN_OK;
 }

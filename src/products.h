@@ -19,6 +19,7 @@ typedef struct eini_contract_task {
   const int64_t **extra[3];     // batch, m, n
   ein_dtype *dtype[2], *extra_dtype;
   int first[2];                 // stream of each side's first operand
+  int64_t values;               // of indices that factors read
   eini_factor factor[2];        // alpha and beta of a scaled store
 } eini_contract_task;
 
@@ -161,7 +162,7 @@ static int64_t eini_values_of(const eini_task *t, int stream) {
   return n;
 }
 
-static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
+EINI_INLINE size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, char *mem) {
   const eini_contract_task *ct = t->contract;
   size_t used = 0;
   for (int side = 0; side < 2; side++) {
@@ -194,9 +195,7 @@ static size_t eini_contract_layout(const eini_task *t, eini_contract_room *r, ch
     r->emit.conv = eini_nest_carve(mem, &used, bytes);
     r->emit.conv2 = eini_nest_carve(mem, &used, 2 * bytes);
   }
-  int64_t values = 0;
-  for (int k = 0; k < ct->c.p.nop + ct->c.q.nop; k++) values += eini_values_of(t, k);
-  r->value = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)values * 8);
+  r->value = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)ct->values * 8);
   r->kernel = eini_nest_carve(mem, &used, t->choice.scratch);
   return used;
 }
@@ -316,12 +315,17 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   ein_contract *c = &j->c;
   int64_t *value = j->r.value;
   for (int side = 0; side < 2; side++) {
-    const int nop = side ? c->q.nop : c->p.nop;
+    const int first = ct->first[side], nop = side ? c->q.nop : c->p.nop;
+    const char **base = j->r.base[side];
     for (int k = 0; k < nop; k++) {
-      const eini_ref *ref = &t->ref[ct->first[side] + k];
-      const int64_t n = eini_values_of(t, ct->first[side] + k);
-      j->r.base[side][k] = n > 0 ? (const char *)value : eini_ref_address(ref, slot);
-      for (int64_t v = 0; v < n; v++) *value++ = eini_ref_value(ref, slot) + v;
+      const eini_ref *ref = &t->ref[first + k];
+      if (ref->slot >= 0) {
+        base[k] = eini_ref_address(ref, slot);
+        continue;
+      }
+      base[k] = (const char *)value;
+      for (int64_t v = 0, n = eini_values_of(t, first + k); v < n; v++)
+        *value++ = eini_ref_value(ref, slot) + v;
     }
   }
   union { const char *c; char *v; } out;
@@ -329,11 +333,12 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   c->out = out.v;
   for (int k = 0; !c->plain_out && k < t->nextra; k++)
     j->r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
-  ein_part part = ct->whole;
-  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &part)) return EIN_OK;
+  ein_part one;
+  if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &one)) return EIN_OK;
+  const ein_part *part = i >= 0 ? &one : &ct->whole;
   if (t->kernels != NULL)
-    return t->kernels->contract_run(t->kernels->user, c, &t->choice, &part, j->r.kernel);
-  eini_contract_run(c, &t->choice, &part, j->r.kernel);
+    return t->kernels->contract_run(t->kernels->user, c, &t->choice, part, j->r.kernel);
+  eini_contract_run(c, &t->choice, part, j->r.kernel);
   return EIN_OK;
 }
 
