@@ -3762,12 +3762,18 @@ EINI_UNUSED static ein_status eini_map_read(eini_arena *a, eini_map *to, const e
   return EIN_OK;
 }
 
-EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
+// Are two maps one but for offsets?
+static int eini_map_alike(const eini_map *a, const eini_map *b) {
   if (a->rows != b->rows || a->cols != b->cols) return 0;
   if (memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
   for (int e = 0; e < a->first[a->rows]; e++)
     if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
-  return a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0;
+  return 1;
+}
+
+EINI_UNUSED static int eini_map_equal(const eini_map *a, const eini_map *b) {
+  return eini_map_alike(a, b) &&
+         (a->rows == 0 || memcmp(a->offset, b->offset, (size_t)a->rows * sizeof *a->offset) == 0);
 }
 
 // In how many coordinates an index occurs.
@@ -25988,10 +25994,9 @@ static void eini_spread_axis(eini_parser *p, const eini_span *axis, const eini_s
 static void eini_spread_held(eini_parser *p, const eini_span *axis, int64_t *i, int64_t end,
                              eini_spread *s) {
   eini_held *h = &s->held[s->ndim];
-  const int64_t u = eini_utf8(p->s + *i, end - *i, &h->span.len);
   memset(h, 0, sizeof *h);
   h->span.pos = *i;
-  (void)eini_utf8(p->s + *i, end - *i, &h->span.len);
+  const int64_t u = eini_utf8(p->s + *i, end - *i, &h->span.len);
   if (u == '*') {
     h->kind = EINI_HELD_EVERY;
     ++*i;
@@ -31821,15 +31826,6 @@ static ein_status eini_fuse_classes(eini_arena *a, const eini_fuse_graph *w, ein
 }
 
 // ---- accesses ----
-
-// Are two accesses one but for offsets?
-static int eini_map_alike(const eini_map *a, const eini_map *b) {
-  if (a->first[a->rows] != b->first[b->rows] ||
-      memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
-  for (int e = 0; e < a->first[a->rows]; e++)
-    if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
-  return 1;
-}
 
 // Appends an access; rows that are there already, and those without indices, say nothing.
 static eini_fuse_access *eini_fuse_access_add(const eini_fuse_graph *w, eini_fuse *f, int kind,
@@ -39366,7 +39362,7 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
 // ---- commands as they are printed ----
 
 static void eini_say_span(eini_text *t, const eini_parser *p, eini_span at) {
-  for (int64_t i = 0; i < at.len; i++) eini_say(t, "%c", p->s[at.pos + i]);
+  eini_say(t, "%.*s", (int)at.len, p->s + at.pos);
 }
 
 static void eini_say_names(eini_text *t, const eini_parser *p, const eini_nameset *g, int set) {

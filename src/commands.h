@@ -183,10 +183,9 @@ static void eini_spread_axis(eini_parser *p, const eini_span *axis, const eini_s
 static void eini_spread_held(eini_parser *p, const eini_span *axis, int64_t *i, int64_t end,
                              eini_spread *s) {
   eini_held *h = &s->held[s->ndim];
-  const int64_t u = eini_utf8(p->s + *i, end - *i, &h->span.len);
   memset(h, 0, sizeof *h);
   h->span.pos = *i;
-  (void)eini_utf8(p->s + *i, end - *i, &h->span.len);
+  const int64_t u = eini_utf8(p->s + *i, end - *i, &h->span.len);
   if (u == '*') {
     h->kind = EINI_HELD_EVERY;
     ++*i;

@@ -282,15 +282,6 @@ static ein_status eini_fuse_classes(eini_arena *a, const eini_fuse_graph *w, ein
 
 // ---- accesses ----
 
-// Are two accesses one but for offsets?
-static int eini_map_alike(const eini_map *a, const eini_map *b) {
-  if (a->first[a->rows] != b->first[b->rows] ||
-      memcmp(a->first, b->first, ((size_t)a->rows + 1) * sizeof *a->first) != 0) return 0;
-  for (int e = 0; e < a->first[a->rows]; e++)
-    if (a->term[e].index != b->term[e].index || a->term[e].coef != b->term[e].coef) return 0;
-  return 1;
-}
-
 // Appends an access; rows that are there already, and those without indices, say nothing.
 static eini_fuse_access *eini_fuse_access_add(const eini_fuse_graph *w, eini_fuse *f, int kind,
                                               int m, int tensor, const eini_map *map) {

@@ -97,7 +97,7 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
 // ---- commands as they are printed ----
 
 static void eini_say_span(eini_text *t, const eini_parser *p, eini_span at) {
-  for (int64_t i = 0; i < at.len; i++) eini_say(t, "%c", p->s[at.pos + i]);
+  eini_say(t, "%.*s", (int)at.len, p->s + at.pos);
 }
 
 static void eini_say_names(eini_text *t, const eini_parser *p, const eini_nameset *g, int set) {
