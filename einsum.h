@@ -12574,7 +12574,6 @@ static ein_status eini_code_compile(eini_arena *a, const eini_expr *e, const ein
   eini_compile cc;
   memset(&cc, 0, sizeof cc);
   memset(code, 0, sizeof *code);
-  code->chunk = EINI_CHUNK;
   cc.a = a;
   cc.code = code;
   cc.operand = operand;

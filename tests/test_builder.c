@@ -241,7 +241,7 @@ static void test_print(ein_ctx *ctx) {
   static const char *const right[] = {
       "(A[i,i]+1)*A[0,i]-(A[i,1]-(A[i,2]-2))", "-(A[i,0]*2)/(A[i,1]/A[i,2])*A[i,3]+1",
       "where(not (M[i] and A[i,0]<2 or M[i]), -A[i,i]^2, (-A[i,i])^2)",
-      "mod(min(A[i,0], -1), 3)+cast_f32(A[i,1]-1)*2^A[i,2]"};
+      "mod(min(A[i,0], -1), 3)+cast_f32(A[i,1]-1)*2^A[i,2]", "0^A[i,0]*A[i,1]-(-1)^A[i,2]"};
   for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
     char text[1024], printed[1024];
     ein_program_desc d;

@@ -212,6 +212,9 @@ expect 0 i long.npy
 prints '[48 48 48 ... 48 48 48]'
 expect 0 --full i long.npy
 ok [ "$(wc -w < .out)" -eq 1001 ]
+npy six.npy '|u1' False '6, 200' "$(printf '%01200d' 0)"
+expect 0 ij six.npy  # as many rows as the ends have
+ok [ "$(grep -c '48 \.\.\. 48' .out)" -eq 6 ]
 npy thin.npy '|u1' False '7, 1, 143' "$(printf '%01001d' 0)"
 expect 0 ijk thin.npy
 ok [ "$(wc -l < .out)" -eq 13 ]
@@ -404,6 +407,14 @@ cp all before
 expect 0 store merge tuned -o all
 "$bin" plan ij --shapes 2x2 --store all > .out 2> .err
 ok grep -q 'warning: all:[0-9]*: 1 line is no record of this version, left out' .err
+many=
+for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+  cp tuned many.$n
+  many="$many many.$n"
+done
+# shellcheck disable=SC2086
+(ulimit -n 12 && "$bin" store merge $many -o -) > .out 2> .err || fail "files stay open: $(cat .err)"
+ok cmp -s .out tuned
 expect 2 store merge all
 expect 2 store
 expect 3 store merge missing -o all
@@ -1041,6 +1052,14 @@ prints_part '(proved optimal over vectors of p tasks, in this model)'
 prints_part 'simulated seconds are not.'
 prints_part 'places idle 0.0%; 16 tasks, 0 messages, 0 bytes moved, peak '
 prints_part 'tasks: kernel calls'
+cat > long.ein << 'END'
+input A[i=2,j=512], B[j,k=2] : f64
+C[i,k] = A[i,j]*B[j,k]
+E[i,k] = exp(C[i,k])
+END
+expect 0 plan long.ein -p 8 --cost paper
+prints_part 'C          i k | j/8         8  2048   28       0          224         7     8.031'
+prints_part '     all                         12  2052   28      16          248        10     12.03'
 expect 0 plan D.ein -p 8 --cost paper -q
 ok [ "$(wc -l < .out)" -eq 6 ]
 # The totals of the paper come out as they are.
@@ -1367,6 +1386,10 @@ expect 1 plan R.ein --shapes 6x5,5x4 -p 6 --schedule bad
 says "bad:3:1: a command of a schedule expected, not 'plce'"
 says "bad:4:7: no tensor that is needed is called 'Q'"
 says "bad:5:14: 'x' stands twice right of the arrow"
+printf 'machine x=2, y=3\nplace A xy->x(12' > bad
+expect 1 plan R.ein --shapes 6x5,5x4 -p 6 --schedule bad
+says "bad:2:14: this '(' is never closed$nl  place A xy->x(12$nl               ^"
+ok [ "${err##* }" = '^' ]
 printf 'machine x=2, y=3\nplace A xy->x*\n' > bad
 expect 1 plan R.ein --shapes 6x5,5x4 -p 6 --schedule bad
 says "where 'A' is placed is no partition that a decomposition can have: it is replicated"
@@ -1386,6 +1409,7 @@ prints_part '2     C          io@gx jo@gy kos*2 | ii ji ki      2      8        
 expect 0 plan mm.ein --schedule cannon -p 4 --json
 prints_part '"steps": 2, "tasks": 8, "messages": 8, "bytes": 1024, "fan": 2}]'
 planned=$out
+"$python" -c 'import json' 2> /dev/null && ok "$python" -m json.tool .out .json
 cat mm.ein cannon > mc.ein
 expect 0 plan mc.ein -p 4 --json
 prints "$planned"
@@ -1512,6 +1536,7 @@ expect 2 bench ij --shapes 2x3 --fabric sim
 ran='the machine that is assumed'
 "$bin" plan R.ein -p 4 --explain > .out 2> .err
 ok grep -q '^machine (defaults): of a place 1e+11 flop/s, memory 1e+11 B/s, 2e-06 s a task; a' .err
+ok grep -q 'message 2e-06 s and 1e+10 B/s$' .err
 "$bin" run R.ein A=RA.npy B=RB.npy -p 2 --machine threads --explain > .out 2> .err
 ok grep -q '^machine (threads, by table): ' .err
 for how in 'plan R.ein' 'run R.ein A=RA.npy B=RB.npy' 'ij RA.npy'; do

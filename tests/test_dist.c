@@ -1279,6 +1279,19 @@ static void test_bad_parts(void) {
   c.cut[0][0] = 7;
   CHECK(try_parts(ctx, h, &c, 8) == EIN_ERR_ARGUMENT);   // but not finer than its extent
   CHECK(strstr(ein_ctx_message(ctx), "index 'i'") != NULL);
+  rng_state = 1;
+  random_cuts(h, 1, &c);
+  for (int t = 0; t < h->ntensor; t++) c.pins[t].ntask = 0;
+  c.pins[0].nindex = 1;
+  c.pins[0].cut = c.pin_cut[0];
+  c.pins[0].order = c.pin_order[0];
+  c.pins[0].ntask = c.pin_cut[0][0] = 6;
+  c.pins[0].norder = 1;
+  c.pin_order[0][0] = 0;
+  CHECK(try_parts(ctx, h, &c, 8) == EIN_ERR_ARGUMENT);   // nor is what an input is held in
+  c.pins[0].ntask = c.pin_cut[0][0] = 5;
+  CHECK(try_parts(ctx, h, &c, 4) == EIN_ERR_ARGUMENT);
+  CHECK(try_parts(ctx, h, &c, 8) == EIN_OK);
   CHECK(ein_fabric_serial(0, &f) == EIN_ERR_ARGUMENT && ein_fabric_threads(-1, &f) != EIN_OK);
   CHECK(ein_fabric_serial(EIN_PLACES_MAX + 1, &f) == EIN_ERR_ARGUMENT);
   ein_dist *d;

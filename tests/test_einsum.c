@@ -673,6 +673,19 @@ static void test_maps(ein_ctx *ctx) {
   e.map = "x1";  // an operand that only gives extents
   CHECK_OK(ein_einsum_ex(ctx, &e));
   CHECK(r == 27);
+  const struct { const char *map; double value; } folded[] = {  // functions of constants
+      {"x0*exp(0.5)", exp(0.5)}, {"x0*log(0.5)", log(0.5)}, {"x0*sqrt(0.5)", sqrt(0.5)},
+      {"x0*rsqrt(0.5)", 1 / sqrt(0.5)}, {"x0*expm1(0.5)", expm1(0.5)},
+      {"x0*log1p(0.5)", log1p(0.5)}, {"x0*sin(0.5)", sin(0.5)}, {"x0*cos(0.5)", cos(0.5)},
+      {"x0*tan(0.5)", tan(0.5)}, {"x0*tanh(0.5)", tanh(0.5)},
+      {"x0*atan2(0.5, -2)", atan2(0.5, -2)}, {"x0*abs(-0.5)", 0.5}, {"x0*floor(-0.5)", -1},
+      {"x0*ceil(0.5)", 1}, {"x0*0.5^3", 0.125}, {"x0*mod(7.5, 2)", 1.5}};
+  for (size_t k = 0; k < sizeof folded / sizeof *folded; k++) {
+    e.expr = "i,i->";
+    e.map = folded[k].map;
+    CHECK_OK(ein_einsum_ex(ctx, &e));
+    CHECK(fabs(r - 6 * folded[k].value) <= 1e-14 * fabs(r));
+  }
   e.expr = "i,i->i";
   e.map = "where(x0 < x1, x0, 0)";
   e.out = &each;
@@ -705,6 +718,25 @@ static void test_maps(ein_ctx *ctx) {
   e.map = "x0*x1";
   e.conj = conj;
   CHECK_STATUS(EIN_ERR_ARGUMENT, ein_einsum_ex(ctx, &e));
+}
+
+// A quotient by a product is as far off as two roundings, of which the first is of the divisor.
+static void test_error_bound(ein_ctx *ctx) {
+  float x[3] = {1, 2, 3}, y[3] = {0};
+  ein_ztensor in[3], out = view(EIN_F32, y, 1, S3, NULL);
+  for (int k = 0; k < 3; k++) in[k] = view(EIN_F32, x, 1, S3, NULL);
+  ein_einsum_desc e = describe("i,i,i->i", 3, in, &out);
+  e.map = "x0/(x1*x2)";
+  ein_plan *plan = NULL;
+  CHECK_OK(ein_plan_create(ctx, &e, &plan));
+  static char text[1 << 14];
+  CHECK(ein_plan_json(plan, text, sizeof text) < sizeof text);
+  const char *at = strstr(text, "\"error_bound\": ");
+  const double u = ldexp(1, -24), divisor = u / (1 - u), want = divisor + u + divisor * u;
+  CHECK(at != NULL && fabs(strtod(at + 15, NULL) / want - 1) < 1e-12);
+  CHECK(ein_plan_explain(plan, text, sizeof text) < sizeof text);
+  CHECK(strstr(text, "error at most 1.19e-07 of") != NULL);
+  ein_plan_destroy(plan);
 }
 
 static void test_labels(ein_ctx *ctx) {
@@ -837,6 +869,21 @@ static void test_options(ein_ctx *ctx) {
     if (strcmp(paths[i], "none") == 0) CHECK(said[0] == 0);
     ein_plan_destroy(plan);
   }
+  // Positions of two digits.
+  ein_ztensor many[12];
+  for (int i = 0; i < 12; i++) many[i] = view(EIN_F64, a, 1, S2, NULL);
+  ein_einsum_desc twelve = describe("a,a,a,a,a,a,a,a,a,a,a,a->", 12, many, &out);
+  const char *const long_path =
+      "(10,11) (0,10) (8,9) (0,1) (2,7) (0,1) (0,5) (1,4) (1,2) (0,1) (0,1)";
+  char long_said[128] = "";
+  ein_plan *long_plan = NULL;
+  twelve.options.path = long_path;
+  CHECK_OK(ein_plan_create(ctx, &twelve, &long_plan));
+  CHECK(ein_plan_path(long_plan, long_said, sizeof long_said) == strlen(long_said));
+  CHECK(strcmp(long_said, long_path) == 0);
+  ein_plan_destroy(long_plan);
+  CHECK_OK(ein_einsum_ex(ctx, &twelve));
+  CHECK(s == 1 + 4096);
   static const char *const bad[] = {"fastest", "(0,3) (0,1)", "(0,1)", "(0,0) (0,1)",
                                     "(0,1) (0,1) (0,1)", "(0", ""};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -2158,6 +2205,7 @@ int main(int argc, char **argv) {
   test_complex(ctx);
   test_monoids(ctx);
   test_maps(ctx);
+  test_error_bound(ctx);
   test_labels(ctx);
   test_rest(ctx);
   test_options(ctx);

@@ -776,9 +776,10 @@ static void enter_test_dir(void) {
     printf("test_npy.c: cannot make a directory in %s\n", base ? base : "/tmp");
     exit(1);
   }
+  (void)setenv("TMPDIR", dir, 1);
 }
 
-// Empties the directory; a temporary file in it means that a writer left one behind.
+// Empties the directory; a temporary file in it means that a reader or writer left one behind.
 static void leave_test_dir(void) {
   DIR *d = opendir(dir);
   struct dirent *entry;

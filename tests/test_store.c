@@ -389,6 +389,11 @@ static void test_merge(void) {
   CHECK(merged(1, again, two, sizeof two) == n && strcmp(one, two) == 0);
   CHECK(merged(3, again, two, sizeof two) == n && strcmp(one, two) == 0);
   CHECK(merged(2, both, small, sizeof small) == n);
+  // A line with an empty field is no record: both are kept as they are.
+  const char *const empty = "einsum store 1\nm\tf\t\t3,4\tauto\t-\t5\t6\n"
+                            "m\tf\t\t3,4\tauto\t-\t4\t6\n";
+  merged(1, &empty, one, sizeof one);
+  CHECK(strcmp(strchr(one, '\n'), strchr(empty, '\n')) == 0);
 }
 
 // Damage to a text, of any kind.
@@ -518,6 +523,36 @@ static ein_status whole(const ein_ctx_desc *d, const char *map) {
   return st;
 }
 
+// Every allocation of a merge of many odd lines fails once: a status, and nothing is left out.
+static void test_merge_memory(void) {
+  static char text[1 << 16], out[1 << 16];
+  size_t n = (size_t)sprintf(text, "einsum store 1\n"), length = 0;
+  for (int k = 0; k < 3000; k++) n += (size_t)sprintf(text + n, "odd line %d\n", k);
+  const char *const one = text;
+  counter c = {0, -1, 0};
+  ein_ctx_desc d;
+  memset(&d, 0, sizeof d);
+  d.allocator.alloc_fn = count_alloc;
+  d.allocator.free_fn = count_free;
+  d.allocator.user = &c;
+  d.bare = 1;
+  for (long at = 0;; at++) {
+    ein_ctx *ctx = NULL;
+    c.calls = c.live = 0;
+    c.fail_at = at;
+    ein_status st = ein_ctx_create(&d, &ctx);
+    if (st == EIN_OK) st = ein_store_merge(ctx, 1, &one, &n, out, sizeof out, &length);
+    CHECK(st == (c.calls > at ? EIN_ERR_NO_MEMORY : EIN_OK));
+    if (st == EIN_OK && length < sizeof out) {
+      out[length] = 0;
+      CHECK(strcmp(strchr(out, '\n'), strchr(text, '\n')) == 0);
+    }
+    ein_ctx_destroy(ctx);
+    CHECK(c.live == 0);
+    if (c.calls <= at) break;
+  }
+}
+
 static void test_memory(void) {
   product p = chain(2, 3, 4, 2);
   char line[ROOM], text[ROOM + 64];
@@ -560,6 +595,7 @@ int main(int argc, char **argv) {
   test_worse();
   test_cache();
   test_memory();
+  test_merge_memory();
   test_spellings(spellings);
   test_hostile(texts);
   printf("test_store: %d checks, %d failures\n", checks, failures);

@@ -14,7 +14,7 @@ typedef struct subject {
 } subject;
 
 typedef struct candidate {
-  const char *path, *variant;  // NULL: as planned
+  const char *path;  // NULL: as planned
   ein_plan *plan;
   char *record;                // up to the times
   void *workspace;
@@ -79,7 +79,6 @@ static candidate *add_candidate(const subject *s, candidate *c, int *n, const ch
     return NULL;
   }
   x->path = path;
-  x->variant = variant;
   x->plan = p;
   x->best = HUGE_VAL;
   x->workspace = memory(ein_plan_workspace(p));

@@ -71,9 +71,6 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
     if (info.nstmt != g->nstmt)
       return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the decomposition is of another graph");
   }
-  for (int64_t k = 0; k < g->nstmt; k++)
-    if (g->stmt[k].rest != EIN_REST_ERROR && g->stmt[k].rest != EIN_REST_ZERO)
-      return eini_dist_bad(ctx, g, &g->stmt[k], (int)k, -1, "it keeps or adds to old elements");
   return EIN_OK;
 }
 
