@@ -413,7 +413,7 @@ for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
   many="$many many.$n"
 done
 # shellcheck disable=SC2086
-(ulimit -n 12 && "$bin" store merge $many -o -) > .out 2> .err || fail "files stay open: $(cat .err)"
+(ulimit -n 12 && "$bin" store merge $many -o -) > .out 2> .err || fail "$(cat .err)"
 ok cmp -s .out tuned
 expect 2 store merge all
 expect 2 store
@@ -1059,7 +1059,7 @@ E[i,k] = exp(C[i,k])
 END
 expect 0 plan long.ein -p 8 --cost paper
 prints_part 'C          i k | j/8         8  2048   28       0          224         7     8.031'
-prints_part '     all                         12  2052   28      16          248        10     12.03'
+prints_part 'all                         12  2052   28      16          248        10     12.03'
 expect 0 plan D.ein -p 8 --cost paper -q
 ok [ "$(wc -l < .out)" -eq 6 ]
 # The totals of the paper come out as they are.
