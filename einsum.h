@@ -392,7 +392,7 @@
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
-// refused with the reason. ein_schedule_cost counts what moves. See examples/schedules.
+// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it.
 //
 // VARIANTS
 //
@@ -39089,6 +39089,8 @@ typedef struct eini_tour {
   ein_move_fn fn;
   void *user;
   ein_schedule_move move;
+  // Every part of a box, also what the point's own place holds, with user; NULL: nobody asks.
+  ein_status (*part_fn)(struct eini_tour *w, eini_owners *o, int64_t owner);
 } eini_tour;
 
 // Every owner of a part of the box in w->from and w->to: its coordinates are in o->coord.
@@ -39117,6 +39119,7 @@ static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, 
         o->coord[x->dim[m]] = rest % g->dim[x->dim[m]].extent;
     }
     const int64_t owner = eini_grid_place(g, eini_grid_point(g, o->coord)), own = w->move.place;
+    if (w->part_fn != NULL) EINI_TRY(w->part_fn(w, o, owner));
     if (owner != own) {
       w->move.from = home ? own : owner;
       w->move.to = home ? owner : own;
@@ -39177,19 +39180,28 @@ static int64_t eini_tour_wide(const eini_tour *w) {
   return (int64_t)ein_dtype_size(w->w->g->tensor[s->out].dtype);
 }
 
+// Does access k begin anew with a step (end: does it end with it)?
+static int eini_tour_due(const eini_tour *w, int64_t step, int k, int end) {
+  const int change = eini_tour_change(w->n, end ? step : step - 1);
+  return (end ? step + 1 == w->n->steps : step == 0) || change <= eini_loops_depth(w->n, k);
+}
+
+// The box of access k between two such steps, in w->from and w->to; 0: there are no points.
+static int eini_tour_box(eini_tour *w, int64_t step, int k) {
+  const eini_stmt *s = w->n->s;
+  eini_tour_values(w, step, eini_loops_depth(w->n, k));
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  eini_block_hull(s, &b, k == s->noperand ? -1 : k, w->from, w->to);
+  return !eini_zrange_empty(s->nindex, w->lo, w->hi);
+}
+
 // What access k of the point at hand moves before (operands) or after (the result) a step.
 static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
   const eini_stmt *s = w->n->s;
-  const int result = k == s->noperand, depth = eini_loops_depth(w->n, k);
-  const int change = eini_tour_change(w->n, result ? step : step - 1);
+  const int result = k == s->noperand;
   if (w->owners[k].d == NULL || (!result && w->again[k])) return EIN_OK;
-  if (result ? step + 1 < w->n->steps && change > depth : step > 0 && change > depth)
-    return EIN_OK;
-  eini_tour_values(w, step, depth);
-  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
-  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
-  if (eini_zrange_empty(s->nindex, w->lo, w->hi)) return EIN_OK;
-  eini_block_hull(s, &b, result ? -1 : k, w->from, w->to);
+  if (!eini_tour_due(w, step, k, result) || !eini_tour_box(w, step, k)) return EIN_OK;
   const int64_t bytes = result ? eini_tour_wide(w) :
                         (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
   w->move.operand = result ? -1 : k;
@@ -39205,7 +39217,7 @@ static int eini_tour_works(const eini_tour *w) {
     if (!n->used[m] && w->here[m] > 0) return 0;
   for (int i = 0; i < n->nstep; i++) {
     const eini_loop *x = &n->loop[n->order[i]];
-    if (x->dim >= 0 && w->here[x->dim] >= x->extent) return 0;
+    if (x->dim >= 0 && w->here[x->dim] >= eini_max64(x->extent, 1)) return 0;
   }
   return 1;
 }

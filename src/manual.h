@@ -392,7 +392,7 @@
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
-// refused with the reason. ein_schedule_cost counts what moves. See examples/schedules.
+// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it.
 //
 // VARIANTS
 //

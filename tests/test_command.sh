@@ -1404,6 +1404,24 @@ rotate(ko, [io, jo], kos)
 communicate([A, B], kos)
 END
 printf 'input A[m=8,k=8], B[k,n=8]\nC[i,j] = A[i,k] * B[k,j]\n' > mm.ein
+echo 'A[i=8,k=8] : f64 = mod(3*i+k, 7) - 3; B[k=8,j=8] : f64 = mod(k+4*j, 5) - 2' > G.ein
+expect 0 run G.ein -o A=MA.npy -o B=MB.npy
+expect 0 run mm.ein A=MA.npy B=MB.npy
+cp .out mm.want
+for fabric in serial threads copying; do
+  expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 -j 2 --fabric $fabric --schedule cannon
+  cmp -s .out mm.want || fail "a schedule under $fabric differs"
+done
+expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule cannon --json
+prints_part '"messages": 8, "bytes": 1024'
+expect 2 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule cannon --decomp sqrt
+says '--decomp does not apply'
+expect 1 run mm.ein --sizes m=8,k=8,n=8 -p 4 --fabric sim --schedule cannon
+says 'not simulated'
+printf 'input A[m=8,k=8]\nC[i] = var[k](A[i,k])\n' > va.ein
+printf 'machine g=2; divide(i,io,ii,2); distribute(io)\n' > va
+expect 1 run va.ein A=MA.npy -p 2 --schedule va
+says "statement 'C' cannot be run by a schedule: its fold has states of several scalars"
 expect 0 plan mm.ein --schedule cannon -p 4
 prints_part '2     C          io@gx jo@gy kos*2 | ii ji ki      2      8         8   1024    2'
 expect 0 plan mm.ein --schedule cannon -p 4 --json

@@ -9,6 +9,7 @@
 
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
+#include "../backends/einsum_dist.h"
 #include "check.h"
 #include "util.h"
 
@@ -228,6 +229,93 @@ static void test_higher(void) {
   ein_graph_destroy(g);
 }
 
+// ---- runs: the result is that of a plan without places, and what moves is what was counted ------
+
+enum { CELLS = 4096 };
+
+static double data[8][CELLS], want[4][CELLS], got[4][CELLS];
+
+static int same(const double *a, const double *b, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    const double d = a[i] - b[i], size = b[i] < 0 ? -b[i] : b[i];
+    if (!(a[i] == b[i] || (a[i] != a[i] && b[i] != b[i]) ||
+          (d <= 1e-12 * (1 + size) && -d <= 1e-12 * (1 + size))))
+      return 0;
+  }
+  return 1;
+}
+
+// Runs a program (f64) under a schedule on the three fabrics; EIN_OK, or why it is refused.
+static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places) {
+  const void *in[8];
+  void *out[4], *into[4];
+  int64_t size[4];
+  int nin = 0, nout = 0;
+  ein_tensor_info t;
+  ein_plan *plan;
+  ein_run run;
+  for (int k = 0; ein_graph_tensor(g, k, &t); k++) {
+    int64_t n = 1;
+    for (int r = 0; r < t.rank; r++) n *= t.shape[r];
+    CHECK(n <= CELLS);
+    if (t.role == EIN_ROLE_INPUT) {
+      for (int64_t i = 0; i < n; i++) data[nin][i] = (double)draw(-8, 8) / 4;
+      in[nin] = data[nin];
+      nin++;
+    } else if (t.role == EIN_ROLE_OUTPUT) {
+      size[nout] = n;
+      out[nout] = want[nout];
+      into[nout] = got[nout];
+      nout++;
+    }
+  }
+  memset(&run, 0, sizeof run);
+  run.in = in;
+  run.out = out;
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, NULL, &plan) == EIN_OK);
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  ein_plan_destroy(plan);
+  run.out = into;
+  for (int kind = 0; kind < 3; kind++) {
+    ein_fabric f;
+    ein_dist_desc how;
+    ein_dist *d;
+    ein_dist_info info;
+    ein_dist_stats stats;
+    int64_t bytes = 0, messages = 0, sent = 0, sends = 0;
+    CHECK((kind == 0 ? ein_fabric_serial(places, &f) : kind == 1 ? ein_fabric_threads(places, &f)
+           : ein_fabric_copying(ctx, places, &f)) == EIN_OK);
+    memset(&how, 0, sizeof how);
+    memset(&stats, 0, sizeof stats);
+    how.fabric = &f;
+    how.schedule = s;
+    const ein_status st = ein_dist_create(ctx, g, &how, &d);
+    if (st != EIN_OK) {
+      ein_fabric_destroy(&f);
+      return st;
+    }
+    for (int again = 0; again < 2; again++) {
+      for (int k = 0; k < nout; k++) memset(got[k], 0xff, sizeof got[k]);
+      CHECK(ein_dist_execute(d, &run, &stats) == EIN_OK);
+      for (int k = 0; k < nout; k++) CHECK(same(got[k], want[k], size[k]));
+    }
+    for (int k = 0; k < ein_graph_statements(g); k++) {
+      ein_schedule_info each;
+      CHECK(ein_schedule_cost(ctx, s, k, NULL, NULL, &each) == EIN_OK);
+      bytes += each.bytes;
+      messages += each.messages;
+    }
+    CHECK(ein_dist_info_get(d, &info) == EIN_OK);
+    CHECK(stats.bytes == bytes && stats.messages == messages);
+    CHECK(info.bytes == bytes && info.messages == messages && info.tasks == stats.tasks);
+    ein_fabric_moved(&f, &sends, &sent);
+    if (kind == 2) CHECK(sends == 2 * messages && sent == 2 * bytes);
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+  }
+  return EIN_OK;
+}
+
 // ---- random nests: every point of the index space is in one step of one point of the machine ----
 
 static void test_nests(int cases) {
@@ -297,12 +385,13 @@ static void test_nests(int cases) {
           wrong += seen[(i * 16 + j) * 16 + k] != (i < e[0] && j < e[1] && k < e[2]);
     if (wrong) printf("%s%s", program, text);
     CHECK(!wrong);
-    ein_schedule_info info, same;
+    ein_schedule_info info, twin;
     CHECK(ein_schedule_cost(ctx, s, 0, NULL, NULL, &info) == EIN_OK);
     CHECK(ein_schedule_print(s, again, sizeof again) < sizeof again);
     r = schedule_of(g, again, places);
-    CHECK(ein_schedule_cost(ctx, r, 0, NULL, NULL, &same) == EIN_OK);
-    CHECK(memcmp(&info, &same, sizeof info) == 0);
+    CHECK(ein_schedule_cost(ctx, r, 0, NULL, NULL, &twin) == EIN_OK);
+    CHECK(memcmp(&info, &twin, sizeof info) == 0);
+    if (c % 20 == 0) CHECK(run_of(g, s, places) == EIN_OK);
     CHECK(ein_schedule_print(r, text, sizeof text) == strlen(again) && strcmp(text, again) == 0);
     ein_schedule_destroy(r);
     ein_schedule_destroy(s);
@@ -480,16 +569,85 @@ static void test_pins(void) {
   ein_graph_destroy(g);
 }
 
+static void test_runs(void) {
+  static const char *const names[] = {"cannon", "pumma", "summa", "johnson", "solomonik", "cosma"};
+  static const int places[] = {4, 1, 6, 9, 16, 27, 32};
+  for (int k = 0; k < 6; k++) {
+    for (int i = 0; i < 7; i++) {
+      char program[128];
+      snprintf(program, sizeof program, "input A[m=%d,k=%d], B[k,n=%d]\nC[i,j] = A[i,k] * B[k,j]\n",
+               (int)draw(1, 20), (int)draw(1, 20), (int)draw(1, 20));
+      ein_graph *g = parse(program);
+      ein_schedule *s = schedule_of(g, read_file(names[k]), places[i]);
+      CHECK(run_of(g, s, places[i]) == EIN_OK);
+      ein_schedule_destroy(s);
+      ein_graph_destroy(g);
+    }
+  }
+}
+
+// Several statements, folds and layouts; what is refused.
+static void test_programs(void) {
+  static const struct { const char *program, *schedule; int places; ein_status st; } cases[] = {
+      {"input A[m=7,k=6], B[k,n=5], v[n]\nC[i,j] = sum[k](A[i,k] * B[k,j] + i - k)\n"
+       "y[i] = max[j](C[i,j] - v[j])\nz = sum[i](y[i])\noutput y, z\n",
+       "machine a=2, b=3\nplace A xy->x:2y:1\nplace B xy->*x\non C\n"
+       "distribute([i,j],[io,jo],[ii,ji],[a,b])\nsplit(k,ko,ki,4); reorder(ko,ii,ji,ki)\n"
+       "rotate(ko,[io,jo],t)\non y\ndivide(j,jo,ji,3); reorder(jo,i)\n"
+       "divide(i,io,ii,2); reorder(io,jo)\ndistribute(io,jo)\non z\ndivide(i,io,ii,2)\n"
+       "distribute(io)\n", 6, EIN_OK},
+      {"input X[m=6,n=5,o=4], u[n], w[o]\nY[k,i] = logsumexp[j](X[i,j,k] * u[j])\n"
+       "Z[i] = prod[k](Y[k,i] + w[k]*0.01)\noutput Y, Z\n",
+       "machine p0=2, q=2\nplace X xyz->zx; place Y xy->x:1y\non Y\n"
+       "divide(k,ko,ki,2); divide(i,io,ii,2); reorder(ko,io,ki,ii); distribute(ko,io)\n"
+       "divide(j,jo,ji,3); reorder(jo,ki,ii); communicate(X,io); communicate(u,jo)\non Z\n"
+       "divide(i,io,ii,2); divide(k,ko,ki,2); reorder(io,ko,ii,ki)\n"
+       "distribute(io,ko)\n", 3, EIN_OK},
+      {"input X[h=9], K[r=3]\nY[i=7] = X[i+r] * K[r]\n",
+       "machine x=3\nplace X x->x\nplace K x->0\ndivide(i,io,ii,x)\ndistribute(io)\n", 3, EIN_OK},
+      {"input X[m=6,n=6]\nY[i,j] = X[i,j] + X[j,i] * X[i,j]\n",
+       "machine x=2,y=2\nplace X xy->xy\ndistribute([i,j],[a,b],[c,d],[x,y])\n"
+       "split(c,e,f,1)\n", 4, EIN_OK},
+      {"input X[m=6,n=6]\nY[i] = mean[j](X[i,j])\n", "machine x=2\n"
+       "divide(i,a,b,2); distribute(a)\n", 2, EIN_ERR_UNSUPPORTED},
+      {"input X[m=6]\nY[2*i] = X[i]; Y[2*i+1] = X[i]\n", "machine x=2; place X x->x\n", 2,
+       EIN_ERR_UNSUPPORTED},
+      {"input X[m=6]\nY[i] = X[i]\n", "machine x=2; place Y x->*\n", 2, EIN_ERR_UNSUPPORTED},
+      {"input X[m=6]\nY[i] = X[i]\n", "machine x=2; split(i,a,b,3); divide(b,c,d,2)\n"
+       "reorder(c,a); distribute(c)\n", 2, EIN_ERR_UNSUPPORTED}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    ein_graph *g = parse(cases[k].program);
+    ein_schedule *s = schedule_of(g, cases[k].schedule, cases[k].places);
+    const ein_status st = run_of(g, s, cases[k].places);
+    if (st != cases[k].st) printf("%s%s%s\n", cases[k].program, cases[k].schedule,
+                                  ein_ctx_message(ctx));
+    CHECK(st == cases[k].st);
+    ein_schedule_destroy(s);
+    ein_graph_destroy(g);
+  }
+}
+
 // Every allocation fails once.
 static void test_memory(void) {
   ein_graph *g = parse("input A[m=8,k=8], B[k,n=8]\nC[i,j] = A[i,k] * B[k,j]\n");
-  for (long n = 0, done = 0; !done; n++) {
+  for (long n = 0, done = 0; !done; n += 1 + n / 16) {
     counter count = {0, -1, 0};
     ein_ctx_desc how;
     ein_ctx *own;
     ein_schedule_desc d;
     ein_schedule *s = NULL;
     ein_schedule_info info;
+    ein_dist_desc places;
+    ein_dist *dist = NULL;
+    ein_fabric f;
+    const void *in[2] = {data[0], data[1]};
+    void *out[1] = {got[0]};
+    ein_run run;
+    memset(&run, 0, sizeof run);
+    memset(&places, 0, sizeof places);
+    memset(&f, 0, sizeof f);
+    run.in = in;
+    run.out = out;
     memset(&how, 0, sizeof how);
     memset(&d, 0, sizeof d);
     d.text = read_file("cannon");
@@ -501,9 +659,16 @@ static void test_memory(void) {
     count.fail_at = count.calls + n;
     ein_status st = ein_schedule_create(own, g, &d, &s);
     if (st == EIN_OK) st = ein_schedule_cost(own, s, 0, NULL, NULL, &info);
+    if (st == EIN_OK) st = ein_fabric_copying(own, 4, &f);
+    places.fabric = &f;
+    places.schedule = s;
+    if (st == EIN_OK) st = ein_dist_create(own, g, &places, &dist);
+    if (st == EIN_OK) st = ein_dist_execute(dist, &run, NULL);
     CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY);
     done = st == EIN_OK;
     CHECK(!done || n > 3);
+    ein_dist_destroy(dist);
+    ein_fabric_destroy(&f);
     ein_schedule_destroy(s);
     ein_ctx_destroy(own);
     CHECK(count.live == 0);
@@ -533,6 +698,8 @@ int main(int argc, char **argv) {
   test_pins();
   test_errors();
   test_memory();
+  test_runs();
+  test_programs();
   test_nests(cases);
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);

@@ -187,6 +187,35 @@ static double run_places(const ein_dist *d, const ein_run *bound, size_t workspa
   return seconds;
 }
 
+// Runs the program as a schedule says.
+static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_schedule *said,
+                                    ein_fabric *f) {
+  figures_of_run made = no_figures();
+  ein_dist_desc places;
+  ein_dist *d;
+  ein_dist_stats stats;
+  double begin;
+  schedule_only();
+  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not go with loops of a schedule");
+  memset(&places, 0, sizeof places);
+  memset(&stats, 0, sizeof stats);
+  places.fabric = f;
+  places.schedule = said;
+  places.nlayout = p->d.nbind;
+  places.layout = p->d.bind;
+  progress_begin("planning", NULL, 0);
+  const ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
+  if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
+  made.seconds = run_places(d, bound, 0, &stats, &begin);
+  made.fabric = f->name, made.places = f->places;
+  made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
+  made.bytes = (double)stats.bytes;
+  ein_dist_destroy(d);
+  return made;
+}
+
 // Decomposes the program and runs it over the places of the fabric.
 static figures_of_run run_on_places(program *p, const ein_run *bound) {
   ein_decompose_desc desc;
@@ -197,11 +226,17 @@ static figures_of_run run_on_places(program *p, const ein_run *bound) {
   ein_dist_stats stats;
   ein_dist_info info;
   const char *name;
+  figures_of_run made = no_figures();
   ein_fabric f = run_fabric(p);
   option_decompose(p, f.threads, &desc, &machine, &name);
   desc.p = f.places;
   ein_schedule *said = schedule_of(p, desc.p);
-  if (has_loops(p, said)) die_loops();
+  if (has_loops(p, said)) {
+    made = run_scheduled(p, bound, said, &f);
+    ein_schedule_destroy(said);
+    ein_fabric_destroy(&f);
+    return made;
+  }
   schedule_pins(p, said, &desc);
   ein_schedule_destroy(said);
   how = decompose(p, &desc, &machine);
@@ -231,7 +266,6 @@ static figures_of_run run_on_places(program *p, const ein_run *bound) {
   double begin, seconds = run_places(d, bound, info.workspace_bytes, &stats, &begin);
   explain_places(d, how, &f, &stats, of, seconds, name);
   if (given(O_SVG) != NULL) picture_run(p, how, &machine, &f, of, begin, seconds);
-  figures_of_run made = no_figures();
   if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL)
     figures_predicted(&made, p, how, d, &machine, name);
   made.fabric = f.name, made.places = f.places, made.seconds = seconds;

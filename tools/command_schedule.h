@@ -35,8 +35,8 @@ static int has_loops(const program *p, const ein_schedule *s) {
 }
 
 NORETURN static void die_loops(void) {
-  die(WRONG_INPUT, "einsum plan prints what it moves", "the schedule says how loops run: this "
-      "version plans that, but runs machine and place only");
+  die(WRONG_INPUT, "einsum plan prints what it moves", "the schedule says how loops run, which is "
+      "not simulated");
 }
 
 // Where tensors are placed becomes pins of the decomposition.
@@ -158,12 +158,17 @@ static void schedule_table(const program *p, const ein_schedule *s, const ein_sc
          "a place in a step\n", places);
 }
 
-// Prints what a schedule moves.
-static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
+// Options that say how statements are cut do not go with loops that say it.
+static void schedule_only(void) {
   static const option_id none[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_SVG};
   for (size_t k = 0; k < sizeof none / sizeof *none; k++)
     if (opt[none[k]].n > 0)
       misuse(NULL, "%s does not apply: the schedule says how loops run", options[none[k]].name);
+}
+
+// Prints what a schedule moves.
+static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
+  schedule_only();
   const int n = (int)ein_graph_statements(p->graph);
   ein_schedule_info *each = (ein_schedule_info *)memory(sizeof *each * ((size_t)n + 1));
   for (int i = 0; i < n; i++) {

@@ -125,6 +125,8 @@ typedef struct ein_dist_desc {
   const ein_fabric *fabric;  // default: serial with one place; borrowed until the plan is destroyed
   const ein_decomposition *decomposition;  // of the graph, for no more places than the fabric has;
   const ein_parts *parts;    //   or one per statement as written; NULL both: nothing is cut
+  const ein_schedule *schedule;  //   or a schedule, for as many places as the fabric has, that
+                             //   outlives the plan; see SCHEDULES
   const ein_parts *pins;     // with parts: one per tensor of the graph; inputs with ntask > 0 are
                              //   held in this partition of their axes, others lie everywhere
   ein_inputs inputs;         // with parts: do places hold what they read of inputs that are not

@@ -123,6 +123,7 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
+  if (d->desc.schedule != NULL) return eini_steps_prepare(ctx, d);
   memset(&shapes, 0, sizeof shapes);
   eini_forms_init(&shapes.forms, &d->arena, 0);
   const ein_status st = eini_dist_stmts(ctx, d, &shapes, &room);
@@ -291,8 +292,17 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
   }
 }
 
+static void eini_dist_stats_clear(ein_dist_stats *stats) {
+  stats->tasks = stats->messages = stats->bytes = 0;
+  for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++) stats->stmt_bytes[k] = 0;
+}
+
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
   EINI_TRY(eini_dist_check_run(d, run));
+  if (d->desc.schedule != NULL) {
+    if (stats != NULL) eini_dist_stats_clear(stats);
+    return eini_steps_all(d, d->lookup, run, stats);
+  }
   char *mem = (char *)run->workspace, *own = NULL;
   if (mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
   if (mem == NULL) {
@@ -304,11 +314,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   x.d = d;
   x.run = run;
   x.stats = stats;
-  if (stats != NULL) {
-    stats->tasks = stats->messages = stats->bytes = 0;
-    for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++)
-      stats->stmt_bytes[k] = 0;
-  }
+  if (stats != NULL) eini_dist_stats_clear(stats);
   uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   eini_dist_layout(d, &x, mem + skew);
   eini_dist_bind(&x, mem + skew);

@@ -10,10 +10,10 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: TENSOR RELATIONS, EXECUTION, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
+// Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
-//                 >>dist-flow >>dist-copy >>dist-public
+//                 >>dist-flow >>dist-copy >>steps >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -46,6 +46,18 @@
 // holes are ordinary. Partial results of mean, var, argmax, argmin and monoids of your own are the
 // states of the fold: they are merged as states and finished where the block lives. Positions are
 // those in the whole reduced space, ties go to the lowest.
+//
+//
+// SCHEDULES
+//
+// With desc.schedule (ein_schedule_create) statements run as it says: in every step each point of
+// the machine fetches what it needs from where that is placed, computes a block, and, where a
+// partial result is complete, sends it home, where it is merged in the order of steps and points:
+// the same bits under serial and copying, and for any number of threads. Statements without
+// commands are one task at the first point. Refused: folds with states of several scalars
+// (mean, var, argmax, argmin, monoids of yours), results that are replicated or written by sums of
+// indices, deterministic graphs, fabrics of several processes. Every place of a fabric that copies
+// has room for all of each tensor that is placed. One run at a time; event_fn is not called.
 //
 //
 // FABRICS
