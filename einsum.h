@@ -38620,6 +38620,14 @@ static int eini_loops_at(const eini_loops *n, int v) {
   return k;
 }
 
+// Is loop v, or what it became, gone through by loops up to `depth` of the order?
+static int eini_loops_cuts(const eini_loops *n, int v, int depth) {
+  const eini_loop *x = &n->loop[v];
+  if (x->as == EINI_AS_LIVE) return x->extent > 1 && eini_loops_at(n, v) <= depth;
+  return eini_loops_cuts(n, x->outer, depth) ||
+         (x->as == EINI_AS_CUT && eini_loops_cuts(n, x->inner, depth));
+}
+
 // ---- names ----
 
 static ein_status eini_loops_init(eini_parser *p, const eini_stmt *s, eini_loops *n) {
@@ -39081,7 +39089,7 @@ typedef struct eini_tour {
   const ein_schedule *w;
   const eini_loops *n;
   eini_owners *owners;     // of operands and the result; d NULL: nothing moves
-  const unsigned char *again;
+  const int *again;        // of operands: the one before that fetches the same; -1: none
   int64_t *value, *lo, *hi, *from, *to;
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
@@ -39172,12 +39180,18 @@ static int eini_loops_depth(const eini_loops *n, int k) {
   return depth;
 }
 
+// Is a fold cut by the loops up to `depth` of the order?
+static int eini_loops_folds(const eini_loops *n, int depth) {
+  for (int i = n->s->nfree; i < n->s->nindex; i++)
+    if (n->s->index[i].extent > 1 && eini_loops_cuts(n, i, depth)) return 1;
+  return 0;
+}
+
 // Bytes of an element of what goes home: a state where there is more to fold, else a value.
 static int64_t eini_tour_wide(const eini_tour *w) {
   const eini_stmt *s = w->n->s;
-  for (int i = s->nfree; i < s->nindex; i++)
-    if (w->lo[i] > 0 || w->hi[i] < s->index[i].extent) return eini_partial_bytes(w->w->g, s);
-  return (int64_t)ein_dtype_size(w->w->g->tensor[s->out].dtype);
+  return eini_loops_folds(w->n, eini_loops_depth(w->n, s->noperand)) ?
+         eini_partial_bytes(w->w->g, s) : (int64_t)ein_dtype_size(w->w->g->tensor[s->out].dtype);
 }
 
 // Does access k begin anew with a step (end: does it end with it)?
@@ -39200,7 +39214,7 @@ static int eini_tour_box(eini_tour *w, int64_t step, int k) {
 static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
   const eini_stmt *s = w->n->s;
   const int result = k == s->noperand;
-  if (w->owners[k].d == NULL || (!result && w->again[k])) return EIN_OK;
+  if (w->owners[k].d == NULL || (!result && w->again[k] >= 0)) return EIN_OK;
   if (!eini_tour_due(w, step, k, result) || !eini_tour_box(w, step, k)) return EIN_OK;
   const int64_t bytes = result ? eini_tour_wide(w) :
                         (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
@@ -39250,15 +39264,17 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
   const ein_schedule *sc = w->w;
   const eini_stmt *s = w->n->s;
   int rank = sc->g->tensor[s->out].rank;
-  unsigned char *again = EINI_NEW(a, unsigned char, s->noperand + 1);
+  int *again = EINI_NEW(a, int, s->noperand + 1);
   w->owners = EINI_NEW(a, eini_owners, s->noperand + 1);
   if (again == NULL || w->owners == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k <= s->noperand; k++) {
     const int t = k < s->noperand ? s->operand[k] : s->out;
     rank = sc->g->tensor[t].rank > rank ? sc->g->tensor[t].rank : rank;
-    for (int j = 0; j < k && k < s->noperand; j++)
-      again[k] |= s->operand[j] == t && eini_map_equal(&s->proj[j], &s->proj[k]) &&
-                  eini_loops_depth(w->n, j) == eini_loops_depth(w->n, k);
+    again[k] = -1;
+    for (int j = 0; j < k && k < s->noperand && again[k] < 0; j++)
+      if (s->operand[j] == t && eini_map_equal(&s->proj[j], &s->proj[k]) &&
+          eini_loops_depth(w->n, j) == eini_loops_depth(w->n, k))
+        again[k] = j;
     if (sc->place[t] != NULL)
       EINI_TRY(eini_owners_init(a, sc->place[t], sc->g->tensor[t].shape, &w->owners[k]));
   }

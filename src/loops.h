@@ -124,6 +124,14 @@ static int eini_loops_at(const eini_loops *n, int v) {
   return k;
 }
 
+// Is loop v, or what it became, gone through by loops up to `depth` of the order?
+static int eini_loops_cuts(const eini_loops *n, int v, int depth) {
+  const eini_loop *x = &n->loop[v];
+  if (x->as == EINI_AS_LIVE) return x->extent > 1 && eini_loops_at(n, v) <= depth;
+  return eini_loops_cuts(n, x->outer, depth) ||
+         (x->as == EINI_AS_CUT && eini_loops_cuts(n, x->inner, depth));
+}
+
 // ---- names ----
 
 static ein_status eini_loops_init(eini_parser *p, const eini_stmt *s, eini_loops *n) {

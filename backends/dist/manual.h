@@ -13,7 +13,7 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
-//                 >>dist-flow >>dist-copy >>steps >>dist-public
+//                 >>dist-flow >>dist-copy >>steps >>steps-run >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -54,10 +54,11 @@
 // the machine fetches what it needs from where that is placed, computes a block, and, where a
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
 // the same bits under serial and copying, and for any number of threads. Statements without
-// commands are one task at the first point. Refused: folds with states of several scalars
-// (mean, var, argmax, argmin, monoids of yours), results that are replicated or written by sums of
-// indices, deterministic graphs, fabrics of several processes. Every place of a fabric that copies
-// has room for all of each tensor that is placed. One run at a time; event_fn is not called.
+// commands are one task at the first point. Of a graph that is deterministic the bits are those of
+// ein_plan_graph. Refused: folds with states of several scalars (mean, var, argmax, argmin, monoids
+// of yours), results that are replicated or written by sums of indices, cuts of the folds of
+// deterministic graphs, fabrics of several processes. A run allocates what it needs: at places that
+// copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
 //
 //
 // FABRICS

@@ -1,0 +1,319 @@
+// ================================================================================================
+// >>steps-run  graphs under a schedule
+// Takes a schedule and the bindings of one call; gives places what they hold, runs statements, and
+// returns what places hold of outputs. Without bindings it makes the plans.
+// ================================================================================================
+
+static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
+  const eini_stmt *s = x->stmt;
+  const ein_graph *g = x->d->g;
+  eini_arena *a = x->scratch;
+  pt->works = eini_tour_works(&x->w);
+  if (!pt->works) return EIN_OK;
+  pt->box = EINI_NEW(a, eini_step_box, s->noperand + 1);
+  pt->lo = EINI_NEW(a, int64_t, s->nindex);
+  pt->hi = EINI_NEW(a, int64_t, s->nindex);
+  pt->in = EINI_NEW(a, const void *, s->noperand);
+  pt->param = EINI_NEW(a, ein_scalar, g->nparam + s->nindex);
+  if (pt->box == NULL || pt->lo == NULL || pt->hi == NULL || pt->in == NULL || pt->param == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < g->nparam; k++) {
+    const int given = x->run != NULL && x->run->param != NULL && x->run->param[k].set;
+    pt->param[k] = given ? x->run->param[k] : g->param[k].value;
+  }
+  for (int i = 0; i < s->nindex; i++) pt->param[g->nparam + i].set = 1;
+  EINI_TRY(eini_steps_box_new(a, &pt->block, g->tensor[s->out].rank));
+  for (int k = 0; k <= s->noperand; k++)
+    EINI_TRY(eini_steps_box_new(a, &pt->box[k],
+                                g->tensor[k < s->noperand ? s->operand[k] : s->out].rank));
+  return EIN_OK;
+}
+
+// The point at hand is number i; 0: it has no task.
+static int eini_steps_goto(eini_staged *x, int64_t i) {
+  x->w.move.point = i;
+  x->w.move.place = eini_grid_place(x->s->grid, i);
+  eini_grid_coords(x->s->grid, i, x->w.here);
+  return x->point[i].works;
+}
+
+// And after it has computed.
+static ein_status eini_steps_after(eini_staged *x, const eini_step_point *pt, int64_t step) {
+  const int n = x->stmt->noperand;
+  EINI_TRY(pt->st);
+  if (!eini_tour_due(&x->w, step, n, 1) || !eini_tour_box(&x->w, step, n)) return EIN_OK;
+  x->w.move.operand = -1;
+  x->w.move.step = step;
+  return eini_tour_owners(&x->w, &x->w.owners[n], eini_tour_wide(&x->w), 1);
+}
+
+static ein_status eini_steps_walk(eini_staged *x) {
+  const int64_t n = x->s->grid->npoint;
+  const ein_executor *e = &x->d->executor;
+  for (int64_t step = 0; step < x->w.n->steps; step++) {
+    memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
+    for (int64_t i = 0; i < n; i++)
+      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
+    if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
+    else if (x->run != NULL) eini_steps_worker(x, 0);
+    for (int64_t i = 0; i < n; i++)
+      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_after(x, &x->point[i], step));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_steps_begin(eini_staged *x, int k, ein_schedule_info *info) {
+  const ein_graph *g = x->d->g;
+  const eini_stmt *s = x->stmt = &g->stmt[k];
+  int64_t key = 8 + 3 * (int64_t)g->tensor[s->out].rank + s->nindex;
+  memset(&x->w, 0, sizeof x->w);
+  memset(info, 0, sizeof *info);
+  x->number = k;
+  x->w.w = x->s;
+  x->w.n = &x->s->nest[k];
+  x->w.info = info;
+  x->w.move.stmt = k;
+  x->w.part_fn = eini_steps_part_of;
+  x->w.user = x;
+  x->message = NULL;
+  x->room = 0;
+  EINI_TRY(eini_tour_init(x->scratch, &x->w));
+  if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
+  x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
+             !eini_stmt_empty(s, s->nfree, s->nindex);
+  for (int o = 0; o < s->noperand; o++) key += g->tensor[s->operand[o]].rank;
+  x->key = EINI_NEW(x->scratch, int64_t, key);
+  x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);
+  x->stride = EINI_NEW(x->scratch, const int64_t *, s->noperand);
+  x->point = EINI_NEW(x->scratch, eini_step_point, x->s->grid->npoint);
+  if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) x->cut[i] = 2;  // all have an origin
+  for (int64_t i = 0; i < x->s->grid->npoint; i++) {
+    (void)eini_steps_goto(x, i);
+    EINI_TRY(eini_steps_point_new(x, &x->point[i]));
+    info->tasks += x->point[i].works ? x->w.n->steps : 0;
+  }
+  return EIN_OK;
+}
+
+// Sums at places begin as folds of nothing.
+static ein_status eini_steps_sums(eini_staged *x) {
+  static const double none[2] = {0, 0};
+  const eini_stmt *s = x->stmt;
+  const int rank = x->d->g->tensor[s->out].rank;
+  eini_step_point *pt = &x->point[0];  // has a task in every nest
+  for (int o = 0; o < s->noperand; o++) {
+    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], 0)->stride,
+           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
+    pt->in[o] = none;  // nothing is read
+  }
+  for (int q = 0; q < x->nmemory; q++) {
+    const eini_step_box *home = eini_steps_home(x, s->out, q);
+    for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
+    EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
+    EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
+                              0));
+    for (int i = 0; i < s->nindex; i++) x->w.lo[i] = x->w.hi[i] = 0;
+    for (int r = 0; r < rank; r++) {  // free index i is the axis r that it writes
+      int64_t coef;
+      const int i = eini_row_index(&s->out_map, r, &coef);
+      x->w.lo[i] = home->lo[r];
+      x->w.hi[i] = home->hi[r];
+    }
+    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, &x->sum[q]));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_steps_stmt(eini_staged *x, int k, ein_schedule_info *info) {
+  EINI_TRY(eini_steps_begin(x, k, info));
+  const eini_stmt *s = x->stmt;
+  const eini_tensor *out = &x->d->g->tensor[s->out];
+  if (!x->whole) EINI_TRY(eini_steps_sums(x));
+  EINI_TRY(eini_steps_walk(x));
+  for (int q = 0; q < x->nmemory && !x->whole; q++) {
+    const eini_step_box *home = eini_steps_home(x, s->out, q);
+    for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
+    EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
+                              home->stride, ein_dtype_compute(s->type), x->sum[q].data,
+                              x->sum[q].stride));
+  }
+  return EIN_OK;
+}
+
+// ---- all of a graph ----
+
+// A tensor between a place and the memory of the caller; hull: that of its boxes is asked for.
+typedef struct eini_steps_share {
+  int rank, hull, back;     // back: from the place to the caller
+  size_t size;
+  eini_step_box *place;
+  const eini_step_box *caller;
+} eini_steps_share;
+
+static ein_status eini_steps_shared(void *user, const int64_t *lo, const int64_t *hi) {
+  const eini_steps_share *c = (const eini_steps_share *)user;
+  eini_step_box *b = c->place;
+  int64_t shape[EINI_NAMES_MAX];
+  for (int r = 0; r < c->rank; r++) {
+    shape[r] = hi[r] - lo[r];
+    if (!c->hull) continue;
+    b->lo[r] = b->hi[r] == 0 ? lo[r] : eini_min64(b->lo[r], lo[r]);
+    b->hi[r] = eini_max64(b->hi[r], hi[r]);
+  }
+  if (c->hull) return EIN_OK;
+  char *p = eini_steps_at(b, c->rank, lo, c->size);
+  char *w = eini_steps_at(c->caller, c->rank, lo, c->size);
+  if (c->back) eini_dist_copy(c->rank, shape, w, c->caller->stride, p, b->stride, c->size);
+  else eini_dist_copy(c->rank, shape, p, b->stride, w, c->caller->stride, c->size);
+  return EIN_OK;
+}
+
+// The caller's memory of a tensor; NULL data: it has none.
+static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *b) {
+  const eini_dist_tensor *e = &x->d->tensor[t];
+  const eini_tensor *of = &x->d->g->tensor[t];
+  union { const void *c; char *v; } u;  // inputs are only read
+  u.v = NULL;
+  if (x->run != NULL && e->port >= 0) {
+    if (of->role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
+    else u.v = (char *)x->run->out[e->port];
+  }
+  EINI_TRY(eini_steps_box_new(x->a, b, of->rank));
+  b->data = u.v;
+  for (int r = 0; r < of->rank; r++) b->hi[r] = of->shape[r], b->stride[r] = e->stride[r];
+  return EIN_OK;
+}
+
+// Memory of a tensor at places and what they hold of an input; back: what they hold of an output.
+static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
+  const eini_tensor *e = &x->d->g->tensor[t];
+  const int input = e->role == EIN_ROLE_INPUT, port = x->d->tensor[t].port >= 0;
+  const int own = input ? x->nmemory == 1 || x->s->place[t] == NULL : x->nmemory == 1 && port;
+  eini_step_box caller;
+  EINI_TRY(eini_steps_caller(x, t, &caller));
+  eini_steps_share c = {e->rank, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  for (int q = 0; q < x->nmemory; q++) {
+    eini_step_box *b = c.place = eini_steps_home(x, t, q);
+    if (own) {
+      *b = caller;
+      continue;
+    }
+    c.hull = !back;
+    if (!back) EINI_TRY(eini_steps_box_new(x->a, b, e->rank));
+    for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
+    if (!back && x->nmemory > 1)
+      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+    int64_t shape[EINI_NAMES_MAX];
+    for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
+    eini_dist_dense(e->rank, shape, b->stride);
+    const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
+    if (!back && x->run != NULL && (b->data = EINI_NEW(x->a, char, bytes)) == NULL)
+      return EIN_ERR_NO_MEMORY;
+    c.hull = 0;
+    if (x->run != NULL && (back || input))
+      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_steps_memory(eini_staged *x) {
+  const ein_dist *d = x->d;
+  x->nmemory = d->fabric.shared ? 1 : d->fabric.places;
+  x->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->width : 1;
+  x->home = EINI_NEW(x->a, eini_step_box, d->g->ntensor * x->nmemory);
+  x->sum = EINI_NEW(x->a, eini_step_box, x->nmemory);
+  if (x->home == NULL || x->sum == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) EINI_TRY(eini_steps_tensor(x, t, 0));
+  if (x->run == NULL) return EIN_OK;
+  x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->plans->workspace + EINI_ALIGN));
+  return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Plans (run NULL) or runs all statements.
+static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
+                                 ein_dist_stats *stats) {
+  const ein_graph *g = d->g;
+  eini_arena arena, scratch;
+  eini_staged x;
+  memset(&x, 0, sizeof x);
+  eini_arena_init(&arena, &d->al);
+  x.d = d;
+  x.plans = plans;
+  x.s = d->desc.schedule;
+  x.run = run;
+  x.a = &arena;
+  x.scratch = &scratch;
+  ein_status st = eini_steps_memory(&x);
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
+    ein_schedule_info info;
+    eini_arena_init(&scratch, &d->al);
+    st = eini_steps_stmt(&x, k, &info);
+    eini_arena_free(&scratch);
+    if (stats == NULL) continue;
+    stats->tasks += info.tasks;
+    stats->messages += info.messages;
+    stats->bytes += info.bytes;
+    if (stats->stmt_bytes != NULL && k < stats->nstmt) stats->stmt_bytes[k] += info.bytes;
+  }
+  for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
+  eini_arena_free(&arena);
+  return st;
+}
+
+// Why a statement cannot be run so; NULL: it can.
+static const char *eini_steps_reason(const ein_schedule *sc, const eini_stmt *s,
+                                     const eini_loops *n) {
+  const eini_tensor *t = &sc->g->tensor[s->out];
+  const ein_distribution *d = sc->place[s->out];
+  int64_t coef;
+  if (n->loop == NULL) return "it has too many indices";
+  if (d == NULL || t->nstmt != 1) return "nothing says where its result lies: place it";
+  for (int m = 0; m < d->grid->ndim; m++)
+    if (d->held[m].kind == EINI_HELD_EVERY && d->grid->dim[m].extent > 1)
+      return "its result is replicated";
+  if (eini_fold_carries(s->fold)) return "its fold has states of several scalars";
+  if (sc->g->ordered && !eini_order_exact(sc->g, s) && eini_loops_folds(n, n->nstep - 1))
+    return "it is deterministic, and its fold would be cut";
+  if (t->rank > EINI_NAMES_MAX) return "its result has too many axes";
+  int plain = s->rest == EIN_REST_ERROR && t->rank == s->nfree;
+  for (int r = 0; r < t->rank && plain; r++) {
+    const int i = eini_row_index(&s->out_map, r, &coef);
+    plain = i >= 0 && coef == 1 && s->out_map.offset[r] == 0 && s->index[i].extent == t->shape[r];
+  }
+  return plain ? NULL : "it does not write each element of its result by an index of its own";
+}
+
+static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
+  const ein_schedule *s = d->desc.schedule;
+  ein_dist_stats made;
+  memset(&made, 0, sizeof made);
+  if (s->g != d->g) return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is of another "
+                                                                  "graph");
+  if (s->grid == NULL || s->grid->places != d->fabric.places)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is not for the fabric's places");
+  if (d->fabric.count < d->fabric.places)
+    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "one process has to drive all places");
+  for (int k = 0; k < d->nstmt; k++) {
+    const char *why = eini_steps_reason(s, &d->g->stmt[k], &s->nest[k]);
+    if (why != NULL)
+      return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "statement '%.60s' cannot be run by a "
+                              "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
+  }
+  made.nstmt = d->nstmt;
+  made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
+  d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
+  if (made.stmt_bytes == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  d->lookup = &d->plans;
+  const ein_status st = eini_steps_all(d, d->lookup, NULL, &made);
+  if (st == EIN_ERR_TOO_LARGE)
+    return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
+  EINI_TRY(st);
+  for (int k = 0; k < d->nstmt; k++) d->stmt[k].bytes = made.stmt_bytes[k];
+  d->info.tasks = made.tasks;
+  d->info.messages = made.messages;
+  d->info.bytes = made.bytes;
+  return EIN_OK;
+}
