@@ -17,8 +17,9 @@ static ein_schedule *schedule_of(const program *p, int64_t places) {
   if (p->commands && file != NULL)
     misuse(NULL, "%s has a schedule of its own: --schedule does not go with it", p->file);
   if (!p->commands && file == NULL) return NULL;
-  if (given(O_DETERMINISTIC) != NULL)
-    misuse(NULL, "a schedule does not go with --deterministic");
+  if (p->commands && given(O_DETERMINISTIC) != NULL)
+    misuse(NULL, "a schedule behind the statements does not go with --deterministic: give it in a "
+           "file by --schedule");
   if (file != NULL) how.text = read_text(file, &how.length);
   const ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &s);
   if (st != EIN_OK) die_library(p->ctx, st, file != NULL ? file : p->file);
