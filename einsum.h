@@ -40,7 +40,7 @@
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
-//                 >>fusion-bound >>fusion-search >>fusion >>fast-memory
+//                 >>fusion-bound >>fusion-search >>fusion >>cache >>tiling >>count >>counted
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public >>grids >>loops >>moves >>schedule
@@ -58,14 +58,14 @@
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
 //    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places,
-//    ein_bound_create says how few elements a statement can move to and from a fast memory, and
-//    ein_fusion_create which statements best run block by block together there.
-//    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
-//    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
-//    overflow and underflow), and what runs in portable kernels for want of others. Providers of
-//    kernels (ein_kernels) do the leaf work: those of the headers in backends/, or one of your own,
-//    which reads strides and expressions as straight-line programs (ein_code; ein_map,
-//    ein_contract and ein_copy say what it runs over). A status that it returns is the execution's.
+//    ein_bound_create says how few elements a statement can move to and from a fast memory,
+//    ein_fusion_create which of them best run in blocks together there, ein_plan_count what a plan
+//    does move. ein_plan_explain and ein_plan_json show what was decided, with the type each
+//    statement adds in, a bound of its error (relative to the sum of absolute values, for any
+//    order, barring overflow and underflow), and what runs in portable kernels for want of others.
+//    Providers of kernels (ein_kernels) do the leaf work: those of the headers in backends/, or
+//    yours, which reads strides and expressions as straight-line programs (ein_code; ein_map,
+//    ein_contract and ein_copy say over what). A status that it returns is the execution's.
 //
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.
@@ -1470,28 +1470,25 @@ EIN_API int ein_bound_statement(const ein_bound *bound, int64_t k, ein_bound_stm
 
 // ---- groups of statements ----
 // Which statements of a graph best run together, in blocks, so that what one makes for another is
-// never stored: the partition into connected groups, in an order in which they can run, that moves
-// the fewest elements between a fast memory and all other. Two numbers are kept apart. `bound` is
-// what every execution of a group moves at least, whatever is stored between its statements or
-// computed again: segments as of ein_bound, their points being those of all members, and only what
-// crosses the group's border, or stands for it, being touched. `io` is what one execution moves
-// that can run: block by block, members one after another in a block, what they make for each other
-// held from its first to its last use, so that no block cuts what is folded there, and halos
-// computed again. The search goes by io. (Ziogas et al. 2022, Deinsum, sections IV and V, where
-// groups are bounded; executions and their blocks are this library's.)
+// never stored: the partition into connected groups, in an order that can run, that moves the
+// fewest elements between a fast memory and all other, by `io`. `bound` is what every execution of
+// a group moves at least, whatever is stored or computed again: segments as of ein_bound, of the
+// points of all members, where only what crosses the group's border, or stands for it, is touched.
+// `io` is what one execution moves that can run: block by block, members one after another, what
+// they make for each other held from first to last use, so that no block cuts what is folded there,
+// and halos computed again. (Ziogas et al. 2022, Deinsum, sections IV and V, where groups are
+// bounded; executions and their blocks are this library's.)
 typedef struct ein_fusion ein_fusion;
 
 typedef struct ein_fusion_desc {
   double fast_memory;       // elements, at least 1
-  int64_t work;             // groups whose blocks are searched, at most; default 4096, seconds at
-                            //   worst
+  int64_t work;             // groups whose blocks are searched, at most; default 4096
 } ein_fusion_desc;
 
 typedef struct ein_fusion_info {
   int64_t ngroup;
   double io, alone;         // elements that all groups move; and all statements one by one
-  int proved;               // 1: no partition moves less, by io; found for up to 16 statements.
-                            //   Longer graphs are searched 16 statements at a time
+  int proved;               // 1: no partition moves less, by io. Over 16 statements go 16 at once
   int64_t looked;           // groups whose blocks were searched; those of one form are one
 } ein_fusion_info;
 
@@ -1510,15 +1507,33 @@ typedef struct ein_fusion_group {
   double io, alone;         // that the blocks move; and the statements one by one
 } ein_fusion_group;
 
-// ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or work out
-// of range. The groups are the caller's; they do not need the graph any more. They may be read from
-// many threads.
+// As ein_bound_create; EIN_ERR_ARGUMENT also of work. May be read from many threads.
 EIN_API ein_status ein_fusion_create(ein_ctx *ctx, const ein_graph *graph,
                                      const ein_fusion_desc *desc, ein_fusion **fusion);
 EIN_API void ein_fusion_destroy(ein_fusion *fusion);              // NULL is a no-op
 EIN_API int ein_fusion_get(const ein_fusion *fusion, ein_fusion_info *info);
 // Group k, in order; 0 beyond the last. Pointers live as long as the fusion.
 EIN_API int ein_fusion_part(const ein_fusion *fusion, int64_t k, ein_fusion_group *group);
+
+// ---- counted traffic ----
+// What one execution of a plan moves between a fast memory and all other, in elements, counted from
+// the addresses that kernels touch. Tasks, groups and temporaries are the plan's; kernels are of
+// this mode: contractions and copies in tiles for the fast memory, all else in chunks. Registers,
+// tables and chunks of expressions are arithmetic, sums that wait for what is stored are memory.
+typedef struct ein_count {
+  double fast_memory;       // in: elements, at least 1; temporaries count by their smallest dtype
+  int64_t line;             // in: elements that move together, a power of two; default 1
+  int ideal;                // in: 0: what was used longest ago goes (LRU); 1: what is needed last,
+                            //   from a record of up to 2^31 accesses, of 8 bytes
+  double *task;             // out: [ein_plan_info.ntask] moved while each ran; may be NULL
+  double accesses, moved;   // out: of elements by kernels; and the sum of
+  double read[4], written[4];  // out: inputs, outputs, temporaries, sums, in whole lines. Of the
+} ein_count;                //   last two, what nobody reads again need not be written
+
+// With one thread; sums may round otherwise than in ein_plan_execute; run->workspace is not used.
+// EIN_ERR_TOO_LARGE: 2^30 lines, 2^31 accesses. EIN_ERR_UNSUPPORTED: a plan in slices, or products
+// that are not summed. Reentrant.
+EIN_API ein_status ein_plan_count(const ein_plan *plan, const ein_run *run, ein_count *count);
 
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty
@@ -15066,8 +15081,8 @@ EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param
   }
 }
 
-// Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
-EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+// The addresses of these slots.
+EINI_INLINE void eini_contract_place(eini_contract_job *j, char *const *slot) {
   const eini_task *t = j->t;
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;
@@ -15091,6 +15106,14 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   c->out = out.v;
   for (int k = 0; !c->plain_out && k < t->nextra; k++)
     j->r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
+}
+
+// Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
+EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+  const eini_task *t = j->t;
+  const eini_contract_task *ct = t->contract;
+  ein_contract *c = &j->c;
+  eini_contract_place(j, slot);
   ein_part one;
   if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &one)) return EIN_OK;
   const ein_part *part = i >= 0 ? &one : &ct->whole;
@@ -15472,7 +15495,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.ordered = s->order != 0;
   ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
   EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));
-  int live = eini_task_merge(t), start[5], at = 0;
+  const int live = t->live = eini_task_merge(t);
+  int start[5], at = 0;
   for (int gr = 0; gr < 5; gr++) {
     while (at < live && t->reduced[at] < gr) at++;
     start[gr] = at;
@@ -17918,6 +17942,9 @@ typedef struct eini_exec {
   ein_status *status;          // of every part of a task
   char *scratch;
   int no_direct;
+  // What runs tasks in place of their kernels, one after another, or NULL.
+  ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
+  void *task_user;
 } eini_exec;
 
 typedef struct eini_share {
@@ -17996,6 +18023,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
 
 static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
                                 int64_t hi) {
+  if (x->task_fn != NULL) return x->task_fn(x, t, scratch);
   switch (t->kind) {
     case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
     case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
@@ -18023,7 +18051,8 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
   size_t used = 0;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->row_slots * sizeof(char *));
   const int64_t hi = g->form->cut >= 0 ? g->form->extent[g->form->cut] : 0;
-  const int contract = g->form->kind == EINI_TASK_CONTRACT;  // which has nothing to begin again
+  // Which has nothing to begin again.
+  const int contract = g->form->kind == EINI_TASK_CONTRACT && x->task_fn == NULL;
   eini_contract_job job;
   if (contract) eini_contract_begin(g->form, x->param, scratch + used, &job);
   for (int64_t i = from; i < to; i++, row += g->row_slots) {
@@ -18088,7 +18117,7 @@ static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
   int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
               : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
-  if (e->width > 1 && parts > 1) {
+  if (e->width > 1 && parts > 1 && x->task_fn == NULL) {
     eini_share part;
     part.x = x;
     part.t = t;
@@ -18384,6 +18413,8 @@ EINI_INLINE ein_status eini_execute_at(const eini_ports *ports, int grow, eini_r
   x.p = p;
   x.run = run;
   x.no_direct = ports->no_direct;
+  x.task_fn = NULL;
+  x.task_user = NULL;
   const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
@@ -33065,7 +33096,7 @@ EIN_API int ein_fusion_part(const ein_fusion *x, int64_t k, ein_fusion_group *gr
 }
 
 // ================================================================================================
-// >>fast-memory  models of a fast memory: what moves for a sequence of accesses
+// >>cache  models of a fast memory: what moves for a sequence of accesses
 // Takes accesses to numbered lines; gives how many lines are read and written, when the one used
 // longest ago goes (LRU), or the one that is needed last (ideal: Belady 1966, from a record).
 // ================================================================================================
@@ -33100,8 +33131,8 @@ typedef struct eini_fast {
   double read[EINI_LINE_KINDS], written[EINI_LINE_KINDS];
 } eini_fast;
 
-EINI_UNUSED static ein_status eini_fast_new(eini_arena *a, int ideal, int64_t room,
-                                            int64_t nline, eini_fast *f) {
+static ein_status eini_fast_new(eini_arena *a, int ideal, int64_t room, int64_t nline,
+                                eini_fast *f) {
   memset(f, 0, sizeof *f);
   if (nline > EINI_LINES_MOST) return EIN_ERR_TOO_LARGE;
   f->a = a;
@@ -33270,15 +33301,14 @@ static void eini_fast_ideal(eini_fast *f, uint32_t x, uint32_t again) {
 
 // ---- both ----
 
-EINI_UNUSED static void eini_fast_touch(eini_fast *f, int64_t line, int how) {
+static void eini_fast_touch(eini_fast *f, int64_t line, int how) {
   if (f->ideal) eini_fast_note(f, line, how);
   else eini_fast_lru(f, line, how);
 }
 
 // Ends: results that are still there are written. ideal: goes through the record; moved[k]: lines
 // moved before access mark[k], and in the end moved[nmark].
-EINI_UNUSED static ein_status eini_fast_end(eini_fast *f, int64_t nmark, const int64_t *mark,
-                                            double *moved) {
+static ein_status eini_fast_end(eini_fast *f, int64_t nmark, const int64_t *mark, double *moved) {
   int64_t k = 0;
   if (f->ideal) EINI_TRY(eini_fast_ahead(f));
   for (int b = 0; b < EINI_RECORDS && eini_fast_start(b) < f->naccess; b++) {
@@ -33292,6 +33322,915 @@ EINI_UNUSED static ein_status eini_fast_end(eini_fast *f, int64_t nmark, const i
   for (int64_t i = 0; i < f->nline; i++) eini_fast_store(f, i, 1);
   moved[nmark] = eini_fast_moved(f);
   return EIN_OK;
+}
+
+// ================================================================================================
+// >>tiling  loops in tiles for a fast memory
+// Takes loops and the streams that move with them; gives tiles, and an order of the loops over
+// tiles, for which little moves between a fast memory and all other. Invariant: what a tile and the
+// next one touch fits together.
+// ================================================================================================
+
+#define EINI_TILING_LOOPS 8      // more loops: fewer orders are tried, and no pairs of sides
+#define EINI_TILING_MOST 64      // more: sides of 1
+#define EINI_TILING_STEPS 200    // of a search at most
+
+// Streams: those that are read, and as the last one the result.
+typedef struct eini_tiling {
+  int n, ns;
+  const int64_t *extent;
+  const unsigned char *reduced;  // [n] 1: the result is folded over it
+  const int64_t *by;             // [ns * n] elements, of stream s along loop i
+  int *sorted;                   // [ns * n] loops by size of step
+  double room;                   // elements that fit
+  double line;                   // elements that move together
+  int inside;                    // 1: loops over tiles of reduced ones lie inside of all others
+  int64_t *tile;                 // [n]
+  int *order;                    // [n] loops over tiles, innermost last
+  int vector;                    // loop that points of a tile follow
+} eini_tiling;
+
+static double eini_tiling_trips(const eini_tiling *x, const int64_t *tile, int i) {
+  return (double)eini_ceil_div(x->extent[i], tile[i]);
+}
+
+// Elements of the lines of `run` elements that are `pitch` apart.
+static double eini_tiling_lines(const eini_tiling *x, double run, double pitch) {
+  if (run <= 1) return x->line;
+  return pitch < x->line ? (run - 1) * pitch + x->line : run * x->line;
+}
+
+// Elements that a tile touches of a stream: steps that overlap (windows) or join make one run.
+static double eini_tiling_touched(const eini_tiling *x, const int64_t *tile, int s) {
+  const int64_t *by = x->by + (int64_t)s * x->n;
+  double all = 1, run = 1, pitch = 0;
+  for (int k = 0; k < x->n; k++) {
+    const int i = x->sorted[(int64_t)s * x->n + k];
+    const double step = fabs((double)by[i]), side = (double)tile[i];
+    if (step <= 0 || side <= 1) continue;
+    const double times = pitch > 0 ? step / pitch : 0;
+    if (pitch > 0 && times <= run && floor(times) >= times) {
+      run += (side - 1) * times;
+      continue;
+    }
+    if (pitch > 0) all *= eini_tiling_lines(x, run, pitch) / (all > 1 ? x->line : 1);
+    pitch = step;
+    run = side;
+  }
+  return all * eini_tiling_lines(x, run, pitch) / (all > 1 ? x->line : 1);
+}
+
+// Elements moved: a stream comes again for each tile, but not where only loops inside go on that
+// do not move it. INFINITY: a tile and the next one do not fit.
+static double eini_tiling_cost(const eini_tiling *x, const int *order, const int64_t *tile) {
+  double need = 0, cost = 0;
+  int last = x->n - 1;
+  while (last >= 0 && eini_tiling_trips(x, tile, order[last]) <= 1) last--;
+  for (int s = 0; s < x->ns; s++) {
+    const int64_t *by = x->by + (int64_t)s * x->n;
+    const double one = eini_tiling_touched(x, tile, s);
+    double visits = 1, distinct = 1;
+    int moved = 0;
+    for (int k = last; k >= 0; k--) {
+      const double trips = eini_tiling_trips(x, tile, order[k]);
+      if (by[order[k]] != 0) distinct *= trips;
+      if (trips <= 1 || (!moved && by[order[k]] == 0)) continue;
+      moved = 1;
+      visits *= trips;
+    }
+    need += one * (last >= 0 && by[order[last]] != 0 ? 2 : 1);
+    cost += one * (s == x->ns - 1 ? 2 * visits - distinct : visits);
+  }
+  return need <= x->room ? cost : INFINITY;
+}
+
+// The side that a step of the search makes of one of loop i; 0: none.
+static int64_t eini_tiling_side(const eini_tiling *x, int64_t side, int i, int step) {
+  const int64_t e = x->extent[i];
+  int64_t to = side;
+  switch (step) {
+    case 0: to = 2 * side; break;
+    case 1: to = side + side / 4; break;
+    case 2: to = side + 1; break;
+    case 3: to = eini_ceil_div(side, 2); break;
+    case 4: to = side - side / 5; break;
+    case 5: to = side - 1; break;
+    case 6: to = e; break;
+    default: to = 1;
+  }
+  to = eini_min64(to, e);
+  return to < 1 || to == side ? 0 : to;
+}
+
+// Sides for an order, from those in tile: the best step at a time, of one side or of two.
+static double eini_tiling_climb(const eini_tiling *x, const int *order, int64_t *tile) {
+  const int pairs = x->n <= EINI_TILING_LOOPS;
+  double best = eini_tiling_cost(x, order, tile);
+  for (int step = 0; step < EINI_TILING_STEPS; step++) {
+    double least = best;
+    int at[2] = {-1, -1};
+    int64_t side[2] = {0, 0};
+    for (int m = 0; m < x->n * 8; m++) {
+      const int i = m / 8;
+      const int64_t was = tile[i], to = eini_tiling_side(x, was, i, m % 8);
+      if (to == 0) continue;
+      tile[i] = to;
+      for (int k = -1; k < (pairs ? 3 * x->n : 0); k++) {
+        const int j = k < 0 ? -1 : k / 3;
+        const int64_t old = j < 0 ? 0 : tile[j];
+        const int64_t less = j < 0 || j == i ? 0 : eini_tiling_side(x, old, j, 3 + k % 3);
+        if (k >= 0 && less == 0) continue;
+        if (j >= 0) tile[j] = less;
+        const double cost = eini_tiling_cost(x, order, tile);
+        if (cost < least * (1 - 1e-9))
+          least = cost, at[0] = i, side[0] = to, at[1] = j, side[1] = less;
+        if (j >= 0) tile[j] = old;
+      }
+      tile[i] = was;
+    }
+    if (at[0] < 0) break;
+    best = least;
+    tile[at[0]] = side[0];
+    if (at[1] >= 0) tile[at[1]] = side[1];
+  }
+  return best;
+}
+
+// An order with loop b inside of all, and a around it; -1: any.
+static void eini_tiling_order(const eini_tiling *x, int a, int b, int *order) {
+  int n = 0;
+  for (int reduced = 0; reduced < 2; reduced++)
+    for (int i = 0; i < x->n; i++)
+      if (x->reduced[i] == reduced && i != a && i != b) order[n++] = i;
+  if (a >= 0) order[n++] = a;
+  if (b >= 0) order[n++] = b;
+}
+
+// Is it an order in which results are done before the next ones begin?
+static int eini_tiling_inside(const eini_tiling *x, const int *order) {
+  int reduced = 0;
+  for (int k = 0; k < x->n; k++) {
+    if (x->reduced[order[k]]) reduced = 1;
+    else if (reduced) return 0;
+  }
+  return 1;
+}
+
+// The points of a tile follow a loop along which many streams stay or go on to the next element.
+static int eini_tiling_vector(const eini_tiling *x) {
+  double most = -1;
+  int best = 0;
+  for (int i = 0; i < x->n; i++) {
+    double score = x->tile[i] > 1;
+    for (int s = 0; s < x->ns; s++) score += eini_abs64(x->by[(int64_t)s * x->n + i]) <= 1;
+    score *= fmin((double)x->tile[i], 64);
+    if (score > most) most = score, best = i;
+  }
+  return best;
+}
+
+// Where a search begins: sides of 1; or equal ones (or a power of extents) as long as they fit, but
+// 1 of the innermost loop.
+static void eini_tiling_start(const eini_tiling *x, const int *order, int way, int64_t *tile) {
+  double low = 0, high = way == 0 ? 0 : 1, longest = 1;
+  for (int i = 0; i < x->n; i++) longest = fmax(longest, (double)x->extent[i]);
+  for (int step = 0; step < 30; step++) {
+    const double part = (low + high) / 2, side = pow(longest, part);
+    for (int i = 0; i < x->n; i++) {
+      const double e = (double)x->extent[i], to = way == 1 ? fmin(side, e) : pow(e, part);
+      tile[i] = way == 0 || i == order[x->n - 1] ? 1 : (int64_t)fmax(to, 1);
+    }
+    if (way == 0) return;
+    if (eini_tiling_cost(x, order, tile) < INFINITY) low = part;
+    else high = part;
+  }
+  if (!(eini_tiling_cost(x, order, tile) < INFINITY)) eini_tiling_start(x, order, 0, tile);
+}
+
+// Fills in tile, order and vector; what is there to read is set. Loops have at least one value.
+static ein_status eini_tiling_make(eini_arena *a, eini_tiling *x) {
+  const int n = x->n, wide = n > EINI_TILING_LOOPS;
+  double best = INFINITY;
+  int *order = EINI_NEW(a, int, n);
+  int64_t *tile = EINI_NEW(a, int64_t, n);
+  x->sorted = EINI_NEW(a, int, (int64_t)n * x->ns);
+  x->order = EINI_NEW(a, int, n);
+  x->tile = EINI_NEW(a, int64_t, n);
+  if (order == NULL || tile == NULL || x->sorted == NULL || x->order == NULL || x->tile == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int s = 0; s < x->ns; s++) {
+    int *list = x->sorted + (int64_t)s * n;
+    const int64_t *by = x->by + (int64_t)s * n;
+    for (int i = 0; i < n; i++) {
+      int k = i;
+      for (; k > 0 && eini_abs64(by[list[k - 1]]) > eini_abs64(by[i]); k--) list[k] = list[k - 1];
+      list[k] = i;
+    }
+  }
+  for (int i = 0; i < n; i++) x->tile[i] = 1;
+  eini_tiling_order(x, -1, -1, x->order);
+  for (int b = 0, tried = 0; b < n && n <= EINI_TILING_MOST && tried < 64; b++) {
+    for (int c = wide ? n - 1 : 0; c < n; c++) {
+      if (x->extent[b] < 2 || (c != b && !wide && x->extent[c] < 2)) continue;
+      eini_tiling_order(x, c == b || wide ? -1 : c, b, order);
+      if (x->inside && !eini_tiling_inside(x, order)) continue;
+      tried += wide ? 8 : 1;
+      for (int way = 0; way < 3; way++) {
+        eini_tiling_start(x, order, way, tile);
+        const double cost = eini_tiling_climb(x, order, tile);
+        if (!(cost < best * (1 - 1e-9))) continue;
+        best = cost;
+        memcpy(x->order, order, sizeof *order * (size_t)n);
+        memcpy(x->tile, tile, sizeof *tile * (size_t)n);
+      }
+    }
+  }
+  x->vector = n > 0 ? eini_tiling_vector(x) : -1;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>count  executions whose traffic is counted
+// Takes a plan and the bindings of a call; runs its tasks by kernels that tell a model of a fast
+// memory what they touch. Invariant: an element is told when, and only when, it is read or written.
+// ================================================================================================
+
+// Memory whose lines are numbered: a tensor of the caller's, the workspace, sums.
+typedef struct eini_region {
+  uintptr_t lo, hi;
+  int shift;                // log2 of the bytes of a line
+  int64_t first;            // number of the first line
+  int kind;                 // EINI_LINE_*
+} eini_region;
+
+typedef struct eini_count {
+  eini_arena *a;
+  const ein_plan *p;
+  ein_count *d;
+  eini_fast fast;
+  eini_region *region;
+  int nregion;
+  double accesses;
+  struct eini_count_kept *kept;  // what was made of tasks
+  int64_t *mark;            // [ntask] accesses before each task
+  double *moved;            // [ntask + 1] lines before each task, and in all
+  int ntask;                // tasks that have begun
+  char *room, *sums, *value[2];
+  size_t room_bytes;
+  int64_t nsum;             // bytes
+} eini_count;
+
+// ---- addresses ----
+
+static const eini_region *eini_count_region(const eini_count *c, const void *at) {
+  for (int i = 0; i < c->nregion; i++)
+    if ((uintptr_t)at >= c->region[i].lo && (uintptr_t)at < c->region[i].hi) return &c->region[i];
+  return NULL;
+}
+
+// The lines of an element at an address of a region.
+static void eini_count_touch(eini_count *c, const eini_region *r, const char *at, size_t size,
+                             int how) {
+  const uintptr_t from = (uintptr_t)at - r->lo;
+  for (uintptr_t i = from >> r->shift; i <= (from + size - 1) >> r->shift; i++)
+    eini_fast_touch(&c->fast, r->first + (int64_t)i, how);
+}
+
+static int eini_line_bits(size_t x) {
+  int n = 0;
+  while ((size_t)2 << n <= x) n++;
+  return n;
+}
+
+// A region of these bytes; what overlaps an earlier one becomes part of it.
+static void eini_count_add(eini_count *c, const char *at, int64_t lo, int64_t hi, size_t size,
+                           int kind) {
+  eini_region r = {(uintptr_t)at + (uintptr_t)lo, (uintptr_t)at + (uintptr_t)hi, 0, 0, kind};
+  if (lo >= hi) return;
+  r.shift = eini_line_bits(size * (size_t)(c->d->line > 1 ? c->d->line : 1));
+  for (int i = 0; i < c->nregion;) {
+    eini_region *o = &c->region[i];
+    if (r.lo >= o->hi || o->lo >= r.hi) {
+      i++;
+      continue;
+    }
+    r.lo = o->lo < r.lo ? o->lo : r.lo;
+    r.hi = o->hi > r.hi ? o->hi : r.hi;
+    r.shift = o->shift < r.shift ? o->shift : r.shift;
+    if (o->kind == EINI_LINE_OUTPUT) r.kind = o->kind;
+    *o = c->region[--c->nregion];
+    i = 0;
+  }
+  c->region[c->nregion++] = r;
+}
+
+// Bytes of the sums of a contraction that is not stored as it is: never more than a tile.
+static int64_t eini_count_sums(const ein_plan *p, const eini_task *t, double room) {
+  int64_t most = 0;
+  if (t->kind == EINI_TASK_GROUP) {
+    const eini_group *g = t->group;
+    if (g->nrow > 0) return eini_count_sums(p, g->form, room);
+    for (int v = 0; v < 2; v++)
+      for (int k = 0; g->task[v] != NULL && k < g->ntask; k++)
+        most = eini_max64(most, eini_count_sums(p, &g->task[v][k], room));
+    return most;
+  }
+  if (t->kind != EINI_TASK_CONTRACT || t->contract->c.plain_out) return 0;
+  const double all = (double)t->contract->whole.batch[1] * (double)t->contract->whole.m[1] *
+                     (double)t->contract->whole.n[1];
+  const double most_here = fmax(fmin(all, room), 1);
+  return (int64_t)(most_here * (double)ein_dtype_size(t->contract->c.type));
+}
+
+// Lines of the caller's tensors, of the workspace, and of sums.
+static ein_status eini_count_places(eini_count *c, const ein_run *run, const char *mem,
+                                    size_t bytes) {
+  const ein_plan *p = c->p;
+  size_t least = 16, sum = 16;
+  for (int64_t t = 0; t < p->graph->ntensor; t++)
+    if (p->graph->tensor[t].role == EIN_ROLE_TEMP)
+      least = (size_t)eini_min64((int64_t)least,
+                                 (int64_t)ein_dtype_size(p->graph->tensor[t].dtype));
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_task *t = &p->task[k];
+    c->nsum = eini_max64(c->nsum, eini_count_sums(p, t, c->d->fast_memory));
+    if (t->kind != EINI_TASK_CONTRACT || t->contract->c.plain_out) continue;
+    sum = (size_t)eini_min64((int64_t)sum, (int64_t)ein_dtype_size(t->contract->c.type));
+  }
+  c->region = EINI_NEW(c->a, eini_region, p->info.nin + p->nout + 2);
+  c->sums = EINI_NEW(c->a, char, c->nsum + 1);
+  if (c->region == NULL || c->sums == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < p->info.nin; i++)
+    eini_count_add(c, (const char *)run->in[i], p->in[i].lo, p->in[i].hi,
+                   ein_dtype_size(p->in[i].info.dtype), EINI_LINE_INPUT);
+  for (int o = 0; o < p->nout; o++)
+    eini_count_add(c, (const char *)run->out[o], p->out[o].lo, p->out[o].hi,
+                   ein_dtype_size(p->out[o].info.dtype), EINI_LINE_OUTPUT);
+  eini_count_add(c, mem, 0, (int64_t)bytes, least, EINI_LINE_TEMP);
+  eini_count_add(c, c->sums, 0, c->nsum, sum, EINI_LINE_SCRATCH);
+  return EIN_OK;
+}
+
+static ein_status eini_count_regions(eini_count *c, const ein_run *run, const char *mem,
+                                     size_t bytes) {
+  int64_t nline = 0;
+  EINI_TRY(eini_count_places(c, run, mem, bytes));
+  for (int i = 0; i < c->nregion; i++) {
+    c->region[i].first = nline;
+    nline += (int64_t)((c->region[i].hi - c->region[i].lo - 1) >> c->region[i].shift) + 1;
+  }
+  const double line = c->d->line > 1 ? (double)c->d->line : 1;
+  const double room = fmax(floor(c->d->fast_memory / line), 1);
+  EINI_TRY(eini_fast_new(c->a, c->d->ideal, (int64_t)fmin(room, 9e15), nline,
+                         &c->fast));
+  for (int i = 0; i < c->nregion; i++) {
+    const eini_region *r = &c->region[i];
+    const int flag = r->kind | (line > 1 ? EINI_LINE_FETCH : 0);
+    memset(c->fast.flag + r->first, flag, (size_t)((r->hi - r->lo - 1) >> r->shift) + 1);
+  }
+  return EIN_OK;
+}
+
+// Room for what a task needs beside its tiles, from one task to the next.
+static char *eini_count_room(eini_count *c, size_t bytes) {
+  if (bytes > c->room_bytes) {
+    c->room_bytes = bytes > 2 * c->room_bytes ? bytes : 2 * c->room_bytes;
+    c->room = EINI_NEW(c->a, char, c->room_bytes);
+  }
+  return c->room;
+}
+
+// ---- maps ----
+
+// n elements of a stream at the current place of a walk; one: along the chunk nothing moves.
+static void eini_count_stream(eini_count *c, const eini_nest *w, int s, int64_t n, int one,
+                              int how) {
+  const eini_task *t = w->t;
+  const eini_ref *r = &t->ref[s];
+  if (r->slot < 0) return;
+  const size_t size = eini_dtypes[r->dtype].size;
+  const char *base = w->slot[r->slot] + r->offset;
+  const int64_t *table = t->table != NULL && !one ? t->table[s] : NULL;
+  const int64_t step = one ? 0 : w->step[s];
+  const eini_region *region = NULL;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t off = w->at[s] + (table != NULL ? table[i] : i * step);
+    const char *at = base + off * (int64_t)size;
+    if (region == NULL) region = eini_count_region(c, at);
+    if (region != NULL) eini_count_touch(c, region, at, size, how);
+  }
+  c->accesses += (double)n;
+}
+
+static void *eini_count_values(eini_count *c, eini_nest *w, int64_t n) {
+  for (int s = 0; s < w->t->nop; s++) eini_count_stream(c, w, s, n, 0, EINI_READ);
+  return eini_code_run(&w->ev, n, NULL);
+}
+
+static void eini_count_open(eini_count *c, eini_nest *w, int64_t n) {
+  const int one = w->t->chunk_reduced;
+  for (int k = 0; w->t->carries && k < w->t->folder.nstate; k++)
+    eini_count_stream(c, w, w->t->out + k, n, one, EINI_READ);
+  eini_nest_open(w, n);
+}
+
+static void eini_count_close(eini_count *c, eini_nest *w, int64_t n) {
+  const eini_task *t = w->t;
+  const int states = t->carries ? t->folder.nstate : 1;
+  for (int k = 0; k < t->nextra && !t->carries; k++)
+    eini_count_stream(c, w, t->extra + k, n, t->chunk_reduced, EINI_READ);
+  for (int k = 0; k < states; k++)
+    eini_count_stream(c, w, t->out + k, n, t->chunk_reduced, EINI_SET);
+  eini_nest_close(w, n);
+}
+
+// As eini_nest_chunk.
+static void eini_count_chunk(eini_count *c, eini_nest *w, int64_t n) {
+  const eini_task *t = w->t;
+  if (t->folder.fold == EIN_FOLD_NONE) {
+    const void *v = eini_count_values(c, w, n);
+    eini_count_stream(c, w, t->out, n, 0, EINI_SET);
+    eini_nest_store(w, n, (ein_dtype)t->code.type, v);
+    return;
+  }
+  if (t->chunk_reduced) {
+    void *v = eini_count_values(c, w, n);
+    eini_fold_across(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
+    return;
+  }
+  eini_count_open(c, w, n);
+  if (!t->no_reduction) {
+    do {
+      void *v = eini_count_values(c, w, n);
+      eini_fold_down(&t->folder, n, v, eini_nest_pos(w, n), w->acc, w->tmp);
+    } while (eini_nest_next(w, t->ninner, t->inner));
+  }
+  eini_count_close(c, w, n);
+}
+
+// As eini_nest_chunks.
+static void eini_count_chunks(eini_count *c, eini_nest *w) {
+  const eini_task *t = w->t;
+  if (t->table != NULL || t->nchunk == 0) {
+    eini_count_chunk(c, w, t->chunk_len);
+    return;
+  }
+  const int64_t total = w->extent[t->chunk[0]];
+  for (int64_t done = 0; done < total; done += EINI_CHUNK) {
+    eini_count_chunk(c, w, eini_min64(EINI_CHUNK, total - done));
+    eini_nest_shift(w, EINI_CHUNK);
+  }
+  eini_nest_shift(w, -(total + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK);
+}
+
+static ein_status eini_count_map(eini_count *c, const eini_exec *x, const eini_task *t) {
+  eini_nest w;
+  char *room = eini_count_room(c, eini_nest_layout(t, &w, NULL));
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  eini_nest_begin(&w, t, x->slot, x->param, room);
+  do {
+    if (t->folder.fold == EIN_FOLD_NONE || !t->chunk_reduced) {
+      eini_count_chunks(c, &w);
+      continue;
+    }
+    eini_count_open(c, &w, 1);
+    if (!t->no_reduction) {
+      do {
+        eini_count_chunks(c, &w);
+      } while (eini_nest_next(&w, t->ninner, t->inner));
+    }
+    eini_count_close(c, &w, 1);
+  } while (eini_nest_next(&w, t->nouter, t->outer));
+  return c->fast.status;
+}
+
+// ================================================================================================
+// >>counted  contractions and copies in tiles, and the counted execution
+// Takes a task; runs its points tile by tile, in the order of section tiling, and tells the
+// model every element that is touched. Invariant: each point is run once.
+// ================================================================================================
+
+#define EINI_COUNT_POINTS 256     // of a run along one loop, at most
+
+// o[i] += p[i] * q[i] for i < n, steps in elements; set: what is there is replaced.
+#define EINI_COUNT_ADD(name, T, planes)                                                         \
+  static void eini_count_add_##name(int64_t n, int set, const char *pp, int64_t ps, int pc,     \
+                                    const char *qp, int64_t qs, int qc, char *op, int64_t os) { \
+    const T *p = (const T *)(const void *)pp, *q = (const T *)(const void *)qp;                 \
+    T *o = (T *)(void *)op;                                                                     \
+    for (int64_t i = 0; i < n; i++, p += planes * ps, q += planes * qs, o += planes * os) {     \
+      T re = p[0] * q[0], im = 0;                                                               \
+      if (planes == 2) {                                                                        \
+        const T x = pc ? 0 - p[planes - 1] : p[planes - 1];                                     \
+        const T y = qc ? 0 - q[planes - 1] : q[planes - 1];                                     \
+        re -= x * y;                                                                            \
+        im = p[0] * y + x * q[0];                                                               \
+      }                                                                                         \
+      const int first = set && (i == 0 || os != 0);                                             \
+      o[0] = first ? re : o[0] + re;                                                            \
+      if (planes == 2) o[planes - 1] = first ? im : o[planes - 1] + im;                         \
+    }                                                                                           \
+  }
+EINI_COUNT_ADD(i32, uint32_t, 1)
+EINI_COUNT_ADD(i64, uint64_t, 1)
+EINI_COUNT_ADD(f32, float, 1)
+EINI_COUNT_ADD(f64, double, 1)
+EINI_COUNT_ADD(c64, float, 2)
+EINI_COUNT_ADD(c128, double, 2)
+#undef EINI_COUNT_ADD
+
+typedef void (*eini_count_fn)(int64_t n, int set, const char *p, int64_t ps, int pc, const char *q,
+                              int64_t qs, int qc, char *o, int64_t os);
+
+static eini_count_fn eini_count_add_of(ein_dtype t) {
+  switch (t) {
+    case EIN_I32: return eini_count_add_i32;
+    case EIN_I64: return eini_count_add_i64;
+    case EIN_F32: return eini_count_add_f32;
+    case EIN_F64: return eini_count_add_f64;
+    case EIN_C64: return eini_count_add_c64;
+    default: return eini_count_add_c128;
+  }
+}
+
+// A stream of a task whose points are run.
+typedef struct eini_count_way {
+  const char *base;             // address at index 0 of everything; of sums, at the tile's first
+  size_t size;
+  const int64_t *by;            // elements per value of a loop
+  const eini_region *region;    // NULL: values
+  int64_t off, line;            // elements, at the current point; the line there, or -1
+} eini_count_way;
+
+typedef struct eini_count_job {
+  eini_count *c;
+  const eini_task *t;
+  eini_tiling *x;
+  eini_contract_job *j;         // NULL: a copy
+  int ns;                       // ways: those that are read, then the result or sums
+  eini_count_way *way;
+  int64_t *from, *at;           // first value of the tile, and the current one
+  int *point;                   // loops within a tile, but the vector
+  int npoint, nfree, none;      // none: there is nothing to fold
+  int first[2];                 // ways of P and Q
+  const int64_t **off;          // of fill_fn and emit_fn
+  int64_t *gap;
+} eini_count_job;
+
+// ---- points ----
+
+// Offsets at a point; those of sums count from the tile.
+static void eini_count_place(eini_count_job *b) {
+  const int last = b->ns - 1, sums = b->j != NULL && !b->j->c.plain_out;
+  for (int s = 0; s < b->ns; s++) {
+    eini_count_way *w = &b->way[s];
+    w->off = 0;
+    for (int i = 0; i < b->x->n; i++)
+      w->off += (b->at[i] - (s == last && sums ? b->from[i] : 0)) * w->by[i];
+  }
+}
+
+// What n points along loop v touch, point by point. One that touches the same lines as the one
+// before it changes nothing: they are the latest, in this order.
+static void eini_count_run(eini_count_job *b, int64_t n, int v, int set) {
+  eini_count *c = b->c;
+  for (int64_t i = 0; i < n; i++) {
+    int same = i > 0;
+    for (int s = b->none ? b->ns - 1 : 0; s < b->ns; s++) {
+      eini_count_way *w = &b->way[s];
+      if (w->region == NULL) continue;
+      const char *at = w->base + (w->off + i * w->by[v]) * (int64_t)w->size;
+      const int64_t line = (int64_t)(((uintptr_t)at - w->region->lo) >> w->region->shift);
+      same = same && line == w->line;
+      w->line = line;
+    }
+    for (int s = b->none ? b->ns - 1 : 0; s < b->ns; s++) {
+      const eini_count_way *w = &b->way[s];
+      if (w->region == NULL || (i > 0 && w->by[v] == 0)) continue;  // it is in a register
+      c->accesses++;
+      if (same) continue;
+      const int how = s < b->ns - 1 ? EINI_READ : set ? EINI_SET : EINI_WRITE;
+      eini_count_touch(c, w->region, w->base + (w->off + i * w->by[v]) * (int64_t)w->size, w->size,
+                       how);
+    }
+  }
+}
+
+// The values of a side at n points along loop v: where they lie, and how far apart.
+static const char *eini_count_side(eini_count_job *b, int side, int64_t n, int v, int64_t *step) {
+  const ein_side *s = side ? &b->j->c.q : &b->j->c.p;
+  const eini_count_way *w = b->way + b->first[side];
+  int moves = 0;
+  if (s->form == EIN_FORM_PLAIN) {
+    *step = w->by[v];
+    return w->base + w->off * (int64_t)w->size;
+  }
+  for (int k = 0; k < s->nop; k++) {
+    b->off[k] = &w[k].off;
+    b->gap[k] = w[k].by[v];
+    moves |= b->gap[k] != 0;
+  }
+  s->fill_fn(s->user, moves ? n : 1, s->base, b->off, b->gap, b->c->value[side]);
+  *step = moves;
+  return b->c->value[side];
+}
+
+// n points along loop v from the current one on.
+static void eini_count_vector(eini_count_job *b, int64_t n, int v) {
+  eini_count_way *o = &b->way[b->ns - 1];
+  union { const char *c; char *v; } out;
+  int set = 1;
+  eini_count_place(b);
+  for (int i = 0; i < b->x->n; i++) set = set && (!b->x->reduced[i] || b->at[i] == 0);
+  eini_count_run(b, n, v, set);
+  out.c = o->base + o->off * (int64_t)o->size;
+  if (b->j == NULL) {
+    const char *in = b->way[0].base + b->way[0].off * (int64_t)o->size;
+    for (int64_t i = 0; i < n; i++)
+      memcpy(out.v + i * o->by[v] * (int64_t)o->size,
+             in + i * b->way[0].by[v] * (int64_t)o->size, o->size);
+    return;
+  }
+  for (int64_t i = 0; b->none && i < n; i++)
+    memset(out.v + i * o->by[v] * (int64_t)o->size, 0, o->size);
+  if (b->none) return;
+  const ein_contract *c = &b->j->c;
+  int64_t ps, qs;
+  const char *p = eini_count_side(b, 0, n, v, &ps), *q = eini_count_side(b, 1, n, v, &qs);
+  eini_count_add_of(c->type)(n, set, p, ps, c->p.conj, q, qs, c->q.conj, out.v, o->by[v]);
+}
+
+// The next values of the loops listed, within tiles (or of tiles); 0: it was the last.
+static int eini_count_next(eini_count_job *b, int n, const int *list, int tiles) {
+  const eini_tiling *x = b->x;
+  for (int k = n - 1; k >= 0; k--) {
+    const int i = list[k];
+    if (tiles) {
+      if ((b->from[i] += x->tile[i]) < x->extent[i]) return 1;
+      b->from[i] = 0;
+    } else {
+      if (++b->at[i] < eini_min64(b->from[i] + x->tile[i], x->extent[i])) return 1;
+      b->at[i] = b->from[i];
+    }
+  }
+  return 0;
+}
+
+static void eini_count_tile(eini_count_job *b) {
+  const eini_tiling *x = b->x;
+  const int v = x->vector;
+  for (int i = 0; i < x->n; i++) b->at[i] = b->from[i];
+  do {
+    const int64_t end = eini_min64(b->from[v] + x->tile[v], x->extent[v]);
+    for (int64_t at = b->from[v]; at < end; at += EINI_COUNT_POINTS) {
+      b->at[v] = at;
+      eini_count_vector(b, eini_min64(EINI_COUNT_POINTS, end - at), v);
+    }
+    b->at[v] = b->from[v];
+  } while (eini_count_next(b, b->npoint, b->point, 0));
+}
+
+// The sums of a tile are stored, point by point.
+static void eini_count_emit(eini_count_job *b) {
+  const ein_contract *c = &b->j->c;
+  const eini_task *t = b->t;
+  const int nextra = c->scaled && c->beta == NULL ? 0 : c->nextra;
+  eini_count_way *sum = &b->way[b->ns - 1];
+  for (int i = 0; i < b->x->n; i++) b->at[i] = b->from[i];
+  do {
+    eini_count_place(b);
+    const char *at = sum->base + sum->off * (int64_t)sum->size;
+    if (sum->region != NULL) eini_count_touch(b->c, sum->region, at, sum->size, EINI_READ);
+    for (int e = -1; e < c->nextra; e++) {
+      const int s = e < 0 ? t->out : t->extra + e;
+      const size_t size = ein_dtype_size(t->ref[s].dtype);
+      const char *base = e < 0 ? c->out : c->extra_base[e];
+      int64_t off = 0;
+      for (int i = 0; i < b->x->n; i++) off += b->at[i] * t->stride[(int64_t)s * t->nindex + i];
+      b->gap[e + 1] = off;
+      b->off[e + 1] = &b->gap[e + 1];
+      const char *p = base + off * (int64_t)size;
+      const eini_region *r = e < nextra ? eini_count_region(b->c, p) : NULL;
+      if (r != NULL && e >= 0) eini_count_touch(b->c, r, p, size, EINI_READ);
+    }
+    c->emit_fn(c->emit_user, 1, at, c->out, b->off[0], c->extra_base, b->off + 1, NULL);
+    const char *out = c->out + b->gap[0] * (int64_t)ein_dtype_size(c->out_dtype);
+    const eini_region *r = eini_count_region(b->c, out);
+    if (r != NULL) eini_count_touch(b->c, r, out, ein_dtype_size(c->out_dtype), EINI_SET);
+    b->c->accesses += 2 + nextra;
+  } while (eini_count_next(b, b->nfree, b->x->order, 0));
+}
+
+// ---- tasks ----
+
+// What a task's points need, without addresses, kept for the next time that it runs.
+typedef struct eini_count_kept {
+  const eini_task *t;
+  eini_tiling tiles;
+  eini_count_job job;
+  struct eini_count_kept *next;
+} eini_count_kept;
+
+static ein_status eini_count_tiles(eini_count *c, const eini_task *t, const int *stream,
+                                   eini_count_job *b) {
+  eini_tiling *x = b->x;
+  const int contract = t->kind == EINI_TASK_CONTRACT, n = t->live;
+  unsigned char *reduced = EINI_NEW(c->a, unsigned char, n);
+  int64_t *extent = EINI_NEW(c->a, int64_t, n), *by = EINI_NEW(c->a, int64_t, (int64_t)n * b->ns);
+  if (reduced == NULL || extent == NULL || by == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    reduced[i] = contract && t->reduced[i] == EINI_AXES_K;
+    extent[i] = reduced[i] ? eini_max64(t->extent[i], 1) : t->extent[i];
+    if (extent[i] != t->extent[i]) b->none = 1;
+    b->nfree += !reduced[i];
+    for (int s = 0; s < b->ns; s++)
+      if (t->ref[stream[s]].slot >= 0)
+        by[(int64_t)s * n + i] = t->stride[(int64_t)stream[s] * t->nindex + i];
+  }
+  x->n = n, x->ns = b->ns, x->extent = extent, x->reduced = reduced, x->by = by;
+  x->room = c->d->fast_memory;
+  x->line = c->d->line > 1 ? (double)c->d->line : 1;
+  x->inside = contract && !t->contract->c.plain_out;
+  return eini_tiling_make(c->a, x);
+}
+
+// Sums lie row by row over the sides of a tile.
+static ein_status eini_count_sum_way(eini_count *c, eini_count_job *b) {
+  const eini_tiling *x = b->x;
+  int64_t *by = EINI_NEW(c->a, int64_t, x->n), step = 1;
+  if (by == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = x->n - 1; i >= 0; i--) {
+    if (x->reduced[i]) continue;
+    by[i] = step;
+    step *= x->tile[i];
+  }
+  b->way[b->ns - 1].by = by;
+  b->way[b->ns - 1].size = ein_dtype_size(b->t->contract->c.type);
+  return EIN_OK;
+}
+
+static ein_status eini_count_make(eini_count *c, const eini_task *t, eini_count_kept *kept) {
+  eini_count_job *b = &kept->job;
+  const int contract = t->kind == EINI_TASK_CONTRACT;
+  const int np = contract ? t->contract->c.p.nop : 1, nq = contract ? t->contract->c.q.nop : 0;
+  const int most = (int)eini_max64(eini_max64(np, nq), t->nextra + 1);
+  kept->t = t;
+  b->c = c, b->t = t, b->x = &kept->tiles;
+  b->ns = np + nq + 1;
+  b->first[1] = np;
+  int *stream = EINI_NEW(c->a, int, b->ns);
+  b->way = EINI_NEW(c->a, eini_count_way, b->ns);
+  b->from = EINI_NEW(c->a, int64_t, t->live + 1);
+  b->at = EINI_NEW(c->a, int64_t, t->live + 1);
+  b->point = EINI_NEW(c->a, int, t->live + 1);
+  b->off = EINI_NEW(c->a, const int64_t *, most + 1);
+  b->gap = EINI_NEW(c->a, int64_t, most + 1);
+  if (stream == NULL || b->way == NULL || b->from == NULL || b->at == NULL || b->point == NULL ||
+      b->off == NULL || b->gap == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int s = 0; s < b->ns; s++) {
+    stream[s] = s == b->ns - 1 ? t->out : !contract ? 0
+                : t->contract->first[s >= np] + (s >= np ? s - np : s);
+    b->way[s].by = t->stride + (int64_t)stream[s] * t->nindex;
+    b->way[s].size = ein_dtype_size(t->ref[stream[s]].dtype);
+  }
+  EINI_TRY(eini_count_tiles(c, t, stream, b));
+  for (int k = 0; k < b->x->n; k++)
+    if (b->x->order[k] != b->x->vector) b->point[b->npoint++] = b->x->order[k];
+  return b->x->inside ? eini_count_sum_way(c, b) : EIN_OK;
+}
+
+static ein_status eini_count_kept_of(eini_count *c, const eini_task *t, eini_count_kept **found) {
+  for (*found = c->kept; *found != NULL && (*found)->t != t;) *found = (*found)->next;
+  if (*found != NULL) return EIN_OK;
+  if ((*found = EINI_NEW(c->a, eini_count_kept, 1)) == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_count_make(c, t, *found));
+  (*found)->next = c->kept;
+  c->kept = *found;
+  return EIN_OK;
+}
+
+static ein_status eini_count_tiled(eini_count *c, const eini_exec *x, const eini_task *t) {
+  eini_contract_job j;
+  eini_contract_room r;
+  eini_count_kept *kept;
+  const int contract = t->kind == EINI_TASK_CONTRACT;
+  for (int i = 0; i < t->live; i++)
+    if (t->extent[i] == 0 && !(contract && t->reduced[i] == EINI_AXES_K)) return EIN_OK;
+  if (contract && t->contract->c.pair != EIN_PAIR_SUM_MUL) return EIN_ERR_UNSUPPORTED;
+  EINI_TRY(eini_count_kept_of(c, t, &kept));
+  eini_count_job *b = &kept->job;
+  eini_count_way *o = &b->way[b->ns - 1];
+  b->j = contract ? &j : NULL;
+  if (contract) {
+    memset(&r, 0, sizeof r);
+    char *room = eini_count_room(c, eini_contract_layout(t, &r, NULL));
+    if (room == NULL) return EIN_ERR_NO_MEMORY;
+    eini_contract_begin(t, x->param, room, &j);
+    eini_contract_place(&j, x->slot);
+    for (int s = 0; s < b->ns - 1; s++)
+      b->way[s].base = s < b->first[1] ? j.c.p.base[s] : j.c.q.base[s - b->first[1]];
+  } else {
+    b->way[0].base = eini_ref_address(&t->ref[0], x->slot);
+  }
+  o->base = b->x->inside ? c->sums : eini_ref_address(&t->ref[t->out], x->slot);
+  for (int s = 0; s < b->ns; s++) b->way[s].region = eini_count_region(c, b->way[s].base);
+  const int nred = b->x->n - b->nfree;
+  do {
+    if (b->x->n == 0) eini_count_vector(b, 1, 0);
+    else eini_count_tile(b);
+    int ends = b->x->inside;
+    for (int k = b->nfree; ends && k < b->nfree + nred; k++) {
+      const int i = b->x->order[k];
+      ends = b->from[i] + b->x->tile[i] >= b->x->extent[i];
+    }
+    if (ends) eini_count_emit(b);
+    EINI_TRY(c->fast.status);
+  } while (eini_count_next(b, b->x->n, b->x->order, 1));
+  return EIN_OK;
+}
+
+static ein_status eini_count_task(const eini_exec *x, const eini_task *t, char *scratch) {
+  eini_count *c = (eini_count *)x->task_user;
+  const uintptr_t at = (uintptr_t)t, first = (uintptr_t)c->p->task;
+  if (at >= first && at < first + (size_t)c->p->ntask * sizeof *t) {
+    for (const int k = (int)((at - first) / sizeof *t); c->ntask <= k; c->ntask++) {
+      c->mark[c->ntask] = c->fast.naccess;
+      c->moved[c->ntask] = eini_fast_moved(&c->fast);
+    }
+  }
+  if (t->kind == EINI_TASK_GROUP) return eini_group_run(x, t, scratch, -1);
+  if (t->kind == EINI_TASK_MAP) return eini_count_map(c, x, t);
+  return eini_count_tiled(c, x, t);
+}
+
+// ---- the call ----
+
+static ein_status eini_count_execute(eini_count *c, const ein_run *run) {
+  const ein_plan *p = c->p;
+  eini_ports ports;
+  eini_exec x;
+  ports.p = p;
+  ports.run = run;
+  EINI_TRY(eini_exec_overlap(&ports));
+  const size_t bytes = p->workspace + (ports.copy != 0 ? p->copy_bytes : 0);
+  char *mem = EINI_NEW(c->a, char, bytes);
+  c->mark = EINI_NEW(c->a, int64_t, p->ntask + 1);
+  c->moved = EINI_NEW(c->a, double, p->ntask + 1);
+  for (int k = 0; k < 2; k++) c->value[k] = EINI_NEW(c->a, char, 16 * EINI_COUNT_POINTS + 1024);
+  if (mem == NULL || c->mark == NULL || c->moved == NULL || c->value[0] == NULL ||
+      c->value[1] == NULL)
+    return EIN_ERR_NO_MEMORY;
+  mem += (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  EINI_TRY(eini_count_regions(c, run, mem, bytes - EINI_ALIGN));
+  memset(&x, 0, sizeof x);
+  x.p = p;
+  x.run = run;
+  x.no_direct = ports.no_direct;
+  x.task_fn = eini_count_task;
+  x.task_user = c;
+  EINI_TRY(eini_exec_run(&x, ports.copy, mem, mem + p->workspace - EINI_ALIGN));
+  EINI_TRY(c->fast.status);
+  return eini_fast_end(&c->fast, c->ntask, c->mark, c->moved);
+}
+
+static void eini_count_tell(const eini_count *c) {
+  const eini_fast *f = &c->fast;
+  const double line = c->d->line > 1 ? (double)c->d->line : 1;
+  for (int k = 0; k < EINI_LINE_KINDS; k++)
+    c->d->read[k] = line * f->read[k], c->d->written[k] = line * f->written[k];
+  c->d->moved = line * eini_fast_moved(f);
+  c->d->accesses = c->accesses;
+  for (int k = 0; k < c->p->ntask && c->d->task != NULL; k++)
+    c->d->task[k] = k < c->ntask ? line * (c->moved[k + 1] - c->moved[k]) : 0;
+}
+
+static ein_status eini_count_check(const ein_plan *p, const ein_run *run,
+                                   const ein_count *d) {
+  if (p == NULL || d == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+  const char *what = !(d->fast_memory >= 1 && d->fast_memory <= 1e15) ? "fast_memory"
+                     : d->line < 0 || d->line > 1 << 20 || (d->line & (d->line - 1)) != 0 ? "line"
+                     : (unsigned)d->ideal > 1 ? "ideal" : NULL;
+  if (what != NULL && run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "%s is out of range", what);
+  if (what != NULL) return EIN_ERR_ARGUMENT;
+  return eini_plan_sliced(p) ? EIN_ERR_UNSUPPORTED : EIN_OK;
+}
+
+EIN_API ein_status ein_plan_count(const ein_plan *p, const ein_run *run, ein_count *count) {
+  eini_count c;
+  eini_arena arena;
+  EINI_TRY(eini_count_check(p, run, count));
+  memset(&c, 0, sizeof c);
+  eini_arena_init(&arena, &p->al);
+  c.a = &arena;
+  c.p = p;
+  c.d = count;
+  const ein_status st = eini_count_execute(&c, run);
+  if (st == EIN_OK) eini_count_tell(&c);
+  eini_arena_free(&arena);
+  return st;
 }
 
 // ================================================================================================

@@ -14,6 +14,9 @@ typedef struct eini_exec {
   ein_status *status;          // of every part of a task
   char *scratch;
   int no_direct;
+  // What runs tasks in place of their kernels, one after another, or NULL.
+  ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
+  void *task_user;
 } eini_exec;
 
 typedef struct eini_share {
@@ -92,6 +95,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
 
 static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *scratch, int64_t lo,
                                 int64_t hi) {
+  if (x->task_fn != NULL) return x->task_fn(x, t, scratch);
   switch (t->kind) {
     case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
     case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
@@ -119,7 +123,8 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
   size_t used = 0;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->row_slots * sizeof(char *));
   const int64_t hi = g->form->cut >= 0 ? g->form->extent[g->form->cut] : 0;
-  const int contract = g->form->kind == EINI_TASK_CONTRACT;  // which has nothing to begin again
+  // Which has nothing to begin again.
+  const int contract = g->form->kind == EINI_TASK_CONTRACT && x->task_fn == NULL;
   eini_contract_job job;
   if (contract) eini_contract_begin(g->form, x->param, scratch + used, &job);
   for (int64_t i = from; i < to; i++, row += g->row_slots) {
@@ -184,7 +189,7 @@ static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
   int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
               : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
-  if (e->width > 1 && parts > 1) {
+  if (e->width > 1 && parts > 1 && x->task_fn == NULL) {
     eini_share part;
     part.x = x;
     part.t = t;
@@ -480,6 +485,8 @@ EINI_INLINE ein_status eini_execute_at(const eini_ports *ports, int grow, eini_r
   x.p = p;
   x.run = run;
   x.no_direct = ports->no_direct;
+  x.task_fn = NULL;
+  x.task_user = NULL;
   const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;

@@ -40,7 +40,7 @@
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
-//                 >>fusion-bound >>fusion-search >>fusion >>fast-memory
+//                 >>fusion-bound >>fusion-search >>fusion >>cache >>tiling >>count >>counted
 //   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
 //                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
 //                 >>decomp-public >>grids >>loops >>moves >>schedule
@@ -58,14 +58,14 @@
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
 //    of a program (ein_graph_parse). ein_plan_graph makes a plan, ein_decompose cuts for places,
-//    ein_bound_create says how few elements a statement can move to and from a fast memory, and
-//    ein_fusion_create which statements best run block by block together there.
-//    ein_plan_explain and ein_plan_json show what was decided, with the type that each statement
-//    adds in, a bound of its error (relative to the sum of absolute values, for any order, barring
-//    overflow and underflow), and what runs in portable kernels for want of others. Providers of
-//    kernels (ein_kernels) do the leaf work: those of the headers in backends/, or one of your own,
-//    which reads strides and expressions as straight-line programs (ein_code; ein_map,
-//    ein_contract and ein_copy say what it runs over). A status that it returns is the execution's.
+//    ein_bound_create says how few elements a statement can move to and from a fast memory,
+//    ein_fusion_create which of them best run in blocks together there, ein_plan_count what a plan
+//    does move. ein_plan_explain and ein_plan_json show what was decided, with the type each
+//    statement adds in, a bound of its error (relative to the sum of absolute values, for any
+//    order, barring overflow and underflow), and what runs in portable kernels for want of others.
+//    Providers of kernels (ein_kernels) do the leaf work: those of the headers in backends/, or
+//    yours, which reads strides and expressions as straight-line programs (ein_code; ein_map,
+//    ein_contract and ein_copy say over what). A status that it returns is the execution's.
 //
 // Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
 // are counted in elements, int64_t; what counts bytes says so.

@@ -363,7 +363,8 @@ static ein_status eini_contract_lower(eini_lowering *lo, const eini_stmt *s, con
   ct->c.ordered = s->order != 0;
   ct->c.type = ein_dtype_compute((ein_dtype)s->expr.node[s->expr.n - 1].dtype);
   EINI_TRY(eini_contract_streams(lo, s, f, via, v, t));
-  int live = eini_task_merge(t), start[5], at = 0;
+  const int live = t->live = eini_task_merge(t);
+  int start[5], at = 0;
   for (int gr = 0; gr < 5; gr++) {
     while (at < live && t->reduced[at] < gr) at++;
     start[gr] = at;

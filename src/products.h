@@ -308,8 +308,8 @@ EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param
   }
 }
 
-// Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
-EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+// The addresses of these slots.
+EINI_INLINE void eini_contract_place(eini_contract_job *j, char *const *slot) {
   const eini_task *t = j->t;
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;
@@ -333,6 +333,14 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   c->out = out.v;
   for (int k = 0; !c->plain_out && k < t->nextra; k++)
     j->r.extra[k] = eini_ref_address(&t->ref[t->extra + k], slot);
+}
+
+// Runs part i of the grid the kernel chose, or all of it (-1), at the addresses of these slots.
+EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot, int i) {
+  const eini_task *t = j->t;
+  const eini_contract_task *ct = t->contract;
+  ein_contract *c = &j->c;
+  eini_contract_place(j, slot);
   ein_part one;
   if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &one)) return EIN_OK;
   const ein_part *part = i >= 0 ? &one : &ct->whole;

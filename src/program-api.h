@@ -179,28 +179,25 @@ EIN_API int ein_bound_statement(const ein_bound *bound, int64_t k, ein_bound_stm
 
 // ---- groups of statements ----
 // Which statements of a graph best run together, in blocks, so that what one makes for another is
-// never stored: the partition into connected groups, in an order in which they can run, that moves
-// the fewest elements between a fast memory and all other. Two numbers are kept apart. `bound` is
-// what every execution of a group moves at least, whatever is stored between its statements or
-// computed again: segments as of ein_bound, their points being those of all members, and only what
-// crosses the group's border, or stands for it, being touched. `io` is what one execution moves
-// that can run: block by block, members one after another in a block, what they make for each other
-// held from its first to its last use, so that no block cuts what is folded there, and halos
-// computed again. The search goes by io. (Ziogas et al. 2022, Deinsum, sections IV and V, where
-// groups are bounded; executions and their blocks are this library's.)
+// never stored: the partition into connected groups, in an order that can run, that moves the
+// fewest elements between a fast memory and all other, by `io`. `bound` is what every execution of
+// a group moves at least, whatever is stored or computed again: segments as of ein_bound, of the
+// points of all members, where only what crosses the group's border, or stands for it, is touched.
+// `io` is what one execution moves that can run: block by block, members one after another, what
+// they make for each other held from first to last use, so that no block cuts what is folded there,
+// and halos computed again. (Ziogas et al. 2022, Deinsum, sections IV and V, where groups are
+// bounded; executions and their blocks are this library's.)
 typedef struct ein_fusion ein_fusion;
 
 typedef struct ein_fusion_desc {
   double fast_memory;       // elements, at least 1
-  int64_t work;             // groups whose blocks are searched, at most; default 4096, seconds at
-                            //   worst
+  int64_t work;             // groups whose blocks are searched, at most; default 4096
 } ein_fusion_desc;
 
 typedef struct ein_fusion_info {
   int64_t ngroup;
   double io, alone;         // elements that all groups move; and all statements one by one
-  int proved;               // 1: no partition moves less, by io; found for up to 16 statements.
-                            //   Longer graphs are searched 16 statements at a time
+  int proved;               // 1: no partition moves less, by io. Over 16 statements go 16 at once
   int64_t looked;           // groups whose blocks were searched; those of one form are one
 } ein_fusion_info;
 
@@ -219,15 +216,33 @@ typedef struct ein_fusion_group {
   double io, alone;         // that the blocks move; and the statements one by one
 } ein_fusion_group;
 
-// ctx gives memory and takes messages, and may be NULL. EIN_ERR_ARGUMENT: fast_memory or work out
-// of range. The groups are the caller's; they do not need the graph any more. They may be read from
-// many threads.
+// As ein_bound_create; EIN_ERR_ARGUMENT also of work. May be read from many threads.
 EIN_API ein_status ein_fusion_create(ein_ctx *ctx, const ein_graph *graph,
                                      const ein_fusion_desc *desc, ein_fusion **fusion);
 EIN_API void ein_fusion_destroy(ein_fusion *fusion);              // NULL is a no-op
 EIN_API int ein_fusion_get(const ein_fusion *fusion, ein_fusion_info *info);
 // Group k, in order; 0 beyond the last. Pointers live as long as the fusion.
 EIN_API int ein_fusion_part(const ein_fusion *fusion, int64_t k, ein_fusion_group *group);
+
+// ---- counted traffic ----
+// What one execution of a plan moves between a fast memory and all other, in elements, counted from
+// the addresses that kernels touch. Tasks, groups and temporaries are the plan's; kernels are of
+// this mode: contractions and copies in tiles for the fast memory, all else in chunks. Registers,
+// tables and chunks of expressions are arithmetic, sums that wait for what is stored are memory.
+typedef struct ein_count {
+  double fast_memory;       // in: elements, at least 1; temporaries count by their smallest dtype
+  int64_t line;             // in: elements that move together, a power of two; default 1
+  int ideal;                // in: 0: what was used longest ago goes (LRU); 1: what is needed last,
+                            //   from a record of up to 2^31 accesses, of 8 bytes
+  double *task;             // out: [ein_plan_info.ntask] moved while each ran; may be NULL
+  double accesses, moved;   // out: of elements by kernels; and the sum of
+  double read[4], written[4];  // out: inputs, outputs, temporaries, sums, in whole lines. Of the
+} ein_count;                //   last two, what nobody reads again need not be written
+
+// With one thread; sums may round otherwise than in ein_plan_execute; run->workspace is not used.
+// EIN_ERR_TOO_LARGE: 2^30 lines, 2^31 accesses. EIN_ERR_UNSUPPORTED: a plan in slices, or products
+// that are not summed. Reentrant.
+EIN_API ein_status ein_plan_count(const ein_plan *plan, const ein_run *run, ein_count *count);
 
 // ---- index spaces ------------------------------------------------------------------------------
 EIN_API ein_status ein_zrange_size(const ein_zrange *r, int64_t *size);  // 0 when empty

@@ -372,6 +372,24 @@ expect 0 bound 'ij,jk->ik' --sizes i=9,j=9,k=9 --fast-memory 30 --groups --json
 prints_part '"groups": [{"out": '
 expect 2 bound kr.ein --groups
 expect 2 plan kr.ein --groups
+# What runs move is counted, and results are what they are.
+expect 0 bench 'ij,jk->ik' --sizes i=20,j=20,k=20 --count 1500
+prints_part '1200 elements moved, 1 times what must move (1200)'
+expect 0 bench 'ij,jk->ik' --sizes i=20,j=20,k=20 --dtype f64 --count 100:ideal:4 --json
+prints_part '{"fast_memory": 100, "replace": "ideal", "line": 4, "accesses": '
+prints_part '"statements": [{"out": "y", "bound": 1200}]}'
+printf 'input A[i=2,j=3] : f64\nY[i] = sum[j](A[i,j])\nZ[i] = exp(Y[i])\n' > folded.ein
+expect 0 run folded.ein A=A.npy -o Z=direct.npy
+expect 0 run folded.ein A=A.npy -o Z=counted.npy --count 100
+prints_part '8 elements moved'
+ok same direct.npy counted.npy
+for n in 0 x 8: 8:lru:3 8:ideal:lru:x ''; do
+  expect 2 run folded.ein A=A.npy --count "$n"
+  says "--count takes elements of fast memory, lru (default) or ideal, and elements of a line, a \
+power of two; not '$n'"
+done
+expect 2 run folded.ein A=A.npy --count 8 -p 2
+says '--count goes with neither --fabric nor -p'
 # Tuning: what is kept is found from another spelling and from near sizes; others are not touched.
 expect 2 tune 'ij,jk,kl->il' --sizes i=9,j=20,k=31,l=5
 says 'there is no store to write to'

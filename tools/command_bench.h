@@ -376,6 +376,16 @@ static double one_pass_flops(const notation *no, double flops) {
   return least;
 }
 
+static int bench_counted(const job *j) {
+  program p;
+  ein_run run;
+  void *out[1];
+  job_bind(j, &run, out);
+  program_of_expression(&p, j);
+  count_plan(j->ctx, p.graph, j->plan, &run);
+  return finish(j->ctx, j->plan, p.graph);
+}
+
 static int command_bench(void) {
   const char *expr = expression();
   if (is_program(expr)) misuse(NULL, "bench takes an expression, '%s' is a program", expr);
@@ -388,7 +398,9 @@ static int command_bench(void) {
   memset(&f, 0, sizeof f);
   memset(&no, 0, sizeof no);
   array *in = shapes_of_operands(expr, &n);
+  counted_kernels();
   j.ctx = make_ctx();
+  counted_rates(j.ctx);
   job_plan(&j, expr, n, in, EIN_NONE);
   for (int k = 0; k < n; k++) {
     set_shape(&in[k], in[k].v.dtype, in[k].v.rank, in[k].v.shape, 0);
@@ -397,6 +409,7 @@ static int command_bench(void) {
     f.read_bytes += (double)in[k].nbytes;
   }
   allocate(&j.out);
+  if (given(O_COUNTED) != NULL) return bench_counted(&j);
   explain(j.plan);
   memset(&info, 0, sizeof info);
   (void)ein_plan_info_get(j.plan, &info);

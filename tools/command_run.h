@@ -392,7 +392,9 @@ static int command_run(void) {
   words names = {NULL, 0}, paths = {NULL, 0};
   program p;
   program_targets(&names, &paths);
+  counted_kernels();
   program_open(&p, path);
+  counted_rates(p.ctx);
   program_inputs(&p, simulated());
   if (simulated()) {
     program_parse(&p);
@@ -436,7 +438,11 @@ static int command_run(void) {
     if (out[i].v.data == NULL) allocate(&out[i]);
     data[i] = out[i].v.data;
   }
-  const figures_of_run made = on_places() ? run_on_places(&p, &run) : run_in_one(p.plan, &run);
+  const int counted = given(O_COUNTED) != NULL;
+  if (counted) count_plan(p.ctx, p.graph, p.plan, &run);
+  const figures_of_run made = counted ? no_figures() : on_places() ? run_on_places(&p, &run)
+                                                                   : run_in_one(p.plan, &run);
+  if (counted) return finish(p.ctx, p.plan, p.graph);
   if (given(O_JSON) != NULL) put_figures(&made);
   else if (names.n == 0 && !svg_only()) print_outputs(out, nout);
   return finish(p.ctx, p.plan, p.graph);

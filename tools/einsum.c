@@ -251,7 +251,7 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_FAST, O_GROUPS, O_SCHEDULE, O_COUNT
+  O_FAST, O_GROUPS, O_SCHEDULE, O_COUNTED, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -277,7 +277,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND},
-  {"--schedule", VALUE, RUN | PLAN}};
+  {"--schedule", VALUE, RUN | PLAN}, {"--count", VALUE, RUN | BENCH}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
@@ -350,6 +350,8 @@ static const char *const usage[] = {
   "  --map              canon: what every name was, as comments\n"
   "  --fast-memory N    bound: elements of a fast memory, between which and all others they move\n"
   "  --groups           bound: which statements best run block by block together there\n"
+  "  --count N[:lru|:ideal][:LINE]   run, bench: count what one execution in tiles moves\n"
+  "                     between a fast memory of N elements, of lines of LINE, and all other\n"
   "  --check-overflow   an integer that does not fit its dtype is an error, not wrapped\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout; run: figures of the run, and results go to\n"
@@ -1577,6 +1579,7 @@ static const char *program_argument(const char *how) {
 }
 
 #include "command_plan.h"
+#include "command_count.h"
 #include "command_run.h"
 #include "command_bench.h"
 #include "command_canon.h"

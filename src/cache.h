@@ -1,5 +1,5 @@
 // ================================================================================================
-// >>fast-memory  models of a fast memory: what moves for a sequence of accesses
+// >>cache  models of a fast memory: what moves for a sequence of accesses
 // Takes accesses to numbered lines; gives how many lines are read and written, when the one used
 // longest ago goes (LRU), or the one that is needed last (ideal: Belady 1966, from a record).
 // ================================================================================================
@@ -34,8 +34,8 @@ typedef struct eini_fast {
   double read[EINI_LINE_KINDS], written[EINI_LINE_KINDS];
 } eini_fast;
 
-EINI_UNUSED static ein_status eini_fast_new(eini_arena *a, int ideal, int64_t room,
-                                            int64_t nline, eini_fast *f) {
+static ein_status eini_fast_new(eini_arena *a, int ideal, int64_t room, int64_t nline,
+                                eini_fast *f) {
   memset(f, 0, sizeof *f);
   if (nline > EINI_LINES_MOST) return EIN_ERR_TOO_LARGE;
   f->a = a;
@@ -204,15 +204,14 @@ static void eini_fast_ideal(eini_fast *f, uint32_t x, uint32_t again) {
 
 // ---- both ----
 
-EINI_UNUSED static void eini_fast_touch(eini_fast *f, int64_t line, int how) {
+static void eini_fast_touch(eini_fast *f, int64_t line, int how) {
   if (f->ideal) eini_fast_note(f, line, how);
   else eini_fast_lru(f, line, how);
 }
 
 // Ends: results that are still there are written. ideal: goes through the record; moved[k]: lines
 // moved before access mark[k], and in the end moved[nmark].
-EINI_UNUSED static ein_status eini_fast_end(eini_fast *f, int64_t nmark, const int64_t *mark,
-                                            double *moved) {
+static ein_status eini_fast_end(eini_fast *f, int64_t nmark, const int64_t *mark, double *moved) {
   int64_t k = 0;
   if (f->ideal) EINI_TRY(eini_fast_ahead(f));
   for (int b = 0; b < EINI_RECORDS && eini_fast_start(b) < f->naccess; b++) {
