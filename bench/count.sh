@@ -25,7 +25,7 @@ echo '|---|---|---|---|---|---|---|'
 for s in "$@"; do
   r=1
   while [ $(((r + 1) * (r + 1))) -le "$s" ]; do r=$((r + 1)); done
-  n=$((5 * r - 10)) m=$((r * 2))
+  n=$((5 * r)) m=$((r * 2))
   row matmul "$s" 'ij,jk->ik' "i=$n,j=$n,k=$n"
   row MTTKRP-3 "$s" 'ijk,ja,ka->ia' "i=$m,j=$m,k=$m,a=24"
   row MTTKRP-5 "$s" 'ijklm,ja,ka,la,ma->ia' 'i=20,j=20,k=20,l=20,m=20,a=8'
