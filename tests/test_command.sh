@@ -1432,6 +1432,15 @@ for fabric in serial threads copying; do
 done
 expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule cannon --json
 prints_part '"messages": 8, "bytes": 1024'
+expect 1 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule cannon --deterministic
+says "statement 'C' cannot be run by a schedule: it is deterministic, and its fold would be cut"
+printf 'machine g=4\nplace A, C xy->x; place B xy->y\ndivide(i, io, ii, g)\n' > rows
+printf 'divide(j, jo, ji, g); reorder(io, jo, ii, ji)\ndistribute(io)\n' >> rows
+printf 'rotate(jo, [io], jos); communicate(B, jos)\n' >> rows
+expect 0 run mm.ein A=MA.npy B=MB.npy --deterministic
+cp .out mm.want
+expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule rows --deterministic
+cmp -s .out mm.want || fail "a schedule changes the bits of --deterministic"
 expect 2 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule cannon --decomp sqrt
 says '--decomp does not apply'
 expect 1 run mm.ein --sizes m=8,k=8,n=8 -p 4 --fabric sim --schedule cannon

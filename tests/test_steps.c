@@ -1,0 +1,377 @@
+// Statements under schedules: random ones, of many types and folds, against the oracle, on serial,
+// threads and copying; what moves is what was counted; deterministic graphs keep their bits;
+// allocations that fail.
+//
+//   test_steps [cases [seed]]
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum.h"
+#include "../backends/einsum_dist.h"
+#include "oracle.h"
+#include "check.h"
+#include "util.h"
+#include "schedules.h"
+
+enum { TENSORS = 12 };
+
+// The tensors of a graph as dense buffers, and as what a run is given: some lie strided.
+typedef struct tensors {
+  void *data[TENSORS], *plain[TENSORS], *lies[TENSORS];
+  double *err[TENSORS];
+  ein_ztensor view[TENSORS];
+  int64_t stride[TENSORS][4];
+  ein_binding bind[TENSORS];
+  const void *in[TENSORS], *flat_in[TENSORS];
+  void *out[TENSORS], *flat_out[TENSORS];
+  int n, nbind, nin, nout;
+} tensors;
+
+// Element (0, .., 0) of a tensor whose axes lie in the reverse order, two elements apart, the first
+// one backwards.
+static char *strided(tensors *x, int t, const eini_tensor *e, size_t size) {
+  int64_t n = 2, back = 0;
+  for (int r = 0; r < e->rank; r++) {
+    x->stride[t][r] = r == 0 && e->rank > 1 ? -n : n;
+    if (r == 0 && e->rank > 1) back = n * eini_max64(e->shape[0] - 1, 0);
+    n *= eini_max64(e->shape[r], 1);
+  }
+  x->lies[t] = orc_alloc(n, size);
+  x->view[t].dtype = e->dtype;
+  x->view[t].rank = e->rank;
+  x->view[t].shape = e->shape;
+  x->view[t].strides = x->stride[t];
+  x->bind[x->nbind].name = e->name;
+  x->bind[x->nbind++].view = &x->view[t];
+  return (char *)x->lies[t] + (size_t)back * size;
+}
+
+// Copies between a tensor that lies strided and its plain buffer.
+static void copied(const tensors *x, int t, const eini_tensor *e, char *at, int out) {
+  const size_t size = orc_size(e->dtype);
+  int64_t plain[4];
+  char *p = (char *)(out ? x->plain[t] : x->data[t]);
+  eini_dist_dense(e->rank, e->shape, plain);
+  if (out) eini_dist_copy(e->rank, e->shape, p, plain, at, x->stride[t], size);
+  else eini_dist_copy(e->rank, e->shape, at, x->stride[t], p, plain, size);
+}
+
+static void tensors_of(const ein_graph *g, tensors *x, int lie) {
+  memset(x, 0, sizeof *x);
+  x->n = (int)g->ntensor;
+  CHECK(x->n <= TENSORS);
+  for (int t = 0; t < x->n; t++) {
+    const eini_tensor *e = &g->tensor[t];
+    const size_t size = orc_size(e->dtype);
+    x->data[t] = orc_alloc(orc_count(e), size);
+    x->plain[t] = orc_alloc(orc_count(e), size);
+    x->err[t] = (double *)orc_alloc(orc_count(e), sizeof(double));
+    char *at = (char *)x->plain[t];
+    if (e->role == EIN_ROLE_INPUT) {
+      orc_random_fill(e->dtype, orc_count(e), x->data[t], 7 + (uint64_t)t);
+      at = (char *)x->data[t];
+    }
+    if (lie && e->role != EIN_ROLE_TEMP && chance(50)) {
+      at = strided(x, t, e, size);
+      if (e->role == EIN_ROLE_INPUT) copied(x, t, e, at, 0);
+    }
+    if (e->role == EIN_ROLE_INPUT) x->flat_in[x->nin] = x->data[t], x->in[x->nin++] = at;
+    if (e->role == EIN_ROLE_OUTPUT) x->flat_out[x->nout] = x->plain[t], x->out[x->nout++] = at;
+  }
+  orc_eval_err(g, x->data, x->err, NULL);
+}
+
+static void tensors_free(tensors *x) {
+  for (int t = 0; t < x->n; t++) {
+    free(x->data[t]);
+    free(x->plain[t]);
+    free(x->lies[t]);
+    free(x->err[t]);
+  }
+}
+
+// Forgets outputs, so that each run has to write them.
+static void forget(const ein_graph *g, tensors *x) {
+  for (int t = 0, k = 0; t < x->n; t++) {
+    if (g->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    const int64_t n = orc_count(&g->tensor[t]);
+    memset(x->plain[t], 0x5a, (size_t)n * orc_size(g->tensor[t].dtype));
+    if (x->lies[t] != NULL && n > 0) copied(x, t, &g->tensor[t], (char *)x->out[k], 0);
+    k++;
+  }
+}
+
+// want NULL: outputs are compared with the oracle; else bit by bit with these.
+static int right(const ein_graph *g, tensors *x, void *const *want) {
+  int good = 1;
+  for (int t = 0, k = 0; t < x->n; t++) {
+    const eini_tensor *e = &g->tensor[t];
+    const int64_t n = orc_count(e);
+    if (e->role != EIN_ROLE_OUTPUT) continue;
+    if (x->lies[t] != NULL && n > 0) copied(x, t, e, (char *)x->out[k], 1);
+    good &= want == NULL ? orc_compare_err(e->dtype, n, x->plain[t], x->data[t], x->err[t])
+                         : memcmp(x->plain[t], want[k], (size_t)n * orc_size(e->dtype)) == 0;
+    k++;
+  }
+  return good;
+}
+
+static void counted(const ein_graph *g, const ein_schedule *s, const ein_dist *d,
+                    const ein_fabric *f, const ein_dist_stats *stats) {
+  ein_dist_info info;
+  int64_t bytes = 0, messages = 0, sent = 0, sends = 0;
+  for (int k = 0; k < ein_graph_statements(g); k++) {
+    ein_schedule_info each;
+    CHECK(ein_schedule_cost(ctx, s, k, NULL, NULL, &each) == EIN_OK);
+    CHECK(ein_dist_bytes(d, k) == each.bytes);
+    bytes += each.bytes;
+    messages += each.messages;
+  }
+  CHECK(ein_dist_info_get(d, &info) == EIN_OK);
+  CHECK(stats->bytes == bytes && stats->messages == messages);
+  CHECK(info.bytes == bytes && info.messages == messages && info.tasks == stats->tasks);
+  ein_fabric_moved(f, &sends, &sent);
+  if (!f->shared) CHECK(sends == 2 * messages && sent == 2 * bytes);
+}
+
+// Runs a graph under a schedule on the three fabrics; EIN_OK, or why it is refused.
+static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, int exact) {
+  tensors x;
+  ein_run run;
+  ein_status st = EIN_OK;
+  void *want[TENSORS];
+  tensors_of(g, &x, 1);
+  memset(&run, 0, sizeof run);
+  run.in = x.flat_in;
+  run.out = want;
+  for (int t = 0, k = 0; t < x.n; t++)
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT)
+      want[k++] = orc_alloc(orc_count(&g->tensor[t]), orc_size(g->tensor[t].dtype));
+  if (exact) {
+    ein_plan *plan;
+    CHECK(ein_plan_graph(ctx, g, 0, NULL, NULL, &plan) == EIN_OK);
+    CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+    ein_plan_destroy(plan);
+  }
+  run.in = x.in;
+  run.out = x.out;
+  for (int kind = 0; kind < 3 && st == EIN_OK; kind++) {
+    ein_fabric f;
+    ein_dist_desc how;
+    ein_dist *d;
+    ein_dist_stats stats;
+    CHECK((kind == 0 ? ein_fabric_serial(places, &f) : kind == 1 ? ein_fabric_threads(places, &f)
+           : ein_fabric_copying(ctx, places, &f)) == EIN_OK);
+    memset(&how, 0, sizeof how);
+    memset(&stats, 0, sizeof stats);
+    how.fabric = &f;
+    how.schedule = s;
+    how.nlayout = x.nbind;
+    how.layout = x.bind;
+    st = ein_dist_create(ctx, g, &how, &d);
+    for (int again = 0; again < 2 && st == EIN_OK; again++) {
+      forget(g, &x);
+      CHECK(ein_dist_execute(d, &run, &stats) == EIN_OK);
+      CHECK(right(g, &x, exact ? want : NULL));
+    }
+    if (st == EIN_OK) counted(g, s, d, &f, &stats);
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+  }
+  for (int k = 0; k < x.nout; k++) free(want[k]);
+  tensors_free(&x);
+  return st;
+}
+
+// ---- random statements under random schedules ---------------------------------------------------
+
+static const struct { const char *stmt; int a, b; } statements[] = {  // axes of A and B as digits
+    {"C[i,j] = sum[k](A[i,k] * B[k,j])", 02, 021},
+    {"C[j,i] = max[k](A[k,i] + B[k,j])", 020, 021},
+    {"C[i,j] = min[k](A[i,j] - B[j,k])", 01, 012},
+    {"C[j,i] = prod[k](A[i,k] * B[i,j])", 02, 01},
+    {"C[i,j] = sum[k](A[i,k] * B[k,j] + i - 2 * k)", 02, 021},
+    {"C[i,j,k] = A[k,i] + B[j,k] * 2 + j", 020, 012},
+    {"C[i] = sum[j,k](A[i,j] * B[i,k])", 01, 02},
+    {"C[j] = any[i,k](A[i,k] > B[k,j])", 02, 021},
+    {"C[i,j] = logsumexp[k](A[i,k] - B[j,k])", 02, 012},
+    {"C = sum[i,j,k](A[i,k] * B[j,k])", 02, 012}};
+
+static void draw_program(char *text, size_t size, const int64_t *e) {
+  static const char *const types[] = {"f64", "f32", "i32", "i64", "bf16", "f16", "i8", "c64"};
+  int k = (int)draw(0, (int64_t)(sizeof statements / sizeof *statements) - 1);
+  const int a = statements[k].a, b = statements[k].b;
+  const int type = (int)draw(0, k == 1 || k == 2 || k == 7 || k == 8 ? 6 : 7);
+  snprintf(text, size, "input A[%d,%d], B[%d,%d] : %s\n%s\n", (int)e[a >> 3], (int)e[a & 7],
+           (int)e[b >> 3], (int)e[b & 7], types[k == 8 ? type % 2 : type], statements[k].stmt);
+}
+
+static void test_random(int cases) {
+  int ran = 0, exact = 0;
+  for (int c = 0; c < cases; c++) {
+    char program[256], text[512];
+    int64_t e[3];
+    const int places = (int)draw(1, 10);
+    for (int i = 0; i < 3; i++) e[i] = chance(4) ? 0 : draw(1, 9);
+    draw_program(program, sizeof program, e);
+    draw_nest(text, sizeof text, (int)draw(1, 3), (int)draw(1, 3));
+    ein_graph *g = parse(program), *fixed = NULL;
+    ein_schedule_desc d;
+    ein_schedule *s = NULL;
+    memset(&d, 0, sizeof d);
+    d.text = text;
+    d.places = places;
+    if (ein_schedule_create(ctx, g, &d, &s) == EIN_OK) {
+      const ein_status st = run_of(g, s, places, 0);
+      if (st != EIN_OK) printf("%s%s%s\n", program, text, ein_ctx_message(ctx));
+      CHECK(st == EIN_OK || st == EIN_ERR_UNSUPPORTED);
+      ran += st == EIN_OK;
+      ein_schedule_destroy(s);
+    }
+    CHECK(ein_graph_deterministic(ctx, g, NULL, &fixed) == EIN_OK);
+    if (ein_schedule_create(ctx, fixed, &d, &s) == EIN_OK) {
+      exact += run_of(fixed, s, places, 1) == EIN_OK;
+      ein_schedule_destroy(s);
+    }
+    ein_graph_destroy(fixed);
+    ein_graph_destroy(g);
+  }
+  printf("%d of %d run, %d of them deterministic\n", ran, cases, exact);
+  CHECK(2 * ran > cases && 8 * exact > cases);
+}
+
+static void test_runs(void) {
+  static const char mm[] = "input A[m=%d,k=%d], B[k,n=%d]\nC[i,j] = A[i,k] * B[k,j]\n";
+  static const struct { const char *name, *program; } runs[] = {
+      {"cannon", mm}, {"pumma", mm}, {"summa", mm}, {"johnson", mm},
+      {"solomonik", mm}, {"cosma", mm},
+      {"ttv", "input B[m=%d,n=%d,o=%d], c[o]\nA[i,j] = B[i,j,k] * c[k]\n"},
+      {"inner", "input B[m=%d,n=%d,o=%d], C[m,n,o]\na = sum[i,j,k](B[i,j,k] * C[i,j,k])\n"},
+      {"ttm", "input B[m=%d,n=%d,o=%d], C[o,r=3]\nA[i,j,l] = B[i,j,k] * C[k,l]\n"},
+      {"mttkrp", "input B[m=%d,n=%d,o=%d], C[n,r=3], D[o,r]\n"
+                 "A[i,l] = B[i,j,k] * C[j,l] * D[k,l]\n"}};
+  static const int places[] = {4, 1, 6, 9, 16, 27, 32};
+  for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
+    for (int i = 0; i < 7; i++) {
+      const int most = k < 6 ? 20 : 9;
+      char text[160];
+      snprintf(text, sizeof text, runs[k].program, (int)draw(1, most), (int)draw(1, most),
+               (int)draw(1, most));
+      ein_graph *g = parse(text);
+      ein_schedule *s = schedule_of(g, read_file(runs[k].name), places[i]);
+      CHECK(run_of(g, s, places[i], 0) == EIN_OK);
+      ein_schedule_destroy(s);
+      ein_graph_destroy(g);
+    }
+  }
+}
+
+// Several statements, folds and layouts; what is refused.
+static void test_programs(void) {
+  static const struct { const char *program, *schedule; int places; ein_status st; } cases[] = {
+      {"input A[m=7,k=6], B[k,n=5], v[n]\nC[i,j] = sum[k](A[i,k] * B[k,j] + i - k)\n"
+       "y[i] = max[j](C[i,j] - v[j])\nz = sum[i](y[i])\noutput y, z\n",
+       "machine a=2, b=3\nplace A xy->x:2y:1\nplace B xy->*x\non C\n"
+       "distribute([i,j],[io,jo],[ii,ji],[a,b])\nsplit(k,ko,ki,4); reorder(ko,ii,ji,ki)\n"
+       "rotate(ko,[io,jo],t)\non y\ndivide(j,jo,ji,3); reorder(jo,i)\n"
+       "divide(i,io,ii,2); reorder(io,jo)\ndistribute(io,jo)\non z\ndivide(i,io,ii,2)\n"
+       "distribute(io)\n", 6, EIN_OK},
+      {"input X[m=6,n=5,o=4], u[n], w[o]\nY[k,i] = logsumexp[j](X[i,j,k] * u[j])\n"
+       "Z[i] = prod[k](Y[k,i] + w[k]*0.01)\noutput Y, Z\n",
+       "machine p0=2, q=2\nplace X xyz->zx; place Y xy->x:1y\non Y\n"
+       "divide(k,ko,ki,2); divide(i,io,ii,2); reorder(ko,io,ki,ii); distribute(ko,io)\n"
+       "divide(j,jo,ji,3); reorder(jo,ki,ii); communicate(X,io); communicate(u,jo)\non Z\n"
+       "divide(i,io,ii,2); divide(k,ko,ki,2); reorder(io,ko,ii,ki)\n"
+       "distribute(io,ko)\n", 3, EIN_OK},
+      {"input X[h=9], K[r=3]\nY[i=7] = X[i+r] * K[r]\n",
+       "machine x=3\nplace X x->x\nplace K x->0\ndivide(i,io,ii,x)\ndistribute(io)\n", 3, EIN_OK},
+      {"input X[m=6,n=6]\nY[i,j] = X[i,j] + X[j,i] * X[i,j]\n",
+       "machine x=2,y=2\nplace X xy->xy\ndistribute([i,j],[a,b],[c,d],[x,y])\n"
+       "split(c,e,f,1)\n", 4, EIN_OK},
+      {"input X[m=6,n=6]\nY[i] = mean[j](X[i,j])\n", "machine x=2\n"
+       "divide(i,a,b,2); distribute(a)\n", 2, EIN_ERR_UNSUPPORTED},
+      {"input X[m=6]\nY[2*i] = X[i]; Y[2*i+1] = X[i]\n", "machine x=2; place X x->x\n", 2,
+       EIN_ERR_UNSUPPORTED},
+      {"input X[m=6]\nY[i] = X[i]\n", "machine x=2; place Y x->*\n", 2, EIN_ERR_UNSUPPORTED},
+      {"input X[m=6]\nY[i] = X[i]\n", "machine x=2; split(i,a,b,3); divide(b,c,d,2)\n"
+       "reorder(c,a); distribute(c)\n", 2, EIN_ERR_UNSUPPORTED}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    ein_graph *g = parse(cases[k].program);
+    ein_schedule *s = schedule_of(g, cases[k].schedule, cases[k].places);
+    const ein_status st = run_of(g, s, cases[k].places, 0);
+    if (st != cases[k].st) printf("%s%s%s\n", cases[k].program, cases[k].schedule,
+                                  ein_ctx_message(ctx));
+    CHECK(st == cases[k].st);
+    ein_schedule_destroy(s);
+    ein_graph_destroy(g);
+  }
+}
+
+// Every allocation fails once.
+static void test_memory(void) {
+  static double a[64], b[64], c[64];
+  ein_graph *g = parse("input A[m=8,k=8], B[k,n=8]\nC[i,j] = A[i,k] * B[k,j]\n");
+  ein_schedule *s = schedule_of(g, read_file("johnson"), 8);
+  for (long n = 0, done = 0; !done; n += 1 + n / 64) {
+    counter count = {0, -1, 0};
+    const void *in[2] = {a, b};
+    void *out[1] = {c};
+    ein_ctx_desc how;
+    ein_dist_desc places;
+    ein_dist *d = NULL;
+    ein_ctx *own;
+    ein_fabric f;
+    ein_run run;
+    memset(&how, 0, sizeof how);
+    memset(&run, 0, sizeof run);
+    memset(&places, 0, sizeof places);
+    memset(&f, 0, sizeof f);
+    run.in = in;
+    run.out = out;
+    how.allocator.alloc_fn = count_alloc;
+    how.allocator.free_fn = count_free;
+    how.allocator.user = &count;
+    CHECK(ein_ctx_create(&how, &own) == EIN_OK);
+    count.fail_at = count.calls + n;
+    ein_status st = ein_fabric_copying(own, 8, &f);
+    places.fabric = &f;
+    places.schedule = s;
+    if (st == EIN_OK) st = ein_dist_create(own, g, &places, &d);
+    if (st == EIN_OK) st = ein_dist_execute(d, &run, NULL);
+    CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY);
+    done = st == EIN_OK;
+    CHECK(!done || n > 20);
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+    ein_ctx_destroy(own);
+    CHECK(count.live == 0);
+  }
+  ein_schedule_destroy(s);
+  ein_graph_destroy(g);
+}
+
+// Tasks of an executor, the last one first: a schedule may not depend on their order.
+static void backwards(int n, void (*task)(void *arg, int i), void *arg, void *user) {
+  (void)user;
+  while (n > 0) task(arg, --n);
+}
+
+int main(int argc, char **argv) {
+  const int cases = argc > 1 ? atoi(argv[1]) : FEW(300);
+  ein_ctx_desc how;
+  memset(&how, 0, sizeof how);
+  how.executor.width = 3;
+  how.executor.parallel_for = backwards;
+  rng_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+  printf("seed %llu\n", (unsigned long long)rng_state);
+  CHECK(ein_ctx_create(&how, &ctx) == EIN_OK);
+  test_runs();
+  test_programs();
+  test_random(cases);
+  test_memory();
+  ein_ctx_destroy(ctx);
+  printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
+  return failures != 0;
+}
