@@ -47,7 +47,6 @@
 //   end           >>start
 //
 // LEVELS
-//
 // 1. One call. ein_einsum(ctx, expr, nin, in, &out) computes into memory of yours; ein_einsum_out
 //    tells dtype and shape of the result beforehand. ein_einsum_ex has every choice: integer
 //    labels, alpha and beta, conjugation, another fold than the sum, another map than the product,
@@ -71,7 +70,6 @@
 // are counted in elements, int64_t; what counts bytes says so.
 //
 // WORDS
-//
 // index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
 // label       an index in an expression string, or its integer
 // extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
@@ -83,7 +81,6 @@
 // view        shape and strides over memory that somebody else owns (ein_ztensor)
 //
 // DTYPES
-//
 // bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. Complex numbers are pairs of reals. A bool is
 // one byte, 0 or 1. f16 and bf16 compute in f32, u8, i8 and i16 in i32; a value is rounded, once,
 // where it is stored or cast, intermediates of a split statement stay in the computation type.
@@ -98,7 +95,6 @@
 // which NumPy lacks, stays bf16 with bool and 8-bit integers and becomes f32 with f16.
 //
 // NUMPY STRINGS
-//
 //     "ij,jk->ik"    "ii->i"    "...ij,...jk->...ik"    "ij,ij"    ",i->i"    "->"
 //
 // What numpy.einsum(.., optimize=False) accepts gives its result; what it rejects is an error,
@@ -117,7 +113,6 @@
 // for is taken; auto weighs pairs against one pass and those from left to right.
 //
 // GRAPHS
-//
 // A graph has tensors, params and statements, each added by one call; ids count from 0. A statement
 // is an index space (free indices, then reduced ones), operands with maps from index values to
 // coordinates (ein_zmap: coef * i + offset), an expression over their elements, a fold of the
@@ -125,7 +120,6 @@
 // Several statements may define one tensor, in pieces that fit exactly. See examples/08_graph.c.
 //
 // FUNCTIONS AND FOLDS
-//
 // exp log sqrt sin cos tan tanh also of complex numbers      rsqrt(x)    1/sqrt(x)
 // expm1(x)    exp(x)-1          log1p(x)    log(1+x)         both exact near 0, also complex
 // sign(x)     -1, 0, 1; NaN stays; complex: x/abs(x)         atan2(y,x)  the angle of (x, y)
@@ -159,7 +153,6 @@
 // A monoid that is named folds single values too ("i->i" with any gives bool), and norm is one.
 //
 // FUNCTIONS AND MONOIDS OF YOUR OWN
-//
 // ein_ctx_function and ein_ctx_monoid register them by name in a ctx; then they stand in programs,
 // maps and .monoid like those above. They get chunks of values, must be pure, and are called from
 // several threads where the executor has several. A monoid's merge must be associative and
@@ -167,7 +160,6 @@
 // sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
 //
 // PROGRAMS
-//
 //     # softmax attention, one head
 //     input Q[s,d], K[t,d], V[t,e] : f32
 //     T[s,t] = sum[d](Q[s,d] * K[t,d]) / sqrt(size(d))
@@ -215,7 +207,6 @@
 // before anything runs. Where two readings are plausible the text is an error with a hint.
 //
 // MACROS
-//
 // Functions and folds are those above, and those registered in the ctx; and (eps without a name):
 // softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
@@ -223,7 +214,6 @@
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
 //
 // GRADIENTS
-//
 //     input X[b,f], y[b], w[f]
 //     L = sum[b]((sum[f](X[b,f]*w[f]) - y[b])^2)
 //     grad L wrt w as dw
@@ -250,7 +240,6 @@
 // over all of the index space. From C: ein_graph_add_gradient.
 //
 // BUDGETS
-//
 // With options.memory a plan, of an einsum or a graph, keeps within so many bytes. In them is what
 // is allocated from the ctx's allocator from planning to ein_plan_destroy: searches, the plan, and
 // the workspace of one execution with operand copies, intermediates and packing buffers. Of several
@@ -286,7 +275,6 @@
 // With path_seconds, searches depend on the clock, and so may the least budget.
 //
 // PLACES
-//
 // ein_decompose decides how each statement of a graph is cut into pieces for p places (processors,
 // devices, nodes), by a cost model; ein_simulate says what would happen. Neither moves data.
 //
@@ -307,7 +295,6 @@
 // pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
 //
 // COSTS
-//
 // One function estimates what a block of a statement takes on a machine, before kernels are chosen;
 // paths, groups, slices and places are weighed by it. Seconds that providers predict go before it.
 //
@@ -327,7 +314,6 @@
 // are in one table: >>cost. The paper's model counts scalars by its own formula.
 //
 // COST MODELS
-//
 // paper       scalars moved, an upper bound (EinDecomp, section 7): join + agg + repartition.
 //             Statements of fewer than p tasks count their own number of tasks.
 // paper-code  the same with the repartition rule of the paper's public implementation,
@@ -340,7 +326,6 @@
 //             bytes, one class of indices cut everywhere, baselines whose indices desc names.
 //
 // METHODS
-//
 // eindecomp   the least cost over a family of vectors (for bytes and seconds: and over the orders
 //             that matter). Exact where tables stay small: trees, chains of layers, graphs of small
 //             width. Where they do not, or ways were dropped, info says how far from the least it
@@ -359,7 +344,6 @@
 // given       what parts says; statements not named are not cut.
 //
 // CONSTRAINTS
-//
 // Names in parts, pin and keep are those of tensors and indices; what they ask for holds under
 // every method. A pinned output is left in the partition of the pin, and its blocks lie at the
 // places that the cut axes, read in order, give; a pinned input lies so from the start. The memory
@@ -370,16 +354,15 @@
 // statements are searched in order by a beam: proved when nothing fell out of it.
 //
 // MACHINES
-//
 // A machine is a grid of places, or a grid of grids; dimensions have names, extents may be made of
 // p, the number of places: "gx=2, gy=p/gx", "node[x=2,y=2], gpu[g=4]". A distribution says what of
 // a tensor each point holds (DISTAL): "xy->xy*" names the axes of the tensor on the left, the
 // dimensions of the machine on the right. An axis that stands on both sides is cut into equal
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
-// holds anything. Several levels have one each. See ein_grid_create.
+// holds anything. Several levels have one each; "in host" or "in device" behind them is kept, and
+// not looked at yet. See ein_grid_create.
 //
 // SCHEDULES
-//
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
 // says of which statement the next ones are. Their words are not reserved.
 //     divide(i, io, ii, n)          n pieces; split(i, io, ii, n): pieces of n values
@@ -395,7 +378,6 @@
 // refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it.
 //
 // VARIANTS
-//
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
 // of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
 // provider "portable". options.variant asks for one, with the provider ("cpu:gett direct") or
@@ -406,7 +388,6 @@
 // ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
 //
 // TUNING
-//
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
 // line, by the normal form of a statement, dtypes, extents and machine. `einsum tune` writes it,
 // ein_ctx_desc.store gives it to a ctx. Plans that name no path and no variant then ask for their
@@ -415,7 +396,6 @@
 // than the one found is not taken. Deterministic plans, budgets and checks of integers do not ask.
 //
 // BATCHES
-//
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
 // many others are planned once and run as rows of one loop, where there are 8 or more. One form:
 // equal up to names and order of indices and operands, of the same strides, with the same params
@@ -424,7 +404,6 @@
 // queued calls of ein_einsum; one that overlaps an earlier one runs after it.
 //
 // DETERMINISM
-//
 // One plan on one machine gives the same bits every time: partial results merge in a fixed order,
 // whatever thread was faster. Other plans of the same statements may round otherwise, those for
 // another number of threads too: kernels are chosen by predicted time.
@@ -445,7 +424,6 @@
 // paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
 //
 // THREADS
-//
 // The library starts no thread; a backend may have a pool of them. The executor in the ctx's
 // description runs tasks for it: parallel_for(n, task, arg, user) calls task(arg, i) for all i < n,
 // in any order, on any threads, and returns when all are done; it is never called from inside a
@@ -454,7 +432,6 @@
 // own ein_run, outputs and workspace. There are no globals.
 //
 // BACKENDS
-//
 // With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (its products; link
 // -lopenblas) or EINSUM_DIST (execution on many places) defined before this header is included, it
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
@@ -464,7 +441,6 @@
 // (ein_cpu_create, ein_cpu_use).
 //
 // MEMORY
-//
 // All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and
 // EINSUM_FREE (default malloc and free). The library frees only what it allocated; views, shapes
 // and texts are borrowed for the call, results are written into memory of yours. ein_plan_execute
@@ -476,7 +452,6 @@
 // buffer_bytes): then a view that leaves them is an error.
 //
 // ERRORS
-//
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
 // in words, ein_ctx_message with place, caret and hint:
 //
@@ -488,7 +463,6 @@
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //
 // WHAT IT DOES NOT DO
-//
 // No sparse tensors, no gather or scatter (a coordinate is never data), no devices, no message
 // passing. It does not own tensors, read files, print, exit, start threads, or look at the
 // environment. It does not link to a BLAS. Without a backend kernels are portable C: compile the

@@ -139,23 +139,20 @@ typedef struct ein_scalar {
 //   C comparison -> bool          O ordering -> bool, no complex     B boolean
 //   M min/max: no complex         P power                            I integer-keeping rounding
 //   R complex parts               X own rule
-#define EIN_OP_LIST(X)                                                                     \
-  X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')     \
-  X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')  \
-  X(NEG, "", 1, 'A') X(ADD, "", 2, 'A') X(SUB, "", 2, 'A') X(MUL, "", 2, 'A')               \
-  X(DIV, "", 2, 'D') X(POW, "pow", 2, 'P') X(FLOORDIV, "div", 2, 'M') X(MOD, "mod", 2, 'M') \
-  X(MAX, "max", 2, 'M') X(MIN, "min", 2, 'M')                                               \
-  X(LT, "", 2, 'O') X(LE, "", 2, 'O') X(GT, "", 2, 'O') X(GE, "", 2, 'O')                   \
-  X(EQ, "", 2, 'C') X(NE, "", 2, 'C') X(AND, "", 2, 'B') X(OR, "", 2, 'B')                  \
-  X(NOT, "", 1, 'B') X(EXP, "exp", 1, 'F') X(LOG, "log", 1, 'F') X(SQRT, "sqrt", 1, 'F')    \
-  X(RSQRT, "rsqrt", 1, 'F') X(EXPM1, "expm1", 1, 'F') X(LOG1P, "log1p", 1, 'F')           \
-  X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F') X(TAN, "tan", 1, 'F')                       \
-  X(TANH, "tanh", 1, 'F') X(ATAN2, "atan2", 2, 'F') X(ERF, "erf", 1, 'F')                 \
-  X(SIGMOID, "sigmoid", 1, 'F')                                                           \
-  X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F') X(GELU, "gelu", 1, 'F')                   \
-  X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I') X(ROUND, "round", 1, 'I')               \
-  X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')                     \
-  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')     \
+#define EIN_OP_LIST(X)                                                                             \
+  X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')            \
+  X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')         \
+  X(NEG, "", 1, 'A') X(ADD, "", 2, 'A') X(SUB, "", 2, 'A') X(MUL, "", 2, 'A') X(DIV, "", 2, 'D')   \
+  X(POW, "pow", 2, 'P') X(FLOORDIV, "div", 2, 'M') X(MOD, "mod", 2, 'M') X(MAX, "max", 2, 'M')     \
+  X(MIN, "min", 2, 'M') X(LT, "", 2, 'O') X(LE, "", 2, 'O') X(GT, "", 2, 'O') X(GE, "", 2, 'O')    \
+  X(EQ, "", 2, 'C') X(NE, "", 2, 'C') X(AND, "", 2, 'B') X(OR, "", 2, 'B') X(NOT, "", 1, 'B')      \
+  X(EXP, "exp", 1, 'F') X(LOG, "log", 1, 'F') X(SQRT, "sqrt", 1, 'F') X(RSQRT, "rsqrt", 1, 'F')    \
+  X(EXPM1, "expm1", 1, 'F') X(LOG1P, "log1p", 1, 'F') X(SIN, "sin", 1, 'F') X(COS, "cos", 1, 'F')  \
+  X(TAN, "tan", 1, 'F') X(TANH, "tanh", 1, 'F') X(ATAN2, "atan2", 2, 'F') X(ERF, "erf", 1, 'F')    \
+  X(SIGMOID, "sigmoid", 1, 'F') X(RELU, "relu", 1, 'M') X(SILU, "silu", 1, 'F')                    \
+  X(GELU, "gelu", 1, 'F') X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I')                        \
+  X(ROUND, "round", 1, 'I') X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')  \
+  X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')                      \
   X(SIGN, "sign", 1, 'A')
 
 #define EINI_OP_ENUM(id, name, args, cls) EIN_OP_##id,
@@ -451,10 +448,7 @@ typedef struct ein_error {
 
 // Which elements of the output the statement does not define (repeated output labels: "i->ii").
 typedef enum ein_rest {
-  EIN_REST_ERROR = 0,
-  EIN_REST_ZERO,
-  EIN_REST_KEEP,
-  EIN_REST_ACCUMULATE
+  EIN_REST_ERROR, EIN_REST_ZERO, EIN_REST_KEEP, EIN_REST_ACCUMULATE
 } ein_rest;
 
 #define EIN_ELLIPSIS (-1)   // in integer label lists
