@@ -2139,6 +2139,11 @@ static int64_t eini_key_slot(const eini_keys *t, const int64_t *key, int64_t len
   return at;
 }
 
+// The number of a key that is there, else -1. Nothing changes, so that many threads may ask.
+EINI_UNUSED static int64_t eini_key_find(const eini_keys *t, const int64_t *key, int64_t len) {
+  return t->nslot > 0 ? (int64_t)t->slot[eini_key_slot(t, key, len)] - 1 : -1;
+}
+
 // The number of a key: that of the last one when it is new. -1: out of memory.
 EINI_UNUSED static int64_t eini_key_number(eini_arena *a, eini_keys *t, const int64_t *key,
                                            int64_t len) {

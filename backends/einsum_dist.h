@@ -1359,7 +1359,7 @@ struct ein_dist {
   eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
-  eini_block_plans plans, *lookup;  // lookup: plans, of a schedule
+  eini_block_plans plans;
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
@@ -3063,7 +3063,7 @@ typedef struct eini_step_point {
 
 typedef struct eini_staged {
   const ein_dist *d;
-  eini_block_plans *plans;  // grows when plans are made, and is only looked at in a run
+  eini_block_plans *plans;  // of d, when they are made; NULL in a run
   const ein_schedule *s;
   const ein_run *run;       // NULL: plans are made only
   eini_arena *a, *scratch;  // scratch: of the statement at hand
@@ -3136,9 +3136,9 @@ static ein_status eini_steps_execute(const eini_staged *x, int worker, int64_t i
   run.in = in;
   run.out = to;
   run.param = param;
-  run.workspace_bytes = x->plans->workspace;
+  run.workspace_bytes = x->d->plans.workspace;
   run.workspace = x->work + (size_t)worker * (run.workspace_bytes + EINI_ALIGN);
-  return ein_plan_execute(x->plans->plan[id], &run);
+  return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
 // The plan that merges a box of `right` into one of `left`; fold EIN_FOLD_NONE: left becomes right,
@@ -3146,9 +3146,6 @@ static ein_status eini_steps_execute(const eini_staged *x, int worker, int64_t i
 static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, const int64_t *shape,
                                         ein_dtype to, const int64_t *left, ein_dtype from,
                                         const int64_t *right, int64_t *id) {
-  const eini_merge_side l = {to, rank, shape, left, NULL, NULL};
-  const eini_merge_side r = {from, rank, shape, right, NULL, NULL};
-  eini_block_merge m = {fold, 0, from, rank, shape, l, r, l};
   int64_t n = eini_steps_key(x, 4, shape, rank);
   x->key[0] = -1 - fold;
   x->key[1] = to;
@@ -3156,6 +3153,10 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   x->key[3] = rank;
   n = eini_steps_key(x, n, left, rank);
   n = eini_steps_key(x, n, right, rank);
+  if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
+  const eini_merge_side l = {to, rank, shape, left, NULL, NULL};
+  const eini_merge_side r = {from, rank, shape, right, NULL, NULL};
+  eini_block_merge m = {fold, 0, from, rank, shape, l, r, l};
   if (fold == EIN_FOLD_NONE) m.left = r;
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);
 }
@@ -3183,7 +3184,6 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
                                   const int64_t *out, int64_t *id) {
   const eini_stmt *s = x->stmt;
   eini_dist_job job;
-  memset(&job, 0, sizeof job);
   x->key[0] = x->number;
   int64_t n = eini_steps_key(x, 1, len, s->nindex);
   n = eini_steps_key(x, n, out, x->d->g->tensor[s->out].rank);
@@ -3191,6 +3191,8 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
     x->stride[o] = box[o].stride;
     n = eini_steps_key(x, n, x->stride[o], x->d->g->tensor[s->operand[o]].rank);
   }
+  if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
+  memset(&job, 0, sizeof job);
   job.g = x->d->g;
   job.s = s;
   job.block = eini_block_of(NULL, len, NULL);
@@ -3382,12 +3384,6 @@ static void eini_steps_bind(eini_staged *x, eini_step_point *pt) {
   }
 }
 
-static int eini_steps_same(int rank, const int64_t *a, const int64_t *b) {
-  for (int r = 0; r < rank; r++)
-    if (a[r] != b[r]) return 0;
-  return 1;
-}
-
 // The plans of the block in w->from and w->to: it goes to the partial result where there is nothing
 // of it yet or each of its elements is computed once; else it is merged into that.
 static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
@@ -3395,8 +3391,8 @@ static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
   const int rank = x->d->g->tensor[s->out].rank, n = s->noperand;
   const ein_dtype type = ein_dtype_compute(s->type);
   const eini_step_box *acc = &pt->box[n];
-  const int all = eini_steps_same(rank, acc->lo, x->w.from) &&
-                  eini_steps_same(rank, acc->hi, x->w.to);
+  const size_t bytes = (size_t)rank * sizeof(int64_t);
+  const int all = memcmp(acc->lo, x->w.from, bytes) == 0 && memcmp(acc->hi, x->w.to, bytes) == 0;
   int64_t *len = x->w.lo;
   pt->into = eini_steps_at(acc, rank, x->w.from, ein_dtype_size(type));
   pt->merge = -1;
@@ -3686,11 +3682,11 @@ static ein_status eini_steps_memory(eini_staged *x) {
   if (x->home == NULL || x->sum == NULL) return EIN_ERR_NO_MEMORY;
   for (int t = 0; t < d->g->ntensor; t++) EINI_TRY(eini_steps_tensor(x, t, 0));
   if (x->run == NULL) return EIN_OK;
-  x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->plans->workspace + EINI_ALIGN));
+  x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->d->plans.workspace + EINI_ALIGN));
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs all statements.
+// Plans (run NULL) or runs (plans NULL) all statements.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
                                  ein_dist_stats *stats) {
   const ein_graph *g = d->g;
@@ -3765,8 +3761,7 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   if (made.stmt_bytes == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
-  d->lookup = &d->plans;
-  const ein_status st = eini_steps_all(d, d->lookup, NULL, &made);
+  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -4080,7 +4075,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   EINI_TRY(eini_dist_check_run(d, run));
   if (d->desc.schedule != NULL) {
     if (stats != NULL) eini_dist_stats_clear(stats);
-    return eini_steps_all(d, d->lookup, run, stats);
+    return eini_steps_all(d, NULL, run, stats);
   }
   char *mem = (char *)run->workspace, *own = NULL;
   if (mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);

@@ -52,7 +52,7 @@ struct ein_dist {
   eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
-  eini_block_plans plans, *lookup;  // lookup: plans, of a schedule
+  eini_block_plans plans;
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;

@@ -301,7 +301,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   EINI_TRY(eini_dist_check_run(d, run));
   if (d->desc.schedule != NULL) {
     if (stats != NULL) eini_dist_stats_clear(stats);
-    return eini_steps_all(d, d->lookup, run, stats);
+    return eini_steps_all(d, NULL, run, stats);
   }
   char *mem = (char *)run->workspace, *own = NULL;
   if (mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);

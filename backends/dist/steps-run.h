@@ -227,11 +227,11 @@ static ein_status eini_steps_memory(eini_staged *x) {
   if (x->home == NULL || x->sum == NULL) return EIN_ERR_NO_MEMORY;
   for (int t = 0; t < d->g->ntensor; t++) EINI_TRY(eini_steps_tensor(x, t, 0));
   if (x->run == NULL) return EIN_OK;
-  x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->plans->workspace + EINI_ALIGN));
+  x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->d->plans.workspace + EINI_ALIGN));
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs all statements.
+// Plans (run NULL) or runs (plans NULL) all statements.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
                                  ein_dist_stats *stats) {
   const ein_graph *g = d->g;
@@ -306,8 +306,7 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   if (made.stmt_bytes == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
-  d->lookup = &d->plans;
-  const ein_status st = eini_steps_all(d, d->lookup, NULL, &made);
+  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
