@@ -39949,6 +39949,13 @@ typedef struct eini_owners {
   int64_t *coord, *pick;   // of an owner; rank long
 } eini_owners;
 
+// The coordinates of the holders with number k along an axis.
+static void eini_axis_coords(const ein_grid *g, const eini_axis_owners *x, int64_t k,
+                             int64_t *coord) {
+  for (int m = x->ndim - 1; m >= 0; k /= g->dim[x->dim[m--]].extent)
+    coord[x->dim[m]] = k % g->dim[x->dim[m]].extent;
+}
+
 static ein_status eini_owners_init(eini_arena *a, const ein_distribution *d, const int64_t *shape,
                                    eini_owners *o) {
   const ein_grid *g = d->grid;
@@ -39971,9 +39978,7 @@ static ein_status eini_owners_init(eini_arena *a, const ein_distribution *d, con
     x->count = EINI_NEW(a, int64_t, x->n);
     if (x->run == NULL || x->meet == NULL || x->count == NULL) return EIN_ERR_NO_MEMORY;
     for (int64_t k = 0; k < x->n; k++) {
-      int64_t rest = k;
-      for (int m = x->ndim - 1; m >= 0; rest /= g->dim[x->dim[m--]].extent)
-        o->coord[x->dim[m]] = rest % g->dim[x->dim[m]].extent;
+      eini_axis_coords(g, x, k, o->coord);
       EINI_TRY(eini_distribution_runs(a, d, r, shape[r], o->coord, &x->run[k]));
       if ((runs += x->run[k].n) > EINI_RUNS_MAX) return EIN_ERR_TOO_LARGE;
     }
@@ -40033,10 +40038,8 @@ static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, 
     int64_t elements = 1;
     for (r = 0; r < rank; r++) {
       const eini_axis_owners *x = &o->axis[r];
-      int64_t rest = x->meet[o->pick[r]];
       elements *= x->count[o->pick[r]];
-      for (int m = x->ndim - 1; m >= 0; rest /= g->dim[x->dim[m--]].extent)
-        o->coord[x->dim[m]] = rest % g->dim[x->dim[m]].extent;
+      eini_axis_coords(g, x, x->meet[o->pick[r]], o->coord);
     }
     const int64_t owner = eini_grid_place(g, eini_grid_point(g, o->coord)), own = w->move.place;
     if (w->part_fn != NULL) EINI_TRY(w->part_fn(w, o, owner));
