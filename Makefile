@@ -101,9 +101,9 @@ OBJECTS = $(B)/library.o $(B)/library_cpu.o $(if $(BLAS_LIBS),$(B)/library_blas.
 $(B)/library.o: $(LIBRARY)
 	$(BUILD) -fPIC -c -o $@ $<
 $(B)/library_cut.o: $(LIBRARY)
-	$(BUILD) $(CUT) -c -o $@ $<
+	$(BUILD) $(CUT) $(ROUGH) -c -o $@ $<
 $(B)/library_cpu.o: $(LIBRARY)
-	$(BUILD) -fPIC -DLIBRARY_CPU -w -c -o $@ $<
+	$(BUILD) -fPIC -DLIBRARY_CPU $(ROUGH) -w -c -o $@ $<
 $(B)/library_blas.o: $(LIBRARY)
 	$(BUILD) -fPIC -DLIBRARY_BLAS -w -c -o $@ $<
 $(B)/library_blas_cut.o: $(LIBRARY)
@@ -193,13 +193,17 @@ test: setup
 	  $(MAKE) --no-print-directory -s -k -j$(JOBS) -O steps; \
 	  STEPS="$$($(MAKE) --no-print-directory -s step-names)" sh tests/summary.sh $(B)/log $$start
 
-# What a commit can break and two minutes can find, in fewer random cases. It installs nothing.
-CHECK = lint $(filter-out test-cpu% test-order,$(TESTS:%=test-%)) command
+# What a commit can break and two minutes can find: no rule that takes a compiler, no test that is
+# the CPU backend's own, fewer random cases, and code that compiles fast. It installs nothing.
+CHECK = command quick-lint $(filter-out test-cpu% test-order test-rates test-special test-batch,\
+        $(TESTS:%=test-%))
+ROUGH =
 check: $(B)/found.mk
-	@rm -rf $(B)/log
+	@rm -rf $(B)/check/log
 	@start=$$(date +%s); \
-	  TEST_FEWER=6 $(MAKE) --no-print-directory -s -k -j$(JOBS) -O $(CHECK:%=step-%); \
-	  WHAT="make check" STEPS="$(CHECK)" sh tests/summary.sh $(B)/log $$start
+	  TEST_FEWER=30 $(MAKE) --no-print-directory -s -k -j$(JOBS) -O B=$(B)/check CFLAGS=-O1 \
+	  ROUGH=-O0 $(CHECK:%=step-%); \
+	  WHAT="make check" STEPS="$(CHECK)" sh tests/summary.sh $(B)/check/log $$start
 
 # ---- the programs of the tests -------------------------------------------------------------------
 
@@ -210,7 +214,7 @@ linked = $(if $(SHARED),$(THIN)) -o $@ $< $(if $(SHARED),$(1))
 ALL    = $(B)/library.o $(B)/library_cpu.o
 
 $(WHOLE:%=$(B)/test_%): $(B)/test_%: tests/test_%.c $(TEST_C)
-	$(BUILD) -o $@ $< $(LINK)
+	$(BUILD) $(ROUGH) -o $@ $< $(LINK)
 
 # It sees declarations only.
 $(B)/test_provider: tests/test_provider.c $(TEST_C) $(ALL)
@@ -347,17 +351,18 @@ JOBS ?= $(or $(shell getconf _NPROCESSORS_ONLN 2> /dev/null),2)
 ISAS  = avx512 avx2 neon plain
 PARTS = gcc clang c++ cross
 # Those first that take longest, with what has to be compiled for them alone.
-STEPS = san-command san-cpu_safe tsan-cpu_safe $(PARTS:%=matrix-%) test-arm $(FUZZERS:%=fuzz-%) \
+STEPS = progress san-command san-pictures san-cpu_safe tsan-cpu_safe $(PARTS:%=matrix-%) \
+        test-arm $(FUZZERS:%=fuzz-%) \
         $(filter-out san-cpu_safe,$(SAN_TESTS:%=san-%)) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas memory-cpu \
-        command numpy numpy-cpu canon bound models examples readme install demo lint bench
+        command pictures numpy numpy-cpu canon bound models examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
 COMMAND = env PYTHON="$(or $(NUMPY_PYTHON),python3)" sh tests/test_command.sh
 NO_SAN = skip "no compiler with ASan and UBSan"
 
-.PHONY: steps step-names $(STEPS:%=step-%)
+.PHONY: steps step-names step-quick-lint $(STEPS:%=step-%)
 steps: $(RUN_STEPS:%=step-%)
 step-names:
 	@echo $(RUN_STEPS)
@@ -391,6 +396,12 @@ step-kernels-blas: $(if $(BLAS_LIBS),$(B)/test_kernels_blas)
 
 $(FUZZERS:%=step-fuzz-%): step-fuzz-%: $(B)/fuzz_%
 	$(STEP) fuzz-$* sh tests/fuzz.sh $(B) $* $(FUZZ_SECONDS)
+
+step-progress step-pictures: step-%: $(B)/einsum
+	$(STEP) $* $(if $(PYTHON),$(PYTHON) tests/$*.py $<,skip "no Python")
+step-san-pictures: $(if $(SAN_CC),$(B)/san/einsum)
+	$(STEP) san-pictures $(if $(SAN_CC),$(if $(PYTHON),$(PYTHON) tests/pictures.py $<,\
+	  skip "no Python"),$(NO_SAN))
 
 step-command: $(B)/einsum
 	$(STEP) command $(COMMAND) $(B)/einsum
@@ -445,6 +456,8 @@ $(PARTS:%=step-matrix-%): step-matrix-%: $(B)/found.mk
 
 step-lint: $(B)/found.mk
 	$(STEP) lint $(if $(PYTHON),$(MAKE) -s lint,skip "no python3")
+step-quick-lint: $(B)/found.mk
+	$(STEP) quick-lint $(if $(PYTHON),$(PYTHON) tools/lint --quick,skip "no python3")
 
 # ---- timings -------------------------------------------------------------------------------------
 

@@ -15,4 +15,4 @@ static int fewer(void) {
 }
 
 #define FEW(n) ((n) / fewer() + (fewer() > 1))
-#define FEW_STEP (fewer() > 1 ? 5 : 1)  // of every so many in a list one
+#define FEW_STEP (fewer() > 6 ? 31 : fewer() > 1 ? 5 : 1)  // of every so many in a list one

@@ -265,7 +265,8 @@ class Tests:
         _, _, args = self.all[name]
         command = [binary] + args
         if name == "command":
-            command = ["sh", "tests/test_command.sh", binary]
+            script = "sh tests/test_command.sh $0 && python3 tests/pictures.py $0"
+            command = ["sh", "-c", script, binary]
 
         def limits():
             os.setsid()

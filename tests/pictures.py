@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 #
-# Are the pictures of `einsum plan --svg` legible and complete? tests/pictures.py BINARY, in a
-# directory to write to: bytes on edges add up to those of the plan, layers that repeat are one,
-# found by what they do and not by their names, and nothing is higher than it may be. No package.
+# Are the pictures of `einsum plan --svg` legible and complete? tests/pictures.py BINARY: bytes on
+# edges add up to those of the plan, layers that repeat are one, found by what they do and not by
+# their names, and nothing is higher than it may be. No package.
 
 import json
+import os
 import random
 import re
 import subprocess
 import sys
+import tempfile
 import xml.dom.minidom
 
 TALL = 8000
+BINARY = os.path.abspath(sys.argv[1])
+FOLDER = tempfile.TemporaryDirectory()
+os.chdir(FOLDER.name)
 failed = 0
 
 
@@ -27,7 +32,7 @@ class Picture:
     def __init__(self, text, *words):
         with open("picture.ein", "w", encoding="utf-8") as f:
             f.write(text)
-        r = subprocess.run([sys.argv[1], "plan", "picture.ein", "--json", "--svg", "picture.svg",
+        r = subprocess.run([BINARY, "plan", "picture.ein", "--json", "--svg", "picture.svg",
                             *words], capture_output=True, text=True, check=True)
         self.plan = json.loads(r.stdout)
         svg = xml.dom.minidom.parse("picture.svg").documentElement

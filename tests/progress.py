@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 #
-# What is shown while work takes long: tests/progress.py BINARY, in a directory to write to. One
-# line on a terminal, drawn again and again and gone at the end; nothing elsewhere. No package.
+# What is shown while work takes long: tests/progress.py BINARY. One line on a terminal, drawn again
+# and again and gone at the end; nothing elsewhere. No package.
 
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 try:
@@ -18,6 +19,9 @@ except (ImportError, OSError) as e:
     sys.exit(0)
 os.close(MASTER)
 os.close(SLAVE)
+BINARY = os.path.abspath(sys.argv[1])
+FOLDER = tempfile.TemporaryDirectory()
+os.chdir(FOLDER.name)
 CLEAR = "\r\x1b[K"
 failed = 0
 
@@ -34,7 +38,7 @@ def terminal(*words):
     master, slave = pty.openpty()
     begin = time.monotonic()
     with open("progress.out", "wb") as out, \
-            subprocess.Popen([sys.argv[1], *words], stdout=out, stderr=slave) as p:
+            subprocess.Popen([BINARY, *words], stdout=out, stderr=slave) as p:
         os.close(slave)
         text = b""
         while True:
@@ -71,7 +75,7 @@ def main():
            words, "shows", drawn)
     status, _, text = terminal(*words, "-q")
     expect((status, text) == (0, ""), "-q shows", repr(text))
-    piped = subprocess.run([sys.argv[1], *words], capture_output=True, check=True)
+    piped = subprocess.run([BINARY, *words], capture_output=True, check=True)
     expect(piped.stderr == b"", "no terminal, but", piped.stderr)
     status, _, text = terminal("plan", "ij,jk", "--shapes", "2x3,3x4")
     expect((status, text) == (0, ""), "short work shows", repr(text))

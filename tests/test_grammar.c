@@ -406,7 +406,7 @@ static void test_macro_names(void) {
 }
 
 int main(int argc, char **argv) {
-  long texts = argc > 2 ? atol(argv[2]) : 6000;
+  long texts = argc > 2 ? atol(argv[2]) : FEW(6000);
   static const ein_function fn = {"twice", 1, EIN_F64, twice, NULL};
   static const ein_monoid mo = {"total", 1, EIN_F64, {0, 0, 0, 0}, 0, NULL, total, NULL, 0, NULL};
   outcome o = {0, 0, 0, 0};

@@ -157,7 +157,9 @@ static ein_status take(ein_ctx *ctx, int64_t p, ein_cost cost) {
     dd.cost = cost;
     dd.max_work = shorter > 1 ? 60000000 / shorter : 0;
     st = ein_decompose(ctx, g, &dd, &dec);
-    if (st == EIN_OK) st = ein_simulate(ctx, g, dec, NULL, &info);
+    double tasks = (double)p * (double)ein_graph_statements(g);
+    if (st == EIN_OK && (shorter == 1 || tasks * shorter < 1e7))
+      st = ein_simulate(ctx, g, dec, NULL, &info);
     ein_decomposition_destroy(dec);
   }
   ein_graph_destroy(g);

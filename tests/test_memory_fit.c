@@ -1016,28 +1016,28 @@ static void test_mistakes(ein_ctx *ctx) {
 
 // One call within a budget: kept under a key of its own, counted, refused where it must be.
 static void test_calls(ein_ctx *ctx) {
-  static double a[60 * 60], b[60 * 60], c[60 * 60];
-  const int64_t n[2] = {60, 60};
+  static double a[24 * 24], b[24 * 24], c[24 * 24];
+  const int64_t n[2] = {24, 24};
   const ein_ztensor in[3] = {ein_tensor(EIN_F64, 2, n, a), ein_tensor(EIN_F64, 2, n, a),
                              ein_tensor(EIN_F64, 2, n, b)};
   const ein_ztensor out = ein_tensor(EIN_F64, 2, n, c);
   ein_einsum_desc d;
   size_t least = 0;
   memset(&d, 0, sizeof d);
-  for (int i = 0; i < 60 * 60; i++) a[i] = i % 7, b[i] = i % 5;
+  for (int i = 0; i < 24 * 24; i++) a[i] = i % 7, b[i] = i % 5;
   d.expr = "ij,jk,kl->il";
   d.nin = 3;
   d.in = in;
   d.out = &out;
   CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
-  double want = c[61];
+  double want = c[25];
   d.options.memory = 1;
   d.options.least = &least;
   CHECK(ein_einsum_ex(ctx, &d) == EIN_ERR_TOO_LARGE && least > 1);
   d.options.memory = least;
   for (int k = 0; k < 2; k++) {
     memset(c, 0, sizeof c);
-    CHECK(ein_einsum_ex(ctx, &d) == EIN_OK && c[61] == want);
+    CHECK(ein_einsum_ex(ctx, &d) == EIN_OK && c[25] == want);
   }
   d.options.memory = 1;
   CHECK(ein_einsum_ex(ctx, &d) == EIN_ERR_TOO_LARGE);
@@ -1053,7 +1053,7 @@ static void test_out_of_memory(ein_ctx *ctx) {
   for (size_t memory = FREE, k = 0; k < 3; k++, memory = k == 1 ? 180000 : 1000) {
     d.memory = memory;
     budget = memory;
-    for (long n = 0;; n += n < 50 ? 1 : 7) {
+    for (long n = 0;; n += n < 50 ? 1 : 7 * FEW_STEP) {
       ein_plan *plan;
       size_t before = live;
       calls = 0;

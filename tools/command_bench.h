@@ -97,7 +97,7 @@ static void probe_share(void *arg, int i) {
 
 // Work per second of all threads together: the best of several short measurements.
 static double probe_rate(probe *p) {
-  double best = 0, seconds = 0, stop = now(NULL) + 0.1;
+  double best = 0, seconds = 0, stop = now(NULL) + option_seconds(O_SECONDS, 0.5) / 5;
   p->rounds = 1;
   while (now(NULL) < stop || seconds < 1e-3) {
     double start = now(NULL), work = 0;
@@ -265,9 +265,11 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// Times plans until 0.1 s are spent, the first included, and runs until 0.5 s and 5 repetitions.
+// Times plans until a fifth of --seconds is spent, the first included, and runs until all of it is
+// and for 5 repetitions.
 static void measure_job(figures *f, job *j) {
-  double stop = now(NULL) + 0.1;
+  const double limit = option_seconds(O_SECONDS, 0.5);
+  double stop = now(NULL) + limit / 5;
   f->plan = HUGE_VAL;
   do {
     ein_plan *p;
@@ -289,7 +291,7 @@ static void measure_job(figures *f, job *j) {
   int64_t batch = once < 2e-5 ? (int64_t)(2e-5 / (once > 1e-8 ? once : 1e-8)) + 1 : 1;
   int64_t room = 1 << 16, n = 0;
   double *times = (double *)memory(sizeof *times * (size_t)room);
-  stop = now(NULL) + 0.5;
+  stop = now(NULL) + limit;
   while (n < room && (n < 5 || now(NULL) < stop)) {
     start = now(NULL);
     for (int64_t k = 0; k < batch; k++) execute(j->plan, &run);

@@ -224,12 +224,6 @@ static void bind_random(subject *s, const ein_plan *p) {
   s->run.param = param;
 }
 
-static double option_seconds(void) {
-  ein_options o;
-  option_search(&o);
-  return o.path_seconds > 0 ? o.path_seconds : tune_seconds;
-}
-
 static void report_tuned(const char *name, const tuned *t) {
   const char *path = t->record, *variant, *end;
   for (int f = 0; f < 4; f++) path = strchr(path, '\t') + 1;
@@ -272,7 +266,7 @@ static int tune_expression(const char *expr) {
   memset(&j, 0, sizeof j);
   memset(&s, 0, sizeof s);
   array *in = shapes_of_operands(expr, &n);
-  const double seconds = option_seconds();
+  const double seconds = option_seconds(O_BUDGET, tune_seconds);
   j.ctx = make_ctx();
   job_plan(&j, expr, n, in, EIN_NONE);
   s.ctx = j.ctx;
@@ -324,7 +318,7 @@ static int tune_program(void) {
   program_open(&p, program_argument("einsum tune (EXPR | PROG.ein) --store FILE"));
   program_inputs(&p, 1);
   program_parse(&p);
-  const double seconds = option_seconds();
+  const double seconds = option_seconds(O_BUDGET, tune_seconds);
   const int64_t n = ein_graph_statements(p.graph);
   progress_begin("tuning", "statements", (double)n);
   for (int64_t i = 0; i < n; i++) {

@@ -251,7 +251,7 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_FAST, O_GROUPS, O_SCHEDULE, O_COUNTED, O_COUNT
+  O_FAST, O_GROUPS, O_SCHEDULE, O_COUNTED, O_SECONDS, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -277,7 +277,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND},
-  {"--schedule", VALUE, RUN | PLAN}, {"--count", VALUE, RUN | BENCH}};
+  {"--schedule", VALUE, RUN | PLAN}, {"--count", VALUE, RUN | BENCH},
+  {"--seconds", VALUE, BENCH}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
@@ -307,6 +308,7 @@ static const char *const usage[] = {
   "  --goal G           what the path minimises: flops, size, bytes\n"
   "  --budget SECONDS   for the search of a path; tune: of measuring, for each statement;\n"
   "                     calibrate: for measuring (0.3)\n"
+  "  --seconds SECONDS  bench: of runs (0.5); of planning, and of each ceiling, a fifth\n"
   "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G;\n"
   "                     over places: for blocks, copies and results alive at one of them\n"
   "  --seed N           of random data and randomised searches\n"
@@ -611,9 +613,19 @@ static uint64_t option_seed(void) {
   return (uint64_t)v;
 }
 
+// Of --budget and --seconds.
+static double option_seconds(option_id id, double otherwise) {
+  ein_scalar v;
+  const char *s = given(id);
+  if (s == NULL) return otherwise;
+  if (!read_scalar(s, &v) || v.im != 0 || !(v.re > 0) || v.re > 1e9)
+    misuse(NULL, "%s takes seconds, not '%s'", options[id].name, s);
+  return v.re;
+}
+
 static void option_search(ein_options *o) {
   static const char *const goals[] = {"flops", "size", "bytes"};
-  const char *goal = given(O_GOAL), *budget = given(O_BUDGET);
+  const char *goal = given(O_GOAL);
   memset(o, 0, sizeof *o);
   o->path = given(O_PATH);
   o->variant = given(O_VARIANT);
@@ -629,13 +641,7 @@ static void option_search(ein_options *o) {
     if (g == 3) misuse("flops, size or bytes", "no goal is called '%s'", goal);
     o->goal = (ein_goal)g;
   }
-  if (budget != NULL) {
-    ein_scalar v;
-    if (!read_scalar(budget, &v) || v.im != 0 || !(v.re > 0) || v.re > 1e9) {
-      misuse(NULL, "--budget takes seconds, not '%s'", budget);
-    }
-    o->path_seconds = v.re;
-  }
+  o->path_seconds = option_seconds(O_BUDGET, 0);
 }
 
 // Bytes of --memory; 0: no limit.
