@@ -438,11 +438,11 @@ static int command_run(void) {
     if (out[i].v.data == NULL) allocate(&out[i]);
     data[i] = out[i].v.data;
   }
-  const int counting = given(O_COUNTED) != NULL;
-  if (counting) count_plan(p.ctx, p.graph, p.plan, &run);
-  const figures_of_run made = counting ? no_figures() : on_places() ? run_on_places(&p, &run)
-                                                                   : run_in_one(p.plan, &run);
-  if (counting) return finish(p.ctx, p.plan, p.graph);
+  if (given(O_COUNTED) != NULL) {
+    count_plan(p.ctx, p.graph, p.plan, &run);
+    return finish(p.ctx, p.plan, p.graph);
+  }
+  const figures_of_run made = on_places() ? run_on_places(&p, &run) : run_in_one(p.plan, &run);
   if (given(O_JSON) != NULL) put_figures(&made);
   else if (names.n == 0 && !svg_only()) print_outputs(out, nout);
   return finish(p.ctx, p.plan, p.graph);
