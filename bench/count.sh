@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Counted traffic against lower bounds: bench/count.sh [BINARY [ELEMENTS..]], two tables in Markdown.
+# Counted traffic against lower bounds: bench/count.sh [BINARY [ELEMENTS..]], tables in Markdown.
 # Fast memories of ELEMENTS numbers, default 4096 and 32768 (32 and 256 KiB of f64), LRU and ideal.
 # Statements, whose sizes grow with them (the convolution's do not), against what must move; then
 # programs of several, against one by one and the blocks of einsum bound --groups.

@@ -376,7 +376,7 @@ expect 2 plan kr.ein --groups
 expect 0 bench 'ij,jk->ik' --sizes i=20,j=20,k=20 --count 1500
 prints_part '1200 elements moved, 1 times what must move (1200)'
 expect 0 bench 'ij,jk->ik' --sizes i=20,j=20,k=20 --dtype f64 --count 100:ideal:4 --json
-prints_part '{"fast_memory": 100, "replace": "ideal", "line": 4, "accesses": '
+prints_part '{"fast_memory": 100, "replace": "ideal", "line": 4, "kernels": "tiles", "accesses": '
 prints_part '"statements": [{"out": "y", "bound": 1593}]}'
 printf 'input A[i=2,j=3] : f64\nY[i] = sum[j](A[i,j])\nZ[i] = exp(Y[i])\n' > folded.ein
 expect 0 run folded.ein A=A.npy --kernels portable -o Z=direct.npy
@@ -1454,6 +1454,7 @@ says "statement 'C' cannot be run by a schedule: its fold has states of several 
 expect 0 plan mm.ein --schedule cannon -p 4
 prints_part '2     C          io@gx jo@gy kos*2 | ii ji ki      2      8         8   1024    2'
 expect 0 plan mm.ein --schedule cannon -p 4 --json
+prints_part '"extent": 2, "level": 0}, {"name": "'
 prints_part '"steps": 2, "tasks": 8, "messages": 8, "bytes": 1024, "fan": 2}]'
 planned=$out
 "$python" -c 'import json' 2> /dev/null && ok "$python" -m json.tool .out .json

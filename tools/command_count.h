@@ -80,8 +80,8 @@ static void print_counted(const counted *c, ein_bound *b) {
 static void put_counted(const counted *c, ein_bound *b) {
   ein_bound_stmt s;
   printf("{\"fast_memory\": %.17g, \"replace\": \"%s\", \"line\": %" PRId64
-         ", \"kernels\": \"tiles\", \"accesses\": %.17g, \"moved\": %.17g", c->d.fast_memory, replacements[c->d.ideal],
-         c->d.line > 1 ? c->d.line : 1, c->d.accesses, c->d.moved);
+         ", \"kernels\": \"tiles\", \"accesses\": %.17g, \"moved\": %.17g", c->d.fast_memory,
+         replacements[c->d.ideal], c->d.line > 1 ? c->d.line : 1, c->d.accesses, c->d.moved);
   put_member("bound", c->bound > 0 ? c->bound : NAN);
   put_member("ratio", c->bound > 0 ? c->d.moved / c->bound : NAN);
   for (int k = 0; k < 4; k++)
