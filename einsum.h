@@ -18379,9 +18379,8 @@ typedef ein_status (*eini_run_fn)(const ein_plan *p, const ein_run *run, char *m
 
 // A run whose ports are known. grow: a workspace without room for copies of overlapping outputs is
 // replaced by an own one.
-EINI_INLINE ein_status eini_execute_at(const eini_ports *ports, int grow, eini_run_fn other) {
-  const ein_plan *p = ports->p;
-  const ein_run *run = ports->run;
+EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
+                                       const eini_ports *ports, int grow, eini_run_fn other) {
   eini_exec x;
   x.p = p;
   x.run = run;
@@ -18415,7 +18414,7 @@ static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int gro
   ports.p = p;
   ports.run = run;
   EINI_TRY(eini_exec_overlap(&ports));
-  return eini_execute_at(&ports, grow, other);
+  return eini_execute_at(p, run, &ports, grow, other);
 }
 
 // Frees a plan that is not kept within a budget.
@@ -24662,7 +24661,7 @@ static ein_status eini_batch_stages(ein_batch *b) {
       s->run.workspace_bytes = b->workspace_bytes;
       s->run.error = message;
       s->run.error_bytes = sizeof message;
-      const ein_status st = eini_execute_at(&s->ports, 1, NULL);
+      const ein_status st = eini_execute_at(s->ports.p, &s->run, &s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);
       if (st != EIN_OK) return st;

@@ -411,7 +411,7 @@ static ein_status eini_batch_stages(ein_batch *b) {
       s->run.workspace_bytes = b->workspace_bytes;
       s->run.error = message;
       s->run.error_bytes = sizeof message;
-      const ein_status st = eini_execute_at(&s->ports, 1, NULL);
+      const ein_status st = eini_execute_at(s->ports.p, &s->run, &s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);
       if (st != EIN_OK) return st;
