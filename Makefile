@@ -9,6 +9,7 @@
 #   make check      two minutes of make test, for every commit
 #   make bench      timings, see bench/                make clean
 #   make test-arm   tests/test_cpu.c for aarch64, under qemu
+#   make test-mpi   tests/test_mpi.c on 1 to 16 ranks of OpenMPI and MPICH
 #   make mutants    MUTANTS=150 SEED=1: small faults put in one at a time, and what notices them
 #   make install    PREFIX=/usr/local DESTDIR=; make uninstall takes it away again
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
@@ -53,7 +54,7 @@ ifeq ($(filter clean setup uninstall,$(MAKECMDGOALS)),)
 -include $(B)/found.mk
 endif
 
-.PHONY: all headers dev demo install uninstall test check test-arm lint matrix sanitize \
+.PHONY: all headers dev demo install uninstall test check test-arm test-mpi lint matrix sanitize \
         mutants fuzz bench bench-kernels examples clean setup probe
 .DELETE_ON_ERROR:
 
@@ -355,7 +356,8 @@ STEPS = progress san-command san-pictures san-cpu_safe tsan-cpu_safe $(PARTS:%=m
         test-arm $(FUZZERS:%=fuzz-%) \
         $(filter-out san-cpu_safe,$(SAN_TESTS:%=san-%)) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas memory-cpu \
-        command pictures numpy numpy-cpu canon bound models examples readme install demo lint bench
+        mpi-openmpi mpi-mpich command pictures numpy numpy-cpu canon bound models \
+        examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
             $(if $(findstring $w,$s),$s)))),$(STEPS))
 STEP = @sh tests/step.sh $(B)/log
@@ -387,6 +389,14 @@ step-tsan-dist: $(if $(SAN_CC),$(B)/tsan/test_dist)
 
 step-tsan-cpu_safe: $(if $(SAN_CC),$(B)/tsan/test_cpu_safe)
 	$(STEP) tsan-cpu_safe $(if $(SAN_CC),$< 300,$(NO_SAN))
+
+MPI = WARN="$(WARN)" sh tests/mpi.sh $(B)
+step-mpi-openmpi step-mpi-mpich: step-mpi-%: $(TEST_C)
+	$(STEP) mpi-$* env $(MPI) $* 1 3 4
+
+# On more ranks: minutes.
+test-mpi: $(TEST_C)
+	@for m in openmpi mpich; do $(MPI) $$m 1 2 3 4 6 8 12 16 || exit 1; done
 
 step-memory-cpu: $(B)/test_memory_fit_cpu
 	$(STEP) memory-cpu $<

@@ -433,7 +433,7 @@
 //
 // BACKENDS
 // With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (its products; link
-// -lopenblas) or EINSUM_DIST (execution on many places) defined before this header is included, it
+// -lopenblas), EINSUM_DIST (many places) or EINSUM_MPI (ranks; mpicc) defined before this header it
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
 // threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
@@ -480,8 +480,8 @@
 //   EINSUM_STATIC           every function is static: private to the file that includes it
 //   EINSUM_MALLOC(size) and EINSUM_FREE(ptr)   default allocator; define both or none
 //   EINSUM_ASSERT(cond)     checks of internal invariants; default: nothing
-//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_DIST   bring in that backend, from backends/ beside this
-//                           file; a ctx uses it by default
+//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_DIST, EINSUM_MPI   bring in that backend, from backends/
+//                           beside this file; a ctx uses it by default
 //   EINSUM_CORE_ONLY        leaves out programs, gradients and places
 //   EIN_API                 what stands before every public function, e.g. a visibility; the same
 //                           wherever the header is included. Default: extern, or static
@@ -503,8 +503,8 @@
 #define EIN_API extern
 #endif
 
-#if defined(EINSUM_DIST) && defined(EINSUM_CORE_ONLY)
-#error "einsum.h: EINSUM_DIST needs what EINSUM_CORE_ONLY leaves out"
+#if (defined(EINSUM_DIST) || defined(EINSUM_MPI)) && defined(EINSUM_CORE_ONLY)
+#error "einsum.h: EINSUM_DIST and EINSUM_MPI need what EINSUM_CORE_ONLY leaves out"
 #endif
 
 #if defined(EINSUM_MALLOC) != defined(EINSUM_FREE)
@@ -40620,6 +40620,9 @@ EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int ten
 #endif
 #ifdef EINSUM_DIST
 #include "backends/einsum_dist.h"
+#endif
+#ifdef EINSUM_MPI
+#include "backends/einsum_mpi.h"
 #endif
 
 #if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_START_DONE)

@@ -209,6 +209,9 @@ typedef struct ein_fabric {
   ein_status (*wait_fn)(void *user, ein_ticket ticket);
   // The worst status of all processes becomes everybody's; NULL: one process drives all places.
   ein_status (*agree_fn)(void *user, ein_status *status);
+  // Room for so many tickets at once, of so many bytes: what follows does not fail for want of
+  // memory, which other processes would wait for in vain. NULL: there is always room.
+  ein_status (*room_fn)(void *user, int64_t tickets, int64_t bytes);
   void (*destroy_fn)(void *user);
 } ein_fabric;
 
@@ -2927,15 +2930,21 @@ static ein_status eini_dist_copy_run(eini_dist_exec *x) {
   b.ticket = EINI_NEW(&arena, ein_ticket, d->copies->most);
   if (b.mem == NULL || b.failed == NULL || b.in == NULL || b.out == NULL || b.ticket == NULL)
     st = EIN_ERR_NO_MEMORY;
+  int64_t bytes = 0;
   for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) {
+    bytes += d->copies->bytes[d->fabric.first + i];
     b.mem[i] = (char *)eini_new(&arena, d->copies->bytes[d->fabric.first + i] + EINI_ALIGN, 1);
     if (b.mem[i] == NULL) st = EIN_ERR_NO_MEMORY;
     else b.mem[i] += (EINI_ALIGN - (uintptr_t)b.mem[i] % EINI_ALIGN) % EINI_ALIGN;
   }
+  if (st == EIN_OK && d->fabric.room_fn != NULL)
+    st = d->fabric.room_fn(d->fabric.user, d->copies->most, bytes);
   st = eini_dist_agree(&d->fabric, st);  // before anybody waits for a message
-  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_mail_stmt(&b, k);
-  for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) st = b.failed[i];
-  st = eini_dist_agree(&d->fabric, st);
+  if (st == EIN_OK) {
+    for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_mail_stmt(&b, k);
+    for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) st = b.failed[i];
+    st = eini_dist_agree(&d->fabric, st);
+  }
   eini_arena_free(&arena);
   return st;
 }
@@ -4072,17 +4081,18 @@ static void eini_dist_stats_clear(ein_dist_stats *stats) {
 }
 
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
-  EINI_TRY(eini_dist_check_run(d, run));
-  if (d->desc.schedule != NULL) {
+  ein_status st = eini_dist_check_run(d, run);
+  if (st == EIN_OK && d->desc.schedule != NULL) {
     if (stats != NULL) eini_dist_stats_clear(stats);
     return eini_steps_all(d, NULL, run, stats);
   }
-  char *mem = (char *)run->workspace, *own = NULL;
-  if (mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
-  if (mem == NULL) {
+  char *mem = st == EIN_OK ? (char *)run->workspace : NULL, *own = NULL;
+  if (mem != NULL && run->workspace_bytes < d->workspace) st = eini_run_small(run, d->workspace);
+  if (st == EIN_OK && mem == NULL) {
     mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
-    if (mem == NULL) return EIN_ERR_NO_MEMORY;
+    if (mem == NULL) st = EIN_ERR_NO_MEMORY;
   }
+  if (st != EIN_OK) return eini_dist_agree(&d->fabric, st);  // instead of the first of a run
   eini_dist_exec x;
   memset(&x, 0, sizeof x);
   x.d = d;
@@ -4092,8 +4102,8 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   eini_dist_layout(d, &x, mem + skew);
   eini_dist_bind(&x, mem + skew);
-  ein_status st = !d->fabric.shared ? eini_dist_copy_run(&x)
-                  : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  st = !d->fabric.shared ? eini_dist_copy_run(&x)
+       : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

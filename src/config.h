@@ -9,8 +9,8 @@
 //   EINSUM_STATIC           every function is static: private to the file that includes it
 //   EINSUM_MALLOC(size) and EINSUM_FREE(ptr)   default allocator; define both or none
 //   EINSUM_ASSERT(cond)     checks of internal invariants; default: nothing
-//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_DIST   bring in that backend, from backends/ beside this
-//                           file; a ctx uses it by default
+//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_DIST, EINSUM_MPI   bring in that backend, from backends/
+//                           beside this file; a ctx uses it by default
 //   EINSUM_CORE_ONLY        leaves out programs, gradients and places
 //   EIN_API                 what stands before every public function, e.g. a visibility; the same
 //                           wherever the header is included. Default: extern, or static
@@ -32,8 +32,8 @@
 #define EIN_API extern
 #endif
 
-#if defined(EINSUM_DIST) && defined(EINSUM_CORE_ONLY)
-#error "einsum.h: EINSUM_DIST needs what EINSUM_CORE_ONLY leaves out"
+#if (defined(EINSUM_DIST) || defined(EINSUM_MPI)) && defined(EINSUM_CORE_ONLY)
+#error "einsum.h: EINSUM_DIST and EINSUM_MPI need what EINSUM_CORE_ONLY leaves out"
 #endif
 
 #if defined(EINSUM_MALLOC) != defined(EINSUM_FREE)

@@ -433,7 +433,7 @@
 //
 // BACKENDS
 // With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (its products; link
-// -lopenblas) or EINSUM_DIST (execution on many places) defined before this header is included, it
+// -lopenblas), EINSUM_DIST (many places) or EINSUM_MPI (ranks; mpicc) defined before this header it
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
 // threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To

@@ -21,6 +21,9 @@
 #ifdef EINSUM_DIST
 #include "backends/einsum_dist.h"
 #endif
+#ifdef EINSUM_MPI
+#include "backends/einsum_mpi.h"
+#endif
 
 #if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_START_DONE)
 #define EINSUM_START_DONE

@@ -99,6 +99,9 @@ typedef struct ein_fabric {
   ein_status (*wait_fn)(void *user, ein_ticket ticket);
   // The worst status of all processes becomes everybody's; NULL: one process drives all places.
   ein_status (*agree_fn)(void *user, ein_status *status);
+  // Room for so many tickets at once, of so many bytes: what follows does not fail for want of
+  // memory, which other processes would wait for in vain. NULL: there is always room.
+  ein_status (*room_fn)(void *user, int64_t tickets, int64_t bytes);
   void (*destroy_fn)(void *user);
 } ein_fabric;
 

@@ -540,15 +540,21 @@ static ein_status eini_dist_copy_run(eini_dist_exec *x) {
   b.ticket = EINI_NEW(&arena, ein_ticket, d->copies->most);
   if (b.mem == NULL || b.failed == NULL || b.in == NULL || b.out == NULL || b.ticket == NULL)
     st = EIN_ERR_NO_MEMORY;
+  int64_t bytes = 0;
   for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) {
+    bytes += d->copies->bytes[d->fabric.first + i];
     b.mem[i] = (char *)eini_new(&arena, d->copies->bytes[d->fabric.first + i] + EINI_ALIGN, 1);
     if (b.mem[i] == NULL) st = EIN_ERR_NO_MEMORY;
     else b.mem[i] += (EINI_ALIGN - (uintptr_t)b.mem[i] % EINI_ALIGN) % EINI_ALIGN;
   }
+  if (st == EIN_OK && d->fabric.room_fn != NULL)
+    st = d->fabric.room_fn(d->fabric.user, d->copies->most, bytes);
   st = eini_dist_agree(&d->fabric, st);  // before anybody waits for a message
-  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_mail_stmt(&b, k);
-  for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) st = b.failed[i];
-  st = eini_dist_agree(&d->fabric, st);
+  if (st == EIN_OK) {
+    for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_mail_stmt(&b, k);
+    for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) st = b.failed[i];
+    st = eini_dist_agree(&d->fabric, st);
+  }
   eini_arena_free(&arena);
   return st;
 }

@@ -298,17 +298,18 @@ static void eini_dist_stats_clear(ein_dist_stats *stats) {
 }
 
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
-  EINI_TRY(eini_dist_check_run(d, run));
-  if (d->desc.schedule != NULL) {
+  ein_status st = eini_dist_check_run(d, run);
+  if (st == EIN_OK && d->desc.schedule != NULL) {
     if (stats != NULL) eini_dist_stats_clear(stats);
     return eini_steps_all(d, NULL, run, stats);
   }
-  char *mem = (char *)run->workspace, *own = NULL;
-  if (mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
-  if (mem == NULL) {
+  char *mem = st == EIN_OK ? (char *)run->workspace : NULL, *own = NULL;
+  if (mem != NULL && run->workspace_bytes < d->workspace) st = eini_run_small(run, d->workspace);
+  if (st == EIN_OK && mem == NULL) {
     mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
-    if (mem == NULL) return EIN_ERR_NO_MEMORY;
+    if (mem == NULL) st = EIN_ERR_NO_MEMORY;
   }
+  if (st != EIN_OK) return eini_dist_agree(&d->fabric, st);  // instead of the first of a run
   eini_dist_exec x;
   memset(&x, 0, sizeof x);
   x.d = d;
@@ -318,8 +319,8 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   eini_dist_layout(d, &x, mem + skew);
   eini_dist_bind(&x, mem + skew);
-  ein_status st = !d->fabric.shared ? eini_dist_copy_run(&x)
-                  : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  st = !d->fabric.shared ? eini_dist_copy_run(&x)
+       : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

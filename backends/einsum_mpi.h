@@ -1,0 +1,362 @@
+// einsum_mpi.h - v0.1.0 - MPI ranks as places for einsum.h - MIT license
+// SPDX-License-Identifier: MIT
+//
+// Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #define EINSUM_MPI               // brings in einsum_dist.h, too
+//     #include "einsum.h"
+//
+// Compile with mpicc, or with what it says (OpenMPI and MPICH: mpicc -show). Then
+//
+//     ein_fabric_mpi(ctx, MPI_COMM_WORLD, 0, &fabric)      a place at every rank
+//     desc.fabric = &fabric, desc.decomposition, ..        as on one process, on every rank
+//     ein_dist_create(ctx, graph, &desc, &d)               collective, as is
+//     ein_dist_execute(d, &run, &stats)                    this
+//     ein_mpi_gather(&fabric, &out, 0)                     an output whole at rank 0
+//
+// and `mpirun -n 8 einsum run PROG.ein .. --fabric mpi` does it from a shell.
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: PLACES AND RANKS, MESSAGES, FAILURES
+//
+//   >>mpi-api     public functions
+//   >>mpi-post    requests and tickets
+//   >>mpi-public  the fabric and what a caller sees
+//
+// PLACES AND RANKS
+//
+// Every rank makes the same calls in the same order with the same graph and decomposition. Rank r
+// of n drives the places [floor(r*p/n), floor((r+1)*p/n)) of p, so that p may be more than n, not
+// less. Inputs are given whole at every rank, and only what its places read of them is read. Of an
+// output a rank has the blocks that live at its places; what else is in the caller's array stays.
+// Only the thread that calls ein_dist_execute calls MPI (MPI_THREAD_FUNNELED is enough). Fabrics
+// have communicators of their own: several may be in use at once, on parts of the ranks, too.
+//
+//
+// MESSAGES
+//
+// What moves is what the plan says, point to point, without a copy of its own: MPI_Isend from where
+// the message was packed, MPI_Irecv to where it is unpacked. All of a statement's are posted before
+// any is waited for. Messages of more than 2^30 bytes go in pieces of that size. A tag is that of
+// the message times the pairs of places of two ranks, within MPI_TAG_UB. Partial results are
+// merged in the order of the plan's tree, never by MPI, which promises no order: bits are those of
+// the copying fabric.
+//
+//
+// FAILURES
+//
+// Ranks agree on a status when a plan was made and when it has run, so a rank without memory gives
+// all of them the same error, and none hangs. Errors of MPI are EIN_ERR_INTERNAL where MPI returns
+// them: the fabric's communicator is set to. A rank that dies is the launcher's to report.
+
+#if !defined(EINSUM_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
+#include "einsum.h"
+#endif
+
+#ifndef EINSUM_MPI_H
+#define EINSUM_MPI_H
+
+#include <mpi.h>
+
+#include "einsum_dist.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>mpi-api  public functions
+// All but ein_mpi_moved are collective over the fabric's ranks.
+// ================================================================================================
+
+// p places over the ranks of comm, which is duplicated; p is 0 (one at every rank) or at least the
+// number of ranks. MPI has to be initialised, and to be so still when the fabric is destroyed.
+// ctx (may be NULL) gives the allocator. EIN_ERR_ARGUMENT for another p, everywhere.
+EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric *fabric);
+// Makes an output whole at rank `root`, or at all (-1). out: the same dense row-major array at
+// every rank, filled by ein_dist_execute, which was zero bytes before; where it is not made whole
+// it stays. Elements that live at several places must be alike there.
+EIN_API ein_status ein_mpi_gather(const ein_fabric *fabric, const ein_ztensor *out, int root);
+// The status of a rank becomes that of all, the largest of them.
+EIN_API ein_status ein_mpi_agree(const ein_fabric *fabric, ein_status status);
+// What this rank has sent and received since the fabric was made, in messages and bytes, what went
+// between its own places included. Pointers may be NULL.
+EIN_API void ein_mpi_moved(const ein_fabric *fabric, int64_t *messages, int64_t *sent,
+                           int64_t *received);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_MPI_H
+
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_MPI_IMPLEMENTATION_DONE)
+#define EINSUM_MPI_IMPLEMENTATION_DONE
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>mpi-post  requests and tickets
+// Takes messages between places; gives tickets, which are numbers of requests. A message in pieces
+// has a request for each, linked.
+// ================================================================================================
+
+#ifndef EINI_MPI_PIECE
+#define EINI_MPI_PIECE ((size_t)1 << 30)  // bytes of a message at most; counts of MPI are int
+#endif
+
+typedef struct eini_mpi_request {
+  MPI_Request request;
+  int64_t next;             // of the same message, or of the free ones; 0: none
+} eini_mpi_request;
+
+typedef struct eini_mpi {
+  ein_allocator al;
+  MPI_Comm comm;
+  int rank, ranks, places;
+  int64_t pairs, tags;      // of places of two ranks; numbers of messages that tags tell apart
+  eini_mpi_request *all;    // [cap + 1], the first is unused
+  int64_t cap, free;
+  int64_t messages, sent, received;
+} eini_mpi;
+
+static int eini_mpi_first(const eini_mpi *m, int rank) {
+  return (int)((int64_t)rank * m->places / m->ranks);
+}
+
+// The rank that drives a place.
+static int eini_mpi_rank(const eini_mpi *m, int place) {
+  return (int)((((int64_t)place + 1) * m->ranks - 1) / m->places);
+}
+
+static int eini_mpi_tag(const eini_mpi *m, int from, int to, int64_t tag) {
+  const int most = (m->places + m->ranks - 1) / m->ranks;  // places of a rank
+  const int64_t a = from - eini_mpi_first(m, eini_mpi_rank(m, from));
+  const int64_t b = to - eini_mpi_first(m, eini_mpi_rank(m, to));
+  return (int)(tag % m->tags * m->pairs + a * most + b);
+}
+
+// Room for `cap` requests, of which as many may be in use as are now.
+static ein_status eini_mpi_grow(eini_mpi *m, int64_t cap) {
+  const size_t size = sizeof *m->all;
+  if (cap <= m->cap) return EIN_OK;
+  eini_mpi_request *all =
+      (eini_mpi_request *)m->al.alloc_fn((size_t)(cap + 1) * size, EINI_ALIGN, m->al.user);
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  if (m->all != NULL) {
+    memcpy(all, m->all, (size_t)(m->cap + 1) * size);
+    m->al.free_fn(m->all, (size_t)(m->cap + 1) * size, m->al.user);
+  }
+  for (int64_t i = cap; i > m->cap; i--) {
+    all[i].next = m->free;
+    m->free = i;
+  }
+  m->all = all;
+  m->cap = cap;
+  return EIN_OK;
+}
+
+static ein_status eini_mpi_room(void *user, int64_t tickets, int64_t bytes) {
+  return eini_mpi_grow((eini_mpi *)user, tickets + bytes / (int64_t)EINI_MPI_PIECE);
+}
+
+// A request's number, never 0.
+static ein_status eini_mpi_new(eini_mpi *m, int64_t *number) {
+  if (m->free == 0) EINI_TRY(eini_mpi_grow(m, m->cap < 64 ? 64 : 2 * m->cap));
+  *number = m->free;
+  m->free = m->all[m->free].next;
+  return EIN_OK;
+}
+
+static void eini_mpi_old(eini_mpi *m, int64_t number) {
+  m->all[number].next = m->free;
+  m->free = number;
+}
+
+// Posts a message, in pieces from the first byte on; on failure what was posted still has to end.
+static ein_status eini_mpi_post(eini_mpi *m, int rank, int tag, const void *data, void *room,
+                                size_t bytes, ein_ticket *ticket) {
+  size_t at = 0;
+  int64_t last = 0;
+  *ticket = 0;
+  do {
+    const size_t n = bytes - at < EINI_MPI_PIECE ? bytes - at : EINI_MPI_PIECE;
+    int64_t k;
+    EINI_TRY(eini_mpi_new(m, &k));
+    const int failed =
+        room != NULL ? MPI_Irecv((char *)room + at, (int)n, MPI_BYTE, rank, tag, m->comm,
+                                 &m->all[k].request)
+                     : MPI_Isend((const char *)data + at, (int)n, MPI_BYTE, rank, tag, m->comm,
+                                 &m->all[k].request);
+    if (failed != MPI_SUCCESS) {
+      eini_mpi_old(m, k);
+      return EIN_ERR_INTERNAL;
+    }
+    m->all[k].next = 0;
+    if (last == 0) *ticket = k;
+    else m->all[last].next = k;
+    last = k;
+    at += n;
+  } while (at < bytes);
+  m->messages++;
+  return EIN_OK;
+}
+
+static ein_status eini_mpi_send(void *user, int from, int to, int64_t tag, const void *data,
+                                size_t bytes, ein_ticket *ticket) {
+  eini_mpi *m = (eini_mpi *)user;
+  m->sent += (int64_t)bytes;
+  return eini_mpi_post(m, eini_mpi_rank(m, to), eini_mpi_tag(m, from, to, tag), data, NULL, bytes,
+                       ticket);
+}
+
+static ein_status eini_mpi_recv(void *user, int to, int from, int64_t tag, void *data,
+                                size_t bytes, ein_ticket *ticket) {
+  eini_mpi *m = (eini_mpi *)user;
+  m->received += (int64_t)bytes;
+  return eini_mpi_post(m, eini_mpi_rank(m, from), eini_mpi_tag(m, from, to, tag), NULL, data,
+                       bytes, ticket);
+}
+
+static ein_status eini_mpi_test(void *user, ein_ticket ticket, int *done) {
+  eini_mpi *m = (eini_mpi *)user;
+  *done = 1;
+  for (int64_t k = ticket; k != 0 && *done; k = m->all[k].next)  // null requests are done
+    if (MPI_Test(&m->all[k].request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      return EIN_ERR_INTERNAL;
+  return EIN_OK;
+}
+
+static ein_status eini_mpi_wait(void *user, ein_ticket ticket) {
+  eini_mpi *m = (eini_mpi *)user;
+  ein_status st = EIN_OK;
+  for (int64_t k = ticket, next; k != 0; k = next) {
+    next = m->all[k].next;
+    if (MPI_Wait(&m->all[k].request, MPI_STATUS_IGNORE) != MPI_SUCCESS) st = EIN_ERR_INTERNAL;
+    eini_mpi_old(m, k);
+  }
+  return st;
+}
+
+static ein_status eini_mpi_agree(void *user, ein_status *status) {
+  const eini_mpi *m = (const eini_mpi *)user;
+  int mine = (int)*status, all = mine;
+  if (MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, m->comm) != MPI_SUCCESS)
+    return EIN_ERR_INTERNAL;
+  *status = (ein_status)all;
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>mpi-public  the fabric and what a caller sees
+// Takes a communicator; gives a fabric. Collective calls agree before they go on.
+// ================================================================================================
+
+static void eini_mpi_destroy(void *user) {
+  eini_mpi *m = (eini_mpi *)user;
+  MPI_Comm_free(&m->comm);
+  if (m->all != NULL)
+    m->al.free_fn(m->all, (size_t)(m->cap + 1) * sizeof *m->all, m->al.user);
+  m->al.free_fn(m, sizeof *m, m->al.user);
+}
+
+EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric *fabric) {
+  eini_arena arena;  // for the allocator alone
+  MPI_Comm own;
+  int rank, ranks, there = 0, *most = NULL;
+  if (fabric == NULL) return EIN_ERR_ARGUMENT;
+  memset(fabric, 0, sizeof *fabric);
+  if (MPI_Comm_dup(comm, &own) != MPI_SUCCESS) return EIN_ERR_INTERNAL;
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(own, &rank);
+  MPI_Comm_size(own, &ranks);
+  MPI_Comm_get_attr(own, MPI_TAG_UB, &most, &there);
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  eini_mpi *m = (eini_mpi *)arena.al.alloc_fn(sizeof *m, EINI_ALIGN, arena.al.user), none;
+  memset(&none, 0, sizeof none);
+  none.al = arena.al;
+  none.comm = own;
+  none.rank = rank;
+  none.ranks = ranks;
+  none.places = p == 0 ? ranks : p;
+  const int sane = none.places >= ranks && none.places <= EIN_PLACES_MAX;
+  if (!sane) none.places = ranks;
+  const int64_t each = ((int64_t)none.places + ranks - 1) / ranks;
+  none.pairs = each * each;
+  none.tags = ((there ? (int64_t)*most : 32767) + 1) / none.pairs;
+  ein_status st = m == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (!sane || none.tags < 1) st = EIN_ERR_ARGUMENT;
+  const ein_status failed = eini_mpi_agree(&none, &st);
+  if (failed != EIN_OK) st = failed;
+  if (st != EIN_OK) {
+    if (m != NULL) arena.al.free_fn(m, sizeof *m, arena.al.user);
+    MPI_Comm_free(&own);
+    return st;
+  }
+  *m = none;
+  fabric->name = "mpi";
+  fabric->places = m->places;
+  fabric->first = eini_mpi_first(m, rank);
+  fabric->count = eini_mpi_first(m, rank + 1) - fabric->first;
+  fabric->user = m;
+  fabric->send_fn = eini_mpi_send;
+  fabric->recv_fn = eini_mpi_recv;
+  fabric->test_fn = eini_mpi_test;
+  fabric->wait_fn = eini_mpi_wait;
+  fabric->agree_fn = eini_mpi_agree;
+  fabric->room_fn = eini_mpi_room;
+  fabric->destroy_fn = eini_mpi_destroy;
+  return EIN_OK;
+}
+
+static const eini_mpi *eini_mpi_of(const ein_fabric *f) {
+  return f != NULL && f->send_fn == eini_mpi_send ? (const eini_mpi *)f->user : NULL;
+}
+
+EIN_API ein_status ein_mpi_agree(const ein_fabric *fabric, ein_status status) {
+  if (eini_mpi_of(fabric) == NULL) return EIN_ERR_ARGUMENT;
+  const ein_status failed = fabric->agree_fn(fabric->user, &status);
+  return failed != EIN_OK ? failed : status;
+}
+
+EIN_API void ein_mpi_moved(const ein_fabric *fabric, int64_t *messages, int64_t *sent,
+                           int64_t *received) {
+  const eini_mpi *m = eini_mpi_of(fabric);
+  if (messages != NULL) *messages = m != NULL ? m->messages : 0;
+  if (sent != NULL) *sent = m != NULL ? m->sent : 0;
+  if (received != NULL) *received = m != NULL ? m->received : 0;
+}
+
+// Every element is at one rank, or alike at several, and zero bytes at the others: bitwise or.
+EIN_API ein_status ein_mpi_gather(const ein_fabric *fabric, const ein_ztensor *out, int root) {
+  const eini_mpi *m = eini_mpi_of(fabric);
+  if (m == NULL || out == NULL || root < -1 || root >= m->ranks) return EIN_ERR_ARGUMENT;
+  int64_t n = (int64_t)ein_dtype_size(out->dtype);
+  for (int i = 0; i < out->rank; i++) n *= out->shape[i];
+  ein_status st = out->strides != NULL || (n > 0 && out->data == NULL) ? EIN_ERR_ARGUMENT : EIN_OK;
+  EINI_TRY(ein_mpi_agree(fabric, st));
+  for (int64_t at = 0; at < n && st == EIN_OK; at += (int64_t)EINI_MPI_PIECE) {
+    const int64_t left = n - at;
+    const int bytes = (int)(left < (int64_t)EINI_MPI_PIECE ? left : (int64_t)EINI_MPI_PIECE);
+    char *data = (char *)out->data + at;
+    int failed;
+    if (root < 0)
+      failed = MPI_Allreduce(MPI_IN_PLACE, data, bytes, MPI_BYTE, MPI_BOR, m->comm);
+    else if (root == m->rank)
+      failed = MPI_Reduce(MPI_IN_PLACE, data, bytes, MPI_BYTE, MPI_BOR, root, m->comm);
+    else
+      failed = MPI_Reduce(data, NULL, bytes, MPI_BYTE, MPI_BOR, root, m->comm);
+    if (failed != MPI_SUCCESS) st = EIN_ERR_INTERNAL;
+  }
+  return st;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_IMPLEMENTATION

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+//
+// Programs over MPI ranks: mpirun -n N test_mpi. Against the copying fabric on one process: the
+// same bits, on more places than ranks, too; what MPI is given to send and receive, counted through
+// its profiling interface, is what the plan said; ranks that fail take all others with them.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EINI_MPI_PIECE ((size_t)256)  // so that messages go in pieces
+#define EINSUM_IMPLEMENTATION
+#define EINSUM_MPI
+#include "../einsum.h"
+#include "check.h"
+
+static MPI_Comm group;        // of the ranks that work together
+static int rank, ranks;
+static int64_t sent, received;
+
+int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  CHECK(type == MPI_BYTE && n <= 256);
+  sent += n;
+  return PMPI_Isend(data, n, type, to, tag, comm, request);
+}
+
+int MPI_Irecv(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  received += n;
+  return PMPI_Irecv(data, n, type, from, tag, comm, request);
+}
+
+static const char *const texts[] = {
+    "input A[i=37,j=23], B[j,k=29] : f64\nC[i,k] = A[i,j]*B[j,k]\n",
+    "input A[i=24,j=31], B[j,k=18], C[k,l=27] : f64\nT[i,k] = A[i,j]*B[j,k]\n"
+    "Y[i,l] = T[i,k]*C[k,l]\n",
+    "input Q[s=20,d=8], K[t=24,d], V[t,e=6] : f32\nT[s,t] = sum[d](Q[s,d]*K[t,d])/sqrt(size(d))\n"
+    "P[s,t] = softmax[t](T[s,t])\nY[s,e] = sum[t](P[s,t]*V[t,e])\n",
+    "input A[i=41,j=33] : f64\nB[i=39,j=33] = A[i,j] + A[i+1,j] + A[i+2,j]\n"
+    "C[i=39,j=31] = B[i,j] + B[i,j+1] + B[i,j+2]\nD[i=37,j=31] = C[i,j]*2 - C[i+1,j] - C[i+2,j]\n"
+    "output D\n",
+    "input X[i=16,j=18,k=14], A[j,r=5], B[k,r] : f64\nY[i,r] = X[i,j,k]*A[j,r]*B[k,r]\n",
+    "input A[i=30,j=50] : f32\nM[i] = mean[j](A[i,j])\nV[i] = var[j](A[i,j])\n"
+    "P[i] = argmax[j](A[i,j])\nS = sum[i](M[i]*V[i])\noutput M, V, P, S\n",
+    "input A[i=19,j=22] : i32\nB[j,i] = A[i,j]*3\nC[i=9,j=22] = B[j,2*i]\nD = sum[i,j](C[i,j])\n"
+    "output C, D\n",
+    "input A[i=17,j=13], B[j,k=11] : c128\nC[i,k] = A[i,j]*conj(B[j,k])\nE[k] = sum[i](C[i,k])\n"
+    "output C, E\n",
+    "input A[i=1,j=7] : f64\nB[i] = sum[j](A[i,j])\nC = sum[i](B[i])\n",
+    "input A[i=0,j=7] : f64\nB[j] = sum[i](A[i,j])\n"};
+
+typedef struct arrays {
+  const void *in[8];
+  void *out[8];
+  ein_ztensor view[8];
+  size_t bytes[8];
+  int nin, nout;
+} arrays;
+
+static void arrays_make(const ein_graph *g, arrays *a) {
+  memset(a, 0, sizeof *a);
+  for (int t = 0; t < g->ntensor; t++) {
+    const eini_tensor *e = &g->tensor[t];
+    if (e->role != EIN_ROLE_INPUT && e->role != EIN_ROLE_OUTPUT) continue;
+    int64_t n = 1;
+    for (int r = 0; r < e->rank; r++) n *= e->shape[r];
+    const size_t bytes = (size_t)n * ein_dtype_size(e->dtype);
+    char *p = (char *)calloc(bytes + 1, 1);
+    CHECK(p != NULL);
+    if (e->role == EIN_ROLE_OUTPUT) {
+      a->view[a->nout] = ein_tensor(e->dtype, e->rank, e->shape, p);
+      a->bytes[a->nout] = bytes;
+      a->out[a->nout++] = p;
+      continue;
+    }
+    const int real = e->dtype == EIN_F64 || e->dtype == EIN_C128;
+    for (int64_t i = 0; i < n * (e->dtype == EIN_C128 ? 2 : 1); i++) {
+      const int x = (int)((i * 2654435761 + t * 40503) % 2003) - 1001;
+      if (real) ((double *)(void *)p)[i] = x / 64.0;
+      else if (e->dtype == EIN_F32) ((float *)(void *)p)[i] = (float)x / 64;
+      else ((int32_t *)(void *)p)[i] = x;
+    }
+    a->in[a->nin++] = p;
+  }
+}
+
+static void arrays_free(arrays *a) {
+  for (int k = 0; k < a->nin; k++) {
+    union { const void *c; void *v; } u;
+    u.c = a->in[k];
+    free(u.v);
+  }
+  for (int k = 0; k < a->nout; k++) free(a->out[k]);
+}
+
+static ein_status execute(ein_ctx *ctx, const ein_graph *g, const ein_decomposition *how,
+                          const ein_fabric *f, arrays *a, ein_dist_stats *stats,
+                          ein_dist_info *info) {
+  ein_dist_desc desc;
+  ein_dist *d = NULL;
+  ein_run run;
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  memset(stats, 0, sizeof *stats);
+  desc.fabric = f;
+  desc.decomposition = how;
+  run.in = a->in;
+  run.out = a->out;
+  ein_status st = ein_dist_create(ctx, g, &desc, &d);
+  if (st == EIN_OK) ein_dist_info_get(d, info);
+  if (st == EIN_OK) st = ein_dist_execute(d, &run, stats);
+  ein_dist_destroy(d);
+  return st;
+}
+
+// Of all ranks together.
+static int64_t total(int64_t x) {
+  int64_t sum = 0;
+  MPI_Allreduce(&x, &sum, 1, MPI_INT64_T, MPI_SUM, group);
+  return sum;
+}
+
+static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost) {
+  ein_decompose_desc dd;
+  ein_decomposition *how = NULL;
+  ein_fabric one, mpi;
+  ein_dist_stats stats;
+  ein_dist_info info;
+  arrays a, b;
+  memset(&dd, 0, sizeof dd);
+  dd.p = p;
+  dd.cost = cost;
+  CHECK(ein_decompose(ctx, g, &dd, &how) == EIN_OK);
+  CHECK(ein_fabric_copying(ctx, p, &one) == EIN_OK);
+  CHECK(ein_fabric_mpi(ctx, group, p, &mpi) == EIN_OK);
+  CHECK(mpi.places == p && mpi.count >= 1);
+  arrays_make(g, &a);
+  arrays_make(g, &b);
+  CHECK(execute(ctx, g, how, &one, &a, &stats, &info) == EIN_OK);
+  const int64_t whole = stats.bytes, messages = stats.messages, tasks = stats.tasks;
+  CHECK(info.bytes == whole);
+  sent = received = 0;
+  CHECK(execute(ctx, g, how, &mpi, &b, &stats, &info) == EIN_OK);
+  int64_t out, in, posted;
+  ein_mpi_moved(&mpi, &posted, &out, &in);
+  CHECK(in == received && out == sent && stats.bytes == received);
+  CHECK(total(received) == whole && total(sent) == whole && total(posted) == 2 * messages);
+  CHECK(total(stats.tasks) == tasks);
+  const int root = p % 2 ? -1 : p / 2 % ranks;
+  for (int k = 0; k < b.nout; k++) {
+    CHECK(ein_mpi_gather(&mpi, &b.view[k], root) == EIN_OK);
+    if (root < 0 || root == rank) CHECK(memcmp(a.out[k], b.out[k], a.bytes[k]) == 0);
+  }
+  ein_decomposition_destroy(how);
+  ein_fabric_destroy(&one);
+  ein_fabric_destroy(&mpi);
+  arrays_free(&a);
+  arrays_free(&b);
+}
+
+// Allocation number `after` fails at one rank.
+typedef struct failing {
+  long after, calls;
+  int64_t live;
+} failing;
+
+static void *fail_alloc(size_t bytes, size_t align, void *user) {
+  failing *f = (failing *)user;
+  char *room = f->calls++ == f->after ? NULL : (char *)malloc(bytes + align + sizeof room);
+  if (room == NULL) return NULL;
+  f->live++;
+  char *p = room + sizeof room;  // which lies before
+  p += (align - (uintptr_t)p % align) % align;
+  memcpy(p - sizeof room, &room, sizeof room);
+  return p;
+}
+
+static void fail_free(void *p, size_t bytes, void *user) {
+  (void)bytes;
+  if (p == NULL) return;
+  char *room;
+  memcpy(&room, (char *)p - sizeof room, sizeof room);
+  ((failing *)user)->live--;
+  free(room);
+}
+
+// One rank has no memory: all get one status, and nothing stays.
+static void test_no_memory(void) {
+  for (long after = 0, done = 0; !done && after < 4000; after += after < 40 ? 1 : 17) {
+    failing f = {-1, 0, 0};
+    ein_ctx_desc cd;
+    ein_ctx *ctx = NULL;
+    ein_program_desc pd;
+    ein_decompose_desc dd;
+    ein_graph *g = NULL;
+    ein_decomposition *how = NULL;
+    ein_fabric mpi;
+    ein_dist_stats stats;
+    ein_dist_info info;
+    arrays a;
+    memset(&cd, 0, sizeof cd);
+    memset(&pd, 0, sizeof pd);
+    memset(&dd, 0, sizeof dd);
+    cd.bare = 1;
+    cd.allocator.alloc_fn = fail_alloc;
+    cd.allocator.free_fn = fail_free;
+    cd.allocator.user = &f;
+    pd.text = texts[1];
+    dd.p = ranks;
+    CHECK(ein_ctx_create(&cd, &ctx) == EIN_OK && ein_graph_parse(ctx, &pd, &g) == EIN_OK);
+    CHECK(ein_decompose(ctx, g, &dd, &how) == EIN_OK);
+    arrays_make(g, &a);
+    if (rank == ranks - 1) f.after = f.calls + after;
+    ein_status st = ein_fabric_mpi(ctx, group, 0, &mpi);
+    const int made = st == EIN_OK;
+    if (made) st = execute(ctx, g, how, &mpi, &a, &stats, &info);
+    int least = (int)st, most = (int)st;
+    MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, group);
+    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, group);
+    CHECK(least == most && (st == EIN_OK || st == EIN_ERR_NO_MEMORY));
+    done = st == EIN_OK;
+    if (made) ein_fabric_destroy(&mpi);
+    arrays_free(&a);
+    ein_decomposition_destroy(how);
+    ein_graph_destroy(g);
+    ein_ctx_destroy(ctx);
+    CHECK(f.live == 0);
+  }
+}
+
+static void test_mistakes(ein_ctx *ctx) {
+  ein_fabric f, serial;
+  double x = 0;
+  const ein_ztensor out = ein_tensor(EIN_F64, 0, NULL, &x);
+  CHECK(ein_fabric_mpi(ctx, group, 0, NULL) == EIN_ERR_ARGUMENT);
+  CHECK(ein_fabric_mpi(ctx, group, -1, &f) == EIN_ERR_ARGUMENT);
+  if (ranks > 1) CHECK(ein_fabric_mpi(ctx, group, ranks - 1, &f) == EIN_ERR_ARGUMENT);
+  CHECK(ein_fabric_serial(2, &serial) == EIN_OK);
+  CHECK(ein_mpi_gather(&serial, &out, 0) == EIN_ERR_ARGUMENT);
+  CHECK(ein_mpi_agree(&serial, EIN_OK) == EIN_ERR_ARGUMENT);
+  CHECK(ein_fabric_mpi(NULL, group, 0, &f) == EIN_OK && f.places == ranks);
+  CHECK(ein_mpi_gather(&f, &out, ranks) == EIN_ERR_ARGUMENT);
+  CHECK(ein_mpi_agree(&f, rank == 0 ? EIN_ERR_SHAPE : EIN_OK) == EIN_ERR_SHAPE);
+  ein_fabric_destroy(&f);
+  ein_fabric_destroy(&f);
+}
+
+static void test_programs(ein_ctx *ctx) {
+  MPI_Comm_rank(group, &rank);
+  MPI_Comm_size(group, &ranks);
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+    ein_program_desc pd;
+    ein_graph *g = NULL, *fixed = NULL;
+    memset(&pd, 0, sizeof pd);
+    pd.text = texts[k];
+    CHECK(ein_graph_parse(ctx, &pd, &g) == EIN_OK);
+    compare(ctx, g, ranks, EIN_COST_BYTES);
+    compare(ctx, g, ranks, EIN_COST_PAPER);
+    compare(ctx, g, 2 * ranks + 1, EIN_COST_SECONDS);
+    CHECK(ein_graph_deterministic(ctx, g, NULL, &fixed) == EIN_OK);
+    compare(ctx, fixed, ranks + 3, EIN_COST_BYTES);
+    ein_graph_destroy(fixed);
+    ein_graph_destroy(g);
+  }
+}
+
+int main(int argc, char **argv) {
+  ein_ctx *ctx = NULL;
+  MPI_Init(&argc, &argv);
+  group = MPI_COMM_WORLD;
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
+  test_programs(ctx);
+  test_mistakes(ctx);
+  test_no_memory();
+  // Two groups of ranks at once, each with fabrics of its own.
+  const int all = rank;
+  MPI_Comm_split(MPI_COMM_WORLD, all % 2, all, &group);
+  test_programs(ctx);
+  MPI_Comm_free(&group);
+  group = MPI_COMM_WORLD;
+  ein_ctx_destroy(ctx);
+  const int64_t failed = total(failures);
+  MPI_Comm_size(group, &ranks);
+  if (all == 0) printf("%s %d checks on each of %d ranks\n", failed ? "FAIL" : "ok", checks, ranks);
+  MPI_Finalize();
+  return failed != 0;
+}
