@@ -2,7 +2,7 @@
 // library: a configuration macro that is misspelled anywhere would otherwise go unnoticed.
 //   COMPILE_MAIN             the file with main; else the second translation unit
 //   COMPILE_PLAIN_FIRST      plainly before the implementation
-//   COMPILE_DIST, COMPILE_CPU, COMPILE_BLAS   with that header of backends/, included by itself
+//   COMPILE_DIST, _CPU, _BLAS, _MPI   with that header of backends/, included by itself
 //   COMPILE_BRING            with backends brought in by macro
 //   EINSUM_IMPLEMENTATION, EINSUM_STATIC, EINSUM_CORE_ONLY, ..   as the row of the matrix says
 #ifdef COMPILE_MALLOC
@@ -47,6 +47,10 @@ static void compile_free(void *p) {
 #ifdef COMPILE_BLAS
 #include "../backends/einsum_openblas.h"
 #include "../backends/einsum_openblas.h"
+#endif
+#ifdef COMPILE_MPI
+#include "../backends/einsum_mpi.h"
+#include "../backends/einsum_mpi.h"
 #endif
 #include "../einsum.h"
 #if defined(COMPILE_BRING)

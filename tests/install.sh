@@ -66,12 +66,12 @@ int main(void) {
 END
 # Every header by itself, and those of the backends before the one they need.
 for h in einsum.h backends/*.h; do
+  [ "$h" = backends/einsum_mpi.h ] && continue  # mpi.h may not be there: tests/mpi.sh
   printf '#include <%s>\nint other(void);\nint other(void) { return EIN_OK; }\n' "$h" \
     > "$work/program/other.c"
   quiet $cc -I"$usr/include/einsum" -std=c99 -Wall -Wextra -Werror -fsyntax-only \
     "$work/program/other.c"
-  # Their implementations include what may not be there: cblas.h, mpi.h.
-  case $h in backends/einsum_openblas.h | backends/einsum_mpi.h) continue ;; esac
+  [ "$h" = backends/einsum_openblas.h ] && continue  # nor may cblas.h, which only this includes
   printf '#define EINSUM_IMPLEMENTATION\n#include <%s>\n' "$h" > "$work/program/all.c"
   quiet $cc -I"$usr/include/einsum" -std=c99 -fsyntax-only "$work/program/all.c"
 done

@@ -11,6 +11,20 @@ command -v "$cc" > /dev/null 2>&1 && command -v "$run" > /dev/null 2>&1 || {
   echo "no $cc and $run (tools/setup installs them)"
   exit 77
 }
+# With every compiler, in both languages. mpi.h brings in libraries of C++ unless told not to.
+for one in gcc clang g++ clang++; do
+  command -v $one > /dev/null 2>&1 || continue
+  export OMPI_CC=$one MPICH_CC=$one
+  case $one in
+    *++) files="-x c++ -std=c++11 $(printf '%s\n' $WARN | grep -v prototypes | tr '\n' ' ')
+           -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -DEINSUM_IMPLEMENTATION -DCOMPILE_MPI
+           tests/compile.c" ;;
+    *) files="-std=c99 $WARN tests/test_mpi.c" ;;
+  esac
+  "$cc" -O0 -Werror -Wno-unused-function -Wno-unused-command-line-argument -fsyntax-only \
+    $files || exit 1
+done
+unset OMPI_CC MPICH_CC
 name=$build/test_mpi_$library
 "$cc" -std=c99 -O1 $WARN -Werror -Wno-unused-function -o "$name" tests/test_mpi.c -lm || exit 1
 options=
