@@ -14,14 +14,16 @@
 #   make install    PREFIX=/usr/local DESTDIR=; make uninstall takes it away again
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
 #
-# CC, CPPFLAGS, CFLAGS, LDFLAGS are honoured, BLAS=no leaves OpenBLAS out; whatever depends on them
-# is built again when they change.
+# CC, CPPFLAGS, CFLAGS, LDFLAGS are honoured, BLAS=no leaves OpenBLAS out, MPI=yes (or
+# MPI=mpicc.mpich, ..) builds --fabric mpi in; whatever depends on them is built again when they
+# change.
 # make test TESTS_ONLY="math views" runs only the steps whose names contain one of the words.
 
 CC     ?= cc
 CFLAGS ?= -O2
 CLANG  ?= clang
 BLAS   ?= yes
+MPI    ?= no
 LIBS    = -lm -pthread
 BUILD   = $(CC) -std=c99 $(CPPFLAGS) $(CFLAGS)
 LINK    = $(LDFLAGS) $(LIBS)
@@ -66,8 +68,8 @@ all: $(B)/einsum
 # Everything that is built depends on the latter.
 quoted = '$(subst ','\'',$(1))'
 PROBED = CC=$(call quoted,$(CC)) CLANG=$(call quoted,$(CLANG)) BLAS=$(call quoted,$(BLAS)) \
-         CPPFLAGS=$(call quoted,$(CPPFLAGS)) CFLAGS=$(call quoted,$(CFLAGS)) \
-         LDFLAGS=$(call quoted,$(LDFLAGS))
+         MPI=$(call quoted,$(MPI)) CPPFLAGS=$(call quoted,$(CPPFLAGS)) \
+         CFLAGS=$(call quoted,$(CFLAGS)) LDFLAGS=$(call quoted,$(LDFLAGS))
 # changed COMMAND: what it prints becomes the target unless it is; several may do so at once.
 changed = t=$@.$$$$ && $(1) > $$t && if cmp -s $$t $@; then rm -f $$t; else mv -f $$t $@; fi
 .PHONY: FORCE
@@ -110,9 +112,15 @@ $(B)/library_blas.o: $(LIBRARY)
 $(B)/library_blas_cut.o: $(LIBRARY)
 	$(BUILD) $(CUT) -DLIBRARY_BLAS -w -c -o $@ $<
 
-$(B)/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(if $(SHARED),$(OBJECTS))
-	$(BUILD) -Wall -Wextra $(BLAS_FLAGS) $(if $(SHARED),-DEINSUM_LINKED) -o $@ tools/einsum.c \
-	  $(if $(SHARED),$(OBJECTS)) $(BLAS_LIBS) $(LINK)
+# einsum_mpi.h needs the library's private functions: no objects then.
+MPICC     = $(filter-out no,$(MPI:yes=mpicc))
+EINSUM_CC = $(if $(MPICC),OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC),$(CC))
+LINKED    = $(if $(MPICC),,$(if $(SHARED),$(OBJECTS)))
+
+$(B)/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(LINKED)
+	$(EINSUM_CC) -std=c99 $(CPPFLAGS) $(CFLAGS) -Wall -Wextra $(BLAS_FLAGS) \
+	  $(if $(MPICC),-DWITH_MPI) $(if $(LINKED),-DEINSUM_LINKED) -o $@ tools/einsum.c $(LINKED) \
+	  $(BLAS_LIBS) $(LINK)
 
 # ---- installing ----------------------------------------------------------------------------------
 # Headers lie as they do here, in a folder of their own. Nothing of them knows the machine, so what
@@ -390,13 +398,13 @@ step-tsan-dist: $(if $(SAN_CC),$(B)/tsan/test_dist)
 step-tsan-cpu_safe: $(if $(SAN_CC),$(B)/tsan/test_cpu_safe)
 	$(STEP) tsan-cpu_safe $(if $(SAN_CC),$< 300,$(NO_SAN))
 
-MPI = WARN="$(WARN)" sh tests/mpi.sh $(B)
+MPI_TEST = WARN="$(WARN)" sh tests/mpi.sh $(B)
 step-mpi-openmpi step-mpi-mpich: step-mpi-%: $(TEST_C)
-	$(STEP) mpi-$* env $(MPI) $* 1 3 4
+	$(STEP) mpi-$* env $(MPI_TEST) $* 1 3 4
 
 # On more ranks: minutes.
 test-mpi: $(TEST_C)
-	@for m in openmpi mpich; do $(MPI) $$m 1 2 3 4 6 8 12 16 || exit 1; done
+	@for m in openmpi mpich; do $(MPI_TEST) $$m 1 2 3 4 6 8 12 16 || exit 1; done
 
 step-memory-cpu: $(B)/test_memory_fit_cpu
 	$(STEP) memory-cpu $<

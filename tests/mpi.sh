@@ -3,7 +3,8 @@
 #
 # tests/test_mpi.c with one MPI library: tests/mpi.sh BUILD openmpi|mpich RANKS.. Compiles it, with
 # every warning that make matrix asks for ($WARN), and runs it on so many ranks, which may be more
-# than there are cores. Exit status 77, with the reason, where that library is missing.
+# than there are cores; then the command, see tests/mpi_command.sh. Exit status 77, with the reason,
+# where that library is missing.
 build=$1 library=$2
 shift 2
 cc=mpicc.$library run=mpirun.$library
@@ -35,3 +36,12 @@ fi
 for n; do
   timeout -k 5 300 "$run" $options -n "$n" "$name" || exit 1
 done
+example=$build/ranks_$library command=$build/einsum_$library
+"$cc" -std=c99 -O1 $WARN -Werror -o "$example" examples/13_ranks.c -lm || exit 1
+"$run" $options -n 4 "$example" > "$example.txt" && grep -q '^the same result$' "$example.txt" &&
+  grep -q ' [1-9][0-9]* bytes' "$example.txt" || {
+  echo "examples/13_ranks.c has another result, or nothing moves"
+  exit 1
+}
+"$cc" -std=c99 -O1 -DWITH_MPI $WARN -Werror -o "$command" tools/einsum.c -lm -pthread &&
+  sh tests/mpi_command.sh "$command" "$run" $options -n

@@ -12,8 +12,18 @@ static ein_fabric run_fabric(const program *p) {
   if (name == NULL || strcmp(name, "serial") == 0) st = ein_fabric_serial((int)n, &f);
   else if (strcmp(name, "threads") == 0) st = ein_fabric_threads((int)n, &f);
   else if (strcmp(name, "copying") == 0) st = ein_fabric_copying(p->ctx, (int)n, &f);
-  else misuse("serial, threads, copying or sim", "--fabric %s is not in this version", name);
+  else if (strcmp(name, "mpi") == 0)
+    st = ranks_fabric(p->ctx, given(O_PLACES) != NULL ? (int)n : 0, &f);
+  else misuse("serial, threads, copying, mpi or sim", "--fabric %s is not in this version", name);
+  if (st == EIN_ERR_ARGUMENT && n < mpi_ranks)
+    misuse(NULL, "-p %d is less than the %d ranks of MPI", (int)n, mpi_ranks);
+  if (st == EIN_ERR_UNSUPPORTED)
+    misuse("make MPI=yes builds one that has it", "--fabric mpi is not in this build");
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  if (strcmp(f.name, "mpi") == 0 && given(O_SVG) != NULL)
+    misuse(NULL, "--svg does not go with --fabric mpi: no rank sees all of a run");
+  if (strcmp(f.name, "mpi") == 0 && given(O_BUDGET) != NULL)
+    misuse(NULL, "--budget does not go with --fabric mpi: ranks would find different paths");
   return f;
 }
 
@@ -166,6 +176,17 @@ static ein_status run_event(void *of, const ein_dist_event *event) {
   return of == NULL ? EIN_OK : picture_event(of, event);
 }
 
+// What all ranks together have done, and results whole at the first.
+static void run_gather(const ein_fabric *f, const array *out, int nout, ein_dist_stats *stats) {
+  for (int i = 0; i < nout; i++) {
+    ranks_meet();
+    const ein_status st = ranks_gather(f, &out[i].v);
+    if (st != EIN_OK) die(exit_status(st), NULL, "%s", ein_status_text(st));
+  }
+  ranks_sum(&stats->tasks), ranks_sum(&stats->messages), ranks_sum(&stats->bytes);
+  for (int i = 0; i < stats->nstmt; i++) ranks_sum(&stats->stmt_bytes[i]);
+}
+
 // Runs a plan for places, bound and with room for the figures of its statements.
 static double run_places(const ein_dist *d, const ein_run *bound, size_t workspace,
                          ein_dist_stats *stats, double *begin) {
@@ -178,6 +199,7 @@ static double run_places(const ein_dist *d, const ein_run *bound, size_t workspa
   ein_dist_info info;
   (void)ein_dist_info_get(d, &info);
   progress_begin("running", "tasks", (double)info.tasks);
+  ranks_meet();
   *begin = now(NULL);
   ein_status st = ein_dist_execute(d, &run, stats);
   const double seconds = now(NULL) - *begin;
@@ -189,7 +211,7 @@ static double run_places(const ein_dist *d, const ein_run *bound, size_t workspa
 
 // Runs the program as a schedule says.
 static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_schedule *said,
-                                    ein_fabric *f) {
+                                    ein_fabric *f, const array *out, int nout) {
   figures_of_run made = no_figures();
   ein_dist_desc places;
   ein_dist *d;
@@ -204,11 +226,13 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   places.nlayout = p->d.nbind;
   places.layout = p->d.bind;
   progress_begin("planning", NULL, 0);
+  ranks_meet();
   const ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   progress_end();
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
+  run_gather(f, out, nout, &stats);
   made.fabric = f->name, made.places = f->places;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
   made.bytes = (double)stats.bytes;
@@ -216,23 +240,43 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   return made;
 }
 
-// Decomposes the program and runs it over the places of the fabric.
-static figures_of_run run_on_places(program *p, const ein_run *bound) {
+// A plan for places; of: NULL, or what keeps its events.
+static ein_dist *plan_places(const program *p, const ein_decomposition *how, const ein_fabric *f,
+                             happened *of) {
+  ein_dist_desc places;
+  ein_dist *d;
+  memset(&places, 0, sizeof places);
+  places.fabric = f;
+  places.decomposition = how;
+  places.nlayout = p->d.nbind;
+  places.layout = p->d.bind;
+  if (of != NULL || progress_on()) places.event_fn = run_event;
+  places.event_user = of;
+  progress_begin("planning", NULL, 0);
+  ranks_meet();
+  const ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
+  return d;
+}
+
+// Decomposes the program and runs it over the places of the fabric; out: its results.
+static figures_of_run run_on_places(program *p, const ein_run *bound, const array *out,
+                                    int nout) {
   ein_decompose_desc desc;
   ein_machine machine;
   ein_decomposition *how;
-  ein_dist_desc places;
-  ein_dist *d;
   ein_dist_stats stats;
   ein_dist_info info;
   const char *name;
   figures_of_run made = no_figures();
   ein_fabric f = run_fabric(p);
   option_decompose(p, f.threads, &desc, &machine, &name);
+  ranks_share(&machine, sizeof machine);
   desc.p = f.places;
   ein_schedule *said = schedule_of(p, desc.p);
   if (has_loops(p, said)) {
-    made = run_scheduled(p, bound, said, &f);
+    made = run_scheduled(p, bound, said, &f, out, nout);
     ein_schedule_destroy(said);
     ein_fabric_destroy(&f);
     return made;
@@ -240,20 +284,10 @@ static figures_of_run run_on_places(program *p, const ein_run *bound) {
   schedule_pins(p, said, &desc);
   ein_schedule_destroy(said);
   how = decompose(p, &desc, &machine);
-  memset(&places, 0, sizeof places);
-  places.fabric = &f;
-  places.decomposition = how;
-  places.nlayout = p->d.nbind;
-  places.layout = p->d.bind;
   happened *of = NULL;
   if (given(O_SVG) != NULL || given(O_EXPLAIN) != NULL)
     of = (happened *)memory(sizeof *of * (size_t)threads);
-  if (of != NULL || progress_on()) places.event_fn = run_event;
-  places.event_user = of;
-  progress_begin("planning", NULL, 0);
-  ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
-  if (st != EIN_OK) die_library(p->ctx, st, p->file);
-  progress_end();
+  ein_dist *d = plan_places(p, how, &f, of);
   (void)ein_dist_info_get(d, &info);
   if (given(O_MEMORY) != NULL && (double)info.peak_bytes > machine.memory)
     die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "
@@ -264,6 +298,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound) {
   stats.nstmt = info.nstmt;
   stats.stmt_bytes = (int64_t *)memory(sizeof(int64_t) * ((size_t)info.nstmt + 1));
   double begin, seconds = run_places(d, bound, info.workspace_bytes, &stats, &begin);
+  run_gather(&f, out, nout, &stats);
   explain_places(d, how, &f, &stats, of, seconds, name);
   if (given(O_SVG) != NULL) picture_run(p, how, &machine, &f, of, begin, seconds);
   if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL)
@@ -376,7 +411,7 @@ static int command_eval(void) {
   job_bind(&j, &run, out);
   int ordered = given(O_DETERMINISTIC) != NULL;  // then one place does as several do
   if (on_places() || ordered) program_of_expression(&p, &j);
-  if (on_places()) (void)run_on_places(&p, &run);
+  if (on_places()) (void)run_on_places(&p, &run, &j.out, 1);
   if (!on_places() && ordered) program_schedule(&p);
   if (!on_places()) (void)execute_once(ordered ? p.plan : j.plan, &run);
   ein_plan_destroy(p.plan);
@@ -406,6 +441,7 @@ static int command_run(void) {
   }
   program_plan(&p);
   ein_tensor_info t;
+  ein_run run;
   int nin = 0, nout = 0;
   while (ein_plan_input(p.plan, nin, &t)) nin++;
   while (ein_plan_output(p.plan, nout, &t)) nout++;
@@ -428,7 +464,6 @@ static int command_run(void) {
   for (int k = 0; k < names.n; k++) {
     if (chosen[k] == NULL) misuse(NULL, "%s has no output '%s'", p.file, names.v[k]);
   }
-  ein_run run;
   memset(&run, 0, sizeof run);
   run.in = in;
   run.out = data;
@@ -438,11 +473,10 @@ static int command_run(void) {
     if (out[i].v.data == NULL) allocate(&out[i]);
     data[i] = out[i].v.data;
   }
-  if (given(O_COUNTED) != NULL) {
-    count_plan(p.ctx, p.graph, p.plan, &run);
-    return finish(p.ctx, p.plan, p.graph);
-  }
-  const figures_of_run made = on_places() ? run_on_places(&p, &run) : run_in_one(p.plan, &run);
+  if (given(O_COUNTED) != NULL)
+    return count_plan(p.ctx, p.graph, p.plan, &run), finish(p.ctx, p.plan, p.graph);
+  const figures_of_run made =
+      on_places() ? run_on_places(&p, &run, out, nout) : run_in_one(p.plan, &run);
   if (given(O_JSON) != NULL) put_figures(&made);
   else if (names.n == 0 && !svg_only()) print_outputs(out, nout);
   return finish(p.ctx, p.plan, p.graph);

@@ -24,6 +24,9 @@
 #include "../backends/einsum_openblas.h"
 #include <cblas.h>
 #endif
+#ifdef WITH_MPI
+#include "../backends/einsum_mpi.h"
+#endif
 #define NPY_IMPLEMENTATION
 #include "npy.h"
 
@@ -117,8 +120,11 @@ static void put_clean(FILE *f, const char *s) {
 
 static void progress_end(void);  // an error may end any work
 
+#include "command_mpi.h"
+
 static void put_error(const char *message, const char *hint) {
   progress_end();
+  ranks_failing();
   fflush(stdout);
   fputs("einsum: error: ", stderr);
   put_clean(stderr, message);
@@ -131,6 +137,7 @@ static void put_error(const char *message, const char *hint) {
 
 NORETURN static void quit(int status) {
   drop_outputs();
+  ranks_quit(status);
   exit(status);
 }
 
@@ -324,8 +331,9 @@ static const char *const usage[] = {
   "  -p N               over N places (--fabric threads: default as -j); the steps of an EXPR are\n"
   "                     the statements t0, t1, .. and y, its operands are x0, x1, ..\n"
   "  --fabric F         what they are: serial (default), threads, or copying: one after another,\n"
-  "                     each place in memory of its own; sim: the run is simulated, nothing is\n"
-  "                     computed, extents come from files, --shapes or --sizes\n",
+  "                     each place in memory of its own; mpi: the ranks of mpirun (if built with\n"
+  "                     make MPI=yes); sim: the run is simulated, nothing is computed, extents\n"
+  "                     come from files, --shapes or --sizes\n",
   "  --decomp NAME      eindecomp (default), linear, none, sqrt, data, model, sequence,\n"
   "                     attention, given\n"
   "  --cost MODEL       seconds (default), paper, paper-code, bytes\n"
@@ -837,7 +845,7 @@ static ein_ctx *make_ctx(void) {
   if (j != NULL && (!read_int(j, strlen(j), &n) || n < 1 || n > 1024)) {
     misuse(NULL, "-j takes a number of threads from 1 to 1024, not '%s'", j);
   }
-  use_backends(&d, n);
+  use_backends(&d, n > 0 ? n : ranks_threads());
   d.now_fn = now;
   d.cache_plans = -1;
   use_store(&d, tuning);
@@ -1132,6 +1140,10 @@ static output *add_output(const char *path) {
 // Begins the file of an array, and gives the array its memory: the file itself where that can be
 // mapped, so that a result needs no memory beside it.
 static void output_array(array *a, const char *path) {
+  if (mpi_rank > 0) {
+    allocate(a);
+    return;
+  }
   output *o = add_output(path);
   npy_write_begin(&o->w, path, (int)a->v.dtype, a->v.rank, a->v.shape, 0);
   a->v.data = npy_write_map(&o->w);
@@ -1614,6 +1626,13 @@ static const char *compiler(void) {
 #define BACKENDS_TEXT ""
 #define BACKENDS_JSON ""
 #endif
+#ifdef WITH_MPI
+#define FABRICS_TEXT "serial threads copying mpi sim"
+#define FABRICS_JSON "\"serial\", \"threads\", \"copying\", \"mpi\", \"sim\""
+#else
+#define FABRICS_TEXT "serial threads copying sim"
+#define FABRICS_JSON "\"serial\", \"threads\", \"copying\", \"sim\""
+#endif
 
 // The lines of a text, indented, or as strings of JSON.
 static void put_lines(char *facts, int json) {
@@ -1651,8 +1670,7 @@ static int command_info(void) {
     printf("{\"version\": \"%s\", \"compiler\": ", ein_version());
     put_json_string(compiler());
     printf(", \"backends\": [\"portable\", \"cpu\"%s], "
-           "\"fabrics\": [\"serial\", \"threads\", \"copying\", \"sim\"], "
-           "\"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
+           "\"fabrics\": [" FABRICS_JSON "], \"threads\": %d, \"cpu\": ", BACKENDS_JSON, threads);
     put_json_string(name);
     fputs(", \"processor\": [", stdout);
     put_lines(facts, 1);
@@ -1664,7 +1682,7 @@ static int command_info(void) {
     fputs(", \"dtypes\": [", stdout);
   } else {
     printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
-    printf("backends  portable cpu%s\nfabrics   serial threads copying sim\n", BACKENDS_TEXT);
+    printf("backends  portable cpu%s\nfabrics   " FABRICS_TEXT "\n", BACKENDS_TEXT);
     printf("threads   %d\ncpu       %s\n", threads, name[0] ? name : "unknown");
     put_lines(facts, 0);
     printf("\nrates     ");
@@ -1694,12 +1712,7 @@ static int command_info(void) {
   return finish(ctx, NULL, NULL);
 }
 
-int main(int argc, char **argv) {
-  unsigned command = read_command_line(argc, argv);
-  if (argc < 2) {
-    for (int k = 0; k < 2; k++) fputs(usage[k], stderr);
-    return WRONG_COMMAND;
-  }
+static int run_command(unsigned command) {
   if (given(O_VARIANT) != NULL && (on_places() || given(O_MEMORY) != NULL))
     misuse(NULL, "--variant does not go with -p, --fabric or --memory");
   if (given(O_UNGROUPED) != NULL && (on_places() || given(O_MEMORY) != NULL))
@@ -1716,4 +1729,14 @@ int main(int argc, char **argv) {
     case INFO: return command_info();
     default: return command_eval();
   }
+}
+
+int main(int argc, char **argv) {
+  ranks_begin(argc, argv);
+  const unsigned command = read_command_line(argc, argv);
+  if (argc < 2) {
+    for (int k = 0; k < 2; k++) fputs(usage[k], stderr);
+    return WRONG_COMMAND;
+  }
+  return ranks_end(run_command(command));
 }

@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The command over ranks: tests/mpi_command.sh EINSUM LAUNCHER.., where LAUNCHER.. ends with the
+# option that takes the number of ranks. Results and bytes are those of the copying fabric on one
+# process; a rank that cannot go on ends all of them, with its status and one message.
+einsum=$(realpath "$1")
+shift
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+data=examples/data
+checks=0
+wrong() {
+  echo "FAIL: $*"
+  cat "$work/out" "$work/err" 2> /dev/null
+  exit 1
+}
+# ranks N STATUS ARGS..: the command on N ranks ends with that status
+ranks() {
+  n=$1 want=$2
+  shift 2
+  timeout -k 5 60 $launch "$n" $each "$einsum" "$@" > "$work/out" 2> "$work/err"
+  status=$?
+  checks=$((checks + 1))
+  [ $status = "$want" ] || wrong "$n ranks: $* ends with $status, not $want"
+}
+says() {  # one rank says so, no other says anything
+  grep -q -- "$1" "$work/err" || wrong "nobody says '$1'"
+  [ "$(grep -c 'einsum: error' "$work/err")" = 1 ] || wrong "errors are said several times"
+}
+figure() { tr ',{}' '\n\n\n' < "$1" | sed -n "s/^ *\"$2\": *//p" | head -n 1; }
+
+launch=$* each= moved=0
+cat > "$work/two.ein" << 'END'
+input X[n,f] : f32
+D[i,j] = sum[k]((X[i,k] - X[j,k])^2)
+M[f,j] = X[i,f] * D[i,j]
+G[f,g] = M[f,j] * X[j,g]
+output D, M, G
+END
+for n in 1 2 3 4; do
+  for places in $n $((n + 3)); do
+    for way in "" "--decomp sqrt" "--cost bytes --keep j --strict" "--deterministic"; do
+      "$einsum" run "$work/two.ein" "X=$data/iris.npy" -p $places --fabric copying $way --json \
+        -o "D=$work/D.npy" -o "M=$work/M.npy" -o "G=$work/G.npy" > "$work/one" ||
+        wrong "the copying fabric"
+      ranks $n 0 run "$work/two.ein" "X=$data/iris.npy" -p $places --fabric mpi $way --json \
+        -o "D=$work/D2.npy" -o "M=$work/M2.npy" -o "G=$work/G2.npy"
+      for name in D M G; do
+        cmp -s "$work/$name.npy" "$work/${name}2.npy" || wrong "$n ranks, $places places: $name"
+      done
+      for key in places tasks messages bytes; do
+        [ "$(figure "$work/one" $key)" = "$(figure "$work/out" $key)" ] ||
+          wrong "$n ranks, $places places $way: other $key"
+      done
+      moved=$((moved + $(figure "$work/out" bytes)))
+      [ "$(wc -l < "$work/out")" = 1 ] || wrong "several ranks print"
+    done
+  done
+done
+[ $moved -gt 0 ] || wrong "nothing moves"
+
+"$einsum" 'ij,kj->ik' $data/iris.npy $data/iris.npy -p 3 --fabric copying > "$work/one"
+ranks 3 0 'ij,kj->ik' $data/iris.npy $data/iris.npy --fabric mpi
+cmp -s "$work/one" "$work/out" || wrong "an expression prints something else"
+
+# Everywhere, then at one rank that is not the first.
+ranks 3 3 run "$work/two.ein" X=none.npy --fabric mpi -o "D=$work/none.npy"
+says 'none.npy: cannot open'
+ranks 3 2 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi -p 2
+says 'less than the 3 ranks'
+ranks 3 2 run "$work/two.ein" "X=$data/iris.npy" --fabric=mpi --nonsense
+says 'nonsense'
+ranks 2 2 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi --svg -
+says 'no rank sees all'
+ranks 2 3 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi -o "D=$work/nowhere/D.npy"
+says 'nowhere'
+cat > "$work/each" << 'END'
+#!/bin/sh
+# The second rank finds no data.
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && cd /
+exec "$@"
+END
+chmod +x "$work/each"
+each=$work/each
+ranks 3 3 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi -o "D=$work/none.npy"
+says 'iris.npy: cannot open'
+[ ! -e "$work/none.npy" ] || wrong "a file is left of a run that failed"
+echo "ok $checks runs over ranks"

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+//
+// command_mpi.h - --fabric mpi: the ranks that mpirun started, each of which runs this command.
+// A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
+//
+// Every rank reads the command line and the inputs, rank 0 alone prints and writes files. Ranks
+// meet before each step that all must take: one that failed since the last time makes all end with
+// its exit status, and it alone, the lowest of several, says why.
+
+static int mpi_rank, mpi_ranks = 1;  // of this process; without MPI one
+
+#ifdef WITH_MPI
+static int ranks_began, ranks_lost, ranks_stderr = -1;
+
+// Does a rank say that it has failed? Then which: the lowest; else their number.
+static int ranks_lowest(int failed) {
+  int mine = failed ? mpi_rank : mpi_ranks, lowest = mpi_ranks;
+  MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return lowest;
+}
+
+NORETURN static void ranks_follow(int lowest) {
+  int status = SYSTEM_FAILED;
+  MPI_Bcast(&status, 1, MPI_INT, lowest, MPI_COMM_WORLD);
+  drop_outputs();
+  MPI_Finalize();
+  exit(status);
+}
+
+// Before an error is printed, or the command ends with one: of several ranks one goes on.
+static void ranks_failing(void) {
+  if (!ranks_began || ranks_lost) return;
+  ranks_lost = 1;
+  const int lowest = ranks_lowest(1);
+  if (lowest != mpi_rank) ranks_follow(lowest);
+  if (ranks_stderr >= 0) (void)dup2(ranks_stderr, STDERR_FILENO);
+}
+
+static void ranks_quit(int status) {
+  if (!ranks_began) return;
+  ranks_failing();
+  MPI_Bcast(&status, 1, MPI_INT, mpi_rank, MPI_COMM_WORLD);
+  MPI_Finalize();
+}
+
+static void ranks_meet(void) {
+  if (!ranks_began) return;
+  const int lowest = ranks_lowest(0);
+  if (lowest < mpi_ranks) ranks_follow(lowest);
+}
+
+// Is MPI asked for? It has to begin before anything can fail.
+static int ranks_asked(int argc, char **argv) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    if (strcmp(argv[i], "--fabric=mpi") == 0) return 1;
+    if (strcmp(argv[i], "--fabric") == 0 && i + 1 < argc && strcmp(argv[i + 1], "mpi") == 0)
+      return 1;
+  }
+  return 0;
+}
+
+static void ranks_begin(int argc, char **argv) {
+  int level;
+  if (!ranks_asked(argc, argv)) return;
+  if (MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) {
+    fputs("einsum: error: MPI does not start\n", stderr);
+    exit(SYSTEM_FAILED);
+  }
+  ranks_began = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &mpi_ranks);
+  if (mpi_rank == 0) return;
+  ranks_stderr = dup(STDERR_FILENO);
+  if (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
+    ranks_quit(SYSTEM_FAILED), exit(SYSTEM_FAILED);
+}
+
+// All ranks have come to the end.
+static int ranks_end(int status) {
+  if (!ranks_began) return status;
+  ranks_meet();
+  MPI_Finalize();
+  return status;
+}
+
+// Threads of a rank, unless -j says: ranks of a machine share its cores.
+static int64_t ranks_threads(void) {
+  MPI_Comm node;
+  int here = 1;
+  if (!ranks_began) return 0;
+  if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mpi_rank, MPI_INFO_NULL, &node) ==
+      MPI_SUCCESS) {
+    MPI_Comm_size(node, &here);
+    MPI_Comm_free(&node);
+  }
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return cores > here ? cores / here : 1;
+}
+
+static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {
+  ranks_meet();
+  return ein_fabric_mpi(ctx, MPI_COMM_WORLD, p, fabric);
+}
+
+// The sum over all ranks.
+static void ranks_sum(int64_t *x) {
+  if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+}
+
+// What rank 0 has measured, at all: they must come to one decomposition.
+static void ranks_share(void *data, size_t bytes) {
+  ranks_meet();
+  if (ranks_began) MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out) {
+  ein_ztensor dense = *out;
+  dense.strides = NULL;  // results are
+  return ranks_began ? ein_mpi_gather(f, &dense, 0) : EIN_OK;
+}
+
+#else
+static void ranks_failing(void) {}
+static void ranks_quit(int status) { (void)status; }
+static void ranks_meet(void) {}
+static void ranks_begin(int argc, char **argv) { (void)argc, (void)argv; }
+static int ranks_end(int status) { return status; }
+static int64_t ranks_threads(void) { return 0; }
+static void ranks_sum(int64_t *x) { (void)x; }
+static void ranks_share(void *data, size_t bytes) { (void)data, (void)bytes; }
+
+static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {
+  (void)ctx, (void)p, (void)fabric;
+  return EIN_ERR_UNSUPPORTED;
+}
+
+static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out) {
+  (void)f, (void)out;
+  return EIN_OK;
+}
+#endif
