@@ -1545,8 +1545,10 @@ expect 3 run R.ein A=RA.npy B=RB.npy -p 2 --svg no/such/folder.svg -o C=RC.npy
 expect 1 run R.ein A=RA.npy B=RB.npy -p 2 --svg run.svg --parts 'C[q=2]' -o C=RC.npy
 ok absent run.svg
 ok absent RC.npy
-expect 2 run R.ein A=RA.npy B=RB.npy --fabric mpi
-says 'serial, threads, copying or sim'
+expect 2 run R.ein A=RA.npy B=RB.npy --fabric mpi  # built without
+says 'make MPI=yes'
+expect 2 run R.ein A=RA.npy B=RB.npy --fabric ring
+says 'serial, threads, copying, mpi or sim'
 expect 2 run R.ein A=RA.npy B=RB.npy -p 0
 expect 1 run R.ein A=RA.npy B=RB.npy -p 2 --parts 'C[q=2]'
 
