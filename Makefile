@@ -25,7 +25,8 @@ CLANG  ?= clang
 BLAS   ?= yes
 MPI    ?= no
 LIBS    = -lm -pthread
-BUILD   = $(CC) -std=c99 $(CPPFLAGS) $(CFLAGS)
+FLAGS   = -std=c99 $(CPPFLAGS) $(CFLAGS)
+BUILD   = $(CC) $(FLAGS)
 LINK    = $(LDFLAGS) $(LIBS)
 # "make matrix" holds every file against these; other builds stay quiet.
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
@@ -118,7 +119,7 @@ EINSUM_CC = $(if $(MPICC),OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC),$(CC))
 LINKED    = $(if $(MPICC),,$(if $(SHARED),$(OBJECTS)))
 
 $(B)/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(LINKED)
-	$(EINSUM_CC) -std=c99 $(CPPFLAGS) $(CFLAGS) -Wall -Wextra $(BLAS_FLAGS) \
+	$(EINSUM_CC) $(FLAGS) -Wall -Wextra $(BLAS_FLAGS) \
 	  $(if $(MPICC),-DWITH_MPI) $(if $(LINKED),-DEINSUM_LINKED) -o $@ tools/einsum.c $(LINKED) \
 	  $(BLAS_LIBS) $(LINK)
 

@@ -7,15 +7,15 @@
 static ein_fabric run_fabric(const program *p) {
   const char *name = given(O_FABRIC);
   const int64_t n = option_places(name != NULL && strcmp(name, "threads") == 0 ? threads : 1);
+  const int places = given(O_PLACES) != NULL;
   ein_fabric f;
   ein_status st;
   if (name == NULL || strcmp(name, "serial") == 0) st = ein_fabric_serial((int)n, &f);
   else if (strcmp(name, "threads") == 0) st = ein_fabric_threads((int)n, &f);
   else if (strcmp(name, "copying") == 0) st = ein_fabric_copying(p->ctx, (int)n, &f);
-  else if (strcmp(name, "mpi") == 0)
-    st = ranks_fabric(p->ctx, given(O_PLACES) != NULL ? (int)n : 0, &f);
+  else if (strcmp(name, "mpi") == 0) st = ranks_fabric(p->ctx, places ? (int)n : 0, &f);
   else misuse("serial, threads, copying, mpi or sim", "--fabric %s is not in this version", name);
-  if (st == EIN_ERR_ARGUMENT && n < mpi_ranks)
+  if (st == EIN_ERR_ARGUMENT && places && n < mpi_ranks)
     misuse(NULL, "-p %d is less than the %d ranks of MPI", (int)n, mpi_ranks);
   if (st == EIN_ERR_UNSUPPORTED)
     misuse("make MPI=yes builds one that has it", "--fabric mpi is not in this build");
@@ -209,27 +209,38 @@ static double run_places(const ein_dist *d, const ein_run *bound, size_t workspa
   return seconds;
 }
 
-// Runs the program as a schedule says.
-static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_schedule *said,
-                                    ein_fabric *f, const array *out, int nout) {
-  figures_of_run made = no_figures();
+// A plan for places, decomposed or as a schedule says; of: NULL, or what keeps its events.
+static ein_dist *plan_places(const program *p, const ein_decomposition *how,
+                             const ein_schedule *said, const ein_fabric *f, happened *of) {
   ein_dist_desc places;
   ein_dist *d;
-  ein_dist_stats stats;
-  double begin;
-  schedule_only();
-  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not go with loops of a schedule");
   memset(&places, 0, sizeof places);
-  memset(&stats, 0, sizeof stats);
   places.fabric = f;
+  places.decomposition = how;
   places.schedule = said;
   places.nlayout = p->d.nbind;
   places.layout = p->d.bind;
+  // Loops of schedules have no events.
+  if (how != NULL && (of != NULL || progress_on())) places.event_fn = run_event;
+  places.event_user = of;
   progress_begin("planning", NULL, 0);
   ranks_meet();
   const ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   progress_end();
+  return d;
+}
+
+// Runs the program as a schedule says.
+static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_schedule *said,
+                                    ein_fabric *f, const array *out, int nout) {
+  figures_of_run made = no_figures();
+  ein_dist_stats stats;
+  double begin;
+  schedule_only();
+  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not go with loops of a schedule");
+  memset(&stats, 0, sizeof stats);
+  ein_dist *d = plan_places(p, NULL, said, f, NULL);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
   run_gather(f, out, nout, &stats);
@@ -238,26 +249,6 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   made.bytes = (double)stats.bytes;
   ein_dist_destroy(d);
   return made;
-}
-
-// A plan for places; of: NULL, or what keeps its events.
-static ein_dist *plan_places(const program *p, const ein_decomposition *how, const ein_fabric *f,
-                             happened *of) {
-  ein_dist_desc places;
-  ein_dist *d;
-  memset(&places, 0, sizeof places);
-  places.fabric = f;
-  places.decomposition = how;
-  places.nlayout = p->d.nbind;
-  places.layout = p->d.bind;
-  if (of != NULL || progress_on()) places.event_fn = run_event;
-  places.event_user = of;
-  progress_begin("planning", NULL, 0);
-  ranks_meet();
-  const ein_status st = ein_dist_create(p->ctx, p->graph, &places, &d);
-  if (st != EIN_OK) die_library(p->ctx, st, p->file);
-  progress_end();
-  return d;
 }
 
 // Decomposes the program and runs it over the places of the fabric; out: its results.
@@ -287,7 +278,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
   happened *of = NULL;
   if (given(O_SVG) != NULL || given(O_EXPLAIN) != NULL)
     of = (happened *)memory(sizeof *of * (size_t)threads);
-  ein_dist *d = plan_places(p, how, &f, of);
+  ein_dist *d = plan_places(p, how, NULL, &f, of);
   (void)ein_dist_info_get(d, &info);
   if (given(O_MEMORY) != NULL && (double)info.peak_bytes > machine.memory)
     die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "
