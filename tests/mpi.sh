@@ -43,5 +43,5 @@ example=$build/ranks_$library command=$build/einsum_$library
   echo "examples/13_ranks.c has another result, or nothing moves"
   exit 1
 }
-"$cc" -std=c99 -O1 -DWITH_MPI $WARN -Werror -o "$command" tools/einsum.c -lm -pthread &&
+"$cc" -std=c99 -O0 -DWITH_MPI $WARN -Werror -o "$command" tools/einsum.c -lm -pthread &&
   sh tests/mpi_command.sh "$command" "$run" $options -n

@@ -75,9 +75,13 @@ ranks 2 2 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi --svg -
 says 'no rank sees all'
 ranks 2 3 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi -o "D=$work/nowhere/D.npy"
 says 'nowhere'
+ranks 2 2 run - "X=$data/iris.npy" --fabric mpi < "$work/two.ein"
+says 'standard input does not go'
+ranks 2 2 'ij->j' - --fabric mpi < "$data/iris.npy"
+says 'standard input does not go'
 cat > "$work/each" << 'END'
 #!/bin/sh
-# The second rank finds no data.
+# The second rank has another working folder.
 [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && cd /
 exec "$@"
 END
@@ -86,4 +90,18 @@ each=$work/each
 ranks 3 3 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi -o "D=$work/none.npy"
 says 'iris.npy: cannot open'
 [ ! -e "$work/none.npy" ] || wrong "a file is left of a run that failed"
+# Where the first rank alone writes, the others need no folder.
+cp $data/iris.npy "$work/iris.npy"
+here=$(pwd)
+mkdir "$work/sub"
+cd "$work" || exit 1
+ranks 3 0 run "$work/two.ein" "X=$work/iris.npy" --fabric mpi -o D=sub/D2.npy
+[ -s sub/D2.npy ] || wrong "the first rank has written nothing"
+cd "$here" || exit 1
+each=
+# The line of README.md, as it stands there but for the launcher and where the command is.
+line=$(sed -n 's/^mpirun -n 4 einsum //p' README.md)
+[ -n "$line" ] || wrong "README.md shows no run over ranks"
+ranks 4 0 $line
+grep -q '0.68569' "$work/out" || wrong "README.md: another result"
 echo "ok $checks runs over ranks"

@@ -88,6 +88,7 @@ static int64_t ranks_threads(void) {
   MPI_Comm node;
   int here = 1;
   if (!ranks_began) return 0;
+  ranks_meet();
   if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mpi_rank, MPI_INFO_NULL, &node) ==
       MPI_SUCCESS) {
     MPI_Comm_size(node, &here);
@@ -102,9 +103,13 @@ static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {
   return ein_fabric_mpi(ctx, MPI_COMM_WORLD, p, fabric);
 }
 
-// The sum over all ranks.
+// Sums over all ranks.
 static void ranks_sum(int64_t *x) {
   if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void ranks_sum_seconds(double *x, int n) {
+  if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 // What rank 0 has measured, at all: they must come to one decomposition.
@@ -127,6 +132,7 @@ static void ranks_begin(int argc, char **argv) { (void)argc, (void)argv; }
 static int ranks_end(int status) { return status; }
 static int64_t ranks_threads(void) { return 0; }
 static void ranks_sum(int64_t *x) { (void)x; }
+static void ranks_sum_seconds(double *x, int n) { (void)x, (void)n; }
 static void ranks_share(void *data, size_t bytes) { (void)data, (void)bytes; }
 
 static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {

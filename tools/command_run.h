@@ -94,6 +94,7 @@ static double *busy_seconds(const happened *of, int nstmt) {
   double *busy = (double *)memory(((size_t)nstmt + 1) * sizeof *busy);
   for (int w = 0; w < threads; w++)
     for (int i = 0; i < nstmt; i++) busy[i] += of[w].busy[i];
+  ranks_sum_seconds(busy, nstmt);
   return busy;
 }
 

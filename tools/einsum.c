@@ -706,10 +706,17 @@ NORETURN static void die_library(const ein_ctx *ctx, ein_status st, const char *
   quit(exit_status(st));
 }
 
+// Launchers of MPI give standard input to one rank, and others may wait for it.
+static void check_source(const char *path) {
+  if (mpi_ranks > 1 && strcmp(path, "-") == 0)
+    misuse("name a file", "standard input does not go to all ranks");
+}
+
 static char *read_text(const char *path, size_t *length) {
   size_t room = 1 << 16, n = 0, most = ((size_t)16 << 20) + 2;  // one byte past the library's limit
   int from_stdin = strcmp(path, "-") == 0;
   const char *shown = from_stdin ? "standard input" : path;
+  check_source(path);
   errno = 0;
   FILE *f = from_stdin ? stdin : fopen(path, "rb");
   if (f == NULL) die(SYSTEM_FAILED, NULL, "%s: cannot open: %s", shown, strerror(errno));
@@ -928,6 +935,7 @@ static void load(array *a, const char *path, int header_only, ein_dtype said) {
   npy_array f;
   char err[256];
   const char *shown = strcmp(path, "-") == 0 ? "standard input" : path;
+  check_source(path);
   if (!header_only) progress_begin("reading", NULL, 0);
   int r = header_only       ? npy_header_only(&f, path, err, sizeof err)
           : within_budget() ? npy_open_apart(&f, path, err, sizeof err)
@@ -1108,6 +1116,7 @@ static int svg_only(void) { return given(O_SVG) != NULL && strcmp(given(O_SVG), 
 // Every output of a command: arrays, the picture, and standard output where something is printed.
 static void check_targets(const words *paths, int prints) {
   words all = {NULL, 0};
+  if (mpi_rank > 0) return;  // it writes nothing
   if (prints) add_word(&all, "-");
   for (int i = 0; i < paths->n; i++) add_word(&all, paths->v[i]);
   if (given(O_SVG) != NULL) add_word(&all, given(O_SVG));
