@@ -260,49 +260,51 @@ $(B)/libtest_bench.so: bench/bench_so.c $(B)/roofline.o $(TEST_C) bench/bench.h 
 	$(BUILD) -fPIC -shared $(call linked,$(ALL)) $(B)/roofline.o $(LINK)
 
 # With sanitizers clang takes a minute for the library, and two for all vector kernels, twice that
-# at -O1. It compiles thinly at -O0 only.
+# at -O1. It compiles thinly at -O0 only. The kernels are 130 MB: programs share one copy of them.
 SAN_BUILD = $(SAN_CC) -std=c99 -g1 -DTEST_FEWER=6
-SAN_ALL   = $(B)/san/library.o $(B)/san/library_cpu.o
+SAN_SO    = $(SAN_BUILD) $(SAN_FLAGS) -fPIC -shared -Wl,-soname,$(@F)
+SAN_ALL   = $(B)/san/library.so $(B)/san/library_cpu.so
 SAN_WHOLE = $(WHOLE) kernels
 SAN_O     = -O0
-$(B)/san/library.o: $(LIBRARY)
+SAN_LIBS  = '-Wl,-rpath,$$ORIGIN' $(LIBS)
+$(B)/san/library.so: $(LIBRARY)
 	@mkdir -p $(B)/san
-	$(SAN_BUILD) -O1 $(SAN_FLAGS) -c -o $@ $<
-$(B)/san/library_cut.o: $(LIBRARY)
+	$(SAN_SO) -O1 -o $@ $< $(LIBS)
+$(B)/san/library_cut.so: $(LIBRARY)
 	@mkdir -p $(B)/san
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(CUT) -c -o $@ $<
-$(B)/san/library_cpu.o: $(LIBRARY)
+	$(SAN_SO) -O0 $(CUT) -o $@ $< $(LIBS)
+$(B)/san/library_cpu.so: $(LIBRARY)
 	@mkdir -p $(B)/san
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DLIBRARY_CPU -w -c -o $@ $<
+	$(SAN_SO) -O0 -DLIBRARY_CPU -w -o $@ $< $(LIBS)
 
 $(SAN_WHOLE:%=$(B)/san/test_%): $(B)/san/test_%: tests/test_%.c $(TEST_C)
 	@mkdir -p $(B)/san
 	$(SAN_BUILD) $(SAN_O) $(SAN_FLAGS) -o $@ $< $(LIBS)
 
-$(B)/san/test_kernels_cpu: tests/test_kernels.c $(TEST_C) $(B)/san/library_cut.o \
-  $(B)/san/library_cpu.o
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(B)/san/library_cut.o \
-	  $(B)/san/library_cpu.o $(LIBS)
+$(B)/san/test_kernels_cpu: tests/test_kernels.c $(TEST_C) $(B)/san/library_cut.so \
+  $(B)/san/library_cpu.so
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(B)/san/library_cut.so \
+	  $(B)/san/library_cpu.so $(SAN_LIBS)
 
 $(B)/san/test_extreme_cpu: tests/test_extreme.c $(TEST_C) $(SAN_ALL)
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(SAN_ALL) $(SAN_LIBS)
 
 $(B)/san/test_batch $(B)/san/test_cpu $(B)/san/test_rates $(B)/san/test_special: $(B)/san/test_%: \
   tests/test_%.c $(TEST_C) $(SAN_ALL)
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(LIBS)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(SAN_LIBS)
 
-$(B)/san/test_provider: tests/test_provider.c $(TEST_C) $(B)/san/library.o
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) -o $@ $< $(B)/san/library.o $(LIBS)
+$(B)/san/test_provider: tests/test_provider.c $(TEST_C) $(B)/san/library.so
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -o $@ $< $(B)/san/library.so $(SAN_LIBS)
 
-$(B)/san/test_%: tests/test_%.c $(TEST_C) $(B)/san/library.o
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(B)/san/library.o $(LIBS)
+$(B)/san/test_%: tests/test_%.c $(TEST_C) $(B)/san/library.so
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(B)/san/library.so $(SAN_LIBS)
 
 $(B)/tsan/test_%: tests/test_%.c $(TEST_C)
 	@mkdir -p $(B)/tsan
 	$(SAN_BUILD) $(SAN_O) -fsanitize=thread -o $@ $< $(LIBS)
 
 $(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(SAN_ALL)
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DEINSUM_LINKED -o $@ tools/einsum.c $(SAN_ALL) $(LIBS)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DEINSUM_LINKED -o $@ tools/einsum.c $(SAN_ALL) $(SAN_LIBS)
 
 # Without libFuzzer the targets get a plain main that makes mutations from a fixed seed.
 $(B)/fuzz_%: tests/fuzz_%.c $(HEADERS) $(B)/flags

@@ -287,6 +287,7 @@ class Tests:
             pass
         if not ended:
             _, status, usage = os.wait4(p.pid, 0)
+        shutil.rmtree(env["TMPDIR"], ignore_errors=True)  # what ended so leaves its files, up to GB
         p.returncode = os.waitstatus_to_exitcode(status)
         return p.returncode, usage.ru_utime + usage.ru_stime
 

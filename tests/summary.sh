@@ -19,6 +19,10 @@ for name in $STEPS; do
   esac
 done
 count() { echo $#; }
+if [ -n "$failed" ]; then
+  df -Pm "$log" "${TMPDIR:-/tmp}" | awk 'NR > 1 && $4 < 500 && !told[$6]++ {
+    print "FAIL  only " $4 " MB are free on the disk of " $6 ": failures may come from this" }'
+fi
 echo "${WHAT:-make test}: $passed passed," \
   "$(count $skipped) skipped${skipped:+ ($(echo $skipped))}," \
   "$(count $failed) failed${failed:+ ($(echo $failed))}, $(($(date +%s) - $2)) s"
