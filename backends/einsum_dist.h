@@ -71,7 +71,8 @@
 //             and received, so that what is counted is seen to move
 // A fabric of your own (another process per place) fills the slots of ein_fabric; every process
 // then creates and executes the same plan, and gets the blocks of the outputs that live at its
-// places. Inputs are the same everywhere.
+// places. Inputs are the same everywhere, or, with desc.blocks, no tensor is whole anywhere: a
+// process binds the blocks of its places (ein_dist_block), of inputs as they are pinned.
 //
 //
 // BYTES
@@ -246,6 +247,7 @@ typedef struct ein_dist_desc {
                              //   pinned? A decomposition has its own
   int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
   const ein_binding *layout;
+  int blocks;                // 1: a run binds the blocks of its places; see ein_dist_block
   const char *path;          // of a task: see ein_options.path; default auto
   int no_reuse;              // 1: every tensor keeps memory of its own
   // Called after every task, by the thread that ran it, on several threads at once under `threads`.
@@ -292,6 +294,17 @@ EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
 EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size);
+// The block of a tensor of the graph that lives at a place: the coordinates it begins at and its
+// extents, as many as the tensor has axes, and the product of these. Pointers may be NULL. A place
+// without one: extents of 0, 0 elements. An input that is not pinned is whole everywhere. With
+// ein_dist_desc.blocks a run binds no whole tensors, only the blocks of the places [first, first +
+// count) that this process drives, dense and row-major: in[k * count + i] is that of input k at
+// place first + i, out the same; NULL where there are no elements. For fabrics whose places do not
+// share memory, not with schedules or layouts, and for outputs of which a single statement writes
+// each element by indices of its own. EIN_ERR_ARGUMENT: no such tensor or place;
+// EIN_ERR_UNSUPPORTED: its blocks are not boxes.
+EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
+                                  int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared.
@@ -1951,6 +1964,66 @@ static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at
   return x->base[tensor] + n * (int64_t)ein_dtype_size(t->dtype);
 }
 
+// ---- blocks of tensors at places ----
+
+// Does a place hold a part of a tensor? What nothing pins or defines lies everywhere.
+static int eini_dist_owns(const ein_dist *d, int t, int64_t place) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  if (x->ndefine == 0) return 1;
+  const eini_space *s = &d->stmt[x->define[0]].space;
+  return place < s->ntask && eini_space_partial(s, place) == 0;
+}
+
+// What it holds of axis r.
+static void eini_dist_own(const ein_dist *d, int t, int64_t place, int r, int64_t *lo,
+                          int64_t *hi) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  const eini_space *s = x->ndefine == 0 ? NULL : &d->stmt[x->define[0]].space;
+  const int i = s == NULL ? -1 : eini_plain_row(&s->s->out_map, r);
+  *lo = 0;
+  *hi = d->g->tensor[t].shape[r];
+  if (i < 0) return;
+  const int64_t k = eini_space_piece(s, place, i);
+  *lo = eini_piece_start(s->s->index[i].extent, s->cut[i], k);
+  *hi = eini_piece_start(s->s->index[i].extent, s->cut[i], k + 1);
+}
+
+// Why a tensor is not one box at each place; NULL: it is.
+static const char *eini_dist_not_boxes(const ein_dist *d, int t) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  const eini_tensor *e = &d->g->tensor[t];
+  int64_t coef;
+  if (x->ndefine > 1) return "several statements write it";
+  const eini_stmt *s = x->ndefine == 0 ? NULL : d->stmt[x->define[0]].s;
+  for (int r = 0; r < e->rank && s != NULL; r++) {
+    const int one = e->shape[r] == 1 && eini_row_index(&s->out_map, r, &coef) < 0;
+    if (s->rest != EIN_REST_ERROR || (eini_plain_row(&s->out_map, r) < 0 && !one))
+      return "what places hold of it are not boxes";
+  }
+  return NULL;
+}
+
+// The elements of the block at a place.
+static int64_t eini_dist_own_elements(const ein_dist *d, int t, int64_t place) {
+  int64_t n = eini_dist_owns(d, t, place);
+  for (int r = 0; r < d->g->tensor[t].rank && n > 0; r++) {
+    int64_t lo, hi;
+    eini_dist_own(d, t, place, r, &lo, &hi);
+    n *= hi - lo;
+  }
+  return n;
+}
+
+// What a run binds for an input or output: the whole tensor, or its block at the i-th place of the
+// process.
+static char *eini_dist_bound(const ein_dist *d, const ein_run *run, int t, int i) {
+  const int64_t at = (int64_t)d->tensor[t].port * (d->desc.blocks ? d->fabric.count : 1) + i;
+  union { const void *c; char *v; } u;  // inputs are only read
+  if (d->g->tensor[t].role == EIN_ROLE_INPUT) u.c = run->in[at];
+  else u.v = (char *)run->out[at];
+  return u.v;
+}
+
 // Memory of the partial result of the task at `place`.
 static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt *e,
                                   int64_t place) {
@@ -2691,6 +2764,9 @@ static eini_dist_end eini_mail_home(const eini_dist_mail *b, const eini_dist_tra
                                     const eini_dist_room *m) {
   const ein_dist *d = b->x->d;
   int tensor = d->stmt[t->define].s->out;
+  if (t->define >= d->nstmt && d->desc.blocks)  // its indices are the axes
+    return eini_mail_end(EINI_AT_BLOCK, eini_dist_bound(d, b->x->run, tensor,
+                                                        (int)t->home - d->fabric.first), NULL);
   if (t->define >= d->nstmt)
     return eini_mail_end(EINI_AT_BOX, eini_dist_at(b->x, tensor, m->from),
                          d->tensor[tensor].stride);
@@ -2782,6 +2858,8 @@ static void eini_mail_operands(eini_dist_mail *b, int64_t q) {
     int64_t bytes = eini_dist_box_bytes(d, e, q, o, m);
     b->w->in[o] = next;
     if (d->tensor[t].ndefine == 0) {
+      if (d->desc.blocks)
+        b->x->base[t] = eini_dist_bound(d, b->x->run, t, (int)q - d->fabric.first);
       eini_dist_box(e, q, o, m);
       b->w->in[o] = eini_dist_at(b->x, t, m->from);
     } else if (bytes > 0 && d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO) {
@@ -2876,7 +2954,7 @@ static ein_status eini_mail_level(eini_dist_mail *b, int level) {
   return EIN_OK;
 }
 
-// The blocks of an output at driven places go to the caller's view.
+// The blocks of an output at driven places go to the caller's view, or to what it binds for each.
 static void eini_mail_output(eini_dist_mail *b) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
@@ -2889,9 +2967,15 @@ static void eini_mail_output(eini_dist_mail *b) {
     for (int r = 0; r < t->rank; r++) {
       m->from[r] = 0;
       m->to[r] = t->shape[r];
+      if (d->desc.blocks) eini_dist_own(d, e->s->out, q, r, &m->from[r], &m->to[r]);
+      m->len[r] = m->to[r] - m->from[r];
     }
+    eini_dist_dense(t->rank, m->len, m->box);
     eini_dist_end to = eini_mail_end(EINI_AT_BOX, b->x->base[e->s->out],
                                      d->tensor[e->s->out].stride);
+    if (d->desc.blocks)
+      to = eini_mail_end(EINI_AT_BOX, eini_dist_bound(d, b->x->run, e->s->out,
+                                                      (int)q - d->fabric.first), m->box);
     eini_dist_end at = eini_mail_end(EINI_AT_BLOCK,
                                      eini_mail_at(b, d->copies->block, b->stmt, q), NULL);
     eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
@@ -3857,6 +3941,23 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
   return EIN_OK;
 }
 
+// Can a run bind the blocks of its places?
+static ein_status eini_dist_check_blocks(ein_ctx *ctx, const ein_dist *d) {
+  const char *why = d->fabric.shared ? "places that share memory hold no blocks of their own"
+                    : d->desc.schedule != NULL ? "under a schedule whole tensors are bound"
+                    : d->desc.nlayout > 0 ? "blocks are dense, a layout is of whole tensors" : NULL;
+  if (!d->desc.blocks) return EIN_OK;
+  if (why != NULL) return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "blocks: %s", why);
+  for (int t = 0; t < d->g->ntensor; t++) {
+    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT) continue;  // of inputs blocks are always boxes
+    why = eini_dist_not_boxes(d, t);
+    if (why != NULL)
+      return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "the blocks of '%.60s' cannot be bound: %s",
+                              d->g->tensor[t].name, why);
+  }
+  return EIN_OK;
+}
+
 // The parts of statement k; NULL: it is not cut.
 static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein_parts *room,
                                      const ein_parts **parts) {
@@ -3906,12 +4007,14 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
+  if (d->desc.schedule != NULL && d->desc.blocks) return eini_dist_check_blocks(ctx, d);
   if (d->desc.schedule != NULL) return eini_steps_prepare(ctx, d);
   memset(&shapes, 0, sizeof shapes);
   eini_forms_init(&shapes.forms, &d->arena, 0);
   const ein_status st = eini_dist_stmts(ctx, d, &shapes, &room);
   eini_forms_free(&shapes.forms);
   EINI_TRY(st);
+  EINI_TRY(eini_dist_check_blocks(ctx, d));
   if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
   EINI_TRY(eini_dist_reuse(d));
   if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
@@ -3994,6 +4097,23 @@ EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
   return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
 }
 
+EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
+                                  int64_t *extent, int64_t *elements) {
+  if (d == NULL || tensor < 0 || tensor >= d->g->ntensor || place < 0 ||
+      place >= d->fabric.places) return EIN_ERR_ARGUMENT;
+  if (d->desc.schedule != NULL || eini_dist_not_boxes(d, tensor) != NULL)
+    return EIN_ERR_UNSUPPORTED;
+  const int there = eini_dist_owns(d, tensor, place);
+  for (int r = 0; r < d->g->tensor[tensor].rank; r++) {
+    int64_t lo = 0, hi = 0;
+    if (there) eini_dist_own(d, tensor, place, r, &lo, &hi);
+    if (origin != NULL) origin[r] = lo;
+    if (extent != NULL) extent[r] = hi - lo;
+  }
+  if (elements != NULL) *elements = eini_dist_own_elements(d, tensor, place);
+  return EIN_OK;
+}
+
 EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   const eini_task *task;
@@ -4019,35 +4139,52 @@ static ein_status eini_dist_error(const ein_run *run, ein_status st, const char 
   return st;
 }
 
+// How many addresses a run binds for an input or output.
+static int eini_dist_nbound(const ein_dist *d) { return d->desc.blocks ? d->fabric.count : 1; }
+
+// The bytes of what a run binds as the i-th of a tensor: *a is their first; 0: there are none.
+static int eini_dist_span(const ein_dist *d, const ein_run *run, int t, int i, uintptr_t *a,
+                          uintptr_t *b) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  int64_t lo = x->lo, hi = x->hi;
+  if (x->port < 0) return 0;
+  if (d->desc.blocks) {
+    lo = 0;
+    hi = eini_dist_own_elements(d, t, d->fabric.first + i) *
+         (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+  }
+  const uintptr_t p = (uintptr_t)eini_dist_bound(d, run, t, i);
+  *a = p + (uintptr_t)lo;
+  *b = p + (uintptr_t)hi;
+  return lo != hi;
+}
+
 // Do the outputs overlap each other or inputs? By their address intervals.
 static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
-  for (int64_t t = 0; t < d->g->ntensor; t++) {
-    const eini_dist_tensor *a = &d->tensor[t];
-    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT || a->lo == a->hi) continue;
-    uintptr_t pa = (uintptr_t)run->out[a->port];
-    for (int64_t u = 0; u < d->g->ntensor; u++) {
-      const eini_dist_tensor *b = &d->tensor[u];
-      if (u == t || b->port < 0 || b->lo == b->hi) continue;
-      int input = d->g->tensor[u].role == EIN_ROLE_INPUT;
-      uintptr_t pb = (uintptr_t)(input ? run->in[b->port] : run->out[b->port]);
-      if (pa + (uintptr_t)a->lo < pb + (uintptr_t)b->hi &&
-          pb + (uintptr_t)b->lo < pa + (uintptr_t)a->hi)
-        return eini_dist_error(run, EIN_ERR_OVERLAP, "an output overlaps", d->g->tensor[u].name);
-    }
+  const int64_t n = eini_dist_nbound(d);
+  uintptr_t a, b, from, to;
+  for (int64_t k = 0; k < d->g->ntensor * n; k++) {
+    const int t = (int)(k / n);
+    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    if (!eini_dist_span(d, run, t, (int)(k % n), &a, &b)) continue;
+    for (int64_t j = 0; j < d->g->ntensor * n; j++)
+      if (j != k && eini_dist_span(d, run, (int)(j / n), (int)(j % n), &from, &to) && a < to &&
+          from < b)
+        return eini_dist_error(run, EIN_ERR_OVERLAP, "an output overlaps",
+                               d->g->tensor[j / n].name);
   }
   return EIN_OK;
 }
 
 static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
+  uintptr_t a, b;
   if (d == NULL) return EIN_ERR_ARGUMENT;
-  EINI_TRY(eini_run_begin(run, d->nin, d->nout));
-  for (int64_t t = 0; t < d->g->ntensor; t++) {
-    const eini_dist_tensor *x = &d->tensor[t];
-    if (x->port < 0 || x->lo == x->hi) continue;
-    int input = d->g->tensor[t].role == EIN_ROLE_INPUT;
-    if ((input ? run->in[x->port] : run->out[x->port]) == NULL)
-      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
-  }
+  const int n = eini_dist_nbound(d);
+  EINI_TRY(eini_run_begin(run, d->nin * n, d->nout * n));
+  for (int t = 0; t < d->g->ntensor; t++)
+    for (int i = 0; i < n; i++)
+      if (eini_dist_span(d, run, t, i, &a, &b) && eini_dist_bound(d, run, t, i) == NULL)
+        return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
   EINI_TRY(eini_params_check(d->g, run));
   return eini_dist_overlaps(d, run);
 }
@@ -4057,15 +4194,9 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
   const ein_dist *d = x->d;
   for (int64_t t = 0; t < d->g->ntensor; t++) {
     const eini_dist_tensor *e = &d->tensor[t];
-    union { const void *c; char *v; } u;  // inputs are only read
-    u.v = mem;                            // empty tensors: addresses are formed
-    if (e->port >= 0 && e->lo != e->hi) {
-      if (d->g->tensor[t].role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
-      else u.v = (char *)x->run->out[e->port];
-    } else if (e->item >= 0) {
-      u.v = x->temp + d->item[e->item].at;
-    }
-    x->base[t] = u.v;
+    x->base[t] = mem;  // empty tensors: addresses are formed
+    if (e->port >= 0 && e->lo != e->hi) x->base[t] = eini_dist_bound(d, x->run, (int)t, 0);
+    else if (e->item >= 0) x->base[t] = x->temp + d->item[e->item].at;
   }
   for (int i = 0; i < d->width; i++) {
     for (int64_t k = 0; k < d->g->nparam; k++) {

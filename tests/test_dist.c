@@ -578,6 +578,100 @@ static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_
   ein_dist_destroy(d);
 }
 
+// ---- runs that bind blocks ----
+
+typedef struct block {
+  int64_t origin[8], extent[8], elements;
+  char *data;
+} block;
+
+static long blocks_bound, blocks_refused;
+
+// Is element i of a tensor in the block? *at: its number there.
+static int in_block(const eini_tensor *t, const block *b, int64_t i, int64_t *at) {
+  int64_t step = 1;
+  *at = 0;
+  for (int r = t->rank - 1; r >= 0; r--) {
+    const int64_t x = i % t->shape[r] - b->origin[r];
+    i /= t->shape[r];
+    if (x < 0 || x >= b->extent[r]) return 0;
+    *at += x * step;
+    step *= b->extent[r];
+  }
+  return 1;
+}
+
+// The block of tensor t at place q; home: where each element lives, -1: everywhere. Blocks have
+// exactly the memory that they need.
+static int block_make(const ein_dist *d, const ein_graph *g, int t, int q, const int *home,
+                      const char *whole, block *b) {
+  const eini_tensor *e = &g->tensor[t];
+  const size_t size = ein_dtype_size(e->dtype);
+  int64_t n = 0, at;
+  b->data = NULL;
+  if (ein_dist_block(d, t, q, b->origin, b->extent, &b->elements) != EIN_OK) return 0;
+  if (b->elements > 0) b->data = (char *)malloc((size_t)b->elements * size);
+  for (int64_t i = 0; i < orc_count(e); i++) {
+    const int here = b->elements > 0 && in_block(e, b, i, &at);
+    if (here != (home[i] == q || home[i] < 0)) return 0;
+    if (here && whole != NULL) memcpy(b->data + (size_t)at * size, whole + (size_t)i * size, size);
+    else if (here) memset(b->data + (size_t)at * size, 0x5a, size);
+    n += here;
+  }
+  return n == b->elements;
+}
+
+// As run_dist, with nothing bound but blocks. 0: it is refused, since they are no boxes.
+static int run_blocks(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_fabric *f,
+                      const values *v, int *const *home, outcome *r) {
+  static block all[MAX_TENSORS][64];
+  const void *in[MAX_TENSORS * 64];
+  void *out[MAX_TENSORS * 64];
+  ein_dist_desc desc;
+  ein_dist *d;
+  ein_run run;
+  int nin = 0, nout = 0;
+  memset(r, 0, sizeof *r);
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  desc.fabric = f;
+  desc.parts = c->parts;
+  desc.pins = c->pins;
+  desc.blocks = 1;
+  r->status = ein_dist_create(ctx, g, &desc, &d);
+  if (r->status == EIN_ERR_UNSUPPORTED) return 0;
+  if (r->status != EIN_OK) return 1;
+  for (int t = 0; t < g->ntensor; t++) {
+    const ein_role role = g->tensor[t].role;
+    for (int q = 0; q < f->places && role != EIN_ROLE_TEMP; q++) {
+      block *b = &all[t][q];
+      if (!block_make(d, g, t, q, home[t], role == EIN_ROLE_INPUT ? (char *)v->data[t] : NULL, b))
+        r->status = EIN_ERR_INTERNAL;
+      if (role == EIN_ROLE_INPUT) in[nin++] = b->data;
+      else out[nout++] = b->data;
+    }
+  }
+  run.in = in;
+  run.out = out;
+  if (r->status == EIN_OK) r->status = ein_dist_execute(d, &run, &r->stats);
+  for (int t = 0; t < g->ntensor; t++) {
+    const eini_tensor *e = &g->tensor[t];
+    const size_t size = ein_dtype_size(e->dtype);
+    if (e->role == EIN_ROLE_TEMP) continue;
+    char *whole = e->role == EIN_ROLE_OUTPUT ? (char *)orc_alloc(orc_count(e), 16) : NULL;
+    for (int q = 0; q < f->places; q++) {
+      int64_t at;
+      for (int64_t i = 0; i < orc_count(e) && whole != NULL && all[t][q].elements > 0; i++)
+        if (in_block(e, &all[t][q], i, &at))
+          memcpy(whole + (size_t)i * size, all[t][q].data + (size_t)at * size, size);
+      free(all[t][q].data);
+    }
+    if (whole != NULL) r->out[r->nout++] = whole;
+  }
+  ein_dist_destroy(d);
+  return 1;
+}
+
 // Are the outputs what the oracle says?
 static int right(const ein_graph *g, const values *v, const outcome *r) {
   int ok = r->status == EIN_OK;
@@ -621,7 +715,7 @@ static long total_bytes, total_partial;
 static void test_case(int n, int p, const ein_graph *g, const cuts *c, const values *v,
                       ein_ctx *ctx) {
   ein_fabric serial, threads, copying;
-  outcome a, b, b2, m;
+  outcome a, b, b2, m, own;
   int64_t moved_bytes, moved_messages;
   ein_dist_info info;
   int *home[MAX_TENSORS];
@@ -652,7 +746,6 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
     empty |= orc_empty(g->stmt[k].index, g->stmt[k].nfree, g->stmt[k].nindex);
   if (a.status == EIN_OK && !empty && brute_peak(g, c, home, p) != info.peak_bytes)
     report(g, c, n, p, "the peak is wrong");
-  for (int t = 0; t < g->ntensor; t++) free(home[t]);
   run_dist(ctx, g, c, &threads, v, n % 4 == 0, &b, &info);
   if (!same_bits(g, &a, &b)) report(g, c, n, p, "threads differ from serial");
   if (b.status == EIN_OK && (b.stats.bytes != bytes || b.stats.tasks != a.stats.tasks ||
@@ -667,6 +760,15 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
   if (moved_bytes != bytes || m.stats.bytes != bytes || m.stats.tasks != a.stats.tasks ||
       moved_messages != a.stats.messages || m.stats.messages != a.stats.messages)
     report(g, c, n, p, "moved is not counted");
+  if (!run_blocks(ctx, g, c, &copying, v, home, &own)) {
+    blocks_refused++;
+  } else {
+    blocks_bound++;
+    if (!same_bits(g, &m, &own) || own.stats.bytes != m.stats.bytes)
+      report(g, c, n, p, "bound by blocks differs");
+    outcome_free(&own);
+  }
+  for (int t = 0; t < g->ntensor; t++) free(home[t]);
   ein_fabric_destroy(&copying);
   outcome_free(&a);
   outcome_free(&b);
@@ -1008,7 +1110,9 @@ static void test_random(int count, uint64_t seed, int only) {
     ein_graph_destroy(g);
     done++;
   }
-  printf("  %d graphs, %ld cut statements, %ld bytes\n", done, total_partial, total_bytes);
+  printf("  %d graphs, %ld cut statements, %ld bytes, %ld bound by blocks, %ld not boxes\n", done,
+         total_partial, total_bytes, blocks_bound, blocks_refused);
+  CHECK(blocks_bound > blocks_refused && blocks_refused > 0);
   CHECK(only >= 0 || done > count / 3);
   ein_ctx_destroy(own);
   ein_ctx_destroy(ctx);
@@ -1239,6 +1343,84 @@ static ein_status try_parts(ein_ctx *ctx, const ein_graph *g, const cuts *c, int
   CHECK(st == EIN_OK || d == NULL);
   ein_dist_destroy(d);
   return st;
+}
+
+// Where blocks cannot be bound, and what is bound wrongly.
+static void test_bad_blocks(void) {
+  ein_graph *g = parse("input A[i=4,j=6] : f64\nB[j,i] = A[i,j]*2\n");
+  ein_graph *h = parse("input A[i=4] : f64\nB[i] = A[i]\nB[i+4] = A[i]*2\n");
+  ein_ctx *ctx = test_ctx(1, NULL);
+  ein_fabric f;
+  ein_run run;
+  ein_dist_desc desc;
+  ein_dist *d;
+  char said[80] = "";
+  double a[2][12], b[2][12], big[24];
+  const void *in[2] = {a[0], a[1]};
+  void *out[2] = {b[0], b[1]};
+  int64_t pin_cut[] = {2, 1}, cut[] = {1, 2}, origin[2], extent[2], n;
+  int order[] = {0}, by[] = {1};
+  ein_parts pins[2], part;
+  const int64_t wide[] = {8, 1};
+  ein_ztensor view = ein_tensor(EIN_F64, 2, g->tensor[0].shape, NULL);
+  const ein_binding layout = {"A", &view};
+  memset(&run, 0, sizeof run);
+  memset(&desc, 0, sizeof desc);
+  memset(pins, 0, sizeof pins);
+  memset(&part, 0, sizeof part);
+  pins[0].nindex = part.nindex = 2;
+  pins[0].ntask = part.ntask = 2;
+  pins[0].norder = part.norder = 1;
+  pins[0].cut = pin_cut;
+  pins[0].order = order;
+  part.cut = cut;
+  part.order = by;
+  desc.fabric = &f;
+  desc.parts = &part;
+  desc.pins = pins;
+  desc.blocks = 1;
+  CHECK(ein_fabric_serial(2, &f) == EIN_OK);
+  CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_ERR_UNSUPPORTED && d == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "share memory") != NULL);
+  CHECK(ein_fabric_copying(NULL, 2, &f) == EIN_OK);
+  desc.nlayout = 1;
+  desc.layout = &layout;
+  view.strides = wide;
+  CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_ERR_UNSUPPORTED && d == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "layout") != NULL);
+  desc.nlayout = 0;
+  desc.parts = NULL;
+  desc.pins = NULL;
+  CHECK(ein_dist_create(ctx, h, &desc, &d) == EIN_ERR_UNSUPPORTED && d == NULL);
+  CHECK(strstr(ein_ctx_message(ctx), "'B'") != NULL);
+  desc.parts = &part;
+  desc.pins = pins;
+  CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_OK);
+  CHECK(ein_dist_block(d, 2, 0, NULL, NULL, &n) == EIN_ERR_ARGUMENT);
+  CHECK(ein_dist_block(d, 0, 2, NULL, NULL, &n) == EIN_ERR_ARGUMENT);
+  CHECK(ein_dist_block(NULL, 0, 0, NULL, NULL, &n) == EIN_ERR_ARGUMENT);
+  CHECK(ein_dist_block(d, 1, 1, origin, extent, &n) == EIN_OK && n == 12);
+  const int first = origin[0] == 0;  // the order of statement indices is the library's to choose
+  CHECK(extent[0] * extent[1] == 12 && origin[first ? 1 : 0] > 0);
+  run.in = in;
+  run.out = out;
+  run.error = said;
+  run.error_bytes = sizeof said;
+  out[1] = NULL;
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_ARGUMENT && strstr(said, "'B'") != NULL);
+  out[1] = big + 8;
+  out[0] = big;
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_OVERLAP);
+  out[1] = a[0] + 4;
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_OVERLAP);
+  out[1] = b[1];
+  for (int i = 0; i < 24; i++) a[i / 12][i % 12] = i;
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+  ein_graph_destroy(g);
+  ein_graph_destroy(h);
+  ein_ctx_destroy(ctx);
 }
 
 // Parts that contradict the graph or each other: the message names statement and index.
@@ -1712,6 +1894,7 @@ int main(int argc, char **argv) {
   test_relation_product();
   test_relation_memory();
   test_bad_parts();
+  test_bad_blocks();
   test_failing_place();
   test_memory(attention);
   test_memory("input X[s=6,t=8] : f32\nA[s] = argmax[t](X[s,t])\nM[s] = mean[t](X[s,t])\n"

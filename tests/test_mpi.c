@@ -158,6 +158,95 @@ static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost) {
   arrays_free(&b);
 }
 
+// A rank binds the blocks of its places and nothing else: the same bits, put together at rank 0.
+static void compare_blocks(ein_ctx *ctx, const ein_graph *g, int p) {
+  char pin[8][64];
+  const char *pins[8];
+  void *block[8][64];
+  const void *in[8 * 64];
+  void *out[8 * 64];
+  int64_t origin[4], extent[4], n;
+  ein_decompose_desc dd;
+  ein_dist_desc desc;
+  ein_decomposition *how = NULL;
+  ein_dist *d = NULL;
+  ein_dist_stats stats;
+  ein_dist_info info;
+  ein_fabric one, mpi;
+  ein_run run;
+  arrays a, b;
+  memset(&dd, 0, sizeof dd);
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  memset(&stats, 0, sizeof stats);
+  for (int t = 0; t < g->ntensor; t++) {
+    const eini_tensor *e = &g->tensor[t];
+    if (e->role != EIN_ROLE_INPUT || e->shape[0] < 2 || t % 3 == 2) continue;  // some are whole
+    snprintf(pin[dd.npin], sizeof pin[0], "%s[0=%d]", e->name,
+             p < e->shape[0] ? p : (int)e->shape[0]);
+    pins[dd.npin] = pin[dd.npin];
+    dd.npin++;
+  }
+  dd.p = p;
+  dd.cost = EIN_COST_BYTES;
+  dd.pin = pins;
+  CHECK(ein_decompose(ctx, g, &dd, &how) == EIN_OK);
+  CHECK(ein_fabric_copying(ctx, p, &one) == EIN_OK);
+  CHECK(ein_fabric_mpi(ctx, group, p, &mpi) == EIN_OK);
+  arrays_make(g, &a);
+  arrays_make(g, &b);
+  CHECK(execute(ctx, g, how, &one, &a, &stats, &info) == EIN_OK);
+  desc.fabric = &mpi;
+  desc.decomposition = how;
+  desc.blocks = 1;
+  CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_OK);
+  for (int back = 0, nin, nout; back < 2; back++) {
+    nin = nout = 0;
+    for (int t = 0; t < g->ntensor; t++) {
+      const eini_tensor *e = &g->tensor[t];
+      const size_t size = ein_dtype_size(e->dtype);
+      const int input = e->role == EIN_ROLE_INPUT;
+      for (int i = 0; i < mpi.count && e->role != EIN_ROLE_TEMP; i++) {
+        const int port = (input ? nin : nout) / mpi.count;
+        CHECK(ein_dist_block(d, t, mpi.first + i, origin, extent, &n) == EIN_OK);
+        if (!back) block[t][i] = n > 0 ? malloc((size_t)n * size) : NULL;
+        char *here = (char *)block[t][i], *whole = (char *)(input ? NULL : b.out[port]);
+        for (int64_t k = 0; k < n; k++) {
+          int64_t left = k, at = 0, step = 1;
+          for (int r = e->rank - 1; r >= 0; r--) {
+            at += (origin[r] + left % extent[r]) * step;
+            left /= extent[r];
+            step *= e->shape[r];
+          }
+          if (input && !back)
+            memcpy(here + (size_t)k * size, (const char *)a.in[port] + (size_t)at * size, size);
+          if (!input && back) memcpy(whole + (size_t)at * size, here + (size_t)k * size, size);
+        }
+        if (back) free(block[t][i]);
+        else if (input) in[nin] = here;
+        else out[nout] = here;
+        if (input) nin++;
+        else nout++;
+      }
+    }
+    run.in = in;
+    run.out = out;
+    memset(&stats, 0, sizeof stats);
+    if (!back) CHECK(ein_dist_execute(d, &run, &stats) == EIN_OK);
+    if (!back) CHECK(total(stats.bytes) == info.bytes);
+  }
+  for (int k = 0; k < b.nout; k++) {
+    CHECK(ein_mpi_gather(&mpi, &b.view[k], 0) == EIN_OK);
+    if (rank == 0) CHECK(memcmp(a.out[k], b.out[k], a.bytes[k]) == 0);
+  }
+  ein_dist_destroy(d);
+  ein_decomposition_destroy(how);
+  ein_fabric_destroy(&one);
+  ein_fabric_destroy(&mpi);
+  arrays_free(&a);
+  arrays_free(&b);
+}
+
 // Allocation number `after` fails at one rank.
 typedef struct failing {
   long after, calls;
@@ -257,6 +346,8 @@ static void test_programs(ein_ctx *ctx) {
     compare(ctx, g, ranks, EIN_COST_BYTES);
     compare(ctx, g, ranks, EIN_COST_PAPER);
     compare(ctx, g, 2 * ranks + 1, EIN_COST_SECONDS);
+    compare_blocks(ctx, g, ranks);
+    compare_blocks(ctx, g, 2 * ranks + 1);
     CHECK(ein_graph_deterministic(ctx, g, NULL, &fixed) == EIN_OK);
     compare(ctx, fixed, ranks + 3, EIN_COST_BYTES);
     ein_graph_destroy(fixed);

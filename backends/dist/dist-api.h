@@ -136,6 +136,7 @@ typedef struct ein_dist_desc {
                              //   pinned? A decomposition has its own
   int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
   const ein_binding *layout;
+  int blocks;                // 1: a run binds the blocks of its places; see ein_dist_block
   const char *path;          // of a task: see ein_options.path; default auto
   int no_reuse;              // 1: every tensor keeps memory of its own
   // Called after every task, by the thread that ran it, on several threads at once under `threads`.
@@ -182,6 +183,17 @@ EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
 EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size);
+// The block of a tensor of the graph that lives at a place: the coordinates it begins at and its
+// extents, as many as the tensor has axes, and the product of these. Pointers may be NULL. A place
+// without one: extents of 0, 0 elements. An input that is not pinned is whole everywhere. With
+// ein_dist_desc.blocks a run binds no whole tensors, only the blocks of the places [first, first +
+// count) that this process drives, dense and row-major: in[k * count + i] is that of input k at
+// place first + i, out the same; NULL where there are no elements. For fabrics whose places do not
+// share memory, not with schedules or layouts, and for outputs of which a single statement writes
+// each element by indices of its own. EIN_ERR_ARGUMENT: no such tensor or place;
+// EIN_ERR_UNSUPPORTED: its blocks are not boxes.
+EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
+                                  int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared.

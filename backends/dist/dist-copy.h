@@ -301,6 +301,9 @@ static eini_dist_end eini_mail_home(const eini_dist_mail *b, const eini_dist_tra
                                     const eini_dist_room *m) {
   const ein_dist *d = b->x->d;
   int tensor = d->stmt[t->define].s->out;
+  if (t->define >= d->nstmt && d->desc.blocks)  // its indices are the axes
+    return eini_mail_end(EINI_AT_BLOCK, eini_dist_bound(d, b->x->run, tensor,
+                                                        (int)t->home - d->fabric.first), NULL);
   if (t->define >= d->nstmt)
     return eini_mail_end(EINI_AT_BOX, eini_dist_at(b->x, tensor, m->from),
                          d->tensor[tensor].stride);
@@ -392,6 +395,8 @@ static void eini_mail_operands(eini_dist_mail *b, int64_t q) {
     int64_t bytes = eini_dist_box_bytes(d, e, q, o, m);
     b->w->in[o] = next;
     if (d->tensor[t].ndefine == 0) {
+      if (d->desc.blocks)
+        b->x->base[t] = eini_dist_bound(d, b->x->run, t, (int)q - d->fabric.first);
       eini_dist_box(e, q, o, m);
       b->w->in[o] = eini_dist_at(b->x, t, m->from);
     } else if (bytes > 0 && d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO) {
@@ -486,7 +491,7 @@ static ein_status eini_mail_level(eini_dist_mail *b, int level) {
   return EIN_OK;
 }
 
-// The blocks of an output at driven places go to the caller's view.
+// The blocks of an output at driven places go to the caller's view, or to what it binds for each.
 static void eini_mail_output(eini_dist_mail *b) {
   const ein_dist *d = b->x->d;
   const eini_dist_stmt *e = &d->stmt[b->stmt];
@@ -499,9 +504,15 @@ static void eini_mail_output(eini_dist_mail *b) {
     for (int r = 0; r < t->rank; r++) {
       m->from[r] = 0;
       m->to[r] = t->shape[r];
+      if (d->desc.blocks) eini_dist_own(d, e->s->out, q, r, &m->from[r], &m->to[r]);
+      m->len[r] = m->to[r] - m->from[r];
     }
+    eini_dist_dense(t->rank, m->len, m->box);
     eini_dist_end to = eini_mail_end(EINI_AT_BOX, b->x->base[e->s->out],
                                      d->tensor[e->s->out].stride);
+    if (d->desc.blocks)
+      to = eini_mail_end(EINI_AT_BOX, eini_dist_bound(d, b->x->run, e->s->out,
+                                                      (int)q - d->fabric.first), m->box);
     eini_dist_end at = eini_mail_end(EINI_AT_BLOCK,
                                      eini_mail_at(b, d->copies->block, b->stmt, q), NULL);
     eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);

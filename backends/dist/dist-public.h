@@ -74,6 +74,23 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
   return EIN_OK;
 }
 
+// Can a run bind the blocks of its places?
+static ein_status eini_dist_check_blocks(ein_ctx *ctx, const ein_dist *d) {
+  const char *why = d->fabric.shared ? "places that share memory hold no blocks of their own"
+                    : d->desc.schedule != NULL ? "under a schedule whole tensors are bound"
+                    : d->desc.nlayout > 0 ? "blocks are dense, a layout is of whole tensors" : NULL;
+  if (!d->desc.blocks) return EIN_OK;
+  if (why != NULL) return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "blocks: %s", why);
+  for (int t = 0; t < d->g->ntensor; t++) {
+    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT) continue;  // of inputs blocks are always boxes
+    why = eini_dist_not_boxes(d, t);
+    if (why != NULL)
+      return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "the blocks of '%.60s' cannot be bound: %s",
+                              d->g->tensor[t].name, why);
+  }
+  return EIN_OK;
+}
+
 // The parts of statement k; NULL: it is not cut.
 static ein_status eini_dist_parts_of(ein_ctx *ctx, const ein_dist *d, int k, ein_parts *room,
                                      const ein_parts **parts) {
@@ -123,12 +140,14 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
+  if (d->desc.schedule != NULL && d->desc.blocks) return eini_dist_check_blocks(ctx, d);
   if (d->desc.schedule != NULL) return eini_steps_prepare(ctx, d);
   memset(&shapes, 0, sizeof shapes);
   eini_forms_init(&shapes.forms, &d->arena, 0);
   const ein_status st = eini_dist_stmts(ctx, d, &shapes, &room);
   eini_forms_free(&shapes.forms);
   EINI_TRY(st);
+  EINI_TRY(eini_dist_check_blocks(ctx, d));
   if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
   EINI_TRY(eini_dist_reuse(d));
   if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
@@ -211,6 +230,23 @@ EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
   return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
 }
 
+EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
+                                  int64_t *extent, int64_t *elements) {
+  if (d == NULL || tensor < 0 || tensor >= d->g->ntensor || place < 0 ||
+      place >= d->fabric.places) return EIN_ERR_ARGUMENT;
+  if (d->desc.schedule != NULL || eini_dist_not_boxes(d, tensor) != NULL)
+    return EIN_ERR_UNSUPPORTED;
+  const int there = eini_dist_owns(d, tensor, place);
+  for (int r = 0; r < d->g->tensor[tensor].rank; r++) {
+    int64_t lo = 0, hi = 0;
+    if (there) eini_dist_own(d, tensor, place, r, &lo, &hi);
+    if (origin != NULL) origin[r] = lo;
+    if (extent != NULL) extent[r] = hi - lo;
+  }
+  if (elements != NULL) *elements = eini_dist_own_elements(d, tensor, place);
+  return EIN_OK;
+}
+
 EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   const eini_task *task;
@@ -236,35 +272,52 @@ static ein_status eini_dist_error(const ein_run *run, ein_status st, const char 
   return st;
 }
 
+// How many addresses a run binds for an input or output.
+static int eini_dist_nbound(const ein_dist *d) { return d->desc.blocks ? d->fabric.count : 1; }
+
+// The bytes of what a run binds as the i-th of a tensor: *a is their first; 0: there are none.
+static int eini_dist_span(const ein_dist *d, const ein_run *run, int t, int i, uintptr_t *a,
+                          uintptr_t *b) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  int64_t lo = x->lo, hi = x->hi;
+  if (x->port < 0) return 0;
+  if (d->desc.blocks) {
+    lo = 0;
+    hi = eini_dist_own_elements(d, t, d->fabric.first + i) *
+         (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+  }
+  const uintptr_t p = (uintptr_t)eini_dist_bound(d, run, t, i);
+  *a = p + (uintptr_t)lo;
+  *b = p + (uintptr_t)hi;
+  return lo != hi;
+}
+
 // Do the outputs overlap each other or inputs? By their address intervals.
 static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
-  for (int64_t t = 0; t < d->g->ntensor; t++) {
-    const eini_dist_tensor *a = &d->tensor[t];
-    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT || a->lo == a->hi) continue;
-    uintptr_t pa = (uintptr_t)run->out[a->port];
-    for (int64_t u = 0; u < d->g->ntensor; u++) {
-      const eini_dist_tensor *b = &d->tensor[u];
-      if (u == t || b->port < 0 || b->lo == b->hi) continue;
-      int input = d->g->tensor[u].role == EIN_ROLE_INPUT;
-      uintptr_t pb = (uintptr_t)(input ? run->in[b->port] : run->out[b->port]);
-      if (pa + (uintptr_t)a->lo < pb + (uintptr_t)b->hi &&
-          pb + (uintptr_t)b->lo < pa + (uintptr_t)a->hi)
-        return eini_dist_error(run, EIN_ERR_OVERLAP, "an output overlaps", d->g->tensor[u].name);
-    }
+  const int64_t n = eini_dist_nbound(d);
+  uintptr_t a, b, from, to;
+  for (int64_t k = 0; k < d->g->ntensor * n; k++) {
+    const int t = (int)(k / n);
+    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    if (!eini_dist_span(d, run, t, (int)(k % n), &a, &b)) continue;
+    for (int64_t j = 0; j < d->g->ntensor * n; j++)
+      if (j != k && eini_dist_span(d, run, (int)(j / n), (int)(j % n), &from, &to) && a < to &&
+          from < b)
+        return eini_dist_error(run, EIN_ERR_OVERLAP, "an output overlaps",
+                               d->g->tensor[j / n].name);
   }
   return EIN_OK;
 }
 
 static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
+  uintptr_t a, b;
   if (d == NULL) return EIN_ERR_ARGUMENT;
-  EINI_TRY(eini_run_begin(run, d->nin, d->nout));
-  for (int64_t t = 0; t < d->g->ntensor; t++) {
-    const eini_dist_tensor *x = &d->tensor[t];
-    if (x->port < 0 || x->lo == x->hi) continue;
-    int input = d->g->tensor[t].role == EIN_ROLE_INPUT;
-    if ((input ? run->in[x->port] : run->out[x->port]) == NULL)
-      return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
-  }
+  const int n = eini_dist_nbound(d);
+  EINI_TRY(eini_run_begin(run, d->nin * n, d->nout * n));
+  for (int t = 0; t < d->g->ntensor; t++)
+    for (int i = 0; i < n; i++)
+      if (eini_dist_span(d, run, t, i, &a, &b) && eini_dist_bound(d, run, t, i) == NULL)
+        return eini_dist_error(run, EIN_ERR_ARGUMENT, "no data for", d->g->tensor[t].name);
   EINI_TRY(eini_params_check(d->g, run));
   return eini_dist_overlaps(d, run);
 }
@@ -274,15 +327,9 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
   const ein_dist *d = x->d;
   for (int64_t t = 0; t < d->g->ntensor; t++) {
     const eini_dist_tensor *e = &d->tensor[t];
-    union { const void *c; char *v; } u;  // inputs are only read
-    u.v = mem;                            // empty tensors: addresses are formed
-    if (e->port >= 0 && e->lo != e->hi) {
-      if (d->g->tensor[t].role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
-      else u.v = (char *)x->run->out[e->port];
-    } else if (e->item >= 0) {
-      u.v = x->temp + d->item[e->item].at;
-    }
-    x->base[t] = u.v;
+    x->base[t] = mem;  // empty tensors: addresses are formed
+    if (e->port >= 0 && e->lo != e->hi) x->base[t] = eini_dist_bound(d, x->run, (int)t, 0);
+    else if (e->item >= 0) x->base[t] = x->temp + d->item[e->item].at;
   }
   for (int i = 0; i < d->width; i++) {
     for (int64_t k = 0; k < d->g->nparam; k++) {

@@ -85,6 +85,66 @@ static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at
   return x->base[tensor] + n * (int64_t)ein_dtype_size(t->dtype);
 }
 
+// ---- blocks of tensors at places ----
+
+// Does a place hold a part of a tensor? What nothing pins or defines lies everywhere.
+static int eini_dist_owns(const ein_dist *d, int t, int64_t place) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  if (x->ndefine == 0) return 1;
+  const eini_space *s = &d->stmt[x->define[0]].space;
+  return place < s->ntask && eini_space_partial(s, place) == 0;
+}
+
+// What it holds of axis r.
+static void eini_dist_own(const ein_dist *d, int t, int64_t place, int r, int64_t *lo,
+                          int64_t *hi) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  const eini_space *s = x->ndefine == 0 ? NULL : &d->stmt[x->define[0]].space;
+  const int i = s == NULL ? -1 : eini_plain_row(&s->s->out_map, r);
+  *lo = 0;
+  *hi = d->g->tensor[t].shape[r];
+  if (i < 0) return;
+  const int64_t k = eini_space_piece(s, place, i);
+  *lo = eini_piece_start(s->s->index[i].extent, s->cut[i], k);
+  *hi = eini_piece_start(s->s->index[i].extent, s->cut[i], k + 1);
+}
+
+// Why a tensor is not one box at each place; NULL: it is.
+static const char *eini_dist_not_boxes(const ein_dist *d, int t) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  const eini_tensor *e = &d->g->tensor[t];
+  int64_t coef;
+  if (x->ndefine > 1) return "several statements write it";
+  const eini_stmt *s = x->ndefine == 0 ? NULL : d->stmt[x->define[0]].s;
+  for (int r = 0; r < e->rank && s != NULL; r++) {
+    const int one = e->shape[r] == 1 && eini_row_index(&s->out_map, r, &coef) < 0;
+    if (s->rest != EIN_REST_ERROR || (eini_plain_row(&s->out_map, r) < 0 && !one))
+      return "what places hold of it are not boxes";
+  }
+  return NULL;
+}
+
+// The elements of the block at a place.
+static int64_t eini_dist_own_elements(const ein_dist *d, int t, int64_t place) {
+  int64_t n = eini_dist_owns(d, t, place);
+  for (int r = 0; r < d->g->tensor[t].rank && n > 0; r++) {
+    int64_t lo, hi;
+    eini_dist_own(d, t, place, r, &lo, &hi);
+    n *= hi - lo;
+  }
+  return n;
+}
+
+// What a run binds for an input or output: the whole tensor, or its block at the i-th place of the
+// process.
+static char *eini_dist_bound(const ein_dist *d, const ein_run *run, int t, int i) {
+  const int64_t at = (int64_t)d->tensor[t].port * (d->desc.blocks ? d->fabric.count : 1) + i;
+  union { const void *c; char *v; } u;  // inputs are only read
+  if (d->g->tensor[t].role == EIN_ROLE_INPUT) u.c = run->in[at];
+  else u.v = (char *)run->out[at];
+  return u.v;
+}
+
 // Memory of the partial result of the task at `place`.
 static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt *e,
                                   int64_t place) {

@@ -71,7 +71,8 @@
 //             and received, so that what is counted is seen to move
 // A fabric of your own (another process per place) fills the slots of ein_fabric; every process
 // then creates and executes the same plan, and gets the blocks of the outputs that live at its
-// places. Inputs are the same everywhere.
+// places. Inputs are the same everywhere, or, with desc.blocks, no tensor is whole anywhere: a
+// process binds the blocks of its places (ein_dist_block), of inputs as they are pinned.
 //
 //
 // BYTES
