@@ -17412,13 +17412,29 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
   return eini_seconds(&speed, alone, bytes);
 }
 
-static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_unit *u, double *seconds) {
+// A group that is being weighed.
+typedef struct eini_weighed {
+  const eini_trail *w;
+  const eini_bundle *b;
+  const eini_lowering *block;  // of its blocks
+  double blocks;               // that one thread runs
+} eini_weighed;
+
+// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL.
+static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed *gr,
+                                    const eini_unit *unit, int u, double *seconds) {
   const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
-  eini_lowering sub = *lo;
+  const int in = gr != NULL && u <= gr->b->to;
+  eini_lowering sub = in ? *gr->block : *lo;
+  eini_walk walk[2];
   eini_task t;
   int empty;
-  EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, &t, &empty));
-  if (!empty) *seconds += eini_task_seconds(lo, u, &t, NULL, 0);
+  if (in) eini_bundle_walk(gr->w, gr->b, u, walk);
+  if (in) sub.walk = walk[0];
+  sub.a = lo->a;
+  EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
+  const double once = empty ? 0 : eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, 0);
+  *seconds += once * (!in ? 1 : eini_task_told(&t) ? gr->blocks : 1);
   eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
@@ -17435,7 +17451,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   sub.a = &scratch;
   for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
     const eini_task *t = &gr->task[0][u - b->from];
-    st = eini_unit_seconds(&sub, &unit[u], &apart);
+    st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
     grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * (eini_task_told(t) ? blocks : 1);
   }
   eini_arena_free(&scratch);
@@ -17502,8 +17518,10 @@ static ein_status eini_unit_axes(const eini_lowering *lo, const eini_unit *unit,
 }
 
 // Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
-// read, the one that makes these statements fastest.
-static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
+// read, the one that makes these statements fastest. Of the group gr, which may be NULL, its own
+// temporaries are blocks of that shape.
+static ein_status eini_unit_layout(const eini_lowering *lo, const eini_weighed *gr,
+                                   const eini_unit *unit, int nunit, int u, const int64_t *shape,
                                    eini_seat *seat) {
   int id = unit[u].out;
   const eini_tensor *t = &lo->g->tensor[id];
@@ -17521,11 +17539,11 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
     const int a = axis[i];
     double seconds = 0;
     like[a] = -1 - like[a];  // the least
-    st = eini_dense_strides(lo->a, t->rank, t->shape, like, &seat[id].stride, &count);
+    st = eini_dense_strides(lo->a, t->rank, shape, like, &seat[id].stride, &count);
     like[a] = -1 - like[a];
-    if (st == EIN_OK) st = eini_unit_seconds(&sub, &unit[u], &seconds);
+    if (st == EIN_OK) st = eini_unit_seconds(&sub, gr, unit, u, &seconds);
     for (int v = u + 1; v < nunit && st == EIN_OK; v++)
-      if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, &unit[v], &seconds);
+      if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, gr, unit, v, &seconds);
     if (best == NULL || seconds < EINI_SURELY * least) best = seat[id].stride, least = seconds;
   }
   seat[id].stride = best;
@@ -17533,33 +17551,62 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_unit *uni
   return st;
 }
 
+// Is the layout of what the unit makes ours to choose?
+static int eini_unit_lays(const eini_lowering *lo, const eini_unit *u) {
+  const eini_tensor *t = &lo->g->tensor[u->out];
+  return t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK;
+}
+
 static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
                                     eini_seat *seat) {
   for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
     const eini_tensor *t = &lo->g->tensor[unit[u].out];
-    if (t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK &&
-        eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
-      EINI_TRY(eini_unit_layout(lo, unit, nunit, u, seat));
+    if (eini_unit_lays(lo, &unit[u]) && eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
+      EINI_TRY(eini_unit_layout(lo, NULL, unit, nunit, u, t->shape, seat));
   }
   return EIN_OK;
 }
 
-// Layouts and places of a group's own temporaries for the blocks of lo.
+// The shape of a block of what unit u of a group makes.
+static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, int u, int64_t **shape) {
+  const eini_unit *x = &w->unit[u];
+  eini_walk walk[2];
+  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
+  int64_t *low;
+  eini_bundle_walk(w, b, u, walk);
+  return eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, shape);
+}
+
+// Strides and places of a group's own temporaries for the blocks of lo.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
                                     const eini_bundle *b, eini_seat *own, int64_t *bytes) {
-  eini_walk walk[2];
   for (int u = b->from; u <= b->to; u++) {
-    const eini_unit *x = &w->unit[u];
-    const eini_tensor *t = &lo->g->tensor[x->out];
-    const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
-    int64_t *low, *shape, count;
-    if (!w->local[x->out]) continue;
-    eini_bundle_walk(w, b, u, walk);
-    EINI_TRY(eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, &shape));
-    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[x->out].stride, &own[x->out].stride,
-                                &count));
-    w->place[x->out] = *bytes;
+    const int out = w->unit[u].out;
+    const eini_tensor *t = &lo->g->tensor[out];
+    int64_t *shape, count;
+    if (!w->local[out]) continue;
+    EINI_TRY(eini_group_shape(lo, w, b, u, &shape));
+    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
+    w->place[out] = *bytes;
     *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  }
+  return EIN_OK;
+}
+
+// Layouts of what a group makes: what is fastest for whole tensors, which come from memory, may not
+// be for blocks.
+static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed *gr, int nunit,
+                                     eini_seat *seat) {
+  const eini_trail *w = gr->w;
+  int64_t bytes = 0, *shape;
+  EINI_TRY(eini_group_locals(gr->block, w, gr->b, seat, &bytes));
+  for (int u = gr->b->from; u <= gr->b->to; u++) {
+    const int out = w->unit[u].out, local = w->local[out];
+    if (!eini_unit_lays(lo, &w->unit[u]) || (!local && u != gr->b->to)) continue;
+    shape = lo->g->tensor[out].shape;
+    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, &shape));
+    EINI_TRY(eini_unit_layout(lo, gr, w->unit, local ? gr->b->to + 1 : nunit, u, shape, seat));
   }
   return EIN_OK;
 }
@@ -17584,7 +17631,9 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
                                    const eini_bundle *b, eini_seat *seat, eini_task *t,
                                    double *seconds, int *yes) {
   eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
+  const int64_t *kept[EINI_GROUP_UNITS], *made;
   eini_lowering sub = *lo;
+  eini_weighed of;
   if (gr == NULL) return EIN_ERR_NO_MEMORY;
   memset(t, 0, sizeof *t);
   t->kind = EINI_TASK_GROUP;
@@ -17596,6 +17645,13 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   sub.local = w->local;
   sub.seat = seat;
   int last = b->nloop - 1;
+  double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
+  if (b->nloop > 1) blocks *= (double)b->extent[0];
+  t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  of.w = w, of.b = b, of.block = &sub, of.blocks = blocks / t->parts;
+  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  for (int j = 0; j < b->nloop; j++) sub.len[j] = b->block[j];
+  EINI_TRY(eini_group_layouts(lo, &of, w->nunit, seat));
   for (int variant = 0; variant < 2; variant++) {
     int64_t tail = b->extent[last] % b->block[last];
     if (variant == 1 && tail == 0) break;
@@ -17606,14 +17662,14 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     }
     EINI_TRY(eini_group_blocks(p, &sub, w, b, seat, gr, variant));
   }
-  double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
-  if (b->nloop > 1) blocks *= (double)b->extent[0];
-  t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  made = seat[w->unit[b->to].out].stride;
+  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
   EINI_TRY(eini_group_wins(lo, w->unit, b, gr, w->local, blocks, t->parts, seconds, yes));
   for (int u = b->from; u <= b->to && *yes; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
   }
+  if (*yes) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
   size_t slots = (size_t)(gr->nslot[0] > gr->nslot[1] ? gr->nslot[0] : gr->nslot[1]);
   eini_nest_carve(NULL, &t->scratch, slots * sizeof(char *));
@@ -24075,7 +24131,7 @@ static double eini_calibrate_sample(const eini_calibration *c, eini_probe *p, in
 // Bytes per second of all threads together.
 static double eini_calibrate_sweep(const eini_calibration *c, eini_probe *p, int threads) {
   const int64_t parts = threads > 0 ? threads : 1;
-  p->rounds = eini_max64(EINI_CALIBRATE_WINDOW / parts / p->share, 1);
+  p->rounds = eini_max64((p->windows ? 1 : 8) * EINI_CALIBRATE_WINDOW / parts / p->share, 1);
   const double seconds = eini_calibrate_sample(c, p, threads, 1);
   return seconds > 0 ? (double)(p->rounds * parts * p->share) / seconds : 0;
 }

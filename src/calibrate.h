@@ -79,7 +79,7 @@ static double eini_calibrate_sample(const eini_calibration *c, eini_probe *p, in
 // Bytes per second of all threads together.
 static double eini_calibrate_sweep(const eini_calibration *c, eini_probe *p, int threads) {
   const int64_t parts = threads > 0 ? threads : 1;
-  p->rounds = eini_max64(EINI_CALIBRATE_WINDOW / parts / p->share, 1);
+  p->rounds = eini_max64((p->windows ? 1 : 8) * EINI_CALIBRATE_WINDOW / parts / p->share, 1);
   const double seconds = eini_calibrate_sample(c, p, threads, 1);
   return seconds > 0 ? (double)(p->rounds * parts * p->share) / seconds : 0;
 }

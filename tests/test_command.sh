@@ -324,19 +324,24 @@ expect 3 info --rates no-such-file
 expect 2 calibrate what
 expect 2 calibrate --budget -1
 # What a plan says of the cache of these rates is the bound for as many elements, in bytes.
-elements=$(($(sed -n 's/^fast_bytes //p' rates.txt) / 8))
-expect 0 plan ij,jk --sizes i=700,j=701,k=702 --dtype f64 --rates rates.txt --json
+elements=65536
+bw='100000000000 100000000000 100000000000 50000000000'
+sed "s/^fast_bytes .*/fast_bytes $((8 * elements))/; s/^flops_f64 .*/flops_f64 100000000000/
+  s/^read_bw .*/read_bw $bw/; s/^all_read_bw .*/all_read_bw $(echo "$bw" | sed 's/ /000 /g')000/
+  " rates.txt > known.txt
+expect 0 plan ij,jk --sizes i=700,j=701,k=702 --dtype f64 --rates known.txt --json
 planned=$(sed -n 's/.*"io_bound": \([0-9.e+]*\),.*/\1/p' .out)
 expect 0 bound ij,jk --sizes i=700,j=701,k=702 --dtype f64 --fast-memory $elements --json
 bound=$(sed -n 's/.*"compulsory": [0-9.e+]*, "bound": \([0-9.e+]*\),.*/\1/p' .out)
 compulsory=$((700 * 701 + 701 * 702 + 700 * 702))
 ok awk "BEGIN { exit !($bound > $compulsory && $planned == 8 * $bound) }"
 # What must move: X0 = 3 S and 2 V / sqrt(S) of a product, statement by statement of a program.
-expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 --fast-memory 1024 -p 4
+expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 --fast-memory 1024 -p 4 \
+  --dtype f64 --rates known.txt
 prints_part 'moves at least 8388606 elements, compulsory 786432'
 prints_part 'bound 8388608, per place 2097152; intensity 16 at X0 3072; tile i=32 k=32 j=32'
-prints_part 'operations while an element comes from memory: arithmetic is the ceiling'
-expect 0 bound 'ij,j->i' --sizes i=512,j=512 --fast-memory 1024
+prints_part 'does 16 operations while an element comes from memory: arithmetic is the ceiling'
+expect 0 bound 'ij,j->i' --sizes i=512,j=512 --fast-memory 1024 --rates known.txt
 prints_part 'operations while an element comes from memory: memory is the ceiling'
 expect 0 bound i,i-\>i --shapes 5,5 --fast-memory 4 --json
 prints_part '"x0": null, "tile": {"i": null}, "bound": 10'

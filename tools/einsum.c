@@ -282,7 +282,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
-  {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY},
+  {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY | BOUND},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND},
   {"--schedule", VALUE, RUN | PLAN}, {"--count", VALUE, RUN | BENCH},
   {"--seconds", VALUE, BENCH}};
