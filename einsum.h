@@ -17572,9 +17572,9 @@ static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, int u, int64_t **shape) {
   const eini_unit *x = &w->unit[u];
   eini_walk walk[2];
-  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
   int64_t *low;
   eini_bundle_walk(w, b, u, walk);
+  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
   return eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, shape);
 }
 

@@ -258,12 +258,18 @@ typedef struct ein_dist_desc {
 
 // What a run did. Bytes are those of elements a task read from blocks homed at other places, and of
 // partial results folded there, whether copied or not; nothing is kept between statements.
+typedef struct ein_place_stats {
+  int64_t tasks, received_bytes, sent_bytes;
+} ein_place_stats;
+
 typedef struct ein_dist_stats {
   int64_t tasks;             // blocks computed and merges
   int64_t messages;          // transfers between two places
   int64_t bytes;
   int64_t nstmt;             // room in stmt_bytes
   int64_t *stmt_bytes;       // the caller's, may be NULL: bytes of each statement
+  int64_t nplace;            // room in place
+  ein_place_stats *place;    // the caller's, may be NULL: of each place that the process drives
 } ein_dist_stats;
 
 typedef struct ein_dist_info {
@@ -1524,9 +1530,21 @@ static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dis
   return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
+// What a task reads from other places.
+typedef struct eini_dist_read {
+  int64_t bytes, messages;
+  int64_t *sent;            // bytes by place, to be added to, or NULL
+} eini_dist_read;
+
+static void eini_dist_reads(eini_dist_read *r, int64_t from, int64_t bytes) {
+  r->bytes += bytes;
+  r->messages += bytes > 0;
+  if (r->sent != NULL) r->sent[from] += bytes;
+}
+
 // What operand k of the task at `place` reads from blocks homed elsewhere.
 static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int k,
-                            eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+                            eini_dist_room *m, eini_dist_read *r) {
   const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
   int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
   eini_dist_near w;
@@ -1538,8 +1556,7 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
     for (; more; more = eini_dist_near_next(&w)) {
       int64_t home = eini_dist_near_place(x, &w);
       int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
-      *bytes += n * size;
-      *messages += n > 0;
+      eini_dist_reads(r, home, n * size);
     }
   }
 }
@@ -1552,8 +1569,8 @@ static int64_t eini_dist_elements(const eini_space *x, int64_t place, eini_dist_
 
 // What a task reads, its merges aside.
 static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place,
-                                 eini_dist_room *m, int64_t *bytes, int64_t *messages) {
-  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, bytes, messages);
+                                 eini_dist_room *m, eini_dist_read *r) {
+  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, r);
 }
 
 // ---- plans of tasks ----
@@ -1690,8 +1707,11 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   for (int64_t q = 0; q < n; q++) {
     int64_t block = eini_dist_elements(&e->space, q, m);
     most = eini_max64(most, block);
-    eini_dist_task_bytes(d, e, q, m, &e->fetched[q], &e->messages);
-    e->bytes += e->fetched[q];
+    eini_dist_read r = {0, 0, NULL};
+    eini_dist_task_bytes(d, e, q, m, &r);
+    e->fetched[q] = r.bytes;
+    e->messages += r.messages;
+    e->bytes += r.bytes;
     if (eini_space_partial(&e->space, q) > 0 && block > 0) {
       e->bytes += block * size;
       e->messages++;
@@ -1889,6 +1909,7 @@ typedef struct eini_dist_worker {
   ein_scalar *param;        // of the graph, then origins
   const void **in;
   int64_t *places;          // as many as there are places
+  int64_t *sent;            // the same: bytes that were read of theirs; NULL: not counted
   char *scratch;
 } eini_dist_worker;
 
@@ -1942,6 +1963,8 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
     char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
     char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
+    char *out = eini_dist_carve(mem, &n, d->fabric.shared ? d->fabric.places : 0,
+                                 sizeof(int64_t));
     char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
@@ -1949,6 +1972,8 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     w->param = (ein_scalar *)(void *)param;
     w->in = (const void **)(void *)in;
     w->places = (int64_t *)(void *)places;
+    w->sent = x->stats != NULL && d->fabric.shared ? (int64_t *)(void *)out : NULL;
+    for (int q = 0; w->sent != NULL && q < d->fabric.places; q++) w->sent[q] = 0;
     w->scratch = scratch;
   }
   x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
@@ -2134,13 +2159,13 @@ static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt
 
 // Merges partial result k + 2^level of the block of task q, whose number is k, into k.
 static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
-                                  int level, int64_t *bytes) {
+                                  int level, eini_dist_read *r) {
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
   int64_t part = eini_space_partial(&e->space, q), step = (int64_t)1 << level;
   int64_t from = eini_space_partner(&e->space, q, part + step);
   int last = part == 0 && 2 * step >= e->space.nagg;
-  *bytes = eini_dist_elements(&e->space, q, m) * e->wide;
+  eini_dist_reads(r, from, eini_dist_elements(&e->space, q, m) * e->wide);
   if (e->folder != NULL) {
     char *dst = last ? eini_dist_block_first(x, e, q, m, m->dst) : NULL;
     eini_dist_states_join(x, w, e, q, eini_dist_partial_at(x, e, q),
@@ -2165,12 +2190,13 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
 
 // One job: a block, a merge, or zeros. Counts what it reads from other places.
 static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_t q, int level,
-                                    int64_t *bytes, int64_t *messages) {
+                                    eini_dist_read *r) {
   const ein_dist *d = x->d;
   eini_dist_worker *w = &x->worker[worker];
   ein_dist_event v;
   ein_status st = EIN_OK;
-  *bytes = *messages = 0;
+  r->bytes = r->messages = 0;
+  r->sent = w->sent;
   memset(&v, 0, sizeof v);
   v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
   if (level == EINI_DIST_ZERO) {
@@ -2178,12 +2204,10 @@ static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_
     return EIN_OK;
   }
   if (level >= 0) {
-    st = eini_dist_merge(x, w, k, q, level, bytes);
-    *messages = *bytes > 0;
+    st = eini_dist_merge(x, w, k, q, level, r);
   } else {
     st = eini_dist_compute(x, w, k, q);
-    if (x->stats != NULL)
-      eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, bytes, messages);
+    if (x->stats != NULL) eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, r);
   }
   if (st != EIN_OK || d->desc.event_fn == NULL) return st;
   v.stmt = k;
@@ -2194,33 +2218,41 @@ static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_
   return d->desc.event_fn(d->desc.event_user, &v);
 }
 
-static void eini_dist_count(eini_dist_exec *x, int k, int64_t bytes, int64_t messages) {
-  ein_dist_stats *s = x->stats;
+// What a place did and received for statement k; what it sent is told where it is known.
+static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tasks,
+                            const eini_dist_read *r) {
   if (s == NULL) return;
-  s->tasks++;
-  s->bytes += bytes;
-  s->messages += messages;
-  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += bytes;
+  s->tasks += tasks;
+  s->bytes += r->bytes;
+  s->messages += r->messages;
+  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += r->bytes;
+  if (s->place == NULL || place >= s->nplace) return;
+  s->place[place].tasks += tasks;
+  s->place[place].received_bytes += r->bytes;
+}
+
+static void eini_dist_sent(ein_dist_stats *s, int64_t place, int64_t bytes) {
+  if (s != NULL && s->place != NULL && place < s->nplace) s->place[place].sent_bytes += bytes;
 }
 
 // Statements in order, places one after another, merges level by level.
 static ein_status eini_dist_serial(eini_dist_exec *x) {
   const ein_dist *d = x->d;
-  int64_t bytes, messages;
+  eini_dist_read r;
   for (int k = 0; k < d->nstmt; k++) {
     const eini_space *s = &d->stmt[k].space;
     if (d->stmt[k].s->rest == EIN_REST_ZERO)
-      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &bytes, &messages));
+      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &r));
     for (int64_t q = 0; q < s->ntask; q++) {
-      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &bytes, &messages));
-      eini_dist_count(x, k, bytes, messages);
+      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &r));
+      eini_dist_count(x->stats, k, q, 1, &r);
     }
     for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
       for (int64_t q = 0; q < s->ntask; q++) {
         int64_t part = eini_space_partial(s, q), step = (int64_t)1 << level;
         if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
-        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &bytes, &messages));
-        eini_dist_count(x, k, bytes, messages);
+        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &r));
+        eini_dist_count(x->stats, k, q, 1, &r);
       }
     }
   }
@@ -2391,7 +2423,8 @@ static void eini_flow_worker(void *arg, int worker) {
   eini_dist_exec *x = (eini_dist_exec *)arg;
   struct eini_dist_flow *f = x->flow;
   int k, level;
-  int64_t q, bytes, messages;
+  eini_dist_read r;
+  int64_t q;
   pthread_mutex_lock(&f->lock);
   while (f->left > 0 && f->status == EIN_OK) {
     if (!eini_flow_take(x, worker, &k, &q, &level)) {
@@ -2401,10 +2434,10 @@ static void eini_flow_worker(void *arg, int worker) {
       continue;
     }
     pthread_mutex_unlock(&f->lock);
-    ein_status st = eini_dist_job_run(x, worker, k, q, level, &bytes, &messages);
+    ein_status st = eini_dist_job_run(x, worker, k, q, level, &r);
     if (st == EIN_OK) {
       eini_flow_finish(x, worker, k, q, level);  // returns with the lock
-      if (level != EINI_DIST_ZERO) eini_dist_count(x, k, bytes, messages);
+      if (level != EINI_DIST_ZERO) eini_dist_count(x->stats, k, q, 1, &r);
     } else {
       pthread_mutex_lock(&f->lock);
       if (f->status == EIN_OK) f->status = st;
@@ -2781,17 +2814,14 @@ static ein_status eini_mail_post(eini_dist_mail *b, int64_t from, int64_t to, co
     EINI_TRY(f->recv_fn(f->user, (int)to, (int)from, b->stmt, dst, (size_t)bytes,
                         &b->ticket[b->nticket]));
     b->nticket++;
-    if (b->x->stats != NULL) {
-      ein_dist_stats *s = b->x->stats;
-      s->messages++;
-      s->bytes += bytes;
-      if (s->stmt_bytes != NULL && b->stmt < s->nstmt) s->stmt_bytes[b->stmt] += bytes;
-    }
+    const eini_dist_read r = {bytes, 1, NULL};
+    eini_dist_count(b->x->stats, b->stmt, to, 0, &r);
   }
   if (eini_dist_driven(b->x->d, from)) {
     EINI_TRY(f->send_fn(f->user, (int)from, (int)to, b->stmt, src, (size_t)bytes,
                         &b->ticket[b->nticket]));
     b->nticket++;
+    eini_dist_sent(b->x->stats, from, bytes);
   }
   return EIN_OK;
 }
@@ -2911,6 +2941,7 @@ static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
 // A job at place q; a place that failed does no more, but goes on sending, so that nobody waits in
 // vain.
 static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
+  static const eini_dist_read nothing = {0, 0, NULL};
   const ein_dist *d = b->x->d;
   ein_status *st = &b->failed[q - d->fabric.first];
   ein_dist_event v;
@@ -2918,7 +2949,7 @@ static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
   memset(&v, 0, sizeof v);
   v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
   *st = level < 0 ? eini_mail_compute(b, q) : eini_mail_merge(b, q, level);
-  if (b->x->stats != NULL) b->x->stats->tasks++;
+  eini_dist_count(b->x->stats, b->stmt, q, 1, &nothing);
   v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
   v.stmt = b->stmt;
   v.place = (int)q;
@@ -3171,6 +3202,8 @@ typedef struct eini_staged {
   const int64_t **stride;
   eini_step_point *point;
   eini_tour w;
+  ein_schedule_info info;   // of w; a run's figures are its stats
+  ein_dist_stats *stats;
   int64_t tag;
   char *message;
   size_t room;
@@ -3610,18 +3643,28 @@ static ein_status eini_steps_walk(eini_staged *x) {
   return EIN_OK;
 }
 
-static ein_status eini_steps_begin(eini_staged *x, int k, ein_schedule_info *info) {
+static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
+  const eini_staged *x = (const eini_staged *)user;
+  const eini_dist_read r = {m->bytes, 1, NULL};
+  eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
+  eini_dist_sent(x->stats, m->from, m->bytes);
+  return EIN_OK;
+}
+
+static ein_status eini_steps_begin(eini_staged *x, int k) {
+  static const eini_dist_read nothing = {0, 0, NULL};
   const ein_graph *g = x->d->g;
   const eini_stmt *s = x->stmt = &g->stmt[k];
   int64_t key = 8 + 3 * (int64_t)g->tensor[s->out].rank + s->nindex;
   memset(&x->w, 0, sizeof x->w);
-  memset(info, 0, sizeof *info);
+  memset(&x->info, 0, sizeof x->info);
   x->number = k;
   x->w.w = x->s;
   x->w.n = &x->s->nest[k];
-  x->w.info = info;
+  x->w.info = &x->info;
   x->w.move.stmt = k;
   x->w.part_fn = eini_steps_part_of;
+  x->w.fn = eini_steps_moved;
   x->w.user = x;
   x->message = NULL;
   x->room = 0;
@@ -3640,7 +3683,8 @@ static ein_status eini_steps_begin(eini_staged *x, int k, ein_schedule_info *inf
   for (int64_t i = 0; i < x->s->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
-    info->tasks += x->point[i].works ? x->w.n->steps : 0;
+    if (x->point[i].works)
+      eini_dist_count(x->stats, k, x->w.move.place, x->w.n->steps, &nothing);
   }
   return EIN_OK;
 }
@@ -3674,8 +3718,8 @@ static ein_status eini_steps_sums(eini_staged *x) {
   return EIN_OK;
 }
 
-static ein_status eini_steps_stmt(eini_staged *x, int k, ein_schedule_info *info) {
-  EINI_TRY(eini_steps_begin(x, k, info));
+static ein_status eini_steps_stmt(eini_staged *x, int k) {
+  EINI_TRY(eini_steps_begin(x, k));
   const eini_stmt *s = x->stmt;
   const eini_tensor *out = &x->d->g->tensor[s->out];
   if (!x->whole) EINI_TRY(eini_steps_sums(x));
@@ -3791,19 +3835,14 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.plans = plans;
   x.s = d->desc.schedule;
   x.run = run;
+  x.stats = stats;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
-    ein_schedule_info info;
     eini_arena_init(&scratch, &d->al);
-    st = eini_steps_stmt(&x, k, &info);
+    st = eini_steps_stmt(&x, k);
     eini_arena_free(&scratch);
-    if (stats == NULL) continue;
-    stats->tasks += info.tasks;
-    stats->messages += info.messages;
-    stats->bytes += info.bytes;
-    if (stats->stmt_bytes != NULL && k < stats->nstmt) stats->stmt_bytes[k] += info.bytes;
   }
   for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
     if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
@@ -4209,6 +4248,8 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
 static void eini_dist_stats_clear(ein_dist_stats *stats) {
   stats->tasks = stats->messages = stats->bytes = 0;
   for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++) stats->stmt_bytes[k] = 0;
+  for (int64_t q = 0; stats->place != NULL && q < stats->nplace; q++)
+    memset(&stats->place[q], 0, sizeof *stats->place);
 }
 
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
@@ -4235,6 +4276,8 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   eini_dist_bind(&x, mem + skew);
   st = !d->fabric.shared ? eini_dist_copy_run(&x)
        : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
+    for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

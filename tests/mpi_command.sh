@@ -49,10 +49,14 @@ for n in 1 2 3 4; do
       for name in D M G; do
         cmp -s "$work/$name.npy" "$work/${name}2.npy" || wrong "$n ranks, $places places: $name"
       done
-      for key in places tasks messages bytes; do
+      for key in p tasks messages bytes; do
         [ "$(figure "$work/one" $key)" = "$(figure "$work/out" $key)" ] ||
           wrong "$n ranks, $places places $way: other $key"
       done
+      listed='s/.*"places": \[\([^]]*\)\].*/\1/p'  # what every place did
+      [ -n "$(sed -n "$listed" "$work/one")" ] &&
+        [ "$(sed -n "$listed" "$work/one")" = "$(sed -n "$listed" "$work/out")" ] ||
+        wrong "$n ranks, $places places $way: other figures of places"
       moved=$((moved + $(figure "$work/out" bytes)))
       [ "$(wc -l < "$work/out")" = 1 ] || wrong "several ranks print"
     done

@@ -110,15 +110,23 @@ def main():
             check(["run"] + b, table["run"], got, [], seen["run"])
             if not (got["seconds"] > 0 and got["kernels"] and got["workspace_bytes"] > 0):
                 fail("run", b, "took", got)
-            if got["places"] != (int(b[1]) if "-p" in b else got["places"]):
+            if got["p"] != (int(b[1]) if "-p" in b else got["p"]):
+                fail("run", b, "p", got["p"])
+            if (got["places"] is None) != (got["fabric"] is None):
                 fail("run", b, "places", got["places"])
+            for key, whole in (("tasks", "tasks"), ("received_bytes", "bytes"),
+                               ("sent_bytes", "bytes")):
+                each = [q[key] for q in got["places"] or []]
+                if each and (len(each) != got["p"] or min(each) < (key == "tasks") or
+                             sum(each) != got[whole]):
+                    fail("run", b, key, each, "of", got[whole])
     how = ["R.ein", "-p", "4", "--cost", "bytes", "--decomp", "sqrt"]
     got, plan = run("run", *how, "--fabric", "sim"), run("plan", *how)
     if got is not None and plan is not None:
         check(["sim"], table["run"], got, [], seen["run"])
         same = plan["simulated"]
         if got["seconds"] is not None or got["planned_seconds"] != plan["seconds"] or \
-                got["places"] != 4 or any(got[k] != same[k] for k in ("bytes", "messages")):
+                got["p"] != 4 or any(got[k] != same[k] for k in ("bytes", "messages")):
             fail("sim", got)
     for name, keys in seen.items():
         if set(table[name]) - keys:

@@ -830,7 +830,10 @@ expect 0 run Q.ein A=A.npy B=A.npy --set c=-1e0 --set a=1
 prints "Y = [ 5 14]${nl}M =${nl}[[2 2 3]$nl [4 5 6]]${nl}N = 21"
 # Figures of the run take the place of results, which go to files alone.
 expect 0 run Q.ein A=A.npy B=A.npy --set c=-1e0 --set a=1 --json -o M=M.npy
-case $out in '{"fabric": null, "places": 1, "threads": '*'}') ;; *) fail "no figures: $out" ;; esac
+case $out in
+  '{"fabric": null, "p": 1, "places": null, "threads": '*'}') ;;
+  *) fail "no figures: $out" ;;
+esac
 prints_part '"seconds": '
 ok [ "$(wc -l < .out)" -eq 1 ]
 expect 0 --json ij M.npy
@@ -1562,7 +1565,7 @@ expect 0 run R.ein -p 4 --fabric sim --cost bytes --decomp sqrt
 prints_part 'line  statement  tasks  start, us  end, us  idle  messages  bytes moved'
 prints_part 'simulated (machine: defaults): '
 expect 0 run R.ein A=RA.npy B=RB.npy -p 4 --fabric sim --json
-prints_part '{"fabric": "sim", "places": 4, '
+prints_part '{"fabric": "sim", "p": 4, "places": null, '
 prints_part '"seconds": null, "tasks": '
 expect 0 plan R.ein -p 4 --fabric sim
 same_plan=$out

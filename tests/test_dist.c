@@ -538,6 +538,7 @@ typedef struct outcome {
   int nout;
   ein_dist_stats stats;
   int64_t stmt_bytes[MAX_STMTS];
+  ein_place_stats place[64];
 } outcome;
 
 static void outcome_free(outcome *r) {
@@ -569,6 +570,8 @@ static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_
   run.out = r->out;
   r->stats.nstmt = g->nstmt;
   r->stats.stmt_bytes = r->stmt_bytes;
+  r->stats.nplace = 64;
+  r->stats.place = r->place;
   r->status = ein_dist_create(ctx, g, &desc, &d);
   if (r->status != EIN_OK) return;
   ein_dist_info_get(d, info);
@@ -712,6 +715,19 @@ static void report(const ein_graph *g, const cuts *c, int n, int p, const char *
 
 static long total_bytes, total_partial;
 
+// Do places together have the figures of the run?
+static int places_add_up(const outcome *r) {
+  ein_place_stats all = {0, 0, 0};
+  for (int q = 0; q < 64; q++) {
+    all.tasks += r->place[q].tasks;
+    all.received_bytes += r->place[q].received_bytes;
+    all.sent_bytes += r->place[q].sent_bytes;
+  }
+  return r->status != EIN_OK ||
+         (all.tasks == r->stats.tasks && all.received_bytes == r->stats.bytes &&
+          all.sent_bytes == r->stats.bytes);
+}
+
 static void test_case(int n, int p, const ein_graph *g, const cuts *c, const values *v,
                       ein_ctx *ctx) {
   ein_fabric serial, threads, copying;
@@ -757,6 +773,11 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
   run_dist(ctx, g, c, &copying, v, n % 4 == 1, &m, &info);
   ein_fabric_moved(&copying, &moved_messages, &moved_bytes);
   if (!right(g, v, &m)) report(g, c, n, p, "copying differs");
+  if (!places_add_up(&a) || !places_add_up(&b) || !places_add_up(&m) ||
+      (a.status == EIN_OK && b.status == EIN_OK && m.status == EIN_OK &&
+       (memcmp(a.place, b.place, sizeof a.place) != 0 ||
+        memcmp(a.place, m.place, sizeof a.place) != 0)))
+    report(g, c, n, p, "figures of places differ");
   if (moved_bytes != bytes || m.stats.bytes != bytes || m.stats.tasks != a.stats.tasks ||
       moved_messages != a.stats.messages || m.stats.messages != a.stats.messages)
     report(g, c, n, p, "moved is not counted");
@@ -996,8 +1017,20 @@ static int watched_run(const ein_graph *g, const ein_decomposition *how, const v
   }
   run.in = in;
   run.out = out;
+  ein_place_stats place[64];
+  ein_dist_stats stats;
+  memset(&stats, 0, sizeof stats);
+  stats.nplace = 64;
+  stats.place = place;
+  const int from = l->n;
   ein_status st = ein_dist_create(NULL, g, &desc, &d);
-  if (st == EIN_OK) st = ein_dist_execute(d, &run, NULL);
+  if (st == EIN_OK) st = ein_dist_execute(d, &run, &stats);
+  for (int i = from; i < l->n && st == EIN_OK; i++) {
+    place[l->x[i].from].sent_bytes -= (int64_t)l->x[i].bytes;
+    place[l->x[i].to].received_bytes -= (int64_t)l->x[i].bytes;
+  }
+  for (int q = 0; q < 64 && st == EIN_OK; q++)
+    CHECK(place[q].sent_bytes == 0 && place[q].received_bytes == 0);
   ein_dist_destroy(d);
   for (int o = 0; o < nout; o++) free(out[o]);
   ein_fabric_destroy(&l->inner);

@@ -93,15 +93,19 @@ static void arrays_free(arrays *a) {
   for (int k = 0; k < a->nout; k++) free(a->out[k]);
 }
 
+enum { MOST_PLACES = 64 };  // at most 2 * ranks + 1
+
 static ein_status execute(ein_ctx *ctx, const ein_graph *g, const ein_decomposition *how,
                           const ein_fabric *f, arrays *a, ein_dist_stats *stats,
-                          ein_dist_info *info) {
+                          ein_place_stats *place, ein_dist_info *info) {
   ein_dist_desc desc;
   ein_dist *d = NULL;
   ein_run run;
   memset(&desc, 0, sizeof desc);
   memset(&run, 0, sizeof run);
   memset(stats, 0, sizeof *stats);
+  stats->nplace = MOST_PLACES;
+  stats->place = place;
   desc.fabric = f;
   desc.decomposition = how;
   run.in = a->in;
@@ -125,6 +129,7 @@ static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost) {
   ein_decomposition *how = NULL;
   ein_fabric one, mpi;
   ein_dist_stats stats;
+  ein_place_stats all[MOST_PLACES], own[MOST_PLACES];
   ein_dist_info info;
   arrays a, b;
   memset(&dd, 0, sizeof dd);
@@ -136,11 +141,17 @@ static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost) {
   CHECK(mpi.places == p && mpi.count >= 1);
   arrays_make(g, &a);
   arrays_make(g, &b);
-  CHECK(execute(ctx, g, how, &one, &a, &stats, &info) == EIN_OK);
+  CHECK(execute(ctx, g, how, &one, &a, &stats, all, &info) == EIN_OK);
   const int64_t whole = stats.bytes, messages = stats.messages, tasks = stats.tasks;
   CHECK(info.bytes == whole);
   sent = received = 0;
-  CHECK(execute(ctx, g, how, &mpi, &b, &stats, &info) == EIN_OK);
+  CHECK(execute(ctx, g, how, &mpi, &b, &stats, own, &info) == EIN_OK);
+  for (int q = 0; q < p; q++) {  // what this rank drives
+    const int here = q >= mpi.first && q < mpi.first + mpi.count;
+    CHECK(own[q].tasks == (here ? all[q].tasks : 0));
+    CHECK(own[q].received_bytes == (here ? all[q].received_bytes : 0));
+    CHECK(own[q].sent_bytes == (here ? all[q].sent_bytes : 0));
+  }
   int64_t out, in, posted;
   ein_mpi_moved(&mpi, &posted, &out, &in);
   CHECK(in == received && out == sent && stats.bytes == received);
@@ -195,7 +206,7 @@ static void compare_blocks(ein_ctx *ctx, const ein_graph *g, int p) {
   CHECK(ein_fabric_mpi(ctx, group, p, &mpi) == EIN_OK);
   arrays_make(g, &a);
   arrays_make(g, &b);
-  CHECK(execute(ctx, g, how, &one, &a, &stats, &info) == EIN_OK);
+  CHECK(execute(ctx, g, how, &one, &a, &stats, NULL, &info) == EIN_OK);
   desc.fabric = &mpi;
   desc.decomposition = how;
   desc.blocks = 1;
@@ -302,7 +313,7 @@ static void test_no_memory(void) {
     if (rank == ranks - 1) f.after = f.calls + after;
     ein_status st = ein_fabric_mpi(ctx, group, 0, &mpi);
     const int made = st == EIN_OK;
-    if (made) st = execute(ctx, g, how, &mpi, &a, &stats, &info);
+    if (made) st = execute(ctx, g, how, &mpi, &a, &stats, NULL, &info);
     int least = (int)st, most = (int)st;
     MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, group);
     MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, group);

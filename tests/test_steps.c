@@ -118,13 +118,20 @@ static int right(const ein_graph *g, tensors *x, void *const *want) {
   return good;
 }
 
+static ein_status place_moves(void *user, const ein_schedule_move *m) {
+  ein_place_stats *place = (ein_place_stats *)user;
+  place[m->from].sent_bytes -= m->bytes;
+  place[m->to].received_bytes -= m->bytes;
+  return EIN_OK;
+}
+
 static void counted(const ein_graph *g, const ein_schedule *s, const ein_dist *d,
                     const ein_fabric *f, const ein_dist_stats *stats) {
   ein_dist_info info;
-  int64_t bytes = 0, messages = 0, sent = 0, sends = 0;
+  int64_t bytes = 0, messages = 0, sent = 0, sends = 0, tasks = 0;
   for (int k = 0; k < ein_graph_statements(g); k++) {
     ein_schedule_info each;
-    CHECK(ein_schedule_cost(ctx, s, k, NULL, NULL, &each) == EIN_OK);
+    CHECK(ein_schedule_cost(ctx, s, k, place_moves, stats->place, &each) == EIN_OK);
     CHECK(ein_dist_bytes(d, k) == each.bytes);
     bytes += each.bytes;
     messages += each.messages;
@@ -132,6 +139,11 @@ static void counted(const ein_graph *g, const ein_schedule *s, const ein_dist *d
   CHECK(ein_dist_info_get(d, &info) == EIN_OK);
   CHECK(stats->bytes == bytes && stats->messages == messages);
   CHECK(info.bytes == bytes && info.messages == messages && info.tasks == stats->tasks);
+  for (int64_t q = 0; q < stats->nplace; q++) {
+    CHECK(stats->place[q].sent_bytes == 0 && stats->place[q].received_bytes == 0);
+    tasks += stats->place[q].tasks;
+  }
+  CHECK(tasks == stats->tasks);
   ein_fabric_moved(f, &sends, &sent);
   if (!f->shared) CHECK(sends == 2 * messages && sent == 2 * bytes);
 }
@@ -166,6 +178,8 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
            : ein_fabric_copying(ctx, places, &f)) == EIN_OK);
     memset(&how, 0, sizeof how);
     memset(&stats, 0, sizeof stats);
+    stats.nplace = places;
+    stats.place = (ein_place_stats *)orc_alloc(places, sizeof *stats.place);
     how.fabric = &f;
     how.schedule = s;
     how.nlayout = x.nbind;
@@ -177,6 +191,7 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
       CHECK(right(g, &x, exact ? want : NULL));
     }
     if (st == EIN_OK) counted(g, s, d, &f, &stats);
+    free(stats.place);
     ein_dist_destroy(d);
     ein_fabric_destroy(&f);
   }

@@ -4,8 +4,8 @@
 // A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
 //
 // Every rank reads the command line and the inputs, rank 0 alone prints and writes files. Ranks
-// meet before each step that all must take: one that failed since the last time makes all end with
-// its exit status, and it alone, the lowest of several, says why.
+// meet before each step that all must take: one that failed since the last time makes all end, and
+// it alone, the lowest of several, says why and has an exit status, which the launcher passes on.
 
 static int mpi_rank, mpi_ranks = 1;  // of this process; without MPI one
 
@@ -19,12 +19,12 @@ static int ranks_lowest(int failed) {
   return lowest;
 }
 
-NORETURN static void ranks_follow(int lowest) {
-  int status = SYSTEM_FAILED;
-  MPI_Bcast(&status, 1, MPI_INT, lowest, MPI_COMM_WORLD);
+// Another rank ends with the status, and this one with none: a launcher that sees one may drop
+// what others still say.
+NORETURN static void ranks_follow(void) {
   drop_outputs();
   MPI_Finalize();
-  exit(status);
+  exit(DONE);
 }
 
 // Before an error is printed, or the command ends with one: of several ranks one goes on.
@@ -32,21 +32,19 @@ static void ranks_failing(void) {
   if (!ranks_began || ranks_lost) return;
   ranks_lost = 1;
   const int lowest = ranks_lowest(1);
-  if (lowest != mpi_rank) ranks_follow(lowest);
+  if (lowest != mpi_rank) ranks_follow();
   if (ranks_stderr >= 0) (void)dup2(ranks_stderr, STDERR_FILENO);
 }
 
-static void ranks_quit(int status) {
+static void ranks_quit(void) {
   if (!ranks_began) return;
   ranks_failing();
-  MPI_Bcast(&status, 1, MPI_INT, mpi_rank, MPI_COMM_WORLD);
   MPI_Finalize();
 }
 
 static void ranks_meet(void) {
   if (!ranks_began) return;
-  const int lowest = ranks_lowest(0);
-  if (lowest < mpi_ranks) ranks_follow(lowest);
+  if (ranks_lowest(0) < mpi_ranks) ranks_follow();
 }
 
 // Is MPI asked for? It has to begin before anything can fail.
@@ -72,7 +70,7 @@ static void ranks_begin(int argc, char **argv) {
   if (mpi_rank == 0) return;
   ranks_stderr = dup(STDERR_FILENO);
   if (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
-    ranks_quit(SYSTEM_FAILED), exit(SYSTEM_FAILED);
+    ranks_quit(), exit(SYSTEM_FAILED);
 }
 
 // All ranks have come to the end.
@@ -126,7 +124,7 @@ static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out) {
 
 #else
 static void ranks_failing(void) {}
-static void ranks_quit(int status) { (void)status; }
+static void ranks_quit(void) {}
 static void ranks_meet(void) {}
 static void ranks_begin(int argc, char **argv) { (void)argc, (void)argv; }
 static int ranks_end(int status) { return status; }

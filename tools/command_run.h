@@ -31,6 +31,7 @@ static ein_fabric run_fabric(const program *p) {
 typedef struct figures_of_run {
   const char *fabric;       // NULL: one piece
   int64_t places;
+  const ein_place_stats *place;  // NULL: there are none, or they are simulated
   double planned, seconds, tasks, messages, bytes, peak, workspace;
   words kernels;            // each once
   const char *machine;      // NULL: none is assumed
@@ -73,7 +74,13 @@ static void put_figures(const figures_of_run *f) {
   fputs("{\"fabric\": ", stdout);
   if (f->fabric != NULL) put_json_string(f->fabric);
   else fputs("null", stdout);
-  printf(", \"places\": %" PRId64 ", \"threads\": %d, \"deterministic\": %s", f->places, threads,
+  printf(", \"p\": %" PRId64 ", \"places\": ", f->places);
+  for (int64_t q = 0; f->place != NULL && q < f->places; q++)
+    printf("%s{\"tasks\": %" PRId64 ", \"received_bytes\": %" PRId64 ", \"sent_bytes\": %" PRId64
+           "}", q > 0 ? ", " : "[", f->place[q].tasks, f->place[q].received_bytes,
+           f->place[q].sent_bytes);
+  fputs(f->place != NULL ? "]" : "null", stdout);
+  printf(", \"threads\": %d, \"deterministic\": %s", threads,
          given(O_DETERMINISTIC) != NULL ? "true" : "false");
   put_member("planned_seconds", f->planned);
   put_member("seconds", f->seconds);
@@ -185,10 +192,14 @@ static void run_gather(const ein_fabric *f, const array *out, int nout, ein_dist
     if (st != EIN_OK) die(exit_status(st), NULL, "%s", ein_status_text(st));
   }
   ranks_sum(&stats->tasks), ranks_sum(&stats->messages), ranks_sum(&stats->bytes);
-  for (int i = 0; i < stats->nstmt; i++) ranks_sum(&stats->stmt_bytes[i]);
+  for (int64_t i = 0; i < stats->nstmt; i++) ranks_sum(&stats->stmt_bytes[i]);
+  for (int64_t q = 0; q < stats->nplace; q++) {
+    ein_place_stats *x = &stats->place[q];
+    ranks_sum(&x->tasks), ranks_sum(&x->received_bytes), ranks_sum(&x->sent_bytes);
+  }
 }
 
-// Runs a plan for places, bound and with room for the figures of its statements.
+// Runs a plan for places, bound; stats: its figures.
 static double run_places(const ein_dist *d, const ein_run *bound, size_t workspace,
                          ein_dist_stats *stats, double *begin) {
   ein_run run = *bound;
@@ -199,6 +210,10 @@ static double run_places(const ein_dist *d, const ein_run *bound, size_t workspa
   run.error_bytes = sizeof error;
   ein_dist_info info;
   (void)ein_dist_info_get(d, &info);
+  memset(stats, 0, sizeof *stats);
+  stats->nstmt = info.nstmt, stats->nplace = info.places;
+  stats->stmt_bytes = (int64_t *)memory(sizeof(int64_t) * ((size_t)info.nstmt + 1));
+  stats->place = (ein_place_stats *)memory(sizeof *stats->place * (size_t)info.places);
   progress_begin("running", "tasks", (double)info.tasks);
   ranks_meet();
   *begin = now(NULL);
@@ -240,12 +255,12 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   double begin;
   schedule_only();
   if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not go with loops of a schedule");
-  memset(&stats, 0, sizeof stats);
   ein_dist *d = plan_places(p, NULL, said, f, NULL);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
   run_gather(f, out, nout, &stats);
   made.fabric = f->name, made.places = f->places;
+  made.place = stats.place;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
   made.bytes = (double)stats.bytes;
   ein_dist_destroy(d);
@@ -286,9 +301,6 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
         "the %.10g it may have", info.peak_bytes, machine.memory);
   for (int w = 0; of != NULL && w < threads; w++)
     of[w].busy = (double *)memory(sizeof(double) * ((size_t)info.nstmt + 1));
-  memset(&stats, 0, sizeof stats);
-  stats.nstmt = info.nstmt;
-  stats.stmt_bytes = (int64_t *)memory(sizeof(int64_t) * ((size_t)info.nstmt + 1));
   double begin, seconds = run_places(d, bound, info.workspace_bytes, &stats, &begin);
   run_gather(&f, out, nout, &stats);
   explain_places(d, how, &f, &stats, of, seconds, name);
@@ -296,6 +308,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
   if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL)
     figures_predicted(&made, p, how, d, &machine, name);
   made.fabric = f.name, made.places = f.places, made.seconds = seconds;
+  made.place = stats.place;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
   made.bytes = (double)stats.bytes, made.peak = (double)info.peak_bytes;
   made.workspace = (double)info.workspace_bytes;

@@ -137,7 +137,7 @@ static void put_error(const char *message, const char *hint) {
 
 NORETURN static void quit(int status) {
   drop_outputs();
-  ranks_quit(status);
+  ranks_quit();
   exit(status);
 }
 

@@ -147,12 +147,18 @@ typedef struct ein_dist_desc {
 
 // What a run did. Bytes are those of elements a task read from blocks homed at other places, and of
 // partial results folded there, whether copied or not; nothing is kept between statements.
+typedef struct ein_place_stats {
+  int64_t tasks, received_bytes, sent_bytes;
+} ein_place_stats;
+
 typedef struct ein_dist_stats {
   int64_t tasks;             // blocks computed and merges
   int64_t messages;          // transfers between two places
   int64_t bytes;
   int64_t nstmt;             // room in stmt_bytes
   int64_t *stmt_bytes;       // the caller's, may be NULL: bytes of each statement
+  int64_t nplace;            // room in place
+  ein_place_stats *place;    // the caller's, may be NULL: of each place that the process drives
 } ein_dist_stats;
 
 typedef struct ein_dist_info {

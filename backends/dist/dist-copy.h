@@ -318,17 +318,14 @@ static ein_status eini_mail_post(eini_dist_mail *b, int64_t from, int64_t to, co
     EINI_TRY(f->recv_fn(f->user, (int)to, (int)from, b->stmt, dst, (size_t)bytes,
                         &b->ticket[b->nticket]));
     b->nticket++;
-    if (b->x->stats != NULL) {
-      ein_dist_stats *s = b->x->stats;
-      s->messages++;
-      s->bytes += bytes;
-      if (s->stmt_bytes != NULL && b->stmt < s->nstmt) s->stmt_bytes[b->stmt] += bytes;
-    }
+    const eini_dist_read r = {bytes, 1, NULL};
+    eini_dist_count(b->x->stats, b->stmt, to, 0, &r);
   }
   if (eini_dist_driven(b->x->d, from)) {
     EINI_TRY(f->send_fn(f->user, (int)from, (int)to, b->stmt, src, (size_t)bytes,
                         &b->ticket[b->nticket]));
     b->nticket++;
+    eini_dist_sent(b->x->stats, from, bytes);
   }
   return EIN_OK;
 }
@@ -448,6 +445,7 @@ static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
 // A job at place q; a place that failed does no more, but goes on sending, so that nobody waits in
 // vain.
 static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
+  static const eini_dist_read nothing = {0, 0, NULL};
   const ein_dist *d = b->x->d;
   ein_status *st = &b->failed[q - d->fabric.first];
   ein_dist_event v;
@@ -455,7 +453,7 @@ static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
   memset(&v, 0, sizeof v);
   v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
   *st = level < 0 ? eini_mail_compute(b, q) : eini_mail_merge(b, q, level);
-  if (b->x->stats != NULL) b->x->stats->tasks++;
+  eini_dist_count(b->x->stats, b->stmt, q, 1, &nothing);
   v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
   v.stmt = b->stmt;
   v.place = (int)q;

@@ -162,7 +162,8 @@ static void eini_flow_worker(void *arg, int worker) {
   eini_dist_exec *x = (eini_dist_exec *)arg;
   struct eini_dist_flow *f = x->flow;
   int k, level;
-  int64_t q, bytes, messages;
+  eini_dist_read r;
+  int64_t q;
   pthread_mutex_lock(&f->lock);
   while (f->left > 0 && f->status == EIN_OK) {
     if (!eini_flow_take(x, worker, &k, &q, &level)) {
@@ -172,10 +173,10 @@ static void eini_flow_worker(void *arg, int worker) {
       continue;
     }
     pthread_mutex_unlock(&f->lock);
-    ein_status st = eini_dist_job_run(x, worker, k, q, level, &bytes, &messages);
+    ein_status st = eini_dist_job_run(x, worker, k, q, level, &r);
     if (st == EIN_OK) {
       eini_flow_finish(x, worker, k, q, level);  // returns with the lock
-      if (level != EINI_DIST_ZERO) eini_dist_count(x, k, bytes, messages);
+      if (level != EINI_DIST_ZERO) eini_dist_count(x->stats, k, q, 1, &r);
     } else {
       pthread_mutex_lock(&f->lock);
       if (f->status == EIN_OK) f->status = st;

@@ -201,9 +201,21 @@ static int eini_dist_box(const eini_dist_stmt *e, int64_t place, int k, eini_dis
   return !eini_zrange_empty(e->s->nindex, m->lo, m->hi);
 }
 
+// What a task reads from other places.
+typedef struct eini_dist_read {
+  int64_t bytes, messages;
+  int64_t *sent;            // bytes by place, to be added to, or NULL
+} eini_dist_read;
+
+static void eini_dist_reads(eini_dist_read *r, int64_t from, int64_t bytes) {
+  r->bytes += bytes;
+  r->messages += bytes > 0;
+  if (r->sent != NULL) r->sent[from] += bytes;
+}
+
 // What operand k of the task at `place` reads from blocks homed elsewhere.
 static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int k,
-                            eini_dist_room *m, int64_t *bytes, int64_t *messages) {
+                            eini_dist_room *m, eini_dist_read *r) {
   const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
   int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
   eini_dist_near w;
@@ -215,8 +227,7 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
     for (; more; more = eini_dist_near_next(&w)) {
       int64_t home = eini_dist_near_place(x, &w);
       int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
-      *bytes += n * size;
-      *messages += n > 0;
+      eini_dist_reads(r, home, n * size);
     }
   }
 }
@@ -229,8 +240,8 @@ static int64_t eini_dist_elements(const eini_space *x, int64_t place, eini_dist_
 
 // What a task reads, its merges aside.
 static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place,
-                                 eini_dist_room *m, int64_t *bytes, int64_t *messages) {
-  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, bytes, messages);
+                                 eini_dist_room *m, eini_dist_read *r) {
+  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, r);
 }
 
 // ---- plans of tasks ----
@@ -367,8 +378,11 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   for (int64_t q = 0; q < n; q++) {
     int64_t block = eini_dist_elements(&e->space, q, m);
     most = eini_max64(most, block);
-    eini_dist_task_bytes(d, e, q, m, &e->fetched[q], &e->messages);
-    e->bytes += e->fetched[q];
+    eini_dist_read r = {0, 0, NULL};
+    eini_dist_task_bytes(d, e, q, m, &r);
+    e->fetched[q] = r.bytes;
+    e->messages += r.messages;
+    e->bytes += r.bytes;
     if (eini_space_partial(&e->space, q) > 0 && block > 0) {
       e->bytes += block * size;
       e->messages++;

@@ -342,6 +342,8 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
 static void eini_dist_stats_clear(ein_dist_stats *stats) {
   stats->tasks = stats->messages = stats->bytes = 0;
   for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++) stats->stmt_bytes[k] = 0;
+  for (int64_t q = 0; stats->place != NULL && q < stats->nplace; q++)
+    memset(&stats->place[q], 0, sizeof *stats->place);
 }
 
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
@@ -368,6 +370,8 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   eini_dist_bind(&x, mem + skew);
   st = !d->fabric.shared ? eini_dist_copy_run(&x)
        : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
+    for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

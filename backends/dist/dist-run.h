@@ -10,6 +10,7 @@ typedef struct eini_dist_worker {
   ein_scalar *param;        // of the graph, then origins
   const void **in;
   int64_t *places;          // as many as there are places
+  int64_t *sent;            // the same: bytes that were read of theirs; NULL: not counted
   char *scratch;
 } eini_dist_worker;
 
@@ -63,6 +64,8 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
     char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
     char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
+    char *out = eini_dist_carve(mem, &n, d->fabric.shared ? d->fabric.places : 0,
+                                 sizeof(int64_t));
     char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
@@ -70,6 +73,8 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     w->param = (ein_scalar *)(void *)param;
     w->in = (const void **)(void *)in;
     w->places = (int64_t *)(void *)places;
+    w->sent = x->stats != NULL && d->fabric.shared ? (int64_t *)(void *)out : NULL;
+    for (int q = 0; w->sent != NULL && q < d->fabric.places; q++) w->sent[q] = 0;
     w->scratch = scratch;
   }
   x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
@@ -255,13 +260,13 @@ static char *eini_dist_block_first(const eini_dist_exec *x, const eini_dist_stmt
 
 // Merges partial result k + 2^level of the block of task q, whose number is k, into k.
 static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
-                                  int level, int64_t *bytes) {
+                                  int level, eini_dist_read *r) {
   const eini_dist_stmt *e = &x->d->stmt[k];
   eini_dist_room *m = &w->room;
   int64_t part = eini_space_partial(&e->space, q), step = (int64_t)1 << level;
   int64_t from = eini_space_partner(&e->space, q, part + step);
   int last = part == 0 && 2 * step >= e->space.nagg;
-  *bytes = eini_dist_elements(&e->space, q, m) * e->wide;
+  eini_dist_reads(r, from, eini_dist_elements(&e->space, q, m) * e->wide);
   if (e->folder != NULL) {
     char *dst = last ? eini_dist_block_first(x, e, q, m, m->dst) : NULL;
     eini_dist_states_join(x, w, e, q, eini_dist_partial_at(x, e, q),
@@ -286,12 +291,13 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
 
 // One job: a block, a merge, or zeros. Counts what it reads from other places.
 static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_t q, int level,
-                                    int64_t *bytes, int64_t *messages) {
+                                    eini_dist_read *r) {
   const ein_dist *d = x->d;
   eini_dist_worker *w = &x->worker[worker];
   ein_dist_event v;
   ein_status st = EIN_OK;
-  *bytes = *messages = 0;
+  r->bytes = r->messages = 0;
+  r->sent = w->sent;
   memset(&v, 0, sizeof v);
   v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
   if (level == EINI_DIST_ZERO) {
@@ -299,12 +305,10 @@ static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_
     return EIN_OK;
   }
   if (level >= 0) {
-    st = eini_dist_merge(x, w, k, q, level, bytes);
-    *messages = *bytes > 0;
+    st = eini_dist_merge(x, w, k, q, level, r);
   } else {
     st = eini_dist_compute(x, w, k, q);
-    if (x->stats != NULL)
-      eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, bytes, messages);
+    if (x->stats != NULL) eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, r);
   }
   if (st != EIN_OK || d->desc.event_fn == NULL) return st;
   v.stmt = k;
@@ -315,33 +319,41 @@ static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_
   return d->desc.event_fn(d->desc.event_user, &v);
 }
 
-static void eini_dist_count(eini_dist_exec *x, int k, int64_t bytes, int64_t messages) {
-  ein_dist_stats *s = x->stats;
+// What a place did and received for statement k; what it sent is told where it is known.
+static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tasks,
+                            const eini_dist_read *r) {
   if (s == NULL) return;
-  s->tasks++;
-  s->bytes += bytes;
-  s->messages += messages;
-  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += bytes;
+  s->tasks += tasks;
+  s->bytes += r->bytes;
+  s->messages += r->messages;
+  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += r->bytes;
+  if (s->place == NULL || place >= s->nplace) return;
+  s->place[place].tasks += tasks;
+  s->place[place].received_bytes += r->bytes;
+}
+
+static void eini_dist_sent(ein_dist_stats *s, int64_t place, int64_t bytes) {
+  if (s != NULL && s->place != NULL && place < s->nplace) s->place[place].sent_bytes += bytes;
 }
 
 // Statements in order, places one after another, merges level by level.
 static ein_status eini_dist_serial(eini_dist_exec *x) {
   const ein_dist *d = x->d;
-  int64_t bytes, messages;
+  eini_dist_read r;
   for (int k = 0; k < d->nstmt; k++) {
     const eini_space *s = &d->stmt[k].space;
     if (d->stmt[k].s->rest == EIN_REST_ZERO)
-      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &bytes, &messages));
+      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &r));
     for (int64_t q = 0; q < s->ntask; q++) {
-      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &bytes, &messages));
-      eini_dist_count(x, k, bytes, messages);
+      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &r));
+      eini_dist_count(x->stats, k, q, 1, &r);
     }
     for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
       for (int64_t q = 0; q < s->ntask; q++) {
         int64_t part = eini_space_partial(s, q), step = (int64_t)1 << level;
         if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
-        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &bytes, &messages));
-        eini_dist_count(x, k, bytes, messages);
+        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &r));
+        eini_dist_count(x->stats, k, q, 1, &r);
       }
     }
   }

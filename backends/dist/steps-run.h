@@ -62,18 +62,28 @@ static ein_status eini_steps_walk(eini_staged *x) {
   return EIN_OK;
 }
 
-static ein_status eini_steps_begin(eini_staged *x, int k, ein_schedule_info *info) {
+static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
+  const eini_staged *x = (const eini_staged *)user;
+  const eini_dist_read r = {m->bytes, 1, NULL};
+  eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
+  eini_dist_sent(x->stats, m->from, m->bytes);
+  return EIN_OK;
+}
+
+static ein_status eini_steps_begin(eini_staged *x, int k) {
+  static const eini_dist_read nothing = {0, 0, NULL};
   const ein_graph *g = x->d->g;
   const eini_stmt *s = x->stmt = &g->stmt[k];
   int64_t key = 8 + 3 * (int64_t)g->tensor[s->out].rank + s->nindex;
   memset(&x->w, 0, sizeof x->w);
-  memset(info, 0, sizeof *info);
+  memset(&x->info, 0, sizeof x->info);
   x->number = k;
   x->w.w = x->s;
   x->w.n = &x->s->nest[k];
-  x->w.info = info;
+  x->w.info = &x->info;
   x->w.move.stmt = k;
   x->w.part_fn = eini_steps_part_of;
+  x->w.fn = eini_steps_moved;
   x->w.user = x;
   x->message = NULL;
   x->room = 0;
@@ -92,7 +102,8 @@ static ein_status eini_steps_begin(eini_staged *x, int k, ein_schedule_info *inf
   for (int64_t i = 0; i < x->s->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
-    info->tasks += x->point[i].works ? x->w.n->steps : 0;
+    if (x->point[i].works)
+      eini_dist_count(x->stats, k, x->w.move.place, x->w.n->steps, &nothing);
   }
   return EIN_OK;
 }
@@ -126,8 +137,8 @@ static ein_status eini_steps_sums(eini_staged *x) {
   return EIN_OK;
 }
 
-static ein_status eini_steps_stmt(eini_staged *x, int k, ein_schedule_info *info) {
-  EINI_TRY(eini_steps_begin(x, k, info));
+static ein_status eini_steps_stmt(eini_staged *x, int k) {
+  EINI_TRY(eini_steps_begin(x, k));
   const eini_stmt *s = x->stmt;
   const eini_tensor *out = &x->d->g->tensor[s->out];
   if (!x->whole) EINI_TRY(eini_steps_sums(x));
@@ -243,19 +254,14 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.plans = plans;
   x.s = d->desc.schedule;
   x.run = run;
+  x.stats = stats;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
-    ein_schedule_info info;
     eini_arena_init(&scratch, &d->al);
-    st = eini_steps_stmt(&x, k, &info);
+    st = eini_steps_stmt(&x, k);
     eini_arena_free(&scratch);
-    if (stats == NULL) continue;
-    stats->tasks += info.tasks;
-    stats->messages += info.messages;
-    stats->bytes += info.bytes;
-    if (stats->stmt_bytes != NULL && k < stats->nstmt) stats->stmt_bytes[k] += info.bytes;
   }
   for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
     if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);

@@ -42,6 +42,8 @@ typedef struct eini_staged {
   const int64_t **stride;
   eini_step_point *point;
   eini_tour w;
+  ein_schedule_info info;   // of w; a run's figures are its stats
+  ein_dist_stats *stats;
   int64_t tag;
   char *message;
   size_t room;
