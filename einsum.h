@@ -41,9 +41,9 @@
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
 //                 >>fusion-bound >>fusion-search >>fusion >>cache >>tiling >>count >>counted
-//   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
-//                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
-//                 >>decomp-public >>grids >>loops >>moves >>schedule
+//   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
+//                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
+//                 >>simulate >>decomp-public >>grids >>loops >>moves >>schedule
 //   end           >>start
 //
 // LEVELS
@@ -246,7 +246,6 @@
 // executions at a time each needs a workspace of its own. Not in it: your inputs and outputs, the
 // graph and the ctx, stacks of threads. Libraries that keep buffers of their own, such as a BLAS,
 // are not seen: leave their provider out, or say in options.reserved what they take of the budget.
-//
 // First the plan without a budget is tried. If it does not fit:
 // - single statements, too, run in slices, for which kernels need smaller buffers; where that does
 //   not do, the portable kernels alone, on one thread, then each provider alone;
@@ -264,12 +263,10 @@
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
 // otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
 // then no index is sliced whose fold would be added otherwise.
-//
 // If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
 // (and options.least) name the least budget that this search can keep, over all these providers and
 // slices, and how much of it planning takes. Only that answer may take more memory than the budget,
 // for plans; all of it is freed.
-//
 // Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
 // with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
 // With path_seconds, searches depend on the clock, and so may the least budget.
@@ -284,7 +281,6 @@
 // vector      the cuts of all indices of a statement (the paper's partition vector)
 // task        one piece of every index; a statement has as many as the product of its cuts
 // block       what a task computes of the output: the image of its free pieces
-//
 // The place of a task is a rule, not a table: the cut indices in an order, read as the digits of a
 // mixed-radix number, the first the most significant. A block's home is the place of the task whose
 // reduced pieces are all 0; the partial results of the others are folded there.
@@ -307,7 +303,6 @@
 // seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
 //          shorter, too; and what a task takes beyond that. Over places also messages: latency and
 //          bytes at the bandwidth.
-//
 // Rates are those of the first provider that has some, by table, or what ein_calibrate measured
 // (bandwidths in each cache and memory, products, calls) and ein_ctx_rates was given; as text
 // (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
@@ -331,7 +326,6 @@
 //             width. Where they do not, or ways were dropped, info says how far from the least it
 //             may be. What is proved is the sum of the model's costs, never the simulated time.
 // linear      the paper's linearisation: the longest path, then the next longest, each by itself.
-//
 // Families: `paper`, that of the EinDecomp paper: p tasks of every statement, or the most possible;
 // `divisors`: those, and the vectors of any divisor of p tasks; `method`: the one vector that a
 // method below gives. paper is the default, divisors that of seconds.
@@ -407,7 +401,6 @@
 // One plan on one machine gives the same bits every time: partial results merge in a fixed order,
 // whatever thread was faster. Other plans of the same statements may round otherwise, those for
 // another number of threads too: kernels are chosen by predicted time.
-//
 // options.deterministic extends this over numbers of threads and places, fabrics, and what was
 // calibrated or imported. Paths and kernels are then chosen by shapes and dtypes alone. A long fold
 // with few results becomes the fold of at most 64 leaves, whose length the shape decides; leaves
@@ -1636,6 +1629,16 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
+// A statement cut into blocks over places that have a share of every tensor at first, and of the
+// result at last: elements that the busiest receives and sends, does at least for any cut (told by
+// ein_grid_best), and touches.
+typedef struct ein_grid_cost { double words, least, holds; } ein_grid_cost;
+EIN_API ein_status ein_grid_words(const ein_graph *graph, int stmt, int places, const int64_t *cut,
+                                  ein_grid_cost *cost);
+// The cut, by index as in ein_parts, into as many blocks as can be with the fewest words that
+// touches no more than `memory` (0: any). EIN_ERR_NO_MEMORY: none; EIN_ERR_TOO_LARGE: too many.
+EIN_API ein_status ein_grid_best(const ein_graph *graph, int stmt, int places, double memory,
+                                 int64_t *cut, ein_grid_cost *cost);
 // Statement stmt of the graph, from 0. EIN_ERR_ARGUMENT when there is none.
 EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt, ein_parts *parts);
 // What statement stmt is; borrowed from the decomposition.
@@ -8446,6 +8449,8 @@ static ein_status eini_io_any(eini_arena *a, const eini_touch *t, double fast, e
 typedef struct eini_limit {  // of a statement or a group
   double log_volume, compulsory;
   double bound, per_place;
+  double touched;            // elements that the place with the most points touches at least; exact
+                             //   where that is about x0
   eini_io paper, capped;     // without and with the extents as caps
 } eini_limit;
 
@@ -8492,7 +8497,7 @@ static ein_status eini_limit_find(eini_arena *a, const eini_touch *t, double fas
   for (int i = 0; i < t->n; i++) x->log_volume += log((double)t->extent[i]);
   x->compulsory = t->compulsory;
   x->bound = x->compulsory;
-  x->per_place = 0;
+  x->per_place = x->touched = 0;
   for (int k = 0; k < t->nimage; k++) compound |= !t->image[k].apart;
   for (int capped = 0; capped < 2; capped++) {
     eini_io *b = capped ? &x->capped : &x->paper;
@@ -8510,6 +8515,7 @@ static ein_status eini_limit_find(eini_arena *a, const eini_touch *t, double fas
   }
   x->bound = fmax(x->bound, eini_io_moved(holds, holds->log_all));
   x->per_place = fmax(0, eini_io_moved(holds, holds->log_all - log(places)) - fast);
+  x->touched = exp(eini_io_elements(holds, holds->log_all - log(places) - EINI_IO_ERROR));
   return EIN_OK;
 }
 
@@ -34769,6 +34775,170 @@ static void eini_boxes_add(eini_boxes *u, const int64_t *from, const int64_t *to
   }
   if (end <= EINI_BOXES_MAX) u->n = end;
   else eini_boxes_hull(u, end);
+}
+
+// ================================================================================================
+// >>block-grids  what a statement cut into blocks moves, and the best cut
+// The block distribution of Ziogas et al. 2022, section V: a place works on one block of the
+// indices and needs what the block touches; at first, and of the result at last, it has its share
+// of every tensor, each element once. Halos count as what they are.
+// ================================================================================================
+
+#define EINI_GRIDS_MOST 4000000  // cuts that are tried
+
+typedef struct eini_grid_search {
+  const ein_graph *g;
+  const eini_stmt *s;
+  int64_t places;
+  double memory;            // of a place; 0: as much as it needs
+  double *share;            // of a place
+  int64_t *lo, *hi, *from, *to, *limit, *cut, *best, *divisor;
+  int ndivisor;
+  int64_t looked;
+  ein_grid_cost least;
+  int any, found;           // a cut of so many pieces; one that fits
+} eini_grid_search;
+
+static double eini_grid_touched(eini_grid_search *w, int k) {
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  const int t = k < 0 ? w->s->out : w->s->operand[k];
+  eini_block_hull(w->s, &b, k, w->from, w->to);
+  return eini_box_volume(w->g->tensor[t].rank, w->from, w->to);
+}
+
+// The first block is the largest.
+static ein_grid_cost eini_grid_cost(eini_grid_search *w, const int64_t *cut) {
+  const eini_stmt *s = w->s;
+  ein_grid_cost c = {0, 0, 0};
+  for (int i = 0; i < s->nindex; i++) w->hi[i] = eini_ceil_div(s->index[i].extent, cut[i]);
+  for (int k = -1; k < s->noperand; k++) {
+    double block = 0;
+    if (w->share[k + 1] < 0) continue;
+    for (int o = k; o < s->noperand; o++)  // of one tensor, whose share is had once
+      if (o == k || (k >= 0 && s->operand[o] == s->operand[k] && eini_operand_first(s, o) == o))
+        block += eini_grid_touched(w, o);
+    c.words += fmax(0, block - w->share[k + 1]);
+    c.holds += block;
+  }
+  return c;
+}
+
+// Of the result, and of the tensors of operands where they stand first, else -1.
+static void eini_grid_shares(eini_grid_search *w) {
+  const eini_stmt *s = w->s;
+  for (int i = 0; i < s->nindex; i++) w->lo[i] = 0, w->hi[i] = s->index[i].extent;
+  for (int k = -1; k < s->noperand; k++) {
+    int first = k;
+    for (int o = 0; o < k && first == k; o++)
+      if (s->operand[o] == s->operand[k]) first = o;
+    const double share = eini_grid_touched(w, k) / (double)w->places;
+    w->share[k + 1] = first == k ? share : -1;
+    if (first < k) w->share[first + 1] = fmax(w->share[first + 1], share);
+  }
+}
+
+// Words at least, whatever the cut: the place with the most work has a share of the points, for
+// which it touches so much, and had its share of that. Near what is touched the bound is exact.
+static ein_status eini_grid_least(const eini_grid_search *w, double holds, double *least) {
+  const eini_stmt *s = w->s;
+  eini_arena a;
+  double had = 0, touched = 0;
+  ein_status st = EIN_OK;
+  eini_arena_init(&a, &w->g->arena.al);
+  for (int part = 1; part <= 16 && st == EIN_OK; part *= 2) {
+    eini_limit limit;
+    eini_touch touch;
+    st = eini_touch_statement(&a, s, &touch);
+    if (st == EIN_OK)
+      st = eini_limit_find(&a, &touch, fmax(1, holds / part), (double)w->places, &limit);
+    if (st == EIN_OK) touched = fmax(touched, limit.touched);
+  }
+  for (int k = s->nfree < s->nindex ? -1 : 0; k < s->noperand; k++)
+    had += fmax(0, w->share[k + 1]);
+  *least = fmax(0, touched - had);
+  eini_arena_free(&a);
+  return st;
+}
+
+static ein_status eini_grid_begin(eini_arena *a, const ein_graph *g, int stmt, int places,
+                                  eini_grid_search *w) {
+  memset(w, 0, sizeof *w);
+  if (g == NULL || stmt < 0 || stmt >= g->nstmt || places < 1 || places > EIN_PLACES_MAX)
+    return EIN_ERR_ARGUMENT;
+  w->g = g;
+  w->s = &g->stmt[stmt];
+  w->places = places;
+  const int n = w->s->nindex;
+  int rank = g->tensor[w->s->out].rank;
+  for (int k = 0; k < w->s->noperand; k++)
+    if (g->tensor[w->s->operand[k]].rank > rank) rank = g->tensor[w->s->operand[k]].rank;
+  int64_t *room = EINI_NEW(a, int64_t, 5 * (int64_t)n + 2 * (int64_t)rank + 2);
+  w->divisor = EINI_NEW(a, int64_t, places);
+  w->share = EINI_NEW(a, double, w->s->noperand + 1);
+  if (room == NULL || w->divisor == NULL || w->share == NULL) return EIN_ERR_NO_MEMORY;
+  w->lo = room, w->hi = w->lo + n, w->limit = w->hi + n, w->cut = w->limit + n;
+  w->best = w->cut + n, w->from = w->best + n, w->to = w->from + rank;
+  eini_cut_limits(g, w->s, w->limit);
+  eini_grid_shares(w);
+  return EIN_OK;
+}
+
+// All cuts of indices from i on into `left` pieces.
+static ein_status eini_grid_try(eini_grid_search *w, int i, int64_t left) {
+  if (i < w->s->nindex) {
+    for (int d = 0; d < w->ndivisor && w->divisor[d] <= left; d++) {
+      if (left % w->divisor[d] != 0 || w->divisor[d] > w->limit[i]) continue;
+      w->cut[i] = w->divisor[d];
+      EINI_TRY(eini_grid_try(w, i + 1, left / w->divisor[d]));
+    }
+    return EIN_OK;
+  }
+  if (++w->looked > EINI_GRIDS_MOST) return EIN_ERR_TOO_LARGE;
+  if (left > 1) return EIN_OK;
+  w->any = 1;
+  const ein_grid_cost c = eini_grid_cost(w, w->cut);
+  if (w->memory > 0 && c.holds > w->memory) return EIN_OK;
+  if (w->found && c.words >= w->least.words) return EIN_OK;
+  w->found = 1;
+  w->least = c;
+  if (w->s->nindex > 0) memcpy(w->best, w->cut, (size_t)w->s->nindex * sizeof *w->best);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_grid_words(const ein_graph *graph, int stmt, int places, const int64_t *cut,
+                                  ein_grid_cost *cost) {
+  eini_arena a;
+  eini_grid_search w;
+  eini_arena_init(&a, graph == NULL ? NULL : &graph->arena.al);
+  ein_status st = cost == NULL ? EIN_ERR_ARGUMENT : eini_grid_begin(&a, graph, stmt, places, &w);
+  for (int i = 0; st == EIN_OK && i < w.s->nindex; i++)
+    if (cut == NULL || cut[i] < 1 || cut[i] > places) st = EIN_ERR_ARGUMENT;
+  if (st == EIN_OK) *cost = eini_grid_cost(&w, cut);
+  eini_arena_free(&a);
+  return st;
+}
+
+EIN_API ein_status ein_grid_best(const ein_graph *graph, int stmt, int places, double memory,
+                                 int64_t *cut, ein_grid_cost *cost) {
+  eini_arena a;
+  eini_grid_search w;
+  eini_arena_init(&a, graph == NULL ? NULL : &graph->arena.al);
+  ein_status st = cut == NULL || cost == NULL || !(memory >= 0)
+                      ? EIN_ERR_ARGUMENT : eini_grid_begin(&a, graph, stmt, places, &w);
+  int64_t most = 1;
+  for (int i = 0; st == EIN_OK && i < w.s->nindex; i++)
+    most = eini_min64(places, most * eini_min64(places, w.limit[i]));
+  w.memory = memory;
+  for (int64_t tasks = most; st == EIN_OK && tasks > 0 && !w.any; tasks--) {
+    w.ndivisor = eini_divisors(tasks, w.divisor);
+    st = eini_grid_try(&w, 0, tasks);
+  }
+  if (st == EIN_OK && !w.found) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK && w.s->nindex > 0) memcpy(cut, w.best, (size_t)w.s->nindex * sizeof *cut);
+  if (st == EIN_OK) st = eini_grid_least(&w, w.least.holds, &w.least.least);
+  if (st == EIN_OK) *cost = w.least;
+  eini_arena_free(&a);
+  return st;
 }
 
 // ================================================================================================

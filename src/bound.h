@@ -515,6 +515,8 @@ static ein_status eini_io_any(eini_arena *a, const eini_touch *t, double fast, e
 typedef struct eini_limit {  // of a statement or a group
   double log_volume, compulsory;
   double bound, per_place;
+  double touched;            // elements that the place with the most points touches at least; exact
+                             //   where that is about x0
   eini_io paper, capped;     // without and with the extents as caps
 } eini_limit;
 
@@ -561,7 +563,7 @@ static ein_status eini_limit_find(eini_arena *a, const eini_touch *t, double fas
   for (int i = 0; i < t->n; i++) x->log_volume += log((double)t->extent[i]);
   x->compulsory = t->compulsory;
   x->bound = x->compulsory;
-  x->per_place = 0;
+  x->per_place = x->touched = 0;
   for (int k = 0; k < t->nimage; k++) compound |= !t->image[k].apart;
   for (int capped = 0; capped < 2; capped++) {
     eini_io *b = capped ? &x->capped : &x->paper;
@@ -579,6 +581,7 @@ static ein_status eini_limit_find(eini_arena *a, const eini_touch *t, double fas
   }
   x->bound = fmax(x->bound, eini_io_moved(holds, holds->log_all));
   x->per_place = fmax(0, eini_io_moved(holds, holds->log_all - log(places)) - fast);
+  x->touched = exp(eini_io_elements(holds, holds->log_all - log(places) - EINI_IO_ERROR));
   return EIN_OK;
 }
 

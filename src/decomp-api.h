@@ -113,6 +113,16 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
+// A statement cut into blocks over places that have a share of every tensor at first, and of the
+// result at last: elements that the busiest receives and sends, does at least for any cut (told by
+// ein_grid_best), and touches.
+typedef struct ein_grid_cost { double words, least, holds; } ein_grid_cost;
+EIN_API ein_status ein_grid_words(const ein_graph *graph, int stmt, int places, const int64_t *cut,
+                                  ein_grid_cost *cost);
+// The cut, by index as in ein_parts, into as many blocks as can be with the fewest words that
+// touches no more than `memory` (0: any). EIN_ERR_NO_MEMORY: none; EIN_ERR_TOO_LARGE: too many.
+EIN_API ein_status ein_grid_best(const ein_graph *graph, int stmt, int places, double memory,
+                                 int64_t *cut, ein_grid_cost *cost);
 // Statement stmt of the graph, from 0. EIN_ERR_ARGUMENT when there is none.
 EIN_API ein_status ein_decomposition_parts(const ein_decomposition *d, int stmt, ein_parts *parts);
 // What statement stmt is; borrowed from the decomposition.

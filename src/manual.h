@@ -41,9 +41,9 @@
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
 //                 >>fusion-bound >>fusion-search >>fusion >>cache >>tiling >>count >>counted
-//   places        >>cuts >>placement >>paper-cost >>moved-cost >>elimination >>constraints
-//                 >>baselines >>decompose >>ways >>tables >>place-memory >>results >>simulate
-//                 >>decomp-public >>grids >>loops >>moves >>schedule
+//   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
+//                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
+//                 >>simulate >>decomp-public >>grids >>loops >>moves >>schedule
 //   end           >>start
 //
 // LEVELS
@@ -246,7 +246,6 @@
 // executions at a time each needs a workspace of its own. Not in it: your inputs and outputs, the
 // graph and the ctx, stacks of threads. Libraries that keep buffers of their own, such as a BLAS,
 // are not seen: leave their provider out, or say in options.reserved what they take of the budget.
-//
 // First the plan without a budget is tried. If it does not fit:
 // - single statements, too, run in slices, for which kernels need smaller buffers; where that does
 //   not do, the portable kernels alone, on one thread, then each provider alone;
@@ -264,12 +263,10 @@
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
 // otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
 // then no index is sliced whose fold would be added otherwise.
-//
 // If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
 // (and options.least) name the least budget that this search can keep, over all these providers and
 // slices, and how much of it planning takes. Only that answer may take more memory than the budget,
 // for plans; all of it is freed.
-//
 // Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
 // with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
 // With path_seconds, searches depend on the clock, and so may the least budget.
@@ -284,7 +281,6 @@
 // vector      the cuts of all indices of a statement (the paper's partition vector)
 // task        one piece of every index; a statement has as many as the product of its cuts
 // block       what a task computes of the output: the image of its free pieces
-//
 // The place of a task is a rule, not a table: the cut indices in an order, read as the digits of a
 // mixed-radix number, the first the most significant. A block's home is the place of the task whose
 // reduced pieces are all 0; the partial results of the others are folded there.
@@ -307,7 +303,6 @@
 // seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
 //          shorter, too; and what a task takes beyond that. Over places also messages: latency and
 //          bytes at the bandwidth.
-//
 // Rates are those of the first provider that has some, by table, or what ein_calibrate measured
 // (bandwidths in each cache and memory, products, calls) and ein_ctx_rates was given; as text
 // (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
@@ -331,7 +326,6 @@
 //             width. Where they do not, or ways were dropped, info says how far from the least it
 //             may be. What is proved is the sum of the model's costs, never the simulated time.
 // linear      the paper's linearisation: the longest path, then the next longest, each by itself.
-//
 // Families: `paper`, that of the EinDecomp paper: p tasks of every statement, or the most possible;
 // `divisors`: those, and the vectors of any divisor of p tasks; `method`: the one vector that a
 // method below gives. paper is the default, divisors that of seconds.
@@ -407,7 +401,6 @@
 // One plan on one machine gives the same bits every time: partial results merge in a fixed order,
 // whatever thread was faster. Other plans of the same statements may round otherwise, those for
 // another number of threads too: kernels are chosen by predicted time.
-//
 // options.deterministic extends this over numbers of threads and places, fabrics, and what was
 // calibrated or imported. Paths and kernels are then chosen by shapes and dtypes alone. A long fold
 // with few results becomes the fold of at most 64 leaves, whose length the shape decides; leaves

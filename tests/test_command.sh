@@ -376,6 +376,18 @@ prints_part '2 groups: '
 expect 0 bound 'ij,jk->ik' --sizes i=9,j=9,k=9 --fast-memory 30 --groups --json
 prints_part '"groups": [{"out": '
 expect 2 bound kr.ein --groups
+# Cuts over places: a cube moves what it must, 3 n^2 (1/4 - 1/8) elements.
+expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 -p 8 --grids
+prints_part 'i/2 k/2 | j/2   196608  98304   75674.45     98304  i/8 k | j   327680  229376'
+expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 -p 8 --grids --fast-memory 196608 --json
+prints_part '"best": {"cut": [2, 2, 2], "index": ["i", "k", "j"], "words": 98304, '
+expect 1 bound ij,jk-\>ik --sizes i=512,j=512,k=512 -p 8 --grids --fast-memory 196607
+says "no cut of 'y' over 8 places touches 196607 elements or less at a place"
+expect 2 bound ij,jk-\>ik --sizes i=5,j=5,k=5 --grids
+says '--grids is for several places'
+expect 2 bound abc.ein -p 2 --grids --groups
+says '--grids does not go with --groups'
+expect 0 bound abc.ein -p 2 --grids
 expect 2 plan kr.ein --groups
 # What runs move is counted, and results are what they are.
 expect 0 bench 'ij,jk->ik' --sizes i=20,j=20,k=20 --count 1500

@@ -153,6 +153,104 @@ static void groups_of(const program *p, double fast, int json) {
   ein_fusion_destroy(x);
 }
 
+// ---- grids ----
+
+// A statement over places: the cut that moves least, and the planner's; and what they are beside.
+typedef struct grid_row {
+  ein_decomp_stmt s;
+  ein_parts best, planned;
+  ein_grid_cost least, moved;
+  double paper;             // V / (P rho), with a memory of what the best cut touches
+} grid_row;
+
+static grid_row grid_of(const program *p, const ein_decomposition *how, int k, int places) {
+  grid_row r;
+  ein_bound_desc d;
+  ein_bound *b;
+  ein_bound_stmt s;
+  memset(&r, 0, sizeof r);
+  r.s = stmt_of(how, k);
+  (void)ein_decomposition_parts(how, k, &r.planned);
+  r.best = r.planned;
+  int64_t *cut = (int64_t *)memory(sizeof *cut * ((size_t)r.planned.nindex + 1));
+  r.best.cut = cut;
+  const double most = given(O_FAST) != NULL ? option_fast_memory() : 0;
+  ein_status st = ein_grid_best(p->graph, k, places, most, cut, &r.least);
+  if (st == EIN_ERR_NO_MEMORY && most > 0)
+    die(WRONG_INPUT, "more places touch less each", "no cut of '%s' over %d places touches %.10g "
+        "elements or less at a place", r.s.out, places, most);
+  if (st == EIN_OK) st = ein_grid_words(p->graph, k, places, r.planned.cut, &r.moved);
+  if (st != EIN_OK)
+    die(exit_status(st), NULL, "grids of '%s' over %d places: %s", r.s.out, places,
+        st == EIN_ERR_TOO_LARGE ? "too many cuts to look at" : ein_status_text(st));
+  memset(&d, 0, sizeof d);
+  d.fast_memory = r.least.holds > 1 ? r.least.holds : 1;
+  d.places = places;
+  st = ein_bound_create(p->ctx, p->graph, &d, &b);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  if (ein_bound_statement(b, k, &s)) r.paper = s.paper.per_place;
+  ein_bound_destroy(b);
+  return r;
+}
+
+static void put_cut(const char *name, const grid_row *r, const ein_parts *p,
+                    const ein_grid_cost *c) {
+  printf(", \"%s\": {\"cut\": [", name);
+  for (int i = 0; i < p->nindex; i++) printf("%s%" PRId64, i > 0 ? ", " : "", p->cut[i]);
+  fputs("], \"index\": [", stdout);
+  for (int i = 0; i < p->nindex; i++) {  // not by name: two may have one
+    if (i > 0) fputs(", ", stdout);
+    put_json_string(r->s.index[i]);
+  }
+  putchar(']');
+  put_member("words", c->words);
+  put_member("touched", c->holds);
+  putchar('}');
+}
+
+static void put_grid(const grid_row *r, int places) {
+  fputs("{\"out\": ", stdout);
+  put_json_string(r->s.out);
+  printf(", \"line\": %" PRId64 ", \"places\": %d", r->s.line, places);
+  put_cut("planned", r, &r->planned, &r->moved);
+  put_cut("best", r, &r->best, &r->least);
+  put_member("paper_per_place", r->paper);
+  put_member("per_place", r->least.least);
+  putchar('}');
+}
+
+// The planner's cuts are those of the model of bytes: inputs lie where they are read.
+static void grids_of(const program *p, int64_t places, int json) {
+  ein_decompose_desc d;
+  ein_decomposition *how;
+  ein_decomp_info info;
+  words cells = {NULL, 0};
+  memset(&d, 0, sizeof d);
+  d.p = places;
+  d.cost = EIN_COST_BYTES;
+  const ein_status st = ein_decompose(p->ctx, p->graph, &d, &how);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  ein_decomposition_info(how, &info);
+  static const char *const head[] = {"line", "statement", "best", "touched", "words", "V/(P rho)",
+                                     "at least", "planned", "touched", "words"};
+  for (int i = 0; i < 10; i++) add_word(&cells, head[i]);
+  if (json) putchar('[');
+  for (int k = 0; k < info.nstmt; k++) {
+    const grid_row r = grid_of(p, how, k, (int)places);
+    if (json && k > 0) fputs(", ", stdout);
+    if (json) put_grid(&r, (int)places);
+    line_cell(&cells, r.s.line);
+    add_word(&cells, r.s.out), add_word(&cells, parts_text(&r.s, &r.best));
+    add_cell(&cells, "%.10g", r.least.holds), add_cell(&cells, "%.10g", r.least.words);
+    add_cell(&cells, "%.7g", r.paper), add_cell(&cells, "%.7g", r.least.least);
+    add_word(&cells, parts_text(&r.s, &r.planned));
+    add_cell(&cells, "%.10g", r.moved.holds), add_cell(&cells, "%.10g", r.moved.words);
+  }
+  if (json) puts("]");
+  else put_cells(stdout, &cells, 10, 3);
+  ein_decomposition_destroy(how);
+}
+
 static int command_bound(void) {
   program p;
   ein_bound_desc d;
@@ -162,8 +260,11 @@ static int command_bound(void) {
   if (args.n == 0) misuse("einsum bound (EXPR | PROG.ein) --fast-memory N", "nothing to bound");
   const int whole = is_program(args.v[0]);
   memset(&d, 0, sizeof d);
-  d.fast_memory = option_fast_memory();
+  const int grids = given(O_GRIDS) != NULL;
+  d.fast_memory = grids ? 0 : option_fast_memory();
   d.places = option_places(1);
+  if (grids && d.places < 2) misuse("for example -p 8", "--grids is for several places");
+  if (grids && given(O_GROUPS) != NULL) misuse(NULL, "--grids does not go with --groups");
   if (whole) {
     program_open(&p, args.v[0]);
     program_inputs(&p, 1);
@@ -181,6 +282,10 @@ static int command_bound(void) {
   }
   if (given(O_GROUPS) != NULL) {
     groups_of(&p, d.fast_memory, json);
+    return finish(p.ctx, NULL, p.graph);
+  }
+  if (grids) {
+    grids_of(&p, d.places, json);
     return finish(p.ctx, NULL, p.graph);
   }
   ein_status st = ein_bound_create(p.ctx, p.graph, &d, &b);

@@ -258,7 +258,7 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_FAST, O_GROUPS, O_SCHEDULE, O_COUNTED, O_SECONDS, O_COUNT
+  O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_COUNTED, O_SECONDS, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -283,7 +283,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY | BOUND},
-  {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND},
+  {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND}, {"--grids", FLAG, BOUND},
   {"--schedule", VALUE, RUN | PLAN}, {"--count", VALUE, RUN | BENCH},
   {"--seconds", VALUE, BENCH}};
 
@@ -360,6 +360,7 @@ static const char *const usage[] = {
   "  --map              canon: what every name was, as comments\n"
   "  --fast-memory N    bound: elements of a fast memory, between which and all others they move\n"
   "  --groups           bound: which statements best run block by block together there\n"
+  "  --grids            bound -p N: the cuts of statements that move least, and the planner's\n"
   "  --count N[:lru|:ideal][:LINE]   run, bench: count what one execution in tiles moves\n"
   "                     between a fast memory of N elements, of lines of LINE, and all other\n"
   "  --check-overflow   an integer that does not fit its dtype is an error, not wrapped\n"
@@ -417,7 +418,8 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
    "Prints how many elements every execution moves at least between a fast memory of N elements\n"
    "and all other memory, each statement (an expression: all of it) alone; the most points that\n"
    "can be gone through per element moved, and the tile that does; with -p what the busiest place\n"
-   "receives and sends. Without and with the extents as limits of tiles.",
+   "receives and sends. Without and with the extents as limits of tiles. With --grids a table of\n"
+   "how -p places share the points of each statement: the planner's cut and the best of all.",
    "einsum bound 'ijk,ja,ka->ia' --sizes i=512,j=512,k=512,a=24 --fast-memory 32768"},
   {INFO,
    "Prints version, compiler, backends, threads, processor, the rates that predictions are made\n"

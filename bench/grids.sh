@@ -1,0 +1,34 @@
+#!/bin/sh
+# How far the best cuts of single statements over places are from what any execution must move:
+#   sh bench/grids.sh build/einsum
+# Words that the busiest place receives and sends: of the best cut into blocks, at least, and of the
+# planner's cut under its model of bytes, for which inputs lie where they are read.
+einsum=${1:-build/einsum}
+
+row() {  # NAME EXPR SIZES
+  for p in 4 8 16 64 512 4096; do
+    "$einsum" bound "$2" --sizes "$3" -p $p --grids | awk -v name="$1" -v p=$p 'NR == 2 {
+      n = NF
+      for (i = 2; i <= NF; i++) if ($i ~ /^[0-9.e+]+$/) { at = i; break }
+      best = ""
+      for (i = 2; i < at; i++) best = best (i > 2 ? " " : "") $i
+      words = $(at + 1); least = $(at + 3)
+      gsub(/\|/, "\\|", best)
+      ratio = "1"
+      if (least > 0) ratio = sprintf("%.3f", words / least)
+      else if (words > 0) ratio = "-"
+      printf("| %s | %d | %s | %.7g | %.7g | %s | %.7g |\n", name, p, best, words, least, ratio, $n)
+    }'
+  done
+}
+
+echo '| statement | places | best cut | words | at least | ratio | planned |'
+echo '|---|--:|---|--:|--:|--:|--:|'
+row 'product, 4096' 'ij,jk->ik' i=4096,j=4096,k=4096
+row 'product, 65536 x 256 x 1024' 'ij,jk->ik' i=65536,j=256,k=1024
+row 'MTTKRP-3, 1024, 24' 'ijk,ja,ka->ia' i=1024,j=1024,k=1024,a=24
+row 'MTTKRP-5, 64, 24' 'ijklm,ja,ka,la,ma->ia' i=64,j=64,k=64,l=64,m=64,a=24
+row 'TTMc-3, 1024, 24' 'ijk,jb,kc->ibc' i=1024,j=1024,k=1024,b=24,c=24
+row 'TTM, 1024, 24' 'ijk,kc->ijc' i=1024,j=1024,k=1024,c=24
+row 'TTV, 1024' 'ijk,k->ij' i=1024,j=1024,k=1024
+row 'inner product, 1024' 'ijk,ijk->' i=1024,j=1024,k=1024
