@@ -5461,15 +5461,12 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 #define EINI_FIT_PATIENCE 1e6    // predicted seconds of what counts as impossible
 #define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
 
-// Cuts that the shape alone decides. Tests make the first three small.
+// Cuts that the shape alone decides. Tests make the first two small.
 #ifndef EINI_LEAF_WORK
 #define EINI_LEAF_WORK 32768     // elements of a leaf of a long fold at least: 10 us of additions
 #endif
 #ifndef EINI_SUM_WORK
 #define EINI_SUM_WORK 4096       // elements of a sum that goes to matrix-vector kernels, at least
-#endif
-#ifndef EINI_LAYOUT_BYTES
-#define EINI_LAYOUT_BYTES 32768  // of a temporary whose layout is weighed: an L1 cache
 #endif
 #define EINI_LEAVES 64           // of a fold at most: threads of a machine
 #define EINI_LEAF_RESULTS 256    // folds with more results have enough for threads to cut
@@ -17566,9 +17563,9 @@ static int eini_unit_lays(const eini_lowering *lo, const eini_unit *u) {
 static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
                                     eini_seat *seat) {
   for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
-    const eini_tensor *t = &lo->g->tensor[unit[u].out];
-    if (eini_unit_lays(lo, &unit[u]) && eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
-      EINI_TRY(eini_unit_layout(lo, NULL, unit, nunit, u, t->shape, seat));
+    if (!eini_unit_lays(lo, &unit[u])) continue;
+    const int64_t *shape = lo->g->tensor[unit[u].out].shape;
+    EINI_TRY(eini_unit_layout(lo, NULL, unit, nunit, u, shape, seat));
   }
   return EIN_OK;
 }

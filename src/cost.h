@@ -69,15 +69,12 @@
 #define EINI_FIT_PATIENCE 1e6    // predicted seconds of what counts as impossible
 #define EINI_FIT_PACKING ((int64_t)4 << 20)  // bytes a thread's kernel packs into, at most or so
 
-// Cuts that the shape alone decides. Tests make the first three small.
+// Cuts that the shape alone decides. Tests make the first two small.
 #ifndef EINI_LEAF_WORK
 #define EINI_LEAF_WORK 32768     // elements of a leaf of a long fold at least: 10 us of additions
 #endif
 #ifndef EINI_SUM_WORK
 #define EINI_SUM_WORK 4096       // elements of a sum that goes to matrix-vector kernels, at least
-#endif
-#ifndef EINI_LAYOUT_BYTES
-#define EINI_LAYOUT_BYTES 32768  // of a temporary whose layout is weighed: an L1 cache
 #endif
 #define EINI_LEAVES 64           // of a fold at most: threads of a machine
 #define EINI_LEAF_RESULTS 256    // folds with more results have enough for threads to cut

@@ -231,9 +231,9 @@ static int eini_unit_lays(const eini_lowering *lo, const eini_unit *u) {
 static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
                                     eini_seat *seat) {
   for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
-    const eini_tensor *t = &lo->g->tensor[unit[u].out];
-    if (eini_unit_lays(lo, &unit[u]) && eini_tensor_bytes(t) >= EINI_LAYOUT_BYTES)
-      EINI_TRY(eini_unit_layout(lo, NULL, unit, nunit, u, t->shape, seat));
+    if (!eini_unit_lays(lo, &unit[u])) continue;
+    const int64_t *shape = lo->g->tensor[unit[u].out].shape;
+    EINI_TRY(eini_unit_layout(lo, NULL, unit, nunit, u, shape, seat));
   }
   return EIN_OK;
 }

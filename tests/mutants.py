@@ -47,7 +47,7 @@ SPECIAL = {
 # others are compiled.
 WHOLE = ("math", "contract", "cpu_safe")
 FINE = ("tests/test_kernels.c", "tests/test_order.c")
-CUT = ["-DEINI_LEAF_WORK=24", "-DEINI_SUM_WORK=8", "-DEINI_LAYOUT_BYTES=16"]
+CUT = ["-DEINI_LEAF_WORK=24", "-DEINI_SUM_WORK=8"]
 THIN = ["-fno-inline", "-DEIN_API=extern __inline __attribute__((gnu_inline))"]
 # Shared objects: flags of tests/library.c, and the files they are made of.
 SHARED = {

@@ -10,7 +10,6 @@
 // With -DNO_PLAN only the oracle runs.
 #define EINI_LEAF_WORK 24  // folds are cut early
 #define EINI_SUM_WORK 8
-#define EINI_LAYOUT_BYTES 16
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
 
