@@ -1178,9 +1178,9 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds,
 EIN_API size_t ein_plan_path(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_variants(const ein_plan *plan, char *buf, size_t size);
 
-// The record of a plan of one statement, for a store: its path and variant as they were asked for,
-// with measured seconds of this plan and of the one without. A line with its end, into buf, as
-// snprintf does; 0: the plan has no record. The ctx must have had a store, be it an empty text.
+// The record of a plan, for a store: of one statement its path and variant as they were asked for;
+// of a program whether it is ungrouped. With measured seconds of this plan and the one without. A
+// line with its end, into buf, as snprintf does; 0: none. The ctx must have a store, perhaps "".
 EIN_API size_t ein_plan_store(const ein_plan *plan, double seconds, double untuned, char *buf,
                               size_t size);
 
@@ -18968,7 +18968,7 @@ static const eini_record *eini_store_find(const eini_records *s, const char *mac
 // ================================================================================================
 
 typedef struct eini_tuned {
-  const char *out;          // tensor it defines
+  const char *out;          // tensor it defines; NULL: of the whole program
   const char *machine;      // for the record
   eini_normal own;
   int n, *at;               // factors; factor k is factor at[k] of the form. 0: no path is kept
@@ -19255,6 +19255,68 @@ static ein_status eini_tuned_done(ein_plan *p, eini_tuned *t, const ein_options 
     if (pass > 0) EINI_TRY(eini_text_room(&p->arena, &text, &t->path));
     eini_say_path(&text, &own);
   }
+  return EIN_OK;
+}
+
+// ---- whole programs ----
+
+#define EINI_APART "ungrouped"  // the choice that no statements are one task
+
+// A number that programs share which differ in names, the order of operands and of statements that
+// do not wait for each other: an input is who reads it, a statement its form, extents, and what its
+// operands are. Programs that are not the same share it in rare cases; that costs time alone.
+static ein_status eini_tuned_number(eini_arena *scratch, const ein_plan *p, const ein_graph *g,
+                                    uint64_t *number) {
+  uint64_t *form = EINI_NEW(scratch, uint64_t, g->nstmt);
+  uint64_t *is = EINI_NEW(scratch, uint64_t, g->ntensor);
+  if (form == NULL || is == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_normal *x = &p->tuned[i].own;
+    form[i] = eini_hash(x->form, strlen(x->form), eini_hash(x->dtypes, strlen(x->dtypes), 0));
+    for (int c = 0; c < x->nindex; c++) form[i] = eini_mix(form[i], (uint64_t)x->extent[c]);
+    for (int k = 0; k < g->stmt[i].noperand; k++) {
+      const int t = g->stmt[i].operand[k];
+      if (g->tensor[t].nstmt == 0) is[t] += eini_mix(form[i], 1);
+    }
+  }
+  *number = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    uint64_t sum = 0;
+    for (int k = 0; k < s->noperand; k++) sum += eini_mix(is[s->operand[k]], 2);
+    sum = eini_mix(form[i], sum);
+    is[s->out] += sum;
+    *number += eini_mix(sum, g->tensor[s->out].role == EIN_ROLE_OUTPUT);
+  }
+  return EIN_OK;
+}
+
+// Asks the store how the program is to be run: one of which every statement was asked about.
+static ein_status eini_tuned_program(ein_ctx *ctx, ein_plan *p, const ein_graph *g,
+                                     const ein_options *o) {
+  uint64_t number = 0;
+  eini_arena scratch;
+  if (g->nstmt < 2 || p->ntuned != g->nstmt) return EIN_OK;
+  eini_arena_init(&scratch, &p->arena.al);
+  const ein_status st = eini_tuned_number(&scratch, p, g, &number);
+  eini_arena_free(&scratch);
+  eini_tuned *t = (eini_tuned *)eini_grow(&p->arena, p->tuned, p->ntuned, &p->captuned, sizeof *t);
+  char *form = EINI_NEW(&p->arena, char, 64);
+  if (st != EIN_OK || t == NULL || form == NULL) return EIN_ERR_NO_MEMORY;
+  eini_text text = eini_text_of(form, 64);
+  eini_say(&text, "program of %lld #%016llx", (long long)g->nstmt, (unsigned long long)number);
+  p->tuned = t;
+  t += p->ntuned++;
+  memset(t, 0, sizeof *t);
+  t->machine = t[-1].machine;
+  t->own.form = form;
+  t->own.dtypes = t->path = "-";
+  const eini_record *r = !eini_tuned_free(o) || p->ungrouped ? NULL
+                         : eini_store_find(ctx->store, ctx->machine, &t->own, &t->distance);
+  if (r != NULL) EINI_TRY(eini_tuned_take(&p->arena, t, r, 0, NULL, NULL));
+  if (r != NULL && strcmp(t->had_variant, EINI_APART) == 0) p->ungrouped = 1;
+  t->path = "auto";
+  t->variant = p->ungrouped ? EINI_APART : "-";
   return EIN_OK;
 }
 
@@ -19604,7 +19666,7 @@ static void eini_say_tuned(eini_text *t, const ein_plan *p) {
   for (int64_t k = 0; k < p->ntuned; k++) {
     const eini_tuned *x = &p->tuned[k];
     if (!x->found) continue;
-    eini_say(t, "store: %s: %s%s", x->out, eini_tuned_how(x),
+    eini_say(t, "store: %s: %s%s", x->out == NULL ? "program" : x->out, eini_tuned_how(x),
              x->ideal ? ", of the plain contraction" : "");
     if (x->distance > 0)
       eini_say(t, ", distance %.3g, confidence %.2g", x->distance, exp2(-x->distance));
@@ -19619,7 +19681,8 @@ static int eini_json_tuned(eini_text *t, const ein_plan *p, int said) {
     const eini_tuned *x = &p->tuned[k];
     if (!x->found) continue;
     eini_say(t, said++ == 0 ? "{\"out\": " : ", {\"out\": ");
-    eini_say_string(t, x->out);
+    if (x->out == NULL) eini_say(t, "null");
+    else eini_say_string(t, x->out);
     eini_say(t, ", \"match\": \"%s\", \"idealised\": %s, \"distance\": %.17g, "
              "\"confidence\": %.17g, \"path\": ", eini_tuned_how(x), x->ideal ? "true" : "false",
              x->distance, exp2(-x->distance));
@@ -20611,6 +20674,7 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
     }
     EINI_TRY(eini_graph_asked(p, t, first, o, done ? &path : NULL));
   }
+  if (ask) EINI_TRY(eini_tuned_program(ctx, p, graph, o));
   return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;
 }
 
@@ -23590,9 +23654,10 @@ EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
 EIN_API size_t ein_plan_store(const ein_plan *p, double seconds, double untuned, char *buf,
                               size_t size) {
   eini_text t = eini_text_of(buf, size);
-  if (p == NULL || p->ntuned != 1 || !(seconds >= 0 && seconds < 1e8) ||
+  if (p == NULL || p->ntuned == 0 || !(seconds >= 0 && seconds < 1e8) ||
       !(untuned >= 0 && untuned < 1e8)) return 0;
-  const eini_tuned *x = &p->tuned[0];
+  const eini_tuned *x = &p->tuned[p->ntuned - 1];
+  if (p->ntuned > 1 && x->out != NULL) return 0;  // of statements without a form among others
   eini_say(&t, "%s\t%s\t%s\t", x->machine, x->own.form, x->own.dtypes);
   for (int i = 0; i < x->own.nindex; i++)
     eini_say(&t, "%s%lld", i > 0 ? "," : "", (long long)x->own.extent[i]);

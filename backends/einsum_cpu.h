@@ -433,9 +433,15 @@ static int eini_cpu_threads(const char *root, const uint64_t allowed[EINI_CPU_MA
   return (int)n;
 }
 
+// What a thread may find in a last-level cache at most. Larger ones are sums over chips and guests:
+// of 480 MiB that a virtual machine of two cores was told of, loads took 36 to 54 ns within 16 MiB
+// and 117 from 32 MiB on.
+#define EINI_L3_MOST ((int64_t)32 << 20)
+
 // A share of a last-level cache of so many bytes.
 static void eini_cpu_share_l3(eini_cpu *m, int64_t bytes, int64_t sharing) {
-  m->l3 = bytes / eini_min64(eini_max64(sharing, 1), m->width);
+  const int64_t share = bytes / eini_min64(eini_max64(sharing, 1), m->width);
+  m->l3 = eini_min64(share, EINI_L3_MOST);
   m->l3_whole = bytes;
   m->l3s = (int)eini_max64(m->width / eini_max64(sharing, 1), 1);
 }
@@ -5606,7 +5612,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     t = t * 1.1 > read ? t * 1.1 : read;
     t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
-    return t + b * v * u * size / cpu->l3_bw;
+    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw);
   }
   const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
   const double packed = b * k * (v * again_v + u);
@@ -5731,6 +5737,31 @@ static double eini_gett_cut(const eini_rated *cpu, const ein_contract *c, const 
   return best;
 }
 
+// Where U can be read in place, stores past the caches must be predicted to save so much: they go
+// through a buffer, and reads in place overlap what predictions add up. ij,jk->ik, 2,000,000 by 16
+// and 16 by 16 f64 on a Xeon: 42 ms in place, 54 past the caches; 23 and 27 on two threads, where
+// 1.24 times as much was predicted.
+#define EINI_GETT_PAST_GAIN 1.3
+
+// The rest of a sketch of which shares and flags are set, and its grid.
+static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64_t width,
+                             eini_gett_sketch *p, ein_choice *choice) {
+  eini_gett_sketch q = *p;
+  eini_gett_sketch_make(&cpu->is, c, p);
+  p->bare = !p->cut && !(p->without & EINI_GETT_BARE) && eini_gett_bare(&cpu->is, p);
+  if (p->bare) p->in_place = 0;
+  memset(choice, 0, sizeof *choice);
+  choice->seconds = eini_gett_cut(cpu, c, p, width, choice);
+  if (!p->past) return;
+  ein_choice other;
+  memset(&other, 0, sizeof other);
+  q.without |= EINI_GETT_PAST;
+  eini_gett_sketch_make(&cpu->is, c, &q);
+  if (!q.in_place) return;
+  other.seconds = eini_gett_cut(cpu, c, &q, width, &other);
+  if (other.seconds < EINI_GETT_PAST_GAIN * choice->seconds) *p = q, *choice = other;
+}
+
 // The sketch of one thread, or one with boxes for some way to share batch, V and U that takes
 // clearly less time.
 static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width, int cut,
@@ -5744,18 +5775,14 @@ static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t 
     for (int64_t v = 0; v <= left; v++) {
       if (v == 0 ? b < eini_min64(width, batch) : left == 1 || left % v != 0) continue;
       eini_gett_sketch p;
+      ein_choice one;
       memset(&p, 0, sizeof p);
       if (!eini_gett_pick(&cpu->is, c->type, c->pair, &p.kit)) return 0;
       p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
       p.cut = cut;
       p.without = without;
       p.beyond = eini_cpu_past(cpu, out * (double)p.kit.size);
-      eini_gett_sketch_make(&cpu->is, c, &p);
-      p.bare = !cut && !(without & EINI_GETT_BARE) && eini_gett_bare(&cpu->is, &p);
-      if (p.bare) p.in_place = 0;
-      ein_choice one;
-      memset(&one, 0, sizeof one);
-      one.seconds = eini_gett_cut(cpu, c, &p, width, &one);
+      eini_gett_settle(cpu, c, width, &p, &one);
       if (found && one.seconds >= 0.98 * choice->seconds) continue;
       *best = p, *choice = one, found = 1;
     }
@@ -9620,11 +9647,17 @@ enum {
   EINI_DIR_ONE,   // all is one tile: its vectors, else 0
   EINI_DIR_HIGH,  // the number of its rows among those of tiles
   EINI_DIR_LAST,  // the lanes of its last vector
+  EINI_DIR_BLOCK, // rows that all lanes are computed of before the next rows
   EINI_DIR_PROW,  // offsets of rows of tiles
   EINI_DIR_OROW = EINI_DIR_PROW + 8
 };
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
+#define EINI_DIR_PAGE 4096  // bytes: prefetchers end there
+// Lines of memory that no prefetcher sees coming take so many times as long as those of long runs;
+// so many where they are asked for.
+#define EINI_DIR_UNSEEN 2.5
+#define EINI_DIR_ASKED 2.0
 
 static int64_t eini_dir_only(const ein_axes *x, const int64_t *stride) {
   return x->n == 0 ? 0 : stride[0];
@@ -9722,6 +9755,74 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
   s[EINI_DIR_LAST] = lanes - (s[EINI_DIR_ONE] - 1) * vl;
 }
 
+// 1: rows are read by runs that end before prefetchers have seen them, those of a tile by turns.
+static int eini_dir_tiny_unseen(const eini_dir_kern *kern, int64_t rows, const int64_t *s) {
+  const int64_t run = s[EINI_DIR_TK] * kern->size;
+  const int one = s[EINI_DIR_PM] == s[EINI_DIR_TK] && kern->rows * run <= EINI_DIR_PAGE / 2;
+  return !s[EINI_DIR_BY_ROWS] && s[EINI_DIR_BLOCK] < rows && run <= EINI_DIR_PAGE && !one;
+}
+
+// Blocks of rows, and what is asked for ahead.
+static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
+                                const eini_dir_kern *kern, int64_t rows, int64_t *s) {
+  const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], z = kern->size;
+  const int64_t m = eini_axes_size(&c->m), n = eini_axes_size(&c->n);
+  const int64_t all = batch * (m * k + k * n + m * n) * z;
+  const int tall = rows * k * z > cpu->is.l2;
+  s[EINI_DIR_BLOCK] = eini_max64(rows, 1);
+  s[EINI_DIR_NEXT] = 0;
+  if (tall) {
+    const int64_t fit = cpu->is.l2 / 4 / eini_max64(k * z, 1);
+    s[EINI_DIR_BLOCK] = eini_max64(fit / kern->rows, 1) * kern->rows;
+    if (eini_dir_tiny_unseen(kern, rows, s) && all > cpu->is.l3 / 2)
+      s[EINI_DIR_NEXT] = EINI_DIR_IN_TURN;
+  } else if (batch > 1 && all > cpu->is.l2) {
+    s[EINI_DIR_NEXT] = eini_max64(m * k, k * n) * z <= 4096 ? EINI_DIR_AT_ONCE
+                       : all > cpu->is.l3 / 2 ? EINI_DIR_IN_TURN : 0;
+  }
+}
+
+// What all bytes take to come and go. Tall operands come from memory: what was read last of one as
+// large as that is elsewhere than in the caches.
+static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, int64_t rows,
+                                 int64_t lanes, const eini_dir_kern *kern, const int64_t *s) {
+  const int64_t z = kern->size;
+  const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
+  double a = batch * (double)rows * k * (double)z, b = batch * (double)lanes * k * (double)z;
+  const double out = batch * (double)rows * (double)lanes * (double)z;
+  const int tall = s[EINI_DIR_BLOCK] < rows, far = a + b > 0.5 * (double)cpu->is.l3;
+  const double bw = tall || far ? cpu->read_bw : eini_dir_bw(cpu, a + b + out);
+  if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
+  if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
+  return (a + b + 2 * out) / bw;
+}
+
+static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
+                                    const eini_dir_kern *kern, int64_t rows, int64_t lanes,
+                                    const int64_t *s) {
+  const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], vl = kern->lanes;
+  const double vectors = (double)((lanes + vl - 1) / vl), most = (double)(batch > 0 ? batch : 1);
+  const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
+  const double in = (double)batch * (double)(rows * k + k * lanes) * kern->size;
+  const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s);
+  double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
+  const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
+  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
+    seconds *= 1.5;
+  else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
+  seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
+  seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
+  if (s[EINI_DIR_BY_ROWS]) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
+  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
+  if (batch > 1) seconds += (double)batch * 5e-9;
+  if (!s[EINI_DIR_BY_ROWS] && in > 0.5 * (double)cpu->is.l3 && k * rows > 0 && batch > 1 &&
+      s[EINI_DIR_BQ] != lanes) {
+    // runs too short to be read ahead
+    seconds += (double)batch * (double)k * vectors * (s[EINI_DIR_SWAP] || rows < 8 ? 4e-9 : 1e-9);
+  }
+  return seconds;
+}
+
 static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
   const eini_dir_kern *kern = eini_dir_kern_of(cpu->is.isa, c->type);
@@ -9741,31 +9842,11 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   s[EINI_DIR_TISA] = cpu->is.isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
   if (by_rows || c->scaled) s[EINI_DIR_ONE] = 0;
-  const int64_t all = batch * (m * k + k * n + m * n) * kern->size;
-  s[EINI_DIR_NEXT] = batch < 2 || all <= cpu->is.l2 ? 0
-                     : eini_max64(m * k, k * n) * kern->size <= 4096 ? EINI_DIR_AT_ONCE
-                     : all > cpu->is.l3 / 2 ? EINI_DIR_IN_TURN : 0;
-  const double vectors = (double)((lanes + vl - 1) / vl);
-  const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
+  eini_dir_tiny_ahead(cpu, c, kern, rows, s);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
-  const double out = (double)batch * (double)m * (double)n * kern->size;
-  const double move = (in + 2 * out) / eini_dir_bw(cpu, in + out);
-  double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
-  const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
-  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % 4096 == 0)) seconds *= 1.5;
-  else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
-  seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
-  seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k,
-                                           seconds / (double)(batch > 0 ? batch : 1));
-  if (by_rows) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
   s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->is.l3 &&
                         k * kern->size <= cpu->is.l1 / 2;
-  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
-  if (batch > 1) seconds += (double)batch * 5e-9;
-  if (!by_rows && in > 0.5 * (double)cpu->is.l3 && k * rows > 0 && s[EINI_DIR_BQ] != lanes) {
-    // runs too short to be read ahead
-    seconds += (double)batch * (double)k * vectors * (swap || rows < 8 ? 4e-9 : 1e-9);
-  }
+  double seconds = eini_dir_tiny_seconds(cpu, c, kern, rows, lanes, s);
   choice->grid[0] = batch, choice->unit[0] = 1;
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
@@ -9773,7 +9854,8 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   if (c->scaled) {
     const int64_t tile = eini_min64(rows, 8) * eini_min64(lanes, 3 * vl) * kern->size;
     if (!by_rows) choice->scratch = (size_t)eini_up(tile, 64);
-    seconds += (double)batch * (double)rows * ((double)lanes * 0.15e-9 + vectors * 1e-9);
+    seconds += (double)batch * (double)rows *
+               ((double)lanes * 0.15e-9 + (double)((lanes + vl - 1) / vl) * 1e-9);
   }
   choice->seconds = seconds / eini_dir_threads(choice, width) +
                     (s[EINI_DIR_ONE] ? 0.1 * cpu->call : 0.2 * cpu->call + 1e-8);
@@ -9782,14 +9864,14 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   return 1;
 }
 
-// The same for bigger ones: a share before each tile. What all of a batch have is not asked for.
+// The same for bigger ones: a share before each tile. NULL: that is at hand.
 static void eini_dir_in_turn(const int64_t *s, int64_t rows, int64_t n, int64_t z, const char *p,
                              const char *q, const char *out, eini_next *next) {
   const int64_t k = s[EINI_DIR_TK], pm = s[EINI_DIR_PM] * z, pk = s[EINI_DIR_PK] * z;
   const int by_k = pk == z || rows == 1;
-  eini_next_row(next, 0, (uintptr_t)p, s[EINI_DIR_BP] == 0 ? 0 : by_k ? rows : k, by_k ? pm : pk,
+  eini_next_row(next, 0, (uintptr_t)p, p == NULL ? 0 : by_k ? rows : k, by_k ? pm : pk,
                 (by_k ? k : rows) * z);
-  eini_next_row(next, 1, (uintptr_t)q, s[EINI_DIR_BQ] == 0 ? 0 : k, s[EINI_DIR_QK] * z, n * z);
+  eini_next_row(next, 1, (uintptr_t)q, q == NULL ? 0 : k, s[EINI_DIR_QK] * z, n * z);
   eini_next_row(next, 2, (uintptr_t)out, rows, s[EINI_DIR_OM] * z, n * z);
 }
 
@@ -9799,59 +9881,95 @@ static void eini_dir_next(const char *at, int64_t step) {
   for (int64_t i = 0; i < step; i += 64) EINI_FETCH(at + step + i);
 }
 
+// A run over problems of a batch, and blocks of their rows.
+typedef struct eini_dir_tiny_job {
+  const ein_contract *c;
+  const int64_t *s;
+  const eini_dir_kern *kern;
+  int64_t n, rows, row, lane;   // of the part; where it begins
+  int64_t xb, xm;               // see eini_dir_tiny_extra
+  const char *p, *q;
+  char *out, *scratch;
+  eini_next next;
+} eini_dir_tiny_job;
+
+// Asks for the block of rows behind that at r, or the first of the next problem (last: none is).
+static void eini_dir_tiny_ask(eini_dir_tiny_job *j, int64_t b, int64_t r, int last) {
+  const int64_t *s = j->s, z = j->kern->size, block = s[EINI_DIR_BLOCK];
+  const int same = r + block < j->rows, on = s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN;
+  const int64_t then = same ? r + block : 0, at = same ? b : b + 1;
+  const char *p = j->p + (at * s[EINI_DIR_BP] + then * s[EINI_DIR_PM]) * z;
+  const char *q = j->q + at * s[EINI_DIR_BQ] * z;
+  if (!same && last) {
+    j->next.i = 3;
+  } else if (on) {
+    const int64_t n = (j->n + j->kern->lanes - 1) / j->kern->lanes;
+    eini_dir_in_turn(s, eini_min64(block, j->rows - then), j->n, z,
+                     !same && s[EINI_DIR_BP] == 0 ? NULL : p,
+                     same || s[EINI_DIR_BQ] == 0 ? NULL : q,
+                     j->out + (at * s[EINI_DIR_BO] + then * s[EINI_DIR_OM]) * z, &j->next);
+    eini_next_start(&j->next, (n + 2) / 3 * ((eini_min64(block, j->rows - r) + j->kern->rows - 1) /
+                                             j->kern->rows));
+  } else if (s[EINI_DIR_NEXT]) {
+    eini_dir_next(j->p + b * s[EINI_DIR_BP] * z, s[EINI_DIR_BP] * z);
+    eini_dir_next(j->q + b * s[EINI_DIR_BQ] * z, s[EINI_DIR_BQ] * z);
+    eini_dir_next(j->out + b * s[EINI_DIR_BO] * z, s[EINI_DIR_BO] * z);
+  }
+}
+
+// All lanes of the rows from r on.
+static void eini_dir_tiny_block(eini_dir_tiny_job *j, eini_dir_tile t, int64_t b, int64_t r0,
+                                int64_t rows) {
+  const int64_t *s = j->s, z = j->kern->size, vl = j->kern->lanes, n = j->n;
+  const int64_t vectors = n <= vl ? 1 : (n + vl - 1) / vl, pm = s[EINI_DIR_PM];
+  const int64_t om = s[EINI_DIR_OM];
+  for (int64_t i = 0, l; i < vectors; i += l) {
+    const int64_t left = vectors - i;
+    l = eini_dir_strip(left);
+    t.last = (int)(left > l ? vl : n - (vectors - 1) * vl);
+    t.p = j->p + (b * s[EINI_DIR_BP] + r0 * pm) * z;
+    t.q = j->q + (b * s[EINI_DIR_BQ] + i * vl) * z;
+    t.out = j->out + (b * s[EINI_DIR_BO] + r0 * om + i * vl) * z;
+    for (int64_t r = r0, most; r < r0 + rows; r += most) {
+      const int which = eini_dir_tile_rows(j->kern, r0 + rows - r, &most);
+      if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&j->next);
+      if (j->c->scaled) {
+        const char *y = j->c->beta == NULL ? NULL : j->c->extra_base[0];
+        if (y != NULL) y += (b * j->xb + (j->row + r) * j->xm + j->lane + i * vl) * z;
+        eini_dir_tiny_scaled(j->c, j->kern->tile[l - 1][which], t, most,
+                             eini_min64(l * vl, n - i * vl), om, y, j->xm, j->scratch);
+      } else {
+        j->kern->tile[l - 1][which](&t);
+      }
+      t.p += most * pm * z;
+      t.out += most * om * z;
+    }
+  }
+}
+
 static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein_part *part,
                               char *scratch) {
-  const int64_t zero = 0, pm = s[EINI_DIR_PM], om = s[EINI_DIR_OM];
+  const int64_t zero = 0;
   const int swap = (int)s[EINI_DIR_SWAP];
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
-  const int64_t *lane = swap ? part->m : part->n, *row = swap ? part->n : part->m;
-  const int64_t n = lane[1] - lane[0], rows = row[1] - row[0], z = kern->size, vl = kern->lanes;
-  const int64_t vectors = n <= vl ? 1 : (n + vl - 1) / vl;
-  const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * pm * z;
-  const char *q = (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z;
-  char *out = c->out + (row[0] * om + lane[0]) * z;
-  eini_next next;
-  eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK], &zero,
-                     &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p, q, out, 0, 0};
+  const int64_t *lane = swap ? part->m : part->n, *row = swap ? part->n : part->m, z = kern->size;
+  eini_dir_tiny_job j = {c, s, kern, lane[1] - lane[0], row[1] - row[0], row[0], lane[0], 0, 0,
+                         (swap ? c->q.base[0] : c->p.base[0]) + row[0] * s[EINI_DIR_PM] * z,
+                         (swap ? c->p.base[0] : c->q.base[0]) + lane[0] * z,
+                         c->out + (row[0] * s[EINI_DIR_OM] + lane[0]) * z, scratch,
+                         {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 3, 0}};
+  const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
+                           &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, NULL, NULL, NULL, 0,
+                           0};
   if (s[EINI_DIR_BY_ROWS]) {
     eini_dir_tiny_rows_run(kern, c, s, part);
     return;
   }
-  next.i = 3;
-  int64_t xb, xm;
-  eini_dir_tiny_extra(c, swap, &xb, &xm);
+  eini_dir_tiny_extra(c, swap, &j.xb, &j.xm);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
-    if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN && b + 1 < part->batch[1]) {
-      const int64_t then = (b + 1) * z;
-      eini_dir_in_turn(s, rows, n, z, p + then * s[EINI_DIR_BP], q + then * s[EINI_DIR_BQ],
-                       out + then * s[EINI_DIR_BO], &next);
-      eini_next_start(&next, (vectors + 2) / 3 * ((rows + kern->rows - 1) / kern->rows));
-    } else if (s[EINI_DIR_NEXT] && b + 1 < part->batch[1]) {
-      eini_dir_next(p + b * s[EINI_DIR_BP] * z, s[EINI_DIR_BP] * z);
-      eini_dir_next(q + b * s[EINI_DIR_BQ] * z, s[EINI_DIR_BQ] * z);
-      eini_dir_next(out + b * s[EINI_DIR_BO] * z, s[EINI_DIR_BO] * z);
-    }
-    for (int64_t i = 0, l; i < vectors; i += l) {
-      const int64_t left = vectors - i;
-      l = eini_dir_strip(left);
-      t.last = (int)(left > l ? vl : n - (vectors - 1) * vl);
-      t.p = p + b * s[EINI_DIR_BP] * z;
-      t.q = q + (b * s[EINI_DIR_BQ] + i * vl) * z;
-      t.out = out + (b * s[EINI_DIR_BO] + i * vl) * z;
-      for (int64_t r = 0, most; r < rows; r += most) {
-        const int which = eini_dir_tile_rows(kern, rows - r, &most);
-        if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&next);
-        if (c->scaled) {
-          const char *y = c->beta == NULL ? NULL : c->extra_base[0];
-          if (y != NULL) y += (b * xb + (row[0] + r) * xm + lane[0] + i * vl) * z;
-          eini_dir_tiny_scaled(c, kern->tile[l - 1][which], t, most, eini_min64(l * vl, n - i * vl),
-                               om, y, xm, scratch);
-        } else {
-          kern->tile[l - 1][which](&t);
-        }
-        t.p += most * pm * z;
-        t.out += most * om * z;
-      }
+    for (int64_t r = 0; r < j.rows; r += s[EINI_DIR_BLOCK]) {
+      if (s[EINI_DIR_NEXT]) eini_dir_tiny_ask(&j, b, r, b + 1 == part->batch[1]);
+      eini_dir_tiny_block(&j, t, b, r, eini_min64(s[EINI_DIR_BLOCK], j.rows - r));
     }
   }
 }

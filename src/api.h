@@ -114,9 +114,9 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *plan, const double *seconds,
 EIN_API size_t ein_plan_path(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_variants(const ein_plan *plan, char *buf, size_t size);
 
-// The record of a plan of one statement, for a store: its path and variant as they were asked for,
-// with measured seconds of this plan and of the one without. A line with its end, into buf, as
-// snprintf does; 0: the plan has no record. The ctx must have had a store, be it an empty text.
+// The record of a plan, for a store: of one statement its path and variant as they were asked for;
+// of a program whether it is ungrouped. With measured seconds of this plan and the one without. A
+// line with its end, into buf, as snprintf does; 0: none. The ctx must have a store, perhaps "".
 EIN_API size_t ein_plan_store(const ein_plan *plan, double seconds, double untuned, char *buf,
                               size_t size);
 

@@ -344,7 +344,7 @@ static void eini_say_tuned(eini_text *t, const ein_plan *p) {
   for (int64_t k = 0; k < p->ntuned; k++) {
     const eini_tuned *x = &p->tuned[k];
     if (!x->found) continue;
-    eini_say(t, "store: %s: %s%s", x->out, eini_tuned_how(x),
+    eini_say(t, "store: %s: %s%s", x->out == NULL ? "program" : x->out, eini_tuned_how(x),
              x->ideal ? ", of the plain contraction" : "");
     if (x->distance > 0)
       eini_say(t, ", distance %.3g, confidence %.2g", x->distance, exp2(-x->distance));
@@ -359,7 +359,8 @@ static int eini_json_tuned(eini_text *t, const ein_plan *p, int said) {
     const eini_tuned *x = &p->tuned[k];
     if (!x->found) continue;
     eini_say(t, said++ == 0 ? "{\"out\": " : ", {\"out\": ");
-    eini_say_string(t, x->out);
+    if (x->out == NULL) eini_say(t, "null");
+    else eini_say_string(t, x->out);
     eini_say(t, ", \"match\": \"%s\", \"idealised\": %s, \"distance\": %.17g, "
              "\"confidence\": %.17g, \"path\": ", eini_tuned_how(x), x->ideal ? "true" : "false",
              x->distance, exp2(-x->distance));

@@ -132,6 +132,7 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
     }
     EINI_TRY(eini_graph_asked(p, t, first, o, done ? &path : NULL));
   }
+  if (ask) EINI_TRY(eini_tuned_program(ctx, p, graph, o));
   return o->deterministic && !graph->ordered ? eini_order_graph(p->graph) : EIN_OK;
 }
 

@@ -339,9 +339,10 @@ EIN_API ein_status ein_store_merge(ein_ctx *ctx, int n, const char *const *text,
 EIN_API size_t ein_plan_store(const ein_plan *p, double seconds, double untuned, char *buf,
                               size_t size) {
   eini_text t = eini_text_of(buf, size);
-  if (p == NULL || p->ntuned != 1 || !(seconds >= 0 && seconds < 1e8) ||
+  if (p == NULL || p->ntuned == 0 || !(seconds >= 0 && seconds < 1e8) ||
       !(untuned >= 0 && untuned < 1e8)) return 0;
-  const eini_tuned *x = &p->tuned[0];
+  const eini_tuned *x = &p->tuned[p->ntuned - 1];
+  if (p->ntuned > 1 && x->out != NULL) return 0;  // of statements without a form among others
   eini_say(&t, "%s\t%s\t%s\t", x->machine, x->own.form, x->own.dtypes);
   for (int i = 0; i < x->own.nindex; i++)
     eini_say(&t, "%s%lld", i > 0 ? "," : "", (long long)x->own.extent[i]);

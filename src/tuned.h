@@ -5,7 +5,7 @@
 // ================================================================================================
 
 typedef struct eini_tuned {
-  const char *out;          // tensor it defines
+  const char *out;          // tensor it defines; NULL: of the whole program
   const char *machine;      // for the record
   eini_normal own;
   int n, *at;               // factors; factor k is factor at[k] of the form. 0: no path is kept
@@ -292,5 +292,67 @@ static ein_status eini_tuned_done(ein_plan *p, eini_tuned *t, const ein_options 
     if (pass > 0) EINI_TRY(eini_text_room(&p->arena, &text, &t->path));
     eini_say_path(&text, &own);
   }
+  return EIN_OK;
+}
+
+// ---- whole programs ----
+
+#define EINI_APART "ungrouped"  // the choice that no statements are one task
+
+// A number that programs share which differ in names, the order of operands and of statements that
+// do not wait for each other: an input is who reads it, a statement its form, extents, and what its
+// operands are. Programs that are not the same share it in rare cases; that costs time alone.
+static ein_status eini_tuned_number(eini_arena *scratch, const ein_plan *p, const ein_graph *g,
+                                    uint64_t *number) {
+  uint64_t *form = EINI_NEW(scratch, uint64_t, g->nstmt);
+  uint64_t *is = EINI_NEW(scratch, uint64_t, g->ntensor);
+  if (form == NULL || is == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_normal *x = &p->tuned[i].own;
+    form[i] = eini_hash(x->form, strlen(x->form), eini_hash(x->dtypes, strlen(x->dtypes), 0));
+    for (int c = 0; c < x->nindex; c++) form[i] = eini_mix(form[i], (uint64_t)x->extent[c]);
+    for (int k = 0; k < g->stmt[i].noperand; k++) {
+      const int t = g->stmt[i].operand[k];
+      if (g->tensor[t].nstmt == 0) is[t] += eini_mix(form[i], 1);
+    }
+  }
+  *number = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    uint64_t sum = 0;
+    for (int k = 0; k < s->noperand; k++) sum += eini_mix(is[s->operand[k]], 2);
+    sum = eini_mix(form[i], sum);
+    is[s->out] += sum;
+    *number += eini_mix(sum, g->tensor[s->out].role == EIN_ROLE_OUTPUT);
+  }
+  return EIN_OK;
+}
+
+// Asks the store how the program is to be run: one of which every statement was asked about.
+static ein_status eini_tuned_program(ein_ctx *ctx, ein_plan *p, const ein_graph *g,
+                                     const ein_options *o) {
+  uint64_t number = 0;
+  eini_arena scratch;
+  if (g->nstmt < 2 || p->ntuned != g->nstmt) return EIN_OK;
+  eini_arena_init(&scratch, &p->arena.al);
+  const ein_status st = eini_tuned_number(&scratch, p, g, &number);
+  eini_arena_free(&scratch);
+  eini_tuned *t = (eini_tuned *)eini_grow(&p->arena, p->tuned, p->ntuned, &p->captuned, sizeof *t);
+  char *form = EINI_NEW(&p->arena, char, 64);
+  if (st != EIN_OK || t == NULL || form == NULL) return EIN_ERR_NO_MEMORY;
+  eini_text text = eini_text_of(form, 64);
+  eini_say(&text, "program of %lld #%016llx", (long long)g->nstmt, (unsigned long long)number);
+  p->tuned = t;
+  t += p->ntuned++;
+  memset(t, 0, sizeof *t);
+  t->machine = t[-1].machine;
+  t->own.form = form;
+  t->own.dtypes = t->path = "-";
+  const eini_record *r = !eini_tuned_free(o) || p->ungrouped ? NULL
+                         : eini_store_find(ctx->store, ctx->machine, &t->own, &t->distance);
+  if (r != NULL) EINI_TRY(eini_tuned_take(&p->arena, t, r, 0, NULL, NULL));
+  if (r != NULL && strcmp(t->had_variant, EINI_APART) == 0) p->ungrouped = 1;
+  t->path = "auto";
+  t->variant = p->ungrouped ? EINI_APART : "-";
   return EIN_OK;
 }

@@ -346,7 +346,8 @@ static void test_programs(void) {
   strcat(text, line);
   CHECK(ein_ctx_store(ctx, text, strlen(text)) == EIN_OK);
   CHECK(ein_plan_graph(ctx, g, 0, NULL, NULL, &plan) == EIN_OK);
-  CHECK(ein_plan_store(plan, 1e-6, 1e-6, NULL, 0) == 0);  // of several statements
+  CHECK(ein_plan_store(plan, 1e-6, 1e-6, line, sizeof line) > 0);  // of the whole program
+  CHECK(strncmp(strchr(line, 9), "\tprogram of ", 12) == 0);
   static char json[1 << 16];
   ein_plan_json(plan, json, sizeof json);
   const char *t = strstr(json, "\"store\": [{\"out\": \"T\", \"match\": \"exact\", "
@@ -354,6 +355,64 @@ static void test_programs(void) {
   CHECK(t != NULL && strstr(t, "\"match\": \"exact\", \"idealised\": true") != NULL);
   ein_plan_destroy(plan);
   ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+}
+
+// A program of n small products; spelling 1 has other names, orders of operands, indices and
+// statements. change: of the extents of one of them.
+static ein_graph *products(ein_ctx *ctx, int n, int spelling, int change) {
+  static char text[1 << 14];
+  char *at = text;
+  for (int i = 0; i < n; i++) {
+    const int k = spelling ? n - 1 - i : i, m = 3 + (k == 4 ? change : 0);
+    if (spelling)
+      at += sprintf(at, "input y%d[4,5], x%d[%d,4]\nz%d[u,v] = sum[w](y%d[w,v]*x%d[u,w])\n", k, k,
+                    m, k, k, k);
+    else
+      at += sprintf(at, "input A%d[%d,4], B%d[4,5]\nC%d[i,j] = A%d[i,k]*B%d[k,j]\n", k, m, k, k, k,
+                    k);
+  }
+  at += sprintf(at, "output ");
+  for (int k = 0; k < n; k++)
+    at += sprintf(at, "%s%c%d", k > 0 ? ", " : "", spelling ? 'z' : 'C', k);
+  return parse(ctx, text);
+}
+
+// Is a task of the plan more than one statement? found: what a store said, how often.
+static int grouped(ein_ctx *ctx, const ein_graph *g, const ein_options *o, char *line, int *found) {
+  static char json[1 << 16];
+  ein_plan *plan = NULL;
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, o, &plan) == EIN_OK);
+  ein_plan_json(plan, json, sizeof json);
+  if (line != NULL) CHECK(ein_plan_store(plan, 1e-6, 2e-6, line, ROOM) > 0);
+  *found = strstr(json, "\"store\": [{\"out\": null, \"match\": \"exact\"") != NULL;
+  ein_plan_destroy(plan);
+  return strstr(json, "\"group\": 0") != NULL;
+}
+
+// That a program is faster one by one is a record that its other spellings find, and no others.
+static void test_groups(void) {
+  char text[ROOM + 32] = "einsum store 1\n", line[ROOM];
+  ein_ctx *ctx = context("", NULL);
+  ein_options o;
+  int found;
+  memset(&o, 0, sizeof o);
+  ein_graph *g = products(ctx, 10, 0, 0), *h = products(ctx, 10, 1, 0);
+  ein_graph *other = products(ctx, 10, 1, 1);
+  CHECK(grouped(ctx, g, NULL, line, &found) && !found && strstr(line, "\tauto\t-\t") != NULL);
+  o.ungrouped = 1;
+  CHECK(!grouped(ctx, g, &o, line, &found) && strstr(line, "\tauto\tungrouped\t") != NULL);
+  strcat(text, line);
+  CHECK(ein_ctx_store(ctx, text, strlen(text)) == EIN_OK);
+  CHECK(!grouped(ctx, g, NULL, NULL, &found) && found);
+  CHECK(!grouped(ctx, h, NULL, NULL, &found) && found);
+  CHECK(grouped(ctx, other, NULL, NULL, &found) && !found);
+  o.ungrouped = 0;
+  o.deterministic = 1;
+  CHECK(grouped(ctx, g, &o, NULL, &found) && !found);
+  ein_graph_destroy(g);
+  ein_graph_destroy(h);
+  ein_graph_destroy(other);
   ein_ctx_destroy(ctx);
 }
 
@@ -591,6 +650,7 @@ int main(int argc, char **argv) {
          (unsigned long long)rng_state);
   test_lookup();
   test_programs();
+  test_groups();
   test_merge();
   test_worse();
   test_cache();

@@ -224,6 +224,7 @@ static void bind_random(subject *s, const ein_plan *p) {
   s->run.param = param;
 }
 
+// name NULL: of the whole program.
 static void report_tuned(const char *name, const tuned *t) {
   const char *path = t->record, *variant, *end;
   for (int f = 0; f < 4; f++) path = strchr(path, '\t') + 1;
@@ -231,7 +232,8 @@ static void report_tuned(const char *name, const tuned *t) {
   end = strchr(variant, '\t');
   if (given(O_JSON) != NULL) {
     fputs("{\"statement\": ", stdout);
-    put_json_string(name);
+    if (name == NULL) fputs("null", stdout);
+    else put_json_string(name);
     printf(", \"untuned_seconds\": %.17g, \"seconds\": %.17g, \"gain\": %.17g, \"path\": ",
            t->untuned, t->seconds, t->untuned / t->seconds);
     put_json_string(copy_text(path, (size_t)(variant - path) - 1));
@@ -240,7 +242,7 @@ static void report_tuned(const char *name, const tuned *t) {
     puts("}");
     return;
   }
-  put_clean(stdout, name);
+  put_clean(stdout, name == NULL ? "program" : name);
   printf(": %.4g us, untuned %.4g us, gain %.3g; path %.*s, variant %.*s\n", t->seconds * 1e6,
          t->untuned * 1e6, t->untuned / t->seconds, (int)(variant - path) - 1, path,
          (int)(end - variant), variant);
@@ -284,18 +286,27 @@ static int tune_expression(const char *expr) {
   return finish(j.ctx, j.plan, NULL);
 }
 
-// Is the program faster with the records? Else they are not kept.
-static int program_gains(program *p, const text *records, double seconds) {
+// Two plans of a program, measured in turn: with records of a store or none, grouped or not. Gives
+// which is measurably faster, or the first.
+typedef struct planned {
+  const text *records;  // NULL: none
+  int ungrouped;
+} planned;
+
+static candidate *compare_programs(program *p, const planned how[2], candidate c[2],
+                                   double seconds) {
   subject s;
-  candidate c[2], *both[2] = {&c[0], &c[1]};
+  candidate *both[2] = {&c[0], &c[1]};
   ein_status st;
   memset(&s, 0, sizeof s);
-  memset(c, 0, sizeof c);
+  memset(c, 0, 2 * sizeof *c);
   s.ctx = p->ctx;
   s.g = p->graph;
   for (int k = 0; k < 2; k++) {
-    st = ein_ctx_store(p->ctx, k == 0 ? "" : records->s, k == 0 ? 0 : records->n);
+    const text *t = how[k].records;
+    st = ein_ctx_store(p->ctx, t == NULL ? "" : t->s, t == NULL ? 0 : t->n);
     if (st != EIN_OK) die_library(p->ctx, st, NULL);
+    s.search.ungrouped = how[k].ungrouped;
     c[k].plan = plan_subject(&s, NULL, NULL, &st);
     c[k].workspace = memory(ein_plan_workspace(c[k].plan));
     c[k].time = (double *)memory(sizeof *c[k].time * ROUNDS_MOST);
@@ -303,7 +314,30 @@ static int program_gains(program *p, const text *records, double seconds) {
     if (k == 0) bind_random(&s, c[k].plan);
     (void)time_once(&s, &c[k], 1);
   }
-  (void)decide(&s, both, 2, now(NULL) + seconds);
+  return decide(&s, both, 2, now(NULL) + seconds);
+}
+
+// Is the program faster where its statements run one by one? Then that is a record, too.
+static void tune_groups(program *p, text *records, double seconds) {
+  const planned how[2] = {{records, 0}, {records, 1}};
+  candidate c[2];
+  const candidate *won = compare_programs(p, how, c, seconds);
+  tuned t = {NULL, won->best, c[0].best};
+  const size_t n = ein_plan_store(won->plan, t.seconds, t.untuned, NULL, 0);
+  if (n > 0) {
+    t.record = (char *)memory(n + 1);
+    (void)ein_plan_store(won->plan, t.seconds, t.untuned, t.record, n + 1);
+    add_text(records, t.record, n);
+    report_tuned(NULL, &t);
+  }
+  for (int k = 0; k < 2; k++) ein_plan_destroy(c[k].plan);
+}
+
+// Is the program faster with the records? Else they are not kept.
+static int program_gains(program *p, const text *records, double seconds) {
+  const planned how[2] = {{NULL, 0}, {records, 0}};
+  candidate c[2];
+  (void)compare_programs(p, how, c, seconds);
   for (int k = 0; k < 2; k++) ein_plan_destroy(c[k].plan);
   if (given(O_JSON) == NULL)
     printf("all: %.4g us, untuned %.4g us, gain %.3g\n", c[1].best * 1e6, c[0].best * 1e6,
@@ -350,6 +384,7 @@ static int tune_program(void) {
     progress_step();
   }
   progress_end();
+  if (n > 1) tune_groups(&p, &all, seconds);
   if (program_gains(&p, &all, seconds)) keep_store(&all);
   else puts("nothing is kept: the whole program is not faster");
   return finish(p.ctx, NULL, p.graph);
