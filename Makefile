@@ -405,9 +405,9 @@ MPI_TEST = WARN="$(WARN)" sh tests/mpi.sh $(B)
 step-mpi-openmpi step-mpi-mpich: step-mpi-%: $(TEST_C)
 	$(STEP) mpi-$* env $(MPI_TEST) $* 1 3 4
 
-# On more ranks: minutes.
+# On more ranks, and on 4 with sanitizers: minutes.
 test-mpi: $(TEST_C)
-	@for m in openmpi mpich; do $(MPI_TEST) $$m 1 2 3 4 6 8 12 16 || exit 1; done
+	@for m in openmpi mpich; do SANITIZE=yes $(MPI_TEST) $$m 1 2 3 4 6 8 12 16 || exit 1; done
 
 step-memory-cpu: $(B)/test_memory_fit_cpu
 	$(STEP) memory-cpu $<

@@ -432,6 +432,20 @@ expect 0 plan tune.ein --dtype f64 --store forced --json
 prints_part '"match": "exact", "idealised": true'
 expect 0 tune tune.ein --dtype f64 --store tuned --budget 0.1
 ok [ "$(wc -l < tuned)" -ge 2 ]
+# Of a program whether its statements are grouped, too: as planned, or one by one.
+printf '%s\n' 'input A[9,20], B[20,31], C[31,5]' 'T[i,k] = A[i,j]*B[j,k]' 'Y[i,l] = T[i,k]*C[k,l]' \
+  'output T, Y' > two.ein
+for n in 1 2 3 4 5; do  # on a busy machine a choice may turn out to be none
+  expect 0 tune two.ein --dtype f64 --store both --budget 0.05
+  prints_part 'program: '
+  [ -f both ] && break
+done
+ok [ "$(sed -n '/^[^\t]*\tprogram of 2 #/p' both | wc -l)" -eq 1 ]
+sed 's/^\([^\t]*\tprogram of 2 #.*\tauto\t\)[^\t]*/\1ungrouped/' both > apart
+expect 0 plan two.ein --dtype f64 --store apart --json
+prints_part '{"out": null, "match": "exact"'
+"$bin" plan two.ein --dtype f64 --store apart --explain > .out 2> .err || fail "$(cat .err)"
+ok grep -q 'store: program: exact; path auto, variant ungrouped' .err
 printf 'einsum store 1\nodd\n' > odd
 expect 0 store merge tuned odd forced -o all
 ok [ "$(tail -n 1 all)" = odd ]

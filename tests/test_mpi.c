@@ -173,7 +173,7 @@ static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost) {
 static void compare_blocks(ein_ctx *ctx, const ein_graph *g, int p) {
   char pin[8][64];
   const char *pins[8];
-  void *block[8][64];
+  void *block[64][64];  // of tensors
   const void *in[8 * 64];
   void *out[8 * 64];
   int64_t origin[4], extent[4], n;

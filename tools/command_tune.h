@@ -317,8 +317,11 @@ static candidate *compare_programs(program *p, const planned how[2], candidate c
   return decide(&s, both, 2, now(NULL) + seconds);
 }
 
-// Is the program faster where its statements run one by one? Then that is a record, too.
-static void tune_groups(program *p, text *records, double seconds) {
+// Does the record choose anything but what is planned anyway?
+static int chooses(const tuned *t) { return strstr(t->record, "\tauto\t-\t") == NULL; }
+
+// Is the program faster where its statements run one by one? Then that is a record, too: 1.
+static int tune_groups(program *p, text *records, double seconds) {
   const planned how[2] = {{records, 0}, {records, 1}};
   candidate c[2];
   const candidate *won = compare_programs(p, how, c, seconds);
@@ -331,6 +334,7 @@ static void tune_groups(program *p, text *records, double seconds) {
     report_tuned(NULL, &t);
   }
   for (int k = 0; k < 2; k++) ein_plan_destroy(c[k].plan);
+  return n > 0 && chooses(&t);
 }
 
 // Is the program faster with the records? Else they are not kept.
@@ -349,6 +353,7 @@ static int tune_program(void) {
   program p;
   text all = new_store();
   words seen = {NULL, 0};
+  int chosen = 0;
   program_open(&p, program_argument("einsum tune (EXPR | PROG.ein) --store FILE"));
   program_inputs(&p, 1);
   program_parse(&p);
@@ -374,6 +379,7 @@ static int tune_program(void) {
       add_word(&seen, key);
       bind_random(&s, plan);
       const tuned t = tune_subject(&s, 4, tune_paths, seconds);
+      chosen |= chooses(&t);
       add_text(&all, t.record, strlen(t.record));
       progress_end();
       report_tuned(ein_plan_output(plan, 0, &out) ? out.name : "?", &t);
@@ -384,8 +390,8 @@ static int tune_program(void) {
     progress_step();
   }
   progress_end();
-  if (n > 1) tune_groups(&p, &all, seconds);
-  if (program_gains(&p, &all, seconds)) keep_store(&all);
+  if (n > 1) chosen |= tune_groups(&p, &all, seconds);
+  if (!chosen || program_gains(&p, &all, seconds)) keep_store(&all);
   else puts("nothing is kept: the whole program is not faster");
   return finish(p.ctx, NULL, p.graph);
 }
