@@ -103,6 +103,11 @@ ranks 3 0 run "$work/two.ein" "X=$work/iris.npy" --fabric mpi -o D=sub/D2.npy
 [ -s sub/D2.npy ] || wrong "the first rank has written nothing"
 cd "$here" || exit 1
 each=
+# Help ends all ranks in order: a launcher that misses MPI_Finalize says so.
+for word in --help --version; do
+  ranks 3 0 run --fabric mpi $word
+  [ ! -s "$work/err" ] || wrong "$word ends otherwise than runs do"
+done
 # The line of README.md, as it stands there but for the launcher and where the command is.
 line=$(sed -n 's/^mpirun -n 4 einsum //p' README.md)
 [ -n "$line" ] || wrong "README.md shows no run over ranks"

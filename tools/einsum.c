@@ -543,11 +543,11 @@ static unsigned read_command_line(int argc, char **argv) {
     }
     if (!ended && (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0)) {
       put_usage(name);
-      exit(fflush(stdout) == 0 ? DONE : SYSTEM_FAILED);
+      exit(ranks_end(fflush(stdout) == 0 ? DONE : SYSTEM_FAILED));
     }
     if (!ended && strcmp(a, "--version") == 0) {
       printf("einsum %s\n", ein_version());
-      exit(fflush(stdout) == 0 ? DONE : SYSTEM_FAILED);
+      exit(ranks_end(fflush(stdout) == 0 ? DONE : SYSTEM_FAILED));
     }
     if (!ended && a[0] == '-' && a[1] != 0) {
       i = read_option(argc, argv, i);
