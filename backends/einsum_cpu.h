@@ -9653,7 +9653,7 @@ enum {
 };
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
-#define EINI_DIR_PAGE 4096  // bytes: prefetchers end there
+#define EINI_DIR_PAGE 4096  // bytes: prefetchers end there, and lines so far apart share sets
 // Lines of memory that no prefetcher sees coming take so many times as long as those of long runs;
 // so many where they are asked for.
 #define EINI_DIR_UNSEEN 2.5

@@ -186,6 +186,7 @@ static void compare_blocks(ein_ctx *ctx, const ein_graph *g, int p) {
   ein_fabric one, mpi;
   ein_run run;
   arrays a, b;
+  CHECK(g->ntensor <= 64 && p <= 64);
   memset(&dd, 0, sizeof dd);
   memset(&desc, 0, sizeof desc);
   memset(&run, 0, sizeof run);

@@ -52,13 +52,19 @@ static ein_plan *plan_subject(const subject *s, const char *path, const char *va
   return p;
 }
 
-// The record's fields without the times.
-static char *record_of(const ein_plan *p) {
-  size_t n = ein_plan_store(p, 0, 0, NULL, 0);
-  if (n < 5) return NULL;
+// The record of a plan; NULL: it has none.
+static char *record_of(const ein_plan *p, double seconds, double untuned) {
+  const size_t n = ein_plan_store(p, seconds, untuned, NULL, 0);
+  if (n == 0) return NULL;
   char *s = (char *)memory(n + 1);
-  (void)ein_plan_store(p, 0, 0, s, n + 1);
-  s[n - 5] = 0;  // tab 0 tab 0 newline
+  (void)ein_plan_store(p, seconds, untuned, s, n + 1);
+  return s;
+}
+
+// The record's fields without the times.
+static char *choice_of(const ein_plan *p) {
+  char *s = record_of(p, 0, 0);
+  if (s != NULL) s[strlen(s) - 5] = 0;  // tab 0 tab 0 newline
   return s;
 }
 
@@ -71,7 +77,7 @@ static candidate *add_candidate(const subject *s, candidate *c, int *n, const ch
   if (p == NULL) return NULL;
   candidate *x = &c[*n];
   memset(x, 0, sizeof *x);
-  x->record = record_of(p);
+  x->record = choice_of(p);
   int known = x->record == NULL;
   for (int i = 0; i < *n && !known; i++) known = strcmp(c[i].record, x->record) == 0;
   if (known) {
@@ -187,9 +193,7 @@ static tuned tune_subject(const subject *s, int npath, const char *const *path, 
   won = decide(s, last, m, start + seconds);
   t.seconds = won->best;
   t.untuned = c[0].best;
-  size_t size = ein_plan_store(won->plan, t.seconds, t.untuned, NULL, 0);
-  t.record = (char *)memory(size + 1);
-  (void)ein_plan_store(won->plan, t.seconds, t.untuned, t.record, size + 1);
+  t.record = record_of(won->plan, t.seconds, t.untuned);
   for (int i = 0; i < n; i++) ein_plan_destroy(c[i].plan);
   return t;
 }
@@ -286,13 +290,13 @@ static int tune_expression(const char *expr) {
   return finish(j.ctx, j.plan, NULL);
 }
 
-// Two plans of a program, measured in turn: with records of a store or none, grouped or not. Gives
-// which is measurably faster, or the first.
+// How a program is planned.
 typedef struct planned {
-  const text *records;  // NULL: none
+  const text *records;  // of a store; NULL: none
   int ungrouped;
 } planned;
 
+// Two plans of a program, measured in turn: which is measurably faster, or the first.
 static candidate *compare_programs(program *p, const planned how[2], candidate c[2],
                                    double seconds) {
   subject s;
@@ -325,16 +329,13 @@ static int tune_groups(program *p, text *records, double seconds) {
   const planned how[2] = {{records, 0}, {records, 1}};
   candidate c[2];
   const candidate *won = compare_programs(p, how, c, seconds);
-  tuned t = {NULL, won->best, c[0].best};
-  const size_t n = ein_plan_store(won->plan, t.seconds, t.untuned, NULL, 0);
-  if (n > 0) {
-    t.record = (char *)memory(n + 1);
-    (void)ein_plan_store(won->plan, t.seconds, t.untuned, t.record, n + 1);
-    add_text(records, t.record, n);
+  const tuned t = {record_of(won->plan, won->best, c[0].best), won->best, c[0].best};
+  if (t.record != NULL) {
+    add_text(records, t.record, strlen(t.record));
     report_tuned(NULL, &t);
   }
   for (int k = 0; k < 2; k++) ein_plan_destroy(c[k].plan);
-  return n > 0 && chooses(&t);
+  return t.record != NULL && chooses(&t);
 }
 
 // Is the program faster with the records? Else they are not kept.
@@ -371,7 +372,7 @@ static int tune_program(void) {
     s.g = alone;
     s.search.seed = option_seed();
     ein_plan *plan = plan_subject(&s, NULL, NULL, &st);
-    char *key = record_of(plan);
+    char *key = choice_of(plan);
     int known = key == NULL;
     for (int k = 0; k < seen.n && !known; k++) known = strcmp(seen.v[k], key) == 0;
     if (!known) {
