@@ -383,11 +383,12 @@
 //
 // TUNING
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
-// line, by the normal form of a statement, dtypes, extents and machine. `einsum tune` writes it,
-// ein_ctx_desc.store gives it to a ctx. Plans that name no path and no variant then ask for their
-// own form, and if there is none for that of the plain contraction (each factor an array, what
-// follows the fold left out); of other sizes, half to twice, the nearest holds. A path far worse
-// than the one found is not taken. Deterministic plans, budgets and checks of integers do not ask.
+// line, by the normal form of a statement, dtypes, extents and machine; of a program, whether
+// statements are grouped. `einsum tune` writes it, ein_ctx_desc.store gives it to a ctx. Plans
+// without a path and a variant ask for their own form, and if there is none for that of the plain
+// contraction (factors are arrays, nothing follows the fold); of other sizes, half to twice, the
+// nearest holds. A far worse path is not taken. Deterministic plans, budgets and integer checks do
+// not ask.
 //
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally

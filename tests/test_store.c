@@ -360,7 +360,7 @@ static void test_programs(void) {
 
 // A program of n small products; spelling 1 has other names, orders of operands, indices and
 // statements. change: of the extents of one of them.
-static ein_graph *products(ein_ctx *ctx, int n, int spelling, int change) {
+static const char *products_text(int n, int spelling, int change) {
   static char text[1 << 14];
   char *at = text;
   for (int i = 0; i < n; i++) {
@@ -375,6 +375,20 @@ static ein_graph *products(ein_ctx *ctx, int n, int spelling, int change) {
   at += sprintf(at, "output ");
   for (int k = 0; k < n; k++)
     at += sprintf(at, "%s%c%d", k > 0 ? ", " : "", spelling ? 'z' : 'C', k);
+  return text;
+}
+
+static ein_graph *products(ein_ctx *ctx, int n, int spelling, int change) {
+  return parse(ctx, products_text(n, spelling, change));
+}
+
+// The products with one input for two of them: other programs with the same statements.
+static ein_graph *products_sharing(ein_ctx *ctx, int n) {
+  static char text[1 << 14];
+  snprintf(text, sizeof text, "%s", products_text(n, 0, 0));
+  char *at = strstr(text, "= A1[");
+  CHECK(at != NULL);
+  if (at != NULL) at[3] = '0';
   return parse(ctx, text);
 }
 
@@ -398,7 +412,7 @@ static void test_groups(void) {
   int found;
   memset(&o, 0, sizeof o);
   ein_graph *g = products(ctx, 10, 0, 0), *h = products(ctx, 10, 1, 0);
-  ein_graph *other = products(ctx, 10, 1, 1);
+  ein_graph *other = products(ctx, 10, 1, 1), *shared = products_sharing(ctx, 10);
   CHECK(grouped(ctx, g, NULL, line, &found) && !found && strstr(line, "\tauto\t-\t") != NULL);
   o.ungrouped = 1;
   CHECK(!grouped(ctx, g, &o, line, &found) && strstr(line, "\tauto\tungrouped\t") != NULL);
@@ -407,12 +421,14 @@ static void test_groups(void) {
   CHECK(!grouped(ctx, g, NULL, NULL, &found) && found);
   CHECK(!grouped(ctx, h, NULL, NULL, &found) && found);
   CHECK(grouped(ctx, other, NULL, NULL, &found) && !found);
+  CHECK(grouped(ctx, shared, NULL, NULL, &found) && !found);
   o.ungrouped = 0;
   o.deterministic = 1;
   CHECK(grouped(ctx, g, &o, NULL, &found) && !found);
   ein_graph_destroy(g);
   ein_graph_destroy(h);
   ein_graph_destroy(other);
+  ein_graph_destroy(shared);
   ein_ctx_destroy(ctx);
 }
 
@@ -583,6 +599,48 @@ static ein_status whole(const ein_ctx_desc *d, const char *map) {
 }
 
 // Every allocation of a merge of many odd lines fails once: a status, and nothing is left out.
+// A program that the store is asked about, whichever allocation fails.
+static void test_groups_memory(void) {
+  char text[ROOM + 32] = "einsum store 1\n", line[ROOM];
+  counter c = {0, -1, 0};
+  ein_ctx_desc d;
+  int found;
+  ein_options o;
+  memset(&o, 0, sizeof o);
+  o.ungrouped = 1;
+  ein_ctx *ctx = context("", NULL);
+  ein_graph *g = products(ctx, 3, 0, 0);
+  (void)grouped(ctx, g, &o, line, &found);
+  ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+  strcat(text, line);
+  memset(&d, 0, sizeof d);
+  d.allocator.alloc_fn = count_alloc;
+  d.allocator.free_fn = count_free;
+  d.allocator.user = &c;
+  d.bare = 1;
+  d.store = text;
+  d.store_bytes = strlen(text);
+  CHECK(ein_ctx_create(&d, &ctx) == EIN_OK && (g = products(ctx, 3, 1, 0)) != NULL);
+  for (long at = 0;; at++) {
+    ein_plan *plan = NULL;
+    const long live = c.live;
+    static char json[1 << 16];
+    c.calls = 0;
+    c.fail_at = at;
+    const ein_status st = ein_plan_graph(ctx, g, 0, NULL, NULL, &plan);
+    CHECK(st == (c.calls > at ? EIN_ERR_NO_MEMORY : EIN_OK));
+    c.fail_at = -1;
+    if (st == EIN_OK) ein_plan_json(plan, json, sizeof json);
+    if (st == EIN_OK) CHECK(strstr(json, "\"variant\": \"ungrouped\"") != NULL);
+    ein_plan_destroy(plan);
+    CHECK(c.live == live);
+    if (c.calls <= at) break;
+  }
+  ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+}
+
 static void test_merge_memory(void) {
   static char text[1 << 16], out[1 << 16];
   size_t n = (size_t)sprintf(text, "einsum store 1\n"), length = 0;
@@ -655,6 +713,7 @@ int main(int argc, char **argv) {
   test_worse();
   test_cache();
   test_memory();
+  test_groups_memory();
   test_merge_memory();
   test_spellings(spellings);
   test_hostile(texts);
