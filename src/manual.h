@@ -385,10 +385,9 @@
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
 // line, by the normal form of a statement, dtypes, extents and machine; of a program, whether
 // statements are grouped. `einsum tune` writes it, ein_ctx_desc.store gives it to a ctx. Plans
-// without a path and a variant ask for their own form, and if there is none for that of the plain
-// contraction (factors are arrays, nothing follows the fold); of other sizes, half to twice, the
-// nearest holds. A far worse path is not taken. Deterministic plans, budgets and integer checks do
-// not ask.
+// without a path and a variant ask for their own form, else for that of the plain contraction
+// (factors are arrays, nothing follows the fold); of other sizes, half to twice, the nearest holds.
+// A far worse path is not taken. Deterministic plans, budgets and integer checks do not ask.
 //
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
