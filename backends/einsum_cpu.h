@@ -204,6 +204,12 @@ typedef struct eini_cpu {
   int halves;                  // 512-bit operations take two passes (Zen 4)
 } eini_cpu;
 
+// Whether a statement's operands of so many bytes, of all threads, come from memory and not from
+// their last-level caches.
+static int eini_cpu_far(const eini_cpu *m, double bytes) {
+  return bytes > 0.5 * (double)m->l3 * m->width;
+}
+
 // With the rates of one core, by table, or as a question about a plan gives them. Only planning
 // sees them: what they decide is in the choice, and a run decodes it.
 typedef struct eini_rated {
@@ -215,6 +221,12 @@ typedef struct eini_rated {
   double call;                 // seconds of fixed cost of one run
   double past;                 // bytes of an output from which it goes past one last-level cache
 } eini_rated;
+
+// Bytes per second of one core where a working set of `bytes`, of all threads, lies.
+static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
+  if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
+  return !eini_cpu_far(&cpu->is, bytes / 1.6) ? cpu->l3_bw : cpu->read_bw;
+}
 
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All
 // that stores past them asks here, while planning.
@@ -5602,17 +5614,18 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
   double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
-  const double all = b * (k * (v + u) + v * u) * size;
-  if (p->bare)
-    return t * 1.05 + b * v * u * size / cpu->l2_bw +
-           (all > (double)cpu->is.l3 ? 0.3 * all / cpu->read_bw : 0);  // asked for ahead
+  if (p->bare) {
+    const double all = b * (k * (v + u) + v * u) * size / share[0];
+    const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
+    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * 5e-9;
+  }
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
     t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
-    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw);
+    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) + b * 8e-8;
   }
   const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
   const double packed = b * k * (v * again_v + u);
@@ -5640,6 +5653,22 @@ static int eini_gett_able(const ein_contract *c) {
   }
   return axes + EINI_GETT_HEAD <= EINI_GETT_STATE && c->p.nop <= EINI_GETT_OPS &&
          c->q.nop <= EINI_GETT_OPS && c->nextra < EINI_GETT_OPS;
+}
+
+// Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
+static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
+  const int64_t size = p->kit.size;
+  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
+      p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
+    return 0;
+  const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
+  const int64_t k = p->kx->n > 0 ? p->kx->extent[0] : 1;
+  const int64_t sv = p->kx->n > 0 ? p->v->k[0][0] * size : 0;
+  const int64_t su = p->ux->n > 0 ? p->u->row[0][0] * size : 0;
+  // Rows a multiple of many lines apart compete for few sets of the cache.
+  return v % p->kit.w == 0 && k <= EINI_GETT_BARE_K &&
+         v * k * size <= (sv % 512 == 0 ? cpu->l1 : cpu->l2 / 2) &&
+         u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
 }
 
 static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
@@ -5674,28 +5703,13 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
     if (joined) p->direct = 0, p->pad = 1;
     eini_gett_boxes(cpu, p);
   }
-  p->in_place = !(p->without & EINI_GETT_IN_PLACE) && eini_gett_in_place(cpu, p);
+  p->bare = !p->cut && !(p->without & EINI_GETT_BARE) && eini_gett_bare(cpu, p);
+  p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
   p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
-}
-
-// Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
-static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
-  const int64_t size = p->kit.size;
-  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
-      p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
-    return 0;
-  const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
-  const int64_t k = p->kx->n > 0 ? p->kx->extent[0] : 1;
-  const int64_t sv = p->kx->n > 0 ? p->v->k[0][0] * size : 0;
-  const int64_t su = p->ux->n > 0 ? p->u->row[0][0] * size : 0;
-  // Rows a multiple of many lines apart compete for few sets of the cache.
-  return v % p->kit.w == 0 && k <= EINI_GETT_BARE_K &&
-         v * k * size <= (sv % 512 == 0 ? cpu->l1 : cpu->l2 / 2) &&
-         u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
 }
 
 // Positions that stand for a box, so that as many of them as there are boxes make all.
@@ -5748,8 +5762,6 @@ static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64
                              eini_gett_sketch *p, ein_choice *choice) {
   eini_gett_sketch q = *p;
   eini_gett_sketch_make(&cpu->is, c, p);
-  p->bare = !p->cut && !(p->without & EINI_GETT_BARE) && eini_gett_bare(&cpu->is, p);
-  if (p->bare) p->in_place = 0;
   memset(choice, 0, sizeof *choice);
   choice->seconds = eini_gett_cut(cpu, c, p, width, choice);
   if (!p->past) return;
@@ -5757,7 +5769,7 @@ static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64
   memset(&other, 0, sizeof other);
   q.without |= EINI_GETT_PAST;
   eini_gett_sketch_make(&cpu->is, c, &q);
-  if (!q.in_place) return;
+  if (!q.in_place && !q.bare) return;
   other.seconds = eini_gett_cut(cpu, c, &q, width, &other);
   if (other.seconds < EINI_GETT_PAST_GAIN * choice->seconds) *p = q, *choice = other;
 }
@@ -6169,7 +6181,8 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
   eini_gett_soon_bare(&a, p.kit.nu, size, soon);
   const int64_t later = 2 * p.kit.nu * a.us * size;
   const int64_t reads = a.k * (nv + nu) + nv * nu, batches = part->batch[1] - part->batch[0];
-  const int ahead = batches > 1 && eini_axes_size(&c->batch) * reads * size > cpu->l3 / 2;
+  const double all = (double)eini_axes_size(&c->batch) * (double)(reads * size);
+  const int ahead = batches > 1 && eini_cpu_far(cpu, all);
   const int64_t tiles = (nu + p.kit.nu - 1) / p.kit.nu * ((nv + lanes - 1) / lanes);
   const char *v, *u, *next_v = NULL, *next_u = NULL;
   char *out, *next_out = NULL;
@@ -7704,7 +7717,7 @@ static void eini_dir_mv_streams(eini_dir_mv *v, const eini_cpu *cpu, int64_t ste
   const eini_dir_job *j = &v->j;
   const int64_t k = j->x[EINI_DIR_K].size, run = v->run * j->unit;
   const double bytes = (double)j->x[EINI_DIR_B].size * (double)j->x[v->group].size * (double)k;
-  const int far = !v->fetch && bytes * j->unit > 0.5 * (double)cpu->l3;
+  const int far = !v->fetch && eini_cpu_far(cpu, bytes * j->unit);
   v->far = far && (v->one || (step == k && eini_min64(run, v->kb * j->unit) <= cpu->l1 / 2));
   v->log = 3;
   v->block = EINI_DIR_Y;
@@ -7944,12 +7957,6 @@ static ein_status eini_dir_mv_run(const eini_cpu *cpu, const ein_contract *c,
   return EIN_OK;
 }
 
-// Bytes per second of one core where a working set of `bytes` lies.
-static double eini_dir_bw(const eini_rated *cpu, double bytes) {
-  if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
-  return bytes < 0.8 * (double)cpu->is.l3 ? cpu->l3_bw : cpu->read_bw;
-}
-
 static double eini_dir_peak(const eini_rated *cpu, ein_dtype type) {
   switch (type) {
     case EIN_F32: case EIN_C64: return cpu->peak_f32;
@@ -7989,7 +7996,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   const double k = (double)j->x[EINI_DIR_K].size;
   const double bytes = batch * (m + v.one) * k * j->unit;
   const double flops = 2 * batch * m * k * j->planes * j->planes;
-  double seconds = bytes / eini_dir_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
+  double seconds = bytes / eini_cpu_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
   if (peak > seconds) seconds = peak;
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
@@ -8179,7 +8186,7 @@ static int eini_dir_inner_plan(const eini_rated *cpu, const ein_contract *c, int
   const double batch = (double)v.j.x[EINI_DIR_B].size, all = batch * (double)k->size;
   const double nu = (double)k->extent[v.u], nv = (double)v.nv, rows = nv * (double)v.at_once;
   const double bytes = 2 * all * v.j.unit;
-  double seconds = bytes / eini_dir_bw(cpu, bytes);
+  double seconds = bytes / eini_cpu_bw(cpu, bytes);
   if (!v.same) seconds += all * (1.5 + 4 / (rows < 8 ? rows : 8)) / cpu->hz;
   seconds += all / (nu < EINI_DIR_TURN ? nu : EINI_DIR_TURN) /
              (nv < EINI_DIR_TURNED ? nv : EINI_DIR_TURNED) * 2e-8;
@@ -8251,10 +8258,10 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
   double s = 0;
   if (strip > 0.7 * (double)cpu->is.l1 && m > 8) {
     const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
-    s += slow * (ceil(m / 8) - 1) * n * k * row / eini_dir_bw(cpu, strip);
+    s += slow * (ceil(m / 8) - 1) * n * k * row / eini_cpu_bw(cpu, strip);
   }
   if (m * k * row > 0.7 * (double)cpu->is.l1 && columns > 1) {
-    s += (columns - 1) * m * k * row / eini_dir_bw(cpu, m * k * row);
+    s += (columns - 1) * m * k * row / eini_cpu_bw(cpu, m * k * row);
   }
   return s;
 }
@@ -8272,7 +8279,7 @@ static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, i
     if (r->stride[b][d] == 1 && inner < lines && r->extent[d] > 1) lines = inner;
     if (r->stride[b][d] == 1 && d == r->n - 1) return 0;
   }
-  return 64 * lines > 0.7 * (double)cpu->is.l1 ? 2 * 64 * all / eini_dir_bw(cpu, 64 * lines) : 0;
+  return 64 * lines > 0.7 * (double)cpu->is.l1 ? 2 * 64 * all / eini_cpu_bw(cpu, 64 * lines) : 0;
 }
 
 // Seconds of one row of k of a product of operands.
@@ -8389,8 +8396,8 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
   v->packed = (v->b ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
   if (v->run < n && v->run < 2 * j->kern->lanes && !v->soa) v->packed = 1;
   v->fetched = (v->a ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
-  v->far = !v->packed && (double)j->x[EINI_DIR_B].size * (double)n * (double)k->size * j->unit >
-                             0.5 * (double)cpu->l3;
+  v->far = !v->packed && eini_cpu_far(cpu, (double)j->x[EINI_DIR_B].size * (double)n *
+                                               (double)k->size * j->unit);
   v->nt = decided[EINI_NEST_NT] != 0;
   if (part != NULL) {
     eini_dir_cut(j, EINI_DIR_M, part->m[0], part->m[1]);
@@ -8686,10 +8693,10 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->scratch = eini_dir_nest_carve(&v, NULL);
   double seconds = v.soa ? eini_dir_soa_cost(cpu, j, v.nb) : eini_dir_nest_cost(cpu, j, v.b);
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
-  const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
+  const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
-  const int large = plain && !v.soa && in + out > 0.5 * (double)cpu->is.l3;
+  const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);
   const double both = v.far || large ? 1 : 0.3;
   seconds = seconds > move ? seconds + both * move : move + both * seconds;
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
@@ -9281,7 +9288,7 @@ static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int widt
   for (int o = 0; o < 3; o++) cycles += eini_elem_moved(&v, o);
   for (int o = 0; o < 2; o++) in += (double)v.columns[EINI_ELEM_BLOCK + o];
   in *= batch * e * unit, out *= batch * e * unit;
-  const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
+  const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
   const double busy = batch * (ceil(e / lanes) * cycles +
                                2 * (double)v.columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(&v, choice);
@@ -9623,7 +9630,7 @@ static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int widt
   const double in = batch * e * unit * (double)(eini_elem_size(v, v->in[0]) +
                                                 eini_elem_size(v, v->in[1]));
   const double out = batch * e * unit * (double)eini_elem_size(v, every & ~v->k);
-  const double move = (in + out * (v->nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
+  const double move = (in + out * (v->nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
   const double busy = batch * (e * eini_rows_cycles(&r, eini_elem_fma(cpu, v)) +
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(v, choice);
@@ -9767,18 +9774,18 @@ static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
                                 const eini_dir_kern *kern, int64_t rows, int64_t *s) {
   const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], z = kern->size;
   const int64_t m = eini_axes_size(&c->m), n = eini_axes_size(&c->n);
-  const int64_t all = batch * (m * k + k * n + m * n) * z;
+  const double all = (double)batch * (double)(m * k + k * n + m * n) * (double)z;
   const int tall = rows * k * z > cpu->is.l2;
   s[EINI_DIR_BLOCK] = eini_max64(rows, 1);
   s[EINI_DIR_NEXT] = 0;
   if (tall) {
     const int64_t fit = cpu->is.l2 / 4 / eini_max64(k * z, 1);
     s[EINI_DIR_BLOCK] = eini_max64(fit / kern->rows, 1) * kern->rows;
-    if (eini_dir_tiny_unseen(kern, rows, s) && all > cpu->is.l3 / 2)
+    if (eini_dir_tiny_unseen(kern, rows, s) && eini_cpu_far(&cpu->is, all))
       s[EINI_DIR_NEXT] = EINI_DIR_IN_TURN;
-  } else if (batch > 1 && all > cpu->is.l2) {
+  } else if (batch > 1 && all > (double)cpu->is.l2) {
     s[EINI_DIR_NEXT] = eini_max64(m * k, k * n) * z <= 4096 ? EINI_DIR_AT_ONCE
-                       : all > cpu->is.l3 / 2 ? EINI_DIR_IN_TURN : 0;
+                       : eini_cpu_far(&cpu->is, all) ? EINI_DIR_IN_TURN : 0;
   }
 }
 
@@ -9790,11 +9797,40 @@ static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, i
   const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
   double a = batch * (double)rows * k * (double)z, b = batch * (double)lanes * k * (double)z;
   const double out = batch * (double)rows * (double)lanes * (double)z;
-  const int tall = s[EINI_DIR_BLOCK] < rows, far = a + b > 0.5 * (double)cpu->is.l3;
-  const double bw = tall || far ? cpu->read_bw : eini_dir_bw(cpu, a + b + out);
+  const int tall = s[EINI_DIR_BLOCK] < rows, far = eini_cpu_far(&cpu->is, a + b);
+  const double bw = tall || far ? cpu->read_bw : eini_cpu_bw(cpu, a + b + out);
   if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
   if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
   return (a + b + 2 * out) / bw;
+}
+
+// Bytes of n rows of `width` elements: whole lines where they are apart.
+static double eini_dir_tiny_lines(double n, int64_t width, int64_t step, int64_t z) {
+  return n * (double)(step > width ? eini_up(width * z, 64) : width * z);
+}
+
+// What it takes to read again what has left the second cache: the rows of a block for each strip of
+// lanes, a strip for each tile of rows, all strips for each block.
+static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, int64_t rows,
+                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s) {
+  const int64_t z = kern->size, strip = eini_min64(lanes, 3 * kern->lanes);
+  const int64_t high = eini_min64(rows, kern->rows), block = eini_min64(rows, s[EINI_DIR_BLOCK]);
+  const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
+  if (rows < 1 || lanes < 1) return 0;
+  const double strips = ceil((double)lanes / (double)strip);
+  const double tiles = ceil((double)rows / (double)high);
+  const double blocks = ceil((double)rows / (double)block);
+  const double q = eini_dir_tiny_lines(k, strip, s[EINI_DIR_QK], z);
+  const double p = s[EINI_DIR_PK] == 1 ? k * (double)(high * z)
+                                       : eini_dir_tiny_lines(k, high, s[EINI_DIR_PK], z);
+  const double sets[3] = {q, p * tiles / blocks, q * strips + p * tiles / blocks};
+  const double times[3] = {(tiles - blocks) * strips, (strips - 1) * tiles, (blocks - 1) * strips};
+  double seconds = 0;
+  for (int i = 0; i < 3; i++) {
+    if (sets[i] <= 0.5 * (double)cpu->is.l2) continue;
+    seconds += batch * times[i] * (i == 1 ? p : q) / eini_cpu_bw(cpu, sets[i]);
+  }
+  return seconds;
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
@@ -9804,7 +9840,8 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   const double vectors = (double)((lanes + vl - 1) / vl), most = (double)(batch > 0 ? batch : 1);
   const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
   const double in = (double)batch * (double)(rows * k + k * lanes) * kern->size;
-  const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s);
+  const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s) +
+                      eini_dir_tiny_again(cpu, c, rows, lanes, kern, s);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
   if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
@@ -9815,7 +9852,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   if (s[EINI_DIR_BY_ROWS]) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * 5e-9;
-  if (!s[EINI_DIR_BY_ROWS] && in > 0.5 * (double)cpu->is.l3 && k * rows > 0 && batch > 1 &&
+  if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
     // runs too short to be read ahead
     seconds += (double)batch * (double)k * vectors * (s[EINI_DIR_SWAP] || rows < 8 ? 4e-9 : 1e-9);
@@ -9844,7 +9881,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   if (by_rows || c->scaled) s[EINI_DIR_ONE] = 0;
   eini_dir_tiny_ahead(cpu, c, kern, rows, s);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
-  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->is.l3 &&
+  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && eini_cpu_far(&cpu->is, in) &&
                         k * kern->size <= cpu->is.l1 / 2;
   double seconds = eini_dir_tiny_seconds(cpu, c, kern, rows, lanes, s);
   choice->grid[0] = batch, choice->unit[0] = 1;
@@ -10374,7 +10411,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   const int64_t run = in->extent[in->n - 1];
   if (in->stride[s.mv.a][in->n - 1] != 1 || run * j->unit < 64) return 0;
   const double reals = all * (double)k->size, bytes = reals * j->unit;
-  double seconds = bytes / eini_dir_bw(cpu, bytes);
+  double seconds = bytes / eini_cpu_bw(cpu, bytes);
   double cycles = reals * (4 / (double)run + 0.5 / j->kern->lanes);
   if (cycles / cpu->hz > seconds) seconds = cycles / cpu->hz;
   choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;

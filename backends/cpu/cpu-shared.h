@@ -64,6 +64,12 @@ typedef struct eini_cpu {
   int halves;                  // 512-bit operations take two passes (Zen 4)
 } eini_cpu;
 
+// Whether a statement's operands of so many bytes, of all threads, come from memory and not from
+// their last-level caches.
+static int eini_cpu_far(const eini_cpu *m, double bytes) {
+  return bytes > 0.5 * (double)m->l3 * m->width;
+}
+
 // With the rates of one core, by table, or as a question about a plan gives them. Only planning
 // sees them: what they decide is in the choice, and a run decodes it.
 typedef struct eini_rated {
@@ -75,6 +81,12 @@ typedef struct eini_rated {
   double call;                 // seconds of fixed cost of one run
   double past;                 // bytes of an output from which it goes past one last-level cache
 } eini_rated;
+
+// Bytes per second of one core where a working set of `bytes`, of all threads, lies.
+static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
+  if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
+  return !eini_cpu_far(&cpu->is, bytes / 1.6) ? cpu->l3_bw : cpu->read_bw;
+}
 
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All
 // that stores past them asks here, while planning.

@@ -342,17 +342,18 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
   double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
-  const double all = b * (k * (v + u) + v * u) * size;
-  if (p->bare)
-    return t * 1.05 + b * v * u * size / cpu->l2_bw +
-           (all > (double)cpu->is.l3 ? 0.3 * all / cpu->read_bw : 0);  // asked for ahead
+  if (p->bare) {
+    const double all = b * (k * (v + u) + v * u) * size / share[0];
+    const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
+    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * 5e-9;
+  }
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
     t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
-    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw);
+    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) + b * 8e-8;
   }
   const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
   const double packed = b * k * (v * again_v + u);
@@ -380,6 +381,22 @@ static int eini_gett_able(const ein_contract *c) {
   }
   return axes + EINI_GETT_HEAD <= EINI_GETT_STATE && c->p.nop <= EINI_GETT_OPS &&
          c->q.nop <= EINI_GETT_OPS && c->nextra < EINI_GETT_OPS;
+}
+
+// Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
+static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
+  const int64_t size = p->kit.size;
+  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
+      p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
+    return 0;
+  const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
+  const int64_t k = p->kx->n > 0 ? p->kx->extent[0] : 1;
+  const int64_t sv = p->kx->n > 0 ? p->v->k[0][0] * size : 0;
+  const int64_t su = p->ux->n > 0 ? p->u->row[0][0] * size : 0;
+  // Rows a multiple of many lines apart compete for few sets of the cache.
+  return v % p->kit.w == 0 && k <= EINI_GETT_BARE_K &&
+         v * k * size <= (sv % 512 == 0 ? cpu->l1 : cpu->l2 / 2) &&
+         u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
 }
 
 static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
@@ -414,28 +431,13 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
     if (joined) p->direct = 0, p->pad = 1;
     eini_gett_boxes(cpu, p);
   }
-  p->in_place = !(p->without & EINI_GETT_IN_PLACE) && eini_gett_in_place(cpu, p);
+  p->bare = !p->cut && !(p->without & EINI_GETT_BARE) && eini_gett_bare(cpu, p);
+  p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
   p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
-}
-
-// Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
-static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
-  const int64_t size = p->kit.size;
-  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
-      p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
-    return 0;
-  const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
-  const int64_t k = p->kx->n > 0 ? p->kx->extent[0] : 1;
-  const int64_t sv = p->kx->n > 0 ? p->v->k[0][0] * size : 0;
-  const int64_t su = p->ux->n > 0 ? p->u->row[0][0] * size : 0;
-  // Rows a multiple of many lines apart compete for few sets of the cache.
-  return v % p->kit.w == 0 && k <= EINI_GETT_BARE_K &&
-         v * k * size <= (sv % 512 == 0 ? cpu->l1 : cpu->l2 / 2) &&
-         u * k * size <= (su % 512 == 0 ? cpu->l1 : cpu->l2 / 2);
 }
 
 // Positions that stand for a box, so that as many of them as there are boxes make all.
@@ -488,8 +490,6 @@ static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64
                              eini_gett_sketch *p, ein_choice *choice) {
   eini_gett_sketch q = *p;
   eini_gett_sketch_make(&cpu->is, c, p);
-  p->bare = !p->cut && !(p->without & EINI_GETT_BARE) && eini_gett_bare(&cpu->is, p);
-  if (p->bare) p->in_place = 0;
   memset(choice, 0, sizeof *choice);
   choice->seconds = eini_gett_cut(cpu, c, p, width, choice);
   if (!p->past) return;
@@ -497,7 +497,7 @@ static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64
   memset(&other, 0, sizeof other);
   q.without |= EINI_GETT_PAST;
   eini_gett_sketch_make(&cpu->is, c, &q);
-  if (!q.in_place) return;
+  if (!q.in_place && !q.bare) return;
   other.seconds = eini_gett_cut(cpu, c, &q, width, &other);
   if (other.seconds < EINI_GETT_PAST_GAIN * choice->seconds) *p = q, *choice = other;
 }

@@ -232,7 +232,8 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
   eini_gett_soon_bare(&a, p.kit.nu, size, soon);
   const int64_t later = 2 * p.kit.nu * a.us * size;
   const int64_t reads = a.k * (nv + nu) + nv * nu, batches = part->batch[1] - part->batch[0];
-  const int ahead = batches > 1 && eini_axes_size(&c->batch) * reads * size > cpu->l3 / 2;
+  const double all = (double)eini_axes_size(&c->batch) * (double)(reads * size);
+  const int ahead = batches > 1 && eini_cpu_far(cpu, all);
   const int64_t tiles = (nu + p.kit.nu - 1) / p.kit.nu * ((nv + lanes - 1) / lanes);
   const char *v, *u, *next_v = NULL, *next_u = NULL;
   char *out, *next_out = NULL;

@@ -43,7 +43,7 @@ static void eini_dir_mv_streams(eini_dir_mv *v, const eini_cpu *cpu, int64_t ste
   const eini_dir_job *j = &v->j;
   const int64_t k = j->x[EINI_DIR_K].size, run = v->run * j->unit;
   const double bytes = (double)j->x[EINI_DIR_B].size * (double)j->x[v->group].size * (double)k;
-  const int far = !v->fetch && bytes * j->unit > 0.5 * (double)cpu->l3;
+  const int far = !v->fetch && eini_cpu_far(cpu, bytes * j->unit);
   v->far = far && (v->one || (step == k && eini_min64(run, v->kb * j->unit) <= cpu->l1 / 2));
   v->log = 3;
   v->block = EINI_DIR_Y;
@@ -283,12 +283,6 @@ static ein_status eini_dir_mv_run(const eini_cpu *cpu, const ein_contract *c,
   return EIN_OK;
 }
 
-// Bytes per second of one core where a working set of `bytes` lies.
-static double eini_dir_bw(const eini_rated *cpu, double bytes) {
-  if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
-  return bytes < 0.8 * (double)cpu->is.l3 ? cpu->l3_bw : cpu->read_bw;
-}
-
 static double eini_dir_peak(const eini_rated *cpu, ein_dtype type) {
   switch (type) {
     case EIN_F32: case EIN_C64: return cpu->peak_f32;
@@ -328,7 +322,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   const double k = (double)j->x[EINI_DIR_K].size;
   const double bytes = batch * (m + v.one) * k * j->unit;
   const double flops = 2 * batch * m * k * j->planes * j->planes;
-  double seconds = bytes / eini_dir_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
+  double seconds = bytes / eini_cpu_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
   if (peak > seconds) seconds = peak;
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
@@ -518,7 +512,7 @@ static int eini_dir_inner_plan(const eini_rated *cpu, const ein_contract *c, int
   const double batch = (double)v.j.x[EINI_DIR_B].size, all = batch * (double)k->size;
   const double nu = (double)k->extent[v.u], nv = (double)v.nv, rows = nv * (double)v.at_once;
   const double bytes = 2 * all * v.j.unit;
-  double seconds = bytes / eini_dir_bw(cpu, bytes);
+  double seconds = bytes / eini_cpu_bw(cpu, bytes);
   if (!v.same) seconds += all * (1.5 + 4 / (rows < 8 ? rows : 8)) / cpu->hz;
   seconds += all / (nu < EINI_DIR_TURN ? nu : EINI_DIR_TURN) /
              (nv < EINI_DIR_TURNED ? nv : EINI_DIR_TURNED) * 2e-8;

@@ -55,10 +55,10 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
   double s = 0;
   if (strip > 0.7 * (double)cpu->is.l1 && m > 8) {
     const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
-    s += slow * (ceil(m / 8) - 1) * n * k * row / eini_dir_bw(cpu, strip);
+    s += slow * (ceil(m / 8) - 1) * n * k * row / eini_cpu_bw(cpu, strip);
   }
   if (m * k * row > 0.7 * (double)cpu->is.l1 && columns > 1) {
-    s += (columns - 1) * m * k * row / eini_dir_bw(cpu, m * k * row);
+    s += (columns - 1) * m * k * row / eini_cpu_bw(cpu, m * k * row);
   }
   return s;
 }
@@ -76,7 +76,7 @@ static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, i
     if (r->stride[b][d] == 1 && inner < lines && r->extent[d] > 1) lines = inner;
     if (r->stride[b][d] == 1 && d == r->n - 1) return 0;
   }
-  return 64 * lines > 0.7 * (double)cpu->is.l1 ? 2 * 64 * all / eini_dir_bw(cpu, 64 * lines) : 0;
+  return 64 * lines > 0.7 * (double)cpu->is.l1 ? 2 * 64 * all / eini_cpu_bw(cpu, 64 * lines) : 0;
 }
 
 // Seconds of one row of k of a product of operands.
@@ -193,8 +193,8 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
   v->packed = (v->b ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
   if (v->run < n && v->run < 2 * j->kern->lanes && !v->soa) v->packed = 1;
   v->fetched = (v->a ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
-  v->far = !v->packed && (double)j->x[EINI_DIR_B].size * (double)n * (double)k->size * j->unit >
-                             0.5 * (double)cpu->l3;
+  v->far = !v->packed && eini_cpu_far(cpu, (double)j->x[EINI_DIR_B].size * (double)n *
+                                               (double)k->size * j->unit);
   v->nt = decided[EINI_NEST_NT] != 0;
   if (part != NULL) {
     eini_dir_cut(j, EINI_DIR_M, part->m[0], part->m[1]);
@@ -490,10 +490,10 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->scratch = eini_dir_nest_carve(&v, NULL);
   double seconds = v.soa ? eini_dir_soa_cost(cpu, j, v.nb) : eini_dir_nest_cost(cpu, j, v.b);
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
-  const double move = (in + out * (v.nt ? 1 : 2)) / eini_dir_bw(cpu, in + out);
+  const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
-  const int large = plain && !v.soa && in + out > 0.5 * (double)cpu->is.l3;
+  const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);
   const double both = v.far || large ? 1 : 0.3;
   seconds = seconds > move ? seconds + both * move : move + both * seconds;
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;

@@ -374,7 +374,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   const int64_t run = in->extent[in->n - 1];
   if (in->stride[s.mv.a][in->n - 1] != 1 || run * j->unit < 64) return 0;
   const double reals = all * (double)k->size, bytes = reals * j->unit;
-  double seconds = bytes / eini_dir_bw(cpu, bytes);
+  double seconds = bytes / eini_cpu_bw(cpu, bytes);
   double cycles = reals * (4 / (double)run + 0.5 / j->kern->lanes);
   if (cycles / cpu->hz > seconds) seconds = cycles / cpu->hz;
   choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;

@@ -130,18 +130,18 @@ static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
                                 const eini_dir_kern *kern, int64_t rows, int64_t *s) {
   const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], z = kern->size;
   const int64_t m = eini_axes_size(&c->m), n = eini_axes_size(&c->n);
-  const int64_t all = batch * (m * k + k * n + m * n) * z;
+  const double all = (double)batch * (double)(m * k + k * n + m * n) * (double)z;
   const int tall = rows * k * z > cpu->is.l2;
   s[EINI_DIR_BLOCK] = eini_max64(rows, 1);
   s[EINI_DIR_NEXT] = 0;
   if (tall) {
     const int64_t fit = cpu->is.l2 / 4 / eini_max64(k * z, 1);
     s[EINI_DIR_BLOCK] = eini_max64(fit / kern->rows, 1) * kern->rows;
-    if (eini_dir_tiny_unseen(kern, rows, s) && all > cpu->is.l3 / 2)
+    if (eini_dir_tiny_unseen(kern, rows, s) && eini_cpu_far(&cpu->is, all))
       s[EINI_DIR_NEXT] = EINI_DIR_IN_TURN;
-  } else if (batch > 1 && all > cpu->is.l2) {
+  } else if (batch > 1 && all > (double)cpu->is.l2) {
     s[EINI_DIR_NEXT] = eini_max64(m * k, k * n) * z <= 4096 ? EINI_DIR_AT_ONCE
-                       : all > cpu->is.l3 / 2 ? EINI_DIR_IN_TURN : 0;
+                       : eini_cpu_far(&cpu->is, all) ? EINI_DIR_IN_TURN : 0;
   }
 }
 
@@ -153,11 +153,40 @@ static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, i
   const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
   double a = batch * (double)rows * k * (double)z, b = batch * (double)lanes * k * (double)z;
   const double out = batch * (double)rows * (double)lanes * (double)z;
-  const int tall = s[EINI_DIR_BLOCK] < rows, far = a + b > 0.5 * (double)cpu->is.l3;
-  const double bw = tall || far ? cpu->read_bw : eini_dir_bw(cpu, a + b + out);
+  const int tall = s[EINI_DIR_BLOCK] < rows, far = eini_cpu_far(&cpu->is, a + b);
+  const double bw = tall || far ? cpu->read_bw : eini_cpu_bw(cpu, a + b + out);
   if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
   if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
   return (a + b + 2 * out) / bw;
+}
+
+// Bytes of n rows of `width` elements: whole lines where they are apart.
+static double eini_dir_tiny_lines(double n, int64_t width, int64_t step, int64_t z) {
+  return n * (double)(step > width ? eini_up(width * z, 64) : width * z);
+}
+
+// What it takes to read again what has left the second cache: the rows of a block for each strip of
+// lanes, a strip for each tile of rows, all strips for each block.
+static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, int64_t rows,
+                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s) {
+  const int64_t z = kern->size, strip = eini_min64(lanes, 3 * kern->lanes);
+  const int64_t high = eini_min64(rows, kern->rows), block = eini_min64(rows, s[EINI_DIR_BLOCK]);
+  const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
+  if (rows < 1 || lanes < 1) return 0;
+  const double strips = ceil((double)lanes / (double)strip);
+  const double tiles = ceil((double)rows / (double)high);
+  const double blocks = ceil((double)rows / (double)block);
+  const double q = eini_dir_tiny_lines(k, strip, s[EINI_DIR_QK], z);
+  const double p = s[EINI_DIR_PK] == 1 ? k * (double)(high * z)
+                                       : eini_dir_tiny_lines(k, high, s[EINI_DIR_PK], z);
+  const double sets[3] = {q, p * tiles / blocks, q * strips + p * tiles / blocks};
+  const double times[3] = {(tiles - blocks) * strips, (strips - 1) * tiles, (blocks - 1) * strips};
+  double seconds = 0;
+  for (int i = 0; i < 3; i++) {
+    if (sets[i] <= 0.5 * (double)cpu->is.l2) continue;
+    seconds += batch * times[i] * (i == 1 ? p : q) / eini_cpu_bw(cpu, sets[i]);
+  }
+  return seconds;
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
@@ -167,7 +196,8 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   const double vectors = (double)((lanes + vl - 1) / vl), most = (double)(batch > 0 ? batch : 1);
   const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
   const double in = (double)batch * (double)(rows * k + k * lanes) * kern->size;
-  const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s);
+  const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s) +
+                      eini_dir_tiny_again(cpu, c, rows, lanes, kern, s);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
   if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
@@ -178,7 +208,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   if (s[EINI_DIR_BY_ROWS]) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * 5e-9;
-  if (!s[EINI_DIR_BY_ROWS] && in > 0.5 * (double)cpu->is.l3 && k * rows > 0 && batch > 1 &&
+  if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
     // runs too short to be read ahead
     seconds += (double)batch * (double)k * vectors * (s[EINI_DIR_SWAP] || rows < 8 ? 4e-9 : 1e-9);
@@ -207,7 +237,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   if (by_rows || c->scaled) s[EINI_DIR_ONE] = 0;
   eini_dir_tiny_ahead(cpu, c, kern, rows, s);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
-  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && in > 0.5 * (double)cpu->is.l3 &&
+  s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && eini_cpu_far(&cpu->is, in) &&
                         k * kern->size <= cpu->is.l1 / 2;
   double seconds = eini_dir_tiny_seconds(cpu, c, kern, rows, lanes, s);
   choice->grid[0] = batch, choice->unit[0] = 1;
