@@ -868,6 +868,7 @@ typedef struct ein_map {
 // A provider's answer to "can you run this, and how fast?".
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
+  double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
   size_t scratch;               // bytes per thread, aligned to 64
   int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
                                 //   threads, width at most in all, and at multiples of what
@@ -879,7 +880,6 @@ typedef struct ein_choice {
 typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
-
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
 // fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each
@@ -11756,6 +11756,14 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
                       m * n * eini_store_cycles(c);
   h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS +
                         made * EINI_CYCLE_SECONDS + begin) + EINI_CALL_SECONDS;
+  if (w.path == EINI_BLOCK) {  // see eini_run_block; where panels do not stay, tiles do
+    const double rows = (double)j.ext[0], cols = (double)j.ext[1];
+    const double fast = c->rates == NULL ? 0 : c->rates->fast_bytes;
+    const int stay = fast >= (double)(EINI_MC + EINI_NC) * EINI_KC * 4;
+    const double on = ceil(cols / (double)(stay ? EINI_NC : j.kern->nr));
+    const double down = ceil(rows / (double)(stay ? EINI_MC : EINI_R));
+    h->traffic = batch * ((double)j.kn * (rows * on + cols * down) + m * n) * (double)j.unit;
+  }
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),
@@ -19458,6 +19466,40 @@ static void eini_say_accuracy(eini_text *t, const ein_plan *p, const eini_task *
   if (fallback != NULL) eini_say(t, "\n        fallback: portable kernels, %s", fallback);
 }
 
+// Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
+// memory is left to find out. What is fused behind it is read from registers: its result stands for
+// the statement's, in what must be stored alone.
+static double eini_task_io(const ein_plan *p, const eini_task *task) {
+  const eini_stmt *s = task->stmt;
+  const int out = (task->fused != NULL ? task->fused : s)->out;
+  size_t size = ein_dtype_size(p->graph->tensor[out].dtype);
+  eini_arena a;
+  eini_touch touch;
+  eini_limit limit;
+  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
+  if (s->nindex > 16 || s->noperand > 32) return NAN;  // plans are shown in no time
+  for (int k = 0; k < s->noperand; k++) {
+    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
+    size = b < size ? b : size;
+  }
+  eini_arena_init(&a, &p->al);
+  ein_status st = eini_touch_statement(&a, s, &touch);
+  if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
+    touch.image++, touch.nimage--;
+  if (st == EIN_OK)
+    st = eini_limit_find(&a, &touch, p->rates->fast_bytes / (double)size, 1, &limit);
+  eini_arena_free(&a);
+  return st == EIN_OK ? limit.bound * (double)size : NAN;
+}
+
+// Bytes that a task moves as it is planned. Kernels know sides, which may be of several operands,
+// and not what is fused behind them: no less than all of that once.
+static double eini_task_traffic(const ein_plan *p, const eini_task *task) {
+  const double told = task->ncandidate > 0 ? task->choice.traffic : 0;
+  const eini_cost once = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
+  return fmax(told, once.traffic);
+}
+
 static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
   char kernel[64];
   eini_text name = eini_text_of(kernel, sizeof kernel);
@@ -19469,6 +19511,10 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   const eini_cost cost = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
   eini_say(t, "  %.3g flops, %.3g bytes", cost.flops, cost.bytes);
   eini_say_accuracy(t, p, task);
+  const double least = eini_task_io(p, task), moves = eini_task_traffic(p, task);
+  if (least > 0)
+    eini_say(t, "\n        moves %.3g bytes, any order at least %.3g: %.2f times", moves, least,
+             moves / least);
   for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
     const eini_candidate *x = &task->candidate[i];
     eini_say(t, "%s%s-%s %.3g s", i == 0 ? "\n        predicted: " : ", ", x->name, x->variant,
@@ -19538,32 +19584,6 @@ static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task 
   else eini_say(t, "null");
 }
 
-// Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
-// memory is left to find out. What is fused behind it is read from registers: its result stands for
-// the statement's, in what must be stored alone.
-static double eini_task_io(const ein_plan *p, const eini_task *task) {
-  const eini_stmt *s = task->stmt;
-  const int out = (task->fused != NULL ? task->fused : s)->out;
-  size_t size = ein_dtype_size(p->graph->tensor[out].dtype);
-  eini_arena a;
-  eini_touch touch;
-  eini_limit limit;
-  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
-  if (s->nindex > 16 || s->noperand > 32) return NAN;  // plans are shown in no time
-  for (int k = 0; k < s->noperand; k++) {
-    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
-    size = b < size ? b : size;
-  }
-  eini_arena_init(&a, &p->al);
-  ein_status st = eini_touch_statement(&a, s, &touch);
-  if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
-    touch.image++, touch.nimage--;
-  if (st == EIN_OK)
-    st = eini_limit_find(&a, &touch, p->rates->fast_bytes / (double)size, 1, &limit);
-  eini_arena_free(&a);
-  return st == EIN_OK ? limit.bound * (double)size : NAN;
-}
-
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
   const eini_stmt *s = task->stmt, *f = task->fused;
   const eini_cost cost = eini_cost_of(p->graph, s, f, NULL, NULL, NULL, NULL);
@@ -19596,7 +19616,7 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, ", \"flops\": ");
   eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
-  eini_say_number(t, cost.traffic);
+  eini_say_number(t, eini_task_traffic(p, task));
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
   if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");

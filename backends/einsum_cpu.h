@@ -5601,6 +5601,22 @@ static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pai
   return peak / parts / times;
 }
 
+// Bytes that move to and from a core's second cache: U again for each box of V, where one fits it
+// also into its panels; V for each box of U, unless it stays; sums for each box of K.
+static double eini_gett_traffic(const ein_contract *c, const eini_gett_sketch *p) {
+  const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
+  const double v = (double)eini_gett_product(p->vx->n, p->vx->extent);
+  const double u = (double)eini_gett_product(p->ux->n, p->ux->extent);
+  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
+  const double size = b * (double)p->kit.size;
+  if (p->bare) return (k * (v + u) + v * u) * size;
+  const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
+  const double blocks_k = ceil(k / (double)p->nk);
+  const double again_v = p->in_place || blocks_v > 1 || blocks_k > 1 ? blocks_u : 1;
+  const double again_u = p->in_place || blocks_v <= 1 ? 1 : blocks_v + 2;
+  return (k * (v * again_v + u * again_u) + v * u * (2 * blocks_k - 1)) * size;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -5819,6 +5835,7 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
   for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
   choice->seconds += cpu->call;
+  choice->traffic = eini_gett_traffic(c, &p);
   choice->scratch = eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
   if (p.bare) choice->scratch = 0;
   const char *how = p.bare ? "gett bare"
@@ -9810,9 +9827,10 @@ static double eini_dir_tiny_lines(double n, int64_t width, int64_t step, int64_t
 }
 
 // What it takes to read again what has left the second cache: the rows of a block for each strip of
-// lanes, a strip for each tile of rows, all strips for each block.
+// lanes, a strip for each tile of rows, all strips for each block. *bytes: of that.
 static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, int64_t rows,
-                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s) {
+                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s,
+                                  double *bytes) {
   const int64_t z = kern->size, strip = eini_min64(lanes, 3 * kern->lanes);
   const int64_t high = eini_min64(rows, kern->rows), block = eini_min64(rows, s[EINI_DIR_BLOCK]);
   const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
@@ -9827,21 +9845,24 @@ static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, 
   const double times[3] = {(tiles - blocks) * strips, (strips - 1) * tiles, (blocks - 1) * strips};
   double seconds = 0;
   for (int i = 0; i < 3; i++) {
+    const double again = batch * times[i] * (i == 1 ? p : q);
     if (sets[i] <= 0.5 * (double)cpu->is.l2) continue;
-    seconds += batch * times[i] * (i == 1 ? p : q) / eini_cpu_bw(cpu, sets[i]);
+    seconds += again / eini_cpu_bw(cpu, sets[i]);
+    *bytes += again;
   }
   return seconds;
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
                                     const eini_dir_kern *kern, int64_t rows, int64_t lanes,
-                                    const int64_t *s) {
+                                    const int64_t *s, double *traffic) {
   const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], vl = kern->lanes;
   const double vectors = (double)((lanes + vl - 1) / vl), most = (double)(batch > 0 ? batch : 1);
   const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
   const double in = (double)batch * (double)(rows * k + k * lanes) * kern->size;
+  *traffic = in + (double)batch * (double)(rows * lanes) * kern->size;
   const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s) +
-                      eini_dir_tiny_again(cpu, c, rows, lanes, kern, s);
+                      eini_dir_tiny_again(cpu, c, rows, lanes, kern, s, traffic);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
   if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
@@ -9883,7 +9904,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
   s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && eini_cpu_far(&cpu->is, in) &&
                         k * kern->size <= cpu->is.l1 / 2;
-  double seconds = eini_dir_tiny_seconds(cpu, c, kern, rows, lanes, s);
+  double seconds = eini_dir_tiny_seconds(cpu, c, kern, rows, lanes, s, &choice->traffic);
   choice->grid[0] = batch, choice->unit[0] = 1;
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;

@@ -486,6 +486,14 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
                       m * n * eini_store_cycles(c);
   h->seconds = batch * (adds * (double)j.kern->planes * EINI_MULADD_SECONDS +
                         made * EINI_CYCLE_SECONDS + begin) + EINI_CALL_SECONDS;
+  if (w.path == EINI_BLOCK) {  // see eini_run_block; where panels do not stay, tiles do
+    const double rows = (double)j.ext[0], cols = (double)j.ext[1];
+    const double fast = c->rates == NULL ? 0 : c->rates->fast_bytes;
+    const int stay = fast >= (double)(EINI_MC + EINI_NC) * EINI_KC * 4;
+    const double on = ceil(cols / (double)(stay ? EINI_NC : j.kern->nr));
+    const double down = ceil(rows / (double)(stay ? EINI_MC : EINI_R));
+    h->traffic = batch * ((double)j.kn * (rows * on + cols * down) + m * n) * (double)j.unit;
+  }
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),

@@ -136,6 +136,40 @@ static void eini_say_accuracy(eini_text *t, const ein_plan *p, const eini_task *
   if (fallback != NULL) eini_say(t, "\n        fallback: portable kernels, %s", fallback);
 }
 
+// Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
+// memory is left to find out. What is fused behind it is read from registers: its result stands for
+// the statement's, in what must be stored alone.
+static double eini_task_io(const ein_plan *p, const eini_task *task) {
+  const eini_stmt *s = task->stmt;
+  const int out = (task->fused != NULL ? task->fused : s)->out;
+  size_t size = ein_dtype_size(p->graph->tensor[out].dtype);
+  eini_arena a;
+  eini_touch touch;
+  eini_limit limit;
+  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
+  if (s->nindex > 16 || s->noperand > 32) return NAN;  // plans are shown in no time
+  for (int k = 0; k < s->noperand; k++) {
+    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
+    size = b < size ? b : size;
+  }
+  eini_arena_init(&a, &p->al);
+  ein_status st = eini_touch_statement(&a, s, &touch);
+  if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
+    touch.image++, touch.nimage--;
+  if (st == EIN_OK)
+    st = eini_limit_find(&a, &touch, p->rates->fast_bytes / (double)size, 1, &limit);
+  eini_arena_free(&a);
+  return st == EIN_OK ? limit.bound * (double)size : NAN;
+}
+
+// Bytes that a task moves as it is planned. Kernels know sides, which may be of several operands,
+// and not what is fused behind them: no less than all of that once.
+static double eini_task_traffic(const ein_plan *p, const eini_task *task) {
+  const double told = task->ncandidate > 0 ? task->choice.traffic : 0;
+  const eini_cost once = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
+  return fmax(told, once.traffic);
+}
+
 static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
   char kernel[64];
   eini_text name = eini_text_of(kernel, sizeof kernel);
@@ -147,6 +181,10 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   const eini_cost cost = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
   eini_say(t, "  %.3g flops, %.3g bytes", cost.flops, cost.bytes);
   eini_say_accuracy(t, p, task);
+  const double least = eini_task_io(p, task), moves = eini_task_traffic(p, task);
+  if (least > 0)
+    eini_say(t, "\n        moves %.3g bytes, any order at least %.3g: %.2f times", moves, least,
+             moves / least);
   for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
     const eini_candidate *x = &task->candidate[i];
     eini_say(t, "%s%s-%s %.3g s", i == 0 ? "\n        predicted: " : ", ", x->name, x->variant,
@@ -216,32 +254,6 @@ static void eini_json_accuracy(eini_text *t, const ein_plan *p, const eini_task 
   else eini_say(t, "null");
 }
 
-// Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
-// memory is left to find out. What is fused behind it is read from registers: its result stands for
-// the statement's, in what must be stored alone.
-static double eini_task_io(const ein_plan *p, const eini_task *task) {
-  const eini_stmt *s = task->stmt;
-  const int out = (task->fused != NULL ? task->fused : s)->out;
-  size_t size = ein_dtype_size(p->graph->tensor[out].dtype);
-  eini_arena a;
-  eini_touch touch;
-  eini_limit limit;
-  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
-  if (s->nindex > 16 || s->noperand > 32) return NAN;  // plans are shown in no time
-  for (int k = 0; k < s->noperand; k++) {
-    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
-    size = b < size ? b : size;
-  }
-  eini_arena_init(&a, &p->al);
-  ein_status st = eini_touch_statement(&a, s, &touch);
-  if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
-    touch.image++, touch.nimage--;
-  if (st == EIN_OK)
-    st = eini_limit_find(&a, &touch, p->rates->fast_bytes / (double)size, 1, &limit);
-  eini_arena_free(&a);
-  return st == EIN_OK ? limit.bound * (double)size : NAN;
-}
-
 static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *task, int group) {
   const eini_stmt *s = task->stmt, *f = task->fused;
   const eini_cost cost = eini_cost_of(p->graph, s, f, NULL, NULL, NULL, NULL);
@@ -274,7 +286,7 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, ", \"flops\": ");
   eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
-  eini_say_number(t, cost.traffic);
+  eini_say_number(t, eini_task_traffic(p, task));
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
   if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");

@@ -358,6 +358,7 @@ typedef struct ein_map {
 // A provider's answer to "can you run this, and how fast?".
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
+  double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
   size_t scratch;               // bytes per thread, aligned to 64
   int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
                                 //   threads, width at most in all, and at multiples of what
@@ -369,7 +370,6 @@ typedef struct ein_choice {
 typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
-
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
 // fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each

@@ -1307,6 +1307,47 @@ static void test_variants(ein_cpu *cpu, int count) {
   CHECK(total[2] > 0 || cpu->machine.is.isa != EINI_ISA_AVX512);
 }
 
+// What a plan says that its tasks move is never less than what any order moves at least, for second
+// caches of 512 KiB to 4 MiB, which hold the blocks of all kernels.
+static void test_traffic(ein_cpu *cpu, int count) {
+  static const char *const exprs[] = {"ab,bc->ac", "abc,cd->abd", "ab,b->a", "abc,abd->acd",
+                                      "abc,bd,cd->ad", "abc->b", "ab->ba", "ab,ab->ab"};
+  static char json[1 << 15];
+  const eini_rated rated = cpu->machine;
+  int told = 0, above = 0;
+  for (int r = 0; r < count; r++) {
+    int64_t extent[5];
+    ein_ctx_desc desc;
+    ein_ctx *ctx = NULL;
+    ein_einsum_desc d;
+    ein_plan *plan = NULL;
+    spelled s;
+    for (int i = 0; i < 5; i++) extent[i] = 1 + pick(1 << (3 + pick(8)));
+    cpu->machine.is.l2 = (int64_t)(512 << 10) << pick(4);
+    eini_cpu_rates(cpu);
+    memset(&desc, 0, sizeof desc);
+    memset(&d, 0, sizeof d);
+    CHECK(ein_cpu_use(cpu, &desc) == EIN_OK && ein_ctx_create(&desc, &ctx) == EIN_OK);
+    (void)spell(exprs[r % 8], extent, pick(2) ? EIN_F32 : EIN_F64, pick(4), &s);
+    d.expr = s.expr, d.nin = s.nin, d.in = s.view, d.out = &s.view[s.nin];
+    CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK);
+    CHECK(ein_plan_json(plan, json, sizeof json) < sizeof json);
+    for (const char *at = json; (at = strstr(at, "\"io_bound\": ")) != NULL; at++) {
+      const double least = atof(at + 12), moves = atof(strstr(at, "\"traffic\": ") + 11);
+      if (strncmp(at + 12, "null", 4) == 0) continue;
+      const int fits = moves >= least * (1 - 1e-5);  // as printed
+      if (!fits) printf("  %s: %g of at least %g bytes\n", s.expr, moves, least);
+      CHECK(fits);
+      told++, above += moves > 1.01 * least;
+    }
+    ein_plan_destroy(plan);
+    ein_ctx_destroy(ctx);
+  }
+  CHECK(told >= count && above > count / 80);
+  cpu->machine = rated;
+  eini_cpu_rates(cpu);
+}
+
 int main(int argc, char **argv) {
   static const char *const isa[] = {"plain", "neon", "avx2", "avx512"};
   int64_t count = argc > 2 ? atoll(argv[2]) : FEW(1500);
@@ -1344,6 +1385,7 @@ int main(int argc, char **argv) {
     test_extrema(k);
     test_unsplit(k);
     test_variants(cpu, FEW(300));
+    test_traffic(cpu, FEW(400));
     ein_cpu_destroy(cpu);
   }
   ein_cpu *best = open_isa(NULL, 1);

@@ -329,6 +329,22 @@ static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pai
   return peak / parts / times;
 }
 
+// Bytes that move to and from a core's second cache: U again for each box of V, where one fits it
+// also into its panels; V for each box of U, unless it stays; sums for each box of K.
+static double eini_gett_traffic(const ein_contract *c, const eini_gett_sketch *p) {
+  const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
+  const double v = (double)eini_gett_product(p->vx->n, p->vx->extent);
+  const double u = (double)eini_gett_product(p->ux->n, p->ux->extent);
+  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
+  const double size = b * (double)p->kit.size;
+  if (p->bare) return (k * (v + u) + v * u) * size;
+  const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
+  const double blocks_k = ceil(k / (double)p->nk);
+  const double again_v = p->in_place || blocks_v > 1 || blocks_k > 1 ? blocks_u : 1;
+  const double again_u = p->in_place || blocks_v <= 1 ? 1 : blocks_v + 2;
+  return (k * (v * again_v + u * again_u) + v * u * (2 * blocks_k - 1)) * size;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -547,6 +563,7 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
   for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
   choice->seconds += cpu->call;
+  choice->traffic = eini_gett_traffic(c, &p);
   choice->scratch = eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
   if (p.bare) choice->scratch = 0;
   const char *how = p.bare ? "gett bare"

@@ -166,9 +166,10 @@ static double eini_dir_tiny_lines(double n, int64_t width, int64_t step, int64_t
 }
 
 // What it takes to read again what has left the second cache: the rows of a block for each strip of
-// lanes, a strip for each tile of rows, all strips for each block.
+// lanes, a strip for each tile of rows, all strips for each block. *bytes: of that.
 static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, int64_t rows,
-                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s) {
+                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s,
+                                  double *bytes) {
   const int64_t z = kern->size, strip = eini_min64(lanes, 3 * kern->lanes);
   const int64_t high = eini_min64(rows, kern->rows), block = eini_min64(rows, s[EINI_DIR_BLOCK]);
   const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
@@ -183,21 +184,24 @@ static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, 
   const double times[3] = {(tiles - blocks) * strips, (strips - 1) * tiles, (blocks - 1) * strips};
   double seconds = 0;
   for (int i = 0; i < 3; i++) {
+    const double again = batch * times[i] * (i == 1 ? p : q);
     if (sets[i] <= 0.5 * (double)cpu->is.l2) continue;
-    seconds += batch * times[i] * (i == 1 ? p : q) / eini_cpu_bw(cpu, sets[i]);
+    seconds += again / eini_cpu_bw(cpu, sets[i]);
+    *bytes += again;
   }
   return seconds;
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
                                     const eini_dir_kern *kern, int64_t rows, int64_t lanes,
-                                    const int64_t *s) {
+                                    const int64_t *s, double *traffic) {
   const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], vl = kern->lanes;
   const double vectors = (double)((lanes + vl - 1) / vl), most = (double)(batch > 0 ? batch : 1);
   const double flops = 2.0 * (double)batch * (double)rows * vectors * (double)(vl * k);
   const double in = (double)batch * (double)(rows * k + k * lanes) * kern->size;
+  *traffic = in + (double)batch * (double)(rows * lanes) * kern->size;
   const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s) +
-                      eini_dir_tiny_again(cpu, c, rows, lanes, kern, s);
+                      eini_dir_tiny_again(cpu, c, rows, lanes, kern, s, traffic);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
   if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
@@ -239,7 +243,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
   s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && eini_cpu_far(&cpu->is, in) &&
                         k * kern->size <= cpu->is.l1 / 2;
-  double seconds = eini_dir_tiny_seconds(cpu, c, kern, rows, lanes, s);
+  double seconds = eini_dir_tiny_seconds(cpu, c, kern, rows, lanes, s, &choice->traffic);
   choice->grid[0] = batch, choice->unit[0] = 1;
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
