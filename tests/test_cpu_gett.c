@@ -518,6 +518,9 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   cpu.past = (double)(cpu.is.l3 * cpu.is.width) / 2;
   static const int isas[] = {EINI_ISA_PLAIN, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_AVX512};
   cpu.is.isa = isa_only >= 0 ? isa_only : p.stream && pick(2) ? EINI_ISA_AVX512 : isas[pick(4)];
+#if EINI_CPU_X86
+  if (isa_only < 0 && cpu.is.isa > eini_isa_best()) cpu.is.isa = eini_isa_best();
+#endif
   ein_choice choice;
   check(eini_gett_family.plan(&cpu, &p.c, cpu.is.width, &choice), "declined");
   check(choice.seconds > 0, "no time predicted");
