@@ -8266,21 +8266,24 @@ static double eini_dir_chain(const eini_rated *cpu, double rows, double vectors,
   return s > least ? s : least;
 }
 
+// Seconds of reading so many bytes again, out of a set of data that is gone through between: none
+// where `keep` bytes of a cache hold it. *moved, unless NULL: bytes that are read.
+static double eini_dir_missed(const eini_rated *cpu, double keep, double set, double bytes,
+                              double *moved) {
+  if (set <= keep) return 0;
+  if (moved != NULL) *moved += bytes;
+  return bytes / eini_cpu_bw(cpu, set);
+}
+
 // Seconds of reading again what the first-level cache does not keep: columns of three vectors for
 // every eight rows, and the rows for every such column. Short runs are read at half the rate.
 static double eini_dir_again(const eini_rated *cpu, double m, double n, double k, double row,
                              double line) {
-  const double columns = ceil(n * row / (3 * line));
-  const double strip = k * (columns > 1 ? 3 * line : n * row);
-  double s = 0;
-  if (strip > 0.7 * (double)cpu->is.l1 && m > 8) {
-    const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
-    s += slow * (ceil(m / 8) - 1) * n * k * row / eini_cpu_bw(cpu, strip);
-  }
-  if (m * k * row > 0.7 * (double)cpu->is.l1 && columns > 1) {
-    s += (columns - 1) * m * k * row / eini_cpu_bw(cpu, m * k * row);
-  }
-  return s;
+  const double columns = fmax(ceil(n * row / (3 * line)), 1), tiles = fmax(ceil(m / 8), 1);
+  const double strip = k * (columns > 1 ? 3 * line : n * row), keep = 0.7 * (double)cpu->is.l1;
+  const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
+  return eini_dir_missed(cpu, keep, strip, slow * (tiles - 1) * n * k * row, NULL) +
+         eini_dir_missed(cpu, keep, m * k * row, (columns - 1) * m * k * row, NULL);
 }
 
 // Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within
@@ -9826,8 +9829,8 @@ static double eini_dir_tiny_lines(double n, int64_t width, int64_t step, int64_t
   return n * (double)(step > width ? eini_up(width * z, 64) : width * z);
 }
 
-// What it takes to read again what has left the second cache: the rows of a block for each strip of
-// lanes, a strip for each tile of rows, all strips for each block. *bytes: of that.
+// What it takes to read again what has left the second cache: a strip of lanes for each tile of
+// rows, the rows of a block for each strip, all strips for each block. *bytes: of that.
 static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, int64_t rows,
                                   int64_t lanes, const eini_dir_kern *kern, const int64_t *s,
                                   double *bytes) {
@@ -9841,16 +9844,10 @@ static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, 
   const double q = eini_dir_tiny_lines(k, strip, s[EINI_DIR_QK], z);
   const double p = s[EINI_DIR_PK] == 1 ? k * (double)(high * z)
                                        : eini_dir_tiny_lines(k, high, s[EINI_DIR_PK], z);
-  const double sets[3] = {q, p * tiles / blocks, q * strips + p * tiles / blocks};
-  const double times[3] = {(tiles - blocks) * strips, (strips - 1) * tiles, (blocks - 1) * strips};
-  double seconds = 0;
-  for (int i = 0; i < 3; i++) {
-    const double again = batch * times[i] * (i == 1 ? p : q);
-    if (sets[i] <= 0.5 * (double)cpu->is.l2) continue;
-    seconds += again / eini_cpu_bw(cpu, sets[i]);
-    *bytes += again;
-  }
-  return seconds;
+  const double all_p = p * tiles / blocks, all_q = q * strips, keep = 0.5 * (double)cpu->is.l2;
+  return eini_dir_missed(cpu, keep, q, batch * (tiles - blocks) * all_q, bytes) +
+         eini_dir_missed(cpu, keep, all_p, batch * (strips - 1) * p * tiles, bytes) +
+         eini_dir_missed(cpu, keep, all_p + all_q, batch * (blocks - 1) * all_q, bytes);
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,

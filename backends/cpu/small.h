@@ -46,21 +46,24 @@ static double eini_dir_chain(const eini_rated *cpu, double rows, double vectors,
   return s > least ? s : least;
 }
 
+// Seconds of reading so many bytes again, out of a set of data that is gone through between: none
+// where `keep` bytes of a cache hold it. *moved, unless NULL: bytes that are read.
+static double eini_dir_missed(const eini_rated *cpu, double keep, double set, double bytes,
+                              double *moved) {
+  if (set <= keep) return 0;
+  if (moved != NULL) *moved += bytes;
+  return bytes / eini_cpu_bw(cpu, set);
+}
+
 // Seconds of reading again what the first-level cache does not keep: columns of three vectors for
 // every eight rows, and the rows for every such column. Short runs are read at half the rate.
 static double eini_dir_again(const eini_rated *cpu, double m, double n, double k, double row,
                              double line) {
-  const double columns = ceil(n * row / (3 * line));
-  const double strip = k * (columns > 1 ? 3 * line : n * row);
-  double s = 0;
-  if (strip > 0.7 * (double)cpu->is.l1 && m > 8) {
-    const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
-    s += slow * (ceil(m / 8) - 1) * n * k * row / eini_cpu_bw(cpu, strip);
-  }
-  if (m * k * row > 0.7 * (double)cpu->is.l1 && columns > 1) {
-    s += (columns - 1) * m * k * row / eini_cpu_bw(cpu, m * k * row);
-  }
-  return s;
+  const double columns = fmax(ceil(n * row / (3 * line)), 1), tiles = fmax(ceil(m / 8), 1);
+  const double strip = k * (columns > 1 ? 3 * line : n * row), keep = 0.7 * (double)cpu->is.l1;
+  const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
+  return eini_dir_missed(cpu, keep, strip, slow * (tiles - 1) * n * k * row, NULL) +
+         eini_dir_missed(cpu, keep, m * k * row, (columns - 1) * m * k * row, NULL);
 }
 
 // Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within

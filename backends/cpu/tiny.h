@@ -165,8 +165,8 @@ static double eini_dir_tiny_lines(double n, int64_t width, int64_t step, int64_t
   return n * (double)(step > width ? eini_up(width * z, 64) : width * z);
 }
 
-// What it takes to read again what has left the second cache: the rows of a block for each strip of
-// lanes, a strip for each tile of rows, all strips for each block. *bytes: of that.
+// What it takes to read again what has left the second cache: a strip of lanes for each tile of
+// rows, the rows of a block for each strip, all strips for each block. *bytes: of that.
 static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, int64_t rows,
                                   int64_t lanes, const eini_dir_kern *kern, const int64_t *s,
                                   double *bytes) {
@@ -180,16 +180,10 @@ static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, 
   const double q = eini_dir_tiny_lines(k, strip, s[EINI_DIR_QK], z);
   const double p = s[EINI_DIR_PK] == 1 ? k * (double)(high * z)
                                        : eini_dir_tiny_lines(k, high, s[EINI_DIR_PK], z);
-  const double sets[3] = {q, p * tiles / blocks, q * strips + p * tiles / blocks};
-  const double times[3] = {(tiles - blocks) * strips, (strips - 1) * tiles, (blocks - 1) * strips};
-  double seconds = 0;
-  for (int i = 0; i < 3; i++) {
-    const double again = batch * times[i] * (i == 1 ? p : q);
-    if (sets[i] <= 0.5 * (double)cpu->is.l2) continue;
-    seconds += again / eini_cpu_bw(cpu, sets[i]);
-    *bytes += again;
-  }
-  return seconds;
+  const double all_p = p * tiles / blocks, all_q = q * strips, keep = 0.5 * (double)cpu->is.l2;
+  return eini_dir_missed(cpu, keep, q, batch * (tiles - blocks) * all_q, bytes) +
+         eini_dir_missed(cpu, keep, all_p, batch * (strips - 1) * p * tiles, bytes) +
+         eini_dir_missed(cpu, keep, all_p + all_q, batch * (blocks - 1) * all_q, bytes);
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
