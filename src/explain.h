@@ -164,10 +164,8 @@ static double eini_task_io(const ein_plan *p, const eini_task *task) {
 
 // Bytes that a task moves as it is planned. Kernels know sides, which may be of several operands,
 // and not what is fused behind them: no less than all of that once.
-static double eini_task_traffic(const ein_plan *p, const eini_task *task) {
-  const double told = task->ncandidate > 0 ? task->choice.traffic : 0;
-  const eini_cost once = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
-  return fmax(told, once.traffic);
+static double eini_task_traffic(const eini_task *task, const eini_cost *once) {
+  return fmax(task->ncandidate > 0 ? task->choice.traffic : 0, once->traffic);
 }
 
 static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
@@ -181,7 +179,7 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   const eini_cost cost = eini_cost_of(p->graph, task->stmt, task->fused, NULL, NULL, NULL, NULL);
   eini_say(t, "  %.3g flops, %.3g bytes", cost.flops, cost.bytes);
   eini_say_accuracy(t, p, task);
-  const double least = eini_task_io(p, task), moves = eini_task_traffic(p, task);
+  const double least = eini_task_io(p, task), moves = eini_task_traffic(task, &cost);
   if (least > 0)
     eini_say(t, "\n        moves %.3g bytes, any order at least %.3g: %.2f times", moves, least,
              moves / least);
@@ -286,7 +284,7 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, ", \"flops\": ");
   eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
-  eini_say_number(t, eini_task_traffic(p, task));
+  eini_say_number(t, eini_task_traffic(task, &cost));
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
   if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");
