@@ -64,10 +64,15 @@ typedef struct eini_cpu {
   int halves;                  // 512-bit operations take two passes (Zen 4)
 } eini_cpu;
 
+// Bytes of the last-level caches that all threads have between them.
+static double eini_cpu_l3(const eini_cpu *m) {
+  return (double)m->l3 * m->width;
+}
+
 // Whether a statement's operands of so many bytes, of all threads, come from memory and not from
-// their last-level caches.
+// there: what ran before had its share.
 static int eini_cpu_far(const eini_cpu *m, double bytes) {
-  return bytes > 0.5 * (double)m->l3 * m->width;
+  return bytes > 0.5 * eini_cpu_l3(m);
 }
 
 // With the rates of one core, by table, or as a question about a plan gives them. Only planning
@@ -85,7 +90,7 @@ typedef struct eini_rated {
 // Bytes per second of one core where a working set of `bytes`, of all threads, lies.
 static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
-  return !eini_cpu_far(&cpu->is, bytes / 1.6) ? cpu->l3_bw : cpu->read_bw;
+  return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
 }
 
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All

@@ -317,6 +317,10 @@ static double eini_gett_turns(const eini_rated *cpu, const eini_gett_sketch *p, 
   return turn / (double)(run * eini_min64(next, p->kit.nu)) + (p->unit ? 0 : 2);
 }
 
+// Seconds of a problem of a batch beyond its arithmetic: with tables of offsets, and without.
+#define EINI_GETT_SECONDS 8e-8
+#define EINI_BARE_SECONDS 5e-9
+
 // Products per second of a kit at its best.
 static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pair,
                              const eini_gett_kit *k) {
@@ -329,8 +333,13 @@ static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pai
   return peak / parts / times;
 }
 
-// Bytes that move to and from a core's second cache: U again for each box of V, where one fits it
-// also into its panels; V for each box of U, unless it stays; sums for each box of K.
+// How often V is packed: for each box of U, unless the panels of all of it stay.
+static double eini_gett_again(const eini_gett_sketch *p, double v, double u, double k) {
+  return p->nv < v || p->nk < k ? ceil(u / (double)p->nu) : 1;
+}
+
+// Bytes that move to and from a core's second cache. Panels of V stay there. Those of U do if V is
+// one box; else they are written, and come again for each box of V, as sums do for each of K.
 static double eini_gett_traffic(const ein_contract *c, const eini_gett_sketch *p) {
   const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
   const double v = (double)eini_gett_product(p->vx->n, p->vx->extent);
@@ -338,9 +347,8 @@ static double eini_gett_traffic(const ein_contract *c, const eini_gett_sketch *p
   const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
   const double size = b * (double)p->kit.size;
   if (p->bare) return (k * (v + u) + v * u) * size;
-  const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
-  const double blocks_k = ceil(k / (double)p->nk);
-  const double again_v = p->in_place || blocks_v > 1 || blocks_k > 1 ? blocks_u : 1;
+  const double blocks_v = ceil(v / (double)p->nv), blocks_k = ceil(k / (double)p->nk);
+  const double again_v = p->in_place ? ceil(u / (double)p->nu) : eini_gett_again(p, v, u, k);
   const double again_u = p->in_place || blocks_v <= 1 ? 1 : blocks_v + 2;
   return (k * (v * again_v + u * again_u) + v * u * (2 * blocks_k - 1)) * size;
 }
@@ -356,12 +364,12 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double size = (double)p->kit.size;
   const double wide = (double)eini_up((int64_t)v, p->kit.w);
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
-  const double blocks_u = ceil(u / (double)p->nu), blocks_v = ceil(v / (double)p->nv);
+  const double blocks_u = ceil(u / (double)p->nu);
   double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
   if (p->bare) {
     const double all = b * (k * (v + u) + v * u) * size / share[0];
     const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
-    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * 5e-9;
+    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * EINI_BARE_SECONDS;
   }
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
@@ -369,17 +377,17 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     t = t * 1.1 > read ? t * 1.1 : read;
     t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
-    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) + b * 8e-8;
+    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) +
+           b * EINI_GETT_SECONDS;
   }
-  const double again_v = blocks_v > 1 || p->nk < (int64_t)k ? blocks_u : 1;
-  const double packed = b * k * (v * again_v + u);
+  const double again_v = eini_gett_again(p, v, u, k), packed = b * k * (v * again_v + u);
   t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
   t += b * v * u * size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   t += b * k * (v * again_v * eini_side_cycles(p->v) + u * eini_side_cycles(p->u)) / cpu->hz;
   if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
-  return t + b * 8e-8;
+  return t + b * EINI_GETT_SECONDS;
 }
 
 static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
@@ -564,8 +572,7 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
   choice->seconds += cpu->call;
   choice->traffic = eini_gett_traffic(c, &p);
-  choice->scratch = eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
-  if (p.bare) choice->scratch = 0;
+  choice->scratch = p.bare ? 0 : eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
   const char *how = p.bare ? "gett bare"
                     : p.in_place ? "gett in place"
                     : p.direct ? (p.past ? "gett stream" : "gett direct")
