@@ -8711,6 +8711,22 @@ static ein_status eini_dir_nest_run(const eini_cpu *cpu, const ein_contract *c,
   return EIN_OK;
 }
 
+// Bytes to and from the second cache. Blocks of lanes are read once if they fit it, else for each
+// tile of rows; the rows for each such block, unless all of them fit. Blocks are carved.
+static double eini_dir_nest_traffic(const eini_rated *cpu, const eini_dir_nest *v, double in,
+                                    double out) {
+  const eini_dir_job *j = &v->j;
+  const double batch = (double)j->x[EINI_DIR_B].size, blocks = (double)v->n / (double)v->nb;
+  const double line = (double)eini_max64(j->x[EINI_DIR_K].size, 1) * j->unit;
+  const double rows = (double)v->m * line, all = (double)v->n * line;
+  const double wide = (double)v->nb * line, keep = 0.5 * (double)cpu->is.l2;
+  double moved = in + out;
+  if (v->soa) return moved;  // blocks hold all of what they need
+  (void)eini_dir_missed(cpu, keep, wide, batch * (ceil((double)v->m / 8) - 1) * all, &moved);
+  (void)eini_dir_missed(cpu, keep, rows, batch * (ceil(blocks) - 1) * rows, &moved);
+  return moved;
+}
+
 static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
   eini_dir_nest v;
@@ -8726,6 +8742,7 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   double seconds = v.soa ? eini_dir_soa_cost(cpu, j, v.nb) : eini_dir_nest_cost(cpu, j, v.b);
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
   const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+  choice->traffic = eini_dir_nest_traffic(cpu, &v, in, out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
   const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);

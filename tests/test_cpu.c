@@ -1323,7 +1323,7 @@ static void test_traffic(ein_cpu *cpu, int count) {
     ein_plan *plan = NULL;
     spelled s;
     for (int i = 0; i < 5; i++) extent[i] = 1 + pick(1 << (3 + pick(8)));
-    cpu->machine.is.l2 = (int64_t)(512 << 10) << pick(4);
+    cpu->machine.is.l2 = (int64_t)(16 << 10) << pick(9);
     eini_cpu_rates(cpu);
     memset(&desc, 0, sizeof desc);
     memset(&d, 0, sizeof d);
@@ -1336,7 +1336,7 @@ static void test_traffic(ein_cpu *cpu, int count) {
       const double least = atof(at + 12), moves = atof(strstr(at, "\"traffic\": ") + 11);
       if (strncmp(at + 12, "null", 4) == 0) continue;
       const int fits = moves >= least * (1 - 1e-5);  // as printed
-      if (!fits) printf("  %s: %g of at least %g bytes\n", s.expr, moves, least);
+      if (!fits) printf("  %s: %g of at least %g bytes\n%s\n", s.expr, moves, least, json);
       CHECK(fits);
       told++, above += moves > 1.01 * least;
     }
