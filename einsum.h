@@ -29,18 +29,18 @@
 //                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
-//                 >>overflow >>plan >>rows >>units >>execute >>path-text >>store >>tuned
-//                 >>explain >>request >>call >>graph-plan >>block-plan
+//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>fusion-group
+//                 >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy >>overflow
+//                 >>plan >>rows >>units >>execute >>path-text >>store >>tuned >>explain >>request
+//                 >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
-//                 >>solve >>edges
+//                 >>solve >>edges >>bound-graph
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
-//   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
-//                 >>fusion-bound >>fusion-search >>fusion >>cache >>tiling >>count >>counted
+//   forms, bounds >>canon-sizes >>canon-form >>fusion >>cache >>tiling >>count >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
 //                 >>simulate >>decomp-public >>grids >>loops >>moves >>schedule
@@ -13384,13 +13384,15 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
 // Invariant: the fold of an output element does not depend on how free indices are cut.
 // ================================================================================================
 
+#define EINI_GROUP_LOOPS 4       // of a group's blocks
+
 // Where an operand lives: a slot (see eini_plan) and the byte offset of index 0 of everything.
 typedef struct eini_ref {
   int slot;                    // -1: an index's value
   ein_dtype dtype;
   int64_t offset;
   int origin;                  // slot that holds the value at index 0 of everything, or 0
-  int64_t step[2];             // in a group: bytes (values) per value of its loops
+  int64_t step[EINI_GROUP_LOOPS];  // in a group: bytes (values) per value of its loops
 } eini_ref;
 
 // A provider's answer, for explain.
@@ -14092,8 +14094,10 @@ typedef struct eini_lowering {
   const ein_rates *given;   // the same, where providers are to predict from them; or NULL
   double slower;            // with given: see eini_rates_slower
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
-  int64_t len[2];           //   and how many of their values a task sees
-  const char *local;        // per tensor: lives in the group only
+  int64_t len[EINI_GROUP_LOOPS];   //   how many values a task sees: of a block that begins at b,
+  int64_t mul[EINI_GROUP_LOOPS], from[EINI_GROUP_LOOPS];  // those from mul * b + from on
+  const char *local;        // per tensor: lives in the group only,
+  const int64_t *shift;     //   and has a block with so many elements in front that are not there
   int unsplit;
   struct eini_wanted *wanted;  // the variant that was asked for, or NULL
 } eini_lowering;
@@ -14139,12 +14143,16 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s
   }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
+  const int local = lo->walk.nloop > 0 && lo->local[tensor];
   for (int j = 0; j < lo->walk.nloop; j++) {
-    for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
+    for (int c = 0; c < m->cols && lo->walk.loop[j] >= 0; c++) {
       if ((column == NULL ? c : column[c]) != lo->walk.loop[j]) continue;
-      r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
+      const int64_t by = stride[c] * (int64_t)ein_dtype_size(r->dtype);
+      if (!local) r->step[j] += by * lo->mul[j];
+      offset += stride[c] * lo->from[j];
     }
   }
+  if (local) offset -= lo->shift[tensor];
   return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
              ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -14557,7 +14565,11 @@ static void eini_stream_iotas(const eini_lowering *lo, eini_task *t, int first, 
     t->ref[first + k].slot = -1;
     t->ref[first + k].dtype = EIN_I64;
     if (c >= 0) t->stride[(int64_t)(first + k) * t->nindex + c] = 1;
-    for (int j = 0; j < lo->walk.nloop; j++) t->ref[first + k].step[j] = c == lo->walk.loop[j];
+    for (int j = 0; j < lo->walk.nloop; j++) {
+      const int moves = c >= 0 && c == lo->walk.loop[j];
+      t->ref[first + k].step[j] = moves ? lo->mul[j] : 0;
+      t->ref[first + k].offset += moves ? lo->from[j] : 0;
+    }
   }
 }
 
@@ -15842,14 +15854,1417 @@ static ein_status eini_order_graph(ein_graph *g) {
 }
 
 // ================================================================================================
+// >>fusion-group  statements in one loop nest of blocks
+// Takes statements of a graph; gives the classes of their indices, what crosses the group's border,
+// and what one execution in blocks moves and holds.
+// ================================================================================================
+
+// A group is run block by block. Indices that have to run together, because one makes the axis of a
+// tensor that another reads there, are a class, and a block has a side for each class. In a block
+// the members run one after another, each over the points that later members need of it there,
+// halos included, points of two blocks again. Tensors that are made and read in the group (held
+// ones) are in the fast memory from their first to their last use in a block and never come from
+// outside; therefore no side cuts what the maker of one folds, or its halves would have to be kept
+// elsewhere. A member streams along one of its indices, or all: what moves with those is there one
+// value at a time. Blocks follow each other innermost along one class, `last`:
+// what has none of its indices stays. All else is loaded and stored for every block again. This is
+// an execution, so what it moves is no bound from below, but can be had with so much memory.
+
+#define EINI_FUSE_CLASSES 60
+#define EINI_FUSE_MOST 16        // members of a group
+
+enum { EINI_FUSE_READ, EINI_FUSE_STORE, EINI_FUSE_HOLD };
+
+typedef struct eini_fuse_index {  // of a member
+  int cls;
+  double mul, lo, hi;            // a block that begins at b in its class, of side D, needs the
+                                 //   values from mul * b + lo to mul * (b + D - 1) + hi of it
+  int like;                      // the first of its member's that moves the same, each alone
+  double extent, side, mean;     // the most, and the mean, in a block of the sides at hand
+} eini_fuse_index;
+
+typedef struct eini_fuse_term {
+  int index;                     // of the group
+  double coef;
+} eini_fuse_term;
+
+// What a member reads from outside, stores there, or makes to be held. Several accesses to a tensor
+// that differ in offsets are one, which is longer.
+typedef struct eini_fuse_access {
+  int kind, member, tensor;
+  int until;                     // HOLD: the last member that reads it
+  int from, to;                  // its rows
+  uint64_t in;                   // classes that it moves with
+  double room;                   // elements in a block, at most
+  int stays;                     // from block to block
+} eini_fuse_access;
+
+typedef struct eini_fuse_row {
+  int from, to;                  // terms
+  double longer, most;           // by offsets; the extent of the axis
+} eini_fuse_row;
+
+typedef struct eini_fuse_member {
+  const eini_stmt *s;
+  int first;                     // of its indices
+  int held, stored;              // its result
+  int over;                      // 1: what it makes may take the place of a held operand, unfolded
+  uint64_t in, fold;             // classes of its indices, and of those that it folds
+  double points;
+} eini_fuse_member;
+
+typedef struct eini_fuse {
+  int n, nindex, ncls, naccess;
+  eini_fuse_member member[EINI_FUSE_MOST];
+  eini_fuse_index *index;
+  eini_fuse_access *access;
+  eini_fuse_row *row;
+  eini_fuse_term *term;
+  int nrow, nterm;
+  double extent[EINI_FUSE_CLASSES], side[EINI_FUSE_CLASSES], times[EINI_FUSE_CLASSES];
+  int whole[EINI_FUSE_CLASSES];  // 1: no loop may cut it
+  int last;                      // class along which blocks follow each other; -1: none
+  double points;                 // of all members
+  double io, room, again;        // of the blocks at hand: elements that move and that are held, and
+                                 //   points gone through, of points
+} eini_fuse;
+
+// Where the statements of a graph find each other, per tensor; all but nread is 0 between calls.
+typedef struct eini_fuse_graph {
+  const ein_graph *g;
+  int *nread;                    // statements that read a tensor
+  int *made, *read;              // by the group at hand: how many members do
+  int *first, *until;            // one past the first that makes it; the last that reads it
+  int uncut;                     // 1: of groups of several no side cuts what a member folds
+} eini_fuse_graph;
+
+static ein_status eini_fuse_graph_make(eini_arena *a, const ein_graph *g, eini_fuse_graph *w) {
+  int *p = EINI_NEW(a, int, 5 * g->ntensor);
+  memset(w, 0, sizeof *w);
+  w->g = g;
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  w->nread = p;
+  w->made = p + g->ntensor;
+  w->read = p + 2 * g->ntensor;
+  w->first = p + 3 * g->ntensor;
+  w->until = p + 4 * g->ntensor;
+  for (int64_t i = 0; i < g->nstmt; i++)
+    for (int k = 0; k < g->stmt[i].noperand; k++)
+      w->nread[g->stmt[i].operand[k]] += eini_operand_first(&g->stmt[i], k) == k;
+  return EIN_OK;
+}
+
+// Counts, for the group at hand, who makes and reads what; undone with by = -1.
+static void eini_fuse_count(eini_fuse_graph *w, const eini_fuse *f, int by) {
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    w->made[s->out] += by;
+    w->first[s->out] = by < 0 ? 0 : w->first[s->out] > 0 ? w->first[s->out] : m + 1;
+    for (int k = 0; k < s->noperand; k++) {
+      w->read[s->operand[k]] += eini_operand_first(s, k) < k ? 0 : by;
+      w->until[s->operand[k]] = by < 0 ? 0 : m;
+    }
+  }
+}
+
+// Is it made here whole, so that who reads it here reads what is held?
+static int eini_fuse_here(const eini_fuse_graph *w, int tensor) {
+  return w->made[tensor] > 0 && w->made[tensor] == w->g->tensor[tensor].nstmt;
+}
+
+static int eini_fuse_leaves(const eini_fuse_graph *w, int tensor) {
+  return w->g->tensor[tensor].role != EIN_ROLE_TEMP || w->read[tensor] < w->nread[tensor] ||
+         w->read[tensor] == 0 || !eini_fuse_here(w, tensor);
+}
+
+// ---- classes ----
+
+typedef struct eini_fuse_sets {  // while they are found: of indices, and of axes of held tensors
+  eini_arena *a;
+  const eini_fuse_graph *w;
+  eini_fuse *f;
+  int *up;                       // [n] union and find
+  char *whole;
+  eini_fuse_index *range;        // of each; mul 0: nothing needs it yet
+  int *axis;                     // [member] node of axis 0 of its result
+  int n;
+} eini_fuse_sets;
+
+static int eini_fuse_root(const eini_fuse_sets *z, int i) {
+  while (z->up[i] != i) i = z->up[i] = z->up[z->up[i]];
+  return i;
+}
+
+static void eini_fuse_join(eini_fuse_sets *z, int i, int k) {
+  i = eini_fuse_root(z, i);
+  k = eini_fuse_root(z, k);
+  z->whole[i] = (char)(z->whole[i] | z->whole[k]);
+  z->up[k] = i;
+}
+
+static void eini_fuse_fix(eini_fuse_sets *z, int i) { z->whole[eini_fuse_root(z, i)] = 1; }
+
+// Node x is needed over another range, too.
+static void eini_fuse_need(eini_fuse_sets *z, int x, double mul, double lo, double hi) {
+  eini_fuse_index *r = &z->range[x];
+  if (r->mul > 0 && r->mul != mul) eini_fuse_fix(z, x);
+  r->lo = r->mul > 0 ? fmin(r->lo, lo) : lo;
+  r->hi = r->mul > 0 ? fmax(r->hi, hi) : hi;
+  r->mul = mul;
+}
+
+// Coordinate r of a held tensor, as member m reads it: from the index that moves it most.
+static void eini_fuse_reads(eini_fuse_sets *z, int m, const eini_map *map, int r, int axis) {
+  const eini_fuse_member *x = &z->f->member[m];
+  const eini_mapterm *main = NULL;
+  double lo = (double)map->offset[r], hi = lo;
+  for (int e = map->first[r]; e < map->first[r + 1]; e++) {
+    const eini_mapterm *t = &map->term[e];
+    if (t->coef > 0 && (main == NULL || x->s->index[t->index].extent >
+                                            x->s->index[main->index].extent)) main = t;
+  }
+  for (int e = map->first[r]; e < map->first[r + 1]; e++) {
+    const eini_mapterm *t = &map->term[e];
+    const double far = (double)t->coef * (double)(x->s->index[t->index].extent - 1);
+    if (t == main) continue;
+    eini_fuse_fix(z, x->first + t->index);
+    lo += fmin(far, 0);
+    hi += fmax(far, 0);
+  }
+  if (main == NULL) {
+    eini_fuse_fix(z, axis);
+    eini_fuse_need(z, axis, 1, lo, hi);
+    return;
+  }
+  const eini_fuse_index *i = &z->range[x->first + main->index];
+  const double c = (double)main->coef;
+  eini_fuse_join(z, x->first + main->index, axis);
+  eini_fuse_need(z, axis, c * i->mul, c * i->lo + lo, c * i->hi + hi);
+}
+
+// Member m makes what later ones read.
+static void eini_fuse_makes(eini_fuse_sets *z, int m) {
+  const eini_fuse_member *x = &z->f->member[m];
+  const eini_map *map = &x->s->out_map;
+  for (int r = 0; r < map->rows; r++) {
+    const int axis = z->axis[m] + r;
+    int64_t coef;
+    const int i = eini_row_index(map, r, &coef);
+    const eini_fuse_index need = z->range[axis];
+    if (x->stored && (need.mul != 1 || need.lo != 0 || need.hi != 0)) eini_fuse_fix(z, axis);
+    if (i >= 0 && coef == 1) {
+      const double off = (double)map->offset[r];
+      eini_fuse_join(z, x->first + i, axis);
+      if (off != 0) eini_fuse_fix(z, axis);
+      eini_fuse_need(z, x->first + i, need.mul, need.lo - off, need.hi - off);
+      continue;
+    }
+    eini_fuse_fix(z, axis);
+    for (int e = map->first[r]; e < map->first[r + 1]; e++)
+      eini_fuse_fix(z, x->first + map->term[e].index);
+  }
+  for (int i = x->s->nfree; i < x->s->nindex; i++) eini_fuse_fix(z, x->first + i);
+}
+
+// Ranges from the last member to the first, which makes what later ones read.
+static void eini_fuse_ranges(eini_fuse_sets *z) {
+  for (int m = z->f->n - 1; m >= 0; m--) {
+    const eini_fuse_member *x = &z->f->member[m];
+    if (x->held) eini_fuse_makes(z, m);
+    for (int i = x->s->nfree; i < x->s->nindex && z->w->uncut && z->f->n > 1; i++)
+      eini_fuse_fix(z, x->first + i);
+    for (int i = 0; i < x->s->nindex; i++)
+      if (z->range[x->first + i].mul <= 0) eini_fuse_need(z, x->first + i, 1, 0, 0);
+    for (int k = 0; k < x->s->noperand; k++) {
+      const int t = x->s->operand[k];
+      if (!eini_fuse_here(z->w, t)) continue;
+      for (int p = 0; p < m; p++)
+        for (int r = 0; r < x->s->proj[k].rows && z->f->member[p].s->out == t; r++)
+          eini_fuse_reads(z, m, &x->s->proj[k], r, z->axis[p] + r);
+    }
+  }
+}
+
+// Numbers classes. 0: there are too many.
+static int eini_fuse_number(eini_fuse_sets *z) {
+  eini_fuse *f = z->f;
+  int *cls = z->axis;  // of a root, + 1
+  memset(cls, 0, (size_t)z->n * sizeof *cls);
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    for (int i = 0; i < x->s->nindex; i++) {
+      eini_fuse_index *y = &f->index[x->first + i];
+      const int root = eini_fuse_root(z, x->first + i);
+      if (cls[root] == 0 && f->ncls == EINI_FUSE_CLASSES) return 0;
+      if (cls[root] == 0) f->extent[f->ncls] = 1, cls[root] = ++f->ncls;
+      *y = z->range[x->first + i];
+      y->cls = cls[root] - 1;
+      y->extent = (double)x->s->index[i].extent;
+      f->whole[y->cls] |= z->whole[root] || (x->in >> y->cls & 1);
+      x->in |= (uint64_t)1 << y->cls;
+      if (i >= x->s->nfree) x->fold |= (uint64_t)1 << y->cls;
+      const double n = ceil((y->extent - 1 - (y->hi - y->lo)) / y->mul) + 1;
+      f->extent[y->cls] = fmax(f->extent[y->cls], n);
+    }
+  }
+  for (int i = 0; i < f->nindex; i++)  // whole: all that there is of each
+    if (f->whole[f->index[i].cls])
+      f->extent[f->index[i].cls] = fmax(f->extent[f->index[i].cls], f->index[i].extent);
+  return 1;
+}
+
+static ein_status eini_fuse_classes(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f,
+                                    int *fits) {
+  eini_fuse_sets z;
+  memset(&z, 0, sizeof z);
+  z.w = w;
+  z.f = f;
+  z.n = f->nindex;
+  for (int m = 0; m < f->n; m++) z.n += f->member[m].s->out_map.rows;
+  z.n = z.n > f->n ? z.n : f->n;
+  z.up = EINI_NEW(a, int, z.n);
+  z.axis = EINI_NEW(a, int, z.n);
+  z.whole = EINI_NEW(a, char, z.n);
+  z.range = EINI_NEW(a, eini_fuse_index, z.n);
+  if (z.up == NULL || z.axis == NULL || z.whole == NULL || z.range == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < z.n; i++) z.up[i] = i;
+  for (int m = 0, at = f->nindex; m < f->n; m++) {
+    z.axis[m] = at;
+    at += f->member[m].s->out_map.rows;
+  }
+  eini_fuse_ranges(&z);
+  *fits = eini_fuse_number(&z);
+  return EIN_OK;
+}
+
+// ---- accesses ----
+
+// Appends an access; rows that are there already, and those without indices, say nothing.
+static eini_fuse_access *eini_fuse_access_add(const eini_fuse_graph *w, eini_fuse *f, int kind,
+                                              int m, int tensor, const eini_map *map) {
+  eini_fuse_access *x = &f->access[f->naccess++];
+  const eini_fuse_member *y = &f->member[m];
+  memset(x, 0, sizeof *x);
+  x->kind = kind;
+  x->member = m;
+  x->tensor = tensor;
+  x->from = f->nrow;
+  for (int r = 0; r < map->rows; r++) {
+    eini_fuse_row *row = &f->row[f->nrow];
+    int64_t d = 0;
+    for (int e = map->first[r]; e < map->first[r + 1]; e++) d = eini_gcd64(d, map->term[e].coef);
+    if (d == 0 || eini_row_again(map, r)) continue;
+    f->nrow++;
+    row->from = f->nterm;
+    row->longer = 0;
+    row->most = (double)w->g->tensor[tensor].shape[r];
+    for (int e = map->first[r]; e < map->first[r + 1]; e++) {
+      eini_fuse_term *t = &f->term[f->nterm++];
+      t->index = y->first + map->term[e].index;
+      t->coef = (double)eini_abs64(map->term[e].coef / d);
+      x->in |= (uint64_t)1 << f->index[t->index].cls;
+    }
+    row->to = f->nterm;
+  }
+  x->to = f->nrow;
+  return x;
+}
+
+// The reads of member m from outside: one for all accesses that differ in offsets.
+static void eini_fuse_reads_of(const eini_fuse_graph *w, eini_fuse *f, int m) {
+  const eini_stmt *s = f->member[m].s;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    int again = eini_fuse_here(w, t);
+    for (int j = 0; j < k && !again; j++)
+      again = s->operand[j] == t && eini_map_alike(&s->proj[j], &s->proj[k]);
+    if (again) continue;
+    eini_fuse_access *x = eini_fuse_access_add(w, f, EINI_FUSE_READ, m, t, &s->proj[k]);
+    for (int r = 0, at = x->from; r < s->proj[k].rows && at < x->to; r++) {
+      int64_t lo = s->proj[k].offset[r], hi = lo;
+      if (eini_map_terms(&s->proj[k], r) == 0 || eini_row_again(&s->proj[k], r)) continue;
+      for (int j = k + 1; j < s->noperand; j++) {
+        if (s->operand[j] != t || !eini_map_alike(&s->proj[j], &s->proj[k])) continue;
+        lo = eini_min64(lo, s->proj[j].offset[r]);
+        hi = eini_max64(hi, s->proj[j].offset[r]);
+      }
+      f->row[at++].longer = (double)hi - (double)lo;
+    }
+  }
+}
+
+// May the result take the place of an operand that ends here, element by element?
+static int eini_fuse_over(const eini_fuse_graph *w, const eini_fuse *f, int m) {
+  const eini_stmt *s = f->member[m].s;
+  if (s->nfree < s->nindex || !f->member[m].held || f->member[m].stored) return 0;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k], p = w->first[t] - 1;
+    if (!eini_fuse_here(w, t) || w->until[t] != m || w->made[t] != 1 || w->made[s->out] != 1)
+      continue;
+    int reads = 0;
+    for (int j = 0; j < s->noperand; j++) reads += s->operand[j] == t;
+    if (reads == 1 && eini_map_equal(&s->proj[k], &s->out_map) && !eini_fuse_leaves(w, t) &&
+        f->member[p].in == f->member[m].in) return 1;
+  }
+  return 0;
+}
+
+// Does index i of the group stand in a row of an access? 2: with others, or in a longer one.
+static int eini_fuse_moved(const eini_fuse *f, const eini_fuse_access *x, int i) {
+  int found = 0;
+  for (int r = x->from; r < x->to; r++) {
+    const eini_fuse_row *row = &f->row[r];
+    for (int e = row->from; e < row->to; e++)
+      if (f->term[e].index == i) found |= row->to - row->from > 1 || row->longer > 0 ? 2 : 1;
+  }
+  return found;
+}
+
+// A member streams along all indices at once that stand in the same accesses.
+static void eini_fuse_likes(eini_fuse *f, int m) {
+  const eini_fuse_member *x = &f->member[m];
+  for (int i = x->first; i < x->first + x->s->nindex; i++) {
+    int like = x->first - 1, same = 0;
+    while (!same && ++like < i) {
+      same = f->index[like].like == like;
+      for (int k = 0; k < f->naccess && same; k++) {
+        const int a = eini_fuse_moved(f, &f->access[k], i);
+        if (f->access[k].kind == EINI_FUSE_HOLD || f->access[k].member != m) continue;
+        same = a < 2 && a == eini_fuse_moved(f, &f->access[k], like);
+      }
+    }
+    f->index[i].like = like;
+  }
+}
+
+static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f) {
+  int64_t nrow = 0, nterm = 0, n = 0;
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    for (int k = -1; k < s->noperand; k++) {
+      const eini_map *map = eini_access(s, k);
+      const int twice = k < 0 ? 2 : 1;
+      n += twice;
+      nrow += (int64_t)twice * map->rows;
+      nterm += (int64_t)twice * map->first[map->rows];
+    }
+  }
+  f->access = EINI_NEW(a, eini_fuse_access, n);
+  f->row = EINI_NEW(a, eini_fuse_row, nrow + 1);
+  f->term = EINI_NEW(a, eini_fuse_term, nterm);
+  if (f->access == NULL || f->row == NULL || f->term == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    const int t = x->s->out;
+    eini_fuse_reads_of(w, f, m);
+    if (x->stored) eini_fuse_access_add(w, f, EINI_FUSE_STORE, m, t, &x->s->out_map);
+    x->over = eini_fuse_over(w, f, m);
+    eini_fuse_likes(f, m);
+    if (!x->held) continue;
+    eini_fuse_access_add(w, f, EINI_FUSE_HOLD, m, t, &x->s->out_map)->until = w->until[t];
+  }
+  return EIN_OK;
+}
+
+// The group of statements list[0..n), ascending; its members, and nothing else yet.
+static void eini_fuse_of(const eini_fuse_graph *w, const int64_t *list, int n, eini_fuse *f) {
+  memset(f, 0, sizeof *f);
+  f->n = n;
+  f->last = -1;
+  for (int m = 0; m < n; m++) f->member[m].s = &w->g->stmt[list[m]];
+}
+
+// All else. *fits: 0: it has too many classes.
+static ein_status eini_fuse_make(eini_arena *a, eini_fuse_graph *w, eini_fuse *f, int *fits) {
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    x->first = f->nindex;
+    x->points = eini_points(x->s, NULL, 0, x->s->nindex);
+    f->nindex += x->s->nindex;
+    f->points += x->points;
+  }
+  if ((f->index = EINI_NEW(a, eini_fuse_index, f->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
+  eini_fuse_count(w, f, 1);
+  for (int m = 0; m < f->n; m++) {
+    eini_fuse_member *x = &f->member[m];
+    x->held = eini_fuse_here(w, x->s->out) && w->read[x->s->out] > 0;
+    x->stored = eini_fuse_leaves(w, x->s->out);
+  }
+  ein_status st = eini_fuse_classes(a, w, f, fits);
+  if (st == EIN_OK && *fits) st = eini_fuse_accesses(a, w, f);
+  eini_fuse_count(w, f, -1);
+  return st;
+}
+
+// ================================================================================================
+// >>fusion-tile  the blocks of a group that move least
+// Takes a group and a fast memory; gives sides of blocks, and the class along which they follow
+// each other, by what the execution moves. Invariant: what a block holds fits.
+// ================================================================================================
+
+#define EINI_FUSE_AGAIN 2.0      // points gone through, at most, times those there are: blocks that
+                                 //   move little may compute again what they do not keep
+#define EINI_FUSE_FAT 1.02       // what moves may be so many times the least for longer sides
+#define EINI_FUSE_LOST 4.0       // no class is tried as the last one, and ..
+#define EINI_FUSE_FAR 1.5        // sides are not refined where what moves is so many times too much
+
+// Elements of an access in a block. one: the member streams along it and what is like it; -1: not.
+static double eini_fuse_image(const eini_fuse *f, const eini_fuse_access *x, int mean, int one) {
+  double n = 1;
+  for (int r = x->from; r < x->to; r++) {
+    const eini_fuse_row *row = &f->row[r];
+    double span = 1 + row->longer, count = 1 + row->longer;
+    for (int e = row->from; e < row->to; e++) {
+      const eini_fuse_index *i = &f->index[f->term[e].index];
+      const double side = i->like == one ? 1 : mean ? i->mean : i->side;
+      span += f->term[e].coef * (side - 1);
+      count *= side;
+    }
+    const double some = span < count ? span : count;
+    n *= some < row->most ? some : row->most;
+  }
+  return n;
+}
+
+// Sides of classes become those of indices.
+static void eini_fuse_sides(eini_fuse *f) {
+  for (int c = 0; c < f->ncls; c++) f->times[c] = ceil(f->extent[c] / f->side[c]);
+  for (int k = 0; k < f->nindex; k++) {
+    eini_fuse_index *i = &f->index[k];
+    const double d = f->side[i->cls], times = f->times[i->cls];
+    i->side = i->mean = i->extent;
+    if (times <= 1) continue;
+    i->side = i->mean = i->mul * (d - 1) + i->hi - i->lo + 1;
+    if (i->side >= i->extent) i->side = i->mean = i->extent;
+    else i->mean = fmax(1, i->side - i->mul * (times * d - f->extent[i->cls]) / times);
+  }
+}
+
+// How often a member's block comes, or what has these classes is moved: not with every block along
+// `last`, where it has none.
+static double eini_fuse_visits(const eini_fuse *f, uint64_t in) {
+  double n = 1;
+  for (int c = 0; c < f->ncls; c++) n *= c != f->last || (in >> c & 1) ? f->times[c] : 1;
+  return n;
+}
+
+static int eini_fuse_stays(const eini_fuse *f, uint64_t in) {
+  return f->last >= 0 && f->times[f->last] > 1 && !(in >> f->last & 1);
+}
+
+// Are its elements those of the values of all indices that have several in a block?
+static int eini_fuse_each(const eini_fuse *f, const eini_fuse_access *x) {
+  uint64_t in = 0;
+  for (int r = x->from; r < x->to; r++) {
+    const eini_fuse_row *row = &f->row[r];
+    if (row->to - row->from > 1 || row->longer > 0) return 0;
+    in |= (uint64_t)1 << f->index[f->term[row->from].index].cls;
+  }
+  for (int c = 0; c < f->ncls; c++)
+    if ((f->member[x->member].in >> c & 1) && !(in >> c & 1) && f->side[c] > 1) return 0;
+  return 1;
+}
+
+// Room that member m takes for what it reads and stores, if it streams along index `one` and those
+// like it; along all indices (-1).
+static double eini_fuse_passing(const eini_fuse *f, int m, int one) {
+  double sum = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const eini_fuse_access *x = &f->access[k];
+    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays) continue;
+    if (x->kind == EINI_FUSE_STORE && f->member[m].held) continue;
+    sum += one >= 0 ? eini_fuse_image(f, x, 0, one) : eini_fuse_each(f, x) ? 1 : x->room;
+  }
+  return sum;
+}
+
+// Elements that are held while member m runs.
+static double eini_fuse_holds(const eini_fuse *f, int m) {
+  const eini_fuse_member *y = &f->member[m];
+  double sum = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const eini_fuse_access *x = &f->access[k];
+    if (x->kind != EINI_FUSE_HOLD) {
+      sum += x->stays && !(x->kind == EINI_FUSE_STORE && f->member[x->member].held) ? x->room : 0;
+      continue;
+    }
+    if (!x->stays && (m < x->member || m > x->until)) continue;
+    if (x->member == m && y->over && !x->stays) continue;
+    sum += x->room;
+  }
+  double passing = eini_fuse_passing(f, m, -1);
+  for (int i = y->first; i < y->first + y->s->nindex; i++) {
+    const double one = f->index[i].like == i ? eini_fuse_passing(f, m, i) : passing;
+    passing = one < passing ? one : passing;
+  }
+  return sum + passing;
+}
+
+// What moves with the sides at hand; INFINITY: sums would begin again.
+static double eini_fuse_moves(const eini_fuse *f) {
+  double io = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const eini_fuse_access *x = &f->access[k];
+    const uint64_t fold = f->member[x->member].fold;
+    double often = eini_fuse_visits(f, x->in), first = 1, loops = 1;
+    int parts = 0;
+    if (x->kind == EINI_FUSE_HOLD) continue;
+    for (int c = 0; c < f->ncls && x->kind == EINI_FUSE_STORE && fold != 0; c++) {
+      parts |= (fold >> c & 1) && f->times[c] > 1;
+      first *= x->in >> c & 1 ? f->times[c] : 1;
+      loops *= c != f->last && !(f->member[x->member].in >> c & 1) ? f->times[c] : 1;
+    }
+    if (parts && loops > 1) return INFINITY;
+    if (parts) often += often - first;  // where sums come again, they are loaded
+    io += often * eini_fuse_image(f, x, 1, -1);
+  }
+  return io;
+}
+
+// What moves and what is held, with the sides at hand. Returns what moves, made larger where points
+// are gone through too often; INFINITY: that is no less than `most`, or it does not fit.
+static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
+  eini_fuse_sides(f);
+  f->again = f->room = 0;
+  for (int m = 0; m < f->n; m++) {
+    const eini_fuse_member *x = &f->member[m];
+    double points = eini_fuse_visits(f, x->in);
+    for (int i = x->first; i < x->first + x->s->nindex; i++) points *= f->index[i].mean;
+    f->again += points;
+  }
+  const double over = f->again / (EINI_FUSE_AGAIN * f->points);
+  const double io = f->io = eini_fuse_moves(f);
+  const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
+  if (!(to < most)) return INFINITY;
+  for (int k = 0; k < f->naccess; k++) {
+    f->access[k].room = eini_fuse_image(f, &f->access[k], 0, -1);
+    f->access[k].stays = eini_fuse_stays(f, f->access[k].in);
+  }
+  for (int m = 0; m < f->n; m++) {
+    const double holds = eini_fuse_holds(f, m);
+    if (holds > fast) return INFINITY;
+    f->room = holds > f->room ? holds : f->room;
+  }
+  return to;
+}
+
+// ---- sides ----
+
+static void eini_fuse_begin(eini_fuse *f) {
+  for (int c = 0; c < f->ncls; c++) f->side[c] = f->whole[c] ? f->extent[c] : 1;
+}
+
+// Multiplies sides, each time the one that is worth most for the room that it takes.
+static void eini_fuse_grow(eini_fuse *f, double fast, double by) {
+  double best = eini_fuse_weigh(f, fast, INFINITY);
+  while (best < INFINITY) {
+    const double room = f->room;
+    double most = 0, io = best;
+    int at = -1;
+    for (int c = 0; c < f->ncls; c++) {
+      const double was = f->side[c];
+      if (was >= f->extent[c]) continue;
+      f->side[c] = fmin(by * was, f->extent[c]);
+      const double to = eini_fuse_weigh(f, fast, best);
+      const double worth = to < best ? log(best / to) / (log(f->room / room) + 1e-3) : 0;
+      if (worth > most) most = worth, at = c, io = to;
+      f->side[c] = was;
+    }
+    if (at < 0) break;
+    f->side[at] = fmin(by * f->side[at], f->extent[at]);
+    best = io;
+  }
+}
+
+// Halves sides of the whole, each time the one that costs least for the room that it gives.
+static void eini_fuse_shrink(eini_fuse *f, double fast) {
+  for (int c = 0; c < f->ncls; c++) f->side[c] = f->extent[c];
+  double best = eini_fuse_weigh(f, INFINITY, INFINITY);
+  while (f->room > fast) {
+    const double room = f->room;
+    double least = INFINITY;
+    int at = -1;
+    for (int c = 0; c < f->ncls; c++) {
+      const double was = f->side[c];
+      if (f->whole[c] || was <= 1) continue;
+      f->side[c] = ceil(was / 2);
+      const double to = eini_fuse_weigh(f, INFINITY, INFINITY);
+      const double cost = f->room < room ? log(to / best) / log(room / f->room) : INFINITY;
+      if (to < INFINITY && (at < 0 || cost < least)) least = cost, at = c;
+      f->side[c] = was;
+    }
+    if (at < 0) return;
+    f->side[at] = ceil(f->side[at] / 2);
+    best = eini_fuse_weigh(f, INFINITY, INFINITY);
+  }
+}
+
+// A side that is longer or shorter by about a factor, of equal blocks.
+static double eini_fuse_step(double extent, double side, double by, int longer) {
+  const double n = ceil(extent / side);
+  const double to = longer ? floor(n / by) : ceil(n * by);
+  const double d = ceil(extent / (longer ? fmax(1, fmin(n - 1, to)) : fmax(n + 1, to)));
+  return longer || d < side ? d : ceil(extent / ceil(extent / fmax(1, side - 1)));
+}
+
+// Makes one side longer, and another shorter where that is needed, as long as it pays.
+static double eini_fuse_trade(eini_fuse *f, double fast, double best) {
+  static const double by[] = {2, 1.4, 1.1, 1.02};
+  for (size_t b = 0; b < sizeof by / sizeof *by; b++) {
+    int better = 1;
+    for (int turn = 0; turn < 16 && better; turn++) {
+      better = 0;
+      for (int c = 0; c < f->ncls; c++) {
+        for (int d = 0; d < f->ncls; d++) {  // d == c: none is shorter
+          const double up = f->side[c], down = f->side[d];
+          if (up >= f->extent[c] || (d != c && (f->whole[d] || down <= 1))) continue;
+          if (d != c) f->side[d] = eini_fuse_step(f->extent[d], down, by[b], 0);
+          f->side[c] = eini_fuse_step(f->extent[c], up, by[b], 1);
+          const double to = eini_fuse_weigh(f, fast, best * (1 - 1e-9));
+          if (to < INFINITY) {
+            best = to;
+            better = 1;
+          } else {
+            f->side[c] = up;
+            f->side[d] = down;
+          }
+        }
+      }
+    }
+  }
+  return best;
+}
+
+// The class along which blocks follow each other has to leave something where it is.
+static int eini_fuse_may_last(const eini_fuse *f, int c) {
+  int stays = 0;
+  for (int k = 0; k < f->naccess; k++) stays |= !(f->access[k].in >> c & 1);
+  return !f->whole[c] && f->extent[c] > 1 && stays;
+}
+
+typedef struct eini_fuse_choice {  // of sides
+  double io, side[EINI_FUSE_CLASSES];
+  int last;
+} eini_fuse_choice;
+
+// Improves the sides at hand, and takes them if they are better than those that were chosen.
+static void eini_fuse_try(eini_fuse *f, double fast, int trade, eini_fuse_choice *x) {
+  double to = eini_fuse_weigh(f, fast, INFINITY);
+  if (!(to < INFINITY)) return;
+  if (trade) {
+    for (int c = 0; c < f->ncls; c++)  // of equal blocks
+      f->side[c] = ceil(f->extent[c] / ceil(f->extent[c] / f->side[c]));
+    to = eini_fuse_trade(f, fast, eini_fuse_weigh(f, fast, INFINITY));
+  }
+  if (!(to < x->io * (1 - 1e-9))) return;
+  x->io = to;
+  x->last = f->last;
+  memcpy(x->side, f->side, sizeof x->side);
+}
+
+// Chooses sides and the last class. io becomes INFINITY where no block fits, and may be more than
+// need be where it is much more than `enough`.
+static void eini_fuse_tile(eini_fuse *f, double fast, double enough) {
+  eini_fuse_choice any, grown, best;  // any: without a last class; others go on
+                                      //   from there, too
+  memset(&grown, 0, sizeof grown);
+  any = grown;
+  any.io = 0;
+  grown.io = INFINITY;
+  for (int c = -1; c < f->ncls; c++) {
+    if (c >= 0 && (!eini_fuse_may_last(f, c) || any.io > EINI_FUSE_LOST * enough)) continue;
+    f->last = c;
+    eini_fuse_begin(f);
+    eini_fuse_grow(f, fast, c < 0 ? 2 : 4);
+    eini_fuse_try(f, fast, 0, &grown);
+    if (c < 0) any = grown;
+    if (c < 0 || !(any.io < INFINITY)) continue;
+    memcpy(f->side, any.side, sizeof f->side);
+    f->side[c] = 1;
+    eini_fuse_grow(f, fast, 2);
+    eini_fuse_try(f, fast, 0, &grown);
+  }
+  best = grown;
+  if (grown.io < EINI_FUSE_FAR * enough) {
+    f->last = grown.last;
+    memcpy(f->side, grown.side, sizeof f->side);
+    eini_fuse_try(f, fast, 1, &best);
+    f->last = grown.last;
+    eini_fuse_shrink(f, fast);
+    eini_fuse_try(f, fast, 1, &best);
+  }
+  f->io = INFINITY;
+  if (!(best.io < INFINITY)) return;
+  f->last = best.last;
+  memcpy(f->side, best.side, sizeof f->side);
+  eini_fuse_weigh(f, fast, INFINITY);
+  if (f->again > EINI_FUSE_AGAIN * f->points * (1 + 1e-9)) f->io = INFINITY;
+}
+
+// What moves with the sides at hand, which becomes io, too; INFINITY: a block does not fit.
+static double eini_fuse_settle(eini_fuse *f, double fast) {
+  const double io = eini_fuse_weigh(f, fast, INFINITY);
+  if (!(io < INFINITY)) f->io = INFINITY;
+  return io;
+}
+
+// Halves the longest side but that of class c until a block fits, if one does.
+static void eini_fuse_narrow(eini_fuse *f, int c, double fast) {
+  while (!(eini_fuse_settle(f, fast) < INFINITY)) {
+    int at = -1;
+    for (int d = 0; d < f->ncls; d++)
+      if (d != c && !f->whole[d] && f->side[d] > 1 && (at < 0 || f->side[d] > f->side[at])) at = d;
+    if (at < 0) return;
+    f->side[at] = ceil(f->side[at] / 2);
+  }
+}
+
+// Makes sides longer as long as that moves hardly more: there is less to begin, and kernels like
+// long ones.
+static void eini_fuse_fatten(eini_fuse *f, double fast) {
+  const double most = EINI_FUSE_FAT * eini_fuse_settle(f, fast);
+  int more = most < INFINITY;
+  while (more) {
+    more = 0;
+    for (int c = 0; c < f->ncls; c++) {
+      const double was = f->side[c];
+      if (was >= f->extent[c]) continue;
+      f->side[c] = fmin(2 * was, f->extent[c]);
+      if (eini_fuse_weigh(f, fast, INFINITY) <= most) more = 1;
+      else f->side[c] = was;
+    }
+  }
+  eini_fuse_settle(f, fast);
+}
+
+// ================================================================================================
+// >>fusion-bound  how little a group can move
+// Takes a group; gives a number of elements that every execution of its members moves, in any order
+// of their points, mixed at will, with any tensors between them stored or computed again.
+// ================================================================================================
+
+// A point of a member reads of each held tensor an element that either counts as an access, or was
+// made in the same segment, by a point that touches what its maker reads. So points of a member are
+// of several kinds, one for each way of cutting what it is made from: of each kind there are no
+// more in a segment that touches x elements than the accesses behind the cut allow (bound), and of
+// all no more than their sum. Of makers' indices only those count that the member's own say; of
+// what members fold for others nothing need be touched twice, so that results count only where they
+// leave the group.
+
+#define EINI_FUSE_KINDS 32       // of points of a member; with more, points may touch nothing
+
+typedef struct eini_fuse_touch {   // an access, and the member's indices that its own are
+  const eini_map *map;
+  int tensor;
+  const int *at;
+} eini_fuse_touch;
+
+typedef struct eini_fuse_open {    // an access to a held tensor, that may be cut or not
+  int member, operand;
+  const int *at;
+} eini_fuse_open;
+
+typedef struct eini_fuse_cuts {
+  eini_arena *a;
+  const eini_fuse_graph *w;
+  const eini_fuse *f;
+  int m;                           // the member
+  double fast;
+  int64_t *extent;                 // of its indices, and 1
+  eini_fuse_touch *touch;
+  eini_fuse_open *open;
+  int64_t captouch, capopen;
+  int ntouch, nopen;
+  int nkind, many;                 // many: kinds are too many
+  double loose[EINI_FUSE_KINDS], all[EINI_FUSE_KINDS];  // log points: of what no access sees, and
+                                                        //   of what some do
+  eini_io *io;                     // [EINI_FUSE_KINDS]
+} eini_fuse_cuts;
+
+static ein_status eini_fuse_cut(eini_fuse_cuts *c, const eini_map *map, int tensor, const int *at) {
+  eini_fuse_touch *p =
+      (eini_fuse_touch *)eini_grow(c->a, c->touch, c->ntouch, &c->captouch, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  c->touch = p;
+  p += c->ntouch++;
+  p->map = map;
+  p->tensor = tensor;
+  p->at = at;
+  return EIN_OK;
+}
+
+// All that a member reads, at indices `at`: from outside, or of held tensors.
+static ein_status eini_fuse_cut_reads(eini_fuse_cuts *c, int member, const int *at) {
+  const eini_stmt *s = c->f->member[member].s;
+  for (int k = 0; k < s->noperand; k++) {
+    if (!eini_fuse_here(c->w, s->operand[k])) {
+      EINI_TRY(eini_fuse_cut(c, &s->proj[k], s->operand[k], at));
+      continue;
+    }
+    eini_fuse_open *p =
+        (eini_fuse_open *)eini_grow(c->a, c->open, c->nopen, &c->capopen, sizeof *p);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    c->open = p;
+    p += c->nopen++;
+    p->member = member;
+    p->operand = k;
+    p->at = at;
+  }
+  return EIN_OK;
+}
+
+// The indices of whoever makes an operand, by those of the member that reads it. Those that cannot
+// be said are the last one, of extent 1.
+static ein_status eini_fuse_cut_through(eini_fuse_cuts *c, const eini_fuse_open *o, int maker,
+                                        const int **to) {
+  const eini_stmt *s = c->f->member[o->member].s, *p = c->f->member[maker].s;
+  const eini_map *map = &s->proj[o->operand];
+  int *at = EINI_NEW(c->a, int, p->nindex);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < p->nindex; i++) at[i] = c->f->member[c->m].s->nindex;
+  for (int r = 0; r < map->rows; r++) {
+    int64_t x, y;
+    const int i = eini_row_index(&p->out_map, r, &x), j = eini_row_index(map, r, &y);
+    if (i >= 0 && j >= 0) at[i] = o->at[j];
+  }
+  *to = at;
+  return EIN_OK;
+}
+
+// One kind of points, by the accesses at hand. Those by sums of indices do not count, for boxes are
+// not the best sets for them.
+static ein_status eini_fuse_kind(eini_fuse_cuts *c) {
+  const int n = c->f->member[c->m].s->nindex;
+  eini_touch t;
+  eini_io *io = &c->io[c->nkind];
+  memset(&t, 0, sizeof t);
+  t.n = n + 1;
+  t.extent = c->extent;
+  for (int k = 0; k < c->ntouch; k++) {
+    const eini_fuse_touch *x = &c->touch[k];
+    int mixed = 0;
+    for (int r = 0; r < x->map->rows; r++) mixed |= eini_map_terms(x->map, r) > 1;
+    if (!mixed) EINI_TRY(eini_touch_add(c->a, &t, x->map, x->tensor, x->at));
+  }
+  EINI_TRY(eini_io_make(c->a, &t, 1, c->fast, io));
+  c->loose[c->nkind] = c->all[c->nkind] = 0;
+  for (int i = 0; i < n; i++)
+    (io->var[i] < 0 ? c->loose : c->all)[c->nkind] += log((double)c->extent[i]);
+  eini_io_intensity(io, 1);
+  c->nkind++;
+  return EIN_OK;
+}
+
+// Every way of cutting what is open from number k on.
+static ein_status eini_fuse_kinds(eini_fuse_cuts *c, int k) {
+  const int ntouch = c->ntouch, nopen = c->nopen;
+  int maker = -1;
+  if (c->nkind == EINI_FUSE_KINDS) c->many = 1;
+  if (c->many) return EIN_OK;
+  if (k == c->nopen) return eini_fuse_kind(c);
+  const eini_fuse_open o = c->open[k];
+  const eini_stmt *s = c->f->member[o.member].s;
+  const int t = s->operand[o.operand];
+  EINI_TRY(eini_fuse_cut(c, &s->proj[o.operand], t, o.at));
+  EINI_TRY(eini_fuse_kinds(c, k + 1));
+  c->ntouch = ntouch;
+  if (c->w->made[t] == 1) {  // else: any of its makers may have made it
+    const int *at;
+    for (int p = 0; p < c->f->n; p++)
+      if (c->f->member[p].s->out == t) maker = p;
+    EINI_TRY(eini_fuse_cut_through(c, &o, maker, &at));
+    EINI_TRY(eini_fuse_cut_reads(c, maker, at));
+  }
+  EINI_TRY(eini_fuse_kinds(c, k + 1));
+  c->ntouch = ntouch;
+  c->nopen = nopen;
+  return EIN_OK;
+}
+
+// The most points of a member in a segment that touches x elements.
+static double eini_fuse_reach(const eini_fuse_cuts *c, double x) {
+  double n = 0;
+  if (c->many) return INFINITY;
+  for (int k = 0; k < c->nkind; k++) {
+    double most = c->all[k];
+    if (c->io[k].least > x && c->io[k].least > 0) continue;
+    if (c->io[k].nreach > 0) most = fmin(most, eini_io_points(&c->io[k], log(x)));
+    n += exp(most + c->loose[k] + EINI_IO_ERROR);
+  }
+  return n;
+}
+
+static ein_status eini_fuse_cuts_make(eini_arena *a, const eini_fuse_graph *w, const eini_fuse *f,
+                                      int m, double fast, eini_fuse_cuts *c) {
+  const eini_stmt *s = f->member[m].s;
+  int *at = EINI_NEW(a, int, s->nindex);
+  memset(c, 0, sizeof *c);
+  c->a = a;
+  c->w = w;
+  c->f = f;
+  c->m = m;
+  c->fast = fast;
+  c->extent = EINI_NEW(a, int64_t, (int64_t)s->nindex + 1);
+  c->io = EINI_NEW(a, eini_io, EINI_FUSE_KINDS);
+  if (at == NULL || c->extent == NULL || c->io == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) c->extent[at[i] = i] = s->index[i].extent;
+  c->extent[s->nindex] = 1;
+  if (f->member[m].stored && !f->member[m].held && s->nfree < s->nindex)
+    EINI_TRY(eini_fuse_cut(c, &s->out_map, s->out, at));
+  EINI_TRY(eini_fuse_cut_reads(c, m, at));
+  return eini_fuse_kinds(c, 0);
+}
+
+// What is read from outside, once each, and stored.
+static ein_status eini_fuse_compulsory(eini_arena *a, const eini_fuse *f, double *sum) {
+  double *most = EINI_NEW(a, double, f->naccess);
+  *sum = 0;
+  if (most == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    eini_touch t;
+    EINI_TRY(eini_touch_statement(a, s, &t));
+    if (f->member[m].stored) *sum += eini_points(s, NULL, 0, s->nfree);
+    for (int i = 0; i < t.nimage; i++) {
+      int k = 0;
+      while (k < f->naccess && (f->access[k].kind != EINI_FUSE_READ ||
+                                f->access[k].tensor != t.image[i].tensor)) k++;
+      if (k < f->naccess && t.image[i].tensor != s->out) most[k] = fmax(most[k], t.image[i].whole);
+    }
+  }
+  for (int k = 0; k < f->naccess; k++) *sum += most[k];
+  return EIN_OK;
+}
+
+// What so many segments move, each of which moves n elements, but for the last one.
+static double eini_fuse_segments(double n, double segments) {
+  return n * fmax(0, ceil(segments * (1 - EINI_IO_ERROR)) - 1);
+}
+
+// The bound of a group: compulsory traffic, or whole segments of the points of a member, or of all.
+static ein_status eini_fuse_bound(eini_arena *a, eini_fuse_graph *w, const eini_fuse *f,
+                                  double fast, double *compulsory, double *bound) {
+  static const double by[] = {1.25, 1.5, 2, 2.25, 2.5, 3, 3.5, 4, 5, 6, 8, 16, 64};
+  const size_t nby = sizeof by / sizeof *by;
+  eini_fuse_cuts *cuts = EINI_NEW(a, eini_fuse_cuts, f->n);
+  if (cuts == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_fuse_compulsory(a, f, compulsory));
+  *bound = *compulsory;
+  eini_fuse_count(w, f, 1);
+  ein_status st = EIN_OK;
+  for (int m = 0; m < f->n && st == EIN_OK; m++)
+    st = eini_fuse_cuts_make(a, w, f, m, fast, &cuts[m]);
+  eini_fuse_count(w, f, -1);
+  for (int m = 0; m < f->n && st == EIN_OK; m++) {
+    for (size_t i = 0; i < nby + (size_t)cuts[m].nkind; i++) {
+      const double x = floor(i < nby ? by[i] * fast + 1 : cuts[m].io[i - nby].x0);
+      double points = 0;
+      if (!(x > fast && x < 1e300)) continue;
+      for (int q = 0; q < f->n; q++) {
+        const double mine = fmax(1, eini_fuse_reach(&cuts[q], x));
+        points += mine;
+        *bound = fmax(*bound, eini_fuse_segments(x - fast, f->member[q].points / mine));
+      }
+      *bound = fmax(*bound, eini_fuse_segments(x - fast, f->points / points));
+    }
+  }
+  return st;
+}
+
+// ================================================================================================
+// >>fusion-search  partitions of statements into groups
+// Takes a graph; gives the partition into connected convex groups, in an order in which they can
+// run, that moves least. Exact for windows of 16 statements, one after another beyond.
+// ================================================================================================
+
+#define EINI_FUSE_WORK 4096      // groups whose blocks are searched, by default
+#define EINI_FUSE_STEPS (1 << 24) // groups tried behind another set of statements, in a window
+
+typedef struct eini_fuse_known {  // of groups of one form
+  double io;                     // INFINITY: no block fits
+  double *side;                  // of the classes of a member's indices, in the form's order
+  int member, index;             // whose class is the last one; -1: none
+  double compulsory, bound;
+  int bounded;
+} eini_fuse_known;
+
+typedef struct eini_fuse_shape {  // of a statement: what it is in the first of its form
+  int64_t first;
+  int *index, *operand;
+} eini_fuse_shape;
+
+typedef struct eini_fuse_search {
+  eini_arena *a, scratch;        // a: what is known stays here
+  eini_fuse_graph w;
+  double fast;
+  int64_t work, looked;
+  int proved;
+  eini_fuse_shape *shape;
+  int *number;                   // per tensor: scratch of keys
+  int64_t *key, capkey;
+  eini_keys keys, windows;
+  eini_fuse_known *known;
+  int64_t capknown;
+  double *best;                  // [1 << n] of sets of a window's statements that can run first
+  int *from;                     // the group that was added last, as a mask
+  int64_t *groups;               // per set of a window that was solved: groups as masks, 0 behind
+  int64_t capgroups;
+} eini_fuse_search;
+
+// ---- what is known of groups ----
+
+static ein_status eini_fuse_shapes(eini_fuse_search *z) {
+  const ein_graph *g = z->w.g;
+  eini_besides b;
+  eini_forms forms;
+  memset(&b, 0, sizeof b);
+  b.what = EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE;
+  z->shape = EINI_NEW(z->a, eini_fuse_shape, g->nstmt);
+  if (z->shape == NULL) return EIN_ERR_NO_MEMORY;
+  eini_forms_init(&forms, z->a, 0);
+  ein_status st = EIN_OK;
+  for (int64_t i = 0; i < g->nstmt && st == EIN_OK; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    eini_fuse_shape *x = &z->shape[i];
+    eini_match m;
+    st = eini_forms_find(&forms, g, s, &b, i, &m);
+    if (st != EIN_OK) break;
+    x->first = m.first;
+    x->index = EINI_NEW(z->a, int, s->nindex);
+    x->operand = EINI_NEW(z->a, int, s->noperand);
+    if (x->index == NULL || x->operand == NULL) st = EIN_ERR_NO_MEMORY;
+    for (int c = 0; c < s->nindex && st == EIN_OK; c++) x->index[c] = eini_match_index(&m, c);
+    for (int k = 0; k < s->noperand && st == EIN_OK; k++)
+      x->operand[k] = eini_match_operand(&m, k);
+  }
+  eini_forms_free(&forms);
+  return st;
+}
+
+// What statements are together: equal for groups that differ in names and orders only. Returns the
+// words of the key; -1: out of memory.
+static int64_t eini_fuse_key(eini_fuse_search *z, const int64_t *list, const eini_fuse *f) {
+  int64_t n = 0, most = 0;
+  int tensors = 0;
+  for (int m = 0; m < f->n; m++) most += 2 + f->member[m].s->noperand;
+  while (z->capkey < most) {
+    int64_t *p = (int64_t *)eini_grow(z->a, z->key, z->capkey, &z->capkey, sizeof *p);
+    if (p == NULL) return -1;
+    z->key = p;
+  }
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    const eini_fuse_shape *x = &z->shape[list[m]];
+    int64_t *slot = z->key + n + 2;
+    z->key[n] = x->first;
+    z->key[n + 1] = eini_fuse_leaves(&z->w, s->out);
+    for (int k = 0; k < s->noperand; k++) slot[x->operand[k]] = s->operand[k];
+    for (int k = 0; k < s->noperand; k++) {
+      const int64_t t = slot[k];
+      if (z->number[t] == 0) z->number[t] = ++tensors;
+      slot[k] = 2 * z->number[t] + eini_fuse_here(&z->w, (int)t);
+    }
+    if (z->number[s->out] == 0) z->number[s->out] = ++tensors;
+    z->key[n + 1] += 2 * z->number[s->out];
+    n += 2 + s->noperand;
+  }
+  for (int m = 0; m < f->n; m++) {
+    const eini_stmt *s = f->member[m].s;
+    z->number[s->out] = 0;
+    for (int k = 0; k < s->noperand; k++) z->number[s->operand[k]] = 0;
+  }
+  return n;
+}
+
+// A statement alone whose blocks cannot be found: every point loads what it reads.
+static double eini_fuse_plain(const eini_stmt *s) {
+  const double points = eini_points(s, NULL, 0, s->nindex);
+  const double results = eini_points(s, NULL, 0, s->nfree);
+  return points * s->noperand + (s->nfree < s->nindex ? fmax(2 * points, results) : results);
+}
+
+// Searches the blocks of a group.
+static ein_status eini_fuse_learn(eini_fuse_search *z, const int64_t *list, double alone,
+                                  eini_fuse *f, eini_fuse_known *x) {
+  int fits, empty = 0, at = 0;
+  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, f, &fits));
+  x->io = INFINITY;
+  x->member = -1;
+  for (int m = 0; m < f->n; m++) empty |= f->member[m].points <= 0;
+  if (fits && !empty) eini_fuse_tile(f, z->fast, alone);
+  if (fits && !empty) x->io = f->io;
+  if (f->n == 1 && !(x->io < INFINITY)) x->io = eini_fuse_plain(f->member[0].s);
+  if ((x->side = EINI_NEW(z->a, double, f->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int m = 0; m < f->n && fits; m++) {
+    const int n = f->member[m].s->nindex;
+    for (int c = 0; c < n; c++) {
+      const int i = z->shape[list[m]].index[c], cls = f->index[f->member[m].first + c].cls;
+      x->side[at + i] = f->side[cls] > 0 ? f->side[cls] : 1;
+      if (cls == f->last) x->member = m, x->index = i;
+    }
+    at += n;
+  }
+  return EIN_OK;
+}
+
+// What is known of a group; alone: what its members move one by one. NULL behind *to: there is no
+// work left to find out.
+static ein_status eini_fuse_ask(eini_fuse_search *z, const int64_t *list, int n, double alone,
+                                eini_fuse_known **to) {
+  const eini_arena_at mark = eini_arena_mark(&z->scratch);
+  const int64_t had = z->keys.n;
+  eini_fuse f;
+  *to = NULL;
+  eini_fuse_of(&z->w, list, n, &f);
+  eini_fuse_count(&z->w, &f, 1);
+  const int64_t words = eini_fuse_key(z, list, &f);
+  eini_fuse_count(&z->w, &f, -1);
+  if (words < 0) return EIN_ERR_NO_MEMORY;
+  const int64_t k = eini_key_number(z->a, &z->keys, z->key, words);
+  if (k < 0) return EIN_ERR_NO_MEMORY;
+  if (k == had) {
+    eini_fuse_known *p =
+        (eini_fuse_known *)eini_grow(z->a, z->known, k, &z->capknown, sizeof *p);
+    if (p == NULL) return EIN_ERR_NO_MEMORY;
+    z->known = p;
+    memset(&p[k], 0, sizeof *p);
+  }
+  *to = &z->known[k];
+  if ((*to)->side != NULL) return EIN_OK;
+  if (n > 1 && z->looked >= z->work) {
+    z->proved = 0;
+    *to = NULL;
+    return EIN_OK;
+  }
+  z->looked++;
+  EINI_TRY(eini_fuse_learn(z, list, alone, &f, *to));
+  eini_arena_rollback(&z->scratch, &mark);
+  return EIN_OK;
+}
+
+// A group with the sides that are known of it. *fits: 0: it has too many classes.
+static ein_status eini_fuse_recall(eini_fuse_search *z, const int64_t *list, int n,
+                                   const eini_fuse_known *k, eini_fuse *f, int *fits) {
+  eini_fuse_of(&z->w, list, n, f);
+  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, f, fits));
+  for (int m = 0, at = 0; m < n && *fits; at += f->member[m++].s->nindex) {
+    for (int c = 0; c < f->member[m].s->nindex; c++) {
+      const int i = z->shape[list[m]].index[c], cls = f->index[f->member[m].first + c].cls;
+      f->side[cls] = k->side[at + i];
+      if (k->member == m && k->index == i) f->last = cls;
+    }
+  }
+  if (*fits && f->points > 0) eini_fuse_weigh(f, z->fast, INFINITY);
+  return EIN_OK;
+}
+
+// a: what is known stays there; scratch is the caller's to free, unless this fails.
+static ein_status eini_fuse_search_make(eini_fuse_search *z, eini_arena *a, const ein_graph *g,
+                                        double fast, int64_t work) {
+  memset(z, 0, sizeof *z);
+  eini_arena_init(&z->scratch, &a->al);
+  z->a = a;
+  z->fast = fast;
+  z->work = work > 0 ? work : EINI_FUSE_WORK;
+  z->proved = 1;
+  z->number = EINI_NEW(a, int, g->ntensor);
+  ein_status st = z->number == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) st = eini_fuse_graph_make(a, g, &z->w);
+  if (st == EIN_OK) st = eini_fuse_shapes(z);
+  if (st != EIN_OK) eini_arena_free(&z->scratch);
+  return st;
+}
+
+// ---- windows ----
+
+typedef struct eini_fuse_set {    // a connected convex set of a window's statements
+  unsigned mask;
+  int asked;                     // 1: io is known
+  double io;
+} eini_fuse_set;
+
+typedef struct eini_fuse_window {
+  int n;
+  int64_t list[EINI_FUSE_MOST];
+  unsigned before[EINI_FUSE_MOST], beside[EINI_FUSE_MOST];  // those it reads; and that read it
+  unsigned above[EINI_FUSE_MOST], below[EINI_FUSE_MOST];    // all that it waits for, that wait
+  eini_fuse_set *set;
+  int64_t nset, capset;
+  int first[EINI_FUSE_MOST + 1];  // sets by their first statement
+} eini_fuse_window;
+
+static void eini_fuse_edges(const eini_fuse_search *z, eini_fuse_window *x) {
+  for (int i = 0; i < x->n; i++) {
+    const eini_stmt *s = &z->w.g->stmt[x->list[i]];
+    x->before[i] = x->beside[i] = x->above[i] = x->below[i] = 0;
+    for (int j = 0; j < i; j++) {
+      const int t = z->w.g->stmt[x->list[j]].out;
+      int reads = 0;
+      for (int k = 0; k < s->noperand; k++) reads |= s->operand[k] == t;
+      if (!reads) continue;
+      x->before[i] |= 1u << j;
+      x->beside[i] |= 1u << j;
+      x->beside[j] |= 1u << i;
+      x->above[i] |= x->above[j] | 1u << j;
+    }
+    for (int j = 0; j < i; j++)
+      if (x->above[i] >> j & 1) x->below[j] |= 1u << i;
+  }
+}
+
+static ein_status eini_fuse_add_set(eini_fuse_search *z, eini_fuse_window *x, unsigned mask) {
+  unsigned above = 0, below = 0;
+  for (int i = 0; i < x->n; i++) {
+    if (!(mask >> i & 1)) continue;
+    above |= x->above[i];
+    below |= x->below[i];
+  }
+  if (above & below & ~mask) return EIN_OK;
+  eini_fuse_set *p =
+      (eini_fuse_set *)eini_grow(&z->scratch, x->set, x->nset, &x->capset, sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  x->set = p;
+  p += x->nset++;
+  p->mask = mask;
+  p->asked = 0;
+  p->io = INFINITY;
+  return EIN_OK;
+}
+
+// Every connected set that holds `mask`, with any of `next` and what is beside those, but none of
+// `out`, once.
+static ein_status eini_fuse_connected(eini_fuse_search *z, eini_fuse_window *x, unsigned mask,
+                                      unsigned next, unsigned out) {
+  EINI_TRY(eini_fuse_add_set(z, x, mask));
+  for (int i = 0; i < x->n; i++) {
+    if (!((next & ~out & ~mask) >> i & 1)) continue;
+    EINI_TRY(eini_fuse_connected(z, x, mask | 1u << i, next | x->beside[i], out));
+    out |= 1u << i;
+  }
+  return EIN_OK;
+}
+
+// Sets by their first statement, smaller ones before larger.
+static ein_status eini_fuse_sets_make(eini_fuse_search *z, eini_fuse_window *x) {
+  unsigned out = 0;
+  for (int i = 0; i < x->n; i++) {
+    x->first[i] = (int)x->nset;
+    EINI_TRY(eini_fuse_connected(z, x, 1u << i, x->beside[i], out));
+    out |= 1u << i;
+    const int64_t n = x->nset - x->first[i];
+    eini_fuse_set *own = x->set + x->first[i], *was = EINI_NEW(&z->scratch, eini_fuse_set, n);
+    if (was == NULL) return EIN_ERR_NO_MEMORY;
+    memcpy(was, own, (size_t)n * sizeof *was);
+    int64_t at = 0;
+    for (int size = 1; size <= x->n; size++)
+      for (int64_t k = 0; k < n; k++)
+        if (eini_count_bits(was[k].mask) == size) own[at++] = was[k];
+  }
+  x->first[x->n] = (int)x->nset;
+  return EIN_OK;
+}
+
+static int eini_fuse_members(const eini_fuse_window *x, unsigned mask, int64_t *list) {
+  int n = 0;
+  for (int i = 0; i < x->n; i++)
+    if (mask >> i & 1) list[n++] = x->list[i];
+  return n;
+}
+
+static ein_status eini_fuse_set_io(eini_fuse_search *z, const eini_fuse_window *x,
+                                   eini_fuse_set *s) {
+  int64_t list[EINI_FUSE_MOST];
+  eini_fuse_known *k;
+  double alone = 0;
+  if (s->asked) return EIN_OK;
+  const int n = eini_fuse_members(x, s->mask, list);
+  for (int i = 0; i < n && n > 1; i++) {
+    EINI_TRY(eini_fuse_ask(z, &list[i], 1, INFINITY, &k));
+    alone += k->io;
+  }
+  EINI_TRY(eini_fuse_ask(z, list, n, n > 1 ? alone : INFINITY, &k));
+  s->asked = 1;
+  s->io = k == NULL ? INFINITY : k->io;
+  return EIN_OK;
+}
+
+// Sets of statements that can run first, from small to large, and every group that can follow.
+static ein_status eini_fuse_order(eini_fuse_search *z, eini_fuse_window *x) {
+  const unsigned all = (1u << x->n) - 1;
+  int64_t steps = 0;
+  for (unsigned i = 0; i <= all; i++) z->best[i] = INFINITY;
+  z->best[0] = 0;
+  for (unsigned done = 0; done < all; done++) {
+    if (!(z->best[done] < INFINITY)) continue;
+    for (int i = 0; i < x->n; i++) {
+      if ((done >> i & 1) || (x->before[i] & ~done)) continue;
+      for (int k = x->first[i]; k < x->first[i + 1]; k++) {
+        eini_fuse_set *s = &x->set[k];
+        unsigned before = 0;
+        if (s->mask & done) continue;
+        if (++steps > EINI_FUSE_STEPS && s->mask != 1u << i) {
+          z->proved = 0;
+          break;
+        }
+        for (int j = i; j < x->n; j++) before |= s->mask >> j & 1 ? x->before[j] : 0;
+        if (before & ~done & ~s->mask) continue;
+        EINI_TRY(eini_fuse_set_io(z, x, s));
+        const unsigned to = done | s->mask;
+        if (!(z->best[done] + s->io < z->best[to] * (1 - 1e-12))) continue;
+        z->best[to] = z->best[done] + s->io;
+        z->from[to] = (int)s->mask;
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// The groups of a window, in order, as masks; the one behind the last is 0.
+static ein_status eini_fuse_window_solve(eini_fuse_search *z, eini_fuse_window *x,
+                                         int64_t *groups) {
+  const eini_arena_at mark = eini_arena_mark(&z->scratch);
+  const int64_t had = z->windows.n, most = EINI_FUSE_MOST + 1;
+  eini_fuse f;
+  eini_fuse_of(&z->w, x->list, x->n, &f);
+  eini_fuse_count(&z->w, &f, 1);
+  const int64_t words = eini_fuse_key(z, x->list, &f);
+  eini_fuse_count(&z->w, &f, -1);
+  const int64_t k = words < 0 ? -1 : eini_key_number(z->a, &z->windows, z->key, words);
+  if (k < 0) return EIN_ERR_NO_MEMORY;
+  if (k < had) {
+    memcpy(groups, z->groups + k * most, (size_t)most * sizeof *groups);
+    return EIN_OK;
+  }
+  int64_t *p = (int64_t *)eini_grow(z->a, z->groups, k, &z->capgroups, (size_t)most * sizeof *p);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  z->groups = p;
+  eini_fuse_edges(z, x);
+  EINI_TRY(eini_fuse_sets_make(z, x));
+  EINI_TRY(eini_fuse_order(z, x));
+  int n = 0;
+  for (int i = 0; i < (int)most; i++) groups[i] = 0;
+  for (int at = (1 << x->n) - 1; at > 0; at &= ~z->from[at]) groups[n++] = z->from[at];
+  for (int i = 0; i < n / 2; i++) {
+    const int64_t was = groups[i];
+    groups[i] = groups[n - 1 - i];
+    groups[n - 1 - i] = was;
+  }
+  memcpy(z->groups + k * most, groups, (size_t)most * sizeof *groups);
+  eini_arena_rollback(&z->scratch, &mark);
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>group  statements that run inside one loop nest
-// Takes units (statements with what is fused into them) in order; finds runs of them that share one
-// or two free indices, so that temporaries between them need only a block of it and stay in a
-// cache. Invariant: a unit reads of the group's tensors only the block at hand.
+// Takes units (statements with what is fused into them) in order; finds runs of them that move less
+// in blocks (section fusion-tile), so that temporaries between them stay in a cache. Invariant: a
+// unit reads of the group's tensors only the block at hand.
 // ================================================================================================
 
 typedef struct eini_unit {
   const eini_stmt *s, *f;       // f: the consumer fused into s, or NULL
+  int64_t number[2];            // of both in the graph
   int via, out;
   int *column;                  // f's columns as indices of s
 } eini_unit;
@@ -15858,18 +17273,25 @@ typedef struct eini_unit {
 typedef struct eini_group_slot {
   int slot;                     // -1: local, at offset; -2: a value, not an address
   int64_t offset;
-  int64_t step[2];
+  int64_t step[EINI_GROUP_LOOPS];
 } eini_group_slot;
+
+// Blocks of one shape: bit l of its number: the last ones along loop l, which are others.
+typedef struct eini_group_variant {
+  int ntask, nslot;
+  eini_task *task;
+  char *stays;                  // per task: once while the innermost loop runs
+  eini_group_slot *slot;        // slot 0 is the zero of values
+} eini_group_variant;
 
 typedef struct eini_group {
   int nloop;
-  int64_t extent[2], block[2];
-  int ntask;
-  eini_task *task[2];           // whole blocks, and the shorter last one
-  eini_group_slot *slot[2];     // slot 0 is the zero of values
-  int nslot[2];
+  int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS];
+  int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
+  eini_group_variant variant[1 << EINI_GROUP_LOOPS];
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
+  double moves;                 // bytes that blocks move, by the model that chose them
   // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
   // row i.
   int64_t nrow;
@@ -15900,9 +17322,24 @@ static int eini_unit_reads(const eini_unit *u, int id) {
   return 0;
 }
 
-// Most units of a group. Where more could share a loop, one temporary in so many is stored; and the
-// search for groups takes time in proportion to the units.
-enum { EINI_GROUP_UNITS = 64 };
+// ---- runs of units ----
+
+// What a unit runs over in a block that begins at b of a loop: from mul * b + lo on, mul * (block -
+// 1) + 1 + more values.
+typedef struct eini_group_range {
+  int index;                    // of s; -1: none
+  int64_t mul, lo, more;
+} eini_group_range;
+
+// A group of units [from, to].
+typedef struct eini_bundle {
+  int from, to, nloop;
+  int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
+  int cls[EINI_GROUP_LOOPS];
+  eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
+  double moves;                 // bytes
+  double gain;                  // bytes that it moves less than its units do one by one
+} eini_bundle;
 
 // The search for groups.
 typedef struct eini_trail {
@@ -15911,84 +17348,24 @@ typedef struct eini_trail {
   int nunit;
   const ein_rates *rates;
   int *made, *first, *last;     // per tensor: the unit that makes it, those that read it
-  int *axis;                    // per tensor, of one loop: axis + 1 that it runs over; -1: made in
-                                //   the group, without a plain axis; 0 between searches
   char *local;                  // per tensor: made and read in the group only; 0 between searches
   int64_t *place;               // per tensor: of local ones, among the group's temporaries
-  int from, *loop;              // per unit, counted from `from`: index of s
+  int64_t *shift;               //   and of elements in front of its block
+  char *joins;                  // per unit: may be in a group
+  int *then;                    // per unit: the last one of the group that begins there; or NULL
+  double size;                  // bytes of an element, of the largest there are
+  eini_fuse_search z;
 } eini_trail;
 
-// Marks the output of unit u over index i; 0 when it cannot be in a group.
-static int eini_trail_out(eini_trail *w, int u, int i) {
-  const eini_unit *x = &w->unit[u];
-  const eini_stmt *last = x->f != NULL ? x->f : x->s;
-  const eini_tensor *t = &w->g->tensor[x->out];
-  int found = -1, uses = 0;
-  if (i >= x->s->nfree || last->rest != EIN_REST_ERROR || t->nstmt != 1) return 0;
-  for (int r = 0; r < last->out_map.rows; r++) {
-    for (int e = last->out_map.first[r]; e < last->out_map.first[r + 1]; e++) {
-      int c = last->out_map.term[e].index;
-      if ((x->f != NULL ? x->column[c] : c) != i) continue;
-      uses++;
-      if (eini_plain_row(&last->out_map, r) == c) found = r;
-    }
-  }
-  int whole = found >= 0 && uses == 1 && t->shape[found] == x->s->index[i].extent;
-  w->loop[u - w->from] = i;
-  w->axis[x->out] = whole ? found + 1 : -1;
-  return whole || (t->role != EIN_ROLE_TEMP && uses > 0);
+static void eini_trail_free(eini_trail *w) {
+  if (w->then != NULL) eini_arena_free(&w->z.scratch);
 }
 
-// Does unit u continue the group? It must read a tensor of the group, all of them at one index.
-static int eini_trail_next(eini_trail *w, int u) {
-  const eini_map *m;
-  const int *column;
-  int found = -1;
-  for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
-    if (w->axis[t] == 0) continue;
-    if (w->axis[t] < 0) return 0;
-    int c = eini_plain_row(m, w->axis[t] - 1);
-    if (c < 0 || eini_map_uses(m, c) != 1) return 0;
-    if (column != NULL) c = column[c];
-    if (c < 0 || (found >= 0 && c != found)) return 0;
-    found = c;
-    if (w->unit[u].s->index[c].extent != w->g->tensor[t].shape[w->axis[t] - 1]) return 0;
-  }
-  return found >= 0 && eini_trail_out(w, u, found);
-}
-
-// What a candidate group of units [from, to] would save.
-typedef struct eini_bundle {
-  int from, to, nloop;
-  int loop[2][EINI_GROUP_UNITS];  // per unit, counted from `from`
-  int64_t extent[2], block[2];
-  double gain;                  // bytes of traffic
-} eini_bundle;
-
-static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
-                                  const eini_unit *unit, int nunit, const ein_rates *rates) {
-  const eini_map *m;
-  const int *column;
-  memset(w, 0, sizeof *w);
-  w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
-  w->made = EINI_NEW(a, int, g->ntensor);
-  w->first = EINI_NEW(a, int, g->ntensor);
-  w->last = EINI_NEW(a, int, g->ntensor);
-  w->axis = EINI_NEW(a, int, g->ntensor);
-  w->local = EINI_NEW(a, char, g->ntensor);
-  w->place = EINI_NEW(a, int64_t, g->ntensor);
-  if (w->made == NULL || w->first == NULL || w->last == NULL || w->axis == NULL ||
-      w->local == NULL || w->place == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t t = 0; t < g->ntensor; t++) w->made[t] = w->last[t] = -1, w->first[t] = nunit;
-  for (int u = 0; u < nunit; u++) {
-    w->made[unit[u].out] = u;
-    for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
-      if (w->first[t] == nunit) w->first[t] = u;
-      w->last[t] = u;
-    }
-  }
-  return EIN_OK;
+// A tensor with one unit that makes all of it can be in a group.
+static int eini_unit_joins(const ein_graph *g, const eini_unit *u) {
+  const eini_stmt *last = u->f != NULL ? u->f : u->s;
+  return last->rest == EIN_REST_ERROR && g->tensor[u->out].nstmt == 1 && u->s->carry == NULL &&
+         last->carry == NULL && u->s->nfree > 0 && !eini_stmt_empty(u->s, 0, u->s->nindex);
 }
 
 // Is tensor t made in [from, to] and read there only?
@@ -16012,13 +17389,136 @@ static void eini_bundle_unmark(const eini_trail *w, int from, int to) {
   for (int u = from; u <= to; u++) w->local[w->unit[u].out] = 0;
 }
 
-// Does unit `to`, the last one of a group, read a tensor that is not stored for it?
-static int eini_bundle_ends(const eini_trail *w, int from, int to) {
+// Does unit u read a tensor that units from `from` on make?
+static int eini_unit_follows(const eini_trail *w, int from, int u) {
   const eini_map *m;
   const int *column;
-  for (int k = 0, t; (t = eini_unit_operand(&w->unit[to], k, &m, &column)) >= 0; k++)
-    if (eini_bundle_keeps(w, t, from, to)) return 1;
+  for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++)
+    if (w->made[t] >= from && w->made[t] < u) return 1;
   return 0;
+}
+
+// ---- from classes to loops ----
+
+// The statements of units [from, to], ascending. 0: too many.
+static int eini_bundle_list(const eini_trail *w, int from, int to, int64_t *list) {
+  int n = 0;
+  for (int u = from; u <= to; u++) {
+    for (int k = 0; k < 2; k++) {
+      const int64_t x = w->unit[u].number[k];
+      int i = n;
+      if (x < 0) continue;
+      if (n == EINI_FUSE_MOST) return 0;
+      for (; i > 0 && list[i - 1] > x; i--) list[i] = list[i - 1];
+      list[i] = x;
+      n++;
+    }
+  }
+  return n;
+}
+
+// What statement number x of a group runs over along class c; 0: the class is more than blocks of
+// an index can say.
+static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c,
+                             eini_group_range *to) {
+  int m = 0;
+  while (list[m] != x) m++;
+  to->index = -1;
+  for (int i = 0; i < f->member[m].s->nindex; i++) {
+    const eini_fuse_index *y = &f->index[f->member[m].first + i];
+    if (y->cls != c) continue;
+    if (to->index >= 0 || i >= f->member[m].s->nfree || y->lo < 0 || y->mul < 1) return 0;
+    to->index = i;
+    to->mul = (int64_t)y->mul;
+    to->lo = (int64_t)y->lo;
+    to->more = (int64_t)(y->hi - y->lo);
+  }
+  return 1;
+}
+
+// The ranges of units along class c, as loop l.
+static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64_t *list, int c,
+                            eini_bundle *b, int l) {
+  b->extent[l] = 0;
+  b->block[l] = (int64_t)f->side[c];
+  for (int u = b->from; u <= b->to; u++) {
+    const eini_unit *x = &w->unit[u];
+    eini_group_range *r = &b->range[u - b->from][l], q;
+    if (!eini_bundle_range(f, list, x->number[0], c, r)) return 0;
+    if (x->f != NULL) {  // is what is fused into it the same?
+      if (!eini_bundle_range(f, list, x->number[1], c, &q)) return 0;
+      if (q.index >= 0 ? x->column[q.index] != r->index || r->index < 0 || q.mul != r->mul ||
+                             q.lo != r->lo || q.more != r->more
+                       : r->index >= 0) return 0;
+    }
+    if (r->index >= 0 && r->mul == 1 && r->lo == 0 && r->more == 0)
+      b->extent[l] = eini_max64(b->extent[l], x->s->index[r->index].extent);
+  }
+  return b->extent[l] > b->block[l] && b->block[l] > 0;
+}
+
+// Where blocks are others: the last one along a loop is shorter, or not all of it is there for some
+// unit. 0: so it would be of others, too.
+static int eini_bundle_edge(const eini_trail *w, eini_bundle *b, int l) {
+  const int64_t block = b->block[l], last = (eini_ceil_div(b->extent[l], block) - 1) * block;
+  int differs = b->extent[l] - last < block;
+  for (int u = b->from; u <= b->to; u++) {
+    const eini_group_range *r = &b->range[u - b->from][l];
+    if (r->index < 0) continue;
+    const int64_t n = w->unit[u].s->index[r->index].extent;
+    const int64_t to = r->lo + r->mul * (block - 1) + 1 + r->more;  // of the first block
+    if (r->mul * (last - block) + to > n) return 0;
+    differs |= r->mul * last + to > n;
+  }
+  b->edge[l] = differs ? last : b->extent[l];
+  return 1;
+}
+
+// How often unit u runs: not again along the innermost loop, where that does not move it.
+static double eini_bundle_runs(const eini_bundle *b, int u) {
+  double n = 1;
+  for (int l = 0; l < b->nloop; l++)
+    if (l < b->nloop - 1 || b->range[u - b->from][l].index >= 0)
+      n *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+  return n;
+}
+
+// The loops of a bundle as indices of unit u, and of what is fused into it.
+static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
+  const eini_unit *x = &w->unit[u];
+  walk[0].nloop = walk[1].nloop = b->nloop;
+  for (int l = 0; l < b->nloop; l++) {
+    const int i = b->range[u - b->from][l].index;
+    int c = x->f == NULL ? -1 : x->f->nindex - 1;
+    while (c >= 0 && x->column[c] != i) c--;
+    walk[0].loop[l] = i;
+    walk[1].loop[l] = i < 0 ? -1 : c;
+    walk[0].times[l] = walk[1].times[l] =
+        l == b->nloop - 1 && i < 0 ? 1 : (double)eini_ceil_div(b->extent[l], b->block[l]);
+  }
+}
+
+// Sets what a task of unit u sees of its loops in blocks of a variant. 0: nothing.
+static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int variant,
+                          eini_lowering *lo) {
+  eini_walk walk[2];
+  eini_bundle_walk(w, b, u, walk);
+  lo->walk = walk[0];
+  for (int l = 0; l < b->nloop; l++) {
+    const eini_group_range *r = &b->range[u - b->from][l];
+    const int last = variant >> l & 1;
+    const int64_t block = last ? b->extent[l] - b->edge[l] : b->block[l];
+    lo->mul[l] = lo->from[l] = lo->len[l] = 0;
+    if (r->index < 0) continue;
+    lo->mul[l] = r->mul;
+    lo->from[l] = r->lo;
+    lo->len[l] = r->mul * (block - 1) + 1 + r->more;
+    if (last)
+      lo->len[l] = eini_min64(lo->len[l], w->unit[u].s->index[r->index].extent -
+                                              (r->mul * b->edge[l] + r->lo));
+    if (lo->len[l] <= 0) return 0;
+  }
+  return 1;
 }
 
 // Does a block leave only short runs along the innermost axis of an operand?
@@ -16029,89 +17529,171 @@ static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, co
   return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
 }
 
-// The loops of a bundle as indices of unit u, and of what is fused into it.
-static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
+// Bytes of the tensors from outside of which blocks of unit u read only short runs along loop l.
+static double eini_bundle_short(const eini_trail *w, const eini_bundle *b, int u, int l) {
   const eini_unit *x = &w->unit[u];
-  walk[0].nloop = walk[1].nloop = b->nloop;
-  for (int j = 0; j < b->nloop; j++) {
-    int c = x->f == NULL ? -1 : x->f->nindex - 1;
-    walk[0].loop[j] = b->loop[j][u - b->from];
-    while (c >= 0 && x->column[c] != walk[0].loop[j]) c--;
-    walk[1].loop[j] = c;
-    walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
-  }
-}
-
-// What the blocks of a bundle read again, in bytes.
-static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
+  const int i = b->range[u - b->from][l].index;
   const eini_map *m;
   const int *column;
-  double again = 0;
+  double bytes = 0;
+  for (int k = 0, t; i >= 0 && (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
+    int no = eini_bundle_keeps(w, t, b->from, b->to);
+    for (int j = 0; j < k && !no; j++)
+      no = (j < x->s->noperand ? x->s->operand[j] : x->f->operand[j - x->s->noperand]) == t;
+    if (!no && eini_short_runs(w->g, t, m, column, i, b->block[l]))
+      bytes += eini_tensor_bytes(&w->g->tensor[t]);
+  }
+  return bytes;
+}
+
+// What blocks take beyond what they move, as bytes: to begin each, and short runs of operands.
+static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b) {
+  double runs = 0, again = 0;
   for (int u = b->from; u <= b->to; u++) {
-    const eini_unit *x = &w->unit[u];
-    eini_walk walk[2];
-    const eini_stmt_block all[2] = {eini_walk_block(&walk[0], NULL),
-                                    eini_walk_block(&walk[1], NULL)};
-    eini_bundle_walk(w, b, u, walk);
-    for (int j = 0; j < b->nloop; j++)
-      for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++)
-        if (!w->local[t] && eini_short_runs(w->g, t, m, column, walk[0].loop[j], b->block[j]))
-          again += EINI_SHORT_TIMES * eini_tensor_bytes(&w->g->tensor[t]);
-    const eini_cost c = eini_cost_of(w->g, x->s, x->f, all, NULL, NULL, NULL);
-    again += c.traffic - c.bytes;
+    runs += eini_bundle_runs(b, u);
+    for (int l = 0; l < b->nloop; l++)
+      again += EINI_SHORT_TIMES * eini_bundle_short(w, b, u, l);
   }
-  return again;
+  return EINI_BLOCK_SECONDS * runs * w->rates->copy_bw[EIN_MEMORY] + EINI_CACHED * again;
 }
 
-// Chooses blocks and weighs: what is not stored, against what every block reads again.
-static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
-  double rows = 1;
+// Loops from the sides of classes, the last class innermost, and what they gain. gain 0: none.
+static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int64_t *list,
+                              double alone, eini_bundle *b) {
   b->gain = 0;
-  while (b->to > b->from && !eini_bundle_ends(w, b->from, b->to)) b->to--;
-  if (b->to == b->from) return;
-  double bytes = eini_bundle_mark(w, b->from, b->to);
-  for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
-  double fit = floor(EINI_CACHE_PART * w->rates->fast_bytes / (bytes / rows));
-  if (bytes > w->rates->fast_bytes && fit >= 1) {
-    int last = b->nloop - 1;
-    int64_t e = b->extent[last], most = fit < (double)e ? (int64_t)fit : e;
-    if (most >= 16) most -= most % 8;
-    b->block[0] = 1;
-    b->block[last] = most;
-    double blocks = rows / (double)e * (double)eini_ceil_div(e, most);
-    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks *
-                      w->rates->copy_bw[EIN_MEMORY];
-    b->gain = 2 * bytes - EINI_CACHED * eini_bundle_again(w, b) - overhead;
+  b->nloop = 0;
+  if (!(f->io < INFINITY)) return;
+  for (int i = 0; i <= f->ncls; i++) {
+    const int c = i < f->ncls ? i : f->last;
+    if (c < 0 || (i < f->ncls && c == f->last) || !(f->times[c] > 1)) continue;
+    if (b->nloop == EINI_GROUP_LOOPS || !eini_bundle_loop(w, f, list, c, b, b->nloop)) return;
+    if (!eini_bundle_edge(w, b, b->nloop)) return;
+    b->cls[b->nloop++] = c;
   }
-  eini_bundle_unmark(w, b->from, b->to);
+  if (b->nloop == 0) return;
+  b->moves = f->io * w->size;
+  b->gain = alone * w->size - b->moves - eini_bundle_beyond(w, b);
 }
 
-// Extends a group that starts at unit `from` with a loop over each axis of its output; the best.
-static void eini_bundle_find(eini_trail *w, const eini_bundle *outer, int from,
-                             eini_bundle *best) {
-  const eini_stmt *s = w->unit[from].s;
-  for (int i = 0; i < s->nfree; i++) {
-    eini_bundle b;
-    memset(&b, 0, sizeof b);
-    if (outer != NULL) b = *outer;
-    int j = b.nloop++;
-    int most = outer != NULL ? outer->to : w->nunit - 1;
-    if (most > from + EINI_GROUP_UNITS - 1) most = from + EINI_GROUP_UNITS - 1;
-    if (s->index[i].extent < 2 || (j > 0 && b.loop[0][0] == i)) continue;
-    w->from = b.from = b.to = from;
-    w->loop = b.loop[j];
-    b.extent[j] = s->index[i].extent;
-    int fits = eini_trail_out(w, from, i);
-    while (fits && b.to < most && eini_trail_next(w, b.to + 1) &&
-           (j == 0 || b.loop[0][b.to + 1 - from] != b.loop[1][b.to + 1 - from])) {
-      b.to++;
-    }
-    for (int u = from; u <= most && u <= b.to + 1; u++) w->axis[w->unit[u].out] = 0;
-    if (!fits) continue;
-    eini_bundle_weigh(w, &b);
-    if (b.gain > best->gain) *best = b;
-    if (j == 0 && b.to > b.from && b.gain <= 0) eini_bundle_find(w, &b, from, best);
+// Sides as found; where runs are short, longer ones in their place, at the cost of the others.
+static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t *list,
+                               double alone, eini_bundle *b) {
+  const double fast = w->z.fast;
+  eini_bundle other;
+  eini_fuse_fatten(f, fast);
+  eini_bundle_weigh(w, f, list, alone, b);
+  for (int l = 0; l < b->nloop; l++) {
+    const int c = b->cls[l];
+    double side[EINI_FUSE_CLASSES], bytes = 0;
+    for (int u = b->from; u <= b->to; u++) bytes += eini_bundle_short(w, b, u, l);
+    if (!(bytes > 0)) continue;
+    memcpy(side, f->side, sizeof side);
+    f->side[c] = fmin(f->extent[c], ceil(EINI_SHORT_BYTES / w->size));
+    eini_fuse_narrow(f, c, fast);
+    eini_fuse_fatten(f, fast);
+    other = *b;
+    eini_bundle_weigh(w, f, list, alone, &other);
+    if (other.gain > b->gain) *b = other;
+    else memcpy(f->side, side, sizeof side);
   }
+}
+
+// The blocks of units [from, to].
+static ein_status eini_bundle_make(eini_trail *w, int from, int to, eini_bundle *b) {
+  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
+  int64_t list[EINI_FUSE_MOST];
+  eini_fuse_known *k;
+  eini_fuse f;
+  double alone = 0;
+  int fits;
+  const int n = eini_bundle_list(w, from, to, list);
+  b->gain = 0;
+  b->from = from, b->to = to;
+  if (n == 0) return EIN_OK;
+  for (int u = from; u <= to; u++) {
+    int64_t own[2];
+    const int both = eini_bundle_list(w, u, u, own);
+    EINI_TRY(eini_fuse_ask(&w->z, own, both, INFINITY, &k));
+    if (k == NULL) return EIN_OK;
+    alone += k->io;
+  }
+  EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
+  if (k == NULL || !(k->io < alone)) return EIN_OK;
+  EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
+  if (fits) {
+    eini_bundle_choose(w, &f, list, alone, b);
+  }
+  eini_arena_rollback(&w->z.scratch, &mark);
+  return EIN_OK;
+}
+
+// The runs of units that gain most together.
+static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
+  double *best = EINI_NEW(a, double, (int64_t)w->nunit + 1);
+  eini_bundle *b = EINI_NEW(a, eini_bundle, 1);
+  if (best == NULL || b == NULL) return EIN_ERR_NO_MEMORY;
+  for (int u = w->nunit - 1; u >= 0; u--) {
+    best[u] = best[u + 1];
+    w->then[u] = u;
+    if (!w->joins[u] || w->g->tensor[w->unit[u].out].role != EIN_ROLE_TEMP) continue;
+    for (int v = u + 1; v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
+      if (!eini_unit_follows(w, u, v)) break;
+      const double held = eini_bundle_mark(w, u, v);
+      eini_bundle_unmark(w, u, v);
+      if (!(held > w->rates->fast_bytes)) continue;
+      EINI_TRY(eini_bundle_make(w, u, v, b));
+      if (!(b->gain > 0 && b->gain + best[v + 1] > best[u])) continue;
+      best[u] = b->gain + best[v + 1];
+      w->then[u] = v;
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
+                                  const eini_unit *unit, int nunit, const ein_rates *rates,
+                                  const int *rows) {
+  const eini_map *m;
+  const int *column;
+  double temps = 0;
+  memset(w, 0, sizeof *w);
+  w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
+  w->made = EINI_NEW(a, int, g->ntensor);
+  w->first = EINI_NEW(a, int, g->ntensor);
+  w->last = EINI_NEW(a, int, g->ntensor);
+  w->local = EINI_NEW(a, char, g->ntensor);
+  w->place = EINI_NEW(a, int64_t, g->ntensor);
+  w->shift = EINI_NEW(a, int64_t, g->ntensor);
+  w->joins = EINI_NEW(a, char, nunit);
+  if (w->made == NULL || w->first == NULL || w->last == NULL || w->local == NULL ||
+      w->place == NULL || w->shift == NULL || w->joins == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w->size = 1;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    w->made[t] = w->last[t] = -1, w->first[t] = nunit;
+    w->size = fmax(w->size, (double)ein_dtype_size(g->tensor[t].dtype));
+    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += eini_tensor_bytes(&g->tensor[t]);
+  }
+  for (int u = 0, row = 0; u < nunit; u++) {
+    if (rows != NULL && rows[u] > 0) row = rows[u];
+    w->joins[u] = (char)(row-- <= 0 && eini_unit_joins(g, &unit[u]));
+    w->made[unit[u].out] = u;
+    for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
+      if (w->first[t] == nunit) w->first[t] = u;
+      w->last[t] = u;
+    }
+  }
+  if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
+  EINI_TRY(eini_fuse_search_make(&w->z, a, g, EINI_CACHE_PART * rates->fast_bytes / w->size, 0));
+  w->z.w.uncut = 1;
+  w->then = EINI_NEW(a, int, nunit);
+  if (w->then == NULL) {
+    eini_arena_free(&w->z.scratch);
+    return EIN_ERR_NO_MEMORY;
+  }
+  const ein_status st = eini_trail_search(w, a);
+  if (st != EIN_OK) eini_trail_free(w);
+  return st;
 }
 
 // ================================================================================================
@@ -16861,7 +18443,7 @@ static const eini_task *eini_task_from(const eini_task *t, int i, const eini_stm
     *f = g->unit[i].f;
     return g->form;
   }
-  if (t->kind == EINI_TASK_GROUP) t = i < g->ntask ? &g->task[0][i] : NULL;
+  if (t->kind == EINI_TASK_GROUP) t = i < g->variant[0].ntask ? &g->variant[0].task[i] : NULL;
   else if (i > 0) t = NULL;
   if (t == NULL) return NULL;
   *s = t->stmt;
@@ -17347,54 +18929,57 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
 #define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
 
-static ein_status eini_group_slot_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
-                                  int slot, int64_t offset, const int64_t *step, int *id) {
-  eini_group_slot *w = (eini_group_slot *)eini_grow(a, gr->slot[variant], gr->nslot[variant], cap,
-                                            sizeof *w);
+static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int64_t *cap, int slot,
+                                      int64_t offset, const int64_t *step, int *id) {
+  eini_group_slot *w = (eini_group_slot *)eini_grow(a, v->slot, v->nslot, cap, sizeof *w);
   if (w == NULL) return EIN_ERR_NO_MEMORY;
-  gr->slot[variant] = w;
-  w += gr->nslot[variant];
+  v->slot = w;
+  w += v->nslot;
   w->slot = slot;
   w->offset = offset;
-  w->step[0] = step[0];
-  w->step[1] = step[1];
-  *id = gr->nslot[variant]++;
+  for (int l = 0; l < EINI_GROUP_LOOPS; l++) w->step[l] = step[l];
+  *id = v->nslot++;
   return EIN_OK;
 }
 
+static int eini_ref_moves(const eini_ref *r) {
+  int moves = 0;
+  for (int l = 0; l < EINI_GROUP_LOOPS; l++) moves |= r->step[l] != 0;
+  return moves;
+}
+
 // The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
-static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                     const eini_bundle *b, eini_group *gr, int variant) {
-  static const int64_t still[2] = {0, 0};
+static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_group *gr, int number) {
+  static const int64_t still[EINI_GROUP_LOOPS] = {0};
   eini_arena *a = &p->arena;
+  eini_group_variant *v = &gr->variant[number];
   eini_lowering sub = *lo;
-  eini_walk walk[2];
   int64_t cap = 0;
-  int id, count = 0, temps = p->nin + p->nout;
-  gr->task[variant] = EINI_NEW(a, eini_task, b->to - b->from + 1);
-  if (gr->task[variant] == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, still, &id));
+  int id, temps = p->nin + p->nout;
+  v->task = EINI_NEW(a, eini_task, b->to - b->from + 1);
+  v->stays = EINI_NEW(a, char, b->to - b->from + 1);
+  if (v->task == NULL || v->stays == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_group_slot_add(a, v, &cap, -2, 0, still, &id));
   for (int u = b->from; u <= b->to; u++) {
-    eini_task *t = &gr->task[variant][count];
+    eini_task *t = &v->task[v->ntask];
     int empty = 0;
-    eini_bundle_walk(w, b, u, walk);
-    sub.walk = walk[0];
+    if (!eini_bundle_at(w, b, u, number, &sub)) continue;
     EINI_TRY(eini_plan_task(&sub, w->unit[u].s, w->unit[u].f, w->unit[u].via, t, &empty));
     if (empty) continue;
     for (int k = 0; k < t->nstream; k++) {
       eini_ref *r = &t->ref[k];
       int local = r->slot >= temps && sub.local[r->slot - temps];
       if (r->slot >= 0) {
-        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, local ? -1 : r->slot,
-                                 local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
-      } else if (r->step[0] != 0 || r->step[1] != 0) {
-        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
+        EINI_TRY(eini_group_slot_add(a, v, &cap, local ? -1 : r->slot,
+                                     local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
+      } else if (eini_ref_moves(r)) {
+        EINI_TRY(eini_group_slot_add(a, v, &cap, -2, r->offset, r->step, &r->origin));
       }
     }
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
-    count++;
+    v->stays[v->ntask++] = (char)(b->range[u - b->from][b->nloop - 1].index < 0);
   }
-  gr->ntask = count;
   return EIN_OK;
 }
 
@@ -17428,7 +19013,7 @@ typedef struct eini_weighed {
   const eini_trail *w;
   const eini_bundle *b;
   const eini_lowering *block;  // of its blocks
-  double blocks;               // that one thread runs
+  double parts;                // threads that share them
 } eini_weighed;
 
 // Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL.
@@ -17437,15 +19022,13 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
   const int in = gr != NULL && u <= gr->b->to;
   eini_lowering sub = in ? *gr->block : *lo;
-  eini_walk walk[2];
   eini_task t;
   int empty;
-  if (in) eini_bundle_walk(gr->w, gr->b, u, walk);
-  if (in) sub.walk = walk[0];
+  if (in && !eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
   const double once = empty ? 0 : eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, 0);
-  *seconds += once * (!in ? 1 : eini_task_told(&t) ? gr->blocks : 1);
+  *seconds += once * (in && eini_task_told(&t) ? eini_bundle_runs(gr->b, u) / gr->parts : 1);
   eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
@@ -17453,22 +19036,24 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
 // Is the group predicted to be faster than its units one after another?
 static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
                                   const eini_bundle *b, const eini_group *gr, const char *local,
-                                  double blocks, int parts, double *seconds, int *yes) {
+                                  int parts, double *seconds, int *yes) {
   eini_lowering sub = *lo;
   eini_arena scratch;
   double apart = 0, grouped = 0;
   ein_status st = EIN_OK;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
-  for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
-    const eini_task *t = &gr->task[0][u - b->from];
+  const int whole = gr->variant[0].ntask == b->to - b->from + 1;
+  for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++) {
+    const eini_task *t = &gr->variant[0].task[u - b->from];
+    const double runs = eini_task_told(t) ? eini_bundle_runs(b, u) : 1;
     st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * (eini_task_told(t) ? blocks : 1);
+    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * runs;
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
   seconds[1] = apart;
-  *yes = gr->ntask == b->to - b->from + 1 && seconds[0] < seconds[1];
+  *yes = whole && seconds[0] < seconds[1];
   return st;
 }
 
@@ -17578,27 +19163,45 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
   return EIN_OK;
 }
 
-// The shape of a block of what unit u of a group makes.
+// The shape of a block of what unit u of a group makes, in blocks of a variant.
 static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, int u, int64_t **shape) {
+                                   const eini_bundle *b, int u, int variant, int64_t **shape) {
   const eini_unit *x = &w->unit[u];
+  eini_lowering at = *lo;
   eini_walk walk[2];
   int64_t *low;
+  if (!eini_bundle_at(w, b, u, variant, &at)) at.len[0] = 0;
   eini_bundle_walk(w, b, u, walk);
-  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
+  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], at.len);
   return eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, shape);
 }
 
-// Strides and places of a group's own temporaries for the blocks of lo.
+// Elements of unit u's result in front of its block: coordinates count from where that begins.
+static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
+                                const int64_t *stride) {
+  const eini_stmt *last = x->f != NULL ? x->f : x->s;
+  int64_t shift = 0;
+  for (int r = 0; r < last->out_map.rows; r++) {
+    int c = eini_plain_row(&last->out_map, r);
+    if (c >= 0 && x->f != NULL) c = x->column[c];
+    for (int l = 0; l < b->nloop && c >= 0; l++)
+      if (b->range[u - b->from][l].index == c) shift += b->range[u - b->from][l].lo * stride[r];
+  }
+  return shift;
+}
+
+// Strides and places of a group's own temporaries in blocks of a variant.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
-                                    const eini_bundle *b, eini_seat *own, int64_t *bytes) {
+                                    const eini_bundle *b, int variant, eini_seat *own,
+                                    int64_t *bytes) {
   for (int u = b->from; u <= b->to; u++) {
     const int out = w->unit[u].out;
     const eini_tensor *t = &lo->g->tensor[out];
     int64_t *shape, count;
     if (!w->local[out]) continue;
-    EINI_TRY(eini_group_shape(lo, w, b, u, &shape));
+    EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
     EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
+    w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
     w->place[out] = *bytes;
     *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   }
@@ -17611,81 +19214,95 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
                                      eini_seat *seat) {
   const eini_trail *w = gr->w;
   int64_t bytes = 0, *shape;
-  EINI_TRY(eini_group_locals(gr->block, w, gr->b, seat, &bytes));
+  EINI_TRY(eini_group_locals(gr->block, w, gr->b, 0, seat, &bytes));
   for (int u = gr->b->from; u <= gr->b->to; u++) {
     const int out = w->unit[u].out, local = w->local[out];
     if (!eini_unit_lays(lo, &w->unit[u]) || (!local && u != gr->b->to)) continue;
     shape = lo->g->tensor[out].shape;
-    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, &shape));
+    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, 0, &shape));
     EINI_TRY(eini_unit_layout(lo, gr, w->unit, local ? gr->b->to + 1 : nunit, u, shape, seat));
   }
   return EIN_OK;
 }
 
-// Makes the tasks of a group for whole blocks (variant 0) or the shorter last one. While they are
-// made, local temporaries have seats of a block's shape.
-static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_trail *w,
+// Makes the tasks of a group for blocks of a variant. While they are made, local temporaries have
+// seats of a block's shape.
+static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const eini_trail *w,
                                     const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
-  const int64_t *kept[EINI_GROUP_UNITS];
+  const int64_t *kept[EINI_FUSE_MOST];
   int64_t bytes = 0;
   for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
-  ein_status st = eini_group_locals(sub, w, b, seat, &bytes);
+  ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
-  if (st == EIN_OK) st = eini_group_variant(p, sub, w, b, gr, variant);
+  if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
   for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
   return st;
 }
 
-// Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
-static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, eini_seat *seat, eini_task *t,
-                                   double *seconds, int *yes) {
+// A group without tasks, and how many threads share its blocks.
+static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                 const eini_bundle *b, eini_task *t) {
   eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
-  const int64_t *kept[EINI_GROUP_UNITS], *made;
-  eini_lowering sub = *lo;
-  eini_weighed of;
+  double blocks = 1;
   if (gr == NULL) return EIN_ERR_NO_MEMORY;
   memset(t, 0, sizeof *t);
   t->kind = EINI_TASK_GROUP;
   t->group = gr;
   t->cut = -1;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
+  gr->moves = b->moves;
   gr->nloop = b->nloop;
+  for (int l = 0; l < b->nloop; l++) {
+    gr->extent[l] = b->extent[l];
+    gr->block[l] = b->block[l];
+    gr->edge[l] = b->edge[l];
+    blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+  }
+  t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  return EIN_OK;
+}
+
+// Are there blocks of a variant?
+static int eini_group_has(const eini_group *gr, int variant) {
+  for (int l = 0; l < gr->nloop; l++)
+    if (variant >> l & 1 ? gr->edge[l] == gr->extent[l] : gr->edge[l] == 0) return 0;
+  return 1;
+}
+
+// Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
+static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_seat *seat, eini_task *t,
+                                   double *seconds, int *yes) {
+  const int64_t *kept[EINI_FUSE_MOST], *made;
+  eini_lowering sub = *lo;
+  eini_weighed of;
+  EINI_TRY(eini_group_new(p, lo, w, b, t));
+  eini_group *gr = t->group;
   sub.width = 1;
   sub.local = w->local;
+  sub.shift = w->shift;
   sub.seat = seat;
-  int last = b->nloop - 1;
-  double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
-  if (b->nloop > 1) blocks *= (double)b->extent[0];
-  t->parts = blocks < lo->width ? (int)blocks : lo->width;
-  of.w = w, of.b = b, of.block = &sub, of.blocks = blocks / t->parts;
+  of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
   for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
-  for (int j = 0; j < b->nloop; j++) sub.len[j] = b->block[j];
-  EINI_TRY(eini_group_layouts(lo, &of, w->nunit, seat));
-  for (int variant = 0; variant < 2; variant++) {
-    int64_t tail = b->extent[last] % b->block[last];
-    if (variant == 1 && tail == 0) break;
-    for (int j = 0; j < b->nloop; j++) {
-      gr->extent[j] = b->extent[j];
-      gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
-      sub.len[j] = variant == 1 && j == last ? tail : b->block[j];
-    }
-    EINI_TRY(eini_group_blocks(p, &sub, w, b, seat, gr, variant));
-  }
+  ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
+  for (int v = 0; v < 1 << gr->nloop && st == EIN_OK; v++)
+    if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
   made = seat[w->unit[b->to].out].stride;
   for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
-  EINI_TRY(eini_group_wins(lo, w->unit, b, gr, w->local, blocks, t->parts, seconds, yes));
-  for (int u = b->from; u <= b->to && *yes; u++) {
+  if (st == EIN_OK) st = eini_group_wins(lo, w->unit, b, gr, w->local, t->parts, seconds, yes);
+  for (int u = b->from; u <= b->to && st == EIN_OK && *yes; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
   }
-  if (*yes) seat[w->unit[b->to].out].stride = made;
+  if (st == EIN_OK && *yes) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
-  size_t slots = (size_t)(gr->nslot[0] > gr->nslot[1] ? gr->nslot[0] : gr->nslot[1]);
-  eini_nest_carve(NULL, &t->scratch, slots * sizeof(char *));
+  int slots = 0;
+  for (int v = 0; v < 1 << gr->nloop; v++)
+    slots = gr->variant[v].nslot > slots ? gr->variant[v].nslot : slots;
+  eini_nest_carve(NULL, &t->scratch, (size_t)slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
-  return EIN_OK;
+  return st;
 }
 
 // Statements with what is fused into them, in order. Tasks point at statements, so these are
@@ -17707,6 +19324,8 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
     u->f = fused[i] >= 0 ? &own[i] : NULL;
     u->via = via[i];
     u->out = own[i].out;
+    u->number[0] = fused[i] >= 0 ? fused[i] : i;
+    u->number[1] = fused[i] >= 0 ? i : -1;
     if (u->f != NULL) EINI_TRY(eini_fused_columns(lo, u->s, u->f, u->via, &u->column));
   }
   return EIN_OK;
@@ -17743,13 +19362,11 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       continue;
     }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
-    const eini_tensor *t = &p->graph->tensor[unit[u].out];
     eini_bundle b;
     int empty = 0, grouped = 0;
     b.gain = 0;
-    if (w != NULL && t->role == EIN_ROLE_TEMP && n - u > 1) eini_bundle_find(w, NULL, u, &b);
-    for (int v = u; rows->sorted != NULL && b.gain > 0 && v <= b.to; v++)
-      if (rows->length[v] > 0) b.gain = 0;
+    if (w != NULL && w->then != NULL && w->then[u] > u)
+      EINI_TRY(eini_bundle_make(w, u, w->then[u], &b));
     if (b.gain > 0) {
       const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
       double seconds[3] = {0, 0, 0};
@@ -17799,8 +19416,11 @@ static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
   if (p->rates == NULL || p->ungrouped) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
-  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates));
-  return eini_plan_each(p, lo, &search, &rows, unit, n, seat);
+  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates,
+                           rows.sorted == NULL ? NULL : rows.length));
+  ein_status st = eini_plan_each(p, lo, &search, &rows, unit, n, seat);
+  eini_trail_free(&search);
+  return st;
 }
 
 static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_seat *seat) {
@@ -18106,28 +19726,38 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
-  const int last = g->nloop - 1;
+  const int inner = g->nloop - 1;
   eini_exec y = *x;
   size_t used = 0;
-  int64_t per = (g->extent[last] + g->block[last] - 1) / g->block[last];
-  int64_t blocks = g->nloop > 1 ? per * g->extent[0] : per;
-  int64_t from = part < 0 ? 0 : blocks * part / t->parts;
-  int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
-  int slots = g->nslot[0] > g->nslot[1] ? g->nslot[0] : g->nslot[1];
+  int64_t blocks = 1, at[EINI_GROUP_LOOPS];
+  int slots = 0;
+  for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);
+  for (int v = 0; v < 1 << g->nloop; v++)
+    slots = g->variant[v].nslot > slots ? g->variant[v].nslot : slots;
+  const int64_t from = part < 0 ? 0 : blocks * part / t->parts;
+  const int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
-    const int64_t at[2] = {last > 0 ? b / per : b * g->block[0],
-                           last > 0 ? b % per * g->block[1] : 0};
-    const int v = at[last] + g->block[last] > g->extent[last];
-    for (int k = 0; k < g->nslot[v]; k++) {
-      const eini_group_slot *w = &g->slot[v][k];
-      int64_t shift = w->offset + at[0] * w->step[0] + at[1] * w->step[1];
+    int64_t left = b;
+    int number = 0;
+    for (int l = inner; l >= 0; l--) {
+      const int64_t n = eini_ceil_div(g->extent[l], g->block[l]);
+      at[l] = left % n * g->block[l];
+      left /= n;
+      number |= (at[l] >= g->edge[l]) << l;
+    }
+    const eini_group_variant *v = &g->variant[number];
+    for (int k = 0; k < v->nslot; k++) {
+      const eini_group_slot *w = &v->slot[k];
+      int64_t shift = w->offset;
+      for (int l = 0; l < g->nloop; l++) shift += at[l] * w->step[l];
       const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
       y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
     }
-    for (int k = 0; k < g->ntask; k++) {
-      const eini_task *s = &g->task[v][k];
+    for (int k = 0; k < v->ntask; k++) {
+      const eini_task *s = &v->task[k];
+      if (v->stays[k] && at[inner] > 0 && b > from) continue;
       EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
     }
   }
@@ -19542,7 +21172,7 @@ static void eini_say_group(eini_text *t, const eini_task *task, int k) {
              (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
     return;
   }
-  eini_say(t, "%4d  group of %d, blocks of", k, g->ntask);
+  eini_say(t, "%4d  group of %d, blocks of", k, g->variant[0].ntask);
   for (int j = 0; j < g->nloop; j++) {
     eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
              (long long)g->extent[j]);
@@ -27655,6 +29285,131 @@ static ein_status eini_pad_axis(ein_graph *g, eini_diag *diag, int *tensor, int 
 }
 
 // ================================================================================================
+// >>bound-graph  bounds of all statements of a graph
+// Takes a graph; gives what each statement must move, with names and tiles.
+// ================================================================================================
+
+struct ein_bound {
+  eini_arena arena;
+  int64_t nstmt;
+  ein_bound_stmt *stmt;
+};
+
+static ein_status eini_bound_intensity(eini_arena *a, const eini_io *b, double volume,
+                                       double places, ein_intensity *to) {
+  double *tile = EINI_NEW(a, double, b->n);
+  if (tile == NULL) return EIN_ERR_NO_MEMORY;
+  if (b->n > 0) memcpy(tile, b->tile, (size_t)b->n * sizeof *tile);
+  to->rho = b->rho;
+  to->x0 = b->x0;
+  to->tile = tile;
+  to->bound = volume > 0 ? volume / b->rho : 0;
+  to->per_place = to->bound / places;
+  return EIN_OK;
+}
+
+static ein_status eini_bound_stmt(ein_bound *b, eini_arena *scratch, const ein_graph *g,
+                                  const eini_stmt *s, const ein_bound_desc *d,
+                                  ein_bound_stmt *to) {
+  eini_arena *a = &b->arena;
+  const double places = d->places > 1 ? (double)d->places : 1;
+  const char **name = EINI_NEW(a, const char *, s->nindex);
+  int64_t *extent = EINI_NEW(a, int64_t, s->nindex);
+  const char *out = g->tensor[s->out].name;
+  eini_limit limit;
+  eini_touch touch;
+  if (name == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    const char *was = s->index[i].name == NULL ? "" : s->index[i].name;
+    extent[i] = s->index[i].extent;
+    if ((name[i] = eini_strndup(a, was, (int64_t)strlen(was))) == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  to->nindex = s->nindex;
+  to->index = name;
+  to->extent = extent;
+  to->line = s->line;
+  if ((to->out = eini_strndup(a, out, (int64_t)strlen(out))) == NULL) return EIN_ERR_NO_MEMORY;
+  to->volume = eini_points(s, NULL, 0, s->nindex);
+  to->flops = to->volume * eini_point_flops(s);
+  EINI_TRY(eini_touch_statement(scratch, s, &touch));
+  EINI_TRY(eini_limit_find(scratch, &touch, d->fast_memory, places, &limit));
+  to->compulsory = limit.compulsory;
+  to->bound = limit.bound;
+  to->per_place = limit.per_place;
+  EINI_TRY(eini_bound_intensity(a, &limit.paper, to->volume, places, &to->paper));
+  return eini_bound_intensity(a, &limit.capped, to->volume, places, &to->capped);
+}
+
+// Operations of a core while an element comes from memory.
+static double eini_balance(const ein_rates *r, ein_dtype dtype) {
+  const double flops = ein_dtype_compute(dtype) == EIN_F32 ? r->flops_f32 : r->flops_f64;
+  const double bw = r->read_bw[EIN_MEMORY];
+  return bw > 0 ? flops / bw * (double)ein_dtype_size(dtype) : 0;
+}
+
+static ein_status eini_bound_make(ein_bound *b, const ein_graph *g, const ein_bound_desc *d,
+                                  const ein_rates *r) {
+  ein_status st = EIN_OK;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &b->arena.al);
+  if ((b->stmt = EINI_NEW(&b->arena, ein_bound_stmt, g->nstmt)) == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_arena_at mark = eini_arena_mark(&scratch);
+  for (; b->nstmt < g->nstmt && st == EIN_OK; b->nstmt++) {
+    const eini_stmt *s = &g->stmt[b->nstmt];
+    st = eini_bound_stmt(b, &scratch, g, s, d, &b->stmt[b->nstmt]);
+    if (r != NULL) b->stmt[b->nstmt].balance = eini_balance(r, g->tensor[s->out].dtype);
+    eini_arena_rollback(&scratch, &mark);
+  }
+  eini_arena_free(&scratch);
+  return st;
+}
+
+static ein_status eini_validate_fast(ein_ctx *ctx, double fast) {
+  if (fast >= 1 && fast < 1e18) return EIN_OK;
+  return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
+                   "fast_memory is %g elements; it must be from 1 to 1e18", fast);
+}
+
+EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_bound_desc *desc, ein_bound **bound) {
+  eini_arena arena;
+  if (bound == NULL) return EIN_ERR_ARGUMENT;
+  *bound = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
+  if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
+  if (st == EIN_OK && desc->places < 0)
+    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "places is %lld",
+                   (long long)desc->places);
+  if (st != EIN_OK) return eini_fail_status(ctx, st), st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_bound *b = EINI_NEW(&arena, ein_bound, 1);
+  if (b == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
+  b->arena = arena;
+  st = eini_bound_make(b, graph, desc, eini_rates_of(ctx));
+  if (st == EIN_ERR_TOO_LARGE)
+    eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "a statement has more than %d indices, or %d "
+              "accesses", EINI_IO_INDICES, 4 * EINI_IO_INDICES);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK) *bound = b;
+  else ein_bound_destroy(b);
+  return st;
+}
+
+EIN_API void ein_bound_destroy(ein_bound *b) {
+  if (b == NULL) return;
+  eini_arena arena = b->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+EIN_API int ein_bound_statement(const ein_bound *b, int64_t k, ein_bound_stmt *info) {
+  if (b == NULL || info == NULL || k < 0 || k >= b->nstmt) return 0;
+  *info = b->stmt[k];
+  return 1;
+}
+
+// ================================================================================================
 // >>adjoint  derivatives of scalar expressions
 // Takes a typed expression and the cotangent of its value; appends to the same nodes the cotangents
 // of its operands: reverse mode, every function's rule in one table of cases.
@@ -31563,1460 +33318,6 @@ EIN_API int64_t ein_canon_param(const ein_canon *c, int id) {
 }
 
 // ================================================================================================
-// >>bound-graph  bounds of all statements of a graph
-// Takes a graph; gives what each statement must move, with names and tiles.
-// ================================================================================================
-
-struct ein_bound {
-  eini_arena arena;
-  int64_t nstmt;
-  ein_bound_stmt *stmt;
-};
-
-static ein_status eini_bound_intensity(eini_arena *a, const eini_io *b, double volume,
-                                       double places, ein_intensity *to) {
-  double *tile = EINI_NEW(a, double, b->n);
-  if (tile == NULL) return EIN_ERR_NO_MEMORY;
-  if (b->n > 0) memcpy(tile, b->tile, (size_t)b->n * sizeof *tile);
-  to->rho = b->rho;
-  to->x0 = b->x0;
-  to->tile = tile;
-  to->bound = volume > 0 ? volume / b->rho : 0;
-  to->per_place = to->bound / places;
-  return EIN_OK;
-}
-
-static ein_status eini_bound_stmt(ein_bound *b, eini_arena *scratch, const ein_graph *g,
-                                  const eini_stmt *s, const ein_bound_desc *d,
-                                  ein_bound_stmt *to) {
-  eini_arena *a = &b->arena;
-  const double places = d->places > 1 ? (double)d->places : 1;
-  const char **name = EINI_NEW(a, const char *, s->nindex);
-  int64_t *extent = EINI_NEW(a, int64_t, s->nindex);
-  const char *out = g->tensor[s->out].name;
-  eini_limit limit;
-  eini_touch touch;
-  if (name == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) {
-    const char *was = s->index[i].name == NULL ? "" : s->index[i].name;
-    extent[i] = s->index[i].extent;
-    if ((name[i] = eini_strndup(a, was, (int64_t)strlen(was))) == NULL) return EIN_ERR_NO_MEMORY;
-  }
-  to->nindex = s->nindex;
-  to->index = name;
-  to->extent = extent;
-  to->line = s->line;
-  if ((to->out = eini_strndup(a, out, (int64_t)strlen(out))) == NULL) return EIN_ERR_NO_MEMORY;
-  to->volume = eini_points(s, NULL, 0, s->nindex);
-  to->flops = to->volume * eini_point_flops(s);
-  EINI_TRY(eini_touch_statement(scratch, s, &touch));
-  EINI_TRY(eini_limit_find(scratch, &touch, d->fast_memory, places, &limit));
-  to->compulsory = limit.compulsory;
-  to->bound = limit.bound;
-  to->per_place = limit.per_place;
-  EINI_TRY(eini_bound_intensity(a, &limit.paper, to->volume, places, &to->paper));
-  return eini_bound_intensity(a, &limit.capped, to->volume, places, &to->capped);
-}
-
-// Operations of a core while an element comes from memory.
-static double eini_balance(const ein_rates *r, ein_dtype dtype) {
-  const double flops = ein_dtype_compute(dtype) == EIN_F32 ? r->flops_f32 : r->flops_f64;
-  const double bw = r->read_bw[EIN_MEMORY];
-  return bw > 0 ? flops / bw * (double)ein_dtype_size(dtype) : 0;
-}
-
-static ein_status eini_bound_make(ein_bound *b, const ein_graph *g, const ein_bound_desc *d,
-                                  const ein_rates *r) {
-  ein_status st = EIN_OK;
-  eini_arena scratch;
-  eini_arena_init(&scratch, &b->arena.al);
-  if ((b->stmt = EINI_NEW(&b->arena, ein_bound_stmt, g->nstmt)) == NULL) return EIN_ERR_NO_MEMORY;
-  const eini_arena_at mark = eini_arena_mark(&scratch);
-  for (; b->nstmt < g->nstmt && st == EIN_OK; b->nstmt++) {
-    const eini_stmt *s = &g->stmt[b->nstmt];
-    st = eini_bound_stmt(b, &scratch, g, s, d, &b->stmt[b->nstmt]);
-    if (r != NULL) b->stmt[b->nstmt].balance = eini_balance(r, g->tensor[s->out].dtype);
-    eini_arena_rollback(&scratch, &mark);
-  }
-  eini_arena_free(&scratch);
-  return st;
-}
-
-static ein_status eini_validate_fast(ein_ctx *ctx, double fast) {
-  if (fast >= 1 && fast < 1e18) return EIN_OK;
-  return eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
-                   "fast_memory is %g elements; it must be from 1 to 1e18", fast);
-}
-
-EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
-                                    const ein_bound_desc *desc, ein_bound **bound) {
-  eini_arena arena;
-  if (bound == NULL) return EIN_ERR_ARGUMENT;
-  *bound = NULL;
-  eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
-  if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
-  if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
-  if (st == EIN_OK && desc->places < 0)
-    st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "places is %lld",
-                   (long long)desc->places);
-  if (st != EIN_OK) return eini_fail_status(ctx, st), st;
-  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  ein_bound *b = EINI_NEW(&arena, ein_bound, 1);
-  if (b == NULL) return eini_fail_status(ctx, EIN_ERR_NO_MEMORY), EIN_ERR_NO_MEMORY;
-  b->arena = arena;
-  st = eini_bound_make(b, graph, desc, eini_rates_of(ctx));
-  if (st == EIN_ERR_TOO_LARGE)
-    eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "a statement has more than %d indices, or %d "
-              "accesses", EINI_IO_INDICES, 4 * EINI_IO_INDICES);
-  eini_fail_status(ctx, st);
-  if (st == EIN_OK) *bound = b;
-  else ein_bound_destroy(b);
-  return st;
-}
-
-EIN_API void ein_bound_destroy(ein_bound *b) {
-  if (b == NULL) return;
-  eini_arena arena = b->arena;  // it lives in its own arena
-  eini_arena_free(&arena);
-}
-
-EIN_API int ein_bound_statement(const ein_bound *b, int64_t k, ein_bound_stmt *info) {
-  if (b == NULL || info == NULL || k < 0 || k >= b->nstmt) return 0;
-  *info = b->stmt[k];
-  return 1;
-}
-
-// ================================================================================================
-// >>fusion-group  statements in one loop nest of blocks
-// Takes statements of a graph; gives the classes of their indices, what crosses the group's border,
-// and what one execution in blocks moves and holds.
-// ================================================================================================
-
-// A group is run block by block. Indices that have to run together, because one makes the axis of a
-// tensor that another reads there, are a class, and a block has a side for each class. In a block
-// the members run one after another, each over the points that later members need of it there,
-// halos included, points of two blocks again. Tensors that are made and read in the group (held
-// ones) are in the fast memory from their first to their last use in a block and never come from
-// outside; therefore no side cuts what the maker of one folds, or its halves would have to be kept
-// elsewhere. A member streams along one of its indices, or all: what moves with those is there one
-// value at a time. Blocks follow each other innermost along one class, `last`:
-// what has none of its indices stays. All else is loaded and stored for every block again. This is
-// an execution, so what it moves is no bound from below, but can be had with so much memory.
-
-#define EINI_FUSE_CLASSES 60
-#define EINI_FUSE_MOST 16        // members of a group
-
-enum { EINI_FUSE_READ, EINI_FUSE_STORE, EINI_FUSE_HOLD };
-
-typedef struct eini_fuse_index {  // of a member
-  int cls;
-  double mul, lo, hi;            // a block that begins at b in its class, of side D, needs the
-                                 //   values from mul * b + lo to mul * (b + D - 1) + hi of it
-  int like;                      // the first of its member's that moves the same, each alone
-  double extent, side, mean;     // the most, and the mean, in a block of the sides at hand
-} eini_fuse_index;
-
-typedef struct eini_fuse_term {
-  int index;                     // of the group
-  double coef;
-} eini_fuse_term;
-
-// What a member reads from outside, stores there, or makes to be held. Several accesses to a tensor
-// that differ in offsets are one, which is longer.
-typedef struct eini_fuse_access {
-  int kind, member, tensor;
-  int until;                     // HOLD: the last member that reads it
-  int from, to;                  // its rows
-  uint64_t in;                   // classes that it moves with
-  double room;                   // elements in a block, at most
-  int stays;                     // from block to block
-} eini_fuse_access;
-
-typedef struct eini_fuse_row {
-  int from, to;                  // terms
-  double longer, most;           // by offsets; the extent of the axis
-} eini_fuse_row;
-
-typedef struct eini_fuse_member {
-  const eini_stmt *s;
-  int first;                     // of its indices
-  int held, stored;              // its result
-  int over;                      // 1: what it makes may take the place of a held operand, unfolded
-  uint64_t in, fold;             // classes of its indices, and of those that it folds
-  double points;
-} eini_fuse_member;
-
-typedef struct eini_fuse {
-  int n, nindex, ncls, naccess;
-  eini_fuse_member member[EINI_FUSE_MOST];
-  eini_fuse_index *index;
-  eini_fuse_access *access;
-  eini_fuse_row *row;
-  eini_fuse_term *term;
-  int nrow, nterm;
-  double extent[EINI_FUSE_CLASSES], side[EINI_FUSE_CLASSES], times[EINI_FUSE_CLASSES];
-  int whole[EINI_FUSE_CLASSES];  // 1: no loop may cut it
-  int last;                      // class along which blocks follow each other; -1: none
-  double points;                 // of all members
-  double io, room, again;        // of the blocks at hand: elements that move and that are held, and
-                                 //   points gone through, of points
-} eini_fuse;
-
-// Where the statements of a graph find each other, per tensor; all but nread is 0 between calls.
-typedef struct eini_fuse_graph {
-  const ein_graph *g;
-  int *nread;                    // statements that read a tensor
-  int *made, *read;              // by the group at hand: how many members do
-  int *first, *until;            // one past the first that makes it; the last that reads it
-} eini_fuse_graph;
-
-static ein_status eini_fuse_graph_make(eini_arena *a, const ein_graph *g, eini_fuse_graph *w) {
-  int *p = EINI_NEW(a, int, 5 * g->ntensor);
-  memset(w, 0, sizeof *w);
-  w->g = g;
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  w->nread = p;
-  w->made = p + g->ntensor;
-  w->read = p + 2 * g->ntensor;
-  w->first = p + 3 * g->ntensor;
-  w->until = p + 4 * g->ntensor;
-  for (int64_t i = 0; i < g->nstmt; i++)
-    for (int k = 0; k < g->stmt[i].noperand; k++)
-      w->nread[g->stmt[i].operand[k]] += eini_operand_first(&g->stmt[i], k) == k;
-  return EIN_OK;
-}
-
-// Counts, for the group at hand, who makes and reads what; undone with by = -1.
-static void eini_fuse_count(eini_fuse_graph *w, const eini_fuse *f, int by) {
-  for (int m = 0; m < f->n; m++) {
-    const eini_stmt *s = f->member[m].s;
-    w->made[s->out] += by;
-    w->first[s->out] = by < 0 ? 0 : w->first[s->out] > 0 ? w->first[s->out] : m + 1;
-    for (int k = 0; k < s->noperand; k++) {
-      w->read[s->operand[k]] += eini_operand_first(s, k) < k ? 0 : by;
-      w->until[s->operand[k]] = by < 0 ? 0 : m;
-    }
-  }
-}
-
-// Is it made here whole, so that who reads it here reads what is held?
-static int eini_fuse_here(const eini_fuse_graph *w, int tensor) {
-  return w->made[tensor] > 0 && w->made[tensor] == w->g->tensor[tensor].nstmt;
-}
-
-static int eini_fuse_leaves(const eini_fuse_graph *w, int tensor) {
-  return w->g->tensor[tensor].role != EIN_ROLE_TEMP || w->read[tensor] < w->nread[tensor] ||
-         w->read[tensor] == 0 || !eini_fuse_here(w, tensor);
-}
-
-// ---- classes ----
-
-typedef struct eini_fuse_sets {  // while they are found: of indices, and of axes of held tensors
-  eini_arena *a;
-  const eini_fuse_graph *w;
-  eini_fuse *f;
-  int *up;                       // [n] union and find
-  char *whole;
-  eini_fuse_index *range;        // of each; mul 0: nothing needs it yet
-  int *axis;                     // [member] node of axis 0 of its result
-  int n;
-} eini_fuse_sets;
-
-static int eini_fuse_root(const eini_fuse_sets *z, int i) {
-  while (z->up[i] != i) i = z->up[i] = z->up[z->up[i]];
-  return i;
-}
-
-static void eini_fuse_join(eini_fuse_sets *z, int i, int k) {
-  i = eini_fuse_root(z, i);
-  k = eini_fuse_root(z, k);
-  z->whole[i] = (char)(z->whole[i] | z->whole[k]);
-  z->up[k] = i;
-}
-
-static void eini_fuse_fix(eini_fuse_sets *z, int i) { z->whole[eini_fuse_root(z, i)] = 1; }
-
-// Node x is needed over another range, too.
-static void eini_fuse_need(eini_fuse_sets *z, int x, double mul, double lo, double hi) {
-  eini_fuse_index *r = &z->range[x];
-  if (r->mul > 0 && r->mul != mul) eini_fuse_fix(z, x);
-  r->lo = r->mul > 0 ? fmin(r->lo, lo) : lo;
-  r->hi = r->mul > 0 ? fmax(r->hi, hi) : hi;
-  r->mul = mul;
-}
-
-// Coordinate r of a held tensor, as member m reads it: from the index that moves it most.
-static void eini_fuse_reads(eini_fuse_sets *z, int m, const eini_map *map, int r, int axis) {
-  const eini_fuse_member *x = &z->f->member[m];
-  const eini_mapterm *main = NULL;
-  double lo = (double)map->offset[r], hi = lo;
-  for (int e = map->first[r]; e < map->first[r + 1]; e++) {
-    const eini_mapterm *t = &map->term[e];
-    if (t->coef > 0 && (main == NULL || x->s->index[t->index].extent >
-                                            x->s->index[main->index].extent)) main = t;
-  }
-  for (int e = map->first[r]; e < map->first[r + 1]; e++) {
-    const eini_mapterm *t = &map->term[e];
-    const double far = (double)t->coef * (double)(x->s->index[t->index].extent - 1);
-    if (t == main) continue;
-    eini_fuse_fix(z, x->first + t->index);
-    lo += fmin(far, 0);
-    hi += fmax(far, 0);
-  }
-  if (main == NULL) {
-    eini_fuse_fix(z, axis);
-    eini_fuse_need(z, axis, 1, lo, hi);
-    return;
-  }
-  const eini_fuse_index *i = &z->range[x->first + main->index];
-  const double c = (double)main->coef;
-  eini_fuse_join(z, x->first + main->index, axis);
-  eini_fuse_need(z, axis, c * i->mul, c * i->lo + lo, c * i->hi + hi);
-}
-
-// Member m makes what later ones read.
-static void eini_fuse_makes(eini_fuse_sets *z, int m) {
-  const eini_fuse_member *x = &z->f->member[m];
-  const eini_map *map = &x->s->out_map;
-  for (int r = 0; r < map->rows; r++) {
-    const int axis = z->axis[m] + r;
-    int64_t coef;
-    const int i = eini_row_index(map, r, &coef);
-    const eini_fuse_index need = z->range[axis];
-    if (x->stored && (need.mul != 1 || need.lo != 0 || need.hi != 0)) eini_fuse_fix(z, axis);
-    if (i >= 0 && coef == 1) {
-      const double off = (double)map->offset[r];
-      eini_fuse_join(z, x->first + i, axis);
-      if (off != 0) eini_fuse_fix(z, axis);
-      eini_fuse_need(z, x->first + i, need.mul, need.lo - off, need.hi - off);
-      continue;
-    }
-    eini_fuse_fix(z, axis);
-    for (int e = map->first[r]; e < map->first[r + 1]; e++)
-      eini_fuse_fix(z, x->first + map->term[e].index);
-  }
-  for (int i = x->s->nfree; i < x->s->nindex; i++) eini_fuse_fix(z, x->first + i);
-}
-
-// Ranges from the last member to the first, which makes what later ones read.
-static void eini_fuse_ranges(eini_fuse_sets *z) {
-  for (int m = z->f->n - 1; m >= 0; m--) {
-    const eini_fuse_member *x = &z->f->member[m];
-    if (x->held) eini_fuse_makes(z, m);
-    for (int i = 0; i < x->s->nindex; i++)
-      if (z->range[x->first + i].mul <= 0) eini_fuse_need(z, x->first + i, 1, 0, 0);
-    for (int k = 0; k < x->s->noperand; k++) {
-      const int t = x->s->operand[k];
-      if (!eini_fuse_here(z->w, t)) continue;
-      for (int p = 0; p < m; p++)
-        for (int r = 0; r < x->s->proj[k].rows && z->f->member[p].s->out == t; r++)
-          eini_fuse_reads(z, m, &x->s->proj[k], r, z->axis[p] + r);
-    }
-  }
-}
-
-// Numbers classes. 0: there are too many.
-static int eini_fuse_number(eini_fuse_sets *z) {
-  eini_fuse *f = z->f;
-  int *cls = z->axis;  // of a root, + 1
-  memset(cls, 0, (size_t)z->n * sizeof *cls);
-  for (int m = 0; m < f->n; m++) {
-    eini_fuse_member *x = &f->member[m];
-    for (int i = 0; i < x->s->nindex; i++) {
-      eini_fuse_index *y = &f->index[x->first + i];
-      const int root = eini_fuse_root(z, x->first + i);
-      if (cls[root] == 0 && f->ncls == EINI_FUSE_CLASSES) return 0;
-      if (cls[root] == 0) f->extent[f->ncls] = 1, cls[root] = ++f->ncls;
-      *y = z->range[x->first + i];
-      y->cls = cls[root] - 1;
-      y->extent = (double)x->s->index[i].extent;
-      f->whole[y->cls] |= z->whole[root] || (x->in >> y->cls & 1);
-      x->in |= (uint64_t)1 << y->cls;
-      if (i >= x->s->nfree) x->fold |= (uint64_t)1 << y->cls;
-      const double n = ceil((y->extent - 1 - (y->hi - y->lo)) / y->mul) + 1;
-      f->extent[y->cls] = fmax(f->extent[y->cls], n);
-    }
-  }
-  for (int i = 0; i < f->nindex; i++)  // whole: all that there is of each
-    if (f->whole[f->index[i].cls])
-      f->extent[f->index[i].cls] = fmax(f->extent[f->index[i].cls], f->index[i].extent);
-  return 1;
-}
-
-static ein_status eini_fuse_classes(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f,
-                                    int *fits) {
-  eini_fuse_sets z;
-  memset(&z, 0, sizeof z);
-  z.w = w;
-  z.f = f;
-  z.n = f->nindex;
-  for (int m = 0; m < f->n; m++) z.n += f->member[m].s->out_map.rows;
-  z.n = z.n > f->n ? z.n : f->n;
-  z.up = EINI_NEW(a, int, z.n);
-  z.axis = EINI_NEW(a, int, z.n);
-  z.whole = EINI_NEW(a, char, z.n);
-  z.range = EINI_NEW(a, eini_fuse_index, z.n);
-  if (z.up == NULL || z.axis == NULL || z.whole == NULL || z.range == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < z.n; i++) z.up[i] = i;
-  for (int m = 0, at = f->nindex; m < f->n; m++) {
-    z.axis[m] = at;
-    at += f->member[m].s->out_map.rows;
-  }
-  eini_fuse_ranges(&z);
-  *fits = eini_fuse_number(&z);
-  return EIN_OK;
-}
-
-// ---- accesses ----
-
-// Appends an access; rows that are there already, and those without indices, say nothing.
-static eini_fuse_access *eini_fuse_access_add(const eini_fuse_graph *w, eini_fuse *f, int kind,
-                                              int m, int tensor, const eini_map *map) {
-  eini_fuse_access *x = &f->access[f->naccess++];
-  const eini_fuse_member *y = &f->member[m];
-  memset(x, 0, sizeof *x);
-  x->kind = kind;
-  x->member = m;
-  x->tensor = tensor;
-  x->from = f->nrow;
-  for (int r = 0; r < map->rows; r++) {
-    eini_fuse_row *row = &f->row[f->nrow];
-    int64_t d = 0;
-    for (int e = map->first[r]; e < map->first[r + 1]; e++) d = eini_gcd64(d, map->term[e].coef);
-    if (d == 0 || eini_row_again(map, r)) continue;
-    f->nrow++;
-    row->from = f->nterm;
-    row->longer = 0;
-    row->most = (double)w->g->tensor[tensor].shape[r];
-    for (int e = map->first[r]; e < map->first[r + 1]; e++) {
-      eini_fuse_term *t = &f->term[f->nterm++];
-      t->index = y->first + map->term[e].index;
-      t->coef = (double)eini_abs64(map->term[e].coef / d);
-      x->in |= (uint64_t)1 << f->index[t->index].cls;
-    }
-    row->to = f->nterm;
-  }
-  x->to = f->nrow;
-  return x;
-}
-
-// The reads of member m from outside: one for all accesses that differ in offsets.
-static void eini_fuse_reads_of(const eini_fuse_graph *w, eini_fuse *f, int m) {
-  const eini_stmt *s = f->member[m].s;
-  for (int k = 0; k < s->noperand; k++) {
-    const int t = s->operand[k];
-    int again = eini_fuse_here(w, t);
-    for (int j = 0; j < k && !again; j++)
-      again = s->operand[j] == t && eini_map_alike(&s->proj[j], &s->proj[k]);
-    if (again) continue;
-    eini_fuse_access *x = eini_fuse_access_add(w, f, EINI_FUSE_READ, m, t, &s->proj[k]);
-    for (int r = 0, at = x->from; r < s->proj[k].rows && at < x->to; r++) {
-      int64_t lo = s->proj[k].offset[r], hi = lo;
-      if (eini_map_terms(&s->proj[k], r) == 0 || eini_row_again(&s->proj[k], r)) continue;
-      for (int j = k + 1; j < s->noperand; j++) {
-        if (s->operand[j] != t || !eini_map_alike(&s->proj[j], &s->proj[k])) continue;
-        lo = eini_min64(lo, s->proj[j].offset[r]);
-        hi = eini_max64(hi, s->proj[j].offset[r]);
-      }
-      f->row[at++].longer = (double)hi - (double)lo;
-    }
-  }
-}
-
-// May the result take the place of an operand that ends here, element by element?
-static int eini_fuse_over(const eini_fuse_graph *w, const eini_fuse *f, int m) {
-  const eini_stmt *s = f->member[m].s;
-  if (s->nfree < s->nindex || !f->member[m].held || f->member[m].stored) return 0;
-  for (int k = 0; k < s->noperand; k++) {
-    const int t = s->operand[k], p = w->first[t] - 1;
-    if (!eini_fuse_here(w, t) || w->until[t] != m || w->made[t] != 1 || w->made[s->out] != 1)
-      continue;
-    int reads = 0;
-    for (int j = 0; j < s->noperand; j++) reads += s->operand[j] == t;
-    if (reads == 1 && eini_map_equal(&s->proj[k], &s->out_map) && !eini_fuse_leaves(w, t) &&
-        f->member[p].in == f->member[m].in) return 1;
-  }
-  return 0;
-}
-
-// Does index i of the group stand in a row of an access? 2: with others, or in a longer one.
-static int eini_fuse_moved(const eini_fuse *f, const eini_fuse_access *x, int i) {
-  int found = 0;
-  for (int r = x->from; r < x->to; r++) {
-    const eini_fuse_row *row = &f->row[r];
-    for (int e = row->from; e < row->to; e++)
-      if (f->term[e].index == i) found |= row->to - row->from > 1 || row->longer > 0 ? 2 : 1;
-  }
-  return found;
-}
-
-// A member streams along all indices at once that stand in the same accesses.
-static void eini_fuse_likes(eini_fuse *f, int m) {
-  const eini_fuse_member *x = &f->member[m];
-  for (int i = x->first; i < x->first + x->s->nindex; i++) {
-    int like = x->first - 1, same = 0;
-    while (!same && ++like < i) {
-      same = f->index[like].like == like;
-      for (int k = 0; k < f->naccess && same; k++) {
-        const int a = eini_fuse_moved(f, &f->access[k], i);
-        if (f->access[k].kind == EINI_FUSE_HOLD || f->access[k].member != m) continue;
-        same = a < 2 && a == eini_fuse_moved(f, &f->access[k], like);
-      }
-    }
-    f->index[i].like = like;
-  }
-}
-
-static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f) {
-  int64_t nrow = 0, nterm = 0, n = 0;
-  for (int m = 0; m < f->n; m++) {
-    const eini_stmt *s = f->member[m].s;
-    for (int k = -1; k < s->noperand; k++) {
-      const eini_map *map = eini_access(s, k);
-      const int twice = k < 0 ? 2 : 1;
-      n += twice;
-      nrow += (int64_t)twice * map->rows;
-      nterm += (int64_t)twice * map->first[map->rows];
-    }
-  }
-  f->access = EINI_NEW(a, eini_fuse_access, n);
-  f->row = EINI_NEW(a, eini_fuse_row, nrow + 1);
-  f->term = EINI_NEW(a, eini_fuse_term, nterm);
-  if (f->access == NULL || f->row == NULL || f->term == NULL) return EIN_ERR_NO_MEMORY;
-  for (int m = 0; m < f->n; m++) {
-    eini_fuse_member *x = &f->member[m];
-    const int t = x->s->out;
-    eini_fuse_reads_of(w, f, m);
-    if (x->stored) eini_fuse_access_add(w, f, EINI_FUSE_STORE, m, t, &x->s->out_map);
-    x->over = eini_fuse_over(w, f, m);
-    eini_fuse_likes(f, m);
-    if (!x->held) continue;
-    eini_fuse_access_add(w, f, EINI_FUSE_HOLD, m, t, &x->s->out_map)->until = w->until[t];
-  }
-  return EIN_OK;
-}
-
-// The group of statements list[0..n), ascending; its members, and nothing else yet.
-static void eini_fuse_of(const eini_fuse_graph *w, const int64_t *list, int n, eini_fuse *f) {
-  memset(f, 0, sizeof *f);
-  f->n = n;
-  f->last = -1;
-  for (int m = 0; m < n; m++) f->member[m].s = &w->g->stmt[list[m]];
-}
-
-// All else. *fits: 0: it has too many classes.
-static ein_status eini_fuse_make(eini_arena *a, eini_fuse_graph *w, eini_fuse *f, int *fits) {
-  for (int m = 0; m < f->n; m++) {
-    eini_fuse_member *x = &f->member[m];
-    x->first = f->nindex;
-    x->points = eini_points(x->s, NULL, 0, x->s->nindex);
-    f->nindex += x->s->nindex;
-    f->points += x->points;
-  }
-  if ((f->index = EINI_NEW(a, eini_fuse_index, f->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
-  eini_fuse_count(w, f, 1);
-  for (int m = 0; m < f->n; m++) {
-    eini_fuse_member *x = &f->member[m];
-    x->held = eini_fuse_here(w, x->s->out) && w->read[x->s->out] > 0;
-    x->stored = eini_fuse_leaves(w, x->s->out);
-  }
-  ein_status st = eini_fuse_classes(a, w, f, fits);
-  if (st == EIN_OK && *fits) st = eini_fuse_accesses(a, w, f);
-  eini_fuse_count(w, f, -1);
-  return st;
-}
-
-// ================================================================================================
-// >>fusion-tile  the blocks of a group that move least
-// Takes a group and a fast memory; gives sides of blocks, and the class along which they follow
-// each other, by what the execution moves. Invariant: what a block holds fits.
-// ================================================================================================
-
-#define EINI_FUSE_AGAIN 2.0      // points gone through, at most, times those there are: blocks that
-                                 //   move little may compute again what they do not keep
-#define EINI_FUSE_LOST 4.0       // no class is tried as the last one, and ..
-#define EINI_FUSE_FAR 1.5        // sides are not refined where what moves is so many times too much
-
-// Elements of an access in a block. one: the member streams along it and what is like it; -1: not.
-static double eini_fuse_image(const eini_fuse *f, const eini_fuse_access *x, int mean, int one) {
-  double n = 1;
-  for (int r = x->from; r < x->to; r++) {
-    const eini_fuse_row *row = &f->row[r];
-    double span = 1 + row->longer, count = 1 + row->longer;
-    for (int e = row->from; e < row->to; e++) {
-      const eini_fuse_index *i = &f->index[f->term[e].index];
-      const double side = i->like == one ? 1 : mean ? i->mean : i->side;
-      span += f->term[e].coef * (side - 1);
-      count *= side;
-    }
-    const double some = span < count ? span : count;
-    n *= some < row->most ? some : row->most;
-  }
-  return n;
-}
-
-// Sides of classes become those of indices.
-static void eini_fuse_sides(eini_fuse *f) {
-  for (int c = 0; c < f->ncls; c++) f->times[c] = ceil(f->extent[c] / f->side[c]);
-  for (int k = 0; k < f->nindex; k++) {
-    eini_fuse_index *i = &f->index[k];
-    const double d = f->side[i->cls], times = f->times[i->cls];
-    i->side = i->mean = i->extent;
-    if (times <= 1) continue;
-    i->side = i->mean = i->mul * (d - 1) + i->hi - i->lo + 1;
-    if (i->side >= i->extent) i->side = i->mean = i->extent;
-    else i->mean = fmax(1, i->side - i->mul * (times * d - f->extent[i->cls]) / times);
-  }
-}
-
-// How often a member's block comes, or what has these classes is moved: not with every block along
-// `last`, where it has none.
-static double eini_fuse_visits(const eini_fuse *f, uint64_t in) {
-  double n = 1;
-  for (int c = 0; c < f->ncls; c++) n *= c != f->last || (in >> c & 1) ? f->times[c] : 1;
-  return n;
-}
-
-static int eini_fuse_stays(const eini_fuse *f, uint64_t in) {
-  return f->last >= 0 && f->times[f->last] > 1 && !(in >> f->last & 1);
-}
-
-// Are its elements those of the values of all indices that have several in a block?
-static int eini_fuse_each(const eini_fuse *f, const eini_fuse_access *x) {
-  uint64_t in = 0;
-  for (int r = x->from; r < x->to; r++) {
-    const eini_fuse_row *row = &f->row[r];
-    if (row->to - row->from > 1 || row->longer > 0) return 0;
-    in |= (uint64_t)1 << f->index[f->term[row->from].index].cls;
-  }
-  for (int c = 0; c < f->ncls; c++)
-    if ((f->member[x->member].in >> c & 1) && !(in >> c & 1) && f->side[c] > 1) return 0;
-  return 1;
-}
-
-// Room that member m takes for what it reads and stores, if it streams along index `one` and those
-// like it; along all indices (-1).
-static double eini_fuse_passing(const eini_fuse *f, int m, int one) {
-  double sum = 0;
-  for (int k = 0; k < f->naccess; k++) {
-    const eini_fuse_access *x = &f->access[k];
-    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays) continue;
-    if (x->kind == EINI_FUSE_STORE && f->member[m].held) continue;
-    sum += one >= 0 ? eini_fuse_image(f, x, 0, one) : eini_fuse_each(f, x) ? 1 : x->room;
-  }
-  return sum;
-}
-
-// Elements that are held while member m runs.
-static double eini_fuse_holds(const eini_fuse *f, int m) {
-  const eini_fuse_member *y = &f->member[m];
-  double sum = 0;
-  for (int k = 0; k < f->naccess; k++) {
-    const eini_fuse_access *x = &f->access[k];
-    if (x->kind != EINI_FUSE_HOLD) {
-      sum += x->stays && !(x->kind == EINI_FUSE_STORE && f->member[x->member].held) ? x->room : 0;
-      continue;
-    }
-    if (!x->stays && (m < x->member || m > x->until)) continue;
-    if (x->member == m && y->over && !x->stays) continue;
-    sum += x->room;
-  }
-  double passing = eini_fuse_passing(f, m, -1);
-  for (int i = y->first; i < y->first + y->s->nindex; i++) {
-    const double one = f->index[i].like == i ? eini_fuse_passing(f, m, i) : passing;
-    passing = one < passing ? one : passing;
-  }
-  return sum + passing;
-}
-
-// What moves with the sides at hand; INFINITY: sums would begin again.
-static double eini_fuse_moves(const eini_fuse *f) {
-  double io = 0;
-  for (int k = 0; k < f->naccess; k++) {
-    const eini_fuse_access *x = &f->access[k];
-    const uint64_t fold = f->member[x->member].fold;
-    double often = eini_fuse_visits(f, x->in), first = 1, loops = 1;
-    int parts = 0;
-    if (x->kind == EINI_FUSE_HOLD) continue;
-    for (int c = 0; c < f->ncls && x->kind == EINI_FUSE_STORE && fold != 0; c++) {
-      parts |= (fold >> c & 1) && f->times[c] > 1;
-      first *= x->in >> c & 1 ? f->times[c] : 1;
-      loops *= c != f->last && !(f->member[x->member].in >> c & 1) ? f->times[c] : 1;
-    }
-    if (parts && loops > 1) return INFINITY;
-    if (parts) often += often - first;  // where sums come again, they are loaded
-    io += often * eini_fuse_image(f, x, 1, -1);
-  }
-  return io;
-}
-
-// What moves and what is held, with the sides at hand. Returns what moves, made larger where points
-// are gone through too often; INFINITY: that is no less than `most`, or it does not fit.
-static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
-  eini_fuse_sides(f);
-  f->again = f->room = 0;
-  for (int m = 0; m < f->n; m++) {
-    const eini_fuse_member *x = &f->member[m];
-    double points = eini_fuse_visits(f, x->in);
-    for (int i = x->first; i < x->first + x->s->nindex; i++) points *= f->index[i].mean;
-    f->again += points;
-  }
-  const double over = f->again / (EINI_FUSE_AGAIN * f->points);
-  const double io = f->io = eini_fuse_moves(f);
-  const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
-  if (!(to < most)) return INFINITY;
-  for (int k = 0; k < f->naccess; k++) {
-    f->access[k].room = eini_fuse_image(f, &f->access[k], 0, -1);
-    f->access[k].stays = eini_fuse_stays(f, f->access[k].in);
-  }
-  for (int m = 0; m < f->n; m++) {
-    const double holds = eini_fuse_holds(f, m);
-    if (holds > fast) return INFINITY;
-    f->room = holds > f->room ? holds : f->room;
-  }
-  return to;
-}
-
-// ---- sides ----
-
-static void eini_fuse_begin(eini_fuse *f) {
-  for (int c = 0; c < f->ncls; c++) f->side[c] = f->whole[c] ? f->extent[c] : 1;
-}
-
-// Multiplies sides, each time the one that is worth most for the room that it takes.
-static void eini_fuse_grow(eini_fuse *f, double fast, double by) {
-  double best = eini_fuse_weigh(f, fast, INFINITY);
-  while (best < INFINITY) {
-    const double room = f->room;
-    double most = 0, io = best;
-    int at = -1;
-    for (int c = 0; c < f->ncls; c++) {
-      const double was = f->side[c];
-      if (was >= f->extent[c]) continue;
-      f->side[c] = fmin(by * was, f->extent[c]);
-      const double to = eini_fuse_weigh(f, fast, best);
-      const double worth = to < best ? log(best / to) / (log(f->room / room) + 1e-3) : 0;
-      if (worth > most) most = worth, at = c, io = to;
-      f->side[c] = was;
-    }
-    if (at < 0) break;
-    f->side[at] = fmin(by * f->side[at], f->extent[at]);
-    best = io;
-  }
-}
-
-// Halves sides of the whole, each time the one that costs least for the room that it gives.
-static void eini_fuse_shrink(eini_fuse *f, double fast) {
-  for (int c = 0; c < f->ncls; c++) f->side[c] = f->extent[c];
-  double best = eini_fuse_weigh(f, INFINITY, INFINITY);
-  while (f->room > fast) {
-    const double room = f->room;
-    double least = INFINITY;
-    int at = -1;
-    for (int c = 0; c < f->ncls; c++) {
-      const double was = f->side[c];
-      if (f->whole[c] || was <= 1) continue;
-      f->side[c] = ceil(was / 2);
-      const double to = eini_fuse_weigh(f, INFINITY, INFINITY);
-      const double cost = f->room < room ? log(to / best) / log(room / f->room) : INFINITY;
-      if (to < INFINITY && (at < 0 || cost < least)) least = cost, at = c;
-      f->side[c] = was;
-    }
-    if (at < 0) return;
-    f->side[at] = ceil(f->side[at] / 2);
-    best = eini_fuse_weigh(f, INFINITY, INFINITY);
-  }
-}
-
-// A side that is longer or shorter by about a factor, of equal blocks.
-static double eini_fuse_step(double extent, double side, double by, int longer) {
-  const double n = ceil(extent / side);
-  const double to = longer ? floor(n / by) : ceil(n * by);
-  const double d = ceil(extent / (longer ? fmax(1, fmin(n - 1, to)) : fmax(n + 1, to)));
-  return longer || d < side ? d : ceil(extent / ceil(extent / fmax(1, side - 1)));
-}
-
-// Makes one side longer, and another shorter where that is needed, as long as it pays.
-static double eini_fuse_trade(eini_fuse *f, double fast, double best) {
-  static const double by[] = {2, 1.4, 1.1, 1.02};
-  for (size_t b = 0; b < sizeof by / sizeof *by; b++) {
-    int better = 1;
-    for (int turn = 0; turn < 16 && better; turn++) {
-      better = 0;
-      for (int c = 0; c < f->ncls; c++) {
-        for (int d = 0; d < f->ncls; d++) {  // d == c: none is shorter
-          const double up = f->side[c], down = f->side[d];
-          if (up >= f->extent[c] || (d != c && (f->whole[d] || down <= 1))) continue;
-          if (d != c) f->side[d] = eini_fuse_step(f->extent[d], down, by[b], 0);
-          f->side[c] = eini_fuse_step(f->extent[c], up, by[b], 1);
-          const double to = eini_fuse_weigh(f, fast, best * (1 - 1e-9));
-          if (to < INFINITY) {
-            best = to;
-            better = 1;
-          } else {
-            f->side[c] = up;
-            f->side[d] = down;
-          }
-        }
-      }
-    }
-  }
-  return best;
-}
-
-// The class along which blocks follow each other has to leave something where it is.
-static int eini_fuse_may_last(const eini_fuse *f, int c) {
-  int stays = 0;
-  for (int k = 0; k < f->naccess; k++) stays |= !(f->access[k].in >> c & 1);
-  return !f->whole[c] && f->extent[c] > 1 && stays;
-}
-
-typedef struct eini_fuse_choice {  // of sides
-  double io, side[EINI_FUSE_CLASSES];
-  int last;
-} eini_fuse_choice;
-
-// Improves the sides at hand, and takes them if they are better than those that were chosen.
-static void eini_fuse_try(eini_fuse *f, double fast, int trade, eini_fuse_choice *x) {
-  double to = eini_fuse_weigh(f, fast, INFINITY);
-  if (!(to < INFINITY)) return;
-  if (trade) {
-    for (int c = 0; c < f->ncls; c++)  // of equal blocks
-      f->side[c] = ceil(f->extent[c] / ceil(f->extent[c] / f->side[c]));
-    to = eini_fuse_trade(f, fast, eini_fuse_weigh(f, fast, INFINITY));
-  }
-  if (!(to < x->io * (1 - 1e-9))) return;
-  x->io = to;
-  x->last = f->last;
-  memcpy(x->side, f->side, sizeof x->side);
-}
-
-// Chooses sides and the last class. io becomes INFINITY where no block fits, and may be more than
-// need be where it is much more than `enough`.
-static void eini_fuse_tile(eini_fuse *f, double fast, double enough) {
-  eini_fuse_choice any, grown, best;  // any: without a last class; others go on
-                                      //   from there, too
-  memset(&grown, 0, sizeof grown);
-  any = grown;
-  any.io = 0;
-  grown.io = INFINITY;
-  for (int c = -1; c < f->ncls; c++) {
-    if (c >= 0 && (!eini_fuse_may_last(f, c) || any.io > EINI_FUSE_LOST * enough)) continue;
-    f->last = c;
-    eini_fuse_begin(f);
-    eini_fuse_grow(f, fast, c < 0 ? 2 : 4);
-    eini_fuse_try(f, fast, 0, &grown);
-    if (c < 0) any = grown;
-    if (c < 0 || !(any.io < INFINITY)) continue;
-    memcpy(f->side, any.side, sizeof f->side);
-    f->side[c] = 1;
-    eini_fuse_grow(f, fast, 2);
-    eini_fuse_try(f, fast, 0, &grown);
-  }
-  best = grown;
-  if (grown.io < EINI_FUSE_FAR * enough) {
-    f->last = grown.last;
-    memcpy(f->side, grown.side, sizeof f->side);
-    eini_fuse_try(f, fast, 1, &best);
-    f->last = grown.last;
-    eini_fuse_shrink(f, fast);
-    eini_fuse_try(f, fast, 1, &best);
-  }
-  f->io = INFINITY;
-  if (!(best.io < INFINITY)) return;
-  f->last = best.last;
-  memcpy(f->side, best.side, sizeof f->side);
-  eini_fuse_weigh(f, fast, INFINITY);
-  if (f->again > EINI_FUSE_AGAIN * f->points * (1 + 1e-9)) f->io = INFINITY;
-}
-
-// ================================================================================================
-// >>fusion-bound  how little a group can move
-// Takes a group; gives a number of elements that every execution of its members moves, in any order
-// of their points, mixed at will, with any tensors between them stored or computed again.
-// ================================================================================================
-
-// A point of a member reads of each held tensor an element that either counts as an access, or was
-// made in the same segment, by a point that touches what its maker reads. So points of a member are
-// of several kinds, one for each way of cutting what it is made from: of each kind there are no
-// more in a segment that touches x elements than the accesses behind the cut allow (bound), and of
-// all no more than their sum. Of makers' indices only those count that the member's own say; of
-// what members fold for others nothing need be touched twice, so that results count only where they
-// leave the group.
-
-#define EINI_FUSE_KINDS 32       // of points of a member; with more, points may touch nothing
-
-typedef struct eini_fuse_touch {   // an access, and the member's indices that its own are
-  const eini_map *map;
-  int tensor;
-  const int *at;
-} eini_fuse_touch;
-
-typedef struct eini_fuse_open {    // an access to a held tensor, that may be cut or not
-  int member, operand;
-  const int *at;
-} eini_fuse_open;
-
-typedef struct eini_fuse_cuts {
-  eini_arena *a;
-  const eini_fuse_graph *w;
-  const eini_fuse *f;
-  int m;                           // the member
-  double fast;
-  int64_t *extent;                 // of its indices, and 1
-  eini_fuse_touch *touch;
-  eini_fuse_open *open;
-  int64_t captouch, capopen;
-  int ntouch, nopen;
-  int nkind, many;                 // many: kinds are too many
-  double loose[EINI_FUSE_KINDS], all[EINI_FUSE_KINDS];  // log points: of what no access sees, and
-                                                        //   of what some do
-  eini_io *io;                     // [EINI_FUSE_KINDS]
-} eini_fuse_cuts;
-
-static ein_status eini_fuse_cut(eini_fuse_cuts *c, const eini_map *map, int tensor, const int *at) {
-  eini_fuse_touch *p =
-      (eini_fuse_touch *)eini_grow(c->a, c->touch, c->ntouch, &c->captouch, sizeof *p);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  c->touch = p;
-  p += c->ntouch++;
-  p->map = map;
-  p->tensor = tensor;
-  p->at = at;
-  return EIN_OK;
-}
-
-// All that a member reads, at indices `at`: from outside, or of held tensors.
-static ein_status eini_fuse_cut_reads(eini_fuse_cuts *c, int member, const int *at) {
-  const eini_stmt *s = c->f->member[member].s;
-  for (int k = 0; k < s->noperand; k++) {
-    if (!eini_fuse_here(c->w, s->operand[k])) {
-      EINI_TRY(eini_fuse_cut(c, &s->proj[k], s->operand[k], at));
-      continue;
-    }
-    eini_fuse_open *p =
-        (eini_fuse_open *)eini_grow(c->a, c->open, c->nopen, &c->capopen, sizeof *p);
-    if (p == NULL) return EIN_ERR_NO_MEMORY;
-    c->open = p;
-    p += c->nopen++;
-    p->member = member;
-    p->operand = k;
-    p->at = at;
-  }
-  return EIN_OK;
-}
-
-// The indices of whoever makes an operand, by those of the member that reads it. Those that cannot
-// be said are the last one, of extent 1.
-static ein_status eini_fuse_cut_through(eini_fuse_cuts *c, const eini_fuse_open *o, int maker,
-                                        const int **to) {
-  const eini_stmt *s = c->f->member[o->member].s, *p = c->f->member[maker].s;
-  const eini_map *map = &s->proj[o->operand];
-  int *at = EINI_NEW(c->a, int, p->nindex);
-  if (at == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < p->nindex; i++) at[i] = c->f->member[c->m].s->nindex;
-  for (int r = 0; r < map->rows; r++) {
-    int64_t x, y;
-    const int i = eini_row_index(&p->out_map, r, &x), j = eini_row_index(map, r, &y);
-    if (i >= 0 && j >= 0) at[i] = o->at[j];
-  }
-  *to = at;
-  return EIN_OK;
-}
-
-// One kind of points, by the accesses at hand. Those by sums of indices do not count, for boxes are
-// not the best sets for them.
-static ein_status eini_fuse_kind(eini_fuse_cuts *c) {
-  const int n = c->f->member[c->m].s->nindex;
-  eini_touch t;
-  eini_io *io = &c->io[c->nkind];
-  memset(&t, 0, sizeof t);
-  t.n = n + 1;
-  t.extent = c->extent;
-  for (int k = 0; k < c->ntouch; k++) {
-    const eini_fuse_touch *x = &c->touch[k];
-    int mixed = 0;
-    for (int r = 0; r < x->map->rows; r++) mixed |= eini_map_terms(x->map, r) > 1;
-    if (!mixed) EINI_TRY(eini_touch_add(c->a, &t, x->map, x->tensor, x->at));
-  }
-  EINI_TRY(eini_io_make(c->a, &t, 1, c->fast, io));
-  c->loose[c->nkind] = c->all[c->nkind] = 0;
-  for (int i = 0; i < n; i++)
-    (io->var[i] < 0 ? c->loose : c->all)[c->nkind] += log((double)c->extent[i]);
-  eini_io_intensity(io, 1);
-  c->nkind++;
-  return EIN_OK;
-}
-
-// Every way of cutting what is open from number k on.
-static ein_status eini_fuse_kinds(eini_fuse_cuts *c, int k) {
-  const int ntouch = c->ntouch, nopen = c->nopen;
-  int maker = -1;
-  if (c->nkind == EINI_FUSE_KINDS) c->many = 1;
-  if (c->many) return EIN_OK;
-  if (k == c->nopen) return eini_fuse_kind(c);
-  const eini_fuse_open o = c->open[k];
-  const eini_stmt *s = c->f->member[o.member].s;
-  const int t = s->operand[o.operand];
-  EINI_TRY(eini_fuse_cut(c, &s->proj[o.operand], t, o.at));
-  EINI_TRY(eini_fuse_kinds(c, k + 1));
-  c->ntouch = ntouch;
-  if (c->w->made[t] == 1) {  // else: any of its makers may have made it
-    const int *at;
-    for (int p = 0; p < c->f->n; p++)
-      if (c->f->member[p].s->out == t) maker = p;
-    EINI_TRY(eini_fuse_cut_through(c, &o, maker, &at));
-    EINI_TRY(eini_fuse_cut_reads(c, maker, at));
-  }
-  EINI_TRY(eini_fuse_kinds(c, k + 1));
-  c->ntouch = ntouch;
-  c->nopen = nopen;
-  return EIN_OK;
-}
-
-// The most points of a member in a segment that touches x elements.
-static double eini_fuse_reach(const eini_fuse_cuts *c, double x) {
-  double n = 0;
-  if (c->many) return INFINITY;
-  for (int k = 0; k < c->nkind; k++) {
-    double most = c->all[k];
-    if (c->io[k].least > x && c->io[k].least > 0) continue;
-    if (c->io[k].nreach > 0) most = fmin(most, eini_io_points(&c->io[k], log(x)));
-    n += exp(most + c->loose[k] + EINI_IO_ERROR);
-  }
-  return n;
-}
-
-static ein_status eini_fuse_cuts_make(eini_arena *a, const eini_fuse_graph *w, const eini_fuse *f,
-                                      int m, double fast, eini_fuse_cuts *c) {
-  const eini_stmt *s = f->member[m].s;
-  int *at = EINI_NEW(a, int, s->nindex);
-  memset(c, 0, sizeof *c);
-  c->a = a;
-  c->w = w;
-  c->f = f;
-  c->m = m;
-  c->fast = fast;
-  c->extent = EINI_NEW(a, int64_t, (int64_t)s->nindex + 1);
-  c->io = EINI_NEW(a, eini_io, EINI_FUSE_KINDS);
-  if (at == NULL || c->extent == NULL || c->io == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) c->extent[at[i] = i] = s->index[i].extent;
-  c->extent[s->nindex] = 1;
-  if (f->member[m].stored && !f->member[m].held && s->nfree < s->nindex)
-    EINI_TRY(eini_fuse_cut(c, &s->out_map, s->out, at));
-  EINI_TRY(eini_fuse_cut_reads(c, m, at));
-  return eini_fuse_kinds(c, 0);
-}
-
-// What is read from outside, once each, and stored.
-static ein_status eini_fuse_compulsory(eini_arena *a, const eini_fuse *f, double *sum) {
-  double *most = EINI_NEW(a, double, f->naccess);
-  *sum = 0;
-  if (most == NULL) return EIN_ERR_NO_MEMORY;
-  for (int m = 0; m < f->n; m++) {
-    const eini_stmt *s = f->member[m].s;
-    eini_touch t;
-    EINI_TRY(eini_touch_statement(a, s, &t));
-    if (f->member[m].stored) *sum += eini_points(s, NULL, 0, s->nfree);
-    for (int i = 0; i < t.nimage; i++) {
-      int k = 0;
-      while (k < f->naccess && (f->access[k].kind != EINI_FUSE_READ ||
-                                f->access[k].tensor != t.image[i].tensor)) k++;
-      if (k < f->naccess && t.image[i].tensor != s->out) most[k] = fmax(most[k], t.image[i].whole);
-    }
-  }
-  for (int k = 0; k < f->naccess; k++) *sum += most[k];
-  return EIN_OK;
-}
-
-// What so many segments move, each of which moves n elements, but for the last one.
-static double eini_fuse_segments(double n, double segments) {
-  return n * fmax(0, ceil(segments * (1 - EINI_IO_ERROR)) - 1);
-}
-
-// The bound of a group: compulsory traffic, or whole segments of the points of a member, or of all.
-static ein_status eini_fuse_bound(eini_arena *a, eini_fuse_graph *w, const eini_fuse *f,
-                                  double fast, double *compulsory, double *bound) {
-  static const double by[] = {1.25, 1.5, 2, 2.25, 2.5, 3, 3.5, 4, 5, 6, 8, 16, 64};
-  const size_t nby = sizeof by / sizeof *by;
-  eini_fuse_cuts *cuts = EINI_NEW(a, eini_fuse_cuts, f->n);
-  if (cuts == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_fuse_compulsory(a, f, compulsory));
-  *bound = *compulsory;
-  eini_fuse_count(w, f, 1);
-  ein_status st = EIN_OK;
-  for (int m = 0; m < f->n && st == EIN_OK; m++)
-    st = eini_fuse_cuts_make(a, w, f, m, fast, &cuts[m]);
-  eini_fuse_count(w, f, -1);
-  for (int m = 0; m < f->n && st == EIN_OK; m++) {
-    for (size_t i = 0; i < nby + (size_t)cuts[m].nkind; i++) {
-      const double x = floor(i < nby ? by[i] * fast + 1 : cuts[m].io[i - nby].x0);
-      double points = 0;
-      if (!(x > fast && x < 1e300)) continue;
-      for (int q = 0; q < f->n; q++) {
-        const double mine = fmax(1, eini_fuse_reach(&cuts[q], x));
-        points += mine;
-        *bound = fmax(*bound, eini_fuse_segments(x - fast, f->member[q].points / mine));
-      }
-      *bound = fmax(*bound, eini_fuse_segments(x - fast, f->points / points));
-    }
-  }
-  return st;
-}
-
-// ================================================================================================
-// >>fusion-search  partitions of statements into groups
-// Takes a graph; gives the partition into connected convex groups, in an order in which they can
-// run, that moves least. Exact for windows of 16 statements, one after another beyond.
-// ================================================================================================
-
-#define EINI_FUSE_WORK 4096      // groups whose blocks are searched, by default
-#define EINI_FUSE_STEPS (1 << 24) // groups tried behind another set of statements, in a window
-
-typedef struct eini_fuse_known {  // of groups of one form
-  double io;                     // INFINITY: no block fits
-  double *side;                  // of the classes of a member's indices, in the form's order
-  int member, index;             // whose class is the last one; -1: none
-  double compulsory, bound;
-  int bounded;
-} eini_fuse_known;
-
-typedef struct eini_fuse_shape {  // of a statement: what it is in the first of its form
-  int64_t first;
-  int *index, *operand;
-} eini_fuse_shape;
-
-typedef struct eini_fuse_search {
-  eini_arena *a, scratch;        // a: what is known stays here
-  eini_fuse_graph w;
-  double fast;
-  int64_t work, looked;
-  int proved;
-  eini_fuse_shape *shape;
-  int *number;                   // per tensor: scratch of keys
-  int64_t *key, capkey;
-  eini_keys keys, windows;
-  eini_fuse_known *known;
-  int64_t capknown;
-  double *best;                  // [1 << n] of sets of a window's statements that can run first
-  int *from;                     // the group that was added last, as a mask
-  int64_t *groups;               // per set of a window that was solved: groups as masks, 0 behind
-  int64_t capgroups;
-} eini_fuse_search;
-
-// ---- what is known of groups ----
-
-static ein_status eini_fuse_shapes(eini_fuse_search *z) {
-  const ein_graph *g = z->w.g;
-  eini_besides b;
-  eini_forms forms;
-  memset(&b, 0, sizeof b);
-  b.what = EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE;
-  z->shape = EINI_NEW(z->a, eini_fuse_shape, g->nstmt);
-  if (z->shape == NULL) return EIN_ERR_NO_MEMORY;
-  eini_forms_init(&forms, z->a, 0);
-  ein_status st = EIN_OK;
-  for (int64_t i = 0; i < g->nstmt && st == EIN_OK; i++) {
-    const eini_stmt *s = &g->stmt[i];
-    eini_fuse_shape *x = &z->shape[i];
-    eini_match m;
-    st = eini_forms_find(&forms, g, s, &b, i, &m);
-    if (st != EIN_OK) break;
-    x->first = m.first;
-    x->index = EINI_NEW(z->a, int, s->nindex);
-    x->operand = EINI_NEW(z->a, int, s->noperand);
-    if (x->index == NULL || x->operand == NULL) st = EIN_ERR_NO_MEMORY;
-    for (int c = 0; c < s->nindex && st == EIN_OK; c++) x->index[c] = eini_match_index(&m, c);
-    for (int k = 0; k < s->noperand && st == EIN_OK; k++)
-      x->operand[k] = eini_match_operand(&m, k);
-  }
-  eini_forms_free(&forms);
-  return st;
-}
-
-// What statements are together: equal for groups that differ in names and orders only. Returns the
-// words of the key; -1: out of memory.
-static int64_t eini_fuse_key(eini_fuse_search *z, const int64_t *list, const eini_fuse *f) {
-  int64_t n = 0, most = 0;
-  int tensors = 0;
-  for (int m = 0; m < f->n; m++) most += 2 + f->member[m].s->noperand;
-  while (z->capkey < most) {
-    int64_t *p = (int64_t *)eini_grow(z->a, z->key, z->capkey, &z->capkey, sizeof *p);
-    if (p == NULL) return -1;
-    z->key = p;
-  }
-  for (int m = 0; m < f->n; m++) {
-    const eini_stmt *s = f->member[m].s;
-    const eini_fuse_shape *x = &z->shape[list[m]];
-    int64_t *slot = z->key + n + 2;
-    z->key[n] = x->first;
-    z->key[n + 1] = eini_fuse_leaves(&z->w, s->out);
-    for (int k = 0; k < s->noperand; k++) slot[x->operand[k]] = s->operand[k];
-    for (int k = 0; k < s->noperand; k++) {
-      const int64_t t = slot[k];
-      if (z->number[t] == 0) z->number[t] = ++tensors;
-      slot[k] = 2 * z->number[t] + eini_fuse_here(&z->w, (int)t);
-    }
-    if (z->number[s->out] == 0) z->number[s->out] = ++tensors;
-    z->key[n + 1] += 2 * z->number[s->out];
-    n += 2 + s->noperand;
-  }
-  for (int m = 0; m < f->n; m++) {
-    const eini_stmt *s = f->member[m].s;
-    z->number[s->out] = 0;
-    for (int k = 0; k < s->noperand; k++) z->number[s->operand[k]] = 0;
-  }
-  return n;
-}
-
-// A statement alone whose blocks cannot be found: every point loads what it reads.
-static double eini_fuse_plain(const eini_stmt *s) {
-  const double points = eini_points(s, NULL, 0, s->nindex);
-  const double results = eini_points(s, NULL, 0, s->nfree);
-  return points * s->noperand + (s->nfree < s->nindex ? fmax(2 * points, results) : results);
-}
-
-// Searches the blocks of a group.
-static ein_status eini_fuse_learn(eini_fuse_search *z, const int64_t *list, double alone,
-                                  eini_fuse *f, eini_fuse_known *x) {
-  int fits, empty = 0, at = 0;
-  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, f, &fits));
-  x->io = INFINITY;
-  x->member = -1;
-  for (int m = 0; m < f->n; m++) empty |= f->member[m].points <= 0;
-  if (fits && !empty) eini_fuse_tile(f, z->fast, alone);
-  if (fits && !empty) x->io = f->io;
-  if (f->n == 1 && !(x->io < INFINITY)) x->io = eini_fuse_plain(f->member[0].s);
-  if ((x->side = EINI_NEW(z->a, double, f->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
-  for (int m = 0; m < f->n && fits; m++) {
-    const int n = f->member[m].s->nindex;
-    for (int c = 0; c < n; c++) {
-      const int i = z->shape[list[m]].index[c], cls = f->index[f->member[m].first + c].cls;
-      x->side[at + i] = f->side[cls] > 0 ? f->side[cls] : 1;
-      if (cls == f->last) x->member = m, x->index = i;
-    }
-    at += n;
-  }
-  return EIN_OK;
-}
-
-// What is known of a group; alone: what its members move one by one. NULL behind *to: there is no
-// work left to find out.
-static ein_status eini_fuse_ask(eini_fuse_search *z, const int64_t *list, int n, double alone,
-                                eini_fuse_known **to) {
-  const eini_arena_at mark = eini_arena_mark(&z->scratch);
-  const int64_t had = z->keys.n;
-  eini_fuse f;
-  *to = NULL;
-  eini_fuse_of(&z->w, list, n, &f);
-  eini_fuse_count(&z->w, &f, 1);
-  const int64_t words = eini_fuse_key(z, list, &f);
-  eini_fuse_count(&z->w, &f, -1);
-  if (words < 0) return EIN_ERR_NO_MEMORY;
-  const int64_t k = eini_key_number(z->a, &z->keys, z->key, words);
-  if (k < 0) return EIN_ERR_NO_MEMORY;
-  if (k == had) {
-    eini_fuse_known *p =
-        (eini_fuse_known *)eini_grow(z->a, z->known, k, &z->capknown, sizeof *p);
-    if (p == NULL) return EIN_ERR_NO_MEMORY;
-    z->known = p;
-    memset(&p[k], 0, sizeof *p);
-  }
-  *to = &z->known[k];
-  if ((*to)->side != NULL) return EIN_OK;
-  if (n > 1 && z->looked >= z->work) {
-    z->proved = 0;
-    *to = NULL;
-    return EIN_OK;
-  }
-  z->looked++;
-  EINI_TRY(eini_fuse_learn(z, list, alone, &f, *to));
-  eini_arena_rollback(&z->scratch, &mark);
-  return EIN_OK;
-}
-
-// ---- windows ----
-
-typedef struct eini_fuse_set {    // a connected convex set of a window's statements
-  unsigned mask;
-  int asked;                     // 1: io is known
-  double io;
-} eini_fuse_set;
-
-typedef struct eini_fuse_window {
-  int n;
-  int64_t list[EINI_FUSE_MOST];
-  unsigned before[EINI_FUSE_MOST], beside[EINI_FUSE_MOST];  // those it reads; and that read it
-  unsigned above[EINI_FUSE_MOST], below[EINI_FUSE_MOST];    // all that it waits for, that wait
-  eini_fuse_set *set;
-  int64_t nset, capset;
-  int first[EINI_FUSE_MOST + 1];  // sets by their first statement
-} eini_fuse_window;
-
-static void eini_fuse_edges(const eini_fuse_search *z, eini_fuse_window *x) {
-  for (int i = 0; i < x->n; i++) {
-    const eini_stmt *s = &z->w.g->stmt[x->list[i]];
-    x->before[i] = x->beside[i] = x->above[i] = x->below[i] = 0;
-    for (int j = 0; j < i; j++) {
-      const int t = z->w.g->stmt[x->list[j]].out;
-      int reads = 0;
-      for (int k = 0; k < s->noperand; k++) reads |= s->operand[k] == t;
-      if (!reads) continue;
-      x->before[i] |= 1u << j;
-      x->beside[i] |= 1u << j;
-      x->beside[j] |= 1u << i;
-      x->above[i] |= x->above[j] | 1u << j;
-    }
-    for (int j = 0; j < i; j++)
-      if (x->above[i] >> j & 1) x->below[j] |= 1u << i;
-  }
-}
-
-static ein_status eini_fuse_add_set(eini_fuse_search *z, eini_fuse_window *x, unsigned mask) {
-  unsigned above = 0, below = 0;
-  for (int i = 0; i < x->n; i++) {
-    if (!(mask >> i & 1)) continue;
-    above |= x->above[i];
-    below |= x->below[i];
-  }
-  if (above & below & ~mask) return EIN_OK;
-  eini_fuse_set *p =
-      (eini_fuse_set *)eini_grow(&z->scratch, x->set, x->nset, &x->capset, sizeof *p);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  x->set = p;
-  p += x->nset++;
-  p->mask = mask;
-  p->asked = 0;
-  p->io = INFINITY;
-  return EIN_OK;
-}
-
-// Every connected set that holds `mask`, with any of `next` and what is beside those, but none of
-// `out`, once.
-static ein_status eini_fuse_connected(eini_fuse_search *z, eini_fuse_window *x, unsigned mask,
-                                      unsigned next, unsigned out) {
-  EINI_TRY(eini_fuse_add_set(z, x, mask));
-  for (int i = 0; i < x->n; i++) {
-    if (!((next & ~out & ~mask) >> i & 1)) continue;
-    EINI_TRY(eini_fuse_connected(z, x, mask | 1u << i, next | x->beside[i], out));
-    out |= 1u << i;
-  }
-  return EIN_OK;
-}
-
-// Sets by their first statement, smaller ones before larger.
-static ein_status eini_fuse_sets_make(eini_fuse_search *z, eini_fuse_window *x) {
-  unsigned out = 0;
-  for (int i = 0; i < x->n; i++) {
-    x->first[i] = (int)x->nset;
-    EINI_TRY(eini_fuse_connected(z, x, 1u << i, x->beside[i], out));
-    out |= 1u << i;
-    const int64_t n = x->nset - x->first[i];
-    eini_fuse_set *own = x->set + x->first[i], *was = EINI_NEW(&z->scratch, eini_fuse_set, n);
-    if (was == NULL) return EIN_ERR_NO_MEMORY;
-    memcpy(was, own, (size_t)n * sizeof *was);
-    int64_t at = 0;
-    for (int size = 1; size <= x->n; size++)
-      for (int64_t k = 0; k < n; k++)
-        if (eini_count_bits(was[k].mask) == size) own[at++] = was[k];
-  }
-  x->first[x->n] = (int)x->nset;
-  return EIN_OK;
-}
-
-static int eini_fuse_members(const eini_fuse_window *x, unsigned mask, int64_t *list) {
-  int n = 0;
-  for (int i = 0; i < x->n; i++)
-    if (mask >> i & 1) list[n++] = x->list[i];
-  return n;
-}
-
-static ein_status eini_fuse_set_io(eini_fuse_search *z, const eini_fuse_window *x,
-                                   eini_fuse_set *s) {
-  int64_t list[EINI_FUSE_MOST];
-  eini_fuse_known *k;
-  double alone = 0;
-  if (s->asked) return EIN_OK;
-  const int n = eini_fuse_members(x, s->mask, list);
-  for (int i = 0; i < n && n > 1; i++) {
-    EINI_TRY(eini_fuse_ask(z, &list[i], 1, INFINITY, &k));
-    alone += k->io;
-  }
-  EINI_TRY(eini_fuse_ask(z, list, n, n > 1 ? alone : INFINITY, &k));
-  s->asked = 1;
-  s->io = k == NULL ? INFINITY : k->io;
-  return EIN_OK;
-}
-
-// Sets of statements that can run first, from small to large, and every group that can follow.
-static ein_status eini_fuse_order(eini_fuse_search *z, eini_fuse_window *x) {
-  const unsigned all = (1u << x->n) - 1;
-  int64_t steps = 0;
-  for (unsigned i = 0; i <= all; i++) z->best[i] = INFINITY;
-  z->best[0] = 0;
-  for (unsigned done = 0; done < all; done++) {
-    if (!(z->best[done] < INFINITY)) continue;
-    for (int i = 0; i < x->n; i++) {
-      if ((done >> i & 1) || (x->before[i] & ~done)) continue;
-      for (int k = x->first[i]; k < x->first[i + 1]; k++) {
-        eini_fuse_set *s = &x->set[k];
-        unsigned before = 0;
-        if (s->mask & done) continue;
-        if (++steps > EINI_FUSE_STEPS && s->mask != 1u << i) {
-          z->proved = 0;
-          break;
-        }
-        for (int j = i; j < x->n; j++) before |= s->mask >> j & 1 ? x->before[j] : 0;
-        if (before & ~done & ~s->mask) continue;
-        EINI_TRY(eini_fuse_set_io(z, x, s));
-        const unsigned to = done | s->mask;
-        if (!(z->best[done] + s->io < z->best[to] * (1 - 1e-12))) continue;
-        z->best[to] = z->best[done] + s->io;
-        z->from[to] = (int)s->mask;
-      }
-    }
-  }
-  return EIN_OK;
-}
-
-// The groups of a window, in order, as masks; the one behind the last is 0.
-static ein_status eini_fuse_window_solve(eini_fuse_search *z, eini_fuse_window *x,
-                                         int64_t *groups) {
-  const eini_arena_at mark = eini_arena_mark(&z->scratch);
-  const int64_t had = z->windows.n, most = EINI_FUSE_MOST + 1;
-  eini_fuse f;
-  eini_fuse_of(&z->w, x->list, x->n, &f);
-  eini_fuse_count(&z->w, &f, 1);
-  const int64_t words = eini_fuse_key(z, x->list, &f);
-  eini_fuse_count(&z->w, &f, -1);
-  const int64_t k = words < 0 ? -1 : eini_key_number(z->a, &z->windows, z->key, words);
-  if (k < 0) return EIN_ERR_NO_MEMORY;
-  if (k < had) {
-    memcpy(groups, z->groups + k * most, (size_t)most * sizeof *groups);
-    return EIN_OK;
-  }
-  int64_t *p = (int64_t *)eini_grow(z->a, z->groups, k, &z->capgroups, (size_t)most * sizeof *p);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  z->groups = p;
-  eini_fuse_edges(z, x);
-  EINI_TRY(eini_fuse_sets_make(z, x));
-  EINI_TRY(eini_fuse_order(z, x));
-  int n = 0;
-  for (int i = 0; i < (int)most; i++) groups[i] = 0;
-  for (int at = (1 << x->n) - 1; at > 0; at &= ~z->from[at]) groups[n++] = z->from[at];
-  for (int i = 0; i < n / 2; i++) {
-    const int64_t was = groups[i];
-    groups[i] = groups[n - 1 - i];
-    groups[n - 1 - i] = was;
-  }
-  memcpy(z->groups + k * most, groups, (size_t)most * sizeof *groups);
-  eini_arena_rollback(&z->scratch, &mark);
-  return EIN_OK;
-}
-
-// ================================================================================================
 // >>fusion  the best partition of a graph into groups
 // Takes a graph; gives its groups in order, with names, sides of blocks, what they move and must.
 // ================================================================================================
@@ -33087,16 +33388,7 @@ static ein_status eini_fusion_add(ein_fusion *x, eini_fuse_search *z, const int6
     to->alone += k->io;
   }
   EINI_TRY(eini_fuse_ask(z, list, n, to->alone, &k));
-  eini_fuse_of(&z->w, list, n, &f);
-  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, &f, &fits));
-  for (int m = 0, at = 0; m < n && fits; at += f.member[m++].s->nindex) {
-    for (int c = 0; c < f.member[m].s->nindex; c++) {
-      const int i = z->shape[list[m]].index[c], cls = f.index[f.member[m].first + c].cls;
-      f.side[cls] = k->side[at + i];
-      if (k->member == m && k->index == i) f.last = cls;
-    }
-  }
-  if (fits && f.points > 0) eini_fuse_weigh(&f, z->fast, INFINITY);
+  EINI_TRY(eini_fuse_recall(z, list, n, k, &f, &fits));
   if (fits && !k->bounded)
     EINI_TRY(eini_fuse_bound(&z->scratch, &z->w, &f, z->fast, &k->compulsory, &k->bound));
   k->bounded = 1;
@@ -33146,23 +33438,16 @@ static ein_status eini_fusion_windows(ein_fusion *x, eini_fuse_search *z) {
 static ein_status eini_fusion_make(ein_fusion *x, const ein_graph *g, const ein_fusion_desc *d) {
   eini_fuse_search z;
   eini_arena own;
-  memset(&z, 0, sizeof z);
   eini_arena_init(&own, &x->arena.al);
-  eini_arena_init(&z.scratch, &x->arena.al);
-  z.a = &own;
-  z.fast = d->fast_memory;
-  z.work = d->work > 0 ? d->work : EINI_FUSE_WORK;
-  z.proved = 1;
-  z.number = EINI_NEW(&own, int, g->ntensor);
-  z.best = EINI_NEW(&own, double, 1 << EINI_FUSE_MOST);
-  z.from = EINI_NEW(&own, int, 1 << EINI_FUSE_MOST);
-  ein_status st = z.number == NULL || z.best == NULL || z.from == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  if (st == EIN_OK) st = eini_fuse_graph_make(&own, g, &z.w);
-  if (st == EIN_OK) st = eini_fuse_shapes(&z);
-  if (st == EIN_OK) st = eini_fusion_windows(x, &z);
+  ein_status st = eini_fuse_search_make(&z, &own, g, d->fast_memory, d->work);
+  if (st == EIN_OK) {
+    z.best = EINI_NEW(&own, double, 1 << EINI_FUSE_MOST);
+    z.from = EINI_NEW(&own, int, 1 << EINI_FUSE_MOST);
+    st = z.best == NULL || z.from == NULL ? EIN_ERR_NO_MEMORY : eini_fusion_windows(x, &z);
+    eini_arena_free(&z.scratch);
+  }
   x->info.looked = z.looked;
   x->info.proved = z.proved;
-  eini_arena_free(&z.scratch);
   eini_arena_free(&own);
   return st;
 }
@@ -33744,9 +34029,9 @@ static int64_t eini_count_sums(const ein_plan *p, const eini_task *t, double roo
   if (t->kind == EINI_TASK_GROUP) {
     const eini_group *g = t->group;
     if (g->nrow > 0) return eini_count_sums(p, g->form, room);
-    for (int v = 0; v < 2; v++)
-      for (int k = 0; g->task[v] != NULL && k < g->ntask; k++)
-        most = eini_max64(most, eini_count_sums(p, &g->task[v][k], room));
+    for (int v = 0; v < 1 << g->nloop; v++)
+      for (int k = 0; k < g->variant[v].ntask; k++)
+        most = eini_max64(most, eini_count_sums(p, &g->variant[v].task[k], room));
     return most;
   }
   if (t->kind != EINI_TASK_CONTRACT || t->contract->c.plain_out) return 0;

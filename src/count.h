@@ -79,9 +79,9 @@ static int64_t eini_count_sums(const ein_plan *p, const eini_task *t, double roo
   if (t->kind == EINI_TASK_GROUP) {
     const eini_group *g = t->group;
     if (g->nrow > 0) return eini_count_sums(p, g->form, room);
-    for (int v = 0; v < 2; v++)
-      for (int k = 0; g->task[v] != NULL && k < g->ntask; k++)
-        most = eini_max64(most, eini_count_sums(p, &g->task[v][k], room));
+    for (int v = 0; v < 1 << g->nloop; v++)
+      for (int k = 0; k < g->variant[v].ntask; k++)
+        most = eini_max64(most, eini_count_sums(p, &g->variant[v].task[k], room));
     return most;
   }
   if (t->kind != EINI_TASK_CONTRACT || t->contract->c.plain_out) return 0;

@@ -138,28 +138,38 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
-  const int last = g->nloop - 1;
+  const int inner = g->nloop - 1;
   eini_exec y = *x;
   size_t used = 0;
-  int64_t per = (g->extent[last] + g->block[last] - 1) / g->block[last];
-  int64_t blocks = g->nloop > 1 ? per * g->extent[0] : per;
-  int64_t from = part < 0 ? 0 : blocks * part / t->parts;
-  int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
-  int slots = g->nslot[0] > g->nslot[1] ? g->nslot[0] : g->nslot[1];
+  int64_t blocks = 1, at[EINI_GROUP_LOOPS];
+  int slots = 0;
+  for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);
+  for (int v = 0; v < 1 << g->nloop; v++)
+    slots = g->variant[v].nslot > slots ? g->variant[v].nslot : slots;
+  const int64_t from = part < 0 ? 0 : blocks * part / t->parts;
+  const int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
-    const int64_t at[2] = {last > 0 ? b / per : b * g->block[0],
-                           last > 0 ? b % per * g->block[1] : 0};
-    const int v = at[last] + g->block[last] > g->extent[last];
-    for (int k = 0; k < g->nslot[v]; k++) {
-      const eini_group_slot *w = &g->slot[v][k];
-      int64_t shift = w->offset + at[0] * w->step[0] + at[1] * w->step[1];
+    int64_t left = b;
+    int number = 0;
+    for (int l = inner; l >= 0; l--) {
+      const int64_t n = eini_ceil_div(g->extent[l], g->block[l]);
+      at[l] = left % n * g->block[l];
+      left /= n;
+      number |= (at[l] >= g->edge[l]) << l;
+    }
+    const eini_group_variant *v = &g->variant[number];
+    for (int k = 0; k < v->nslot; k++) {
+      const eini_group_slot *w = &v->slot[k];
+      int64_t shift = w->offset;
+      for (int l = 0; l < g->nloop; l++) shift += at[l] * w->step[l];
       const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
       y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
     }
-    for (int k = 0; k < g->ntask; k++) {
-      const eini_task *s = &g->task[v][k];
+    for (int k = 0; k < v->ntask; k++) {
+      const eini_task *s = &v->task[k];
+      if (v->stays[k] && at[inner] > 0 && b > from) continue;
       EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
     }
   }

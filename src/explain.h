@@ -212,7 +212,7 @@ static void eini_say_group(eini_text *t, const eini_task *task, int k) {
              (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
     return;
   }
-  eini_say(t, "%4d  group of %d, blocks of", k, g->ntask);
+  eini_say(t, "%4d  group of %d, blocks of", k, g->variant[0].ntask);
   for (int j = 0; j < g->nloop; j++) {
     eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
              (long long)g->extent[j]);

@@ -80,6 +80,7 @@ typedef struct eini_fuse_graph {
   int *nread;                    // statements that read a tensor
   int *made, *read;              // by the group at hand: how many members do
   int *first, *until;            // one past the first that makes it; the last that reads it
+  int uncut;                     // 1: of groups of several no side cuts what a member folds
 } eini_fuse_graph;
 
 static ein_status eini_fuse_graph_make(eini_arena *a, const ein_graph *g, eini_fuse_graph *w) {
@@ -215,6 +216,8 @@ static void eini_fuse_ranges(eini_fuse_sets *z) {
   for (int m = z->f->n - 1; m >= 0; m--) {
     const eini_fuse_member *x = &z->f->member[m];
     if (x->held) eini_fuse_makes(z, m);
+    for (int i = x->s->nfree; i < x->s->nindex && z->w->uncut && z->f->n > 1; i++)
+      eini_fuse_fix(z, x->first + i);
     for (int i = 0; i < x->s->nindex; i++)
       if (z->range[x->first + i].mul <= 0) eini_fuse_need(z, x->first + i, 1, 0, 0);
     for (int k = 0; k < x->s->noperand; k++) {

@@ -169,6 +169,39 @@ static ein_status eini_fuse_ask(eini_fuse_search *z, const int64_t *list, int n,
   return EIN_OK;
 }
 
+// A group with the sides that are known of it. *fits: 0: it has too many classes.
+static ein_status eini_fuse_recall(eini_fuse_search *z, const int64_t *list, int n,
+                                   const eini_fuse_known *k, eini_fuse *f, int *fits) {
+  eini_fuse_of(&z->w, list, n, f);
+  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, f, fits));
+  for (int m = 0, at = 0; m < n && *fits; at += f->member[m++].s->nindex) {
+    for (int c = 0; c < f->member[m].s->nindex; c++) {
+      const int i = z->shape[list[m]].index[c], cls = f->index[f->member[m].first + c].cls;
+      f->side[cls] = k->side[at + i];
+      if (k->member == m && k->index == i) f->last = cls;
+    }
+  }
+  if (*fits && f->points > 0) eini_fuse_weigh(f, z->fast, INFINITY);
+  return EIN_OK;
+}
+
+// a: what is known stays there; scratch is the caller's to free, unless this fails.
+static ein_status eini_fuse_search_make(eini_fuse_search *z, eini_arena *a, const ein_graph *g,
+                                        double fast, int64_t work) {
+  memset(z, 0, sizeof *z);
+  eini_arena_init(&z->scratch, &a->al);
+  z->a = a;
+  z->fast = fast;
+  z->work = work > 0 ? work : EINI_FUSE_WORK;
+  z->proved = 1;
+  z->number = EINI_NEW(a, int, g->ntensor);
+  ein_status st = z->number == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) st = eini_fuse_graph_make(a, g, &z->w);
+  if (st == EIN_OK) st = eini_fuse_shapes(z);
+  if (st != EIN_OK) eini_arena_free(&z->scratch);
+  return st;
+}
+
 // ---- windows ----
 
 typedef struct eini_fuse_set {    // a connected convex set of a window's statements

@@ -6,6 +6,7 @@
 
 #define EINI_FUSE_AGAIN 2.0      // points gone through, at most, times those there are: blocks that
                                  //   move little may compute again what they do not keep
+#define EINI_FUSE_FAT 1.02       // what moves may be so many times the least for longer sides
 #define EINI_FUSE_LOST 4.0       // no class is tried as the last one, and ..
 #define EINI_FUSE_FAR 1.5        // sides are not refined where what moves is so many times too much
 
@@ -300,4 +301,40 @@ static void eini_fuse_tile(eini_fuse *f, double fast, double enough) {
   memcpy(f->side, best.side, sizeof f->side);
   eini_fuse_weigh(f, fast, INFINITY);
   if (f->again > EINI_FUSE_AGAIN * f->points * (1 + 1e-9)) f->io = INFINITY;
+}
+
+// What moves with the sides at hand, which becomes io, too; INFINITY: a block does not fit.
+static double eini_fuse_settle(eini_fuse *f, double fast) {
+  const double io = eini_fuse_weigh(f, fast, INFINITY);
+  if (!(io < INFINITY)) f->io = INFINITY;
+  return io;
+}
+
+// Halves the longest side but that of class c until a block fits, if one does.
+static void eini_fuse_narrow(eini_fuse *f, int c, double fast) {
+  while (!(eini_fuse_settle(f, fast) < INFINITY)) {
+    int at = -1;
+    for (int d = 0; d < f->ncls; d++)
+      if (d != c && !f->whole[d] && f->side[d] > 1 && (at < 0 || f->side[d] > f->side[at])) at = d;
+    if (at < 0) return;
+    f->side[at] = ceil(f->side[at] / 2);
+  }
+}
+
+// Makes sides longer as long as that moves hardly more: there is less to begin, and kernels like
+// long ones.
+static void eini_fuse_fatten(eini_fuse *f, double fast) {
+  const double most = EINI_FUSE_FAT * eini_fuse_settle(f, fast);
+  int more = most < INFINITY;
+  while (more) {
+    more = 0;
+    for (int c = 0; c < f->ncls; c++) {
+      const double was = f->side[c];
+      if (was >= f->extent[c]) continue;
+      f->side[c] = fmin(2 * was, f->extent[c]);
+      if (eini_fuse_weigh(f, fast, INFINITY) <= most) more = 1;
+      else f->side[c] = was;
+    }
+  }
+  eini_fuse_settle(f, fast);
 }

@@ -69,16 +69,7 @@ static ein_status eini_fusion_add(ein_fusion *x, eini_fuse_search *z, const int6
     to->alone += k->io;
   }
   EINI_TRY(eini_fuse_ask(z, list, n, to->alone, &k));
-  eini_fuse_of(&z->w, list, n, &f);
-  EINI_TRY(eini_fuse_make(&z->scratch, &z->w, &f, &fits));
-  for (int m = 0, at = 0; m < n && fits; at += f.member[m++].s->nindex) {
-    for (int c = 0; c < f.member[m].s->nindex; c++) {
-      const int i = z->shape[list[m]].index[c], cls = f.index[f.member[m].first + c].cls;
-      f.side[cls] = k->side[at + i];
-      if (k->member == m && k->index == i) f.last = cls;
-    }
-  }
-  if (fits && f.points > 0) eini_fuse_weigh(&f, z->fast, INFINITY);
+  EINI_TRY(eini_fuse_recall(z, list, n, k, &f, &fits));
   if (fits && !k->bounded)
     EINI_TRY(eini_fuse_bound(&z->scratch, &z->w, &f, z->fast, &k->compulsory, &k->bound));
   k->bounded = 1;
@@ -128,23 +119,16 @@ static ein_status eini_fusion_windows(ein_fusion *x, eini_fuse_search *z) {
 static ein_status eini_fusion_make(ein_fusion *x, const ein_graph *g, const ein_fusion_desc *d) {
   eini_fuse_search z;
   eini_arena own;
-  memset(&z, 0, sizeof z);
   eini_arena_init(&own, &x->arena.al);
-  eini_arena_init(&z.scratch, &x->arena.al);
-  z.a = &own;
-  z.fast = d->fast_memory;
-  z.work = d->work > 0 ? d->work : EINI_FUSE_WORK;
-  z.proved = 1;
-  z.number = EINI_NEW(&own, int, g->ntensor);
-  z.best = EINI_NEW(&own, double, 1 << EINI_FUSE_MOST);
-  z.from = EINI_NEW(&own, int, 1 << EINI_FUSE_MOST);
-  ein_status st = z.number == NULL || z.best == NULL || z.from == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  if (st == EIN_OK) st = eini_fuse_graph_make(&own, g, &z.w);
-  if (st == EIN_OK) st = eini_fuse_shapes(&z);
-  if (st == EIN_OK) st = eini_fusion_windows(x, &z);
+  ein_status st = eini_fuse_search_make(&z, &own, g, d->fast_memory, d->work);
+  if (st == EIN_OK) {
+    z.best = EINI_NEW(&own, double, 1 << EINI_FUSE_MOST);
+    z.from = EINI_NEW(&own, int, 1 << EINI_FUSE_MOST);
+    st = z.best == NULL || z.from == NULL ? EIN_ERR_NO_MEMORY : eini_fusion_windows(x, &z);
+    eini_arena_free(&z.scratch);
+  }
   x->info.looked = z.looked;
   x->info.proved = z.proved;
-  eini_arena_free(&z.scratch);
   eini_arena_free(&own);
   return st;
 }

@@ -1,12 +1,13 @@
 // ================================================================================================
 // >>group  statements that run inside one loop nest
-// Takes units (statements with what is fused into them) in order; finds runs of them that share one
-// or two free indices, so that temporaries between them need only a block of it and stay in a
-// cache. Invariant: a unit reads of the group's tensors only the block at hand.
+// Takes units (statements with what is fused into them) in order; finds runs of them that move less
+// in blocks (section fusion-tile), so that temporaries between them stay in a cache. Invariant: a
+// unit reads of the group's tensors only the block at hand.
 // ================================================================================================
 
 typedef struct eini_unit {
   const eini_stmt *s, *f;       // f: the consumer fused into s, or NULL
+  int64_t number[2];            // of both in the graph
   int via, out;
   int *column;                  // f's columns as indices of s
 } eini_unit;
@@ -15,18 +16,25 @@ typedef struct eini_unit {
 typedef struct eini_group_slot {
   int slot;                     // -1: local, at offset; -2: a value, not an address
   int64_t offset;
-  int64_t step[2];
+  int64_t step[EINI_GROUP_LOOPS];
 } eini_group_slot;
+
+// Blocks of one shape: bit l of its number: the last ones along loop l, which are others.
+typedef struct eini_group_variant {
+  int ntask, nslot;
+  eini_task *task;
+  char *stays;                  // per task: once while the innermost loop runs
+  eini_group_slot *slot;        // slot 0 is the zero of values
+} eini_group_variant;
 
 typedef struct eini_group {
   int nloop;
-  int64_t extent[2], block[2];
-  int ntask;
-  eini_task *task[2];           // whole blocks, and the shorter last one
-  eini_group_slot *slot[2];     // slot 0 is the zero of values
-  int nslot[2];
+  int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS];
+  int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
+  eini_group_variant variant[1 << EINI_GROUP_LOOPS];
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
+  double moves;                 // bytes that blocks move, by the model that chose them
   // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
   // row i.
   int64_t nrow;
@@ -57,9 +65,24 @@ static int eini_unit_reads(const eini_unit *u, int id) {
   return 0;
 }
 
-// Most units of a group. Where more could share a loop, one temporary in so many is stored; and the
-// search for groups takes time in proportion to the units.
-enum { EINI_GROUP_UNITS = 64 };
+// ---- runs of units ----
+
+// What a unit runs over in a block that begins at b of a loop: from mul * b + lo on, mul * (block -
+// 1) + 1 + more values.
+typedef struct eini_group_range {
+  int index;                    // of s; -1: none
+  int64_t mul, lo, more;
+} eini_group_range;
+
+// A group of units [from, to].
+typedef struct eini_bundle {
+  int from, to, nloop;
+  int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
+  int cls[EINI_GROUP_LOOPS];
+  eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
+  double moves;                 // bytes
+  double gain;                  // bytes that it moves less than its units do one by one
+} eini_bundle;
 
 // The search for groups.
 typedef struct eini_trail {
@@ -68,84 +91,24 @@ typedef struct eini_trail {
   int nunit;
   const ein_rates *rates;
   int *made, *first, *last;     // per tensor: the unit that makes it, those that read it
-  int *axis;                    // per tensor, of one loop: axis + 1 that it runs over; -1: made in
-                                //   the group, without a plain axis; 0 between searches
   char *local;                  // per tensor: made and read in the group only; 0 between searches
   int64_t *place;               // per tensor: of local ones, among the group's temporaries
-  int from, *loop;              // per unit, counted from `from`: index of s
+  int64_t *shift;               //   and of elements in front of its block
+  char *joins;                  // per unit: may be in a group
+  int *then;                    // per unit: the last one of the group that begins there; or NULL
+  double size;                  // bytes of an element, of the largest there are
+  eini_fuse_search z;
 } eini_trail;
 
-// Marks the output of unit u over index i; 0 when it cannot be in a group.
-static int eini_trail_out(eini_trail *w, int u, int i) {
-  const eini_unit *x = &w->unit[u];
-  const eini_stmt *last = x->f != NULL ? x->f : x->s;
-  const eini_tensor *t = &w->g->tensor[x->out];
-  int found = -1, uses = 0;
-  if (i >= x->s->nfree || last->rest != EIN_REST_ERROR || t->nstmt != 1) return 0;
-  for (int r = 0; r < last->out_map.rows; r++) {
-    for (int e = last->out_map.first[r]; e < last->out_map.first[r + 1]; e++) {
-      int c = last->out_map.term[e].index;
-      if ((x->f != NULL ? x->column[c] : c) != i) continue;
-      uses++;
-      if (eini_plain_row(&last->out_map, r) == c) found = r;
-    }
-  }
-  int whole = found >= 0 && uses == 1 && t->shape[found] == x->s->index[i].extent;
-  w->loop[u - w->from] = i;
-  w->axis[x->out] = whole ? found + 1 : -1;
-  return whole || (t->role != EIN_ROLE_TEMP && uses > 0);
+static void eini_trail_free(eini_trail *w) {
+  if (w->then != NULL) eini_arena_free(&w->z.scratch);
 }
 
-// Does unit u continue the group? It must read a tensor of the group, all of them at one index.
-static int eini_trail_next(eini_trail *w, int u) {
-  const eini_map *m;
-  const int *column;
-  int found = -1;
-  for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++) {
-    if (w->axis[t] == 0) continue;
-    if (w->axis[t] < 0) return 0;
-    int c = eini_plain_row(m, w->axis[t] - 1);
-    if (c < 0 || eini_map_uses(m, c) != 1) return 0;
-    if (column != NULL) c = column[c];
-    if (c < 0 || (found >= 0 && c != found)) return 0;
-    found = c;
-    if (w->unit[u].s->index[c].extent != w->g->tensor[t].shape[w->axis[t] - 1]) return 0;
-  }
-  return found >= 0 && eini_trail_out(w, u, found);
-}
-
-// What a candidate group of units [from, to] would save.
-typedef struct eini_bundle {
-  int from, to, nloop;
-  int loop[2][EINI_GROUP_UNITS];  // per unit, counted from `from`
-  int64_t extent[2], block[2];
-  double gain;                  // bytes of traffic
-} eini_bundle;
-
-static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
-                                  const eini_unit *unit, int nunit, const ein_rates *rates) {
-  const eini_map *m;
-  const int *column;
-  memset(w, 0, sizeof *w);
-  w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
-  w->made = EINI_NEW(a, int, g->ntensor);
-  w->first = EINI_NEW(a, int, g->ntensor);
-  w->last = EINI_NEW(a, int, g->ntensor);
-  w->axis = EINI_NEW(a, int, g->ntensor);
-  w->local = EINI_NEW(a, char, g->ntensor);
-  w->place = EINI_NEW(a, int64_t, g->ntensor);
-  if (w->made == NULL || w->first == NULL || w->last == NULL || w->axis == NULL ||
-      w->local == NULL || w->place == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t t = 0; t < g->ntensor; t++) w->made[t] = w->last[t] = -1, w->first[t] = nunit;
-  for (int u = 0; u < nunit; u++) {
-    w->made[unit[u].out] = u;
-    for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
-      if (w->first[t] == nunit) w->first[t] = u;
-      w->last[t] = u;
-    }
-  }
-  return EIN_OK;
+// A tensor with one unit that makes all of it can be in a group.
+static int eini_unit_joins(const ein_graph *g, const eini_unit *u) {
+  const eini_stmt *last = u->f != NULL ? u->f : u->s;
+  return last->rest == EIN_REST_ERROR && g->tensor[u->out].nstmt == 1 && u->s->carry == NULL &&
+         last->carry == NULL && u->s->nfree > 0 && !eini_stmt_empty(u->s, 0, u->s->nindex);
 }
 
 // Is tensor t made in [from, to] and read there only?
@@ -169,13 +132,136 @@ static void eini_bundle_unmark(const eini_trail *w, int from, int to) {
   for (int u = from; u <= to; u++) w->local[w->unit[u].out] = 0;
 }
 
-// Does unit `to`, the last one of a group, read a tensor that is not stored for it?
-static int eini_bundle_ends(const eini_trail *w, int from, int to) {
+// Does unit u read a tensor that units from `from` on make?
+static int eini_unit_follows(const eini_trail *w, int from, int u) {
   const eini_map *m;
   const int *column;
-  for (int k = 0, t; (t = eini_unit_operand(&w->unit[to], k, &m, &column)) >= 0; k++)
-    if (eini_bundle_keeps(w, t, from, to)) return 1;
+  for (int k = 0, t; (t = eini_unit_operand(&w->unit[u], k, &m, &column)) >= 0; k++)
+    if (w->made[t] >= from && w->made[t] < u) return 1;
   return 0;
+}
+
+// ---- from classes to loops ----
+
+// The statements of units [from, to], ascending. 0: too many.
+static int eini_bundle_list(const eini_trail *w, int from, int to, int64_t *list) {
+  int n = 0;
+  for (int u = from; u <= to; u++) {
+    for (int k = 0; k < 2; k++) {
+      const int64_t x = w->unit[u].number[k];
+      int i = n;
+      if (x < 0) continue;
+      if (n == EINI_FUSE_MOST) return 0;
+      for (; i > 0 && list[i - 1] > x; i--) list[i] = list[i - 1];
+      list[i] = x;
+      n++;
+    }
+  }
+  return n;
+}
+
+// What statement number x of a group runs over along class c; 0: the class is more than blocks of
+// an index can say.
+static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c,
+                             eini_group_range *to) {
+  int m = 0;
+  while (list[m] != x) m++;
+  to->index = -1;
+  for (int i = 0; i < f->member[m].s->nindex; i++) {
+    const eini_fuse_index *y = &f->index[f->member[m].first + i];
+    if (y->cls != c) continue;
+    if (to->index >= 0 || i >= f->member[m].s->nfree || y->lo < 0 || y->mul < 1) return 0;
+    to->index = i;
+    to->mul = (int64_t)y->mul;
+    to->lo = (int64_t)y->lo;
+    to->more = (int64_t)(y->hi - y->lo);
+  }
+  return 1;
+}
+
+// The ranges of units along class c, as loop l.
+static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64_t *list, int c,
+                            eini_bundle *b, int l) {
+  b->extent[l] = 0;
+  b->block[l] = (int64_t)f->side[c];
+  for (int u = b->from; u <= b->to; u++) {
+    const eini_unit *x = &w->unit[u];
+    eini_group_range *r = &b->range[u - b->from][l], q;
+    if (!eini_bundle_range(f, list, x->number[0], c, r)) return 0;
+    if (x->f != NULL) {  // is what is fused into it the same?
+      if (!eini_bundle_range(f, list, x->number[1], c, &q)) return 0;
+      if (q.index >= 0 ? x->column[q.index] != r->index || r->index < 0 || q.mul != r->mul ||
+                             q.lo != r->lo || q.more != r->more
+                       : r->index >= 0) return 0;
+    }
+    if (r->index >= 0 && r->mul == 1 && r->lo == 0 && r->more == 0)
+      b->extent[l] = eini_max64(b->extent[l], x->s->index[r->index].extent);
+  }
+  return b->extent[l] > b->block[l] && b->block[l] > 0;
+}
+
+// Where blocks are others: the last one along a loop is shorter, or not all of it is there for some
+// unit. 0: so it would be of others, too.
+static int eini_bundle_edge(const eini_trail *w, eini_bundle *b, int l) {
+  const int64_t block = b->block[l], last = (eini_ceil_div(b->extent[l], block) - 1) * block;
+  int differs = b->extent[l] - last < block;
+  for (int u = b->from; u <= b->to; u++) {
+    const eini_group_range *r = &b->range[u - b->from][l];
+    if (r->index < 0) continue;
+    const int64_t n = w->unit[u].s->index[r->index].extent;
+    const int64_t to = r->lo + r->mul * (block - 1) + 1 + r->more;  // of the first block
+    if (r->mul * (last - block) + to > n) return 0;
+    differs |= r->mul * last + to > n;
+  }
+  b->edge[l] = differs ? last : b->extent[l];
+  return 1;
+}
+
+// How often unit u runs: not again along the innermost loop, where that does not move it.
+static double eini_bundle_runs(const eini_bundle *b, int u) {
+  double n = 1;
+  for (int l = 0; l < b->nloop; l++)
+    if (l < b->nloop - 1 || b->range[u - b->from][l].index >= 0)
+      n *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+  return n;
+}
+
+// The loops of a bundle as indices of unit u, and of what is fused into it.
+static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
+  const eini_unit *x = &w->unit[u];
+  walk[0].nloop = walk[1].nloop = b->nloop;
+  for (int l = 0; l < b->nloop; l++) {
+    const int i = b->range[u - b->from][l].index;
+    int c = x->f == NULL ? -1 : x->f->nindex - 1;
+    while (c >= 0 && x->column[c] != i) c--;
+    walk[0].loop[l] = i;
+    walk[1].loop[l] = i < 0 ? -1 : c;
+    walk[0].times[l] = walk[1].times[l] =
+        l == b->nloop - 1 && i < 0 ? 1 : (double)eini_ceil_div(b->extent[l], b->block[l]);
+  }
+}
+
+// Sets what a task of unit u sees of its loops in blocks of a variant. 0: nothing.
+static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int variant,
+                          eini_lowering *lo) {
+  eini_walk walk[2];
+  eini_bundle_walk(w, b, u, walk);
+  lo->walk = walk[0];
+  for (int l = 0; l < b->nloop; l++) {
+    const eini_group_range *r = &b->range[u - b->from][l];
+    const int last = variant >> l & 1;
+    const int64_t block = last ? b->extent[l] - b->edge[l] : b->block[l];
+    lo->mul[l] = lo->from[l] = lo->len[l] = 0;
+    if (r->index < 0) continue;
+    lo->mul[l] = r->mul;
+    lo->from[l] = r->lo;
+    lo->len[l] = r->mul * (block - 1) + 1 + r->more;
+    if (last)
+      lo->len[l] = eini_min64(lo->len[l], w->unit[u].s->index[r->index].extent -
+                                              (r->mul * b->edge[l] + r->lo));
+    if (lo->len[l] <= 0) return 0;
+  }
+  return 1;
 }
 
 // Does a block leave only short runs along the innermost axis of an operand?
@@ -186,87 +272,169 @@ static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, co
   return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
 }
 
-// The loops of a bundle as indices of unit u, and of what is fused into it.
-static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
+// Bytes of the tensors from outside of which blocks of unit u read only short runs along loop l.
+static double eini_bundle_short(const eini_trail *w, const eini_bundle *b, int u, int l) {
   const eini_unit *x = &w->unit[u];
-  walk[0].nloop = walk[1].nloop = b->nloop;
-  for (int j = 0; j < b->nloop; j++) {
-    int c = x->f == NULL ? -1 : x->f->nindex - 1;
-    walk[0].loop[j] = b->loop[j][u - b->from];
-    while (c >= 0 && x->column[c] != walk[0].loop[j]) c--;
-    walk[1].loop[j] = c;
-    walk[0].times[j] = walk[1].times[j] = (double)eini_ceil_div(b->extent[j], b->block[j]);
-  }
-}
-
-// What the blocks of a bundle read again, in bytes.
-static double eini_bundle_again(const eini_trail *w, const eini_bundle *b) {
+  const int i = b->range[u - b->from][l].index;
   const eini_map *m;
   const int *column;
-  double again = 0;
+  double bytes = 0;
+  for (int k = 0, t; i >= 0 && (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
+    int no = eini_bundle_keeps(w, t, b->from, b->to);
+    for (int j = 0; j < k && !no; j++)
+      no = (j < x->s->noperand ? x->s->operand[j] : x->f->operand[j - x->s->noperand]) == t;
+    if (!no && eini_short_runs(w->g, t, m, column, i, b->block[l]))
+      bytes += eini_tensor_bytes(&w->g->tensor[t]);
+  }
+  return bytes;
+}
+
+// What blocks take beyond what they move, as bytes: to begin each, and short runs of operands.
+static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b) {
+  double runs = 0, again = 0;
   for (int u = b->from; u <= b->to; u++) {
-    const eini_unit *x = &w->unit[u];
-    eini_walk walk[2];
-    const eini_stmt_block all[2] = {eini_walk_block(&walk[0], NULL),
-                                    eini_walk_block(&walk[1], NULL)};
-    eini_bundle_walk(w, b, u, walk);
-    for (int j = 0; j < b->nloop; j++)
-      for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++)
-        if (!w->local[t] && eini_short_runs(w->g, t, m, column, walk[0].loop[j], b->block[j]))
-          again += EINI_SHORT_TIMES * eini_tensor_bytes(&w->g->tensor[t]);
-    const eini_cost c = eini_cost_of(w->g, x->s, x->f, all, NULL, NULL, NULL);
-    again += c.traffic - c.bytes;
+    runs += eini_bundle_runs(b, u);
+    for (int l = 0; l < b->nloop; l++)
+      again += EINI_SHORT_TIMES * eini_bundle_short(w, b, u, l);
   }
-  return again;
+  return EINI_BLOCK_SECONDS * runs * w->rates->copy_bw[EIN_MEMORY] + EINI_CACHED * again;
 }
 
-// Chooses blocks and weighs: what is not stored, against what every block reads again.
-static void eini_bundle_weigh(const eini_trail *w, eini_bundle *b) {
-  double rows = 1;
+// Loops from the sides of classes, the last class innermost, and what they gain. gain 0: none.
+static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int64_t *list,
+                              double alone, eini_bundle *b) {
   b->gain = 0;
-  while (b->to > b->from && !eini_bundle_ends(w, b->from, b->to)) b->to--;
-  if (b->to == b->from) return;
-  double bytes = eini_bundle_mark(w, b->from, b->to);
-  for (int j = 0; j < b->nloop; j++) rows *= (double)b->extent[j];
-  double fit = floor(EINI_CACHE_PART * w->rates->fast_bytes / (bytes / rows));
-  if (bytes > w->rates->fast_bytes && fit >= 1) {
-    int last = b->nloop - 1;
-    int64_t e = b->extent[last], most = fit < (double)e ? (int64_t)fit : e;
-    if (most >= 16) most -= most % 8;
-    b->block[0] = 1;
-    b->block[last] = most;
-    double blocks = rows / (double)e * (double)eini_ceil_div(e, most);
-    double overhead = EINI_BLOCK_SECONDS * (b->to - b->from + 1) * blocks *
-                      w->rates->copy_bw[EIN_MEMORY];
-    b->gain = 2 * bytes - EINI_CACHED * eini_bundle_again(w, b) - overhead;
+  b->nloop = 0;
+  if (!(f->io < INFINITY)) return;
+  for (int i = 0; i <= f->ncls; i++) {
+    const int c = i < f->ncls ? i : f->last;
+    if (c < 0 || (i < f->ncls && c == f->last) || !(f->times[c] > 1)) continue;
+    if (b->nloop == EINI_GROUP_LOOPS || !eini_bundle_loop(w, f, list, c, b, b->nloop)) return;
+    if (!eini_bundle_edge(w, b, b->nloop)) return;
+    b->cls[b->nloop++] = c;
   }
-  eini_bundle_unmark(w, b->from, b->to);
+  if (b->nloop == 0) return;
+  b->moves = f->io * w->size;
+  b->gain = alone * w->size - b->moves - eini_bundle_beyond(w, b);
 }
 
-// Extends a group that starts at unit `from` with a loop over each axis of its output; the best.
-static void eini_bundle_find(eini_trail *w, const eini_bundle *outer, int from,
-                             eini_bundle *best) {
-  const eini_stmt *s = w->unit[from].s;
-  for (int i = 0; i < s->nfree; i++) {
-    eini_bundle b;
-    memset(&b, 0, sizeof b);
-    if (outer != NULL) b = *outer;
-    int j = b.nloop++;
-    int most = outer != NULL ? outer->to : w->nunit - 1;
-    if (most > from + EINI_GROUP_UNITS - 1) most = from + EINI_GROUP_UNITS - 1;
-    if (s->index[i].extent < 2 || (j > 0 && b.loop[0][0] == i)) continue;
-    w->from = b.from = b.to = from;
-    w->loop = b.loop[j];
-    b.extent[j] = s->index[i].extent;
-    int fits = eini_trail_out(w, from, i);
-    while (fits && b.to < most && eini_trail_next(w, b.to + 1) &&
-           (j == 0 || b.loop[0][b.to + 1 - from] != b.loop[1][b.to + 1 - from])) {
-      b.to++;
-    }
-    for (int u = from; u <= most && u <= b.to + 1; u++) w->axis[w->unit[u].out] = 0;
-    if (!fits) continue;
-    eini_bundle_weigh(w, &b);
-    if (b.gain > best->gain) *best = b;
-    if (j == 0 && b.to > b.from && b.gain <= 0) eini_bundle_find(w, &b, from, best);
+// Sides as found; where runs are short, longer ones in their place, at the cost of the others.
+static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t *list,
+                               double alone, eini_bundle *b) {
+  const double fast = w->z.fast;
+  eini_bundle other;
+  eini_fuse_fatten(f, fast);
+  eini_bundle_weigh(w, f, list, alone, b);
+  for (int l = 0; l < b->nloop; l++) {
+    const int c = b->cls[l];
+    double side[EINI_FUSE_CLASSES], bytes = 0;
+    for (int u = b->from; u <= b->to; u++) bytes += eini_bundle_short(w, b, u, l);
+    if (!(bytes > 0)) continue;
+    memcpy(side, f->side, sizeof side);
+    f->side[c] = fmin(f->extent[c], ceil(EINI_SHORT_BYTES / w->size));
+    eini_fuse_narrow(f, c, fast);
+    eini_fuse_fatten(f, fast);
+    other = *b;
+    eini_bundle_weigh(w, f, list, alone, &other);
+    if (other.gain > b->gain) *b = other;
+    else memcpy(f->side, side, sizeof side);
   }
+}
+
+// The blocks of units [from, to].
+static ein_status eini_bundle_make(eini_trail *w, int from, int to, eini_bundle *b) {
+  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
+  int64_t list[EINI_FUSE_MOST];
+  eini_fuse_known *k;
+  eini_fuse f;
+  double alone = 0;
+  int fits;
+  const int n = eini_bundle_list(w, from, to, list);
+  b->gain = 0;
+  b->from = from, b->to = to;
+  if (n == 0) return EIN_OK;
+  for (int u = from; u <= to; u++) {
+    int64_t own[2];
+    const int both = eini_bundle_list(w, u, u, own);
+    EINI_TRY(eini_fuse_ask(&w->z, own, both, INFINITY, &k));
+    if (k == NULL) return EIN_OK;
+    alone += k->io;
+  }
+  EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
+  if (k == NULL || !(k->io < alone)) return EIN_OK;
+  EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
+  if (fits) {
+    eini_bundle_choose(w, &f, list, alone, b);
+  }
+  eini_arena_rollback(&w->z.scratch, &mark);
+  return EIN_OK;
+}
+
+// The runs of units that gain most together.
+static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
+  double *best = EINI_NEW(a, double, (int64_t)w->nunit + 1);
+  eini_bundle *b = EINI_NEW(a, eini_bundle, 1);
+  if (best == NULL || b == NULL) return EIN_ERR_NO_MEMORY;
+  for (int u = w->nunit - 1; u >= 0; u--) {
+    best[u] = best[u + 1];
+    w->then[u] = u;
+    if (!w->joins[u] || w->g->tensor[w->unit[u].out].role != EIN_ROLE_TEMP) continue;
+    for (int v = u + 1; v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
+      if (!eini_unit_follows(w, u, v)) break;
+      const double held = eini_bundle_mark(w, u, v);
+      eini_bundle_unmark(w, u, v);
+      if (!(held > w->rates->fast_bytes)) continue;
+      EINI_TRY(eini_bundle_make(w, u, v, b));
+      if (!(b->gain > 0 && b->gain + best[v + 1] > best[u])) continue;
+      best[u] = b->gain + best[v + 1];
+      w->then[u] = v;
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
+                                  const eini_unit *unit, int nunit, const ein_rates *rates,
+                                  const int *rows) {
+  const eini_map *m;
+  const int *column;
+  double temps = 0;
+  memset(w, 0, sizeof *w);
+  w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
+  w->made = EINI_NEW(a, int, g->ntensor);
+  w->first = EINI_NEW(a, int, g->ntensor);
+  w->last = EINI_NEW(a, int, g->ntensor);
+  w->local = EINI_NEW(a, char, g->ntensor);
+  w->place = EINI_NEW(a, int64_t, g->ntensor);
+  w->shift = EINI_NEW(a, int64_t, g->ntensor);
+  w->joins = EINI_NEW(a, char, nunit);
+  if (w->made == NULL || w->first == NULL || w->last == NULL || w->local == NULL ||
+      w->place == NULL || w->shift == NULL || w->joins == NULL)
+    return EIN_ERR_NO_MEMORY;
+  w->size = 1;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    w->made[t] = w->last[t] = -1, w->first[t] = nunit;
+    w->size = fmax(w->size, (double)ein_dtype_size(g->tensor[t].dtype));
+    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += eini_tensor_bytes(&g->tensor[t]);
+  }
+  for (int u = 0, row = 0; u < nunit; u++) {
+    if (rows != NULL && rows[u] > 0) row = rows[u];
+    w->joins[u] = (char)(row-- <= 0 && eini_unit_joins(g, &unit[u]));
+    w->made[unit[u].out] = u;
+    for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
+      if (w->first[t] == nunit) w->first[t] = u;
+      w->last[t] = u;
+    }
+  }
+  if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
+  EINI_TRY(eini_fuse_search_make(&w->z, a, g, EINI_CACHE_PART * rates->fast_bytes / w->size, 0));
+  w->z.w.uncut = 1;
+  w->then = EINI_NEW(a, int, nunit);
+  if (w->then == NULL) {
+    eini_arena_free(&w->z.scratch);
+    return EIN_ERR_NO_MEMORY;
+  }
+  const ein_status st = eini_trail_search(w, a);
+  if (st != EIN_OK) eini_trail_free(w);
+  return st;
 }

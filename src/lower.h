@@ -25,8 +25,10 @@ typedef struct eini_lowering {
   const ein_rates *given;   // the same, where providers are to predict from them; or NULL
   double slower;            // with given: see eini_rates_slower
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
-  int64_t len[2];           //   and how many of their values a task sees
-  const char *local;        // per tensor: lives in the group only
+  int64_t len[EINI_GROUP_LOOPS];   //   how many values a task sees: of a block that begins at b,
+  int64_t mul[EINI_GROUP_LOOPS], from[EINI_GROUP_LOOPS];  // those from mul * b + from on
+  const char *local;        // per tensor: lives in the group only,
+  const int64_t *shift;     //   and has a block with so many elements in front that are not there
   int unsplit;
   struct eini_wanted *wanted;  // the variant that was asked for, or NULL
 } eini_lowering;
@@ -72,12 +74,16 @@ static ein_status eini_stream_tensor(const eini_lowering *lo, const eini_stmt *s
   }
   r->slot = h->slot;
   r->dtype = lo->g->tensor[tensor].dtype;
+  const int local = lo->walk.nloop > 0 && lo->local[tensor];
   for (int j = 0; j < lo->walk.nloop; j++) {
-    for (int c = 0; c < m->cols && !lo->local[tensor]; c++) {
+    for (int c = 0; c < m->cols && lo->walk.loop[j] >= 0; c++) {
       if ((column == NULL ? c : column[c]) != lo->walk.loop[j]) continue;
-      r->step[j] += stride[c] * (int64_t)ein_dtype_size(r->dtype);
+      const int64_t by = stride[c] * (int64_t)ein_dtype_size(r->dtype);
+      if (!local) r->step[j] += by * lo->mul[j];
+      offset += stride[c] * lo->from[j];
     }
   }
+  if (local) offset -= lo->shift[tensor];
   return eini_mul_overflow(offset, (int64_t)ein_dtype_size(r->dtype), &r->offset)
              ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -490,7 +496,11 @@ static void eini_stream_iotas(const eini_lowering *lo, eini_task *t, int first, 
     t->ref[first + k].slot = -1;
     t->ref[first + k].dtype = EIN_I64;
     if (c >= 0) t->stride[(int64_t)(first + k) * t->nindex + c] = 1;
-    for (int j = 0; j < lo->walk.nloop; j++) t->ref[first + k].step[j] = c == lo->walk.loop[j];
+    for (int j = 0; j < lo->walk.nloop; j++) {
+      const int moves = c >= 0 && c == lo->walk.loop[j];
+      t->ref[first + k].step[j] = moves ? lo->mul[j] : 0;
+      t->ref[first + k].offset += moves ? lo->from[j] : 0;
+    }
   }
 }
 

@@ -29,18 +29,18 @@
 //                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>group >>accuracy
-//                 >>overflow >>plan >>rows >>units >>execute >>path-text >>store >>tuned
-//                 >>explain >>request >>call >>graph-plan >>block-plan
+//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>fusion-group
+//                 >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy >>overflow
+//                 >>plan >>rows >>units >>execute >>path-text >>store >>tuned >>explain >>request
+//                 >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
-//                 >>solve >>edges
+//                 >>solve >>edges >>bound-graph
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
-//   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion-group >>fusion-tile
-//                 >>fusion-bound >>fusion-search >>fusion >>cache >>tiling >>count >>counted
+//   forms, bounds >>canon-sizes >>canon-form >>fusion >>cache >>tiling >>count >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
 //                 >>simulate >>decomp-public >>grids >>loops >>moves >>schedule

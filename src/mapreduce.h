@@ -5,13 +5,15 @@
 // Invariant: the fold of an output element does not depend on how free indices are cut.
 // ================================================================================================
 
+#define EINI_GROUP_LOOPS 4       // of a group's blocks
+
 // Where an operand lives: a slot (see eini_plan) and the byte offset of index 0 of everything.
 typedef struct eini_ref {
   int slot;                    // -1: an index's value
   ein_dtype dtype;
   int64_t offset;
   int origin;                  // slot that holds the value at index 0 of everything, or 0
-  int64_t step[2];             // in a group: bytes (values) per value of its loops
+  int64_t step[EINI_GROUP_LOOPS];  // in a group: bytes (values) per value of its loops
 } eini_ref;
 
 // A provider's answer, for explain.

@@ -221,7 +221,7 @@ static const eini_task *eini_task_from(const eini_task *t, int i, const eini_stm
     *f = g->unit[i].f;
     return g->form;
   }
-  if (t->kind == EINI_TASK_GROUP) t = i < g->ntask ? &g->task[0][i] : NULL;
+  if (t->kind == EINI_TASK_GROUP) t = i < g->variant[0].ntask ? &g->variant[0].task[i] : NULL;
   else if (i > 0) t = NULL;
   if (t == NULL) return NULL;
   *s = t->stmt;

@@ -7,54 +7,57 @@
 #define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
 
-static ein_status eini_group_slot_add(eini_arena *a, eini_group *gr, int variant, int64_t *cap,
-                                  int slot, int64_t offset, const int64_t *step, int *id) {
-  eini_group_slot *w = (eini_group_slot *)eini_grow(a, gr->slot[variant], gr->nslot[variant], cap,
-                                            sizeof *w);
+static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int64_t *cap, int slot,
+                                      int64_t offset, const int64_t *step, int *id) {
+  eini_group_slot *w = (eini_group_slot *)eini_grow(a, v->slot, v->nslot, cap, sizeof *w);
   if (w == NULL) return EIN_ERR_NO_MEMORY;
-  gr->slot[variant] = w;
-  w += gr->nslot[variant];
+  v->slot = w;
+  w += v->nslot;
   w->slot = slot;
   w->offset = offset;
-  w->step[0] = step[0];
-  w->step[1] = step[1];
-  *id = gr->nslot[variant]++;
+  for (int l = 0; l < EINI_GROUP_LOOPS; l++) w->step[l] = step[l];
+  *id = v->nslot++;
   return EIN_OK;
 }
 
+static int eini_ref_moves(const eini_ref *r) {
+  int moves = 0;
+  for (int l = 0; l < EINI_GROUP_LOOPS; l++) moves |= r->step[l] != 0;
+  return moves;
+}
+
 // The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
-static ein_status eini_group_variant(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                     const eini_bundle *b, eini_group *gr, int variant) {
-  static const int64_t still[2] = {0, 0};
+static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_group *gr, int number) {
+  static const int64_t still[EINI_GROUP_LOOPS] = {0};
   eini_arena *a = &p->arena;
+  eini_group_variant *v = &gr->variant[number];
   eini_lowering sub = *lo;
-  eini_walk walk[2];
   int64_t cap = 0;
-  int id, count = 0, temps = p->nin + p->nout;
-  gr->task[variant] = EINI_NEW(a, eini_task, b->to - b->from + 1);
-  if (gr->task[variant] == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, still, &id));
+  int id, temps = p->nin + p->nout;
+  v->task = EINI_NEW(a, eini_task, b->to - b->from + 1);
+  v->stays = EINI_NEW(a, char, b->to - b->from + 1);
+  if (v->task == NULL || v->stays == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_group_slot_add(a, v, &cap, -2, 0, still, &id));
   for (int u = b->from; u <= b->to; u++) {
-    eini_task *t = &gr->task[variant][count];
+    eini_task *t = &v->task[v->ntask];
     int empty = 0;
-    eini_bundle_walk(w, b, u, walk);
-    sub.walk = walk[0];
+    if (!eini_bundle_at(w, b, u, number, &sub)) continue;
     EINI_TRY(eini_plan_task(&sub, w->unit[u].s, w->unit[u].f, w->unit[u].via, t, &empty));
     if (empty) continue;
     for (int k = 0; k < t->nstream; k++) {
       eini_ref *r = &t->ref[k];
       int local = r->slot >= temps && sub.local[r->slot - temps];
       if (r->slot >= 0) {
-        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, local ? -1 : r->slot,
-                                 local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
-      } else if (r->step[0] != 0 || r->step[1] != 0) {
-        EINI_TRY(eini_group_slot_add(a, gr, variant, &cap, -2, 0, r->step, &r->origin));
+        EINI_TRY(eini_group_slot_add(a, v, &cap, local ? -1 : r->slot,
+                                     local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
+      } else if (eini_ref_moves(r)) {
+        EINI_TRY(eini_group_slot_add(a, v, &cap, -2, r->offset, r->step, &r->origin));
       }
     }
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
-    count++;
+    v->stays[v->ntask++] = (char)(b->range[u - b->from][b->nloop - 1].index < 0);
   }
-  gr->ntask = count;
   return EIN_OK;
 }
 
@@ -88,7 +91,7 @@ typedef struct eini_weighed {
   const eini_trail *w;
   const eini_bundle *b;
   const eini_lowering *block;  // of its blocks
-  double blocks;               // that one thread runs
+  double parts;                // threads that share them
 } eini_weighed;
 
 // Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL.
@@ -97,15 +100,13 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
   const int in = gr != NULL && u <= gr->b->to;
   eini_lowering sub = in ? *gr->block : *lo;
-  eini_walk walk[2];
   eini_task t;
   int empty;
-  if (in) eini_bundle_walk(gr->w, gr->b, u, walk);
-  if (in) sub.walk = walk[0];
+  if (in && !eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
   const double once = empty ? 0 : eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, 0);
-  *seconds += once * (!in ? 1 : eini_task_told(&t) ? gr->blocks : 1);
+  *seconds += once * (in && eini_task_told(&t) ? eini_bundle_runs(gr->b, u) / gr->parts : 1);
   eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
@@ -113,22 +114,24 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
 // Is the group predicted to be faster than its units one after another?
 static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
                                   const eini_bundle *b, const eini_group *gr, const char *local,
-                                  double blocks, int parts, double *seconds, int *yes) {
+                                  int parts, double *seconds, int *yes) {
   eini_lowering sub = *lo;
   eini_arena scratch;
   double apart = 0, grouped = 0;
   ein_status st = EIN_OK;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
-  for (int u = b->from; u <= b->to && st == EIN_OK; u++) {
-    const eini_task *t = &gr->task[0][u - b->from];
+  const int whole = gr->variant[0].ntask == b->to - b->from + 1;
+  for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++) {
+    const eini_task *t = &gr->variant[0].task[u - b->from];
+    const double runs = eini_task_told(t) ? eini_bundle_runs(b, u) : 1;
     st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * (eini_task_told(t) ? blocks : 1);
+    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * runs;
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
   seconds[1] = apart;
-  *yes = gr->ntask == b->to - b->from + 1 && seconds[0] < seconds[1];
+  *yes = whole && seconds[0] < seconds[1];
   return st;
 }
 
@@ -238,27 +241,45 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
   return EIN_OK;
 }
 
-// The shape of a block of what unit u of a group makes.
+// The shape of a block of what unit u of a group makes, in blocks of a variant.
 static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, int u, int64_t **shape) {
+                                   const eini_bundle *b, int u, int variant, int64_t **shape) {
   const eini_unit *x = &w->unit[u];
+  eini_lowering at = *lo;
   eini_walk walk[2];
   int64_t *low;
+  if (!eini_bundle_at(w, b, u, variant, &at)) at.len[0] = 0;
   eini_bundle_walk(w, b, u, walk);
-  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], lo->len);
+  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], at.len);
   return eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, shape);
 }
 
-// Strides and places of a group's own temporaries for the blocks of lo.
+// Elements of unit u's result in front of its block: coordinates count from where that begins.
+static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
+                                const int64_t *stride) {
+  const eini_stmt *last = x->f != NULL ? x->f : x->s;
+  int64_t shift = 0;
+  for (int r = 0; r < last->out_map.rows; r++) {
+    int c = eini_plain_row(&last->out_map, r);
+    if (c >= 0 && x->f != NULL) c = x->column[c];
+    for (int l = 0; l < b->nloop && c >= 0; l++)
+      if (b->range[u - b->from][l].index == c) shift += b->range[u - b->from][l].lo * stride[r];
+  }
+  return shift;
+}
+
+// Strides and places of a group's own temporaries in blocks of a variant.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
-                                    const eini_bundle *b, eini_seat *own, int64_t *bytes) {
+                                    const eini_bundle *b, int variant, eini_seat *own,
+                                    int64_t *bytes) {
   for (int u = b->from; u <= b->to; u++) {
     const int out = w->unit[u].out;
     const eini_tensor *t = &lo->g->tensor[out];
     int64_t *shape, count;
     if (!w->local[out]) continue;
-    EINI_TRY(eini_group_shape(lo, w, b, u, &shape));
+    EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
     EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
+    w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
     w->place[out] = *bytes;
     *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   }
@@ -271,81 +292,95 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
                                      eini_seat *seat) {
   const eini_trail *w = gr->w;
   int64_t bytes = 0, *shape;
-  EINI_TRY(eini_group_locals(gr->block, w, gr->b, seat, &bytes));
+  EINI_TRY(eini_group_locals(gr->block, w, gr->b, 0, seat, &bytes));
   for (int u = gr->b->from; u <= gr->b->to; u++) {
     const int out = w->unit[u].out, local = w->local[out];
     if (!eini_unit_lays(lo, &w->unit[u]) || (!local && u != gr->b->to)) continue;
     shape = lo->g->tensor[out].shape;
-    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, &shape));
+    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, 0, &shape));
     EINI_TRY(eini_unit_layout(lo, gr, w->unit, local ? gr->b->to + 1 : nunit, u, shape, seat));
   }
   return EIN_OK;
 }
 
-// Makes the tasks of a group for whole blocks (variant 0) or the shorter last one. While they are
-// made, local temporaries have seats of a block's shape.
-static ein_status eini_group_blocks(ein_plan *p, eini_lowering *sub, const eini_trail *w,
+// Makes the tasks of a group for blocks of a variant. While they are made, local temporaries have
+// seats of a block's shape.
+static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const eini_trail *w,
                                     const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
-  const int64_t *kept[EINI_GROUP_UNITS];
+  const int64_t *kept[EINI_FUSE_MOST];
   int64_t bytes = 0;
   for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
-  ein_status st = eini_group_locals(sub, w, b, seat, &bytes);
+  ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
-  if (st == EIN_OK) st = eini_group_variant(p, sub, w, b, gr, variant);
+  if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
   for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
   return st;
 }
 
-// Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
-static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, eini_seat *seat, eini_task *t,
-                                   double *seconds, int *yes) {
+// A group without tasks, and how many threads share its blocks.
+static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                 const eini_bundle *b, eini_task *t) {
   eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
-  const int64_t *kept[EINI_GROUP_UNITS], *made;
-  eini_lowering sub = *lo;
-  eini_weighed of;
+  double blocks = 1;
   if (gr == NULL) return EIN_ERR_NO_MEMORY;
   memset(t, 0, sizeof *t);
   t->kind = EINI_TASK_GROUP;
   t->group = gr;
   t->cut = -1;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
+  gr->moves = b->moves;
   gr->nloop = b->nloop;
+  for (int l = 0; l < b->nloop; l++) {
+    gr->extent[l] = b->extent[l];
+    gr->block[l] = b->block[l];
+    gr->edge[l] = b->edge[l];
+    blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+  }
+  t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  return EIN_OK;
+}
+
+// Are there blocks of a variant?
+static int eini_group_has(const eini_group *gr, int variant) {
+  for (int l = 0; l < gr->nloop; l++)
+    if (variant >> l & 1 ? gr->edge[l] == gr->extent[l] : gr->edge[l] == 0) return 0;
+  return 1;
+}
+
+// Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
+static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_seat *seat, eini_task *t,
+                                   double *seconds, int *yes) {
+  const int64_t *kept[EINI_FUSE_MOST], *made;
+  eini_lowering sub = *lo;
+  eini_weighed of;
+  EINI_TRY(eini_group_new(p, lo, w, b, t));
+  eini_group *gr = t->group;
   sub.width = 1;
   sub.local = w->local;
+  sub.shift = w->shift;
   sub.seat = seat;
-  int last = b->nloop - 1;
-  double blocks = (double)eini_ceil_div(b->extent[last], b->block[last]);
-  if (b->nloop > 1) blocks *= (double)b->extent[0];
-  t->parts = blocks < lo->width ? (int)blocks : lo->width;
-  of.w = w, of.b = b, of.block = &sub, of.blocks = blocks / t->parts;
+  of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
   for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
-  for (int j = 0; j < b->nloop; j++) sub.len[j] = b->block[j];
-  EINI_TRY(eini_group_layouts(lo, &of, w->nunit, seat));
-  for (int variant = 0; variant < 2; variant++) {
-    int64_t tail = b->extent[last] % b->block[last];
-    if (variant == 1 && tail == 0) break;
-    for (int j = 0; j < b->nloop; j++) {
-      gr->extent[j] = b->extent[j];
-      gr->block[j] = variant == 0 ? b->block[j] : gr->block[j];
-      sub.len[j] = variant == 1 && j == last ? tail : b->block[j];
-    }
-    EINI_TRY(eini_group_blocks(p, &sub, w, b, seat, gr, variant));
-  }
+  ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
+  for (int v = 0; v < 1 << gr->nloop && st == EIN_OK; v++)
+    if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
   made = seat[w->unit[b->to].out].stride;
   for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
-  EINI_TRY(eini_group_wins(lo, w->unit, b, gr, w->local, blocks, t->parts, seconds, yes));
-  for (int u = b->from; u <= b->to && *yes; u++) {
+  if (st == EIN_OK) st = eini_group_wins(lo, w->unit, b, gr, w->local, t->parts, seconds, yes);
+  for (int u = b->from; u <= b->to && st == EIN_OK && *yes; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
   }
-  if (*yes) seat[w->unit[b->to].out].stride = made;
+  if (st == EIN_OK && *yes) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
-  size_t slots = (size_t)(gr->nslot[0] > gr->nslot[1] ? gr->nslot[0] : gr->nslot[1]);
-  eini_nest_carve(NULL, &t->scratch, slots * sizeof(char *));
+  int slots = 0;
+  for (int v = 0; v < 1 << gr->nloop; v++)
+    slots = gr->variant[v].nslot > slots ? gr->variant[v].nslot : slots;
+  eini_nest_carve(NULL, &t->scratch, (size_t)slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
-  return EIN_OK;
+  return st;
 }
 
 // Statements with what is fused into them, in order. Tasks point at statements, so these are
@@ -367,6 +402,8 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
     u->f = fused[i] >= 0 ? &own[i] : NULL;
     u->via = via[i];
     u->out = own[i].out;
+    u->number[0] = fused[i] >= 0 ? fused[i] : i;
+    u->number[1] = fused[i] >= 0 ? i : -1;
     if (u->f != NULL) EINI_TRY(eini_fused_columns(lo, u->s, u->f, u->via, &u->column));
   }
   return EIN_OK;
@@ -403,13 +440,11 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       continue;
     }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
-    const eini_tensor *t = &p->graph->tensor[unit[u].out];
     eini_bundle b;
     int empty = 0, grouped = 0;
     b.gain = 0;
-    if (w != NULL && t->role == EIN_ROLE_TEMP && n - u > 1) eini_bundle_find(w, NULL, u, &b);
-    for (int v = u; rows->sorted != NULL && b.gain > 0 && v <= b.to; v++)
-      if (rows->length[v] > 0) b.gain = 0;
+    if (w != NULL && w->then != NULL && w->then[u] > u)
+      EINI_TRY(eini_bundle_make(w, u, w->then[u], &b));
     if (b.gain > 0) {
       const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
       double seconds[3] = {0, 0, 0};
@@ -459,8 +494,11 @@ static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
   if (p->rates == NULL || p->ungrouped) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
-  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates));
-  return eini_plan_each(p, lo, &search, &rows, unit, n, seat);
+  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates,
+                           rows.sorted == NULL ? NULL : rows.length));
+  ein_status st = eini_plan_each(p, lo, &search, &rows, unit, n, seat);
+  eini_trail_free(&search);
+  return st;
 }
 
 static ein_status eini_plan_tasks(ein_plan *p, eini_lowering *lo, eini_seat *seat) {

@@ -1,0 +1,392 @@
+// Groups of statements in blocks. Random chains of statements (points beside each other, strides,
+// index values, products, rows folded and spread again, axes turned, tensors without a loop's
+// index) on machines with caches of some hundred bytes; what groups give is, bit by bit, what the
+// statements give one after another, on one thread and with blocks dealt out to several, and where
+// memory ends.
+//
+//   test_groups [programs [seed]]
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum.h"
+#include "check.h"
+#include "util.h"
+
+enum { MOST = 24 };
+
+static int pick(int n) { return (int)draw(0, n - 1); }
+
+typedef struct tensor {
+  char name[4];
+  int rank, size[3];
+} tensor;
+
+typedef struct chain {
+  char text[4096];
+  int n, last;              // tensors; the one that statements go on from
+  tensor t[MOST];
+} chain;
+
+static const char letters[] = "ijk";
+
+static void put(chain *c, const char *format, ...) {
+  const size_t n = strlen(c->text);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(c->text + n, sizeof c->text - n, format, args);
+  va_end(args);
+}
+
+// NAME[i=5,j=7], over the letters that `order` says.
+static void put_out(chain *c, const tensor *t, const int *order) {
+  put(c, "%s[", t->name);
+  for (int r = 0; r < t->rank; r++)
+    put(c, "%s%c=%d", r > 0 ? "," : "", letters[order == NULL ? r : order[r]], t->size[r]);
+  put(c, "] = ");
+}
+
+// NAME[a*i+b,..]: coordinate r is by[r] * its letter + off[r].
+static void put_read(chain *c, const tensor *t, const int *by, const int *off) {
+  put(c, "%s[", t->name);
+  for (int r = 0; r < t->rank; r++) {
+    put(c, "%s", r > 0 ? "," : "");
+    if (by != NULL && by[r] > 1) put(c, "%d*", by[r]);
+    put(c, "%c", letters[r]);
+    if (off != NULL && off[r] > 0) put(c, "+%d", off[r]);
+  }
+  put(c, "]");
+}
+
+static tensor *new_tensor(chain *c, int rank) {
+  tensor *t = &c->t[c->n];
+  memset(t, 0, sizeof *t);
+  snprintf(t->name, sizeof t->name, "T%d", c->n++);
+  t->rank = rank;
+  return t;
+}
+
+// Points beside each other, or every second one.
+static void points(chain *c, const tensor *p) {
+  tensor *t = new_tensor(c, p->rank);
+  int by[3] = {1, 1, 1}, reach[3] = {0, 0, 0}, off[3] = {0, 0, 0};
+  for (int r = 0; r < p->rank; r++) {
+    if (pick(3) == 0 && p->size[r] > 6) by[r] = 2;
+    if (pick(2) && p->size[r] > 5) reach[r] = 1 + pick(2);
+    t->size[r] = (p->size[r] - 1 - reach[r]) / by[r] + 1;
+  }
+  put_out(c, t, NULL);
+  put_read(c, p, by, off);
+  for (int k = 0; k < 2; k++) {
+    for (int r = 0; r < p->rank; r++) off[r] = pick(reach[r] + 1);
+    put(c, " %c ", pick(2) ? '+' : '-');
+    put_read(c, p, by, off);
+  }
+  put(c, "\n");
+}
+
+static void values(chain *c, const tensor *p) {
+  tensor *t = new_tensor(c, p->rank);
+  memcpy(t->size, p->size, sizeof t->size);
+  put_out(c, t, NULL);
+  put_read(c, p, NULL, NULL);
+  put(c, " + %c - 2*%c\n", letters[pick(p->rank)], letters[pick(p->rank)]);
+}
+
+// The last axis with a matrix of the inputs.
+static void product(chain *c, const tensor *p) {
+  const int last = p->rank - 1, n = 2 + pick(8);
+  tensor *w = new_tensor(c, 2), *t = new_tensor(c, p->rank);
+  char line[200];
+  w->size[0] = p->size[last], w->size[1] = n;
+  snprintf(line, sizeof line, "input %s[%d,%d] : f64\n", w->name, w->size[0], n);
+  memmove(c->text + strlen(line), c->text, strlen(c->text) + 1);
+  memcpy(c->text, line, strlen(line));
+  memcpy(t->size, p->size, sizeof t->size);
+  t->size[last] = n;
+  put(c, "%s[", t->name);
+  for (int r = 0; r < p->rank; r++)
+    put(c, "%s%c=%d", r > 0 ? "," : "", r == last ? 'n' : letters[r], t->size[r]);
+  put(c, "] = sum[%c](", letters[last]);
+  put_read(c, p, NULL, NULL);
+  put(c, " * %s[%c,n])\n", w->name, letters[last]);
+}
+
+// The last axis folded, and what is left of it taken from all.
+static void rows(chain *c, const tensor *p) {
+  const int last = p->rank - 1;
+  tensor *r = new_tensor(c, last), *t = new_tensor(c, p->rank);
+  memcpy(r->size, p->size, sizeof r->size);
+  memcpy(t->size, p->size, sizeof t->size);
+  put_out(c, r, NULL);
+  put(c, "%s[%c](", pick(2) ? "sum" : "max", letters[last]);
+  put_read(c, p, NULL, NULL);
+  put(c, ")\n");
+  put_out(c, t, NULL);
+  put_read(c, p, NULL, NULL);
+  put(c, pick(2) ? " - " : " + 2*");
+  put_read(c, r, NULL, NULL);
+  put(c, "\n");
+}
+
+static void turned(chain *c, const tensor *p) {
+  const int order[3] = {1, 0, 2};
+  tensor *t = new_tensor(c, p->rank);
+  memcpy(t->size, p->size, sizeof t->size);
+  t->size[0] = p->size[1], t->size[1] = p->size[0];
+  put_out(c, t, order);
+  put_read(c, p, NULL, NULL);
+  put(c, "*2\n");
+}
+
+// Something that the first loop does not move, and that all of it reads.
+static void still(chain *c, const tensor *p) {
+  tensor *v = new_tensor(c, 1), *t = new_tensor(c, p->rank);
+  v->size[0] = p->size[1];
+  memcpy(t->size, p->size, sizeof t->size);
+  put(c, "%s[j=%d] = X[j] * 3 - X[j+1]\n", v->name, v->size[0]);
+  put_out(c, t, NULL);
+  put_read(c, p, NULL, NULL);
+  put(c, " - %s[j]\n", v->name);
+}
+
+// The result of an earlier statement besides.
+static void both(chain *c, const tensor *p, const tensor *q) {
+  tensor *t = new_tensor(c, p->rank);
+  int off[3];
+  for (int r = 0; r < p->rank; r++) {
+    t->size[r] = p->size[r] < q->size[r] ? p->size[r] : q->size[r];
+    off[r] = pick(q->size[r] - t->size[r] + 1);
+  }
+  put_out(c, t, NULL);
+  put_read(c, p, NULL, NULL);
+  put(c, " - ");
+  put_read(c, q, NULL, off);
+  put(c, "\n");
+}
+
+static void write_chain(chain *c) {
+  const int n = 2 + pick(5), rank = 2 + pick(2);
+  c->text[0] = 0;
+  c->n = 0;
+  tensor *a = new_tensor(c, rank);
+  put(c, "input X[64] : f64\ninput %s[", a->name);
+  for (int r = 0; r < rank; r++) {
+    a->size[r] = 1 + pick(rank == 2 ? 40 : 14);
+    put(c, "%s%d", r > 0 ? "," : "", a->size[r]);
+  }
+  put(c, "] : f64\n");
+  c->last = 0;
+  int before = 0;
+  for (int s = 0; s < n; s++) {
+    const tensor p = c->t[c->last], q = c->t[before];
+    before = c->last;
+    switch (pick(8)) {
+      case 0: values(c, &p); break;
+      case 1: product(c, &p); break;
+      case 2: rows(c, &p); break;
+      case 3: turned(c, &p); break;
+      case 4: still(c, &p); break;
+      case 5: both(c, &p, &q); break;
+      default: points(c, &p);
+    }
+    c->last = c->n - 1;
+  }
+  put(c, "output %s", c->t[c->last].name);
+  if (pick(3) == 0 && before > 0) put(c, ", %s", c->t[before].name);
+  put(c, "\n");
+}
+
+// ---- running them ----
+
+// Parts one after another, the last one first.
+static void backwards(int n, void (*task)(void *arg, int i), void *arg, void *user) {
+  (void)user;
+  for (int i = n - 1; i >= 0; i--) task(arg, i);
+}
+
+typedef struct arrays {
+  void *in[MOST], *out[2];
+  int nin, nout;
+  size_t bytes[2];
+} arrays;
+
+static double *array(const ein_tensor_info *t, size_t *bytes) {
+  int64_t n = 1;
+  for (int r = 0; r < t->rank; r++) n *= t->shape[r];
+  *bytes = (size_t)n * 8;
+  double *x = (double *)malloc(*bytes + 8);
+  if (x == NULL) abort();
+  for (int64_t k = 0; k < n; k++) x[k] = t->role == EIN_ROLE_INPUT ? (double)draw(-2, 2) : 1e300;
+  return x;
+}
+
+static void fill(const ein_plan *plan, arrays *a) {
+  ein_tensor_info t;
+  size_t bytes;
+  memset(a, 0, sizeof *a);
+  while (ein_plan_input(plan, a->nin, &t)) a->in[a->nin++] = array(&t, &bytes);
+  while (ein_plan_output(plan, a->nout, &t)) {
+    a->out[a->nout] = array(&t, &bytes);
+    a->bytes[a->nout++] = bytes;
+  }
+}
+
+static void empty(arrays *a) {
+  for (int i = 0; i < a->nin; i++) free(a->in[i]);
+  for (int i = 0; i < a->nout; i++) free(a->out[i]);
+}
+
+static ein_ctx *machine(int width, int64_t cache, counter *count) {
+  ein_ctx_desc d;
+  ein_ctx *ctx = NULL;
+  ein_rates r;
+  memset(&d, 0, sizeof d);
+  memset(&r, 0, sizeof r);
+  d.executor.width = width;
+  d.executor.parallel_for = backwards;
+  if (count != NULL) {
+    d.allocator.alloc_fn = count_alloc;
+    d.allocator.free_fn = count_free;
+    d.allocator.user = count;
+  }
+  if (ein_ctx_create(&d, &ctx) != EIN_OK) return NULL;
+  r.fast_bytes = (double)cache;
+  r.flops_f64 = r.flops_f32 = 1e12;
+  for (int k = 0; k < EIN_MEMORY_LEVELS; k++) r.read_bw[k] = r.copy_bw[k] = 1e4;
+  if (ein_ctx_rates(ctx, &r) == EIN_OK) return ctx;
+  ein_ctx_destroy(ctx);
+  return NULL;
+}
+
+static ein_status plan_of(ein_ctx *ctx, const char *text, int ungrouped, ein_plan **plan) {
+  ein_program_desc d;
+  ein_graph *g = NULL;
+  ein_options o;
+  memset(&d, 0, sizeof d);
+  memset(&o, 0, sizeof o);
+  d.text = text;
+  o.ungrouped = ungrouped;
+  *plan = NULL;
+  ein_status st = ein_graph_parse(ctx, &d, &g);
+  if (st == EIN_OK) st = ein_plan_graph(ctx, g, 0, NULL, &o, plan);
+  else if (st != EIN_ERR_NO_MEMORY) printf("%s\n%s\n", text, ein_ctx_message(ctx));
+  ein_graph_destroy(g);
+  return st;
+}
+
+// What a plan's groups are: how many, with how many loops at most, with blocks that differ, with
+// tasks that stay, with points that are computed again where blocks meet.
+typedef struct seen {
+  int groups, loops[EINI_GROUP_LOOPS + 1], edges, stay, again;
+} seen;
+
+static void look(const ein_plan *p, seen *s) {
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_group *g = p->task[k].group;
+    if (p->task[k].kind != EINI_TASK_GROUP || g->nrow > 0) continue;
+    s->groups++;
+    s->loops[g->nloop]++;
+    int edges = 0;
+    double blocks = 1;
+    for (int l = 0; l < g->nloop; l++) {
+      edges += g->edge[l] < g->extent[l];
+      blocks *= (double)eini_ceil_div(g->extent[l], g->block[l]);
+    }
+    s->edges += edges;
+    for (int t = 0; t < g->variant[0].ntask; t++) {
+      const eini_stmt *x = g->variant[0].task[t].stmt;
+      const double points = eini_points(x, NULL, 0, x->nindex);
+      s->stay += g->variant[0].stays[t];
+      s->again += edges == 0 && !g->variant[0].stays[t] &&
+                  g->variant[0].task[t].work * blocks > points;
+    }
+  }
+}
+
+// The plan's results, in new arrays with the inputs of `like`.
+static int same(const ein_plan *plan, const arrays *like) {
+  arrays a;
+  ein_run run;
+  int equal = 1;
+  fill(plan, &a);
+  memset(&run, 0, sizeof run);
+  run.in = (const void *const *)like->in;
+  run.out = a.out;
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  for (int o = 0; o < a.nout; o++) equal &= memcmp(a.out[o], like->out[o], like->bytes[o]) == 0;
+  empty(&a);
+  return equal;
+}
+
+static void test_one(const chain *c, int64_t cache, seen *s) {
+  ein_ctx *ctx[3] = {machine(1, cache, NULL), machine(1, cache, NULL), machine(3, cache, NULL)};
+  ein_plan *plan[3];
+  ein_run run;
+  arrays a;
+  for (int k = 0; k < 3; k++) CHECK(plan_of(ctx[k], c->text, k == 0, &plan[k]) == EIN_OK);
+  if (plan[0] != NULL && plan[1] != NULL && plan[2] != NULL) {
+    fill(plan[0], &a);
+    memset(&run, 0, sizeof run);
+    run.in = (const void *const *)a.in;
+    run.out = a.out;
+    CHECK(ein_plan_execute(plan[0], &run) == EIN_OK);
+    for (int k = 1; k < 3; k++) {
+      const int equal = same(plan[k], &a);
+      if (!equal) {
+        static char said[1 << 15];
+        ein_plan_explain(plan[k], said, sizeof said);
+        printf("cache of %d bytes, plan %d\n%s%s\n", (int)cache, k, c->text, said);
+      }
+      CHECK(equal);
+    }
+    look(plan[1], s);
+    empty(&a);
+  }
+  for (int k = 0; k < 3; k++) {
+    ein_plan_destroy(plan[k]);
+    ein_ctx_destroy(ctx[k]);
+  }
+}
+
+// Every allocation of a plan with groups fails once, and nothing is lost.
+static void test_memory(const chain *c, int64_t cache) {
+  int done = 0;
+  for (long n = 0; n < 4000 && !done; n++) {
+    counter count = {0, n, 0};
+    ein_plan *plan = NULL;
+    ein_ctx *ctx = machine(1, cache, &count);
+    const ein_status st = ctx == NULL ? EIN_ERR_NO_MEMORY : plan_of(ctx, c->text, 0, &plan);
+    CHECK(st == EIN_OK || (st == EIN_ERR_NO_MEMORY && plan == NULL));
+    done = st == EIN_OK && count.calls <= n;
+    ein_plan_destroy(plan);
+    ein_ctx_destroy(ctx);
+    CHECK(count.live == 0);
+  }
+  CHECK(done);
+}
+
+int main(int argc, char **argv) {
+  const int count = argc > 1 ? atoi(argv[1]) : FEW(3000);
+  const unsigned long long seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+  rng_state = seed;
+  seen s;
+  memset(&s, 0, sizeof s);
+  for (int i = 0; i < count; i++) {
+    chain c;
+    write_chain(&c);
+    const int64_t cache = (int64_t)128 << pick(7);
+    const int before = s.groups;
+    test_one(&c, cache, &s);
+    if (s.groups > before && i % (count / 8 + 1) == 0) test_memory(&c, cache);
+  }
+  printf("%d programs, seed %llu: %d groups, of 1, 2, 3, 4 loops %d %d %d %d, %d loops with "
+         "another last block, %d tasks that stay, %d compute again\n", count, seed, s.groups,
+         s.loops[1], s.loops[2], s.loops[3], s.loops[4], s.edges, s.stay, s.again);
+  CHECK(s.groups > count / 20 && s.loops[1] > 0 && s.loops[2] > 0 && s.edges > 0 && s.stay > 0 &&
+        s.again > 0);
+  printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
+  return failures != 0;
+}
