@@ -5447,8 +5447,7 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 #define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
 #define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
 #define EINI_LINE_BYTES 64       // what an element far from the one before it brings
-#define EINI_SHORT_BYTES 1024    // shorter runs keep memory from its bandwidth ..
-#define EINI_SHORT_TIMES 8.0     // .. as if read so many times more
+#define EINI_FAR_SECONDS 1e-7    // a run of elements begun elsewhere: nothing reads ahead
 #define EINI_BLOCK_SECONDS 1e-6  // a statement of a group, for each block
 #define EINI_SLICE_SECONDS 2e-6  // a statement of a region, for each slice; and a region
 #define EINI_PART_TIMES 3.0      // partial results of slices are stored, read again and merged
@@ -5676,6 +5675,13 @@ static double eini_core_flops(const ein_rates *r, ein_dtype type, double muladds
   return gemm[i] + (at - i) * (gemm[i + 1] - gemm[i]);
 }
 
+// Bytes per second of a core, read plus written, where so many are in use.
+static double eini_core_bandwidth(const ein_rates *r, double bytes) {
+  for (int l = EIN_L2; l < EIN_MEMORY; l++)
+    if (bytes <= EINI_CACHE_PART * r->cache_bytes[l] && r->copy_bw[l] > 0) return r->copy_bw[l];
+  return r->copy_bw[EIN_MEMORY];
+}
+
 // How many times as long as by their constants portable kernels take on a machine of such rates, as
 // much as the rate that is furthest below the providers' table: so that they win nowhere because
 // providers know of a slower machine and they do not. table NULL: there are no providers, products
@@ -5709,6 +5715,13 @@ static int eini_operand_first(const eini_stmt *s, int k) {
   return k;
 }
 
+// The same, but for offsets: what such operands touch is one box, nearly.
+static int eini_operand_beside(const eini_stmt *s, int k) {
+  for (int j = k < 64 ? 0 : k - 64; j < k; j++)
+    if (s->operand[j] == s->operand[k] && eini_map_alike(&s->proj[j], &s->proj[k])) return j;
+  return k;
+}
+
 // Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
 static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stmt_block *b,
                           const unsigned char *again, const char *local, int unseen,
@@ -5720,7 +5733,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
   for (int k = -1; k < s->noperand; k++) {
     const int t = k < 0 ? s->out : s->operand[k];
     if (t == unseen || (k >= 0 && points <= 0)) continue;
-    if (k >= 0 && (again != NULL ? again[k] : eini_operand_first(s, k) < k)) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_beside(s, k) < k)) continue;
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;
@@ -15892,7 +15905,8 @@ typedef struct eini_fuse_term {
 // that differ in offsets are one, which is longer.
 typedef struct eini_fuse_access {
   int kind, member, tensor;
-  int until;                     // HOLD: the last member that reads it
+  int until;                     // HOLD: the last member that reads it; READ: that reads the same
+  int same;                      // READ: an earlier member's access that touches the same, or -1
   int from, to;                  // its rows
   uint64_t in;                   // classes that it moves with
   double room;                   // elements in a block, at most
@@ -15924,6 +15938,8 @@ typedef struct eini_fuse {
   double extent[EINI_FUSE_CLASSES], side[EINI_FUSE_CLASSES], times[EINI_FUSE_CLASSES];
   int whole[EINI_FUSE_CLASSES];  // 1: no loop may cut it
   int last;                      // class along which blocks follow each other; -1: none
+  int shared;                    // 1: several members read from outside alike, and ..
+  int keeps;                     // .. 1: that lies there from the first of them to the last
   double points;                 // of all members
   double io, room, again;        // of the blocks at hand: elements that move and that are held, and
                                  //   points gone through, of points
@@ -16238,6 +16254,40 @@ static void eini_fuse_likes(eini_fuse *f, int m) {
   }
 }
 
+// Do two members read the same elements of a tensor, in every block?
+static int eini_fuse_alike(const eini_fuse *f, const eini_fuse_access *x,
+                           const eini_fuse_access *y) {
+  if (x->tensor != y->tensor || x->to - x->from != y->to - y->from) return 0;
+  for (int r = 0; r < x->to - x->from; r++) {
+    const eini_fuse_row *a = &f->row[x->from + r], *b = &f->row[y->from + r];
+    if (a->to - a->from != b->to - b->from || a->longer != b->longer) return 0;
+    for (int e = 0; e < a->to - a->from; e++) {
+      const eini_fuse_term *s = &f->term[a->from + e], *t = &f->term[b->from + e];
+      const eini_fuse_index *i = &f->index[s->index], *j = &f->index[t->index];
+      if (s->coef != t->coef || i->cls != j->cls || i->mul != j->mul || i->lo != j->lo ||
+          i->hi != j->hi || i->extent != j->extent) return 0;
+    }
+  }
+  return 1;
+}
+
+static void eini_fuse_shares(eini_fuse *f) {
+  for (int k = 0; k < f->naccess; k++) {
+    eini_fuse_access *x = &f->access[k];
+    x->same = -1;
+    if (x->kind != EINI_FUSE_READ) continue;
+    x->until = x->member;
+    for (int j = 0; j < k && x->same < 0; j++) {
+      eini_fuse_access *y = &f->access[j];
+      if (y->kind != EINI_FUSE_READ || y->same >= 0 || y->member == x->member) continue;
+      if (!eini_fuse_alike(f, y, x)) continue;
+      x->same = j;
+      f->shared = 1;
+      y->until = x->member;
+    }
+  }
+}
+
 static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f) {
   int64_t nrow = 0, nterm = 0, n = 0;
   for (int m = 0; m < f->n; m++) {
@@ -16264,6 +16314,7 @@ static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, ei
     if (!x->held) continue;
     eini_fuse_access_add(w, f, EINI_FUSE_HOLD, m, t, &x->s->out_map)->until = w->until[t];
   }
+  eini_fuse_shares(f);
   return EIN_OK;
 }
 
@@ -16366,13 +16417,18 @@ static int eini_fuse_each(const eini_fuse *f, const eini_fuse_access *x) {
   return 1;
 }
 
+// Is it there from an earlier member, or for a later one?
+static int eini_fuse_kept(const eini_fuse *f, const eini_fuse_access *x) {
+  return f->keeps && x->kind == EINI_FUSE_READ && (x->same >= 0 || x->until > x->member);
+}
+
 // Room that member m takes for what it reads and stores, if it streams along index `one` and those
 // like it; along all indices (-1).
 static double eini_fuse_passing(const eini_fuse *f, int m, int one) {
   double sum = 0;
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
-    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays) continue;
+    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays || eini_fuse_kept(f, x)) continue;
     if (x->kind == EINI_FUSE_STORE && f->member[m].held) continue;
     sum += one >= 0 ? eini_fuse_image(f, x, 0, one) : eini_fuse_each(f, x) ? 1 : x->room;
   }
@@ -16385,6 +16441,10 @@ static double eini_fuse_holds(const eini_fuse *f, int m) {
   double sum = 0;
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
+    if (eini_fuse_kept(f, x)) {
+      if (x->same < 0 && (x->stays || (m >= x->member && m <= x->until))) sum += x->room;
+      continue;
+    }
     if (x->kind != EINI_FUSE_HOLD) {
       sum += x->stays && !(x->kind == EINI_FUSE_STORE && f->member[x->member].held) ? x->room : 0;
       continue;
@@ -16407,6 +16467,7 @@ static double eini_fuse_moves(const eini_fuse *f) {
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
     const uint64_t fold = f->member[x->member].fold;
+    if (eini_fuse_kept(f, x) && x->same >= 0) continue;
     double often = eini_fuse_visits(f, x->in), first = 1, loops = 1;
     int parts = 0;
     if (x->kind == EINI_FUSE_HOLD) continue;
@@ -16422,6 +16483,17 @@ static double eini_fuse_moves(const eini_fuse *f) {
   return io;
 }
 
+// Does what the members hold fit?
+static int eini_fuse_fits(eini_fuse *f, double fast) {
+  f->room = 0;
+  for (int m = 0; m < f->n; m++) {
+    const double holds = eini_fuse_holds(f, m);
+    if (holds > fast) return 0;
+    f->room = holds > f->room ? holds : f->room;
+  }
+  return 1;
+}
+
 // What moves and what is held, with the sides at hand. Returns what moves, made larger where points
 // are gone through too often; INFINITY: that is no less than `most`, or it does not fit.
 static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
@@ -16434,19 +16506,18 @@ static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
     f->again += points;
   }
   const double over = f->again / (EINI_FUSE_AGAIN * f->points);
-  const double io = f->io = eini_fuse_moves(f);
-  const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
-  if (!(to < most)) return INFINITY;
-  for (int k = 0; k < f->naccess; k++) {
-    f->access[k].room = eini_fuse_image(f, &f->access[k], 0, -1);
-    f->access[k].stays = eini_fuse_stays(f, f->access[k].in);
+  for (f->keeps = f->shared; f->keeps >= 0; f->keeps--) {
+    const double io = f->io = eini_fuse_moves(f);
+    const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
+    if (!(to < most)) return INFINITY;
+    for (int k = 0; k < f->naccess; k++) {
+      f->access[k].room = eini_fuse_image(f, &f->access[k], 0, -1);
+      f->access[k].stays = eini_fuse_stays(f, f->access[k].in);
+    }
+    if (eini_fuse_fits(f, fast)) return to;
   }
-  for (int m = 0; m < f->n; m++) {
-    const double holds = eini_fuse_holds(f, m);
-    if (holds > fast) return INFINITY;
-    f->room = holds > f->room ? holds : f->room;
-  }
-  return to;
+  f->keeps = 0;
+  return INFINITY;
 }
 
 // ---- sides ----
@@ -17521,40 +17592,35 @@ static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int 
   return 1;
 }
 
-// Does a block leave only short runs along the innermost axis of an operand?
-static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, const int *column,
-                           int loop, int64_t block) {
-  int c = m->rows == 0 ? -1 : eini_plain_row(m, m->rows - 1);
-  if (c < 0 || (column != NULL ? column[c] : c) != loop) return 0;
-  return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
+// Runs of elements of tensor t that blocks of unit u begin to read: those of whole rows follow each
+// other.
+static double eini_bundle_starts(const eini_trail *w, const eini_bundle *b, int u, int t,
+                                 const eini_map *m, const int *column) {
+  const int last = m->rows - 1, row = last < 0 ? -1 : eini_plain_row(m, last);
+  const int i = row < 0 || column == NULL ? row : column[row];
+  const int64_t inner = last < 0 ? 1 : w->g->tensor[t].shape[last];
+  const double size = (double)ein_dtype_size(w->g->tensor[t].dtype);
+  for (int l = 0; l < b->nloop; l++)
+    if (i >= 0 && b->range[u - b->from][l].index == i)
+      return eini_tensor_bytes(&w->g->tensor[t]) / size / (double)inner *
+             (double)eini_ceil_div(b->extent[l], b->block[l]);
+  return 0;
 }
 
-// Bytes of the tensors from outside of which blocks of unit u read only short runs along loop l.
-static double eini_bundle_short(const eini_trail *w, const eini_bundle *b, int u, int l) {
+// Seconds that unit u takes in blocks beyond what it moves and computes: to begin each, and runs of
+// what it reads from outside.
+static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int u) {
   const eini_unit *x = &w->unit[u];
-  const int i = b->range[u - b->from][l].index;
   const eini_map *m;
   const int *column;
-  double bytes = 0;
-  for (int k = 0, t; i >= 0 && (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
+  double starts = 0;
+  for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
     int no = eini_bundle_keeps(w, t, b->from, b->to);
     for (int j = 0; j < k && !no; j++)
       no = (j < x->s->noperand ? x->s->operand[j] : x->f->operand[j - x->s->noperand]) == t;
-    if (!no && eini_short_runs(w->g, t, m, column, i, b->block[l]))
-      bytes += eini_tensor_bytes(&w->g->tensor[t]);
+    if (!no) starts += eini_bundle_starts(w, b, u, t, m, column);
   }
-  return bytes;
-}
-
-// What blocks take beyond what they move, as bytes: to begin each, and short runs of operands.
-static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b) {
-  double runs = 0, again = 0;
-  for (int u = b->from; u <= b->to; u++) {
-    runs += eini_bundle_runs(b, u);
-    for (int l = 0; l < b->nloop; l++)
-      again += EINI_SHORT_TIMES * eini_bundle_short(w, b, u, l);
-  }
-  return EINI_BLOCK_SECONDS * runs * w->rates->copy_bw[EIN_MEMORY] + EINI_CACHED * again;
+  return EINI_BLOCK_SECONDS * eini_bundle_runs(b, u) + EINI_FAR_SECONDS * starts;
 }
 
 // Loops from the sides of classes, the last class innermost, and what they gain. gain 0: none.
@@ -17572,10 +17638,13 @@ static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int
   }
   if (b->nloop == 0) return;
   b->moves = f->io * w->size;
-  b->gain = alone * w->size - b->moves - eini_bundle_beyond(w, b);
+  b->gain = alone * w->size - b->moves;
+  for (int u = b->from; u <= b->to; u++)
+    b->gain -= eini_bundle_beyond(w, b, u) * w->rates->copy_bw[EIN_MEMORY];
 }
 
-// Sides as found; where runs are short, longer ones in their place, at the cost of the others.
+// Sides as found; in their place longer ones along one loop, at the cost of the others, as long as
+// runs that are not begun again gain more.
 static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t *list,
                                double alone, eini_bundle *b) {
   const double fast = w->z.fast;
@@ -17584,17 +17653,21 @@ static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t 
   eini_bundle_weigh(w, f, list, alone, b);
   for (int l = 0; l < b->nloop; l++) {
     const int c = b->cls[l];
-    double side[EINI_FUSE_CLASSES], bytes = 0;
-    for (int u = b->from; u <= b->to; u++) bytes += eini_bundle_short(w, b, u, l);
-    if (!(bytes > 0)) continue;
-    memcpy(side, f->side, sizeof side);
-    f->side[c] = fmin(f->extent[c], ceil(EINI_SHORT_BYTES / w->size));
-    eini_fuse_narrow(f, c, fast);
-    eini_fuse_fatten(f, fast);
-    other = *b;
-    eini_bundle_weigh(w, f, list, alone, &other);
-    if (other.gain > b->gain) *b = other;
-    else memcpy(f->side, side, sizeof side);
+    double side[EINI_FUSE_CLASSES], to = 2 * f->side[c];
+    int better = 1;
+    while (better && b->nloop > 1) {
+      memcpy(side, f->side, sizeof side);
+      f->side[c] = to = fmin(to, f->extent[c]);
+      eini_fuse_narrow(f, c, fast);
+      eini_fuse_fatten(f, fast);
+      other = *b;
+      eini_bundle_weigh(w, f, list, alone, &other);
+      better = other.gain > b->gain;
+      if (better) *b = other;
+      else memcpy(f->side, side, sizeof side);
+      better &= to < f->extent[c];
+      to *= 2;
+    }
   }
 }
 
@@ -18990,21 +19063,35 @@ static int eini_task_told(const eini_task *t) {
   return t->ncandidate > 0 && t->kind != EINI_TASK_MAP;
 }
 
-// Seconds of a unit's task: as predicted, else by its traffic, with elements that are added up
-// alone. Those that lie apart along the chunk bring a line each.
+// Bytes that a unit moves, as if all came from memory: what stays in a cache counts less, be it the
+// group's own (local) or of a statement that is small.
+static double eini_unit_bytes(const eini_lowering *lo, const eini_unit *u, const char *local) {
+  const eini_cost all = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, NULL, NULL);
+  const double some = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, local, NULL).traffic;
+  const double own = (all.traffic - some) / (1 - EINI_CACHED);
+  const double slower = eini_core_bandwidth(lo->rates, all.bytes) / lo->rates->copy_bw[EIN_MEMORY];
+  return (all.traffic - own) / fmax(1, slower) + EINI_CACHED * own;
+}
+
+// Seconds of a unit's task, `runs` times: as predicted, else by its traffic and the cycles of its
+// values, with elements that are added up alone. Those that lie apart along the chunk bring a line
+// each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
-                                const char *local, double alone) {
+                                const char *local, double runs, double alone) {
   eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
-  if (eini_task_told(t)) return t->choice.seconds;
-  double bytes = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, local, NULL).traffic;
+  if (eini_task_told(t)) return t->choice.seconds * runs;
+  double bytes = eini_unit_bytes(lo, u, local);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];
     int64_t step = eini_abs64(t->stride[(int64_t)s * t->nindex + c]);
     if (t->ref[s].slot < 0 || step < 2 || (s == t->out && t->reduced[c])) continue;
     step *= (int64_t)ein_dtype_size(t->ref[s].dtype);
-    bytes += t->work * (double)eini_min64(EINI_LINE_BYTES, step);
+    bytes += runs * t->work * (double)eini_min64(EINI_LINE_BYTES, step);
   }
   speed.overhead = 0;
+  if (lo->rates->hz > 0 && t->kind == EINI_TASK_MAP)
+    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size(t->code.type) /
+             8 / lo->rates->hz * speed.flops;
   return eini_seconds(&speed, alone, bytes);
 }
 
@@ -19027,16 +19114,18 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   if (in && !eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
-  const double once = empty ? 0 : eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, 0);
-  *seconds += once * (in && eini_task_told(&t) ? eini_bundle_runs(gr->b, u) / gr->parts : 1);
+  const double runs = in ? eini_bundle_runs(gr->b, u) / gr->parts : 1;
+  if (!empty)
+    *seconds += eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, runs, 0);
   eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
 
 // Is the group predicted to be faster than its units one after another?
-static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
-                                  const eini_bundle *b, const eini_group *gr, const char *local,
-                                  int parts, double *seconds, int *yes) {
+static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
+                                  const eini_bundle *b, const eini_group *gr, int parts,
+                                  double *seconds, int *yes) {
+  const eini_unit *unit = w->unit;
   eini_lowering sub = *lo;
   eini_arena scratch;
   double apart = 0, grouped = 0;
@@ -19046,9 +19135,9 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   const int whole = gr->variant[0].ntask == b->to - b->from + 1;
   for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++) {
     const eini_task *t = &gr->variant[0].task[u - b->from];
-    const double runs = eini_task_told(t) ? eini_bundle_runs(b, u) : 1;
     st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * runs;
+    grouped += eini_task_seconds(lo, &unit[u], t, w->local, eini_bundle_runs(b, u), 0);
+    if (!eini_task_told(t)) grouped += eini_bundle_beyond(w, b, u);
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
@@ -19290,7 +19379,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
   made = seat[w->unit[b->to].out].stride;
   for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
-  if (st == EIN_OK) st = eini_group_wins(lo, w->unit, b, gr, w->local, t->parts, seconds, yes);
+  if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
@@ -19334,7 +19423,7 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 // Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
   return EINI_TASK_SECONDS + (t->parts > 1 ? lo->rates->start : 0) +
-         eini_task_seconds(lo, u, t, NULL, t->work);
+         eini_task_seconds(lo, u, t, NULL, 1, t->work);
 }
 
 // Rows are shared by as many threads as are busy longer than it takes to start them.
@@ -19346,6 +19435,29 @@ static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit
                                                                  : EINI_START_SECONDS;
   t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(all / start)));
   if (lo->rates != NULL) p->info.seconds += all / t->parts;
+}
+
+// The group that begins at unit u, if one is predicted to be faster: *last, its last unit. Where it
+// is not, shorter ones may be.
+static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
+                                  eini_seat *seat, int *last) {
+  eini_bundle b;
+  int yes = 0;
+  *last = 0;
+  if (w == NULL || w->then == NULL) return EIN_OK;
+  for (int v = w->then[u]; v > u && !yes; v--) {
+    const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
+    double seconds[3] = {0, 0, 0};
+    EINI_TRY(eini_bundle_make(w, u, v, &b));
+    if (!(b.gain > 0)) continue;
+    EINI_TRY(eini_group_lower(p, lo, w, &b, seat, &p->task[p->ntask], seconds, &yes));
+    if (!yes) eini_arena_rollback(&p->arena, &plan);
+    if (!yes) eini_arena_rollback(&lo->g->arena, &graph);
+    EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
+    if (yes) p->info.seconds += seconds[0];
+    if (yes) *last = v;
+  }
+  return EIN_OK;
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
@@ -19362,23 +19474,10 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       continue;
     }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
-    eini_bundle b;
     int empty = 0, grouped = 0;
-    b.gain = 0;
-    if (w != NULL && w->then != NULL && w->then[u] > u)
-      EINI_TRY(eini_bundle_make(w, u, w->then[u], &b));
-    if (b.gain > 0) {
-      const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
-      double seconds[3] = {0, 0, 0};
-      EINI_TRY(eini_group_lower(p, lo, w, &b, seat, &p->task[p->ntask], seconds, &grouped));
-      if (!grouped) eini_arena_rollback(&p->arena, &plan);
-      if (!grouped) eini_arena_rollback(&lo->g->arena, &graph);
-      EINI_TRY(eini_plan_verdict(p, lo->g->tensor[unit[b.to].out].name, b.to - u + 1, seconds,
-                                 !grouped));
-      if (grouped) p->info.seconds += seconds[0];
-    }
+    EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
     if (grouped) {
-      p->ntask++, u = b.to;
+      p->ntask++, u = grouped;
       continue;
     }
     if (last->rest == EIN_REST_ZERO) {

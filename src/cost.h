@@ -55,8 +55,7 @@
 #define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
 #define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
 #define EINI_LINE_BYTES 64       // what an element far from the one before it brings
-#define EINI_SHORT_BYTES 1024    // shorter runs keep memory from its bandwidth ..
-#define EINI_SHORT_TIMES 8.0     // .. as if read so many times more
+#define EINI_FAR_SECONDS 1e-7    // a run of elements begun elsewhere: nothing reads ahead
 #define EINI_BLOCK_SECONDS 1e-6  // a statement of a group, for each block
 #define EINI_SLICE_SECONDS 2e-6  // a statement of a region, for each slice; and a region
 #define EINI_PART_TIMES 3.0      // partial results of slices are stored, read again and merged
@@ -284,6 +283,13 @@ static double eini_core_flops(const ein_rates *r, ein_dtype type, double muladds
   return gemm[i] + (at - i) * (gemm[i + 1] - gemm[i]);
 }
 
+// Bytes per second of a core, read plus written, where so many are in use.
+static double eini_core_bandwidth(const ein_rates *r, double bytes) {
+  for (int l = EIN_L2; l < EIN_MEMORY; l++)
+    if (bytes <= EINI_CACHE_PART * r->cache_bytes[l] && r->copy_bw[l] > 0) return r->copy_bw[l];
+  return r->copy_bw[EIN_MEMORY];
+}
+
 // How many times as long as by their constants portable kernels take on a machine of such rates, as
 // much as the rate that is furthest below the providers' table: so that they win nowhere because
 // providers know of a slower machine and they do not. table NULL: there are no providers, products
@@ -317,6 +323,13 @@ static int eini_operand_first(const eini_stmt *s, int k) {
   return k;
 }
 
+// The same, but for offsets: what such operands touch is one box, nearly.
+static int eini_operand_beside(const eini_stmt *s, int k) {
+  for (int j = k < 64 ? 0 : k - 64; j < k; j++)
+    if (s->operand[j] == s->operand[k] && eini_map_alike(&s->proj[j], &s->proj[k])) return j;
+  return k;
+}
+
 // Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
 static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stmt_block *b,
                           const unsigned char *again, const char *local, int unseen,
@@ -328,7 +341,7 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
   for (int k = -1; k < s->noperand; k++) {
     const int t = k < 0 ? s->out : s->operand[k];
     if (t == unseen || (k >= 0 && points <= 0)) continue;
-    if (k >= 0 && (again != NULL ? again[k] : eini_operand_first(s, k) < k)) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_beside(s, k) < k)) continue;
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;

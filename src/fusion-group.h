@@ -37,7 +37,8 @@ typedef struct eini_fuse_term {
 // that differ in offsets are one, which is longer.
 typedef struct eini_fuse_access {
   int kind, member, tensor;
-  int until;                     // HOLD: the last member that reads it
+  int until;                     // HOLD: the last member that reads it; READ: that reads the same
+  int same;                      // READ: an earlier member's access that touches the same, or -1
   int from, to;                  // its rows
   uint64_t in;                   // classes that it moves with
   double room;                   // elements in a block, at most
@@ -69,6 +70,8 @@ typedef struct eini_fuse {
   double extent[EINI_FUSE_CLASSES], side[EINI_FUSE_CLASSES], times[EINI_FUSE_CLASSES];
   int whole[EINI_FUSE_CLASSES];  // 1: no loop may cut it
   int last;                      // class along which blocks follow each other; -1: none
+  int shared;                    // 1: several members read from outside alike, and ..
+  int keeps;                     // .. 1: that lies there from the first of them to the last
   double points;                 // of all members
   double io, room, again;        // of the blocks at hand: elements that move and that are held, and
                                  //   points gone through, of points
@@ -383,6 +386,40 @@ static void eini_fuse_likes(eini_fuse *f, int m) {
   }
 }
 
+// Do two members read the same elements of a tensor, in every block?
+static int eini_fuse_alike(const eini_fuse *f, const eini_fuse_access *x,
+                           const eini_fuse_access *y) {
+  if (x->tensor != y->tensor || x->to - x->from != y->to - y->from) return 0;
+  for (int r = 0; r < x->to - x->from; r++) {
+    const eini_fuse_row *a = &f->row[x->from + r], *b = &f->row[y->from + r];
+    if (a->to - a->from != b->to - b->from || a->longer != b->longer) return 0;
+    for (int e = 0; e < a->to - a->from; e++) {
+      const eini_fuse_term *s = &f->term[a->from + e], *t = &f->term[b->from + e];
+      const eini_fuse_index *i = &f->index[s->index], *j = &f->index[t->index];
+      if (s->coef != t->coef || i->cls != j->cls || i->mul != j->mul || i->lo != j->lo ||
+          i->hi != j->hi || i->extent != j->extent) return 0;
+    }
+  }
+  return 1;
+}
+
+static void eini_fuse_shares(eini_fuse *f) {
+  for (int k = 0; k < f->naccess; k++) {
+    eini_fuse_access *x = &f->access[k];
+    x->same = -1;
+    if (x->kind != EINI_FUSE_READ) continue;
+    x->until = x->member;
+    for (int j = 0; j < k && x->same < 0; j++) {
+      eini_fuse_access *y = &f->access[j];
+      if (y->kind != EINI_FUSE_READ || y->same >= 0 || y->member == x->member) continue;
+      if (!eini_fuse_alike(f, y, x)) continue;
+      x->same = j;
+      f->shared = 1;
+      y->until = x->member;
+    }
+  }
+}
+
 static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, eini_fuse *f) {
   int64_t nrow = 0, nterm = 0, n = 0;
   for (int m = 0; m < f->n; m++) {
@@ -409,6 +446,7 @@ static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, ei
     if (!x->held) continue;
     eini_fuse_access_add(w, f, EINI_FUSE_HOLD, m, t, &x->s->out_map)->until = w->until[t];
   }
+  eini_fuse_shares(f);
   return EIN_OK;
 }
 

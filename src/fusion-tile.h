@@ -67,13 +67,18 @@ static int eini_fuse_each(const eini_fuse *f, const eini_fuse_access *x) {
   return 1;
 }
 
+// Is it there from an earlier member, or for a later one?
+static int eini_fuse_kept(const eini_fuse *f, const eini_fuse_access *x) {
+  return f->keeps && x->kind == EINI_FUSE_READ && (x->same >= 0 || x->until > x->member);
+}
+
 // Room that member m takes for what it reads and stores, if it streams along index `one` and those
 // like it; along all indices (-1).
 static double eini_fuse_passing(const eini_fuse *f, int m, int one) {
   double sum = 0;
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
-    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays) continue;
+    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays || eini_fuse_kept(f, x)) continue;
     if (x->kind == EINI_FUSE_STORE && f->member[m].held) continue;
     sum += one >= 0 ? eini_fuse_image(f, x, 0, one) : eini_fuse_each(f, x) ? 1 : x->room;
   }
@@ -86,6 +91,10 @@ static double eini_fuse_holds(const eini_fuse *f, int m) {
   double sum = 0;
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
+    if (eini_fuse_kept(f, x)) {
+      if (x->same < 0 && (x->stays || (m >= x->member && m <= x->until))) sum += x->room;
+      continue;
+    }
     if (x->kind != EINI_FUSE_HOLD) {
       sum += x->stays && !(x->kind == EINI_FUSE_STORE && f->member[x->member].held) ? x->room : 0;
       continue;
@@ -108,6 +117,7 @@ static double eini_fuse_moves(const eini_fuse *f) {
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
     const uint64_t fold = f->member[x->member].fold;
+    if (eini_fuse_kept(f, x) && x->same >= 0) continue;
     double often = eini_fuse_visits(f, x->in), first = 1, loops = 1;
     int parts = 0;
     if (x->kind == EINI_FUSE_HOLD) continue;
@@ -123,6 +133,17 @@ static double eini_fuse_moves(const eini_fuse *f) {
   return io;
 }
 
+// Does what the members hold fit?
+static int eini_fuse_fits(eini_fuse *f, double fast) {
+  f->room = 0;
+  for (int m = 0; m < f->n; m++) {
+    const double holds = eini_fuse_holds(f, m);
+    if (holds > fast) return 0;
+    f->room = holds > f->room ? holds : f->room;
+  }
+  return 1;
+}
+
 // What moves and what is held, with the sides at hand. Returns what moves, made larger where points
 // are gone through too often; INFINITY: that is no less than `most`, or it does not fit.
 static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
@@ -135,19 +156,18 @@ static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
     f->again += points;
   }
   const double over = f->again / (EINI_FUSE_AGAIN * f->points);
-  const double io = f->io = eini_fuse_moves(f);
-  const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
-  if (!(to < most)) return INFINITY;
-  for (int k = 0; k < f->naccess; k++) {
-    f->access[k].room = eini_fuse_image(f, &f->access[k], 0, -1);
-    f->access[k].stays = eini_fuse_stays(f, f->access[k].in);
+  for (f->keeps = f->shared; f->keeps >= 0; f->keeps--) {
+    const double io = f->io = eini_fuse_moves(f);
+    const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
+    if (!(to < most)) return INFINITY;
+    for (int k = 0; k < f->naccess; k++) {
+      f->access[k].room = eini_fuse_image(f, &f->access[k], 0, -1);
+      f->access[k].stays = eini_fuse_stays(f, f->access[k].in);
+    }
+    if (eini_fuse_fits(f, fast)) return to;
   }
-  for (int m = 0; m < f->n; m++) {
-    const double holds = eini_fuse_holds(f, m);
-    if (holds > fast) return INFINITY;
-    f->room = holds > f->room ? holds : f->room;
-  }
-  return to;
+  f->keeps = 0;
+  return INFINITY;
 }
 
 // ---- sides ----

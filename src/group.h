@@ -264,40 +264,35 @@ static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int 
   return 1;
 }
 
-// Does a block leave only short runs along the innermost axis of an operand?
-static int eini_short_runs(const ein_graph *g, int tensor, const eini_map *m, const int *column,
-                           int loop, int64_t block) {
-  int c = m->rows == 0 ? -1 : eini_plain_row(m, m->rows - 1);
-  if (c < 0 || (column != NULL ? column[c] : c) != loop) return 0;
-  return block * (int64_t)ein_dtype_size(g->tensor[tensor].dtype) < EINI_SHORT_BYTES;
+// Runs of elements of tensor t that blocks of unit u begin to read: those of whole rows follow each
+// other.
+static double eini_bundle_starts(const eini_trail *w, const eini_bundle *b, int u, int t,
+                                 const eini_map *m, const int *column) {
+  const int last = m->rows - 1, row = last < 0 ? -1 : eini_plain_row(m, last);
+  const int i = row < 0 || column == NULL ? row : column[row];
+  const int64_t inner = last < 0 ? 1 : w->g->tensor[t].shape[last];
+  const double size = (double)ein_dtype_size(w->g->tensor[t].dtype);
+  for (int l = 0; l < b->nloop; l++)
+    if (i >= 0 && b->range[u - b->from][l].index == i)
+      return eini_tensor_bytes(&w->g->tensor[t]) / size / (double)inner *
+             (double)eini_ceil_div(b->extent[l], b->block[l]);
+  return 0;
 }
 
-// Bytes of the tensors from outside of which blocks of unit u read only short runs along loop l.
-static double eini_bundle_short(const eini_trail *w, const eini_bundle *b, int u, int l) {
+// Seconds that unit u takes in blocks beyond what it moves and computes: to begin each, and runs of
+// what it reads from outside.
+static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int u) {
   const eini_unit *x = &w->unit[u];
-  const int i = b->range[u - b->from][l].index;
   const eini_map *m;
   const int *column;
-  double bytes = 0;
-  for (int k = 0, t; i >= 0 && (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
+  double starts = 0;
+  for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
     int no = eini_bundle_keeps(w, t, b->from, b->to);
     for (int j = 0; j < k && !no; j++)
       no = (j < x->s->noperand ? x->s->operand[j] : x->f->operand[j - x->s->noperand]) == t;
-    if (!no && eini_short_runs(w->g, t, m, column, i, b->block[l]))
-      bytes += eini_tensor_bytes(&w->g->tensor[t]);
+    if (!no) starts += eini_bundle_starts(w, b, u, t, m, column);
   }
-  return bytes;
-}
-
-// What blocks take beyond what they move, as bytes: to begin each, and short runs of operands.
-static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b) {
-  double runs = 0, again = 0;
-  for (int u = b->from; u <= b->to; u++) {
-    runs += eini_bundle_runs(b, u);
-    for (int l = 0; l < b->nloop; l++)
-      again += EINI_SHORT_TIMES * eini_bundle_short(w, b, u, l);
-  }
-  return EINI_BLOCK_SECONDS * runs * w->rates->copy_bw[EIN_MEMORY] + EINI_CACHED * again;
+  return EINI_BLOCK_SECONDS * eini_bundle_runs(b, u) + EINI_FAR_SECONDS * starts;
 }
 
 // Loops from the sides of classes, the last class innermost, and what they gain. gain 0: none.
@@ -315,10 +310,13 @@ static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int
   }
   if (b->nloop == 0) return;
   b->moves = f->io * w->size;
-  b->gain = alone * w->size - b->moves - eini_bundle_beyond(w, b);
+  b->gain = alone * w->size - b->moves;
+  for (int u = b->from; u <= b->to; u++)
+    b->gain -= eini_bundle_beyond(w, b, u) * w->rates->copy_bw[EIN_MEMORY];
 }
 
-// Sides as found; where runs are short, longer ones in their place, at the cost of the others.
+// Sides as found; in their place longer ones along one loop, at the cost of the others, as long as
+// runs that are not begun again gain more.
 static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t *list,
                                double alone, eini_bundle *b) {
   const double fast = w->z.fast;
@@ -327,17 +325,21 @@ static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t 
   eini_bundle_weigh(w, f, list, alone, b);
   for (int l = 0; l < b->nloop; l++) {
     const int c = b->cls[l];
-    double side[EINI_FUSE_CLASSES], bytes = 0;
-    for (int u = b->from; u <= b->to; u++) bytes += eini_bundle_short(w, b, u, l);
-    if (!(bytes > 0)) continue;
-    memcpy(side, f->side, sizeof side);
-    f->side[c] = fmin(f->extent[c], ceil(EINI_SHORT_BYTES / w->size));
-    eini_fuse_narrow(f, c, fast);
-    eini_fuse_fatten(f, fast);
-    other = *b;
-    eini_bundle_weigh(w, f, list, alone, &other);
-    if (other.gain > b->gain) *b = other;
-    else memcpy(f->side, side, sizeof side);
+    double side[EINI_FUSE_CLASSES], to = 2 * f->side[c];
+    int better = 1;
+    while (better && b->nloop > 1) {
+      memcpy(side, f->side, sizeof side);
+      f->side[c] = to = fmin(to, f->extent[c]);
+      eini_fuse_narrow(f, c, fast);
+      eini_fuse_fatten(f, fast);
+      other = *b;
+      eini_bundle_weigh(w, f, list, alone, &other);
+      better = other.gain > b->gain;
+      if (better) *b = other;
+      else memcpy(f->side, side, sizeof side);
+      better &= to < f->extent[c];
+      to *= 2;
+    }
   }
 }
 

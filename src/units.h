@@ -68,21 +68,35 @@ static int eini_task_told(const eini_task *t) {
   return t->ncandidate > 0 && t->kind != EINI_TASK_MAP;
 }
 
-// Seconds of a unit's task: as predicted, else by its traffic, with elements that are added up
-// alone. Those that lie apart along the chunk bring a line each.
+// Bytes that a unit moves, as if all came from memory: what stays in a cache counts less, be it the
+// group's own (local) or of a statement that is small.
+static double eini_unit_bytes(const eini_lowering *lo, const eini_unit *u, const char *local) {
+  const eini_cost all = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, NULL, NULL);
+  const double some = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, local, NULL).traffic;
+  const double own = (all.traffic - some) / (1 - EINI_CACHED);
+  const double slower = eini_core_bandwidth(lo->rates, all.bytes) / lo->rates->copy_bw[EIN_MEMORY];
+  return (all.traffic - own) / fmax(1, slower) + EINI_CACHED * own;
+}
+
+// Seconds of a unit's task, `runs` times: as predicted, else by its traffic and the cycles of its
+// values, with elements that are added up alone. Those that lie apart along the chunk bring a line
+// each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
-                                const char *local, double alone) {
+                                const char *local, double runs, double alone) {
   eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
-  if (eini_task_told(t)) return t->choice.seconds;
-  double bytes = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, local, NULL).traffic;
+  if (eini_task_told(t)) return t->choice.seconds * runs;
+  double bytes = eini_unit_bytes(lo, u, local);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];
     int64_t step = eini_abs64(t->stride[(int64_t)s * t->nindex + c]);
     if (t->ref[s].slot < 0 || step < 2 || (s == t->out && t->reduced[c])) continue;
     step *= (int64_t)ein_dtype_size(t->ref[s].dtype);
-    bytes += t->work * (double)eini_min64(EINI_LINE_BYTES, step);
+    bytes += runs * t->work * (double)eini_min64(EINI_LINE_BYTES, step);
   }
   speed.overhead = 0;
+  if (lo->rates->hz > 0 && t->kind == EINI_TASK_MAP)
+    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size(t->code.type) /
+             8 / lo->rates->hz * speed.flops;
   return eini_seconds(&speed, alone, bytes);
 }
 
@@ -105,16 +119,18 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   if (in && !eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
-  const double once = empty ? 0 : eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, 0);
-  *seconds += once * (in && eini_task_told(&t) ? eini_bundle_runs(gr->b, u) / gr->parts : 1);
+  const double runs = in ? eini_bundle_runs(gr->b, u) / gr->parts : 1;
+  if (!empty)
+    *seconds += eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, runs, 0);
   eini_arena_rollback(&lo->g->arena, &graph);
   return EIN_OK;
 }
 
 // Is the group predicted to be faster than its units one after another?
-static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit,
-                                  const eini_bundle *b, const eini_group *gr, const char *local,
-                                  int parts, double *seconds, int *yes) {
+static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
+                                  const eini_bundle *b, const eini_group *gr, int parts,
+                                  double *seconds, int *yes) {
+  const eini_unit *unit = w->unit;
   eini_lowering sub = *lo;
   eini_arena scratch;
   double apart = 0, grouped = 0;
@@ -124,9 +140,9 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_unit *unit
   const int whole = gr->variant[0].ntask == b->to - b->from + 1;
   for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++) {
     const eini_task *t = &gr->variant[0].task[u - b->from];
-    const double runs = eini_task_told(t) ? eini_bundle_runs(b, u) : 1;
     st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
-    grouped += eini_task_seconds(lo, &unit[u], t, local, 0) * runs;
+    grouped += eini_task_seconds(lo, &unit[u], t, w->local, eini_bundle_runs(b, u), 0);
+    if (!eini_task_told(t)) grouped += eini_bundle_beyond(w, b, u);
   }
   eini_arena_free(&scratch);
   seconds[0] = grouped / parts;
@@ -368,7 +384,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
     if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
   made = seat[w->unit[b->to].out].stride;
   for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
-  if (st == EIN_OK) st = eini_group_wins(lo, w->unit, b, gr, w->local, t->parts, seconds, yes);
+  if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
@@ -412,7 +428,7 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
 // Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
   return EINI_TASK_SECONDS + (t->parts > 1 ? lo->rates->start : 0) +
-         eini_task_seconds(lo, u, t, NULL, t->work);
+         eini_task_seconds(lo, u, t, NULL, 1, t->work);
 }
 
 // Rows are shared by as many threads as are busy longer than it takes to start them.
@@ -424,6 +440,29 @@ static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit
                                                                  : EINI_START_SECONDS;
   t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(all / start)));
   if (lo->rates != NULL) p->info.seconds += all / t->parts;
+}
+
+// The group that begins at unit u, if one is predicted to be faster: *last, its last unit. Where it
+// is not, shorter ones may be.
+static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
+                                  eini_seat *seat, int *last) {
+  eini_bundle b;
+  int yes = 0;
+  *last = 0;
+  if (w == NULL || w->then == NULL) return EIN_OK;
+  for (int v = w->then[u]; v > u && !yes; v--) {
+    const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
+    double seconds[3] = {0, 0, 0};
+    EINI_TRY(eini_bundle_make(w, u, v, &b));
+    if (!(b.gain > 0)) continue;
+    EINI_TRY(eini_group_lower(p, lo, w, &b, seat, &p->task[p->ntask], seconds, &yes));
+    if (!yes) eini_arena_rollback(&p->arena, &plan);
+    if (!yes) eini_arena_rollback(&lo->g->arena, &graph);
+    EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
+    if (yes) p->info.seconds += seconds[0];
+    if (yes) *last = v;
+  }
+  return EIN_OK;
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
@@ -440,23 +479,10 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       continue;
     }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
-    eini_bundle b;
     int empty = 0, grouped = 0;
-    b.gain = 0;
-    if (w != NULL && w->then != NULL && w->then[u] > u)
-      EINI_TRY(eini_bundle_make(w, u, w->then[u], &b));
-    if (b.gain > 0) {
-      const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
-      double seconds[3] = {0, 0, 0};
-      EINI_TRY(eini_group_lower(p, lo, w, &b, seat, &p->task[p->ntask], seconds, &grouped));
-      if (!grouped) eini_arena_rollback(&p->arena, &plan);
-      if (!grouped) eini_arena_rollback(&lo->g->arena, &graph);
-      EINI_TRY(eini_plan_verdict(p, lo->g->tensor[unit[b.to].out].name, b.to - u + 1, seconds,
-                                 !grouped));
-      if (grouped) p->info.seconds += seconds[0];
-    }
+    EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
     if (grouped) {
-      p->ntask++, u = b.to;
+      p->ntask++, u = grouped;
       continue;
     }
     if (last->rest == EIN_REST_ZERO) {

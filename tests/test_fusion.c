@@ -277,9 +277,15 @@ static const eini_fuse_access *access_of(const eini_fuse *f, int tensor, int mem
   return hold != NULL ? hold : own;
 }
 
+// Is what an access reads there for the next one, which may be another member's?
+static int shared(const eini_fuse *f, const eini_fuse_access *x, const eini_fuse_access *y) {
+  if (x == NULL || y == NULL || !eini_fuse_kept(f, x) || !eini_fuse_kept(f, y)) return 0;
+  return (x->same < 0 ? x : &f->access[x->same]) == (y->same < 0 ? y : &f->access[y->same]);
+}
+
 // Runs a trace as the search says: elements stay to their next use where that is in the same member
-// of the same block, in the same block for held ones, in the same run of blocks for those that
-// stay. Returns what moves; *most: what is there at once.
+// of the same block, in the same block for held ones and those that are kept for other members, in
+// the same run of blocks for those that stay. Returns what moves; *most: what is there at once.
 static double run_blocks(const ein_graph *g, const eini_fuse *f, const trace *t, int *most) {
   char *here = (char *)calloc((size_t)t->items, 1), *stored = (char *)calloc((size_t)t->items, 1);
   double moved = 0;
@@ -303,7 +309,9 @@ static double run_blocks(const ein_graph *g, const eini_fuse *f, const trace *t,
     *most = n > *most ? n : *most;
     const int stays = x != NULL && x->stays;
     const int keep = v != NULL && (stays ? v->run == u->run : v->block == u->block) &&
-                     (stays || (x != NULL && x->kind == EINI_FUSE_HOLD) || v->member == u->member);
+                     (stays || (x != NULL && x->kind == EINI_FUSE_HOLD) ||
+                      v->member == u->member ||
+                      shared(f, x, access_of(f, tensor, v->member, v->kind)));
     if (keep) continue;
     here[u->item] = 0;
     n--;
