@@ -31,8 +31,8 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>fusion-group
 //                 >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy >>overflow
-//                 >>plan >>rows >>units >>execute >>path-text >>store >>tuned >>explain >>request
-//                 >>call >>graph-plan >>block-plan
+//                 >>plan >>rows >>group-plan >>units >>execute >>path-text >>store >>tuned
+//                 >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
@@ -15910,6 +15910,7 @@ typedef struct eini_fuse_access {
   int from, to;                  // its rows
   uint64_t in;                   // classes that it moves with
   double room;                   // elements in a block, at most
+  double weight;                 // of an element that moves
   int stays;                     // from block to block
 } eini_fuse_access;
 
@@ -15951,6 +15952,7 @@ typedef struct eini_fuse_graph {
   int *nread;                    // statements that read a tensor
   int *made, *read;              // by the group at hand: how many members do
   int *first, *until;            // one past the first that makes it; the last that reads it
+  const double *weight;          // per tensor: of an element that moves; NULL: 1
   int uncut;                     // 1: of groups of several no side cuts what a member folds
 } eini_fuse_graph;
 
@@ -16163,6 +16165,7 @@ static eini_fuse_access *eini_fuse_access_add(const eini_fuse_graph *w, eini_fus
   const eini_fuse_member *y = &f->member[m];
   memset(x, 0, sizeof *x);
   x->kind = kind;
+  x->weight = w->weight == NULL ? 1 : w->weight[tensor];
   x->member = m;
   x->tensor = tensor;
   x->from = f->nrow;
@@ -16478,7 +16481,7 @@ static double eini_fuse_moves(const eini_fuse *f) {
     }
     if (parts && loops > 1) return INFINITY;
     if (parts) often += often - first;  // where sums come again, they are loaded
-    io += often * eini_fuse_image(f, x, 1, -1);
+    io += often * x->weight * eini_fuse_image(f, x, 1, -1);
   }
   return io;
 }
@@ -16692,18 +16695,21 @@ static void eini_fuse_narrow(eini_fuse *f, int c, double fast) {
 }
 
 // Makes sides longer as long as that moves hardly more: there is less to begin, and kernels like
-// long ones.
+// long ones, and multiples of 8.
 static void eini_fuse_fatten(eini_fuse *f, double fast) {
+  static const double by[] = {2, 1.5, 1.25};
   const double most = EINI_FUSE_FAT * eini_fuse_settle(f, fast);
-  int more = most < INFINITY;
-  while (more) {
-    more = 0;
-    for (int c = 0; c < f->ncls; c++) {
-      const double was = f->side[c];
-      if (was >= f->extent[c]) continue;
-      f->side[c] = fmin(2 * was, f->extent[c]);
-      if (eini_fuse_weigh(f, fast, INFINITY) <= most) more = 1;
-      else f->side[c] = was;
+  for (size_t b = 0; b < sizeof by / sizeof *by && most < INFINITY; b++) {
+    int more = 1;
+    while (more) {
+      more = 0;
+      for (int c = 0; c < f->ncls; c++) {
+        const double was = f->side[c], to = floor(by[b] * was);
+        if (was >= f->extent[c] || to <= was) continue;
+        f->side[c] = fmin(to >= 16 ? floor(to / 8) * 8 : to, f->extent[c]);
+        if (f->side[c] > was && eini_fuse_weigh(f, fast, INFINITY) <= most) more = 1;
+        else f->side[c] = was;
+      }
     }
   }
   eini_fuse_settle(f, fast);
@@ -17738,14 +17744,17 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
   w->place = EINI_NEW(a, int64_t, g->ntensor);
   w->shift = EINI_NEW(a, int64_t, g->ntensor);
   w->joins = EINI_NEW(a, char, nunit);
+  double *weight = EINI_NEW(a, double, g->ntensor);
   if (w->made == NULL || w->first == NULL || w->last == NULL || w->local == NULL ||
-      w->place == NULL || w->shift == NULL || w->joins == NULL)
+      w->place == NULL || w->shift == NULL || w->joins == NULL || weight == NULL)
     return EIN_ERR_NO_MEMORY;
   w->size = 1;
   for (int64_t t = 0; t < g->ntensor; t++) {
+    const double bytes = eini_tensor_bytes(&g->tensor[t]);
     w->made[t] = w->last[t] = -1, w->first[t] = nunit;
+    weight[t] = fmin(1, rates->copy_bw[EIN_MEMORY] / eini_core_bandwidth(rates, bytes));
     w->size = fmax(w->size, (double)ein_dtype_size(g->tensor[t].dtype));
-    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += eini_tensor_bytes(&g->tensor[t]);
+    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += bytes;
   }
   for (int u = 0, row = 0; u < nunit; u++) {
     if (rows != NULL && rows[u] > 0) row = rows[u];
@@ -17759,6 +17768,7 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
   if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
   EINI_TRY(eini_fuse_search_make(&w->z, a, g, EINI_CACHE_PART * rates->fast_bytes / w->size, 0));
   w->z.w.uncut = 1;
+  w->z.w.weight = weight;
   w->then = EINI_NEW(a, int, nunit);
   if (w->then == NULL) {
     eini_arena_free(&w->z.scratch);
@@ -18994,9 +19004,9 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
 }
 
 // ================================================================================================
-// >>units  groups and layouts of a plan's tasks
-// Takes statements as tasks; gives groups whose intermediates stay in the cache, and layouts of
-// temporaries, by predicted seconds.
+// >>group-plan  tasks of groups, and layouts
+// Takes a group of units; gives its tasks for blocks of every shape, where predictions say that it
+// is faster than its units one by one; and layouts of temporaries, by predicted seconds.
 // ================================================================================================
 
 #define EINI_LAYOUT_RANK 8
@@ -19360,8 +19370,9 @@ static int eini_group_has(const eini_group *gr, int variant) {
 }
 
 // Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
+// keep: where the group is faster, seats become as it needs them.
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, eini_seat *seat, eini_task *t,
+                                   const eini_bundle *b, eini_seat *seat, eini_task *t, int keep,
                                    double *seconds, int *yes) {
   const int64_t *kept[EINI_FUSE_MOST], *made;
   eini_lowering sub = *lo;
@@ -19380,11 +19391,11 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   made = seat[w->unit[b->to].out].stride;
   for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
   if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
-  for (int u = b->from; u <= b->to && st == EIN_OK && *yes; u++) {
+  for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
   }
-  if (st == EIN_OK && *yes) seat[w->unit[b->to].out].stride = made;
+  if (st == EIN_OK && *yes && keep) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
   int slots = 0;
   for (int v = 0; v < 1 << gr->nloop; v++)
@@ -19393,6 +19404,63 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   t->scratch += gr->local_bytes + gr->scratch;
   return st;
 }
+
+// Lowers a group; what it took is given back where it is only tried, or not faster.
+static ein_status eini_group_try(ein_plan *p, eini_lowering *lo, eini_trail *w,
+                                 const eini_bundle *b, eini_seat *seat, int keep, double *seconds,
+                                 int *yes) {
+  const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
+  EINI_TRY(eini_group_lower(p, lo, w, b, seat, &p->task[p->ntask], keep, seconds, yes));
+  if (*yes && keep) return EIN_OK;
+  eini_arena_rollback(&p->arena, &plan);
+  eini_arena_rollback(&lo->g->arena, &graph);
+  return EIN_OK;
+}
+
+// Blocks of half the length along the loop of the longest ones, if kernels are predicted to like
+// them better.
+static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
+                                   eini_bundle *b) {
+  eini_bundle other = *b;
+  double was[2] = {0, 0}, is[2] = {0, 0};
+  int at = 0, yes = 0;
+  for (int l = 1; l < b->nloop; l++)
+    if (b->block[l] > b->block[at]) at = l;
+  if (b->block[at] < 16) return EIN_OK;
+  other.block[at] = (b->block[at] / 2 + 7) / 8 * 8;
+  if (!eini_bundle_edge(w, &other, at)) return EIN_OK;
+  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, was, &yes));
+  EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
+  if (is[0] > 0 && is[0] < EINI_SURELY * was[0]) *b = other;
+  return EIN_OK;
+}
+
+// The group that begins at unit u, if one is predicted to be faster: *last, its last unit. Where it
+// is not, shorter ones may be.
+static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
+                                  eini_seat *seat, int *last) {
+  eini_bundle b;
+  int yes = 0;
+  *last = 0;
+  if (w == NULL || w->then == NULL) return EIN_OK;
+  for (int v = w->then[u]; v > u && !yes; v--) {
+    double seconds[3] = {0, 0, 0};
+    EINI_TRY(eini_bundle_make(w, u, v, &b));
+    if (!(b.gain > 0)) continue;
+    EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
+    EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
+    EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
+    if (yes) p->info.seconds += seconds[0];
+    if (yes) *last = v;
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>units  a plan's tasks
+// Takes a graph; gives its statements with what is fused into them, as tasks, rows and groups, and
+// seats of its tensors.
+// ================================================================================================
 
 // Statements with what is fused into them, in order. Tasks point at statements, so these are
 // copies at their final address.
@@ -19435,29 +19503,6 @@ static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit
                                                                  : EINI_START_SECONDS;
   t->parts = (int)fmax(1, fmin(fmin(n, lo->width), floor(all / start)));
   if (lo->rates != NULL) p->info.seconds += all / t->parts;
-}
-
-// The group that begins at unit u, if one is predicted to be faster: *last, its last unit. Where it
-// is not, shorter ones may be.
-static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
-                                  eini_seat *seat, int *last) {
-  eini_bundle b;
-  int yes = 0;
-  *last = 0;
-  if (w == NULL || w->then == NULL) return EIN_OK;
-  for (int v = w->then[u]; v > u && !yes; v--) {
-    const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
-    double seconds[3] = {0, 0, 0};
-    EINI_TRY(eini_bundle_make(w, u, v, &b));
-    if (!(b.gain > 0)) continue;
-    EINI_TRY(eini_group_lower(p, lo, w, &b, seat, &p->task[p->ntask], seconds, &yes));
-    if (!yes) eini_arena_rollback(&p->arena, &plan);
-    if (!yes) eini_arena_rollback(&lo->g->arena, &graph);
-    EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
-    if (yes) p->info.seconds += seconds[0];
-    if (yes) *last = v;
-  }
-  return EIN_OK;
 }
 
 // The tasks of n units; w: the search for groups among them, where machine rates are known; rows:

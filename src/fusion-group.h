@@ -42,6 +42,7 @@ typedef struct eini_fuse_access {
   int from, to;                  // its rows
   uint64_t in;                   // classes that it moves with
   double room;                   // elements in a block, at most
+  double weight;                 // of an element that moves
   int stays;                     // from block to block
 } eini_fuse_access;
 
@@ -83,6 +84,7 @@ typedef struct eini_fuse_graph {
   int *nread;                    // statements that read a tensor
   int *made, *read;              // by the group at hand: how many members do
   int *first, *until;            // one past the first that makes it; the last that reads it
+  const double *weight;          // per tensor: of an element that moves; NULL: 1
   int uncut;                     // 1: of groups of several no side cuts what a member folds
 } eini_fuse_graph;
 
@@ -295,6 +297,7 @@ static eini_fuse_access *eini_fuse_access_add(const eini_fuse_graph *w, eini_fus
   const eini_fuse_member *y = &f->member[m];
   memset(x, 0, sizeof *x);
   x->kind = kind;
+  x->weight = w->weight == NULL ? 1 : w->weight[tensor];
   x->member = m;
   x->tensor = tensor;
   x->from = f->nrow;

@@ -128,7 +128,7 @@ static double eini_fuse_moves(const eini_fuse *f) {
     }
     if (parts && loops > 1) return INFINITY;
     if (parts) often += often - first;  // where sums come again, they are loaded
-    io += often * eini_fuse_image(f, x, 1, -1);
+    io += often * x->weight * eini_fuse_image(f, x, 1, -1);
   }
   return io;
 }
@@ -342,18 +342,21 @@ static void eini_fuse_narrow(eini_fuse *f, int c, double fast) {
 }
 
 // Makes sides longer as long as that moves hardly more: there is less to begin, and kernels like
-// long ones.
+// long ones, and multiples of 8.
 static void eini_fuse_fatten(eini_fuse *f, double fast) {
+  static const double by[] = {2, 1.5, 1.25};
   const double most = EINI_FUSE_FAT * eini_fuse_settle(f, fast);
-  int more = most < INFINITY;
-  while (more) {
-    more = 0;
-    for (int c = 0; c < f->ncls; c++) {
-      const double was = f->side[c];
-      if (was >= f->extent[c]) continue;
-      f->side[c] = fmin(2 * was, f->extent[c]);
-      if (eini_fuse_weigh(f, fast, INFINITY) <= most) more = 1;
-      else f->side[c] = was;
+  for (size_t b = 0; b < sizeof by / sizeof *by && most < INFINITY; b++) {
+    int more = 1;
+    while (more) {
+      more = 0;
+      for (int c = 0; c < f->ncls; c++) {
+        const double was = f->side[c], to = floor(by[b] * was);
+        if (was >= f->extent[c] || to <= was) continue;
+        f->side[c] = fmin(to >= 16 ? floor(to / 8) * 8 : to, f->extent[c]);
+        if (f->side[c] > was && eini_fuse_weigh(f, fast, INFINITY) <= most) more = 1;
+        else f->side[c] = was;
+      }
     }
   }
   eini_fuse_settle(f, fast);

@@ -410,14 +410,17 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
   w->place = EINI_NEW(a, int64_t, g->ntensor);
   w->shift = EINI_NEW(a, int64_t, g->ntensor);
   w->joins = EINI_NEW(a, char, nunit);
+  double *weight = EINI_NEW(a, double, g->ntensor);
   if (w->made == NULL || w->first == NULL || w->last == NULL || w->local == NULL ||
-      w->place == NULL || w->shift == NULL || w->joins == NULL)
+      w->place == NULL || w->shift == NULL || w->joins == NULL || weight == NULL)
     return EIN_ERR_NO_MEMORY;
   w->size = 1;
   for (int64_t t = 0; t < g->ntensor; t++) {
+    const double bytes = eini_tensor_bytes(&g->tensor[t]);
     w->made[t] = w->last[t] = -1, w->first[t] = nunit;
+    weight[t] = fmin(1, rates->copy_bw[EIN_MEMORY] / eini_core_bandwidth(rates, bytes));
     w->size = fmax(w->size, (double)ein_dtype_size(g->tensor[t].dtype));
-    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += eini_tensor_bytes(&g->tensor[t]);
+    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += bytes;
   }
   for (int u = 0, row = 0; u < nunit; u++) {
     if (rows != NULL && rows[u] > 0) row = rows[u];
@@ -431,6 +434,7 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
   if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
   EINI_TRY(eini_fuse_search_make(&w->z, a, g, EINI_CACHE_PART * rates->fast_bytes / w->size, 0));
   w->z.w.uncut = 1;
+  w->z.w.weight = weight;
   w->then = EINI_NEW(a, int, nunit);
   if (w->then == NULL) {
     eini_arena_free(&w->z.scratch);

@@ -31,8 +31,8 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
 //   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>fusion-group
 //                 >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy >>overflow
-//                 >>plan >>rows >>units >>execute >>path-text >>store >>tuned >>explain >>request
-//                 >>call >>graph-plan >>block-plan
+//                 >>plan >>rows >>group-plan >>units >>execute >>path-text >>store >>tuned
+//                 >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch

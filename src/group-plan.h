@@ -1,0 +1,452 @@
+// ================================================================================================
+// >>group-plan  tasks of groups, and layouts
+// Takes a group of units; gives its tasks for blocks of every shape, where predictions say that it
+// is faster than its units one by one; and layouts of temporaries, by predicted seconds.
+// ================================================================================================
+
+#define EINI_LAYOUT_RANK 8
+#define EINI_LAYOUT_UNITS 64
+
+static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int64_t *cap, int slot,
+                                      int64_t offset, const int64_t *step, int *id) {
+  eini_group_slot *w = (eini_group_slot *)eini_grow(a, v->slot, v->nslot, cap, sizeof *w);
+  if (w == NULL) return EIN_ERR_NO_MEMORY;
+  v->slot = w;
+  w += v->nslot;
+  w->slot = slot;
+  w->offset = offset;
+  for (int l = 0; l < EINI_GROUP_LOOPS; l++) w->step[l] = step[l];
+  *id = v->nslot++;
+  return EIN_OK;
+}
+
+static int eini_ref_moves(const eini_ref *r) {
+  int moves = 0;
+  for (int l = 0; l < EINI_GROUP_LOOPS; l++) moves |= r->step[l] != 0;
+  return moves;
+}
+
+// The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
+static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_group *gr, int number) {
+  static const int64_t still[EINI_GROUP_LOOPS] = {0};
+  eini_arena *a = &p->arena;
+  eini_group_variant *v = &gr->variant[number];
+  eini_lowering sub = *lo;
+  int64_t cap = 0;
+  int id, temps = p->nin + p->nout;
+  v->task = EINI_NEW(a, eini_task, b->to - b->from + 1);
+  v->stays = EINI_NEW(a, char, b->to - b->from + 1);
+  if (v->task == NULL || v->stays == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_group_slot_add(a, v, &cap, -2, 0, still, &id));
+  for (int u = b->from; u <= b->to; u++) {
+    eini_task *t = &v->task[v->ntask];
+    int empty = 0;
+    if (!eini_bundle_at(w, b, u, number, &sub)) continue;
+    EINI_TRY(eini_plan_task(&sub, w->unit[u].s, w->unit[u].f, w->unit[u].via, t, &empty));
+    if (empty) continue;
+    for (int k = 0; k < t->nstream; k++) {
+      eini_ref *r = &t->ref[k];
+      int local = r->slot >= temps && sub.local[r->slot - temps];
+      if (r->slot >= 0) {
+        EINI_TRY(eini_group_slot_add(a, v, &cap, local ? -1 : r->slot,
+                                     local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
+      } else if (eini_ref_moves(r)) {
+        EINI_TRY(eini_group_slot_add(a, v, &cap, -2, r->offset, r->step, &r->origin));
+      }
+    }
+    if (t->scratch > gr->scratch) gr->scratch = t->scratch;
+    v->stays[v->ntask++] = (char)(b->range[u - b->from][b->nloop - 1].index < 0);
+  }
+  return EIN_OK;
+}
+
+// ---- layouts of temporaries ----
+
+// Do predictions say how long the task takes? What maps take is their traffic, whoever runs them.
+static int eini_task_told(const eini_task *t) {
+  return t->ncandidate > 0 && t->kind != EINI_TASK_MAP;
+}
+
+// Bytes that a unit moves, as if all came from memory: what stays in a cache counts less, be it the
+// group's own (local) or of a statement that is small.
+static double eini_unit_bytes(const eini_lowering *lo, const eini_unit *u, const char *local) {
+  const eini_cost all = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, NULL, NULL);
+  const double some = eini_cost_of(lo->g, u->s, u->f, NULL, NULL, local, NULL).traffic;
+  const double own = (all.traffic - some) / (1 - EINI_CACHED);
+  const double slower = eini_core_bandwidth(lo->rates, all.bytes) / lo->rates->copy_bw[EIN_MEMORY];
+  return (all.traffic - own) / fmax(1, slower) + EINI_CACHED * own;
+}
+
+// Seconds of a unit's task, `runs` times: as predicted, else by its traffic and the cycles of its
+// values, with elements that are added up alone. Those that lie apart along the chunk bring a line
+// each.
+static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
+                                const char *local, double runs, double alone) {
+  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
+  if (eini_task_told(t)) return t->choice.seconds * runs;
+  double bytes = eini_unit_bytes(lo, u, local);
+  for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
+    int c = t->chunk[t->nchunk - 1];
+    int64_t step = eini_abs64(t->stride[(int64_t)s * t->nindex + c]);
+    if (t->ref[s].slot < 0 || step < 2 || (s == t->out && t->reduced[c])) continue;
+    step *= (int64_t)ein_dtype_size(t->ref[s].dtype);
+    bytes += runs * t->work * (double)eini_min64(EINI_LINE_BYTES, step);
+  }
+  speed.overhead = 0;
+  if (lo->rates->hz > 0 && t->kind == EINI_TASK_MAP)
+    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size(t->code.type) /
+             8 / lo->rates->hz * speed.flops;
+  return eini_seconds(&speed, alone, bytes);
+}
+
+// A group that is being weighed.
+typedef struct eini_weighed {
+  const eini_trail *w;
+  const eini_bundle *b;
+  const eini_lowering *block;  // of its blocks
+  double parts;                // threads that share them
+} eini_weighed;
+
+// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL.
+static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed *gr,
+                                    const eini_unit *unit, int u, double *seconds) {
+  const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
+  const int in = gr != NULL && u <= gr->b->to;
+  eini_lowering sub = in ? *gr->block : *lo;
+  eini_task t;
+  int empty;
+  if (in && !eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
+  sub.a = lo->a;
+  EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
+  const double runs = in ? eini_bundle_runs(gr->b, u) / gr->parts : 1;
+  if (!empty)
+    *seconds += eini_task_seconds(lo, &unit[u], &t, in ? gr->w->local : NULL, runs, 0);
+  eini_arena_rollback(&lo->g->arena, &graph);
+  return EIN_OK;
+}
+
+// Is the group predicted to be faster than its units one after another?
+static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
+                                  const eini_bundle *b, const eini_group *gr, int parts,
+                                  double *seconds, int *yes) {
+  const eini_unit *unit = w->unit;
+  eini_lowering sub = *lo;
+  eini_arena scratch;
+  double apart = 0, grouped = 0;
+  ein_status st = EIN_OK;
+  eini_arena_init(&scratch, &lo->a->al);
+  sub.a = &scratch;
+  const int whole = gr->variant[0].ntask == b->to - b->from + 1;
+  for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++) {
+    const eini_task *t = &gr->variant[0].task[u - b->from];
+    st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
+    grouped += eini_task_seconds(lo, &unit[u], t, w->local, eini_bundle_runs(b, u), 0);
+    if (!eini_task_told(t)) grouped += eini_bundle_beyond(w, b, u);
+  }
+  eini_arena_free(&scratch);
+  seconds[0] = grouped / parts;
+  seconds[1] = apart;
+  *yes = whole && seconds[0] < seconds[1];
+  return st;
+}
+
+// Axes of what a unit makes lie as in its operand of most axes, of those the largest; others' where
+// its folded ones do.
+static ein_status eini_unit_order(const eini_lowering *lo, const eini_unit *u, int64_t *like) {
+  const eini_stmt *s = u->s, *last = u->f != NULL ? u->f : s;
+  int64_t *step = EINI_NEW(lo->a, int64_t, s->nindex), at, fold = 0;
+  int x = 0;
+  if (step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 1; k < s->noperand; k++) {
+    const int more = s->proj[k].rows - s->proj[x].rows;
+    const eini_tensor *t = &lo->g->tensor[s->operand[k]], *most = &lo->g->tensor[s->operand[x]];
+    if (more > 0 || (more == 0 && eini_tensor_bytes(t) > eini_tensor_bytes(most))) x = k;
+  }
+  if (s->noperand > 0)
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
+                                 step, &at));
+  for (int i = s->nfree; i < s->nindex; i++) fold = eini_max64(fold, eini_abs64(step[i]));
+  for (int r = 0; r < last->out_map.rows; r++) {
+    int c = eini_plain_row(&last->out_map, r);
+    if (c >= 0 && u->f != NULL) c = u->column[c];
+    like[r] = c >= 0 && step[c] != 0 ? eini_abs64(step[c]) : fold;
+  }
+  return EIN_OK;
+}
+
+// The axes of what unit u makes, by how close together their elements lie in the largest other
+// operand of the first unit that reads it: where predictions do not differ, that is the order in
+// which both are read.
+static ein_status eini_unit_axes(const eini_lowering *lo, const eini_unit *unit, int nunit, int u,
+                                 int *axis) {
+  const int id = unit[u].out, rank = lo->g->tensor[id].rank;
+  int64_t apart[EINI_LAYOUT_RANK], at, *step;
+  int v = u + 1, own = -1, x = -1;
+  while (v < nunit && !eini_unit_reads(&unit[v], id)) v++;
+  const eini_stmt *s = v < nunit ? unit[v].s : unit[u].s;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    if (t == id) own = k;
+    else if (x < 0 || eini_tensor_bytes(&lo->g->tensor[t]) >
+                          eini_tensor_bytes(&lo->g->tensor[s->operand[x]])) x = k;
+  }
+  if ((step = EINI_NEW(lo->a, int64_t, s->nindex)) == NULL) return EIN_ERR_NO_MEMORY;
+  if (own >= 0 && x >= 0)
+    EINI_TRY(eini_access_strides(s, s->nindex, &s->proj[x], NULL, lo->seat[s->operand[x]].stride,
+                                 step, &at));
+  for (int r = 0; r < rank; r++) {
+    const int c = own >= 0 && x >= 0 ? eini_plain_row(&s->proj[own], r) : -1;
+    apart[r] = c >= 0 && step[c] != 0 ? eini_abs64(step[c]) : INT64_MAX;
+  }
+  for (int r = 0; r < rank; r++) {  // later axes on a tie
+    int to = r;
+    for (; to > 0 && apart[axis[to - 1]] >= apart[r]; to--) axis[to] = axis[to - 1];
+    axis[to] = r;
+  }
+  return EIN_OK;
+}
+
+// Which axis of a temporary lies innermost is free: of those that are innermost where it is made or
+// read, the one that makes these statements fastest. Of the group gr, which may be NULL, its own
+// temporaries are blocks of that shape.
+static ein_status eini_unit_layout(const eini_lowering *lo, const eini_weighed *gr,
+                                   const eini_unit *unit, int nunit, int u, const int64_t *shape,
+                                   eini_seat *seat) {
+  int id = unit[u].out;
+  const eini_tensor *t = &lo->g->tensor[id];
+  const int64_t *best = NULL;
+  int64_t like[EINI_LAYOUT_RANK], count;
+  int axis[EINI_LAYOUT_RANK];
+  double least = 0;
+  eini_lowering sub = *lo;
+  eini_arena scratch;
+  eini_arena_init(&scratch, &lo->a->al);
+  sub.a = &scratch;
+  ein_status st = eini_unit_order(&sub, &unit[u], like);
+  if (st == EIN_OK) st = eini_unit_axes(&sub, unit, nunit, u, axis);
+  for (int i = 0; i < t->rank && st == EIN_OK; i++) {
+    const int a = axis[i];
+    double seconds = 0;
+    like[a] = -1 - like[a];  // the least
+    st = eini_dense_strides(lo->a, t->rank, shape, like, &seat[id].stride, &count);
+    like[a] = -1 - like[a];
+    if (st == EIN_OK) st = eini_unit_seconds(&sub, gr, unit, u, &seconds);
+    for (int v = u + 1; v < nunit && st == EIN_OK; v++)
+      if (eini_unit_reads(&unit[v], id)) st = eini_unit_seconds(&sub, gr, unit, v, &seconds);
+    if (best == NULL || seconds < EINI_SURELY * least) best = seat[id].stride, least = seconds;
+  }
+  seat[id].stride = best;
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// Is the layout of what the unit makes ours to choose?
+static int eini_unit_lays(const eini_lowering *lo, const eini_unit *u) {
+  const eini_tensor *t = &lo->g->tensor[u->out];
+  return t->role == EIN_ROLE_TEMP && t->nstmt == 1 && t->rank >= 2 && t->rank <= EINI_LAYOUT_RANK;
+}
+
+static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *unit, int nunit,
+                                    eini_seat *seat) {
+  for (int u = 0; u + 1 < nunit && nunit <= EINI_LAYOUT_UNITS; u++) {
+    if (!eini_unit_lays(lo, &unit[u])) continue;
+    const int64_t *shape = lo->g->tensor[unit[u].out].shape;
+    EINI_TRY(eini_unit_layout(lo, NULL, unit, nunit, u, shape, seat));
+  }
+  return EIN_OK;
+}
+
+// The shape of a block of what unit u of a group makes, in blocks of a variant.
+static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, int u, int variant, int64_t **shape) {
+  const eini_unit *x = &w->unit[u];
+  eini_lowering at = *lo;
+  eini_walk walk[2];
+  int64_t *low;
+  if (!eini_bundle_at(w, b, u, variant, &at)) at.len[0] = 0;
+  eini_bundle_walk(w, b, u, walk);
+  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], at.len);
+  return eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, shape);
+}
+
+// Elements of unit u's result in front of its block: coordinates count from where that begins.
+static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
+                                const int64_t *stride) {
+  const eini_stmt *last = x->f != NULL ? x->f : x->s;
+  int64_t shift = 0;
+  for (int r = 0; r < last->out_map.rows; r++) {
+    int c = eini_plain_row(&last->out_map, r);
+    if (c >= 0 && x->f != NULL) c = x->column[c];
+    for (int l = 0; l < b->nloop && c >= 0; l++)
+      if (b->range[u - b->from][l].index == c) shift += b->range[u - b->from][l].lo * stride[r];
+  }
+  return shift;
+}
+
+// Strides and places of a group's own temporaries in blocks of a variant.
+static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
+                                    const eini_bundle *b, int variant, eini_seat *own,
+                                    int64_t *bytes) {
+  for (int u = b->from; u <= b->to; u++) {
+    const int out = w->unit[u].out;
+    const eini_tensor *t = &lo->g->tensor[out];
+    int64_t *shape, count;
+    if (!w->local[out]) continue;
+    EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
+    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
+    w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
+    w->place[out] = *bytes;
+    *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  }
+  return EIN_OK;
+}
+
+// Layouts of what a group makes: what is fastest for whole tensors, which come from memory, may not
+// be for blocks.
+static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed *gr, int nunit,
+                                     eini_seat *seat) {
+  const eini_trail *w = gr->w;
+  int64_t bytes = 0, *shape;
+  EINI_TRY(eini_group_locals(gr->block, w, gr->b, 0, seat, &bytes));
+  for (int u = gr->b->from; u <= gr->b->to; u++) {
+    const int out = w->unit[u].out, local = w->local[out];
+    if (!eini_unit_lays(lo, &w->unit[u]) || (!local && u != gr->b->to)) continue;
+    shape = lo->g->tensor[out].shape;
+    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, 0, &shape));
+    EINI_TRY(eini_unit_layout(lo, gr, w->unit, local ? gr->b->to + 1 : nunit, u, shape, seat));
+  }
+  return EIN_OK;
+}
+
+// Makes the tasks of a group for blocks of a variant. While they are made, local temporaries have
+// seats of a block's shape.
+static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const eini_trail *w,
+                                    const eini_bundle *b, eini_seat *seat, eini_group *gr,
+                                    int variant) {
+  const int64_t *kept[EINI_FUSE_MOST];
+  int64_t bytes = 0;
+  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
+  if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
+  if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
+  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
+  return st;
+}
+
+// A group without tasks, and how many threads share its blocks.
+static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                 const eini_bundle *b, eini_task *t) {
+  eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
+  double blocks = 1;
+  if (gr == NULL) return EIN_ERR_NO_MEMORY;
+  memset(t, 0, sizeof *t);
+  t->kind = EINI_TASK_GROUP;
+  t->group = gr;
+  t->cut = -1;
+  gr->saved = eini_bundle_mark(w, b->from, b->to);
+  gr->moves = b->moves;
+  gr->nloop = b->nloop;
+  for (int l = 0; l < b->nloop; l++) {
+    gr->extent[l] = b->extent[l];
+    gr->block[l] = b->block[l];
+    gr->edge[l] = b->edge[l];
+    blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+  }
+  t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  return EIN_OK;
+}
+
+// Are there blocks of a variant?
+static int eini_group_has(const eini_group *gr, int variant) {
+  for (int l = 0; l < gr->nloop; l++)
+    if (variant >> l & 1 ? gr->edge[l] == gr->extent[l] : gr->edge[l] == 0) return 0;
+  return 1;
+}
+
+// Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
+// keep: where the group is faster, seats become as it needs them.
+static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_seat *seat, eini_task *t, int keep,
+                                   double *seconds, int *yes) {
+  const int64_t *kept[EINI_FUSE_MOST], *made;
+  eini_lowering sub = *lo;
+  eini_weighed of;
+  EINI_TRY(eini_group_new(p, lo, w, b, t));
+  eini_group *gr = t->group;
+  sub.width = 1;
+  sub.local = w->local;
+  sub.shift = w->shift;
+  sub.seat = seat;
+  of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
+  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
+  for (int v = 0; v < 1 << gr->nloop && st == EIN_OK; v++)
+    if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
+  made = seat[w->unit[b->to].out].stride;
+  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
+  if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
+  for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
+    int out = w->unit[u].out;
+    if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
+  }
+  if (st == EIN_OK && *yes && keep) seat[w->unit[b->to].out].stride = made;
+  eini_bundle_unmark(w, b->from, b->to);
+  int slots = 0;
+  for (int v = 0; v < 1 << gr->nloop; v++)
+    slots = gr->variant[v].nslot > slots ? gr->variant[v].nslot : slots;
+  eini_nest_carve(NULL, &t->scratch, (size_t)slots * sizeof(char *));
+  t->scratch += gr->local_bytes + gr->scratch;
+  return st;
+}
+
+// Lowers a group; what it took is given back where it is only tried, or not faster.
+static ein_status eini_group_try(ein_plan *p, eini_lowering *lo, eini_trail *w,
+                                 const eini_bundle *b, eini_seat *seat, int keep, double *seconds,
+                                 int *yes) {
+  const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
+  EINI_TRY(eini_group_lower(p, lo, w, b, seat, &p->task[p->ntask], keep, seconds, yes));
+  if (*yes && keep) return EIN_OK;
+  eini_arena_rollback(&p->arena, &plan);
+  eini_arena_rollback(&lo->g->arena, &graph);
+  return EIN_OK;
+}
+
+// Blocks of half the length along the loop of the longest ones, if kernels are predicted to like
+// them better.
+static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
+                                   eini_bundle *b) {
+  eini_bundle other = *b;
+  double was[2] = {0, 0}, is[2] = {0, 0};
+  int at = 0, yes = 0;
+  for (int l = 1; l < b->nloop; l++)
+    if (b->block[l] > b->block[at]) at = l;
+  if (b->block[at] < 16) return EIN_OK;
+  other.block[at] = (b->block[at] / 2 + 7) / 8 * 8;
+  if (!eini_bundle_edge(w, &other, at)) return EIN_OK;
+  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, was, &yes));
+  EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
+  if (is[0] > 0 && is[0] < EINI_SURELY * was[0]) *b = other;
+  return EIN_OK;
+}
+
+// The group that begins at unit u, if one is predicted to be faster: *last, its last unit. Where it
+// is not, shorter ones may be.
+static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
+                                  eini_seat *seat, int *last) {
+  eini_bundle b;
+  int yes = 0;
+  *last = 0;
+  if (w == NULL || w->then == NULL) return EIN_OK;
+  for (int v = w->then[u]; v > u && !yes; v--) {
+    double seconds[3] = {0, 0, 0};
+    EINI_TRY(eini_bundle_make(w, u, v, &b));
+    if (!(b.gain > 0)) continue;
+    EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
+    EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
+    EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
+    if (yes) p->info.seconds += seconds[0];
+    if (yes) *last = v;
+  }
+  return EIN_OK;
+}
