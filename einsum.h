@@ -16464,8 +16464,8 @@ static double eini_fuse_holds(const eini_fuse *f, int m) {
   return sum + passing;
 }
 
-// What moves with the sides at hand; INFINITY: sums would begin again.
-static double eini_fuse_moves(const eini_fuse *f) {
+// What moves with the sides at hand, by weight or by number; INFINITY: sums would begin again.
+static double eini_fuse_moves(const eini_fuse *f, int weighed) {
   double io = 0;
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
@@ -16481,7 +16481,7 @@ static double eini_fuse_moves(const eini_fuse *f) {
     }
     if (parts && loops > 1) return INFINITY;
     if (parts) often += often - first;  // where sums come again, they are loaded
-    io += often * x->weight * eini_fuse_image(f, x, 1, -1);
+    io += often * (weighed ? x->weight : 1) * eini_fuse_image(f, x, 1, -1);
   }
   return io;
 }
@@ -16510,7 +16510,7 @@ static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
   }
   const double over = f->again / (EINI_FUSE_AGAIN * f->points);
   for (f->keeps = f->shared; f->keeps >= 0; f->keeps--) {
-    const double io = f->io = eini_fuse_moves(f);
+    const double io = f->io = eini_fuse_moves(f, 1);
     const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
     if (!(to < most)) return INFINITY;
     for (int k = 0; k < f->naccess; k++) {
@@ -17369,6 +17369,8 @@ typedef struct eini_group {
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
+  int nstmt;                    // statements of the graph, and their numbers
+  int64_t *stmt;
   // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
   // row i.
   int64_t nrow;
@@ -17414,8 +17416,9 @@ typedef struct eini_bundle {
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
-  double moves;                 // bytes
-  double gain;                  // bytes that it moves less than its units do one by one
+  double moves;                 // bytes, and ..
+  double gain;                  // .. how many less than its units do one by one, with caches
+                                //   and what blocks take besides weighed
 } eini_bundle;
 
 // The search for groups.
@@ -17643,8 +17646,8 @@ static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int
     b->cls[b->nloop++] = c;
   }
   if (b->nloop == 0) return;
-  b->moves = f->io * w->size;
-  b->gain = alone * w->size - b->moves;
+  b->moves = eini_fuse_moves(f, 0) * w->size;
+  b->gain = (alone - f->io) * w->size;
   for (int u = b->from; u <= b->to; u++)
     b->gain -= eini_bundle_beyond(w, b, u) * w->rates->copy_bw[EIN_MEMORY];
 }
@@ -19344,13 +19347,15 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
                                  const eini_bundle *b, eini_task *t) {
   eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
   double blocks = 1;
-  if (gr == NULL) return EIN_ERR_NO_MEMORY;
   memset(t, 0, sizeof *t);
+  if (gr == NULL) return EIN_ERR_NO_MEMORY;
   t->kind = EINI_TASK_GROUP;
   t->group = gr;
   t->cut = -1;
-  gr->saved = eini_bundle_mark(w, b->from, b->to);
   gr->moves = b->moves;
+  gr->stmt = EINI_NEW(&p->arena, int64_t, EINI_FUSE_MOST);
+  if (gr->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  gr->nstmt = eini_bundle_list(w, b->from, b->to, gr->stmt);
   gr->nloop = b->nloop;
   for (int l = 0; l < b->nloop; l++) {
     gr->extent[l] = b->extent[l];
@@ -19359,6 +19364,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
     blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
   t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  gr->saved = eini_bundle_mark(w, b->from, b->to);
   return EIN_OK;
 }
 
@@ -21272,7 +21278,35 @@ static double eini_task_traffic(const eini_task *task, const eini_cost *once) {
   return fmax(task->ncandidate > 0 ? task->choice.traffic : 0, once->traffic);
 }
 
-static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
+// Bytes that any execution of a group's statements together must move; NAN: not known.
+static double eini_group_io(const ein_plan *p, const eini_group *g) {
+  size_t size = 16;
+  double least = 0, bound = NAN;
+  eini_fuse_graph w;
+  eini_arena a;
+  eini_fuse f;
+  int fits = 0;
+  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
+  for (int m = 0; m < g->nstmt; m++) {
+    const eini_stmt *s = &p->graph->stmt[g->stmt[m]];
+    for (int k = -1; k < s->noperand; k++) {
+      const size_t b = ein_dtype_size(p->graph->tensor[k < 0 ? s->out : s->operand[k]].dtype);
+      size = b < size ? b : size;
+    }
+  }
+  eini_arena_init(&a, &p->al);
+  ein_status st = eini_fuse_graph_make(&a, p->graph, &w);
+  eini_fuse_of(&w, g->stmt, g->nstmt, &f);
+  if (st == EIN_OK) st = eini_fuse_make(&a, &w, &f, &fits);
+  if (st == EIN_OK && fits)
+    st = eini_fuse_bound(&a, &w, &f, p->rates->fast_bytes / (double)size, &least, &bound);
+  eini_arena_free(&a);
+  return st == EIN_OK ? bound * (double)size : NAN;
+}
+
+// group: it is one of several statements in blocks, which move what the group does.
+static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k,
+                          int group) {
   char kernel[64];
   eini_text name = eini_text_of(kernel, sizeof kernel);
   eini_say_kernel(&name, task);
@@ -21284,7 +21318,7 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   eini_say(t, "  %.3g flops, %.3g bytes", cost.flops, cost.bytes);
   eini_say_accuracy(t, p, task);
   const double least = eini_task_io(p, task), moves = eini_task_traffic(task, &cost);
-  if (least > 0)
+  if (least > 0 && !group)
     eini_say(t, "\n        moves %.3g bytes, any order at least %.3g: %.2f times", moves, least,
              moves / least);
   for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
@@ -21309,7 +21343,7 @@ static int eini_fallbacks(const ein_plan *p) {
   return n;
 }
 
-static void eini_say_group(eini_text *t, const eini_task *task, int k) {
+static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
   const eini_group *g = task->group;
   if (g->nrow > 0) {
     eini_say(t, "%4d  group of %lld of one form, planned once, in %d part%s\n", k,
@@ -21322,6 +21356,10 @@ static void eini_say_group(eini_text *t, const eini_task *task, int k) {
              (long long)g->extent[j]);
   }
   eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
+  const double least = eini_group_io(p, g);
+  if (least > 0)
+    eini_say(t, "        moves %.3g bytes, any order of them at least %.3g: %.2f times\n", g->moves,
+             least, g->moves / least);
 }
 
 static void eini_json_names(eini_text *t, const char *key, const eini_stmt *s, int from, int to) {
@@ -24960,9 +24998,10 @@ static void eini_say_tasks(eini_text *t, const ein_plan *p, const double *second
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
     eini_task room;
-    if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(t, &p->task[k], k);
+    const int group = p->task[k].kind == EINI_TASK_GROUP;
+    if (group) eini_say_group(t, p, &p->task[k], k);
     for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
-      eini_say_task(t, p, task, k);
+      eini_say_task(t, p, task, k, group && p->task[k].group->nrow == 0);
     }
     if (seconds != NULL) eini_say(t, "        measured: %.3g s\n", seconds[k]);
   }

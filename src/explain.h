@@ -168,7 +168,35 @@ static double eini_task_traffic(const eini_task *task, const eini_cost *once) {
   return fmax(task->ncandidate > 0 ? task->choice.traffic : 0, once->traffic);
 }
 
-static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
+// Bytes that any execution of a group's statements together must move; NAN: not known.
+static double eini_group_io(const ein_plan *p, const eini_group *g) {
+  size_t size = 16;
+  double least = 0, bound = NAN;
+  eini_fuse_graph w;
+  eini_arena a;
+  eini_fuse f;
+  int fits = 0;
+  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
+  for (int m = 0; m < g->nstmt; m++) {
+    const eini_stmt *s = &p->graph->stmt[g->stmt[m]];
+    for (int k = -1; k < s->noperand; k++) {
+      const size_t b = ein_dtype_size(p->graph->tensor[k < 0 ? s->out : s->operand[k]].dtype);
+      size = b < size ? b : size;
+    }
+  }
+  eini_arena_init(&a, &p->al);
+  ein_status st = eini_fuse_graph_make(&a, p->graph, &w);
+  eini_fuse_of(&w, g->stmt, g->nstmt, &f);
+  if (st == EIN_OK) st = eini_fuse_make(&a, &w, &f, &fits);
+  if (st == EIN_OK && fits)
+    st = eini_fuse_bound(&a, &w, &f, p->rates->fast_bytes / (double)size, &least, &bound);
+  eini_arena_free(&a);
+  return st == EIN_OK ? bound * (double)size : NAN;
+}
+
+// group: it is one of several statements in blocks, which move what the group does.
+static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k,
+                          int group) {
   char kernel[64];
   eini_text name = eini_text_of(kernel, sizeof kernel);
   eini_say_kernel(&name, task);
@@ -180,7 +208,7 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
   eini_say(t, "  %.3g flops, %.3g bytes", cost.flops, cost.bytes);
   eini_say_accuracy(t, p, task);
   const double least = eini_task_io(p, task), moves = eini_task_traffic(task, &cost);
-  if (least > 0)
+  if (least > 0 && !group)
     eini_say(t, "\n        moves %.3g bytes, any order at least %.3g: %.2f times", moves, least,
              moves / least);
   for (int i = 0; i < task->ncandidate && p->nkernels > 0; i++) {
@@ -205,7 +233,7 @@ static int eini_fallbacks(const ein_plan *p) {
   return n;
 }
 
-static void eini_say_group(eini_text *t, const eini_task *task, int k) {
+static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *task, int k) {
   const eini_group *g = task->group;
   if (g->nrow > 0) {
     eini_say(t, "%4d  group of %lld of one form, planned once, in %d part%s\n", k,
@@ -218,6 +246,10 @@ static void eini_say_group(eini_text *t, const eini_task *task, int k) {
              (long long)g->extent[j]);
   }
   eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
+  const double least = eini_group_io(p, g);
+  if (least > 0)
+    eini_say(t, "        moves %.3g bytes, any order of them at least %.3g: %.2f times\n", g->moves,
+             least, g->moves / least);
 }
 
 static void eini_json_names(eini_text *t, const char *key, const eini_stmt *s, int from, int to) {

@@ -111,8 +111,8 @@ static double eini_fuse_holds(const eini_fuse *f, int m) {
   return sum + passing;
 }
 
-// What moves with the sides at hand; INFINITY: sums would begin again.
-static double eini_fuse_moves(const eini_fuse *f) {
+// What moves with the sides at hand, by weight or by number; INFINITY: sums would begin again.
+static double eini_fuse_moves(const eini_fuse *f, int weighed) {
   double io = 0;
   for (int k = 0; k < f->naccess; k++) {
     const eini_fuse_access *x = &f->access[k];
@@ -128,7 +128,7 @@ static double eini_fuse_moves(const eini_fuse *f) {
     }
     if (parts && loops > 1) return INFINITY;
     if (parts) often += often - first;  // where sums come again, they are loaded
-    io += often * x->weight * eini_fuse_image(f, x, 1, -1);
+    io += often * (weighed ? x->weight : 1) * eini_fuse_image(f, x, 1, -1);
   }
   return io;
 }
@@ -157,7 +157,7 @@ static double eini_fuse_weigh(eini_fuse *f, double fast, double most) {
   }
   const double over = f->again / (EINI_FUSE_AGAIN * f->points);
   for (f->keeps = f->shared; f->keeps >= 0; f->keeps--) {
-    const double io = f->io = eini_fuse_moves(f);
+    const double io = f->io = eini_fuse_moves(f, 1);
     const double to = over > 1 + 1e-9 ? io * over * over + f->points : io;
     if (!(to < most)) return INFINITY;
     for (int k = 0; k < f->naccess; k++) {

@@ -339,13 +339,15 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
                                  const eini_bundle *b, eini_task *t) {
   eini_group *gr = EINI_NEW(&p->arena, eini_group, 1);
   double blocks = 1;
-  if (gr == NULL) return EIN_ERR_NO_MEMORY;
   memset(t, 0, sizeof *t);
+  if (gr == NULL) return EIN_ERR_NO_MEMORY;
   t->kind = EINI_TASK_GROUP;
   t->group = gr;
   t->cut = -1;
-  gr->saved = eini_bundle_mark(w, b->from, b->to);
   gr->moves = b->moves;
+  gr->stmt = EINI_NEW(&p->arena, int64_t, EINI_FUSE_MOST);
+  if (gr->stmt == NULL) return EIN_ERR_NO_MEMORY;
+  gr->nstmt = eini_bundle_list(w, b->from, b->to, gr->stmt);
   gr->nloop = b->nloop;
   for (int l = 0; l < b->nloop; l++) {
     gr->extent[l] = b->extent[l];
@@ -354,6 +356,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
     blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
   t->parts = blocks < lo->width ? (int)blocks : lo->width;
+  gr->saved = eini_bundle_mark(w, b->from, b->to);
   return EIN_OK;
 }
 

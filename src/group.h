@@ -35,6 +35,8 @@ typedef struct eini_group {
   size_t local_bytes, scratch;
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
+  int nstmt;                    // statements of the graph, and their numbers
+  int64_t *stmt;
   // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
   // row i.
   int64_t nrow;
@@ -80,8 +82,9 @@ typedef struct eini_bundle {
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
-  double moves;                 // bytes
-  double gain;                  // bytes that it moves less than its units do one by one
+  double moves;                 // bytes, and ..
+  double gain;                  // .. how many less than its units do one by one, with caches
+                                //   and what blocks take besides weighed
 } eini_bundle;
 
 // The search for groups.
@@ -309,8 +312,8 @@ static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int
     b->cls[b->nloop++] = c;
   }
   if (b->nloop == 0) return;
-  b->moves = f->io * w->size;
-  b->gain = alone * w->size - b->moves;
+  b->moves = eini_fuse_moves(f, 0) * w->size;
+  b->gain = (alone - f->io) * w->size;
   for (int u = b->from; u <= b->to; u++)
     b->gain -= eini_bundle_beyond(w, b, u) * w->rates->copy_bw[EIN_MEMORY];
 }

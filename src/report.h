@@ -12,9 +12,10 @@ static void eini_say_tasks(eini_text *t, const ein_plan *p, const double *second
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
     eini_task room;
-    if (p->task[k].kind == EINI_TASK_GROUP) eini_say_group(t, &p->task[k], k);
+    const int group = p->task[k].kind == EINI_TASK_GROUP;
+    if (group) eini_say_group(t, p, &p->task[k], k);
     for (int i = 0; (task = eini_task_inner(&p->task[k], i, &room)) != NULL; i++) {
-      eini_say_task(t, p, task, k);
+      eini_say_task(t, p, task, k, group && p->task[k].group->nrow == 0);
     }
     if (seconds != NULL) eini_say(t, "        measured: %.3g s\n", seconds[k]);
   }
