@@ -16964,6 +16964,7 @@ typedef struct eini_fuse_known {  // of groups of one form
   int member, index;             // whose class is the last one; -1: none
   double compulsory, bound;
   int bounded;
+  double gain;                   // see eini_bundle; NAN: not known
 } eini_fuse_known;
 
 typedef struct eini_fuse_shape {  // of a statement: what it is in the first of its form
@@ -17106,6 +17107,7 @@ static ein_status eini_fuse_ask(eini_fuse_search *z, const int64_t *list, int n,
     if (p == NULL) return EIN_ERR_NO_MEMORY;
     z->known = p;
     memset(&p[k], 0, sizeof *p);
+    p[k].gain = NAN;
   }
   *to = &z->known[k];
   if ((*to)->side != NULL) return EIN_OK;
@@ -17680,8 +17682,9 @@ static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t 
   }
 }
 
-// The blocks of units [from, to].
-static ein_status eini_bundle_make(eini_trail *w, int from, int to, eini_bundle *b) {
+// The blocks of units [from, to]. only: nothing but their gain, which is found once of groups of
+// one form.
+static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, eini_bundle *b) {
   const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
   int64_t list[EINI_FUSE_MOST];
   eini_fuse_known *k;
@@ -17701,9 +17704,14 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, eini_bundle 
   }
   EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
   if (k == NULL || !(k->io < alone)) return EIN_OK;
+  if (only && !isnan(k->gain)) {
+    b->gain = k->gain;
+    return EIN_OK;
+  }
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
   if (fits) {
     eini_bundle_choose(w, &f, list, alone, b);
+    k->gain = b->gain;
   }
   eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
@@ -17723,7 +17731,7 @@ static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
       const double held = eini_bundle_mark(w, u, v);
       eini_bundle_unmark(w, u, v);
       if (!(held > w->rates->fast_bytes)) continue;
-      EINI_TRY(eini_bundle_make(w, u, v, b));
+      EINI_TRY(eini_bundle_make(w, u, v, 1, b));
       if (!(b->gain > 0 && b->gain + best[v + 1] > best[u])) continue;
       best[u] = b->gain + best[v + 1];
       w->then[u] = v;
@@ -19103,7 +19111,7 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
   }
   speed.overhead = 0;
   if (lo->rates->hz > 0 && t->kind == EINI_TASK_MAP)
-    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size(t->code.type) /
+    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size((ein_dtype)t->code.type) /
              8 / lo->rates->hz * speed.flops;
   return eini_seconds(&speed, alone, bytes);
 }
@@ -19451,7 +19459,7 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
   if (w == NULL || w->then == NULL) return EIN_OK;
   for (int v = w->then[u]; v > u && !yes; v--) {
     double seconds[3] = {0, 0, 0};
-    EINI_TRY(eini_bundle_make(w, u, v, &b));
+    EINI_TRY(eini_bundle_make(w, u, v, 0, &b));
     if (!(b.gain > 0)) continue;
     EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));

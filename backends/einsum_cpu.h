@@ -5612,7 +5612,7 @@ static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pai
 
 // How often V is packed: for each box of U, unless the panels of all of it stay.
 static double eini_gett_again(const eini_gett_sketch *p, double v, double u, double k) {
-  return p->nv < v || p->nk < k ? ceil(u / (double)p->nu) : 1;
+  return (double)p->nv < v || (double)p->nk < k ? ceil(u / (double)p->nu) : 1;
 }
 
 // Bytes that move to and from a core's second cache. Panels of V stay there. Those of U do if V is

@@ -95,7 +95,7 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
   }
   speed.overhead = 0;
   if (lo->rates->hz > 0 && t->kind == EINI_TASK_MAP)
-    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size(t->code.type) /
+    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size((ein_dtype)t->code.type) /
              8 / lo->rates->hz * speed.flops;
   return eini_seconds(&speed, alone, bytes);
 }
@@ -443,7 +443,7 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
   if (w == NULL || w->then == NULL) return EIN_OK;
   for (int v = w->then[u]; v > u && !yes; v--) {
     double seconds[3] = {0, 0, 0};
-    EINI_TRY(eini_bundle_make(w, u, v, &b));
+    EINI_TRY(eini_bundle_make(w, u, v, 0, &b));
     if (!(b.gain > 0)) continue;
     EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));

@@ -346,8 +346,9 @@ static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t 
   }
 }
 
-// The blocks of units [from, to].
-static ein_status eini_bundle_make(eini_trail *w, int from, int to, eini_bundle *b) {
+// The blocks of units [from, to]. only: nothing but their gain, which is found once of groups of
+// one form.
+static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, eini_bundle *b) {
   const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
   int64_t list[EINI_FUSE_MOST];
   eini_fuse_known *k;
@@ -367,9 +368,14 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, eini_bundle 
   }
   EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
   if (k == NULL || !(k->io < alone)) return EIN_OK;
+  if (only && !isnan(k->gain)) {
+    b->gain = k->gain;
+    return EIN_OK;
+  }
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
   if (fits) {
     eini_bundle_choose(w, &f, list, alone, b);
+    k->gain = b->gain;
   }
   eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
@@ -389,7 +395,7 @@ static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
       const double held = eini_bundle_mark(w, u, v);
       eini_bundle_unmark(w, u, v);
       if (!(held > w->rates->fast_bytes)) continue;
-      EINI_TRY(eini_bundle_make(w, u, v, b));
+      EINI_TRY(eini_bundle_make(w, u, v, 1, b));
       if (!(b->gain > 0 && b->gain + best[v + 1] > best[u])) continue;
       best[u] = b->gain + best[v + 1];
       w->then[u] = v;
