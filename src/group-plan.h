@@ -94,9 +94,9 @@ static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, con
     bytes += runs * t->work * (double)eini_min64(EINI_LINE_BYTES, step);
   }
   speed.overhead = 0;
+  const double lanes = 8 / (double)ein_dtype_size((ein_dtype)t->code.type);
   if (lo->rates->hz > 0 && t->kind == EINI_TASK_MAP)
-    alone += runs * t->work * eini_value_cycles(&t->code) * (double)ein_dtype_size((ein_dtype)t->code.type) /
-             8 / lo->rates->hz * speed.flops;
+    alone += runs * t->work * eini_value_cycles(&t->code) / lanes / lo->rates->hz * speed.flops;
   return eini_seconds(&speed, alone, bytes);
 }
 
