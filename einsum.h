@@ -17300,8 +17300,8 @@ static ein_status eini_fuse_order(eini_fuse_search *z, eini_fuse_window *x) {
 }
 
 // The groups of a window, in order, as masks; the one behind the last is 0.
-static ein_status eini_fuse_window_solve(eini_fuse_search *z, eini_fuse_window *x,
-                                         int64_t *groups) {
+EINI_UNUSED static ein_status eini_fuse_window_solve(eini_fuse_search *z, eini_fuse_window *x,
+                                                     int64_t *groups) {
   const eini_arena_at mark = eini_arena_mark(&z->scratch);
   const int64_t had = z->windows.n, most = EINI_FUSE_MOST + 1;
   eini_fuse f;
