@@ -16914,6 +16914,22 @@ static ein_status eini_fuse_compulsory(eini_arena *a, const eini_fuse *f, double
   return EIN_OK;
 }
 
+// Are there points that blocks leave out? Of what is held, those that nobody reads.
+static int eini_fuse_idle(const eini_fuse *f) {
+  double most[EINI_FUSE_CLASSES] = {0};  // values of those that need no more than their own
+  for (int k = 0; k < f->nindex; k++) {
+    const eini_fuse_index *i = &f->index[k];
+    if (i->mul == 1 && i->lo == 0 && i->hi == 0) most[i->cls] = fmax(most[i->cls], i->extent);
+  }
+  for (int k = 0; k < f->nindex; k++) {
+    const eini_fuse_index *i = &f->index[k];
+    if (f->whole[i->cls]) continue;
+    if (i->lo > 0 || i->hi - i->lo + 1 < i->mul ||
+        i->mul * (most[i->cls] - 1) + i->hi + 1 < i->extent) return 1;
+  }
+  return 0;
+}
+
 // What so many segments move, each of which moves n elements, but for the last one.
 static double eini_fuse_segments(double n, double segments) {
   return n * fmax(0, ceil(segments * (1 - EINI_IO_ERROR)) - 1);
@@ -16927,6 +16943,14 @@ static ein_status eini_fuse_bound(eini_arena *a, eini_fuse_graph *w, const eini_
   eini_fuse_cuts *cuts = EINI_NEW(a, eini_fuse_cuts, f->n);
   if (cuts == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_fuse_compulsory(a, f, compulsory));
+  if (eini_fuse_idle(f)) {  // what those touch need not move
+    *compulsory = 0;
+    for (int m = 0; m < f->n; m++)
+      if (f->member[m].stored) *compulsory += eini_points(f->member[m].s, NULL, 0,
+                                                          f->member[m].s->nfree);
+    *bound = *compulsory;
+    return EIN_OK;
+  }
   *bound = *compulsory;
   eini_fuse_count(w, f, 1);
   ein_status st = EIN_OK;

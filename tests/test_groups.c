@@ -278,9 +278,10 @@ static ein_status plan_of(ein_ctx *ctx, const char *text, int ungrouped, ein_pla
 }
 
 // What a plan's groups are: how many, with how many loops at most, with blocks that differ, with
-// tasks that stay, with points that are computed again where blocks meet.
+// tasks that stay, with points that are computed again where blocks meet, that move less than 1.5
+// times what any order must.
 typedef struct seen {
-  int groups, loops[EINI_GROUP_LOOPS + 1], edges, stay, again;
+  int groups, loops[EINI_GROUP_LOOPS + 1], edges, stay, again, near;
 } seen;
 
 static void look(const ein_plan *p, seen *s) {
@@ -296,6 +297,9 @@ static void look(const ein_plan *p, seen *s) {
       blocks *= (double)eini_ceil_div(g->extent[l], g->block[l]);
     }
     s->edges += edges;
+    const double least = eini_group_io(p, g);
+    CHECK(g->moves >= least * (1 - 1e-9));
+    s->near += g->moves < 1.5 * least;
     for (int t = 0; t < g->variant[0].ntask; t++) {
       const eini_stmt *x = g->variant[0].task[t].stmt;
       const double points = eini_points(x, NULL, 0, x->nindex);
@@ -383,10 +387,11 @@ int main(int argc, char **argv) {
     if (s.groups > before && i % (count / 8 + 1) == 0) test_memory(&c, cache);
   }
   printf("%d programs, seed %llu: %d groups, of 1, 2, 3, 4 loops %d %d %d %d, %d loops with "
-         "another last block, %d tasks that stay, %d compute again\n", count, seed, s.groups,
-         s.loops[1], s.loops[2], s.loops[3], s.loops[4], s.edges, s.stay, s.again);
+         "another last block, %d tasks that stay, %d compute again, %d near the bound\n",
+         count, seed, s.groups, s.loops[1], s.loops[2], s.loops[3], s.loops[4], s.edges, s.stay,
+         s.again, s.near);
   CHECK(s.groups > count / 20 && s.loops[1] > 0 && s.loops[2] > 0 && s.edges > 0 && s.stay > 0 &&
-        s.again > 0);
+        s.again > 0 && s.near > s.groups / 4);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;
 }
