@@ -37,10 +37,11 @@
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
-//                 >>solve >>edges >>bound-graph
+//                 >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
-//   forms, bounds >>canon-sizes >>canon-form >>fusion >>cache >>tiling >>count >>counted
+//   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
+//                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
 //                 >>simulate >>decomp-public >>grids >>loops >>moves >>schedule
@@ -457,7 +458,6 @@
 //
 // WHAT IT DOES NOT DO
 // No sparse tensors, no gather or scatter (a coordinate is never data), no devices, no message
-// passing. It does not own tensors, read files, print, exit, start threads, or look at the
-// environment. It does not link to a BLAS. Without a backend kernels are portable C: compile the
-// implementation with optimisation (-O3 and your machine's instruction set). Plain calls with ctx
-// NULL plan anew each time.
+// passing. It does not own tensors, read files, print, exit, start threads, look at the environment
+// or link to a BLAS. Without a backend kernels are portable C: compile the implementation with
+// optimisation (-O3 and your machine's instruction set). Calls with ctx NULL plan anew each time.
