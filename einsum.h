@@ -5445,7 +5445,7 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 #define EINI_START_SECONDS 1e-4  // ein_rates.start where it was not measured: threads that sleep,
                                  // 85 to 150 us, bench/batch.c on two cores
 #define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
-#define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
+#define EINI_CACHE_PART 0.5      // of a cache: what stays there, be it a group's block or a tensor
 #define EINI_LINE_BYTES 64       // what an element far from the one before it brings
 #define EINI_FAR_SECONDS 1e-7    // a run of elements begun elsewhere: nothing reads ahead
 #define EINI_BLOCK_SECONDS 1e-6  // a statement of a group, for each block
@@ -5707,19 +5707,18 @@ static inline double eini_seconds(const eini_speed *v, double flops, double traf
   return v->overhead + (compute > move ? compute + v->exposed * move : move + v->exposed * compute);
 }
 
-// The first operand that reads what operand k reads, the same tensor by the same projection, of
-// those shortly before it (or a statement of very many took their square); k: none does.
-static int eini_operand_first(const eini_stmt *s, int k) {
+// The first operand that reads what operand k reads, the same tensor by the same projection (or one
+// but for offsets: what such operands touch is one box, nearly), of those shortly before it (or
+// statements of very many took their square); k: none does.
+static int eini_operand_again(const eini_stmt *s, int k,
+                              int (*same)(const eini_map *a, const eini_map *b)) {
   for (int j = k < 64 ? 0 : k - 64; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
+    if (s->operand[j] == s->operand[k] && same(&s->proj[j], &s->proj[k])) return j;
   return k;
 }
 
-// The same, but for offsets: what such operands touch is one box, nearly.
-static int eini_operand_beside(const eini_stmt *s, int k) {
-  for (int j = k < 64 ? 0 : k - 64; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_alike(&s->proj[j], &s->proj[k])) return j;
-  return k;
+static int eini_operand_first(const eini_stmt *s, int k) {
+  return eini_operand_again(s, k, eini_map_equal);
 }
 
 // Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
@@ -5733,7 +5732,8 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
   for (int k = -1; k < s->noperand; k++) {
     const int t = k < 0 ? s->out : s->operand[k];
     if (t == unseen || (k >= 0 && points <= 0)) continue;
-    if (k >= 0 && (again != NULL ? again[k] : eini_operand_beside(s, k) < k)) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_again(s, k, eini_map_alike) < k))
+      continue;
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;
@@ -13397,7 +13397,7 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
 // Invariant: the fold of an output element does not depend on how free indices are cut.
 // ================================================================================================
 
-#define EINI_GROUP_LOOPS 4       // of a group's blocks
+#define EINI_GROUP_LOOPS EINI_WALK_LOOPS  // of a group's blocks
 
 // Where an operand lives: a slot (see eini_plan) and the byte offset of index 0 of everything.
 typedef struct eini_ref {
@@ -15879,9 +15879,10 @@ static ein_status eini_order_graph(ein_graph *g) {
 // ones) are in the fast memory from their first to their last use in a block and never come from
 // outside; therefore no side cuts what the maker of one folds, or its halves would have to be kept
 // elsewhere. A member streams along one of its indices, or all: what moves with those is there one
-// value at a time. Blocks follow each other innermost along one class, `last`:
-// what has none of its indices stays. All else is loaded and stored for every block again. This is
-// an execution, so what it moves is no bound from below, but can be had with so much memory.
+// value at a time; or what several members read alike is loaded once and lies there from the first
+// of them to the last, if it fits. Blocks follow each other innermost along one class, `last`: what
+// has none of its indices stays. All else is loaded and stored for every block again. This is an
+// execution, so what it moves is no bound from below, but can be had with so much memory.
 
 #define EINI_FUSE_CLASSES 60
 #define EINI_FUSE_MOST 16        // members of a group
@@ -17393,6 +17394,7 @@ typedef struct eini_group {
   int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
   size_t local_bytes, scratch;
+  int slots;                    // of any variant, at most
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
   int nstmt;                    // statements of the graph, and their numbers
@@ -17592,6 +17594,7 @@ static double eini_bundle_runs(const eini_bundle *b, int u) {
 // The loops of a bundle as indices of unit u, and of what is fused into it.
 static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
   const eini_unit *x = &w->unit[u];
+  memset(walk, 0, 2 * sizeof *walk);
   walk[0].nloop = walk[1].nloop = b->nloop;
   for (int l = 0; l < b->nloop; l++) {
     const int i = b->range[u - b->from][l].index;
@@ -17599,8 +17602,6 @@ static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, e
     while (c >= 0 && x->column[c] != i) c--;
     walk[0].loop[l] = i;
     walk[1].loop[l] = i < 0 ? -1 : c;
-    walk[0].times[l] = walk[1].times[l] =
-        l == b->nloop - 1 && i < 0 ? 1 : (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
 }
 
@@ -17650,9 +17651,10 @@ static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int 
   const int *column;
   double starts = 0;
   for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
+    const eini_map *other;
+    const int *its;
     int no = eini_bundle_keeps(w, t, b->from, b->to);
-    for (int j = 0; j < k && !no; j++)
-      no = (j < x->s->noperand ? x->s->operand[j] : x->f->operand[j - x->s->noperand]) == t;
+    for (int j = 0; j < k && !no; j++) no = eini_unit_operand(x, j, &other, &its) == t;
     if (!no) starts += eini_bundle_starts(w, b, u, t, m, column);
   }
   return EINI_BLOCK_SECONDS * eini_bundle_runs(b, u) + EINI_FAR_SECONDS * starts;
@@ -19098,6 +19100,7 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
     v->stays[v->ntask++] = (char)(b->range[u - b->from][b->nloop - 1].index < 0);
   }
+  if (v->nslot > gr->slots) gr->slots = v->nslot;
   return EIN_OK;
 }
 
@@ -19435,10 +19438,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   }
   if (st == EIN_OK && *yes && keep) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
-  int slots = 0;
-  for (int v = 0; v < 1 << gr->nloop; v++)
-    slots = gr->variant[v].nslot > slots ? gr->variant[v].nslot : slots;
-  eini_nest_carve(NULL, &t->scratch, (size_t)slots * sizeof(char *));
+  eini_nest_carve(NULL, &t->scratch, (size_t)gr->slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
   return st;
 }
@@ -19912,13 +19912,10 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   eini_exec y = *x;
   size_t used = 0;
   int64_t blocks = 1, at[EINI_GROUP_LOOPS];
-  int slots = 0;
   for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);
-  for (int v = 0; v < 1 << g->nloop; v++)
-    slots = g->variant[v].nslot > slots ? g->variant[v].nslot : slots;
   const int64_t from = part < 0 ? 0 : blocks * part / t->parts;
   const int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
-  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)slots * sizeof(char *));
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
     int64_t left = b;
@@ -21278,6 +21275,15 @@ static void eini_say_accuracy(eini_text *t, const ein_plan *p, const eini_task *
   if (fallback != NULL) eini_say(t, "\n        fallback: portable kernels, %s", fallback);
 }
 
+// The least bytes that an element of an operand has, or `size`.
+static size_t eini_least_bytes(const ein_graph *g, const eini_stmt *s, size_t size) {
+  for (int k = 0; k < s->noperand; k++) {
+    const size_t b = ein_dtype_size(g->tensor[s->operand[k]].dtype);
+    size = b < size ? b : size;
+  }
+  return size;
+}
+
 // Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
 // memory is left to find out. What is fused behind it is read from registers: its result stands for
 // the statement's, in what must be stored alone.
@@ -21290,10 +21296,7 @@ static double eini_task_io(const ein_plan *p, const eini_task *task) {
   eini_limit limit;
   if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
   if (s->nindex > 16 || s->noperand > 32) return NAN;  // plans are shown in no time
-  for (int k = 0; k < s->noperand; k++) {
-    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
-    size = b < size ? b : size;
-  }
+  size = eini_least_bytes(p->graph, s, size);
   eini_arena_init(&a, &p->al);
   ein_status st = eini_touch_statement(&a, s, &touch);
   if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
@@ -21321,10 +21324,8 @@ static double eini_group_io(const ein_plan *p, const eini_group *g) {
   if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
   for (int m = 0; m < g->nstmt; m++) {
     const eini_stmt *s = &p->graph->stmt[g->stmt[m]];
-    for (int k = -1; k < s->noperand; k++) {
-      const size_t b = ein_dtype_size(p->graph->tensor[k < 0 ? s->out : s->operand[k]].dtype);
-      size = b < size ? b : size;
-    }
+    const size_t out = ein_dtype_size(p->graph->tensor[s->out].dtype);
+    size = eini_least_bytes(p->graph, s, out < size ? out : size);
   }
   eini_arena_init(&a, &p->al);
   ein_status st = eini_fuse_graph_make(&a, p->graph, &w);

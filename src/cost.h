@@ -53,7 +53,7 @@
 #define EINI_START_SECONDS 1e-4  // ein_rates.start where it was not measured: threads that sleep,
                                  // 85 to 150 us, bench/batch.c on two cores
 #define EINI_CACHED 0.25         // what traffic with a cache counts, of that with memory
-#define EINI_CACHE_PART 0.5      // of a core's cache: the temporaries of a group's block
+#define EINI_CACHE_PART 0.5      // of a cache: what stays there, be it a group's block or a tensor
 #define EINI_LINE_BYTES 64       // what an element far from the one before it brings
 #define EINI_FAR_SECONDS 1e-7    // a run of elements begun elsewhere: nothing reads ahead
 #define EINI_BLOCK_SECONDS 1e-6  // a statement of a group, for each block
@@ -315,19 +315,18 @@ static inline double eini_seconds(const eini_speed *v, double flops, double traf
   return v->overhead + (compute > move ? compute + v->exposed * move : move + v->exposed * compute);
 }
 
-// The first operand that reads what operand k reads, the same tensor by the same projection, of
-// those shortly before it (or a statement of very many took their square); k: none does.
-static int eini_operand_first(const eini_stmt *s, int k) {
+// The first operand that reads what operand k reads, the same tensor by the same projection (or one
+// but for offsets: what such operands touch is one box, nearly), of those shortly before it (or
+// statements of very many took their square); k: none does.
+static int eini_operand_again(const eini_stmt *s, int k,
+                              int (*same)(const eini_map *a, const eini_map *b)) {
   for (int j = k < 64 ? 0 : k - 64; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_equal(&s->proj[j], &s->proj[k])) return j;
+    if (s->operand[j] == s->operand[k] && same(&s->proj[j], &s->proj[k])) return j;
   return k;
 }
 
-// The same, but for offsets: what such operands touch is one box, nearly.
-static int eini_operand_beside(const eini_stmt *s, int k) {
-  for (int j = k < 64 ? 0 : k - 64; j < k; j++)
-    if (s->operand[j] == s->operand[k] && eini_map_alike(&s->proj[j], &s->proj[k])) return j;
-  return k;
+static int eini_operand_first(const eini_stmt *s, int k) {
+  return eini_operand_again(s, k, eini_map_equal);
 }
 
 // Adds what a block of a statement takes. unseen: a tensor that is not stored, or -1.
@@ -341,7 +340,8 @@ static void eini_cost_add(const ein_graph *g, const eini_stmt *s, const eini_stm
   for (int k = -1; k < s->noperand; k++) {
     const int t = k < 0 ? s->out : s->operand[k];
     if (t == unseen || (k >= 0 && points <= 0)) continue;
-    if (k >= 0 && (again != NULL ? again[k] : eini_operand_beside(s, k) < k)) continue;
+    if (k >= 0 && (again != NULL ? again[k] : eini_operand_again(s, k, eini_map_alike) < k))
+      continue;
     const double bytes = (double)ein_dtype_size(g->tensor[t].dtype) *
                          (k < 0 ? eini_points(s, b, 0, s->nfree) : eini_block_box(s, b, k));
     c->bytes += bytes;

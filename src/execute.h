@@ -142,13 +142,10 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   eini_exec y = *x;
   size_t used = 0;
   int64_t blocks = 1, at[EINI_GROUP_LOOPS];
-  int slots = 0;
   for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);
-  for (int v = 0; v < 1 << g->nloop; v++)
-    slots = g->variant[v].nslot > slots ? g->variant[v].nslot : slots;
   const int64_t from = part < 0 ? 0 : blocks * part / t->parts;
   const int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
-  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)slots * sizeof(char *));
+  y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
     int64_t left = b;

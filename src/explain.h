@@ -136,6 +136,15 @@ static void eini_say_accuracy(eini_text *t, const ein_plan *p, const eini_task *
   if (fallback != NULL) eini_say(t, "\n        fallback: portable kernels, %s", fallback);
 }
 
+// The least bytes that an element of an operand has, or `size`.
+static size_t eini_least_bytes(const ein_graph *g, const eini_stmt *s, size_t size) {
+  for (int k = 0; k < s->noperand; k++) {
+    const size_t b = ein_dtype_size(g->tensor[s->operand[k]].dtype);
+    size = b < size ? b : size;
+  }
+  return size;
+}
+
 // Bytes that a statement moves at least, to and from a core's cache; NAN where none is known, or no
 // memory is left to find out. What is fused behind it is read from registers: its result stands for
 // the statement's, in what must be stored alone.
@@ -148,10 +157,7 @@ static double eini_task_io(const ein_plan *p, const eini_task *task) {
   eini_limit limit;
   if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
   if (s->nindex > 16 || s->noperand > 32) return NAN;  // plans are shown in no time
-  for (int k = 0; k < s->noperand; k++) {
-    const size_t b = ein_dtype_size(p->graph->tensor[s->operand[k]].dtype);
-    size = b < size ? b : size;
-  }
+  size = eini_least_bytes(p->graph, s, size);
   eini_arena_init(&a, &p->al);
   ein_status st = eini_touch_statement(&a, s, &touch);
   if (st == EIN_OK && task->fused != NULL && touch.nimage > 0 && touch.image->tensor == s->out)
@@ -179,10 +185,8 @@ static double eini_group_io(const ein_plan *p, const eini_group *g) {
   if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
   for (int m = 0; m < g->nstmt; m++) {
     const eini_stmt *s = &p->graph->stmt[g->stmt[m]];
-    for (int k = -1; k < s->noperand; k++) {
-      const size_t b = ein_dtype_size(p->graph->tensor[k < 0 ? s->out : s->operand[k]].dtype);
-      size = b < size ? b : size;
-    }
+    const size_t out = ein_dtype_size(p->graph->tensor[s->out].dtype);
+    size = eini_least_bytes(p->graph, s, out < size ? out : size);
   }
   eini_arena_init(&a, &p->al);
   ein_status st = eini_fuse_graph_make(&a, p->graph, &w);

@@ -11,9 +11,10 @@
 // ones) are in the fast memory from their first to their last use in a block and never come from
 // outside; therefore no side cuts what the maker of one folds, or its halves would have to be kept
 // elsewhere. A member streams along one of its indices, or all: what moves with those is there one
-// value at a time. Blocks follow each other innermost along one class, `last`:
-// what has none of its indices stays. All else is loaded and stored for every block again. This is
-// an execution, so what it moves is no bound from below, but can be had with so much memory.
+// value at a time; or what several members read alike is loaded once and lies there from the first
+// of them to the last, if it fits. Blocks follow each other innermost along one class, `last`: what
+// has none of its indices stays. All else is loaded and stored for every block again. This is an
+// execution, so what it moves is no bound from below, but can be had with so much memory.
 
 #define EINI_FUSE_CLASSES 60
 #define EINI_FUSE_MOST 16        // members of a group

@@ -58,6 +58,7 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
     v->stays[v->ntask++] = (char)(b->range[u - b->from][b->nloop - 1].index < 0);
   }
+  if (v->nslot > gr->slots) gr->slots = v->nslot;
   return EIN_OK;
 }
 
@@ -395,10 +396,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   }
   if (st == EIN_OK && *yes && keep) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
-  int slots = 0;
-  for (int v = 0; v < 1 << gr->nloop; v++)
-    slots = gr->variant[v].nslot > slots ? gr->variant[v].nslot : slots;
-  eini_nest_carve(NULL, &t->scratch, (size_t)slots * sizeof(char *));
+  eini_nest_carve(NULL, &t->scratch, (size_t)gr->slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
   return st;
 }

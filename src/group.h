@@ -33,6 +33,7 @@ typedef struct eini_group {
   int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
   size_t local_bytes, scratch;
+  int slots;                    // of any variant, at most
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
   int nstmt;                    // statements of the graph, and their numbers
@@ -232,6 +233,7 @@ static double eini_bundle_runs(const eini_bundle *b, int u) {
 // The loops of a bundle as indices of unit u, and of what is fused into it.
 static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, eini_walk *walk) {
   const eini_unit *x = &w->unit[u];
+  memset(walk, 0, 2 * sizeof *walk);
   walk[0].nloop = walk[1].nloop = b->nloop;
   for (int l = 0; l < b->nloop; l++) {
     const int i = b->range[u - b->from][l].index;
@@ -239,8 +241,6 @@ static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, e
     while (c >= 0 && x->column[c] != i) c--;
     walk[0].loop[l] = i;
     walk[1].loop[l] = i < 0 ? -1 : c;
-    walk[0].times[l] = walk[1].times[l] =
-        l == b->nloop - 1 && i < 0 ? 1 : (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
 }
 
@@ -290,9 +290,10 @@ static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int 
   const int *column;
   double starts = 0;
   for (int k = 0, t; (t = eini_unit_operand(x, k, &m, &column)) >= 0; k++) {
+    const eini_map *other;
+    const int *its;
     int no = eini_bundle_keeps(w, t, b->from, b->to);
-    for (int j = 0; j < k && !no; j++)
-      no = (j < x->s->noperand ? x->s->operand[j] : x->f->operand[j - x->s->noperand]) == t;
+    for (int j = 0; j < k && !no; j++) no = eini_unit_operand(x, j, &other, &its) == t;
     if (!no) starts += eini_bundle_starts(w, b, u, t, m, column);
   }
   return EINI_BLOCK_SECONDS * eini_bundle_runs(b, u) + EINI_FAR_SECONDS * starts;

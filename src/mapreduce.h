@@ -5,7 +5,7 @@
 // Invariant: the fold of an output element does not depend on how free indices are cut.
 // ================================================================================================
 
-#define EINI_GROUP_LOOPS 4       // of a group's blocks
+#define EINI_GROUP_LOOPS EINI_WALK_LOOPS  // of a group's blocks
 
 // Where an operand lives: a slot (see eini_plan) and the byte offset of index 0 of everything.
 typedef struct eini_ref {

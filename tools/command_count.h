@@ -31,7 +31,7 @@ static ein_count option_counted(void) {
 }
 
 // Plans that are counted are those of the portable kernels, for a machine whose memory is slow, and
-// that plans blocks of f64 for seven eighths of the fast memory.
+// that plans blocks of f64 for seven eighths of the fast memory: of half a cache.
 static void counted_kernels(void) {
   if (given(O_COUNTED) == NULL) return;
   if (on_places() || simulated()) misuse(NULL, "--count goes with neither --fabric nor -p");
@@ -42,7 +42,7 @@ static void counted_rates(ein_ctx *ctx) {
   ein_rates r;
   memset(&r, 0, sizeof r);
   if (given(O_COUNTED) == NULL || given(O_RATES) != NULL) return;
-  r.fast_bytes = 14 * option_counted().fast_memory;
+  r.fast_bytes = 2 * 8 * (7 / 8.0) * option_counted().fast_memory;
   r.flops_f64 = r.flops_f32 = 1e12;
   for (int k = 0; k < EIN_MEMORY_LEVELS; k++) r.read_bw[k] = r.copy_bw[k] = 1e8;
   const ein_status st = ein_ctx_rates(ctx, &r);
