@@ -16989,7 +16989,8 @@ typedef struct eini_fuse_known {  // of groups of one form
   int member, index;             // whose class is the last one; -1: none
   double compulsory, bound;
   int bounded;
-  double gain;                   // see eini_bundle; NAN: not known
+  double gain;                   // see eini_bundle; 0 before it was found
+  int gained;                    // 1: it was
 } eini_fuse_known;
 
 typedef struct eini_fuse_shape {  // of a statement: what it is in the first of its form
@@ -17132,7 +17133,6 @@ static ein_status eini_fuse_ask(eini_fuse_search *z, const int64_t *list, int n,
     if (p == NULL) return EIN_ERR_NO_MEMORY;
     z->known = p;
     memset(&p[k], 0, sizeof *p);
-    p[k].gain = NAN;
   }
   *to = &z->known[k];
   if ((*to)->side != NULL) return EIN_OK;
@@ -17730,7 +17730,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   }
   EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
   if (k == NULL || !(k->io < alone)) return EIN_OK;
-  if (only && !isnan(k->gain)) {
+  if (only && k->gained) {
     b->gain = k->gain;
     return EIN_OK;
   }
@@ -17739,6 +17739,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
     eini_bundle_choose(w, &f, list, alone, b);
     k->gain = b->gain;
   }
+  k->gained = 1;
   eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
 }

@@ -13,7 +13,8 @@ typedef struct eini_fuse_known {  // of groups of one form
   int member, index;             // whose class is the last one; -1: none
   double compulsory, bound;
   int bounded;
-  double gain;                   // see eini_bundle; NAN: not known
+  double gain;                   // see eini_bundle; 0 before it was found
+  int gained;                    // 1: it was
 } eini_fuse_known;
 
 typedef struct eini_fuse_shape {  // of a statement: what it is in the first of its form
@@ -156,7 +157,6 @@ static ein_status eini_fuse_ask(eini_fuse_search *z, const int64_t *list, int n,
     if (p == NULL) return EIN_ERR_NO_MEMORY;
     z->known = p;
     memset(&p[k], 0, sizeof *p);
-    p[k].gain = NAN;
   }
   *to = &z->known[k];
   if ((*to)->side != NULL) return EIN_OK;

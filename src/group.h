@@ -369,7 +369,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   }
   EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
   if (k == NULL || !(k->io < alone)) return EIN_OK;
-  if (only && !isnan(k->gain)) {
+  if (only && k->gained) {
     b->gain = k->gain;
     return EIN_OK;
   }
@@ -378,6 +378,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
     eini_bundle_choose(w, &f, list, alone, b);
     k->gain = b->gain;
   }
+  k->gained = 1;
   eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
 }
