@@ -21314,28 +21314,35 @@ static double eini_task_traffic(const eini_task *task, const eini_cost *once) {
   return fmax(task->ncandidate > 0 ? task->choice.traffic : 0, once->traffic);
 }
 
-// Bytes that any execution of a group's statements together must move; NAN: not known.
-static double eini_group_io(const ein_plan *p, const eini_group *g) {
+// Bytes that any execution of statements together must move between memory and `fast` bytes; NAN:
+// not known.
+static double eini_joint_io(const ein_plan *p, const ein_graph *graph, const int64_t *list, int n,
+                            double fast) {
   size_t size = 16;
   double least = 0, bound = NAN;
   eini_fuse_graph w;
   eini_arena a;
   eini_fuse f;
   int fits = 0;
-  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
-  for (int m = 0; m < g->nstmt; m++) {
-    const eini_stmt *s = &p->graph->stmt[g->stmt[m]];
-    const size_t out = ein_dtype_size(p->graph->tensor[s->out].dtype);
-    size = eini_least_bytes(p->graph, s, out < size ? out : size);
+  if (n > EINI_FUSE_MOST || !(fast >= 16)) return NAN;
+  for (int m = 0; m < n; m++) {
+    const eini_stmt *s = &graph->stmt[list[m]];
+    const size_t out = ein_dtype_size(graph->tensor[s->out].dtype);
+    size = eini_least_bytes(graph, s, out < size ? out : size);
   }
   eini_arena_init(&a, &p->al);
-  ein_status st = eini_fuse_graph_make(&a, p->graph, &w);
-  eini_fuse_of(&w, g->stmt, g->nstmt, &f);
+  ein_status st = eini_fuse_graph_make(&a, graph, &w);
+  eini_fuse_of(&w, list, n, &f);
   if (st == EIN_OK) st = eini_fuse_make(&a, &w, &f, &fits);
   if (st == EIN_OK && fits)
-    st = eini_fuse_bound(&a, &w, &f, p->rates->fast_bytes / (double)size, &least, &bound);
+    st = eini_fuse_bound(&a, &w, &f, fast / (double)size, &least, &bound);
   eini_arena_free(&a);
   return st == EIN_OK ? bound * (double)size : NAN;
+}
+
+static double eini_group_io(const ein_plan *p, const eini_group *g) {
+  return p->rates == NULL ? NAN
+                          : eini_joint_io(p, p->graph, g->stmt, g->nstmt, p->rates->fast_bytes);
 }
 
 // group: it is one of several statements in blocks, which move what the group does.
@@ -23735,6 +23742,7 @@ typedef struct eini_fit_sliced {
   eini_fit_part *part;
   eini_fit_slice *slice;        // 1 << nloop; bit l: loop l is in its last, shorter block
   int64_t work, at;             // bytes of the largest workspace of its plans, and their place
+  double moves;                 // bytes of what is not its own that its slices read and write
 } eini_fit_sliced;
 
 // Everything a candidate is made of, in one arena.
@@ -23766,6 +23774,7 @@ typedef struct eini_fit_maker {
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
+  char *inside;                 // per tensor: scratch of eini_fit_outside
   int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
   int64_t **low, **shape;       // of its views
 } eini_fit_maker;
@@ -24216,6 +24225,24 @@ static ein_status eini_fit_merges(eini_fit_maker *w) {
   return EIN_OK;
 }
 
+// Bytes of tensors that are not the region's own that its slices read and write. inside: per
+// tensor, 0 before and after.
+static double eini_fit_outside(const eini_fit_nest *n, char *inside) {
+  const ein_graph *g = n->b->g;
+  double all = 0, some = 0;  // as if all came from memory, as if what is inside came from a cache
+  for (int pass = 0; pass < 2; pass++)
+    for (int u = n->from; u < n->to; u++) {
+      eini_walk w;
+      const int out = g->stmt[u].out;
+      const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
+      inside[out] = (char)(pass == 0 && eini_fit_inner(n, out));
+      if (pass > 0) continue;
+      all += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, NULL, NULL).traffic;
+      some += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, inside, NULL).traffic;
+    }
+  return fmax(0, (some - EINI_CACHED * all) / (1 - EINI_CACHED));
+}
+
 static ein_status eini_fit_sliced_make(eini_fit_maker *w, const eini_fit_choice *c) {
   eini_arena *a = &w->f->arena;
   eini_fit_sliced *r = w->r;
@@ -24235,6 +24262,7 @@ static ein_status eini_fit_sliced_make(eini_fit_maker *w, const eini_fit_choice 
     w->n.cls[l] = &cls[l];
     w->n.block[l] = c->block[l];
   }
+  r->moves = eini_fit_outside(&w->n, w->inside);
   EINI_TRY(eini_fit_views_add(w));
   for (int v = 0; v < 1 << c->nloop; v++) {
     int there = 1;
@@ -24315,10 +24343,12 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   f->region = EINI_NEW(&f->arena, eini_fit_sliced, n);
   f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
   w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
+  w.inside = EINI_NEW(&f->arena, char, b->g->ntensor);
   int64_t rank = 0;
   for (int64_t t = 0; t < b->g->ntensor; t++) rank = eini_max64(rank, b->g->tensor[t].rank);
   w.coef = EINI_NEW(&f->arena, int64_t, (2 + EINI_FIT_LOOPS) * rank);
-  if (f->region == NULL || f->place == NULL || w.inner == NULL || w.coef == NULL)
+  if (f->region == NULL || f->place == NULL || w.inner == NULL || w.inside == NULL ||
+      w.coef == NULL)
     return EIN_ERR_NO_MEMORY;
   w.from = w.coef + EINI_FIT_LOOPS * rank;
   w.to = w.from + rank;
@@ -25041,7 +25071,16 @@ static void eini_say_tasks(eini_text *t, const ein_plan *p, const double *second
   }
 }
 
-static void eini_say_region(eini_text *t, const eini_fit_layout *f, int k) {
+// Bytes that any execution of a region must move into or out of what its budget gives; NAN: not
+// known.
+static double eini_region_io(const ein_plan *p, const eini_fit_choice *c) {
+  int64_t list[EINI_FUSE_MOST];
+  for (int m = 0; m < EINI_FUSE_MOST; m++) list[m] = c->from + m;
+  return eini_joint_io(p, p->budget->f.base.g, list, c->to - c->from, (double)p->info.memory);
+}
+
+static void eini_say_region(eini_text *t, const ein_plan *p, int k) {
+  const eini_fit_layout *f = &p->budget->f;
   const eini_fit_choice *c = &f->region[k].c;
   eini_say(t, "region %d:", k + 1);
   for (int u = c->from; u < c->to; u++) {
@@ -25055,6 +25094,10 @@ static void eini_say_region(eini_text *t, const eini_fit_layout *f, int k) {
   if (c->guess.again > 0)
     eini_say(t, "; %.3g of %.3g flops repeated", c->guess.again, c->guess.flops);
   eini_say(t, "\n");
+  const double moves = f->region[k].moves, least = eini_region_io(p, c);
+  if (c->nloop > 0 && least > 0)
+    eini_say(t, "        moves %.3g bytes of other tensors, any order within the budget at least "
+             "%.3g: %.2f times\n", moves, least, moves / least);
   eini_say_tasks(t, f->region[k].slice[0].plan, NULL);
 }
 
@@ -25093,7 +25136,7 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
   int fallbacks = 0;
   if (!eini_plan_sliced(p)) eini_say_tasks(&t, p, seconds);
   for (int k = 0; k < p->info.nregion; k++) {
-    if (eini_plan_sliced(p)) eini_say_region(&t, &p->budget->f, k);
+    if (eini_plan_sliced(p)) eini_say_region(&t, p, k);
     fallbacks += eini_fallbacks(eini_plan_of(p, k));
   }
   if (p->nkernels > 0)
@@ -25104,6 +25147,13 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
 
 EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   return ein_plan_explain_run(p, NULL, buf, size);
+}
+
+static void eini_json_moves(eini_text *t, double moves, double least) {
+  eini_say(t, ", \"traffic\": ");
+  eini_say_number(t, moves);
+  eini_say(t, ", \"io_bound\": ");
+  eini_say_number(t, least);
 }
 
 // The loops of region k, and which statements are its.
@@ -25120,7 +25170,34 @@ static void eini_json_region(eini_text *t, const ein_plan *p, int k, int from, i
   }
   eini_say(t, "], \"statements\": [");
   for (int i = from; i < to; i++) eini_say(t, "%s%d", i > from ? ", " : "", i);
-  eini_say(t, "]}");
+  eini_say(t, "]");
+  eini_json_moves(t, c == NULL ? NAN : f->region[k].moves,
+                  c == NULL ? NAN : eini_region_io(p, c));
+  eini_say(t, "}");
+}
+
+// Groups of blocks of plan p, whose first statement is number `said`. Returns how many there are,
+// with those before.
+static int eini_json_groups(eini_text *t, const ein_plan *p, int said, int n) {
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_group *g = p->task[k].kind == EINI_TASK_GROUP ? p->task[k].group : NULL;
+    eini_task room;
+    int to = said;
+    for (int i = 0; eini_task_inner(&p->task[k], i, &room) != NULL; i++) to++;
+    if (g != NULL && g->nrow == 0) {
+      eini_say(t, "%s{\"blocks\": [", n++ > 0 ? ", " : "");
+      for (int j = 0; j < g->nloop; j++)
+        eini_say(t, "%s{\"extent\": %lld, \"block\": %lld}", j > 0 ? ", " : "",
+                 (long long)g->extent[j], (long long)g->block[j]);
+      eini_say(t, "], \"statements\": [");
+      for (int i = said; i < to; i++) eini_say(t, "%s%d", i > said ? ", " : "", i);
+      eini_say(t, "]");
+      eini_json_moves(t, g->moves, eini_group_io(p, g));
+      eini_say(t, "}");
+    }
+    said = to;
+  }
+  return n;
 }
 
 // What a budget has to do with it.
@@ -25165,7 +25242,14 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_say(&t, ", \"fallbacks\": %d", fallbacks);
   eini_json_head(&t, p);
   eini_json_memory(&t, p);
-  eini_say(&t, ", \"choices\": [");
+  eini_say(&t, ", \"groups\": [");
+  for (int k = 0, ngroup = 0; k < p->info.nregion; k++) {
+    eini_text none = eini_text_of(NULL, 0);
+    ngroup = eini_json_groups(&t, eini_plan_of(p, k), said, ngroup);
+    said = eini_json_statements(&none, eini_plan_of(p, k), said);
+  }
+  said = 0;
+  eini_say(&t, "], \"choices\": [");
   if (eini_plan_sliced(p)) said = eini_json_choices(&t, p, 0);
   for (int k = 0; k < p->info.nregion; k++) said = eini_json_choices(&t, eini_plan_of(p, k), said);
   eini_say(&t, "], \"store\": [");

@@ -174,28 +174,35 @@ static double eini_task_traffic(const eini_task *task, const eini_cost *once) {
   return fmax(task->ncandidate > 0 ? task->choice.traffic : 0, once->traffic);
 }
 
-// Bytes that any execution of a group's statements together must move; NAN: not known.
-static double eini_group_io(const ein_plan *p, const eini_group *g) {
+// Bytes that any execution of statements together must move between memory and `fast` bytes; NAN:
+// not known.
+static double eini_joint_io(const ein_plan *p, const ein_graph *graph, const int64_t *list, int n,
+                            double fast) {
   size_t size = 16;
   double least = 0, bound = NAN;
   eini_fuse_graph w;
   eini_arena a;
   eini_fuse f;
   int fits = 0;
-  if (p->rates == NULL || !(p->rates->fast_bytes >= 16)) return NAN;
-  for (int m = 0; m < g->nstmt; m++) {
-    const eini_stmt *s = &p->graph->stmt[g->stmt[m]];
-    const size_t out = ein_dtype_size(p->graph->tensor[s->out].dtype);
-    size = eini_least_bytes(p->graph, s, out < size ? out : size);
+  if (n > EINI_FUSE_MOST || !(fast >= 16)) return NAN;
+  for (int m = 0; m < n; m++) {
+    const eini_stmt *s = &graph->stmt[list[m]];
+    const size_t out = ein_dtype_size(graph->tensor[s->out].dtype);
+    size = eini_least_bytes(graph, s, out < size ? out : size);
   }
   eini_arena_init(&a, &p->al);
-  ein_status st = eini_fuse_graph_make(&a, p->graph, &w);
-  eini_fuse_of(&w, g->stmt, g->nstmt, &f);
+  ein_status st = eini_fuse_graph_make(&a, graph, &w);
+  eini_fuse_of(&w, list, n, &f);
   if (st == EIN_OK) st = eini_fuse_make(&a, &w, &f, &fits);
   if (st == EIN_OK && fits)
-    st = eini_fuse_bound(&a, &w, &f, p->rates->fast_bytes / (double)size, &least, &bound);
+    st = eini_fuse_bound(&a, &w, &f, fast / (double)size, &least, &bound);
   eini_arena_free(&a);
   return st == EIN_OK ? bound * (double)size : NAN;
+}
+
+static double eini_group_io(const ein_plan *p, const eini_group *g) {
+  return p->rates == NULL ? NAN
+                          : eini_joint_io(p, p->graph, g->stmt, g->nstmt, p->rates->fast_bytes);
 }
 
 // group: it is one of several statements in blocks, which move what the group does.

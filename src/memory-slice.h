@@ -46,6 +46,7 @@ typedef struct eini_fit_sliced {
   eini_fit_part *part;
   eini_fit_slice *slice;        // 1 << nloop; bit l: loop l is in its last, shorter block
   int64_t work, at;             // bytes of the largest workspace of its plans, and their place
+  double moves;                 // bytes of what is not its own that its slices read and write
 } eini_fit_sliced;
 
 // Everything a candidate is made of, in one arena.
@@ -77,6 +78,7 @@ typedef struct eini_fit_maker {
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
+  char *inside;                 // per tensor: scratch of eini_fit_outside
   int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
   int64_t **low, **shape;       // of its views
 } eini_fit_maker;

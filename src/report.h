@@ -21,7 +21,16 @@ static void eini_say_tasks(eini_text *t, const ein_plan *p, const double *second
   }
 }
 
-static void eini_say_region(eini_text *t, const eini_fit_layout *f, int k) {
+// Bytes that any execution of a region must move into or out of what its budget gives; NAN: not
+// known.
+static double eini_region_io(const ein_plan *p, const eini_fit_choice *c) {
+  int64_t list[EINI_FUSE_MOST];
+  for (int m = 0; m < EINI_FUSE_MOST; m++) list[m] = c->from + m;
+  return eini_joint_io(p, p->budget->f.base.g, list, c->to - c->from, (double)p->info.memory);
+}
+
+static void eini_say_region(eini_text *t, const ein_plan *p, int k) {
+  const eini_fit_layout *f = &p->budget->f;
   const eini_fit_choice *c = &f->region[k].c;
   eini_say(t, "region %d:", k + 1);
   for (int u = c->from; u < c->to; u++) {
@@ -35,6 +44,10 @@ static void eini_say_region(eini_text *t, const eini_fit_layout *f, int k) {
   if (c->guess.again > 0)
     eini_say(t, "; %.3g of %.3g flops repeated", c->guess.again, c->guess.flops);
   eini_say(t, "\n");
+  const double moves = f->region[k].moves, least = eini_region_io(p, c);
+  if (c->nloop > 0 && least > 0)
+    eini_say(t, "        moves %.3g bytes of other tensors, any order within the budget at least "
+             "%.3g: %.2f times\n", moves, least, moves / least);
   eini_say_tasks(t, f->region[k].slice[0].plan, NULL);
 }
 
@@ -73,7 +86,7 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
   int fallbacks = 0;
   if (!eini_plan_sliced(p)) eini_say_tasks(&t, p, seconds);
   for (int k = 0; k < p->info.nregion; k++) {
-    if (eini_plan_sliced(p)) eini_say_region(&t, &p->budget->f, k);
+    if (eini_plan_sliced(p)) eini_say_region(&t, p, k);
     fallbacks += eini_fallbacks(eini_plan_of(p, k));
   }
   if (p->nkernels > 0)
@@ -84,6 +97,13 @@ EIN_API size_t ein_plan_explain_run(const ein_plan *p, const double *seconds, ch
 
 EIN_API size_t ein_plan_explain(const ein_plan *p, char *buf, size_t size) {
   return ein_plan_explain_run(p, NULL, buf, size);
+}
+
+static void eini_json_moves(eini_text *t, double moves, double least) {
+  eini_say(t, ", \"traffic\": ");
+  eini_say_number(t, moves);
+  eini_say(t, ", \"io_bound\": ");
+  eini_say_number(t, least);
 }
 
 // The loops of region k, and which statements are its.
@@ -100,7 +120,34 @@ static void eini_json_region(eini_text *t, const ein_plan *p, int k, int from, i
   }
   eini_say(t, "], \"statements\": [");
   for (int i = from; i < to; i++) eini_say(t, "%s%d", i > from ? ", " : "", i);
-  eini_say(t, "]}");
+  eini_say(t, "]");
+  eini_json_moves(t, c == NULL ? NAN : f->region[k].moves,
+                  c == NULL ? NAN : eini_region_io(p, c));
+  eini_say(t, "}");
+}
+
+// Groups of blocks of plan p, whose first statement is number `said`. Returns how many there are,
+// with those before.
+static int eini_json_groups(eini_text *t, const ein_plan *p, int said, int n) {
+  for (int k = 0; k < p->ntask; k++) {
+    const eini_group *g = p->task[k].kind == EINI_TASK_GROUP ? p->task[k].group : NULL;
+    eini_task room;
+    int to = said;
+    for (int i = 0; eini_task_inner(&p->task[k], i, &room) != NULL; i++) to++;
+    if (g != NULL && g->nrow == 0) {
+      eini_say(t, "%s{\"blocks\": [", n++ > 0 ? ", " : "");
+      for (int j = 0; j < g->nloop; j++)
+        eini_say(t, "%s{\"extent\": %lld, \"block\": %lld}", j > 0 ? ", " : "",
+                 (long long)g->extent[j], (long long)g->block[j]);
+      eini_say(t, "], \"statements\": [");
+      for (int i = said; i < to; i++) eini_say(t, "%s%d", i > said ? ", " : "", i);
+      eini_say(t, "]");
+      eini_json_moves(t, g->moves, eini_group_io(p, g));
+      eini_say(t, "}");
+    }
+    said = to;
+  }
+  return n;
 }
 
 // What a budget has to do with it.
@@ -145,7 +192,14 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_say(&t, ", \"fallbacks\": %d", fallbacks);
   eini_json_head(&t, p);
   eini_json_memory(&t, p);
-  eini_say(&t, ", \"choices\": [");
+  eini_say(&t, ", \"groups\": [");
+  for (int k = 0, ngroup = 0; k < p->info.nregion; k++) {
+    eini_text none = eini_text_of(NULL, 0);
+    ngroup = eini_json_groups(&t, eini_plan_of(p, k), said, ngroup);
+    said = eini_json_statements(&none, eini_plan_of(p, k), said);
+  }
+  said = 0;
+  eini_say(&t, "], \"choices\": [");
   if (eini_plan_sliced(p)) said = eini_json_choices(&t, p, 0);
   for (int k = 0; k < p->info.nregion; k++) said = eini_json_choices(&t, eini_plan_of(p, k), said);
   eini_say(&t, "], \"store\": [");

@@ -213,6 +213,24 @@ static ein_status eini_fit_merges(eini_fit_maker *w) {
   return EIN_OK;
 }
 
+// Bytes of tensors that are not the region's own that its slices read and write. inside: per
+// tensor, 0 before and after.
+static double eini_fit_outside(const eini_fit_nest *n, char *inside) {
+  const ein_graph *g = n->b->g;
+  double all = 0, some = 0;  // as if all came from memory, as if what is inside came from a cache
+  for (int pass = 0; pass < 2; pass++)
+    for (int u = n->from; u < n->to; u++) {
+      eini_walk w;
+      const int out = g->stmt[u].out;
+      const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
+      inside[out] = (char)(pass == 0 && eini_fit_inner(n, out));
+      if (pass > 0) continue;
+      all += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, NULL, NULL).traffic;
+      some += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, inside, NULL).traffic;
+    }
+  return fmax(0, (some - EINI_CACHED * all) / (1 - EINI_CACHED));
+}
+
 static ein_status eini_fit_sliced_make(eini_fit_maker *w, const eini_fit_choice *c) {
   eini_arena *a = &w->f->arena;
   eini_fit_sliced *r = w->r;
@@ -232,6 +250,7 @@ static ein_status eini_fit_sliced_make(eini_fit_maker *w, const eini_fit_choice 
     w->n.cls[l] = &cls[l];
     w->n.block[l] = c->block[l];
   }
+  r->moves = eini_fit_outside(&w->n, w->inside);
   EINI_TRY(eini_fit_views_add(w));
   for (int v = 0; v < 1 << c->nloop; v++) {
     int there = 1;
@@ -312,10 +331,12 @@ static ein_status eini_fit_layout_make(const eini_fit_job *j, const eini_fit_bas
   f->region = EINI_NEW(&f->arena, eini_fit_sliced, n);
   f->place = EINI_NEW(&f->arena, int64_t, b->g->ntensor);
   w.inner = EINI_NEW(&f->arena, int, b->g->ntensor);
+  w.inside = EINI_NEW(&f->arena, char, b->g->ntensor);
   int64_t rank = 0;
   for (int64_t t = 0; t < b->g->ntensor; t++) rank = eini_max64(rank, b->g->tensor[t].rank);
   w.coef = EINI_NEW(&f->arena, int64_t, (2 + EINI_FIT_LOOPS) * rank);
-  if (f->region == NULL || f->place == NULL || w.inner == NULL || w.coef == NULL)
+  if (f->region == NULL || f->place == NULL || w.inner == NULL || w.inside == NULL ||
+      w.coef == NULL)
     return EIN_ERR_NO_MEMORY;
   w.from = w.coef + EINI_FIT_LOOPS * rank;
   w.to = w.from + rank;

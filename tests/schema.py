@@ -79,7 +79,7 @@ def main():
             ["ij,jk", "--shapes", "0x3,3x0"],
             ["ij,jk,kl,lm,mn,no,op->ip", "--path", "greedy", "--sizes",
              "i=2,j=3,k=4,l=5,m=6,n=7,o=8,p=9"], ["D.ein"],
-            ["F.ein", "--shapes", "900x40"], ["Empty.ein"],
+            ["F.ein", "--shapes", "900x40"], ["F.ein", "--shapes", "1500x40"], ["Empty.ein"],
             ["kinds.ein", "--sizes", "n=40"]]
     how = [([], []), (["--kernels", "portable"], []), (["--deterministic"], []),
            (["--memory", "1M"], ["budget"]), (["--memory", "1M", "--deterministic"], ["budget"]),
@@ -88,7 +88,7 @@ def main():
            (["-p", "4", "--decomp", "none", "--cost", "bytes"], ["places"]),
            (["-p", "3", "--deterministic"], ["places"]), (["--fabric", "sim"], ["places"]),
            (["-p", "2", "--memory", "10M"], ["places"])]
-    count = 0
+    count = bounded = 0
     for a in what:
         for b, forms in how:
             got = run("plan", *a, *b)
@@ -100,6 +100,12 @@ def main():
                 check(a + b + [s["out"]], table["statement"], s, forms, seen["statement"])
                 if s["io_bound"] is not None and not s["io_bound"] >= 0:
                     fail(a + b, "io_bound", s["io_bound"])
+            for x in got["groups"] + got["regions"]:
+                if x["io_bound"] is None:
+                    continue
+                if not 0 < x["io_bound"] <= x["traffic"] * (1 + 1e-9):
+                    fail(a + b, "traffic of", x)
+                bounded += 1
             numbers = [i for r in got["regions"] for i in r["statements"]]
             if numbers not in ([], list(range(len(got["statements"])))):
                 fail(a + b, "regions have statements", numbers)
@@ -131,8 +137,8 @@ def main():
     for name, keys in seen.items():
         if set(table[name]) - keys:
             fail("never seen of a", name, sorted(set(table[name]) - keys))
-    if count < 80:
-        fail("only", count, "plans")
+    if count < 80 or bounded < 4:
+        fail("only", count, "plans, bounds of", bounded, "groups and regions")
 
 
 main()

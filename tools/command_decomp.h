@@ -494,7 +494,8 @@ static void kernels_json(const ein_dist *laid, int stmt) {
 }
 
 static void statement_json(const ein_decomposition *d, const ein_dist *laid,
-                           const ein_decomp_info *info, int i, const ein_sim_stmt *each) {
+                           const ein_decomp_info *info, int i, const ein_sim_stmt *each,
+                           double least) {
   const ein_decomp_stmt s = stmt_of(d, i);
   ein_parts p;
   (void)ein_decomposition_parts(d, i, &p);
@@ -532,7 +533,28 @@ static void statement_json(const ein_decomposition *d, const ein_dist *laid,
   names_json("reduced", s.index + s.nfree, s.nindex - s.nfree);
   names_json("operands", s.operand, s.noperand);
   meaning_json(&s);
-  fputs(", \"io_bound\": null}", stdout);
+  put_member("io_bound", least);
+  putchar('}');
+}
+
+// The bytes of the smallest elements of a graph.
+static double least_element(const ein_graph *g) {
+  ein_tensor_info t;
+  size_t size = 16;
+  for (int k = 0; k < ein_graph_tensors(g); k++)
+    if (ein_graph_tensor(g, k, &t) && ein_dtype_size(t.dtype) < size)
+      size = ein_dtype_size(t.dtype);
+  return (double)size;
+}
+
+// What places must receive and send, each with memory for so many bytes. NULL: not known.
+static ein_bound *places_bound(const program *prog, const ein_decomp_info *info, double bytes) {
+  ein_bound_desc how;
+  ein_bound *b = NULL;
+  memset(&how, 0, sizeof how);
+  how.places = info->p;
+  how.fast_memory = fmax(1, bytes / least_element(prog->graph));
+  return ein_bound_create(prog->ctx, prog->graph, &how, &b) == EIN_OK ? b : NULL;
 }
 
 // The statements that are decomposed, as a program.
@@ -655,6 +677,20 @@ static void carried_json(const program *prog, const ein_decomposition *d,
   putchar(']');
 }
 
+// laid: NULL where blocks are not planned.
+static void statements_json(const program *prog, const ein_decomposition *d, const ein_dist *laid,
+                            const ein_decomp_info *info, const ein_sim_info *sim,
+                            const ein_sim_stmt *each) {
+  ein_bound *bound = places_bound(prog, info, sim->peak_bytes);
+  for (int i = 0; i < info->nstmt; i++) {
+    ein_bound_stmt least;
+    const int known = ein_bound_statement(bound, i, &least);
+    statement_json(d, laid, info, i, each,
+                   known ? least.per_place * least_element(prog->graph) : NAN);
+  }
+  ein_bound_destroy(bound);
+}
+
 static void decomposed_json(const program *prog, const ein_decomposition *d,
                             const ein_sim_info *sim, const ein_sim_stmt *each,
                             const char *machine) {
@@ -675,11 +711,11 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
   put_member("peak_bytes", sim->peak_bytes);
   put_member("seconds", sim->seconds);
   put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);
-  printf(", \"regions\": [], \"fallbacks\": null, \"choices\": [], \"store\": [], \"path\": %s, "
-         "\"statements\": [", prog->path != NULL ? prog->path : "null");
+  printf(", \"regions\": [], \"groups\": [], \"fallbacks\": null, \"choices\": [], "
+         "\"store\": [], \"path\": %s, \"statements\": [", prog->path != NULL ? prog->path : "null");
   ein_fabric fabric;
   ein_dist *laid = plan_blocks(prog, d, &fabric);
-  for (int i = 0; i < info.nstmt; i++) statement_json(d, laid, &info, i, each);
+  statements_json(prog, d, laid, &info, sim, each);
   ein_dist_destroy(laid);
   ein_fabric_destroy(&fabric);
   putchar(']');
