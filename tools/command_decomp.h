@@ -712,7 +712,8 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
   put_member("seconds", sim->seconds);
   put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);
   printf(", \"regions\": [], \"groups\": [], \"fallbacks\": null, \"choices\": [], "
-         "\"store\": [], \"path\": %s, \"statements\": [", prog->path != NULL ? prog->path : "null");
+         "\"store\": [], \"path\": %s, \"statements\": [",
+         prog->path != NULL ? prog->path : "null");
   ein_fabric fabric;
   ein_dist *laid = plan_blocks(prog, d, &fabric);
   statements_json(prog, d, laid, &info, sim, each);
