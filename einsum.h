@@ -355,7 +355,7 @@
 // dimensions of the machine on the right. An axis that stands on both sides is cut into equal
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
 // holds anything. Several levels have one each; "in host" or "in device" behind them is kept, and
-// not looked at yet. See ein_grid_create.
+// not looked at yet. A schedule may give another machine later: the same places as another grid.
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
@@ -1720,10 +1720,9 @@ EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 EIN_API ein_cost ein_cost_find(const char *name);
 
 // ---- machines, distributions and schedules ----
-// Places as a grid, what of a tensor its points hold, and how statements go through their index
-// space, over places and over time (Yadav et al. 2022, DISTAL, sections 3.2 and 3.3). The texts are
-// those of MACHINES and SCHEDULES. All three are immutable; destroying NULL is a no-op. What is
-// printed goes into buf; the length of the whole is returned, without its NUL, as snprintf does.
+// Yadav et al. 2022, DISTAL, sections 3.2 and 3.3. The texts are those of MACHINES and SCHEDULES.
+// All three are immutable; destroying NULL is a no-op. What is printed goes into buf; the length of
+// the whole is returned, without its NUL, as snprintf does.
 typedef struct ein_grid ein_grid;
 typedef struct ein_distribution ein_distribution;
 typedef struct ein_schedule ein_schedule;
@@ -1764,21 +1763,18 @@ typedef struct ein_schedule_desc {
   int max_errors;           // default 20
 } ein_schedule_desc;
 
-// 1: the graph was made from a program with commands behind its statements.
-EIN_API int ein_graph_commands(const ein_graph *graph);
-// Reads and checks commands: mistakes have their place in the text and the reason. The graph must
-// outlive the schedule.
+EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some behind its statements
+// Reads and checks commands. The graph must outlive the schedule.
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
 // The commands, numbers in place of expressions.
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
-// Borrowed from the schedule; NULL: there is none. Results that are not placed lie where they are
-// computed, at points whose reduced loops are at 0; inputs that are not, everywhere.
-EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s);
+// Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
+// reduced loops are at 0; inputs that are not, everywhere.
+EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt);  // -1: the first
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
-// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
-// is no such partition, and why. EIN_ERR_ARGUMENT: buf is too small.
+// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said.
 EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int tensor, char *buf,
                                     size_t size);
 
@@ -1794,6 +1790,10 @@ typedef struct ein_loop {
 } ein_loop;
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
+
+// A decomposition of the graph as commands that place and move the same.
+EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
+                                          char *buf, size_t size);
 
 // What a point receives before a step, or, of its partial result, sends after it.
 typedef struct ein_schedule_move {
@@ -28172,7 +28172,15 @@ static int eini_command_begins(const eini_parser *p) {
   return k >= 0 && (eini_commands[k].takes == NULL ? name : c == '(');
 }
 
+// Names of parts of statements have points: T.1, T.d2.
 static void eini_command_name(eini_parser *p, eini_nameset *g, const char *what) {
+  while (p->tok == EINI_T_NAME && eini_byte(p, p->at) == '.') {
+    int64_t end = p->at + 1 + (eini_byte(p, p->at + 1) == 'd');
+    if (!eini_is_digit(eini_byte(p, end))) break;
+    while (eini_is_digit(eini_byte(p, end))) end++;
+    p->at = end;
+    p->len = end - p->pos;
+  }
   const eini_span at = {p->pos, p->len};
   if (g->n == EINI_NAMES_MAX)
     eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(p), NULL, "more than %d names", EINI_NAMES_MAX);
@@ -40327,6 +40335,7 @@ typedef struct eini_loop {
 
 typedef struct eini_loops {
   const eini_stmt *s;
+  const ein_grid *grid;    // the machine when its first command was read; or NULL
   eini_loop *loop;         // nindex of them are indices
   int nloop, norder, order[EINI_LOOPS_MAX];  // the live ones, outermost first
   int *fetch;              // of operands, and behind them of the result: the loop under whose
@@ -40335,6 +40344,7 @@ typedef struct eini_loops {
   int ndim;                // dimensions of the machine in use
   int used[EINI_NAMES_MAX];  // by dimension: it is
   int nstep;               // loops over places and time; the others are whole in a step
+  int sent;                // where in the order the result goes home; -1: at the end
   int64_t steps;
   eini_span at;            // the command that made it; of no length: nothing is said
   const char *leaf;        // the kernels of a step; or NULL
@@ -40344,7 +40354,7 @@ typedef struct eini_loops {
 struct ein_schedule {
   eini_arena arena;
   const ein_graph *g;
-  ein_grid *grid;          // or NULL
+  ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
                            //   that make it; NULL: inputs are everywhere, others nobody knows where
   unsigned char *said;     // of each tensor: that is written
@@ -40359,6 +40369,7 @@ typedef struct eini_scheduler {
   const ein_ctx *ctx;
   const ein_graph *g;
   ein_schedule *to;
+  ein_grid *grid;          // the machine at hand; or NULL
   eini_amounts amounts;
   int stmt;                // that commands are of; -1: not said
 } eini_scheduler;
@@ -40432,6 +40443,37 @@ static int eini_loops_cuts(const eini_loops *n, int v, int depth) {
          (x->as == EINI_AS_CUT && eini_loops_cuts(n, x->inner, depth));
 }
 
+// Is a fold cut by the loops up to `depth` of the order?
+static int eini_loops_folds(const eini_loops *n, int depth) {
+  for (int i = n->s->nfree; i < n->s->nindex; i++)
+    if (n->s->index[i].extent > 1 && eini_loops_cuts(n, i, depth)) return 1;
+  return 0;
+}
+
+enum { EINI_ONE = 1, EINI_WHOLE = 2, EINI_SOME = 4 };  // of a loop's values; 0: there are gaps
+
+// What of loop v is gone through where the loops up to `depth` of the order, and those over places,
+// have a value each.
+static int eini_loop_values(const eini_loops *n, int v, int depth) {
+  const eini_loop *x = &n->loop[v];
+  if (x->as == EINI_AS_LIVE)
+    return x->extent <= 1 ? EINI_ONE | EINI_WHOLE
+                          : x->dim >= 0 || eini_loops_at(n, v) <= depth ? EINI_ONE : EINI_WHOLE;
+  const int outer = eini_loop_values(n, x->outer, depth);
+  if (x->as != EINI_AS_CUT) return outer;
+  const int inner = eini_loop_values(n, x->inner, depth);
+  if (!(outer & EINI_ONE)) return inner & EINI_WHOLE ? outer : 0;
+  return (inner & EINI_WHOLE ? EINI_SOME | (outer & EINI_WHOLE) : 0) |
+         (inner & (EINI_ONE | EINI_SOME));
+}
+
+// Are there gaps in a result that is complete there? Partial ones have the fold of nothing in them.
+static int eini_loops_gaps(const eini_loops *n, int depth) {
+  int gaps = 0;
+  for (int i = 0; i < n->s->nfree; i++) gaps |= eini_loop_values(n, i, depth) == 0;
+  return gaps && !eini_loops_folds(n, depth);
+}
+
 // ---- names ----
 
 static ein_status eini_loops_init(eini_parser *p, const eini_stmt *s, eini_loops *n) {
@@ -40443,6 +40485,7 @@ static ein_status eini_loops_init(eini_parser *p, const eini_stmt *s, eini_loops
   n->told = EINI_NEW(p->arena, eini_span, s->noperand + 1);
   if (n->loop == NULL || n->fetch == NULL || n->told == NULL) return eini_pmem(p);
   for (int k = 0; k <= s->noperand; k++) n->fetch[k] = -1;
+  n->sent = -1;
   for (int i = 0; i < s->nindex; i++) {
     eini_loop *x = &n->loop[n->nloop++];
     x->name = s->index[i].name;
@@ -40611,7 +40654,7 @@ static void eini_do_parallelize(eini_scheduler *w, eini_loops *n, const eini_com
 
 // Loop v runs over a dimension of the machine.
 static void eini_loops_spread(eini_scheduler *w, eini_loops *n, int v, int dim, eini_span at) {
-  const ein_grid *g = w->to->grid;
+  const ein_grid *g = n->grid;
   if (n->loop[v].extent > g->dim[dim].extent)
     eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&at), NULL, "'%.60s' has %lld values, dimension "
               "'%.60s' of the machine %lld points", n->loop[v].name, (long long)n->loop[v].extent,
@@ -40624,20 +40667,20 @@ static void eini_loops_spread(eini_scheduler *w, eini_loops *n, int v, int dim, 
   n->used[dim] = 1;
 }
 
-// distribute([targets], [outer], [inner], [dimensions])
+// distribute([targets], [outer], [inner], [dimensions]): the outer loops become the outermost ones,
+// behind those that run over places already (Yadav et al. 2022, section 3.3).
 static void eini_do_compound(eini_scheduler *w, eini_loops *n, const eini_command *c) {
-  const ein_grid *g = w->to->grid;
+  const ein_grid *g = n->grid;
   const int count = c->list[0].n;
-  int at = EINI_LOOPS_MAX, v[EINI_NAMES_MAX];
+  int at = 0, v[EINI_NAMES_MAX];
   for (int k = 1; k < 4; k++)
     if (c->list[k].n != count)
       eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->list[k].all), NULL, "%d name%s, but %d loop%s",
                 c->list[k].n, c->list[k].n == 1 ? "" : "s", count, count == 1 ? "" : "s");
   for (int i = 0; i < count; i++) {
     if ((v[i] = eini_loops_free(w, n, c->list[0].name[i], "distributed")) < 0) return;
-    const int here = eini_loops_at(n, v[i]);
-    if (here < at) at = here;
   }
+  while (at < n->norder && n->loop[n->order[at]].dim >= 0) at++;
   for (int i = 0; i < count && w->p.st == EIN_OK; i++) {
     const eini_span name = c->list[3].name[i];
     int dim = 0;
@@ -40661,7 +40704,7 @@ static void eini_do_compound(eini_scheduler *w, eini_loops *n, const eini_comman
 }
 
 static void eini_do_distribute(eini_scheduler *w, eini_loops *n, const eini_command *c) {
-  const ein_grid *g = w->to->grid;
+  const ein_grid *g = n->grid;
   if (g == NULL)
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "machine gx=.., gy=.. before it",
               "there is no machine to distribute over");
@@ -40790,6 +40833,20 @@ static void eini_loops_order(eini_scheduler *w, const eini_loops *n) {
   }
 }
 
+// The result goes home behind the last loop over places unless told, or further inside, where it
+// has no gaps.
+static void eini_loops_send(eini_scheduler *w, eini_loops *n) {
+  const int told = n->fetch[n->s->noperand];
+  if (w->p.st != EIN_OK) return;
+  n->sent = told < 0 ? n->nstep - 1 : eini_loops_at(n, told);
+  while (told < 0 && n->sent >= 0 && n->loop[n->order[n->sent]].dim < 0) n->sent--;
+  while (told < 0 && n->sent < n->nstep - 1 && eini_loops_gaps(n, n->sent)) n->sent++;
+  if (told >= 0 && eini_loops_gaps(n, n->sent))
+    eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&n->told[n->s->noperand]), "communicate it in a loop "
+              "further inside", "what there is of the result under '%.60s' has gaps",
+              n->loop[told].name);
+}
+
 // What can be seen at the end only.
 static void eini_loops_check(eini_scheduler *w, eini_loops *n) {
   eini_parser *p = &w->p;
@@ -40800,6 +40857,7 @@ static void eini_loops_check(eini_scheduler *w, eini_loops *n) {
                 "loop any more at the end", n->loop[n->fetch[k]].name);
   eini_loops_split(n);
   eini_loops_order(w, n);
+  eini_loops_send(w, n);
   for (int v = 0; v < n->nloop && p->st == EIN_OK; v++) {
     const eini_loop *x = &n->loop[v];
     if (x->as == EINI_AS_CUT && eini_loops_stepped(n, x->inner, 1) &&
@@ -40910,12 +40968,21 @@ typedef struct eini_tour {
   ein_status (*part_fn)(struct eini_tour *w, eini_owners *o, int64_t owner);
 } eini_tour;
 
+// The coordinates of the point at hand in a grid; in one of another statement's, those of the first
+// point at its place.
+static void eini_tour_near(const eini_tour *w, const ein_grid *g, int64_t *coord) {
+  int64_t from = w->move.point, to;
+  if (g != w->n->grid) eini_grid_points(g, w->move.place, &from, &to);
+  eini_grid_coords(g, from < g->npoint ? from : 0, coord);
+}
+
 // Every owner of a part of the box in w->from and w->to: its coordinates are in o->coord.
 static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, int home) {
-  const ein_grid *g = w->w->grid;
+  const ein_grid *g = o->d->grid;
   const int rank = o->d->rank;
+  eini_tour_near(w, g, o->coord);
   for (int m = 0; m < g->ndim; m++)
-    o->coord[m] = o->d->held[m].kind == EINI_HELD_AT ? o->d->held[m].at : w->here[m];
+    if (o->d->held[m].kind == EINI_HELD_AT) o->coord[m] = o->d->held[m].at;
   for (int r = 0; r < rank; r++) {
     eini_axis_owners *x = &o->axis[r];
     x->nmeet = 0;
@@ -40979,19 +41046,10 @@ static int eini_tour_change(const eini_loops *n, int64_t step) {
 }
 
 // Where in the order an access is communicated: operands in the innermost loop of a step unless
-// told, the result behind the last loop over places.
+// told.
 static int eini_loops_depth(const eini_loops *n, int k) {
-  int depth = n->nstep - 1;
-  if (n->fetch[k] >= 0) return eini_loops_at(n, n->fetch[k]);
-  while (k == n->s->noperand && depth >= 0 && n->loop[n->order[depth]].dim < 0) depth--;
-  return depth;
-}
-
-// Is a fold cut by the loops up to `depth` of the order?
-static int eini_loops_folds(const eini_loops *n, int depth) {
-  for (int i = n->s->nfree; i < n->s->nindex; i++)
-    if (n->s->index[i].extent > 1 && eini_loops_cuts(n, i, depth)) return 1;
-  return 0;
+  return k == n->s->noperand ? n->sent : n->fetch[k] < 0 ? n->nstep - 1
+                                                         : eini_loops_at(n, n->fetch[k]);
 }
 
 // Bytes of an element of what goes home: a state where there is more to fold, else a value.
@@ -41033,7 +41091,7 @@ static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
 // Does the point at w->here have a task?
 static int eini_tour_works(const eini_tour *w) {
   const eini_loops *n = w->n;
-  const ein_grid *g = w->w->grid;
+  const ein_grid *g = n->grid;
   for (int m = 0; m < g->ndim; m++)
     if (!n->used[m] && w->here[m] > 0) return 0;
   for (int i = 0; i < n->nstep; i++) {
@@ -41048,11 +41106,11 @@ static double eini_tour_work(const eini_tour *w) {
   for (int k = 0; k <= w->n->s->noperand; k++)
     for (int r = 0; w->owners[k].d != NULL && r < w->owners[k].d->rank; r++)
       work += (double)w->owners[k].axis[r].n;
-  return work * (double)w->w->grid->npoint * (double)w->n->steps;
+  return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
 static ein_status eini_tour_run(eini_tour *w) {
-  const ein_grid *g = w->w->grid;
+  const ein_grid *g = w->n->grid;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
     for (int64_t point = 0; point < g->npoint; point++) {
@@ -41091,7 +41149,7 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
   w->hi = EINI_NEW(a, int64_t, s->nindex);
   w->from = EINI_NEW(a, int64_t, rank);
   w->to = EINI_NEW(a, int64_t, rank);
-  w->here = EINI_NEW(a, int64_t, sc->grid->ndim);
+  w->here = EINI_NEW(a, int64_t, w->n->grid->ndim);
   w->sent = EINI_NEW(a, int64_t, sc->grid->places);
   return w->value == NULL || w->lo == NULL || w->hi == NULL || w->from == NULL || w->to == NULL ||
          w->here == NULL || w->sent == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -41106,8 +41164,6 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
 
 static ein_status eini_do_machine(eini_scheduler *w, const eini_command *c) {
   eini_parser *p = &w->p;
-  if (w->to->grid != NULL)
-    return eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->word), NULL, "there is a machine already");
   ein_grid *g = EINI_NEW(p->arena, ein_grid, 1);
   if (g == NULL) return eini_pmem(p);
   EINI_TRY(eini_grid_make(p, c, w->amounts.places, g));
@@ -41116,7 +41172,8 @@ static ein_status eini_do_machine(eini_scheduler *w, const eini_command *c) {
     w->amounts.value[k] = g->dim[k].extent;
   }
   w->amounts.n = g->ndim;
-  w->to->grid = g;
+  w->grid = g;
+  if (w->to->grid == NULL) w->to->grid = g;
   return EIN_OK;
 }
 
@@ -41135,7 +41192,7 @@ static int eini_scheduled_tensor(eini_scheduler *w, eini_span at) {
 
 static void eini_do_place(eini_scheduler *w, const eini_command *c) {
   eini_parser *p = &w->p;
-  if (w->to->grid == NULL)
+  if (w->grid == NULL)
     eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->word), "machine gx=.., gy=.. before it",
               "there is no machine to place it on");
   for (int i = 0; i < c->list[0].n && p->st == EIN_OK; i++) {
@@ -41146,7 +41203,7 @@ static void eini_do_place(eini_scheduler *w, const eini_command *c) {
       eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->list[0].name[i]), NULL, "'%.60s' is placed already",
                 w->g->tensor[t].name);
     if (p->st != EIN_OK) return;
-    eini_distribution_make(p, c, w->g->tensor[t].rank, w->to->grid, d);
+    eini_distribution_make(p, c, w->g->tensor[t].rank, w->grid, d);
     w->to->place[t] = d;
     w->to->said[t] = 1;
   }
@@ -41188,7 +41245,13 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
     if (n->loop == NULL)
       eini_perr(&w->p, EIN_ERR_TOO_LARGE, EINI_AT(&c->word), NULL, "the statement has too many "
                 "indices");
-    else calls[c->kind](w, n, c);
+    else {
+      if (n->at.len == 0) n->grid = w->grid;
+      if (n->grid != NULL && n->grid != w->grid)
+        eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->word), "all of its commands before the next "
+                  "machine", "the statement runs on the machine before");
+      else calls[c->kind](w, n, c);
+    }
     if (n->at.len == 0) n->at = c->word;
   }
 }
@@ -41213,7 +41276,7 @@ static void eini_say_command(eini_text *t, eini_scheduler *w, const eini_command
   const char *takes = eini_commands[c->kind].takes;
   if (takes == NULL) {
     eini_say(t, "%s ", eini_commands[c->kind].word);
-    if (c->kind == EINI_C_MACHINE) eini_say_grid(t, w->to->grid);
+    if (c->kind == EINI_C_MACHINE) eini_say_grid(t, w->grid);
     else eini_say_names(t, p, &c->list[0], 0);
     if (c->kind != EINI_C_PLACE) return;
     eini_say(t, " ");
@@ -41284,15 +41347,17 @@ static int eini_home_held(const eini_loops *n, const ein_grid *g, int m, eini_he
 static ein_status eini_schedule_homes(eini_arena *a, ein_schedule *s) {
   for (int k = 0; k < s->g->nstmt && s->grid != NULL; k++) {
     const int t = s->g->stmt[k].out;
+    if (s->nest[k].grid == NULL) s->nest[k].grid = s->grid;
+    const ein_grid *g = s->nest[k].grid;
     int known = s->g->tensor[t].nstmt == 1 && s->place[t] == NULL && s->nest[k].loop != NULL;
     ein_distribution *d = EINI_NEW(a, ein_distribution, 1);
     if (d == NULL) return EIN_ERR_NO_MEMORY;
-    d->grid = s->grid;
+    d->grid = g;
     d->rank = s->g->tensor[t].rank;
-    d->held = EINI_NEW(a, eini_held, s->grid->ndim);
+    d->held = EINI_NEW(a, eini_held, g->ndim);
     if (d->held == NULL) return EIN_ERR_NO_MEMORY;
-    for (int m = 0; m < s->grid->ndim && known; m++)
-      known = eini_home_held(&s->nest[k], s->grid, m, &d->held[m]);
+    for (int m = 0; m < g->ndim && known; m++)
+      known = eini_home_held(&s->nest[k], g, m, &d->held[m]);
     if (known) s->place[t] = d;
   }
   return EIN_OK;
@@ -41395,8 +41460,9 @@ EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size)
   return t.at;
 }
 
-EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s) {
-  return s == NULL ? NULL : s->grid;
+EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt) {
+  if (s == NULL || stmt >= s->g->nstmt) return NULL;
+  return stmt < 0 ? s->grid : s->nest[stmt].grid;
 }
 
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor) {
@@ -41489,6 +41555,90 @@ EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int ten
     if (cut[r] > 1) eini_say(&t, "%s%d=%lld", n++ > 0 ? "," : "", r, (long long)cut[r]);
   eini_say(&t, "]");
   return t.at < size ? EIN_OK : EIN_ERR_ARGUMENT;
+}
+
+// ---- decompositions as schedules ----
+
+// A machine of some dimensions, if it is another one than the last; `was`: its text.
+static void eini_say_machine(eini_text *t, char *was, size_t room, const char *dims) {
+  if (strcmp(was, dims) == 0) return;
+  eini_say(t, "machine %s\n", dims);
+  snprintf(was, room, "%s", dims);
+}
+
+// Where a tensor is pinned: dimensions g0, g1, .. cut axes in the order of the places.
+static void eini_say_pin(eini_text *t, const char *name, const ein_parts *pin, char *was,
+                         size_t room) {
+  char dims[64 * EINI_NAMES_MAX];
+  eini_text m = eini_text_of(dims, sizeof dims);
+  for (int k = 0; k < pin->norder; k++)
+    eini_say(&m, "%sg%d=%lld", k > 0 ? ", " : "", k, (long long)pin->cut[pin->order[k]]);
+  if (pin->norder == 0) eini_say(&m, "g=1");
+  eini_say_machine(t, was, room, dims);
+  eini_say(t, "place %s ", name);
+  for (int r = 0; r < pin->nindex; r++) eini_say_axis(t, r);
+  eini_say(t, pin->norder == 0 ? "->0" : "->");
+  for (int k = 0; k < pin->norder; k++) eini_say_axis(t, pin->order[k]);
+  eini_say(t, "\n");
+}
+
+// The name of an index in that of a loop or a dimension: without points.
+static void eini_say_stem(eini_text *t, const char *index) {
+  for (; *index != 0; index++) eini_say(t, "%c", *index == '.' ? '_' : *index);
+}
+
+// The name of loop "io" (outer) or "ii" of index i, longer where an index is called so.
+static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int outer) {
+  const size_t n = strlen(s->index[c]);
+  const char end = outer ? 'o' : 'i';
+  int taken = strchr(s->index[c], '.') != NULL;
+  for (int k = 0; k < s->nindex; k++)
+    taken |= strncmp(s->index[k], s->index[c], n) == 0 && s->index[k][n] == end;
+  eini_say_stem(t, s->index[c]);
+  eini_say(t, taken ? "%c_%d" : "%c", end, c);
+}
+
+static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, const ein_parts *p, char *was,
+                          size_t room) {
+  char dims[256 * EINI_NAMES_MAX];
+  eini_text m = eini_text_of(dims, sizeof dims);
+  if (p->norder == 0) return;
+  for (int k = 0; k < p->norder; k++) {
+    eini_say(&m, k > 0 ? ", g" : "g");
+    eini_say_stem(&m, s->index[p->order[k]]);
+    eini_say(&m, "=%lld", (long long)p->cut[p->order[k]]);
+  }
+  eini_say_machine(t, was, room, dims);
+  eini_say(t, "on %s\ndistribute(", s->out);
+  for (int list = 0; list < 4; list++) {
+    for (int k = 0; k < p->norder; k++) {
+      const int c = p->order[k];
+      eini_say(t, "%s%s", k > 0 ? ", " : list > 0 ? ", [" : "[", list == 3 ? "g" : "");
+      if (list == 1 || list == 2) eini_say_half(t, s, c, list == 1);
+      else if (list == 3) eini_say_stem(t, s->index[c]);
+      else eini_say(t, "%s", s->index[c]);
+    }
+    eini_say(t, "]");
+  }
+  eini_say(t, ")\n");
+}
+
+EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
+                                          char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  char was[256 * EINI_NAMES_MAX] = "";
+  ein_parts p;
+  ein_decomp_stmt s;
+  if (graph == NULL || d == NULL) return 0;
+  for (int k = 0; k < (int)graph->ntensor; k++)
+    if (ein_decomposition_pin(d, k, &p) == EIN_OK && p.nindex <= EINI_NAMES_MAX)
+      eini_say_pin(&t, graph->tensor[k].name, &p, was, sizeof was);
+  for (int i = 0; i < d->info.nstmt; i++) {
+    if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
+    if (ein_decomposition_stmt(d, i, &s) == EIN_OK) eini_say_cuts(&t, &s, &p, was, sizeof was);
+  }
+  if (t.at == 0) eini_say(&t, "machine g=1\n");
+  return t.at;
 }
 
 #endif  // EINSUM_CORE_ONLY

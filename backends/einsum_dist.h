@@ -55,10 +55,11 @@
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
 // the same bits under serial and copying, and for any number of threads. Statements without
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Refused: folds with states of several scalars (mean, var, argmax, argmin, monoids
-// of yours), results that are replicated or written by sums of indices, cuts of the folds of
-// deterministic graphs, fabrics of several processes. A run allocates what it needs: at places that
-// copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
+// ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
+// monoids of yours) and of the folds of deterministic graphs, results that are replicated or
+// written by sums of indices, fabrics of several processes. A run allocates what it needs: at
+// places that copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not
+// called.
 //
 //
 // FABRICS
@@ -3209,6 +3210,13 @@ typedef struct eini_staged {
   size_t room;
 } eini_staged;
 
+// What points compute: values to be merged, or, of folds with states of several scalars, which no
+// step cuts, what is stored.
+static ein_dtype eini_steps_type(const eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+}
+
 static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   int64_t n = 1;
   for (int r = 0; r < rank; r++)
@@ -3325,7 +3333,7 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.cut = x->cut;
   job.stride = x->stride;
   job.out_stride = out;
-  job.dtype = ein_dtype_compute(s->type);
+  job.dtype = eini_steps_type(x);
   return eini_dist_plan(x->plans, &job, x->key, n, id);
 }
 
@@ -3405,7 +3413,7 @@ static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner
 static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner) {
   const eini_stmt *s = x->stmt;
   const int rank = o->d->rank, away = owner != x->w.move.place && x->nmemory > 1;
-  const ein_dtype type = ein_dtype_compute(s->type);
+  const ein_dtype type = eini_steps_type(x);
   const ein_dtype sent = x->whole ? x->d->g->tensor[s->out].dtype : type;
   const size_t size = ein_dtype_size(sent);
   const eini_step_box *b = &x->point[x->w.move.point].box[s->noperand];
@@ -3515,7 +3523,7 @@ static void eini_steps_bind(eini_staged *x, eini_step_point *pt) {
 static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
   const int rank = x->d->g->tensor[s->out].rank, n = s->noperand;
-  const ein_dtype type = ein_dtype_compute(s->type);
+  const ein_dtype type = eini_steps_type(x);
   const eini_step_box *acc = &pt->box[n];
   const size_t bytes = (size_t)rank * sizeof(int64_t);
   const int all = memcmp(acc->lo, x->w.from, bytes) == 0 && memcmp(acc->hi, x->w.to, bytes) == 0;
@@ -3548,7 +3556,7 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
   const eini_stmt *s = x->stmt;
   const int n = s->noperand;
   const eini_tensor *out = &x->d->g->tensor[s->out];
-  const size_t size = ein_dtype_size(ein_dtype_compute(s->type));
+  const size_t size = ein_dtype_size(eini_steps_type(x));
   for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
   x->w.move.step = step;
   if (eini_tour_due(&x->w, step, n, 0)) {
@@ -3570,7 +3578,7 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
 // Worker i computes the blocks of a step of points i, i + width, ..
 static void eini_steps_worker(void *arg, int i) {
   eini_staged *x = (eini_staged *)arg;
-  for (int64_t q = i; q < x->s->grid->npoint; q += x->width) {
+  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
     eini_step_point *pt = &x->point[q];
     if (!pt->works || pt->plan < 0) continue;
     pt->st = eini_steps_execute(x, i, pt->plan, pt->in, pt->to, pt->param);
@@ -3613,8 +3621,8 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
 // The point at hand is number i; 0: it has no task.
 static int eini_steps_goto(eini_staged *x, int64_t i) {
   x->w.move.point = i;
-  x->w.move.place = eini_grid_place(x->s->grid, i);
-  eini_grid_coords(x->s->grid, i, x->w.here);
+  x->w.move.place = eini_grid_place(x->w.n->grid, i);
+  eini_grid_coords(x->w.n->grid, i, x->w.here);
   return x->point[i].works;
 }
 
@@ -3629,7 +3637,7 @@ static ein_status eini_steps_after(eini_staged *x, const eini_step_point *pt, in
 }
 
 static ein_status eini_steps_walk(eini_staged *x) {
-  const int64_t n = x->s->grid->npoint;
+  const int64_t n = x->w.n->grid->npoint;
   const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
@@ -3676,11 +3684,11 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->key = EINI_NEW(x->scratch, int64_t, key);
   x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);
   x->stride = EINI_NEW(x->scratch, const int64_t *, s->noperand);
-  x->point = EINI_NEW(x->scratch, eini_step_point, x->s->grid->npoint);
+  x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < s->nindex; i++) x->cut[i] = 2;  // all have an origin
-  for (int64_t i = 0; i < x->s->grid->npoint; i++) {
+  for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
     if (x->point[i].works)
@@ -3861,7 +3869,9 @@ static const char *eini_steps_reason(const ein_schedule *sc, const eini_stmt *s,
   for (int m = 0; m < d->grid->ndim; m++)
     if (d->held[m].kind == EINI_HELD_EVERY && d->grid->dim[m].extent > 1)
       return "its result is replicated";
-  if (eini_fold_carries(s->fold)) return "its fold has states of several scalars";
+  if (eini_fold_carries(s->fold) &&
+      (eini_loops_folds(n, n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex)))
+    return "its fold has states of several scalars, and is cut";
   if (sc->g->ordered && !eini_order_exact(sc->g, s) && eini_loops_folds(n, n->nstep - 1))
     return "it is deterministic, and its fold would be cut";
   if (t->rank > EINI_NAMES_MAX) return "its result has too many axes";

@@ -285,7 +285,15 @@ static int eini_command_begins(const eini_parser *p) {
   return k >= 0 && (eini_commands[k].takes == NULL ? name : c == '(');
 }
 
+// Names of parts of statements have points: T.1, T.d2.
 static void eini_command_name(eini_parser *p, eini_nameset *g, const char *what) {
+  while (p->tok == EINI_T_NAME && eini_byte(p, p->at) == '.') {
+    int64_t end = p->at + 1 + (eini_byte(p, p->at + 1) == 'd');
+    if (!eini_is_digit(eini_byte(p, end))) break;
+    while (eini_is_digit(eini_byte(p, end))) end++;
+    p->at = end;
+    p->len = end - p->pos;
+  }
   const eini_span at = {p->pos, p->len};
   if (g->n == EINI_NAMES_MAX)
     eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(p), NULL, "more than %d names", EINI_NAMES_MAX);

@@ -204,10 +204,9 @@ EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 EIN_API ein_cost ein_cost_find(const char *name);
 
 // ---- machines, distributions and schedules ----
-// Places as a grid, what of a tensor its points hold, and how statements go through their index
-// space, over places and over time (Yadav et al. 2022, DISTAL, sections 3.2 and 3.3). The texts are
-// those of MACHINES and SCHEDULES. All three are immutable; destroying NULL is a no-op. What is
-// printed goes into buf; the length of the whole is returned, without its NUL, as snprintf does.
+// Yadav et al. 2022, DISTAL, sections 3.2 and 3.3. The texts are those of MACHINES and SCHEDULES.
+// All three are immutable; destroying NULL is a no-op. What is printed goes into buf; the length of
+// the whole is returned, without its NUL, as snprintf does.
 typedef struct ein_grid ein_grid;
 typedef struct ein_distribution ein_distribution;
 typedef struct ein_schedule ein_schedule;
@@ -248,21 +247,18 @@ typedef struct ein_schedule_desc {
   int max_errors;           // default 20
 } ein_schedule_desc;
 
-// 1: the graph was made from a program with commands behind its statements.
-EIN_API int ein_graph_commands(const ein_graph *graph);
-// Reads and checks commands: mistakes have their place in the text and the reason. The graph must
-// outlive the schedule.
+EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some behind its statements
+// Reads and checks commands. The graph must outlive the schedule.
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
 // The commands, numbers in place of expressions.
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
-// Borrowed from the schedule; NULL: there is none. Results that are not placed lie where they are
-// computed, at points whose reduced loops are at 0; inputs that are not, everywhere.
-EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s);
+// Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
+// reduced loops are at 0; inputs that are not, everywhere.
+EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt);  // -1: the first
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
-// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
-// is no such partition, and why. EIN_ERR_ARGUMENT: buf is too small.
+// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said.
 EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int tensor, char *buf,
                                     size_t size);
 
@@ -278,6 +274,10 @@ typedef struct ein_loop {
 } ein_loop;
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
+
+// A decomposition of the graph as commands that place and move the same.
+EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
+                                          char *buf, size_t size);
 
 // What a point receives before a step, or, of its partial result, sends after it.
 typedef struct ein_schedule_move {

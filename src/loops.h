@@ -27,6 +27,7 @@ typedef struct eini_loop {
 
 typedef struct eini_loops {
   const eini_stmt *s;
+  const ein_grid *grid;    // the machine when its first command was read; or NULL
   eini_loop *loop;         // nindex of them are indices
   int nloop, norder, order[EINI_LOOPS_MAX];  // the live ones, outermost first
   int *fetch;              // of operands, and behind them of the result: the loop under whose
@@ -35,6 +36,7 @@ typedef struct eini_loops {
   int ndim;                // dimensions of the machine in use
   int used[EINI_NAMES_MAX];  // by dimension: it is
   int nstep;               // loops over places and time; the others are whole in a step
+  int sent;                // where in the order the result goes home; -1: at the end
   int64_t steps;
   eini_span at;            // the command that made it; of no length: nothing is said
   const char *leaf;        // the kernels of a step; or NULL
@@ -44,7 +46,7 @@ typedef struct eini_loops {
 struct ein_schedule {
   eini_arena arena;
   const ein_graph *g;
-  ein_grid *grid;          // or NULL
+  ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
                            //   that make it; NULL: inputs are everywhere, others nobody knows where
   unsigned char *said;     // of each tensor: that is written
@@ -59,6 +61,7 @@ typedef struct eini_scheduler {
   const ein_ctx *ctx;
   const ein_graph *g;
   ein_schedule *to;
+  ein_grid *grid;          // the machine at hand; or NULL
   eini_amounts amounts;
   int stmt;                // that commands are of; -1: not said
 } eini_scheduler;
@@ -132,6 +135,37 @@ static int eini_loops_cuts(const eini_loops *n, int v, int depth) {
          (x->as == EINI_AS_CUT && eini_loops_cuts(n, x->inner, depth));
 }
 
+// Is a fold cut by the loops up to `depth` of the order?
+static int eini_loops_folds(const eini_loops *n, int depth) {
+  for (int i = n->s->nfree; i < n->s->nindex; i++)
+    if (n->s->index[i].extent > 1 && eini_loops_cuts(n, i, depth)) return 1;
+  return 0;
+}
+
+enum { EINI_ONE = 1, EINI_WHOLE = 2, EINI_SOME = 4 };  // of a loop's values; 0: there are gaps
+
+// What of loop v is gone through where the loops up to `depth` of the order, and those over places,
+// have a value each.
+static int eini_loop_values(const eini_loops *n, int v, int depth) {
+  const eini_loop *x = &n->loop[v];
+  if (x->as == EINI_AS_LIVE)
+    return x->extent <= 1 ? EINI_ONE | EINI_WHOLE
+                          : x->dim >= 0 || eini_loops_at(n, v) <= depth ? EINI_ONE : EINI_WHOLE;
+  const int outer = eini_loop_values(n, x->outer, depth);
+  if (x->as != EINI_AS_CUT) return outer;
+  const int inner = eini_loop_values(n, x->inner, depth);
+  if (!(outer & EINI_ONE)) return inner & EINI_WHOLE ? outer : 0;
+  return (inner & EINI_WHOLE ? EINI_SOME | (outer & EINI_WHOLE) : 0) |
+         (inner & (EINI_ONE | EINI_SOME));
+}
+
+// Are there gaps in a result that is complete there? Partial ones have the fold of nothing in them.
+static int eini_loops_gaps(const eini_loops *n, int depth) {
+  int gaps = 0;
+  for (int i = 0; i < n->s->nfree; i++) gaps |= eini_loop_values(n, i, depth) == 0;
+  return gaps && !eini_loops_folds(n, depth);
+}
+
 // ---- names ----
 
 static ein_status eini_loops_init(eini_parser *p, const eini_stmt *s, eini_loops *n) {
@@ -143,6 +177,7 @@ static ein_status eini_loops_init(eini_parser *p, const eini_stmt *s, eini_loops
   n->told = EINI_NEW(p->arena, eini_span, s->noperand + 1);
   if (n->loop == NULL || n->fetch == NULL || n->told == NULL) return eini_pmem(p);
   for (int k = 0; k <= s->noperand; k++) n->fetch[k] = -1;
+  n->sent = -1;
   for (int i = 0; i < s->nindex; i++) {
     eini_loop *x = &n->loop[n->nloop++];
     x->name = s->index[i].name;
@@ -311,7 +346,7 @@ static void eini_do_parallelize(eini_scheduler *w, eini_loops *n, const eini_com
 
 // Loop v runs over a dimension of the machine.
 static void eini_loops_spread(eini_scheduler *w, eini_loops *n, int v, int dim, eini_span at) {
-  const ein_grid *g = w->to->grid;
+  const ein_grid *g = n->grid;
   if (n->loop[v].extent > g->dim[dim].extent)
     eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&at), NULL, "'%.60s' has %lld values, dimension "
               "'%.60s' of the machine %lld points", n->loop[v].name, (long long)n->loop[v].extent,
@@ -324,20 +359,20 @@ static void eini_loops_spread(eini_scheduler *w, eini_loops *n, int v, int dim, 
   n->used[dim] = 1;
 }
 
-// distribute([targets], [outer], [inner], [dimensions])
+// distribute([targets], [outer], [inner], [dimensions]): the outer loops become the outermost ones,
+// behind those that run over places already (Yadav et al. 2022, section 3.3).
 static void eini_do_compound(eini_scheduler *w, eini_loops *n, const eini_command *c) {
-  const ein_grid *g = w->to->grid;
+  const ein_grid *g = n->grid;
   const int count = c->list[0].n;
-  int at = EINI_LOOPS_MAX, v[EINI_NAMES_MAX];
+  int at = 0, v[EINI_NAMES_MAX];
   for (int k = 1; k < 4; k++)
     if (c->list[k].n != count)
       eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->list[k].all), NULL, "%d name%s, but %d loop%s",
                 c->list[k].n, c->list[k].n == 1 ? "" : "s", count, count == 1 ? "" : "s");
   for (int i = 0; i < count; i++) {
     if ((v[i] = eini_loops_free(w, n, c->list[0].name[i], "distributed")) < 0) return;
-    const int here = eini_loops_at(n, v[i]);
-    if (here < at) at = here;
   }
+  while (at < n->norder && n->loop[n->order[at]].dim >= 0) at++;
   for (int i = 0; i < count && w->p.st == EIN_OK; i++) {
     const eini_span name = c->list[3].name[i];
     int dim = 0;
@@ -361,7 +396,7 @@ static void eini_do_compound(eini_scheduler *w, eini_loops *n, const eini_comman
 }
 
 static void eini_do_distribute(eini_scheduler *w, eini_loops *n, const eini_command *c) {
-  const ein_grid *g = w->to->grid;
+  const ein_grid *g = n->grid;
   if (g == NULL)
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "machine gx=.., gy=.. before it",
               "there is no machine to distribute over");
@@ -490,6 +525,20 @@ static void eini_loops_order(eini_scheduler *w, const eini_loops *n) {
   }
 }
 
+// The result goes home behind the last loop over places unless told, or further inside, where it
+// has no gaps.
+static void eini_loops_send(eini_scheduler *w, eini_loops *n) {
+  const int told = n->fetch[n->s->noperand];
+  if (w->p.st != EIN_OK) return;
+  n->sent = told < 0 ? n->nstep - 1 : eini_loops_at(n, told);
+  while (told < 0 && n->sent >= 0 && n->loop[n->order[n->sent]].dim < 0) n->sent--;
+  while (told < 0 && n->sent < n->nstep - 1 && eini_loops_gaps(n, n->sent)) n->sent++;
+  if (told >= 0 && eini_loops_gaps(n, n->sent))
+    eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&n->told[n->s->noperand]), "communicate it in a loop "
+              "further inside", "what there is of the result under '%.60s' has gaps",
+              n->loop[told].name);
+}
+
 // What can be seen at the end only.
 static void eini_loops_check(eini_scheduler *w, eini_loops *n) {
   eini_parser *p = &w->p;
@@ -500,6 +549,7 @@ static void eini_loops_check(eini_scheduler *w, eini_loops *n) {
                 "loop any more at the end", n->loop[n->fetch[k]].name);
   eini_loops_split(n);
   eini_loops_order(w, n);
+  eini_loops_send(w, n);
   for (int v = 0; v < n->nloop && p->st == EIN_OK; v++) {
     const eini_loop *x = &n->loop[v];
     if (x->as == EINI_AS_CUT && eini_loops_stepped(n, x->inner, 1) &&

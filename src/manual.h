@@ -355,7 +355,7 @@
 // dimensions of the machine on the right. An axis that stands on both sides is cut into equal
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
 // holds anything. Several levels have one each; "in host" or "in device" behind them is kept, and
-// not looked at yet. See ein_grid_create.
+// not looked at yet. A schedule may give another machine later: the same places as another grid.
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"

@@ -87,12 +87,21 @@ typedef struct eini_tour {
   ein_status (*part_fn)(struct eini_tour *w, eini_owners *o, int64_t owner);
 } eini_tour;
 
+// The coordinates of the point at hand in a grid; in one of another statement's, those of the first
+// point at its place.
+static void eini_tour_near(const eini_tour *w, const ein_grid *g, int64_t *coord) {
+  int64_t from = w->move.point, to;
+  if (g != w->n->grid) eini_grid_points(g, w->move.place, &from, &to);
+  eini_grid_coords(g, from < g->npoint ? from : 0, coord);
+}
+
 // Every owner of a part of the box in w->from and w->to: its coordinates are in o->coord.
 static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, int home) {
-  const ein_grid *g = w->w->grid;
+  const ein_grid *g = o->d->grid;
   const int rank = o->d->rank;
+  eini_tour_near(w, g, o->coord);
   for (int m = 0; m < g->ndim; m++)
-    o->coord[m] = o->d->held[m].kind == EINI_HELD_AT ? o->d->held[m].at : w->here[m];
+    if (o->d->held[m].kind == EINI_HELD_AT) o->coord[m] = o->d->held[m].at;
   for (int r = 0; r < rank; r++) {
     eini_axis_owners *x = &o->axis[r];
     x->nmeet = 0;
@@ -156,19 +165,10 @@ static int eini_tour_change(const eini_loops *n, int64_t step) {
 }
 
 // Where in the order an access is communicated: operands in the innermost loop of a step unless
-// told, the result behind the last loop over places.
+// told.
 static int eini_loops_depth(const eini_loops *n, int k) {
-  int depth = n->nstep - 1;
-  if (n->fetch[k] >= 0) return eini_loops_at(n, n->fetch[k]);
-  while (k == n->s->noperand && depth >= 0 && n->loop[n->order[depth]].dim < 0) depth--;
-  return depth;
-}
-
-// Is a fold cut by the loops up to `depth` of the order?
-static int eini_loops_folds(const eini_loops *n, int depth) {
-  for (int i = n->s->nfree; i < n->s->nindex; i++)
-    if (n->s->index[i].extent > 1 && eini_loops_cuts(n, i, depth)) return 1;
-  return 0;
+  return k == n->s->noperand ? n->sent : n->fetch[k] < 0 ? n->nstep - 1
+                                                         : eini_loops_at(n, n->fetch[k]);
 }
 
 // Bytes of an element of what goes home: a state where there is more to fold, else a value.
@@ -210,7 +210,7 @@ static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
 // Does the point at w->here have a task?
 static int eini_tour_works(const eini_tour *w) {
   const eini_loops *n = w->n;
-  const ein_grid *g = w->w->grid;
+  const ein_grid *g = n->grid;
   for (int m = 0; m < g->ndim; m++)
     if (!n->used[m] && w->here[m] > 0) return 0;
   for (int i = 0; i < n->nstep; i++) {
@@ -225,11 +225,11 @@ static double eini_tour_work(const eini_tour *w) {
   for (int k = 0; k <= w->n->s->noperand; k++)
     for (int r = 0; w->owners[k].d != NULL && r < w->owners[k].d->rank; r++)
       work += (double)w->owners[k].axis[r].n;
-  return work * (double)w->w->grid->npoint * (double)w->n->steps;
+  return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
 static ein_status eini_tour_run(eini_tour *w) {
-  const ein_grid *g = w->w->grid;
+  const ein_grid *g = w->n->grid;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
     for (int64_t point = 0; point < g->npoint; point++) {
@@ -268,7 +268,7 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
   w->hi = EINI_NEW(a, int64_t, s->nindex);
   w->from = EINI_NEW(a, int64_t, rank);
   w->to = EINI_NEW(a, int64_t, rank);
-  w->here = EINI_NEW(a, int64_t, sc->grid->ndim);
+  w->here = EINI_NEW(a, int64_t, w->n->grid->ndim);
   w->sent = EINI_NEW(a, int64_t, sc->grid->places);
   return w->value == NULL || w->lo == NULL || w->hi == NULL || w->from == NULL || w->to == NULL ||
          w->here == NULL || w->sent == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;

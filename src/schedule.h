@@ -7,8 +7,6 @@
 
 static ein_status eini_do_machine(eini_scheduler *w, const eini_command *c) {
   eini_parser *p = &w->p;
-  if (w->to->grid != NULL)
-    return eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->word), NULL, "there is a machine already");
   ein_grid *g = EINI_NEW(p->arena, ein_grid, 1);
   if (g == NULL) return eini_pmem(p);
   EINI_TRY(eini_grid_make(p, c, w->amounts.places, g));
@@ -17,7 +15,8 @@ static ein_status eini_do_machine(eini_scheduler *w, const eini_command *c) {
     w->amounts.value[k] = g->dim[k].extent;
   }
   w->amounts.n = g->ndim;
-  w->to->grid = g;
+  w->grid = g;
+  if (w->to->grid == NULL) w->to->grid = g;
   return EIN_OK;
 }
 
@@ -36,7 +35,7 @@ static int eini_scheduled_tensor(eini_scheduler *w, eini_span at) {
 
 static void eini_do_place(eini_scheduler *w, const eini_command *c) {
   eini_parser *p = &w->p;
-  if (w->to->grid == NULL)
+  if (w->grid == NULL)
     eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->word), "machine gx=.., gy=.. before it",
               "there is no machine to place it on");
   for (int i = 0; i < c->list[0].n && p->st == EIN_OK; i++) {
@@ -47,7 +46,7 @@ static void eini_do_place(eini_scheduler *w, const eini_command *c) {
       eini_perr(p, EIN_ERR_NAME, EINI_AT(&c->list[0].name[i]), NULL, "'%.60s' is placed already",
                 w->g->tensor[t].name);
     if (p->st != EIN_OK) return;
-    eini_distribution_make(p, c, w->g->tensor[t].rank, w->to->grid, d);
+    eini_distribution_make(p, c, w->g->tensor[t].rank, w->grid, d);
     w->to->place[t] = d;
     w->to->said[t] = 1;
   }
@@ -89,7 +88,13 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
     if (n->loop == NULL)
       eini_perr(&w->p, EIN_ERR_TOO_LARGE, EINI_AT(&c->word), NULL, "the statement has too many "
                 "indices");
-    else calls[c->kind](w, n, c);
+    else {
+      if (n->at.len == 0) n->grid = w->grid;
+      if (n->grid != NULL && n->grid != w->grid)
+        eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->word), "all of its commands before the next "
+                  "machine", "the statement runs on the machine before");
+      else calls[c->kind](w, n, c);
+    }
     if (n->at.len == 0) n->at = c->word;
   }
 }
@@ -114,7 +119,7 @@ static void eini_say_command(eini_text *t, eini_scheduler *w, const eini_command
   const char *takes = eini_commands[c->kind].takes;
   if (takes == NULL) {
     eini_say(t, "%s ", eini_commands[c->kind].word);
-    if (c->kind == EINI_C_MACHINE) eini_say_grid(t, w->to->grid);
+    if (c->kind == EINI_C_MACHINE) eini_say_grid(t, w->grid);
     else eini_say_names(t, p, &c->list[0], 0);
     if (c->kind != EINI_C_PLACE) return;
     eini_say(t, " ");
@@ -185,15 +190,17 @@ static int eini_home_held(const eini_loops *n, const ein_grid *g, int m, eini_he
 static ein_status eini_schedule_homes(eini_arena *a, ein_schedule *s) {
   for (int k = 0; k < s->g->nstmt && s->grid != NULL; k++) {
     const int t = s->g->stmt[k].out;
+    if (s->nest[k].grid == NULL) s->nest[k].grid = s->grid;
+    const ein_grid *g = s->nest[k].grid;
     int known = s->g->tensor[t].nstmt == 1 && s->place[t] == NULL && s->nest[k].loop != NULL;
     ein_distribution *d = EINI_NEW(a, ein_distribution, 1);
     if (d == NULL) return EIN_ERR_NO_MEMORY;
-    d->grid = s->grid;
+    d->grid = g;
     d->rank = s->g->tensor[t].rank;
-    d->held = EINI_NEW(a, eini_held, s->grid->ndim);
+    d->held = EINI_NEW(a, eini_held, g->ndim);
     if (d->held == NULL) return EIN_ERR_NO_MEMORY;
-    for (int m = 0; m < s->grid->ndim && known; m++)
-      known = eini_home_held(&s->nest[k], s->grid, m, &d->held[m]);
+    for (int m = 0; m < g->ndim && known; m++)
+      known = eini_home_held(&s->nest[k], g, m, &d->held[m]);
     if (known) s->place[t] = d;
   }
   return EIN_OK;
@@ -296,8 +303,9 @@ EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size)
   return t.at;
 }
 
-EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s) {
-  return s == NULL ? NULL : s->grid;
+EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt) {
+  if (s == NULL || stmt >= s->g->nstmt) return NULL;
+  return stmt < 0 ? s->grid : s->nest[stmt].grid;
 }
 
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor) {
@@ -390,4 +398,88 @@ EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int ten
     if (cut[r] > 1) eini_say(&t, "%s%d=%lld", n++ > 0 ? "," : "", r, (long long)cut[r]);
   eini_say(&t, "]");
   return t.at < size ? EIN_OK : EIN_ERR_ARGUMENT;
+}
+
+// ---- decompositions as schedules ----
+
+// A machine of some dimensions, if it is another one than the last; `was`: its text.
+static void eini_say_machine(eini_text *t, char *was, size_t room, const char *dims) {
+  if (strcmp(was, dims) == 0) return;
+  eini_say(t, "machine %s\n", dims);
+  snprintf(was, room, "%s", dims);
+}
+
+// Where a tensor is pinned: dimensions g0, g1, .. cut axes in the order of the places.
+static void eini_say_pin(eini_text *t, const char *name, const ein_parts *pin, char *was,
+                         size_t room) {
+  char dims[64 * EINI_NAMES_MAX];
+  eini_text m = eini_text_of(dims, sizeof dims);
+  for (int k = 0; k < pin->norder; k++)
+    eini_say(&m, "%sg%d=%lld", k > 0 ? ", " : "", k, (long long)pin->cut[pin->order[k]]);
+  if (pin->norder == 0) eini_say(&m, "g=1");
+  eini_say_machine(t, was, room, dims);
+  eini_say(t, "place %s ", name);
+  for (int r = 0; r < pin->nindex; r++) eini_say_axis(t, r);
+  eini_say(t, pin->norder == 0 ? "->0" : "->");
+  for (int k = 0; k < pin->norder; k++) eini_say_axis(t, pin->order[k]);
+  eini_say(t, "\n");
+}
+
+// The name of an index in that of a loop or a dimension: without points.
+static void eini_say_stem(eini_text *t, const char *index) {
+  for (; *index != 0; index++) eini_say(t, "%c", *index == '.' ? '_' : *index);
+}
+
+// The name of loop "io" (outer) or "ii" of index i, longer where an index is called so.
+static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int outer) {
+  const size_t n = strlen(s->index[c]);
+  const char end = outer ? 'o' : 'i';
+  int taken = strchr(s->index[c], '.') != NULL;
+  for (int k = 0; k < s->nindex; k++)
+    taken |= strncmp(s->index[k], s->index[c], n) == 0 && s->index[k][n] == end;
+  eini_say_stem(t, s->index[c]);
+  eini_say(t, taken ? "%c_%d" : "%c", end, c);
+}
+
+static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, const ein_parts *p, char *was,
+                          size_t room) {
+  char dims[256 * EINI_NAMES_MAX];
+  eini_text m = eini_text_of(dims, sizeof dims);
+  if (p->norder == 0) return;
+  for (int k = 0; k < p->norder; k++) {
+    eini_say(&m, k > 0 ? ", g" : "g");
+    eini_say_stem(&m, s->index[p->order[k]]);
+    eini_say(&m, "=%lld", (long long)p->cut[p->order[k]]);
+  }
+  eini_say_machine(t, was, room, dims);
+  eini_say(t, "on %s\ndistribute(", s->out);
+  for (int list = 0; list < 4; list++) {
+    for (int k = 0; k < p->norder; k++) {
+      const int c = p->order[k];
+      eini_say(t, "%s%s", k > 0 ? ", " : list > 0 ? ", [" : "[", list == 3 ? "g" : "");
+      if (list == 1 || list == 2) eini_say_half(t, s, c, list == 1);
+      else if (list == 3) eini_say_stem(t, s->index[c]);
+      else eini_say(t, "%s", s->index[c]);
+    }
+    eini_say(t, "]");
+  }
+  eini_say(t, ")\n");
+}
+
+EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
+                                          char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  char was[256 * EINI_NAMES_MAX] = "";
+  ein_parts p;
+  ein_decomp_stmt s;
+  if (graph == NULL || d == NULL) return 0;
+  for (int k = 0; k < (int)graph->ntensor; k++)
+    if (ein_decomposition_pin(d, k, &p) == EIN_OK && p.nindex <= EINI_NAMES_MAX)
+      eini_say_pin(&t, graph->tensor[k].name, &p, was, sizeof was);
+  for (int i = 0; i < d->info.nstmt; i++) {
+    if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
+    if (ein_decomposition_stmt(d, i, &s) == EIN_OK) eini_say_cuts(&t, &s, &p, was, sizeof was);
+  }
+  if (t.at == 0) eini_say(&t, "machine g=1\n");
+  return t.at;
 }

@@ -1482,7 +1482,7 @@ says '--decomp does not apply'
 expect 1 run mm.ein --sizes m=8,k=8,n=8 -p 4 --fabric sim --schedule cannon
 says 'not simulated'
 printf 'input A[m=8,k=8]\nC[i] = var[k](A[i,k])\n' > va.ein
-printf 'machine g=2; divide(i,io,ii,2); distribute(io)\n' > va
+printf 'machine g=2; divide(k,ko,ki,2); reorder(ko,i); distribute(ko)\n' > va
 expect 1 run va.ein A=MA.npy -p 2 --schedule va
 says "statement 'C' cannot be run by a schedule: its fold has states of several scalars"
 expect 0 plan mm.ein --schedule cannon -p 4
@@ -1505,6 +1505,22 @@ echo 'D[i] = C[i,i]' >> mc.ein
 expect 1 plan mc.ein -p 4
 says "mc.ein:11:1: a command of a schedule expected, not 'D'"
 expect 3 plan mm.ein --schedule none -p 4
+# A plan as a schedule.
+expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --cost bytes --pin 'A[0=2,1=3]' --json
+moved=$(sed -n 's/.*"simulated": .*"bytes": \([0-9]*\),.*/\1/p' .out)
+expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --cost bytes --pin 'A[0=2,1=3]' --schedule-out as.sched
+expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric copying --schedule as.sched --json
+prints_part "\"bytes\": $moved,"
+expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric copying --schedule as.sched
+cmp -s .out R.want || fail "a plan as a schedule differs"
+expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --schedule as.sched --schedule-out again.sched
+grep -v '^#' as.sched > as.plain
+ok cmp -s as.plain again.sched
+printf 'input X[m=8]\nY[2*i] = X[i]; Y[2*i+1] = -X[i]\n' > two.ein
+expect 1 plan two.ein -p 2 --decomp given --parts 'Y[i=2]' --schedule-out none.sched
+says 'the plan is no schedule'
+ok [ ! -e none.sched ]
+expect 2 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule-out x.sched
 expect 0 run R.ein A=RA.npy B=RB.npy --fabric threads -j 2 --parts 'C[i=2],E[k=2]'
 for fabric in serial threads copying; do
   expect 0 run R.ein A=RA.npy B=RB.npy -p 6 -j 2 --fabric $fabric --cost bytes --svg run.svg

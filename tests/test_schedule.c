@@ -109,7 +109,7 @@ static void test_solomonik(void) {
   const ein_schedule_info info = tally_of(s);
   ein_grid_dim dim;
   for (int k = 0; k < 3; k++)
-    CHECK(ein_grid_dimension(ein_schedule_grid(s), k, &dim) && dim.extent == (k == 0 ? 2 : 4));
+    CHECK(ein_grid_dimension(ein_schedule_grid(s, -1), k, &dim) && dim.extent == (k == 0 ? 2 : 4));
   CHECK(info.steps == 2 && info.tasks == 64);
   CHECK(2 * info.steps * tile * 8 == 2 * n * n);  // sqrt(c*p) = 8
   for (int step = 0; step < 2; step++) {
@@ -354,7 +354,10 @@ static void test_errors(void) {
       {"on Q", EIN_ERR_NAME, 4, "called 'Q'"},
       {"place A xy->xy", EIN_ERR_NAME, 1, "no machine"},
       {"machine x=2; place A xy->y; place A xy->x", EIN_ERR_NAME, 35, "already"},
-      {"machine x=2; machine y=2", EIN_ERR_NAME, 14, "already"},
+      {"machine x=2; split(i,a,b,2); machine y=2; distribute(a)", EIN_ERR_SHAPE, 43,
+       "the machine before"},
+      {"machine x=2; split(i,a,b,2); distribute([b],[c],[d],[x]); communicate(C,c)",
+       EIN_ERR_SHAPE, 73, "has gaps"},
       {"machine x=2; place A xyz->x", EIN_ERR_SHAPE, 22, "has 2"},
       {"split(i,io,ii,1); communicate(A,io); split(j,u,v,1); communicate(B,u); split(k,a,b,1); "
        "communicate(C,b); C", EIN_ERR_SYNTAX, 106, "command"},
@@ -424,7 +427,7 @@ static void test_words(void) {
   g = parse("input A[m=4]\nB[i] = A[i]\n");
   CHECK(!ein_graph_commands(g));
   s = schedule_of(g, NULL, 4);
-  CHECK(ein_schedule_print(s, text, sizeof text) == 0 && ein_schedule_grid(s) == NULL);
+  CHECK(ein_schedule_print(s, text, sizeof text) == 0 && ein_schedule_grid(s, -1) == NULL);
   ein_schedule_destroy(s);
   ein_graph_destroy(g);
 }

@@ -214,13 +214,29 @@ static const struct { const char *stmt; int a, b; } statements[] = {  // axes of
     {"C[i,j] = logsumexp[k](A[i,k] - B[j,k])", 02, 012},
     {"C = sum[i,j,k](A[i,k] * B[j,k])", 02, 012}};
 
-static void draw_program(char *text, size_t size, const int64_t *e) {
+static const char *draw_program(char *text, size_t size, const int64_t *e) {
   static const char *const types[] = {"f64", "f32", "i32", "i64", "bf16", "f16", "i8", "c64"};
   int k = (int)draw(0, (int64_t)(sizeof statements / sizeof *statements) - 1);
   const int a = statements[k].a, b = statements[k].b;
   const int type = (int)draw(0, k == 1 || k == 2 || k == 7 || k == 8 ? 6 : 7);
   snprintf(text, size, "input A[%d,%d], B[%d,%d] : %s\n%s\n", (int)e[a >> 3], (int)e[a & 7],
            (int)e[b >> 3], (int)e[b & 7], types[k == 8 ? type % 2 : type], statements[k].stmt);
+  return statements[k].stmt;
+}
+
+// Where C lies, of the axes of a statement.
+static void draw_place(char *text, size_t size, const char *stmt) {
+  const int rank = stmt[1] != '[' ? 0 : stmt[3] == ']' ? 1 : stmt[5] == ']' ? 2 : 3;
+  const size_t at = strlen(text);
+  snprintf(text + at, size - at, "place C %.*s->", rank, "xyz");
+  for (int m = 0, last = -1; m < 2; m++) {
+    const int axis = (int)draw(-1, rank - 1);
+    if (axis < 0 || axis == last) strcat(text, "0");
+    else strncat(text, &"xyz"[axis], 1);
+    if (axis >= 0 && axis != last && m == 1 && chance(50)) strcat(text, ":2");
+    last = axis;
+  }
+  strcat(text, "\n");
 }
 
 static void test_random(int cases) {
@@ -230,8 +246,9 @@ static void test_random(int cases) {
     int64_t e[3];
     const int places = (int)draw(1, 10);
     for (int i = 0; i < 3; i++) e[i] = chance(4) ? 0 : draw(1, 9);
-    draw_program(program, sizeof program, e);
+    const char *stmt = draw_program(program, sizeof program, e);
     draw_nest(text, sizeof text, (int)draw(1, 3), (int)draw(1, 3));
+    if (chance(40)) draw_place(text, sizeof text, stmt);
     ein_graph *g = parse(program), *fixed = NULL;
     ein_schedule_desc d;
     ein_schedule *s = NULL;
@@ -306,7 +323,13 @@ static void test_programs(void) {
        "machine x=2,y=2\nplace X xy->xy\ndistribute([i,j],[a,b],[c,d],[x,y])\n"
        "split(c,e,f,1)\n", 4, EIN_OK},
       {"input X[m=6,n=6]\nY[i] = mean[j](X[i,j])\n", "machine x=2\n"
-       "divide(i,a,b,2); distribute(a)\n", 2, EIN_ERR_UNSUPPORTED},
+       "divide(i,a,b,2); distribute(a)\n", 2, EIN_OK},
+      {"input X[m=6,n=6]\nY[i] = argmax[j](X[i,j])\nZ[i] : f32 = var[j](X[i,j])\noutput Y, Z",
+       "machine x=2; place X xy->x; place Y x->x:1\non Y; split(i,a,b,2)\n"
+       "distribute([b],[c],[d],[x])\nmachine z=2, y=2\non Z\n"
+       "distribute([i],[a],[b],[y])\n", 4, EIN_OK},
+      {"input X[m=6,n=6]\nY[i] = mean[j](X[i,j])\n", "machine x=2\n"
+       "divide(j,a,b,2); reorder(a,i,b); distribute(a)\n", 2, EIN_ERR_UNSUPPORTED},
       {"input X[m=6]\nY[2*i] = X[i]; Y[2*i+1] = X[i]\n", "machine x=2; place X x->x\n", 2,
        EIN_ERR_UNSUPPORTED},
       {"input X[m=6]\nY[i] = X[i]\n", "machine x=2; place Y x->*\n", 2, EIN_ERR_UNSUPPORTED},
@@ -322,6 +345,74 @@ static void test_programs(void) {
     ein_schedule_destroy(s);
     ein_graph_destroy(g);
   }
+}
+
+// ---- decompositions as schedules ----------------------------------------------------------------
+
+static const char *const cut_programs[] = {
+    "input A[m=%d,k=%d], B[k,n=%d], v[n]\nC[i,j] = sum[k](A[i,k] * B[k,j] + i - k)\n"
+    "y[i] = max[j](C[i,j] - v[j])\nz = sum[i](y[i])\noutput y, z\n",
+    "input Q[s=%d,d=%d], K[t=%d,d], V[t,d]\nT[s,t] = sum[d](Q[s,d]*K[t,d]) / sqrt(size(d))\n"
+    "Y[s,d] = sum[t](softmax[t](T[s,t]) * V[t,d])\n",
+    "input X[io=%d,i=%d], W[i,ii=%d]\nH[io,ii] = relu(sum[i](X[io,i] * W[i,ii]))\n"
+    "Z[ii,i] = sum[io](H[io,ii] * X[io,i])\noutput Z\n",
+    "input A[m=%d,n=%d], b[q=%d]\nM[m] = mean[n](A[m,n])\nD[m,n] = A[m,n] - M[m]\n"
+    "Y[m,n,q] = D[m,n] * b[q] + D[m,n]\noutput Y\n"};
+
+// What an optimiser cuts is the same as a text: the bytes and messages of every statement, and the
+// results.
+static void test_written(int cases) {
+  static const char *const methods[] = {"eindecomp", "linear", "sqrt", "none"};
+  static char text[1 << 14], pin[64];
+  int ran = 0, moved = 0;
+  for (int c = 0; c < cases; c++) {
+    char program[512];
+    const char *pins[1] = {pin};
+    const int which = (int)draw(0, 3), places = (int)draw(1, 13), e[3] = {
+        (int)draw(1, 12), (int)draw(1, 12), (int)draw(1, 12)};
+    snprintf(program, sizeof program, cut_programs[which], e[0], e[1], e[2]);
+    ein_graph *g = parse(program);
+    ein_decompose_desc how;
+    ein_decomposition *d;
+    memset(&how, 0, sizeof how);
+    how.p = places;
+    how.method = methods[draw(0, 3)];
+    how.cost = chance(50) ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    const int64_t cut = draw(1, eini_min64(places, e[0]));
+    snprintf(pin, sizeof pin, "%s[0=%d]", g->tensor[0].name, (int)cut);
+    if (chance(40)) how.pin = pins, how.npin = 1;
+    CHECK(ein_decompose(ctx, g, &how, &d) == EIN_OK);
+    const size_t n = ein_decomposition_schedule(g, d, text, sizeof text);
+    CHECK(n < sizeof text && n == ein_decomposition_schedule(g, d, NULL, 0));
+    ein_schedule *s = schedule_of(g, text, places);
+    ein_dist_desc run;
+    ein_fabric f;
+    ein_dist *as = NULL;
+    memset(&run, 0, sizeof run);
+    run.fabric = &f;
+    run.decomposition = d;
+    CHECK(ein_fabric_copying(ctx, places, &f) == EIN_OK);
+    CHECK(ein_dist_create(ctx, g, &run, &as) == EIN_OK);
+    for (int k = 0; k < ein_graph_statements(g); k++) {
+      ein_schedule_info each;
+      CHECK(ein_schedule_cost(ctx, s, k, NULL, NULL, &each) == EIN_OK);
+      if (ein_dist_bytes(as, k) != each.bytes)
+        printf("%s%sstatement %d moves %lld, not %lld\n", program, text, k, (long long)each.bytes,
+               (long long)ein_dist_bytes(as, k));
+      CHECK(ein_dist_bytes(as, k) == each.bytes);
+      moved += each.bytes > 0;
+    }
+    ein_dist_destroy(as);
+    ein_fabric_destroy(&f);
+    const ein_status st = run_of(g, s, places, 0);
+    CHECK(st == EIN_OK || (st == EIN_ERR_UNSUPPORTED && which == 3));  // means that are cut
+    ran += st == EIN_OK;
+    ein_schedule_destroy(s);
+    ein_decomposition_destroy(d);
+    ein_graph_destroy(g);
+  }
+  printf("%d of %d decompositions run as schedules, %d statements move\n", ran, cases, moved);
+  CHECK(4 * ran > 3 * cases && 2 * moved > cases);
 }
 
 // Every allocation fails once.
@@ -385,6 +476,7 @@ int main(int argc, char **argv) {
   test_runs();
   test_programs();
   test_random(cases);
+  test_written(cases);
   test_memory();
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);

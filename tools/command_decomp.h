@@ -780,6 +780,7 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
   ein_schedule_destroy(said);
   d = decompose(p, &desc, &machine);
   ein_decomposition_info(d, &info);
+  write_schedule(p, d);
   memset(&how, 0, sizeof how);
   how.machine = &machine;
   how.stmt = (ein_sim_stmt *)memory(sizeof *how.stmt * ((size_t)info.nstmt + 1));

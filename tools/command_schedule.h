@@ -83,7 +83,8 @@ static char *loops_text(const ein_schedule *s, int stmt) {
     if (in && !whole) add_text(&t, k > 0 ? " |" : "|", k > 0 ? 2 : 1);
     whole |= in;
     int n = snprintf(b, sizeof b, "%s%.80s", t.n > 0 ? " " : "", x.name);
-    if (x.kind == EIN_LOOP_PLACE && ein_grid_dimension(ein_schedule_grid(s), x.dimension, &dim))
+    if (x.kind == EIN_LOOP_PLACE &&
+        ein_grid_dimension(ein_schedule_grid(s, stmt), x.dimension, &dim))
       n += snprintf(b + n, sizeof b - (size_t)n, "@%.80s", dim.name);
     else if (x.kind == EIN_LOOP_TIME)
       n += snprintf(b + n, sizeof b - (size_t)n, "*%" PRId64, x.extent);
@@ -100,7 +101,7 @@ static void schedule_json(const program *p, const ein_schedule *s, const ein_sch
   ein_tensor_info t;
   static const char *const kinds[] = {"place", "time", "parallel", "whole"};
   printf("{\"p\": %" PRId64 ", \"machine\": [", places);
-  for (int k = 0; ein_grid_dimension(ein_schedule_grid(s), k, &dim); k++) {
+  for (int k = 0; ein_grid_dimension(ein_schedule_grid(s, -1), k, &dim); k++) {
     fputs(k > 0 ? ", {\"name\": " : "{\"name\": ", stdout);
     put_json_string(dim.name);
     printf(", \"extent\": %" PRId64 ", \"level\": %d}", dim.extent, dim.level);
@@ -170,6 +171,7 @@ static void schedule_only(void) {
 // Prints what a schedule moves.
 static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
   schedule_only();
+  if (given(O_SCHEDULE_OUT) != NULL) fputs(schedule_text(s), output_stream(given(O_SCHEDULE_OUT)));
   const int n = (int)ein_graph_statements(p->graph);
   ein_schedule_info *each = (ein_schedule_info *)memory(sizeof *each * ((size_t)n + 1));
   for (int i = 0; i < n; i++) {
@@ -180,4 +182,54 @@ static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
   if (given(O_JSON) != NULL) schedule_json(p, s, each, places);
   else schedule_table(p, s, each, places);
   return finish(p->ctx, NULL, p->graph);
+}
+
+static void add_string(text *t, const char *s) { add_text(t, s, strlen(s)); }
+
+// Writes a decomposition as a schedule that runs it, or says why there is none.
+static void write_schedule(program *p, const ein_decomposition *d) {
+  const char *path = given(O_SCHEDULE_OUT);
+  ein_decomp_info info;
+  ein_schedule_desc how;
+  ein_schedule *s;
+  ein_dist_desc run;
+  ein_fabric f;
+  ein_dist *made = NULL;
+  text t = {NULL, 0, 0};
+  char b[256];
+  if (path == NULL) return;
+  ein_decomposition_info(d, &info);
+  snprintf(b, sizeof b, "# A plan for %" PRId64 " places by %s.", info.p, info.method);
+  add_string(&t, b);
+  if (given(O_PATH) != NULL) snprintf(b, sizeof b, " With --path '%.180s'.", given(O_PATH));
+  if (given(O_PATH) != NULL) add_string(&t, b);
+  add_string(&t, " Statements:\n");
+  for (char *line = strtok(graph_text(p->graph), "\n"); line; line = strtok(NULL, "\n")) {
+    add_string(&t, "#   ");
+    add_string(&t, line);
+    add_string(&t, "\n");
+  }
+  const size_t n = ein_decomposition_schedule(p->graph, d, NULL, 0);
+  char *commands = (char *)memory(n + 1);
+  (void)ein_decomposition_schedule(p->graph, d, commands, n + 1);
+  add_string(&t, commands);
+  memset(&how, 0, sizeof how);
+  how.text = t.s;
+  how.length = t.n;
+  how.places = info.p;
+  ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &s);
+  memset(&run, 0, sizeof run);
+  run.fabric = &f;
+  run.schedule = s;
+  run.nlayout = p->d.nbind;
+  run.layout = p->d.bind;
+  if (st == EIN_OK) st = ein_fabric_serial((int)info.p, &f);
+  if (st == EIN_OK) {
+    st = ein_dist_create(p->ctx, p->graph, &run, &made);
+    ein_fabric_destroy(&f);
+  }
+  ein_dist_destroy(made);
+  ein_schedule_destroy(s);
+  if (st != EIN_OK) die_library(p->ctx, st, "the plan is no schedule");
+  fputs(t.s, output_stream(path));
 }

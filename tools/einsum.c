@@ -258,7 +258,7 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_COUNTED, O_SECONDS, O_COUNT
+  O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -284,7 +284,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY | BOUND},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND}, {"--grids", FLAG, BOUND},
-  {"--schedule", VALUE, RUN | PLAN}, {"--count", VALUE, RUN | BENCH},
+  {"--schedule", VALUE, RUN | PLAN}, {"--schedule-out", VALUE, PLAN},
+  {"--count", VALUE, RUN | BENCH},
   {"--seconds", VALUE, BENCH}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -343,6 +344,8 @@ static const char *const usage[] = {
   "                     that have the axis\n"
   "  --schedule FILE    machine, place and the loops of statements, one command a line, in place\n"
   "                     of those behind the statements of a program\n"
+  "  --schedule-out FILE   plan -p N: the plan as such a schedule, with the statements as it has\n"
+  "                     them in comments\n"
   "  --max-vectors N    of a statement; --max-table N: entries; --beam N: states: the effort\n"
   "  --max-work N       places that planning may look at: 1e8 are about 10 seconds\n"
   "  --strict           only as many tasks per statement as there are places (or the most\n"
@@ -591,7 +594,7 @@ static unsigned read_command_line(int argc, char **argv) {
 static int decomposed(void) {
   static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
                                 O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM, O_WORK,
-                                O_SCHEDULE};
+                                O_SCHEDULE, O_SCHEDULE_OUT};
   const char *p = given(O_PLACES);
   int any = simulated() || (p != NULL && strcmp(p, "1") != 0);
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) any |= opt[o[i]].n > 0;
@@ -1122,6 +1125,7 @@ static void check_targets(const words *paths, int prints) {
   if (prints) add_word(&all, "-");
   for (int i = 0; i < paths->n; i++) add_word(&all, paths->v[i]);
   if (given(O_SVG) != NULL) add_word(&all, given(O_SVG));
+  if (given(O_SCHEDULE_OUT) != NULL) add_word(&all, given(O_SCHEDULE_OUT));
   for (int i = 0; i < all.n; i++) {
     for (int k = 0; k < i; k++) {
       if (!same_file(all.v[i], all.v[k])) continue;

@@ -55,10 +55,11 @@
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
 // the same bits under serial and copying, and for any number of threads. Statements without
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Refused: folds with states of several scalars (mean, var, argmax, argmin, monoids
-// of yours), results that are replicated or written by sums of indices, cuts of the folds of
-// deterministic graphs, fabrics of several processes. A run allocates what it needs: at places that
-// copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
+// ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
+// monoids of yours) and of the folds of deterministic graphs, results that are replicated or
+// written by sums of indices, fabrics of several processes. A run allocates what it needs: at
+// places that copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not
+// called.
 //
 //
 // FABRICS

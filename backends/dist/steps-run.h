@@ -32,8 +32,8 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
 // The point at hand is number i; 0: it has no task.
 static int eini_steps_goto(eini_staged *x, int64_t i) {
   x->w.move.point = i;
-  x->w.move.place = eini_grid_place(x->s->grid, i);
-  eini_grid_coords(x->s->grid, i, x->w.here);
+  x->w.move.place = eini_grid_place(x->w.n->grid, i);
+  eini_grid_coords(x->w.n->grid, i, x->w.here);
   return x->point[i].works;
 }
 
@@ -48,7 +48,7 @@ static ein_status eini_steps_after(eini_staged *x, const eini_step_point *pt, in
 }
 
 static ein_status eini_steps_walk(eini_staged *x) {
-  const int64_t n = x->s->grid->npoint;
+  const int64_t n = x->w.n->grid->npoint;
   const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
@@ -95,11 +95,11 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->key = EINI_NEW(x->scratch, int64_t, key);
   x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);
   x->stride = EINI_NEW(x->scratch, const int64_t *, s->noperand);
-  x->point = EINI_NEW(x->scratch, eini_step_point, x->s->grid->npoint);
+  x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < s->nindex; i++) x->cut[i] = 2;  // all have an origin
-  for (int64_t i = 0; i < x->s->grid->npoint; i++) {
+  for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
     if (x->point[i].works)
@@ -280,7 +280,9 @@ static const char *eini_steps_reason(const ein_schedule *sc, const eini_stmt *s,
   for (int m = 0; m < d->grid->ndim; m++)
     if (d->held[m].kind == EINI_HELD_EVERY && d->grid->dim[m].extent > 1)
       return "its result is replicated";
-  if (eini_fold_carries(s->fold)) return "its fold has states of several scalars";
+  if (eini_fold_carries(s->fold) &&
+      (eini_loops_folds(n, n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex)))
+    return "its fold has states of several scalars, and is cut";
   if (sc->g->ordered && !eini_order_exact(sc->g, s) && eini_loops_folds(n, n->nstep - 1))
     return "it is deterministic, and its fold would be cut";
   if (t->rank > EINI_NAMES_MAX) return "its result has too many axes";

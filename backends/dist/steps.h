@@ -49,6 +49,13 @@ typedef struct eini_staged {
   size_t room;
 } eini_staged;
 
+// What points compute: values to be merged, or, of folds with states of several scalars, which no
+// step cuts, what is stored.
+static ein_dtype eini_steps_type(const eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+}
+
 static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   int64_t n = 1;
   for (int r = 0; r < rank; r++)
@@ -165,7 +172,7 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.cut = x->cut;
   job.stride = x->stride;
   job.out_stride = out;
-  job.dtype = ein_dtype_compute(s->type);
+  job.dtype = eini_steps_type(x);
   return eini_dist_plan(x->plans, &job, x->key, n, id);
 }
 
@@ -245,7 +252,7 @@ static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner
 static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner) {
   const eini_stmt *s = x->stmt;
   const int rank = o->d->rank, away = owner != x->w.move.place && x->nmemory > 1;
-  const ein_dtype type = ein_dtype_compute(s->type);
+  const ein_dtype type = eini_steps_type(x);
   const ein_dtype sent = x->whole ? x->d->g->tensor[s->out].dtype : type;
   const size_t size = ein_dtype_size(sent);
   const eini_step_box *b = &x->point[x->w.move.point].box[s->noperand];
@@ -355,7 +362,7 @@ static void eini_steps_bind(eini_staged *x, eini_step_point *pt) {
 static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
   const int rank = x->d->g->tensor[s->out].rank, n = s->noperand;
-  const ein_dtype type = ein_dtype_compute(s->type);
+  const ein_dtype type = eini_steps_type(x);
   const eini_step_box *acc = &pt->box[n];
   const size_t bytes = (size_t)rank * sizeof(int64_t);
   const int all = memcmp(acc->lo, x->w.from, bytes) == 0 && memcmp(acc->hi, x->w.to, bytes) == 0;
@@ -388,7 +395,7 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
   const eini_stmt *s = x->stmt;
   const int n = s->noperand;
   const eini_tensor *out = &x->d->g->tensor[s->out];
-  const size_t size = ein_dtype_size(ein_dtype_compute(s->type));
+  const size_t size = ein_dtype_size(eini_steps_type(x));
   for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
   x->w.move.step = step;
   if (eini_tour_due(&x->w, step, n, 0)) {
@@ -410,7 +417,7 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
 // Worker i computes the blocks of a step of points i, i + width, ..
 static void eini_steps_worker(void *arg, int i) {
   eini_staged *x = (eini_staged *)arg;
-  for (int64_t q = i; q < x->s->grid->npoint; q += x->width) {
+  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
     eini_step_point *pt = &x->point[q];
     if (!pt->works || pt->plan < 0) continue;
     pt->st = eini_steps_execute(x, i, pt->plan, pt->in, pt->to, pt->param);
