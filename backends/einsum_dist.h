@@ -57,9 +57,9 @@
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
 // ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
 // monoids of yours) and of the folds of deterministic graphs, results that are replicated or
-// written by sums of indices, fabrics of several processes. A run allocates what it needs: at
-// places that copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not
-// called.
+// written by sums of indices. Of several processes each goes through the steps of all points, in
+// one order, and computes those of its places. A run allocates what it needs: at places that copy,
+// of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
 //
 //
 // FABRICS
@@ -1393,6 +1393,7 @@ struct ein_dist {
   int width, rank;          // workers; most indices, axes or operands of a statement
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  struct eini_steps_rooms *rooms;   // of a schedule: per statement
   ein_dist_info info;
 };
 
@@ -3163,7 +3164,9 @@ static void eini_copying_destroy(void *user) {
 // >>steps  statements under a schedule
 // Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
 // partial result is complete, send it home. The plans of blocks are made beforehand, by the same
-// walk without data. One process drives all places.
+// walk without data. Of several processes each walks all points in the same order, computes those
+// of its places, and takes part in the messages of these one by one: the one that stands at the
+// least message never waits for a later one, so nobody waits in vain.
 // ================================================================================================
 
 // A box of a tensor in some memory.
@@ -3185,6 +3188,12 @@ typedef struct eini_step_point {
   char *into;               //   what that is merged into
   ein_status st;
 } eini_step_point;
+
+// The most that boxes of a statement take, found when its plans were made.
+typedef struct eini_steps_rooms {
+  size_t *box;              // per point: of each operand, of the partial result, and of a block
+  size_t message;
+} eini_steps_rooms;
 
 typedef struct eini_staged {
   const ein_dist *d;
@@ -3208,13 +3217,30 @@ typedef struct eini_staged {
   int64_t tag;
   char *message;
   size_t room;
+  ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
+
+static int eini_steps_alone(const eini_staged *x) {
+  return x->d->fabric.count == x->d->fabric.places;
+}
+
+static int eini_steps_mine(const eini_staged *x, int64_t place) {
+  return eini_dist_driven(x->d, place);
+}
 
 // What points compute: values to be merged, or, of folds with states of several scalars, which no
 // step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
   const eini_stmt *s = x->stmt;
   return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+}
+
+// A mistake ends a run, but for one of several processes, which others wait for: its messages hold
+// what they may.
+static ein_status eini_steps_goes_on(eini_staged *x, ein_status st) {
+  if (st == EIN_OK || x->run == NULL || eini_steps_alone(x)) return st;
+  if (x->failed == EIN_OK) x->failed = st;
+  return EIN_OK;
 }
 
 static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
@@ -3225,13 +3251,33 @@ static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   return (size_t)n * size;
 }
 
-// At least so many bytes at *data; what was there is lost.
+// At least so many bytes at *data; what was there is lost. While plans are made, how many that are.
 static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, size_t bytes) {
-  if (x->run == NULL || bytes <= *room) return EIN_OK;
-  const size_t more = *room + *room / 2;
-  *room = bytes > more ? bytes : more;
-  *data = EINI_NEW(x->scratch, char, *room);
+  if (bytes <= *room) return EIN_OK;
+  *room = bytes;
+  if (x->run == NULL) return EIN_OK;
+  *data = EINI_NEW(x->scratch, char, bytes);
   return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Notes the rooms of a statement whose plans are made, or takes those that were noted.
+static ein_status eini_steps_rooms_of(eini_staged *x) {
+  eini_steps_rooms *r = &x->d->rooms[x->number];
+  const int n = x->stmt->noperand;
+  const int64_t npoint = x->w.n->grid->npoint;
+  if (x->run == NULL && (r->box = EINI_NEW(x->plans->a, size_t, npoint * (n + 2))) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < npoint; i++) {
+    eini_step_point *pt = &x->point[i];
+    for (int k = 0; k <= n + 1 && pt->box != NULL; k++) {
+      eini_step_box *b = k <= n ? &pt->box[k] : &pt->block;
+      size_t *room = &r->box[i * (n + 2) + k];
+      if (x->run == NULL) *room = k < n && x->w.again[k] >= 0 ? 0 : b->room;
+      else EINI_TRY(eini_steps_room(x, &b->data, &b->room, *room));
+    }
+  }
+  if (x->run == NULL) return r->message = x->room, EIN_OK;
+  return eini_steps_room(x, &x->message, &x->room, r->message);
 }
 
 static ein_status eini_steps_box_new(eini_arena *a, eini_step_box *b, int rank) {
@@ -3365,14 +3411,17 @@ static int eini_steps_next(const eini_tour *w, const eini_owners *o, eini_steps_
   return 1;
 }
 
-// Sends `bytes` at x->message, and receives them behind. What is under way is waited for, whatever
-// fails.
+// Sends `bytes` at x->message, if `from` is a place of this process, and receives them behind, if
+// `to` is one. What is under way is waited for, whatever fails.
 static ein_status eini_steps_send(eini_staged *x, int64_t from, int64_t to, size_t bytes) {
   const ein_fabric *f = &x->d->fabric;
   ein_ticket sent = 0, there = 0;
-  ein_status st = f->send_fn(f->user, (int)from, (int)to, x->tag, x->message, bytes, &sent), own;
-  if (st != EIN_OK) return st;
-  st = f->recv_fn(f->user, (int)to, (int)from, x->tag++, x->message + bytes, bytes, &there);
+  ein_status st = EIN_OK, own;
+  const int64_t tag = x->tag++;
+  if (eini_steps_mine(x, from))
+    st = f->send_fn(f->user, (int)from, (int)to, tag, x->message, bytes, &sent);
+  if (st == EIN_OK && eini_steps_mine(x, to))
+    st = f->recv_fn(f->user, (int)to, (int)from, tag, x->message + bytes, bytes, &there);
   if (st == EIN_OK && there != 0) st = f->wait_fn(f->user, there);
   own = sent != 0 ? f->wait_fn(f->user, sent) : EIN_OK;
   return st != EIN_OK ? st : own;
@@ -3385,22 +3434,25 @@ static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
   const eini_step_box *b = &x->point[x->w.move.point].box[k], *from = eini_steps_home(x, t, owner);
   const int away = owner != x->w.move.place;
+  const int has = eini_steps_mine(x, owner), wants = eini_steps_mine(x, x->w.move.place);
   eini_steps_part p;
   size_t n = 0;
   int64_t dense[EINI_NAMES_MAX];
+  if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1) EINI_TRY(eini_steps_send(x, owner, x->w.move.place, n));
     const char *message = x->message + n;
     for (int more = eini_steps_next(&x->w, o, &p, 1); more;
          more = eini_steps_next(&x->w, o, &p, 0)) {
       if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
-      char *have = eini_steps_at(from, rank, p.lo, size);
-      char *want = eini_steps_at(b, rank, p.lo, size);
+      char *have = has ? eini_steps_at(from, rank, p.lo, size) : NULL;
+      char *want = wants ? eini_steps_at(b, rank, p.lo, size) : NULL;
       eini_dist_dense(rank, p.shape, dense);
       if (!away) eini_dist_copy(rank, p.shape, want, b->stride, have, from->stride, size);
-      else if (pass == 0)
+      else if (pass == 0 && has)
         eini_dist_copy(rank, p.shape, x->message + n, dense, have, from->stride, size);
-      else eini_dist_copy(rank, p.shape, want, b->stride, message, dense, size);
+      else if (pass == 1 && wants)
+        eini_dist_copy(rank, p.shape, want, b->stride, message, dense, size);
       if (pass == 0) n += eini_steps_bytes(rank, p.shape, size);
       else message += eini_steps_bytes(rank, p.shape, size);
     }
@@ -3420,9 +3472,11 @@ static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner
   const eini_step_box *to = x->whole ? eini_steps_home(x, s->out, owner)
                                      : &x->sum[x->nmemory > 1 ? owner : 0];
   const int fold = x->whole ? EIN_FOLD_NONE : s->fold;
+  const int has = eini_steps_mine(x, x->w.move.place), wants = eini_steps_mine(x, owner);
   eini_steps_part p;
   size_t n = 0;
   int64_t dense[EINI_NAMES_MAX];
+  if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1 && x->run != NULL) EINI_TRY(eini_steps_send(x, x->w.move.place, owner, n));
     const char *message = x->message == NULL ? NULL : x->message + n;
@@ -3430,18 +3484,21 @@ static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner
          more = eini_steps_next(&x->w, o, &p, 0)) {
       if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
       const size_t bytes = eini_steps_bytes(rank, p.shape, size);
-      char *have = eini_steps_at(b, rank, p.lo, ein_dtype_size(type));
-      char *want = eini_steps_at(to, rank, p.lo, size);
+      char *have = has ? eini_steps_at(b, rank, p.lo, ein_dtype_size(type)) : NULL;
+      char *want = wants ? eini_steps_at(to, rank, p.lo, size) : NULL;
       eini_dist_dense(rank, p.shape, dense);
+      ein_status st = EIN_OK;
       if (!away)
-        EINI_TRY(eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, type, have,
-                                  b->stride));
-      else if (pass == 0)
-        EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, rank, p.shape, sent,
-                                  x->message == NULL ? NULL : x->message + n, dense, type, have,
-                                  b->stride));
-      else EINI_TRY(eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, sent, message,
-                                     dense));
+        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, type, have,
+                              b->stride);
+      else if (pass == 0 && has)
+        st = eini_steps_merge(x, EIN_FOLD_NONE, rank, p.shape, sent,
+                              x->message == NULL ? NULL : x->message + n, dense, type, have,
+                              b->stride);
+      else if (pass == 1 && wants)
+        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, sent, message,
+                              dense);
+      EINI_TRY(eini_steps_goes_on(x, st));
       if (pass == 0) n += bytes;
       else if (message != NULL) message += bytes;
     }
@@ -3458,6 +3515,14 @@ static ein_status eini_steps_part_of(eini_tour *w, eini_owners *o, int64_t owner
 
 // ---- a step of a point ----
 
+// Room for messages of the box in w->from and w->to.
+static ein_status eini_steps_message(eini_staged *x, int rank, size_t size) {
+  int64_t *shape = x->w.value;  // scratch
+  if (x->nmemory == 1 || size == 0) return EIN_OK;
+  for (int r = 0; r < rank; r++) shape[r] = x->w.to[r] - x->w.from[r];
+  return eini_steps_room(x, &x->message, &x->room, 2 * eini_steps_bytes(rank, shape, size));
+}
+
 // A box of its own for w->from and w->to; send: messages of it are for elements of so many bytes.
 static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, size_t size,
                                    size_t send) {
@@ -3469,8 +3534,7 @@ static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, s
   }
   eini_dist_dense(rank, shape, b->stride);
   EINI_TRY(eini_steps_room(x, &b->data, &b->room, eini_steps_bytes(rank, shape, size)));
-  if (x->nmemory == 1 || send == 0) return EIN_OK;
-  return eini_steps_room(x, &x->message, &x->room, 2 * eini_steps_bytes(rank, shape, send));
+  return eini_steps_message(x, rank, send);
 }
 
 // The box of an operand: in a memory that is shared, or of an input that lies everywhere, that of
@@ -3480,15 +3544,17 @@ static ein_status eini_steps_operand(eini_staged *x, eini_step_point *pt, int64_
   const int t = s->operand[k];
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
   eini_owners *o = &x->w.owners[k];
+  const int mine = eini_steps_mine(x, x->w.move.place), again = x->w.again[k];
   if (!eini_tour_due(&x->w, step, k, 0)) return EIN_OK;
-  if (x->w.again[k] >= 0) {
-    pt->box[k] = pt->box[x->w.again[k]];
+  if (again >= 0) {
+    if (mine) pt->box[k] = pt->box[again];
     return EIN_OK;
   }
   const int some = eini_tour_box(&x->w, step, k);
   x->w.move.operand = k;
   x->w.move.step = step;
-  if (x->nmemory == 1 || o->d == NULL) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
+  if (!mine) EINI_TRY(eini_steps_message(x, x->d->g->tensor[t].rank, o->d == NULL ? 0 : size));
+  else if (x->nmemory == 1 || o->d == NULL) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
   else EINI_TRY(eini_steps_dense(x, &pt->box[k], x->d->g->tensor[t].rank, size, size));
   return some && o->d != NULL ? eini_tour_owners(&x->w, o, (int64_t)size, 0) : EIN_OK;
 }
@@ -3559,6 +3625,11 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
   const size_t size = ein_dtype_size(eini_steps_type(x));
   for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
   x->w.move.step = step;
+  if (!eini_steps_mine(x, x->w.move.place)) {
+    if (!eini_tour_due(&x->w, step, n, 0)) return EIN_OK;
+    (void)eini_tour_box(&x->w, step, n);
+    return eini_steps_message(x, out->rank, x->whole ? ein_dtype_size(out->dtype) : size);
+  }
   if (eini_tour_due(&x->w, step, n, 0)) {
     (void)eini_tour_box(&x->w, step, n);
     EINI_TRY(eini_steps_dense(x, &pt->box[n], out->rank, size,
@@ -3580,7 +3651,7 @@ static void eini_steps_worker(void *arg, int i) {
   eini_staged *x = (eini_staged *)arg;
   for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
     eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0) continue;
+    if (!pt->works || pt->box == NULL || pt->plan < 0) continue;
     pt->st = eini_steps_execute(x, i, pt->plan, pt->in, pt->to, pt->param);
     if (pt->st == EIN_OK && pt->merge >= 0)
       pt->st = eini_steps_merge_run(x, i, x->stmt->fold, pt->merge, pt->into, pt->to);
@@ -3598,7 +3669,8 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
   const ein_graph *g = x->d->g;
   eini_arena *a = x->scratch;
   pt->works = eini_tour_works(&x->w);
-  if (!pt->works) return EIN_OK;
+  pt->plan = -1;
+  if (!pt->works || (!eini_steps_mine(x, x->w.move.place) && pt != x->point)) return EIN_OK;
   pt->box = EINI_NEW(a, eini_step_box, s->noperand + 1);
   pt->lo = EINI_NEW(a, int64_t, s->nindex);
   pt->hi = EINI_NEW(a, int64_t, s->nindex);
@@ -3627,9 +3699,8 @@ static int eini_steps_goto(eini_staged *x, int64_t i) {
 }
 
 // And after it has computed.
-static ein_status eini_steps_after(eini_staged *x, const eini_step_point *pt, int64_t step) {
+static ein_status eini_steps_after(eini_staged *x, int64_t step) {
   const int n = x->stmt->noperand;
-  EINI_TRY(pt->st);
   if (!eini_tour_due(&x->w, step, n, 1) || !eini_tour_box(&x->w, step, n)) return EIN_OK;
   x->w.move.operand = -1;
   x->w.move.step = step;
@@ -3645,8 +3716,11 @@ static ein_status eini_steps_walk(eini_staged *x) {
       if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
     if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
     else if (x->run != NULL) eini_steps_worker(x, 0);
-    for (int64_t i = 0; i < n; i++)
-      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_after(x, &x->point[i], step));
+    for (int64_t i = 0; i < n; i++) {
+      if (!eini_steps_goto(x, i)) continue;
+      EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
+      EINI_TRY(eini_steps_after(x, step));
+    }
   }
   return EIN_OK;
 }
@@ -3654,8 +3728,9 @@ static ein_status eini_steps_walk(eini_staged *x) {
 static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
   const eini_staged *x = (const eini_staged *)user;
   const eini_dist_read r = {m->bytes, 1, NULL};
-  eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
-  eini_dist_sent(x->stats, m->from, m->bytes);
+  const int all = x->run == NULL;  // a run's figures are those of its own places
+  if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
+  if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
   return EIN_OK;
 }
 
@@ -3691,7 +3766,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
-    if (x->point[i].works)
+    if (x->point[i].works && (x->run == NULL || eini_steps_mine(x, x->w.move.place)))
       eini_dist_count(x->stats, k, x->w.move.place, x->w.n->steps, &nothing);
   }
   return EIN_OK;
@@ -3704,12 +3779,13 @@ static ein_status eini_steps_sums(eini_staged *x) {
   const int rank = x->d->g->tensor[s->out].rank;
   eini_step_point *pt = &x->point[0];  // has a task in every nest
   for (int o = 0; o < s->noperand; o++) {
-    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], 0)->stride,
+    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
            (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
     pt->in[o] = none;  // nothing is read
   }
   for (int q = 0; q < x->nmemory; q++) {
     const eini_step_box *home = eini_steps_home(x, s->out, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
     for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
     EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
     EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
@@ -3727,13 +3803,18 @@ static ein_status eini_steps_sums(eini_staged *x) {
 }
 
 static ein_status eini_steps_stmt(eini_staged *x, int k) {
-  EINI_TRY(eini_steps_begin(x, k));
+  ein_status st = eini_steps_begin(x, k);
+  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
+  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
+  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
+  EINI_TRY(st);
   const eini_stmt *s = x->stmt;
   const eini_tensor *out = &x->d->g->tensor[s->out];
-  if (!x->whole) EINI_TRY(eini_steps_sums(x));
   EINI_TRY(eini_steps_walk(x));
-  for (int q = 0; q < x->nmemory && !x->whole; q++) {
+  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
+  for (int q = 0; q < x->nmemory && !x->whole && x->failed == EIN_OK; q++) {
     const eini_step_box *home = eini_steps_home(x, s->out, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
     for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
     EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
                               home->stride, ein_dtype_compute(s->type), x->sum[q].data,
@@ -3796,6 +3877,7 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   eini_steps_share c = {e->rank, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
     if (own) {
       *b = caller;
       continue;
@@ -3847,11 +3929,19 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
+  if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
+    size_t most = 0;  // two messages at once, which lie behind each other
+    for (int k = 0; k < d->nstmt; k++)
+      if (d->rooms[k].message > most) most = d->rooms[k].message;
+    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)most);
+  }
+  if (run != NULL) st = eini_dist_agree(&d->fabric, st);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
     eini_arena_init(&scratch, &d->al);
     st = eini_steps_stmt(&x, k);
     eini_arena_free(&scratch);
   }
+  if (st == EIN_OK) st = x.failed;
   for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
     if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
   eini_arena_free(&arena);
@@ -3891,8 +3981,6 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
                                                                   "graph");
   if (s->grid == NULL || s->grid->places != d->fabric.places)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is not for the fabric's places");
-  if (d->fabric.count < d->fabric.places)
-    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "one process has to drive all places");
   for (int k = 0; k < d->nstmt; k++) {
     const char *why = eini_steps_reason(s, &d->g->stmt[k], &s->nest[k]);
     if (why != NULL)
@@ -3902,7 +3990,8 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   made.nstmt = d->nstmt;
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
-  if (made.stmt_bytes == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
+  if (made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
   const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
@@ -4266,7 +4355,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   ein_status st = eini_dist_check_run(d, run);
   if (st == EIN_OK && d->desc.schedule != NULL) {
     if (stats != NULL) eini_dist_stats_clear(stats);
-    return eini_steps_all(d, NULL, run, stats);
+    return eini_dist_agree(&d->fabric, eini_steps_all(d, NULL, run, stats));
   }
   char *mem = st == EIN_OK ? (char *)run->workspace : NULL, *own = NULL;
   if (mem != NULL && run->workspace_bytes < d->workspace) st = eini_run_small(run, d->workspace);

@@ -28,11 +28,12 @@
 //
 // PLACES AND RANKS
 //
-// Every rank makes the same calls in the same order with the same graph and decomposition. Rank r
-// of n drives the places [floor(r*p/n), floor((r+1)*p/n)) of p, so that p may be more than n, not
-// less. Inputs are given whole at every rank, and only what its places read of them is read. Of an
-// output a rank has the blocks that live at its places; what else is in the caller's array stays.
-// With desc.blocks nothing is whole anywhere: a rank binds the blocks of its places.
+// Every rank makes the same calls in the same order with the same graph, and the same decomposition
+// or schedule. Rank r of n drives the places [floor(r*p/n), floor((r+1)*p/n)) of p, so that p may
+// be more than n, not less. Inputs are given whole at every rank, and only what its places read of
+// them is read. Of an output a rank has the blocks that live at its places; what else is in the
+// caller's array stays. With desc.blocks nothing is whole anywhere: a rank binds the blocks of its
+// places.
 // Only the thread that calls ein_dist_execute calls MPI (MPI_THREAD_FUNNELED is enough). Fabrics
 // have communicators of their own: several may be in use at once, on parts of the ranks, too.
 //

@@ -64,6 +64,43 @@ for n in 1 2 3 4; do
 done
 [ $moved -gt 0 ] || wrong "nothing moves"
 
+# alike PLACES RANKS FILES..: files, and figures of $work/one and $work/out, are the same
+alike() {
+  places=$1 n=$2
+  shift 2
+  for name; do
+    cmp -s "$work/$name.npy" "$work/${name}2.npy" || wrong "$n ranks, $places places: $name"
+  done
+  for key in p tasks messages bytes places; do
+    [ "$(figure "$work/one" $key)" = "$(figure "$work/out" $key)" ] || wrong "other $key"
+  done
+}
+
+# Schedules: algorithms for products of matrices, and a plan that was written as one.
+"$einsum" 'ij,kj->ik' $data/iris.npy $data/iris.npy -o "$work/A.npy" > /dev/null
+"$einsum" 'ij,kj->ik' $data/iris.npy $data/iris.npy -o "$work/B.npy" > /dev/null
+for name in cannon pumma summa johnson solomonik cosma; do
+  places=4
+  case $name in johnson|solomonik) places=8 ;; esac
+  set -- run examples/mm.ein "A=$work/A.npy" "B=$work/B.npy" -p $places --json \
+    --schedule examples/schedules/$name.sched
+  "$einsum" "$@" --fabric copying -o "C=$work/C.npy" > "$work/one" || wrong "$name"
+  for n in 2 3 4; do
+    ranks $n 0 "$@" --fabric mpi -o "C=$work/C2.npy"
+    alike $places $n C
+  done
+done
+"$einsum" plan "$work/two.ein" --shapes 150x4 -p 6 --cost bytes --keep k --strict \
+  --schedule-out "$work/two.sched" > /dev/null || wrong "no schedule is written"
+"$einsum" run "$work/two.ein" "X=$data/iris.npy" -p 6 --fabric copying --json \
+  --schedule "$work/two.sched" \
+  -o "D=$work/D.npy" -o "M=$work/M.npy" -o "G=$work/G.npy" > "$work/one" || wrong "two.sched"
+for n in 2 4; do
+  ranks $n 0 run "$work/two.ein" "X=$data/iris.npy" -p 6 --fabric mpi --json \
+    --schedule "$work/two.sched" -o "D=$work/D2.npy" -o "M=$work/M2.npy" -o "G=$work/G2.npy"
+  alike 6 $n D M G
+done
+
 "$einsum" 'ij,kj->ik' $data/iris.npy $data/iris.npy -p 3 --fabric copying > "$work/one"
 ranks 3 0 'ij,kj->ik' $data/iris.npy $data/iris.npy --fabric mpi
 cmp -s "$work/one" "$work/out" || wrong "an expression prints something else"

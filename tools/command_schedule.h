@@ -210,9 +210,9 @@ static void write_schedule(program *p, const ein_decomposition *d) {
     add_string(&t, "\n");
   }
   const size_t n = ein_decomposition_schedule(p->graph, d, NULL, 0);
-  char *commands = (char *)memory(n + 1);
-  (void)ein_decomposition_schedule(p->graph, d, commands, n + 1);
-  add_string(&t, commands);
+  char *said = (char *)memory(n + 1);
+  (void)ein_decomposition_schedule(p->graph, d, said, n + 1);
+  add_string(&t, said);
   memset(&how, 0, sizeof how);
   how.text = t.s;
   how.length = t.n;

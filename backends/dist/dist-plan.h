@@ -63,6 +63,7 @@ struct ein_dist {
   int width, rank;          // workers; most indices, axes or operands of a statement
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  struct eini_steps_rooms *rooms;   // of a schedule: per statement
   ein_dist_info info;
 };
 

@@ -57,9 +57,9 @@
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
 // ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
 // monoids of yours) and of the folds of deterministic graphs, results that are replicated or
-// written by sums of indices, fabrics of several processes. A run allocates what it needs: at
-// places that copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not
-// called.
+// written by sums of indices. Of several processes each goes through the steps of all points, in
+// one order, and computes those of its places. A run allocates what it needs: at places that copy,
+// of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
 //
 //
 // FABRICS

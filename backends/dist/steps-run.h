@@ -9,7 +9,8 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
   const ein_graph *g = x->d->g;
   eini_arena *a = x->scratch;
   pt->works = eini_tour_works(&x->w);
-  if (!pt->works) return EIN_OK;
+  pt->plan = -1;
+  if (!pt->works || (!eini_steps_mine(x, x->w.move.place) && pt != x->point)) return EIN_OK;
   pt->box = EINI_NEW(a, eini_step_box, s->noperand + 1);
   pt->lo = EINI_NEW(a, int64_t, s->nindex);
   pt->hi = EINI_NEW(a, int64_t, s->nindex);
@@ -38,9 +39,8 @@ static int eini_steps_goto(eini_staged *x, int64_t i) {
 }
 
 // And after it has computed.
-static ein_status eini_steps_after(eini_staged *x, const eini_step_point *pt, int64_t step) {
+static ein_status eini_steps_after(eini_staged *x, int64_t step) {
   const int n = x->stmt->noperand;
-  EINI_TRY(pt->st);
   if (!eini_tour_due(&x->w, step, n, 1) || !eini_tour_box(&x->w, step, n)) return EIN_OK;
   x->w.move.operand = -1;
   x->w.move.step = step;
@@ -56,8 +56,11 @@ static ein_status eini_steps_walk(eini_staged *x) {
       if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
     if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
     else if (x->run != NULL) eini_steps_worker(x, 0);
-    for (int64_t i = 0; i < n; i++)
-      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_after(x, &x->point[i], step));
+    for (int64_t i = 0; i < n; i++) {
+      if (!eini_steps_goto(x, i)) continue;
+      EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
+      EINI_TRY(eini_steps_after(x, step));
+    }
   }
   return EIN_OK;
 }
@@ -65,8 +68,9 @@ static ein_status eini_steps_walk(eini_staged *x) {
 static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
   const eini_staged *x = (const eini_staged *)user;
   const eini_dist_read r = {m->bytes, 1, NULL};
-  eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
-  eini_dist_sent(x->stats, m->from, m->bytes);
+  const int all = x->run == NULL;  // a run's figures are those of its own places
+  if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
+  if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
   return EIN_OK;
 }
 
@@ -102,7 +106,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
-    if (x->point[i].works)
+    if (x->point[i].works && (x->run == NULL || eini_steps_mine(x, x->w.move.place)))
       eini_dist_count(x->stats, k, x->w.move.place, x->w.n->steps, &nothing);
   }
   return EIN_OK;
@@ -115,12 +119,13 @@ static ein_status eini_steps_sums(eini_staged *x) {
   const int rank = x->d->g->tensor[s->out].rank;
   eini_step_point *pt = &x->point[0];  // has a task in every nest
   for (int o = 0; o < s->noperand; o++) {
-    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], 0)->stride,
+    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
            (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
     pt->in[o] = none;  // nothing is read
   }
   for (int q = 0; q < x->nmemory; q++) {
     const eini_step_box *home = eini_steps_home(x, s->out, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
     for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
     EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
     EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
@@ -138,13 +143,18 @@ static ein_status eini_steps_sums(eini_staged *x) {
 }
 
 static ein_status eini_steps_stmt(eini_staged *x, int k) {
-  EINI_TRY(eini_steps_begin(x, k));
+  ein_status st = eini_steps_begin(x, k);
+  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
+  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
+  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
+  EINI_TRY(st);
   const eini_stmt *s = x->stmt;
   const eini_tensor *out = &x->d->g->tensor[s->out];
-  if (!x->whole) EINI_TRY(eini_steps_sums(x));
   EINI_TRY(eini_steps_walk(x));
-  for (int q = 0; q < x->nmemory && !x->whole; q++) {
+  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
+  for (int q = 0; q < x->nmemory && !x->whole && x->failed == EIN_OK; q++) {
     const eini_step_box *home = eini_steps_home(x, s->out, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
     for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
     EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
                               home->stride, ein_dtype_compute(s->type), x->sum[q].data,
@@ -207,6 +217,7 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   eini_steps_share c = {e->rank, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
     if (own) {
       *b = caller;
       continue;
@@ -258,11 +269,19 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
+  if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
+    size_t most = 0;  // two messages at once, which lie behind each other
+    for (int k = 0; k < d->nstmt; k++)
+      if (d->rooms[k].message > most) most = d->rooms[k].message;
+    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)most);
+  }
+  if (run != NULL) st = eini_dist_agree(&d->fabric, st);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
     eini_arena_init(&scratch, &d->al);
     st = eini_steps_stmt(&x, k);
     eini_arena_free(&scratch);
   }
+  if (st == EIN_OK) st = x.failed;
   for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
     if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
   eini_arena_free(&arena);
@@ -302,8 +321,6 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
                                                                   "graph");
   if (s->grid == NULL || s->grid->places != d->fabric.places)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is not for the fabric's places");
-  if (d->fabric.count < d->fabric.places)
-    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "one process has to drive all places");
   for (int k = 0; k < d->nstmt; k++) {
     const char *why = eini_steps_reason(s, &d->g->stmt[k], &s->nest[k]);
     if (why != NULL)
@@ -313,7 +330,8 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   made.nstmt = d->nstmt;
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
-  if (made.stmt_bytes == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
+  if (made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
   const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");

@@ -2,7 +2,9 @@
 // >>steps  statements under a schedule
 // Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
 // partial result is complete, send it home. The plans of blocks are made beforehand, by the same
-// walk without data. One process drives all places.
+// walk without data. Of several processes each walks all points in the same order, computes those
+// of its places, and takes part in the messages of these one by one: the one that stands at the
+// least message never waits for a later one, so nobody waits in vain.
 // ================================================================================================
 
 // A box of a tensor in some memory.
@@ -24,6 +26,12 @@ typedef struct eini_step_point {
   char *into;               //   what that is merged into
   ein_status st;
 } eini_step_point;
+
+// The most that boxes of a statement take, found when its plans were made.
+typedef struct eini_steps_rooms {
+  size_t *box;              // per point: of each operand, of the partial result, and of a block
+  size_t message;
+} eini_steps_rooms;
 
 typedef struct eini_staged {
   const ein_dist *d;
@@ -47,13 +55,30 @@ typedef struct eini_staged {
   int64_t tag;
   char *message;
   size_t room;
+  ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
+
+static int eini_steps_alone(const eini_staged *x) {
+  return x->d->fabric.count == x->d->fabric.places;
+}
+
+static int eini_steps_mine(const eini_staged *x, int64_t place) {
+  return eini_dist_driven(x->d, place);
+}
 
 // What points compute: values to be merged, or, of folds with states of several scalars, which no
 // step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
   const eini_stmt *s = x->stmt;
   return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+}
+
+// A mistake ends a run, but for one of several processes, which others wait for: its messages hold
+// what they may.
+static ein_status eini_steps_goes_on(eini_staged *x, ein_status st) {
+  if (st == EIN_OK || x->run == NULL || eini_steps_alone(x)) return st;
+  if (x->failed == EIN_OK) x->failed = st;
+  return EIN_OK;
 }
 
 static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
@@ -64,13 +89,33 @@ static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   return (size_t)n * size;
 }
 
-// At least so many bytes at *data; what was there is lost.
+// At least so many bytes at *data; what was there is lost. While plans are made, how many that are.
 static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, size_t bytes) {
-  if (x->run == NULL || bytes <= *room) return EIN_OK;
-  const size_t more = *room + *room / 2;
-  *room = bytes > more ? bytes : more;
-  *data = EINI_NEW(x->scratch, char, *room);
+  if (bytes <= *room) return EIN_OK;
+  *room = bytes;
+  if (x->run == NULL) return EIN_OK;
+  *data = EINI_NEW(x->scratch, char, bytes);
   return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Notes the rooms of a statement whose plans are made, or takes those that were noted.
+static ein_status eini_steps_rooms_of(eini_staged *x) {
+  eini_steps_rooms *r = &x->d->rooms[x->number];
+  const int n = x->stmt->noperand;
+  const int64_t npoint = x->w.n->grid->npoint;
+  if (x->run == NULL && (r->box = EINI_NEW(x->plans->a, size_t, npoint * (n + 2))) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < npoint; i++) {
+    eini_step_point *pt = &x->point[i];
+    for (int k = 0; k <= n + 1 && pt->box != NULL; k++) {
+      eini_step_box *b = k <= n ? &pt->box[k] : &pt->block;
+      size_t *room = &r->box[i * (n + 2) + k];
+      if (x->run == NULL) *room = k < n && x->w.again[k] >= 0 ? 0 : b->room;
+      else EINI_TRY(eini_steps_room(x, &b->data, &b->room, *room));
+    }
+  }
+  if (x->run == NULL) return r->message = x->room, EIN_OK;
+  return eini_steps_room(x, &x->message, &x->room, r->message);
 }
 
 static ein_status eini_steps_box_new(eini_arena *a, eini_step_box *b, int rank) {
@@ -204,14 +249,17 @@ static int eini_steps_next(const eini_tour *w, const eini_owners *o, eini_steps_
   return 1;
 }
 
-// Sends `bytes` at x->message, and receives them behind. What is under way is waited for, whatever
-// fails.
+// Sends `bytes` at x->message, if `from` is a place of this process, and receives them behind, if
+// `to` is one. What is under way is waited for, whatever fails.
 static ein_status eini_steps_send(eini_staged *x, int64_t from, int64_t to, size_t bytes) {
   const ein_fabric *f = &x->d->fabric;
   ein_ticket sent = 0, there = 0;
-  ein_status st = f->send_fn(f->user, (int)from, (int)to, x->tag, x->message, bytes, &sent), own;
-  if (st != EIN_OK) return st;
-  st = f->recv_fn(f->user, (int)to, (int)from, x->tag++, x->message + bytes, bytes, &there);
+  ein_status st = EIN_OK, own;
+  const int64_t tag = x->tag++;
+  if (eini_steps_mine(x, from))
+    st = f->send_fn(f->user, (int)from, (int)to, tag, x->message, bytes, &sent);
+  if (st == EIN_OK && eini_steps_mine(x, to))
+    st = f->recv_fn(f->user, (int)to, (int)from, tag, x->message + bytes, bytes, &there);
   if (st == EIN_OK && there != 0) st = f->wait_fn(f->user, there);
   own = sent != 0 ? f->wait_fn(f->user, sent) : EIN_OK;
   return st != EIN_OK ? st : own;
@@ -224,22 +272,25 @@ static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
   const eini_step_box *b = &x->point[x->w.move.point].box[k], *from = eini_steps_home(x, t, owner);
   const int away = owner != x->w.move.place;
+  const int has = eini_steps_mine(x, owner), wants = eini_steps_mine(x, x->w.move.place);
   eini_steps_part p;
   size_t n = 0;
   int64_t dense[EINI_NAMES_MAX];
+  if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1) EINI_TRY(eini_steps_send(x, owner, x->w.move.place, n));
     const char *message = x->message + n;
     for (int more = eini_steps_next(&x->w, o, &p, 1); more;
          more = eini_steps_next(&x->w, o, &p, 0)) {
       if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
-      char *have = eini_steps_at(from, rank, p.lo, size);
-      char *want = eini_steps_at(b, rank, p.lo, size);
+      char *have = has ? eini_steps_at(from, rank, p.lo, size) : NULL;
+      char *want = wants ? eini_steps_at(b, rank, p.lo, size) : NULL;
       eini_dist_dense(rank, p.shape, dense);
       if (!away) eini_dist_copy(rank, p.shape, want, b->stride, have, from->stride, size);
-      else if (pass == 0)
+      else if (pass == 0 && has)
         eini_dist_copy(rank, p.shape, x->message + n, dense, have, from->stride, size);
-      else eini_dist_copy(rank, p.shape, want, b->stride, message, dense, size);
+      else if (pass == 1 && wants)
+        eini_dist_copy(rank, p.shape, want, b->stride, message, dense, size);
       if (pass == 0) n += eini_steps_bytes(rank, p.shape, size);
       else message += eini_steps_bytes(rank, p.shape, size);
     }
@@ -259,9 +310,11 @@ static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner
   const eini_step_box *to = x->whole ? eini_steps_home(x, s->out, owner)
                                      : &x->sum[x->nmemory > 1 ? owner : 0];
   const int fold = x->whole ? EIN_FOLD_NONE : s->fold;
+  const int has = eini_steps_mine(x, x->w.move.place), wants = eini_steps_mine(x, owner);
   eini_steps_part p;
   size_t n = 0;
   int64_t dense[EINI_NAMES_MAX];
+  if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1 && x->run != NULL) EINI_TRY(eini_steps_send(x, x->w.move.place, owner, n));
     const char *message = x->message == NULL ? NULL : x->message + n;
@@ -269,18 +322,21 @@ static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner
          more = eini_steps_next(&x->w, o, &p, 0)) {
       if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
       const size_t bytes = eini_steps_bytes(rank, p.shape, size);
-      char *have = eini_steps_at(b, rank, p.lo, ein_dtype_size(type));
-      char *want = eini_steps_at(to, rank, p.lo, size);
+      char *have = has ? eini_steps_at(b, rank, p.lo, ein_dtype_size(type)) : NULL;
+      char *want = wants ? eini_steps_at(to, rank, p.lo, size) : NULL;
       eini_dist_dense(rank, p.shape, dense);
+      ein_status st = EIN_OK;
       if (!away)
-        EINI_TRY(eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, type, have,
-                                  b->stride));
-      else if (pass == 0)
-        EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, rank, p.shape, sent,
-                                  x->message == NULL ? NULL : x->message + n, dense, type, have,
-                                  b->stride));
-      else EINI_TRY(eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, sent, message,
-                                     dense));
+        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, type, have,
+                              b->stride);
+      else if (pass == 0 && has)
+        st = eini_steps_merge(x, EIN_FOLD_NONE, rank, p.shape, sent,
+                              x->message == NULL ? NULL : x->message + n, dense, type, have,
+                              b->stride);
+      else if (pass == 1 && wants)
+        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, sent, message,
+                              dense);
+      EINI_TRY(eini_steps_goes_on(x, st));
       if (pass == 0) n += bytes;
       else if (message != NULL) message += bytes;
     }
@@ -297,6 +353,14 @@ static ein_status eini_steps_part_of(eini_tour *w, eini_owners *o, int64_t owner
 
 // ---- a step of a point ----
 
+// Room for messages of the box in w->from and w->to.
+static ein_status eini_steps_message(eini_staged *x, int rank, size_t size) {
+  int64_t *shape = x->w.value;  // scratch
+  if (x->nmemory == 1 || size == 0) return EIN_OK;
+  for (int r = 0; r < rank; r++) shape[r] = x->w.to[r] - x->w.from[r];
+  return eini_steps_room(x, &x->message, &x->room, 2 * eini_steps_bytes(rank, shape, size));
+}
+
 // A box of its own for w->from and w->to; send: messages of it are for elements of so many bytes.
 static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, size_t size,
                                    size_t send) {
@@ -308,8 +372,7 @@ static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, s
   }
   eini_dist_dense(rank, shape, b->stride);
   EINI_TRY(eini_steps_room(x, &b->data, &b->room, eini_steps_bytes(rank, shape, size)));
-  if (x->nmemory == 1 || send == 0) return EIN_OK;
-  return eini_steps_room(x, &x->message, &x->room, 2 * eini_steps_bytes(rank, shape, send));
+  return eini_steps_message(x, rank, send);
 }
 
 // The box of an operand: in a memory that is shared, or of an input that lies everywhere, that of
@@ -319,15 +382,17 @@ static ein_status eini_steps_operand(eini_staged *x, eini_step_point *pt, int64_
   const int t = s->operand[k];
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
   eini_owners *o = &x->w.owners[k];
+  const int mine = eini_steps_mine(x, x->w.move.place), again = x->w.again[k];
   if (!eini_tour_due(&x->w, step, k, 0)) return EIN_OK;
-  if (x->w.again[k] >= 0) {
-    pt->box[k] = pt->box[x->w.again[k]];
+  if (again >= 0) {
+    if (mine) pt->box[k] = pt->box[again];
     return EIN_OK;
   }
   const int some = eini_tour_box(&x->w, step, k);
   x->w.move.operand = k;
   x->w.move.step = step;
-  if (x->nmemory == 1 || o->d == NULL) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
+  if (!mine) EINI_TRY(eini_steps_message(x, x->d->g->tensor[t].rank, o->d == NULL ? 0 : size));
+  else if (x->nmemory == 1 || o->d == NULL) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
   else EINI_TRY(eini_steps_dense(x, &pt->box[k], x->d->g->tensor[t].rank, size, size));
   return some && o->d != NULL ? eini_tour_owners(&x->w, o, (int64_t)size, 0) : EIN_OK;
 }
@@ -398,6 +463,11 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
   const size_t size = ein_dtype_size(eini_steps_type(x));
   for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
   x->w.move.step = step;
+  if (!eini_steps_mine(x, x->w.move.place)) {
+    if (!eini_tour_due(&x->w, step, n, 0)) return EIN_OK;
+    (void)eini_tour_box(&x->w, step, n);
+    return eini_steps_message(x, out->rank, x->whole ? ein_dtype_size(out->dtype) : size);
+  }
   if (eini_tour_due(&x->w, step, n, 0)) {
     (void)eini_tour_box(&x->w, step, n);
     EINI_TRY(eini_steps_dense(x, &pt->box[n], out->rank, size,
@@ -419,7 +489,7 @@ static void eini_steps_worker(void *arg, int i) {
   eini_staged *x = (eini_staged *)arg;
   for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
     eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0) continue;
+    if (!pt->works || pt->box == NULL || pt->plan < 0) continue;
     pt->st = eini_steps_execute(x, i, pt->plan, pt->in, pt->to, pt->param);
     if (pt->st == EIN_OK && pt->merge >= 0)
       pt->st = eini_steps_merge_run(x, i, x->stmt->fold, pt->merge, pt->into, pt->to);
