@@ -1,11 +1,13 @@
 // ================================================================================================
 // >>steps  statements under a schedule
 // Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
-// partial result is complete, send it home. The plans of blocks are made beforehand, by the same
-// walk without data. Of several processes each walks all points in the same order, computes those
-// of its places, and takes part in the messages of these one by one: the one that stands at the
-// least message never waits for a later one, so nobody waits in vain.
+// partial result is complete, send it home. Plans are made beforehand, by the same walk without
+// data.
 // ================================================================================================
+
+// Of several processes each walks all points in the same order, computes those of its places, and
+// takes part in the messages of these one by one: the process that stands at the least message
+// waits for none that comes later, so nobody waits in vain.
 
 // A box of a tensor in some memory.
 typedef struct eini_step_box {
