@@ -3195,6 +3195,7 @@ typedef struct eini_step_point {
 typedef struct eini_steps_rooms {
   size_t *box;              // per point: of each operand, of the partial result, and of a block
   size_t message;
+  int64_t plan;             // 1 + the number of its first plan; 0: none
 } eini_steps_rooms;
 
 typedef struct eini_staged {
@@ -3360,6 +3361,22 @@ static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int
   return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, 0, fold, id, left, right);
 }
 
+// Plans a block by the kernels that its statement's nest names, or any.
+static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int64_t n,
+                                  int64_t *id) {
+  const char *leaf = x->w.n->leaf;
+  ein_ctx *ctx = x->plans->ctx;
+  const int nkernels = ctx->nkernels;
+  const ein_kernels **kernels = ctx->kernels;
+  int k = 0;
+  while (leaf != NULL && k < nkernels && strcmp(kernels[k]->name, leaf) != 0) k++;
+  if (leaf != NULL) ctx->nkernels = k < nkernels, ctx->kernels = kernels + k;
+  const ein_status st = eini_dist_plan(x->plans, job, x->key, n, id);
+  ctx->nkernels = nkernels, ctx->kernels = kernels;
+  if (st == EIN_OK && x->d->rooms[x->number].plan == 0) x->d->rooms[x->number].plan = *id + 1;
+  return st;
+}
+
 // The plan of a block of so many values of each index, with these strides of the operands and the
 // result.
 static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini_step_box *box,
@@ -3382,7 +3399,7 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.stride = x->stride;
   job.out_stride = out;
   job.dtype = eini_steps_type(x);
-  return eini_dist_plan(x->plans, &job, x->key, n, id);
+  return eini_steps_leaf(x, &job, n, id);
 }
 
 // ---- parts of boxes ----
@@ -4258,8 +4275,9 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   eini_text t = eini_text_of(buf, size);
   const eini_task *task;
   eini_task room;
-  if (d == NULL || stmt < 0 || stmt >= d->nstmt || d->stmt[stmt].space.ntask < 1) return 0;
-  const int64_t k = d->stmt[stmt].plan[0];
+  if (d == NULL || stmt < 0 || stmt >= d->nstmt) return 0;
+  if (d->rooms == NULL && d->stmt[stmt].space.ntask < 1) return 0;
+  const int64_t k = d->rooms != NULL ? d->rooms[stmt].plan - 1 : d->stmt[stmt].plan[0];
   const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
     for (int j = 0; (task = eini_task_inner(&p->task[i], j, &room)) != NULL; j++) {

@@ -1505,6 +1505,12 @@ echo 'D[i] = C[i,i]' >> mc.ein
 expect 1 plan mc.ein -p 4
 says "mc.ein:11:1: a command of a schedule expected, not 'D'"
 expect 3 plan mm.ein --schedule none -p 4
+# The kernels of a step.
+expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule cannon --json
+prints_part '"kernels": ["cpu-'
+(cat cannon; echo 'substitute([ii, ji, ki], portable)') > plain
+expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule plain --json
+prints_part '"kernels": ["contract-'
 # A plan as a schedule.
 expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --cost bytes --pin 'A[0=2,1=3]' --json
 moved=$(sed -n 's/.*"simulated": .*"bytes": \([0-9]*\),.*/\1/p' .out)

@@ -263,6 +263,7 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   made.place = stats.place;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
   made.bytes = (double)stats.bytes;
+  for (int i = 0; i < ein_graph_statements(p->graph); i++) add_kernels(&made.kernels, d, i);
   ein_dist_destroy(d);
   return made;
 }

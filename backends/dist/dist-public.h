@@ -251,8 +251,9 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   eini_text t = eini_text_of(buf, size);
   const eini_task *task;
   eini_task room;
-  if (d == NULL || stmt < 0 || stmt >= d->nstmt || d->stmt[stmt].space.ntask < 1) return 0;
-  const int64_t k = d->stmt[stmt].plan[0];
+  if (d == NULL || stmt < 0 || stmt >= d->nstmt) return 0;
+  if (d->rooms == NULL && d->stmt[stmt].space.ntask < 1) return 0;
+  const int64_t k = d->rooms != NULL ? d->rooms[stmt].plan - 1 : d->stmt[stmt].plan[0];
   const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
     for (int j = 0; (task = eini_task_inner(&p->task[i], j, &room)) != NULL; j++) {

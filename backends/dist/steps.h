@@ -33,6 +33,7 @@ typedef struct eini_step_point {
 typedef struct eini_steps_rooms {
   size_t *box;              // per point: of each operand, of the partial result, and of a block
   size_t message;
+  int64_t plan;             // 1 + the number of its first plan; 0: none
 } eini_steps_rooms;
 
 typedef struct eini_staged {
@@ -198,6 +199,22 @@ static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int
   return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, 0, fold, id, left, right);
 }
 
+// Plans a block by the kernels that its statement's nest names, or any.
+static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int64_t n,
+                                  int64_t *id) {
+  const char *leaf = x->w.n->leaf;
+  ein_ctx *ctx = x->plans->ctx;
+  const int nkernels = ctx->nkernels;
+  const ein_kernels **kernels = ctx->kernels;
+  int k = 0;
+  while (leaf != NULL && k < nkernels && strcmp(kernels[k]->name, leaf) != 0) k++;
+  if (leaf != NULL) ctx->nkernels = k < nkernels, ctx->kernels = kernels + k;
+  const ein_status st = eini_dist_plan(x->plans, job, x->key, n, id);
+  ctx->nkernels = nkernels, ctx->kernels = kernels;
+  if (st == EIN_OK && x->d->rooms[x->number].plan == 0) x->d->rooms[x->number].plan = *id + 1;
+  return st;
+}
+
 // The plan of a block of so many values of each index, with these strides of the operands and the
 // result.
 static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini_step_box *box,
@@ -220,7 +237,7 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.stride = x->stride;
   job.out_stride = out;
   job.dtype = eini_steps_type(x);
-  return eini_dist_plan(x->plans, &job, x->key, n, id);
+  return eini_steps_leaf(x, &job, n, id);
 }
 
 // ---- parts of boxes ----
