@@ -27,7 +27,7 @@ typedef struct eini_loop {
 
 typedef struct eini_loops {
   const eini_stmt *s;
-  const ein_grid *grid;    // the machine when its first command was read; or NULL
+  const ein_grid *grid;    // the machine at hand at its first command behind one; or NULL
   eini_loop *loop;         // nindex of them are indices
   int nloop, norder, order[EINI_LOOPS_MAX];  // the live ones, outermost first
   int *fetch;              // of operands, and behind them of the result: the loop under whose

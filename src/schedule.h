@@ -85,16 +85,14 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
               "There are %lld", (long long)w->g->nstmt);
   } else {
     eini_loops *n = &w->to->nest[w->stmt];
+    if (n->grid == NULL) n->grid = w->grid;
     if (n->loop == NULL)
       eini_perr(&w->p, EIN_ERR_TOO_LARGE, EINI_AT(&c->word), NULL, "the statement has too many "
                 "indices");
-    else {
-      if (n->at.len == 0) n->grid = w->grid;
-      if (n->grid != NULL && n->grid != w->grid)
-        eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->word), "all of its commands before the next "
-                  "machine", "the statement runs on the machine before");
-      else calls[c->kind](w, n, c);
-    }
+    else if (n->grid != w->grid)
+      eini_perr(&w->p, EIN_ERR_SHAPE, EINI_AT(&c->word), "all of its commands before the next "
+                "machine", "the statement runs on the machine before");
+    else calls[c->kind](w, n, c);
     if (n->at.len == 0) n->at = c->word;
   }
 }

@@ -298,6 +298,14 @@ static void test_kept(void) {
     CHECK(moved.elements[0][q][1] == 6 && moved.messages[0][q][1] == 3);
   }
   ein_schedule_destroy(s);
+  // Loops may be cut before there is a machine.
+  const int64_t bytes = info.bytes;
+  s = schedule_of(g, "divide(i,io,ii,2); divide(j,jo,ji,2); reorder(io,jo,ii,ji)\n"
+                  "machine g=4; place A xy->x; place B xy->x; place C xy->x\n"
+                  "collapse(io,jo,f); distribute(f)\n", 4);
+  info = tally_of(s);
+  CHECK(info.bytes == bytes && bytes > 0);
+  ein_schedule_destroy(s);
   // Rows of A are fetched once for all steps over j, where that is said.
   static const char twice[] = "machine g=2; place A xy->x; place B xy->x\n"
                               "divide(j,jo,ji,2); split(i,io,ii,2)\nreorder(jo,io,ii)\n"
