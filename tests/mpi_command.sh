@@ -30,6 +30,24 @@ says() {  # one rank says so, no other says anything
 }
 figure() { tr ',{}' '\n\n\n' < "$1" | sed -n "s/^ *\"$2\": *//p" | head -n 1; }
 
+# alike PLACES RANKS FILES..: those files, the figures of $work/one and $work/out, and what every
+# place did are the same
+alike() {
+  places=$1 n=$2
+  shift 2
+  for name; do
+    cmp -s "$work/$name.npy" "$work/${name}2.npy" || wrong "$n ranks, $places places: $name"
+  done
+  for key in p tasks messages bytes; do
+    [ "$(figure "$work/one" $key)" = "$(figure "$work/out" $key)" ] ||
+      wrong "$n ranks, $places places: other $key"
+  done
+  listed='s/.*"places": \[\([^]]*\)\].*/\1/p'
+  [ -n "$(sed -n "$listed" "$work/one")" ] &&
+    [ "$(sed -n "$listed" "$work/one")" = "$(sed -n "$listed" "$work/out")" ] ||
+    wrong "$n ranks, $places places: other figures of places"
+}
+
 launch=$* each= moved=0
 cat > "$work/two.ein" << 'END'
 input X[n,f] : f32
@@ -46,35 +64,13 @@ for n in 1 2 3 4; do
         wrong "the copying fabric"
       ranks $n 0 run "$work/two.ein" "X=$data/iris.npy" -p $places --fabric mpi $way --json \
         -o "D=$work/D2.npy" -o "M=$work/M2.npy" -o "G=$work/G2.npy"
-      for name in D M G; do
-        cmp -s "$work/$name.npy" "$work/${name}2.npy" || wrong "$n ranks, $places places: $name"
-      done
-      for key in p tasks messages bytes; do
-        [ "$(figure "$work/one" $key)" = "$(figure "$work/out" $key)" ] ||
-          wrong "$n ranks, $places places $way: other $key"
-      done
-      listed='s/.*"places": \[\([^]]*\)\].*/\1/p'  # what every place did
-      [ -n "$(sed -n "$listed" "$work/one")" ] &&
-        [ "$(sed -n "$listed" "$work/one")" = "$(sed -n "$listed" "$work/out")" ] ||
-        wrong "$n ranks, $places places $way: other figures of places"
+      alike $places $n D M G
       moved=$((moved + $(figure "$work/out" bytes)))
       [ "$(wc -l < "$work/out")" = 1 ] || wrong "several ranks print"
     done
   done
 done
 [ $moved -gt 0 ] || wrong "nothing moves"
-
-# alike PLACES RANKS FILES..: files, and figures of $work/one and $work/out, are the same
-alike() {
-  places=$1 n=$2
-  shift 2
-  for name; do
-    cmp -s "$work/$name.npy" "$work/${name}2.npy" || wrong "$n ranks, $places places: $name"
-  done
-  for key in p tasks messages bytes places; do
-    [ "$(figure "$work/one" $key)" = "$(figure "$work/out" $key)" ] || wrong "other $key"
-  done
-}
 
 # Schedules: algorithms for products of matrices, and a plan that was written as one.
 "$einsum" 'ij,kj->ik' $data/iris.npy $data/iris.npy -o "$work/A.npy" > /dev/null
@@ -85,6 +81,7 @@ for name in cannon pumma summa johnson solomonik cosma; do
   set -- run examples/mm.ein "A=$work/A.npy" "B=$work/B.npy" -p $places --json \
     --schedule examples/schedules/$name.sched
   "$einsum" "$@" --fabric copying -o "C=$work/C.npy" > "$work/one" || wrong "$name"
+  [ "$(figure "$work/one" bytes)" -gt 0 ] || wrong "$name moves nothing"
   for n in 2 3 4; do
     ranks $n 0 "$@" --fabric mpi -o "C=$work/C2.npy"
     alike $places $n C
@@ -95,6 +92,7 @@ done
 "$einsum" run "$work/two.ein" "X=$data/iris.npy" -p 6 --fabric copying --json \
   --schedule "$work/two.sched" \
   -o "D=$work/D.npy" -o "M=$work/M.npy" -o "G=$work/G.npy" > "$work/one" || wrong "two.sched"
+[ "$(figure "$work/one" bytes)" -gt 0 ] || wrong "two.sched moves nothing"
 for n in 2 4; do
   ranks $n 0 run "$work/two.ein" "X=$data/iris.npy" -p 6 --fabric mpi --json \
     --schedule "$work/two.sched" -o "D=$work/D2.npy" -o "M=$work/M2.npy" -o "G=$work/G2.npy"
