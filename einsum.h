@@ -21566,6 +21566,20 @@ static int eini_json_tuned(eini_text *t, const ein_plan *p, int said) {
   return said;
 }
 
+// Statements of task k: those of a group, or one.
+static int eini_task_statements(const ein_plan *p, int k) {
+  eini_task room;
+  int n = 0;
+  while (eini_task_inner(&p->task[k], n, &room) != NULL) n++;
+  return n;
+}
+
+static int eini_plan_stated(const ein_plan *p) {
+  int n = 0;
+  for (int k = 0; k < p->ntask; k++) n += eini_task_statements(p, k);
+  return n;
+}
+
 static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;
@@ -23775,7 +23789,7 @@ typedef struct eini_fit_maker {
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
-  char *inside;                 // per tensor: scratch of eini_fit_outside
+  char *inside;                 // per tensor: a region's own; see eini_fit_outside
   int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
   int64_t **low, **shape;       // of its views
 } eini_fit_maker;
@@ -24227,20 +24241,17 @@ static ein_status eini_fit_merges(eini_fit_maker *w) {
 }
 
 // Bytes of tensors that are not the region's own that its slices read and write. inside: per
-// tensor, 0 before and after.
+// tensor, those of the regions so far; no other region reads them.
 static double eini_fit_outside(const eini_fit_nest *n, char *inside) {
   const ein_graph *g = n->b->g;
   double all = 0, some = 0;  // as if all came from memory, as if what is inside came from a cache
-  for (int pass = 0; pass < 2; pass++)
-    for (int u = n->from; u < n->to; u++) {
-      eini_walk w;
-      const int out = g->stmt[u].out;
-      const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
-      inside[out] = (char)(pass == 0 && eini_fit_inner(n, out));
-      if (pass > 0) continue;
-      all += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, NULL, NULL).traffic;
-      some += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, inside, NULL).traffic;
-    }
+  for (int u = n->from; u < n->to; u++) {
+    eini_walk w;
+    const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
+    inside[g->stmt[u].out] = (char)eini_fit_inner(n, g->stmt[u].out);
+    all += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, NULL, NULL).traffic;
+    some += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, inside, NULL).traffic;
+  }
   return fmax(0, (some - EINI_CACHED * all) / (1 - EINI_CACHED));
 }
 
@@ -25182,9 +25193,7 @@ static void eini_json_region(eini_text *t, const ein_plan *p, int k, int from, i
 static int eini_json_groups(eini_text *t, const ein_plan *p, int said, int n) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_group *g = p->task[k].kind == EINI_TASK_GROUP ? p->task[k].group : NULL;
-    eini_task room;
-    int to = said;
-    for (int i = 0; eini_task_inner(&p->task[k], i, &room) != NULL; i++) to++;
+    const int to = said + eini_task_statements(p, k);
     if (g != NULL && g->nrow == 0) {
       eini_say(t, "%s{\"blocks\": [", n++ > 0 ? ", " : "");
       for (int j = 0; j < g->nloop; j++)
@@ -25213,8 +25222,7 @@ static void eini_json_memory(eini_text *t, const ein_plan *p) {
   eini_say_number(t, p->info.repeated_flops);
   eini_say(t, ", \"regions\": [");
   for (int k = 0, from = 0; k < p->info.nregion; k++) {
-    eini_text none = eini_text_of(NULL, 0);
-    const int n = eini_json_statements(&none, eini_plan_of(p, k), 0);
+    const int n = eini_plan_stated(eini_plan_of(p, k));
     eini_json_region(t, p, k, from, from + n);
     from += n;
   }
@@ -25245,9 +25253,8 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_json_memory(&t, p);
   eini_say(&t, ", \"groups\": [");
   for (int k = 0, ngroup = 0; k < p->info.nregion; k++) {
-    eini_text none = eini_text_of(NULL, 0);
     ngroup = eini_json_groups(&t, eini_plan_of(p, k), said, ngroup);
-    said = eini_json_statements(&none, eini_plan_of(p, k), said);
+    said += eini_plan_stated(eini_plan_of(p, k));
   }
   said = 0;
   eini_say(&t, "], \"choices\": [");

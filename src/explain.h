@@ -425,6 +425,20 @@ static int eini_json_tuned(eini_text *t, const ein_plan *p, int said) {
   return said;
 }
 
+// Statements of task k: those of a group, or one.
+static int eini_task_statements(const ein_plan *p, int k) {
+  eini_task room;
+  int n = 0;
+  while (eini_task_inner(&p->task[k], n, &room) != NULL) n++;
+  return n;
+}
+
+static int eini_plan_stated(const ein_plan *p) {
+  int n = 0;
+  for (int k = 0; k < p->ntask; k++) n += eini_task_statements(p, k);
+  return n;
+}
+
 static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_task *task;

@@ -78,7 +78,7 @@ typedef struct eini_fit_maker {
   eini_fit_nest n;
   eini_fit_slice *s;
   int *inner;                   // per tensor of the base: its number in the slice's graph
-  char *inside;                 // per tensor: scratch of eini_fit_outside
+  char *inside;                 // per tensor: a region's own; see eini_fit_outside
   int64_t *coef, *from, *to;    // of the access at hand: how it moves, its hull
   int64_t **low, **shape;       // of its views
 } eini_fit_maker;

@@ -131,9 +131,7 @@ static void eini_json_region(eini_text *t, const ein_plan *p, int k, int from, i
 static int eini_json_groups(eini_text *t, const ein_plan *p, int said, int n) {
   for (int k = 0; k < p->ntask; k++) {
     const eini_group *g = p->task[k].kind == EINI_TASK_GROUP ? p->task[k].group : NULL;
-    eini_task room;
-    int to = said;
-    for (int i = 0; eini_task_inner(&p->task[k], i, &room) != NULL; i++) to++;
+    const int to = said + eini_task_statements(p, k);
     if (g != NULL && g->nrow == 0) {
       eini_say(t, "%s{\"blocks\": [", n++ > 0 ? ", " : "");
       for (int j = 0; j < g->nloop; j++)
@@ -162,8 +160,7 @@ static void eini_json_memory(eini_text *t, const ein_plan *p) {
   eini_say_number(t, p->info.repeated_flops);
   eini_say(t, ", \"regions\": [");
   for (int k = 0, from = 0; k < p->info.nregion; k++) {
-    eini_text none = eini_text_of(NULL, 0);
-    const int n = eini_json_statements(&none, eini_plan_of(p, k), 0);
+    const int n = eini_plan_stated(eini_plan_of(p, k));
     eini_json_region(t, p, k, from, from + n);
     from += n;
   }
@@ -194,9 +191,8 @@ EIN_API size_t ein_plan_json(const ein_plan *p, char *buf, size_t size) {
   eini_json_memory(&t, p);
   eini_say(&t, ", \"groups\": [");
   for (int k = 0, ngroup = 0; k < p->info.nregion; k++) {
-    eini_text none = eini_text_of(NULL, 0);
     ngroup = eini_json_groups(&t, eini_plan_of(p, k), said, ngroup);
-    said = eini_json_statements(&none, eini_plan_of(p, k), said);
+    said += eini_plan_stated(eini_plan_of(p, k));
   }
   said = 0;
   eini_say(&t, "], \"choices\": [");

@@ -214,20 +214,17 @@ static ein_status eini_fit_merges(eini_fit_maker *w) {
 }
 
 // Bytes of tensors that are not the region's own that its slices read and write. inside: per
-// tensor, 0 before and after.
+// tensor, those of the regions so far; no other region reads them.
 static double eini_fit_outside(const eini_fit_nest *n, char *inside) {
   const ein_graph *g = n->b->g;
   double all = 0, some = 0;  // as if all came from memory, as if what is inside came from a cache
-  for (int pass = 0; pass < 2; pass++)
-    for (int u = n->from; u < n->to; u++) {
-      eini_walk w;
-      const int out = g->stmt[u].out;
-      const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
-      inside[out] = (char)(pass == 0 && eini_fit_inner(n, out));
-      if (pass > 0) continue;
-      all += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, NULL, NULL).traffic;
-      some += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, inside, NULL).traffic;
-    }
+  for (int u = n->from; u < n->to; u++) {
+    eini_walk w;
+    const eini_stmt_block walk = eini_fit_walk(n, u, NULL, &w);
+    inside[g->stmt[u].out] = (char)eini_fit_inner(n, g->stmt[u].out);
+    all += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, NULL, NULL).traffic;
+    some += eini_cost_of(g, &g->stmt[u], NULL, &walk, NULL, inside, NULL).traffic;
+  }
   return fmax(0, (some - EINI_CACHED * all) / (1 - EINI_CACHED));
 }
 
