@@ -461,22 +461,30 @@ static void add_once(words *list, const char *s) {
 
 enum { PLANNED_BLOCKS = 1 << 16 };
 
-// The blocks of a decomposition as they would run in one memory; NULL where there are too many to
-// plan each.
-static ein_dist *plan_blocks(const program *prog, const ein_decomposition *d, ein_fabric *f) {
-  ein_decomp_info info;
+// A program, decomposed or as a schedule says, as it would run on places in one memory. The fabric
+// is the caller's, to be destroyed after the plan.
+static ein_status plan_serial(const program *prog, int64_t places, const ein_decomposition *d,
+                              const ein_schedule *s, ein_fabric *f, ein_dist **laid) {
   ein_dist_desc how;
-  ein_dist *laid = NULL;
-  ein_decomposition_info(d, &info);
-  memset(f, 0, sizeof *f);
-  if (info.p * info.nstmt > PLANNED_BLOCKS) return NULL;
   memset(&how, 0, sizeof how);
   how.fabric = f;
   how.decomposition = d;
+  how.schedule = s;
   how.nlayout = prog->d.nbind;
   how.layout = prog->d.bind;
-  if (ein_fabric_serial((int)info.p, f) != EIN_OK) return NULL;
-  return ein_dist_create(prog->ctx, prog->graph, &how, &laid) == EIN_OK ? laid : NULL;
+  *laid = NULL;
+  const ein_status st = ein_fabric_serial((int)places, f);
+  return st != EIN_OK ? st : ein_dist_create(prog->ctx, prog->graph, &how, laid);
+}
+
+// The blocks of a decomposition; NULL where there are too many to plan each.
+static ein_dist *plan_blocks(const program *prog, const ein_decomposition *d, ein_fabric *f) {
+  ein_decomp_info info;
+  ein_dist *laid = NULL;
+  ein_decomposition_info(d, &info);
+  memset(f, 0, sizeof *f);
+  if (info.p * info.nstmt <= PLANNED_BLOCKS) (void)plan_serial(prog, info.p, d, NULL, f, &laid);
+  return laid;
 }
 
 // The kernels of the first block of a statement; each once in the list.

@@ -192,8 +192,7 @@ static void write_schedule(program *p, const ein_decomposition *d) {
   ein_decomp_info info;
   ein_schedule_desc how;
   ein_schedule *s;
-  ein_dist_desc run;
-  ein_fabric f;
+  ein_fabric f = {0};
   ein_dist *made = NULL;
   text t = {NULL, 0, 0};
   char b[256];
@@ -218,17 +217,9 @@ static void write_schedule(program *p, const ein_decomposition *d) {
   how.length = t.n;
   how.places = info.p;
   ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &s);
-  memset(&run, 0, sizeof run);
-  run.fabric = &f;
-  run.schedule = s;
-  run.nlayout = p->d.nbind;
-  run.layout = p->d.bind;
-  if (st == EIN_OK) st = ein_fabric_serial((int)info.p, &f);
-  if (st == EIN_OK) {
-    st = ein_dist_create(p->ctx, p->graph, &run, &made);
-    ein_fabric_destroy(&f);
-  }
+  if (st == EIN_OK) st = plan_serial(p, info.p, NULL, s, &f, &made);
   ein_dist_destroy(made);
+  ein_fabric_destroy(&f);
   ein_schedule_destroy(s);
   if (st != EIN_OK) die_library(p->ctx, st, "the plan is no schedule");
   fputs(t.s, output_stream(path));

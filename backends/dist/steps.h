@@ -199,7 +199,8 @@ static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int
   return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, 0, fold, id, left, right);
 }
 
-// Plans a block by the kernels that its statement's nest names, or any.
+// Plans a block by the kernels that its statement's nest names, or any. The first is kept: its
+// kernels are shown for the statement.
 static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int64_t n,
                                   int64_t *id) {
   const char *leaf = x->w.n->leaf;
@@ -508,7 +509,7 @@ static void eini_steps_worker(void *arg, int i) {
   eini_staged *x = (eini_staged *)arg;
   for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
     eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->box == NULL || pt->plan < 0) continue;
+    if (!pt->works || pt->plan < 0) continue;
     pt->st = eini_steps_execute(x, i, pt->plan, pt->in, pt->to, pt->param);
     if (pt->st == EIN_OK && pt->merge >= 0)
       pt->st = eini_steps_merge_run(x, i, x->stmt->fold, pt->merge, pt->into, pt->to);
