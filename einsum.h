@@ -1720,9 +1720,8 @@ EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
 EIN_API ein_cost ein_cost_find(const char *name);
 
 // ---- machines, distributions and schedules ----
-// Yadav et al. 2022, DISTAL, sections 3.2 and 3.3. The texts are those of MACHINES and SCHEDULES.
-// All three are immutable; destroying NULL is a no-op. What is printed goes into buf; the length of
-// the whole is returned, without its NUL, as snprintf does.
+// Yadav et al. 2022, DISTAL, sections 3.2 and 3.3. Texts: see MACHINES and SCHEDULES. All three are
+// immutable; destroying NULL is a no-op. What is printed goes into buf as snprintf does.
 typedef struct ein_grid ein_grid;
 typedef struct ein_distribution ein_distribution;
 typedef struct ein_schedule ein_schedule;
@@ -1764,7 +1763,7 @@ typedef struct ein_schedule_desc {
 } ein_schedule_desc;
 
 EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some behind its statements
-// Reads and checks commands. The graph must outlive the schedule.
+// Mistakes have their place in the text and the reason. The graph must outlive the schedule.
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
@@ -1774,7 +1773,8 @@ EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size)
 // reduced loops are at 0; inputs that are not, everywhere.
 EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt);  // -1: the first
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
-// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said.
+// Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
+// is no such partition, and why. EIN_ERR_ARGUMENT: buf is too small.
 EIN_API ein_status ein_schedule_pin(ein_ctx *ctx, const ein_schedule *s, int tensor, char *buf,
                                     size_t size);
 
@@ -1791,7 +1791,7 @@ typedef struct ein_loop {
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
 
-// A decomposition of the graph as commands that place and move the same.
+// Commands that place and move the same; refused later: cut states, tensors of several statements.
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 

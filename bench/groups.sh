@@ -3,7 +3,8 @@
 #
 # Programs whose groups are blocks, timed with two builds in turn: bench/groups.sh OLD NEW [ROUNDS
 # [SECONDS [THREADS]]], where both are build/programs_bench of a version. Medians of the rounds'
-# best and median times of a run in ms, and how many times as fast the new one is; f32.
+# best and median times of a run in ms, and how many times as fast the new one is; f32. Workspaces
+# in MB are those of the command beside each.
 
 old=$1 new=$2 rounds=${3:-5} seconds=${4:-0.3} threads=${5:-1}
 dir=$(mktemp -d) || exit 1
@@ -58,8 +59,14 @@ median() {
     awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR+1)/2] : (x[NR/2]+x[NR/2+1])/2 }'
 }
 
-echo '| program | sizes | old, ms | new, ms | times as fast, best, median |'
-echo '|---|---|--:|--:|--:|'
+# workspace BENCH NAME SIZES: of the plan that the command beside it makes
+workspace() {
+  "$(dirname "$1")/einsum" plan "$dir/$2.ein" --sizes "$3" -j "$threads" --json |
+    sed -n 's/.*"workspace_bytes": \([0-9]*\),.*/\1/p' | awk '{ printf "%.3g", $1 / 1e6 }'
+}
+
+echo '| program | sizes | old, ms | new, ms | times as fast, best, median | old, MB | new, MB |'
+echo '|---|---|--:|--:|--:|--:|--:|'
 while read -r name sizes; do
   : > "$dir/old"; : > "$dir/new"
   i=0
@@ -72,9 +79,10 @@ while read -r name sizes; do
     awk '{ print $1 }' "$dir/$v" | median > "$dir/$v.median"
     awk '{ print $2 }' "$dir/$v" | median > "$dir/$v.best"
   done
-  printf '| %s | %s | %.4g | %.4g | %.2f, %.2f |\n' "$name" "$sizes" "$(cat "$dir/old.best")" \
-    "$(cat "$dir/new.best")" $(paste "$dir/old.best" "$dir/new.best" "$dir/old.median" \
-    "$dir/new.median" | awk '{ print $1/$2, $3/$4 }')
+  printf '| %s | %s | %.4g | %.4g | %.2f, %.2f | %s | %s |\n' "$name" "$sizes" \
+    "$(cat "$dir/old.best")" "$(cat "$dir/new.best")" $(paste "$dir/old.best" \
+    "$dir/new.best" "$dir/old.median" "$dir/new.median" | awk '{ print $1/$2, $3/$4 }') "$(workspace "$old" "$name" "$sizes")" \
+    "$(workspace "$new" "$name" "$sizes")"
 done << 'END'
 stencils i=514,j=514
 stencils i=2050,j=2050
