@@ -81,8 +81,8 @@ while read -r name sizes; do
   done
   printf '| %s | %s | %.4g | %.4g | %.2f, %.2f | %s | %s |\n' "$name" "$sizes" \
     "$(cat "$dir/old.best")" "$(cat "$dir/new.best")" $(paste "$dir/old.best" \
-    "$dir/new.best" "$dir/old.median" "$dir/new.median" | awk '{ print $1/$2, $3/$4 }') "$(workspace "$old" "$name" "$sizes")" \
-    "$(workspace "$new" "$name" "$sizes")"
+    "$dir/new.best" "$dir/old.median" "$dir/new.median" | awk '{ print $1/$2, $3/$4 }') \
+    "$(workspace "$old" "$name" "$sizes")" "$(workspace "$new" "$name" "$sizes")"
 done << 'END'
 stencils i=514,j=514
 stencils i=2050,j=2050
