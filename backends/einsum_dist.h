@@ -195,8 +195,10 @@ typedef int64_t ein_ticket;
 // p places: a place is memory and cores. A fabric of several processes drives only the places
 // [first, first + count) from each; every process makes the same calls in the same order. Slots
 // that move data are only there where places do not share memory. Transfers do not block; data
-// must stay as it is until its ticket is done. Messages between two places with one tag arrive in
-// the order they were sent in.
+// must stay as it is until its ticket is done, and every ticket but 0 is waited for in the end.
+// Messages between two places with one tag arrive in the order they were sent in; a plan gives each
+// of a statement's a tag of its own. One thread at a time calls a fabric. Without test_fn the
+// earliest ticket is waited for when there is nothing to compute.
 typedef struct ein_fabric {
   const char *name;
   int places, first, count;
@@ -219,7 +221,8 @@ typedef struct ein_fabric {
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
 // of the ctx's executor. copying: one after another, each place in memory of its own, so that
-// every transfer is a copy; the ctx (may be NULL) gives its allocator. places: 1 .. EIN_PLACES_MAX.
+// every transfer is a copy; the ctx (may be NULL) gives its allocator; with `threads` set to 1, its
+// tasks run on the threads, too, while others' data moves. places: 1 .. EIN_PLACES_MAX.
 EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric);
@@ -251,6 +254,9 @@ typedef struct ein_dist_desc {
   int blocks;                // 1: a run binds the blocks of its places; see ein_dist_block
   const char *path;          // of a task: see ein_options.path; default auto
   int no_reuse;              // 1: every tensor keeps memory of its own
+  int no_overlap;            // 1: places that do not share memory begin to move what a statement
+                             //   reads when the one before is done, and compute when all of it is
+                             //   there: less memory
   // Called after every task, by the thread that ran it, on several threads at once under `threads`.
   // A status other than EIN_OK stops the run with it.
   ein_status (*event_fn)(void *user, const ein_dist_event *event);
@@ -1329,9 +1335,340 @@ EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, c
 }
 
 // ================================================================================================
+// >>dist-jobs  jobs and the executor of all fabrics
+// Takes jobs and what each waits for; runs what is ready, on any number of threads: transfers
+// before computations, those of early statements first. No thread waits while a job is ready.
+// ================================================================================================
+
+#if defined(__unix__) || defined(__APPLE__)
+#define EINI_DIST_THREADS 1
+#include <pthread.h>
+#else
+#define EINI_DIST_THREADS 0
+#endif
+
+typedef enum eini_job_kind {
+  EINI_JOB_NONE,            // a number that is not used
+  EINI_JOB_GATE,            // done as soon as what it waits for is
+  EINI_JOB_RECEIVE,         // arg: a move
+  EINI_JOB_SEND,
+  EINI_JOB_ZERO,            // of a tensor, before the statement at hand writes it
+  EINI_JOB_BLOCK,
+  EINI_JOB_MERGE            // arg: a level of the tree of partial results
+} eini_job_kind;
+
+typedef struct eini_job {
+  int32_t kind, stmt;
+  int32_t place;            // among those of the process
+  int32_t arg;
+} eini_job;
+
+// Immutable once made.
+typedef struct eini_jobs {
+  int64_t n, todo;          // todo: without those of no kind
+  int64_t ntransfer;
+  eini_job *job;
+  int32_t *wait;            // how many jobs each waits for
+  int64_t *first;           // [n + 1]: those that wait for job j are next[first[j]] ..
+  int32_t *next;
+  int64_t *at;              // while they are filled in
+} eini_jobs;
+
+// ---- making ----
+
+// Numbers one more job; it is filled in the second time round.
+static int32_t eini_jobs_add(eini_jobs *j, eini_job_kind kind, int64_t stmt, int64_t place,
+                             int64_t arg) {
+  if (j->job != NULL) {
+    eini_job *x = &j->job[j->n];
+    x->kind = kind;
+    x->stmt = (int32_t)stmt;
+    x->place = (int32_t)place;
+    x->arg = (int32_t)arg;
+    j->todo += kind != EINI_JOB_NONE;
+    j->ntransfer += kind == EINI_JOB_RECEIVE || kind == EINI_JOB_SEND;
+  }
+  return (int32_t)(j->n++ & INT32_MAX);  // more are refused before they are used
+}
+
+// Room for the jobs that were counted, which are numbered again.
+static ein_status eini_jobs_room(eini_arena *a, eini_jobs *j) {
+  if (j->n >= INT32_MAX) return EIN_ERR_TOO_LARGE;
+  j->job = EINI_NEW(a, eini_job, j->n);
+  j->wait = EINI_NEW(a, int32_t, j->n);
+  j->first = EINI_NEW(a, int64_t, j->n + 1);
+  if (j->job == NULL || j->wait == NULL || j->first == NULL) return EIN_ERR_NO_MEMORY;
+  j->n = 0;
+  return EIN_OK;
+}
+
+// Job `to` waits for `from`. The first time round these are counted.
+static void eini_jobs_edge(eini_jobs *j, int64_t from, int64_t to) {
+  if (j->next == NULL) {
+    j->first[from + 1]++;
+    j->wait[to]++;
+  } else {
+    j->next[j->at[from]++] = (int32_t)to;
+  }
+}
+
+// Room for the edges that were counted; at: [n].
+static ein_status eini_jobs_edges(eini_arena *a, eini_jobs *j, int64_t *at) {
+  for (int64_t i = 0; i < j->n; i++) {
+    j->first[i + 1] += j->first[i];
+    at[i] = j->first[i];
+  }
+  j->at = at;
+  j->next = EINI_NEW(a, int32_t, j->first[j->n] + 1);
+  return j->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// ---- running ----
+
+// What a run of jobs needs: a list of ready ones for each statement and worker, and one of
+// transfers. Lists are linked through `link`; -1 ends them.
+typedef struct eini_flow {
+  const eini_jobs *jobs;
+  const ein_fabric *fabric;
+  int nstmt, width;
+  // Runs a job; failed: no more is computed, but transfers go on, so that nobody waits in vain.
+  ein_status (*run_fn)(void *user, int worker, const eini_job *job, int failed,
+                       ein_ticket *ticket);
+  void (*done_fn)(void *user, int worker, const eini_job *job);  // it has run; one at a time
+  void *user;
+  int32_t *wait, *link;     // per job
+  int32_t *head, *tail;     // per statement and worker
+  int32_t *ready;           // per statement
+  int32_t *ticket_of;       // jobs of transfers under way, and their tickets
+  ein_ticket *ticket;
+  char *over;               // tickets that are done
+  int64_t nticket, left;
+  int32_t wire, wire_last;  // transfers that can be posted
+  int lowest;               // no statement before has a ready job
+  int busy, polling, sleepers;
+  ein_status status;        // the first failure
+#if EINI_DIST_THREADS
+  pthread_mutex_t lock, wires;  // wires: whoever calls the fabric
+  pthread_cond_t work;
+#endif
+} eini_flow;
+
+#if EINI_DIST_THREADS
+static void eini_flow_lock(eini_flow *f) {
+  if (f->width > 1) pthread_mutex_lock(&f->lock);
+}
+
+static void eini_flow_unlock(eini_flow *f) {
+  if (f->width > 1) pthread_mutex_unlock(&f->lock);
+}
+
+static void eini_flow_wires(eini_flow *f, int mine) {
+  if (f->width > 1 && mine) pthread_mutex_lock(&f->wires);
+  else if (f->width > 1) pthread_mutex_unlock(&f->wires);
+}
+
+static void eini_flow_sleep(eini_flow *f) {
+  f->sleepers++;
+  pthread_cond_wait(&f->work, &f->lock);
+  f->sleepers--;
+}
+
+static void eini_flow_wake(eini_flow *f) {
+  if (f->sleepers > 0) pthread_cond_broadcast(&f->work);
+}
+
+static int eini_flow_open(eini_flow *f) {
+  if (f->width == 1) return 1;
+  if (pthread_mutex_init(&f->lock, NULL) != 0) return 0;
+  if (pthread_mutex_init(&f->wires, NULL) == 0) {
+    if (pthread_cond_init(&f->work, NULL) == 0) return 1;
+    pthread_mutex_destroy(&f->wires);
+  }
+  pthread_mutex_destroy(&f->lock);
+  return 0;
+}
+
+static void eini_flow_close(eini_flow *f) {
+  if (f->width == 1) return;
+  pthread_cond_destroy(&f->work);
+  pthread_mutex_destroy(&f->wires);
+  pthread_mutex_destroy(&f->lock);
+}
+#else
+static void eini_flow_lock(eini_flow *f) { (void)f; }
+static void eini_flow_unlock(eini_flow *f) { (void)f; }
+static void eini_flow_wires(eini_flow *f, int mine) { (void)f, (void)mine; }
+static void eini_flow_sleep(eini_flow *f) { (void)f; }
+static void eini_flow_wake(eini_flow *f) { (void)f; }
+static int eini_flow_open(const eini_flow *f) { return f->width == 1; }
+static void eini_flow_close(eini_flow *f) { (void)f; }
+#endif
+
+static void eini_flow_append(eini_flow *f, int32_t *head, int32_t *tail, int32_t j) {
+  f->link[j] = -1;
+  if (*head < 0) *head = j;
+  else f->link[*tail] = j;
+  *tail = j;
+}
+
+static int32_t eini_flow_first(eini_flow *f, int32_t *head) {
+  const int32_t j = *head;
+  *head = f->link[j];
+  return j;
+}
+
+// With the lock: the job may run. A place's jobs are its worker's.
+static void eini_flow_ready(eini_flow *f, int32_t j) {
+  const eini_job *x = &f->jobs->job[j];
+  if (x->kind == EINI_JOB_RECEIVE || x->kind == EINI_JOB_SEND) {
+    eini_flow_append(f, &f->wire, &f->wire_last, j);
+    return;
+  }
+  const int64_t list = (int64_t)x->stmt * f->width + x->place % f->width;
+  eini_flow_append(f, &f->head[list], &f->tail[list], j);
+  f->ready[x->stmt]++;
+  if (x->stmt < f->lowest) f->lowest = x->stmt;
+}
+
+// With the lock: a job is done, and gates that waited for it alone.
+static void eini_flow_done(eini_flow *f, int32_t j) {
+  int32_t gates = -1;
+  for (f->link[j] = -1;;) {
+    f->left--;
+    for (int64_t i = f->jobs->first[j]; i < f->jobs->first[j + 1]; i++) {
+      const int32_t to = f->jobs->next[i];
+      if (--f->wait[to] > 0) continue;
+      if (f->jobs->job[to].kind != EINI_JOB_GATE) {
+        eini_flow_ready(f, to);
+      } else {
+        f->link[to] = gates;
+        gates = to;
+      }
+    }
+    if (gates < 0) return;
+    j = eini_flow_first(f, &gates);
+  }
+}
+
+// With the lock: takes a ready job; -1: there is none.
+static int32_t eini_flow_take(eini_flow *f, int worker) {
+  if (f->wire >= 0) return eini_flow_first(f, &f->wire);
+  while (f->lowest < f->nstmt && f->ready[f->lowest] == 0) f->lowest++;
+  if (f->lowest == f->nstmt) return -1;
+  int32_t *list = &f->head[(int64_t)f->lowest * f->width];
+  int from = worker;
+  for (int i = 0; list[from] < 0 && i < f->width; i++) from = i;
+  f->ready[f->lowest]--;
+  return eini_flow_first(f, &list[from]);
+}
+
+// With the lock: ends transfers that are done. idle: nobody computes, so that without any the
+// earliest is waited for; those of others wait for nothing later, so nobody waits in vain.
+static int64_t eini_flow_poll(eini_flow *f, int idle) {
+  const ein_fabric *fabric = f->fabric;
+  const int64_t n = f->nticket;
+  int64_t found = 0, first = 0, kept = 0;
+  ein_status st = EIN_OK;
+  f->polling = 1;
+  eini_flow_unlock(f);
+  eini_flow_wires(f, 1);
+  for (int64_t i = 0; i < n; i++) {
+    int done = 0;
+    if (fabric->test_fn != NULL && fabric->test_fn(fabric->user, f->ticket[i], &done) != EIN_OK)
+      done = 1;  // waiting tells why
+    f->over[i] = (char)(done != 0);
+    found += done != 0;
+    if (f->ticket_of[i] < f->ticket_of[first]) first = i;
+  }
+  if (found == 0 && idle) f->over[first] = 1;
+  for (int64_t i = 0; i < n; i++) {
+    const ein_status one =
+        f->over[i] ? fabric->wait_fn(fabric->user, f->ticket[i]) : EIN_OK;
+    if (st == EIN_OK) st = one;
+  }
+  eini_flow_wires(f, 0);
+  eini_flow_lock(f);
+  f->polling = 0;
+  if (f->status == EIN_OK) f->status = st;
+  for (int64_t i = 0; i < f->nticket; i++) {
+    if (i < n && f->over[i]) {
+      eini_flow_done(f, f->ticket_of[i]);
+      continue;
+    }
+    f->ticket[kept] = f->ticket[i];
+    f->ticket_of[kept++] = f->ticket_of[i];
+  }
+  f->nticket = kept;
+  if (found > 0 || idle) eini_flow_wake(f);
+  return found;
+}
+
+// With the lock, which it gives up: runs job j.
+static void eini_flow_run(eini_flow *f, int worker, int32_t j) {
+  const eini_job *x = &f->jobs->job[j];
+  const int failed = f->status != EIN_OK;
+  ein_ticket ticket = 0;
+  f->busy++;
+  eini_flow_unlock(f);
+  const ein_status st = f->run_fn(f->user, worker, x, failed, &ticket);
+  eini_flow_lock(f);
+  f->busy--;
+  if (st != EIN_OK && f->status == EIN_OK) f->status = st;
+  if (st == EIN_OK && !failed) f->done_fn(f->user, worker, x);
+  if (st == EIN_OK && ticket != 0) {
+    f->ticket[f->nticket] = ticket;
+    f->ticket_of[f->nticket++] = j;
+  } else {
+    eini_flow_done(f, j);
+  }
+  eini_flow_wake(f);
+}
+
+static void eini_flow_worker(void *arg, int worker) {
+  eini_flow *f = (eini_flow *)arg;
+  const int several = f->fabric->count < f->fabric->places;
+  eini_flow_lock(f);
+  while (f->left > 0) {
+    if (several && f->wire < 0 && f->nticket > 0 && !f->polling && f->fabric->test_fn != NULL)
+      (void)eini_flow_poll(f, 0);  // what others sent meanwhile
+    const int32_t j = eini_flow_take(f, worker);
+    if (j >= 0) eini_flow_run(f, worker, j);
+    else if (f->nticket > 0 && !f->polling && (f->busy == 0 || several))
+      (void)eini_flow_poll(f, f->busy == 0);
+    else if (f->width > 1) eini_flow_sleep(f);
+    else break;  // a ring: jobs that wait for each other
+  }
+  eini_flow_wake(f);
+  eini_flow_unlock(f);
+}
+
+// Runs all jobs; lists and arrays are there. e: has the threads.
+static ein_status eini_flow_all(eini_flow *f, const ein_executor *e) {
+  const eini_jobs *jobs = f->jobs;
+  const int64_t lists = (int64_t)f->nstmt * f->width;
+  if (!eini_flow_open(f)) f->width = 1;
+  f->left = jobs->todo;
+  f->lowest = f->nstmt;
+  f->wire = -1;
+  for (int64_t i = 0; i < lists; i++) f->head[i] = -1;
+  memset(f->ready, 0, (size_t)f->nstmt * sizeof *f->ready);
+  if (jobs->n > 0) memcpy(f->wait, jobs->wait, (size_t)jobs->n * sizeof *f->wait);
+  for (int64_t j = 0; j < jobs->n; j++) {
+    if (jobs->wait[j] > 0 || jobs->job[j].kind == EINI_JOB_NONE) continue;
+    if (jobs->job[j].kind == EINI_JOB_GATE) eini_flow_done(f, (int32_t)j);
+    else eini_flow_ready(f, (int32_t)j);
+  }
+  if (f->width > 1) e->parallel_for(f->width, eini_flow_worker, f, e->user);
+  else eini_flow_worker(f, 0);
+  eini_flow_close(f);
+  return f->status != EIN_OK ? f->status : f->left > 0 ? EIN_ERR_INTERNAL : EIN_OK;
+}
+
+// ================================================================================================
 // >>dist-plan  from a cut graph to plans of tasks, memory and dependencies
 // Takes a graph and how its statements are cut; gives an immutable ein_dist. Tasks are rules: task
-// q of a statement runs at place q, and what it reads, and who reads its block, is computed.
+// q of a statement runs at place q, and what it reads, and who reads its block, is computed. Only
+// what places of this process do is derived: nothing here grows with the places of others.
 // ================================================================================================
 
 typedef struct eini_dist_tensor {
@@ -1343,22 +1680,23 @@ typedef struct eini_dist_tensor {
   int nread, *read;
 } eini_dist_tensor;
 
+// Arrays of tasks have an entry for each that this process runs, the first of them at d->fabric.first.
 typedef struct eini_dist_stmt {
   const eini_stmt *s;
   eini_space space;
-  int64_t *plan;            // of each task; merges: into this partial result, and the last one
+  int64_t nown;             // tasks of this process
+  int64_t *plan;            // of each; merges: into this partial result, and the last one
   int64_t *merge, *last;
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
   size_t partial_bytes;
-  int64_t first;            // of its tasks among all tasks
-  int64_t jobs;             // blocks, merges, and the zeroing of its tensor
-  int32_t before;           // statements whose memory it takes
   int form;                 // the first statement whose plans its blocks may run
-  int64_t bytes, messages;  // what its tasks read from other places
-  int64_t *fetched;         // of each task
+  int64_t bytes, messages;  // what its tasks of this process read from other places
+  int64_t *fetched;         // of each
+  int levels;               // of the tree of merges
+  int32_t block, merges, memory, done, zero, fetches;  // jobs, see dist-jobs; -1: there are none
 } eini_dist_stmt;
 
 // Memory alive from statement first to last.
@@ -1367,6 +1705,11 @@ typedef struct eini_dist_item {
   int tensor;               // or -1: partial results of statement first
   int64_t at, bytes;
 } eini_dist_item;
+
+// Memory of a run on places with memory of their own, of which there is one at a time.
+typedef struct eini_dist_kept {
+  char *mem;
+} eini_dist_kept;
 
 struct ein_dist {
   eini_arena arena;         // owns everything, itself included
@@ -1378,7 +1721,6 @@ struct ein_dist {
   ein_fabric fabric;
   ein_dist_desc desc;
   int nstmt, nin, nout;
-  int64_t ntask;            // of all statements
   eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
@@ -1386,16 +1728,28 @@ struct ein_dist {
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
-  uint64_t *after;          // nstmt rows of bits: statements that must be done before this one
-  int words;                //   writes, since it reuses their memory
-  int32_t *wait;            // per task: blocks and statements it waits for
-  int64_t *peak;            // per place
+  eini_jobs jobs;
+  int64_t tags, defines;    // of messages: a statement has so many, and so many an operand
+  int64_t *peak;            // per place of this process
   int width, rank;          // workers; most indices, axes or operands of a statement
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  eini_dist_kept *kept;     // and its memory, between runs
   struct eini_steps_rooms *rooms;   // of a schedule: per statement
   ein_dist_info info;
 };
+
+static int eini_dist_driven(const ein_dist *d, int64_t q) {
+  return q >= d->fabric.first && q - d->fabric.first < d->fabric.count;
+}
+
+// The status of a process becomes that of all.
+static ein_status eini_dist_agree(const ein_fabric *f, ein_status st) {
+  ein_status all = st;
+  if (f->agree_fn == NULL) return st;  // one process drives all places
+  const ein_status failed = f->agree_fn(f->user, &all);
+  return failed != EIN_OK ? failed : all;
+}
 
 // The statement and index of a mistake in parts. k: the statement's number, -1 of a pinned input.
 static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s, int k, int i,
@@ -1563,10 +1917,24 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
   }
 }
 
+// The hull of the block the task at `place` computes, in m->from and m->to.
+static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
+  eini_space_ranges(&e->space, place, m->lo, m->hi);
+  eini_block_hull(e->s, &b, -1, m->from, m->to);
+}
+
 // Elements of the block the task at `place` computes, by its free indices.
 static int64_t eini_dist_elements(const eini_space *x, int64_t place, eini_dist_room *m) {
   eini_space_ranges(x, place, m->lo, m->hi);
   return (int64_t)eini_box_volume(x->s->nfree, m->lo, m->hi);
+}
+
+// Does the task at `place` merge at a level of the tree: two partial results, those whose numbers
+// are multiples of 2^level, into one?
+static int eini_dist_merges(const eini_space *x, int64_t place, int level) {
+  const int64_t step = (int64_t)1 << level, part = eini_space_partial(x, place);
+  return part % (2 * step) == 0 && part + step < x->nagg;
 }
 
 // What a task reads, its merges aside.
@@ -1655,17 +2023,18 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.folder = e->folder;
   key[0] = e->form;
   key[1] = own;
-  EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[q]));
+  const int64_t i = q - d->fabric.first;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[i]));
   if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
   job.by_index = !shared;
   job.dtype = out->dtype;
   int how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
   key[1] = 2 + how;
-  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[q]));
+  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[i]));
   if (part > 0) return EIN_OK;
   how |= EINI_MERGE_TO_OUT;
   key[1] = 2 + how;
-  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[q]);
+  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[i]);
 }
 
 // What a statement's partial results are.
@@ -1691,11 +2060,10 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   const eini_stmt *s = e->s;
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
   EINI_TRY(eini_dist_partials_init(d, e));
-  int64_t n = e->space.ntask;
+  const int64_t first = d->fabric.first;
+  const int64_t n = e->nown = eini_max64(0, eini_min64(e->space.ntask - first, d->fabric.count));
   e->item = -1;
-  e->first = d->ntask;
-  d->ntask += n;
-  e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);
+  while ((int64_t)1 << e->levels < e->space.nagg) e->levels++;
   e->plan = EINI_NEW(a, int64_t, n);
   e->merge = EINI_NEW(a, int64_t, n);
   e->last = EINI_NEW(a, int64_t, n);
@@ -1705,25 +2073,23 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
       stride == NULL)
     return EIN_ERR_NO_MEMORY;
-  int64_t size = e->wide, most = 0;
-  for (int64_t q = 0; q < n; q++) {
-    int64_t block = eini_dist_elements(&e->space, q, m);
+  int64_t most = 0;
+  for (int64_t q = first; q < first + n; q++) {
+    const int64_t block = eini_dist_elements(&e->space, q, m);
     most = eini_max64(most, block);
     eini_dist_read r = {0, 0, NULL};
     eini_dist_task_bytes(d, e, q, m, &r);
-    e->fetched[q] = r.bytes;
+    e->fetched[q - first] = r.bytes;
+    for (int l = 0; l < e->levels; l++)
+      if (eini_dist_merges(&e->space, q, l)) eini_dist_reads(&r, -1, block * e->wide);
     e->messages += r.messages;
     e->bytes += r.bytes;
-    if (eini_space_partial(&e->space, q) > 0 && block > 0) {
-      e->bytes += block * size;
-      e->messages++;
-    }
-    if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
-      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
+    for (int l = 0; l < e->levels; l++) d->info.tasks += eini_dist_merges(&e->space, q, l);
+    EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
   }
-  if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
+  if (eini_muladd_overflow(most, e->wide, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
   if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
-  d->info.tasks += 2 * n - n / e->space.nagg;
+  d->info.tasks += n;
   d->info.bytes += e->bytes;
   d->info.messages += e->messages;
   return EIN_OK;
@@ -1767,66 +2133,6 @@ static ein_status eini_dist_memory(ein_dist *d) {
   return eini_items_place(item, d->nitem, 0, alive, &d->temp_bytes);
 }
 
-// Statements that define or read what lies in an item become predecessors of statement k.
-static void eini_dist_precede(ein_dist *d, int k, const eini_dist_item *item) {
-  const eini_dist_tensor *t = item->tensor < 0 ? NULL : &d->tensor[item->tensor];
-  uint64_t *row = d->after + (int64_t)k * d->words;
-  if (t == NULL) row[item->first / 64] |= (uint64_t)1 << item->first % 64;
-  for (int i = 0; t != NULL && i < t->ndefine; i++)
-    row[t->define[i] / 64] |= (uint64_t)1 << t->define[i] % 64;
-  for (int i = 0; t != NULL && i < t->nread; i++)
-    row[t->read[i] / 64] |= (uint64_t)1 << t->read[i] % 64;
-}
-
-// Who must be done before memory is used again.
-static ein_status eini_dist_reuse(ein_dist *d) {
-  d->words = (d->nstmt + 63) / 64;
-  d->after = EINI_NEW(&d->arena, uint64_t, (int64_t)d->nstmt * d->words);
-  if (d->after == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nstmt; k++) {
-    for (int own = 0; own < 2; own++) {
-      int i = own ? d->stmt[k].item : d->tensor[d->stmt[k].s->out].item;
-      for (int j = 0; i >= 0 && j < d->nitem; j++) {
-        const eini_dist_item *a = &d->item[j], *b = &d->item[i];
-        if (a->last < b->first && a->at < b->at + b->bytes && b->at < a->at + a->bytes)
-          eini_dist_precede(d, k, a);
-      }
-    }
-    for (int u = 0; u < k; u++)
-      d->stmt[k].before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
-  }
-  return EIN_OK;
-}
-
-// Blocks and statements every task waits for.
-static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
-  eini_dist_near w;
-  d->wait = EINI_NEW(&d->arena, int32_t, d->ntask);
-  if (d->wait == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nstmt; k++) {
-    const eini_dist_stmt *e = &d->stmt[k];
-    // Where there are zeros to write, they wait for other statements, and the tasks for them.
-    int32_t before = e->s->rest == EIN_REST_ZERO ? 1 : e->before;
-    for (int64_t q = 0; q < e->space.ntask; q++) {
-      int32_t *n = &d->wait[e->first + q];
-      *n = before;
-      for (int o = 0; o < e->s->noperand; o++) {
-        const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
-        if (t->ndefine == 0 || eini_operand_first(e->s, o) < o) continue;
-        if (!eini_dist_box(e, q, o, m)) continue;
-        if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
-        for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
-          const eini_space *x = &d->stmt[t->define[u]].space;
-          int more = eini_dist_near_first(x, m->from, m->to, m, &w);
-          for (; more; more = eini_dist_near_next(&w))
-            *n += eini_dist_overlap(x, eini_dist_near_place(x, &w), m->from, m->to, m) > 0;
-        }
-      }
-    }
-  }
-  return EIN_OK;
-}
-
 // Adds to *bytes what a place reads of input t, which is not pinned.
 static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes *u,
                             eini_dist_room *m, int64_t *bytes) {
@@ -1842,7 +2148,7 @@ static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes 
   *bytes += (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
 }
 
-// Bytes of inputs at each place, into d->peak.
+// Bytes of inputs at each place of this process, into d->peak.
 static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
   ein_decomp_info info;
   ein_decomposition_info(d->desc.decomposition, &info);
@@ -1853,26 +2159,28 @@ static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
     if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
     if (x->ndefine == 0 && info.inputs == EIN_INPUTS_OUTSIDE) continue;
     EINI_TRY(eini_boxes_init(&d->arena, d->g->tensor[t].rank, &boxes));
-    for (int64_t q = 0; q < d->fabric.places; q++) {
+    for (int i = 0; i < d->fabric.count; i++) {
       const eini_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
-      if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[q]);
+      const int64_t q = d->fabric.first + i;
+      if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[i]);
       else if (q < pin->ntask)
-        d->peak[q] += eini_dist_elements(pin, q, m) *
+        d->peak[i] += eini_dist_elements(pin, q, m) *
                       (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
     }
   }
   return EIN_OK;
 }
 
-// Most bytes alive at each place: inputs, blocks, and of one statement at a time what its task
+// Most bytes alive at each such place: inputs, blocks, and of one statement at a time what its task
 // fetches and its partial result.
 static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
-  int places = d->fabric.places, n = d->nstmt + 1;
+  const int n = d->nstmt + 1;
   int64_t *change = EINI_NEW(&d->arena, int64_t, n);
-  d->peak = EINI_NEW(&d->arena, int64_t, places);
+  d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
   if (change == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_dist_held(d, m));
-  for (int64_t q = 0; q < places; q++) {
+  for (int i = 0; i < d->fabric.count; i++) {
+    const int64_t q = d->fabric.first + i;
     memset(change, 0, (size_t)n * sizeof *change);
     for (int k = 0; k < d->nstmt; k++) {
       const eini_dist_stmt *e = &d->stmt[k];
@@ -1880,8 +2188,8 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       if (q >= e->space.ntask) continue;
       int64_t block = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
       int64_t bytes = block * e->wide;
-      change[k] += e->fetched[q];
-      change[k + 1] -= e->fetched[q];
+      change[k] += e->fetched[i];
+      change[k + 1] -= e->fetched[i];
       int last = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT ? d->nstmt - 1
                  : t->nread > 0 ? t->read[t->nread - 1] : k;
       if (part > 0 || (e->space.nagg > 1 && !e->direct)) {
@@ -1893,102 +2201,855 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       change[k] += bytes;
       change[last + 1] -= bytes;
     }
-    int64_t alive = d->peak[q];  // inputs
-    for (int k = 0; k < d->nstmt; k++) d->peak[q] = eini_max64(d->peak[q], alive += change[k]);
+    int64_t alive = d->peak[i];  // inputs
+    for (int k = 0; k < d->nstmt; k++) d->peak[i] = eini_max64(d->peak[i], alive += change[k]);
   }
   return EIN_OK;
 }
 
 // ================================================================================================
-// >>dist-run  tasks of places that share memory
-// Takes an ein_dist and the bindings of one call. Blocks are views of whole tensors; everything
-// mutable is in the workspace: temporaries, partial results, the state of tasks, scratch.
+// >>dist-moves  what places with memory of their own send, receive and keep
+// Takes an ein_dist whose fabric moves data; gives, for the places of this process, the moves of
+// every statement and where in a place's memory things lie. Blocks are stored by the free indices
+// of their statement, dense; a task's operands are boxes.
 // ================================================================================================
 
-// What one thread needs to run tasks.
+// ---- blocks and boxes ----
+
+// One side of a move of a block's elements in a box.
+typedef enum eini_dist_kind {
+  EINI_AT_BLOCK,            // the block, by free indices
+  EINI_AT_MESSAGE,          // these elements alone, in order
+  EINI_AT_BOX               // by coordinates, from the corner of the box
+} eini_dist_kind;
+
+typedef struct eini_dist_end {
+  eini_dist_kind kind;
+  char *data;
+  const int64_t *stride;    // of a box, or of the tensor that it is in
+} eini_dist_end;
+
+// Is every coordinate one index, and every index one coordinate?
+static int eini_dist_is_box(const eini_space *x) {
+  const eini_map *map = &x->s->out_map;
+  for (int r = 0; r < map->rows; r++)
+    if (eini_map_terms(map, r) > 1) return 0;
+  for (int i = 0; i < x->s->nfree; i++)
+    if (eini_map_uses(map, i) > 1) return 0;
+  return 1;
+}
+
+// Strides of one side by free indices; gives the place of the point a, in elements.
+static int64_t eini_dist_end_at(const eini_space *x, const eini_dist_end *e, const int64_t *from,
+                                const int64_t *lo, const int64_t *hi, const int64_t *a,
+                                const int64_t *b, int64_t *stride) {
+  int64_t at = 0, n = 1;
+  for (int i = x->s->nfree - 1; i >= 0 && e->kind != EINI_AT_BOX; i--) {
+    stride[i] = n;
+    n *= e->kind == EINI_AT_BLOCK ? hi[i] - lo[i] : b[i] - a[i];
+    if (e->kind == EINI_AT_BLOCK) at += (a[i] - lo[i]) * stride[i];
+  }
+  if (e->kind == EINI_AT_BOX) {
+    const eini_map *m = &x->s->out_map;
+    for (int i = 0; i < x->s->nfree; i++) stride[i] = 0;
+    for (int r = 0; r < m->rows; r++) {
+      at += (m->offset[r] - from[r]) * e->stride[r];
+      for (int k = m->first[r]; k < m->first[r + 1]; k++) {
+        int64_t s = m->term[k].coef * e->stride[r];
+        stride[m->term[k].index] += s;
+        at += s * a[m->term[k].index];
+      }
+    }
+  }
+  return at;
+}
+
+// Coordinate r of a point of the index space.
+static int64_t eini_dist_coordinate(const eini_map *m, int r, const int64_t *at) {
+  int64_t y = m->offset[r];
+  for (int e = m->first[r]; e < m->first[r + 1]; e++) y += m->term[e].coef * at[m->term[e].index];
+  return y;
+}
+
+// Point by point, where coordinates are sums of indices.
+static void eini_dist_move_points(const eini_space *x, const int64_t *from, const int64_t *to,
+                                  size_t size, const eini_dist_end *dst, const eini_dist_end *src,
+                                  eini_dist_room *m) {
+  int64_t *at = m->bfrom, count = 0;
+  for (int i = 0; i < x->s->nfree; i++) at[i] = m->blo[i];
+  for (int i = 0; i >= 0;) {
+    int64_t block = 0, dbox = 0, sbox = 0;
+    int inside = 1;
+    for (int r = 0; r < x->s->out_map.rows && inside; r++) {
+      int64_t y = eini_dist_coordinate(&x->s->out_map, r, at);
+      inside = y >= from[r] && y < to[r];
+      if (dst->kind == EINI_AT_BOX) dbox += (y - from[r]) * dst->stride[r];
+      if (src->kind == EINI_AT_BOX) sbox += (y - from[r]) * src->stride[r];
+    }
+    for (int c = 0; c < x->s->nfree; c++)
+      block = block * (m->bhi[c] - m->blo[c]) + at[c] - m->blo[c];
+    if (inside) {
+      int64_t d = dst->kind == EINI_AT_BLOCK ? block : dst->kind == EINI_AT_BOX ? dbox : count;
+      int64_t s = src->kind == EINI_AT_BLOCK ? block : src->kind == EINI_AT_BOX ? sbox : count;
+      memcpy(dst->data + d * (int64_t)size, src->data + s * (int64_t)size, size);
+      count++;
+    }
+    for (i = x->s->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
+  }
+}
+
+// The elements of the block at `place` that lie in a box, as strides of both sides by free indices
+// and extents in m->bto; 0: there are none, or they are not a box of free indices.
+static int eini_dist_sides(const eini_space *x, int64_t place, const int64_t *from,
+                           const int64_t *to, const eini_dist_end *dst, const eini_dist_end *src,
+                           eini_dist_room *m, int64_t *at) {
+  eini_space_ranges(x, place, m->blo, m->bhi);
+  if (eini_zrange_empty(x->s->nfree, m->blo, m->bhi) || !eini_dist_is_box(x)) return 0;
+  for (int i = 0; i < x->s->nfree; i++) {
+    m->bfrom[i] = m->blo[i];
+    m->bto[i] = m->bhi[i];
+  }
+  if (!eini_box_narrow(&x->s->out_map, x->s->nfree, from, to, m->bfrom, m->bto)) return 0;
+  at[0] = eini_dist_end_at(x, dst, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
+  at[1] = eini_dist_end_at(x, src, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
+  for (int i = 0; i < x->s->nfree; i++) m->bto[i] -= m->bfrom[i];
+  return 1;
+}
+
+// Moves the elements of the block at `place` that lie in a box.
+static void eini_dist_move(const eini_space *x, int64_t place, const int64_t *from,
+                           const int64_t *to, size_t size, const eini_dist_end *dst,
+                           const eini_dist_end *src, eini_dist_room *m) {
+  int64_t at[2];
+  if (eini_dist_sides(x, place, from, to, dst, src, m, at))
+    eini_dist_copy(x->s->nfree, m->bto, dst->data + at[0] * (int64_t)size, m->dst,
+                   src->data + at[1] * (int64_t)size, m->src, size);
+  else if (!eini_zrange_empty(x->s->nfree, m->blo, m->bhi) && !eini_dist_is_box(x))
+    eini_dist_move_points(x, from, to, size, dst, src, m);
+}
+
+// Do both sides lie alike, so that nothing has to be copied? *at: where the first element is in
+// dst and in src.
+static int eini_dist_alike(const eini_space *x, int64_t place, const int64_t *from,
+                           const int64_t *to, const eini_dist_end *dst, const eini_dist_end *src,
+                           eini_dist_room *m, int64_t *at) {
+  if (!eini_dist_sides(x, place, from, to, dst, src, m, at)) return 0;
+  for (int i = 0; i < x->s->nfree; i++)
+    if (m->bto[i] > 1 && m->dst[i] != m->src[i]) return 0;
+  return 1;
+}
+
+// ---- the moves of a statement ----
+
+// The elements of block `home` of statement `define` that lie in the box operand `operand` of the
+// task at `place` reads (m->from, m->to).
+typedef struct eini_dist_transfer {
+  int64_t place, home;
+  int operand, define;
+  int64_t elements, bytes;
+} eini_dist_transfer;
+
+typedef ein_status (*eini_dist_transfer_fn)(void *user, const eini_dist_transfer *t,
+                                            eini_dist_room *m);
+
+// Calls fn for all transfers of the task at `place`.
+static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t place,
+                                           eini_dist_room *m, eini_dist_transfer_fn fn,
+                                           void *user) {
+  const eini_dist_stmt *e = &d->stmt[k];
+  eini_dist_transfer t;
+  eini_dist_near w;
+  t.place = place;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
+    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
+        !eini_dist_box(e, place, o, m)) continue;
+    t.operand = o;
+    for (int u = 0; u < x->ndefine; u++) {
+      const eini_space *from = &d->stmt[x->define[u]].space;
+      t.define = x->define[u];
+      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
+      for (; more; more = eini_dist_near_next(&w)) {
+        t.home = eini_dist_near_place(from, &w);
+        t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
+        t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
+        if (t.elements > 0) EINI_TRY(fn(user, &t, m));
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// The tasks of statement r that read block q of statement k through operand o, one after another:
+// their transfers.
+static ein_status eini_dist_block_transfers(const ein_dist *d, int r, int o, int k, int64_t q,
+                                            eini_dist_room *m, eini_dist_transfer_fn fn,
+                                            void *user) {
+  const eini_dist_stmt *e = &d->stmt[r];
+  const eini_space *block = &d->stmt[k].space;
+  eini_dist_transfer t = {0, q, o, k, 0, 0};
+  eini_dist_near w;
+  if (q >= block->ntask || eini_space_partial(block, q) != 0) return EIN_OK;
+  eini_dist_block_hull(&d->stmt[k], q, m);
+  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, m, &w);
+  for (; more; more = eini_dist_near_next(&w)) {
+    t.place = eini_dist_near_place(&e->space, &w);
+    if (!eini_dist_box(e, t.place, o, m)) continue;
+    t.elements = eini_dist_overlap(block, q, m->from, m->to, m);
+    t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
+    if (t.elements > 0) EINI_TRY(fn(user, &t, m));
+  }
+  return EIN_OK;
+}
+
+// A transfer as one of its places sees it. Messages are dense, elements in the order of the free
+// indices of the statement that defines them.
+typedef struct eini_dist_moved {
+  int32_t kind;             // EINI_JOB_RECEIVE, EINI_JOB_SEND, or EINI_JOB_NONE: home == place
+  int32_t peer;             // the other place
+  int32_t operand;          // of the reading statement; -1: a partial result
+  int32_t define;           // the statement that defines the elements
+  int32_t level;            // of a partial result: where in the tree it is merged; else -1
+  int32_t direct;           // 1: as it lies in the block, or in the box, nothing is copied
+  int32_t job;
+  int64_t elements, bytes;
+  int64_t at;               // in the inbox or outbox; direct: in the box or the block; bytes
+} eini_dist_moved;
+
+// The memory of places. Each has an entry per statement and place of this process.
+enum { EINI_AT_OPERAND, EINI_AT_INBOX, EINI_AT_OUTBOX, EINI_AT_MERGED, EINI_AT_OWN, EINI_AT_PART,
+       EINI_AT_KINDS };
+
+typedef struct eini_dist_copies {
+  int64_t *at[EINI_AT_KINDS], *size[EINI_AT_KINDS];  // in bytes
+  int64_t *first;           // of its moves; one more at the end
+  eini_dist_moved *move;
+  int64_t nmove, cap;
+  int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
+                            //   that the move would copy
+  int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
+  int64_t total;
+} eini_dist_copies;
+
+static int64_t eini_dist_pad(int64_t bytes) {
+  return (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// The entry of statement k and a place of this process.
+static int64_t eini_dist_entry(const ein_dist *d, int64_t k, int64_t q) {
+  return k * d->fabric.count + q - d->fabric.first;
+}
+
+// Bytes of the box operand o of the task at `place` reads; 0 for what lies everywhere.
+static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int o,
+                                   eini_dist_room *m) {
+  int t = e->s->operand[o];
+  if (d->tensor[t].ndefine == 0 || eini_operand_first(e->s, o) < o) return 0;
+  eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
+  return eini_dist_pad((int64_t)eini_box_volume(d->g->tensor[t].rank, m->from, m->to) *
+                       (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
+}
+
+static eini_dist_end eini_dist_end_of(eini_dist_kind kind, char *data, const int64_t *stride) {
+  eini_dist_end e;
+  e.kind = kind;
+  e.data = data;
+  e.stride = stride;
+  return e;
+}
+
+// The box in m->from and m->to, as it lies in a task's memory; strides go to m->box.
+static eini_dist_end eini_dist_end_box(int rank, char *data, eini_dist_room *m) {
+  for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
+  eini_dist_dense(rank, m->len, m->box);
+  return eini_dist_end_of(EINI_AT_BOX, data, m->box);
+}
+
+// Does the caller hold the blocks of a statement, as it stands for a pinned input that is whole?
+static int eini_dist_whole(const ein_dist *d, int define) {
+  return define >= d->nstmt && !d->desc.blocks;
+}
+
+// How the elements of a transfer lie at home, without data: in the block, or in the caller's
+// pinned input, from the corner of the box.
+static eini_dist_end eini_dist_end_home(const ein_dist *d, int define) {
+  const int whole = eini_dist_whole(d, define);
+  return eini_dist_end_of(whole ? EINI_AT_BOX : EINI_AT_BLOCK, NULL,
+                          d->tensor[d->stmt[define].s->out].stride);
+}
+
+typedef struct eini_dist_noting {
+  ein_dist *d;
+  int stmt, send;
+  int64_t place;            // whose moves are noted
+  int64_t in, out;          // bytes of its boxes so far
+} eini_dist_noting;
+
+static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_t peer,
+                                           int64_t bytes) {
+  eini_dist_copies *c = z->d->copies;
+  eini_dist_moved *all = (eini_dist_moved *)eini_grow(&z->d->arena, c->move, c->nmove, &c->cap,
+                                                      sizeof *all);
+  if (all == NULL) return NULL;
+  c->move = all;
+  eini_dist_moved *v = &all[c->nmove++];
+  memset(v, 0, sizeof *v);
+  v->kind = kind;
+  v->peer = (int32_t)peer;
+  v->operand = v->define = v->level = v->job = -1;
+  v->bytes = bytes;
+  return v;
+}
+
+// Notes a transfer: one that a task receives, or has at home, or that a place sends.
+static ein_status eini_dist_note(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
+  eini_dist_noting *z = (eini_dist_noting *)user;
+  const ein_dist *d = z->d;
+  const int here = t->home == t->place, rank = d->g->tensor[d->stmt[t->define].s->out].rank;
+  const eini_space *x = &d->stmt[t->define].space;
+  const int zeros = d->tensor[d->stmt[t->define].s->out].define[0] < d->nstmt &&
+                    d->stmt[t->define].s->rest == EIN_REST_ZERO;
+  const eini_dist_end message = eini_dist_end_of(EINI_AT_MESSAGE, NULL, NULL);
+  const eini_dist_end home = eini_dist_end_home(d, t->define);
+  const int64_t size = t->bytes / t->elements;
+  int64_t at[2];
+  if (z->send && here) return EIN_OK;
+  eini_dist_moved *v = eini_dist_note_new(
+      z, here ? EINI_JOB_NONE : z->send ? EINI_JOB_SEND : EINI_JOB_RECEIVE,
+      z->send ? t->place : t->home, t->bytes);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  v->operand = t->operand;
+  v->define = t->define;
+  v->elements = t->elements;
+  const eini_dist_end box = eini_dist_end_box(rank, NULL, m);
+  if (z->send) {
+    v->direct = eini_dist_alike(x, t->home, m->from, m->to, &message, &home, m, at);
+    v->at = v->direct ? at[1] * size : z->out;
+    if (!v->direct) z->out += eini_dist_pad(t->bytes);
+  } else if (here) {  // all of the box, as the block has it
+    v->direct = !zeros && t->elements == (int64_t)eini_box_volume(rank, m->from, m->to) &&
+                eini_dist_alike(x, t->home, m->from, m->to, &box, &home, m, at) && at[0] == 0;
+    v->at = v->direct ? at[1] * size : 0;
+  } else {
+    v->direct = !zeros && eini_dist_alike(x, t->home, m->from, m->to, &box, &message, m, at);
+    v->at = v->direct ? at[0] * size : z->in;
+    if (!v->direct) z->in += eini_dist_pad(t->bytes);
+  }
+  return EIN_OK;
+}
+
+// Notes the partial results that task q of a statement receives and sends.
+static ein_status eini_dist_note_partials(eini_dist_noting *z, eini_dist_room *m) {
+  const eini_dist_stmt *e = &z->d->stmt[z->stmt];
+  const int64_t part = eini_space_partial(&e->space, z->place);
+  const int64_t n = eini_dist_elements(&e->space, z->place, m);
+  for (int l = 0; l < e->levels && n > 0; l++) {
+    const int64_t step = (int64_t)1 << l, low = part & -part;
+    const int merges = eini_dist_merges(&e->space, z->place, l);
+    if (!merges && low != step) continue;
+    const int64_t other = merges ? part + step : part - step;
+    eini_dist_moved *v = eini_dist_note_new(z, merges ? EINI_JOB_RECEIVE : EINI_JOB_SEND,
+                                            eini_space_partner(&e->space, z->place, other),
+                                            n * e->wide);
+    if (v == NULL) return EIN_ERR_NO_MEMORY;
+    v->level = l;
+    v->define = z->stmt;
+    v->direct = 1;
+    v->elements = n;
+  }
+  return EIN_OK;
+}
+
+// Where the operands of a task lie.
+static ein_status eini_dist_boxes(ein_dist *d, int k, int64_t q, eini_dist_room *m) {
+  eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, q);
+  int64_t *box = c->box[entry] = EINI_NEW(&d->arena, int64_t, e->s->noperand);
+  if (box == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = c->first[entry]; i < c->nmove; i++) {
+    const eini_dist_moved *v = &c->move[i];
+    if (v->kind == EINI_JOB_NONE && v->direct) box[v->operand] = -1 - i;
+  }
+  for (int o = 0; o < e->s->noperand; o++) {
+    if (box[o] < 0) continue;
+    box[o] = c->size[EINI_AT_OPERAND][entry];
+    c->size[EINI_AT_OPERAND][entry] += eini_dist_box_bytes(d, e, q, o, m);
+  }
+  return EIN_OK;
+}
+
+// The moves of statement k at place q, and what they take there.
+static ein_status eini_dist_note_place(ein_dist *d, int k, int64_t q, eini_dist_room *m) {
+  eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, q);
+  const int works = q < e->space.ntask;
+  eini_dist_noting z = {d, k, 0, q, 0, 0};
+  c->first[entry] = c->nmove;
+  if (works) EINI_TRY(eini_dist_task_transfers(d, k, q, m, eini_dist_note, &z));
+  if (works) EINI_TRY(eini_dist_boxes(d, k, q, m));
+  z.send = 1;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+    for (int u = 0; u < t->ndefine && eini_operand_first(e->s, o) == o; u++)
+      EINI_TRY(eini_dist_block_transfers(d, k, o, t->define[u], q, m, eini_dist_note, &z));
+  }
+  if (works) EINI_TRY(eini_dist_note_partials(&z, m));
+  c->first[entry + 1] = c->nmove;
+  c->size[EINI_AT_INBOX][entry] = z.in;
+  c->size[EINI_AT_OUTBOX][entry] = z.out;
+  if (!works) return EIN_OK;
+  const int64_t n = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
+  const int64_t wide = eini_dist_pad(n * e->wide);
+  if (part == 0)
+    c->size[EINI_AT_OWN][entry] =
+        eini_dist_pad(n * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype));
+  if (part > 0 || (e->space.nagg > 1 && !e->direct)) c->size[EINI_AT_PART][entry] = wide;
+  if (eini_dist_merges(&e->space, q, 0)) c->size[EINI_AT_MERGED][entry] = wide;
+  return EIN_OK;
+}
+
+// ---- memory of the places ----
+
+// What of statement k lies at a place while statements [from, to] run. What moves is there from
+// the statement before on, so that it can move while that one computes.
+static eini_item eini_dist_lives(const ein_dist *d, int k, int kind, int64_t entry) {
+  const eini_dist_tensor *t = &d->tensor[d->stmt[k].s->out];
+  const eini_dist_copies *c = d->copies;
+  eini_item x;
+  x.from = x.to = k;
+  if (kind < EINI_AT_OWN && k > 0 && !d->desc.no_overlap) x.from = k - 1;
+  if (kind == EINI_AT_OWN && t->nread > 0) x.to = (int)eini_max64(k, t->read[t->nread - 1]);
+  if (d->desc.no_reuse) x.to = d->nstmt;
+  x.at = &c->at[kind][entry];
+  x.bytes = c->size[kind][entry];
+  return x;
+}
+
+// Lays out the memory of the places.
+static ein_status eini_dist_place_memory(ein_dist *d) {
+  eini_dist_copies *c = d->copies;
+  eini_item *item = EINI_NEW(&d->arena, eini_item, EINI_AT_KINDS * (int64_t)d->nstmt);
+  int *alive = EINI_NEW(&d->arena, int, EINI_AT_KINDS * (int64_t)d->nstmt);
+  if (item == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < d->fabric.count; i++) {
+    int n = 0;
+    for (int k = 0; k < d->nstmt; k++) {
+      for (int kind = 0; kind < EINI_AT_KINDS; kind++) {
+        item[n] = eini_dist_lives(d, k, kind, (int64_t)k * d->fabric.count + i);
+        n += item[n].bytes > 0;
+      }
+    }
+    EINI_TRY(eini_items_place(item, n, 0, alive, &c->bytes[i]));
+    c->start[i] = c->total;
+    c->bytes[i] = eini_dist_pad(c->bytes[i]);
+    if (eini_add_overflow(c->total, c->bytes[i], &c->total)) return EIN_ERR_TOO_LARGE;
+    d->info.place_bytes = eini_max64(d->info.place_bytes, c->bytes[i]);
+  }
+  return (uint64_t)c->total > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
+}
+
+static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
+  eini_arena *a = &d->arena;
+  const int64_t n = (int64_t)d->nstmt * d->fabric.count;
+  eini_dist_copies *c = d->copies = EINI_NEW(a, eini_dist_copies, 1);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  for (int kind = 0; kind < EINI_AT_KINDS; kind++) {
+    c->at[kind] = EINI_NEW(a, int64_t, n);
+    c->size[kind] = EINI_NEW(a, int64_t, n);
+    if (c->at[kind] == NULL || c->size[kind] == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  c->first = EINI_NEW(a, int64_t, n + 1);
+  c->box = EINI_NEW(a, int64_t *, n);
+  c->bytes = EINI_NEW(a, int64_t, d->fabric.count);
+  c->start = EINI_NEW(a, int64_t, d->fabric.count);
+  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++)
+    for (int i = 0; i < d->fabric.count; i++)
+      EINI_TRY(eini_dist_note_place(d, k, (int64_t)d->fabric.first + i, m));
+  return eini_dist_place_memory(d);
+}
+
+// ================================================================================================
+// >>dist-waits  the jobs of a plan and what each waits for
+// Takes statements, moves and memory of the places of this process; gives jobs. Where places share
+// memory, that is one place for what follows.
+// ================================================================================================
+
+// Places of this process with memory of their own.
+static int64_t eini_dist_memories(const ein_dist *d) {
+  return d->fabric.shared ? 1 : d->fabric.count;
+}
+
+// The job after which the partial result of task q of a statement is merged no further where it is;
+// of partial result 0: after which the block is complete.
+static int64_t eini_dist_final(const ein_dist *d, const eini_dist_stmt *e, int64_t q) {
+  const int64_t i = q - d->fabric.first;
+  int l = 0;
+  while (l < e->levels && eini_dist_merges(&e->space, q, l)) l++;
+  return l == 0 ? e->block + i : e->merges + i * e->levels + l - 1;
+}
+
+// The moves of a statement as jobs: first those of operands, then those of partial results level by
+// level, so that a job waits for none of a later number.
+static void eini_dist_number_moves(ein_dist *d, int k) {
+  eini_dist_copies *c = d->copies;
+  for (int l = -1; l < d->stmt[k].levels; l++) {
+    for (int64_t p = 0; p < d->fabric.count; p++) {
+      const int64_t entry = (int64_t)k * d->fabric.count + p;
+      for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
+        eini_dist_moved *v = &c->move[i];
+        if (v->level == l && v->kind != EINI_JOB_NONE)
+          v->job = eini_jobs_add(&d->jobs, (eini_job_kind)v->kind, k, p, i);
+      }
+    }
+  }
+}
+
+static int32_t eini_dist_number_gates(ein_dist *d, int k, int64_t n) {
+  const int32_t first = (int32_t)(d->jobs.n & INT32_MAX);
+  for (int64_t i = 0; i < n; i++) (void)eini_jobs_add(&d->jobs, EINI_JOB_GATE, k, i, 0);
+  return first;
+}
+
+// Numbers all jobs.
+static void eini_dist_number(ein_dist *d) {
+  eini_jobs *j = &d->jobs;
+  for (int k = 0; k < d->nstmt; k++) {
+    eini_dist_stmt *e = &d->stmt[k];
+    const int output = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT;
+    e->zero = e->fetches = -1;
+    e->memory = eini_dist_number_gates(d, k, eini_dist_memories(d));
+    if (!d->fabric.shared) eini_dist_number_moves(d, k);
+    if (!d->fabric.shared && d->desc.no_overlap) e->fetches = eini_dist_number_gates(d, k, 1);
+    if (e->s->rest == EIN_REST_ZERO && (d->fabric.shared || output))
+      e->zero = eini_jobs_add(j, EINI_JOB_ZERO, k, 0, 0);
+    e->block = (int32_t)(j->n & INT32_MAX);
+    for (int64_t i = 0; i < e->nown; i++) (void)eini_jobs_add(j, EINI_JOB_BLOCK, k, i, 0);
+    e->merges = (int32_t)(j->n & INT32_MAX);
+    for (int64_t i = 0; i < e->nown; i++)
+      for (int l = 0; l < e->levels; l++)
+        (void)eini_jobs_add(j, eini_dist_merges(&e->space, d->fabric.first + i, l) ? EINI_JOB_MERGE
+                                                                          : EINI_JOB_NONE, k, i, l);
+    e->done = eini_dist_number_gates(d, k, eini_dist_memories(d));
+  }
+}
+
+// ---- memory that is used again ----
+
+// Who was the last to take each range of a memory.
+typedef struct eini_reuse {
+  int n;
+  int64_t *lo, *hi;
+  int *item;
+} eini_reuse;
+
+static int eini_reuse_init(eini_arena *a, int64_t nitem, eini_reuse *r) {
+  r->n = 0;
+  r->lo = EINI_NEW(a, int64_t, 2 * nitem + 2);
+  r->hi = EINI_NEW(a, int64_t, 2 * nitem + 2);
+  r->item = EINI_NEW(a, int, 2 * nitem + 2);
+  return r->lo != NULL && r->hi != NULL && r->item != NULL;
+}
+
+static void eini_reuse_put(eini_reuse *r, int at, int64_t lo, int64_t hi, int item) {
+  const size_t n = (size_t)(r->n++ - at);
+  memmove(r->lo + at + 1, r->lo + at, n * sizeof *r->lo);
+  memmove(r->hi + at + 1, r->hi + at, n * sizeof *r->hi);
+  memmove(r->item + at + 1, r->item + at, n * sizeof *r->item);
+  r->lo[at] = lo;
+  r->hi[at] = hi;
+  r->item[at] = item;
+}
+
+static void eini_reuse_drop(eini_reuse *r, int at) {
+  const size_t n = (size_t)(--r->n - at);
+  memmove(r->lo + at, r->lo + at + 1, n * sizeof *r->lo);
+  memmove(r->hi + at, r->hi + at + 1, n * sizeof *r->hi);
+  memmove(r->item + at, r->item + at + 1, n * sizeof *r->item);
+}
+
+// An item takes a range. Gives one after another those that had a part of it, then -1.
+static int eini_reuse_take(eini_reuse *r, int64_t lo, int64_t hi, int item) {
+  int i = 0;
+  while (i < r->n && r->hi[i] <= lo) i++;
+  if (i == r->n || r->lo[i] >= hi) {
+    eini_reuse_put(r, i, lo, hi, item);
+    return -1;
+  }
+  const int old = r->item[i];
+  const int64_t from = r->lo[i], to = r->hi[i];
+  eini_reuse_drop(r, i);
+  if (to > hi) eini_reuse_put(r, i, hi, to, old);
+  if (from < lo) eini_reuse_put(r, i, from, lo, old);
+  return old;
+}
+
+// Job `to` waits until nobody needs any more what statement k wrote at memory i: its tensor, or
+// what it alone uses.
+static void eini_dist_wait_users(ein_dist *d, int k, int tensor, int64_t i, int64_t to) {
+  const eini_dist_tensor *t = &d->tensor[d->stmt[k].s->out];
+  eini_jobs_edge(&d->jobs, d->stmt[k].done + i, to);
+  for (int u = 0; tensor && u < t->nread; u++)
+    eini_jobs_edge(&d->jobs, d->stmt[t->read[u]].done + i, to);
+  for (int u = 0; tensor && d->fabric.shared && u < t->ndefine; u++)
+    if (t->define[u] != k) eini_jobs_edge(&d->jobs, d->stmt[t->define[u]].done + i, to);
+}
+
+// Where places share memory.
+static ein_status eini_dist_reuse_shared(ein_dist *d, eini_arena *a) {
+  eini_reuse r;
+  if (!eini_reuse_init(a, d->nitem, &r)) return EIN_ERR_NO_MEMORY;
+  for (int i = 0, old; i < d->nitem; i++) {
+    const eini_dist_item *b = &d->item[i];
+    const eini_dist_tensor *t = b->tensor < 0 ? NULL : &d->tensor[b->tensor];
+    while (b->bytes > 0 && (old = eini_reuse_take(&r, b->at, b->at + b->bytes, i)) >= 0) {
+      const eini_dist_item *x = &d->item[old];
+      for (int u = 0; u < (t == NULL ? 1 : t->ndefine); u++)
+        eini_dist_wait_users(d, x->first, x->tensor >= 0, 0,
+                             d->stmt[t == NULL ? b->first : t->define[u]].memory);
+    }
+  }
+  return EIN_OK;
+}
+
+// Memory i of places with memory of their own.
+static ein_status eini_dist_reuse_own(ein_dist *d, int64_t i, eini_arena *a) {
+  const eini_dist_copies *c = d->copies;
+  eini_reuse r;
+  if (!eini_reuse_init(a, EINI_AT_KINDS * (int64_t)d->nstmt, &r)) return EIN_ERR_NO_MEMORY;
+  for (int n = 0, old; n < EINI_AT_KINDS * d->nstmt; n++) {
+    const int k = n / EINI_AT_KINDS, kind = n % EINI_AT_KINDS;
+    const eini_dist_stmt *e = &d->stmt[k];
+    const int64_t entry = (int64_t)k * d->fabric.count + i;
+    const int64_t at = c->at[kind][entry], bytes = c->size[kind][entry];
+    while (bytes > 0 && (old = eini_reuse_take(&r, at, at + bytes, n)) >= 0)
+      eini_dist_wait_users(d, old / EINI_AT_KINDS, old % EINI_AT_KINDS == EINI_AT_OWN, i,
+                           kind < EINI_AT_OWN ? e->memory + i : e->block + i);
+  }
+  return EIN_OK;
+}
+
+// ---- what is read, sent and merged ----
+
+// Task q waits for the blocks that it reads, and for zeros where it reads a tensor with holes.
+static void eini_dist_wait_reads(ein_dist *d, const eini_dist_stmt *e, int64_t q,
+                                 eini_dist_room *m) {
+  const int64_t job = e->block + q - d->fabric.first;
+  eini_dist_near w;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+    if (t->ndefine == 0 || eini_operand_first(e->s, o) < o) continue;
+    if (!eini_dist_box(e, q, o, m)) continue;
+    if (t->define[0] < d->nstmt && d->stmt[t->define[0]].zero >= 0)
+      eini_jobs_edge(&d->jobs, d->stmt[t->define[0]].zero, job);
+    for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
+      const eini_dist_stmt *by = &d->stmt[t->define[u]];
+      int more = eini_dist_near_first(&by->space, m->from, m->to, m, &w);
+      for (; more; more = eini_dist_near_next(&w)) {
+        const int64_t home = eini_dist_near_place(&by->space, &w);
+        if (eini_dist_overlap(&by->space, home, m->from, m->to, m) > 0)
+          eini_jobs_edge(&d->jobs, eini_dist_final(d, by, home), job);
+      }
+    }
+  }
+}
+
+// A move of statement k at place i of this process.
+static void eini_dist_wait_move(ein_dist *d, int k, int64_t i, const eini_dist_moved *v) {
+  eini_jobs *j = &d->jobs;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t q = d->fabric.first + i, block = e->block + i;
+  const int64_t merge = e->merges + i * e->levels + v->level;
+  if (v->kind != EINI_JOB_NONE) eini_jobs_edge(j, v->job, e->done + i);
+  if (v->kind != EINI_JOB_NONE && v->kind != EINI_JOB_SEND)
+    eini_jobs_edge(j, e->memory + i, v->job);
+  if (v->level >= 0 && v->kind == EINI_JOB_SEND) {
+    eini_jobs_edge(j, eini_dist_final(d, e, q), v->job);
+  } else if (v->level >= 0) {  // into the memory of the merge before
+    if (v->level > 0) eini_jobs_edge(j, merge - 1, v->job);
+    eini_jobs_edge(j, v->job, merge);
+  } else if (v->kind == EINI_JOB_RECEIVE) {
+    eini_jobs_edge(j, v->job, e->fetches >= 0 ? e->fetches : block);
+  } else {
+    const int64_t to = v->kind == EINI_JOB_SEND ? v->job : block;
+    if (v->kind == EINI_JOB_SEND && !v->direct) eini_jobs_edge(j, e->memory + i, to);
+    if (v->define < d->nstmt) eini_jobs_edge(j, eini_dist_final(d, &d->stmt[v->define], q), to);
+  }
+}
+
+// Merges of task q wait for what they merge.
+static void eini_dist_wait_merges(ein_dist *d, const eini_dist_stmt *e, int64_t q) {
+  const int64_t i = q - d->fabric.first, part = eini_space_partial(&e->space, q);
+  for (int l = 0; l < e->levels; l++) {
+    if (!eini_dist_merges(&e->space, q, l)) continue;
+    const int64_t merge = e->merges + i * e->levels + l;
+    eini_jobs_edge(&d->jobs, l == 0 ? e->block + i : merge - 1, merge);
+    eini_jobs_edge(&d->jobs, merge, e->done + (d->fabric.shared ? 0 : i));
+    if (!d->fabric.shared) continue;  // they wait for a message
+    const int64_t other = eini_space_partner(&e->space, q, part + ((int64_t)1 << l));
+    eini_jobs_edge(&d->jobs, eini_dist_final(d, e, other), merge);
+  }
+}
+
+static void eini_dist_wait_stmt(ein_dist *d, int k, eini_dist_room *m) {
+  const eini_dist_stmt *e = &d->stmt[k];
+  eini_jobs *j = &d->jobs;
+  const int shared = d->fabric.shared;
+  if (e->zero >= 0) eini_jobs_edge(j, e->zero, e->done);
+  if (e->zero >= 0 && shared) eini_jobs_edge(j, e->memory, e->zero);
+  for (int64_t i = 0; i < e->nown; i++) {
+    const int64_t q = d->fabric.first + i;
+    eini_jobs_edge(j, e->memory + (shared ? 0 : i), e->block + i);
+    eini_jobs_edge(j, e->block + i, e->done + (shared ? 0 : i));
+    if (e->zero >= 0) eini_jobs_edge(j, e->zero, e->block + i);
+    if (e->fetches >= 0) eini_jobs_edge(j, e->fetches, e->block + i);
+    if (shared) eini_dist_wait_reads(d, e, q, m);
+    eini_dist_wait_merges(d, e, q);
+  }
+  for (int64_t i = 0; i < d->fabric.count && !shared; i++) {
+    const int64_t entry = (int64_t)k * d->fabric.count + i;
+    for (int64_t v = d->copies->first[entry]; v < d->copies->first[entry + 1]; v++)
+      eini_dist_wait_move(d, k, i, &d->copies->move[v]);
+    for (int64_t u = 0; u < d->fabric.count && e->fetches >= 0 && k > 0; u++)
+      eini_jobs_edge(j, d->stmt[k - 1].done + u, e->memory + i);
+  }
+}
+
+// All edges, which are counted the first time round.
+static ein_status eini_dist_wait_all(ein_dist *d, eini_dist_room *m) {
+  eini_arena scratch;
+  ein_status st = EIN_OK;
+  for (int k = 0; k < d->nstmt; k++) eini_dist_wait_stmt(d, k, m);
+  eini_arena_init(&scratch, &d->al);
+  const eini_arena_at clean = eini_arena_mark(&scratch);
+  if (d->fabric.shared) st = eini_dist_reuse_shared(d, &scratch);
+  for (int64_t i = 0; i < d->fabric.count && !d->fabric.shared && st == EIN_OK; i++) {
+    st = eini_dist_reuse_own(d, i, &scratch);
+    eini_arena_rollback(&scratch, &clean);
+  }
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// Makes the jobs of a plan.
+static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
+  eini_jobs *j = &d->jobs;
+  eini_arena scratch;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_stmt *s = d->stmt[k].s;
+    for (int o = 0; o < s->noperand; o++)
+      d->defines = eini_max64(d->defines, d->tensor[s->operand[o]].ndefine);
+    d->tags = eini_max64(d->tags, s->noperand);
+  }
+  d->tags = d->tags * d->defines + 1;
+  eini_dist_number(d);
+  EINI_TRY(eini_jobs_room(&d->arena, j));
+  eini_dist_number(d);
+  EINI_TRY(eini_dist_wait_all(d, m));
+  eini_arena_init(&scratch, &d->al);
+  int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
+  ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(&d->arena, j, at);
+  if (st == EIN_OK) st = eini_dist_wait_all(d, m);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// ================================================================================================
+// >>dist-run  what jobs do
+// Takes an ein_dist and the bindings of one call. In a memory that is shared blocks are views of
+// whole tensors. Everything mutable is in the workspace: temporaries, partial results, memory of
+// places, the state of jobs, scratch.
+// ================================================================================================
+
+// What one thread needs to run jobs.
 typedef struct eini_dist_worker {
   eini_dist_room room;
   ein_scalar *param;        // of the graph, then origins
   const void **in;
-  int64_t *places;          // as many as there are places
-  int64_t *sent;            // the same: bytes that were read of theirs; NULL: not counted
+  int64_t *sent;            // per place: bytes that were read of theirs; NULL: not counted
+  eini_dist_read read;      // by the job at hand
   char *scratch;
 } eini_dist_worker;
-
-// The state of a task: one job at a time.
-typedef struct eini_dist_task {
-  int32_t wait;             // what has to be done before its block is computed
-  int32_t level;            // the job at hand: EINI_DIST_ZERO, EINI_DIST_BLOCK, or a merge
-  uint32_t arrived;         // bit l: one of the two partial results of a merge at level l is there
-  int32_t ready;
-} eini_dist_task;
-
-enum { EINI_DIST_ZERO = -2, EINI_DIST_BLOCK = -1 };
-
-struct eini_dist_flow;
 
 typedef struct eini_dist_exec {
   const ein_dist *d;
   const ein_run *run;
   char *temp;               // temporaries and partial results
+  char *mem;                // of places that have their own
   char **base;              // per tensor: element (0, .., 0)
   eini_dist_worker *worker;
-  eini_dist_task *task;
-  int64_t *left;            // per statement: jobs not yet done
-  int32_t *ready;           // per statement: tasks that are ready
-  int32_t *zero;            // per statement: those before, whose memory it takes
   ein_dist_stats *stats;    // NULL: not counted
-  struct eini_dist_flow *flow;
+  eini_flow flow;
 } eini_dist_exec;
 
 // The next `bytes` of a memory; with mem NULL only *used moves.
-static char *eini_dist_carve(char *mem, size_t *used, int64_t count, size_t size) {
+static void *eini_dist_carve(char *mem, size_t *used, int64_t count, size_t size) {
   char *p = mem == NULL ? NULL : mem + *used;
   *used += ((size_t)count * size + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   return p;
 }
 
+static void eini_dist_layout_flow(const ein_dist *d, eini_flow *f, char *mem, size_t *n) {
+  const eini_jobs *j = &d->jobs;
+  const int64_t lists = (int64_t)d->nstmt * d->width;
+  f->jobs = j;
+  f->fabric = &d->fabric;
+  f->nstmt = d->nstmt;
+  f->width = d->width;
+  f->wait = (int32_t *)eini_dist_carve(mem, n, j->n, sizeof(int32_t));
+  f->link = (int32_t *)eini_dist_carve(mem, n, j->n, sizeof(int32_t));
+  f->head = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
+  f->tail = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
+  f->ready = (int32_t *)eini_dist_carve(mem, n, d->nstmt, sizeof(int32_t));
+  f->ticket = (ein_ticket *)eini_dist_carve(mem, n, j->ntransfer, sizeof(ein_ticket));
+  f->ticket_of = (int32_t *)eini_dist_carve(mem, n, j->ntransfer, sizeof(int32_t));
+  f->over = (char *)eini_dist_carve(mem, n, j->ntransfer, 1);
+}
+
 // Lays out a run in mem (NULL: only the size). Returns the bytes.
 static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) {
   size_t n = 0;
-  int flow = d->fabric.threads;
-  x->base = (char **)(void *)eini_dist_carve(mem, &n, d->g->ntensor, sizeof(char *));
-  x->worker = (eini_dist_worker *)(void *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
-  x->task = (eini_dist_task *)(void *)eini_dist_carve(mem, &n, flow ? d->ntask : 0,
-                                                      sizeof *x->task);
-  x->left = (int64_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->left);
-  x->ready = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->ready);
-  x->zero = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->zero);
+  x->base = (char **)eini_dist_carve(mem, &n, d->g->ntensor, sizeof(char *));
+  x->worker = (eini_dist_worker *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
+  eini_dist_layout_flow(d, &x->flow, mem, &n);
   for (int i = 0; i < d->width; i++) {
-    int64_t *room = (int64_t *)(void *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
-                                                        sizeof(int64_t));
-    char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
-    char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
-    char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
-    char *out = eini_dist_carve(mem, &n, d->fabric.shared ? d->fabric.places : 0,
-                                 sizeof(int64_t));
-    char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+    int64_t *room = (int64_t *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
+                                               sizeof(int64_t));
+    void *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
+    void *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
+    void *out = eini_dist_carve(mem, &n, d->fabric.shared ? d->fabric.places : 0,
+                                sizeof(int64_t));
+    void *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
+    memset(w, 0, sizeof *w);
     eini_dist_room_carve(room, d->rank, &w->room);
-    w->param = (ein_scalar *)(void *)param;
-    w->in = (const void **)(void *)in;
-    w->places = (int64_t *)(void *)places;
-    w->sent = x->stats != NULL && d->fabric.shared ? (int64_t *)(void *)out : NULL;
+    w->param = (ein_scalar *)param;
+    w->in = (const void **)in;
+    w->sent = x->stats != NULL && d->fabric.shared ? (int64_t *)out : NULL;
     for (int q = 0; w->sent != NULL && q < d->fabric.places; q++) w->sent[q] = 0;
-    w->scratch = scratch;
+    w->scratch = (char *)scratch;
   }
-  x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  x->temp = (char *)eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  x->mem = (char *)eini_dist_carve(mem, &n, d->copies == NULL ? 0 : d->copies->total, 1);
   return n;
 }
 
-// The element at coordinates `at` of a tensor; `at` is the origin of a box that may be empty.
-static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at) {
-  const eini_tensor *t = &x->d->g->tensor[tensor];
+// The element at coordinates `at` of a tensor, of which `base` is the first; `at` is the origin of
+// a box that may be empty.
+static char *eini_dist_at_of(const ein_dist *d, char *base, int tensor, const int64_t *at) {
+  const eini_tensor *t = &d->g->tensor[tensor];
   int64_t n = 0;
-  for (int r = 0; r < t->rank; r++) n += at[r] * x->d->tensor[tensor].stride[r];
-  if (x->d->tensor[tensor].lo == x->d->tensor[tensor].hi) return x->base[tensor];
-  return x->base[tensor] + n * (int64_t)ein_dtype_size(t->dtype);
+  for (int r = 0; r < t->rank; r++) n += at[r] * d->tensor[tensor].stride[r];
+  if (d->tensor[tensor].lo == d->tensor[tensor].hi) return base;
+  return base + n * (int64_t)ein_dtype_size(t->dtype);
+}
+
+static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at) {
+  return eini_dist_at_of(x->d, x->base[tensor], tensor, at);
 }
 
 // ---- blocks of tensors at places ----
@@ -2057,13 +3118,6 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
   return x->temp + x->d->item[e->item].at + place * (int64_t)e->partial_bytes;
 }
 
-// The hull of the block the task at `place` computes, in m->from and m->to.
-static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
-  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
-  eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(e->s, &b, -1, m->from, m->to);
-}
-
 // The address of that block.
 static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t place,
                                 eini_dist_room *m) {
@@ -2092,7 +3146,7 @@ static ein_status eini_dist_execute_block(const eini_dist_exec *x, eini_dist_wor
     eini_states_at(e->folder, n, out, data);
     eini_fold_identity(e->folder, n, data);
   }
-  return eini_dist_execute_plan(x, w, e->plan[q], data);
+  return eini_dist_execute_plan(x, w, e->plan[q - x->d->fabric.first], data);
 }
 
 // Origins of the block at m->lo as params, behind those of the graph.
@@ -2178,7 +3232,7 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
   void *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
-  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], &out);
+  return eini_dist_execute_plan(x, w, (last ? e->last : e->merge)[q - x->d->fabric.first], &out);
 }
 
 // Zero for all elements of a tensor, before its only statement writes those it defines.
@@ -2190,35 +3244,185 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
                  ein_dtype_size(t->dtype));
 }
 
-// One job: a block, a merge, or zeros. Counts what it reads from other places.
-static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_t q, int level,
-                                    eini_dist_read *r) {
+// ---- places with memory of their own ----
+
+static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
+  const eini_dist_copies *c = x->d->copies;
+  return x->mem + c->start[entry % x->d->fabric.count] + c->at[kind][entry];
+}
+
+// Where the elements of a move are at home, at place q; m->from: the corner of the box they lie in.
+static eini_dist_end eini_own_home(const eini_dist_exec *x, const eini_dist_moved *v, int64_t q,
+                                   const eini_dist_room *m) {
   const ein_dist *d = x->d;
-  eini_dist_worker *w = &x->worker[worker];
-  ein_dist_event v;
-  ein_status st = EIN_OK;
-  r->bytes = r->messages = 0;
-  r->sent = w->sent;
-  memset(&v, 0, sizeof v);
-  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
-  if (level == EINI_DIST_ZERO) {
-    eini_dist_zero(x, d->stmt[k].s->out, &w->room);
+  const int tensor = d->stmt[v->define].s->out;
+  eini_dist_end e = eini_dist_end_home(d, v->define);
+  if (eini_dist_whole(d, v->define)) e.data = eini_dist_at(x, tensor, m->from);
+  else if (v->define < d->nstmt)
+    e.data = eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, v->define, q));
+  else e.data = eini_dist_bound(d, x->run, tensor, (int)q - d->fabric.first);
+  return e;
+}
+
+static char *eini_own_box(const eini_dist_exec *x, int64_t entry, int o) {
+  return eini_own_at(x, EINI_AT_OPERAND, entry) + x->d->copies->box[entry][o];
+}
+
+static int64_t eini_own_tag(const ein_dist *d, const eini_job *j, const eini_dist_moved *v) {
+  int64_t slot = d->tags - 1;
+  if (v->level >= 0) return j->stmt * d->tags + slot;
+  const eini_dist_tensor *t = &d->tensor[d->stmt[j->stmt].s->operand[v->operand]];
+  for (slot = 0; t->define[slot] != v->define;) slot++;
+  return j->stmt * d->tags + v->operand * d->defines + slot;
+}
+
+static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const ein_fabric *f = &d->fabric;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
+  char *to = v->level >= 0 ? eini_own_at(x, EINI_AT_MERGED, entry)
+             : v->direct ? eini_own_box(x, entry, v->operand) + v->at
+                         : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
+  eini_flow_wires(&x->flow, 1);
+  const ein_status st = f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
+                                   (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  return st;
+}
+
+static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
+                                int failed, ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const ein_fabric *f = &d->fabric;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
+  eini_dist_room *m = &w->room;
+  const char *from;
+  if (v->level >= 0) {
+    from = eini_own_at(x, EINI_AT_PART, entry);
+  } else {
+    eini_dist_box(&d->stmt[j->stmt], v->peer, v->operand, m);
+    const eini_dist_end home = eini_own_home(x, v, q, m);
+    const eini_dist_end to = eini_dist_end_of(
+        EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_OUTBOX, entry) + (v->direct ? 0 : v->at), NULL);
+    from = v->direct ? home.data + v->at : to.data;
+    if (!v->direct && !failed)
+      eini_dist_move(&d->stmt[v->define].space, q, m->from, m->to,
+                     (size_t)(v->bytes / v->elements), &to, &home, m);
+  }
+  eini_flow_wires(&x->flow, 1);
+  const ein_status st = f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
+                                   (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  return st;
+}
+
+// Addresses of the operands of task q, by operand; boxes with holes are zero first.
+static void eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+  const ein_dist *d = x->d;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, q), *box = d->copies->box[entry];
+  eini_dist_room *m = &w->room;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const int t = e->s->operand[o];
+    if (eini_operand_first(e->s, o) < o) continue;
+    if (d->tensor[t].ndefine == 0) {
+      char *base = x->base[t];
+      if (d->desc.blocks) base = eini_dist_bound(d, x->run, t, (int)q - d->fabric.first);
+      eini_dist_box(e, q, o, m);
+      w->in[o] = eini_dist_at_of(d, base, t, m->from);
+    } else if (box[o] < 0) {
+      const eini_dist_moved *v = &d->copies->move[-1 - box[o]];
+      eini_dist_box(e, q, o, m);
+      w->in[o] = eini_own_home(x, v, q, m).data + v->at;
+    } else {
+      w->in[o] = eini_own_box(x, entry, o);
+      if (d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO)
+        memset(eini_own_box(x, entry, o), 0, (size_t)eini_dist_box_bytes(d, e, q, o, m));
+    }
+  }
+}
+
+// Puts together the boxes of task q's operands, and computes.
+static ein_status eini_own_compute(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+  const ein_dist *d = x->d;
+  const eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, q);
+  const int own = eini_space_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
+  eini_dist_room *m = &w->room;
+  int n = 0;
+  eini_own_operands(x, w, k, q);
+  for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
+    const eini_dist_moved *v = &c->move[i];
+    if (v->kind == EINI_JOB_SEND || v->level >= 0 || v->direct) continue;
+    eini_dist_box(e, q, v->operand, m);
+    const eini_dist_end from =
+        v->kind == EINI_JOB_NONE
+            ? eini_own_home(x, v, q, m)
+            : eini_dist_end_of(EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_INBOX, entry) + v->at, NULL);
+    const eini_dist_end to = eini_dist_end_box(d->g->tensor[e->s->operand[v->operand]].rank,
+                                               eini_own_box(x, entry, v->operand), m);
+    eini_dist_move(&d->stmt[v->define].space, v->kind == EINI_JOB_NONE ? q : v->peer, m->from,
+                   m->to, (size_t)(v->bytes / v->elements), &to, &from, m);
+  }
+  for (int o = 0; o < e->s->noperand; o++)
+    if (eini_operand_first(e->s, o) == o) w->in[n++] = w->in[o];
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
+  eini_dist_origins(d, e, w);
+  return eini_dist_execute_block(x, w, e, q,
+                                 eini_own_at(x, own ? EINI_AT_OWN : EINI_AT_PART, entry));
+}
+
+static ein_status eini_own_merge(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
+                                 int level) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  const int64_t entry = eini_dist_entry(x->d, k, q);
+  const int first = eini_space_partial(&e->space, q) == 0;
+  const int last = first && level == e->levels - 1;
+  char *own = eini_own_at(x, EINI_AT_OWN, entry), *part = eini_own_at(x, EINI_AT_PART, entry);
+  char *merged = eini_own_at(x, EINI_AT_MERGED, entry);
+  if (e->folder != NULL) {
+    eini_dist_room *m = &w->room;
+    eini_space_ranges(&e->space, q, m->lo, m->hi);
+    for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
+    eini_dist_dense(e->s->nfree, m->len, m->dst);
+    eini_dist_states_join(x, w, e, q, part, merged, last ? own : NULL, m->dst);
     return EIN_OK;
   }
-  if (level >= 0) {
-    st = eini_dist_merge(x, w, k, q, level, r);
-  } else {
-    st = eini_dist_compute(x, w, k, q);
-    if (x->stats != NULL) eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, r);
-  }
-  if (st != EIN_OK || d->desc.event_fn == NULL) return st;
-  v.stmt = k;
-  v.place = (int)q;
-  v.level = level;
-  v.worker = worker;
-  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
-  return d->desc.event_fn(d->desc.event_user, &v);
+  void *out = first && (e->direct || last) ? own : part;
+  w->in[0] = first && e->direct ? own : part;
+  w->in[1] = merged;
+  return eini_dist_execute_plan(x, w, (last ? e->last : e->merge)[q - x->d->fabric.first], &out);
 }
+
+// The complete block of an output goes to the caller's view, or to what it binds for the place.
+static void eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+  const ein_dist *d = x->d;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const eini_tensor *t = &d->g->tensor[e->s->out];
+  const int64_t *stride = d->tensor[e->s->out].stride;
+  eini_dist_room *m = &w->room;
+  char *base = x->base[e->s->out];
+  for (int r = 0; r < t->rank; r++) {
+    m->from[r] = 0;
+    m->to[r] = t->shape[r];
+    if (d->desc.blocks) eini_dist_own(d, e->s->out, q, r, &m->from[r], &m->to[r]);
+    m->len[r] = m->to[r] - m->from[r];
+  }
+  if (d->desc.blocks) {
+    eini_dist_dense(t->rank, m->len, m->box);
+    stride = m->box;
+    base = eini_dist_bound(d, x->run, e->s->out, (int)q - d->fabric.first);
+  }
+  const eini_dist_end to = eini_dist_end_of(EINI_AT_BOX, base, stride);
+  const eini_dist_end at = eini_dist_end_of(
+      EINI_AT_BLOCK, eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, k, q)), NULL);
+  eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
+}
+
+// ---- jobs ----
 
 // What a place did and received for statement k; what it sent is told where it is known.
 static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tasks,
@@ -2237,880 +3441,128 @@ static void eini_dist_sent(ein_dist_stats *s, int64_t place, int64_t bytes) {
   if (s != NULL && s->place != NULL && place < s->nplace) s->place[place].sent_bytes += bytes;
 }
 
-// Statements in order, places one after another, merges level by level.
-static ein_status eini_dist_serial(eini_dist_exec *x) {
+// A block or a merge; w->read: what it reads from other places in a memory that is shared.
+static ein_status eini_dist_task_run(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
+                                     int64_t q) {
   const ein_dist *d = x->d;
-  eini_dist_read r;
-  for (int k = 0; k < d->nstmt; k++) {
-    const eini_space *s = &d->stmt[k].space;
-    if (d->stmt[k].s->rest == EIN_REST_ZERO)
-      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &r));
-    for (int64_t q = 0; q < s->ntask; q++) {
-      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &r));
-      eini_dist_count(x->stats, k, q, 1, &r);
-    }
-    for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
-      for (int64_t q = 0; q < s->ntask; q++) {
-        int64_t part = eini_space_partial(s, q), step = (int64_t)1 << level;
-        if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
-        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &r));
-        eini_dist_count(x->stats, k, q, 1, &r);
-      }
-    }
-  }
-  return EIN_OK;
-}
-
-// ================================================================================================
-// >>dist-flow  the threads fabric: tasks run as their inputs are ready
-// Takes a laid-out run; any number of threads take ready tasks from one locked set, those of early
-// statements first, a thread's own places before others. No thread waits while a task is ready.
-// ================================================================================================
-
-#if defined(__unix__) || defined(__APPLE__)
-#define EINI_DIST_THREADS 1
-#include <pthread.h>
-#else
-#define EINI_DIST_THREADS 0
-#endif
-
-#if EINI_DIST_THREADS
-
-struct eini_dist_flow {
-  pthread_mutex_t lock;
-  pthread_cond_t work;
-  int sleepers, width;
-  int lowest;               // no statement before has a ready task
-  int64_t left;             // jobs of all statements not yet done
-  ein_status status;        // the first failure: nobody takes another task
-};
-
-// With the lock: the task's next job may run.
-static void eini_flow_ready(eini_dist_exec *x, int k, int64_t q, int level) {
-  eini_dist_task *t = &x->task[x->d->stmt[k].first + q];
-  t->level = level;
-  t->ready = 1;
-  x->ready[k]++;
-  if (k < x->flow->lowest) x->flow->lowest = k;
-}
-
-static void eini_flow_release(eini_dist_exec *x, int k, int64_t q) {
-  if (--x->task[x->d->stmt[k].first + q].wait == 0) eini_flow_ready(x, k, q, EINI_DIST_BLOCK);
-}
-
-// With the lock: takes a ready task, if there is one.
-static int eini_flow_take(eini_dist_exec *x, int worker, int *stmt, int64_t *place, int *level) {
-  struct eini_dist_flow *f = x->flow;
-  int k = f->lowest;
-  while (k < x->d->nstmt && x->ready[k] == 0) k++;
-  f->lowest = k;
-  if (k == x->d->nstmt) return 0;
-  const eini_dist_stmt *e = &x->d->stmt[k];
-  int64_t found = -1;
-  for (int64_t q = 0; q < e->space.ntask; q++) {
-    if (!x->task[e->first + q].ready) continue;
-    if (found < 0) found = q;
-    if (q % f->width != worker) continue;
-    found = q;
-    break;
-  }
-  x->ready[k]--;
-  x->task[e->first + found].ready = 0;
-  *stmt = k;
-  *place = found;
-  *level = x->task[e->first + found].level;
-  return 1;
-}
-
-// Tasks of statement r that read block q of statement k through operand o, into w->places.
-static int64_t eini_flow_readers(const eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
-                                 int r, int o) {
-  const eini_dist_stmt *e = &x->d->stmt[r];
-  const eini_space *block = &x->d->stmt[k].space;
-  eini_dist_room *m = &w->room;
-  eini_dist_near near;
-  int64_t n = 0;
-  if (e->s->operand[o] != x->d->stmt[k].s->out || eini_operand_first(e->s, o) < o) return 0;
-  eini_dist_block_hull(&x->d->stmt[k], q, m);
-  int more = eini_dist_near_begin(&e->space, &e->s->proj[o], e->s->nindex, m->from, m->to, m,
-                                  &near);
-  for (; more; more = eini_dist_near_next(&near)) {
-    int64_t place = eini_dist_near_place(&e->space, &near);
-    if (!eini_dist_box(e, place, o, m)) continue;
-    if (eini_dist_overlap(block, q, m->from, m->to, m) > 0) w->places[n++] = place;
-  }
-  return n;
-}
-
-// A block is there: whoever reads it waits for one thing less.
-static void eini_flow_block_done(eini_dist_exec *x, int worker, int k, int64_t q) {
-  const eini_dist_tensor *t = &x->d->tensor[x->d->stmt[k].s->out];
-  eini_dist_worker *w = &x->worker[worker];
-  for (int u = 0; u < t->nread; u++) {
-    int r = t->read[u];
-    for (int o = 0; o < x->d->stmt[r].s->noperand; o++) {
-      int64_t n = eini_flow_readers(x, w, k, q, r, o);
-      if (n == 0) continue;
-      pthread_mutex_lock(&x->flow->lock);
-      for (int64_t i = 0; i < n; i++) eini_flow_release(x, r, w->places[i]);
-      pthread_mutex_unlock(&x->flow->lock);
-    }
-  }
-}
-
-// A partial result is there, merged up to level: the second of two to arrive starts their merge. 1:
-// the block is complete.
-static int eini_flow_arrive(eini_dist_exec *x, int k, int64_t q, int level) {
-  const eini_dist_stmt *e = &x->d->stmt[k];
-  int64_t part = eini_space_partial(&e->space, q), step = (int64_t)1 << level;
-  for (; step < e->space.nagg; level++, step *= 2) {
-    int64_t left = part & ~(2 * step - 1);
-    if (left + step >= e->space.nagg) continue;  // alone at this level
-    q = eini_space_partner(&e->space, q, left);
-    eini_dist_task *t = &x->task[e->first + q];
-    if (t->arrived >> level & 1) eini_flow_ready(x, k, q, level);
-    t->arrived |= (uint32_t)1 << level;
-    return 0;
-  }
-  return 1;
-}
-
-// With the lock: a job of statement k is done; at its last one, those that reuse its memory go on.
-static void eini_flow_stmt_done(eini_dist_exec *x, int k) {
-  const ein_dist *d = x->d;
-  x->flow->left--;
-  if (--x->left[k] > 0) return;
-  for (int u = k + 1; u < d->nstmt; u++) {
-    if (!(d->after[(int64_t)u * d->words + k / 64] >> k % 64 & 1)) continue;
-    int zeros = d->stmt[u].s->rest == EIN_REST_ZERO;
-    if (zeros && --x->zero[u] == 0) eini_flow_ready(x, u, 0, EINI_DIST_ZERO);
-    for (int64_t q = 0; !zeros && q < d->stmt[u].space.ntask; q++) eini_flow_release(x, u, q);
-  }
-}
-
-// With the lock: the zeros of statement k's tensor are there. Its tasks and those of its readers,
-// which may read nothing but zeros, go on.
-static void eini_flow_zeros_done(eini_dist_exec *x, int worker, int k) {
-  const eini_dist_stmt *e = &x->d->stmt[k];
-  const eini_dist_tensor *t = &x->d->tensor[e->s->out];
-  for (int64_t q = 0; q < e->space.ntask; q++) eini_flow_release(x, k, q);
-  for (int u = 0; u < t->nread; u++) {
-    const eini_dist_stmt *r = &x->d->stmt[t->read[u]];
-    for (int o = 0; o < r->s->noperand; o++) {
-      if (r->s->operand[o] != e->s->out || eini_operand_first(r->s, o) < o) continue;
-      for (int64_t q = 0; q < r->space.ntask; q++)
-        if (eini_dist_box(r, q, o, &x->worker[worker].room))
-          eini_flow_release(x, t->read[u], q);
-    }
-  }
-}
-
-// Everything that follows from a job that is done.
-static void eini_flow_finish(eini_dist_exec *x, int worker, int k, int64_t q, int level) {
-  struct eini_dist_flow *f = x->flow;
-  const eini_space *s = &x->d->stmt[k].space;
-  int whole = level != EINI_DIST_ZERO && s->nagg == 1;
-  if (!whole && level != EINI_DIST_ZERO) {
-    pthread_mutex_lock(&f->lock);
-    whole = eini_flow_arrive(x, k, q, level + 1);
-    pthread_mutex_unlock(&f->lock);
-  }
-  if (whole) eini_flow_block_done(x, worker, k, eini_space_partner(s, q, 0));
-  pthread_mutex_lock(&f->lock);
-  if (level == EINI_DIST_ZERO) eini_flow_zeros_done(x, worker, k);
-  eini_flow_stmt_done(x, k);
-}
-
-static void eini_flow_worker(void *arg, int worker) {
-  eini_dist_exec *x = (eini_dist_exec *)arg;
-  struct eini_dist_flow *f = x->flow;
-  int k, level;
-  eini_dist_read r;
-  int64_t q;
-  pthread_mutex_lock(&f->lock);
-  while (f->left > 0 && f->status == EIN_OK) {
-    if (!eini_flow_take(x, worker, &k, &q, &level)) {
-      f->sleepers++;
-      pthread_cond_wait(&f->work, &f->lock);
-      f->sleepers--;
-      continue;
-    }
-    pthread_mutex_unlock(&f->lock);
-    ein_status st = eini_dist_job_run(x, worker, k, q, level, &r);
-    if (st == EIN_OK) {
-      eini_flow_finish(x, worker, k, q, level);  // returns with the lock
-      if (level != EINI_DIST_ZERO) eini_dist_count(x->stats, k, q, 1, &r);
-    } else {
-      pthread_mutex_lock(&f->lock);
-      if (f->status == EIN_OK) f->status = st;
-    }
-    if (f->sleepers > 0) pthread_cond_broadcast(&f->work);
-  }
-  pthread_mutex_unlock(&f->lock);
-}
-
-// The run's first state: who waits for what, and who waits for nothing.
-static void eini_flow_begin(eini_dist_exec *x) {
-  const ein_dist *d = x->d;
-  struct eini_dist_flow *f = x->flow;
-  f->lowest = d->nstmt;
-  memset(x->ready, 0, (size_t)d->nstmt * sizeof *x->ready);
-  memset(x->task, 0, (size_t)d->ntask * sizeof *x->task);
-  for (int k = 0; k < d->nstmt; k++) {
-    const eini_dist_stmt *e = &d->stmt[k];
-    x->left[k] = e->jobs;
-    f->left += e->jobs;
-    x->zero[k] = e->before;
-    if (e->s->rest == EIN_REST_ZERO && x->zero[k] == 0) eini_flow_ready(x, k, 0, EINI_DIST_ZERO);
-    for (int64_t q = 0; q < e->space.ntask; q++) {
-      x->task[e->first + q].wait = d->wait[e->first + q];
-      if (d->wait[e->first + q] == 0) eini_flow_ready(x, k, q, EINI_DIST_BLOCK);
-    }
-  }
-}
-
-static ein_status eini_dist_flow_run(eini_dist_exec *x) {
-  struct eini_dist_flow f;
-  memset(&f, 0, sizeof f);
-  x->flow = &f;
-  f.width = x->d->width;
-  if (pthread_mutex_init(&f.lock, NULL) != 0) return eini_dist_serial(x);
-  if (pthread_cond_init(&f.work, NULL) != 0) {
-    pthread_mutex_destroy(&f.lock);
-    return eini_dist_serial(x);
-  }
-  eini_flow_begin(x);
-  const ein_executor *e = &x->d->executor;
-  if (e->parallel_for != NULL && f.width > 1)
-    e->parallel_for(f.width, eini_flow_worker, x, e->user);
-  else
-    eini_flow_worker(x, 0);
-  pthread_cond_destroy(&f.work);
-  pthread_mutex_destroy(&f.lock);
-  return f.status;
-}
-
-#else  // EINI_DIST_THREADS
-
-static ein_status eini_dist_flow_run(eini_dist_exec *x) { return eini_dist_serial(x); }
-
-#endif  // EINI_DIST_THREADS
-
-// ================================================================================================
-// >>dist-copy  places with memory of their own
-// Takes an ein_dist whose fabric moves data. Statement by statement, every driven place sends what
-// others read of its blocks, receives what its task reads, computes, and folds partial results.
-// Blocks are stored by the free indices of their statement, dense; a task's operands are boxes.
-// ================================================================================================
-
-// Where things lie in the memory of a place, in bytes; each has an entry per statement and place.
-typedef struct eini_dist_copies {
-  int64_t *block, *partial, *operand, *inbox, *outbox, *merged;
-  int64_t *bytes;           // per place: of its memory
-  int64_t most;             // transfers of one statement
-} eini_dist_copies;
-
-// One side of a move of a block's elements in a box.
-typedef enum eini_dist_kind {
-  EINI_AT_BLOCK,            // the block, by free indices
-  EINI_AT_MESSAGE,          // these elements alone, in order
-  EINI_AT_BOX               // by coordinates, from the corner of the box
-} eini_dist_kind;
-
-typedef struct eini_dist_end {
-  eini_dist_kind kind;
-  char *data;
-  const int64_t *stride;    // of a box
-} eini_dist_end;
-
-// Is every coordinate one index, and every index one coordinate?
-static int eini_dist_is_box(const eini_space *x) {
-  const eini_map *map = &x->s->out_map;
-  for (int r = 0; r < map->rows; r++)
-    if (eini_map_terms(map, r) > 1) return 0;
-  for (int i = 0; i < x->s->nfree; i++)
-    if (eini_map_uses(map, i) > 1) return 0;
-  return 1;
-}
-
-// Strides of one side by free indices, and the address of the point a.
-static char *eini_dist_end_at(const eini_space *x, const eini_dist_end *e, size_t size,
-                              const int64_t *from, const int64_t *lo, const int64_t *hi,
-                              const int64_t *a, const int64_t *b, int64_t *stride) {
-  int64_t at = 0, n = 1;
-  for (int i = x->s->nfree - 1; i >= 0 && e->kind != EINI_AT_BOX; i--) {
-    stride[i] = n;
-    n *= e->kind == EINI_AT_BLOCK ? hi[i] - lo[i] : b[i] - a[i];
-    if (e->kind == EINI_AT_BLOCK) at += (a[i] - lo[i]) * stride[i];
-  }
-  if (e->kind == EINI_AT_BOX) {
-    const eini_map *m = &x->s->out_map;
-    for (int i = 0; i < x->s->nfree; i++) stride[i] = 0;
-    for (int r = 0; r < m->rows; r++) {
-      at += (m->offset[r] - from[r]) * e->stride[r];
-      for (int k = m->first[r]; k < m->first[r + 1]; k++) {
-        int64_t s = m->term[k].coef * e->stride[r];
-        stride[m->term[k].index] += s;
-        at += s * a[m->term[k].index];
-      }
-    }
-  }
-  return e->data + at * (int64_t)size;
-}
-
-// Coordinate r of a point of the index space.
-static int64_t eini_dist_coordinate(const eini_map *m, int r, const int64_t *at) {
-  int64_t y = m->offset[r];
-  for (int e = m->first[r]; e < m->first[r + 1]; e++) y += m->term[e].coef * at[m->term[e].index];
-  return y;
-}
-
-// Point by point, where coordinates are sums of indices.
-static void eini_dist_move_points(const eini_space *x, const int64_t *from, const int64_t *to,
-                                  size_t size, const eini_dist_end *dst, const eini_dist_end *src,
-                                  eini_dist_room *m) {
-  int64_t *at = m->bfrom, count = 0;
-  for (int i = 0; i < x->s->nfree; i++) at[i] = m->blo[i];
-  for (int i = 0; i >= 0;) {
-    int64_t block = 0, dbox = 0, sbox = 0;
-    int inside = 1;
-    for (int r = 0; r < x->s->out_map.rows && inside; r++) {
-      int64_t y = eini_dist_coordinate(&x->s->out_map, r, at);
-      inside = y >= from[r] && y < to[r];
-      if (dst->kind == EINI_AT_BOX) dbox += (y - from[r]) * dst->stride[r];
-      if (src->kind == EINI_AT_BOX) sbox += (y - from[r]) * src->stride[r];
-    }
-    for (int c = 0; c < x->s->nfree; c++)
-      block = block * (m->bhi[c] - m->blo[c]) + at[c] - m->blo[c];
-    if (inside) {
-      int64_t d = dst->kind == EINI_AT_BLOCK ? block : dst->kind == EINI_AT_BOX ? dbox : count;
-      int64_t s = src->kind == EINI_AT_BLOCK ? block : src->kind == EINI_AT_BOX ? sbox : count;
-      memcpy(dst->data + d * (int64_t)size, src->data + s * (int64_t)size, size);
-      count++;
-    }
-    for (i = x->s->nfree - 1; i >= 0 && ++at[i] == m->bhi[i]; i--) at[i] = m->blo[i];
-  }
-}
-
-// Moves the elements of the block at `place` that lie in a box.
-static void eini_dist_move(const eini_space *x, int64_t place, const int64_t *from,
-                           const int64_t *to, size_t size, const eini_dist_end *dst,
-                           const eini_dist_end *src, eini_dist_room *m) {
-  eini_space_ranges(x, place, m->blo, m->bhi);
-  if (eini_zrange_empty(x->s->nfree, m->blo, m->bhi)) return;
-  if (!eini_dist_is_box(x)) {
-    eini_dist_move_points(x, from, to, size, dst, src, m);
-    return;
-  }
-  for (int i = 0; i < x->s->nfree; i++) {
-    m->bfrom[i] = m->blo[i];
-    m->bto[i] = m->bhi[i];
-  }
-  if (!eini_box_narrow(&x->s->out_map, x->s->nfree, from, to, m->bfrom, m->bto)) return;
-  char *pd = eini_dist_end_at(x, dst, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->dst);
-  char *ps = eini_dist_end_at(x, src, size, from, m->blo, m->bhi, m->bfrom, m->bto, m->src);
-  for (int i = 0; i < x->s->nfree; i++) m->bto[i] -= m->bfrom[i];
-  eini_dist_copy(x->s->nfree, m->bto, pd, m->dst, ps, m->src, size);
-}
-
-// ---- the transfers of a statement, in an order all places know ----
-
-// One transfer: the elements of block `home` of statement `define` that lie in the box operand
-// `operand` of the task at `place` reads (m->from, m->to). home == place: no transfer.
-typedef struct eini_dist_transfer {
-  int64_t place, home;
-  int operand, define;
-  int64_t elements, bytes;
-} eini_dist_transfer;
-
-typedef ein_status (*eini_dist_transfer_fn)(void *user, const eini_dist_transfer *t,
-                                            eini_dist_room *m);
-
-// Calls fn for all transfers of the task at `place`.
-static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t place,
-                                           eini_dist_room *m, eini_dist_transfer_fn fn,
-                                           void *user) {
-  const eini_dist_stmt *e = &d->stmt[k];
-  eini_dist_transfer t;
-  eini_dist_near w;
-  t.place = place;
-  for (int o = 0; o < e->s->noperand; o++) {
-    const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
-    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
-        !eini_dist_box(e, place, o, m)) continue;
-    t.operand = o;
-    for (int u = 0; u < x->ndefine; u++) {
-      const eini_space *from = &d->stmt[x->define[u]].space;
-      t.define = x->define[u];
-      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
-      for (; more; more = eini_dist_near_next(&w)) {
-        t.home = eini_dist_near_place(from, &w);
-        t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
-        t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
-        if (t.elements > 0) EINI_TRY(fn(user, &t, m));
-      }
-    }
-  }
-  return EIN_OK;
-}
-
-static int64_t eini_dist_pad(int64_t bytes) {
-  return (bytes + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
-}
-
-static int eini_dist_driven(const ein_dist *d, int64_t q) {
-  return q >= d->fabric.first && q - d->fabric.first < d->fabric.count;
-}
-
-// Bytes of the box operand o of the task at `place` reads; 0 for what lies everywhere.
-static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int o,
-                                   eini_dist_room *m) {
-  int t = e->s->operand[o];
-  if (d->tensor[t].ndefine == 0 || eini_operand_first(e->s, o) < o) return 0;
-  eini_dist_box(e, place, o, m);  // a scalar has a place even if it is not read
-  return eini_dist_pad((int64_t)eini_box_volume(d->g->tensor[t].rank, m->from, m->to) *
-                       (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
-}
-
-// ---- memory of the places ----
-
-typedef struct eini_dist_sizes {
-  const ein_dist *d;
-  int64_t *in, *out;        // bytes of messages, per place
-} eini_dist_sizes;
-
-static ein_status eini_dist_size_transfer(void *user, const eini_dist_transfer *t,
-                                          eini_dist_room *m) {
-  eini_dist_sizes *z = (eini_dist_sizes *)user;
-  (void)m;
-  if (t->home == t->place) return EIN_OK;
-  z->in[t->place] += eini_dist_pad(t->bytes);
-  z->out[t->home] += eini_dist_pad(t->bytes);
-  return EIN_OK;
-}
-
-// Sizes of what lives at place q because of statement k: block, partial result, operands, inbox,
-// outbox, and the partial result that is merged next.
-static void eini_dist_sizes_at(const ein_dist *d, int k, int64_t q, const eini_dist_sizes *z,
-                               eini_dist_room *m, int64_t size[6]) {
-  const eini_dist_stmt *e = &d->stmt[k];
-  memset(size, 0, 6 * sizeof *size);
-  size[3] = z->in[(int64_t)k * d->fabric.places + q];
-  size[4] = z->out[(int64_t)k * d->fabric.places + q];
-  if (q >= e->space.ntask) return;
-  int64_t n = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
-  int64_t wide = n * e->wide;
-  if (part == 0)
-    size[0] = eini_dist_pad(n * (int64_t)ein_dtype_size(d->g->tensor[e->s->out].dtype));
-  if (part > 0 || (e->space.nagg > 1 && !e->direct)) size[1] = eini_dist_pad(wide);
-  for (int o = 0; o < e->s->noperand; o++) size[2] += eini_dist_box_bytes(d, e, q, o, m);
-  if (part % 2 == 0 && part + 1 < e->space.nagg) size[5] = eini_dist_pad(wide);
-}
-
-// Lays out the memory of place q. Blocks live until their last reader, the rest for a statement.
-static ein_status eini_dist_place_memory(ein_dist *d, int64_t q, const eini_dist_sizes *z,
-                                         eini_item *item, int *alive, eini_dist_room *m) {
-  eini_dist_copies *c = d->copies;
-  int64_t *at[6], size[6];
-  int n = 0;
-  at[0] = c->block, at[1] = c->partial, at[2] = c->operand, at[3] = c->inbox, at[4] = c->outbox;
-  at[5] = c->merged;
-  for (int k = 0; k < d->nstmt; k++) {
-    const eini_dist_tensor *t = &d->tensor[d->stmt[k].s->out];
-    eini_dist_sizes_at(d, k, q, z, m, size);
-    for (int i = 0; i < 6; i++) {
-      item[n].at = &at[i][(int64_t)k * d->fabric.places + q];
-      item[n].from = item[n].to = k;
-      if (i == 0 && t->nread > 0) item[n].to = (int)eini_max64(k, t->read[t->nread - 1]);
-      if (d->desc.no_reuse) item[n].to = d->nstmt;
-      item[n++].bytes = size[i];
-    }
-  }
-  EINI_TRY(eini_items_place(item, n, 0, alive, &c->bytes[q]));
-  d->info.place_bytes = eini_max64(d->info.place_bytes, c->bytes[q]);
-  return EIN_OK;
-}
-
-static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
-  eini_arena *a = &d->arena;
-  int64_t n = (int64_t)d->nstmt * d->fabric.places;
-  eini_dist_copies *c = d->copies = EINI_NEW(a, eini_dist_copies, 1);
-  eini_item *item = EINI_NEW(a, eini_item, 6 * (int64_t)d->nstmt);
-  int *alive = EINI_NEW(a, int, 6 * (int64_t)d->nstmt);
-  eini_dist_sizes all, one;
-  all.d = one.d = d;
-  all.in = EINI_NEW(a, int64_t, n);
-  all.out = EINI_NEW(a, int64_t, n);
-  if (c == NULL || item == NULL || alive == NULL || all.in == NULL || all.out == NULL)
-    return EIN_ERR_NO_MEMORY;
-  int64_t *mem = EINI_NEW(a, int64_t, 6 * n);
-  c->bytes = EINI_NEW(a, int64_t, d->fabric.places);
-  if (mem == NULL || c->bytes == NULL) return EIN_ERR_NO_MEMORY;
-  c->block = mem, c->partial = mem + n, c->operand = mem + 2 * n, c->inbox = mem + 3 * n;
-  c->outbox = mem + 4 * n, c->merged = mem + 5 * n;
-  for (int k = 0; k < d->nstmt; k++) {
-    one.in = all.in + (int64_t)k * d->fabric.places;
-    one.out = all.out + (int64_t)k * d->fabric.places;
-    for (int64_t q = 0; q < d->stmt[k].space.ntask; q++)
-      EINI_TRY(eini_dist_task_transfers(d, k, q, m, eini_dist_size_transfer, &one));
-    c->most = eini_max64(c->most, 2 * d->stmt[k].messages);
-  }
-  for (int64_t q = 0; q < d->fabric.places; q++)
-    EINI_TRY(eini_dist_place_memory(d, q, &all, item, alive, m));
-  return EIN_OK;
-}
-
-// ---- runs ----
-
-// The status of a process becomes that of all.
-static ein_status eini_dist_agree(const ein_fabric *f, ein_status st) {
-  ein_status all = st;
-  if (f->agree_fn == NULL) return st;  // one process drives all places
-  ein_status failed = f->agree_fn(f->user, &all);
-  return failed != EIN_OK ? failed : all;
-}
-
-typedef struct eini_dist_mail {
-  eini_dist_exec *x;
-  int stmt;
-  char **mem;               // per driven place
-  ein_status *failed;       // per driven place
-  int64_t *in, *out;        // per place: bytes of its boxes already used
-  ein_ticket *ticket;
-  int64_t nticket;
-  eini_dist_worker *w;
-} eini_dist_mail;
-
-static char *eini_mail_at(const eini_dist_mail *b, const int64_t *at, int k, int64_t q) {
-  const ein_dist *d = b->x->d;
-  return b->mem[q - d->fabric.first] + at[(int64_t)k * d->fabric.places + q];
-}
-
-static eini_dist_end eini_mail_end(eini_dist_kind kind, char *data, const int64_t *stride) {
-  eini_dist_end e;
-  e.kind = kind;
-  e.data = data;
-  e.stride = stride;
-  return e;
-}
-
-// Where the elements of a transfer are at home: in the block, or in the caller's pinned input.
-static eini_dist_end eini_mail_home(const eini_dist_mail *b, const eini_dist_transfer *t,
-                                    const eini_dist_room *m) {
-  const ein_dist *d = b->x->d;
-  int tensor = d->stmt[t->define].s->out;
-  if (t->define >= d->nstmt && d->desc.blocks)  // its indices are the axes
-    return eini_mail_end(EINI_AT_BLOCK, eini_dist_bound(d, b->x->run, tensor,
-                                                        (int)t->home - d->fabric.first), NULL);
-  if (t->define >= d->nstmt)
-    return eini_mail_end(EINI_AT_BOX, eini_dist_at(b->x, tensor, m->from),
-                         d->tensor[tensor].stride);
-  return eini_mail_end(EINI_AT_BLOCK, eini_mail_at(b, d->copies->block, t->define, t->home), NULL);
-}
-
-// Posts one side or both of a transfer of `bytes`, which is counted where it is received.
-static ein_status eini_mail_post(eini_dist_mail *b, int64_t from, int64_t to, const char *src,
-                                 char *dst, int64_t bytes) {
-  const ein_fabric *f = &b->x->d->fabric;
-  if (eini_dist_driven(b->x->d, to)) {
-    EINI_TRY(f->recv_fn(f->user, (int)to, (int)from, b->stmt, dst, (size_t)bytes,
-                        &b->ticket[b->nticket]));
-    b->nticket++;
-    const eini_dist_read r = {bytes, 1, NULL};
-    eini_dist_count(b->x->stats, b->stmt, to, 0, &r);
-  }
-  if (eini_dist_driven(b->x->d, from)) {
-    EINI_TRY(f->send_fn(f->user, (int)from, (int)to, b->stmt, src, (size_t)bytes,
-                        &b->ticket[b->nticket]));
-    b->nticket++;
-    eini_dist_sent(b->x->stats, from, bytes);
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_mail_wait(eini_dist_mail *b) {
-  const ein_fabric *f = &b->x->d->fabric;
-  for (int64_t i = 0; i < b->nticket; i++) EINI_TRY(f->wait_fn(f->user, b->ticket[i]));
-  b->nticket = 0;
-  return EIN_OK;
-}
-
-// Sends and receives one transfer.
-static ein_status eini_mail_transfer(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
-  eini_dist_mail *b = (eini_dist_mail *)user;
-  const ein_dist *d = b->x->d;
-  const eini_dist_copies *c = d->copies;
-  char *src = NULL, *dst = NULL;
-  if (t->home == t->place) return EIN_OK;
-  if (eini_dist_driven(d, t->place)) {
-    dst = eini_mail_at(b, c->inbox, b->stmt, t->place) + b->in[t->place];
-    b->in[t->place] += eini_dist_pad(t->bytes);
-  }
-  if (eini_dist_driven(d, t->home)) {
-    src = eini_mail_at(b, c->outbox, b->stmt, t->home) + b->out[t->home];
-    b->out[t->home] += eini_dist_pad(t->bytes);
-    eini_dist_end to = eini_mail_end(EINI_AT_MESSAGE, src, NULL), at = eini_mail_home(b, t, m);
-    eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
-                   (size_t)(t->bytes / t->elements), &to, &at, m);
-  }
-  return eini_mail_post(b, t->home, t->place, src, dst, t->bytes);
-}
-
-// Puts what a transfer brought, or what is at home, into the operand's box.
-static ein_status eini_mail_unpack(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
-  eini_dist_mail *b = (eini_dist_mail *)user;
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  int here = t->home == t->place, rank = d->g->tensor[e->s->operand[t->operand]].rank;
-  eini_dist_end to, at = eini_mail_end(EINI_AT_MESSAGE, NULL, NULL);
-  if (here) {
-    at = eini_mail_home(b, t, m);
-  } else {
-    at.data = eini_mail_at(b, d->copies->inbox, b->stmt, t->place) + b->in[t->place];
-    b->in[t->place] += eini_dist_pad(t->bytes);
-  }
-  for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
-  eini_dist_dense(rank, m->len, m->box);
-  union { const void *c; char *v; } u;
-  u.c = b->w->in[t->operand];
-  to = eini_mail_end(EINI_AT_BOX, u.v, m->box);
-  eini_dist_move(&d->stmt[t->define].space, t->home, m->from, m->to,
-                 (size_t)(t->bytes / t->elements), &to, &at, m);
-  return EIN_OK;
-}
-
-// Addresses of the operands of task q, by operand; boxes with holes are zero first.
-static void eini_mail_operands(eini_dist_mail *b, int64_t q) {
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  eini_dist_room *m = &b->w->room;
-  char *next = eini_mail_at(b, d->copies->operand, b->stmt, q);
-  for (int o = 0; o < e->s->noperand; o++) {
-    int t = e->s->operand[o];
-    int64_t bytes = eini_dist_box_bytes(d, e, q, o, m);
-    b->w->in[o] = next;
-    if (d->tensor[t].ndefine == 0) {
-      if (d->desc.blocks)
-        b->x->base[t] = eini_dist_bound(d, b->x->run, t, (int)q - d->fabric.first);
-      eini_dist_box(e, q, o, m);
-      b->w->in[o] = eini_dist_at(b->x, t, m->from);
-    } else if (bytes > 0 && d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO) {
-      memset(next, 0, (size_t)bytes);
-    }
-    next += bytes;
-  }
-}
-
-// Unpacks and computes at place q.
-static ein_status eini_mail_compute(eini_dist_mail *b, int64_t q) {
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  eini_dist_room *m = &b->w->room;
-  int n = 0, own = eini_space_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
-  b->in[q] = 0;
-  eini_mail_operands(b, q);
-  EINI_TRY(eini_dist_task_transfers(d, b->stmt, q, m, eini_mail_unpack, b));
-  for (int o = 0; o < e->s->noperand; o++)
-    if (eini_operand_first(e->s, o) == o) b->w->in[n++] = b->w->in[o];
-  eini_space_ranges(&e->space, q, m->lo, m->hi);
-  eini_dist_origins(d, e, b->w);
-  return eini_dist_execute_block(
-      b->x, b->w, e, q, eini_mail_at(b, own ? d->copies->block : d->copies->partial, b->stmt, q));
-}
-
-static ein_status eini_mail_merge(eini_dist_mail *b, int64_t q, int level) {
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  const eini_dist_copies *c = d->copies;
-  int first = eini_space_partial(&e->space, q) == 0;
-  int last = first && (int64_t)2 << level >= e->space.nagg;
-  b->w->in[0] = eini_mail_at(b, first && e->direct ? c->block : c->partial, b->stmt, q);
-  if (e->folder != NULL) {
-    eini_dist_room *m = &b->w->room;
-    eini_space_ranges(&e->space, q, m->lo, m->hi);
-    for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
-    eini_dist_dense(e->s->nfree, m->len, m->dst);
-    eini_dist_states_join(b->x, b->w, e, q, eini_mail_at(b, c->partial, b->stmt, q),
-                          eini_mail_at(b, c->merged, b->stmt, q),
-                          last ? eini_mail_at(b, c->block, b->stmt, q) : NULL, m->dst);
+  const eini_dist_stmt *e = &d->stmt[j->stmt];
+  const int merge = j->kind == EINI_JOB_MERGE, k = j->stmt;
+  if (d->fabric.shared && merge) return eini_dist_merge(x, w, k, q, j->arg, &w->read);
+  if (d->fabric.shared) {
+    EINI_TRY(eini_dist_compute(x, w, k, q));
+    if (x->stats != NULL) eini_dist_task_bytes(d, e, q, &w->room, &w->read);
     return EIN_OK;
   }
-  b->w->in[1] = eini_mail_at(b, c->merged, b->stmt, q);
-  void *out = eini_mail_at(b, first && (e->direct || last) ? c->block : c->partial, b->stmt, q);
-  return eini_dist_execute_plan(b->x, b->w, last ? e->last[q] : e->merge[q], &out);
-}
-
-// A job at place q; a place that failed does no more, but goes on sending, so that nobody waits in
-// vain.
-static void eini_mail_job(eini_dist_mail *b, int64_t q, int level) {
-  static const eini_dist_read nothing = {0, 0, NULL};
-  const ein_dist *d = b->x->d;
-  ein_status *st = &b->failed[q - d->fabric.first];
-  ein_dist_event v;
-  if (*st != EIN_OK) return;
-  memset(&v, 0, sizeof v);
-  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
-  *st = level < 0 ? eini_mail_compute(b, q) : eini_mail_merge(b, q, level);
-  eini_dist_count(b->x->stats, b->stmt, q, 1, &nothing);
-  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
-  v.stmt = b->stmt;
-  v.place = (int)q;
-  v.level = level;
-  if (*st == EIN_OK && d->desc.event_fn != NULL)
-    *st = d->desc.event_fn(d->desc.event_user, &v);
-}
-
-// Merges at one level of the tree: right halves travel to left ones.
-static ein_status eini_mail_level(eini_dist_mail *b, int level) {
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  const eini_space *x = &e->space;
-  const int64_t step = (int64_t)1 << level;
-  for (int turn = 0; turn < 2; turn++) {
-    for (int64_t q = 0; q < x->ntask; q++) {
-      int64_t part = eini_space_partial(x, q);
-      if (part % (2 * step) != 0 || part + step >= x->nagg) continue;
-      if (turn > 0) {
-        if (eini_dist_driven(d, q)) eini_mail_job(b, q, level);
-        continue;
-      }
-      int64_t from = eini_space_partner(x, q, part + step);
-      int64_t bytes = eini_dist_elements(x, q, &b->w->room) *
-                      e->wide;
-      char *dst = eini_dist_driven(d, q) ? eini_mail_at(b, d->copies->merged, b->stmt, q) : NULL;
-      const char *src = eini_dist_driven(d, from)
-                            ? eini_mail_at(b, d->copies->partial, b->stmt, from) : NULL;
-      if (bytes > 0) EINI_TRY(eini_mail_post(b, from, q, src, dst, bytes));
-    }
-    EINI_TRY(eini_mail_wait(b));
-  }
+  EINI_TRY(merge ? eini_own_merge(x, w, k, q, j->arg) : eini_own_compute(x, w, k, q));
+  const int whole = eini_space_partial(&e->space, q) == 0 &&
+                    (merge ? j->arg == e->levels - 1 : e->space.nagg == 1);
+  if (whole && d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT) eini_own_output(x, w, k, q);
   return EIN_OK;
 }
 
-// The blocks of an output at driven places go to the caller's view, or to what it binds for each.
-static void eini_mail_output(eini_dist_mail *b) {
-  const ein_dist *d = b->x->d;
-  const eini_dist_stmt *e = &d->stmt[b->stmt];
-  const eini_tensor *t = &d->g->tensor[e->s->out];
-  eini_dist_room *m = &b->w->room;
-  if (t->role != EIN_ROLE_OUTPUT) return;
-  if (e->s->rest == EIN_REST_ZERO) eini_dist_zero(b->x, e->s->out, m);
-  for (int64_t q = 0; q < e->space.ntask; q++) {
-    if (!eini_dist_driven(d, q) || eini_space_partial(&e->space, q) != 0) continue;
-    for (int r = 0; r < t->rank; r++) {
-      m->from[r] = 0;
-      m->to[r] = t->shape[r];
-      if (d->desc.blocks) eini_dist_own(d, e->s->out, q, r, &m->from[r], &m->to[r]);
-      m->len[r] = m->to[r] - m->from[r];
-    }
-    eini_dist_dense(t->rank, m->len, m->box);
-    eini_dist_end to = eini_mail_end(EINI_AT_BOX, b->x->base[e->s->out],
-                                     d->tensor[e->s->out].stride);
-    if (d->desc.blocks)
-      to = eini_mail_end(EINI_AT_BOX, eini_dist_bound(d, b->x->run, e->s->out,
-                                                      (int)q - d->fabric.first), m->box);
-    eini_dist_end at = eini_mail_end(EINI_AT_BLOCK,
-                                     eini_mail_at(b, d->copies->block, b->stmt, q), NULL);
-    eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
-  }
-}
-
-static ein_status eini_mail_stmt(eini_dist_mail *b, int k) {
-  const ein_dist *d = b->x->d;
-  const eini_space *x = &d->stmt[k].space;
-  b->stmt = k;
-  memset(b->in, 0, (size_t)d->fabric.places * sizeof *b->in);
-  memset(b->out, 0, (size_t)d->fabric.places * sizeof *b->out);
-  for (int64_t q = 0; q < x->ntask; q++)
-    EINI_TRY(eini_dist_task_transfers(d, k, q, &b->w->room, eini_mail_transfer, b));
-  EINI_TRY(eini_mail_wait(b));
-  for (int64_t q = 0; q < x->ntask; q++)
-    if (eini_dist_driven(d, q)) eini_mail_job(b, q, EINI_DIST_BLOCK);
-  for (int level = 0; (int64_t)1 << level < x->nagg; level++) EINI_TRY(eini_mail_level(b, level));
-  eini_mail_output(b);
-  return EIN_OK;
-}
-
-static ein_status eini_dist_copy_run(eini_dist_exec *x) {
+static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, int failed,
+                                    ein_ticket *ticket) {
+  eini_dist_exec *x = (eini_dist_exec *)user;
+  eini_dist_worker *w = &x->worker[worker];
   const ein_dist *d = x->d;
-  eini_arena arena;
-  eini_dist_mail b;
-  ein_status st = EIN_OK;
-  memset(&b, 0, sizeof b);
-  eini_arena_init(&arena, &d->al);
-  b.x = x;
-  b.w = &x->worker[0];
-  b.mem = EINI_NEW(&arena, char *, d->fabric.count);
-  b.failed = EINI_NEW(&arena, ein_status, d->fabric.count);
-  b.in = EINI_NEW(&arena, int64_t, d->fabric.places);
-  b.out = EINI_NEW(&arena, int64_t, d->fabric.places);
-  b.ticket = EINI_NEW(&arena, ein_ticket, d->copies->most);
-  if (b.mem == NULL || b.failed == NULL || b.in == NULL || b.out == NULL || b.ticket == NULL)
-    st = EIN_ERR_NO_MEMORY;
-  int64_t bytes = 0;
-  for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) {
-    bytes += d->copies->bytes[d->fabric.first + i];
-    b.mem[i] = (char *)eini_new(&arena, d->copies->bytes[d->fabric.first + i] + EINI_ALIGN, 1);
-    if (b.mem[i] == NULL) st = EIN_ERR_NO_MEMORY;
-    else b.mem[i] += (EINI_ALIGN - (uintptr_t)b.mem[i] % EINI_ALIGN) % EINI_ALIGN;
-  }
-  if (st == EIN_OK && d->fabric.room_fn != NULL)
-    st = d->fabric.room_fn(d->fabric.user, d->copies->most, bytes);
-  st = eini_dist_agree(&d->fabric, st);  // before anybody waits for a message
-  if (st == EIN_OK) {
-    for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_mail_stmt(&b, k);
-    for (int i = 0; i < d->fabric.count && st == EIN_OK; i++) st = b.failed[i];
-    st = eini_dist_agree(&d->fabric, st);
-  }
-  eini_arena_free(&arena);
-  return st;
+  ein_dist_event v;
+  if (j->kind == EINI_JOB_RECEIVE) return eini_own_receive(x, j, ticket);
+  if (j->kind == EINI_JOB_SEND) return eini_own_send(x, w, j, failed, ticket);
+  if (failed) return EIN_OK;
+  if (j->kind == EINI_JOB_ZERO) return eini_dist_zero(x, d->stmt[j->stmt].s->out, &w->room), EIN_OK;
+  memset(&v, 0, sizeof v);
+  memset(&w->read, 0, sizeof w->read);
+  w->read.sent = w->sent;
+  v.stmt = j->stmt;
+  v.place = d->fabric.first + j->place;
+  v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
+  v.worker = worker;
+  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  EINI_TRY(eini_dist_task_run(x, w, j, v.place));
+  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  return d->desc.event_fn == NULL ? EIN_OK : d->desc.event_fn(d->desc.event_user, &v);
 }
 
-// ---- a fabric of one process ----
+static void eini_dist_job_done(void *user, int worker, const eini_job *j) {
+  eini_dist_exec *x = (eini_dist_exec *)user;
+  const int64_t q = x->d->fabric.first + j->place;
+  eini_dist_read r = {0, 1, NULL};
+  if (j->kind == EINI_JOB_BLOCK || j->kind == EINI_JOB_MERGE)
+    eini_dist_count(x->stats, j->stmt, q, 1, &x->worker[worker].read);
+  if (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_SEND) return;
+  r.bytes = x->d->copies->move[j->arg].bytes;
+  if (j->kind == EINI_JOB_SEND) eini_dist_sent(x->stats, q, r.bytes);
+  else eini_dist_count(x->stats, j->stmt, q, 0, &r);
+}
 
-// A send or receive that has no partner yet.
+// ================================================================================================
+// >>dist-fabric  a fabric of one process whose places have memory of their own
+// Every transfer is a copy, made when the second of a send and a receive is posted.
+// ================================================================================================
+
+enum { EINI_POST_LISTS = 1024 };
+
+// A send or receive without a partner, or whose ticket nobody has waited for yet.
 typedef struct eini_post {
-  ein_ticket ticket;
-  int from, to, send;
+  int from, to, send, done;
   int64_t tag;
   const void *src;
   void *dst;
   size_t bytes;
+  int64_t next;             // in its list: the post's number + 1; 0: none
 } eini_post;
 
 typedef struct eini_copying {
   ein_allocator al;
-  eini_post *post;          // in the order they were made
-  int64_t npost, cap;
-  ein_ticket last;
+  eini_post *post;          // a ticket is a number here + 1
+  int64_t cap, free;        // free: those that are not in use are linked
+  int64_t list[EINI_POST_LISTS];  // posts without a partner, in the order they were made
   int64_t messages, bytes;  // moved
 } eini_copying;
 
+static int64_t *eini_copying_list(eini_copying *c, const eini_post *p) {
+  int64_t word[3];
+  word[0] = p->from, word[1] = p->to, word[2] = p->tag;
+  return &c->list[eini_hash(word, sizeof word, 0) % EINI_POST_LISTS];
+}
+
+static ein_status eini_copying_grow(eini_copying *c) {
+  const int64_t cap = c->cap < 16 ? 16 : 2 * c->cap;
+  eini_post *more = (eini_post *)c->al.alloc_fn((size_t)cap * sizeof *more, 16, c->al.user);
+  if (more == NULL) return EIN_ERR_NO_MEMORY;
+  if (c->cap > 0) memcpy(more, c->post, (size_t)c->cap * sizeof *more);
+  if (c->post != NULL) c->al.free_fn(c->post, (size_t)c->cap * sizeof *more, c->al.user);
+  for (int64_t i = cap; i > c->cap; i--) {
+    more[i - 1].next = c->free;
+    c->free = i;
+  }
+  c->post = more;
+  c->cap = cap;
+  return EIN_OK;
+}
+
 // Completes with the first post that matches, or keeps the new one.
 static ein_status eini_copying_post(eini_copying *c, const eini_post *p, ein_ticket *ticket) {
+  int64_t *at = eini_copying_list(c, p);
   *ticket = 0;
-  for (int64_t i = 0; i < c->npost; i++) {
-    const eini_post *o = &c->post[i];
+  for (; *at != 0; at = &c->post[*at - 1].next) {
+    eini_post *o = &c->post[*at - 1];
     if (o->send == p->send || o->from != p->from || o->to != p->to || o->tag != p->tag) continue;
     if (o->bytes != p->bytes) return EIN_ERR_INTERNAL;
     if (p->bytes > 0) memcpy(p->send ? o->dst : p->dst, p->send ? p->src : o->src, p->bytes);
     c->messages++;
     c->bytes += (int64_t)p->bytes;
-    c->npost--;
-    memmove(c->post + i, c->post + i + 1, (size_t)(c->npost - i) * sizeof *c->post);
+    o->done = 1;
+    *at = o->next;
     return EIN_OK;
   }
-  if (c->npost == c->cap) {
-    int64_t cap = c->cap < 16 ? 16 : 2 * c->cap;
-    eini_post *more = (eini_post *)c->al.alloc_fn((size_t)cap * sizeof *more, 16, c->al.user);
-    if (more == NULL) return EIN_ERR_NO_MEMORY;
-    if (c->npost > 0) memcpy(more, c->post, (size_t)c->npost * sizeof *more);
-    if (c->post != NULL) c->al.free_fn(c->post, (size_t)c->cap * sizeof *more, c->al.user);
-    c->post = more;
-    c->cap = cap;
-  }
-  c->post[c->npost] = *p;
-  *ticket = c->post[c->npost++].ticket = ++c->last;
+  if (c->free == 0) EINI_TRY(eini_copying_grow(c));
+  at = eini_copying_list(c, p);
+  while (*at != 0) at = &c->post[*at - 1].next;
+  *ticket = *at = c->free;
+  eini_post *o = &c->post[*ticket - 1];
+  c->free = o->next;
+  *o = *p;
   return EIN_OK;
 }
 
@@ -3140,16 +3592,21 @@ static ein_status eini_copying_recv(void *user, int to, int from, int64_t tag, v
 }
 
 static ein_status eini_copying_test(void *user, ein_ticket ticket, int *done) {
-  const eini_copying *c = (const eini_copying *)user;
-  *done = 1;
-  for (int64_t i = 0; i < c->npost; i++) *done &= c->post[i].ticket != ticket;
+  *done = ticket == 0 || ((const eini_copying *)user)->post[ticket - 1].done;
   return EIN_OK;
 }
 
-// What has no partner by now will have none: nobody else can post.
+// What has no partner by now will have none, nobody else can post: it is taken back.
 static ein_status eini_copying_wait(void *user, ein_ticket ticket) {
-  int done;
-  EINI_TRY(eini_copying_test(user, ticket, &done));
+  eini_copying *c = (eini_copying *)user;
+  if (ticket == 0) return EIN_OK;
+  eini_post *o = &c->post[ticket - 1];
+  const int done = o->done;
+  int64_t *at = eini_copying_list(c, o);
+  while (!done && *at != ticket) at = &c->post[*at - 1].next;
+  if (!done) *at = o->next;
+  o->next = c->free;
+  c->free = ticket;
   return done ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
@@ -4173,11 +4630,11 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   eini_forms_free(&shapes.forms);
   EINI_TRY(st);
   EINI_TRY(eini_dist_check_blocks(ctx, d));
-  if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
-  EINI_TRY(eini_dist_reuse(d));
-  if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
+  if (!d->fabric.shared && (d->kept = EINI_NEW(&d->arena, eini_dist_kept, 1)) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  EINI_TRY(d->fabric.shared ? eini_dist_memory(d) : eini_dist_copies_init(d, &room));
   EINI_TRY(eini_dist_peaks(d, &room));
-  return d->fabric.shared ? EIN_OK : eini_dist_copies_init(d, &room);
+  return eini_dist_jobs(d, &room);
 }
 
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
@@ -4209,7 +4666,8 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
     d->now_fn = ctx->now_fn;
     d->now_user = ctx->now_user;
   }
-  d->width = d->fabric.threads ? d->executor.width : 1;
+  d->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->executor.width : 1;
+  if (d->width < 1 || !EINI_DIST_THREADS) d->width = 1;
   st = eini_dist_build(ctx, d);
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
@@ -4222,14 +4680,14 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   }
   eini_dist_exec x;
   memset(&x, 0, sizeof x);
-  d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
+  if (desc->schedule == NULL) d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
   d->info.places = d->fabric.places;
   d->info.nstmt = d->nstmt;
   d->info.workspace_bytes = d->workspace;
   d->info.plan_bytes = d->arena.total;
   d->info.nplan = (int)d->plans.n;
-  for (int q = 0; q < d->fabric.places; q++)
-    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[q]);
+  for (int i = 0; i < d->fabric.count; i++)
+    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[i]);
   *out = d;
   return EIN_OK;
 }
@@ -4237,6 +4695,8 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
 EIN_API void ein_dist_destroy(ein_dist *d) {
   if (d == NULL) return;
   eini_arena arena = d->arena;
+  if (d->kept != NULL && d->kept->mem != NULL)
+    d->al.free_fn(d->kept->mem, d->workspace, d->al.user);
   eini_block_plans_end(&d->plans);
   eini_arena_free(&arena);
 }
@@ -4248,7 +4708,7 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info) {
 }
 
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place) {
-  return d == NULL || place < 0 || place >= d->fabric.places ? 0 : d->peak[place];
+  return d == NULL || !eini_dist_driven(d, place) ? 0 : d->peak[place - d->fabric.first];
 }
 
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
@@ -4277,7 +4737,7 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   const eini_task *task;
   eini_task room;
   if (d == NULL || stmt < 0 || stmt >= d->nstmt) return 0;
-  if (d->rooms == NULL && d->stmt[stmt].space.ntask < 1) return 0;
+  if (d->rooms == NULL && d->stmt[stmt].nown < 1) return 0;
   const int64_t k = d->rooms != NULL ? d->rooms[stmt].plan - 1 : d->stmt[stmt].plan[0];
   const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
@@ -4372,32 +4832,53 @@ static void eini_dist_stats_clear(ein_dist_stats *stats) {
     memset(&stats->place[q], 0, sizeof *stats->place);
 }
 
-EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
-  ein_status st = eini_dist_check_run(d, run);
-  if (st == EIN_OK && d->desc.schedule != NULL) {
-    if (stats != NULL) eini_dist_stats_clear(stats);
-    return eini_dist_agree(&d->fabric, eini_steps_all(d, NULL, run, stats));
-  }
-  char *mem = st == EIN_OK ? (char *)run->workspace : NULL, *own = NULL;
-  if (mem != NULL && run->workspace_bytes < d->workspace) st = eini_run_small(run, d->workspace);
-  if (st == EIN_OK && mem == NULL) {
-    mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
-    if (mem == NULL) st = EIN_ERR_NO_MEMORY;
-  }
-  if (st != EIN_OK) return eini_dist_agree(&d->fabric, st);  // instead of the first of a run
+// Runs in `mem`.
+static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_stats *stats,
+                                char *mem) {
+  const uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   eini_dist_exec x;
   memset(&x, 0, sizeof x);
   x.d = d;
   x.run = run;
   x.stats = stats;
-  if (stats != NULL) eini_dist_stats_clear(stats);
-  uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   eini_dist_layout(d, &x, mem + skew);
   eini_dist_bind(&x, mem + skew);
-  st = !d->fabric.shared ? eini_dist_copy_run(&x)
-       : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  x.flow.run_fn = eini_dist_job_run;
+  x.flow.done_fn = eini_dist_job_done;
+  x.flow.user = &x;
+  const ein_status st = eini_flow_all(&x.flow, &d->executor);
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
+  return st;
+}
+
+// The memory of a run: the caller's, or the plan's own, which it keeps where only one run at a time
+// may be under way; *own: to be freed.
+static ein_status eini_dist_room_of(const ein_dist *d, const ein_run *run, char **mem,
+                                    char **own) {
+  *mem = (char *)run->workspace;
+  if (*mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
+  if (*mem == NULL && d->kept != NULL) *mem = d->kept->mem;
+  if (*mem != NULL) return EIN_OK;
+  *mem = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
+  if (d->kept != NULL) d->kept->mem = *mem;
+  else *own = *mem;
+  return *mem == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
+  ein_status st = eini_dist_check_run(d, run);
+  char *mem = NULL, *own = NULL;
+  if (d == NULL) return st;
+  const ein_fabric *f = &d->fabric;
+  if (stats != NULL) eini_dist_stats_clear(stats);
+  if (st == EIN_OK && d->desc.schedule != NULL)
+    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
+  if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
+  if (st == EIN_OK && f->room_fn != NULL)
+    st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);
+  st = eini_dist_agree(f, st);  // before anybody waits for a message
+  if (st == EIN_OK) st = eini_dist_agree(f, eini_dist_run(d, run, stats, mem));
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

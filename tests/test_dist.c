@@ -887,6 +887,7 @@ typedef struct letters {
   ein_fabric inner;
   letter *x;
   int n, cap;
+  int64_t tags;             // of a statement
 } letters;
 
 static void letters_add(letters *l, letter x) {
@@ -900,7 +901,7 @@ static void letters_add(letters *l, letter x) {
 static ein_status watched_send(void *user, int from, int to, int64_t tag, const void *data,
                                size_t bytes, ein_ticket *ticket) {
   letters *l = (letters *)user;
-  letter x = {(int)tag, from, to, (double)bytes, 0, 0};
+  letter x = {(int)(tag / l->tags), from, to, (double)bytes, 0, 0};
   letters_add(l, x);
   return l->inner.send_fn(l->inner.user, from, to, tag, data, bytes, ticket);
 }
@@ -909,6 +910,11 @@ static ein_status watched_recv(void *user, int to, int from, int64_t tag, void *
                                ein_ticket *ticket) {
   letters *l = (letters *)user;
   return l->inner.recv_fn(l->inner.user, to, from, tag, data, bytes, ticket);
+}
+
+static ein_status watched_test(void *user, ein_ticket ticket, int *done) {
+  letters *l = (letters *)user;
+  return l->inner.test_fn(l->inner.user, ticket, done);
 }
 
 static ein_status watched_wait(void *user, ein_ticket ticket) {
@@ -1005,6 +1011,7 @@ static int watched_run(const ein_graph *g, const ein_decomposition *how, const v
   f.user = l;
   f.send_fn = watched_send;
   f.recv_fn = watched_recv;
+  f.test_fn = watched_test;
   f.wait_fn = watched_wait;
   f.destroy_fn = NULL;
   memset(&desc, 0, sizeof desc);
@@ -1024,6 +1031,7 @@ static int watched_run(const ein_graph *g, const ein_decomposition *how, const v
   stats.place = place;
   const int from = l->n;
   ein_status st = ein_dist_create(NULL, g, &desc, &d);
+  if (st == EIN_OK) l->tags = d->tags;
   if (st == EIN_OK) st = ein_dist_execute(d, &run, &stats);
   for (int i = from; i < l->n && st == EIN_OK; i++) {
     place[l->x[i].from].sent_bytes -= (int64_t)l->x[i].bytes;
@@ -1707,7 +1715,7 @@ typedef struct process {     // drives one place
   network *net;
   int rank;
   post posts[4096];
-  int npost;
+  int npost, under_way;
   ein_ctx *ctx;
   const ein_graph *g;
   const cuts *c;
@@ -1745,10 +1753,10 @@ static ein_status net_recv(void *user, int to, int from, int64_t tag, void *data
   p->data = data;
   p->bytes = bytes;
   *ticket = me->npost;
+  me->under_way++;
   return EIN_OK;
 }
 
-// Tickets are waited for in the order of their posts.
 static ein_status net_wait(void *user, ein_ticket ticket) {
   process *me = (process *)user;
   network *n = me->net;
@@ -1767,7 +1775,7 @@ static ein_status net_wait(void *user, ein_ticket ticket) {
       *at = found->next;
       free(found);
       pthread_mutex_unlock(&n->lock);
-      if (ticket == me->npost) me->npost = 0;
+      if (--me->under_way == 0) me->npost = 0;
       return st;
     }
     pthread_cond_wait(&n->change, &n->lock);

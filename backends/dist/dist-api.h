@@ -83,8 +83,10 @@ typedef int64_t ein_ticket;
 // p places: a place is memory and cores. A fabric of several processes drives only the places
 // [first, first + count) from each; every process makes the same calls in the same order. Slots
 // that move data are only there where places do not share memory. Transfers do not block; data
-// must stay as it is until its ticket is done. Messages between two places with one tag arrive in
-// the order they were sent in.
+// must stay as it is until its ticket is done, and every ticket but 0 is waited for in the end.
+// Messages between two places with one tag arrive in the order they were sent in; a plan gives each
+// of a statement's a tag of its own. One thread at a time calls a fabric. Without test_fn the
+// earliest ticket is waited for when there is nothing to compute.
 typedef struct ein_fabric {
   const char *name;
   int places, first, count;
@@ -107,7 +109,8 @@ typedef struct ein_fabric {
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
 // of the ctx's executor. copying: one after another, each place in memory of its own, so that
-// every transfer is a copy; the ctx (may be NULL) gives its allocator. places: 1 .. EIN_PLACES_MAX.
+// every transfer is a copy; the ctx (may be NULL) gives its allocator; with `threads` set to 1, its
+// tasks run on the threads, too, while others' data moves. places: 1 .. EIN_PLACES_MAX.
 EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric);
@@ -139,6 +142,9 @@ typedef struct ein_dist_desc {
   int blocks;                // 1: a run binds the blocks of its places; see ein_dist_block
   const char *path;          // of a task: see ein_options.path; default auto
   int no_reuse;              // 1: every tensor keeps memory of its own
+  int no_overlap;            // 1: places that do not share memory begin to move what a statement
+                             //   reads when the one before is done, and compute when all of it is
+                             //   there: less memory
   // Called after every task, by the thread that ran it, on several threads at once under `threads`.
   // A status other than EIN_OK stops the run with it.
   ein_status (*event_fn)(void *user, const ein_dist_event *event);

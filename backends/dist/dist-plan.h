@@ -1,7 +1,8 @@
 // ================================================================================================
 // >>dist-plan  from a cut graph to plans of tasks, memory and dependencies
 // Takes a graph and how its statements are cut; gives an immutable ein_dist. Tasks are rules: task
-// q of a statement runs at place q, and what it reads, and who reads its block, is computed.
+// q of a statement runs at place q, and what it reads, and who reads its block, is computed. Only
+// what places of this process do is derived: nothing here grows with the places of others.
 // ================================================================================================
 
 typedef struct eini_dist_tensor {
@@ -13,22 +14,23 @@ typedef struct eini_dist_tensor {
   int nread, *read;
 } eini_dist_tensor;
 
+// Arrays of tasks have an entry for each that this process runs, the first of them at d->fabric.first.
 typedef struct eini_dist_stmt {
   const eini_stmt *s;
   eini_space space;
-  int64_t *plan;            // of each task; merges: into this partial result, and the last one
+  int64_t nown;             // tasks of this process
+  int64_t *plan;            // of each; merges: into this partial result, and the last one
   int64_t *merge, *last;
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
   size_t partial_bytes;
-  int64_t first;            // of its tasks among all tasks
-  int64_t jobs;             // blocks, merges, and the zeroing of its tensor
-  int32_t before;           // statements whose memory it takes
   int form;                 // the first statement whose plans its blocks may run
-  int64_t bytes, messages;  // what its tasks read from other places
-  int64_t *fetched;         // of each task
+  int64_t bytes, messages;  // what its tasks of this process read from other places
+  int64_t *fetched;         // of each
+  int levels;               // of the tree of merges
+  int32_t block, merges, memory, done, zero, fetches;  // jobs, see dist-jobs; -1: there are none
 } eini_dist_stmt;
 
 // Memory alive from statement first to last.
@@ -37,6 +39,11 @@ typedef struct eini_dist_item {
   int tensor;               // or -1: partial results of statement first
   int64_t at, bytes;
 } eini_dist_item;
+
+// Memory of a run on places with memory of their own, of which there is one at a time.
+typedef struct eini_dist_kept {
+  char *mem;
+} eini_dist_kept;
 
 struct ein_dist {
   eini_arena arena;         // owns everything, itself included
@@ -48,7 +55,6 @@ struct ein_dist {
   ein_fabric fabric;
   ein_dist_desc desc;
   int nstmt, nin, nout;
-  int64_t ntask;            // of all statements
   eini_dist_stmt *stmt;     // and, behind them, pinned inputs as statements that copy them: these
   int npin;                 //   have no tasks, only a space
   eini_dist_tensor *tensor;
@@ -56,16 +62,28 @@ struct ein_dist {
   eini_dist_item *item;
   int nitem;
   int64_t temp_bytes;
-  uint64_t *after;          // nstmt rows of bits: statements that must be done before this one
-  int words;                //   writes, since it reuses their memory
-  int32_t *wait;            // per task: blocks and statements it waits for
-  int64_t *peak;            // per place
+  eini_jobs jobs;
+  int64_t tags, defines;    // of messages: a statement has so many, and so many an operand
+  int64_t *peak;            // per place of this process
   int width, rank;          // workers; most indices, axes or operands of a statement
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  eini_dist_kept *kept;     // and its memory, between runs
   struct eini_steps_rooms *rooms;   // of a schedule: per statement
   ein_dist_info info;
 };
+
+static int eini_dist_driven(const ein_dist *d, int64_t q) {
+  return q >= d->fabric.first && q - d->fabric.first < d->fabric.count;
+}
+
+// The status of a process becomes that of all.
+static ein_status eini_dist_agree(const ein_fabric *f, ein_status st) {
+  ein_status all = st;
+  if (f->agree_fn == NULL) return st;  // one process drives all places
+  const ein_status failed = f->agree_fn(f->user, &all);
+  return failed != EIN_OK ? failed : all;
+}
 
 // The statement and index of a mistake in parts. k: the statement's number, -1 of a pinned input.
 static ein_status eini_dist_bad(ein_ctx *ctx, const ein_graph *g, const eini_stmt *s, int k, int i,
@@ -233,10 +251,24 @@ static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t 
   }
 }
 
+// The hull of the block the task at `place` computes, in m->from and m->to.
+static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
+  eini_space_ranges(&e->space, place, m->lo, m->hi);
+  eini_block_hull(e->s, &b, -1, m->from, m->to);
+}
+
 // Elements of the block the task at `place` computes, by its free indices.
 static int64_t eini_dist_elements(const eini_space *x, int64_t place, eini_dist_room *m) {
   eini_space_ranges(x, place, m->lo, m->hi);
   return (int64_t)eini_box_volume(x->s->nfree, m->lo, m->hi);
+}
+
+// Does the task at `place` merge at a level of the tree: two partial results, those whose numbers
+// are multiples of 2^level, into one?
+static int eini_dist_merges(const eini_space *x, int64_t place, int level) {
+  const int64_t step = (int64_t)1 << level, part = eini_space_partial(x, place);
+  return part % (2 * step) == 0 && part + step < x->nagg;
 }
 
 // What a task reads, its merges aside.
@@ -325,17 +357,18 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   job.folder = e->folder;
   key[0] = e->form;
   key[1] = own;
-  EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[q]));
+  const int64_t i = q - d->fabric.first;
+  EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[i]));
   if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
   job.by_index = !shared;
   job.dtype = out->dtype;
   int how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
   key[1] = 2 + how;
-  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[q]));
+  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[i]));
   if (part > 0) return EIN_OK;
   how |= EINI_MERGE_TO_OUT;
   key[1] = 2 + how;
-  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[q]);
+  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[i]);
 }
 
 // What a statement's partial results are.
@@ -361,11 +394,10 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   const eini_stmt *s = e->s;
   EINI_TRY(eini_dist_space_init(a, s, p, &e->space));
   EINI_TRY(eini_dist_partials_init(d, e));
-  int64_t n = e->space.ntask;
+  const int64_t first = d->fabric.first;
+  const int64_t n = e->nown = eini_max64(0, eini_min64(e->space.ntask - first, d->fabric.count));
   e->item = -1;
-  e->first = d->ntask;
-  d->ntask += n;
-  e->jobs = n + (n - n / e->space.nagg) + (s->rest == EIN_REST_ZERO);
+  while ((int64_t)1 << e->levels < e->space.nagg) e->levels++;
   e->plan = EINI_NEW(a, int64_t, n);
   e->merge = EINI_NEW(a, int64_t, n);
   e->last = EINI_NEW(a, int64_t, n);
@@ -375,25 +407,23 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
       stride == NULL)
     return EIN_ERR_NO_MEMORY;
-  int64_t size = e->wide, most = 0;
-  for (int64_t q = 0; q < n; q++) {
-    int64_t block = eini_dist_elements(&e->space, q, m);
+  int64_t most = 0;
+  for (int64_t q = first; q < first + n; q++) {
+    const int64_t block = eini_dist_elements(&e->space, q, m);
     most = eini_max64(most, block);
     eini_dist_read r = {0, 0, NULL};
     eini_dist_task_bytes(d, e, q, m, &r);
-    e->fetched[q] = r.bytes;
+    e->fetched[q - first] = r.bytes;
+    for (int l = 0; l < e->levels; l++)
+      if (eini_dist_merges(&e->space, q, l)) eini_dist_reads(&r, -1, block * e->wide);
     e->messages += r.messages;
     e->bytes += r.bytes;
-    if (eini_space_partial(&e->space, q) > 0 && block > 0) {
-      e->bytes += block * size;
-      e->messages++;
-    }
-    if (q >= d->fabric.first && q < (int64_t)d->fabric.first + d->fabric.count)
-      EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
+    for (int l = 0; l < e->levels; l++) d->info.tasks += eini_dist_merges(&e->space, q, l);
+    EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
   }
-  if (eini_muladd_overflow(most, size, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
+  if (eini_muladd_overflow(most, e->wide, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
   if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
-  d->info.tasks += 2 * n - n / e->space.nagg;
+  d->info.tasks += n;
   d->info.bytes += e->bytes;
   d->info.messages += e->messages;
   return EIN_OK;
@@ -437,66 +467,6 @@ static ein_status eini_dist_memory(ein_dist *d) {
   return eini_items_place(item, d->nitem, 0, alive, &d->temp_bytes);
 }
 
-// Statements that define or read what lies in an item become predecessors of statement k.
-static void eini_dist_precede(ein_dist *d, int k, const eini_dist_item *item) {
-  const eini_dist_tensor *t = item->tensor < 0 ? NULL : &d->tensor[item->tensor];
-  uint64_t *row = d->after + (int64_t)k * d->words;
-  if (t == NULL) row[item->first / 64] |= (uint64_t)1 << item->first % 64;
-  for (int i = 0; t != NULL && i < t->ndefine; i++)
-    row[t->define[i] / 64] |= (uint64_t)1 << t->define[i] % 64;
-  for (int i = 0; t != NULL && i < t->nread; i++)
-    row[t->read[i] / 64] |= (uint64_t)1 << t->read[i] % 64;
-}
-
-// Who must be done before memory is used again.
-static ein_status eini_dist_reuse(ein_dist *d) {
-  d->words = (d->nstmt + 63) / 64;
-  d->after = EINI_NEW(&d->arena, uint64_t, (int64_t)d->nstmt * d->words);
-  if (d->after == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nstmt; k++) {
-    for (int own = 0; own < 2; own++) {
-      int i = own ? d->stmt[k].item : d->tensor[d->stmt[k].s->out].item;
-      for (int j = 0; i >= 0 && j < d->nitem; j++) {
-        const eini_dist_item *a = &d->item[j], *b = &d->item[i];
-        if (a->last < b->first && a->at < b->at + b->bytes && b->at < a->at + a->bytes)
-          eini_dist_precede(d, k, a);
-      }
-    }
-    for (int u = 0; u < k; u++)
-      d->stmt[k].before += (int32_t)(d->after[(int64_t)k * d->words + u / 64] >> u % 64 & 1);
-  }
-  return EIN_OK;
-}
-
-// Blocks and statements every task waits for.
-static ein_status eini_dist_waits(ein_dist *d, eini_dist_room *m) {
-  eini_dist_near w;
-  d->wait = EINI_NEW(&d->arena, int32_t, d->ntask);
-  if (d->wait == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nstmt; k++) {
-    const eini_dist_stmt *e = &d->stmt[k];
-    // Where there are zeros to write, they wait for other statements, and the tasks for them.
-    int32_t before = e->s->rest == EIN_REST_ZERO ? 1 : e->before;
-    for (int64_t q = 0; q < e->space.ntask; q++) {
-      int32_t *n = &d->wait[e->first + q];
-      *n = before;
-      for (int o = 0; o < e->s->noperand; o++) {
-        const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
-        if (t->ndefine == 0 || eini_operand_first(e->s, o) < o) continue;
-        if (!eini_dist_box(e, q, o, m)) continue;
-        if (t->define[0] < d->nstmt && d->stmt[t->define[0]].s->rest == EIN_REST_ZERO) ++*n;
-        for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
-          const eini_space *x = &d->stmt[t->define[u]].space;
-          int more = eini_dist_near_first(x, m->from, m->to, m, &w);
-          for (; more; more = eini_dist_near_next(&w))
-            *n += eini_dist_overlap(x, eini_dist_near_place(x, &w), m->from, m->to, m) > 0;
-        }
-      }
-    }
-  }
-  return EIN_OK;
-}
-
 // Adds to *bytes what a place reads of input t, which is not pinned.
 static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes *u,
                             eini_dist_room *m, int64_t *bytes) {
@@ -512,7 +482,7 @@ static void eini_dist_input(const ein_dist *d, int t, int64_t place, eini_boxes 
   *bytes += (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
 }
 
-// Bytes of inputs at each place, into d->peak.
+// Bytes of inputs at each place of this process, into d->peak.
 static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
   ein_decomp_info info;
   ein_decomposition_info(d->desc.decomposition, &info);
@@ -523,26 +493,28 @@ static ein_status eini_dist_held(ein_dist *d, eini_dist_room *m) {
     if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
     if (x->ndefine == 0 && info.inputs == EIN_INPUTS_OUTSIDE) continue;
     EINI_TRY(eini_boxes_init(&d->arena, d->g->tensor[t].rank, &boxes));
-    for (int64_t q = 0; q < d->fabric.places; q++) {
+    for (int i = 0; i < d->fabric.count; i++) {
       const eini_space *pin = x->ndefine > 0 ? &d->stmt[x->define[0]].space : NULL;
-      if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[q]);
+      const int64_t q = d->fabric.first + i;
+      if (pin == NULL) eini_dist_input(d, t, q, &boxes, m, &d->peak[i]);
       else if (q < pin->ntask)
-        d->peak[q] += eini_dist_elements(pin, q, m) *
+        d->peak[i] += eini_dist_elements(pin, q, m) *
                       (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
     }
   }
   return EIN_OK;
 }
 
-// Most bytes alive at each place: inputs, blocks, and of one statement at a time what its task
+// Most bytes alive at each such place: inputs, blocks, and of one statement at a time what its task
 // fetches and its partial result.
 static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
-  int places = d->fabric.places, n = d->nstmt + 1;
+  const int n = d->nstmt + 1;
   int64_t *change = EINI_NEW(&d->arena, int64_t, n);
-  d->peak = EINI_NEW(&d->arena, int64_t, places);
+  d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
   if (change == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_dist_held(d, m));
-  for (int64_t q = 0; q < places; q++) {
+  for (int i = 0; i < d->fabric.count; i++) {
+    const int64_t q = d->fabric.first + i;
     memset(change, 0, (size_t)n * sizeof *change);
     for (int k = 0; k < d->nstmt; k++) {
       const eini_dist_stmt *e = &d->stmt[k];
@@ -550,8 +522,8 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       if (q >= e->space.ntask) continue;
       int64_t block = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
       int64_t bytes = block * e->wide;
-      change[k] += e->fetched[q];
-      change[k + 1] -= e->fetched[q];
+      change[k] += e->fetched[i];
+      change[k + 1] -= e->fetched[i];
       int last = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT ? d->nstmt - 1
                  : t->nread > 0 ? t->read[t->nread - 1] : k;
       if (part > 0 || (e->space.nagg > 1 && !e->direct)) {
@@ -563,8 +535,8 @@ static ein_status eini_dist_peaks(ein_dist *d, eini_dist_room *m) {
       change[k] += bytes;
       change[last + 1] -= bytes;
     }
-    int64_t alive = d->peak[q];  // inputs
-    for (int k = 0; k < d->nstmt; k++) d->peak[q] = eini_max64(d->peak[q], alive += change[k]);
+    int64_t alive = d->peak[i];  // inputs
+    for (int k = 0; k < d->nstmt; k++) d->peak[i] = eini_max64(d->peak[i], alive += change[k]);
   }
   return EIN_OK;
 }

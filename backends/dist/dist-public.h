@@ -148,11 +148,11 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   eini_forms_free(&shapes.forms);
   EINI_TRY(st);
   EINI_TRY(eini_dist_check_blocks(ctx, d));
-  if (d->fabric.shared) EINI_TRY(eini_dist_memory(d));
-  EINI_TRY(eini_dist_reuse(d));
-  if (d->fabric.threads) EINI_TRY(eini_dist_waits(d, &room));
+  if (!d->fabric.shared && (d->kept = EINI_NEW(&d->arena, eini_dist_kept, 1)) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  EINI_TRY(d->fabric.shared ? eini_dist_memory(d) : eini_dist_copies_init(d, &room));
   EINI_TRY(eini_dist_peaks(d, &room));
-  return d->fabric.shared ? EIN_OK : eini_dist_copies_init(d, &room);
+  return eini_dist_jobs(d, &room);
 }
 
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
@@ -184,7 +184,8 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
     d->now_fn = ctx->now_fn;
     d->now_user = ctx->now_user;
   }
-  d->width = d->fabric.threads ? d->executor.width : 1;
+  d->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->executor.width : 1;
+  if (d->width < 1 || !EINI_DIST_THREADS) d->width = 1;
   st = eini_dist_build(ctx, d);
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
@@ -197,14 +198,14 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   }
   eini_dist_exec x;
   memset(&x, 0, sizeof x);
-  d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
+  if (desc->schedule == NULL) d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
   d->info.places = d->fabric.places;
   d->info.nstmt = d->nstmt;
   d->info.workspace_bytes = d->workspace;
   d->info.plan_bytes = d->arena.total;
   d->info.nplan = (int)d->plans.n;
-  for (int q = 0; q < d->fabric.places; q++)
-    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[q]);
+  for (int i = 0; i < d->fabric.count; i++)
+    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[i]);
   *out = d;
   return EIN_OK;
 }
@@ -212,6 +213,8 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
 EIN_API void ein_dist_destroy(ein_dist *d) {
   if (d == NULL) return;
   eini_arena arena = d->arena;
+  if (d->kept != NULL && d->kept->mem != NULL)
+    d->al.free_fn(d->kept->mem, d->workspace, d->al.user);
   eini_block_plans_end(&d->plans);
   eini_arena_free(&arena);
 }
@@ -223,7 +226,7 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info) {
 }
 
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place) {
-  return d == NULL || place < 0 || place >= d->fabric.places ? 0 : d->peak[place];
+  return d == NULL || !eini_dist_driven(d, place) ? 0 : d->peak[place - d->fabric.first];
 }
 
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
@@ -252,7 +255,7 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   const eini_task *task;
   eini_task room;
   if (d == NULL || stmt < 0 || stmt >= d->nstmt) return 0;
-  if (d->rooms == NULL && d->stmt[stmt].space.ntask < 1) return 0;
+  if (d->rooms == NULL && d->stmt[stmt].nown < 1) return 0;
   const int64_t k = d->rooms != NULL ? d->rooms[stmt].plan - 1 : d->stmt[stmt].plan[0];
   const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
@@ -347,32 +350,53 @@ static void eini_dist_stats_clear(ein_dist_stats *stats) {
     memset(&stats->place[q], 0, sizeof *stats->place);
 }
 
-EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
-  ein_status st = eini_dist_check_run(d, run);
-  if (st == EIN_OK && d->desc.schedule != NULL) {
-    if (stats != NULL) eini_dist_stats_clear(stats);
-    return eini_dist_agree(&d->fabric, eini_steps_all(d, NULL, run, stats));
-  }
-  char *mem = st == EIN_OK ? (char *)run->workspace : NULL, *own = NULL;
-  if (mem != NULL && run->workspace_bytes < d->workspace) st = eini_run_small(run, d->workspace);
-  if (st == EIN_OK && mem == NULL) {
-    mem = own = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
-    if (mem == NULL) st = EIN_ERR_NO_MEMORY;
-  }
-  if (st != EIN_OK) return eini_dist_agree(&d->fabric, st);  // instead of the first of a run
+// Runs in `mem`.
+static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_stats *stats,
+                                char *mem) {
+  const uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   eini_dist_exec x;
   memset(&x, 0, sizeof x);
   x.d = d;
   x.run = run;
   x.stats = stats;
-  if (stats != NULL) eini_dist_stats_clear(stats);
-  uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
   eini_dist_layout(d, &x, mem + skew);
   eini_dist_bind(&x, mem + skew);
-  st = !d->fabric.shared ? eini_dist_copy_run(&x)
-       : d->fabric.threads ? eini_dist_flow_run(&x) : eini_dist_serial(&x);
+  x.flow.run_fn = eini_dist_job_run;
+  x.flow.done_fn = eini_dist_job_done;
+  x.flow.user = &x;
+  const ein_status st = eini_flow_all(&x.flow, &d->executor);
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
+  return st;
+}
+
+// The memory of a run: the caller's, or the plan's own, which it keeps where only one run at a time
+// may be under way; *own: to be freed.
+static ein_status eini_dist_room_of(const ein_dist *d, const ein_run *run, char **mem,
+                                    char **own) {
+  *mem = (char *)run->workspace;
+  if (*mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
+  if (*mem == NULL && d->kept != NULL) *mem = d->kept->mem;
+  if (*mem != NULL) return EIN_OK;
+  *mem = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
+  if (d->kept != NULL) d->kept->mem = *mem;
+  else *own = *mem;
+  return *mem == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
+  ein_status st = eini_dist_check_run(d, run);
+  char *mem = NULL, *own = NULL;
+  if (d == NULL) return st;
+  const ein_fabric *f = &d->fabric;
+  if (stats != NULL) eini_dist_stats_clear(stats);
+  if (st == EIN_OK && d->desc.schedule != NULL)
+    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
+  if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
+  if (st == EIN_OK && f->room_fn != NULL)
+    st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);
+  st = eini_dist_agree(f, st);  // before anybody waits for a message
+  if (st == EIN_OK) st = eini_dist_agree(f, eini_dist_run(d, run, stats, mem));
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

@@ -1,93 +1,96 @@
 // ================================================================================================
-// >>dist-run  tasks of places that share memory
-// Takes an ein_dist and the bindings of one call. Blocks are views of whole tensors; everything
-// mutable is in the workspace: temporaries, partial results, the state of tasks, scratch.
+// >>dist-run  what jobs do
+// Takes an ein_dist and the bindings of one call. In a memory that is shared blocks are views of
+// whole tensors. Everything mutable is in the workspace: temporaries, partial results, memory of
+// places, the state of jobs, scratch.
 // ================================================================================================
 
-// What one thread needs to run tasks.
+// What one thread needs to run jobs.
 typedef struct eini_dist_worker {
   eini_dist_room room;
   ein_scalar *param;        // of the graph, then origins
   const void **in;
-  int64_t *places;          // as many as there are places
-  int64_t *sent;            // the same: bytes that were read of theirs; NULL: not counted
+  int64_t *sent;            // per place: bytes that were read of theirs; NULL: not counted
+  eini_dist_read read;      // by the job at hand
   char *scratch;
 } eini_dist_worker;
-
-// The state of a task: one job at a time.
-typedef struct eini_dist_task {
-  int32_t wait;             // what has to be done before its block is computed
-  int32_t level;            // the job at hand: EINI_DIST_ZERO, EINI_DIST_BLOCK, or a merge
-  uint32_t arrived;         // bit l: one of the two partial results of a merge at level l is there
-  int32_t ready;
-} eini_dist_task;
-
-enum { EINI_DIST_ZERO = -2, EINI_DIST_BLOCK = -1 };
-
-struct eini_dist_flow;
 
 typedef struct eini_dist_exec {
   const ein_dist *d;
   const ein_run *run;
   char *temp;               // temporaries and partial results
+  char *mem;                // of places that have their own
   char **base;              // per tensor: element (0, .., 0)
   eini_dist_worker *worker;
-  eini_dist_task *task;
-  int64_t *left;            // per statement: jobs not yet done
-  int32_t *ready;           // per statement: tasks that are ready
-  int32_t *zero;            // per statement: those before, whose memory it takes
   ein_dist_stats *stats;    // NULL: not counted
-  struct eini_dist_flow *flow;
+  eini_flow flow;
 } eini_dist_exec;
 
 // The next `bytes` of a memory; with mem NULL only *used moves.
-static char *eini_dist_carve(char *mem, size_t *used, int64_t count, size_t size) {
+static void *eini_dist_carve(char *mem, size_t *used, int64_t count, size_t size) {
   char *p = mem == NULL ? NULL : mem + *used;
   *used += ((size_t)count * size + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   return p;
 }
 
+static void eini_dist_layout_flow(const ein_dist *d, eini_flow *f, char *mem, size_t *n) {
+  const eini_jobs *j = &d->jobs;
+  const int64_t lists = (int64_t)d->nstmt * d->width;
+  f->jobs = j;
+  f->fabric = &d->fabric;
+  f->nstmt = d->nstmt;
+  f->width = d->width;
+  f->wait = (int32_t *)eini_dist_carve(mem, n, j->n, sizeof(int32_t));
+  f->link = (int32_t *)eini_dist_carve(mem, n, j->n, sizeof(int32_t));
+  f->head = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
+  f->tail = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
+  f->ready = (int32_t *)eini_dist_carve(mem, n, d->nstmt, sizeof(int32_t));
+  f->ticket = (ein_ticket *)eini_dist_carve(mem, n, j->ntransfer, sizeof(ein_ticket));
+  f->ticket_of = (int32_t *)eini_dist_carve(mem, n, j->ntransfer, sizeof(int32_t));
+  f->over = (char *)eini_dist_carve(mem, n, j->ntransfer, 1);
+}
+
 // Lays out a run in mem (NULL: only the size). Returns the bytes.
 static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) {
   size_t n = 0;
-  int flow = d->fabric.threads;
-  x->base = (char **)(void *)eini_dist_carve(mem, &n, d->g->ntensor, sizeof(char *));
-  x->worker = (eini_dist_worker *)(void *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
-  x->task = (eini_dist_task *)(void *)eini_dist_carve(mem, &n, flow ? d->ntask : 0,
-                                                      sizeof *x->task);
-  x->left = (int64_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->left);
-  x->ready = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->ready);
-  x->zero = (int32_t *)(void *)eini_dist_carve(mem, &n, flow ? d->nstmt : 0, sizeof *x->zero);
+  x->base = (char **)eini_dist_carve(mem, &n, d->g->ntensor, sizeof(char *));
+  x->worker = (eini_dist_worker *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
+  eini_dist_layout_flow(d, &x->flow, mem, &n);
   for (int i = 0; i < d->width; i++) {
-    int64_t *room = (int64_t *)(void *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
-                                                        sizeof(int64_t));
-    char *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
-    char *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
-    char *places = eini_dist_carve(mem, &n, flow ? d->fabric.places : 0, sizeof(int64_t));
-    char *out = eini_dist_carve(mem, &n, d->fabric.shared ? d->fabric.places : 0,
-                                 sizeof(int64_t));
-    char *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+    int64_t *room = (int64_t *)eini_dist_carve(mem, &n, EINI_ROOM * (int64_t)d->rank,
+                                               sizeof(int64_t));
+    void *param = eini_dist_carve(mem, &n, d->g->nparam + d->rank, sizeof(ein_scalar));
+    void *in = eini_dist_carve(mem, &n, d->rank, sizeof(void *));
+    void *out = eini_dist_carve(mem, &n, d->fabric.shared ? d->fabric.places : 0,
+                                sizeof(int64_t));
+    void *scratch = eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
     if (mem == NULL) continue;
     eini_dist_worker *w = &x->worker[i];
+    memset(w, 0, sizeof *w);
     eini_dist_room_carve(room, d->rank, &w->room);
-    w->param = (ein_scalar *)(void *)param;
-    w->in = (const void **)(void *)in;
-    w->places = (int64_t *)(void *)places;
-    w->sent = x->stats != NULL && d->fabric.shared ? (int64_t *)(void *)out : NULL;
+    w->param = (ein_scalar *)param;
+    w->in = (const void **)in;
+    w->sent = x->stats != NULL && d->fabric.shared ? (int64_t *)out : NULL;
     for (int q = 0; w->sent != NULL && q < d->fabric.places; q++) w->sent[q] = 0;
-    w->scratch = scratch;
+    w->scratch = (char *)scratch;
   }
-  x->temp = eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  x->temp = (char *)eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  x->mem = (char *)eini_dist_carve(mem, &n, d->copies == NULL ? 0 : d->copies->total, 1);
   return n;
 }
 
-// The element at coordinates `at` of a tensor; `at` is the origin of a box that may be empty.
-static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at) {
-  const eini_tensor *t = &x->d->g->tensor[tensor];
+// The element at coordinates `at` of a tensor, of which `base` is the first; `at` is the origin of
+// a box that may be empty.
+static char *eini_dist_at_of(const ein_dist *d, char *base, int tensor, const int64_t *at) {
+  const eini_tensor *t = &d->g->tensor[tensor];
   int64_t n = 0;
-  for (int r = 0; r < t->rank; r++) n += at[r] * x->d->tensor[tensor].stride[r];
-  if (x->d->tensor[tensor].lo == x->d->tensor[tensor].hi) return x->base[tensor];
-  return x->base[tensor] + n * (int64_t)ein_dtype_size(t->dtype);
+  for (int r = 0; r < t->rank; r++) n += at[r] * d->tensor[tensor].stride[r];
+  if (d->tensor[tensor].lo == d->tensor[tensor].hi) return base;
+  return base + n * (int64_t)ein_dtype_size(t->dtype);
+}
+
+static char *eini_dist_at(const eini_dist_exec *x, int tensor, const int64_t *at) {
+  return eini_dist_at_of(x->d, x->base[tensor], tensor, at);
 }
 
 // ---- blocks of tensors at places ----
@@ -156,13 +159,6 @@ static char *eini_dist_partial_at(const eini_dist_exec *x, const eini_dist_stmt 
   return x->temp + x->d->item[e->item].at + place * (int64_t)e->partial_bytes;
 }
 
-// The hull of the block the task at `place` computes, in m->from and m->to.
-static void eini_dist_block_hull(const eini_dist_stmt *e, int64_t place, eini_dist_room *m) {
-  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
-  eini_space_ranges(&e->space, place, m->lo, m->hi);
-  eini_block_hull(e->s, &b, -1, m->from, m->to);
-}
-
 // The address of that block.
 static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e, int64_t place,
                                 eini_dist_room *m) {
@@ -191,7 +187,7 @@ static ein_status eini_dist_execute_block(const eini_dist_exec *x, eini_dist_wor
     eini_states_at(e->folder, n, out, data);
     eini_fold_identity(e->folder, n, data);
   }
-  return eini_dist_execute_plan(x, w, e->plan[q], data);
+  return eini_dist_execute_plan(x, w, e->plan[q - x->d->fabric.first], data);
 }
 
 // Origins of the block at m->lo as params, behind those of the graph.
@@ -277,7 +273,7 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
   void *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
-  return eini_dist_execute_plan(x, w, last ? e->last[q] : e->merge[q], &out);
+  return eini_dist_execute_plan(x, w, (last ? e->last : e->merge)[q - x->d->fabric.first], &out);
 }
 
 // Zero for all elements of a tensor, before its only statement writes those it defines.
@@ -289,35 +285,185 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
                  ein_dtype_size(t->dtype));
 }
 
-// One job: a block, a merge, or zeros. Counts what it reads from other places.
-static ein_status eini_dist_job_run(eini_dist_exec *x, int worker, int k, int64_t q, int level,
-                                    eini_dist_read *r) {
+// ---- places with memory of their own ----
+
+static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
+  const eini_dist_copies *c = x->d->copies;
+  return x->mem + c->start[entry % x->d->fabric.count] + c->at[kind][entry];
+}
+
+// Where the elements of a move are at home, at place q; m->from: the corner of the box they lie in.
+static eini_dist_end eini_own_home(const eini_dist_exec *x, const eini_dist_moved *v, int64_t q,
+                                   const eini_dist_room *m) {
   const ein_dist *d = x->d;
-  eini_dist_worker *w = &x->worker[worker];
-  ein_dist_event v;
-  ein_status st = EIN_OK;
-  r->bytes = r->messages = 0;
-  r->sent = w->sent;
-  memset(&v, 0, sizeof v);
-  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
-  if (level == EINI_DIST_ZERO) {
-    eini_dist_zero(x, d->stmt[k].s->out, &w->room);
+  const int tensor = d->stmt[v->define].s->out;
+  eini_dist_end e = eini_dist_end_home(d, v->define);
+  if (eini_dist_whole(d, v->define)) e.data = eini_dist_at(x, tensor, m->from);
+  else if (v->define < d->nstmt)
+    e.data = eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, v->define, q));
+  else e.data = eini_dist_bound(d, x->run, tensor, (int)q - d->fabric.first);
+  return e;
+}
+
+static char *eini_own_box(const eini_dist_exec *x, int64_t entry, int o) {
+  return eini_own_at(x, EINI_AT_OPERAND, entry) + x->d->copies->box[entry][o];
+}
+
+static int64_t eini_own_tag(const ein_dist *d, const eini_job *j, const eini_dist_moved *v) {
+  int64_t slot = d->tags - 1;
+  if (v->level >= 0) return j->stmt * d->tags + slot;
+  const eini_dist_tensor *t = &d->tensor[d->stmt[j->stmt].s->operand[v->operand]];
+  for (slot = 0; t->define[slot] != v->define;) slot++;
+  return j->stmt * d->tags + v->operand * d->defines + slot;
+}
+
+static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const ein_fabric *f = &d->fabric;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
+  char *to = v->level >= 0 ? eini_own_at(x, EINI_AT_MERGED, entry)
+             : v->direct ? eini_own_box(x, entry, v->operand) + v->at
+                         : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
+  eini_flow_wires(&x->flow, 1);
+  const ein_status st = f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
+                                   (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  return st;
+}
+
+static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
+                                int failed, ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const ein_fabric *f = &d->fabric;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
+  eini_dist_room *m = &w->room;
+  const char *from;
+  if (v->level >= 0) {
+    from = eini_own_at(x, EINI_AT_PART, entry);
+  } else {
+    eini_dist_box(&d->stmt[j->stmt], v->peer, v->operand, m);
+    const eini_dist_end home = eini_own_home(x, v, q, m);
+    const eini_dist_end to = eini_dist_end_of(
+        EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_OUTBOX, entry) + (v->direct ? 0 : v->at), NULL);
+    from = v->direct ? home.data + v->at : to.data;
+    if (!v->direct && !failed)
+      eini_dist_move(&d->stmt[v->define].space, q, m->from, m->to,
+                     (size_t)(v->bytes / v->elements), &to, &home, m);
+  }
+  eini_flow_wires(&x->flow, 1);
+  const ein_status st = f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
+                                   (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  return st;
+}
+
+// Addresses of the operands of task q, by operand; boxes with holes are zero first.
+static void eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+  const ein_dist *d = x->d;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, q), *box = d->copies->box[entry];
+  eini_dist_room *m = &w->room;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const int t = e->s->operand[o];
+    if (eini_operand_first(e->s, o) < o) continue;
+    if (d->tensor[t].ndefine == 0) {
+      char *base = x->base[t];
+      if (d->desc.blocks) base = eini_dist_bound(d, x->run, t, (int)q - d->fabric.first);
+      eini_dist_box(e, q, o, m);
+      w->in[o] = eini_dist_at_of(d, base, t, m->from);
+    } else if (box[o] < 0) {
+      const eini_dist_moved *v = &d->copies->move[-1 - box[o]];
+      eini_dist_box(e, q, o, m);
+      w->in[o] = eini_own_home(x, v, q, m).data + v->at;
+    } else {
+      w->in[o] = eini_own_box(x, entry, o);
+      if (d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO)
+        memset(eini_own_box(x, entry, o), 0, (size_t)eini_dist_box_bytes(d, e, q, o, m));
+    }
+  }
+}
+
+// Puts together the boxes of task q's operands, and computes.
+static ein_status eini_own_compute(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+  const ein_dist *d = x->d;
+  const eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, q);
+  const int own = eini_space_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
+  eini_dist_room *m = &w->room;
+  int n = 0;
+  eini_own_operands(x, w, k, q);
+  for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
+    const eini_dist_moved *v = &c->move[i];
+    if (v->kind == EINI_JOB_SEND || v->level >= 0 || v->direct) continue;
+    eini_dist_box(e, q, v->operand, m);
+    const eini_dist_end from =
+        v->kind == EINI_JOB_NONE
+            ? eini_own_home(x, v, q, m)
+            : eini_dist_end_of(EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_INBOX, entry) + v->at, NULL);
+    const eini_dist_end to = eini_dist_end_box(d->g->tensor[e->s->operand[v->operand]].rank,
+                                               eini_own_box(x, entry, v->operand), m);
+    eini_dist_move(&d->stmt[v->define].space, v->kind == EINI_JOB_NONE ? q : v->peer, m->from,
+                   m->to, (size_t)(v->bytes / v->elements), &to, &from, m);
+  }
+  for (int o = 0; o < e->s->noperand; o++)
+    if (eini_operand_first(e->s, o) == o) w->in[n++] = w->in[o];
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
+  eini_dist_origins(d, e, w);
+  return eini_dist_execute_block(x, w, e, q,
+                                 eini_own_at(x, own ? EINI_AT_OWN : EINI_AT_PART, entry));
+}
+
+static ein_status eini_own_merge(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
+                                 int level) {
+  const eini_dist_stmt *e = &x->d->stmt[k];
+  const int64_t entry = eini_dist_entry(x->d, k, q);
+  const int first = eini_space_partial(&e->space, q) == 0;
+  const int last = first && level == e->levels - 1;
+  char *own = eini_own_at(x, EINI_AT_OWN, entry), *part = eini_own_at(x, EINI_AT_PART, entry);
+  char *merged = eini_own_at(x, EINI_AT_MERGED, entry);
+  if (e->folder != NULL) {
+    eini_dist_room *m = &w->room;
+    eini_space_ranges(&e->space, q, m->lo, m->hi);
+    for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
+    eini_dist_dense(e->s->nfree, m->len, m->dst);
+    eini_dist_states_join(x, w, e, q, part, merged, last ? own : NULL, m->dst);
     return EIN_OK;
   }
-  if (level >= 0) {
-    st = eini_dist_merge(x, w, k, q, level, r);
-  } else {
-    st = eini_dist_compute(x, w, k, q);
-    if (x->stats != NULL) eini_dist_task_bytes(d, &d->stmt[k], q, &w->room, r);
-  }
-  if (st != EIN_OK || d->desc.event_fn == NULL) return st;
-  v.stmt = k;
-  v.place = (int)q;
-  v.level = level;
-  v.worker = worker;
-  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
-  return d->desc.event_fn(d->desc.event_user, &v);
+  void *out = first && (e->direct || last) ? own : part;
+  w->in[0] = first && e->direct ? own : part;
+  w->in[1] = merged;
+  return eini_dist_execute_plan(x, w, (last ? e->last : e->merge)[q - x->d->fabric.first], &out);
 }
+
+// The complete block of an output goes to the caller's view, or to what it binds for the place.
+static void eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+  const ein_dist *d = x->d;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const eini_tensor *t = &d->g->tensor[e->s->out];
+  const int64_t *stride = d->tensor[e->s->out].stride;
+  eini_dist_room *m = &w->room;
+  char *base = x->base[e->s->out];
+  for (int r = 0; r < t->rank; r++) {
+    m->from[r] = 0;
+    m->to[r] = t->shape[r];
+    if (d->desc.blocks) eini_dist_own(d, e->s->out, q, r, &m->from[r], &m->to[r]);
+    m->len[r] = m->to[r] - m->from[r];
+  }
+  if (d->desc.blocks) {
+    eini_dist_dense(t->rank, m->len, m->box);
+    stride = m->box;
+    base = eini_dist_bound(d, x->run, e->s->out, (int)q - d->fabric.first);
+  }
+  const eini_dist_end to = eini_dist_end_of(EINI_AT_BOX, base, stride);
+  const eini_dist_end at = eini_dist_end_of(
+      EINI_AT_BLOCK, eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, k, q)), NULL);
+  eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
+}
+
+// ---- jobs ----
 
 // What a place did and received for statement k; what it sent is told where it is known.
 static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tasks,
@@ -336,26 +482,56 @@ static void eini_dist_sent(ein_dist_stats *s, int64_t place, int64_t bytes) {
   if (s != NULL && s->place != NULL && place < s->nplace) s->place[place].sent_bytes += bytes;
 }
 
-// Statements in order, places one after another, merges level by level.
-static ein_status eini_dist_serial(eini_dist_exec *x) {
+// A block or a merge; w->read: what it reads from other places in a memory that is shared.
+static ein_status eini_dist_task_run(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
+                                     int64_t q) {
   const ein_dist *d = x->d;
-  eini_dist_read r;
-  for (int k = 0; k < d->nstmt; k++) {
-    const eini_space *s = &d->stmt[k].space;
-    if (d->stmt[k].s->rest == EIN_REST_ZERO)
-      EINI_TRY(eini_dist_job_run(x, 0, k, 0, EINI_DIST_ZERO, &r));
-    for (int64_t q = 0; q < s->ntask; q++) {
-      EINI_TRY(eini_dist_job_run(x, 0, k, q, EINI_DIST_BLOCK, &r));
-      eini_dist_count(x->stats, k, q, 1, &r);
-    }
-    for (int level = 0; (int64_t)1 << level < s->nagg; level++) {
-      for (int64_t q = 0; q < s->ntask; q++) {
-        int64_t part = eini_space_partial(s, q), step = (int64_t)1 << level;
-        if (part % (2 * step) != 0 || part + step >= s->nagg) continue;
-        EINI_TRY(eini_dist_job_run(x, 0, k, q, level, &r));
-        eini_dist_count(x->stats, k, q, 1, &r);
-      }
-    }
+  const eini_dist_stmt *e = &d->stmt[j->stmt];
+  const int merge = j->kind == EINI_JOB_MERGE, k = j->stmt;
+  if (d->fabric.shared && merge) return eini_dist_merge(x, w, k, q, j->arg, &w->read);
+  if (d->fabric.shared) {
+    EINI_TRY(eini_dist_compute(x, w, k, q));
+    if (x->stats != NULL) eini_dist_task_bytes(d, e, q, &w->room, &w->read);
+    return EIN_OK;
   }
+  EINI_TRY(merge ? eini_own_merge(x, w, k, q, j->arg) : eini_own_compute(x, w, k, q));
+  const int whole = eini_space_partial(&e->space, q) == 0 &&
+                    (merge ? j->arg == e->levels - 1 : e->space.nagg == 1);
+  if (whole && d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT) eini_own_output(x, w, k, q);
   return EIN_OK;
+}
+
+static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, int failed,
+                                    ein_ticket *ticket) {
+  eini_dist_exec *x = (eini_dist_exec *)user;
+  eini_dist_worker *w = &x->worker[worker];
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  if (j->kind == EINI_JOB_RECEIVE) return eini_own_receive(x, j, ticket);
+  if (j->kind == EINI_JOB_SEND) return eini_own_send(x, w, j, failed, ticket);
+  if (failed) return EIN_OK;
+  if (j->kind == EINI_JOB_ZERO) return eini_dist_zero(x, d->stmt[j->stmt].s->out, &w->room), EIN_OK;
+  memset(&v, 0, sizeof v);
+  memset(&w->read, 0, sizeof w->read);
+  w->read.sent = w->sent;
+  v.stmt = j->stmt;
+  v.place = d->fabric.first + j->place;
+  v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
+  v.worker = worker;
+  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  EINI_TRY(eini_dist_task_run(x, w, j, v.place));
+  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  return d->desc.event_fn == NULL ? EIN_OK : d->desc.event_fn(d->desc.event_user, &v);
+}
+
+static void eini_dist_job_done(void *user, int worker, const eini_job *j) {
+  eini_dist_exec *x = (eini_dist_exec *)user;
+  const int64_t q = x->d->fabric.first + j->place;
+  eini_dist_read r = {0, 1, NULL};
+  if (j->kind == EINI_JOB_BLOCK || j->kind == EINI_JOB_MERGE)
+    eini_dist_count(x->stats, j->stmt, q, 1, &x->worker[worker].read);
+  if (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_SEND) return;
+  r.bytes = x->d->copies->move[j->arg].bytes;
+  if (j->kind == EINI_JOB_SEND) eini_dist_sent(x->stats, q, r.bytes);
+  else eini_dist_count(x->stats, j->stmt, q, 0, &r);
 }

@@ -1,0 +1,121 @@
+// ================================================================================================
+// >>dist-fabric  a fabric of one process whose places have memory of their own
+// Every transfer is a copy, made when the second of a send and a receive is posted.
+// ================================================================================================
+
+enum { EINI_POST_LISTS = 1024 };
+
+// A send or receive without a partner, or whose ticket nobody has waited for yet.
+typedef struct eini_post {
+  int from, to, send, done;
+  int64_t tag;
+  const void *src;
+  void *dst;
+  size_t bytes;
+  int64_t next;             // in its list: the post's number + 1; 0: none
+} eini_post;
+
+typedef struct eini_copying {
+  ein_allocator al;
+  eini_post *post;          // a ticket is a number here + 1
+  int64_t cap, free;        // free: those that are not in use are linked
+  int64_t list[EINI_POST_LISTS];  // posts without a partner, in the order they were made
+  int64_t messages, bytes;  // moved
+} eini_copying;
+
+static int64_t *eini_copying_list(eini_copying *c, const eini_post *p) {
+  int64_t word[3];
+  word[0] = p->from, word[1] = p->to, word[2] = p->tag;
+  return &c->list[eini_hash(word, sizeof word, 0) % EINI_POST_LISTS];
+}
+
+static ein_status eini_copying_grow(eini_copying *c) {
+  const int64_t cap = c->cap < 16 ? 16 : 2 * c->cap;
+  eini_post *more = (eini_post *)c->al.alloc_fn((size_t)cap * sizeof *more, 16, c->al.user);
+  if (more == NULL) return EIN_ERR_NO_MEMORY;
+  if (c->cap > 0) memcpy(more, c->post, (size_t)c->cap * sizeof *more);
+  if (c->post != NULL) c->al.free_fn(c->post, (size_t)c->cap * sizeof *more, c->al.user);
+  for (int64_t i = cap; i > c->cap; i--) {
+    more[i - 1].next = c->free;
+    c->free = i;
+  }
+  c->post = more;
+  c->cap = cap;
+  return EIN_OK;
+}
+
+// Completes with the first post that matches, or keeps the new one.
+static ein_status eini_copying_post(eini_copying *c, const eini_post *p, ein_ticket *ticket) {
+  int64_t *at = eini_copying_list(c, p);
+  *ticket = 0;
+  for (; *at != 0; at = &c->post[*at - 1].next) {
+    eini_post *o = &c->post[*at - 1];
+    if (o->send == p->send || o->from != p->from || o->to != p->to || o->tag != p->tag) continue;
+    if (o->bytes != p->bytes) return EIN_ERR_INTERNAL;
+    if (p->bytes > 0) memcpy(p->send ? o->dst : p->dst, p->send ? p->src : o->src, p->bytes);
+    c->messages++;
+    c->bytes += (int64_t)p->bytes;
+    o->done = 1;
+    *at = o->next;
+    return EIN_OK;
+  }
+  if (c->free == 0) EINI_TRY(eini_copying_grow(c));
+  at = eini_copying_list(c, p);
+  while (*at != 0) at = &c->post[*at - 1].next;
+  *ticket = *at = c->free;
+  eini_post *o = &c->post[*ticket - 1];
+  c->free = o->next;
+  *o = *p;
+  return EIN_OK;
+}
+
+static ein_status eini_copying_send(void *user, int from, int to, int64_t tag, const void *data,
+                                    size_t bytes, ein_ticket *ticket) {
+  eini_post p;
+  memset(&p, 0, sizeof p);
+  p.from = from;
+  p.to = to;
+  p.tag = tag;
+  p.send = 1;
+  p.src = data;
+  p.bytes = bytes;
+  return eini_copying_post((eini_copying *)user, &p, ticket);
+}
+
+static ein_status eini_copying_recv(void *user, int to, int from, int64_t tag, void *data,
+                                    size_t bytes, ein_ticket *ticket) {
+  eini_post p;
+  memset(&p, 0, sizeof p);
+  p.from = from;
+  p.to = to;
+  p.tag = tag;
+  p.dst = data;
+  p.bytes = bytes;
+  return eini_copying_post((eini_copying *)user, &p, ticket);
+}
+
+static ein_status eini_copying_test(void *user, ein_ticket ticket, int *done) {
+  *done = ticket == 0 || ((const eini_copying *)user)->post[ticket - 1].done;
+  return EIN_OK;
+}
+
+// What has no partner by now will have none, nobody else can post: it is taken back.
+static ein_status eini_copying_wait(void *user, ein_ticket ticket) {
+  eini_copying *c = (eini_copying *)user;
+  if (ticket == 0) return EIN_OK;
+  eini_post *o = &c->post[ticket - 1];
+  const int done = o->done;
+  int64_t *at = eini_copying_list(c, o);
+  while (!done && *at != ticket) at = &c->post[*at - 1].next;
+  if (!done) *at = o->next;
+  o->next = c->free;
+  c->free = ticket;
+  return done ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+static void eini_copying_destroy(void *user) {
+  eini_copying *c = (eini_copying *)user;
+  ein_allocator al = c->al;
+  if (c->post != NULL) al.free_fn(c->post, (size_t)c->cap * sizeof *c->post, al.user);
+  al.free_fn(c, sizeof *c, al.user);
+}

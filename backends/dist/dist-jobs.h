@@ -1,0 +1,329 @@
+// ================================================================================================
+// >>dist-jobs  jobs and the executor of all fabrics
+// Takes jobs and what each waits for; runs what is ready, on any number of threads: transfers
+// before computations, those of early statements first. No thread waits while a job is ready.
+// ================================================================================================
+
+#if defined(__unix__) || defined(__APPLE__)
+#define EINI_DIST_THREADS 1
+#include <pthread.h>
+#else
+#define EINI_DIST_THREADS 0
+#endif
+
+typedef enum eini_job_kind {
+  EINI_JOB_NONE,            // a number that is not used
+  EINI_JOB_GATE,            // done as soon as what it waits for is
+  EINI_JOB_RECEIVE,         // arg: a move
+  EINI_JOB_SEND,
+  EINI_JOB_ZERO,            // of a tensor, before the statement at hand writes it
+  EINI_JOB_BLOCK,
+  EINI_JOB_MERGE            // arg: a level of the tree of partial results
+} eini_job_kind;
+
+typedef struct eini_job {
+  int32_t kind, stmt;
+  int32_t place;            // among those of the process
+  int32_t arg;
+} eini_job;
+
+// Immutable once made.
+typedef struct eini_jobs {
+  int64_t n, todo;          // todo: without those of no kind
+  int64_t ntransfer;
+  eini_job *job;
+  int32_t *wait;            // how many jobs each waits for
+  int64_t *first;           // [n + 1]: those that wait for job j are next[first[j]] ..
+  int32_t *next;
+  int64_t *at;              // while they are filled in
+} eini_jobs;
+
+// ---- making ----
+
+// Numbers one more job; it is filled in the second time round.
+static int32_t eini_jobs_add(eini_jobs *j, eini_job_kind kind, int64_t stmt, int64_t place,
+                             int64_t arg) {
+  if (j->job != NULL) {
+    eini_job *x = &j->job[j->n];
+    x->kind = kind;
+    x->stmt = (int32_t)stmt;
+    x->place = (int32_t)place;
+    x->arg = (int32_t)arg;
+    j->todo += kind != EINI_JOB_NONE;
+    j->ntransfer += kind == EINI_JOB_RECEIVE || kind == EINI_JOB_SEND;
+  }
+  return (int32_t)(j->n++ & INT32_MAX);  // more are refused before they are used
+}
+
+// Room for the jobs that were counted, which are numbered again.
+static ein_status eini_jobs_room(eini_arena *a, eini_jobs *j) {
+  if (j->n >= INT32_MAX) return EIN_ERR_TOO_LARGE;
+  j->job = EINI_NEW(a, eini_job, j->n);
+  j->wait = EINI_NEW(a, int32_t, j->n);
+  j->first = EINI_NEW(a, int64_t, j->n + 1);
+  if (j->job == NULL || j->wait == NULL || j->first == NULL) return EIN_ERR_NO_MEMORY;
+  j->n = 0;
+  return EIN_OK;
+}
+
+// Job `to` waits for `from`. The first time round these are counted.
+static void eini_jobs_edge(eini_jobs *j, int64_t from, int64_t to) {
+  if (j->next == NULL) {
+    j->first[from + 1]++;
+    j->wait[to]++;
+  } else {
+    j->next[j->at[from]++] = (int32_t)to;
+  }
+}
+
+// Room for the edges that were counted; at: [n].
+static ein_status eini_jobs_edges(eini_arena *a, eini_jobs *j, int64_t *at) {
+  for (int64_t i = 0; i < j->n; i++) {
+    j->first[i + 1] += j->first[i];
+    at[i] = j->first[i];
+  }
+  j->at = at;
+  j->next = EINI_NEW(a, int32_t, j->first[j->n] + 1);
+  return j->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// ---- running ----
+
+// What a run of jobs needs: a list of ready ones for each statement and worker, and one of
+// transfers. Lists are linked through `link`; -1 ends them.
+typedef struct eini_flow {
+  const eini_jobs *jobs;
+  const ein_fabric *fabric;
+  int nstmt, width;
+  // Runs a job; failed: no more is computed, but transfers go on, so that nobody waits in vain.
+  ein_status (*run_fn)(void *user, int worker, const eini_job *job, int failed,
+                       ein_ticket *ticket);
+  void (*done_fn)(void *user, int worker, const eini_job *job);  // it has run; one at a time
+  void *user;
+  int32_t *wait, *link;     // per job
+  int32_t *head, *tail;     // per statement and worker
+  int32_t *ready;           // per statement
+  int32_t *ticket_of;       // jobs of transfers under way, and their tickets
+  ein_ticket *ticket;
+  char *over;               // tickets that are done
+  int64_t nticket, left;
+  int32_t wire, wire_last;  // transfers that can be posted
+  int lowest;               // no statement before has a ready job
+  int busy, polling, sleepers;
+  ein_status status;        // the first failure
+#if EINI_DIST_THREADS
+  pthread_mutex_t lock, wires;  // wires: whoever calls the fabric
+  pthread_cond_t work;
+#endif
+} eini_flow;
+
+#if EINI_DIST_THREADS
+static void eini_flow_lock(eini_flow *f) {
+  if (f->width > 1) pthread_mutex_lock(&f->lock);
+}
+
+static void eini_flow_unlock(eini_flow *f) {
+  if (f->width > 1) pthread_mutex_unlock(&f->lock);
+}
+
+static void eini_flow_wires(eini_flow *f, int mine) {
+  if (f->width > 1 && mine) pthread_mutex_lock(&f->wires);
+  else if (f->width > 1) pthread_mutex_unlock(&f->wires);
+}
+
+static void eini_flow_sleep(eini_flow *f) {
+  f->sleepers++;
+  pthread_cond_wait(&f->work, &f->lock);
+  f->sleepers--;
+}
+
+static void eini_flow_wake(eini_flow *f) {
+  if (f->sleepers > 0) pthread_cond_broadcast(&f->work);
+}
+
+static int eini_flow_open(eini_flow *f) {
+  if (f->width == 1) return 1;
+  if (pthread_mutex_init(&f->lock, NULL) != 0) return 0;
+  if (pthread_mutex_init(&f->wires, NULL) == 0) {
+    if (pthread_cond_init(&f->work, NULL) == 0) return 1;
+    pthread_mutex_destroy(&f->wires);
+  }
+  pthread_mutex_destroy(&f->lock);
+  return 0;
+}
+
+static void eini_flow_close(eini_flow *f) {
+  if (f->width == 1) return;
+  pthread_cond_destroy(&f->work);
+  pthread_mutex_destroy(&f->wires);
+  pthread_mutex_destroy(&f->lock);
+}
+#else
+static void eini_flow_lock(eini_flow *f) { (void)f; }
+static void eini_flow_unlock(eini_flow *f) { (void)f; }
+static void eini_flow_wires(eini_flow *f, int mine) { (void)f, (void)mine; }
+static void eini_flow_sleep(eini_flow *f) { (void)f; }
+static void eini_flow_wake(eini_flow *f) { (void)f; }
+static int eini_flow_open(const eini_flow *f) { return f->width == 1; }
+static void eini_flow_close(eini_flow *f) { (void)f; }
+#endif
+
+static void eini_flow_append(eini_flow *f, int32_t *head, int32_t *tail, int32_t j) {
+  f->link[j] = -1;
+  if (*head < 0) *head = j;
+  else f->link[*tail] = j;
+  *tail = j;
+}
+
+static int32_t eini_flow_first(eini_flow *f, int32_t *head) {
+  const int32_t j = *head;
+  *head = f->link[j];
+  return j;
+}
+
+// With the lock: the job may run. A place's jobs are its worker's.
+static void eini_flow_ready(eini_flow *f, int32_t j) {
+  const eini_job *x = &f->jobs->job[j];
+  if (x->kind == EINI_JOB_RECEIVE || x->kind == EINI_JOB_SEND) {
+    eini_flow_append(f, &f->wire, &f->wire_last, j);
+    return;
+  }
+  const int64_t list = (int64_t)x->stmt * f->width + x->place % f->width;
+  eini_flow_append(f, &f->head[list], &f->tail[list], j);
+  f->ready[x->stmt]++;
+  if (x->stmt < f->lowest) f->lowest = x->stmt;
+}
+
+// With the lock: a job is done, and gates that waited for it alone.
+static void eini_flow_done(eini_flow *f, int32_t j) {
+  int32_t gates = -1;
+  for (f->link[j] = -1;;) {
+    f->left--;
+    for (int64_t i = f->jobs->first[j]; i < f->jobs->first[j + 1]; i++) {
+      const int32_t to = f->jobs->next[i];
+      if (--f->wait[to] > 0) continue;
+      if (f->jobs->job[to].kind != EINI_JOB_GATE) {
+        eini_flow_ready(f, to);
+      } else {
+        f->link[to] = gates;
+        gates = to;
+      }
+    }
+    if (gates < 0) return;
+    j = eini_flow_first(f, &gates);
+  }
+}
+
+// With the lock: takes a ready job; -1: there is none.
+static int32_t eini_flow_take(eini_flow *f, int worker) {
+  if (f->wire >= 0) return eini_flow_first(f, &f->wire);
+  while (f->lowest < f->nstmt && f->ready[f->lowest] == 0) f->lowest++;
+  if (f->lowest == f->nstmt) return -1;
+  int32_t *list = &f->head[(int64_t)f->lowest * f->width];
+  int from = worker;
+  for (int i = 0; list[from] < 0 && i < f->width; i++) from = i;
+  f->ready[f->lowest]--;
+  return eini_flow_first(f, &list[from]);
+}
+
+// With the lock: ends transfers that are done. idle: nobody computes, so that without any the
+// earliest is waited for; those of others wait for nothing later, so nobody waits in vain.
+static int64_t eini_flow_poll(eini_flow *f, int idle) {
+  const ein_fabric *fabric = f->fabric;
+  const int64_t n = f->nticket;
+  int64_t found = 0, first = 0, kept = 0;
+  ein_status st = EIN_OK;
+  f->polling = 1;
+  eini_flow_unlock(f);
+  eini_flow_wires(f, 1);
+  for (int64_t i = 0; i < n; i++) {
+    int done = 0;
+    if (fabric->test_fn != NULL && fabric->test_fn(fabric->user, f->ticket[i], &done) != EIN_OK)
+      done = 1;  // waiting tells why
+    f->over[i] = (char)(done != 0);
+    found += done != 0;
+    if (f->ticket_of[i] < f->ticket_of[first]) first = i;
+  }
+  if (found == 0 && idle) f->over[first] = 1;
+  for (int64_t i = 0; i < n; i++) {
+    const ein_status one =
+        f->over[i] ? fabric->wait_fn(fabric->user, f->ticket[i]) : EIN_OK;
+    if (st == EIN_OK) st = one;
+  }
+  eini_flow_wires(f, 0);
+  eini_flow_lock(f);
+  f->polling = 0;
+  if (f->status == EIN_OK) f->status = st;
+  for (int64_t i = 0; i < f->nticket; i++) {
+    if (i < n && f->over[i]) {
+      eini_flow_done(f, f->ticket_of[i]);
+      continue;
+    }
+    f->ticket[kept] = f->ticket[i];
+    f->ticket_of[kept++] = f->ticket_of[i];
+  }
+  f->nticket = kept;
+  if (found > 0 || idle) eini_flow_wake(f);
+  return found;
+}
+
+// With the lock, which it gives up: runs job j.
+static void eini_flow_run(eini_flow *f, int worker, int32_t j) {
+  const eini_job *x = &f->jobs->job[j];
+  const int failed = f->status != EIN_OK;
+  ein_ticket ticket = 0;
+  f->busy++;
+  eini_flow_unlock(f);
+  const ein_status st = f->run_fn(f->user, worker, x, failed, &ticket);
+  eini_flow_lock(f);
+  f->busy--;
+  if (st != EIN_OK && f->status == EIN_OK) f->status = st;
+  if (st == EIN_OK && !failed) f->done_fn(f->user, worker, x);
+  if (st == EIN_OK && ticket != 0) {
+    f->ticket[f->nticket] = ticket;
+    f->ticket_of[f->nticket++] = j;
+  } else {
+    eini_flow_done(f, j);
+  }
+  eini_flow_wake(f);
+}
+
+static void eini_flow_worker(void *arg, int worker) {
+  eini_flow *f = (eini_flow *)arg;
+  const int several = f->fabric->count < f->fabric->places;
+  eini_flow_lock(f);
+  while (f->left > 0) {
+    if (several && f->wire < 0 && f->nticket > 0 && !f->polling && f->fabric->test_fn != NULL)
+      (void)eini_flow_poll(f, 0);  // what others sent meanwhile
+    const int32_t j = eini_flow_take(f, worker);
+    if (j >= 0) eini_flow_run(f, worker, j);
+    else if (f->nticket > 0 && !f->polling && (f->busy == 0 || several))
+      (void)eini_flow_poll(f, f->busy == 0);
+    else if (f->width > 1) eini_flow_sleep(f);
+    else break;  // a ring: jobs that wait for each other
+  }
+  eini_flow_wake(f);
+  eini_flow_unlock(f);
+}
+
+// Runs all jobs; lists and arrays are there. e: has the threads.
+static ein_status eini_flow_all(eini_flow *f, const ein_executor *e) {
+  const eini_jobs *jobs = f->jobs;
+  const int64_t lists = (int64_t)f->nstmt * f->width;
+  if (!eini_flow_open(f)) f->width = 1;
+  f->left = jobs->todo;
+  f->lowest = f->nstmt;
+  f->wire = -1;
+  for (int64_t i = 0; i < lists; i++) f->head[i] = -1;
+  memset(f->ready, 0, (size_t)f->nstmt * sizeof *f->ready);
+  if (jobs->n > 0) memcpy(f->wait, jobs->wait, (size_t)jobs->n * sizeof *f->wait);
+  for (int64_t j = 0; j < jobs->n; j++) {
+    if (jobs->wait[j] > 0 || jobs->job[j].kind == EINI_JOB_NONE) continue;
+    if (jobs->job[j].kind == EINI_JOB_GATE) eini_flow_done(f, (int32_t)j);
+    else eini_flow_ready(f, (int32_t)j);
+  }
+  if (f->width > 1) e->parallel_for(f->width, eini_flow_worker, f, e->user);
+  else eini_flow_worker(f, 0);
+  eini_flow_close(f);
+  return f->status != EIN_OK ? f->status : f->left > 0 ? EIN_ERR_INTERNAL : EIN_OK;
+}
