@@ -12,8 +12,9 @@
 //
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
-//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
-//                 >>dist-flow >>dist-copy >>steps >>steps-run >>dist-public
+//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
+//                 >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -38,6 +39,10 @@
 //     desc.fabric, desc.decomposition            that fabric, and what ein_decompose gave for p = 8
 //     ein_dist_create(ctx, graph, &desc, &d)     once
 //     ein_dist_execute(d, &run, &stats)          as often as you like
+//
+// One executor serves all fabrics: a block, a merge, a send and a receive are jobs, and each runs
+// when what it waits for is done: blocks that it reads, transfers, memory that is used again. There
+// is no barrier between statements. A process derives the jobs of its own places and of no others.
 //
 // Statements are executed as written: a task computes one block of one statement, by a plan of
 // einsum.h that all blocks of its shape share. Tasks are rules, not lists: task q of a statement
@@ -65,11 +70,14 @@
 // FABRICS
 //
 // serial      places one after another in one memory; a task may use all threads of the ctx
-// threads     every task on one thread of the ctx's executor, as soon as the blocks it reads are
-//             there; there is no barrier between statements. Blocks are views of one tensor:
+// threads     every task on one thread of the ctx's executor. Blocks are views of one tensor:
 //             nothing is copied. p may be more or less than the number of threads
 // copying     one after another, each place in memory of its own: what a place needs is sent
-//             and received, so that what is counted is seen to move
+//             and received, so that what is counted is seen to move. With fabric.threads set to 1
+//             tasks run on the threads of the executor while others' blocks are copied
+// Places with memory of their own begin to send and receive what a statement reads while they
+// compute the one before (not with no_overlap), straight from and into a block or an operand where
+// the elements lie there one after another; a block that a task reads whole at home is not copied.
 // A fabric of your own (another process per place) fills the slots of ein_fabric; every process
 // then creates and executes the same plan, and gets the blocks of the outputs that live at its
 // places. Inputs are the same everywhere, or, with desc.blocks, no tensor is whole anywhere: a
@@ -88,10 +96,12 @@
 //
 // MEMORY
 //
-// ein_dist_info.workspace_bytes is all a run on a shared memory needs, if run->workspace has it
-// nothing is allocated. Temporaries and partial results share memory when their statements do not
-// overlap in the order written; a task that reuses memory waits for those that used it before,
-// unless no_reuse is set. A fabric that copies allocates the memory of its places for every run.
+// ein_dist_info.workspace_bytes is all a run needs, memory of the process's places included: if
+// run->workspace has it nothing is allocated. Without one, a plan for places with memory of their
+// own keeps what its first run allocated; in a shared memory, where runs may be under way at once,
+// each allocates. Temporaries and partial results share memory when their statements do not overlap
+// in the order written; a task that reuses memory waits for those that used it before, unless
+// no_reuse is set.
 //
 //
 // DETERMINISM
@@ -107,8 +117,9 @@
 //
 // FAILURES
 //
-// A task that fails stops the run with its status; on a fabric that copies, its place does no more
-// but goes on sending, so that nobody waits in vain, and all agree on the status at the end.
+// A task that fails ends the run with its status: its process computes no more but goes on sending
+// and receiving, so that nobody waits in vain and nothing is under way when memory goes, and all
+// agree on the status at the end.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -279,13 +290,14 @@ typedef struct ein_dist_stats {
   ein_place_stats *place;    // the caller's, may be NULL: of each place that the process drives
 } ein_dist_stats;
 
+// Of several processes each has its own figures: of the places that it drives.
 typedef struct ein_dist_info {
   int places, nstmt;
-  int64_t tasks, messages, bytes;  // what a run will do
+  int64_t tasks, messages, bytes;  // what a run will do, and receive
   size_t workspace_bytes;    // of a run
   size_t plan_bytes;         // of the plan, without those of its tasks
-  int64_t peak_bytes;        // the largest of all places, see ein_dist_peak
-  int64_t place_bytes;       // most memory that a place allocates, on a fabric that copies; else 0
+  int64_t peak_bytes;        // the largest of places, see ein_dist_peak
+  int64_t place_bytes;       // most memory that a place takes, on a fabric that copies; else 0
   int nplan;                 // different task plans
 } ein_dist_info;
 
@@ -320,7 +332,7 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
                                   int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
-// where the fabric is shared.
+// where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
 
 #ifdef __cplusplus
@@ -1494,7 +1506,7 @@ static void eini_flow_close(eini_flow *f) {
   pthread_mutex_destroy(&f->wires);
   pthread_mutex_destroy(&f->lock);
 }
-#else
+#else  // EINI_DIST_THREADS
 static void eini_flow_lock(eini_flow *f) { (void)f; }
 static void eini_flow_unlock(eini_flow *f) { (void)f; }
 static void eini_flow_wires(eini_flow *f, int mine) { (void)f, (void)mine; }
@@ -1502,7 +1514,7 @@ static void eini_flow_sleep(eini_flow *f) { (void)f; }
 static void eini_flow_wake(eini_flow *f) { (void)f; }
 static int eini_flow_open(const eini_flow *f) { return f->width == 1; }
 static void eini_flow_close(eini_flow *f) { (void)f; }
-#endif
+#endif  // EINI_DIST_THREADS
 
 static void eini_flow_append(eini_flow *f, int32_t *head, int32_t *tail, int32_t j) {
   f->link[j] = -1;
@@ -1680,7 +1692,7 @@ typedef struct eini_dist_tensor {
   int nread, *read;
 } eini_dist_tensor;
 
-// Arrays of tasks have an entry for each that this process runs, the first of them at d->fabric.first.
+// Arrays of tasks have an entry for each that this process runs, from place d->fabric.first on.
 typedef struct eini_dist_stmt {
   const eini_stmt *s;
   eini_space space;

@@ -546,9 +546,12 @@ static void outcome_free(outcome *r) {
   r->nout = 0;
 }
 
-// Plans and runs the graph under cuts on a fabric.
+enum { NO_REUSE = 1, NO_OVERLAP = 2 };
+
+// Plans and runs the graph under cuts on a fabric; where places have memory of their own, twice in
+// the memory that the plan keeps, which is filled with what a run must not need.
 static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_fabric *f,
-                     const values *v, int no_reuse, outcome *r, ein_dist_info *info) {
+                     const values *v, int how, outcome *r, ein_dist_info *info) {
   ein_dist_desc desc;
   ein_dist *d;
   ein_run run;
@@ -560,7 +563,8 @@ static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_
   desc.fabric = f;
   desc.parts = c->parts;
   desc.pins = c->pins;
-  desc.no_reuse = no_reuse;
+  desc.no_reuse = how & NO_REUSE;
+  desc.no_overlap = (how & NO_OVERLAP) != 0;
   for (int t = 0; t < g->ntensor; t++) {
     if (g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = v->data[t];
     if (g->tensor[t].role == EIN_ROLE_OUTPUT)
@@ -575,7 +579,11 @@ static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_
   r->status = ein_dist_create(ctx, g, &desc, &d);
   if (r->status != EIN_OK) return;
   ein_dist_info_get(d, info);
-  r->status = ein_dist_execute(d, &run, &r->stats);
+  if (!f->shared) {
+    r->status = ein_dist_execute(d, &run, NULL);
+    if (r->status == EIN_OK) memset(d->kept->mem, 0x7f, d->workspace);
+  }
+  if (r->status == EIN_OK) r->status = ein_dist_execute(d, &run, &r->stats);
   for (int k = 0; k < g->nstmt && r->status == EIN_OK; k++)
     if (r->stmt_bytes[k] != ein_dist_bytes(d, k)) r->status = EIN_ERR_INTERNAL;
   ein_dist_destroy(d);
@@ -731,7 +739,7 @@ static int places_add_up(const outcome *r) {
 static void test_case(int n, int p, const ein_graph *g, const cuts *c, const values *v,
                       ein_ctx *ctx) {
   ein_fabric serial, threads, copying;
-  outcome a, b, b2, m, own;
+  outcome a, b, b2, mt, m, own;
   int64_t moved_bytes, moved_messages;
   ein_dist_info info;
   int *home[MAX_TENSORS];
@@ -770,8 +778,9 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
   run_dist(ctx, g, c, &threads, v, n % 4 == 0, &b2, &info);
   if (!same_bits(g, &b, &b2)) report(g, c, n, p, "two runs differ");
   CHECK(ein_fabric_copying(NULL, p, &copying) == EIN_OK);
-  run_dist(ctx, g, c, &copying, v, n % 4 == 1, &m, &info);
+  run_dist(ctx, g, c, &copying, v, n % 4, &m, &info);
   ein_fabric_moved(&copying, &moved_messages, &moved_bytes);
+  moved_messages /= 2, moved_bytes /= 2;
   if (!right(g, v, &m)) report(g, c, n, p, "copying differs");
   if (!places_add_up(&a) || !places_add_up(&b) || !places_add_up(&m) ||
       (a.status == EIN_OK && b.status == EIN_OK && m.status == EIN_OK &&
@@ -781,6 +790,11 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
   if (moved_bytes != bytes || m.stats.bytes != bytes || m.stats.tasks != a.stats.tasks ||
       moved_messages != a.stats.messages || m.stats.messages != a.stats.messages)
     report(g, c, n, p, "moved is not counted");
+  copying.threads = 1;
+  run_dist(ctx, g, c, &copying, v, n / 4 % 4, &mt, &info);
+  if (!right(g, v, &mt) || mt.stats.bytes != bytes || mt.stats.tasks != a.stats.tasks)
+    report(g, c, n, p, "copying on threads differs");
+  copying.threads = 0;
   if (!run_blocks(ctx, g, c, &copying, v, home, &own)) {
     blocks_refused++;
   } else {
@@ -794,6 +808,7 @@ static void test_case(int n, int p, const ein_graph *g, const cuts *c, const val
   outcome_free(&a);
   outcome_free(&b);
   outcome_free(&b2);
+  outcome_free(&mt);
   outcome_free(&m);
 }
 
@@ -1282,7 +1297,8 @@ static ein_fabric any_fabric(ein_ctx *ctx, int kind, int p) {
   memset(&f, 0, sizeof f);
   if (kind == 0) ein_fabric_serial(p, &f);
   if (kind == 1) ein_fabric_threads(p, &f);
-  if (kind == 2) ein_fabric_copying(ctx, p, &f);
+  if (kind >= 2) ein_fabric_copying(ctx, p, &f);
+  if (kind == 3) f.threads = 1;
   return f;
 }
 
@@ -1292,7 +1308,7 @@ static void test_failing_place(void) {
   ein_graph *g = parse(attention);
   values v;
   values_make(g, 9, &v);
-  for (int kind = 0; kind < 3; kind++) {
+  for (int kind = 0; kind < 4; kind++) {
     for (int n = 0; n < 60; n++) {
       counter count = {0, -1, 0};
       ein_ctx *ctx = test_ctx(3, &count);
@@ -1347,7 +1363,7 @@ static void test_memory(const char *text) {
   values_make(g, 9, &v);
   rng_state = 12;
   random_cuts(g, 4, &c);
-  for (int kind = 0; kind < 3; kind++) {
+  for (int kind = 0; kind < 4; kind++) {
     for (long n = 0;; n++) {
       counter count = {0, n, 0};
       ein_ctx *ctx = test_ctx(2, &count);
@@ -1544,7 +1560,7 @@ static void test_bad_parts(void) {
 static void test_shared_plans(void) {
   ein_graph *g = parse("input A[9] : f64\nB[i] = A[i]+1\nC[i] = B[i]+1\nD[i] = C[i]+2\n"
                        "E[i] = C[8-i]+1\noutput B, D, E\n");
-  for (int kind = 0; kind < 3; kind++) {
+  for (int kind = 0; kind < 4; kind++) {
     static cuts c;
     ein_ctx *ctx = test_ctx(2, NULL);
     ein_fabric f = any_fabric(ctx, kind, 4);
@@ -1587,7 +1603,7 @@ static void test_shared_spellings(void) {
        "W[i] = max[j,l](U[i,j]-2*T[i,l])\n", {3, 3, 1, 1}},
       {"U[x,z] = sum[p,q](D[p,z]*C[x,q,p])\nV[i] = max[j,l](T[i,j]-2*U[i,l])\n"
        "W[x] = max[q,p](U[x,p]-T[x,q]*2)\n", {3, 2, 1, 2}}};
-  for (int kind = 0; kind < 3; kind++) {
+  for (int kind = 0; kind < 4; kind++) {
     int plans[2] = {0, 0};
     for (int k = 0; k < 2; k++) {
       static cuts c;
@@ -1646,7 +1662,7 @@ static void test_decompositions(void) {
       ein_status st = ein_decompose(ctx, g, &dd, &how);
       if (st == EIN_ERR_UNSUPPORTED) continue;  // a model that is not there yet
       CHECK(st == EIN_OK);
-      for (int kind = 0; kind < 3 && st == EIN_OK; kind++) {
+      for (int kind = 0; kind < 4 && st == EIN_OK; kind++) {
         ein_fabric f = any_fabric(ctx, kind, p);
         ein_dist_desc desc;
         ein_dist *d;

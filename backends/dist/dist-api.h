@@ -167,13 +167,14 @@ typedef struct ein_dist_stats {
   ein_place_stats *place;    // the caller's, may be NULL: of each place that the process drives
 } ein_dist_stats;
 
+// Of several processes each has its own figures: of the places that it drives.
 typedef struct ein_dist_info {
   int places, nstmt;
-  int64_t tasks, messages, bytes;  // what a run will do
+  int64_t tasks, messages, bytes;  // what a run will do, and receive
   size_t workspace_bytes;    // of a run
   size_t plan_bytes;         // of the plan, without those of its tasks
-  int64_t peak_bytes;        // the largest of all places, see ein_dist_peak
-  int64_t place_bytes;       // most memory that a place allocates, on a fabric that copies; else 0
+  int64_t peak_bytes;        // the largest of places, see ein_dist_peak
+  int64_t place_bytes;       // most memory that a place takes, on a fabric that copies; else 0
   int nplan;                 // different task plans
 } ein_dist_info;
 
@@ -208,7 +209,7 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
                                   int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
-// where the fabric is shared.
+// where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
 
 #ifdef __cplusplus

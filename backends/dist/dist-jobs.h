@@ -158,7 +158,7 @@ static void eini_flow_close(eini_flow *f) {
   pthread_mutex_destroy(&f->wires);
   pthread_mutex_destroy(&f->lock);
 }
-#else
+#else  // EINI_DIST_THREADS
 static void eini_flow_lock(eini_flow *f) { (void)f; }
 static void eini_flow_unlock(eini_flow *f) { (void)f; }
 static void eini_flow_wires(eini_flow *f, int mine) { (void)f, (void)mine; }
@@ -166,7 +166,7 @@ static void eini_flow_sleep(eini_flow *f) { (void)f; }
 static void eini_flow_wake(eini_flow *f) { (void)f; }
 static int eini_flow_open(const eini_flow *f) { return f->width == 1; }
 static void eini_flow_close(eini_flow *f) { (void)f; }
-#endif
+#endif  // EINI_DIST_THREADS
 
 static void eini_flow_append(eini_flow *f, int32_t *head, int32_t *tail, int32_t j) {
   f->link[j] = -1;

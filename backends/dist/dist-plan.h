@@ -14,7 +14,7 @@ typedef struct eini_dist_tensor {
   int nread, *read;
 } eini_dist_tensor;
 
-// Arrays of tasks have an entry for each that this process runs, the first of them at d->fabric.first.
+// Arrays of tasks have an entry for each that this process runs, from place d->fabric.first on.
 typedef struct eini_dist_stmt {
   const eini_stmt *s;
   eini_space space;

@@ -12,8 +12,9 @@
 //
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
-//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
-//                 >>dist-flow >>dist-copy >>steps >>steps-run >>dist-public
+//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
+//                 >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -38,6 +39,10 @@
 //     desc.fabric, desc.decomposition            that fabric, and what ein_decompose gave for p = 8
 //     ein_dist_create(ctx, graph, &desc, &d)     once
 //     ein_dist_execute(d, &run, &stats)          as often as you like
+//
+// One executor serves all fabrics: a block, a merge, a send and a receive are jobs, and each runs
+// when what it waits for is done: blocks that it reads, transfers, memory that is used again. There
+// is no barrier between statements. A process derives the jobs of its own places and of no others.
 //
 // Statements are executed as written: a task computes one block of one statement, by a plan of
 // einsum.h that all blocks of its shape share. Tasks are rules, not lists: task q of a statement
@@ -65,11 +70,14 @@
 // FABRICS
 //
 // serial      places one after another in one memory; a task may use all threads of the ctx
-// threads     every task on one thread of the ctx's executor, as soon as the blocks it reads are
-//             there; there is no barrier between statements. Blocks are views of one tensor:
+// threads     every task on one thread of the ctx's executor. Blocks are views of one tensor:
 //             nothing is copied. p may be more or less than the number of threads
 // copying     one after another, each place in memory of its own: what a place needs is sent
-//             and received, so that what is counted is seen to move
+//             and received, so that what is counted is seen to move. With fabric.threads set to 1
+//             tasks run on the threads of the executor while others' blocks are copied
+// Places with memory of their own begin to send and receive what a statement reads while they
+// compute the one before (not with no_overlap), straight from and into a block or an operand where
+// the elements lie there one after another; a block that a task reads whole at home is not copied.
 // A fabric of your own (another process per place) fills the slots of ein_fabric; every process
 // then creates and executes the same plan, and gets the blocks of the outputs that live at its
 // places. Inputs are the same everywhere, or, with desc.blocks, no tensor is whole anywhere: a
@@ -88,10 +96,12 @@
 //
 // MEMORY
 //
-// ein_dist_info.workspace_bytes is all a run on a shared memory needs, if run->workspace has it
-// nothing is allocated. Temporaries and partial results share memory when their statements do not
-// overlap in the order written; a task that reuses memory waits for those that used it before,
-// unless no_reuse is set. A fabric that copies allocates the memory of its places for every run.
+// ein_dist_info.workspace_bytes is all a run needs, memory of the process's places included: if
+// run->workspace has it nothing is allocated. Without one, a plan for places with memory of their
+// own keeps what its first run allocated; in a shared memory, where runs may be under way at once,
+// each allocates. Temporaries and partial results share memory when their statements do not overlap
+// in the order written; a task that reuses memory waits for those that used it before, unless
+// no_reuse is set.
 //
 //
 // DETERMINISM
@@ -107,5 +117,6 @@
 //
 // FAILURES
 //
-// A task that fails stops the run with its status; on a fabric that copies, its place does no more
-// but goes on sending, so that nobody waits in vain, and all agree on the status at the end.
+// A task that fails ends the run with its status: its process computes no more but goes on sending
+// and receiving, so that nobody waits in vain and nothing is under way when memory goes, and all
+// agree on the status at the end.
