@@ -1355,6 +1355,7 @@ EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, c
 #if defined(__unix__) || defined(__APPLE__)
 #define EINI_DIST_THREADS 1
 #include <pthread.h>
+#include <sched.h>
 #else
 #define EINI_DIST_THREADS 0
 #endif
@@ -1489,6 +1490,14 @@ static void eini_flow_wake(eini_flow *f) {
   if (f->sleepers > 0) pthread_cond_broadcast(&f->work);
 }
 
+// Between two looks at transfers, of which none is done while others compute.
+static void eini_flow_rest(eini_flow *f, int64_t found) {
+  if (found > 0 || f->width == 1) return;
+  eini_flow_unlock(f);
+  sched_yield();
+  eini_flow_lock(f);
+}
+
 static int eini_flow_open(eini_flow *f) {
   if (f->width == 1) return 1;
   if (pthread_mutex_init(&f->lock, NULL) != 0) return 0;
@@ -1512,6 +1521,7 @@ static void eini_flow_unlock(eini_flow *f) { (void)f; }
 static void eini_flow_wires(eini_flow *f, int mine) { (void)f, (void)mine; }
 static void eini_flow_sleep(eini_flow *f) { (void)f; }
 static void eini_flow_wake(eini_flow *f) { (void)f; }
+static void eini_flow_rest(eini_flow *f, int64_t found) { (void)f, (void)found; }
 static int eini_flow_open(const eini_flow *f) { return f->width == 1; }
 static void eini_flow_close(eini_flow *f) { (void)f; }
 #endif  // EINI_DIST_THREADS
@@ -1645,8 +1655,8 @@ static void eini_flow_worker(void *arg, int worker) {
       (void)eini_flow_poll(f, 0);  // what others sent meanwhile
     const int32_t j = eini_flow_take(f, worker);
     if (j >= 0) eini_flow_run(f, worker, j);
-    else if (f->nticket > 0 && !f->polling && (f->busy == 0 || several))
-      (void)eini_flow_poll(f, f->busy == 0);
+    else if (f->nticket > 0 && !f->polling && (f->busy == 0 || f->fabric->test_fn != NULL))
+      eini_flow_rest(f, eini_flow_poll(f, f->busy == 0));
     else if (f->width > 1) eini_flow_sleep(f);
     else break;  // a ring: jobs that wait for each other
   }

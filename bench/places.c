@@ -3,6 +3,11 @@
 // no time, so that what is measured is the library.
 //
 //     cc -O2 -o places bench/places.c -lm -lpthread && ./places [P ..]
+//
+// And what overlap gains: 8 places with memory of their own in this process, on two threads, whose
+// messages take time but no core, with it and without, in turn.
+//
+//     ./places overlap [BYTES_PER_SECOND]
 
 #define _POSIX_C_SOURCE 200809L
 #define EINSUM_IMPLEMENTATION
@@ -84,6 +89,143 @@ static void one(ein_ctx *ctx, ein_graph *g, int p, int rounds) {
   ein_decomposition_destroy(how);
 }
 
+// ---- links that take time ----
+
+enum { UNDER_WAY = 1 << 16 };
+
+typedef struct delayed {
+  ein_fabric inner;
+  double rate;               // bytes a second
+  double busy;               // when the link is free, microseconds
+  double until[UNDER_WAY];   // of tickets
+  ein_ticket ticket[UNDER_WAY];
+  int64_t next;
+} delayed;
+
+static ein_ticket later(delayed *l, ein_ticket inner, size_t bytes) {
+  const double t = now();
+  l->busy = (l->busy > t ? l->busy : t) + 1e6 * (double)bytes / l->rate;
+  const int64_t i = l->next++ % UNDER_WAY;
+  l->until[i] = l->busy;
+  l->ticket[i] = inner;
+  return i + 1;
+}
+
+static ein_status late_send(void *user, int from, int to, int64_t tag, const void *data,
+                            size_t bytes, ein_ticket *ticket) {
+  delayed *l = (delayed *)user;
+  ein_status st = l->inner.send_fn(l->inner.user, from, to, tag, data, bytes, ticket);
+  if (st == EIN_OK) *ticket = later(l, *ticket, 0);
+  return st;
+}
+
+static ein_status late_recv(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                            ein_ticket *ticket) {
+  delayed *l = (delayed *)user;
+  ein_status st = l->inner.recv_fn(l->inner.user, to, from, tag, data, bytes, ticket);
+  if (st == EIN_OK) *ticket = later(l, *ticket, bytes);
+  return st;
+}
+
+static ein_status late_test(void *user, ein_ticket ticket, int *done) {
+  delayed *l = (delayed *)user;
+  ein_status st = l->inner.test_fn(l->inner.user, l->ticket[ticket - 1], done);
+  if (now() < l->until[ticket - 1]) *done = 0;
+  return st;
+}
+
+static ein_status late_wait(void *user, ein_ticket ticket) {
+  delayed *l = (delayed *)user;
+  const double left = l->until[ticket - 1] - now();
+  const struct timespec rest = {0, (long)(1e3 * left)};
+  if (left > 0 && left < 1e6) nanosleep(&rest, NULL);
+  return l->inner.wait_fn(l->inner.user, l->ticket[ticket - 1]);
+}
+
+// Two threads, as an executor.
+typedef struct part {
+  void (*task)(void *arg, int i);
+  void *arg;
+} part;
+
+static void *second(void *user) {
+  const part *x = (const part *)user;
+  x->task(x->arg, 1);
+  return NULL;
+}
+
+static void two(int n, void (*task)(void *arg, int i), void *arg, void *user) {
+  part x = {task, arg};
+  pthread_t t;
+  (void)user;
+  const int more = n > 1 && pthread_create(&t, NULL, second, &x) == 0;
+  task(arg, 0);
+  if (more) pthread_join(t, NULL);
+  for (int i = more ? 2 : 1; i < n; i++) task(arg, i);
+}
+
+// A chain of products in which every place reads rows and columns of others.
+static int overlap(double rate) {
+  static delayed l;
+  static const char text[] = "input A[i=768,j=768], B[j,k=768], C[k,l=768], D[l,m=768] : f32\n"
+                             "T[i,k] = sum[j](A[i,j]*B[j,k])\nU[i,l] = sum[k](T[i,k]*C[k,l])\n"
+                             "V[i,m] = sum[l](U[i,l]*D[l,m])\noutput V\n";
+  static const char *const pin[] = {"A[i=2,j=4]", "B[j=4,k=2]", "C[k=4,l=2]", "D[l=4,m=2]"};
+  enum { ROUNDS = 15 };
+  double took[2][ROUNDS];
+  ein_ctx_desc cd;
+  ein_ctx *ctx;
+  ein_graph *g;
+  ein_program_desc pd;
+  ein_decompose_desc dd;
+  ein_decomposition *how;
+  ein_dist *d[2];
+  ein_dist_info info[2];
+  ein_run run;
+  const void *in[4];
+  void *out[1] = {calloc(768 * 768, sizeof(float))};
+  memset(&cd, 0, sizeof cd), memset(&pd, 0, sizeof pd), memset(&dd, 0, sizeof dd);
+  memset(&run, 0, sizeof run), l.rate = rate;
+  cd.executor.width = 2, cd.executor.parallel_for = two;
+  pd.text = text;
+  dd.p = 8, dd.cost = EIN_COST_BYTES, dd.npin = 4, dd.pin = pin;
+  if (ein_ctx_create(&cd, &ctx) != EIN_OK || ein_graph_parse(ctx, &pd, &g) != EIN_OK ||
+      ein_decompose(ctx, g, &dd, &how) != EIN_OK ||
+      ein_fabric_copying(ctx, 8, &l.inner) != EIN_OK)
+    return fputs(ein_ctx_message(ctx), stderr), 1;
+  ein_fabric f = l.inner;
+  f.user = &l, f.threads = 1, f.destroy_fn = NULL;
+  f.send_fn = late_send, f.recv_fn = late_recv, f.test_fn = late_test, f.wait_fn = late_wait;
+  for (int i = 0; i < 4; i++) in[i] = calloc(768 * 768, sizeof(float));
+  run.in = in, run.out = out;
+  for (int k = 0; k < 2; k++) {
+    ein_dist_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.fabric = &f, desc.decomposition = how, desc.no_overlap = k;
+    if (ein_dist_create(ctx, g, &desc, &d[k]) != EIN_OK) return 1;
+    ein_dist_info_get(d[k], &info[k]);
+  }
+  for (int r = -1; r < ROUNDS; r++) {
+    for (int k = 0; k < 2; k++) {
+      const double begin = now();
+      if (ein_dist_execute(d[k], &run, NULL) != EIN_OK) return 1;
+      if (r >= 0) took[k][r] = now() - begin;
+    }
+  }
+  printf("%lld bytes in %lld messages\n", (long long)info[0].bytes, (long long)info[0].messages);
+  for (int k = 0; k < 2; k++)
+    printf("%-10s %10.2f ms %12lld bytes of memory at a place\n", k ? "no overlap" : "overlap",
+           1e-3 * median(took[k], ROUNDS), (long long)info[k].place_bytes);
+  for (int k = 0; k < 2; k++) ein_dist_destroy(d[k]);
+  for (int i = 0; i < 4; i++) free((void *)(uintptr_t)in[i]);
+  free(out[0]);
+  ein_decomposition_destroy(how);
+  ein_fabric_destroy(&l.inner);
+  ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+  return 0;
+}
+
 int main(int argc, char **argv) {
   static const int places[] = {4, 16, 64, 256, 1024, 4096};
   static char text[1 << 16];
@@ -91,6 +233,7 @@ int main(int argc, char **argv) {
   ein_program_desc d;
   ein_ctx *ctx;
   ein_graph *g;
+  if (argc > 1 && strcmp(argv[1], "overlap") == 0) return overlap(argc > 2 ? atof(argv[2]) : 1e9);
   if (ein_ctx_create(NULL, &ctx) != EIN_OK || llama_program(&m, text, sizeof text) >= sizeof text)
     return 1;
   memset(&d, 0, sizeof d);

@@ -106,6 +106,11 @@ static void ranks_sum(int64_t *x) {
   if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
 }
 
+// The largest of all ranks.
+static void ranks_most(int64_t *x) {
+  if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+}
+
 static void ranks_sum_seconds(double *x, int n) {
   if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
@@ -130,6 +135,7 @@ static void ranks_begin(int argc, char **argv) { (void)argc, (void)argv; }
 static int ranks_end(int status) { return status; }
 static int64_t ranks_threads(void) { return 0; }
 static void ranks_sum(int64_t *x) { (void)x; }
+static void ranks_most(int64_t *x) { (void)x; }
 static void ranks_sum_seconds(double *x, int n) { (void)x, (void)n; }
 static void ranks_share(void *data, size_t bytes) { (void)data, (void)bytes; }
 

@@ -115,6 +115,7 @@ static void explain_places(const ein_dist *d, const ein_decomposition *how, cons
   char took[40];
   if (given(O_EXPLAIN) == NULL) return;
   (void)ein_dist_info_get(d, &info);
+  ranks_most(&info.peak_bytes);
   const char *unit = time_unit(seconds, &k);
   double *busy = busy_seconds(of, info.nstmt);
   for (int i = 0; i < info.nstmt; i++) all += busy[i];
@@ -297,6 +298,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
     of = (happened *)memory(sizeof *of * (size_t)threads);
   ein_dist *d = plan_places(p, how, NULL, &f, of);
   (void)ein_dist_info_get(d, &info);
+  ranks_most(&info.peak_bytes);
   if (given(O_MEMORY) != NULL && (double)info.peak_bytes > machine.memory)
     die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "
         "the %.10g it may have", info.peak_bytes, machine.memory);
