@@ -1342,7 +1342,7 @@ static void test_failing_place(void) {
       run.workspace = orc_alloc((int64_t)info.workspace_bytes, 1);
       long calls = count.calls;
       CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
-      CHECK(kind == 2 || count.calls == calls);  // nothing is allocated
+      CHECK(kind >= 2 || count.calls == calls);  // nothing is allocated
       CHECK(orc_compare(EIN_F32, 60, y, v.data[g->nstmt + 2], 40));
       free(run.workspace);
       ein_dist_destroy(d);
