@@ -86,7 +86,7 @@ static ein_status eini_lattice_close(eini_lattice *l) {
     for (int k = 0; k < i; k++) {
       eini_subspace x, y, sum, meet;
       EINI_TRY(eini_subspace_sum(l->a, l->n, &l->space[i], &l->space[k], &sum));
-      if (sum.dim == l->space[i].dim || sum.dim == l->space[k].dim) continue;  // one holds the other
+      if (sum.dim == l->space[i].dim || sum.dim == l->space[k].dim) continue;  // one in the other
       EINI_TRY(eini_lattice_add(l, &sum));
       if (sum.dim == l->space[i].dim + l->space[k].dim) continue;  // they meet in 0
       EINI_TRY(eini_subspace_normal(l->a, l->n, &l->space[i], &x));
