@@ -7260,11 +7260,14 @@ typedef struct eini_convex {
   double gap;              // relative error of exp(w . z), for what x allows
   double *t, *grad, *step, *hess;  // [m] terms divided by mu, [n], [n], [n][n]
   double *room, *slack;    // [n], [k] between z and the caps, between row . z and rhs
+  double *was, *old, mu;   // [n] z before a step, and before all; the price of z, 0: none
 } eini_convex;
 
 #define EINI_CONVEX_GAP 1e-13    // where it stops
 #define EINI_CONVEX_STEPS 100
 #define EINI_CONVEX_EXPONENT 4.0 // by which a term's exponent changes in a step, at most
+#define EINI_CONVEX_NEAR 16      // Newton steps along bounds ..
+#define EINI_CONVEX_SNAP 1e-6    // .. at which variables are that lie so close
 
 static ein_status eini_convex_new(eini_arena *a, int n, int m, int k, eini_convex *c) {
   memset(c, 0, sizeof *c);
@@ -7272,13 +7275,13 @@ static ein_status eini_convex_new(eini_arena *a, int n, int m, int k, eini_conve
   c->m = m;
   c->k = k;
   const int64_t rows = (int64_t)m + k + n;
-  double *p = EINI_NEW(a, double, rows * n + 2 * (int64_t)m + 8 * (int64_t)n + 3 * (int64_t)k);
+  double *p = EINI_NEW(a, double, rows * n + 2 * (int64_t)m + 10 * (int64_t)n + 3 * (int64_t)k);
   if (p == NULL) return EIN_ERR_NO_MEMORY;
   double **part[] = {&c->e, &c->row, &c->hess, &c->coef, &c->t, &c->w, &c->cap, &c->z,
                      &c->up, &c->down, &c->grad, &c->step, &c->room, &c->rhs, &c->dual,
-                     &c->slack};
+                     &c->slack, &c->was, &c->old};
   const int64_t size[] = {(int64_t)m * n, (int64_t)k * n, (int64_t)n * n, m, m, n, n, n,
-                          n, n, n, n, n, k, k, k};
+                          n, n, n, n, n, k, k, k, n, n};
   for (size_t i = 0; i < sizeof size / sizeof *size; i++) *part[i] = p, p += size[i];
   return EIN_OK;
 }
@@ -7355,13 +7358,16 @@ static void eini_convex_enter(eini_convex *c, double mu) {
   }
 }
 
-// Solves hess * step = step by Cholesky; 0: it is not positive. Directions without curvature stay.
+// Solves hess * step = step by Cholesky; 0: it is not positive. Directions without curvature stay,
+// and make it 2.
 static int eini_convex_solve(double *h, double *b, int n) {
+  int flat = 0;
   for (int j = 0; j < n; j++) {
     double d = h[(int64_t)j * n + j];
     const double floor = 1e-15 * d;
     for (int p = 0; p < j; p++) d -= h[(int64_t)j * n + p] * h[(int64_t)j * n + p];
     if (d < -1e3 * floor || !(d - d == 0)) return 0;
+    flat |= d <= floor;
     d = d <= floor ? 1e150 : sqrt(d);
     h[(int64_t)j * n + j] = d;
     for (int i = j + 1; i < n; i++) {
@@ -7378,7 +7384,7 @@ static int eini_convex_solve(double *h, double *b, int n) {
     for (int p = i + 1; p < n; p++) b[i] -= h[(int64_t)p * n + i] * b[p];
     b[i] /= h[(int64_t)i * n + i];
   }
-  return 1;
+  return 1 + flat;
 }
 
 // The Newton step towards products of slacks and duals that are tau. convex: negative terms have
@@ -7402,6 +7408,85 @@ static int eini_convex_newton(eini_convex *c, double tau, int convex) {
     }
   }
   return eini_convex_solve(c->hess, c->step, n);
+}
+
+// The gradient at z, without duals.
+static void eini_convex_slopes(eini_convex *c, double mu) {
+  eini_convex_terms(c, mu);
+  for (int i = 0; i < c->n; i++) c->grad[i] = -c->w[i];
+  for (int k = 0; k < c->m; k++)
+    for (int i = 0; i < c->n; i++) c->grad[i] += c->t[k] * c->e[(int64_t)k * c->n + i];
+}
+
+// The Newton step of the variables that are not held by their bounds (up, down: the duals there);
+// convex: see above.
+static int eini_convex_within(eini_convex *c, int convex) {
+  const int n = c->n;
+  for (int64_t i = 0; i < (int64_t)n * n; i++) c->hess[i] = 0;
+  for (int k = 0; k < c->m; k++) {
+    const double *v = c->e + (int64_t)k * n;
+    for (int i = 0; i < n && !(convex && c->t[k] < 0); i++) {
+      const double by = v[i] * c->t[k];
+      for (int j = 0; by != 0 && j <= i; j++) c->hess[(int64_t)i * n + j] += by * v[j];
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    c->step[i] = -c->grad[i];
+    if (c->up[i] + c->down[i] <= 0) continue;
+    for (int j = 0; j < n; j++) c->hess[(int64_t)eini_max64(i, j) * n + eini_min64(i, j)] = 0;
+    c->hess[(int64_t)i * n + i] = 1;
+    c->step[i] = 0;
+  }
+  return eini_convex_solve(c->hess, c->step, n);
+}
+
+// Which variables their bounds hold, with their duals; those that lie at one but for rounding are
+// put there. Returns the largest component of the gradient of the others; or INFINITY: z moved.
+static double eini_convex_hold(eini_convex *c) {
+  double rest = 0;
+  int moved = 0;
+  for (int i = 0; i < c->n; i++) {
+    const double g = c->grad[i], z = c->z[i];
+    if (g > 0 && z < EINI_CONVEX_SNAP) c->z[i] = 0;
+    if (g < 0 && c->cap[i] - z < EINI_CONVEX_SNAP) c->z[i] = c->cap[i];
+    moved |= c->z[i] != z;
+    c->room[i] = c->cap[i] - c->z[i];
+    c->up[i] = c->z[i] <= 0 && g > 0 ? g : 0;
+    c->down[i] = c->room[i] <= 0 && g < 0 ? -g : 0;
+    if (c->up[i] + c->down[i] <= 0) rest = fmax(rest, fabs(g));
+  }
+  return moved ? INFINITY : rest;
+}
+
+// From z, which is near: Newton steps within the bounds, and along those that hold variables back,
+// half as long where they lead up. There are no rows. 0: that leads nowhere, or not to one point.
+static int eini_convex_near(eini_convex *c, double mu) {
+  double last = INFINITY, value = INFINITY;
+  for (int round = 0, one = 0; round < EINI_CONVEX_NEAR; round++) {
+    double most = 0;
+    eini_convex_slopes(c, mu);
+    const double to = c->x / mu - eini_dot(c->w, c->z, c->n);
+    if (to > value + 1e-12 * fabs(value)) {
+      for (int i = 0; i < c->n; i++) c->z[i] = 0.5 * (c->z[i] + c->was[i]);
+      continue;
+    }
+    value = to;
+    c->gap = eini_convex_hold(c);
+    if (round > 0 && (c->gap < EINI_CONVEX_GAP || (c->gap < 1e-11 && c->gap > 0.5 * last)))
+      return one;
+    last = c->gap;
+    one = eini_convex_within(c, 0);
+    if (one == 0 && eini_convex_within(c, 1) == 0) return 0;
+    one = one == 1;
+    for (int k = 0; k < c->m; k++)
+      most = fmax(most, fabs(eini_dot(c->e + (int64_t)k * c->n, c->step, c->n)));
+    const double share = most > EINI_CONVEX_EXPONENT ? EINI_CONVEX_EXPONENT / most : 1;
+    for (int i = 0; i < c->n; i++) {
+      c->was[i] = c->z[i];
+      c->z[i] = fmin(fmax(c->z[i] + share * c->step[i], 0), c->cap[i]);
+    }
+  }
+  return 0;
 }
 
 // The share of a step d that keeps v positive, if that is less than `share`.
@@ -7473,11 +7558,19 @@ static double eini_convex_state(eini_convex *c, double mu, double *rest, int *bo
 // terms within a factor). Warm starts go on from the last price.
 static void eini_convex_at(eini_convex *c, double mu) {
   double rest, last = INFINITY;
-  int bounds;
-  if (!c->inside) eini_convex_start(c, mu);
-  eini_convex_enter(c, mu);
+  int bounds, cold = !c->inside, near = c->k == 0 && c->n > 0;
+  if (mu == c->mu) return;
+  if (cold) eini_convex_start(c, mu);
   c->inside = 1;
-  for (int i = 0;; i++) {
+  c->mu = mu;
+  for (int k = 0; k < c->m && cold; k++) near &= c->coef[k] > 0;  // else there may be several
+  memcpy(c->old, c->z, (size_t)c->n * sizeof *c->z);
+  near = near && eini_convex_near(c, mu);
+  if (!near) {
+    memcpy(c->z, c->old, (size_t)c->n * sizeof *c->z);
+    eini_convex_enter(c, mu);
+  }
+  for (int i = 0; !near; i++) {
     const double gap = eini_convex_state(c, mu, &rest, &bounds);
     c->gap = gap + rest;
     if (i == EINI_CONVEX_STEPS || c->n == 0) break;
@@ -7911,7 +8004,9 @@ static ein_status eini_lattice_close(eini_lattice *l) {
     for (int k = 0; k < i; k++) {
       eini_subspace x, y, sum, meet;
       EINI_TRY(eini_subspace_sum(l->a, l->n, &l->space[i], &l->space[k], &sum));
+      if (sum.dim == l->space[i].dim || sum.dim == l->space[k].dim) continue;  // one in the other
       EINI_TRY(eini_lattice_add(l, &sum));
+      if (sum.dim == l->space[i].dim + l->space[k].dim) continue;  // they meet in 0
       EINI_TRY(eini_subspace_normal(l->a, l->n, &l->space[i], &x));
       EINI_TRY(eini_subspace_normal(l->a, l->n, &l->space[k], &y));
       EINI_TRY(eini_subspace_sum(l->a, l->n, &x, &y, &sum));
@@ -7940,6 +8035,62 @@ static int eini_subspace_rank(eini_arena *a, int n, const eini_subspace *map,
   if (rank >= 0) rank = eini_echelon(image, of->dim, map->dim);
   eini_arena_rollback(a, &mark);
   return rank;
+}
+
+// ---- blocks ----
+
+// Coordinates that stand together in a row of a map are a block, named by one of them. Kernels are
+// sums of their parts in blocks, so are sums and intersections of those, and ranks add up: what
+// holds of the parts holds of all.
+static void eini_map_blocks(const eini_subspace *map, int m, int n, int *block) {
+  for (int c = 0; c < n; c++) block[c] = c;
+  for (int j = 0; j < m; j++) {
+    for (int r = 0; r < map[j].dim; r++) {
+      const int64_t *row = map[j].basis + (int64_t)r * n;
+      int to = -1;
+      for (int c = 0; c < n; c++) {
+        const int from = block[c];
+        if (row[c] == 0) continue;
+        to = to < 0 ? from : to;
+        for (int d = 0; d < n && from != to; d++) block[d] = block[d] == from ? to : block[d];
+      }
+    }
+  }
+}
+
+// The part of a map in block b, over its coordinates, of which there are `wide`.
+static ein_status eini_map_part(eini_arena *a, int n, const eini_subspace *map, const int *block,
+                                int b, int wide, eini_subspace *to) {
+  to->dim = 0;
+  to->basis = EINI_NEW(a, int64_t, (int64_t)map->dim * wide);
+  if (to->basis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < map->dim; r++) {
+    int at = 0, in = 0;
+    for (int c = 0; c < n; c++) {
+      if (block[c] != b) continue;
+      const int64_t x = map->basis[(int64_t)r * n + c];
+      to->basis[(int64_t)to->dim * wide + at++] = x;
+      in |= x != 0;
+    }
+    to->dim += in;
+  }
+  return EIN_OK;
+}
+
+// The lattice of the kernels of maps, closed, and the whole.
+static ein_status eini_lattice_of(eini_lattice *l, const eini_subspace *map, int m) {
+  eini_subspace x = {l->n, NULL};
+  l->nspace = 0;
+  for (int j = 0; j < m; j++) {
+    eini_subspace kernel;
+    EINI_TRY(eini_subspace_normal(l->a, l->n, &map[j], &kernel));
+    EINI_TRY(eini_lattice_add(l, &kernel));
+  }
+  EINI_TRY(eini_lattice_close(l));
+  x.basis = EINI_NEW(l->a, int64_t, (int64_t)l->n * l->n);
+  if (x.basis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < l->n; i++) x.basis[(int64_t)i * l->n + i] = 1;
+  return eini_lattice_add(l, &x);
 }
 
 // ================================================================================================
@@ -8150,6 +8301,7 @@ static void eini_io_polish(eini_io *b) {
   eini_convex *c = &b->c;
   const int n = c->n;
   if (c->k > 0) return;
+  c->mu = 0;
   for (int round = 0; round < 8; round++) {
     double most = 0;
     eini_convex_terms(c, b->fast);
@@ -8386,28 +8538,90 @@ static ein_status eini_image_space(eini_arena *a, const eini_image *x, int n, co
   return to->dim < 0 ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
 
-// The programme whose variables are subspaces: exponents s_j with sum s_j rank(A_j H) >= rank H for
-// every H are the dual of it.
-static ein_status eini_io_spaces(eini_arena *a, const eini_touch *t, const eini_lattice *l,
-                                 const eini_subspace *map, const int *list, int n, double fast,
+typedef struct eini_asks {    // of exponents s_j: sum s_j row[1 + j] >= row[0]
+  int m, n;
+  double *row;                // [n][1 + m]
+  int64_t cap;
+} eini_asks;
+
+// Adds what is not implied by something that is there, without what follows from it.
+static ein_status eini_asks_add(eini_arena *a, eini_asks *q, const double *row) {
+  const int64_t wide = 1 + q->m;
+  const size_t bytes = (size_t)wide * sizeof *row;
+  for (int i = 0; i < q->n; i++) {
+    const double *x = q->row + i * wide;
+    int less = 1, more = 1;  // than that many times the other
+    for (int j = 1; j <= q->m; j++) {
+      less &= x[j] * row[0] <= row[j] * x[0];
+      more &= x[j] * row[0] >= row[j] * x[0];
+    }
+    if (less) return EIN_OK;
+    if (more && i < --q->n) memcpy(q->row + i * wide, q->row + q->n * wide, bytes);
+    i -= more;
+  }
+  double *p = (double *)eini_grow(a, q->row, q->n, &q->cap, bytes);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  q->row = p;
+  memcpy(p + q->n++ * wide, row, bytes);
+  return EIN_OK;
+}
+
+// What subspaces of each block of coordinates ask: sum s_j rank(A_j H) >= rank H.
+static ein_status eini_io_asks(eini_arena *a, const eini_subspace *map, int m, int n,
+                               eini_asks *q) {
+  int *block = EINI_NEW(a, int, n);
+  eini_subspace *part = EINI_NEW(a, eini_subspace, m);
+  eini_lattice *l = EINI_NEW(a, eini_lattice, 1);
+  double *row = EINI_NEW(a, double, 1 + (int64_t)m);
+  memset(q, 0, sizeof *q);
+  q->m = m;
+  if (block == NULL || part == NULL || l == NULL || row == NULL) return EIN_ERR_NO_MEMORY;
+  eini_map_blocks(map, m, n, block);
+  for (int b = 0; b < n; b++) {
+    l->a = a;
+    l->n = 0;
+    for (int c = 0; c < n; c++) l->n += block[c] == b;
+    if (l->n == 0) continue;
+    for (int j = 0; j < m; j++) EINI_TRY(eini_map_part(a, n, &map[j], block, b, l->n, &part[j]));
+    EINI_TRY(eini_lattice_of(l, part, m));
+    for (int i = 0; i < l->nspace; i++) {
+      row[0] = l->space[i].dim;
+      for (int j = 0; j < m; j++) {
+        const int rank = eini_subspace_rank(a, l->n, &part[j], &l->space[i]);
+        if (rank < 0) return rank == -1 ? EIN_ERR_TOO_LARGE : EIN_ERR_NO_MEMORY;
+        row[1 + j] = rank;
+      }
+      EINI_TRY(eini_asks_add(a, q, row));
+    }
+  }
+  return EIN_OK;
+}
+
+// The programme whose variables are subspaces: exponents s_j that do what those ask are the dual
+// of it.
+static ein_status eini_io_spaces(eini_arena *a, const eini_touch *t, const eini_asks *q,
+                                 const eini_subspace *map, const int *list, double fast,
                                  eini_io *b) {
-  EINI_TRY(eini_convex_new(a, l->nspace, n, n, &b->c));
+  const int m = q->m, n = q->n;
+  EINI_TRY(eini_convex_new(a, n, m, m, &b->c));
   eini_convex *c = &b->c;
   c->k = 0;
   b->fast = fast;
-  b->least = n;
+  b->least = m;
   b->most = 0;
-  for (int i = 0; i < l->nspace; i++) c->w[i] = l->space[i].dim, c->cap[i] = INFINITY;
-  for (int j = 0; j < n; j++) {
+  for (int i = 0; i < n; i++) {
+    double seen = 0;
+    c->w[i] = q->row[(int64_t)i * (1 + m)], c->cap[i] = INFINITY;
+    for (int j = 0; j < m; j++) seen += q->row[(int64_t)i * (1 + m) + 1 + j];
+    if (seen <= 0) return EIN_ERR_TOO_LARGE;  // by no access
+  }
+  for (int j = 0; j < m; j++) {
     const double most = eini_image_most(t, &t->image[list[j]]);
     b->most += most;
-    const int r = b->c.k;
     c->coef[j] = 1;
-    for (int i = 0; i < l->nspace; i++) {
-      const int rank = eini_subspace_rank(a, l->n, &map[j], &l->space[i]);
-      if (rank < 0) return rank == -1 ? EIN_ERR_TOO_LARGE : EIN_ERR_NO_MEMORY;
-      c->e[(int64_t)j * l->nspace + i] = c->row[(int64_t)r * l->nspace + i] = rank;
-    }
+    for (int i = 0; i < n; i++)
+      c->e[(int64_t)j * n + i] = c->row[(int64_t)c->k * n + i] =
+          q->row[(int64_t)i * (1 + m) + 1 + j];
     if (map[j].dim > 0) c->rhs[c->k++] = log(most);  // others are one element
   }
   return EIN_OK;
@@ -8415,41 +8629,29 @@ static ein_status eini_io_spaces(eini_arena *a, const eini_touch *t, const eini_
 
 // For accesses that no boxes are best for. EIN_ERR_TOO_LARGE: that is not known.
 static ein_status eini_io_any(eini_arena *a, const eini_touch *t, double fast, eini_io *b) {
-  int *list = EINI_NEW(a, int, 2 * (int64_t)t->nimage), *column = EINI_NEW(a, int, t->n), n = 0;
-  eini_subspace *map = EINI_NEW(a, eini_subspace, t->nimage), kernel;
-  eini_lattice *l = EINI_NEW(a, eini_lattice, 1);
+  int *list = EINI_NEW(a, int, 2 * (int64_t)t->nimage), *column = EINI_NEW(a, int, t->n);
+  int m = 0, n = 0;
+  eini_subspace *map = EINI_NEW(a, eini_subspace, t->nimage);
+  eini_asks q;
   memset(b, 0, sizeof *b);
-  if (list == NULL || column == NULL || map == NULL || l == NULL) return EIN_ERR_NO_MEMORY;
-  l->a = a;
+  if (list == NULL || column == NULL || map == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < t->n; i++) {
     int used = 0;
     for (int k = 0; k < t->nimage; k++) used |= t->image[k].in[i];
-    column[i] = used && t->extent[i] > 1 ? l->n++ : -1;
+    column[i] = used && t->extent[i] > 1 ? n++ : -1;
     if (column[i] >= 0) b->log_all += log((double)t->extent[i]);
   }
-  for (int from = 0, to; from < t->nimage; from = to) {
+  for (int from = 0, to; from < t->nimage; from = to, m++) {
     for (to = from; to < t->nimage && t->image[to].tensor == t->image[from].tensor;) to++;
     int most = 0;
     const int some = eini_touch_reduce(t, from, to, 1, list + t->nimage);
     for (int k = 1; k < some; k++)
       if (t->image[list[t->nimage + k]].whole > t->image[list[t->nimage + most]].whole) most = k;
-    list[n] = list[t->nimage + most];
-    EINI_TRY(eini_image_space(a, &t->image[list[n]], l->n, column, &map[n]));
-    EINI_TRY(eini_subspace_normal(a, l->n, &map[n], &kernel));
-    EINI_TRY(eini_lattice_add(l, &kernel));
-    n++;
+    list[m] = list[t->nimage + most];
+    EINI_TRY(eini_image_space(a, &t->image[list[m]], n, column, &map[m]));
   }
-  EINI_TRY(eini_lattice_close(l));
-  eini_subspace all = {l->n, EINI_NEW(a, int64_t, (int64_t)l->n * l->n)};
-  if (all.basis == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < l->n; i++) all.basis[(int64_t)i * l->n + i] = 1;
-  EINI_TRY(eini_lattice_add(l, &all));
-  EINI_TRY(eini_io_spaces(a, t, l, map, list, n, fast, b));
-  for (int i = 0; i < b->c.n; i++) {  // what no access sees
-    double seen = 0;
-    for (int j = 0; j < n; j++) seen += b->c.e[(int64_t)j * b->c.n + i];
-    if (seen <= 0) return EIN_ERR_TOO_LARGE;
-  }
+  EINI_TRY(eini_io_asks(a, map, m, n, &q));
+  EINI_TRY(eini_io_spaces(a, t, &q, map, list, fast, b));
   eini_io_intensity(b, 1);
   return EIN_OK;
 }
@@ -16465,25 +16667,28 @@ static double eini_fuse_holds(const eini_fuse *f, int m) {
   return sum + passing;
 }
 
-// What moves with the sides at hand, by weight or by number; INFINITY: sums would begin again.
+// What of an access moves with the sides at hand, by weight or by number; INFINITY: sums would
+// begin again.
+static double eini_fuse_moved_by(const eini_fuse *f, const eini_fuse_access *x, int weighed) {
+  const uint64_t fold = f->member[x->member].fold;
+  double often, first = 1, loops = 1;
+  int parts = 0;
+  if (x->kind == EINI_FUSE_HOLD || (x->same >= 0 && eini_fuse_kept(f, x))) return 0;
+  often = eini_fuse_visits(f, x->in);
+  for (int c = 0; c < f->ncls && x->kind == EINI_FUSE_STORE && fold != 0; c++) {
+    parts |= (fold >> c & 1) && f->times[c] > 1;
+    first *= x->in >> c & 1 ? f->times[c] : 1;
+    loops *= c != f->last && !(f->member[x->member].in >> c & 1) ? f->times[c] : 1;
+  }
+  if (parts && loops > 1) return INFINITY;
+  if (parts) often += often - first;  // where sums come again, they are loaded
+  return often * (weighed ? x->weight : 1) * eini_fuse_image(f, x, 1, -1);
+}
+
 static double eini_fuse_moves(const eini_fuse *f, int weighed) {
   double io = 0;
-  for (int k = 0; k < f->naccess; k++) {
-    const eini_fuse_access *x = &f->access[k];
-    const uint64_t fold = f->member[x->member].fold;
-    if (eini_fuse_kept(f, x) && x->same >= 0) continue;
-    double often = eini_fuse_visits(f, x->in), first = 1, loops = 1;
-    int parts = 0;
-    if (x->kind == EINI_FUSE_HOLD) continue;
-    for (int c = 0; c < f->ncls && x->kind == EINI_FUSE_STORE && fold != 0; c++) {
-      parts |= (fold >> c & 1) && f->times[c] > 1;
-      first *= x->in >> c & 1 ? f->times[c] : 1;
-      loops *= c != f->last && !(f->member[x->member].in >> c & 1) ? f->times[c] : 1;
-    }
-    if (parts && loops > 1) return INFINITY;
-    if (parts) often += often - first;  // where sums come again, they are loaded
-    io += often * (weighed ? x->weight : 1) * eini_fuse_image(f, x, 1, -1);
-  }
+  for (int k = 0; k < f->naccess && io < INFINITY; k++)
+    io += eini_fuse_moved_by(f, &f->access[k], weighed);
   return io;
 }
 
@@ -17444,9 +17649,9 @@ typedef struct eini_bundle {
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
-  double moves;                 // bytes, and ..
-  double gain;                  // .. how many less than its units do one by one, with caches
-                                //   and what blocks take besides weighed
+  double moves;                 // bytes
+  double alone;                 // seconds of its units one by one, and ..
+  double gain;                  // .. how many less they take in blocks; -INFINITY: they cannot
 } eini_bundle;
 
 // The search for groups.
@@ -17643,6 +17848,18 @@ static double eini_bundle_starts(const eini_trail *w, const eini_bundle *b, int 
   return 0;
 }
 
+// Seconds of unit u by the roofline, if it moves so many elements (by weight) and comes `runs`
+// times: what arithmetic hides is not gained.
+static double eini_unit_takes(const eini_trail *w, int u, double elements, double runs) {
+  const eini_unit *x = &w->unit[u];
+  const ein_rates *r = w->rates;
+  const eini_cost c = eini_cost_of(w->g, x->s, x->f, NULL, NULL, NULL, NULL);
+  const double points = eini_points(x->s, NULL, 0, x->s->nindex);
+  const eini_speed v =
+      eini_core_speed(r, eini_core_flops(r, w->g->tensor[x->s->out].dtype, points / runs));
+  return eini_seconds(&v, c.flops, elements * w->size);
+}
+
 // Seconds that unit u takes in blocks beyond what it moves and computes: to begin each, and runs of
 // what it reads from outside.
 static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int u) {
@@ -17660,10 +17877,28 @@ static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int 
   return EINI_BLOCK_SECONDS * eini_bundle_runs(b, u) + EINI_FAR_SECONDS * starts;
 }
 
-// Loops from the sides of classes, the last class innermost, and what they gain. gain 0: none.
+// Elements, by weight, that unit u moves in a group with the sides at hand: from outside and there;
+// what is made and read in the group goes through a cache.
+static double eini_bundle_moves(const eini_trail *w, const eini_bundle *b, const eini_fuse *f,
+                                const int64_t *list, int u) {
+  const eini_unit *x = &w->unit[u];
+  const eini_map *m;
+  const int *column;
+  double local = 0, io = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const int64_t number = list[f->access[k].member];
+    if (number == x->number[0] || number == x->number[1])
+      io += eini_fuse_moved_by(f, &f->access[k], 1);
+  }
+  for (int k = -1, t = x->out; t >= 0; t = eini_unit_operand(x, ++k, &m, &column))
+    if (eini_bundle_keeps(w, t, b->from, b->to)) local += eini_tensor_bytes(&w->g->tensor[t]);
+  return io + EINI_CACHED * local / w->size;
+}
+
+// Loops from the sides of classes, the last class innermost, and what they gain.
 static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int64_t *list,
-                              double alone, eini_bundle *b) {
-  b->gain = 0;
+                              eini_bundle *b) {
+  b->gain = -INFINITY;
   b->nloop = 0;
   if (!(f->io < INFINITY)) return;
   for (int i = 0; i <= f->ncls; i++) {
@@ -17675,19 +17910,20 @@ static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int
   }
   if (b->nloop == 0) return;
   b->moves = eini_fuse_moves(f, 0) * w->size;
-  b->gain = (alone - f->io) * w->size;
+  b->gain = b->alone;
   for (int u = b->from; u <= b->to; u++)
-    b->gain -= eini_bundle_beyond(w, b, u) * w->rates->copy_bw[EIN_MEMORY];
+    b->gain -= eini_unit_takes(w, u, eini_bundle_moves(w, b, f, list, u), eini_bundle_runs(b, u)) +
+               eini_bundle_beyond(w, b, u);
 }
 
 // Sides as found; in their place longer ones along one loop, at the cost of the others, as long as
 // runs that are not begun again gain more.
 static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t *list,
-                               double alone, eini_bundle *b) {
+                               eini_bundle *b) {
   const double fast = w->z.fast;
   eini_bundle other;
   eini_fuse_fatten(f, fast);
-  eini_bundle_weigh(w, f, list, alone, b);
+  eini_bundle_weigh(w, f, list, b);
   for (int l = 0; l < b->nloop; l++) {
     const int c = b->cls[l];
     double side[EINI_FUSE_CLASSES], to = 2 * f->side[c];
@@ -17698,7 +17934,7 @@ static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t 
       eini_fuse_narrow(f, c, fast);
       eini_fuse_fatten(f, fast);
       other = *b;
-      eini_bundle_weigh(w, f, list, alone, &other);
+      eini_bundle_weigh(w, f, list, &other);
       better = other.gain > b->gain;
       if (better) *b = other;
       else memcpy(f->side, side, sizeof side);
@@ -17718,7 +17954,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   double alone = 0;
   int fits;
   const int n = eini_bundle_list(w, from, to, list);
-  b->gain = 0;
+  b->alone = 0, b->gain = -INFINITY;
   b->from = from, b->to = to;
   if (n == 0) return EIN_OK;
   for (int u = from; u <= to; u++) {
@@ -17727,42 +17963,64 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
     EINI_TRY(eini_fuse_ask(&w->z, own, both, INFINITY, &k));
     if (k == NULL) return EIN_OK;
     alone += k->io;
+    b->alone += eini_unit_takes(w, u, k->io, 1);
   }
   EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
-  if (k == NULL || !(k->io < alone)) return EIN_OK;
+  if (k == NULL || !(k->io < INFINITY)) return EIN_OK;
   if (only && k->gained) {
     b->gain = k->gain;
     return EIN_OK;
   }
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  if (fits) {
-    eini_bundle_choose(w, &f, list, alone, b);
-    k->gain = b->gain;
-  }
+  if (fits) eini_bundle_choose(w, &f, list, b);
+  k->gain = b->gain;
   k->gained = 1;
   eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
 }
 
-// The runs of units that gain most together.
+// Do blocks take no longer, as far as that is known?
+static int eini_bundle_pays(const eini_bundle *b) {
+  return EINI_SURELY * (b->alone - b->gain) < b->alone;
+}
+
+// What begins at a unit.
+typedef struct eini_trail_way {
+  int last;                     // unit of the group
+  double gain, held;            // seconds, and bytes that are never stored, up to the last unit
+  double doubt;                 // seconds that it may lose against others and still be as fast
+} eini_trail_way;
+
+// The runs of units that gain most together; of those that are as fast, the ones that store least.
 static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
-  double *best = EINI_NEW(a, double, (int64_t)w->nunit + 1);
+  eini_trail_way *best = EINI_NEW(a, eini_trail_way, (int64_t)w->nunit + 1);
   eini_bundle *b = EINI_NEW(a, eini_bundle, 1);
   if (best == NULL || b == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = w->nunit - 1; u >= 0; u--) {
-    best[u] = best[u + 1];
-    w->then[u] = u;
-    if (!w->joins[u] || w->g->tensor[w->unit[u].out].role != EIN_ROLE_TEMP) continue;
-    for (int v = u + 1; v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
+    eini_trail_way way[EINI_FUSE_MOST];
+    int n = 1, most = 0, to = 0;
+    way[0] = best[u + 1];
+    way[0].last = u, way[0].doubt = 0;
+    const int first = w->joins[u] && w->g->tensor[w->unit[u].out].role == EIN_ROLE_TEMP;
+    for (int v = u + 1; first && v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
       if (!eini_unit_follows(w, u, v)) break;
       const double held = eini_bundle_mark(w, u, v);
       eini_bundle_unmark(w, u, v);
       if (!(held > w->rates->fast_bytes)) continue;
       EINI_TRY(eini_bundle_make(w, u, v, 1, b));
-      if (!(b->gain > 0 && b->gain + best[v + 1] > best[u])) continue;
-      best[u] = b->gain + best[v + 1];
-      w->then[u] = v;
+      if (!eini_bundle_pays(b)) continue;
+      way[n].last = v;
+      way[n].gain = b->gain + best[v + 1].gain;
+      way[n].held = held + best[v + 1].held;
+      way[n].doubt = (1 - EINI_SURELY) * b->alone;
+      if (way[n].gain > way[most].gain) most = n;
+      n++;
     }
+    to = most;
+    for (int i = 0; i < n; i++)
+      if (way[i].gain > way[most].gain - way[i].doubt && way[i].held > way[to].held) to = i;
+    best[u] = way[to];
+    w->then[u] = way[to].last;
   }
   return EIN_OK;
 }
@@ -19486,7 +19744,7 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
   for (int v = w->then[u]; v > u && !yes; v--) {
     double seconds[3] = {0, 0, 0};
     EINI_TRY(eini_bundle_make(w, u, v, 0, &b));
-    if (!(b.gain > 0)) continue;
+    if (!eini_bundle_pays(&b)) continue;
     EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));

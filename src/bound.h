@@ -206,6 +206,7 @@ static void eini_io_polish(eini_io *b) {
   eini_convex *c = &b->c;
   const int n = c->n;
   if (c->k > 0) return;
+  c->mu = 0;
   for (int round = 0; round < 8; round++) {
     double most = 0;
     eini_convex_terms(c, b->fast);
@@ -442,28 +443,90 @@ static ein_status eini_image_space(eini_arena *a, const eini_image *x, int n, co
   return to->dim < 0 ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
 
-// The programme whose variables are subspaces: exponents s_j with sum s_j rank(A_j H) >= rank H for
-// every H are the dual of it.
-static ein_status eini_io_spaces(eini_arena *a, const eini_touch *t, const eini_lattice *l,
-                                 const eini_subspace *map, const int *list, int n, double fast,
+typedef struct eini_asks {    // of exponents s_j: sum s_j row[1 + j] >= row[0]
+  int m, n;
+  double *row;                // [n][1 + m]
+  int64_t cap;
+} eini_asks;
+
+// Adds what is not implied by something that is there, without what follows from it.
+static ein_status eini_asks_add(eini_arena *a, eini_asks *q, const double *row) {
+  const int64_t wide = 1 + q->m;
+  const size_t bytes = (size_t)wide * sizeof *row;
+  for (int i = 0; i < q->n; i++) {
+    const double *x = q->row + i * wide;
+    int less = 1, more = 1;  // than that many times the other
+    for (int j = 1; j <= q->m; j++) {
+      less &= x[j] * row[0] <= row[j] * x[0];
+      more &= x[j] * row[0] >= row[j] * x[0];
+    }
+    if (less) return EIN_OK;
+    if (more && i < --q->n) memcpy(q->row + i * wide, q->row + q->n * wide, bytes);
+    i -= more;
+  }
+  double *p = (double *)eini_grow(a, q->row, q->n, &q->cap, bytes);
+  if (p == NULL) return EIN_ERR_NO_MEMORY;
+  q->row = p;
+  memcpy(p + q->n++ * wide, row, bytes);
+  return EIN_OK;
+}
+
+// What subspaces of each block of coordinates ask: sum s_j rank(A_j H) >= rank H.
+static ein_status eini_io_asks(eini_arena *a, const eini_subspace *map, int m, int n,
+                               eini_asks *q) {
+  int *block = EINI_NEW(a, int, n);
+  eini_subspace *part = EINI_NEW(a, eini_subspace, m);
+  eini_lattice *l = EINI_NEW(a, eini_lattice, 1);
+  double *row = EINI_NEW(a, double, 1 + (int64_t)m);
+  memset(q, 0, sizeof *q);
+  q->m = m;
+  if (block == NULL || part == NULL || l == NULL || row == NULL) return EIN_ERR_NO_MEMORY;
+  eini_map_blocks(map, m, n, block);
+  for (int b = 0; b < n; b++) {
+    l->a = a;
+    l->n = 0;
+    for (int c = 0; c < n; c++) l->n += block[c] == b;
+    if (l->n == 0) continue;
+    for (int j = 0; j < m; j++) EINI_TRY(eini_map_part(a, n, &map[j], block, b, l->n, &part[j]));
+    EINI_TRY(eini_lattice_of(l, part, m));
+    for (int i = 0; i < l->nspace; i++) {
+      row[0] = l->space[i].dim;
+      for (int j = 0; j < m; j++) {
+        const int rank = eini_subspace_rank(a, l->n, &part[j], &l->space[i]);
+        if (rank < 0) return rank == -1 ? EIN_ERR_TOO_LARGE : EIN_ERR_NO_MEMORY;
+        row[1 + j] = rank;
+      }
+      EINI_TRY(eini_asks_add(a, q, row));
+    }
+  }
+  return EIN_OK;
+}
+
+// The programme whose variables are subspaces: exponents s_j that do what those ask are the dual
+// of it.
+static ein_status eini_io_spaces(eini_arena *a, const eini_touch *t, const eini_asks *q,
+                                 const eini_subspace *map, const int *list, double fast,
                                  eini_io *b) {
-  EINI_TRY(eini_convex_new(a, l->nspace, n, n, &b->c));
+  const int m = q->m, n = q->n;
+  EINI_TRY(eini_convex_new(a, n, m, m, &b->c));
   eini_convex *c = &b->c;
   c->k = 0;
   b->fast = fast;
-  b->least = n;
+  b->least = m;
   b->most = 0;
-  for (int i = 0; i < l->nspace; i++) c->w[i] = l->space[i].dim, c->cap[i] = INFINITY;
-  for (int j = 0; j < n; j++) {
+  for (int i = 0; i < n; i++) {
+    double seen = 0;
+    c->w[i] = q->row[(int64_t)i * (1 + m)], c->cap[i] = INFINITY;
+    for (int j = 0; j < m; j++) seen += q->row[(int64_t)i * (1 + m) + 1 + j];
+    if (seen <= 0) return EIN_ERR_TOO_LARGE;  // by no access
+  }
+  for (int j = 0; j < m; j++) {
     const double most = eini_image_most(t, &t->image[list[j]]);
     b->most += most;
-    const int r = b->c.k;
     c->coef[j] = 1;
-    for (int i = 0; i < l->nspace; i++) {
-      const int rank = eini_subspace_rank(a, l->n, &map[j], &l->space[i]);
-      if (rank < 0) return rank == -1 ? EIN_ERR_TOO_LARGE : EIN_ERR_NO_MEMORY;
-      c->e[(int64_t)j * l->nspace + i] = c->row[(int64_t)r * l->nspace + i] = rank;
-    }
+    for (int i = 0; i < n; i++)
+      c->e[(int64_t)j * n + i] = c->row[(int64_t)c->k * n + i] =
+          q->row[(int64_t)i * (1 + m) + 1 + j];
     if (map[j].dim > 0) c->rhs[c->k++] = log(most);  // others are one element
   }
   return EIN_OK;
@@ -471,41 +534,29 @@ static ein_status eini_io_spaces(eini_arena *a, const eini_touch *t, const eini_
 
 // For accesses that no boxes are best for. EIN_ERR_TOO_LARGE: that is not known.
 static ein_status eini_io_any(eini_arena *a, const eini_touch *t, double fast, eini_io *b) {
-  int *list = EINI_NEW(a, int, 2 * (int64_t)t->nimage), *column = EINI_NEW(a, int, t->n), n = 0;
-  eini_subspace *map = EINI_NEW(a, eini_subspace, t->nimage), kernel;
-  eini_lattice *l = EINI_NEW(a, eini_lattice, 1);
+  int *list = EINI_NEW(a, int, 2 * (int64_t)t->nimage), *column = EINI_NEW(a, int, t->n);
+  int m = 0, n = 0;
+  eini_subspace *map = EINI_NEW(a, eini_subspace, t->nimage);
+  eini_asks q;
   memset(b, 0, sizeof *b);
-  if (list == NULL || column == NULL || map == NULL || l == NULL) return EIN_ERR_NO_MEMORY;
-  l->a = a;
+  if (list == NULL || column == NULL || map == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < t->n; i++) {
     int used = 0;
     for (int k = 0; k < t->nimage; k++) used |= t->image[k].in[i];
-    column[i] = used && t->extent[i] > 1 ? l->n++ : -1;
+    column[i] = used && t->extent[i] > 1 ? n++ : -1;
     if (column[i] >= 0) b->log_all += log((double)t->extent[i]);
   }
-  for (int from = 0, to; from < t->nimage; from = to) {
+  for (int from = 0, to; from < t->nimage; from = to, m++) {
     for (to = from; to < t->nimage && t->image[to].tensor == t->image[from].tensor;) to++;
     int most = 0;
     const int some = eini_touch_reduce(t, from, to, 1, list + t->nimage);
     for (int k = 1; k < some; k++)
       if (t->image[list[t->nimage + k]].whole > t->image[list[t->nimage + most]].whole) most = k;
-    list[n] = list[t->nimage + most];
-    EINI_TRY(eini_image_space(a, &t->image[list[n]], l->n, column, &map[n]));
-    EINI_TRY(eini_subspace_normal(a, l->n, &map[n], &kernel));
-    EINI_TRY(eini_lattice_add(l, &kernel));
-    n++;
+    list[m] = list[t->nimage + most];
+    EINI_TRY(eini_image_space(a, &t->image[list[m]], n, column, &map[m]));
   }
-  EINI_TRY(eini_lattice_close(l));
-  eini_subspace all = {l->n, EINI_NEW(a, int64_t, (int64_t)l->n * l->n)};
-  if (all.basis == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < l->n; i++) all.basis[(int64_t)i * l->n + i] = 1;
-  EINI_TRY(eini_lattice_add(l, &all));
-  EINI_TRY(eini_io_spaces(a, t, l, map, list, n, fast, b));
-  for (int i = 0; i < b->c.n; i++) {  // what no access sees
-    double seen = 0;
-    for (int j = 0; j < n; j++) seen += b->c.e[(int64_t)j * b->c.n + i];
-    if (seen <= 0) return EIN_ERR_TOO_LARGE;
-  }
+  EINI_TRY(eini_io_asks(a, map, m, n, &q));
+  EINI_TRY(eini_io_spaces(a, t, &q, map, list, fast, b));
   eini_io_intensity(b, 1);
   return EIN_OK;
 }

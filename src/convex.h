@@ -21,11 +21,14 @@ typedef struct eini_convex {
   double gap;              // relative error of exp(w . z), for what x allows
   double *t, *grad, *step, *hess;  // [m] terms divided by mu, [n], [n], [n][n]
   double *room, *slack;    // [n], [k] between z and the caps, between row . z and rhs
+  double *was, *old, mu;   // [n] z before a step, and before all; the price of z, 0: none
 } eini_convex;
 
 #define EINI_CONVEX_GAP 1e-13    // where it stops
 #define EINI_CONVEX_STEPS 100
 #define EINI_CONVEX_EXPONENT 4.0 // by which a term's exponent changes in a step, at most
+#define EINI_CONVEX_NEAR 16      // Newton steps along bounds ..
+#define EINI_CONVEX_SNAP 1e-6    // .. at which variables are that lie so close
 
 static ein_status eini_convex_new(eini_arena *a, int n, int m, int k, eini_convex *c) {
   memset(c, 0, sizeof *c);
@@ -33,13 +36,13 @@ static ein_status eini_convex_new(eini_arena *a, int n, int m, int k, eini_conve
   c->m = m;
   c->k = k;
   const int64_t rows = (int64_t)m + k + n;
-  double *p = EINI_NEW(a, double, rows * n + 2 * (int64_t)m + 8 * (int64_t)n + 3 * (int64_t)k);
+  double *p = EINI_NEW(a, double, rows * n + 2 * (int64_t)m + 10 * (int64_t)n + 3 * (int64_t)k);
   if (p == NULL) return EIN_ERR_NO_MEMORY;
   double **part[] = {&c->e, &c->row, &c->hess, &c->coef, &c->t, &c->w, &c->cap, &c->z,
                      &c->up, &c->down, &c->grad, &c->step, &c->room, &c->rhs, &c->dual,
-                     &c->slack};
+                     &c->slack, &c->was, &c->old};
   const int64_t size[] = {(int64_t)m * n, (int64_t)k * n, (int64_t)n * n, m, m, n, n, n,
-                          n, n, n, n, n, k, k, k};
+                          n, n, n, n, n, k, k, k, n, n};
   for (size_t i = 0; i < sizeof size / sizeof *size; i++) *part[i] = p, p += size[i];
   return EIN_OK;
 }
@@ -116,13 +119,16 @@ static void eini_convex_enter(eini_convex *c, double mu) {
   }
 }
 
-// Solves hess * step = step by Cholesky; 0: it is not positive. Directions without curvature stay.
+// Solves hess * step = step by Cholesky; 0: it is not positive. Directions without curvature stay,
+// and make it 2.
 static int eini_convex_solve(double *h, double *b, int n) {
+  int flat = 0;
   for (int j = 0; j < n; j++) {
     double d = h[(int64_t)j * n + j];
     const double floor = 1e-15 * d;
     for (int p = 0; p < j; p++) d -= h[(int64_t)j * n + p] * h[(int64_t)j * n + p];
     if (d < -1e3 * floor || !(d - d == 0)) return 0;
+    flat |= d <= floor;
     d = d <= floor ? 1e150 : sqrt(d);
     h[(int64_t)j * n + j] = d;
     for (int i = j + 1; i < n; i++) {
@@ -139,7 +145,7 @@ static int eini_convex_solve(double *h, double *b, int n) {
     for (int p = i + 1; p < n; p++) b[i] -= h[(int64_t)p * n + i] * b[p];
     b[i] /= h[(int64_t)i * n + i];
   }
-  return 1;
+  return 1 + flat;
 }
 
 // The Newton step towards products of slacks and duals that are tau. convex: negative terms have
@@ -163,6 +169,85 @@ static int eini_convex_newton(eini_convex *c, double tau, int convex) {
     }
   }
   return eini_convex_solve(c->hess, c->step, n);
+}
+
+// The gradient at z, without duals.
+static void eini_convex_slopes(eini_convex *c, double mu) {
+  eini_convex_terms(c, mu);
+  for (int i = 0; i < c->n; i++) c->grad[i] = -c->w[i];
+  for (int k = 0; k < c->m; k++)
+    for (int i = 0; i < c->n; i++) c->grad[i] += c->t[k] * c->e[(int64_t)k * c->n + i];
+}
+
+// The Newton step of the variables that are not held by their bounds (up, down: the duals there);
+// convex: see above.
+static int eini_convex_within(eini_convex *c, int convex) {
+  const int n = c->n;
+  for (int64_t i = 0; i < (int64_t)n * n; i++) c->hess[i] = 0;
+  for (int k = 0; k < c->m; k++) {
+    const double *v = c->e + (int64_t)k * n;
+    for (int i = 0; i < n && !(convex && c->t[k] < 0); i++) {
+      const double by = v[i] * c->t[k];
+      for (int j = 0; by != 0 && j <= i; j++) c->hess[(int64_t)i * n + j] += by * v[j];
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    c->step[i] = -c->grad[i];
+    if (c->up[i] + c->down[i] <= 0) continue;
+    for (int j = 0; j < n; j++) c->hess[(int64_t)eini_max64(i, j) * n + eini_min64(i, j)] = 0;
+    c->hess[(int64_t)i * n + i] = 1;
+    c->step[i] = 0;
+  }
+  return eini_convex_solve(c->hess, c->step, n);
+}
+
+// Which variables their bounds hold, with their duals; those that lie at one but for rounding are
+// put there. Returns the largest component of the gradient of the others; or INFINITY: z moved.
+static double eini_convex_hold(eini_convex *c) {
+  double rest = 0;
+  int moved = 0;
+  for (int i = 0; i < c->n; i++) {
+    const double g = c->grad[i], z = c->z[i];
+    if (g > 0 && z < EINI_CONVEX_SNAP) c->z[i] = 0;
+    if (g < 0 && c->cap[i] - z < EINI_CONVEX_SNAP) c->z[i] = c->cap[i];
+    moved |= c->z[i] != z;
+    c->room[i] = c->cap[i] - c->z[i];
+    c->up[i] = c->z[i] <= 0 && g > 0 ? g : 0;
+    c->down[i] = c->room[i] <= 0 && g < 0 ? -g : 0;
+    if (c->up[i] + c->down[i] <= 0) rest = fmax(rest, fabs(g));
+  }
+  return moved ? INFINITY : rest;
+}
+
+// From z, which is near: Newton steps within the bounds, and along those that hold variables back,
+// half as long where they lead up. There are no rows. 0: that leads nowhere, or not to one point.
+static int eini_convex_near(eini_convex *c, double mu) {
+  double last = INFINITY, value = INFINITY;
+  for (int round = 0, one = 0; round < EINI_CONVEX_NEAR; round++) {
+    double most = 0;
+    eini_convex_slopes(c, mu);
+    const double to = c->x / mu - eini_dot(c->w, c->z, c->n);
+    if (to > value + 1e-12 * fabs(value)) {
+      for (int i = 0; i < c->n; i++) c->z[i] = 0.5 * (c->z[i] + c->was[i]);
+      continue;
+    }
+    value = to;
+    c->gap = eini_convex_hold(c);
+    if (round > 0 && (c->gap < EINI_CONVEX_GAP || (c->gap < 1e-11 && c->gap > 0.5 * last)))
+      return one;
+    last = c->gap;
+    one = eini_convex_within(c, 0);
+    if (one == 0 && eini_convex_within(c, 1) == 0) return 0;
+    one = one == 1;
+    for (int k = 0; k < c->m; k++)
+      most = fmax(most, fabs(eini_dot(c->e + (int64_t)k * c->n, c->step, c->n)));
+    const double share = most > EINI_CONVEX_EXPONENT ? EINI_CONVEX_EXPONENT / most : 1;
+    for (int i = 0; i < c->n; i++) {
+      c->was[i] = c->z[i];
+      c->z[i] = fmin(fmax(c->z[i] + share * c->step[i], 0), c->cap[i]);
+    }
+  }
+  return 0;
 }
 
 // The share of a step d that keeps v positive, if that is less than `share`.
@@ -234,11 +319,19 @@ static double eini_convex_state(eini_convex *c, double mu, double *rest, int *bo
 // terms within a factor). Warm starts go on from the last price.
 static void eini_convex_at(eini_convex *c, double mu) {
   double rest, last = INFINITY;
-  int bounds;
-  if (!c->inside) eini_convex_start(c, mu);
-  eini_convex_enter(c, mu);
+  int bounds, cold = !c->inside, near = c->k == 0 && c->n > 0;
+  if (mu == c->mu) return;
+  if (cold) eini_convex_start(c, mu);
   c->inside = 1;
-  for (int i = 0;; i++) {
+  c->mu = mu;
+  for (int k = 0; k < c->m && cold; k++) near &= c->coef[k] > 0;  // else there may be several
+  memcpy(c->old, c->z, (size_t)c->n * sizeof *c->z);
+  near = near && eini_convex_near(c, mu);
+  if (!near) {
+    memcpy(c->z, c->old, (size_t)c->n * sizeof *c->z);
+    eini_convex_enter(c, mu);
+  }
+  for (int i = 0; !near; i++) {
     const double gap = eini_convex_state(c, mu, &rest, &bounds);
     c->gap = gap + rest;
     if (i == EINI_CONVEX_STEPS || c->n == 0) break;

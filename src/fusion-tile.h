@@ -111,25 +111,28 @@ static double eini_fuse_holds(const eini_fuse *f, int m) {
   return sum + passing;
 }
 
-// What moves with the sides at hand, by weight or by number; INFINITY: sums would begin again.
+// What of an access moves with the sides at hand, by weight or by number; INFINITY: sums would
+// begin again.
+static double eini_fuse_moved_by(const eini_fuse *f, const eini_fuse_access *x, int weighed) {
+  const uint64_t fold = f->member[x->member].fold;
+  double often, first = 1, loops = 1;
+  int parts = 0;
+  if (x->kind == EINI_FUSE_HOLD || (x->same >= 0 && eini_fuse_kept(f, x))) return 0;
+  often = eini_fuse_visits(f, x->in);
+  for (int c = 0; c < f->ncls && x->kind == EINI_FUSE_STORE && fold != 0; c++) {
+    parts |= (fold >> c & 1) && f->times[c] > 1;
+    first *= x->in >> c & 1 ? f->times[c] : 1;
+    loops *= c != f->last && !(f->member[x->member].in >> c & 1) ? f->times[c] : 1;
+  }
+  if (parts && loops > 1) return INFINITY;
+  if (parts) often += often - first;  // where sums come again, they are loaded
+  return often * (weighed ? x->weight : 1) * eini_fuse_image(f, x, 1, -1);
+}
+
 static double eini_fuse_moves(const eini_fuse *f, int weighed) {
   double io = 0;
-  for (int k = 0; k < f->naccess; k++) {
-    const eini_fuse_access *x = &f->access[k];
-    const uint64_t fold = f->member[x->member].fold;
-    if (eini_fuse_kept(f, x) && x->same >= 0) continue;
-    double often = eini_fuse_visits(f, x->in), first = 1, loops = 1;
-    int parts = 0;
-    if (x->kind == EINI_FUSE_HOLD) continue;
-    for (int c = 0; c < f->ncls && x->kind == EINI_FUSE_STORE && fold != 0; c++) {
-      parts |= (fold >> c & 1) && f->times[c] > 1;
-      first *= x->in >> c & 1 ? f->times[c] : 1;
-      loops *= c != f->last && !(f->member[x->member].in >> c & 1) ? f->times[c] : 1;
-    }
-    if (parts && loops > 1) return INFINITY;
-    if (parts) often += often - first;  // where sums come again, they are loaded
-    io += often * (weighed ? x->weight : 1) * eini_fuse_image(f, x, 1, -1);
-  }
+  for (int k = 0; k < f->naccess && io < INFINITY; k++)
+    io += eini_fuse_moved_by(f, &f->access[k], weighed);
   return io;
 }
 

@@ -443,7 +443,7 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
   for (int v = w->then[u]; v > u && !yes; v--) {
     double seconds[3] = {0, 0, 0};
     EINI_TRY(eini_bundle_make(w, u, v, 0, &b));
-    if (!(b.gain > 0)) continue;
+    if (!eini_bundle_pays(&b)) continue;
     EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));

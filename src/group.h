@@ -83,9 +83,9 @@ typedef struct eini_bundle {
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
-  double moves;                 // bytes, and ..
-  double gain;                  // .. how many less than its units do one by one, with caches
-                                //   and what blocks take besides weighed
+  double moves;                 // bytes
+  double alone;                 // seconds of its units one by one, and ..
+  double gain;                  // .. how many less they take in blocks; -INFINITY: they cannot
 } eini_bundle;
 
 // The search for groups.
@@ -282,6 +282,18 @@ static double eini_bundle_starts(const eini_trail *w, const eini_bundle *b, int 
   return 0;
 }
 
+// Seconds of unit u by the roofline, if it moves so many elements (by weight) and comes `runs`
+// times: what arithmetic hides is not gained.
+static double eini_unit_takes(const eini_trail *w, int u, double elements, double runs) {
+  const eini_unit *x = &w->unit[u];
+  const ein_rates *r = w->rates;
+  const eini_cost c = eini_cost_of(w->g, x->s, x->f, NULL, NULL, NULL, NULL);
+  const double points = eini_points(x->s, NULL, 0, x->s->nindex);
+  const eini_speed v =
+      eini_core_speed(r, eini_core_flops(r, w->g->tensor[x->s->out].dtype, points / runs));
+  return eini_seconds(&v, c.flops, elements * w->size);
+}
+
 // Seconds that unit u takes in blocks beyond what it moves and computes: to begin each, and runs of
 // what it reads from outside.
 static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int u) {
@@ -299,10 +311,28 @@ static double eini_bundle_beyond(const eini_trail *w, const eini_bundle *b, int 
   return EINI_BLOCK_SECONDS * eini_bundle_runs(b, u) + EINI_FAR_SECONDS * starts;
 }
 
-// Loops from the sides of classes, the last class innermost, and what they gain. gain 0: none.
+// Elements, by weight, that unit u moves in a group with the sides at hand: from outside and there;
+// what is made and read in the group goes through a cache.
+static double eini_bundle_moves(const eini_trail *w, const eini_bundle *b, const eini_fuse *f,
+                                const int64_t *list, int u) {
+  const eini_unit *x = &w->unit[u];
+  const eini_map *m;
+  const int *column;
+  double local = 0, io = 0;
+  for (int k = 0; k < f->naccess; k++) {
+    const int64_t number = list[f->access[k].member];
+    if (number == x->number[0] || number == x->number[1])
+      io += eini_fuse_moved_by(f, &f->access[k], 1);
+  }
+  for (int k = -1, t = x->out; t >= 0; t = eini_unit_operand(x, ++k, &m, &column))
+    if (eini_bundle_keeps(w, t, b->from, b->to)) local += eini_tensor_bytes(&w->g->tensor[t]);
+  return io + EINI_CACHED * local / w->size;
+}
+
+// Loops from the sides of classes, the last class innermost, and what they gain.
 static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int64_t *list,
-                              double alone, eini_bundle *b) {
-  b->gain = 0;
+                              eini_bundle *b) {
+  b->gain = -INFINITY;
   b->nloop = 0;
   if (!(f->io < INFINITY)) return;
   for (int i = 0; i <= f->ncls; i++) {
@@ -314,19 +344,20 @@ static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int
   }
   if (b->nloop == 0) return;
   b->moves = eini_fuse_moves(f, 0) * w->size;
-  b->gain = (alone - f->io) * w->size;
+  b->gain = b->alone;
   for (int u = b->from; u <= b->to; u++)
-    b->gain -= eini_bundle_beyond(w, b, u) * w->rates->copy_bw[EIN_MEMORY];
+    b->gain -= eini_unit_takes(w, u, eini_bundle_moves(w, b, f, list, u), eini_bundle_runs(b, u)) +
+               eini_bundle_beyond(w, b, u);
 }
 
 // Sides as found; in their place longer ones along one loop, at the cost of the others, as long as
 // runs that are not begun again gain more.
 static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t *list,
-                               double alone, eini_bundle *b) {
+                               eini_bundle *b) {
   const double fast = w->z.fast;
   eini_bundle other;
   eini_fuse_fatten(f, fast);
-  eini_bundle_weigh(w, f, list, alone, b);
+  eini_bundle_weigh(w, f, list, b);
   for (int l = 0; l < b->nloop; l++) {
     const int c = b->cls[l];
     double side[EINI_FUSE_CLASSES], to = 2 * f->side[c];
@@ -337,7 +368,7 @@ static void eini_bundle_choose(const eini_trail *w, eini_fuse *f, const int64_t 
       eini_fuse_narrow(f, c, fast);
       eini_fuse_fatten(f, fast);
       other = *b;
-      eini_bundle_weigh(w, f, list, alone, &other);
+      eini_bundle_weigh(w, f, list, &other);
       better = other.gain > b->gain;
       if (better) *b = other;
       else memcpy(f->side, side, sizeof side);
@@ -357,7 +388,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   double alone = 0;
   int fits;
   const int n = eini_bundle_list(w, from, to, list);
-  b->gain = 0;
+  b->alone = 0, b->gain = -INFINITY;
   b->from = from, b->to = to;
   if (n == 0) return EIN_OK;
   for (int u = from; u <= to; u++) {
@@ -366,42 +397,64 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
     EINI_TRY(eini_fuse_ask(&w->z, own, both, INFINITY, &k));
     if (k == NULL) return EIN_OK;
     alone += k->io;
+    b->alone += eini_unit_takes(w, u, k->io, 1);
   }
   EINI_TRY(eini_fuse_ask(&w->z, list, n, alone, &k));
-  if (k == NULL || !(k->io < alone)) return EIN_OK;
+  if (k == NULL || !(k->io < INFINITY)) return EIN_OK;
   if (only && k->gained) {
     b->gain = k->gain;
     return EIN_OK;
   }
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  if (fits) {
-    eini_bundle_choose(w, &f, list, alone, b);
-    k->gain = b->gain;
-  }
+  if (fits) eini_bundle_choose(w, &f, list, b);
+  k->gain = b->gain;
   k->gained = 1;
   eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
 }
 
-// The runs of units that gain most together.
+// Do blocks take no longer, as far as that is known?
+static int eini_bundle_pays(const eini_bundle *b) {
+  return EINI_SURELY * (b->alone - b->gain) < b->alone;
+}
+
+// What begins at a unit.
+typedef struct eini_trail_way {
+  int last;                     // unit of the group
+  double gain, held;            // seconds, and bytes that are never stored, up to the last unit
+  double doubt;                 // seconds that it may lose against others and still be as fast
+} eini_trail_way;
+
+// The runs of units that gain most together; of those that are as fast, the ones that store least.
 static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
-  double *best = EINI_NEW(a, double, (int64_t)w->nunit + 1);
+  eini_trail_way *best = EINI_NEW(a, eini_trail_way, (int64_t)w->nunit + 1);
   eini_bundle *b = EINI_NEW(a, eini_bundle, 1);
   if (best == NULL || b == NULL) return EIN_ERR_NO_MEMORY;
   for (int u = w->nunit - 1; u >= 0; u--) {
-    best[u] = best[u + 1];
-    w->then[u] = u;
-    if (!w->joins[u] || w->g->tensor[w->unit[u].out].role != EIN_ROLE_TEMP) continue;
-    for (int v = u + 1; v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
+    eini_trail_way way[EINI_FUSE_MOST];
+    int n = 1, most = 0, to = 0;
+    way[0] = best[u + 1];
+    way[0].last = u, way[0].doubt = 0;
+    const int first = w->joins[u] && w->g->tensor[w->unit[u].out].role == EIN_ROLE_TEMP;
+    for (int v = u + 1; first && v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
       if (!eini_unit_follows(w, u, v)) break;
       const double held = eini_bundle_mark(w, u, v);
       eini_bundle_unmark(w, u, v);
       if (!(held > w->rates->fast_bytes)) continue;
       EINI_TRY(eini_bundle_make(w, u, v, 1, b));
-      if (!(b->gain > 0 && b->gain + best[v + 1] > best[u])) continue;
-      best[u] = b->gain + best[v + 1];
-      w->then[u] = v;
+      if (!eini_bundle_pays(b)) continue;
+      way[n].last = v;
+      way[n].gain = b->gain + best[v + 1].gain;
+      way[n].held = held + best[v + 1].held;
+      way[n].doubt = (1 - EINI_SURELY) * b->alone;
+      if (way[n].gain > way[most].gain) most = n;
+      n++;
     }
+    to = most;
+    for (int i = 0; i < n; i++)
+      if (way[i].gain > way[most].gain - way[i].doubt && way[i].held > way[to].held) to = i;
+    best[u] = way[to];
+    w->then[u] = way[to].last;
   }
   return EIN_OK;
 }

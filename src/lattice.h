@@ -86,7 +86,9 @@ static ein_status eini_lattice_close(eini_lattice *l) {
     for (int k = 0; k < i; k++) {
       eini_subspace x, y, sum, meet;
       EINI_TRY(eini_subspace_sum(l->a, l->n, &l->space[i], &l->space[k], &sum));
+      if (sum.dim == l->space[i].dim || sum.dim == l->space[k].dim) continue;  // one in the other
       EINI_TRY(eini_lattice_add(l, &sum));
+      if (sum.dim == l->space[i].dim + l->space[k].dim) continue;  // they meet in 0
       EINI_TRY(eini_subspace_normal(l->a, l->n, &l->space[i], &x));
       EINI_TRY(eini_subspace_normal(l->a, l->n, &l->space[k], &y));
       EINI_TRY(eini_subspace_sum(l->a, l->n, &x, &y, &sum));
@@ -115,4 +117,60 @@ static int eini_subspace_rank(eini_arena *a, int n, const eini_subspace *map,
   if (rank >= 0) rank = eini_echelon(image, of->dim, map->dim);
   eini_arena_rollback(a, &mark);
   return rank;
+}
+
+// ---- blocks ----
+
+// Coordinates that stand together in a row of a map are a block, named by one of them. Kernels are
+// sums of their parts in blocks, so are sums and intersections of those, and ranks add up: what
+// holds of the parts holds of all.
+static void eini_map_blocks(const eini_subspace *map, int m, int n, int *block) {
+  for (int c = 0; c < n; c++) block[c] = c;
+  for (int j = 0; j < m; j++) {
+    for (int r = 0; r < map[j].dim; r++) {
+      const int64_t *row = map[j].basis + (int64_t)r * n;
+      int to = -1;
+      for (int c = 0; c < n; c++) {
+        const int from = block[c];
+        if (row[c] == 0) continue;
+        to = to < 0 ? from : to;
+        for (int d = 0; d < n && from != to; d++) block[d] = block[d] == from ? to : block[d];
+      }
+    }
+  }
+}
+
+// The part of a map in block b, over its coordinates, of which there are `wide`.
+static ein_status eini_map_part(eini_arena *a, int n, const eini_subspace *map, const int *block,
+                                int b, int wide, eini_subspace *to) {
+  to->dim = 0;
+  to->basis = EINI_NEW(a, int64_t, (int64_t)map->dim * wide);
+  if (to->basis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < map->dim; r++) {
+    int at = 0, in = 0;
+    for (int c = 0; c < n; c++) {
+      if (block[c] != b) continue;
+      const int64_t x = map->basis[(int64_t)r * n + c];
+      to->basis[(int64_t)to->dim * wide + at++] = x;
+      in |= x != 0;
+    }
+    to->dim += in;
+  }
+  return EIN_OK;
+}
+
+// The lattice of the kernels of maps, closed, and the whole.
+static ein_status eini_lattice_of(eini_lattice *l, const eini_subspace *map, int m) {
+  eini_subspace x = {l->n, NULL};
+  l->nspace = 0;
+  for (int j = 0; j < m; j++) {
+    eini_subspace kernel;
+    EINI_TRY(eini_subspace_normal(l->a, l->n, &map[j], &kernel));
+    EINI_TRY(eini_lattice_add(l, &kernel));
+  }
+  EINI_TRY(eini_lattice_close(l));
+  x.basis = EINI_NEW(l->a, int64_t, (int64_t)l->n * l->n);
+  if (x.basis == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < l->n; i++) x.basis[(int64_t)i * l->n + i] = 1;
+  return eini_lattice_add(l, &x);
 }
