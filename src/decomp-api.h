@@ -111,6 +111,11 @@ typedef struct ein_decomp_info {
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
+// A graph to decompose instead: folds that places share are two statements, of partial results that
+// stay and of blocks that are folded where they are scattered to (reduce-scatter), where that costs
+// less under desc (bytes or seconds); NULL: nowhere. It is the caller's.
+EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
+                                     const ein_decompose_desc *desc, ein_graph **scattered);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // A statement cut into blocks over places that have a share of every tensor at first, and of the
