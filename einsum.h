@@ -37088,6 +37088,18 @@ static ein_status eini_constrain_keep(eini_decomposer *dc, const char *text) {
                                     "keep '%.80s': no statement has this index", text);
 }
 
+// Is row r of a map the index that a word names, or what splits its axis: q*E + i, i from 0 to E?
+static int eini_row_names(const eini_stmt *s, const eini_map *m, int r, eini_specword w) {
+  const eini_mapterm *x = &m->term[m->first[r]];
+  int64_t coef;
+  const int c = eini_row_index(m, r, &coef);
+  if (c >= 0) return coef == 1 && eini_specword_eq(w, s->index[c].name);
+  for (int k = 0; k < 2 && eini_map_terms(m, r) == 2; k++)
+    if (x[k].coef == 1 && x[1 - k].coef == s->index[x[k].index].extent &&
+        eini_specword_eq(w, s->index[x[k].index].name)) return 1;
+  return 0;
+}
+
 // The axis of a tensor that a word names, by number or by an index that stands alone there; -1:
 // none, -2: several.
 static int eini_pin_axis(const eini_decomposer *dc, int tensor, eini_specword w) {
@@ -37099,13 +37111,9 @@ static int eini_pin_axis(const eini_decomposer *dc, int tensor, eini_specword w)
     int names = eini_specword_eq(w, number);
     for (int64_t i = 0; i < dc->g->nstmt && !names; i++) {
       const eini_stmt *s = &dc->g->stmt[i];
-      for (int k = -1; k < s->noperand; k++) {
-        const eini_map *m = eini_access(s, k);
-        int64_t coef;
-        if ((k < 0 ? s->out : s->operand[k]) != tensor) continue;
-        int c = eini_row_index(m, r, &coef);
-        names |= c >= 0 && coef == 1 && eini_specword_eq(w, s->index[c].name);
-      }
+      for (int k = -1; k < s->noperand; k++)
+        if ((k < 0 ? s->out : s->operand[k]) == tensor)
+          names |= eini_row_names(s, eini_access(s, k), r, w);
     }
     if (names) axis = axis == -1 ? r : -2;
   }
