@@ -254,7 +254,7 @@ EIN_API void ein_schedule_destroy(ein_schedule *s);
 // The commands, numbers in place of expressions.
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
 // Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
-// reduced loops are at 0; inputs that are not, everywhere.
+// reduced loops are at 0 (NULL: of several statements, each its values); inputs, everywhere.
 EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt);  // -1: the first
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
 // Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
@@ -275,7 +275,7 @@ typedef struct ein_loop {
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
 
-// Commands that place and move the same; refused later: cut states, tensors of several statements.
+// Commands that place and move the same.
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 

@@ -48,7 +48,10 @@ struct ein_schedule {
   const ein_graph *g;
   ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
-                           //   that make it; NULL: inputs are everywhere, others nobody knows where
+                           //   that make it; NULL: inputs are everywhere, others as home says
+  ein_distribution **home;   // of each statement whose tensor has none: where its values lie, by
+                           //   its free indices; NULL: nobody knows where
+  eini_stmt **axes;        // of tensors that are placed: a statement along their axes
   unsigned char *said;     // of each tensor: that is written
   eini_loops *nest;         // of each statement
   const char **line;       // the commands, as they are printed
