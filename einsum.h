@@ -1716,8 +1716,7 @@ typedef struct ein_sim_desc {
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
-// The model of that name: EIN_COST_COUNT when unknown.
-EIN_API ein_cost ein_cost_find(const char *name);
+EIN_API ein_cost ein_cost_find(const char *name);         // of that name; EIN_COST_COUNT: none
 
 // ---- machines, distributions and schedules ----
 // Yadav et al. 2022, DISTAL, sections 3.2 and 3.3. Texts: see MACHINES and SCHEDULES. All three are
@@ -1747,6 +1746,7 @@ EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
 EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
                                            const ein_grid *grid, ein_distribution **out);
 EIN_API void ein_distribution_destroy(ein_distribution *d);
+EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d);  // borrowed
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
@@ -1759,6 +1759,7 @@ typedef struct ein_schedule_desc {
   const char *text;         // NULL: the commands behind the statements of the graph's program
   size_t length;            // bytes; 0: up to the terminating NUL
   int64_t places;           // p; default 1
+  const ein_machine *machine;  // for seconds, copied; NULL: all defaults
   int max_errors;           // default 20
 } ein_schedule_desc;
 
@@ -1767,8 +1768,7 @@ EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some be
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
-// The commands, numbers in place of expressions.
-EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
+EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);  // commands
 // Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
 // reduced loops are at 0 (NULL: of several statements, each its values); inputs, everywhere.
 EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt);  // -1: the first
@@ -1795,25 +1795,25 @@ EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 
-// What a point receives before a step, or, of its partial result, sends after it.
+// What a point receives before a step, computes, or, of its partial result, sends after it.
 typedef struct ein_schedule_move {
-  int stmt, operand;        // operand -1: the result
-  int64_t step, point;      // whose task it is of
-  int64_t place;            // of that point
+  int stmt, operand;        // operand -1: the result, -2: its block is computed, at place `to`
+  int64_t step, point, place;  // whose task it is of
   int64_t from, to;         // places
   int64_t bytes;            // of partial results as states, where they are not complete
+  double sent, arrived;     // predicted, as ein_sim_move, from the start of the statement on
 } ein_schedule_move;
 typedef ein_status (*ein_move_fn)(void *user, const ein_schedule_move *move);
 typedef struct ein_schedule_info {
   const char *out;          // the tensor that the statement defines
   int64_t line;             // in the source, or 0
-  int64_t tasks, steps;     // tasks: of all points and steps
-  int64_t messages, bytes;  // in all
+  int64_t tasks, steps, messages, bytes;  // in all; tasks: of all points and steps
   int64_t fan;              // most messages that a place sends in one step
+  double seconds;           // predicted: places fetch, compute and send step by step
 } ein_schedule_info;
 
-// Counts what a statement moves; fn, which may be NULL, is called for every message, step by step;
-// a status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
+// Counts what a statement moves; fn, which may be NULL, is called for all of it, step by step; a
+// status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
 
@@ -39425,16 +39425,22 @@ static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   *p = NULL;
 }
 
-// A message leaves a place behind those before it, and comes in behind those before it. Returns
-// when it is there.
+// A message leaves a place behind those before it, and comes in behind those before it: out and in
+// are when those have passed. Returns when it leaves.
+static double eini_link_pass(const ein_machine *m, double bytes, double since, double *out,
+                             double *in) {
+  const double takes = bytes / m->bandwidth, sent = since > *out ? since : *out;
+  double comes = sent + m->latency;
+  if (*in > comes) comes = *in;
+  *out = sent + takes;
+  *in = comes + takes;
+  return sent;
+}
+
+// Returns when it is there.
 static double eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes, double since) {
-  double takes = bytes / m->dc.machine.bandwidth;
-  double sent = since > m->out[from] ? since : m->out[from];
-  double comes = sent + m->dc.machine.latency;
+  const double sent = eini_link_pass(&m->dc.machine, bytes, since, &m->out[from], &m->in[to]);
   ein_sim_move x;
-  if (m->in[to] > comes) comes = m->in[to];
-  m->out[from] = sent + takes;
-  m->in[to] = comes + takes;
   m->now.messages++;
   if (m->desc->move_fn == NULL) return m->in[to];
   x.stmt = m->stmt;
@@ -40250,6 +40256,10 @@ EIN_API void ein_distribution_destroy(ein_distribution *d) {
   eini_arena_free(&arena);
 }
 
+EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d) {
+  return d == NULL ? NULL : d->grid;
+}
+
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (d != NULL) eini_say_distribution(&t, d);
@@ -40369,6 +40379,7 @@ typedef struct eini_loops {
 struct ein_schedule {
   eini_arena arena;
   const ein_graph *g;
+  ein_machine machine;     // one place of it, for predictions
   ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
                            //   that make it; NULL: inputs are everywhere, others as home says
@@ -41015,6 +41026,10 @@ typedef struct eini_tour {
   int64_t *value, *lo, *hi, *from, *to;
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
+  double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
+  double *out, *in;        //   there, its link is free; NULL: no seconds are asked for
+  int folds;               // partial results are folded where they arrive,
+  int64_t wide;            //   of so many bytes each
   ein_schedule_info *info;
   ein_move_fn fn;
   void *user;
@@ -41088,6 +41103,19 @@ static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int 
   return n;
 }
 
+// When the message at hand leaves and is there: places receive, and partial results leave, when the
+// tasks before are done. Partial results are folded where they arrive.
+static void eini_tour_pass(eini_tour *w, int home) {
+  ein_schedule_move *m = &w->move;
+  const ein_machine *x = &w->w->machine;
+  const double since = home || w->ready[m->from] > w->ready[m->to] ? w->ready[m->from]
+                                                                   : w->ready[m->to];
+  m->sent = eini_link_pass(x, (double)m->bytes, since, &w->out[m->from], &w->in[m->to]);
+  m->arrived = w->in[m->to];
+  if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
+  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / x->flops;
+}
+
 // What the owner at o->coord has of the box at hand.
 static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, int64_t bytes,
                                   int home) {
@@ -41100,6 +41128,7 @@ static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, i
   w->info->messages++;
   w->info->bytes += bytes;
   w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
+  if (w->ready != NULL) eini_tour_pass(w, home);
   return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
 }
 
@@ -41249,20 +41278,60 @@ static double eini_tour_work(const eini_tour *w) {
   return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
+// The point at hand computes its block of a step.
+static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
+  const ein_machine *m = &w->w->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  const int64_t q = w->move.place;
+  w->info->tasks++;
+  eini_tour_values(w, step, w->n->nstep);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  if (eini_zrange_empty(w->n->s->nindex, w->lo, w->hi)) return EIN_OK;
+  w->move.operand = -2;
+  w->move.step = step;
+  w->move.from = w->move.to = q;
+  w->move.bytes = 0;
+  w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+  w->ready[q] = w->move.arrived = w->move.sent +
+                eini_cost_of(w->w->g, w->n->s, NULL, &b, NULL, NULL, &speed).seconds;
+  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
+}
+
+// All points fetch, compute, and send what is complete home.
 static ein_status eini_tour_run(eini_tour *w) {
   const ein_grid *g = w->n->grid;
+  const int n = w->n->s->noperand;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
-    for (int64_t point = 0; point < g->npoint; point++) {
-      eini_grid_coords(g, point, w->here);
+    for (int64_t i = 0; i < 3 * g->npoint; i++) {
+      w->move.point = i % g->npoint;
+      eini_grid_coords(g, w->move.point, w->here);
       if (!eini_tour_works(w)) continue;
-      w->move.point = point;
-      w->move.place = eini_grid_place(g, point);
-      w->info->tasks++;
-      for (int k = 0; k <= w->n->s->noperand; k++) EINI_TRY(eini_tour_access(w, step, k));
+      w->move.place = eini_grid_place(g, w->move.point);
+      for (int k = 0; k < n && i < g->npoint; k++) EINI_TRY(eini_tour_access(w, step, k));
+      if (i / g->npoint == 1) EINI_TRY(eini_tour_compute(w, step));
+      if (i / g->npoint == 2) EINI_TRY(eini_tour_access(w, step, n));
     }
   }
+  for (int64_t q = 0; q < g->places; q++) {
+    const double end = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+    if (end > w->info->seconds) w->info->seconds = end;
+  }
   return EIN_OK;
+}
+
+// Rooms for what eini_tour_run predicts.
+static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
+  const int64_t p = w->n->grid->places;
+  w->ready = EINI_NEW(a, double, p);
+  w->there = EINI_NEW(a, double, p);
+  w->out = EINI_NEW(a, double, p);
+  w->in = EINI_NEW(a, double, p);
+  w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
+  w->wide = eini_tour_wide(w);
+  return w->ready == NULL || w->there == NULL || w->out == NULL || w->in == NULL ?
+         EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.
@@ -41595,6 +41664,8 @@ static ein_status eini_schedule_make(eini_scheduler *w, ein_ctx *ctx,
   eini_diag *d = eini_diag_of(ctx);
   if (n > (int64_t)16 << 20)
     return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the schedule has more than 16 MiB");
+  if (desc->machine != NULL) EINI_TRY(eini_validate_machine(d, desc->machine));
+  s->machine = eini_machine_of(desc->machine);
   s->g = g;
   s->place = EINI_NEW(a, ein_distribution *, g->ntensor);
   s->said = EINI_NEW(a, unsigned char, g->ntensor);
@@ -41707,6 +41778,7 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);
+  if (st == EIN_OK) st = eini_tour_clocks(&arena, &w);
   if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
                    "and steps to count what they move");

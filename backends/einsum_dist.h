@@ -13,7 +13,7 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
-//                 >>dist-flow >>dist-copy >>steps >>steps-run >>dist-public
+//                 >>dist-flow >>dist-copy >>steps-peak >>steps >>steps-run >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -60,8 +60,7 @@
 // where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
 // are placed and written by sums of indices. Of several processes each goes through the steps of
 // all points, in one order, and computes those of its places. A run allocates what it needs: at
-// places that copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not
-// called.
+// places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS
@@ -232,9 +231,12 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // ---- execution of a decomposed graph ------------------------------------------------------------
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
-// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
+// schedule also what moves between places that copy: level -2: what a point fetched before a step,
+// -3: what it sent home after it; a process tells those of its places.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
+  int64_t step;              // under a schedule, else 0
   double begin, end;
 } ein_dist_event;
 
@@ -297,8 +299,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Bytes of a statement, as
-// ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: of all
+// points of a place, in the step that needs most. Bytes of a statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
@@ -3163,6 +3165,183 @@ static void eini_copying_destroy(void *user) {
 }
 
 // ================================================================================================
+// >>steps-peak  what lives at places under a schedule
+// Takes a schedule while its plans are made; gives the most bytes that live at each place at once.
+// ================================================================================================
+
+// Of the statement at hand.
+typedef struct eini_alive {
+  int64_t *bytes;           // of each point: what it fetched by operand, its partial result, and a
+                            //   block that is merged into it
+  int64_t *now, *most;      // of each place, in a step
+} eini_alive;
+
+static ein_status eini_alive_init(eini_arena *a, const eini_tour *w, eini_alive *x) {
+  x->bytes = EINI_NEW(a, int64_t, w->n->grid->npoint * (w->n->s->noperand + 2));
+  x->now = EINI_NEW(a, int64_t, w->n->grid->places);
+  x->most = EINI_NEW(a, int64_t, w->n->grid->places);
+  return x->bytes == NULL || x->now == NULL || x->most == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Before the point at hand fetches: what it fetched anew is gone. wide: bytes of a result.
+static void eini_alive_step(eini_alive *x, eini_tour *w, int64_t step, int64_t wide) {
+  const int n = w->n->s->noperand;
+  int64_t *at = x->bytes + w->move.point * (n + 2);
+  for (int k = 0; k < n; k++)
+    if (eini_tour_due(w, step, k, 0)) at[k] = 0;
+  if (eini_tour_due(w, step, n, 0)) {
+    (void)eini_tour_box(w, step, n);
+    at[n] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
+  }
+  at[n + 1] = 0;
+  if (!eini_loops_folds(w->n, w->n->nstep - 1)) return;
+  eini_tour_values(w, step, w->n->nstep);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  at[n + 1] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
+}
+
+// All points have fetched what they need for a step.
+static void eini_alive_count(eini_alive *x, const eini_tour *w) {
+  const ein_grid *g = w->n->grid;
+  const int n = w->n->s->noperand + 2;
+  memset(x->now, 0, (size_t)g->places * sizeof *x->now);
+  for (int64_t i = 0; i < g->npoint; i++)
+    for (int k = 0; k < n; k++) x->now[eini_grid_place(g, i)] += x->bytes[i * n + k];
+  for (int64_t q = 0; q < g->places; q++) x->most[q] = eini_max64(x->most[q], x->now[q]);
+}
+
+// ---- tensors at places ----
+
+typedef struct eini_alive_boxes {
+  const eini_owners *o;
+  int64_t elements;
+} eini_alive_boxes;
+
+static ein_status eini_alive_box(void *user, const int64_t *lo, const int64_t *hi) {
+  eini_alive_boxes *b = (eini_alive_boxes *)user;
+  const eini_stmt *s = b->o->s;
+  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
+  for (int i = 0; i < s->nfree; i++) {
+    from[i] = b->o->rows ? 0 : lo[i];
+    to[i] = b->o->rows ? s->index[i].extent : hi[i];
+  }
+  if (b->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
+  b->elements += (int64_t)eini_box_volume(s->nfree, from, to);
+  return EIN_OK;
+}
+
+// Boxes of what statement o->s writes: of its free indices, or, rows, of the axes.
+static ein_status eini_owners_boxes(eini_arena *a, const ein_graph *g, const eini_owners *o,
+                                    int64_t place, ein_box_fn fn, void *user) {
+  int64_t extent[EINI_NAMES_MAX];
+  for (int r = 0; r < o->d->rank; r++)
+    extent[r] = o->rows ? g->tensor[o->s->out].shape[r] : o->s->index[r].extent;
+  return eini_distribution_boxes(a, o->d, extent, place, fn, user);
+}
+
+// Bytes of input t that the points of a place read; u: scratch.
+static int64_t eini_alive_reads(const ein_dist *d, int t, int64_t place, eini_tour *w,
+                                eini_boxes *u) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  u->n = 0;
+  for (int i = 0; i < x->nread; i++) {
+    int64_t from, to;
+    w->n = &w->w->nest[x->read[i]];
+    const eini_stmt *s = w->n->s;
+    eini_grid_points(w->n->grid, place, &from, &to);
+    for (; from < to; from++) {
+      eini_grid_coords(w->n->grid, from, w->here);
+      if (!eini_tour_works(w)) continue;
+      eini_tour_values(w, 0, -1);
+      eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+      const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+      if (eini_zrange_empty(s->nindex, w->lo, w->hi)) continue;
+      for (int k = 0; k < s->noperand; k++) {
+        if (s->operand[k] != t || eini_operand_first(s, k) < k) continue;
+        eini_block_hull(s, &b, k, w->from, w->to);
+        eini_boxes_add(u, w->from, w->to);
+      }
+    }
+  }
+  return (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+}
+
+// Adds inputs, which live all the time, to d->peak.
+static ein_status eini_alive_inputs(eini_arena *a, ein_dist *d) {
+  const ein_schedule *s = d->desc.schedule;
+  eini_tour w;
+  memset(&w, 0, sizeof w);
+  w.w = s;
+  w.value = EINI_NEW(a, int64_t, EINI_LOOPS_MAX);
+  w.lo = EINI_NEW(a, int64_t, d->rank);
+  w.hi = EINI_NEW(a, int64_t, d->rank);
+  w.from = EINI_NEW(a, int64_t, d->rank);
+  w.to = EINI_NEW(a, int64_t, d->rank);
+  w.here = EINI_NEW(a, int64_t, EINI_NAMES_MAX);
+  if (w.value == NULL || w.lo == NULL || w.hi == NULL || w.from == NULL || w.to == NULL ||
+      w.here == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    eini_boxes u;
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    EINI_TRY(eini_boxes_init(a, d->g->tensor[t].rank, &u));
+    for (int64_t q = 0; q < d->fabric.places; q++) {
+      eini_owners o;
+      memset(&o, 0, sizeof o);
+      o.d = s->place[t];
+      o.s = s->axes[t];
+      eini_alive_boxes b = {&o, 0};
+      if (o.d != NULL) EINI_TRY(eini_owners_boxes(a, d->g, &o, q, eini_alive_box, &b));
+      d->peak[q] += o.d == NULL ? eini_alive_reads(d, t, q, &w, &u)
+                                : b.elements * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+    }
+  }
+  return EIN_OK;
+}
+
+// What a place holds of the values of statement k, as they are stored.
+static ein_status eini_alive_held(eini_arena *a, const ein_dist *d, int k, int64_t place,
+                                  int64_t *elements) {
+  eini_owners o;
+  memset(&o, 0, sizeof o);
+  eini_schedule_home(d->desc.schedule, k, &o);
+  eini_alive_boxes b = {&o, 0};
+  EINI_TRY(eini_owners_boxes(a, d->g, &o, place, eini_alive_box, &b));
+  *elements = b.elements;
+  return EIN_OK;
+}
+
+// The peaks: inputs, values until their last reader, outputs to the end, and of one statement at a
+// time what `most` says, for each statement and place.
+static ein_status eini_alive_peaks(eini_arena *a, ein_dist *d, const int64_t *most) {
+  const int p = d->fabric.places, n = d->nstmt;
+  int64_t *change = EINI_NEW(a, int64_t, n + 1);
+  if (change == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_alive_inputs(a, d));
+  for (int64_t q = 0; q < p; q++) {
+    const int64_t inputs = d->peak[q];
+    int64_t alive = inputs;
+    memset(change, 0, ((size_t)n + 1) * sizeof *change);
+    for (int k = 0; k < n; k++) {
+      const int t = d->g->stmt[k].out;
+      const eini_dist_tensor *x = &d->tensor[t];
+      const int last = d->g->tensor[t].role == EIN_ROLE_OUTPUT ? n - 1
+                       : x->nread > 0 ? x->read[x->nread - 1] : k;
+      int64_t held;
+      EINI_TRY(eini_alive_held(a, d, k, q, &held));
+      held *= (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+      change[k] += held;
+      change[last + 1] -= held;
+    }
+    for (int k = 0; k < n; k++) {
+      alive += change[k];
+      d->peak[q] = eini_max64(d->peak[q], alive + most[(int64_t)k * p + q]);
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>steps  statements under a schedule
 // Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
 // partial result is complete, send it home. Plans are made beforehand, by the same walk without
@@ -3223,9 +3402,11 @@ typedef struct eini_staged {
   eini_tour w;
   ein_schedule_info info;   // of w; a run's figures are its stats
   ein_dist_stats *stats;
-  int64_t tag;
+  int64_t tag, step;
   char *message, *spare;    // spare: states that are merged
   size_t room, spare_room;
+  eini_alive alive;         // while plans are made
+  int64_t *most;            //   of each statement and place what lives there beside tensors
   ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
 
@@ -3268,6 +3449,13 @@ static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, siz
   *data = EINI_NEW(x->scratch, char, bytes);
   return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
+
+static double eini_steps_now(const ein_dist *d) {
+  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+}
+
+// Levels of events beside blocks, -1.
+enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
 
 // Notes the rooms of a statement whose plans are made, or takes those that were noted.
 static ein_status eini_steps_rooms_of(eini_staged *x) {
@@ -3843,16 +4031,6 @@ static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step
   return EIN_OK;
 }
 
-// Worker i computes the blocks of a step of points i, i + width, ..
-static void eini_steps_worker(void *arg, int i) {
-  eini_staged *x = (eini_staged *)arg;
-  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
-    eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0) continue;
-    pt->st = eini_steps_compute(x, i, pt);
-  }
-}
-
 // ================================================================================================
 // >>steps-run  graphs under a schedule
 // Takes a schedule and the bindings of one call; gives places what they hold, runs statements, and
@@ -3902,30 +4080,79 @@ static ein_status eini_steps_after(eini_staged *x, int64_t step) {
   return eini_tour_owners(&x->w, x->w.owners[n], eini_tour_wide(&x->w), 1);
 }
 
+// Tells who asks for events. level: see ein_dist_event.
+static ein_status eini_steps_event(const eini_staged *x, int level, int worker, int64_t place,
+                                   int64_t step, double begin) {
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = x->number;
+  v.place = (int)place;
+  v.level = level;
+  v.worker = worker;
+  v.step = step;
+  v.begin = begin;
+  v.end = eini_steps_now(d);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+// Fetches, or, after, sends home, of point i; tells who asks, if that moved data.
+static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int after) {
+  const int64_t before = x->info.messages;
+  const double begin = eini_steps_now(x->d);
+  EINI_TRY(after ? eini_steps_after(x, step) : eini_steps_before(x, &x->point[i], step));
+  if (x->run == NULL || x->d->desc.event_fn == NULL || x->nmemory == 1 ||
+      x->info.messages == before || !eini_steps_mine(x, x->w.move.place))
+    return EIN_OK;
+  return eini_steps_goes_on(x, eini_steps_event(x, after ? EINI_STEPS_SENDS : EINI_STEPS_FETCHES,
+                                                0, x->w.move.place, step, begin));
+}
+
+// Worker i computes the blocks of a step of points i, i + width, ..
+static void eini_steps_worker(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  const ein_grid *g = x->w.n->grid;
+  for (int64_t q = i; q < g->npoint; q += x->width) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0) continue;
+    const double begin = eini_steps_now(x->d);
+    pt->st = eini_steps_compute(x, i, pt);
+    if (pt->st == EIN_OK && x->d->desc.event_fn != NULL)
+      pt->st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
+  }
+}
+
 static ein_status eini_steps_walk(eini_staged *x) {
   const int64_t n = x->w.n->grid->npoint;
   const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
-    for (int64_t i = 0; i < n; i++)
-      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
+    x->step = step;
+    for (int64_t i = 0; i < n; i++) {
+      if (!eini_steps_goto(x, i)) continue;
+      if (x->run == NULL) eini_alive_step(&x->alive, &x->w, step, (int64_t)x->wide);
+      EINI_TRY(eini_steps_moves(x, i, step, 0));
+    }
+    if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
     if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
     else if (x->run != NULL) eini_steps_worker(x, 0);
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
       EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
-      EINI_TRY(eini_steps_after(x, step));
+      EINI_TRY(eini_steps_moves(x, i, step, 1));
     }
   }
   return EIN_OK;
 }
 
 static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
-  const eini_staged *x = (const eini_staged *)user;
+  eini_staged *x = (eini_staged *)user;
   const eini_dist_read r = {m->bytes, 1, NULL};
   const int all = x->run == NULL;  // a run's figures are those of its own places
   if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
   if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
+  if (all && m->operand >= 0)
+    x->alive.bytes[m->point * (x->stmt->noperand + 2) + m->operand] += m->bytes;
   return EIN_OK;
 }
 
@@ -3964,6 +4191,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
+  if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
   for (int i = 0; i < s->nindex; i++)
     x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
@@ -3997,15 +4225,6 @@ static ein_status eini_steps_held(void *user, const int64_t *lo, const int64_t *
   return EIN_OK;
 }
 
-// Boxes of a distribution of what statement s writes: of its free indices, or of the axes, rows.
-static ein_status eini_steps_boxes(eini_staged *x, const eini_owners *o, int64_t place,
-                                   ein_box_fn fn, void *user) {
-  int64_t extent[EINI_NAMES_MAX];
-  for (int r = 0; r < o->d->rank; r++)
-    extent[r] = o->rows ? x->d->g->tensor[o->s->out].shape[r] : o->s->index[r].extent;
-  return eini_distribution_boxes(x->a, o->d, extent, place, fn, user);
-}
-
 // Sums at places begin as folds of nothing.
 static ein_status eini_steps_sums(eini_staged *x) {
   static const double none[2] = {0, 0};
@@ -4022,7 +4241,7 @@ static ein_status eini_steps_sums(eini_staged *x) {
     EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
     eini_steps_hull h = {x->w.owners[s->noperand], b->lo, b->hi};
     for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
-    if (x->nmemory > 1) EINI_TRY(eini_steps_boxes(x, h.o, q, eini_steps_held, &h));
+    if (x->nmemory > 1) EINI_TRY(eini_owners_boxes(x->a, x->d->g, h.o, q, eini_steps_held, &h));
     EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
     EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
   }
@@ -4045,6 +4264,18 @@ static ein_status eini_steps_finish(eini_staged *x) {
   return EIN_OK;
 }
 
+// Notes what a statement needs whose plans are made.
+static ein_status eini_steps_planned(eini_staged *x) {
+  int64_t *most = x->most + (int64_t)x->number * x->d->fabric.places, sum;
+  EINI_TRY(eini_steps_rooms_of(x));
+  for (int64_t q = 0; q < x->d->fabric.places; q++) {
+    sum = 0;
+    if (!x->whole) EINI_TRY(eini_alive_held(x->scratch, x->d, x->number, q, &sum));
+    most[q] = x->alive.most[q] + sum * (int64_t)x->wide;
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_steps_stmt(eini_staged *x, int k) {
   ein_status st = eini_steps_begin(x, k);
   if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
@@ -4052,7 +4283,7 @@ static ein_status eini_steps_stmt(eini_staged *x, int k) {
   if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
   EINI_TRY(st);
   EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
+  if (x->run == NULL) EINI_TRY(eini_steps_planned(x));
   return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
 }
 
@@ -4119,7 +4350,7 @@ static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int
                                        eini_steps_share *c) {
   for (int i = 0; i < n; i++) {
     c->s = o[i].s;
-    EINI_TRY(eini_steps_boxes(x, &o[i], place, eini_steps_shared, c));
+    EINI_TRY(eini_owners_boxes(x->a, x->d->g, &o[i], place, eini_steps_shared, c));
   }
   return EIN_OK;
 }
@@ -4174,9 +4405,10 @@ static ein_status eini_steps_memory(eini_staged *x) {
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs (plans NULL) all statements.
+// Plans (run NULL) or runs (plans NULL) all statements. most: of each statement and place, what
+// lives there beside tensors; NULL in a run.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats) {
+                                 ein_dist_stats *stats, int64_t *most) {
   const ein_graph *g = d->g;
   eini_arena arena, scratch;
   eini_staged x;
@@ -4187,14 +4419,15 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.s = d->desc.schedule;
   x.run = run;
   x.stats = stats;
+  x.most = most;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
   if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
-    size_t most = 0;  // two messages at once, which lie behind each other
+    size_t room = 0;  // two messages at once, which lie behind each other
     for (int k = 0; k < d->nstmt; k++)
-      if (d->rooms[k].message > most) most = d->rooms[k].message;
-    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)most);
+      if (d->rooms[k].message > room) room = d->rooms[k].message;
+    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)room);
   }
   if (run != NULL) st = eini_dist_agree(&d->fabric, st);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
@@ -4247,11 +4480,13 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
   made.nstmt = d->nstmt;
+  int64_t *most = EINI_NEW(&d->arena, int64_t, (int64_t)d->nstmt * d->fabric.places);
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  if (most == NULL || made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL)
+    return EIN_ERR_NO_MEMORY;
+  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made, most);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -4259,7 +4494,7 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
-  return EIN_OK;
+  return eini_alive_peaks(&d->arena, d, most);
 }
 
 // ================================================================================================
@@ -4615,7 +4850,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   ein_status st = eini_dist_check_run(d, run);
   if (st == EIN_OK && d->desc.schedule != NULL) {
     if (stats != NULL) eini_dist_stats_clear(stats);
-    return eini_dist_agree(&d->fabric, eini_steps_all(d, NULL, run, stats));
+    return eini_dist_agree(&d->fabric, eini_steps_all(d, NULL, run, stats, NULL));
   }
   char *mem = st == EIN_OK ? (char *)run->workspace : NULL, *own = NULL;
   if (mem != NULL && run->workspace_bytes < d->workspace) st = eini_run_small(run, d->workspace);

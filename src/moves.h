@@ -116,6 +116,10 @@ typedef struct eini_tour {
   int64_t *value, *lo, *hi, *from, *to;
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
+  double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
+  double *out, *in;        //   there, its link is free; NULL: no seconds are asked for
+  int folds;               // partial results are folded where they arrive,
+  int64_t wide;            //   of so many bytes each
   ein_schedule_info *info;
   ein_move_fn fn;
   void *user;
@@ -189,6 +193,19 @@ static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int 
   return n;
 }
 
+// When the message at hand leaves and is there: places receive, and partial results leave, when the
+// tasks before are done. Partial results are folded where they arrive.
+static void eini_tour_pass(eini_tour *w, int home) {
+  ein_schedule_move *m = &w->move;
+  const ein_machine *x = &w->w->machine;
+  const double since = home || w->ready[m->from] > w->ready[m->to] ? w->ready[m->from]
+                                                                   : w->ready[m->to];
+  m->sent = eini_link_pass(x, (double)m->bytes, since, &w->out[m->from], &w->in[m->to]);
+  m->arrived = w->in[m->to];
+  if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
+  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / x->flops;
+}
+
 // What the owner at o->coord has of the box at hand.
 static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, int64_t bytes,
                                   int home) {
@@ -201,6 +218,7 @@ static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, i
   w->info->messages++;
   w->info->bytes += bytes;
   w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
+  if (w->ready != NULL) eini_tour_pass(w, home);
   return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
 }
 
@@ -350,20 +368,60 @@ static double eini_tour_work(const eini_tour *w) {
   return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
+// The point at hand computes its block of a step.
+static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
+  const ein_machine *m = &w->w->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  const int64_t q = w->move.place;
+  w->info->tasks++;
+  eini_tour_values(w, step, w->n->nstep);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  if (eini_zrange_empty(w->n->s->nindex, w->lo, w->hi)) return EIN_OK;
+  w->move.operand = -2;
+  w->move.step = step;
+  w->move.from = w->move.to = q;
+  w->move.bytes = 0;
+  w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+  w->ready[q] = w->move.arrived = w->move.sent +
+                eini_cost_of(w->w->g, w->n->s, NULL, &b, NULL, NULL, &speed).seconds;
+  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
+}
+
+// All points fetch, compute, and send what is complete home.
 static ein_status eini_tour_run(eini_tour *w) {
   const ein_grid *g = w->n->grid;
+  const int n = w->n->s->noperand;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
-    for (int64_t point = 0; point < g->npoint; point++) {
-      eini_grid_coords(g, point, w->here);
+    for (int64_t i = 0; i < 3 * g->npoint; i++) {
+      w->move.point = i % g->npoint;
+      eini_grid_coords(g, w->move.point, w->here);
       if (!eini_tour_works(w)) continue;
-      w->move.point = point;
-      w->move.place = eini_grid_place(g, point);
-      w->info->tasks++;
-      for (int k = 0; k <= w->n->s->noperand; k++) EINI_TRY(eini_tour_access(w, step, k));
+      w->move.place = eini_grid_place(g, w->move.point);
+      for (int k = 0; k < n && i < g->npoint; k++) EINI_TRY(eini_tour_access(w, step, k));
+      if (i / g->npoint == 1) EINI_TRY(eini_tour_compute(w, step));
+      if (i / g->npoint == 2) EINI_TRY(eini_tour_access(w, step, n));
     }
   }
+  for (int64_t q = 0; q < g->places; q++) {
+    const double end = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+    if (end > w->info->seconds) w->info->seconds = end;
+  }
   return EIN_OK;
+}
+
+// Rooms for what eini_tour_run predicts.
+static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
+  const int64_t p = w->n->grid->places;
+  w->ready = EINI_NEW(a, double, p);
+  w->there = EINI_NEW(a, double, p);
+  w->out = EINI_NEW(a, double, p);
+  w->in = EINI_NEW(a, double, p);
+  w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
+  w->wide = eini_tour_wide(w);
+  return w->ready == NULL || w->there == NULL || w->out == NULL || w->in == NULL ?
+         EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.

@@ -262,6 +262,8 @@ static ein_status eini_schedule_make(eini_scheduler *w, ein_ctx *ctx,
   eini_diag *d = eini_diag_of(ctx);
   if (n > (int64_t)16 << 20)
     return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the schedule has more than 16 MiB");
+  if (desc->machine != NULL) EINI_TRY(eini_validate_machine(d, desc->machine));
+  s->machine = eini_machine_of(desc->machine);
   s->g = g;
   s->place = EINI_NEW(a, ein_distribution *, g->ntensor);
   s->said = EINI_NEW(a, unsigned char, g->ntensor);
@@ -374,6 +376,7 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);
+  if (st == EIN_OK) st = eini_tour_clocks(&arena, &w);
   if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
                    "and steps to count what they move");

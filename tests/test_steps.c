@@ -455,6 +455,15 @@ static void test_written(int cases) {
       CHECK(ein_dist_bytes(as, k) == each.bytes);
       moved += each.bytes > 0;
     }
+    ein_dist *steps = NULL;  // keeps a result apart from where it is made, too
+    run.decomposition = NULL;
+    run.schedule = s;
+    CHECK(ein_dist_create(ctx, g, &run, &steps) == EIN_OK);
+    for (int q = 0; q < places; q++) {
+      const int64_t more = ein_dist_peak(steps, q) - ein_dist_peak(as, q);
+      CHECK(more >= 0 && more <= 3 * 8 * 12 * 12 * 12);
+    }
+    ein_dist_destroy(steps);
     ein_dist_destroy(as);
     ein_fabric_destroy(&f);
     const ein_status st = run_of(g, s, places, 0);
@@ -466,6 +475,60 @@ static void test_written(int cases) {
   }
   printf("%d of %d decompositions run as schedules, %d statements move\n", ran, cases, moved);
   CHECK(4 * ran > 3 * cases && 2 * moved > cases);
+}
+
+// ---- events and memory --------------------------------------------------------------------------
+
+typedef struct told {
+  int count[4], left, step;
+} told;
+
+static ein_status tell(void *user, const ein_dist_event *e) {
+  told *t = (told *)user;
+  t->count[e->level + 3]++;
+  if (e->step < t->step) t->count[3]++;
+  t->step = (int)e->step;
+  return --t->left == 0 ? EIN_ERR_BOUNDS : EIN_OK;
+}
+
+// Cannon on four places, tiles of 4x4: a place holds its tile of A and B, and of C, which it makes
+// apart and merges a block into; the two on the diagonal fetch both operands in one step, the
+// others one in each.
+static void test_events(void) {
+  static double a[64], b[64], c[64];
+  ein_graph *g = parse("input A[m=8,k=8], B[k,n=8]\nC[i,j] = A[i,k] * B[k,j]\n");
+  ein_schedule *s = schedule_of(g, read_file("cannon"), 4);
+  const void *in[2] = {a, b};
+  void *out[1] = {c};
+  ein_dist_desc how;
+  ein_dist *d;
+  ein_fabric f;
+  ein_run run;
+  told t;
+  memset(&how, 0, sizeof how);
+  memset(&run, 0, sizeof run);
+  run.in = in;
+  run.out = out;
+  CHECK(ein_fabric_copying(ctx, 4, &f) == EIN_OK);
+  how.fabric = &f;
+  how.schedule = s;
+  how.event_fn = tell;
+  how.event_user = &t;
+  CHECK(ein_dist_create(ctx, g, &how, &d) == EIN_OK);
+  for (int q = 0; q < 4; q++)
+    CHECK(ein_dist_peak(d, q) == 128 * (q == 0 || q == 3 ? 7 : 6));
+  memset(&t, 0, sizeof t);
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+  CHECK(t.count[0] == 0 && t.count[1] == 6 && t.count[2] == 8 && t.count[3] == 0 && t.step == 1);
+  for (int n = 1; n <= 14; n++) {
+    memset(&t, 0, sizeof t);
+    t.left = n;
+    CHECK(ein_dist_execute(d, &run, NULL) == EIN_ERR_BOUNDS);
+  }
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+  ein_schedule_destroy(s);
+  ein_graph_destroy(g);
 }
 
 // ---- models -------------------------------------------------------------------------------------
@@ -689,6 +752,7 @@ int main(int argc, char **argv) {
   test_random(cases);
   test_written(cases);
   test_models();
+  test_events();
   test_memory();
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);

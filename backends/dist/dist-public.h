@@ -351,7 +351,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   ein_status st = eini_dist_check_run(d, run);
   if (st == EIN_OK && d->desc.schedule != NULL) {
     if (stats != NULL) eini_dist_stats_clear(stats);
-    return eini_dist_agree(&d->fabric, eini_steps_all(d, NULL, run, stats));
+    return eini_dist_agree(&d->fabric, eini_steps_all(d, NULL, run, stats, NULL));
   }
   char *mem = st == EIN_OK ? (char *)run->workspace : NULL, *own = NULL;
   if (mem != NULL && run->workspace_bytes < d->workspace) st = eini_run_small(run, d->workspace);

@@ -13,7 +13,7 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
-//                 >>dist-flow >>dist-copy >>steps >>steps-run >>dist-public
+//                 >>dist-flow >>dist-copy >>steps-peak >>steps >>steps-run >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -60,8 +60,7 @@
 // where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
 // are placed and written by sums of indices. Of several processes each goes through the steps of
 // all points, in one order, and computes those of its places. A run allocates what it needs: at
-// places that copy, of every tensor the hull of what a place holds. Peaks are 0, event_fn is not
-// called.
+// places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS

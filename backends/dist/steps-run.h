@@ -47,30 +47,79 @@ static ein_status eini_steps_after(eini_staged *x, int64_t step) {
   return eini_tour_owners(&x->w, x->w.owners[n], eini_tour_wide(&x->w), 1);
 }
 
+// Tells who asks for events. level: see ein_dist_event.
+static ein_status eini_steps_event(const eini_staged *x, int level, int worker, int64_t place,
+                                   int64_t step, double begin) {
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = x->number;
+  v.place = (int)place;
+  v.level = level;
+  v.worker = worker;
+  v.step = step;
+  v.begin = begin;
+  v.end = eini_steps_now(d);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+// Fetches, or, after, sends home, of point i; tells who asks, if that moved data.
+static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int after) {
+  const int64_t before = x->info.messages;
+  const double begin = eini_steps_now(x->d);
+  EINI_TRY(after ? eini_steps_after(x, step) : eini_steps_before(x, &x->point[i], step));
+  if (x->run == NULL || x->d->desc.event_fn == NULL || x->nmemory == 1 ||
+      x->info.messages == before || !eini_steps_mine(x, x->w.move.place))
+    return EIN_OK;
+  return eini_steps_goes_on(x, eini_steps_event(x, after ? EINI_STEPS_SENDS : EINI_STEPS_FETCHES,
+                                                0, x->w.move.place, step, begin));
+}
+
+// Worker i computes the blocks of a step of points i, i + width, ..
+static void eini_steps_worker(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  const ein_grid *g = x->w.n->grid;
+  for (int64_t q = i; q < g->npoint; q += x->width) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0) continue;
+    const double begin = eini_steps_now(x->d);
+    pt->st = eini_steps_compute(x, i, pt);
+    if (pt->st == EIN_OK && x->d->desc.event_fn != NULL)
+      pt->st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
+  }
+}
+
 static ein_status eini_steps_walk(eini_staged *x) {
   const int64_t n = x->w.n->grid->npoint;
   const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
-    for (int64_t i = 0; i < n; i++)
-      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
+    x->step = step;
+    for (int64_t i = 0; i < n; i++) {
+      if (!eini_steps_goto(x, i)) continue;
+      if (x->run == NULL) eini_alive_step(&x->alive, &x->w, step, (int64_t)x->wide);
+      EINI_TRY(eini_steps_moves(x, i, step, 0));
+    }
+    if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
     if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
     else if (x->run != NULL) eini_steps_worker(x, 0);
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
       EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
-      EINI_TRY(eini_steps_after(x, step));
+      EINI_TRY(eini_steps_moves(x, i, step, 1));
     }
   }
   return EIN_OK;
 }
 
 static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
-  const eini_staged *x = (const eini_staged *)user;
+  eini_staged *x = (eini_staged *)user;
   const eini_dist_read r = {m->bytes, 1, NULL};
   const int all = x->run == NULL;  // a run's figures are those of its own places
   if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
   if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
+  if (all && m->operand >= 0)
+    x->alive.bytes[m->point * (x->stmt->noperand + 2) + m->operand] += m->bytes;
   return EIN_OK;
 }
 
@@ -109,6 +158,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
+  if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
   for (int i = 0; i < s->nindex; i++)
     x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
@@ -142,15 +192,6 @@ static ein_status eini_steps_held(void *user, const int64_t *lo, const int64_t *
   return EIN_OK;
 }
 
-// Boxes of a distribution of what statement s writes: of its free indices, or of the axes, rows.
-static ein_status eini_steps_boxes(eini_staged *x, const eini_owners *o, int64_t place,
-                                   ein_box_fn fn, void *user) {
-  int64_t extent[EINI_NAMES_MAX];
-  for (int r = 0; r < o->d->rank; r++)
-    extent[r] = o->rows ? x->d->g->tensor[o->s->out].shape[r] : o->s->index[r].extent;
-  return eini_distribution_boxes(x->a, o->d, extent, place, fn, user);
-}
-
 // Sums at places begin as folds of nothing.
 static ein_status eini_steps_sums(eini_staged *x) {
   static const double none[2] = {0, 0};
@@ -167,7 +208,7 @@ static ein_status eini_steps_sums(eini_staged *x) {
     EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
     eini_steps_hull h = {x->w.owners[s->noperand], b->lo, b->hi};
     for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
-    if (x->nmemory > 1) EINI_TRY(eini_steps_boxes(x, h.o, q, eini_steps_held, &h));
+    if (x->nmemory > 1) EINI_TRY(eini_owners_boxes(x->a, x->d->g, h.o, q, eini_steps_held, &h));
     EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
     EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
   }
@@ -190,6 +231,18 @@ static ein_status eini_steps_finish(eini_staged *x) {
   return EIN_OK;
 }
 
+// Notes what a statement needs whose plans are made.
+static ein_status eini_steps_planned(eini_staged *x) {
+  int64_t *most = x->most + (int64_t)x->number * x->d->fabric.places, sum;
+  EINI_TRY(eini_steps_rooms_of(x));
+  for (int64_t q = 0; q < x->d->fabric.places; q++) {
+    sum = 0;
+    if (!x->whole) EINI_TRY(eini_alive_held(x->scratch, x->d, x->number, q, &sum));
+    most[q] = x->alive.most[q] + sum * (int64_t)x->wide;
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_steps_stmt(eini_staged *x, int k) {
   ein_status st = eini_steps_begin(x, k);
   if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
@@ -197,7 +250,7 @@ static ein_status eini_steps_stmt(eini_staged *x, int k) {
   if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
   EINI_TRY(st);
   EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
+  if (x->run == NULL) EINI_TRY(eini_steps_planned(x));
   return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
 }
 
@@ -264,7 +317,7 @@ static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int
                                        eini_steps_share *c) {
   for (int i = 0; i < n; i++) {
     c->s = o[i].s;
-    EINI_TRY(eini_steps_boxes(x, &o[i], place, eini_steps_shared, c));
+    EINI_TRY(eini_owners_boxes(x->a, x->d->g, &o[i], place, eini_steps_shared, c));
   }
   return EIN_OK;
 }
@@ -319,9 +372,10 @@ static ein_status eini_steps_memory(eini_staged *x) {
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs (plans NULL) all statements.
+// Plans (run NULL) or runs (plans NULL) all statements. most: of each statement and place, what
+// lives there beside tensors; NULL in a run.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats) {
+                                 ein_dist_stats *stats, int64_t *most) {
   const ein_graph *g = d->g;
   eini_arena arena, scratch;
   eini_staged x;
@@ -332,14 +386,15 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.s = d->desc.schedule;
   x.run = run;
   x.stats = stats;
+  x.most = most;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
   if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
-    size_t most = 0;  // two messages at once, which lie behind each other
+    size_t room = 0;  // two messages at once, which lie behind each other
     for (int k = 0; k < d->nstmt; k++)
-      if (d->rooms[k].message > most) most = d->rooms[k].message;
-    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)most);
+      if (d->rooms[k].message > room) room = d->rooms[k].message;
+    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)room);
   }
   if (run != NULL) st = eini_dist_agree(&d->fabric, st);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
@@ -392,11 +447,13 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
   made.nstmt = d->nstmt;
+  int64_t *most = EINI_NEW(&d->arena, int64_t, (int64_t)d->nstmt * d->fabric.places);
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  if (most == NULL || made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL)
+    return EIN_ERR_NO_MEMORY;
+  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made, most);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -404,5 +461,5 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
-  return EIN_OK;
+  return eini_alive_peaks(&d->arena, d, most);
 }

@@ -59,9 +59,11 @@ typedef struct eini_staged {
   eini_tour w;
   ein_schedule_info info;   // of w; a run's figures are its stats
   ein_dist_stats *stats;
-  int64_t tag;
+  int64_t tag, step;
   char *message, *spare;    // spare: states that are merged
   size_t room, spare_room;
+  eini_alive alive;         // while plans are made
+  int64_t *most;            //   of each statement and place what lives there beside tensors
   ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
 
@@ -104,6 +106,13 @@ static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, siz
   *data = EINI_NEW(x->scratch, char, bytes);
   return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
+
+static double eini_steps_now(const ein_dist *d) {
+  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+}
+
+// Levels of events beside blocks, -1.
+enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
 
 // Notes the rooms of a statement whose plans are made, or takes those that were noted.
 static ein_status eini_steps_rooms_of(eini_staged *x) {
@@ -677,14 +686,4 @@ static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step
   eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
                     pt->to);
   return EIN_OK;
-}
-
-// Worker i computes the blocks of a step of points i, i + width, ..
-static void eini_steps_worker(void *arg, int i) {
-  eini_staged *x = (eini_staged *)arg;
-  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
-    eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0) continue;
-    pt->st = eini_steps_compute(x, i, pt);
-  }
 }
