@@ -59,8 +59,10 @@
 // result placed with * goes to all copies. What several statements write, or sums of indices, lies
 // where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
 // are placed and written by sums of indices. Of several processes each goes through the steps of
-// all points, in one order, and computes those of its places. A run allocates what it needs: at
-// places that copy, of every tensor the hull of what a place holds.
+// all points, in one order, and computes those of its places. Under `threads` the iterations of a
+// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
+// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
+// at places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS
@@ -3360,6 +3362,17 @@ typedef struct eini_step_box {
   size_t room;
 } eini_step_box;
 
+// Some iterations of a parallel loop.
+typedef struct eini_step_share {
+  int64_t plan, *lo, *hi;
+  const void **in;
+  ein_scalar *param;
+  char *to;
+  ein_status st;
+} eini_step_share;
+
+#define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
+
 typedef struct eini_step_point {
   int works, fresh;         // fresh: nothing is in the partial result yet
   eini_step_box *box;       // of each operand, what was fetched, and of the partial result
@@ -3370,6 +3383,8 @@ typedef struct eini_step_point {
   int64_t plan, merge;      // of the step; -1: nothing is computed, or merged
   char *to;                 // where the plan writes: the block, merged into the partial result, or
   int apart;                //   not apart, that itself
+  int nshare;               // 0: the block is computed at once
+  eini_step_share *share;
   ein_status st;
 } eini_step_point;
 
@@ -3942,19 +3957,20 @@ static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, 
   return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, out, pt->param);
 }
 
-// Addresses and origins of the block of a step.
-static void eini_steps_bind(eini_staged *x, eini_step_point *pt) {
+// Addresses and origins of a block of a step.
+static void eini_steps_bind(eini_staged *x, const eini_step_point *pt, const int64_t *lo,
+                            const int64_t *hi, const void **in, ein_scalar *param) {
   const eini_stmt *s = x->stmt;
-  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-  ein_scalar *p = pt->param + x->d->g->nparam;
+  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
+  ein_scalar *p = param + x->d->g->nparam;
   int n = 0;
   for (int i = 0; i < s->nindex; i++)
-    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)pt->lo[i];
+    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)lo[i];
   for (int k = 0; k < s->noperand; k++) {
     if (eini_operand_first(s, k) < k) continue;
     const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
     eini_block_hull(s, &b, k, x->w.from, x->w.to);
-    pt->in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
+    in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
   }
 }
 
@@ -4005,30 +4021,8 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
   eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
   pt->plan = -1;
   if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x, pt);
+  eini_steps_bind(x, pt, pt->lo, pt->hi, pt->in, pt->param);
   return eini_steps_block(x, pt);
-}
-
-// Computes the block of a step, and merges it.
-static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step_point *pt) {
-  const eini_step_box *acc = &pt->box[x->stmt->noperand], *to = pt->apart ? &pt->block : acc;
-  const int rank = x->stmt->nfree;
-  int64_t shape[EINI_NAMES_MAX];
-  void *out[4] = {NULL, NULL, NULL, NULL};
-  out[0] = pt->to;
-  if (x->folder != NULL) {
-    eini_steps_identity(x, to);
-    eini_states_at(x->folder, eini_steps_volume(rank, to->lo, to->hi), to->data, out);
-  }
-  EINI_TRY(eini_steps_execute(x, worker, pt->plan, pt->in, out, pt->param));
-  if (!pt->apart) return EIN_OK;
-  if (x->folder == NULL)
-    return eini_steps_merge_run(x, worker, x->stmt->fold, pt->merge,
-                                eini_steps_at(acc, rank, pt->lo, x->wide), pt->to);
-  for (int r = 0; r < rank; r++) shape[r] = pt->hi[r] - pt->lo[r];
-  eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
-                    pt->to);
-  return EIN_OK;
 }
 
 // ================================================================================================
@@ -4036,6 +4030,37 @@ static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step
 // Takes a schedule and the bindings of one call; gives places what they hold, runs statements, and
 // returns what places hold of outputs. Without bindings it makes the plans.
 // ================================================================================================
+
+// The loop of a step whose iterations threads share, -1: none.
+static int eini_steps_parallel(const eini_staged *x) {
+  const eini_loops *n = x->w.n;
+  for (int k = n->nstep; k < n->norder && x->d->fabric.threads && x->folder == NULL; k++) {
+    const eini_loop *v = &n->loop[n->order[k]];
+    if (v->parallel && v->made != EINI_MADE_FUSED && v->extent > 1) return n->order[k];
+  }
+  return -1;
+}
+
+static ein_status eini_steps_shares_new(eini_staged *x, eini_step_point *pt) {
+  const eini_stmt *s = x->stmt;
+  const int v = eini_steps_parallel(x);
+  const int64_t nparam = x->d->g->nparam;
+  if (v < 0) return EIN_OK;
+  const int64_t n = eini_min64(x->w.n->loop[v].extent, EINI_SHARES_MAX);
+  pt->share = EINI_NEW(x->scratch, eini_step_share, n);
+  if (pt->share == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->lo = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->hi = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->in = EINI_NEW(x->scratch, const void *, s->noperand);
+    h->param = EINI_NEW(x->scratch, ein_scalar, nparam + s->nindex);
+    if (h->lo == NULL || h->hi == NULL || h->in == NULL || h->param == NULL)
+      return EIN_ERR_NO_MEMORY;
+    memcpy(h->param, pt->param, (size_t)(nparam + s->nindex) * sizeof *h->param);
+  }
+  return EIN_OK;
+}
 
 static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
@@ -4060,6 +4085,45 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
   for (int k = 0; k <= s->noperand; k++)
     EINI_TRY(eini_steps_box_new(a, &pt->box[k], k < s->noperand ? g->tensor[s->operand[k]].rank
                                                                 : s->nfree));
+  return eini_steps_shares_new(x, pt);
+}
+
+// Shares out the block of a step by the parallel loop, where its iterations are one piece of an
+// index behind another.
+static ein_status eini_steps_shares(eini_staged *x, eini_step_point *pt, int64_t step) {
+  const eini_stmt *s = x->stmt;
+  const int v = pt->share == NULL || pt->plan < 0 ? -1 : eini_steps_parallel(x);
+  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[s->noperand];
+  int64_t *len = x->w.lo;
+  pt->nshare = 0;
+  if (v < 0) return EIN_OK;
+  const eini_loop *loop = &x->w.n->loop[v];
+  const int i = loop->index;
+  const int64_t n = eini_min64(loop->extent, EINI_SHARES_MAX);
+  int64_t at = pt->lo[i];
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    eini_tour_values(&x->w, step, x->w.n->nstep);
+    x->w.value[v] = eini_piece_start(loop->extent, n, k);
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    const int64_t from = h->lo[i];
+    x->w.value[v] = eini_piece_start(loop->extent, n, k + 1) - 1;
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    h->lo[i] = from;
+    if (from != at && h->hi[i] > from) return EIN_OK;  // pieces lie between each other
+    at = eini_max64(at, h->hi[i]);
+  }
+  if (at != pt->hi[i]) return EIN_OK;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->plan = -1;
+    if (eini_zrange_empty(s->nindex, h->lo, h->hi)) continue;
+    eini_steps_bind(x, pt, h->lo, h->hi, h->in, h->param);
+    h->to = eini_steps_at(to, s->nfree, h->lo, x->wide);
+    for (int c = 0; c < s->nindex; c++) len[c] = h->hi[c] - h->lo[c];
+    EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &h->plan));
+  }
+  pt->nshare = (int)n;
   return EIN_OK;
 }
 
@@ -4101,6 +4165,7 @@ static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int 
   const int64_t before = x->info.messages;
   const double begin = eini_steps_now(x->d);
   EINI_TRY(after ? eini_steps_after(x, step) : eini_steps_before(x, &x->point[i], step));
+  if (!after) EINI_TRY(eini_steps_shares(x, &x->point[i], step));
   if (x->run == NULL || x->d->desc.event_fn == NULL || x->nmemory == 1 ||
       x->info.messages == before || !eini_steps_mine(x, x->w.move.place))
     return EIN_OK;
@@ -4108,23 +4173,77 @@ static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int 
                                                 0, x->w.move.place, step, begin));
 }
 
-// Worker i computes the blocks of a step of points i, i + width, ..
+// Computes the block of a step.
+static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand], *to = pt->apart ? &pt->block : acc;
+  const int rank = x->stmt->nfree;
+  void *out[4] = {NULL, NULL, NULL, NULL};
+  out[0] = pt->to;
+  if (x->folder != NULL) {
+    eini_steps_identity(x, to);
+    eini_states_at(x->folder, eini_steps_volume(rank, to->lo, to->hi), to->data, out);
+  }
+  return eini_steps_execute(x, worker, pt->plan, pt->in, out, pt->param);
+}
+
+// Merges it into the partial result.
+static ein_status eini_steps_join(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand];
+  const int rank = x->stmt->nfree;
+  int64_t shape[EINI_NAMES_MAX];
+  if (!pt->apart) return EIN_OK;
+  if (x->folder == NULL)
+    return eini_steps_merge_run(x, worker, x->stmt->fold, pt->merge,
+                                eini_steps_at(acc, rank, pt->lo, x->wide), pt->to);
+  for (int r = 0; r < rank; r++) shape[r] = pt->hi[r] - pt->lo[r];
+  eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
+                    pt->to);
+  return EIN_OK;
+}
+
+// Worker i takes every width-th of the blocks of a step, or of their shares.
 static void eini_steps_worker(void *arg, int i) {
   eini_staged *x = (eini_staged *)arg;
   const ein_grid *g = x->w.n->grid;
-  for (int64_t q = i; q < g->npoint; q += x->width) {
+  int64_t job = 0;
+  for (int64_t q = 0; q < g->npoint; q++) {
     eini_step_point *pt = &x->point[q];
     if (!pt->works || pt->plan < 0) continue;
-    const double begin = eini_steps_now(x->d);
-    pt->st = eini_steps_compute(x, i, pt);
-    if (pt->st == EIN_OK && x->d->desc.event_fn != NULL)
-      pt->st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
+    for (int k = 0; k < pt->nshare || k == 0; k++) {
+      if (job++ % x->width != i) continue;
+      const double begin = eini_steps_now(x->d);
+      eini_step_share *h = pt->nshare > 0 ? &pt->share[k] : NULL;
+      ein_status *st = h != NULL ? &h->st : &pt->st;
+      void *out[1];
+      out[0] = h != NULL ? h->to : NULL;
+      if (h == NULL) *st = eini_steps_compute(x, i, pt);
+      else *st = h->plan < 0 ? EIN_OK : eini_steps_execute(x, i, h->plan, h->in, out, h->param);
+      if (h == NULL && *st == EIN_OK) *st = eini_steps_join(x, i, pt);
+      if (*st == EIN_OK && x->d->desc.event_fn != NULL)
+        *st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
+    }
   }
+}
+
+// And then merges those that were shared out.
+static void eini_steps_joiner(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0 || pt->nshare == 0) continue;
+    for (int k = 0; k < pt->nshare && pt->st == EIN_OK; k++) pt->st = pt->share[k].st;
+    if (pt->st == EIN_OK) pt->st = eini_steps_join(x, i, pt);
+  }
+}
+
+static void eini_steps_each(eini_staged *x, void (*task)(void *arg, int i)) {
+  const ein_executor *e = &x->d->executor;
+  if (x->width > 1) e->parallel_for(x->width, task, x, e->user);
+  else task(x, 0);
 }
 
 static ein_status eini_steps_walk(eini_staged *x) {
   const int64_t n = x->w.n->grid->npoint;
-  const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
     x->step = step;
@@ -4134,8 +4253,8 @@ static ein_status eini_steps_walk(eini_staged *x) {
       EINI_TRY(eini_steps_moves(x, i, step, 0));
     }
     if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
-    if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
-    else if (x->run != NULL) eini_steps_worker(x, 0);
+    if (x->run != NULL) eini_steps_each(x, eini_steps_worker);
+    if (x->run != NULL && eini_steps_parallel(x) >= 0) eini_steps_each(x, eini_steps_joiner);
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
       EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
@@ -4194,6 +4313,8 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
   for (int i = 0; i < s->nindex; i++)
     x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
+  const int v = eini_steps_parallel(x);
+  if (v >= 0) x->cut[x->w.n->loop[v].index] = 2;
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));

@@ -488,11 +488,12 @@ static int eini_loops_stepped(const eini_loops *n, int v, int any) {
 }
 
 static int eini_loops_is_outer(const eini_loop *x) {
-  return x->dim >= 0 || x->made == EINI_MADE_OUTER || x->made == EINI_MADE_TURNED;
+  return x->dim >= 0 || ((x->made == EINI_MADE_OUTER || x->made == EINI_MADE_TURNED) &&
+                         !x->parallel);
 }
 
 // Which loops are gone through: those up to the last that is over places, rotated or communicated
-// under, and outer loops that follow.
+// under, and outer loops that follow and are not parallel.
 static void eini_loops_split(eini_loops *n) {
   n->nstep = 0;
   for (int i = 0; i < n->norder; i++) {

@@ -265,7 +265,7 @@ static void draw_place(char *text, size_t size, int rank) {
 }
 
 static void test_random(int cases) {
-  int ran = 0, exact = 0, kinds[sizeof statements / sizeof *statements] = {0};
+  int ran = 0, exact = 0, shared = 0, kinds[sizeof statements / sizeof *statements] = {0};
   for (int c = 0; c < cases; c++) {
     char program[256], text[1024];
     int64_t e[3];
@@ -292,6 +292,12 @@ static void test_random(int cases) {
     memset(&d, 0, sizeof d);
     d.text = text;
     d.places = places;
+    static const char *const loops[] = {"x", "v", "ii", "ji", "i", "j"};
+    const size_t end = strlen(text);
+    snprintf(text + end, sizeof text - end, "parallelize(%s)\n", loops[draw(0, 5)]);
+    if (chance(40) || ein_schedule_create(ctx, g, &d, &s) != EIN_OK) text[end] = 0;
+    else shared++;
+    ein_schedule_destroy(s);
     if (ein_schedule_create(ctx, g, &d, &s) == EIN_OK) {
       const ein_status st = run_of(g, s, places, 0);
       if (st != EIN_OK && st != EIN_ERR_UNSUPPORTED)
@@ -309,7 +315,9 @@ static void test_random(int cases) {
     ein_graph_destroy(fixed);
     ein_graph_destroy(g);
   }
-  printf("%d of %d run, %d of them deterministic\n", ran, cases, exact);
+  printf("%d of %d run, %d of them deterministic, %d with parallel loops\n", ran, cases, exact,
+         shared);
+  CHECK(12 * shared > cases);
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     if (kinds[k] == 0) printf("none of: %s\n", statements[k].stmt);
     CHECK(kinds[k] > 0 || cases < 300);
@@ -384,6 +392,9 @@ static void test_programs(void) {
       {"input X[m=6,n=6]\nY = mean[i,j](X[i,j])\nZ[j] = Y + X[0,j]\noutput Y, Z", "machine x=3,y=2;"
        "place Y ->**\non Y; distribute([i,j],[a,b],[c,d],[x,y])\non Z\n"
        "distribute([j],[b],[d],[x])", 4, EIN_OK},
+      {"input A[m=70,k=9], B[k,n=11]\nC[i,j] = sum[k](A[i,k] * B[k,j] + i)\n",  // shared by threads
+       "machine x=2; place B xy->*\ndistribute([i],[a],[b],[x])\nsplit(k,c,d,4)\n"
+       "reorder(c,b,j,d); communicate(A,c); divide(b,e,f,5); parallelize(e)\n", 2, EIN_OK},
       {"input X[m=6,n=2]\nY[2*i+j] = X[i,j]\n", "machine x=2; place Y x->x\n", 2,
        EIN_ERR_UNSUPPORTED},
       {"input X[m=6]\nY[i] = X[i]\n", "machine x=2; split(i,a,b,3); divide(b,c,d,2)\n"
@@ -527,6 +538,43 @@ static void test_events(void) {
   }
   ein_dist_destroy(d);
   ein_fabric_destroy(&f);
+  ein_schedule_destroy(s);
+  ein_graph_destroy(g);
+}
+
+// The iterations of a parallel loop are tasks of their own under threads, and only there.
+static void test_shares(void) {
+  static double a[70 * 9], b[9 * 11], c[70 * 11];
+  ein_graph *g = parse("input A[m=70,k=9], B[k,n=11]\nC[i,j] = sum[k](A[i,k] * B[k,j])\n");
+  ein_schedule *s = schedule_of(g, "machine x=2\ndistribute([i],[a],[b],[x])\nsplit(k,c,d,4)\n"
+                                "reorder(c,b,j,d); communicate(A,c); divide(b,e,f,5)\n"
+                                "parallelize(e)\n", 2);
+  for (int threads = 0; threads < 2; threads++) {
+    const void *in[2] = {a, b};
+    void *out[1] = {c};
+    ein_dist_desc how;
+    ein_dist *d;
+    ein_fabric f;
+    ein_run run;
+    told t;
+    memset(&how, 0, sizeof how);
+    memset(&run, 0, sizeof run);
+    memset(&t, 0, sizeof t);
+    run.in = in;
+    run.out = out;
+    CHECK((threads ? ein_fabric_threads(2, &f) : ein_fabric_serial(2, &f)) == EIN_OK);
+    how.fabric = &f;
+    how.schedule = s;
+    how.event_fn = tell;
+    how.event_user = &t;
+    CHECK(ein_dist_create(ctx, g, &how, &d) == EIN_OK);
+    CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+    CHECK(t.count[2] == (threads ? 2 * 3 * 5 : 2 * 3) && t.count[0] + t.count[1] == 0);
+    t.left = 9;
+    CHECK(ein_dist_execute(d, &run, NULL) == (threads ? EIN_ERR_BOUNDS : EIN_OK));
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+  }
   ein_schedule_destroy(s);
   ein_graph_destroy(g);
 }
@@ -753,6 +801,7 @@ int main(int argc, char **argv) {
   test_written(cases);
   test_models();
   test_events();
+  test_shares();
   test_memory();
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);

@@ -59,8 +59,10 @@
 // result placed with * goes to all copies. What several statements write, or sums of indices, lies
 // where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
 // are placed and written by sums of indices. Of several processes each goes through the steps of
-// all points, in one order, and computes those of its places. A run allocates what it needs: at
-// places that copy, of every tensor the hull of what a place holds.
+// all points, in one order, and computes those of its places. Under `threads` the iterations of a
+// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
+// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
+// at places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS

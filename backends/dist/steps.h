@@ -17,6 +17,17 @@ typedef struct eini_step_box {
   size_t room;
 } eini_step_box;
 
+// Some iterations of a parallel loop.
+typedef struct eini_step_share {
+  int64_t plan, *lo, *hi;
+  const void **in;
+  ein_scalar *param;
+  char *to;
+  ein_status st;
+} eini_step_share;
+
+#define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
+
 typedef struct eini_step_point {
   int works, fresh;         // fresh: nothing is in the partial result yet
   eini_step_box *box;       // of each operand, what was fetched, and of the partial result
@@ -27,6 +38,8 @@ typedef struct eini_step_point {
   int64_t plan, merge;      // of the step; -1: nothing is computed, or merged
   char *to;                 // where the plan writes: the block, merged into the partial result, or
   int apart;                //   not apart, that itself
+  int nshare;               // 0: the block is computed at once
+  eini_step_share *share;
   ein_status st;
 } eini_step_point;
 
@@ -599,19 +612,20 @@ static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, 
   return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, out, pt->param);
 }
 
-// Addresses and origins of the block of a step.
-static void eini_steps_bind(eini_staged *x, eini_step_point *pt) {
+// Addresses and origins of a block of a step.
+static void eini_steps_bind(eini_staged *x, const eini_step_point *pt, const int64_t *lo,
+                            const int64_t *hi, const void **in, ein_scalar *param) {
   const eini_stmt *s = x->stmt;
-  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-  ein_scalar *p = pt->param + x->d->g->nparam;
+  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
+  ein_scalar *p = param + x->d->g->nparam;
   int n = 0;
   for (int i = 0; i < s->nindex; i++)
-    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)pt->lo[i];
+    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)lo[i];
   for (int k = 0; k < s->noperand; k++) {
     if (eini_operand_first(s, k) < k) continue;
     const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
     eini_block_hull(s, &b, k, x->w.from, x->w.to);
-    pt->in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
+    in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
   }
 }
 
@@ -662,28 +676,6 @@ static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t
   eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
   pt->plan = -1;
   if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x, pt);
+  eini_steps_bind(x, pt, pt->lo, pt->hi, pt->in, pt->param);
   return eini_steps_block(x, pt);
-}
-
-// Computes the block of a step, and merges it.
-static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step_point *pt) {
-  const eini_step_box *acc = &pt->box[x->stmt->noperand], *to = pt->apart ? &pt->block : acc;
-  const int rank = x->stmt->nfree;
-  int64_t shape[EINI_NAMES_MAX];
-  void *out[4] = {NULL, NULL, NULL, NULL};
-  out[0] = pt->to;
-  if (x->folder != NULL) {
-    eini_steps_identity(x, to);
-    eini_states_at(x->folder, eini_steps_volume(rank, to->lo, to->hi), to->data, out);
-  }
-  EINI_TRY(eini_steps_execute(x, worker, pt->plan, pt->in, out, pt->param));
-  if (!pt->apart) return EIN_OK;
-  if (x->folder == NULL)
-    return eini_steps_merge_run(x, worker, x->stmt->fold, pt->merge,
-                                eini_steps_at(acc, rank, pt->lo, x->wide), pt->to);
-  for (int r = 0; r < rank; r++) shape[r] = pt->hi[r] - pt->lo[r];
-  eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
-                    pt->to);
-  return EIN_OK;
 }
