@@ -13,8 +13,8 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps-peak >>steps
+//                 >>steps-run >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -60,11 +60,14 @@
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
 // the same bits under serial and copying, and for any number of threads. Statements without
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
-// monoids of yours) and of the folds of deterministic graphs, results that are replicated or
-// written by sums of indices. Of several processes each goes through the steps of all points, in
-// one order, and computes those of its places. A run allocates what it needs: at places that copy,
-// of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
+// ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of yours are states. A
+// result placed with * goes to all copies. What several statements write, or sums of indices, lies
+// where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
+// are placed and written by sums of indices. Of several processes each goes through the steps of
+// all points, in one order, and computes those of its places. Under `threads` the iterations of a
+// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
+// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
+// at places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS
@@ -244,9 +247,12 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // ---- execution of a decomposed graph ------------------------------------------------------------
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
-// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
+// schedule also what moves between places that copy: level -2: what a point fetched before a step,
+// -3: what it sent home after it; a process tells those of its places.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
+  int64_t step;              // under a schedule, else 0
   double begin, end;
 } ein_dist_event;
 
@@ -313,8 +319,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Bytes of a statement, as
-// ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: of all
+// points of a place, in the step that needs most. Bytes of a statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
@@ -488,16 +494,16 @@ static void eini_dist_dense(int rank, const int64_t *shape, int64_t *stride) {
 // One plan serves all blocks of a shape: index values get the block's origin as params.
 // ================================================================================================
 
-// What a plan is made for. A result stored by free indices has one axis for each of them, dense;
-// otherwise it is the hull of the block in the tensor. States are stored by free indices.
+// What a plan is made for. A result stored by free indices has one axis for each of them; otherwise
+// it is the hull of the block in the tensor. States are stored by free indices, dense.
 typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
   eini_stmt_block block;         // with ranges from 0 on
   const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
-  const int64_t *out_stride;     // of the hull; NULL: dense
-  int by_index;                  // 1: the result is stored by free indices
+  const int64_t *out_stride;     // of the result; NULL: dense
+  int by_index;                  // the result is stored by free indices; 1: dense
   const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
 } eini_dist_job;
@@ -624,7 +630,7 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
   int n = 0;
   for (int k = 0; k < j->s->noperand; k++)
     if (eini_operand_first(j->s, k) == k) stride[n++] = j->stride[k];
-  stride[n] = j->by_index ? NULL : j->out_stride;
+  stride[n] = j->by_index == 1 ? NULL : j->out_stride;
   return eini_dist_plan_graph(l, *g, stride, plan);
 }
 
@@ -3640,6 +3646,183 @@ static void eini_copying_destroy(void *user) {
 }
 
 // ================================================================================================
+// >>steps-peak  what lives at places under a schedule
+// Takes a schedule while its plans are made; gives the most bytes that live at each place at once.
+// ================================================================================================
+
+// Of the statement at hand.
+typedef struct eini_alive {
+  int64_t *bytes;           // of each point: what it fetched by operand, its partial result, and a
+                            //   block that is merged into it
+  int64_t *now, *most;      // of each place, in a step
+} eini_alive;
+
+static ein_status eini_alive_init(eini_arena *a, const eini_tour *w, eini_alive *x) {
+  x->bytes = EINI_NEW(a, int64_t, w->n->grid->npoint * (w->n->s->noperand + 2));
+  x->now = EINI_NEW(a, int64_t, w->n->grid->places);
+  x->most = EINI_NEW(a, int64_t, w->n->grid->places);
+  return x->bytes == NULL || x->now == NULL || x->most == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Before the point at hand fetches: what it fetched anew is gone. wide: bytes of a result.
+static void eini_alive_step(eini_alive *x, eini_tour *w, int64_t step, int64_t wide) {
+  const int n = w->n->s->noperand;
+  int64_t *at = x->bytes + w->move.point * (n + 2);
+  for (int k = 0; k < n; k++)
+    if (eini_tour_due(w, step, k, 0)) at[k] = 0;
+  if (eini_tour_due(w, step, n, 0)) {
+    (void)eini_tour_box(w, step, n);
+    at[n] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
+  }
+  at[n + 1] = 0;
+  if (!eini_loops_folds(w->n, w->n->nstep - 1)) return;
+  eini_tour_values(w, step, w->n->nstep);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  at[n + 1] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
+}
+
+// All points have fetched what they need for a step.
+static void eini_alive_count(eini_alive *x, const eini_tour *w) {
+  const ein_grid *g = w->n->grid;
+  const int n = w->n->s->noperand + 2;
+  memset(x->now, 0, (size_t)g->places * sizeof *x->now);
+  for (int64_t i = 0; i < g->npoint; i++)
+    for (int k = 0; k < n; k++) x->now[eini_grid_place(g, i)] += x->bytes[i * n + k];
+  for (int64_t q = 0; q < g->places; q++) x->most[q] = eini_max64(x->most[q], x->now[q]);
+}
+
+// ---- tensors at places ----
+
+typedef struct eini_alive_boxes {
+  const eini_owners *o;
+  int64_t elements;
+} eini_alive_boxes;
+
+static ein_status eini_alive_box(void *user, const int64_t *lo, const int64_t *hi) {
+  eini_alive_boxes *b = (eini_alive_boxes *)user;
+  const eini_stmt *s = b->o->s;
+  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
+  for (int i = 0; i < s->nfree; i++) {
+    from[i] = b->o->rows ? 0 : lo[i];
+    to[i] = b->o->rows ? s->index[i].extent : hi[i];
+  }
+  if (b->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
+  b->elements += (int64_t)eini_box_volume(s->nfree, from, to);
+  return EIN_OK;
+}
+
+// Boxes of what statement o->s writes: of its free indices, or, rows, of the axes.
+static ein_status eini_owners_boxes(eini_arena *a, const ein_graph *g, const eini_owners *o,
+                                    int64_t place, ein_box_fn fn, void *user) {
+  int64_t extent[EINI_NAMES_MAX];
+  for (int r = 0; r < o->d->rank; r++)
+    extent[r] = o->rows ? g->tensor[o->s->out].shape[r] : o->s->index[r].extent;
+  return eini_distribution_boxes(a, o->d, extent, place, fn, user);
+}
+
+// Bytes of input t that the points of a place read; u: scratch.
+static int64_t eini_alive_reads(const ein_dist *d, int t, int64_t place, eini_tour *w,
+                                eini_boxes *u) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  u->n = 0;
+  for (int i = 0; i < x->nread; i++) {
+    int64_t from, to;
+    w->n = &w->w->nest[x->read[i]];
+    const eini_stmt *s = w->n->s;
+    eini_grid_points(w->n->grid, place, &from, &to);
+    for (; from < to; from++) {
+      eini_grid_coords(w->n->grid, from, w->here);
+      if (!eini_tour_works(w)) continue;
+      eini_tour_values(w, 0, -1);
+      eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+      const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+      if (eini_zrange_empty(s->nindex, w->lo, w->hi)) continue;
+      for (int k = 0; k < s->noperand; k++) {
+        if (s->operand[k] != t || eini_operand_first(s, k) < k) continue;
+        eini_block_hull(s, &b, k, w->from, w->to);
+        eini_boxes_add(u, w->from, w->to);
+      }
+    }
+  }
+  return (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+}
+
+// Adds inputs, which live all the time, to d->peak.
+static ein_status eini_alive_inputs(eini_arena *a, ein_dist *d) {
+  const ein_schedule *s = d->desc.schedule;
+  eini_tour w;
+  memset(&w, 0, sizeof w);
+  w.w = s;
+  w.value = EINI_NEW(a, int64_t, EINI_LOOPS_MAX);
+  w.lo = EINI_NEW(a, int64_t, d->rank);
+  w.hi = EINI_NEW(a, int64_t, d->rank);
+  w.from = EINI_NEW(a, int64_t, d->rank);
+  w.to = EINI_NEW(a, int64_t, d->rank);
+  w.here = EINI_NEW(a, int64_t, EINI_NAMES_MAX);
+  if (w.value == NULL || w.lo == NULL || w.hi == NULL || w.from == NULL || w.to == NULL ||
+      w.here == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    eini_boxes u;
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    EINI_TRY(eini_boxes_init(a, d->g->tensor[t].rank, &u));
+    for (int64_t q = 0; q < d->fabric.places; q++) {
+      eini_owners o;
+      memset(&o, 0, sizeof o);
+      o.d = s->place[t];
+      o.s = s->axes[t];
+      eini_alive_boxes b = {&o, 0};
+      if (o.d != NULL) EINI_TRY(eini_owners_boxes(a, d->g, &o, q, eini_alive_box, &b));
+      d->peak[q] += o.d == NULL ? eini_alive_reads(d, t, q, &w, &u)
+                                : b.elements * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+    }
+  }
+  return EIN_OK;
+}
+
+// What a place holds of the values of statement k, as they are stored.
+static ein_status eini_alive_held(eini_arena *a, const ein_dist *d, int k, int64_t place,
+                                  int64_t *elements) {
+  eini_owners o;
+  memset(&o, 0, sizeof o);
+  eini_schedule_home(d->desc.schedule, k, &o);
+  eini_alive_boxes b = {&o, 0};
+  EINI_TRY(eini_owners_boxes(a, d->g, &o, place, eini_alive_box, &b));
+  *elements = b.elements;
+  return EIN_OK;
+}
+
+// The peaks: inputs, values until their last reader, outputs to the end, and of one statement at a
+// time what `most` says, for each statement and place.
+static ein_status eini_alive_peaks(eini_arena *a, ein_dist *d, const int64_t *most) {
+  const int p = d->fabric.places, n = d->nstmt;
+  int64_t *change = EINI_NEW(a, int64_t, n + 1);
+  if (change == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_alive_inputs(a, d));
+  for (int64_t q = 0; q < p; q++) {
+    const int64_t inputs = d->peak[q];
+    int64_t alive = inputs;
+    memset(change, 0, ((size_t)n + 1) * sizeof *change);
+    for (int k = 0; k < n; k++) {
+      const int t = d->g->stmt[k].out;
+      const eini_dist_tensor *x = &d->tensor[t];
+      const int last = d->g->tensor[t].role == EIN_ROLE_OUTPUT ? n - 1
+                       : x->nread > 0 ? x->read[x->nread - 1] : k;
+      int64_t held;
+      EINI_TRY(eini_alive_held(a, d, k, q, &held));
+      held *= (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+      change[k] += held;
+      change[last + 1] -= held;
+    }
+    for (int k = 0; k < n; k++) {
+      alive += change[k];
+      d->peak[q] = eini_max64(d->peak[q], alive + most[(int64_t)k * p + q]);
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>steps  statements under a schedule
 // Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
 // partial result is complete, send it home. Plans are made beforehand, by the same walk without
@@ -3650,12 +3833,24 @@ static void eini_copying_destroy(void *user) {
 // takes part in the messages of these one by one: the process that stands at the least message
 // waits for none that comes later, so nobody waits in vain.
 
-// A box of a tensor in some memory.
+// A box in some memory: of a tensor, or of results by the free indices of their statement, dense:
+// values, or states as eini_states_at has them.
 typedef struct eini_step_box {
   int64_t *lo, *hi, *stride;
   char *data;
   size_t room;
 } eini_step_box;
+
+// Some iterations of a parallel loop.
+typedef struct eini_step_share {
+  int64_t plan, *lo, *hi;
+  const void **in;
+  ein_scalar *param;
+  char *to;
+  ein_status st;
+} eini_step_share;
+
+#define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
 
 typedef struct eini_step_point {
   int works, fresh;         // fresh: nothing is in the partial result yet
@@ -3665,15 +3860,17 @@ typedef struct eini_step_point {
   const void **in;
   ein_scalar *param;
   int64_t plan, merge;      // of the step; -1: nothing is computed, or merged
-  char *to;                 // where the plan writes, and
-  char *into;               //   what that is merged into
+  char *to;                 // where the plan writes: the block, merged into the partial result, or
+  int apart;                //   not apart, that itself
+  int nshare;               // 0: the block is computed at once
+  eini_step_share *share;
   ein_status st;
 } eini_step_point;
 
 // The most that boxes of a statement take, found when its plans were made.
 typedef struct eini_steps_rooms {
   size_t *box;              // per point: of each operand, of the partial result, and of a block
-  size_t message;
+  size_t message, spare;
   int64_t plan;             // 1 + the number of its first plan; 0: none
 } eini_steps_rooms;
 
@@ -3685,20 +3882,25 @@ typedef struct eini_staged {
   eini_arena *a, *scratch;  // scratch: of the statement at hand
   int nmemory;              // 1 where it is shared, else one for each place
   eini_step_box *home;      // of tensors in memories: the hull of what is held there
-  eini_step_box *sum;       // in memories: partial results of the statement, in its own type
+  eini_step_box *sum;       // in memories: partial results of the statement, of computed type
   char *work;               // of plans, for each worker
   int width;
   const eini_stmt *stmt;
   int number, whole;        // whole: what goes home is complete
+  eini_folder states;
+  const eini_folder *folder;  // states, where results are: folds cut that carry some; else NULL
+  size_t wide;              // bytes of what is computed for a result
   int64_t *key, *cut;
   const int64_t **stride;
   eini_step_point *point;
   eini_tour w;
   ein_schedule_info info;   // of w; a run's figures are its stats
   ein_dist_stats *stats;
-  int64_t tag;
-  char *message;
-  size_t room;
+  int64_t tag, step;
+  char *message, *spare;    // spare: states that are merged
+  size_t room, spare_room;
+  eini_alive alive;         // while plans are made
+  int64_t *most;            //   of each statement and place what lives there beside tensors
   ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
 
@@ -3710,8 +3912,8 @@ static int eini_steps_mine(const eini_staged *x, int64_t place) {
   return eini_dist_driven(x->d, place);
 }
 
-// What points compute: values to be merged, or, of folds with states of several scalars, which no
-// step cuts, what is stored.
+// What points compute, if not states: values to be merged, or, of folds that carry states and that
+// no step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
   const eini_stmt *s = x->stmt;
   return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
@@ -3742,6 +3944,13 @@ static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, siz
   return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+static double eini_steps_now(const ein_dist *d) {
+  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+}
+
+// Levels of events beside blocks, -1.
+enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
+
 // Notes the rooms of a statement whose plans are made, or takes those that were noted.
 static ein_status eini_steps_rooms_of(eini_staged *x) {
   eini_steps_rooms *r = &x->d->rooms[x->number];
@@ -3758,7 +3967,8 @@ static ein_status eini_steps_rooms_of(eini_staged *x) {
       else EINI_TRY(eini_steps_room(x, &b->data, &b->room, *room));
     }
   }
-  if (x->run == NULL) return r->message = x->room, EIN_OK;
+  if (x->run == NULL) return r->message = x->room, r->spare = x->spare_room, EIN_OK;
+  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, r->spare));
   return eini_steps_room(x, &x->message, &x->room, r->message);
 }
 
@@ -3783,6 +3993,27 @@ static char *eini_steps_at(const eini_step_box *b, int rank, const int64_t *at, 
   return b->data + n * (int64_t)size;
 }
 
+// Where statement s writes the values `lo` of its free indices in a box of its tensor (NULL: it has
+// no memory), and the strides by free index.
+static char *eini_steps_written(const eini_stmt *s, const eini_step_box *b, const int64_t *lo,
+                                size_t size, int64_t *stride) {
+  const eini_map *m = &s->out_map;
+  int64_t n = 0;
+  for (int i = 0; i < s->nfree; i++) stride[i] = 0;
+  for (int r = 0; r < m->rows; r++) {
+    n += (m->offset[r] - b->lo[r]) * b->stride[r];
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      n += m->term[e].coef * lo[m->term[e].index] * b->stride[r];
+      stride[m->term[e].index] += m->term[e].coef * b->stride[r];
+    }
+  }
+  return b->data == NULL ? NULL : b->data + n * (int64_t)size;
+}
+
+static int64_t eini_steps_volume(int rank, const int64_t *lo, const int64_t *hi) {
+  return (int64_t)eini_box_volume(rank, lo, hi);
+}
+
 // Adds numbers to the key; gives its length.
 static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, int count) {
   for (int i = 0; i < count; i++) x->key[n++] = word[i];
@@ -3790,13 +4021,12 @@ static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, in
 }
 
 static ein_status eini_steps_execute(const eini_staged *x, int worker, int64_t id,
-                                     const void *const *in, char *out, const ein_scalar *param) {
-  void *to[1];
+                                     const void *const *in, void *const *out,
+                                     const ein_scalar *param) {
   ein_run run;
   memset(&run, 0, sizeof run);
-  to[0] = out;
   run.in = in;
-  run.out = to;
+  run.out = out;
   run.param = param;
   run.workspace_bytes = x->d->plans.workspace;
   run.workspace = x->work + (size_t)worker * (run.workspace_bytes + EINI_ALIGN);
@@ -3826,9 +4056,11 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
 static ein_status eini_steps_merge_run(const eini_staged *x, int worker, int fold, int64_t id,
                                        char *left, const char *right) {
   const void *in[2];
+  void *out[1];
   in[0] = fold == EIN_FOLD_NONE ? right : left;
   in[1] = right;
-  return eini_steps_execute(x, worker, id, in, left, NULL);
+  out[0] = left;
+  return eini_steps_execute(x, worker, id, in, out, NULL);
 }
 
 static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int64_t *shape,
@@ -3857,6 +4089,64 @@ static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int6
   return st;
 }
 
+// Merges n states of extents `shape` at `right` into those from lo on of a box.
+static void eini_steps_states(const eini_folder *f, int rank, const int64_t *shape,
+                              const eini_step_box *left, const int64_t *lo, int64_t n,
+                              char *right) {
+  const int64_t row = rank > 0 ? shape[rank - 1] : 1;
+  void *a[4], *b[4], *acc[4], *from[4];
+  eini_states_at(f, eini_steps_volume(rank, left->lo, left->hi), left->data, a);
+  eini_states_at(f, n, right, b);
+  for (int64_t at = 0; at < n; at += row) {
+    int64_t rest = at / row, to = 0;
+    for (int r = rank - 1; r >= 0; r--) {
+      to += (lo[r] - left->lo[r]) * left->stride[r];
+      if (r < rank - 1) to += rest % shape[r] * left->stride[r], rest /= shape[r];
+    }
+    for (int64_t k = 0; k < row; k += EINI_CHUNK) {
+      const void *more[4];
+      eini_states_from(f, a, to + k, acc);
+      eini_states_from(f, b, at + k, from);
+      for (int s = 0; s < 4; s++) more[s] = from[s];
+      f->merge(eini_min64(EINI_CHUNK, row - k), acc, more, f->user == NULL ? NULL : f->user->user);
+    }
+  }
+}
+
+// Copies n states of extents `shape` from lo on of a box, one after another.
+static void eini_steps_pack(const eini_folder *f, int rank, const int64_t *shape,
+                            const eini_step_box *box, const int64_t *lo, int64_t n, char *to) {
+  void *a[4], *b[4], *from[4];
+  int64_t dense[EINI_NAMES_MAX], at = 0;
+  eini_states_at(f, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
+  eini_states_at(f, n, to, b);
+  for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
+  eini_states_from(f, a, at, from);
+  eini_dist_dense(rank, shape, dense);
+  for (int s = 0; s < f->nstate; s++)
+    eini_dist_copy(rank, shape, (char *)b[s], dense, (const char *)from[s], box->stride,
+                   ein_dtype_size(eini_state_dtype(f, s)));
+}
+
+// Stores complete results from lo on of a box, converted or finished.
+static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, char *to,
+                                   const int64_t *stride, const eini_step_box *box,
+                                   const int64_t *lo) {
+  const ein_dtype type = eini_steps_type(x), stored = x->d->g->tensor[x->stmt->out].dtype;
+  const int rank = x->stmt->nfree;
+  void *a[4], *from[4];
+  int64_t at = 0;
+  if (x->folder == NULL)
+    return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, stride, type,
+                            eini_steps_at(box, rank, lo, x->wide), box->stride);
+  if (x->run == NULL) return EIN_OK;
+  eini_states_at(x->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
+  for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
+  eini_states_from(x->folder, a, at, from);
+  eini_states_finish(x->folder, rank, shape, from, box->stride, stored, to, stride);
+  return EIN_OK;
+}
+
 // The plan of a block of so many values of each index, with these strides of the operands and the
 // result.
 static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini_step_box *box,
@@ -3865,7 +4155,7 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   eini_dist_job job;
   x->key[0] = x->number;
   int64_t n = eini_steps_key(x, 1, len, s->nindex);
-  n = eini_steps_key(x, n, out, x->d->g->tensor[s->out].rank);
+  n = eini_steps_key(x, n, out, s->nfree);
   for (int o = 0; o < s->noperand; o++) {
     x->stride[o] = box[o].stride;
     n = eini_steps_key(x, n, x->stride[o], x->d->g->tensor[s->operand[o]].rank);
@@ -3878,36 +4168,56 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.cut = x->cut;
   job.stride = x->stride;
   job.out_stride = out;
+  job.by_index = 2;
+  job.folder = x->folder;
   job.dtype = eini_steps_type(x);
   return eini_steps_leaf(x, &job, n, id);
 }
 
 // ---- parts of boxes ----
 
-typedef struct eini_steps_part {
-  int64_t at[EINI_NAMES_MAX], lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], shape[EINI_NAMES_MAX];
-} eini_steps_part;
-
-// The next box of the owner's runs that meets w->from and w->to; first: the first one.
-static int eini_steps_next(const eini_tour *w, const eini_owners *o, eini_steps_part *p,
-                           int first) {
-  const int rank = o->d->rank;
-  int r = rank - 1;
-  for (int k = 0; k < rank && first; k++) p->at[k] = 0;
-  for (; r >= 0 && !first; r--) {
-    const eini_axis_owners *x = &o->axis[r];
-    if (++p->at[r] < x->run[x->meet[o->pick[r]]].n) break;
-    p->at[r] = 0;
+// Copies what of an owned box writes between `from` and `to`, and gives how many elements that are.
+// dst NULL: counts them; strides by free index, NULL: one element behind another.
+static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const int64_t *from,
+                               const int64_t *to, char *dst, const int64_t *dst_stride,
+                               const char *src, const int64_t *src_stride, size_t size) {
+  const int n = o->s->nfree;
+  const eini_map *m = &o->s->out_map;
+  int64_t at[EINI_NAMES_MAX], dense[EINI_NAMES_MAX], count = 0;
+  const int64_t volume = eini_steps_volume(n, p->lo, p->hi);
+  eini_dist_dense(n, p->shape, dense);
+  if (!o->several && dst != NULL && volume > 0)
+    eini_dist_copy(n, p->shape, dst, dst_stride == NULL ? dense : dst_stride, src,
+                   src_stride == NULL ? dense : src_stride, size);
+  if (!o->several || volume == 0) return volume;
+  for (int i = 0; i < n; i++) at[i] = p->lo[i];
+  for (int i = n; i >= 0;) {  // rows of the last index
+    int64_t lo = p->lo[n - 1], hi = p->hi[n - 1], a = 0, b = 0;
+    const int64_t one = 1;
+    for (int r = 0; r < m->rows; r++) {
+      int64_t c = 0, base = m->offset[r];
+      for (int e = m->first[r]; e < m->first[r + 1]; e++)
+        if (m->term[e].index == n - 1) c = m->term[e].coef;
+        else base += m->term[e].coef * at[m->term[e].index];
+      if (c != 0) eini_narrow_range(c, base, from[r], to[r], &lo, &hi);
+      else if (base < from[r] || base >= to[r]) hi = lo;
+    }
+    at[n - 1] = lo;
+    for (i = 0; i < n && dst != NULL; i++) {
+      a += dst_stride == NULL ? 0 : (at[i] - p->lo[i]) * dst_stride[i];
+      b += src_stride == NULL ? 0 : (at[i] - p->lo[i]) * src_stride[i];
+    }
+    if (dst_stride == NULL) a = count;
+    if (src_stride == NULL) b = count;
+    const int64_t length = eini_max64(hi - lo, 0);
+    if (dst != NULL && length > 0)
+      eini_dist_copy(1, &length, dst + a * (int64_t)size,
+                     dst_stride == NULL ? &one : &dst_stride[n - 1], src + b * (int64_t)size,
+                     src_stride == NULL ? &one : &src_stride[n - 1], size);
+    count += length;
+    for (i = n - 2; i >= 0 && ++at[i] == p->hi[i]; i--) at[i] = p->lo[i];
   }
-  if (!first && r < 0) return 0;
-  for (r = 0; r < rank; r++) {
-    const eini_axis_owners *x = &o->axis[r];
-    const int64_t *v = x->run[x->meet[o->pick[r]]].v + 2 * p->at[r];
-    p->lo[r] = eini_max64(v[0], w->from[r]);
-    p->hi[r] = eini_max64(p->lo[r], eini_min64(v[1], w->to[r]));
-    p->shape[r] = p->hi[r] - p->lo[r];
-  }
-  return 1;
+  return count;
 }
 
 // Sends `bytes` at x->message, if `from` is a place of this process, and receives them behind, if
@@ -3929,77 +4239,109 @@ static ein_status eini_steps_send(eini_staged *x, int64_t from, int64_t to, size
 // What an owner has of an operand's box goes to the point, through a message where it is another
 // place.
 static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner, int k) {
-  const int t = x->stmt->operand[k], rank = o->d->rank;
+  const int t = x->stmt->operand[k];
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
   const eini_step_box *b = &x->point[x->w.move.point].box[k], *from = eini_steps_home(x, t, owner);
   const int away = owner != x->w.move.place;
   const int has = eini_steps_mine(x, owner), wants = eini_steps_mine(x, x->w.move.place);
-  eini_steps_part p;
+  int64_t home[EINI_NAMES_MAX], box[EINI_NAMES_MAX];
+  eini_owned p;
   size_t n = 0;
-  int64_t dense[EINI_NAMES_MAX];
   if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1) EINI_TRY(eini_steps_send(x, owner, x->w.move.place, n));
     const char *message = x->message + n;
-    for (int more = eini_steps_next(&x->w, o, &p, 1); more;
-         more = eini_steps_next(&x->w, o, &p, 0)) {
-      if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
-      char *have = has ? eini_steps_at(from, rank, p.lo, size) : NULL;
-      char *want = wants ? eini_steps_at(b, rank, p.lo, size) : NULL;
-      eini_dist_dense(rank, p.shape, dense);
-      if (!away) eini_dist_copy(rank, p.shape, want, b->stride, have, from->stride, size);
-      else if (pass == 0 && has)
-        eini_dist_copy(rank, p.shape, x->message + n, dense, have, from->stride, size);
-      else if (pass == 1 && wants)
-        eini_dist_copy(rank, p.shape, want, b->stride, message, dense, size);
-      if (pass == 0) n += eini_steps_bytes(rank, p.shape, size);
-      else message += eini_steps_bytes(rank, p.shape, size);
+    for (int more = eini_owners_next(o, NULL, NULL, &p, 1); more;
+         more = eini_owners_next(o, NULL, NULL, &p, 0)) {
+      char *have = has ? eini_steps_written(o->s, from, p.lo, size, home) : NULL;
+      char *want = wants ? eini_steps_written(o->s, b, p.lo, size, box) : NULL;
+      const int64_t *lo = x->w.from, *hi = x->w.to;
+      int64_t count;
+      if (!away) count = eini_steps_copy(o, &p, lo, hi, want, box, have, home, size);
+      else if (pass == 0)
+        count = eini_steps_copy(o, &p, lo, hi, has ? x->message + n : NULL, NULL, have, home, size);
+      else count = eini_steps_copy(o, &p, lo, hi, want, box, message, NULL, size);
+      if (pass == 0) n += (size_t)count * size;
+      else message += (size_t)count * size;
     }
   }
+  return EIN_OK;
+}
+
+// What a box of a partial result becomes at home, a memory of this process: it is stored, or merged
+// into what is there. message: it was received; else it is that of the point at hand.
+static ein_status eini_steps_arrives(eini_staged *x, int64_t owner, const eini_owned *p,
+                                     const char *message) {
+  const eini_stmt *s = x->stmt;
+  const eini_tensor *t = &x->d->g->tensor[s->out];
+  const int rank = s->nfree, q = x->nmemory > 1 ? (int)owner : 0;
+  const eini_step_box *acc = &x->point[x->w.move.point].box[s->noperand], *sum = &x->sum[q];
+  const size_t size = ein_dtype_size(t->dtype);
+  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
+  int64_t dense[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  eini_dist_dense(rank, p->shape, dense);
+  if (x->whole) {
+    char *to = eini_steps_written(s, eini_steps_home(x, s->out, owner), p->lo, size, stride);
+    if (message == NULL) return eini_steps_store(x, p->shape, to, stride, acc, p->lo);
+    return eini_dist_copy(rank, p->shape, to, stride, message, dense, size), EIN_OK;
+  }
+  if (x->folder == NULL) {
+    const ein_dtype type = eini_steps_type(x);
+    return eini_steps_merge(x, s->fold, rank, p->shape, type,
+                            eini_steps_at(sum, rank, p->lo, x->wide), sum->stride, type,
+                            message != NULL ? message : eini_steps_at(acc, rank, p->lo, x->wide),
+                            message != NULL ? dense : acc->stride);
+  }
+  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, (size_t)n * x->wide));
+  if (x->run == NULL) return EIN_OK;
+  if (message != NULL) memcpy(x->spare, message, (size_t)n * x->wide);  // aligned
+  else eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, x->spare);
+  eini_steps_states(x->folder, rank, p->shape, sum, p->lo, n, x->spare);
+  return EIN_OK;
+}
+
+// A box of the point's partial result into a message.
+static ein_status eini_steps_leaves(eini_staged *x, const eini_owned *p, char *message) {
+  const int rank = x->stmt->nfree;
+  const eini_step_box *acc = &x->point[x->w.move.point].box[x->stmt->noperand];
+  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
+  int64_t dense[EINI_NAMES_MAX];
+  eini_dist_dense(rank, p->shape, dense);
+  if (x->whole) return eini_steps_store(x, p->shape, message, dense, acc, p->lo);
+  if (x->run == NULL) return EIN_OK;
+  if (x->folder != NULL) eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, message);
+  else eini_dist_copy(rank, p->shape, message, dense, eini_steps_at(acc, rank, p->lo, x->wide),
+                      acc->stride, x->wide);
   return EIN_OK;
 }
 
 // A part of the partial result goes home: what is complete is stored there, as the tensor is, the
 // rest is merged, as it was computed.
 static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner) {
-  const eini_stmt *s = x->stmt;
-  const int rank = o->d->rank, away = owner != x->w.move.place && x->nmemory > 1;
-  const ein_dtype type = eini_steps_type(x);
-  const ein_dtype sent = x->whole ? x->d->g->tensor[s->out].dtype : type;
-  const size_t size = ein_dtype_size(sent);
-  const eini_step_box *b = &x->point[x->w.move.point].box[s->noperand];
-  const eini_step_box *to = x->whole ? eini_steps_home(x, s->out, owner)
-                                     : &x->sum[x->nmemory > 1 ? owner : 0];
-  const int fold = x->whole ? EIN_FOLD_NONE : s->fold;
+  const int rank = x->stmt->nfree, away = owner != x->w.move.place && x->nmemory > 1;
+  const size_t size = x->whole ? ein_dtype_size(x->d->g->tensor[x->stmt->out].dtype) : x->wide;
   const int has = eini_steps_mine(x, x->w.move.place), wants = eini_steps_mine(x, owner);
-  eini_steps_part p;
+  eini_owned p;
   size_t n = 0;
-  int64_t dense[EINI_NAMES_MAX];
+  if (x->nmemory == 1 && o->copy > 0) return EIN_OK;  // they share it
   if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1 && x->run != NULL) EINI_TRY(eini_steps_send(x, x->w.move.place, owner, n));
-    const char *message = x->message == NULL ? NULL : x->message + n;
-    for (int more = eini_steps_next(&x->w, o, &p, 1); more;
-         more = eini_steps_next(&x->w, o, &p, 0)) {
-      if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
-      const size_t bytes = eini_steps_bytes(rank, p.shape, size);
-      char *have = has ? eini_steps_at(b, rank, p.lo, ein_dtype_size(type)) : NULL;
-      char *want = wants ? eini_steps_at(to, rank, p.lo, size) : NULL;
-      eini_dist_dense(rank, p.shape, dense);
+    static const char none[1] = {0};  // while plans are made
+    const char *message = x->run == NULL ? none : x->message + n;
+    for (int more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 1); more;
+         more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 0)) {
+      const int64_t count = eini_steps_volume(rank, p.lo, p.hi);
       ein_status st = EIN_OK;
-      if (!away)
-        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, type, have,
-                              b->stride);
+      if (count == 0) continue;
+      if (!away) st = eini_steps_arrives(x, owner, &p, NULL);
       else if (pass == 0 && has)
-        st = eini_steps_merge(x, EIN_FOLD_NONE, rank, p.shape, sent,
-                              x->message == NULL ? NULL : x->message + n, dense, type, have,
-                              b->stride);
-      else if (pass == 1 && wants)
-        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, sent, message,
-                              dense);
+        st = eini_steps_leaves(x, &p, x->run == NULL ? NULL : x->message + n);
+      else if (pass == 1 && wants && (x->run != NULL || !x->whole))
+        st = eini_steps_arrives(x, owner, &p, message);
       EINI_TRY(eini_steps_goes_on(x, st));
-      if (pass == 0) n += bytes;
-      else if (message != NULL) message += bytes;
+      if (pass == 0) n += (size_t)count * size;
+      else if (x->run != NULL) message += (size_t)count * size;
     }
   }
   return EIN_OK;
@@ -4014,147 +4356,152 @@ static ein_status eini_steps_part_of(eini_tour *w, eini_owners *o, int64_t owner
 
 // ---- a step of a point ----
 
-// Room for messages of the box in w->from and w->to.
-static ein_status eini_steps_message(eini_staged *x, int rank, size_t size) {
-  int64_t *shape = x->w.value;  // scratch
+// Room for messages of a box.
+static ein_status eini_steps_message(eini_staged *x, int rank, const int64_t *lo,
+                                     const int64_t *hi, size_t size) {
   if (x->nmemory == 1 || size == 0) return EIN_OK;
-  for (int r = 0; r < rank; r++) shape[r] = x->w.to[r] - x->w.from[r];
-  return eini_steps_room(x, &x->message, &x->room, 2 * eini_steps_bytes(rank, shape, size));
+  const size_t n = (size_t)eini_max64(eini_steps_volume(rank, lo, hi), 1);
+  return eini_steps_room(x, &x->message, &x->room, 2 * n * size);
 }
 
-// A box of its own for w->from and w->to; send: messages of it are for elements of so many bytes.
-static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, size_t size,
-                                   size_t send) {
+// A box of its own; send: messages of it are for elements of so many bytes.
+static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, const int64_t *lo,
+                                   const int64_t *hi, size_t size, size_t send) {
   int64_t *shape = x->w.value;  // scratch
   for (int r = 0; r < rank; r++) {
-    b->lo[r] = x->w.from[r];
-    b->hi[r] = x->w.to[r];
+    b->lo[r] = lo[r];
+    b->hi[r] = hi[r];
     shape[r] = b->hi[r] - b->lo[r];
   }
   eini_dist_dense(rank, shape, b->stride);
   EINI_TRY(eini_steps_room(x, &b->data, &b->room, eini_steps_bytes(rank, shape, size)));
-  return eini_steps_message(x, rank, send);
+  return eini_steps_message(x, rank, lo, hi, send);
+}
+
+// Are elements of tensor t that its statement does not write zeros?
+static int eini_steps_zeros(const ein_dist *d, int t) {
+  return d->tensor[t].ndefine == 1 && d->g->stmt[d->tensor[t].define[0]].rest == EIN_REST_ZERO;
 }
 
 // The box of an operand: in a memory that is shared, or of an input that lies everywhere, that of
 // the tensor; else a copy.
 static ein_status eini_steps_operand(eini_staged *x, eini_step_point *pt, int64_t step, int k) {
-  const eini_stmt *s = x->stmt;
-  const int t = s->operand[k];
+  const int t = x->stmt->operand[k], rank = x->d->g->tensor[t].rank;
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
-  eini_owners *o = &x->w.owners[k];
-  const int mine = eini_steps_mine(x, x->w.move.place), again = x->w.again[k];
+  const int n = x->w.nowners[k], again = x->w.again[k];
+  const int mine = eini_steps_mine(x, x->w.move.place);
   if (!eini_tour_due(&x->w, step, k, 0)) return EIN_OK;
   if (again >= 0) {
     if (mine) pt->box[k] = pt->box[again];
     return EIN_OK;
   }
   const int some = eini_tour_box(&x->w, step, k);
+  const int64_t *lo = x->w.from, *hi = x->w.to;
   x->w.move.operand = k;
   x->w.move.step = step;
-  if (!mine) EINI_TRY(eini_steps_message(x, x->d->g->tensor[t].rank, o->d == NULL ? 0 : size));
-  else if (x->nmemory == 1 || o->d == NULL) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
-  else EINI_TRY(eini_steps_dense(x, &pt->box[k], x->d->g->tensor[t].rank, size, size));
-  return some && o->d != NULL ? eini_tour_owners(&x->w, o, (int64_t)size, 0) : EIN_OK;
+  if (!mine) EINI_TRY(eini_steps_message(x, rank, lo, hi, n == 0 ? 0 : size));
+  else if (x->nmemory == 1 || n == 0) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
+  else EINI_TRY(eini_steps_dense(x, &pt->box[k], rank, lo, hi, size, size));
+  if (mine && x->nmemory > 1 && x->run != NULL && eini_steps_zeros(x->d, t))
+    memset(pt->box[k].data, 0, (size_t)eini_steps_volume(rank, lo, hi) * size);
+  for (int i = 0; i < n && some; i++)
+    EINI_TRY(eini_tour_owners(&x->w, &x->w.owners[k][i], (int64_t)size, 0));
+  return EIN_OK;
 }
 
-// The fold of nothing for all results of some ranges; lo is lost.
-static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, int64_t *lo,
-                                     const int64_t *hi, const eini_step_box *to) {
+// Room for a box of results, and its bytes.
+static ein_status eini_steps_results(eini_staged *x, eini_step_box *b, const int64_t *lo,
+                                     const int64_t *hi, size_t send) {
+  return eini_steps_dense(x, b, x->stmt->nfree, lo, hi, x->wide, send);
+}
+
+// The states of nothing in a box.
+static void eini_steps_identity(const eini_staged *x, const eini_step_box *b) {
+  void *state[4];
+  const int64_t n = eini_steps_volume(x->stmt->nfree, b->lo, b->hi);
+  eini_states_at(x->folder, n, b->data, state);
+  eini_fold_identity(x->folder, n, state);
+}
+
+// The fold of nothing for all results of a box; len: scratch.
+static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, int64_t *len,
+                                     const eini_step_box *to) {
+  void *out[1];
   int64_t id;
-  for (int i = 0; i < x->stmt->nindex; i++) lo[i] = i < x->stmt->nfree ? hi[i] - lo[i] : 0;
-  EINI_TRY(eini_steps_plan(x, lo, pt->box, to->stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, to->data, pt->param);
+  out[0] = to->data;
+  if (x->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
+  if (x->folder != NULL) return EIN_OK;
+  for (int i = 0; i < x->stmt->nindex; i++) len[i] = i < x->stmt->nfree ? to->hi[i] - to->lo[i] : 0;
+  EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &id));
+  return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, out, pt->param);
 }
 
-// Addresses and origins of the block of a step.
-static void eini_steps_bind(eini_staged *x, eini_step_point *pt) {
+// Addresses and origins of a block of a step.
+static void eini_steps_bind(eini_staged *x, const eini_step_point *pt, const int64_t *lo,
+                            const int64_t *hi, const void **in, ein_scalar *param) {
   const eini_stmt *s = x->stmt;
-  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-  ein_scalar *p = pt->param + x->d->g->nparam;
+  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
+  ein_scalar *p = param + x->d->g->nparam;
   int n = 0;
   for (int i = 0; i < s->nindex; i++)
-    if (eini_block_origin(s, i)) (p++)->re = (double)pt->lo[i];
+    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)lo[i];
   for (int k = 0; k < s->noperand; k++) {
     if (eini_operand_first(s, k) < k) continue;
     const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
     eini_block_hull(s, &b, k, x->w.from, x->w.to);
-    pt->in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
+    in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
   }
 }
 
-// The plans of the block in w->from and w->to: it goes to the partial result where there is nothing
-// of it yet or each of its elements is computed once; else it is merged into that.
+// The plans of the block of a step: it goes to the partial result where there is nothing of it yet
+// or each of its elements is computed once; else it is merged into that.
 static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
-  const int rank = x->d->g->tensor[s->out].rank, n = s->noperand;
+  const int rank = s->nfree, n = s->noperand;
   const ein_dtype type = eini_steps_type(x);
   const eini_step_box *acc = &pt->box[n];
   const size_t bytes = (size_t)rank * sizeof(int64_t);
-  const int all = memcmp(acc->lo, x->w.from, bytes) == 0 && memcmp(acc->hi, x->w.to, bytes) == 0;
+  const int all = memcmp(acc->lo, pt->lo, bytes) == 0 && memcmp(acc->hi, pt->hi, bytes) == 0;
+  const int once = x->folder == NULL && !eini_loops_folds(x->w.n, x->w.n->nstep - 1);
   int64_t *len = x->w.lo;
-  pt->into = eini_steps_at(acc, rank, x->w.from, ein_dtype_size(type));
+  pt->to = eini_steps_at(acc, rank, pt->lo, x->wide);
   pt->merge = -1;
-  if ((pt->fresh && all) || !eini_loops_folds(x->w.n, x->w.n->nstep - 1)) {
-    pt->to = pt->into;
-  } else {
-    if (pt->fresh) {
-      (void)eini_tour_box(&x->w, x->w.move.step, n);
-      EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, acc));
-    }
-    const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-    eini_block_hull(s, &b, -1, x->w.from, x->w.to);
-    EINI_TRY(eini_steps_dense(x, &pt->block, rank, ein_dtype_size(type), 0));
+  pt->apart = !((pt->fresh && all) || once);
+  if (pt->apart) {
+    if (pt->fresh) EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, acc));
+    EINI_TRY(eini_steps_results(x, &pt->block, pt->lo, pt->hi, 0));
     for (int r = 0; r < rank; r++) x->w.value[r] = pt->block.hi[r] - pt->block.lo[r];
-    EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
-                                   pt->block.stride, &pt->merge));
+    if (x->folder == NULL)
+      EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
+                                     pt->block.stride, &pt->merge));
     pt->to = pt->block.data;
   }
   pt->fresh = 0;
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
-  return eini_steps_plan(x, len, pt->box, pt->merge < 0 ? acc->stride : pt->block.stride,
-                         &pt->plan);
+  return eini_steps_plan(x, len, pt->box, pt->apart ? pt->block.stride : acc->stride, &pt->plan);
 }
 
 // What a point does before it computes.
 static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t step) {
   const eini_stmt *s = x->stmt;
   const int n = s->noperand;
-  const eini_tensor *out = &x->d->g->tensor[s->out];
-  const size_t size = ein_dtype_size(eini_steps_type(x));
+  const size_t send = x->whole ? ein_dtype_size(x->d->g->tensor[s->out].dtype) : x->wide;
   for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
   x->w.move.step = step;
-  if (!eini_steps_mine(x, x->w.move.place)) {
-    if (!eini_tour_due(&x->w, step, n, 0)) return EIN_OK;
-    (void)eini_tour_box(&x->w, step, n);
-    return eini_steps_message(x, out->rank, x->whole ? ein_dtype_size(out->dtype) : size);
-  }
   if (eini_tour_due(&x->w, step, n, 0)) {
     (void)eini_tour_box(&x->w, step, n);
-    EINI_TRY(eini_steps_dense(x, &pt->box[n], out->rank, size,
-                              x->whole ? ein_dtype_size(out->dtype) : size));
+    if (!eini_steps_mine(x, x->w.move.place))
+      return eini_steps_message(x, s->nfree, x->w.lo, x->w.hi, send);
+    EINI_TRY(eini_steps_results(x, &pt->box[n], x->w.lo, x->w.hi, send));
     pt->fresh = 1;
   }
+  if (!eini_steps_mine(x, x->w.move.place)) return EIN_OK;
   eini_tour_values(&x->w, step, x->w.n->nstep);
   eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
   pt->plan = -1;
   if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x, pt);
-  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-  eini_block_hull(s, &b, -1, x->w.from, x->w.to);
+  eini_steps_bind(x, pt, pt->lo, pt->hi, pt->in, pt->param);
   return eini_steps_block(x, pt);
-}
-
-// Worker i computes the blocks of a step of points i, i + width, ..
-static void eini_steps_worker(void *arg, int i) {
-  eini_staged *x = (eini_staged *)arg;
-  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
-    eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0) continue;
-    pt->st = eini_steps_execute(x, i, pt->plan, pt->in, pt->to, pt->param);
-    if (pt->st == EIN_OK && pt->merge >= 0)
-      pt->st = eini_steps_merge_run(x, i, x->stmt->fold, pt->merge, pt->into, pt->to);
-  }
 }
 
 // ================================================================================================
@@ -4162,6 +4509,37 @@ static void eini_steps_worker(void *arg, int i) {
 // Takes a schedule and the bindings of one call; gives places what they hold, runs statements, and
 // returns what places hold of outputs. Without bindings it makes the plans.
 // ================================================================================================
+
+// The loop of a step whose iterations threads share, -1: none.
+static int eini_steps_parallel(const eini_staged *x) {
+  const eini_loops *n = x->w.n;
+  for (int k = n->nstep; k < n->norder && x->d->fabric.threads && x->folder == NULL; k++) {
+    const eini_loop *v = &n->loop[n->order[k]];
+    if (v->parallel && v->made != EINI_MADE_FUSED && v->extent > 1) return n->order[k];
+  }
+  return -1;
+}
+
+static ein_status eini_steps_shares_new(eini_staged *x, eini_step_point *pt) {
+  const eini_stmt *s = x->stmt;
+  const int v = eini_steps_parallel(x);
+  const int64_t nparam = x->d->g->nparam;
+  if (v < 0) return EIN_OK;
+  const int64_t n = eini_min64(x->w.n->loop[v].extent, EINI_SHARES_MAX);
+  pt->share = EINI_NEW(x->scratch, eini_step_share, n);
+  if (pt->share == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->lo = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->hi = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->in = EINI_NEW(x->scratch, const void *, s->noperand);
+    h->param = EINI_NEW(x->scratch, ein_scalar, nparam + s->nindex);
+    if (h->lo == NULL || h->hi == NULL || h->in == NULL || h->param == NULL)
+      return EIN_ERR_NO_MEMORY;
+    memcpy(h->param, pt->param, (size_t)(nparam + s->nindex) * sizeof *h->param);
+  }
+  return EIN_OK;
+}
 
 static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
@@ -4182,10 +4560,49 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
     pt->param[k] = given ? x->run->param[k] : g->param[k].value;
   }
   for (int i = 0; i < s->nindex; i++) pt->param[g->nparam + i].set = 1;
-  EINI_TRY(eini_steps_box_new(a, &pt->block, g->tensor[s->out].rank));
+  EINI_TRY(eini_steps_box_new(a, &pt->block, s->nfree));
   for (int k = 0; k <= s->noperand; k++)
-    EINI_TRY(eini_steps_box_new(a, &pt->box[k],
-                                g->tensor[k < s->noperand ? s->operand[k] : s->out].rank));
+    EINI_TRY(eini_steps_box_new(a, &pt->box[k], k < s->noperand ? g->tensor[s->operand[k]].rank
+                                                                : s->nfree));
+  return eini_steps_shares_new(x, pt);
+}
+
+// Shares out the block of a step by the parallel loop, where its iterations are one piece of an
+// index behind another.
+static ein_status eini_steps_shares(eini_staged *x, eini_step_point *pt, int64_t step) {
+  const eini_stmt *s = x->stmt;
+  const int v = pt->share == NULL || pt->plan < 0 ? -1 : eini_steps_parallel(x);
+  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[s->noperand];
+  int64_t *len = x->w.lo;
+  pt->nshare = 0;
+  if (v < 0) return EIN_OK;
+  const eini_loop *loop = &x->w.n->loop[v];
+  const int i = loop->index;
+  const int64_t n = eini_min64(loop->extent, EINI_SHARES_MAX);
+  int64_t at = pt->lo[i];
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    eini_tour_values(&x->w, step, x->w.n->nstep);
+    x->w.value[v] = eini_piece_start(loop->extent, n, k);
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    const int64_t from = h->lo[i];
+    x->w.value[v] = eini_piece_start(loop->extent, n, k + 1) - 1;
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    h->lo[i] = from;
+    if (from != at && h->hi[i] > from) return EIN_OK;  // pieces lie between each other
+    at = eini_max64(at, h->hi[i]);
+  }
+  if (at != pt->hi[i]) return EIN_OK;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->plan = -1;
+    if (eini_zrange_empty(s->nindex, h->lo, h->hi)) continue;
+    eini_steps_bind(x, pt, h->lo, h->hi, h->in, h->param);
+    h->to = eini_steps_at(to, s->nfree, h->lo, x->wide);
+    for (int c = 0; c < s->nindex; c++) len[c] = h->hi[c] - h->lo[c];
+    EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &h->plan));
+  }
+  pt->nshare = (int)n;
   return EIN_OK;
 }
 
@@ -4203,33 +4620,137 @@ static ein_status eini_steps_after(eini_staged *x, int64_t step) {
   if (!eini_tour_due(&x->w, step, n, 1) || !eini_tour_box(&x->w, step, n)) return EIN_OK;
   x->w.move.operand = -1;
   x->w.move.step = step;
-  return eini_tour_owners(&x->w, &x->w.owners[n], eini_tour_wide(&x->w), 1);
+  return eini_tour_owners(&x->w, x->w.owners[n], eini_tour_wide(&x->w), 1);
+}
+
+// Tells who asks for events. level: see ein_dist_event.
+static ein_status eini_steps_event(const eini_staged *x, int level, int worker, int64_t place,
+                                   int64_t step, double begin) {
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = x->number;
+  v.place = (int)place;
+  v.level = level;
+  v.worker = worker;
+  v.step = step;
+  v.begin = begin;
+  v.end = eini_steps_now(d);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+// Fetches, or, after, sends home, of point i; tells who asks, if that moved data.
+static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int after) {
+  const int64_t before = x->info.messages;
+  const double begin = eini_steps_now(x->d);
+  EINI_TRY(after ? eini_steps_after(x, step) : eini_steps_before(x, &x->point[i], step));
+  if (!after) EINI_TRY(eini_steps_shares(x, &x->point[i], step));
+  if (x->run == NULL || x->d->desc.event_fn == NULL || x->nmemory == 1 ||
+      x->info.messages == before || !eini_steps_mine(x, x->w.move.place))
+    return EIN_OK;
+  return eini_steps_goes_on(x, eini_steps_event(x, after ? EINI_STEPS_SENDS : EINI_STEPS_FETCHES,
+                                                0, x->w.move.place, step, begin));
+}
+
+// Computes the block of a step.
+static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand], *to = pt->apart ? &pt->block : acc;
+  const int rank = x->stmt->nfree;
+  void *out[4] = {NULL, NULL, NULL, NULL};
+  out[0] = pt->to;
+  if (x->folder != NULL) {
+    eini_steps_identity(x, to);
+    eini_states_at(x->folder, eini_steps_volume(rank, to->lo, to->hi), to->data, out);
+  }
+  return eini_steps_execute(x, worker, pt->plan, pt->in, out, pt->param);
+}
+
+// Merges it into the partial result.
+static ein_status eini_steps_join(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand];
+  const int rank = x->stmt->nfree;
+  int64_t shape[EINI_NAMES_MAX];
+  if (!pt->apart) return EIN_OK;
+  if (x->folder == NULL)
+    return eini_steps_merge_run(x, worker, x->stmt->fold, pt->merge,
+                                eini_steps_at(acc, rank, pt->lo, x->wide), pt->to);
+  for (int r = 0; r < rank; r++) shape[r] = pt->hi[r] - pt->lo[r];
+  eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
+                    pt->to);
+  return EIN_OK;
+}
+
+// Worker i takes every width-th of the blocks of a step, or of their shares.
+static void eini_steps_worker(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  const ein_grid *g = x->w.n->grid;
+  int64_t job = 0;
+  for (int64_t q = 0; q < g->npoint; q++) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0) continue;
+    for (int k = 0; k < pt->nshare || k == 0; k++) {
+      if (job++ % x->width != i) continue;
+      const double begin = eini_steps_now(x->d);
+      eini_step_share *h = pt->nshare > 0 ? &pt->share[k] : NULL;
+      ein_status *st = h != NULL ? &h->st : &pt->st;
+      void *out[1];
+      out[0] = h != NULL ? h->to : NULL;
+      if (h == NULL) *st = eini_steps_compute(x, i, pt);
+      else *st = h->plan < 0 ? EIN_OK : eini_steps_execute(x, i, h->plan, h->in, out, h->param);
+      if (h == NULL && *st == EIN_OK) *st = eini_steps_join(x, i, pt);
+      if (*st == EIN_OK && x->d->desc.event_fn != NULL)
+        *st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
+    }
+  }
+}
+
+// And then merges those that were shared out.
+static void eini_steps_joiner(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0 || pt->nshare == 0) continue;
+    for (int k = 0; k < pt->nshare && pt->st == EIN_OK; k++) pt->st = pt->share[k].st;
+    if (pt->st == EIN_OK) pt->st = eini_steps_join(x, i, pt);
+  }
+}
+
+static void eini_steps_each(eini_staged *x, void (*task)(void *arg, int i)) {
+  const ein_executor *e = &x->d->executor;
+  if (x->width > 1) e->parallel_for(x->width, task, x, e->user);
+  else task(x, 0);
 }
 
 static ein_status eini_steps_walk(eini_staged *x) {
   const int64_t n = x->w.n->grid->npoint;
-  const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
-    for (int64_t i = 0; i < n; i++)
-      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
-    if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
-    else if (x->run != NULL) eini_steps_worker(x, 0);
+    x->step = step;
+    for (int64_t i = 0; i < n; i++) {
+      if (!eini_steps_goto(x, i)) continue;
+      if (x->run == NULL) eini_alive_step(&x->alive, &x->w, step, (int64_t)x->wide);
+      EINI_TRY(eini_steps_moves(x, i, step, 0));
+    }
+    if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
+    if (x->run != NULL) eini_steps_each(x, eini_steps_worker);
+    if (x->run != NULL && eini_steps_parallel(x) >= 0) eini_steps_each(x, eini_steps_joiner);
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
       EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
-      EINI_TRY(eini_steps_after(x, step));
+      EINI_TRY(eini_steps_moves(x, i, step, 1));
     }
   }
   return EIN_OK;
 }
 
 static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
-  const eini_staged *x = (const eini_staged *)user;
+  eini_staged *x = (eini_staged *)user;
   const eini_dist_read r = {m->bytes, 1, NULL};
   const int all = x->run == NULL;  // a run's figures are those of its own places
   if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
   if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
+  if (all && m->operand >= 0)
+    x->alive.bytes[m->point * (x->stmt->noperand + 2) + m->operand] += m->bytes;
   return EIN_OK;
 }
 
@@ -4237,7 +4758,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   static const eini_dist_read nothing = {0, 0, NULL};
   const ein_graph *g = x->d->g;
   const eini_stmt *s = x->stmt = &g->stmt[k];
-  int64_t key = 8 + 3 * (int64_t)g->tensor[s->out].rank + s->nindex;
+  int64_t key = 8 + 3 * (int64_t)s->nfree + s->nindex;
   memset(&x->w, 0, sizeof x->w);
   memset(&x->info, 0, sizeof x->info);
   x->number = k;
@@ -4248,12 +4769,19 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->w.part_fn = eini_steps_part_of;
   x->w.fn = eini_steps_moved;
   x->w.user = x;
-  x->message = NULL;
-  x->room = 0;
+  x->message = x->spare = NULL;
+  x->room = x->spare_room = 0;
   EINI_TRY(eini_tour_init(x->scratch, &x->w));
   if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
   x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
              !eini_stmt_empty(s, s->nfree, s->nindex);
+  x->folder = NULL;
+  if (eini_fold_carries(s->fold) &&
+      (eini_loops_folds(x->w.n, x->w.n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex))) {
+    EINI_TRY(eini_states_folder(g, s, &x->states));
+    x->folder = &x->states;
+  }
+  x->wide = x->folder != NULL ? eini_states_bytes(x->folder) : ein_dtype_size(eini_steps_type(x));
   for (int o = 0; o < s->noperand; o++) key += g->tensor[s->operand[o]].rank;
   x->key = EINI_NEW(x->scratch, int64_t, key);
   x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);
@@ -4261,7 +4789,11 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) x->cut[i] = 2;  // all have an origin
+  if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
+  for (int i = 0; i < s->nindex; i++)
+    x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
+  const int v = eini_steps_parallel(x);
+  if (v >= 0) x->cut[x->w.n->loop[v].index] = 2;
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
@@ -4271,11 +4803,32 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   return EIN_OK;
 }
 
+// The hull of what a place holds of a statement's results, by its free indices.
+typedef struct eini_steps_hull {
+  const eini_owners *o;
+  int64_t *lo, *hi;         // hi 0: nothing yet
+} eini_steps_hull;
+
+static ein_status eini_steps_held(void *user, const int64_t *lo, const int64_t *hi) {
+  const eini_steps_hull *h = (const eini_steps_hull *)user;
+  const eini_stmt *s = h->o->s;
+  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
+  for (int i = 0; i < s->nfree; i++) {
+    from[i] = h->o->rows ? 0 : lo[i];
+    to[i] = h->o->rows ? s->index[i].extent : hi[i];
+  }
+  if (h->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
+  for (int i = 0; i < s->nfree; i++) {
+    h->lo[i] = h->hi[i] == 0 ? from[i] : eini_min64(h->lo[i], from[i]);
+    h->hi[i] = eini_max64(h->hi[i], to[i]);
+  }
+  return EIN_OK;
+}
+
 // Sums at places begin as folds of nothing.
 static ein_status eini_steps_sums(eini_staged *x) {
   static const double none[2] = {0, 0};
   const eini_stmt *s = x->stmt;
-  const int rank = x->d->g->tensor[s->out].rank;
   eini_step_point *pt = &x->point[0];  // has a task in every nest
   for (int o = 0; o < s->noperand; o++) {
     memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
@@ -4283,20 +4836,42 @@ static ein_status eini_steps_sums(eini_staged *x) {
     pt->in[o] = none;  // nothing is read
   }
   for (int q = 0; q < x->nmemory; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
+    eini_step_box *b = &x->sum[q];
     if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
-    EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
-    EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
-                              0));
-    for (int i = 0; i < s->nindex; i++) x->w.lo[i] = x->w.hi[i] = 0;
-    for (int r = 0; r < rank; r++) {  // free index i is the axis r that it writes
-      int64_t coef;
-      const int i = eini_row_index(&s->out_map, r, &coef);
-      x->w.lo[i] = home->lo[r];
-      x->w.hi[i] = home->hi[r];
-    }
-    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, &x->sum[q]));
+    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
+    eini_steps_hull h = {x->w.owners[s->noperand], b->lo, b->hi};
+    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
+    if (x->nmemory > 1) EINI_TRY(eini_owners_boxes(x->a, x->d->g, h.o, q, eini_steps_held, &h));
+    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
+    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
+  }
+  return EIN_OK;
+}
+
+// Sums become what is stored.
+static ein_status eini_steps_finish(eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  for (int q = 0; q < x->nmemory; q++) {
+    const eini_step_box *b = &x->sum[q];
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
+    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
+    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
+                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
+    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
+  }
+  return EIN_OK;
+}
+
+// Notes what a statement needs whose plans are made.
+static ein_status eini_steps_planned(eini_staged *x) {
+  int64_t *most = x->most + (int64_t)x->number * x->d->fabric.places, sum;
+  EINI_TRY(eini_steps_rooms_of(x));
+  for (int64_t q = 0; q < x->d->fabric.places; q++) {
+    sum = 0;
+    if (!x->whole) EINI_TRY(eini_alive_held(x->scratch, x->d, x->number, q, &sum));
+    most[q] = x->alive.most[q] + sum * (int64_t)x->wide;
   }
   return EIN_OK;
 }
@@ -4307,26 +4882,17 @@ static ein_status eini_steps_stmt(eini_staged *x, int k) {
   if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
   if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
   EINI_TRY(st);
-  const eini_stmt *s = x->stmt;
-  const eini_tensor *out = &x->d->g->tensor[s->out];
   EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
-  for (int q = 0; q < x->nmemory && !x->whole && x->failed == EIN_OK; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
-    EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
-                              home->stride, ein_dtype_compute(s->type), x->sum[q].data,
-                              x->sum[q].stride));
-  }
-  return EIN_OK;
+  if (x->run == NULL) EINI_TRY(eini_steps_planned(x));
+  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
 }
 
 // ---- all of a graph ----
 
 // A tensor between a place and the memory of the caller; hull: that of its boxes is asked for.
 typedef struct eini_steps_share {
-  int rank, hull, back;     // back: from the place to the caller
+  const eini_stmt *s;       // whose free indices the boxes are of
+  int hull, back;           // back: from the place to the caller
   size_t size;
   eini_step_box *place;
   const eini_step_box *caller;
@@ -4334,20 +4900,33 @@ typedef struct eini_steps_share {
 
 static ein_status eini_steps_shared(void *user, const int64_t *lo, const int64_t *hi) {
   const eini_steps_share *c = (const eini_steps_share *)user;
-  eini_step_box *b = c->place;
-  int64_t shape[EINI_NAMES_MAX];
-  for (int r = 0; r < c->rank; r++) {
-    shape[r] = hi[r] - lo[r];
-    if (!c->hull) continue;
-    b->lo[r] = b->hi[r] == 0 ? lo[r] : eini_min64(b->lo[r], lo[r]);
-    b->hi[r] = eini_max64(b->hi[r], hi[r]);
+  const eini_stmt_block block = eini_block_of(lo, hi, NULL);
+  const int n = c->s->nfree, rank = c->s->out_map.rows;
+  int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
+  if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
+  if (c->hull) {
+    eini_block_hull(c->s, &block, -1, a, b);
+    for (int r = 0; r < rank; r++) {
+      c->place->lo[r] = c->place->hi[r] == 0 ? a[r] : eini_min64(c->place->lo[r], a[r]);
+      c->place->hi[r] = eini_max64(c->place->hi[r], b[r]);
+    }
+    return EIN_OK;
   }
-  if (c->hull) return EIN_OK;
-  char *p = eini_steps_at(b, c->rank, lo, c->size);
-  char *w = eini_steps_at(c->caller, c->rank, lo, c->size);
-  if (c->back) eini_dist_copy(c->rank, shape, w, c->caller->stride, p, b->stride, c->size);
-  else eini_dist_copy(c->rank, shape, p, b->stride, w, c->caller->stride, c->size);
+  for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
+  char *p = eini_steps_written(c->s, c->place, lo, c->size, a);
+  char *w = eini_steps_written(c->s, c->caller, lo, c->size, b);
+  if (c->back) eini_dist_copy(n, shape, w, b, p, a, c->size);
+  else eini_dist_copy(n, shape, p, a, w, b, c->size);
   return EIN_OK;
+}
+
+// Zeros for all elements of a box.
+static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
+  static const char zero[16] = {0};
+  int64_t shape[EINI_NAMES_MAX], none[EINI_NAMES_MAX];
+  for (int r = 0; r < rank; r++) shape[r] = b->hi[r] - b->lo[r], none[r] = 0;
+  if (b->data != NULL && !eini_zrange_empty(rank, b->lo, b->hi))
+    eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
 // The caller's memory of a tensor; NULL data: it has none.
@@ -4366,14 +4945,29 @@ static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *
   return EIN_OK;
 }
 
+// Calls for all boxes of a tensor at a place.
+static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int n, int64_t place,
+                                       eini_steps_share *c) {
+  for (int i = 0; i < n; i++) {
+    c->s = o[i].s;
+    EINI_TRY(eini_owners_boxes(x->a, x->d->g, &o[i], place, eini_steps_shared, c));
+  }
+  return EIN_OK;
+}
+
 // Memory of a tensor at places and what they hold of an input; back: what they hold of an output.
 static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   const eini_tensor *e = &x->d->g->tensor[t];
   const int input = e->role == EIN_ROLE_INPUT, port = x->d->tensor[t].port >= 0;
-  const int own = input ? x->nmemory == 1 || x->s->place[t] == NULL : x->nmemory == 1 && port;
   eini_step_box caller;
+  eini_owners *o;
+  int n;
   EINI_TRY(eini_steps_caller(x, t, &caller));
-  eini_steps_share c = {e->rank, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  EINI_TRY(eini_schedule_owners(x->a, x->s, t, &o, &n));
+  const int own = input ? x->nmemory == 1 || n == 0 : x->nmemory == 1 && port;
+  const int zeros = !back && !input && eini_steps_zeros(x->d, t);
+  eini_steps_share c = {NULL, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  if (zeros) eini_steps_clear(&caller, e->rank, c.size);
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
     if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
@@ -4384,17 +4978,16 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
     c.hull = !back;
     if (!back) EINI_TRY(eini_steps_box_new(x->a, b, e->rank));
     for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
-    if (!back && x->nmemory > 1)
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
     int64_t shape[EINI_NAMES_MAX];
     for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
     eini_dist_dense(e->rank, shape, b->stride);
     const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
     if (!back && x->run != NULL && (b->data = EINI_NEW(x->a, char, bytes)) == NULL)
       return EIN_ERR_NO_MEMORY;
+    if (zeros) eini_steps_clear(b, e->rank, c.size);
     c.hull = 0;
-    if (x->run != NULL && (back || input))
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
   }
   return EIN_OK;
 }
@@ -4412,9 +5005,10 @@ static ein_status eini_steps_memory(eini_staged *x) {
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs (plans NULL) all statements.
+// Plans (run NULL) or runs (plans NULL) all statements. most: of each statement and place, what
+// lives there beside tensors; NULL in a run.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats) {
+                                 ein_dist_stats *stats, int64_t *most) {
   const ein_graph *g = d->g;
   eini_arena arena, scratch;
   eini_staged x;
@@ -4425,14 +5019,15 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.s = d->desc.schedule;
   x.run = run;
   x.stats = stats;
+  x.most = most;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
   if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
-    size_t most = 0;  // two messages at once, which lie behind each other
+    size_t room = 0;  // two messages at once, which lie behind each other
     for (int k = 0; k < d->nstmt; k++)
-      if (d->rooms[k].message > most) most = d->rooms[k].message;
-    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)most);
+      if (d->rooms[k].message > room) room = d->rooms[k].message;
+    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)room);
   }
   if (run != NULL) st = eini_dist_agree(&d->fabric, st);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
@@ -4448,28 +5043,26 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
 }
 
 // Why a statement cannot be run so; NULL: it can.
-static const char *eini_steps_reason(const ein_schedule *sc, const eini_stmt *s,
-                                     const eini_loops *n) {
-  const eini_tensor *t = &sc->g->tensor[s->out];
-  const ein_distribution *d = sc->place[s->out];
+static const char *eini_steps_reason(const ein_schedule *sc, int k) {
+  const eini_stmt *s = &sc->g->stmt[k];
+  const eini_loops *n = &sc->nest[k];
+  int used[EINI_NAMES_MAX] = {0};
   int64_t coef;
+  eini_owners o;
+  memset(&o, 0, sizeof o);
+  eini_schedule_home(sc, k, &o);
   if (n->loop == NULL) return "it has too many indices";
-  if (d == NULL || t->nstmt != 1) return "nothing says where its result lies: place it";
-  for (int m = 0; m < d->grid->ndim; m++)
-    if (d->held[m].kind == EINI_HELD_EVERY && d->grid->dim[m].extent > 1)
-      return "its result is replicated";
-  if (eini_fold_carries(s->fold) &&
-      (eini_loops_folds(n, n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex)))
-    return "its fold has states of several scalars, and is cut";
+  if (o.d == NULL) return "nothing says where its result lies: place it";
   if (sc->g->ordered && !eini_order_exact(sc->g, s) && eini_loops_folds(n, n->nstep - 1))
     return "it is deterministic, and its fold would be cut";
-  if (t->rank > EINI_NAMES_MAX) return "its result has too many axes";
-  int plain = s->rest == EIN_REST_ERROR && t->rank == s->nfree;
-  for (int r = 0; r < t->rank && plain; r++) {
+  if (s->out_map.rows > EINI_NAMES_MAX || s->nfree > EINI_NAMES_MAX)
+    return "its result has too many axes";
+  for (int r = 0; r < s->out_map.rows && o.rows; r++) {
     const int i = eini_row_index(&s->out_map, r, &coef);
-    plain = i >= 0 && coef == 1 && s->out_map.offset[r] == 0 && s->index[i].extent == t->shape[r];
+    if (eini_map_terms(&s->out_map, r) > 1 || (i >= 0 && used[i]++))
+      return "its result is placed, and not written by an index for each axis";
   }
-  return plain ? NULL : "it does not write each element of its result by an index of its own";
+  return NULL;
 }
 
 static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
@@ -4481,17 +5074,19 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   if (s->grid == NULL || s->grid->places != d->fabric.places)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is not for the fabric's places");
   for (int k = 0; k < d->nstmt; k++) {
-    const char *why = eini_steps_reason(s, &d->g->stmt[k], &s->nest[k]);
+    const char *why = eini_steps_reason(s, k);
     if (why != NULL)
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "statement '%.60s' cannot be run by a "
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
   made.nstmt = d->nstmt;
+  int64_t *most = EINI_NEW(&d->arena, int64_t, (int64_t)d->nstmt * d->fabric.places);
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  if (most == NULL || made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL)
+    return EIN_ERR_NO_MEMORY;
+  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made, most);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -4499,6 +5094,8 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
+  EINI_TRY(eini_alive_peaks(&d->arena, d, most));
+  d->peak += d->fabric.first;  // from here on of this process
   return EIN_OK;
 }
 
@@ -4895,7 +5492,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   const ein_fabric *f = &d->fabric;
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK && d->desc.schedule != NULL)
-    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
+    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats, NULL));
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
   if (st == EIN_OK && f->room_fn != NULL)
     st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);

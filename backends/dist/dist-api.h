@@ -121,9 +121,12 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // ---- execution of a decomposed graph ------------------------------------------------------------
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
-// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
+// schedule also what moves between places that copy: level -2: what a point fetched before a step,
+// -3: what it sent home after it; a process tells those of its places.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
+  int64_t step;              // under a schedule, else 0
   double begin, end;
 } ein_dist_event;
 
@@ -190,8 +193,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Bytes of a statement, as
-// ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: of all
+// points of a place, in the step that needs most. Bytes of a statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.

@@ -13,8 +13,8 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps-peak >>steps
+//                 >>steps-run >>dist-public
 //
 //
 // TENSOR RELATIONS
@@ -60,11 +60,14 @@
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
 // the same bits under serial and copying, and for any number of threads. Statements without
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
-// monoids of yours) and of the folds of deterministic graphs, results that are replicated or
-// written by sums of indices. Of several processes each goes through the steps of all points, in
-// one order, and computes those of its places. A run allocates what it needs: at places that copy,
-// of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
+// ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of yours are states. A
+// result placed with * goes to all copies. What several statements write, or sums of indices, lies
+// where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
+// are placed and written by sums of indices. Of several processes each goes through the steps of
+// all points, in one order, and computes those of its places. Under `threads` the iterations of a
+// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
+// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
+// at places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS
