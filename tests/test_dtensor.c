@@ -4,6 +4,7 @@
 // redistributions, element by element, bytes and messages counted; adopted buffers; scatter,
 // gather, load and store; every allocation fails once, on one process. On the copying fabric, or
 // with -DTEST_MPI over ranks: mpirun -n N test_dtensor [redistributions [seed]].
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,6 +353,132 @@ static void test_elements(ein_ctx *ctx) {
   }
 }
 
+// ---- graphs over distributed tensors ------------------------------------------------------------
+
+static const char *const texts[] = {
+    "input A[i=17,j=23], B[j,k=19] : f64\nC[i,k] = A[i,j]*B[j,k]\n",
+    "input A[i=14,j=21], B[j,k=18], C[k,l=17] : f64\nT[i,k] = A[i,j]*B[j,k]\n"
+    "Y[i,l] = T[i,k]*C[k,l]\noutput Y, T\n",
+    "input X[i=6,j=8,k=9], A[j,r=5], B[k,r] : f64\nY[i,r] = X[i,j,k]*A[j,r]*B[k,r]\n",
+    "input A[i=13,j=12], N[n=3] : f64\nB[j,i] = A[i,j]*3\nS = sum[i,j](B[j,i])\n"
+    "M[i] = max[j](B[j,i])\noutput B, S, M\n",
+    "input Q[s=10,d=8], K[t=12,d], V[t,e=6] : f64\nT[s,t] = sum[d](Q[s,d]*K[t,d])/sqrt(size(d))\n"
+    "P[s,t] = softmax[t](T[s,t])\nY[s,e] = sum[t](P[s,t]*V[t,e])\n"};
+
+typedef struct bound {
+  int nin, n;
+  ein_tensor_info info[8];
+  double *whole[8];
+  ein_distribution *d[8];
+  ein_grid *g[8];
+  ein_dtensor *t[8];
+} bound;
+
+// Tensors of a graph, inputs first: whole ones, and random distributions; ways: 0 random, 1 rows.
+static void bound_make(ein_ctx *ctx, const ein_plan *plan, const ein_fabric *f, int way, bound *b) {
+  memset(b, 0, sizeof *b);
+  while (ein_plan_input(plan, b->nin, &b->info[b->nin])) b->nin++;
+  for (b->n = b->nin; ein_plan_output(plan, b->n - b->nin, &b->info[b->n]);) b->n++;
+  for (int k = 0; k < b->n; k++) {
+    char machine[256], text[256];
+    const ein_tensor_info *e = &b->info[k];
+    int64_t n = 1;
+    for (int r = 0; r < e->rank; r++) n *= e->shape[r];
+    b->whole[k] = (double *)malloc((size_t)(n + 1) * sizeof(double));
+    for (int64_t i = 0; i < n; i++)
+      ein_random_element(EIN_F64, k < b->nin ? (uint64_t)k : 99, i, &b->whole[k][i]);
+    draw_text(e->rank, machine, text);
+    if (way == 1) sprintf(machine, "x=%d", f->places);
+    if (way == 1) sprintf(text, "%.*s->%s", e->rank, "ijkl", e->rank > 0 ? "i" : "*");
+    b->d[k] = distribution_of(ctx, machine, text, e->rank, f->places, &b->g[k]);
+    CHECK(ein_dtensor_create(ctx, f, b->d[k], EIN_F64, e->shape, 0, NULL, &b->t[k]) == EIN_OK);
+    if (k < b->nin) CHECK(ein_dtensor_random(b->t[k], (uint64_t)k) == EIN_OK);
+  }
+}
+
+static void bound_free(bound *b) {
+  for (int k = 0; k < b->n; k++) {
+    free(b->whole[k]);
+    ein_dtensor_destroy(b->t[k]);
+    ein_distribution_destroy(b->d[k]);
+    ein_grid_destroy(b->g[k]);
+  }
+}
+
+static const ein_dtensor *const *inputs(const bound *b) {
+  return (const ein_dtensor *const *)b->t;
+}
+
+// The same as the plan of one place computes; what moves is what is said.
+static void test_graph(ein_ctx *ctx, const ein_graph *g, const ein_plan *plan, int way) {
+  static double back[4096];
+  bound b;
+  ein_fabric f;
+  ein_dtensor_plan *p = NULL;
+  ein_dist_info info;
+  ein_dist_stats stats;
+  ein_run run;
+  int64_t moved = -1;
+  const void *in[8];
+  void *out[8];
+  const int places = (int)draw(ranks, ranks + 5);
+  CHECK(fabric_of(ctx, places, &f) == EIN_OK);
+  bound_make(ctx, plan, &f, way, &b);
+  memset(&run, 0, sizeof run);
+  memset(&stats, 0, sizeof stats);
+  for (int k = 0; k < b.n; k++) {
+    if (k < b.nin) in[k] = b.whole[k];
+    else out[k - b.nin] = b.whole[k];
+  }
+  run.in = in;
+  run.out = out;
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  const ein_status st = ein_dtensor_plan_create(ctx, g, &f, NULL, inputs(&b), b.t + b.nin, &p);
+  if (st != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
+  CHECK(st == EIN_OK);
+  CHECK(ein_dist_info_get(ein_dtensor_plan_get(p, &moved), &info) == EIN_OK);
+  for (int k = 0; k < b.nin && way == 1; k++)  // rows of what is read stay where they are
+    CHECK(p->stage[k] == NULL || b.info[k].shape[0] < places || b.info[k].rank < 2);
+  for (int turn = 0; turn < 2; turn++) {
+    sent = 0;
+    CHECK(ein_dtensor_plan_run(p, inputs(&b), b.t + b.nin, NULL, &stats) == EIN_OK);
+    CHECK(total(stats.bytes) == info.bytes && total(sent) == info.bytes + moved);
+  }
+  for (int k = b.nin; k < b.n; k++) {
+    const ein_ztensor to = ein_tensor(EIN_F64, b.info[k].rank, b.info[k].shape, back);
+    int64_t wrong = 0;
+    CHECK(ein_dtensor_gather(b.t[k], 0, rank == 0 ? &to : NULL) == EIN_OK);
+    for (int64_t i = 0; i < ein_view_count(&to) && rank == 0; i++)
+      wrong += !(fabs(back[i] - b.whole[k][i]) <= 1e-12 * (1 + fabs(b.whole[k][i])));
+    CHECK(wrong == 0);
+  }
+  // One process gives a tensor that does not fit.
+  ein_dtensor *first = b.t[0];
+  if (rank == ranks - 1) b.t[0] = NULL;
+  CHECK(ein_dtensor_plan_run(p, inputs(&b), b.t + b.nin, NULL, NULL) == EIN_ERR_ARGUMENT);
+  ein_dtensor_plan_destroy(p);
+  CHECK(ein_dtensor_plan_create(ctx, g, &f, NULL, inputs(&b), b.t + b.nin, &p) ==
+        EIN_ERR_ARGUMENT && p == NULL);
+  b.t[0] = first;
+  bound_free(&b);
+  ein_fabric_destroy(&f);
+}
+
+static void test_graphs(ein_ctx *ctx, int cases) {
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+    ein_program_desc pd;
+    ein_graph *g = NULL;
+    ein_plan *plan = NULL;
+    memset(&pd, 0, sizeof pd);
+    pd.text = texts[k];
+    CHECK(ein_graph_parse(ctx, &pd, &g) == EIN_OK);
+    CHECK(ein_plan_graph(ctx, g, 0, NULL, NULL, &plan) == EIN_OK);
+    for (int c = 0; c < cases; c++) test_graph(ctx, g, plan, c % 4 == 3);
+    ein_plan_destroy(plan);
+    ein_graph_destroy(g);
+  }
+}
+
 // ---- mistakes and memory ------------------------------------------------------------------------
 
 static ein_status stop(void *user, const int64_t *coord, void *element) {
@@ -438,6 +565,50 @@ static void test_memory(void) {
   }
 }
 
+// The same of a plan and its run.
+static void test_plan_memory(void) {
+  const int64_t shape[2] = {9, 8}, cols[2] = {8, 7}, prod[2] = {9, 7};
+  const int64_t *const shapes[3] = {shape, cols, prod};
+  for (long n = 0, done = 0; !done; n += n < 30 ? 1 : 23) {
+    counter count = {0, -1, 0};
+    ein_ctx_desc how;
+    ein_program_desc pd;
+    ein_ctx *ctx;
+    ein_fabric f;
+    ein_grid *grid;
+    ein_graph *g = NULL;
+    ein_dtensor *t[3] = {NULL, NULL, NULL};
+    ein_dtensor_plan *p = NULL;
+    memset(&how, 0, sizeof how);
+    memset(&pd, 0, sizeof pd);
+    how.bare = 1;
+    how.allocator.alloc_fn = count_alloc;
+    how.allocator.free_fn = count_free;
+    how.allocator.user = &count;
+    pd.text = "input A[i=9,j=8], B[j,k=7] : f64\nC[i,k] = A[i,j]*B[j,k]\n";
+    CHECK(ein_ctx_create(&how, &ctx) == EIN_OK && ein_graph_parse(ctx, &pd, &g) == EIN_OK);
+    CHECK(fabric_of(ctx, ranks + 1, &f) == EIN_OK);
+    ein_distribution *d = distribution_of(ctx, "a=2", "xy->x:2", 2, ranks + 1, &grid);
+    for (int k = 0; k < 3; k++)
+      CHECK(ein_dtensor_create(ctx, &f, d, EIN_F64, shapes[k], 0, NULL, &t[k]) == EIN_OK);
+    if (rank == ranks - 1) count.fail_at = count.calls + n;
+    const ein_dtensor *const *in = (const ein_dtensor *const *)t;
+    ein_status st = ein_dtensor_plan_create(ctx, g, &f, NULL, in, t + 2, &p);
+    if (st == EIN_OK) st = ein_dtensor_plan_run(p, in, t + 2, NULL, NULL);
+    CHECK(total((int64_t)st) == (int64_t)st * ranks && (st == EIN_OK || st == EIN_ERR_NO_MEMORY));
+    done = st == EIN_OK;
+    CHECK(!done || n > 5);
+    ein_dtensor_plan_destroy(p);
+    for (int k = 0; k < 3; k++) ein_dtensor_destroy(t[k]);
+    ein_distribution_destroy(d);
+    ein_grid_destroy(grid);
+    ein_graph_destroy(g);
+    ein_fabric_destroy(&f);
+    ein_ctx_destroy(ctx);
+    CHECK(count.live == 0);
+  }
+}
+
 int main(int argc, char **argv) {
   ein_ctx *ctx;
 #ifdef TEST_MPI
@@ -453,8 +624,10 @@ int main(int argc, char **argv) {
   test_random(ctx, cases);
   test_adopt(ctx);
   test_elements(ctx);
+  test_graphs(ctx, FEW(12));
   test_mistakes(ctx);
   test_memory();
+  test_plan_memory();
   ein_ctx_destroy(ctx);
   const int64_t failed = total(failures);
   if (rank == 0)

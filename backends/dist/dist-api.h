@@ -264,6 +264,31 @@ EIN_API ein_status ein_dtensor_gather(const ein_dtensor *t, int root, const ein_
 EIN_API ein_status ein_dtensor_load(ein_dtensor *t, const ein_ztensor *whole);
 EIN_API ein_status ein_dtensor_store(const ein_dtensor *t, const ein_ztensor *whole);
 
+// A graph over distributed tensors: in and out in the order of its inputs and outputs, all of one
+// fabric whose places do not share memory.
+typedef struct ein_dtensor_plan ein_dtensor_plan;
+
+// Collective. Decomposes the graph for the places of the fabric (how, whose p is not looked at;
+// NULL: by bytes) with what lies where as constraints, and plans it. Inputs are pinned as they are
+// distributed; so are outputs that have a block at every place, unless that costs more than to move
+// them afterwards. Where the plan cannot have a distribution (cyclic, replicated in part, not from
+// place 0 on) it has a partition like it, and runs copy. *plan is NULL on failure, which is that of
+// ein_decompose or ein_dist_create with blocks, or the tensors do not fit the graph.
+EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_fabric *fabric, const ein_decompose_desc *how,
+                                           const ein_dtensor *const *in, ein_dtensor *const *out,
+                                           ein_dtensor_plan **plan);
+EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *plan);  // NULL is a no-op
+// The plan behind it, borrowed; moved (may be NULL): bytes that copies of inputs and outputs move
+// in all, besides those of ein_dist_info.
+EIN_API const ein_dist *ein_dtensor_plan_get(const ein_dtensor_plan *plan, int64_t *moved);
+// Collective. Runs it; param as in ein_run, stats as of ein_dist_execute, both may be NULL. Tensors
+// may be others than those it was made for: EIN_ERR_ARGUMENT where they had to be distributed
+// alike. One run at a time: copies are the plan's.
+EIN_API ein_status ein_dtensor_plan_run(const ein_dtensor_plan *plan, const ein_dtensor *const *in,
+                                        ein_dtensor *const *out, const ein_scalar *param,
+                                        ein_dist_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif

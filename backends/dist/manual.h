@@ -15,6 +15,7 @@
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-plan >>dist-run
 //                 >>dist-flow >>dist-copy >>steps >>steps-run >>dist-public >>layout >>dtensor
+//                 >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -91,6 +92,8 @@
 // by global coordinates, from a mapped file, or from a whole tensor at one place, and copied into
 // any other distribution: what a place has it keeps, the rest comes in one message from each place
 // that gives some, so that exactly the elements that are missing move.
+// ein_dtensor_plan_create plans a graph for inputs and outputs as they lie, ein_dtensor_plan_run
+// runs it on their parts.
 //
 //
 // BYTES
