@@ -411,9 +411,12 @@ EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
                                            const ein_dtensor *const *in, ein_dtensor *const *out,
                                            ein_dtensor_plan **plan);
 EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *plan);  // NULL is a no-op
-// The plan behind it, borrowed; moved (may be NULL): bytes that copies of inputs and outputs move
-// in all, besides those of ein_dist_info.
-EIN_API const ein_dist *ein_dtensor_plan_get(const ein_dtensor_plan *plan, int64_t *moved);
+typedef struct ein_dtensor_plan_info {  // borrowed from the plan
+  const ein_decomposition *decomposition;
+  const ein_dist *dist;
+  int64_t moved;            // bytes that copies of inputs and outputs move in all, besides those of
+} ein_dtensor_plan_info;    //   ein_dist_info
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *plan, ein_dtensor_plan_info *info);
 // Collective. Runs it; param as in ein_run, stats as of ein_dist_execute, both may be NULL. Tensors
 // may be others than those it was made for: EIN_ERR_ARGUMENT where they had to be distributed
 // alike. One run at a time: copies are the plan's.
@@ -5752,9 +5755,12 @@ EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
   return all;
 }
 
-EIN_API const ein_dist *ein_dtensor_plan_get(const ein_dtensor_plan *p, int64_t *moved) {
-  if (moved != NULL) *moved = p == NULL ? 0 : p->moved;
-  return p == NULL ? NULL : p->d;
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *p, ein_dtensor_plan_info *info) {
+  if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  info->decomposition = p->how;
+  info->dist = p->d;
+  info->moved = p->moved;
+  return EIN_OK;
 }
 
 // The block of a tensor at driven place number i; NULL: it has no elements.

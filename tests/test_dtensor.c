@@ -418,7 +418,7 @@ static void test_graph(ein_ctx *ctx, const ein_graph *g, const ein_plan *plan, i
   ein_dist_info info;
   ein_dist_stats stats;
   ein_run run;
-  int64_t moved = -1;
+  ein_dtensor_plan_info made;
   const void *in[8];
   void *out[8];
   const int places = (int)draw(ranks, ranks + 5);
@@ -436,13 +436,14 @@ static void test_graph(ein_ctx *ctx, const ein_graph *g, const ein_plan *plan, i
   const ein_status st = ein_dtensor_plan_create(ctx, g, &f, NULL, inputs(&b), b.t + b.nin, &p);
   if (st != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
   CHECK(st == EIN_OK);
-  CHECK(ein_dist_info_get(ein_dtensor_plan_get(p, &moved), &info) == EIN_OK);
+  CHECK(ein_dtensor_plan_get(p, &made) == EIN_OK);
+  CHECK(ein_dist_info_get(made.dist, &info) == EIN_OK);
   for (int k = 0; k < b.nin && way == 1; k++)  // rows of what is read stay where they are
     CHECK(p->stage[k] == NULL || b.info[k].shape[0] < places || b.info[k].rank < 2);
   for (int turn = 0; turn < 2; turn++) {
     sent = 0;
     CHECK(ein_dtensor_plan_run(p, inputs(&b), b.t + b.nin, NULL, &stats) == EIN_OK);
-    CHECK(total(stats.bytes) == info.bytes && total(sent) == info.bytes + moved);
+    CHECK(total(stats.bytes) == info.bytes && total(sent) == info.bytes + made.moved);
   }
   for (int k = b.nin; k < b.n; k++) {
     const ein_ztensor to = ein_tensor(EIN_F64, b.info[k].rank, b.info[k].shape, back);

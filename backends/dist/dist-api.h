@@ -279,9 +279,12 @@ EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
                                            const ein_dtensor *const *in, ein_dtensor *const *out,
                                            ein_dtensor_plan **plan);
 EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *plan);  // NULL is a no-op
-// The plan behind it, borrowed; moved (may be NULL): bytes that copies of inputs and outputs move
-// in all, besides those of ein_dist_info.
-EIN_API const ein_dist *ein_dtensor_plan_get(const ein_dtensor_plan *plan, int64_t *moved);
+typedef struct ein_dtensor_plan_info {  // borrowed from the plan
+  const ein_decomposition *decomposition;
+  const ein_dist *dist;
+  int64_t moved;            // bytes that copies of inputs and outputs move in all, besides those of
+} ein_dtensor_plan_info;    //   ein_dist_info
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *plan, ein_dtensor_plan_info *info);
 // Collective. Runs it; param as in ein_run, stats as of ein_dist_execute, both may be NULL. Tensors
 // may be others than those it was made for: EIN_ERR_ARGUMENT where they had to be distributed
 // alike. One run at a time: copies are the plan's.

@@ -294,9 +294,12 @@ EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
   return all;
 }
 
-EIN_API const ein_dist *ein_dtensor_plan_get(const ein_dtensor_plan *p, int64_t *moved) {
-  if (moved != NULL) *moved = p == NULL ? 0 : p->moved;
-  return p == NULL ? NULL : p->d;
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *p, ein_dtensor_plan_info *info) {
+  if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  info->decomposition = p->how;
+  info->dist = p->d;
+  info->moved = p->moved;
+  return EIN_OK;
 }
 
 // The block of a tensor at driven place number i; NULL: it has no elements.
