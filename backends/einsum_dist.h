@@ -10,11 +10,12 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
+// Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, DISTRIBUTED TENSORS, BYTES,
+//         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
 //                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps-peak >>steps
-//                 >>steps-run >>dist-public
+//                 >>steps-run >>dist-public >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -85,6 +86,24 @@
 // then creates and executes the same plan, and gets the blocks of the outputs that live at its
 // places. Inputs are the same everywhere, or, with desc.blocks, no tensor is whole anywhere: a
 // process binds the blocks of its places (ein_dist_block), of inputs as they are pinned.
+//
+//
+// DISTRIBUTED TENSORS
+//
+// An ein_dtensor has its parts where a distribution (DISTAL's notation, see MACHINES in einsum.h)
+// puts them, and nobody has it whole:
+//
+//     ein_grid_create(ctx, "x=2, y=2", 4, &grid)
+//     ein_distribution_create(ctx, "ij->i:64j:64", ..)      cyclic blocks of 64; "ij->i*": rows of
+//                                                           half the extent, each at two places
+//     ein_dtensor_create(ctx, &fabric, how, EIN_F64, shape, 0, NULL, &t)
+//
+// Local parts are dense, or buffers of the caller's that are adopted as they are. They are filled
+// by global coordinates, from a mapped file, or from a whole tensor at one place, and copied into
+// any other distribution: what a place has it keeps, the rest comes in one message from each place
+// that gives some, so that exactly the elements that are missing move.
+// ein_dtensor_plan_create plans a graph for inputs and outputs as they lie, ein_dtensor_plan_run
+// runs it on their parts.
 //
 //
 // BYTES
@@ -340,6 +359,93 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
+// ---- distributed tensors ------------------------------------------------------------------------
+
+// A tensor of which every place of a fabric holds parts, as a distribution says; see DISTRIBUTED
+// TENSORS. What is said to be collective is called by all processes of the fabric, in one order,
+// and gives them one status. One thread at a time uses a tensor.
+typedef struct ein_dtensor ein_dtensor;
+
+// What a point of the machine holds, at a place that this process drives: of each axis some ranges
+// of coordinates. The view has their elements, one range after another, and nothing between.
+typedef struct ein_dtensor_part {
+  int place;
+  ein_ztensor view;         // dense and row-major, unless it is adopted
+  const int64_t *nrange;    // per axis
+  const int64_t *const *range;  // per axis: [range[r][2*i], range[r][2*i+1]), ascending
+} ein_dtensor_part;
+
+// Collective. how: a distribution over as many places as the fabric has, whose rank is the
+// tensor's; needed by this call alone, like shape and dtype, the fabric until the tensor is
+// destroyed. adopt NULL: parts have memory of their own, zero at first. Else the caller's buffers:
+// nadopt views with the dtype and extents of this process's parts, in their order, any strides;
+// their memory is used, never copied or freed. EIN_ERR_SHAPE: other views, on some process.
+EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
+                                      const ein_distribution *how, ein_dtype dtype,
+                                      const int64_t *shape, int nadopt, const ein_ztensor *adopt,
+                                      ein_dtensor **t);
+// Collective. A tensor of a plan's graph as ein_dist_block says that a run with blocks binds it.
+EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tensor,
+                                       ein_dtensor **t);
+EIN_API void ein_dtensor_destroy(ein_dtensor *t);  // NULL is a no-op
+EIN_API int ein_dtensor_parts(const ein_dtensor *t);  // of this process
+// Part k of them, by place, then by coordinates; points that hold the same at one place are one
+// part. Borrowed from the tensor. 0: there is none.
+EIN_API int ein_dtensor_part_get(const ein_dtensor *t, int k, ein_dtensor_part *part);
+// Calls fn for every element that this process holds, with its coordinates in the whole tensor,
+// which it may change: to fill, to look. A status other than EIN_OK ends it, with that.
+typedef ein_status (*ein_element_fn)(void *user, const int64_t *coord, void *element);
+EIN_API ein_status ein_dtensor_each(const ein_dtensor *t, ein_element_fn fn, void *user);
+// Random elements by seed and coordinates: alike for any distribution, see ein_random_element.
+EIN_API ein_status ein_dtensor_random(ein_dtensor *t, uint64_t seed);
+// Random element number `number` of a sequence: real ones in [-1, 1) with few bits, so that they
+// are exact in every dtype, whole ones from -4 to 4.
+EIN_API void ein_random_element(ein_dtype dtype, uint64_t seed, int64_t number, void *element);
+
+// Collective. The same tensor in another distribution: the elements of `to` get their values. Only
+// those move that a place does not hold in `from`, in one message for a pair of places; what
+// several places hold comes from them in turn. Both tensors are of one fabric, dtype and shape and
+// share no memory. bytes (may be NULL): what places of this process receive.
+EIN_API ein_status ein_dtensor_copy(const ein_dtensor *from, ein_dtensor *to, int64_t *bytes);
+// What that moves in all; -1: the tensors do not fit, or there is no memory.
+EIN_API int64_t ein_dtensor_bytes(const ein_dtensor *from, const ein_dtensor *to);
+// Collective. From a tensor that is whole at place root, and to it: a view of any strides at the
+// process that drives it, NULL at others.
+EIN_API ein_status ein_dtensor_scatter(ein_dtensor *t, int root, const ein_ztensor *whole);
+EIN_API ein_status ein_dtensor_gather(const ein_dtensor *t, int root, const ein_ztensor *whole);
+// Not collective: from a tensor that is whole here (a mapped file), and to it. Of what several
+// places hold the first one stores its part, so that all processes together store all once.
+EIN_API ein_status ein_dtensor_load(ein_dtensor *t, const ein_ztensor *whole);
+EIN_API ein_status ein_dtensor_store(const ein_dtensor *t, const ein_ztensor *whole);
+
+// A graph over distributed tensors: in and out in the order of its inputs and outputs, all of one
+// fabric whose places do not share memory.
+typedef struct ein_dtensor_plan ein_dtensor_plan;
+
+// Collective. Decomposes the graph for the places of the fabric (how, whose p is not looked at;
+// NULL: by bytes) with what lies where as constraints, and plans it. Inputs are pinned as they are
+// distributed; so are outputs that have a block at every place, unless that costs more than to move
+// them afterwards. Where the plan cannot have a distribution (cyclic, replicated in part, not from
+// place 0 on) it has a partition like it, and runs copy. *plan is NULL on failure, which is that of
+// ein_decompose or ein_dist_create with blocks, or the tensors do not fit the graph.
+EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_fabric *fabric, const ein_decompose_desc *how,
+                                           const ein_dtensor *const *in, ein_dtensor *const *out,
+                                           ein_dtensor_plan **plan);
+EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *plan);  // NULL is a no-op
+typedef struct ein_dtensor_plan_info {  // borrowed from the plan
+  const ein_decomposition *decomposition;
+  const ein_dist *dist;
+  int64_t moved;            // bytes that copies of inputs and outputs move in all, besides those of
+} ein_dtensor_plan_info;    //   ein_dist_info
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *plan, ein_dtensor_plan_info *info);
+// Collective. Runs it; param as in ein_run, stats as of ein_dist_execute, both may be NULL. Tensors
+// may be others than those it was made for: EIN_ERR_ARGUMENT where they had to be distributed
+// alike. One run at a time: copies are the plan's.
+EIN_API ein_status ein_dtensor_plan_run(const ein_dtensor_plan *plan, const ein_dtensor *const *in,
+                                        ein_dtensor *const *out, const ein_scalar *param,
+                                        ein_dist_stats *stats);
 
 #ifdef __cplusplus
 }
@@ -5499,6 +5605,1316 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   st = eini_dist_agree(f, st);  // before anybody waits for a message
   if (st == EIN_OK) st = eini_dist_agree(f, eini_dist_run(d, run, stats, mem));
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
+  return st;
+}
+
+// ================================================================================================
+// >>layout  what places hold of a tensor, and what two such layouts have in common
+// Takes distributions and plans; gives blocks: of every axis a piece, which is ranges of it. Blocks
+// are apart and cover the tensor; each lies at one place or more.
+// ================================================================================================
+
+typedef struct eini_layout {
+  int rank, places;
+  const int64_t *shape;
+  int64_t *npiece;          // per axis
+  eini_runs **piece;        // per axis: its pieces, which are apart and cover it
+  int64_t nblock;           // numbered by their pieces, row-major
+  int64_t *nholder, **holder;  // per block: places that have it, ascending
+  int64_t *nheld, **held;   // per place: blocks, ascending
+} eini_layout;
+
+// The piece of axis r that a block has.
+static const eini_runs *eini_layout_piece(const eini_layout *l, int64_t block, int r) {
+  for (int i = l->rank - 1; i > r; i--) block /= l->npiece[i];
+  return &l->piece[r][block % l->npiece[r]];
+}
+
+static int64_t eini_layout_elements(const eini_layout *l, int64_t block) {
+  int64_t n = 1;
+  for (int r = 0; r < l->rank; r++) n *= eini_layout_piece(l, block, r)->length;
+  return n;
+}
+
+// Begins a layout; npiece is filled next, then pieces.
+static ein_status eini_layout_begin(eini_arena *a, int rank, const int64_t *shape, int places,
+                                    eini_layout *l) {
+  int64_t count;
+  memset(l, 0, sizeof *l);
+  EINI_TRY(eini_view_elements(rank, shape, &count));
+  int64_t *own = EINI_NEW(a, int64_t, rank);
+  l->npiece = EINI_NEW(a, int64_t, rank);
+  l->piece = EINI_NEW(a, eini_runs *, rank);
+  if (own == NULL || l->npiece == NULL || l->piece == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < rank; r++) own[r] = shape[r];
+  l->rank = rank;
+  l->places = places;
+  l->shape = own;
+  l->nblock = 1;
+  return EIN_OK;
+}
+
+// Room for npiece[r] pieces of every axis, and for lists of blocks and places.
+static ein_status eini_layout_room(eini_arena *a, eini_layout *l) {
+  for (int r = 0; r < l->rank; r++) {
+    if (eini_mul_overflow(l->nblock, l->npiece[r], &l->nblock)) return EIN_ERR_TOO_LARGE;
+    l->piece[r] = EINI_NEW(a, eini_runs, l->npiece[r]);
+    if (l->piece[r] == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  l->nholder = EINI_NEW(a, int64_t, l->nblock);
+  l->holder = EINI_NEW(a, int64_t *, l->nblock);
+  l->nheld = EINI_NEW(a, int64_t, l->places);
+  l->held = EINI_NEW(a, int64_t *, l->places);
+  return l->nholder == NULL || l->holder == NULL || l->nheld == NULL || l->held == NULL
+             ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Blocks are said to lie at places, one after another: first counted, then kept. Those of one block
+// come in ascending order, the same may come again.
+static void eini_layout_count(eini_layout *l, int64_t block, int64_t place) {
+  l->nholder[block]++;
+  l->nheld[place]++;
+}
+
+static ein_status eini_layout_counted(eini_arena *a, eini_layout *l) {
+  for (int64_t k = 0; k < l->nblock; k++)
+    if ((l->holder[k] = EINI_NEW(a, int64_t, l->nholder[k])) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < l->places; q++)
+    if ((l->held[q] = EINI_NEW(a, int64_t, l->nheld[q])) == NULL) return EIN_ERR_NO_MEMORY;
+  memset(l->nholder, 0, (size_t)l->nblock * sizeof *l->nholder);
+  memset(l->nheld, 0, (size_t)l->places * sizeof *l->nheld);
+  return EIN_OK;
+}
+
+static void eini_layout_keep(eini_layout *l, int64_t block, int64_t place) {
+  const int64_t n = l->nholder[block];
+  if (n > 0 && l->holder[block][n - 1] == place) return;
+  l->holder[block][l->nholder[block]++] = place;
+}
+
+// Blocks of places, from places of blocks.
+static void eini_layout_end(eini_layout *l) {
+  for (int64_t k = 0; k < l->nblock; k++)
+    for (int64_t i = 0; i < l->nholder[k]; i++)
+      l->held[l->holder[k][i]][l->nheld[l->holder[k][i]]++] = k;
+}
+
+// ---- of a distribution ----
+
+// The block that a point has; -1: none.
+static int64_t eini_layout_point(const eini_owners *o, const int64_t *coord) {
+  const ein_grid *g = o->d->grid;
+  int64_t block = 0;
+  for (int m = 0; m < g->ndim; m++)
+    if (o->d->held[m].kind == EINI_HELD_AT && o->d->held[m].at != coord[m]) return -1;
+  for (int r = 0; r < o->d->rank; r++)
+    for (int k = 0; k < o->axis[r].ndim; k++) {
+      const int m = o->axis[r].dim[k];
+      block = block * g->dim[m].extent + coord[m];
+    }
+  return block;
+}
+
+static ein_status eini_layout_of(eini_arena *a, const ein_distribution *d, const int64_t *shape,
+                                 eini_layout *l) {
+  const ein_grid *g = d->grid;
+  eini_owners o;
+  EINI_TRY(eini_layout_begin(a, d->rank, shape, (int)g->places, l));
+  EINI_TRY(eini_owners_init(a, d, shape, &o));
+  for (int r = 0; r < l->rank; r++) l->npiece[r] = o.axis[r].n;
+  EINI_TRY(eini_layout_room(a, l));
+  for (int r = 0; r < l->rank; r++) l->piece[r] = o.axis[r].run;
+  for (int kept = 0; kept < 2; kept++) {
+    if (kept) EINI_TRY(eini_layout_counted(a, l));
+    for (int64_t point = 0; point < g->npoint; point++) {
+      eini_grid_coords(g, point, o.coord);
+      const int64_t block = eini_layout_point(&o, o.coord), place = eini_grid_place(g, point);
+      if (block < 0) continue;
+      if (kept) eini_layout_keep(l, block, place);
+      else eini_layout_count(l, block, place);
+    }
+  }
+  eini_layout_end(l);
+  return EIN_OK;
+}
+
+// ---- of a plan, and of a whole tensor ----
+
+// Axis r in one piece, or in n equal ones.
+static ein_status eini_layout_equal(eini_arena *a, eini_layout *l, int r) {
+  for (int64_t k = 0; k < l->npiece[r]; k++) {
+    eini_runs *p = &l->piece[r][k];
+    EINI_TRY(eini_runs_add(a, p, eini_piece_start(l->shape[r], l->npiece[r], k),
+                           eini_piece_start(l->shape[r], l->npiece[r], k + 1)));
+  }
+  return EIN_OK;
+}
+
+// Whole at places [from, to).
+static ein_status eini_layout_whole(eini_arena *a, int rank, const int64_t *shape, int places,
+                                    int from, int to, eini_layout *l) {
+  EINI_TRY(eini_layout_begin(a, rank, shape, places, l));
+  for (int r = 0; r < rank; r++) l->npiece[r] = 1;
+  EINI_TRY(eini_layout_room(a, l));
+  for (int r = 0; r < rank; r++) EINI_TRY(eini_layout_equal(a, l, r));
+  for (int q = from; q < to; q++) eini_layout_count(l, 0, q);
+  EINI_TRY(eini_layout_counted(a, l));
+  for (int q = from; q < to; q++) eini_layout_keep(l, 0, q);
+  eini_layout_end(l);
+  return EIN_OK;
+}
+
+// What ein_dist_block says of a tensor whose blocks are boxes.
+static ein_status eini_layout_of_plan(eini_arena *a, const ein_dist *d, int t, eini_layout *l) {
+  const eini_tensor *e = &d->g->tensor[t];
+  const int places = d->fabric.places;
+  if (d->tensor[t].ndefine == 0)
+    return eini_layout_whole(a, e->rank, e->shape, places, 0, places, l);
+  const eini_space *x = &d->stmt[d->tensor[t].define[0]].space;
+  EINI_TRY(eini_layout_begin(a, e->rank, e->shape, places, l));
+  for (int r = 0; r < e->rank; r++) {
+    const int i = eini_plain_row(&x->s->out_map, r);
+    l->npiece[r] = i < 0 ? 1 : x->cut[i];
+  }
+  EINI_TRY(eini_layout_room(a, l));
+  for (int r = 0; r < e->rank; r++) EINI_TRY(eini_layout_equal(a, l, r));
+  for (int kept = 0; kept < 2; kept++) {
+    if (kept) EINI_TRY(eini_layout_counted(a, l));
+    for (int64_t block = 0; block < l->nblock; block++) {
+      int64_t place = 0, left = block;  // its home: pieces of reduced indices are 0
+      for (int r = e->rank - 1; r >= 0; r--) {
+        const int i = eini_plain_row(&x->s->out_map, r);
+        if (i >= 0 && x->cut[i] > 1) place += left % l->npiece[r] * x->weight[i];
+        left /= l->npiece[r];
+      }
+      if (kept) eini_layout_keep(l, block, place);
+      else eini_layout_count(l, block, place);
+    }
+  }
+  eini_layout_end(l);
+  return EIN_OK;
+}
+
+// ---- two layouts ----
+
+// Block number i of those at a place that have elements, from *at on; -1: no more.
+static int64_t eini_layout_next(const eini_layout *l, int64_t place, int64_t *at) {
+  while (*at < l->nheld[place]) {
+    const int64_t block = l->held[place][(*at)++];
+    if (eini_layout_elements(l, block) > 0) return block;
+  }
+  return -1;
+}
+
+// Has every place the same of both?
+static int eini_layout_same(const eini_layout *a, const eini_layout *b) {
+  for (int64_t q = 0; q < a->places; q++) {
+    int64_t i = 0, j = 0, x, y;
+    do {
+      x = eini_layout_next(a, q, &i);
+      y = eini_layout_next(b, q, &j);
+      if ((x < 0) != (y < 0)) return 0;
+      for (int r = 0; r < a->rank && x >= 0; r++) {
+        const eini_runs *u = eini_layout_piece(a, x, r), *v = eini_layout_piece(b, y, r);
+        if (u->n != v->n || memcmp(u->v, v->v, 2 * (size_t)u->n * sizeof *u->v) != 0) return 0;
+      }
+    } while (x >= 0);
+  }
+  return 1;
+}
+
+static ein_status eini_runs_common(eini_arena *a, const eini_runs *x, const eini_runs *y,
+                                 eini_runs *r) {
+  memset(r, 0, sizeof *r);
+  for (int64_t i = 0, j = 0; i < x->n && j < y->n;) {
+    const int64_t xe = x->v[2 * i + 1], ye = y->v[2 * j + 1];
+    EINI_TRY(eini_runs_add(a, r, eini_max64(x->v[2 * i], y->v[2 * j]), eini_min64(xe, ye)));
+    if (xe <= ye) i++;
+    if (ye <= xe) j++;
+  }
+  return EIN_OK;
+}
+
+// Do they meet? Without memory.
+static int eini_runs_overlap(const eini_runs *x, const eini_runs *y) {
+  for (int64_t i = 0, j = 0; i < x->n && j < y->n;) {
+    if (eini_max64(x->v[2 * i], y->v[2 * j]) < eini_min64(x->v[2 * i + 1], y->v[2 * j + 1]))
+      return 1;
+    if (x->v[2 * i + 1] <= y->v[2 * j + 1]) i++;
+    else j++;
+  }
+  return 0;
+}
+
+// What block `source` of one layout gives to block `target` of another: of every axis the ranges
+// that both have, which are not empty. home: the place it comes from.
+typedef struct eini_layout_move {
+  int64_t source, target, home, place, elements;
+  eini_runs *run;           // rank
+} eini_layout_move;
+
+typedef ein_status (*eini_layout_fn)(void *user, const eini_layout_move *m);
+
+// The place that gives a block to `place`: that itself where it has it, else all in turn.
+static int64_t eini_layout_home(const eini_layout *l, int64_t block, int64_t place) {
+  const int64_t *at = l->holder[block], n = l->nholder[block];
+  int64_t lo = 0, hi = n;
+  while (lo < hi) {
+    const int64_t mid = lo + (hi - lo) / 2;
+    if (at[mid] < place) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo < n && at[lo] == place ? place : at[place % n];
+}
+
+// Walks the blocks of `from` that meet a block of `to` at a place, in ascending order.
+typedef struct eini_layout_walk {
+  const eini_layout *from, *to;
+  int first, count;         // places whose moves are wanted, on one side or the other
+  int64_t **meets, *nmeet, *at;  // per axis: pieces of `from` that meet that of the block; which
+  eini_layout_move move;
+} eini_layout_walk;
+
+static ein_status eini_layout_walk_init(eini_arena *a, const eini_layout *from,
+                                        const eini_layout *to, int first, int count,
+                                        eini_layout_walk *w) {
+  memset(w, 0, sizeof *w);
+  w->from = from;
+  w->to = to;
+  w->first = first;
+  w->count = count;
+  w->meets = EINI_NEW(a, int64_t *, from->rank);
+  w->nmeet = EINI_NEW(a, int64_t, from->rank);
+  w->at = EINI_NEW(a, int64_t, from->rank);
+  w->move.run = EINI_NEW(a, eini_runs, from->rank);
+  if (w->meets == NULL || w->nmeet == NULL || w->at == NULL || w->move.run == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < from->rank; r++)
+    if ((w->meets[r] = EINI_NEW(a, int64_t, from->npiece[r])) == NULL) return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
+// One move, of pieces w->at, unless it concerns other places.
+static ein_status eini_layout_walk_one(eini_arena *a, eini_layout_walk *w, eini_layout_fn fn,
+                                       void *user) {
+  eini_layout_move *m = &w->move;
+  m->source = 0;
+  for (int r = 0; r < w->from->rank; r++)
+    m->source = m->source * w->from->npiece[r] + w->meets[r][w->at[r]];
+  m->home = eini_layout_home(w->from, m->source, m->place);
+  if ((m->home < w->first || m->home >= w->first + w->count) &&
+      (m->place < w->first || m->place >= w->first + w->count)) return EIN_OK;
+  const eini_arena_at mark = eini_arena_mark(a);
+  ein_status st = EIN_OK;
+  m->elements = 1;
+  for (int r = 0; r < w->from->rank && st == EIN_OK; r++) {
+    st = eini_runs_common(a, eini_layout_piece(w->from, m->source, r),
+                        eini_layout_piece(w->to, m->target, r), &m->run[r]);
+    m->elements *= m->run[r].length;
+  }
+  if (st == EIN_OK) st = fn(user, m);
+  eini_arena_rollback(a, &mark);
+  return st;
+}
+
+// Calls fn for all moves; a: scratch.
+static ein_status eini_layout_walk_all(eini_arena *a, eini_layout_walk *w, eini_layout_fn fn,
+                                       void *user) {
+  const int rank = w->from->rank;
+  for (int64_t q = 0; q < w->to->places; q++) {
+    w->move.place = q;
+    for (int64_t i = 0, block; (block = eini_layout_next(w->to, q, &i)) >= 0;) {
+      w->move.target = block;
+      for (int r = 0; r < rank; r++) {
+        const eini_runs *piece = eini_layout_piece(w->to, block, r);
+        w->nmeet[r] = w->at[r] = 0;
+        for (int64_t k = 0; k < w->from->npiece[r]; k++)
+          if (eini_runs_overlap(&w->from->piece[r][k], piece)) w->meets[r][w->nmeet[r]++] = k;
+      }
+      for (int r = rank; r >= 0;) {
+        EINI_TRY(eini_layout_walk_one(a, w, fn, user));
+        for (r = rank - 1; r >= 0 && ++w->at[r] == w->nmeet[r]; r--) w->at[r] = 0;
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>dtensor  distributed tensors
+// Takes layouts and a fabric; gives parts at places, and moves between tensors. All memory that a
+// move needs is had, and messages are packed, before processes agree to go on.
+// ================================================================================================
+
+struct ein_dtensor {
+  eini_arena arena;         // owns everything, itself included, but not what is adopted
+  ein_fabric fabric;
+  eini_layout l;
+  ein_dtype dtype;
+  int nparts, *first;       // parts of driven place number i: first[i] .. first[i + 1] - 1
+  ein_dtensor_part *part;
+};
+
+static ein_dtensor *eini_dtensor_new(ein_ctx *ctx, const ein_fabric *f) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_dtensor *t = EINI_NEW(&arena, ein_dtensor, 1);
+  if (t == NULL) return NULL;
+  t->arena = arena;
+  t->fabric = *f;
+  return t;
+}
+
+// A part's view and ranges; its strides are row-major, its data comes later.
+static ein_status eini_dtensor_part_init(ein_dtensor *t, int64_t block, int place,
+                                         ein_dtensor_part *p) {
+  const int rank = t->l.rank;
+  int64_t *shape = EINI_NEW(&t->arena, int64_t, 3 * (int64_t)rank);
+  const int64_t **range = EINI_NEW(&t->arena, const int64_t *, rank);
+  int64_t count;
+  if (shape == NULL || range == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *stride = shape + rank, *n = stride + rank;
+  for (int r = 0; r < rank; r++) {
+    const eini_runs *run = eini_layout_piece(&t->l, block, r);
+    shape[r] = run->length;
+    range[r] = run->v;
+    n[r] = run->n;
+  }
+  EINI_TRY(eini_view_elements(rank, shape, &count));
+  eini_dist_dense(rank, shape, stride);
+  p->place = place;
+  p->view = ein_tensor(t->dtype, rank, shape, NULL);
+  p->view.strides = stride;
+  p->nrange = n;
+  p->range = range;
+  return EIN_OK;
+}
+
+static ein_status eini_dtensor_parts_init(ein_dtensor *t) {
+  const ein_fabric *f = &t->fabric;
+  t->first = EINI_NEW(&t->arena, int, (int64_t)f->count + 1);
+  if (t->first == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < f->count; i++)
+    t->first[i + 1] = t->first[i] + (int)t->l.nheld[f->first + i];
+  t->nparts = t->first[f->count];
+  t->part = EINI_NEW(&t->arena, ein_dtensor_part, t->nparts);
+  if (t->part == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < f->count; i++)
+    for (int k = t->first[i]; k < t->first[i + 1]; k++)
+      EINI_TRY(eini_dtensor_part_init(t, t->l.held[f->first + i][k - t->first[i]], f->first + i,
+                                      &t->part[k]));
+  return EIN_OK;
+}
+
+// Takes the caller's views as parts, or memory of its own.
+static ein_status eini_dtensor_memory(ein_ctx *ctx, ein_dtensor *t, int nadopt,
+                                      const ein_ztensor *adopt) {
+  if (adopt != NULL && nadopt != t->nparts)
+    return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "%d buffers are given, but this process has %d "
+                            "parts of the tensor", nadopt, t->nparts);
+  for (int k = 0; k < t->nparts; k++) {
+    ein_ztensor *v = &t->part[k].view;
+    const int64_t n = ein_view_count(v);
+    if (adopt == NULL) {
+      v->data = eini_new(&t->arena, n, ein_dtype_size(t->dtype));
+      if (v->data == NULL) return EIN_ERR_NO_MEMORY;
+      continue;
+    }
+    const ein_ztensor *from = &adopt[k];
+    EINI_TRY(eini_view_validate(from));
+    if (from->dtype != t->dtype || from->rank != v->rank)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "buffer %d has another dtype or rank than the "
+                              "tensor", k);
+    for (int r = 0; r < v->rank; r++) {
+      if (from->shape[r] != v->shape[r])
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "axis %d of buffer %d has %lld elements, but "
+                                "place %d holds %lld", r, k, (long long)from->shape[r],
+                                t->part[k].place, (long long)v->shape[r]);
+    }
+    if (n > 0 && from->data == NULL)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "buffer %d has no data", k);
+    int64_t *stride = EINI_NEW(&t->arena, int64_t, v->rank);
+    if (stride == NULL) return EIN_ERR_NO_MEMORY;
+    for (int r = 0; r < v->rank; r++) stride[r] = n > 0 ? eini_stride(from, r) : 0;
+    v->strides = stride;
+    v->data = from->data;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dtensor_check(ein_ctx *ctx, const ein_fabric *f, const ein_distribution *how,
+                                     ein_dtype dtype, const int64_t *shape) {
+  if (how == NULL || (shape == NULL && how->rank > 0))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, how == NULL ? "the distribution is NULL"
+                                                               : "the shape is NULL");
+  if (ein_dtype_size(dtype) == 0)
+    return eini_dist_refuse(ctx, EIN_ERR_DTYPE, "there is no such dtype");
+  if (how->grid->places != f->places)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the distribution is over %d places, the fabric "
+                            "has %d", (int)how->grid->places, f->places);
+  for (int r = 0; r < how->rank; r++)
+    if (shape[r] < 0)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "axis %d has extent %lld", r,
+                              (long long)shape[r]);
+  return EIN_OK;
+}
+
+// Agrees, gives the tensor or a message.
+static ein_status eini_dtensor_made(ein_ctx *ctx, const ein_fabric *f, ein_status st,
+                                    ein_dtensor *t, ein_dtensor **out) {
+  const ein_status all = eini_dist_agree(f, st);
+  if (all != EIN_OK) ein_dtensor_destroy(t);
+  else *out = t;
+  if (all != EIN_OK && (st == EIN_OK || ctx == NULL || ctx->diag.count == 0))
+    eini_dist_refuse(ctx, all, st == EIN_OK ? "another process: %s" : "a distributed tensor: %s",
+                     ein_status_text(all));
+  return all;
+}
+
+EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
+                                      const ein_distribution *how, ein_dtype dtype,
+                                      const int64_t *shape, int nadopt, const ein_ztensor *adopt,
+                                      ein_dtensor **out) {
+  if (fabric == NULL || out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_dtensor *t = NULL;
+  ein_status st = eini_dtensor_check(ctx, fabric, how, dtype, shape);
+  if (st == EIN_OK) t = eini_dtensor_new(ctx, fabric);
+  if (st == EIN_OK && t == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) t->dtype = dtype;
+  if (st == EIN_OK) st = eini_layout_of(&t->arena, how, shape, &t->l);
+  if (st == EIN_OK) st = eini_dtensor_parts_init(t);
+  if (st == EIN_OK) st = eini_dtensor_memory(ctx, t, nadopt, adopt);
+  return eini_dtensor_made(ctx, fabric, st, t, out);
+}
+
+EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tensor,
+                                       ein_dtensor **out) {
+  if (d == NULL || out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_dtensor *t = NULL;
+  ein_status st = tensor < 0 || tensor >= d->g->ntensor ? EIN_ERR_ARGUMENT
+                  : ein_dist_block(d, tensor, 0, NULL, NULL, NULL);
+  if (st != EIN_OK)
+    eini_dist_refuse(ctx, st, "tensor %d of the plan: %s", tensor, ein_status_text(st));
+  if (st == EIN_OK) t = eini_dtensor_new(ctx, &d->fabric);
+  if (st == EIN_OK && t == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) t->dtype = d->g->tensor[tensor].dtype;
+  if (st == EIN_OK) st = eini_layout_of_plan(&t->arena, d, tensor, &t->l);
+  if (st == EIN_OK) st = eini_dtensor_parts_init(t);
+  if (st == EIN_OK) st = eini_dtensor_memory(ctx, t, 0, NULL);
+  return eini_dtensor_made(ctx, &d->fabric, st, t, out);
+}
+
+EIN_API void ein_dtensor_destroy(ein_dtensor *t) {
+  if (t == NULL) return;
+  eini_arena arena = t->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API int ein_dtensor_parts(const ein_dtensor *t) { return t == NULL ? 0 : t->nparts; }
+
+EIN_API int ein_dtensor_part_get(const ein_dtensor *t, int k, ein_dtensor_part *part) {
+  if (t == NULL || part == NULL || k < 0 || k >= t->nparts) return 0;
+  *part = t->part[k];
+  return 1;
+}
+
+// ---- elements ----
+
+// at: room for coordinates, ranges and positions of every axis.
+static ein_status eini_dtensor_part_each(const ein_dtensor_part *p, int64_t *room,
+                                         ein_element_fn fn, void *user) {
+  const int rank = p->view.rank;
+  int64_t *coord = room, *run = room + rank;
+  char *at = (char *)p->view.data;
+  const int64_t size = (int64_t)ein_dtype_size(p->view.dtype);
+  if (ein_view_count(&p->view) == 0) return EIN_OK;
+  for (int r = 0; r < rank; r++) {
+    run[r] = 0;
+    coord[r] = p->range[r][0];
+  }
+  for (int r = 0; r >= 0;) {
+    EINI_TRY(fn(user, coord, at));
+    for (r = rank - 1; r >= 0; r--) {
+      at += p->view.strides[r] * size;
+      if (++coord[r] < p->range[r][2 * run[r] + 1]) break;
+      if (++run[r] == p->nrange[r]) run[r] = 0;
+      coord[r] = p->range[r][2 * run[r]];
+      if (run[r] > 0) break;
+      at -= p->view.strides[r] * size * p->view.shape[r];
+    }
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_each(const ein_dtensor *t, ein_element_fn fn, void *user) {
+  eini_arena arena;
+  if (t == NULL || fn == NULL) return EIN_ERR_ARGUMENT;
+  eini_arena_init(&arena, &t->arena.al);
+  int64_t *room = EINI_NEW(&arena, int64_t, 2 * (int64_t)t->l.rank + 1);
+  ein_status st = room == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < t->nparts && st == EIN_OK; k++)
+    st = eini_dtensor_part_each(&t->part[k], room, fn, user);
+  eini_arena_free(&arena);
+  return st;
+}
+
+static uint64_t eini_random_mix(uint64_t x) {  // splitmix64
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+EIN_API void ein_random_element(ein_dtype dtype, uint64_t seed, int64_t number, void *element) {
+  const uint64_t hash = eini_random_mix(eini_random_mix(seed) ^ (uint64_t)number);
+  const double x = (double)(hash >> 40) / 8388608.0 - 1.0;  // 24 bits
+  const float f[2] = {(float)x, (float)(hash & 0xffffff) / 8388608.0f - 1.0f};
+  const double d[2] = {x, (double)f[1]};
+  const int64_t small = (int64_t)(hash % 9) - 4;
+  const float few = (float)((int)(hash >> 8 & 127) - 64) / 64;  // exact in f16 and bf16
+  uint16_t half = 0;
+  int32_t i32 = (int32_t)small;
+  int16_t i16 = (int16_t)small;
+  switch (dtype) {
+    case EIN_BOOL: *(unsigned char *)element = (unsigned char)(hash & 1); break;
+    case EIN_U8: *(uint8_t *)element = (uint8_t)(small + 4); break;
+    case EIN_I8: *(int8_t *)element = (int8_t)small; break;
+    case EIN_I16: memcpy(element, &i16, sizeof i16); break;
+    case EIN_I32: memcpy(element, &i32, sizeof i32); break;
+    case EIN_I64: memcpy(element, &small, sizeof small); break;
+    case EIN_F32: memcpy(element, f, sizeof *f); break;
+    case EIN_F64: memcpy(element, d, sizeof *d); break;
+    case EIN_C64: memcpy(element, f, sizeof f); break;
+    case EIN_C128: memcpy(element, d, sizeof d); break;
+    case EIN_F16: half = eini_f16_store(few); memcpy(element, &half, sizeof half); break;
+    case EIN_BF16: half = eini_bf16_store(few); memcpy(element, &half, sizeof half); break;
+    default: break;
+  }
+}
+
+typedef struct eini_dtensor_filling {
+  const ein_dtensor *t;
+  uint64_t seed;
+} eini_dtensor_filling;
+
+// The number of an element in the whole tensor; it may wrap, which is no matter here.
+static ein_status eini_dtensor_fill(void *user, const int64_t *coord, void *element) {
+  const eini_dtensor_filling *f = (const eini_dtensor_filling *)user;
+  uint64_t n = 0;
+  for (int r = 0; r < f->t->l.rank; r++)
+    n = n * (uint64_t)f->t->l.shape[r] + (uint64_t)coord[r];
+  ein_random_element(f->t->dtype, f->seed, (int64_t)n, element);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_random(ein_dtensor *t, uint64_t seed) {
+  eini_dtensor_filling f;
+  f.t = t;
+  f.seed = seed;
+  return ein_dtensor_each(t, eini_dtensor_fill, &f);
+}
+
+// ---- moves ----
+
+// One side: blocks of a layout where a process has them. NULL parts: one whole view.
+typedef struct eini_swap_side {
+  const eini_layout *l;
+  const ein_dtensor *t;
+  const ein_ztensor *whole;
+} eini_swap_side;
+
+typedef struct eini_swap {
+  eini_arena arena;
+  ein_fabric f;
+  eini_swap_side from, to;
+  ein_dtype dtype;
+  int only;                 // what is done: what EINI_SWAP_.. says
+  eini_layout_walk w;
+  int64_t *in, *out;        // [driven place][place]: bytes that are received and sent; then where
+  char *inbox, *outbox;     //   the next go
+  int64_t received, sent, messages;
+  ein_ticket *ticket;
+  int64_t nticket;
+} eini_swap;
+
+enum { EINI_SWAP_COUNT, EINI_SWAP_PACK, EINI_SWAP_UNPACK };
+
+// Does data go from place to place without a message?
+static int eini_swap_direct(const eini_swap *x, const eini_layout_move *m) {
+  return m->home == m->place || x->f.shared;
+}
+
+static int eini_swap_driven(const eini_swap *x, int64_t q) {
+  return q >= x->f.first && q < (int64_t)x->f.first + x->f.count;
+}
+
+// The element of a block's part, and its strides; at: where each range of a move begins in it.
+static char *eini_swap_part(const eini_swap_side *s, const eini_layout_move *m, int64_t block,
+                            int64_t place, int64_t *const *at, int64_t *stride) {
+  const eini_layout *l = s->l;
+  const ein_ztensor *v = s->whole;
+  if (v == NULL) {
+    const int i = (int)place - s->t->fabric.first;
+    int k = s->t->first[i];
+    while (l->held[place][k - s->t->first[i]] != block) k++;
+    v = &s->t->part[k].view;
+  }
+  for (int r = 0; r < l->rank; r++) {
+    const eini_runs *run = eini_layout_piece(l, block, r);
+    stride[r] = eini_stride(v, r);
+    for (int64_t i = 0, k = 0, before = 0; i < m->run[r].n; i++) {
+      for (; run->v[2 * k + 1] <= m->run[r].v[2 * i]; k++)
+        before += run->v[2 * k + 1] - run->v[2 * k];
+      at[r][i] = before + m->run[r].v[2 * i] - run->v[2 * k];
+    }
+  }
+  return (char *)v->data;
+}
+
+// The same of a message, which has the elements of a move one after another.
+static char *eini_swap_message(const eini_layout_move *m, int rank, char *data, int64_t *const *at,
+                               int64_t *stride) {
+  int64_t n = 1;
+  for (int r = rank - 1; r >= 0; r--) {
+    int64_t before = 0;
+    stride[r] = n;
+    n *= m->run[r].length;
+    for (int64_t i = 0; i < m->run[r].n; i++) {
+      at[r][i] = before;
+      before += m->run[r].v[2 * i + 1] - m->run[r].v[2 * i];
+    }
+  }
+  return data;
+}
+
+// Box by box: all combinations of a range of each axis.
+static void eini_swap_boxes(const eini_layout_move *m, int rank, size_t size, char *dst,
+                            int64_t *const *dat, const int64_t *dstride, const char *src,
+                            int64_t *const *sat, const int64_t *sstride, int64_t *room) {
+  int64_t *i = room, *len = room + rank;
+  for (int r = 0; r < rank; r++) i[r] = 0;
+  for (int r = 0; r >= 0;) {
+    int64_t d = 0, s = 0;
+    for (r = 0; r < rank; r++) {
+      len[r] = m->run[r].v[2 * i[r] + 1] - m->run[r].v[2 * i[r]];
+      d += dat[r][i[r]] * dstride[r];
+      s += sat[r][i[r]] * sstride[r];
+    }
+    eini_dist_copy(rank, len, dst + d * (int64_t)size, dstride, src + s * (int64_t)size, sstride,
+                   size);
+    for (r = rank - 1; r >= 0 && ++i[r] == m->run[r].n; r--) i[r] = 0;
+  }
+}
+
+// Copies what moves: part to message, message to part, or part to part.
+static ein_status eini_swap_copy(eini_swap *x, const eini_layout_move *m, char *message) {
+  const int rank = x->from.l->rank;
+  int64_t *room = EINI_NEW(&x->arena, int64_t, 4 * (int64_t)rank + 1);
+  int64_t **at = EINI_NEW(&x->arena, int64_t *, 2 * (int64_t)rank);
+  if (room == NULL || at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < 2 * rank; r++)
+    if ((at[r] = EINI_NEW(&x->arena, int64_t, m->run[r % rank].n)) == NULL)
+      return EIN_ERR_NO_MEMORY;
+  int64_t *dstride = room + 2 * rank, *sstride = dstride + rank;
+  int64_t **dat = at, **sat = at + rank;
+  char *dst = message, *src = message;
+  if (message == NULL || x->only == EINI_SWAP_UNPACK)
+    dst = eini_swap_part(&x->to, m, m->target, m->place, dat, dstride);
+  else eini_swap_message(m, rank, message, dat, dstride);
+  if (message == NULL || x->only == EINI_SWAP_PACK)
+    src = eini_swap_part(&x->from, m, m->source, m->home, sat, sstride);
+  else eini_swap_message(m, rank, message, sat, sstride);
+  eini_swap_boxes(m, rank, ein_dtype_size(x->dtype), dst, dat, dstride, src, sat, sstride, room);
+  return EIN_OK;
+}
+
+// A move is counted, packed or unpacked.
+static ein_status eini_swap_move(void *user, const eini_layout_move *m) {
+  eini_swap *x = (eini_swap *)user;
+  const int64_t bytes = m->elements * (int64_t)ein_dtype_size(x->dtype);
+  const int out = eini_swap_driven(x, m->home), in = eini_swap_driven(x, m->place);
+  int64_t *to = out ? &x->out[(m->home - x->f.first) * x->f.places + m->place] : NULL;
+  int64_t *from = in ? &x->in[(m->place - x->f.first) * x->f.places + m->home] : NULL;
+  if (eini_swap_direct(x, m))
+    return in && x->only == EINI_SWAP_UNPACK ? eini_swap_copy(x, m, NULL) : EIN_OK;
+  if (x->only == EINI_SWAP_COUNT) {
+    if (out) *to += bytes;
+    if (in) *from += bytes;
+    return EIN_OK;
+  }
+  char *message = x->only == EINI_SWAP_PACK ? (out ? x->outbox + *to : NULL)
+                                            : in ? x->inbox + *from : NULL;
+  if (message == NULL) return EIN_OK;
+  *(x->only == EINI_SWAP_PACK ? to : from) += bytes;
+  return eini_swap_copy(x, m, message);
+}
+
+static ein_status eini_swap_pass(eini_swap *x, int only) {
+  x->only = only;
+  return eini_layout_walk_all(&x->arena, &x->w, eini_swap_move, x);
+}
+
+// Bytes become where each message begins; *total: all.
+static void eini_swap_begins(int64_t *at, int64_t n, int64_t *total, int64_t *messages) {
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t bytes = at[i];
+    at[i] = *total;
+    *total += bytes;
+    *messages += bytes > 0;
+  }
+}
+
+// The end of message i is the beginning of the next one.
+static int64_t eini_swap_bytes(const int64_t *at, int64_t i, int64_t n, int64_t total) {
+  return (i + 1 < n ? at[i + 1] : total) - at[i];
+}
+
+// Everything that can fail on one process alone: memory, packing.
+static ein_status eini_swap_prepare(eini_swap *x) {
+  const int64_t n = (int64_t)x->f.count * x->f.places;
+  EINI_TRY(eini_layout_walk_init(&x->arena, x->from.l, x->to.l, x->f.first, x->f.count, &x->w));
+  x->in = EINI_NEW(&x->arena, int64_t, 2 * n);
+  if (x->in == NULL) return EIN_ERR_NO_MEMORY;
+  x->out = x->in + n;
+  EINI_TRY(eini_swap_pass(x, EINI_SWAP_COUNT));
+  eini_swap_begins(x->in, n, &x->received, &x->messages);
+  eini_swap_begins(x->out, n, &x->sent, &x->messages);
+  x->ticket = EINI_NEW(&x->arena, ein_ticket, x->messages);
+  x->inbox = (char *)eini_new(&x->arena, x->received, 1);
+  x->outbox = (char *)eini_new(&x->arena, x->sent, 1);
+  int64_t *keep = EINI_NEW(&x->arena, int64_t, n);
+  if (x->ticket == NULL || x->inbox == NULL || x->outbox == NULL || keep == NULL)
+    return EIN_ERR_NO_MEMORY;
+  memcpy(keep, x->out, (size_t)n * sizeof *keep);
+  EINI_TRY(eini_swap_pass(x, EINI_SWAP_PACK));
+  memcpy(x->out, keep, (size_t)n * sizeof *keep);
+  return x->f.room_fn == NULL ? EIN_OK
+                              : x->f.room_fn(x->f.user, x->messages, x->received + x->sent);
+}
+
+// One message for each pair of places; receives first.
+static ein_status eini_swap_post(eini_swap *x) {
+  const int64_t n = (int64_t)x->f.count * x->f.places;
+  for (int64_t i = 0; i < 2 * n; i++) {
+    const int64_t k = i % n, q = k % x->f.places, here = x->f.first + k / x->f.places;
+    const int64_t bytes = i < n ? eini_swap_bytes(x->in, k, n, x->received)
+                                : eini_swap_bytes(x->out, k, n, x->sent);
+    if (bytes == 0) continue;
+    ein_ticket *t = &x->ticket[x->nticket];
+    EINI_TRY(i < n ? x->f.recv_fn(x->f.user, (int)here, (int)q, 0, x->inbox + x->in[k],
+                                  (size_t)bytes, t)
+                   : x->f.send_fn(x->f.user, (int)here, (int)q, 0, x->outbox + x->out[k],
+                                  (size_t)bytes, t));
+    x->nticket++;
+  }
+  return EIN_OK;
+}
+
+// Collective; st: what this process knows already.
+static ein_status eini_swap_run(eini_swap *x, ein_status st) {
+  if (st == EIN_OK) st = eini_swap_prepare(x);
+  st = eini_dist_agree(&x->f, st);
+  if (st != EIN_OK) return st;
+  st = eini_swap_post(x);
+  for (int64_t i = 0; i < x->nticket; i++) {
+    const ein_status failed = x->f.wait_fn(x->f.user, x->ticket[i]);
+    if (st == EIN_OK) st = failed;
+  }
+  if (st == EIN_OK) st = eini_swap_pass(x, EINI_SWAP_UNPACK);
+  return eini_dist_agree(&x->f, st);
+}
+
+static void eini_swap_init(const ein_dtensor *t, eini_swap *x) {
+  memset(x, 0, sizeof *x);
+  eini_arena_init(&x->arena, &t->arena.al);
+  x->f = t->fabric;
+  x->dtype = t->dtype;
+  x->from.t = x->to.t = t;
+  x->from.l = x->to.l = &t->l;
+}
+
+// Are they the same tensor in two distributions?
+static ein_status eini_dtensor_alike(const ein_dtensor *a, const ein_dtensor *b) {
+  if (a == NULL || b == NULL) return EIN_ERR_ARGUMENT;
+  if (a->dtype != b->dtype) return EIN_ERR_DTYPE;
+  if (a->fabric.user != b->fabric.user || a->fabric.places != b->fabric.places ||
+      a->fabric.first != b->fabric.first || a->fabric.count != b->fabric.count)
+    return EIN_ERR_ARGUMENT;
+  if (a->l.rank != b->l.rank) return EIN_ERR_SHAPE;
+  for (int r = 0; r < a->l.rank; r++)
+    if (a->l.shape[r] != b->l.shape[r]) return EIN_ERR_SHAPE;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_copy(const ein_dtensor *from, ein_dtensor *to, int64_t *bytes) {
+  eini_swap x;
+  if (from == NULL || to == NULL) return EIN_ERR_ARGUMENT;
+  eini_swap_init(from, &x);
+  x.to.l = &to->l;
+  x.to.t = to;
+  const ein_status st = eini_swap_run(&x, eini_dtensor_alike(from, to));
+  if (bytes != NULL) *bytes = st == EIN_OK ? x.received : 0;
+  eini_arena_free(&x.arena);
+  return st;
+}
+
+// Adds up what moves.
+static ein_status eini_dtensor_count(void *user, const eini_layout_move *m) {
+  if (m->home != m->place) *(int64_t *)user += m->elements;
+  return EIN_OK;
+}
+
+EIN_API int64_t ein_dtensor_bytes(const ein_dtensor *from, const ein_dtensor *to) {
+  eini_arena arena;
+  eini_layout_walk w;
+  int64_t n = 0;
+  if (eini_dtensor_alike(from, to) != EIN_OK) return -1;
+  eini_arena_init(&arena, &from->arena.al);
+  ein_status st = eini_layout_walk_init(&arena, &from->l, &to->l, 0, from->fabric.places, &w);
+  if (st == EIN_OK) st = eini_layout_walk_all(&arena, &w, eini_dtensor_count, &n);
+  eini_arena_free(&arena);
+  return st == EIN_OK ? n * (int64_t)ein_dtype_size(from->dtype) : -1;
+}
+
+// Is a view what this process may give for the whole tensor?
+static ein_status eini_dtensor_whole(const ein_dtensor *t, const ein_ztensor *whole) {
+  if (whole == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_view_validate(whole));
+  if (whole->dtype != t->dtype) return EIN_ERR_DTYPE;
+  if (whole->rank != t->l.rank) return EIN_ERR_SHAPE;
+  for (int r = 0; r < t->l.rank; r++)
+    if (whole->shape[r] != t->l.shape[r]) return EIN_ERR_SHAPE;
+  return whole->data == NULL && ein_view_count(whole) > 0 ? EIN_ERR_ARGUMENT : EIN_OK;
+}
+
+// Between a tensor and a whole one at a place.
+static ein_status eini_dtensor_root(const ein_dtensor *t, int root, const ein_ztensor *whole,
+                                    int scatter) {
+  eini_swap x;
+  eini_layout l;
+  if (t == NULL) return EIN_ERR_ARGUMENT;
+  eini_swap_init(t, &x);
+  const int sane = root >= 0 && root < t->fabric.places;
+  ein_status st = sane ? eini_layout_whole(&x.arena, t->l.rank, t->l.shape, t->fabric.places, root,
+                                           root + 1, &l) : EIN_ERR_ARGUMENT;
+  if (st == EIN_OK && eini_swap_driven(&x, root)) st = eini_dtensor_whole(t, whole);
+  eini_swap_side *side = scatter ? &x.from : &x.to;
+  side->l = &l;
+  side->whole = whole;
+  st = eini_swap_run(&x, st);
+  eini_arena_free(&x.arena);
+  return st;
+}
+
+EIN_API ein_status ein_dtensor_scatter(ein_dtensor *t, int root, const ein_ztensor *whole) {
+  return eini_dtensor_root(t, root, whole, 1);
+}
+
+EIN_API ein_status ein_dtensor_gather(const ein_dtensor *t, int root, const ein_ztensor *whole) {
+  return eini_dtensor_root(t, root, whole, 0);
+}
+
+// One part of a tensor against the whole one of this process.
+static ein_status eini_dtensor_local(const ein_dtensor *t, const ein_ztensor *whole, int load) {
+  eini_swap x;
+  eini_layout l;
+  eini_layout_move m;
+  if (t == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_dtensor_whole(t, whole));
+  eini_swap_init(t, &x);
+  x.only = EINI_SWAP_UNPACK;
+  ein_status st = eini_layout_whole(&x.arena, t->l.rank, t->l.shape, t->fabric.places, 0, 1, &l);
+  m.run = EINI_NEW(&x.arena, eini_runs, t->l.rank);
+  if (st == EIN_OK && m.run == NULL) st = EIN_ERR_NO_MEMORY;
+  eini_swap_side *side = load ? &x.from : &x.to;
+  side->l = &l;
+  side->whole = whole;
+  for (int i = 0; i < t->fabric.count; i++) {
+    const int64_t q = t->fabric.first + i;
+    for (int64_t k = 0, block; st == EIN_OK && (block = eini_layout_next(&t->l, q, &k)) >= 0;) {
+      if (!load && t->l.holder[block][0] != q) continue;
+      const eini_arena_at mark = eini_arena_mark(&x.arena);
+      for (int r = 0; r < t->l.rank; r++) m.run[r] = *eini_layout_piece(&t->l, block, r);
+      m.source = load ? 0 : block;
+      m.target = load ? block : 0;
+      m.home = m.place = q;
+      st = eini_swap_copy(&x, &m, NULL);
+      eini_arena_rollback(&x.arena, &mark);
+    }
+  }
+  eini_arena_free(&x.arena);
+  return st;
+}
+
+EIN_API ein_status ein_dtensor_load(ein_dtensor *t, const ein_ztensor *whole) {
+  return eini_dtensor_local(t, whole, 1);
+}
+
+EIN_API ein_status ein_dtensor_store(const ein_dtensor *t, const ein_ztensor *whole) {
+  return eini_dtensor_local(t, whole, 0);
+}
+
+// ================================================================================================
+// >>dtensor-run  graphs of distributed tensors
+// Takes the layouts of inputs and outputs as constraints of a decomposition; gives a plan that runs
+// on their parts where they lie as it wants them, else on copies in its own layout.
+// ================================================================================================
+
+struct ein_dtensor_plan {
+  eini_arena arena;
+  ein_fabric fabric;
+  const ein_graph *g;
+  ein_decomposition *how;
+  ein_dist *d;
+  int n, *tensor;           // inputs, then outputs
+  int nin;
+  eini_layout *l;           // of each, as the plan wants it
+  ein_dtensor **stage;      // a copy of each in that layout; NULL: it lies so
+  int64_t moved;            // bytes that these copies move in all
+};
+
+// Texts of pins, for ein_decompose.
+typedef struct eini_dtensor_pins {
+  const char **text;
+  int n, noutput;           // those of outputs come last
+} eini_dtensor_pins;
+
+// Is a layout that of a pin: equal pieces, block k at place k alone?
+static int eini_layout_pins(const eini_layout *l) {
+  for (int64_t k = 0; k < l->nblock; k++)
+    if (l->nholder[k] != 1 || l->holder[k][0] != k) return 0;
+  for (int r = 0; r < l->rank; r++) {
+    if (l->npiece[r] > eini_max64(1, l->shape[r])) return 0;
+    for (int64_t k = 0; k < l->npiece[r]; k++) {
+      const eini_runs *p = &l->piece[r][k];
+      const int64_t lo = eini_piece_start(l->shape[r], l->npiece[r], k);
+      const int64_t hi = eini_piece_start(l->shape[r], l->npiece[r], k + 1);
+      if (lo < hi && (p->n != 1 || p->v[0] != lo || p->v[1] != hi)) return 0;
+    }
+  }
+  return 1;
+}
+
+static int eini_layout_everywhere(const eini_layout *l) {
+  return l->nblock == 1 && l->nholder[0] == l->places;
+}
+
+// The pieces of an input in the plan: its own numbers of pieces where there can be as many, else
+// of its longest axis; none where it is whole everywhere.
+static ein_status eini_dtensor_pin(eini_arena *a, const eini_layout *l, const char *name,
+                                   eini_dtensor_pins *pins) {
+  const size_t size = strlen(name) + 32 * (size_t)l->rank + 8;
+  char *text = (char *)eini_new(a, (int64_t)size, 1);
+  int64_t all = 1;
+  int sane = 1, longest = 0, n = 0;
+  if (l->rank == 0 || eini_layout_everywhere(l)) return EIN_OK;
+  if (text == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < l->rank; r++) {
+    sane &= l->npiece[r] <= eini_max64(1, l->shape[r]);
+    all *= l->npiece[r];  // of all: at most the points of a grid
+    if (l->shape[r] > l->shape[longest]) longest = r;
+  }
+  eini_text t = eini_text_of(text, size);
+  eini_say(&t, "%s[", name);
+  for (int r = 0; r < l->rank; r++) {
+    int64_t cut = r == longest ? eini_min64(l->places, eini_max64(1, l->shape[r])) : 1;
+    if (sane && all <= l->places) cut = l->npiece[r];
+    if (cut > 1 || (r + 1 == l->rank && n == 0))
+      eini_say(&t, "%s%d=%lld", n++ > 0 ? "," : "", r, (long long)cut);
+  }
+  eini_say(&t, "]");
+  pins->text[pins->n++] = text;
+  return EIN_OK;
+}
+
+static int eini_dtensor_read(const ein_graph *g, int t) {
+  for (int64_t k = 0; k < g->nstmt; k++)
+    for (int o = 0; o < g->stmt[k].noperand; o++)
+      if (g->stmt[k].operand[o] == t) return 1;
+  return 0;
+}
+
+// Inputs are pinned, and outputs that have a block at every place: others would idle.
+static ein_status eini_dtensor_pins_of(eini_arena *a, const ein_dtensor_plan *p,
+                                       const ein_decompose_desc *desc,
+                                       const ein_dtensor *const *io, eini_dtensor_pins *pins) {
+  memset(pins, 0, sizeof *pins);
+  pins->text = EINI_NEW(a, const char *, (int64_t)desc->npin + p->n);
+  if (pins->text == NULL) return EIN_ERR_NO_MEMORY;
+  for (; pins->n < desc->npin; pins->n++) pins->text[pins->n] = desc->pin[pins->n];
+  for (int k = 0; k < p->n; k++) {
+    const eini_layout *l = &io[k]->l;
+    const int before = pins->n;
+    if (k < p->nin && !eini_dtensor_read(p->g, p->tensor[k])) continue;
+    if (k >= p->nin && (l->nblock < l->places || !eini_layout_pins(l))) continue;
+    EINI_TRY(eini_dtensor_pin(a, l, p->g->tensor[p->tensor[k]].name, pins));
+    if (k >= p->nin) pins->noutput += pins->n - before;
+  }
+  return EIN_OK;
+}
+
+static int eini_dtensor_dense(const ein_dtensor *t) {
+  for (int k = 0; k < t->nparts; k++) {
+    const ein_ztensor *v = &t->part[k].view;
+    int64_t n = 1;
+    for (int r = v->rank - 1; r >= 0 && ein_view_count(v) > 0; r--) {
+      if (v->shape[r] > 1 && v->strides[r] != n) return 0;
+      n *= v->shape[r];
+    }
+  }
+  return 1;
+}
+
+// What staging costs, in the unit of the model.
+static ein_status eini_dtensor_staging(eini_arena *a, const ein_dtensor_plan *p, const ein_dist *d,
+                                       const ein_dtensor *const *io, double unit, double *cost) {
+  eini_layout_walk w;
+  for (int k = 0; k < p->n; k++) {
+    const int in = k < p->nin;
+    const int64_t size = (int64_t)ein_dtype_size(io[k]->dtype);
+    eini_layout l;
+    int64_t n = 0;
+    EINI_TRY(eini_layout_of_plan(a, d, p->tensor[k], &l));
+    EINI_TRY(eini_layout_walk_init(a, in ? &io[k]->l : &l, in ? &l : &io[k]->l, 0, l.places, &w));
+    EINI_TRY(eini_layout_walk_all(a, &w, eini_dtensor_count, &n));
+    *cost += unit * (double)(n * size);
+  }
+  return EIN_OK;
+}
+
+// One plan with those pins; *cost: of the model, staging with it. Collective.
+static ein_status eini_dtensor_try(ein_ctx *ctx, const ein_dtensor_plan *p,
+                                   const ein_dtensor *const *io, const ein_decompose_desc *desc,
+                                   ein_decomposition **how, ein_dist **d, double *cost) {
+  const ein_fabric *f = &p->fabric;
+  ein_decomp_info info;
+  ein_dist_desc dd;
+  eini_arena scratch;
+  *d = NULL;
+  EINI_TRY(eini_dist_agree(f, ein_decompose(ctx, p->g, desc, how)));
+  memset(&dd, 0, sizeof dd);
+  dd.fabric = f;
+  dd.decomposition = *how;
+  dd.blocks = 1;
+  EINI_TRY(ein_dist_create(ctx, p->g, &dd, d));
+  ein_decomposition_info(*how, &info);
+  const double unit = info.cost == EIN_COST_BYTES ? 1 : info.cost == EIN_COST_SECONDS
+                      ? 1 / (desc->machine != NULL && desc->machine->bandwidth > 0
+                                 ? desc->machine->bandwidth : 1e10) : 0.125;
+  *cost = info.total;
+  eini_arena_init(&scratch, &p->arena.al);
+  const ein_status st = eini_dtensor_staging(&scratch, p, *d, io, unit, cost);
+  eini_arena_free(&scratch);
+  return eini_dist_agree(f, st);
+}
+
+// With outputs as constraints, and without: the one that costs less.
+static ein_status eini_dtensor_search(ein_ctx *ctx, ein_dtensor_plan *p,
+                                      const ein_dtensor *const *io, ein_decompose_desc *desc,
+                                      const eini_dtensor_pins *pins) {
+  ein_decomposition *how = NULL;
+  ein_dist *d = NULL;
+  double cost = 0, other = 0;
+  desc->pin = pins->text;
+  desc->npin = pins->n - pins->noutput;
+  ein_status st = eini_dtensor_try(ctx, p, io, desc, &p->how, &p->d, &cost);
+  if (st != EIN_OK || pins->noutput == 0) return st;
+  desc->npin = pins->n;
+  st = eini_dtensor_try(ctx, p, io, desc, &how, &d, &other);
+  if (st == EIN_OK && other <= cost) {
+    ein_dist *worse = p->d;
+    ein_decomposition *from = p->how;
+    p->d = d, p->how = how;
+    d = worse, how = from;
+  }
+  ein_dist_destroy(d);
+  ein_decomposition_destroy(how);
+  if (st == EIN_ERR_NO_MEMORY) return st;
+  eini_begin_call(ctx, NULL);  // outputs that cannot be pinned are no mistake
+  return EIN_OK;
+}
+
+// Do tensors fit the graph?
+static ein_status eini_dtensor_fit(ein_ctx *ctx, const ein_dtensor_plan *p,
+                                   const ein_dtensor *const *io) {
+  for (int k = 0; k < p->n; k++) {
+    const eini_tensor *e = &p->g->tensor[p->tensor[k]];
+    if (io[k] == NULL)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "'%.60s': the tensor is NULL", e->name);
+    const eini_layout *l = &io[k]->l;
+    if (io[k]->dtype != e->dtype)
+      return eini_dist_refuse(ctx, EIN_ERR_DTYPE, "'%.60s' is %s, the tensor %s", e->name,
+                              ein_dtype_name(e->dtype), ein_dtype_name(io[k]->dtype));
+    if (l->rank != e->rank)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "'%.60s' has %d axes, the tensor %d", e->name,
+                              e->rank, l->rank);
+    for (int r = 0; r < l->rank; r++)
+      if (l->shape[r] != e->shape[r])
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "axis %d of '%.60s' has %lld elements, of the "
+                                "tensor %lld", r, e->name, (long long)e->shape[r],
+                                (long long)l->shape[r]);
+    if (io[k]->fabric.user != p->fabric.user || io[k]->fabric.places != p->fabric.places)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "'%.60s' is on another fabric", e->name);
+  }
+  return EIN_OK;
+}
+
+// Copies in the plan's layout of what lies otherwise; a process whose buffers have strides makes
+// all copy.
+static ein_status eini_dtensor_stages(ein_ctx *ctx, ein_dtensor_plan *p,
+                                      const ein_dtensor *const *io) {
+  for (int k = 0; k < p->n; k++) {
+    EINI_TRY(eini_dist_agree(&p->fabric, eini_layout_of_plan(&p->arena, p->d, p->tensor[k],
+                                                             &p->l[k])));
+    const int lies = eini_layout_same(&io[k]->l, &p->l[k]) && eini_dtensor_dense(io[k]);
+    if (eini_dist_agree(&p->fabric, lies ? EIN_OK : EIN_ERR_OVERLAP) == EIN_OK) continue;
+    EINI_TRY(ein_dtensor_of_plan(ctx, p->d, p->tensor[k], &p->stage[k]));
+    const int64_t n = k < p->nin ? ein_dtensor_bytes(io[k], p->stage[k])
+                                 : ein_dtensor_bytes(p->stage[k], io[k]);
+    p->moved += eini_max64(n, 0);
+  }
+  return EIN_OK;
+}
+
+// What one process alone can do: lists of tensors, and what they say to the decomposition.
+static ein_status eini_dtensor_begin(ein_ctx *ctx, ein_dtensor_plan *p, const ein_dtensor **io,
+                                     const ein_dtensor *const *in, ein_dtensor *const *out,
+                                     const ein_decompose_desc *desc, eini_dtensor_pins *pins) {
+  for (int output = 0; output < 2; output++) {
+    int n = 0;
+    for (int t = 0; t < p->g->ntensor; t++) {
+      if (p->g->tensor[t].role != (output ? EIN_ROLE_OUTPUT : EIN_ROLE_INPUT)) continue;
+      if (output ? out == NULL : in == NULL) return EIN_ERR_ARGUMENT;
+      io[p->n] = output ? out[n] : in[n];
+      p->tensor[p->n++] = t;
+      n++;
+    }
+    if (!output) p->nin = p->n;
+  }
+  if (p->n == 0) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_dtensor_fit(ctx, p, io));
+  return eini_dtensor_pins_of(&p->arena, p, desc, io, pins);
+}
+
+EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *p) {
+  if (p == NULL) return;
+  for (int k = 0; k < p->n; k++) ein_dtensor_destroy(p->stage[k]);
+  ein_dist_destroy(p->d);
+  ein_decomposition_destroy(p->how);
+  eini_arena arena = p->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_fabric *fabric, const ein_decompose_desc *how,
+                                           const ein_dtensor *const *in, ein_dtensor *const *out,
+                                           ein_dtensor_plan **plan) {
+  eini_arena arena;
+  ein_decompose_desc desc;
+  eini_dtensor_pins pins;
+  if (fabric == NULL || plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  eini_begin_call(ctx, NULL);
+  memset(&desc, 0, sizeof desc);
+  desc.cost = EIN_COST_BYTES;
+  if (how != NULL) desc = *how;
+  desc.p = fabric->places;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  const int64_t n = st == EIN_OK ? graph->ntensor : 0;
+  ein_dtensor_plan *p = EINI_NEW(&arena, ein_dtensor_plan, 1);
+  int *tensor = EINI_NEW(&arena, int, n);
+  eini_layout *l = EINI_NEW(&arena, eini_layout, n);
+  ein_dtensor **stage = EINI_NEW(&arena, ein_dtensor *, n);
+  const ein_dtensor **io = EINI_NEW(&arena, const ein_dtensor *, n);
+  const int room = p != NULL && tensor != NULL && l != NULL && stage != NULL && io != NULL;
+  if (st == EIN_OK && !room) st = EIN_ERR_NO_MEMORY;
+  if (room) {
+    p->g = graph, p->tensor = tensor, p->l = l, p->stage = stage;
+    p->arena = arena;
+    p->fabric = *fabric;
+  }
+  if (st == EIN_OK) st = eini_dtensor_begin(ctx, p, io, in, out, &desc, &pins);
+  ein_status all = eini_dist_agree(fabric, st);
+  if (all == EIN_OK) all = eini_dtensor_search(ctx, p, io, &desc, &pins);
+  if (all == EIN_OK) all = eini_dtensor_stages(ctx, p, io);
+  if (all == EIN_OK) {
+    *plan = p;
+    return EIN_OK;
+  }
+  if (room) ein_dtensor_plan_destroy(p);
+  else eini_arena_free(&arena);
+  if (ctx != NULL && ctx->diag.count == 0)
+    eini_dist_refuse(ctx, all, st == EIN_OK ? "another process, or the plan: %s" : "%s",
+                     ein_status_text(all));
+  return all;
+}
+
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *p, ein_dtensor_plan_info *info) {
+  if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  info->decomposition = p->how;
+  info->dist = p->d;
+  info->moved = p->moved;
+  return EIN_OK;
+}
+
+// The block of a tensor at driven place number i; NULL: it has no elements.
+static void *eini_dtensor_block(const ein_dtensor *t, int i) {
+  for (int k = t->first[i]; k < t->first[i + 1]; k++)
+    if (ein_view_count(&t->part[k].view) > 0) return t->part[k].view.data;
+  return NULL;
+}
+
+// Addresses of blocks for a run; what is not staged has to lie as the plan wants it.
+static ein_status eini_dtensor_bind(const ein_dtensor_plan *p, const ein_dtensor *const *io,
+                                    const void **in, void **out) {
+  const int count = p->fabric.count;
+  EINI_TRY(eini_dtensor_fit(NULL, p, io));
+  for (int k = 0; k < p->n; k++) {
+    const ein_dtensor *t = p->stage[k] != NULL ? p->stage[k] : io[k];
+    if (p->stage[k] == NULL && (!eini_layout_same(&t->l, &p->l[k]) || !eini_dtensor_dense(t)))
+      return EIN_ERR_ARGUMENT;
+    for (int i = 0; i < count; i++) {
+      void *block = eini_dtensor_block(t, i);
+      if (k < p->nin) in[k * count + i] = block;
+      else out[(k - p->nin) * count + i] = block;
+    }
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_plan_run(const ein_dtensor_plan *p, const ein_dtensor *const *in,
+                                        ein_dtensor *const *out, const ein_scalar *param,
+                                        ein_dist_stats *stats) {
+  eini_arena arena;
+  ein_run run;
+  if (p == NULL) return EIN_ERR_ARGUMENT;
+  const ein_fabric *f = &p->fabric;
+  eini_arena_init(&arena, &p->arena.al);
+  memset(&run, 0, sizeof run);
+  const ein_dtensor **io = EINI_NEW(&arena, const ein_dtensor *, p->n);
+  const void **from = EINI_NEW(&arena, const void *, (int64_t)p->nin * f->count);
+  void **to = EINI_NEW(&arena, void *, (int64_t)(p->n - p->nin) * f->count);
+  ein_status st = io == NULL || from == NULL || to == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < p->n && st == EIN_OK; k++) {
+    if (k < p->nin ? in == NULL : out == NULL) st = EIN_ERR_ARGUMENT;
+    else io[k] = k < p->nin ? in[k] : out[k - p->nin];
+  }
+  if (st == EIN_OK) st = eini_dtensor_bind(p, io, from, to);
+  st = eini_dist_agree(f, st);
+  for (int k = 0; k < p->nin && st == EIN_OK; k++)
+    if (p->stage[k] != NULL) st = ein_dtensor_copy(io[k], p->stage[k], NULL);
+  run.in = from;
+  run.out = to;
+  run.param = param;
+  if (st == EIN_OK) st = ein_dist_execute(p->d, &run, stats);
+  for (int k = p->nin; k < p->n && st == EIN_OK; k++)
+    if (p->stage[k] != NULL) st = ein_dtensor_copy(p->stage[k], out[k - p->nin], NULL);
+  eini_arena_free(&arena);
   return st;
 }
 
