@@ -5719,8 +5719,13 @@ static ein_status eini_layout_of(eini_arena *a, const ein_distribution *d, const
                                  eini_layout *l) {
   const ein_grid *g = d->grid;
   eini_owners o;
+  eini_stmt *axes;
+  memset(&o, 0, sizeof o);
   EINI_TRY(eini_layout_begin(a, d->rank, shape, (int)g->places, l));
-  EINI_TRY(eini_owners_init(a, d, shape, &o));
+  EINI_TRY(eini_stmt_of_axes(a, d->rank, shape, &axes));
+  o.d = d;
+  o.s = axes;
+  EINI_TRY(eini_owners_init(a, shape, &o));
   for (int r = 0; r < l->rank; r++) l->npiece[r] = o.axis[r].n;
   EINI_TRY(eini_layout_room(a, l));
   for (int r = 0; r < l->rank; r++) l->piece[r] = o.axis[r].run;
