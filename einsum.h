@@ -359,7 +359,7 @@
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
-// says of which statement the next ones are. Their words are not reserved.
+// (on C 2: the second one that writes C) says of which statement the next ones are.
 //     divide(i, io, ii, n)          n pieces; split(i, io, ii, n): pieces of n values
 //     collapse(i, j, f)             a loop over both, i the outer one
 //     reorder(a, b, ..)             these, in the positions that they have together
@@ -1721,8 +1721,7 @@ typedef struct ein_sim_desc {
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
-// The model of that name: EIN_COST_COUNT when unknown.
-EIN_API ein_cost ein_cost_find(const char *name);
+EIN_API ein_cost ein_cost_find(const char *name);         // of that name; EIN_COST_COUNT: none
 
 // ---- machines, distributions and schedules ----
 // Yadav et al. 2022, DISTAL, sections 3.2 and 3.3. Texts: see MACHINES and SCHEDULES. All three are
@@ -1752,6 +1751,7 @@ EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
 EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
                                            const ein_grid *grid, ein_distribution **out);
 EIN_API void ein_distribution_destroy(ein_distribution *d);
+EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d);  // borrowed
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
@@ -1764,6 +1764,7 @@ typedef struct ein_schedule_desc {
   const char *text;         // NULL: the commands behind the statements of the graph's program
   size_t length;            // bytes; 0: up to the terminating NUL
   int64_t places;           // p; default 1
+  const ein_machine *machine;  // for seconds, copied; NULL: all defaults
   int max_errors;           // default 20
 } ein_schedule_desc;
 
@@ -1772,10 +1773,9 @@ EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some be
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
-// The commands, numbers in place of expressions.
-EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
+EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);  // commands
 // Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
-// reduced loops are at 0; inputs that are not, everywhere.
+// reduced loops are at 0 (NULL: of several statements, each its values); inputs, everywhere.
 EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt);  // -1: the first
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
 // Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
@@ -1796,29 +1796,29 @@ typedef struct ein_loop {
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
 
-// Commands that place and move the same; refused later: cut states, tensors of several statements.
+// Commands that place and move the same.
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 
-// What a point receives before a step, or, of its partial result, sends after it.
+// What a point receives before a step, computes, or, of its partial result, sends after it.
 typedef struct ein_schedule_move {
-  int stmt, operand;        // operand -1: the result
-  int64_t step, point;      // whose task it is of
-  int64_t place;            // of that point
+  int stmt, operand;        // operand -1: the result, -2: its block is computed, at place `to`
+  int64_t step, point, place;  // whose task it is of
   int64_t from, to;         // places
   int64_t bytes;            // of partial results as states, where they are not complete
+  double sent, arrived;     // predicted, as ein_sim_move, from the start of the statement on
 } ein_schedule_move;
 typedef ein_status (*ein_move_fn)(void *user, const ein_schedule_move *move);
 typedef struct ein_schedule_info {
   const char *out;          // the tensor that the statement defines
   int64_t line;             // in the source, or 0
-  int64_t tasks, steps;     // tasks: of all points and steps
-  int64_t messages, bytes;  // in all
+  int64_t tasks, steps, messages, bytes;  // in all; tasks: of all points and steps
   int64_t fan;              // most messages that a place sends in one step
+  double seconds;           // predicted: places fetch, compute and send step by step
 } ein_schedule_info;
 
-// Counts what a statement moves; fn, which may be NULL, is called for every message, step by step;
-// a status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
+// Counts what a statement moves; fn, which may be NULL, is called for all of it, step by step; a
+// status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
 
@@ -3875,20 +3875,27 @@ static ein_status eini_graph_add_each(ein_graph *g, int out, int nop, const int 
   return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
 }
 
-// A statement, in no graph, whose indices are a tensor's axes: for one that is held in pieces.
-EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph *g, int tensor,
-                                                  eini_stmt **out) {
-  const eini_tensor *t = &g->tensor[tensor];
+// A statement, in no graph, whose indices are axes of these extents.
+EINI_UNUSED static ein_status eini_stmt_of_axes(eini_arena *a, int rank, const int64_t *shape,
+                                                eini_stmt **out) {
   eini_stmt *s = *out = EINI_NEW(a, eini_stmt, 1);
   if (s == NULL) return EIN_ERR_NO_MEMORY;
-  s->out = tensor;
-  s->nindex = s->nfree = t->rank;
-  s->type = t->dtype;
-  s->index = EINI_NEW(a, eini_index, t->rank);
+  s->out = -1;
+  s->nindex = s->nfree = rank;
+  s->index = EINI_NEW(a, eini_index, rank);
   if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  for (int r = 0; r < t->rank; r++) s->index[r].name = "", s->index[r].extent = t->shape[r];
-  EINI_TRY(eini_map_new(a, t->rank, t->rank, &s->out_map));
-  return eini_map_units(a, &s->out_map, 0, 0, t->rank);
+  for (int r = 0; r < rank; r++) s->index[r].name = "", s->index[r].extent = shape[r];
+  EINI_TRY(eini_map_new(a, rank, rank, &s->out_map));
+  return eini_map_units(a, &s->out_map, 0, 0, rank);
+}
+
+// The same of a tensor's: for one that is held in pieces.
+EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph *g, int tensor,
+                                                  eini_stmt **out) {
+  EINI_TRY(eini_stmt_of_axes(a, g->tensor[tensor].rank, g->tensor[tensor].shape, out));
+  (*out)->out = tensor;
+  (*out)->type = g->tensor[tensor].dtype;
+  return EIN_OK;
 }
 
 // The access of operand k; -1: of the result.
@@ -28189,8 +28196,9 @@ typedef struct eini_nameset {
 } eini_nameset;
 
 // A command as written. machine: list 0 its dimensions, 1 the levels they are of, of no length
-// where there is but one; amount: their extents. place: tensors, distributions, memory. Others:
-// lists in the order of their brackets, amount[0] the number.
+// where there is but one; amount: their extents. place: tensors, distributions, memory. on:
+// amount[0] which statement, or 0. Others: lists in the order of their brackets, amount[0] the
+// number.
 typedef struct eini_command {
   int kind, level[EINI_NAMES_MAX];
   eini_span word, number;
@@ -28528,6 +28536,13 @@ static void eini_command_place(eini_parser *p, eini_command *c) {
   eini_command_spreads(p, c);
 }
 
+// The number of its statement, from 1 on, where there are several.
+static void eini_command_on(eini_parser *p, const eini_amounts *a, eini_command *c) {
+  eini_command_name(p, &c->list[0], "the name of a tensor");
+  if (p->st == EIN_OK && p->tok == EINI_T_NUM)
+    c->amount[0] = eini_amount_whole(p, a, (int64_t)1 << 40, &c->number);
+}
+
 static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_command *c) {
   const char *takes = eini_commands[c->kind].takes;
   eini_expect(p, '(', "'('");
@@ -28561,7 +28576,7 @@ static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_comman
   eini_lex(p);
   if (c->kind == EINI_C_MACHINE) eini_command_machine(p, a, c);
   else if (c->kind == EINI_C_PLACE) eini_command_place(p, c);
-  else if (c->kind == EINI_C_ON) eini_command_name(p, &c->list[0], "the name of a tensor");
+  else if (c->kind == EINI_C_ON) eini_command_on(p, a, c);
   else eini_command_call(p, a, c);
   if (p->tok != EINI_T_EOL && p->tok != EINI_T_END) eini_unexpected(p, "the end of the line", NULL);
 }
@@ -39688,16 +39703,22 @@ static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   *p = NULL;
 }
 
-// A message leaves a place behind those before it, and comes in behind those before it. Returns
-// when it is there.
+// A message leaves a place behind those before it, and comes in behind those before it: out and in
+// are when those have passed. Returns when it leaves.
+static double eini_link_pass(const ein_machine *m, double bytes, double since, double *out,
+                             double *in) {
+  const double takes = bytes / m->bandwidth, sent = since > *out ? since : *out;
+  double comes = sent + m->latency;
+  if (*in > comes) comes = *in;
+  *out = sent + takes;
+  *in = comes + takes;
+  return sent;
+}
+
+// Returns when it is there.
 static double eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes, double since) {
-  double takes = bytes / m->dc.machine.bandwidth;
-  double sent = since > m->out[from] ? since : m->out[from];
-  double comes = sent + m->dc.machine.latency;
+  const double sent = eini_link_pass(&m->dc.machine, bytes, since, &m->out[from], &m->in[to]);
   ein_sim_move x;
-  if (m->in[to] > comes) comes = m->in[to];
-  m->out[from] = sent + takes;
-  m->in[to] = comes + takes;
   m->now.messages++;
   if (m->desc->move_fn == NULL) return m->in[to];
   x.stmt = m->stmt;
@@ -40786,6 +40807,10 @@ EIN_API void ein_distribution_destroy(ein_distribution *d) {
   eini_arena_free(&arena);
 }
 
+EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d) {
+  return d == NULL ? NULL : d->grid;
+}
+
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (d != NULL) eini_say_distribution(&t, d);
@@ -40905,9 +40930,13 @@ typedef struct eini_loops {
 struct ein_schedule {
   eini_arena arena;
   const ein_graph *g;
+  ein_machine machine;     // one place of it, for predictions
   ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
-                           //   that make it; NULL: inputs are everywhere, others nobody knows where
+                           //   that make it; NULL: inputs are everywhere, others as home says
+  ein_distribution **home;   // of each statement whose tensor has none: where its values lie, by
+                           //   its free indices; NULL: nobody knows where
+  eini_stmt **axes;        // of tensors that are placed: a statement along their axes
   unsigned char *said;     // of each tensor: that is written
   eini_loops *nest;         // of each statement
   const char **line;       // the commands, as they are printed
@@ -41343,11 +41372,12 @@ static int eini_loops_stepped(const eini_loops *n, int v, int any) {
 }
 
 static int eini_loops_is_outer(const eini_loop *x) {
-  return x->dim >= 0 || x->made == EINI_MADE_OUTER || x->made == EINI_MADE_TURNED;
+  return x->dim >= 0 || ((x->made == EINI_MADE_OUTER || x->made == EINI_MADE_TURNED) &&
+                         !x->parallel);
 }
 
 // Which loops are gone through: those up to the last that is over places, rotated or communicated
-// under, and outer loops that follow.
+// under, and outer loops that follow and are not parallel.
 static void eini_loops_split(eini_loops *n) {
   n->nstep = 0;
   for (int i = 0; i < n->norder; i++) {
@@ -41444,10 +41474,19 @@ typedef struct eini_axis_owners {
   int64_t nmeet, *meet, *count;  // those that meet the box at hand, and how much of it they hold
 } eini_axis_owners;
 
+// Who holds what a statement defines: all of a tensor, as a statement along its axes would, or the
+// values of one of its statements.
 typedef struct eini_owners {
   const ein_distribution *d;
+  const eini_stmt *s;
+  int rows, several;       // rows: d cuts the axes that s writes, not its free indices; several:
+                           //   s adds indices in an axis
+  int rank;                // of d: axes, or free indices
   eini_axis_owners *axis;
   int64_t *coord, *pick;   // of an owner; rank long
+  int64_t *lo, *hi;        // the box at hand: of free indices, or of those of the axes
+  int64_t *room[2];        // scratch
+  int copy;                // number of the owner among those that hold the same
 } eini_owners;
 
 // The coordinates of the holders with number k along an axis.
@@ -41457,16 +41496,41 @@ static void eini_axis_coords(const ein_grid *g, const eini_axis_owners *x, int64
     coord[x->dim[m]] = k % g->dim[x->dim[m]].extent;
 }
 
-static ein_status eini_owners_init(eini_arena *a, const ein_distribution *d, const int64_t *shape,
-                                   eini_owners *o) {
+// The values of the index of row r that write what lies in some runs of its axis.
+static ein_status eini_runs_written(eini_arena *a, const eini_stmt *s, int r, eini_runs *runs) {
+  const eini_runs of = *runs;
+  int64_t coef;
+  const int i = eini_row_index(&s->out_map, r, &coef);
+  memset(runs, 0, sizeof *runs);
+  for (int64_t n = 0; n < of.n; n++) {
+    const int64_t *v = of.v + 2 * (i >= 0 && coef < 0 ? of.n - 1 - n : n);
+    int64_t lo = 0, hi = i < 0 ? 1 : s->index[i].extent;
+    if (i >= 0) eini_narrow_range(coef, s->out_map.offset[r], v[0], v[1], &lo, &hi);
+    else if (s->out_map.offset[r] < v[0] || s->out_map.offset[r] >= v[1]) continue;
+    EINI_TRY(eini_runs_add(a, runs, lo, hi));
+  }
+  return EIN_OK;
+}
+
+// Takes d, s, rows of *o. shape: of the tensor.
+static ein_status eini_owners_init(eini_arena *a, const int64_t *shape, eini_owners *o) {
+  const ein_distribution *d = o->d;
   const ein_grid *g = d->grid;
+  const eini_stmt *s = o->s;
   int64_t runs = 0;
-  o->d = d;
-  o->axis = EINI_NEW(a, eini_axis_owners, d->rank);
+  o->rank = d->rank;
+  for (int r = 0; r < s->out_map.rows; r++) o->several |= eini_map_terms(&s->out_map, r) > 1;
+  o->axis = EINI_NEW(a, eini_axis_owners, o->rank);
   o->coord = EINI_NEW(a, int64_t, g->ndim);
-  o->pick = EINI_NEW(a, int64_t, d->rank);
-  if (o->axis == NULL || o->coord == NULL || o->pick == NULL) return EIN_ERR_NO_MEMORY;
-  for (int r = 0; r < d->rank; r++) {
+  o->pick = EINI_NEW(a, int64_t, o->rank);
+  o->lo = EINI_NEW(a, int64_t, o->rank);
+  o->hi = EINI_NEW(a, int64_t, o->rank);
+  if (o->axis == NULL || o->coord == NULL || o->pick == NULL || o->lo == NULL || o->hi == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < 2; k++)
+    if ((o->room[k] = EINI_NEW(a, int64_t, 2 * (int64_t)(s->nindex + s->out_map.rows))) == NULL)
+      return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < o->rank; r++) {
     eini_axis_owners *x = &o->axis[r];
     x->n = 1;
     for (int m = 0; m < g->ndim; m++) {
@@ -41480,7 +41544,9 @@ static ein_status eini_owners_init(eini_arena *a, const ein_distribution *d, con
     if (x->run == NULL || x->meet == NULL || x->count == NULL) return EIN_ERR_NO_MEMORY;
     for (int64_t k = 0; k < x->n; k++) {
       eini_axis_coords(g, x, k, o->coord);
-      EINI_TRY(eini_distribution_runs(a, d, r, shape[r], o->coord, &x->run[k]));
+      EINI_TRY(eini_distribution_runs(a, d, r, o->rows ? shape[r] : s->index[r].extent, o->coord,
+                                      &x->run[k]));
+      if (o->rows) EINI_TRY(eini_runs_written(a, s, r, &x->run[k]));
       if ((runs += x->run[k].n) > EINI_RUNS_MAX) return EIN_ERR_TOO_LARGE;
     }
   }
@@ -41506,11 +41572,16 @@ static int64_t eini_runs_meet(const eini_runs *r, int64_t lo, int64_t hi) {
 typedef struct eini_tour {
   const ein_schedule *w;
   const eini_loops *n;
-  eini_owners *owners;     // of operands and the result; d NULL: nothing moves
+  eini_owners **owners;    // of each operand and the result
+  int *nowners;            // 0: nothing moves
   const int *again;        // of operands: the one before that fetches the same; -1: none
   int64_t *value, *lo, *hi, *from, *to;
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
+  double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
+  double *out, *in;        //   there, its link is free; NULL: no seconds are asked for
+  int folds;               // partial results are folded where they arrive,
+  int64_t wide;            //   of so many bytes each
   ein_schedule_info *info;
   ein_move_fn fn;
   void *user;
@@ -41527,40 +41598,135 @@ static void eini_tour_near(const eini_tour *w, const ein_grid *g, int64_t *coord
   eini_grid_coords(g, from < g->npoint ? from : 0, coord);
 }
 
-// Every owner of a part of the box in w->from and w->to: its coordinates are in o->coord.
+// A box of free indices that an owner holds.
+typedef struct eini_owned {
+  int64_t at[EINI_NAMES_MAX], lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], shape[EINI_NAMES_MAX];
+} eini_owned;
+
+// The next box of the owner's at hand that meets o->lo and o->hi; first: the first one. lo, hi: of
+// all free indices, where d cuts axes.
+static int eini_owners_next(const eini_owners *o, const int64_t *lo, const int64_t *hi,
+                            eini_owned *p, int first) {
+  int r = o->rank - 1;
+  for (int k = 0; k < o->rank && first; k++) p->at[k] = 0;
+  for (; r >= 0 && !first; r--) {
+    const eini_axis_owners *x = &o->axis[r];
+    if (++p->at[r] < x->run[x->meet[o->pick[r]]].n) break;
+    p->at[r] = 0;
+  }
+  if (!first && r < 0) return 0;
+  for (int i = 0; i < o->s->nfree && o->rows; i++) p->lo[i] = lo[i], p->hi[i] = hi[i];
+  for (r = 0; r < o->rank; r++) {
+    const eini_axis_owners *x = &o->axis[r];
+    const int64_t *v = x->run[x->meet[o->pick[r]]].v + 2 * p->at[r];
+    int64_t coef;
+    const int i = o->rows ? eini_row_index(&o->s->out_map, r, &coef) : r;
+    if (i < 0) continue;
+    p->lo[i] = eini_max64(v[0], o->lo[r]);
+    p->hi[i] = eini_max64(p->lo[i], eini_min64(v[1], o->hi[r]));
+  }
+  for (int i = 0; i < o->s->nfree; i++) p->shape[i] = p->hi[i] - p->lo[i];
+  return 1;
+}
+
+// The box at hand: home: that of the statement at hand, in w->lo and w->hi; else of what writes the
+// box in w->from and w->to. 0: it is empty.
+static int eini_tour_meets(const eini_tour *w, eini_owners *o, int home) {
+  if (!home) return eini_box_ranges(o->s, w->from, w->to, o->lo, o->hi);
+  for (int r = 0; r < o->rank; r++) {
+    int64_t coef;
+    const int i = o->rows ? eini_row_index(&o->s->out_map, r, &coef) : r;
+    o->lo[r] = i < 0 ? 0 : w->lo[i];
+    o->hi[r] = i < 0 ? 1 : w->hi[i];
+  }
+  return 1;
+}
+
+// Elements of the box at hand that an owner holds, of those between w->from and w->to.
+static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int home) {
+  int64_t n = 1;
+  eini_owned p;
+  for (int r = 0; r < o->rank; r++) n *= o->axis[r].count[o->pick[r]];
+  if (home || !o->several) return n;
+  n = 0;
+  for (int more = eini_owners_next(o, NULL, NULL, &p, 1); more;
+       more = eini_owners_next(o, NULL, NULL, &p, 0))
+    n += (int64_t)eini_block_in_box(o->s, p.lo, p.hi, w->from, w->to, o->room[0], o->room[1]);
+  return n;
+}
+
+// When the message at hand leaves and is there: places receive, and partial results leave, when the
+// tasks before are done. Partial results are folded where they arrive.
+static void eini_tour_pass(eini_tour *w, int home) {
+  ein_schedule_move *m = &w->move;
+  const ein_machine *x = &w->w->machine;
+  const double since = home || w->ready[m->from] > w->ready[m->to] ? w->ready[m->from]
+                                                                   : w->ready[m->to];
+  m->sent = eini_link_pass(x, (double)m->bytes, since, &w->out[m->from], &w->in[m->to]);
+  m->arrived = w->in[m->to];
+  if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
+  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / x->flops;
+}
+
+// What the owner at o->coord has of the box at hand.
+static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, int64_t bytes,
+                                  int home) {
+  const int64_t own = w->move.place;
+  if (w->part_fn != NULL) EINI_TRY(w->part_fn(w, o, owner));
+  if (owner == own) return EIN_OK;
+  w->move.from = home ? own : owner;
+  w->move.to = home ? owner : own;
+  w->move.bytes = bytes;
+  w->info->messages++;
+  w->info->bytes += bytes;
+  w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
+  if (w->ready != NULL) eini_tour_pass(w, home);
+  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
+}
+
+// The next point that holds the same as the one at o->coord; 0: there is none.
+static int eini_owners_again(const eini_owners *o) {
+  const ein_grid *g = o->d->grid;
+  for (int m = g->ndim - 1; m >= 0; m--) {
+    if (o->d->held[m].kind != EINI_HELD_EVERY) continue;
+    if (++o->coord[m] < g->dim[m].extent) return 1;
+    o->coord[m] = 0;
+  }
+  return 0;
+}
+
+// Every owner of a part of the box at hand, of copies the one at hand or, home, all: its
+// coordinates are in o->coord.
 static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, int home) {
   const ein_grid *g = o->d->grid;
-  const int rank = o->d->rank;
+  const int rank = o->rank;
+  if (!eini_tour_meets(w, o, home)) return EIN_OK;
   eini_tour_near(w, g, o->coord);
-  for (int m = 0; m < g->ndim; m++)
+  for (int m = 0; m < g->ndim; m++) {
     if (o->d->held[m].kind == EINI_HELD_AT) o->coord[m] = o->d->held[m].at;
+    if (o->d->held[m].kind == EINI_HELD_EVERY && home) o->coord[m] = 0;
+  }
   for (int r = 0; r < rank; r++) {
     eini_axis_owners *x = &o->axis[r];
     x->nmeet = 0;
     for (int64_t k = 0; k < x->n; k++) {
-      const int64_t n = eini_runs_meet(&x->run[k], w->from[r], w->to[r]);
+      const int64_t n = eini_runs_meet(&x->run[k], o->lo[r], o->hi[r]);
       if (n > 0) x->meet[x->nmeet] = k, x->count[x->nmeet++] = n;
     }
     if (x->nmeet == 0) return EIN_OK;
     o->pick[r] = 0;
   }
   for (int r = 0; r >= 0;) {
-    int64_t elements = 1;
-    for (r = 0; r < rank; r++) {
-      const eini_axis_owners *x = &o->axis[r];
-      elements *= x->count[o->pick[r]];
-      eini_axis_coords(g, x, x->meet[o->pick[r]], o->coord);
-    }
-    const int64_t owner = eini_grid_place(g, eini_grid_point(g, o->coord)), own = w->move.place;
-    if (w->part_fn != NULL) EINI_TRY(w->part_fn(w, o, owner));
-    if (owner != own) {
-      w->move.from = home ? own : owner;
-      w->move.to = home ? owner : own;
-      w->move.bytes = elements * bytes;
-      w->info->messages++;
-      w->info->bytes += w->move.bytes;
-      w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
-      if (w->fn != NULL) EINI_TRY(w->fn(w->user, &w->move));
+    int64_t last = -1;
+    for (r = 0; r < rank; r++)
+      eini_axis_coords(g, &o->axis[r], o->axis[r].meet[o->pick[r]], o->coord);
+    const int64_t elements = eini_tour_elements(w, o, home);
+    o->copy = 0;
+    for (int more = elements > 0; more; more = home && eini_owners_again(o)) {
+      const int64_t owner = eini_grid_place(g, eini_grid_point(g, o->coord));
+      if (owner == last) continue;  // points of a place hold the same once
+      EINI_TRY(eini_tour_owner(w, o, last = owner, elements * bytes, home));
+      o->copy++;
     }
     for (r = rank - 1; r >= 0 && ++o->pick[r] == o->axis[r].nmeet; r--) o->pick[r] = 0;
   }
@@ -41630,13 +41796,15 @@ static int eini_tour_box(eini_tour *w, int64_t step, int k) {
 static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
   const eini_stmt *s = w->n->s;
   const int result = k == s->noperand;
-  if (w->owners[k].d == NULL || (!result && w->again[k] >= 0)) return EIN_OK;
+  if (w->nowners[k] == 0 || (!result && w->again[k] >= 0)) return EIN_OK;
   if (!eini_tour_due(w, step, k, result) || !eini_tour_box(w, step, k)) return EIN_OK;
   const int64_t bytes = result ? eini_tour_wide(w) :
                         (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
   w->move.operand = result ? -1 : k;
   w->move.step = step;
-  return eini_tour_owners(w, &w->owners[k], bytes, result);
+  for (int i = 0; i < w->nowners[k]; i++)
+    EINI_TRY(eini_tour_owners(w, &w->owners[k][i], bytes, result));
+  return EIN_OK;
 }
 
 // Does the point at w->here have a task?
@@ -41655,24 +41823,102 @@ static int eini_tour_works(const eini_tour *w) {
 static double eini_tour_work(const eini_tour *w) {
   double work = 10;
   for (int k = 0; k <= w->n->s->noperand; k++)
-    for (int r = 0; w->owners[k].d != NULL && r < w->owners[k].d->rank; r++)
-      work += (double)w->owners[k].axis[r].n;
+    for (int i = 0; i < w->nowners[k]; i++) {
+      const eini_owners *o = &w->owners[k][i];
+      for (int r = 0; r < o->rank; r++) work += (double)o->axis[r].n;
+    }
   return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
+// The point at hand computes its block of a step.
+static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
+  const ein_machine *m = &w->w->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  const int64_t q = w->move.place;
+  w->info->tasks++;
+  eini_tour_values(w, step, w->n->nstep);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  if (eini_zrange_empty(w->n->s->nindex, w->lo, w->hi)) return EIN_OK;
+  w->move.operand = -2;
+  w->move.step = step;
+  w->move.from = w->move.to = q;
+  w->move.bytes = 0;
+  w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+  w->ready[q] = w->move.arrived = w->move.sent +
+                eini_cost_of(w->w->g, w->n->s, NULL, &b, NULL, NULL, &speed).seconds;
+  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
+}
+
+// All points fetch, compute, and send what is complete home.
 static ein_status eini_tour_run(eini_tour *w) {
   const ein_grid *g = w->n->grid;
+  const int n = w->n->s->noperand;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
-    for (int64_t point = 0; point < g->npoint; point++) {
-      eini_grid_coords(g, point, w->here);
+    for (int64_t i = 0; i < 3 * g->npoint; i++) {
+      w->move.point = i % g->npoint;
+      eini_grid_coords(g, w->move.point, w->here);
       if (!eini_tour_works(w)) continue;
-      w->move.point = point;
-      w->move.place = eini_grid_place(g, point);
-      w->info->tasks++;
-      for (int k = 0; k <= w->n->s->noperand; k++) EINI_TRY(eini_tour_access(w, step, k));
+      w->move.place = eini_grid_place(g, w->move.point);
+      for (int k = 0; k < n && i < g->npoint; k++) EINI_TRY(eini_tour_access(w, step, k));
+      if (i / g->npoint == 1) EINI_TRY(eini_tour_compute(w, step));
+      if (i / g->npoint == 2) EINI_TRY(eini_tour_access(w, step, n));
     }
   }
+  for (int64_t q = 0; q < g->places; q++) {
+    const double end = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+    if (end > w->info->seconds) w->info->seconds = end;
+  }
+  return EIN_OK;
+}
+
+// Rooms for what eini_tour_run predicts.
+static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
+  const int64_t p = w->n->grid->places;
+  w->ready = EINI_NEW(a, double, p);
+  w->there = EINI_NEW(a, double, p);
+  w->out = EINI_NEW(a, double, p);
+  w->in = EINI_NEW(a, double, p);
+  w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
+  w->wide = eini_tour_wide(w);
+  return w->ready == NULL || w->there == NULL || w->out == NULL || w->in == NULL ?
+         EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.
+static ein_status eini_schedule_owners(eini_arena *a, const ein_schedule *w, int t,
+                                       eini_owners **list, int *n) {
+  const int whole = w->place[t] != NULL;
+  *n = 0;
+  *list = EINI_NEW(a, eini_owners, whole ? 1 : w->g->tensor[t].nstmt);
+  if (*list == NULL) return EIN_ERR_NO_MEMORY;
+  if (whole) (*list)->d = w->place[t], (*list)->s = w->axes[t], *n = 1;
+  for (int k = 0; k < w->g->nstmt && !whole; k++)
+    if (w->g->stmt[k].out == t && w->home[k] != NULL)
+      (*list)[*n].d = w->home[k], (*list)[(*n)++].s = &w->g->stmt[k];
+  return EIN_OK;
+}
+
+// Who holds what statement k defines.
+static void eini_schedule_home(const ein_schedule *w, int k, eini_owners *o) {
+  o->s = &w->g->stmt[k];
+  o->rows = w->place[o->s->out] != NULL;
+  o->d = o->rows ? w->place[o->s->out] : w->home[k];
+}
+
+static ein_status eini_tour_access_init(eini_arena *a, eini_tour *w, int k) {
+  const eini_stmt *s = w->n->s;
+  const int t = k < s->noperand ? s->operand[k] : s->out;
+  if (k < s->noperand) {
+    EINI_TRY(eini_schedule_owners(a, w->w, t, &w->owners[k], &w->nowners[k]));
+  } else {
+    if ((w->owners[k] = EINI_NEW(a, eini_owners, 1)) == NULL) return EIN_ERR_NO_MEMORY;
+    eini_schedule_home(w->w, (int)(s - w->w->g->stmt), w->owners[k]);
+    w->nowners[k] = w->owners[k]->d != NULL;
+  }
+  for (int i = 0; i < w->nowners[k]; i++)
+    EINI_TRY(eini_owners_init(a, w->w->g->tensor[t].shape, &w->owners[k][i]));
   return EIN_OK;
 }
 
@@ -41681,8 +41927,9 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
   const eini_stmt *s = w->n->s;
   int rank = sc->g->tensor[s->out].rank;
   int *again = EINI_NEW(a, int, s->noperand + 1);
-  w->owners = EINI_NEW(a, eini_owners, s->noperand + 1);
-  if (again == NULL || w->owners == NULL) return EIN_ERR_NO_MEMORY;
+  w->owners = EINI_NEW(a, eini_owners *, s->noperand + 1);
+  w->nowners = EINI_NEW(a, int, s->noperand + 1);
+  if (again == NULL || w->owners == NULL || w->nowners == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k <= s->noperand; k++) {
     const int t = k < s->noperand ? s->operand[k] : s->out;
     rank = sc->g->tensor[t].rank > rank ? sc->g->tensor[t].rank : rank;
@@ -41691,8 +41938,7 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
       if (s->operand[j] == t && eini_map_equal(&s->proj[j], &s->proj[k]) &&
           eini_loops_depth(w->n, j) == eini_loops_depth(w->n, k))
         again[k] = j;
-    if (sc->place[t] != NULL)
-      EINI_TRY(eini_owners_init(a, sc->place[t], sc->g->tensor[t].shape, &w->owners[k]));
+    EINI_TRY(eini_tour_access_init(a, w, k));
   }
   w->again = again;
   w->value = EINI_NEW(a, int64_t, EINI_LOOPS_MAX);
@@ -41763,17 +42009,21 @@ static void eini_do_place(eini_scheduler *w, const eini_command *c) {
 static void eini_do_on(eini_scheduler *w, const eini_command *c) {
   const eini_span at = c->list[0].name[0];
   const int t = eini_scheduled_tensor(w, at);
+  const int64_t n = t < 0 ? 0 : w->g->tensor[t].nstmt;
+  int64_t left = c->amount[0];
   w->stmt = -1;
-  for (int k = 0; k < w->g->nstmt && t >= 0; k++) {
-    if (w->g->stmt[k].out != t) continue;
-    if (w->stmt >= 0)
-      eini_perr(&w->p, EIN_ERR_UNSUPPORTED, EINI_AT(&at), NULL, "'%.60s' has several statements",
-                w->g->tensor[t].name);
-    w->stmt = k;
-  }
-  if (t >= 0 && w->stmt < 0)
+  if (t < 0) return;
+  if (n == 0)
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), NULL, "'%.60s' is an input",
               w->g->tensor[t].name);
+  else if (n > 1 && left == 0)
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), "the first is NAME 1", "'%.60s' has %lld "
+              "statements", w->g->tensor[t].name, (long long)n);
+  else if (left > n)
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->number), NULL, "'%.60s' has %lld statement%s",
+              w->g->tensor[t].name, (long long)n, n == 1 ? "" : "s");
+  for (int k = 0; k < w->g->nstmt && w->p.st == EIN_OK && w->stmt < 0; k++)
+    if (w->g->stmt[k].out == t && --left <= 0) w->stmt = k;
 }
 
 static void eini_do_command(eini_scheduler *w, const eini_command *c) {
@@ -41827,6 +42077,7 @@ static void eini_say_command(eini_text *t, eini_scheduler *w, const eini_command
     eini_say(t, "%s ", eini_commands[c->kind].word);
     if (c->kind == EINI_C_MACHINE) eini_say_grid(t, w->grid);
     else eini_say_names(t, p, &c->list[0], 0);
+    if (c->kind == EINI_C_ON && c->amount[0] > 0) eini_say(t, " %lld", (long long)c->amount[0]);
     if (c->kind != EINI_C_PLACE) return;
     eini_say(t, " ");
     eini_say_distribution(t, w->to->place[eini_scheduled_tensor(w, c->list[0].name[0])]);
@@ -41866,49 +42117,68 @@ static void eini_schedule_keep(eini_scheduler *w, const eini_command *c) {
 // ---- where results lie that are not placed ----
 
 // How dimension m of the machine holds the result of a nest, by the loop over it; 0: it is none
-// of the ways of distributions.
-static int eini_home_held(const eini_loops *n, const ein_grid *g, int m, eini_held *h) {
-  int64_t coef;
-  int v = -1, axis = -1;
+// of the ways of distributions. axis: of each free index.
+static int eini_home_held(const eini_loops *n, const ein_grid *g, int m, const int *axis,
+                          eini_held *h) {
+  int v = -1;
   for (int i = 0; i < n->norder; i++)
     if (n->loop[n->order[i]].dim == m) v = n->order[i];
   memset(h, 0, sizeof *h);
   h->kind = EINI_HELD_AT;
   if (v < 0 || n->loop[v].reduced) return 1;
   const eini_loop *x = &n->loop[v];
-  for (int r = 0; r < n->s->out_map.rows; r++)
-    if (eini_row_index(&n->s->out_map, r, &coef) == x->index && coef == 1 &&
-        n->s->out_map.offset[r] == 0)
-      axis = r;
   int at = x->index, outer = -1;
   while (n->loop[at].as == EINI_AS_CUT && n->loop[at].outer != v) {
     outer = n->loop[at].outer;
     if (n->loop[outer].dim < 0 || n->loop[outer].dim > m) return 0;
     at = n->loop[at].inner;
   }
-  if (axis < 0 || n->loop[at].as != EINI_AS_CUT) return 0;
+  if (n->loop[at].as != EINI_AS_CUT) return 0;
   h->kind = EINI_HELD_PIECES;
-  h->axis = axis;
+  h->axis = axis[x->index];
   h->block = n->loop[at].split ? n->loop[at].by : 0;
   return n->loop[at].split || x->extent == g->dim[m].extent;
 }
 
-static ein_status eini_schedule_homes(eini_arena *a, ein_schedule *s) {
-  for (int k = 0; k < s->g->nstmt && s->grid != NULL; k++) {
-    const int t = s->g->stmt[k].out;
-    if (s->nest[k].grid == NULL) s->nest[k].grid = s->grid;
-    const ein_grid *g = s->nest[k].grid;
-    int known = s->g->tensor[t].nstmt == 1 && s->place[t] == NULL && s->nest[k].loop != NULL;
-    ein_distribution *d = EINI_NEW(a, ein_distribution, 1);
-    if (d == NULL) return EIN_ERR_NO_MEMORY;
-    d->grid = g;
-    d->rank = s->g->tensor[t].rank;
-    d->held = EINI_NEW(a, eini_held, g->ndim);
-    if (d->held == NULL) return EIN_ERR_NO_MEMORY;
-    for (int m = 0; m < g->ndim && known; m++)
-      known = eini_home_held(&s->nest[k], g, m, &d->held[m]);
-    if (known) s->place[t] = d;
+// The axis of each free index of a statement that alone writes its tensor, by indices of their
+// own; 0: it does not.
+static int eini_home_axes(const ein_graph *g, const eini_stmt *s, int *axis) {
+  const eini_tensor *t = &g->tensor[s->out];
+  if (t->nstmt != 1 || t->rank != s->nfree || s->rest != EIN_REST_ERROR) return 0;
+  for (int r = 0; r < t->rank; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    if (i < 0 || s->index[i].extent != t->shape[r]) return 0;
+    axis[i] = r;
   }
+  return 1;
+}
+
+static ein_status eini_schedule_home_of(eini_arena *a, ein_schedule *w, int k) {
+  const eini_stmt *s = &w->g->stmt[k];
+  eini_loops *n = &w->nest[k];
+  if (n->grid == NULL) n->grid = w->grid;
+  const ein_grid *g = n->grid;
+  int known = w->place[s->out] == NULL && n->loop != NULL;
+  ein_distribution *d = EINI_NEW(a, ein_distribution, 1);
+  int *axis = EINI_NEW(a, int, s->nfree);
+  if (d == NULL || axis == NULL) return EIN_ERR_NO_MEMORY;
+  const int alone = eini_home_axes(w->g, s, axis);
+  d->grid = g;
+  d->rank = s->nfree;
+  d->held = EINI_NEW(a, eini_held, g->ndim);
+  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nfree && !alone; i++) axis[i] = i;
+  for (int m = 0; m < g->ndim && known; m++) known = eini_home_held(n, g, m, axis, &d->held[m]);
+  if (known && alone) w->place[s->out] = d;
+  else if (known) w->home[k] = d;
+  return EIN_OK;
+}
+
+static ein_status eini_schedule_homes(eini_arena *a, ein_schedule *s) {
+  for (int k = 0; k < s->g->nstmt && s->grid != NULL; k++)
+    EINI_TRY(eini_schedule_home_of(a, s, k));
+  for (int t = 0; t < s->g->ntensor; t++)
+    if (s->place[t] != NULL) EINI_TRY(eini_stmt_of_tensor(a, s->g, t, &s->axes[t]));
   return EIN_OK;
 }
 
@@ -41946,11 +42216,17 @@ static ein_status eini_schedule_make(eini_scheduler *w, ein_ctx *ctx,
   eini_diag *d = eini_diag_of(ctx);
   if (n > (int64_t)16 << 20)
     return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the schedule has more than 16 MiB");
+  if (desc->machine != NULL) EINI_TRY(eini_validate_machine(d, desc->machine));
+  s->machine = eini_machine_of(desc->machine);
   s->g = g;
   s->place = EINI_NEW(a, ein_distribution *, g->ntensor);
   s->said = EINI_NEW(a, unsigned char, g->ntensor);
+  s->home = EINI_NEW(a, ein_distribution *, g->nstmt);
+  s->axes = EINI_NEW(a, eini_stmt *, g->ntensor);
   s->nest = EINI_NEW(a, eini_loops, g->nstmt);
-  if (s->place == NULL || s->said == NULL || s->nest == NULL) return EIN_ERR_NO_MEMORY;
+  if (s->place == NULL || s->said == NULL || s->home == NULL || s->axes == NULL ||
+      s->nest == NULL)
+    return EIN_ERR_NO_MEMORY;
   if (d != NULL && text != NULL) eini_diag_reset(d, text, n);
   if (d != NULL) d->max = desc->max_errors > 0 ? desc->max_errors : 20;
   w->ctx = ctx;
@@ -42054,6 +42330,7 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);
+  if (st == EIN_OK) st = eini_tour_clocks(&arena, &w);
   if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
                    "and steps to count what they move");
@@ -42147,8 +42424,9 @@ static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int out
   eini_say(t, taken ? "%c_%d" : "%c", end, c);
 }
 
-static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, const ein_parts *p, char *was,
-                          size_t room) {
+// number: of the statement among those of its tensor; 0: it is alone.
+static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, int number, const ein_parts *p,
+                          char *was, size_t room) {
   char dims[256 * EINI_NAMES_MAX];
   eini_text m = eini_text_of(dims, sizeof dims);
   if (p->norder == 0) return;
@@ -42158,7 +42436,9 @@ static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, const ein_part
     eini_say(&m, "=%lld", (long long)p->cut[p->order[k]]);
   }
   eini_say_machine(t, was, room, dims);
-  eini_say(t, "on %s\ndistribute(", s->out);
+  eini_say(t, "on %s", s->out);
+  if (number > 0) eini_say(t, " %d", number);
+  eini_say(t, "\ndistribute(");
   for (int list = 0; list < 4; list++) {
     for (int k = 0; k < p->norder; k++) {
       const int c = p->order[k];
@@ -42184,7 +42464,10 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
       eini_say_pin(&t, graph->tensor[k].name, &p, was, sizeof was);
   for (int i = 0; i < d->info.nstmt; i++) {
     if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
-    if (ein_decomposition_stmt(d, i, &s) == EIN_OK) eini_say_cuts(&t, &s, &p, was, sizeof was);
+    if (ein_decomposition_stmt(d, i, &s) != EIN_OK || i >= graph->nstmt) continue;
+    int number = graph->tensor[graph->stmt[i].out].nstmt > 1;
+    for (int k = 0; k < i && number > 0; k++) number += graph->stmt[k].out == graph->stmt[i].out;
+    eini_say_cuts(&t, &s, number, &p, was, sizeof was);
   }
   if (t.at == 0) eini_say(&t, "machine g=1\n");
   return t.at;

@@ -10,11 +10,12 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
+// Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, DISTRIBUTED TENSORS, BYTES,
+//         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps-peak >>steps
+//                 >>steps-run >>dist-public >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -60,11 +61,14 @@
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
 // the same bits under serial and copying, and for any number of threads. Statements without
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
-// monoids of yours) and of the folds of deterministic graphs, results that are replicated or
-// written by sums of indices. Of several processes each goes through the steps of all points, in
-// one order, and computes those of its places. A run allocates what it needs: at places that copy,
-// of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
+// ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of yours are states. A
+// result placed with * goes to all copies. What several statements write, or sums of indices, lies
+// where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
+// are placed and written by sums of indices. Of several processes each goes through the steps of
+// all points, in one order, and computes those of its places. Under `threads` the iterations of a
+// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
+// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
+// at places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS
@@ -82,6 +86,24 @@
 // then creates and executes the same plan, and gets the blocks of the outputs that live at its
 // places. Inputs are the same everywhere, or, with desc.blocks, no tensor is whole anywhere: a
 // process binds the blocks of its places (ein_dist_block), of inputs as they are pinned.
+//
+//
+// DISTRIBUTED TENSORS
+//
+// An ein_dtensor has its parts where a distribution (DISTAL's notation, see MACHINES in einsum.h)
+// puts them, and nobody has it whole:
+//
+//     ein_grid_create(ctx, "x=2, y=2", 4, &grid)
+//     ein_distribution_create(ctx, "ij->i:64j:64", ..)      cyclic blocks of 64; "ij->i*": rows of
+//                                                           half the extent, each at two places
+//     ein_dtensor_create(ctx, &fabric, how, EIN_F64, shape, 0, NULL, &t)
+//
+// Local parts are dense, or buffers of the caller's that are adopted as they are. They are filled
+// by global coordinates, from a mapped file, or from a whole tensor at one place, and copied into
+// any other distribution: what a place has it keeps, the rest comes in one message from each place
+// that gives some, so that exactly the elements that are missing move.
+// ein_dtensor_plan_create plans a graph for inputs and outputs as they lie, ein_dtensor_plan_run
+// runs it on their parts.
 //
 //
 // BYTES
@@ -244,9 +266,12 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // ---- execution of a decomposed graph ------------------------------------------------------------
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
-// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
+// schedule also what moves between places that copy: level -2: what a point fetched before a step,
+// -3: what it sent home after it; a process tells those of its places.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
+  int64_t step;              // under a schedule, else 0
   double begin, end;
 } ein_dist_event;
 
@@ -313,8 +338,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Bytes of a statement, as
-// ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: of all
+// points of a place, in the step that needs most. Bytes of a statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
@@ -334,6 +359,93 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
+// ---- distributed tensors ------------------------------------------------------------------------
+
+// A tensor of which every place of a fabric holds parts, as a distribution says; see DISTRIBUTED
+// TENSORS. What is said to be collective is called by all processes of the fabric, in one order,
+// and gives them one status. One thread at a time uses a tensor.
+typedef struct ein_dtensor ein_dtensor;
+
+// What a point of the machine holds, at a place that this process drives: of each axis some ranges
+// of coordinates. The view has their elements, one range after another, and nothing between.
+typedef struct ein_dtensor_part {
+  int place;
+  ein_ztensor view;         // dense and row-major, unless it is adopted
+  const int64_t *nrange;    // per axis
+  const int64_t *const *range;  // per axis: [range[r][2*i], range[r][2*i+1]), ascending
+} ein_dtensor_part;
+
+// Collective. how: a distribution over as many places as the fabric has, whose rank is the
+// tensor's; needed by this call alone, like shape and dtype, the fabric until the tensor is
+// destroyed. adopt NULL: parts have memory of their own, zero at first. Else the caller's buffers:
+// nadopt views with the dtype and extents of this process's parts, in their order, any strides;
+// their memory is used, never copied or freed. EIN_ERR_SHAPE: other views, on some process.
+EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
+                                      const ein_distribution *how, ein_dtype dtype,
+                                      const int64_t *shape, int nadopt, const ein_ztensor *adopt,
+                                      ein_dtensor **t);
+// Collective. A tensor of a plan's graph as ein_dist_block says that a run with blocks binds it.
+EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tensor,
+                                       ein_dtensor **t);
+EIN_API void ein_dtensor_destroy(ein_dtensor *t);  // NULL is a no-op
+EIN_API int ein_dtensor_parts(const ein_dtensor *t);  // of this process
+// Part k of them, by place, then by coordinates; points that hold the same at one place are one
+// part. Borrowed from the tensor. 0: there is none.
+EIN_API int ein_dtensor_part_get(const ein_dtensor *t, int k, ein_dtensor_part *part);
+// Calls fn for every element that this process holds, with its coordinates in the whole tensor,
+// which it may change: to fill, to look. A status other than EIN_OK ends it, with that.
+typedef ein_status (*ein_element_fn)(void *user, const int64_t *coord, void *element);
+EIN_API ein_status ein_dtensor_each(const ein_dtensor *t, ein_element_fn fn, void *user);
+// Random elements by seed and coordinates: alike for any distribution, see ein_random_element.
+EIN_API ein_status ein_dtensor_random(ein_dtensor *t, uint64_t seed);
+// Random element number `number` of a sequence: real ones in [-1, 1) with few bits, so that they
+// are exact in every dtype, whole ones from -4 to 4.
+EIN_API void ein_random_element(ein_dtype dtype, uint64_t seed, int64_t number, void *element);
+
+// Collective. The same tensor in another distribution: the elements of `to` get their values. Only
+// those move that a place does not hold in `from`, in one message for a pair of places; what
+// several places hold comes from them in turn. Both tensors are of one fabric, dtype and shape and
+// share no memory. bytes (may be NULL): what places of this process receive.
+EIN_API ein_status ein_dtensor_copy(const ein_dtensor *from, ein_dtensor *to, int64_t *bytes);
+// What that moves in all; -1: the tensors do not fit, or there is no memory.
+EIN_API int64_t ein_dtensor_bytes(const ein_dtensor *from, const ein_dtensor *to);
+// Collective. From a tensor that is whole at place root, and to it: a view of any strides at the
+// process that drives it, NULL at others.
+EIN_API ein_status ein_dtensor_scatter(ein_dtensor *t, int root, const ein_ztensor *whole);
+EIN_API ein_status ein_dtensor_gather(const ein_dtensor *t, int root, const ein_ztensor *whole);
+// Not collective: from a tensor that is whole here (a mapped file), and to it. Of what several
+// places hold the first one stores its part, so that all processes together store all once.
+EIN_API ein_status ein_dtensor_load(ein_dtensor *t, const ein_ztensor *whole);
+EIN_API ein_status ein_dtensor_store(const ein_dtensor *t, const ein_ztensor *whole);
+
+// A graph over distributed tensors: in and out in the order of its inputs and outputs, all of one
+// fabric whose places do not share memory.
+typedef struct ein_dtensor_plan ein_dtensor_plan;
+
+// Collective. Decomposes the graph for the places of the fabric (how, whose p is not looked at;
+// NULL: by bytes) with what lies where as constraints, and plans it. Inputs are pinned as they are
+// distributed; so are outputs that have a block at every place, unless that costs more than to move
+// them afterwards. Where the plan cannot have a distribution (cyclic, replicated in part, not from
+// place 0 on) it has a partition like it, and runs copy. *plan is NULL on failure, which is that of
+// ein_decompose or ein_dist_create with blocks, or the tensors do not fit the graph.
+EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_fabric *fabric, const ein_decompose_desc *how,
+                                           const ein_dtensor *const *in, ein_dtensor *const *out,
+                                           ein_dtensor_plan **plan);
+EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *plan);  // NULL is a no-op
+typedef struct ein_dtensor_plan_info {  // borrowed from the plan
+  const ein_decomposition *decomposition;
+  const ein_dist *dist;
+  int64_t moved;            // bytes that copies of inputs and outputs move in all, besides those of
+} ein_dtensor_plan_info;    //   ein_dist_info
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *plan, ein_dtensor_plan_info *info);
+// Collective. Runs it; param as in ein_run, stats as of ein_dist_execute, both may be NULL. Tensors
+// may be others than those it was made for: EIN_ERR_ARGUMENT where they had to be distributed
+// alike. One run at a time: copies are the plan's.
+EIN_API ein_status ein_dtensor_plan_run(const ein_dtensor_plan *plan, const ein_dtensor *const *in,
+                                        ein_dtensor *const *out, const ein_scalar *param,
+                                        ein_dist_stats *stats);
 
 #ifdef __cplusplus
 }
@@ -488,16 +600,16 @@ static void eini_dist_dense(int rank, const int64_t *shape, int64_t *stride) {
 // One plan serves all blocks of a shape: index values get the block's origin as params.
 // ================================================================================================
 
-// What a plan is made for. A result stored by free indices has one axis for each of them, dense;
-// otherwise it is the hull of the block in the tensor. States are stored by free indices.
+// What a plan is made for. A result stored by free indices has one axis for each of them; otherwise
+// it is the hull of the block in the tensor. States are stored by free indices, dense.
 typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
   eini_stmt_block block;         // with ranges from 0 on
   const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
-  const int64_t *out_stride;     // of the hull; NULL: dense
-  int by_index;                  // 1: the result is stored by free indices
+  const int64_t *out_stride;     // of the result; NULL: dense
+  int by_index;                  // the result is stored by free indices; 1: dense
   const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
 } eini_dist_job;
@@ -624,7 +736,7 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
   int n = 0;
   for (int k = 0; k < j->s->noperand; k++)
     if (eini_operand_first(j->s, k) == k) stride[n++] = j->stride[k];
-  stride[n] = j->by_index ? NULL : j->out_stride;
+  stride[n] = j->by_index == 1 ? NULL : j->out_stride;
   return eini_dist_plan_graph(l, *g, stride, plan);
 }
 
@@ -3640,6 +3752,183 @@ static void eini_copying_destroy(void *user) {
 }
 
 // ================================================================================================
+// >>steps-peak  what lives at places under a schedule
+// Takes a schedule while its plans are made; gives the most bytes that live at each place at once.
+// ================================================================================================
+
+// Of the statement at hand.
+typedef struct eini_alive {
+  int64_t *bytes;           // of each point: what it fetched by operand, its partial result, and a
+                            //   block that is merged into it
+  int64_t *now, *most;      // of each place, in a step
+} eini_alive;
+
+static ein_status eini_alive_init(eini_arena *a, const eini_tour *w, eini_alive *x) {
+  x->bytes = EINI_NEW(a, int64_t, w->n->grid->npoint * (w->n->s->noperand + 2));
+  x->now = EINI_NEW(a, int64_t, w->n->grid->places);
+  x->most = EINI_NEW(a, int64_t, w->n->grid->places);
+  return x->bytes == NULL || x->now == NULL || x->most == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Before the point at hand fetches: what it fetched anew is gone. wide: bytes of a result.
+static void eini_alive_step(eini_alive *x, eini_tour *w, int64_t step, int64_t wide) {
+  const int n = w->n->s->noperand;
+  int64_t *at = x->bytes + w->move.point * (n + 2);
+  for (int k = 0; k < n; k++)
+    if (eini_tour_due(w, step, k, 0)) at[k] = 0;
+  if (eini_tour_due(w, step, n, 0)) {
+    (void)eini_tour_box(w, step, n);
+    at[n] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
+  }
+  at[n + 1] = 0;
+  if (!eini_loops_folds(w->n, w->n->nstep - 1)) return;
+  eini_tour_values(w, step, w->n->nstep);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  at[n + 1] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
+}
+
+// All points have fetched what they need for a step.
+static void eini_alive_count(eini_alive *x, const eini_tour *w) {
+  const ein_grid *g = w->n->grid;
+  const int n = w->n->s->noperand + 2;
+  memset(x->now, 0, (size_t)g->places * sizeof *x->now);
+  for (int64_t i = 0; i < g->npoint; i++)
+    for (int k = 0; k < n; k++) x->now[eini_grid_place(g, i)] += x->bytes[i * n + k];
+  for (int64_t q = 0; q < g->places; q++) x->most[q] = eini_max64(x->most[q], x->now[q]);
+}
+
+// ---- tensors at places ----
+
+typedef struct eini_alive_boxes {
+  const eini_owners *o;
+  int64_t elements;
+} eini_alive_boxes;
+
+static ein_status eini_alive_box(void *user, const int64_t *lo, const int64_t *hi) {
+  eini_alive_boxes *b = (eini_alive_boxes *)user;
+  const eini_stmt *s = b->o->s;
+  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
+  for (int i = 0; i < s->nfree; i++) {
+    from[i] = b->o->rows ? 0 : lo[i];
+    to[i] = b->o->rows ? s->index[i].extent : hi[i];
+  }
+  if (b->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
+  b->elements += (int64_t)eini_box_volume(s->nfree, from, to);
+  return EIN_OK;
+}
+
+// Boxes of what statement o->s writes: of its free indices, or, rows, of the axes.
+static ein_status eini_owners_boxes(eini_arena *a, const ein_graph *g, const eini_owners *o,
+                                    int64_t place, ein_box_fn fn, void *user) {
+  int64_t extent[EINI_NAMES_MAX];
+  for (int r = 0; r < o->d->rank; r++)
+    extent[r] = o->rows ? g->tensor[o->s->out].shape[r] : o->s->index[r].extent;
+  return eini_distribution_boxes(a, o->d, extent, place, fn, user);
+}
+
+// Bytes of input t that the points of a place read; u: scratch.
+static int64_t eini_alive_reads(const ein_dist *d, int t, int64_t place, eini_tour *w,
+                                eini_boxes *u) {
+  const eini_dist_tensor *x = &d->tensor[t];
+  u->n = 0;
+  for (int i = 0; i < x->nread; i++) {
+    int64_t from, to;
+    w->n = &w->w->nest[x->read[i]];
+    const eini_stmt *s = w->n->s;
+    eini_grid_points(w->n->grid, place, &from, &to);
+    for (; from < to; from++) {
+      eini_grid_coords(w->n->grid, from, w->here);
+      if (!eini_tour_works(w)) continue;
+      eini_tour_values(w, 0, -1);
+      eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+      const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+      if (eini_zrange_empty(s->nindex, w->lo, w->hi)) continue;
+      for (int k = 0; k < s->noperand; k++) {
+        if (s->operand[k] != t || eini_operand_first(s, k) < k) continue;
+        eini_block_hull(s, &b, k, w->from, w->to);
+        eini_boxes_add(u, w->from, w->to);
+      }
+    }
+  }
+  return (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+}
+
+// Adds inputs, which live all the time, to d->peak.
+static ein_status eini_alive_inputs(eini_arena *a, ein_dist *d) {
+  const ein_schedule *s = d->desc.schedule;
+  eini_tour w;
+  memset(&w, 0, sizeof w);
+  w.w = s;
+  w.value = EINI_NEW(a, int64_t, EINI_LOOPS_MAX);
+  w.lo = EINI_NEW(a, int64_t, d->rank);
+  w.hi = EINI_NEW(a, int64_t, d->rank);
+  w.from = EINI_NEW(a, int64_t, d->rank);
+  w.to = EINI_NEW(a, int64_t, d->rank);
+  w.here = EINI_NEW(a, int64_t, EINI_NAMES_MAX);
+  if (w.value == NULL || w.lo == NULL || w.hi == NULL || w.from == NULL || w.to == NULL ||
+      w.here == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    eini_boxes u;
+    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
+    EINI_TRY(eini_boxes_init(a, d->g->tensor[t].rank, &u));
+    for (int64_t q = 0; q < d->fabric.places; q++) {
+      eini_owners o;
+      memset(&o, 0, sizeof o);
+      o.d = s->place[t];
+      o.s = s->axes[t];
+      eini_alive_boxes b = {&o, 0};
+      if (o.d != NULL) EINI_TRY(eini_owners_boxes(a, d->g, &o, q, eini_alive_box, &b));
+      d->peak[q] += o.d == NULL ? eini_alive_reads(d, t, q, &w, &u)
+                                : b.elements * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+    }
+  }
+  return EIN_OK;
+}
+
+// What a place holds of the values of statement k, as they are stored.
+static ein_status eini_alive_held(eini_arena *a, const ein_dist *d, int k, int64_t place,
+                                  int64_t *elements) {
+  eini_owners o;
+  memset(&o, 0, sizeof o);
+  eini_schedule_home(d->desc.schedule, k, &o);
+  eini_alive_boxes b = {&o, 0};
+  EINI_TRY(eini_owners_boxes(a, d->g, &o, place, eini_alive_box, &b));
+  *elements = b.elements;
+  return EIN_OK;
+}
+
+// The peaks: inputs, values until their last reader, outputs to the end, and of one statement at a
+// time what `most` says, for each statement and place.
+static ein_status eini_alive_peaks(eini_arena *a, ein_dist *d, const int64_t *most) {
+  const int p = d->fabric.places, n = d->nstmt;
+  int64_t *change = EINI_NEW(a, int64_t, n + 1);
+  if (change == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_alive_inputs(a, d));
+  for (int64_t q = 0; q < p; q++) {
+    const int64_t inputs = d->peak[q];
+    int64_t alive = inputs;
+    memset(change, 0, ((size_t)n + 1) * sizeof *change);
+    for (int k = 0; k < n; k++) {
+      const int t = d->g->stmt[k].out;
+      const eini_dist_tensor *x = &d->tensor[t];
+      const int last = d->g->tensor[t].role == EIN_ROLE_OUTPUT ? n - 1
+                       : x->nread > 0 ? x->read[x->nread - 1] : k;
+      int64_t held;
+      EINI_TRY(eini_alive_held(a, d, k, q, &held));
+      held *= (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+      change[k] += held;
+      change[last + 1] -= held;
+    }
+    for (int k = 0; k < n; k++) {
+      alive += change[k];
+      d->peak[q] = eini_max64(d->peak[q], alive + most[(int64_t)k * p + q]);
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>steps  statements under a schedule
 // Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
 // partial result is complete, send it home. Plans are made beforehand, by the same walk without
@@ -3650,12 +3939,24 @@ static void eini_copying_destroy(void *user) {
 // takes part in the messages of these one by one: the process that stands at the least message
 // waits for none that comes later, so nobody waits in vain.
 
-// A box of a tensor in some memory.
+// A box in some memory: of a tensor, or of results by the free indices of their statement, dense:
+// values, or states as eini_states_at has them.
 typedef struct eini_step_box {
   int64_t *lo, *hi, *stride;
   char *data;
   size_t room;
 } eini_step_box;
+
+// Some iterations of a parallel loop.
+typedef struct eini_step_share {
+  int64_t plan, *lo, *hi;
+  const void **in;
+  ein_scalar *param;
+  char *to;
+  ein_status st;
+} eini_step_share;
+
+#define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
 
 typedef struct eini_step_point {
   int works, fresh;         // fresh: nothing is in the partial result yet
@@ -3665,15 +3966,17 @@ typedef struct eini_step_point {
   const void **in;
   ein_scalar *param;
   int64_t plan, merge;      // of the step; -1: nothing is computed, or merged
-  char *to;                 // where the plan writes, and
-  char *into;               //   what that is merged into
+  char *to;                 // where the plan writes: the block, merged into the partial result, or
+  int apart;                //   not apart, that itself
+  int nshare;               // 0: the block is computed at once
+  eini_step_share *share;
   ein_status st;
 } eini_step_point;
 
 // The most that boxes of a statement take, found when its plans were made.
 typedef struct eini_steps_rooms {
   size_t *box;              // per point: of each operand, of the partial result, and of a block
-  size_t message;
+  size_t message, spare;
   int64_t plan;             // 1 + the number of its first plan; 0: none
 } eini_steps_rooms;
 
@@ -3685,20 +3988,25 @@ typedef struct eini_staged {
   eini_arena *a, *scratch;  // scratch: of the statement at hand
   int nmemory;              // 1 where it is shared, else one for each place
   eini_step_box *home;      // of tensors in memories: the hull of what is held there
-  eini_step_box *sum;       // in memories: partial results of the statement, in its own type
+  eini_step_box *sum;       // in memories: partial results of the statement, of computed type
   char *work;               // of plans, for each worker
   int width;
   const eini_stmt *stmt;
   int number, whole;        // whole: what goes home is complete
+  eini_folder states;
+  const eini_folder *folder;  // states, where results are: folds cut that carry some; else NULL
+  size_t wide;              // bytes of what is computed for a result
   int64_t *key, *cut;
   const int64_t **stride;
   eini_step_point *point;
   eini_tour w;
   ein_schedule_info info;   // of w; a run's figures are its stats
   ein_dist_stats *stats;
-  int64_t tag;
-  char *message;
-  size_t room;
+  int64_t tag, step;
+  char *message, *spare;    // spare: states that are merged
+  size_t room, spare_room;
+  eini_alive alive;         // while plans are made
+  int64_t *most;            //   of each statement and place what lives there beside tensors
   ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
 
@@ -3710,8 +4018,8 @@ static int eini_steps_mine(const eini_staged *x, int64_t place) {
   return eini_dist_driven(x->d, place);
 }
 
-// What points compute: values to be merged, or, of folds with states of several scalars, which no
-// step cuts, what is stored.
+// What points compute, if not states: values to be merged, or, of folds that carry states and that
+// no step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
   const eini_stmt *s = x->stmt;
   return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
@@ -3742,6 +4050,13 @@ static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, siz
   return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+static double eini_steps_now(const ein_dist *d) {
+  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+}
+
+// Levels of events beside blocks, -1.
+enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
+
 // Notes the rooms of a statement whose plans are made, or takes those that were noted.
 static ein_status eini_steps_rooms_of(eini_staged *x) {
   eini_steps_rooms *r = &x->d->rooms[x->number];
@@ -3758,7 +4073,8 @@ static ein_status eini_steps_rooms_of(eini_staged *x) {
       else EINI_TRY(eini_steps_room(x, &b->data, &b->room, *room));
     }
   }
-  if (x->run == NULL) return r->message = x->room, EIN_OK;
+  if (x->run == NULL) return r->message = x->room, r->spare = x->spare_room, EIN_OK;
+  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, r->spare));
   return eini_steps_room(x, &x->message, &x->room, r->message);
 }
 
@@ -3783,6 +4099,27 @@ static char *eini_steps_at(const eini_step_box *b, int rank, const int64_t *at, 
   return b->data + n * (int64_t)size;
 }
 
+// Where statement s writes the values `lo` of its free indices in a box of its tensor (NULL: it has
+// no memory), and the strides by free index.
+static char *eini_steps_written(const eini_stmt *s, const eini_step_box *b, const int64_t *lo,
+                                size_t size, int64_t *stride) {
+  const eini_map *m = &s->out_map;
+  int64_t n = 0;
+  for (int i = 0; i < s->nfree; i++) stride[i] = 0;
+  for (int r = 0; r < m->rows; r++) {
+    n += (m->offset[r] - b->lo[r]) * b->stride[r];
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      n += m->term[e].coef * lo[m->term[e].index] * b->stride[r];
+      stride[m->term[e].index] += m->term[e].coef * b->stride[r];
+    }
+  }
+  return b->data == NULL ? NULL : b->data + n * (int64_t)size;
+}
+
+static int64_t eini_steps_volume(int rank, const int64_t *lo, const int64_t *hi) {
+  return (int64_t)eini_box_volume(rank, lo, hi);
+}
+
 // Adds numbers to the key; gives its length.
 static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, int count) {
   for (int i = 0; i < count; i++) x->key[n++] = word[i];
@@ -3790,13 +4127,12 @@ static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, in
 }
 
 static ein_status eini_steps_execute(const eini_staged *x, int worker, int64_t id,
-                                     const void *const *in, char *out, const ein_scalar *param) {
-  void *to[1];
+                                     const void *const *in, void *const *out,
+                                     const ein_scalar *param) {
   ein_run run;
   memset(&run, 0, sizeof run);
-  to[0] = out;
   run.in = in;
-  run.out = to;
+  run.out = out;
   run.param = param;
   run.workspace_bytes = x->d->plans.workspace;
   run.workspace = x->work + (size_t)worker * (run.workspace_bytes + EINI_ALIGN);
@@ -3826,9 +4162,11 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
 static ein_status eini_steps_merge_run(const eini_staged *x, int worker, int fold, int64_t id,
                                        char *left, const char *right) {
   const void *in[2];
+  void *out[1];
   in[0] = fold == EIN_FOLD_NONE ? right : left;
   in[1] = right;
-  return eini_steps_execute(x, worker, id, in, left, NULL);
+  out[0] = left;
+  return eini_steps_execute(x, worker, id, in, out, NULL);
 }
 
 static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int64_t *shape,
@@ -3857,6 +4195,64 @@ static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int6
   return st;
 }
 
+// Merges n states of extents `shape` at `right` into those from lo on of a box.
+static void eini_steps_states(const eini_folder *f, int rank, const int64_t *shape,
+                              const eini_step_box *left, const int64_t *lo, int64_t n,
+                              char *right) {
+  const int64_t row = rank > 0 ? shape[rank - 1] : 1;
+  void *a[4], *b[4], *acc[4], *from[4];
+  eini_states_at(f, eini_steps_volume(rank, left->lo, left->hi), left->data, a);
+  eini_states_at(f, n, right, b);
+  for (int64_t at = 0; at < n; at += row) {
+    int64_t rest = at / row, to = 0;
+    for (int r = rank - 1; r >= 0; r--) {
+      to += (lo[r] - left->lo[r]) * left->stride[r];
+      if (r < rank - 1) to += rest % shape[r] * left->stride[r], rest /= shape[r];
+    }
+    for (int64_t k = 0; k < row; k += EINI_CHUNK) {
+      const void *more[4];
+      eini_states_from(f, a, to + k, acc);
+      eini_states_from(f, b, at + k, from);
+      for (int s = 0; s < 4; s++) more[s] = from[s];
+      f->merge(eini_min64(EINI_CHUNK, row - k), acc, more, f->user == NULL ? NULL : f->user->user);
+    }
+  }
+}
+
+// Copies n states of extents `shape` from lo on of a box, one after another.
+static void eini_steps_pack(const eini_folder *f, int rank, const int64_t *shape,
+                            const eini_step_box *box, const int64_t *lo, int64_t n, char *to) {
+  void *a[4], *b[4], *from[4];
+  int64_t dense[EINI_NAMES_MAX], at = 0;
+  eini_states_at(f, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
+  eini_states_at(f, n, to, b);
+  for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
+  eini_states_from(f, a, at, from);
+  eini_dist_dense(rank, shape, dense);
+  for (int s = 0; s < f->nstate; s++)
+    eini_dist_copy(rank, shape, (char *)b[s], dense, (const char *)from[s], box->stride,
+                   ein_dtype_size(eini_state_dtype(f, s)));
+}
+
+// Stores complete results from lo on of a box, converted or finished.
+static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, char *to,
+                                   const int64_t *stride, const eini_step_box *box,
+                                   const int64_t *lo) {
+  const ein_dtype type = eini_steps_type(x), stored = x->d->g->tensor[x->stmt->out].dtype;
+  const int rank = x->stmt->nfree;
+  void *a[4], *from[4];
+  int64_t at = 0;
+  if (x->folder == NULL)
+    return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, stride, type,
+                            eini_steps_at(box, rank, lo, x->wide), box->stride);
+  if (x->run == NULL) return EIN_OK;
+  eini_states_at(x->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
+  for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
+  eini_states_from(x->folder, a, at, from);
+  eini_states_finish(x->folder, rank, shape, from, box->stride, stored, to, stride);
+  return EIN_OK;
+}
+
 // The plan of a block of so many values of each index, with these strides of the operands and the
 // result.
 static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini_step_box *box,
@@ -3865,7 +4261,7 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   eini_dist_job job;
   x->key[0] = x->number;
   int64_t n = eini_steps_key(x, 1, len, s->nindex);
-  n = eini_steps_key(x, n, out, x->d->g->tensor[s->out].rank);
+  n = eini_steps_key(x, n, out, s->nfree);
   for (int o = 0; o < s->noperand; o++) {
     x->stride[o] = box[o].stride;
     n = eini_steps_key(x, n, x->stride[o], x->d->g->tensor[s->operand[o]].rank);
@@ -3878,36 +4274,56 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.cut = x->cut;
   job.stride = x->stride;
   job.out_stride = out;
+  job.by_index = 2;
+  job.folder = x->folder;
   job.dtype = eini_steps_type(x);
   return eini_steps_leaf(x, &job, n, id);
 }
 
 // ---- parts of boxes ----
 
-typedef struct eini_steps_part {
-  int64_t at[EINI_NAMES_MAX], lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], shape[EINI_NAMES_MAX];
-} eini_steps_part;
-
-// The next box of the owner's runs that meets w->from and w->to; first: the first one.
-static int eini_steps_next(const eini_tour *w, const eini_owners *o, eini_steps_part *p,
-                           int first) {
-  const int rank = o->d->rank;
-  int r = rank - 1;
-  for (int k = 0; k < rank && first; k++) p->at[k] = 0;
-  for (; r >= 0 && !first; r--) {
-    const eini_axis_owners *x = &o->axis[r];
-    if (++p->at[r] < x->run[x->meet[o->pick[r]]].n) break;
-    p->at[r] = 0;
+// Copies what of an owned box writes between `from` and `to`, and gives how many elements that are.
+// dst NULL: counts them; strides by free index, NULL: one element behind another.
+static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const int64_t *from,
+                               const int64_t *to, char *dst, const int64_t *dst_stride,
+                               const char *src, const int64_t *src_stride, size_t size) {
+  const int n = o->s->nfree;
+  const eini_map *m = &o->s->out_map;
+  int64_t at[EINI_NAMES_MAX], dense[EINI_NAMES_MAX], count = 0;
+  const int64_t volume = eini_steps_volume(n, p->lo, p->hi);
+  eini_dist_dense(n, p->shape, dense);
+  if (!o->several && dst != NULL && volume > 0)
+    eini_dist_copy(n, p->shape, dst, dst_stride == NULL ? dense : dst_stride, src,
+                   src_stride == NULL ? dense : src_stride, size);
+  if (!o->several || volume == 0) return volume;
+  for (int i = 0; i < n; i++) at[i] = p->lo[i];
+  for (int i = n; i >= 0;) {  // rows of the last index
+    int64_t lo = p->lo[n - 1], hi = p->hi[n - 1], a = 0, b = 0;
+    const int64_t one = 1;
+    for (int r = 0; r < m->rows; r++) {
+      int64_t c = 0, base = m->offset[r];
+      for (int e = m->first[r]; e < m->first[r + 1]; e++)
+        if (m->term[e].index == n - 1) c = m->term[e].coef;
+        else base += m->term[e].coef * at[m->term[e].index];
+      if (c != 0) eini_narrow_range(c, base, from[r], to[r], &lo, &hi);
+      else if (base < from[r] || base >= to[r]) hi = lo;
+    }
+    at[n - 1] = lo;
+    for (i = 0; i < n && dst != NULL; i++) {
+      a += dst_stride == NULL ? 0 : (at[i] - p->lo[i]) * dst_stride[i];
+      b += src_stride == NULL ? 0 : (at[i] - p->lo[i]) * src_stride[i];
+    }
+    if (dst_stride == NULL) a = count;
+    if (src_stride == NULL) b = count;
+    const int64_t length = eini_max64(hi - lo, 0);
+    if (dst != NULL && length > 0)
+      eini_dist_copy(1, &length, dst + a * (int64_t)size,
+                     dst_stride == NULL ? &one : &dst_stride[n - 1], src + b * (int64_t)size,
+                     src_stride == NULL ? &one : &src_stride[n - 1], size);
+    count += length;
+    for (i = n - 2; i >= 0 && ++at[i] == p->hi[i]; i--) at[i] = p->lo[i];
   }
-  if (!first && r < 0) return 0;
-  for (r = 0; r < rank; r++) {
-    const eini_axis_owners *x = &o->axis[r];
-    const int64_t *v = x->run[x->meet[o->pick[r]]].v + 2 * p->at[r];
-    p->lo[r] = eini_max64(v[0], w->from[r]);
-    p->hi[r] = eini_max64(p->lo[r], eini_min64(v[1], w->to[r]));
-    p->shape[r] = p->hi[r] - p->lo[r];
-  }
-  return 1;
+  return count;
 }
 
 // Sends `bytes` at x->message, if `from` is a place of this process, and receives them behind, if
@@ -3929,77 +4345,109 @@ static ein_status eini_steps_send(eini_staged *x, int64_t from, int64_t to, size
 // What an owner has of an operand's box goes to the point, through a message where it is another
 // place.
 static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner, int k) {
-  const int t = x->stmt->operand[k], rank = o->d->rank;
+  const int t = x->stmt->operand[k];
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
   const eini_step_box *b = &x->point[x->w.move.point].box[k], *from = eini_steps_home(x, t, owner);
   const int away = owner != x->w.move.place;
   const int has = eini_steps_mine(x, owner), wants = eini_steps_mine(x, x->w.move.place);
-  eini_steps_part p;
+  int64_t home[EINI_NAMES_MAX], box[EINI_NAMES_MAX];
+  eini_owned p;
   size_t n = 0;
-  int64_t dense[EINI_NAMES_MAX];
   if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1) EINI_TRY(eini_steps_send(x, owner, x->w.move.place, n));
     const char *message = x->message + n;
-    for (int more = eini_steps_next(&x->w, o, &p, 1); more;
-         more = eini_steps_next(&x->w, o, &p, 0)) {
-      if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
-      char *have = has ? eini_steps_at(from, rank, p.lo, size) : NULL;
-      char *want = wants ? eini_steps_at(b, rank, p.lo, size) : NULL;
-      eini_dist_dense(rank, p.shape, dense);
-      if (!away) eini_dist_copy(rank, p.shape, want, b->stride, have, from->stride, size);
-      else if (pass == 0 && has)
-        eini_dist_copy(rank, p.shape, x->message + n, dense, have, from->stride, size);
-      else if (pass == 1 && wants)
-        eini_dist_copy(rank, p.shape, want, b->stride, message, dense, size);
-      if (pass == 0) n += eini_steps_bytes(rank, p.shape, size);
-      else message += eini_steps_bytes(rank, p.shape, size);
+    for (int more = eini_owners_next(o, NULL, NULL, &p, 1); more;
+         more = eini_owners_next(o, NULL, NULL, &p, 0)) {
+      char *have = has ? eini_steps_written(o->s, from, p.lo, size, home) : NULL;
+      char *want = wants ? eini_steps_written(o->s, b, p.lo, size, box) : NULL;
+      const int64_t *lo = x->w.from, *hi = x->w.to;
+      int64_t count;
+      if (!away) count = eini_steps_copy(o, &p, lo, hi, want, box, have, home, size);
+      else if (pass == 0)
+        count = eini_steps_copy(o, &p, lo, hi, has ? x->message + n : NULL, NULL, have, home, size);
+      else count = eini_steps_copy(o, &p, lo, hi, want, box, message, NULL, size);
+      if (pass == 0) n += (size_t)count * size;
+      else message += (size_t)count * size;
     }
   }
+  return EIN_OK;
+}
+
+// What a box of a partial result becomes at home, a memory of this process: it is stored, or merged
+// into what is there. message: it was received; else it is that of the point at hand.
+static ein_status eini_steps_arrives(eini_staged *x, int64_t owner, const eini_owned *p,
+                                     const char *message) {
+  const eini_stmt *s = x->stmt;
+  const eini_tensor *t = &x->d->g->tensor[s->out];
+  const int rank = s->nfree, q = x->nmemory > 1 ? (int)owner : 0;
+  const eini_step_box *acc = &x->point[x->w.move.point].box[s->noperand], *sum = &x->sum[q];
+  const size_t size = ein_dtype_size(t->dtype);
+  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
+  int64_t dense[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  eini_dist_dense(rank, p->shape, dense);
+  if (x->whole) {
+    char *to = eini_steps_written(s, eini_steps_home(x, s->out, owner), p->lo, size, stride);
+    if (message == NULL) return eini_steps_store(x, p->shape, to, stride, acc, p->lo);
+    return eini_dist_copy(rank, p->shape, to, stride, message, dense, size), EIN_OK;
+  }
+  if (x->folder == NULL) {
+    const ein_dtype type = eini_steps_type(x);
+    return eini_steps_merge(x, s->fold, rank, p->shape, type,
+                            eini_steps_at(sum, rank, p->lo, x->wide), sum->stride, type,
+                            message != NULL ? message : eini_steps_at(acc, rank, p->lo, x->wide),
+                            message != NULL ? dense : acc->stride);
+  }
+  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, (size_t)n * x->wide));
+  if (x->run == NULL) return EIN_OK;
+  if (message != NULL) memcpy(x->spare, message, (size_t)n * x->wide);  // aligned
+  else eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, x->spare);
+  eini_steps_states(x->folder, rank, p->shape, sum, p->lo, n, x->spare);
+  return EIN_OK;
+}
+
+// A box of the point's partial result into a message.
+static ein_status eini_steps_leaves(eini_staged *x, const eini_owned *p, char *message) {
+  const int rank = x->stmt->nfree;
+  const eini_step_box *acc = &x->point[x->w.move.point].box[x->stmt->noperand];
+  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
+  int64_t dense[EINI_NAMES_MAX];
+  eini_dist_dense(rank, p->shape, dense);
+  if (x->whole) return eini_steps_store(x, p->shape, message, dense, acc, p->lo);
+  if (x->run == NULL) return EIN_OK;
+  if (x->folder != NULL) eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, message);
+  else eini_dist_copy(rank, p->shape, message, dense, eini_steps_at(acc, rank, p->lo, x->wide),
+                      acc->stride, x->wide);
   return EIN_OK;
 }
 
 // A part of the partial result goes home: what is complete is stored there, as the tensor is, the
 // rest is merged, as it was computed.
 static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner) {
-  const eini_stmt *s = x->stmt;
-  const int rank = o->d->rank, away = owner != x->w.move.place && x->nmemory > 1;
-  const ein_dtype type = eini_steps_type(x);
-  const ein_dtype sent = x->whole ? x->d->g->tensor[s->out].dtype : type;
-  const size_t size = ein_dtype_size(sent);
-  const eini_step_box *b = &x->point[x->w.move.point].box[s->noperand];
-  const eini_step_box *to = x->whole ? eini_steps_home(x, s->out, owner)
-                                     : &x->sum[x->nmemory > 1 ? owner : 0];
-  const int fold = x->whole ? EIN_FOLD_NONE : s->fold;
+  const int rank = x->stmt->nfree, away = owner != x->w.move.place && x->nmemory > 1;
+  const size_t size = x->whole ? ein_dtype_size(x->d->g->tensor[x->stmt->out].dtype) : x->wide;
   const int has = eini_steps_mine(x, x->w.move.place), wants = eini_steps_mine(x, owner);
-  eini_steps_part p;
+  eini_owned p;
   size_t n = 0;
-  int64_t dense[EINI_NAMES_MAX];
+  if (x->nmemory == 1 && o->copy > 0) return EIN_OK;  // they share it
   if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1 && x->run != NULL) EINI_TRY(eini_steps_send(x, x->w.move.place, owner, n));
-    const char *message = x->message == NULL ? NULL : x->message + n;
-    for (int more = eini_steps_next(&x->w, o, &p, 1); more;
-         more = eini_steps_next(&x->w, o, &p, 0)) {
-      if (eini_zrange_empty(rank, p.lo, p.hi)) continue;
-      const size_t bytes = eini_steps_bytes(rank, p.shape, size);
-      char *have = has ? eini_steps_at(b, rank, p.lo, ein_dtype_size(type)) : NULL;
-      char *want = wants ? eini_steps_at(to, rank, p.lo, size) : NULL;
-      eini_dist_dense(rank, p.shape, dense);
+    static const char none[1] = {0};  // while plans are made
+    const char *message = x->run == NULL ? none : x->message + n;
+    for (int more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 1); more;
+         more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 0)) {
+      const int64_t count = eini_steps_volume(rank, p.lo, p.hi);
       ein_status st = EIN_OK;
-      if (!away)
-        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, type, have,
-                              b->stride);
+      if (count == 0) continue;
+      if (!away) st = eini_steps_arrives(x, owner, &p, NULL);
       else if (pass == 0 && has)
-        st = eini_steps_merge(x, EIN_FOLD_NONE, rank, p.shape, sent,
-                              x->message == NULL ? NULL : x->message + n, dense, type, have,
-                              b->stride);
-      else if (pass == 1 && wants)
-        st = eini_steps_merge(x, fold, rank, p.shape, sent, want, to->stride, sent, message,
-                              dense);
+        st = eini_steps_leaves(x, &p, x->run == NULL ? NULL : x->message + n);
+      else if (pass == 1 && wants && (x->run != NULL || !x->whole))
+        st = eini_steps_arrives(x, owner, &p, message);
       EINI_TRY(eini_steps_goes_on(x, st));
-      if (pass == 0) n += bytes;
-      else if (message != NULL) message += bytes;
+      if (pass == 0) n += (size_t)count * size;
+      else if (x->run != NULL) message += (size_t)count * size;
     }
   }
   return EIN_OK;
@@ -4014,147 +4462,152 @@ static ein_status eini_steps_part_of(eini_tour *w, eini_owners *o, int64_t owner
 
 // ---- a step of a point ----
 
-// Room for messages of the box in w->from and w->to.
-static ein_status eini_steps_message(eini_staged *x, int rank, size_t size) {
-  int64_t *shape = x->w.value;  // scratch
+// Room for messages of a box.
+static ein_status eini_steps_message(eini_staged *x, int rank, const int64_t *lo,
+                                     const int64_t *hi, size_t size) {
   if (x->nmemory == 1 || size == 0) return EIN_OK;
-  for (int r = 0; r < rank; r++) shape[r] = x->w.to[r] - x->w.from[r];
-  return eini_steps_room(x, &x->message, &x->room, 2 * eini_steps_bytes(rank, shape, size));
+  const size_t n = (size_t)eini_max64(eini_steps_volume(rank, lo, hi), 1);
+  return eini_steps_room(x, &x->message, &x->room, 2 * n * size);
 }
 
-// A box of its own for w->from and w->to; send: messages of it are for elements of so many bytes.
-static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, size_t size,
-                                   size_t send) {
+// A box of its own; send: messages of it are for elements of so many bytes.
+static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, const int64_t *lo,
+                                   const int64_t *hi, size_t size, size_t send) {
   int64_t *shape = x->w.value;  // scratch
   for (int r = 0; r < rank; r++) {
-    b->lo[r] = x->w.from[r];
-    b->hi[r] = x->w.to[r];
+    b->lo[r] = lo[r];
+    b->hi[r] = hi[r];
     shape[r] = b->hi[r] - b->lo[r];
   }
   eini_dist_dense(rank, shape, b->stride);
   EINI_TRY(eini_steps_room(x, &b->data, &b->room, eini_steps_bytes(rank, shape, size)));
-  return eini_steps_message(x, rank, send);
+  return eini_steps_message(x, rank, lo, hi, send);
+}
+
+// Are elements of tensor t that its statement does not write zeros?
+static int eini_steps_zeros(const ein_dist *d, int t) {
+  return d->tensor[t].ndefine == 1 && d->g->stmt[d->tensor[t].define[0]].rest == EIN_REST_ZERO;
 }
 
 // The box of an operand: in a memory that is shared, or of an input that lies everywhere, that of
 // the tensor; else a copy.
 static ein_status eini_steps_operand(eini_staged *x, eini_step_point *pt, int64_t step, int k) {
-  const eini_stmt *s = x->stmt;
-  const int t = s->operand[k];
+  const int t = x->stmt->operand[k], rank = x->d->g->tensor[t].rank;
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
-  eini_owners *o = &x->w.owners[k];
-  const int mine = eini_steps_mine(x, x->w.move.place), again = x->w.again[k];
+  const int n = x->w.nowners[k], again = x->w.again[k];
+  const int mine = eini_steps_mine(x, x->w.move.place);
   if (!eini_tour_due(&x->w, step, k, 0)) return EIN_OK;
   if (again >= 0) {
     if (mine) pt->box[k] = pt->box[again];
     return EIN_OK;
   }
   const int some = eini_tour_box(&x->w, step, k);
+  const int64_t *lo = x->w.from, *hi = x->w.to;
   x->w.move.operand = k;
   x->w.move.step = step;
-  if (!mine) EINI_TRY(eini_steps_message(x, x->d->g->tensor[t].rank, o->d == NULL ? 0 : size));
-  else if (x->nmemory == 1 || o->d == NULL) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
-  else EINI_TRY(eini_steps_dense(x, &pt->box[k], x->d->g->tensor[t].rank, size, size));
-  return some && o->d != NULL ? eini_tour_owners(&x->w, o, (int64_t)size, 0) : EIN_OK;
+  if (!mine) EINI_TRY(eini_steps_message(x, rank, lo, hi, n == 0 ? 0 : size));
+  else if (x->nmemory == 1 || n == 0) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
+  else EINI_TRY(eini_steps_dense(x, &pt->box[k], rank, lo, hi, size, size));
+  if (mine && x->nmemory > 1 && x->run != NULL && eini_steps_zeros(x->d, t))
+    memset(pt->box[k].data, 0, (size_t)eini_steps_volume(rank, lo, hi) * size);
+  for (int i = 0; i < n && some; i++)
+    EINI_TRY(eini_tour_owners(&x->w, &x->w.owners[k][i], (int64_t)size, 0));
+  return EIN_OK;
 }
 
-// The fold of nothing for all results of some ranges; lo is lost.
-static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, int64_t *lo,
-                                     const int64_t *hi, const eini_step_box *to) {
+// Room for a box of results, and its bytes.
+static ein_status eini_steps_results(eini_staged *x, eini_step_box *b, const int64_t *lo,
+                                     const int64_t *hi, size_t send) {
+  return eini_steps_dense(x, b, x->stmt->nfree, lo, hi, x->wide, send);
+}
+
+// The states of nothing in a box.
+static void eini_steps_identity(const eini_staged *x, const eini_step_box *b) {
+  void *state[4];
+  const int64_t n = eini_steps_volume(x->stmt->nfree, b->lo, b->hi);
+  eini_states_at(x->folder, n, b->data, state);
+  eini_fold_identity(x->folder, n, state);
+}
+
+// The fold of nothing for all results of a box; len: scratch.
+static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, int64_t *len,
+                                     const eini_step_box *to) {
+  void *out[1];
   int64_t id;
-  for (int i = 0; i < x->stmt->nindex; i++) lo[i] = i < x->stmt->nfree ? hi[i] - lo[i] : 0;
-  EINI_TRY(eini_steps_plan(x, lo, pt->box, to->stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, to->data, pt->param);
+  out[0] = to->data;
+  if (x->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
+  if (x->folder != NULL) return EIN_OK;
+  for (int i = 0; i < x->stmt->nindex; i++) len[i] = i < x->stmt->nfree ? to->hi[i] - to->lo[i] : 0;
+  EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &id));
+  return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, out, pt->param);
 }
 
-// Addresses and origins of the block of a step.
-static void eini_steps_bind(eini_staged *x, eini_step_point *pt) {
+// Addresses and origins of a block of a step.
+static void eini_steps_bind(eini_staged *x, const eini_step_point *pt, const int64_t *lo,
+                            const int64_t *hi, const void **in, ein_scalar *param) {
   const eini_stmt *s = x->stmt;
-  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-  ein_scalar *p = pt->param + x->d->g->nparam;
+  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
+  ein_scalar *p = param + x->d->g->nparam;
   int n = 0;
   for (int i = 0; i < s->nindex; i++)
-    if (eini_block_origin(s, i)) (p++)->re = (double)pt->lo[i];
+    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)lo[i];
   for (int k = 0; k < s->noperand; k++) {
     if (eini_operand_first(s, k) < k) continue;
     const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
     eini_block_hull(s, &b, k, x->w.from, x->w.to);
-    pt->in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
+    in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
   }
 }
 
-// The plans of the block in w->from and w->to: it goes to the partial result where there is nothing
-// of it yet or each of its elements is computed once; else it is merged into that.
+// The plans of the block of a step: it goes to the partial result where there is nothing of it yet
+// or each of its elements is computed once; else it is merged into that.
 static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
-  const int rank = x->d->g->tensor[s->out].rank, n = s->noperand;
+  const int rank = s->nfree, n = s->noperand;
   const ein_dtype type = eini_steps_type(x);
   const eini_step_box *acc = &pt->box[n];
   const size_t bytes = (size_t)rank * sizeof(int64_t);
-  const int all = memcmp(acc->lo, x->w.from, bytes) == 0 && memcmp(acc->hi, x->w.to, bytes) == 0;
+  const int all = memcmp(acc->lo, pt->lo, bytes) == 0 && memcmp(acc->hi, pt->hi, bytes) == 0;
+  const int once = x->folder == NULL && !eini_loops_folds(x->w.n, x->w.n->nstep - 1);
   int64_t *len = x->w.lo;
-  pt->into = eini_steps_at(acc, rank, x->w.from, ein_dtype_size(type));
+  pt->to = eini_steps_at(acc, rank, pt->lo, x->wide);
   pt->merge = -1;
-  if ((pt->fresh && all) || !eini_loops_folds(x->w.n, x->w.n->nstep - 1)) {
-    pt->to = pt->into;
-  } else {
-    if (pt->fresh) {
-      (void)eini_tour_box(&x->w, x->w.move.step, n);
-      EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, acc));
-    }
-    const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-    eini_block_hull(s, &b, -1, x->w.from, x->w.to);
-    EINI_TRY(eini_steps_dense(x, &pt->block, rank, ein_dtype_size(type), 0));
+  pt->apart = !((pt->fresh && all) || once);
+  if (pt->apart) {
+    if (pt->fresh) EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, acc));
+    EINI_TRY(eini_steps_results(x, &pt->block, pt->lo, pt->hi, 0));
     for (int r = 0; r < rank; r++) x->w.value[r] = pt->block.hi[r] - pt->block.lo[r];
-    EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
-                                   pt->block.stride, &pt->merge));
+    if (x->folder == NULL)
+      EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
+                                     pt->block.stride, &pt->merge));
     pt->to = pt->block.data;
   }
   pt->fresh = 0;
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
-  return eini_steps_plan(x, len, pt->box, pt->merge < 0 ? acc->stride : pt->block.stride,
-                         &pt->plan);
+  return eini_steps_plan(x, len, pt->box, pt->apart ? pt->block.stride : acc->stride, &pt->plan);
 }
 
 // What a point does before it computes.
 static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t step) {
   const eini_stmt *s = x->stmt;
   const int n = s->noperand;
-  const eini_tensor *out = &x->d->g->tensor[s->out];
-  const size_t size = ein_dtype_size(eini_steps_type(x));
+  const size_t send = x->whole ? ein_dtype_size(x->d->g->tensor[s->out].dtype) : x->wide;
   for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
   x->w.move.step = step;
-  if (!eini_steps_mine(x, x->w.move.place)) {
-    if (!eini_tour_due(&x->w, step, n, 0)) return EIN_OK;
-    (void)eini_tour_box(&x->w, step, n);
-    return eini_steps_message(x, out->rank, x->whole ? ein_dtype_size(out->dtype) : size);
-  }
   if (eini_tour_due(&x->w, step, n, 0)) {
     (void)eini_tour_box(&x->w, step, n);
-    EINI_TRY(eini_steps_dense(x, &pt->box[n], out->rank, size,
-                              x->whole ? ein_dtype_size(out->dtype) : size));
+    if (!eini_steps_mine(x, x->w.move.place))
+      return eini_steps_message(x, s->nfree, x->w.lo, x->w.hi, send);
+    EINI_TRY(eini_steps_results(x, &pt->box[n], x->w.lo, x->w.hi, send));
     pt->fresh = 1;
   }
+  if (!eini_steps_mine(x, x->w.move.place)) return EIN_OK;
   eini_tour_values(&x->w, step, x->w.n->nstep);
   eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
   pt->plan = -1;
   if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x, pt);
-  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
-  eini_block_hull(s, &b, -1, x->w.from, x->w.to);
+  eini_steps_bind(x, pt, pt->lo, pt->hi, pt->in, pt->param);
   return eini_steps_block(x, pt);
-}
-
-// Worker i computes the blocks of a step of points i, i + width, ..
-static void eini_steps_worker(void *arg, int i) {
-  eini_staged *x = (eini_staged *)arg;
-  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
-    eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0) continue;
-    pt->st = eini_steps_execute(x, i, pt->plan, pt->in, pt->to, pt->param);
-    if (pt->st == EIN_OK && pt->merge >= 0)
-      pt->st = eini_steps_merge_run(x, i, x->stmt->fold, pt->merge, pt->into, pt->to);
-  }
 }
 
 // ================================================================================================
@@ -4162,6 +4615,37 @@ static void eini_steps_worker(void *arg, int i) {
 // Takes a schedule and the bindings of one call; gives places what they hold, runs statements, and
 // returns what places hold of outputs. Without bindings it makes the plans.
 // ================================================================================================
+
+// The loop of a step whose iterations threads share, -1: none.
+static int eini_steps_parallel(const eini_staged *x) {
+  const eini_loops *n = x->w.n;
+  for (int k = n->nstep; k < n->norder && x->d->fabric.threads && x->folder == NULL; k++) {
+    const eini_loop *v = &n->loop[n->order[k]];
+    if (v->parallel && v->made != EINI_MADE_FUSED && v->extent > 1) return n->order[k];
+  }
+  return -1;
+}
+
+static ein_status eini_steps_shares_new(eini_staged *x, eini_step_point *pt) {
+  const eini_stmt *s = x->stmt;
+  const int v = eini_steps_parallel(x);
+  const int64_t nparam = x->d->g->nparam;
+  if (v < 0) return EIN_OK;
+  const int64_t n = eini_min64(x->w.n->loop[v].extent, EINI_SHARES_MAX);
+  pt->share = EINI_NEW(x->scratch, eini_step_share, n);
+  if (pt->share == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->lo = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->hi = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->in = EINI_NEW(x->scratch, const void *, s->noperand);
+    h->param = EINI_NEW(x->scratch, ein_scalar, nparam + s->nindex);
+    if (h->lo == NULL || h->hi == NULL || h->in == NULL || h->param == NULL)
+      return EIN_ERR_NO_MEMORY;
+    memcpy(h->param, pt->param, (size_t)(nparam + s->nindex) * sizeof *h->param);
+  }
+  return EIN_OK;
+}
 
 static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
@@ -4182,10 +4666,49 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
     pt->param[k] = given ? x->run->param[k] : g->param[k].value;
   }
   for (int i = 0; i < s->nindex; i++) pt->param[g->nparam + i].set = 1;
-  EINI_TRY(eini_steps_box_new(a, &pt->block, g->tensor[s->out].rank));
+  EINI_TRY(eini_steps_box_new(a, &pt->block, s->nfree));
   for (int k = 0; k <= s->noperand; k++)
-    EINI_TRY(eini_steps_box_new(a, &pt->box[k],
-                                g->tensor[k < s->noperand ? s->operand[k] : s->out].rank));
+    EINI_TRY(eini_steps_box_new(a, &pt->box[k], k < s->noperand ? g->tensor[s->operand[k]].rank
+                                                                : s->nfree));
+  return eini_steps_shares_new(x, pt);
+}
+
+// Shares out the block of a step by the parallel loop, where its iterations are one piece of an
+// index behind another.
+static ein_status eini_steps_shares(eini_staged *x, eini_step_point *pt, int64_t step) {
+  const eini_stmt *s = x->stmt;
+  const int v = pt->share == NULL || pt->plan < 0 ? -1 : eini_steps_parallel(x);
+  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[s->noperand];
+  int64_t *len = x->w.lo;
+  pt->nshare = 0;
+  if (v < 0) return EIN_OK;
+  const eini_loop *loop = &x->w.n->loop[v];
+  const int i = loop->index;
+  const int64_t n = eini_min64(loop->extent, EINI_SHARES_MAX);
+  int64_t at = pt->lo[i];
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    eini_tour_values(&x->w, step, x->w.n->nstep);
+    x->w.value[v] = eini_piece_start(loop->extent, n, k);
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    const int64_t from = h->lo[i];
+    x->w.value[v] = eini_piece_start(loop->extent, n, k + 1) - 1;
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    h->lo[i] = from;
+    if (from != at && h->hi[i] > from) return EIN_OK;  // pieces lie between each other
+    at = eini_max64(at, h->hi[i]);
+  }
+  if (at != pt->hi[i]) return EIN_OK;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->plan = -1;
+    if (eini_zrange_empty(s->nindex, h->lo, h->hi)) continue;
+    eini_steps_bind(x, pt, h->lo, h->hi, h->in, h->param);
+    h->to = eini_steps_at(to, s->nfree, h->lo, x->wide);
+    for (int c = 0; c < s->nindex; c++) len[c] = h->hi[c] - h->lo[c];
+    EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &h->plan));
+  }
+  pt->nshare = (int)n;
   return EIN_OK;
 }
 
@@ -4203,33 +4726,137 @@ static ein_status eini_steps_after(eini_staged *x, int64_t step) {
   if (!eini_tour_due(&x->w, step, n, 1) || !eini_tour_box(&x->w, step, n)) return EIN_OK;
   x->w.move.operand = -1;
   x->w.move.step = step;
-  return eini_tour_owners(&x->w, &x->w.owners[n], eini_tour_wide(&x->w), 1);
+  return eini_tour_owners(&x->w, x->w.owners[n], eini_tour_wide(&x->w), 1);
+}
+
+// Tells who asks for events. level: see ein_dist_event.
+static ein_status eini_steps_event(const eini_staged *x, int level, int worker, int64_t place,
+                                   int64_t step, double begin) {
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = x->number;
+  v.place = (int)place;
+  v.level = level;
+  v.worker = worker;
+  v.step = step;
+  v.begin = begin;
+  v.end = eini_steps_now(d);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+// Fetches, or, after, sends home, of point i; tells who asks, if that moved data.
+static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int after) {
+  const int64_t before = x->info.messages;
+  const double begin = eini_steps_now(x->d);
+  EINI_TRY(after ? eini_steps_after(x, step) : eini_steps_before(x, &x->point[i], step));
+  if (!after) EINI_TRY(eini_steps_shares(x, &x->point[i], step));
+  if (x->run == NULL || x->d->desc.event_fn == NULL || x->nmemory == 1 ||
+      x->info.messages == before || !eini_steps_mine(x, x->w.move.place))
+    return EIN_OK;
+  return eini_steps_goes_on(x, eini_steps_event(x, after ? EINI_STEPS_SENDS : EINI_STEPS_FETCHES,
+                                                0, x->w.move.place, step, begin));
+}
+
+// Computes the block of a step.
+static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand], *to = pt->apart ? &pt->block : acc;
+  const int rank = x->stmt->nfree;
+  void *out[4] = {NULL, NULL, NULL, NULL};
+  out[0] = pt->to;
+  if (x->folder != NULL) {
+    eini_steps_identity(x, to);
+    eini_states_at(x->folder, eini_steps_volume(rank, to->lo, to->hi), to->data, out);
+  }
+  return eini_steps_execute(x, worker, pt->plan, pt->in, out, pt->param);
+}
+
+// Merges it into the partial result.
+static ein_status eini_steps_join(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand];
+  const int rank = x->stmt->nfree;
+  int64_t shape[EINI_NAMES_MAX];
+  if (!pt->apart) return EIN_OK;
+  if (x->folder == NULL)
+    return eini_steps_merge_run(x, worker, x->stmt->fold, pt->merge,
+                                eini_steps_at(acc, rank, pt->lo, x->wide), pt->to);
+  for (int r = 0; r < rank; r++) shape[r] = pt->hi[r] - pt->lo[r];
+  eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
+                    pt->to);
+  return EIN_OK;
+}
+
+// Worker i takes every width-th of the blocks of a step, or of their shares.
+static void eini_steps_worker(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  const ein_grid *g = x->w.n->grid;
+  int64_t job = 0;
+  for (int64_t q = 0; q < g->npoint; q++) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0) continue;
+    for (int k = 0; k < pt->nshare || k == 0; k++) {
+      if (job++ % x->width != i) continue;
+      const double begin = eini_steps_now(x->d);
+      eini_step_share *h = pt->nshare > 0 ? &pt->share[k] : NULL;
+      ein_status *st = h != NULL ? &h->st : &pt->st;
+      void *out[1];
+      out[0] = h != NULL ? h->to : NULL;
+      if (h == NULL) *st = eini_steps_compute(x, i, pt);
+      else *st = h->plan < 0 ? EIN_OK : eini_steps_execute(x, i, h->plan, h->in, out, h->param);
+      if (h == NULL && *st == EIN_OK) *st = eini_steps_join(x, i, pt);
+      if (*st == EIN_OK && x->d->desc.event_fn != NULL)
+        *st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
+    }
+  }
+}
+
+// And then merges those that were shared out.
+static void eini_steps_joiner(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0 || pt->nshare == 0) continue;
+    for (int k = 0; k < pt->nshare && pt->st == EIN_OK; k++) pt->st = pt->share[k].st;
+    if (pt->st == EIN_OK) pt->st = eini_steps_join(x, i, pt);
+  }
+}
+
+static void eini_steps_each(eini_staged *x, void (*task)(void *arg, int i)) {
+  const ein_executor *e = &x->d->executor;
+  if (x->width > 1) e->parallel_for(x->width, task, x, e->user);
+  else task(x, 0);
 }
 
 static ein_status eini_steps_walk(eini_staged *x) {
   const int64_t n = x->w.n->grid->npoint;
-  const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
-    for (int64_t i = 0; i < n; i++)
-      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
-    if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
-    else if (x->run != NULL) eini_steps_worker(x, 0);
+    x->step = step;
+    for (int64_t i = 0; i < n; i++) {
+      if (!eini_steps_goto(x, i)) continue;
+      if (x->run == NULL) eini_alive_step(&x->alive, &x->w, step, (int64_t)x->wide);
+      EINI_TRY(eini_steps_moves(x, i, step, 0));
+    }
+    if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
+    if (x->run != NULL) eini_steps_each(x, eini_steps_worker);
+    if (x->run != NULL && eini_steps_parallel(x) >= 0) eini_steps_each(x, eini_steps_joiner);
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
       EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
-      EINI_TRY(eini_steps_after(x, step));
+      EINI_TRY(eini_steps_moves(x, i, step, 1));
     }
   }
   return EIN_OK;
 }
 
 static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
-  const eini_staged *x = (const eini_staged *)user;
+  eini_staged *x = (eini_staged *)user;
   const eini_dist_read r = {m->bytes, 1, NULL};
   const int all = x->run == NULL;  // a run's figures are those of its own places
   if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
   if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
+  if (all && m->operand >= 0)
+    x->alive.bytes[m->point * (x->stmt->noperand + 2) + m->operand] += m->bytes;
   return EIN_OK;
 }
 
@@ -4237,7 +4864,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   static const eini_dist_read nothing = {0, 0, NULL};
   const ein_graph *g = x->d->g;
   const eini_stmt *s = x->stmt = &g->stmt[k];
-  int64_t key = 8 + 3 * (int64_t)g->tensor[s->out].rank + s->nindex;
+  int64_t key = 8 + 3 * (int64_t)s->nfree + s->nindex;
   memset(&x->w, 0, sizeof x->w);
   memset(&x->info, 0, sizeof x->info);
   x->number = k;
@@ -4248,12 +4875,19 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->w.part_fn = eini_steps_part_of;
   x->w.fn = eini_steps_moved;
   x->w.user = x;
-  x->message = NULL;
-  x->room = 0;
+  x->message = x->spare = NULL;
+  x->room = x->spare_room = 0;
   EINI_TRY(eini_tour_init(x->scratch, &x->w));
   if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
   x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
              !eini_stmt_empty(s, s->nfree, s->nindex);
+  x->folder = NULL;
+  if (eini_fold_carries(s->fold) &&
+      (eini_loops_folds(x->w.n, x->w.n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex))) {
+    EINI_TRY(eini_states_folder(g, s, &x->states));
+    x->folder = &x->states;
+  }
+  x->wide = x->folder != NULL ? eini_states_bytes(x->folder) : ein_dtype_size(eini_steps_type(x));
   for (int o = 0; o < s->noperand; o++) key += g->tensor[s->operand[o]].rank;
   x->key = EINI_NEW(x->scratch, int64_t, key);
   x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);
@@ -4261,7 +4895,11 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) x->cut[i] = 2;  // all have an origin
+  if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
+  for (int i = 0; i < s->nindex; i++)
+    x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
+  const int v = eini_steps_parallel(x);
+  if (v >= 0) x->cut[x->w.n->loop[v].index] = 2;
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
@@ -4271,11 +4909,32 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   return EIN_OK;
 }
 
+// The hull of what a place holds of a statement's results, by its free indices.
+typedef struct eini_steps_hull {
+  const eini_owners *o;
+  int64_t *lo, *hi;         // hi 0: nothing yet
+} eini_steps_hull;
+
+static ein_status eini_steps_held(void *user, const int64_t *lo, const int64_t *hi) {
+  const eini_steps_hull *h = (const eini_steps_hull *)user;
+  const eini_stmt *s = h->o->s;
+  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
+  for (int i = 0; i < s->nfree; i++) {
+    from[i] = h->o->rows ? 0 : lo[i];
+    to[i] = h->o->rows ? s->index[i].extent : hi[i];
+  }
+  if (h->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
+  for (int i = 0; i < s->nfree; i++) {
+    h->lo[i] = h->hi[i] == 0 ? from[i] : eini_min64(h->lo[i], from[i]);
+    h->hi[i] = eini_max64(h->hi[i], to[i]);
+  }
+  return EIN_OK;
+}
+
 // Sums at places begin as folds of nothing.
 static ein_status eini_steps_sums(eini_staged *x) {
   static const double none[2] = {0, 0};
   const eini_stmt *s = x->stmt;
-  const int rank = x->d->g->tensor[s->out].rank;
   eini_step_point *pt = &x->point[0];  // has a task in every nest
   for (int o = 0; o < s->noperand; o++) {
     memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
@@ -4283,20 +4942,42 @@ static ein_status eini_steps_sums(eini_staged *x) {
     pt->in[o] = none;  // nothing is read
   }
   for (int q = 0; q < x->nmemory; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
+    eini_step_box *b = &x->sum[q];
     if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
-    EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
-    EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
-                              0));
-    for (int i = 0; i < s->nindex; i++) x->w.lo[i] = x->w.hi[i] = 0;
-    for (int r = 0; r < rank; r++) {  // free index i is the axis r that it writes
-      int64_t coef;
-      const int i = eini_row_index(&s->out_map, r, &coef);
-      x->w.lo[i] = home->lo[r];
-      x->w.hi[i] = home->hi[r];
-    }
-    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, &x->sum[q]));
+    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
+    eini_steps_hull h = {x->w.owners[s->noperand], b->lo, b->hi};
+    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
+    if (x->nmemory > 1) EINI_TRY(eini_owners_boxes(x->a, x->d->g, h.o, q, eini_steps_held, &h));
+    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
+    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
+  }
+  return EIN_OK;
+}
+
+// Sums become what is stored.
+static ein_status eini_steps_finish(eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  for (int q = 0; q < x->nmemory; q++) {
+    const eini_step_box *b = &x->sum[q];
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
+    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
+    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
+                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
+    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
+  }
+  return EIN_OK;
+}
+
+// Notes what a statement needs whose plans are made.
+static ein_status eini_steps_planned(eini_staged *x) {
+  int64_t *most = x->most + (int64_t)x->number * x->d->fabric.places, sum;
+  EINI_TRY(eini_steps_rooms_of(x));
+  for (int64_t q = 0; q < x->d->fabric.places; q++) {
+    sum = 0;
+    if (!x->whole) EINI_TRY(eini_alive_held(x->scratch, x->d, x->number, q, &sum));
+    most[q] = x->alive.most[q] + sum * (int64_t)x->wide;
   }
   return EIN_OK;
 }
@@ -4307,26 +4988,17 @@ static ein_status eini_steps_stmt(eini_staged *x, int k) {
   if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
   if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
   EINI_TRY(st);
-  const eini_stmt *s = x->stmt;
-  const eini_tensor *out = &x->d->g->tensor[s->out];
   EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
-  for (int q = 0; q < x->nmemory && !x->whole && x->failed == EIN_OK; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
-    EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
-                              home->stride, ein_dtype_compute(s->type), x->sum[q].data,
-                              x->sum[q].stride));
-  }
-  return EIN_OK;
+  if (x->run == NULL) EINI_TRY(eini_steps_planned(x));
+  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
 }
 
 // ---- all of a graph ----
 
 // A tensor between a place and the memory of the caller; hull: that of its boxes is asked for.
 typedef struct eini_steps_share {
-  int rank, hull, back;     // back: from the place to the caller
+  const eini_stmt *s;       // whose free indices the boxes are of
+  int hull, back;           // back: from the place to the caller
   size_t size;
   eini_step_box *place;
   const eini_step_box *caller;
@@ -4334,20 +5006,33 @@ typedef struct eini_steps_share {
 
 static ein_status eini_steps_shared(void *user, const int64_t *lo, const int64_t *hi) {
   const eini_steps_share *c = (const eini_steps_share *)user;
-  eini_step_box *b = c->place;
-  int64_t shape[EINI_NAMES_MAX];
-  for (int r = 0; r < c->rank; r++) {
-    shape[r] = hi[r] - lo[r];
-    if (!c->hull) continue;
-    b->lo[r] = b->hi[r] == 0 ? lo[r] : eini_min64(b->lo[r], lo[r]);
-    b->hi[r] = eini_max64(b->hi[r], hi[r]);
+  const eini_stmt_block block = eini_block_of(lo, hi, NULL);
+  const int n = c->s->nfree, rank = c->s->out_map.rows;
+  int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
+  if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
+  if (c->hull) {
+    eini_block_hull(c->s, &block, -1, a, b);
+    for (int r = 0; r < rank; r++) {
+      c->place->lo[r] = c->place->hi[r] == 0 ? a[r] : eini_min64(c->place->lo[r], a[r]);
+      c->place->hi[r] = eini_max64(c->place->hi[r], b[r]);
+    }
+    return EIN_OK;
   }
-  if (c->hull) return EIN_OK;
-  char *p = eini_steps_at(b, c->rank, lo, c->size);
-  char *w = eini_steps_at(c->caller, c->rank, lo, c->size);
-  if (c->back) eini_dist_copy(c->rank, shape, w, c->caller->stride, p, b->stride, c->size);
-  else eini_dist_copy(c->rank, shape, p, b->stride, w, c->caller->stride, c->size);
+  for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
+  char *p = eini_steps_written(c->s, c->place, lo, c->size, a);
+  char *w = eini_steps_written(c->s, c->caller, lo, c->size, b);
+  if (c->back) eini_dist_copy(n, shape, w, b, p, a, c->size);
+  else eini_dist_copy(n, shape, p, a, w, b, c->size);
   return EIN_OK;
+}
+
+// Zeros for all elements of a box.
+static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
+  static const char zero[16] = {0};
+  int64_t shape[EINI_NAMES_MAX], none[EINI_NAMES_MAX];
+  for (int r = 0; r < rank; r++) shape[r] = b->hi[r] - b->lo[r], none[r] = 0;
+  if (b->data != NULL && !eini_zrange_empty(rank, b->lo, b->hi))
+    eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
 // The caller's memory of a tensor; NULL data: it has none.
@@ -4366,14 +5051,29 @@ static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *
   return EIN_OK;
 }
 
+// Calls for all boxes of a tensor at a place.
+static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int n, int64_t place,
+                                       eini_steps_share *c) {
+  for (int i = 0; i < n; i++) {
+    c->s = o[i].s;
+    EINI_TRY(eini_owners_boxes(x->a, x->d->g, &o[i], place, eini_steps_shared, c));
+  }
+  return EIN_OK;
+}
+
 // Memory of a tensor at places and what they hold of an input; back: what they hold of an output.
 static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   const eini_tensor *e = &x->d->g->tensor[t];
   const int input = e->role == EIN_ROLE_INPUT, port = x->d->tensor[t].port >= 0;
-  const int own = input ? x->nmemory == 1 || x->s->place[t] == NULL : x->nmemory == 1 && port;
   eini_step_box caller;
+  eini_owners *o;
+  int n;
   EINI_TRY(eini_steps_caller(x, t, &caller));
-  eini_steps_share c = {e->rank, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  EINI_TRY(eini_schedule_owners(x->a, x->s, t, &o, &n));
+  const int own = input ? x->nmemory == 1 || n == 0 : x->nmemory == 1 && port;
+  const int zeros = !back && !input && eini_steps_zeros(x->d, t);
+  eini_steps_share c = {NULL, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  if (zeros) eini_steps_clear(&caller, e->rank, c.size);
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
     if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
@@ -4384,17 +5084,16 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
     c.hull = !back;
     if (!back) EINI_TRY(eini_steps_box_new(x->a, b, e->rank));
     for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
-    if (!back && x->nmemory > 1)
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
     int64_t shape[EINI_NAMES_MAX];
     for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
     eini_dist_dense(e->rank, shape, b->stride);
     const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
     if (!back && x->run != NULL && (b->data = EINI_NEW(x->a, char, bytes)) == NULL)
       return EIN_ERR_NO_MEMORY;
+    if (zeros) eini_steps_clear(b, e->rank, c.size);
     c.hull = 0;
-    if (x->run != NULL && (back || input))
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
   }
   return EIN_OK;
 }
@@ -4412,9 +5111,10 @@ static ein_status eini_steps_memory(eini_staged *x) {
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs (plans NULL) all statements.
+// Plans (run NULL) or runs (plans NULL) all statements. most: of each statement and place, what
+// lives there beside tensors; NULL in a run.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats) {
+                                 ein_dist_stats *stats, int64_t *most) {
   const ein_graph *g = d->g;
   eini_arena arena, scratch;
   eini_staged x;
@@ -4425,14 +5125,15 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.s = d->desc.schedule;
   x.run = run;
   x.stats = stats;
+  x.most = most;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
   if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
-    size_t most = 0;  // two messages at once, which lie behind each other
+    size_t room = 0;  // two messages at once, which lie behind each other
     for (int k = 0; k < d->nstmt; k++)
-      if (d->rooms[k].message > most) most = d->rooms[k].message;
-    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)most);
+      if (d->rooms[k].message > room) room = d->rooms[k].message;
+    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)room);
   }
   if (run != NULL) st = eini_dist_agree(&d->fabric, st);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
@@ -4448,28 +5149,26 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
 }
 
 // Why a statement cannot be run so; NULL: it can.
-static const char *eini_steps_reason(const ein_schedule *sc, const eini_stmt *s,
-                                     const eini_loops *n) {
-  const eini_tensor *t = &sc->g->tensor[s->out];
-  const ein_distribution *d = sc->place[s->out];
+static const char *eini_steps_reason(const ein_schedule *sc, int k) {
+  const eini_stmt *s = &sc->g->stmt[k];
+  const eini_loops *n = &sc->nest[k];
+  int used[EINI_NAMES_MAX] = {0};
   int64_t coef;
+  eini_owners o;
+  memset(&o, 0, sizeof o);
+  eini_schedule_home(sc, k, &o);
   if (n->loop == NULL) return "it has too many indices";
-  if (d == NULL || t->nstmt != 1) return "nothing says where its result lies: place it";
-  for (int m = 0; m < d->grid->ndim; m++)
-    if (d->held[m].kind == EINI_HELD_EVERY && d->grid->dim[m].extent > 1)
-      return "its result is replicated";
-  if (eini_fold_carries(s->fold) &&
-      (eini_loops_folds(n, n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex)))
-    return "its fold has states of several scalars, and is cut";
+  if (o.d == NULL) return "nothing says where its result lies: place it";
   if (sc->g->ordered && !eini_order_exact(sc->g, s) && eini_loops_folds(n, n->nstep - 1))
     return "it is deterministic, and its fold would be cut";
-  if (t->rank > EINI_NAMES_MAX) return "its result has too many axes";
-  int plain = s->rest == EIN_REST_ERROR && t->rank == s->nfree;
-  for (int r = 0; r < t->rank && plain; r++) {
+  if (s->out_map.rows > EINI_NAMES_MAX || s->nfree > EINI_NAMES_MAX)
+    return "its result has too many axes";
+  for (int r = 0; r < s->out_map.rows && o.rows; r++) {
     const int i = eini_row_index(&s->out_map, r, &coef);
-    plain = i >= 0 && coef == 1 && s->out_map.offset[r] == 0 && s->index[i].extent == t->shape[r];
+    if (eini_map_terms(&s->out_map, r) > 1 || (i >= 0 && used[i]++))
+      return "its result is placed, and not written by an index for each axis";
   }
-  return plain ? NULL : "it does not write each element of its result by an index of its own";
+  return NULL;
 }
 
 static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
@@ -4481,17 +5180,19 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   if (s->grid == NULL || s->grid->places != d->fabric.places)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is not for the fabric's places");
   for (int k = 0; k < d->nstmt; k++) {
-    const char *why = eini_steps_reason(s, &d->g->stmt[k], &s->nest[k]);
+    const char *why = eini_steps_reason(s, k);
     if (why != NULL)
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "statement '%.60s' cannot be run by a "
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
   made.nstmt = d->nstmt;
+  int64_t *most = EINI_NEW(&d->arena, int64_t, (int64_t)d->nstmt * d->fabric.places);
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  if (most == NULL || made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL)
+    return EIN_ERR_NO_MEMORY;
+  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made, most);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -4499,6 +5200,8 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
+  EINI_TRY(eini_alive_peaks(&d->arena, d, most));
+  d->peak += d->fabric.first;  // from here on of this process
   return EIN_OK;
 }
 
@@ -4895,13 +5598,1328 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   const ein_fabric *f = &d->fabric;
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK && d->desc.schedule != NULL)
-    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
+    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats, NULL));
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
   if (st == EIN_OK && f->room_fn != NULL)
     st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
   if (st == EIN_OK) st = eini_dist_agree(f, eini_dist_run(d, run, stats, mem));
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
+  return st;
+}
+
+// ================================================================================================
+// >>layout  what places hold of a tensor, and what two such layouts have in common
+// Takes distributions and plans; gives blocks: of every axis a piece, which is ranges of it. Blocks
+// are apart and cover the tensor; each lies at one place or more.
+// ================================================================================================
+
+typedef struct eini_layout {
+  int rank, places;
+  const int64_t *shape;
+  int64_t *npiece;          // per axis
+  eini_runs **piece;        // per axis: its pieces, which are apart and cover it
+  int64_t nblock;           // numbered by their pieces, row-major
+  int64_t *nholder, **holder;  // per block: places that have it, ascending
+  int64_t *nheld, **held;   // per place: blocks, ascending
+} eini_layout;
+
+// The piece of axis r that a block has.
+static const eini_runs *eini_layout_piece(const eini_layout *l, int64_t block, int r) {
+  for (int i = l->rank - 1; i > r; i--) block /= l->npiece[i];
+  return &l->piece[r][block % l->npiece[r]];
+}
+
+static int64_t eini_layout_elements(const eini_layout *l, int64_t block) {
+  int64_t n = 1;
+  for (int r = 0; r < l->rank; r++) n *= eini_layout_piece(l, block, r)->length;
+  return n;
+}
+
+// Begins a layout; npiece is filled next, then pieces.
+static ein_status eini_layout_begin(eini_arena *a, int rank, const int64_t *shape, int places,
+                                    eini_layout *l) {
+  int64_t count;
+  memset(l, 0, sizeof *l);
+  EINI_TRY(eini_view_elements(rank, shape, &count));
+  int64_t *own = EINI_NEW(a, int64_t, rank);
+  l->npiece = EINI_NEW(a, int64_t, rank);
+  l->piece = EINI_NEW(a, eini_runs *, rank);
+  if (own == NULL || l->npiece == NULL || l->piece == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < rank; r++) own[r] = shape[r];
+  l->rank = rank;
+  l->places = places;
+  l->shape = own;
+  l->nblock = 1;
+  return EIN_OK;
+}
+
+// Room for npiece[r] pieces of every axis, and for lists of blocks and places.
+static ein_status eini_layout_room(eini_arena *a, eini_layout *l) {
+  for (int r = 0; r < l->rank; r++) {
+    if (eini_mul_overflow(l->nblock, l->npiece[r], &l->nblock)) return EIN_ERR_TOO_LARGE;
+    l->piece[r] = EINI_NEW(a, eini_runs, l->npiece[r]);
+    if (l->piece[r] == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  l->nholder = EINI_NEW(a, int64_t, l->nblock);
+  l->holder = EINI_NEW(a, int64_t *, l->nblock);
+  l->nheld = EINI_NEW(a, int64_t, l->places);
+  l->held = EINI_NEW(a, int64_t *, l->places);
+  return l->nholder == NULL || l->holder == NULL || l->nheld == NULL || l->held == NULL
+             ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Blocks are said to lie at places, one after another: first counted, then kept. Those of one block
+// come in ascending order, the same may come again.
+static void eini_layout_count(eini_layout *l, int64_t block, int64_t place) {
+  l->nholder[block]++;
+  l->nheld[place]++;
+}
+
+static ein_status eini_layout_counted(eini_arena *a, eini_layout *l) {
+  for (int64_t k = 0; k < l->nblock; k++)
+    if ((l->holder[k] = EINI_NEW(a, int64_t, l->nholder[k])) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < l->places; q++)
+    if ((l->held[q] = EINI_NEW(a, int64_t, l->nheld[q])) == NULL) return EIN_ERR_NO_MEMORY;
+  memset(l->nholder, 0, (size_t)l->nblock * sizeof *l->nholder);
+  memset(l->nheld, 0, (size_t)l->places * sizeof *l->nheld);
+  return EIN_OK;
+}
+
+static void eini_layout_keep(eini_layout *l, int64_t block, int64_t place) {
+  const int64_t n = l->nholder[block];
+  if (n > 0 && l->holder[block][n - 1] == place) return;
+  l->holder[block][l->nholder[block]++] = place;
+}
+
+// Blocks of places, from places of blocks.
+static void eini_layout_end(eini_layout *l) {
+  for (int64_t k = 0; k < l->nblock; k++)
+    for (int64_t i = 0; i < l->nholder[k]; i++)
+      l->held[l->holder[k][i]][l->nheld[l->holder[k][i]]++] = k;
+}
+
+// ---- of a distribution ----
+
+// The block that a point has; -1: none.
+static int64_t eini_layout_point(const eini_owners *o, const int64_t *coord) {
+  const ein_grid *g = o->d->grid;
+  int64_t block = 0;
+  for (int m = 0; m < g->ndim; m++)
+    if (o->d->held[m].kind == EINI_HELD_AT && o->d->held[m].at != coord[m]) return -1;
+  for (int r = 0; r < o->d->rank; r++)
+    for (int k = 0; k < o->axis[r].ndim; k++) {
+      const int m = o->axis[r].dim[k];
+      block = block * g->dim[m].extent + coord[m];
+    }
+  return block;
+}
+
+static ein_status eini_layout_of(eini_arena *a, const ein_distribution *d, const int64_t *shape,
+                                 eini_layout *l) {
+  const ein_grid *g = d->grid;
+  eini_owners o;
+  eini_stmt *axes;
+  memset(&o, 0, sizeof o);
+  EINI_TRY(eini_layout_begin(a, d->rank, shape, (int)g->places, l));
+  EINI_TRY(eini_stmt_of_axes(a, d->rank, shape, &axes));
+  o.d = d;
+  o.s = axes;
+  EINI_TRY(eini_owners_init(a, shape, &o));
+  for (int r = 0; r < l->rank; r++) l->npiece[r] = o.axis[r].n;
+  EINI_TRY(eini_layout_room(a, l));
+  for (int r = 0; r < l->rank; r++) l->piece[r] = o.axis[r].run;
+  for (int kept = 0; kept < 2; kept++) {
+    if (kept) EINI_TRY(eini_layout_counted(a, l));
+    for (int64_t point = 0; point < g->npoint; point++) {
+      eini_grid_coords(g, point, o.coord);
+      const int64_t block = eini_layout_point(&o, o.coord), place = eini_grid_place(g, point);
+      if (block < 0) continue;
+      if (kept) eini_layout_keep(l, block, place);
+      else eini_layout_count(l, block, place);
+    }
+  }
+  eini_layout_end(l);
+  return EIN_OK;
+}
+
+// ---- of a plan, and of a whole tensor ----
+
+// Axis r in one piece, or in n equal ones.
+static ein_status eini_layout_equal(eini_arena *a, eini_layout *l, int r) {
+  for (int64_t k = 0; k < l->npiece[r]; k++) {
+    eini_runs *p = &l->piece[r][k];
+    EINI_TRY(eini_runs_add(a, p, eini_piece_start(l->shape[r], l->npiece[r], k),
+                           eini_piece_start(l->shape[r], l->npiece[r], k + 1)));
+  }
+  return EIN_OK;
+}
+
+// Whole at places [from, to).
+static ein_status eini_layout_whole(eini_arena *a, int rank, const int64_t *shape, int places,
+                                    int from, int to, eini_layout *l) {
+  EINI_TRY(eini_layout_begin(a, rank, shape, places, l));
+  for (int r = 0; r < rank; r++) l->npiece[r] = 1;
+  EINI_TRY(eini_layout_room(a, l));
+  for (int r = 0; r < rank; r++) EINI_TRY(eini_layout_equal(a, l, r));
+  for (int q = from; q < to; q++) eini_layout_count(l, 0, q);
+  EINI_TRY(eini_layout_counted(a, l));
+  for (int q = from; q < to; q++) eini_layout_keep(l, 0, q);
+  eini_layout_end(l);
+  return EIN_OK;
+}
+
+// What ein_dist_block says of a tensor whose blocks are boxes.
+static ein_status eini_layout_of_plan(eini_arena *a, const ein_dist *d, int t, eini_layout *l) {
+  const eini_tensor *e = &d->g->tensor[t];
+  const int places = d->fabric.places;
+  if (d->tensor[t].ndefine == 0)
+    return eini_layout_whole(a, e->rank, e->shape, places, 0, places, l);
+  const eini_space *x = &d->stmt[d->tensor[t].define[0]].space;
+  EINI_TRY(eini_layout_begin(a, e->rank, e->shape, places, l));
+  for (int r = 0; r < e->rank; r++) {
+    const int i = eini_plain_row(&x->s->out_map, r);
+    l->npiece[r] = i < 0 ? 1 : x->cut[i];
+  }
+  EINI_TRY(eini_layout_room(a, l));
+  for (int r = 0; r < e->rank; r++) EINI_TRY(eini_layout_equal(a, l, r));
+  for (int kept = 0; kept < 2; kept++) {
+    if (kept) EINI_TRY(eini_layout_counted(a, l));
+    for (int64_t block = 0; block < l->nblock; block++) {
+      int64_t place = 0, left = block;  // its home: pieces of reduced indices are 0
+      for (int r = e->rank - 1; r >= 0; r--) {
+        const int i = eini_plain_row(&x->s->out_map, r);
+        if (i >= 0 && x->cut[i] > 1) place += left % l->npiece[r] * x->weight[i];
+        left /= l->npiece[r];
+      }
+      if (kept) eini_layout_keep(l, block, place);
+      else eini_layout_count(l, block, place);
+    }
+  }
+  eini_layout_end(l);
+  return EIN_OK;
+}
+
+// ---- two layouts ----
+
+// Block number i of those at a place that have elements, from *at on; -1: no more.
+static int64_t eini_layout_next(const eini_layout *l, int64_t place, int64_t *at) {
+  while (*at < l->nheld[place]) {
+    const int64_t block = l->held[place][(*at)++];
+    if (eini_layout_elements(l, block) > 0) return block;
+  }
+  return -1;
+}
+
+// Has every place the same of both?
+static int eini_layout_same(const eini_layout *a, const eini_layout *b) {
+  for (int64_t q = 0; q < a->places; q++) {
+    int64_t i = 0, j = 0, x, y;
+    do {
+      x = eini_layout_next(a, q, &i);
+      y = eini_layout_next(b, q, &j);
+      if ((x < 0) != (y < 0)) return 0;
+      for (int r = 0; r < a->rank && x >= 0; r++) {
+        const eini_runs *u = eini_layout_piece(a, x, r), *v = eini_layout_piece(b, y, r);
+        if (u->n != v->n || memcmp(u->v, v->v, 2 * (size_t)u->n * sizeof *u->v) != 0) return 0;
+      }
+    } while (x >= 0);
+  }
+  return 1;
+}
+
+static ein_status eini_runs_common(eini_arena *a, const eini_runs *x, const eini_runs *y,
+                                 eini_runs *r) {
+  memset(r, 0, sizeof *r);
+  for (int64_t i = 0, j = 0; i < x->n && j < y->n;) {
+    const int64_t xe = x->v[2 * i + 1], ye = y->v[2 * j + 1];
+    EINI_TRY(eini_runs_add(a, r, eini_max64(x->v[2 * i], y->v[2 * j]), eini_min64(xe, ye)));
+    if (xe <= ye) i++;
+    if (ye <= xe) j++;
+  }
+  return EIN_OK;
+}
+
+// Do they meet? Without memory.
+static int eini_runs_overlap(const eini_runs *x, const eini_runs *y) {
+  for (int64_t i = 0, j = 0; i < x->n && j < y->n;) {
+    if (eini_max64(x->v[2 * i], y->v[2 * j]) < eini_min64(x->v[2 * i + 1], y->v[2 * j + 1]))
+      return 1;
+    if (x->v[2 * i + 1] <= y->v[2 * j + 1]) i++;
+    else j++;
+  }
+  return 0;
+}
+
+// What block `source` of one layout gives to block `target` of another: of every axis the ranges
+// that both have, which are not empty. home: the place it comes from.
+typedef struct eini_layout_move {
+  int64_t source, target, home, place, elements;
+  eini_runs *run;           // rank
+} eini_layout_move;
+
+typedef ein_status (*eini_layout_fn)(void *user, const eini_layout_move *m);
+
+// The place that gives a block to `place`: that itself where it has it, else all in turn.
+static int64_t eini_layout_home(const eini_layout *l, int64_t block, int64_t place) {
+  const int64_t *at = l->holder[block], n = l->nholder[block];
+  int64_t lo = 0, hi = n;
+  while (lo < hi) {
+    const int64_t mid = lo + (hi - lo) / 2;
+    if (at[mid] < place) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo < n && at[lo] == place ? place : at[place % n];
+}
+
+// Walks the blocks of `from` that meet a block of `to` at a place, in ascending order.
+typedef struct eini_layout_walk {
+  const eini_layout *from, *to;
+  int first, count;         // places whose moves are wanted, on one side or the other
+  int64_t **meets, *nmeet, *at;  // per axis: pieces of `from` that meet that of the block; which
+  eini_layout_move move;
+} eini_layout_walk;
+
+static ein_status eini_layout_walk_init(eini_arena *a, const eini_layout *from,
+                                        const eini_layout *to, int first, int count,
+                                        eini_layout_walk *w) {
+  memset(w, 0, sizeof *w);
+  w->from = from;
+  w->to = to;
+  w->first = first;
+  w->count = count;
+  w->meets = EINI_NEW(a, int64_t *, from->rank);
+  w->nmeet = EINI_NEW(a, int64_t, from->rank);
+  w->at = EINI_NEW(a, int64_t, from->rank);
+  w->move.run = EINI_NEW(a, eini_runs, from->rank);
+  if (w->meets == NULL || w->nmeet == NULL || w->at == NULL || w->move.run == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < from->rank; r++)
+    if ((w->meets[r] = EINI_NEW(a, int64_t, from->npiece[r])) == NULL) return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
+// One move, of pieces w->at, unless it concerns other places.
+static ein_status eini_layout_walk_one(eini_arena *a, eini_layout_walk *w, eini_layout_fn fn,
+                                       void *user) {
+  eini_layout_move *m = &w->move;
+  m->source = 0;
+  for (int r = 0; r < w->from->rank; r++)
+    m->source = m->source * w->from->npiece[r] + w->meets[r][w->at[r]];
+  m->home = eini_layout_home(w->from, m->source, m->place);
+  if ((m->home < w->first || m->home >= w->first + w->count) &&
+      (m->place < w->first || m->place >= w->first + w->count)) return EIN_OK;
+  const eini_arena_at mark = eini_arena_mark(a);
+  ein_status st = EIN_OK;
+  m->elements = 1;
+  for (int r = 0; r < w->from->rank && st == EIN_OK; r++) {
+    st = eini_runs_common(a, eini_layout_piece(w->from, m->source, r),
+                        eini_layout_piece(w->to, m->target, r), &m->run[r]);
+    m->elements *= m->run[r].length;
+  }
+  if (st == EIN_OK) st = fn(user, m);
+  eini_arena_rollback(a, &mark);
+  return st;
+}
+
+// Calls fn for all moves; a: scratch.
+static ein_status eini_layout_walk_all(eini_arena *a, eini_layout_walk *w, eini_layout_fn fn,
+                                       void *user) {
+  const int rank = w->from->rank;
+  for (int64_t q = 0; q < w->to->places; q++) {
+    w->move.place = q;
+    for (int64_t i = 0, block; (block = eini_layout_next(w->to, q, &i)) >= 0;) {
+      w->move.target = block;
+      for (int r = 0; r < rank; r++) {
+        const eini_runs *piece = eini_layout_piece(w->to, block, r);
+        w->nmeet[r] = w->at[r] = 0;
+        for (int64_t k = 0; k < w->from->npiece[r]; k++)
+          if (eini_runs_overlap(&w->from->piece[r][k], piece)) w->meets[r][w->nmeet[r]++] = k;
+      }
+      for (int r = rank; r >= 0;) {
+        EINI_TRY(eini_layout_walk_one(a, w, fn, user));
+        for (r = rank - 1; r >= 0 && ++w->at[r] == w->nmeet[r]; r--) w->at[r] = 0;
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>dtensor  distributed tensors
+// Takes layouts and a fabric; gives parts at places, and moves between tensors. All memory that a
+// move needs is had, and messages are packed, before processes agree to go on.
+// ================================================================================================
+
+struct ein_dtensor {
+  eini_arena arena;         // owns everything, itself included, but not what is adopted
+  ein_fabric fabric;
+  eini_layout l;
+  ein_dtype dtype;
+  int nparts, *first;       // parts of driven place number i: first[i] .. first[i + 1] - 1
+  ein_dtensor_part *part;
+};
+
+static ein_dtensor *eini_dtensor_new(ein_ctx *ctx, const ein_fabric *f) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_dtensor *t = EINI_NEW(&arena, ein_dtensor, 1);
+  if (t == NULL) return NULL;
+  t->arena = arena;
+  t->fabric = *f;
+  return t;
+}
+
+// A part's view and ranges; its strides are row-major, its data comes later.
+static ein_status eini_dtensor_part_init(ein_dtensor *t, int64_t block, int place,
+                                         ein_dtensor_part *p) {
+  const int rank = t->l.rank;
+  int64_t *shape = EINI_NEW(&t->arena, int64_t, 3 * (int64_t)rank);
+  const int64_t **range = EINI_NEW(&t->arena, const int64_t *, rank);
+  int64_t count;
+  if (shape == NULL || range == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *stride = shape + rank, *n = stride + rank;
+  for (int r = 0; r < rank; r++) {
+    const eini_runs *run = eini_layout_piece(&t->l, block, r);
+    shape[r] = run->length;
+    range[r] = run->v;
+    n[r] = run->n;
+  }
+  EINI_TRY(eini_view_elements(rank, shape, &count));
+  eini_dist_dense(rank, shape, stride);
+  p->place = place;
+  p->view = ein_tensor(t->dtype, rank, shape, NULL);
+  p->view.strides = stride;
+  p->nrange = n;
+  p->range = range;
+  return EIN_OK;
+}
+
+static ein_status eini_dtensor_parts_init(ein_dtensor *t) {
+  const ein_fabric *f = &t->fabric;
+  t->first = EINI_NEW(&t->arena, int, (int64_t)f->count + 1);
+  if (t->first == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < f->count; i++)
+    t->first[i + 1] = t->first[i] + (int)t->l.nheld[f->first + i];
+  t->nparts = t->first[f->count];
+  t->part = EINI_NEW(&t->arena, ein_dtensor_part, t->nparts);
+  if (t->part == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < f->count; i++)
+    for (int k = t->first[i]; k < t->first[i + 1]; k++)
+      EINI_TRY(eini_dtensor_part_init(t, t->l.held[f->first + i][k - t->first[i]], f->first + i,
+                                      &t->part[k]));
+  return EIN_OK;
+}
+
+// Takes the caller's views as parts, or memory of its own.
+static ein_status eini_dtensor_memory(ein_ctx *ctx, ein_dtensor *t, int nadopt,
+                                      const ein_ztensor *adopt) {
+  if (adopt != NULL && nadopt != t->nparts)
+    return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "%d buffers are given, but this process has %d "
+                            "parts of the tensor", nadopt, t->nparts);
+  for (int k = 0; k < t->nparts; k++) {
+    ein_ztensor *v = &t->part[k].view;
+    const int64_t n = ein_view_count(v);
+    if (adopt == NULL) {
+      v->data = eini_new(&t->arena, n, ein_dtype_size(t->dtype));
+      if (v->data == NULL) return EIN_ERR_NO_MEMORY;
+      continue;
+    }
+    const ein_ztensor *from = &adopt[k];
+    EINI_TRY(eini_view_validate(from));
+    if (from->dtype != t->dtype || from->rank != v->rank)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "buffer %d has another dtype or rank than the "
+                              "tensor", k);
+    for (int r = 0; r < v->rank; r++) {
+      if (from->shape[r] != v->shape[r])
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "axis %d of buffer %d has %lld elements, but "
+                                "place %d holds %lld", r, k, (long long)from->shape[r],
+                                t->part[k].place, (long long)v->shape[r]);
+    }
+    if (n > 0 && from->data == NULL)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "buffer %d has no data", k);
+    int64_t *stride = EINI_NEW(&t->arena, int64_t, v->rank);
+    if (stride == NULL) return EIN_ERR_NO_MEMORY;
+    for (int r = 0; r < v->rank; r++) stride[r] = n > 0 ? eini_stride(from, r) : 0;
+    v->strides = stride;
+    v->data = from->data;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_dtensor_check(ein_ctx *ctx, const ein_fabric *f, const ein_distribution *how,
+                                     ein_dtype dtype, const int64_t *shape) {
+  if (how == NULL || (shape == NULL && how->rank > 0))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, how == NULL ? "the distribution is NULL"
+                                                               : "the shape is NULL");
+  if (ein_dtype_size(dtype) == 0)
+    return eini_dist_refuse(ctx, EIN_ERR_DTYPE, "there is no such dtype");
+  if (how->grid->places != f->places)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the distribution is over %d places, the fabric "
+                            "has %d", (int)how->grid->places, f->places);
+  for (int r = 0; r < how->rank; r++)
+    if (shape[r] < 0)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "axis %d has extent %lld", r,
+                              (long long)shape[r]);
+  return EIN_OK;
+}
+
+// Agrees, gives the tensor or a message.
+static ein_status eini_dtensor_made(ein_ctx *ctx, const ein_fabric *f, ein_status st,
+                                    ein_dtensor *t, ein_dtensor **out) {
+  const ein_status all = eini_dist_agree(f, st);
+  if (all != EIN_OK) ein_dtensor_destroy(t);
+  else *out = t;
+  if (all != EIN_OK && (st == EIN_OK || ctx == NULL || ctx->diag.count == 0))
+    eini_dist_refuse(ctx, all, st == EIN_OK ? "another process: %s" : "a distributed tensor: %s",
+                     ein_status_text(all));
+  return all;
+}
+
+EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
+                                      const ein_distribution *how, ein_dtype dtype,
+                                      const int64_t *shape, int nadopt, const ein_ztensor *adopt,
+                                      ein_dtensor **out) {
+  if (fabric == NULL || out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_dtensor *t = NULL;
+  ein_status st = eini_dtensor_check(ctx, fabric, how, dtype, shape);
+  if (st == EIN_OK) t = eini_dtensor_new(ctx, fabric);
+  if (st == EIN_OK && t == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) t->dtype = dtype;
+  if (st == EIN_OK) st = eini_layout_of(&t->arena, how, shape, &t->l);
+  if (st == EIN_OK) st = eini_dtensor_parts_init(t);
+  if (st == EIN_OK) st = eini_dtensor_memory(ctx, t, nadopt, adopt);
+  return eini_dtensor_made(ctx, fabric, st, t, out);
+}
+
+EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tensor,
+                                       ein_dtensor **out) {
+  if (d == NULL || out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  eini_begin_call(ctx, NULL);
+  ein_dtensor *t = NULL;
+  ein_status st = tensor < 0 || tensor >= d->g->ntensor ? EIN_ERR_ARGUMENT
+                  : ein_dist_block(d, tensor, 0, NULL, NULL, NULL);
+  if (st != EIN_OK)
+    eini_dist_refuse(ctx, st, "tensor %d of the plan: %s", tensor, ein_status_text(st));
+  if (st == EIN_OK) t = eini_dtensor_new(ctx, &d->fabric);
+  if (st == EIN_OK && t == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) t->dtype = d->g->tensor[tensor].dtype;
+  if (st == EIN_OK) st = eini_layout_of_plan(&t->arena, d, tensor, &t->l);
+  if (st == EIN_OK) st = eini_dtensor_parts_init(t);
+  if (st == EIN_OK) st = eini_dtensor_memory(ctx, t, 0, NULL);
+  return eini_dtensor_made(ctx, &d->fabric, st, t, out);
+}
+
+EIN_API void ein_dtensor_destroy(ein_dtensor *t) {
+  if (t == NULL) return;
+  eini_arena arena = t->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API int ein_dtensor_parts(const ein_dtensor *t) { return t == NULL ? 0 : t->nparts; }
+
+EIN_API int ein_dtensor_part_get(const ein_dtensor *t, int k, ein_dtensor_part *part) {
+  if (t == NULL || part == NULL || k < 0 || k >= t->nparts) return 0;
+  *part = t->part[k];
+  return 1;
+}
+
+// ---- elements ----
+
+// at: room for coordinates, ranges and positions of every axis.
+static ein_status eini_dtensor_part_each(const ein_dtensor_part *p, int64_t *room,
+                                         ein_element_fn fn, void *user) {
+  const int rank = p->view.rank;
+  int64_t *coord = room, *run = room + rank;
+  char *at = (char *)p->view.data;
+  const int64_t size = (int64_t)ein_dtype_size(p->view.dtype);
+  if (ein_view_count(&p->view) == 0) return EIN_OK;
+  for (int r = 0; r < rank; r++) {
+    run[r] = 0;
+    coord[r] = p->range[r][0];
+  }
+  for (int r = 0; r >= 0;) {
+    EINI_TRY(fn(user, coord, at));
+    for (r = rank - 1; r >= 0; r--) {
+      at += p->view.strides[r] * size;
+      if (++coord[r] < p->range[r][2 * run[r] + 1]) break;
+      if (++run[r] == p->nrange[r]) run[r] = 0;
+      coord[r] = p->range[r][2 * run[r]];
+      if (run[r] > 0) break;
+      at -= p->view.strides[r] * size * p->view.shape[r];
+    }
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_each(const ein_dtensor *t, ein_element_fn fn, void *user) {
+  eini_arena arena;
+  if (t == NULL || fn == NULL) return EIN_ERR_ARGUMENT;
+  eini_arena_init(&arena, &t->arena.al);
+  int64_t *room = EINI_NEW(&arena, int64_t, 2 * (int64_t)t->l.rank + 1);
+  ein_status st = room == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < t->nparts && st == EIN_OK; k++)
+    st = eini_dtensor_part_each(&t->part[k], room, fn, user);
+  eini_arena_free(&arena);
+  return st;
+}
+
+static uint64_t eini_random_mix(uint64_t x) {  // splitmix64
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+EIN_API void ein_random_element(ein_dtype dtype, uint64_t seed, int64_t number, void *element) {
+  const uint64_t hash = eini_random_mix(eini_random_mix(seed) ^ (uint64_t)number);
+  const double x = (double)(hash >> 40) / 8388608.0 - 1.0;  // 24 bits
+  const float f[2] = {(float)x, (float)(hash & 0xffffff) / 8388608.0f - 1.0f};
+  const double d[2] = {x, (double)f[1]};
+  const int64_t small = (int64_t)(hash % 9) - 4;
+  const float few = (float)((int)(hash >> 8 & 127) - 64) / 64;  // exact in f16 and bf16
+  uint16_t half = 0;
+  int32_t i32 = (int32_t)small;
+  int16_t i16 = (int16_t)small;
+  switch (dtype) {
+    case EIN_BOOL: *(unsigned char *)element = (unsigned char)(hash & 1); break;
+    case EIN_U8: *(uint8_t *)element = (uint8_t)(small + 4); break;
+    case EIN_I8: *(int8_t *)element = (int8_t)small; break;
+    case EIN_I16: memcpy(element, &i16, sizeof i16); break;
+    case EIN_I32: memcpy(element, &i32, sizeof i32); break;
+    case EIN_I64: memcpy(element, &small, sizeof small); break;
+    case EIN_F32: memcpy(element, f, sizeof *f); break;
+    case EIN_F64: memcpy(element, d, sizeof *d); break;
+    case EIN_C64: memcpy(element, f, sizeof f); break;
+    case EIN_C128: memcpy(element, d, sizeof d); break;
+    case EIN_F16: half = eini_f16_store(few); memcpy(element, &half, sizeof half); break;
+    case EIN_BF16: half = eini_bf16_store(few); memcpy(element, &half, sizeof half); break;
+    default: break;
+  }
+}
+
+typedef struct eini_dtensor_filling {
+  const ein_dtensor *t;
+  uint64_t seed;
+} eini_dtensor_filling;
+
+// The number of an element in the whole tensor; it may wrap, which is no matter here.
+static ein_status eini_dtensor_fill(void *user, const int64_t *coord, void *element) {
+  const eini_dtensor_filling *f = (const eini_dtensor_filling *)user;
+  uint64_t n = 0;
+  for (int r = 0; r < f->t->l.rank; r++)
+    n = n * (uint64_t)f->t->l.shape[r] + (uint64_t)coord[r];
+  ein_random_element(f->t->dtype, f->seed, (int64_t)n, element);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_random(ein_dtensor *t, uint64_t seed) {
+  eini_dtensor_filling f;
+  f.t = t;
+  f.seed = seed;
+  return ein_dtensor_each(t, eini_dtensor_fill, &f);
+}
+
+// ---- moves ----
+
+// One side: blocks of a layout where a process has them. NULL parts: one whole view.
+typedef struct eini_swap_side {
+  const eini_layout *l;
+  const ein_dtensor *t;
+  const ein_ztensor *whole;
+} eini_swap_side;
+
+typedef struct eini_swap {
+  eini_arena arena;
+  ein_fabric f;
+  eini_swap_side from, to;
+  ein_dtype dtype;
+  int only;                 // what is done: what EINI_SWAP_.. says
+  eini_layout_walk w;
+  int64_t *in, *out;        // [driven place][place]: bytes that are received and sent; then where
+  char *inbox, *outbox;     //   the next go
+  int64_t received, sent, messages;
+  ein_ticket *ticket;
+  int64_t nticket;
+} eini_swap;
+
+enum { EINI_SWAP_COUNT, EINI_SWAP_PACK, EINI_SWAP_UNPACK };
+
+// Does data go from place to place without a message?
+static int eini_swap_direct(const eini_swap *x, const eini_layout_move *m) {
+  return m->home == m->place || x->f.shared;
+}
+
+static int eini_swap_driven(const eini_swap *x, int64_t q) {
+  return q >= x->f.first && q < (int64_t)x->f.first + x->f.count;
+}
+
+// The element of a block's part, and its strides; at: where each range of a move begins in it.
+static char *eini_swap_part(const eini_swap_side *s, const eini_layout_move *m, int64_t block,
+                            int64_t place, int64_t *const *at, int64_t *stride) {
+  const eini_layout *l = s->l;
+  const ein_ztensor *v = s->whole;
+  if (v == NULL) {
+    const int i = (int)place - s->t->fabric.first;
+    int k = s->t->first[i];
+    while (l->held[place][k - s->t->first[i]] != block) k++;
+    v = &s->t->part[k].view;
+  }
+  for (int r = 0; r < l->rank; r++) {
+    const eini_runs *run = eini_layout_piece(l, block, r);
+    stride[r] = eini_stride(v, r);
+    for (int64_t i = 0, k = 0, before = 0; i < m->run[r].n; i++) {
+      for (; run->v[2 * k + 1] <= m->run[r].v[2 * i]; k++)
+        before += run->v[2 * k + 1] - run->v[2 * k];
+      at[r][i] = before + m->run[r].v[2 * i] - run->v[2 * k];
+    }
+  }
+  return (char *)v->data;
+}
+
+// The same of a message, which has the elements of a move one after another.
+static char *eini_swap_message(const eini_layout_move *m, int rank, char *data, int64_t *const *at,
+                               int64_t *stride) {
+  int64_t n = 1;
+  for (int r = rank - 1; r >= 0; r--) {
+    int64_t before = 0;
+    stride[r] = n;
+    n *= m->run[r].length;
+    for (int64_t i = 0; i < m->run[r].n; i++) {
+      at[r][i] = before;
+      before += m->run[r].v[2 * i + 1] - m->run[r].v[2 * i];
+    }
+  }
+  return data;
+}
+
+// Box by box: all combinations of a range of each axis.
+static void eini_swap_boxes(const eini_layout_move *m, int rank, size_t size, char *dst,
+                            int64_t *const *dat, const int64_t *dstride, const char *src,
+                            int64_t *const *sat, const int64_t *sstride, int64_t *room) {
+  int64_t *i = room, *len = room + rank;
+  for (int r = 0; r < rank; r++) i[r] = 0;
+  for (int r = 0; r >= 0;) {
+    int64_t d = 0, s = 0;
+    for (r = 0; r < rank; r++) {
+      len[r] = m->run[r].v[2 * i[r] + 1] - m->run[r].v[2 * i[r]];
+      d += dat[r][i[r]] * dstride[r];
+      s += sat[r][i[r]] * sstride[r];
+    }
+    eini_dist_copy(rank, len, dst + d * (int64_t)size, dstride, src + s * (int64_t)size, sstride,
+                   size);
+    for (r = rank - 1; r >= 0 && ++i[r] == m->run[r].n; r--) i[r] = 0;
+  }
+}
+
+// Copies what moves: part to message, message to part, or part to part.
+static ein_status eini_swap_copy(eini_swap *x, const eini_layout_move *m, char *message) {
+  const int rank = x->from.l->rank;
+  int64_t *room = EINI_NEW(&x->arena, int64_t, 4 * (int64_t)rank + 1);
+  int64_t **at = EINI_NEW(&x->arena, int64_t *, 2 * (int64_t)rank);
+  if (room == NULL || at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < 2 * rank; r++)
+    if ((at[r] = EINI_NEW(&x->arena, int64_t, m->run[r % rank].n)) == NULL)
+      return EIN_ERR_NO_MEMORY;
+  int64_t *dstride = room + 2 * rank, *sstride = dstride + rank;
+  int64_t **dat = at, **sat = at + rank;
+  char *dst = message, *src = message;
+  if (message == NULL || x->only == EINI_SWAP_UNPACK)
+    dst = eini_swap_part(&x->to, m, m->target, m->place, dat, dstride);
+  else eini_swap_message(m, rank, message, dat, dstride);
+  if (message == NULL || x->only == EINI_SWAP_PACK)
+    src = eini_swap_part(&x->from, m, m->source, m->home, sat, sstride);
+  else eini_swap_message(m, rank, message, sat, sstride);
+  eini_swap_boxes(m, rank, ein_dtype_size(x->dtype), dst, dat, dstride, src, sat, sstride, room);
+  return EIN_OK;
+}
+
+// A move is counted, packed or unpacked.
+static ein_status eini_swap_move(void *user, const eini_layout_move *m) {
+  eini_swap *x = (eini_swap *)user;
+  const int64_t bytes = m->elements * (int64_t)ein_dtype_size(x->dtype);
+  const int out = eini_swap_driven(x, m->home), in = eini_swap_driven(x, m->place);
+  int64_t *to = out ? &x->out[(m->home - x->f.first) * x->f.places + m->place] : NULL;
+  int64_t *from = in ? &x->in[(m->place - x->f.first) * x->f.places + m->home] : NULL;
+  if (eini_swap_direct(x, m))
+    return in && x->only == EINI_SWAP_UNPACK ? eini_swap_copy(x, m, NULL) : EIN_OK;
+  if (x->only == EINI_SWAP_COUNT) {
+    if (out) *to += bytes;
+    if (in) *from += bytes;
+    return EIN_OK;
+  }
+  char *message = x->only == EINI_SWAP_PACK ? (out ? x->outbox + *to : NULL)
+                                            : in ? x->inbox + *from : NULL;
+  if (message == NULL) return EIN_OK;
+  *(x->only == EINI_SWAP_PACK ? to : from) += bytes;
+  return eini_swap_copy(x, m, message);
+}
+
+static ein_status eini_swap_pass(eini_swap *x, int only) {
+  x->only = only;
+  return eini_layout_walk_all(&x->arena, &x->w, eini_swap_move, x);
+}
+
+// Bytes become where each message begins; *total: all.
+static void eini_swap_begins(int64_t *at, int64_t n, int64_t *total, int64_t *messages) {
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t bytes = at[i];
+    at[i] = *total;
+    *total += bytes;
+    *messages += bytes > 0;
+  }
+}
+
+// The end of message i is the beginning of the next one.
+static int64_t eini_swap_bytes(const int64_t *at, int64_t i, int64_t n, int64_t total) {
+  return (i + 1 < n ? at[i + 1] : total) - at[i];
+}
+
+// Everything that can fail on one process alone: memory, packing.
+static ein_status eini_swap_prepare(eini_swap *x) {
+  const int64_t n = (int64_t)x->f.count * x->f.places;
+  EINI_TRY(eini_layout_walk_init(&x->arena, x->from.l, x->to.l, x->f.first, x->f.count, &x->w));
+  x->in = EINI_NEW(&x->arena, int64_t, 2 * n);
+  if (x->in == NULL) return EIN_ERR_NO_MEMORY;
+  x->out = x->in + n;
+  EINI_TRY(eini_swap_pass(x, EINI_SWAP_COUNT));
+  eini_swap_begins(x->in, n, &x->received, &x->messages);
+  eini_swap_begins(x->out, n, &x->sent, &x->messages);
+  x->ticket = EINI_NEW(&x->arena, ein_ticket, x->messages);
+  x->inbox = (char *)eini_new(&x->arena, x->received, 1);
+  x->outbox = (char *)eini_new(&x->arena, x->sent, 1);
+  int64_t *keep = EINI_NEW(&x->arena, int64_t, n);
+  if (x->ticket == NULL || x->inbox == NULL || x->outbox == NULL || keep == NULL)
+    return EIN_ERR_NO_MEMORY;
+  memcpy(keep, x->out, (size_t)n * sizeof *keep);
+  EINI_TRY(eini_swap_pass(x, EINI_SWAP_PACK));
+  memcpy(x->out, keep, (size_t)n * sizeof *keep);
+  return x->f.room_fn == NULL ? EIN_OK
+                              : x->f.room_fn(x->f.user, x->messages, x->received + x->sent);
+}
+
+// One message for each pair of places; receives first.
+static ein_status eini_swap_post(eini_swap *x) {
+  const int64_t n = (int64_t)x->f.count * x->f.places;
+  for (int64_t i = 0; i < 2 * n; i++) {
+    const int64_t k = i % n, q = k % x->f.places, here = x->f.first + k / x->f.places;
+    const int64_t bytes = i < n ? eini_swap_bytes(x->in, k, n, x->received)
+                                : eini_swap_bytes(x->out, k, n, x->sent);
+    if (bytes == 0) continue;
+    ein_ticket *t = &x->ticket[x->nticket];
+    EINI_TRY(i < n ? x->f.recv_fn(x->f.user, (int)here, (int)q, 0, x->inbox + x->in[k],
+                                  (size_t)bytes, t)
+                   : x->f.send_fn(x->f.user, (int)here, (int)q, 0, x->outbox + x->out[k],
+                                  (size_t)bytes, t));
+    x->nticket++;
+  }
+  return EIN_OK;
+}
+
+// Collective; st: what this process knows already.
+static ein_status eini_swap_run(eini_swap *x, ein_status st) {
+  if (st == EIN_OK) st = eini_swap_prepare(x);
+  st = eini_dist_agree(&x->f, st);
+  if (st != EIN_OK) return st;
+  st = eini_swap_post(x);
+  for (int64_t i = 0; i < x->nticket; i++) {
+    const ein_status failed = x->f.wait_fn(x->f.user, x->ticket[i]);
+    if (st == EIN_OK) st = failed;
+  }
+  if (st == EIN_OK) st = eini_swap_pass(x, EINI_SWAP_UNPACK);
+  return eini_dist_agree(&x->f, st);
+}
+
+static void eini_swap_init(const ein_dtensor *t, eini_swap *x) {
+  memset(x, 0, sizeof *x);
+  eini_arena_init(&x->arena, &t->arena.al);
+  x->f = t->fabric;
+  x->dtype = t->dtype;
+  x->from.t = x->to.t = t;
+  x->from.l = x->to.l = &t->l;
+}
+
+// Are they the same tensor in two distributions?
+static ein_status eini_dtensor_alike(const ein_dtensor *a, const ein_dtensor *b) {
+  if (a == NULL || b == NULL) return EIN_ERR_ARGUMENT;
+  if (a->dtype != b->dtype) return EIN_ERR_DTYPE;
+  if (a->fabric.user != b->fabric.user || a->fabric.places != b->fabric.places ||
+      a->fabric.first != b->fabric.first || a->fabric.count != b->fabric.count)
+    return EIN_ERR_ARGUMENT;
+  if (a->l.rank != b->l.rank) return EIN_ERR_SHAPE;
+  for (int r = 0; r < a->l.rank; r++)
+    if (a->l.shape[r] != b->l.shape[r]) return EIN_ERR_SHAPE;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_copy(const ein_dtensor *from, ein_dtensor *to, int64_t *bytes) {
+  eini_swap x;
+  if (from == NULL || to == NULL) return EIN_ERR_ARGUMENT;
+  eini_swap_init(from, &x);
+  x.to.l = &to->l;
+  x.to.t = to;
+  const ein_status st = eini_swap_run(&x, eini_dtensor_alike(from, to));
+  if (bytes != NULL) *bytes = st == EIN_OK ? x.received : 0;
+  eini_arena_free(&x.arena);
+  return st;
+}
+
+// Adds up what moves.
+static ein_status eini_dtensor_count(void *user, const eini_layout_move *m) {
+  if (m->home != m->place) *(int64_t *)user += m->elements;
+  return EIN_OK;
+}
+
+EIN_API int64_t ein_dtensor_bytes(const ein_dtensor *from, const ein_dtensor *to) {
+  eini_arena arena;
+  eini_layout_walk w;
+  int64_t n = 0;
+  if (eini_dtensor_alike(from, to) != EIN_OK) return -1;
+  eini_arena_init(&arena, &from->arena.al);
+  ein_status st = eini_layout_walk_init(&arena, &from->l, &to->l, 0, from->fabric.places, &w);
+  if (st == EIN_OK) st = eini_layout_walk_all(&arena, &w, eini_dtensor_count, &n);
+  eini_arena_free(&arena);
+  return st == EIN_OK ? n * (int64_t)ein_dtype_size(from->dtype) : -1;
+}
+
+// Is a view what this process may give for the whole tensor?
+static ein_status eini_dtensor_whole(const ein_dtensor *t, const ein_ztensor *whole) {
+  if (whole == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_view_validate(whole));
+  if (whole->dtype != t->dtype) return EIN_ERR_DTYPE;
+  if (whole->rank != t->l.rank) return EIN_ERR_SHAPE;
+  for (int r = 0; r < t->l.rank; r++)
+    if (whole->shape[r] != t->l.shape[r]) return EIN_ERR_SHAPE;
+  return whole->data == NULL && ein_view_count(whole) > 0 ? EIN_ERR_ARGUMENT : EIN_OK;
+}
+
+// Between a tensor and a whole one at a place.
+static ein_status eini_dtensor_root(const ein_dtensor *t, int root, const ein_ztensor *whole,
+                                    int scatter) {
+  eini_swap x;
+  eini_layout l;
+  if (t == NULL) return EIN_ERR_ARGUMENT;
+  eini_swap_init(t, &x);
+  const int sane = root >= 0 && root < t->fabric.places;
+  ein_status st = sane ? eini_layout_whole(&x.arena, t->l.rank, t->l.shape, t->fabric.places, root,
+                                           root + 1, &l) : EIN_ERR_ARGUMENT;
+  if (st == EIN_OK && eini_swap_driven(&x, root)) st = eini_dtensor_whole(t, whole);
+  eini_swap_side *side = scatter ? &x.from : &x.to;
+  side->l = &l;
+  side->whole = whole;
+  st = eini_swap_run(&x, st);
+  eini_arena_free(&x.arena);
+  return st;
+}
+
+EIN_API ein_status ein_dtensor_scatter(ein_dtensor *t, int root, const ein_ztensor *whole) {
+  return eini_dtensor_root(t, root, whole, 1);
+}
+
+EIN_API ein_status ein_dtensor_gather(const ein_dtensor *t, int root, const ein_ztensor *whole) {
+  return eini_dtensor_root(t, root, whole, 0);
+}
+
+// One part of a tensor against the whole one of this process.
+static ein_status eini_dtensor_local(const ein_dtensor *t, const ein_ztensor *whole, int load) {
+  eini_swap x;
+  eini_layout l;
+  eini_layout_move m;
+  if (t == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_dtensor_whole(t, whole));
+  eini_swap_init(t, &x);
+  x.only = EINI_SWAP_UNPACK;
+  ein_status st = eini_layout_whole(&x.arena, t->l.rank, t->l.shape, t->fabric.places, 0, 1, &l);
+  m.run = EINI_NEW(&x.arena, eini_runs, t->l.rank);
+  if (st == EIN_OK && m.run == NULL) st = EIN_ERR_NO_MEMORY;
+  eini_swap_side *side = load ? &x.from : &x.to;
+  side->l = &l;
+  side->whole = whole;
+  for (int i = 0; i < t->fabric.count; i++) {
+    const int64_t q = t->fabric.first + i;
+    for (int64_t k = 0, block; st == EIN_OK && (block = eini_layout_next(&t->l, q, &k)) >= 0;) {
+      if (!load && t->l.holder[block][0] != q) continue;
+      const eini_arena_at mark = eini_arena_mark(&x.arena);
+      for (int r = 0; r < t->l.rank; r++) m.run[r] = *eini_layout_piece(&t->l, block, r);
+      m.source = load ? 0 : block;
+      m.target = load ? block : 0;
+      m.home = m.place = q;
+      st = eini_swap_copy(&x, &m, NULL);
+      eini_arena_rollback(&x.arena, &mark);
+    }
+  }
+  eini_arena_free(&x.arena);
+  return st;
+}
+
+EIN_API ein_status ein_dtensor_load(ein_dtensor *t, const ein_ztensor *whole) {
+  return eini_dtensor_local(t, whole, 1);
+}
+
+EIN_API ein_status ein_dtensor_store(const ein_dtensor *t, const ein_ztensor *whole) {
+  return eini_dtensor_local(t, whole, 0);
+}
+
+// ================================================================================================
+// >>dtensor-run  graphs of distributed tensors
+// Takes the layouts of inputs and outputs as constraints of a decomposition; gives a plan that runs
+// on their parts where they lie as it wants them, else on copies in its own layout.
+// ================================================================================================
+
+struct ein_dtensor_plan {
+  eini_arena arena;
+  ein_fabric fabric;
+  const ein_graph *g;
+  ein_decomposition *how;
+  ein_dist *d;
+  int n, *tensor;           // inputs, then outputs
+  int nin;
+  eini_layout *l;           // of each, as the plan wants it
+  ein_dtensor **stage;      // a copy of each in that layout; NULL: it lies so
+  int64_t moved;            // bytes that these copies move in all
+};
+
+// Texts of pins, for ein_decompose.
+typedef struct eini_dtensor_pins {
+  const char **text;
+  int n, noutput;           // those of outputs come last
+} eini_dtensor_pins;
+
+// Is a layout that of a pin: equal pieces, block k at place k alone?
+static int eini_layout_pins(const eini_layout *l) {
+  for (int64_t k = 0; k < l->nblock; k++)
+    if (l->nholder[k] != 1 || l->holder[k][0] != k) return 0;
+  for (int r = 0; r < l->rank; r++) {
+    if (l->npiece[r] > eini_max64(1, l->shape[r])) return 0;
+    for (int64_t k = 0; k < l->npiece[r]; k++) {
+      const eini_runs *p = &l->piece[r][k];
+      const int64_t lo = eini_piece_start(l->shape[r], l->npiece[r], k);
+      const int64_t hi = eini_piece_start(l->shape[r], l->npiece[r], k + 1);
+      if (lo < hi && (p->n != 1 || p->v[0] != lo || p->v[1] != hi)) return 0;
+    }
+  }
+  return 1;
+}
+
+static int eini_layout_everywhere(const eini_layout *l) {
+  return l->nblock == 1 && l->nholder[0] == l->places;
+}
+
+// The pieces of an input in the plan: its own numbers of pieces where there can be as many, else
+// of its longest axis; none where it is whole everywhere.
+static ein_status eini_dtensor_pin(eini_arena *a, const eini_layout *l, const char *name,
+                                   eini_dtensor_pins *pins) {
+  const size_t size = strlen(name) + 32 * (size_t)l->rank + 8;
+  char *text = (char *)eini_new(a, (int64_t)size, 1);
+  int64_t all = 1;
+  int sane = 1, longest = 0, n = 0;
+  if (l->rank == 0 || eini_layout_everywhere(l)) return EIN_OK;
+  if (text == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < l->rank; r++) {
+    sane &= l->npiece[r] <= eini_max64(1, l->shape[r]);
+    all *= l->npiece[r];  // of all: at most the points of a grid
+    if (l->shape[r] > l->shape[longest]) longest = r;
+  }
+  eini_text t = eini_text_of(text, size);
+  eini_say(&t, "%s[", name);
+  for (int r = 0; r < l->rank; r++) {
+    int64_t cut = r == longest ? eini_min64(l->places, eini_max64(1, l->shape[r])) : 1;
+    if (sane && all <= l->places) cut = l->npiece[r];
+    if (cut > 1 || (r + 1 == l->rank && n == 0))
+      eini_say(&t, "%s%d=%lld", n++ > 0 ? "," : "", r, (long long)cut);
+  }
+  eini_say(&t, "]");
+  pins->text[pins->n++] = text;
+  return EIN_OK;
+}
+
+static int eini_dtensor_read(const ein_graph *g, int t) {
+  for (int64_t k = 0; k < g->nstmt; k++)
+    for (int o = 0; o < g->stmt[k].noperand; o++)
+      if (g->stmt[k].operand[o] == t) return 1;
+  return 0;
+}
+
+// Inputs are pinned, and outputs that have a block at every place: others would idle.
+static ein_status eini_dtensor_pins_of(eini_arena *a, const ein_dtensor_plan *p,
+                                       const ein_decompose_desc *desc,
+                                       const ein_dtensor *const *io, eini_dtensor_pins *pins) {
+  memset(pins, 0, sizeof *pins);
+  pins->text = EINI_NEW(a, const char *, (int64_t)desc->npin + p->n);
+  if (pins->text == NULL) return EIN_ERR_NO_MEMORY;
+  for (; pins->n < desc->npin; pins->n++) pins->text[pins->n] = desc->pin[pins->n];
+  for (int k = 0; k < p->n; k++) {
+    const eini_layout *l = &io[k]->l;
+    const int before = pins->n;
+    if (k < p->nin && !eini_dtensor_read(p->g, p->tensor[k])) continue;
+    if (k >= p->nin && (l->nblock < l->places || !eini_layout_pins(l))) continue;
+    EINI_TRY(eini_dtensor_pin(a, l, p->g->tensor[p->tensor[k]].name, pins));
+    if (k >= p->nin) pins->noutput += pins->n - before;
+  }
+  return EIN_OK;
+}
+
+static int eini_dtensor_dense(const ein_dtensor *t) {
+  for (int k = 0; k < t->nparts; k++) {
+    const ein_ztensor *v = &t->part[k].view;
+    int64_t n = 1;
+    for (int r = v->rank - 1; r >= 0 && ein_view_count(v) > 0; r--) {
+      if (v->shape[r] > 1 && v->strides[r] != n) return 0;
+      n *= v->shape[r];
+    }
+  }
+  return 1;
+}
+
+// What staging costs, in the unit of the model.
+static ein_status eini_dtensor_staging(eini_arena *a, const ein_dtensor_plan *p, const ein_dist *d,
+                                       const ein_dtensor *const *io, double unit, double *cost) {
+  eini_layout_walk w;
+  for (int k = 0; k < p->n; k++) {
+    const int in = k < p->nin;
+    const int64_t size = (int64_t)ein_dtype_size(io[k]->dtype);
+    eini_layout l;
+    int64_t n = 0;
+    EINI_TRY(eini_layout_of_plan(a, d, p->tensor[k], &l));
+    EINI_TRY(eini_layout_walk_init(a, in ? &io[k]->l : &l, in ? &l : &io[k]->l, 0, l.places, &w));
+    EINI_TRY(eini_layout_walk_all(a, &w, eini_dtensor_count, &n));
+    *cost += unit * (double)(n * size);
+  }
+  return EIN_OK;
+}
+
+// One plan with those pins; *cost: of the model, staging with it. Collective.
+static ein_status eini_dtensor_try(ein_ctx *ctx, const ein_dtensor_plan *p,
+                                   const ein_dtensor *const *io, const ein_decompose_desc *desc,
+                                   ein_decomposition **how, ein_dist **d, double *cost) {
+  const ein_fabric *f = &p->fabric;
+  ein_decomp_info info;
+  ein_dist_desc dd;
+  eini_arena scratch;
+  *d = NULL;
+  EINI_TRY(eini_dist_agree(f, ein_decompose(ctx, p->g, desc, how)));
+  memset(&dd, 0, sizeof dd);
+  dd.fabric = f;
+  dd.decomposition = *how;
+  dd.blocks = 1;
+  EINI_TRY(ein_dist_create(ctx, p->g, &dd, d));
+  ein_decomposition_info(*how, &info);
+  const double unit = info.cost == EIN_COST_BYTES ? 1 : info.cost == EIN_COST_SECONDS
+                      ? 1 / (desc->machine != NULL && desc->machine->bandwidth > 0
+                                 ? desc->machine->bandwidth : 1e10) : 0.125;
+  *cost = info.total;
+  eini_arena_init(&scratch, &p->arena.al);
+  const ein_status st = eini_dtensor_staging(&scratch, p, *d, io, unit, cost);
+  eini_arena_free(&scratch);
+  return eini_dist_agree(f, st);
+}
+
+// With outputs as constraints, and without: the one that costs less.
+static ein_status eini_dtensor_search(ein_ctx *ctx, ein_dtensor_plan *p,
+                                      const ein_dtensor *const *io, ein_decompose_desc *desc,
+                                      const eini_dtensor_pins *pins) {
+  ein_decomposition *how = NULL;
+  ein_dist *d = NULL;
+  double cost = 0, other = 0;
+  desc->pin = pins->text;
+  desc->npin = pins->n - pins->noutput;
+  ein_status st = eini_dtensor_try(ctx, p, io, desc, &p->how, &p->d, &cost);
+  if (st != EIN_OK || pins->noutput == 0) return st;
+  desc->npin = pins->n;
+  st = eini_dtensor_try(ctx, p, io, desc, &how, &d, &other);
+  if (st == EIN_OK && other <= cost) {
+    ein_dist *worse = p->d;
+    ein_decomposition *from = p->how;
+    p->d = d, p->how = how;
+    d = worse, how = from;
+  }
+  ein_dist_destroy(d);
+  ein_decomposition_destroy(how);
+  if (st == EIN_ERR_NO_MEMORY) return st;
+  eini_begin_call(ctx, NULL);  // outputs that cannot be pinned are no mistake
+  return EIN_OK;
+}
+
+// Do tensors fit the graph?
+static ein_status eini_dtensor_fit(ein_ctx *ctx, const ein_dtensor_plan *p,
+                                   const ein_dtensor *const *io) {
+  for (int k = 0; k < p->n; k++) {
+    const eini_tensor *e = &p->g->tensor[p->tensor[k]];
+    if (io[k] == NULL)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "'%.60s': the tensor is NULL", e->name);
+    const eini_layout *l = &io[k]->l;
+    if (io[k]->dtype != e->dtype)
+      return eini_dist_refuse(ctx, EIN_ERR_DTYPE, "'%.60s' is %s, the tensor %s", e->name,
+                              ein_dtype_name(e->dtype), ein_dtype_name(io[k]->dtype));
+    if (l->rank != e->rank)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "'%.60s' has %d axes, the tensor %d", e->name,
+                              e->rank, l->rank);
+    for (int r = 0; r < l->rank; r++)
+      if (l->shape[r] != e->shape[r])
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "axis %d of '%.60s' has %lld elements, of the "
+                                "tensor %lld", r, e->name, (long long)e->shape[r],
+                                (long long)l->shape[r]);
+    if (io[k]->fabric.user != p->fabric.user || io[k]->fabric.places != p->fabric.places)
+      return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "'%.60s' is on another fabric", e->name);
+  }
+  return EIN_OK;
+}
+
+// Copies in the plan's layout of what lies otherwise; a process whose buffers have strides makes
+// all copy.
+static ein_status eini_dtensor_stages(ein_ctx *ctx, ein_dtensor_plan *p,
+                                      const ein_dtensor *const *io) {
+  for (int k = 0; k < p->n; k++) {
+    EINI_TRY(eini_dist_agree(&p->fabric, eini_layout_of_plan(&p->arena, p->d, p->tensor[k],
+                                                             &p->l[k])));
+    const int lies = eini_layout_same(&io[k]->l, &p->l[k]) && eini_dtensor_dense(io[k]);
+    if (eini_dist_agree(&p->fabric, lies ? EIN_OK : EIN_ERR_OVERLAP) == EIN_OK) continue;
+    EINI_TRY(ein_dtensor_of_plan(ctx, p->d, p->tensor[k], &p->stage[k]));
+    const int64_t n = k < p->nin ? ein_dtensor_bytes(io[k], p->stage[k])
+                                 : ein_dtensor_bytes(p->stage[k], io[k]);
+    p->moved += eini_max64(n, 0);
+  }
+  return EIN_OK;
+}
+
+// What one process alone can do: lists of tensors, and what they say to the decomposition.
+static ein_status eini_dtensor_begin(ein_ctx *ctx, ein_dtensor_plan *p, const ein_dtensor **io,
+                                     const ein_dtensor *const *in, ein_dtensor *const *out,
+                                     const ein_decompose_desc *desc, eini_dtensor_pins *pins) {
+  for (int output = 0; output < 2; output++) {
+    int n = 0;
+    for (int t = 0; t < p->g->ntensor; t++) {
+      if (p->g->tensor[t].role != (output ? EIN_ROLE_OUTPUT : EIN_ROLE_INPUT)) continue;
+      if (output ? out == NULL : in == NULL) return EIN_ERR_ARGUMENT;
+      io[p->n] = output ? out[n] : in[n];
+      p->tensor[p->n++] = t;
+      n++;
+    }
+    if (!output) p->nin = p->n;
+  }
+  if (p->n == 0) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_dtensor_fit(ctx, p, io));
+  return eini_dtensor_pins_of(&p->arena, p, desc, io, pins);
+}
+
+EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *p) {
+  if (p == NULL) return;
+  for (int k = 0; k < p->n; k++) ein_dtensor_destroy(p->stage[k]);
+  ein_dist_destroy(p->d);
+  ein_decomposition_destroy(p->how);
+  eini_arena arena = p->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_fabric *fabric, const ein_decompose_desc *how,
+                                           const ein_dtensor *const *in, ein_dtensor *const *out,
+                                           ein_dtensor_plan **plan) {
+  eini_arena arena;
+  ein_decompose_desc desc;
+  eini_dtensor_pins pins;
+  if (fabric == NULL || plan == NULL) return EIN_ERR_ARGUMENT;
+  *plan = NULL;
+  eini_begin_call(ctx, NULL);
+  memset(&desc, 0, sizeof desc);
+  desc.cost = EIN_COST_BYTES;
+  if (how != NULL) desc = *how;
+  desc.p = fabric->places;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  const int64_t n = st == EIN_OK ? graph->ntensor : 0;
+  ein_dtensor_plan *p = EINI_NEW(&arena, ein_dtensor_plan, 1);
+  int *tensor = EINI_NEW(&arena, int, n);
+  eini_layout *l = EINI_NEW(&arena, eini_layout, n);
+  ein_dtensor **stage = EINI_NEW(&arena, ein_dtensor *, n);
+  const ein_dtensor **io = EINI_NEW(&arena, const ein_dtensor *, n);
+  const int room = p != NULL && tensor != NULL && l != NULL && stage != NULL && io != NULL;
+  if (st == EIN_OK && !room) st = EIN_ERR_NO_MEMORY;
+  if (room) {
+    p->g = graph, p->tensor = tensor, p->l = l, p->stage = stage;
+    p->arena = arena;
+    p->fabric = *fabric;
+  }
+  if (st == EIN_OK) st = eini_dtensor_begin(ctx, p, io, in, out, &desc, &pins);
+  ein_status all = eini_dist_agree(fabric, st);
+  if (all == EIN_OK) all = eini_dtensor_search(ctx, p, io, &desc, &pins);
+  if (all == EIN_OK) all = eini_dtensor_stages(ctx, p, io);
+  if (all == EIN_OK) {
+    *plan = p;
+    return EIN_OK;
+  }
+  if (room) ein_dtensor_plan_destroy(p);
+  else eini_arena_free(&arena);
+  if (ctx != NULL && ctx->diag.count == 0)
+    eini_dist_refuse(ctx, all, st == EIN_OK ? "another process, or the plan: %s" : "%s",
+                     ein_status_text(all));
+  return all;
+}
+
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *p, ein_dtensor_plan_info *info) {
+  if (p == NULL || info == NULL) return EIN_ERR_ARGUMENT;
+  info->decomposition = p->how;
+  info->dist = p->d;
+  info->moved = p->moved;
+  return EIN_OK;
+}
+
+// The block of a tensor at driven place number i; NULL: it has no elements.
+static void *eini_dtensor_block(const ein_dtensor *t, int i) {
+  for (int k = t->first[i]; k < t->first[i + 1]; k++)
+    if (ein_view_count(&t->part[k].view) > 0) return t->part[k].view.data;
+  return NULL;
+}
+
+// Addresses of blocks for a run; what is not staged has to lie as the plan wants it.
+static ein_status eini_dtensor_bind(const ein_dtensor_plan *p, const ein_dtensor *const *io,
+                                    const void **in, void **out) {
+  const int count = p->fabric.count;
+  EINI_TRY(eini_dtensor_fit(NULL, p, io));
+  for (int k = 0; k < p->n; k++) {
+    const ein_dtensor *t = p->stage[k] != NULL ? p->stage[k] : io[k];
+    if (p->stage[k] == NULL && (!eini_layout_same(&t->l, &p->l[k]) || !eini_dtensor_dense(t)))
+      return EIN_ERR_ARGUMENT;
+    for (int i = 0; i < count; i++) {
+      void *block = eini_dtensor_block(t, i);
+      if (k < p->nin) in[k * count + i] = block;
+      else out[(k - p->nin) * count + i] = block;
+    }
+  }
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_dtensor_plan_run(const ein_dtensor_plan *p, const ein_dtensor *const *in,
+                                        ein_dtensor *const *out, const ein_scalar *param,
+                                        ein_dist_stats *stats) {
+  eini_arena arena;
+  ein_run run;
+  if (p == NULL) return EIN_ERR_ARGUMENT;
+  const ein_fabric *f = &p->fabric;
+  eini_arena_init(&arena, &p->arena.al);
+  memset(&run, 0, sizeof run);
+  const ein_dtensor **io = EINI_NEW(&arena, const ein_dtensor *, p->n);
+  const void **from = EINI_NEW(&arena, const void *, (int64_t)p->nin * f->count);
+  void **to = EINI_NEW(&arena, void *, (int64_t)(p->n - p->nin) * f->count);
+  ein_status st = io == NULL || from == NULL || to == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < p->n && st == EIN_OK; k++) {
+    if (k < p->nin ? in == NULL : out == NULL) st = EIN_ERR_ARGUMENT;
+    else io[k] = k < p->nin ? in[k] : out[k - p->nin];
+  }
+  if (st == EIN_OK) st = eini_dtensor_bind(p, io, from, to);
+  st = eini_dist_agree(f, st);
+  for (int k = 0; k < p->nin && st == EIN_OK; k++)
+    if (p->stage[k] != NULL) st = ein_dtensor_copy(io[k], p->stage[k], NULL);
+  run.in = from;
+  run.out = to;
+  run.param = param;
+  if (st == EIN_OK) st = ein_dist_execute(p->d, &run, stats);
+  for (int k = p->nin; k < p->n && st == EIN_OK; k++)
+    if (p->stage[k] != NULL) st = ein_dtensor_copy(p->stage[k], out[k - p->nin], NULL);
+  eini_arena_free(&arena);
   return st;
 }
 

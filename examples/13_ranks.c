@@ -1,11 +1,10 @@
-// Ranks of MPI: a matrix product over the ranks that mpirun started. No rank holds a whole matrix:
-// each fills its blocks of A and B by their coordinates and gets its block of C.
+// Ranks of MPI: a matrix product over the ranks that mpirun started, of distributed tensors. No
+// rank has a whole matrix: A lies in cyclic blocks of 8 x 8, as ScaLAPACK has it, B and C in rows.
 //   mpicc -I. examples/13_ranks.c -lm && mpirun -n 4 ./a.out
 #define EINSUM_IMPLEMENTATION
 #define EINSUM_MPI
 #include "../einsum.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char text[] =
     "input A[i=60,k=90], B[k,j=40] : f64\n"
@@ -20,59 +19,58 @@ static double element(int tensor, int64_t row, int64_t col) {
   return sum;
 }
 
-// The block of a tensor at this rank, in memory of its own.
-typedef struct block {
-  int64_t origin[2], extent[2], elements;
-  double *data;
-} block;
+typedef struct matrix {
+  ein_grid *grid;
+  ein_distribution *how;
+  ein_dtensor *t;
+  int number, wrong;
+} matrix;
 
-static ein_status block_make(const ein_dist *plan, int tensor, int place, block *b) {
-  ein_status st = ein_dist_block(plan, tensor, place, b->origin, b->extent, &b->elements);
+static ein_status matrix_make(ein_ctx *ctx, const ein_fabric *fabric, const char *machine,
+                              const char *how, int64_t rows, int64_t cols, matrix *m) {
+  const int64_t shape[2] = {rows, cols};
+  ein_status st = ein_grid_create(ctx, machine, fabric->places, &m->grid);
+  if (st == EIN_OK) st = ein_distribution_create(ctx, how, 2, m->grid, &m->how);
+  st = ein_mpi_agree(fabric, st);  // all ranks make the same calls, so that none waits in vain
   if (st != EIN_OK) return st;
-  b->data = malloc(((size_t)b->elements + 1) * sizeof *b->data);
-  if (b->data == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < b->elements && tensor < 2; i++)
-    b->data[i] = element(tensor, b->origin[0] + i / b->extent[1], b->origin[1] + i % b->extent[1]);
+  return ein_dtensor_create(ctx, fabric, m->how, EIN_F64, shape, 0, NULL, &m->t);
+}
+
+static void matrix_free(matrix *m) {
+  ein_dtensor_destroy(m->t);
+  ein_distribution_destroy(m->how);
+  ein_grid_destroy(m->grid);
+}
+
+static ein_status fill(void *user, const int64_t *coord, void *at) {
+  *(double *)at = element(((matrix *)user)->number, coord[0], coord[1]);
   return EIN_OK;
 }
 
-static ein_status multiply(ein_ctx *ctx, const ein_graph *graph, ein_fabric *fabric, int *wrong) {
-  char rows[2][32];
-  const char *pin[] = {rows[0], rows[1]};
-  ein_decompose_desc how = {.cost = EIN_COST_BYTES, .npin = 2, .pin = pin};
-  ein_decomposition *cut = NULL;
-  ein_dist *plan = NULL;
-  ein_dist_stats stats = {0};
-  block part[3] = {{.data = NULL}};
-  snprintf(rows[0], sizeof rows[0], "A[0=%d]", fabric->places);  // places hold rows of A and B
-  snprintf(rows[1], sizeof rows[1], "B[0=%d]", fabric->places);
-  how.p = fabric->places;
-  // All ranks make the same calls, so that none waits for one that gave up.
-  ein_status st = ein_mpi_agree(fabric, ein_decompose(ctx, graph, &how, &cut));
-  if (st == EIN_OK) {
-    const ein_dist_desc desc = {.fabric = fabric, .decomposition = cut, .blocks = 1};
-    st = ein_dist_create(ctx, graph, &desc, &plan);
+static ein_status look(void *user, const int64_t *coord, void *at) {
+  ((matrix *)user)->wrong += *(double *)at != element(2, coord[0], coord[1]);
+  return EIN_OK;
+}
+
+static ein_status multiply(ein_ctx *ctx, const ein_graph *graph, const ein_fabric *f, matrix *m) {
+  ein_dtensor_plan *plan = NULL;
+  ein_dtensor_plan_info made;
+  ein_dist_info info;
+  ein_status st = matrix_make(ctx, f, "r=floor(sqrt(p)), c=floor(p/r)", "ij->i:8j:8", 60, 90, m);
+  if (st == EIN_OK) st = matrix_make(ctx, f, "r=p", "ij->i", 90, 40, &m[1]);
+  if (st == EIN_OK) st = matrix_make(ctx, f, "r=p", "ij->i", 60, 40, &m[2]);
+  for (int k = 0; k < 2 && st == EIN_OK; k++) {
+    m[k].number = k;
+    ein_dtensor_each(m[k].t, fill, &m[k]);
   }
-  if (st == EIN_OK) {
-    for (int t = 0; t < 3 && st == EIN_OK; t++) st = block_make(plan, t, fabric->first, &part[t]);
-    st = ein_mpi_agree(fabric, st);
-  }
-  if (st == EIN_OK) {
-    const void *in[] = {part[0].data, part[1].data};
-    void *out[] = {part[2].data};
-    const ein_run run = {.in = in, .out = out};
-    st = ein_dist_execute(plan, &run, &stats);
-  }
-  const block *c = &part[2];
-  for (int64_t i = 0; i < c->elements && st == EIN_OK; i++)
-    *wrong += c->data[i] != element(2, c->origin[0] + i / c->extent[1],
-                                    c->origin[1] + i % c->extent[1]);
-  printf("place %d: C[%d.., %d..] of %d x %d, %d bytes received\n", fabric->first,
-         (int)c->origin[0], (int)c->origin[1], (int)c->extent[0], (int)c->extent[1],
-         (int)stats.bytes);
-  for (int t = 0; t < 3; t++) free(part[t].data);
-  ein_dist_destroy(plan);
-  ein_decomposition_destroy(cut);
+  const ein_dtensor *in[] = {m[0].t, m[1].t};
+  if (st == EIN_OK) st = ein_dtensor_plan_create(ctx, graph, f, NULL, in, &m[2].t, &plan);
+  if (st == EIN_OK) st = ein_dtensor_plan_run(plan, in, &m[2].t, NULL, NULL);
+  if (st == EIN_OK) st = ein_dtensor_each(m[2].t, look, &m[2]);
+  if (st == EIN_OK && f->first == 0 && ein_dtensor_plan_get(plan, &made) == EIN_OK &&
+      ein_dist_info_get(made.dist, &info) == EIN_OK)
+    printf("%d bytes move to where A is wanted, %d then\n", (int)made.moved, (int)info.bytes);
+  ein_dtensor_plan_destroy(plan);
   return st;
 }
 
@@ -80,21 +78,22 @@ int main(int argc, char **argv) {
   ein_ctx *ctx = NULL;
   ein_graph *graph = NULL;
   ein_fabric fabric;
+  matrix m[3] = {{.t = NULL}};
   const ein_program_desc program = {.text = text};
-  int rank, level, wrong = 0, all = 0;
+  int level, all = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   ein_status st = ein_ctx_create(NULL, &ctx);
   if (st == EIN_OK) st = ein_graph_parse(ctx, &program, &graph);
   if (st != EIN_OK) MPI_Abort(MPI_COMM_WORLD, 1);               // a rank alone cannot go on
   st = ein_fabric_mpi(ctx, MPI_COMM_WORLD, 0, &fabric);         // a place at every rank
-  if (st == EIN_OK) st = multiply(ctx, graph, &fabric, &wrong);
-  MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (rank == 0 && st == EIN_OK && all == 0) puts("all blocks are right");
-  if (st != EIN_OK && rank == 0) fprintf(stderr, "%s\n", ein_ctx_message(ctx));
+  if (st == EIN_OK) st = multiply(ctx, graph, &fabric, m);
+  MPI_Allreduce(&m[2].wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (fabric.first == 0)
+    puts(st != EIN_OK ? ein_ctx_message(ctx) : all == 0 ? "all blocks are right" : "wrong");
+  for (int k = 0; k < 3; k++) matrix_free(&m[k]);
   ein_fabric_destroy(&fabric);
   ein_graph_destroy(graph);
   ein_ctx_destroy(ctx);
   MPI_Finalize();
-  return st == EIN_OK && all == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return st != EIN_OK || all != 0;
 }

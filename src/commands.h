@@ -32,8 +32,9 @@ typedef struct eini_nameset {
 } eini_nameset;
 
 // A command as written. machine: list 0 its dimensions, 1 the levels they are of, of no length
-// where there is but one; amount: their extents. place: tensors, distributions, memory. Others:
-// lists in the order of their brackets, amount[0] the number.
+// where there is but one; amount: their extents. place: tensors, distributions, memory. on:
+// amount[0] which statement, or 0. Others: lists in the order of their brackets, amount[0] the
+// number.
 typedef struct eini_command {
   int kind, level[EINI_NAMES_MAX];
   eini_span word, number;
@@ -371,6 +372,13 @@ static void eini_command_place(eini_parser *p, eini_command *c) {
   eini_command_spreads(p, c);
 }
 
+// The number of its statement, from 1 on, where there are several.
+static void eini_command_on(eini_parser *p, const eini_amounts *a, eini_command *c) {
+  eini_command_name(p, &c->list[0], "the name of a tensor");
+  if (p->st == EIN_OK && p->tok == EINI_T_NUM)
+    c->amount[0] = eini_amount_whole(p, a, (int64_t)1 << 40, &c->number);
+}
+
 static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_command *c) {
   const char *takes = eini_commands[c->kind].takes;
   eini_expect(p, '(', "'('");
@@ -404,7 +412,7 @@ static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_comman
   eini_lex(p);
   if (c->kind == EINI_C_MACHINE) eini_command_machine(p, a, c);
   else if (c->kind == EINI_C_PLACE) eini_command_place(p, c);
-  else if (c->kind == EINI_C_ON) eini_command_name(p, &c->list[0], "the name of a tensor");
+  else if (c->kind == EINI_C_ON) eini_command_on(p, a, c);
   else eini_command_call(p, a, c);
   if (p->tok != EINI_T_EOL && p->tok != EINI_T_END) eini_unexpected(p, "the end of the line", NULL);
 }

@@ -205,8 +205,7 @@ typedef struct ein_sim_desc {
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
-// The model of that name: EIN_COST_COUNT when unknown.
-EIN_API ein_cost ein_cost_find(const char *name);
+EIN_API ein_cost ein_cost_find(const char *name);         // of that name; EIN_COST_COUNT: none
 
 // ---- machines, distributions and schedules ----
 // Yadav et al. 2022, DISTAL, sections 3.2 and 3.3. Texts: see MACHINES and SCHEDULES. All three are
@@ -236,6 +235,7 @@ EIN_API size_t ein_grid_print(const ein_grid *grid, char *buf, size_t size);
 EIN_API ein_status ein_distribution_create(ein_ctx *ctx, const char *text, int rank,
                                            const ein_grid *grid, ein_distribution **out);
 EIN_API void ein_distribution_destroy(ein_distribution *d);
+EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d);  // borrowed
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
@@ -248,6 +248,7 @@ typedef struct ein_schedule_desc {
   const char *text;         // NULL: the commands behind the statements of the graph's program
   size_t length;            // bytes; 0: up to the terminating NUL
   int64_t places;           // p; default 1
+  const ein_machine *machine;  // for seconds, copied; NULL: all defaults
   int max_errors;           // default 20
 } ein_schedule_desc;
 
@@ -256,10 +257,9 @@ EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some be
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
-// The commands, numbers in place of expressions.
-EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);
+EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);  // commands
 // Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
-// reduced loops are at 0; inputs that are not, everywhere.
+// reduced loops are at 0 (NULL: of several statements, each its values); inputs, everywhere.
 EIN_API const ein_grid *ein_schedule_grid(const ein_schedule *s, int stmt);  // -1: the first
 EIN_API const ein_distribution *ein_schedule_distribution(const ein_schedule *s, int tensor);
 // Where a tensor is placed, as ein_decompose_desc.pin; "": nothing is said. EIN_ERR_UNSUPPORTED: it
@@ -280,28 +280,28 @@ typedef struct ein_loop {
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
 
-// Commands that place and move the same; refused later: cut states, tensors of several statements.
+// Commands that place and move the same.
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 
-// What a point receives before a step, or, of its partial result, sends after it.
+// What a point receives before a step, computes, or, of its partial result, sends after it.
 typedef struct ein_schedule_move {
-  int stmt, operand;        // operand -1: the result
-  int64_t step, point;      // whose task it is of
-  int64_t place;            // of that point
+  int stmt, operand;        // operand -1: the result, -2: its block is computed, at place `to`
+  int64_t step, point, place;  // whose task it is of
   int64_t from, to;         // places
   int64_t bytes;            // of partial results as states, where they are not complete
+  double sent, arrived;     // predicted, as ein_sim_move, from the start of the statement on
 } ein_schedule_move;
 typedef ein_status (*ein_move_fn)(void *user, const ein_schedule_move *move);
 typedef struct ein_schedule_info {
   const char *out;          // the tensor that the statement defines
   int64_t line;             // in the source, or 0
-  int64_t tasks, steps;     // tasks: of all points and steps
-  int64_t messages, bytes;  // in all
+  int64_t tasks, steps, messages, bytes;  // in all; tasks: of all points and steps
   int64_t fan;              // most messages that a place sends in one step
+  double seconds;           // predicted: places fetch, compute and send step by step
 } ein_schedule_info;
 
-// Counts what a statement moves; fn, which may be NULL, is called for every message, step by step;
-// a status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
+// Counts what a statement moves; fn, which may be NULL, is called for all of it, step by step; a
+// status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);

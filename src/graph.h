@@ -371,20 +371,27 @@ static ein_status eini_graph_add_each(ein_graph *g, int out, int nop, const int 
   return eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank);
 }
 
-// A statement, in no graph, whose indices are a tensor's axes: for one that is held in pieces.
-EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph *g, int tensor,
-                                                  eini_stmt **out) {
-  const eini_tensor *t = &g->tensor[tensor];
+// A statement, in no graph, whose indices are axes of these extents.
+EINI_UNUSED static ein_status eini_stmt_of_axes(eini_arena *a, int rank, const int64_t *shape,
+                                                eini_stmt **out) {
   eini_stmt *s = *out = EINI_NEW(a, eini_stmt, 1);
   if (s == NULL) return EIN_ERR_NO_MEMORY;
-  s->out = tensor;
-  s->nindex = s->nfree = t->rank;
-  s->type = t->dtype;
-  s->index = EINI_NEW(a, eini_index, t->rank);
+  s->out = -1;
+  s->nindex = s->nfree = rank;
+  s->index = EINI_NEW(a, eini_index, rank);
   if (s->index == NULL) return EIN_ERR_NO_MEMORY;
-  for (int r = 0; r < t->rank; r++) s->index[r].name = "", s->index[r].extent = t->shape[r];
-  EINI_TRY(eini_map_new(a, t->rank, t->rank, &s->out_map));
-  return eini_map_units(a, &s->out_map, 0, 0, t->rank);
+  for (int r = 0; r < rank; r++) s->index[r].name = "", s->index[r].extent = shape[r];
+  EINI_TRY(eini_map_new(a, rank, rank, &s->out_map));
+  return eini_map_units(a, &s->out_map, 0, 0, rank);
+}
+
+// The same of a tensor's: for one that is held in pieces.
+EINI_UNUSED static ein_status eini_stmt_of_tensor(eini_arena *a, const ein_graph *g, int tensor,
+                                                  eini_stmt **out) {
+  EINI_TRY(eini_stmt_of_axes(a, g->tensor[tensor].rank, g->tensor[tensor].shape, out));
+  (*out)->out = tensor;
+  (*out)->type = g->tensor[tensor].dtype;
+  return EIN_OK;
 }
 
 // The access of operand k; -1: of the result.

@@ -337,6 +337,10 @@ EIN_API void ein_distribution_destroy(ein_distribution *d) {
   eini_arena_free(&arena);
 }
 
+EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d) {
+  return d == NULL ? NULL : d->grid;
+}
+
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   if (d != NULL) eini_say_distribution(&t, d);

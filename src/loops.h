@@ -46,9 +46,13 @@ typedef struct eini_loops {
 struct ein_schedule {
   eini_arena arena;
   const ein_graph *g;
+  ein_machine machine;     // one place of it, for predictions
   ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
-                           //   that make it; NULL: inputs are everywhere, others nobody knows where
+                           //   that make it; NULL: inputs are everywhere, others as home says
+  ein_distribution **home;   // of each statement whose tensor has none: where its values lie, by
+                           //   its free indices; NULL: nobody knows where
+  eini_stmt **axes;        // of tensors that are placed: a statement along their axes
   unsigned char *said;     // of each tensor: that is written
   eini_loops *nest;         // of each statement
   const char **line;       // the commands, as they are printed
@@ -484,11 +488,12 @@ static int eini_loops_stepped(const eini_loops *n, int v, int any) {
 }
 
 static int eini_loops_is_outer(const eini_loop *x) {
-  return x->dim >= 0 || x->made == EINI_MADE_OUTER || x->made == EINI_MADE_TURNED;
+  return x->dim >= 0 || ((x->made == EINI_MADE_OUTER || x->made == EINI_MADE_TURNED) &&
+                         !x->parallel);
 }
 
 // Which loops are gone through: those up to the last that is over places, rotated or communicated
-// under, and outer loops that follow.
+// under, and outer loops that follow and are not parallel.
 static void eini_loops_split(eini_loops *n) {
   n->nstep = 0;
   for (int i = 0; i < n->norder; i++) {

@@ -359,7 +359,7 @@
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
-// says of which statement the next ones are. Their words are not reserved.
+// (on C 2: the second one that writes C) says of which statement the next ones are.
 //     divide(i, io, ii, n)          n pieces; split(i, io, ii, n): pieces of n values
 //     collapse(i, j, f)             a loop over both, i the outer one
 //     reorder(a, b, ..)             these, in the positions that they have together

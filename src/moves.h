@@ -12,10 +12,19 @@ typedef struct eini_axis_owners {
   int64_t nmeet, *meet, *count;  // those that meet the box at hand, and how much of it they hold
 } eini_axis_owners;
 
+// Who holds what a statement defines: all of a tensor, as a statement along its axes would, or the
+// values of one of its statements.
 typedef struct eini_owners {
   const ein_distribution *d;
+  const eini_stmt *s;
+  int rows, several;       // rows: d cuts the axes that s writes, not its free indices; several:
+                           //   s adds indices in an axis
+  int rank;                // of d: axes, or free indices
   eini_axis_owners *axis;
   int64_t *coord, *pick;   // of an owner; rank long
+  int64_t *lo, *hi;        // the box at hand: of free indices, or of those of the axes
+  int64_t *room[2];        // scratch
+  int copy;                // number of the owner among those that hold the same
 } eini_owners;
 
 // The coordinates of the holders with number k along an axis.
@@ -25,16 +34,41 @@ static void eini_axis_coords(const ein_grid *g, const eini_axis_owners *x, int64
     coord[x->dim[m]] = k % g->dim[x->dim[m]].extent;
 }
 
-static ein_status eini_owners_init(eini_arena *a, const ein_distribution *d, const int64_t *shape,
-                                   eini_owners *o) {
+// The values of the index of row r that write what lies in some runs of its axis.
+static ein_status eini_runs_written(eini_arena *a, const eini_stmt *s, int r, eini_runs *runs) {
+  const eini_runs of = *runs;
+  int64_t coef;
+  const int i = eini_row_index(&s->out_map, r, &coef);
+  memset(runs, 0, sizeof *runs);
+  for (int64_t n = 0; n < of.n; n++) {
+    const int64_t *v = of.v + 2 * (i >= 0 && coef < 0 ? of.n - 1 - n : n);
+    int64_t lo = 0, hi = i < 0 ? 1 : s->index[i].extent;
+    if (i >= 0) eini_narrow_range(coef, s->out_map.offset[r], v[0], v[1], &lo, &hi);
+    else if (s->out_map.offset[r] < v[0] || s->out_map.offset[r] >= v[1]) continue;
+    EINI_TRY(eini_runs_add(a, runs, lo, hi));
+  }
+  return EIN_OK;
+}
+
+// Takes d, s, rows of *o. shape: of the tensor.
+static ein_status eini_owners_init(eini_arena *a, const int64_t *shape, eini_owners *o) {
+  const ein_distribution *d = o->d;
   const ein_grid *g = d->grid;
+  const eini_stmt *s = o->s;
   int64_t runs = 0;
-  o->d = d;
-  o->axis = EINI_NEW(a, eini_axis_owners, d->rank);
+  o->rank = d->rank;
+  for (int r = 0; r < s->out_map.rows; r++) o->several |= eini_map_terms(&s->out_map, r) > 1;
+  o->axis = EINI_NEW(a, eini_axis_owners, o->rank);
   o->coord = EINI_NEW(a, int64_t, g->ndim);
-  o->pick = EINI_NEW(a, int64_t, d->rank);
-  if (o->axis == NULL || o->coord == NULL || o->pick == NULL) return EIN_ERR_NO_MEMORY;
-  for (int r = 0; r < d->rank; r++) {
+  o->pick = EINI_NEW(a, int64_t, o->rank);
+  o->lo = EINI_NEW(a, int64_t, o->rank);
+  o->hi = EINI_NEW(a, int64_t, o->rank);
+  if (o->axis == NULL || o->coord == NULL || o->pick == NULL || o->lo == NULL || o->hi == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < 2; k++)
+    if ((o->room[k] = EINI_NEW(a, int64_t, 2 * (int64_t)(s->nindex + s->out_map.rows))) == NULL)
+      return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < o->rank; r++) {
     eini_axis_owners *x = &o->axis[r];
     x->n = 1;
     for (int m = 0; m < g->ndim; m++) {
@@ -48,7 +82,9 @@ static ein_status eini_owners_init(eini_arena *a, const ein_distribution *d, con
     if (x->run == NULL || x->meet == NULL || x->count == NULL) return EIN_ERR_NO_MEMORY;
     for (int64_t k = 0; k < x->n; k++) {
       eini_axis_coords(g, x, k, o->coord);
-      EINI_TRY(eini_distribution_runs(a, d, r, shape[r], o->coord, &x->run[k]));
+      EINI_TRY(eini_distribution_runs(a, d, r, o->rows ? shape[r] : s->index[r].extent, o->coord,
+                                      &x->run[k]));
+      if (o->rows) EINI_TRY(eini_runs_written(a, s, r, &x->run[k]));
       if ((runs += x->run[k].n) > EINI_RUNS_MAX) return EIN_ERR_TOO_LARGE;
     }
   }
@@ -74,11 +110,16 @@ static int64_t eini_runs_meet(const eini_runs *r, int64_t lo, int64_t hi) {
 typedef struct eini_tour {
   const ein_schedule *w;
   const eini_loops *n;
-  eini_owners *owners;     // of operands and the result; d NULL: nothing moves
+  eini_owners **owners;    // of each operand and the result
+  int *nowners;            // 0: nothing moves
   const int *again;        // of operands: the one before that fetches the same; -1: none
   int64_t *value, *lo, *hi, *from, *to;
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
+  double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
+  double *out, *in;        //   there, its link is free; NULL: no seconds are asked for
+  int folds;               // partial results are folded where they arrive,
+  int64_t wide;            //   of so many bytes each
   ein_schedule_info *info;
   ein_move_fn fn;
   void *user;
@@ -95,40 +136,135 @@ static void eini_tour_near(const eini_tour *w, const ein_grid *g, int64_t *coord
   eini_grid_coords(g, from < g->npoint ? from : 0, coord);
 }
 
-// Every owner of a part of the box in w->from and w->to: its coordinates are in o->coord.
+// A box of free indices that an owner holds.
+typedef struct eini_owned {
+  int64_t at[EINI_NAMES_MAX], lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], shape[EINI_NAMES_MAX];
+} eini_owned;
+
+// The next box of the owner's at hand that meets o->lo and o->hi; first: the first one. lo, hi: of
+// all free indices, where d cuts axes.
+static int eini_owners_next(const eini_owners *o, const int64_t *lo, const int64_t *hi,
+                            eini_owned *p, int first) {
+  int r = o->rank - 1;
+  for (int k = 0; k < o->rank && first; k++) p->at[k] = 0;
+  for (; r >= 0 && !first; r--) {
+    const eini_axis_owners *x = &o->axis[r];
+    if (++p->at[r] < x->run[x->meet[o->pick[r]]].n) break;
+    p->at[r] = 0;
+  }
+  if (!first && r < 0) return 0;
+  for (int i = 0; i < o->s->nfree && o->rows; i++) p->lo[i] = lo[i], p->hi[i] = hi[i];
+  for (r = 0; r < o->rank; r++) {
+    const eini_axis_owners *x = &o->axis[r];
+    const int64_t *v = x->run[x->meet[o->pick[r]]].v + 2 * p->at[r];
+    int64_t coef;
+    const int i = o->rows ? eini_row_index(&o->s->out_map, r, &coef) : r;
+    if (i < 0) continue;
+    p->lo[i] = eini_max64(v[0], o->lo[r]);
+    p->hi[i] = eini_max64(p->lo[i], eini_min64(v[1], o->hi[r]));
+  }
+  for (int i = 0; i < o->s->nfree; i++) p->shape[i] = p->hi[i] - p->lo[i];
+  return 1;
+}
+
+// The box at hand: home: that of the statement at hand, in w->lo and w->hi; else of what writes the
+// box in w->from and w->to. 0: it is empty.
+static int eini_tour_meets(const eini_tour *w, eini_owners *o, int home) {
+  if (!home) return eini_box_ranges(o->s, w->from, w->to, o->lo, o->hi);
+  for (int r = 0; r < o->rank; r++) {
+    int64_t coef;
+    const int i = o->rows ? eini_row_index(&o->s->out_map, r, &coef) : r;
+    o->lo[r] = i < 0 ? 0 : w->lo[i];
+    o->hi[r] = i < 0 ? 1 : w->hi[i];
+  }
+  return 1;
+}
+
+// Elements of the box at hand that an owner holds, of those between w->from and w->to.
+static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int home) {
+  int64_t n = 1;
+  eini_owned p;
+  for (int r = 0; r < o->rank; r++) n *= o->axis[r].count[o->pick[r]];
+  if (home || !o->several) return n;
+  n = 0;
+  for (int more = eini_owners_next(o, NULL, NULL, &p, 1); more;
+       more = eini_owners_next(o, NULL, NULL, &p, 0))
+    n += (int64_t)eini_block_in_box(o->s, p.lo, p.hi, w->from, w->to, o->room[0], o->room[1]);
+  return n;
+}
+
+// When the message at hand leaves and is there: places receive, and partial results leave, when the
+// tasks before are done. Partial results are folded where they arrive.
+static void eini_tour_pass(eini_tour *w, int home) {
+  ein_schedule_move *m = &w->move;
+  const ein_machine *x = &w->w->machine;
+  const double since = home || w->ready[m->from] > w->ready[m->to] ? w->ready[m->from]
+                                                                   : w->ready[m->to];
+  m->sent = eini_link_pass(x, (double)m->bytes, since, &w->out[m->from], &w->in[m->to]);
+  m->arrived = w->in[m->to];
+  if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
+  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / x->flops;
+}
+
+// What the owner at o->coord has of the box at hand.
+static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, int64_t bytes,
+                                  int home) {
+  const int64_t own = w->move.place;
+  if (w->part_fn != NULL) EINI_TRY(w->part_fn(w, o, owner));
+  if (owner == own) return EIN_OK;
+  w->move.from = home ? own : owner;
+  w->move.to = home ? owner : own;
+  w->move.bytes = bytes;
+  w->info->messages++;
+  w->info->bytes += bytes;
+  w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
+  if (w->ready != NULL) eini_tour_pass(w, home);
+  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
+}
+
+// The next point that holds the same as the one at o->coord; 0: there is none.
+static int eini_owners_again(const eini_owners *o) {
+  const ein_grid *g = o->d->grid;
+  for (int m = g->ndim - 1; m >= 0; m--) {
+    if (o->d->held[m].kind != EINI_HELD_EVERY) continue;
+    if (++o->coord[m] < g->dim[m].extent) return 1;
+    o->coord[m] = 0;
+  }
+  return 0;
+}
+
+// Every owner of a part of the box at hand, of copies the one at hand or, home, all: its
+// coordinates are in o->coord.
 static ein_status eini_tour_owners(eini_tour *w, eini_owners *o, int64_t bytes, int home) {
   const ein_grid *g = o->d->grid;
-  const int rank = o->d->rank;
+  const int rank = o->rank;
+  if (!eini_tour_meets(w, o, home)) return EIN_OK;
   eini_tour_near(w, g, o->coord);
-  for (int m = 0; m < g->ndim; m++)
+  for (int m = 0; m < g->ndim; m++) {
     if (o->d->held[m].kind == EINI_HELD_AT) o->coord[m] = o->d->held[m].at;
+    if (o->d->held[m].kind == EINI_HELD_EVERY && home) o->coord[m] = 0;
+  }
   for (int r = 0; r < rank; r++) {
     eini_axis_owners *x = &o->axis[r];
     x->nmeet = 0;
     for (int64_t k = 0; k < x->n; k++) {
-      const int64_t n = eini_runs_meet(&x->run[k], w->from[r], w->to[r]);
+      const int64_t n = eini_runs_meet(&x->run[k], o->lo[r], o->hi[r]);
       if (n > 0) x->meet[x->nmeet] = k, x->count[x->nmeet++] = n;
     }
     if (x->nmeet == 0) return EIN_OK;
     o->pick[r] = 0;
   }
   for (int r = 0; r >= 0;) {
-    int64_t elements = 1;
-    for (r = 0; r < rank; r++) {
-      const eini_axis_owners *x = &o->axis[r];
-      elements *= x->count[o->pick[r]];
-      eini_axis_coords(g, x, x->meet[o->pick[r]], o->coord);
-    }
-    const int64_t owner = eini_grid_place(g, eini_grid_point(g, o->coord)), own = w->move.place;
-    if (w->part_fn != NULL) EINI_TRY(w->part_fn(w, o, owner));
-    if (owner != own) {
-      w->move.from = home ? own : owner;
-      w->move.to = home ? owner : own;
-      w->move.bytes = elements * bytes;
-      w->info->messages++;
-      w->info->bytes += w->move.bytes;
-      w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
-      if (w->fn != NULL) EINI_TRY(w->fn(w->user, &w->move));
+    int64_t last = -1;
+    for (r = 0; r < rank; r++)
+      eini_axis_coords(g, &o->axis[r], o->axis[r].meet[o->pick[r]], o->coord);
+    const int64_t elements = eini_tour_elements(w, o, home);
+    o->copy = 0;
+    for (int more = elements > 0; more; more = home && eini_owners_again(o)) {
+      const int64_t owner = eini_grid_place(g, eini_grid_point(g, o->coord));
+      if (owner == last) continue;  // points of a place hold the same once
+      EINI_TRY(eini_tour_owner(w, o, last = owner, elements * bytes, home));
+      o->copy++;
     }
     for (r = rank - 1; r >= 0 && ++o->pick[r] == o->axis[r].nmeet; r--) o->pick[r] = 0;
   }
@@ -198,13 +334,15 @@ static int eini_tour_box(eini_tour *w, int64_t step, int k) {
 static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
   const eini_stmt *s = w->n->s;
   const int result = k == s->noperand;
-  if (w->owners[k].d == NULL || (!result && w->again[k] >= 0)) return EIN_OK;
+  if (w->nowners[k] == 0 || (!result && w->again[k] >= 0)) return EIN_OK;
   if (!eini_tour_due(w, step, k, result) || !eini_tour_box(w, step, k)) return EIN_OK;
   const int64_t bytes = result ? eini_tour_wide(w) :
                         (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
   w->move.operand = result ? -1 : k;
   w->move.step = step;
-  return eini_tour_owners(w, &w->owners[k], bytes, result);
+  for (int i = 0; i < w->nowners[k]; i++)
+    EINI_TRY(eini_tour_owners(w, &w->owners[k][i], bytes, result));
+  return EIN_OK;
 }
 
 // Does the point at w->here have a task?
@@ -223,24 +361,102 @@ static int eini_tour_works(const eini_tour *w) {
 static double eini_tour_work(const eini_tour *w) {
   double work = 10;
   for (int k = 0; k <= w->n->s->noperand; k++)
-    for (int r = 0; w->owners[k].d != NULL && r < w->owners[k].d->rank; r++)
-      work += (double)w->owners[k].axis[r].n;
+    for (int i = 0; i < w->nowners[k]; i++) {
+      const eini_owners *o = &w->owners[k][i];
+      for (int r = 0; r < o->rank; r++) work += (double)o->axis[r].n;
+    }
   return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
+// The point at hand computes its block of a step.
+static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
+  const ein_machine *m = &w->w->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  const int64_t q = w->move.place;
+  w->info->tasks++;
+  eini_tour_values(w, step, w->n->nstep);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  if (eini_zrange_empty(w->n->s->nindex, w->lo, w->hi)) return EIN_OK;
+  w->move.operand = -2;
+  w->move.step = step;
+  w->move.from = w->move.to = q;
+  w->move.bytes = 0;
+  w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+  w->ready[q] = w->move.arrived = w->move.sent +
+                eini_cost_of(w->w->g, w->n->s, NULL, &b, NULL, NULL, &speed).seconds;
+  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
+}
+
+// All points fetch, compute, and send what is complete home.
 static ein_status eini_tour_run(eini_tour *w) {
   const ein_grid *g = w->n->grid;
+  const int n = w->n->s->noperand;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
-    for (int64_t point = 0; point < g->npoint; point++) {
-      eini_grid_coords(g, point, w->here);
+    for (int64_t i = 0; i < 3 * g->npoint; i++) {
+      w->move.point = i % g->npoint;
+      eini_grid_coords(g, w->move.point, w->here);
       if (!eini_tour_works(w)) continue;
-      w->move.point = point;
-      w->move.place = eini_grid_place(g, point);
-      w->info->tasks++;
-      for (int k = 0; k <= w->n->s->noperand; k++) EINI_TRY(eini_tour_access(w, step, k));
+      w->move.place = eini_grid_place(g, w->move.point);
+      for (int k = 0; k < n && i < g->npoint; k++) EINI_TRY(eini_tour_access(w, step, k));
+      if (i / g->npoint == 1) EINI_TRY(eini_tour_compute(w, step));
+      if (i / g->npoint == 2) EINI_TRY(eini_tour_access(w, step, n));
     }
   }
+  for (int64_t q = 0; q < g->places; q++) {
+    const double end = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
+    if (end > w->info->seconds) w->info->seconds = end;
+  }
+  return EIN_OK;
+}
+
+// Rooms for what eini_tour_run predicts.
+static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
+  const int64_t p = w->n->grid->places;
+  w->ready = EINI_NEW(a, double, p);
+  w->there = EINI_NEW(a, double, p);
+  w->out = EINI_NEW(a, double, p);
+  w->in = EINI_NEW(a, double, p);
+  w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
+  w->wide = eini_tour_wide(w);
+  return w->ready == NULL || w->there == NULL || w->out == NULL || w->in == NULL ?
+         EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.
+static ein_status eini_schedule_owners(eini_arena *a, const ein_schedule *w, int t,
+                                       eini_owners **list, int *n) {
+  const int whole = w->place[t] != NULL;
+  *n = 0;
+  *list = EINI_NEW(a, eini_owners, whole ? 1 : w->g->tensor[t].nstmt);
+  if (*list == NULL) return EIN_ERR_NO_MEMORY;
+  if (whole) (*list)->d = w->place[t], (*list)->s = w->axes[t], *n = 1;
+  for (int k = 0; k < w->g->nstmt && !whole; k++)
+    if (w->g->stmt[k].out == t && w->home[k] != NULL)
+      (*list)[*n].d = w->home[k], (*list)[(*n)++].s = &w->g->stmt[k];
+  return EIN_OK;
+}
+
+// Who holds what statement k defines.
+static void eini_schedule_home(const ein_schedule *w, int k, eini_owners *o) {
+  o->s = &w->g->stmt[k];
+  o->rows = w->place[o->s->out] != NULL;
+  o->d = o->rows ? w->place[o->s->out] : w->home[k];
+}
+
+static ein_status eini_tour_access_init(eini_arena *a, eini_tour *w, int k) {
+  const eini_stmt *s = w->n->s;
+  const int t = k < s->noperand ? s->operand[k] : s->out;
+  if (k < s->noperand) {
+    EINI_TRY(eini_schedule_owners(a, w->w, t, &w->owners[k], &w->nowners[k]));
+  } else {
+    if ((w->owners[k] = EINI_NEW(a, eini_owners, 1)) == NULL) return EIN_ERR_NO_MEMORY;
+    eini_schedule_home(w->w, (int)(s - w->w->g->stmt), w->owners[k]);
+    w->nowners[k] = w->owners[k]->d != NULL;
+  }
+  for (int i = 0; i < w->nowners[k]; i++)
+    EINI_TRY(eini_owners_init(a, w->w->g->tensor[t].shape, &w->owners[k][i]));
   return EIN_OK;
 }
 
@@ -249,8 +465,9 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
   const eini_stmt *s = w->n->s;
   int rank = sc->g->tensor[s->out].rank;
   int *again = EINI_NEW(a, int, s->noperand + 1);
-  w->owners = EINI_NEW(a, eini_owners, s->noperand + 1);
-  if (again == NULL || w->owners == NULL) return EIN_ERR_NO_MEMORY;
+  w->owners = EINI_NEW(a, eini_owners *, s->noperand + 1);
+  w->nowners = EINI_NEW(a, int, s->noperand + 1);
+  if (again == NULL || w->owners == NULL || w->nowners == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k <= s->noperand; k++) {
     const int t = k < s->noperand ? s->operand[k] : s->out;
     rank = sc->g->tensor[t].rank > rank ? sc->g->tensor[t].rank : rank;
@@ -259,8 +476,7 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
       if (s->operand[j] == t && eini_map_equal(&s->proj[j], &s->proj[k]) &&
           eini_loops_depth(w->n, j) == eini_loops_depth(w->n, k))
         again[k] = j;
-    if (sc->place[t] != NULL)
-      EINI_TRY(eini_owners_init(a, sc->place[t], sc->g->tensor[t].shape, &w->owners[k]));
+    EINI_TRY(eini_tour_access_init(a, w, k));
   }
   w->again = again;
   w->value = EINI_NEW(a, int64_t, EINI_LOOPS_MAX);

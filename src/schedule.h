@@ -55,17 +55,21 @@ static void eini_do_place(eini_scheduler *w, const eini_command *c) {
 static void eini_do_on(eini_scheduler *w, const eini_command *c) {
   const eini_span at = c->list[0].name[0];
   const int t = eini_scheduled_tensor(w, at);
+  const int64_t n = t < 0 ? 0 : w->g->tensor[t].nstmt;
+  int64_t left = c->amount[0];
   w->stmt = -1;
-  for (int k = 0; k < w->g->nstmt && t >= 0; k++) {
-    if (w->g->stmt[k].out != t) continue;
-    if (w->stmt >= 0)
-      eini_perr(&w->p, EIN_ERR_UNSUPPORTED, EINI_AT(&at), NULL, "'%.60s' has several statements",
-                w->g->tensor[t].name);
-    w->stmt = k;
-  }
-  if (t >= 0 && w->stmt < 0)
+  if (t < 0) return;
+  if (n == 0)
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), NULL, "'%.60s' is an input",
               w->g->tensor[t].name);
+  else if (n > 1 && left == 0)
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), "the first is NAME 1", "'%.60s' has %lld "
+              "statements", w->g->tensor[t].name, (long long)n);
+  else if (left > n)
+    eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->number), NULL, "'%.60s' has %lld statement%s",
+              w->g->tensor[t].name, (long long)n, n == 1 ? "" : "s");
+  for (int k = 0; k < w->g->nstmt && w->p.st == EIN_OK && w->stmt < 0; k++)
+    if (w->g->stmt[k].out == t && --left <= 0) w->stmt = k;
 }
 
 static void eini_do_command(eini_scheduler *w, const eini_command *c) {
@@ -119,6 +123,7 @@ static void eini_say_command(eini_text *t, eini_scheduler *w, const eini_command
     eini_say(t, "%s ", eini_commands[c->kind].word);
     if (c->kind == EINI_C_MACHINE) eini_say_grid(t, w->grid);
     else eini_say_names(t, p, &c->list[0], 0);
+    if (c->kind == EINI_C_ON && c->amount[0] > 0) eini_say(t, " %lld", (long long)c->amount[0]);
     if (c->kind != EINI_C_PLACE) return;
     eini_say(t, " ");
     eini_say_distribution(t, w->to->place[eini_scheduled_tensor(w, c->list[0].name[0])]);
@@ -158,49 +163,68 @@ static void eini_schedule_keep(eini_scheduler *w, const eini_command *c) {
 // ---- where results lie that are not placed ----
 
 // How dimension m of the machine holds the result of a nest, by the loop over it; 0: it is none
-// of the ways of distributions.
-static int eini_home_held(const eini_loops *n, const ein_grid *g, int m, eini_held *h) {
-  int64_t coef;
-  int v = -1, axis = -1;
+// of the ways of distributions. axis: of each free index.
+static int eini_home_held(const eini_loops *n, const ein_grid *g, int m, const int *axis,
+                          eini_held *h) {
+  int v = -1;
   for (int i = 0; i < n->norder; i++)
     if (n->loop[n->order[i]].dim == m) v = n->order[i];
   memset(h, 0, sizeof *h);
   h->kind = EINI_HELD_AT;
   if (v < 0 || n->loop[v].reduced) return 1;
   const eini_loop *x = &n->loop[v];
-  for (int r = 0; r < n->s->out_map.rows; r++)
-    if (eini_row_index(&n->s->out_map, r, &coef) == x->index && coef == 1 &&
-        n->s->out_map.offset[r] == 0)
-      axis = r;
   int at = x->index, outer = -1;
   while (n->loop[at].as == EINI_AS_CUT && n->loop[at].outer != v) {
     outer = n->loop[at].outer;
     if (n->loop[outer].dim < 0 || n->loop[outer].dim > m) return 0;
     at = n->loop[at].inner;
   }
-  if (axis < 0 || n->loop[at].as != EINI_AS_CUT) return 0;
+  if (n->loop[at].as != EINI_AS_CUT) return 0;
   h->kind = EINI_HELD_PIECES;
-  h->axis = axis;
+  h->axis = axis[x->index];
   h->block = n->loop[at].split ? n->loop[at].by : 0;
   return n->loop[at].split || x->extent == g->dim[m].extent;
 }
 
-static ein_status eini_schedule_homes(eini_arena *a, ein_schedule *s) {
-  for (int k = 0; k < s->g->nstmt && s->grid != NULL; k++) {
-    const int t = s->g->stmt[k].out;
-    if (s->nest[k].grid == NULL) s->nest[k].grid = s->grid;
-    const ein_grid *g = s->nest[k].grid;
-    int known = s->g->tensor[t].nstmt == 1 && s->place[t] == NULL && s->nest[k].loop != NULL;
-    ein_distribution *d = EINI_NEW(a, ein_distribution, 1);
-    if (d == NULL) return EIN_ERR_NO_MEMORY;
-    d->grid = g;
-    d->rank = s->g->tensor[t].rank;
-    d->held = EINI_NEW(a, eini_held, g->ndim);
-    if (d->held == NULL) return EIN_ERR_NO_MEMORY;
-    for (int m = 0; m < g->ndim && known; m++)
-      known = eini_home_held(&s->nest[k], g, m, &d->held[m]);
-    if (known) s->place[t] = d;
+// The axis of each free index of a statement that alone writes its tensor, by indices of their
+// own; 0: it does not.
+static int eini_home_axes(const ein_graph *g, const eini_stmt *s, int *axis) {
+  const eini_tensor *t = &g->tensor[s->out];
+  if (t->nstmt != 1 || t->rank != s->nfree || s->rest != EIN_REST_ERROR) return 0;
+  for (int r = 0; r < t->rank; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    if (i < 0 || s->index[i].extent != t->shape[r]) return 0;
+    axis[i] = r;
   }
+  return 1;
+}
+
+static ein_status eini_schedule_home_of(eini_arena *a, ein_schedule *w, int k) {
+  const eini_stmt *s = &w->g->stmt[k];
+  eini_loops *n = &w->nest[k];
+  if (n->grid == NULL) n->grid = w->grid;
+  const ein_grid *g = n->grid;
+  int known = w->place[s->out] == NULL && n->loop != NULL;
+  ein_distribution *d = EINI_NEW(a, ein_distribution, 1);
+  int *axis = EINI_NEW(a, int, s->nfree);
+  if (d == NULL || axis == NULL) return EIN_ERR_NO_MEMORY;
+  const int alone = eini_home_axes(w->g, s, axis);
+  d->grid = g;
+  d->rank = s->nfree;
+  d->held = EINI_NEW(a, eini_held, g->ndim);
+  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nfree && !alone; i++) axis[i] = i;
+  for (int m = 0; m < g->ndim && known; m++) known = eini_home_held(n, g, m, axis, &d->held[m]);
+  if (known && alone) w->place[s->out] = d;
+  else if (known) w->home[k] = d;
+  return EIN_OK;
+}
+
+static ein_status eini_schedule_homes(eini_arena *a, ein_schedule *s) {
+  for (int k = 0; k < s->g->nstmt && s->grid != NULL; k++)
+    EINI_TRY(eini_schedule_home_of(a, s, k));
+  for (int t = 0; t < s->g->ntensor; t++)
+    if (s->place[t] != NULL) EINI_TRY(eini_stmt_of_tensor(a, s->g, t, &s->axes[t]));
   return EIN_OK;
 }
 
@@ -238,11 +262,17 @@ static ein_status eini_schedule_make(eini_scheduler *w, ein_ctx *ctx,
   eini_diag *d = eini_diag_of(ctx);
   if (n > (int64_t)16 << 20)
     return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the schedule has more than 16 MiB");
+  if (desc->machine != NULL) EINI_TRY(eini_validate_machine(d, desc->machine));
+  s->machine = eini_machine_of(desc->machine);
   s->g = g;
   s->place = EINI_NEW(a, ein_distribution *, g->ntensor);
   s->said = EINI_NEW(a, unsigned char, g->ntensor);
+  s->home = EINI_NEW(a, ein_distribution *, g->nstmt);
+  s->axes = EINI_NEW(a, eini_stmt *, g->ntensor);
   s->nest = EINI_NEW(a, eini_loops, g->nstmt);
-  if (s->place == NULL || s->said == NULL || s->nest == NULL) return EIN_ERR_NO_MEMORY;
+  if (s->place == NULL || s->said == NULL || s->home == NULL || s->axes == NULL ||
+      s->nest == NULL)
+    return EIN_ERR_NO_MEMORY;
   if (d != NULL && text != NULL) eini_diag_reset(d, text, n);
   if (d != NULL) d->max = desc->max_errors > 0 ? desc->max_errors : 20;
   w->ctx = ctx;
@@ -346,6 +376,7 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);
+  if (st == EIN_OK) st = eini_tour_clocks(&arena, &w);
   if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
                    "and steps to count what they move");
@@ -439,8 +470,9 @@ static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int out
   eini_say(t, taken ? "%c_%d" : "%c", end, c);
 }
 
-static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, const ein_parts *p, char *was,
-                          size_t room) {
+// number: of the statement among those of its tensor; 0: it is alone.
+static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, int number, const ein_parts *p,
+                          char *was, size_t room) {
   char dims[256 * EINI_NAMES_MAX];
   eini_text m = eini_text_of(dims, sizeof dims);
   if (p->norder == 0) return;
@@ -450,7 +482,9 @@ static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, const ein_part
     eini_say(&m, "=%lld", (long long)p->cut[p->order[k]]);
   }
   eini_say_machine(t, was, room, dims);
-  eini_say(t, "on %s\ndistribute(", s->out);
+  eini_say(t, "on %s", s->out);
+  if (number > 0) eini_say(t, " %d", number);
+  eini_say(t, "\ndistribute(");
   for (int list = 0; list < 4; list++) {
     for (int k = 0; k < p->norder; k++) {
       const int c = p->order[k];
@@ -476,7 +510,10 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
       eini_say_pin(&t, graph->tensor[k].name, &p, was, sizeof was);
   for (int i = 0; i < d->info.nstmt; i++) {
     if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
-    if (ein_decomposition_stmt(d, i, &s) == EIN_OK) eini_say_cuts(&t, &s, &p, was, sizeof was);
+    if (ein_decomposition_stmt(d, i, &s) != EIN_OK || i >= graph->nstmt) continue;
+    int number = graph->tensor[graph->stmt[i].out].nstmt > 1;
+    for (int k = 0; k < i && number > 0; k++) number += graph->stmt[k].out == graph->stmt[i].out;
+    eini_say_cuts(&t, &s, number, &p, was, sizeof was);
   }
   if (t.at == 0) eini_say(&t, "machine g=1\n");
   return t.at;

@@ -40,16 +40,22 @@ static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   *p = NULL;
 }
 
-// A message leaves a place behind those before it, and comes in behind those before it. Returns
-// when it is there.
+// A message leaves a place behind those before it, and comes in behind those before it: out and in
+// are when those have passed. Returns when it leaves.
+static double eini_link_pass(const ein_machine *m, double bytes, double since, double *out,
+                             double *in) {
+  const double takes = bytes / m->bandwidth, sent = since > *out ? since : *out;
+  double comes = sent + m->latency;
+  if (*in > comes) comes = *in;
+  *out = sent + takes;
+  *in = comes + takes;
+  return sent;
+}
+
+// Returns when it is there.
 static double eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes, double since) {
-  double takes = bytes / m->dc.machine.bandwidth;
-  double sent = since > m->out[from] ? since : m->out[from];
-  double comes = sent + m->dc.machine.latency;
+  const double sent = eini_link_pass(&m->dc.machine, bytes, since, &m->out[from], &m->in[to]);
   ein_sim_move x;
-  if (m->in[to] > comes) comes = m->in[to];
-  m->out[from] = sent + takes;
-  m->in[to] = comes + takes;
   m->now.messages++;
   if (m->desc->move_fn == NULL) return m->in[to];
   x.stmt = m->stmt;

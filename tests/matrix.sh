@@ -110,7 +110,7 @@ for cc in gcc clang; do
     row "$cc c99, warnings of $f" $fast -Wno-unused-function -std=c99 -fsyntax-only "$f"
   done
   for f in examples/*.c; do
-    [ "$f" = examples/13_ranks.c ] && continue  # likewise
+    case $f in *_ranks.c) continue ;; esac  # likewise
     row "$cc c99, warnings of $f" $cc $WARN -Werror -std=c99 -fsyntax-only "$f"
   done
 done

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# tests/test_mpi.c with one MPI library: tests/mpi.sh BUILD openmpi|mpich RANKS.. Compiles it, with
-# every warning that make matrix asks for ($WARN), and runs it on so many ranks, which may be more
-# than there are cores; then the command, see tests/mpi_command.sh. Exit status 77, with the reason,
-# where that library is missing.
+# tests/test_mpi.c and test_dtensor.c with one MPI library: tests/mpi.sh BUILD openmpi|mpich RANKS..
+# Compiles them, with every warning that make matrix asks for ($WARN), and runs them on so many
+# ranks, which may be more than there are cores; then the command, see tests/mpi_command.sh. Exit
+# status 77, with the reason, where that library is missing.
 build=$1 library=$2
 shift 2
 cc=mpicc.$library run=mpirun.$library
@@ -20,14 +20,16 @@ for one in gcc clang g++ clang++; do
     *++) files="-x c++ -std=c++11 $(printf '%s\n' $WARN | grep -v prototypes | tr '\n' ' ')
            -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -DEINSUM_IMPLEMENTATION -DCOMPILE_MPI
            tests/compile.c" ;;
-    *) files="-std=c99 $WARN tests/test_mpi.c" ;;
+    *) files="-std=c99 $WARN -DTEST_MPI tests/test_mpi.c tests/test_dtensor.c" ;;
   esac
   "$cc" -O0 -Werror -Wno-unused-function -Wno-unused-command-line-argument -fsyntax-only \
     $files || exit 1
 done
 unset OMPI_CC MPICH_CC
-name=$build/test_mpi_$library
-"$cc" -std=c99 -O1 $WARN -Werror -Wno-unused-function -o "$name" tests/test_mpi.c -lm || exit 1
+for t in mpi dtensor; do
+  "$cc" -std=c99 -O1 $WARN -Werror -Wno-unused-function -DTEST_MPI -o "$build/test_${t}_$library" \
+    tests/test_$t.c -lm || exit 1
+done
 options=
 if [ "$library" = openmpi ]; then  # root and more ranks than cores are refused otherwise
   options=--oversubscribe
@@ -35,21 +37,27 @@ if [ "$library" = openmpi ]; then  # root and more ranks than cores are refused 
 fi
 # With sanitizers on 4 ranks, where SANITIZE is set: a minute of compiling. MPI libraries leak.
 if [ -n "$SANITIZE" ]; then
-  "$cc" -std=c99 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all $WARN \
-    -Wno-unused-function -o "$name.san" tests/test_mpi.c -lm || exit 1
-  ASAN_OPTIONS=detect_leaks=0 timeout -k 5 600 "$run" $options -n 4 "$name.san" || exit 1
+  for t in mpi dtensor; do
+    name=$build/test_${t}_$library.san
+    "$cc" -std=c99 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all $WARN \
+      -Wno-unused-function -DTEST_MPI -o "$name" tests/test_$t.c -lm || exit 1
+    ASAN_OPTIONS=detect_leaks=0 timeout -k 5 600 "$run" $options -n 4 "$name" || exit 1
+  done
   echo "$library: 4 ranks with sanitizers"
 fi
 for n; do
-  timeout -k 5 300 "$run" $options -n "$n" "$name" || exit 1
+  for t in mpi dtensor; do
+    timeout -k 5 300 "$run" $options -n "$n" "$build/test_${t}_$library" || exit 1
+  done
 done
-example=$build/ranks_$library command=$build/einsum_$library
-"$cc" -std=c99 -O1 $WARN -Werror -o "$example" examples/13_ranks.c -lm || exit 1
-"$run" $options -n 4 "$example" > "$example.txt" &&
-  grep -q '^all blocks are right$' "$example.txt" &&
-  grep -q ' [1-9][0-9]* bytes' "$example.txt" || {
-  echo "examples/13_ranks.c has another result, or nothing moves"
-  exit 1
-}
+command=$build/einsum_$library
+for e in 13_ranks 14_cp_ranks 15_attention_ranks 16_training_ranks; do
+  "$cc" -std=c99 -O1 $WARN -Werror -o "$build/${e}_$library" examples/$e.c -lm || exit 1
+  timeout -k 5 100 "$run" $options -n 4 "$build/${e}_$library" > "$build/$e.out" &&
+    diff -u examples/expected/$e.txt "$build/$e.out" || {
+    echo "examples/$e.c has another result"
+    exit 1
+  }
+done
 "$cc" -std=c99 -O0 -DWITH_MPI $WARN -Werror -o "$command" tools/einsum.c -lm -pthread &&
   sh tests/mpi_command.sh "$command" "$run" $options -n

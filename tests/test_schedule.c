@@ -26,6 +26,7 @@ static tally moved;
 
 static ein_status take(void *user, const ein_schedule_move *m) {
   tally *t = (tally *)user;
+  if (m->operand == -2) return EIN_OK;  // a task
   const int k = m->operand < 0 ? 2 : m->operand + (m->operand == 2);
   t->wrong += m->from == m->to || m->bytes % 8 != 0 || (k != 2 ? m->to : m->from) != m->place;
   t->elements[m->step][m->to][k] += m->bytes / 8;
@@ -491,6 +492,45 @@ static void test_memory(void) {
   ein_graph_destroy(g);
 }
 
+static ein_status tasks_of(void *user, const ein_schedule_move *m) {
+  double *end = (double *)user;
+  if (m->operand == -2) end[2 * m->step + m->to] = m->arrived;
+  return EIN_OK;
+}
+
+// Predicted seconds: a place fetches, computes, fetches again. A message of n bytes takes 2 + n / 8
+// seconds, a task 1.
+static void test_seconds(void) {
+  ein_machine m;
+  ein_schedule_desc d;
+  ein_schedule *s;
+  ein_schedule_info info;
+  double end[4];
+  memset(&m, 0, sizeof m);
+  memset(&d, 0, sizeof d);
+  m.flops = m.memory_bw = 1e30;
+  m.latency = 2;
+  m.bandwidth = 8;
+  m.overhead = 1;
+  ein_graph *g = parse("input X[m=8]\nY[i] = X[i] * 2\n");
+  d.places = 2;
+  d.machine = &m;
+  d.text = "machine x=2; place X x->0\ndistribute([i],[a],[b],[x])\nsplit(b,c,e,2)\n";
+  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
+  CHECK(ein_schedule_cost(ctx, s, 0, tasks_of, end, &info) == EIN_OK);
+  CHECK(end[0] == 1 && end[2] == 2 && end[1] == 2 + 2 + 1 && end[3] == 5 + 2 + 2 + 1);
+  CHECK(info.seconds == 10 && info.bytes == 32 && info.messages == 2);
+  ein_schedule_destroy(s);
+  d.text = "machine x=2; place X x->x; place Y x->0\ndistribute([i],[a],[b],[x])\n";
+  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
+  CHECK(ein_schedule_cost(ctx, s, 0, NULL, NULL, &info) == EIN_OK);
+  CHECK(info.seconds == 1 + 2 + 4 && info.bytes == 32);  // computes, and sends it home
+  ein_schedule_destroy(s);
+  m.latency = -1;
+  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_ERR_ARGUMENT && s == NULL);
+  ein_graph_destroy(g);
+}
+
 int main(int argc, char **argv) {
   const int cases = argc > 1 ? atoi(argv[1]) : FEW(2000);
   rng_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -511,6 +551,7 @@ int main(int argc, char **argv) {
   test_kept();
   test_words();
   test_pins();
+  test_seconds();
   test_errors();
   test_memory();
   test_nests(cases);

@@ -781,9 +781,8 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
     misuse(NULL, "the picture and --json both go to standard output");
   check_targets(&none, !svg_only());
   option_decompose(p, 0, &desc, &machine, &name);
-  ein_schedule *said = schedule_of(p, desc.p);
-  if (has_loops(p, said) && print_fn == NULL) return plan_schedule(p, said, desc.p);
-  if (has_loops(p, said)) die_loops();
+  ein_schedule *said = schedule_of(p, desc.p, &machine);
+  if (has_loops(p, said)) return plan_schedule(p, said, desc.p, name, &machine);
   schedule_pins(p, said, &desc);
   ein_schedule_destroy(said);
   d = decompose(p, &desc, &machine);

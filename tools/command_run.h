@@ -181,7 +181,7 @@ static void figures_predicted(figures_of_run *made, const program *p, const ein_
 
 // A task has run; of: NULL, or what keeps it.
 static ein_status run_event(void *of, const ein_dist_event *event) {
-  progress_step();
+  if (event->level >= -1) progress_step();
   return of == NULL ? EIN_OK : picture_event(of, event);
 }
 
@@ -237,8 +237,7 @@ static ein_dist *plan_places(const program *p, const ein_decomposition *how,
   places.schedule = said;
   places.nlayout = p->d.nbind;
   places.layout = p->d.bind;
-  // Loops of schedules have no events.
-  if (how != NULL && (of != NULL || progress_on())) places.event_fn = run_event;
+  if (of != NULL || progress_on()) places.event_fn = run_event;
   places.event_user = of;
   progress_begin("planning", NULL, 0);
   ranks_meet();
@@ -248,22 +247,50 @@ static ein_dist *plan_places(const program *p, const ein_decomposition *how,
   return d;
 }
 
-// Runs the program as a schedule says.
+// What keeps the events of a run; NULL: nobody asks.
+static happened *run_happens(const program *p, int asked) {
+  happened *of = NULL;
+  if (asked) of = (happened *)memory(sizeof *of * (size_t)threads);
+  for (int w = 0; of != NULL && w < threads; w++)
+    of[w].busy = (double *)memory(sizeof(double) *
+                                  ((size_t)ein_graph_statements(p->graph) + 1));
+  return of;
+}
+
+// Runs the program as a schedule says; name: of the machine that it is predicted for.
 static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_schedule *said,
-                                    ein_fabric *f, const array *out, int nout) {
+                                    ein_fabric *f, const array *out, int nout, const char *name,
+                                    const ein_machine *machine) {
   figures_of_run made = no_figures();
   ein_dist_stats stats;
   double begin;
   schedule_only();
   if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not go with loops of a schedule");
-  ein_dist *d = plan_places(p, NULL, said, f, NULL);
+  happened *of = run_happens(p, given(O_SVG) != NULL);
+  ein_dist *d = plan_places(p, NULL, said, f, of);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
   run_gather(f, out, nout, &stats);
+  if (given(O_SVG) != NULL) {
+    steps_picture drawn;
+    char how[80];
+    snprintf(how, sizeof how, "measured, fabric %s", f->name);
+    steps_picture_begin(&drawn, p, said);
+    steps_picture_run(&drawn, of, threads, begin);
+    steps_picture_end(&drawn, steps_of_all(p, said, NULL), f->places, how, made.seconds,
+                      f->threads ? threads : 0);
+  }
+  if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL) {
+    made.planned = steps_of_all(p, said, NULL)[ein_graph_statements(p->graph)].start;
+    made.machine = name, made.assumed = machine_assumed(p, machine);
+  }
   made.fabric = f->name, made.places = f->places;
   made.place = stats.place;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
   made.bytes = (double)stats.bytes;
+  ein_dist_info info;
+  (void)ein_dist_info_get(d, &info);
+  made.peak = (double)info.peak_bytes;
   for (int i = 0; i < ein_graph_statements(p->graph); i++) add_kernels(&made.kernels, d, i);
   ein_dist_destroy(d);
   return made;
@@ -283,9 +310,9 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
   option_decompose(p, f.threads, &desc, &machine, &name);
   ranks_share(&machine, sizeof machine);
   desc.p = f.places;
-  ein_schedule *said = schedule_of(p, desc.p);
+  ein_schedule *said = schedule_of(p, desc.p, &machine);
   if (has_loops(p, said)) {
-    made = run_scheduled(p, bound, said, &f, out, nout);
+    made = run_scheduled(p, bound, said, &f, out, nout, name, &machine);
     ein_schedule_destroy(said);
     ein_fabric_destroy(&f);
     return made;
@@ -293,17 +320,13 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
   schedule_pins(p, said, &desc);
   ein_schedule_destroy(said);
   how = decompose(p, &desc, &machine);
-  happened *of = NULL;
-  if (given(O_SVG) != NULL || given(O_EXPLAIN) != NULL)
-    of = (happened *)memory(sizeof *of * (size_t)threads);
+  happened *of = run_happens(p, given(O_SVG) != NULL || given(O_EXPLAIN) != NULL);
   ein_dist *d = plan_places(p, how, NULL, &f, of);
   (void)ein_dist_info_get(d, &info);
   ranks_most(&info.peak_bytes);
   if (given(O_MEMORY) != NULL && (double)info.peak_bytes > machine.memory)
     die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "
         "the %.10g it may have", info.peak_bytes, machine.memory);
-  for (int w = 0; of != NULL && w < threads; w++)
-    of[w].busy = (double *)memory(sizeof(double) * ((size_t)info.nstmt + 1));
   double begin, seconds = run_places(d, bound, info.workspace_bytes, &stats, &begin);
   run_gather(&f, out, nout, &stats);
   explain_places(d, how, &f, &stats, of, seconds, name);

@@ -7,13 +7,14 @@
 // Schedules.
 // ================================================================================================
 
-// What is said for that many places; NULL: nothing.
-static ein_schedule *schedule_of(const program *p, int64_t places) {
+// What is said for that many places, of such a machine; NULL: nothing.
+static ein_schedule *schedule_of(const program *p, int64_t places, const ein_machine *machine) {
   const char *file = given(O_SCHEDULE);
   static ein_schedule *s;  // where a leak check finds it when a mistake ends the program
   ein_schedule_desc how;
   memset(&how, 0, sizeof how);
   how.places = places;
+  how.machine = machine;
   if (p->commands && file != NULL)
     misuse(NULL, "%s has a schedule of its own: --schedule does not go with it", p->file);
   if (!p->commands && file == NULL) return NULL;
@@ -33,11 +34,6 @@ static int has_loops(const program *p, const ein_schedule *s) {
   for (int k = 0; s != NULL && k < ein_graph_statements(p->graph); k++)
     any |= ein_schedule_loop(s, k, 0, &loop);
   return any;
-}
-
-NORETURN static void die_loops(void) {
-  die(WRONG_INPUT, "einsum plan prints what it moves", "the schedule says how loops run, which is "
-      "not simulated");
 }
 
 // Where tensors are placed becomes pins of the decomposition.
@@ -94,31 +90,92 @@ static char *loops_text(const ein_schedule *s, int stmt) {
   return t.s;
 }
 
-static void schedule_json(const program *p, const ein_schedule *s, const ein_schedule_info *each,
-                          int64_t places) {
+// What a schedule moves, and in which of a statement's steps.
+typedef struct steps_of {
+  ein_schedule_info info;
+  double start;             // seconds: the statements before it
+  int64_t nstep, room;      // steps that something happens in
+  ein_schedule_info *step;  // messages, bytes, and seconds when its last task is done
+} steps_of;
+
+typedef struct steps_told {
+  steps_of *x;
+  struct steps_picture *drawn;  // NULL: no picture is asked for
+} steps_told;
+
+enum { STEPS_TOLD = 1 << 12 };  // that are printed
+
+// The number of a machine among those of a list; it is added.
+static int machine_number(const ein_grid **list, int *n, const ein_grid *g) {
+  int k = 0;
+  while (k < *n && list[k] != g) k++;
+  if (k == *n) list[(*n)++] = g;
+  return k;
+}
+
+static void machines_json(const ein_grid *const *list, int n) {
   ein_grid_dim dim;
+  fputs("\"machines\": [", stdout);
+  for (int i = 0; i < n; i++) {
+    fputs(i > 0 ? ", [" : "[", stdout);
+    for (int k = 0; ein_grid_dimension(list[i], k, &dim); k++) {
+      fputs(k > 0 ? ", {\"name\": " : "{\"name\": ", stdout);
+      put_json_string(dim.name);
+      printf(", \"extent\": %" PRId64 ", \"level\": %d}", dim.extent, dim.level);
+    }
+    putchar(']');
+  }
+  putchar(']');
+}
+
+static void steps_json(const steps_of *x) {
+  fputs(", \"each\": [", stdout);
+  for (int64_t i = 0; i < x->nstep; i++) {
+    printf("%s{\"messages\": %" PRId64 ", \"bytes\": %" PRId64, i > 0 ? ", " : "",
+           x->step[i].messages, x->step[i].bytes);
+    put_member("seconds", x->step[i].seconds);
+    putchar('}');
+  }
+  fputs("]}", stdout);
+}
+
+static void schedule_json(const program *p, const ein_schedule *s, const steps_of *each,
+                          int64_t places, const char *machine, const ein_machine *assumed) {
   ein_loop x;
   ein_tensor_info t;
   static const char *const kinds[] = {"place", "time", "parallel", "whole"};
-  printf("{\"p\": %" PRId64 ", \"machine\": [", places);
-  for (int k = 0; ein_grid_dimension(ein_schedule_grid(s, -1), k, &dim); k++) {
-    fputs(k > 0 ? ", {\"name\": " : "{\"name\": ", stdout);
-    put_json_string(dim.name);
-    printf(", \"extent\": %" PRId64 ", \"level\": %d}", dim.extent, dim.level);
+  const int n = (int)ein_graph_statements(p->graph);
+  int nmachine = 0;
+  const ein_grid **list = (const ein_grid **)memory(
+      sizeof *list * ((size_t)ein_graph_tensors(p->graph) + (size_t)n + 1));
+  if (ein_schedule_grid(s, -1) != NULL)
+    (void)machine_number(list, &nmachine, ein_schedule_grid(s, -1));
+  for (int k = 0; k < ein_graph_tensors(p->graph); k++) {
+    const ein_grid *g = ein_distribution_grid(ein_schedule_distribution(s, k));
+    if (g != NULL) (void)machine_number(list, &nmachine, g);
   }
-  fputs("], \"tensors\": {", stdout);
-  for (int k = 0, n = 0; ein_graph_tensor(p->graph, k, &t); k++) {
+  for (int i = 0; i < n; i++)
+    if (ein_schedule_grid(s, i) != NULL)
+      (void)machine_number(list, &nmachine, ein_schedule_grid(s, i));
+  printf("{\"p\": %" PRId64 ", ", places);
+  machines_json(list, nmachine);
+  fputs(", \"tensors\": {", stdout);
+  for (int k = 0, some = 0; ein_graph_tensor(p->graph, k, &t); k++) {
     const ein_distribution *d = ein_schedule_distribution(s, k);
     if (d == NULL) continue;
-    if (n++ > 0) fputs(", ", stdout);
+    if (some++ > 0) fputs(", ", stdout);
     put_json_string(t.name);
-    fputs(": ", stdout);
+    printf(": {\"machine\": %d, \"distribution\": ",
+           machine_number(list, &nmachine, ein_distribution_grid(d)));
     put_json_string(distribution_text(d));
+    putchar('}');
   }
   fputs("}, \"statements\": [", stdout);
   for (int i = 0; i < ein_graph_statements(p->graph); i++) {
     fputs(i > 0 ? ", {\"out\": " : "{\"out\": ", stdout);
-    put_json_string(each[i].out);
+    put_json_string(each[i].info.out);
+    if (ein_schedule_grid(s, i) != NULL)
+      printf(", \"machine\": %d", machine_number(list, &nmachine, ein_schedule_grid(s, i)));
     fputs(", \"loops\": [", stdout);
     for (int k = 0; ein_schedule_loop(s, i, k, &x); k++) {
       fputs(k > 0 ? ", {\"name\": " : "{\"name\": ", stdout);
@@ -126,30 +183,40 @@ static void schedule_json(const program *p, const ein_schedule *s, const ein_sch
       printf(", \"kind\": \"%s\", \"extent\": %" PRId64 "}", kinds[x.kind], x.extent);
     }
     printf("], \"steps\": %" PRId64 ", \"tasks\": %" PRId64 ", \"messages\": %" PRId64
-           ", \"bytes\": %" PRId64 ", \"fan\": %" PRId64 "}", each[i].steps, each[i].tasks,
-           each[i].messages, each[i].bytes, each[i].fan);
+           ", \"bytes\": %" PRId64 ", \"fan\": %" PRId64, each[i].info.steps, each[i].info.tasks,
+           each[i].info.messages, each[i].info.bytes, each[i].info.fan);
+    put_member("seconds", each[i].info.seconds);
+    steps_json(&each[i]);
   }
   fputs("], \"commands\": ", stdout);
   put_json_string(schedule_text(s));
+  put_member("seconds", each[n].start);
+  machine_json(machine, assumed);
   puts("}");
 }
 
-static void schedule_table(const program *p, const ein_schedule *s, const ein_schedule_info *each,
+static void schedule_table(const program *p, const ein_schedule *s, const steps_of *each,
                            int64_t places) {
   const char *head[] = {"line", "statement", "loops", "steps", "tasks", "messages", "bytes", "fan"};
+  const int n = (int)ein_graph_statements(p->graph);
+  double scale;
+  const char *unit = time_unit(each[n].start, &scale);
   words cells = {NULL, 0};
   ein_tensor_info t;
   for (size_t k = 0; k < sizeof head / sizeof *head; k++) add_word(&cells, head[k]);
+  add_cell(&cells, "time, %s", unit);
   const int columns = cells.n;
-  for (int i = 0; i < ein_graph_statements(p->graph); i++) {
-    line_cell(&cells, each[i].line);
-    add_word(&cells, each[i].out);
+  for (int i = 0; i < n; i++) {
+    const ein_schedule_info *x = &each[i].info;
+    line_cell(&cells, x->line);
+    add_word(&cells, x->out);
     add_word(&cells, loops_text(s, i));
-    add_cell(&cells, "%" PRId64, each[i].steps);
-    add_cell(&cells, "%" PRId64, each[i].tasks);
-    add_cell(&cells, "%" PRId64, each[i].messages);
-    add_cell(&cells, "%" PRId64, each[i].bytes);
-    add_cell(&cells, "%" PRId64, each[i].fan);
+    add_cell(&cells, "%" PRId64, x->steps);
+    add_cell(&cells, "%" PRId64, x->tasks);
+    add_cell(&cells, "%" PRId64, x->messages);
+    add_cell(&cells, "%" PRId64, x->bytes);
+    add_cell(&cells, "%" PRId64, x->fan);
+    time_cell(&cells, scale * x->seconds);
   }
   put_cells(stdout, &cells, columns, 3);
   for (int k = 0; ein_graph_tensor(p->graph, k, &t); k++) {
@@ -162,25 +229,184 @@ static void schedule_table(const program *p, const ein_schedule *s, const ein_sc
 
 // Options that say how statements are cut do not go with loops that say it.
 static void schedule_only(void) {
-  static const option_id none[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_SVG};
+  static const option_id none[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN};
   for (size_t k = 0; k < sizeof none / sizeof *none; k++)
     if (opt[none[k]].n > 0)
       misuse(NULL, "%s does not apply: the schedule says how loops run", options[none[k]].name);
 }
 
-// Prints what a schedule moves.
-static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
+// ---- pictures: what places fetch, compute and send home, step by step
+
+typedef struct steps_picture {
+  picture p;
+  ein_decomposition *d;     // of the statements, uncut, whose boxes are drawn
+  const ein_schedule *s;
+  int *first;               // color of a statement's computing; fetches and results follow
+  int **maker;
+} steps_picture;
+
+// The color of what access k does: -2 a block is computed, -1 a result goes home, -3 all operands
+// are fetched.
+static int steps_color(const steps_picture *x, int stmt, int k) {
+  const int n = stmt_of(x->d, stmt).noperand;
+  return x->first[stmt] + (k == -2 ? 0 : k == -3 ? n + 1 : k == -1 ? n + 2 : k + 1);
+}
+
+static ein_decomposition *uncut(const program *p) {
+  ein_decompose_desc how;
+  ein_decomposition *d;
+  memset(&how, 0, sizeof how);
+  how.p = 1;
+  how.method = "none";
+  const ein_status st = ein_decompose(p->ctx, p->graph, &how, &d);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  return d;
+}
+
+// A machine with what is assumed where it says nothing.
+static ein_machine machine_assumed(const program *p, const ein_machine *machine) {
+  ein_sim_desc desc;
+  ein_sim_info sim;
+  ein_decomposition *d = uncut(p);
+  memset(&desc, 0, sizeof desc);
+  desc.machine = machine;
+  desc.max_work = 1e18;
+  const ein_status st = ein_simulate(p->ctx, p->graph, d, &desc, &sim);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  ein_decomposition_destroy(d);
+  return sim.machine;
+}
+
+static void steps_picture_begin(steps_picture *x, const program *prog, const ein_schedule *s) {
+  char b[200];
+  int n = 0;
+  memset(x, 0, sizeof *x);
+  x->d = uncut(prog);
+  picture *p = &x->p;
+  picture_begin(p, prog, x->d);
+  x->s = s;
+  x->maker = picture_makers(p);
+  x->first = (int *)memory(((size_t)p->nstmt + 1) * sizeof *x->first);
+  for (int i = 0; i < p->nstmt; i++) x->first[i] = n, n += stmt_of(x->d, i).noperand + 3;
+  p->name = (const char **)memory(((size_t)n + 1) * sizeof *p->name);
+  for (int i = 0; i < p->nstmt; i++) {
+    const ein_decomp_stmt t = stmt_of(x->d, i);
+    char *loops = loops_text(s, i);
+    if (loops[0] != 0) p->node[picture_node(p, i)].text = loops;
+    for (int k = -3; k < t.noperand; k++) {
+      const int m = k == -2 ? snprintf(b, sizeof b, "%.80s is computed", t.out)
+                    : k == -1 ? snprintf(b, sizeof b, "%.80s goes home", t.out)
+                    : snprintf(b, sizeof b, "%.80s for %.80s", k < 0 ? "operands" : t.operand[k],
+                               t.out);
+      p->name[steps_color(x, i, k)] = copy_text(b, (size_t)m);
+    }
+  }
+}
+
+static void steps_bar(steps_picture *x, bars *to, int stmt, int k, int64_t row, int64_t turn,
+                      double from, double until) {
+  char b[200];
+  const ein_decomp_stmt t = stmt_of(x->d, stmt);
+  const int m = snprintf(b, sizeof b, "%.80s %" PRId64, k == -3 ? "operands" : k < 0 ? t.out
+                         : t.operand[k], turn);
+  svg_bar *bar = row < SVG_ROWS ? picture_bar(to) : NULL;
+  if (bar == NULL) return;
+  bar->row = row, bar->from = from, bar->to = until, bar->color = steps_color(x, stmt, k);
+  bar->merge = 0;
+  bar->text = copy_text(b, (size_t)m);
+}
+
+// Draws what was simulated or measured; seconds: of all.
+static void steps_picture_end(steps_picture *x, const steps_of *each, int64_t places,
+                              const char *how, double seconds, int nthread) {
+  picture *p = &x->p;
+  int64_t messages = 0, bytes = 0;
+  char title[200];
+  for (int i = 0; i < p->nstmt; i++)
+    messages += each[i].info.messages, bytes += each[i].info.bytes;
+  snprintf(title, sizeof title, "%d statement%s for %" PRId64 " place%s under a schedule: %s moved "
+           "in %" PRId64 " messages; behind names: steps", p->nstmt, p->nstmt == 1 ? "" : "s",
+           places, places == 1 ? "" : "s", bytes_text((double)bytes), messages);
+  picture_draw(p, given(O_SVG), title, how, places, seconds, nthread);
+  ein_decomposition_destroy(x->d);
+}
+
+// Bars of the events of a run since `begin`.
+static void steps_picture_run(steps_picture *x, happened *of, int nworker, double begin) {
+  for (int w = 0; w < nworker; w++) {
+    for (int64_t i = 0; i < of[w].n; i++) {
+      const ein_dist_event *e = &of[w].v[i];
+      const int k = e->level == -1 ? -2 : e->level == -2 ? -3 : -1;
+      steps_bar(x, &x->p.place, e->stmt, k, e->place, e->step, e->begin - begin, e->end - begin);
+      steps_bar(x, &x->p.thread, e->stmt, k, w, e->step, e->begin - begin, e->end - begin);
+    }
+    x->p.place.dropped += of[w].dropped, x->p.thread.dropped += of[w].dropped;
+    free(of[w].v);
+  }
+}
+
+// ---- what it moves
+
+static ein_status steps_tell(void *user, const ein_schedule_move *m) {
+  const steps_told *t = (const steps_told *)user;
+  steps_of *x = t->x;
+  if (m->step < STEPS_TOLD) {
+    if (m->step >= x->room) {
+      ein_schedule_info *old = x->step;
+      x->room = x->room == 0 ? 16 : 2 * x->room;
+      if (m->step >= x->room) x->room = m->step + 1;
+      x->step = (ein_schedule_info *)memory((size_t)x->room * sizeof *x->step);
+      if (x->nstep > 0) memcpy(x->step, old, (size_t)x->nstep * sizeof *old);
+    }
+    if (m->step >= x->nstep) x->nstep = m->step + 1;
+    ein_schedule_info *s = &x->step[m->step];
+    s->messages += m->operand != -2;
+    s->bytes += m->bytes;
+    if (m->arrived > s->seconds) s->seconds = m->arrived;
+  }
+  if (t->drawn == NULL) return EIN_OK;
+  steps_picture *d = t->drawn;
+  steps_bar(d, &d->p.place, m->stmt, m->operand, m->to, m->step, x->start + m->sent,
+            x->start + m->arrived);
+  if (m->operand >= 0) {
+    const int from = d->maker[m->stmt][m->operand];
+    picture_flow(&d->p, from, m->stmt, m->operand)->bytes += (double)m->bytes;
+  } else if (m->operand == -1) {
+    const int node = picture_node(&d->p, m->stmt);
+    picture_edge(&d->p, node, node, SVG_LOOP)->bytes += (double)m->bytes;
+  }
+  return EIN_OK;
+}
+
+// Of every statement what it moves; behind them when all are done. They come one after another.
+static steps_of *steps_of_all(const program *p, const ein_schedule *s, steps_picture *drawn) {
+  const int n = (int)ein_graph_statements(p->graph);
+  steps_of *each = (steps_of *)memory(sizeof *each * ((size_t)n + 1));
+  for (int i = 0; i < n; i++) {
+    steps_told told = {&each[i], drawn};
+    const ein_status st = ein_schedule_cost(p->ctx, s, i, steps_tell, &told, &each[i].info);
+    if (st != EIN_OK) die_library(p->ctx, st, p->file);
+    each[i + 1].start = each[i].start + each[i].info.seconds;
+  }
+  return each;
+}
+
+// Prints and draws what a schedule moves, on a machine of that name.
+static int plan_schedule(program *p, const ein_schedule *s, int64_t places, const char *machine,
+                         const ein_machine *of) {
+  steps_picture drawn;
+  const ein_machine assumed = machine_assumed(p, of);
   schedule_only();
   if (given(O_SCHEDULE_OUT) != NULL) fputs(schedule_text(s), output_stream(given(O_SCHEDULE_OUT)));
-  const int n = (int)ein_graph_statements(p->graph);
-  ein_schedule_info *each = (ein_schedule_info *)memory(sizeof *each * ((size_t)n + 1));
-  for (int i = 0; i < n; i++) {
-    const ein_status st = ein_schedule_cost(p->ctx, s, i, NULL, NULL, &each[i]);
-    if (st != EIN_OK) die_library(p->ctx, st, p->file);
-  }
+  if (given(O_SVG) != NULL) steps_picture_begin(&drawn, p, s);
+  const steps_of *each = steps_of_all(p, s, given(O_SVG) != NULL ? &drawn : NULL);
+  if (given(O_SVG) != NULL)
+    steps_picture_end(&drawn, each, places, "simulated", each[ein_graph_statements(p->graph)].start,
+                      0);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(s), stderr);
-  if (given(O_JSON) != NULL) schedule_json(p, s, each, places);
-  else schedule_table(p, s, each, places);
+  explain_machine(machine, &assumed);
+  if (!svg_only() && given(O_JSON) != NULL) schedule_json(p, s, each, places, machine, &assumed);
+  else if (!svg_only()) schedule_table(p, s, each, places);
   return finish(p->ctx, NULL, p->graph);
 }
 

@@ -499,18 +499,12 @@ static char *cost_text(const ein_decomp_info *info) {
   return copy_text(b, (size_t)n);
 }
 
-// seconds: measured, of a run on `threads` threads (0: those of the fabric are not shown); less
-// than 0: what is drawn was simulated.
-static void picture_end(picture *p, const char *path, const ein_sim_info *sim,
-                        const ein_sim_stmt *each, double seconds, int nthread,
-                        const char *fabric) {
-  ein_decomp_info info;
-  char title[300], measured[80];
+// how: what the time line is, of so many seconds; nthread > 0: one by thread, too.
+static void picture_draw(picture *p, const char *path, const char *title, const char *how,
+                         int64_t places, double seconds, int nthread) {
   double most = 0;
   svg_time time[2];
   memset(time, 0, sizeof time);
-  ein_decomposition_info(p->d, &info);
-  picture_folds(p, each);
   if (p->nedge > 0) qsort(p->edge, (size_t)p->nedge, sizeof *p->edge, picture_edge_before);
   for (int e = 0; e < p->nedge; e++)
     if (p->edge[e].bytes > most) most = p->edge[e].bytes;
@@ -523,16 +517,11 @@ static void picture_end(picture *p, const char *path, const ein_sim_info *sim,
     p->edge[e].text = t.s;
     p->edge[e].weight = p->edge[e].bytes / most;
   }
-  snprintf(title, sizeof title, "%d statement%s for %" PRId64 " place%s by %s: cost %s (%s), %s "
-           "moved in %.10g messages", p->nstmt, p->nstmt == 1 ? "" : "s", info.p,
-           info.p == 1 ? "" : "s", info.method, cost_text(&info), ein_cost_name(info.cost),
-           bytes_text(sim->join + sim->agg), sim->messages);
-  snprintf(measured, sizeof measured, "measured, fabric %s", fabric != NULL ? fabric : "");
-  time[0].title = seconds < 0 ? "simulated" : measured;
+  time[0].title = how;
   time[0].what = "place";
-  time[0].nrow = info.p, time[0].nbar = p->place.n, time[0].bar = p->place.v;
+  time[0].nrow = places, time[0].nbar = p->place.n, time[0].bar = p->place.v;
   time[0].dropped = p->place.dropped;
-  time[0].seconds = seconds < 0 ? sim->seconds : seconds;
+  time[0].seconds = seconds;
   time[0].name = p->name, time[0].keys = 1;
   time[1] = time[0];
   time[1].title = "the same tasks by thread", time[1].what = "thread", time[1].keys = 0;
@@ -541,4 +530,22 @@ static void picture_end(picture *p, const char *path, const ein_sim_info *sim,
   if (!svg_plan(output_stream(path), title, p->nnode, p->node, p->nedge, p->edge,
                 nthread > 0 ? 2 : 1, time))
     die(SYSTEM_FAILED, NULL, "out of memory");
+}
+
+// seconds: measured, of a run on `threads` threads (0: those of the fabric are not shown); less
+// than 0: what is drawn was simulated.
+static void picture_end(picture *p, const char *path, const ein_sim_info *sim,
+                        const ein_sim_stmt *each, double seconds, int nthread,
+                        const char *fabric) {
+  ein_decomp_info info;
+  char title[300], measured[80];
+  ein_decomposition_info(p->d, &info);
+  picture_folds(p, each);
+  snprintf(title, sizeof title, "%d statement%s for %" PRId64 " place%s by %s: cost %s (%s), %s "
+           "moved in %.10g messages", p->nstmt, p->nstmt == 1 ? "" : "s", info.p,
+           info.p == 1 ? "" : "s", info.method, cost_text(&info), ein_cost_name(info.cost),
+           bytes_text(sim->join + sim->agg), sim->messages);
+  snprintf(measured, sizeof measured, "measured, fabric %s", fabric != NULL ? fabric : "");
+  picture_draw(p, path, title, seconds < 0 ? "simulated" : measured, info.p,
+               seconds < 0 ? sim->seconds : seconds, nthread);
 }

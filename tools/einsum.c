@@ -1008,40 +1008,12 @@ static array *parse_shapes(const char *text, ein_dtype dtype, int *n) {
   return a;
 }
 
-// Values with few bits: they are exact in every dtype, and small products stay exact too.
-static void encode(ein_dtype t, void *p, uint64_t hash) {
-  double x = (double)(hash >> 40) / 8388608.0 - 1.0;  // 24 bits, [-1, 1)
-  float f[2] = {(float)x, (float)(hash & 0xFFFFFF) / 8388608.0f - 1.0f};
-  double d[2] = {x, (double)f[1]};
-  int64_t small = (int64_t)(hash % 9) - 4;
-  switch (t) {
-    case EIN_BOOL: *(unsigned char *)p = (unsigned char)(hash & 1); break;
-    case EIN_U8: *(uint8_t *)p = (uint8_t)(small + 4); break;
-    case EIN_I8: *(int8_t *)p = (int8_t)small; break;
-    case EIN_I16: *(int16_t *)p = (int16_t)small; break;
-    case EIN_I32: *(int32_t *)p = (int32_t)small; break;
-    case EIN_I64: *(int64_t *)p = small; break;
-    case EIN_F32: *(float *)p = f[0]; break;
-    case EIN_F64: *(double *)p = x; break;
-    case EIN_C64: memcpy(p, f, sizeof f); break;
-    case EIN_C128: memcpy(p, d, sizeof d); break;
-    default: {  // f16, bf16: multiples of 1/64
-      int e, mant = t == EIN_F16 ? 10 : 7, bias = t == EIN_F16 ? 15 : 127;
-      double m = frexp((double)((int)(hash >> 8 & 127) - 64) / 64, &e), h = fabs(m);
-      unsigned bits = h == 0 ? 0 : (unsigned)(e - 1 + bias) << mant |
-                                       (unsigned)ldexp(2 * h - 1, mant) | (m < 0 ? 0x8000u : 0);
-      *(uint16_t *)p = (uint16_t)bits;
-    }
-  }
-}
-
 static void fill_random(array *a, uint64_t seed, int operand) {
   size_t size = ein_dtype_size(a->v.dtype);
   int64_t n = count_of(a);
-  uint64_t key = mix(mix(seed) + (uint64_t)operand);
-  for (int64_t i = 0; i < n; i++) {
-    encode(a->v.dtype, (char *)a->v.data + (size_t)i * size, mix(key ^ (uint64_t)i));
-  }
+  const uint64_t key = mix(seed) + (uint64_t)operand;
+  for (int64_t i = 0; i < n; i++)
+    ein_random_element(a->v.dtype, key, i, (char *)a->v.data + (size_t)i * size);
 }
 
 #include "command_text.h"

@@ -4,16 +4,16 @@
 // One plan serves all blocks of a shape: index values get the block's origin as params.
 // ================================================================================================
 
-// What a plan is made for. A result stored by free indices has one axis for each of them, dense;
-// otherwise it is the hull of the block in the tensor. States are stored by free indices.
+// What a plan is made for. A result stored by free indices has one axis for each of them; otherwise
+// it is the hull of the block in the tensor. States are stored by free indices, dense.
 typedef struct eini_dist_job {
   const ein_graph *g;
   const eini_stmt *s;
   eini_stmt_block block;         // with ranges from 0 on
   const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
-  const int64_t *out_stride;     // of the hull; NULL: dense
-  int by_index;                  // 1: the result is stored by free indices
+  const int64_t *out_stride;     // of the result; NULL: dense
+  int by_index;                  // the result is stored by free indices; 1: dense
   const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
 } eini_dist_job;
@@ -140,7 +140,7 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
   int n = 0;
   for (int k = 0; k < j->s->noperand; k++)
     if (eini_operand_first(j->s, k) == k) stride[n++] = j->stride[k];
-  stride[n] = j->by_index ? NULL : j->out_stride;
+  stride[n] = j->by_index == 1 ? NULL : j->out_stride;
   return eini_dist_plan_graph(l, *g, stride, plan);
 }
 

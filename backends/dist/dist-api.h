@@ -121,9 +121,12 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // ---- execution of a decomposed graph ------------------------------------------------------------
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
-// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0.
+// of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
+// schedule also what moves between places that copy: level -2: what a point fetched before a step,
+// -3: what it sent home after it; a process tells those of its places.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
+  int64_t step;              // under a schedule, else 0
   double begin, end;
 } ein_dist_event;
 
@@ -190,8 +193,8 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Bytes of a statement, as
-// ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: of all
+// points of a place, in the step that needs most. Bytes of a statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
@@ -211,6 +214,93 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
+// ---- distributed tensors ------------------------------------------------------------------------
+
+// A tensor of which every place of a fabric holds parts, as a distribution says; see DISTRIBUTED
+// TENSORS. What is said to be collective is called by all processes of the fabric, in one order,
+// and gives them one status. One thread at a time uses a tensor.
+typedef struct ein_dtensor ein_dtensor;
+
+// What a point of the machine holds, at a place that this process drives: of each axis some ranges
+// of coordinates. The view has their elements, one range after another, and nothing between.
+typedef struct ein_dtensor_part {
+  int place;
+  ein_ztensor view;         // dense and row-major, unless it is adopted
+  const int64_t *nrange;    // per axis
+  const int64_t *const *range;  // per axis: [range[r][2*i], range[r][2*i+1]), ascending
+} ein_dtensor_part;
+
+// Collective. how: a distribution over as many places as the fabric has, whose rank is the
+// tensor's; needed by this call alone, like shape and dtype, the fabric until the tensor is
+// destroyed. adopt NULL: parts have memory of their own, zero at first. Else the caller's buffers:
+// nadopt views with the dtype and extents of this process's parts, in their order, any strides;
+// their memory is used, never copied or freed. EIN_ERR_SHAPE: other views, on some process.
+EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
+                                      const ein_distribution *how, ein_dtype dtype,
+                                      const int64_t *shape, int nadopt, const ein_ztensor *adopt,
+                                      ein_dtensor **t);
+// Collective. A tensor of a plan's graph as ein_dist_block says that a run with blocks binds it.
+EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tensor,
+                                       ein_dtensor **t);
+EIN_API void ein_dtensor_destroy(ein_dtensor *t);  // NULL is a no-op
+EIN_API int ein_dtensor_parts(const ein_dtensor *t);  // of this process
+// Part k of them, by place, then by coordinates; points that hold the same at one place are one
+// part. Borrowed from the tensor. 0: there is none.
+EIN_API int ein_dtensor_part_get(const ein_dtensor *t, int k, ein_dtensor_part *part);
+// Calls fn for every element that this process holds, with its coordinates in the whole tensor,
+// which it may change: to fill, to look. A status other than EIN_OK ends it, with that.
+typedef ein_status (*ein_element_fn)(void *user, const int64_t *coord, void *element);
+EIN_API ein_status ein_dtensor_each(const ein_dtensor *t, ein_element_fn fn, void *user);
+// Random elements by seed and coordinates: alike for any distribution, see ein_random_element.
+EIN_API ein_status ein_dtensor_random(ein_dtensor *t, uint64_t seed);
+// Random element number `number` of a sequence: real ones in [-1, 1) with few bits, so that they
+// are exact in every dtype, whole ones from -4 to 4.
+EIN_API void ein_random_element(ein_dtype dtype, uint64_t seed, int64_t number, void *element);
+
+// Collective. The same tensor in another distribution: the elements of `to` get their values. Only
+// those move that a place does not hold in `from`, in one message for a pair of places; what
+// several places hold comes from them in turn. Both tensors are of one fabric, dtype and shape and
+// share no memory. bytes (may be NULL): what places of this process receive.
+EIN_API ein_status ein_dtensor_copy(const ein_dtensor *from, ein_dtensor *to, int64_t *bytes);
+// What that moves in all; -1: the tensors do not fit, or there is no memory.
+EIN_API int64_t ein_dtensor_bytes(const ein_dtensor *from, const ein_dtensor *to);
+// Collective. From a tensor that is whole at place root, and to it: a view of any strides at the
+// process that drives it, NULL at others.
+EIN_API ein_status ein_dtensor_scatter(ein_dtensor *t, int root, const ein_ztensor *whole);
+EIN_API ein_status ein_dtensor_gather(const ein_dtensor *t, int root, const ein_ztensor *whole);
+// Not collective: from a tensor that is whole here (a mapped file), and to it. Of what several
+// places hold the first one stores its part, so that all processes together store all once.
+EIN_API ein_status ein_dtensor_load(ein_dtensor *t, const ein_ztensor *whole);
+EIN_API ein_status ein_dtensor_store(const ein_dtensor *t, const ein_ztensor *whole);
+
+// A graph over distributed tensors: in and out in the order of its inputs and outputs, all of one
+// fabric whose places do not share memory.
+typedef struct ein_dtensor_plan ein_dtensor_plan;
+
+// Collective. Decomposes the graph for the places of the fabric (how, whose p is not looked at;
+// NULL: by bytes) with what lies where as constraints, and plans it. Inputs are pinned as they are
+// distributed; so are outputs that have a block at every place, unless that costs more than to move
+// them afterwards. Where the plan cannot have a distribution (cyclic, replicated in part, not from
+// place 0 on) it has a partition like it, and runs copy. *plan is NULL on failure, which is that of
+// ein_decompose or ein_dist_create with blocks, or the tensors do not fit the graph.
+EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
+                                           const ein_fabric *fabric, const ein_decompose_desc *how,
+                                           const ein_dtensor *const *in, ein_dtensor *const *out,
+                                           ein_dtensor_plan **plan);
+EIN_API void ein_dtensor_plan_destroy(ein_dtensor_plan *plan);  // NULL is a no-op
+typedef struct ein_dtensor_plan_info {  // borrowed from the plan
+  const ein_decomposition *decomposition;
+  const ein_dist *dist;
+  int64_t moved;            // bytes that copies of inputs and outputs move in all, besides those of
+} ein_dtensor_plan_info;    //   ein_dist_info
+EIN_API ein_status ein_dtensor_plan_get(const ein_dtensor_plan *plan, ein_dtensor_plan_info *info);
+// Collective. Runs it; param as in ein_run, stats as of ein_dist_execute, both may be NULL. Tensors
+// may be others than those it was made for: EIN_ERR_ARGUMENT where they had to be distributed
+// alike. One run at a time: copies are the plan's.
+EIN_API ein_status ein_dtensor_plan_run(const ein_dtensor_plan *plan, const ein_dtensor *const *in,
+                                        ein_dtensor *const *out, const ein_scalar *param,
+                                        ein_dist_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -10,11 +10,12 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, BYTES, MEMORY, DETERMINISM, FAILURES
+// Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, DISTRIBUTED TENSORS, BYTES,
+//         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps-peak >>steps
+//                 >>steps-run >>dist-public >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -60,11 +61,14 @@
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
 // the same bits under serial and copying, and for any number of threads. Statements without
 // commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Refused: cuts of folds with states of several scalars (mean, var, argmax, argmin,
-// monoids of yours) and of the folds of deterministic graphs, results that are replicated or
-// written by sums of indices. Of several processes each goes through the steps of all points, in
-// one order, and computes those of its places. A run allocates what it needs: at places that copy,
-// of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
+// ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of yours are states. A
+// result placed with * goes to all copies. What several statements write, or sums of indices, lies
+// where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
+// are placed and written by sums of indices. Of several processes each goes through the steps of
+// all points, in one order, and computes those of its places. Under `threads` the iterations of a
+// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
+// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
+// at places that copy, of every tensor the hull of what a place holds.
 //
 //
 // FABRICS
@@ -82,6 +86,24 @@
 // then creates and executes the same plan, and gets the blocks of the outputs that live at its
 // places. Inputs are the same everywhere, or, with desc.blocks, no tensor is whole anywhere: a
 // process binds the blocks of its places (ein_dist_block), of inputs as they are pinned.
+//
+//
+// DISTRIBUTED TENSORS
+//
+// An ein_dtensor has its parts where a distribution (DISTAL's notation, see MACHINES in einsum.h)
+// puts them, and nobody has it whole:
+//
+//     ein_grid_create(ctx, "x=2, y=2", 4, &grid)
+//     ein_distribution_create(ctx, "ij->i:64j:64", ..)      cyclic blocks of 64; "ij->i*": rows of
+//                                                           half the extent, each at two places
+//     ein_dtensor_create(ctx, &fabric, how, EIN_F64, shape, 0, NULL, &t)
+//
+// Local parts are dense, or buffers of the caller's that are adopted as they are. They are filled
+// by global coordinates, from a mapped file, or from a whole tensor at one place, and copied into
+// any other distribution: what a place has it keeps, the rest comes in one message from each place
+// that gives some, so that exactly the elements that are missing move.
+// ein_dtensor_plan_create plans a graph for inputs and outputs as they lie, ein_dtensor_plan_run
+// runs it on their parts.
 //
 //
 // BYTES

@@ -4,6 +4,37 @@
 // returns what places hold of outputs. Without bindings it makes the plans.
 // ================================================================================================
 
+// The loop of a step whose iterations threads share, -1: none.
+static int eini_steps_parallel(const eini_staged *x) {
+  const eini_loops *n = x->w.n;
+  for (int k = n->nstep; k < n->norder && x->d->fabric.threads && x->folder == NULL; k++) {
+    const eini_loop *v = &n->loop[n->order[k]];
+    if (v->parallel && v->made != EINI_MADE_FUSED && v->extent > 1) return n->order[k];
+  }
+  return -1;
+}
+
+static ein_status eini_steps_shares_new(eini_staged *x, eini_step_point *pt) {
+  const eini_stmt *s = x->stmt;
+  const int v = eini_steps_parallel(x);
+  const int64_t nparam = x->d->g->nparam;
+  if (v < 0) return EIN_OK;
+  const int64_t n = eini_min64(x->w.n->loop[v].extent, EINI_SHARES_MAX);
+  pt->share = EINI_NEW(x->scratch, eini_step_share, n);
+  if (pt->share == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->lo = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->hi = EINI_NEW(x->scratch, int64_t, s->nindex);
+    h->in = EINI_NEW(x->scratch, const void *, s->noperand);
+    h->param = EINI_NEW(x->scratch, ein_scalar, nparam + s->nindex);
+    if (h->lo == NULL || h->hi == NULL || h->in == NULL || h->param == NULL)
+      return EIN_ERR_NO_MEMORY;
+    memcpy(h->param, pt->param, (size_t)(nparam + s->nindex) * sizeof *h->param);
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
   const eini_stmt *s = x->stmt;
   const ein_graph *g = x->d->g;
@@ -23,10 +54,49 @@ static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
     pt->param[k] = given ? x->run->param[k] : g->param[k].value;
   }
   for (int i = 0; i < s->nindex; i++) pt->param[g->nparam + i].set = 1;
-  EINI_TRY(eini_steps_box_new(a, &pt->block, g->tensor[s->out].rank));
+  EINI_TRY(eini_steps_box_new(a, &pt->block, s->nfree));
   for (int k = 0; k <= s->noperand; k++)
-    EINI_TRY(eini_steps_box_new(a, &pt->box[k],
-                                g->tensor[k < s->noperand ? s->operand[k] : s->out].rank));
+    EINI_TRY(eini_steps_box_new(a, &pt->box[k], k < s->noperand ? g->tensor[s->operand[k]].rank
+                                                                : s->nfree));
+  return eini_steps_shares_new(x, pt);
+}
+
+// Shares out the block of a step by the parallel loop, where its iterations are one piece of an
+// index behind another.
+static ein_status eini_steps_shares(eini_staged *x, eini_step_point *pt, int64_t step) {
+  const eini_stmt *s = x->stmt;
+  const int v = pt->share == NULL || pt->plan < 0 ? -1 : eini_steps_parallel(x);
+  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[s->noperand];
+  int64_t *len = x->w.lo;
+  pt->nshare = 0;
+  if (v < 0) return EIN_OK;
+  const eini_loop *loop = &x->w.n->loop[v];
+  const int i = loop->index;
+  const int64_t n = eini_min64(loop->extent, EINI_SHARES_MAX);
+  int64_t at = pt->lo[i];
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    eini_tour_values(&x->w, step, x->w.n->nstep);
+    x->w.value[v] = eini_piece_start(loop->extent, n, k);
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    const int64_t from = h->lo[i];
+    x->w.value[v] = eini_piece_start(loop->extent, n, k + 1) - 1;
+    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
+    h->lo[i] = from;
+    if (from != at && h->hi[i] > from) return EIN_OK;  // pieces lie between each other
+    at = eini_max64(at, h->hi[i]);
+  }
+  if (at != pt->hi[i]) return EIN_OK;
+  for (int64_t k = 0; k < n; k++) {
+    eini_step_share *h = &pt->share[k];
+    h->plan = -1;
+    if (eini_zrange_empty(s->nindex, h->lo, h->hi)) continue;
+    eini_steps_bind(x, pt, h->lo, h->hi, h->in, h->param);
+    h->to = eini_steps_at(to, s->nfree, h->lo, x->wide);
+    for (int c = 0; c < s->nindex; c++) len[c] = h->hi[c] - h->lo[c];
+    EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &h->plan));
+  }
+  pt->nshare = (int)n;
   return EIN_OK;
 }
 
@@ -44,33 +114,137 @@ static ein_status eini_steps_after(eini_staged *x, int64_t step) {
   if (!eini_tour_due(&x->w, step, n, 1) || !eini_tour_box(&x->w, step, n)) return EIN_OK;
   x->w.move.operand = -1;
   x->w.move.step = step;
-  return eini_tour_owners(&x->w, &x->w.owners[n], eini_tour_wide(&x->w), 1);
+  return eini_tour_owners(&x->w, x->w.owners[n], eini_tour_wide(&x->w), 1);
+}
+
+// Tells who asks for events. level: see ein_dist_event.
+static ein_status eini_steps_event(const eini_staged *x, int level, int worker, int64_t place,
+                                   int64_t step, double begin) {
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = x->number;
+  v.place = (int)place;
+  v.level = level;
+  v.worker = worker;
+  v.step = step;
+  v.begin = begin;
+  v.end = eini_steps_now(d);
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
+// Fetches, or, after, sends home, of point i; tells who asks, if that moved data.
+static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int after) {
+  const int64_t before = x->info.messages;
+  const double begin = eini_steps_now(x->d);
+  EINI_TRY(after ? eini_steps_after(x, step) : eini_steps_before(x, &x->point[i], step));
+  if (!after) EINI_TRY(eini_steps_shares(x, &x->point[i], step));
+  if (x->run == NULL || x->d->desc.event_fn == NULL || x->nmemory == 1 ||
+      x->info.messages == before || !eini_steps_mine(x, x->w.move.place))
+    return EIN_OK;
+  return eini_steps_goes_on(x, eini_steps_event(x, after ? EINI_STEPS_SENDS : EINI_STEPS_FETCHES,
+                                                0, x->w.move.place, step, begin));
+}
+
+// Computes the block of a step.
+static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand], *to = pt->apart ? &pt->block : acc;
+  const int rank = x->stmt->nfree;
+  void *out[4] = {NULL, NULL, NULL, NULL};
+  out[0] = pt->to;
+  if (x->folder != NULL) {
+    eini_steps_identity(x, to);
+    eini_states_at(x->folder, eini_steps_volume(rank, to->lo, to->hi), to->data, out);
+  }
+  return eini_steps_execute(x, worker, pt->plan, pt->in, out, pt->param);
+}
+
+// Merges it into the partial result.
+static ein_status eini_steps_join(const eini_staged *x, int worker, eini_step_point *pt) {
+  const eini_step_box *acc = &pt->box[x->stmt->noperand];
+  const int rank = x->stmt->nfree;
+  int64_t shape[EINI_NAMES_MAX];
+  if (!pt->apart) return EIN_OK;
+  if (x->folder == NULL)
+    return eini_steps_merge_run(x, worker, x->stmt->fold, pt->merge,
+                                eini_steps_at(acc, rank, pt->lo, x->wide), pt->to);
+  for (int r = 0; r < rank; r++) shape[r] = pt->hi[r] - pt->lo[r];
+  eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
+                    pt->to);
+  return EIN_OK;
+}
+
+// Worker i takes every width-th of the blocks of a step, or of their shares.
+static void eini_steps_worker(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  const ein_grid *g = x->w.n->grid;
+  int64_t job = 0;
+  for (int64_t q = 0; q < g->npoint; q++) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0) continue;
+    for (int k = 0; k < pt->nshare || k == 0; k++) {
+      if (job++ % x->width != i) continue;
+      const double begin = eini_steps_now(x->d);
+      eini_step_share *h = pt->nshare > 0 ? &pt->share[k] : NULL;
+      ein_status *st = h != NULL ? &h->st : &pt->st;
+      void *out[1];
+      out[0] = h != NULL ? h->to : NULL;
+      if (h == NULL) *st = eini_steps_compute(x, i, pt);
+      else *st = h->plan < 0 ? EIN_OK : eini_steps_execute(x, i, h->plan, h->in, out, h->param);
+      if (h == NULL && *st == EIN_OK) *st = eini_steps_join(x, i, pt);
+      if (*st == EIN_OK && x->d->desc.event_fn != NULL)
+        *st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
+    }
+  }
+}
+
+// And then merges those that were shared out.
+static void eini_steps_joiner(void *arg, int i) {
+  eini_staged *x = (eini_staged *)arg;
+  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
+    eini_step_point *pt = &x->point[q];
+    if (!pt->works || pt->plan < 0 || pt->nshare == 0) continue;
+    for (int k = 0; k < pt->nshare && pt->st == EIN_OK; k++) pt->st = pt->share[k].st;
+    if (pt->st == EIN_OK) pt->st = eini_steps_join(x, i, pt);
+  }
+}
+
+static void eini_steps_each(eini_staged *x, void (*task)(void *arg, int i)) {
+  const ein_executor *e = &x->d->executor;
+  if (x->width > 1) e->parallel_for(x->width, task, x, e->user);
+  else task(x, 0);
 }
 
 static ein_status eini_steps_walk(eini_staged *x) {
   const int64_t n = x->w.n->grid->npoint;
-  const ein_executor *e = &x->d->executor;
   for (int64_t step = 0; step < x->w.n->steps; step++) {
     memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
-    for (int64_t i = 0; i < n; i++)
-      if (eini_steps_goto(x, i)) EINI_TRY(eini_steps_before(x, &x->point[i], step));
-    if (x->run != NULL && x->width > 1) e->parallel_for(x->width, eini_steps_worker, x, e->user);
-    else if (x->run != NULL) eini_steps_worker(x, 0);
+    x->step = step;
+    for (int64_t i = 0; i < n; i++) {
+      if (!eini_steps_goto(x, i)) continue;
+      if (x->run == NULL) eini_alive_step(&x->alive, &x->w, step, (int64_t)x->wide);
+      EINI_TRY(eini_steps_moves(x, i, step, 0));
+    }
+    if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
+    if (x->run != NULL) eini_steps_each(x, eini_steps_worker);
+    if (x->run != NULL && eini_steps_parallel(x) >= 0) eini_steps_each(x, eini_steps_joiner);
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
       EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
-      EINI_TRY(eini_steps_after(x, step));
+      EINI_TRY(eini_steps_moves(x, i, step, 1));
     }
   }
   return EIN_OK;
 }
 
 static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
-  const eini_staged *x = (const eini_staged *)user;
+  eini_staged *x = (eini_staged *)user;
   const eini_dist_read r = {m->bytes, 1, NULL};
   const int all = x->run == NULL;  // a run's figures are those of its own places
   if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
   if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
+  if (all && m->operand >= 0)
+    x->alive.bytes[m->point * (x->stmt->noperand + 2) + m->operand] += m->bytes;
   return EIN_OK;
 }
 
@@ -78,7 +252,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   static const eini_dist_read nothing = {0, 0, NULL};
   const ein_graph *g = x->d->g;
   const eini_stmt *s = x->stmt = &g->stmt[k];
-  int64_t key = 8 + 3 * (int64_t)g->tensor[s->out].rank + s->nindex;
+  int64_t key = 8 + 3 * (int64_t)s->nfree + s->nindex;
   memset(&x->w, 0, sizeof x->w);
   memset(&x->info, 0, sizeof x->info);
   x->number = k;
@@ -89,12 +263,19 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->w.part_fn = eini_steps_part_of;
   x->w.fn = eini_steps_moved;
   x->w.user = x;
-  x->message = NULL;
-  x->room = 0;
+  x->message = x->spare = NULL;
+  x->room = x->spare_room = 0;
   EINI_TRY(eini_tour_init(x->scratch, &x->w));
   if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
   x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
              !eini_stmt_empty(s, s->nfree, s->nindex);
+  x->folder = NULL;
+  if (eini_fold_carries(s->fold) &&
+      (eini_loops_folds(x->w.n, x->w.n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex))) {
+    EINI_TRY(eini_states_folder(g, s, &x->states));
+    x->folder = &x->states;
+  }
+  x->wide = x->folder != NULL ? eini_states_bytes(x->folder) : ein_dtype_size(eini_steps_type(x));
   for (int o = 0; o < s->noperand; o++) key += g->tensor[s->operand[o]].rank;
   x->key = EINI_NEW(x->scratch, int64_t, key);
   x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);
@@ -102,7 +283,11 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) x->cut[i] = 2;  // all have an origin
+  if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
+  for (int i = 0; i < s->nindex; i++)
+    x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
+  const int v = eini_steps_parallel(x);
+  if (v >= 0) x->cut[x->w.n->loop[v].index] = 2;
   for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
     (void)eini_steps_goto(x, i);
     EINI_TRY(eini_steps_point_new(x, &x->point[i]));
@@ -112,11 +297,32 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   return EIN_OK;
 }
 
+// The hull of what a place holds of a statement's results, by its free indices.
+typedef struct eini_steps_hull {
+  const eini_owners *o;
+  int64_t *lo, *hi;         // hi 0: nothing yet
+} eini_steps_hull;
+
+static ein_status eini_steps_held(void *user, const int64_t *lo, const int64_t *hi) {
+  const eini_steps_hull *h = (const eini_steps_hull *)user;
+  const eini_stmt *s = h->o->s;
+  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
+  for (int i = 0; i < s->nfree; i++) {
+    from[i] = h->o->rows ? 0 : lo[i];
+    to[i] = h->o->rows ? s->index[i].extent : hi[i];
+  }
+  if (h->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
+  for (int i = 0; i < s->nfree; i++) {
+    h->lo[i] = h->hi[i] == 0 ? from[i] : eini_min64(h->lo[i], from[i]);
+    h->hi[i] = eini_max64(h->hi[i], to[i]);
+  }
+  return EIN_OK;
+}
+
 // Sums at places begin as folds of nothing.
 static ein_status eini_steps_sums(eini_staged *x) {
   static const double none[2] = {0, 0};
   const eini_stmt *s = x->stmt;
-  const int rank = x->d->g->tensor[s->out].rank;
   eini_step_point *pt = &x->point[0];  // has a task in every nest
   for (int o = 0; o < s->noperand; o++) {
     memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
@@ -124,20 +330,42 @@ static ein_status eini_steps_sums(eini_staged *x) {
     pt->in[o] = none;  // nothing is read
   }
   for (int q = 0; q < x->nmemory; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
+    eini_step_box *b = &x->sum[q];
     if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
-    EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
-    EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
-                              0));
-    for (int i = 0; i < s->nindex; i++) x->w.lo[i] = x->w.hi[i] = 0;
-    for (int r = 0; r < rank; r++) {  // free index i is the axis r that it writes
-      int64_t coef;
-      const int i = eini_row_index(&s->out_map, r, &coef);
-      x->w.lo[i] = home->lo[r];
-      x->w.hi[i] = home->hi[r];
-    }
-    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, &x->sum[q]));
+    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
+    eini_steps_hull h = {x->w.owners[s->noperand], b->lo, b->hi};
+    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
+    if (x->nmemory > 1) EINI_TRY(eini_owners_boxes(x->a, x->d->g, h.o, q, eini_steps_held, &h));
+    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
+    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
+  }
+  return EIN_OK;
+}
+
+// Sums become what is stored.
+static ein_status eini_steps_finish(eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  for (int q = 0; q < x->nmemory; q++) {
+    const eini_step_box *b = &x->sum[q];
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
+    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
+    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
+                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
+    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
+  }
+  return EIN_OK;
+}
+
+// Notes what a statement needs whose plans are made.
+static ein_status eini_steps_planned(eini_staged *x) {
+  int64_t *most = x->most + (int64_t)x->number * x->d->fabric.places, sum;
+  EINI_TRY(eini_steps_rooms_of(x));
+  for (int64_t q = 0; q < x->d->fabric.places; q++) {
+    sum = 0;
+    if (!x->whole) EINI_TRY(eini_alive_held(x->scratch, x->d, x->number, q, &sum));
+    most[q] = x->alive.most[q] + sum * (int64_t)x->wide;
   }
   return EIN_OK;
 }
@@ -148,26 +376,17 @@ static ein_status eini_steps_stmt(eini_staged *x, int k) {
   if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
   if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
   EINI_TRY(st);
-  const eini_stmt *s = x->stmt;
-  const eini_tensor *out = &x->d->g->tensor[s->out];
   EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
-  for (int q = 0; q < x->nmemory && !x->whole && x->failed == EIN_OK; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
-    EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
-                              home->stride, ein_dtype_compute(s->type), x->sum[q].data,
-                              x->sum[q].stride));
-  }
-  return EIN_OK;
+  if (x->run == NULL) EINI_TRY(eini_steps_planned(x));
+  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
 }
 
 // ---- all of a graph ----
 
 // A tensor between a place and the memory of the caller; hull: that of its boxes is asked for.
 typedef struct eini_steps_share {
-  int rank, hull, back;     // back: from the place to the caller
+  const eini_stmt *s;       // whose free indices the boxes are of
+  int hull, back;           // back: from the place to the caller
   size_t size;
   eini_step_box *place;
   const eini_step_box *caller;
@@ -175,20 +394,33 @@ typedef struct eini_steps_share {
 
 static ein_status eini_steps_shared(void *user, const int64_t *lo, const int64_t *hi) {
   const eini_steps_share *c = (const eini_steps_share *)user;
-  eini_step_box *b = c->place;
-  int64_t shape[EINI_NAMES_MAX];
-  for (int r = 0; r < c->rank; r++) {
-    shape[r] = hi[r] - lo[r];
-    if (!c->hull) continue;
-    b->lo[r] = b->hi[r] == 0 ? lo[r] : eini_min64(b->lo[r], lo[r]);
-    b->hi[r] = eini_max64(b->hi[r], hi[r]);
+  const eini_stmt_block block = eini_block_of(lo, hi, NULL);
+  const int n = c->s->nfree, rank = c->s->out_map.rows;
+  int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
+  if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
+  if (c->hull) {
+    eini_block_hull(c->s, &block, -1, a, b);
+    for (int r = 0; r < rank; r++) {
+      c->place->lo[r] = c->place->hi[r] == 0 ? a[r] : eini_min64(c->place->lo[r], a[r]);
+      c->place->hi[r] = eini_max64(c->place->hi[r], b[r]);
+    }
+    return EIN_OK;
   }
-  if (c->hull) return EIN_OK;
-  char *p = eini_steps_at(b, c->rank, lo, c->size);
-  char *w = eini_steps_at(c->caller, c->rank, lo, c->size);
-  if (c->back) eini_dist_copy(c->rank, shape, w, c->caller->stride, p, b->stride, c->size);
-  else eini_dist_copy(c->rank, shape, p, b->stride, w, c->caller->stride, c->size);
+  for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
+  char *p = eini_steps_written(c->s, c->place, lo, c->size, a);
+  char *w = eini_steps_written(c->s, c->caller, lo, c->size, b);
+  if (c->back) eini_dist_copy(n, shape, w, b, p, a, c->size);
+  else eini_dist_copy(n, shape, p, a, w, b, c->size);
   return EIN_OK;
+}
+
+// Zeros for all elements of a box.
+static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
+  static const char zero[16] = {0};
+  int64_t shape[EINI_NAMES_MAX], none[EINI_NAMES_MAX];
+  for (int r = 0; r < rank; r++) shape[r] = b->hi[r] - b->lo[r], none[r] = 0;
+  if (b->data != NULL && !eini_zrange_empty(rank, b->lo, b->hi))
+    eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
 // The caller's memory of a tensor; NULL data: it has none.
@@ -207,14 +439,29 @@ static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *
   return EIN_OK;
 }
 
+// Calls for all boxes of a tensor at a place.
+static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int n, int64_t place,
+                                       eini_steps_share *c) {
+  for (int i = 0; i < n; i++) {
+    c->s = o[i].s;
+    EINI_TRY(eini_owners_boxes(x->a, x->d->g, &o[i], place, eini_steps_shared, c));
+  }
+  return EIN_OK;
+}
+
 // Memory of a tensor at places and what they hold of an input; back: what they hold of an output.
 static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   const eini_tensor *e = &x->d->g->tensor[t];
   const int input = e->role == EIN_ROLE_INPUT, port = x->d->tensor[t].port >= 0;
-  const int own = input ? x->nmemory == 1 || x->s->place[t] == NULL : x->nmemory == 1 && port;
   eini_step_box caller;
+  eini_owners *o;
+  int n;
   EINI_TRY(eini_steps_caller(x, t, &caller));
-  eini_steps_share c = {e->rank, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  EINI_TRY(eini_schedule_owners(x->a, x->s, t, &o, &n));
+  const int own = input ? x->nmemory == 1 || n == 0 : x->nmemory == 1 && port;
+  const int zeros = !back && !input && eini_steps_zeros(x->d, t);
+  eini_steps_share c = {NULL, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  if (zeros) eini_steps_clear(&caller, e->rank, c.size);
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
     if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
@@ -225,17 +472,16 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
     c.hull = !back;
     if (!back) EINI_TRY(eini_steps_box_new(x->a, b, e->rank));
     for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
-    if (!back && x->nmemory > 1)
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
     int64_t shape[EINI_NAMES_MAX];
     for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
     eini_dist_dense(e->rank, shape, b->stride);
     const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
     if (!back && x->run != NULL && (b->data = EINI_NEW(x->a, char, bytes)) == NULL)
       return EIN_ERR_NO_MEMORY;
+    if (zeros) eini_steps_clear(b, e->rank, c.size);
     c.hull = 0;
-    if (x->run != NULL && (back || input))
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
   }
   return EIN_OK;
 }
@@ -253,9 +499,10 @@ static ein_status eini_steps_memory(eini_staged *x) {
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs (plans NULL) all statements.
+// Plans (run NULL) or runs (plans NULL) all statements. most: of each statement and place, what
+// lives there beside tensors; NULL in a run.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats) {
+                                 ein_dist_stats *stats, int64_t *most) {
   const ein_graph *g = d->g;
   eini_arena arena, scratch;
   eini_staged x;
@@ -266,14 +513,15 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.s = d->desc.schedule;
   x.run = run;
   x.stats = stats;
+  x.most = most;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
   if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
-    size_t most = 0;  // two messages at once, which lie behind each other
+    size_t room = 0;  // two messages at once, which lie behind each other
     for (int k = 0; k < d->nstmt; k++)
-      if (d->rooms[k].message > most) most = d->rooms[k].message;
-    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)most);
+      if (d->rooms[k].message > room) room = d->rooms[k].message;
+    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)room);
   }
   if (run != NULL) st = eini_dist_agree(&d->fabric, st);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
@@ -289,28 +537,26 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
 }
 
 // Why a statement cannot be run so; NULL: it can.
-static const char *eini_steps_reason(const ein_schedule *sc, const eini_stmt *s,
-                                     const eini_loops *n) {
-  const eini_tensor *t = &sc->g->tensor[s->out];
-  const ein_distribution *d = sc->place[s->out];
+static const char *eini_steps_reason(const ein_schedule *sc, int k) {
+  const eini_stmt *s = &sc->g->stmt[k];
+  const eini_loops *n = &sc->nest[k];
+  int used[EINI_NAMES_MAX] = {0};
   int64_t coef;
+  eini_owners o;
+  memset(&o, 0, sizeof o);
+  eini_schedule_home(sc, k, &o);
   if (n->loop == NULL) return "it has too many indices";
-  if (d == NULL || t->nstmt != 1) return "nothing says where its result lies: place it";
-  for (int m = 0; m < d->grid->ndim; m++)
-    if (d->held[m].kind == EINI_HELD_EVERY && d->grid->dim[m].extent > 1)
-      return "its result is replicated";
-  if (eini_fold_carries(s->fold) &&
-      (eini_loops_folds(n, n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex)))
-    return "its fold has states of several scalars, and is cut";
+  if (o.d == NULL) return "nothing says where its result lies: place it";
   if (sc->g->ordered && !eini_order_exact(sc->g, s) && eini_loops_folds(n, n->nstep - 1))
     return "it is deterministic, and its fold would be cut";
-  if (t->rank > EINI_NAMES_MAX) return "its result has too many axes";
-  int plain = s->rest == EIN_REST_ERROR && t->rank == s->nfree;
-  for (int r = 0; r < t->rank && plain; r++) {
+  if (s->out_map.rows > EINI_NAMES_MAX || s->nfree > EINI_NAMES_MAX)
+    return "its result has too many axes";
+  for (int r = 0; r < s->out_map.rows && o.rows; r++) {
     const int i = eini_row_index(&s->out_map, r, &coef);
-    plain = i >= 0 && coef == 1 && s->out_map.offset[r] == 0 && s->index[i].extent == t->shape[r];
+    if (eini_map_terms(&s->out_map, r) > 1 || (i >= 0 && used[i]++))
+      return "its result is placed, and not written by an index for each axis";
   }
-  return plain ? NULL : "it does not write each element of its result by an index of its own";
+  return NULL;
 }
 
 static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
@@ -322,17 +568,19 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   if (s->grid == NULL || s->grid->places != d->fabric.places)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is not for the fabric's places");
   for (int k = 0; k < d->nstmt; k++) {
-    const char *why = eini_steps_reason(s, &d->g->stmt[k], &s->nest[k]);
+    const char *why = eini_steps_reason(s, k);
     if (why != NULL)
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "statement '%.60s' cannot be run by a "
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
   made.nstmt = d->nstmt;
+  int64_t *most = EINI_NEW(&d->arena, int64_t, (int64_t)d->nstmt * d->fabric.places);
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  if (most == NULL || made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL)
+    return EIN_ERR_NO_MEMORY;
+  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made, most);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -340,5 +588,7 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
+  EINI_TRY(eini_alive_peaks(&d->arena, d, most));
+  d->peak += d->fabric.first;  // from here on of this process
   return EIN_OK;
 }
