@@ -137,6 +137,21 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->machine = machine;
 }
 
+// With --scatter, the program is the one that costs less with folds split between places.
+static void scatter(program *p, const ein_decompose_desc *desc) {
+  ein_graph *better;
+  if (given(O_SCATTER) == NULL) return;
+  if (desc->cost <= EIN_COST_PAPER_CODE)
+    misuse(NULL, "--scatter: under --cost paper statements are planned as written");
+  progress_begin("scattering", NULL, 0);
+  const ein_status st = ein_graph_scatter(p->ctx, p->graph, desc, &better);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
+  if (better == NULL) return;
+  ein_graph_destroy(p->graph);
+  p->graph = better;
+}
+
 // Decomposes. With --memory, a plan whose places have more than that alive is none: then the
 // message says what is enough.
 static ein_decomposition *decompose(const program *p, const ein_decompose_desc *desc,
@@ -785,6 +800,7 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
   if (has_loops(p, said)) return plan_schedule(p, said, desc.p, name, &machine);
   schedule_pins(p, said, &desc);
   ein_schedule_destroy(said);
+  scatter(p, &desc);
   d = decompose(p, &desc, &machine);
   ein_decomposition_info(d, &info);
   write_schedule(p, d);

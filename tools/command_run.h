@@ -319,6 +319,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
   }
   schedule_pins(p, said, &desc);
   ein_schedule_destroy(said);
+  scatter(p, &desc);
   how = decompose(p, &desc, &machine);
   happened *of = run_happens(p, given(O_SVG) != NULL || given(O_EXPLAIN) != NULL);
   ein_dist *d = plan_places(p, how, NULL, &f, of);
