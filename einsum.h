@@ -40373,16 +40373,21 @@ static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from,
 
 // ---- the search ----
 
-// What a graph's decomposition costs under the model; infinite where there is none.
+// What a graph's decomposition costs; infinite where there is none. model: as the model adds up,
+// without what ein_decompose simulates besides.
 static ein_status eini_scatter_cost(ein_ctx *ctx, const ein_graph *g, const ein_decompose_desc *d,
-                                    double *cost) {
+                                    int model, double *cost) {
   ein_decomposition *how = NULL;
-  const ein_status st = ein_decompose(ctx, g, d, &how);
+  const ein_status st = model ? eini_decompose_once(ctx, g, d, &how)
+                              : ein_decompose(ctx, g, d, &how);
   *cost = INFINITY;
   if (st == EIN_ERR_NO_MEMORY) return st;
-  if (st == EIN_OK) *cost = how->info.seconds > 0 ? how->info.seconds : how->info.total;
-  else if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
-  ein_decomposition_destroy(how);
+  if (st == EIN_OK) {
+    *cost = model || how->info.seconds == 0 ? how->info.total : how->info.seconds;
+    ein_decomposition_destroy(how);
+  } else if (ctx != NULL) {
+    eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  }
   return EIN_OK;
 }
 
@@ -40399,7 +40404,7 @@ static ein_status eini_scatter_try(eini_scatter_search *w, const ein_graph *from
   double cost = INFINITY;
   ein_graph *g = eini_graph_new(w->ctx);
   ein_status st = g == NULL ? EIN_ERR_NO_MEMORY : eini_scatter_graph(g, from, f, x);
-  if (st == EIN_OK) st = eini_scatter_cost(w->ctx, g, w->desc, &cost);
+  if (st == EIN_OK) st = eini_scatter_cost(w->ctx, g, w->desc, 1, &cost);
   if (st == EIN_OK && cost < w->cost * (1 - 1e-6)) {
     ein_graph *swap = w->best;
     w->best = g;
@@ -40451,7 +40456,7 @@ EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
   memset(&w, 0, sizeof w);
   w.ctx = ctx;
   w.desc = desc;
-  ein_status st = eini_scatter_cost(ctx, graph, desc, &w.cost);
+  ein_status st = eini_scatter_cost(ctx, graph, desc, 1, &w.cost);
   for (int round = 0; round < 8 && better && st == EIN_OK; round++) {
     eini_arena a;
     eini_arena_init(&a, ctx == NULL ? NULL : &ctx->al);
@@ -40466,7 +40471,10 @@ EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
       eini_graph_free(from);
     }
   }
-  if (st == EIN_OK) *scattered = w.best;
+  double before = 0, after = 0;
+  if (st == EIN_OK && w.best != NULL) st = eini_scatter_cost(ctx, graph, desc, 0, &before);
+  if (st == EIN_OK && w.best != NULL) st = eini_scatter_cost(ctx, w.best, desc, 0, &after);
+  if (st == EIN_OK && after < before) *scattered = w.best;
   else eini_graph_free(w.best);
   return st;
 }

@@ -1423,6 +1423,33 @@ done
 expect 0 run R.ein A=RA.npy B=RB.npy -p 3 --decomp sqrt
 expect 0 run R.ein A=RA.npy B=RB.npy -p 6 --fabric copying --cost bytes --pin 'A[i=3]' -j 1
 cmp -s .out R.want || fail "run --pin differs"
+# Folds that places share, with their results scattered: whole numbers, so the same result.
+cat > sc.ein << 'END'
+input X[s=16,a=8] : i64
+W[a=8,f=64] : i64 = mod(3*a + 5*f, 7) - 3
+V[f=64,a=8] : i64 = mod(a + 4*f, 5) - 2
+H[s,f] = sum[a](X[s,a]*W[a,f])
+J[s,f] = max(H[s,f], 0)
+K[s,a] = sum[f](J[s,f]*V[f,a])
+Y[s,a] = X[s,a] + K[s,a]
+output Y
+END
+printf 'X[s=16,a=8] : i64 = mod(7*s + a, 9) - 4\noutput X\n' > sg.ein
+printf 'latency 1e-12\noverhead 1e-12\nbandwidth 1e8\n' > quick
+expect 0 run sg.ein -o X=SX.npy
+expect 0 run sc.ein X=SX.npy
+cp .out sc.want
+for how in "-j 1" "--explain"; do
+  expect 0 run sc.ein X=SX.npy -p 4 --fabric copying --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' \
+    --machine quick --scatter $how
+  cmp -s .out sc.want || fail "run --scatter $how differs"
+done
+expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick --scatter
+prints 'K_p1'
+expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick
+ok [ "$(printf '%s' "$out" | grep -c K_p1)" -eq 0 ]
+expect 2 plan sc.ein -p 4 --cost paper --scatter
+says 'planned as written'
 # Machines, distributions and schedules, in a file or behind the statements.
 printf 'machine x=2, y=p/x\nplace A xy->xy\n' > place
 expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --cost bytes --json --pin 'A[0=2,1=3]'
