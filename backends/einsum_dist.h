@@ -3231,11 +3231,8 @@ static int eini_steps_mine(const eini_staged *x, int64_t place) {
   return eini_dist_driven(x->d, place);
 }
 
-// What points compute: values to be merged, or, of folds with states of several scalars, which no
-// step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
-  const eini_stmt *s = x->stmt;
-  return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+  return eini_loops_type(x->d->g, x->stmt);
 }
 
 // A mistake ends a run, but for one of several processes, which others wait for: its messages hold
@@ -3773,8 +3770,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->room = 0;
   EINI_TRY(eini_tour_init(x->scratch, &x->w));
   if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
-  x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
-             !eini_stmt_empty(s, s->nfree, s->nindex);
+  x->whole = eini_loops_whole(x->w.n);
   for (int o = 0; o < s->noperand; o++) key += g->tensor[s->operand[o]].rank;
   x->key = EINI_NEW(x->scratch, int64_t, key);
   x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);

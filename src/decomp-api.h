@@ -300,3 +300,14 @@ typedef struct ein_schedule_info {
 // a status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
+// Most bytes at a place while each statement runs, and most at each place (either may be NULL), as
+// ein_dist_peak: tensors, copies that steps fetch, partial results, of inputs that are not placed
+// what tasks read.
+EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
+                                      double *stmt, double *place);
+// A schedule for desc->p places whose peaks are within desc->machine->memory, where ein_decompose
+// finds nothing: statements go in steps over free and reduced indices, inputs that are not pinned
+// may be in shares, one for each place. What is searched for are few bytes; desc->cost is ignored.
+// EIN_ERR_TOO_LARGE: none found; the message names the least memory for which there is one.
+EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_decompose_desc *desc, ein_schedule **out);

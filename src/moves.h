@@ -83,6 +83,8 @@ typedef struct eini_tour {
   ein_move_fn fn;
   void *user;
   ein_schedule_move move;
+  double *room;            // [point][operand, the result, a block of it] most bytes that it takes in
+                           //   a step; NULL: nobody asks
   // Every part of a box, also what the point's own place holds, with user; NULL: nobody asks.
   ein_status (*part_fn)(struct eini_tour *w, eini_owners *o, int64_t owner);
 } eini_tour;
@@ -194,12 +196,47 @@ static int eini_tour_box(eini_tour *w, int64_t step, int k) {
   return !eini_zrange_empty(s->nindex, w->lo, w->hi);
 }
 
+// What statements compute: values to be merged, or, of folds with states of several scalars, which
+// no step cuts, what is stored.
+static ein_dtype eini_loops_type(const ein_graph *g, const eini_stmt *s) {
+  return eini_fold_carries(s->fold) ? g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+}
+
+// Notes what the box in w->from and w->to takes, of access k of the point at hand; k one more than
+// the result's: a block that is merged into it.
+static void eini_tour_room(eini_tour *w, int k) {
+  const eini_stmt *s = w->n->s;
+  const eini_tensor *t = &w->w->g->tensor[k < s->noperand ? s->operand[k] : s->out];
+  const ein_dtype type = k < s->noperand ? t->dtype : eini_loops_type(w->w->g, s);
+  const double bytes = eini_box_volume(t->rank, w->from, w->to) * (double)ein_dtype_size(type);
+  double *room = &w->room[w->move.point * (s->noperand + 2) + k];
+  if (bytes > *room) *room = bytes;
+}
+
+// The block of a step is merged where others have been before, or where it is no more than a part.
+static void eini_tour_block(eini_tour *w, int64_t step) {
+  const eini_stmt *s = w->n->s;
+  const int last = w->n->nstep - 1, rank = w->w->g->tensor[s->out].rank;
+  double box;
+  if (!eini_loops_folds(w->n, last) || !eini_tour_box(w, step, s->noperand)) return;
+  box = eini_box_volume(rank, w->from, w->to);
+  eini_tour_values(w, step, last);
+  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
+  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
+  if (eini_zrange_empty(s->nindex, w->lo, w->hi)) return;
+  eini_block_hull(s, &b, -1, w->from, w->to);
+  if (!eini_tour_due(w, step, s->noperand, 0) || eini_box_volume(rank, w->from, w->to) < box)
+    eini_tour_room(w, s->noperand + 1);
+}
+
 // What access k of the point at hand moves before (operands) or after (the result) a step.
 static ein_status eini_tour_access(eini_tour *w, int64_t step, int k) {
   const eini_stmt *s = w->n->s;
   const int result = k == s->noperand;
   if (w->owners[k].d == NULL || (!result && w->again[k] >= 0)) return EIN_OK;
+  if (result && w->room != NULL) eini_tour_block(w, step);
   if (!eini_tour_due(w, step, k, result) || !eini_tour_box(w, step, k)) return EIN_OK;
+  if (w->room != NULL) eini_tour_room(w, k);
   const int64_t bytes = result ? eini_tour_wide(w) :
                         (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
   w->move.operand = result ? -1 : k;

@@ -93,8 +93,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->room = 0;
   EINI_TRY(eini_tour_init(x->scratch, &x->w));
   if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
-  x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
-             !eini_stmt_empty(s, s->nfree, s->nindex);
+  x->whole = eini_loops_whole(x->w.n);
   for (int o = 0; o < s->noperand; o++) key += g->tensor[s->operand[o]].rank;
   x->key = EINI_NEW(x->scratch, int64_t, key);
   x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);

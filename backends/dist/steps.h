@@ -69,11 +69,8 @@ static int eini_steps_mine(const eini_staged *x, int64_t place) {
   return eini_dist_driven(x->d, place);
 }
 
-// What points compute: values to be merged, or, of folds with states of several scalars, which no
-// step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
-  const eini_stmt *s = x->stmt;
-  return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+  return eini_loops_type(x->d->g, x->stmt);
 }
 
 // A mistake ends a run, but for one of several processes, which others wait for: its messages hold
