@@ -41918,11 +41918,11 @@ enum { EINI_STREAM_LOOPS = 3 };
 
 // Loops over time, the outermost first. depth: of operands, and behind them of the result: how many
 // of the loops its fetch, or what is kept of it, stands in.
-typedef struct eini_steps_plan {
+typedef struct eini_streamed {
   int nloop, index[EINI_STREAM_LOOPS], *depth;
   int64_t parts[EINI_STREAM_LOOPS], steps;
   double bytes, room;       // that are moved; of the largest task
-} eini_steps_plan;
+} eini_streamed;
 
 // A statement at hand. What an operand moves once: -1 where it is not fetched.
 typedef struct eini_stream_task {
@@ -41938,7 +41938,7 @@ typedef struct eini_stream_task {
   int *pick;                // [access]
   // What is tried, the depths with which that moves the least, and the best of all; with `bytes` of
   // EINI_STREAM_NONE: none fit.
-  eini_steps_plan now, got, best;
+  eini_streamed now, got, best;
 } eini_stream_task;
 
 // Bytes of access k (noperand: the result) in ranges of so many values.
@@ -41959,7 +41959,7 @@ static int eini_stream_uses(const eini_stmt *s, int k, int index) {
 // What the result takes beside its block, and moves, where it is kept in `depth` loops.
 static void eini_stream_result(eini_stream_task *t, int depth, double *mem, double *bytes) {
   const eini_stmt *s = t->s;
-  const eini_steps_plan *p = &t->now;
+  const eini_streamed *p = &t->now;
   const int last = p->nloop;
   const double size = (double)ein_dtype_size(eini_loops_type(t->g, s));
   int folds = 0, all = 0;
@@ -41983,7 +41983,7 @@ static void eini_stream_result(eini_stream_task *t, int depth, double *mem, doub
 static void eini_stream_operand(eini_stream_task *t, int first, int depth, double *mem,
                                 double *bytes) {
   const eini_stmt *s = t->s;
-  const eini_steps_plan *p = &t->now;
+  const eini_streamed *p = &t->now;
   *mem = *bytes = 0;
   for (int k = first; k < s->noperand; k++) {
     double again = 1;
@@ -41996,7 +41996,7 @@ static void eini_stream_operand(eini_stream_task *t, int first, int depth, doubl
   }
 }
 
-static void eini_steps_plan_copy(eini_steps_plan *to, const eini_steps_plan *from, int n) {
+static void eini_streamed_copy(eini_streamed *to, const eini_streamed *from, int n) {
   int *depth = to->depth;
   *to = *from;
   to->depth = depth;
@@ -42021,7 +42021,7 @@ static void eini_stream_depths(eini_stream_task *t, int a, double mem, double by
     eini_stream_depths(t, a + 1, mem + before, bytes + t->bytes[a * wide + d]);
   }
   if (a < t->nacc) return;
-  eini_steps_plan_copy(&t->got, &t->now, 0);
+  eini_streamed_copy(&t->got, &t->now, 0);
   t->got.bytes = bytes;
   t->got.room = mem;
   for (int k = 0; k <= n; k++) t->got.depth[k] = last;
@@ -42034,7 +42034,7 @@ static void eini_stream_depths(eini_stream_task *t, int a, double mem, double by
 // Tries the loops at hand.
 static void eini_stream_try(eini_stream_task *t) {
   const eini_stmt *s = t->s;
-  eini_steps_plan *p = &t->now;
+  eini_streamed *p = &t->now;
   const int wide = EINI_STREAM_LOOPS + 1, n = s->nindex;
   p->steps = 1;
   for (int l = 0; l < p->nloop; l++) {
@@ -42070,13 +42070,13 @@ static int64_t eini_stream_next(int64_t parts, int left, int64_t most) {
 static void eini_stream_keep(eini_stream_task *t) {
   if (t->got.bytes > t->best.bytes ||
       (t->got.bytes >= t->best.bytes && t->got.steps >= t->best.steps)) return;
-  eini_steps_plan_copy(&t->best, &t->got, t->s->noperand + 1);
+  eini_streamed_copy(&t->best, &t->got, t->s->noperand + 1);
 }
 
 // The innermost loop, number l, has the fewest pieces with which as little is moved as with as many
 // as can be: nothing is fetched again because of it.
 static void eini_stream_last(eini_stream_task *t, int l) {
-  eini_steps_plan *p = &t->now;
+  eini_streamed *p = &t->now;
   int64_t low = 1, high = t->hi[l * t->s->nindex + p->index[l]], steps = 1;
   for (int i = 0; i < l; i++) steps *= p->parts[i];
   p->nloop = l + 1;
@@ -42099,7 +42099,7 @@ static void eini_stream_last(eini_stream_task *t, int l) {
 // Loops from number l on, `left` of them; outer ones may have several numbers of pieces.
 static void eini_stream_loops(eini_stream_task *t, int l, int left) {
   const eini_stmt *s = t->s;
-  eini_steps_plan *p = &t->now;
+  eini_streamed *p = &t->now;
   for (int c = 0; c < s->nindex; c++) {
     const int64_t most = t->hi[l * s->nindex + c];
     int taken = !eini_stream_may(t->g, s, c) || most < 2;
@@ -42145,7 +42145,7 @@ enum { EINI_WITHIN_CAP = 48, EINI_WITHIN_SHARED = 3 };  // states; inputs read f
 
 typedef struct eini_within_state {
   int *label;               // [node]
-  const eini_steps_plan **plan;  // [node]; NULL: not reached
+  const eini_streamed **plan;  // [node]; NULL: not reached
   double *input;            // [tensor] what of an input was read, if it is held
   int *by;                  // [tensor] who read it last; -2: it is in shares
   double cost;              // bytes moved
@@ -42155,7 +42155,7 @@ typedef struct eini_within_state {
 // What was found for a form, a way and which inputs are in shares.
 typedef struct eini_within_memo {
   double limit;             // it was searched with; 0: it was not
-  const eini_steps_plan *plan;  // NULL: none fits
+  const eini_streamed *plan;  // NULL: none fits
 } eini_within_memo;
 
 typedef struct eini_within {
@@ -42301,7 +42301,7 @@ static double eini_within_moved(eini_within *f, const eini_within_state *a, int 
 
 // Steps of statement y under a way in so much memory; NULL: none do. f->moved is set.
 static ein_status eini_within_steps(eini_within *f, int y, int way, int mask, double limit,
-                                 const eini_steps_plan **plan) {
+                                 const eini_streamed **plan) {
   const eini_dform *form = eini_form(&f->dc, y);
   const eini_stmt *s = f->dc.node[y].s;
   eini_stream_task *t = &f->task;
@@ -42325,16 +42325,16 @@ static ein_status eini_within_steps(eini_within *f, int y, int way, int mask, do
   m->limit = limit;
   m->plan = *plan = NULL;
   if (t->best.bytes >= EINI_STREAM_NONE) return EIN_OK;
-  eini_steps_plan *p = EINI_NEW(&f->dc.arena, eini_steps_plan, 1);
+  eini_streamed *p = EINI_NEW(&f->dc.arena, eini_streamed, 1);
   if (p != NULL) p->depth = EINI_NEW(&f->dc.arena, int, s->noperand + 1);
   if (p == NULL || p->depth == NULL) return EIN_ERR_NO_MEMORY;
-  eini_steps_plan_copy(p, &t->best, s->noperand + 1);
+  eini_streamed_copy(p, &t->best, s->noperand + 1);
   m->plan = *plan = p;
   return EIN_OK;
 }
 
 // What a plan moves that was found for other bytes.
-static double eini_within_cost(const eini_within *f, const eini_stmt *s, const eini_steps_plan *p) {
+static double eini_within_cost(const eini_within *f, const eini_stmt *s, const eini_streamed *p) {
   double sum = 0;
   for (int k = 0; k <= s->noperand; k++) {
     double again = 1;
@@ -42392,7 +42392,7 @@ static ein_status eini_within_extend(eini_within *f, const eini_within_state *fr
   const eini_decomposer *dc = &f->dc;
   const eini_stmt *s = dc->node[y].s;
   const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
-  const eini_steps_plan *plan = NULL;
+  const eini_streamed *plan = NULL;
   *fits = 0;
   eini_within_copy(f, to, from);
   eini_within_inputs(f, to, y, way, mask);
@@ -42501,7 +42501,7 @@ typedef struct eini_within_said {
   const ein_graph *g;
   ein_decomp_stmt s;        // the words of the statement at hand
   ein_parts p;
-  const eini_steps_plan *plan;
+  const eini_streamed *plan;
   int index[EINI_STREAM_LOOPS];  // of its loops, in these words
   char was[256 * EINI_NAMES_MAX];
 } eini_within_said;
@@ -42532,7 +42532,7 @@ static void eini_say_under(eini_text *t, const eini_within_said *x, const char *
 // Loops over time, and what is fetched in which.
 static void eini_say_time(eini_text *t, const eini_within_said *x, const eini_stmt *s,
                           const unsigned char *placed) {
-  const eini_steps_plan *plan = x->plan;
+  const eini_streamed *plan = x->plan;
   for (int l = 0; l < plan->nloop; l++) {
     const int c = x->index[l];
     int cut = 0;
@@ -42684,7 +42684,9 @@ typedef struct eini_within_best {
   ein_schedule *s;          // NULL: nothing
 } eini_within_best;
 
-static ein_status eini_within_look(eini_within *f, const eini_within_state *of, eini_within_best *b) {
+// *found: it fits.
+static ein_status eini_within_look(eini_within *f, const eini_within_state *of,
+                                   eini_within_best *b, int *found) {
   eini_arena a;
   ein_schedule_desc how;
   ein_schedule *s = NULL;
@@ -42699,12 +42701,12 @@ static ein_status eini_within_look(eini_within *f, const eini_within_state *of, 
   if (st == EIN_OK) st = eini_within_say(&a, f, of, &t);
   memset(&how, 0, sizeof how);
   how.text = text;
-  how.places = f->dc.p;
+  how.places = f->dc.desc->p;
   if (st == EIN_OK) st = ein_schedule_create(b->ctx, f->dc.g, &how, &s);
-  double *place = st == EIN_OK ? EINI_NEW(&a, double, f->dc.p) : NULL;
+  double *place = st == EIN_OK ? EINI_NEW(&a, double, how.places) : NULL;
   if (st == EIN_OK && place == NULL) st = EIN_ERR_NO_MEMORY;
   if (st == EIN_OK) st = ein_schedule_peaks(b->ctx, s, f->dc.desc->inputs, NULL, place);
-  for (int64_t q = 0; q < f->dc.p && st == EIN_OK; q++) peak = fmax(peak, place[q]);
+  for (int64_t q = 0; q < how.places && st == EIN_OK; q++) peak = fmax(peak, place[q]);
   for (int k = 0; k < f->dc.g->nstmt && st == EIN_OK && peak <= b->limit; k++) {
     ein_schedule_info info;
     st = ein_schedule_cost(b->ctx, s, k, NULL, NULL, &info);
@@ -42713,6 +42715,7 @@ static ein_status eini_within_look(eini_within *f, const eini_within_state *of, 
   eini_arena_free(&a);
   const int better = st == EIN_OK && peak <= b->limit &&
                      (b->s == NULL || bytes < b->bytes || (bytes <= b->bytes && peak < b->peak));
+  *found |= st == EIN_OK && peak <= b->limit;
   if (better) {
     ein_schedule *swap = b->s;
     b->s = s, b->bytes = bytes, b->peak = peak;
@@ -42727,12 +42730,12 @@ enum { EINI_WITHIN_LOOKS = 6, EINI_WITHIN_PASSES = 4, EINI_WITHIN_SMALL = 8 };
 // Searches with a limit; of a small graph in several orders of states, else until one is found.
 static ein_status eini_within_at(eini_within *f, double limit, eini_within_best *b) {
   static const double per_byte[EINI_WITHIN_PASSES] = {0, 1, 16, 1e6};
+  int found = 0;
   b->limit = limit;
-  b->s = NULL;
-  for (int round = 0; round < 3 && b->s == NULL; round++) {
+  for (int round = 0; round < 3 && !found; round++) {
     f->limit = limit * (1 - 0.06 * round);  // ragged blocks may take more than was thought
     for (int pass = 0; pass < EINI_WITHIN_PASSES; pass++) {
-      if (b->s != NULL && f->dc.nnode > EINI_WITHIN_SMALL) break;
+      if (found && f->dc.nnode > EINI_WITHIN_SMALL) break;
       f->per_byte = per_byte[pass];
       EINI_TRY(eini_within_pass(f));
       for (int64_t i = 0; i < f->n && i < EINI_WITHIN_LOOKS; i++) {
@@ -42742,7 +42745,7 @@ static ein_status eini_within_at(eini_within *f, double limit, eini_within_best 
         const eini_within_state swap = f->now[i];
         f->now[i] = f->now[best];
         f->now[best] = swap;
-        EINI_TRY(eini_within_look(f, &f->now[i], b));
+        EINI_TRY(eini_within_look(f, &f->now[i], b, &found));
       }
     }
   }
@@ -42788,7 +42791,7 @@ static ein_status eini_within_states(eini_within *f) {
   for (int i = 0; i < 2 * (EINI_WITHIN_CAP + 1); i++) {
     eini_within_state *s = i <= EINI_WITHIN_CAP ? &f->now[i] : &f->next[i - EINI_WITHIN_CAP - 1];
     s->label = EINI_NEW(a, int, n);
-    s->plan = EINI_NEW(a, const eini_steps_plan *, n);
+    s->plan = EINI_NEW(a, const eini_streamed *, n);
     s->input = EINI_NEW(a, double, m);
     s->by = EINI_NEW(a, int, m);
     if (s->label == NULL || s->plan == NULL || s->input == NULL || s->by == NULL)
@@ -42876,19 +42879,49 @@ static ein_status eini_within_least(eini_within *f, double memory, eini_within_b
   return EIN_OK;
 }
 
-static ein_status eini_within_run(eini_within *f, eini_within_best *b) {
+// last: when nothing is found, that is an error.
+static ein_status eini_within_run(eini_within *f, int last, eini_within_best *b) {
   const double memory = f->dc.machine.memory;
   double least = 0;
   f->dc.machine.memory = 0;  // ways are not refused for it
   EINI_TRY(eini_within_tables(f));
   EINI_TRY(eini_within_make(f));
   EINI_TRY(eini_within_at(f, memory > 0 ? memory : INFINITY, b));
-  if (b->s != NULL) return EIN_OK;
+  if (b->s != NULL || !last) return EIN_OK;
   EINI_TRY(eini_within_least(f, memory, b, &least));
   return eini_fail(f->dc.diag, EIN_ERR_TOO_LARGE, -1, 0, "more places have less each", least <
                    INFINITY ? "no schedule found keeps every place within %.0f bytes; %.0f are "
                    "enough" : "no schedule found keeps every place within %.0f bytes", memory,
                    least);
+}
+
+// Searches with so many tasks; *b: the best so far.
+static ein_status eini_within_try(ein_ctx *ctx, const ein_graph *graph,
+                                  const ein_decompose_desc *desc, int64_t tasks, int last,
+                                  eini_within_best *b) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  eini_within *f = EINI_NEW(&arena, eini_within, 1);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena_init(&f->dc.arena, &arena.al);
+  f->dc.diag = eini_diag_of(ctx);
+  f->dc.g = graph;
+  f->dc.desc = desc;
+  f->dc.p = tasks;
+  f->dc.ndivisor = eini_divisors(f->dc.p, f->dc.divisor);
+  f->dc.machine = eini_machine_of(desc->machine);
+  const ein_status st = eini_within_run(f, last, b);
+  eini_arena_free(&f->dc.arena);
+  eini_arena_free(&arena);
+  return st;
+}
+
+// The most points of a grid nearly square in p: so many tasks may move less than more do.
+static int64_t eini_nearly_square(int64_t p) {
+  int64_t root = (int64_t)sqrt((double)p);
+  while (root * root > p) root--;
+  while ((root + 1) * (root + 1) <= p) root++;
+  return p / root * root;
 }
 
 EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
@@ -42904,20 +42937,12 @@ EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
   how.max_vectors = how.max_vectors > 0 ? how.max_vectors : 256;
   memset(&best, 0, sizeof best);
   best.ctx = ctx;
-  eini_arena arena;
-  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  eini_within *f = EINI_NEW(&arena, eini_within, 1);
-  if (f == NULL) return EIN_ERR_NO_MEMORY;
-  eini_arena_init(&f->dc.arena, &arena.al);
-  f->dc.diag = eini_diag_of(ctx);
-  f->dc.g = graph;
-  f->dc.desc = &how;
-  f->dc.p = desc->p;
-  f->dc.ndivisor = eini_divisors(f->dc.p, f->dc.divisor);
-  f->dc.machine = eini_machine_of(desc->machine);
-  const ein_status st = eini_within_run(f, &best);
-  eini_arena_free(&f->dc.arena);
-  eini_arena_free(&arena);
+  const int64_t square = eini_nearly_square(desc->p);
+  const int two = square < desc->p && graph->nstmt <= EINI_WITHIN_SMALL && desc->npin == 0 &&
+                  desc->nparts == 0;
+  ein_status st = EIN_OK;
+  if (two) st = eini_within_try(ctx, graph, &how, square, 0, &best);
+  if (st == EIN_OK) st = eini_within_try(ctx, graph, &how, desc->p, 1, &best);
   eini_fail_status(ctx, st);
   if (st == EIN_OK) *out = best.s;
   else ein_schedule_destroy(best.s);

@@ -3206,6 +3206,7 @@ typedef struct eini_staged {
   eini_arena *a, *scratch;  // scratch: of the statement at hand
   int nmemory;              // 1 where it is shared, else one for each place
   eini_step_box *home;      // of tensors in memories: the hull of what is held there
+  eini_arena *lives;        // of each tensor: where its homes are, while it is needed
   eini_step_box *sum;       // in memories: partial results of the statement, in its own type
   char *work;               // of plans, for each worker
   int width;
@@ -3788,58 +3789,7 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   return EIN_OK;
 }
 
-// Sums at places begin as folds of nothing.
-static ein_status eini_steps_sums(eini_staged *x) {
-  static const double none[2] = {0, 0};
-  const eini_stmt *s = x->stmt;
-  const int rank = x->d->g->tensor[s->out].rank;
-  eini_step_point *pt = &x->point[0];  // has a task in every nest
-  for (int o = 0; o < s->noperand; o++) {
-    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
-           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
-    pt->in[o] = none;  // nothing is read
-  }
-  for (int q = 0; q < x->nmemory; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
-    EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
-    EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
-                              0));
-    for (int i = 0; i < s->nindex; i++) x->w.lo[i] = x->w.hi[i] = 0;
-    for (int r = 0; r < rank; r++) {  // free index i is the axis r that it writes
-      int64_t coef;
-      const int i = eini_row_index(&s->out_map, r, &coef);
-      x->w.lo[i] = home->lo[r];
-      x->w.hi[i] = home->hi[r];
-    }
-    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, &x->sum[q]));
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_steps_stmt(eini_staged *x, int k) {
-  ein_status st = eini_steps_begin(x, k);
-  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
-  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
-  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
-  EINI_TRY(st);
-  const eini_stmt *s = x->stmt;
-  const eini_tensor *out = &x->d->g->tensor[s->out];
-  EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
-  for (int q = 0; q < x->nmemory && !x->whole && x->failed == EIN_OK; q++) {
-    const eini_step_box *home = eini_steps_home(x, s->out, q);
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
-    EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
-                              home->stride, ein_dtype_compute(s->type), x->sum[q].data,
-                              x->sum[q].stride));
-  }
-  return EIN_OK;
-}
-
-// ---- all of a graph ----
+// ---- tensors at places ----
 
 // A tensor between a place and the memory of the caller; hull: that of its boxes is asked for.
 typedef struct eini_steps_share {
@@ -3877,7 +3827,7 @@ static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *
     if (of->role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
     else u.v = (char *)x->run->out[e->port];
   }
-  EINI_TRY(eini_steps_box_new(x->a, b, of->rank));
+  EINI_TRY(eini_steps_box_new(&x->lives[t], b, of->rank));
   b->data = u.v;
   for (int r = 0; r < of->rank; r++) b->hi[r] = of->shape[r], b->stride[r] = e->stride[r];
   return EIN_OK;
@@ -3899,22 +3849,87 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
       continue;
     }
     c.hull = !back;
-    if (!back) EINI_TRY(eini_steps_box_new(x->a, b, e->rank));
+    if (!back) EINI_TRY(eini_steps_box_new(&x->lives[t], b, e->rank));
     for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
     if (!back && x->nmemory > 1)
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+      EINI_TRY(eini_distribution_boxes(&x->lives[t], x->s->place[t], e->shape, q, eini_steps_shared, &c));
     int64_t shape[EINI_NAMES_MAX];
     for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
     eini_dist_dense(e->rank, shape, b->stride);
     const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
-    if (!back && x->run != NULL && (b->data = EINI_NEW(x->a, char, bytes)) == NULL)
+    if (!back && x->run != NULL && (b->data = EINI_NEW(&x->lives[t], char, bytes)) == NULL)
       return EIN_ERR_NO_MEMORY;
     c.hull = 0;
     if (x->run != NULL && (back || input))
-      EINI_TRY(eini_distribution_boxes(x->a, x->s->place[t], e->shape, q, eini_steps_shared, &c));
+      EINI_TRY(eini_distribution_boxes(&x->lives[t], x->s->place[t], e->shape, q, eini_steps_shared, &c));
   }
   return EIN_OK;
 }
+
+// Sums at places begin as folds of nothing.
+static ein_status eini_steps_sums(eini_staged *x) {
+  static const double none[2] = {0, 0};
+  const eini_stmt *s = x->stmt;
+  const int rank = x->d->g->tensor[s->out].rank;
+  eini_step_point *pt = &x->point[0];  // has a task in every nest
+  for (int o = 0; o < s->noperand; o++) {
+    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
+           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
+    pt->in[o] = none;  // nothing is read
+  }
+  for (int q = 0; q < x->nmemory; q++) {
+    const eini_step_box *home = eini_steps_home(x, s->out, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    for (int r = 0; r < rank; r++) x->w.from[r] = home->lo[r], x->w.to[r] = home->hi[r];
+    EINI_TRY(eini_steps_box_new(x->scratch, &x->sum[q], rank));
+    EINI_TRY(eini_steps_dense(x, &x->sum[q], rank, ein_dtype_size(ein_dtype_compute(s->type)),
+                              0));
+    for (int i = 0; i < s->nindex; i++) x->w.lo[i] = x->w.hi[i] = 0;
+    for (int r = 0; r < rank; r++) {  // free index i is the axis r that it writes
+      int64_t coef;
+      const int i = eini_row_index(&s->out_map, r, &coef);
+      x->w.lo[i] = home->lo[r];
+      x->w.hi[i] = home->hi[r];
+    }
+    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, x->w.hi, &x->sum[q]));
+  }
+  return EIN_OK;
+}
+
+// Memory of tensors that nothing behind statement k reads.
+static void eini_steps_forget(eini_staged *x, int k) {
+  const ein_graph *g = x->d->g;
+  for (int o = 0; o <= g->stmt[k].noperand; o++) {
+    const int t = o < g->stmt[k].noperand ? g->stmt[k].operand[o] : g->stmt[k].out;
+    int from, to;
+    eini_rooms_life(g, t, &from, &to);
+    if (to == k + 1 && g->tensor[t].role == EIN_ROLE_TEMP) eini_arena_free(&x->lives[t]);
+  }
+}
+
+static ein_status eini_steps_stmt(eini_staged *x, int k) {
+  ein_status st = eini_steps_tensor(x, x->d->g->stmt[k].out, 0);
+  if (st == EIN_OK) st = eini_steps_begin(x, k);
+  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
+  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
+  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
+  EINI_TRY(st);
+  const eini_stmt *s = x->stmt;
+  const eini_tensor *out = &x->d->g->tensor[s->out];
+  EINI_TRY(eini_steps_walk(x));
+  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
+  for (int q = 0; q < x->nmemory && !x->whole && x->failed == EIN_OK; q++) {
+    const eini_step_box *home = eini_steps_home(x, s->out, q);
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    for (int r = 0; r < out->rank; r++) x->w.from[r] = home->hi[r] - home->lo[r];
+    EINI_TRY(eini_steps_merge(x, EIN_FOLD_NONE, out->rank, x->w.from, out->dtype, home->data,
+                              home->stride, ein_dtype_compute(s->type), x->sum[q].data,
+                              x->sum[q].stride));
+  }
+  return EIN_OK;
+}
+
+// ---- all of a graph ----
 
 static ein_status eini_steps_memory(eini_staged *x) {
   const ein_dist *d = x->d;
@@ -3922,8 +3937,11 @@ static ein_status eini_steps_memory(eini_staged *x) {
   x->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->width : 1;
   x->home = EINI_NEW(x->a, eini_step_box, d->g->ntensor * x->nmemory);
   x->sum = EINI_NEW(x->a, eini_step_box, x->nmemory);
-  if (x->home == NULL || x->sum == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < d->g->ntensor; t++) EINI_TRY(eini_steps_tensor(x, t, 0));
+  x->lives = EINI_NEW(x->a, eini_arena, d->g->ntensor);
+  if (x->home == NULL || x->sum == NULL || x->lives == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) eini_arena_init(&x->lives[t], &d->al);
+  for (int t = 0; t < d->g->ntensor; t++)
+    if (d->g->tensor[t].role == EIN_ROLE_INPUT) EINI_TRY(eini_steps_tensor(x, t, 0));
   if (x->run == NULL) return EIN_OK;
   x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->d->plans.workspace + EINI_ALIGN));
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -3956,10 +3974,12 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
     eini_arena_init(&scratch, &d->al);
     st = eini_steps_stmt(&x, k);
     eini_arena_free(&scratch);
+    eini_steps_forget(&x, k);
   }
   if (st == EIN_OK) st = x.failed;
   for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
     if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
+  for (int t = 0; t < g->ntensor && x.lives != NULL; t++) eini_arena_free(&x.lives[t]);
   eini_arena_free(&arena);
   return st;
 }
@@ -4012,6 +4032,13 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
+  double *peak = EINI_NEW(&d->arena, double, d->fabric.places);
+  if (peak == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_schedule_rooms(&d->arena, s, d->desc.inputs, NULL, peak));
+  for (int q = 0; q < d->fabric.places; q++) {
+    d->peak[q] = (int64_t)peak[q];
+    d->info.peak_bytes = eini_max64(d->info.peak_bytes, d->peak[q]);
+  }
   for (int k = 0; k < d->nstmt; k++) d->stmt[k].bytes = made.stmt_bytes[k];
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;

@@ -12,11 +12,11 @@ enum { EINI_STREAM_LOOPS = 3 };
 
 // Loops over time, the outermost first. depth: of operands, and behind them of the result: how many
 // of the loops its fetch, or what is kept of it, stands in.
-typedef struct eini_steps_plan {
+typedef struct eini_streamed {
   int nloop, index[EINI_STREAM_LOOPS], *depth;
   int64_t parts[EINI_STREAM_LOOPS], steps;
   double bytes, room;       // that are moved; of the largest task
-} eini_steps_plan;
+} eini_streamed;
 
 // A statement at hand. What an operand moves once: -1 where it is not fetched.
 typedef struct eini_stream_task {
@@ -32,7 +32,7 @@ typedef struct eini_stream_task {
   int *pick;                // [access]
   // What is tried, the depths with which that moves the least, and the best of all; with `bytes` of
   // EINI_STREAM_NONE: none fit.
-  eini_steps_plan now, got, best;
+  eini_streamed now, got, best;
 } eini_stream_task;
 
 // Bytes of access k (noperand: the result) in ranges of so many values.
@@ -53,7 +53,7 @@ static int eini_stream_uses(const eini_stmt *s, int k, int index) {
 // What the result takes beside its block, and moves, where it is kept in `depth` loops.
 static void eini_stream_result(eini_stream_task *t, int depth, double *mem, double *bytes) {
   const eini_stmt *s = t->s;
-  const eini_steps_plan *p = &t->now;
+  const eini_streamed *p = &t->now;
   const int last = p->nloop;
   const double size = (double)ein_dtype_size(eini_loops_type(t->g, s));
   int folds = 0, all = 0;
@@ -77,7 +77,7 @@ static void eini_stream_result(eini_stream_task *t, int depth, double *mem, doub
 static void eini_stream_operand(eini_stream_task *t, int first, int depth, double *mem,
                                 double *bytes) {
   const eini_stmt *s = t->s;
-  const eini_steps_plan *p = &t->now;
+  const eini_streamed *p = &t->now;
   *mem = *bytes = 0;
   for (int k = first; k < s->noperand; k++) {
     double again = 1;
@@ -90,7 +90,7 @@ static void eini_stream_operand(eini_stream_task *t, int first, int depth, doubl
   }
 }
 
-static void eini_steps_plan_copy(eini_steps_plan *to, const eini_steps_plan *from, int n) {
+static void eini_streamed_copy(eini_streamed *to, const eini_streamed *from, int n) {
   int *depth = to->depth;
   *to = *from;
   to->depth = depth;
@@ -115,7 +115,7 @@ static void eini_stream_depths(eini_stream_task *t, int a, double mem, double by
     eini_stream_depths(t, a + 1, mem + before, bytes + t->bytes[a * wide + d]);
   }
   if (a < t->nacc) return;
-  eini_steps_plan_copy(&t->got, &t->now, 0);
+  eini_streamed_copy(&t->got, &t->now, 0);
   t->got.bytes = bytes;
   t->got.room = mem;
   for (int k = 0; k <= n; k++) t->got.depth[k] = last;
@@ -128,7 +128,7 @@ static void eini_stream_depths(eini_stream_task *t, int a, double mem, double by
 // Tries the loops at hand.
 static void eini_stream_try(eini_stream_task *t) {
   const eini_stmt *s = t->s;
-  eini_steps_plan *p = &t->now;
+  eini_streamed *p = &t->now;
   const int wide = EINI_STREAM_LOOPS + 1, n = s->nindex;
   p->steps = 1;
   for (int l = 0; l < p->nloop; l++) {
@@ -164,13 +164,13 @@ static int64_t eini_stream_next(int64_t parts, int left, int64_t most) {
 static void eini_stream_keep(eini_stream_task *t) {
   if (t->got.bytes > t->best.bytes ||
       (t->got.bytes >= t->best.bytes && t->got.steps >= t->best.steps)) return;
-  eini_steps_plan_copy(&t->best, &t->got, t->s->noperand + 1);
+  eini_streamed_copy(&t->best, &t->got, t->s->noperand + 1);
 }
 
 // The innermost loop, number l, has the fewest pieces with which as little is moved as with as many
 // as can be: nothing is fetched again because of it.
 static void eini_stream_last(eini_stream_task *t, int l) {
-  eini_steps_plan *p = &t->now;
+  eini_streamed *p = &t->now;
   int64_t low = 1, high = t->hi[l * t->s->nindex + p->index[l]], steps = 1;
   for (int i = 0; i < l; i++) steps *= p->parts[i];
   p->nloop = l + 1;
@@ -193,7 +193,7 @@ static void eini_stream_last(eini_stream_task *t, int l) {
 // Loops from number l on, `left` of them; outer ones may have several numbers of pieces.
 static void eini_stream_loops(eini_stream_task *t, int l, int left) {
   const eini_stmt *s = t->s;
-  eini_steps_plan *p = &t->now;
+  eini_streamed *p = &t->now;
   for (int c = 0; c < s->nindex; c++) {
     const int64_t most = t->hi[l * s->nindex + c];
     int taken = !eini_stream_may(t->g, s, c) || most < 2;

@@ -7,7 +7,7 @@ typedef struct eini_within_said {
   const ein_graph *g;
   ein_decomp_stmt s;        // the words of the statement at hand
   ein_parts p;
-  const eini_steps_plan *plan;
+  const eini_streamed *plan;
   int index[EINI_STREAM_LOOPS];  // of its loops, in these words
   char was[256 * EINI_NAMES_MAX];
 } eini_within_said;
@@ -38,7 +38,7 @@ static void eini_say_under(eini_text *t, const eini_within_said *x, const char *
 // Loops over time, and what is fetched in which.
 static void eini_say_time(eini_text *t, const eini_within_said *x, const eini_stmt *s,
                           const unsigned char *placed) {
-  const eini_steps_plan *plan = x->plan;
+  const eini_streamed *plan = x->plan;
   for (int l = 0; l < plan->nloop; l++) {
     const int c = x->index[l];
     int cut = 0;
@@ -190,7 +190,9 @@ typedef struct eini_within_best {
   ein_schedule *s;          // NULL: nothing
 } eini_within_best;
 
-static ein_status eini_within_look(eini_within *f, const eini_within_state *of, eini_within_best *b) {
+// *found: it fits.
+static ein_status eini_within_look(eini_within *f, const eini_within_state *of,
+                                   eini_within_best *b, int *found) {
   eini_arena a;
   ein_schedule_desc how;
   ein_schedule *s = NULL;
@@ -205,12 +207,12 @@ static ein_status eini_within_look(eini_within *f, const eini_within_state *of, 
   if (st == EIN_OK) st = eini_within_say(&a, f, of, &t);
   memset(&how, 0, sizeof how);
   how.text = text;
-  how.places = f->dc.p;
+  how.places = f->dc.desc->p;
   if (st == EIN_OK) st = ein_schedule_create(b->ctx, f->dc.g, &how, &s);
-  double *place = st == EIN_OK ? EINI_NEW(&a, double, f->dc.p) : NULL;
+  double *place = st == EIN_OK ? EINI_NEW(&a, double, how.places) : NULL;
   if (st == EIN_OK && place == NULL) st = EIN_ERR_NO_MEMORY;
   if (st == EIN_OK) st = ein_schedule_peaks(b->ctx, s, f->dc.desc->inputs, NULL, place);
-  for (int64_t q = 0; q < f->dc.p && st == EIN_OK; q++) peak = fmax(peak, place[q]);
+  for (int64_t q = 0; q < how.places && st == EIN_OK; q++) peak = fmax(peak, place[q]);
   for (int k = 0; k < f->dc.g->nstmt && st == EIN_OK && peak <= b->limit; k++) {
     ein_schedule_info info;
     st = ein_schedule_cost(b->ctx, s, k, NULL, NULL, &info);
@@ -219,6 +221,7 @@ static ein_status eini_within_look(eini_within *f, const eini_within_state *of, 
   eini_arena_free(&a);
   const int better = st == EIN_OK && peak <= b->limit &&
                      (b->s == NULL || bytes < b->bytes || (bytes <= b->bytes && peak < b->peak));
+  *found |= st == EIN_OK && peak <= b->limit;
   if (better) {
     ein_schedule *swap = b->s;
     b->s = s, b->bytes = bytes, b->peak = peak;
@@ -233,12 +236,12 @@ enum { EINI_WITHIN_LOOKS = 6, EINI_WITHIN_PASSES = 4, EINI_WITHIN_SMALL = 8 };
 // Searches with a limit; of a small graph in several orders of states, else until one is found.
 static ein_status eini_within_at(eini_within *f, double limit, eini_within_best *b) {
   static const double per_byte[EINI_WITHIN_PASSES] = {0, 1, 16, 1e6};
+  int found = 0;
   b->limit = limit;
-  b->s = NULL;
-  for (int round = 0; round < 3 && b->s == NULL; round++) {
+  for (int round = 0; round < 3 && !found; round++) {
     f->limit = limit * (1 - 0.06 * round);  // ragged blocks may take more than was thought
     for (int pass = 0; pass < EINI_WITHIN_PASSES; pass++) {
-      if (b->s != NULL && f->dc.nnode > EINI_WITHIN_SMALL) break;
+      if (found && f->dc.nnode > EINI_WITHIN_SMALL) break;
       f->per_byte = per_byte[pass];
       EINI_TRY(eini_within_pass(f));
       for (int64_t i = 0; i < f->n && i < EINI_WITHIN_LOOKS; i++) {
@@ -248,7 +251,7 @@ static ein_status eini_within_at(eini_within *f, double limit, eini_within_best 
         const eini_within_state swap = f->now[i];
         f->now[i] = f->now[best];
         f->now[best] = swap;
-        EINI_TRY(eini_within_look(f, &f->now[i], b));
+        EINI_TRY(eini_within_look(f, &f->now[i], b, &found));
       }
     }
   }
@@ -294,7 +297,7 @@ static ein_status eini_within_states(eini_within *f) {
   for (int i = 0; i < 2 * (EINI_WITHIN_CAP + 1); i++) {
     eini_within_state *s = i <= EINI_WITHIN_CAP ? &f->now[i] : &f->next[i - EINI_WITHIN_CAP - 1];
     s->label = EINI_NEW(a, int, n);
-    s->plan = EINI_NEW(a, const eini_steps_plan *, n);
+    s->plan = EINI_NEW(a, const eini_streamed *, n);
     s->input = EINI_NEW(a, double, m);
     s->by = EINI_NEW(a, int, m);
     if (s->label == NULL || s->plan == NULL || s->input == NULL || s->by == NULL)
@@ -382,19 +385,49 @@ static ein_status eini_within_least(eini_within *f, double memory, eini_within_b
   return EIN_OK;
 }
 
-static ein_status eini_within_run(eini_within *f, eini_within_best *b) {
+// last: when nothing is found, that is an error.
+static ein_status eini_within_run(eini_within *f, int last, eini_within_best *b) {
   const double memory = f->dc.machine.memory;
   double least = 0;
   f->dc.machine.memory = 0;  // ways are not refused for it
   EINI_TRY(eini_within_tables(f));
   EINI_TRY(eini_within_make(f));
   EINI_TRY(eini_within_at(f, memory > 0 ? memory : INFINITY, b));
-  if (b->s != NULL) return EIN_OK;
+  if (b->s != NULL || !last) return EIN_OK;
   EINI_TRY(eini_within_least(f, memory, b, &least));
   return eini_fail(f->dc.diag, EIN_ERR_TOO_LARGE, -1, 0, "more places have less each", least <
                    INFINITY ? "no schedule found keeps every place within %.0f bytes; %.0f are "
                    "enough" : "no schedule found keeps every place within %.0f bytes", memory,
                    least);
+}
+
+// Searches with so many tasks; *b: the best so far.
+static ein_status eini_within_try(ein_ctx *ctx, const ein_graph *graph,
+                                  const ein_decompose_desc *desc, int64_t tasks, int last,
+                                  eini_within_best *b) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  eini_within *f = EINI_NEW(&arena, eini_within, 1);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena_init(&f->dc.arena, &arena.al);
+  f->dc.diag = eini_diag_of(ctx);
+  f->dc.g = graph;
+  f->dc.desc = desc;
+  f->dc.p = tasks;
+  f->dc.ndivisor = eini_divisors(f->dc.p, f->dc.divisor);
+  f->dc.machine = eini_machine_of(desc->machine);
+  const ein_status st = eini_within_run(f, last, b);
+  eini_arena_free(&f->dc.arena);
+  eini_arena_free(&arena);
+  return st;
+}
+
+// The most points of a grid nearly square in p: so many tasks may move less than more do.
+static int64_t eini_nearly_square(int64_t p) {
+  int64_t root = (int64_t)sqrt((double)p);
+  while (root * root > p) root--;
+  while ((root + 1) * (root + 1) <= p) root++;
+  return p / root * root;
 }
 
 EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
@@ -410,20 +443,12 @@ EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
   how.max_vectors = how.max_vectors > 0 ? how.max_vectors : 256;
   memset(&best, 0, sizeof best);
   best.ctx = ctx;
-  eini_arena arena;
-  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  eini_within *f = EINI_NEW(&arena, eini_within, 1);
-  if (f == NULL) return EIN_ERR_NO_MEMORY;
-  eini_arena_init(&f->dc.arena, &arena.al);
-  f->dc.diag = eini_diag_of(ctx);
-  f->dc.g = graph;
-  f->dc.desc = &how;
-  f->dc.p = desc->p;
-  f->dc.ndivisor = eini_divisors(f->dc.p, f->dc.divisor);
-  f->dc.machine = eini_machine_of(desc->machine);
-  const ein_status st = eini_within_run(f, &best);
-  eini_arena_free(&f->dc.arena);
-  eini_arena_free(&arena);
+  const int64_t square = eini_nearly_square(desc->p);
+  const int two = square < desc->p && graph->nstmt <= EINI_WITHIN_SMALL && desc->npin == 0 &&
+                  desc->nparts == 0;
+  ein_status st = EIN_OK;
+  if (two) st = eini_within_try(ctx, graph, &how, square, 0, &best);
+  if (st == EIN_OK) st = eini_within_try(ctx, graph, &how, desc->p, 1, &best);
   eini_fail_status(ctx, st);
   if (st == EIN_OK) *out = best.s;
   else ein_schedule_destroy(best.s);

@@ -9,7 +9,7 @@ enum { EINI_WITHIN_CAP = 48, EINI_WITHIN_SHARED = 3 };  // states; inputs read f
 
 typedef struct eini_within_state {
   int *label;               // [node]
-  const eini_steps_plan **plan;  // [node]; NULL: not reached
+  const eini_streamed **plan;  // [node]; NULL: not reached
   double *input;            // [tensor] what of an input was read, if it is held
   int *by;                  // [tensor] who read it last; -2: it is in shares
   double cost;              // bytes moved
@@ -19,7 +19,7 @@ typedef struct eini_within_state {
 // What was found for a form, a way and which inputs are in shares.
 typedef struct eini_within_memo {
   double limit;             // it was searched with; 0: it was not
-  const eini_steps_plan *plan;  // NULL: none fits
+  const eini_streamed *plan;  // NULL: none fits
 } eini_within_memo;
 
 typedef struct eini_within {
@@ -165,7 +165,7 @@ static double eini_within_moved(eini_within *f, const eini_within_state *a, int 
 
 // Steps of statement y under a way in so much memory; NULL: none do. f->moved is set.
 static ein_status eini_within_steps(eini_within *f, int y, int way, int mask, double limit,
-                                 const eini_steps_plan **plan) {
+                                 const eini_streamed **plan) {
   const eini_dform *form = eini_form(&f->dc, y);
   const eini_stmt *s = f->dc.node[y].s;
   eini_stream_task *t = &f->task;
@@ -189,16 +189,16 @@ static ein_status eini_within_steps(eini_within *f, int y, int way, int mask, do
   m->limit = limit;
   m->plan = *plan = NULL;
   if (t->best.bytes >= EINI_STREAM_NONE) return EIN_OK;
-  eini_steps_plan *p = EINI_NEW(&f->dc.arena, eini_steps_plan, 1);
+  eini_streamed *p = EINI_NEW(&f->dc.arena, eini_streamed, 1);
   if (p != NULL) p->depth = EINI_NEW(&f->dc.arena, int, s->noperand + 1);
   if (p == NULL || p->depth == NULL) return EIN_ERR_NO_MEMORY;
-  eini_steps_plan_copy(p, &t->best, s->noperand + 1);
+  eini_streamed_copy(p, &t->best, s->noperand + 1);
   m->plan = *plan = p;
   return EIN_OK;
 }
 
 // What a plan moves that was found for other bytes.
-static double eini_within_cost(const eini_within *f, const eini_stmt *s, const eini_steps_plan *p) {
+static double eini_within_cost(const eini_within *f, const eini_stmt *s, const eini_streamed *p) {
   double sum = 0;
   for (int k = 0; k <= s->noperand; k++) {
     double again = 1;
@@ -256,7 +256,7 @@ static ein_status eini_within_extend(eini_within *f, const eini_within_state *fr
   const eini_decomposer *dc = &f->dc;
   const eini_stmt *s = dc->node[y].s;
   const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
-  const eini_steps_plan *plan = NULL;
+  const eini_streamed *plan = NULL;
   *fits = 0;
   eini_within_copy(f, to, from);
   eini_within_inputs(f, to, y, way, mask);

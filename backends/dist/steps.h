@@ -44,6 +44,7 @@ typedef struct eini_staged {
   eini_arena *a, *scratch;  // scratch: of the statement at hand
   int nmemory;              // 1 where it is shared, else one for each place
   eini_step_box *home;      // of tensors in memories: the hull of what is held there
+  eini_arena *lives;        // of each tensor: where its homes are, while it is needed
   eini_step_box *sum;       // in memories: partial results of the statement, in its own type
   char *work;               // of plans, for each worker
   int width;
