@@ -41109,7 +41109,8 @@ static void eini_tour_room(eini_tour *w, int k) {
   const ein_dtype type = k < s->noperand ? t->dtype : eini_loops_type(w->w->g, s);
   const double bytes = eini_box_volume(t->rank, w->from, w->to) * (double)ein_dtype_size(type);
   double *room = &w->room[w->move.point * (s->noperand + 2) + k];
-  if (bytes > *room) *room = bytes;
+  const int copied = k >= s->noperand || w->n->grid->places > 1;  // a single place has all there is
+  if (copied && bytes > *room) *room = bytes;
 }
 
 // The block of a step is merged where others have been before, or where it is no more than a part.
@@ -41931,6 +41932,7 @@ typedef struct eini_stream_task {
   const int64_t *cut;
   const double *moved;      // [operand, result] bytes of all places
   double limit;             // bytes that the task may take
+  int alone;                // there is one place: it has all operands, nothing is copied
   int64_t *hi, *from, *to;  // scratch; hi: [loops + 1][nindex]
   const int64_t *zero;
   double *mem, *bytes;      // [access][depth]
@@ -41990,8 +41992,9 @@ static void eini_stream_operand(eini_stream_task *t, int first, int depth, doubl
     if (s->operand[k] != s->operand[first] || eini_operand_first(s, k) < k) continue;
     for (int l = 0; l < depth; l++)
       if (!eini_stream_uses(s, k, p->index[l])) again *= (double)p->parts[l];
-    *mem += eini_stream_box(t, k, t->hi + depth * s->nindex,
-                            (double)ein_dtype_size(t->g->tensor[s->operand[k]].dtype));
+    if (!t->alone)
+      *mem += eini_stream_box(t, k, t->hi + depth * s->nindex,
+                              (double)ein_dtype_size(t->g->tensor[s->operand[k]].dtype));
     *bytes += again * t->moved[k];
   }
 }
@@ -42833,6 +42836,7 @@ static ein_status eini_within_make(eini_within *f) {
       f->heap == NULL || t->mem == NULL || t->acc == NULL || t->got.depth == NULL)
     return EIN_ERR_NO_MEMORY;
   t->g = dc->g;
+  t->alone = dc->desc->p == 1;
   t->zero = room;
   t->hi = room + index, t->from = t->hi + wide * index, t->to = t->from + rank;
   t->bytes = t->mem + operand * wide;

@@ -210,7 +210,8 @@ static void eini_tour_room(eini_tour *w, int k) {
   const ein_dtype type = k < s->noperand ? t->dtype : eini_loops_type(w->w->g, s);
   const double bytes = eini_box_volume(t->rank, w->from, w->to) * (double)ein_dtype_size(type);
   double *room = &w->room[w->move.point * (s->noperand + 2) + k];
-  if (bytes > *room) *room = bytes;
+  const int copied = k >= s->noperand || w->n->grid->places > 1;  // a single place has all there is
+  if (copied && bytes > *room) *room = bytes;
 }
 
 // The block of a step is merged where others have been before, or where it is no more than a part.

@@ -25,6 +25,7 @@ typedef struct eini_stream_task {
   const int64_t *cut;
   const double *moved;      // [operand, result] bytes of all places
   double limit;             // bytes that the task may take
+  int alone;                // there is one place: it has all operands, nothing is copied
   int64_t *hi, *from, *to;  // scratch; hi: [loops + 1][nindex]
   const int64_t *zero;
   double *mem, *bytes;      // [access][depth]
@@ -84,8 +85,9 @@ static void eini_stream_operand(eini_stream_task *t, int first, int depth, doubl
     if (s->operand[k] != s->operand[first] || eini_operand_first(s, k) < k) continue;
     for (int l = 0; l < depth; l++)
       if (!eini_stream_uses(s, k, p->index[l])) again *= (double)p->parts[l];
-    *mem += eini_stream_box(t, k, t->hi + depth * s->nindex,
-                            (double)ein_dtype_size(t->g->tensor[s->operand[k]].dtype));
+    if (!t->alone)
+      *mem += eini_stream_box(t, k, t->hi + depth * s->nindex,
+                              (double)ein_dtype_size(t->g->tensor[s->operand[k]].dtype));
     *bytes += again * t->moved[k];
   }
 }

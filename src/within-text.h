@@ -339,6 +339,7 @@ static ein_status eini_within_make(eini_within *f) {
       f->heap == NULL || t->mem == NULL || t->acc == NULL || t->got.depth == NULL)
     return EIN_ERR_NO_MEMORY;
   t->g = dc->g;
+  t->alone = dc->desc->p == 1;
   t->zero = room;
   t->hi = room + index, t->from = t->hi + wide * index, t->to = t->from + rank;
   t->bytes = t->mem + operand * wide;

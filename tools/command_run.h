@@ -230,7 +230,11 @@ static ein_dist *plan_places(const program *p, const ein_decomposition *how,
                              const ein_schedule *said, const ein_fabric *f, happened *of) {
   ein_dist_desc places;
   ein_dist *d;
+  ein_decompose_desc held;
   memset(&places, 0, sizeof places);
+  memset(&held, 0, sizeof held);
+  option_inputs(&held);
+  places.inputs = held.inputs;
   places.fabric = f;
   places.decomposition = how;
   places.schedule = said;
@@ -253,16 +257,19 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   figures_of_run made = no_figures();
   ein_dist_stats stats;
   double begin;
-  schedule_only();
-  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not go with loops of a schedule");
+  ein_dist_info info;
   ein_dist *d = plan_places(p, NULL, said, f, NULL);
+  (void)ein_dist_info_get(d, &info);
+  if (given(O_MEMORY) != NULL && info.peak_bytes > (int64_t)option_memory())
+    die(WRONG_INPUT, NULL, "under the schedule a place has %" PRId64 " bytes alive, more than the "
+        "%" PRId64 " it may have", info.peak_bytes, (int64_t)option_memory());
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
   run_gather(f, out, nout, &stats);
   made.fabric = f->name, made.places = f->places;
   made.place = stats.place;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
-  made.bytes = (double)stats.bytes;
+  made.bytes = (double)stats.bytes, made.peak = (double)info.peak_bytes;
   for (int i = 0; i < ein_graph_statements(p->graph); i++) add_kernels(&made.kernels, d, i);
   ein_dist_destroy(d);
   return made;
@@ -273,7 +280,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
                                     int nout) {
   ein_decompose_desc desc;
   ein_machine machine;
-  ein_decomposition *how;
+  ein_decomposition *how = NULL;
   ein_dist_stats stats;
   ein_dist_info info;
   const char *name;
@@ -283,15 +290,18 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
   ranks_share(&machine, sizeof machine);
   desc.p = f.places;
   ein_schedule *said = schedule_of(p, desc.p);
-  if (has_loops(p, said)) {
+  if (has_loops(p, said)) schedule_only();
+  else {
+    schedule_pins(p, said, &desc);
+    ein_schedule_destroy(said);
+    how = decompose(p, &desc, &machine, &said);
+  }
+  if (how == NULL) {
     made = run_scheduled(p, bound, said, &f, out, nout);
     ein_schedule_destroy(said);
     ein_fabric_destroy(&f);
     return made;
   }
-  schedule_pins(p, said, &desc);
-  ein_schedule_destroy(said);
-  how = decompose(p, &desc, &machine);
   happened *of = NULL;
   if (given(O_SVG) != NULL || given(O_EXPLAIN) != NULL)
     of = (happened *)memory(sizeof *of * (size_t)threads);

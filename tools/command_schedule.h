@@ -35,9 +35,9 @@ static int has_loops(const program *p, const ein_schedule *s) {
   return any;
 }
 
-NORETURN static void die_loops(void) {
-  die(WRONG_INPUT, "einsum plan prints what it moves", "the schedule says how loops run, which is "
-      "not simulated");
+NORETURN static void die_loops(const char *why) {
+  die(WRONG_INPUT, "einsum plan prints what they move", "%s: steps of schedules are not simulated",
+      why);
 }
 
 // Where tensors are placed becomes pins of the decomposition.
@@ -94,10 +94,39 @@ static char *loops_text(const ein_schedule *s, int stmt) {
   return t.s;
 }
 
-static void schedule_json(const program *p, const ein_schedule *s, const ein_schedule_info *each,
-                          int64_t places) {
+// What statements of a schedule move and take at a place.
+typedef struct scheduled {
+  ein_schedule_info *each;
+  double *peak, most;       // of statements; the largest
+  int64_t places, bytes;
+} scheduled;
+
+static scheduled scheduled_of(const program *p, const ein_schedule *s,
+                              const ein_decompose_desc *desc) {
+  const int n = (int)ein_graph_statements(p->graph);
+  scheduled x = {NULL, NULL, 0, 0, 0};
+  x.places = desc->p;
+  x.each = (ein_schedule_info *)memory(sizeof *x.each * ((size_t)n + 1));
+  x.peak = (double *)memory(sizeof *x.peak * ((size_t)n + 1));
+  for (int i = 0; i < n; i++) {
+    const ein_status st = ein_schedule_cost(p->ctx, s, i, NULL, NULL, &x.each[i]);
+    if (st != EIN_OK) die_library(p->ctx, st, p->file);
+    x.bytes += x.each[i].bytes;
+  }
+  const ein_status st = ein_schedule_peaks(p->ctx, s, desc->inputs, x.peak, NULL);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  for (int i = 0; i < n; i++) x.most = fmax(x.most, x.peak[i]);
+  if (given(O_MEMORY) != NULL && x.most > (double)option_memory())
+    die(WRONG_INPUT, NULL, "under the schedule a place has %.10g bytes alive, more than the %.10g "
+        "it may have", x.most, (double)option_memory());
+  return x;
+}
+
+static void schedule_json(const program *p, const ein_schedule *s, const scheduled *x) {
+  const ein_schedule_info *each = x->each;
+  const int64_t places = x->places;
   ein_grid_dim dim;
-  ein_loop x;
+  ein_loop loop;
   ein_tensor_info t;
   static const char *const kinds[] = {"place", "time", "parallel", "whole"};
   printf("{\"p\": %" PRId64 ", \"machine\": [", places);
@@ -120,23 +149,27 @@ static void schedule_json(const program *p, const ein_schedule *s, const ein_sch
     fputs(i > 0 ? ", {\"out\": " : "{\"out\": ", stdout);
     put_json_string(each[i].out);
     fputs(", \"loops\": [", stdout);
-    for (int k = 0; ein_schedule_loop(s, i, k, &x); k++) {
+    for (int k = 0; ein_schedule_loop(s, i, k, &loop); k++) {
       fputs(k > 0 ? ", {\"name\": " : "{\"name\": ", stdout);
-      put_json_string(x.name);
-      printf(", \"kind\": \"%s\", \"extent\": %" PRId64 "}", kinds[x.kind], x.extent);
+      put_json_string(loop.name);
+      printf(", \"kind\": \"%s\", \"extent\": %" PRId64 "}", kinds[loop.kind], loop.extent);
     }
     printf("], \"steps\": %" PRId64 ", \"tasks\": %" PRId64 ", \"messages\": %" PRId64
-           ", \"bytes\": %" PRId64 ", \"fan\": %" PRId64 "}", each[i].steps, each[i].tasks,
-           each[i].messages, each[i].bytes, each[i].fan);
+           ", \"bytes\": %" PRId64 ", \"fan\": %" PRId64 ", \"peak_bytes\": %.0f}",
+           each[i].steps, each[i].tasks, each[i].messages, each[i].bytes, each[i].fan, x->peak[i]);
   }
-  fputs("], \"commands\": ", stdout);
+  printf("], \"bytes\": %" PRId64, x->bytes);
+  put_member("peak_bytes", x->most);
+  put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);
+  fputs(", \"commands\": ", stdout);
   put_json_string(schedule_text(s));
   puts("}");
 }
 
-static void schedule_table(const program *p, const ein_schedule *s, const ein_schedule_info *each,
-                           int64_t places) {
-  const char *head[] = {"line", "statement", "loops", "steps", "tasks", "messages", "bytes", "fan"};
+static void schedule_table(const program *p, const ein_schedule *s, const scheduled *x) {
+  const char *head[] = {"line", "statement", "loops", "steps", "tasks", "messages", "bytes", "fan",
+                        "peak"};
+  const ein_schedule_info *each = x->each;
   words cells = {NULL, 0};
   ein_tensor_info t;
   for (size_t k = 0; k < sizeof head / sizeof *head; k++) add_word(&cells, head[k]);
@@ -150,6 +183,7 @@ static void schedule_table(const program *p, const ein_schedule *s, const ein_sc
     add_cell(&cells, "%" PRId64, each[i].messages);
     add_cell(&cells, "%" PRId64, each[i].bytes);
     add_cell(&cells, "%" PRId64, each[i].fan);
+    add_cell(&cells, "%.0f", x->peak[i]);
   }
   put_cells(stdout, &cells, columns, 3);
   for (int k = 0; ein_graph_tensor(p->graph, k, &t); k++) {
@@ -157,7 +191,7 @@ static void schedule_table(const program *p, const ein_schedule *s, const ein_sc
     if (d != NULL) printf("%s %s\n", t.name, distribution_text(d));
   }
   printf("%" PRId64 " places; @: over places, *: steps, |: whole in a step; fan: most messages of "
-         "a place in a step\n", places);
+         "a place in a step; peak: most bytes at a place\n", x->places);
 }
 
 // Options that say how statements are cut do not go with loops that say it.
@@ -169,19 +203,29 @@ static void schedule_only(void) {
 }
 
 // Prints what a schedule moves.
-static int plan_schedule(program *p, const ein_schedule *s, int64_t places) {
-  schedule_only();
+static int plan_schedule(program *p, const ein_schedule *s, const ein_decompose_desc *desc) {
   if (given(O_SCHEDULE_OUT) != NULL) fputs(schedule_text(s), output_stream(given(O_SCHEDULE_OUT)));
-  const int n = (int)ein_graph_statements(p->graph);
-  ein_schedule_info *each = (ein_schedule_info *)memory(sizeof *each * ((size_t)n + 1));
-  for (int i = 0; i < n; i++) {
-    const ein_status st = ein_schedule_cost(p->ctx, s, i, NULL, NULL, &each[i]);
-    if (st != EIN_OK) die_library(p->ctx, st, p->file);
-  }
+  const scheduled x = scheduled_of(p, s, desc);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(s), stderr);
-  if (given(O_JSON) != NULL) schedule_json(p, s, each, places);
-  else schedule_table(p, s, each, places);
+  if (given(O_JSON) != NULL) schedule_json(p, s, &x);
+  else schedule_table(p, s, &x);
   return finish(p->ctx, NULL, p->graph);
+}
+
+// The same of steps that were found because no decomposition fits the memory.
+static int plan_steps_of(program *p, ein_schedule *s, const ein_decompose_desc *desc) {
+  ein_fabric f = {0};
+  ein_dist *made = NULL;
+  if (given(O_SVG) != NULL) misuse(NULL, "--svg does not apply: steps have no picture");
+  const ein_status st = plan_serial(p, desc->p, NULL, s, &f, &made);
+  ein_dist_destroy(made);
+  ein_fabric_destroy(&f);
+  if (st != EIN_OK) die_library(p->ctx, st, "no decomposition fits the memory, and in steps");
+  if (given(O_QUIET) == NULL && given(O_JSON) == NULL)
+    puts("No decomposition fits the memory of places: statements go in steps.");
+  const int status = plan_schedule(p, s, desc);
+  ein_schedule_destroy(s);
+  return status;
 }
 
 static void add_string(text *t, const char *s) { add_text(t, s, strlen(s)); }
