@@ -44,7 +44,8 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
-//                 >>simulate >>decomp-public >>grids >>loops >>moves >>schedule
+//                 >>simulate >>decomp-public >>grids >>loops >>moves >>rooms >>schedule >>stream
+//                 >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -133,8 +134,7 @@
 // max(x,y,..) min(x,y,..)       element-wise; NaN wins       where(c,x,y)  c ? x : y
 // conj real imag complex(x,y)   abs for the modulus          cast_T(x)   rounded to dtype T
 // x^n with a literal whole n from 0 to 64 is multiplications and keeps integers; else it is a
-// float. The real elementary functions exp, log, sin, cos, tanh and erf are within 2 units in the
-// last place of f32 and f64.
+// float. Real exp, log, sin, cos, tanh and erf are within 2 units in the last place of f32, f64.
 //
 // fold        of nothing        what
 // sum prod    0, 1
@@ -266,8 +266,7 @@
 // then no index is sliced whose fold would be added otherwise.
 // If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
 // (and options.least) name the least budget that this search can keep, over all these providers and
-// slices, and how much of it planning takes. Only that answer may take more memory than the budget,
-// for plans; all of it is freed.
+// slices, and how much of it planning takes. Only that may take more than the budget; it is freed.
 // Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
 // with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
 // With path_seconds, searches depend on the clock, and so may the least budget.
@@ -370,7 +369,9 @@
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
-// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it.
+// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
+// decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free
+// and reduced indices, and inputs that are not pinned lie in shares, one at each place (SUMMA).
 //
 // VARIANTS
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
@@ -431,8 +432,7 @@
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
 // threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
-// share a pool between contexts, or to choose threads and instruction sets, make one yourself
-// (ein_cpu_create, ein_cpu_use).
+// share a pool between contexts, to choose threads or instructions: ein_cpu_create, ein_cpu_use.
 //
 // MEMORY
 // All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and
@@ -610,8 +610,7 @@ typedef struct ein_executor {
 } ein_executor;
 
 // A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
-// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
-// reentrant.
+// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Pure, reentrant.
 typedef struct ein_function {
   const char *name;
   int nargs;                // 1 .. 8
@@ -1130,8 +1129,7 @@ EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's s
 // ---- level 1: one call -------------------------------------------------------------------------
 // out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
 // and dtype ein_einsum_out says (another same_kind dtype takes part in the promotion of sums and
-// products, as numpy.einsum's out= does). out may overlap inputs. ctx may be NULL: no cache, no
-// messages, portable kernels.
+// products, as numpy.einsum's out= does). out may overlap inputs. ctx NULL: no cache, no messages.
 EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
                               const ein_ztensor *out);
 // The same with every choice open.
@@ -1191,8 +1189,7 @@ EIN_API size_t ein_plan_store(const ein_plan *plan, double seconds, double untun
 EIN_API ein_status ein_batch_create(ein_ctx *ctx, ein_batch **batch);
 EIN_API void ein_batch_destroy(ein_batch *batch);         // NULL is a no-op
 // Queues a call of ein_einsum. expr and views are copied, data is read and written where it is,
-// when the batch runs. What is wrong is said here, of "call N", the first being 0; the batch is
-// then as it was.
+// when the batch runs. What is wrong is said here, of "call N" from 0; the batch is as it was.
 EIN_API ein_status ein_batch_add(ein_batch *batch, const char *expr, int nin,
                                  const ein_ztensor *in, const ein_ztensor *out);
 // Runs all calls: what their outputs hold is that of the calls made one after another, whatever
@@ -1228,8 +1225,7 @@ EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_z
                                     int64_t *dims);
 EIN_API ein_status ein_view_reverse(const ein_ztensor *t, int axis, ein_ztensor *view,
                                     int64_t *dims);
-// Elements start, start+step, .. before stop (after stop for a negative step; stop -1 then means
-// through element 0).
+// Elements start, start+step, .. before stop (after it for a negative step; -1: through 0).
 EIN_API ein_status ein_view_slice(const ein_ztensor *t, int axis, int64_t start, int64_t stop,
                                   int64_t step, ein_ztensor *view, int64_t *dims);
 EIN_API ein_status ein_view_select(const ein_ztensor *t, int axis, int64_t index,
@@ -1314,10 +1310,8 @@ EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc
 // grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
 // of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
 // loss, which may then be any; the gradient is that of sum(seed*loss), of the real part of
-// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for what it is at kinks and by
-// complex numbers.
-// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours, an integer or a comparison
-// stands between.
+// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for kinks and complex numbers.
+// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours or an integer is between.
 EIN_API ein_status ein_graph_add_gradient(ein_graph *graph, int loss, int nwrt, const int *wrt,
                                           int seed, const int *grad);
 // Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
@@ -1621,8 +1615,7 @@ typedef struct ein_decomp_info {
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
-// statement where the least need is more, and says whether that is proved; or max_work is too
-// little.
+// statement where the least need is more, whether that is proved; or max_work is too little.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -1630,8 +1623,7 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // A statement cut into blocks over places that have a share of every tensor at first, and of the
-// result at last: elements that the busiest receives and sends, does at least for any cut (told by
-// ein_grid_best), and touches.
+// result at last: elements that the busiest moves, at least for any cut (ein_grid_best), touches.
 typedef struct ein_grid_cost { double words, least, holds; } ein_grid_cost;
 EIN_API ein_status ein_grid_words(const ein_graph *graph, int stmt, int places, const int64_t *cut,
                                   ein_grid_cost *cost);
@@ -1711,8 +1703,7 @@ typedef struct ein_sim_desc {
 // place, one goes after the other, in the order of statements. Partial results meet in a tree.
 // Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
 // places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
-// there is no move_fn. desc may be NULL; graph is that which was decomposed. EIN_ERR_TOO_LARGE: it
-// takes more than max_work.
+// there is no move_fn. desc may be NULL; graph: the one of d. EIN_ERR_TOO_LARGE: beyond max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -1750,8 +1741,7 @@ EIN_API void ein_distribution_destroy(ein_distribution *d);
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
-// Calls fn for disjoint boxes: what a place holds of a tensor. EIN_ERR_TOO_LARGE: more than 2^22
-// ranges along an axis.
+// Calls fn for disjoint boxes: what a place holds. EIN_ERR_TOO_LARGE: 2^22 ranges along an axis.
 EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
                                           int64_t place, ein_box_fn fn, void *user);
 
@@ -1816,15 +1806,12 @@ typedef struct ein_schedule_info {
 // a status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
-// Most bytes at a place while each statement runs, and most at each place (either may be NULL), as
-// ein_dist_peak: tensors, copies that steps fetch, partial results, of inputs that are not placed
-// what tasks read.
+// Most bytes at a place while each statement runs, and at each place; either may be NULL. Of inputs
+// that are not placed what tasks read.
 EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
                                       double *stmt, double *place);
-// A schedule for desc->p places whose peaks are within desc->machine->memory, where ein_decompose
-// finds nothing: statements go in steps over free and reduced indices, inputs that are not pinned
-// may be in shares, one for each place. What is searched for are few bytes; desc->cost is ignored.
-// EIN_ERR_TOO_LARGE: none found; the message names the least memory for which there is one.
+// One whose peaks are within desc->machine->memory, see SCHEDULES; moves few bytes, whatever
+// desc->cost. EIN_ERR_TOO_LARGE: none found; the message says how much memory is enough.
 EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
                                     const ein_decompose_desc *desc, ein_schedule **out);
 
@@ -40982,8 +40969,8 @@ typedef struct eini_tour {
   ein_move_fn fn;
   void *user;
   ein_schedule_move move;
-  double *room;            // [point][operand, the result, a block of it] most bytes that it takes in
-                           //   a step; NULL: nobody asks
+  double *room;            // [point][operand, the result, a block of it] most bytes that it takes;
+                           //   NULL: nobody asks
   // Every part of a box, also what the point's own place holds, with user; NULL: nobody asks.
   ein_status (*part_fn)(struct eini_tour *w, eini_owners *o, int64_t owner);
 } eini_tour;
@@ -41213,8 +41200,8 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
 
 // ================================================================================================
 // >>rooms  what lives at places while a schedule runs
-// Takes a schedule; gives the bytes of each place: what it holds of tensors, what it reads of inputs
-// that are not placed, and of the statement at hand the boxes and partial results of its steps.
+// Takes a schedule; gives the bytes of each place: what it holds of tensors, what it reads of
+// inputs that are not placed, and of the statement at hand the boxes of its steps.
 // ================================================================================================
 
 // A box that grows around others.
@@ -41251,8 +41238,8 @@ static ein_status eini_rooms_home(eini_arena *a, const ein_schedule *s, int t, d
   return EIN_OK;
 }
 
-// The statements [*from, *to) while which tensor t is at places: inputs are always, results from the
-// first of their statements to their last reader, outputs to the end.
+// The statements [*from, *to) while which tensor t is at places: inputs are always, results from
+// the first of their statements to their last reader, outputs to the end.
 static void eini_rooms_life(const ein_graph *g, int t, int *from, int *to) {
   const int role = g->tensor[t].role, n = (int)g->nstmt;
   *from = role == EIN_ROLE_INPUT ? 0 : n;
@@ -41936,7 +41923,7 @@ typedef struct eini_stream_task {
   int64_t *hi, *from, *to;  // scratch; hi: [loops + 1][nindex]
   const int64_t *zero;
   double *mem, *bytes;      // [access][depth]
-  int nacc, *acc;           // accesses that are fetched: the first operand of each tensor; the result
+  int nacc, *acc;           // what is fetched: the first operand of each tensor, and the result
   int *pick;                // [access]
   // What is tried, the depths with which that moves the least, and the best of all; with `bytes` of
   // EINI_STREAM_NONE: none fit.
@@ -42139,12 +42126,11 @@ static void eini_stream_plan(eini_stream_task *t) {
 
 // ================================================================================================
 // >>within  schedules that fit the memory of a place
-// Takes a graph and a limit; gives a schedule: statements in their order, extended one by one by cut
-// and steps, the cheapest kept. Sizes are those of the first place, which has a block of everything,
-// all blocks the largest; what is found is gone through before it is taken.
+// Takes a graph and a limit; extends states by statement after statement, its cut and its steps,
+// and keeps the cheapest. Sizes are those of a place with a block of everything, all the largest.
 // ================================================================================================
 
-enum { EINI_WITHIN_CAP = 48, EINI_WITHIN_SHARED = 3 };  // states; inputs read first by one statement
+enum { EINI_WITHIN_CAP = 48, EINI_WITHIN_SHARED = 3 };  // states; inputs that one reads first
 
 typedef struct eini_within_state {
   int *label;               // [node]
@@ -42275,14 +42261,16 @@ static void eini_within_fresh(eini_within *f, int y) {
   }
 }
 
-static int eini_within_is_shared(const eini_within *f, const eini_within_state *a, int t, int mask) {
+static int eini_within_is_shared(const eini_within *f, const eini_within_state *a, int t,
+                                 int mask) {
   for (int i = 0; i < f->nfresh; i++)
     if (f->fresh[i] == t) return mask >> i & 1;
   return a->by[t] == -2;
 }
 
 // What accesses of statement y move once under a way, into f->moved; -1: not fetched. Their sum.
-static double eini_within_moved(eini_within *f, const eini_within_state *a, int y, int way, int mask) {
+static double eini_within_moved(eini_within *f, const eini_within_state *a, int y, int way,
+                                int mask) {
   const eini_decomposer *dc = &f->dc;
   const eini_dform *form = eini_form(dc, y);
   const eini_stmt *s = dc->node[y].s;
@@ -42291,7 +42279,8 @@ static double eini_within_moved(eini_within *f, const eini_within_state *a, int 
     const int t = s->operand[k], input = dc->g->tensor[t].role == EIN_ROLE_INPUT;
     f->moved[k] = input && dc->tensor_node[t] < 0 ? -1 : 0;
     if (f->moved[k] < 0 && eini_within_is_shared(f, a, t, mask))
-      f->moved[k] = eini_within_fetch(f, y, way, k, f->first[t] == y && k == eini_share_operand(s, t));
+      f->moved[k] = eini_within_fetch(f, y, way, k,
+                                      f->first[t] == y && k == eini_share_operand(s, t));
   }
   for (int64_t e = f->at[y]; e < f->at[y + 1]; e++) {
     const eini_dedge *d = &f->edges.e[e];
@@ -42352,7 +42341,8 @@ static double eini_within_cost(const eini_within *f, const eini_stmt *s, const e
 
 // ---- states ----
 
-static void eini_within_copy(const eini_within *f, eini_within_state *to, const eini_within_state *from) {
+static void eini_within_copy(const eini_within *f, eini_within_state *to,
+                             const eini_within_state *from) {
   const size_t n = (size_t)f->dc.nnode, m = (size_t)f->dc.g->ntensor;
   const eini_within_state was = *to;
   *to = *from;
@@ -42390,8 +42380,8 @@ static void eini_within_inputs(eini_within *f, eini_within_state *a, int y, int 
 }
 
 // State `to` is state `from` with statement y under a way; 0: it does not fit.
-static ein_status eini_within_extend(eini_within *f, const eini_within_state *from, int y, int way, int mask,
-                                  eini_within_state *to, int *fits) {
+static ein_status eini_within_extend(eini_within *f, const eini_within_state *from, int y, int way,
+                                     int mask, eini_within_state *to, int *fits) {
   const eini_decomposer *dc = &f->dc;
   const eini_stmt *s = dc->node[y].s;
   const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
@@ -42417,8 +42407,8 @@ static ein_status eini_within_extend(eini_within *f, const eini_within_state *fr
     for (int64_t d = f->at[y]; d < e; d++) again |= f->edges.e[d].x == x;
     if (again) continue;
     const eini_stmt *of = dc->node[x].s;
-    to->held -= eini_within_box(f, of, eini_form(dc, x)->ways.cut + (int64_t)to->label[x] * of->nindex,
-                             of->noperand);
+    const int64_t *was = eini_form(dc, x)->ways.cut + (int64_t)to->label[x] * of->nindex;
+    to->held -= eini_within_box(f, of, was, of->noperand);
   }
   return EIN_OK;
 }
@@ -42491,7 +42481,8 @@ static ein_status eini_within_pass(eini_within *f) {
     const eini_stmt *s = f->dc.node[x].s;
     a->held += eini_within_box(f, s, eini_form(&f->dc, x)->ways.cut, s->noperand);
   }
-  for (int y = 0; y < f->dc.nnode - f->dc.npinned && f->n > 0; y++) EINI_TRY(eini_within_step(f, y));
+  for (int y = 0; y < f->dc.nnode - f->dc.npinned && f->n > 0; y++)
+    EINI_TRY(eini_within_step(f, y));
   return EIN_OK;
 }
 
@@ -42605,8 +42596,8 @@ static void eini_say_share(eini_text *t, eini_within_said *x, const eini_stmt *s
 }
 
 // A statement's words. Where nothing is cut, but goes in steps, a dimension of one point.
-static ein_status eini_within_words(eini_arena *a, const eini_within *f, const eini_within_state *of, int i,
-                                 eini_within_said *x) {
+static ein_status eini_within_words(eini_arena *a, const eini_within *f,
+                                    const eini_within_state *of, int i, eini_within_said *x) {
   const eini_stmt *s = &f->dc.g->stmt[i];
   const eini_dform *form = eini_form(&f->dc, i);
   const int n = s->nindex, *at = f->dc.node[i].at;
@@ -42870,7 +42861,8 @@ static ein_status eini_within_tables(eini_within *f) {
 }
 
 // The least memory for which something is found, within a hundredth or so.
-static ein_status eini_within_least(eini_within *f, double memory, eini_within_best *b, double *least) {
+static ein_status eini_within_least(eini_within *f, double memory, eini_within_best *b,
+                                    double *least) {
   double low = memory, high = INFINITY;
   for (int i = 0; i < 60 && !(high / low < 1.01); i++) {
     EINI_TRY(eini_within_at(f, high < INFINITY ? sqrt(low * high) : 2 * low, b));

@@ -3852,7 +3852,8 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
     if (!back) EINI_TRY(eini_steps_box_new(&x->lives[t], b, e->rank));
     for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
     if (!back && x->nmemory > 1)
-      EINI_TRY(eini_distribution_boxes(&x->lives[t], x->s->place[t], e->shape, q, eini_steps_shared, &c));
+      EINI_TRY(eini_distribution_boxes(&x->lives[t], x->s->place[t], e->shape, q,
+                                       eini_steps_shared, &c));
     int64_t shape[EINI_NAMES_MAX];
     for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
     eini_dist_dense(e->rank, shape, b->stride);
@@ -3861,7 +3862,8 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
       return EIN_ERR_NO_MEMORY;
     c.hull = 0;
     if (x->run != NULL && (back || input))
-      EINI_TRY(eini_distribution_boxes(&x->lives[t], x->s->place[t], e->shape, q, eini_steps_shared, &c));
+      EINI_TRY(eini_distribution_boxes(&x->lives[t], x->s->place[t], e->shape, q,
+                                       eini_steps_shared, &c));
   }
   return EIN_OK;
 }

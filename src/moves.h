@@ -83,8 +83,8 @@ typedef struct eini_tour {
   ein_move_fn fn;
   void *user;
   ein_schedule_move move;
-  double *room;            // [point][operand, the result, a block of it] most bytes that it takes in
-                           //   a step; NULL: nobody asks
+  double *room;            // [point][operand, the result, a block of it] most bytes that it takes;
+                           //   NULL: nobody asks
   // Every part of a box, also what the point's own place holds, with user; NULL: nobody asks.
   ein_status (*part_fn)(struct eini_tour *w, eini_owners *o, int64_t owner);
 } eini_tour;

@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>rooms  what lives at places while a schedule runs
-// Takes a schedule; gives the bytes of each place: what it holds of tensors, what it reads of inputs
-// that are not placed, and of the statement at hand the boxes and partial results of its steps.
+// Takes a schedule; gives the bytes of each place: what it holds of tensors, what it reads of
+// inputs that are not placed, and of the statement at hand the boxes of its steps.
 // ================================================================================================
 
 // A box that grows around others.
@@ -38,8 +38,8 @@ static ein_status eini_rooms_home(eini_arena *a, const ein_schedule *s, int t, d
   return EIN_OK;
 }
 
-// The statements [*from, *to) while which tensor t is at places: inputs are always, results from the
-// first of their statements to their last reader, outputs to the end.
+// The statements [*from, *to) while which tensor t is at places: inputs are always, results from
+// the first of their statements to their last reader, outputs to the end.
 static void eini_rooms_life(const ein_graph *g, int t, int *from, int *to) {
   const int role = g->tensor[t].role, n = (int)g->nstmt;
   *from = role == EIN_ROLE_INPUT ? 0 : n;

@@ -29,7 +29,7 @@ typedef struct eini_stream_task {
   int64_t *hi, *from, *to;  // scratch; hi: [loops + 1][nindex]
   const int64_t *zero;
   double *mem, *bytes;      // [access][depth]
-  int nacc, *acc;           // accesses that are fetched: the first operand of each tensor; the result
+  int nacc, *acc;           // what is fetched: the first operand of each tensor, and the result
   int *pick;                // [access]
   // What is tried, the depths with which that moves the least, and the best of all; with `bytes` of
   // EINI_STREAM_NONE: none fit.

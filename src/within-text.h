@@ -108,8 +108,8 @@ static void eini_say_share(eini_text *t, eini_within_said *x, const eini_stmt *s
 }
 
 // A statement's words. Where nothing is cut, but goes in steps, a dimension of one point.
-static ein_status eini_within_words(eini_arena *a, const eini_within *f, const eini_within_state *of, int i,
-                                 eini_within_said *x) {
+static ein_status eini_within_words(eini_arena *a, const eini_within *f,
+                                    const eini_within_state *of, int i, eini_within_said *x) {
   const eini_stmt *s = &f->dc.g->stmt[i];
   const eini_dform *form = eini_form(&f->dc, i);
   const int n = s->nindex, *at = f->dc.node[i].at;
@@ -373,7 +373,8 @@ static ein_status eini_within_tables(eini_within *f) {
 }
 
 // The least memory for which something is found, within a hundredth or so.
-static ein_status eini_within_least(eini_within *f, double memory, eini_within_best *b, double *least) {
+static ein_status eini_within_least(eini_within *f, double memory, eini_within_best *b,
+                                    double *least) {
   double low = memory, high = INFINITY;
   for (int i = 0; i < 60 && !(high / low < 1.01); i++) {
     EINI_TRY(eini_within_at(f, high < INFINITY ? sqrt(low * high) : 2 * low, b));

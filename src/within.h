@@ -1,11 +1,10 @@
 // ================================================================================================
 // >>within  schedules that fit the memory of a place
-// Takes a graph and a limit; gives a schedule: statements in their order, extended one by one by cut
-// and steps, the cheapest kept. Sizes are those of the first place, which has a block of everything,
-// all blocks the largest; what is found is gone through before it is taken.
+// Takes a graph and a limit; extends states by statement after statement, its cut and its steps,
+// and keeps the cheapest. Sizes are those of a place with a block of everything, all the largest.
 // ================================================================================================
 
-enum { EINI_WITHIN_CAP = 48, EINI_WITHIN_SHARED = 3 };  // states; inputs read first by one statement
+enum { EINI_WITHIN_CAP = 48, EINI_WITHIN_SHARED = 3 };  // states; inputs that one reads first
 
 typedef struct eini_within_state {
   int *label;               // [node]
@@ -136,14 +135,16 @@ static void eini_within_fresh(eini_within *f, int y) {
   }
 }
 
-static int eini_within_is_shared(const eini_within *f, const eini_within_state *a, int t, int mask) {
+static int eini_within_is_shared(const eini_within *f, const eini_within_state *a, int t,
+                                 int mask) {
   for (int i = 0; i < f->nfresh; i++)
     if (f->fresh[i] == t) return mask >> i & 1;
   return a->by[t] == -2;
 }
 
 // What accesses of statement y move once under a way, into f->moved; -1: not fetched. Their sum.
-static double eini_within_moved(eini_within *f, const eini_within_state *a, int y, int way, int mask) {
+static double eini_within_moved(eini_within *f, const eini_within_state *a, int y, int way,
+                                int mask) {
   const eini_decomposer *dc = &f->dc;
   const eini_dform *form = eini_form(dc, y);
   const eini_stmt *s = dc->node[y].s;
@@ -152,7 +153,8 @@ static double eini_within_moved(eini_within *f, const eini_within_state *a, int 
     const int t = s->operand[k], input = dc->g->tensor[t].role == EIN_ROLE_INPUT;
     f->moved[k] = input && dc->tensor_node[t] < 0 ? -1 : 0;
     if (f->moved[k] < 0 && eini_within_is_shared(f, a, t, mask))
-      f->moved[k] = eini_within_fetch(f, y, way, k, f->first[t] == y && k == eini_share_operand(s, t));
+      f->moved[k] = eini_within_fetch(f, y, way, k,
+                                      f->first[t] == y && k == eini_share_operand(s, t));
   }
   for (int64_t e = f->at[y]; e < f->at[y + 1]; e++) {
     const eini_dedge *d = &f->edges.e[e];
@@ -213,7 +215,8 @@ static double eini_within_cost(const eini_within *f, const eini_stmt *s, const e
 
 // ---- states ----
 
-static void eini_within_copy(const eini_within *f, eini_within_state *to, const eini_within_state *from) {
+static void eini_within_copy(const eini_within *f, eini_within_state *to,
+                             const eini_within_state *from) {
   const size_t n = (size_t)f->dc.nnode, m = (size_t)f->dc.g->ntensor;
   const eini_within_state was = *to;
   *to = *from;
@@ -251,8 +254,8 @@ static void eini_within_inputs(eini_within *f, eini_within_state *a, int y, int 
 }
 
 // State `to` is state `from` with statement y under a way; 0: it does not fit.
-static ein_status eini_within_extend(eini_within *f, const eini_within_state *from, int y, int way, int mask,
-                                  eini_within_state *to, int *fits) {
+static ein_status eini_within_extend(eini_within *f, const eini_within_state *from, int y, int way,
+                                     int mask, eini_within_state *to, int *fits) {
   const eini_decomposer *dc = &f->dc;
   const eini_stmt *s = dc->node[y].s;
   const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
@@ -278,8 +281,8 @@ static ein_status eini_within_extend(eini_within *f, const eini_within_state *fr
     for (int64_t d = f->at[y]; d < e; d++) again |= f->edges.e[d].x == x;
     if (again) continue;
     const eini_stmt *of = dc->node[x].s;
-    to->held -= eini_within_box(f, of, eini_form(dc, x)->ways.cut + (int64_t)to->label[x] * of->nindex,
-                             of->noperand);
+    const int64_t *was = eini_form(dc, x)->ways.cut + (int64_t)to->label[x] * of->nindex;
+    to->held -= eini_within_box(f, of, was, of->noperand);
   }
   return EIN_OK;
 }
@@ -352,6 +355,7 @@ static ein_status eini_within_pass(eini_within *f) {
     const eini_stmt *s = f->dc.node[x].s;
     a->held += eini_within_box(f, s, eini_form(&f->dc, x)->ways.cut, s->noperand);
   }
-  for (int y = 0; y < f->dc.nnode - f->dc.npinned && f->n > 0; y++) EINI_TRY(eini_within_step(f, y));
+  for (int y = 0; y < f->dc.nnode - f->dc.npinned && f->n > 0; y++)
+    EINI_TRY(eini_within_step(f, y));
   return EIN_OK;
 }
