@@ -59,7 +59,8 @@
 // monoids of yours) and of the folds of deterministic graphs, results that are replicated or
 // written by sums of indices. Of several processes each goes through the steps of all points, in
 // one order, and computes those of its places. A run allocates what it needs: at places that copy,
-// of every tensor the hull of what a place holds. Peaks are 0, event_fn is not called.
+// of every tensor, while it is needed, the hull of what a place holds, and of the statement at hand
+// its boxes: ein_dist_peak, beside messages and workspaces. event_fn is not called.
 //
 //
 // FABRICS
