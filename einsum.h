@@ -41241,7 +41241,7 @@ static ein_status eini_rooms_home(eini_arena *a, const ein_schedule *s, int t, d
 // The statements [*from, *to) while which tensor t is at places: inputs are always, results from
 // the first of their statements to their last reader, outputs to the end.
 static void eini_rooms_life(const ein_graph *g, int t, int *from, int *to) {
-  const int role = g->tensor[t].role, n = (int)g->nstmt;
+  const int role = (int)g->tensor[t].role, n = (int)g->nstmt;
   *from = role == EIN_ROLE_INPUT ? 0 : n;
   *to = role == EIN_ROLE_TEMP ? 0 : n;
   for (int i = 0; i < n; i++) {
@@ -42940,6 +42940,7 @@ EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
   if (two) st = eini_within_try(ctx, graph, &how, square, 0, &best);
   if (st == EIN_OK) st = eini_within_try(ctx, graph, &how, desc->p, 1, &best);
   eini_fail_status(ctx, st);
+  if (st == EIN_OK && ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
   if (st == EIN_OK) *out = best.s;
   else ein_schedule_destroy(best.s);
   return st;

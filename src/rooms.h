@@ -41,7 +41,7 @@ static ein_status eini_rooms_home(eini_arena *a, const ein_schedule *s, int t, d
 // The statements [*from, *to) while which tensor t is at places: inputs are always, results from
 // the first of their statements to their last reader, outputs to the end.
 static void eini_rooms_life(const ein_graph *g, int t, int *from, int *to) {
-  const int role = g->tensor[t].role, n = (int)g->nstmt;
+  const int role = (int)g->tensor[t].role, n = (int)g->nstmt;
   *from = role == EIN_ROLE_INPUT ? 0 : n;
   *to = role == EIN_ROLE_TEMP ? 0 : n;
   for (int i = 0; i < n; i++) {

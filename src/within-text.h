@@ -452,6 +452,7 @@ EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
   if (two) st = eini_within_try(ctx, graph, &how, square, 0, &best);
   if (st == EIN_OK) st = eini_within_try(ctx, graph, &how, desc->p, 1, &best);
   eini_fail_status(ctx, st);
+  if (st == EIN_OK && ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
   if (st == EIN_OK) *out = best.s;
   else ein_schedule_destroy(best.s);
   return st;

@@ -295,6 +295,40 @@ static void test_programs(int count) {
   }
 }
 
+// Allocations that fail are a status, and nothing leaks.
+static void test_out_of_memory(void) {
+  counter c = {0, -1, 0};
+  const ein_allocator al = {count_alloc, count_free, &c};
+  ein_graph *g = parse("input A[i=4,k=4], B[k,j=4] : f64\nC[i,j] = A[i,k] * B[k,j]\n");
+  ein_ctx_desc how;
+  ein_ctx *of;
+  ein_decompose_desc d;
+  ein_machine m;
+  memset(&how, 0, sizeof how);
+  memset(&d, 0, sizeof d);
+  memset(&m, 0, sizeof m);
+  how.allocator = al;
+  d.p = 2;
+  d.machine = &m;
+  m.memory = 300;
+  CHECK(ein_ctx_create(&how, &of) == EIN_OK);
+  ein_status st = EIN_ERR_NO_MEMORY;
+  for (long n = 0; st == EIN_ERR_NO_MEMORY; n += 1 + n / 64) {
+    ein_schedule *s = NULL;
+    c.calls = 0;
+    c.fail_at = n;
+    const long before = c.live;
+    st = ein_schedule_fit(of, g, &d, &s);
+    CHECK((st == EIN_OK || st == EIN_ERR_NO_MEMORY) && (s != NULL) == (st == EIN_OK));
+    ein_schedule_destroy(s);
+    CHECK(c.live <= before + 1);  // a message may stay in the ctx
+  }
+  CHECK(st == EIN_OK);
+  ein_ctx_destroy(of);
+  CHECK(c.live == 0);
+  ein_graph_destroy(g);
+}
+
 int main(int argc, char **argv) {
   const int count = argc > 1 ? atoi(argv[1]) : FEW(45);
   const unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
@@ -305,6 +339,7 @@ int main(int argc, char **argv) {
   memset(&how, 0, sizeof how);
   how.allocator = al;
   CHECK(ein_ctx_create(&how, &ctx) == EIN_OK);
+  test_out_of_memory();
   test_programs(count);
   printf("%d runs, %d statements in steps\n", ran, streamed);
   test_products(FEW_STEP);

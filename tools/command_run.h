@@ -230,11 +230,11 @@ static ein_dist *plan_places(const program *p, const ein_decomposition *how,
                              const ein_schedule *said, const ein_fabric *f, happened *of) {
   ein_dist_desc places;
   ein_dist *d;
-  ein_decompose_desc held;
+  ein_decompose_desc lie;
   memset(&places, 0, sizeof places);
-  memset(&held, 0, sizeof held);
-  option_inputs(&held);
-  places.inputs = held.inputs;
+  memset(&lie, 0, sizeof lie);
+  option_inputs(&lie);
+  places.inputs = lie.inputs;
   places.fabric = f;
   places.decomposition = how;
   places.schedule = said;
