@@ -1222,7 +1222,7 @@ expect 0 plan some.ein -p 2 --json
 prints_part '"flops": 30, '
 printf 'memory 10\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
-says 'it has 10'
+says 'within 10 bytes'
 printf 'flops 1e9\nspeed 3\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
 says "machine:2: a machine has no 'speed'"
