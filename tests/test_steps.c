@@ -504,8 +504,8 @@ static ein_status tell(void *user, const ein_dist_event *e) {
 }
 
 // Cannon on four places: a place holds its tile of A and B, and of C, which it makes apart and
-// merges a block into, and has a room for a tile of A and of B, which it fetches or has itself: what
-// it has is copied there, too. Of 7 rows tiles have 3 or 4.
+// merges a block into, and has rooms for a tile of A and of B, the largest that it computes with:
+// what it has itself is copied there, too. Of 7 rows tiles have 3 or 4.
 static void test_peaks(void) {
   for (int m = 7; m <= 8; m++) {
     char text[128];
