@@ -1371,15 +1371,15 @@ expect 1 plan D.ein -p 8 --memory 10 --svg none.svg
 says 'no schedule found keeps every place within 10 bytes; '
 ok absent none.svg
 # Where no decomposition fits, statements go in steps.
-expect 0 plan D.ein -p 8 --memory 250
+expect 0 plan D.ein -p 8 --memory 300
 prints_part "No decomposition fits the memory of places: statements go in steps."
-expect 0 plan D.ein -p 8 --memory 250 --json
-prints_part '"memory": 250, "commands": "machine '
-expect 0 plan D.ein -p 8 --memory 250 --svg fit.svg
+expect 0 plan D.ein -p 8 --memory 300 --json
+prints_part '"memory": 300, "commands": "machine '
+expect 0 plan D.ein -p 8 --memory 300 --svg fit.svg
 cp .out fit.want
 ok [ "$(tail -n 1 fit.svg)" = '</svg>' ]
 ok grep -q 'under a schedule' fit.svg
-expect 0 run D.ein -p 8 --memory 250 --fabric sim --svg fit.svg
+expect 0 run D.ein -p 8 --memory 300 --fabric sim --svg fit.svg
 cmp -s .out fit.want || fail "a simulated run of steps differs from its plan"
 printf 'memory 20\n' > machine
 expect 1 plan D.ein -p 8 --memory 1K --machine machine

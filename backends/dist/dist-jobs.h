@@ -46,7 +46,7 @@ static int32_t eini_jobs_add(eini_jobs *j, eini_job_kind kind, int64_t stmt, int
                              int64_t arg) {
   if (j->job != NULL) {
     eini_job *x = &j->job[j->n];
-    x->kind = kind;
+    x->kind = (int32_t)kind;
     x->stmt = (int32_t)stmt;
     x->place = (int32_t)place;
     x->arg = (int32_t)arg;
