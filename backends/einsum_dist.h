@@ -339,9 +339,9 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Under a schedule: what a run
-// at places that copy allocates (see SCHEDULES), as ein_schedule_peaks says. Bytes of a statement,
-// as ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: what
+// a run at places that copy allocates (see SCHEDULES), as ein_schedule_peaks says. Bytes of a
+// statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
