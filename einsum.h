@@ -44,7 +44,8 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
-//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>schedule
+//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms >>schedule
+//                 >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -133,8 +134,7 @@
 // max(x,y,..) min(x,y,..)       element-wise; NaN wins       where(c,x,y)  c ? x : y
 // conj real imag complex(x,y)   abs for the modulus          cast_T(x)   rounded to dtype T
 // x^n with a literal whole n from 0 to 64 is multiplications and keeps integers; else it is a
-// float. The real elementary functions exp, log, sin, cos, tanh and erf are within 2 units in the
-// last place of f32 and f64.
+// float. Real exp, log, sin, cos, tanh and erf are within 2 units in the last place of f32, f64.
 //
 // fold        of nothing        what
 // sum prod    0, 1
@@ -266,8 +266,7 @@
 // then no index is sliced whose fold would be added otherwise.
 // If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
 // (and options.least) name the least budget that this search can keep, over all these providers and
-// slices, and how much of it planning takes. Only that answer may take more memory than the budget,
-// for plans; all of it is freed.
+// slices, and how much of it planning takes. Only that may take more than the budget; it is freed.
 // Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
 // with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
 // With path_seconds, searches depend on the clock, and so may the least budget.
@@ -373,7 +372,9 @@
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
-// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it.
+// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
+// decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free
+// and reduced indices, and inputs that are not pinned lie in shares, one at each place (SUMMA).
 //
 // VARIANTS
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
@@ -434,8 +435,7 @@
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
 // threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
-// share a pool between contexts, or to choose threads and instruction sets, make one yourself
-// (ein_cpu_create, ein_cpu_use).
+// share a pool between contexts, to choose threads or instructions: ein_cpu_create, ein_cpu_use.
 //
 // MEMORY
 // All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and
@@ -613,8 +613,7 @@ typedef struct ein_executor {
 } ein_executor;
 
 // A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
-// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
-// reentrant.
+// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Pure, reentrant.
 typedef struct ein_function {
   const char *name;
   int nargs;                // 1 .. 8
@@ -1133,8 +1132,7 @@ EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's s
 // ---- level 1: one call -------------------------------------------------------------------------
 // out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
 // and dtype ein_einsum_out says (another same_kind dtype takes part in the promotion of sums and
-// products, as numpy.einsum's out= does). out may overlap inputs. ctx may be NULL: no cache, no
-// messages, portable kernels.
+// products, as numpy.einsum's out= does). out may overlap inputs. ctx NULL: no cache, no messages.
 EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
                               const ein_ztensor *out);
 // The same with every choice open.
@@ -1194,8 +1192,7 @@ EIN_API size_t ein_plan_store(const ein_plan *plan, double seconds, double untun
 EIN_API ein_status ein_batch_create(ein_ctx *ctx, ein_batch **batch);
 EIN_API void ein_batch_destroy(ein_batch *batch);         // NULL is a no-op
 // Queues a call of ein_einsum. expr and views are copied, data is read and written where it is,
-// when the batch runs. What is wrong is said here, of "call N", the first being 0; the batch is
-// then as it was.
+// when the batch runs. What is wrong is said here, of "call N" from 0; the batch is as it was.
 EIN_API ein_status ein_batch_add(ein_batch *batch, const char *expr, int nin,
                                  const ein_ztensor *in, const ein_ztensor *out);
 // Runs all calls: what their outputs hold is that of the calls made one after another, whatever
@@ -1231,8 +1228,7 @@ EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_z
                                     int64_t *dims);
 EIN_API ein_status ein_view_reverse(const ein_ztensor *t, int axis, ein_ztensor *view,
                                     int64_t *dims);
-// Elements start, start+step, .. before stop (after stop for a negative step; stop -1 then means
-// through element 0).
+// Elements start, start+step, .. before stop (after it for a negative step; -1: through 0).
 EIN_API ein_status ein_view_slice(const ein_ztensor *t, int axis, int64_t start, int64_t stop,
                                   int64_t step, ein_ztensor *view, int64_t *dims);
 EIN_API ein_status ein_view_select(const ein_ztensor *t, int axis, int64_t index,
@@ -1317,10 +1313,8 @@ EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc
 // grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
 // of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
 // loss, which may then be any; the gradient is that of sum(seed*loss), of the real part of
-// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for what it is at kinks and by
-// complex numbers.
-// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours, an integer or a comparison
-// stands between.
+// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for kinks and complex numbers.
+// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours or an integer is between.
 EIN_API ein_status ein_graph_add_gradient(ein_graph *graph, int loss, int nwrt, const int *wrt,
                                           int seed, const int *grad);
 // Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output
@@ -1624,8 +1618,7 @@ typedef struct ein_decomp_info {
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
-// statement where the least need is more, and says whether that is proved; or max_work is too
-// little.
+// statement where the least need is more, whether that is proved; or max_work is too little.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -1638,8 +1631,7 @@ EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // A statement cut into blocks over places that have a share of every tensor at first, and of the
-// result at last: elements that the busiest receives and sends, does at least for any cut (told by
-// ein_grid_best), and touches.
+// result at last: elements that the busiest moves, at least for any cut (ein_grid_best), touches.
 typedef struct ein_grid_cost { double words, least, holds; } ein_grid_cost;
 EIN_API ein_status ein_grid_words(const ein_graph *graph, int stmt, int places, const int64_t *cut,
                                   ein_grid_cost *cost);
@@ -1719,8 +1711,7 @@ typedef struct ein_sim_desc {
 // place, one goes after the other, in the order of statements. Partial results meet in a tree.
 // Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
 // places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
-// there is no move_fn. desc may be NULL; graph is that which was decomposed. EIN_ERR_TOO_LARGE: it
-// takes more than max_work.
+// there is no move_fn. desc may be NULL; graph: the one of d. EIN_ERR_TOO_LARGE: beyond max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -1758,8 +1749,7 @@ EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d);  // bo
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
-// Calls fn for disjoint boxes: what a place holds of a tensor. EIN_ERR_TOO_LARGE: more than 2^22
-// ranges along an axis.
+// Calls fn for disjoint boxes: what a place holds. EIN_ERR_TOO_LARGE: 2^22 ranges along an axis.
 EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
                                           int64_t place, ein_box_fn fn, void *user);
 
@@ -1824,6 +1814,14 @@ typedef struct ein_schedule_info {
 // status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
+// Most bytes at a place while each statement runs, and at each place; either may be NULL. Of inputs
+// that are not placed what tasks read.
+EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
+                                      double *stmt, double *place);
+// One whose peaks are within desc->machine->memory, see SCHEDULES; moves few bytes, whatever
+// desc->cost. EIN_ERR_TOO_LARGE: none found; the message says how much memory is enough.
+EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_decompose_desc *desc, ein_schedule **out);
 
 #endif  // EINSUM_CORE_ONLY
 
@@ -41780,6 +41778,24 @@ static int eini_loops_depth(const eini_loops *n, int k) {
                                                          : eini_loops_at(n, n->fetch[k]);
 }
 
+// What statements compute, if not states: values to be merged, or, of folds that carry states and
+// that no step cuts, what is stored.
+static ein_dtype eini_loops_type(const ein_graph *g, const eini_stmt *s) {
+  return eini_fold_carries(s->fold) ? g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+}
+
+// Are its partial results states?
+static int eini_loops_states(const eini_loops *n) {
+  return eini_fold_carries(n->s->fold) && (eini_loops_folds(n, n->nstep - 1) ||
+                                           eini_stmt_empty(n->s, n->s->nfree, n->s->nindex));
+}
+
+// Is what goes home complete?
+static int eini_loops_whole(const eini_loops *n) {
+  return !eini_loops_folds(n, eini_loops_depth(n, n->s->noperand)) &&
+         !eini_stmt_empty(n->s, n->s->nfree, n->s->nindex);
+}
+
 // Bytes of an element of what goes home: a state where there is more to fold, else a value.
 static int64_t eini_tour_wide(const eini_tour *w) {
   const eini_stmt *s = w->n->s;
@@ -41961,6 +41977,310 @@ static ein_status eini_tour_init(eini_arena *a, eini_tour *w) {
   w->sent = EINI_NEW(a, int64_t, sc->grid->places);
   return w->value == NULL || w->lo == NULL || w->hi == NULL || w->from == NULL || w->to == NULL ||
          w->here == NULL || w->sent == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// ================================================================================================
+// >>rooms  what lives at places while a schedule runs
+// Takes a schedule; gives the bytes of each place: what it holds of tensors, what it reads of
+// inputs that are not placed, and of the statement at hand the boxes of its steps.
+// ================================================================================================
+
+// A box that grows around others that an owner holds: of the free indices of its statement, or,
+// axes, of the tensor that this writes.
+typedef struct eini_hull {
+  const eini_owners *o;
+  int axes, any, rank;
+  int64_t *lo, *hi;
+  int64_t *from, *to;      // scratch: as long as the indices and the axes
+} eini_hull;
+
+// Of what n owners hold.
+static ein_status eini_hull_init(eini_arena *a, const eini_owners *o, int n, int axes,
+                                 eini_hull *h) {
+  int64_t room = 0;
+  memset(h, 0, sizeof *h);
+  h->axes = axes;
+  h->rank = n == 0 ? 0 : axes ? o->s->out_map.rows : o->s->nfree;
+  for (int i = 0; i < n; i++)
+    room = eini_max64(room, o[i].s->nindex + (int64_t)o[i].s->out_map.rows);
+  h->lo = EINI_NEW(a, int64_t, room);
+  h->hi = EINI_NEW(a, int64_t, room);
+  h->from = EINI_NEW(a, int64_t, room);
+  h->to = EINI_NEW(a, int64_t, room);
+  return h->lo == NULL || h->hi == NULL || h->from == NULL || h->to == NULL ? EIN_ERR_NO_MEMORY
+                                                                            : EIN_OK;
+}
+
+static ein_status eini_hull_add(void *user, const int64_t *lo, const int64_t *hi) {
+  eini_hull *h = (eini_hull *)user;
+  const eini_stmt *s = h->o->s;
+  if (h->o->rows) {  // they are of the axes
+    if (!eini_box_ranges(s, lo, hi, h->from, h->to)) return EIN_OK;
+    lo = h->from, hi = h->to;
+  }
+  if (eini_zrange_empty(s->nfree, lo, hi)) return EIN_OK;
+  if (h->axes) {
+    const eini_stmt_block b = eini_block_of(lo, hi, NULL);
+    eini_block_hull(s, &b, -1, h->from, h->to);
+    lo = h->from, hi = h->to;
+  }
+  for (int r = 0; r < h->rank; r++) {
+    h->lo[r] = h->any ? eini_min64(h->lo[r], lo[r]) : lo[r];
+    h->hi[r] = h->any ? eini_max64(h->hi[r], hi[r]) : hi[r];
+  }
+  h->any = 1;
+  return EIN_OK;
+}
+
+// Boxes of what o holds at a place: of free indices, or, rows, of axes.
+static ein_status eini_owners_boxes(eini_arena *a, const ein_graph *g, const eini_owners *o,
+                                    int64_t place, ein_box_fn fn, void *user) {
+  int64_t *extent = EINI_NEW(a, int64_t, o->d->rank);
+  if (extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int r = 0; r < o->d->rank; r++)
+    extent[r] = o->rows ? g->tensor[o->s->out].shape[r] : o->s->index[r].extent;
+  return eini_distribution_boxes(a, o->d, extent, place, fn, user);
+}
+
+// The hull of what n owners hold at a place.
+static ein_status eini_owners_hull(eini_arena *a, const ein_graph *g, const eini_owners *o, int n,
+                                   int64_t place, eini_hull *h) {
+  h->any = 0;
+  for (int r = 0; r < h->rank; r++) h->lo[r] = h->hi[r] = 0;
+  for (int i = 0; i < n; i++) {
+    h->o = &o[i];
+    EINI_TRY(eini_owners_boxes(a, g, &o[i], place, eini_hull_add, h));
+  }
+  return EIN_OK;
+}
+
+// Adds to sum[place] elements of size `bytes` in the hulls of what n owners hold.
+static ein_status eini_rooms_hulls(eini_arena *a, const ein_schedule *s, const eini_owners *o,
+                                   int n, int axes, double bytes, double *sum) {
+  eini_hull h;
+  if (n == 0) return EIN_OK;
+  EINI_TRY(eini_hull_init(a, o, n, axes, &h));
+  for (int64_t q = 0; q < s->grid->places; q++) {
+    EINI_TRY(eini_owners_hull(a, s->g, o, n, q, &h));
+    if (h.any) sum[q] += bytes * eini_box_volume(h.rank, h.lo, h.hi);
+  }
+  return EIN_OK;
+}
+
+// The statements [*from, *to) while which tensor t is at places: inputs are always, results from
+// the first of their statements to their last reader, outputs to the end.
+static void eini_rooms_life(const ein_graph *g, int t, int *from, int *to) {
+  const int role = (int)g->tensor[t].role, n = (int)g->nstmt;
+  *from = role == EIN_ROLE_INPUT ? 0 : n;
+  *to = role == EIN_ROLE_TEMP ? 0 : n;
+  for (int i = 0; i < n; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    int reads = s->out == t;
+    if (reads && i < *from) *from = i;
+    for (int o = 0; o < s->noperand; o++) reads |= s->operand[o] == t;
+    if (reads && i + 1 > *to) *to = i + 1;
+  }
+}
+
+typedef struct eini_reader {  // operand k of a statement
+  int stmt, k;
+} eini_reader;
+
+// Adds the boxes that the tasks of a reader at a place read to a union of them.
+static void eini_rooms_boxes(const ein_schedule *sc, eini_reader r, int64_t place, int64_t *room,
+                             eini_boxes *u) {
+  const eini_loops *n = &sc->nest[r.stmt];
+  int64_t first, end, here[EINI_NAMES_MAX];
+  int64_t *value = room, *lo = value + EINI_LOOPS_MAX, *hi = lo + n->s->nindex;
+  int64_t *from = hi + n->s->nindex, *to = from + u->rank;
+  eini_tour w;
+  memset(&w, 0, sizeof w);
+  w.n = n, w.here = here, w.value = value;
+  eini_grid_points(n->grid, place, &first, &end);
+  for (int64_t point = first; point < end; point++) {
+    eini_grid_coords(n->grid, point, here);
+    if (!eini_tour_works(&w)) continue;
+    eini_tour_values(&w, 0, -1);
+    eini_loops_ranges(n, value, lo, hi);
+    const eini_stmt_block b = eini_block_of(lo, hi, NULL);
+    if (eini_zrange_empty(n->s->nindex, lo, hi)) continue;
+    eini_block_hull(n->s, &b, r.k, from, to);
+    eini_boxes_add(u, from, to);
+  }
+}
+
+// Adds what tasks read of input t, which is not placed.
+static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, int t, double *sum) {
+  const ein_graph *g = sc->g;
+  const eini_tensor *e = &g->tensor[t];
+  int64_t n = 0, cap = 0, nindex = 0;
+  eini_reader *r = NULL;
+  eini_boxes u;
+  for (int k = 0; k < g->nstmt; k++) {
+    const eini_stmt *s = &g->stmt[k];
+    nindex = eini_max64(nindex, s->nindex);
+    for (int o = 0; o < s->noperand; o++) {
+      if (s->operand[o] != t || eini_operand_first(s, o) < o) continue;
+      if ((r = (eini_reader *)eini_grow(a, r, n, &cap, sizeof *r)) == NULL)
+        return EIN_ERR_NO_MEMORY;
+      r[n].stmt = k;
+      r[n++].k = o;
+    }
+  }
+  int64_t *room = EINI_NEW(a, int64_t, EINI_LOOPS_MAX + 2 * nindex + 2 * (int64_t)e->rank);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_boxes_init(a, e->rank, &u));
+  for (int64_t q = 0; q < sc->grid->places; q++) {
+    u.n = 0;
+    for (int64_t i = 0; i < n; i++) eini_rooms_boxes(sc, r[i], q, room, &u);
+    sum[q] += (double)ein_dtype_size(e->dtype) * eini_boxes_volume(&u);
+  }
+  return EIN_OK;
+}
+
+// Adds what places have of tensors: of statement k to sum[(k+1) * places], of all to sum[0].
+static ein_status eini_rooms_tensors(eini_arena *a, const ein_schedule *s, ein_inputs inputs,
+                                     double *sum) {
+  const ein_graph *g = s->g;
+  const int64_t p = s->grid->places;
+  double *mine = EINI_NEW(a, double, p);
+  if (mine == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < g->ntensor; t++) {
+    const int input = g->tensor[t].role == EIN_ROLE_INPUT;
+    const double bytes = (double)ein_dtype_size(g->tensor[t].dtype);
+    int from, to, n;
+    eini_owners *o;
+    eini_arena scratch;
+    eini_rooms_life(g, t, &from, &to);
+    for (int64_t q = 0; q < p; q++) mine[q] = 0;
+    eini_arena_init(&scratch, &a->al);
+    ein_status st = eini_schedule_owners(&scratch, s, t, &o, &n);
+    if (st == EIN_OK) st = eini_rooms_hulls(&scratch, s, o, n, 1, bytes, mine);
+    if (st == EIN_OK && n == 0 && input && inputs != EIN_INPUTS_OUTSIDE)
+      st = eini_rooms_read(&scratch, s, t, mine);
+    eini_arena_free(&scratch);
+    EINI_TRY(st);
+    for (int k = input ? -1 : from; k < (input ? 0 : to); k++)
+      for (int64_t q = 0; q < p; q++) sum[(k + 1) * p + q] += mine[q];
+  }
+  return EIN_OK;
+}
+
+// ---- boxes of steps ----
+
+// A statement whose boxes are noted: the most bytes of each at each point.
+typedef struct eini_rooms {
+  eini_tour w;
+  double wide;             // bytes of an element of a partial result
+  double *room;            // [point][operand, the partial result, a block that is merged into it]
+  unsigned char *fresh;    // [point] nothing is in its partial result yet
+} eini_rooms;
+
+static void eini_rooms_note(eini_rooms *x, int k, double bytes) {
+  double *room = &x->room[x->w.move.point * (x->w.n->s->noperand + 2) + k];
+  if (bytes > *room) *room = bytes;
+}
+
+// The block of a step is merged where others have been before, or where it is no more than a part;
+// of states and of others alike.
+static void eini_rooms_block(eini_rooms *x, int64_t step) {
+  eini_tour *w = &x->w;
+  const eini_loops *n = w->n;
+  const int nfree = n->s->nfree, k = n->s->noperand;
+  if (!eini_loops_folds(n, n->nstep - 1) || !eini_tour_box(w, step, k)) return;
+  const double all = eini_box_volume(nfree, w->lo, w->hi);
+  eini_tour_values(w, step, n->nstep);
+  eini_loops_ranges(n, w->value, w->lo, w->hi);
+  if (eini_zrange_empty(n->s->nindex, w->lo, w->hi)) return;
+  const double block = eini_box_volume(nfree, w->lo, w->hi);
+  if (!x->fresh[w->move.point] || block < all) eini_rooms_note(x, k + 1, x->wide * block);
+  x->fresh[w->move.point] = 0;
+}
+
+// The point at hand in a step: of a single place, which has all there is, operands take nothing.
+static void eini_rooms_step(eini_rooms *x, int64_t step) {
+  eini_tour *w = &x->w;
+  const eini_stmt *s = w->n->s;
+  const int n = s->noperand;
+  for (int k = 0; k < n && w->n->grid->places > 1; k++) {
+    const eini_tensor *t = &w->w->g->tensor[s->operand[k]];
+    if (w->nowners[k] == 0 || w->again[k] >= 0 || !eini_tour_due(w, step, k, 0)) continue;
+    if (eini_tour_box(w, step, k))
+      eini_rooms_note(x, k, eini_box_volume(t->rank, w->from, w->to) *
+                                (double)ein_dtype_size(t->dtype));
+  }
+  if (w->nowners[n] == 0) return;
+  if (eini_tour_due(w, step, n, 0)) {
+    x->fresh[w->move.point] = 1;
+    (void)eini_tour_box(w, step, n);  // results of nothing are there, too
+    eini_rooms_note(x, n, eini_box_volume(s->nfree, w->lo, w->hi) * x->wide);
+  }
+  eini_rooms_block(x, step);
+}
+
+// The boxes of a statement's steps, in x->room.
+static ein_status eini_rooms_boxes_of(eini_arena *a, const ein_schedule *sc, int stmt,
+                                      eini_rooms *x) {
+  const eini_loops *n = &sc->nest[stmt];
+  const ein_grid *g = n->grid;
+  eini_tour *w = &x->w;
+  memset(x, 0, sizeof *x);
+  w->w = sc, w->n = n, w->move.stmt = stmt;
+  EINI_TRY(eini_tour_init(a, w));
+  if (eini_tour_work(w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
+  x->wide = eini_loops_states(n) ? (double)eini_partial_bytes(sc->g, n->s)
+                                 : (double)ein_dtype_size(eini_loops_type(sc->g, n->s));
+  x->room = EINI_NEW(a, double, g->npoint * (n->s->noperand + 2));
+  x->fresh = EINI_NEW(a, unsigned char, g->npoint);
+  if (x->room == NULL || x->fresh == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < g->npoint; i++) {
+    w->move.point = i;
+    eini_grid_coords(g, i, w->here);
+    for (int64_t step = 0; step < n->steps && eini_tour_works(w); step++) eini_rooms_step(x, step);
+  }
+  return EIN_OK;
+}
+
+// Adds what a statement takes itself in its steps: boxes, and where results are merged at home what
+// is merged there.
+static ein_status eini_rooms_steps(eini_arena *a, const ein_schedule *sc, int stmt, double *sum) {
+  const eini_loops *nest = &sc->nest[stmt];
+  const int n = nest->s->noperand + 2;
+  eini_rooms x;
+  eini_owners o;
+  if (nest->loop == NULL) return EIN_OK;
+  EINI_TRY(eini_rooms_boxes_of(a, sc, stmt, &x));
+  for (int64_t i = 0; i < nest->grid->npoint; i++)
+    for (int k = 0; k < n; k++) sum[eini_grid_place(nest->grid, i)] += x.room[i * n + k];
+  memset(&o, 0, sizeof o);
+  eini_schedule_home(sc, stmt, &o);
+  if (o.d == NULL || eini_loops_whole(nest)) return EIN_OK;
+  return eini_rooms_hulls(a, sc, &o, 1, 0, x.wide, sum);
+}
+
+// Most bytes at a place while each statement runs, and most at each place; either may be NULL.
+static ein_status eini_schedule_rooms(eini_arena *a, const ein_schedule *s, ein_inputs inputs,
+                                      double *stmt, double *place) {
+  const int64_t p = s->grid == NULL ? 0 : s->grid->places;
+  double *sum = EINI_NEW(a, double, (s->g->nstmt + 1) * p);
+  if (sum == NULL) return EIN_ERR_NO_MEMORY;
+  if (p > 0) EINI_TRY(eini_rooms_tensors(a, s, inputs, sum));
+  for (int64_t q = 0; q < p && place != NULL; q++) place[q] = sum[q];
+  for (int k = 0; k < s->g->nstmt; k++) {
+    double most = 0, *mine = sum + (k + 1) * p;
+    eini_arena scratch;
+    eini_arena_init(&scratch, &a->al);
+    const ein_status st = p > 0 ? eini_rooms_steps(&scratch, s, k, mine) : EIN_OK;
+    eini_arena_free(&scratch);
+    EINI_TRY(st);
+    for (int64_t q = 0; q < p; q++) {
+      mine[q] += sum[q];
+      if (mine[q] > most) most = mine[q];
+      if (place != NULL && mine[q] > place[q]) place[q] = mine[q];
+    }
+    if (stmt != NULL) stmt[k] = most;
+  }
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -42351,6 +42671,21 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   return st;
 }
 
+EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
+                                      double *stmt, double *place) {
+  eini_arena arena;
+  if (s == NULL || (stmt == NULL && place == NULL)) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  eini_arena_init(&arena, &s->arena.al);
+  ein_status st = eini_schedule_rooms(&arena, s, inputs, stmt, place);
+  eini_arena_free(&arena);
+  if (st == EIN_ERR_TOO_LARGE)
+    st = eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "there are too many points and steps to "
+                   "count what they take");
+  eini_fail_status(ctx, st);
+  return st;
+}
+
 // Is the distribution that of a pin: equal pieces, and the places that the cut axes give, in order?
 static const char *eini_pin_reason(const ein_distribution *d, int64_t *cut) {
   const ein_grid *g = d->grid;
@@ -42424,10 +42759,10 @@ static void eini_say_stem(eini_text *t, const char *index) {
   for (; *index != 0; index++) eini_say(t, "%c", *index == '.' ? '_' : *index);
 }
 
-// The name of loop "io" (outer) or "ii" of index i, longer where an index is called so.
-static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int outer) {
+// The name of loop "io" (outer) or "ii" of index i, or, over time, "is" or "iw"; longer where an
+// index is called so.
+static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, char end) {
   const size_t n = strlen(s->index[c]);
-  const char end = outer ? 'o' : 'i';
   int taken = strchr(s->index[c], '.') != NULL;
   for (int k = 0; k < s->nindex; k++)
     taken |= strncmp(s->index[k], s->index[c], n) == 0 && s->index[k][n] == end;
@@ -42435,18 +42770,24 @@ static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int out
   eini_say(t, taken ? "%c_%d" : "%c", end, c);
 }
 
-// number: of the statement among those of its tensor; 0: it is alone.
-static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, int number, const ein_parts *p,
-                          char *was, size_t room) {
+// The machine that a statement is cut over.
+static void eini_say_cuts_over(eini_text *t, const ein_decomp_stmt *s, const ein_parts *p,
+                               char *was, size_t room) {
   char dims[256 * EINI_NAMES_MAX];
   eini_text m = eini_text_of(dims, sizeof dims);
-  if (p->norder == 0) return;
   for (int k = 0; k < p->norder; k++) {
     eini_say(&m, k > 0 ? ", g" : "g");
     eini_say_stem(&m, s->index[p->order[k]]);
     eini_say(&m, "=%lld", (long long)p->cut[p->order[k]]);
   }
   eini_say_machine(t, was, room, dims);
+}
+
+// Statement i, cut over it.
+static void eini_say_cuts(eini_text *t, const ein_graph *g, int i, const ein_decomp_stmt *s,
+                          const ein_parts *p) {
+  int number = g->tensor[g->stmt[i].out].nstmt > 1;
+  for (int k = 0; k < i && number > 0; k++) number += g->stmt[k].out == g->stmt[i].out;
   eini_say(t, "on %s", s->out);
   if (number > 0) eini_say(t, " %d", number);
   eini_say(t, "\ndistribute(");
@@ -42454,7 +42795,7 @@ static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, int number, co
     for (int k = 0; k < p->norder; k++) {
       const int c = p->order[k];
       eini_say(t, "%s%s", k > 0 ? ", " : list > 0 ? ", [" : "[", list == 3 ? "g" : "");
-      if (list == 1 || list == 2) eini_say_half(t, s, c, list == 1);
+      if (list == 1 || list == 2) eini_say_half(t, s, c, list == 1 ? 'o' : 'i');
       else if (list == 3) eini_say_stem(t, s->index[c]);
       else eini_say(t, "%s", s->index[c]);
     }
@@ -42476,12 +42817,1067 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
   for (int i = 0; i < d->info.nstmt; i++) {
     if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
     if (ein_decomposition_stmt(d, i, &s) != EIN_OK || i >= graph->nstmt) continue;
-    int number = graph->tensor[graph->stmt[i].out].nstmt > 1;
-    for (int k = 0; k < i && number > 0; k++) number += graph->stmt[k].out == graph->stmt[i].out;
-    eini_say_cuts(&t, &s, number, &p, was, sizeof was);
+    if (p.norder == 0) continue;
+    eini_say_cuts_over(&t, &s, &p, was, sizeof was);
+    eini_say_cuts(&t, graph, i, &s, &p);
   }
   if (t.at == 0) eini_say(&t, "machine g=1\n");
   return t.at;
+}
+
+// ================================================================================================
+// >>stream  how a statement goes in steps
+// Takes a statement, its cut and what its task may take; gives loops over time and where in them
+// tensors are fetched, so that the least is moved: what a loop does not go along is fetched again
+// in each of its steps, or kept whole (SUMMA; Solomonik and Demmel 2011; Kwasniewski et al. 2019).
+// ================================================================================================
+
+enum { EINI_STREAM_LOOPS = 3 };
+
+#define EINI_STREAM_STEPS ((int64_t)1 << 16)  // of a statement
+#define EINI_STREAM_NONE 1e300
+
+// Loops over time, the outermost first. depth: of operands, and behind them of the result: how many
+// of the loops its fetch, or what is kept of it, stands in.
+typedef struct eini_streamed {
+  int nloop, index[EINI_STREAM_LOOPS], *depth;
+  int64_t parts[EINI_STREAM_LOOPS], steps;
+  double bytes, room;       // that are moved; of the largest task
+} eini_streamed;
+
+// A statement at hand. What an operand moves once: -1 where it is not fetched.
+typedef struct eini_stream_task {
+  const ein_graph *g;
+  const eini_stmt *s;
+  const int64_t *cut;
+  const double *moved;      // [operand, result] bytes of all places
+  double limit;             // bytes that the task may take
+  int alone;                // there is one place: it has all operands, nothing is copied
+  int64_t *hi, *from, *to;  // scratch; hi: [loops + 1][nindex]
+  const int64_t *zero;
+  double *mem, *bytes;      // [access][depth]
+  int nacc, *acc;           // what is fetched: the first operand of each tensor, and the result
+  int *pick;                // [access]
+  // What is tried, the depths with which that moves the least, and the best of all; with `bytes` of
+  // EINI_STREAM_NONE: none fit.
+  eini_streamed now, got, best;
+} eini_stream_task;
+
+// Bytes of access k (noperand: the result) in ranges of so many values.
+static double eini_stream_box(const eini_stream_task *t, int k, const int64_t *hi, double size) {
+  const eini_stmt *s = t->s;
+  const eini_stmt_block b = eini_block_of(t->zero, hi, NULL);
+  const eini_map *m = k < s->noperand ? &s->proj[k] : &s->out_map;
+  for (int c = 0; c < s->nindex; c++)
+    if (hi[c] <= 0) return 0;
+  eini_block_hull(s, &b, k < s->noperand ? k : -1, t->from, t->to);
+  return size * eini_box_volume(m->rows, t->from, t->to);
+}
+
+static int eini_stream_uses(const eini_stmt *s, int k, int index) {
+  return eini_map_uses(k < s->noperand ? &s->proj[k] : &s->out_map, index) > 0;
+}
+
+// What the result takes beside its block, and moves, where it is kept in `depth` loops.
+static void eini_stream_result(eini_stream_task *t, int depth, double *mem, double *bytes) {
+  const eini_stmt *s = t->s;
+  const eini_streamed *p = &t->now;
+  const int last = p->nloop;
+  const double size = (double)ein_dtype_size(eini_loops_type(t->g, s));
+  int folds = 0, all = 0;
+  double again = 1;
+  for (int c = s->nfree; c < s->nindex; c++) folds |= t->cut[c] > 1;
+  all = folds;
+  for (int l = 0; l < last; l++) {
+    if (p->index[l] < s->nfree) continue;
+    all = 1;
+    if (l < depth) folds = 1, again *= (double)p->parts[l];
+  }
+  *mem = eini_stream_box(t, s->noperand, t->hi + depth * s->nindex, size);
+  if (folds || eini_stmt_empty(s, s->nfree, s->nindex))
+    *mem += eini_stream_box(t, s->noperand, t->hi, (double)ein_dtype_size(
+                                                       ein_dtype_compute(s->type)));
+  if (all && depth < last) *mem += eini_stream_box(t, s->noperand, t->hi + last * s->nindex, size);
+  *bytes = again * t->moved[s->noperand];
+}
+
+// What operands of a tensor take and move where they are fetched in `depth` loops.
+static void eini_stream_operand(eini_stream_task *t, int first, int depth, double *mem,
+                                double *bytes) {
+  const eini_stmt *s = t->s;
+  const eini_streamed *p = &t->now;
+  *mem = *bytes = 0;
+  for (int k = first; k < s->noperand; k++) {
+    double again = 1;
+    if (s->operand[k] != s->operand[first] || eini_operand_first(s, k) < k) continue;
+    for (int l = 0; l < depth; l++)
+      if (!eini_stream_uses(s, k, p->index[l])) again *= (double)p->parts[l];
+    if (!t->alone)
+      *mem += eini_stream_box(t, k, t->hi + depth * s->nindex,
+                              (double)ein_dtype_size(t->g->tensor[s->operand[k]].dtype));
+    *bytes += again * t->moved[k];
+  }
+}
+
+static void eini_streamed_copy(eini_streamed *to, const eini_streamed *from, int n) {
+  int *depth = to->depth;
+  *to = *from;
+  to->depth = depth;
+  if (from->depth != NULL) memcpy(depth, from->depth, (size_t)n * sizeof *depth);
+}
+
+// The depths of accesses from number a on, which fit and move the least.
+static void eini_stream_depths(eini_stream_task *t, int a, double mem, double bytes) {
+  const int wide = EINI_STREAM_LOOPS + 1, last = t->now.nloop, n = t->s->noperand;
+  double rest = 0, least = bytes, before = EINI_STREAM_NONE;
+  for (int i = a; i < t->nacc; i++) {
+    double few = t->mem[i * wide];
+    for (int d = 1; d <= last; d++) few = fmin(few, t->mem[i * wide + d]);
+    rest += few;
+    least += t->bytes[i * wide];
+  }
+  if (mem + rest > t->limit || least >= t->got.bytes) return;
+  for (int d = 0; d <= last && a < t->nacc; d++) {  // deeper only where that takes less
+    if (t->mem[a * wide + d] >= before) continue;
+    before = t->mem[a * wide + d];
+    t->pick[a] = d;
+    eini_stream_depths(t, a + 1, mem + before, bytes + t->bytes[a * wide + d]);
+  }
+  if (a < t->nacc) return;
+  eini_streamed_copy(&t->got, &t->now, 0);
+  t->got.bytes = bytes;
+  t->got.room = mem;
+  for (int k = 0; k <= n; k++) t->got.depth[k] = last;
+  for (int i = 0; i < t->nacc; i++)
+    for (int k = t->acc[i]; k <= n; k++)
+      if (k == t->acc[i] || (k < n && t->s->operand[k] == t->s->operand[t->acc[i]]))
+        t->got.depth[k] = t->pick[i];
+}
+
+// Tries the loops at hand.
+static void eini_stream_try(eini_stream_task *t) {
+  const eini_stmt *s = t->s;
+  eini_streamed *p = &t->now;
+  const int wide = EINI_STREAM_LOOPS + 1, n = s->nindex;
+  p->steps = 1;
+  for (int l = 0; l < p->nloop; l++) {
+    const int64_t was = t->hi[l * n + p->index[l]];
+    p->steps *= p->parts[l];
+    if (n > 0) memcpy(t->hi + (l + 1) * n, t->hi + l * n, (size_t)n * sizeof *t->hi);
+    t->hi[(l + 1) * n + p->index[l]] = eini_ceil_div(was, p->parts[l]);
+  }
+  t->got.bytes = EINI_STREAM_NONE;
+  for (int a = 0; a < t->nacc; a++) {
+    for (int d = 0; d <= p->nloop; d++) {
+      double *mem = &t->mem[a * wide + d], *bytes = &t->bytes[a * wide + d];
+      if (t->acc[a] == s->noperand) eini_stream_result(t, d, mem, bytes);
+      else eini_stream_operand(t, t->acc[a], d, mem, bytes);
+    }
+  }
+  eini_stream_depths(t, 0, 0, 0);
+}
+
+// May a statement go in steps over an index?
+static int eini_stream_may(const ein_graph *g, const eini_stmt *s, int c) {
+  if (c < s->nfree) return s->index[c].extent > 1;
+  return s->index[c].extent > 1 && !eini_fold_carries(s->fold) && eini_order_cuts(g, s, c);
+}
+
+// The next number of pieces of an outer loop that is tried; behind the last, more than there are.
+static int64_t eini_stream_next(int64_t parts, int left, int64_t most) {
+  const int64_t next = left > 2 ? 2 * parts : parts + eini_max64(1, parts / 4);
+  most = eini_min64(most, EINI_STREAM_STEPS / 2);
+  return parts >= most ? EINI_STREAM_STEPS : eini_min64(next, most);
+}
+
+static void eini_stream_keep(eini_stream_task *t) {
+  if (t->got.bytes > t->best.bytes ||
+      (t->got.bytes >= t->best.bytes && t->got.steps >= t->best.steps)) return;
+  eini_streamed_copy(&t->best, &t->got, t->s->noperand + 1);
+}
+
+// The innermost loop, number l, has the fewest pieces with which as little is moved as with as many
+// as can be: nothing is fetched again because of it.
+static void eini_stream_last(eini_stream_task *t, int l) {
+  eini_streamed *p = &t->now;
+  int64_t low = 1, high = t->hi[l * t->s->nindex + p->index[l]], steps = 1;
+  for (int i = 0; i < l; i++) steps *= p->parts[i];
+  p->nloop = l + 1;
+  p->parts[l] = high = eini_min64(high, EINI_STREAM_STEPS / steps);
+  if (high < 2) return;
+  eini_stream_try(t);
+  const double bytes = t->got.bytes;
+  if (bytes >= EINI_STREAM_NONE || bytes > t->best.bytes) return;
+  while (high - low > 1) {
+    p->parts[l] = low + (high - low) / 2;
+    eini_stream_try(t);
+    if (t->got.bytes <= bytes) high = p->parts[l];
+    else low = p->parts[l];
+  }
+  p->parts[l] = high;
+  eini_stream_try(t);
+  eini_stream_keep(t);
+}
+
+// Loops from number l on, `left` of them; outer ones may have several numbers of pieces.
+static void eini_stream_loops(eini_stream_task *t, int l, int left) {
+  const eini_stmt *s = t->s;
+  eini_streamed *p = &t->now;
+  for (int c = 0; c < s->nindex; c++) {
+    const int64_t most = t->hi[l * s->nindex + c];
+    int taken = !eini_stream_may(t->g, s, c) || most < 2;
+    for (int i = 0; i < l; i++) taken |= p->index[i] == c;
+    if (taken) continue;
+    p->index[l] = c;
+    if (left == 1) eini_stream_last(t, l);
+    for (int64_t n = 2; left > 1 && n <= most && n < EINI_STREAM_STEPS;
+         n = eini_stream_next(n, left, most)) {
+      p->nloop = l + 1;
+      p->parts[l] = n;
+      eini_stream_try(t);  // makes the ranges inside of it
+      eini_stream_loops(t, l + 1, left - 1);
+    }
+  }
+}
+
+// The plan of a task that fits and moves the least, in best.
+static void eini_stream_plan(eini_stream_task *t) {
+  double once = 0;
+  for (int a = 0; a < t->nacc; a++)
+    for (int k = t->acc[a]; k <= t->s->noperand; k++)
+      if (k == t->acc[a] || (k < t->s->noperand && t->s->operand[k] == t->s->operand[t->acc[a]] &&
+                             eini_operand_first(t->s, k) == k))
+        once += t->moved[k];
+  t->best.bytes = EINI_STREAM_NONE;
+  t->best.steps = INT64_MAX;
+  t->now.nloop = 0;
+  eini_stream_try(t);
+  eini_stream_keep(t);
+  for (int loops = 1; loops <= EINI_STREAM_LOOPS && t->best.bytes > once * (1 + 1e-12); loops++)
+    eini_stream_loops(t, 0, loops);
+}
+
+// ================================================================================================
+// >>within  schedules that fit the memory of a place
+// Takes a graph and a limit; extends states by statement after statement, its cut and its steps,
+// and keeps the cheapest. Sizes are those of a place with a block of everything, all the largest.
+// ================================================================================================
+
+enum { EINI_WITHIN_CAP = 48, EINI_WITHIN_SHARED = 3 };  // states; inputs that one reads first
+
+typedef struct eini_within_state {
+  int *label;               // [node]
+  const eini_streamed **plan;  // [node]; NULL: not reached
+  double *input;            // [tensor] what of an input was read, if it is held
+  int *by;                  // [tensor] who read it last; -2: it is in shares
+  double cost;              // bytes moved
+  double held, always, most;  // bytes: blocks that live; inputs; most of blocks with a task
+} eini_within_state;
+
+// What was found for a form, a way and which inputs are in shares.
+typedef struct eini_within_memo {
+  double limit;             // it was searched with; 0: it was not
+  const eini_streamed *plan;  // NULL: none fits
+} eini_within_memo;
+
+typedef struct eini_within {
+  eini_decomposer dc;
+  eini_edges edges;
+  eini_sums net;
+  int *last;                // [node] its last reader; nnode: it stays
+  int64_t *at;              // [node] its first edge as a reader
+  int *first;               // [tensor] first reader of an input that is not pinned; else -1
+  double *rest;             // [node] the least that inputs take which are first read behind it
+  eini_within_memo **memo;     // [form]
+  eini_within_state *now, *next;
+  int64_t n;
+  eini_stream_task task;
+  double *moved;
+  double limit, per_byte;   // bytes of a place; what a byte there costs in the order of states
+  double least;             // the least that was too much
+  // The statement at hand: inputs that it reads first, and what moves of them if they are in
+  // shares, by way and input.
+  int nfresh, fresh[EINI_WITHIN_SHARED];
+  double *share;            // bytes of a share
+  double *shared;           // moved
+  eini_ranked *heap;
+} eini_within;
+
+// ---- inputs in shares ----
+
+// Over the grid of its first reader an input is cut as that needs it, and by dimensions that do not
+// cut what it reads, once more along the axis with most left. axis: of each digit, -1: replicated.
+// Elements of a share.
+static double eini_share_axes(const eini_stmt *s, int k, const int64_t *shape, const int64_t *cut,
+                              const int *order, int norder, int64_t *left, int *axis) {
+  const eini_map *m = &s->proj[k];
+  double size = 1;
+  for (int r = 0; r < m->rows; r++) left[r] = shape[r];
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < norder; i++) {
+      int64_t coef;
+      int to = pass == 0 ? -1 : axis[i];
+      for (int r = 0; r < m->rows && pass == 0; r++)
+        if (eini_row_index(m, r, &coef) == order[i] && coef == 1 && m->offset[r] == 0 &&
+            s->index[order[i]].extent == shape[r])
+          to = r;
+      for (int r = 0; r < m->rows && pass == 1 && axis[i] < 0; r++)
+        if (left[r] >= cut[order[i]] && (to < 0 || left[r] > left[to])) to = r;
+      if (to >= 0 && (pass == 0 || axis[i] < 0)) left[to] = eini_ceil_div(left[to], cut[order[i]]);
+      axis[i] = to;
+    }
+  }
+  for (int r = 0; r < m->rows; r++) size *= (double)left[r];
+  return size;
+}
+
+// The operand that reads tensor t first in a statement.
+static int eini_share_operand(const eini_stmt *s, int t) {
+  int k = 0;
+  while (s->operand[k] != t) k++;
+  return k;
+}
+
+static double eini_within_box(eini_within *f, const eini_stmt *s, const int64_t *cut, int k) {
+  for (int c = 0; c < s->nindex; c++) f->task.hi[c] = eini_ceil_div(s->index[c].extent, cut[c]);
+  f->task.s = s;
+  return eini_stream_box(&f->task, k, f->task.hi,
+                         eini_element_bytes(&f->dc, k < s->noperand ? s->operand[k] : s->out));
+}
+
+// Bytes that operand k fetches of an input in shares: of one as this statement reads it, else all
+// but what a place has by chance.
+static double eini_within_fetch(eini_within *f, int y, int way, int k, int aligned) {
+  const eini_dform *form = eini_form(&f->dc, y);
+  const eini_stmt *s = f->dc.node[y].s;
+  const int64_t *cut = form->ways.cut + (int64_t)way * s->nindex;
+  const double tasks = (double)eini_tasks(cut, s->nindex), box = eini_within_box(f, s, cut, k);
+  int64_t left[EINI_NAMES_MAX];
+  int axis[EINI_CUTS_MAX];
+  if (!aligned) return tasks * box * (1 - 1 / (double)f->dc.p);
+  const int t = s->operand[k];
+  const double share = eini_share_axes(s, k, f->dc.g->tensor[t].shape, cut,
+                                       form->ways.order + (int64_t)way * s->nindex,
+                                       form->ways.norder[way], left, axis);
+  return fmax(0, tasks * (box - share * eini_element_bytes(&f->dc, t)));
+}
+
+// ---- a statement ----
+
+// Inputs that statement y reads first and that may be in shares.
+static void eini_within_fresh(eini_within *f, int y) {
+  const eini_dform *form = eini_form(&f->dc, y);
+  const eini_stmt *s = f->dc.node[y].s;
+  const int64_t n = s->nindex;
+  f->nfresh = 0;
+  for (int k = 0; k < s->noperand && f->dc.desc->inputs != EIN_INPUTS_OUTSIDE; k++) {
+    const int t = s->operand[k], rank = f->dc.g->tensor[t].rank;
+    if (f->first[t] != y || eini_share_operand(s, t) < k || rank == 0 || rank > EINI_NAMES_MAX)
+      continue;
+    if (f->nfresh < EINI_WITHIN_SHARED) f->fresh[f->nfresh++] = t;
+  }
+  for (int64_t w = 0; w < form->ways.n; w++) {
+    for (int i = 0; i < f->nfresh; i++) {
+      const int t = f->fresh[i];
+      const int64_t *cut = form->ways.cut + w * n;
+      double *moved = &f->shared[w * EINI_WITHIN_SHARED + i];
+      int64_t left[EINI_NAMES_MAX];
+      int axis[EINI_CUTS_MAX];
+      *moved = 0;
+      for (int k = 0; k < s->noperand; k++)
+        if (s->operand[k] == t && eini_operand_first(s, k) == k)
+          *moved += eini_within_fetch(f, y, (int)w, k, k == eini_share_operand(s, t));
+      f->share[w * EINI_WITHIN_SHARED + i] = eini_element_bytes(&f->dc, t) *
+          eini_share_axes(s, eini_share_operand(s, t), f->dc.g->tensor[t].shape, cut,
+                          form->ways.order + w * n, form->ways.norder[w], left, axis);
+    }
+  }
+}
+
+static int eini_within_is_shared(const eini_within *f, const eini_within_state *a, int t,
+                                 int mask) {
+  for (int i = 0; i < f->nfresh; i++)
+    if (f->fresh[i] == t) return mask >> i & 1;
+  return a->by[t] == -2;
+}
+
+// What accesses of statement y move once under a way, into f->moved; -1: not fetched. Their sum.
+static double eini_within_moved(eini_within *f, const eini_within_state *a, int y, int way,
+                                int mask) {
+  const eini_decomposer *dc = &f->dc;
+  const eini_dform *form = eini_form(dc, y);
+  const eini_stmt *s = dc->node[y].s;
+  double sum = f->moved[s->noperand] = form->agg[way];
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k], input = dc->g->tensor[t].role == EIN_ROLE_INPUT;
+    f->moved[k] = input && dc->tensor_node[t] < 0 ? -1 : 0;
+    if (f->moved[k] < 0 && eini_within_is_shared(f, a, t, mask))
+      f->moved[k] = eini_within_fetch(f, y, way, k,
+                                      f->first[t] == y && k == eini_share_operand(s, t));
+  }
+  for (int64_t e = f->at[y]; e < f->at[y + 1]; e++) {
+    const eini_dedge *d = &f->edges.e[e];
+    f->moved[d->k] += f->net.table[d->table].v[(int64_t)a->label[d->x] * form->ways.n + way];
+  }
+  for (int k = 0; k < s->noperand; k++)
+    if (eini_operand_first(s, k) == k) sum += fmax(0, f->moved[k]);
+  return sum;
+}
+
+// Steps of statement y under a way in so much memory; NULL: none do. f->moved is set.
+static ein_status eini_within_steps(eini_within *f, int y, int way, int mask, double limit,
+                                 const eini_streamed **plan) {
+  const eini_dform *form = eini_form(&f->dc, y);
+  const eini_stmt *s = f->dc.node[y].s;
+  eini_stream_task *t = &f->task;
+  eini_within_memo *m = &f->memo[f->dc.form_of[y]][(way << EINI_WITHIN_SHARED) + mask];
+  // What was found for nearly as much is good enough, though what is moved may be other bytes.
+  if (m->plan == NULL ? m->limit >= limit : m->plan->room <= limit && m->limit >= 0.8 * limit) {
+    *plan = m->plan;
+    return EIN_OK;
+  }
+  t->g = f->dc.g;
+  t->s = s;
+  t->cut = form->ways.cut + (int64_t)way * s->nindex;
+  t->moved = f->moved;
+  t->limit = limit;
+  t->nacc = 0;
+  t->acc[t->nacc++] = s->noperand;
+  for (int k = 0; k < s->noperand; k++)
+    if (f->moved[k] >= 0 && eini_share_operand(s, s->operand[k]) == k) t->acc[t->nacc++] = k;
+  for (int c = 0; c < s->nindex; c++) t->hi[c] = eini_ceil_div(s->index[c].extent, t->cut[c]);
+  eini_stream_plan(t);
+  m->limit = limit;
+  m->plan = *plan = NULL;
+  if (t->best.bytes >= EINI_STREAM_NONE) return EIN_OK;
+  eini_streamed *p = EINI_NEW(&f->dc.arena, eini_streamed, 1);
+  if (p != NULL) p->depth = EINI_NEW(&f->dc.arena, int, s->noperand + 1);
+  if (p == NULL || p->depth == NULL) return EIN_ERR_NO_MEMORY;
+  eini_streamed_copy(p, &t->best, s->noperand + 1);
+  m->plan = *plan = p;
+  return EIN_OK;
+}
+
+// What a plan moves that was found for other bytes.
+static double eini_within_cost(const eini_within *f, const eini_stmt *s, const eini_streamed *p) {
+  double sum = 0;
+  for (int k = 0; k <= s->noperand; k++) {
+    double again = 1;
+    if (f->moved[k] < 0 || (k < s->noperand && eini_operand_first(s, k) < k)) continue;
+    for (int l = 0; l < p->depth[k]; l++)
+      if (k < s->noperand ? !eini_stream_uses(s, k, p->index[l]) : p->index[l] >= s->nfree)
+        again *= (double)p->parts[l];
+    sum += again * f->moved[k];
+  }
+  return sum;
+}
+
+// ---- states ----
+
+static void eini_within_copy(const eini_within *f, eini_within_state *to,
+                             const eini_within_state *from) {
+  const size_t n = (size_t)f->dc.nnode, m = (size_t)f->dc.g->ntensor;
+  const eini_within_state was = *to;
+  *to = *from;
+  to->label = was.label, to->plan = was.plan, to->input = was.input, to->by = was.by;
+  memcpy(to->label, from->label, n * sizeof *to->label);
+  memcpy(to->plan, from->plan, n * sizeof *to->plan);
+  memcpy(to->input, from->input, m * sizeof *to->input);
+  memcpy(to->by, from->by, m * sizeof *to->by);
+}
+
+// What statement y reads of inputs that places hold.
+static void eini_within_inputs(eini_within *f, eini_within_state *a, int y, int way, int mask) {
+  const eini_decomposer *dc = &f->dc;
+  const eini_stmt *s = dc->node[y].s;
+  const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
+  if (dc->desc->inputs == EIN_INPUTS_OUTSIDE) return;
+  for (int i = 0; i < f->nfresh; i++) {
+    if (!(mask >> i & 1)) continue;
+    a->always += f->share[(int64_t)way * EINI_WITHIN_SHARED + i];
+    a->by[f->fresh[i]] = -2;
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k], by = a->by[t];
+    const eini_tensor *e = &dc->g->tensor[t];
+    if (f->first[t] < 0 || by == -2 || eini_operand_first(s, k) < k) continue;
+    double whole = eini_element_bytes(dc, t);
+    for (int r = 0; r < e->rank; r++) whole *= (double)e->shape[r];
+    const int same = by >= 0 && by != y && dc->form_of[by] == dc->form_of[y] &&
+                     a->label[by] == way && eini_share_operand(dc->node[by].s, t) == k;
+    const double more = same ? 0 : fmin(eini_within_box(f, s, cut, k), whole - a->input[t]);
+    a->input[t] += more;
+    a->always += more;
+    a->by[t] = y;
+  }
+}
+
+// State `to` is state `from` with statement y under a way; 0: it does not fit.
+static ein_status eini_within_extend(eini_within *f, const eini_within_state *from, int y, int way,
+                                     int mask, eini_within_state *to, int *fits) {
+  const eini_decomposer *dc = &f->dc;
+  const eini_stmt *s = dc->node[y].s;
+  const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
+  const eini_streamed *plan = NULL;
+  *fits = 0;
+  eini_within_copy(f, to, from);
+  eini_within_inputs(f, to, y, way, mask);
+  to->held += eini_within_box(f, s, cut, s->noperand);
+  const double room = f->limit - to->always - f->rest[y];
+  (void)eini_within_moved(f, from, y, way, mask);
+  if (room < from->most || room < to->held) return EIN_OK;
+  EINI_TRY(eini_within_steps(f, y, way, mask, room - to->held, &plan));
+  if (plan == NULL) return EIN_OK;
+  *fits = 1;
+  to->label[y] = way;
+  to->plan[y] = plan;
+  to->cost = from->cost + eini_within_cost(f, s, plan);
+  to->most = fmax(to->most, to->held + plan->room);
+  if (f->last[y] == y) to->held -= eini_within_box(f, s, cut, s->noperand);
+  for (int64_t e = f->at[y]; e < f->at[y + 1]; e++) {
+    const int x = f->edges.e[e].x;
+    int again = f->last[x] != y || x == y;
+    for (int64_t d = f->at[y]; d < e; d++) again |= f->edges.e[d].x == x;
+    if (again) continue;
+    const eini_stmt *of = dc->node[x].s;
+    const int64_t *was = eini_form(dc, x)->ways.cut + (int64_t)to->label[x] * of->nindex;
+    to->held -= eini_within_box(f, of, was, of->noperand);
+  }
+  return EIN_OK;
+}
+
+// Is there a state with the same labels of what lives on that is better in nothing?
+static int eini_within_seen(const eini_within *f, int y, const eini_within_state *a) {
+  for (int64_t i = 0; i < f->n; i++) {
+    const eini_within_state *b = &f->next[i];
+    int same = b->cost <= a->cost && b->always <= a->always && b->held <= a->held &&
+               b->most <= a->most;
+    for (int x = 0; x <= y && same; x++) same = f->last[x] <= y || a->label[x] == b->label[x];
+    for (int t = 0; t < f->dc.g->ntensor && same; t++)
+      same = f->first[t] < 0 || a->by[t] == b->by[t] || (a->by[t] != -2 && b->by[t] != -2);
+    if (same) return 1;
+  }
+  return 0;
+}
+
+// Extends all states by statement y.
+static ein_status eini_within_step(eini_within *f, int y) {
+  const int64_t ways = eini_form(&f->dc, y)->ways.n, had = f->n;
+  int64_t n = 0, looks = 0;
+  eini_within_fresh(f, y);
+  const int64_t masks = (int64_t)1 << f->nfresh;
+  for (int64_t a = 0; a < had; a++) {
+    for (int64_t w = 0; w < ways * masks; w++) {
+      const int way = (int)(w / masks), mask = (int)(w % masks);
+      double key = f->now[a].cost + eini_within_moved(f, &f->now[a], y, way, mask);
+      for (int i = 0; i < f->nfresh && f->per_byte > 0; i++)
+        if (mask >> i & 1) key += f->per_byte * f->share[way * EINI_WITHIN_SHARED + i];
+      if (f->per_byte > 0) {
+        const eini_stmt *s = f->dc.node[y].s;
+        const int64_t *cut = eini_form(&f->dc, y)->ways.cut + way * (int64_t)s->nindex;
+        key += f->per_byte * (f->now[a].always + f->now[a].held +
+                              eini_within_box(f, s, cut, s->noperand));
+        for (int i = 0; i < f->nfresh; i++)
+          if (!(mask >> i & 1))
+            key += f->per_byte * eini_within_box(f, s, cut, eini_share_operand(s, f->fresh[i]));
+      }
+      f->heap[n].key = key;
+      f->heap[n].seq = n;
+      n++;
+    }
+  }
+  for (int64_t i = n / 2; i-- > 0;) eini_heap_sink(f->heap, n, i);
+  f->n = 0;
+  while (n > 0 && f->n < EINI_WITHIN_CAP && looks++ < 64 * EINI_WITHIN_CAP) {
+    const int64_t what = f->heap[0].seq, from = what / (ways * masks), w = what % (ways * masks);
+    int fits;
+    f->heap[0] = f->heap[--n];
+    if (n > 0) eini_heap_sink(f->heap, n, 0);
+    EINI_TRY(eini_within_extend(f, &f->now[from], y, (int)(w / masks), (int)(w % masks),
+                             &f->next[f->n], &fits));
+    if (fits && !eini_within_seen(f, y, &f->next[f->n])) f->n++;
+  }
+  eini_within_state *swap = f->now;
+  f->now = f->next;
+  f->next = swap;
+  return EIN_OK;
+}
+
+// All statements; 0 states: nothing fits.
+static ein_status eini_within_pass(eini_within *f) {
+  eini_within_state *a = &f->now[0];
+  f->n = 1;
+  a->cost = a->held = a->always = a->most = 0;
+  for (int x = 0; x < f->dc.nnode; x++) a->label[x] = 0, a->plan[x] = NULL;
+  for (int t = 0; t < f->dc.g->ntensor; t++) a->input[t] = 0, a->by[t] = -1;
+  for (int x = f->dc.nnode - f->dc.npinned; x < f->dc.nnode; x++) {
+    const eini_stmt *s = f->dc.node[x].s;
+    a->held += eini_within_box(f, s, eini_form(&f->dc, x)->ways.cut, s->noperand);
+  }
+  for (int y = 0; y < f->dc.nnode - f->dc.npinned && f->n > 0; y++)
+    EINI_TRY(eini_within_step(f, y));
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>within-text  what was found, as commands
+// Takes states of the search; gives schedules, whose own walk says what they move and take.
+// ================================================================================================
+
+typedef struct eini_within_said {
+  const ein_graph *g;
+  ein_decomp_stmt s;        // the words of the statement at hand
+  ein_parts p;
+  const eini_streamed *plan;
+  int index[EINI_STREAM_LOOPS];  // of its loops, in these words
+  char was[256 * EINI_NAMES_MAX];
+} eini_within_said;
+
+// A loop of index c behind commands: the whole of it in a step.
+static void eini_say_inside(eini_text *t, const eini_within_said *x, int c) {
+  for (int l = 0; l < x->plan->nloop; l++)
+    if (x->index[l] == c) {
+      eini_say_half(t, &x->s, c, 'w');
+      return;
+    }
+  for (int k = 0; k < x->p.norder; k++)
+    if (x->p.order[k] == c) {
+      eini_say_half(t, &x->s, c, 'i');
+      return;
+    }
+  eini_say(t, "%s", x->s.index[c]);
+}
+
+// The loop that the first `depth` loops over time end with; 0: the last over places.
+static void eini_say_under(eini_text *t, const eini_within_said *x, const char *name, int depth) {
+  eini_say(t, "communicate(%s, ", name);
+  if (depth > 0) eini_say_half(t, &x->s, x->index[depth - 1], 's');
+  else eini_say_half(t, &x->s, x->p.order[x->p.norder - 1], 'o');
+  eini_say(t, ")\n");
+}
+
+// Loops over time, and what is fetched in which.
+static void eini_say_time(eini_text *t, const eini_within_said *x, const eini_stmt *s,
+                          const unsigned char *placed) {
+  const eini_streamed *plan = x->plan;
+  for (int l = 0; l < plan->nloop; l++) {
+    const int c = x->index[l];
+    int cut = 0;
+    for (int k = 0; k < x->p.norder; k++) cut |= x->p.order[k] == c;
+    eini_say(t, "divide(");
+    if (cut) eini_say_half(t, &x->s, c, 'i');
+    else eini_say(t, "%s", x->s.index[c]);
+    eini_say(t, ", ");
+    eini_say_half(t, &x->s, c, 's');
+    eini_say(t, ", ");
+    eini_say_half(t, &x->s, c, 'w');
+    eini_say(t, ", %lld)\n", (long long)plan->parts[l]);
+  }
+  eini_say(t, "reorder(");
+  for (int k = 0; k < x->p.norder; k++) {
+    eini_say(t, k > 0 ? ", " : "");
+    eini_say_half(t, &x->s, x->p.order[k], 'o');
+  }
+  for (int l = 0; l < plan->nloop; l++) {
+    eini_say(t, ", ");
+    eini_say_half(t, &x->s, x->index[l], 's');
+  }
+  for (int c = 0; c < x->s.nindex; c++) {
+    eini_say(t, ", ");
+    eini_say_inside(t, x, c);
+  }
+  eini_say(t, ")\n");
+  for (int k = 0; k <= s->noperand; k++) {
+    int first = 1;
+    for (int o = 0; o < k && k < s->noperand; o++) first &= s->operand[o] != s->operand[k];
+    const int of = k < s->noperand ? s->operand[k] : s->out;
+    if (first && placed[of]) eini_say_under(t, x, x->g->tensor[of].name, plan->depth[k]);
+  }
+}
+
+// Where an input lies in shares: over the machine of its first reader, or where an axis is cut
+// twice over one with a level for each dimension.
+static void eini_say_share(eini_text *t, eini_within_said *x, const eini_stmt *s, int tensor) {
+  const eini_tensor *e = &x->g->tensor[tensor];
+  int64_t left[EINI_NAMES_MAX];
+  int axis[EINI_CUTS_MAX], twice = 0;
+  (void)eini_share_axes(s, eini_share_operand(s, tensor), e->shape, x->p.cut, x->p.order,
+                        x->p.norder, left, axis);
+  for (int k = 0; k < x->p.norder; k++)
+    for (int i = 0; i < k; i++) twice |= axis[k] >= 0 && axis[i] == axis[k];
+  if (twice) {
+    char dims[256 * EINI_NAMES_MAX];
+    eini_text m = eini_text_of(dims, sizeof dims);
+    for (int k = 0; k < x->p.norder; k++)
+      eini_say(&m, "%sl%d[g%d=%lld]", k > 0 ? ", " : "", k, k,
+               (long long)x->p.cut[x->p.order[k]]);
+    eini_say_machine(t, x->was, sizeof x->was, dims);
+  } else {
+    eini_say_cuts_over(t, &x->s, &x->p, x->was, sizeof x->was);
+  }
+  eini_say(t, "place %s ", e->name);
+  for (int k = 0; k < x->p.norder; k++) {
+    if (k == 0 || twice) {
+      eini_say(t, k > 0 ? ", " : "");
+      for (int r = 0; r < e->rank; r++) eini_say_axis(t, r);
+      eini_say(t, "->");
+    }
+    if (axis[k] < 0) eini_say(t, "*");
+    else eini_say_axis(t, axis[k]);
+  }
+  eini_say(t, "\n");
+}
+
+// A statement's words. Where nothing is cut, but goes in steps, a dimension of one point.
+static ein_status eini_within_words(eini_arena *a, const eini_within *f,
+                                    const eini_within_state *of, int i, eini_within_said *x) {
+  const eini_stmt *s = &f->dc.g->stmt[i];
+  const eini_dform *form = eini_form(&f->dc, i);
+  const int n = s->nindex, *at = f->dc.node[i].at;
+  const int64_t w = of->label[i];
+  const char **name = EINI_NEW(a, const char *, n);
+  int *order = EINI_NEW(a, int, 1);
+  if (name == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&x->s, 0, sizeof x->s);
+  memset(&x->p, 0, sizeof x->p);
+  for (int c = 0; c < n; c++) name[c] = s->index[c].name;
+  x->s.out = f->dc.g->tensor[s->out].name;
+  x->s.nindex = n;
+  x->s.nfree = s->nfree;
+  x->s.index = name;
+  x->plan = of->plan[i];
+  x->p.nindex = n;
+  x->p.cut = form->ways.cut + w * n;
+  x->p.norder = form->ways.norder[w];
+  x->p.order = form->ways.order + w * n;
+  EINI_TRY(eini_parts_respell(a, x->p, at, 1, &x->p));
+  for (int l = 0; l < x->plan->nloop; l++) {
+    x->index[l] = x->plan->index[l];
+    for (int c = 0; c < n && at != NULL; c++)
+      if (at[c] == x->plan->index[l]) x->index[l] = c;
+  }
+  if (x->p.norder > 0 || n == 0) return EIN_OK;
+  order[0] = x->plan->nloop > 0 ? x->index[0] : 0;
+  x->p.order = order;
+  x->p.norder = 1;
+  return EIN_OK;
+}
+
+static ein_status eini_within_say(eini_arena *a, const eini_within *f, const eini_within_state *of,
+                               eini_text *t) {
+  const ein_graph *g = f->dc.g;
+  eini_within_said *x = EINI_NEW(a, eini_within_said, 1);
+  unsigned char *placed = EINI_NEW(a, unsigned char, g->ntensor);
+  if (x == NULL || placed == NULL) return EIN_ERR_NO_MEMORY;
+  x->g = g;
+  for (int k = 0; k < g->ntensor; k++) placed[k] = g->tensor[k].role != EIN_ROLE_INPUT;
+  for (int k = f->dc.nnode - f->dc.npinned; k < f->dc.nnode; k++) {
+    const eini_dform *form = eini_form(&f->dc, k);
+    const eini_stmt *s = f->dc.node[k].s;
+    ein_parts p;
+    memset(&p, 0, sizeof p);
+    p.nindex = s->nindex;
+    p.cut = form->ways.cut;
+    p.norder = form->ways.norder[0];
+    p.order = form->ways.order;
+    placed[s->out] = 1;
+    eini_say_pin(t, g->tensor[s->out].name, &p, x->was, sizeof x->was);
+  }
+  for (int i = 0; i < f->dc.nnode - f->dc.npinned; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    EINI_TRY(eini_within_words(a, f, of, i, x));
+    for (int k = 0; k < s->noperand; k++) {
+      const int tensor = s->operand[k];
+      if (of->by[tensor] != -2 || f->first[tensor] != i || eini_share_operand(s, tensor) < k)
+        continue;
+      placed[tensor] = 1;
+      eini_say_share(t, x, s, tensor);
+    }
+    if (s->nindex == 0) continue;
+    eini_say_cuts_over(t, &x->s, &x->p, x->was, sizeof x->was);
+    eini_say_cuts(t, g, i, &x->s, &x->p);
+    if (x->plan->nloop > 0) eini_say_time(t, x, s, placed);
+  }
+  if (t->at == 0) eini_say(t, "machine g=1\n");
+  return EIN_OK;
+}
+
+// ---- what was found, gone through ----
+
+typedef struct eini_within_best {
+  ein_ctx *ctx;
+  double limit;             // that must not be passed
+  double bytes, peak;       // of what was found
+  ein_schedule *s;          // NULL: nothing
+} eini_within_best;
+
+// *found: it fits.
+static ein_status eini_within_look(eini_within *f, const eini_within_state *of,
+                                   eini_within_best *b, int *found) {
+  eini_arena a;
+  ein_schedule_desc how;
+  ein_schedule *s = NULL;
+  double bytes = 0, peak = 0;
+  eini_text t = eini_text_of(NULL, 0);
+  eini_arena_init(&a, &f->dc.arena.al);
+  ein_status st = eini_within_say(&a, f, of, &t);
+  const size_t n = t.at + 1;
+  char *text = st == EIN_OK ? EINI_NEW(&a, char, (int64_t)n) : NULL;
+  if (st == EIN_OK && text == NULL) st = EIN_ERR_NO_MEMORY;
+  t = eini_text_of(text, n);
+  if (st == EIN_OK) st = eini_within_say(&a, f, of, &t);
+  memset(&how, 0, sizeof how);
+  how.text = text;
+  how.places = f->dc.desc->p;
+  how.machine = f->dc.desc->machine;
+  if (st == EIN_OK) st = ein_schedule_create(b->ctx, f->dc.g, &how, &s);
+  double *place = st == EIN_OK ? EINI_NEW(&a, double, how.places) : NULL;
+  if (st == EIN_OK && place == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = ein_schedule_peaks(b->ctx, s, f->dc.desc->inputs, NULL, place);
+  for (int64_t q = 0; q < how.places && st == EIN_OK; q++) peak = fmax(peak, place[q]);
+  for (int k = 0; k < f->dc.g->nstmt && st == EIN_OK && peak <= b->limit; k++) {
+    ein_schedule_info info;
+    st = ein_schedule_cost(b->ctx, s, k, NULL, NULL, &info);
+    bytes += (double)info.bytes;
+  }
+  eini_arena_free(&a);
+  const int better = st == EIN_OK && peak <= b->limit &&
+                     (b->s == NULL || bytes < b->bytes || (bytes <= b->bytes && peak < b->peak));
+  *found |= st == EIN_OK && peak <= b->limit;
+  if (better) {
+    ein_schedule *swap = b->s;
+    b->s = s, b->bytes = bytes, b->peak = peak;
+    s = swap;
+  }
+  ein_schedule_destroy(s);
+  return st == EIN_ERR_TOO_LARGE ? EIN_OK : st;  // too many steps to go through
+}
+
+enum { EINI_WITHIN_LOOKS = 6, EINI_WITHIN_PASSES = 4, EINI_WITHIN_SMALL = 8 };
+
+// Searches with a limit; of a small graph in several orders of states, else until one is found.
+static ein_status eini_within_at(eini_within *f, double limit, eini_within_best *b) {
+  static const double per_byte[EINI_WITHIN_PASSES] = {0, 1, 16, 1e6};
+  int found = 0;
+  b->limit = limit;
+  for (int round = 0; round < 3 && !found; round++) {
+    f->limit = limit * (1 - 0.06 * round);  // ragged blocks may take more than was thought
+    for (int pass = 0; pass < EINI_WITHIN_PASSES; pass++) {
+      if (found && f->dc.nnode > EINI_WITHIN_SMALL) break;
+      f->per_byte = per_byte[pass];
+      EINI_TRY(eini_within_pass(f));
+      for (int64_t i = 0; i < f->n && i < EINI_WITHIN_LOOKS; i++) {
+        int64_t best = i;
+        for (int64_t k = i + 1; k < f->n; k++)
+          if (f->now[k].cost < f->now[best].cost) best = k;
+        const eini_within_state swap = f->now[i];
+        f->now[i] = f->now[best];
+        f->now[best] = swap;
+        EINI_TRY(eini_within_look(f, &f->now[i], b, &found));
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- the whole ----
+
+static ein_status eini_within_tensors(eini_within *f) {
+  eini_decomposer *dc = &f->dc;
+  const ein_graph *g = dc->g;
+  const int nstmt = dc->nnode - dc->npinned;
+  for (int i = 0; i < dc->nnode; i++)
+    f->last[i] = i >= nstmt || g->tensor[dc->node[i].s->out].role == EIN_ROLE_OUTPUT ? dc->nnode
+                                                                                     : i;
+  for (int64_t e = 0; e < f->edges.n; e++) {
+    const eini_dedge *d = &f->edges.e[e];
+    f->at[d->y + 1] = e + 1;
+    if (f->last[d->x] < d->y) f->last[d->x] = d->y;
+  }
+  for (int i = 0; i < dc->nnode; i++) f->at[i + 1] = eini_max64(f->at[i + 1], f->at[i]);
+  for (int t = 0; t < g->ntensor; t++) f->first[t] = -1;
+  for (int y = nstmt - 1; y >= 0; y--)
+    for (int k = 0; k < dc->node[y].s->noperand; k++) {
+      const int t = dc->node[y].s->operand[k];
+      if (g->tensor[t].role == EIN_ROLE_INPUT && dc->tensor_node[t] < 0) f->first[t] = y;
+    }
+  for (int t = 0; t < g->ntensor; t++) {
+    double bytes = eini_element_bytes(dc, t) / (double)dc->p;
+    for (int r = 0; r < g->tensor[t].rank; r++) bytes *= (double)g->tensor[t].shape[r];
+    for (int y = 0; y < f->first[t] && dc->desc->inputs != EIN_INPUTS_OUTSIDE; y++)
+      f->rest[y] += bytes;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_within_states(eini_within *f) {
+  eini_arena *a = &f->dc.arena;
+  const int64_t n = f->dc.nnode, m = f->dc.g->ntensor;
+  f->now = EINI_NEW(a, eini_within_state, EINI_WITHIN_CAP + 1);
+  f->next = EINI_NEW(a, eini_within_state, EINI_WITHIN_CAP + 1);
+  if (f->now == NULL || f->next == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < 2 * (EINI_WITHIN_CAP + 1); i++) {
+    eini_within_state *s = i <= EINI_WITHIN_CAP ? &f->now[i] : &f->next[i - EINI_WITHIN_CAP - 1];
+    s->label = EINI_NEW(a, int, n);
+    s->plan = EINI_NEW(a, const eini_streamed *, n);
+    s->input = EINI_NEW(a, double, m);
+    s->by = EINI_NEW(a, int, m);
+    if (s->label == NULL || s->plan == NULL || s->input == NULL || s->by == NULL)
+      return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+// Room for the largest of all statements.
+static ein_status eini_within_make(eini_within *f) {
+  eini_arena *a = &f->dc.arena;
+  const eini_decomposer *dc = &f->dc;
+  const int64_t n = dc->nnode, wide = EINI_STREAM_LOOPS + 1;
+  int64_t index = 1, rank = 1, operand = 1, ways = 1;
+  for (int i = 0; i < n; i++) {
+    const eini_stmt *s = dc->node[i].s;
+    index = eini_max64(index, s->nindex);
+    operand = eini_max64(operand, s->noperand + 1);
+    rank = eini_max64(rank, s->out_map.rows);
+    for (int k = 0; k < s->noperand; k++) rank = eini_max64(rank, s->proj[k].rows);
+    ways = eini_max64(ways, eini_form(dc, i)->ways.n);
+  }
+  eini_stream_task *t = &f->task;
+  int64_t *room = EINI_NEW(a, int64_t, (wide + 1) * index + 2 * rank);
+  f->last = EINI_NEW(a, int, n);
+  f->at = EINI_NEW(a, int64_t, n + 1);
+  f->first = EINI_NEW(a, int, dc->g->ntensor);
+  f->rest = EINI_NEW(a, double, n);
+  f->memo = EINI_NEW(a, eini_within_memo *, n);
+  f->moved = EINI_NEW(a, double, operand);
+  f->share = EINI_NEW(a, double, ways * EINI_WITHIN_SHARED);
+  f->shared = EINI_NEW(a, double, ways * EINI_WITHIN_SHARED);
+  f->heap = EINI_NEW(a, eini_ranked, (ways << EINI_WITHIN_SHARED) * EINI_WITHIN_CAP);
+  t->mem = EINI_NEW(a, double, 2 * operand * wide);
+  t->acc = EINI_NEW(a, int, 2 * operand);
+  t->got.depth = EINI_NEW(a, int, 2 * operand);
+  if (room == NULL || f->last == NULL || f->at == NULL || f->first == NULL || f->rest == NULL ||
+      f->memo == NULL || f->moved == NULL || f->share == NULL || f->shared == NULL ||
+      f->heap == NULL || t->mem == NULL || t->acc == NULL || t->got.depth == NULL)
+    return EIN_ERR_NO_MEMORY;
+  t->g = dc->g;
+  t->alone = dc->desc->p == 1;
+  t->zero = room;
+  t->hi = room + index, t->from = t->hi + wide * index, t->to = t->from + rank;
+  t->bytes = t->mem + operand * wide;
+  t->pick = t->acc + operand;
+  t->best.depth = t->got.depth + operand;
+  for (int i = 0; i < n; i++) {
+    if (dc->form_of[i] != i) continue;
+    f->memo[i] = EINI_NEW(a, eini_within_memo, eini_form(dc, i)->ways.n << EINI_WITHIN_SHARED);
+    if (f->memo[i] == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  EINI_TRY(eini_within_states(f));
+  return eini_within_tensors(f);
+}
+
+// The tables of the search: bytes, with as many tasks as there are places.
+static ein_status eini_within_tables(eini_within *f) {
+  eini_decomposer *dc = &f->dc;
+  EINI_TRY(eini_nodes_make(dc));
+  EINI_TRY(eini_constrain(dc));
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    eini_dform *x = &dc->node[i];  // states of several scalars are not cut
+    for (int c = x->s->nfree; c < x->s->nindex && eini_fold_carries(x->s->fold); c++)
+      x->limit[c] = eini_max64(1, x->need[c]);
+  }
+  EINI_TRY(eini_decompose_method(dc, eini_method_find(dc->desc->method)));
+  EINI_TRY(eini_edges_find(dc, &f->edges));
+  EINI_TRY(eini_dforms_make(dc));
+  EINI_TRY(eini_edges_share(dc, &f->edges));
+  EINI_TRY(eini_edges_fit(dc, &f->edges));
+  return eini_sums_make(dc, &f->edges, &f->net);
+}
+
+// The least memory for which something is found, within a hundredth or so.
+static ein_status eini_within_least(eini_within *f, double memory, eini_within_best *b,
+                                    double *least) {
+  double low = memory, high = INFINITY;
+  for (int i = 0; i < 60 && !(high / low < 1.01); i++) {
+    EINI_TRY(eini_within_at(f, high < INFINITY ? sqrt(low * high) : 2 * low, b));
+    if (b->s != NULL) high = fmin(b->peak, b->limit);
+    else low = b->limit;
+    ein_schedule_destroy(b->s);
+    b->s = NULL;
+  }
+  *least = high;
+  return EIN_OK;
+}
+
+// last: when nothing is found, that is an error.
+static ein_status eini_within_run(eini_within *f, int last, eini_within_best *b) {
+  const double memory = f->dc.machine.memory;
+  double least = 0;
+  f->dc.machine.memory = 0;  // ways are not refused for it
+  EINI_TRY(eini_within_tables(f));
+  EINI_TRY(eini_within_make(f));
+  EINI_TRY(eini_within_at(f, memory > 0 ? memory : INFINITY, b));
+  if (b->s != NULL || !last) return EIN_OK;
+  EINI_TRY(eini_within_least(f, memory, b, &least));
+  return eini_fail(f->dc.diag, EIN_ERR_TOO_LARGE, -1, 0, "more places have less each", least <
+                   INFINITY ? "no schedule found keeps every place within %.0f bytes; %.0f are "
+                   "enough" : "no schedule found keeps every place within %.0f bytes", memory,
+                   least);
+}
+
+// Searches with so many tasks; *b: the best so far.
+static ein_status eini_within_try(ein_ctx *ctx, const ein_graph *graph,
+                                  const ein_decompose_desc *desc, int64_t tasks, int last,
+                                  eini_within_best *b) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  eini_within *f = EINI_NEW(&arena, eini_within, 1);
+  if (f == NULL) return EIN_ERR_NO_MEMORY;
+  eini_arena_init(&f->dc.arena, &arena.al);
+  f->dc.diag = eini_diag_of(ctx);
+  f->dc.g = graph;
+  f->dc.desc = desc;
+  f->dc.p = tasks;
+  f->dc.ndivisor = eini_divisors(f->dc.p, f->dc.divisor);
+  f->dc.machine = eini_machine_of(desc->machine);
+  const ein_status st = eini_within_run(f, last, b);
+  eini_arena_free(&f->dc.arena);
+  eini_arena_free(&arena);
+  return st;
+}
+
+// The most points of a grid nearly square in p: so many tasks may move less than more do.
+static int64_t eini_nearly_square(int64_t p) {
+  int64_t root = (int64_t)sqrt((double)p);
+  while (root * root > p) root--;
+  while ((root + 1) * (root + 1) <= p) root++;
+  return p / root * root;
+}
+
+EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_decompose_desc *desc, ein_schedule **out) {
+  ein_decompose_desc how;
+  eini_within_best best;
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
+  how = *desc;
+  how.cost = EIN_COST_BYTES;
+  how.fewer = 0;
+  how.max_vectors = how.max_vectors > 0 ? how.max_vectors : 256;
+  memset(&best, 0, sizeof best);
+  best.ctx = ctx;
+  const int64_t square = eini_nearly_square(desc->p);
+  const int two = square < desc->p && graph->nstmt <= EINI_WITHIN_SMALL && desc->npin == 0 &&
+                  desc->nparts == 0;
+  ein_status st = EIN_OK;
+  if (two) st = eini_within_try(ctx, graph, &how, square, 0, &best);
+  if (st == EIN_OK) st = eini_within_try(ctx, graph, &how, desc->p, 1, &best);
+  eini_fail_status(ctx, st);
+  if (st == EIN_OK && ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (st == EIN_OK) *out = best.s;
+  else ein_schedule_destroy(best.s);
+  return st;
 }
 
 #endif  // EINSUM_CORE_ONLY

@@ -14,8 +14,8 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps-peak >>steps
-//                 >>steps-run >>dist-public >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
+//                 >>dist-public >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -68,7 +68,8 @@
 // all points, in one order, and computes those of its places. Under `threads` the iterations of a
 // parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
 // elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
-// at places that copy, of every tensor the hull of what a place holds.
+// at places that copy, of every tensor, while it is needed, the hull of what a place holds, and of
+// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces.
 //
 //
 // FABRICS
@@ -283,8 +284,8 @@ typedef struct ein_dist_desc {
                              //   outlives the plan; see SCHEDULES
   const ein_parts *pins;     // with parts: one per tensor of the graph; inputs with ntask > 0 are
                              //   held in this partition of their axes, others lie everywhere
-  ein_inputs inputs;         // with parts: do places hold what they read of inputs that are not
-                             //   pinned? A decomposition has its own
+  ein_inputs inputs;         // with parts or a schedule: do places hold what they read of inputs
+                             //   that are not pinned? A decomposition has its own
   int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
   const ein_binding *layout;
   int blocks;                // 1: a run binds the blocks of its places; see ein_dist_block
@@ -338,8 +339,9 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Under a schedule: of all
-// points of a place, in the step that needs most. Bytes of a statement, as ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: what
+// a run at places that copy allocates (see SCHEDULES), as ein_schedule_peaks says. Bytes of a
+// statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.
@@ -3752,183 +3754,6 @@ static void eini_copying_destroy(void *user) {
 }
 
 // ================================================================================================
-// >>steps-peak  what lives at places under a schedule
-// Takes a schedule while its plans are made; gives the most bytes that live at each place at once.
-// ================================================================================================
-
-// Of the statement at hand.
-typedef struct eini_alive {
-  int64_t *bytes;           // of each point: what it fetched by operand, its partial result, and a
-                            //   block that is merged into it
-  int64_t *now, *most;      // of each place, in a step
-} eini_alive;
-
-static ein_status eini_alive_init(eini_arena *a, const eini_tour *w, eini_alive *x) {
-  x->bytes = EINI_NEW(a, int64_t, w->n->grid->npoint * (w->n->s->noperand + 2));
-  x->now = EINI_NEW(a, int64_t, w->n->grid->places);
-  x->most = EINI_NEW(a, int64_t, w->n->grid->places);
-  return x->bytes == NULL || x->now == NULL || x->most == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
-
-// Before the point at hand fetches: what it fetched anew is gone. wide: bytes of a result.
-static void eini_alive_step(eini_alive *x, eini_tour *w, int64_t step, int64_t wide) {
-  const int n = w->n->s->noperand;
-  int64_t *at = x->bytes + w->move.point * (n + 2);
-  for (int k = 0; k < n; k++)
-    if (eini_tour_due(w, step, k, 0)) at[k] = 0;
-  if (eini_tour_due(w, step, n, 0)) {
-    (void)eini_tour_box(w, step, n);
-    at[n] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
-  }
-  at[n + 1] = 0;
-  if (!eini_loops_folds(w->n, w->n->nstep - 1)) return;
-  eini_tour_values(w, step, w->n->nstep);
-  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
-  at[n + 1] = (int64_t)eini_box_volume(w->n->s->nfree, w->lo, w->hi) * wide;
-}
-
-// All points have fetched what they need for a step.
-static void eini_alive_count(eini_alive *x, const eini_tour *w) {
-  const ein_grid *g = w->n->grid;
-  const int n = w->n->s->noperand + 2;
-  memset(x->now, 0, (size_t)g->places * sizeof *x->now);
-  for (int64_t i = 0; i < g->npoint; i++)
-    for (int k = 0; k < n; k++) x->now[eini_grid_place(g, i)] += x->bytes[i * n + k];
-  for (int64_t q = 0; q < g->places; q++) x->most[q] = eini_max64(x->most[q], x->now[q]);
-}
-
-// ---- tensors at places ----
-
-typedef struct eini_alive_boxes {
-  const eini_owners *o;
-  int64_t elements;
-} eini_alive_boxes;
-
-static ein_status eini_alive_box(void *user, const int64_t *lo, const int64_t *hi) {
-  eini_alive_boxes *b = (eini_alive_boxes *)user;
-  const eini_stmt *s = b->o->s;
-  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
-  for (int i = 0; i < s->nfree; i++) {
-    from[i] = b->o->rows ? 0 : lo[i];
-    to[i] = b->o->rows ? s->index[i].extent : hi[i];
-  }
-  if (b->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
-  b->elements += (int64_t)eini_box_volume(s->nfree, from, to);
-  return EIN_OK;
-}
-
-// Boxes of what statement o->s writes: of its free indices, or, rows, of the axes.
-static ein_status eini_owners_boxes(eini_arena *a, const ein_graph *g, const eini_owners *o,
-                                    int64_t place, ein_box_fn fn, void *user) {
-  int64_t extent[EINI_NAMES_MAX];
-  for (int r = 0; r < o->d->rank; r++)
-    extent[r] = o->rows ? g->tensor[o->s->out].shape[r] : o->s->index[r].extent;
-  return eini_distribution_boxes(a, o->d, extent, place, fn, user);
-}
-
-// Bytes of input t that the points of a place read; u: scratch.
-static int64_t eini_alive_reads(const ein_dist *d, int t, int64_t place, eini_tour *w,
-                                eini_boxes *u) {
-  const eini_dist_tensor *x = &d->tensor[t];
-  u->n = 0;
-  for (int i = 0; i < x->nread; i++) {
-    int64_t from, to;
-    w->n = &w->w->nest[x->read[i]];
-    const eini_stmt *s = w->n->s;
-    eini_grid_points(w->n->grid, place, &from, &to);
-    for (; from < to; from++) {
-      eini_grid_coords(w->n->grid, from, w->here);
-      if (!eini_tour_works(w)) continue;
-      eini_tour_values(w, 0, -1);
-      eini_loops_ranges(w->n, w->value, w->lo, w->hi);
-      const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
-      if (eini_zrange_empty(s->nindex, w->lo, w->hi)) continue;
-      for (int k = 0; k < s->noperand; k++) {
-        if (s->operand[k] != t || eini_operand_first(s, k) < k) continue;
-        eini_block_hull(s, &b, k, w->from, w->to);
-        eini_boxes_add(u, w->from, w->to);
-      }
-    }
-  }
-  return (int64_t)eini_boxes_volume(u) * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
-}
-
-// Adds inputs, which live all the time, to d->peak.
-static ein_status eini_alive_inputs(eini_arena *a, ein_dist *d) {
-  const ein_schedule *s = d->desc.schedule;
-  eini_tour w;
-  memset(&w, 0, sizeof w);
-  w.w = s;
-  w.value = EINI_NEW(a, int64_t, EINI_LOOPS_MAX);
-  w.lo = EINI_NEW(a, int64_t, d->rank);
-  w.hi = EINI_NEW(a, int64_t, d->rank);
-  w.from = EINI_NEW(a, int64_t, d->rank);
-  w.to = EINI_NEW(a, int64_t, d->rank);
-  w.here = EINI_NEW(a, int64_t, EINI_NAMES_MAX);
-  if (w.value == NULL || w.lo == NULL || w.hi == NULL || w.from == NULL || w.to == NULL ||
-      w.here == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < d->g->ntensor; t++) {
-    eini_boxes u;
-    if (d->g->tensor[t].role != EIN_ROLE_INPUT) continue;
-    EINI_TRY(eini_boxes_init(a, d->g->tensor[t].rank, &u));
-    for (int64_t q = 0; q < d->fabric.places; q++) {
-      eini_owners o;
-      memset(&o, 0, sizeof o);
-      o.d = s->place[t];
-      o.s = s->axes[t];
-      eini_alive_boxes b = {&o, 0};
-      if (o.d != NULL) EINI_TRY(eini_owners_boxes(a, d->g, &o, q, eini_alive_box, &b));
-      d->peak[q] += o.d == NULL ? eini_alive_reads(d, t, q, &w, &u)
-                                : b.elements * (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
-    }
-  }
-  return EIN_OK;
-}
-
-// What a place holds of the values of statement k, as they are stored.
-static ein_status eini_alive_held(eini_arena *a, const ein_dist *d, int k, int64_t place,
-                                  int64_t *elements) {
-  eini_owners o;
-  memset(&o, 0, sizeof o);
-  eini_schedule_home(d->desc.schedule, k, &o);
-  eini_alive_boxes b = {&o, 0};
-  EINI_TRY(eini_owners_boxes(a, d->g, &o, place, eini_alive_box, &b));
-  *elements = b.elements;
-  return EIN_OK;
-}
-
-// The peaks: inputs, values until their last reader, outputs to the end, and of one statement at a
-// time what `most` says, for each statement and place.
-static ein_status eini_alive_peaks(eini_arena *a, ein_dist *d, const int64_t *most) {
-  const int p = d->fabric.places, n = d->nstmt;
-  int64_t *change = EINI_NEW(a, int64_t, n + 1);
-  if (change == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_alive_inputs(a, d));
-  for (int64_t q = 0; q < p; q++) {
-    const int64_t inputs = d->peak[q];
-    int64_t alive = inputs;
-    memset(change, 0, ((size_t)n + 1) * sizeof *change);
-    for (int k = 0; k < n; k++) {
-      const int t = d->g->stmt[k].out;
-      const eini_dist_tensor *x = &d->tensor[t];
-      const int last = d->g->tensor[t].role == EIN_ROLE_OUTPUT ? n - 1
-                       : x->nread > 0 ? x->read[x->nread - 1] : k;
-      int64_t held;
-      EINI_TRY(eini_alive_held(a, d, k, q, &held));
-      held *= (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
-      change[k] += held;
-      change[last + 1] -= held;
-    }
-    for (int k = 0; k < n; k++) {
-      alive += change[k];
-      d->peak[q] = eini_max64(d->peak[q], alive + most[(int64_t)k * p + q]);
-    }
-  }
-  return EIN_OK;
-}
-
-// ================================================================================================
 // >>steps  statements under a schedule
 // Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
 // partial result is complete, send it home. Plans are made beforehand, by the same walk without
@@ -3988,6 +3813,7 @@ typedef struct eini_staged {
   eini_arena *a, *scratch;  // scratch: of the statement at hand
   int nmemory;              // 1 where it is shared, else one for each place
   eini_step_box *home;      // of tensors in memories: the hull of what is held there
+  eini_arena *lives;        // of each tensor: where its homes are, while it is needed
   eini_step_box *sum;       // in memories: partial results of the statement, of computed type
   char *work;               // of plans, for each worker
   int width;
@@ -4005,8 +3831,6 @@ typedef struct eini_staged {
   int64_t tag, step;
   char *message, *spare;    // spare: states that are merged
   size_t room, spare_room;
-  eini_alive alive;         // while plans are made
-  int64_t *most;            //   of each statement and place what lives there beside tensors
   ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
 
@@ -4018,11 +3842,8 @@ static int eini_steps_mine(const eini_staged *x, int64_t place) {
   return eini_dist_driven(x->d, place);
 }
 
-// What points compute, if not states: values to be merged, or, of folds that carry states and that
-// no step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
-  const eini_stmt *s = x->stmt;
-  return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+  return eini_loops_type(x->d->g, x->stmt);
 }
 
 // A mistake ends a run, but for one of several processes, which others wait for: its messages hold
@@ -4834,10 +4655,8 @@ static ein_status eini_steps_walk(eini_staged *x) {
     x->step = step;
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
-      if (x->run == NULL) eini_alive_step(&x->alive, &x->w, step, (int64_t)x->wide);
       EINI_TRY(eini_steps_moves(x, i, step, 0));
     }
-    if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
     if (x->run != NULL) eini_steps_each(x, eini_steps_worker);
     if (x->run != NULL && eini_steps_parallel(x) >= 0) eini_steps_each(x, eini_steps_joiner);
     for (int64_t i = 0; i < n; i++) {
@@ -4855,8 +4674,6 @@ static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
   const int all = x->run == NULL;  // a run's figures are those of its own places
   if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
   if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
-  if (all && m->operand >= 0)
-    x->alive.bytes[m->point * (x->stmt->noperand + 2) + m->operand] += m->bytes;
   return EIN_OK;
 }
 
@@ -4879,11 +4696,9 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->room = x->spare_room = 0;
   EINI_TRY(eini_tour_init(x->scratch, &x->w));
   if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
-  x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
-             !eini_stmt_empty(s, s->nfree, s->nindex);
+  x->whole = eini_loops_whole(x->w.n);
   x->folder = NULL;
-  if (eini_fold_carries(s->fold) &&
-      (eini_loops_folds(x->w.n, x->w.n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex))) {
+  if (eini_loops_states(x->w.n)) {
     EINI_TRY(eini_states_folder(g, s, &x->states));
     x->folder = &x->states;
   }
@@ -4895,7 +4710,6 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
-  if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
   for (int i = 0; i < s->nindex; i++)
     x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
   const int v = eini_steps_parallel(x);
@@ -4909,96 +4723,22 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   return EIN_OK;
 }
 
-// The hull of what a place holds of a statement's results, by its free indices.
-typedef struct eini_steps_hull {
-  const eini_owners *o;
-  int64_t *lo, *hi;         // hi 0: nothing yet
-} eini_steps_hull;
+// ---- tensors at places ----
 
-static ein_status eini_steps_held(void *user, const int64_t *lo, const int64_t *hi) {
-  const eini_steps_hull *h = (const eini_steps_hull *)user;
-  const eini_stmt *s = h->o->s;
-  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
-  for (int i = 0; i < s->nfree; i++) {
-    from[i] = h->o->rows ? 0 : lo[i];
-    to[i] = h->o->rows ? s->index[i].extent : hi[i];
-  }
-  if (h->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
-  for (int i = 0; i < s->nfree; i++) {
-    h->lo[i] = h->hi[i] == 0 ? from[i] : eini_min64(h->lo[i], from[i]);
-    h->hi[i] = eini_max64(h->hi[i], to[i]);
-  }
+// The hull of what owners hold at a place becomes box b; axes: see eini_hull.
+static ein_status eini_steps_hull(eini_arena *a, const eini_staged *x, const eini_owners *o, int n,
+                                  int axes, int64_t place, eini_step_box *b) {
+  eini_hull h;
+  EINI_TRY(eini_hull_init(a, o, n, axes, &h));
+  EINI_TRY(eini_owners_hull(a, x->d->g, o, n, place, &h));
+  for (int r = 0; r < h.rank; r++) b->lo[r] = h.lo[r], b->hi[r] = h.hi[r];
   return EIN_OK;
 }
 
-// Sums at places begin as folds of nothing.
-static ein_status eini_steps_sums(eini_staged *x) {
-  static const double none[2] = {0, 0};
-  const eini_stmt *s = x->stmt;
-  eini_step_point *pt = &x->point[0];  // has a task in every nest
-  for (int o = 0; o < s->noperand; o++) {
-    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
-           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
-    pt->in[o] = none;  // nothing is read
-  }
-  for (int q = 0; q < x->nmemory; q++) {
-    eini_step_box *b = &x->sum[q];
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
-    eini_steps_hull h = {x->w.owners[s->noperand], b->lo, b->hi};
-    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
-    if (x->nmemory > 1) EINI_TRY(eini_owners_boxes(x->a, x->d->g, h.o, q, eini_steps_held, &h));
-    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
-    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
-  }
-  return EIN_OK;
-}
-
-// Sums become what is stored.
-static ein_status eini_steps_finish(eini_staged *x) {
-  const eini_stmt *s = x->stmt;
-  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
-  for (int q = 0; q < x->nmemory; q++) {
-    const eini_step_box *b = &x->sum[q];
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
-    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
-    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
-                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
-    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
-  }
-  return EIN_OK;
-}
-
-// Notes what a statement needs whose plans are made.
-static ein_status eini_steps_planned(eini_staged *x) {
-  int64_t *most = x->most + (int64_t)x->number * x->d->fabric.places, sum;
-  EINI_TRY(eini_steps_rooms_of(x));
-  for (int64_t q = 0; q < x->d->fabric.places; q++) {
-    sum = 0;
-    if (!x->whole) EINI_TRY(eini_alive_held(x->scratch, x->d, x->number, q, &sum));
-    most[q] = x->alive.most[q] + sum * (int64_t)x->wide;
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_steps_stmt(eini_staged *x, int k) {
-  ein_status st = eini_steps_begin(x, k);
-  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
-  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
-  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
-  EINI_TRY(st);
-  EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_planned(x));
-  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
-}
-
-// ---- all of a graph ----
-
-// A tensor between a place and the memory of the caller; hull: that of its boxes is asked for.
+// A tensor between a place and the memory of the caller.
 typedef struct eini_steps_share {
   const eini_stmt *s;       // whose free indices the boxes are of
-  int hull, back;           // back: from the place to the caller
+  int back;                 // from the place to the caller
   size_t size;
   eini_step_box *place;
   const eini_step_box *caller;
@@ -5006,18 +4746,9 @@ typedef struct eini_steps_share {
 
 static ein_status eini_steps_shared(void *user, const int64_t *lo, const int64_t *hi) {
   const eini_steps_share *c = (const eini_steps_share *)user;
-  const eini_stmt_block block = eini_block_of(lo, hi, NULL);
-  const int n = c->s->nfree, rank = c->s->out_map.rows;
+  const int n = c->s->nfree;
   int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
   if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
-  if (c->hull) {
-    eini_block_hull(c->s, &block, -1, a, b);
-    for (int r = 0; r < rank; r++) {
-      c->place->lo[r] = c->place->hi[r] == 0 ? a[r] : eini_min64(c->place->lo[r], a[r]);
-      c->place->hi[r] = eini_max64(c->place->hi[r], b[r]);
-    }
-    return EIN_OK;
-  }
   for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
   char *p = eini_steps_written(c->s, c->place, lo, c->size, a);
   char *w = eini_steps_written(c->s, c->caller, lo, c->size, b);
@@ -5045,18 +4776,18 @@ static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *
     if (of->role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
     else u.v = (char *)x->run->out[e->port];
   }
-  EINI_TRY(eini_steps_box_new(x->a, b, of->rank));
+  EINI_TRY(eini_steps_box_new(&x->lives[t], b, of->rank));
   b->data = u.v;
   for (int r = 0; r < of->rank; r++) b->hi[r] = of->shape[r], b->stride[r] = e->stride[r];
   return EIN_OK;
 }
 
 // Calls for all boxes of a tensor at a place.
-static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int n, int64_t place,
-                                       eini_steps_share *c) {
+static ein_status eini_steps_share_all(eini_arena *a, const eini_staged *x, const eini_owners *o,
+                                       int n, int64_t place, eini_steps_share *c) {
   for (int i = 0; i < n; i++) {
     c->s = o[i].s;
-    EINI_TRY(eini_owners_boxes(x->a, x->d->g, &o[i], place, eini_steps_shared, c));
+    EINI_TRY(eini_owners_boxes(a, x->d->g, &o[i], place, eini_steps_shared, c));
   }
   return EIN_OK;
 }
@@ -5065,14 +4796,15 @@ static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int
 static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   const eini_tensor *e = &x->d->g->tensor[t];
   const int input = e->role == EIN_ROLE_INPUT, port = x->d->tensor[t].port >= 0;
+  eini_arena *a = &x->lives[t];
   eini_step_box caller;
   eini_owners *o;
   int n;
   EINI_TRY(eini_steps_caller(x, t, &caller));
-  EINI_TRY(eini_schedule_owners(x->a, x->s, t, &o, &n));
+  EINI_TRY(eini_schedule_owners(a, x->s, t, &o, &n));
   const int own = input ? x->nmemory == 1 || n == 0 : x->nmemory == 1 && port;
   const int zeros = !back && !input && eini_steps_zeros(x->d, t);
-  eini_steps_share c = {NULL, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  eini_steps_share c = {NULL, back, ein_dtype_size(e->dtype), NULL, &caller};
   if (zeros) eini_steps_clear(&caller, e->rank, c.size);
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
@@ -5081,22 +4813,85 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
       *b = caller;
       continue;
     }
-    c.hull = !back;
-    if (!back) EINI_TRY(eini_steps_box_new(x->a, b, e->rank));
+    if (!back) EINI_TRY(eini_steps_box_new(a, b, e->rank));
     for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
-    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
+    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_hull(a, x, o, n, 1, q, b));
     int64_t shape[EINI_NAMES_MAX];
     for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
     eini_dist_dense(e->rank, shape, b->stride);
     const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
-    if (!back && x->run != NULL && (b->data = EINI_NEW(x->a, char, bytes)) == NULL)
+    if (!back && x->run != NULL && (b->data = EINI_NEW(a, char, bytes)) == NULL)
       return EIN_ERR_NO_MEMORY;
     if (zeros) eini_steps_clear(b, e->rank, c.size);
-    c.hull = 0;
-    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
+    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(a, x, o, n, q, &c));
   }
   return EIN_OK;
 }
+
+// Sums at places begin as folds of nothing.
+static ein_status eini_steps_sums(eini_staged *x) {
+  static const double none[2] = {0, 0};
+  const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point[0];  // has a task in every nest
+  for (int o = 0; o < s->noperand; o++) {
+    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
+           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
+    pt->in[o] = none;  // nothing is read
+  }
+  for (int q = 0; q < x->nmemory; q++) {
+    eini_step_box *b = &x->sum[q];
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
+    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
+    if (x->nmemory > 1)
+      EINI_TRY(eini_steps_hull(x->scratch, x, x->w.owners[s->noperand], 1, 0, q, b));
+    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
+    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
+  }
+  return EIN_OK;
+}
+
+// Sums become what is stored.
+static ein_status eini_steps_finish(eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  for (int q = 0; q < x->nmemory; q++) {
+    const eini_step_box *b = &x->sum[q];
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
+    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
+    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
+                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
+    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
+  }
+  return EIN_OK;
+}
+
+// Memory of tensors that nothing behind statement k reads.
+static void eini_steps_forget(eini_staged *x, int k) {
+  const ein_graph *g = x->d->g;
+  for (int o = 0; o <= g->stmt[k].noperand; o++) {
+    const int t = o < g->stmt[k].noperand ? g->stmt[k].operand[o] : g->stmt[k].out;
+    int from, to;
+    eini_rooms_life(g, t, &from, &to);
+    if (to == k + 1 && g->tensor[t].role == EIN_ROLE_TEMP) eini_arena_free(&x->lives[t]);
+  }
+}
+
+static ein_status eini_steps_stmt(eini_staged *x, int k) {
+  const int t = x->d->g->stmt[k].out;
+  ein_status st = x->d->tensor[t].define[0] == k ? eini_steps_tensor(x, t, 0) : EIN_OK;
+  if (st == EIN_OK) st = eini_steps_begin(x, k);
+  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
+  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
+  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
+  EINI_TRY(st);
+  EINI_TRY(eini_steps_walk(x));
+  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
+  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
+}
+
+// ---- all of a graph ----
 
 static ein_status eini_steps_memory(eini_staged *x) {
   const ein_dist *d = x->d;
@@ -5104,17 +4899,19 @@ static ein_status eini_steps_memory(eini_staged *x) {
   x->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->width : 1;
   x->home = EINI_NEW(x->a, eini_step_box, d->g->ntensor * x->nmemory);
   x->sum = EINI_NEW(x->a, eini_step_box, x->nmemory);
-  if (x->home == NULL || x->sum == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < d->g->ntensor; t++) EINI_TRY(eini_steps_tensor(x, t, 0));
+  x->lives = EINI_NEW(x->a, eini_arena, d->g->ntensor);
+  if (x->home == NULL || x->sum == NULL || x->lives == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) eini_arena_init(&x->lives[t], &d->al);
+  for (int t = 0; t < d->g->ntensor; t++)
+    if (d->g->tensor[t].role == EIN_ROLE_INPUT) EINI_TRY(eini_steps_tensor(x, t, 0));
   if (x->run == NULL) return EIN_OK;
   x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->d->plans.workspace + EINI_ALIGN));
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs (plans NULL) all statements. most: of each statement and place, what
-// lives there beside tensors; NULL in a run.
+// Plans (run NULL) or runs (plans NULL) all statements.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats, int64_t *most) {
+                                 ein_dist_stats *stats) {
   const ein_graph *g = d->g;
   eini_arena arena, scratch;
   eini_staged x;
@@ -5125,7 +4922,6 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.s = d->desc.schedule;
   x.run = run;
   x.stats = stats;
-  x.most = most;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
@@ -5140,10 +4936,12 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
     eini_arena_init(&scratch, &d->al);
     st = eini_steps_stmt(&x, k);
     eini_arena_free(&scratch);
+    eini_steps_forget(&x, k);
   }
   if (st == EIN_OK) st = x.failed;
   for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
     if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
+  for (int t = 0; t < g->ntensor && x.lives != NULL; t++) eini_arena_free(&x.lives[t]);
   eini_arena_free(&arena);
   return st;
 }
@@ -5171,6 +4969,16 @@ static const char *eini_steps_reason(const ein_schedule *sc, int k) {
   return NULL;
 }
 
+// The peaks of the places of this process.
+static ein_status eini_steps_peaks(ein_dist *d) {
+  double *place = EINI_NEW(&d->arena, double, d->fabric.places);
+  d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
+  if (place == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_schedule_rooms(&d->arena, d->desc.schedule, d->desc.inputs, NULL, place));
+  for (int q = 0; q < d->fabric.count; q++) d->peak[q] = (int64_t)place[d->fabric.first + q];
+  return EIN_OK;
+}
+
 static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   const ein_schedule *s = d->desc.schedule;
   ein_dist_stats made;
@@ -5186,13 +4994,11 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
   made.nstmt = d->nstmt;
-  int64_t *most = EINI_NEW(&d->arena, int64_t, (int64_t)d->nstmt * d->fabric.places);
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
-  d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (most == NULL || made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL)
-    return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made, most);
+  if (made.stmt_bytes == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
+  ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  if (st == EIN_OK) st = eini_steps_peaks(d);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -5200,8 +5006,6 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
-  EINI_TRY(eini_alive_peaks(&d->arena, d, most));
-  d->peak += d->fabric.first;  // from here on of this process
   return EIN_OK;
 }
 
@@ -5598,7 +5402,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   const ein_fabric *f = &d->fabric;
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK && d->desc.schedule != NULL)
-    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats, NULL));
+    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
   if (st == EIN_OK && f->room_fn != NULL)
     st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);

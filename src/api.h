@@ -66,8 +66,7 @@ EIN_API int ein_dtype_same_kind(ein_dtype from, ein_dtype to);      // NumPy's s
 // ---- level 1: one call -------------------------------------------------------------------------
 // out = einsum(expr, in[0..nin)). Semantics of numpy.einsum(..., optimize=False); out has the shape
 // and dtype ein_einsum_out says (another same_kind dtype takes part in the promotion of sums and
-// products, as numpy.einsum's out= does). out may overlap inputs. ctx may be NULL: no cache, no
-// messages, portable kernels.
+// products, as numpy.einsum's out= does). out may overlap inputs. ctx NULL: no cache, no messages.
 EIN_API ein_status ein_einsum(ein_ctx *ctx, const char *expr, int nin, const ein_ztensor *in,
                               const ein_ztensor *out);
 // The same with every choice open.
@@ -127,8 +126,7 @@ EIN_API size_t ein_plan_store(const ein_plan *plan, double seconds, double untun
 EIN_API ein_status ein_batch_create(ein_ctx *ctx, ein_batch **batch);
 EIN_API void ein_batch_destroy(ein_batch *batch);         // NULL is a no-op
 // Queues a call of ein_einsum. expr and views are copied, data is read and written where it is,
-// when the batch runs. What is wrong is said here, of "call N", the first being 0; the batch is
-// then as it was.
+// when the batch runs. What is wrong is said here, of "call N" from 0; the batch is as it was.
 EIN_API ein_status ein_batch_add(ein_batch *batch, const char *expr, int nin,
                                  const ein_ztensor *in, const ein_ztensor *out);
 // Runs all calls: what their outputs hold is that of the calls made one after another, whatever
@@ -164,8 +162,7 @@ EIN_API ein_status ein_view_permute(const ein_ztensor *t, const int *axes, ein_z
                                     int64_t *dims);
 EIN_API ein_status ein_view_reverse(const ein_ztensor *t, int axis, ein_ztensor *view,
                                     int64_t *dims);
-// Elements start, start+step, .. before stop (after stop for a negative step; stop -1 then means
-// through element 0).
+// Elements start, start+step, .. before stop (after it for a negative step; -1: through 0).
 EIN_API ein_status ein_view_slice(const ein_ztensor *t, int axis, int64_t start, int64_t stop,
                                   int64_t step, ein_ztensor *view, int64_t *dims);
 EIN_API ein_status ein_view_select(const ein_ztensor *t, int axis, int64_t index,

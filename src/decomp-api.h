@@ -105,8 +105,7 @@ typedef struct ein_decomp_info {
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
-// statement where the least need is more, and says whether that is proved; or max_work is too
-// little.
+// statement where the least need is more, whether that is proved; or max_work is too little.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -119,8 +118,7 @@ EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // A statement cut into blocks over places that have a share of every tensor at first, and of the
-// result at last: elements that the busiest receives and sends, does at least for any cut (told by
-// ein_grid_best), and touches.
+// result at last: elements that the busiest moves, at least for any cut (ein_grid_best), touches.
 typedef struct ein_grid_cost { double words, least, holds; } ein_grid_cost;
 EIN_API ein_status ein_grid_words(const ein_graph *graph, int stmt, int places, const int64_t *cut,
                                   ein_grid_cost *cost);
@@ -200,8 +198,7 @@ typedef struct ein_sim_desc {
 // place, one goes after the other, in the order of statements. Partial results meet in a tree.
 // Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
 // places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
-// there is no move_fn. desc may be NULL; graph is that which was decomposed. EIN_ERR_TOO_LARGE: it
-// takes more than max_work.
+// there is no move_fn. desc may be NULL; graph: the one of d. EIN_ERR_TOO_LARGE: beyond max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -239,8 +236,7 @@ EIN_API const ein_grid *ein_distribution_grid(const ein_distribution *d);  // bo
 EIN_API size_t ein_distribution_print(const ein_distribution *d, char *buf, size_t size);
 // The box [lo, hi); a status other than EIN_OK ends the call that it came from, with it.
 typedef ein_status (*ein_box_fn)(void *user, const int64_t *lo, const int64_t *hi);
-// Calls fn for disjoint boxes: what a place holds of a tensor. EIN_ERR_TOO_LARGE: more than 2^22
-// ranges along an axis.
+// Calls fn for disjoint boxes: what a place holds. EIN_ERR_TOO_LARGE: 2^22 ranges along an axis.
 EIN_API ein_status ein_distribution_boxes(const ein_distribution *d, const int64_t *shape,
                                           int64_t place, ein_box_fn fn, void *user);
 
@@ -305,3 +301,11 @@ typedef struct ein_schedule_info {
 // status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
+// Most bytes at a place while each statement runs, and at each place; either may be NULL. Of inputs
+// that are not placed what tasks read.
+EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
+                                      double *stmt, double *place);
+// One whose peaks are within desc->machine->memory, see SCHEDULES; moves few bytes, whatever
+// desc->cost. EIN_ERR_TOO_LARGE: none found; the message says how much memory is enough.
+EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
+                                    const ein_decompose_desc *desc, ein_schedule **out);

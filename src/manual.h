@@ -44,7 +44,8 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
-//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>schedule
+//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms >>schedule
+//                 >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -133,8 +134,7 @@
 // max(x,y,..) min(x,y,..)       element-wise; NaN wins       where(c,x,y)  c ? x : y
 // conj real imag complex(x,y)   abs for the modulus          cast_T(x)   rounded to dtype T
 // x^n with a literal whole n from 0 to 64 is multiplications and keeps integers; else it is a
-// float. The real elementary functions exp, log, sin, cos, tanh and erf are within 2 units in the
-// last place of f32 and f64.
+// float. Real exp, log, sin, cos, tanh and erf are within 2 units in the last place of f32, f64.
 //
 // fold        of nothing        what
 // sum prod    0, 1
@@ -266,8 +266,7 @@
 // then no index is sliced whose fold would be added otherwise.
 // If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
 // (and options.least) name the least budget that this search can keep, over all these providers and
-// slices, and how much of it planning takes. Only that answer may take more memory than the budget,
-// for plans; all of it is freed.
+// slices, and how much of it planning takes. Only that may take more than the budget; it is freed.
 // Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
 // with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
 // With path_seconds, searches depend on the clock, and so may the least budget.
@@ -373,7 +372,9 @@
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
-// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it.
+// refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
+// decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free
+// and reduced indices, and inputs that are not pinned lie in shares, one at each place (SUMMA).
 //
 // VARIANTS
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
@@ -434,8 +435,7 @@
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
 // threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
-// share a pool between contexts, or to choose threads and instruction sets, make one yourself
-// (ein_cpu_create, ein_cpu_use).
+// share a pool between contexts, to choose threads or instructions: ein_cpu_create, ein_cpu_use.
 //
 // MEMORY
 // All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and

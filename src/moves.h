@@ -307,6 +307,24 @@ static int eini_loops_depth(const eini_loops *n, int k) {
                                                          : eini_loops_at(n, n->fetch[k]);
 }
 
+// What statements compute, if not states: values to be merged, or, of folds that carry states and
+// that no step cuts, what is stored.
+static ein_dtype eini_loops_type(const ein_graph *g, const eini_stmt *s) {
+  return eini_fold_carries(s->fold) ? g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+}
+
+// Are its partial results states?
+static int eini_loops_states(const eini_loops *n) {
+  return eini_fold_carries(n->s->fold) && (eini_loops_folds(n, n->nstep - 1) ||
+                                           eini_stmt_empty(n->s, n->s->nfree, n->s->nindex));
+}
+
+// Is what goes home complete?
+static int eini_loops_whole(const eini_loops *n) {
+  return !eini_loops_folds(n, eini_loops_depth(n, n->s->noperand)) &&
+         !eini_stmt_empty(n->s, n->s->nfree, n->s->nindex);
+}
+
 // Bytes of an element of what goes home: a state where there is more to fold, else a value.
 static int64_t eini_tour_wide(const eini_tour *w) {
   const eini_stmt *s = w->n->s;

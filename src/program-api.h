@@ -62,10 +62,8 @@ EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc
 // grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
 // of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
 // loss, which may then be any; the gradient is that of sum(seed*loss), of the real part of
-// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for what it is at kinks and by
-// complex numbers.
-// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours, an integer or a comparison
-// stands between.
+// sum(conj(seed)*loss) for complex ones; -1: none. See GRADIENTS for kinks and complex numbers.
+// EIN_ERR_UNSUPPORTED, with the statement, where a function of yours or an integer is between.
 EIN_API ein_status ein_graph_add_gradient(ein_graph *graph, int loss, int nwrt, const int *wrt,
                                           int seed, const int *grad);
 // Proves that pieces are disjoint and fill their tensors (EIN_ERR_SHAPE), drops what no output

@@ -386,6 +386,21 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   return st;
 }
 
+EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
+                                      double *stmt, double *place) {
+  eini_arena arena;
+  if (s == NULL || (stmt == NULL && place == NULL)) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  eini_arena_init(&arena, &s->arena.al);
+  ein_status st = eini_schedule_rooms(&arena, s, inputs, stmt, place);
+  eini_arena_free(&arena);
+  if (st == EIN_ERR_TOO_LARGE)
+    st = eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "there are too many points and steps to "
+                   "count what they take");
+  eini_fail_status(ctx, st);
+  return st;
+}
+
 // Is the distribution that of a pin: equal pieces, and the places that the cut axes give, in order?
 static const char *eini_pin_reason(const ein_distribution *d, int64_t *cut) {
   const ein_grid *g = d->grid;
@@ -459,10 +474,10 @@ static void eini_say_stem(eini_text *t, const char *index) {
   for (; *index != 0; index++) eini_say(t, "%c", *index == '.' ? '_' : *index);
 }
 
-// The name of loop "io" (outer) or "ii" of index i, longer where an index is called so.
-static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int outer) {
+// The name of loop "io" (outer) or "ii" of index i, or, over time, "is" or "iw"; longer where an
+// index is called so.
+static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, char end) {
   const size_t n = strlen(s->index[c]);
-  const char end = outer ? 'o' : 'i';
   int taken = strchr(s->index[c], '.') != NULL;
   for (int k = 0; k < s->nindex; k++)
     taken |= strncmp(s->index[k], s->index[c], n) == 0 && s->index[k][n] == end;
@@ -470,18 +485,24 @@ static void eini_say_half(eini_text *t, const ein_decomp_stmt *s, int c, int out
   eini_say(t, taken ? "%c_%d" : "%c", end, c);
 }
 
-// number: of the statement among those of its tensor; 0: it is alone.
-static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, int number, const ein_parts *p,
-                          char *was, size_t room) {
+// The machine that a statement is cut over.
+static void eini_say_cuts_over(eini_text *t, const ein_decomp_stmt *s, const ein_parts *p,
+                               char *was, size_t room) {
   char dims[256 * EINI_NAMES_MAX];
   eini_text m = eini_text_of(dims, sizeof dims);
-  if (p->norder == 0) return;
   for (int k = 0; k < p->norder; k++) {
     eini_say(&m, k > 0 ? ", g" : "g");
     eini_say_stem(&m, s->index[p->order[k]]);
     eini_say(&m, "=%lld", (long long)p->cut[p->order[k]]);
   }
   eini_say_machine(t, was, room, dims);
+}
+
+// Statement i, cut over it.
+static void eini_say_cuts(eini_text *t, const ein_graph *g, int i, const ein_decomp_stmt *s,
+                          const ein_parts *p) {
+  int number = g->tensor[g->stmt[i].out].nstmt > 1;
+  for (int k = 0; k < i && number > 0; k++) number += g->stmt[k].out == g->stmt[i].out;
   eini_say(t, "on %s", s->out);
   if (number > 0) eini_say(t, " %d", number);
   eini_say(t, "\ndistribute(");
@@ -489,7 +510,7 @@ static void eini_say_cuts(eini_text *t, const ein_decomp_stmt *s, int number, co
     for (int k = 0; k < p->norder; k++) {
       const int c = p->order[k];
       eini_say(t, "%s%s", k > 0 ? ", " : list > 0 ? ", [" : "[", list == 3 ? "g" : "");
-      if (list == 1 || list == 2) eini_say_half(t, s, c, list == 1);
+      if (list == 1 || list == 2) eini_say_half(t, s, c, list == 1 ? 'o' : 'i');
       else if (list == 3) eini_say_stem(t, s->index[c]);
       else eini_say(t, "%s", s->index[c]);
     }
@@ -511,9 +532,9 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
   for (int i = 0; i < d->info.nstmt; i++) {
     if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
     if (ein_decomposition_stmt(d, i, &s) != EIN_OK || i >= graph->nstmt) continue;
-    int number = graph->tensor[graph->stmt[i].out].nstmt > 1;
-    for (int k = 0; k < i && number > 0; k++) number += graph->stmt[k].out == graph->stmt[i].out;
-    eini_say_cuts(&t, &s, number, &p, was, sizeof was);
+    if (p.norder == 0) continue;
+    eini_say_cuts_over(&t, &s, &p, was, sizeof was);
+    eini_say_cuts(&t, graph, i, &s, &p);
   }
   if (t.at == 0) eini_say(&t, "machine g=1\n");
   return t.at;

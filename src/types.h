@@ -100,8 +100,7 @@ typedef struct ein_executor {
 } ein_executor;
 
 // A user function over chunks: out[i] = f(in[0][i], .., in[nargs-1][i]), all of one dtype, one of
-// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Must be pure and
-// reentrant.
+// i32 i64 f32 f64 c64 c128 (c64/c128 as pairs of reals), for i in [0, n). Pure, reentrant.
 typedef struct ein_function {
   const char *name;
   int nargs;                // 1 .. 8

@@ -39,7 +39,7 @@ static const char *read_file(const char *name) {
 }
 
 // Commands for a statement of the indices i, j, k and operands A, B; they may be in no legal order.
-static void draw_nest(char *text, size_t size, int gx, int gy) {
+EINI_UNUSED static void draw_nest(char *text, size_t size, int gx, int gy) {
   // Two of the three indices over places, the third cut, and one of the inner loops.
   static const char index[] = "ijk";
   const int third = (int)draw(0, 2), one = (third + 1) % 3, two = (third + 2) % 3;

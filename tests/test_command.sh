@@ -1222,7 +1222,7 @@ expect 0 plan some.ein -p 2 --json
 prints_part '"flops": 30, '
 printf 'memory 10\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
-says 'it has 10'
+says 'within 10 bytes'
 printf 'flops 1e9\nspeed 3\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
 says "machine:2: a machine has no 'speed'"
@@ -1368,16 +1368,25 @@ peak=$(printf '%s\n' "$out" | sed -n 's/.*peak \([0-9]*\) bytes.*/\1/p')
 ok [ "$peak" -le 1024 ]
 expect 0 plan D.ein -p 8 --memory 1K --cost seconds --json
 expect 1 plan D.ein -p 8 --memory 10 --svg none.svg
-says "statement '"
-says 'at least, it has 10'
-one_line
+says 'no schedule found keeps every place within 10 bytes; '
 ok absent none.svg
+# Where no decomposition fits, statements go in steps.
+expect 0 plan D.ein -p 8 --memory 300
+prints_part "No decomposition fits the memory of places: statements go in steps."
+expect 0 plan D.ein -p 8 --memory 300 --json
+prints_part '"memory": 300, "commands": "machine '
+expect 0 plan D.ein -p 8 --memory 300 --svg fit.svg
+cp .out fit.want
+ok [ "$(tail -n 1 fit.svg)" = '</svg>' ]
+ok grep -q 'under a schedule' fit.svg
+expect 0 run D.ein -p 8 --memory 300 --fabric sim --svg fit.svg
+cmp -s .out fit.want || fail "a simulated run of steps differs from its plan"
 printf 'memory 20\n' > machine
 expect 1 plan D.ein -p 8 --memory 1K --machine machine
-says 'it has 20'
+says 'within 20 bytes'
 expect 2 plan D.ein -p 8 --memory x
 expect 1 plan ij,jk --sizes i=8,j=8,k=8 -p 4 --memory 100
-says "statement 'y'"
+says 'within 100 bytes'
 
 # An expression: the steps of its path are statements.
 expect 0 plan ij,jk,kl-\>il --sizes i=80,j=4,k=60,l=2 -p 4
@@ -1504,6 +1513,16 @@ expect 0 run mm.ein A=MA.npy B=MB.npy --deterministic
 cp .out mm.want
 expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule rows --deterministic
 cmp -s .out mm.want || fail "a schedule changes the bits of --deterministic"
+# In steps, for want of memory, and as the schedule that is written.
+expect 0 run mm.ein A=MA.npy B=MB.npy
+cp .out mm.want
+expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --memory 500 --fabric copying
+cmp -s .out mm.want || fail "steps change a result"
+expect 0 plan mm.ein --sizes m=8,k=8,n=8 -p 4 --memory 500 --schedule-out steps
+expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --memory 500 --schedule steps --fabric copying
+cmp -s .out mm.want || fail "a schedule of steps changes a result"
+expect 1 run mm.ein A=MA.npy B=MB.npy -p 4 --memory 200 --schedule steps
+says 'under the schedule a place has '
 expect 2 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule cannon --decomp sqrt
 says '--decomp does not apply'
 expect 0 plan mm.ein --schedule cannon -p 4
@@ -1534,7 +1553,7 @@ expect 0 plan mm.ein --schedule cannon -p 4
 prints_part '2     C          io@gx jo@gy kos*2 | ii ji ki      2      8         8   1024    2'
 expect 0 plan mm.ein --schedule cannon -p 4 --json
 prints_part '"extent": 2, "level": 0}, {"name": "'
-prints_part '"steps": 2, "tasks": 8, "messages": 8, "bytes": 1024, "fan": 2, "seconds": '
+prints_part '"steps": 2, "tasks": 8, "messages": 8, "bytes": 1024, "fan": 2, "peak_bytes": '
 prints_part '"each": [{"messages": 4, "bytes": 512, "seconds": '
 planned=$out
 "$python" -c 'import json' 2> /dev/null && ok "$python" -m json.tool .out .json
@@ -1710,10 +1729,10 @@ ok grep -q '^machine: nothing is assumed' .err
 expect 0 run R.ein A=RA.npy B=RB.npy -p 4 --memory 1K
 cmp -s .out R.want || fail "run --memory differs"
 expect 1 run R.ein A=RA.npy B=RB.npy -p 4 --memory 40 -o C=RC.npy
-says 'it has 40'
+says 'within 40 bytes'
 ok absent RC.npy
 expect 1 ij,jk RA.npy RB.npy -p 4 --memory 40 -o y.npy
-says "statement 'y'"
+says 'within 40 bytes'
 ok absent y.npy
 
 # ---- expressions over places: as in one piece

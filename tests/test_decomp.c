@@ -1414,7 +1414,8 @@ static void residency(void) {
 
 // The answer for seconds is never slower in the simulation than a baseline; tasks do not overlap.
 static void fastest(int cases, uint64_t seed) {
-  static const char *const base[] = {"none", "sqrt", "linear", "data", "sequence", "attention"};
+  static const char *const base[] = {"none", "sqrt",     "linear",   "data",
+                                     "model", "sequence", "attention"};
   static const char *const layer =
       "input x[b=2,s=32,a=16], wq[a,h=4,d=4], wk[a,h,d], wv[a,h,d], wo[h,d,a] : f32\n"
       "input w1[a,f=64], w2[f,a] : f32\n"
@@ -1460,7 +1461,7 @@ static void fastest(int cases, uint64_t seed) {
     CHECK(info.seconds == best.seconds && info.lower <= info.total);
     ein_decomposition_destroy(x);
     d.task_fn = NULL;
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 7; k++) {
       x = decompose(g, p, EIN_COST_SECONDS, base[k], 0, NULL, &m);
       if (x == NULL) continue;
       CHECK(ein_simulate(ctx, g, x, &d, &other) == EIN_OK);

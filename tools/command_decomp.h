@@ -152,35 +152,41 @@ static void scatter(program *p, const ein_decompose_desc *desc) {
   p->graph = better;
 }
 
-// Decomposes. With --memory, a plan whose places have more than that alive is none: then the
-// message says what is enough.
+// A schedule whose places keep within the memory, where no decomposition does.
+static ein_schedule *fit_schedule(const program *p, const ein_decompose_desc *desc) {
+  static ein_schedule *s;  // where a leak check finds it when a mistake ends the program
+  const ein_status st = ein_schedule_fit(p->ctx, p->graph, desc, &s);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  progress_end();
+  return s;
+}
+
+// Decomposes. With a limit to the memory of places a plan with more alive is none: then statements
+// go in steps, NULL is returned, and *steps is a schedule.
 static ein_decomposition *decompose(const program *p, const ein_decompose_desc *desc,
-                                    const ein_machine *machine) {
-  ein_machine wider = *machine;
-  ein_decompose_desc how = *desc;
+                                    const ein_machine *machine, ein_schedule **steps) {
   ein_decomposition *d;
   ein_sim_desc sim_desc;
   ein_sim_info sim;
-  how.machine = &wider;
+  *steps = NULL;
   progress_begin("decomposing", NULL, 0);
-  for (;;) {
-    ein_status st = ein_decompose(p->ctx, p->graph, &how, &d);
-    if (st != EIN_OK) die_library(p->ctx, st, p->file);
-    if (given(O_MEMORY) == NULL) return progress_end(), d;
-    memset(&sim_desc, 0, sizeof sim_desc);
-    sim_desc.machine = machine;
-    sim_desc.max_work = how.max_work;
-    st = ein_simulate(p->ctx, p->graph, d, &sim_desc, &sim);
-    if (st != EIN_OK) die_library(p->ctx, st, p->file);
-    if (sim.peak_bytes <= wider.memory) break;
-    wider.memory = sim.peak_bytes;
-    ein_decomposition_destroy(d);
+  ein_status st = ein_decompose(p->ctx, p->graph, desc, &d);
+  if (st == EIN_ERR_TOO_LARGE && machine->memory > 0) {
+    *steps = fit_schedule(p, desc);
+    return NULL;
   }
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  if (given(O_MEMORY) == NULL) return progress_end(), d;
+  memset(&sim_desc, 0, sizeof sim_desc);
+  sim_desc.machine = machine;
+  sim_desc.max_work = desc->max_work;
+  st = ein_simulate(p->ctx, p->graph, d, &sim_desc, &sim);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
   progress_end();
-  if (wider.memory == machine->memory) return d;
-  die(WRONG_INPUT, "more places have less each",
-      "no plan found keeps every place within %.10g bytes; %.10g are enough", machine->memory,
-      wider.memory);
+  if (sim.peak_bytes <= machine->memory) return d;
+  ein_decomposition_destroy(d);
+  *steps = fit_schedule(p, desc);
+  return NULL;
 }
 
 static ein_decomp_stmt stmt_of(const ein_decomposition *d, int i) {
@@ -797,11 +803,12 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
   check_targets(&none, !svg_only());
   option_decompose(p, 0, &desc, &machine, &name);
   ein_schedule *said = schedule_of(p, desc.p, &machine);
-  if (has_loops(p, said)) return plan_schedule(p, said, desc.p, name, &machine);
+  if (has_loops(p, said)) return schedule_only(), plan_schedule(p, said, &desc, name);
   schedule_pins(p, said, &desc);
   ein_schedule_destroy(said);
   scatter(p, &desc);
-  d = decompose(p, &desc, &machine);
+  d = decompose(p, &desc, &machine, &said);
+  if (d == NULL) return plan_steps_of(p, said, &desc, name);
   ein_decomposition_info(d, &info);
   write_schedule(p, d);
   memset(&how, 0, sizeof how);

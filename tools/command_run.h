@@ -231,7 +231,11 @@ static ein_dist *plan_places(const program *p, const ein_decomposition *how,
                              const ein_schedule *said, const ein_fabric *f, happened *of) {
   ein_dist_desc places;
   ein_dist *d;
+  ein_decompose_desc lie;
   memset(&places, 0, sizeof places);
+  memset(&lie, 0, sizeof lie);
+  option_inputs(&lie);
+  places.inputs = lie.inputs;
   places.fabric = f;
   places.decomposition = how;
   places.schedule = said;
@@ -260,14 +264,16 @@ static happened *run_happens(const program *p, int asked) {
 // Runs the program as a schedule says; name: of the machine that it is predicted for.
 static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_schedule *said,
                                     ein_fabric *f, const array *out, int nout, const char *name,
-                                    const ein_machine *machine) {
+                                    const ein_decompose_desc *desc) {
   figures_of_run made = no_figures();
   ein_dist_stats stats;
   double begin;
-  schedule_only();
-  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not go with loops of a schedule");
   happened *of = run_happens(p, given(O_SVG) != NULL);
+  ein_dist_info info;
   ein_dist *d = plan_places(p, NULL, said, f, of);
+  (void)ein_dist_info_get(d, &info);
+  ranks_most(&info.peak_bytes);
+  schedule_fits((double)info.peak_bytes);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
   run_gather(f, out, nout, &stats);
@@ -277,20 +283,17 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
     snprintf(how, sizeof how, "measured, fabric %s", f->name);
     steps_picture_begin(&drawn, p, said);
     steps_picture_run(&drawn, of, threads, begin);
-    steps_picture_end(&drawn, steps_of_all(p, said, NULL), f->places, how, made.seconds,
-                      f->threads ? threads : 0);
+    steps_picture_end(&drawn, steps_of_all(p, said, desc->inputs, NULL), f->places, how,
+                      made.seconds, f->threads ? threads : 0);
   }
   if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL) {
-    made.planned = steps_of_all(p, said, NULL)[ein_graph_statements(p->graph)].start;
-    made.machine = name, made.assumed = machine_assumed(p, machine);
+    made.planned = steps_of_all(p, said, desc->inputs, NULL)[ein_graph_statements(p->graph)].start;
+    made.machine = name, made.assumed = machine_assumed(p, desc->machine);
   }
   made.fabric = f->name, made.places = f->places;
   made.place = stats.place;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
-  made.bytes = (double)stats.bytes;
-  ein_dist_info info;
-  (void)ein_dist_info_get(d, &info);
-  made.peak = (double)info.peak_bytes;
+  made.bytes = (double)stats.bytes, made.peak = (double)info.peak_bytes;
   for (int i = 0; i < ein_graph_statements(p->graph); i++) add_kernels(&made.kernels, d, i);
   ein_dist_destroy(d);
   return made;
@@ -301,7 +304,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
                                     int nout) {
   ein_decompose_desc desc;
   ein_machine machine;
-  ein_decomposition *how;
+  ein_decomposition *how = NULL;
   ein_dist_stats stats;
   ein_dist_info info;
   const char *name;
@@ -311,16 +314,19 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
   ranks_share(&machine, sizeof machine);
   desc.p = f.places;
   ein_schedule *said = schedule_of(p, desc.p, &machine);
-  if (has_loops(p, said)) {
-    made = run_scheduled(p, bound, said, &f, out, nout, name, &machine);
+  if (has_loops(p, said)) schedule_only();
+  else {
+    schedule_pins(p, said, &desc);
+    ein_schedule_destroy(said);
+    scatter(p, &desc);
+    how = decompose(p, &desc, &machine, &said);
+  }
+  if (how == NULL) {
+    made = run_scheduled(p, bound, said, &f, out, nout, name, &desc);
     ein_schedule_destroy(said);
     ein_fabric_destroy(&f);
     return made;
   }
-  schedule_pins(p, said, &desc);
-  ein_schedule_destroy(said);
-  scatter(p, &desc);
-  how = decompose(p, &desc, &machine);
   happened *of = run_happens(p, given(O_SVG) != NULL || given(O_EXPLAIN) != NULL);
   ein_dist *d = plan_places(p, how, NULL, &f, of);
   (void)ein_dist_info_get(d, &info);

@@ -90,9 +90,10 @@ static char *loops_text(const ein_schedule *s, int stmt) {
   return t.s;
 }
 
-// What a schedule moves, and in which of a statement's steps.
+// What a schedule moves, and in which of a statement's steps; behind statements: all of them.
 typedef struct steps_of {
   ein_schedule_info info;
+  double peak;              // most bytes at a place
   double start;             // seconds: the statements before it
   int64_t nstep, room;      // steps that something happens in
   ein_schedule_info *step;  // messages, bytes, and seconds when its last task is done
@@ -185,10 +186,14 @@ static void schedule_json(const program *p, const ein_schedule *s, const steps_o
     printf("], \"steps\": %" PRId64 ", \"tasks\": %" PRId64 ", \"messages\": %" PRId64
            ", \"bytes\": %" PRId64 ", \"fan\": %" PRId64, each[i].info.steps, each[i].info.tasks,
            each[i].info.messages, each[i].info.bytes, each[i].info.fan);
+    put_member("peak_bytes", each[i].peak);
     put_member("seconds", each[i].info.seconds);
     steps_json(&each[i]);
   }
-  fputs("], \"commands\": ", stdout);
+  printf("], \"bytes\": %" PRId64, each[n].info.bytes);
+  put_member("peak_bytes", each[n].peak);
+  put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);
+  fputs(", \"commands\": ", stdout);
   put_json_string(schedule_text(s));
   put_member("seconds", each[n].start);
   machine_json(machine, assumed);
@@ -197,7 +202,8 @@ static void schedule_json(const program *p, const ein_schedule *s, const steps_o
 
 static void schedule_table(const program *p, const ein_schedule *s, const steps_of *each,
                            int64_t places) {
-  const char *head[] = {"line", "statement", "loops", "steps", "tasks", "messages", "bytes", "fan"};
+  const char *head[] = {"line", "statement", "loops", "steps", "tasks", "messages", "bytes", "fan",
+                        "peak"};
   const int n = (int)ein_graph_statements(p->graph);
   double scale;
   const char *unit = time_unit(each[n].start, &scale);
@@ -216,6 +222,7 @@ static void schedule_table(const program *p, const ein_schedule *s, const steps_
     add_cell(&cells, "%" PRId64, x->messages);
     add_cell(&cells, "%" PRId64, x->bytes);
     add_cell(&cells, "%" PRId64, x->fan);
+    add_cell(&cells, "%.0f", each[i].peak);
     time_cell(&cells, scale * x->seconds);
   }
   put_cells(stdout, &cells, columns, 3);
@@ -224,7 +231,7 @@ static void schedule_table(const program *p, const ein_schedule *s, const steps_
     if (d != NULL) printf("%s %s\n", t.name, distribution_text(d));
   }
   printf("%" PRId64 " places; @: over places, *: steps, |: whole in a step; fan: most messages of "
-         "a place in a step\n", places);
+         "a place in a step; peak: most bytes at a place\n", places);
 }
 
 // Options that say how statements are cut do not go with loops that say it.
@@ -378,36 +385,68 @@ static ein_status steps_tell(void *user, const ein_schedule_move *m) {
   return EIN_OK;
 }
 
-// Of every statement what it moves; behind them when all are done. They come one after another.
-static steps_of *steps_of_all(const program *p, const ein_schedule *s, steps_picture *drawn) {
+// Of every statement what it moves and takes; behind them what all do, and when they are done. They
+// come one after another.
+static steps_of *steps_of_all(const program *p, const ein_schedule *s, ein_inputs inputs,
+                              steps_picture *drawn) {
   const int n = (int)ein_graph_statements(p->graph);
   steps_of *each = (steps_of *)memory(sizeof *each * ((size_t)n + 1));
+  double *peak = (double *)memory(sizeof *peak * ((size_t)n + 1));
+  ein_status st = ein_schedule_peaks(p->ctx, s, inputs, peak, NULL);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
   for (int i = 0; i < n; i++) {
     steps_told told = {&each[i], drawn};
-    const ein_status st = ein_schedule_cost(p->ctx, s, i, steps_tell, &told, &each[i].info);
+    st = ein_schedule_cost(p->ctx, s, i, steps_tell, &told, &each[i].info);
     if (st != EIN_OK) die_library(p->ctx, st, p->file);
+    each[i].peak = peak[i];
+    each[n].peak = fmax(each[n].peak, peak[i]);
+    each[n].info.bytes += each[i].info.bytes;
     each[i + 1].start = each[i].start + each[i].info.seconds;
   }
   return each;
 }
 
+// A schedule whose places have more alive than --memory allows is none.
+static void schedule_fits(double peak) {
+  if (given(O_MEMORY) != NULL && peak > (double)option_memory())
+    die(WRONG_INPUT, NULL, "under the schedule a place has %.10g bytes alive, more than the %.10g "
+        "it may have", peak, (double)option_memory());
+}
+
 // Prints and draws what a schedule moves, on a machine of that name.
-static int plan_schedule(program *p, const ein_schedule *s, int64_t places, const char *machine,
-                         const ein_machine *of) {
+static int plan_schedule(program *p, const ein_schedule *s, const ein_decompose_desc *desc,
+                         const char *machine) {
   steps_picture drawn;
-  const ein_machine assumed = machine_assumed(p, of);
-  schedule_only();
-  if (given(O_SCHEDULE_OUT) != NULL) fputs(schedule_text(s), output_stream(given(O_SCHEDULE_OUT)));
+  const int64_t places = desc->p;
+  const int n = (int)ein_graph_statements(p->graph);
+  const ein_machine assumed = machine_assumed(p, desc->machine);
   if (given(O_SVG) != NULL) steps_picture_begin(&drawn, p, s);
-  const steps_of *each = steps_of_all(p, s, given(O_SVG) != NULL ? &drawn : NULL);
+  const steps_of *each = steps_of_all(p, s, desc->inputs, given(O_SVG) != NULL ? &drawn : NULL);
+  schedule_fits(each[n].peak);
+  if (given(O_SCHEDULE_OUT) != NULL) fputs(schedule_text(s), output_stream(given(O_SCHEDULE_OUT)));
   if (given(O_SVG) != NULL)
-    steps_picture_end(&drawn, each, places, "simulated", each[ein_graph_statements(p->graph)].start,
-                      0);
+    steps_picture_end(&drawn, each, places, "simulated", each[n].start, 0);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(s), stderr);
   explain_machine(machine, &assumed);
   if (!svg_only() && given(O_JSON) != NULL) schedule_json(p, s, each, places, machine, &assumed);
   else if (!svg_only()) schedule_table(p, s, each, places);
   return finish(p->ctx, NULL, p->graph);
+}
+
+// The same of steps that were found because no decomposition fits the memory.
+static int plan_steps_of(program *p, ein_schedule *s, const ein_decompose_desc *desc,
+                         const char *machine) {
+  ein_fabric f = {0};
+  ein_dist *made = NULL;
+  const ein_status st = plan_serial(p, desc->p, NULL, s, &f, &made);
+  ein_dist_destroy(made);
+  ein_fabric_destroy(&f);
+  if (st != EIN_OK) die_library(p->ctx, st, "no decomposition fits the memory, and in steps");
+  if (given(O_QUIET) == NULL && given(O_JSON) == NULL && !svg_only())
+    puts("No decomposition fits the memory of places: statements go in steps.");
+  const int status = plan_schedule(p, s, desc, machine);
+  ein_schedule_destroy(s);
+  return status;
 }
 
 static void add_string(text *t, const char *s) { add_text(t, s, strlen(s)); }

@@ -138,8 +138,8 @@ typedef struct ein_dist_desc {
                              //   outlives the plan; see SCHEDULES
   const ein_parts *pins;     // with parts: one per tensor of the graph; inputs with ntask > 0 are
                              //   held in this partition of their axes, others lie everywhere
-  ein_inputs inputs;         // with parts: do places hold what they read of inputs that are not
-                             //   pinned? A decomposition has its own
+  ein_inputs inputs;         // with parts or a schedule: do places hold what they read of inputs
+                             //   that are not pinned? A decomposition has its own
   int nlayout;               // strides of inputs and outputs by name, as for ein_plan_graph
   const ein_binding *layout;
   int blocks;                // 1: a run binds the blocks of its places; see ein_dist_block
@@ -193,8 +193,9 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // Most bytes that live at one place at once, by the order of statements: inputs (blocks of pinned
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
-// places, its partial result and its block; what ein_simulate predicts. Under a schedule: of all
-// points of a place, in the step that needs most. Bytes of a statement, as ein_dist_stats has them.
+// places, its partial result and its block; what ein_simulate predicts. Under a schedule: what
+// a run at places that copy allocates (see SCHEDULES), as ein_schedule_peaks says. Bytes of a
+// statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);
 // The kernels that compute the first block of a statement, one a line, into buf as snprintf does.

@@ -391,7 +391,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   const ein_fabric *f = &d->fabric;
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK && d->desc.schedule != NULL)
-    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats, NULL));
+    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
   if (st == EIN_OK && f->room_fn != NULL)
     st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);

@@ -14,8 +14,8 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps-peak >>steps
-//                 >>steps-run >>dist-public >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
+//                 >>dist-public >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -68,7 +68,8 @@
 // all points, in one order, and computes those of its places. Under `threads` the iterations of a
 // parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
 // elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
-// at places that copy, of every tensor the hull of what a place holds.
+// at places that copy, of every tensor, while it is needed, the hull of what a place holds, and of
+// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces.
 //
 //
 // FABRICS

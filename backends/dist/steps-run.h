@@ -222,10 +222,8 @@ static ein_status eini_steps_walk(eini_staged *x) {
     x->step = step;
     for (int64_t i = 0; i < n; i++) {
       if (!eini_steps_goto(x, i)) continue;
-      if (x->run == NULL) eini_alive_step(&x->alive, &x->w, step, (int64_t)x->wide);
       EINI_TRY(eini_steps_moves(x, i, step, 0));
     }
-    if (x->run == NULL) eini_alive_count(&x->alive, &x->w);
     if (x->run != NULL) eini_steps_each(x, eini_steps_worker);
     if (x->run != NULL && eini_steps_parallel(x) >= 0) eini_steps_each(x, eini_steps_joiner);
     for (int64_t i = 0; i < n; i++) {
@@ -243,8 +241,6 @@ static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
   const int all = x->run == NULL;  // a run's figures are those of its own places
   if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
   if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
-  if (all && m->operand >= 0)
-    x->alive.bytes[m->point * (x->stmt->noperand + 2) + m->operand] += m->bytes;
   return EIN_OK;
 }
 
@@ -267,11 +263,9 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->room = x->spare_room = 0;
   EINI_TRY(eini_tour_init(x->scratch, &x->w));
   if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
-  x->whole = !eini_loops_folds(x->w.n, eini_loops_depth(x->w.n, s->noperand)) &&
-             !eini_stmt_empty(s, s->nfree, s->nindex);
+  x->whole = eini_loops_whole(x->w.n);
   x->folder = NULL;
-  if (eini_fold_carries(s->fold) &&
-      (eini_loops_folds(x->w.n, x->w.n->nstep - 1) || eini_stmt_empty(s, s->nfree, s->nindex))) {
+  if (eini_loops_states(x->w.n)) {
     EINI_TRY(eini_states_folder(g, s, &x->states));
     x->folder = &x->states;
   }
@@ -283,7 +277,6 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
   if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
     return EIN_ERR_NO_MEMORY;
-  if (x->run == NULL) EINI_TRY(eini_alive_init(x->scratch, &x->w, &x->alive));
   for (int i = 0; i < s->nindex; i++)
     x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
   const int v = eini_steps_parallel(x);
@@ -297,96 +290,22 @@ static ein_status eini_steps_begin(eini_staged *x, int k) {
   return EIN_OK;
 }
 
-// The hull of what a place holds of a statement's results, by its free indices.
-typedef struct eini_steps_hull {
-  const eini_owners *o;
-  int64_t *lo, *hi;         // hi 0: nothing yet
-} eini_steps_hull;
+// ---- tensors at places ----
 
-static ein_status eini_steps_held(void *user, const int64_t *lo, const int64_t *hi) {
-  const eini_steps_hull *h = (const eini_steps_hull *)user;
-  const eini_stmt *s = h->o->s;
-  int64_t from[EINI_NAMES_MAX], to[EINI_NAMES_MAX];
-  for (int i = 0; i < s->nfree; i++) {
-    from[i] = h->o->rows ? 0 : lo[i];
-    to[i] = h->o->rows ? s->index[i].extent : hi[i];
-  }
-  if (h->o->rows && !eini_box_narrow(&s->out_map, s->nfree, lo, hi, from, to)) return EIN_OK;
-  for (int i = 0; i < s->nfree; i++) {
-    h->lo[i] = h->hi[i] == 0 ? from[i] : eini_min64(h->lo[i], from[i]);
-    h->hi[i] = eini_max64(h->hi[i], to[i]);
-  }
+// The hull of what owners hold at a place becomes box b; axes: see eini_hull.
+static ein_status eini_steps_hull(eini_arena *a, const eini_staged *x, const eini_owners *o, int n,
+                                  int axes, int64_t place, eini_step_box *b) {
+  eini_hull h;
+  EINI_TRY(eini_hull_init(a, o, n, axes, &h));
+  EINI_TRY(eini_owners_hull(a, x->d->g, o, n, place, &h));
+  for (int r = 0; r < h.rank; r++) b->lo[r] = h.lo[r], b->hi[r] = h.hi[r];
   return EIN_OK;
 }
 
-// Sums at places begin as folds of nothing.
-static ein_status eini_steps_sums(eini_staged *x) {
-  static const double none[2] = {0, 0};
-  const eini_stmt *s = x->stmt;
-  eini_step_point *pt = &x->point[0];  // has a task in every nest
-  for (int o = 0; o < s->noperand; o++) {
-    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
-           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
-    pt->in[o] = none;  // nothing is read
-  }
-  for (int q = 0; q < x->nmemory; q++) {
-    eini_step_box *b = &x->sum[q];
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
-    eini_steps_hull h = {x->w.owners[s->noperand], b->lo, b->hi};
-    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
-    if (x->nmemory > 1) EINI_TRY(eini_owners_boxes(x->a, x->d->g, h.o, q, eini_steps_held, &h));
-    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
-    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
-  }
-  return EIN_OK;
-}
-
-// Sums become what is stored.
-static ein_status eini_steps_finish(eini_staged *x) {
-  const eini_stmt *s = x->stmt;
-  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
-  for (int q = 0; q < x->nmemory; q++) {
-    const eini_step_box *b = &x->sum[q];
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
-    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
-    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
-                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
-    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
-  }
-  return EIN_OK;
-}
-
-// Notes what a statement needs whose plans are made.
-static ein_status eini_steps_planned(eini_staged *x) {
-  int64_t *most = x->most + (int64_t)x->number * x->d->fabric.places, sum;
-  EINI_TRY(eini_steps_rooms_of(x));
-  for (int64_t q = 0; q < x->d->fabric.places; q++) {
-    sum = 0;
-    if (!x->whole) EINI_TRY(eini_alive_held(x->scratch, x->d, x->number, q, &sum));
-    most[q] = x->alive.most[q] + sum * (int64_t)x->wide;
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_steps_stmt(eini_staged *x, int k) {
-  ein_status st = eini_steps_begin(x, k);
-  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
-  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
-  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
-  EINI_TRY(st);
-  EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_planned(x));
-  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
-}
-
-// ---- all of a graph ----
-
-// A tensor between a place and the memory of the caller; hull: that of its boxes is asked for.
+// A tensor between a place and the memory of the caller.
 typedef struct eini_steps_share {
   const eini_stmt *s;       // whose free indices the boxes are of
-  int hull, back;           // back: from the place to the caller
+  int back;                 // from the place to the caller
   size_t size;
   eini_step_box *place;
   const eini_step_box *caller;
@@ -394,18 +313,9 @@ typedef struct eini_steps_share {
 
 static ein_status eini_steps_shared(void *user, const int64_t *lo, const int64_t *hi) {
   const eini_steps_share *c = (const eini_steps_share *)user;
-  const eini_stmt_block block = eini_block_of(lo, hi, NULL);
-  const int n = c->s->nfree, rank = c->s->out_map.rows;
+  const int n = c->s->nfree;
   int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
   if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
-  if (c->hull) {
-    eini_block_hull(c->s, &block, -1, a, b);
-    for (int r = 0; r < rank; r++) {
-      c->place->lo[r] = c->place->hi[r] == 0 ? a[r] : eini_min64(c->place->lo[r], a[r]);
-      c->place->hi[r] = eini_max64(c->place->hi[r], b[r]);
-    }
-    return EIN_OK;
-  }
   for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
   char *p = eini_steps_written(c->s, c->place, lo, c->size, a);
   char *w = eini_steps_written(c->s, c->caller, lo, c->size, b);
@@ -433,18 +343,18 @@ static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *
     if (of->role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
     else u.v = (char *)x->run->out[e->port];
   }
-  EINI_TRY(eini_steps_box_new(x->a, b, of->rank));
+  EINI_TRY(eini_steps_box_new(&x->lives[t], b, of->rank));
   b->data = u.v;
   for (int r = 0; r < of->rank; r++) b->hi[r] = of->shape[r], b->stride[r] = e->stride[r];
   return EIN_OK;
 }
 
 // Calls for all boxes of a tensor at a place.
-static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int n, int64_t place,
-                                       eini_steps_share *c) {
+static ein_status eini_steps_share_all(eini_arena *a, const eini_staged *x, const eini_owners *o,
+                                       int n, int64_t place, eini_steps_share *c) {
   for (int i = 0; i < n; i++) {
     c->s = o[i].s;
-    EINI_TRY(eini_owners_boxes(x->a, x->d->g, &o[i], place, eini_steps_shared, c));
+    EINI_TRY(eini_owners_boxes(a, x->d->g, &o[i], place, eini_steps_shared, c));
   }
   return EIN_OK;
 }
@@ -453,14 +363,15 @@ static ein_status eini_steps_share_all(eini_staged *x, const eini_owners *o, int
 static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   const eini_tensor *e = &x->d->g->tensor[t];
   const int input = e->role == EIN_ROLE_INPUT, port = x->d->tensor[t].port >= 0;
+  eini_arena *a = &x->lives[t];
   eini_step_box caller;
   eini_owners *o;
   int n;
   EINI_TRY(eini_steps_caller(x, t, &caller));
-  EINI_TRY(eini_schedule_owners(x->a, x->s, t, &o, &n));
+  EINI_TRY(eini_schedule_owners(a, x->s, t, &o, &n));
   const int own = input ? x->nmemory == 1 || n == 0 : x->nmemory == 1 && port;
   const int zeros = !back && !input && eini_steps_zeros(x->d, t);
-  eini_steps_share c = {NULL, 0, back, ein_dtype_size(e->dtype), NULL, &caller};
+  eini_steps_share c = {NULL, back, ein_dtype_size(e->dtype), NULL, &caller};
   if (zeros) eini_steps_clear(&caller, e->rank, c.size);
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
@@ -469,22 +380,85 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
       *b = caller;
       continue;
     }
-    c.hull = !back;
-    if (!back) EINI_TRY(eini_steps_box_new(x->a, b, e->rank));
+    if (!back) EINI_TRY(eini_steps_box_new(a, b, e->rank));
     for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
-    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
+    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_hull(a, x, o, n, 1, q, b));
     int64_t shape[EINI_NAMES_MAX];
     for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
     eini_dist_dense(e->rank, shape, b->stride);
     const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
-    if (!back && x->run != NULL && (b->data = EINI_NEW(x->a, char, bytes)) == NULL)
+    if (!back && x->run != NULL && (b->data = EINI_NEW(a, char, bytes)) == NULL)
       return EIN_ERR_NO_MEMORY;
     if (zeros) eini_steps_clear(b, e->rank, c.size);
-    c.hull = 0;
-    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(x, o, n, q, &c));
+    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(a, x, o, n, q, &c));
   }
   return EIN_OK;
 }
+
+// Sums at places begin as folds of nothing.
+static ein_status eini_steps_sums(eini_staged *x) {
+  static const double none[2] = {0, 0};
+  const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point[0];  // has a task in every nest
+  for (int o = 0; o < s->noperand; o++) {
+    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
+           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
+    pt->in[o] = none;  // nothing is read
+  }
+  for (int q = 0; q < x->nmemory; q++) {
+    eini_step_box *b = &x->sum[q];
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
+    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
+    if (x->nmemory > 1)
+      EINI_TRY(eini_steps_hull(x->scratch, x, x->w.owners[s->noperand], 1, 0, q, b));
+    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
+    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
+  }
+  return EIN_OK;
+}
+
+// Sums become what is stored.
+static ein_status eini_steps_finish(eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  for (int q = 0; q < x->nmemory; q++) {
+    const eini_step_box *b = &x->sum[q];
+    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
+    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
+    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
+    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
+                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
+    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
+  }
+  return EIN_OK;
+}
+
+// Memory of tensors that nothing behind statement k reads.
+static void eini_steps_forget(eini_staged *x, int k) {
+  const ein_graph *g = x->d->g;
+  for (int o = 0; o <= g->stmt[k].noperand; o++) {
+    const int t = o < g->stmt[k].noperand ? g->stmt[k].operand[o] : g->stmt[k].out;
+    int from, to;
+    eini_rooms_life(g, t, &from, &to);
+    if (to == k + 1 && g->tensor[t].role == EIN_ROLE_TEMP) eini_arena_free(&x->lives[t]);
+  }
+}
+
+static ein_status eini_steps_stmt(eini_staged *x, int k) {
+  const int t = x->d->g->stmt[k].out;
+  ein_status st = x->d->tensor[t].define[0] == k ? eini_steps_tensor(x, t, 0) : EIN_OK;
+  if (st == EIN_OK) st = eini_steps_begin(x, k);
+  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
+  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
+  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
+  EINI_TRY(st);
+  EINI_TRY(eini_steps_walk(x));
+  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
+  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
+}
+
+// ---- all of a graph ----
 
 static ein_status eini_steps_memory(eini_staged *x) {
   const ein_dist *d = x->d;
@@ -492,17 +466,19 @@ static ein_status eini_steps_memory(eini_staged *x) {
   x->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->width : 1;
   x->home = EINI_NEW(x->a, eini_step_box, d->g->ntensor * x->nmemory);
   x->sum = EINI_NEW(x->a, eini_step_box, x->nmemory);
-  if (x->home == NULL || x->sum == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < d->g->ntensor; t++) EINI_TRY(eini_steps_tensor(x, t, 0));
+  x->lives = EINI_NEW(x->a, eini_arena, d->g->ntensor);
+  if (x->home == NULL || x->sum == NULL || x->lives == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) eini_arena_init(&x->lives[t], &d->al);
+  for (int t = 0; t < d->g->ntensor; t++)
+    if (d->g->tensor[t].role == EIN_ROLE_INPUT) EINI_TRY(eini_steps_tensor(x, t, 0));
   if (x->run == NULL) return EIN_OK;
   x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->d->plans.workspace + EINI_ALIGN));
   return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// Plans (run NULL) or runs (plans NULL) all statements. most: of each statement and place, what
-// lives there beside tensors; NULL in a run.
+// Plans (run NULL) or runs (plans NULL) all statements.
 static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats, int64_t *most) {
+                                 ein_dist_stats *stats) {
   const ein_graph *g = d->g;
   eini_arena arena, scratch;
   eini_staged x;
@@ -513,7 +489,6 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
   x.s = d->desc.schedule;
   x.run = run;
   x.stats = stats;
-  x.most = most;
   x.a = &arena;
   x.scratch = &scratch;
   ein_status st = eini_steps_memory(&x);
@@ -528,10 +503,12 @@ static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, con
     eini_arena_init(&scratch, &d->al);
     st = eini_steps_stmt(&x, k);
     eini_arena_free(&scratch);
+    eini_steps_forget(&x, k);
   }
   if (st == EIN_OK) st = x.failed;
   for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
     if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
+  for (int t = 0; t < g->ntensor && x.lives != NULL; t++) eini_arena_free(&x.lives[t]);
   eini_arena_free(&arena);
   return st;
 }
@@ -559,6 +536,16 @@ static const char *eini_steps_reason(const ein_schedule *sc, int k) {
   return NULL;
 }
 
+// The peaks of the places of this process.
+static ein_status eini_steps_peaks(ein_dist *d) {
+  double *place = EINI_NEW(&d->arena, double, d->fabric.places);
+  d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
+  if (place == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_schedule_rooms(&d->arena, d->desc.schedule, d->desc.inputs, NULL, place));
+  for (int q = 0; q < d->fabric.count; q++) d->peak[q] = (int64_t)place[d->fabric.first + q];
+  return EIN_OK;
+}
+
 static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   const ein_schedule *s = d->desc.schedule;
   ein_dist_stats made;
@@ -574,13 +561,11 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
   made.nstmt = d->nstmt;
-  int64_t *most = EINI_NEW(&d->arena, int64_t, (int64_t)d->nstmt * d->fabric.places);
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
-  d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.places);
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (most == NULL || made.stmt_bytes == NULL || d->peak == NULL || d->rooms == NULL)
-    return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_steps_all(d, &d->plans, NULL, &made, most);
+  if (made.stmt_bytes == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
+  ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  if (st == EIN_OK) st = eini_steps_peaks(d);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
@@ -588,7 +573,5 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
-  EINI_TRY(eini_alive_peaks(&d->arena, d, most));
-  d->peak += d->fabric.first;  // from here on of this process
   return EIN_OK;
 }

@@ -58,6 +58,7 @@ typedef struct eini_staged {
   eini_arena *a, *scratch;  // scratch: of the statement at hand
   int nmemory;              // 1 where it is shared, else one for each place
   eini_step_box *home;      // of tensors in memories: the hull of what is held there
+  eini_arena *lives;        // of each tensor: where its homes are, while it is needed
   eini_step_box *sum;       // in memories: partial results of the statement, of computed type
   char *work;               // of plans, for each worker
   int width;
@@ -75,8 +76,6 @@ typedef struct eini_staged {
   int64_t tag, step;
   char *message, *spare;    // spare: states that are merged
   size_t room, spare_room;
-  eini_alive alive;         // while plans are made
-  int64_t *most;            //   of each statement and place what lives there beside tensors
   ein_status failed;        // of several processes: this one only moves on
 } eini_staged;
 
@@ -88,11 +87,8 @@ static int eini_steps_mine(const eini_staged *x, int64_t place) {
   return eini_dist_driven(x->d, place);
 }
 
-// What points compute, if not states: values to be merged, or, of folds that carry states and that
-// no step cuts, what is stored.
 static ein_dtype eini_steps_type(const eini_staged *x) {
-  const eini_stmt *s = x->stmt;
-  return eini_fold_carries(s->fold) ? x->d->g->tensor[s->out].dtype : ein_dtype_compute(s->type);
+  return eini_loops_type(x->d->g, x->stmt);
 }
 
 // A mistake ends a run, but for one of several processes, which others wait for: its messages hold
