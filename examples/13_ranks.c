@@ -69,7 +69,7 @@ static ein_status multiply(ein_ctx *ctx, const ein_graph *graph, const ein_fabri
   if (st == EIN_OK) st = ein_dtensor_each(m[2].t, look, &m[2]);
   if (st == EIN_OK && f->first == 0 && ein_dtensor_plan_get(plan, &made) == EIN_OK &&
       ein_dist_info_get(made.dist, &info) == EIN_OK)
-    printf("%d bytes move to where A is wanted, %d then\n", (int)made.moved, (int)info.bytes);
+    printf("%d bytes move for A, rank 0 reads %d then\n", (int)made.moved, (int)info.bytes);
   ein_dtensor_plan_destroy(plan);
   return st;
 }

@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
     need(ein_decomposition_parts(made.decomposition, i, &p));
     printf("%-4s", s.out);
     for (int c = 0; c < p.nindex; c++) printf(" %s/%d", s.index[c], (int)p.cut[c]);
-    printf(", %d bytes\n", (int)ein_dist_bytes(made.dist, i));
+    printf(", rank 0 reads %d bytes\n", (int)ein_dist_bytes(made.dist, i));
   }
   if (fabric.first == 0) compare(graph, y, &worst);
   if (fabric.first == 0) puts(worst < 1e-12 ? "as on one rank" : "wrong");
