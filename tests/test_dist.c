@@ -1129,6 +1129,180 @@ static void test_messages(int count, uint64_t seed) {
   ein_ctx_destroy(own);
 }
 
+// ---- the executor's jobs on a clock: what is simulated is what they take ----
+
+typedef struct walk {
+  const ein_dist *d;
+  const ein_machine *m;
+  double *took;             // of the task of a statement at a place, as simulated
+  int32_t *wait;            // of jobs
+  int *state;               // 0: waits; 1: can run; 2: runs; 3: done
+  double *end;              // of jobs that run
+  double out[64], in[64];   // when the link is free
+  int busy[64];
+} walk;
+
+static void walk_task(void *user, int stmt, int64_t place, double start, double end) {
+  ((walk *)user)->took[stmt * 64 + place] = end - start;
+}
+
+static void walk_done(walk *w, int64_t j) {
+  const eini_jobs *jobs = &w->d->jobs;
+  w->state[j] = 3;
+  for (int64_t i = jobs->first[j]; i < jobs->first[j + 1]; i++) {
+    const int32_t to = jobs->next[i];
+    if (--w->wait[to] > 0) continue;
+    w->state[to] = 1;
+    if (jobs->job[to].kind == EINI_JOB_GATE) walk_done(w, to);
+  }
+}
+
+static double walk_takes(const walk *w, const eini_job *x) {
+  const eini_dist_copies *c = w->d->copies;
+  if (x->kind == EINI_JOB_BLOCK) return w->took[x->stmt * 64 + x->place];
+  const int64_t entry = eini_dist_entry(w->d, x->stmt, x->place);
+  for (int64_t i = c->first[entry]; i < c->first[entry + 1] && x->kind == EINI_JOB_MERGE; i++)
+    if (c->move[i].level == x->arg && c->move[i].kind == EINI_JOB_RECEIVE)
+      return (double)c->move[i].elements / w->m->flops;
+  return 0;
+}
+
+// The job at the other end of a transfer; -1: it cannot run yet.
+static int64_t walk_other(const walk *w, int64_t j) {
+  const eini_jobs *jobs = &w->d->jobs;
+  const eini_job *x = &jobs->job[j];
+  const eini_dist_moved *v = &w->d->copies->move[x->arg];
+  const int kind = x->kind == EINI_JOB_SEND ? EINI_JOB_RECEIVE : EINI_JOB_SEND;
+  for (int64_t i = 0; i < jobs->n; i++) {
+    const eini_job *y = &jobs->job[i];
+    if (w->state[i] != 1 || y->kind != kind || y->stmt != x->stmt || y->place != v->peer) continue;
+    const eini_dist_moved *u = &w->d->copies->move[y->arg];
+    if (u->peer == x->place && eini_own_tag(w->d, x, v) == eini_own_tag(w->d, y, u)) return i;
+  }
+  return -1;
+}
+
+// Starts what can start at time t: transfers that both ends are ready for, and at every place that
+// is idle the earliest job.
+static void walk_start(walk *w, double t) {
+  const eini_jobs *jobs = &w->d->jobs;
+  for (int64_t j = 0; j < jobs->n; j++) {
+    const eini_job *x = &jobs->job[j];
+    if (w->state[j] != 1 || x->kind == EINI_JOB_GATE) continue;
+    if (x->kind != EINI_JOB_RECEIVE && x->kind != EINI_JOB_SEND) {  // numbered by statement
+      if (w->busy[x->place]) continue;
+      w->busy[x->place] = 1;
+      w->end[j] = t + walk_takes(w, x);
+      w->state[j] = 2;
+      continue;
+    }
+    const int64_t i = x->kind == EINI_JOB_SEND ? walk_other(w, j) : -1;
+    if (i < 0) continue;
+    const eini_dist_moved *v = &w->d->copies->move[x->arg];
+    const double sent = fmax(t, w->out[x->place]);
+    const double comes = fmax(sent + w->m->latency, w->in[v->peer]);
+    w->end[j] = w->out[x->place] = sent + (double)v->bytes / w->m->bandwidth;
+    w->end[i] = w->in[v->peer] = comes + (double)v->bytes / w->m->bandwidth;
+    w->state[i] = w->state[j] = 2;
+  }
+}
+
+// Seconds that all jobs take; -1: some are never done.
+static double walk_run(walk *w) {
+  const eini_jobs *jobs = &w->d->jobs;
+  double t = 0;
+  for (int64_t j = 0; j < jobs->n; j++) w->wait[j] = jobs->wait[j];
+  for (int64_t j = 0; j < jobs->n; j++)
+    w->state[j] = jobs->job[j].kind == EINI_JOB_NONE ? 3 : jobs->wait[j] == 0;
+  for (int64_t j = 0; j < jobs->n; j++)
+    if (w->state[j] == 1 && jobs->job[j].kind == EINI_JOB_GATE) walk_done(w, j);
+  for (;;) {
+    double next = INFINITY;
+    int left = 0;
+    walk_start(w, t);
+    for (int64_t j = 0; j < jobs->n; j++) {
+      left += w->state[j] < 3;
+      if (w->state[j] == 2) next = fmin(next, w->end[j]);
+    }
+    if (left == 0) return t;
+    if (next >= INFINITY) return -1;
+    t = next;
+    for (int64_t j = 0; j < jobs->n; j++) {
+      const eini_job *x = &jobs->job[j];
+      if (w->state[j] != 2 || w->end[j] > t) continue;
+      if (x->kind != EINI_JOB_RECEIVE && x->kind != EINI_JOB_SEND) w->busy[x->place] = 0;
+      walk_done(w, j);
+    }
+  }
+}
+
+// What the jobs of a decomposition take on the clock, over what is simulated.
+static double walk_ratio(const ein_graph *g, const ein_decomposition *how, int p,
+                         const ein_machine *machine) {
+  ein_fabric f;
+  ein_dist *d;
+  ein_dist_desc desc;
+  ein_sim_desc sim;
+  ein_sim_info info;
+  walk w;
+  memset(&desc, 0, sizeof desc);
+  memset(&sim, 0, sizeof sim);
+  memset(&w, 0, sizeof w);
+  CHECK(ein_fabric_copying(NULL, p, &f) == EIN_OK);
+  desc.fabric = &f;
+  desc.decomposition = how;
+  CHECK(ein_dist_create(NULL, g, &desc, &d) == EIN_OK);
+  const size_t n = (size_t)d->jobs.n + 1;
+  w.d = d;
+  w.m = machine;
+  w.took = (double *)calloc((size_t)g->nstmt * 64, sizeof *w.took);
+  w.wait = (int32_t *)calloc(n, sizeof *w.wait);
+  w.state = (int *)calloc(n, sizeof *w.state);
+  w.end = (double *)calloc(n, sizeof *w.end);
+  sim.machine = machine;
+  sim.task_fn = walk_task;
+  sim.user = &w;
+  CHECK(ein_simulate(NULL, g, how, &sim, &info) == EIN_OK);
+  const double took = walk_run(&w);
+  CHECK(took >= 0);
+  free(w.took), free(w.wait), free(w.state), free(w.end);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+  return took / info.seconds;
+}
+
+static void test_clock(int count, uint64_t seed) {
+  static const int places[] = {2, 3, 4, 6, 8, 12, 16};
+  double least = INFINITY, most = 0, sum = 0;
+  int done = 0, exact = 0;
+  for (int n = 0; n < count; n++) {
+    rng_state = seed * 1000003 + (uint64_t)n;
+    ein_graph *g = random_graph(NULL, (int)draw(1, 6));
+    const int p = places[draw(0, 6)];
+    ein_decomposition *how = NULL;
+    ein_machine m;
+    memset(&m, 0, sizeof m);
+    m.bandwidth = chance(50) ? 1e7 : 1e9;
+    m.latency = chance(50) ? 1e-6 : 1e-4;
+    m.flops = chance(50) ? 1e6 : 1e9;
+    m.memory_bw = 1e9, m.overhead = 1e-6;
+    if (g != NULL && g->nstmt <= MAX_STMTS) how = random_decomposition(g, p);
+    if (how != NULL) {
+      const double ratio = walk_ratio(g, how, p, &m);
+      if (fabs(ratio-1)>0.05) printf("case %d p %d ratio %g  bw %g lat %g fl %g\n", n, p, ratio,m.bandwidth,m.latency,m.flops);
+      least = fmin(least, ratio);
+      most = fmax(most, ratio);
+      exact += fabs(ratio - 1) < 1e-9;
+      sum += ratio;
+      done++;
+    }
+    ein_decomposition_destroy(how);
+    ein_graph_destroy(g);
+  }
+  printf("  %d decompositions on a clock: %.3g to %.3g of what is simulated, %d of them all of it\n", done,
+         least, most, exact);
+}
+
 static void test_random(int count, uint64_t seed, int only) {
   static const int places[] = {1, 2, 3, 4, 6, 12, 5, 8, 16, 7};
   static cuts c;
@@ -1967,6 +2141,7 @@ int main(int argc, char **argv) {
   test_random(count, seed, only);
   if (only < 0) test_processes(count / 4 + 1, seed);
   if (only < 0) test_messages(count, seed);
+  if (only < 0) test_clock(count, seed);
   if (failures == 0) printf("ok %d checks\n", checks);
   else printf("%d of %d checks failed\n", failures, checks);
   return failures != 0;
