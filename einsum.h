@@ -39668,6 +39668,8 @@ typedef struct eini_sim {
   double *last;            // [node] the latest of done
   int *reader;             // [node] its last reader; -1: none
   double *clock, *in, *out;  // [place] when it has computed, received and sent all so far
+  double *over[2];         // [place] when it was through with the statement before; and the one
+                           //   before that, whose memory then takes what moves
   double *held, *peak;     // [place] bytes of inputs and blocks; and with those of its tasks
   double *pending;         // [place] end of the task of this statement, and of what it merged
   double *ready, *fetched;  // [place] when what its task reads is there, and what it fetches of it
@@ -39785,6 +39787,8 @@ static ein_status eini_sim_send(eini_sim *m, int64_t from, int64_t to, double by
   x.from = from;
   x.to = to;
   x.bytes = bytes;
+  if (m->over[1][from] > since) since = m->over[1][from];
+  if (m->over[1][to] > since) since = m->over[1][to];
   x.begin = x.end = since;
   if (m->nnodes == 0) {
     while (!eini_sim_hop(m, &x)) continue;
@@ -39799,9 +39803,9 @@ static ein_status eini_sim_send(eini_sim *m, int64_t from, int64_t to, double by
   return EIN_OK;
 }
 
-// Bytes that the task at a place fetches over one edge; the box it reads is then in from and to,
-// the index ranges of its producer in nlo and nhi, and the pieces of those in klo and khi: *blocks
-// of them, and one of its own where *own is 1.
+// Bytes that the task at a place fetches over one edge; it waits for what it has at home. The box
+// it reads is then in from and to, the index ranges of its producer in nlo and nhi, and the pieces
+// of those in klo and khi: *blocks of them, and one of its own where *own is 1.
 static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, int64_t *blocks,
                              int *own) {
   const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
@@ -39815,6 +39819,7 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
     found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
+  if (found > 0 && m->done[e->x][place] > m->ready[place]) m->ready[place] = m->done[e->x][place];
   if (need - found <= 0) return 0;
   *own = found > 0;
   *blocks = 1;
@@ -39973,7 +39978,8 @@ static ein_status eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   return EIN_OK;
 }
 
-// One level of the tree: at every home, partial results k + step go to k.
+// One level of the tree: at every home, partial results k + step go to k, which has merged those
+// of the level before: they lie in the same memory.
 static ein_status eini_sim_meet(eini_sim *m, int y, int64_t step) {
   const eini_space *x = &m->space[y];
   const double size = (double)eini_partial_bytes(m->dc.g, x->s);
@@ -39983,11 +39989,14 @@ static ein_status eini_sim_meet(eini_sim *m, int y, int64_t step) {
       for (int64_t k = 0; k + step < x->nagg && block > 0; k += 2 * step) {
         const int64_t to = eini_space_partner(x, q, k), from = eini_space_partner(x, q, k + step);
         if (pass == 0) {
-          m->ready[to] = m->clock[to];
+          double since = m->pending[from];
+          if (step > 1 && m->pending[to] > since) since = m->pending[to];
+          m->ready[to] = m->pending[to];
           m->now.agg += block * size;
-          EINI_TRY(eini_sim_send(m, from, to, block * size, m->pending[from]));
-        } else {
-          m->pending[to] = m->clock[to] = m->ready[to] + block / m->dc.machine.flops;
+          EINI_TRY(eini_sim_send(m, from, to, block * size, since));
+        } else {  // meanwhile the place computed what it could
+          m->pending[to] = m->ready[to] + block / m->dc.machine.flops;
+          m->clock[to] += block / m->dc.machine.flops;
         }
       }
     }
@@ -40107,18 +40116,19 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   m->held = eini_sim_array(m, dc->p);
   m->peak = eini_sim_array(m, dc->p);
   m->pending = eini_sim_array(m, dc->p);
+  m->over[0] = eini_sim_array(m, dc->p);
+  m->over[1] = eini_sim_array(m, dc->p);
   m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
   if (dc->machine.node > 0 && dc->machine.node < dc->p) {
     m->nnodes = (dc->p + dc->machine.node - 1) / dc->machine.node;
     m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
   }
-  for (int i = 0; i < 4 && m->nnodes > 0; i++) {
-    double *node = m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes);
-    if (node == NULL) return EIN_ERR_NO_MEMORY;
-  }
+  for (int i = 0; i < 4; i++)
+    if ((m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes)) == NULL)
+      return EIN_ERR_NO_MEMORY;
   return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
          m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
-         m->move == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+         m->move == NULL || m->over[0] == NULL || m->over[1] == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
@@ -40140,6 +40150,10 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
     EINI_TRY(eini_sim_tasks(m, y, edge));
     EINI_TRY(eini_sim_fold(m, y));
+    for (int64_t q = 0; q < m->dc.p; q++) {
+      m->over[1][q] = m->over[0][q];
+      m->over[0][q] = m->clock[q] > m->out[q] ? m->clock[q] : m->out[q];
+    }
     while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
     for (int x = 0; x < m->dc.nnode; x++)
       if (m->reader[x] == y && m->done[x] != NULL) eini_sim_release(m, x);
@@ -40196,6 +40210,8 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   eini_sim_drop(&m, &m.held, m.dc.p);
   eini_sim_drop(&m, &m.peak, m.dc.p);
   eini_sim_drop(&m, &m.pending, m.dc.p);
+  eini_sim_drop(&m, &m.over[0], m.dc.p);
+  eini_sim_drop(&m, &m.over[1], m.dc.p);
   eini_arena_free(&m.dc.arena);
   return st;
 }

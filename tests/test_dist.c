@@ -977,6 +977,25 @@ static int link_exceeded(const letters *l, int places, const ein_machine *m) {
   return 0;
 }
 
+// Do messages through the link of a node that all leave after one of them does and are there before
+// another one is carry more than it can?
+static int node_exceeded(const letters *l, int places, const ein_machine *m) {
+  for (int node = 0; m->node > 0 && node * m->node < places; node++) {
+    for (int i = 0; i < 2 * l->n * l->n; i++) {
+      const double begin = l->x[i / 2 / l->n].sent, end = l->x[i / 2 % l->n].arrived;
+      double bytes = 0;
+      for (int k = 0; k < l->n && end > begin; k++) {
+        const letter *x = &l->x[k];
+        const int64_t from = x->from / m->node, to = x->to / m->node;
+        if (from != to && (i % 2 ? to : from) == node && x->sent >= begin && x->arrived <= end)
+          bytes += x->bytes;
+      }
+      if (bytes > 0 && bytes > m->node_bandwidth * (end - begin) * (1 + 1e-9) + 1e-6) return 1;
+    }
+  }
+  return 0;
+}
+
 // Random vectors for all statements whose names can be given them.
 static ein_decomposition *random_decomposition(const ein_graph *g, int p) {
   static char text[MAX_STMTS][256];
@@ -1090,6 +1109,9 @@ static void test_messages(int count, uint64_t seed) {
     m.bandwidth = chance(50) ? 1e3 : 1e9;
     m.latency = chance(50) ? 1e-6 : 1e-2;
     m.flops = chance(50) ? 1e3 : 1e9;
+    m.node = draw(0, 4);
+    m.node_bandwidth = m.bandwidth * (chance(50) ? 0.5 : 3);
+    m.node_latency = m.latency * 2;
     desc.machine = &m;
     desc.move_fn = simulated_move;
     desc.user = &simulated;
@@ -1101,11 +1123,14 @@ static void test_messages(int count, uint64_t seed) {
     for (int i = 0; i < simulated.n; i++) {
       const letter *x = &simulated.x[i];
       bytes += x->bytes;
-      late += x->arrived < (x->sent + m.latency + x->bytes / m.bandwidth) * (1 - 1e-12);
+      const int far = m.node > 0 && m.node < p && x->from / m.node != x->to / m.node;
+      late += x->arrived < (x->sent + (far ? m.node_latency : m.latency) +
+                            x->bytes / m.bandwidth) * (1 - 1e-12);
       late += x->arrived > info.seconds * (1 + 1e-12);
     }
     CHECK(late == 0 && info.messages == simulated.n && info.join + info.agg == bytes);
-    CHECK(simulated.n > 150 || !link_exceeded(&simulated, p, &m));
+    CHECK(simulated.n > 150 || m.node > 0 || !link_exceeded(&simulated, p, &m));
+    CHECK(simulated.n > 60 || !node_exceeded(&simulated, p, &m));
     if (real.n > 0) qsort(real.x, (size_t)real.n, sizeof *real.x, letter_order);
     if (simulated.n > 0) qsort(simulated.x, (size_t)simulated.n, sizeof *simulated.x, letter_order);
     int same = real.n == simulated.n;
@@ -1271,9 +1296,11 @@ static double walk_ratio(const ein_graph *g, const ein_decomposition *how, int p
   return took / info.seconds;
 }
 
+// A place may run what comes later while it waits, which is not simulated, and memory that is used
+// again may make a transfer wait more, or less, than the simulation says.
 static void test_clock(int count, uint64_t seed) {
   static const int places[] = {2, 3, 4, 6, 8, 12, 16};
-  double least = INFINITY, most = 0, sum = 0;
+  double least = INFINITY, most = 0;
   int done = 0, exact = 0;
   for (int n = 0; n < count; n++) {
     rng_state = seed * 1000003 + (uint64_t)n;
@@ -1286,21 +1313,23 @@ static void test_clock(int count, uint64_t seed) {
     m.latency = chance(50) ? 1e-6 : 1e-4;
     m.flops = chance(50) ? 1e6 : 1e9;
     m.memory_bw = 1e9, m.overhead = 1e-6;
-    if (g != NULL && g->nstmt <= MAX_STMTS) how = random_decomposition(g, p);
+    int empty = 0;  // a scalar that no point reads is counted
+    for (int k = 0; g != NULL && k < g->nstmt; k++)
+      empty |= orc_empty(g->stmt[k].index, 0, g->stmt[k].nindex);
+    if (g != NULL && !empty && g->nstmt <= MAX_STMTS) how = random_decomposition(g, p);
     if (how != NULL) {
       const double ratio = walk_ratio(g, how, p, &m);
-      if (fabs(ratio-1)>0.05) printf("case %d p %d ratio %g  bw %g lat %g fl %g\n", n, p, ratio,m.bandwidth,m.latency,m.flops);
       least = fmin(least, ratio);
       most = fmax(most, ratio);
       exact += fabs(ratio - 1) < 1e-9;
-      sum += ratio;
       done++;
     }
     ein_decomposition_destroy(how);
     ein_graph_destroy(g);
   }
-  printf("  %d decompositions on a clock: %.3g to %.3g of what is simulated, %d of them all of it\n", done,
-         least, most, exact);
+  printf("  %d decompositions on a clock: %.3g to %.3g of what is simulated, %d exactly that\n",
+         done, least, most, exact);
+  CHECK(done > count / 4 && exact > done / 2 && least > 1. / 3 && most < 3);
 }
 
 static void test_random(int count, uint64_t seed, int only) {
