@@ -1532,21 +1532,23 @@ typedef enum ein_inputs {
 
 #define EIN_PLACES_MAX (1 << 20)
 
-// One place and its link. 0: the default; else from 1e-30 to 1e30.
+// A place and its link, alone or in nodes. 0: the default; else from 1e-30 to 1e30.
 typedef struct ein_machine {
   double flops;             // scalar operations per second of a place; default 1e11
   double memory_bw;         // bytes per second of its memory; default 1e11
   double latency;           // seconds of one message; default 2e-6
-  double bandwidth;         // bytes per second into a place; default 1e10
+  double bandwidth;         // bytes per second into a place, and out of it; default 1e10
   double overhead;          // seconds per task; default 2e-6
-  double memory;            // bytes that may live at a place at once, see ein_sim_info.peak_bytes;
-                            //   default: no limit
+  double memory;            // bytes alive at a place at once, as peak_bytes; default: no limit
+  int64_t node;             // places of a node, by their numbers; default 0: there are no nodes
+  double node_latency;      // of messages between nodes, which go through the links of places and
+  double node_bandwidth;    //   of both nodes; one way; default: those of a place
 } ein_machine;
 
 // The machine whose places are threads of the ctx, as under the fabric `threads`: operations (of
 // the widest type that the graph computes in) and memory as a provider of kernels says they are,
-// which has measured them when it was calibrated. Blocks of other places are read like one's own,
-// so that moving them costs no more. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
+// which has measured them when it was calibrated. Reading others' blocks costs no more than one's
+// own. There are no nodes. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
 EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
                                        ein_machine *m);
 
@@ -1584,9 +1586,8 @@ typedef struct ein_decompose_desc {
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements
-  double max_work;          // places that are looked at, about 1e7 a second: fewer ways and
-                            //   candidates are tried, and what takes more is an error; default
-                            //   6e7
+  double max_work;          // places looked at, about 1e7 a second: fewer ways and candidates
+                            //   are tried, and what takes more is an error; default 6e7
   // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
   // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
   // "f,hidden,ff". No other method looks at names.
@@ -1618,7 +1619,7 @@ typedef struct ein_decomp_info {
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
-// statement where the least need is more, whether that is proved; or max_work is too little.
+// statement whose least need is more, and says whether that is proved; or max_work is too little.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -1687,7 +1688,7 @@ typedef struct ein_sim_info {
                             //   (those of outputs always), and of one statement at a time what
 } ein_sim_info;             //   its task fetched, its partial result and its block
 
-// A message: it leaves from `sent` on and is there at `arrived`, each end at the full bandwidth.
+// A message: it leaves from `sent` on and is there at `arrived`, at the full bandwidth.
 typedef struct ein_sim_move {
   int stmt;                 // whose task reads it, or whose partial result it is
   int64_t from, to;         // places
@@ -1707,11 +1708,12 @@ typedef struct ein_sim_desc {
 } ein_sim_desc;
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
-// a predicted time line. A message takes latency + bytes / bandwidth; out of a place, and into a
-// place, one goes after the other, in the order of statements. Partial results meet in a tree.
-// Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
-// places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
-// there is no move_fn. desc may be NULL; graph: the one of d. EIN_ERR_TOO_LARGE: beyond max_work.
+// a predicted time line. A message takes latency + bytes / bandwidth; out of and into a place, and
+// a node, one goes after the other: statement by statement, and between nodes, within one, first
+// come first served. Partial results meet in a tree. Where tasks read very many blocks (2^26 in all
+// statements; with nodes 2^20 of one), places are taken to send equal shares of what is fetched,
+// tasks wait for the last, and there is no move_fn. desc may be NULL; graph is that which was
+// decomposed. EIN_ERR_TOO_LARGE: it takes more than max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -39487,6 +39489,8 @@ static ein_machine eini_machine_of(const ein_machine *given) {
   if (m.latency <= 0) m.latency = EINI_PLACE_LATENCY;
   if (m.bandwidth <= 0) m.bandwidth = EINI_PLACE_BANDWIDTH;
   if (m.overhead <= 0) m.overhead = EINI_PLACE_OVERHEAD;
+  if (m.node_latency <= 0) m.node_latency = m.latency;
+  if (m.node_bandwidth <= 0) m.node_bandwidth = m.bandwidth;
   return m;
 }
 
@@ -39505,18 +39509,24 @@ EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *grap
   m->latency = r->start > 0 ? r->start : EINI_THREAD_LATENCY;
   m->bandwidth = EINI_THREAD_BANDWIDTH;
   m->overhead = EINI_PLACE_OVERHEAD;
+  m->node = 0;
+  m->node_latency = m->node_bandwidth = 0;
   return EIN_OK;
 }
 
 // Beyond these limits sums of seconds would not stay numbers.
 static ein_status eini_validate_machine(eini_diag *diag, const ein_machine *m) {
   static const char *const names[] = {"flops", "memory_bw", "latency", "bandwidth", "overhead",
-                                      "memory"};
+                                      "memory", "node_latency", "node_bandwidth"};
   if (m == NULL) return EIN_OK;
-  double value[6];
+  double value[8];
   value[0] = m->flops, value[1] = m->memory_bw, value[2] = m->latency, value[3] = m->bandwidth;
   value[4] = m->overhead, value[5] = m->memory;
-  for (int i = 0; i < 6; i++)
+  value[6] = m->node_latency, value[7] = m->node_bandwidth;
+  if (m->node < 0 || m->node > EIN_PLACES_MAX)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "0: there are no nodes",
+                     "a node cannot have %lld places", (long long)m->node);
+  for (int i = 0; i < 8; i++)
     if (!(value[i] >= 1e-30 && value[i] <= 1e30) && !(value[i] <= 0 && value[i] >= 0))
       return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "0 is the default; else from 1e-30 to 1e30",
                        "a machine cannot have %s %g", names[i], value[i]);
@@ -39669,6 +39679,15 @@ EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
 // ================================================================================================
 
 #define EINI_SIM_VISITS ((int64_t)1 << 26)  // blocks looked at, about; then homes share evenly
+#define EINI_SIM_POSTS ((int64_t)1 << 20)   // and messages of an edge that are kept, with nodes
+
+// A message on its way through the links of its places and, between nodes, of these.
+typedef struct eini_sim_post {
+  int64_t from, to;
+  double bytes, sent;
+  double begin, end;       // of what is there: its first byte and its last
+  int hops;                // links that it is through
+} eini_sim_post;
 
 typedef struct eini_sim {
   eini_decomposer dc;      // nodes, edges and machine
@@ -39680,10 +39699,18 @@ typedef struct eini_sim {
   double *last;            // [node] the latest of done
   int *reader;             // [node] its last reader; -1: none
   double *clock, *in, *out;  // [place] when it has computed, received and sent all so far
+  double *over[2];         // [place] when it was through with the statement before; and the one
+                           //   before that, whose memory then takes what moves
   double *held, *peak;     // [place] bytes of inputs and blocks; and with those of its tasks
   double *pending;         // [place] end of the task of this statement, and of what it merged
   double *ready, *fetched;  // [place] when what its task reads is there, and what it fetches of it
-  double *move;            // [place] bytes that its task fetches over one edge
+  double *move;            // [place] bytes that its task fetches over one edge, or folds
+  double *nodes[2][2];     // [node of the machine] out of it and into it: when its link has carried
+                           //   all so far; of one edge: shares of the homes, bytes fetched
+  int64_t nnodes;          // 0: all places are in one
+  eini_sim_post *post;     // messages of the statement that have not set out
+  int64_t npost, cappost;
+  int64_t *heap, capheap;  // of posts, the first one that comes to a link on top
   int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
   int64_t visits;          // blocks looked at that one edge may have
   double flops;
@@ -39716,25 +39743,113 @@ static double eini_link_pass(const ein_machine *m, double bytes, double since, d
   return sent;
 }
 
-// Returns when it is there.
-static double eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes, double since) {
-  const double sent = eini_link_pass(&m->dc.machine, bytes, since, &m->out[from], &m->in[to]);
-  ein_sim_move x;
+static int64_t eini_sim_node(const eini_sim *m, int64_t place) {
+  return m->nnodes > 0 ? place / m->dc.machine.node : 0;
+}
+
+// A message comes to its next link, and has it behind those that came before. Where the link is
+// faster than the one before, it ends as that one does. 1: the message is there.
+static int eini_sim_hop(eini_sim *m, eini_sim_post *x) {
+  const ein_machine *is = &m->dc.machine;
+  const int64_t from = eini_sim_node(m, x->from), to = eini_sim_node(m, x->to);
+  const int far = from != to, hop = x->hops++, last = far ? 3 : 1;
+  double *link = hop == 0 ? &m->out[x->from] : hop == last ? &m->in[x->to]
+                 : hop == 1 ? &m->nodes[0][0][from] : &m->nodes[0][1][to];
+  const double rate = hop == 0 || hop == last ? is->bandwidth : is->node_bandwidth;
+  if (*link > x->begin) x->begin = *link;
+  *link = x->begin + x->bytes / rate;
+  if (*link > x->end) x->end = *link;
+  if (hop == 0) x->sent = x->begin;
+  if (hop == last) return 1;
+  if (hop == last / 2) {
+    x->begin += far ? is->node_latency : is->latency;
+    x->end += far ? is->node_latency : is->latency;
+  }
+  return 0;
+}
+
+// Message x is where it goes.
+static void eini_sim_arrive(eini_sim *m, const eini_sim_post *x) {
+  ein_sim_move v;
+  if (x->end > m->ready[x->to]) m->ready[x->to] = x->end;
   m->now.messages++;
-  if (m->desc->move_fn == NULL) return m->in[to];
-  x.stmt = m->stmt;
+  if (m->desc->move_fn == NULL) return;
+  v.stmt = m->stmt;
+  v.from = x->from;
+  v.to = x->to;
+  v.bytes = x->bytes;
+  v.sent = x->sent;
+  v.arrived = x->end;
+  m->desc->move_fn(m->desc->user, &v);
+}
+
+// Does message i come to its next link before message j?
+static int eini_sim_before(const eini_sim *m, int64_t i, int64_t j) {
+  const double a = m->post[i].begin, b = m->post[j].begin;
+  return a < b || (a <= b && i < j);
+}
+
+// Lets the message at heap[at] sink to where it belongs among n.
+static void eini_sim_sink(eini_sim *m, int64_t at, int64_t n) {
+  const int64_t x = m->heap[at];
+  for (int64_t next; (next = 2 * at + 1) < n; at = next) {
+    if (next + 1 < n && eini_sim_before(m, m->heap[next + 1], m->heap[next])) next++;
+    if (!eini_sim_before(m, m->heap[next], x)) break;
+    m->heap[at] = m->heap[next];
+  }
+  m->heap[at] = x;
+}
+
+// All messages that were posted go their ways: at every link, first come first served.
+static ein_status eini_sim_deliver(eini_sim *m) {
+  int64_t n = m->npost;
+  if (n > m->capheap) {
+    m->heap = EINI_NEW(&m->dc.arena, int64_t, m->cappost);
+    m->capheap = m->heap == NULL ? 0 : m->cappost;
+    if (m->heap == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int64_t i = 0; i < n; i++) m->heap[i] = i;
+  for (int64_t i = n / 2; i-- > 0;) eini_sim_sink(m, i, n);
+  while (n > 0) {
+    eini_sim_post *x = &m->post[m->heap[0]];
+    if (eini_sim_hop(m, x)) {
+      eini_sim_arrive(m, x);
+      m->heap[0] = m->heap[--n];
+    }
+    if (n > 0) eini_sim_sink(m, 0, n);
+  }
+  m->npost = 0;
+  return EIN_OK;
+}
+
+// A message sets out at `since`; m->ready[to] will be when it is there, or later. Where there are
+// no nodes it goes behind those before it, else when all are delivered.
+static ein_status eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes,
+                                double since) {
+  eini_sim_post x = {0, 0, 0, 0, 0, 0, 0};
   x.from = from;
   x.to = to;
   x.bytes = bytes;
-  x.sent = sent;
-  x.arrived = m->in[to];
-  m->desc->move_fn(m->desc->user, &x);
-  return m->in[to];
+  if (m->over[1][from] > since) since = m->over[1][from];
+  if (m->over[1][to] > since) since = m->over[1][to];
+  x.begin = x.end = since;
+  if (m->nnodes == 0) {
+    x.sent = eini_link_pass(&m->dc.machine, bytes, since, &m->out[from], &m->in[to]);
+    x.end = m->in[to];
+    eini_sim_arrive(m, &x);
+    return EIN_OK;
+  }
+  eini_sim_post *all = (eini_sim_post *)eini_grow(&m->dc.arena, m->post, m->npost, &m->cappost,
+                                                  sizeof *all);
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  m->post = all;
+  m->post[m->npost++] = x;
+  return EIN_OK;
 }
 
-// Bytes that the task at a place fetches over one edge; the box it reads is then in from and to,
-// the index ranges of its producer in nlo and nhi, and the pieces of those in klo and khi: *blocks
-// of them, and one of its own where *own is 1.
+// Bytes that the task at a place fetches over one edge; it waits for what it has at home. The box
+// it reads is then in from and to, the index ranges of its producer in nlo and nhi, and the pieces
+// of those in klo and khi: *blocks of them, and one of its own where *own is 1.
 static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, int64_t *blocks,
                              int *own) {
   const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
@@ -39748,6 +39863,7 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
     found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
+  if (found > 0 && m->done[e->x][place] > m->ready[place]) m->ready[place] = m->done[e->x][place];
   if (need - found <= 0) return 0;
   *own = found > 0;
   *blocks = 1;
@@ -39762,7 +39878,8 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
 
 // The task at a place receives the blocks of klo to khi, one after the other; those of the places
 // behind it come first, so that not all begin at the same one.
-static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks) {
+static ein_status eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place,
+                                   int64_t blocks) {
   const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
   double size = eini_element_bytes(&m->dc, s->out);
@@ -39780,11 +39897,28 @@ static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, in
     }
     double n = home == place ? 0
                : eini_block_in_box(s, m->lo, m->hi, m->from, m->to, m->s0, m->s1);
-    if (n > 0) {
-      double there = eini_sim_send(m, home, place, n * size, m->done[e->x][home]);
-      if (there > m->ready[place]) m->ready[place] = there;
-    }
+    if (n > 0) EINI_TRY(eini_sim_send(m, home, place, n * size, m->done[e->x][home]));
     for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
+  }
+  return EIN_OK;
+}
+
+// Of `total` bytes over an edge, what nodes fetch and send lies in equal shares at all homes: their
+// links carry what is not their own.
+static void eini_sim_gather_nodes(eini_sim *m, int64_t ntask, double total, double first,
+                                  double *sent) {
+  double *share = m->nodes[1][0], *fetch = m->nodes[1][1];
+  for (int64_t q = 0; q < ntask; q++) fetch[eini_sim_node(m, q)] += m->move[q];
+  for (int64_t n = 0; n < m->nnodes; n++) {
+    const double bandwidth = m->dc.machine.node_bandwidth;
+    double *out = &m->nodes[0][0][n], *in = &m->nodes[0][1][n];
+    const double leaves = share[n] * (total - fetch[n]), comes = (1 - share[n]) * fetch[n];
+    if (leaves > 0) *out = (*out > first ? *out : first) + leaves / bandwidth;
+    if (leaves > 0 && *out > *sent) *sent = *out;
+    const double begin = first + m->dc.machine.node_latency;
+    if (comes > 0) *in = (*in > begin ? *in : begin) + comes / bandwidth;
+    share[n] = comes > 0 ? *in : 0;  // from here on: when it is all there
+    fetch[n] = 0;
   }
 }
 
@@ -39795,27 +39929,37 @@ static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
   const ein_parts *p = &m->d->parts[e->x];
   const eini_stmt_block b = eini_block_of(m->klo, m->khi, NULL);
   double whole = eini_points(s, NULL, 0, s->nfree), bandwidth = m->dc.machine.bandwidth;
-  double first = INFINITY, sent = 0;
+  double first = INFINITY, sent = 0, latency = m->dc.machine.latency;
+  const int64_t ntask = m->d->parts[e->y].ntask;
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->klo, m->khi)) continue;
     double block = eini_points(s, &b, 0, s->nfree), since = m->done[e->x][q];
     if (m->out[q] > since) since = m->out[q];
     m->out[q] = since + total * (block / whole) / bandwidth;
+    if (m->nnodes > 0) m->nodes[1][0][eini_sim_node(m, q)] += block / whole;
     if (since < first) first = since;
     if (m->out[q] > sent) sent = m->out[q];
   }
-  first += m->dc.machine.latency;
-  sent += m->dc.machine.latency;
-  for (int64_t q = 0; q < m->d->parts[e->y].ntask; q++) {
+  if (m->nnodes > 0) {
+    eini_sim_gather_nodes(m, ntask, total, first, &sent);
+    if (latency < m->dc.machine.node_latency) latency = m->dc.machine.node_latency;
+  }
+  first += latency;
+  sent += latency;
+  for (int64_t q = 0; q < ntask; q++) {
     if (m->move[q] <= 0) continue;
     m->in[q] = (m->in[q] > first ? m->in[q] : first) + m->move[q] / bandwidth;
     if (m->in[q] > m->ready[q]) m->ready[q] = m->in[q];
     if (sent > m->ready[q]) m->ready[q] = sent;
+    if (m->nnodes == 0) continue;
+    const double there = m->nodes[1][0][eini_sim_node(m, q)];
+    if (there > m->ready[q]) m->ready[q] = there;
   }
+  for (int64_t n = 0; n < m->nnodes; n++) m->nodes[1][0][n] = 0;
 }
 
 // What all tasks of a statement fetch over one edge, and when it is there.
-static void eini_sim_edge(eini_sim *m, const eini_dedge *e) {
+static ein_status eini_sim_edge(eini_sim *m, const eini_dedge *e) {
   const eini_stmt *s = m->dc.node[e->x].s;
   int64_t ntask = m->d->parts[e->y].ntask, visits = 0, blocks;
   double total = 0, messages = 0;
@@ -39838,22 +39982,24 @@ static void eini_sim_edge(eini_sim *m, const eini_dedge *e) {
   for (int64_t q = 0; q < ntask && visits <= m->visits; q++) {
     if (m->move[q] <= 0) continue;
     eini_sim_needs(m, e, q, &blocks, &own);
-    eini_sim_receive(m, e, q, blocks);
+    EINI_TRY(eini_sim_receive(m, e, q, blocks));
   }
-  if (visits <= m->visits) return;
+  if (visits <= m->visits) return EIN_OK;
   eini_sim_gather(m, e, total);
   m->now.messages += messages;
+  return EIN_OK;
 }
 
 // Runs all tasks of statement y. edge: its first edge.
-static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
+static ein_status eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
   const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   m->now.start = INFINITY;
   for (int64_t q = 0; q < p->ntask; q++) m->ready[q] = m->fetched[q] = 0;
   for (int64_t e = edge; e < m->edges.n && m->edges.e[e].y == y; e++)
-    eini_sim_edge(m, &m->edges.e[e]);
+    EINI_TRY(eini_sim_edge(m, &m->edges.e[e]));
+  EINI_TRY(eini_sim_deliver(m));
   for (int64_t q = 0; q < p->ntask; q++) {
     eini_task_ranges(s, p->cut, p->order, p->norder, q, 0, m->lo, m->hi);
     const eini_cost work = eini_place_cost(&m->dc, &m->dc.node[y], &b);
@@ -39873,34 +40019,55 @@ static void eini_sim_tasks(eini_sim *m, int y, int64_t edge) {
     if (m->desc->task_fn != NULL)
       m->desc->task_fn(m->desc->user, y, q, start, m->clock[q]);
   }
+  return EIN_OK;
+}
+
+// One level of the tree: at every home, partial results k + step go to k, which has merged those
+// of the level before: they lie in the same memory.
+static ein_status eini_sim_meet(eini_sim *m, int y, int64_t step) {
+  const eini_space *x = &m->space[y];
+  const double size = (double)eini_partial_bytes(m->dc.g, x->s);
+  for (int pass = 0; pass < 2; pass++) {
+    for (int64_t q = 0; q < x->ntask; q++) {
+      const double block = m->move[q];
+      for (int64_t k = 0; k + step < x->nagg && block > 0; k += 2 * step) {
+        const int64_t to = eini_space_partner(x, q, k), from = eini_space_partner(x, q, k + step);
+        if (pass == 0) {
+          double since = m->pending[from];
+          if (step > 1 && m->pending[to] > since) since = m->pending[to];
+          m->ready[to] = m->pending[to];
+          m->now.agg += block * size;
+          EINI_TRY(eini_sim_send(m, from, to, block * size, since));
+        } else {  // meanwhile the place computed what it could
+          m->pending[to] = m->ready[to] + block / m->dc.machine.flops;
+          m->clock[to] += block / m->dc.machine.flops;
+        }
+      }
+    }
+    if (pass == 0) EINI_TRY(eini_sim_deliver(m));
+  }
+  return EIN_OK;
 }
 
 // Blocks are complete where their partial results meet, in a binary tree over their numbers: the
 // right half of two goes to the left one.
-static void eini_sim_fold(eini_sim *m, int y) {
+static ein_status eini_sim_fold(eini_sim *m, int y) {
   const eini_stmt *s = m->dc.node[y].s;
   const ein_parts *p = &m->d->parts[y];
-  const eini_space *x = &m->space[y];
   const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
-  double size = (double)eini_partial_bytes(m->dc.g, s);
+  for (int64_t q = 0; q < p->ntask; q++)  // -1: not a home
+    m->move[q] = eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)
+                 ? eini_points(s, &b, 0, s->nfree) : -1;
+  for (int64_t step = 1; step < m->space[y].nagg; step *= 2) EINI_TRY(eini_sim_meet(m, y, step));
   for (int64_t q = 0; q < p->ntask; q++) {
-    if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->lo, m->hi)) continue;
-    const double block = eini_points(s, &b, 0, s->nfree);
-    for (int64_t step = 1; step < x->nagg && block > 0; step *= 2) {
-      for (int64_t k = 0; k + step < x->nagg; k += 2 * step) {
-        int64_t to = eini_space_partner(x, q, k), from = eini_space_partner(x, q, k + step);
-        double there = eini_sim_send(m, from, to, block * size, m->pending[from]);
-        if (m->clock[to] > there) there = m->clock[to];
-        m->pending[to] = m->clock[to] = there + block / m->dc.machine.flops;
-        m->now.agg += block * size;
-      }
-    }
+    if (m->move[q] < 0) continue;
     m->done[y][q] = m->pending[q];
     if (m->done[y][q] > m->last[y]) m->last[y] = m->done[y][q];
-    m->held[q] += block * eini_element_bytes(&m->dc, s->out);
+    m->held[q] += m->move[q] * eini_element_bytes(&m->dc, s->out);
     if (m->held[q] > m->peak[q]) m->peak[q] = m->held[q];
   }
   if (m->last[y] > m->now.end) m->now.end = m->last[y];
+  return EIN_OK;
 }
 
 // The blocks of a tensor go when its last reader is done; those of outputs and pinned inputs stay.
@@ -39993,10 +40160,19 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   m->held = eini_sim_array(m, dc->p);
   m->peak = eini_sim_array(m, dc->p);
   m->pending = eini_sim_array(m, dc->p);
+  m->over[0] = eini_sim_array(m, dc->p);
+  m->over[1] = eini_sim_array(m, dc->p);
   m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
+  if (dc->machine.node > 0 && dc->machine.node < dc->p) {
+    m->nnodes = (dc->p + dc->machine.node - 1) / dc->machine.node;
+    m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
+  }
+  for (int i = 0; i < 4; i++)
+    if ((m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes)) == NULL)
+      return EIN_ERR_NO_MEMORY;
   return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
          m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
-         m->move == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+         m->move == NULL || m->over[0] == NULL || m->over[1] == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
@@ -40006,7 +40182,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
     m->done[i] = eini_sim_array(m, m->d->parts[i].ntask);
     if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
-    eini_sim_fold(m, i);
+    EINI_TRY(eini_sim_fold(m, i));
     for (int64_t q = 0; q < m->dc.p; q++) m->clock[q] = 0;
   }
   for (int64_t q = 0; q < m->dc.p; q++)
@@ -40016,8 +40192,12 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     m->stmt = y;
     m->done[y] = eini_sim_array(m, m->d->parts[y].ntask);
     if (m->done[y] == NULL) return EIN_ERR_NO_MEMORY;
-    eini_sim_tasks(m, y, edge);
-    eini_sim_fold(m, y);
+    EINI_TRY(eini_sim_tasks(m, y, edge));
+    EINI_TRY(eini_sim_fold(m, y));
+    for (int64_t q = 0; q < m->dc.p; q++) {
+      m->over[1][q] = m->over[0][q];
+      m->over[0][q] = m->clock[q] > m->out[q] ? m->clock[q] : m->out[q];
+    }
     while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
     for (int x = 0; x < m->dc.nnode; x++)
       if (m->reader[x] == y && m->done[x] != NULL) eini_sim_release(m, x);
@@ -40074,6 +40254,8 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   eini_sim_drop(&m, &m.held, m.dc.p);
   eini_sim_drop(&m, &m.peak, m.dc.p);
   eini_sim_drop(&m, &m.pending, m.dc.p);
+  eini_sim_drop(&m, &m.over[0], m.dc.p);
+  eini_sim_drop(&m, &m.over[1], m.dc.p);
   eini_arena_free(&m.dc.arena);
   return st;
 }

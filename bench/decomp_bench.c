@@ -3,6 +3,7 @@
 //   decomp_bench [layers [batch [seq]]]     default: 32 layers of the 7B model, batch 1, seq 2048
 //   decomp_bench chain N                    N matrix products, one after the other
 //   decomp_bench experts N LAYERS           N experts of each layer, by the paper's cost and bytes
+//   decomp_bench nodes [LAYERS [BATCH]]     layers of the 7B model on 8 nodes of 8 places
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
@@ -105,6 +106,47 @@ static int large(const char *what, int n, int layers) {
   return 0;
 }
 
+// Methods on 8 nodes of 8 places: links of 1e11 bytes a second within a node, of 2.5e10 that its
+// places share; and on 64 places without nodes that have links of 1e11. Inputs are in place.
+static int nodes(ein_ctx *ctx, const ein_graph *g) {
+  static const char *const methods[] = {"eindecomp", "eindecomp", "eindecomp", "data", "model",
+                                        "sequence", "attention", "sqrt"};
+  static const ein_cost costs[] = {EIN_COST_SECONDS, EIN_COST_BYTES, EIN_COST_PAPER};
+  for (int k = 0; k < 8; k++) {
+    ein_machine m;
+    ein_decompose_desc d;
+    ein_decomposition *x;
+    ein_sim_desc how;
+    double seconds[2];
+    ein_decomp_info made;
+    ein_sim_info info;
+    memset(&m, 0, sizeof m), memset(&d, 0, sizeof d), memset(&how, 0, sizeof how);
+    m.flops = 1e13, m.memory_bw = 1e12, m.bandwidth = 1e11;
+    m.node = 8, m.node_bandwidth = 2.5e10, m.node_latency = 5e-6;
+    d.p = 64;
+    d.method = methods[k];
+    d.cost = k < 3 ? costs[k] : EIN_COST_BYTES;
+    d.machine = how.machine = &m;
+    how.max_work = 1e18;
+    const double start = now();
+    if (ein_decompose(ctx, g, &d, &x) != EIN_OK) return printf("%s\n", ein_ctx_message(ctx)), 1;
+    const double took = now() - start;
+    for (int flat = 0; flat < 2; flat++) {
+      m.node = flat ? 0 : 8;
+      if (ein_simulate(ctx, g, x, &how, &info) != EIN_OK) return 1;
+      seconds[flat] = info.seconds;
+    }
+    ein_decomposition_info(x, &made);
+    printf("%-10s %-8s (%s) %10.2f ms on nodes, %10.2f ms without, %.4g bytes, %.4g messages, idle "
+           "%.1f%%; planned in %.2f s\n", methods[k], k < 3 ? ein_cost_name(d.cost) : "",
+           made.method, 1e3 * seconds[0], 1e3 * seconds[1], info.join + info.agg, info.messages,
+           100 * (1 - info.busy / (64 * seconds[0])), took);
+    fflush(stdout);
+    ein_decomposition_destroy(x);
+  }
+  return 0;
+}
+
 int main(int argc, char **argv) {
   static const char *const methods[] = {"eindecomp", "linear", "model", "sequence", "attention"};
   static const int64_t places[] = {8, 64, 1024};
@@ -112,6 +154,8 @@ int main(int argc, char **argv) {
   if (argc > 2 && strcmp(argv[1], "chain") == 0) return large("chain", atoi(argv[2]), 0);
   if (argc > 3 && strcmp(argv[1], "experts") == 0)
     return large("experts", atoi(argv[2]), atoi(argv[3]));
+  const int many = argc > 1 && strcmp(argv[1], "nodes") == 0;
+  argc -= many, argv += many;
   if (argc > 1) m.layers = atoi(argv[1]);
   if (argc > 2) m.batch = atol(argv[2]);
   if (argc > 3) m.seq = atol(argv[3]);
@@ -131,6 +175,13 @@ int main(int argc, char **argv) {
   }
   printf("%d layers, batch %ld, seq %ld: %.2f ms to parse\n", m.layers, m.batch, m.seq,
          1e3 * (now() - start));
+  if (many) {
+    const int failed = nodes(ctx, g);
+    ein_graph_destroy(g);
+    ein_ctx_destroy(ctx);
+    free(text);
+    return failed;
+  }
   for (int k = 0; k < 5; k++)
     for (int i = 0; i < 3; i++) measure(ctx, g, places[i], methods[k], EIN_COST_PAPER);
   for (int cost = EIN_COST_BYTES; cost <= EIN_COST_SECONDS; cost++)

@@ -19,21 +19,23 @@ typedef enum ein_inputs {
 
 #define EIN_PLACES_MAX (1 << 20)
 
-// One place and its link. 0: the default; else from 1e-30 to 1e30.
+// A place and its link, alone or in nodes. 0: the default; else from 1e-30 to 1e30.
 typedef struct ein_machine {
   double flops;             // scalar operations per second of a place; default 1e11
   double memory_bw;         // bytes per second of its memory; default 1e11
   double latency;           // seconds of one message; default 2e-6
-  double bandwidth;         // bytes per second into a place; default 1e10
+  double bandwidth;         // bytes per second into a place, and out of it; default 1e10
   double overhead;          // seconds per task; default 2e-6
-  double memory;            // bytes that may live at a place at once, see ein_sim_info.peak_bytes;
-                            //   default: no limit
+  double memory;            // bytes alive at a place at once, as peak_bytes; default: no limit
+  int64_t node;             // places of a node, by their numbers; default 0: there are no nodes
+  double node_latency;      // of messages between nodes, which go through the links of places and
+  double node_bandwidth;    //   of both nodes; one way; default: those of a place
 } ein_machine;
 
 // The machine whose places are threads of the ctx, as under the fabric `threads`: operations (of
 // the widest type that the graph computes in) and memory as a provider of kernels says they are,
-// which has measured them when it was calibrated. Blocks of other places are read like one's own,
-// so that moving them costs no more. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
+// which has measured them when it was calibrated. Reading others' blocks costs no more than one's
+// own. There are no nodes. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
 EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
                                        ein_machine *m);
 
@@ -71,9 +73,8 @@ typedef struct ein_decompose_desc {
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements
-  double max_work;          // places that are looked at, about 1e7 a second: fewer ways and
-                            //   candidates are tried, and what takes more is an error; default
-                            //   6e7
+  double max_work;          // places looked at, about 1e7 a second: fewer ways and candidates
+                            //   are tried, and what takes more is an error; default 6e7
   // Names of indices, separated by commas, that baselines cut. Where data, model, sequence or
   // attention is asked for without them: "b,batch,n"; "s,seq,sequence"; "h,head,heads";
   // "f,hidden,ff". No other method looks at names.
@@ -105,7 +106,7 @@ typedef struct ein_decomp_info {
 // EIN_ERR_ARGUMENT: p out of range, an unknown method; EIN_ERR_SYNTAX, EIN_ERR_NAME,
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
-// statement where the least need is more, whether that is proved; or max_work is too little.
+// statement whose least need is more, and says whether that is proved; or max_work is too little.
 // EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
@@ -174,7 +175,7 @@ typedef struct ein_sim_info {
                             //   (those of outputs always), and of one statement at a time what
 } ein_sim_info;             //   its task fetched, its partial result and its block
 
-// A message: it leaves from `sent` on and is there at `arrived`, each end at the full bandwidth.
+// A message: it leaves from `sent` on and is there at `arrived`, at the full bandwidth.
 typedef struct ein_sim_move {
   int stmt;                 // whose task reads it, or whose partial result it is
   int64_t from, to;         // places
@@ -194,11 +195,12 @@ typedef struct ein_sim_desc {
 } ein_sim_desc;
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
-// a predicted time line. A message takes latency + bytes / bandwidth; out of a place, and into a
-// place, one goes after the other, in the order of statements. Partial results meet in a tree.
-// Where the tasks of a statement read very many blocks of another (2^26 in all statements), its
-// places are taken to send equal shares of what is fetched, tasks wait for the last of them, and
-// there is no move_fn. desc may be NULL; graph: the one of d. EIN_ERR_TOO_LARGE: beyond max_work.
+// a predicted time line. A message takes latency + bytes / bandwidth; out of and into a place, and
+// a node, one goes after the other: statement by statement, and between nodes, within one, first
+// come first served. Partial results meet in a tree. Where tasks read very many blocks (2^26 in all
+// statements; with nodes 2^20 of one), places are taken to send equal shares of what is fetched,
+// tasks wait for the last, and there is no move_fn. desc may be NULL; graph is that which was
+// decomposed. EIN_ERR_TOO_LARGE: it takes more than max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none

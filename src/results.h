@@ -236,6 +236,8 @@ static ein_machine eini_machine_of(const ein_machine *given) {
   if (m.latency <= 0) m.latency = EINI_PLACE_LATENCY;
   if (m.bandwidth <= 0) m.bandwidth = EINI_PLACE_BANDWIDTH;
   if (m.overhead <= 0) m.overhead = EINI_PLACE_OVERHEAD;
+  if (m.node_latency <= 0) m.node_latency = m.latency;
+  if (m.node_bandwidth <= 0) m.node_bandwidth = m.bandwidth;
   return m;
 }
 
@@ -254,18 +256,24 @@ EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *grap
   m->latency = r->start > 0 ? r->start : EINI_THREAD_LATENCY;
   m->bandwidth = EINI_THREAD_BANDWIDTH;
   m->overhead = EINI_PLACE_OVERHEAD;
+  m->node = 0;
+  m->node_latency = m->node_bandwidth = 0;
   return EIN_OK;
 }
 
 // Beyond these limits sums of seconds would not stay numbers.
 static ein_status eini_validate_machine(eini_diag *diag, const ein_machine *m) {
   static const char *const names[] = {"flops", "memory_bw", "latency", "bandwidth", "overhead",
-                                      "memory"};
+                                      "memory", "node_latency", "node_bandwidth"};
   if (m == NULL) return EIN_OK;
-  double value[6];
+  double value[8];
   value[0] = m->flops, value[1] = m->memory_bw, value[2] = m->latency, value[3] = m->bandwidth;
   value[4] = m->overhead, value[5] = m->memory;
-  for (int i = 0; i < 6; i++)
+  value[6] = m->node_latency, value[7] = m->node_bandwidth;
+  if (m->node < 0 || m->node > EIN_PLACES_MAX)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "0: there are no nodes",
+                     "a node cannot have %lld places", (long long)m->node);
+  for (int i = 0; i < 8; i++)
     if (!(value[i] >= 1e-30 && value[i] <= 1e30) && !(value[i] <= 0 && value[i] >= 0))
       return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, "0 is the default; else from 1e-30 to 1e30",
                        "a machine cannot have %s %g", names[i], value[i]);

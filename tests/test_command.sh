@@ -1197,7 +1197,7 @@ expect 0 plan folded.ein -p 2 --machine machine --cost seconds --decomp given \
 prints_part '"method": "given", "total": 28, '
 prints_part '"flops": 16, '
 prints_part '"machine": {"name": "machine", "flops": 1, "memory_bw": 1000000000000, '
-prints_part '"latency": 10, "bandwidth": 1, "overhead": 0.5, "memory": 104}'
+prints_part '"latency": 10, "bandwidth": 1, "overhead": 0.5, "memory": 104, "node": 0, '
 prints_part '"inputs": "held"'
 prints_part '"peak_bytes": 72, '
 prints_part '{"seconds": 28, "tasks": 4, "messages": 1, "bytes": 8, "peak_bytes": 72, "idle": '
@@ -1220,6 +1220,17 @@ prints_part '"total": 30, "flops": 30, "naive_flops": 30, '
 prints_part '"flops": 30, "traffic": 160, '
 expect 0 plan some.ein -p 2 --json
 prints_part '"flops": 30, '
+# In two nodes of a place each the partial result goes through their links too, 2 seconds a byte.
+printf 'flops 1\nmemory_bw 1e12\nlatency 10\nbandwidth 1\noverhead 0.5\nnode 1\n' > machine
+printf 'node_latency 20\nnode_bandwidth 0.5\n' >> machine
+expect 0 plan folded.ein -p 2 --machine machine --cost bytes --decomp given \
+  --parts 'Y[i=2],Z[i=2]' --json
+prints_part '"node": 1, "node_latency": 20, "node_bandwidth": 0.5}'
+prints_part '{"seconds": 46, '  # 4.5 + 4.5, 20 + 16, and 1
+for number in 0 -1 1.5 1e7; do
+  printf 'node %s\n' $number > machine
+  expect 1 plan D.ein -p 8 --machine machine
+done
 printf 'memory 10\n' > machine
 expect 1 plan D.ein -p 8 --machine machine
 says 'within 10 bytes'

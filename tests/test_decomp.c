@@ -1151,12 +1151,71 @@ static void links(void) {
   CHECK((double)(clock() - begin) / CLOCKS_PER_SEC < 20);
 }
 
+// ---- nodes ----
+
+typedef struct last_moves { double first, last[4]; int n; } last_moves;  // last: at each place
+
+static void note_last(void *user, const ein_sim_move *x) {
+  last_moves *l = (last_moves *)user;
+  if (l->n++ == 0 || x->sent < l->first) l->first = x->sent;
+  l->last[x->to] = fmax(l->last[x->to], x->arrived);
+}
+
+// Four places read all of Y, of which each has 8 bytes, at a byte a second. In two nodes each link
+// carries 32 bytes each way: the first to leave node 0 does so after its place has sent within the
+// node, at 8, and the last is there 32 bytes later. Without nodes the last place's messages all
+// leave behind two others, at 16, and come in one after the other.
+static void nodes(void) {
+  static const double link[] = {1, 0.5, 0.25, 0}, last[] = {40, 72, 136, 40};
+  ein_graph *g = program("input X[i=4], W[k=4,i] : f64\nY[i] = exp(X[i])\n"
+                         "Z[k] = sum[i](Y[i]*W[k,i])\noutput Z\n");
+  static const char *const parts[] = {"Y[i=4]", "Z[k=4]"};
+  ein_decompose_desc how;
+  ein_decomposition *x;
+  memset(&how, 0, sizeof how);
+  how.p = 4;
+  how.method = "given";
+  how.parts = parts;
+  how.nparts = 2;
+  CHECK(ein_decompose(ctx, g, &how, &x) == EIN_OK);
+  for (int k = 0; k < 4; k++) {
+    ein_machine m;
+    ein_sim_desc d;
+    ein_sim_info info;
+    last_moves l;
+    memset(&m, 0, sizeof m), memset(&d, 0, sizeof d), memset(&l, 0, sizeof l);
+    m.latency = 1e-30, m.bandwidth = 1;
+    m.node = k < 3 ? 2 : 0;
+    m.node_bandwidth = link[k];
+    d.machine = &m;
+    d.move_fn = note_last;
+    d.user = &l;
+    CHECK(ein_simulate(ctx, g, x, &d, &info) == EIN_OK);
+    CHECK(l.n == 12 && info.messages >= 12 && info.messages <= 12);
+    double most = 0;
+    for (int q = 0; q < 4; q++) most = fmax(most, l.last[q] - l.first);
+    if (fabs(most - last[k]) > 1e-9) printf("link %g: %.17g, not %g\n", link[k], most, last[k]);
+    CHECK(fabs(most - last[k]) < 1e-9);
+  }
+  ein_decomposition_destroy(x);
+  // Nodes that cannot be.
+  ein_machine m;
+  memset(&m, 0, sizeof m);
+  how.machine = &m;
+  for (int k = 0; k < 2; k++) {
+    m.node = k == 0 ? -1 : EIN_PLACES_MAX + 1;
+    CHECK(ein_decompose(ctx, g, &how, &x) == EIN_ERR_ARGUMENT && x == NULL);
+    CHECK(strstr(ein_ctx_message(ctx), "a node cannot have ") != NULL);
+  }
+  ein_graph_destroy(g);
+}
+
 // A machine is what can be: else an error, and no number that is not finite.
 static void machines(void) {
   static const double bad[] = {NAN, -1, INFINITY, -INFINITY, 1e-320, 1e-31, 1e31};
   static const double odd[] = {1e-30, 1e30, 0};
   static const char *const names[] = {"flops", "memory_bw", "latency", "bandwidth", "overhead",
-                                      "memory"};
+                                      "memory", "node_latency", "node_bandwidth"};
   char says[64];
   ein_graph *g = program(attention);
   ein_decompose_desc d;
@@ -1166,18 +1225,20 @@ static void machines(void) {
   ein_machine is = defaults.machine;
   CHECK(fabs(is.flops / 1e11 - 1) < 1e-12 && fabs(is.memory_bw / 1e11 - 1) < 1e-12);
   CHECK(fabs(is.latency / 2e-6 - 1) < 1e-12 && fabs(is.bandwidth / 1e10 - 1) < 1e-12);
-  CHECK(fabs(is.overhead / 2e-6 - 1) < 1e-12 && is.memory <= 0);
+  CHECK(fabs(is.overhead / 2e-6 - 1) < 1e-12 && is.memory <= 0 && is.node == 0);
   memset(&d, 0, sizeof d);
   d.p = 4;
   d.cost = EIN_COST_SECONDS;
-  for (int field = 0; field < 6; field++) {
+  for (int field = 0; field < 8; field++) {
     ein_machine m;
     ein_sim_stmt each[16];
     ein_sim_desc sim;
     ein_sim_info info;
     memset(&m, 0, sizeof m);
     memset(&sim, 0, sizeof sim);
-    double *const at[] = {&m.flops, &m.memory_bw, &m.latency, &m.bandwidth, &m.overhead, &m.memory};
+    double *const at[] = {&m.flops, &m.memory_bw, &m.latency, &m.bandwidth, &m.overhead, &m.memory,
+                          &m.node_latency, &m.node_bandwidth};
+    m.node = field > 5 ? 2 : 0;
     d.machine = sim.machine = &m;
     sim.stmt = each;
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
@@ -1187,7 +1248,7 @@ static void machines(void) {
       CHECK(strstr(ein_ctx_message(ctx), says) != NULL);
       CHECK(ein_simulate(ctx, g, plain, &sim, &info) == EIN_ERR_ARGUMENT);
     }
-    for (size_t k = 0; k < sizeof odd / sizeof *odd && field < 5; k++) {
+    for (size_t k = 0; k < sizeof odd / sizeof *odd && field != 5; k++) {
       *at[field] = odd[k];
       CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK);
       CHECK(ein_simulate(ctx, g, x, &sim, &info) == EIN_OK);
@@ -2092,6 +2153,7 @@ int main(void) {
   simulation();
   links();
   machines();
+  nodes();
   one_cost(FEW(60), 9);
   fastest(FEW(30), 4);
   memory_limits(FEW(60), 7);

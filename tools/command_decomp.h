@@ -39,9 +39,11 @@ static const char *const *option_list(option_id o, int *count) {
 // "name value" lines of a machine file; "#" starts a comment.
 static void read_machine(const char *path, ein_machine *m) {
   static const char *const names[] = {"flops", "memory_bw", "latency", "bandwidth", "overhead",
-                                      "memory"};
+                                      "memory", "node", "node_latency", "node_bandwidth"};
+  enum { NAMES = sizeof names / sizeof *names, NODE = 6 };
+  double node = 0;
   double *const values[] = {&m->flops, &m->memory_bw, &m->latency, &m->bandwidth, &m->overhead,
-                            &m->memory};
+                            &m->memory, &node, &m->node_latency, &m->node_bandwidth};
   size_t length;
   int line = 1;
   char *s = read_text(path, &length);
@@ -61,17 +63,21 @@ static void read_machine(const char *path, ein_machine *m) {
           value + end + more);
     value[end] = 0;
     int k = 0;
-    while (k < 6 && !(strlen(names[k]) == name && memcmp(names[k], field, name) == 0)) k++;
+    while (k < NAMES && !(strlen(names[k]) == name && memcmp(names[k], field, name) == 0)) k++;
     ein_scalar v;
-    if (k == 6) {
-      die(WRONG_INPUT, "flops, memory_bw, latency, bandwidth, overhead or memory",
-          "%s:%d: a machine has no '%.*s'", path, line, (int)name, field);
+    if (k == NAMES) {
+      die(WRONG_INPUT, "flops, memory_bw, latency, bandwidth, overhead, memory, node, node_latency "
+          "or node_bandwidth", "%s:%d: a machine has no '%.*s'", path, line, (int)name, field);
     }
     if (!read_scalar(value, &v) || v.im != 0 || !(v.re >= 1e-30) || v.re > 1e30)
       die(WRONG_INPUT, "from 1e-30 to 1e30", "%s:%d: %s is not a positive number: '%s'", path, line,
           names[k], value);
+    if (k == NODE && !(v.re >= 1 && v.re <= EIN_PLACES_MAX && floor(v.re) >= v.re))
+      die(WRONG_INPUT, NULL, "%s:%d: a node has a whole number of places, not '%s'", path, line,
+          value);
     *values[k] = v.re;
   }
+  m->node = (int64_t)node;
 }
 
 // What --machine says; without it, threads are the ones that the kernels' rates describe. Returns
@@ -408,6 +414,9 @@ static void explain_machine(const char *name, const ein_machine *m) {
           "%.3g s and %.4g B/s", name, m->flops, m->memory_bw, m->overhead, m->latency,
           m->bandwidth);
   if (m->memory > 0) fprintf(stderr, "; %.10g bytes", m->memory);
+  if (m->node > 0)
+    fprintf(stderr, "; nodes of %" PRId64 " places, between them %.3g s and %.4g B/s", m->node,
+            m->node_latency, m->node_bandwidth);
   fputc('\n', stderr);
 }
 
@@ -421,6 +430,9 @@ static void machine_json(const char *name, const ein_machine *m) {
   put_member("bandwidth", m->bandwidth);
   put_member("overhead", m->overhead);
   put_member("memory", m->memory);
+  printf(", \"node\": %" PRId64, m->node);
+  put_member("node_latency", m->node_latency);
+  put_member("node_bandwidth", m->node_bandwidth);
   putchar('}');
 }
 
