@@ -1459,13 +1459,13 @@ printf 'latency 1e-12\noverhead 1e-12\nbandwidth 1e8\n' > quick
 expect 0 run sg.ein -o X=SX.npy
 expect 0 run sc.ein X=SX.npy
 cp .out sc.want
-for how in "-j 1" "--explain"; do
+for how in "-j 1" "-j 2"; do
   expect 0 run sc.ein X=SX.npy -p 4 --fabric copying --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' \
     --machine quick --scatter $how
   cmp -s .out sc.want || fail "run --scatter $how differs"
 done
 expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick --scatter
-prints 'K_p1'
+prints_part 'K_p1'
 expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick
 ok [ "$(printf '%s' "$out" | grep -c K_p1)" -eq 0 ]
 expect 2 plan sc.ein -p 4 --cost paper --scatter
