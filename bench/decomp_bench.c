@@ -3,7 +3,7 @@
 //   decomp_bench [layers [batch [seq]]]     default: 32 layers of the 7B model, batch 1, seq 2048
 //   decomp_bench chain N                    N matrix products, one after the other
 //   decomp_bench experts N LAYERS           N experts of each layer, by the paper's cost and bytes
-//   decomp_bench nodes [LAYERS [BATCH]]     layers of the 7B model on 8 nodes of 8 places, simulated
+//   decomp_bench nodes [LAYERS [BATCH]]     methods on 8 nodes of 8 places, simulated
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
@@ -106,8 +106,8 @@ static int large(const char *what, int n, int layers) {
   return 0;
 }
 
-// Methods on 8 nodes of 8 places: links of 1e11 bytes a second within a node, and of 2.5e10 that its
-// places share; and on 64 places without nodes that have links of 1e11. Inputs are in place.
+// Methods on 8 nodes of 8 places: links of 1e11 bytes a second within a node, and one of 2.5e10
+// that its places share; and on 64 places without nodes that have links of 1e11. Inputs are in place.
 static int nodes(ein_ctx *ctx, const ein_graph *g) {
   static const char *const methods[] = {"eindecomp", "eindecomp", "eindecomp", "data", "model",
                                         "sequence", "attention", "sqrt"};
@@ -129,7 +129,10 @@ static int nodes(ein_ctx *ctx, const ein_graph *g) {
     d.machine = how.machine = &m;
     how.max_work = 1e18;
     const double start = now();
-    if (ein_decompose(ctx, g, &d, &x) != EIN_OK) return printf("%s\n", ein_ctx_message(ctx)), 1;
+    if (ein_decompose(ctx, g, &d, &x) != EIN_OK) {
+      printf("%-10s %s\n", methods[k], ein_ctx_message(ctx));
+      continue;
+    }
     const double took = now() - start;
     for (int flat = 0; flat < 2; flat++) {
       m.node = flat ? 0 : 8;
