@@ -129,7 +129,10 @@ static int nodes(ein_ctx *ctx, const ein_graph *g) {
     d.machine = how.machine = &m;
     how.max_work = 1e18;
     const double start = now();
-    if (ein_decompose(ctx, g, &d, &x) != EIN_OK) return printf("%s\n", ein_ctx_message(ctx)), 1;
+    if (ein_decompose(ctx, g, &d, &x) != EIN_OK) {
+      printf("%-10s %s\n", methods[k], ein_ctx_message(ctx));
+      continue;
+    }
     const double took = now() - start;
     for (int flat = 0; flat < 2; flat++) {
       m.node = flat ? 0 : 8;
