@@ -107,7 +107,8 @@ static int large(const char *what, int n, int layers) {
 }
 
 // Methods on 8 nodes of 8 places: links of 1e11 bytes a second within a node, and one of 2.5e10
-// that its places share; and on 64 places without nodes that have links of 1e11. Inputs are in place.
+// that its places share; and on 64 places without nodes that have links of 1e11. Inputs are in
+// place.
 static int nodes(ein_ctx *ctx, const ein_graph *g) {
   static const char *const methods[] = {"eindecomp", "eindecomp", "eindecomp", "data", "model",
                                         "sequence", "attention", "sqrt"};
