@@ -640,7 +640,7 @@ static double partial_bytes(const eini_stmt *s) {
 }
 
 // No two of its rates are alike, so that none can stand for another.
-static const ein_machine uneven = {3e10, 7e10, 5e-6, 2e9, 1e-6, 0};
+static const ein_machine uneven = {3e10, 7e10, 5e-6, 2e9, 1e-6, 0, 0, 0, 0};
 
 static int read_before(const ein_graph *g, const eini_stmt *s, int k) {
   int again = 0;
