@@ -39710,7 +39710,8 @@ typedef struct eini_sim {
   int64_t nnodes;          // 0: all places are in one
   eini_sim_post *post;     // messages of the statement that have not set out
   int64_t npost, cappost;
-  int64_t *heap, capheap;  // of posts, the first one that comes to a link on top
+  eini_ranked *heap;       // of posts, the first one that comes to a link on top
+  int64_t capheap;
   int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
   int64_t visits;          // blocks looked at that one edge may have
   double flops;
@@ -39783,40 +39784,28 @@ static void eini_sim_arrive(eini_sim *m, const eini_sim_post *x) {
   m->desc->move_fn(m->desc->user, &v);
 }
 
-// Does message i come to its next link before message j?
-static int eini_sim_before(const eini_sim *m, int64_t i, int64_t j) {
-  const double a = m->post[i].begin, b = m->post[j].begin;
-  return a < b || (a <= b && i < j);
-}
-
-// Lets the message at heap[at] sink to where it belongs among n.
-static void eini_sim_sink(eini_sim *m, int64_t at, int64_t n) {
-  const int64_t x = m->heap[at];
-  for (int64_t next; (next = 2 * at + 1) < n; at = next) {
-    if (next + 1 < n && eini_sim_before(m, m->heap[next + 1], m->heap[next])) next++;
-    if (!eini_sim_before(m, m->heap[next], x)) break;
-    m->heap[at] = m->heap[next];
-  }
-  m->heap[at] = x;
-}
-
 // All messages that were posted go their ways: at every link, first come first served.
 static ein_status eini_sim_deliver(eini_sim *m) {
   int64_t n = m->npost;
   if (n > m->capheap) {
-    m->heap = EINI_NEW(&m->dc.arena, int64_t, m->cappost);
+    m->heap = EINI_NEW(&m->dc.arena, eini_ranked, m->cappost);
     m->capheap = m->heap == NULL ? 0 : m->cappost;
     if (m->heap == NULL) return EIN_ERR_NO_MEMORY;
   }
-  for (int64_t i = 0; i < n; i++) m->heap[i] = i;
-  for (int64_t i = n / 2; i-- > 0;) eini_sim_sink(m, i, n);
+  for (int64_t i = 0; i < n; i++) {
+    m->heap[i].key = m->post[i].begin;
+    m->heap[i].seq = i;
+  }
+  for (int64_t i = n / 2; i-- > 0;) eini_heap_sink(m->heap, n, i);
   while (n > 0) {
-    eini_sim_post *x = &m->post[m->heap[0]];
+    eini_sim_post *x = &m->post[m->heap[0].seq];
     if (eini_sim_hop(m, x)) {
       eini_sim_arrive(m, x);
       m->heap[0] = m->heap[--n];
+    } else {
+      m->heap[0].key = x->begin;
     }
-    if (n > 0) eini_sim_sink(m, 0, n);
+    if (n > 0) eini_heap_sink(m->heap, n, 0);
   }
   m->npost = 0;
   return EIN_OK;
