@@ -1875,8 +1875,13 @@ struct ein_dist {
   ein_dist_info info;
 };
 
+// Does this process drive a place?
+static int eini_fabric_drives(const ein_fabric *f, int64_t q) {
+  return q >= f->first && q - f->first < f->count;
+}
+
 static int eini_dist_driven(const ein_dist *d, int64_t q) {
-  return q >= d->fabric.first && q - d->fabric.first < d->fabric.count;
+  return eini_fabric_drives(&d->fabric, q);
 }
 
 // The status of a process becomes that of all.
@@ -6057,10 +6062,6 @@ static int eini_swap_direct(const eini_swap *x, const eini_layout_move *m) {
   return m->home == m->place || x->f.shared;
 }
 
-static int eini_swap_driven(const eini_swap *x, int64_t q) {
-  return q >= x->f.first && q < (int64_t)x->f.first + x->f.count;
-}
-
 // The element of a block's part, and its strides; at: where each range of a move begins in it.
 static char *eini_swap_part(const eini_swap_side *s, const eini_layout_move *m, int64_t block,
                             int64_t place, int64_t *const *at, int64_t *stride) {
@@ -6145,7 +6146,7 @@ static ein_status eini_swap_copy(eini_swap *x, const eini_layout_move *m, char *
 static ein_status eini_swap_move(void *user, const eini_layout_move *m) {
   eini_swap *x = (eini_swap *)user;
   const int64_t bytes = m->elements * (int64_t)ein_dtype_size(x->dtype);
-  const int out = eini_swap_driven(x, m->home), in = eini_swap_driven(x, m->place);
+  const int out = eini_fabric_drives(&x->f, m->home), in = eini_fabric_drives(&x->f, m->place);
   int64_t *to = out ? &x->out[(m->home - x->f.first) * x->f.places + m->place] : NULL;
   int64_t *from = in ? &x->in[(m->place - x->f.first) * x->f.places + m->home] : NULL;
   if (eini_swap_direct(x, m))
@@ -6310,7 +6311,7 @@ static ein_status eini_dtensor_root(const ein_dtensor *t, int root, const ein_zt
   const int sane = root >= 0 && root < t->fabric.places;
   ein_status st = sane ? eini_layout_whole(&x.arena, t->l.rank, t->l.shape, t->fabric.places, root,
                                            root + 1, &l) : EIN_ERR_ARGUMENT;
-  if (st == EIN_OK && eini_swap_driven(&x, root)) st = eini_dtensor_whole(t, whole);
+  if (st == EIN_OK && eini_fabric_drives(&x.f, root)) st = eini_dtensor_whole(t, whole);
   eini_swap_side *side = scatter ? &x.from : &x.to;
   side->l = &l;
   side->whole = whole;
@@ -6512,8 +6513,7 @@ static ein_status eini_dtensor_try(ein_ctx *ctx, const ein_dtensor_plan *p,
   EINI_TRY(ein_dist_create(ctx, p->g, &dd, d));
   ein_decomposition_info(*how, &info);
   const double unit = info.cost == EIN_COST_BYTES ? 1 : info.cost == EIN_COST_SECONDS
-                      ? 1 / (desc->machine != NULL && desc->machine->bandwidth > 0
-                                 ? desc->machine->bandwidth : 1e10) : 0.125;
+                      ? 1 / eini_machine_of(desc->machine).bandwidth : 0.125;
   *cost = info.total;
   eini_arena_init(&scratch, &p->arena.al);
   const ein_status st = eini_dtensor_staging(&scratch, p, *d, io, unit, cost);

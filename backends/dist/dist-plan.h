@@ -73,8 +73,13 @@ struct ein_dist {
   ein_dist_info info;
 };
 
+// Does this process drive a place?
+static int eini_fabric_drives(const ein_fabric *f, int64_t q) {
+  return q >= f->first && q - f->first < f->count;
+}
+
 static int eini_dist_driven(const ein_dist *d, int64_t q) {
-  return q >= d->fabric.first && q - d->fabric.first < d->fabric.count;
+  return eini_fabric_drives(&d->fabric, q);
 }
 
 // The status of a process becomes that of all.

@@ -143,8 +143,7 @@ static ein_status eini_dtensor_try(ein_ctx *ctx, const ein_dtensor_plan *p,
   EINI_TRY(ein_dist_create(ctx, p->g, &dd, d));
   ein_decomposition_info(*how, &info);
   const double unit = info.cost == EIN_COST_BYTES ? 1 : info.cost == EIN_COST_SECONDS
-                      ? 1 / (desc->machine != NULL && desc->machine->bandwidth > 0
-                                 ? desc->machine->bandwidth : 1e10) : 0.125;
+                      ? 1 / eini_machine_of(desc->machine).bandwidth : 0.125;
   *cost = info.total;
   eini_arena_init(&scratch, &p->arena.al);
   const ein_status st = eini_dtensor_staging(&scratch, p, *d, io, unit, cost);

@@ -306,10 +306,6 @@ static int eini_swap_direct(const eini_swap *x, const eini_layout_move *m) {
   return m->home == m->place || x->f.shared;
 }
 
-static int eini_swap_driven(const eini_swap *x, int64_t q) {
-  return q >= x->f.first && q < (int64_t)x->f.first + x->f.count;
-}
-
 // The element of a block's part, and its strides; at: where each range of a move begins in it.
 static char *eini_swap_part(const eini_swap_side *s, const eini_layout_move *m, int64_t block,
                             int64_t place, int64_t *const *at, int64_t *stride) {
@@ -394,7 +390,7 @@ static ein_status eini_swap_copy(eini_swap *x, const eini_layout_move *m, char *
 static ein_status eini_swap_move(void *user, const eini_layout_move *m) {
   eini_swap *x = (eini_swap *)user;
   const int64_t bytes = m->elements * (int64_t)ein_dtype_size(x->dtype);
-  const int out = eini_swap_driven(x, m->home), in = eini_swap_driven(x, m->place);
+  const int out = eini_fabric_drives(&x->f, m->home), in = eini_fabric_drives(&x->f, m->place);
   int64_t *to = out ? &x->out[(m->home - x->f.first) * x->f.places + m->place] : NULL;
   int64_t *from = in ? &x->in[(m->place - x->f.first) * x->f.places + m->home] : NULL;
   if (eini_swap_direct(x, m))
@@ -559,7 +555,7 @@ static ein_status eini_dtensor_root(const ein_dtensor *t, int root, const ein_zt
   const int sane = root >= 0 && root < t->fabric.places;
   ein_status st = sane ? eini_layout_whole(&x.arena, t->l.rank, t->l.shape, t->fabric.places, root,
                                            root + 1, &l) : EIN_ERR_ARGUMENT;
-  if (st == EIN_OK && eini_swap_driven(&x, root)) st = eini_dtensor_whole(t, whole);
+  if (st == EIN_OK && eini_fabric_drives(&x.f, root)) st = eini_dtensor_whole(t, whole);
   eini_swap_side *side = scatter ? &x.from : &x.to;
   side->l = &l;
   side->whole = whole;
