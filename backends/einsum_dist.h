@@ -2039,23 +2039,48 @@ static void eini_dist_reads(eini_dist_read *r, int64_t from, int64_t bytes) {
   if (r->sent != NULL) r->sent[from] += bytes;
 }
 
-// What operand k of the task at `place` reads from blocks homed elsewhere.
-static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int k,
-                            eini_dist_room *m, eini_dist_read *r) {
-  const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
-  int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
+// The elements of block `home` of statement `define` that lie in the box operand `operand` of the
+// task at `place` reads (m->from, m->to).
+typedef struct eini_dist_transfer {
+  int64_t place, home;
+  int operand, define;
+  int64_t elements, bytes;
+} eini_dist_transfer;
+
+typedef ein_status (*eini_dist_transfer_fn)(void *user, const eini_dist_transfer *t,
+                                            eini_dist_room *m);
+
+// Calls fn for all blocks that the task at `place` reads of, its own among them.
+static ein_status eini_dist_task_transfers(const ein_dist *d, const eini_dist_stmt *e,
+                                           int64_t place, eini_dist_room *m,
+                                           eini_dist_transfer_fn fn, void *user) {
+  eini_dist_transfer t;
   eini_dist_near w;
-  if (t->ndefine == 0 || eini_operand_first(e->s, k) < k) return;
-  if (!eini_dist_box(e, place, k, m)) return;
-  for (int u = 0; u < t->ndefine; u++) {
-    const eini_space *x = &d->stmt[t->define[u]].space;
-    int more = eini_dist_near_first(x, m->from, m->to, m, &w);
-    for (; more; more = eini_dist_near_next(&w)) {
-      int64_t home = eini_dist_near_place(x, &w);
-      int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
-      eini_dist_reads(r, home, n * size);
+  t.place = place;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
+    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
+        !eini_dist_box(e, place, o, m)) continue;
+    t.operand = o;
+    for (int u = 0; u < x->ndefine; u++) {
+      const eini_space *from = &d->stmt[x->define[u]].space;
+      t.define = x->define[u];
+      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
+      for (; more; more = eini_dist_near_next(&w)) {
+        t.home = eini_dist_near_place(from, &w);
+        t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
+        t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
+        if (t.elements > 0) EINI_TRY(fn(user, &t, m));
+      }
     }
   }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_read_of(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
+  (void)m;
+  if (t->home != t->place) eini_dist_reads((eini_dist_read *)user, t->home, t->bytes);
+  return EIN_OK;
 }
 
 // The hull of the block the task at `place` computes, in m->from and m->to.
@@ -2078,10 +2103,10 @@ static int eini_dist_merges(const eini_space *x, int64_t place, int level) {
   return part % (2 * step) == 0 && part + step < x->nagg;
 }
 
-// What a task reads, its merges aside.
+// What a task reads from other places, its merges aside.
 static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place,
                                  eini_dist_room *m, eini_dist_read *r) {
-  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, r);
+  (void)eini_dist_task_transfers(d, e, place, m, eini_dist_read_of, r);
 }
 
 // ---- plans of tasks ----
@@ -2482,45 +2507,6 @@ static int eini_dist_alike(const eini_space *x, int64_t place, const int64_t *fr
 
 // ---- the moves of a statement ----
 
-// The elements of block `home` of statement `define` that lie in the box operand `operand` of the
-// task at `place` reads (m->from, m->to).
-typedef struct eini_dist_transfer {
-  int64_t place, home;
-  int operand, define;
-  int64_t elements, bytes;
-} eini_dist_transfer;
-
-typedef ein_status (*eini_dist_transfer_fn)(void *user, const eini_dist_transfer *t,
-                                            eini_dist_room *m);
-
-// Calls fn for all transfers of the task at `place`.
-static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t place,
-                                           eini_dist_room *m, eini_dist_transfer_fn fn,
-                                           void *user) {
-  const eini_dist_stmt *e = &d->stmt[k];
-  eini_dist_transfer t;
-  eini_dist_near w;
-  t.place = place;
-  for (int o = 0; o < e->s->noperand; o++) {
-    const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
-    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
-        !eini_dist_box(e, place, o, m)) continue;
-    t.operand = o;
-    for (int u = 0; u < x->ndefine; u++) {
-      const eini_space *from = &d->stmt[x->define[u]].space;
-      t.define = x->define[u];
-      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
-      for (; more; more = eini_dist_near_next(&w)) {
-        t.home = eini_dist_near_place(from, &w);
-        t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
-        t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
-        if (t.elements > 0) EINI_TRY(fn(user, &t, m));
-      }
-    }
-  }
-  return EIN_OK;
-}
-
 // The tasks of statement r that read block q of statement k through operand o, one after another:
 // their transfers.
 static ein_status eini_dist_block_transfers(const ein_dist *d, int r, int o, int k, int64_t q,
@@ -2728,7 +2714,7 @@ static ein_status eini_dist_note_place(ein_dist *d, int k, int64_t q, eini_dist_
   const int works = q < e->space.ntask;
   eini_dist_noting z = {d, k, 0, q, 0, 0};
   c->first[entry] = c->nmove;
-  if (works) EINI_TRY(eini_dist_task_transfers(d, k, q, m, eini_dist_note, &z));
+  if (works) EINI_TRY(eini_dist_task_transfers(d, e, q, m, eini_dist_note, &z));
   if (works) EINI_TRY(eini_dist_boxes(d, k, q, m));
   z.send = 1;
   for (int o = 0; o < e->s->noperand; o++) {
@@ -2975,27 +2961,31 @@ static ein_status eini_dist_reuse_own(ein_dist *d, int64_t i, eini_arena *a) {
 
 // ---- what is read, sent and merged ----
 
+typedef struct eini_dist_waiting {
+  ein_dist *d;
+  int64_t job;
+} eini_dist_waiting;
+
+// What a task reads of pinned inputs is there.
+static ein_status eini_dist_wait_block(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
+  const eini_dist_waiting *w = (const eini_dist_waiting *)user;
+  (void)m;
+  if (t->define < w->d->nstmt)
+    eini_jobs_edge(&w->d->jobs, eini_dist_final(w->d, &w->d->stmt[t->define], t->home), w->job);
+  return EIN_OK;
+}
+
 // Task q waits for the blocks that it reads, and for zeros where it reads a tensor with holes.
 static void eini_dist_wait_reads(ein_dist *d, const eini_dist_stmt *e, int64_t q,
                                  eini_dist_room *m) {
-  const int64_t job = e->block + q - d->fabric.first;
-  eini_dist_near w;
+  eini_dist_waiting w = {d, e->block + q - d->fabric.first};
   for (int o = 0; o < e->s->noperand; o++) {
     const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
-    if (t->ndefine == 0 || eini_operand_first(e->s, o) < o) continue;
-    if (!eini_dist_box(e, q, o, m)) continue;
-    if (t->define[0] < d->nstmt && d->stmt[t->define[0]].zero >= 0)
-      eini_jobs_edge(&d->jobs, d->stmt[t->define[0]].zero, job);
-    for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
-      const eini_dist_stmt *by = &d->stmt[t->define[u]];
-      int more = eini_dist_near_first(&by->space, m->from, m->to, m, &w);
-      for (; more; more = eini_dist_near_next(&w)) {
-        const int64_t home = eini_dist_near_place(&by->space, &w);
-        if (eini_dist_overlap(&by->space, home, m->from, m->to, m) > 0)
-          eini_jobs_edge(&d->jobs, eini_dist_final(d, by, home), job);
-      }
-    }
+    if (t->ndefine == 0 || t->define[0] >= d->nstmt || d->stmt[t->define[0]].zero < 0) continue;
+    if (eini_operand_first(e->s, o) == o && eini_dist_box(e, q, o, m))
+      eini_jobs_edge(&d->jobs, d->stmt[t->define[0]].zero, w.job);
   }
+  (void)eini_dist_task_transfers(d, e, q, m, eini_dist_wait_block, &w);
 }
 
 // A move of statement k at place i of this process.

@@ -132,45 +132,6 @@ static int eini_dist_alike(const eini_space *x, int64_t place, const int64_t *fr
 
 // ---- the moves of a statement ----
 
-// The elements of block `home` of statement `define` that lie in the box operand `operand` of the
-// task at `place` reads (m->from, m->to).
-typedef struct eini_dist_transfer {
-  int64_t place, home;
-  int operand, define;
-  int64_t elements, bytes;
-} eini_dist_transfer;
-
-typedef ein_status (*eini_dist_transfer_fn)(void *user, const eini_dist_transfer *t,
-                                            eini_dist_room *m);
-
-// Calls fn for all transfers of the task at `place`.
-static ein_status eini_dist_task_transfers(const ein_dist *d, int k, int64_t place,
-                                           eini_dist_room *m, eini_dist_transfer_fn fn,
-                                           void *user) {
-  const eini_dist_stmt *e = &d->stmt[k];
-  eini_dist_transfer t;
-  eini_dist_near w;
-  t.place = place;
-  for (int o = 0; o < e->s->noperand; o++) {
-    const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
-    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
-        !eini_dist_box(e, place, o, m)) continue;
-    t.operand = o;
-    for (int u = 0; u < x->ndefine; u++) {
-      const eini_space *from = &d->stmt[x->define[u]].space;
-      t.define = x->define[u];
-      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
-      for (; more; more = eini_dist_near_next(&w)) {
-        t.home = eini_dist_near_place(from, &w);
-        t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
-        t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
-        if (t.elements > 0) EINI_TRY(fn(user, &t, m));
-      }
-    }
-  }
-  return EIN_OK;
-}
-
 // The tasks of statement r that read block q of statement k through operand o, one after another:
 // their transfers.
 static ein_status eini_dist_block_transfers(const ein_dist *d, int r, int o, int k, int64_t q,
@@ -378,7 +339,7 @@ static ein_status eini_dist_note_place(ein_dist *d, int k, int64_t q, eini_dist_
   const int works = q < e->space.ntask;
   eini_dist_noting z = {d, k, 0, q, 0, 0};
   c->first[entry] = c->nmove;
-  if (works) EINI_TRY(eini_dist_task_transfers(d, k, q, m, eini_dist_note, &z));
+  if (works) EINI_TRY(eini_dist_task_transfers(d, e, q, m, eini_dist_note, &z));
   if (works) EINI_TRY(eini_dist_boxes(d, k, q, m));
   z.send = 1;
   for (int o = 0; o < e->s->noperand; o++) {

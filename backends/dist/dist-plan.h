@@ -237,23 +237,48 @@ static void eini_dist_reads(eini_dist_read *r, int64_t from, int64_t bytes) {
   if (r->sent != NULL) r->sent[from] += bytes;
 }
 
-// What operand k of the task at `place` reads from blocks homed elsewhere.
-static void eini_dist_fetch(const ein_dist *d, const eini_dist_stmt *e, int64_t place, int k,
-                            eini_dist_room *m, eini_dist_read *r) {
-  const eini_dist_tensor *t = &d->tensor[e->s->operand[k]];
-  int64_t size = (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[k]].dtype);
+// The elements of block `home` of statement `define` that lie in the box operand `operand` of the
+// task at `place` reads (m->from, m->to).
+typedef struct eini_dist_transfer {
+  int64_t place, home;
+  int operand, define;
+  int64_t elements, bytes;
+} eini_dist_transfer;
+
+typedef ein_status (*eini_dist_transfer_fn)(void *user, const eini_dist_transfer *t,
+                                            eini_dist_room *m);
+
+// Calls fn for all blocks that the task at `place` reads of, its own among them.
+static ein_status eini_dist_task_transfers(const ein_dist *d, const eini_dist_stmt *e,
+                                           int64_t place, eini_dist_room *m,
+                                           eini_dist_transfer_fn fn, void *user) {
+  eini_dist_transfer t;
   eini_dist_near w;
-  if (t->ndefine == 0 || eini_operand_first(e->s, k) < k) return;
-  if (!eini_dist_box(e, place, k, m)) return;
-  for (int u = 0; u < t->ndefine; u++) {
-    const eini_space *x = &d->stmt[t->define[u]].space;
-    int more = eini_dist_near_first(x, m->from, m->to, m, &w);
-    for (; more; more = eini_dist_near_next(&w)) {
-      int64_t home = eini_dist_near_place(x, &w);
-      int64_t n = home == place ? 0 : eini_dist_overlap(x, home, m->from, m->to, m);
-      eini_dist_reads(r, home, n * size);
+  t.place = place;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *x = &d->tensor[e->s->operand[o]];
+    if (x->ndefine == 0 || eini_operand_first(e->s, o) < o ||
+        !eini_dist_box(e, place, o, m)) continue;
+    t.operand = o;
+    for (int u = 0; u < x->ndefine; u++) {
+      const eini_space *from = &d->stmt[x->define[u]].space;
+      t.define = x->define[u];
+      int more = eini_dist_near_first(from, m->from, m->to, m, &w);
+      for (; more; more = eini_dist_near_next(&w)) {
+        t.home = eini_dist_near_place(from, &w);
+        t.elements = eini_dist_overlap(from, t.home, m->from, m->to, m);
+        t.bytes = t.elements * (int64_t)ein_dtype_size(d->g->tensor[e->s->operand[o]].dtype);
+        if (t.elements > 0) EINI_TRY(fn(user, &t, m));
+      }
     }
   }
+  return EIN_OK;
+}
+
+static ein_status eini_dist_read_of(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
+  (void)m;
+  if (t->home != t->place) eini_dist_reads((eini_dist_read *)user, t->home, t->bytes);
+  return EIN_OK;
 }
 
 // The hull of the block the task at `place` computes, in m->from and m->to.
@@ -276,10 +301,10 @@ static int eini_dist_merges(const eini_space *x, int64_t place, int level) {
   return part % (2 * step) == 0 && part + step < x->nagg;
 }
 
-// What a task reads, its merges aside.
+// What a task reads from other places, its merges aside.
 static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int64_t place,
                                  eini_dist_room *m, eini_dist_read *r) {
-  for (int k = 0; k < e->s->noperand; k++) eini_dist_fetch(d, e, place, k, m, r);
+  (void)eini_dist_task_transfers(d, e, place, m, eini_dist_read_of, r);
 }
 
 // ---- plans of tasks ----

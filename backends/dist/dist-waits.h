@@ -160,27 +160,31 @@ static ein_status eini_dist_reuse_own(ein_dist *d, int64_t i, eini_arena *a) {
 
 // ---- what is read, sent and merged ----
 
+typedef struct eini_dist_waiting {
+  ein_dist *d;
+  int64_t job;
+} eini_dist_waiting;
+
+// What a task reads of pinned inputs is there.
+static ein_status eini_dist_wait_block(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
+  const eini_dist_waiting *w = (const eini_dist_waiting *)user;
+  (void)m;
+  if (t->define < w->d->nstmt)
+    eini_jobs_edge(&w->d->jobs, eini_dist_final(w->d, &w->d->stmt[t->define], t->home), w->job);
+  return EIN_OK;
+}
+
 // Task q waits for the blocks that it reads, and for zeros where it reads a tensor with holes.
 static void eini_dist_wait_reads(ein_dist *d, const eini_dist_stmt *e, int64_t q,
                                  eini_dist_room *m) {
-  const int64_t job = e->block + q - d->fabric.first;
-  eini_dist_near w;
+  eini_dist_waiting w = {d, e->block + q - d->fabric.first};
   for (int o = 0; o < e->s->noperand; o++) {
     const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
-    if (t->ndefine == 0 || eini_operand_first(e->s, o) < o) continue;
-    if (!eini_dist_box(e, q, o, m)) continue;
-    if (t->define[0] < d->nstmt && d->stmt[t->define[0]].zero >= 0)
-      eini_jobs_edge(&d->jobs, d->stmt[t->define[0]].zero, job);
-    for (int u = 0; u < t->ndefine && t->define[u] < d->nstmt; u++) {
-      const eini_dist_stmt *by = &d->stmt[t->define[u]];
-      int more = eini_dist_near_first(&by->space, m->from, m->to, m, &w);
-      for (; more; more = eini_dist_near_next(&w)) {
-        const int64_t home = eini_dist_near_place(&by->space, &w);
-        if (eini_dist_overlap(&by->space, home, m->from, m->to, m) > 0)
-          eini_jobs_edge(&d->jobs, eini_dist_final(d, by, home), job);
-      }
-    }
+    if (t->ndefine == 0 || t->define[0] >= d->nstmt || d->stmt[t->define[0]].zero < 0) continue;
+    if (eini_operand_first(e->s, o) == o && eini_dist_box(e, q, o, m))
+      eini_jobs_edge(&d->jobs, d->stmt[t->define[0]].zero, w.job);
   }
+  (void)eini_dist_task_transfers(d, e, q, m, eini_dist_wait_block, &w);
 }
 
 // A move of statement k at place i of this process.
