@@ -37486,24 +37486,36 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
   return EIN_OK;
 }
 
-// Statements, those that differ in names, orders and literals only in the words of the first.
-static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
-  const ein_graph *g = dc->g;
+// The statements of a graph by kind: those that differ in names, orders and literals only. Of each
+// the first of its kind, itself in the words of that, and where its indices then are (NULL: there).
+typedef struct eini_respelled {
+  int64_t *first;
+  const eini_stmt **s;
+  const int **at;
+} eini_respelled;
+
+static ein_status eini_respelled_find(eini_arena *a, const ein_graph *g, eini_respelled *x) {
   const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
                           0, 0, NULL, NULL};
-  for (int i = 0; i < g->nstmt; i++) {
-    const eini_stmt *s = &g->stmt[i];
-    eini_dform *f = &dc->node[dc->nnode++];
+  ein_status st = EIN_OK;
+  eini_forms forms;
+  x->first = EINI_NEW(a, int64_t, g->nstmt);
+  x->s = EINI_NEW(a, const eini_stmt *, g->nstmt);
+  x->at = EINI_NEW(a, const int *, g->nstmt);
+  if (x->first == NULL || x->s == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
+  eini_forms_init(&forms, a, 0);
+  for (int64_t i = 0; i < g->nstmt && st == EIN_OK; i++) {
+    const eini_stmt *s = x->s[i] = &g->stmt[i];
     eini_match m;
     eini_stmt *t;
-    EINI_TRY(eini_forms_find(forms, g, s, &b, i, &m));
-    f->s = s;
-    f->kind = (int)m.first;
-    if (m.same) continue;
-    EINI_TRY(eini_stmt_respell(&dc->arena, s, &g->stmt[m.first], &m, &t, &f->at));
-    f->s = t;
+    st = eini_forms_find(&forms, g, s, &b, i, &m);
+    x->first[i] = m.first;
+    if (st != EIN_OK || m.same) continue;
+    st = eini_stmt_respell(a, s, &g->stmt[m.first], &m, &t, &x->at[i]);
+    x->s[i] = t;
   }
-  return EIN_OK;
+  eini_forms_free(&forms);
+  return st;
 }
 
 static ein_status eini_nodes_make(eini_decomposer *dc) {
@@ -37516,11 +37528,14 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
   dc->form_of = EINI_NEW(&dc->arena, int, most);
   dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
   if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
-  eini_forms forms;
-  eini_forms_init(&forms, &dc->arena, 0);
-  const ein_status st = eini_nodes_spell(dc, &forms);
-  eini_forms_free(&forms);
-  EINI_TRY(st);
+  eini_respelled kinds;
+  EINI_TRY(eini_respelled_find(&dc->arena, g, &kinds));
+  for (; dc->nnode < g->nstmt; dc->nnode++) {
+    eini_dform *f = &dc->node[dc->nnode];
+    f->s = kinds.s[dc->nnode];
+    f->kind = (int)kinds.first[dc->nnode];
+    f->at = kinds.at[dc->nnode];
+  }
   for (int64_t t = 0; t < g->ntensor; t++) dc->tensor_node[t] = -1;
   for (int k = 0; k < d->npin; k++) {
     eini_spec spec;
@@ -40378,7 +40393,7 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
 // partial result: a reduce-scatter, by what statements already are. Every model, the simulation
 // and all fabrics see it as any other movement.
 
-// Which statements are split: those of one form, at an index in the words of the first.
+// Which statements are split: those of one kind, at an index in the words of the first.
 typedef struct eini_scattering {
   int64_t first;
   int index;
@@ -40496,36 +40511,9 @@ static ein_status eini_scatter_stmt(ein_graph *g, const ein_graph *from, const e
   return eini_scatter_fold(g, s, part);
 }
 
-// The statements of a graph by form: the first of each one's, and where its indices are in that.
-typedef struct eini_scatter_forms {
-  int64_t *first;
-  const int **at;           // NULL: where they are
-} eini_scatter_forms;
-
-static ein_status eini_scatter_look(eini_arena *a, const ein_graph *g, eini_scatter_forms *f) {
-  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
-                          0, 0, NULL, NULL};
-  ein_status st = EIN_OK;
-  eini_forms forms;
-  f->first = EINI_NEW(a, int64_t, g->nstmt);
-  f->at = EINI_NEW(a, const int *, g->nstmt);
-  if (f->first == NULL || f->at == NULL) return EIN_ERR_NO_MEMORY;
-  eini_forms_init(&forms, a, 0);
-  for (int64_t i = 0; i < g->nstmt && st == EIN_OK; i++) {
-    eini_match m;
-    eini_stmt *t;
-    st = eini_forms_find(&forms, g, &g->stmt[i], &b, i, &m);
-    f->first[i] = m.first;
-    if (st == EIN_OK && !m.same)
-      st = eini_stmt_respell(a, &g->stmt[i], &g->stmt[m.first], &m, &t, &f->at[i]);
-  }
-  eini_forms_free(&forms);
-  return st;
-}
-
 // The graph with these statements split.
 static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from,
-                                     const eini_scatter_forms *f, const eini_scattering *x) {
+                                     const eini_respelled *f, const eini_scattering *x) {
   EINI_TRY(eini_graph_copy_head(g, from));
   for (int64_t k = 0; k < from->nstmt; k++) {
     const eini_stmt *s = &from->stmt[k];
@@ -40568,7 +40556,7 @@ typedef struct eini_scatter_search {
 } eini_scatter_search;
 
 static ein_status eini_scatter_try(eini_scatter_search *w, const ein_graph *from,
-                                   const eini_scatter_forms *f, const eini_scattering *x,
+                                   const eini_respelled *f, const eini_scattering *x,
                                    int *better) {
   double cost = INFINITY;
   ein_graph *g = eini_graph_new(w->ctx);
@@ -40585,13 +40573,13 @@ static ein_status eini_scatter_try(eini_scatter_search *w, const ein_graph *from
   return st;
 }
 
-// Tries every form with p pieces of each of its indices, then the best one with fewer. better: 1
+// Tries every kind with p pieces of each of its indices, then the best one with fewer. better: 1
 // if w->best is a new one.
 static ein_status eini_scatter_round(eini_scatter_search *w, eini_arena *a, const ein_graph *from,
                                      int *better) {
   eini_scattering best = {-1, 0, 0};
-  eini_scatter_forms f;
-  EINI_TRY(eini_scatter_look(a, from, &f));
+  eini_respelled f;
+  EINI_TRY(eini_respelled_find(a, from, &f));
   for (int64_t k = 0; k < from->nstmt; k++) {
     const eini_stmt *s = &from->stmt[k];
     for (int c = s->nfree; c < s->nindex && f.first[k] == k; c++) {

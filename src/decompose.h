@@ -27,24 +27,36 @@ static ein_status eini_nodes_repeat(eini_decomposer *dc) {
   return EIN_OK;
 }
 
-// Statements, those that differ in names, orders and literals only in the words of the first.
-static ein_status eini_nodes_spell(eini_decomposer *dc, eini_forms *forms) {
-  const ein_graph *g = dc->g;
+// The statements of a graph by kind: those that differ in names, orders and literals only. Of each
+// the first of its kind, itself in the words of that, and where its indices then are (NULL: there).
+typedef struct eini_respelled {
+  int64_t *first;
+  const eini_stmt **s;
+  const int **at;
+} eini_respelled;
+
+static ein_status eini_respelled_find(eini_arena *a, const ein_graph *g, eini_respelled *x) {
   const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
                           0, 0, NULL, NULL};
-  for (int i = 0; i < g->nstmt; i++) {
-    const eini_stmt *s = &g->stmt[i];
-    eini_dform *f = &dc->node[dc->nnode++];
+  ein_status st = EIN_OK;
+  eini_forms forms;
+  x->first = EINI_NEW(a, int64_t, g->nstmt);
+  x->s = EINI_NEW(a, const eini_stmt *, g->nstmt);
+  x->at = EINI_NEW(a, const int *, g->nstmt);
+  if (x->first == NULL || x->s == NULL || x->at == NULL) return EIN_ERR_NO_MEMORY;
+  eini_forms_init(&forms, a, 0);
+  for (int64_t i = 0; i < g->nstmt && st == EIN_OK; i++) {
+    const eini_stmt *s = x->s[i] = &g->stmt[i];
     eini_match m;
     eini_stmt *t;
-    EINI_TRY(eini_forms_find(forms, g, s, &b, i, &m));
-    f->s = s;
-    f->kind = (int)m.first;
-    if (m.same) continue;
-    EINI_TRY(eini_stmt_respell(&dc->arena, s, &g->stmt[m.first], &m, &t, &f->at));
-    f->s = t;
+    st = eini_forms_find(&forms, g, s, &b, i, &m);
+    x->first[i] = m.first;
+    if (st != EIN_OK || m.same) continue;
+    st = eini_stmt_respell(a, s, &g->stmt[m.first], &m, &t, &x->at[i]);
+    x->s[i] = t;
   }
-  return EIN_OK;
+  eini_forms_free(&forms);
+  return st;
 }
 
 static ein_status eini_nodes_make(eini_decomposer *dc) {
@@ -57,11 +69,14 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
   dc->form_of = EINI_NEW(&dc->arena, int, most);
   dc->tensor_node = EINI_NEW(&dc->arena, int, g->ntensor);
   if (dc->node == NULL || dc->form_of == NULL || dc->tensor_node == NULL) return EIN_ERR_NO_MEMORY;
-  eini_forms forms;
-  eini_forms_init(&forms, &dc->arena, 0);
-  const ein_status st = eini_nodes_spell(dc, &forms);
-  eini_forms_free(&forms);
-  EINI_TRY(st);
+  eini_respelled kinds;
+  EINI_TRY(eini_respelled_find(&dc->arena, g, &kinds));
+  for (; dc->nnode < g->nstmt; dc->nnode++) {
+    eini_dform *f = &dc->node[dc->nnode];
+    f->s = kinds.s[dc->nnode];
+    f->kind = (int)kinds.first[dc->nnode];
+    f->at = kinds.at[dc->nnode];
+  }
   for (int64_t t = 0; t < g->ntensor; t++) dc->tensor_node[t] = -1;
   for (int k = 0; k < d->npin; k++) {
     eini_spec spec;

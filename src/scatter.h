@@ -9,7 +9,7 @@
 // partial result: a reduce-scatter, by what statements already are. Every model, the simulation
 // and all fabrics see it as any other movement.
 
-// Which statements are split: those of one form, at an index in the words of the first.
+// Which statements are split: those of one kind, at an index in the words of the first.
 typedef struct eini_scattering {
   int64_t first;
   int index;
@@ -127,36 +127,9 @@ static ein_status eini_scatter_stmt(ein_graph *g, const ein_graph *from, const e
   return eini_scatter_fold(g, s, part);
 }
 
-// The statements of a graph by form: the first of each one's, and where its indices are in that.
-typedef struct eini_scatter_forms {
-  int64_t *first;
-  const int **at;           // NULL: where they are
-} eini_scatter_forms;
-
-static ein_status eini_scatter_look(eini_arena *a, const ein_graph *g, eini_scatter_forms *f) {
-  const eini_besides b = {EINI_SAME_EXTENTS | EINI_SAME_AXES | EINI_SAME_ALONE | EINI_SAME_TENSORS,
-                          0, 0, NULL, NULL};
-  ein_status st = EIN_OK;
-  eini_forms forms;
-  f->first = EINI_NEW(a, int64_t, g->nstmt);
-  f->at = EINI_NEW(a, const int *, g->nstmt);
-  if (f->first == NULL || f->at == NULL) return EIN_ERR_NO_MEMORY;
-  eini_forms_init(&forms, a, 0);
-  for (int64_t i = 0; i < g->nstmt && st == EIN_OK; i++) {
-    eini_match m;
-    eini_stmt *t;
-    st = eini_forms_find(&forms, g, &g->stmt[i], &b, i, &m);
-    f->first[i] = m.first;
-    if (st == EIN_OK && !m.same)
-      st = eini_stmt_respell(a, &g->stmt[i], &g->stmt[m.first], &m, &t, &f->at[i]);
-  }
-  eini_forms_free(&forms);
-  return st;
-}
-
 // The graph with these statements split.
 static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from,
-                                     const eini_scatter_forms *f, const eini_scattering *x) {
+                                     const eini_respelled *f, const eini_scattering *x) {
   EINI_TRY(eini_graph_copy_head(g, from));
   for (int64_t k = 0; k < from->nstmt; k++) {
     const eini_stmt *s = &from->stmt[k];
@@ -199,7 +172,7 @@ typedef struct eini_scatter_search {
 } eini_scatter_search;
 
 static ein_status eini_scatter_try(eini_scatter_search *w, const ein_graph *from,
-                                   const eini_scatter_forms *f, const eini_scattering *x,
+                                   const eini_respelled *f, const eini_scattering *x,
                                    int *better) {
   double cost = INFINITY;
   ein_graph *g = eini_graph_new(w->ctx);
@@ -216,13 +189,13 @@ static ein_status eini_scatter_try(eini_scatter_search *w, const ein_graph *from
   return st;
 }
 
-// Tries every form with p pieces of each of its indices, then the best one with fewer. better: 1
+// Tries every kind with p pieces of each of its indices, then the best one with fewer. better: 1
 // if w->best is a new one.
 static ein_status eini_scatter_round(eini_scatter_search *w, eini_arena *a, const ein_graph *from,
                                      int *better) {
   eini_scattering best = {-1, 0, 0};
-  eini_scatter_forms f;
-  EINI_TRY(eini_scatter_look(a, from, &f));
+  eini_respelled f;
+  EINI_TRY(eini_respelled_find(a, from, &f));
   for (int64_t k = 0; k < from->nstmt; k++) {
     const eini_stmt *s = &from->stmt[k];
     for (int c = s->nfree; c < s->nindex && f.first[k] == k; c++) {

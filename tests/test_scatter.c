@@ -72,11 +72,11 @@ static void report(const ein_graph *g, const char *what, int n) {
 // A random fold of a random graph is split, however little that is worth.
 static int split_one(ein_ctx *ctx, const ein_graph *g, int n, ein_graph **out) {
   eini_arena a;
-  eini_scatter_forms f;
+  eini_respelled f;
   eini_scattering x[64];
   int found = 0;
   eini_arena_init(&a, NULL);
-  CHECK(eini_scatter_look(&a, g, &f) == EIN_OK);
+  CHECK(eini_respelled_find(&a, g, &f) == EIN_OK);
   for (int k = 0; k < g->nstmt; k++)
     for (int c = g->stmt[k].nfree; c < g->stmt[k].nindex; c++)
       for (int pieces = 2; pieces <= 4; pieces++)
