@@ -67,10 +67,9 @@ static void eini_say_time(eini_text *t, const eini_within_said *x, const eini_st
   }
   eini_say(t, ")\n");
   for (int k = 0; k <= s->noperand; k++) {
-    int first = 1;
-    for (int o = 0; o < k && k < s->noperand; o++) first &= s->operand[o] != s->operand[k];
     const int of = k < s->noperand ? s->operand[k] : s->out;
-    if (first && placed[of]) eini_say_under(t, x, x->g->tensor[of].name, plan->depth[k]);
+    if ((k == s->noperand || eini_share_operand(s, of) == k) && placed[of])
+      eini_say_under(t, x, x->g->tensor[of].name, plan->depth[k]);
   }
 }
 

@@ -86,12 +86,18 @@ static double eini_within_box(eini_within *f, const eini_stmt *s, const int64_t 
                          eini_element_bytes(&f->dc, k < s->noperand ? s->operand[k] : s->out));
 }
 
+// The cuts of node y under a way.
+static const int64_t *eini_within_cut(const eini_within *f, int y, int64_t way) {
+  const eini_dform *form = eini_form(&f->dc, y);
+  return form->ways.cut + way * form->s->nindex;
+}
+
 // Bytes that operand k fetches of an input in shares: of one as this statement reads it, else all
 // but what a place has by chance.
 static double eini_within_fetch(eini_within *f, int y, int way, int k, int aligned) {
   const eini_dform *form = eini_form(&f->dc, y);
   const eini_stmt *s = f->dc.node[y].s;
-  const int64_t *cut = form->ways.cut + (int64_t)way * s->nindex;
+  const int64_t *cut = eini_within_cut(f, y, way);
   const double tasks = (double)eini_tasks(cut, s->nindex), box = eini_within_box(f, s, cut, k);
   int64_t left[EINI_NAMES_MAX];
   int axis[EINI_CUTS_MAX];
@@ -120,7 +126,7 @@ static void eini_within_fresh(eini_within *f, int y) {
   for (int64_t w = 0; w < form->ways.n; w++) {
     for (int i = 0; i < f->nfresh; i++) {
       const int t = f->fresh[i];
-      const int64_t *cut = form->ways.cut + w * n;
+      const int64_t *cut = eini_within_cut(f, y, w);
       double *moved = &f->shared[w * EINI_WITHIN_SHARED + i];
       int64_t left[EINI_NAMES_MAX];
       int axis[EINI_CUTS_MAX];
@@ -168,7 +174,6 @@ static double eini_within_moved(eini_within *f, const eini_within_state *a, int 
 // Steps of statement y under a way in so much memory; NULL: none do. f->moved is set.
 static ein_status eini_within_steps(eini_within *f, int y, int way, int mask, double limit,
                                  const eini_streamed **plan) {
-  const eini_dform *form = eini_form(&f->dc, y);
   const eini_stmt *s = f->dc.node[y].s;
   eini_stream_task *t = &f->task;
   eini_within_memo *m = &f->memo[f->dc.form_of[y]][(way << EINI_WITHIN_SHARED) + mask];
@@ -179,7 +184,7 @@ static ein_status eini_within_steps(eini_within *f, int y, int way, int mask, do
   }
   t->g = f->dc.g;
   t->s = s;
-  t->cut = form->ways.cut + (int64_t)way * s->nindex;
+  t->cut = eini_within_cut(f, y, way);
   t->moved = f->moved;
   t->limit = limit;
   t->nacc = 0;
@@ -231,7 +236,7 @@ static void eini_within_copy(const eini_within *f, eini_within_state *to,
 static void eini_within_inputs(eini_within *f, eini_within_state *a, int y, int way, int mask) {
   const eini_decomposer *dc = &f->dc;
   const eini_stmt *s = dc->node[y].s;
-  const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
+  const int64_t *cut = eini_within_cut(f, y, way);
   if (dc->desc->inputs == EIN_INPUTS_OUTSIDE) return;
   for (int i = 0; i < f->nfresh; i++) {
     if (!(mask >> i & 1)) continue;
@@ -258,7 +263,7 @@ static ein_status eini_within_extend(eini_within *f, const eini_within_state *fr
                                      int mask, eini_within_state *to, int *fits) {
   const eini_decomposer *dc = &f->dc;
   const eini_stmt *s = dc->node[y].s;
-  const int64_t *cut = eini_form(dc, y)->ways.cut + (int64_t)way * s->nindex;
+  const int64_t *cut = eini_within_cut(f, y, way);
   const eini_streamed *plan = NULL;
   *fits = 0;
   eini_within_copy(f, to, from);
@@ -281,7 +286,7 @@ static ein_status eini_within_extend(eini_within *f, const eini_within_state *fr
     for (int64_t d = f->at[y]; d < e; d++) again |= f->edges.e[d].x == x;
     if (again) continue;
     const eini_stmt *of = dc->node[x].s;
-    const int64_t *was = eini_form(dc, x)->ways.cut + (int64_t)to->label[x] * of->nindex;
+    const int64_t *was = eini_within_cut(f, x, to->label[x]);
     to->held -= eini_within_box(f, of, was, of->noperand);
   }
   return EIN_OK;
@@ -315,7 +320,7 @@ static ein_status eini_within_step(eini_within *f, int y) {
         if (mask >> i & 1) key += f->per_byte * f->share[way * EINI_WITHIN_SHARED + i];
       if (f->per_byte > 0) {
         const eini_stmt *s = f->dc.node[y].s;
-        const int64_t *cut = eini_form(&f->dc, y)->ways.cut + way * (int64_t)s->nindex;
+        const int64_t *cut = eini_within_cut(f, y, way);
         key += f->per_byte * (f->now[a].always + f->now[a].held +
                               eini_within_box(f, s, cut, s->noperand));
         for (int i = 0; i < f->nfresh; i++)
@@ -353,7 +358,7 @@ static ein_status eini_within_pass(eini_within *f) {
   for (int t = 0; t < f->dc.g->ntensor; t++) a->input[t] = 0, a->by[t] = -1;
   for (int x = f->dc.nnode - f->dc.npinned; x < f->dc.nnode; x++) {
     const eini_stmt *s = f->dc.node[x].s;
-    a->held += eini_within_box(f, s, eini_form(&f->dc, x)->ways.cut, s->noperand);
+    a->held += eini_within_box(f, s, eini_within_cut(f, x, 0), s->noperand);
   }
   for (int y = 0; y < f->dc.nnode - f->dc.npinned && f->n > 0; y++)
     EINI_TRY(eini_within_step(f, y));
