@@ -581,7 +581,7 @@ static void run_dist(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_
   ein_dist_info_get(d, info);
   if (!f->shared) {
     r->status = ein_dist_execute(d, &run, NULL);
-    if (r->status == EIN_OK) memset(d->kept->mem, 0x7f, d->workspace);
+    if (r->status == EIN_OK) memset(*d->kept, 0x7f, d->workspace);
   }
   if (r->status == EIN_OK) r->status = ein_dist_execute(d, &run, &r->stats);
   for (int k = 0; k < g->nstmt && r->status == EIN_OK; k++)

@@ -40,11 +40,6 @@ typedef struct eini_dist_item {
   int64_t at, bytes;
 } eini_dist_item;
 
-// Memory of a run on places with memory of their own, of which there is one at a time.
-typedef struct eini_dist_kept {
-  char *mem;
-} eini_dist_kept;
-
 struct ein_dist {
   eini_arena arena;         // owns everything, itself included
   ein_allocator al;
@@ -68,7 +63,7 @@ struct ein_dist {
   int width, rank;          // workers; most indices, axes or operands of a statement
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
-  eini_dist_kept *kept;     // and its memory, between runs
+  char **kept;              // and its memory, between runs, of which there is one at a time
   struct eini_steps_rooms *rooms;   // of a schedule: per statement
   ein_dist_info info;
 };

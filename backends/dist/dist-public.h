@@ -148,7 +148,7 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   eini_forms_free(&shapes.forms);
   EINI_TRY(st);
   EINI_TRY(eini_dist_check_blocks(ctx, d));
-  if (!d->fabric.shared && (d->kept = EINI_NEW(&d->arena, eini_dist_kept, 1)) == NULL)
+  if (!d->fabric.shared && (d->kept = EINI_NEW(&d->arena, char *, 1)) == NULL)
     return EIN_ERR_NO_MEMORY;
   EINI_TRY(d->fabric.shared ? eini_dist_memory(d) : eini_dist_copies_init(d, &room));
   EINI_TRY(eini_dist_peaks(d, &room));
@@ -213,8 +213,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
 EIN_API void ein_dist_destroy(ein_dist *d) {
   if (d == NULL) return;
   eini_arena arena = d->arena;
-  if (d->kept != NULL && d->kept->mem != NULL)
-    d->al.free_fn(d->kept->mem, d->workspace, d->al.user);
+  if (d->kept != NULL && *d->kept != NULL) d->al.free_fn(*d->kept, d->workspace, d->al.user);
   eini_block_plans_end(&d->plans);
   eini_arena_free(&arena);
 }
@@ -376,10 +375,10 @@ static ein_status eini_dist_room_of(const ein_dist *d, const ein_run *run, char 
                                     char **own) {
   *mem = (char *)run->workspace;
   if (*mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
-  if (*mem == NULL && d->kept != NULL) *mem = d->kept->mem;
+  if (*mem == NULL && d->kept != NULL) *mem = *d->kept;
   if (*mem != NULL) return EIN_OK;
   *mem = (char *)d->al.alloc_fn(d->workspace, EINI_ALIGN, d->al.user);
-  if (d->kept != NULL) d->kept->mem = *mem;
+  if (d->kept != NULL) *d->kept = *mem;
   else *own = *mem;
   return *mem == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
