@@ -3694,26 +3694,13 @@ static ein_status eini_copying_post(eini_copying *c, const eini_post *p, ein_tic
 
 static ein_status eini_copying_send(void *user, int from, int to, int64_t tag, const void *data,
                                     size_t bytes, ein_ticket *ticket) {
-  eini_post p;
-  memset(&p, 0, sizeof p);
-  p.from = from;
-  p.to = to;
-  p.tag = tag;
-  p.send = 1;
-  p.src = data;
-  p.bytes = bytes;
+  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0};
   return eini_copying_post((eini_copying *)user, &p, ticket);
 }
 
 static ein_status eini_copying_recv(void *user, int to, int from, int64_t tag, void *data,
                                     size_t bytes, ein_ticket *ticket) {
-  eini_post p;
-  memset(&p, 0, sizeof p);
-  p.from = from;
-  p.to = to;
-  p.tag = tag;
-  p.dst = data;
-  p.bytes = bytes;
+  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0};
   return eini_copying_post((eini_copying *)user, &p, ticket);
 }
 
