@@ -303,16 +303,16 @@ static ein_status eini_steps_hull(eini_arena *a, const eini_staged *x, const ein
 }
 
 // A tensor between a place and the memory of the caller.
-typedef struct eini_steps_share {
+typedef struct eini_steps_handing {
   const eini_stmt *s;       // whose free indices the boxes are of
   int back;                 // from the place to the caller
   size_t size;
   eini_step_box *place;
   const eini_step_box *caller;
-} eini_steps_share;
+} eini_steps_handing;
 
-static ein_status eini_steps_shared(void *user, const int64_t *lo, const int64_t *hi) {
-  const eini_steps_share *c = (const eini_steps_share *)user;
+static ein_status eini_steps_give(void *user, const int64_t *lo, const int64_t *hi) {
+  const eini_steps_handing *c = (const eini_steps_handing *)user;
   const int n = c->s->nfree;
   int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
   if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
@@ -351,10 +351,10 @@ static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *
 
 // Calls for all boxes of a tensor at a place.
 static ein_status eini_steps_share_all(eini_arena *a, const eini_staged *x, const eini_owners *o,
-                                       int n, int64_t place, eini_steps_share *c) {
+                                       int n, int64_t place, eini_steps_handing *c) {
   for (int i = 0; i < n; i++) {
     c->s = o[i].s;
-    EINI_TRY(eini_owners_boxes(a, x->d->g, &o[i], place, eini_steps_shared, c));
+    EINI_TRY(eini_owners_boxes(a, x->d->g, &o[i], place, eini_steps_give, c));
   }
   return EIN_OK;
 }
@@ -371,7 +371,7 @@ static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
   EINI_TRY(eini_schedule_owners(a, x->s, t, &o, &n));
   const int own = input ? x->nmemory == 1 || n == 0 : x->nmemory == 1 && port;
   const int zeros = !back && !input && eini_steps_zeros(x->d, t);
-  eini_steps_share c = {NULL, back, ein_dtype_size(e->dtype), NULL, &caller};
+  eini_steps_handing c = {NULL, back, ein_dtype_size(e->dtype), NULL, &caller};
   if (zeros) eini_steps_clear(&caller, e->rank, c.size);
   for (int q = 0; q < x->nmemory; q++) {
     eini_step_box *b = c.place = eini_steps_home(x, t, q);
