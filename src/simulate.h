@@ -58,15 +58,19 @@ static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   *p = NULL;
 }
 
-// A message leaves a place behind those before it, and comes in behind those before it: out and in
-// are when those have passed. Returns when it leaves.
+// A message comes to a link at `begin` and has it behind those before it. Returns when it begins to
+// go through; *link: when it has passed.
+static double eini_link_take(double *link, double begin, double bytes, double rate) {
+  if (*link > begin) begin = *link;
+  *link = begin + bytes / rate;
+  return begin;
+}
+
+// From a place, whose link is out, to another's, in. Returns when it leaves.
 static double eini_link_pass(const ein_machine *m, double bytes, double since, double *out,
                              double *in) {
-  const double takes = bytes / m->bandwidth, sent = since > *out ? since : *out;
-  double comes = sent + m->latency;
-  if (*in > comes) comes = *in;
-  *out = sent + takes;
-  *in = comes + takes;
+  const double sent = eini_link_take(out, since, bytes, m->bandwidth);
+  (void)eini_link_take(in, sent + m->latency, bytes, m->bandwidth);
   return sent;
 }
 
@@ -83,8 +87,7 @@ static int eini_sim_hop(eini_sim *m, eini_sim_post *x) {
   double *link = hop == 0 ? &m->out[x->from] : hop == last ? &m->in[x->to]
                  : hop == 1 ? &m->nodes[0][0][from] : &m->nodes[0][1][to];
   const double rate = hop == 0 || hop == last ? is->bandwidth : is->node_bandwidth;
-  if (*link > x->begin) x->begin = *link;
-  *link = x->begin + x->bytes / rate;
+  x->begin = eini_link_take(link, x->begin, x->bytes, rate);
   if (*link > x->end) x->end = *link;
   if (hop == 0) x->sent = x->begin;
   if (hop == last) return 1;
