@@ -43192,7 +43192,8 @@ static void eini_stream_loops(eini_stream_task *t, int l, int left) {
     if (taken) continue;
     p->index[l] = c;
     if (left == 1) eini_stream_last(t, l);
-    for (int64_t n = 2; left > 1 && n <= most && n < EINI_STREAM_STEPS;
+    const int inner = left > 1 && l + 1 < EINI_STREAM_LOOPS;  // compilers see that it ends, too
+    for (int64_t n = 2; inner && n <= most && n < EINI_STREAM_STEPS;
          n = eini_stream_next(n, left, most)) {
       p->nloop = l + 1;
       p->parts[l] = n;
