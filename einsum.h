@@ -21741,7 +21741,8 @@ static void eini_json_task(eini_text *t, const ein_plan *p, const eini_task *tas
   eini_say(t, ", \"flops\": ");
   eini_say_number(t, cost.flops);
   eini_say(t, ", \"traffic\": ");
-  eini_say_number(t, eini_task_traffic(task, &cost));
+  // Statements in blocks move what their group does.
+  eini_say_number(t, group < 0 ? eini_task_traffic(task, &cost) : NAN);
   eini_json_accuracy(t, p, task);
   eini_say(t, ", \"fold\": ");
   if (s->fold == EIN_FOLD_NONE) eini_say(t, "null");

@@ -4231,8 +4231,8 @@ static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner
   if (!has && !wants) return x->tag += away, EIN_OK;
   for (int pass = 0; pass < 1 + away; pass++) {
     if (pass == 1 && x->run != NULL) EINI_TRY(eini_steps_send(x, x->w.move.place, owner, n));
-    static const char none[1] = {0};  // while plans are made
-    const char *message = x->run == NULL ? none : x->message + n;
+    static const char none[1] = {0};  // where none is sent
+    const char *message = x->message == NULL ? none : x->message + n;
     for (int more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 1); more;
          more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 0)) {
       const int64_t count = eini_steps_volume(rank, p.lo, p.hi);
@@ -4245,7 +4245,7 @@ static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner
         st = eini_steps_arrives(x, owner, &p, message);
       EINI_TRY(eini_steps_goes_on(x, st));
       if (pass == 0) n += (size_t)count * size;
-      else if (x->run != NULL) message += (size_t)count * size;
+      else if (away && x->run != NULL) message += (size_t)count * size;
     }
   }
   return EIN_OK;

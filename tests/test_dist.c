@@ -2146,6 +2146,84 @@ static void test_processes(int count, uint64_t seed) {
   CHECK(done > 0 && failed > 0);
 }
 
+// ---- overlap: transfers of a statement begin while the one before computes ----
+
+typedef struct early {
+  ein_fabric inner;
+  int64_t tags;             // of a statement
+  int blocks, posts, early;  // of statement 0 that are there; receives for statement 1: all, before
+} early;
+
+static ein_status early_send(void *user, int from, int to, int64_t tag, const void *data,
+                             size_t bytes, ein_ticket *ticket) {
+  early *x = (early *)user;
+  return x->inner.send_fn(x->inner.user, from, to, tag, data, bytes, ticket);
+}
+
+static ein_status early_recv(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                             ein_ticket *ticket) {
+  early *x = (early *)user;
+  x->posts += tag / x->tags == 1;
+  x->early += tag / x->tags == 1 && x->blocks < 4;
+  return x->inner.recv_fn(x->inner.user, to, from, tag, data, bytes, ticket);
+}
+
+static ein_status early_wait(void *user, ein_ticket ticket) {
+  early *x = (early *)user;
+  return x->inner.wait_fn(x->inner.user, ticket);
+}
+
+static ein_status early_event(void *user, const ein_dist_event *e) {
+  ((early *)user)->blocks += e->stmt == 0 && e->level < 0;
+  return EIN_OK;
+}
+
+static void test_overlap(void) {
+  static const char *const parts[] = {"T[i=4]", "U[l=4]"};
+  static const char *const pin[] = {"A[j=4]", "B[k=4]", "C[k=4]"};
+  ein_graph *g = parse("input A[i=8,j=8], B[j,k=8], C[k,l=8] : f64\n"
+                       "T[i,k] = sum[j](A[i,j]*B[j,k])\nU[i,l] = sum[k](T[i,k]*C[k,l])\n"
+                       "output U\n");
+  ein_decompose_desc dd;
+  ein_decomposition *how = NULL;
+  values v;
+  double u[64];
+  memset(&dd, 0, sizeof dd);
+  dd.p = 4, dd.cost = EIN_COST_BYTES, dd.method = "given";
+  dd.parts = parts, dd.nparts = 2, dd.pin = pin, dd.npin = 3;
+  CHECK(ein_decompose(NULL, g, &dd, &how) == EIN_OK);
+  values_make(g, 3, &v);
+  for (int none = 0; none < 2; none++) {
+    early x;
+    ein_fabric f;
+    ein_dist_desc desc;
+    ein_dist *d = NULL;
+    ein_run run;
+    const void *in[3];
+    void *out[1];
+    memset(&x, 0, sizeof x), memset(&desc, 0, sizeof desc), memset(&run, 0, sizeof run);
+    CHECK(ein_fabric_copying(NULL, 4, &x.inner) == EIN_OK);
+    f = x.inner;
+    f.user = &x, f.send_fn = early_send, f.recv_fn = early_recv, f.wait_fn = early_wait;
+    f.test_fn = NULL, f.destroy_fn = NULL;
+    desc.fabric = &f, desc.decomposition = how, desc.no_overlap = none;
+    desc.event_fn = early_event, desc.event_user = &x;
+    for (int t = 0; t < 3; t++) in[t] = v.data[t];
+    out[0] = u;
+    run.in = in, run.out = out;
+    CHECK(ein_dist_create(NULL, g, &desc, &d) == EIN_OK);
+    x.tags = d->tags;
+    CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+    CHECK(orc_compare(EIN_F64, 64, u, v.data[4], 40) && x.blocks == 4);
+    CHECK(x.posts > 0 && x.early == (none ? 0 : x.posts));
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&x.inner);
+  }
+  ein_decomposition_destroy(how);
+  values_free(g, &v);
+  ein_graph_destroy(g);
+}
+
 int main(int argc, char **argv) {
   int count = argc > 1 ? atoi(argv[1]) : FEW(400);
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -2156,6 +2234,7 @@ int main(int argc, char **argv) {
   test_bad_parts();
   test_bad_blocks();
   test_failing_place();
+  test_overlap();
   test_memory(attention);
   test_memory("input X[s=6,t=8] : f32\nA[s] = argmax[t](X[s,t])\nM[s] = mean[t](X[s,t])\n"
               "V = var[s,t](X[s,t]-M[s])\noutput A, V\n");
