@@ -16140,6 +16140,7 @@ typedef struct eini_fuse_row {
 typedef struct eini_fuse_member {
   const eini_stmt *s;
   int first;                     // of its indices
+  int from, to;                  // its accesses: reads, and one that stores
   int held, stored;              // its result
   int over;                      // 1: what it makes may take the place of a held operand, unfolded
   uint64_t in, fold;             // classes of its indices, and of those that it folds
@@ -16465,9 +16466,8 @@ static void eini_fuse_likes(eini_fuse *f, int m) {
     int like = x->first - 1, same = 0;
     while (!same && ++like < i) {
       same = f->index[like].like == like;
-      for (int k = 0; k < f->naccess && same; k++) {
+      for (int k = x->from; k < x->to && same; k++) {
         const int a = eini_fuse_moved(f, &f->access[k], i);
-        if (f->access[k].kind == EINI_FUSE_HOLD || f->access[k].member != m) continue;
         same = a < 2 && a == eini_fuse_moved(f, &f->access[k], like);
       }
     }
@@ -16528,9 +16528,11 @@ static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, ei
   for (int m = 0; m < f->n; m++) {
     eini_fuse_member *x = &f->member[m];
     const int t = x->s->out;
+    x->from = f->naccess;
     eini_fuse_reads_of(w, f, m);
     if (x->stored) eini_fuse_access_add(w, f, EINI_FUSE_STORE, m, t, &x->s->out_map);
     x->over = eini_fuse_over(w, f, m);
+    x->to = f->naccess;
     eini_fuse_likes(f, m);
     if (!x->held) continue;
     eini_fuse_access_add(w, f, EINI_FUSE_HOLD, m, t, &x->s->out_map)->until = w->until[t];
@@ -16647,11 +16649,13 @@ static int eini_fuse_kept(const eini_fuse *f, const eini_fuse_access *x) {
 // like it; along all indices (-1).
 static double eini_fuse_passing(const eini_fuse *f, int m, int one) {
   double sum = 0;
-  for (int k = 0; k < f->naccess; k++) {
+  for (int k = f->member[m].from; k < f->member[m].to; k++) {
     const eini_fuse_access *x = &f->access[k];
-    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays || eini_fuse_kept(f, x)) continue;
+    if (x->stays || eini_fuse_kept(f, x)) continue;
     if (x->kind == EINI_FUSE_STORE && f->member[m].held) continue;
-    sum += one >= 0 ? eini_fuse_image(f, x, 0, one) : eini_fuse_each(f, x) ? 1 : x->room;
+    if (one < 0 && eini_fuse_each(f, x)) sum += 1;
+    else if (one >= 0 && (x->in >> f->index[one].cls & 1)) sum += eini_fuse_image(f, x, 0, one);
+    else sum += x->room;
   }
   return sum;
 }

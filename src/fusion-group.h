@@ -55,6 +55,7 @@ typedef struct eini_fuse_row {
 typedef struct eini_fuse_member {
   const eini_stmt *s;
   int first;                     // of its indices
+  int from, to;                  // its accesses: reads, and one that stores
   int held, stored;              // its result
   int over;                      // 1: what it makes may take the place of a held operand, unfolded
   uint64_t in, fold;             // classes of its indices, and of those that it folds
@@ -380,9 +381,8 @@ static void eini_fuse_likes(eini_fuse *f, int m) {
     int like = x->first - 1, same = 0;
     while (!same && ++like < i) {
       same = f->index[like].like == like;
-      for (int k = 0; k < f->naccess && same; k++) {
+      for (int k = x->from; k < x->to && same; k++) {
         const int a = eini_fuse_moved(f, &f->access[k], i);
-        if (f->access[k].kind == EINI_FUSE_HOLD || f->access[k].member != m) continue;
         same = a < 2 && a == eini_fuse_moved(f, &f->access[k], like);
       }
     }
@@ -443,9 +443,11 @@ static ein_status eini_fuse_accesses(eini_arena *a, const eini_fuse_graph *w, ei
   for (int m = 0; m < f->n; m++) {
     eini_fuse_member *x = &f->member[m];
     const int t = x->s->out;
+    x->from = f->naccess;
     eini_fuse_reads_of(w, f, m);
     if (x->stored) eini_fuse_access_add(w, f, EINI_FUSE_STORE, m, t, &x->s->out_map);
     x->over = eini_fuse_over(w, f, m);
+    x->to = f->naccess;
     eini_fuse_likes(f, m);
     if (!x->held) continue;
     eini_fuse_access_add(w, f, EINI_FUSE_HOLD, m, t, &x->s->out_map)->until = w->until[t];

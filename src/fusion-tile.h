@@ -76,11 +76,13 @@ static int eini_fuse_kept(const eini_fuse *f, const eini_fuse_access *x) {
 // like it; along all indices (-1).
 static double eini_fuse_passing(const eini_fuse *f, int m, int one) {
   double sum = 0;
-  for (int k = 0; k < f->naccess; k++) {
+  for (int k = f->member[m].from; k < f->member[m].to; k++) {
     const eini_fuse_access *x = &f->access[k];
-    if (x->member != m || x->kind == EINI_FUSE_HOLD || x->stays || eini_fuse_kept(f, x)) continue;
+    if (x->stays || eini_fuse_kept(f, x)) continue;
     if (x->kind == EINI_FUSE_STORE && f->member[m].held) continue;
-    sum += one >= 0 ? eini_fuse_image(f, x, 0, one) : eini_fuse_each(f, x) ? 1 : x->room;
+    if (one < 0 && eini_fuse_each(f, x)) sum += 1;
+    else if (one >= 0 && (x->in >> f->index[one].cls & 1)) sum += eini_fuse_image(f, x, 0, one);
+    else sum += x->room;
   }
   return sum;
 }
