@@ -78,7 +78,7 @@ done
 for name in cannon pumma summa johnson solomonik cosma; do
   places=4
   case $name in johnson|solomonik) places=8 ;; esac
-  set -- run examples/mm.ein "A=$work/A.npy" "B=$work/B.npy" -p $places --json \
+  set -- run examples/models/mm.ein "A=$work/A.npy" "B=$work/B.npy" -p $places --json \
     --schedule examples/schedules/$name.sched
   "$einsum" "$@" --fabric copying -o "C=$work/C.npy" > "$work/one" || wrong "$name"
   [ "$(figure "$work/one" bytes)" -gt 0 ] || wrong "$name moves nothing"
