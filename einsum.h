@@ -37,7 +37,7 @@
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
-//                 >>solve >>edges
+//                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
@@ -195,6 +195,9 @@
 //     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
 //     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
 //     softmax[j](e)                 macros over named indices
+//     concat[j](e, f)               selectors along an index, see MACROS
+//     rand(seed, i, j)              in [0,1), the same for the same integers, however a program is
+//                                   cut, threaded or placed (f64; rounded to less it may be 1)
 //
 // Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
 // around the whole term. Each must stand in a plain factor of the term:
@@ -213,6 +216,13 @@
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
+// Selectors are NumPy's along index j. They become pieces and accesses; their words are no names
+// of the language elsewhere, and indices of their arguments are those of the statement:
+// concat[j](e,f,..)  interleave[j](e,f,..)  stack[s](e,f,..)   s is an index that none of them has
+// repeat[j](e,n)  tile[j](e,n)  reverse[j](e)  roll[j](e,n)    n: integers and sizes
+// pad[j](e,before,behind | 0)   or wrap, clamp, reflect, another constant
+// slice[j](e,from,to,step=1)    from and to count from the end where they are written with -
+// split[j](e,k,n)               part k of n, as even as can be
 //
 // GRADIENTS
 //     input X[b,f], y[b], w[f]
@@ -650,7 +660,7 @@ typedef struct ein_scalar {
 //   A arithmetic: promoted        F float: integers become floats    D division: integers -> f64
 //   C comparison -> bool          O ordering -> bool, no complex     B boolean
 //   M min/max: no complex         P power                            I integer-keeping rounding
-//   R complex parts               X own rule
+//   R complex parts               H of i64: a hash, a f64 in [0,1)          X own rule
 #define EIN_OP_LIST(X)                                                                             \
   X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')            \
   X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')         \
@@ -665,7 +675,7 @@ typedef struct ein_scalar {
   X(GELU, "gelu", 1, 'F') X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I')                        \
   X(ROUND, "round", 1, 'I') X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')  \
   X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')                      \
-  X(SIGN, "sign", 1, 'A')
+  X(SIGN, "sign", 1, 'A') X(HASH, "", 2, 'H') X(RAND, "rand", 1, 'H')
 
 #define EINI_OP_ENUM(id, name, args, cls) EIN_OP_##id,
 typedef enum ein_op { EIN_OP_LIST(EINI_OP_ENUM) EIN_OP_COUNT } ein_op;
@@ -3331,6 +3341,13 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
     case 'R':
       *res = eini_real_part(m);
       break;
+    case 'H':
+      if (eini_kind_of(m) >= EINI_KREAL)
+        return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "cast_i64(x) makes one of a float",
+                         "rand takes integers: a seed and indices");
+      *arg = EIN_I64;
+      *res = v->op == EIN_OP_RAND ? EIN_F64 : EIN_I64;
+      break;
     default: break;
   }
   return EIN_OK;
@@ -5105,14 +5122,21 @@ static void eini_no_function(eini_parser *p, const eini_called *f, const char *n
             eini_cut(f->s, f->len), f->s);
 }
 
-// The number of arguments of a function or conversion; -1 when the word is none.
-static int eini_call_arity(const ein_graph *g, int cls, int word) {
+// The number of arguments of a function or conversion, of n that it has; -1 when the word is none.
+static int eini_call_arity(const ein_graph *g, int cls, int word, int n) {
+  if (cls == EINI_W_OP && word == EIN_OP_RAND)  // a seed and indices
+    return n < 1 ? 1 : n > EINI_ARGS_MAX ? EINI_ARGS_MAX : n;
   return cls == EINI_W_OP ? eini_ops[word].args : cls == EINI_W_CAST ? 1 :
          cls == EINI_W_FUNCTION ? g->function[word].nargs : -1;
 }
 
 // A call with the right number of arguments.
 static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
+  if (f->cls == EINI_W_OP && f->word == EIN_OP_RAND) {
+    int all = arg[0];
+    for (int i = 1; i < f->n; i++) all = eini_emit_op(em, EIN_OP_HASH, f->pos, all, arg[i]);
+    return eini_emit_op(em, EIN_OP_RAND, f->pos, all, 0);
+  }
   int id = f->cls == EINI_W_FUNCTION
                ? eini_expr_call(em->arena, &em->e, f->pos, f->word, f->n, arg)
                : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EIN_OP_CAST : f->word,
@@ -5159,7 +5183,7 @@ static int eini_map_call(eini_emit *em, eini_called *f) {
   eini_parser *p = em->p;
   int list = f->cls == EINI_W_FOLD && (f->word == EIN_FOLD_MAX || f->word == EIN_FOLD_MIN);
   int op = f->word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
-  int want = eini_call_arity(p->g, f->cls, f->word);
+  int want;
   if (!eini_accept(p, '('))
     eini_perr(p, EIN_ERR_NAME, f->pos, f->len, NULL,
               "'%.*s' is a word of the language: '(' must follow", eini_cut(f->s, f->len), f->s);
@@ -5174,6 +5198,7 @@ static int eini_map_call(eini_emit *em, eini_called *f) {
   eini_expect(p, ')', "')' or an operator");
   f->full = p->end - f->pos;
   if (p->st != EIN_OK || (list && f->n > 1)) return arg[0];
+  want = eini_call_arity(p->g, f->cls, f->word, f->n);
   if (want == f->n) return eini_emit_call(em, f, arg);
   if (want >= 0) eini_wrong_count(p, f, want, NULL);
   else if (f->cls == EINI_W_FREE) eini_no_function(p, f, NULL);
@@ -5380,13 +5405,14 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
     eini_say_node(t, g, s, v->arg[0], cast ? place : level + (level == 6), depth + 1);
     if (op == EIN_OP_SQUARE) eini_say(t, "^2");
   } else {
-    eini_say(t, "%s%s(", cast ? "cast_" : op == EIN_OP_CALL ? g->function[v->arg[0]].name
-             : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
+    const int hash = op == EIN_OP_HASH;  // of arguments of rand, which are a list in it
+    eini_say(t, "%s%s%s", cast ? "cast_" : op == EIN_OP_CALL ? g->function[v->arg[0]].name
+             : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "", hash ? "" : "(");
     for (int i = 0; i < eini_node_args(v); i++) {
       if (i > 0) eini_say(t, ", ");
       eini_say_node(t, g, s, eini_node_arg(&s->expr, v, i), 0, depth + 1);
     }
-    eini_say(t, ")");
+    if (!hash) eini_say(t, ")");
   }
   if (level < place) eini_say(t, ")");
 }
@@ -12179,6 +12205,16 @@ static int64_t eini_imod(int64_t x, int64_t y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
+#define EINI_UNIT (1 / 9007199254740992.0)  // 2^-53
+
+// splitmix64 by Steele, Lea and Flood (2014): one step, of which all bits depend on all.
+static uint64_t eini_hash_step(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
 EINI_CHUNK_ARITH(f32, float, float)
 EINI_CHUNK_ARITH(f64, double, double)
 EINI_CHUNK_ARITH(i32, int32_t, uint32_t)
@@ -12205,6 +12241,8 @@ EINI_CHUNK_OP(div_i32, int32_t, int32_t, eini_idiv(x, EINI_Y))
 EINI_CHUNK_OP(div_i64, int64_t, int64_t, eini_idiv(x, EINI_Y))
 EINI_CHUNK_OP(mod_i32, int32_t, int32_t, eini_imod(x, EINI_Y))
 EINI_CHUNK_OP(mod_i64, int64_t, int64_t, eini_imod(x, EINI_Y))
+EINI_CHUNK_OP(hash_i64, int64_t, int64_t, eini_hash_step((uint64_t)x) ^ (uint64_t)EINI_Y)
+EINI_CHUNK_OP(rand_i64, int64_t, double, (double)(eini_hash_step((uint64_t)x) >> 11) * EINI_UNIT)
 EINI_CHUNK_OP(abs_i32, int32_t, int32_t, x < 0 ? 0u - (uint32_t)x : (uint32_t)x)
 EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
 EINI_CHUNK_OP(sign_i32, int32_t, int32_t, (x > 0) - (x < 0))
@@ -12554,6 +12592,8 @@ static const eini_chunk_row eini_chunk_table[] = {
     {EIN_OP_TAN, EINI_FLT(tan)}, {EIN_OP_TANH, EINI_FLT(tanh)},
     {EIN_OP_ATAN2, EINI_RE2(atan2)}, {EIN_OP_ERF, EINI_RE2(erf)},
     {EIN_OP_SIGN, EINI_ARI(sign)},
+    {EIN_OP_HASH, {NULL, NULL, eini_c_hash_i64, NULL, NULL, NULL, NULL}},
+    {EIN_OP_RAND, {NULL, NULL, eini_c_rand_i64, NULL, NULL, NULL, NULL}},
     {EIN_OP_SIGMOID, EINI_RE2(sigmoid)}, {EIN_OP_SILU, EINI_RE2(silu)},
     {EIN_OP_GELU, EINI_RE2(gelu)}, {EIN_OP_FLOOR, EINI_RE2(floor)},
     {EIN_OP_CEIL, EINI_RE2(ceil)}, {EIN_OP_ROUND, EINI_RE2(round)},
@@ -18159,7 +18199,7 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
   switch (v->op) {
     case EIN_OP_CONST: r.error = small ? 0 : eini_half_ulp(t), r.plain = 1; break;
     case EIN_OP_PARAM: r.error = eini_half_ulp(t), r.plain = 1; break;
-    case EIN_OP_INDEX: r.error = 0, r.plain = 1; break;
+    case EIN_OP_INDEX: case EIN_OP_HASH: case EIN_OP_RAND: r.error = 0, r.plain = 1; break;
     case EIN_OP_NEG: case EIN_OP_CONJ: r = x[0]; break;
     case EIN_OP_CAST: r = x[0];
       r.error = eini_bound_cast(r.error, (ein_dtype)e->node[v->arg[0]].dtype, t); break;
@@ -27699,7 +27739,7 @@ EIN_API ein_status ein_graph_finish(ein_graph *g) {
 typedef enum eini_syn_kind {
   EINI_S_NUM, EINI_S_BOOL, EINI_S_NAME, EINI_S_PAREN, EINI_S_ACCESS, EINI_S_SIZE, EINI_S_REDUCE,
   EINI_S_MACRO, EINI_S_CALL, EINI_S_SUM, EINI_S_TERM, EINI_S_AND, EINI_S_OR, EINI_S_NOT,
-  EINI_S_NEG, EINI_S_POW, EINI_S_CMP,
+  EINI_S_NEG, EINI_S_POW, EINI_S_CMP, EINI_S_SELECT,
   EINI_S_INDEX, EINI_S_PARAM, EINI_S_BODY  // after names are resolved; BODY: of a def
 } eini_syn_kind;
 
@@ -27990,6 +28030,51 @@ static eini_edge eini_parse_edge(eini_parser *p) {
   return edge;
 }
 
+// Selectors: words of the language where NAME[index](..) is written, and nowhere else.
+typedef enum eini_selector {
+  EINI_SEL_CONCAT, EINI_SEL_STACK, EINI_SEL_INTERLEAVE,  // parts of what is made
+  EINI_SEL_REPEAT, EINI_SEL_TILE,                        // copies
+  EINI_SEL_PAD, EINI_SEL_REVERSE, EINI_SEL_ROLL, EINI_SEL_SLICE, EINI_SEL_SPLIT
+} eini_selector;
+
+static const struct {
+  const char *name;
+  int least, most;        // arguments
+} eini_selectors[] = {{"concat", 1, INT_MAX}, {"stack", 1, INT_MAX}, {"interleave", 1, INT_MAX},
+                      {"repeat", 2, 2}, {"tile", 2, 2}, {"pad", 3, 3}, {"reverse", 1, 1},
+                      {"roll", 2, 2}, {"slice", 3, 4}, {"split", 3, 3}};
+
+static int eini_selector_of(const eini_parser *p, int sym) {
+  int k = EINI_SEL_SPLIT;
+  while (k >= 0 && !eini_word_is(p->names->sym[sym].s, p->names->sym[sym].n,
+                                 eini_selectors[k].name)) k--;
+  return k;
+}
+
+// NAME[index](expression, ..): read up to '('. What stands in brackets are its coordinates so far.
+static eini_syn *eini_parse_select(eini_parser *p, eini_syn *v, const eini_kids *index) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  v->op = eini_selector_of(p, v->sym);
+  if (index->n != 1 || index->kid[0]->kind != EINI_S_NAME || v->edge != NULL)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like concat[j](A[i,j], B[i,j])",
+              "%.*s takes the index in whose direction it goes", EINI_NAME_OF(p, v->sym));
+  if (p->st != EIN_OK) return v;
+  v->kind = EINI_S_SELECT;
+  v->bind = &index->kid[0]->sym;
+  v->nbind = 1;
+  eini_expect(p, '(', "'('");
+  eini_parse_list(p, &k, 0);
+  if (v->op == EINI_SEL_PAD && eini_accept(p, '|')) {
+    if ((v->edge = EINI_NEW(p->arena, eini_edge, 1)) == NULL) return eini_pmem(p), v;
+    v->edge[0] = eini_parse_edge(p);
+  }
+  eini_expect(p, ')', "',' or ')'");
+  if (k.n < eini_selectors[v->op].least || k.n > eini_selectors[v->op].most)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "%.*s takes %d arguments, not %d",
+              EINI_NAME_OF(p, v->sym), eini_selectors[v->op].least, (int)k.n);
+  return eini_close(p, v, &k);
+}
+
 // NAME[coordinate | edge, ..]: NAME and '[' are read. A rule after the last coordinate only is that
 // of all.
 static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
@@ -28010,6 +28095,7 @@ static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
   for (int64_t i = 0; i < k.n && v->edge != NULL && rules == 1 && at[0] == k.n - 1; i++)
     v->edge[i] = rule[0];
   for (int64_t i = 0; i < rules && v->edge != NULL; i++) v->edge[at[i]] = rule[i];
+  if (p->tok == '(' && eini_selector_of(p, v->sym) >= 0) return eini_parse_select(p, v, &k);
   static const char *const behind[] = {"for", "and", "or"};
   if (p->tok == '[' || p->tok == '(' || (p->tok == EINI_T_NAME && eini_one_of(p, behind, 3) < 0))
     eini_unexpected(p, "an operator", "write products with *");
@@ -28140,7 +28226,7 @@ static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse)
 static int eini_tree_call(eini_emit *em, const eini_syn *v) {
   eini_called f = eini_called_of(em->p, v);
   int op = f.word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
-  int want = eini_call_arity(em->p->g, f.cls, f.word);
+  int want = eini_call_arity(em->p->g, f.cls, f.word, f.n);
   if (f.cls == EINI_W_FOLD) return eini_emit_list(em, v, op, op);  // max and min of several
   if (want < 0) eini_unknown_function(em->p, v);
   else if (v->n != want) eini_wrong_count(em->p, &f, want, NULL);
@@ -29613,6 +29699,426 @@ static void eini_check_unnamed(eini_prog *q) {
                    "is reduced here without being named, and used outside the parentheses");
   }
   for (int64_t i = 0; i < q->nvar; i++) p->names->sym[q->var[i].sym].nindex = 0;
+}
+
+// ================================================================================================
+// >>select  selectors: concat, stack, repeat, pad, slice and their like
+// Takes trees; gives lines in their place, whose pieces and accesses say the same: a selector over
+// an index is a tensor of its own, which the statement then reads, or the statement's itself.
+// ================================================================================================
+
+typedef struct eini_selecting {
+  eini_prog *q;
+  eini_line *line, *into;   // lines so far; the one being read
+  int64_t n, cap, fresh;
+} eini_selecting;
+
+// What a selector reads along its index: an access where the index stands alone.
+typedef struct eini_selected {
+  const eini_syn *access;
+  int axis;
+} eini_selected;
+
+typedef struct eini_indices {
+  int *sym, n;
+} eini_indices;
+
+// ---- trees ----
+
+static eini_syn *eini_sel_new(eini_selecting *x, const eini_syn *at, int kind, int sym,
+                              int64_t value) {
+  eini_syn *v = eini_part(&x->q->p, kind, at->pos);
+  v->len = at->len;
+  v->sym = sym;
+  v->ival = value;
+  v->re = (double)value;
+  v->exact = 1;
+  return v;
+}
+
+static eini_syn *eini_sel_num(eini_selecting *x, const eini_syn *at, int64_t value) {
+  return eini_sel_new(x, at, EINI_S_NUM, -1, value);
+}
+
+// a + b, a - b, a * b
+static eini_syn *eini_sel_op(eini_selecting *x, const eini_syn *at, int op, eini_syn *a,
+                             eini_syn *b) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_syn *v = eini_sel_new(x, at, op == '*' ? EINI_S_TERM : EINI_S_SUM, -1, 0);
+  eini_kids_add(&x->q->p, &k, a, 0);
+  eini_kids_add(&x->q->p, &k, b, op == '-');
+  return eini_syn_with(v, &k);
+}
+
+// The quotient of constants, rounded down.
+static eini_syn *eini_sel_div(eini_selecting *x, const eini_syn *at, eini_syn *a, eini_syn *b) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_syn *v = eini_sel_new(x, at, EINI_S_CALL, eini_intern(&x->q->p, "div", 3), 0);
+  v->op = EIN_OP_FLOORDIV;
+  eini_kids_add(&x->q->p, &k, a, 0);
+  eini_kids_add(&x->q->p, &k, b, 0);
+  return eini_syn_with(v, &k);
+}
+
+static eini_syn *eini_sel_size(eini_selecting *x, const eini_selected *s) {
+  return eini_sel_new(x, s->access, EINI_S_SIZE, s->access->sym, s->axis);
+}
+
+// A number of the selector's, where the name of a size stands for it.
+static eini_syn *eini_sel_const(eini_selecting *x, const eini_syn *v) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_syn *r = eini_part(&x->q->p, v->kind, v->pos);
+  *r = *v;
+  if (v->kind == EINI_S_NAME) r->kind = EINI_S_SIZE, r->ival = -1;
+  for (int i = 0; i < v->n && x->q->p.st == EIN_OK; i++)
+    eini_kids_add(&x->q->p, &k, eini_sel_const(x, v->kid[i]), v->inv[i]);
+  r->size = 1;
+  return eini_syn_with(r, &k);
+}
+
+// The access with another coordinate along its axis.
+static eini_syn *eini_sel_read(eini_selecting *x, const eini_selected *s, eini_syn *at,
+                               const eini_edge *edge) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  eini_syn *v = eini_part(&x->q->p, EINI_S_ACCESS, s->access->pos);
+  *v = *s->access;
+  for (int r = 0; r < s->access->n; r++)
+    eini_kids_add(&x->q->p, &k, r == s->axis ? at : s->access->kid[r], 0);
+  if (edge != NULL && (v->edge = EINI_NEW(x->q->p.arena, eini_edge, s->access->n)) == NULL)
+    eini_pmem(&x->q->p);
+  else if (edge != NULL) v->edge[s->axis] = *edge;
+  v->size = 1;
+  return eini_syn_with(v, &k);
+}
+
+// ---- indices ----
+
+static int eini_sel_has(const eini_indices *w, int sym) {
+  int i = 0;
+  while (i < w->n && w->sym[i] != sym) i++;
+  return i < w->n;
+}
+
+// Adds the indices of accesses that no reduction inside binds.
+static void eini_sel_indices(eini_selecting *x, const eini_syn *v, eini_indices *bound, int coord,
+                             eini_indices *w) {
+  const int inside = bound->n;
+  if (v->kind == EINI_S_REDUCE && v->nbind == 0)
+    eini_perr(&x->q->p, EIN_ERR_NAME, EINI_AT(v), "like sum[j](A[i,j])",
+              "reductions in a selector name their indices");
+  if (v->kind == EINI_S_REDUCE)
+    for (int i = 0; i < v->nbind; i++) bound->sym[bound->n++] = v->bind[i];
+  if (v->kind == EINI_S_NAME && coord && !eini_sel_has(bound, v->sym) && !eini_sel_has(w, v->sym))
+    w->sym[w->n++] = v->sym;
+  for (int i = 0; i < v->n; i++)
+    eini_sel_indices(x, v->kid[i], bound, coord || v->kind == EINI_S_ACCESS, w);
+  bound->n = inside;
+}
+
+// Names that may be bound in a tree.
+static int64_t eini_sel_binds(const eini_syn *v) {
+  int64_t n = v->nbind;
+  for (int i = 0; i < v->n; i++) n += eini_sel_binds(v->kid[i]);
+  return n;
+}
+
+static ein_status eini_sel_indices_of(eini_selecting *x, const eini_syn *v, eini_indices *w) {
+  eini_indices bound = {EINI_NEW(x->q->p.arena, int, eini_sel_binds(v) + 1), 0};
+  w->sym = EINI_NEW(x->q->p.arena, int, v->size + 1);
+  w->n = 0;
+  if (bound.sym == NULL || w->sym == NULL) return eini_pmem(&x->q->p);
+  eini_sel_indices(x, v, &bound, 0, w);
+  return x->q->p.st;
+}
+
+// ---- lines ----
+
+// Appends `sym[indices] = right`; NULL after a mistake. It begins with no extents.
+static eini_line *eini_sel_line(eini_selecting *x, const eini_syn *at, int sym,
+                                const eini_indices *w, eini_syn *right) {
+  eini_parser *p = &x->q->p;
+  eini_kids k = {NULL, NULL, 0, 0}, left = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
+  eini_line *l = (eini_line *)eini_grow(p->arena, x->line, x->n, &x->cap, sizeof *l);
+  if (l == NULL) return eini_pmem(p), l;
+  x->line = l;
+  l += x->n;
+  memset(l, 0, sizeof *l);
+  l->kind = EINI_L_DEFINE;
+  l->sym = sym;
+  l->pos = at->pos;
+  l->len = at->len;
+  l->stmt = -1;
+  l->dtype = sym == x->into->sym ? x->into->dtype : EIN_NONE;
+  eini_kids_add(p, &k, right, 0);
+  l->kid = k.kid;
+  l->n = 1;
+  for (int i = 0; i < w->n; i++) {
+    eini_syn *name = eini_sel_new(x, at, EINI_S_NAME, w->sym[i], 0);
+    eini_kids_add(p, &left, name, 0);
+    eini_kids_add(p, &e, name, 1);
+  }
+  l->left = eini_syn_with(eini_sel_new(x, at, EINI_S_ACCESS, sym, 0), &left);
+  l->left->bext = e.kid;
+  l->left->inv = e.inv;
+  x->n += p->st == EIN_OK;
+  return p->st == EIN_OK ? l : NULL;
+}
+
+static int eini_sel_fresh(eini_selecting *x, const char *what) {
+  const eini_sym *s = eini_sym_of(x->q, x->into->sym);
+  char name[128];
+  const int n = snprintf(name, sizeof name, "%.*s.%s%lld", eini_cut(s->s, s->n), s->s, what,
+                         (long long)++x->fresh);
+  const char *kept = eini_strndup(x->q->p.arena, name, n);
+  return kept == NULL ? (eini_pmem(&x->q->p), -1) : eini_intern(&x->q->p, kept, n);
+}
+
+static eini_syn *eini_sel_whole(eini_selecting *x, const eini_syn *at, int sym,
+                                const eini_indices *w) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  for (int i = 0; i < w->n; i++)
+    eini_kids_add(&x->q->p, &k, eini_sel_new(x, at, EINI_S_NAME, w->sym[i], 0), 0);
+  return eini_syn_with(eini_sel_new(x, at, EINI_S_ACCESS, sym, 0), &k);
+}
+
+// An argument as an access where index c stands alone: itself, or that of a tensor made for it.
+static ein_status eini_sel_source(eini_selecting *x, eini_syn *v, int c, const eini_indices *w,
+                                  eini_selected *s) {
+  int alone = 0, others = 0;
+  while (v->kind == EINI_S_PAREN) v = v->kid[0];
+  for (int r = 0; r < v->n && v->kind == EINI_S_ACCESS; r++) {
+    const eini_syn *at = v->kid[r];
+    if (at->kind == EINI_S_NAME && at->sym == c) alone++, s->axis = r;
+    else if (at->kind != EINI_S_NAME) others++;
+  }
+  s->access = v;
+  if (alone == 1 && others == 0 && v->edge == NULL) return EIN_OK;
+  const int sym = eini_sel_fresh(x, "part");
+  if (sym >= 0) eini_sel_line(x, v, sym, w, v);
+  s->access = eini_sel_whole(x, v, sym, w);
+  for (s->axis = 0; s->axis < w->n - 1 && w->sym[s->axis] != c;) s->axis++;
+  return x->q->p.st;
+}
+
+// ---- selectors ----
+
+// The extent of the i-th index of a line.
+static void eini_sel_extent(eini_line *l, int i, eini_syn *extent) {
+  if (l == NULL) return;
+  l->left->bext[i] = extent;
+  l->left->inv[i] = 0;
+}
+
+// A line `sym[.., at, ..] = right`, with `at` in place of the index at axis.
+static eini_line *eini_sel_piece(eini_selecting *x, const eini_syn *v, int sym,
+                                 const eini_indices *w, int axis, eini_syn *at, eini_syn *right) {
+  eini_line *l = eini_sel_line(x, v, sym, w, right);
+  if (l != NULL && at != NULL) l->left->kid[axis] = at;
+  return l;
+}
+
+// concat, stack and interleave: a piece for each argument.
+static void eini_sel_join(eini_selecting *x, const eini_syn *v, int sym, const eini_indices *w,
+                          const eini_indices *of, int axis) {
+  eini_syn *from = NULL;
+  for (int k = 0; k < v->n && x->q->p.st == EIN_OK; k++) {
+    eini_syn *name = eini_sel_new(x, v, EINI_S_NAME, v->bind[0], 0), *at = from;
+    eini_selected s;
+    if (v->op == EINI_SEL_STACK) {
+      eini_sel_piece(x, v, sym, w, axis, eini_sel_num(x, v, k), v->kid[k]);
+    } else if (eini_sel_source(x, v->kid[k], v->bind[0], of, &s) != EIN_OK) {
+      return;
+    } else if (v->op == EINI_SEL_CONCAT) {
+      at = from == NULL ? NULL : eini_sel_op(x, v, '+', name, from);
+      from = from == NULL ? eini_sel_size(x, &s)
+                          : eini_sel_op(x, v, '+', from, eini_sel_size(x, &s));
+      eini_sel_piece(x, v, sym, w, axis, at, eini_sel_read(x, &s, s.access->kid[s.axis], NULL));
+    } else {
+      at = eini_sel_op(x, v, '+', eini_sel_op(x, v, '*', eini_sel_num(x, v, v->n), name),
+                       eini_sel_num(x, v, k));
+      eini_sel_piece(x, v, sym, w, axis, at, eini_sel_read(x, &s, s.access->kid[s.axis], NULL));
+    }
+  }
+}
+
+// repeat and tile: the copy's number is an index of its own.
+static void eini_sel_again(eini_selecting *x, const eini_syn *v, int sym, const eini_indices *w,
+                           int axis, const eini_selected *s) {
+  static const char copy[] = "copy";
+  eini_syn *name = eini_sel_new(x, v, EINI_S_NAME, v->bind[0], 0);
+  eini_syn *other = eini_sel_new(x, v, EINI_S_NAME, eini_intern(&x->q->p, copy, 4), 0);
+  eini_syn *n = eini_sel_const(x, v->kid[1]);
+  eini_syn *at = v->op == EINI_SEL_TILE
+                     ? eini_sel_op(x, v, '+', eini_sel_op(x, v, '*', eini_sel_size(x, s), other),
+                                   name)
+                     : eini_sel_op(x, v, '+', eini_sel_op(x, v, '*', n, name), other);
+  eini_line *l = eini_sel_piece(x, v, sym, w, axis, at,
+                                eini_sel_read(x, s, s->access->kid[s->axis], NULL));
+  if (l == NULL) return;
+  eini_kids_add(&x->q->p, &l->given, other, 0);
+  eini_kids_add(&x->q->p, &l->given, n, 0);
+}
+
+// A coordinate of Python's: one below zero counts from the end.
+static eini_syn *eini_sel_from(eini_selecting *x, const eini_syn *v, const eini_selected *s) {
+  eini_syn *c = eini_sel_const(x, v);
+  return v->kind != EINI_S_NEG ? c : eini_sel_op(x, v, '+', c, eini_sel_size(x, s));
+}
+
+// Where part k of so many begins: k*n/parts, rounded up.
+static eini_syn *eini_sel_split(eini_selecting *x, const eini_syn *v, eini_syn *k, eini_syn *n,
+                                eini_syn *parts) {
+  eini_syn *all = eini_sel_op(x, v, '+', eini_sel_op(x, v, '*', k, n), parts);
+  return eini_sel_div(x, v, eini_sel_op(x, v, '-', all, eini_sel_num(x, v, 1)), parts);
+}
+
+// pad, reverse, roll, slice and split: one access at other coordinates.
+static void eini_sel_move(eini_selecting *x, const eini_syn *v, int sym, const eini_indices *w,
+                          int axis, const eini_selected *s) {
+  eini_edge zero = {EINI_EDGE_CONST, NULL}, wrap = {EINI_EDGE_WRAP, NULL}, *edge = NULL;
+  eini_syn *name = eini_sel_new(x, v, EINI_S_NAME, v->bind[0], 0), *at = name;
+  eini_syn *n = eini_sel_size(x, s), *one = eini_sel_num(x, v, 1);
+  if (v->op == EINI_SEL_PAD) {
+    edge = v->edge != NULL ? v->edge : &zero;
+    zero.fill = eini_sel_num(x, v, 0);
+    at = eini_sel_op(x, v, '-', name, eini_sel_const(x, v->kid[1]));
+    n = eini_sel_op(x, v, '+', eini_sel_op(x, v, '+', n, eini_sel_const(x, v->kid[1])),
+                    eini_sel_const(x, v->kid[2]));
+  } else if (v->op == EINI_SEL_REVERSE) {
+    at = eini_sel_op(x, v, '-', eini_sel_op(x, v, '-', n, one), name);
+  } else if (v->op == EINI_SEL_ROLL) {
+    edge = &wrap;
+    at = eini_sel_op(x, v, '-', name, eini_sel_const(x, v->kid[1]));
+  } else {
+    eini_syn *step = v->op == EINI_SEL_SLICE && v->n > 3 ? eini_sel_const(x, v->kid[3]) : one;
+    eini_syn *from, *to;
+    if (v->op == EINI_SEL_SLICE) {
+      from = eini_sel_from(x, v->kid[1], s);
+      to = eini_sel_from(x, v->kid[2], s);
+    } else {  // part k of so many, as even as can be, larger ones first
+      eini_syn *k = eini_sel_const(x, v->kid[1]), *parts = eini_sel_const(x, v->kid[2]);
+      from = eini_sel_split(x, v, k, n, parts);
+      to = eini_sel_split(x, v, eini_sel_op(x, v, '+', k, one), n, parts);
+    }
+    at = eini_sel_op(x, v, '+', from, eini_sel_op(x, v, '*', step, name));
+    n = eini_sel_div(x, v, eini_sel_op(x, v, '-', eini_sel_op(x, v, '+', eini_sel_op(
+                               x, v, '-', to, from), step), one), step);
+  }
+  eini_line *l = eini_sel_piece(x, v, sym, w, axis, NULL, eini_sel_read(x, s, at, edge));
+  eini_sel_extent(l, axis, n);
+}
+
+// The indices of a selector's result, by those of its first argument; the others have the same.
+static ein_status eini_sel_check(eini_selecting *x, const eini_syn *v, eini_indices *of) {
+  static const int joins = 1 << EINI_SEL_CONCAT | 1 << EINI_SEL_STACK | 1 << EINI_SEL_INTERLEAVE;
+  eini_parser *p = &x->q->p;
+  const int c = v->bind[0], list = joins >> v->op & 1;
+  for (int k = 0; k < (list ? v->n : 1) && p->st == EIN_OK; k++) {
+    eini_indices w;
+    const eini_syn *a = v->kid[k];
+    EINI_TRY(eini_sel_indices_of(x, a, &w));
+    if (k == 0) *of = w;
+    if (eini_sel_has(&w, c) != (v->op != EINI_SEL_STACK))
+      return eini_perr(p, EIN_ERR_NAME, EINI_AT(a), NULL, v->op == EINI_SEL_STACK
+                       ? "'%.*s' is the index of the stack: what is stacked has it not"
+                       : "'%.*s' is no index of this", EINI_NAME_OF(p, c));
+    for (int i = 0; i < of->n; i++)
+      if (!eini_sel_has(&w, of->sym[i]))
+        return eini_perr(p, EIN_ERR_SHAPE, EINI_AT(a), "all parts have the same indices",
+                         "this has no index '%.*s', which the first part has",
+                         EINI_NAME_OF(p, of->sym[i]));
+    if (w.n > of->n)
+      return eini_perr(p, EIN_ERR_SHAPE, EINI_AT(a), "all parts have the same indices",
+                       "this has more indices than the first part");
+  }
+  return p->st;
+}
+
+// The lines of a selector whose result is tensor sym over the indices w.
+static void eini_sel_lines(eini_selecting *x, const eini_syn *v, int sym, const eini_indices *w,
+                           const eini_indices *of) {
+  int axis = 0;
+  eini_selected s;
+  while (axis < w->n - 1 && w->sym[axis] != v->bind[0]) axis++;
+  if (v->op <= EINI_SEL_INTERLEAVE) eini_sel_join(x, v, sym, w, of, axis);
+  else if (eini_sel_source(x, v->kid[0], v->bind[0], of, &s) != EIN_OK) return;
+  else if (v->op <= EINI_SEL_TILE) eini_sel_again(x, v, sym, w, axis, &s);
+  else eini_sel_move(x, v, sym, w, axis, &s);
+}
+
+// Is the left side of the line the selector's indices alone, in any order? They are its order then.
+static int eini_sel_direct(eini_selecting *x, const eini_syn *v, eini_indices *w) {
+  const eini_line *l = x->into;
+  const eini_syn *right = l->kid[0];
+  int n = 0;
+  while (right->kind == EINI_S_PAREN) right = right->kid[0];
+  if (right != v || l->left->n != w->n || l->given.n > 0) return 0;
+  for (int i = 0; i < w->n; i++) {
+    const eini_syn *at = l->left->kid[i];
+    n += at->kind == EINI_S_NAME && l->left->inv[i] && eini_sel_has(w, at->sym);
+  }
+  for (int i = 0; i < w->n; i++)
+    for (int j = 0; j < i && n == w->n; j++) n -= l->left->kid[i]->sym == l->left->kid[j]->sym;
+  if (n < w->n) return 0;
+  for (int i = 0; i < w->n; i++) w->sym[i] = l->left->kid[i]->sym;
+  return 1;
+}
+
+// A tree without selectors. *direct: the line that it is the right side of is written already.
+static eini_syn *eini_sel_tree(eini_selecting *x, eini_syn *v, int *direct) {
+  for (int i = 0; i < v->n && x->q->p.st == EIN_OK; i++)
+    if (v->kind != EINI_S_ACCESS) v->kid[i] = eini_sel_tree(x, v->kid[i], direct);
+  if (v->kind != EINI_S_SELECT || x->q->p.st != EIN_OK) return v;
+  eini_indices of, w;
+  if (eini_sel_check(x, v, &of) != EIN_OK) return v;
+  w.n = 0;
+  w.sym = EINI_NEW(x->q->p.arena, int, of.n + 1);
+  if (w.sym == NULL) return eini_pmem(&x->q->p), v;
+  if (v->op == EINI_SEL_STACK) w.sym[w.n++] = v->bind[0];
+  for (int i = 0; i < of.n; i++) w.sym[w.n++] = of.sym[i];
+  *direct = eini_sel_direct(x, v, &w);
+  const int sym = *direct ? x->into->sym : eini_sel_fresh(x, eini_selectors[v->op].name);
+  if (sym < 0) return v;
+  eini_sel_lines(x, v, sym, &w, &of);
+  return eini_sel_whole(x, v, sym, &w);
+}
+
+static int eini_sel_in(const eini_syn *v) {
+  int found = v->kind == EINI_S_SELECT;
+  for (int i = 0; i < v->n && !found; i++) found = eini_sel_in(v->kid[i]);
+  return found;
+}
+
+// Puts lines in place of those that have selectors.
+static void eini_select_lines(eini_prog *q) {
+  eini_parser *p = &q->p;
+  eini_selecting x;
+  int any = 0;
+  for (int64_t i = 0; i < q->nline && !any; i++)
+    any = q->line[i].kind >= EINI_L_DEF && q->line[i].kind <= EINI_L_DEFINE &&
+          eini_sel_in(q->line[i].kid[0]);
+  if (!any || p->st != EIN_OK) return;
+  memset(&x, 0, sizeof x);
+  x.q = q;
+  for (int64_t i = 0; i < q->nline && !eini_diag_full(p); i++) {
+    eini_line now = q->line[i];
+    int direct = 0, mine = now.kind == EINI_L_DEFINE || now.kind == EINI_L_DEF;
+    x.into = &now;
+    p->st = EIN_OK;
+    mine = mine && eini_sel_in(now.kid[0]);
+    if (mine && now.kind == EINI_L_DEF)
+      eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(&now), NULL,
+                "a macro has no selectors: their indices are those of a statement");
+    else if (mine) now.kid[0] = eini_sel_tree(&x, now.kid[0], &direct);
+    if (p->st != EIN_OK) eini_sym_of(q, now.sym)->bad = 1;
+    if (direct || p->st != EIN_OK) continue;
+    eini_line *l = (eini_line *)eini_grow(p->arena, x.line, x.n, &x.cap, sizeof *l);
+    if (l == NULL) eini_pmem(p);
+    else (x.line = l)[x.n++] = now;
+  }
+  q->line = x.line;
+  q->nline = x.n;
+  p->st = EIN_OK;
 }
 
 // ================================================================================================
@@ -32782,6 +33288,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
     }
   }
   if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
+  eini_select_lines(q);
   eini_survey(q);
   eini_forms_init(&q->temps, arena, 0);
   for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);

@@ -63,7 +63,7 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
   switch (v->op) {
     case EIN_OP_CONST: r.error = small ? 0 : eini_half_ulp(t), r.plain = 1; break;
     case EIN_OP_PARAM: r.error = eini_half_ulp(t), r.plain = 1; break;
-    case EIN_OP_INDEX: r.error = 0, r.plain = 1; break;
+    case EIN_OP_INDEX: case EIN_OP_HASH: case EIN_OP_RAND: r.error = 0, r.plain = 1; break;
     case EIN_OP_NEG: case EIN_OP_CONJ: r = x[0]; break;
     case EIN_OP_CAST: r = x[0];
       r.error = eini_bound_cast(r.error, (ein_dtype)e->node[v->arg[0]].dtype, t); break;

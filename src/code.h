@@ -43,6 +43,8 @@ static const eini_chunk_row eini_chunk_table[] = {
     {EIN_OP_TAN, EINI_FLT(tan)}, {EIN_OP_TANH, EINI_FLT(tanh)},
     {EIN_OP_ATAN2, EINI_RE2(atan2)}, {EIN_OP_ERF, EINI_RE2(erf)},
     {EIN_OP_SIGN, EINI_ARI(sign)},
+    {EIN_OP_HASH, {NULL, NULL, eini_c_hash_i64, NULL, NULL, NULL, NULL}},
+    {EIN_OP_RAND, {NULL, NULL, eini_c_rand_i64, NULL, NULL, NULL, NULL}},
     {EIN_OP_SIGMOID, EINI_RE2(sigmoid)}, {EIN_OP_SILU, EINI_RE2(silu)},
     {EIN_OP_GELU, EINI_RE2(gelu)}, {EIN_OP_FLOOR, EINI_RE2(floor)},
     {EIN_OP_CEIL, EINI_RE2(ceil)}, {EIN_OP_ROUND, EINI_RE2(round)},

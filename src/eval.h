@@ -75,6 +75,16 @@ static int64_t eini_imod(int64_t x, int64_t y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
+#define EINI_UNIT (1 / 9007199254740992.0)  // 2^-53
+
+// splitmix64 by Steele, Lea and Flood (2014): one step, of which all bits depend on all.
+static uint64_t eini_hash_step(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
 EINI_CHUNK_ARITH(f32, float, float)
 EINI_CHUNK_ARITH(f64, double, double)
 EINI_CHUNK_ARITH(i32, int32_t, uint32_t)
@@ -101,6 +111,8 @@ EINI_CHUNK_OP(div_i32, int32_t, int32_t, eini_idiv(x, EINI_Y))
 EINI_CHUNK_OP(div_i64, int64_t, int64_t, eini_idiv(x, EINI_Y))
 EINI_CHUNK_OP(mod_i32, int32_t, int32_t, eini_imod(x, EINI_Y))
 EINI_CHUNK_OP(mod_i64, int64_t, int64_t, eini_imod(x, EINI_Y))
+EINI_CHUNK_OP(hash_i64, int64_t, int64_t, eini_hash_step((uint64_t)x) ^ (uint64_t)EINI_Y)
+EINI_CHUNK_OP(rand_i64, int64_t, double, (double)(eini_hash_step((uint64_t)x) >> 11) * EINI_UNIT)
 EINI_CHUNK_OP(abs_i32, int32_t, int32_t, x < 0 ? 0u - (uint32_t)x : (uint32_t)x)
 EINI_CHUNK_OP(abs_i64, int64_t, int64_t, x < 0 ? 0u - (uint64_t)x : (uint64_t)x)
 EINI_CHUNK_OP(sign_i32, int32_t, int32_t, (x > 0) - (x < 0))

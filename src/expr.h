@@ -381,6 +381,13 @@ static ein_status eini_op_types(const eini_typing *ty, const eini_node *v, const
     case 'R':
       *res = eini_real_part(m);
       break;
+    case 'H':
+      if (eini_kind_of(m) >= EINI_KREAL)
+        return eini_fail(ty->diag, EIN_ERR_DTYPE, v->pos, 1, "cast_i64(x) makes one of a float",
+                         "rand takes integers: a seed and indices");
+      *arg = EIN_I64;
+      *res = v->op == EIN_OP_RAND ? EIN_F64 : EIN_I64;
+      break;
     default: break;
   }
   return EIN_OK;

@@ -37,7 +37,7 @@
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
-//                 >>solve >>edges
+//                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
@@ -195,6 +195,9 @@
 //     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
 //     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
 //     softmax[j](e)                 macros over named indices
+//     concat[j](e, f)               selectors along an index, see MACROS
+//     rand(seed, i, j)              in [0,1), the same for the same integers, however a program is
+//                                   cut, threaded or placed (f64; rounded to less it may be 1)
 //
 // Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
 // around the whole term. Each must stand in a plain factor of the term:
@@ -213,6 +216,13 @@
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
+// Selectors are NumPy's along index j. They become pieces and accesses; their words are no names
+// of the language elsewhere, and indices of their arguments are those of the statement:
+// concat[j](e,f,..)  interleave[j](e,f,..)  stack[s](e,f,..)   s is an index that none of them has
+// repeat[j](e,n)  tile[j](e,n)  reverse[j](e)  roll[j](e,n)    n: integers and sizes
+// pad[j](e,before,behind | 0)   or wrap, clamp, reflect, another constant
+// slice[j](e,from,to,step=1)    from and to count from the end where they are written with -
+// split[j](e,k,n)               part k of n, as even as can be
 //
 // GRADIENTS
 //     input X[b,f], y[b], w[f]

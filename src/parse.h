@@ -555,6 +555,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
     }
   }
   if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
+  eini_select_lines(q);
   eini_survey(q);
   eini_forms_init(&q->temps, arena, 0);
   for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);

@@ -124,13 +124,14 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
     eini_say_node(t, g, s, v->arg[0], cast ? place : level + (level == 6), depth + 1);
     if (op == EIN_OP_SQUARE) eini_say(t, "^2");
   } else {
-    eini_say(t, "%s%s(", cast ? "cast_" : op == EIN_OP_CALL ? g->function[v->arg[0]].name
-             : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "");
+    const int hash = op == EIN_OP_HASH;  // of arguments of rand, which are a list in it
+    eini_say(t, "%s%s%s", cast ? "cast_" : op == EIN_OP_CALL ? g->function[v->arg[0]].name
+             : eini_ops[op].name, cast ? ein_dtype_name((ein_dtype)v->dtype) : "", hash ? "" : "(");
     for (int i = 0; i < eini_node_args(v); i++) {
       if (i > 0) eini_say(t, ", ");
       eini_say_node(t, g, s, eini_node_arg(&s->expr, v, i), 0, depth + 1);
     }
-    eini_say(t, ")");
+    if (!hash) eini_say(t, ")");
   }
   if (level < place) eini_say(t, ")");
 }

@@ -359,14 +359,21 @@ static void eini_no_function(eini_parser *p, const eini_called *f, const char *n
             eini_cut(f->s, f->len), f->s);
 }
 
-// The number of arguments of a function or conversion; -1 when the word is none.
-static int eini_call_arity(const ein_graph *g, int cls, int word) {
+// The number of arguments of a function or conversion, of n that it has; -1 when the word is none.
+static int eini_call_arity(const ein_graph *g, int cls, int word, int n) {
+  if (cls == EINI_W_OP && word == EIN_OP_RAND)  // a seed and indices
+    return n < 1 ? 1 : n > EINI_ARGS_MAX ? EINI_ARGS_MAX : n;
   return cls == EINI_W_OP ? eini_ops[word].args : cls == EINI_W_CAST ? 1 :
          cls == EINI_W_FUNCTION ? g->function[word].nargs : -1;
 }
 
 // A call with the right number of arguments.
 static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
+  if (f->cls == EINI_W_OP && f->word == EIN_OP_RAND) {
+    int all = arg[0];
+    for (int i = 1; i < f->n; i++) all = eini_emit_op(em, EIN_OP_HASH, f->pos, all, arg[i]);
+    return eini_emit_op(em, EIN_OP_RAND, f->pos, all, 0);
+  }
   int id = f->cls == EINI_W_FUNCTION
                ? eini_expr_call(em->arena, &em->e, f->pos, f->word, f->n, arg)
                : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EIN_OP_CAST : f->word,
@@ -413,7 +420,7 @@ static int eini_map_call(eini_emit *em, eini_called *f) {
   eini_parser *p = em->p;
   int list = f->cls == EINI_W_FOLD && (f->word == EIN_FOLD_MAX || f->word == EIN_FOLD_MIN);
   int op = f->word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
-  int want = eini_call_arity(p->g, f->cls, f->word);
+  int want;
   if (!eini_accept(p, '('))
     eini_perr(p, EIN_ERR_NAME, f->pos, f->len, NULL,
               "'%.*s' is a word of the language: '(' must follow", eini_cut(f->s, f->len), f->s);
@@ -428,6 +435,7 @@ static int eini_map_call(eini_emit *em, eini_called *f) {
   eini_expect(p, ')', "')' or an operator");
   f->full = p->end - f->pos;
   if (p->st != EIN_OK || (list && f->n > 1)) return arg[0];
+  want = eini_call_arity(p->g, f->cls, f->word, f->n);
   if (want == f->n) return eini_emit_call(em, f, arg);
   if (want >= 0) eini_wrong_count(p, f, want, NULL);
   else if (f->cls == EINI_W_FREE) eini_no_function(p, f, NULL);

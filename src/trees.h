@@ -178,6 +178,51 @@ static eini_edge eini_parse_edge(eini_parser *p) {
   return edge;
 }
 
+// Selectors: words of the language where NAME[index](..) is written, and nowhere else.
+typedef enum eini_selector {
+  EINI_SEL_CONCAT, EINI_SEL_STACK, EINI_SEL_INTERLEAVE,  // parts of what is made
+  EINI_SEL_REPEAT, EINI_SEL_TILE,                        // copies
+  EINI_SEL_PAD, EINI_SEL_REVERSE, EINI_SEL_ROLL, EINI_SEL_SLICE, EINI_SEL_SPLIT
+} eini_selector;
+
+static const struct {
+  const char *name;
+  int least, most;        // arguments
+} eini_selectors[] = {{"concat", 1, INT_MAX}, {"stack", 1, INT_MAX}, {"interleave", 1, INT_MAX},
+                      {"repeat", 2, 2}, {"tile", 2, 2}, {"pad", 3, 3}, {"reverse", 1, 1},
+                      {"roll", 2, 2}, {"slice", 3, 4}, {"split", 3, 3}};
+
+static int eini_selector_of(const eini_parser *p, int sym) {
+  int k = EINI_SEL_SPLIT;
+  while (k >= 0 && !eini_word_is(p->names->sym[sym].s, p->names->sym[sym].n,
+                                 eini_selectors[k].name)) k--;
+  return k;
+}
+
+// NAME[index](expression, ..): read up to '('. What stands in brackets are its coordinates so far.
+static eini_syn *eini_parse_select(eini_parser *p, eini_syn *v, const eini_kids *index) {
+  eini_kids k = {NULL, NULL, 0, 0};
+  v->op = eini_selector_of(p, v->sym);
+  if (index->n != 1 || index->kid[0]->kind != EINI_S_NAME || v->edge != NULL)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like concat[j](A[i,j], B[i,j])",
+              "%.*s takes the index in whose direction it goes", EINI_NAME_OF(p, v->sym));
+  if (p->st != EIN_OK) return v;
+  v->kind = EINI_S_SELECT;
+  v->bind = &index->kid[0]->sym;
+  v->nbind = 1;
+  eini_expect(p, '(', "'('");
+  eini_parse_list(p, &k, 0);
+  if (v->op == EINI_SEL_PAD && eini_accept(p, '|')) {
+    if ((v->edge = EINI_NEW(p->arena, eini_edge, 1)) == NULL) return eini_pmem(p), v;
+    v->edge[0] = eini_parse_edge(p);
+  }
+  eini_expect(p, ')', "',' or ')'");
+  if (k.n < eini_selectors[v->op].least || k.n > eini_selectors[v->op].most)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), NULL, "%.*s takes %d arguments, not %d",
+              EINI_NAME_OF(p, v->sym), eini_selectors[v->op].least, (int)k.n);
+  return eini_close(p, v, &k);
+}
+
 // NAME[coordinate | edge, ..]: NAME and '[' are read. A rule after the last coordinate only is that
 // of all.
 static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
@@ -198,6 +243,7 @@ static eini_syn *eini_parse_access(eini_parser *p, eini_syn *v) {
   for (int64_t i = 0; i < k.n && v->edge != NULL && rules == 1 && at[0] == k.n - 1; i++)
     v->edge[i] = rule[0];
   for (int64_t i = 0; i < rules && v->edge != NULL; i++) v->edge[at[i]] = rule[i];
+  if (p->tok == '(' && eini_selector_of(p, v->sym) >= 0) return eini_parse_select(p, v, &k);
   static const char *const behind[] = {"for", "and", "or"};
   if (p->tok == '[' || p->tok == '(' || (p->tok == EINI_T_NAME && eini_one_of(p, behind, 3) < 0))
     eini_unexpected(p, "an operator", "write products with *");
@@ -328,7 +374,7 @@ static int eini_emit_list(eini_emit *em, const eini_syn *v, int op, int inverse)
 static int eini_tree_call(eini_emit *em, const eini_syn *v) {
   eini_called f = eini_called_of(em->p, v);
   int op = f.word == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN, arg[EINI_ARGS_MAX] = {0};
-  int want = eini_call_arity(em->p->g, f.cls, f.word);
+  int want = eini_call_arity(em->p->g, f.cls, f.word, f.n);
   if (f.cls == EINI_W_FOLD) return eini_emit_list(em, v, op, op);  // max and min of several
   if (want < 0) eini_unknown_function(em->p, v);
   else if (v->n != want) eini_wrong_count(em->p, &f, want, NULL);

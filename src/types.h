@@ -137,7 +137,7 @@ typedef struct ein_scalar {
 //   A arithmetic: promoted        F float: integers become floats    D division: integers -> f64
 //   C comparison -> bool          O ordering -> bool, no complex     B boolean
 //   M min/max: no complex         P power                            I integer-keeping rounding
-//   R complex parts               X own rule
+//   R complex parts               H of i64: a hash, a f64 in [0,1)          X own rule
 #define EIN_OP_LIST(X)                                                                             \
   X(CONST, "", 0, 'X') X(OPERAND, "", 0, 'X') X(INDEX, "", 0, 'X') X(PARAM, "", 0, 'X')            \
   X(CAST, "", 1, 'X') X(ROUNDTO, "", 1, 'X') X(CALL, "", 0, 'X') X(WHERE, "where", 3, 'X')         \
@@ -152,7 +152,7 @@ typedef struct ein_scalar {
   X(GELU, "gelu", 1, 'F') X(FLOOR, "floor", 1, 'I') X(CEIL, "ceil", 1, 'I')                        \
   X(ROUND, "round", 1, 'I') X(ABS, "abs", 1, 'R') X(CONJ, "conj", 1, 'A') X(REAL, "real", 1, 'R')  \
   X(IMAG, "imag", 1, 'R') X(COMPLEX, "complex", 2, 'X') X(SQUARE, "", 1, 'A')                      \
-  X(SIGN, "sign", 1, 'A')
+  X(SIGN, "sign", 1, 'A') X(HASH, "", 2, 'H') X(RAND, "rand", 1, 'H')
 
 #define EINI_OP_ENUM(id, name, args, cls) EIN_OP_##id,
 typedef enum ein_op { EIN_OP_LIST(EINI_OP_ENUM) EIN_OP_COUNT } ein_op;

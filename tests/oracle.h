@@ -369,6 +369,13 @@ static int64_t orc_imod(int64_t x, int64_t y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
+static uint64_t orc_mix(uint64_t x) {  // splitmix64
+  x += 11400714819323198485u;
+  x = (x ^ x / 1073741824u) * 13787848793156543929u;
+  x = (x ^ x / 134217728u) * 10723151780598845931u;
+  return x ^ x / 2147483648u;
+}
+
 // Integers and bool, in type t. cmp is the order of a and b.
 static orc_val orc_op_int(int op, ein_dtype t, orc_val a, orc_val b) {
   uint64_t x = (uint64_t)a.i, y = (uint64_t)b.i;
@@ -399,6 +406,11 @@ static orc_val orc_op_int(int op, ein_dtype t, orc_val a, orc_val b) {
     case EIN_OP_FLOOR: case EIN_OP_CEIL: case EIN_OP_ROUND: case EIN_OP_CONJ:
     case EIN_OP_REAL: r.i = a.i; break;
     case EIN_OP_IMAG: r.i = 0; break;
+    case EIN_OP_HASH: r.i = (int64_t)(orc_mix(x) ^ y); break;
+    case EIN_OP_RAND:
+      a = orc_float((double)(orc_mix(x) >> 11) / 9007199254740992.0, 0);
+      a.err = r.err;
+      return a;
     default: orc_die("an operation integers do not have");
   }
   r.i = orc_wrap(t, r.i);
