@@ -492,14 +492,14 @@ static void test_written(int cases) {
 // ---- events and memory --------------------------------------------------------------------------
 
 typedef struct told {
-  int count[4], left, step;
+  int count[4], left, step[8];  // step: by place
 } told;
 
 static ein_status tell(void *user, const ein_dist_event *e) {
   told *t = (told *)user;
   t->count[e->level + 3]++;
-  if (e->step < t->step) t->count[3]++;
-  t->step = (int)e->step;
+  if (e->step < t->step[e->place]) t->count[3]++;
+  t->step[e->place] = (int)e->step;
   return --t->left == 0 ? EIN_ERR_BOUNDS : EIN_OK;
 }
 
@@ -561,7 +561,8 @@ static void test_events(void) {
   CHECK(ein_dist_create(ctx, g, &how, &d) == EIN_OK);
   memset(&t, 0, sizeof t);
   CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
-  CHECK(t.count[0] == 0 && t.count[1] == 6 && t.count[2] == 8 && t.count[3] == 0 && t.step == 1);
+  CHECK(t.count[0] == 0 && t.count[1] == 6 && t.count[2] == 8 && t.count[3] == 0);
+  for (int q = 0; q < 4; q++) CHECK(t.step[q] == 1);
   for (int n = 1; n <= 14; n++) {
     memset(&t, 0, sizeof t);
     t.left = n;
