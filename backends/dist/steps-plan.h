@@ -14,6 +14,7 @@ typedef struct eini_steps_noting {
   int64_t *last;            // by memory: the last step with messages
   int64_t *now[2];          // by memory: bytes of its messages in and out
   char *fresh;              // by point: nothing is in its partial result yet
+  int64_t **near;           // by tensor: the hull of what the places of this process hold
 } eini_steps_noting;
 
 static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place, int64_t peer,
@@ -74,13 +75,45 @@ static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
   return sends ? eini_steps_note(z, EINI_JOB_SEND, m->from, m->to, m->bytes) : EIN_OK;
 }
 
-// May access k of a point meet what a place of this process holds, or is the point of one?
+// May the box at hand have a part at a place of this process?
+static int eini_steps_near(const eini_steps_noting *z, int t) {
+  const eini_tour *w = &z->x.e->w;
+  const int rank = z->x.d->g->tensor[t].rank;
+  for (int r = 0; r < rank; r++)
+    if (w->from[r] >= z->near[t][2 * r + 1] || w->to[r] <= z->near[t][2 * r]) return 0;
+  return 1;
+}
+
+// The hulls of eini_steps_near.
+static ein_status eini_steps_hulls(eini_arena *a, eini_steps_noting *z) {
+  const ein_dist *d = z->x.d;
+  const int64_t memories = eini_steps_memories(d);
+  if ((z->near = EINI_NEW(a, int64_t *, d->g->ntensor)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    const int rank = d->g->tensor[t].rank;
+    int64_t *at = z->near[t] = EINI_NEW(a, int64_t, 2 * rank);
+    if (at == NULL) return EIN_ERR_NO_MEMORY;
+    for (int64_t i = 0; i < memories; i++) {
+      const eini_step_box *b = &d->home[t * memories + i].box;
+      for (int r = 0; r < rank && !eini_zrange_empty(rank, b->lo, b->hi); r++) {
+        const int first = at[2 * r] == at[2 * r + 1];
+        at[2 * r] = first ? b->lo[r] : eini_min64(at[2 * r], b->lo[r]);
+        at[2 * r + 1] = eini_max64(at[2 * r + 1], b->hi[r]);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// What access k of the point at hand moves before a step (operands) or behind it (the result), as
+// far as places of this process have to do with it.
 static ein_status eini_steps_access(eini_steps_noting *z, int64_t step, int k) {
   eini_tour *w = &z->x.e->w;
   const eini_stmt *s = w->n->s;
   const int result = k == s->noperand;
   if (w->nowners[k] == 0 || (!result && w->again[k] >= 0)) return EIN_OK;
   if (!eini_tour_due(w, step, k, result) || !eini_tour_box(w, step, k)) return EIN_OK;
+  if (!z->mine && !eini_steps_near(z, result ? s->out : s->operand[k])) return EIN_OK;
   const int64_t bytes = result ? eini_tour_wide(w)
                                : (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
   w->move.operand = result ? -1 : k;

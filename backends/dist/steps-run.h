@@ -319,6 +319,7 @@ static ein_status eini_steps_noted(ein_dist *d) {
   if (st == EIN_OK) (void)eini_steps_scratch(d, &z.x, scratch);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_stmt_init(d, k);
   for (int t = 0; t < d->g->ntensor && st == EIN_OK; t++) st = eini_steps_tensor(d, t);
+  if (st == EIN_OK) st = eini_steps_hulls(&a, &z);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_derive(d, k, &z);
   d->spare = z.x.spare_bytes;
   eini_arena_free(&a);
