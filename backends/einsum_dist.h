@@ -14,8 +14,9 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-moves
+//                 >>steps-plan >>steps-jobs >>steps-run >>dist-public >>layout >>dtensor
+//                 >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -59,17 +60,20 @@
 // With desc.schedule (ein_schedule_create) statements run as it says: in every step each point of
 // the machine fetches what it needs from where that is placed, computes a block, and, where a
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
-// the same bits under serial and copying, and for any number of threads. Statements without
-// commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of yours are states. A
-// result placed with * goes to all copies. What several statements write, or sums of indices, lies
-// where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
-// are placed and written by sums of indices. Of several processes each goes through the steps of
-// all points, in one order, and computes those of its places. Under `threads` the iterations of a
-// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
-// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
-// at places that copy, of every tensor, while it is needed, the hull of what a place holds, and of
-// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces.
+// the same bits under serial and copying, and for any number of threads.
+// Statements without commands are one task at the first point. Of a graph that is deterministic the
+// bits are those of ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of
+// yours are states. A result placed with * goes to all copies. What several statements write, or
+// sums of indices, lies where its statements put it. Refused: cuts of the folds of deterministic
+// graphs, and results that are placed and written by sums of indices.
+// The executor is that of decompositions: a point in a step is a job, and so is every message, with
+// no barrier between steps. Messages of a step are under way while the one before is computed: they
+// have memory of their own, for two steps at once (with no_overlap: for one), beside what
+// ein_schedule_peaks and ein_dist_peak say; ein_dist_info.place_bytes has both. Points of a place
+// compute one after another where tasks are not on threads, else each as it is ready. Under
+// `threads` the iterations of a parallel loop, in 16 pieces at most, are jobs of their own. A
+// process derives the tasks and messages of its own places; to find who needs what they hold it
+// goes once through the steps of all points, when the plan is made.
 //
 //
 // FABRICS
@@ -1481,7 +1485,12 @@ typedef enum eini_job_kind {
   EINI_JOB_SEND,
   EINI_JOB_ZERO,            // of a tensor, before the statement at hand writes it
   EINI_JOB_BLOCK,
-  EINI_JOB_MERGE            // arg: a level of the tree of partial results
+  EINI_JOB_MERGE,           // arg: a level of the tree of partial results
+  EINI_JOB_SHARE,           // under a schedule: of a block, which JOIN ends; arg: a task
+  EINI_JOB_JOIN,
+  EINI_JOB_ARRIVE,          // of what comes home; arg: a move
+  EINI_JOB_SUM,             // of what is merged at home, before and behind; arg: a memory
+  EINI_JOB_FINISH
 } eini_job_kind;
 
 typedef struct eini_job {
@@ -1548,6 +1557,22 @@ static ein_status eini_jobs_edges(eini_arena *a, eini_jobs *j, int64_t *at) {
   j->at = at;
   j->next = EINI_NEW(a, int32_t, j->first[j->n] + 1);
   return j->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Makes jobs: number(user) adds them, wait(user) the edges; each is called twice, first to count.
+static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(void *user),
+                                 ein_status (*wait)(void *user), void *user) {
+  eini_arena scratch;
+  number(user);
+  EINI_TRY(eini_jobs_room(a, j));
+  number(user);
+  EINI_TRY(wait(user));
+  eini_arena_init(&scratch, &a->al);
+  int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
+  ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(a, j, at);
+  if (st == EIN_OK) st = wait(user);
+  eini_arena_free(&scratch);
+  return st;
 }
 
 // ---- running ----
@@ -1751,7 +1776,7 @@ static void eini_flow_run(eini_flow *f, int worker, int32_t j) {
   f->busy--;
   if (st != EIN_OK && f->status == EIN_OK) f->status = st;
   if (st == EIN_OK && !failed) f->done_fn(f->user, worker, x);
-  if (st == EIN_OK && ticket != 0) {
+  if (ticket != 0) {  // also of a job that failed
     f->ticket[f->nticket] = ticket;
     f->ticket_of[f->nticket++] = j;
   } else {
@@ -1866,7 +1891,10 @@ struct ein_dist {
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
   char **kept;              // and its memory, between runs, of which there is one at a time
-  struct eini_steps_rooms *rooms;   // of a schedule: per statement
+  struct eini_steps_stmt *steps;    // of a schedule: per statement
+  struct eini_step_home *home;      // per tensor and memory
+  int64_t *start;           // of memories, from the first on
+  size_t spare;             // bytes of scratch
   ein_dist_info info;
 };
 
@@ -1877,6 +1905,10 @@ static int eini_fabric_drives(const ein_fabric *f, int64_t q) {
 
 static int eini_dist_driven(const ein_dist *d, int64_t q) {
   return eini_fabric_drives(&d->fabric, q);
+}
+
+static double eini_dist_now(const ein_dist *d) {
+  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
 }
 
 // The status of a process becomes that of all.
@@ -3060,10 +3092,21 @@ static ein_status eini_dist_wait_all(ein_dist *d, eini_dist_room *m) {
   return st;
 }
 
+typedef struct eini_dist_making {
+  ein_dist *d;
+  eini_dist_room *m;
+} eini_dist_making;
+
+static void eini_dist_number_all(void *user) { eini_dist_number(((eini_dist_making *)user)->d); }
+
+static ein_status eini_dist_wait(void *user) {
+  const eini_dist_making *x = (const eini_dist_making *)user;
+  return eini_dist_wait_all(x->d, x->m);
+}
+
 // Makes the jobs of a plan.
 static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
-  eini_jobs *j = &d->jobs;
-  eini_arena scratch;
+  eini_dist_making x = {d, m};
   for (int k = 0; k < d->nstmt; k++) {
     const eini_stmt *s = d->stmt[k].s;
     for (int o = 0; o < s->noperand; o++)
@@ -3071,16 +3114,7 @@ static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
     d->tags = eini_max64(d->tags, s->noperand);
   }
   d->tags = d->tags * d->defines + 1;
-  eini_dist_number(d);
-  EINI_TRY(eini_jobs_room(&d->arena, j));
-  eini_dist_number(d);
-  EINI_TRY(eini_dist_wait_all(d, m));
-  eini_arena_init(&scratch, &d->al);
-  int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
-  ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(&d->arena, j, at);
-  if (st == EIN_OK) st = eini_dist_wait_all(d, m);
-  eini_arena_free(&scratch);
-  return st;
+  return eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
 }
 
 // ================================================================================================
@@ -3603,9 +3637,9 @@ static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, i
   v.place = d->fabric.first + j->place;
   v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
   v.worker = worker;
-  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  v.begin = eini_dist_now(d);
   EINI_TRY(eini_dist_task_run(x, w, j, v.place));
-  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  v.end = eini_dist_now(d);
   return d->desc.event_fn == NULL ? EIN_OK : d->desc.event_fn(d->desc.event_user, &v);
 }
 
@@ -3731,104 +3765,195 @@ static void eini_copying_destroy(void *user) {
 }
 
 // ================================================================================================
-// >>steps  statements under a schedule
-// Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
-// partial result is complete, send it home. Plans are made beforehand, by the same walk without
-// data.
+// >>steps  statements under a schedule: boxes and plans of a point in a step
+// Takes a schedule and what a worker is at: a point of the machine, a step, a message; gives boxes,
+// plans and copies. Nothing is carried from step to step: a box follows from point and step.
 // ================================================================================================
 
-// Of several processes each walks all points in the same order, computes those of its places, and
-// takes part in the messages of these one by one: the process that stands at the least message
-// waits for none that comes later, so nobody waits in vain.
-
 // A box in some memory: of a tensor, or of results by the free indices of their statement, dense:
-// values, or states as eini_states_at has them.
+// values, or states as eini_states_at has them. data NULL: plans are made only.
 typedef struct eini_step_box {
   int64_t *lo, *hi, *stride;
   char *data;
-  size_t room;
 } eini_step_box;
 
-// Some iterations of a parallel loop.
-typedef struct eini_step_share {
-  int64_t plan, *lo, *hi;
-  const void **in;
-  ein_scalar *param;
-  char *to;
-  ein_status st;
-} eini_step_share;
+// What a memory holds of a tensor: the hull.
+typedef struct eini_step_home {
+  eini_step_box box;
+  int own;                  // it is the caller's, of the whole tensor
+  int64_t at, bytes;        // else where it lies
+} eini_step_home;
 
 #define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
 
-typedef struct eini_step_point {
-  int works, fresh;         // fresh: nothing is in the partial result yet
-  eini_step_box *box;       // of each operand, what was fetched, and of the partial result
-  eini_step_box block;      // the result of a step that is merged into it
-  int64_t *lo, *hi;         // ranges of the step
-  const void **in;
-  ein_scalar *param;
-  int64_t plan, merge;      // of the step; -1: nothing is computed, or merged
-  char *to;                 // where the plan writes: the block, merged into the partial result, or
-  int apart;                //   not apart, that itself
-  int nshare;               // 0: the block is computed at once
-  eini_step_share *share;
-  ein_status st;
-} eini_step_point;
+// A point of a place of this process in a step.
+typedef struct eini_step_task {
+  int64_t point, step;
+  int64_t first, nmove;     // moves of what it fetches, and has at home; others are between them
+  int32_t job, nshare;      // nshare: of a parallel loop; 0: the block is computed at once
+  int16_t fresh, ends;      // fresh: nothing is in the partial result yet; ends: it goes home
+} eini_step_task;
 
-// The most that boxes of a statement take, found when its plans were made.
-typedef struct eini_steps_rooms {
-  size_t *box;              // per point: of each operand, of the partial result, and of a block
-  size_t message, spare;
-  int64_t plan;             // 1 + the number of its first plan; 0: none
-} eini_steps_rooms;
+// A message of a point in a step as one of its places sees it, or what a place has itself.
+typedef struct eini_step_move {
+  int32_t kind;             // EINI_JOB_RECEIVE, EINI_JOB_SEND, EINI_JOB_NONE: at home
+  int32_t place, peer;      // place: among those of the process
+  int32_t access, owner;    // an operand, or behind them the result; which of its owners
+  int32_t tag, job;         // tag: how many went between the places before
+  int32_t round;            // how many steps with messages the place had before
+  int64_t point, step;
+  int64_t pieces;           // of the owner, along the axes; -1: all, the memory is shared
+  int64_t bytes, at;        // in the place's memory of messages
+} eini_step_move;
 
-typedef struct eini_staged {
-  const ein_dist *d;
-  eini_block_plans *plans;  // of d, when they are made; NULL in a run
-  const ein_schedule *s;
-  const ein_run *run;       // NULL: plans are made only
-  eini_arena *a, *scratch;  // scratch: of the statement at hand
-  int nmemory;              // 1 where it is shared, else one for each place
-  eini_step_box *home;      // of tensors in memories: the hull of what is held there
-  eini_arena *lives;        // of each tensor: where its homes are, while it is needed
-  eini_step_box *sum;       // in memories: partial results of the statement, of computed type
-  char *work;               // of plans, for each worker
-  int width;
-  const eini_stmt *stmt;
-  int number, whole;        // whole: what goes home is complete
+// Arrays by memory have one entry where it is shared, else one for each place of the process.
+typedef struct eini_steps_stmt {
+  eini_tour w;              // its nest and owners; what changes is a worker's
+  int whole, parallel;      // whole: what goes home is complete; parallel: a loop, or -1
   eini_folder states;
   const eini_folder *folder;  // states, where results are: folds cut that carry some; else NULL
   size_t wide;              // bytes of what is computed for a result
-  int64_t *key, *cut;
-  const int64_t **stride;
-  eini_step_point *point;
+  int64_t *cut;
+  int64_t first, npoint;    // points of the places of this process
+  size_t *box;              // per point: bytes of operands, of the partial result, and of a block
+  int64_t *box_at;          // and where they lie, from the boxes of the memory on
+  eini_step_box *sum;       // by memory: partial results that come home, and where
+  int64_t *sum_at;
+  int64_t *boxes_at, *boxes_bytes, *inbox_at, *inbox_bytes;  // by memory
+  int64_t *nround, *in, *out;  // by memory: steps with messages; bytes of one, at most
+  int64_t *total;           // per place: tasks, messages, bytes received, sent
+  int64_t plan;             // 1 + the number of its first plan; 0: none
+  int64_t ntask, captask, nmove, capmove;
+  eini_step_task *task;     // by step and point
+  eini_step_move *move;     // by step: of operands, then of results
+  int32_t room, zero, boxes, inbox, sums, finish, stored, done;  // jobs, by memory; -1: none
+  int32_t *over;            // by memory: the first of its rounds
+} eini_steps_stmt;
+
+// A point in a step, as a worker has it.
+typedef struct eini_step_point {
+  eini_step_box *box;       // of each operand, what was fetched, and of the partial result
+  eini_step_box block;      // the result of a step that is merged into it
+  int64_t *lo, *hi;         // ranges of the step, or of a share of it
+  const void **in;
+  ein_scalar *param;
+  int64_t plan, merge;      // -1: nothing is computed, or merged
+  char *to;                 // where the plan writes: the block, merged into the partial result, or
+  int apart;                //   not apart, that itself
+} eini_step_point;
+
+// A worker.
+typedef struct eini_staged {
+  const ein_dist *d;
+  eini_block_plans *plans;  // of d, when they are made; NULL in a run
+  const ein_run *run;       // NULL: plans are made only
+  char *mem;                // of all memories of this process
+  char *work, *spare;       // of plans; of states that are merged
+  size_t spare_bytes;       // found when plans are made
+  int number;               // the statement at hand
+  eini_steps_stmt *e;
+  const eini_stmt *stmt;
   eini_tour w;
-  ein_schedule_info info;   // of w; a run's figures are its stats
-  ein_dist_stats *stats;
-  int64_t tag, step;
-  char *message, *spare;    // spare: states that are merged
-  size_t room, spare_room;
-  ein_status failed;        // of several processes: this one only moves on
+  eini_owners o;            // the owner of the move at hand
+  eini_axis_owners *axis;
+  int64_t *meet, *pick;
+  int64_t *key, *len, *boxes;
+  const int64_t **stride;
+  eini_step_point point;
 } eini_staged;
 
-static int eini_steps_alone(const eini_staged *x) {
-  return x->d->fabric.count == x->d->fabric.places;
+// Levels of events beside blocks, -1.
+enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
+
+static int64_t eini_steps_memories(const ein_dist *d) {
+  return d->fabric.shared ? 1 : d->fabric.count;
 }
 
-static int eini_steps_mine(const eini_staged *x, int64_t place) {
-  return eini_dist_driven(x->d, place);
+// The memory of a place of this process.
+static int64_t eini_steps_memory(const ein_dist *d, int64_t place) {
+  return d->fabric.shared ? 0 : place - d->fabric.first;
+}
+
+// Does every place read where the tensor is?
+static int eini_steps_one(const ein_dist *d) { return d->fabric.shared || d->fabric.places == 1; }
+
+// ---- a worker ----
+
+// Scratch of a worker in mem (NULL: only the size). Returns the bytes.
+static size_t eini_steps_scratch(const ein_dist *d, eini_staged *x, char *mem) {
+  const int64_t r = (int64_t)d->rank + 1, boxes = r + 2;
+  size_t n = 0;
+  int64_t *p = (int64_t *)eini_dist_carve(mem, &n, EINI_LOOPS_MAX + 2 * EINI_NAMES_MAX + 16 * r +
+                                          8 + 4 * r + r * r + 3 * boxes * r, sizeof *p);
+  x->axis = (eini_axis_owners *)eini_dist_carve(mem, &n, EINI_NAMES_MAX, sizeof *x->axis);
+  x->stride = (const int64_t **)eini_dist_carve(mem, &n, r, sizeof *x->stride);
+  x->point.box = (eini_step_box *)eini_dist_carve(mem, &n, r, sizeof *x->point.box);
+  x->point.in = (const void **)eini_dist_carve(mem, &n, r, sizeof *x->point.in);
+  x->point.param = (ein_scalar *)eini_dist_carve(mem, &n, d->g->nparam + r, sizeof(ein_scalar));
+  x->work = (char *)eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+  x->spare = (char *)eini_dist_carve(mem, &n, (int64_t)d->spare, 1);
+  if (mem == NULL) return n;
+  x->w.value = p, p += EINI_LOOPS_MAX;
+  x->w.here = p, p += EINI_NAMES_MAX;
+  x->meet = p, p += EINI_NAMES_MAX;
+  int64_t **part[10];
+  part[0] = &x->w.lo, part[1] = &x->w.hi, part[2] = &x->w.from, part[3] = &x->w.to;
+  part[4] = &x->pick, part[5] = &x->o.lo, part[6] = &x->o.hi, part[7] = &x->len;
+  part[8] = &x->point.lo, part[9] = &x->point.hi;
+  for (int i = 0; i < 10; i++) *part[i] = p, p += r;
+  x->o.room[0] = p, p += 2 * r;  // no sums of indices are counted in a run
+  x->o.room[1] = p, p += 2 * r;
+  x->key = p, p += 8 + 4 * r + r * r;
+  x->boxes = p;
+  for (int64_t i = 0; i < r; i++) x->pick[i] = 0;
+  memset(x->point.param, 0, (size_t)(d->g->nparam + r) * sizeof *x->point.param);
+  for (int64_t k = 0; k < d->g->nparam; k++) {
+    const int given = x->run != NULL && x->run->param != NULL && x->run->param[k].set;
+    x->point.param[k] = given ? x->run->param[k] : d->g->param[k].value;
+  }
+  for (int64_t k = 0; k < r; k++) x->point.param[d->g->nparam + k].set = 1;
+  return n;
+}
+
+// Statement k is at hand.
+static void eini_steps_on(eini_staged *x, int k) {
+  const eini_tour own = x->w;
+  x->number = k;
+  x->e = &x->d->steps[k];
+  x->stmt = x->e->w.n->s;
+  x->w = x->e->w;
+  x->w.value = own.value, x->w.here = own.here, x->w.lo = own.lo, x->w.hi = own.hi;
+  x->w.from = own.from, x->w.to = own.to;
+}
+
+// Point i is.
+static void eini_steps_goto(eini_staged *x, int64_t i) {
+  x->w.move.point = i;
+  x->w.move.place = eini_grid_place(x->w.n->grid, i);
+  eini_grid_coords(x->w.n->grid, i, x->w.here);
+}
+
+// The owner of a move is, of the boxes that this is about.
+static eini_owners *eini_steps_owner(eini_staged *x, const eini_step_move *v) {
+  const eini_owners *from = &x->w.owners[v->access][v->owner];
+  const eini_owners own = x->o;
+  int64_t left = v->pieces;
+  x->o = *from;
+  x->o.axis = x->axis, x->o.pick = x->pick, x->o.lo = own.lo, x->o.hi = own.hi;
+  x->o.room[0] = own.room[0], x->o.room[1] = own.room[1];
+  for (int r = x->o.rank - 1; r >= 0; left /= from->axis[r--].n) {
+    x->meet[r] = left % from->axis[r].n;
+    x->axis[r].run = from->axis[r].run;
+    x->axis[r].meet = &x->meet[r];
+  }
+  eini_steps_goto(x, v->point);
+  (void)eini_tour_box(&x->w, v->step, v->access);
+  (void)eini_tour_meets(&x->w, &x->o, v->access == x->stmt->noperand);
+  return &x->o;
 }
 
 static ein_dtype eini_steps_type(const eini_staged *x) {
   return eini_loops_type(x->d->g, x->stmt);
-}
-
-// A mistake ends a run, but for one of several processes, which others wait for: its messages hold
-// what they may.
-static ein_status eini_steps_goes_on(eini_staged *x, ein_status st) {
-  if (st == EIN_OK || x->run == NULL || eini_steps_alone(x)) return st;
-  if (x->failed == EIN_OK) x->failed = st;
-  return EIN_OK;
 }
 
 static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
@@ -3839,54 +3964,24 @@ static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   return (size_t)n * size;
 }
 
-// At least so many bytes at *data; what was there is lost. While plans are made, how many that are.
-static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, size_t bytes) {
-  if (bytes <= *room) return EIN_OK;
-  *room = bytes;
-  if (x->run == NULL) return EIN_OK;
-  *data = EINI_NEW(x->scratch, char, bytes);
-  return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+// Address `at` of a memory.
+static char *eini_steps_mem(const eini_staged *x, int64_t memory, int64_t at) {
+  return x->run == NULL ? NULL : x->mem + x->d->start[memory] + at;
 }
 
-static double eini_steps_now(const ein_dist *d) {
-  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+// Tensor t in a memory.
+static eini_step_box eini_steps_home(const eini_staged *x, int t, int64_t memory) {
+  const eini_step_home *h = &x->d->home[(int64_t)t * eini_steps_memories(x->d) + memory];
+  eini_step_box b = h->box;
+  b.data = h->own && x->run != NULL ? eini_dist_bound(x->d, x->run, t, 0)
+                                    : eini_steps_mem(x, memory, h->at);
+  return b;
 }
 
-// Levels of events beside blocks, -1.
-enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
-
-// Notes the rooms of a statement whose plans are made, or takes those that were noted.
-static ein_status eini_steps_rooms_of(eini_staged *x) {
-  eini_steps_rooms *r = &x->d->rooms[x->number];
-  const int n = x->stmt->noperand;
-  const int64_t npoint = x->w.n->grid->npoint;
-  if (x->run == NULL && (r->box = EINI_NEW(x->plans->a, size_t, npoint * (n + 2))) == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < npoint; i++) {
-    eini_step_point *pt = &x->point[i];
-    for (int k = 0; k <= n + 1 && pt->box != NULL; k++) {
-      eini_step_box *b = k <= n ? &pt->box[k] : &pt->block;
-      size_t *room = &r->box[i * (n + 2) + k];
-      if (x->run == NULL) *room = k < n && x->w.again[k] >= 0 ? 0 : b->room;
-      else EINI_TRY(eini_steps_room(x, &b->data, &b->room, *room));
-    }
-  }
-  if (x->run == NULL) return r->message = x->room, r->spare = x->spare_room, EIN_OK;
-  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, r->spare));
-  return eini_steps_room(x, &x->message, &x->room, r->message);
-}
-
-static ein_status eini_steps_box_new(eini_arena *a, eini_step_box *b, int rank) {
-  memset(b, 0, sizeof *b);
-  b->lo = EINI_NEW(a, int64_t, rank);
-  b->hi = EINI_NEW(a, int64_t, rank);
-  b->stride = EINI_NEW(a, int64_t, rank);
-  return b->lo == NULL || b->hi == NULL || b->stride == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
-
-// Tensor t at a place.
-static eini_step_box *eini_steps_home(const eini_staged *x, int t, int64_t place) {
-  return &x->home[(int64_t)t * x->nmemory + (x->nmemory > 1 ? place : 0)];
+static eini_step_box eini_steps_sum(const eini_staged *x, int64_t memory) {
+  eini_step_box b = x->e->sum[memory];
+  b.data = eini_steps_mem(x, memory, x->e->boxes_at[memory] + x->e->sum_at[memory]);
+  return b;
 }
 
 // Element `at` of a box; NULL: it has no memory, as plans are made only.
@@ -3924,16 +4019,15 @@ static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, in
   return n;
 }
 
-static ein_status eini_steps_execute(const eini_staged *x, int worker, int64_t id,
-                                     const void *const *in, void *const *out,
-                                     const ein_scalar *param) {
+static ein_status eini_steps_execute(const eini_staged *x, int64_t id, const void *const *in,
+                                     void *const *out, const ein_scalar *param) {
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = in;
   run.out = out;
   run.param = param;
   run.workspace_bytes = x->d->plans.workspace;
-  run.workspace = x->work + (size_t)worker * (run.workspace_bytes + EINI_ALIGN);
+  run.workspace = x->work;
   return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
@@ -3957,14 +4051,14 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);
 }
 
-static ein_status eini_steps_merge_run(const eini_staged *x, int worker, int fold, int64_t id,
-                                       char *left, const char *right) {
+static ein_status eini_steps_merge_run(const eini_staged *x, int fold, int64_t id, char *left,
+                                       const char *right) {
   const void *in[2];
   void *out[1];
   in[0] = fold == EIN_FOLD_NONE ? right : left;
   in[1] = right;
   out[0] = left;
-  return eini_steps_execute(x, worker, id, in, out, NULL);
+  return eini_steps_execute(x, id, in, out, NULL);
 }
 
 static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int64_t *shape,
@@ -3973,7 +4067,7 @@ static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int
                                    const int64_t *right_stride) {
   int64_t id;
   EINI_TRY(eini_steps_merge_plan(x, fold, rank, shape, to, left_stride, from, right_stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, 0, fold, id, left, right);
+  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, fold, id, left, right);
 }
 
 // Plans a block by the kernels that its statement's nest names, or any. The first is kept: its
@@ -3989,7 +4083,7 @@ static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int6
   if (leaf != NULL) ctx->nkernels = k < nkernels, ctx->kernels = kernels + k;
   const ein_status st = eini_dist_plan(x->plans, job, x->key, n, id);
   ctx->nkernels = nkernels, ctx->kernels = kernels;
-  if (st == EIN_OK && x->d->rooms[x->number].plan == 0) x->d->rooms[x->number].plan = *id + 1;
+  if (st == EIN_OK && x->e->plan == 0) x->e->plan = *id + 1;
   return st;
 }
 
@@ -4040,14 +4134,14 @@ static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, char *t
   const int rank = x->stmt->nfree;
   void *a[4], *from[4];
   int64_t at = 0;
-  if (x->folder == NULL)
+  if (x->e->folder == NULL)
     return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, stride, type,
-                            eini_steps_at(box, rank, lo, x->wide), box->stride);
+                            eini_steps_at(box, rank, lo, x->e->wide), box->stride);
   if (x->run == NULL) return EIN_OK;
-  eini_states_at(x->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
+  eini_states_at(x->e->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
   for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
-  eini_states_from(x->folder, a, at, from);
-  eini_states_finish(x->folder, rank, shape, from, box->stride, stored, to, stride);
+  eini_states_from(x->e->folder, a, at, from);
+  eini_states_finish(x->e->folder, rank, shape, from, box->stride, stored, to, stride);
   return EIN_OK;
 }
 
@@ -4069,11 +4163,11 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.g = x->d->g;
   job.s = s;
   job.block = eini_block_of(NULL, len, NULL);
-  job.cut = x->cut;
+  job.cut = x->e->cut;
   job.stride = x->stride;
   job.out_stride = out;
   job.by_index = 2;
-  job.folder = x->folder;
+  job.folder = x->e->folder;
   job.dtype = eini_steps_type(x);
   return eini_steps_leaf(x, &job, n, id);
 }
@@ -4124,162 +4218,32 @@ static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const 
   return count;
 }
 
-// Sends `bytes` at x->message, if `from` is a place of this process, and receives them behind, if
-// `to` is one. What is under way is waited for, whatever fails.
-static ein_status eini_steps_send(eini_staged *x, int64_t from, int64_t to, size_t bytes) {
-  const ein_fabric *f = &x->d->fabric;
-  ein_ticket sent = 0, there = 0;
-  ein_status st = EIN_OK, own;
-  const int64_t tag = x->tag++;
-  if (eini_steps_mine(x, from))
-    st = f->send_fn(f->user, (int)from, (int)to, tag, x->message, bytes, &sent);
-  if (st == EIN_OK && eini_steps_mine(x, to))
-    st = f->recv_fn(f->user, (int)to, (int)from, tag, x->message + bytes, bytes, &there);
-  if (st == EIN_OK && there != 0) st = f->wait_fn(f->user, there);
-  own = sent != 0 ? f->wait_fn(f->user, sent) : EIN_OK;
-  return st != EIN_OK ? st : own;
-}
+// ---- a point in a step ----
 
-// What an owner has of an operand's box goes to the point, through a message where it is another
-// place.
-static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner, int k) {
-  const int t = x->stmt->operand[k];
-  const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
-  const eini_step_box *b = &x->point[x->w.move.point].box[k], *from = eini_steps_home(x, t, owner);
-  const int away = owner != x->w.move.place;
-  const int has = eini_steps_mine(x, owner), wants = eini_steps_mine(x, x->w.move.place);
-  int64_t home[EINI_NAMES_MAX], box[EINI_NAMES_MAX];
-  eini_owned p;
-  size_t n = 0;
-  if (!has && !wants) return x->tag += away, EIN_OK;
-  for (int pass = 0; pass < 1 + away; pass++) {
-    if (pass == 1) EINI_TRY(eini_steps_send(x, owner, x->w.move.place, n));
-    const char *message = x->message + n;
-    for (int more = eini_owners_next(o, NULL, NULL, &p, 1); more;
-         more = eini_owners_next(o, NULL, NULL, &p, 0)) {
-      char *have = has ? eini_steps_written(o->s, from, p.lo, size, home) : NULL;
-      char *want = wants ? eini_steps_written(o->s, b, p.lo, size, box) : NULL;
-      const int64_t *lo = x->w.from, *hi = x->w.to;
-      int64_t count;
-      if (!away) count = eini_steps_copy(o, &p, lo, hi, want, box, have, home, size);
-      else if (pass == 0)
-        count = eini_steps_copy(o, &p, lo, hi, has ? x->message + n : NULL, NULL, have, home, size);
-      else count = eini_steps_copy(o, &p, lo, hi, want, box, message, NULL, size);
-      if (pass == 0) n += (size_t)count * size;
-      else message += (size_t)count * size;
-    }
-  }
-  return EIN_OK;
-}
-
-// What a box of a partial result becomes at home, a memory of this process: it is stored, or merged
-// into what is there. message: it was received; else it is that of the point at hand.
-static ein_status eini_steps_arrives(eini_staged *x, int64_t owner, const eini_owned *p,
-                                     const char *message) {
-  const eini_stmt *s = x->stmt;
-  const eini_tensor *t = &x->d->g->tensor[s->out];
-  const int rank = s->nfree, q = x->nmemory > 1 ? (int)owner : 0;
-  const eini_step_box *acc = &x->point[x->w.move.point].box[s->noperand], *sum = &x->sum[q];
-  const size_t size = ein_dtype_size(t->dtype);
-  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
-  int64_t dense[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
-  eini_dist_dense(rank, p->shape, dense);
-  if (x->whole) {
-    char *to = eini_steps_written(s, eini_steps_home(x, s->out, owner), p->lo, size, stride);
-    if (message == NULL) return eini_steps_store(x, p->shape, to, stride, acc, p->lo);
-    return eini_dist_copy(rank, p->shape, to, stride, message, dense, size), EIN_OK;
-  }
-  if (x->folder == NULL) {
-    const ein_dtype type = eini_steps_type(x);
-    return eini_steps_merge(x, s->fold, rank, p->shape, type,
-                            eini_steps_at(sum, rank, p->lo, x->wide), sum->stride, type,
-                            message != NULL ? message : eini_steps_at(acc, rank, p->lo, x->wide),
-                            message != NULL ? dense : acc->stride);
-  }
-  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, (size_t)n * x->wide));
-  if (x->run == NULL) return EIN_OK;
-  if (message != NULL) memcpy(x->spare, message, (size_t)n * x->wide);  // aligned
-  else eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, x->spare);
-  eini_steps_states(x->folder, rank, p->shape, sum, p->lo, n, x->spare);
-  return EIN_OK;
-}
-
-// A box of the point's partial result into a message.
-static ein_status eini_steps_leaves(eini_staged *x, const eini_owned *p, char *message) {
-  const int rank = x->stmt->nfree;
-  const eini_step_box *acc = &x->point[x->w.move.point].box[x->stmt->noperand];
-  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
-  int64_t dense[EINI_NAMES_MAX];
-  eini_dist_dense(rank, p->shape, dense);
-  if (x->whole) return eini_steps_store(x, p->shape, message, dense, acc, p->lo);
-  if (x->run == NULL) return EIN_OK;
-  if (x->folder != NULL) eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, message);
-  else eini_dist_copy(rank, p->shape, message, dense, eini_steps_at(acc, rank, p->lo, x->wide),
-                      acc->stride, x->wide);
-  return EIN_OK;
-}
-
-// A part of the partial result goes home: what is complete is stored there, as the tensor is, the
-// rest is merged, as it was computed.
-static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner) {
-  const int rank = x->stmt->nfree, away = owner != x->w.move.place && x->nmemory > 1;
-  const size_t size = x->whole ? ein_dtype_size(x->d->g->tensor[x->stmt->out].dtype) : x->wide;
-  const int has = eini_steps_mine(x, x->w.move.place), wants = eini_steps_mine(x, owner);
-  eini_owned p;
-  size_t n = 0;
-  if (x->nmemory == 1 && o->copy > 0) return EIN_OK;  // they share it
-  if (!has && !wants) return x->tag += away, EIN_OK;
-  for (int pass = 0; pass < 1 + away; pass++) {
-    if (pass == 1 && x->run != NULL) EINI_TRY(eini_steps_send(x, x->w.move.place, owner, n));
-    static const char none[1] = {0};  // where none is sent
-    const char *message = x->message == NULL ? none : x->message + n;
-    for (int more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 1); more;
-         more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 0)) {
-      const int64_t count = eini_steps_volume(rank, p.lo, p.hi);
-      ein_status st = EIN_OK;
-      if (count == 0) continue;
-      if (!away) st = eini_steps_arrives(x, owner, &p, NULL);
-      else if (pass == 0 && has)
-        st = eini_steps_leaves(x, &p, x->run == NULL ? NULL : x->message + n);
-      else if (pass == 1 && wants && (x->run != NULL || !x->whole))
-        st = eini_steps_arrives(x, owner, &p, message);
-      EINI_TRY(eini_steps_goes_on(x, st));
-      if (pass == 0) n += (size_t)count * size;
-      else if (away && x->run != NULL) message += (size_t)count * size;
-    }
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_steps_part_of(eini_tour *w, eini_owners *o, int64_t owner) {
-  eini_staged *x = (eini_staged *)w->user;
-  if (w->move.operand < 0) return eini_steps_flush(x, o, owner);
-  return x->run == NULL || x->nmemory == 1 ? EIN_OK : eini_steps_fetch(x, o, owner,
-                                                                       w->move.operand);
-}
-
-// ---- a step of a point ----
-
-// Room for messages of a box.
-static ein_status eini_steps_message(eini_staged *x, int rank, const int64_t *lo,
-                                     const int64_t *hi, size_t size) {
-  if (x->nmemory == 1 || size == 0) return EIN_OK;
-  const size_t n = (size_t)eini_max64(eini_steps_volume(rank, lo, hi), 1);
-  return eini_steps_room(x, &x->message, &x->room, 2 * n * size);
-}
-
-// A box of its own; send: messages of it are for elements of so many bytes.
-static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, const int64_t *lo,
-                                   const int64_t *hi, size_t size, size_t send) {
-  int64_t *shape = x->w.value;  // scratch
+// A dense box; at: in its memory.
+static size_t eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, const int64_t *lo,
+                               const int64_t *hi, size_t size, char *at) {
+  int64_t *shape = x->len;
   for (int r = 0; r < rank; r++) {
     b->lo[r] = lo[r];
     b->hi[r] = hi[r];
     shape[r] = b->hi[r] - b->lo[r];
   }
   eini_dist_dense(rank, shape, b->stride);
-  EINI_TRY(eini_steps_room(x, &b->data, &b->room, eini_steps_bytes(rank, shape, size)));
-  return eini_steps_message(x, rank, lo, hi, send);
+  b->data = at;
+  return eini_steps_bytes(rank, shape, size);
+}
+
+// Box k of the point at hand in its memory; while plans are made: the bytes it takes are noted.
+static void eini_steps_box(eini_staged *x, eini_step_box *b, int k, int rank, const int64_t *lo,
+                           const int64_t *hi, size_t size) {
+  eini_steps_stmt *e = x->e;
+  const int64_t i = (x->w.move.point - e->first) * (x->stmt->noperand + 2) + k;
+  const int64_t memory = eini_steps_memory(x->d, x->w.move.place);
+  char *at = x->run == NULL ? NULL
+                            : eini_steps_mem(x, memory, e->boxes_at[memory] + e->box_at[i]);
+  const size_t bytes = eini_steps_dense(x, b, rank, lo, hi, size, at);
+  if (x->run == NULL && bytes > e->box[i]) e->box[i] = bytes;
 }
 
 // Are elements of tensor t that its statement does not write zeros?
@@ -4287,451 +4251,1138 @@ static int eini_steps_zeros(const ein_dist *d, int t) {
   return d->tensor[t].ndefine == 1 && d->g->stmt[d->tensor[t].define[0]].rest == EIN_REST_ZERO;
 }
 
-// The box of an operand: in a memory that is shared, or of an input that lies everywhere, that of
-// the tensor; else a copy.
-static ein_status eini_steps_operand(eini_staged *x, eini_step_point *pt, int64_t step, int k) {
-  const int t = x->stmt->operand[k], rank = x->d->g->tensor[t].rank;
-  const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
-  const int n = x->w.nowners[k], again = x->w.again[k];
-  const int mine = eini_steps_mine(x, x->w.move.place);
-  if (!eini_tour_due(&x->w, step, k, 0)) return EIN_OK;
-  if (again >= 0) {
-    if (mine) pt->box[k] = pt->box[again];
-    return EIN_OK;
+// The boxes of the point at hand: of operands, in a memory that is shared, or of an input that lies
+// everywhere, those of the tensor; else of what was fetched last; and the ranges of the step.
+static void eini_steps_boxes(eini_staged *x, int64_t step) {
+  const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point;
+  const int64_t r = (int64_t)x->d->rank + 1;
+  const int n = s->noperand;
+  for (int k = 0; k <= n + 1; k++) {
+    eini_step_box *b = k <= n ? &pt->box[k] : &pt->block;
+    b->lo = x->boxes + 3 * r * k, b->hi = b->lo + r, b->stride = b->hi + r;
   }
-  const int some = eini_tour_box(&x->w, step, k);
-  const int64_t *lo = x->w.from, *hi = x->w.to;
-  x->w.move.operand = k;
-  x->w.move.step = step;
-  if (!mine) EINI_TRY(eini_steps_message(x, rank, lo, hi, n == 0 ? 0 : size));
-  else if (x->nmemory == 1 || n == 0) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
-  else EINI_TRY(eini_steps_dense(x, &pt->box[k], rank, lo, hi, size, size));
-  if (mine && x->nmemory > 1 && x->run != NULL && eini_steps_zeros(x->d, t))
-    memset(pt->box[k].data, 0, (size_t)eini_steps_volume(rank, lo, hi) * size);
-  for (int i = 0; i < n && some; i++)
-    EINI_TRY(eini_tour_owners(&x->w, &x->w.owners[k][i], (int64_t)size, 0));
-  return EIN_OK;
-}
-
-// Room for a box of results, and its bytes.
-static ein_status eini_steps_results(eini_staged *x, eini_step_box *b, const int64_t *lo,
-                                     const int64_t *hi, size_t send) {
-  return eini_steps_dense(x, b, x->stmt->nfree, lo, hi, x->wide, send);
+  for (int k = 0; k < n; k++) {
+    const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
+    if (x->w.again[k] >= 0) {
+      pt->box[k] = pt->box[x->w.again[k]];
+    } else if (eini_steps_one(x->d) || x->w.nowners[k] == 0) {
+      pt->box[k] = eini_steps_home(x, s->operand[k], eini_steps_memory(x->d, x->w.move.place));
+    } else {
+      (void)eini_tour_box(&x->w, step, k);
+      eini_steps_box(x, &pt->box[k], k, t->rank, x->w.from, x->w.to, ein_dtype_size(t->dtype));
+    }
+  }
+  (void)eini_tour_box(&x->w, step, n);
+  eini_steps_box(x, &pt->box[n], n, s->nfree, x->w.lo, x->w.hi, x->e->wide);
+  eini_tour_values(&x->w, step, x->w.n->nstep);
+  eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
 }
 
 // The states of nothing in a box.
 static void eini_steps_identity(const eini_staged *x, const eini_step_box *b) {
   void *state[4];
   const int64_t n = eini_steps_volume(x->stmt->nfree, b->lo, b->hi);
-  eini_states_at(x->folder, n, b->data, state);
-  eini_fold_identity(x->folder, n, state);
+  eini_states_at(x->e->folder, n, b->data, state);
+  eini_fold_identity(x->e->folder, n, state);
 }
 
-// The fold of nothing for all results of a box; len: scratch.
-static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, int64_t *len,
-                                     const eini_step_box *to) {
+// The fold of nothing for all results of a box.
+static ein_status eini_steps_nothing(eini_staged *x, const eini_step_box *to) {
+  const eini_step_point *pt = &x->point;
+  int64_t *len = x->w.lo;
   void *out[1];
   int64_t id;
   out[0] = to->data;
-  if (x->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
-  if (x->folder != NULL) return EIN_OK;
+  if (x->e->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
+  if (x->e->folder != NULL) return EIN_OK;
   for (int i = 0; i < x->stmt->nindex; i++) len[i] = i < x->stmt->nfree ? to->hi[i] - to->lo[i] : 0;
   EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, out, pt->param);
+  return x->run == NULL ? EIN_OK : eini_steps_execute(x, id, pt->in, out, pt->param);
 }
 
-// Addresses and origins of a block of a step.
-static void eini_steps_bind(eini_staged *x, const eini_step_point *pt, const int64_t *lo,
-                            const int64_t *hi, const void **in, ein_scalar *param) {
+// Addresses and origins of the block at pt->lo.
+static void eini_steps_bind(eini_staged *x) {
   const eini_stmt *s = x->stmt;
-  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
-  ein_scalar *p = param + x->d->g->nparam;
+  eini_step_point *pt = &x->point;
+  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
+  ein_scalar *p = pt->param + x->d->g->nparam;
   int n = 0;
   for (int i = 0; i < s->nindex; i++)
-    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)lo[i];
+    if (eini_dist_uses(s, x->e->cut, i)) (p++)->re = (double)pt->lo[i];
   for (int k = 0; k < s->noperand; k++) {
     if (eini_operand_first(s, k) < k) continue;
     const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
     eini_block_hull(s, &b, k, x->w.from, x->w.to);
-    in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
+    pt->in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
   }
 }
 
-// The plans of the block of a step: it goes to the partial result where there is nothing of it yet
-// or each of its elements is computed once; else it is merged into that.
-static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
+// The plans of the block of a step, whose boxes are at hand: it goes to the partial result where
+// there is nothing of it yet or each of its elements is computed once; else it is merged into that.
+// begin: the partial result of nothing is made where it has to be.
+static ein_status eini_steps_block(eini_staged *x, const eini_step_task *t, int begin) {
   const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point;
   const int rank = s->nfree, n = s->noperand;
   const ein_dtype type = eini_steps_type(x);
   const eini_step_box *acc = &pt->box[n];
   const size_t bytes = (size_t)rank * sizeof(int64_t);
   const int all = memcmp(acc->lo, pt->lo, bytes) == 0 && memcmp(acc->hi, pt->hi, bytes) == 0;
-  const int once = x->folder == NULL && !eini_loops_folds(x->w.n, x->w.n->nstep - 1);
+  const int once = x->e->folder == NULL && !eini_loops_folds(x->w.n, x->w.n->nstep - 1);
   int64_t *len = x->w.lo;
-  pt->to = eini_steps_at(acc, rank, pt->lo, x->wide);
-  pt->merge = -1;
-  pt->apart = !((pt->fresh && all) || once);
+  pt->plan = pt->merge = -1;
+  if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
+  eini_steps_bind(x);
+  pt->to = eini_steps_at(acc, rank, pt->lo, x->e->wide);
+  pt->apart = !((t->fresh && all) || once);
   if (pt->apart) {
-    if (pt->fresh) EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, acc));
-    EINI_TRY(eini_steps_results(x, &pt->block, pt->lo, pt->hi, 0));
+    if (t->fresh && begin) EINI_TRY(eini_steps_nothing(x, acc));
+    eini_steps_box(x, &pt->block, n + 1, rank, pt->lo, pt->hi, x->e->wide);
     for (int r = 0; r < rank; r++) x->w.value[r] = pt->block.hi[r] - pt->block.lo[r];
-    if (x->folder == NULL)
+    if (x->e->folder == NULL)
       EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
                                      pt->block.stride, &pt->merge));
     pt->to = pt->block.data;
   }
-  pt->fresh = 0;
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
   return eini_steps_plan(x, len, pt->box, pt->apart ? pt->block.stride : acc->stride, &pt->plan);
 }
 
-// What a point does before it computes.
-static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t step) {
-  const eini_stmt *s = x->stmt;
-  const int n = s->noperand;
-  const size_t send = x->whole ? ein_dtype_size(x->d->g->tensor[s->out].dtype) : x->wide;
-  for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
-  x->w.move.step = step;
-  if (eini_tour_due(&x->w, step, n, 0)) {
-    (void)eini_tour_box(&x->w, step, n);
-    if (!eini_steps_mine(x, x->w.move.place))
-      return eini_steps_message(x, s->nfree, x->w.lo, x->w.hi, send);
-    EINI_TRY(eini_steps_results(x, &pt->box[n], x->w.lo, x->w.hi, send));
-    pt->fresh = 1;
-  }
-  if (!eini_steps_mine(x, x->w.move.place)) return EIN_OK;
+// Share k of n of the ranges of a step, by the parallel loop, into pt->lo and pt->hi; 0: they are
+// not one range.
+static int eini_steps_share(eini_staged *x, int64_t step, int64_t k, int64_t n) {
+  const int v = x->e->parallel;
+  const eini_loop *loop = &x->w.n->loop[v];
+  eini_step_point *pt = &x->point;
   eini_tour_values(&x->w, step, x->w.n->nstep);
+  x->w.value[v] = eini_piece_start(loop->extent, n, k);
   eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
-  pt->plan = -1;
-  if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x, pt, pt->lo, pt->hi, pt->in, pt->param);
-  return eini_steps_block(x, pt);
+  const int64_t from = pt->lo[loop->index];
+  x->w.value[v] = eini_piece_start(loop->extent, n, k + 1) - 1;
+  eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
+  pt->lo[loop->index] = from;
+  return !eini_zrange_empty(x->stmt->nindex, pt->lo, pt->hi);
+}
+
+// The plan of the share at hand, as pt->plan, and where it writes.
+static ein_status eini_steps_share_plan(eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point;
+  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[s->noperand];
+  int64_t *len = x->w.lo;
+  eini_steps_bind(x);
+  pt->to = eini_steps_at(to, s->nfree, pt->lo, x->e->wide);
+  for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
+  return eini_steps_plan(x, len, pt->box, to->stride, &pt->plan);
 }
 
 // ================================================================================================
-// >>steps-run  graphs under a schedule
-// Takes a schedule and the bindings of one call; gives places what they hold, runs statements, and
-// returns what places hold of outputs. Without bindings it makes the plans.
+// >>steps-moves  what messages of steps hold, and where it goes
+// Takes a worker and a move; fills a message from what a place holds, or from the partial result of
+// a point, and the other way round. Without data it makes the plans.
 // ================================================================================================
 
+// Calls for parts of the move at hand that lie in boxes of the free indices: in a memory that is
+// shared all of a result is one.
+typedef struct eini_step_parts {
+  eini_owners *o;           // NULL: one part
+  int first;
+  eini_owned p;
+} eini_step_parts;
+
+static void eini_steps_parts(eini_staged *x, const eini_step_move *v, eini_step_parts *p) {
+  p->first = 1;
+  p->o = v->pieces < 0 ? NULL : eini_steps_owner(x, v);
+  if (p->o != NULL) return;
+  eini_steps_goto(x, v->point);
+  (void)eini_tour_box(&x->w, v->step, v->access);
+  for (int i = 0; i < x->stmt->nfree; i++) {
+    p->p.lo[i] = x->w.lo[i], p->p.hi[i] = x->w.hi[i];
+    p->p.shape[i] = p->p.hi[i] - p->p.lo[i];
+  }
+}
+
+static int eini_steps_next(eini_staged *x, eini_step_parts *p) {
+  const int first = p->first;
+  p->first = 0;
+  return p->o == NULL ? first : eini_owners_next(p->o, x->w.lo, x->w.hi, &p->p, first);
+}
+
+// The message of a move.
+static char *eini_steps_message(const eini_staged *x, const eini_step_move *v) {
+  return eini_steps_mem(x, v->place, x->e->inbox_at[v->place] + v->at);
+}
+
+// What a place holds of an operand's box goes into a message, or into the box: from there, or, of
+// what it receives, out of a message.
+static void eini_steps_fetch(eini_staged *x, const eini_step_move *v, eini_step_box *to) {
+  const int t = x->stmt->operand[v->access], own = v->kind == EINI_JOB_NONE;
+  const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
+  const eini_step_box home = eini_steps_home(x, t, v->place);
+  char *message = own ? NULL : eini_steps_message(x, v);
+  int64_t have[EINI_NAMES_MAX], want[EINI_NAMES_MAX], n;
+  eini_step_parts p;
+  eini_steps_parts(x, v, &p);
+  while (eini_steps_next(x, &p)) {
+    const eini_stmt *s = p.o->s;
+    const int64_t *lo = x->w.from, *hi = x->w.to;
+    char *at = to == NULL ? message : eini_steps_written(s, to, p.p.lo, size, want);
+    const char *from = v->kind == EINI_JOB_RECEIVE
+                           ? message : eini_steps_written(s, &home, p.p.lo, size, have);
+    n = eini_steps_copy(p.o, &p.p, lo, hi, at, to == NULL ? NULL : want, from,
+                        v->kind == EINI_JOB_RECEIVE ? NULL : have, size);
+    if (!own) message += n * (int64_t)size;
+  }
+}
+
+// The partial result of the point at hand.
+static eini_step_box *eini_steps_result(eini_staged *x, int64_t step) {
+  const int n = x->stmt->noperand;
+  eini_step_box *b = &x->point.box[n];
+  const int64_t r = (int64_t)x->d->rank + 1;
+  b->lo = x->boxes, b->hi = b->lo + r, b->stride = b->hi + r;
+  (void)eini_tour_box(&x->w, step, n);
+  eini_steps_box(x, b, n, x->stmt->nfree, x->w.lo, x->w.hi, x->e->wide);
+  return b;
+}
+
+// A part of the partial result into a message: what is complete as the tensor is, the rest as it
+// was computed.
+static ein_status eini_steps_leaves(eini_staged *x, const eini_step_box *acc, const eini_owned *p,
+                                    char *message) {
+  const eini_steps_stmt *e = x->e;
+  const int rank = x->stmt->nfree;
+  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
+  int64_t dense[EINI_NAMES_MAX];
+  eini_dist_dense(rank, p->shape, dense);
+  if (e->whole) return eini_steps_store(x, p->shape, message, dense, acc, p->lo);
+  if (x->run == NULL) return EIN_OK;
+  if (e->folder != NULL) eini_steps_pack(e->folder, rank, p->shape, acc, p->lo, n, message);
+  else eini_dist_copy(rank, p->shape, message, dense, eini_steps_at(acc, rank, p->lo, e->wide),
+                      acc->stride, e->wide);
+  return EIN_OK;
+}
+
+// What a part becomes at home: it is stored, or merged into what is there. message: it was
+// received; acc: it is of the point at hand.
+static ein_status eini_steps_arrives(eini_staged *x, int64_t memory, const eini_step_box *acc,
+                                     const eini_owned *p, const char *message) {
+  const eini_stmt *s = x->stmt;
+  const eini_steps_stmt *e = x->e;
+  const int rank = s->nfree;
+  const size_t size = ein_dtype_size(x->d->g->tensor[s->out].dtype);
+  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
+  int64_t dense[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  eini_dist_dense(rank, p->shape, dense);
+  if (e->whole) {
+    const eini_step_box home = eini_steps_home(x, s->out, memory);
+    char *to = eini_steps_written(s, &home, p->lo, size, stride);
+    if (acc != NULL) return eini_steps_store(x, p->shape, to, stride, acc, p->lo);
+    if (x->run != NULL) eini_dist_copy(rank, p->shape, to, stride, message, dense, size);
+    return EIN_OK;
+  }
+  const eini_step_box sum = eini_steps_sum(x, memory);
+  if (e->folder == NULL) {
+    const ein_dtype type = eini_steps_type(x);
+    return eini_steps_merge(x, s->fold, rank, p->shape, type,
+                            eini_steps_at(&sum, rank, p->lo, e->wide), sum.stride, type,
+                            acc == NULL ? message : eini_steps_at(acc, rank, p->lo, e->wide),
+                            acc == NULL ? dense : acc->stride);
+  }
+  if ((size_t)n * e->wide > x->spare_bytes) x->spare_bytes = (size_t)n * e->wide;
+  if (x->run == NULL) return EIN_OK;
+  if (acc == NULL) memcpy(x->spare, message, (size_t)n * e->wide);  // aligned
+  else eini_steps_pack(e->folder, rank, p->shape, acc, p->lo, n, x->spare);
+  eini_steps_states(e->folder, rank, p->shape, &sum, p->lo, n, x->spare);
+  return EIN_OK;
+}
+
+// A part of a result leaves its point, or arrives at home.
+static ein_status eini_steps_homeward(eini_staged *x, const eini_step_move *v) {
+  const size_t size = x->e->whole ? ein_dtype_size(x->d->g->tensor[x->stmt->out].dtype)
+                                  : x->e->wide;
+  const eini_step_box *acc = NULL;
+  char *message = v->kind == EINI_JOB_NONE ? NULL : eini_steps_message(x, v);
+  eini_step_parts p;
+  if (v->kind != EINI_JOB_RECEIVE) {
+    eini_steps_goto(x, v->point);
+    acc = eini_steps_result(x, v->step);
+  }
+  eini_steps_parts(x, v, &p);
+  while (eini_steps_next(x, &p)) {
+    const int64_t n = eini_steps_volume(x->stmt->nfree, p.p.lo, p.p.hi);
+    if (n == 0) continue;
+    if (v->kind == EINI_JOB_SEND) EINI_TRY(eini_steps_leaves(x, acc, &p.p, message));
+    else EINI_TRY(eini_steps_arrives(x, eini_steps_one(x->d) ? 0 : v->place, acc, &p.p, message));
+    if (message != NULL) message += n * (int64_t)size;
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>steps-plan  what places do under a schedule
+// Takes a schedule; gives, for the places of this process, plans of blocks, messages, memory and
+// jobs. Who sends to these places, and who receives, is found by going through the steps of all.
+// ================================================================================================
+
+// ---- tasks and messages ----
+
+typedef struct eini_steps_noting {
+  eini_staged x;
+  eini_owners *o;           // whose part is at hand
+  int owner, mine;          // which of its tensor's; is the point a place's of this process?
+  int32_t *tag[2];          // by memory and other place: messages out of it, and into it
+  int64_t *last;            // by memory: the last step with messages
+  int64_t *now[2];          // by memory: bytes of its messages in and out
+  char *fresh;              // by point: nothing is in its partial result yet
+  int64_t **near;           // by tensor: the hull of what the places of this process hold
+} eini_steps_noting;
+
+static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place, int64_t peer,
+                                  int64_t bytes) {
+  eini_staged *x = &z->x;
+  const ein_dist *d = x->d;
+  eini_steps_stmt *e = x->e;
+  eini_step_move *all = (eini_step_move *)eini_grow(x->plans->a, e->move, e->nmove, &e->capmove,
+                                                    sizeof *all);
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  e->move = all;
+  eini_step_move *v = &all[e->nmove++];
+  const int64_t i = eini_steps_memory(d, place);
+  memset(v, 0, sizeof *v);
+  v->kind = kind;
+  v->place = (int32_t)(place - d->fabric.first);
+  v->peer = (int32_t)peer;
+  v->access = e->w.move.operand < 0 ? x->stmt->noperand : e->w.move.operand;
+  v->owner = z->owner;
+  v->job = -1;
+  v->point = e->w.move.point;
+  v->step = e->w.move.step;
+  v->bytes = bytes;
+  if (z->o == NULL) v->pieces = -1;
+  for (int r = 0; z->o != NULL && r < z->o->rank; r++)
+    v->pieces = v->pieces * z->o->axis[r].n + z->o->axis[r].meet[z->o->pick[r]];
+  if (kind == EINI_JOB_NONE) return EIN_OK;
+  const int out = kind == EINI_JOB_SEND;
+  v->tag = z->tag[!out][i * d->fabric.places + peer]++;
+  if (z->last[i] != v->step) e->nround[i]++, z->now[0][i] = z->now[1][i] = 0;
+  z->last[i] = v->step;
+  v->round = (int32_t)(e->nround[i] - 1);
+  v->at = z->now[out][i];
+  z->now[out][i] += eini_dist_pad(bytes);
+  int64_t *most = out ? &e->out[i] : &e->in[i];
+  *most = eini_max64(*most, z->now[out][i]);
+  return EIN_OK;
+}
+
+// What a place holds itself of a box of its point's.
+static ein_status eini_steps_part(eini_tour *w, eini_owners *o, int64_t owner) {
+  eini_steps_noting *z = (eini_steps_noting *)w->user;
+  z->o = o;
+  if (owner != w->move.place || !z->mine || eini_steps_one(z->x.d)) return EIN_OK;
+  return eini_steps_note(z, EINI_JOB_NONE, owner, owner, 0);
+}
+
+static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
+  eini_steps_noting *z = (eini_steps_noting *)user;
+  const ein_dist *d = z->x.d;
+  const int sends = eini_dist_driven(d, m->from), receives = eini_dist_driven(d, m->to);
+  int64_t *to = z->x.e->total + 4 * (m->to - d->fabric.first);
+  int64_t *from = z->x.e->total + 4 * (m->from - d->fabric.first);
+  if (receives) to[1]++, to[2] += m->bytes;
+  if (sends) from[3] += m->bytes;
+  if (d->fabric.shared) return EIN_OK;
+  if (receives) EINI_TRY(eini_steps_note(z, EINI_JOB_RECEIVE, m->to, m->from, m->bytes));
+  return sends ? eini_steps_note(z, EINI_JOB_SEND, m->from, m->to, m->bytes) : EIN_OK;
+}
+
+// May the box at hand have a part at a place of this process?
+static int eini_steps_near(const eini_steps_noting *z, int t) {
+  const eini_tour *w = &z->x.e->w;
+  const int rank = z->x.d->g->tensor[t].rank;
+  for (int r = 0; r < rank; r++)
+    if (w->from[r] >= z->near[t][2 * r + 1] || w->to[r] <= z->near[t][2 * r]) return 0;
+  return 1;
+}
+
+// The hulls of eini_steps_near.
+static ein_status eini_steps_hulls(eini_arena *a, eini_steps_noting *z) {
+  const ein_dist *d = z->x.d;
+  const int64_t memories = eini_steps_memories(d);
+  if ((z->near = EINI_NEW(a, int64_t *, d->g->ntensor)) == NULL) return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < d->g->ntensor; t++) {
+    const int rank = d->g->tensor[t].rank;
+    int64_t *at = z->near[t] = EINI_NEW(a, int64_t, 2 * rank);
+    if (at == NULL) return EIN_ERR_NO_MEMORY;
+    for (int64_t i = 0; i < memories; i++) {
+      const eini_step_box *b = &d->home[t * memories + i].box;
+      for (int r = 0; r < rank && !eini_zrange_empty(rank, b->lo, b->hi); r++) {
+        const int first = at[2 * r] == at[2 * r + 1];
+        at[2 * r] = first ? b->lo[r] : eini_min64(at[2 * r], b->lo[r]);
+        at[2 * r + 1] = eini_max64(at[2 * r + 1], b->hi[r]);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// What access k of the point at hand moves before a step (operands) or behind it (the result), as
+// far as places of this process have to do with it.
+static ein_status eini_steps_access(eini_steps_noting *z, int64_t step, int k) {
+  eini_tour *w = &z->x.e->w;
+  const eini_stmt *s = w->n->s;
+  const int result = k == s->noperand;
+  if (w->nowners[k] == 0 || (!result && w->again[k] >= 0)) return EIN_OK;
+  if (!eini_tour_due(w, step, k, result) || !eini_tour_box(w, step, k)) return EIN_OK;
+  if (!z->mine && !eini_steps_near(z, result ? s->out : s->operand[k])) return EIN_OK;
+  const int64_t bytes = result ? eini_tour_wide(w)
+                               : (int64_t)ein_dtype_size(w->w->g->tensor[s->operand[k]].dtype);
+  w->move.operand = result ? -1 : k;
+  w->move.step = step;
+  for (int i = 0; i < w->nowners[k]; i++) {
+    z->owner = i;
+    EINI_TRY(eini_tour_owners(w, &w->owners[k][i], bytes, result));
+  }
+  z->o = NULL;
+  return result && z->mine && eini_steps_one(z->x.d)
+             ? eini_steps_note(z, EINI_JOB_NONE, w->move.place, w->move.place, 0) : EIN_OK;
+}
+
+// The shares of the block at hand, and their plans; 0: it is computed at once.
+static ein_status eini_steps_shares(eini_staged *x, int64_t step, int32_t *nshare) {
+  const int v = x->point.plan < 0 ? -1 : x->e->parallel;
+  *nshare = 0;
+  if (v < 0) return EIN_OK;
+  const int i = x->w.n->loop[v].index;
+  const int64_t n = eini_min64(x->w.n->loop[v].extent, EINI_SHARES_MAX), end = x->point.hi[i];
+  int64_t at = x->point.lo[i];
+  for (int64_t k = 0; k < n; k++) {
+    const int some = eini_steps_share(x, step, k, n);
+    if (x->point.lo[i] != at && x->point.hi[i] > x->point.lo[i]) return EIN_OK;
+    at = eini_max64(at, x->point.hi[i]);
+    if (some) EINI_TRY(eini_steps_share_plan(x));
+  }
+  if (at == end) *nshare = (int32_t)n;
+  return EIN_OK;
+}
+
+// A point of a place of this process in a step; first: its moves.
+static ein_status eini_steps_task(eini_steps_noting *z, int64_t step, int64_t first) {
+  eini_staged *x = &z->x;
+  eini_steps_stmt *e = x->e;
+  const int64_t i = e->w.move.point;
+  char *fresh = &z->fresh[i - e->first];
+  eini_step_task *all = (eini_step_task *)eini_grow(x->plans->a, e->task, e->ntask, &e->captask,
+                                                    sizeof *all);
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  e->task = all;
+  eini_step_task *t = &all[e->ntask++];
+  memset(t, 0, sizeof *t);
+  t->point = i;
+  t->step = step;
+  t->first = first;
+  t->nmove = e->nmove - first;
+  t->ends = (int16_t)eini_tour_due(&e->w, step, x->stmt->noperand, 1);
+  if (eini_tour_due(&e->w, step, x->stmt->noperand, 0)) *fresh = 1;
+  t->fresh = *fresh;
+  e->total[4 * (e->w.move.place - x->d->fabric.first)]++;
+  eini_steps_goto(x, i);
+  eini_steps_boxes(x, step);
+  EINI_TRY(eini_steps_block(x, t, 1));
+  if (x->point.plan >= 0) *fresh = 0;
+  return eini_steps_shares(x, step, &t->nshare);
+}
+
+// All steps of a statement.
+static ein_status eini_steps_walk(eini_steps_noting *z) {
+  eini_staged *x = &z->x;
+  eini_tour *w = &x->e->w;
+  const int n = x->stmt->noperand;
+  for (int64_t step = 0; step < w->n->steps; step++) {
+    memset(w->sent, 0, (size_t)x->d->fabric.places * sizeof *w->sent);
+    for (int64_t q = 0; q < 2 * w->n->grid->npoint; q++) {
+      const int64_t first = x->e->nmove;
+      const int after = q >= w->n->grid->npoint;
+      w->move.point = q % w->n->grid->npoint;
+      eini_grid_coords(w->n->grid, w->move.point, w->here);
+      if (!eini_tour_works(w)) continue;
+      w->move.place = eini_grid_place(w->n->grid, w->move.point);
+      z->mine = eini_dist_driven(x->d, w->move.place);
+      for (int k = 0; k < n && !after; k++) EINI_TRY(eini_steps_access(z, step, k));
+      if (after) EINI_TRY(eini_steps_access(z, step, n));
+      else if (z->mine) EINI_TRY(eini_steps_task(z, step, first));
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- statements and tensors ----
+
+static ein_status eini_steps_box_new(eini_arena *a, eini_step_box *b, int rank) {
+  memset(b, 0, sizeof *b);
+  b->lo = EINI_NEW(a, int64_t, rank);
+  b->hi = EINI_NEW(a, int64_t, rank);
+  b->stride = EINI_NEW(a, int64_t, rank);
+  return b->lo == NULL || b->hi == NULL || b->stride == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// The hull of what n owners hold at a place becomes box b, dense; axes: see eini_hull. *bytes: of
+// elements of `size`.
+static ein_status eini_steps_hull(const ein_dist *d, const eini_owners *o, int n, int axes,
+                                  int64_t place, size_t size, eini_step_box *b, int64_t *bytes) {
+  int64_t shape[EINI_NAMES_MAX];
+  eini_arena a;
+  eini_hull h;
+  eini_arena_init(&a, &d->al);
+  ein_status st = eini_hull_init(&a, o, n, axes, &h);
+  if (st == EIN_OK) st = eini_owners_hull(&a, d->g, o, n, place, &h);
+  for (int r = 0; r < h.rank && st == EIN_OK; r++) {
+    b->lo[r] = h.lo[r], b->hi[r] = h.hi[r];
+    shape[r] = h.hi[r] - h.lo[r];
+  }
+  if (st == EIN_OK) {
+    eini_dist_dense(h.rank, shape, b->stride);
+    *bytes = (int64_t)eini_steps_bytes(h.rank, shape, size);
+  }
+  eini_arena_free(&a);
+  return st;
+}
+
+// What each memory holds of tensor t.
+static ein_status eini_steps_tensor(ein_dist *d, int t) {
+  const eini_tensor *e = &d->g->tensor[t];
+  const int64_t memories = eini_steps_memories(d);
+  const int input = e->role == EIN_ROLE_INPUT, one = eini_steps_one(d);
+  eini_owners *o;
+  eini_arena a;
+  int n;
+  eini_arena_init(&a, &d->al);
+  ein_status st = eini_schedule_owners(&a, d->desc.schedule, t, &o, &n);
+  for (int64_t i = 0; i < memories && st == EIN_OK; i++) {
+    eini_step_home *h = &d->home[(int64_t)t * memories + i];
+    h->own = input ? one || n == 0 : one && d->tensor[t].port >= 0;
+    st = eini_steps_box_new(&d->arena, &h->box, e->rank);
+    for (int r = 0; r < e->rank && st == EIN_OK; r++) h->box.hi[r] = e->shape[r];
+    for (int r = 0; r < e->rank && st == EIN_OK && h->own; r++)
+      h->box.stride[r] = d->tensor[t].stride[r];
+    if (h->own || st != EIN_OK) continue;
+    eini_dist_dense(e->rank, e->shape, h->box.stride);
+    h->bytes = (int64_t)eini_steps_bytes(e->rank, e->shape, ein_dtype_size(e->dtype));
+    if (!one)
+      st = eini_steps_hull(d, o, n, 1, d->fabric.first + i, ein_dtype_size(e->dtype), &h->box,
+                           &h->bytes);
+    h->bytes = eini_dist_pad(h->bytes);
+  }
+  eini_arena_free(&a);
+  return st;
+}
+
 // The loop of a step whose iterations threads share, -1: none.
-static int eini_steps_parallel(const eini_staged *x) {
-  const eini_loops *n = x->w.n;
-  for (int k = n->nstep; k < n->norder && x->d->fabric.threads && x->folder == NULL; k++) {
+static int eini_steps_parallel(const ein_dist *d, const eini_steps_stmt *e) {
+  const eini_loops *n = e->w.n;
+  for (int k = n->nstep; k < n->norder && d->fabric.threads && e->folder == NULL; k++) {
     const eini_loop *v = &n->loop[n->order[k]];
     if (v->parallel && v->made != EINI_MADE_FUSED && v->extent > 1) return n->order[k];
   }
   return -1;
 }
 
-static ein_status eini_steps_shares_new(eini_staged *x, eini_step_point *pt) {
+static ein_status eini_steps_rooms(ein_dist *d, eini_steps_stmt *e) {
+  const int64_t memories = eini_steps_memories(d), n = e->w.n->s->noperand + 2;
+  int64_t **each[8], from, to;
+  eini_arena *a = &d->arena;
+  each[0] = &e->sum_at, each[1] = &e->boxes_at, each[2] = &e->boxes_bytes, each[3] = &e->inbox_at;
+  each[4] = &e->inbox_bytes, each[5] = &e->nround, each[6] = &e->in, each[7] = &e->out;
+  for (int i = 0; i < 8; i++)
+    if ((*each[i] = EINI_NEW(a, int64_t, memories)) == NULL) return EIN_ERR_NO_MEMORY;
+  eini_grid_points(e->w.n->grid, d->fabric.first, &e->first, &to);
+  eini_grid_points(e->w.n->grid, d->fabric.first + d->fabric.count - 1, &from, &to);
+  e->npoint = to - e->first;
+  e->box = EINI_NEW(a, size_t, e->npoint * n);
+  e->box_at = EINI_NEW(a, int64_t, e->npoint * n);
+  e->total = EINI_NEW(a, int64_t, 4 * (int64_t)d->fabric.count);
+  e->sum = EINI_NEW(a, eini_step_box, memories);
+  e->over = EINI_NEW(a, int32_t, memories);
+  e->cut = EINI_NEW(a, int64_t, e->w.n->s->nindex);
+  return e->box == NULL || e->box_at == NULL || e->total == NULL || e->sum == NULL ||
+         e->over == NULL || e->cut == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static ein_status eini_steps_stmt_init(ein_dist *d, int k) {
+  const ein_schedule *sc = d->desc.schedule;
+  const eini_stmt *s = &d->g->stmt[k];
+  eini_steps_stmt *e = &d->steps[k];
+  e->w.w = sc;
+  e->w.n = &sc->nest[k];
+  e->w.move.stmt = k;
+  EINI_TRY(eini_tour_init(&d->arena, &e->w));
+  if (eini_tour_work(&e->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
+  e->whole = eini_loops_whole(e->w.n);
+  if (eini_loops_states(e->w.n)) {
+    EINI_TRY(eini_states_folder(d->g, s, &e->states));
+    e->folder = &e->states;
+  }
+  e->wide = e->folder != NULL ? eini_states_bytes(e->folder)
+                              : ein_dtype_size(eini_loops_type(d->g, s));
+  e->parallel = eini_steps_parallel(d, e);
+  EINI_TRY(eini_steps_rooms(d, e));
+  for (int i = 0; i < s->nindex; i++)
+    e->cut[i] = eini_loops_cuts(e->w.n, i, e->w.n->nstep - 1) ? 2 : 1;
+  if (e->parallel >= 0) e->cut[e->w.n->loop[e->parallel].index] = 2;
+  return EIN_OK;
+}
+
+// Partial results of nothing, in the memory of sums; the plan that makes them reads nothing.
+static ein_status eini_steps_sum_begin(eini_staged *x, int64_t memory) {
+  static const double none[2] = {0, 0};
+  const eini_step_box sum = eini_steps_sum(x, memory);
+  for (int o = 0; o < x->stmt->noperand; o++) {
+    x->point.box[o] = eini_steps_home(x, x->stmt->operand[o], 0);
+    x->point.in[o] = none;
+  }
+  return eini_steps_nothing(x, &sum);
+}
+
+// Stores sums.
+static ein_status eini_steps_sum_end(eini_staged *x, int64_t memory) {
   const eini_stmt *s = x->stmt;
-  const int v = eini_steps_parallel(x);
-  const int64_t nparam = x->d->g->nparam;
-  if (v < 0) return EIN_OK;
-  const int64_t n = eini_min64(x->w.n->loop[v].extent, EINI_SHARES_MAX);
-  pt->share = EINI_NEW(x->scratch, eini_step_share, n);
-  if (pt->share == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < n; k++) {
-    eini_step_share *h = &pt->share[k];
-    h->lo = EINI_NEW(x->scratch, int64_t, s->nindex);
-    h->hi = EINI_NEW(x->scratch, int64_t, s->nindex);
-    h->in = EINI_NEW(x->scratch, const void *, s->noperand);
-    h->param = EINI_NEW(x->scratch, ein_scalar, nparam + s->nindex);
-    if (h->lo == NULL || h->hi == NULL || h->in == NULL || h->param == NULL)
-      return EIN_ERR_NO_MEMORY;
-    memcpy(h->param, pt->param, (size_t)(nparam + s->nindex) * sizeof *h->param);
+  const eini_step_box b = eini_steps_sum(x, memory), home = eini_steps_home(x, s->out, memory);
+  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
+  if (eini_zrange_empty(s->nfree, b.lo, b.hi)) return EIN_OK;
+  for (int i = 0; i < s->nfree; i++) shape[i] = b.hi[i] - b.lo[i];
+  char *to = eini_steps_written(s, &home, b.lo, ein_dtype_size(x->d->g->tensor[s->out].dtype),
+                                stride);
+  return eini_steps_store(x, shape, to, stride, &b, b.lo);
+}
+
+static ein_status eini_steps_sums(eini_staged *x) {
+  const ein_dist *d = x->d;
+  eini_steps_stmt *e = x->e;
+  for (int64_t i = 0; i < eini_steps_memories(d) && !e->whole; i++) {
+    int64_t shape[EINI_NAMES_MAX], bytes;
+    eini_step_box *b = &e->sum[i];
+    EINI_TRY(eini_steps_box_new(x->plans->a, b, x->stmt->nfree));
+    for (int r = 0; r < x->stmt->nfree; r++) shape[r] = b->hi[r] = x->stmt->index[r].extent;
+    eini_dist_dense(x->stmt->nfree, shape, b->stride);
+    bytes = (int64_t)eini_steps_bytes(x->stmt->nfree, shape, e->wide);
+    if (!eini_steps_one(d))
+      EINI_TRY(eini_steps_hull(d, x->w.owners[x->stmt->noperand], 1, 0, d->fabric.first + i,
+                               e->wide, b, &bytes));
+    e->sum_at[i] = e->boxes_bytes[i];
+    e->boxes_bytes[i] += eini_dist_pad(bytes);
+    EINI_TRY(eini_steps_sum_begin(x, i));
+    EINI_TRY(eini_steps_sum_end(x, i));
   }
   return EIN_OK;
 }
 
-static ein_status eini_steps_point_new(eini_staged *x, eini_step_point *pt) {
-  const eini_stmt *s = x->stmt;
-  const ein_graph *g = x->d->g;
-  eini_arena *a = x->scratch;
-  pt->works = eini_tour_works(&x->w);
-  pt->plan = -1;
-  if (!pt->works || (!eini_steps_mine(x, x->w.move.place) && pt != x->point)) return EIN_OK;
-  pt->box = EINI_NEW(a, eini_step_box, s->noperand + 1);
-  pt->lo = EINI_NEW(a, int64_t, s->nindex);
-  pt->hi = EINI_NEW(a, int64_t, s->nindex);
-  pt->in = EINI_NEW(a, const void *, s->noperand);
-  pt->param = EINI_NEW(a, ein_scalar, g->nparam + s->nindex);
-  if (pt->box == NULL || pt->lo == NULL || pt->hi == NULL || pt->in == NULL || pt->param == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; k < g->nparam; k++) {
-    const int given = x->run != NULL && x->run->param != NULL && x->run->param[k].set;
-    pt->param[k] = given ? x->run->param[k] : g->param[k].value;
-  }
-  for (int i = 0; i < s->nindex; i++) pt->param[g->nparam + i].set = 1;
-  EINI_TRY(eini_steps_box_new(a, &pt->block, s->nfree));
-  for (int k = 0; k <= s->noperand; k++)
-    EINI_TRY(eini_steps_box_new(a, &pt->box[k], k < s->noperand ? g->tensor[s->operand[k]].rank
-                                                                : s->nfree));
-  return eini_steps_shares_new(x, pt);
-}
-
-// Shares out the block of a step by the parallel loop, where its iterations are one piece of an
-// index behind another.
-static ein_status eini_steps_shares(eini_staged *x, eini_step_point *pt, int64_t step) {
-  const eini_stmt *s = x->stmt;
-  const int v = pt->share == NULL || pt->plan < 0 ? -1 : eini_steps_parallel(x);
-  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[s->noperand];
-  int64_t *len = x->w.lo;
-  pt->nshare = 0;
-  if (v < 0) return EIN_OK;
-  const eini_loop *loop = &x->w.n->loop[v];
-  const int i = loop->index;
-  const int64_t n = eini_min64(loop->extent, EINI_SHARES_MAX);
-  int64_t at = pt->lo[i];
-  for (int64_t k = 0; k < n; k++) {
-    eini_step_share *h = &pt->share[k];
-    eini_tour_values(&x->w, step, x->w.n->nstep);
-    x->w.value[v] = eini_piece_start(loop->extent, n, k);
-    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
-    const int64_t from = h->lo[i];
-    x->w.value[v] = eini_piece_start(loop->extent, n, k + 1) - 1;
-    eini_loops_ranges(x->w.n, x->w.value, h->lo, h->hi);
-    h->lo[i] = from;
-    if (from != at && h->hi[i] > from) return EIN_OK;  // pieces lie between each other
-    at = eini_max64(at, h->hi[i]);
-  }
-  if (at != pt->hi[i]) return EIN_OK;
-  for (int64_t k = 0; k < n; k++) {
-    eini_step_share *h = &pt->share[k];
-    h->plan = -1;
-    if (eini_zrange_empty(s->nindex, h->lo, h->hi)) continue;
-    eini_steps_bind(x, pt, h->lo, h->hi, h->in, h->param);
-    h->to = eini_steps_at(to, s->nfree, h->lo, x->wide);
-    for (int c = 0; c < s->nindex; c++) len[c] = h->hi[c] - h->lo[c];
-    EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &h->plan));
-  }
-  pt->nshare = (int)n;
+// Plans what leaves and comes home.
+static ein_status eini_steps_homewards(eini_staged *x) {
+  for (int64_t i = 0; i < x->e->nmove; i++)
+    if (x->e->move[i].access == x->stmt->noperand)
+      EINI_TRY(eini_steps_homeward(x, &x->e->move[i]));
   return EIN_OK;
 }
 
-// The point at hand is number i; 0: it has no task.
-static int eini_steps_goto(eini_staged *x, int64_t i) {
-  x->w.move.point = i;
-  x->w.move.place = eini_grid_place(x->w.n->grid, i);
-  eini_grid_coords(x->w.n->grid, i, x->w.here);
-  return x->point[i].works;
+// Where the boxes of a statement lie, and how much messages take.
+static void eini_steps_place(ein_dist *d, eini_steps_stmt *e) {
+  const int64_t n = e->w.n->s->noperand + 2, rounds = d->desc.no_overlap ? 1 : 2;
+  for (int64_t i = 0; i < e->npoint * n; i++) {
+    const int64_t place = eini_grid_place(e->w.n->grid, e->first + i / n);
+    const int64_t memory = eini_steps_memory(d, place);
+    e->box_at[i] = e->boxes_bytes[memory];
+    e->boxes_bytes[memory] += eini_dist_pad((int64_t)e->box[i]);
+  }
+  for (int64_t i = 0; i < e->nmove && !d->fabric.shared; i++) {
+    eini_step_move *v = &e->move[i];
+    const int64_t m = v->place;
+    v->at += v->round % rounds * (e->in[m] + e->out[m]);
+    if (v->kind == EINI_JOB_SEND) v->at += e->in[m];
+  }
+  for (int64_t i = 0; i < eini_steps_memories(d); i++)
+    e->inbox_bytes[i] = eini_min64(rounds, e->nround[i]) * (e->in[i] + e->out[i]);
 }
 
-// And after it has computed.
-static ein_status eini_steps_after(eini_staged *x, int64_t step) {
-  const int n = x->stmt->noperand;
-  if (!eini_tour_due(&x->w, step, n, 1) || !eini_tour_box(&x->w, step, n)) return EIN_OK;
-  x->w.move.operand = -1;
-  x->w.move.step = step;
-  return eini_tour_owners(&x->w, x->w.owners[n], eini_tour_wide(&x->w), 1);
+static ein_status eini_steps_derive(ein_dist *d, int k, eini_steps_noting *z) {
+  eini_steps_stmt *e = &d->steps[k];
+  const int64_t memories = eini_steps_memories(d);
+  eini_arena a;
+  eini_arena_init(&a, &d->al);
+  z->last = EINI_NEW(&a, int64_t, memories);
+  z->now[0] = EINI_NEW(&a, int64_t, memories);
+  z->now[1] = EINI_NEW(&a, int64_t, memories);
+  z->fresh = EINI_NEW(&a, char, e->npoint);
+  ein_status st = z->last == NULL || z->now[0] == NULL || z->now[1] == NULL || z->fresh == NULL
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int64_t i = 0; i < memories && st == EIN_OK; i++) z->last[i] = -1;
+  e->w.part_fn = eini_steps_part;
+  e->w.fn = eini_steps_moved;
+  e->w.user = z;
+  ein_schedule_info info;
+  memset(&info, 0, sizeof info);
+  e->w.info = &info;
+  eini_steps_on(&z->x, k);
+  if (st == EIN_OK) st = eini_steps_walk(z);
+  e->w.info = NULL;
+  eini_arena_free(&a);
+  EINI_TRY(st);
+  EINI_TRY(eini_steps_sums(&z->x));
+  EINI_TRY(eini_steps_homewards(&z->x));
+  eini_steps_place(d, e);
+  return EIN_OK;
 }
+
+// ================================================================================================
+// >>steps-jobs  memory and jobs of places under a schedule
+// Takes tasks and messages of steps; gives where things lie in the memory of each place, jobs, and
+// what each waits for. Messages of a step have the memory of those two steps before, so that they
+// are under way while the step before is computed.
+// ================================================================================================
+
+// ---- memory ----
+
+enum { EINI_STEPS_TENSOR, EINI_STEPS_INBOX, EINI_STEPS_BOXES };
+
+typedef struct eini_steps_item {
+  int kind, of;             // a tensor, or a statement
+} eini_steps_item;
+
+// The items of a memory in the order in which they come to be. Returns how many.
+static int eini_steps_items(ein_dist *d, int64_t memory, eini_item *item, eini_steps_item *is) {
+  const int64_t memories = eini_steps_memories(d);
+  int n = 0;
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int j = k; j <= k + 1 && j < d->nstmt; j++) {  // messages, while those before compute
+      const int early = j > 0 && !d->desc.no_overlap ? j - 1 : j;
+      if (early != k) continue;
+      item[n].from = k, item[n].to = j;
+      item[n].bytes = d->steps[j].inbox_bytes[memory];
+      item[n].at = &d->steps[j].inbox_at[memory];
+      is[n].kind = EINI_STEPS_INBOX, is[n].of = j;
+      n += item[n].bytes > 0;
+    }
+    for (int t = 0; t < d->g->ntensor; t++) {
+      eini_step_home *h = &d->home[t * memories + memory];
+      eini_rooms_life(d->g, t, &item[n].from, &item[n].to);
+      if (item[n].from != k || h->own) continue;
+      item[n].to--;
+      item[n].bytes = h->bytes;
+      item[n].at = &h->at;
+      is[n].kind = EINI_STEPS_TENSOR, is[n].of = t;
+      n += h->bytes > 0;
+    }
+    item[n].from = item[n].to = k;
+    item[n].bytes = d->steps[k].boxes_bytes[memory];
+    item[n].at = &d->steps[k].boxes_at[memory];
+    is[n].kind = EINI_STEPS_BOXES, is[n].of = k;
+    n += item[n].bytes > 0;
+  }
+  for (int i = 0; i < n && d->desc.no_reuse; i++) item[i].to = d->nstmt;
+  return n;
+}
+
+// Job `to` waits until nobody needs an item any more.
+static void eini_steps_wait_users(ein_dist *d, const eini_steps_item *old, int64_t i, int64_t to) {
+  const eini_dist_tensor *t = old->kind == EINI_STEPS_TENSOR ? &d->tensor[old->of] : NULL;
+  if (t == NULL) eini_jobs_edge(&d->jobs, d->steps[old->of].done + i, to);
+  for (int u = 0; t != NULL && u < t->ndefine; u++)
+    eini_jobs_edge(&d->jobs, d->steps[t->define[u]].done + i, to);
+  for (int u = 0; t != NULL && u < t->nread; u++)
+    eini_jobs_edge(&d->jobs, d->steps[t->read[u]].done + i, to);
+}
+
+// Lays out each memory (place), or waits for what had its ranges before.
+static ein_status eini_steps_memory_all(ein_dist *d, int place) {
+  const int64_t most = (int64_t)d->g->ntensor + 2 * (int64_t)d->nstmt + 1;
+  eini_arena a;
+  eini_reuse r;
+  eini_arena_init(&a, &d->al);
+  eini_item *item = EINI_NEW(&a, eini_item, most);
+  eini_steps_item *is = EINI_NEW(&a, eini_steps_item, most);
+  int *alive = EINI_NEW(&a, int, most);
+  ein_status st = item == NULL || is == NULL || alive == NULL || !eini_reuse_init(&a, most, &r)
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int64_t i = 0; i < eini_steps_memories(d) && st == EIN_OK; i++) {
+    const int n = eini_steps_items(d, i, item, is);
+    int64_t bytes = 0;
+    if (place) {
+      st = eini_items_place(item, n, 0, alive, &bytes);
+      d->start[i] = d->temp_bytes;
+      if (!d->fabric.shared) d->info.place_bytes = eini_max64(d->info.place_bytes, bytes);
+      if (st == EIN_OK && eini_add_overflow(d->temp_bytes, eini_dist_pad(bytes), &d->temp_bytes))
+        st = EIN_ERR_TOO_LARGE;
+    }
+    r.n = 0;
+    for (int k = 0, old; k < n && !place; k++) {
+      const int of = is[k].of, kind = is[k].kind;
+      const int64_t to = kind == EINI_STEPS_INBOX ? d->steps[of].inbox + i
+                         : kind == EINI_STEPS_BOXES ? d->steps[of].boxes + i
+                         : d->tensor[of].ndefine > 0 && d->tensor[of].define[0] < d->nstmt
+                             ? d->steps[d->tensor[of].define[0]].room + i : -1;
+      while ((old = eini_reuse_take(&r, *item[k].at, *item[k].at + item[k].bytes, k)) >= 0)
+        if (to >= 0) eini_steps_wait_users(d, &is[old], i, to);
+    }
+  }
+  if (st == EIN_OK && (uint64_t)d->temp_bytes > SIZE_MAX / 4) st = EIN_ERR_TOO_LARGE;
+  eini_arena_free(&a);
+  return st;
+}
+
+// ---- jobs ----
+
+typedef struct eini_steps_jobs {
+  ein_dist *d;
+  int k;                    // the statement at hand
+  eini_steps_stmt *e;
+  int64_t *last, *end;      // by point: its task before, and after which the next one may begin
+  int64_t *chain;           // by memory: after which a partial result is merged
+} eini_steps_jobs;
+
+// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home.
+static void eini_steps_each(eini_steps_jobs *z,
+                            void (*move)(eini_steps_jobs *z, eini_step_move *v, int64_t i),
+                            void (*task)(eini_steps_jobs *z, eini_step_task *t, int64_t i)) {
+  eini_steps_stmt *e = z->e;
+  const int n = e->w.n->s->noperand;
+  int64_t v = 0, q = 0;
+  while (v < e->nmove || q < e->ntask) {
+    const int64_t step = q == e->ntask || (v < e->nmove && e->move[v].step < e->task[q].step)
+                             ? e->move[v].step : e->task[q].step;
+    for (; v < e->nmove && e->move[v].step == step && e->move[v].access < n; v++)
+      move(z, &e->move[v], v);
+    for (; q < e->ntask && e->task[q].step == step; q++) task(z, &e->task[q], q);
+    for (; v < e->nmove && e->move[v].step == step && e->move[v].access == n; v++)
+      move(z, &e->move[v], v);
+  }
+}
+
+static void eini_steps_number_move(eini_steps_jobs *z, eini_step_move *v, int64_t i) {
+  eini_jobs *j = &z->d->jobs;
+  const int home = v->access == z->e->w.n->s->noperand;
+  v->job = (int32_t)(j->n & INT32_MAX);
+  if (v->kind != EINI_JOB_NONE)
+    (void)eini_jobs_add(j, (eini_job_kind)v->kind, z->k, v->place, i);
+  if (home && v->kind != EINI_JOB_SEND)
+    (void)eini_jobs_add(j, EINI_JOB_ARRIVE, z->k, v->place, i);
+}
+
+// The jobs of a task: a block, or what is before its shares, these, and what is behind.
+static void eini_steps_number_task(eini_steps_jobs *z, eini_step_task *t, int64_t i) {
+  eini_jobs *j = &z->d->jobs;
+  const int64_t place = eini_grid_place(z->e->w.n->grid, t->point) - z->d->fabric.first;
+  t->job = eini_jobs_add(j, EINI_JOB_BLOCK, z->k, place, i);
+  for (int k = 0; k < t->nshare; k++) (void)eini_jobs_add(j, EINI_JOB_SHARE, z->k, place + k, i);
+  if (t->nshare > 0) (void)eini_jobs_add(j, EINI_JOB_JOIN, z->k, place, i);
+  if (t->ends) (void)eini_jobs_add(j, EINI_JOB_GATE, z->k, place, 0);  // its result is away
+}
+
+static int64_t eini_steps_last(const eini_step_task *t) {
+  return t->job + (t->nshare > 0 ? t->nshare + 1 : 0);
+}
+
+static int32_t eini_steps_gates(eini_steps_jobs *z, eini_job_kind kind) {
+  const int64_t n = eini_steps_memories(z->d);
+  const int32_t first = (int32_t)(z->d->jobs.n & INT32_MAX);
+  for (int64_t i = 0; i < n; i++) (void)eini_jobs_add(&z->d->jobs, kind, z->k, i, i);
+  return first;
+}
+
+static void eini_steps_number(void *user) {
+  eini_steps_jobs *z = (eini_steps_jobs *)user;
+  ein_dist *d = z->d;
+  for (z->k = 0; z->k < d->nstmt; z->k++) {
+    eini_steps_stmt *e = z->e = &d->steps[z->k];
+    const int t = e->w.n->s->out, first = d->tensor[t].define[0] == z->k;
+    e->room = first ? eini_steps_gates(z, EINI_JOB_GATE) : -1;
+    e->zero = first && eini_steps_zeros(d, t) ? eini_steps_gates(z, EINI_JOB_ZERO) : -1;
+    e->boxes = eini_steps_gates(z, EINI_JOB_GATE);
+    e->inbox = eini_steps_gates(z, EINI_JOB_GATE);
+    for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+      e->over[i] = (int32_t)(d->jobs.n & INT32_MAX);
+      for (int64_t r = 0; r < e->nround[i]; r++)
+        (void)eini_jobs_add(&d->jobs, EINI_JOB_GATE, z->k, i, 0);
+    }
+    e->sums = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_SUM);
+    eini_steps_each(z, eini_steps_number_move, eini_steps_number_task);
+    e->finish = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_FINISH);
+    e->stored = eini_steps_gates(z, EINI_JOB_GATE);
+    e->done = eini_steps_gates(z, EINI_JOB_GATE);
+  }
+}
+
+// Job `to` waits for what memory i holds of a tensor.
+static void eini_steps_wait_tensor(const eini_steps_jobs *z, int t, int64_t i, int64_t to) {
+  const eini_dist_tensor *x = &z->d->tensor[t];
+  for (int u = 0; u < x->ndefine && x->define[u] < z->d->nstmt; u++)
+    eini_jobs_edge(&z->d->jobs, z->d->steps[x->define[u]].stored + i, to);
+}
+
+// Until the result of the statement at hand may be written there.
+static void eini_steps_wait_room(const eini_steps_jobs *z, int64_t i, int64_t to) {
+  const eini_steps_stmt *e = &z->d->steps[z->d->tensor[z->e->w.n->s->out].define[0]];
+  eini_jobs_edge(&z->d->jobs, (e->zero >= 0 ? e->zero : e->room) + i, to);
+}
+
+// What comes home is there, or merged behind what came before.
+static void eini_steps_wait_home(eini_steps_jobs *z, int64_t i, int64_t job) {
+  const eini_steps_stmt *e = z->e;
+  eini_jobs *j = &z->d->jobs;
+  eini_jobs_edge(j, job, e->done + i);
+  if (e->whole) {
+    eini_steps_wait_room(z, i, job);
+    eini_jobs_edge(j, job, e->stored + i);
+  } else {
+    eini_jobs_edge(j, z->chain[i], job);
+    z->chain[i] = job;
+  }
+}
+
+static void eini_steps_wait_move(eini_steps_jobs *z, eini_step_move *v, int64_t number) {
+  const ein_dist *d = z->d;
+  eini_steps_stmt *e = z->e;
+  eini_jobs *j = &z->d->jobs;
+  const int64_t i = eini_steps_memory(d, d->fabric.first + v->place), point = v->point - e->first;
+  const int home = v->access == e->w.n->s->noperand, rounds = d->desc.no_overlap ? 1 : 2;
+  (void)number;
+  if (v->kind != EINI_JOB_NONE) {
+    const int64_t over = e->over[i] + v->round;
+    eini_jobs_edge(j, v->round < rounds ? e->inbox + i : over - rounds, v->job);
+    eini_jobs_edge(j, v->job, over);
+    eini_jobs_edge(j, v->job, e->done + i);
+    if (home && v->kind == EINI_JOB_RECEIVE) eini_jobs_edge(j, v->job + 1, over);
+  }
+  if (!home && v->kind == EINI_JOB_SEND)
+    eini_steps_wait_tensor(z, e->w.n->s->operand[v->access], i, v->job);
+  if (!home) return;
+  if (v->kind != EINI_JOB_RECEIVE) {
+    eini_jobs_edge(j, z->last[point], v->job);
+    eini_jobs_edge(j, v->job, z->end[point]);
+  } else {
+    eini_jobs_edge(j, v->job, v->job + 1);
+  }
+  if (v->kind != EINI_JOB_SEND) eini_steps_wait_home(z, i, v->job + (v->kind == EINI_JOB_RECEIVE));
+}
+
+static void eini_steps_wait_task(eini_steps_jobs *z, eini_step_task *t, int64_t number) {
+  const ein_dist *d = z->d;
+  eini_steps_stmt *e = z->e;
+  const eini_stmt *s = e->w.n->s;
+  eini_jobs *j = &z->d->jobs;
+  const int64_t i = eini_steps_memory(d, eini_grid_place(e->w.n->grid, t->point));
+  const int64_t point = t->point - e->first, last = eini_steps_last(t);
+  int32_t round = -1;
+  (void)number;
+  eini_jobs_edge(j, z->end[point] >= 0 ? z->end[point] : e->boxes + i, t->job);
+  for (int64_t m = t->first; m < t->first + t->nmove; m++) {
+    const eini_step_move *v = &e->move[m];
+    if (v->kind == EINI_JOB_SEND) continue;
+    if (v->kind == EINI_JOB_NONE) {
+      eini_steps_wait_tensor(z, s->operand[v->access], i, t->job);
+      continue;
+    }
+    eini_jobs_edge(j, v->job, t->job);
+    round = v->round;
+  }
+  if (round >= 0) eini_jobs_edge(j, t->job, e->over[i] + round);
+  for (int k = 0; k < s->noperand && eini_steps_one(d); k++)
+    eini_steps_wait_tensor(z, s->operand[k], i, t->job);
+  for (int k = 1; k <= t->nshare; k++) {
+    eini_jobs_edge(j, t->job, t->job + k);
+    eini_jobs_edge(j, t->job + k, last);
+  }
+  eini_jobs_edge(j, last, e->done + i);
+  z->last[point] = z->end[point] = last;
+  if (!t->ends) return;
+  z->end[point] = last + 1;
+  eini_jobs_edge(j, last, last + 1);
+}
+
+static ein_status eini_steps_wait(void *user) {
+  eini_steps_jobs *z = (eini_steps_jobs *)user;
+  ein_dist *d = z->d;
+  eini_jobs *j = &d->jobs;
+  for (z->k = 0; z->k < d->nstmt; z->k++) {
+    eini_steps_stmt *e = z->e = &d->steps[z->k];
+    for (int64_t i = 0; i < e->npoint; i++) z->end[i] = -1;
+    for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+      z->chain[i] = e->sums + i;
+      if (e->zero >= 0) eini_jobs_edge(j, e->room + i, e->zero + i);
+      if (e->zero >= 0) eini_jobs_edge(j, e->zero + i, e->done + i);
+      if (!e->whole) eini_jobs_edge(j, e->boxes + i, e->sums + i);
+    }
+    eini_steps_each(z, eini_steps_wait_move, eini_steps_wait_task);
+    for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+      if (!e->whole) eini_jobs_edge(j, z->chain[i], e->finish + i);
+      if (!e->whole) eini_jobs_edge(j, e->finish + i, e->done + i);
+      if (!e->whole) eini_jobs_edge(j, e->finish + i, e->stored + i);
+      eini_steps_wait_room(z, i, e->whole ? e->stored + i : e->finish + i);
+    }
+  }
+  return eini_steps_memory_all(d, 0);
+}
+
+static ein_status eini_steps_jobs_make(ein_dist *d) {
+  eini_steps_jobs z;
+  eini_arena a;
+  int64_t most = 1;
+  memset(&z, 0, sizeof z);
+  z.d = d;
+  for (int k = 0; k < d->nstmt; k++) most = eini_max64(most, d->steps[k].npoint);
+  eini_arena_init(&a, &d->al);
+  z.last = EINI_NEW(&a, int64_t, most);
+  z.end = EINI_NEW(&a, int64_t, most);
+  z.chain = EINI_NEW(&a, int64_t, eini_steps_memories(d));
+  const ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL
+                            ? EIN_ERR_NO_MEMORY
+                            : eini_jobs_make(&d->arena, &d->jobs, eini_steps_number,
+                                             eini_steps_wait, &z);
+  eini_arena_free(&a);
+  return st;
+}
+
+// ================================================================================================
+// >>steps-run  graphs under a schedule
+// Takes a plan of steps and the bindings of one call; gives places what they hold, runs the jobs,
+// and returns what places hold of outputs.
+// ================================================================================================
+
+typedef struct eini_steps_exec {
+  const ein_dist *d;
+  const ein_run *run;
+  eini_staged *worker;
+  eini_flow flow;
+} eini_steps_exec;
+
+// Lays out a run in mem (NULL: only the size). Returns the bytes.
+static size_t eini_steps_layout(const ein_dist *d, eini_steps_exec *x, char *mem) {
+  size_t n = 0;
+  x->worker = (eini_staged *)eini_dist_carve(mem, &n, d->width, sizeof *x->worker);
+  eini_dist_layout_flow(d, &x->flow, mem, &n);
+  for (int i = 0; i < d->width; i++) {
+    eini_staged none;
+    eini_staged *w = mem == NULL ? &none : &x->worker[i];
+    memset(w, 0, sizeof *w);
+    w->d = d;
+    w->run = x->run;
+    n += eini_steps_scratch(d, w, mem == NULL ? NULL : mem + n);
+  }
+  char *all = (char *)eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  for (int i = 0; i < d->width && mem != NULL; i++) x->worker[i].mem = all;
+  return n;
+}
+
+// ---- jobs ----
 
 // Tells who asks for events. level: see ein_dist_event.
-static ein_status eini_steps_event(const eini_staged *x, int level, int worker, int64_t place,
+static ein_status eini_steps_event(const ein_dist *d, int level, int worker, const eini_job *j,
                                    int64_t step, double begin) {
-  const ein_dist *d = x->d;
   ein_dist_event v;
+  if (d->desc.event_fn == NULL) return EIN_OK;
   memset(&v, 0, sizeof v);
-  v.stmt = x->number;
-  v.place = (int)place;
+  v.stmt = j->stmt;
+  v.place = d->fabric.first + j->place;
   v.level = level;
   v.worker = worker;
   v.step = step;
   v.begin = begin;
-  v.end = eini_steps_now(d);
+  v.end = eini_dist_now(d);
   return d->desc.event_fn(d->desc.event_user, &v);
 }
 
-// Fetches, or, after, sends home, of point i; tells who asks, if that moved data.
-static ein_status eini_steps_moves(eini_staged *x, int64_t i, int64_t step, int after) {
-  const int64_t before = x->info.messages;
-  const double begin = eini_steps_now(x->d);
-  EINI_TRY(after ? eini_steps_after(x, step) : eini_steps_before(x, &x->point[i], step));
-  if (!after) EINI_TRY(eini_steps_shares(x, &x->point[i], step));
-  if (x->run == NULL || x->d->desc.event_fn == NULL || x->nmemory == 1 ||
-      x->info.messages == before || !eini_steps_mine(x, x->w.move.place))
-    return EIN_OK;
-  return eini_steps_goes_on(x, eini_steps_event(x, after ? EINI_STEPS_SENDS : EINI_STEPS_FETCHES,
-                                                0, x->w.move.place, step, begin));
-}
-
-// Computes the block of a step.
-static ein_status eini_steps_compute(const eini_staged *x, int worker, eini_step_point *pt) {
-  const eini_step_box *acc = &pt->box[x->stmt->noperand], *to = pt->apart ? &pt->block : acc;
-  const int rank = x->stmt->nfree;
-  void *out[4] = {NULL, NULL, NULL, NULL};
-  out[0] = pt->to;
-  if (x->folder != NULL) {
-    eini_steps_identity(x, to);
-    eini_states_at(x->folder, eini_steps_volume(rank, to->lo, to->hi), to->data, out);
-  }
-  return eini_steps_execute(x, worker, pt->plan, pt->in, out, pt->param);
-}
-
-// Merges it into the partial result.
-static ein_status eini_steps_join(const eini_staged *x, int worker, eini_step_point *pt) {
+// Merges the block of a step into the partial result.
+static ein_status eini_steps_join(eini_staged *x) {
+  const eini_step_point *pt = &x->point;
   const eini_step_box *acc = &pt->box[x->stmt->noperand];
   const int rank = x->stmt->nfree;
   int64_t shape[EINI_NAMES_MAX];
   if (!pt->apart) return EIN_OK;
-  if (x->folder == NULL)
-    return eini_steps_merge_run(x, worker, x->stmt->fold, pt->merge,
-                                eini_steps_at(acc, rank, pt->lo, x->wide), pt->to);
+  if (x->e->folder == NULL)
+    return eini_steps_merge_run(x, x->stmt->fold, pt->merge,
+                                eini_steps_at(acc, rank, pt->lo, x->e->wide), pt->block.data);
   for (int r = 0; r < rank; r++) shape[r] = pt->hi[r] - pt->lo[r];
-  eini_steps_states(x->folder, rank, shape, acc, pt->lo, eini_steps_volume(rank, pt->lo, pt->hi),
-                    pt->to);
+  eini_steps_states(x->e->folder, rank, shape, acc, pt->lo,
+                    eini_steps_volume(rank, pt->lo, pt->hi), pt->block.data);
   return EIN_OK;
 }
 
-// Worker i takes every width-th of the blocks of a step, or of their shares.
-static void eini_steps_worker(void *arg, int i) {
-  eini_staged *x = (eini_staged *)arg;
-  const ein_grid *g = x->w.n->grid;
-  int64_t job = 0;
-  for (int64_t q = 0; q < g->npoint; q++) {
-    eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0) continue;
-    for (int k = 0; k < pt->nshare || k == 0; k++) {
-      if (job++ % x->width != i) continue;
-      const double begin = eini_steps_now(x->d);
-      eini_step_share *h = pt->nshare > 0 ? &pt->share[k] : NULL;
-      ein_status *st = h != NULL ? &h->st : &pt->st;
-      void *out[1];
-      out[0] = h != NULL ? h->to : NULL;
-      if (h == NULL) *st = eini_steps_compute(x, i, pt);
-      else *st = h->plan < 0 ? EIN_OK : eini_steps_execute(x, i, h->plan, h->in, out, h->param);
-      if (h == NULL && *st == EIN_OK) *st = eini_steps_join(x, i, pt);
-      if (*st == EIN_OK && x->d->desc.event_fn != NULL)
-        *st = eini_steps_event(x, -1, i, eini_grid_place(g, q), x->step, begin);
-    }
+// Computes the block of a step, or its share, which are at hand.
+static ein_status eini_steps_compute(eini_staged *x) {
+  const eini_step_point *pt = &x->point;
+  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[x->stmt->noperand];
+  void *out[4] = {NULL, NULL, NULL, NULL};
+  out[0] = pt->to;
+  if (x->e->folder != NULL) {
+    eini_steps_identity(x, to);
+    eini_states_at(x->e->folder, eini_steps_volume(x->stmt->nfree, to->lo, to->hi), to->data, out);
   }
+  return eini_steps_execute(x, pt->plan, pt->in, out, pt->param);
 }
 
-// And then merges those that were shared out.
-static void eini_steps_joiner(void *arg, int i) {
-  eini_staged *x = (eini_staged *)arg;
-  for (int64_t q = i; q < x->w.n->grid->npoint; q += x->width) {
-    eini_step_point *pt = &x->point[q];
-    if (!pt->works || pt->plan < 0 || pt->nshare == 0) continue;
-    for (int k = 0; k < pt->nshare && pt->st == EIN_OK; k++) pt->st = pt->share[k].st;
-    if (pt->st == EIN_OK) pt->st = eini_steps_join(x, i, pt);
+// What the point at hand fetched goes into its boxes.
+static ein_status eini_steps_fetched(eini_staged *x, const eini_step_task *t, const eini_job *j,
+                                     int worker) {
+  const eini_stmt *s = x->stmt;
+  const double begin = eini_dist_now(x->d);
+  int received = 0;
+  for (int k = 0; k < s->noperand && !eini_steps_one(x->d); k++) {
+    const eini_tensor *e = &x->d->g->tensor[s->operand[k]];
+    const eini_step_box *b = &x->point.box[k];
+    if (x->w.nowners[k] > 0 && x->w.again[k] < 0 && eini_tour_due(&x->w, t->step, k, 0) &&
+        eini_steps_zeros(x->d, s->operand[k]))
+      memset(b->data, 0, (size_t)eini_steps_volume(e->rank, b->lo, b->hi) *
+                             ein_dtype_size(e->dtype));
   }
-}
-
-static void eini_steps_each(eini_staged *x, void (*task)(void *arg, int i)) {
-  const ein_executor *e = &x->d->executor;
-  if (x->width > 1) e->parallel_for(x->width, task, x, e->user);
-  else task(x, 0);
-}
-
-static ein_status eini_steps_walk(eini_staged *x) {
-  const int64_t n = x->w.n->grid->npoint;
-  for (int64_t step = 0; step < x->w.n->steps; step++) {
-    memset(x->w.sent, 0, (size_t)x->d->fabric.places * sizeof *x->w.sent);
-    x->step = step;
-    for (int64_t i = 0; i < n; i++) {
-      if (!eini_steps_goto(x, i)) continue;
-      EINI_TRY(eini_steps_moves(x, i, step, 0));
-    }
-    if (x->run != NULL) eini_steps_each(x, eini_steps_worker);
-    if (x->run != NULL && eini_steps_parallel(x) >= 0) eini_steps_each(x, eini_steps_joiner);
-    for (int64_t i = 0; i < n; i++) {
-      if (!eini_steps_goto(x, i)) continue;
-      EINI_TRY(eini_steps_goes_on(x, x->point[i].st));
-      EINI_TRY(eini_steps_moves(x, i, step, 1));
-    }
+  for (int64_t i = t->first; i < t->first + t->nmove; i++) {
+    const eini_step_move *v = &x->e->move[i];
+    if (v->kind == EINI_JOB_SEND) continue;
+    received |= v->kind == EINI_JOB_RECEIVE;
+    eini_steps_fetch(x, v, &x->point.box[v->access]);
   }
-  return EIN_OK;
+  return received ? eini_steps_event(x->d, EINI_STEPS_FETCHES, worker, j, t->step, begin) : EIN_OK;
 }
 
-static ein_status eini_steps_moved(void *user, const ein_schedule_move *m) {
-  eini_staged *x = (eini_staged *)user;
-  const eini_dist_read r = {m->bytes, 1, NULL};
-  const int all = x->run == NULL;  // a run's figures are those of its own places
-  if (all || eini_steps_mine(x, m->to)) eini_dist_count(x->stats, m->stmt, m->to, 0, &r);
-  if (all || eini_steps_mine(x, m->from)) eini_dist_sent(x->stats, m->from, m->bytes);
-  return EIN_OK;
-}
-
-static ein_status eini_steps_begin(eini_staged *x, int k) {
-  static const eini_dist_read nothing = {0, 0, NULL};
-  const ein_graph *g = x->d->g;
-  const eini_stmt *s = x->stmt = &g->stmt[k];
-  int64_t key = 8 + 3 * (int64_t)s->nfree + s->nindex;
-  memset(&x->w, 0, sizeof x->w);
-  memset(&x->info, 0, sizeof x->info);
-  x->number = k;
-  x->w.w = x->s;
-  x->w.n = &x->s->nest[k];
-  x->w.info = &x->info;
-  x->w.move.stmt = k;
-  x->w.part_fn = eini_steps_part_of;
-  x->w.fn = eini_steps_moved;
-  x->w.user = x;
-  x->message = x->spare = NULL;
-  x->room = x->spare_room = 0;
-  EINI_TRY(eini_tour_init(x->scratch, &x->w));
-  if (eini_tour_work(&x->w) > EINI_TOUR_MAX) return EIN_ERR_TOO_LARGE;
-  x->whole = eini_loops_whole(x->w.n);
-  x->folder = NULL;
-  if (eini_loops_states(x->w.n)) {
-    EINI_TRY(eini_states_folder(g, s, &x->states));
-    x->folder = &x->states;
+// A block, a share of one, or what is behind shares.
+static ein_status eini_steps_task_run(eini_staged *x, const eini_job *j, int worker) {
+  const eini_step_task *t = &x->e->task[j->arg];
+  const int64_t share = (j - x->d->jobs.job) - t->job - 1;
+  eini_steps_goto(x, t->point);
+  eini_steps_boxes(x, t->step);
+  if (j->kind == EINI_JOB_BLOCK) EINI_TRY(eini_steps_fetched(x, t, j, worker));
+  const double begin = eini_dist_now(x->d);
+  EINI_TRY(eini_steps_block(x, t, j->kind == EINI_JOB_BLOCK));
+  if (x->point.plan < 0 || (j->kind == EINI_JOB_BLOCK && t->nshare > 0)) return EIN_OK;
+  if (j->kind == EINI_JOB_JOIN) return eini_steps_join(x);
+  if (j->kind == EINI_JOB_SHARE) {
+    if (!eini_steps_share(x, t->step, share, t->nshare)) return EIN_OK;
+    EINI_TRY(eini_steps_share_plan(x));
   }
-  x->wide = x->folder != NULL ? eini_states_bytes(x->folder) : ein_dtype_size(eini_steps_type(x));
-  for (int o = 0; o < s->noperand; o++) key += g->tensor[s->operand[o]].rank;
-  x->key = EINI_NEW(x->scratch, int64_t, key);
-  x->cut = EINI_NEW(x->scratch, int64_t, s->nindex);
-  x->stride = EINI_NEW(x->scratch, const int64_t *, s->noperand);
-  x->point = EINI_NEW(x->scratch, eini_step_point, x->w.n->grid->npoint);
-  if (x->key == NULL || x->cut == NULL || x->stride == NULL || x->point == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++)
-    x->cut[i] = eini_loops_cuts(x->w.n, i, x->w.n->nstep - 1) ? 2 : 1;
-  const int v = eini_steps_parallel(x);
-  if (v >= 0) x->cut[x->w.n->loop[v].index] = 2;
-  for (int64_t i = 0; i < x->w.n->grid->npoint; i++) {
-    (void)eini_steps_goto(x, i);
-    EINI_TRY(eini_steps_point_new(x, &x->point[i]));
-    if (x->point[i].works && (x->run == NULL || eini_steps_mine(x, x->w.move.place)))
-      eini_dist_count(x->stats, k, x->w.move.place, x->w.n->steps, &nothing);
-  }
-  return EIN_OK;
+  EINI_TRY(eini_steps_compute(x));
+  if (j->kind == EINI_JOB_BLOCK) EINI_TRY(eini_steps_join(x));
+  return eini_steps_event(x->d, -1, worker, j, t->step, begin);
 }
 
-// ---- tensors at places ----
-
-// The hull of what owners hold at a place becomes box b; axes: see eini_hull.
-static ein_status eini_steps_hull(eini_arena *a, const eini_staged *x, const eini_owners *o, int n,
-                                  int axes, int64_t place, eini_step_box *b) {
-  eini_hull h;
-  EINI_TRY(eini_hull_init(a, o, n, axes, &h));
-  EINI_TRY(eini_owners_hull(a, x->d->g, o, n, place, &h));
-  for (int r = 0; r < h.rank; r++) b->lo[r] = h.lo[r], b->hi[r] = h.hi[r];
-  return EIN_OK;
-}
-
-// A tensor between a place and the memory of the caller.
-typedef struct eini_steps_handing {
-  const eini_stmt *s;       // whose free indices the boxes are of
-  int back;                 // from the place to the caller
-  size_t size;
-  eini_step_box *place;
-  const eini_step_box *caller;
-} eini_steps_handing;
-
-static ein_status eini_steps_give(void *user, const int64_t *lo, const int64_t *hi) {
-  const eini_steps_handing *c = (const eini_steps_handing *)user;
-  const int n = c->s->nfree;
-  int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
-  if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
-  for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
-  char *p = eini_steps_written(c->s, c->place, lo, c->size, a);
-  char *w = eini_steps_written(c->s, c->caller, lo, c->size, b);
-  if (c->back) eini_dist_copy(n, shape, w, b, p, a, c->size);
-  else eini_dist_copy(n, shape, p, a, w, b, c->size);
-  return EIN_OK;
+// Posts a message. What it should hold may be missing: it is posted nevertheless.
+static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job *j, int failed,
+                                  ein_ticket *ticket) {
+  eini_staged *w = &x->worker[worker];
+  const ein_fabric *f = &x->d->fabric;
+  const eini_step_move *v = &w->e->move[j->arg];
+  const int home = v->access == w->stmt->noperand, send = v->kind == EINI_JOB_SEND;
+  const int own = f->first + v->place;
+  const double begin = eini_dist_now(x->d);
+  ein_status st = EIN_OK;
+  if (send && !failed && home) st = eini_steps_homeward(w, v);
+  else if (send && !failed) eini_steps_fetch(w, v, NULL);
+  char *message = eini_steps_message(w, v);
+  eini_flow_wires(&x->flow, 1);
+  const ein_status posted =
+      send ? f->send_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket)
+           : f->recv_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  if (posted != EIN_OK || st != EIN_OK || failed) return posted != EIN_OK ? posted : st;
+  return send && home ? eini_steps_event(x->d, EINI_STEPS_SENDS, worker, j, v->step, begin)
+                      : EIN_OK;
 }
 
 // Zeros for all elements of a box.
@@ -4743,185 +5394,123 @@ static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
     eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
-// The caller's memory of a tensor; NULL data: it has none.
-static ein_status eini_steps_caller(const eini_staged *x, int t, eini_step_box *b) {
-  const eini_dist_tensor *e = &x->d->tensor[t];
-  const eini_tensor *of = &x->d->g->tensor[t];
-  union { const void *c; char *v; } u;  // inputs are only read
-  u.v = NULL;
-  if (x->run != NULL && e->port >= 0) {
-    if (of->role == EIN_ROLE_INPUT) u.c = x->run->in[e->port];
-    else u.v = (char *)x->run->out[e->port];
-  }
-  EINI_TRY(eini_steps_box_new(&x->lives[t], b, of->rank));
-  b->data = u.v;
-  for (int r = 0; r < of->rank; r++) b->hi[r] = of->shape[r], b->stride[r] = e->stride[r];
+static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, int failed,
+                                     ein_ticket *ticket) {
+  eini_steps_exec *x = (eini_steps_exec *)user;
+  eini_staged *w = &x->worker[worker];
+  eini_steps_on(w, j->stmt);
+  if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND)
+    return eini_steps_post(x, worker, j, failed, ticket);
+  if (failed) return EIN_OK;
+  if (j->kind == EINI_JOB_ARRIVE) return eini_steps_homeward(w, &w->e->move[j->arg]);
+  if (j->kind == EINI_JOB_SUM) return eini_steps_sum_begin(w, j->arg);
+  if (j->kind == EINI_JOB_FINISH) return eini_steps_sum_end(w, j->arg);
+  if (j->kind != EINI_JOB_ZERO) return eini_steps_task_run(w, j, worker);
+  const eini_tensor *t = &x->d->g->tensor[w->stmt->out];
+  const eini_step_box b = eini_steps_home(w, w->stmt->out, j->arg);
+  eini_steps_clear(&b, t->rank, ein_dtype_size(t->dtype));
   return EIN_OK;
 }
 
-// Calls for all boxes of a tensor at a place.
-static ein_status eini_steps_share_all(eini_arena *a, const eini_staged *x, const eini_owners *o,
-                                       int n, int64_t place, eini_steps_handing *c) {
-  for (int i = 0; i < n; i++) {
-    c->s = o[i].s;
-    EINI_TRY(eini_owners_boxes(a, x->d->g, &o[i], place, eini_steps_give, c));
-  }
+static void eini_steps_job_done(void *user, int worker, const eini_job *j) {
+  (void)user, (void)worker, (void)j;
+}
+
+// ---- between the caller and places ----
+
+// A tensor between a place and the memory of the caller.
+typedef struct eini_steps_handing {
+  const eini_stmt *s;       // whose free indices the boxes are of
+  int back;                 // from the place to the caller
+  size_t size;
+  eini_step_box place, caller;
+} eini_steps_handing;
+
+static ein_status eini_steps_give(void *user, const int64_t *lo, const int64_t *hi) {
+  const eini_steps_handing *c = (const eini_steps_handing *)user;
+  const int n = c->s->nfree;
+  int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
+  if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
+  for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
+  char *p = eini_steps_written(c->s, &c->place, lo, c->size, a);
+  char *w = eini_steps_written(c->s, &c->caller, lo, c->size, b);
+  if (c->back) eini_dist_copy(n, shape, w, b, p, a, c->size);
+  else eini_dist_copy(n, shape, p, a, w, b, c->size);
   return EIN_OK;
 }
 
-// Memory of a tensor at places and what they hold of an input; back: what they hold of an output.
-static ein_status eini_steps_tensor(eini_staged *x, int t, int back) {
-  const eini_tensor *e = &x->d->g->tensor[t];
-  const int input = e->role == EIN_ROLE_INPUT, port = x->d->tensor[t].port >= 0;
-  eini_arena *a = &x->lives[t];
-  eini_step_box caller;
+// What places hold of an input, from the caller, or, of an output, to it.
+static ein_status eini_steps_hand(const eini_staged *x, int t, eini_arena *a) {
+  const ein_dist *d = x->d;
+  const eini_tensor *e = &d->g->tensor[t];
+  eini_steps_handing c;
+  int64_t zero[EINI_NAMES_MAX] = {0}, shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
   eini_owners *o;
   int n;
-  EINI_TRY(eini_steps_caller(x, t, &caller));
-  EINI_TRY(eini_schedule_owners(a, x->s, t, &o, &n));
-  const int own = input ? x->nmemory == 1 || n == 0 : x->nmemory == 1 && port;
-  const int zeros = !back && !input && eini_steps_zeros(x->d, t);
-  eini_steps_handing c = {NULL, back, ein_dtype_size(e->dtype), NULL, &caller};
-  if (zeros) eini_steps_clear(&caller, e->rank, c.size);
-  for (int q = 0; q < x->nmemory; q++) {
-    eini_step_box *b = c.place = eini_steps_home(x, t, q);
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    if (own) {
-      *b = caller;
-      continue;
+  memset(&c, 0, sizeof c);
+  c.back = e->role == EIN_ROLE_OUTPUT;
+  c.size = ein_dtype_size(e->dtype);
+  for (int r = 0; r < e->rank; r++) shape[r] = e->shape[r], stride[r] = d->tensor[t].stride[r];
+  c.caller.lo = zero, c.caller.hi = shape, c.caller.stride = stride;
+  c.caller.data = eini_dist_bound(d, x->run, t, 0);
+  EINI_TRY(eini_schedule_owners(a, d->desc.schedule, t, &o, &n));
+  if (c.back && eini_steps_zeros(d, t)) eini_steps_clear(&c.caller, e->rank, c.size);
+  for (int64_t q = 0; q < eini_steps_memories(d); q++) {
+    c.place = eini_steps_home(x, t, q);
+    for (int i = 0; i < n && !d->home[(int64_t)t * eini_steps_memories(d) + q].own; i++) {
+      c.s = o[i].s;
+      EINI_TRY(eini_owners_boxes(a, d->g, &o[i], d->fabric.first + q, eini_steps_give, &c));
     }
-    if (!back) EINI_TRY(eini_steps_box_new(a, b, e->rank));
-    for (int r = 0; r < e->rank && x->nmemory == 1; r++) b->hi[r] = e->shape[r];
-    if (!back && x->nmemory > 1) EINI_TRY(eini_steps_hull(a, x, o, n, 1, q, b));
-    int64_t shape[EINI_NAMES_MAX];
-    for (int r = 0; r < e->rank; r++) shape[r] = b->hi[r] - b->lo[r];
-    eini_dist_dense(e->rank, shape, b->stride);
-    const size_t bytes = eini_steps_bytes(e->rank, shape, c.size);
-    if (!back && x->run != NULL && (b->data = EINI_NEW(a, char, bytes)) == NULL)
-      return EIN_ERR_NO_MEMORY;
-    if (zeros) eini_steps_clear(b, e->rank, c.size);
-    if (x->run != NULL && (back || input)) EINI_TRY(eini_steps_share_all(a, x, o, n, q, &c));
   }
   return EIN_OK;
 }
 
-// Sums at places begin as folds of nothing.
-static ein_status eini_steps_sums(eini_staged *x) {
-  static const double none[2] = {0, 0};
-  const eini_stmt *s = x->stmt;
-  eini_step_point *pt = &x->point[0];  // has a task in every nest
-  for (int o = 0; o < s->noperand; o++) {
-    memcpy(pt->box[o].stride, eini_steps_home(x, s->operand[o], x->d->fabric.first)->stride,
-           (size_t)x->d->g->tensor[s->operand[o]].rank * sizeof(int64_t));
-    pt->in[o] = none;  // nothing is read
-  }
-  for (int q = 0; q < x->nmemory; q++) {
-    eini_step_box *b = &x->sum[q];
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    EINI_TRY(eini_steps_box_new(x->scratch, b, s->nfree));
-    for (int i = 0; i < s->nfree && x->nmemory == 1; i++) b->hi[i] = s->index[i].extent;
-    if (x->nmemory > 1)
-      EINI_TRY(eini_steps_hull(x->scratch, x, x->w.owners[s->noperand], 1, 0, q, b));
-    EINI_TRY(eini_steps_results(x, b, b->lo, b->hi, 0));
-    EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, b));
-  }
-  return EIN_OK;
-}
-
-// Sums become what is stored.
-static ein_status eini_steps_finish(eini_staged *x) {
-  const eini_stmt *s = x->stmt;
-  int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
-  for (int q = 0; q < x->nmemory; q++) {
-    const eini_step_box *b = &x->sum[q];
-    if (x->nmemory > 1 && !eini_steps_mine(x, q)) continue;
-    if (eini_zrange_empty(s->nfree, b->lo, b->hi)) continue;
-    for (int i = 0; i < s->nfree; i++) shape[i] = b->hi[i] - b->lo[i];
-    char *to = eini_steps_written(s, eini_steps_home(x, s->out, q), b->lo,
-                                  ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
-    EINI_TRY(eini_steps_store(x, shape, to, stride, b, b->lo));
-  }
-  return EIN_OK;
-}
-
-// Memory of tensors that nothing behind statement k reads.
-static void eini_steps_forget(eini_staged *x, int k) {
+static ein_status eini_steps_hand_all(const eini_staged *x, ein_role role) {
   const ein_graph *g = x->d->g;
-  for (int o = 0; o <= g->stmt[k].noperand; o++) {
-    const int t = o < g->stmt[k].noperand ? g->stmt[k].operand[o] : g->stmt[k].out;
-    int from, to;
-    eini_rooms_life(g, t, &from, &to);
-    if (to == k + 1 && g->tensor[t].role == EIN_ROLE_TEMP) eini_arena_free(&x->lives[t]);
+  ein_status st = EIN_OK;
+  for (int t = 0; t < g->ntensor && st == EIN_OK; t++) {
+    eini_arena a;
+    if (g->tensor[t].role != role) continue;
+    eini_arena_init(&a, &x->d->al);
+    st = eini_steps_hand(x, t, &a);
+    eini_arena_free(&a);
   }
-}
-
-static ein_status eini_steps_stmt(eini_staged *x, int k) {
-  const int t = x->d->g->stmt[k].out;
-  ein_status st = x->d->tensor[t].define[0] == k ? eini_steps_tensor(x, t, 0) : EIN_OK;
-  if (st == EIN_OK) st = eini_steps_begin(x, k);
-  if (st == EIN_OK && x->run != NULL) st = eini_steps_rooms_of(x);
-  if (st == EIN_OK && !x->whole) st = eini_steps_sums(x);
-  if (x->run != NULL) st = eini_dist_agree(&x->d->fabric, st);  // before the first message
-  EINI_TRY(st);
-  EINI_TRY(eini_steps_walk(x));
-  if (x->run == NULL) EINI_TRY(eini_steps_rooms_of(x));
-  return x->whole || x->failed != EIN_OK ? EIN_OK : eini_steps_finish(x);
-}
-
-// ---- all of a graph ----
-
-static ein_status eini_steps_memory(eini_staged *x) {
-  const ein_dist *d = x->d;
-  x->nmemory = d->fabric.shared ? 1 : d->fabric.places;
-  x->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->width : 1;
-  x->home = EINI_NEW(x->a, eini_step_box, d->g->ntensor * x->nmemory);
-  x->sum = EINI_NEW(x->a, eini_step_box, x->nmemory);
-  x->lives = EINI_NEW(x->a, eini_arena, d->g->ntensor);
-  if (x->home == NULL || x->sum == NULL || x->lives == NULL) return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < d->g->ntensor; t++) eini_arena_init(&x->lives[t], &d->al);
-  for (int t = 0; t < d->g->ntensor; t++)
-    if (d->g->tensor[t].role == EIN_ROLE_INPUT) EINI_TRY(eini_steps_tensor(x, t, 0));
-  if (x->run == NULL) return EIN_OK;
-  x->work = EINI_NEW(x->a, char, (size_t)x->width * (x->d->plans.workspace + EINI_ALIGN));
-  return x->work == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
-
-// Plans (run NULL) or runs (plans NULL) all statements.
-static ein_status eini_steps_all(const ein_dist *d, eini_block_plans *plans, const ein_run *run,
-                                 ein_dist_stats *stats) {
-  const ein_graph *g = d->g;
-  eini_arena arena, scratch;
-  eini_staged x;
-  memset(&x, 0, sizeof x);
-  eini_arena_init(&arena, &d->al);
-  x.d = d;
-  x.plans = plans;
-  x.s = d->desc.schedule;
-  x.run = run;
-  x.stats = stats;
-  x.a = &arena;
-  x.scratch = &scratch;
-  ein_status st = eini_steps_memory(&x);
-  if (st == EIN_OK && run != NULL && d->fabric.room_fn != NULL) {
-    size_t room = 0;  // two messages at once, which lie behind each other
-    for (int k = 0; k < d->nstmt; k++)
-      if (d->rooms[k].message > room) room = d->rooms[k].message;
-    st = d->fabric.room_fn(d->fabric.user, 2, (int64_t)room);
-  }
-  if (run != NULL) st = eini_dist_agree(&d->fabric, st);
-  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
-    eini_arena_init(&scratch, &d->al);
-    st = eini_steps_stmt(&x, k);
-    eini_arena_free(&scratch);
-    eini_steps_forget(&x, k);
-  }
-  if (st == EIN_OK) st = x.failed;
-  for (int t = 0; t < g->ntensor && st == EIN_OK && run != NULL && x.nmemory > 1; t++)
-    if (g->tensor[t].role == EIN_ROLE_OUTPUT) st = eini_steps_tensor(&x, t, 1);
-  for (int t = 0; t < g->ntensor && x.lives != NULL; t++) eini_arena_free(&x.lives[t]);
-  eini_arena_free(&arena);
   return st;
 }
+
+// What the places of this process did.
+static void eini_steps_count(const ein_dist *d, ein_dist_stats *stats) {
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int64_t i = 0; i < d->fabric.count; i++) {
+      const int64_t *n = &d->steps[k].total[4 * i];
+      const eini_dist_read r = {n[2], n[1], NULL};
+      eini_dist_count(stats, k, d->fabric.first + i, n[0], &r);
+      eini_dist_sent(stats, d->fabric.first + i, n[3]);
+    }
+  }
+}
+
+// Runs in `mem`, in which places have what they hold of inputs.
+static ein_status eini_steps_run(eini_steps_exec *x, ein_dist_stats *stats) {
+  x->flow.run_fn = eini_steps_job_run;
+  x->flow.done_fn = eini_steps_job_done;
+  x->flow.user = x;
+  EINI_TRY(eini_flow_all(&x->flow, &x->d->executor));
+  eini_steps_count(x->d, stats);
+  return eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
+}
+
+static ein_status eini_steps_begin(const ein_dist *d, const ein_run *run, char *mem,
+                                   eini_steps_exec *x) {
+  const uintptr_t skew = (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  memset(x, 0, sizeof *x);
+  x->d = d;
+  x->run = run;
+  (void)eini_steps_layout(d, x, mem + skew);
+  return eini_steps_hand_all(&x->worker[0], EIN_ROLE_INPUT);
+}
+
+// ---- plans ----
 
 // Why a statement cannot be run so; NULL: it can.
 static const char *eini_steps_reason(const ein_schedule *sc, int k) {
@@ -4956,8 +5545,33 @@ static ein_status eini_steps_peaks(ein_dist *d) {
   return EIN_OK;
 }
 
+// Plans of all blocks, and what moves.
+static ein_status eini_steps_noted(ein_dist *d) {
+  const int64_t memories = eini_steps_memories(d);
+  eini_steps_noting z;
+  eini_arena a;
+  eini_arena_init(&a, &d->al);
+  memset(&z, 0, sizeof z);
+  z.x.d = d;
+  z.x.plans = &d->plans;
+  const size_t bytes = eini_steps_scratch(d, &z.x, NULL);
+  char *scratch = EINI_NEW(&a, char, bytes);
+  for (int i = 0; i < 2; i++) z.tag[i] = EINI_NEW(&a, int32_t, memories * d->fabric.places);
+  ein_status st = scratch == NULL || z.tag[0] == NULL || z.tag[1] == NULL ? EIN_ERR_NO_MEMORY
+                                                                           : EIN_OK;
+  if (st == EIN_OK) (void)eini_steps_scratch(d, &z.x, scratch);
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_stmt_init(d, k);
+  for (int t = 0; t < d->g->ntensor && st == EIN_OK; t++) st = eini_steps_tensor(d, t);
+  if (st == EIN_OK) st = eini_steps_hulls(&a, &z);
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_derive(d, k, &z);
+  d->spare = z.x.spare_bytes;
+  eini_arena_free(&a);
+  return st;
+}
+
 static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   const ein_schedule *s = d->desc.schedule;
+  const int64_t memories = eini_steps_memories(d);
   ein_dist_stats made;
   memset(&made, 0, sizeof made);
   if (s->g != d->g) return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is of another "
@@ -4972,13 +5586,21 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   }
   made.nstmt = d->nstmt;
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
-  d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
-  if (made.stmt_bytes == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
-  ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
+  d->steps = EINI_NEW(&d->arena, eini_steps_stmt, d->nstmt);
+  d->home = EINI_NEW(&d->arena, eini_step_home, d->g->ntensor * memories);
+  d->start = EINI_NEW(&d->arena, int64_t, memories);
+  if (!d->fabric.shared) d->kept = EINI_NEW(&d->arena, char *, 1);
+  if (made.stmt_bytes == NULL || d->steps == NULL || d->home == NULL || d->start == NULL ||
+      (!d->fabric.shared && d->kept == NULL))
+    return EIN_ERR_NO_MEMORY;
+  ein_status st = eini_steps_noted(d);
   if (st == EIN_OK) st = eini_steps_peaks(d);
+  if (st == EIN_OK) st = eini_steps_memory_all(d, 1);
+  if (st == EIN_OK) st = eini_steps_jobs_make(d);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
+  eini_steps_count(d, &made);
   for (int k = 0; k < d->nstmt; k++) d->stmt[k].bytes = made.stmt_bytes[k];
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
@@ -5185,8 +5807,11 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
     return st;
   }
   eini_dist_exec x;
+  eini_steps_exec y;
   memset(&x, 0, sizeof x);
-  if (desc->schedule == NULL) d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
+  memset(&y, 0, sizeof y);
+  d->workspace = EINI_ALIGN + (d->steps != NULL ? eini_steps_layout(d, &y, NULL)
+                                                : eini_dist_layout(d, &x, NULL));
   d->info.places = d->fabric.places;
   d->info.nstmt = d->nstmt;
   d->info.workspace_bytes = d->workspace;
@@ -5242,8 +5867,8 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   const eini_task *task;
   eini_task room;
   if (d == NULL || stmt < 0 || stmt >= d->nstmt) return 0;
-  if (d->rooms == NULL && d->stmt[stmt].nown < 1) return 0;
-  const int64_t k = d->rooms != NULL ? d->rooms[stmt].plan - 1 : d->stmt[stmt].plan[0];
+  if (d->steps == NULL && d->stmt[stmt].nown < 1) return 0;
+  const int64_t k = d->steps != NULL ? d->steps[stmt].plan - 1 : d->stmt[stmt].plan[0];
   const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
     for (int j = 0; (task = eini_task_inner(&p->task[i], j, &room)) != NULL; j++) {
@@ -5374,16 +5999,18 @@ static ein_status eini_dist_room_of(const ein_dist *d, const ein_run *run, char 
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
   ein_status st = eini_dist_check_run(d, run);
   char *mem = NULL, *own = NULL;
+  eini_steps_exec x;
   if (d == NULL) return st;
   const ein_fabric *f = &d->fabric;
+  const int64_t moved = d->copies != NULL ? d->copies->total : d->temp_bytes;
   if (stats != NULL) eini_dist_stats_clear(stats);
-  if (st == EIN_OK && d->desc.schedule != NULL)
-    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
-  if (st == EIN_OK && f->room_fn != NULL)
-    st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);
+  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
+  if (st == EIN_OK && f->room_fn != NULL) st = f->room_fn(f->user, d->jobs.ntransfer, moved);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
-  if (st == EIN_OK) st = eini_dist_agree(f, eini_dist_run(d, run, stats, mem));
+  if (st == EIN_OK)
+    st = eini_dist_agree(f, d->steps != NULL ? eini_steps_run(&x, stats)
+                                             : eini_dist_run(d, run, stats, mem));
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

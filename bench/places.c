@@ -8,6 +8,10 @@
 // messages take time but no core, with it and without, in turn.
 //
 //     ./places overlap [BYTES_PER_SECOND]
+//
+// The same of statements in steps: a product under Cannon's schedule, and SUMMA's for overlap.
+//
+//     ./places steps [P ..] && ./places overlap-steps [BYTES_PER_SECOND]
 
 #define _POSIX_C_SOURCE 200809L
 #define EINSUM_IMPLEMENTATION
@@ -43,13 +47,35 @@ static ein_status no_agree(void *user, ein_status *st) {
   return EIN_OK;
 }
 
-static void one(ein_ctx *ctx, ein_graph *g, int p, int rounds) {
+static const char cannon[] =
+    "place A, B, C xy->xy\ndistribute([i,j],[io,jo],[ii,ji],[gx,gy])\ndivide(k,ko,ki,gx)\n"
+    "reorder(ko,ii,ji,ki)\nrotate(ko,[io,jo],kos)\ncommunicate(C,jo)\ncommunicate([A,B],kos)\n";
+static const char summa[] =
+    "place A, B, C xy->xy\ndistribute([i,j],[io,jo],[ii,ji],[gx,gy])\nsplit(k,ko,ki,64)\n"
+    "reorder(ko,ii,ji,ki)\ncommunicate(C,jo)\ncommunicate([A,B],ko)\n";
+
+// A schedule on x times y places; g: of one product.
+static ein_schedule *product_schedule(ein_ctx *ctx, const ein_graph *g, const char *commands,
+                                      int x, int y) {
+  char text[512];
+  ein_schedule_desc d;
+  ein_schedule *s = NULL;
+  memset(&d, 0, sizeof d);
+  snprintf(text, sizeof text, "machine gx=%d, gy=%d\n%s", x, y, commands);
+  d.text = text;
+  d.places = x * y;
+  if (ein_schedule_create(ctx, g, &d, &s) != EIN_OK) fputs(ein_ctx_message(ctx), stderr), exit(1);
+  return s;
+}
+
+// steps: g is a product, which goes in steps on the squares of p.
+static void one(ein_ctx *ctx, ein_graph *g, int p, int rounds, int steps) {
   enum { MOST = 256 };
   const void *in[MOST];
   void *out[MOST];
   double made[64], ran[64], begin;
   ein_decompose_desc dd;
-  ein_decomposition *how;
+  ein_decomposition *how = NULL;
   ein_dist_desc desc;
   ein_dist_info info = {0};
   ein_dist_stats stats;
@@ -59,13 +85,18 @@ static void one(ein_ctx *ctx, ein_graph *g, int p, int rounds) {
   memset(&run, 0, sizeof run), memset(&stats, 0, sizeof stats);
   dd.p = p;
   dd.cost = EIN_COST_BYTES;
-  if (ein_decompose(ctx, g, &dd, &how) != EIN_OK) exit(1);
+  int side = 1;
+  while ((side + 1) * (side + 1) <= p) side++;
+  if (steps) p = side * side;
+  ein_schedule *s = steps ? product_schedule(ctx, g, cannon, side, side) : NULL;
+  if (!steps && ein_decompose(ctx, g, &dd, &how) != EIN_OK) exit(1);
   f.name = "nothing";
   f.places = p, f.first = p / 2, f.count = 1;
   f.send_fn = no_send, f.recv_fn = no_recv, f.wait_fn = no_wait, f.agree_fn = no_agree;
   desc.fabric = &f;
   desc.decomposition = how;
-  const int nin = 1 + 2 + 9 * 2, nout = 1;
+  desc.schedule = s;
+  const int nin = steps ? 2 : 1 + 2 + 9 * 2, nout = 1;
   for (int i = 0; i < nin; i++) in[i] = calloc(1, 1 << 22);
   for (int i = 0; i < nout; i++) out[i] = calloc(1, 1 << 22);
   run.in = in, run.out = out;
@@ -87,6 +118,7 @@ static void one(ein_ctx *ctx, ein_graph *g, int p, int rounds) {
   for (int i = 0; i < nin; i++) free((void *)(uintptr_t)in[i]);
   for (int i = 0; i < nout; i++) free(out[i]);
   ein_decomposition_destroy(how);
+  ein_schedule_destroy(s);
 }
 
 // ---- links that take time ----
@@ -164,12 +196,14 @@ static void two(int n, void (*task)(void *arg, int i), void *arg, void *user) {
   for (int i = more ? 2 : 1; i < n; i++) task(arg, i);
 }
 
-// A chain of products in which every place reads rows and columns of others.
-static int overlap(double rate) {
+// A chain of products in which every place reads rows and columns of others; steps: one product.
+static int overlap(double rate, int steps) {
   static delayed l;
   static const char text[] = "input A[i=768,j=768], B[j,k=768], C[k,l=768], D[l,m=768] : f32\n"
                              "T[i,k] = sum[j](A[i,j]*B[j,k])\nU[i,l] = sum[k](T[i,k]*C[k,l])\n"
                              "V[i,m] = sum[l](U[i,l]*D[l,m])\noutput V\n";
+  static const char product[] = "input A[m=768,k=768], B[k,n=768] : f32\n"
+                                "C[i,j] = A[i,k] * B[k,j]\n";
   static const char *const pin[] = {"A[i=2,j=4]", "B[j=4,k=2]", "C[k=4,l=2]", "D[l=4,m=2]"};
   enum { ROUNDS = 15 };
   double took[2][ROUNDS];
@@ -178,7 +212,8 @@ static int overlap(double rate) {
   ein_graph *g;
   ein_program_desc pd;
   ein_decompose_desc dd;
-  ein_decomposition *how;
+  ein_decomposition *how = NULL;
+  ein_schedule *s = NULL;
   ein_dist *d[2];
   ein_dist_info info[2];
   ein_run run;
@@ -187,12 +222,13 @@ static int overlap(double rate) {
   memset(&cd, 0, sizeof cd), memset(&pd, 0, sizeof pd), memset(&dd, 0, sizeof dd);
   memset(&run, 0, sizeof run), l.rate = rate;
   cd.executor.width = 2, cd.executor.parallel_for = two;
-  pd.text = text;
+  pd.text = steps ? product : text;
   dd.p = 8, dd.cost = EIN_COST_BYTES, dd.npin = 4, dd.pin = pin;
   if (ein_ctx_create(&cd, &ctx) != EIN_OK || ein_graph_parse(ctx, &pd, &g) != EIN_OK ||
-      ein_decompose(ctx, g, &dd, &how) != EIN_OK ||
+      (!steps && ein_decompose(ctx, g, &dd, &how) != EIN_OK) ||
       ein_fabric_copying(ctx, 8, &l.inner) != EIN_OK)
     return fputs(ein_ctx_message(ctx), stderr), 1;
+  if (steps) s = product_schedule(ctx, g, summa, 4, 2);
   ein_fabric f = l.inner;
   f.user = &l, f.threads = 1, f.destroy_fn = NULL;
   f.send_fn = late_send, f.recv_fn = late_recv, f.test_fn = late_test, f.wait_fn = late_wait;
@@ -201,7 +237,7 @@ static int overlap(double rate) {
   for (int k = 0; k < 2; k++) {
     ein_dist_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.fabric = &f, desc.decomposition = how, desc.no_overlap = k;
+    desc.fabric = &f, desc.decomposition = how, desc.schedule = s, desc.no_overlap = k;
     if (ein_dist_create(ctx, g, &desc, &d[k]) != EIN_OK) return 1;
     ein_dist_info_get(d[k], &info[k]);
   }
@@ -220,6 +256,7 @@ static int overlap(double rate) {
   for (int i = 0; i < 4; i++) free((void *)(uintptr_t)in[i]);
   free(out[0]);
   ein_decomposition_destroy(how);
+  ein_schedule_destroy(s);
   ein_fabric_destroy(&l.inner);
   ein_graph_destroy(g);
   ein_ctx_destroy(ctx);
@@ -233,15 +270,20 @@ int main(int argc, char **argv) {
   ein_program_desc d;
   ein_ctx *ctx;
   ein_graph *g;
-  if (argc > 1 && strcmp(argv[1], "overlap") == 0) return overlap(argc > 2 ? atof(argv[2]) : 1e9);
+  const int steps = argc > 1 && strcmp(argv[1], "steps") == 0;
+  if (argc > 1 && strncmp(argv[1], "overlap", 7) == 0)
+    return overlap(argc > 2 ? atof(argv[2]) : 1e9, argv[1][7] != 0);
   if (ein_ctx_create(NULL, &ctx) != EIN_OK || llama_program(&m, text, sizeof text) >= sizeof text)
     return 1;
+  if (steps)
+    snprintf(text, sizeof text, "input A[m=512,k=512], B[k,n=512] : f32\n"
+             "C[i,j] = A[i,k] * B[k,j]\n");
   memset(&d, 0, sizeof d);
   d.text = text;
   if (ein_graph_parse(ctx, &d, &g) != EIN_OK) return fputs(ein_ctx_message(ctx), stderr), 1;
   printf("places    create, ms       run, ms      tasks   receives\n");
-  for (int i = 1; i < argc; i++) one(ctx, g, atoi(argv[i]), 5);
-  for (int i = 0; argc == 1 && i < 6; i++) one(ctx, g, places[i], 5);
+  for (int i = 1 + steps; i < argc; i++) one(ctx, g, atoi(argv[i]), 5, steps);
+  for (int i = 0; argc == 1 + steps && i < 6 - steps; i++) one(ctx, g, places[i], 5, steps);
   ein_graph_destroy(g);
   ein_ctx_destroy(ctx);
   return 0;

@@ -354,6 +354,67 @@ static void test_no_memory(int as_schedule) {
   }
 }
 
+// ---- a place that fails ----
+
+static int fails_at, fails_step, fails_level;
+
+static ein_status fails(void *user, const ein_dist_event *e) {
+  (void)user;
+  return e->place == fails_at && e->step == fails_step && e->level == fails_level ? EIN_ERR_BOUNDS
+                                                                                : EIN_OK;
+}
+
+// A block or a fetch of one place fails in a step: all ranks get its status, nobody waits in vain,
+// and the next run is right.
+static void test_failures(ein_ctx *ctx) {
+  const int places = 2 * ranks + 1;
+  char text[256];
+  ein_program_desc pd;
+  ein_schedule_desc sd;
+  ein_dist_desc desc;
+  ein_dist *d = NULL;
+  ein_schedule *s = NULL;
+  ein_graph *g = NULL;
+  ein_fabric f;
+  ein_run run;
+  arrays a;
+  memset(&pd, 0, sizeof pd), memset(&sd, 0, sizeof sd), memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  snprintf(text, sizeof text, "machine g=%d\nplace A, B, C xy->x\n"
+           "distribute([i],[io],[ii],[g])\ndivide(k,ko,ki,5)\nreorder(ko,ii,j,ki)\n"
+           "communicate([A,B],ko)\n", places);
+  pd.text = "input A[m=40,k=35], B[k,n=20]\nC[i,j] = A[i,k] * B[k,j]\n";
+  sd.text = text;
+  sd.places = places;
+  CHECK(ein_graph_parse(ctx, &pd, &g) == EIN_OK);
+  CHECK(ein_schedule_create(ctx, g, &sd, &s) == EIN_OK);
+  CHECK(ein_fabric_mpi(ctx, group, places, &f) == EIN_OK);
+  arrays_make(g, &a);
+  run.in = a.in, run.out = a.out;
+  desc.fabric = &f;
+  desc.schedule = s;
+  desc.event_fn = fails;
+  CHECK(ein_dist_create(ctx, g, &desc, &d) == EIN_OK);
+  for (fails_at = 0; fails_at < places; fails_at += 2) {
+    for (fails_level = -2; fails_level < 0; fails_level++) {
+      for (fails_step = 0; fails_step < 5; fails_step += 2) {
+        const ein_status st = ein_dist_execute(d, &run, NULL);
+        int least = (int)st, most = (int)st;
+        MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, group);
+        MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, group);
+        CHECK(least == most && (st == EIN_ERR_BOUNDS || (st == EIN_OK && fails_level == -2)));
+      }
+    }
+  }
+  fails_at = -1;
+  CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+  arrays_free(&a);
+  ein_schedule_destroy(s);
+  ein_graph_destroy(g);
+}
+
 static void test_mistakes(ein_ctx *ctx) {
   ein_fabric f, serial;
   double x = 0;
@@ -401,6 +462,7 @@ int main(int argc, char **argv) {
   CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
   test_programs(ctx);
   test_mistakes(ctx);
+  test_failures(ctx);
   test_no_memory(0);
   test_no_memory(1);
   // Two groups of ranks at once, each with fabrics of its own.

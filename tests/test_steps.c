@@ -16,6 +16,7 @@
 #include "monoids.h"
 #include "schedules.h"
 #include "rooms.h"
+#include "threads.h"
 
 enum { TENSORS = 12 };
 
@@ -150,7 +151,7 @@ static void counted(const ein_graph *g, const ein_schedule *s, const ein_dist *d
   if (!f->shared) CHECK(sends == 2 * messages && sent == 2 * bytes);
 }
 
-// Runs a graph under a schedule on the three fabrics; EIN_OK, or why it is refused.
+// Runs a graph under a schedule on the three fabrics, copying with and without threads; EIN_OK, or why it is refused.
 static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, int exact) {
   tensors x;
   ein_run run;
@@ -171,13 +172,14 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
   }
   run.in = x.in;
   run.out = x.out;
-  for (int kind = 0; kind < 3 && st == EIN_OK; kind++) {
+  for (int kind = 0; kind < 4 && st == EIN_OK; kind++) {
     ein_fabric f;
     ein_dist_desc how;
     ein_dist *d;
     ein_dist_stats stats;
     CHECK((kind == 0 ? ein_fabric_serial(places, &f) : kind == 1 ? ein_fabric_threads(places, &f)
            : ein_fabric_copying(ctx, places, &f)) == EIN_OK);
+    f.threads = kind % 2;
     memset(&how, 0, sizeof how);
     memset(&stats, 0, sizeof stats);
     stats.nplace = places;
@@ -492,14 +494,14 @@ static void test_written(int cases) {
 // ---- events and memory --------------------------------------------------------------------------
 
 typedef struct told {
-  int count[4], left, step;
+  int count[4], left, step[8];  // step: by place
 } told;
 
 static ein_status tell(void *user, const ein_dist_event *e) {
   told *t = (told *)user;
   t->count[e->level + 3]++;
-  if (e->step < t->step) t->count[3]++;
-  t->step = (int)e->step;
+  if (e->step < t->step[e->place]) t->count[3]++;
+  t->step[e->place] = (int)e->step;
   return --t->left == 0 ? EIN_ERR_BOUNDS : EIN_OK;
 }
 
@@ -561,7 +563,8 @@ static void test_events(void) {
   CHECK(ein_dist_create(ctx, g, &how, &d) == EIN_OK);
   memset(&t, 0, sizeof t);
   CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
-  CHECK(t.count[0] == 0 && t.count[1] == 6 && t.count[2] == 8 && t.count[3] == 0 && t.step == 1);
+  CHECK(t.count[0] == 0 && t.count[1] == 6 && t.count[2] == 8 && t.count[3] == 0);
+  for (int q = 0; q < 4; q++) CHECK(t.step[q] == 1);
   for (int n = 1; n <= 14; n++) {
     memset(&t, 0, sizeof t);
     t.left = n;
@@ -569,6 +572,83 @@ static void test_events(void) {
   }
   ein_dist_destroy(d);
   ein_fabric_destroy(&f);
+  ein_schedule_destroy(s);
+  ein_graph_destroy(g);
+}
+
+// ---- failures -----------------------------------------------------------------------------------
+
+typedef struct refusal {
+  ein_dist_event at;
+  int found;
+} refusal;
+
+// The events are called by several threads: one of them alone is this.
+static ein_status refuse(void *user, const ein_dist_event *e) {
+  refusal *r = (refusal *)user;
+  if (e->stmt != r->at.stmt || e->place != r->at.place || e->level != r->at.level ||
+      e->step != r->at.step)
+    return EIN_OK;
+  r->found = 1;
+  return EIN_ERR_BOUNDS;
+}
+
+// A message that waits for its other end.
+static int left_over(const ein_fabric *f) {
+  int n = 0;
+  if (f->shared) return 0;
+  for (int i = 0; i < EINI_POST_LISTS; i++) n += ((const eini_copying *)f->user)->list[i] != 0;
+  return n;
+}
+
+// What fails at one place, at one of its blocks, fetches or sends, ends the run with its status, no
+// message is left, and the next run is right.
+static void test_failures(void) {
+  static double a[24 * 24], b[24 * 24], c[24 * 24], want[24 * 24];
+  ein_graph *g = parse("input A[m=24,k=24], B[k,n=24]\nC[i,j] = A[i,k] * B[k,j]\n"
+                       "D[i,j] = C[j,i] + 1\n");
+  ein_schedule *s = schedule_of(g, "machine x=2, y=2\nplace A, B, C, D xy->xy\non C\n"
+                                "distribute([i,k],[io,ko],[ii,ki],[x,y])\ndivide(ki,kio,kii,3)\n"
+                                "reorder(kio,ii,j,kii)\ncommunicate([A,B],kio)\non D\n"
+                                "distribute([i,j],[io,jo],[ii,ji],[x,y])\n", 4);
+  const void *in[2] = {a, b};
+  void *out[1] = {c};
+  int hit[3] = {0};
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  run.in = in;
+  run.out = out;
+  for (int i = 0; i < 24 * 24; i++) a[i] = i % 7, b[i] = i % 5;
+  for (int kind = 0; kind < 4; kind++) {
+    ein_dist_desc how;
+    ein_dist *d;
+    ein_fabric f;
+    refusal r;
+    CHECK((kind < 2 ? ein_fabric_serial(4, &f) : ein_fabric_copying(ctx, 4, &f)) == EIN_OK);
+    f.threads = kind % 2;
+    memset(&how, 0, sizeof how);
+    memset(&r, 0, sizeof r);
+    how.fabric = &f;
+    how.schedule = s;
+    how.event_fn = refuse;
+    how.event_user = &r;
+    CHECK(ein_dist_create(ctx, g, &how, &d) == EIN_OK);
+    for (int n = 0; n < 2 * 4 * 3 * 3; n++) {
+      r.at.stmt = n % 2, r.at.place = n / 2 % 4, r.at.step = n / 8 % 3, r.at.level = n / 24 - 3;
+      r.found = 0;
+      const ein_status st = ein_dist_execute(d, &run, NULL);
+      CHECK(st == (r.found ? EIN_ERR_BOUNDS : EIN_OK) && left_over(&f) == 0);
+      hit[n / 24] += r.found;
+      r.at.place = -1;
+      memset(c, 0, sizeof c);
+      CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK && left_over(&f) == 0);
+      if (kind == 0 && n == 0) memcpy(want, c, sizeof c);
+      CHECK(memcmp(want, c, sizeof c) == 0);
+    }
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+  }
+  CHECK(hit[0] > 4 && hit[1] > 20 && hit[2] > 60);
   ein_schedule_destroy(s);
   ein_graph_destroy(g);
 }
@@ -810,18 +890,22 @@ static void test_memory(void) {
   }
 }
 
-// Tasks of an executor, the last one first: a schedule may not depend on their order.
+// Tasks of an executor, the last one first: a schedule may not depend on their order; or on
+// threads, each fourth time.
 static void backwards(int n, void (*task)(void *arg, int i), void *arg, void *user) {
-  (void)user;
-  while (n > 0) task(arg, --n);
+  int *calls = (int *)user;
+  if (++*calls % 4 == 0) test_for(n, task, arg, NULL);
+  else while (n > 0) task(arg, --n);
 }
 
 int main(int argc, char **argv) {
   const int cases = argc > 1 ? atoi(argv[1]) : FEW(300);
+  int calls = 0;
   ein_ctx_desc how;
   memset(&how, 0, sizeof how);
   how.executor.width = 3;
   how.executor.parallel_for = backwards;
+  how.executor.user = &calls;
   rng_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   printf("seed %llu\n", (unsigned long long)rng_state);
   CHECK(ein_ctx_create(&how, &ctx) == EIN_OK);
@@ -833,6 +917,7 @@ int main(int argc, char **argv) {
   test_models();
   test_peaks();
   test_events();
+  test_failures();
   test_shares();
   test_memory();
   ein_ctx_destroy(ctx);

@@ -19,7 +19,12 @@ typedef enum eini_job_kind {
   EINI_JOB_SEND,
   EINI_JOB_ZERO,            // of a tensor, before the statement at hand writes it
   EINI_JOB_BLOCK,
-  EINI_JOB_MERGE            // arg: a level of the tree of partial results
+  EINI_JOB_MERGE,           // arg: a level of the tree of partial results
+  EINI_JOB_SHARE,           // under a schedule: of a block, which JOIN ends; arg: a task
+  EINI_JOB_JOIN,
+  EINI_JOB_ARRIVE,          // of what comes home; arg: a move
+  EINI_JOB_SUM,             // of what is merged at home, before and behind; arg: a memory
+  EINI_JOB_FINISH
 } eini_job_kind;
 
 typedef struct eini_job {
@@ -86,6 +91,22 @@ static ein_status eini_jobs_edges(eini_arena *a, eini_jobs *j, int64_t *at) {
   j->at = at;
   j->next = EINI_NEW(a, int32_t, j->first[j->n] + 1);
   return j->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Makes jobs: number(user) adds them, wait(user) the edges; each is called twice, first to count.
+static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(void *user),
+                                 ein_status (*wait)(void *user), void *user) {
+  eini_arena scratch;
+  number(user);
+  EINI_TRY(eini_jobs_room(a, j));
+  number(user);
+  EINI_TRY(wait(user));
+  eini_arena_init(&scratch, &a->al);
+  int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
+  ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(a, j, at);
+  if (st == EIN_OK) st = wait(user);
+  eini_arena_free(&scratch);
+  return st;
 }
 
 // ---- running ----
@@ -289,7 +310,7 @@ static void eini_flow_run(eini_flow *f, int worker, int32_t j) {
   f->busy--;
   if (st != EIN_OK && f->status == EIN_OK) f->status = st;
   if (st == EIN_OK && !failed) f->done_fn(f->user, worker, x);
-  if (st == EIN_OK && ticket != 0) {
+  if (ticket != 0) {  // also of a job that failed
     f->ticket[f->nticket] = ticket;
     f->ticket_of[f->nticket++] = j;
   } else {

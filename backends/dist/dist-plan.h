@@ -64,7 +64,10 @@ struct ein_dist {
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
   char **kept;              // and its memory, between runs, of which there is one at a time
-  struct eini_steps_rooms *rooms;   // of a schedule: per statement
+  struct eini_steps_stmt *steps;    // of a schedule: per statement
+  struct eini_step_home *home;      // per tensor and memory
+  int64_t *start;           // of memories, from the first on
+  size_t spare;             // bytes of scratch
   ein_dist_info info;
 };
 
@@ -75,6 +78,10 @@ static int eini_fabric_drives(const ein_fabric *f, int64_t q) {
 
 static int eini_dist_driven(const ein_dist *d, int64_t q) {
   return eini_fabric_drives(&d->fabric, q);
+}
+
+static double eini_dist_now(const ein_dist *d) {
+  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
 }
 
 // The status of a process becomes that of all.

@@ -197,8 +197,11 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
     return st;
   }
   eini_dist_exec x;
+  eini_steps_exec y;
   memset(&x, 0, sizeof x);
-  if (desc->schedule == NULL) d->workspace = eini_dist_layout(d, &x, NULL) + EINI_ALIGN;
+  memset(&y, 0, sizeof y);
+  d->workspace = EINI_ALIGN + (d->steps != NULL ? eini_steps_layout(d, &y, NULL)
+                                                : eini_dist_layout(d, &x, NULL));
   d->info.places = d->fabric.places;
   d->info.nstmt = d->nstmt;
   d->info.workspace_bytes = d->workspace;
@@ -254,8 +257,8 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
   const eini_task *task;
   eini_task room;
   if (d == NULL || stmt < 0 || stmt >= d->nstmt) return 0;
-  if (d->rooms == NULL && d->stmt[stmt].nown < 1) return 0;
-  const int64_t k = d->rooms != NULL ? d->rooms[stmt].plan - 1 : d->stmt[stmt].plan[0];
+  if (d->steps == NULL && d->stmt[stmt].nown < 1) return 0;
+  const int64_t k = d->steps != NULL ? d->steps[stmt].plan - 1 : d->stmt[stmt].plan[0];
   const ein_plan *p = k < 0 || k >= d->plans.n ? NULL : d->plans.plan[k];
   for (int i = 0, n = 0; p != NULL && i < p->ntask; i++) {
     for (int j = 0; (task = eini_task_inner(&p->task[i], j, &room)) != NULL; j++) {
@@ -386,16 +389,18 @@ static ein_status eini_dist_room_of(const ein_dist *d, const ein_run *run, char 
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats) {
   ein_status st = eini_dist_check_run(d, run);
   char *mem = NULL, *own = NULL;
+  eini_steps_exec x;
   if (d == NULL) return st;
   const ein_fabric *f = &d->fabric;
+  const int64_t moved = d->copies != NULL ? d->copies->total : d->temp_bytes;
   if (stats != NULL) eini_dist_stats_clear(stats);
-  if (st == EIN_OK && d->desc.schedule != NULL)
-    return eini_dist_agree(f, eini_steps_all(d, NULL, run, stats));
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
-  if (st == EIN_OK && f->room_fn != NULL)
-    st = f->room_fn(f->user, d->jobs.ntransfer, d->copies == NULL ? 0 : d->copies->total);
+  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
+  if (st == EIN_OK && f->room_fn != NULL) st = f->room_fn(f->user, d->jobs.ntransfer, moved);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
-  if (st == EIN_OK) st = eini_dist_agree(f, eini_dist_run(d, run, stats, mem));
+  if (st == EIN_OK)
+    st = eini_dist_agree(f, d->steps != NULL ? eini_steps_run(&x, stats)
+                                             : eini_dist_run(d, run, stats, mem));
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
   return st;
 }

@@ -518,9 +518,9 @@ static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, i
   v.place = d->fabric.first + j->place;
   v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
   v.worker = worker;
-  v.begin = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  v.begin = eini_dist_now(d);
   EINI_TRY(eini_dist_task_run(x, w, j, v.place));
-  v.end = d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+  v.end = eini_dist_now(d);
   return d->desc.event_fn == NULL ? EIN_OK : d->desc.event_fn(d->desc.event_user, &v);
 }
 

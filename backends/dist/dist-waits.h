@@ -264,10 +264,21 @@ static ein_status eini_dist_wait_all(ein_dist *d, eini_dist_room *m) {
   return st;
 }
 
+typedef struct eini_dist_making {
+  ein_dist *d;
+  eini_dist_room *m;
+} eini_dist_making;
+
+static void eini_dist_number_all(void *user) { eini_dist_number(((eini_dist_making *)user)->d); }
+
+static ein_status eini_dist_wait(void *user) {
+  const eini_dist_making *x = (const eini_dist_making *)user;
+  return eini_dist_wait_all(x->d, x->m);
+}
+
 // Makes the jobs of a plan.
 static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
-  eini_jobs *j = &d->jobs;
-  eini_arena scratch;
+  eini_dist_making x = {d, m};
   for (int k = 0; k < d->nstmt; k++) {
     const eini_stmt *s = d->stmt[k].s;
     for (int o = 0; o < s->noperand; o++)
@@ -275,14 +286,5 @@ static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
     d->tags = eini_max64(d->tags, s->noperand);
   }
   d->tags = d->tags * d->defines + 1;
-  eini_dist_number(d);
-  EINI_TRY(eini_jobs_room(&d->arena, j));
-  eini_dist_number(d);
-  EINI_TRY(eini_dist_wait_all(d, m));
-  eini_arena_init(&scratch, &d->al);
-  int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
-  ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(&d->arena, j, at);
-  if (st == EIN_OK) st = eini_dist_wait_all(d, m);
-  eini_arena_free(&scratch);
-  return st;
+  return eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
 }

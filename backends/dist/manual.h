@@ -14,8 +14,9 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-moves
+//                 >>steps-plan >>steps-jobs >>steps-run >>dist-public >>layout >>dtensor
+//                 >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -59,17 +60,20 @@
 // With desc.schedule (ein_schedule_create) statements run as it says: in every step each point of
 // the machine fetches what it needs from where that is placed, computes a block, and, where a
 // partial result is complete, sends it home, where it is merged in the order of steps and points:
-// the same bits under serial and copying, and for any number of threads. Statements without
-// commands are one task at the first point. Of a graph that is deterministic the bits are those of
-// ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of yours are states. A
-// result placed with * goes to all copies. What several statements write, or sums of indices, lies
-// where its statements put it. Refused: cuts of the folds of deterministic graphs, and results that
-// are placed and written by sums of indices. Of several processes each goes through the steps of
-// all points, in one order, and computes those of its places. Under `threads` the iterations of a
-// parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
-// elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
-// at places that copy, of every tensor, while it is needed, the hull of what a place holds, and of
-// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces.
+// the same bits under serial and copying, and for any number of threads.
+// Statements without commands are one task at the first point. Of a graph that is deterministic the
+// bits are those of ein_plan_graph. Partial results of mean, var, argmax, argmin and monoids of
+// yours are states. A result placed with * goes to all copies. What several statements write, or
+// sums of indices, lies where its statements put it. Refused: cuts of the folds of deterministic
+// graphs, and results that are placed and written by sums of indices.
+// The executor is that of decompositions: a point in a step is a job, and so is every message, with
+// no barrier between steps. Messages of a step are under way while the one before is computed: they
+// have memory of their own, for two steps at once (with no_overlap: for one), beside what
+// ein_schedule_peaks and ein_dist_peak say; ein_dist_info.place_bytes has both. Points of a place
+// compute one after another where tasks are not on threads, else each as it is ready. Under
+// `threads` the iterations of a parallel loop, in 16 pieces at most, are jobs of their own. A
+// process derives the tasks and messages of its own places; to find who needs what they hold it
+// goes once through the steps of all points, when the plan is made.
 //
 //
 // FABRICS

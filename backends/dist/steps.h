@@ -1,102 +1,193 @@
 // ================================================================================================
-// >>steps  statements under a schedule
-// Takes a schedule; runs each statement step by step: all points fetch, compute and, where a
-// partial result is complete, send it home. Plans are made beforehand, by the same walk without
-// data.
+// >>steps  statements under a schedule: boxes and plans of a point in a step
+// Takes a schedule and what a worker is at: a point of the machine, a step, a message; gives boxes,
+// plans and copies. Nothing is carried from step to step: a box follows from point and step.
 // ================================================================================================
 
-// Of several processes each walks all points in the same order, computes those of its places, and
-// takes part in the messages of these one by one: the process that stands at the least message
-// waits for none that comes later, so nobody waits in vain.
-
 // A box in some memory: of a tensor, or of results by the free indices of their statement, dense:
-// values, or states as eini_states_at has them.
+// values, or states as eini_states_at has them. data NULL: plans are made only.
 typedef struct eini_step_box {
   int64_t *lo, *hi, *stride;
   char *data;
-  size_t room;
 } eini_step_box;
 
-// Some iterations of a parallel loop.
-typedef struct eini_step_share {
-  int64_t plan, *lo, *hi;
-  const void **in;
-  ein_scalar *param;
-  char *to;
-  ein_status st;
-} eini_step_share;
+// What a memory holds of a tensor: the hull.
+typedef struct eini_step_home {
+  eini_step_box box;
+  int own;                  // it is the caller's, of the whole tensor
+  int64_t at, bytes;        // else where it lies
+} eini_step_home;
 
 #define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
 
-typedef struct eini_step_point {
-  int works, fresh;         // fresh: nothing is in the partial result yet
-  eini_step_box *box;       // of each operand, what was fetched, and of the partial result
-  eini_step_box block;      // the result of a step that is merged into it
-  int64_t *lo, *hi;         // ranges of the step
-  const void **in;
-  ein_scalar *param;
-  int64_t plan, merge;      // of the step; -1: nothing is computed, or merged
-  char *to;                 // where the plan writes: the block, merged into the partial result, or
-  int apart;                //   not apart, that itself
-  int nshare;               // 0: the block is computed at once
-  eini_step_share *share;
-  ein_status st;
-} eini_step_point;
+// A point of a place of this process in a step.
+typedef struct eini_step_task {
+  int64_t point, step;
+  int64_t first, nmove;     // moves of what it fetches, and has at home; others are between them
+  int32_t job, nshare;      // nshare: of a parallel loop; 0: the block is computed at once
+  int16_t fresh, ends;      // fresh: nothing is in the partial result yet; ends: it goes home
+} eini_step_task;
 
-// The most that boxes of a statement take, found when its plans were made.
-typedef struct eini_steps_rooms {
-  size_t *box;              // per point: of each operand, of the partial result, and of a block
-  size_t message, spare;
-  int64_t plan;             // 1 + the number of its first plan; 0: none
-} eini_steps_rooms;
+// A message of a point in a step as one of its places sees it, or what a place has itself.
+typedef struct eini_step_move {
+  int32_t kind;             // EINI_JOB_RECEIVE, EINI_JOB_SEND, EINI_JOB_NONE: at home
+  int32_t place, peer;      // place: among those of the process
+  int32_t access, owner;    // an operand, or behind them the result; which of its owners
+  int32_t tag, job;         // tag: how many went between the places before
+  int32_t round;            // how many steps with messages the place had before
+  int64_t point, step;
+  int64_t pieces;           // of the owner, along the axes; -1: all, the memory is shared
+  int64_t bytes, at;        // in the place's memory of messages
+} eini_step_move;
 
-typedef struct eini_staged {
-  const ein_dist *d;
-  eini_block_plans *plans;  // of d, when they are made; NULL in a run
-  const ein_schedule *s;
-  const ein_run *run;       // NULL: plans are made only
-  eini_arena *a, *scratch;  // scratch: of the statement at hand
-  int nmemory;              // 1 where it is shared, else one for each place
-  eini_step_box *home;      // of tensors in memories: the hull of what is held there
-  eini_arena *lives;        // of each tensor: where its homes are, while it is needed
-  eini_step_box *sum;       // in memories: partial results of the statement, of computed type
-  char *work;               // of plans, for each worker
-  int width;
-  const eini_stmt *stmt;
-  int number, whole;        // whole: what goes home is complete
+// Arrays by memory have one entry where it is shared, else one for each place of the process.
+typedef struct eini_steps_stmt {
+  eini_tour w;              // its nest and owners; what changes is a worker's
+  int whole, parallel;      // whole: what goes home is complete; parallel: a loop, or -1
   eini_folder states;
   const eini_folder *folder;  // states, where results are: folds cut that carry some; else NULL
   size_t wide;              // bytes of what is computed for a result
-  int64_t *key, *cut;
-  const int64_t **stride;
-  eini_step_point *point;
+  int64_t *cut;
+  int64_t first, npoint;    // points of the places of this process
+  size_t *box;              // per point: bytes of operands, of the partial result, and of a block
+  int64_t *box_at;          // and where they lie, from the boxes of the memory on
+  eini_step_box *sum;       // by memory: partial results that come home, and where
+  int64_t *sum_at;
+  int64_t *boxes_at, *boxes_bytes, *inbox_at, *inbox_bytes;  // by memory
+  int64_t *nround, *in, *out;  // by memory: steps with messages; bytes of one, at most
+  int64_t *total;           // per place: tasks, messages, bytes received, sent
+  int64_t plan;             // 1 + the number of its first plan; 0: none
+  int64_t ntask, captask, nmove, capmove;
+  eini_step_task *task;     // by step and point
+  eini_step_move *move;     // by step: of operands, then of results
+  int32_t room, zero, boxes, inbox, sums, finish, stored, done;  // jobs, by memory; -1: none
+  int32_t *over;            // by memory: the first of its rounds
+} eini_steps_stmt;
+
+// A point in a step, as a worker has it.
+typedef struct eini_step_point {
+  eini_step_box *box;       // of each operand, what was fetched, and of the partial result
+  eini_step_box block;      // the result of a step that is merged into it
+  int64_t *lo, *hi;         // ranges of the step, or of a share of it
+  const void **in;
+  ein_scalar *param;
+  int64_t plan, merge;      // -1: nothing is computed, or merged
+  char *to;                 // where the plan writes: the block, merged into the partial result, or
+  int apart;                //   not apart, that itself
+} eini_step_point;
+
+// A worker.
+typedef struct eini_staged {
+  const ein_dist *d;
+  eini_block_plans *plans;  // of d, when they are made; NULL in a run
+  const ein_run *run;       // NULL: plans are made only
+  char *mem;                // of all memories of this process
+  char *work, *spare;       // of plans; of states that are merged
+  size_t spare_bytes;       // found when plans are made
+  int number;               // the statement at hand
+  eini_steps_stmt *e;
+  const eini_stmt *stmt;
   eini_tour w;
-  ein_schedule_info info;   // of w; a run's figures are its stats
-  ein_dist_stats *stats;
-  int64_t tag, step;
-  char *message, *spare;    // spare: states that are merged
-  size_t room, spare_room;
-  ein_status failed;        // of several processes: this one only moves on
+  eini_owners o;            // the owner of the move at hand
+  eini_axis_owners *axis;
+  int64_t *meet, *pick;
+  int64_t *key, *len, *boxes;
+  const int64_t **stride;
+  eini_step_point point;
 } eini_staged;
 
-static int eini_steps_alone(const eini_staged *x) {
-  return x->d->fabric.count == x->d->fabric.places;
+// Levels of events beside blocks, -1.
+enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
+
+static int64_t eini_steps_memories(const ein_dist *d) {
+  return d->fabric.shared ? 1 : d->fabric.count;
 }
 
-static int eini_steps_mine(const eini_staged *x, int64_t place) {
-  return eini_dist_driven(x->d, place);
+// The memory of a place of this process.
+static int64_t eini_steps_memory(const ein_dist *d, int64_t place) {
+  return d->fabric.shared ? 0 : place - d->fabric.first;
+}
+
+// Does every place read where the tensor is?
+static int eini_steps_one(const ein_dist *d) { return d->fabric.shared || d->fabric.places == 1; }
+
+// ---- a worker ----
+
+// Scratch of a worker in mem (NULL: only the size). Returns the bytes.
+static size_t eini_steps_scratch(const ein_dist *d, eini_staged *x, char *mem) {
+  const int64_t r = (int64_t)d->rank + 1, boxes = r + 2;
+  size_t n = 0;
+  int64_t *p = (int64_t *)eini_dist_carve(mem, &n, EINI_LOOPS_MAX + 2 * EINI_NAMES_MAX + 16 * r +
+                                          8 + 4 * r + r * r + 3 * boxes * r, sizeof *p);
+  x->axis = (eini_axis_owners *)eini_dist_carve(mem, &n, EINI_NAMES_MAX, sizeof *x->axis);
+  x->stride = (const int64_t **)eini_dist_carve(mem, &n, r, sizeof *x->stride);
+  x->point.box = (eini_step_box *)eini_dist_carve(mem, &n, r, sizeof *x->point.box);
+  x->point.in = (const void **)eini_dist_carve(mem, &n, r, sizeof *x->point.in);
+  x->point.param = (ein_scalar *)eini_dist_carve(mem, &n, d->g->nparam + r, sizeof(ein_scalar));
+  x->work = (char *)eini_dist_carve(mem, &n, (int64_t)d->plans.workspace, 1);
+  x->spare = (char *)eini_dist_carve(mem, &n, (int64_t)d->spare, 1);
+  if (mem == NULL) return n;
+  x->w.value = p, p += EINI_LOOPS_MAX;
+  x->w.here = p, p += EINI_NAMES_MAX;
+  x->meet = p, p += EINI_NAMES_MAX;
+  int64_t **part[10];
+  part[0] = &x->w.lo, part[1] = &x->w.hi, part[2] = &x->w.from, part[3] = &x->w.to;
+  part[4] = &x->pick, part[5] = &x->o.lo, part[6] = &x->o.hi, part[7] = &x->len;
+  part[8] = &x->point.lo, part[9] = &x->point.hi;
+  for (int i = 0; i < 10; i++) *part[i] = p, p += r;
+  x->o.room[0] = p, p += 2 * r;  // no sums of indices are counted in a run
+  x->o.room[1] = p, p += 2 * r;
+  x->key = p, p += 8 + 4 * r + r * r;
+  x->boxes = p;
+  for (int64_t i = 0; i < r; i++) x->pick[i] = 0;
+  memset(x->point.param, 0, (size_t)(d->g->nparam + r) * sizeof *x->point.param);
+  for (int64_t k = 0; k < d->g->nparam; k++) {
+    const int given = x->run != NULL && x->run->param != NULL && x->run->param[k].set;
+    x->point.param[k] = given ? x->run->param[k] : d->g->param[k].value;
+  }
+  for (int64_t k = 0; k < r; k++) x->point.param[d->g->nparam + k].set = 1;
+  return n;
+}
+
+// Statement k is at hand.
+static void eini_steps_on(eini_staged *x, int k) {
+  const eini_tour own = x->w;
+  x->number = k;
+  x->e = &x->d->steps[k];
+  x->stmt = x->e->w.n->s;
+  x->w = x->e->w;
+  x->w.value = own.value, x->w.here = own.here, x->w.lo = own.lo, x->w.hi = own.hi;
+  x->w.from = own.from, x->w.to = own.to;
+}
+
+// Point i is.
+static void eini_steps_goto(eini_staged *x, int64_t i) {
+  x->w.move.point = i;
+  x->w.move.place = eini_grid_place(x->w.n->grid, i);
+  eini_grid_coords(x->w.n->grid, i, x->w.here);
+}
+
+// The owner of a move is, of the boxes that this is about.
+static eini_owners *eini_steps_owner(eini_staged *x, const eini_step_move *v) {
+  const eini_owners *from = &x->w.owners[v->access][v->owner];
+  const eini_owners own = x->o;
+  int64_t left = v->pieces;
+  x->o = *from;
+  x->o.axis = x->axis, x->o.pick = x->pick, x->o.lo = own.lo, x->o.hi = own.hi;
+  x->o.room[0] = own.room[0], x->o.room[1] = own.room[1];
+  for (int r = x->o.rank - 1; r >= 0; left /= from->axis[r--].n) {
+    x->meet[r] = left % from->axis[r].n;
+    x->axis[r].run = from->axis[r].run;
+    x->axis[r].meet = &x->meet[r];
+  }
+  eini_steps_goto(x, v->point);
+  (void)eini_tour_box(&x->w, v->step, v->access);
+  (void)eini_tour_meets(&x->w, &x->o, v->access == x->stmt->noperand);
+  return &x->o;
 }
 
 static ein_dtype eini_steps_type(const eini_staged *x) {
   return eini_loops_type(x->d->g, x->stmt);
-}
-
-// A mistake ends a run, but for one of several processes, which others wait for: its messages hold
-// what they may.
-static ein_status eini_steps_goes_on(eini_staged *x, ein_status st) {
-  if (st == EIN_OK || x->run == NULL || eini_steps_alone(x)) return st;
-  if (x->failed == EIN_OK) x->failed = st;
-  return EIN_OK;
 }
 
 static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
@@ -107,54 +198,24 @@ static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   return (size_t)n * size;
 }
 
-// At least so many bytes at *data; what was there is lost. While plans are made, how many that are.
-static ein_status eini_steps_room(eini_staged *x, char **data, size_t *room, size_t bytes) {
-  if (bytes <= *room) return EIN_OK;
-  *room = bytes;
-  if (x->run == NULL) return EIN_OK;
-  *data = EINI_NEW(x->scratch, char, bytes);
-  return *data == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+// Address `at` of a memory.
+static char *eini_steps_mem(const eini_staged *x, int64_t memory, int64_t at) {
+  return x->run == NULL ? NULL : x->mem + x->d->start[memory] + at;
 }
 
-static double eini_steps_now(const ein_dist *d) {
-  return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
+// Tensor t in a memory.
+static eini_step_box eini_steps_home(const eini_staged *x, int t, int64_t memory) {
+  const eini_step_home *h = &x->d->home[(int64_t)t * eini_steps_memories(x->d) + memory];
+  eini_step_box b = h->box;
+  b.data = h->own && x->run != NULL ? eini_dist_bound(x->d, x->run, t, 0)
+                                    : eini_steps_mem(x, memory, h->at);
+  return b;
 }
 
-// Levels of events beside blocks, -1.
-enum { EINI_STEPS_SENDS = -3, EINI_STEPS_FETCHES = -2 };
-
-// Notes the rooms of a statement whose plans are made, or takes those that were noted.
-static ein_status eini_steps_rooms_of(eini_staged *x) {
-  eini_steps_rooms *r = &x->d->rooms[x->number];
-  const int n = x->stmt->noperand;
-  const int64_t npoint = x->w.n->grid->npoint;
-  if (x->run == NULL && (r->box = EINI_NEW(x->plans->a, size_t, npoint * (n + 2))) == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < npoint; i++) {
-    eini_step_point *pt = &x->point[i];
-    for (int k = 0; k <= n + 1 && pt->box != NULL; k++) {
-      eini_step_box *b = k <= n ? &pt->box[k] : &pt->block;
-      size_t *room = &r->box[i * (n + 2) + k];
-      if (x->run == NULL) *room = k < n && x->w.again[k] >= 0 ? 0 : b->room;
-      else EINI_TRY(eini_steps_room(x, &b->data, &b->room, *room));
-    }
-  }
-  if (x->run == NULL) return r->message = x->room, r->spare = x->spare_room, EIN_OK;
-  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, r->spare));
-  return eini_steps_room(x, &x->message, &x->room, r->message);
-}
-
-static ein_status eini_steps_box_new(eini_arena *a, eini_step_box *b, int rank) {
-  memset(b, 0, sizeof *b);
-  b->lo = EINI_NEW(a, int64_t, rank);
-  b->hi = EINI_NEW(a, int64_t, rank);
-  b->stride = EINI_NEW(a, int64_t, rank);
-  return b->lo == NULL || b->hi == NULL || b->stride == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-}
-
-// Tensor t at a place.
-static eini_step_box *eini_steps_home(const eini_staged *x, int t, int64_t place) {
-  return &x->home[(int64_t)t * x->nmemory + (x->nmemory > 1 ? place : 0)];
+static eini_step_box eini_steps_sum(const eini_staged *x, int64_t memory) {
+  eini_step_box b = x->e->sum[memory];
+  b.data = eini_steps_mem(x, memory, x->e->boxes_at[memory] + x->e->sum_at[memory]);
+  return b;
 }
 
 // Element `at` of a box; NULL: it has no memory, as plans are made only.
@@ -192,16 +253,15 @@ static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, in
   return n;
 }
 
-static ein_status eini_steps_execute(const eini_staged *x, int worker, int64_t id,
-                                     const void *const *in, void *const *out,
-                                     const ein_scalar *param) {
+static ein_status eini_steps_execute(const eini_staged *x, int64_t id, const void *const *in,
+                                     void *const *out, const ein_scalar *param) {
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = in;
   run.out = out;
   run.param = param;
   run.workspace_bytes = x->d->plans.workspace;
-  run.workspace = x->work + (size_t)worker * (run.workspace_bytes + EINI_ALIGN);
+  run.workspace = x->work;
   return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
@@ -225,14 +285,14 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);
 }
 
-static ein_status eini_steps_merge_run(const eini_staged *x, int worker, int fold, int64_t id,
-                                       char *left, const char *right) {
+static ein_status eini_steps_merge_run(const eini_staged *x, int fold, int64_t id, char *left,
+                                       const char *right) {
   const void *in[2];
   void *out[1];
   in[0] = fold == EIN_FOLD_NONE ? right : left;
   in[1] = right;
   out[0] = left;
-  return eini_steps_execute(x, worker, id, in, out, NULL);
+  return eini_steps_execute(x, id, in, out, NULL);
 }
 
 static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int64_t *shape,
@@ -241,7 +301,7 @@ static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int
                                    const int64_t *right_stride) {
   int64_t id;
   EINI_TRY(eini_steps_merge_plan(x, fold, rank, shape, to, left_stride, from, right_stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, 0, fold, id, left, right);
+  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, fold, id, left, right);
 }
 
 // Plans a block by the kernels that its statement's nest names, or any. The first is kept: its
@@ -257,7 +317,7 @@ static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int6
   if (leaf != NULL) ctx->nkernels = k < nkernels, ctx->kernels = kernels + k;
   const ein_status st = eini_dist_plan(x->plans, job, x->key, n, id);
   ctx->nkernels = nkernels, ctx->kernels = kernels;
-  if (st == EIN_OK && x->d->rooms[x->number].plan == 0) x->d->rooms[x->number].plan = *id + 1;
+  if (st == EIN_OK && x->e->plan == 0) x->e->plan = *id + 1;
   return st;
 }
 
@@ -308,14 +368,14 @@ static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, char *t
   const int rank = x->stmt->nfree;
   void *a[4], *from[4];
   int64_t at = 0;
-  if (x->folder == NULL)
+  if (x->e->folder == NULL)
     return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, stride, type,
-                            eini_steps_at(box, rank, lo, x->wide), box->stride);
+                            eini_steps_at(box, rank, lo, x->e->wide), box->stride);
   if (x->run == NULL) return EIN_OK;
-  eini_states_at(x->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
+  eini_states_at(x->e->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
   for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
-  eini_states_from(x->folder, a, at, from);
-  eini_states_finish(x->folder, rank, shape, from, box->stride, stored, to, stride);
+  eini_states_from(x->e->folder, a, at, from);
+  eini_states_finish(x->e->folder, rank, shape, from, box->stride, stored, to, stride);
   return EIN_OK;
 }
 
@@ -337,11 +397,11 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.g = x->d->g;
   job.s = s;
   job.block = eini_block_of(NULL, len, NULL);
-  job.cut = x->cut;
+  job.cut = x->e->cut;
   job.stride = x->stride;
   job.out_stride = out;
   job.by_index = 2;
-  job.folder = x->folder;
+  job.folder = x->e->folder;
   job.dtype = eini_steps_type(x);
   return eini_steps_leaf(x, &job, n, id);
 }
@@ -392,162 +452,32 @@ static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const 
   return count;
 }
 
-// Sends `bytes` at x->message, if `from` is a place of this process, and receives them behind, if
-// `to` is one. What is under way is waited for, whatever fails.
-static ein_status eini_steps_send(eini_staged *x, int64_t from, int64_t to, size_t bytes) {
-  const ein_fabric *f = &x->d->fabric;
-  ein_ticket sent = 0, there = 0;
-  ein_status st = EIN_OK, own;
-  const int64_t tag = x->tag++;
-  if (eini_steps_mine(x, from))
-    st = f->send_fn(f->user, (int)from, (int)to, tag, x->message, bytes, &sent);
-  if (st == EIN_OK && eini_steps_mine(x, to))
-    st = f->recv_fn(f->user, (int)to, (int)from, tag, x->message + bytes, bytes, &there);
-  if (st == EIN_OK && there != 0) st = f->wait_fn(f->user, there);
-  own = sent != 0 ? f->wait_fn(f->user, sent) : EIN_OK;
-  return st != EIN_OK ? st : own;
-}
+// ---- a point in a step ----
 
-// What an owner has of an operand's box goes to the point, through a message where it is another
-// place.
-static ein_status eini_steps_fetch(eini_staged *x, eini_owners *o, int64_t owner, int k) {
-  const int t = x->stmt->operand[k];
-  const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
-  const eini_step_box *b = &x->point[x->w.move.point].box[k], *from = eini_steps_home(x, t, owner);
-  const int away = owner != x->w.move.place;
-  const int has = eini_steps_mine(x, owner), wants = eini_steps_mine(x, x->w.move.place);
-  int64_t home[EINI_NAMES_MAX], box[EINI_NAMES_MAX];
-  eini_owned p;
-  size_t n = 0;
-  if (!has && !wants) return x->tag += away, EIN_OK;
-  for (int pass = 0; pass < 1 + away; pass++) {
-    if (pass == 1) EINI_TRY(eini_steps_send(x, owner, x->w.move.place, n));
-    const char *message = x->message + n;
-    for (int more = eini_owners_next(o, NULL, NULL, &p, 1); more;
-         more = eini_owners_next(o, NULL, NULL, &p, 0)) {
-      char *have = has ? eini_steps_written(o->s, from, p.lo, size, home) : NULL;
-      char *want = wants ? eini_steps_written(o->s, b, p.lo, size, box) : NULL;
-      const int64_t *lo = x->w.from, *hi = x->w.to;
-      int64_t count;
-      if (!away) count = eini_steps_copy(o, &p, lo, hi, want, box, have, home, size);
-      else if (pass == 0)
-        count = eini_steps_copy(o, &p, lo, hi, has ? x->message + n : NULL, NULL, have, home, size);
-      else count = eini_steps_copy(o, &p, lo, hi, want, box, message, NULL, size);
-      if (pass == 0) n += (size_t)count * size;
-      else message += (size_t)count * size;
-    }
-  }
-  return EIN_OK;
-}
-
-// What a box of a partial result becomes at home, a memory of this process: it is stored, or merged
-// into what is there. message: it was received; else it is that of the point at hand.
-static ein_status eini_steps_arrives(eini_staged *x, int64_t owner, const eini_owned *p,
-                                     const char *message) {
-  const eini_stmt *s = x->stmt;
-  const eini_tensor *t = &x->d->g->tensor[s->out];
-  const int rank = s->nfree, q = x->nmemory > 1 ? (int)owner : 0;
-  const eini_step_box *acc = &x->point[x->w.move.point].box[s->noperand], *sum = &x->sum[q];
-  const size_t size = ein_dtype_size(t->dtype);
-  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
-  int64_t dense[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
-  eini_dist_dense(rank, p->shape, dense);
-  if (x->whole) {
-    char *to = eini_steps_written(s, eini_steps_home(x, s->out, owner), p->lo, size, stride);
-    if (message == NULL) return eini_steps_store(x, p->shape, to, stride, acc, p->lo);
-    return eini_dist_copy(rank, p->shape, to, stride, message, dense, size), EIN_OK;
-  }
-  if (x->folder == NULL) {
-    const ein_dtype type = eini_steps_type(x);
-    return eini_steps_merge(x, s->fold, rank, p->shape, type,
-                            eini_steps_at(sum, rank, p->lo, x->wide), sum->stride, type,
-                            message != NULL ? message : eini_steps_at(acc, rank, p->lo, x->wide),
-                            message != NULL ? dense : acc->stride);
-  }
-  EINI_TRY(eini_steps_room(x, &x->spare, &x->spare_room, (size_t)n * x->wide));
-  if (x->run == NULL) return EIN_OK;
-  if (message != NULL) memcpy(x->spare, message, (size_t)n * x->wide);  // aligned
-  else eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, x->spare);
-  eini_steps_states(x->folder, rank, p->shape, sum, p->lo, n, x->spare);
-  return EIN_OK;
-}
-
-// A box of the point's partial result into a message.
-static ein_status eini_steps_leaves(eini_staged *x, const eini_owned *p, char *message) {
-  const int rank = x->stmt->nfree;
-  const eini_step_box *acc = &x->point[x->w.move.point].box[x->stmt->noperand];
-  const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
-  int64_t dense[EINI_NAMES_MAX];
-  eini_dist_dense(rank, p->shape, dense);
-  if (x->whole) return eini_steps_store(x, p->shape, message, dense, acc, p->lo);
-  if (x->run == NULL) return EIN_OK;
-  if (x->folder != NULL) eini_steps_pack(x->folder, rank, p->shape, acc, p->lo, n, message);
-  else eini_dist_copy(rank, p->shape, message, dense, eini_steps_at(acc, rank, p->lo, x->wide),
-                      acc->stride, x->wide);
-  return EIN_OK;
-}
-
-// A part of the partial result goes home: what is complete is stored there, as the tensor is, the
-// rest is merged, as it was computed.
-static ein_status eini_steps_flush(eini_staged *x, eini_owners *o, int64_t owner) {
-  const int rank = x->stmt->nfree, away = owner != x->w.move.place && x->nmemory > 1;
-  const size_t size = x->whole ? ein_dtype_size(x->d->g->tensor[x->stmt->out].dtype) : x->wide;
-  const int has = eini_steps_mine(x, x->w.move.place), wants = eini_steps_mine(x, owner);
-  eini_owned p;
-  size_t n = 0;
-  if (x->nmemory == 1 && o->copy > 0) return EIN_OK;  // they share it
-  if (!has && !wants) return x->tag += away, EIN_OK;
-  for (int pass = 0; pass < 1 + away; pass++) {
-    if (pass == 1 && x->run != NULL) EINI_TRY(eini_steps_send(x, x->w.move.place, owner, n));
-    static const char none[1] = {0};  // where none is sent
-    const char *message = x->message == NULL ? none : x->message + n;
-    for (int more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 1); more;
-         more = eini_owners_next(o, x->w.lo, x->w.hi, &p, 0)) {
-      const int64_t count = eini_steps_volume(rank, p.lo, p.hi);
-      ein_status st = EIN_OK;
-      if (count == 0) continue;
-      if (!away) st = eini_steps_arrives(x, owner, &p, NULL);
-      else if (pass == 0 && has)
-        st = eini_steps_leaves(x, &p, x->run == NULL ? NULL : x->message + n);
-      else if (pass == 1 && wants && (x->run != NULL || !x->whole))
-        st = eini_steps_arrives(x, owner, &p, message);
-      EINI_TRY(eini_steps_goes_on(x, st));
-      if (pass == 0) n += (size_t)count * size;
-      else if (away && x->run != NULL) message += (size_t)count * size;
-    }
-  }
-  return EIN_OK;
-}
-
-static ein_status eini_steps_part_of(eini_tour *w, eini_owners *o, int64_t owner) {
-  eini_staged *x = (eini_staged *)w->user;
-  if (w->move.operand < 0) return eini_steps_flush(x, o, owner);
-  return x->run == NULL || x->nmemory == 1 ? EIN_OK : eini_steps_fetch(x, o, owner,
-                                                                       w->move.operand);
-}
-
-// ---- a step of a point ----
-
-// Room for messages of a box.
-static ein_status eini_steps_message(eini_staged *x, int rank, const int64_t *lo,
-                                     const int64_t *hi, size_t size) {
-  if (x->nmemory == 1 || size == 0) return EIN_OK;
-  const size_t n = (size_t)eini_max64(eini_steps_volume(rank, lo, hi), 1);
-  return eini_steps_room(x, &x->message, &x->room, 2 * n * size);
-}
-
-// A box of its own; send: messages of it are for elements of so many bytes.
-static ein_status eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, const int64_t *lo,
-                                   const int64_t *hi, size_t size, size_t send) {
-  int64_t *shape = x->w.value;  // scratch
+// A dense box; at: in its memory.
+static size_t eini_steps_dense(eini_staged *x, eini_step_box *b, int rank, const int64_t *lo,
+                               const int64_t *hi, size_t size, char *at) {
+  int64_t *shape = x->len;
   for (int r = 0; r < rank; r++) {
     b->lo[r] = lo[r];
     b->hi[r] = hi[r];
     shape[r] = b->hi[r] - b->lo[r];
   }
   eini_dist_dense(rank, shape, b->stride);
-  EINI_TRY(eini_steps_room(x, &b->data, &b->room, eini_steps_bytes(rank, shape, size)));
-  return eini_steps_message(x, rank, lo, hi, send);
+  b->data = at;
+  return eini_steps_bytes(rank, shape, size);
+}
+
+// Box k of the point at hand in its memory; while plans are made: the bytes it takes are noted.
+static void eini_steps_box(eini_staged *x, eini_step_box *b, int k, int rank, const int64_t *lo,
+                           const int64_t *hi, size_t size) {
+  eini_steps_stmt *e = x->e;
+  const int64_t i = (x->w.move.point - e->first) * (x->stmt->noperand + 2) + k;
+  const int64_t memory = eini_steps_memory(x->d, x->w.move.place);
+  char *at = x->run == NULL ? NULL
+                            : eini_steps_mem(x, memory, e->boxes_at[memory] + e->box_at[i]);
+  const size_t bytes = eini_steps_dense(x, b, rank, lo, hi, size, at);
+  if (x->run == NULL && bytes > e->box[i]) e->box[i] = bytes;
 }
 
 // Are elements of tensor t that its statement does not write zeros?
@@ -555,123 +485,128 @@ static int eini_steps_zeros(const ein_dist *d, int t) {
   return d->tensor[t].ndefine == 1 && d->g->stmt[d->tensor[t].define[0]].rest == EIN_REST_ZERO;
 }
 
-// The box of an operand: in a memory that is shared, or of an input that lies everywhere, that of
-// the tensor; else a copy.
-static ein_status eini_steps_operand(eini_staged *x, eini_step_point *pt, int64_t step, int k) {
-  const int t = x->stmt->operand[k], rank = x->d->g->tensor[t].rank;
-  const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
-  const int n = x->w.nowners[k], again = x->w.again[k];
-  const int mine = eini_steps_mine(x, x->w.move.place);
-  if (!eini_tour_due(&x->w, step, k, 0)) return EIN_OK;
-  if (again >= 0) {
-    if (mine) pt->box[k] = pt->box[again];
-    return EIN_OK;
+// The boxes of the point at hand: of operands, in a memory that is shared, or of an input that lies
+// everywhere, those of the tensor; else of what was fetched last; and the ranges of the step.
+static void eini_steps_boxes(eini_staged *x, int64_t step) {
+  const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point;
+  const int64_t r = (int64_t)x->d->rank + 1;
+  const int n = s->noperand;
+  for (int k = 0; k <= n + 1; k++) {
+    eini_step_box *b = k <= n ? &pt->box[k] : &pt->block;
+    b->lo = x->boxes + 3 * r * k, b->hi = b->lo + r, b->stride = b->hi + r;
   }
-  const int some = eini_tour_box(&x->w, step, k);
-  const int64_t *lo = x->w.from, *hi = x->w.to;
-  x->w.move.operand = k;
-  x->w.move.step = step;
-  if (!mine) EINI_TRY(eini_steps_message(x, rank, lo, hi, n == 0 ? 0 : size));
-  else if (x->nmemory == 1 || n == 0) pt->box[k] = *eini_steps_home(x, t, x->w.move.place);
-  else EINI_TRY(eini_steps_dense(x, &pt->box[k], rank, lo, hi, size, size));
-  if (mine && x->nmemory > 1 && x->run != NULL && eini_steps_zeros(x->d, t))
-    memset(pt->box[k].data, 0, (size_t)eini_steps_volume(rank, lo, hi) * size);
-  for (int i = 0; i < n && some; i++)
-    EINI_TRY(eini_tour_owners(&x->w, &x->w.owners[k][i], (int64_t)size, 0));
-  return EIN_OK;
-}
-
-// Room for a box of results, and its bytes.
-static ein_status eini_steps_results(eini_staged *x, eini_step_box *b, const int64_t *lo,
-                                     const int64_t *hi, size_t send) {
-  return eini_steps_dense(x, b, x->stmt->nfree, lo, hi, x->wide, send);
+  for (int k = 0; k < n; k++) {
+    const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
+    if (x->w.again[k] >= 0) {
+      pt->box[k] = pt->box[x->w.again[k]];
+    } else if (eini_steps_one(x->d) || x->w.nowners[k] == 0) {
+      pt->box[k] = eini_steps_home(x, s->operand[k], eini_steps_memory(x->d, x->w.move.place));
+    } else {
+      (void)eini_tour_box(&x->w, step, k);
+      eini_steps_box(x, &pt->box[k], k, t->rank, x->w.from, x->w.to, ein_dtype_size(t->dtype));
+    }
+  }
+  (void)eini_tour_box(&x->w, step, n);
+  eini_steps_box(x, &pt->box[n], n, s->nfree, x->w.lo, x->w.hi, x->e->wide);
+  eini_tour_values(&x->w, step, x->w.n->nstep);
+  eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
 }
 
 // The states of nothing in a box.
 static void eini_steps_identity(const eini_staged *x, const eini_step_box *b) {
   void *state[4];
   const int64_t n = eini_steps_volume(x->stmt->nfree, b->lo, b->hi);
-  eini_states_at(x->folder, n, b->data, state);
-  eini_fold_identity(x->folder, n, state);
+  eini_states_at(x->e->folder, n, b->data, state);
+  eini_fold_identity(x->e->folder, n, state);
 }
 
-// The fold of nothing for all results of a box; len: scratch.
-static ein_status eini_steps_nothing(eini_staged *x, const eini_step_point *pt, int64_t *len,
-                                     const eini_step_box *to) {
+// The fold of nothing for all results of a box.
+static ein_status eini_steps_nothing(eini_staged *x, const eini_step_box *to) {
+  const eini_step_point *pt = &x->point;
+  int64_t *len = x->w.lo;
   void *out[1];
   int64_t id;
   out[0] = to->data;
-  if (x->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
-  if (x->folder != NULL) return EIN_OK;
+  if (x->e->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
+  if (x->e->folder != NULL) return EIN_OK;
   for (int i = 0; i < x->stmt->nindex; i++) len[i] = i < x->stmt->nfree ? to->hi[i] - to->lo[i] : 0;
   EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_execute(x, 0, id, pt->in, out, pt->param);
+  return x->run == NULL ? EIN_OK : eini_steps_execute(x, id, pt->in, out, pt->param);
 }
 
-// Addresses and origins of a block of a step.
-static void eini_steps_bind(eini_staged *x, const eini_step_point *pt, const int64_t *lo,
-                            const int64_t *hi, const void **in, ein_scalar *param) {
+// Addresses and origins of the block at pt->lo.
+static void eini_steps_bind(eini_staged *x) {
   const eini_stmt *s = x->stmt;
-  const eini_stmt_block b = eini_block_of(lo, hi, NULL);
-  ein_scalar *p = param + x->d->g->nparam;
+  eini_step_point *pt = &x->point;
+  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
+  ein_scalar *p = pt->param + x->d->g->nparam;
   int n = 0;
   for (int i = 0; i < s->nindex; i++)
-    if (eini_dist_uses(s, x->cut, i)) (p++)->re = (double)lo[i];
+    if (eini_dist_uses(s, x->e->cut, i)) (p++)->re = (double)pt->lo[i];
   for (int k = 0; k < s->noperand; k++) {
     if (eini_operand_first(s, k) < k) continue;
     const eini_tensor *t = &x->d->g->tensor[s->operand[k]];
     eini_block_hull(s, &b, k, x->w.from, x->w.to);
-    in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
+    pt->in[n++] = eini_steps_at(&pt->box[k], t->rank, x->w.from, ein_dtype_size(t->dtype));
   }
 }
 
-// The plans of the block of a step: it goes to the partial result where there is nothing of it yet
-// or each of its elements is computed once; else it is merged into that.
-static ein_status eini_steps_block(eini_staged *x, eini_step_point *pt) {
+// The plans of the block of a step, whose boxes are at hand: it goes to the partial result where
+// there is nothing of it yet or each of its elements is computed once; else it is merged into that.
+// begin: the partial result of nothing is made where it has to be.
+static ein_status eini_steps_block(eini_staged *x, const eini_step_task *t, int begin) {
   const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point;
   const int rank = s->nfree, n = s->noperand;
   const ein_dtype type = eini_steps_type(x);
   const eini_step_box *acc = &pt->box[n];
   const size_t bytes = (size_t)rank * sizeof(int64_t);
   const int all = memcmp(acc->lo, pt->lo, bytes) == 0 && memcmp(acc->hi, pt->hi, bytes) == 0;
-  const int once = x->folder == NULL && !eini_loops_folds(x->w.n, x->w.n->nstep - 1);
+  const int once = x->e->folder == NULL && !eini_loops_folds(x->w.n, x->w.n->nstep - 1);
   int64_t *len = x->w.lo;
-  pt->to = eini_steps_at(acc, rank, pt->lo, x->wide);
-  pt->merge = -1;
-  pt->apart = !((pt->fresh && all) || once);
+  pt->plan = pt->merge = -1;
+  if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
+  eini_steps_bind(x);
+  pt->to = eini_steps_at(acc, rank, pt->lo, x->e->wide);
+  pt->apart = !((t->fresh && all) || once);
   if (pt->apart) {
-    if (pt->fresh) EINI_TRY(eini_steps_nothing(x, pt, x->w.lo, acc));
-    EINI_TRY(eini_steps_results(x, &pt->block, pt->lo, pt->hi, 0));
+    if (t->fresh && begin) EINI_TRY(eini_steps_nothing(x, acc));
+    eini_steps_box(x, &pt->block, n + 1, rank, pt->lo, pt->hi, x->e->wide);
     for (int r = 0; r < rank; r++) x->w.value[r] = pt->block.hi[r] - pt->block.lo[r];
-    if (x->folder == NULL)
+    if (x->e->folder == NULL)
       EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
                                      pt->block.stride, &pt->merge));
     pt->to = pt->block.data;
   }
-  pt->fresh = 0;
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
   return eini_steps_plan(x, len, pt->box, pt->apart ? pt->block.stride : acc->stride, &pt->plan);
 }
 
-// What a point does before it computes.
-static ein_status eini_steps_before(eini_staged *x, eini_step_point *pt, int64_t step) {
-  const eini_stmt *s = x->stmt;
-  const int n = s->noperand;
-  const size_t send = x->whole ? ein_dtype_size(x->d->g->tensor[s->out].dtype) : x->wide;
-  for (int k = 0; k < n; k++) EINI_TRY(eini_steps_operand(x, pt, step, k));
-  x->w.move.step = step;
-  if (eini_tour_due(&x->w, step, n, 0)) {
-    (void)eini_tour_box(&x->w, step, n);
-    if (!eini_steps_mine(x, x->w.move.place))
-      return eini_steps_message(x, s->nfree, x->w.lo, x->w.hi, send);
-    EINI_TRY(eini_steps_results(x, &pt->box[n], x->w.lo, x->w.hi, send));
-    pt->fresh = 1;
-  }
-  if (!eini_steps_mine(x, x->w.move.place)) return EIN_OK;
+// Share k of n of the ranges of a step, by the parallel loop, into pt->lo and pt->hi; 0: they are
+// not one range.
+static int eini_steps_share(eini_staged *x, int64_t step, int64_t k, int64_t n) {
+  const int v = x->e->parallel;
+  const eini_loop *loop = &x->w.n->loop[v];
+  eini_step_point *pt = &x->point;
   eini_tour_values(&x->w, step, x->w.n->nstep);
+  x->w.value[v] = eini_piece_start(loop->extent, n, k);
   eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
-  pt->plan = -1;
-  if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x, pt, pt->lo, pt->hi, pt->in, pt->param);
-  return eini_steps_block(x, pt);
+  const int64_t from = pt->lo[loop->index];
+  x->w.value[v] = eini_piece_start(loop->extent, n, k + 1) - 1;
+  eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
+  pt->lo[loop->index] = from;
+  return !eini_zrange_empty(x->stmt->nindex, pt->lo, pt->hi);
+}
+
+// The plan of the share at hand, as pt->plan, and where it writes.
+static ein_status eini_steps_share_plan(eini_staged *x) {
+  const eini_stmt *s = x->stmt;
+  eini_step_point *pt = &x->point;
+  const eini_step_box *to = pt->apart ? &pt->block : &pt->box[s->noperand];
+  int64_t *len = x->w.lo;
+  eini_steps_bind(x);
+  pt->to = eini_steps_at(to, s->nfree, pt->lo, x->e->wide);
+  for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
+  return eini_steps_plan(x, len, pt->box, to->stride, &pt->plan);
 }

@@ -1,0 +1,307 @@
+// ================================================================================================
+// >>steps-jobs  memory and jobs of places under a schedule
+// Takes tasks and messages of steps; gives where things lie in the memory of each place, jobs, and
+// what each waits for. Messages of a step have the memory of those two steps before, so that they
+// are under way while the step before is computed.
+// ================================================================================================
+
+// ---- memory ----
+
+enum { EINI_STEPS_TENSOR, EINI_STEPS_INBOX, EINI_STEPS_BOXES };
+
+typedef struct eini_steps_item {
+  int kind, of;             // a tensor, or a statement
+} eini_steps_item;
+
+// The items of a memory in the order in which they come to be. Returns how many.
+static int eini_steps_items(ein_dist *d, int64_t memory, eini_item *item, eini_steps_item *is) {
+  const int64_t memories = eini_steps_memories(d);
+  int n = 0;
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int j = k; j <= k + 1 && j < d->nstmt; j++) {  // messages, while those before compute
+      const int early = j > 0 && !d->desc.no_overlap ? j - 1 : j;
+      if (early != k) continue;
+      item[n].from = k, item[n].to = j;
+      item[n].bytes = d->steps[j].inbox_bytes[memory];
+      item[n].at = &d->steps[j].inbox_at[memory];
+      is[n].kind = EINI_STEPS_INBOX, is[n].of = j;
+      n += item[n].bytes > 0;
+    }
+    for (int t = 0; t < d->g->ntensor; t++) {
+      eini_step_home *h = &d->home[t * memories + memory];
+      eini_rooms_life(d->g, t, &item[n].from, &item[n].to);
+      if (item[n].from != k || h->own) continue;
+      item[n].to--;
+      item[n].bytes = h->bytes;
+      item[n].at = &h->at;
+      is[n].kind = EINI_STEPS_TENSOR, is[n].of = t;
+      n += h->bytes > 0;
+    }
+    item[n].from = item[n].to = k;
+    item[n].bytes = d->steps[k].boxes_bytes[memory];
+    item[n].at = &d->steps[k].boxes_at[memory];
+    is[n].kind = EINI_STEPS_BOXES, is[n].of = k;
+    n += item[n].bytes > 0;
+  }
+  for (int i = 0; i < n && d->desc.no_reuse; i++) item[i].to = d->nstmt;
+  return n;
+}
+
+// Job `to` waits until nobody needs an item any more.
+static void eini_steps_wait_users(ein_dist *d, const eini_steps_item *old, int64_t i, int64_t to) {
+  const eini_dist_tensor *t = old->kind == EINI_STEPS_TENSOR ? &d->tensor[old->of] : NULL;
+  if (t == NULL) eini_jobs_edge(&d->jobs, d->steps[old->of].done + i, to);
+  for (int u = 0; t != NULL && u < t->ndefine; u++)
+    eini_jobs_edge(&d->jobs, d->steps[t->define[u]].done + i, to);
+  for (int u = 0; t != NULL && u < t->nread; u++)
+    eini_jobs_edge(&d->jobs, d->steps[t->read[u]].done + i, to);
+}
+
+// Lays out each memory (place), or waits for what had its ranges before.
+static ein_status eini_steps_memory_all(ein_dist *d, int place) {
+  const int64_t most = (int64_t)d->g->ntensor + 2 * (int64_t)d->nstmt + 1;
+  eini_arena a;
+  eini_reuse r;
+  eini_arena_init(&a, &d->al);
+  eini_item *item = EINI_NEW(&a, eini_item, most);
+  eini_steps_item *is = EINI_NEW(&a, eini_steps_item, most);
+  int *alive = EINI_NEW(&a, int, most);
+  ein_status st = item == NULL || is == NULL || alive == NULL || !eini_reuse_init(&a, most, &r)
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int64_t i = 0; i < eini_steps_memories(d) && st == EIN_OK; i++) {
+    const int n = eini_steps_items(d, i, item, is);
+    int64_t bytes = 0;
+    if (place) {
+      st = eini_items_place(item, n, 0, alive, &bytes);
+      d->start[i] = d->temp_bytes;
+      if (!d->fabric.shared) d->info.place_bytes = eini_max64(d->info.place_bytes, bytes);
+      if (st == EIN_OK && eini_add_overflow(d->temp_bytes, eini_dist_pad(bytes), &d->temp_bytes))
+        st = EIN_ERR_TOO_LARGE;
+    }
+    r.n = 0;
+    for (int k = 0, old; k < n && !place; k++) {
+      const int of = is[k].of, kind = is[k].kind;
+      const int64_t to = kind == EINI_STEPS_INBOX ? d->steps[of].inbox + i
+                         : kind == EINI_STEPS_BOXES ? d->steps[of].boxes + i
+                         : d->tensor[of].ndefine > 0 && d->tensor[of].define[0] < d->nstmt
+                             ? d->steps[d->tensor[of].define[0]].room + i : -1;
+      while ((old = eini_reuse_take(&r, *item[k].at, *item[k].at + item[k].bytes, k)) >= 0)
+        if (to >= 0) eini_steps_wait_users(d, &is[old], i, to);
+    }
+  }
+  if (st == EIN_OK && (uint64_t)d->temp_bytes > SIZE_MAX / 4) st = EIN_ERR_TOO_LARGE;
+  eini_arena_free(&a);
+  return st;
+}
+
+// ---- jobs ----
+
+typedef struct eini_steps_jobs {
+  ein_dist *d;
+  int k;                    // the statement at hand
+  eini_steps_stmt *e;
+  int64_t *last, *end;      // by point: its task before, and after which the next one may begin
+  int64_t *chain;           // by memory: after which a partial result is merged
+} eini_steps_jobs;
+
+// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home.
+static void eini_steps_each(eini_steps_jobs *z,
+                            void (*move)(eini_steps_jobs *z, eini_step_move *v, int64_t i),
+                            void (*task)(eini_steps_jobs *z, eini_step_task *t, int64_t i)) {
+  eini_steps_stmt *e = z->e;
+  const int n = e->w.n->s->noperand;
+  int64_t v = 0, q = 0;
+  while (v < e->nmove || q < e->ntask) {
+    const int64_t step = q == e->ntask || (v < e->nmove && e->move[v].step < e->task[q].step)
+                             ? e->move[v].step : e->task[q].step;
+    for (; v < e->nmove && e->move[v].step == step && e->move[v].access < n; v++)
+      move(z, &e->move[v], v);
+    for (; q < e->ntask && e->task[q].step == step; q++) task(z, &e->task[q], q);
+    for (; v < e->nmove && e->move[v].step == step && e->move[v].access == n; v++)
+      move(z, &e->move[v], v);
+  }
+}
+
+static void eini_steps_number_move(eini_steps_jobs *z, eini_step_move *v, int64_t i) {
+  eini_jobs *j = &z->d->jobs;
+  const int home = v->access == z->e->w.n->s->noperand;
+  v->job = (int32_t)(j->n & INT32_MAX);
+  if (v->kind != EINI_JOB_NONE)
+    (void)eini_jobs_add(j, (eini_job_kind)v->kind, z->k, v->place, i);
+  if (home && v->kind != EINI_JOB_SEND)
+    (void)eini_jobs_add(j, EINI_JOB_ARRIVE, z->k, v->place, i);
+}
+
+// The jobs of a task: a block, or what is before its shares, these, and what is behind.
+static void eini_steps_number_task(eini_steps_jobs *z, eini_step_task *t, int64_t i) {
+  eini_jobs *j = &z->d->jobs;
+  const int64_t place = eini_grid_place(z->e->w.n->grid, t->point) - z->d->fabric.first;
+  t->job = eini_jobs_add(j, EINI_JOB_BLOCK, z->k, place, i);
+  for (int k = 0; k < t->nshare; k++) (void)eini_jobs_add(j, EINI_JOB_SHARE, z->k, place + k, i);
+  if (t->nshare > 0) (void)eini_jobs_add(j, EINI_JOB_JOIN, z->k, place, i);
+  if (t->ends) (void)eini_jobs_add(j, EINI_JOB_GATE, z->k, place, 0);  // its result is away
+}
+
+static int64_t eini_steps_last(const eini_step_task *t) {
+  return t->job + (t->nshare > 0 ? t->nshare + 1 : 0);
+}
+
+static int32_t eini_steps_gates(eini_steps_jobs *z, eini_job_kind kind) {
+  const int64_t n = eini_steps_memories(z->d);
+  const int32_t first = (int32_t)(z->d->jobs.n & INT32_MAX);
+  for (int64_t i = 0; i < n; i++) (void)eini_jobs_add(&z->d->jobs, kind, z->k, i, i);
+  return first;
+}
+
+static void eini_steps_number(void *user) {
+  eini_steps_jobs *z = (eini_steps_jobs *)user;
+  ein_dist *d = z->d;
+  for (z->k = 0; z->k < d->nstmt; z->k++) {
+    eini_steps_stmt *e = z->e = &d->steps[z->k];
+    const int t = e->w.n->s->out, first = d->tensor[t].define[0] == z->k;
+    e->room = first ? eini_steps_gates(z, EINI_JOB_GATE) : -1;
+    e->zero = first && eini_steps_zeros(d, t) ? eini_steps_gates(z, EINI_JOB_ZERO) : -1;
+    e->boxes = eini_steps_gates(z, EINI_JOB_GATE);
+    e->inbox = eini_steps_gates(z, EINI_JOB_GATE);
+    for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+      e->over[i] = (int32_t)(d->jobs.n & INT32_MAX);
+      for (int64_t r = 0; r < e->nround[i]; r++)
+        (void)eini_jobs_add(&d->jobs, EINI_JOB_GATE, z->k, i, 0);
+    }
+    e->sums = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_SUM);
+    eini_steps_each(z, eini_steps_number_move, eini_steps_number_task);
+    e->finish = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_FINISH);
+    e->stored = eini_steps_gates(z, EINI_JOB_GATE);
+    e->done = eini_steps_gates(z, EINI_JOB_GATE);
+  }
+}
+
+// Job `to` waits for what memory i holds of a tensor.
+static void eini_steps_wait_tensor(const eini_steps_jobs *z, int t, int64_t i, int64_t to) {
+  const eini_dist_tensor *x = &z->d->tensor[t];
+  for (int u = 0; u < x->ndefine && x->define[u] < z->d->nstmt; u++)
+    eini_jobs_edge(&z->d->jobs, z->d->steps[x->define[u]].stored + i, to);
+}
+
+// Until the result of the statement at hand may be written there.
+static void eini_steps_wait_room(const eini_steps_jobs *z, int64_t i, int64_t to) {
+  const eini_steps_stmt *e = &z->d->steps[z->d->tensor[z->e->w.n->s->out].define[0]];
+  eini_jobs_edge(&z->d->jobs, (e->zero >= 0 ? e->zero : e->room) + i, to);
+}
+
+// What comes home is there, or merged behind what came before.
+static void eini_steps_wait_home(eini_steps_jobs *z, int64_t i, int64_t job) {
+  const eini_steps_stmt *e = z->e;
+  eini_jobs *j = &z->d->jobs;
+  eini_jobs_edge(j, job, e->done + i);
+  if (e->whole) {
+    eini_steps_wait_room(z, i, job);
+    eini_jobs_edge(j, job, e->stored + i);
+  } else {
+    eini_jobs_edge(j, z->chain[i], job);
+    z->chain[i] = job;
+  }
+}
+
+static void eini_steps_wait_move(eini_steps_jobs *z, eini_step_move *v, int64_t number) {
+  const ein_dist *d = z->d;
+  eini_steps_stmt *e = z->e;
+  eini_jobs *j = &z->d->jobs;
+  const int64_t i = eini_steps_memory(d, d->fabric.first + v->place), point = v->point - e->first;
+  const int home = v->access == e->w.n->s->noperand, rounds = d->desc.no_overlap ? 1 : 2;
+  (void)number;
+  if (v->kind != EINI_JOB_NONE) {
+    const int64_t over = e->over[i] + v->round;
+    eini_jobs_edge(j, v->round < rounds ? e->inbox + i : over - rounds, v->job);
+    eini_jobs_edge(j, v->job, over);
+    eini_jobs_edge(j, v->job, e->done + i);
+    if (home && v->kind == EINI_JOB_RECEIVE) eini_jobs_edge(j, v->job + 1, over);
+  }
+  if (!home && v->kind == EINI_JOB_SEND)
+    eini_steps_wait_tensor(z, e->w.n->s->operand[v->access], i, v->job);
+  if (!home) return;
+  if (v->kind != EINI_JOB_RECEIVE) {
+    eini_jobs_edge(j, z->last[point], v->job);
+    eini_jobs_edge(j, v->job, z->end[point]);
+  } else {
+    eini_jobs_edge(j, v->job, v->job + 1);
+  }
+  if (v->kind != EINI_JOB_SEND) eini_steps_wait_home(z, i, v->job + (v->kind == EINI_JOB_RECEIVE));
+}
+
+static void eini_steps_wait_task(eini_steps_jobs *z, eini_step_task *t, int64_t number) {
+  const ein_dist *d = z->d;
+  eini_steps_stmt *e = z->e;
+  const eini_stmt *s = e->w.n->s;
+  eini_jobs *j = &z->d->jobs;
+  const int64_t i = eini_steps_memory(d, eini_grid_place(e->w.n->grid, t->point));
+  const int64_t point = t->point - e->first, last = eini_steps_last(t);
+  int32_t round = -1;
+  (void)number;
+  eini_jobs_edge(j, z->end[point] >= 0 ? z->end[point] : e->boxes + i, t->job);
+  for (int64_t m = t->first; m < t->first + t->nmove; m++) {
+    const eini_step_move *v = &e->move[m];
+    if (v->kind == EINI_JOB_SEND) continue;
+    if (v->kind == EINI_JOB_NONE) {
+      eini_steps_wait_tensor(z, s->operand[v->access], i, t->job);
+      continue;
+    }
+    eini_jobs_edge(j, v->job, t->job);
+    round = v->round;
+  }
+  if (round >= 0) eini_jobs_edge(j, t->job, e->over[i] + round);
+  for (int k = 0; k < s->noperand && eini_steps_one(d); k++)
+    eini_steps_wait_tensor(z, s->operand[k], i, t->job);
+  for (int k = 1; k <= t->nshare; k++) {
+    eini_jobs_edge(j, t->job, t->job + k);
+    eini_jobs_edge(j, t->job + k, last);
+  }
+  eini_jobs_edge(j, last, e->done + i);
+  z->last[point] = z->end[point] = last;
+  if (!t->ends) return;
+  z->end[point] = last + 1;
+  eini_jobs_edge(j, last, last + 1);
+}
+
+static ein_status eini_steps_wait(void *user) {
+  eini_steps_jobs *z = (eini_steps_jobs *)user;
+  ein_dist *d = z->d;
+  eini_jobs *j = &d->jobs;
+  for (z->k = 0; z->k < d->nstmt; z->k++) {
+    eini_steps_stmt *e = z->e = &d->steps[z->k];
+    for (int64_t i = 0; i < e->npoint; i++) z->end[i] = -1;
+    for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+      z->chain[i] = e->sums + i;
+      if (e->zero >= 0) eini_jobs_edge(j, e->room + i, e->zero + i);
+      if (e->zero >= 0) eini_jobs_edge(j, e->zero + i, e->done + i);
+      if (!e->whole) eini_jobs_edge(j, e->boxes + i, e->sums + i);
+    }
+    eini_steps_each(z, eini_steps_wait_move, eini_steps_wait_task);
+    for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+      if (!e->whole) eini_jobs_edge(j, z->chain[i], e->finish + i);
+      if (!e->whole) eini_jobs_edge(j, e->finish + i, e->done + i);
+      if (!e->whole) eini_jobs_edge(j, e->finish + i, e->stored + i);
+      eini_steps_wait_room(z, i, e->whole ? e->stored + i : e->finish + i);
+    }
+  }
+  return eini_steps_memory_all(d, 0);
+}
+
+static ein_status eini_steps_jobs_make(ein_dist *d) {
+  eini_steps_jobs z;
+  eini_arena a;
+  int64_t most = 1;
+  memset(&z, 0, sizeof z);
+  z.d = d;
+  for (int k = 0; k < d->nstmt; k++) most = eini_max64(most, d->steps[k].npoint);
+  eini_arena_init(&a, &d->al);
+  z.last = EINI_NEW(&a, int64_t, most);
+  z.end = EINI_NEW(&a, int64_t, most);
+  z.chain = EINI_NEW(&a, int64_t, eini_steps_memories(d));
+  const ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL
+                            ? EIN_ERR_NO_MEMORY
+                            : eini_jobs_make(&d->arena, &d->jobs, eini_steps_number,
+                                             eini_steps_wait, &z);
+  eini_arena_free(&a);
+  return st;
+}
