@@ -51,8 +51,11 @@
 // FAILURES
 //
 // Ranks agree on a status when a plan was made and when it has run, so a rank without memory gives
-// all of them the same error, and none hangs. Errors of MPI are EIN_ERR_INTERNAL where MPI returns
-// them: the fabric's communicator is set to. A rank that dies is the launcher's to report.
+// all of them the same error, and none hangs. Before, they compare numbers for what they were given
+// (graph, sizes, decomposition, schedule, description; of a distributed tensor shape, dtype and
+// distribution): another one at one rank is EIN_ERR_ARGUMENT at all, and messages say which. Errors
+// of MPI are EIN_ERR_INTERNAL where MPI returns them: the fabric's communicator is set to. A rank
+// that dies is the launcher's to report.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -254,6 +257,25 @@ static ein_status eini_mpi_agree(void *user, ein_status *status) {
   return EIN_OK;
 }
 
+static ein_status eini_mpi_same(void *user, int64_t n, const uint64_t *word, int64_t *first) {
+  const eini_mpi *m = (const eini_mpi *)user;
+  uint64_t most[16];  // of each word, and of what it lacks
+  const int64_t each = (int64_t)(sizeof most / sizeof *most) / 2;
+  *first = n;
+  for (int64_t at = 0; at < n; at += each) {
+    const int64_t k = n - at < each ? n - at : each;
+    for (int64_t i = 0; i < k; i++) {
+      most[2 * i] = word[at + i];
+      most[2 * i + 1] = ~word[at + i];
+    }
+    if (MPI_Allreduce(MPI_IN_PLACE, most, 2 * (int)k, MPI_UINT64_T, MPI_MAX, m->comm) !=
+        MPI_SUCCESS) return EIN_ERR_INTERNAL;
+    for (int64_t i = k - 1; i >= 0; i--)
+      if (most[2 * i] != ~most[2 * i + 1] && at + i < *first) *first = at + i;
+  }
+  return EIN_OK;
+}
+
 // ================================================================================================
 // >>mpi-public  the fabric and what a caller sees
 // Takes a communicator; gives a fabric. Collective calls agree before they go on.
@@ -313,6 +335,7 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
   fabric->agree_fn = eini_mpi_agree;
   fabric->room_fn = eini_mpi_room;
   fabric->destroy_fn = eini_mpi_destroy;
+  fabric->same_fn = eini_mpi_same;
   return EIN_OK;
 }
 

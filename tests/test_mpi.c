@@ -371,6 +371,63 @@ static void test_mistakes(ein_ctx *ctx) {
   ein_fabric_destroy(&f);
 }
 
+// One rank is given something else: all get one status, and say what differs.
+static void test_different(ein_ctx *ctx) {
+  static const char *const said[4] = {"different graphs", "different graphs",
+                                      "different decompositions", "different descriptions"};
+  static const char *const text[3] = {
+      "input A[i=24,j=31], B[j,k=18] : f64\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[i=24,j=32], B[j,k=18] : f64\nY[i,k] = A[i,j]*B[j,k]\n",
+      "input A[i=24,j=31], B[j,k=18] : f64\nY[i,k] = max[j](A[i,j]*B[j,k])\n"};
+  ein_fabric mpi;
+  if (ranks < 2) return;
+  CHECK(ein_fabric_mpi(ctx, group, 0, &mpi) == EIN_OK);
+  for (int way = 0; way < 6; way++) {
+    const int odd = rank == (way * 7 + 1) % ranks;
+    ein_program_desc pd;
+    ein_decompose_desc dd;
+    ein_dist_desc desc;
+    ein_graph *g = NULL;
+    ein_decomposition *how = NULL;
+    ein_dist *d = NULL;
+    memset(&pd, 0, sizeof pd);
+    memset(&dd, 0, sizeof dd);
+    memset(&desc, 0, sizeof desc);
+    pd.text = text[odd && way == 0 ? 1 : odd && way == 1 ? 2 : 0];
+    dd.p = ranks;
+    dd.cost = EIN_COST_BYTES;
+    if (odd && way == 2) dd.method = "none";
+    CHECK(ein_graph_parse(ctx, &pd, &g) == EIN_OK);
+    CHECK(ein_decompose(ctx, g, &dd, &how) == EIN_OK);
+    desc.fabric = &mpi;
+    desc.decomposition = how;
+    desc.no_overlap = odd && way == 3;
+    const ein_status st = ein_dist_create(ctx, odd && way == 5 ? NULL : g, &desc, &d);
+    CHECK(way == 4 ? st == EIN_OK && d != NULL : st == EIN_ERR_ARGUMENT && d == NULL);
+    if (way < 4) CHECK(strstr(ein_ctx_message(ctx), said[way]) != NULL);
+    ein_dist_destroy(d);
+    ein_decomposition_destroy(how);
+    ein_graph_destroy(g);
+  }
+  for (int way = 0; way < 3; way++) {
+    const int odd = rank == way % ranks;
+    const int64_t shape[2] = {5, odd && way == 0 ? 7 : 6};
+    ein_grid *grid = NULL;
+    ein_distribution *how = NULL;
+    ein_dtensor *t = NULL;
+    CHECK(ein_grid_create(ctx, "x=p", ranks, &grid) == EIN_OK);
+    CHECK(ein_distribution_create(ctx, odd && way == 1 ? "ij->j" : "ij->i", 2, grid, &how) ==
+          EIN_OK);
+    const ein_status st = ein_dtensor_create(ctx, &mpi, how, EIN_F64, shape, 0, NULL, &t);
+    CHECK(way == 2 ? st == EIN_OK && t != NULL : st == EIN_ERR_ARGUMENT && t == NULL);
+    if (way < 2) CHECK(strstr(ein_ctx_message(ctx), way ? "distributions" : "shapes") != NULL);
+    ein_dtensor_destroy(t);
+    ein_distribution_destroy(how);
+    ein_grid_destroy(grid);
+  }
+  ein_fabric_destroy(&mpi);
+}
+
 static void test_programs(ein_ctx *ctx) {
   MPI_Comm_rank(group, &rank);
   MPI_Comm_size(group, &ranks);
@@ -401,6 +458,7 @@ int main(int argc, char **argv) {
   CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
   test_programs(ctx);
   test_mistakes(ctx);
+  test_different(ctx);
   test_no_memory(0);
   test_no_memory(1);
   // Two groups of ranks at once, each with fabrics of its own.

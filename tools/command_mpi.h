@@ -129,8 +129,8 @@ static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out, int 
   return ranks_began ? ein_mpi_gather(f, &dense, root) : EIN_OK;
 }
 
-// Opens a file of so many bytes of data, which the first rank has begun, at all. 0: one does not see
-// it, it is no regular file, or there is one rank; the first alone has it then.
+// Opens a file of so many bytes of data, which the first rank has begun, at all. 0: one does not
+// see it, it is no regular file, or there is one rank; the first alone has it then.
 static int ranks_share_output(output *o, int64_t bytes) {
   char name[4096] = "";
   int64_t said[2] = {0, 0};  // where data begins, and the length of the name

@@ -105,6 +105,9 @@ typedef struct ein_fabric {
   // memory, which other processes would wait for in vain. NULL: there is always room.
   ein_status (*room_fn)(void *user, int64_t tickets, int64_t bytes);
   void (*destroy_fn)(void *user);
+  // The first of n numbers that are not the same on all processes, n where all are. NULL: nobody
+  // looks whether processes make different calls.
+  ein_status (*same_fn)(void *user, int64_t n, const uint64_t *word, int64_t *first);
 } ein_fabric;
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
@@ -185,7 +188,8 @@ typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
 
 // Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
 // where parts contradict the graph or each other; the message names statement and index. With a
-// fabric of several processes, creating and executing are collective: all get one status.
+// fabric of several processes, creating and executing are collective: all get one status, also
+// (EIN_ERR_ARGUMENT) where they have different graphs, decompositions or descriptions.
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
                                    ein_dist **d);
 EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
