@@ -30,7 +30,8 @@
 //
 // Every rank makes the same calls in the same order with the same graph, and the same decomposition
 // or schedule. Rank r of n drives the places [floor(r*p/n), floor((r+1)*p/n)) of p, so that p may
-// be more than n, not less. Inputs are given whole at every rank, and only what its places read of
+// be more than n, not less; or those of another rank, where ein_mpi_map has found that this way
+// fewer bytes of a plan go between nodes. Inputs are given whole at every rank, and only what its places read of
 // them is read. Of an output a rank has the blocks that live at its places; what else is in the
 // caller's array stays. With desc.blocks nothing is whole anywhere: a rank binds the blocks of its
 // places.
@@ -82,6 +83,13 @@ extern "C" {
 // number of ranks. MPI has to be initialised, and to be so still when the fabric is destroyed.
 // ctx (may be NULL) gives the allocator. EIN_ERR_ARGUMENT for another p, everywhere.
 EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric *fabric);
+// Ranks drive the places that are best for a decomposition or a schedule of a graph (the other is
+// NULL), with few bytes between nodes, as ein_nodes_map says; each: how many consecutive ranks are a
+// node, 0: those that share memory. Before plans and tensors are made on the fabric. between (may
+// be NULL): as there. On failure, everywhere, ranks drive the places that they did.
+EIN_API ein_status ein_mpi_map(ein_ctx *ctx, ein_fabric *fabric, const ein_graph *graph,
+                               const ein_decomposition *d, const ein_schedule *s, int each,
+                               double *between);
 // Makes an output whole at rank `root`, or at all (-1). out: the same dense row-major array at
 // every rank, filled by ein_dist_execute, which was zero bytes before; where it is not made whole
 // it stays. Elements that live at several places must be alike there.
@@ -124,25 +132,33 @@ typedef struct eini_mpi {
   ein_allocator al;
   MPI_Comm comm;
   int rank, ranks, places;
+  int *driver;              // per run of places: its rank; NULL: run r is of rank r
+  int run;                  // of this rank
   int64_t pairs, tags;      // of places of two ranks; numbers of messages that tags tell apart
   eini_mpi_request *all;    // [cap + 1], the first is unused
   int64_t cap, free;
   int64_t messages, sent, received;
 } eini_mpi;
 
-static int eini_mpi_first(const eini_mpi *m, int rank) {
-  return (int)((int64_t)rank * m->places / m->ranks);
+static int eini_mpi_first(const eini_mpi *m, int run) {
+  return (int)((int64_t)run * m->places / m->ranks);
+}
+
+// The run of places that has one.
+static int eini_mpi_run(const eini_mpi *m, int place) {
+  return (int)((((int64_t)place + 1) * m->ranks - 1) / m->places);
 }
 
 // The rank that drives a place.
 static int eini_mpi_rank(const eini_mpi *m, int place) {
-  return (int)((((int64_t)place + 1) * m->ranks - 1) / m->places);
+  const int run = eini_mpi_run(m, place);
+  return m->driver == NULL ? run : m->driver[run];
 }
 
 static int eini_mpi_tag(const eini_mpi *m, int from, int to, int64_t tag) {
   const int most = (m->places + m->ranks - 1) / m->ranks;  // places of a rank
-  const int64_t a = from - eini_mpi_first(m, eini_mpi_rank(m, from));
-  const int64_t b = to - eini_mpi_first(m, eini_mpi_rank(m, to));
+  const int64_t a = from - eini_mpi_first(m, eini_mpi_run(m, from));
+  const int64_t b = to - eini_mpi_first(m, eini_mpi_run(m, to));
   return (int)(tag % m->tags * m->pairs + a * most + b);
 }
 
@@ -286,6 +302,8 @@ static void eini_mpi_destroy(void *user) {
   MPI_Comm_free(&m->comm);
   if (m->all != NULL)
     m->al.free_fn(m->all, (size_t)(m->cap + 1) * sizeof *m->all, m->al.user);
+  if (m->driver != NULL)
+    m->al.free_fn(m->driver, (size_t)m->ranks * sizeof *m->driver, m->al.user);
   m->al.free_fn(m, sizeof *m, m->al.user);
 }
 
@@ -305,7 +323,7 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
   memset(&none, 0, sizeof none);
   none.al = arena.al;
   none.comm = own;
-  none.rank = rank;
+  none.rank = none.run = rank;
   none.ranks = ranks;
   none.places = p == 0 ? ranks : p;
   const int sane = none.places >= ranks && none.places <= EIN_PLACES_MAX;
@@ -341,6 +359,52 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
 
 static const eini_mpi *eini_mpi_of(const ein_fabric *f) {
   return f != NULL && f->send_fn == eini_mpi_send ? (const eini_mpi *)f->user : NULL;
+}
+
+// Names of the nodes of ranks: the lowest rank of each. each: how many consecutive ranks one has;
+// 0: those that share memory.
+static ein_status eini_mpi_nodes(const eini_mpi *m, int each, int *node) {
+  MPI_Comm here;
+  int lowest = each > 0 ? m->rank / each : m->rank;
+  if (each <= 0) {
+    if (MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) != MPI_SUCCESS)
+      return EIN_ERR_INTERNAL;
+    const int failed = MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, here);
+    MPI_Comm_free(&here);
+    if (failed != MPI_SUCCESS) return EIN_ERR_INTERNAL;
+  }
+  return MPI_Allgather(&lowest, 1, MPI_INT, node, 1, MPI_INT, m->comm) == MPI_SUCCESS
+             ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+EIN_API ein_status ein_mpi_map(ein_ctx *ctx, ein_fabric *fabric, const ein_graph *graph,
+                               const ein_decomposition *d, const ein_schedule *s, int each,
+                               double *between) {
+  const eini_mpi *same = eini_mpi_of(fabric);
+  if (same == NULL) return EIN_ERR_ARGUMENT;
+  eini_mpi *m = (eini_mpi *)fabric->user;
+  const size_t bytes = (size_t)m->ranks * sizeof(int);
+  int *node = (int *)m->al.alloc_fn(bytes, EINI_ALIGN, m->al.user);
+  int *driver = (int *)m->al.alloc_fn(bytes, EINI_ALIGN, m->al.user);
+  double moved[2] = {0, 0};
+  ein_status st = ein_mpi_agree(fabric, node == NULL || driver == NULL ? EIN_ERR_NO_MEMORY
+                                                                       : EIN_OK);
+  if (st == EIN_OK) st = ein_mpi_agree(fabric, eini_mpi_nodes(m, each, node));
+  if (st == EIN_OK)
+    st = ein_mpi_agree(fabric, ein_nodes_map(ctx, graph, d, s, m->places, m->ranks, node, driver,
+                                             moved));
+  if (st == EIN_OK) {
+    int *old = m->driver;
+    m->driver = driver;
+    driver = old;
+    for (m->run = 0; m->driver[m->run] != m->rank; m->run++) continue;
+    fabric->first = eini_mpi_first(m, m->run);
+    fabric->count = eini_mpi_first(m, m->run + 1) - fabric->first;
+  }
+  if (node != NULL) m->al.free_fn(node, bytes, m->al.user);
+  if (driver != NULL) m->al.free_fn(driver, bytes, m->al.user);
+  if (between != NULL) between[0] = moved[0], between[1] = moved[1];
+  return st;
 }
 
 EIN_API ein_status ein_mpi_agree(const ein_fabric *fabric, ein_status status) {

@@ -103,6 +103,15 @@ static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {
   return ein_fabric_mpi(ctx, MPI_COMM_WORLD, p, fabric);
 }
 
+// Ranks take the places of a plan with which little goes between nodes. each: ranks of a node; 0:
+// those that share memory.
+static ein_status ranks_map(ein_ctx *ctx, ein_fabric *f, const ein_graph *g,
+                            const ein_decomposition *how, const ein_schedule *said, int each,
+                            double *between) {
+  ranks_meet();
+  return ranks_began ? ein_mpi_map(ctx, f, g, how, said, each, between) : EIN_OK;
+}
+
 // Sums over all ranks.
 static void ranks_sum(int64_t *x) {
   if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -165,6 +174,13 @@ static void ranks_share(void *data, size_t bytes) { (void)data, (void)bytes; }
 static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {
   (void)ctx, (void)p, (void)fabric;
   return EIN_ERR_UNSUPPORTED;
+}
+
+static ein_status ranks_map(ein_ctx *ctx, const ein_fabric *f, const ein_graph *g,
+                            const ein_decomposition *how, const ein_schedule *said, int each,
+                            const double *between) {
+  (void)ctx, (void)f, (void)g, (void)how, (void)said, (void)each, (void)between;
+  return EIN_OK;
 }
 
 static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out, int root) {

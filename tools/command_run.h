@@ -350,6 +350,22 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   return made;
 }
 
+// Ranks take the places of a plan that are best for them, see ein_mpi_map. A plan for which that
+// cannot be told keeps the order of ranks.
+static void run_map(const program *p, ein_fabric *f, const ein_decomposition *how,
+                    const ein_schedule *said, const ein_machine *machine) {
+  double between[2] = {0, 0};
+  int each = 0;  // ranks of a node
+  if (machine->node > 0) each = (int)(machine->node * mpi_ranks / f->places);
+  if (machine->node > 0 && each == 0) each = 1;
+  const ein_status st = ranks_map(p->ctx, f, p->graph, how, how == NULL ? said : NULL, each,
+                                  between);
+  if (st == EIN_ERR_NO_MEMORY) die_library(p->ctx, st, p->file);
+  if (given(O_EXPLAIN) != NULL && between[0] > 0)
+    fprintf(stderr, "nodes: %.10g bytes go between them, %.10g in the order of ranks\n",
+            between[1], between[0]);
+}
+
 // Decomposes the program and runs it over the places of the fabric; out: its results.
 static figures_of_run run_on_places(program *p, const ein_run *bound, array *out, int nout) {
   ein_decompose_desc desc;
@@ -371,6 +387,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, array *out
     scatter(p, &desc);
     how = decompose(p, &desc, &machine, &said);
   }
+  run_map(p, &f, how, said, &machine);
   if (how == NULL) {
     made = run_scheduled(p, bound, said, &f, out, nout, name, &desc);
     ein_schedule_destroy(said);

@@ -220,6 +220,18 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
 // where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
 
+// ---- nodes --------------------------------------------------------------------------------------
+
+// Which of n processes is best to drive which places of a decomposition or a schedule (the other is
+// NULL) for so many places, so that few bytes go between nodes. node[k]: a name of the node of
+// process k. process[r] receives the one for the r-th run of places, [floor(r*places/n),
+// floor((r+1)*places/n)): each process drives one. between (may be NULL) receives the bytes between
+// nodes where process r drives run r, and with this map. The same for the same arguments; the
+// identity where nothing is better, and on failure. EIN_ERR_TOO_LARGE: more than 2048 processes.
+EIN_API ein_status ein_nodes_map(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                 const ein_schedule *s, int places, int n, const int *node,
+                                 int *process, double *between);
+
 // ---- distributed tensors ------------------------------------------------------------------------
 
 // A tensor of which every place of a fabric holds parts, as a distribution says; see DISTRIBUTED

@@ -15,7 +15,7 @@
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
 //                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public >>layout >>dtensor >>dtensor-run
+//                 >>dist-public >>nodes >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
