@@ -31,10 +31,10 @@
 // Every rank makes the same calls in the same order with the same graph, and the same decomposition
 // or schedule. Rank r of n drives the places [floor(r*p/n), floor((r+1)*p/n)) of p, so that p may
 // be more than n, not less; or those of another rank, where ein_mpi_map has found that this way
-// fewer bytes of a plan go between nodes. Inputs are given whole at every rank, and only what its places read of
-// them is read. Of an output a rank has the blocks that live at its places; what else is in the
-// caller's array stays. With desc.blocks nothing is whole anywhere: a rank binds the blocks of its
-// places.
+// fewer bytes of a plan go between nodes. Inputs are given whole at every rank, and only what its
+// places read of them is read. Of an output a rank has the blocks that live at its places; what
+// else is in the caller's array stays. With desc.blocks nothing is whole anywhere: a rank binds the
+// blocks of its places.
 // Only the thread that calls ein_dist_execute calls MPI (MPI_THREAD_FUNNELED is enough). Fabrics
 // have communicators of their own: several may be in use at once, on parts of the ranks, too.
 //
@@ -84,8 +84,8 @@ extern "C" {
 // ctx (may be NULL) gives the allocator. EIN_ERR_ARGUMENT for another p, everywhere.
 EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric *fabric);
 // Ranks drive the places that are best for a decomposition or a schedule of a graph (the other is
-// NULL), with few bytes between nodes, as ein_nodes_map says; each: how many consecutive ranks are a
-// node, 0: those that share memory. Before plans and tensors are made on the fabric. between (may
+// NULL), with few bytes between nodes, as ein_nodes_map says; each: how many consecutive ranks are
+// a node, 0: those that share memory. Before plans and tensors are made on the fabric. between (may
 // be NULL): as there. On failure, everywhere, ranks drive the places that they did.
 EIN_API ein_status ein_mpi_map(ein_ctx *ctx, ein_fabric *fabric, const ein_graph *graph,
                                const ein_decomposition *d, const ein_schedule *s, int each,

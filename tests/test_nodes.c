@@ -259,8 +259,8 @@ int main(int argc, char **argv) {
   table = argc > 1 && strcmp(argv[1], "table") == 0;
   CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
   if (table)
-    puts("| plan for 16 places | bytes in all | between nodes, 4 ranks each | dealt in turn | mapped "
-         "|\n|---|--:|--:|--:|--:|");
+    puts("| plan for 16 places | bytes in all | between nodes, 4 ranks each | dealt in turn | "
+         "mapped |\n|---|--:|--:|--:|--:|");
   test_grids(ctx);
   test_llama(ctx, table && argc > 2 ? atoi(argv[2]) : 1);
   if (!table) test_small(ctx, FEW(200));
