@@ -14,8 +14,8 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-run
-//                 >>dist-public >>nodes >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>steps
+//                 >>steps-run >>dist-public >>nodes >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -254,6 +254,16 @@ typedef struct ein_fabric {
   // The first of n numbers that are not the same on all processes, n where all are. NULL: nobody
   // looks whether processes make different calls.
   ein_status (*same_fn)(void *user, int64_t n, const uint64_t *word, int64_t *first);
+  // One message from a place to several; NULL both: one for each. groups_fn: a plan's groups that
+  // places of this process are in, in an order that all share: group g has the places
+  // place[first[g]] .. place[first[g + 1] - 1], and turns[g] messages in a run. n -1: a process has
+  // no memory, then all get that status. Gives numbers, or -1 for all of them, on all processes.
+  // spread_fn: every place of a group posts message `turn` of `turns` from place root, in any
+  // order; data: what root sends, or where it goes.
+  ein_status (*groups_fn)(void *user, int n, const int *first, const int *place, const int *turns,
+                          int *number);
+  ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
+                          size_t bytes, ein_ticket *ticket);
 } ein_fabric;
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
@@ -2540,6 +2550,8 @@ static ein_status eini_dist_block_transfers(const ein_dist *d, int r, int o, int
   return EIN_OK;
 }
 
+enum { EINI_FOLLOWS = -2 };
+
 // A transfer as one of its places sees it. Messages are dense, elements in the order of the free
 // indices of the statement that defines them.
 typedef struct eini_dist_moved {
@@ -2550,6 +2562,8 @@ typedef struct eini_dist_moved {
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
   int32_t direct;           // 1: as it lies in the block, or in the box, nothing is copied
   int32_t job;
+  int32_t group;            // of places that get one message; EINI_FOLLOWS: another move posts it
+  int32_t turn, turns;      // in the group, in a run
   int64_t elements, bytes;
   int64_t at;               // in the inbox or outbox; direct: in the box or the block; bytes
 } eini_dist_moved;
@@ -2634,7 +2648,7 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   memset(v, 0, sizeof *v);
   v->kind = kind;
   v->peer = (int32_t)peer;
-  v->operand = v->define = v->level = v->job = -1;
+  v->operand = v->define = v->level = v->job = v->group = -1;
   v->bytes = bytes;
   return v;
 }
@@ -2808,6 +2822,153 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
     for (int i = 0; i < d->fabric.count; i++)
       EINI_TRY(eini_dist_note_place(d, k, (int64_t)d->fabric.first + i, m));
   return eini_dist_place_memory(d);
+}
+
+// ================================================================================================
+// >>dist-groups  blocks that many places read whole
+// Takes the moves of a plan whose processes drive a place each; gives groups of places and, to the
+// moves of a block that all places of one read whole, its turn in that group: one message to all,
+// in an order that is the same at each of them.
+// ================================================================================================
+
+#ifndef EINI_DIST_GROUP
+#define EINI_DIST_GROUP 4   // places at least, the home among them
+#endif
+
+typedef struct eini_dist_groups {
+  eini_arena arena;
+  int n, *first, *turns, *number;
+  int64_t capfirst, capturns;
+  int *place;               // those of group g: place[first[g]] .. place[first[g + 1] - 1]
+  int64_t cap;
+  int *reader;              // of the block at hand
+  int64_t nreader;
+  int64_t whole;            // elements of that block
+} eini_dist_groups;
+
+static ein_status eini_dist_group_reader(void *user, const eini_dist_transfer *t,
+                                         eini_dist_room *m) {
+  eini_dist_groups *x = (eini_dist_groups *)user;
+  (void)m;
+  if (t->elements == x->whole && t->place != t->home) x->reader[x->nreader++] = (int)t->place;
+  return EIN_OK;
+}
+
+static void eini_dist_group_sort(int64_t n, int *v) {
+  for (int64_t i = 1; i < n; i++)
+    for (int64_t j = i; j > 0 && v[j] < v[j - 1]; j--) {
+      const int t = v[j];
+      v[j] = v[j - 1];
+      v[j - 1] = t;
+    }
+}
+
+// The group of the n places in x->reader; -1: no memory.
+static int eini_dist_group_of(eini_dist_groups *x, int64_t n) {
+  const size_t bytes = (size_t)n * sizeof *x->place;
+  for (int g = 0; g < x->n; g++)
+    if (x->first[g + 1] - x->first[g] == n &&
+        memcmp(x->place + x->first[g], x->reader, bytes) == 0) return g;
+  const int at = x->n == 0 ? 0 : x->first[x->n];
+  if (x->cap < at + n) {
+    int *more = EINI_NEW(&x->arena, int, 2 * (at + n));
+    if (more == NULL) return -1;
+    if (at > 0) memcpy(more, x->place, (size_t)at * sizeof *more);
+    x->place = more;
+    x->cap = 2 * (at + n);
+  }
+  int *first = (int *)eini_grow(&x->arena, x->first, x->n == 0 ? 0 : x->n + 1, &x->capfirst,
+                                sizeof *first);
+  int *turns = (int *)eini_grow(&x->arena, x->turns, x->n, &x->capturns, sizeof *turns);
+  if (first == NULL || turns == NULL) return -1;
+  x->first = first;
+  x->turns = turns;
+  memcpy(x->place + at, x->reader, bytes);
+  x->first[x->n] = at;
+  x->first[x->n + 1] = at + (int)n;
+  x->turns[x->n] = 0;
+  return x->n++;
+}
+
+// The block of statement `define` at home, read by statement k through operand o: does this place
+// take part in a group that moves it? Then the moves of it get a turn.
+static ein_status eini_dist_group_block(ein_dist *d, int k, int o, int define, int64_t home,
+                                        eini_dist_groups *x, eini_dist_room *m) {
+  eini_dist_copies *c = d->copies;
+  const int64_t q = d->fabric.first;
+  int64_t n = 0;
+  int here = home == q;
+  x->nreader = 0;
+  x->whole = eini_dist_elements(&d->stmt[define].space, home, m);
+  EINI_TRY(eini_dist_block_transfers(d, k, o, define, home, m, eini_dist_group_reader, x));
+  x->reader[x->nreader++] = (int)home;
+  for (int64_t i = 0; i < x->nreader; i++) here |= x->reader[i] == q;
+  if (x->nreader < EINI_DIST_GROUP || !here) return EIN_OK;
+  eini_dist_group_sort(x->nreader, x->reader);
+  const int g = eini_dist_group_of(x, x->nreader);
+  if (g < 0) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = c->first[k]; i < c->first[k + 1]; i++) {
+    eini_dist_moved *v = &c->move[i];
+    if (v->kind == EINI_JOB_NONE || v->operand != o || v->define != define) continue;
+    if (v->elements != x->whole || (v->kind == EINI_JOB_SEND ? q : v->peer) != home) continue;
+    v->group = n++ == 0 ? g : -2 - g;  // one message to all
+    v->turn = x->turns[g];
+  }
+  x->turns[g]++;
+  return EIN_OK;
+}
+
+// All of statement k that this place has to do with, by operand, block and home.
+static ein_status eini_dist_group_stmt(ein_dist *d, int k, eini_dist_groups *x,
+                                       eini_dist_room *m) {
+  const eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t q = d->fabric.first;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+    for (int u = 0; u < t->ndefine; u++) {
+      for (int64_t last = -1, home;; last = home) {
+        home = INT64_MAX;
+        for (int64_t i = c->first[k]; i < c->first[k + 1]; i++) {
+          const eini_dist_moved *v = &c->move[i];
+          const int64_t at = v->kind == EINI_JOB_SEND ? q : v->peer;
+          if (v->kind != EINI_JOB_NONE && v->operand == o && v->define == t->define[u] &&
+              at > last && at < home) home = at;
+        }
+        if (home == INT64_MAX) break;
+        EINI_TRY(eini_dist_group_block(d, k, o, t->define[u], home, x, m));
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Collective: all processes have made their plans.
+static ein_status eini_dist_groups_make(ein_dist *d) {
+  const ein_fabric *f = &d->fabric;
+  eini_dist_copies *c = d->copies;
+  eini_dist_groups x;
+  eini_dist_room room;
+  if (f->groups_fn == NULL || c == NULL) return EIN_OK;
+  memset(&x, 0, sizeof x);
+  eini_arena_init(&x.arena, &d->al);
+  x.reader = EINI_NEW(&x.arena, int, (int64_t)f->places + 1);
+  ein_status st = x.reader != NULL && eini_dist_room_init(&x.arena, d->rank, &room)
+                      ? EIN_OK : EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_dist_group_stmt(d, k, &x, &room);
+  x.number = EINI_NEW(&x.arena, int, (int64_t)x.n + 1);
+  if (x.number == NULL) st = EIN_ERR_NO_MEMORY;
+  const ein_status all = f->groups_fn(f->user, st == EIN_OK ? x.n : -1, x.first, x.place, x.turns,
+                                      x.number);
+  for (int64_t i = 0; i < c->nmove && st == EIN_OK && all == EIN_OK; i++) {
+    eini_dist_moved *v = &c->move[i];
+    const int lead = v->group >= 0, g = lead ? v->group : -2 - v->group;
+    if (g < 0) continue;
+    v->turns = x.turns[g];
+    v->group = x.number[g] < 0 ? -1 : lead ? x.number[g] : EINI_FOLLOWS;
+  }
+  eini_arena_free(&x.arena);
+  return all;
 }
 
 // ================================================================================================
@@ -3427,8 +3588,11 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
   eini_flow_wires(&x->flow, 1);
-  const ein_status st = f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
-                                   (size_t)v->bytes, ticket);
+  const ein_status st =
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, v->peer, to,
+                                   (size_t)v->bytes, ticket)
+                    : f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
+                                 (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   return st;
 }
@@ -3440,7 +3604,8 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   const eini_dist_moved *v = &d->copies->move[j->arg];
   const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
   eini_dist_room *m = &w->room;
-  const char *from;
+  char *from;
+  if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (v->level >= 0) {
     from = eini_own_at(x, EINI_AT_PART, entry);
   } else {
@@ -3454,8 +3619,11 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
                      (size_t)(v->bytes / v->elements), &to, &home, m);
   }
   eini_flow_wires(&x->flow, 1);
-  const ein_status st = f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
-                                   (size_t)v->bytes, ticket);
+  const ein_status st =
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, (int)q, from,
+                                   (size_t)v->bytes, ticket)
+                    : f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
+                                 (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   return st;
 }
@@ -5281,6 +5449,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
   st = eini_dist_agree(&d->fabric, st);
+  if (st == EIN_OK) st = eini_dist_groups_make(d);
   if (st != EIN_OK) {
     ein_dist_destroy(d);
     if (ctx != NULL && ctx->diag.count == 0)

@@ -108,6 +108,16 @@ typedef struct ein_fabric {
   // The first of n numbers that are not the same on all processes, n where all are. NULL: nobody
   // looks whether processes make different calls.
   ein_status (*same_fn)(void *user, int64_t n, const uint64_t *word, int64_t *first);
+  // One message from a place to several; NULL both: one for each. groups_fn: a plan's groups that
+  // places of this process are in, in an order that all share: group g has the places
+  // place[first[g]] .. place[first[g + 1] - 1], and turns[g] messages in a run. n -1: a process has
+  // no memory, then all get that status. Gives numbers, or -1 for all of them, on all processes.
+  // spread_fn: every place of a group posts message `turn` of `turns` from place root, in any
+  // order; data: what root sends, or where it goes.
+  ein_status (*groups_fn)(void *user, int n, const int *first, const int *place, const int *turns,
+                          int *number);
+  ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
+                          size_t bytes, ein_ticket *ticket);
 } ein_fabric;
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
