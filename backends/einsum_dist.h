@@ -14,9 +14,9 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-moves
-//                 >>steps-plan >>steps-jobs >>steps-run >>dist-public >>layout >>dtensor
-//                 >>dtensor-run
+//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>steps
+//                 >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public >>nodes
+//                 >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -255,6 +255,19 @@ typedef struct ein_fabric {
   // memory, which other processes would wait for in vain. NULL: there is always room.
   ein_status (*room_fn)(void *user, int64_t tickets, int64_t bytes);
   void (*destroy_fn)(void *user);
+  // The first of n numbers that are not the same on all processes, n where all are. NULL: nobody
+  // looks whether processes make different calls.
+  ein_status (*same_fn)(void *user, int64_t n, const uint64_t *word, int64_t *first);
+  // One message from a place to several; NULL both: one for each. groups_fn: a plan's groups that
+  // places of this process are in, in an order that all share: group g has the places
+  // place[first[g]] .. place[first[g + 1] - 1], and turns[g] messages in a run. n -1: a process has
+  // no memory, then all get that status. Gives numbers, or -1 for all of them, on all processes.
+  // spread_fn: every place of a group posts message `turn` of `turns` from place root, in any
+  // order; data: what root sends, or where it goes.
+  ein_status (*groups_fn)(void *user, int n, const int *first, const int *place, const int *turns,
+                          int *number);
+  ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
+                          size_t bytes, ein_ticket *ticket);
 } ein_fabric;
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
@@ -335,7 +348,8 @@ typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
 
 // Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
 // where parts contradict the graph or each other; the message names statement and index. With a
-// fabric of several processes, creating and executing are collective: all get one status.
+// fabric of several processes, creating and executing are collective: all get one status, also
+// (EIN_ERR_ARGUMENT) where they have different graphs, decompositions or descriptions.
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
                                    ein_dist **d);
 EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
@@ -365,6 +379,18 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+// Which of n processes is best to drive which places of a decomposition or a schedule (the other is
+// NULL) for so many places, so that few bytes go between nodes. node[k]: a name of the node of
+// process k. process[r] receives the one for the r-th run of places, [floor(r*places/n),
+// floor((r+1)*places/n)): each process drives one. between (may be NULL) receives the bytes between
+// nodes where process r drives run r, and with this map. The same for the same arguments; the
+// identity where nothing is better, and on failure. EIN_ERR_TOO_LARGE: more than 2048 processes.
+EIN_API ein_status ein_nodes_map(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                 const ein_schedule *s, int places, int n, const int *node,
+                                 int *process, double *between);
 
 // ---- distributed tensors ------------------------------------------------------------------------
 
@@ -2556,6 +2582,8 @@ static ein_status eini_dist_block_transfers(const ein_dist *d, int r, int o, int
   return EIN_OK;
 }
 
+enum { EINI_FOLLOWS = -2 };
+
 // A transfer as one of its places sees it. Messages are dense, elements in the order of the free
 // indices of the statement that defines them.
 typedef struct eini_dist_moved {
@@ -2566,6 +2594,8 @@ typedef struct eini_dist_moved {
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
   int32_t direct;           // 1: as it lies in the block, or in the box, nothing is copied
   int32_t job;
+  int32_t group;            // of places that get one message; EINI_FOLLOWS: another move posts it
+  int32_t turn, turns;      // in the group, in a run
   int64_t elements, bytes;
   int64_t at;               // in the inbox or outbox; direct: in the box or the block; bytes
 } eini_dist_moved;
@@ -2650,7 +2680,7 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   memset(v, 0, sizeof *v);
   v->kind = kind;
   v->peer = (int32_t)peer;
-  v->operand = v->define = v->level = v->job = -1;
+  v->operand = v->define = v->level = v->job = v->group = -1;
   v->bytes = bytes;
   return v;
 }
@@ -2824,6 +2854,153 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
     for (int i = 0; i < d->fabric.count; i++)
       EINI_TRY(eini_dist_note_place(d, k, (int64_t)d->fabric.first + i, m));
   return eini_dist_place_memory(d);
+}
+
+// ================================================================================================
+// >>dist-groups  blocks that many places read whole
+// Takes the moves of a plan whose processes drive a place each; gives groups of places and, to the
+// moves of a block that all places of one read whole, its turn in that group: one message to all,
+// in an order that is the same at each of them.
+// ================================================================================================
+
+#ifndef EINI_DIST_GROUP
+#define EINI_DIST_GROUP 4   // places at least, the home among them
+#endif
+
+typedef struct eini_dist_groups {
+  eini_arena arena;
+  int n, *first, *turns, *number;
+  int64_t capfirst, capturns;
+  int *place;               // those of group g: place[first[g]] .. place[first[g + 1] - 1]
+  int64_t cap;
+  int *reader;              // of the block at hand
+  int64_t nreader;
+  int64_t whole;            // elements of that block
+} eini_dist_groups;
+
+static ein_status eini_dist_group_reader(void *user, const eini_dist_transfer *t,
+                                         eini_dist_room *m) {
+  eini_dist_groups *x = (eini_dist_groups *)user;
+  (void)m;
+  if (t->elements == x->whole && t->place != t->home) x->reader[x->nreader++] = (int)t->place;
+  return EIN_OK;
+}
+
+static void eini_dist_group_sort(int64_t n, int *v) {
+  for (int64_t i = 1; i < n; i++)
+    for (int64_t j = i; j > 0 && v[j] < v[j - 1]; j--) {
+      const int t = v[j];
+      v[j] = v[j - 1];
+      v[j - 1] = t;
+    }
+}
+
+// The group of the n places in x->reader; -1: no memory.
+static int eini_dist_group_of(eini_dist_groups *x, int64_t n) {
+  const size_t bytes = (size_t)n * sizeof *x->place;
+  for (int g = 0; g < x->n; g++)
+    if (x->first[g + 1] - x->first[g] == n &&
+        memcmp(x->place + x->first[g], x->reader, bytes) == 0) return g;
+  const int at = x->n == 0 ? 0 : x->first[x->n];
+  if (x->cap < at + n) {
+    int *more = EINI_NEW(&x->arena, int, 2 * (at + n));
+    if (more == NULL) return -1;
+    if (at > 0) memcpy(more, x->place, (size_t)at * sizeof *more);
+    x->place = more;
+    x->cap = 2 * (at + n);
+  }
+  int *first = (int *)eini_grow(&x->arena, x->first, x->n == 0 ? 0 : x->n + 1, &x->capfirst,
+                                sizeof *first);
+  int *turns = (int *)eini_grow(&x->arena, x->turns, x->n, &x->capturns, sizeof *turns);
+  if (first == NULL || turns == NULL) return -1;
+  x->first = first;
+  x->turns = turns;
+  memcpy(x->place + at, x->reader, bytes);
+  x->first[x->n] = at;
+  x->first[x->n + 1] = at + (int)n;
+  x->turns[x->n] = 0;
+  return x->n++;
+}
+
+// The block of statement `define` at home, read by statement k through operand o: does this place
+// take part in a group that moves it? Then the moves of it get a turn.
+static ein_status eini_dist_group_block(ein_dist *d, int k, int o, int define, int64_t home,
+                                        eini_dist_groups *x, eini_dist_room *m) {
+  eini_dist_copies *c = d->copies;
+  const int64_t q = d->fabric.first;
+  int64_t n = 0;
+  int here = home == q;
+  x->nreader = 0;
+  x->whole = eini_dist_elements(&d->stmt[define].space, home, m);
+  EINI_TRY(eini_dist_block_transfers(d, k, o, define, home, m, eini_dist_group_reader, x));
+  x->reader[x->nreader++] = (int)home;
+  for (int64_t i = 0; i < x->nreader; i++) here |= x->reader[i] == q;
+  if (x->nreader < EINI_DIST_GROUP || !here) return EIN_OK;
+  eini_dist_group_sort(x->nreader, x->reader);
+  const int g = eini_dist_group_of(x, x->nreader);
+  if (g < 0) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = c->first[k]; i < c->first[k + 1]; i++) {
+    eini_dist_moved *v = &c->move[i];
+    if (v->kind == EINI_JOB_NONE || v->operand != o || v->define != define) continue;
+    if (v->elements != x->whole || (v->kind == EINI_JOB_SEND ? q : v->peer) != home) continue;
+    v->group = n++ == 0 ? g : -2 - g;  // one message to all
+    v->turn = x->turns[g];
+  }
+  x->turns[g]++;
+  return EIN_OK;
+}
+
+// All of statement k that this place has to do with, by operand, block and home.
+static ein_status eini_dist_group_stmt(ein_dist *d, int k, eini_dist_groups *x,
+                                       eini_dist_room *m) {
+  const eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t q = d->fabric.first;
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+    for (int u = 0; u < t->ndefine; u++) {
+      for (int64_t last = -1, home;; last = home) {
+        home = INT64_MAX;
+        for (int64_t i = c->first[k]; i < c->first[k + 1]; i++) {
+          const eini_dist_moved *v = &c->move[i];
+          const int64_t at = v->kind == EINI_JOB_SEND ? q : v->peer;
+          if (v->kind != EINI_JOB_NONE && v->operand == o && v->define == t->define[u] &&
+              at > last && at < home) home = at;
+        }
+        if (home == INT64_MAX) break;
+        EINI_TRY(eini_dist_group_block(d, k, o, t->define[u], home, x, m));
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// Collective: all processes have made their plans.
+static ein_status eini_dist_groups_make(ein_dist *d) {
+  const ein_fabric *f = &d->fabric;
+  eini_dist_copies *c = d->copies;
+  eini_dist_groups x;
+  eini_dist_room room;
+  if (f->groups_fn == NULL || c == NULL) return EIN_OK;
+  memset(&x, 0, sizeof x);
+  eini_arena_init(&x.arena, &d->al);
+  x.reader = EINI_NEW(&x.arena, int, (int64_t)f->places + 1);
+  ein_status st = x.reader != NULL && eini_dist_room_init(&x.arena, d->rank, &room)
+                      ? EIN_OK : EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_dist_group_stmt(d, k, &x, &room);
+  x.number = EINI_NEW(&x.arena, int, (int64_t)x.n + 1);
+  if (x.number == NULL) st = EIN_ERR_NO_MEMORY;
+  const ein_status all = f->groups_fn(f->user, st == EIN_OK ? x.n : -1, x.first, x.place, x.turns,
+                                      x.number);
+  for (int64_t i = 0; i < c->nmove && st == EIN_OK && all == EIN_OK; i++) {
+    eini_dist_moved *v = &c->move[i];
+    const int lead = v->group >= 0, g = lead ? v->group : -2 - v->group;
+    if (g < 0) continue;
+    v->turns = x.turns[g];
+    v->group = x.number[g] < 0 ? -1 : lead ? x.number[g] : EINI_FOLLOWS;
+  }
+  eini_arena_free(&x.arena);
+  return all;
 }
 
 // ================================================================================================
@@ -3445,8 +3622,11 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
   eini_flow_wires(&x->flow, 1);
-  const ein_status st = f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
-                                   (size_t)v->bytes, ticket);
+  const ein_status st =
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, v->peer, to,
+                                   (size_t)v->bytes, ticket)
+                    : f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
+                                 (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   return st;
 }
@@ -3458,7 +3638,8 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   const eini_dist_moved *v = &d->copies->move[j->arg];
   const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
   eini_dist_room *m = &w->room;
-  const char *from;
+  char *from;
+  if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (v->level >= 0) {
     from = eini_own_at(x, EINI_AT_PART, entry);
   } else {
@@ -3472,8 +3653,11 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
                      (size_t)(v->bytes / v->elements), &to, &home, m);
   }
   eini_flow_wires(&x->flow, 1);
-  const ein_status st = f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
-                                   (size_t)v->bytes, ticket);
+  const ein_status st =
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, (int)q, from,
+                                   (size_t)v->bytes, ticket)
+                    : f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
+                                 (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   return st;
 }
@@ -5765,6 +5949,93 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   return eini_dist_jobs(d, &room);
 }
 
+// ---- what all processes must be given alike ----
+
+static size_t eini_print_graph(const void *x, char *buf, size_t size) {
+  return ein_graph_print((const ein_graph *)x, buf, size);
+}
+
+static size_t eini_print_schedule(const void *x, char *buf, size_t size) {
+  return ein_schedule_print((const ein_schedule *)x, buf, size);
+}
+
+// A number for a text.
+static ein_status eini_print_hash(const ein_allocator *al, const void *x,
+                                  size_t (*fn)(const void *x, char *buf, size_t size),
+                                  uint64_t *hash) {
+  const size_t n = fn(x, NULL, 0) + 1;
+  char *text = (char *)al->alloc_fn(n, 1, al->user);
+  if (text == NULL) return EIN_ERR_NO_MEMORY;
+  (void)fn(x, text, n);
+  *hash = eini_hash(text, n, 1);
+  al->free_fn(text, n, al->user);
+  return EIN_OK;
+}
+
+static uint64_t eini_parts_hash(const ein_parts *p, uint64_t hash) {
+  hash = eini_hash(&p->ntask, sizeof p->ntask, hash);
+  if (p->nindex > 0) hash = eini_hash(p->cut, (size_t)p->nindex * sizeof *p->cut, hash);
+  if (p->norder > 0) hash = eini_hash(p->order, (size_t)p->norder * sizeof *p->order, hash);
+  return hash;
+}
+
+enum { EINI_SAME_GRAPH, EINI_SAME_CUTS, EINI_SAME_SCHEDULE, EINI_SAME_DESC, EINI_SAME_WORDS };
+
+// What a plan is made of, as numbers.
+static ein_status eini_dist_words(const ein_allocator *al, const ein_graph *g,
+                                  const ein_dist_desc *e, uint64_t *word) {
+  const int64_t said[4] = {e->blocks != 0, e->no_overlap != 0, (int64_t)e->inputs,
+                           e->fabric->places};
+  uint64_t cuts = (uint64_t)(e->decomposition != NULL);
+  ein_parts parts;
+  EINI_TRY(eini_print_hash(al, g, eini_print_graph, &word[EINI_SAME_GRAPH]));
+  for (int k = 0; k < (int)g->nstmt && e->decomposition != NULL; k++)
+    if (ein_decomposition_parts(e->decomposition, k, &parts) == EIN_OK)
+      cuts = eini_parts_hash(&parts, cuts);
+  for (int t = 0; t < (int)g->ntensor && e->decomposition != NULL; t++)
+    if (ein_decomposition_pin(e->decomposition, t, &parts) == EIN_OK)
+      cuts = eini_parts_hash(&parts, cuts + (uint64_t)t);
+  for (int k = 0; k < (int)g->nstmt && e->parts != NULL; k++)
+    cuts = eini_parts_hash(&e->parts[k], cuts);
+  for (int t = 0; t < (int)g->ntensor && e->parts != NULL && e->pins != NULL; t++)
+    if (e->pins[t].ntask > 0) cuts = eini_parts_hash(&e->pins[t], cuts + (uint64_t)t);
+  word[EINI_SAME_CUTS] = cuts;
+  if (e->schedule != NULL)
+    EINI_TRY(eini_print_hash(al, e->schedule, eini_print_schedule, &word[EINI_SAME_SCHEDULE]));
+  word[EINI_SAME_DESC] = eini_hash(said, sizeof said, 1);
+  return EIN_OK;
+}
+
+// Do all processes say the same? st: whether this one can say. what: for the message, per word.
+static ein_status eini_dist_same(ein_ctx *ctx, const ein_fabric *f, ein_status st, int64_t n,
+                                 uint64_t *word, const char *const *what) {
+  int64_t first = n;
+  if (f->same_fn == NULL || f->count == f->places) return st;
+  if (st != EIN_OK) memset(word, 0, (size_t)n * sizeof *word);
+  const ein_status failed = f->same_fn(f->user, n, word, &first);
+  if (failed != EIN_OK) return failed;
+  if (first == n && st == EIN_OK) return st;
+  const ein_status all = eini_dist_agree(f, st);  // nobody goes on
+  if (all != EIN_OK)
+    return st != EIN_OK ? all : eini_dist_refuse(ctx, all, "another process: %s",
+                                                 ein_status_text(all));
+  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "processes have different %s", what[first]);
+}
+
+// Checks what a plan is made of, on all processes.
+static ein_status eini_dist_check_all(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
+  static const char *const what[EINI_SAME_WORDS] = {
+      "graphs, or sizes of them", "decompositions or parts", "schedules",
+      "descriptions: blocks, no_overlap, inputs or places"};
+  uint64_t word[EINI_SAME_WORDS] = {0, 0, 0, 0};
+  eini_arena arena;  // for the allocator alone
+  ein_status st = eini_dist_check(ctx, g, e);
+  if (e->fabric == NULL || e->fabric->same_fn == NULL) return st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  if (st == EIN_OK) st = eini_dist_words(&arena.al, g, e, word);
+  return eini_dist_same(ctx, e->fabric, st, EINI_SAME_WORDS, word, what);
+}
+
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
                                    ein_dist **out) {
   ein_dist_desc none;
@@ -5774,7 +6045,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   *out = NULL;
   if (desc == NULL) desc = &none;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_dist_check(ctx, graph, desc);
+  ein_status st = eini_dist_check_all(ctx, graph, desc);
   if (st != EIN_OK) return st;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_dist *d = EINI_NEW(&arena, ein_dist, 1);
@@ -5800,6 +6071,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
   st = eini_dist_agree(&d->fabric, st);
+  if (st == EIN_OK) st = eini_dist_groups_make(d);
   if (st != EIN_OK) {
     ein_dist_destroy(d);
     if (ctx != NULL && ctx->diag.count == 0)
@@ -6012,6 +6284,202 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
     st = eini_dist_agree(f, d->steps != NULL ? eini_steps_run(&x, stats)
                                              : eini_dist_run(d, run, stats, mem));
   if (own != NULL) d->al.free_fn(own, d->workspace, d->al.user);
+  return st;
+}
+
+// ================================================================================================
+// >>nodes  which process drives which places, where nodes have several
+// Takes what places send each other under a plan; gives runs of places to processes so that few
+// bytes go between nodes: grids turned over, one node filled after the other, then exchanges.
+// ================================================================================================
+
+enum { EINI_NODES_MOST = 2048 };
+
+typedef struct eini_nodes {
+  int n, nnode;             // runs of places and processes; nodes
+  int64_t places;
+  const int *node;          // per process, from 0 in the order in which they come
+  int *room;                // per node: how many processes it has
+  double *w;                // [n][n]: bytes between two runs, either way
+  double *near;             // [n][nnode]: bytes between a run and all those of a node
+  int *at, *best;           // per run: a node
+} eini_nodes;
+
+static void eini_nodes_add(eini_nodes *x, int64_t from, int64_t to, double bytes) {
+  const int a = (int)(((from + 1) * x->n - 1) / x->places);
+  const int b = (int)(((to + 1) * x->n - 1) / x->places);
+  if (a == b) return;
+  x->w[(int64_t)a * x->n + b] += bytes;
+  x->w[(int64_t)b * x->n + a] += bytes;
+}
+
+static void eini_nodes_sim(void *user, const ein_sim_move *m) {
+  eini_nodes_add((eini_nodes *)user, m->from, m->to, m->bytes);
+}
+
+static ein_status eini_nodes_step(void *user, const ein_schedule_move *m) {
+  if (m->operand >= -1) eini_nodes_add((eini_nodes *)user, m->from, m->to, (double)m->bytes);
+  return EIN_OK;
+}
+
+static double eini_nodes_between(const eini_nodes *x, const int *at) {
+  double bytes = 0;
+  for (int a = 0; a < x->n; a++)
+    for (int b = 0; b < a; b++)
+      if (at[a] != at[b]) bytes += x->w[(int64_t)a * x->n + b];
+  return bytes;
+}
+
+// Exchanges two runs while that helps.
+static void eini_nodes_exchange(eini_nodes *x) {
+  const int n = x->n, k = x->nnode;
+  for (int a = 0; a < n; a++) {
+    for (int b = 0; b < k; b++) x->near[a * k + b] = 0;
+    for (int b = 0; b < n; b++) x->near[a * k + x->at[b]] += x->w[(int64_t)a * n + b];
+  }
+  for (int better = 1; better;) {
+    better = 0;
+    for (int a = 0; a < n; a++) {
+      for (int b = 0; b < a; b++) {
+        const int u = x->at[a], v = x->at[b];
+        const double gain = x->near[a * k + v] - x->near[a * k + u] + x->near[b * k + u] -
+                            x->near[b * k + v] - 2 * x->w[(int64_t)a * n + b];
+        if (u == v || gain < 0.5) continue;  // bytes are whole
+        for (int c = 0; c < n; c++) {
+          const double change = x->w[(int64_t)c * n + b] - x->w[(int64_t)c * n + a];
+          x->near[c * k + u] += change;
+          x->near[c * k + v] -= change;
+        }
+        x->at[a] = v;
+        x->at[b] = u;
+        better = 1;
+      }
+    }
+  }
+}
+
+// Fills nodes with runs, in the order of a grid of t columns that is turned over.
+static void eini_nodes_turned(eini_nodes *x, int t) {
+  int node = 0, used = 0;
+  for (int i = 0; i < x->n; i++, used++) {
+    while (used == x->room[node]) used = 0, node++;
+    x->at[i % (x->n / t) * t + i / (x->n / t)] = node;
+  }
+}
+
+// Fills nodes one after another, each with what has most to do with those that it has; run `seed`
+// first, at node `seed` of them, in turn.
+static void eini_nodes_grown(eini_nodes *x, int seed) {
+  const int n = x->n;
+  double *to = x->near;  // here of the node at hand
+  for (int a = 0; a < n; a++) x->at[a] = -1;
+  for (int k = 0, next = seed; k < x->nnode; k++, next = -1) {
+    const int node = (seed + k) % x->nnode;
+    for (int a = 0; a < n; a++) to[a] = 0;
+    for (int used = 0; used < x->room[node]; used++, next = -1) {
+      for (int a = 0; a < n && (used > 0 || k > 0); a++)
+        if (x->at[a] < 0 && (next < 0 || to[a] > to[next])) next = a;
+      x->at[next] = node;
+      for (int a = 0; a < n; a++) to[a] += x->w[(int64_t)a * n + next];
+    }
+  }
+}
+
+// The best of several beginnings, in x->best; the first is that nothing changes.
+static void eini_nodes_search(eini_nodes *x, double *between) {
+  const int grown = x->n <= 64 ? x->n : 64 * 64 / x->n + 1;
+  double least = eini_nodes_between(x, x->node);
+  between[0] = least;
+  for (int a = 0; a < x->n; a++) x->best[a] = x->node[a];
+  for (int t = 0; t < x->n + grown; t++) {
+    if (t > 0 && t < x->n && x->n % t != 0) continue;
+    for (int a = 0; a < x->n && t == 0; a++) x->at[a] = x->node[a];
+    if (t >= x->n) eini_nodes_grown(x, t - x->n);
+    else if (t > 0) eini_nodes_turned(x, t);
+    eini_nodes_exchange(x);
+    const double bytes = eini_nodes_between(x, x->at);
+    if (bytes > least - 0.5) continue;
+    least = bytes;
+    memcpy(x->best, x->at, (size_t)x->n * sizeof *x->at);
+  }
+  between[1] = least;
+}
+
+// Processes of the nodes that were found: those stay that can.
+static void eini_nodes_processes(eini_nodes *x, int *process) {
+  int *taken = x->at;
+  memset(taken, 0, (size_t)x->n * sizeof *taken);
+  for (int a = 0; a < x->n; a++) {
+    process[a] = x->best[a] == x->node[a] ? a : -1;
+    if (process[a] >= 0) taken[a] = 1;
+  }
+  for (int a = 0; a < x->n; a++) {
+    for (int s = 0; s < x->n && process[a] < 0; s++) {
+      if (taken[s] || x->node[s] != x->best[a]) continue;
+      process[a] = s;
+      taken[s] = 1;
+    }
+  }
+}
+
+// What places send each other.
+static ein_status eini_nodes_count(ein_ctx *ctx, const ein_graph *g, const ein_decomposition *d,
+                                   const ein_schedule *s, eini_nodes *x) {
+  ein_sim_desc desc;
+  ein_sim_info info;
+  memset(&desc, 0, sizeof desc);
+  desc.move_fn = eini_nodes_sim;
+  desc.user = x;
+  if (d != NULL) return ein_simulate(ctx, g, d, &desc, &info);
+  for (int k = 0; k < (int)g->nstmt; k++) {
+    ein_schedule_info one;
+    EINI_TRY(ein_schedule_cost(ctx, s, k, eini_nodes_step, x, &one));
+  }
+  return EIN_OK;
+}
+
+// Numbers nodes in the order in which they come; given: by any names.
+static ein_status eini_nodes_init(eini_arena *a, int n, const int *given, eini_nodes *x) {
+  int *node = EINI_NEW(a, int, n);
+  x->n = n;
+  x->room = EINI_NEW(a, int, n);
+  x->at = EINI_NEW(a, int, n);
+  x->best = EINI_NEW(a, int, n);
+  x->w = EINI_NEW(a, double, (int64_t)n * n);
+  if (node == NULL || x->room == NULL || x->at == NULL || x->best == NULL || x->w == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int s = 0; s < n; s++) {
+    int k = 0;
+    while (k < s && given[k] != given[s]) k++;
+    node[s] = k < s ? node[k] : x->nnode++;
+    x->room[node[s]]++;
+  }
+  x->node = node;
+  x->near = EINI_NEW(a, double, (int64_t)n * x->nnode);
+  return x->near == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+EIN_API ein_status ein_nodes_map(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                 const ein_schedule *s, int places, int n, const int *node,
+                                 int *process, double *between) {
+  eini_arena arena;
+  eini_nodes x;
+  double bytes[2];
+  memset(&x, 0, sizeof x);
+  if (graph == NULL || (d == NULL) == (s == NULL) || n < 1 || places < n || node == NULL ||
+      process == NULL) return EIN_ERR_ARGUMENT;
+  for (int a = 0; a < n; a++) process[a] = a;
+  if (n > EINI_NODES_MOST) return EIN_ERR_TOO_LARGE;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  x.places = places;
+  ein_status st = eini_nodes_init(&arena, n, node, &x);
+  if (st == EIN_OK && x.nnode > 1) st = eini_nodes_count(ctx, graph, d, s, &x);
+  if (st == EIN_OK) {
+    eini_nodes_search(&x, bytes);
+    eini_nodes_processes(&x, process);
+    if (between != NULL) between[0] = bytes[0], between[1] = bytes[1];
+  }
+  eini_arena_free(&arena);
   return st;
 }
 
@@ -6483,6 +6951,31 @@ static ein_status eini_dtensor_made(ein_ctx *ctx, const ein_fabric *f, ein_statu
   return all;
 }
 
+static size_t eini_print_distribution(const void *x, char *buf, size_t size) {
+  return ein_distribution_print((const ein_distribution *)x, buf, size);
+}
+
+static size_t eini_print_grid(const void *x, char *buf, size_t size) {
+  return ein_grid_print((const ein_grid *)x, buf, size);
+}
+
+// Have all processes been given the same tensor? st: whether this one has been given one.
+static ein_status eini_dtensor_same(ein_ctx *ctx, const ein_fabric *f, ein_status st,
+                                    const ein_distribution *how, ein_dtype dtype,
+                                    const int64_t *shape) {
+  static const char *const what[3] = {"shapes or dtypes", "distributions", "machines"};
+  uint64_t word[3] = {0, 0, 0};
+  eini_arena arena;  // for the allocator alone
+  if (f->same_fn == NULL) return st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  if (st == EIN_OK) {
+    word[0] = eini_hash(shape, (size_t)how->rank * sizeof *shape, 1 + (uint64_t)dtype);
+    st = eini_print_hash(&arena.al, how, eini_print_distribution, &word[1]);
+  }
+  if (st == EIN_OK) st = eini_print_hash(&arena.al, how->grid, eini_print_grid, &word[2]);
+  return eini_dist_same(ctx, f, st, 3, word, what);
+}
+
 EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
                                       const ein_distribution *how, ein_dtype dtype,
                                       const int64_t *shape, int nadopt, const ein_ztensor *adopt,
@@ -6492,6 +6985,8 @@ EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
   eini_begin_call(ctx, NULL);
   ein_dtensor *t = NULL;
   ein_status st = eini_dtensor_check(ctx, fabric, how, dtype, shape);
+  st = eini_dtensor_same(ctx, fabric, st, how, dtype, shape);
+  if (st != EIN_OK && fabric->same_fn != NULL) return st;  // on all
   if (st == EIN_OK) t = eini_dtensor_new(ctx, fabric);
   if (st == EIN_OK && t == NULL) st = EIN_ERR_NO_MEMORY;
   if (st == EIN_OK) t->dtype = dtype;

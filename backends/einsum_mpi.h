@@ -30,29 +30,36 @@
 //
 // Every rank makes the same calls in the same order with the same graph, and the same decomposition
 // or schedule. Rank r of n drives the places [floor(r*p/n), floor((r+1)*p/n)) of p, so that p may
-// be more than n, not less. Inputs are given whole at every rank, and only what its places read of
-// them is read. Of an output a rank has the blocks that live at its places; what else is in the
-// caller's array stays. With desc.blocks nothing is whole anywhere: a rank binds the blocks of its
-// places.
+// be more than n, not less; or those of another rank, where ein_mpi_map has found that this way
+// fewer bytes of a plan go between nodes. Inputs are given whole at every rank, and only what its
+// places read of them is read. Of an output a rank has the blocks that live at its places; what
+// else is in the caller's array stays. With desc.blocks nothing is whole anywhere: a rank binds the
+// blocks of its places.
 // Only the thread that calls ein_dist_execute calls MPI (MPI_THREAD_FUNNELED is enough). Fabrics
 // have communicators of their own: several may be in use at once, on parts of the ranks, too.
 //
 //
 // MESSAGES
 //
-// What moves is what the plan says, point to point, without a copy of its own: MPI_Isend from where
-// the message was packed, MPI_Irecv to where it is unpacked. All of a statement's are posted before
-// any is waited for. Messages of more than 2^30 bytes go in pieces of that size. A tag is that of
-// the message times the pairs of places of two ranks, within MPI_TAG_UB. Partial results are
-// merged in the order of the plan's tree, never by MPI, which promises no order: bits are those of
-// the copying fabric.
+// What moves is what the plan says, without a copy of its own: MPI_Isend from where the message was
+// packed, MPI_Irecv to where it is unpacked. Where there is a place at every rank, a block that
+// three others or more read whole goes to them by MPI_Ibcast on a communicator of their ranks, made
+// with the plan and kept with the fabric; all of them post these in one order, and what is early is
+// held until its turn. Counts are those of a message to each. All of a statement's are posted
+// before any is waited for. Messages of more than 2^30 bytes go in pieces of that size. A tag is
+// that of the message times the pairs of places of two ranks, within MPI_TAG_UB. Partial results
+// are merged in the order of the plan's tree, never by MPI, which promises no order: bits are those
+// of the copying fabric.
 //
 //
 // FAILURES
 //
 // Ranks agree on a status when a plan was made and when it has run, so a rank without memory gives
-// all of them the same error, and none hangs. Errors of MPI are EIN_ERR_INTERNAL where MPI returns
-// them: the fabric's communicator is set to. A rank that dies is the launcher's to report.
+// all of them the same error, and none hangs. Before, they compare numbers for what they were given
+// (graph, sizes, decomposition, schedule, description; of a distributed tensor shape, dtype and
+// distribution): another one at one rank is EIN_ERR_ARGUMENT at all, and messages say which. Errors
+// of MPI are EIN_ERR_INTERNAL where MPI returns them: the fabric's communicator is set to. A rank
+// that dies is the launcher's to report.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -79,6 +86,13 @@ extern "C" {
 // number of ranks. MPI has to be initialised, and to be so still when the fabric is destroyed.
 // ctx (may be NULL) gives the allocator. EIN_ERR_ARGUMENT for another p, everywhere.
 EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric *fabric);
+// Ranks drive the places that are best for a decomposition or a schedule of a graph (the other is
+// NULL), with few bytes between nodes, as ein_nodes_map says; each: how many consecutive ranks are
+// a node, 0: those that share memory. Before plans and tensors are made on the fabric. between (may
+// be NULL): as there. On failure, everywhere, ranks drive the places that they did.
+EIN_API ein_status ein_mpi_map(ein_ctx *ctx, ein_fabric *fabric, const ein_graph *graph,
+                               const ein_decomposition *d, const ein_schedule *s, int each,
+                               double *between);
 // Makes an output whole at rank `root`, or at all (-1). out: the same dense row-major array at
 // every rank, filled by ein_dist_execute, which was zero bytes before; where it is not made whole
 // it stays. Elements that live at several places must be alike there.
@@ -112,34 +126,64 @@ extern "C" {
 #define EINI_MPI_PIECE ((size_t)1 << 30)  // bytes of a message at most; counts of MPI are int
 #endif
 
+enum { EINI_MPI_GROUPS = 256 };  // of a rank; libraries have few communicators
+
 typedef struct eini_mpi_request {
   MPI_Request request;
   int64_t next;             // of the same message, or of the free ones; 0: none
+  int held;                 // 1: not its turn yet
 } eini_mpi_request;
+
+// What was posted to a group before its turn.
+typedef struct eini_mpi_held {
+  char *data;               // NULL: nothing yet
+  size_t bytes;
+  int root;
+  int64_t ticket;
+} eini_mpi_held;
+
+// Places that get messages from one of them at once: all of them post these in one order.
+typedef struct eini_mpi_group {
+  MPI_Comm comm;            // their ranks, in the order of places
+  int n, *place;
+  int turn;                 // of a run, that is posted next
+  int turns;                // room in held
+  eini_mpi_held *held;
+} eini_mpi_group;
 
 typedef struct eini_mpi {
   ein_allocator al;
   MPI_Comm comm;
   int rank, ranks, places;
+  int *driver;              // per run of places: its rank; NULL: run r is of rank r
+  int run;                  // of this rank
   int64_t pairs, tags;      // of places of two ranks; numbers of messages that tags tell apart
   eini_mpi_request *all;    // [cap + 1], the first is unused
   int64_t cap, free;
   int64_t messages, sent, received;
+  eini_mpi_group *group;    // room for EINI_MPI_GROUPS, or NULL
+  int ngroup;
 } eini_mpi;
 
-static int eini_mpi_first(const eini_mpi *m, int rank) {
-  return (int)((int64_t)rank * m->places / m->ranks);
+static int eini_mpi_first(const eini_mpi *m, int run) {
+  return (int)((int64_t)run * m->places / m->ranks);
+}
+
+// The run of places that has one.
+static int eini_mpi_run(const eini_mpi *m, int place) {
+  return (int)((((int64_t)place + 1) * m->ranks - 1) / m->places);
 }
 
 // The rank that drives a place.
 static int eini_mpi_rank(const eini_mpi *m, int place) {
-  return (int)((((int64_t)place + 1) * m->ranks - 1) / m->places);
+  const int run = eini_mpi_run(m, place);
+  return m->driver == NULL ? run : m->driver[run];
 }
 
 static int eini_mpi_tag(const eini_mpi *m, int from, int to, int64_t tag) {
   const int most = (m->places + m->ranks - 1) / m->ranks;  // places of a rank
-  const int64_t a = from - eini_mpi_first(m, eini_mpi_rank(m, from));
-  const int64_t b = to - eini_mpi_first(m, eini_mpi_rank(m, to));
+  const int64_t a = from - eini_mpi_first(m, eini_mpi_run(m, from));
+  const int64_t b = to - eini_mpi_first(m, eini_mpi_run(m, to));
   return (int)(tag % m->tags * m->pairs + a * most + b);
 }
 
@@ -200,6 +244,7 @@ static ein_status eini_mpi_post(eini_mpi *m, int rank, int tag, const void *data
       return EIN_ERR_INTERNAL;
     }
     m->all[k].next = 0;
+    m->all[k].held = 0;
     if (last == 0) *ticket = k;
     else m->all[last].next = k;
     last = k;
@@ -228,6 +273,7 @@ static ein_status eini_mpi_recv(void *user, int to, int from, int64_t tag, void 
 static ein_status eini_mpi_test(void *user, ein_ticket ticket, int *done) {
   eini_mpi *m = (eini_mpi *)user;
   *done = 1;
+  if (ticket != 0 && m->all[ticket].held) *done = 0;
   for (int64_t k = ticket; k != 0 && *done; k = m->all[k].next)  // null requests are done
     if (MPI_Test(&m->all[k].request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
       return EIN_ERR_INTERNAL;
@@ -239,7 +285,8 @@ static ein_status eini_mpi_wait(void *user, ein_ticket ticket) {
   ein_status st = EIN_OK;
   for (int64_t k = ticket, next; k != 0; k = next) {
     next = m->all[k].next;
-    if (MPI_Wait(&m->all[k].request, MPI_STATUS_IGNORE) != MPI_SUCCESS) st = EIN_ERR_INTERNAL;
+    if (m->all[k].held) st = EIN_ERR_INTERNAL;  // what comes before it was not posted
+    else if (MPI_Wait(&m->all[k].request, MPI_STATUS_IGNORE) != MPI_SUCCESS) st = EIN_ERR_INTERNAL;
     eini_mpi_old(m, k);
   }
   return st;
@@ -254,6 +301,165 @@ static ein_status eini_mpi_agree(void *user, ein_status *status) {
   return EIN_OK;
 }
 
+// Begins what a group waits for, as far as it was posted in turn.
+static ein_status eini_mpi_turns(eini_mpi *m, eini_mpi_group *g, int turns) {
+  for (; g->turn < turns && g->held[g->turn].data != NULL; g->turn++) {
+    eini_mpi_held *h = &g->held[g->turn];
+    size_t at = 0;
+    int root = 0;
+    while (g->place[root] != h->root) root++;
+    for (int64_t k = h->ticket; k != 0; k = m->all[k].next) {
+      const size_t n = h->bytes - at < EINI_MPI_PIECE ? h->bytes - at : EINI_MPI_PIECE;
+      if (MPI_Ibcast(h->data + at, (int)n, MPI_BYTE, root, g->comm, &m->all[k].request) !=
+          MPI_SUCCESS) return EIN_ERR_INTERNAL;
+      m->all[k].held = 0;
+      at += n;
+    }
+    h->data = NULL;
+  }
+  if (g->turn == turns) g->turn = 0;  // of the next run
+  return EIN_OK;
+}
+
+static ein_status eini_mpi_spread(void *user, int number, int turns, int turn, int root, void *data,
+                                  size_t bytes, ein_ticket *ticket) {
+  eini_mpi *m = (eini_mpi *)user;
+  eini_mpi_group *g = &m->group[number];
+  eini_mpi_held *h = &g->held[turn];
+  const int sends = eini_mpi_rank(m, root) == m->rank;
+  int64_t last = 0;
+  *ticket = 0;
+  for (size_t at = 0; at < bytes; at += bytes - at < EINI_MPI_PIECE ? bytes - at : EINI_MPI_PIECE) {
+    int64_t k;
+    EINI_TRY(eini_mpi_new(m, &k));
+    m->all[k].request = MPI_REQUEST_NULL;
+    m->all[k].next = 0;
+    m->all[k].held = 1;
+    if (last == 0) *ticket = k;
+    else m->all[last].next = k;
+    last = k;
+  }
+  h->data = (char *)data;
+  h->bytes = bytes;
+  h->root = root;
+  h->ticket = *ticket;
+  m->messages += sends ? g->n - 1 : 1;
+  if (sends) m->sent += (g->n - 1) * (int64_t)bytes;
+  else m->received += (int64_t)bytes;
+  return eini_mpi_turns(m, g, turns);
+}
+
+static void eini_mpi_group_free(eini_mpi *m, eini_mpi_group *g) {
+  if (g->comm != MPI_COMM_NULL) MPI_Comm_free(&g->comm);
+  if (g->place != NULL) m->al.free_fn(g->place, (size_t)g->n * sizeof(int), m->al.user);
+  if (g->held != NULL)
+    m->al.free_fn(g->held, (size_t)g->turns * sizeof *g->held, m->al.user);
+}
+
+static void eini_mpi_groups_free(eini_mpi *m) {
+  for (int i = 0; i < m->ngroup; i++) eini_mpi_group_free(m, &m->group[i]);
+  if (m->group != NULL)
+    m->al.free_fn(m->group, EINI_MPI_GROUPS * sizeof *m->group, m->al.user);
+  m->group = NULL;
+  m->ngroup = 0;
+}
+
+// The number of a group of so many places, with room for `turns` messages; a new one has no
+// communicator yet.
+static ein_status eini_mpi_group_room(eini_mpi *m, int n, const int *place, int turns,
+                                      int *number) {
+  const size_t bytes = (size_t)n * sizeof *place;
+  int i = 0;
+  while (i < m->ngroup &&
+         (m->group[i].n != n || memcmp(m->group[i].place, place, bytes) != 0)) i++;
+  eini_mpi_group *g = &m->group[i];
+  *number = i;
+  if (i == m->ngroup) {
+    memset(g, 0, sizeof *g);
+    g->comm = MPI_COMM_NULL;
+    g->n = n;
+    g->place = (int *)m->al.alloc_fn(bytes, EINI_ALIGN, m->al.user);
+    if (g->place == NULL) return EIN_ERR_NO_MEMORY;
+    memcpy(g->place, place, bytes);
+    m->ngroup++;
+  }
+  if (g->turns >= turns) return EIN_OK;
+  const size_t room = (size_t)turns * sizeof *g->held;
+  eini_mpi_held *held = (eini_mpi_held *)m->al.alloc_fn(room, EINI_ALIGN, m->al.user);
+  if (held == NULL) return EIN_ERR_NO_MEMORY;
+  memset(held, 0, room);
+  if (g->held != NULL)
+    m->al.free_fn(g->held, (size_t)g->turns * sizeof *g->held, m->al.user);
+  g->held = held;
+  g->turns = turns;
+  return EIN_OK;
+}
+
+// A communicator of a group's ranks; all of these make theirs in one order.
+static ein_status eini_mpi_group_open(eini_mpi *m, MPI_Group all, eini_mpi_group *g, int *rank) {
+  MPI_Group own;
+  if (g->comm != MPI_COMM_NULL) return EIN_OK;
+  for (int i = 0; i < g->n; i++) rank[i] = eini_mpi_rank(m, g->place[i]);
+  if (MPI_Group_incl(all, g->n, rank, &own) != MPI_SUCCESS) return EIN_ERR_INTERNAL;
+  const int failed = MPI_Comm_create_group(m->comm, own, 0, &g->comm);
+  MPI_Group_free(&own);
+  if (failed != MPI_SUCCESS) return EIN_ERR_INTERNAL;
+  MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
+  return EIN_OK;
+}
+
+// All rooms first, then communicators, where every rank may have as many as it would.
+static ein_status eini_mpi_groups(void *user, int n, const int *first, const int *place,
+                                  const int *turns, int *number) {
+  eini_mpi *m = (eini_mpi *)user;
+  int said[2] = {n < 0 ? (int)EIN_ERR_NO_MEMORY : (int)EIN_OK, (n < 0 ? 0 : n) + m->ngroup};
+  if (MPI_Allreduce(MPI_IN_PLACE, said, 2, MPI_INT, MPI_MAX, m->comm) != MPI_SUCCESS)
+    return EIN_ERR_INTERNAL;
+  for (int g = 0; g < n; g++) number[g] = -1;
+  if (said[0] != (int)EIN_OK || said[1] == 0 || said[1] > EINI_MPI_GROUPS)
+    return (ein_status)said[0];
+  const size_t bytes = EINI_MPI_GROUPS * sizeof *m->group;
+  const int old = m->ngroup;
+  if (m->group == NULL)
+    m->group = (eini_mpi_group *)m->al.alloc_fn(bytes, EINI_ALIGN, m->al.user);
+  int *rank = (int *)m->al.alloc_fn((size_t)m->ranks * sizeof *rank, EINI_ALIGN, m->al.user);
+  ein_status st = m->group == NULL || rank == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int g = 0; g < n && st == EIN_OK; g++)
+    st = eini_mpi_group_room(m, first[g + 1] - first[g], place + first[g], turns[g], &number[g]);
+  const ein_status failed = eini_mpi_agree(m, &st);
+  if (failed != EIN_OK) st = failed;
+  MPI_Group all;
+  MPI_Comm_group(m->comm, &all);
+  ein_status opened = st;
+  for (int g = 0; g < n && st == EIN_OK; g++)
+    if (opened == EIN_OK) opened = eini_mpi_group_open(m, all, &m->group[number[g]], rank);
+  MPI_Group_free(&all);
+  if (st == EIN_OK && eini_mpi_agree(m, &opened) != EIN_OK) opened = EIN_ERR_INTERNAL;
+  if (st == EIN_OK) st = opened;
+  while (st != EIN_OK && m->ngroup > old) eini_mpi_group_free(m, &m->group[--m->ngroup]);
+  if (rank != NULL) m->al.free_fn(rank, (size_t)m->ranks * sizeof *rank, m->al.user);
+  return st;
+}
+
+static ein_status eini_mpi_same(void *user, int64_t n, const uint64_t *word, int64_t *first) {
+  const eini_mpi *m = (const eini_mpi *)user;
+  uint64_t most[16];  // of each word, and of what it lacks
+  const int64_t each = (int64_t)(sizeof most / sizeof *most) / 2;
+  *first = n;
+  for (int64_t at = 0; at < n; at += each) {
+    const int64_t k = n - at < each ? n - at : each;
+    for (int64_t i = 0; i < k; i++) {
+      most[2 * i] = word[at + i];
+      most[2 * i + 1] = ~word[at + i];
+    }
+    if (MPI_Allreduce(MPI_IN_PLACE, most, 2 * (int)k, MPI_UINT64_T, MPI_MAX, m->comm) !=
+        MPI_SUCCESS) return EIN_ERR_INTERNAL;
+    for (int64_t i = k - 1; i >= 0; i--)
+      if (most[2 * i] != ~most[2 * i + 1] && at + i < *first) *first = at + i;
+  }
+  return EIN_OK;
+}
+
 // ================================================================================================
 // >>mpi-public  the fabric and what a caller sees
 // Takes a communicator; gives a fabric. Collective calls agree before they go on.
@@ -261,9 +467,12 @@ static ein_status eini_mpi_agree(void *user, ein_status *status) {
 
 static void eini_mpi_destroy(void *user) {
   eini_mpi *m = (eini_mpi *)user;
+  eini_mpi_groups_free(m);
   MPI_Comm_free(&m->comm);
   if (m->all != NULL)
     m->al.free_fn(m->all, (size_t)(m->cap + 1) * sizeof *m->all, m->al.user);
+  if (m->driver != NULL)
+    m->al.free_fn(m->driver, (size_t)m->ranks * sizeof *m->driver, m->al.user);
   m->al.free_fn(m, sizeof *m, m->al.user);
 }
 
@@ -283,7 +492,7 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
   memset(&none, 0, sizeof none);
   none.al = arena.al;
   none.comm = own;
-  none.rank = rank;
+  none.rank = none.run = rank;
   none.ranks = ranks;
   none.places = p == 0 ? ranks : p;
   const int sane = none.places >= ranks && none.places <= EIN_PLACES_MAX;
@@ -313,11 +522,62 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
   fabric->agree_fn = eini_mpi_agree;
   fabric->room_fn = eini_mpi_room;
   fabric->destroy_fn = eini_mpi_destroy;
+  fabric->same_fn = eini_mpi_same;
+  if (m->places != ranks) return EIN_OK;  // else a rank would be in a group several times
+  fabric->groups_fn = eini_mpi_groups;
+  fabric->spread_fn = eini_mpi_spread;
   return EIN_OK;
 }
 
 static const eini_mpi *eini_mpi_of(const ein_fabric *f) {
   return f != NULL && f->send_fn == eini_mpi_send ? (const eini_mpi *)f->user : NULL;
+}
+
+// Names of the nodes of ranks: the lowest rank of each. each: how many consecutive ranks one has;
+// 0: those that share memory.
+static ein_status eini_mpi_nodes(const eini_mpi *m, int each, int *node) {
+  MPI_Comm here;
+  int lowest = each > 0 ? m->rank / each : m->rank;
+  if (each <= 0) {
+    if (MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) != MPI_SUCCESS)
+      return EIN_ERR_INTERNAL;
+    const int failed = MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, here);
+    MPI_Comm_free(&here);
+    if (failed != MPI_SUCCESS) return EIN_ERR_INTERNAL;
+  }
+  return MPI_Allgather(&lowest, 1, MPI_INT, node, 1, MPI_INT, m->comm) == MPI_SUCCESS
+             ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+EIN_API ein_status ein_mpi_map(ein_ctx *ctx, ein_fabric *fabric, const ein_graph *graph,
+                               const ein_decomposition *d, const ein_schedule *s, int each,
+                               double *between) {
+  const eini_mpi *same = eini_mpi_of(fabric);
+  if (same == NULL) return EIN_ERR_ARGUMENT;
+  eini_mpi *m = (eini_mpi *)fabric->user;
+  const size_t bytes = (size_t)m->ranks * sizeof(int);
+  int *node = (int *)m->al.alloc_fn(bytes, EINI_ALIGN, m->al.user);
+  int *driver = (int *)m->al.alloc_fn(bytes, EINI_ALIGN, m->al.user);
+  double moved[2] = {0, 0};
+  ein_status st = ein_mpi_agree(fabric, node == NULL || driver == NULL ? EIN_ERR_NO_MEMORY
+                                                                       : EIN_OK);
+  if (st == EIN_OK) st = ein_mpi_agree(fabric, eini_mpi_nodes(m, each, node));
+  if (st == EIN_OK)
+    st = ein_mpi_agree(fabric, ein_nodes_map(ctx, graph, d, s, m->places, m->ranks, node, driver,
+                                             moved));
+  if (st == EIN_OK) {
+    int *old = m->driver;
+    eini_mpi_groups_free(m);  // of places that other ranks had
+    m->driver = driver;
+    driver = old;
+    for (m->run = 0; m->driver[m->run] != m->rank; m->run++) continue;
+    fabric->first = eini_mpi_first(m, m->run);
+    fabric->count = eini_mpi_first(m, m->run + 1) - fabric->first;
+  }
+  if (node != NULL) m->al.free_fn(node, bytes, m->al.user);
+  if (driver != NULL) m->al.free_fn(driver, bytes, m->al.user);
+  if (between != NULL) between[0] = moved[0], between[1] = moved[1];
+  return st;
 }
 
 EIN_API ein_status ein_mpi_agree(const ein_fabric *fabric, ein_status status) {

@@ -137,6 +137,61 @@ cd "$work" || exit 1
 ranks 3 0 run "$work/two.ein" "X=$work/iris.npy" --fabric mpi -o D=sub/D2.npy
 [ -s sub/D2.npy ] || wrong "the first rank has written nothing"
 cd "$here" || exit 1
+
+# Ranks write results together: the third may not write as far as its part lies.
+cat > "$work/big.ein" << 'END'
+input X[n,f] : f64
+Z[n,m,k] = X[n,0] * X[m,1] * X[k,2]
+output Z
+END
+cat > "$work/rows.ein" << 'END'
+input Z[n,m,k] : f64
+S[n,m] = sum[k](Z[n,m,k])
+output S
+END
+cat > "$work/each" << 'END'
+#!/bin/sh
+trap '' XFSZ
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 2 ] && ulimit -f 32000
+exec "$@"
+END
+ranks 3 3 run "$work/big.ein" "X=$data/iris.npy" --fabric mpi -o "Z=$work/none.npy"
+says 'none.npy: cannot write: File too large'
+for f in "$work/none.npy" "$work"/.npy-*; do
+  [ ! -e "$f" ] || wrong "$f is left of a run that failed"
+done
+each=
+# They read of an input what their places need: 27 MB, or a quarter of that.
+"$einsum" run "$work/big.ein" "X=$data/iris.npy" -o "Z=$work/Z.npy" || wrong "the large product"
+ranks 3 0 run "$work/big.ein" "X=$data/iris.npy" --fabric mpi -o "Z=$work/Z2.npy"
+cmp -s "$work/Z.npy" "$work/Z2.npy" || wrong "a file that ranks wrote together"
+for n in 1 4; do
+  ranks $n 0 run "$work/rows.ein" "Z=$work/Z.npy" --keep m,k --fabric mpi --json \
+    -o "S=$work/S$n.npy"
+  figure "$work/out" resident_bytes > "$work/resident$n"
+done
+cmp -s "$work/S1.npy" "$work/S4.npy" || wrong "sums of what ranks read in parts"
+saved=$(($(cat "$work/resident1") - $(cat "$work/resident4")))
+[ $saved -gt 12000000 ] || wrong "4 ranks read all of an input: $saved bytes less than one"
+# The same elements, said to be in Fortran's order; then an input that is short at one rank.
+LC_ALL=C sed "1,/}/s/'fortran_order': False,/'fortran_order': True, /" "$work/Z.npy" > "$work/F.npy"
+cmp -s "$work/F.npy" "$work/Z.npy" && wrong "the order of elements is not another"
+"$einsum" run "$work/rows.ein" "Z=$work/F.npy" -o "S=$work/S1.npy" || wrong "Fortran's order"
+ranks 3 0 run "$work/rows.ein" "Z=$work/F.npy" --fabric mpi -o "S=$work/S4.npy"
+cmp -s "$work/S1.npy" "$work/S4.npy" || wrong "an input in Fortran's order"
+head -c 3000 "$work/Z.npy" > "$work/sub/Z.npy"
+cat > "$work/each" << 'END'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && cd sub
+exec "$@"
+END
+each=$work/each
+cd "$work" || exit 1
+rm -f S4.npy
+ranks 3 1 run "$work/rows.ein" Z=Z.npy --fabric mpi -o S=S4.npy
+says 'Z.npy: file has [0-9]* bytes of data'
+[ ! -e S4.npy ] || wrong "a file is left of a run that failed"
+cd "$here" || exit 1
 each=
 # Help ends all ranks in order: a launcher that misses MPI_Finalize says so.
 for word in --help --version; do

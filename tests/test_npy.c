@@ -655,6 +655,45 @@ static void test_map(void) {
   CHECK(live_blocks == 0);
 }
 
+// The data by two writers of one file, each its parts, in any order.
+static void test_share(void) {
+  static const int64_t shape[1] = {15}, none[1] = {0};
+  const char *path = in_dir("share.npy"), *name;
+  char temp[512];
+  unsigned char whole[512], shared[512];
+  npy_writer w, other;
+  int64_t begin = 0;
+  CHECK(npy_write_begin(&w, path, NPY_U8, 1, shape, 0) == NPY_OK);
+  CHECK(npy_write_data(&w, "abcdefghijklmno", 15) == NPY_OK && npy_write_commit(&w) == NPY_OK);
+  const size_t n = slurp(path, whole, sizeof whole);
+  for (int drop = 1; drop >= 0; drop--) {  // the file that was there, then the new one
+    CHECK(npy_write_begin(&w, path, NPY_U8, 1, shape, 0) == NPY_OK);
+    name = npy_write_share(&w, &begin);
+    CHECK_MSG((name != NULL) == MAPS, w.err);
+    if (!name) npy_write_abort(&w);
+    if (!name) return;
+    (void)snprintf(temp, sizeof temp, "%s", name);
+    CHECK(npy_write_join(&other, temp, begin, 16) == NPY_IO && strstr(other.err, "not here"));
+    CHECK_MSG(npy_write_join(&other, temp, begin, 15) == NPY_OK, other.err);
+    CHECK(npy_write_part(&other, 5, "fghijklmno", 10) == NPY_OK);
+    CHECK(npy_write_part(&w, 0, "abcdef", 6) == NPY_OK && npy_write_part(&w, 15, "", 0) == NPY_OK);
+    CHECK(npy_write_commit(&other) == NPY_OK && exists(temp));
+    CHECK(slurp(temp, shared, sizeof shared) == n && memcmp(whole, shared, n) == 0);
+    if (drop) CHECK(npy_write_part(&w, 10, "abcdef", 6) == NPY_BAD && !exists(temp));
+    else CHECK_MSG(npy_write_commit(&w) == NPY_OK, w.err);
+    CHECK(slurp(path, shared, sizeof shared) == n && memcmp(whole, shared, n) == 0);
+  }
+  CHECK(npy_write_join(&other, in_dir("nowhere.npy"), 128, 15) == NPY_IO);
+  CHECK(npy_write_part(&other, 0, "a", 1) == NPY_IO && npy_write_commit(&other) == NPY_IO);
+  // Nobody has joined: the first writes all of it after all.
+  CHECK(npy_write_begin(&w, path, NPY_U8, 1, shape, 0) == NPY_OK);
+  CHECK(npy_write_share(&w, &begin) != NULL && npy_write_data(&w, "abcdefghijklmno", 15) == NPY_OK);
+  CHECK(npy_write_commit(&w) == NPY_OK);
+  CHECK(slurp(path, shared, sizeof shared) == n && memcmp(whole, shared, n) == 0);
+  CHECK(npy_write_begin(&w, path, NPY_U8, 1, none, 0) == NPY_OK && !npy_write_share(&w, &begin));
+  CHECK(npy_write_commit(&w) == NPY_OK && live_blocks == 0);
+}
+
 // Names of open files: what is there stays, and writing goes on where it stands. A writer that is
 // dropped before its data leaves nothing.
 static void test_descriptors(void) {
@@ -821,6 +860,7 @@ int main(void) {
   test_bytes();
 #if NPYI_POSIX
   test_map();
+  test_share();
   test_descriptors();
   test_write_errors();
   test_targets();

@@ -3,9 +3,11 @@
 // command_mpi.h - --fabric mpi: the ranks that mpirun started, each of which runs this command.
 // A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
 //
-// Every rank reads the command line and the inputs, rank 0 alone prints and writes files. Ranks
-// meet before each step that all must take: one that failed since the last time makes all end, and
-// it alone, the lowest of several, says why and has an exit status, which the launcher passes on.
+// Every rank reads the command line and what its places need of the inputs, which are mapped. Rank
+// 0 alone prints, begins files and gives them their names; all write the results, each its part.
+// Ranks meet before each step that all must take: one that failed since the last time makes all
+// end, and it alone, the lowest of several, says why and has an exit status, which the launcher
+// passes on.
 
 static int mpi_rank, mpi_ranks = 1;  // of this process; without MPI one
 
@@ -101,6 +103,15 @@ static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {
   return ein_fabric_mpi(ctx, MPI_COMM_WORLD, p, fabric);
 }
 
+// Ranks take the places of a plan with which little goes between nodes. each: ranks of a node; 0:
+// those that share memory.
+static ein_status ranks_map(ein_ctx *ctx, ein_fabric *f, const ein_graph *g,
+                            const ein_decomposition *how, const ein_schedule *said, int each,
+                            double *between) {
+  ranks_meet();
+  return ranks_began ? ein_mpi_map(ctx, f, g, how, said, each, between) : EIN_OK;
+}
+
 // Sums over all ranks.
 static void ranks_sum(int64_t *x) {
   if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -121,10 +132,31 @@ static void ranks_share(void *data, size_t bytes) {
   if (ranks_began) MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out) {
+static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out, int root) {
   ein_ztensor dense = *out;
   dense.strides = NULL;  // results are
-  return ranks_began ? ein_mpi_gather(f, &dense, 0) : EIN_OK;
+  return ranks_began ? ein_mpi_gather(f, &dense, root) : EIN_OK;
+}
+
+// Opens a file of so many bytes of data, which the first rank has begun, at all. 0: one does not
+// see it, it is no regular file, or there is one rank; the first alone has it then.
+static int ranks_share_output(output *o, int64_t bytes) {
+  char name[4096] = "";
+  int64_t said[2] = {0, 0};  // where data begins, and the length of the name
+  if (!ranks_began || mpi_ranks == 1) return 0;
+  const char *temp = mpi_rank == 0 ? npy_write_share(&o->w, &said[0]) : NULL;
+  const size_t length = temp == NULL ? 0 : strlen(temp) + 1;
+  if (length > 0 && length <= sizeof name) {
+    memcpy(name, temp, length);
+    said[1] = (int64_t)length;
+  }
+  ranks_share(said, sizeof said);
+  if (said[1] == 0) return 0;
+  ranks_share(name, (size_t)said[1]);
+  int mine = mpi_rank == 0 || npy_write_join(&o->w, name, said[0], bytes) == NPY_OK, all = mine;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (!all && mpi_rank > 0) npy_write_abort(&o->w);
+  return all;
 }
 
 #else
@@ -144,8 +176,20 @@ static ein_status ranks_fabric(ein_ctx *ctx, int p, ein_fabric *fabric) {
   return EIN_ERR_UNSUPPORTED;
 }
 
-static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out) {
-  (void)f, (void)out;
+static ein_status ranks_map(ein_ctx *ctx, const ein_fabric *f, const ein_graph *g,
+                            const ein_decomposition *how, const ein_schedule *said, int each,
+                            const double *between) {
+  (void)ctx, (void)f, (void)g, (void)how, (void)said, (void)each, (void)between;
   return EIN_OK;
+}
+
+static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out, int root) {
+  (void)f, (void)out, (void)root;
+  return EIN_OK;
+}
+
+static int ranks_share_output(output *o, int64_t bytes) {
+  (void)o, (void)bytes;
+  return 0;
 }
 #endif

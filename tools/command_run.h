@@ -185,11 +185,62 @@ static ein_status run_event(void *of, const ein_dist_event *event) {
   return of == NULL ? EIN_OK : picture_event(of, event);
 }
 
-// What all ranks together have done, and results whole at the first.
-static void run_gather(const ein_fabric *f, const array *out, int nout, ein_dist_stats *stats) {
+// The part of a result that lives at a place, to its file: row by row, rows that follow each other
+// in one piece. Each element is written by the place that has it.
+static void part_write(const ein_dist *d, int tensor, int place, array *a) {
+  const int rank = a->v.rank;
+  int64_t *lo = (int64_t *)memory(3 * sizeof *lo * ((size_t)rank + 1)), *n = lo + rank, count;
+  int64_t *at = n + rank, run = (int64_t)ein_dtype_size(a->v.dtype), stride = run;
+  int outer = rank;  // the axes from here on are one run of bytes
+  if (ein_dist_block(d, tensor, place, lo, n, &count) != EIN_OK || count == 0) return;
+  while (outer > 0 && n[outer - 1] == a->v.shape[outer - 1]) stride *= n[--outer];
+  run = stride * (outer > 0 ? n[outer - 1] : 1);
+  for (int i = 0; i >= 0;) {
+    int64_t from = 0;
+    for (int r = 0; r < rank; r++) from = from * a->v.shape[r] + lo[r] + (r < outer ? at[r] : 0);
+    from *= (int64_t)ein_dtype_size(a->v.dtype);
+    npy_write_part(&a->to->w, from, (const char *)a->v.data + from, (size_t)run);
+    for (i = outer - 2; i >= 0 && ++at[i] == n[i]; i--) at[i] = 0;
+  }
+}
+
+// A result to its file by all ranks, each the blocks of its places; where these are not boxes of
+// it, or not known, an equal share, which comes to it first. 0: not everybody has the file.
+static int parts_write(const ein_dist *d, const ein_graph *g, const ein_fabric *f, array *a) {
+  ein_tensor_info t;
+  int tensor = 0;
+  if (!ranks_share_output(a->to, a->nbytes)) return 0;
+  if (mpi_rank > 0) watch_output(a->to);
+  else a->to->data = NULL;  // nothing is left to write
+  while (ein_graph_tensor(g, tensor, &t) &&
+         (t.role != EIN_ROLE_OUTPUT || strcmp(t.name, a->name) != 0)) tensor++;
+  if (ein_dist_block(d, tensor, 0, NULL, NULL, NULL) == EIN_OK) {
+    for (int q = f->first; q < f->first + f->count; q++) part_write(d, tensor, q, a);
+  } else {
+    for (int r = 0; r < mpi_ranks; r++) {
+      int64_t lo = a->nbytes / mpi_ranks * r;
+      int64_t n = (r + 1 == mpi_ranks ? a->nbytes : a->nbytes / mpi_ranks * (r + 1)) - lo;
+      ein_ztensor share = ein_tensor(EIN_U8, 1, &n, (char *)a->v.data + lo);
+      const ein_status st = ranks_gather(f, &share, r);
+      if (st != EIN_OK) die(exit_status(st), NULL, "%s", ein_status_text(st));
+      if (r == mpi_rank) npy_write_part(&a->to->w, lo, share.data, (size_t)n);
+    }
+  }
+  if (mpi_rank > 0) npy_write_finish(&a->to->w);  // the first renames it
+  check_output(a->to);
+  ranks_meet();
+  return 1;
+}
+
+// Results where they are wanted: in their files, else at the first rank; and what all ranks
+// together have done.
+static void run_gather(const ein_dist *d, const ein_graph *g, const ein_fabric *f, array *out,
+                       int nout, ein_dist_stats *stats) {
   for (int i = 0; i < nout; i++) {
     ranks_meet();
-    const ein_status st = ranks_gather(f, &out[i].v);
+    if (out[i].to == NULL && opt[O_OUT].n > 0) continue;
+    if (out[i].to != NULL && parts_write(d, g, f, &out[i])) continue;
+    const ein_status st = ranks_gather(f, &out[i].v, 0);
     if (st != EIN_OK) die(exit_status(st), NULL, "%s", ein_status_text(st));
   }
   ranks_sum(&stats->tasks), ranks_sum(&stats->messages), ranks_sum(&stats->bytes);
@@ -263,7 +314,7 @@ static happened *run_happens(const program *p, int asked) {
 
 // Runs the program as a schedule says; name: of the machine that it is predicted for.
 static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_schedule *said,
-                                    ein_fabric *f, const array *out, int nout, const char *name,
+                                    ein_fabric *f, array *out, int nout, const char *name,
                                     const ein_decompose_desc *desc) {
   figures_of_run made = no_figures();
   ein_dist_stats stats;
@@ -276,7 +327,7 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   schedule_fits((double)info.peak_bytes);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
-  run_gather(f, out, nout, &stats);
+  run_gather(d, p->graph, f, out, nout, &stats);
   if (given(O_SVG) != NULL) {
     steps_picture drawn;
     char how[80];
@@ -299,9 +350,24 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   return made;
 }
 
+// Ranks take the places of a plan that are best for them, see ein_mpi_map. A plan for which that
+// cannot be told keeps the order of ranks.
+static void run_map(const program *p, ein_fabric *f, const ein_decomposition *how,
+                    const ein_schedule *said, const ein_machine *machine) {
+  double between[2] = {0, 0};
+  int each = 0;  // ranks of a node
+  if (machine->node > 0) each = (int)(machine->node * mpi_ranks / f->places);
+  if (machine->node > 0 && each == 0) each = 1;
+  const ein_status st = ranks_map(p->ctx, f, p->graph, how, how == NULL ? said : NULL, each,
+                                  between);
+  if (st == EIN_ERR_NO_MEMORY) die_library(p->ctx, st, p->file);
+  if (given(O_EXPLAIN) != NULL && between[0] > 0)
+    fprintf(stderr, "nodes: %.10g bytes go between them, %.10g in the order of ranks\n",
+            between[1], between[0]);
+}
+
 // Decomposes the program and runs it over the places of the fabric; out: its results.
-static figures_of_run run_on_places(program *p, const ein_run *bound, const array *out,
-                                    int nout) {
+static figures_of_run run_on_places(program *p, const ein_run *bound, array *out, int nout) {
   ein_decompose_desc desc;
   ein_machine machine;
   ein_decomposition *how = NULL;
@@ -321,6 +387,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
     scatter(p, &desc);
     how = decompose(p, &desc, &machine, &said);
   }
+  run_map(p, &f, how, said, &machine);
   if (how == NULL) {
     made = run_scheduled(p, bound, said, &f, out, nout, name, &desc);
     ein_schedule_destroy(said);
@@ -335,7 +402,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, const arra
     die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "
         "the %.10g it may have", info.peak_bytes, machine.memory);
   double begin, seconds = run_places(d, bound, info.workspace_bytes, &stats, &begin);
-  run_gather(&f, out, nout, &stats);
+  run_gather(d, p->graph, &f, out, nout, &stats);
   explain_places(d, how, &f, &stats, of, seconds, name);
   if (given(O_SVG) != NULL) picture_run(p, how, &machine, &f, of, begin, seconds);
   if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL)

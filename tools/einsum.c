@@ -882,6 +882,7 @@ struct array {
   ein_ztensor v;      // shape and strides are its own
   int64_t nbytes;
   npy_array file;     // what holds the data, if it came from a file
+  output *to;         // the file that it is written to at the end, if any
 };
 
 typedef char same_numbers[(int)NPY_BOOL == (int)EIN_BOOL && (int)NPY_F16 == (int)EIN_F16 &&
@@ -1119,25 +1120,30 @@ static void check_output(const output *o) {
       strcmp(o->path, "-") == 0 ? "standard output" : o->path, o->w.err);
 }
 
-static output *add_output(const char *path) {
-  output *o = (output *)memory(sizeof *o);
-  o->path = path;
+static void watch_output(output *o) {
   o->next = outputs;
   outputs = o;
   watch_signals();
+}
+
+static output *add_output(const char *path) {
+  output *o = (output *)memory(sizeof *o);
+  o->path = path;
+  watch_output(o);
   return o;
 }
 
 // Begins the file of an array, and gives the array its memory: the file itself where that can be
 // mapped, so that a result needs no memory beside it.
 static void output_array(array *a, const char *path) {
-  if (mpi_rank > 0) {
+  output *o = a->to = mpi_rank > 0 ? (output *)memory(sizeof *o) : add_output(path);
+  o->path = path;
+  if (mpi_rank > 0) {  // the first has it, others may join
     allocate(a);
     return;
   }
-  output *o = add_output(path);
   npy_write_begin(&o->w, path, (int)a->v.dtype, a->v.rank, a->v.shape, 0);
-  a->v.data = npy_write_map(&o->w);
+  if (mpi_ranks == 1) a->v.data = npy_write_map(&o->w);
   check_output(o);
   if (a->v.data == NULL) {
     allocate(a);

@@ -108,6 +108,8 @@ typedef struct npy_writer {
   size_t head_bytes;               // private
   void *map;      // private: the mapped file, and its length
   size_t map_bytes;
+  int64_t begin;  // private: of the data in a shared file, and its bytes
+  int64_t bytes;
 } npy_writer;
 
 // Starts a file of native byte order with the `rank` extents of `shape` (may be NULL for rank 0).
@@ -139,6 +141,21 @@ FILE *npy_write_stream(npy_writer *w);
 // abort. NULL where that cannot be (no regular file, no such call on the system, no data): then
 // npy_write_data serves. NULL also on failure: see w->status.
 void *npy_write_map(npy_writer *w);
+
+// Instead of npy_write_data: several processes write the data, each its parts. The one that began
+// the file gives the others the name that it has until commit, and the byte at which its data
+// begins; space for all of it is reserved first. NULL where that cannot be: no regular file, no
+// such call, no data, or a failure, see w->status. The name is the writer's. Its finish takes the
+// data to be complete, unless it has begun to write it by npy_write_data.
+const char *npy_write_share(npy_writer *w, int64_t *begin);
+
+// Another process: opens a file by that name, whose data has `bytes` bytes. Its finish and commit
+// close the file, and its abort, nothing else: it is for the first process to keep or to drop.
+int npy_write_join(npy_writer *w, const char *name, int64_t begin, int64_t bytes);
+
+// Writes `bytes` bytes of a shared file, from byte `at` of its data on; data has them. Bytes that
+// several processes write are alike.
+int npy_write_part(npy_writer *w, int64_t at, const void *data, size_t bytes);
 
 // Appends `bytes` bytes of elements; may be called often, also with parts of an element. Bytes
 // beyond what the shape needs are an error.
@@ -1039,22 +1056,30 @@ int npy_write_data(npy_writer *w, const void *data, size_t bytes) {
   return npyi_settle(w, r);
 }
 
-void *npy_write_map(npy_writer *w) {
 #if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+// Writes the header and reserves space for the data, where there is a regular file; gives the byte
+// at which data begins, or -1.
+static int64_t npyi_reserve(npy_writer *w) {
   npyi_err e = {w->err, sizeof w->err};
-  void *p = NULL;
-  int64_t at;
-  int r;
-  if (w->status != NPY_OK || !w->temp || w->left <= 0) return NULL;
-  r = npyi_write_head(w, &e);
+  if (w->status != NPY_OK || !w->temp || w->left <= 0) return -1;
+  int r = npyi_write_head(w, &e);
   errno = 0;
   if (r == NPY_OK && fflush(w->file) != 0) r = npyi_fail_io(&e, "write");
-  at = r == NPY_OK ? (int64_t)ftello(w->file) : -1;
-  if (at < 0 || w->left > PTRDIFF_MAX - at) return npyi_settle(w, r), p;
+  const int64_t at = r == NPY_OK ? (int64_t)ftello(w->file) : -1;
+  if (at < 0 || w->left > PTRDIFF_MAX - at) return npyi_settle(w, r), -1;
   errno = posix_fallocate(fileno(w->file), (off_t)at, (off_t)w->left);
   if (errno == ENOSPC || errno == EFBIG || errno == EIO) r = npyi_fail_io(&e, "write");
-  if (errno != 0) return npyi_settle(w, r), p;  // other reasons: not on this file system
-  p = mmap(NULL, (size_t)(at + w->left), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(w->file), 0);
+  const int there = errno == 0;  // other reasons: not on this file system
+  return npyi_settle(w, r) == NPY_OK && there ? at : -1;
+}
+#endif
+
+void *npy_write_map(npy_writer *w) {
+#if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+  const int64_t at = npyi_reserve(w);
+  if (at < 0) return NULL;
+  void *p = mmap(NULL, (size_t)(at + w->left), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(w->file),
+                 0);
   if (p == MAP_FAILED) return NULL;
   w->map = p;
   w->map_bytes = (size_t)(at + w->left);
@@ -1064,6 +1089,57 @@ void *npy_write_map(npy_writer *w) {
   (void)w;
   return NULL;
 #endif
+}
+
+const char *npy_write_share(npy_writer *w, int64_t *begin) {
+#if NPYI_POSIX && !defined(NPY_NO_MMAP) && !defined(__APPLE__)
+  const int64_t at = npyi_reserve(w);
+  if (at < 0) return NULL;
+  *begin = w->begin = at;
+  w->bytes = w->left;
+  return w->temp;
+#else
+  (void)w, (void)begin;
+  return NULL;
+#endif
+}
+
+int npy_write_join(npy_writer *w, const char *name, int64_t begin, int64_t bytes) {
+  npyi_err e = {w->err, sizeof w->err};
+  memset(w, 0, sizeof *w);
+#if NPYI_POSIX
+  struct stat st;
+  const int fd = open(name, O_WRONLY | O_CLOEXEC);
+  errno = 0;
+  w->begin = begin;
+  w->bytes = bytes;
+  w->file = fd < 0 ? NULL : fdopen(fd, "wb");
+  if (fd >= 0 && !w->file) (void)close(fd);
+  if (w->file && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == begin + bytes)
+    return NPY_OK;
+#else
+  (void)name, (void)begin, (void)bytes;
+#endif
+  return npyi_settle(w, npyi_fail(&e, NPY_IO, "the file that another process began is not here"));
+}
+
+int npy_write_part(npy_writer *w, int64_t at, const void *data, size_t bytes) {
+  npyi_err e = {w->err, sizeof w->err};
+  if (w->status != NPY_OK) return w->status;
+  if (!w->file || at < 0 || at > w->bytes || bytes > (uint64_t)(w->bytes - at))
+    return npyi_settle(w, npyi_fail(&e, NPY_BAD, "no such part of a shared file"));
+#if NPYI_POSIX
+  for (size_t done = 0; done < bytes;) {
+    errno = 0;
+    const ssize_t n = pwrite(fileno(w->file), (const char *)data + done, bytes - done,
+                             (off_t)(w->begin + at + (int64_t)done));
+    if (n <= 0 && errno != EINTR) return npyi_settle(w, npyi_fail_io(&e, "write"));
+    if (n > 0) done += (size_t)n;
+  }
+#else
+  (void)data;
+#endif
+  return NPY_OK;
 }
 
 static void npyi_unmap(npy_writer *w) {
@@ -1080,7 +1156,7 @@ int npy_write_finish(npy_writer *w) {
   if (w->status == NPY_OK && w->left == NPYI_FINISHED) return NPY_OK;
   r = npy_write_data(w, NULL, 0);  // an earlier failure, or no file
   if (r != NPY_OK) return r;
-  if (w->left > 0)
+  if (w->left > 0 && w->left != w->bytes)
     return npyi_settle(w, npyi_fail(&e, NPY_BAD, "%" PRId64 " bytes of data are missing",
                                     w->left));
   npyi_unmap(w);

@@ -105,6 +105,19 @@ typedef struct ein_fabric {
   // memory, which other processes would wait for in vain. NULL: there is always room.
   ein_status (*room_fn)(void *user, int64_t tickets, int64_t bytes);
   void (*destroy_fn)(void *user);
+  // The first of n numbers that are not the same on all processes, n where all are. NULL: nobody
+  // looks whether processes make different calls.
+  ein_status (*same_fn)(void *user, int64_t n, const uint64_t *word, int64_t *first);
+  // One message from a place to several; NULL both: one for each. groups_fn: a plan's groups that
+  // places of this process are in, in an order that all share: group g has the places
+  // place[first[g]] .. place[first[g + 1] - 1], and turns[g] messages in a run. n -1: a process has
+  // no memory, then all get that status. Gives numbers, or -1 for all of them, on all processes.
+  // spread_fn: every place of a group posts message `turn` of `turns` from place root, in any
+  // order; data: what root sends, or where it goes.
+  ein_status (*groups_fn)(void *user, int n, const int *first, const int *place, const int *turns,
+                          int *number);
+  ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
+                          size_t bytes, ein_ticket *ticket);
 } ein_fabric;
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
@@ -185,7 +198,8 @@ typedef struct ein_dist ein_dist;  // immutable, shared freely between threads
 
 // Plans a finished graph, which must outlive the plan. *d is NULL on failure: EIN_ERR_ARGUMENT
 // where parts contradict the graph or each other; the message names statement and index. With a
-// fabric of several processes, creating and executing are collective: all get one status.
+// fabric of several processes, creating and executing are collective: all get one status, also
+// (EIN_ERR_ARGUMENT) where they have different graphs, decompositions or descriptions.
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
                                    ein_dist **d);
 EIN_API void ein_dist_destroy(ein_dist *d);  // NULL is a no-op
@@ -215,6 +229,18 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
 // where the fabric is shared; else one run of a plan at a time.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+// Which of n processes is best to drive which places of a decomposition or a schedule (the other is
+// NULL) for so many places, so that few bytes go between nodes. node[k]: a name of the node of
+// process k. process[r] receives the one for the r-th run of places, [floor(r*places/n),
+// floor((r+1)*places/n)): each process drives one. between (may be NULL) receives the bytes between
+// nodes where process r drives run r, and with this map. The same for the same arguments; the
+// identity where nothing is better, and on failure. EIN_ERR_TOO_LARGE: more than 2048 processes.
+EIN_API ein_status ein_nodes_map(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                 const ein_schedule *s, int places, int n, const int *node,
+                                 int *process, double *between);
 
 // ---- distributed tensors ------------------------------------------------------------------------
 

@@ -154,6 +154,8 @@ static ein_status eini_dist_block_transfers(const ein_dist *d, int r, int o, int
   return EIN_OK;
 }
 
+enum { EINI_FOLLOWS = -2 };
+
 // A transfer as one of its places sees it. Messages are dense, elements in the order of the free
 // indices of the statement that defines them.
 typedef struct eini_dist_moved {
@@ -164,6 +166,8 @@ typedef struct eini_dist_moved {
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
   int32_t direct;           // 1: as it lies in the block, or in the box, nothing is copied
   int32_t job;
+  int32_t group;            // of places that get one message; EINI_FOLLOWS: another move posts it
+  int32_t turn, turns;      // in the group, in a run
   int64_t elements, bytes;
   int64_t at;               // in the inbox or outbox; direct: in the box or the block; bytes
 } eini_dist_moved;
@@ -248,7 +252,7 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   memset(v, 0, sizeof *v);
   v->kind = kind;
   v->peer = (int32_t)peer;
-  v->operand = v->define = v->level = v->job = -1;
+  v->operand = v->define = v->level = v->job = v->group = -1;
   v->bytes = bytes;
   return v;
 }

@@ -155,6 +155,93 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   return eini_dist_jobs(d, &room);
 }
 
+// ---- what all processes must be given alike ----
+
+static size_t eini_print_graph(const void *x, char *buf, size_t size) {
+  return ein_graph_print((const ein_graph *)x, buf, size);
+}
+
+static size_t eini_print_schedule(const void *x, char *buf, size_t size) {
+  return ein_schedule_print((const ein_schedule *)x, buf, size);
+}
+
+// A number for a text.
+static ein_status eini_print_hash(const ein_allocator *al, const void *x,
+                                  size_t (*fn)(const void *x, char *buf, size_t size),
+                                  uint64_t *hash) {
+  const size_t n = fn(x, NULL, 0) + 1;
+  char *text = (char *)al->alloc_fn(n, 1, al->user);
+  if (text == NULL) return EIN_ERR_NO_MEMORY;
+  (void)fn(x, text, n);
+  *hash = eini_hash(text, n, 1);
+  al->free_fn(text, n, al->user);
+  return EIN_OK;
+}
+
+static uint64_t eini_parts_hash(const ein_parts *p, uint64_t hash) {
+  hash = eini_hash(&p->ntask, sizeof p->ntask, hash);
+  if (p->nindex > 0) hash = eini_hash(p->cut, (size_t)p->nindex * sizeof *p->cut, hash);
+  if (p->norder > 0) hash = eini_hash(p->order, (size_t)p->norder * sizeof *p->order, hash);
+  return hash;
+}
+
+enum { EINI_SAME_GRAPH, EINI_SAME_CUTS, EINI_SAME_SCHEDULE, EINI_SAME_DESC, EINI_SAME_WORDS };
+
+// What a plan is made of, as numbers.
+static ein_status eini_dist_words(const ein_allocator *al, const ein_graph *g,
+                                  const ein_dist_desc *e, uint64_t *word) {
+  const int64_t said[4] = {e->blocks != 0, e->no_overlap != 0, (int64_t)e->inputs,
+                           e->fabric->places};
+  uint64_t cuts = (uint64_t)(e->decomposition != NULL);
+  ein_parts parts;
+  EINI_TRY(eini_print_hash(al, g, eini_print_graph, &word[EINI_SAME_GRAPH]));
+  for (int k = 0; k < (int)g->nstmt && e->decomposition != NULL; k++)
+    if (ein_decomposition_parts(e->decomposition, k, &parts) == EIN_OK)
+      cuts = eini_parts_hash(&parts, cuts);
+  for (int t = 0; t < (int)g->ntensor && e->decomposition != NULL; t++)
+    if (ein_decomposition_pin(e->decomposition, t, &parts) == EIN_OK)
+      cuts = eini_parts_hash(&parts, cuts + (uint64_t)t);
+  for (int k = 0; k < (int)g->nstmt && e->parts != NULL; k++)
+    cuts = eini_parts_hash(&e->parts[k], cuts);
+  for (int t = 0; t < (int)g->ntensor && e->parts != NULL && e->pins != NULL; t++)
+    if (e->pins[t].ntask > 0) cuts = eini_parts_hash(&e->pins[t], cuts + (uint64_t)t);
+  word[EINI_SAME_CUTS] = cuts;
+  if (e->schedule != NULL)
+    EINI_TRY(eini_print_hash(al, e->schedule, eini_print_schedule, &word[EINI_SAME_SCHEDULE]));
+  word[EINI_SAME_DESC] = eini_hash(said, sizeof said, 1);
+  return EIN_OK;
+}
+
+// Do all processes say the same? st: whether this one can say. what: for the message, per word.
+static ein_status eini_dist_same(ein_ctx *ctx, const ein_fabric *f, ein_status st, int64_t n,
+                                 uint64_t *word, const char *const *what) {
+  int64_t first = n;
+  if (f->same_fn == NULL || f->count == f->places) return st;
+  if (st != EIN_OK) memset(word, 0, (size_t)n * sizeof *word);
+  const ein_status failed = f->same_fn(f->user, n, word, &first);
+  if (failed != EIN_OK) return failed;
+  if (first == n && st == EIN_OK) return st;
+  const ein_status all = eini_dist_agree(f, st);  // nobody goes on
+  if (all != EIN_OK)
+    return st != EIN_OK ? all : eini_dist_refuse(ctx, all, "another process: %s",
+                                                 ein_status_text(all));
+  return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "processes have different %s", what[first]);
+}
+
+// Checks what a plan is made of, on all processes.
+static ein_status eini_dist_check_all(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
+  static const char *const what[EINI_SAME_WORDS] = {
+      "graphs, or sizes of them", "decompositions or parts", "schedules",
+      "descriptions: blocks, no_overlap, inputs or places"};
+  uint64_t word[EINI_SAME_WORDS] = {0, 0, 0, 0};
+  eini_arena arena;  // for the allocator alone
+  ein_status st = eini_dist_check(ctx, g, e);
+  if (e->fabric == NULL || e->fabric->same_fn == NULL) return st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  if (st == EIN_OK) st = eini_dist_words(&arena.al, g, e, word);
+  return eini_dist_same(ctx, e->fabric, st, EINI_SAME_WORDS, word, what);
+}
+
 EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const ein_dist_desc *desc,
                                    ein_dist **out) {
   ein_dist_desc none;
@@ -164,7 +251,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   *out = NULL;
   if (desc == NULL) desc = &none;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_dist_check(ctx, graph, desc);
+  ein_status st = eini_dist_check_all(ctx, graph, desc);
   if (st != EIN_OK) return st;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_dist *d = EINI_NEW(&arena, ein_dist, 1);
@@ -190,6 +277,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
   st = eini_dist_agree(&d->fabric, st);
+  if (st == EIN_OK) st = eini_dist_groups_make(d);
   if (st != EIN_OK) {
     ein_dist_destroy(d);
     if (ctx != NULL && ctx->diag.count == 0)

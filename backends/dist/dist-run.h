@@ -326,8 +326,11 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
   eini_flow_wires(&x->flow, 1);
-  const ein_status st = f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
-                                   (size_t)v->bytes, ticket);
+  const ein_status st =
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, v->peer, to,
+                                   (size_t)v->bytes, ticket)
+                    : f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
+                                 (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   return st;
 }
@@ -339,7 +342,8 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   const eini_dist_moved *v = &d->copies->move[j->arg];
   const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
   eini_dist_room *m = &w->room;
-  const char *from;
+  char *from;
+  if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (v->level >= 0) {
     from = eini_own_at(x, EINI_AT_PART, entry);
   } else {
@@ -353,8 +357,11 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
                      (size_t)(v->bytes / v->elements), &to, &home, m);
   }
   eini_flow_wires(&x->flow, 1);
-  const ein_status st = f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
-                                   (size_t)v->bytes, ticket);
+  const ein_status st =
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, (int)q, from,
+                                   (size_t)v->bytes, ticket)
+                    : f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
+                                 (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   return st;
 }

@@ -129,6 +129,31 @@ static ein_status eini_dtensor_made(ein_ctx *ctx, const ein_fabric *f, ein_statu
   return all;
 }
 
+static size_t eini_print_distribution(const void *x, char *buf, size_t size) {
+  return ein_distribution_print((const ein_distribution *)x, buf, size);
+}
+
+static size_t eini_print_grid(const void *x, char *buf, size_t size) {
+  return ein_grid_print((const ein_grid *)x, buf, size);
+}
+
+// Have all processes been given the same tensor? st: whether this one has been given one.
+static ein_status eini_dtensor_same(ein_ctx *ctx, const ein_fabric *f, ein_status st,
+                                    const ein_distribution *how, ein_dtype dtype,
+                                    const int64_t *shape) {
+  static const char *const what[3] = {"shapes or dtypes", "distributions", "machines"};
+  uint64_t word[3] = {0, 0, 0};
+  eini_arena arena;  // for the allocator alone
+  if (f->same_fn == NULL) return st;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  if (st == EIN_OK) {
+    word[0] = eini_hash(shape, (size_t)how->rank * sizeof *shape, 1 + (uint64_t)dtype);
+    st = eini_print_hash(&arena.al, how, eini_print_distribution, &word[1]);
+  }
+  if (st == EIN_OK) st = eini_print_hash(&arena.al, how->grid, eini_print_grid, &word[2]);
+  return eini_dist_same(ctx, f, st, 3, word, what);
+}
+
 EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
                                       const ein_distribution *how, ein_dtype dtype,
                                       const int64_t *shape, int nadopt, const ein_ztensor *adopt,
@@ -138,6 +163,8 @@ EIN_API ein_status ein_dtensor_create(ein_ctx *ctx, const ein_fabric *fabric,
   eini_begin_call(ctx, NULL);
   ein_dtensor *t = NULL;
   ein_status st = eini_dtensor_check(ctx, fabric, how, dtype, shape);
+  st = eini_dtensor_same(ctx, fabric, st, how, dtype, shape);
+  if (st != EIN_OK && fabric->same_fn != NULL) return st;  // on all
   if (st == EIN_OK) t = eini_dtensor_new(ctx, fabric);
   if (st == EIN_OK && t == NULL) st = EIN_ERR_NO_MEMORY;
   if (st == EIN_OK) t->dtype = dtype;

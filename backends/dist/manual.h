@@ -14,9 +14,9 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-waits >>dist-run >>dist-fabric >>steps >>steps-moves
-//                 >>steps-plan >>steps-jobs >>steps-run >>dist-public >>layout >>dtensor
-//                 >>dtensor-run
+//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>steps
+//                 >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public >>nodes
+//                 >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
