@@ -69,7 +69,10 @@
 // parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
 // elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
 // at places that copy, of every tensor, while it is needed, the hull of what a place holds, and of
-// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces.
+// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces. Where that is
+// more than the memory of the schedule's machine, creating it is EIN_ERR_TOO_LARGE. With parts that
+// are computed first (precompute) the plan may be given the graph without them, or the schedule's,
+// ein_schedule_graph: bindings are the same, statements are counted as in the latter.
 //
 //
 // FABRICS
@@ -4946,13 +4949,22 @@ static const char *eini_steps_reason(const ein_schedule *sc, int k) {
   return NULL;
 }
 
-// The peaks of the places of this process.
-static ein_status eini_steps_peaks(ein_dist *d) {
+// The peaks of the places of this process, which the machine of the schedule must have.
+static ein_status eini_steps_peaks(ein_ctx *ctx, ein_dist *d) {
+  const ein_schedule *s = d->desc.schedule;
   double *place = EINI_NEW(&d->arena, double, d->fabric.places);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
   if (place == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_schedule_rooms(&d->arena, d->desc.schedule, d->desc.inputs, NULL, place));
-  for (int q = 0; q < d->fabric.count; q++) d->peak[q] = (int64_t)place[d->fabric.first + q];
+  EINI_TRY(eini_schedule_rooms(&d->arena, s, d->desc.inputs, NULL, place));
+  for (int q = 0; q < d->fabric.count; q++) {
+    d->peak[q] = (int64_t)place[d->fabric.first + q];
+    if (!d->fabric.shared) d->info.place_bytes = eini_max64(d->info.place_bytes, d->peak[q]);
+  }
+  for (int q = 0; q < d->fabric.places; q++)
+    if (s->machine.memory > 0 && place[q] > s->machine.memory)
+      return eini_dist_refuse(ctx, EIN_ERR_TOO_LARGE, "under the schedule a place has %.0f bytes "
+                              "alive, more than the %.0f it may have", place[q],
+                              s->machine.memory);
   return EIN_OK;
 }
 
@@ -4975,10 +4987,10 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->rooms = EINI_NEW(&d->arena, eini_steps_rooms, d->nstmt);
   if (made.stmt_bytes == NULL || d->rooms == NULL) return EIN_ERR_NO_MEMORY;
   ein_status st = eini_steps_all(d, &d->plans, NULL, &made);
-  if (st == EIN_OK) st = eini_steps_peaks(d);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
+  EINI_TRY(eini_steps_peaks(ctx, d));
   for (int k = 0; k < d->nstmt; k++) d->stmt[k].bytes = made.stmt_bytes[k];
   d->info.tasks = made.tasks;
   d->info.messages = made.messages;
@@ -5161,9 +5173,9 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
                                 : eini_dist_agree(desc->fabric, EIN_ERR_NO_MEMORY);
   d->arena = arena;
   d->al = arena.al;
-  d->g = graph;
+  d->g = desc->schedule != NULL && desc->schedule->of == graph ? desc->schedule->g : graph;
   d->desc = *desc;
-  d->nstmt = (int)graph->nstmt;
+  d->nstmt = (int)d->g->nstmt;
   eini_fabric_init(1, "serial", &d->fabric);
   if (desc->fabric != NULL) d->fabric = *desc->fabric;
   d->executor.width = 1;

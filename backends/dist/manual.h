@@ -69,7 +69,10 @@
 // parallel loop, in 16 pieces at most, are shared by all threads with the blocks of other points;
 // elsewhere all threads work in one block at a time, by its kernels. A run allocates what it needs:
 // at places that copy, of every tensor, while it is needed, the hull of what a place holds, and of
-// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces.
+// the statement at hand its boxes: ein_dist_peak, beside messages and workspaces. Where that is
+// more than the memory of the schedule's machine, creating it is EIN_ERR_TOO_LARGE. With parts that
+// are computed first (precompute) the plan may be given the graph without them, or the schedule's,
+// ein_schedule_graph: bindings are the same, statements are counted as in the latter.
 //
 //
 // FABRICS
