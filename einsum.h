@@ -44,8 +44,8 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
-//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms >>schedule
-//                 >>stream >>within >>within-text
+//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms
+//                 >>precompute >>schedule >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -381,6 +381,11 @@
 //                                   innermost loop of a step, results behind all loops over places
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
+//     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] is a statement
+//                                   of its own, before the others of its statement, which reads
+//                                   W[i,k]. What is named occurs in it, as a part of its expression
+//                                   or as factors of a product, whose rounding may then be another:
+//                                   in deterministic graphs that is refused
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
 // refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
 // decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free
@@ -1775,9 +1780,11 @@ typedef struct ein_schedule_desc {
 
 EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some behind its statements
 // Mistakes have their place in the text and the reason. The graph must outlive the schedule.
+// Statements are counted as in ein_schedule_graph: with those that are computed first.
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
+EIN_API const ein_graph *ein_schedule_graph(const ein_schedule *s);  // borrowed
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);  // commands
 // Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
 // reduced loops are at 0 (NULL: of several statements, each its values); inputs, everywhere.
@@ -5074,6 +5081,8 @@ static void eini_no_value(eini_parser *p, int cls) {
                   cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
 }
 
+struct eini_syn;
+
 // An expression being emitted as nodes. Functions give the number of a node, -1 after a mistake.
 typedef struct eini_emit {
   eini_parser *p;
@@ -5081,6 +5090,8 @@ typedef struct eini_emit {
   eini_expr e;
   int nin, nindex;         // operands and indices a map may name
   const eini_index *index;
+  // Of trees: a leaf, which the surroundings decide.
+  int (*leaf_fn)(struct eini_emit *em, const struct eini_syn *v);
 } eini_emit;
 
 static int eini_emit_op(eini_emit *em, int op, int64_t pos, int x, int y) {
@@ -28210,7 +28221,6 @@ static eini_syn *eini_parse_expr(eini_parser *p, int level) {
 
 // ---- trees to expression nodes ----
 
-static int eini_emit_leaf(eini_emit *em, const eini_syn *v);  // what the surroundings decide
 static int eini_emit_tree(eini_emit *em, const eini_syn *v);  // trees nest
 
 // A flat list as a chain from the left.
@@ -28252,7 +28262,7 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
     case EINI_S_AND: return eini_emit_list(em, v, EIN_OP_AND, EIN_OP_AND);
     case EINI_S_OR: return eini_emit_list(em, v, EIN_OP_OR, EIN_OP_OR);
     case EINI_S_POW: return eini_emit_list(em, v, EIN_OP_POW, EIN_OP_POW);
-    default: return eini_emit_leaf(em, v);
+    default: return em->leaf_fn(em, v);
   }
 }
 
@@ -28267,10 +28277,11 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
 enum {
   EINI_C_MACHINE, EINI_C_PLACE, EINI_C_ON, EINI_C_DIVIDE, EINI_C_SPLIT, EINI_C_COLLAPSE,
   EINI_C_REORDER, EINI_C_PARALLELIZE, EINI_C_DISTRIBUTE, EINI_C_COMMUNICATE, EINI_C_ROTATE,
-  EINI_C_SUBSTITUTE, EINI_COMMANDS
+  EINI_C_SUBSTITUTE, EINI_C_PRECOMPUTE, EINI_COMMANDS
 };
 
-// What stands in the brackets: n a name, s one or a list of them, # a number, + one name or more.
+// What stands in the brackets: n a name, s one or a list of them, # a number, + one name or more,
+// e an expression.
 typedef struct eini_command_row {
   const char *word, *takes;
 } eini_command_row;
@@ -28278,7 +28289,8 @@ typedef struct eini_command_row {
 static const eini_command_row eini_commands[EINI_COMMANDS] = {
     {"machine", NULL}, {"place", NULL}, {"on", NULL}, {"divide", "nnn#"}, {"split", "nnn#"},
     {"collapse", "nnn"}, {"reorder", "+"}, {"parallelize", "n"}, {"distribute", "+"},
-    {"communicate", "sn"}, {"rotate", "nsn"}, {"substitute", "sn"}};
+    {"communicate", "sn"}, {"rotate", "nsn"}, {"substitute", "sn"},
+    {"precompute", "essn"}};
 
 typedef struct eini_span {
   int64_t pos, len;
@@ -28298,6 +28310,7 @@ typedef struct eini_command {
   eini_span word, number;
   eini_nameset list[4];
   int64_t amount[EINI_NAMES_MAX];
+  eini_syn *expr;          // whose text is list 0
 } eini_command;
 
 // Names that numbers may be made of: p, and dimensions.
@@ -28637,6 +28650,15 @@ static void eini_command_on(eini_parser *p, const eini_amounts *a, eini_command 
     c->amount[0] = eini_amount_whole(p, a, (int64_t)1 << 40, &c->number);
 }
 
+static void eini_command_expr(eini_parser *p, eini_command *c) {
+  eini_nameset *g = &c->list[0];
+  g->all.pos = p->pos;
+  c->expr = eini_parse_expr(p, 0);
+  g->all.len = p->end - g->all.pos;
+  g->name[0] = g->all;
+  g->n = 1;
+}
+
 static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_command *c) {
   const char *takes = eini_commands[c->kind].takes;
   eini_expect(p, '(', "'('");
@@ -28644,6 +28666,7 @@ static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_comman
   for (int k = 0; takes[k] != 0; k++) {
     if (k > 0) eini_expect(p, ',', "','");
     if (takes[k] == '#') c->amount[0] = eini_amount_whole(p, a, (int64_t)1 << 40, &c->number);
+    else if (takes[k] == 'e') eini_command_expr(p, c);
     else eini_command_names(p, &c->list[k], takes[k] == 's', "a name");
     while (takes[k] == '+' && eini_accept(p, ',')) eini_command_name(p, &c->list[k], "a name");
   }
@@ -28662,8 +28685,7 @@ static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_comman
     for (int k = 0; k < EINI_COMMANDS; k++)
       eini_near_try(&w, eini_commands[k].word, (int64_t)strlen(eini_commands[k].word));
     const char *hint = eini_near_hint(&w);
-    if (hint == NULL) hint = eini_word(p, "precompute") ? "write it as a statement of its own" :
-                             a == NULL ? "statements stand before all commands" : NULL;
+    if (hint == NULL && a == NULL) hint = "statements stand before all commands";
     eini_unexpected(p, "a command of a schedule", hint);
     return;
   }
@@ -32364,6 +32386,8 @@ typedef struct eini_build {
   const eini_row **row;
 } eini_build;
 
+static int eini_emit_leaf(eini_emit *em, const eini_syn *v);  // of temporaries: they nest
+
 static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
   for (int r = 0; r < rank; r++) {
     if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
@@ -32398,6 +32422,7 @@ static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev,
   b->q = q;
   b->em.p = p;
   b->em.arena = &q->g->arena;
+  b->em.leaf_fn = eini_emit_leaf;
   b->nfree = (int)nfree;
   b->var = EINI_NEW(p->arena, int, nfree + nbind);
   b->saved = EINI_NEW(p->arena, int, nfree + nbind);
@@ -41612,7 +41637,8 @@ typedef struct eini_loops {
 
 struct ein_schedule {
   eini_arena arena;
-  const ein_graph *g;
+  const ein_graph *g, *of;  // of: that it was made of; own: g, where things are precomputed, else
+  ein_graph *own;          //   NULL
   ein_machine machine;     // one place of it, for predictions
   ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops
@@ -42958,6 +42984,607 @@ static ein_status eini_schedule_rooms(eini_arena *a, const ein_schedule *s, ein_
 }
 
 // ================================================================================================
+// >>precompute  parts of expressions as statements of their own
+// Takes an expression over what a statement reads; gives a graph in which it is computed first,
+// into a tensor that the statement reads. It must occur there, or be factors of a product.
+// ================================================================================================
+
+#define EINI_ASIDE_MOST 1024     // nodes of an expression that is looked for
+
+typedef struct eini_aside {
+  eini_emit em;            // first, see eini_aside_leaf
+  eini_scheduler *w;
+  const eini_stmt *s;      // as it was
+  eini_stmt was;
+  eini_span at;            // the expression
+  int64_t *coef;           // scratch: of a coordinate, by index
+  eini_expr e;             // it, typed as the statement's; operands are those of the statement
+  int *first;              // of its nodes: the first that is the same
+  int *same;               // of the statement's: the first node of e that is the same; -1: none
+  char *part;              // of the statement's: 1: it is e; 2: the product that has e's factors
+  int nfactor, *factor;    // of e, as nodes of it, where it is a product
+  int nrest, *rest;        // of that product, as nodes: those that are not e's, in order, and where
+  int before;              //   e stands among them
+  int nindex, *index;      // of the new tensor's axes: indices of the statement
+  int *axis;               // back: by index; -1: none
+} eini_aside;
+
+// ---- the expression, over the operands of the statement ----
+
+static int eini_aside_index(const eini_aside *x, int sym) {
+  const eini_sym *v = &x->w->names.sym[sym];
+  int i = x->s->nindex - 1;
+  while (i >= 0 && !eini_word_is(v->s, v->n, x->s->index[i].name)) i--;
+  return i;
+}
+
+static int eini_aside_tensor(const eini_aside *x, int sym) {
+  const eini_sym *v = &x->w->names.sym[sym];
+  int t = (int)x->w->g->ntensor - 1;
+  while (t >= 0 && !eini_word_is(v->s, v->n, x->w->g->tensor[t].name)) t--;
+  return t;
+}
+
+// size(i), size(X, axis); -1 after a mistake.
+static int64_t eini_aside_size(eini_aside *x, const eini_syn *v) {
+  const int i = eini_aside_index(x, v->sym), t = eini_aside_tensor(x, v->sym);
+  if (v->ival < 0 && i >= 0) return x->s->index[i].extent;
+  if (v->ival >= 0 && t >= 0 && v->ival < x->w->g->tensor[t].rank)
+    return x->w->g->tensor[t].shape[v->ival];
+  eini_perr(&x->w->p, EIN_ERR_NAME, EINI_AT(v), "size(i) of an index, size(X, 0) of an axis",
+            "the statement has no such size");
+  return -1;
+}
+
+// Adds `by` times a tree to x->coef and *offset; 0: it is not affine, or too large. Trees nest.
+static int eini_aside_affine(eini_aside *x, const eini_syn *v, int64_t by, int64_t *offset) {
+  int64_t one = 0, all = by;
+  int i, good = 1, last = -1;
+  switch (v->kind) {
+    case EINI_S_PAREN: return eini_aside_affine(x, v->kid[0], by, offset);
+    case EINI_S_NEG: return by != INT64_MIN && eini_aside_affine(x, v->kid[0], -by, offset);
+    case EINI_S_NUM: case EINI_S_SIZE:
+      one = v->kind == EINI_S_SIZE ? eini_aside_size(x, v) : v->ival;
+      return (v->kind == EINI_S_SIZE || v->exact) && !eini_mul_overflow(by, one, &one) &&
+             !eini_add_overflow(*offset, one, offset);
+    case EINI_S_NAME:
+      i = eini_aside_index(x, v->sym);
+      return i >= 0 && !eini_add_overflow(x->coef[i], by, &x->coef[i]);
+    case EINI_S_SUM:
+      for (int k = 0; k < v->n && good; k++)
+        good = by != INT64_MIN && eini_aside_affine(x, v->kid[k], v->inv[k] ? -by : by, offset);
+      return good;
+    case EINI_S_TERM:  // numbers, and one tree at most that is none
+      for (int k = 0; k < v->n && good; k++) {
+        const eini_syn *f = v->kid[k];
+        const int number = f->kind == EINI_S_SIZE || (f->kind == EINI_S_NUM && f->exact);
+        one = f->kind == EINI_S_SIZE ? eini_aside_size(x, f) : f->ival;
+        good = !v->inv[k] && (number ? !eini_mul_overflow(all, one, &all) : last < 0);
+        last = number ? last : k;
+      }
+      if (!good) return 0;
+      return last < 0 ? !eini_add_overflow(*offset, all, offset)
+                      : eini_aside_affine(x, v->kid[last], all, offset);
+    default: return 0;
+  }
+}
+
+// Does row r of a map say what is in x->coef and offset?
+static int eini_aside_row_is(const eini_aside *x, const eini_map *m, int r, int64_t offset) {
+  int same = m->offset[r] == offset;
+  for (int i = 0; i < x->s->nindex && same; i++) same = eini_map_coef(m, r, i) == x->coef[i];
+  return same;
+}
+
+// The operand of the statement that an access, or the name of a tensor without axes, is.
+static int eini_aside_access(eini_aside *x, const eini_syn *v) {
+  eini_parser *p = &x->w->p;
+  const int t = eini_aside_tensor(x, v->sym), rank = v->kind == EINI_S_ACCESS ? v->n : 0;
+  int reads = 0;
+  for (int k = 0; k < x->s->noperand && p->st == EIN_OK; k++) {
+    const eini_map *m = &x->s->proj[k];
+    if (t < 0 || x->s->operand[k] != t) continue;
+    reads = 1;
+    int same = m->rows == rank && v->edge == NULL;
+    for (int r = 0; r < rank && same; r++) {
+      int64_t offset = 0;
+      memset(x->coef, 0, ((size_t)x->s->nindex + 1) * sizeof *x->coef);
+      if (!eini_aside_affine(x, v->kid[r], 1, &offset) && p->st == EIN_OK)
+        eini_perr(p, EIN_ERR_NAME, EINI_AT(v->kid[r]), NULL, "no coordinate made of indices of the "
+                  "statement");
+      same = p->st == EIN_OK && eini_aside_row_is(x, m, r, offset);
+    }
+    if (same) return eini_emit_op(&x->em, EIN_OP_OPERAND, v->pos, k, 0);
+  }
+  eini_perr(p, EIN_ERR_NAME, EINI_AT(v), NULL, reads ? "the statement of '%.60s' does not read "
+            "'%.*s' so" : "the statement of '%.60s' does not read '%.*s'",
+            x->w->g->tensor[x->s->out].name, EINI_NAME_OF(p, v->sym));
+  return -1;
+}
+
+static int eini_aside_leaf(eini_emit *em, const eini_syn *v) {
+  eini_aside *x = (eini_aside *)(void *)em;
+  eini_parser *p = &x->w->p;
+  const ein_graph *g = x->w->g;
+  if (v->kind == EINI_S_ACCESS) return eini_aside_access(x, v);
+  if (v->kind == EINI_S_SIZE) {
+    const int id = eini_expr_int(em->arena, &em->e, v->pos, eini_aside_size(x, v));
+    if (id < 0) eini_pmem(p);
+    return p->st == EIN_OK ? id : -1;
+  }
+  if (v->kind == EINI_S_NAME) {
+    const eini_sym *s = &x->w->names.sym[v->sym];
+    const int i = eini_aside_index(x, v->sym);
+    if (i >= 0) return eini_emit_op(em, EIN_OP_INDEX, v->pos, i, 0);
+    for (int k = 0; k < g->nparam; k++)
+      if (eini_word_is(s->s, s->n, g->param[k].name))
+        return eini_emit_op(em, EIN_OP_PARAM, v->pos, k, 0);
+    return eini_aside_access(x, v);
+  }
+  eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(v), "folds are statements of their own: on NAME, as "
+            "planned", "what is computed first is an expression without folds");
+  return -1;
+}
+
+static ein_status eini_aside_read(eini_aside *x, const eini_syn *tree) {
+  eini_parser *p = &x->w->p;
+  eini_typing ty;
+  ein_dtype *od = EINI_NEW(p->arena, ein_dtype, x->s->noperand + 1);
+  x->coef = EINI_NEW(p->arena, int64_t, x->s->nindex + 1);
+  if (od == NULL || x->coef == NULL) return eini_pmem(p);
+  x->em.p = p;
+  x->em.arena = p->arena;
+  x->em.leaf_fn = eini_aside_leaf;
+  if (eini_emit_tree(&x->em, tree) < 0 || p->st != EIN_OK) return p->st;
+  for (int k = 0; k < x->s->noperand; k++) od[k] = x->w->g->tensor[x->s->operand[k]].dtype;
+  memset(&ty, 0, sizeof ty);
+  ty.operand = od;
+  ty.param = x->w->g->param;
+  ty.function = x->w->g->function;
+  ty.diag = p->diag;
+  const ein_status st = eini_expr_type(p->arena, &ty, &x->em.e, &x->e);
+  if (st == EIN_OK && x->e.n > EINI_ASIDE_MOST)
+    return eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&x->at), NULL, "it has more than %d parts",
+                     EINI_ASIDE_MOST);
+  return eini_reported(p, st);
+}
+
+// ---- where it occurs ----
+
+// Is node v, whose children are nodes kid[] of e, node j of e? Sums and products of two may stand
+// the other way round: that gives the same bits.
+static int eini_aside_node_is(const eini_aside *x, const eini_node *v, const int *kid, int j) {
+  const eini_node *u = &x->e.node[j];
+  const int n = eini_node_args(u);
+  if (u->op != v->op || u->dtype != v->dtype || eini_node_args(v) != n) return 0;
+  if (u->op == EIN_OP_CONST)
+    return u->exact == v->exact && u->ival == v->ival &&
+           memcmp(&u->re, &v->re, sizeof u->re) == 0 &&
+           memcmp(&u->im, &v->im, sizeof u->im) == 0;
+  if (u->op == EIN_OP_OPERAND) {
+    if (eini_operand_first(x->s, u->arg[0]) != eini_operand_first(x->s, v->arg[0])) return 0;
+  } else if (n == 0 || u->op == EIN_OP_CALL) {
+    if (u->arg[0] != v->arg[0]) return 0;
+  } else if (u->op == EIN_OP_CAST && u->arg[1] != v->arg[1]) {
+    return 0;
+  }
+  int same = 1;
+  for (int k = 0; k < n; k++) same &= x->first[eini_node_arg(&x->e, u, k)] == kid[k];
+  if (!same && (u->op == EIN_OP_MUL || u->op == EIN_OP_ADD))
+    same = x->first[u->arg[0]] == kid[1] && x->first[u->arg[1]] == kid[0];
+  return same;
+}
+
+// Of each node of an expression the first node of e, up to `most`, that is the same; -1: none.
+static void eini_aside_classes(const eini_aside *x, const eini_expr *of, int most, int *first) {
+  for (int64_t i = 0; i < of->n; i++) {
+    const eini_node *v = &of->node[i];
+    int kid[EINI_ARGS_MAX] = {0}, known = 1;
+    for (int k = 0; k < eini_node_args(v); k++)
+      known &= (kid[k] = first[eini_node_arg(of, v, k)]) >= 0;
+    const int end = most < 0 ? (int)i + 1 : most;
+    first[i] = -1;
+    for (int j = 0; j < end && known && first[i] < 0; j++)
+      if (eini_aside_node_is(x, v, kid, j)) first[i] = j;
+  }
+}
+
+// The factors of the product at a node, in order, into list (NULL: they are counted): those of its
+// products of the same dtype.
+static int eini_aside_factors(const eini_expr *e, int root, int *stack, int *list) {
+  int n = 0, top = 0;
+  stack[top++] = root;
+  while (top > 0) {
+    const int i = stack[--top];
+    const eini_node *v = &e->node[i];
+    if (v->op == EIN_OP_MUL && v->dtype == e->node[root].dtype) {
+      stack[top++] = v->arg[1];
+      stack[top++] = v->arg[0];
+      continue;
+    }
+    if (list != NULL) list[n] = i;
+    if (++n >= EINI_ASIDE_MOST || top + 2 > 2 * EINI_ASIDE_MOST) break;
+  }
+  return n;
+}
+
+// Are all factors of e among those of the product at node i of the statement? Then the others are
+// in x->rest.
+static int eini_aside_covers(eini_aside *x, int i, int *stack, int *list) {
+  const int n = eini_aside_factors(&x->s->expr, i, stack, list);
+  int found = 0;
+  x->nrest = 0;
+  if (n >= EINI_ASIDE_MOST || n <= x->nfactor) return 0;
+  for (int k = 0; k < n; k++) {
+    int is = -1;
+    for (int f = 0; f < x->nfactor && is < 0; f++)
+      if (x->factor[f] >= 0 && x->first[x->factor[f]] == x->same[list[k]]) is = f;
+    if (is < 0) x->rest[x->nrest++] = list[k];
+    else {
+      if (found++ == 0) x->before = x->nrest;
+      x->factor[is] = -1 - x->factor[is];  // taken
+    }
+  }
+  for (int f = 0; f < x->nfactor; f++)
+    if (x->factor[f] < 0) x->factor[f] = -1 - x->factor[f];
+  return found == x->nfactor;
+}
+
+// A sum takes a product of its factors without rounding it. Is what is computed first rounded in a
+// deterministic graph, as storing it does? What chooses among values is given them rounded.
+static ein_status eini_aside_rounded(eini_aside *x) {
+  const eini_expr *e = &x->s->expr;
+  char *taken = EINI_NEW(x->w->p.arena, char, e->n);
+  if (taken == NULL) return eini_pmem(&x->w->p);
+  const int fold = x->s->fold;
+  taken[e->n - 1] = fold != EIN_FOLD_NONE && fold != EIN_FOLD_MAX && fold != EIN_FOLD_MIN &&
+                    fold != EIN_FOLD_ARGMAX && fold != EIN_FOLD_ARGMIN;
+  for (int64_t i = e->n - 1; i >= 0; i--) {
+    const eini_node *v = &e->node[i];
+    taken[i] &= v->op == EIN_OP_MUL || v->op == EIN_OP_DIV || v->op == EIN_OP_SQUARE ||
+                v->op == EIN_OP_NEG || v->op == EIN_OP_CAST;
+    for (int k = 0; k < eini_node_args(v) && taken[i]; k++) taken[eini_node_arg(e, v, k)] = 1;
+    if (taken[i] && x->part[i])
+      return eini_perr(&x->w->p, EIN_ERR_UNSUPPORTED, EINI_AT(&x->at), NULL, "deterministic: the "
+                       "fold takes this product without rounding it, and stored it would be "
+                       "rounded");
+  }
+  return EIN_OK;
+}
+
+// Marks where e stands in the statement's expression.
+static ein_status eini_aside_find(eini_aside *x) {
+  eini_parser *p = &x->w->p;
+  const eini_expr *of = &x->s->expr;
+  const int root = (int)x->e.n - 1, many = 2 * EINI_ASIDE_MOST + 2;
+  int *stack = EINI_NEW(p->arena, int, 2 * many), found = 0;
+  x->first = EINI_NEW(p->arena, int, x->e.n);
+  x->same = EINI_NEW(p->arena, int, of->n);
+  x->part = EINI_NEW(p->arena, char, of->n);
+  x->factor = EINI_NEW(p->arena, int, many);
+  x->rest = EINI_NEW(p->arena, int, many);
+  if (stack == NULL || x->first == NULL || x->same == NULL || x->part == NULL ||
+      x->factor == NULL || x->rest == NULL)
+    return eini_pmem(p);
+  eini_aside_classes(x, &x->e, -1, x->first);
+  eini_aside_classes(x, of, (int)x->e.n, x->same);
+  for (int64_t i = 0; i < of->n; i++) {
+    if (x->same[i] < 0 || x->same[i] != x->first[root]) continue;
+    found = x->part[i] = 1;
+  }
+  if (found) return x->w->g->ordered ? eini_aside_rounded(x) : EIN_OK;
+  const int product = x->e.node[root].op == EIN_OP_MUL;
+  x->nfactor = product ? eini_aside_factors(&x->e, root, stack, x->factor) : 0;
+  for (int64_t i = of->n - 1; i >= 0 && product && !found; i--) {
+    const eini_node *v = &of->node[i];
+    if (v->op != EIN_OP_MUL || v->dtype != x->e.node[root].dtype) continue;
+    found = eini_aside_covers(x, (int)i, stack, stack + many);
+    if (found) x->part[i] = 2;
+  }
+  if (!found)
+    return eini_perr(p, EIN_ERR_NAME, EINI_AT(&x->at), "a part of its expression as planned, or "
+                     "some factors of a product", "this does not occur in the statement of '%.60s'",
+                     x->w->g->tensor[x->s->out].name);
+  if (x->w->g->ordered)
+    return eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(&x->at), NULL, "deterministic: these factors "
+                     "are not multiplied first, other products round otherwise");
+  return EIN_OK;
+}
+
+// ---- the axes ----
+
+// The indices that the expression depends on must be those that are named.
+static ein_status eini_aside_axes(eini_aside *x, const eini_command *c) {
+  eini_parser *p = &x->w->p;
+  const eini_stmt *s = x->s;
+  const eini_loops *n = &x->w->to->nest[x->w->stmt];
+  char *uses = EINI_NEW(p->arena, char, s->nindex + 1);
+  x->nindex = c->list[1].n;
+  x->index = EINI_NEW(p->arena, int, x->nindex);
+  x->axis = EINI_NEW(p->arena, int, s->nindex + 1);
+  if (uses == NULL || x->index == NULL || x->axis == NULL) return eini_pmem(p);
+  for (int64_t i = 0; i < x->e.n; i++) {
+    const eini_node *v = &x->e.node[i];
+    if (v->op == EIN_OP_INDEX) uses[v->arg[0]] = 1;
+    for (int k = 0; k < s->nindex && v->op == EIN_OP_OPERAND; k++)
+      uses[k] |= eini_map_uses(&s->proj[v->arg[0]], k) > 0;
+  }
+  for (int i = 0; i < s->nindex; i++) x->axis[i] = -1;
+  for (int k = 0; k < x->nindex && p->st == EIN_OK; k++) {
+    const eini_span at = c->list[1].name[k];
+    const int i = x->index[k] = eini_loops_find(x->w, n, at);
+    if (i < 0) return p->st;
+    if (x->axis[i] >= 0 || !uses[i])
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(&at), NULL, uses[i] ? "'%.60s' is named twice"
+                : "the expression does not depend on '%.60s'", s->index[i].name);
+    x->axis[i] = k;
+  }
+  for (int i = 0; i < s->nindex && p->st == EIN_OK; i++)
+    if (uses[i] && x->axis[i] < 0)
+      eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->list[1].all), NULL, "the expression depends on "
+                "'%.60s', too", s->index[i].name);
+  if (p->st == EIN_OK && c->list[2].n != x->nindex)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->list[2].all), NULL, "%d name%s for %d ind%s",
+              c->list[2].n, c->list[2].n == 1 ? "" : "s", x->nindex,
+              x->nindex == 1 ? "ex" : "ices");
+  for (int k = 0; k < c->list[2].n && p->st == EIN_OK; k++) {
+    const eini_span at = c->list[2].name[k];
+    for (int j = 0; j < k; j++)
+      if (at.len == c->list[2].name[j].len &&
+          memcmp(p->s + at.pos, p->s + c->list[2].name[j].pos, (size_t)at.len) == 0)
+        eini_perr(p, EIN_ERR_NAME, EINI_AT(&at), NULL, "'%.*s' is named twice",
+                  eini_cut(p->s + at.pos, at.len), p->s + at.pos);
+  }
+  return p->st;
+}
+
+// The new tensor, and its indices, have names of their own.
+static ein_status eini_aside_names(eini_aside *x, const eini_command *c) {
+  eini_parser *p = &x->w->p;
+  const ein_graph *g = x->w->g;
+  for (int k = 0; k <= x->nindex && p->st == EIN_OK; k++) {
+    const eini_span at = k < x->nindex ? c->list[2].name[k] : c->list[3].name[0];
+    const char *text = p->s + at.pos;
+    int id, taken = eini_word_class(g, text, at.len, &id) != EINI_W_FREE;
+    for (int t = 0; t < g->ntensor && k == x->nindex; t++)
+      taken |= eini_word_is(text, at.len, g->tensor[t].name);
+    for (int q = 0; q < g->nparam; q++) taken |= eini_word_is(text, at.len, g->param[q].name);
+    if (taken)
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(&at), NULL, "the name '%.*s' is taken",
+                eini_cut(text, at.len), text);
+  }
+  return p->st;
+}
+
+// ---- the graph ----
+
+// Appends nodes of an expression to another; operand k becomes at[k], and where that is -1, the
+// next of *n; index i axis[i], unless that is NULL.
+static int eini_aside_copy(eini_arena *a, const eini_expr *from, int i, int *map, int *at, int *n,
+                         const int *axis, eini_expr *to) {
+  const int id = eini_node_copy(a, from, i, map, to);
+  if (id < 0) return -1;
+  eini_node *v = &to->node[id];
+  if (v->op == EIN_OP_OPERAND) {
+    if (at[v->arg[0]] < 0) at[v->arg[0]] = (*n)++;
+    v->arg[0] = at[v->arg[0]];
+  }
+  if (v->op == EIN_OP_INDEX && axis != NULL) v->arg[0] = axis[v->arg[0]];
+  return map[i] = id;
+}
+
+// The operands that at[] says, of n, and that behind them.
+static int *eini_aside_operands(eini_aside *x, const int *at, int n, int behind) {
+  int *operand = EINI_NEW(x->w->p.arena, int, n + 1);
+  for (int k = 0; k < x->s->noperand && operand != NULL; k++)
+    if (at[k] >= 0) operand[at[k]] = x->s->operand[k];
+  if (operand != NULL) operand[n] = behind;
+  return operand;
+}
+
+static int *eini_aside_none(eini_aside *x, int64_t n) {
+  int *list = EINI_NEW(x->w->p.arena, int, n + 1);
+  for (int64_t k = 0; k < n && list != NULL; k++) list[k] = -1;
+  return list;
+}
+
+// Appends the statement that computes the expression.
+static ein_status eini_aside_first(eini_aside *x, ein_graph *g, const eini_command *c, int *made) {
+  eini_arena *a = &g->arena;
+  const eini_parser *p = &x->w->p;
+  const eini_stmt *s = x->s;
+  const eini_span name = c->list[3].name[0];
+  int *at = eini_aside_none(x, s->noperand), *map = eini_aside_none(x, x->e.n), n = 0;
+  int64_t *shape = EINI_NEW(a, int64_t, x->nindex);
+  eini_expr e;
+  eini_stmt *t;
+  memset(&e, 0, sizeof e);
+  if (at == NULL || map == NULL || shape == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < x->e.n; i++)
+    if (eini_aside_copy(a, &x->e, i, map, at, &n, x->axis, &e) < 0) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < x->nindex; k++) shape[k] = s->index[x->index[k]].extent;
+  EINI_TRY(eini_graph_add_tensor(g, p->s + name.pos, name.len, EIN_ROLE_TEMP,
+                                 ein_dtype_compute((ein_dtype)x->e.node[x->e.n - 1].dtype),
+                                 x->nindex, shape, made));
+  g->tensor[*made].line = s->line;
+  int *operand = eini_aside_operands(x, at, n, 0);
+  if (operand == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_graph_add_stmt(g, *made, x->nindex, n, operand, &t));
+  for (int k = 0; k < x->nindex; k++) {
+    const eini_span index = c->list[2].name[k];
+    t->index[k].extent = shape[k];
+    t->index[k].name = eini_strndup(a, p->s + index.pos, index.len);
+    if (t->index[k].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  EINI_TRY(eini_map_units(a, &t->out_map, 0, 0, x->nindex));
+  for (int k = 0; k < s->noperand; k++)
+    if (at[k] >= 0) EINI_TRY(eini_map_copy(a, &t->proj[at[k]], &s->proj[k], x->axis));
+  t->expr = e;
+  t->numpy = s->numpy;
+  t->line = s->line;
+  t->pos = s->pos;
+  return eini_stmt_finish(g, t, NULL);
+}
+
+// The statement's expression with the new tensor in place of e: operand number 0. at, n: of others,
+// from 1 on.
+static ein_status eini_aside_rest(eini_aside *x, eini_arena *a, int *at, int *n, eini_expr *to) {
+  const eini_expr *e = &x->s->expr;
+  char *need = EINI_NEW(x->w->p.arena, char, e->n);
+  int *map = eini_aside_none(x, e->n);
+  if (need == NULL || map == NULL) return EIN_ERR_NO_MEMORY;
+  need[e->n - 1] = 1;
+  for (int64_t i = e->n - 1; i >= 0; i--) {
+    const eini_node *v = &e->node[i];
+    if (!need[i] || x->part[i] == 1) continue;
+    for (int k = 0; k < x->nrest && x->part[i] == 2; k++) need[x->rest[k]] = 1;
+    for (int k = 0; k < eini_node_args(v) && !x->part[i]; k++) need[eini_node_arg(e, v, k)] = 1;
+  }
+  for (int i = 0; i < e->n; i++) {
+    if (!need[i]) continue;
+    if (!x->part[i]) {
+      if (eini_aside_copy(a, e, i, map, at, n, NULL, to) < 0) return EIN_ERR_NO_MEMORY;
+      continue;
+    }
+    int id = eini_expr_add(a, to, EIN_OP_OPERAND, e->node[i].pos, 0, 0, 0), root = -1;
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    to->node[id].dtype = e->node[i].dtype;
+    for (int k = 0; k <= x->nrest && x->part[i] == 2; k++) {
+      const int f = k == x->before ? id : map[x->rest[k - (k > x->before)]];
+      root = root < 0 ? f : eini_expr_pair(a, to, EIN_OP_MUL, root, f);
+      if (root < 0) return EIN_ERR_NO_MEMORY;
+      if (k > 0) to->node[root].dtype = e->node[i].dtype;
+    }
+    map[i] = x->part[i] == 2 ? root : id;
+  }
+  return EIN_OK;
+}
+
+// Appends the statement that reads it; statement number `old` gives way to it.
+static ein_status eini_aside_second(eini_aside *x, ein_graph *g, int made, int old) {
+  eini_arena *a = &g->arena;
+  const eini_stmt s = g->stmt[old];
+  int *at = eini_aside_none(x, s.noperand), n = 1;
+  eini_expr e;
+  eini_stmt *t;
+  memset(&e, 0, sizeof e);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_aside_rest(x, a, at, &n, &e));
+  int *operand = eini_aside_operands(x, at, n, 0);
+  if (operand == NULL) return EIN_ERR_NO_MEMORY;
+  operand[0] = made;
+  EINI_TRY(eini_graph_add_stmt(g, s.out, s.nindex, n, operand, &t));
+  g->tensor[s.out].nstmt--;
+  const eini_stmt own = *t;
+  *t = s;
+  t->noperand = n;
+  t->operand = own.operand;
+  t->proj = own.proj;
+  t->hint = NULL;
+  for (int k = 0; k < x->nindex; k++) EINI_TRY(eini_map_set(a, &t->proj[0], k, x->index[k], 1));
+  for (int k = 0; k < s.noperand; k++)
+    if (at[k] > 0) EINI_TRY(eini_map_copy(a, &t->proj[at[k]], &s.proj[k], NULL));
+  t->expr = e;
+  EINI_TRY(eini_stmt_finish(g, t, NULL));
+  if (s.fold != EIN_FOLD_NONE && ein_dtype_compute(t->type) != ein_dtype_compute(s.type))
+    return EIN_ERR_DTYPE;
+  t->type = s.type;
+  const eini_stmt second = *t, first = g->stmt[g->nstmt - 2];
+  g->nstmt--;
+  memmove(g->stmt + old + 1, g->stmt + old, (size_t)(g->nstmt - 1 - old) * sizeof *g->stmt);
+  g->stmt[old] = first;
+  g->stmt[old + 1] = second;
+  return EIN_OK;
+}
+
+// ---- the command ----
+
+// A graph of the schedule's own: a copy of the one that it is of.
+static ein_status eini_aside_own(eini_scheduler *w) {
+  if (w->to->own != NULL) return EIN_OK;
+  ein_graph *g = w->to->own = eini_graph_new(w->ctx);
+  if (g == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_graph_copy_head(g, w->g));
+  for (int64_t k = 0; k < w->g->nstmt; k++)
+    EINI_TRY(eini_stmt_copy(g, &w->g->stmt[k], w->g->stmt[k].out, w->g->stmt[k].operand));
+  g->ordered = w->g->ordered;
+  return EIN_OK;
+}
+
+// The schedule is of graph g, in which statement `at` is new, and the one behind it another one.
+static ein_status eini_aside_move(eini_scheduler *w, const ein_graph *g, int at) {
+  ein_schedule *s = w->to;
+  eini_arena *a = w->p.arena;
+  ein_distribution **place = EINI_NEW(a, ein_distribution *, g->ntensor);
+  unsigned char *said = EINI_NEW(a, unsigned char, g->ntensor);
+  eini_loops *nest = EINI_NEW(a, eini_loops, g->nstmt);
+  s->home = EINI_NEW(a, ein_distribution *, g->nstmt);
+  s->axes = EINI_NEW(a, eini_stmt *, g->ntensor);
+  if (place == NULL || said == NULL || nest == NULL || s->home == NULL || s->axes == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int t = 0; t < w->g->ntensor && t < g->ntensor; t++)
+    place[t] = s->place[t], said[t] = s->said[t];
+  for (int k = 0; k < g->nstmt; k++) {
+    if (k == at || k == at + 1) {
+      EINI_TRY(eini_loops_init(&w->p, &g->stmt[k], &nest[k]));
+      continue;
+    }
+    nest[k] = s->nest[k - (k > at)];
+    nest[k].s = &g->stmt[k];
+  }
+  s->place = place;
+  s->said = said;
+  s->nest = nest;
+  s->g = w->g = w->p.g = g;
+  w->stmt = at + 1;
+  return EIN_OK;
+}
+
+static ein_status eini_aside_make(eini_aside *x, const eini_command *c) {
+  eini_scheduler *w = x->w;
+  const int at = w->stmt;
+  int made;
+  EINI_TRY(eini_aside_own(w));
+  ein_graph *g = w->to->own;
+  const int64_t ntensor = g->ntensor, nstmt = g->nstmt;
+  const int pieces = g->tensor[x->s->out].nstmt;
+  ein_status st = eini_aside_first(x, g, c, &made);
+  if (st == EIN_OK) st = eini_aside_second(x, g, made, at);
+  if (st == EIN_OK) return eini_aside_move(w, g, at);
+  g->ntensor = ntensor;
+  g->nstmt = nstmt;
+  g->tensor[x->s->out].nstmt = pieces;
+  return st;
+}
+
+static void eini_do_precompute(eini_scheduler *w, const eini_command *c) {
+  eini_parser *p = &w->p;
+  const eini_loops *n = &w->to->nest[w->stmt];
+  eini_aside *x = EINI_NEW(p->arena, eini_aside, 1);
+  if (x == NULL) eini_pmem(p);
+  else if (n->loop == NULL)
+    eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&c->word), NULL, "the statement has too many indices");
+  else if (n->at.len > 0)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->word), "precompute(..) before them", "loops of the "
+              "statement are cut or placed already");
+  if (p->st != EIN_OK) return;
+  x->w = w;
+  x->was = w->g->stmt[w->stmt];
+  x->s = &x->was;
+  x->at = c->list[0].all;
+  ein_status st = eini_aside_read(x, c->expr);
+  if (st == EIN_OK) st = eini_aside_find(x);
+  if (st == EIN_OK) st = eini_aside_axes(x, c);
+  if (st == EIN_OK) st = eini_aside_names(x, c);
+  if (st != EIN_OK) return;
+  st = eini_aside_make(x, c);
+  if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
+  else if (st != EIN_OK)
+    eini_perr(p, st, EINI_AT(&x->at), NULL, st == EIN_ERR_DTYPE ? "what is stored would be folded "
+              "in another type" : "it cannot be computed first");
+}
+
+// ================================================================================================
 // >>schedule  schedules of graphs
 // Takes a graph and commands; gives grid, distributions and nests, checked, and what they move.
 // ================================================================================================
@@ -43036,7 +43663,7 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
                                             const eini_command *) = {
       NULL, NULL, NULL, eini_do_cut, eini_do_cut, eini_do_collapse, eini_do_reorder,
       eini_do_parallelize, eini_do_distribute, eini_do_communicate, eini_do_rotate,
-      eini_do_substitute};
+      eini_do_substitute, NULL};
   if (c->kind == EINI_C_MACHINE) {
     eini_do_machine(w, c);
   } else if (c->kind == EINI_C_PLACE) {
@@ -43046,6 +43673,8 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
   } else if (w->stmt < 0) {
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "on NAME before it", "of which statement? "
               "There are %lld", (long long)w->g->nstmt);
+  } else if (c->kind == EINI_C_PRECOMPUTE) {
+    eini_do_precompute(w, c);
   } else {
     eini_loops *n = &w->to->nest[w->stmt];
     if (n->grid == NULL) n->grid = w->grid;
@@ -43064,6 +43693,16 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
 
 static void eini_say_span(eini_text *t, const eini_parser *p, eini_span at) {
   eini_say(t, "%.*s", (int)at.len, p->s + at.pos);
+}
+
+// An expression, on one line.
+static void eini_say_expression(eini_text *t, const eini_parser *p, eini_span at) {
+  for (int64_t i = at.pos, comment = 0; i < at.pos + at.len; i++) {
+    const char c = p->s[i], next = i + 1 < p->n ? p->s[i + 1] : 0;
+    comment = c == '#' || (comment && c != '\n');
+    if (comment || (c == '\\' && (next == '\n' || next == '\r'))) continue;
+    eini_say(t, "%c", c == '\n' || c == '\r' ? ' ' : c);
+  }
 }
 
 static void eini_say_names(eini_text *t, const eini_parser *p, const eini_nameset *g, int set) {
@@ -43093,6 +43732,7 @@ static void eini_say_command(eini_text *t, eini_scheduler *w, const eini_command
   for (int k = 0; takes[k] != 0; k++) {
     if (k > 0) eini_say(t, ", ");
     if (takes[k] == '#') eini_say(t, "%lld", (long long)c->amount[0]);
+    else if (takes[k] == 'e') eini_say_expression(t, p, c->list[0].all);
     else if (*takes == 's' && takes[1] == 's' && c->list[k].n == 1) {
       eini_say(t, "[");
       eini_say_span(t, p, c->list[k].name[0]);
@@ -43223,7 +43863,7 @@ static ein_status eini_schedule_make(eini_scheduler *w, ein_ctx *ctx,
     return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the schedule has more than 16 MiB");
   if (desc->machine != NULL) EINI_TRY(eini_validate_machine(d, desc->machine));
   s->machine = eini_machine_of(desc->machine);
-  s->g = g;
+  s->g = s->of = g;
   s->place = EINI_NEW(a, ein_distribution *, g->ntensor);
   s->said = EINI_NEW(a, unsigned char, g->ntensor);
   s->home = EINI_NEW(a, ein_distribution *, g->nstmt);
@@ -43268,7 +43908,8 @@ EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
   if (ctx != NULL) eini_diag_sort(&ctx->diag);
   eini_fail_status(ctx, st);
   if (st == EIN_OK) s->arena = arena;
-  else eini_arena_free(&arena);
+  else if (s != NULL) eini_graph_free(s->own);
+  if (st != EIN_OK) eini_arena_free(&arena);
   if (ctx != NULL) ctx->diag.text = NULL;
   if (st == EIN_OK) *out = s;
   return st;
@@ -43281,7 +43922,12 @@ EIN_API int ein_graph_commands(const ein_graph *graph) {
 EIN_API void ein_schedule_destroy(ein_schedule *s) {
   if (s == NULL) return;
   eini_arena arena = s->arena;
+  eini_graph_free(s->own);
   eini_arena_free(&arena);
+}
+
+EIN_API const ein_graph *ein_schedule_graph(const ein_schedule *s) {
+  return s == NULL ? NULL : s->g;
 }
 
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size) {
@@ -43557,7 +44203,6 @@ static void eini_stream_result(eini_stream_task *t, int depth, double *mem, doub
   const eini_stmt *s = t->s;
   const eini_streamed *p = &t->now;
   const int last = p->nloop;
-  const double size = (double)ein_dtype_size(eini_loops_type(t->g, s));
   int folds = 0, all = 0;
   double again = 1;
   for (int c = s->nfree; c < s->nindex; c++) folds |= t->cut[c] > 1;
@@ -43567,10 +44212,12 @@ static void eini_stream_result(eini_stream_task *t, int depth, double *mem, doub
     all = 1;
     if (l < depth) folds = 1, again *= (double)p->parts[l];
   }
+  const int empty = eini_stmt_empty(s, s->nfree, s->nindex);
+  const double size = eini_fold_carries(s->fold) && (all || empty)
+                          ? (double)eini_partial_bytes(t->g, s)
+                          : (double)ein_dtype_size(eini_loops_type(t->g, s));
   *mem = eini_stream_box(t, s->noperand, t->hi + depth * s->nindex, size);
-  if (folds || eini_stmt_empty(s, s->nfree, s->nindex))
-    *mem += eini_stream_box(t, s->noperand, t->hi, (double)ein_dtype_size(
-                                                       ein_dtype_compute(s->type)));
+  if (folds || empty) *mem += eini_stream_box(t, s->noperand, t->hi, size);
   if (all && depth < last) *mem += eini_stream_box(t, s->noperand, t->hi + last * s->nindex, size);
   *bytes = again * t->moved[s->noperand];
 }
@@ -43654,7 +44301,7 @@ static void eini_stream_try(eini_stream_task *t) {
 // May a statement go in steps over an index?
 static int eini_stream_may(const ein_graph *g, const eini_stmt *s, int c) {
   if (c < s->nfree) return s->index[c].extent > 1;
-  return s->index[c].extent > 1 && !eini_fold_carries(s->fold) && eini_order_cuts(g, s, c);
+  return s->index[c].extent > 1 && eini_order_cuts(g, s, c);
 }
 
 // The next number of pieces of an outer loop that is tried; behind the last, more than there are.
@@ -44460,11 +45107,6 @@ static ein_status eini_within_tables(eini_within *f) {
   eini_decomposer *dc = &f->dc;
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
-  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
-    eini_dform *x = &dc->node[i];  // states of several scalars are not cut
-    for (int c = x->s->nfree; c < x->s->nindex && eini_fold_carries(x->s->fold); c++)
-      x->limit[c] = eini_max64(1, x->need[c]);
-  }
   EINI_TRY(eini_decompose_method(dc, eini_method_find(dc->desc->method)));
   EINI_TRY(eini_edges_find(dc, &f->edges));
   EINI_TRY(eini_dforms_make(dc));

@@ -16,6 +16,8 @@ typedef struct eini_build {
   const eini_row **row;
 } eini_build;
 
+static int eini_emit_leaf(eini_emit *em, const eini_syn *v);  // of temporaries: they nest
+
 static int eini_rows_equal(const eini_row *a, const eini_row *b, int rank) {
   for (int r = 0; r < rank; r++) {
     if (a[r].n != b[r].n || a[r].offset != b[r].offset) return 0;
@@ -50,6 +52,7 @@ static ein_status eini_build_tree(eini_prog *q, eini_build *b, const int *freev,
   b->q = q;
   b->em.p = p;
   b->em.arena = &q->g->arena;
+  b->em.leaf_fn = eini_emit_leaf;
   b->nfree = (int)nfree;
   b->var = EINI_NEW(p->arena, int, nfree + nbind);
   b->saved = EINI_NEW(p->arena, int, nfree + nbind);

@@ -9,10 +9,11 @@
 enum {
   EINI_C_MACHINE, EINI_C_PLACE, EINI_C_ON, EINI_C_DIVIDE, EINI_C_SPLIT, EINI_C_COLLAPSE,
   EINI_C_REORDER, EINI_C_PARALLELIZE, EINI_C_DISTRIBUTE, EINI_C_COMMUNICATE, EINI_C_ROTATE,
-  EINI_C_SUBSTITUTE, EINI_COMMANDS
+  EINI_C_SUBSTITUTE, EINI_C_PRECOMPUTE, EINI_COMMANDS
 };
 
-// What stands in the brackets: n a name, s one or a list of them, # a number, + one name or more.
+// What stands in the brackets: n a name, s one or a list of them, # a number, + one name or more,
+// e an expression.
 typedef struct eini_command_row {
   const char *word, *takes;
 } eini_command_row;
@@ -20,7 +21,8 @@ typedef struct eini_command_row {
 static const eini_command_row eini_commands[EINI_COMMANDS] = {
     {"machine", NULL}, {"place", NULL}, {"on", NULL}, {"divide", "nnn#"}, {"split", "nnn#"},
     {"collapse", "nnn"}, {"reorder", "+"}, {"parallelize", "n"}, {"distribute", "+"},
-    {"communicate", "sn"}, {"rotate", "nsn"}, {"substitute", "sn"}};
+    {"communicate", "sn"}, {"rotate", "nsn"}, {"substitute", "sn"},
+    {"precompute", "essn"}};
 
 typedef struct eini_span {
   int64_t pos, len;
@@ -40,6 +42,7 @@ typedef struct eini_command {
   eini_span word, number;
   eini_nameset list[4];
   int64_t amount[EINI_NAMES_MAX];
+  eini_syn *expr;          // whose text is list 0
 } eini_command;
 
 // Names that numbers may be made of: p, and dimensions.
@@ -379,6 +382,15 @@ static void eini_command_on(eini_parser *p, const eini_amounts *a, eini_command 
     c->amount[0] = eini_amount_whole(p, a, (int64_t)1 << 40, &c->number);
 }
 
+static void eini_command_expr(eini_parser *p, eini_command *c) {
+  eini_nameset *g = &c->list[0];
+  g->all.pos = p->pos;
+  c->expr = eini_parse_expr(p, 0);
+  g->all.len = p->end - g->all.pos;
+  g->name[0] = g->all;
+  g->n = 1;
+}
+
 static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_command *c) {
   const char *takes = eini_commands[c->kind].takes;
   eini_expect(p, '(', "'('");
@@ -386,6 +398,7 @@ static void eini_command_call(eini_parser *p, const eini_amounts *a, eini_comman
   for (int k = 0; takes[k] != 0; k++) {
     if (k > 0) eini_expect(p, ',', "','");
     if (takes[k] == '#') c->amount[0] = eini_amount_whole(p, a, (int64_t)1 << 40, &c->number);
+    else if (takes[k] == 'e') eini_command_expr(p, c);
     else eini_command_names(p, &c->list[k], takes[k] == 's', "a name");
     while (takes[k] == '+' && eini_accept(p, ',')) eini_command_name(p, &c->list[k], "a name");
   }
@@ -404,8 +417,7 @@ static void eini_command_read(eini_parser *p, const eini_amounts *a, eini_comman
     for (int k = 0; k < EINI_COMMANDS; k++)
       eini_near_try(&w, eini_commands[k].word, (int64_t)strlen(eini_commands[k].word));
     const char *hint = eini_near_hint(&w);
-    if (hint == NULL) hint = eini_word(p, "precompute") ? "write it as a statement of its own" :
-                             a == NULL ? "statements stand before all commands" : NULL;
+    if (hint == NULL && a == NULL) hint = "statements stand before all commands";
     eini_unexpected(p, "a command of a schedule", hint);
     return;
   }

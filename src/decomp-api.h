@@ -252,9 +252,11 @@ typedef struct ein_schedule_desc {
 
 EIN_API int ein_graph_commands(const ein_graph *graph);  // 1: there are some behind its statements
 // Mistakes have their place in the text and the reason. The graph must outlive the schedule.
+// Statements are counted as in ein_schedule_graph: with those that are computed first.
 EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
                                        const ein_schedule_desc *desc, ein_schedule **out);
 EIN_API void ein_schedule_destroy(ein_schedule *s);
+EIN_API const ein_graph *ein_schedule_graph(const ein_schedule *s);  // borrowed
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size);  // commands
 // Borrowed; NULL: none. Results that are not placed lie where they are computed, at points whose
 // reduced loops are at 0 (NULL: of several statements, each its values); inputs, everywhere.

@@ -45,7 +45,8 @@ typedef struct eini_loops {
 
 struct ein_schedule {
   eini_arena arena;
-  const ein_graph *g;
+  const ein_graph *g, *of;  // of: that it was made of; own: g, where things are precomputed, else
+  ein_graph *own;          //   NULL
   ein_machine machine;     // one place of it, for predictions
   ein_grid *grid;          // the first machine, or NULL
   ein_distribution **place;  // of each tensor: where it is said to lie, or follows from the loops

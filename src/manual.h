@@ -44,8 +44,8 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
-//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms >>schedule
-//                 >>stream >>within >>within-text
+//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms
+//                 >>precompute >>schedule >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -381,6 +381,11 @@
 //                                   innermost loop of a step, results behind all loops over places
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
+//     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] is a statement
+//                                   of its own, before the others of its statement, which reads
+//                                   W[i,k]. What is named occurs in it, as a part of its expression
+//                                   or as factors of a product, whose rounding may then be another:
+//                                   in deterministic graphs that is refused
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
 // refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
 // decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free

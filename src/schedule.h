@@ -77,7 +77,7 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
                                             const eini_command *) = {
       NULL, NULL, NULL, eini_do_cut, eini_do_cut, eini_do_collapse, eini_do_reorder,
       eini_do_parallelize, eini_do_distribute, eini_do_communicate, eini_do_rotate,
-      eini_do_substitute};
+      eini_do_substitute, NULL};
   if (c->kind == EINI_C_MACHINE) {
     eini_do_machine(w, c);
   } else if (c->kind == EINI_C_PLACE) {
@@ -87,6 +87,8 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
   } else if (w->stmt < 0) {
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "on NAME before it", "of which statement? "
               "There are %lld", (long long)w->g->nstmt);
+  } else if (c->kind == EINI_C_PRECOMPUTE) {
+    eini_do_precompute(w, c);
   } else {
     eini_loops *n = &w->to->nest[w->stmt];
     if (n->grid == NULL) n->grid = w->grid;
@@ -105,6 +107,16 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
 
 static void eini_say_span(eini_text *t, const eini_parser *p, eini_span at) {
   eini_say(t, "%.*s", (int)at.len, p->s + at.pos);
+}
+
+// An expression, on one line.
+static void eini_say_expression(eini_text *t, const eini_parser *p, eini_span at) {
+  for (int64_t i = at.pos, comment = 0; i < at.pos + at.len; i++) {
+    const char c = p->s[i], next = i + 1 < p->n ? p->s[i + 1] : 0;
+    comment = c == '#' || (comment && c != '\n');
+    if (comment || (c == '\\' && (next == '\n' || next == '\r'))) continue;
+    eini_say(t, "%c", c == '\n' || c == '\r' ? ' ' : c);
+  }
 }
 
 static void eini_say_names(eini_text *t, const eini_parser *p, const eini_nameset *g, int set) {
@@ -134,6 +146,7 @@ static void eini_say_command(eini_text *t, eini_scheduler *w, const eini_command
   for (int k = 0; takes[k] != 0; k++) {
     if (k > 0) eini_say(t, ", ");
     if (takes[k] == '#') eini_say(t, "%lld", (long long)c->amount[0]);
+    else if (takes[k] == 'e') eini_say_expression(t, p, c->list[0].all);
     else if (*takes == 's' && takes[1] == 's' && c->list[k].n == 1) {
       eini_say(t, "[");
       eini_say_span(t, p, c->list[k].name[0]);
@@ -264,7 +277,7 @@ static ein_status eini_schedule_make(eini_scheduler *w, ein_ctx *ctx,
     return eini_fail(d, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the schedule has more than 16 MiB");
   if (desc->machine != NULL) EINI_TRY(eini_validate_machine(d, desc->machine));
   s->machine = eini_machine_of(desc->machine);
-  s->g = g;
+  s->g = s->of = g;
   s->place = EINI_NEW(a, ein_distribution *, g->ntensor);
   s->said = EINI_NEW(a, unsigned char, g->ntensor);
   s->home = EINI_NEW(a, ein_distribution *, g->nstmt);
@@ -309,7 +322,8 @@ EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
   if (ctx != NULL) eini_diag_sort(&ctx->diag);
   eini_fail_status(ctx, st);
   if (st == EIN_OK) s->arena = arena;
-  else eini_arena_free(&arena);
+  else if (s != NULL) eini_graph_free(s->own);
+  if (st != EIN_OK) eini_arena_free(&arena);
   if (ctx != NULL) ctx->diag.text = NULL;
   if (st == EIN_OK) *out = s;
   return st;
@@ -322,7 +336,12 @@ EIN_API int ein_graph_commands(const ein_graph *graph) {
 EIN_API void ein_schedule_destroy(ein_schedule *s) {
   if (s == NULL) return;
   eini_arena arena = s->arena;
+  eini_graph_free(s->own);
   eini_arena_free(&arena);
+}
+
+EIN_API const ein_graph *ein_schedule_graph(const ein_schedule *s) {
+  return s == NULL ? NULL : s->g;
 }
 
 EIN_API size_t ein_schedule_print(const ein_schedule *s, char *buf, size_t size) {

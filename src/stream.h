@@ -56,7 +56,6 @@ static void eini_stream_result(eini_stream_task *t, int depth, double *mem, doub
   const eini_stmt *s = t->s;
   const eini_streamed *p = &t->now;
   const int last = p->nloop;
-  const double size = (double)ein_dtype_size(eini_loops_type(t->g, s));
   int folds = 0, all = 0;
   double again = 1;
   for (int c = s->nfree; c < s->nindex; c++) folds |= t->cut[c] > 1;
@@ -66,10 +65,12 @@ static void eini_stream_result(eini_stream_task *t, int depth, double *mem, doub
     all = 1;
     if (l < depth) folds = 1, again *= (double)p->parts[l];
   }
+  const int empty = eini_stmt_empty(s, s->nfree, s->nindex);
+  const double size = eini_fold_carries(s->fold) && (all || empty)
+                          ? (double)eini_partial_bytes(t->g, s)
+                          : (double)ein_dtype_size(eini_loops_type(t->g, s));
   *mem = eini_stream_box(t, s->noperand, t->hi + depth * s->nindex, size);
-  if (folds || eini_stmt_empty(s, s->nfree, s->nindex))
-    *mem += eini_stream_box(t, s->noperand, t->hi, (double)ein_dtype_size(
-                                                       ein_dtype_compute(s->type)));
+  if (folds || empty) *mem += eini_stream_box(t, s->noperand, t->hi, size);
   if (all && depth < last) *mem += eini_stream_box(t, s->noperand, t->hi + last * s->nindex, size);
   *bytes = again * t->moved[s->noperand];
 }
@@ -153,7 +154,7 @@ static void eini_stream_try(eini_stream_task *t) {
 // May a statement go in steps over an index?
 static int eini_stream_may(const ein_graph *g, const eini_stmt *s, int c) {
   if (c < s->nfree) return s->index[c].extent > 1;
-  return s->index[c].extent > 1 && !eini_fold_carries(s->fold) && eini_order_cuts(g, s, c);
+  return s->index[c].extent > 1 && eini_order_cuts(g, s, c);
 }
 
 // The next number of pieces of an outer loop that is tried; behind the last, more than there are.

@@ -311,6 +311,8 @@ static void eini_no_value(eini_parser *p, int cls) {
                   cls == EINI_W_DTYPE ? "conversions are written cast_f32(x)" : NULL);
 }
 
+struct eini_syn;
+
 // An expression being emitted as nodes. Functions give the number of a node, -1 after a mistake.
 typedef struct eini_emit {
   eini_parser *p;
@@ -318,6 +320,8 @@ typedef struct eini_emit {
   eini_expr e;
   int nin, nindex;         // operands and indices a map may name
   const eini_index *index;
+  // Of trees: a leaf, which the surroundings decide.
+  int (*leaf_fn)(struct eini_emit *em, const struct eini_syn *v);
 } eini_emit;
 
 static int eini_emit_op(eini_emit *em, int op, int64_t pos, int x, int y) {

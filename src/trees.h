@@ -358,7 +358,6 @@ static eini_syn *eini_parse_expr(eini_parser *p, int level) {
 
 // ---- trees to expression nodes ----
 
-static int eini_emit_leaf(eini_emit *em, const eini_syn *v);  // what the surroundings decide
 static int eini_emit_tree(eini_emit *em, const eini_syn *v);  // trees nest
 
 // A flat list as a chain from the left.
@@ -400,6 +399,6 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
     case EINI_S_AND: return eini_emit_list(em, v, EIN_OP_AND, EIN_OP_AND);
     case EINI_S_OR: return eini_emit_list(em, v, EIN_OP_OR, EIN_OP_OR);
     case EINI_S_POW: return eini_emit_list(em, v, EIN_OP_POW, EIN_OP_POW);
-    default: return eini_emit_leaf(em, v);
+    default: return em->leaf_fn(em, v);
   }
 }

@@ -359,11 +359,6 @@ static ein_status eini_within_tables(eini_within *f) {
   eini_decomposer *dc = &f->dc;
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
-  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
-    eini_dform *x = &dc->node[i];  // states of several scalars are not cut
-    for (int c = x->s->nfree; c < x->s->nindex && eini_fold_carries(x->s->fold); c++)
-      x->limit[c] = eini_max64(1, x->need[c]);
-  }
   EINI_TRY(eini_decompose_method(dc, eini_method_find(dc->desc->method)));
   EINI_TRY(eini_edges_find(dc, &f->edges));
   EINI_TRY(eini_dforms_make(dc));

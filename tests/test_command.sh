@@ -330,7 +330,6 @@ sed "s/^fast_bytes .*/fast_bytes $((8 * elements))/; s/^flops_f64 .*/flops_f64 1
   s/^read_bw .*/read_bw $bw/; s/^all_read_bw .*/all_read_bw $(echo "$bw" | sed 's/ /000 /g')000/
   " rates.txt > known.txt
 expect 0 plan ij,jk --sizes i=700,j=701,k=702 --dtype f64 --rates known.txt --json
-planned=$(sed -n 's/.*"io_bound": \([0-9.e+]*\),.*/\1/p' .out)
 expect 0 bound ij,jk --sizes i=700,j=701,k=702 --dtype f64 --fast-memory $elements --json
 bound=$(sed -n 's/.*"compulsory": [0-9.e+]*, "bound": \([0-9.e+]*\),.*/\1/p' .out)
 compulsory=$((700 * 701 + 701 * 702 + 700 * 702))
@@ -1524,6 +1523,39 @@ expect 0 run mm.ein A=MA.npy B=MB.npy --deterministic
 cp .out mm.want
 expect 0 run mm.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule rows --deterministic
 cmp -s .out mm.want || fail "a schedule changes the bits of --deterministic"
+# Parts that are computed first: where they are told to, with the bits of --deterministic.
+printf 'input A[m=8,k=8], B[k,n=8] : f64\nC[i,j] = sum[k](exp(A[i,k]/9) * B[k,j])\n' > ex.ein
+cat > first << 'END'
+machine g=4
+precompute(exp(A[i,k] / 9),   # of A
+           [i, k], [x, y], W)
+on W
+distribute([x], [xo], [xi], [g])
+on C
+distribute([j], [jo], [ji], [g])
+END
+expect 0 run ex.ein A=MA.npy B=MB.npy --deterministic
+cp .out ex.want
+expect 0 run ex.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule first --deterministic
+cmp -s .out ex.want || fail "what is computed first changes the bits of --deterministic"
+expect 0 plan ex.ein -p 4 --schedule first --schedule-out again
+ok grep -qx 'precompute(exp(A\[i,k\] / 9), \[i, k\], \[x, y\], W)' again
+planned=$out
+expect 0 plan ex.ein -p 4 --schedule again
+prints "$planned"
+ok [ "$(printf '%s\n' "$out" | grep -c ' W ')" -ge 1 ]
+cat ex.ein again > exc.ein
+expect 0 plan exc.ein -p 4
+expect 0 run exc.ein A=MA.npy B=MB.npy -p 4 --fabric copying --json
+head -n 4 first > alone  # loops are searched for, and written
+expect 0 plan ex.ein -p 4 --cost bytes --schedule alone --schedule-out again
+ok grep -q '^on W$' again
+expect 0 run ex.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule again --deterministic
+cmp -s .out ex.want || fail "a plan of what is computed first changes bits"
+expect 0 run ex.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule alone
+sed 's/9)/8)/' first > bad
+expect 1 plan ex.ein -p 4 --schedule bad
+says "bad:2:12: this does not occur in the statement of 'C'"
 # In steps, for want of memory, and as the schedule that is written.
 expect 0 run mm.ein A=MA.npy B=MB.npy
 cp .out mm.want

@@ -370,7 +370,25 @@ static void test_errors(void) {
       {"machine x=2; place A xyz->x", EIN_ERR_SHAPE, 22, "has 2"},
       {"split(i,io,ii,1); communicate(A,io); split(j,u,v,1); communicate(B,u); split(k,a,b,1); "
        "communicate(C,b); C", EIN_ERR_SYNTAX, 106, "command"},
-      {"precompute(A)", EIN_ERR_SYNTAX, 1, "command"}};
+      {"precompute(A)", EIN_ERR_SYNTAX, 13, "','"},
+      {"precompute(A,i,a,W)", EIN_ERR_NAME, 12, "does not read 'A' so"},
+      {"precompute(A[i,k],i)", EIN_ERR_SYNTAX, 20, "','"},
+      {"precompute(A[k,i],[i,k],[a,b],W)", EIN_ERR_NAME, 12, "does not read 'A' so"},
+      {"precompute(D[k,i],[i,k],[a,b],W)", EIN_ERR_NAME, 12, "does not read 'D'"},
+      {"precompute(q*A[i,k],[i,k],[a,b],W)", EIN_ERR_NAME, 12, "does not read 'q'"},
+      {"precompute(A[i*i,k],[i,k],[a,b],W)", EIN_ERR_NAME, 14, "coordinate"},
+      {"precompute(A[i,k]+1,[i,k],[a,b],W)", EIN_ERR_NAME, 12, "does not occur"},
+      {"precompute(sum[k](A[i,k]),[i],[a],W)", EIN_ERR_UNSUPPORTED, 12, "without folds"},
+      {"precompute(A[i,k],[i,j],[a,b],W)", EIN_ERR_NAME, 22, "does not depend on 'j'"},
+      {"precompute(A[i,k],[i,q],[a,b],W)", EIN_ERR_NAME, 22, "no loop 'q'"},
+      {"precompute(A[i,k],[i,i],[a,b],W)", EIN_ERR_NAME, 22, "named twice"},
+      {"precompute(A[i,k],i,a,W)", EIN_ERR_SHAPE, 19, "depends on 'k', too"},
+      {"precompute(A[i,k],[i,k],a,W)", EIN_ERR_SHAPE, 25, "1 name for 2 indices"},
+      {"precompute(A[i,k],[i,k],[a,a],W)", EIN_ERR_NAME, 28, "named twice"},
+      {"precompute(A[i,k],[i,k],[a,b],B)", EIN_ERR_NAME, 31, "'B' is taken"},
+      {"precompute(A[i,k],[i,k],[a,b],sum)", EIN_ERR_NAME, 31, "'sum' is taken"},
+      {"split(i,u,v,2); precompute(A[i,k],[i,k],[a,b],W)", EIN_ERR_SHAPE, 17, "cut or placed"},
+      {"precompute(A[i,k],[i,k],[a,b],W); on W; divide(i,u,v,2)", EIN_ERR_NAME, 48, "no loop 'i'"}};
   ein_graph *g = parse("input A[m=8,k=8], B[k,n=8]\nC[i,j] = A[i,k] * B[k,j]\n");
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     ein_schedule_desc d;
@@ -405,6 +423,59 @@ static void test_errors(void) {
   d.places = -1;
   CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_ERR_ARGUMENT && s == NULL);
   CHECK(ein_schedule_create(ctx, g, NULL, &s) == EIN_ERR_ARGUMENT);
+  ein_graph_destroy(g);
+}
+
+// What is computed first is a statement of its own, with names of its own; others keep theirs.
+static void test_precompute(void) {
+  static const struct { const char *program, *commands, *want; } cases[] = {
+      {"input A[m=4,k=5], B[k,n=6], c[k]\nC[i,j] = A[i,k] * B[k,j] * c[k]\n",
+       "precompute(A[i,k] * c[k], [i, k], [x, y], W)\non W; divide(x, u, v, 2)\non C; "
+       "divide(i, u, v, 2)\n", "W[x,y] = A[x,y] * c[y]\nC[i,j] = sum[k](W[i,k] * B[k,j])"},
+      {"input A[m=4,k=5], B[k,n=6]\nC[i,j] = sum[k](exp(A[i,k] - k) * B[k,j] + (A[i,k] - k) * 2)\n",
+       "precompute(A[i,k] - k, [k, i], [k, i], W)\nprecompute(2 * W[k,i], [i, k], [i, k], V)\n",
+       "W[k,i] = A[i,k] - k\nV[i,k] = 2 * W[k,i]\n"
+       "C[i,j] = sum[k](exp(W[k,i]) * B[k,j] + V[i,k])"},
+      {"input X[h=9], K[r=3], z[]\nparam a = 2\nY[i=7] = sum[r](a * X[i+r] * K[r]) + z^2\n",
+       "on Y.1; precompute(X[r+i] * a, [i, r], i, W)\n", NULL},
+      {"input X[h=20]\nY[i=7] = sum[r=3](X[2*i+r+1]^2 * size(i))\n",
+       "precompute(X[r + 2*i + 1]^2, [i, r], [s, t], W)\n",
+       "W[s=7,t=3] = X[2*s + t + 1]^2\nY[i=7] = sum[r=3](W[i,r] * 7)"},
+      {"input X[m=6]\nY[2*i] = exp(X[i]); Y[2*i+1] = exp(X[i]) + 1\n",
+       "on Y 2; precompute(exp(X[i]), i, w, W)\non Y 2; divide(i, a, b, 2)\n",
+       "Y[2*i] = exp(X[i])\nW[w] = exp(X[w])\nY[2*i+1] = W[i] + 1"}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    ein_graph *g = parse(cases[k].program), *want;
+    char is[1024], should[1024], text[512], again[512];
+    ein_schedule_desc d;
+    ein_schedule *s = NULL;
+    memset(&d, 0, sizeof d);
+    d.text = cases[k].commands;
+    const ein_status st = ein_schedule_create(ctx, g, &d, &s);
+    if (cases[k].want == NULL) CHECK(st == EIN_ERR_SHAPE && s == NULL);
+    else {
+      if (st != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
+      CHECK(st == EIN_OK);
+      snprintf(text, sizeof text, "%.*s%s\n", (int)(strchr(cases[k].program, '\n') + 1 -
+               cases[k].program), cases[k].program, cases[k].want);
+      want = parse(text);
+      ein_graph_print(ein_schedule_graph(s), is, sizeof is);
+      ein_graph_print(want, should, sizeof should);
+      if (strcmp(is, should) != 0) printf("is\n%sshould be\n%s", is, should);
+      CHECK(strcmp(is, should) == 0 && ein_schedule_graph(s) != g);
+      ein_graph_destroy(want);
+      CHECK(ein_schedule_print(s, text, sizeof text) < sizeof text);
+      ein_schedule *r = schedule_of(g, text, 1);
+      CHECK(ein_schedule_print(r, again, sizeof again) < sizeof again && !strcmp(text, again));
+      ein_schedule_destroy(r);
+    }
+    ein_schedule_destroy(s);
+    ein_graph_destroy(g);
+  }
+  ein_graph *g = parse("input A[m=4]\nB[i] = A[i]\n");  // that of the program, if nothing is
+  ein_schedule *s = schedule_of(g, "split(i,a,b,2)", 1);
+  CHECK(ein_schedule_graph(s) == g && ein_schedule_graph(NULL) == NULL);
+  ein_schedule_destroy(s);
   ein_graph_destroy(g);
 }
 
@@ -462,7 +533,7 @@ static void test_pins(void) {
 }
 
 // Every allocation fails once.
-static void test_memory(void) {
+static void test_memory(const char *text) {
   ein_graph *g = parse("input A[m=8,k=8], B[k,n=8]\nC[i,j] = A[i,k] * B[k,j]\n");
   for (long n = 0, done = 0; !done; n++) {
     counter count = {0, -1, 0};
@@ -473,7 +544,7 @@ static void test_memory(void) {
     ein_schedule_info info;
     memset(&how, 0, sizeof how);
     memset(&d, 0, sizeof d);
-    d.text = read_file("cannon");
+    d.text = text;
     d.places = 4;
     how.allocator.alloc_fn = count_alloc;
     how.allocator.free_fn = count_free;
@@ -550,10 +621,16 @@ int main(int argc, char **argv) {
   for (int g = 1; g <= 4; g++) test_higher(g);
   test_kept();
   test_words();
+  test_precompute();
   test_pins();
   test_seconds();
   test_errors();
-  test_memory();
+  test_memory(read_file("cannon"));
+  test_memory("machine x=2, y=2; place A,B xy->xy\nprecompute(B[k,j], [k, j], [k, j], W)\n"
+              "precompute(A[i,k]*W[k,j], [i, j, k], [i, j, k], V)\non V\n"
+              "distribute([i, j], [io, jo], [ii, ji], [x, y])\n"
+              "split(k, ko, ki, 2); reorder(ko, ii)\n"
+              "on C; distribute([i, j], [io, jo], [ii, ji], [x, y])\n");
   test_nests(cases);
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);

@@ -204,6 +204,50 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
   return st;
 }
 
+// Runs a schedule in which parts are computed first beside the plan of the graph without them: the
+// same bits?
+static int first_of(const ein_graph *g, const ein_schedule *s, int places) {
+  tensors x;
+  ein_run run;
+  ein_plan *plan;
+  ein_fabric f;
+  ein_dist_desc how;
+  ein_dist *d;
+  void *want[TENSORS];
+  tensors_of(g, &x, 0);
+  memset(&run, 0, sizeof run);
+  memset(&how, 0, sizeof how);
+  run.in = x.in;
+  run.out = want;
+  for (int t = 0, k = 0; t < x.n; t++)
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT)
+      want[k++] = orc_alloc(orc_count(&g->tensor[t]), orc_size(g->tensor[t].dtype));
+  CHECK(ein_plan_graph(ctx, g, 0, NULL, NULL, &plan) == EIN_OK);
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  CHECK(ein_fabric_copying(ctx, places, &f) == EIN_OK);
+  how.fabric = &f;
+  how.schedule = s;
+  run.out = x.out;
+  forget(g, &x);
+  const int ran = ein_dist_create(ctx, g, &how, &d) == EIN_OK;  // of the graph without them
+  if (ran) CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+  const int same = ran && right(g, &x, want);
+  if (ran && !same) {
+    char text[2048];
+    ein_graph_print(ein_schedule_graph(s), text, sizeof text);
+    printf("other bits:\n%s", text);
+    ein_schedule_print(s, text, sizeof text);
+    printf("%s", text);
+  }
+  CHECK(same || !ran);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+  ein_plan_destroy(plan);
+  for (int k = 0; k < x.nout; k++) free(want[k]);
+  tensors_free(&x);
+  return same;
+}
+
 // ---- random statements under random schedules ---------------------------------------------------
 
 // Axes of A and B as digits, the rank of C, and how many types: real ones, all but complex, all.
@@ -414,6 +458,73 @@ static void test_programs(void) {
   }
 }
 
+// Parts of expressions that are computed first: results are those of the oracle, and, where the
+// graph fixes every order, the bits of the graph without them, or it is refused.
+static void test_precompute(int cases) {
+  static const struct { const char *stmt, *expr, *index; int axes, exact; } kinds[] = {
+      {"sum[k](A[i,k] * B[k,j])", "A[i,k] * B[k,j]", "[i,k,j]", 3, 0},
+      {"sum[k](A[i,k] * B[k,j])", "B[k,j]", "[j,k]", 2, 1},
+      {"sum[k](exp(A[i,k] / 9) * B[k,j])", "exp(A[i,k] / 9)", "[i,k]", 2, 1},
+      {"sum[k]((A[i,k] + B[k,j])^2 * 3)", "B[k,j] + A[i,k]", "[k,i,j]", 3, 1},
+      {"sum[k]((A[i,k] - B[k,j])^2)", "(A[i,k] - B[k,j])^2", "[i,j,k]", 3, 0},
+      {"max[k](A[i,k] * B[k,j] + i)", "A[i,k] * B[k,j]", "[i,j,k]", 3, 1},
+      {"sum[k](A[i,k] * B[k,j] * A[i,0] * (j + 1))", "B[k,j] * A[i,0]", "[k,j,i]", 3, 0},
+      {"A[i,0] * B[0,j] + A[i,0]*2", "A[i,0] * B[0,j]", "[i,j]", 2, 1},
+      {"A[i,0] * B[0,j] + A[i,0]*2", "A[i,0]*2", "i", 1, 1},
+      {"mean[k](A[i,k] - B[k,j])", "A[i,k]", "[i,k]", 2, 1},
+      {"logsumexp[k](A[i,k] + B[k,j])", "A[i,k] + B[k,j]", "[i,j,k]", 3, 1},
+      {"max[k](A[i,k] * B[k,j])", "B[k,j] * A[i,k]", "[i,k,j]", 3, 1},
+      {"argmax[k](A[i,k] * B[k,j])", "A[i,k] * B[k,j]", "[i,k,j]", 3, 1}};
+  static const char *const types[] = {"f64", "f32", "bf16", "f16", "i32", "i8", "c64"};
+  static const char *const axes[] = {"a", "[a,b]", "[a,b,c]"};
+  int ran = 0, exact = 0;
+  for (int c = 0; c < cases; c++) {
+    const int k = c % (int)(sizeof kinds / sizeof *kinds), places = (int)draw(1, 6);
+    char program[256], text[1024];
+    ein_program_desc desc;
+    ein_schedule_desc d;
+    ein_schedule *s = NULL;
+    ein_graph *g, *fixed;
+    const int most = chance(10) ? 70 : 8;
+    snprintf(program, sizeof program, "input A[m=%d,k=%d], B[k,n=%d] : %s\nC[i,j] = %s\n",
+             (int)draw(1, most), (int)draw(1, 8 * most), (int)draw(1, most), types[draw(0, 6)],
+             kinds[k].stmt);
+    memset(&desc, 0, sizeof desc);
+    memset(&d, 0, sizeof d);
+    desc.text = program;
+    if (ein_graph_parse(ctx, &desc, &g) != EIN_OK) continue;  // of complex numbers there is no max
+    int at = snprintf(text, sizeof text, "machine x=%d, y=%d; place A,B xy->x*\n"
+                      "precompute(%s, %s, %s, W)\n", (int)draw(1, 2), (int)draw(1, 3),
+                      kinds[k].expr, kinds[k].index, axes[kinds[k].axes - 1]);
+    if (chance(70))
+      at += snprintf(text + at, sizeof text - (size_t)at,
+                     "on W; distribute([a], [p0], [p1], [%c])\n", "xy"[draw(0, 1)]);
+    if (chance(70))
+      snprintf(text + at, sizeof text - (size_t)at,
+               "on C; distribute([i, j], [p, q], [r, s], [x, y]); split(r, u, v, 3)\n");
+    d.text = text;
+    d.places = places;
+    if (ein_schedule_create(ctx, g, &d, &s) != EIN_OK)
+      printf("%s%s%s\n", program, text, ein_ctx_message(ctx));
+    CHECK(s != NULL);
+    ran += s != NULL && run_of(ein_schedule_graph(s), s, places, 0) == EIN_OK;
+    ein_schedule_destroy(s);
+    CHECK(ein_graph_deterministic(ctx, g, NULL, &fixed) == EIN_OK);
+    if (ein_schedule_create(ctx, fixed, &d, &s) == EIN_OK)
+      exact += first_of(fixed, s, places);
+    else {
+      const int alone = kinds[k].exact && ein_graph_statements(fixed) == 1;  // else as planned
+      if (alone) printf("%s%s%s\n", program, text, ein_ctx_message(ctx));
+      CHECK(!alone);
+    }
+    ein_schedule_destroy(s);
+    ein_graph_destroy(fixed);
+    ein_graph_destroy(g);
+  }
+  printf("%d of %d with what is computed first, %d deterministic\n", ran, cases, exact);
+  CHECK(4 * ran > 3 * cases && 3 * exact > cases);
+}
+
 // ---- decompositions as schedules ----------------------------------------------------------------
 
 static const char *const cut_programs[] = {
@@ -531,7 +642,29 @@ static void test_peaks(void) {
         const int want = 8 * (2 * i * j + 3 * i * j + 4 * i + 4 * j);
         CHECK(ein_dist_peak(d, q) == want && (int)most[q] == want);
       }
+      ein_dist_info info;
+      CHECK(ein_dist_info_get(d, &info) == EIN_OK && info.peak_bytes > 0);
+      CHECK(info.place_bytes == (shared ? 0 : info.peak_bytes));
+      const double peak = (double)info.peak_bytes;
       ein_dist_destroy(d);
+      for (int less = 0; less < 2; less++) {  // the machine's memory is a limit
+        ein_schedule *limited;
+        ein_schedule_desc desc;
+        ein_machine machine;
+        memset(&desc, 0, sizeof desc);
+        memset(&machine, 0, sizeof machine);
+        machine.memory = peak - less;
+        desc.machine = &machine;
+        desc.text = read_file("cannon");
+        desc.places = 4;
+        CHECK(ein_schedule_create(ctx, g, &desc, &limited) == EIN_OK);
+        how.schedule = limited;
+        CHECK(ein_dist_create(ctx, g, &how, &d) == (less ? EIN_ERR_TOO_LARGE : EIN_OK));
+        CHECK(!less || strstr(ein_ctx_message(ctx), "bytes alive") != NULL);
+        ein_dist_destroy(d);
+        ein_schedule_destroy(limited);
+        how.schedule = s;
+      }
       ein_fabric_destroy(&f);
     }
     ein_schedule_destroy(s);
@@ -913,6 +1046,7 @@ int main(int argc, char **argv) {
   test_runs();
   test_programs();
   test_random(cases);
+  test_precompute(cases);
   test_written(cases);
   test_models();
   test_peaks();

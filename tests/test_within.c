@@ -155,7 +155,14 @@ static const char *const programs[] = {
     "input A[i=%d,k=%d], B[k,j=%d] : f64\nT[i,j] = A[i,k] * B[k,j]\nG[i,l] = T[i,j] * T[l,j]\n"
     "output G\n",
     "input X[n=%d,m=%d], F[r=%d] : f64\nY[n,h] = sum[r](X[n,h+r] * F[r])\n"
-    "Z[h] = sum[n](Y[n,h])\noutput Z\n"};
+    "Z[h] = sum[n](Y[n,h])\noutput Z\n",
+    "input A[i=%d,k=%d], B[k,j=%d] : f64\nC[i,j] = argmax[k](A[i,k] * B[k,j])\n",
+    "input A[i=%d,k=%d], B[k,j=%d] : f64\nC[i,j] = var[k](A[i,k] * B[k,j])\n"
+    "M[j] = mean[i](C[i,j])\noutput M\n",
+    "input X[i=%d,k=%d,l=%d], b[k] : f32\nC[i] = argmin[k,l](X[i,k,l] + b[k])\n"
+    "L[i] = logsumexp[k,l](X[i,k,l] - b[k])\noutput C, L\n"};
+
+enum { PROGRAMS = sizeof programs / sizeof *programs };
 
 static struct { size_t live, most; } counted;
 
@@ -172,7 +179,7 @@ static void measured_free(void *p, size_t size, void *user) {
   eini_default_free(p, size, user);
 }
 
-static int ran, streamed;
+static int ran, streamed, stated;  // stated: with partial results that are states
 
 // Runs a schedule on places that copy: the oracle's results; boxes of steps as they were counted;
 // what places take is what they were said to have, and messages; a run allocates no more than that
@@ -256,7 +263,10 @@ static void test_program(const char *text, int places) {
     const figures f = figures_of(g, s, places);
     CHECK(m.memory <= 0 || f.peak <= m.memory);
     run_schedule(g, s, places, m.memory > 0 ? m.memory : INFINITY);
-    for (int i = 0; i < g->nstmt; i++) streamed += s->nest[i].steps > 1;
+    for (int i = 0; i < g->nstmt; i++) {
+      streamed += s->nest[i].steps > 1;
+      stated += s->nest[i].steps > 1 && eini_loops_states(&s->nest[i]);
+    }
     ein_schedule_destroy(s);
     s = NULL;
     if (st != EIN_OK) break;
@@ -270,8 +280,8 @@ static void test_programs(int count) {
     char text[512];
     int e[4];
     for (int i = 0; i < 4; i++) e[i] = (int)(n % 10 == 0 ? draw(60, 120) : draw(3, 24));
-    if (n % 9 == 8) e[1] += 8, e[2] = (int)draw(1, 4);
-    snprintf(text, sizeof text, programs[n % 9], e[0], e[1], e[2], e[3]);
+    if (n % PROGRAMS == 8) e[1] += 8, e[2] = (int)draw(1, 4);
+    snprintf(text, sizeof text, programs[n % PROGRAMS], e[0], e[1], e[2], e[3]);
     test_program(text, (int)draw(1, 12));
   }
 }
@@ -311,7 +321,7 @@ static void test_out_of_memory(void) {
 }
 
 int main(int argc, char **argv) {
-  const int count = argc > 1 ? atoi(argv[1]) : FEW(45);
+  const int count = argc > 1 ? atoi(argv[1]) : FEW(48);
   const unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
   const ein_allocator al = {measured_alloc, measured_free, NULL};
   ein_ctx_desc how;
@@ -322,7 +332,8 @@ int main(int argc, char **argv) {
   CHECK(ein_ctx_create(&how, &ctx) == EIN_OK);
   test_out_of_memory();
   test_programs(count);
-  printf("%d runs, %d statements in steps\n", ran, streamed);
+  printf("%d runs, %d statements in steps, %d with states\n", ran, streamed, stated);
+  CHECK(stated > 0 || count < 45);
   test_products(FEW_STEP);
   printf("%d products asked, %d worse\n", asked, worse);
   ein_ctx_destroy(ctx);

@@ -154,8 +154,9 @@ static void scatter(program *p, const ein_decompose_desc *desc) {
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   progress_end();
   if (better == NULL) return;
-  ein_graph_destroy(p->graph);
+  ein_graph_destroy(own_graph(p));
   p->graph = better;
+  p->written = NULL;
 }
 
 // A schedule whose places keep within the memory, where no decomposition does.
@@ -507,7 +508,8 @@ static ein_status plan_serial(const program *prog, int64_t places, const ein_dec
   how.layout = prog->d.bind;
   *laid = NULL;
   const ein_status st = ein_fabric_serial((int)places, f);
-  return st != EIN_OK ? st : ein_dist_create(prog->ctx, prog->graph, &how, laid);
+  return st != EIN_OK ? st : ein_dist_create(prog->ctx, s != NULL ? ein_schedule_graph(s)
+                                                                : prog->graph, &how, laid);
 }
 
 // The blocks of a decomposition; NULL where there are too many to plan each.
@@ -817,7 +819,7 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
   ein_schedule *said = schedule_of(p, desc.p, &machine);
   if (has_loops(p, said)) return schedule_only(), plan_schedule(p, said, &desc, name);
   schedule_pins(p, said, &desc);
-  ein_schedule_destroy(said);
+  schedule_end(p, said);
   scatter(p, &desc);
   d = decompose(p, &desc, &machine, &said);
   if (d == NULL) return plan_steps_of(p, said, &desc, name);
@@ -847,7 +849,7 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
   else if (!svg_only() && given(O_JSON) != NULL) decomposed_json(p, d, &sim, how.stmt, name);
   else if (!svg_only()) decomposed_table(d, &sim, how.stmt, name);
   ein_decomposition_destroy(d);
-  return finish(p->ctx, NULL, p->graph);
+  return finish(p->ctx, NULL, own_graph(p));
 }
 
 static int plan_decomposed(program *p) { return simulate_decomposed(p, NULL); }

@@ -324,7 +324,6 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   ein_dist *d = plan_places(p, NULL, said, f, of);
   (void)ein_dist_info_get(d, &info);
   ranks_most(&info.peak_bytes);
-  schedule_fits((double)info.peak_bytes);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
   made.seconds = run_places(d, bound, 0, &stats, &begin);
   run_gather(d, p->graph, f, out, nout, &stats);
@@ -383,13 +382,14 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, array *out
   if (has_loops(p, said)) schedule_only();
   else {
     schedule_pins(p, said, &desc);
-    ein_schedule_destroy(said);
+    schedule_end(p, said);
     scatter(p, &desc);
     how = decompose(p, &desc, &machine, &said);
   }
   run_map(p, &f, how, said, &machine);
   if (how == NULL) {
     made = run_scheduled(p, bound, said, &f, out, nout, name, &desc);
+    p->graph = own_graph(p);
     ein_schedule_destroy(said);
     ein_fabric_destroy(&f);
     return made;
@@ -524,7 +524,7 @@ static int command_eval(void) {
     print_array(&j.out, given(O_JSON) != NULL);
     if (given(O_JSON) != NULL) putchar('\n');
   }
-  return finish(j.ctx, j.plan, p.graph);
+  return finish(j.ctx, j.plan, own_graph(&p));
 }
 
 static int command_run(void) {
@@ -584,5 +584,5 @@ static int command_run(void) {
       on_places() ? run_on_places(&p, &run, out, nout) : run_in_one(p.plan, &run);
   if (given(O_JSON) != NULL) put_figures(&made);
   else if (names.n == 0 && !svg_only()) print_outputs(out, nout);
-  return finish(p.ctx, p.plan, p.graph);
+  return finish(p.ctx, p.plan, own_graph(&p));
 }

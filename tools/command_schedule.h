@@ -7,8 +7,37 @@
 // Schedules.
 // ================================================================================================
 
+static char *schedule_text(const ein_schedule *s) {
+  const size_t n = ein_schedule_print(s, NULL, 0);
+  char *line = (char *)memory(n + 1);
+  (void)ein_schedule_print(s, line, n + 1);
+  return line;
+}
+
+static void add_string(text *t, const char *s) { add_text(t, s, strlen(s)); }
+
+// The program is the one in which what a schedule computes first is a statement.
+static void take_graph(program *p, const ein_schedule *s) {
+  text t = {NULL, 0, 0};
+  if (ein_schedule_graph(s) == p->graph) return;
+  p->written = p->graph;
+  p->graph = (ein_graph *)(uintptr_t)ein_schedule_graph(s);  // it is only read
+  add_string(&t, "");
+  for (char *line = strtok(schedule_text(s), "\n"); line; line = strtok(NULL, "\n")) {
+    if (strncmp(line, "on ", 3) != 0 && strncmp(line, "precompute(", 11) != 0) continue;
+    add_string(&t, line);
+    add_string(&t, "\n");
+  }
+  p->first = t.s;
+}
+
+// A schedule whose graph is not in use.
+static void schedule_end(const program *p, ein_schedule *s) {
+  if (p->written == NULL) ein_schedule_destroy(s);
+}
+
 // What is said for that many places, of such a machine; NULL: nothing.
-static ein_schedule *schedule_of(const program *p, int64_t places, const ein_machine *machine) {
+static ein_schedule *schedule_of(program *p, int64_t places, const ein_machine *machine) {
   const char *file = given(O_SCHEDULE);
   static ein_schedule *s;  // where a leak check finds it when a mistake ends the program
   ein_schedule_desc how;
@@ -24,6 +53,7 @@ static ein_schedule *schedule_of(const program *p, int64_t places, const ein_mac
   if (file != NULL) how.text = read_text(file, &how.length);
   const ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &s);
   if (st != EIN_OK) die_library(p->ctx, st, file != NULL ? file : p->file);
+  take_graph(p, s);
   return s;
 }
 
@@ -49,13 +79,6 @@ static void schedule_pins(const program *p, const ein_schedule *s, ein_decompose
   }
   d->pin = pins.v;
   d->npin = pins.n;
-}
-
-static char *schedule_text(const ein_schedule *s) {
-  const size_t n = ein_schedule_print(s, NULL, 0);
-  char *line = (char *)memory(n + 1);
-  (void)ein_schedule_print(s, line, n + 1);
-  return line;
 }
 
 static char *distribution_text(const ein_distribution *d) {
@@ -430,7 +453,7 @@ static int plan_schedule(program *p, const ein_schedule *s, const ein_decompose_
   explain_machine(machine, &assumed);
   if (!svg_only() && given(O_JSON) != NULL) schedule_json(p, s, each, places, machine, &assumed);
   else if (!svg_only()) schedule_table(p, s, each, places);
-  return finish(p->ctx, NULL, p->graph);
+  return finish(p->ctx, NULL, own_graph(p));
 }
 
 // The same of steps that were found because no decomposition fits the memory.
@@ -448,8 +471,6 @@ static int plan_steps_of(program *p, ein_schedule *s, const ein_decompose_desc *
   ein_schedule_destroy(s);
   return status;
 }
-
-static void add_string(text *t, const char *s) { add_text(t, s, strlen(s)); }
 
 // Writes a decomposition as a schedule that runs it, or says why there is none.
 static void write_schedule(program *p, const ein_decomposition *d) {
@@ -473,6 +494,7 @@ static void write_schedule(program *p, const ein_decomposition *d) {
     add_string(&t, line);
     add_string(&t, "\n");
   }
+  if (p->first != NULL) add_string(&t, p->first);
   const size_t n = ein_decomposition_schedule(p->graph, d, NULL, 0);
   char *said = (char *)memory(n + 1);
   (void)ein_decomposition_schedule(p->graph, d, said, n + 1);
@@ -481,7 +503,7 @@ static void write_schedule(program *p, const ein_decomposition *d) {
   how.text = t.s;
   how.length = t.n;
   how.places = info.p;
-  ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &s);
+  ein_status st = ein_schedule_create(p->ctx, own_graph(p), &how, &s);
   if (st == EIN_OK) st = plan_serial(p, info.p, NULL, s, &f, &made);
   ein_dist_destroy(made);
   ein_fabric_destroy(&f);

@@ -1351,10 +1351,15 @@ typedef struct program {
   input *in;
   int nin;
   ein_graph *graph;
+  ein_graph *written;  // where a schedule's graph is in its place: the program's own; else NULL
+  const char *first;   // of that schedule, what is computed first
   ein_plan *plan;
   const char *path;    // of an expression, as JSON
   int commands;        // 1: there are commands of a schedule behind its statements
 } program;
+
+// The graph that is the program's to destroy.
+static ein_graph *own_graph(const program *p) { return p->written != NULL ? p->written : p->graph; }
 
 static void add_input(const char *name, ein_dtype dtype, int rank, void *user) {
   program *p = (program *)user;

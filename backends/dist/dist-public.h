@@ -260,9 +260,9 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
                                 : eini_dist_agree(desc->fabric, EIN_ERR_NO_MEMORY);
   d->arena = arena;
   d->al = arena.al;
-  d->g = graph;
+  d->g = desc->schedule != NULL && desc->schedule->of == graph ? desc->schedule->g : graph;
   d->desc = *desc;
-  d->nstmt = (int)graph->nstmt;
+  d->nstmt = (int)d->g->nstmt;
   eini_fabric_init(1, "serial", &d->fabric);
   if (desc->fabric != NULL) d->fabric = *desc->fabric;
   d->executor.width = 1;

@@ -292,13 +292,20 @@ static const char *eini_steps_reason(const ein_schedule *sc, int k) {
   return NULL;
 }
 
-// The peaks of the places of this process.
-static ein_status eini_steps_peaks(ein_dist *d) {
+// The peaks of the places of this process, which the machine of the schedule must have.
+static ein_status eini_steps_peaks(ein_ctx *ctx, ein_dist *d) {
+  const ein_schedule *s = d->desc.schedule;
   double *place = EINI_NEW(&d->arena, double, d->fabric.places);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
   if (place == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_schedule_rooms(&d->arena, d->desc.schedule, d->desc.inputs, NULL, place));
-  for (int q = 0; q < d->fabric.count; q++) d->peak[q] = (int64_t)place[d->fabric.first + q];
+  EINI_TRY(eini_schedule_rooms(&d->arena, s, d->desc.inputs, NULL, place));
+  for (int q = 0; q < d->fabric.count; q++)
+    d->peak[q] = (int64_t)place[d->fabric.first + q];
+  for (int q = 0; q < d->fabric.places; q++)
+    if (s->machine.memory > 0 && place[q] > s->machine.memory)
+      return eini_dist_refuse(ctx, EIN_ERR_TOO_LARGE, "under the schedule a place has %.0f bytes "
+                              "alive, more than the %.0f it may have", place[q],
+                              s->machine.memory);
   return EIN_OK;
 }
 
@@ -351,12 +358,12 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
       (!d->fabric.shared && d->kept == NULL))
     return EIN_ERR_NO_MEMORY;
   ein_status st = eini_steps_noted(d);
-  if (st == EIN_OK) st = eini_steps_peaks(d);
   if (st == EIN_OK) st = eini_steps_memory_all(d, 1);
   if (st == EIN_OK) st = eini_steps_jobs_make(d);
   if (st == EIN_ERR_TOO_LARGE)
     return eini_dist_refuse(ctx, st, "there are too many points and steps to run");
   EINI_TRY(st);
+  EINI_TRY(eini_steps_peaks(ctx, d));
   eini_steps_count(d, &made);
   for (int k = 0; k < d->nstmt; k++) d->stmt[k].bytes = made.stmt_bytes[k];
   d->info.tasks = made.tasks;
