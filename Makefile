@@ -164,9 +164,10 @@ uninstall:
 	    if [ -d "$$to/$$d" ]; then rmdir "$$to/$$d" || exit 1; fi; done
 
 # The headers are made from parts, and committed; nothing is built from stale ones.
-MADE = einsum.h backends/einsum_cpu.h backends/einsum_dist.h
+MADE = einsum.h backends/einsum_cpu.h backends/einsum_cuda.h backends/einsum_dist.h
 PARTS_einsum.h = src
 PARTS_backends/einsum_cpu.h = backends/cpu
+PARTS_backends/einsum_cuda.h = backends/cuda
 PARTS_backends/einsum_dist.h = backends/dist
 headers:
 	@$(foreach h,$(MADE),sh tools/join $(PARTS_$h) > $h;)
