@@ -21,6 +21,7 @@ typedef struct ein_cuda ein_cuda;
 // the names are not looked at.
 typedef struct ein_cuda_desc {
   int device;             // its number; default 0
+  int only;               // 1: says of all it can do that it takes no time, and so does it
   void *stream;           // a CUstream of the device's primary context in which all work is put;
                           //   default: one of its own
   const char *driver;     // the driver, libcuda.so.1

@@ -110,7 +110,7 @@ struct ein_cuda {
   void *library[3];             // driver, NVRTC, cuBLAS
   int ready, number;            // of the device
   void *primary, *stream, *blas, *event[2];
-  int own_stream, nvrtc[2], driver;
+  int own_stream, only, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
@@ -285,6 +285,7 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   }
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->number = d->device;
+  c->only = d->only;
   c->stream = d->stream;
   c->own_stream = d->stream == NULL;
   c->ready = eini_cuda_begin_device(c) == EIN_OK;

@@ -99,6 +99,10 @@ static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
                           "a kernel");
   if (image != NULL) c->al.free_fn(image, bytes, c->al.user);
   if (program != NULL) (void)c->api.program_destroy(&program);
+  if (st != EIN_OK && k->module != NULL) {
+    (void)c->api.module_unload(k->module);
+    k->module = NULL;
+  }
   k->bad = st == EIN_ERR_INTERNAL;
   c->counts.compiled += st == EIN_OK;
   return st;

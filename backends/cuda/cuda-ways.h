@@ -252,6 +252,10 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
     if (!eini_cuda_has(x, id, of, c, &w)) continue;
     if (id == EINI_CUDA_TILES || id == EINI_CUDA_PARTED) eini_cuda_shape_of(c, x, &w);
     if (id == EINI_CUDA_PARTED && w.splits < 2) continue;
+    if (id == EINI_CUDA_TILES) {
+      w.splits = 1;
+      w.chunk = eini_up(eini_cuda_extent(x, x->axes[3], x->n), EINI_CUDA_DEPTH);
+    }
     const double seconds = eini_cuda_seconds(c, x, &w);
     if (nth < 0 ? !found || seconds < least : ways == nth) best = w, least = seconds, found = 1;
     ways++;
@@ -260,7 +264,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
-  h->seconds = least + eini_cuda_copies(x);
+  h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
