@@ -12,6 +12,7 @@
 #   make test-mpi   tests/test_mpi.c on 1 to 16 ranks of OpenMPI and MPICH
 #   make mutants    MUTANTS=150 SEED=1: small faults put in one at a time, and what notices them
 #   make install    PREFIX=/usr/local DESTDIR=; make uninstall takes it away again
+#   make bench-gpu   tests and timings of einsum_cuda.h where there is a GPU, into one file
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
 #
 # CC, CPPFLAGS, CFLAGS, LDFLAGS are honoured, BLAS=no leaves OpenBLAS out, MPI=yes (or
@@ -58,7 +59,7 @@ ifeq ($(filter clean setup uninstall,$(MAKECMDGOALS)),)
 endif
 
 .PHONY: all headers dev demo install uninstall test check test-arm test-mpi lint matrix sanitize \
-        mutants fuzz bench bench-kernels examples clean setup probe
+        mutants fuzz bench bench-gpu bench-kernels examples clean setup probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
@@ -523,6 +524,10 @@ $(B)/roofline.o: bench/roofline.c bench/bench.h $(B)/flags
 
 $(B)/libbench.so: bench/bench_so.c $(B)/roofline.o bench/bench.h $(HEADERS)
 	$(CC) -std=c99 $(BENCH_FLAGS) -fPIC -shared -o $@ $< $(B)/roofline.o $(LIBS)
+
+# Under 8 minutes on a machine with a GPU; build/gpu.txt. Without one it says so.
+bench-gpu: $(B)/gpu $(B)/found.mk
+	@CC="$(CC)" sh bench/gpu.sh $(B)
 
 bench-kernels: $(B)/libbench.so
 	$(or $(NUMPY_PYTHON),python3) bench/kernels.py $(BENCH_ARGS)

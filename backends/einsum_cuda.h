@@ -27,6 +27,77 @@
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
 //                 >>cuda-public
 //
+// WHAT IT GIVES
+//
+// A provider of kernels for one GPU: contractions, element-wise statements, folds and copies, of
+// all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
+// takes it where it predicts fewer seconds, copies between host and device counted;
+// ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
+// can do takes no time, so that it does it. What it declines others do: functions and monoids of
+// the caller, complex sin, cos, tan, tanh, pow, expm1, log1p and rsqrt, folds of nothing, more than
+// 16 loops or 24 operands, and everything in deterministic mode. Results are those of the portable
+// kernels up to the order of rounding, and the last bits of functions like exp, which are CUDA's.
+//
+// The kernels have run on the CPU under a stub of CUDA, against the library's oracle, and compile
+// with NVRTC 13 for sm_75, sm_80, sm_90 and sm_100. They have not run on a GPU yet, so nothing here
+// is measured; bench/gpu.sh is what measures it.
+//
+//
+// LIBRARIES
+//
+// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC and cuBLAS with dlopen, and
+// this header declares what it uses: it compiles without CUDA's headers and links with -ldl alone,
+// so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the include,
+// takes CUDA's headers (give their folder with -isystem) and links -lcublas -lnvrtc -lcuda. CUDA
+// 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing is found
+// without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create succeeds,
+// ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
+//
+//
+// KERNELS
+//
+// gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
+//             operands as they are stored whose fused indices are rows and columns of matrices
+//             with one dense side, once scaled at most, with one index or none as the batch
+// tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
+//             sums each, two tiles in shared memory in turn, stores of any expression
+// parts       the same, k cut where there are few tiles; a second kernel folds the parts
+// down        a fold a thread, neighbours along the output
+// across      a fold a block of threads, neighbours along the fold
+// elements    an element a thread
+// turn        copies and element-wise statements that are dense along different indices in the
+//             output and in one or two operands: tiles of 32 x 32 through shared memory
+//
+// All but gemm are written when a plan is made and compiled by NVRTC when they first run, which
+// takes about a tenth of a second each. A source knows neither extents nor strides, but whether
+// these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
+// ein_cuda stay as long as it does. ein_cuda_source shows them. Predictions come from what the
+// driver says of the device and from constants in >>cuda-ways that nobody measured here.
+//
+//
+// MEMORY
+//
+// Views are of host memory. For each statement operands go to the device and its result comes back,
+// through two pinned buffers of 4 MiB in turn, so that the host fills one while the other is
+// copied; an operand with gaps is packed if that is less, an output with gaps always is, and what
+// lies between its elements is never written. Device memory is allocated in the order of the
+// stream, from the device's default pool, which keeps what it has; it is in no budget. No memory
+// of the device is left taken after a statement.
+//
+//
+// THREADS
+//
+// One statement runs at a time: all run functions take a lock, and wait until the result is at
+// home. The device's primary context is current during calls only. With ein_cuda_desc.stream all
+// work goes into a stream of the caller's.
+//
+//
+// WHAT IT DOES NOT DO
+//
+// Views of device memory (ein_ztensor.space other than 0 is EIN_ERR_UNSUPPORTED, as everywhere),
+// statements that leave their result on the device for the next, CUDA graphs, several devices,
+// tensor cores in generated kernels, groups in one kernel, kernels kept on disk, calibration.
+
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -81,6 +152,7 @@ typedef struct ein_cuda_counts {
   int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
   int64_t compiled;                // by NVRTC
   int64_t to_device, from_device;  // bytes
+  double seconds;                  // of kernels and products, by the device's events
 } ein_cuda_counts;
 EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *cuda);  // since ein_cuda_create
 
@@ -132,6 +204,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
   X(0, event_wait, cuEventSynchronize, (void *))                                                  \
+  X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
   X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
   X(0, pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                    \
   X(0, alloc, cuMemAllocAsync, (uint64_t *, size_t, void *))                                      \
@@ -207,7 +280,8 @@ struct ein_cuda {
   eini_cuda_api api;
   void *library[3];             // driver, NVRTC, cuBLAS
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *event[2];
+  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *timed[2];               // around the kernels of a statement
   int own_stream, only, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
@@ -356,6 +430,8 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
     c->pinned[i] = (char *)p;
     if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
   }
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->timed[i], 0);
   if (c->library[2] != NULL && code == EINI_CUDA_OK &&
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
     c->blas = NULL;
@@ -399,6 +475,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
     for (int i = 0; i < 2; i++) {
       if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
+      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
       if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
     }
     if (c->own_stream && c->stream != NULL) (void)c->api.stream_destroy(c->stream);
@@ -2459,6 +2536,16 @@ static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, cons
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
 }
 
+// The same between two events. A kernel's compilation is not in between.
+static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
+                                  const ein_contract *of) {
+  if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
+  if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[0], c->stream), "an event"));
+  EINI_TRY(eini_cuda_start_way(c, x, w, of));
+  return eini_cuda_status(c, c->api.event_record(c->timed[1], c->stream), "an event");
+}
+
 // Runs what was chosen, with addresses of the host.
 static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of,
                                 const ein_choice *h) {
@@ -2475,8 +2562,11 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
     return st;
   }
   st = eini_cuda_bring(c, x, &room);
-  if (st == EIN_OK) st = eini_cuda_start_way(c, x, &w, of);
+  if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
   if (st == EIN_OK) st = eini_cuda_return(c, x, &room);
+  float ms = 0;
+  if (st == EIN_OK && c->api.event_time(&ms, c->timed[0], c->timed[1]) == EINI_CUDA_OK)
+    c->counts.seconds += 1e-3 * (double)ms;
   eini_cuda_leave(c, &room);
   if (st != EIN_OK) (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
   (void)c->api.pop(&popped);

@@ -193,6 +193,11 @@ int cuEventRecord(void *event, void *stream) {
 }
 int cuEventSynchronize(void *event);
 int cuEventSynchronize(void *event) { return event == NULL ? WRONG : fails(); }
+int cuEventElapsedTime(float *ms, void *from, void *to);
+int cuEventElapsedTime(float *ms, void *from, void *to) {
+  *ms = 0.5f;
+  return from == NULL || to == NULL || from == to ? WRONG : 0;
+}
 int cuDeviceGetDefaultMemPool(void **pool, int device);
 int cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = &depth; return device; }
 int cuMemPoolSetAttribute(void *pool, int attribute, void *value);

@@ -283,6 +283,7 @@ static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const pro
     const ein_cuda_counts after = ein_cuda_counts_get(cuda);
     CHECK(after.launches + after.gemms > before.launches + before.gemms);
     CHECK(after.from_device - before.from_device >= (int64_t)w.bytes);
+    CHECK(after.seconds > before.seconds);
     const int ok = same(&w, right, w.out);
     CHECK(ok);
     if (!ok)

@@ -51,6 +51,7 @@ typedef struct ein_cuda_counts {
   int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
   int64_t compiled;                // by NVRTC
   int64_t to_device, from_device;  // bytes
+  double seconds;                  // of kernels and products, by the device's events
 } ein_cuda_counts;
 EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *cuda);  // since ein_cuda_create
 

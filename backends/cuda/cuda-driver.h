@@ -34,6 +34,7 @@
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
   X(0, event_wait, cuEventSynchronize, (void *))                                                  \
+  X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
   X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
   X(0, pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                    \
   X(0, alloc, cuMemAllocAsync, (uint64_t *, size_t, void *))                                      \
@@ -109,7 +110,8 @@ struct ein_cuda {
   eini_cuda_api api;
   void *library[3];             // driver, NVRTC, cuBLAS
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *event[2];
+  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *timed[2];               // around the kernels of a statement
   int own_stream, only, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
@@ -258,6 +260,8 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
     c->pinned[i] = (char *)p;
     if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
   }
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->timed[i], 0);
   if (c->library[2] != NULL && code == EINI_CUDA_OK &&
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
     c->blas = NULL;
@@ -301,6 +305,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
     for (int i = 0; i < 2; i++) {
       if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
+      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
       if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
     }
     if (c->own_stream && c->stream != NULL) (void)c->api.stream_destroy(c->stream);

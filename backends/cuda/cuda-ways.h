@@ -317,6 +317,16 @@ static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, cons
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
 }
 
+// The same between two events. A kernel's compilation is not in between.
+static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
+                                  const ein_contract *of) {
+  if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
+  if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[0], c->stream), "an event"));
+  EINI_TRY(eini_cuda_start_way(c, x, w, of));
+  return eini_cuda_status(c, c->api.event_record(c->timed[1], c->stream), "an event");
+}
+
 // Runs what was chosen, with addresses of the host.
 static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of,
                                 const ein_choice *h) {
@@ -333,8 +343,11 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
     return st;
   }
   st = eini_cuda_bring(c, x, &room);
-  if (st == EIN_OK) st = eini_cuda_start_way(c, x, &w, of);
+  if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
   if (st == EIN_OK) st = eini_cuda_return(c, x, &room);
+  float ms = 0;
+  if (st == EIN_OK && c->api.event_time(&ms, c->timed[0], c->timed[1]) == EINI_CUDA_OK)
+    c->counts.seconds += 1e-3 * (double)ms;
   eini_cuda_leave(c, &room);
   if (st != EIN_OK) (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
   (void)c->api.pop(&popped);
