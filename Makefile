@@ -12,6 +12,7 @@
 #   make test-mpi   tests/test_mpi.c on 1 to 16 ranks of OpenMPI and MPICH
 #   make mutants    MUTANTS=150 SEED=1: small faults put in one at a time, and what notices them
 #   make install    PREFIX=/usr/local DESTDIR=; make uninstall takes it away again
+#   make bench-gpu   tests and timings of einsum_cuda.h where there is a GPU, into one file
 #   make bench-kernels   single einsums against NumPy, PyTorch, .. and the roofline
 #
 # CC, CPPFLAGS, CFLAGS, LDFLAGS are honoured, BLAS=no leaves OpenBLAS out, MPI=yes (or
@@ -24,7 +25,7 @@ CFLAGS ?= -O2
 CLANG  ?= clang
 BLAS   ?= yes
 MPI    ?= no
-LIBS    = -lm -pthread
+LIBS    = -lm -pthread -ldl
 FLAGS   = -std=c99 $(CPPFLAGS) $(CFLAGS)
 BUILD   = $(CC) $(FLAGS)
 LINK    = $(LDFLAGS) $(LIBS)
@@ -37,7 +38,7 @@ FUZZ_SECONDS ?= 20
 TESTS    = math npy views extreme path split contract einsum program builder canon bound count \
            fusion groups gradient batch memory memory_fit overflow kernels choice decomp hostile \
            dist order rates cpu cpu_direct cpu_gett cpu_safe special grammar users provider store \
-           distribution schedule steps grids dtensor scatter within nodes
+           distribution schedule steps grids dtensor scatter within nodes cuda
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama
@@ -47,7 +48,7 @@ LIBRARY_H  = einsum.h $(wildcard backends/*.h)
 HEADERS    = $(LIBRARY_H) $(wildcard tools/*.h) $(B)/fresh
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
-SAN_TESTS  = $(filter-out order cpu_direct cpu_gett,$(TESTS))
+SAN_TESTS  = $(filter-out order cpu_direct cpu_gett cuda,$(TESTS))
 SAN_BIN    = $(SAN_TESTS:%=$(B)/san/test_%) $(B)/san/test_kernels_cpu $(B)/san/test_extreme_cpu
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
 EX_BIN     = $(EXAMPLES:%=$(B)/%)
@@ -58,7 +59,7 @@ ifeq ($(filter clean setup uninstall,$(MAKECMDGOALS)),)
 endif
 
 .PHONY: all headers dev demo install uninstall test check test-arm test-mpi lint matrix sanitize \
-        mutants fuzz bench bench-kernels examples clean setup probe
+        mutants fuzz bench bench-gpu bench-kernels examples clean setup probe
 .DELETE_ON_ERROR:
 
 all: $(B)/einsum
@@ -100,7 +101,8 @@ WHOLE   = math contract cpu_safe
 CUT     = -DEINI_LEAF_WORK=24 -DEINI_SUM_WORK=8 -DEINI_LAYOUT_BYTES=16 -DEINI_BLAS_BLOCK=12 \
           -DEINI_BLAS_DEPTH=4 -DEINI_BLAS_CUT=24
 LIBRARY = tests/library.c $(LIBRARY_H) $(B)/flags
-OBJECTS = $(B)/library.o $(B)/library_cpu.o $(if $(BLAS_LIBS),$(B)/library_blas.o)
+OBJECTS = $(B)/library.o $(B)/library_cpu.o $(B)/library_cuda.o \
+          $(if $(BLAS_LIBS),$(B)/library_blas.o)
 
 $(B)/library.o: $(LIBRARY)
 	$(BUILD) -fPIC -c -o $@ $<
@@ -108,6 +110,8 @@ $(B)/library_cut.o: $(LIBRARY)
 	$(BUILD) $(CUT) $(ROUGH) -c -o $@ $<
 $(B)/library_cpu.o: $(LIBRARY)
 	$(BUILD) -fPIC -DLIBRARY_CPU $(ROUGH) -w -c -o $@ $<
+$(B)/library_cuda.o: $(LIBRARY)
+	$(BUILD) -fPIC -DLIBRARY_CUDA -w -c -o $@ $<
 $(B)/library_blas.o: $(LIBRARY)
 	$(BUILD) -fPIC -DLIBRARY_BLAS -w -c -o $@ $<
 $(B)/library_blas_cut.o: $(LIBRARY)
@@ -164,9 +168,10 @@ uninstall:
 	    if [ -d "$$to/$$d" ]; then rmdir "$$to/$$d" || exit 1; fi; done
 
 # The headers are made from parts, and committed; nothing is built from stale ones.
-MADE = einsum.h backends/einsum_cpu.h backends/einsum_dist.h
+MADE = einsum.h backends/einsum_cpu.h backends/einsum_cuda.h backends/einsum_dist.h
 PARTS_einsum.h = src
 PARTS_backends/einsum_cpu.h = backends/cpu
+PARTS_backends/einsum_cuda.h = backends/cuda
 PARTS_backends/einsum_dist.h = backends/dist
 headers:
 	@$(foreach h,$(MADE),sh tools/join $(PARTS_$h) > $h;)
@@ -205,8 +210,8 @@ test: setup
 
 # What a commit can break and two minutes can find: no rule that takes a compiler, no test that is
 # the CPU backend's own, fewer random cases, and code that compiles fast. It installs nothing.
-CHECK = command quick-lint $(filter-out test-cpu% test-order test-rates test-special test-batch,\
-        $(TESTS:%=test-%))
+CHECK = command quick-lint $(filter-out test-cpu% test-cuda test-order test-rates test-special \
+        test-batch,$(TESTS:%=test-%))
 ROUGH =
 check: $(B)/found.mk
 	@rm -rf $(B)/check/log
@@ -230,6 +235,13 @@ $(WHOLE:%=$(B)/test_%): $(B)/test_%: tests/test_%.c $(TEST_C)
 $(B)/test_provider: tests/test_provider.c $(TEST_C) $(ALL)
 	$(BUILD) -Wall -Wextra -o $@ $< $(ALL) $(LINK)
 
+# Nor does this, which takes a stub of CUDA at run time.
+$(B)/libcuda_stub.so: tests/cuda_stub.c $(B)/flags
+	$(CC) -std=gnu99 -O2 $(CPPFLAGS) -Wall -Wextra -fPIC -shared -o $@ $< -ldl
+CUDA_ALL = $(B)/library.o $(B)/library_cuda.o
+$(B)/test_cuda: tests/test_cuda.c $(TEST_C) $(CUDA_ALL)
+	$(BUILD) -Wall -Wextra -o $@ $< $(CUDA_ALL) $(LINK)
+
 $(B)/test_%: tests/test_%.c $(TEST_C) $(if $(SHARED),$(ALL))
 	$(BUILD) $(call linked,$(ALL)) $(LINK)
 
@@ -245,6 +257,11 @@ $(B)/test_kernels_blas: tests/test_kernels.c $(TEST_C) \
   $(if $(SHARED),$(B)/library_cut.o $(B)/library_blas_cut.o)
 	$(BUILD) -DTEST_OPENBLAS $(call linked,$(B)/library_cut.o $(B)/library_blas_cut.o) \
 	  $(BLAS_LIBS) $(LINK)
+
+$(B)/test_kernels_cuda: tests/test_kernels.c $(TEST_C) $(B)/libcuda_stub.so \
+  $(if $(SHARED),$(B)/library_cut.o $(B)/library_cuda.o)
+	$(BUILD) '-DTEST_CUDA="$(B)/libcuda_stub.so"' \
+	  $(call linked,$(B)/library_cut.o $(B)/library_cuda.o) $(LINK)
 
 # What a budget holds is found as without the backend, in full there; its kernels show in fewer.
 $(B)/test_memory_fit_cpu: FEWER = -DTEST_FEWER=3
@@ -366,7 +383,8 @@ PARTS = gcc clang c++ cross
 STEPS = progress san-command san-pictures san-cpu_safe tsan-cpu_safe $(PARTS:%=matrix-%) \
         test-arm $(FUZZERS:%=fuzz-%) \
         $(filter-out san-cpu_safe,$(SAN_TESTS:%=san-%)) $(TESTS:%=test-%) \
-        $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas memory-cpu \
+        $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas \
+        kernels-cuda memory-cpu \
         mpi-openmpi mpi-mpich command pictures numpy numpy-cpu canon bound models \
         examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
@@ -380,8 +398,14 @@ steps: $(RUN_STEPS:%=step-%)
 step-names:
 	@echo $(RUN_STEPS)
 
-$(TESTS:%=step-test-%): step-test-%: $(B)/test_%
+$(filter-out step-test-cuda,$(TESTS:%=step-test-%)): step-test-%: $(B)/test_%
 	$(STEP) test-$* $<
+
+# Generated kernels are compiled by CC: hundreds of small files.
+step-test-cuda: $(B)/test_cuda $(B)/libcuda_stub.so
+	$(STEP) test-cuda env CC="$(CC)" $< $(B)/libcuda_stub.so
+step-kernels-cuda: $(B)/test_kernels_cuda
+	$(STEP) kernels-cuda env CC="$(CC)" $< 250 21
 
 $(SAN_TESTS:%=step-san-%): step-san-%: $(if $(SAN_CC),$(B)/san/test_%)
 	$(STEP) san-$* $(if $(SAN_CC),$<,$(NO_SAN))
@@ -489,7 +513,7 @@ BENCH_FLAGS ?= -O2
 BENCH_ARGS  ?= --set tccg,perf --summary
 
 $(BENCH:%=$(B)/%): $(B)/%: bench/%.c $(HEADERS) $(B)/flags
-	$(CC) -std=c99 -O3 -march=native -o $@ $< $(LIBS) -ldl
+	$(CC) -std=c99 -O3 -march=native -o $@ $< $(LIBS)
 
 bench: $(BENCH:%=$(B)/%)
 	@for b in $(BENCH); do echo "== $$b"; $(B)/$$b || exit 1; done
@@ -500,6 +524,10 @@ $(B)/roofline.o: bench/roofline.c bench/bench.h $(B)/flags
 
 $(B)/libbench.so: bench/bench_so.c $(B)/roofline.o bench/bench.h $(HEADERS)
 	$(CC) -std=c99 $(BENCH_FLAGS) -fPIC -shared -o $@ $< $(B)/roofline.o $(LIBS)
+
+# Under 8 minutes on a machine with a GPU; build/gpu.txt. Without one it says so.
+bench-gpu: $(B)/gpu $(B)/found.mk
+	@CC="$(CC)" sh bench/gpu.sh $(B)
 
 bench-kernels: $(B)/libbench.so
 	$(or $(NUMPY_PYTHON),python3) bench/kernels.py $(BENCH_ARGS)

@@ -445,8 +445,8 @@
 // own ein_run, outputs and workspace. There are no globals.
 //
 // BACKENDS
-// With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (its products; link
-// -lopenblas), EINSUM_DIST (many places) or EINSUM_MPI (ranks; mpicc) defined before this header it
+// With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (link -lopenblas),
+// EINSUM_CUDA (a GPU; -ldl), EINSUM_DIST (many places) or EINSUM_MPI (mpicc) defined before this it
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
 // threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To
@@ -491,8 +491,8 @@
 //   EINSUM_STATIC           every function is static: private to the file that includes it
 //   EINSUM_MALLOC(size) and EINSUM_FREE(ptr)   default allocator; define both or none
 //   EINSUM_ASSERT(cond)     checks of internal invariants; default: nothing
-//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_DIST, EINSUM_MPI   bring in that backend, from backends/
-//                           beside this file; a ctx uses it by default
+//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_CUDA, EINSUM_DIST, EINSUM_MPI   bring in that backend, from
+//                           backends/ beside this file; a ctx uses it by default
 //   EINSUM_CORE_ONLY        leaves out programs, gradients and places
 //   EIN_API                 what stands before every public function, e.g. a visibility; the same
 //                           wherever the header is included. Default: extern, or static
@@ -839,9 +839,9 @@ typedef struct ein_contract {
   void (*emit_fn)(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
-  const ein_code *store;        // what emit_fn makes of operand 0, the fold, and the extras behind
-                                //   it; NULL: it only converts
+  const ein_code *store;        // emit_fn's: operand 0 is the fold, extras follow; NULL: converts
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
+  const ein_scalar *param;      // when run: of code and store
 } ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
@@ -887,8 +887,8 @@ typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
   size_t scratch;               // bytes per thread, aligned to 64
-  int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
-                                //   threads, width at most in all, and at multiples of what
+  int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
+                                //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep
   int64_t state[40];            // the provider's own
 } ein_choice;
@@ -4185,7 +4185,7 @@ static ein_status eini_graph_closed(eini_diag *d, const ein_graph *g) {
 
 struct eini_cache;
 struct eini_records;
-#define EINI_BACKENDS 2  // that a macro brings in and a ctx can use
+#define EINI_BACKENDS 3  // that a macro brings in and a ctx can use
 
 struct ein_ctx {
   eini_arena arena;        // the ctx itself, registrations, error buffers
@@ -11900,6 +11900,17 @@ static int64_t eini_last_step(const ein_axes *x, const int64_t *stride) {
   return x->n == 0 ? INT64_MAX : eini_abs64(stride[x->n - 1]);
 }
 
+// A matrix as BLAS has it, of elements r apart along nr rows and c along nc columns, 0 where there
+// is one: either is 1, the other the leading dimension. turned: columns are far apart. 0: none.
+EINI_UNUSED static int eini_matrix_lines(int64_t r, int64_t c, int64_t nr, int64_t nc, int64_t *ld,
+                                         int *turned) {
+  *turned = !(c <= 1 && (r >= nc || r == 0));
+  if (*turned && !(r <= 1 && (c >= nr || c == 0))) return 0;
+  *ld = *turned ? (c == 0 ? nr : c) : r == 0 ? nc : r;
+  *ld = eini_max64(*ld, 1);
+  return *ld <= INT32_MAX;
+}
+
 // Work of the tiles with rows of side s, in multiply-adds, with a charge for strided stores.
 static double eini_block_cost(const eini_cjob *j, int s) {
   const ein_axes *x = j->axes[1 - s];
@@ -15327,6 +15338,7 @@ EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param
   c->p = ct->c.p;
   c->q = ct->c.q;
   memcpy((char *)c + rest, (const char *)&ct->c + rest, sizeof *c - rest);
+  c->param = param;
   eini_contract_layout(t, &j->r, scratch);  // sets what this task uses
   for (int side = 0; side < 2; side++) {
     ein_side *s = side ? &c->q : &c->p;
@@ -20295,7 +20307,7 @@ static void eini_share_run(void *arg, int i) {
 static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
   int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
-              : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
+              : t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? e->width : 1;
   if (e->width > 1 && parts > 1 && x->task_fn == NULL) {
     eini_share part;
     part.x = x;
@@ -45221,6 +45233,12 @@ EIN_API ein_status ein_schedule_fit(ein_ctx *ctx, const ein_graph *graph,
 #else
 #define EINI_START_OPENBLAS {NULL, NULL}
 #endif
+#ifdef EINSUM_CUDA
+#include "backends/einsum_cuda.h"
+#define EINI_START_CUDA {eini_cuda_start, eini_cuda_end}
+#else
+#define EINI_START_CUDA {NULL, NULL}
+#endif
 #ifdef EINSUM_DIST
 #include "backends/einsum_dist.h"
 #endif
@@ -45237,7 +45255,8 @@ typedef struct eini_backend {
   void (*end)(void *own);
 } eini_backend;
 
-static const eini_backend eini_backends[EINI_BACKENDS] = {EINI_START_CPU, EINI_START_OPENBLAS};
+static const eini_backend eini_backends[EINI_BACKENDS] = {EINI_START_CPU, EINI_START_OPENBLAS,
+                                                            EINI_START_CUDA};
 
 static void eini_backends_end(void *const *own) {
   for (int i = EINI_BACKENDS - 1; i >= 0; i--)
@@ -45255,7 +45274,7 @@ static ein_status eini_backends_start(const ein_allocator *al, ein_ctx_desc *des
 }
 
 EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
-  void *own[EINI_BACKENDS] = {NULL, NULL};
+  void *own[EINI_BACKENDS] = {NULL, NULL, NULL};
   ein_ctx_desc d;
   ein_ctx *ctx = NULL;
   if (out == NULL) return EIN_ERR_ARGUMENT;

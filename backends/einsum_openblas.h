@@ -149,18 +149,8 @@ static eini_blas_matrix eini_blas_match(const ein_axes *rows, const int64_t *row
   int64_t r = eini_blas_stride(rows, row), c = eini_blas_stride(cols, col);
   int64_t nr = eini_axes_size(rows), nc = eini_axes_size(cols);
   eini_blas_matrix x = {0, 0, 0};
-  x.copied = r < 0 || c < 0;
-  if (!x.copied && c <= 1 && (r >= nc || r == 0)) {
-    x.ld = r == 0 ? nc : r;
-  } else if (!x.copied && r <= 1 && (c >= nr || c == 0)) {
-    x.turned = 1;
-    x.ld = c == 0 ? nr : c;
-  } else {
-    x.copied = 1;
-  }
-  if (x.copied) x.ld = nc;
-  if (x.ld < 1) x.ld = 1;
-  if (x.ld > INT32_MAX) x.copied = 1, x.turned = 0, x.ld = nc;
+  x.copied = r < 0 || c < 0 || !eini_matrix_lines(r, c, nr, nc, &x.ld, &x.turned);
+  if (x.copied) x.turned = 0, x.ld = eini_max64(nc, 1);
   return x;
 }
 

@@ -9,8 +9,8 @@
 //   EINSUM_STATIC           every function is static: private to the file that includes it
 //   EINSUM_MALLOC(size) and EINSUM_FREE(ptr)   default allocator; define both or none
 //   EINSUM_ASSERT(cond)     checks of internal invariants; default: nothing
-//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_DIST, EINSUM_MPI   bring in that backend, from backends/
-//                           beside this file; a ctx uses it by default
+//   EINSUM_CPU, EINSUM_OPENBLAS, EINSUM_CUDA, EINSUM_DIST, EINSUM_MPI   bring in that backend, from
+//                           backends/ beside this file; a ctx uses it by default
 //   EINSUM_CORE_ONLY        leaves out programs, gradients and places
 //   EIN_API                 what stands before every public function, e.g. a visibility; the same
 //                           wherever the header is included. Default: extern, or static

@@ -6,7 +6,7 @@
 
 struct eini_cache;
 struct eini_records;
-#define EINI_BACKENDS 2  // that a macro brings in and a ctx can use
+#define EINI_BACKENDS 3  // that a macro brings in and a ctx can use
 
 struct ein_ctx {
   eini_arena arena;        // the ctx itself, registrations, error buffers

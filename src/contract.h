@@ -363,6 +363,17 @@ static int64_t eini_last_step(const ein_axes *x, const int64_t *stride) {
   return x->n == 0 ? INT64_MAX : eini_abs64(stride[x->n - 1]);
 }
 
+// A matrix as BLAS has it, of elements r apart along nr rows and c along nc columns, 0 where there
+// is one: either is 1, the other the leading dimension. turned: columns are far apart. 0: none.
+EINI_UNUSED static int eini_matrix_lines(int64_t r, int64_t c, int64_t nr, int64_t nc, int64_t *ld,
+                                         int *turned) {
+  *turned = !(c <= 1 && (r >= nc || r == 0));
+  if (*turned && !(r <= 1 && (c >= nr || c == 0))) return 0;
+  *ld = *turned ? (c == 0 ? nr : c) : r == 0 ? nc : r;
+  *ld = eini_max64(*ld, 1);
+  return *ld <= INT32_MAX;
+}
+
 // Work of the tiles with rows of side s, in multiply-adds, with a charge for strided stores.
 static double eini_block_cost(const eini_cjob *j, int s) {
   const ein_axes *x = j->axes[1 - s];

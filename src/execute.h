@@ -195,7 +195,7 @@ static void eini_share_run(void *arg, int i) {
 static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
   int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
-              : t->cut >= 0 && t->work >= 32768 ? e->width : 1;
+              : t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? e->width : 1;
   if (e->width > 1 && parts > 1 && x->task_fn == NULL) {
     eini_share part;
     part.x = x;

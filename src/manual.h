@@ -445,8 +445,8 @@
 // own ein_run, outputs and workspace. There are no globals.
 //
 // BACKENDS
-// With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (its products; link
-// -lopenblas), EINSUM_DIST (many places) or EINSUM_MPI (ranks; mpicc) defined before this header it
+// With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (link -lopenblas),
+// EINSUM_CUDA (a GPU; -ldl), EINSUM_DIST (many places) or EINSUM_MPI (mpicc) defined before this it
 // brings in that header from backends/ beside it. ein_ctx_create(NULL, &ctx) then makes a pool of
 // threads and uses all of them, until ein_ctx_destroy; so does a description that names no kernels
 // and no executor, unless it says bare. Plans made with such a ctx must be destroyed before it. To

@@ -277,6 +277,7 @@ EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param
   c->p = ct->c.p;
   c->q = ct->c.q;
   memcpy((char *)c + rest, (const char *)&ct->c + rest, sizeof *c - rest);
+  c->param = param;
   eini_contract_layout(t, &j->r, scratch);  // sets what this task uses
   for (int side = 0; side < 2; side++) {
     ein_side *s = side ? &c->q : &c->p;

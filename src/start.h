@@ -18,6 +18,12 @@
 #else
 #define EINI_START_OPENBLAS {NULL, NULL}
 #endif
+#ifdef EINSUM_CUDA
+#include "backends/einsum_cuda.h"
+#define EINI_START_CUDA {eini_cuda_start, eini_cuda_end}
+#else
+#define EINI_START_CUDA {NULL, NULL}
+#endif
 #ifdef EINSUM_DIST
 #include "backends/einsum_dist.h"
 #endif
@@ -34,7 +40,8 @@ typedef struct eini_backend {
   void (*end)(void *own);
 } eini_backend;
 
-static const eini_backend eini_backends[EINI_BACKENDS] = {EINI_START_CPU, EINI_START_OPENBLAS};
+static const eini_backend eini_backends[EINI_BACKENDS] = {EINI_START_CPU, EINI_START_OPENBLAS,
+                                                            EINI_START_CUDA};
 
 static void eini_backends_end(void *const *own) {
   for (int i = EINI_BACKENDS - 1; i >= 0; i--)
@@ -52,7 +59,7 @@ static ein_status eini_backends_start(const ein_allocator *al, ein_ctx_desc *des
 }
 
 EIN_API ein_status ein_ctx_create(const ein_ctx_desc *desc, ein_ctx **out) {
-  void *own[EINI_BACKENDS] = {NULL, NULL};
+  void *own[EINI_BACKENDS] = {NULL, NULL, NULL};
   ein_ctx_desc d;
   ein_ctx *ctx = NULL;
   if (out == NULL) return EIN_ERR_ARGUMENT;

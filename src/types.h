@@ -311,9 +311,9 @@ typedef struct ein_contract {
   void (*emit_fn)(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
-  const ein_code *store;        // what emit_fn makes of operand 0, the fold, and the extras behind
-                                //   it; NULL: it only converts
+  const ein_code *store;        // emit_fn's: operand 0 is the fold, extras follow; NULL: converts
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
+  const ein_scalar *param;      // when run: of code and store
 } ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
@@ -359,8 +359,8 @@ typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
   size_t scratch;               // bytes per thread, aligned to 64
-  int64_t grid[3], unit[3];     // contract: into how many parts batch, m and n are cut between
-                                //   threads, width at most in all, and at multiples of what
+  int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
+                                //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep
   int64_t state[40];            // the provider's own
 } ein_choice;

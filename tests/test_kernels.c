@@ -19,6 +19,9 @@
 #ifdef TEST_CPU
 #include "../backends/einsum_cpu.h"
 #endif
+#ifdef TEST_CUDA
+#include "../backends/einsum_cuda.h"
+#endif
 
 #include "oracle.h"
 #include "naive_kernels.h"
@@ -28,6 +31,11 @@
 #define MAX_RANK 8
 #define MAX_INDEX 8
 #define GUARD 64
+#ifdef TEST_CUDA  // a compiler runs for each kernel
+#define PATTERNS 1499
+#else
+#define PATTERNS (count < 3000 ? 29 : 1)
+#endif
 
 // ---- registered functions and monoids -----------------------------------------------------------
 
@@ -871,6 +879,12 @@ int main(int argc, char **argv) {
   }
   if (st != EIN_OK) orc_die("no ein_cpu");
   ein_kernels eager_one = eager_of(ein_cpu_kernels(cpu));
+#elif defined(TEST_CUDA)  // the path of tests/cuda_stub.c's object
+  ein_cuda *cuda;
+  const ein_cuda_desc device = {0, 0, NULL, TEST_CUDA, TEST_CUDA, TEST_CUDA};
+  if (ein_cuda_create(&device, NULL, &cuda) != EIN_OK || !ein_cuda_ready(cuda))
+    orc_die("no ein_cuda");
+  ein_kernels eager_one = eager_of(ein_cuda_kernels(cuda));
 #else
   ein_kernels eager_one = naive_kernels;
 #endif
@@ -913,9 +927,11 @@ int main(int argc, char **argv) {
     if (ein_openblas_use(blas, &desc) != EIN_OK) orc_die("no room");
 #elif defined(TEST_CPU)
     if (ein_cpu_use(cpu, &desc) != EIN_OK) orc_die("no room");
+#elif defined(TEST_CUDA)
+    if (ein_cuda_use(cuda, &desc) != EIN_OK) orc_die("no room");
 #endif
     if (ein_ctx_create(&desc, &by[2]) != EIN_OK) orc_die("no ctx");
-    failures += patterns_run(by, 3, count < 3000 ? 29 : 1, &patterns);
+    failures += patterns_run(by, 3, PATTERNS, &patterns);
     ein_ctx_destroy(by[2]);
     printf("%lld patterns of labels\n", (long long)patterns);
   }
@@ -928,6 +944,12 @@ int main(int argc, char **argv) {
   }
 #elif defined(TEST_CPU)
   ein_cpu_destroy(cpu);
+#elif defined(TEST_CUDA)
+  const ein_cuda_counts ran = ein_cuda_counts_get(cuda);
+  printf("%lld kernels compiled, %lld started, %lld products\n", (long long)ran.compiled,
+         (long long)ran.launches, (long long)ran.gemms);
+  if (ran.launches < count / 2 || ran.gemms == 0) failures++;
+  ein_cuda_destroy(cuda);
 #endif
   if (elements > 0) {
     printf("%lld statements, %lld elements, %.1f%% undetermined\n", (long long)statements,

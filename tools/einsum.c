@@ -19,6 +19,7 @@
 #endif
 #include "../einsum.h"
 #include "../backends/einsum_cpu.h"
+#include "../backends/einsum_cuda.h"
 #include "../backends/einsum_dist.h"
 #ifdef WITH_OPENBLAS
 #include "../backends/einsum_openblas.h"
@@ -322,8 +323,8 @@ static const char *const usage[] = {
   "                     over places: for blocks, copies and results alive at one of them\n"
   "  --seed N           of random data and randomised searches\n"
   "  -j N               threads (default: one per core)\n"
-  "  --kernels LIST     of portable, cpu (default), openblas; cpu with less than the machine has:\n"
-  "                     avx512, avx2, neon, plain\n"
+  "  --kernels LIST     of portable, cpu (default), openblas, cuda (alone: wherever it can run);\n"
+  "                     cpu with less than the machine has: avx512, avx2, neon, plain\n"
   "  --variant NAME     how all kernels run that can, 'cpu:gett direct' or the variant alone; a\n"
   "                     name that none has is answered with those there are\n"
   "  --ungrouped        statements run one by one, small ones of one form too\n"
@@ -751,6 +752,7 @@ static char *read_text(const char *path, size_t *length) {
 // ================================================================================================
 
 static ein_cpu *cpu;  // NULL with --kernels portable on one thread
+static ein_cuda *cuda;
 static int threads = 1;
 #ifdef WITH_OPENBLAS
 static ein_openblas *blas;
@@ -758,20 +760,21 @@ static ein_openblas *blas;
 
 // What --kernels names, by comma.
 typedef struct wanted {
-  int portable, cpu, openblas;
+  int portable, cpu, openblas, cuda;
   const char *isa;
 } wanted;
 
 static wanted wanted_kernels(void) {
   static const char *const isas[] = {"avx512", "avx2", "neon", "plain"};
   const char *list = given(O_KERNELS);
-  wanted w = {0, 0, 0, NULL};
+  wanted w = {0, 0, 0, 0, NULL};
   if (list == NULL) w.cpu = 1;
   for (const char *at = list; at != NULL;) {
     size_t n = strcspn(at, ",");
     int known = 0;
     if (n == 8 && memcmp(at, "portable", n) == 0) known = w.portable = 1;
     if (n == 3 && memcmp(at, "cpu", n) == 0) known = w.cpu = 1;
+    if (n == 4 && memcmp(at, "cuda", n) == 0) known = w.cuda = 1;
     for (int i = 0; i < 4; i++) {
       if (strlen(isas[i]) != n || memcmp(at, isas[i], n) != 0) continue;
       w.isa = isas[i];
@@ -781,12 +784,26 @@ static wanted wanted_kernels(void) {
     if (n == 8 && memcmp(at, "openblas", n) == 0) known = w.openblas = 1;
 #endif
     if (!known) {
-      misuse("portable, cpu, openblas (if found when building), avx512, avx2, neon, plain",
+      misuse("portable, cpu, openblas (if found when building), cuda, avx512, avx2, neon, plain",
              "--kernels %.*s is not in this build", (int)n, at);
     }
     at = at[n] == ',' ? at + n + 1 : NULL;
   }
   return w;
+}
+
+// The GPU of --kernels cuda, which has to be there. only: it does what it can, however slow.
+static void use_cuda(ein_ctx_desc *d, int only) {
+  char facts[1024];
+  ein_cuda_desc want;
+  memset(&want, 0, sizeof want);
+  want.only = only;
+  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not reach the memory of --kernels cuda");
+  const ein_status st = ein_cuda_create(&want, NULL, &cuda);
+  if (st != EIN_OK) die_library(NULL, st, NULL);
+  if (ein_cuda_use(cuda, d) == EIN_OK) return;
+  (void)ein_cuda_info(cuda, facts, sizeof facts);
+  die(SYSTEM_FAILED, NULL, "--kernels cuda: %s", facts + strlen("cuda: "));
 }
 
 // The pool and kernels of -j and --kernels.
@@ -802,6 +819,7 @@ static void use_backends(ein_ctx_desc *d, int64_t n) {
   if (st != EIN_OK) die_library(NULL, st, NULL);
   if (!w.cpu) d->executor = ein_cpu_executor(cpu);
   threads = ein_cpu_executor(cpu).width;
+  if (w.cuda) use_cuda(d, !w.portable && !w.cpu && !w.openblas);
 #ifdef WITH_OPENBLAS
   ein_openblas_desc b;
   memset(&b, 0, sizeof b);
@@ -1319,6 +1337,7 @@ static int finish(ein_ctx *ctx, ein_plan *plan, ein_graph *graph) {
   ein_graph_destroy(graph);
   ein_ctx_destroy(ctx);
   ein_cpu_destroy(cpu);
+  ein_cuda_destroy(cuda);
 #ifdef WITH_OPENBLAS
   ein_openblas_destroy(blas);
 #endif
@@ -1622,11 +1641,11 @@ static const char *compiler(void) {
 }
 
 #ifdef WITH_OPENBLAS
-#define BACKENDS_TEXT " openblas"
-#define BACKENDS_JSON ", \"openblas\""
+#define BACKENDS_TEXT " openblas cuda"
+#define BACKENDS_JSON ", \"openblas\", \"cuda\""
 #else
-#define BACKENDS_TEXT ""
-#define BACKENDS_JSON ""
+#define BACKENDS_TEXT " cuda"
+#define BACKENDS_JSON ", \"cuda\""
 #endif
 #ifdef WITH_MPI
 #define FABRICS_TEXT "serial threads copying mpi sim"
@@ -1660,6 +1679,22 @@ static const char *cpu_name(char *line, size_t size) {
   return name;
 }
 
+// What there is of a GPU, or why there is none.
+static void info_cuda(int json) {
+  char facts[1024];
+  ein_cuda *one = cuda;
+  if (one == NULL && ein_cuda_create(NULL, NULL, &one) != EIN_OK) return;
+  (void)ein_cuda_info(one, facts, sizeof facts);
+  if (json) {
+    fputs(", \"cuda\": [", stdout);
+    put_lines(facts, 1);
+    fputs("]", stdout);
+  } else {
+    puts(facts);
+  }
+  if (one != cuda) ein_cuda_destroy(one);
+}
+
 static int command_info(void) {
   char line[256], facts[1024];
   const char *name = cpu_name(line, sizeof line);
@@ -1681,6 +1716,7 @@ static int command_info(void) {
     put_rates_json(&rates);
     fputs("}", stdout);
     info_store(ctx, 1);
+    info_cuda(1);
     fputs(", \"dtypes\": [", stdout);
   } else {
     printf("version   %s\ncompiler  %s\n", ein_version(), compiler());
@@ -1692,6 +1728,7 @@ static int command_info(void) {
     puts("");
     if (rates.call > 0) put_rates(&rates);
     info_store(ctx, 0);
+    info_cuda(0);
 #ifdef WITH_OPENBLAS
     ein_openblas_desc b;
     ein_openblas *o = NULL;

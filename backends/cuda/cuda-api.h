@@ -1,0 +1,68 @@
+#if !defined(EINSUM_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
+#include "einsum.h"
+#endif
+
+#ifndef EINSUM_CUDA_H
+#define EINSUM_CUDA_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>cuda-api  public types and functions
+// A provider of kernels for one NVIDIA GPU, and its memory.
+// ================================================================================================
+
+typedef struct ein_cuda ein_cuda;
+
+// Of a library NULL means its usual names, in the order of dlopen's search. With EINSUM_CUDA_LINK
+// the names are not looked at.
+typedef struct ein_cuda_desc {
+  int device;             // its number; default 0
+  int only;               // 1: says of all it can do that it takes no time, and so does it
+  void *stream;           // a CUstream of the device's primary context in which all work is put;
+                          //   default: one of its own
+  const char *driver;     // the driver, libcuda.so.1
+  const char *nvrtc;      // libnvrtc.so.13, .12, ..
+  const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
+} ein_cuda_desc;
+
+// desc and allocator may be NULL. Succeeds where there is no library and no device: then
+// ein_cuda_ready is 0 and ein_cuda_info says why. *cuda is NULL on failure: EIN_ERR_ARGUMENT,
+// EIN_ERR_NO_MEMORY.
+EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocator *allocator,
+                                   ein_cuda **cuda);
+EIN_API void ein_cuda_destroy(ein_cuda *cuda);  // NULL is a no-op; waits for what is queued
+EIN_API int ein_cuda_ready(const ein_cuda *cuda);  // 1: there is a device
+// Adds the provider behind those in desc->use. EIN_ERR_UNSUPPORTED without a device,
+// EIN_ERR_TOO_LARGE without room there. It must outlive every ctx and plan that uses it, which
+// several threads may do at a time.
+EIN_API ein_status ein_cuda_use(ein_cuda *cuda, ein_ctx_desc *desc);
+EIN_API const ein_kernels *ein_cuda_kernels(const ein_cuda *cuda);
+
+// Facts for people, one a line: the device, versions of the libraries, or why there is none; the
+// last error, if there was one, with what the compiler said. Returns the length of the whole text
+// without its NUL, as snprintf does.
+EIN_API size_t ein_cuda_info(const ein_cuda *cuda, char *buf, size_t size);
+
+typedef struct ein_cuda_counts {
+  int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
+  int64_t compiled;                // by NVRTC
+  int64_t to_device, from_device;  // bytes
+  double seconds;                  // of kernels and products, by the device's events
+} ein_cuda_counts;
+EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *cuda);  // since ein_cuda_create
+
+// The source of generated kernel i = 0, 1, .., in the order in which planning met their forms, as
+// long as cuda lives; NULL past the last. For compilers, tests and people.
+EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_CUDA_H
+
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_CUDA_IMPLEMENTATION_DONE)
+#define EINSUM_CUDA_IMPLEMENTATION_DONE

@@ -1,0 +1,317 @@
+#include <pthread.h>
+#if defined(EINSUM_CUDA_LINK)
+#include <cublas_v2.h>
+#include <cuda.h>
+#include <nvrtc.h>
+#elif !defined(_WIN32)
+#include <dlfcn.h>
+#endif
+
+// ================================================================================================
+// >>cuda-driver  the driver, NVRTC and cuBLAS
+// Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
+// ================================================================================================
+
+// X(library, field, symbol, arguments): of the driver, NVRTC and cuBLAS. Handles are void *, device
+// addresses and sizes have 64 bits, enumerations are ints, as in the ABI of CUDA 11.2 and later.
+#define EINI_CUDA_LIST(X)                                                                         \
+  X(0, init, cuInit, (unsigned))                                                                  \
+  X(0, version, cuDriverGetVersion, (int *))                                                      \
+  X(0, error_text, cuGetErrorString, (int, const char **))                                        \
+  X(0, device_count, cuDeviceGetCount, (int *))                                                   \
+  X(0, device_get, cuDeviceGet, (int *, int))                                                     \
+  X(0, device_name, cuDeviceGetName, (char *, int, int))                                          \
+  X(0, device_bytes, cuDeviceTotalMem_v2, (size_t *, int))                                        \
+  X(0, device_attribute, cuDeviceGetAttribute, (int *, int, int))                                 \
+  X(0, retain, cuDevicePrimaryCtxRetain, (void **, int))                                          \
+  X(0, release, cuDevicePrimaryCtxRelease_v2, (int))                                              \
+  X(0, push, cuCtxPushCurrent_v2, (void *))                                                       \
+  X(0, pop, cuCtxPopCurrent_v2, (void **))                                                        \
+  X(0, stream_create, cuStreamCreate, (void **, unsigned))                                        \
+  X(0, stream_destroy, cuStreamDestroy_v2, (void *))                                              \
+  X(0, stream_wait, cuStreamSynchronize, (void *))                                                \
+  X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
+  X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
+  X(0, event_record, cuEventRecord, (void *, void *))                                             \
+  X(0, event_wait, cuEventSynchronize, (void *))                                                  \
+  X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
+  X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
+  X(0, pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                    \
+  X(0, alloc, cuMemAllocAsync, (uint64_t *, size_t, void *))                                      \
+  X(0, free_fn, cuMemFreeAsync, (uint64_t, void *))                                               \
+  X(0, pin, cuMemHostAlloc, (void **, size_t, unsigned))                                          \
+  X(0, unpin, cuMemFreeHost, (void *))                                                            \
+  X(0, to_device, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                 \
+  X(0, from_device, cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))                     \
+  X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
+  X(0, module_unload, cuModuleUnload, (void *))                                                   \
+  X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
+  X(0, launch, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,         \
+                                unsigned, unsigned, void *, void **, void **))                    \
+  X(1, nvrtc_version, nvrtcVersion, (int *, int *))                                               \
+  X(1, program_create, nvrtcCreateProgram, (void **, const char *, const char *, int,             \
+                                            const char *const *, const char *const *))            \
+  X(1, program_destroy, nvrtcDestroyProgram, (void **))                                           \
+  X(1, program_compile, nvrtcCompileProgram, (void *, int, const char *const *))                  \
+  X(1, log_size, nvrtcGetProgramLogSize, (void *, size_t *))                                      \
+  X(1, log_get, nvrtcGetProgramLog, (void *, char *))                                             \
+  X(1, cubin_size, nvrtcGetCUBINSize, (void *, size_t *))                                         \
+  X(1, cubin_get, nvrtcGetCUBIN, (void *, char *))                                                \
+  X(2, blas_create, cublasCreate_v2, (void **))                                                   \
+  X(2, blas_destroy, cublasDestroy_v2, (void *))                                                  \
+  X(2, blas_stream, cublasSetStream_v2, (void *, void *))                                         \
+  X(2, blas_version, cublasGetVersion_v2, (void *, int *))                                        \
+  X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)
+#define EINI_CUDA_GEMM                                                                            \
+  (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
+   int, long long, const void *, void *, int, long long, int)
+
+// The numbers of CUDA that are used.
+enum {
+  EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2,
+  EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
+  EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
+  EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
+  EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
+  EINI_CUDA_UNTIMED = 2
+};
+
+typedef void (*eini_cuda_any)(void);
+
+typedef struct eini_cuda_api {
+#define EINI_CUDA_FIELD(library, field, symbol, arguments) int (*field) arguments;
+  EINI_CUDA_LIST(EINI_CUDA_FIELD)
+#undef EINI_CUDA_FIELD
+} eini_cuda_api;
+
+typedef struct eini_cuda_device {
+  char name[96];
+  int major, minor, processors;
+  double bytes;                 // of memory
+  double flops_f64, flops_f32, bandwidth;  // per second, from what the driver says
+} eini_cuda_device;
+
+#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
+
+typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
+  struct eini_cuda_kernel *next;
+  uint64_t hash;
+  size_t bytes;
+  char *source;
+  void *module, *function;
+  int bad;                      // it did not compile: never again
+} eini_cuda_kernel;
+
+struct ein_cuda {
+  ein_allocator al;
+  eini_cuda_api api;
+  void *library[3];             // driver, NVRTC, cuBLAS
+  int ready, number;            // of the device
+  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *timed[2];               // around the kernels of a statement
+  int own_stream, only, nvrtc[2], driver;
+  char *pinned[2];
+  eini_cuda_device device;
+  ein_kernels kernels;
+  eini_cuda_kernel *first, **last;
+  ein_cuda_counts counts;
+  char why[512];                // there is no device, or the last error
+  pthread_mutex_t lock;         // over all that runs, and the list of kernels
+};
+
+static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
+static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
+
+// A status of the driver. what: what was asked of it.
+static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
+  const char *text = NULL;
+  if (code == EINI_CUDA_OK) return EIN_OK;
+  if (c->api.error_text != NULL) (void)c->api.error_text(code, &text);
+  snprintf(c->why, sizeof c->why, "%s: %s (%d)", what, text == NULL ? "error" : text, code);
+  return code == EINI_CUDA_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// ---- finding functions ----
+
+// The function of a name in an open library, or NULL.
+#if defined(EINSUM_CUDA_LINK)
+#define EINI_CUDA_OPEN(name) ((name) != NULL ? (void *)(uintptr_t)1 : NULL)
+#define EINI_CUDA_CLOSE(handle) (void)(handle)
+static eini_cuda_any eini_cuda_find(void *library, const char *name) {
+#define EINI_CUDA_KNOWN(library, field, symbol, arguments) {#symbol, (eini_cuda_any)symbol},
+  static const struct { const char *name; eini_cuda_any fn; } known[] = {
+      EINI_CUDA_LIST(EINI_CUDA_KNOWN)};
+#undef EINI_CUDA_KNOWN
+  (void)library;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].name, name) == 0) return known[i].fn;
+  return NULL;
+}
+#elif defined(_WIN32)  // not linked
+#define EINI_CUDA_OPEN(name) ((void)(name), (void *)NULL)
+#define EINI_CUDA_CLOSE(handle) (void)(handle)
+static eini_cuda_any eini_cuda_find(void *library, const char *name) {
+  (void)library, (void)name;
+  return NULL;
+}
+#else  // not linked, not _WIN32
+#define EINI_CUDA_OPEN(name) dlopen(name, RTLD_NOW | RTLD_LOCAL)
+#define EINI_CUDA_CLOSE(handle) (void)dlclose(handle)
+static eini_cuda_any eini_cuda_find(void *library, const char *name) {
+  union { void *p; eini_cuda_any fn; } u;  // POSIX has them alike
+  u.p = dlsym(library, name);
+  return u.fn;
+}
+#endif
+
+static void *eini_cuda_open(const char *given, int library) {
+  static const char *const names[3][6] = {
+      {"libcuda.so.1", "libcuda.so", NULL, NULL, NULL, NULL},
+      {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL, NULL},
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL}};
+  void *handle = NULL;
+  if (given != NULL) return EINI_CUDA_OPEN(given);
+  for (int i = 0; handle == NULL && names[library][i] != NULL; i++)
+    handle = EINI_CUDA_OPEN(names[library][i]);
+  return handle;
+}
+
+// Fills the functions of a library; the name of the first that is missing, or NULL.
+static const char *eini_cuda_fill(ein_cuda *c, int library) {
+  static const struct { int library; const char *name; size_t at; } list[] = {
+#define EINI_CUDA_ENTRY(library, field, symbol, arguments) \
+  {library, #symbol, offsetof(eini_cuda_api, field)},
+      EINI_CUDA_LIST(EINI_CUDA_ENTRY)
+#undef EINI_CUDA_ENTRY
+  };
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    if (list[i].library != library) continue;
+    const eini_cuda_any fn = eini_cuda_find(c->library[library], list[i].name);
+    if (fn == NULL) return list[i].name;
+    memcpy((char *)&c->api + list[i].at, &fn, sizeof fn);
+  }
+  return NULL;
+}
+
+// Opens a library; 0: it is not there, or not whole, and why says so.
+static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
+  static const char *const what[3] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
+                                      "cuBLAS (libcublas.so)"};
+  c->library[library] = eini_cuda_open(given, library);
+  const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
+  if (c->library[library] == NULL)
+    snprintf(c->why, sizeof c->why, "%s%s%.200s is not there", what[library],
+             given == NULL ? "" : " at ", given == NULL ? "" : given);
+  else if (missing != NULL)
+    snprintf(c->why, sizeof c->why, "%s has no %s: it is too old", what[library], missing);
+  return c->library[library] != NULL && missing == NULL;
+}
+
+// ---- the device ----
+
+static int eini_cuda_number(const ein_cuda *c, int attribute) {
+  int value = 0;
+  return c->api.device_attribute(&value, attribute, c->number) == EINI_CUDA_OK ? value : 0;
+}
+
+// What a device does at best. Units of each multiprocessor by architecture, from NVIDIA's
+// programming guide: f32, and f64.
+static void eini_cuda_rates(ein_cuda *c) {
+  static const struct { int arch; double f32, f64; } units[] = {
+      {70, 64, 32}, {75, 64, 2}, {80, 64, 32}, {86, 128, 2}, {89, 128, 2}, {90, 128, 64},
+      {100, 128, 64}, {120, 128, 2}};
+  eini_cuda_device *d = &c->device;
+  const int arch = 10 * d->major + d->minor;
+  size_t best = 0;
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    if (units[i].arch <= arch) best = i;
+  const double hz = 1e3 * eini_cuda_number(c, EINI_CUDA_CLOCK);
+  const double clock = 1e3 * eini_cuda_number(c, EINI_CUDA_MEMORY_CLOCK);
+  d->processors = eini_cuda_number(c, EINI_CUDA_PROCESSORS);
+  if (d->processors < 1) d->processors = 1;
+  d->flops_f32 = 2 * units[best].f32 * d->processors * (hz > 0 ? hz : 1e9);
+  d->flops_f64 = 2 * units[best].f64 * d->processors * (hz > 0 ? hz : 1e9);
+  d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
+}
+
+static ein_status eini_cuda_begin_device(ein_cuda *c) {
+  uint64_t keep = UINT64_MAX;
+  void *pool = NULL;
+  size_t bytes = 0;
+  EINI_TRY(eini_cuda_status(c, c->api.device_get(&c->number, c->number), "the device"));
+  (void)c->api.device_name(c->device.name, (int)sizeof c->device.name, c->number);
+  (void)c->api.device_bytes(&bytes, c->number);
+  c->device.bytes = (double)bytes;
+  c->device.major = eini_cuda_number(c, EINI_CUDA_MAJOR);
+  c->device.minor = eini_cuda_number(c, EINI_CUDA_MINOR);
+  eini_cuda_rates(c);
+  EINI_TRY(eini_cuda_status(c, c->api.retain(&c->primary, c->number), "its primary context"));
+  EINI_TRY(eini_cuda_status(c, c->api.push(c->primary), "its primary context"));
+  int code = c->api.pool_get(&pool, c->number);
+  if (code == EINI_CUDA_OK) code = c->api.pool_set(pool, EINI_CUDA_KEEP, &keep);
+  if (code == EINI_CUDA_OK && c->own_stream)
+    code = c->api.stream_create(&c->stream, EINI_CUDA_APART);
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
+    void *p = NULL;
+    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
+    c->pinned[i] = (char *)p;
+    if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
+  }
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->timed[i], 0);
+  if (c->library[2] != NULL && code == EINI_CUDA_OK &&
+      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
+    c->blas = NULL;
+  void *popped;
+  (void)c->api.pop(&popped);
+  return eini_cuda_status(c, code, "a stream, memory");
+}
+
+// Looks for a device. Without one, why says what is missing.
+static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
+  int n = 0;
+  if (d->device < 0) return EIN_ERR_ARGUMENT;
+  if (!eini_cuda_load(c, d->driver, 0) || !eini_cuda_load(c, d->nvrtc, 1)) return EIN_OK;
+  if (eini_cuda_status(c, c->api.init(0), "the driver") != EIN_OK) return EIN_OK;
+  (void)c->api.version(&c->driver);
+  (void)c->api.nvrtc_version(&c->nvrtc[0], &c->nvrtc[1]);
+  if (eini_cuda_status(c, c->api.device_count(&n), "the driver") != EIN_OK) return EIN_OK;
+  if (d->device >= n) {
+    snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
+    return EIN_OK;
+  }
+  if (!eini_cuda_load(c, d->cublas, 2) && c->library[2] != NULL) {
+    EINI_CUDA_CLOSE(c->library[2]);
+    c->library[2] = NULL;
+  }
+  c->why[0] = 0;  // without cuBLAS generated kernels run
+  c->number = d->device;
+  c->only = d->only;
+  c->stream = d->stream;
+  c->own_stream = d->stream == NULL;
+  c->ready = eini_cuda_begin_device(c) == EIN_OK;
+  return EIN_OK;
+}
+
+static void eini_cuda_end_device(ein_cuda *c) {
+  void *popped;
+  if (c->primary != NULL && c->api.push(c->primary) == EINI_CUDA_OK) {
+    if (c->stream != NULL || !c->own_stream) (void)c->api.stream_wait(c->stream);
+    for (eini_cuda_kernel *k = c->first; k != NULL; k = k->next)
+      if (k->module != NULL) (void)c->api.module_unload(k->module);
+    if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
+    for (int i = 0; i < 2; i++) {
+      if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
+      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
+      if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
+    }
+    if (c->own_stream && c->stream != NULL) (void)c->api.stream_destroy(c->stream);
+    (void)c->api.pop(&popped);
+  }
+  if (c->primary != NULL) (void)c->api.release(c->number);
+  for (int i = 2; i >= 0; i--)
+    if (c->library[i] != NULL) EINI_CUDA_CLOSE(c->library[i]);
+}

@@ -1,0 +1,119 @@
+// ================================================================================================
+// >>cuda-kernels  sources kept by their text, compiled when they first run
+// A source is the normal form of what it computes: extents, strides, params and addresses are
+// arguments, so that statements of one form share a kernel.
+// ================================================================================================
+
+// Room for a source; NULL: no memory. Ended by eini_cuda_writer_end.
+static int eini_cuda_writer_begin(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_writer *w) {
+  memset(w, 0, sizeof *w);
+  char *room = (char *)c->al.alloc_fn(EINI_CUDA_SOURCE, 64, c->al.user);
+  if (room == NULL) return 0;
+  w->t = eini_text_of(room, EINI_CUDA_SOURCE);
+  w->x = x;
+  return 1;
+}
+
+static void eini_cuda_writer_end(ein_cuda *c, eini_cuda_writer *w) {
+  c->al.free_fn(w->t.buf, EINI_CUDA_SOURCE, c->al.user);
+}
+
+// The kernel with this source; NULL: no memory, or the source is none.
+static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
+  const size_t bytes = w->t.at + 1;
+  if (w->bad || bytes > w->t.size) return NULL;
+  const uint64_t hash = eini_hash(w->t.buf, w->t.at, 0);
+  eini_cuda_lock(c);
+  eini_cuda_kernel *k = c->first;
+  while (k != NULL && (k->hash != hash || k->bytes != bytes ||
+                       memcmp(k->source, w->t.buf, bytes) != 0))
+    k = k->next;
+  if (k == NULL) {
+    k = (eini_cuda_kernel *)c->al.alloc_fn(sizeof *k, 64, c->al.user);
+    char *text = k == NULL ? NULL : (char *)c->al.alloc_fn(bytes, 64, c->al.user);
+    if (text == NULL && k != NULL) c->al.free_fn(k, sizeof *k, c->al.user);
+    if (text == NULL) k = NULL;
+    if (k != NULL) {
+      memset(k, 0, sizeof *k);
+      memcpy(text, w->t.buf, bytes);
+      k->source = text;
+      k->bytes = bytes;
+      k->hash = hash;
+      *c->last = k;
+      c->last = &k->next;
+    }
+  }
+  eini_cuda_unlock(c);
+  return k;
+}
+
+static void eini_cuda_kernels_free(ein_cuda *c) {
+  for (eini_cuda_kernel *k = c->first, *next; k != NULL; k = next) {
+    next = k->next;
+    c->al.free_fn(k->source, k->bytes, c->al.user);
+    c->al.free_fn(k, sizeof *k, c->al.user);
+  }
+}
+
+// What NVRTC said of a source that it refuses.
+static void eini_cuda_complain(ein_cuda *c, void *program, int code) {
+  size_t bytes = 0;
+  snprintf(c->why, sizeof c->why, "NVRTC refuses a generated kernel (%d)", code);
+  if (c->api.log_size(program, &bytes) != 0 || bytes < 2 || bytes > EINI_CUDA_SOURCE) return;
+  char *log = (char *)c->al.alloc_fn(bytes, 64, c->al.user);
+  if (log == NULL) return;
+  if (c->api.log_get(program, log) == 0)
+    snprintf(c->why, sizeof c->why, "NVRTC refuses a generated kernel (%d): %.400s", code, log);
+  c->al.free_fn(log, bytes, c->al.user);
+}
+
+// Source to code of the device.
+static ein_status eini_cuda_compile(ein_cuda *c, eini_cuda_kernel *k, void **program,
+                                    char **image, size_t *bytes) {
+  char arch[48];
+  const char *option[1];
+  option[0] = arch;
+  snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", c->device.major, c->device.minor);
+  int code = c->api.program_create(program, k->source, "einsum.cu", 0, NULL, NULL);
+  if (code == 0) code = c->api.program_compile(*program, 1, option);
+  if (code != 0 && *program != NULL) eini_cuda_complain(c, *program, code);
+  if (code == 0) code = c->api.cubin_size(*program, bytes);
+  if (code != 0) return EIN_ERR_INTERNAL;
+  *image = (char *)c->al.alloc_fn(*bytes, 64, c->al.user);
+  if (*image == NULL) return EIN_ERR_NO_MEMORY;
+  return c->api.cubin_get(*program, *image) == 0 ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+// Makes a kernel ready. Called with the lock, in the device's context.
+static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
+  void *program = NULL;
+  char *image = NULL;
+  size_t bytes = 0;
+  if (k->function != NULL) return EIN_OK;
+  if (k->bad) return EIN_ERR_INTERNAL;
+  ein_status st = eini_cuda_compile(c, k, &program, &image, &bytes);
+  if (st == EIN_OK)
+    st = eini_cuda_status(c, c->api.module_load(&k->module, image), "a kernel's code");
+  if (st == EIN_OK)
+    st = eini_cuda_status(c, c->api.module_function(&k->function, k->module, "ein_kernel"),
+                          "a kernel");
+  if (image != NULL) c->al.free_fn(image, bytes, c->al.user);
+  if (program != NULL) (void)c->api.program_destroy(&program);
+  if (st != EIN_OK && k->module != NULL) {
+    (void)c->api.module_unload(k->module);
+    k->module = NULL;
+  }
+  k->bad = st == EIN_ERR_INTERNAL;
+  c->counts.compiled += st == EIN_OK;
+  return st;
+}
+
+static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks,
+                                   uint64_t word[EINI_CUDA_WORDS]) {
+  void *argument[1];
+  argument[0] = word;
+  EINI_TRY(eini_cuda_ready_kernel(c, k));
+  c->counts.launches++;
+  return eini_cuda_status(c, c->api.launch(k->function, (unsigned)blocks, 1, 1, EINI_CUDA_THREADS,
+                                           1, 1, 0, c->stream, argument, NULL), "a launch");
+}

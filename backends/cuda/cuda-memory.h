@@ -1,0 +1,161 @@
+// ================================================================================================
+// >>cuda-memory  host operands on the device and back
+// Takes a nest with addresses of the host; gives one with addresses of the device, and brings the
+// output home. Copies go through two pinned buffers in turn, so that the host works meanwhile.
+// ================================================================================================
+
+// Elements of a stream at home, in the order in which the device has them.
+typedef struct eini_cuda_walk {
+  int n;
+  int64_t extent[EINI_CUDA_LOOPS], stride[EINI_CUDA_LOOPS], index[EINI_CUDA_LOOPS];
+  int64_t size, left;
+  char *at;
+} eini_cuda_walk;
+
+// low: offset of the least element, from which on all is taken where nothing is packed.
+static void eini_cuda_walk_begin(const eini_cuda_nest *x, int s, eini_cuda_walk *w, int64_t *low) {
+  const int64_t hull = eini_cuda_hull(x, 0, s, low);
+  w->n = 0;
+  w->size = x->size[s];
+  w->at = x->base[s];
+  if (!x->packed[s]) {
+    w->at = (char *)((uintptr_t)w->at + (uintptr_t)(*low * w->size));
+    w->n = 1;
+    w->extent[0] = w->left = hull;
+    w->stride[0] = 1;
+    w->index[0] = 0;
+    return;
+  }
+  *low = 0;
+  w->left = eini_cuda_points(x, s);
+  for (int i = 0; i < x->n; i++) {
+    if (x->stride[s][i] == 0) continue;
+    w->extent[w->n] = x->extent[i];
+    w->stride[w->n] = x->stride[s][i];
+    w->index[w->n++] = 0;
+  }
+}
+
+// The next elements that lie next to each other, most of them at most; where they are is in *at.
+static int64_t eini_cuda_walk_run(eini_cuda_walk *w, int64_t most, char **at) {
+  int i = w->n - 1;
+  int64_t run = 1;
+  *at = w->at;
+  if (i >= 0 && w->stride[i] == 1) run = eini_min64(most, w->extent[i] - w->index[i]);
+  w->left -= run;
+  if (i >= 0) w->index[i] += run;
+  intptr_t by = i < 0 ? 0 : (intptr_t)(run * w->stride[i]);
+  for (; i >= 0 && w->index[i] == w->extent[i]; i--) {
+    by -= (intptr_t)(w->extent[i] * w->stride[i]);
+    w->index[i] = 0;
+    if (i == 0) break;
+    w->index[i - 1]++;
+    by += (intptr_t)w->stride[i - 1];
+  }
+  w->at = (char *)((uintptr_t)w->at + (uintptr_t)(by * (intptr_t)w->size));
+  return run;
+}
+
+// What a run has on the device.
+typedef struct eini_cuda_room {
+  uint64_t at[EINI_CUDA_STREAMS + 1];
+  char *home[EINI_CUDA_STREAMS];
+} eini_cuda_room;
+
+static ein_status eini_cuda_take(ein_cuda *c, size_t bytes, uint64_t *at) {
+  return eini_cuda_status(c, c->api.alloc(at, bytes, c->stream), "device memory");
+}
+
+static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
+  const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  for (int slot = 0; w->left > 0; slot ^= 1) {
+    int64_t n = 0;
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
+    while (n < most && w->left > 0) {
+      char *from;
+      const int64_t run = eini_cuda_walk_run(w, most - n, &from);
+      memcpy(c->pinned[slot] + n * w->size, from, (size_t)(run * w->size));
+      n += run;
+    }
+    const size_t bytes = (size_t)(n * w->size);
+    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->pinned[slot], bytes, c->stream),
+                              "a copy to the device"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy"));
+    to += bytes;
+    c->counts.to_device += (int64_t)bytes;
+  }
+  return EIN_OK;
+}
+
+// The next part of what comes back goes into a pinned buffer; n elements.
+static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t bytes) {
+  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->pinned[slot], from, bytes, c->stream),
+                            "a copy from the device"));
+  c->counts.from_device += (int64_t)bytes;
+  return eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy");
+}
+
+static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+  const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  int64_t n = eini_min64(most, w->left), asked = w->left - n;
+  EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
+  for (int slot = 0; w->left > 0; slot ^= 1) {
+    const int64_t next = eini_min64(most, asked);
+    from += (uint64_t)(n * w->size);
+    if (next > 0) EINI_TRY(eini_cuda_fetch(c, slot ^ 1, from, (size_t)(next * w->size)));
+    asked -= next;
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a kernel or a copy"));
+    for (int64_t i = 0; i < n;) {
+      char *to;
+      const int64_t run = eini_cuda_walk_run(w, n - i, &to);
+      memcpy(to, c->pinned[slot] + i * w->size, (size_t)(run * w->size));
+      i += run;
+    }
+    n = next;
+  }
+  return EIN_OK;
+}
+
+// An operand before s that is the same one, or -1.
+static int eini_cuda_same(const eini_cuda_nest *x, const eini_cuda_room *r, int s) {
+  for (int k = 0; k < s; k++)
+    if (!x->value[k] && r->home[k] == r->home[s] && x->dtype[k] == x->dtype[s] &&
+        memcmp(x->stride[k], x->stride[s], sizeof x->stride[k]) == 0)
+      return k;
+  return -1;
+}
+
+// Operands go to the device, and all streams get its addresses.
+static ein_status eini_cuda_bring(ein_cuda *c, eini_cuda_nest *x, eini_cuda_room *r) {
+  memset(r, 0, sizeof *r);
+  for (int s = 0; s < x->nstream; s++) r->home[s] = x->base[s];
+  for (int s = 0; s < x->nstream; s++) {
+    const int same = s == x->out ? -1 : eini_cuda_same(x, r, s);
+    eini_cuda_walk w;
+    int64_t low;
+    if (x->value[s]) continue;
+    if (same >= 0) {
+      x->base[s] = x->base[same];
+      continue;
+    }
+    eini_cuda_walk_begin(x, s, &w, &low);
+    EINI_TRY(eini_cuda_take(c, (size_t)(w.left * w.size), &r->at[s]));
+    x->base[s] = (char *)(uintptr_t)(r->at[s] - (uint64_t)(low * w.size));
+    if (s != x->out) EINI_TRY(eini_cuda_upload(c, &w, r->at[s]));
+  }
+  return EIN_OK;
+}
+
+// The output comes home.
+static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cuda_room *r) {
+  eini_cuda_walk w;
+  int64_t low;
+  x->base[x->out] = r->home[x->out];
+  eini_cuda_walk_begin(x, x->out, &w, &low);
+  return eini_cuda_download(c, &w, r->at[x->out]);
+}
+
+static void eini_cuda_leave(ein_cuda *c, eini_cuda_room *r) {
+  for (int s = 0; s <= EINI_CUDA_STREAMS; s++)
+    if (r->at[s] != 0) (void)c->api.free_fn(r->at[s], c->stream);
+}

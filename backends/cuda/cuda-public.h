@@ -1,0 +1,151 @@
+// ================================================================================================
+// >>cuda-public  the provider and what a caller sees
+// Without a device there is an object that says so, and no provider.
+// ================================================================================================
+
+static int eini_slot_cuda_contract_plan(void *user, const ein_contract *c, int width, int nth,
+                                        ein_choice *choice) {
+  eini_cuda_nest x;
+  (void)width;
+  return eini_cuda_of_contract(c, &x) && eini_cuda_plan((ein_cuda *)user, &x, c, nth, choice);
+}
+static ein_status eini_slot_cuda_contract_run(void *user, const ein_contract *c,
+                                              const ein_choice *choice, const ein_part *part,
+                                              void *scratch) {
+  eini_cuda_nest x;
+  (void)part, (void)scratch;  // it is never cut
+  return eini_cuda_of_contract(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, c, choice)
+                                      : EIN_ERR_INTERNAL;
+}
+static int eini_slot_cuda_copy_plan(void *user, const ein_copy *c, int width, int nth,
+                                    ein_choice *choice) {
+  eini_cuda_nest x;
+  (void)width;
+  return eini_cuda_of_copy(c, &x) && eini_cuda_plan((ein_cuda *)user, &x, NULL, nth, choice);
+}
+static ein_status eini_slot_cuda_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
+                                          void *scratch) {
+  eini_cuda_nest x;
+  (void)scratch;
+  return eini_cuda_of_copy(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+                                  : EIN_ERR_INTERNAL;
+}
+static int eini_slot_cuda_map_plan(void *user, const ein_map *m, int width, int nth,
+                                   ein_choice *choice) {
+  eini_cuda_nest x;
+  (void)width;
+  return eini_cuda_of_map(m, &x) && eini_cuda_plan((ein_cuda *)user, &x, NULL, nth, choice);
+}
+static ein_status eini_slot_cuda_map_run(void *user, const ein_map *m, const ein_choice *choice,
+                                         void *scratch) {
+  eini_cuda_nest x;
+  (void)scratch;
+  return eini_cuda_of_map(m, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+                                 : EIN_ERR_INTERNAL;
+}
+
+EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocator *allocator,
+                                   ein_cuda **cuda) {
+  ein_cuda_desc d;
+  eini_arena arena;
+  if (cuda == NULL) return EIN_ERR_ARGUMENT;
+  *cuda = NULL;
+  if (allocator != NULL && (allocator->alloc_fn == NULL) != (allocator->free_fn == NULL))
+    return EIN_ERR_ARGUMENT;
+  memset(&d, 0, sizeof d);
+  if (desc != NULL) d = *desc;
+  eini_arena_init(&arena, allocator);
+  const ein_allocator al = arena.al;
+  eini_arena_free(&arena);
+  ein_cuda *c = (ein_cuda *)al.alloc_fn(sizeof *c, 64, al.user);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  memset(c, 0, sizeof *c);
+  c->al = al;
+  c->last = &c->first;
+  if (pthread_mutex_init(&c->lock, NULL) != 0) {
+    al.free_fn(c, sizeof *c, al.user);
+    return EIN_ERR_NO_MEMORY;
+  }
+  const ein_status st = eini_cuda_look(c, &d);
+  if (st != EIN_OK) {
+    ein_cuda_destroy(c);
+    return st;
+  }
+  c->kernels.name = "cuda";
+  c->kernels.user = c;
+  c->kernels.contract_plan = eini_slot_cuda_contract_plan;
+  c->kernels.contract_run = eini_slot_cuda_contract_run;
+  c->kernels.copy_plan = eini_slot_cuda_copy_plan;
+  c->kernels.copy_run = eini_slot_cuda_copy_run;
+  c->kernels.map_plan = eini_slot_cuda_map_plan;
+  c->kernels.map_run = eini_slot_cuda_map_run;
+  *cuda = c;
+  return EIN_OK;
+}
+
+EIN_API void ein_cuda_destroy(ein_cuda *c) {
+  if (c == NULL) return;
+  eini_cuda_end_device(c);
+  eini_cuda_kernels_free(c);
+  (void)pthread_mutex_destroy(&c->lock);
+  c->al.free_fn(c, sizeof *c, c->al.user);
+}
+
+EIN_API int ein_cuda_ready(const ein_cuda *c) { return c != NULL && c->ready; }
+
+EIN_API const ein_kernels *ein_cuda_kernels(const ein_cuda *c) {
+  return ein_cuda_ready(c) ? &c->kernels : NULL;
+}
+
+EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
+  const int room = desc == NULL ? 0 : (int)(sizeof desc->use / sizeof *desc->use);
+  if (c == NULL || desc == NULL || desc->nuse < 0) return EIN_ERR_ARGUMENT;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  if (desc->nuse >= room) return EIN_ERR_TOO_LARGE;
+  desc->use[desc->nuse++] = &c->kernels;
+  return EIN_OK;
+}
+
+EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (c == NULL) return 0;
+  if (!c->ready) {
+    eini_say(&t, "cuda: no device: %s", c->why);
+    return t.at;
+  }
+  int blas = 0;
+  if (c->blas != NULL) (void)c->api.blas_version(c->blas, &blas);
+  eini_say(&t, "cuda: %s, sm_%d%d, %d multiprocessors, %.1f GiB, %.1f TFLOP/s in f64, %.0f GB/s",
+           c->device.name, c->device.major, c->device.minor, c->device.processors,
+           c->device.bytes / 1073741824.0, c->device.flops_f64 * 1e-12,
+           c->device.bandwidth * 1e-9);
+  eini_say(&t, "\ncuda: driver %d.%d, NVRTC %d.%d, ", c->driver / 1000, c->driver % 1000 / 10,
+           c->nvrtc[0], c->nvrtc[1]);
+  if (c->blas == NULL) eini_say(&t, "no cuBLAS: generated kernels run");
+  else eini_say(&t, "cuBLAS %d.%d.%d", blas / 10000, blas / 100 % 100, blas % 100);
+  if (c->why[0] != 0) eini_say(&t, "\ncuda: last error: %s", c->why);
+  return t.at;
+}
+
+EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *c) {
+  ein_cuda_counts none;
+  memset(&none, 0, sizeof none);
+  return c == NULL ? none : c->counts;
+}
+
+EIN_API const char *ein_cuda_source(const ein_cuda *c, int i) {
+  const eini_cuda_kernel *k = c == NULL ? NULL : c->first;
+  while (k != NULL && i-- > 0) k = k->next;
+  return k == NULL ? NULL : k->source;
+}
+
+// What EINSUM_CUDA brings into a ctx.
+EINI_UNUSED static ein_status eini_cuda_start(const ein_allocator *al, ein_ctx_desc *desc,
+                                              void **own) {
+  ein_cuda *cuda;
+  EINI_TRY(ein_cuda_create(NULL, al, &cuda));
+  *own = cuda;
+  return ein_cuda_use(cuda, desc);
+}
+
+EINI_UNUSED static void eini_cuda_end(void *own) { ein_cuda_destroy((ein_cuda *)own); }

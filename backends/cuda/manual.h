@@ -1,0 +1,100 @@
+// einsum_cuda.h - v0.1.0 - kernels for einsum.h on NVIDIA GPUs - MIT license
+// SPDX-License-Identifier: MIT. Made from the parts in backends/cuda/: edit those.
+//
+// Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum.h"
+//     #include "einsum_cuda.h"
+//
+// Link with -ldl -lm. Then let a ctx use it:
+//
+//     ein_cuda *cuda;
+//     ein_ctx_desc desc;
+//     memset(&desc, 0, sizeof desc);         // and what else you set
+//     if (ein_cuda_create(NULL, NULL, &cuda) == EIN_OK) ein_cuda_use(cuda, &desc);
+//     ein_ctx_create(&desc, &ctx);           // or without, where there is no device
+//     ..
+//     ein_ctx_destroy(ctx);                  // and every plan
+//     ein_cuda_destroy(cuda);                // last
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
+//
+//                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
+//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
+//                 >>cuda-public
+//
+// WHAT IT GIVES
+//
+// A provider of kernels for one GPU: contractions, element-wise statements, folds and copies, of
+// all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
+// takes it where it predicts fewer seconds, copies between host and device counted;
+// ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
+// can do takes no time, so that it does it. What it declines others do: functions and monoids of
+// the caller, complex sin, cos, tan, tanh, pow, expm1, log1p and rsqrt, folds of nothing, more than
+// 16 loops or 24 operands, and everything in deterministic mode. Results are those of the portable
+// kernels up to the order of rounding, and the last bits of functions like exp, which are CUDA's.
+//
+// The kernels have run on the CPU under a stub of CUDA, against the library's oracle, and compile
+// with NVRTC 13 for sm_75, sm_80, sm_90 and sm_100. They have not run on a GPU yet, so nothing here
+// is measured; bench/gpu.sh is what measures it.
+//
+//
+// LIBRARIES
+//
+// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC and cuBLAS with dlopen, and
+// this header declares what it uses: it compiles without CUDA's headers and links with -ldl alone,
+// so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the include,
+// takes CUDA's headers (give their folder with -isystem) and links -lcublas -lnvrtc -lcuda. CUDA
+// 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing is found
+// without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create succeeds,
+// ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
+//
+//
+// KERNELS
+//
+// gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
+//             operands as they are stored whose fused indices are rows and columns of matrices
+//             with one dense side, once scaled at most, with one index or none as the batch
+// tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
+//             sums each, two tiles in shared memory in turn, stores of any expression
+// parts       the same, k cut where there are few tiles; a second kernel folds the parts
+// down        a fold a thread, neighbours along the output
+// across      a fold a block of threads, neighbours along the fold
+// elements    an element a thread
+// turn        copies and element-wise statements that are dense along different indices in the
+//             output and in one or two operands: tiles of 32 x 32 through shared memory
+//
+// All but gemm are written when a plan is made and compiled by NVRTC when they first run, which
+// takes about a tenth of a second each. A source knows neither extents nor strides, but whether
+// these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
+// ein_cuda stay as long as it does. ein_cuda_source shows them. Predictions come from what the
+// driver says of the device and from constants in >>cuda-ways that nobody measured here.
+//
+//
+// MEMORY
+//
+// Views are of host memory. For each statement operands go to the device and its result comes back,
+// through two pinned buffers of 4 MiB in turn, so that the host fills one while the other is
+// copied; an operand with gaps is packed if that is less, an output with gaps always is, and what
+// lies between its elements is never written. Device memory is allocated in the order of the
+// stream, from the device's default pool, which keeps what it has; it is in no budget. No memory
+// of the device is left taken after a statement.
+//
+//
+// THREADS
+//
+// One statement runs at a time: all run functions take a lock, and wait until the result is at
+// home. The device's primary context is current during calls only. With ein_cuda_desc.stream all
+// work goes into a stream of the caller's.
+//
+//
+// WHAT IT DOES NOT DO
+//
+// Views of device memory (ein_ztensor.space other than 0 is EIN_ERR_UNSUPPORTED, as everywhere),
+// statements that leave their result on the device for the next, CUDA graphs, several devices,
+// tensor cores in generated kernels, groups in one kernel, kernels kept on disk, calibration.
+

@@ -1,0 +1,2734 @@
+// einsum_cuda.h - v0.1.0 - kernels for einsum.h on NVIDIA GPUs - MIT license
+// SPDX-License-Identifier: MIT. Made from the parts in backends/cuda/: edit those.
+//
+// Do this in exactly one C or C++ file, and include the headers plainly everywhere else:
+//
+//     #define EINSUM_IMPLEMENTATION
+//     #include "einsum.h"
+//     #include "einsum_cuda.h"
+//
+// Link with -ldl -lm. Then let a ctx use it:
+//
+//     ein_cuda *cuda;
+//     ein_ctx_desc desc;
+//     memset(&desc, 0, sizeof desc);         // and what else you set
+//     if (ein_cuda_create(NULL, NULL, &cuda) == EIN_OK) ein_cuda_use(cuda, &desc);
+//     ein_ctx_create(&desc, &ctx);           // or without, where there is no device
+//     ..
+//     ein_ctx_destroy(ctx);                  // and every plan
+//     ein_cuda_destroy(cuda);                // last
+//
+//
+// CONTENTS (search for >>name)
+//
+// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
+//
+//                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
+//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
+//                 >>cuda-public
+//
+// WHAT IT GIVES
+//
+// A provider of kernels for one GPU: contractions, element-wise statements, folds and copies, of
+// all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
+// takes it where it predicts fewer seconds, copies between host and device counted;
+// ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
+// can do takes no time, so that it does it. What it declines others do: functions and monoids of
+// the caller, complex sin, cos, tan, tanh, pow, expm1, log1p and rsqrt, folds of nothing, more than
+// 16 loops or 24 operands, and everything in deterministic mode. Results are those of the portable
+// kernels up to the order of rounding, and the last bits of functions like exp, which are CUDA's.
+//
+// The kernels have run on the CPU under a stub of CUDA, against the library's oracle, and compile
+// with NVRTC 13 for sm_75, sm_80, sm_90 and sm_100. They have not run on a GPU yet, so nothing here
+// is measured; bench/gpu.sh is what measures it.
+//
+//
+// LIBRARIES
+//
+// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC and cuBLAS with dlopen, and
+// this header declares what it uses: it compiles without CUDA's headers and links with -ldl alone,
+// so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the include,
+// takes CUDA's headers (give their folder with -isystem) and links -lcublas -lnvrtc -lcuda. CUDA
+// 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing is found
+// without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create succeeds,
+// ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
+//
+//
+// KERNELS
+//
+// gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
+//             operands as they are stored whose fused indices are rows and columns of matrices
+//             with one dense side, once scaled at most, with one index or none as the batch
+// tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
+//             sums each, two tiles in shared memory in turn, stores of any expression
+// parts       the same, k cut where there are few tiles; a second kernel folds the parts
+// down        a fold a thread, neighbours along the output
+// across      a fold a block of threads, neighbours along the fold
+// elements    an element a thread
+// turn        copies and element-wise statements that are dense along different indices in the
+//             output and in one or two operands: tiles of 32 x 32 through shared memory
+//
+// All but gemm are written when a plan is made and compiled by NVRTC when they first run, which
+// takes about a tenth of a second each. A source knows neither extents nor strides, but whether
+// these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
+// ein_cuda stay as long as it does. ein_cuda_source shows them. Predictions come from what the
+// driver says of the device and from constants in >>cuda-ways that nobody measured here.
+//
+//
+// MEMORY
+//
+// Views are of host memory. For each statement operands go to the device and its result comes back,
+// through two pinned buffers of 4 MiB in turn, so that the host fills one while the other is
+// copied; an operand with gaps is packed if that is less, an output with gaps always is, and what
+// lies between its elements is never written. Device memory is allocated in the order of the
+// stream, from the device's default pool, which keeps what it has; it is in no budget. No memory
+// of the device is left taken after a statement.
+//
+//
+// THREADS
+//
+// One statement runs at a time: all run functions take a lock, and wait until the result is at
+// home. The device's primary context is current during calls only. With ein_cuda_desc.stream all
+// work goes into a stream of the caller's.
+//
+//
+// WHAT IT DOES NOT DO
+//
+// Views of device memory (ein_ztensor.space other than 0 is EIN_ERR_UNSUPPORTED, as everywhere),
+// statements that leave their result on the device for the next, CUDA graphs, several devices,
+// tensor cores in generated kernels, groups in one kernel, kernels kept on disk, calibration.
+
+
+#if !defined(EINSUM_H) || \
+    (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
+#include "einsum.h"
+#endif
+
+#ifndef EINSUM_CUDA_H
+#define EINSUM_CUDA_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ================================================================================================
+// >>cuda-api  public types and functions
+// A provider of kernels for one NVIDIA GPU, and its memory.
+// ================================================================================================
+
+typedef struct ein_cuda ein_cuda;
+
+// Of a library NULL means its usual names, in the order of dlopen's search. With EINSUM_CUDA_LINK
+// the names are not looked at.
+typedef struct ein_cuda_desc {
+  int device;             // its number; default 0
+  int only;               // 1: says of all it can do that it takes no time, and so does it
+  void *stream;           // a CUstream of the device's primary context in which all work is put;
+                          //   default: one of its own
+  const char *driver;     // the driver, libcuda.so.1
+  const char *nvrtc;      // libnvrtc.so.13, .12, ..
+  const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
+} ein_cuda_desc;
+
+// desc and allocator may be NULL. Succeeds where there is no library and no device: then
+// ein_cuda_ready is 0 and ein_cuda_info says why. *cuda is NULL on failure: EIN_ERR_ARGUMENT,
+// EIN_ERR_NO_MEMORY.
+EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocator *allocator,
+                                   ein_cuda **cuda);
+EIN_API void ein_cuda_destroy(ein_cuda *cuda);  // NULL is a no-op; waits for what is queued
+EIN_API int ein_cuda_ready(const ein_cuda *cuda);  // 1: there is a device
+// Adds the provider behind those in desc->use. EIN_ERR_UNSUPPORTED without a device,
+// EIN_ERR_TOO_LARGE without room there. It must outlive every ctx and plan that uses it, which
+// several threads may do at a time.
+EIN_API ein_status ein_cuda_use(ein_cuda *cuda, ein_ctx_desc *desc);
+EIN_API const ein_kernels *ein_cuda_kernels(const ein_cuda *cuda);
+
+// Facts for people, one a line: the device, versions of the libraries, or why there is none; the
+// last error, if there was one, with what the compiler said. Returns the length of the whole text
+// without its NUL, as snprintf does.
+EIN_API size_t ein_cuda_info(const ein_cuda *cuda, char *buf, size_t size);
+
+typedef struct ein_cuda_counts {
+  int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
+  int64_t compiled;                // by NVRTC
+  int64_t to_device, from_device;  // bytes
+  double seconds;                  // of kernels and products, by the device's events
+} ein_cuda_counts;
+EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *cuda);  // since ein_cuda_create
+
+// The source of generated kernel i = 0, 1, .., in the order in which planning met their forms, as
+// long as cuda lives; NULL past the last. For compilers, tests and people.
+EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // EINSUM_CUDA_H
+
+#if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_CUDA_IMPLEMENTATION_DONE)
+#define EINSUM_CUDA_IMPLEMENTATION_DONE
+
+#include <pthread.h>
+#if defined(EINSUM_CUDA_LINK)
+#include <cublas_v2.h>
+#include <cuda.h>
+#include <nvrtc.h>
+#elif !defined(_WIN32)
+#include <dlfcn.h>
+#endif
+
+// ================================================================================================
+// >>cuda-driver  the driver, NVRTC and cuBLAS
+// Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
+// ================================================================================================
+
+// X(library, field, symbol, arguments): of the driver, NVRTC and cuBLAS. Handles are void *, device
+// addresses and sizes have 64 bits, enumerations are ints, as in the ABI of CUDA 11.2 and later.
+#define EINI_CUDA_LIST(X)                                                                         \
+  X(0, init, cuInit, (unsigned))                                                                  \
+  X(0, version, cuDriverGetVersion, (int *))                                                      \
+  X(0, error_text, cuGetErrorString, (int, const char **))                                        \
+  X(0, device_count, cuDeviceGetCount, (int *))                                                   \
+  X(0, device_get, cuDeviceGet, (int *, int))                                                     \
+  X(0, device_name, cuDeviceGetName, (char *, int, int))                                          \
+  X(0, device_bytes, cuDeviceTotalMem_v2, (size_t *, int))                                        \
+  X(0, device_attribute, cuDeviceGetAttribute, (int *, int, int))                                 \
+  X(0, retain, cuDevicePrimaryCtxRetain, (void **, int))                                          \
+  X(0, release, cuDevicePrimaryCtxRelease_v2, (int))                                              \
+  X(0, push, cuCtxPushCurrent_v2, (void *))                                                       \
+  X(0, pop, cuCtxPopCurrent_v2, (void **))                                                        \
+  X(0, stream_create, cuStreamCreate, (void **, unsigned))                                        \
+  X(0, stream_destroy, cuStreamDestroy_v2, (void *))                                              \
+  X(0, stream_wait, cuStreamSynchronize, (void *))                                                \
+  X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
+  X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
+  X(0, event_record, cuEventRecord, (void *, void *))                                             \
+  X(0, event_wait, cuEventSynchronize, (void *))                                                  \
+  X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
+  X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
+  X(0, pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                    \
+  X(0, alloc, cuMemAllocAsync, (uint64_t *, size_t, void *))                                      \
+  X(0, free_fn, cuMemFreeAsync, (uint64_t, void *))                                               \
+  X(0, pin, cuMemHostAlloc, (void **, size_t, unsigned))                                          \
+  X(0, unpin, cuMemFreeHost, (void *))                                                            \
+  X(0, to_device, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                 \
+  X(0, from_device, cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))                     \
+  X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
+  X(0, module_unload, cuModuleUnload, (void *))                                                   \
+  X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
+  X(0, launch, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,         \
+                                unsigned, unsigned, void *, void **, void **))                    \
+  X(1, nvrtc_version, nvrtcVersion, (int *, int *))                                               \
+  X(1, program_create, nvrtcCreateProgram, (void **, const char *, const char *, int,             \
+                                            const char *const *, const char *const *))            \
+  X(1, program_destroy, nvrtcDestroyProgram, (void **))                                           \
+  X(1, program_compile, nvrtcCompileProgram, (void *, int, const char *const *))                  \
+  X(1, log_size, nvrtcGetProgramLogSize, (void *, size_t *))                                      \
+  X(1, log_get, nvrtcGetProgramLog, (void *, char *))                                             \
+  X(1, cubin_size, nvrtcGetCUBINSize, (void *, size_t *))                                         \
+  X(1, cubin_get, nvrtcGetCUBIN, (void *, char *))                                                \
+  X(2, blas_create, cublasCreate_v2, (void **))                                                   \
+  X(2, blas_destroy, cublasDestroy_v2, (void *))                                                  \
+  X(2, blas_stream, cublasSetStream_v2, (void *, void *))                                         \
+  X(2, blas_version, cublasGetVersion_v2, (void *, int *))                                        \
+  X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)
+#define EINI_CUDA_GEMM                                                                            \
+  (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
+   int, long long, const void *, void *, int, long long, int)
+
+// The numbers of CUDA that are used.
+enum {
+  EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2,
+  EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
+  EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
+  EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
+  EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
+  EINI_CUDA_UNTIMED = 2
+};
+
+typedef void (*eini_cuda_any)(void);
+
+typedef struct eini_cuda_api {
+#define EINI_CUDA_FIELD(library, field, symbol, arguments) int (*field) arguments;
+  EINI_CUDA_LIST(EINI_CUDA_FIELD)
+#undef EINI_CUDA_FIELD
+} eini_cuda_api;
+
+typedef struct eini_cuda_device {
+  char name[96];
+  int major, minor, processors;
+  double bytes;                 // of memory
+  double flops_f64, flops_f32, bandwidth;  // per second, from what the driver says
+} eini_cuda_device;
+
+#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
+
+typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
+  struct eini_cuda_kernel *next;
+  uint64_t hash;
+  size_t bytes;
+  char *source;
+  void *module, *function;
+  int bad;                      // it did not compile: never again
+} eini_cuda_kernel;
+
+struct ein_cuda {
+  ein_allocator al;
+  eini_cuda_api api;
+  void *library[3];             // driver, NVRTC, cuBLAS
+  int ready, number;            // of the device
+  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *timed[2];               // around the kernels of a statement
+  int own_stream, only, nvrtc[2], driver;
+  char *pinned[2];
+  eini_cuda_device device;
+  ein_kernels kernels;
+  eini_cuda_kernel *first, **last;
+  ein_cuda_counts counts;
+  char why[512];                // there is no device, or the last error
+  pthread_mutex_t lock;         // over all that runs, and the list of kernels
+};
+
+static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
+static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
+
+// A status of the driver. what: what was asked of it.
+static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
+  const char *text = NULL;
+  if (code == EINI_CUDA_OK) return EIN_OK;
+  if (c->api.error_text != NULL) (void)c->api.error_text(code, &text);
+  snprintf(c->why, sizeof c->why, "%s: %s (%d)", what, text == NULL ? "error" : text, code);
+  return code == EINI_CUDA_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// ---- finding functions ----
+
+// The function of a name in an open library, or NULL.
+#if defined(EINSUM_CUDA_LINK)
+#define EINI_CUDA_OPEN(name) ((name) != NULL ? (void *)(uintptr_t)1 : NULL)
+#define EINI_CUDA_CLOSE(handle) (void)(handle)
+static eini_cuda_any eini_cuda_find(void *library, const char *name) {
+#define EINI_CUDA_KNOWN(library, field, symbol, arguments) {#symbol, (eini_cuda_any)symbol},
+  static const struct { const char *name; eini_cuda_any fn; } known[] = {
+      EINI_CUDA_LIST(EINI_CUDA_KNOWN)};
+#undef EINI_CUDA_KNOWN
+  (void)library;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].name, name) == 0) return known[i].fn;
+  return NULL;
+}
+#elif defined(_WIN32)  // not linked
+#define EINI_CUDA_OPEN(name) ((void)(name), (void *)NULL)
+#define EINI_CUDA_CLOSE(handle) (void)(handle)
+static eini_cuda_any eini_cuda_find(void *library, const char *name) {
+  (void)library, (void)name;
+  return NULL;
+}
+#else  // not linked, not _WIN32
+#define EINI_CUDA_OPEN(name) dlopen(name, RTLD_NOW | RTLD_LOCAL)
+#define EINI_CUDA_CLOSE(handle) (void)dlclose(handle)
+static eini_cuda_any eini_cuda_find(void *library, const char *name) {
+  union { void *p; eini_cuda_any fn; } u;  // POSIX has them alike
+  u.p = dlsym(library, name);
+  return u.fn;
+}
+#endif
+
+static void *eini_cuda_open(const char *given, int library) {
+  static const char *const names[3][6] = {
+      {"libcuda.so.1", "libcuda.so", NULL, NULL, NULL, NULL},
+      {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL, NULL},
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL}};
+  void *handle = NULL;
+  if (given != NULL) return EINI_CUDA_OPEN(given);
+  for (int i = 0; handle == NULL && names[library][i] != NULL; i++)
+    handle = EINI_CUDA_OPEN(names[library][i]);
+  return handle;
+}
+
+// Fills the functions of a library; the name of the first that is missing, or NULL.
+static const char *eini_cuda_fill(ein_cuda *c, int library) {
+  static const struct { int library; const char *name; size_t at; } list[] = {
+#define EINI_CUDA_ENTRY(library, field, symbol, arguments) \
+  {library, #symbol, offsetof(eini_cuda_api, field)},
+      EINI_CUDA_LIST(EINI_CUDA_ENTRY)
+#undef EINI_CUDA_ENTRY
+  };
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    if (list[i].library != library) continue;
+    const eini_cuda_any fn = eini_cuda_find(c->library[library], list[i].name);
+    if (fn == NULL) return list[i].name;
+    memcpy((char *)&c->api + list[i].at, &fn, sizeof fn);
+  }
+  return NULL;
+}
+
+// Opens a library; 0: it is not there, or not whole, and why says so.
+static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
+  static const char *const what[3] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
+                                      "cuBLAS (libcublas.so)"};
+  c->library[library] = eini_cuda_open(given, library);
+  const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
+  if (c->library[library] == NULL)
+    snprintf(c->why, sizeof c->why, "%s%s%.200s is not there", what[library],
+             given == NULL ? "" : " at ", given == NULL ? "" : given);
+  else if (missing != NULL)
+    snprintf(c->why, sizeof c->why, "%s has no %s: it is too old", what[library], missing);
+  return c->library[library] != NULL && missing == NULL;
+}
+
+// ---- the device ----
+
+static int eini_cuda_number(const ein_cuda *c, int attribute) {
+  int value = 0;
+  return c->api.device_attribute(&value, attribute, c->number) == EINI_CUDA_OK ? value : 0;
+}
+
+// What a device does at best. Units of each multiprocessor by architecture, from NVIDIA's
+// programming guide: f32, and f64.
+static void eini_cuda_rates(ein_cuda *c) {
+  static const struct { int arch; double f32, f64; } units[] = {
+      {70, 64, 32}, {75, 64, 2}, {80, 64, 32}, {86, 128, 2}, {89, 128, 2}, {90, 128, 64},
+      {100, 128, 64}, {120, 128, 2}};
+  eini_cuda_device *d = &c->device;
+  const int arch = 10 * d->major + d->minor;
+  size_t best = 0;
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    if (units[i].arch <= arch) best = i;
+  const double hz = 1e3 * eini_cuda_number(c, EINI_CUDA_CLOCK);
+  const double clock = 1e3 * eini_cuda_number(c, EINI_CUDA_MEMORY_CLOCK);
+  d->processors = eini_cuda_number(c, EINI_CUDA_PROCESSORS);
+  if (d->processors < 1) d->processors = 1;
+  d->flops_f32 = 2 * units[best].f32 * d->processors * (hz > 0 ? hz : 1e9);
+  d->flops_f64 = 2 * units[best].f64 * d->processors * (hz > 0 ? hz : 1e9);
+  d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
+}
+
+static ein_status eini_cuda_begin_device(ein_cuda *c) {
+  uint64_t keep = UINT64_MAX;
+  void *pool = NULL;
+  size_t bytes = 0;
+  EINI_TRY(eini_cuda_status(c, c->api.device_get(&c->number, c->number), "the device"));
+  (void)c->api.device_name(c->device.name, (int)sizeof c->device.name, c->number);
+  (void)c->api.device_bytes(&bytes, c->number);
+  c->device.bytes = (double)bytes;
+  c->device.major = eini_cuda_number(c, EINI_CUDA_MAJOR);
+  c->device.minor = eini_cuda_number(c, EINI_CUDA_MINOR);
+  eini_cuda_rates(c);
+  EINI_TRY(eini_cuda_status(c, c->api.retain(&c->primary, c->number), "its primary context"));
+  EINI_TRY(eini_cuda_status(c, c->api.push(c->primary), "its primary context"));
+  int code = c->api.pool_get(&pool, c->number);
+  if (code == EINI_CUDA_OK) code = c->api.pool_set(pool, EINI_CUDA_KEEP, &keep);
+  if (code == EINI_CUDA_OK && c->own_stream)
+    code = c->api.stream_create(&c->stream, EINI_CUDA_APART);
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
+    void *p = NULL;
+    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
+    c->pinned[i] = (char *)p;
+    if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
+  }
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->timed[i], 0);
+  if (c->library[2] != NULL && code == EINI_CUDA_OK &&
+      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
+    c->blas = NULL;
+  void *popped;
+  (void)c->api.pop(&popped);
+  return eini_cuda_status(c, code, "a stream, memory");
+}
+
+// Looks for a device. Without one, why says what is missing.
+static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
+  int n = 0;
+  if (d->device < 0) return EIN_ERR_ARGUMENT;
+  if (!eini_cuda_load(c, d->driver, 0) || !eini_cuda_load(c, d->nvrtc, 1)) return EIN_OK;
+  if (eini_cuda_status(c, c->api.init(0), "the driver") != EIN_OK) return EIN_OK;
+  (void)c->api.version(&c->driver);
+  (void)c->api.nvrtc_version(&c->nvrtc[0], &c->nvrtc[1]);
+  if (eini_cuda_status(c, c->api.device_count(&n), "the driver") != EIN_OK) return EIN_OK;
+  if (d->device >= n) {
+    snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
+    return EIN_OK;
+  }
+  if (!eini_cuda_load(c, d->cublas, 2) && c->library[2] != NULL) {
+    EINI_CUDA_CLOSE(c->library[2]);
+    c->library[2] = NULL;
+  }
+  c->why[0] = 0;  // without cuBLAS generated kernels run
+  c->number = d->device;
+  c->only = d->only;
+  c->stream = d->stream;
+  c->own_stream = d->stream == NULL;
+  c->ready = eini_cuda_begin_device(c) == EIN_OK;
+  return EIN_OK;
+}
+
+static void eini_cuda_end_device(ein_cuda *c) {
+  void *popped;
+  if (c->primary != NULL && c->api.push(c->primary) == EINI_CUDA_OK) {
+    if (c->stream != NULL || !c->own_stream) (void)c->api.stream_wait(c->stream);
+    for (eini_cuda_kernel *k = c->first; k != NULL; k = k->next)
+      if (k->module != NULL) (void)c->api.module_unload(k->module);
+    if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
+    for (int i = 0; i < 2; i++) {
+      if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
+      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
+      if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
+    }
+    if (c->own_stream && c->stream != NULL) (void)c->api.stream_destroy(c->stream);
+    (void)c->api.pop(&popped);
+  }
+  if (c->primary != NULL) (void)c->api.release(c->number);
+  for (int i = 2; i >= 0; i--)
+    if (c->library[i] != NULL) EINI_CUDA_CLOSE(c->library[i]);
+}
+
+// ================================================================================================
+// >>cuda-nest  what is to be computed, as loops over operands
+// Takes a map, a copy or a contraction; gives loops, operands with strides, and in which order of
+// memory host operands are staged. Nothing is generated, nothing is chosen.
+// ================================================================================================
+
+enum {
+  EINI_CUDA_LOOPS = 16, EINI_CUDA_STREAMS = 24,  // of a nest at most; others run elsewhere
+  EINI_CUDA_WORDS = 480                          // of 8 bytes, of the arguments of a kernel
+};
+
+// How a stride stands in the source: as nothing, as 1, or as an argument.
+enum { EINI_CUDA_ZERO, EINI_CUDA_ONE, EINI_CUDA_ANY };
+
+// EINI_CUDA_PARTS: operand 0 is what parts of a contraction left, one loop of which is folded.
+typedef enum eini_cuda_kind {
+  EINI_CUDA_MAP, EINI_CUDA_COPY, EINI_CUDA_CONTRACT, EINI_CUDA_PARTS
+} eini_cuda_kind;
+
+// Operands are streams 0 .. nop - 1 of the values, then those of the store, then the output; index
+// values are streams between them, as in ein_map. Of a contraction P's come before Q's, and its
+// loops are batch, m, n and k.
+typedef struct eini_cuda_nest {
+  eini_cuda_kind kind;
+  int n, nfree, nstream, nop, out;  // nop: of the values
+  int axes[4];                   // contract: first loops of batch, m, n and k
+  int64_t extent[EINI_CUDA_LOOPS];
+  unsigned char dtype[EINI_CUDA_STREAMS], size[EINI_CUDA_STREAMS];
+  unsigned char value[EINI_CUDA_STREAMS];  // 1: of an index, 2: position
+  unsigned char packed[EINI_CUDA_STREAMS]; // staged without gaps
+  int64_t stride[EINI_CUDA_STREAMS][EINI_CUDA_LOOPS];  // as they lie at home
+  int64_t used[EINI_CUDA_STREAMS][EINI_CUDA_LOOPS];    // as kernels see them
+  unsigned char form[EINI_CUDA_STREAMS][EINI_CUDA_LOOPS];
+  char *base[EINI_CUDA_STREAMS];
+  int64_t at[EINI_CUDA_STREAMS];           // of values
+  const ein_code *code[2];       // of the value; of a contraction P's and Q's
+  const ein_code *store;         // or NULL
+  int extra, extra_value;        // streams of the store's operand 1 and of its first index value
+  int second;                    // stream of Q's first operand
+  ein_dtype type, result;        // of values, and of what is stored or given to the store
+  ein_fold fold;
+  ein_pair pair;                 // contract
+  double count;
+  const ein_scalar *param;
+} eini_cuda_nest;
+
+static const ein_dtype eini_cuda_opaque[17] = {  // by size, of what is only copied
+    EIN_NONE, EIN_U8, EIN_I16, EIN_NONE, EIN_I32, EIN_NONE, EIN_NONE, EIN_NONE, EIN_I64,
+    EIN_NONE, EIN_NONE, EIN_NONE, EIN_NONE, EIN_NONE, EIN_NONE, EIN_NONE, EIN_C128};
+
+// Elements from least to most address of a stream, at home or as kernels see it; the least one's
+// offset in *low; 0: too many.
+static int64_t eini_cuda_hull(const eini_cuda_nest *x, int used, int s, int64_t *low) {
+  const int64_t *stride = used ? x->used[s] : x->stride[s];
+  int64_t lo = 0, hi = 0, far;
+  for (int i = 0; i < x->n; i++) {
+    if (eini_mul_overflow(stride[i], x->extent[i] - 1, &far)) return 0;
+    if (eini_add_overflow(far < 0 ? lo : hi, far, far < 0 ? &lo : &hi)) return 0;
+  }
+  *low = lo;
+  return eini_add_overflow(hi, 1 - lo, &far) ? 0 : far;
+}
+
+// Elements of a stream, each once if no two loops move it alike.
+static int64_t eini_cuda_points(const eini_cuda_nest *x, int s) {
+  int64_t n = 1;
+  for (int i = 0; i < x->n; i++)
+    if (x->stride[s][i] != 0 && eini_mul_overflow(n, x->extent[i], &n)) return 0;
+  return n;
+}
+
+static void eini_cuda_forms(eini_cuda_nest *x, int s) {
+  int last = -1;
+  for (int i = 0; i < x->n; i++)
+    if (x->stride[s][i] != 0) last = i;
+  for (int i = 0; i < x->n; i++) {
+    const int64_t by = x->stride[s][i];
+    x->form[s][i] = by == 0 ? EINI_CUDA_ZERO : EINI_CUDA_ANY;
+    if (x->packed[s] ? i == last : by == 1) x->form[s][i] = EINI_CUDA_ONE;
+  }
+}
+
+// The strides that kernels see, for the extents at hand.
+static void eini_cuda_strides(eini_cuda_nest *x) {
+  for (int s = 0; s < x->nstream; s++) {
+    int64_t step = 1;
+    for (int i = x->n - 1; i >= 0; i--) {
+      x->used[s][i] = x->stride[s][i];
+      if (!x->packed[s] || x->stride[s][i] == 0) continue;
+      x->used[s][i] = step;
+      step *= x->extent[i];
+    }
+    eini_cuda_forms(x, s);
+  }
+}
+
+// How host operands are staged: as they lie with the gaps between them, or element by element where
+// that is less. Outputs with gaps always are: what lies there is not theirs. 0: sizes do not fit.
+static int eini_cuda_stage(eini_cuda_nest *x) {
+  for (int s = 0; s < x->nstream; s++) {
+    int64_t low, hull, points;
+    if (x->value[s]) continue;
+    hull = eini_cuda_hull(x, 0, s, &low);
+    points = eini_cuda_points(x, s);
+    if (hull == 0 || points == 0 || points > INT64_MAX / 16 || hull > INT64_MAX / 16) return 0;
+    x->packed[s] = points < hull;
+  }
+  return 1;
+}
+
+// Ends a nest: its streams are known.
+static int eini_cuda_whole(eini_cuda_nest *x) {
+  int64_t all = 1;
+  for (int i = 0; i < x->n; i++)
+    if (x->extent[i] < 1 || eini_mul_overflow(all, x->extent[i], &all)) return 0;
+  for (int s = 0; s < x->nstream; s++)
+    x->size[s] = (unsigned char)ein_dtype_size((ein_dtype)x->dtype[s]);
+  x->out = x->nstream - 1;
+  eini_cuda_strides(x);
+  return 1;
+}
+
+static int eini_cuda_of_map(const ein_map *m, eini_cuda_nest *x) {
+  const int values = m->nop, position = m->nop + m->nvalue;
+  memset(x, 0, sizeof *x);
+  if (m->n > EINI_CUDA_LOOPS || m->nstream > EINI_CUDA_STREAMS) return 0;
+  x->kind = EINI_CUDA_MAP;
+  x->n = m->n;
+  x->nfree = m->nfree;
+  x->nstream = m->nstream;
+  x->nop = m->nop;
+  for (int i = 0; i < m->n; i++) x->extent[i] = m->extent[i];
+  x->extra = position + m->nposition;
+  x->extra_value = x->extra + m->nextra;
+  if (m->nstream != x->extra_value + m->nextra_value + 1) return 0;  // states of a fold
+  for (int s = 0; s < m->nstream; s++) {
+    const int after = s >= x->extra_value && s < m->nstream - 1;
+    x->dtype[s] = (unsigned char)m->dtype[s];
+    x->value[s] = (unsigned char)(s >= position && s < x->extra ? 2
+                                  : (s >= values && s < position) || after);
+    if (m->base != NULL && !x->value[s]) x->base[s] = m->base[s];
+    if (m->at != NULL && x->value[s]) x->at[s] = m->at[s];
+    for (int i = 0; i < m->n; i++) x->stride[s][i] = m->stride[(int64_t)s * m->pitch + i];
+  }
+  x->code[0] = m->code;
+  x->store = m->store;
+  x->type = (ein_dtype)m->code->type;
+  x->fold = m->fold;
+  const int arg = m->fold == EIN_FOLD_ARGMAX || m->fold == EIN_FOLD_ARGMIN;
+  x->result = arg ? EIN_I64 : x->type;
+  x->count = m->count;
+  x->param = m->param;
+  return eini_cuda_whole(x);
+}
+
+static int eini_cuda_of_copy(const ein_copy *c, eini_cuda_nest *x) {
+  union { const char *c; char *v; } src;  // it is only read
+  memset(x, 0, sizeof *x);
+  src.c = c->src;
+  if (c->n > EINI_CUDA_LOOPS || c->size > 16 || eini_cuda_opaque[c->size] == EIN_NONE) return 0;
+  x->kind = EINI_CUDA_COPY;
+  x->n = x->nfree = c->n;
+  x->nstream = 2;
+  x->nop = 1;
+  for (int i = 0; i < c->n; i++) {
+    x->extent[i] = c->extent[i];
+    x->stride[0][i] = c->src_stride[i];
+    x->stride[1][i] = c->dst_stride[i];
+  }
+  x->dtype[0] = x->dtype[1] = (unsigned char)eini_cuda_opaque[c->size];
+  x->base[0] = src.v;
+  x->base[1] = c->dst;
+  x->extra = x->extra_value = 1;
+  x->count = 1;
+  return eini_cuda_whole(x);
+}
+
+// A group of axes becomes the next loops.
+static int eini_cuda_group(eini_cuda_nest *x, const ein_axes *a) {
+  const int first = x->n;
+  for (int i = 0; i < a->n; i++, x->n++)
+    if (x->n < EINI_CUDA_LOOPS) x->extent[x->n] = a->extent[i];
+  return first;
+}
+
+static void eini_cuda_axes(eini_cuda_nest *x, int s, const ein_axes *a, int first,
+                           const int64_t *stride) {
+  for (int i = 0; i < a->n; i++) x->stride[s][first + i] = stride[i];
+}
+
+static void eini_cuda_side(eini_cuda_nest *x, const ein_contract *c, const ein_side *side,
+                           int first, int group, const ein_axes *rows) {
+  for (int o = 0; o < side->nop; o++) {
+    union { const char *c; char *v; } u;  // it is only read
+    const int s = first + o;
+    u.c = side->base == NULL ? NULL : side->base[o];
+    x->base[s] = u.v;
+    x->dtype[s] = (unsigned char)side->dtype[o];
+    eini_cuda_axes(x, s, &c->batch, x->axes[0], side->batch[o]);
+    eini_cuda_axes(x, s, rows, x->axes[group], side->row[o]);
+    eini_cuda_axes(x, s, &c->k, x->axes[3], side->k[o]);
+  }
+}
+
+static int eini_cuda_of_contract(const ein_contract *c, eini_cuda_nest *x) {
+  static const ein_fold folds[] = {EIN_FOLD_SUM, EIN_FOLD_MIN, EIN_FOLD_MAX, EIN_FOLD_ANY,
+                                   EIN_FOLD_SUM, EIN_FOLD_SUM, EIN_FOLD_MAX};
+  memset(x, 0, sizeof *x);
+  x->kind = EINI_CUDA_CONTRACT;
+  x->axes[0] = eini_cuda_group(x, &c->batch);
+  x->axes[1] = eini_cuda_group(x, &c->m);
+  x->axes[2] = eini_cuda_group(x, &c->n);
+  x->nfree = x->axes[3] = eini_cuda_group(x, &c->k);
+  x->second = c->p.nop;
+  x->nop = x->extra = x->extra_value = c->p.nop + c->q.nop;
+  x->extra_value += c->nextra;
+  x->nstream = x->extra_value + 1;
+  if (x->n > EINI_CUDA_LOOPS || x->nstream > EINI_CUDA_STREAMS) return 0;
+  eini_cuda_side(x, c, &c->p, 0, 1, &c->m);
+  eini_cuda_side(x, c, &c->q, x->second, 2, &c->n);
+  for (int e = 0; e <= c->nextra; e++) {
+    union { const char *c; char *v; } u;  // extras are only read
+    const int s = x->extra + e, last = e == c->nextra;
+    u.c = last || c->extra_base == NULL ? NULL : c->extra_base[e];
+    x->base[s] = last ? c->out : u.v;
+    x->dtype[s] = (unsigned char)(last ? c->out_dtype : c->extra_dtype[e]);
+    eini_cuda_axes(x, s, &c->batch, x->axes[0], last ? c->out_batch : c->extra_batch[e]);
+    eini_cuda_axes(x, s, &c->m, x->axes[1], last ? c->out_m : c->extra_m[e]);
+    eini_cuda_axes(x, s, &c->n, x->axes[2], last ? c->out_n : c->extra_n[e]);
+  }
+  x->code[0] = c->p.code;
+  x->code[1] = c->q.code;
+  x->store = c->store;
+  x->type = x->result = c->type;
+  x->pair = c->pair;
+  x->fold = folds[c->pair];
+  x->count = 1;
+  x->param = c->param;
+  return eini_cuda_whole(x);
+}
+
+// Loops [from, to) together.
+static int64_t eini_cuda_extent(const eini_cuda_nest *x, int from, int to) {
+  int64_t n = 1;
+  for (int i = from; i < to; i++) n *= x->extent[i];
+  return n;
+}
+
+// Do 32 bits hold every offset and every number of an element, and what loops add to it?
+static int eini_cuda_narrow(const eini_cuda_nest *x) {
+  const int64_t most = (int64_t)1 << 30;
+  int64_t low;
+  for (int s = 0; s < x->nstream; s++) {
+    const int64_t hull = eini_cuda_hull(x, 1, s, &low);
+    if (!x->value[s] && (hull == 0 || hull > most)) return 0;
+  }
+  return eini_cuda_extent(x, 0, x->nfree) <= most && eini_cuda_extent(x, x->nfree, x->n) <= most;
+}
+
+// ================================================================================================
+// >>cuda-helpers  the text in front of every kernel
+// C and CUDA at once: with EIN_HOST what runs blocks and threads is brought along, as the tests do.
+// The functions are those of the portable kernels, with the same special values.
+// ================================================================================================
+
+static const char *const eini_cuda_helpers[] = {
+    "#ifndef EIN_HOST\n"
+    "#define EIN_KERNEL extern \"C\" __global__ void __launch_bounds__(256)\n"
+    "#define EIN_DEVICE static __device__ __forceinline__\n"
+    "#define EIN_SHARED __shared__\n"
+    "#define EIN_SYNC __syncthreads()\n"
+    "#define EIN_TID ((int)threadIdx.x)\n"
+    "#define EIN_BID blockIdx.x\n"
+    "#define EIN_BLOCKS gridDim.x\n"
+    "#endif\n"
+    "typedef unsigned char ein_bool;\n"
+    "typedef struct { float re, im; } ein_c64;\n"
+    "typedef struct { double re, im; } ein_c128;\n",
+    "EIN_DEVICE float ein_f32(unsigned u) {\n"
+    "  union { unsigned u; float f; } x; x.u = u; return x.f;\n}\n"
+    "EIN_DEVICE unsigned ein_bits(float f) {\n"
+    "  union { unsigned u; float f; } x; x.f = f; return x.u;\n}\n"
+    "EIN_DEVICE double ein_f64(unsigned long long u) {\n"
+    "  union { unsigned long long u; double f; } x; x.u = u; return x.f;\n}\n"
+    "EIN_DEVICE ein_c128 ein_z(double re, double im) {\n"
+    "  ein_c128 z; z.re = re; z.im = im; return z;\n}\n"
+    "EIN_DEVICE ein_c64 ein_c(float re, float im) {\n"
+    "  ein_c64 z; z.re = re; z.im = im; return z;\n}\n"
+    "EIN_DEVICE ein_c128 ein_wide(ein_c64 x) { return ein_z(x.re, x.im); }\n"
+    "EIN_DEVICE ein_c64 ein_less(ein_c128 x) { return ein_c((float)x.re, (float)x.im); }\n",
+    "EIN_DEVICE float ein_f16_load(unsigned short h) {\n"
+    "  unsigned sign = (unsigned)(h & 0x8000u) << 16, m = h & 0x7fffu;\n"
+    "  float scaled = ein_f32(m << 13) * 5.192296858534828e33f;\n"
+    "  return ein_f32((m >= 0x7c00u ? (m << 13) | 0x7f800000u : ein_bits(scaled)) | sign);\n}\n"
+    "EIN_DEVICE unsigned short ein_f16_store(float f) {\n"
+    "  unsigned u = ein_bits(f), sign = (u >> 16) & 0x8000u, r;\n"
+    "  u &= 0x7fffffffu;\n"
+    "  if (u > 0x7f800000u) r = 0x7e00u | ((u >> 13) & 0x3ffu);\n"
+    "  else if (u >= 0x477ff000u) r = 0x7c00u;\n"
+    "  else if (u < 0x38800000u) r = ein_bits(ein_f32(u) + 0.5f) - 0x3f000000u;\n"
+    "  else r = (u + 0xfffu + ((u >> 13) & 1u) - 0x38000000u) >> 13;\n"
+    "  return (unsigned short)(r | sign);\n}\n"
+    "EIN_DEVICE float ein_bf16_load(unsigned short h) { return ein_f32((unsigned)h << 16); }\n"
+    "EIN_DEVICE unsigned short ein_bf16_store(float f) {\n"
+    "  unsigned u = ein_bits(f);\n"
+    "  if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((u >> 16) | 0x40u);\n"
+    "  return (unsigned short)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);\n}\n",
+    "EIN_DEVICE float ein_odd(double d) {\n"
+    "  float f = (float)d;\n"
+    "  unsigned inexact = (unsigned)((double)f != d) & (unsigned)(f - f == 0.0f);\n"
+    "  unsigned above = (unsigned)(fabs((double)f) > fabs(d));\n"
+    "  return ein_f32((ein_bits(f) - (inexact & above)) | inexact);\n}\n"
+    "EIN_DEVICE double ein_i64_odd(long long x) {\n"
+    "  long long most = 1ll << 53, low = x & 2047;\n"
+    "  return (double)(x <= most && x >= -most ? x : x - low + (low != 0 ? 1024 : 0));\n}\n"
+    "EIN_DEVICE long long ein_int(double x) {\n"
+    "  if (!(x > -9223372036854775808.0))\n"
+    "    return x != x ? 0 : (long long)0x8000000000000000ull;\n"
+    "  return x >= 9223372036854775808.0 ? 0x7fffffffffffffffll : (long long)x;\n}\n",
+    "EIN_DEVICE long long ein_idiv(long long x, long long y) {\n"
+    "  if (y == 0) return 0;\n"
+    "  if (y == -1) return (long long)(0ull - (unsigned long long)x);\n"
+    "  long long q = x / y;\n"
+    "  return q * y != x && (x < 0) != (y < 0) ? q - 1 : q;\n}\n"
+    "EIN_DEVICE long long ein_imod(long long x, long long y) {\n"
+    "  if (y == 0 || y == -1) return 0;\n"
+    "  long long r = x % y;\n"
+    "  return r != 0 && (r < 0) != (y < 0) ? r + y : r;\n}\n"
+    "EIN_DEVICE double ein_fmod(double x, double y) {\n"
+    "  double r = fmod(x, y);\n"
+    "  if (r != 0.0) return (r < 0.0) != (y < 0.0) ? r + y : r;\n"
+    "  return y == y && x == x && y != 0.0 ? copysign(0.0, y) : r;\n}\n"
+    "EIN_DEVICE double ein_fdiv(double x, double y) {\n"
+    "  if (y == 0.0) return x / y;\n"
+    "  double r = fmod(x, y), q = (x - r) / y;\n"
+    "  if (r != 0.0 && (r < 0.0) != (y < 0.0)) q -= 1.0;\n"
+    "  if (q == 0.0) return copysign(0.0, x / y);\n"
+    "  double f = floor(q);\n"
+    "  return q - f > 0.5 ? f + 1.0 : f;\n}\n",
+    "EIN_DEVICE ein_c128 ein_cmul(ein_c128 x, ein_c128 y) {\n"
+    "  return ein_z(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);\n}\n"
+    "EIN_DEVICE ein_c128 ein_cdiv(ein_c128 x, ein_c128 y) {\n"
+    "  if (fabs(y.re) >= fabs(y.im)) {\n"
+    "    if (y.re == 0.0 && y.im == 0.0) return ein_z(x.re / y.re, x.im / y.re);\n"
+    "    double r = y.im / y.re, d = y.re + y.im * r;\n"
+    "    return ein_z((x.re + x.im * r) / d, (x.im - x.re * r) / d);\n  }\n"
+    "  double r = y.re / y.im, d = y.re * r + y.im;\n"
+    "  return ein_z((x.re * r + x.im) / d, (x.im * r - x.re) / d);\n}\n"
+    "EIN_DEVICE ein_c128 ein_cexp(ein_c128 x) {\n"
+    "  double e = exp(x.re);\n"
+    "  if (x.im == 0.0) return ein_z(e, x.im);\n"
+    "  if (e == 0.0) return ein_z(0.0, 0.0);\n"
+    "  return ein_z(e * cos(x.im), e * sin(x.im));\n}\n"
+    "EIN_DEVICE ein_c128 ein_clog(ein_c128 x) {\n"
+    "  return ein_z(log(hypot(x.re, x.im)), atan2(x.im, x.re));\n}\n"
+    "EIN_DEVICE ein_c128 ein_csqrt(ein_c128 x) {\n"
+    "  if (x.re == 0.0 && x.im == 0.0) return ein_z(0.0, x.im);\n"
+    "  double t = sqrt(0.5 * (hypot(x.re, x.im) + fabs(x.re)));\n"
+    "  return x.re >= 0.0 ? ein_z(t, x.im / (2.0 * t))\n"
+    "                     : ein_z(fabs(x.im) / (2.0 * t), copysign(t, x.im));\n}\n"
+    "EIN_DEVICE ein_c128 ein_csign(ein_c128 x) {\n"
+    "  double m = hypot(x.re, x.im);\n"
+    "  return m == 0.0 ? ein_z(0.0, 0.0) : ein_z(x.re / m, x.im / m);\n}\n"};
+
+// The types of values: of computation, and as they are stored.
+static const char *eini_cuda_type(ein_dtype t) {
+  switch (t) {
+    case EIN_BOOL: return "ein_bool";
+    case EIN_I32: return "int";
+    case EIN_I64: return "long long";
+    case EIN_F32: return "float";
+    case EIN_F64: return "double";
+    case EIN_C64: return "ein_c64";
+    default: return "ein_c128";
+  }
+}
+static const char *eini_cuda_stored(ein_dtype t) {
+  switch (t) {
+    case EIN_U8: return "unsigned char";
+    case EIN_I8: return "signed char";
+    case EIN_I16: return "short";
+    case EIN_F16: case EIN_BF16: return "unsigned short";
+    default: return eini_cuda_type(t);
+  }
+}
+
+static int eini_cuda_complex(ein_dtype t) { return t == EIN_C64 || t == EIN_C128; }
+static int eini_cuda_real(ein_dtype t) { return t == EIN_F32 || t == EIN_F64; }
+
+// What x, stored as t, is in its computation type.
+static void eini_cuda_say_wide(eini_text *t, ein_dtype from, const char *x) {
+  if (from == EIN_BOOL) eini_say(t, "(ein_bool)(%s != 0)", x);
+  else if (from == EIN_F16) eini_say(t, "ein_f16_load(%s)", x);
+  else if (from == EIN_BF16) eini_say(t, "ein_bf16_load(%s)", x);
+  else if (from == EIN_U8 || from == EIN_I8 || from == EIN_I16) eini_say(t, "(int)%s", x);
+  else eini_say(t, "%s", x);
+}
+
+// Between computation types; x is a name.
+static void eini_cuda_say_cast(eini_text *t, ein_dtype from, ein_dtype to, const char *x) {
+  const char *part = eini_cuda_complex(from) ? ".re" : "";
+  const int real = eini_cuda_complex(from) || eini_cuda_real(from);
+  if (from == to) {
+    eini_say(t, "%s", x);
+  } else if (to == EIN_BOOL) {
+    if (part[0]) eini_say(t, "(ein_bool)((%s.re != 0) | (%s.im != 0))", x, x);
+    else eini_say(t, "(ein_bool)(%s != 0)", x);
+  } else if (to == EIN_I32 || to == EIN_I64) {
+    eini_say(t, real ? "(%s)ein_int((double)%s%s)" : "(%s)%s%s", eini_cuda_type(to), x, part);
+  } else if (to == EIN_C64) {
+    if (from == EIN_C128) eini_say(t, "ein_less(%s)", x);
+    else eini_say(t, "ein_c((float)%s, 0)", x);
+  } else if (to == EIN_C128) {
+    if (from == EIN_C64) eini_say(t, "ein_wide(%s)", x);
+    else eini_say(t, "ein_z((double)%s, 0)", x);
+  } else {
+    eini_say(t, "(%s)%s%s", eini_cuda_type(to), x, part);
+  }
+}
+
+// x of computation type `from` as it is stored: rounded once, integers wrap. half: what is rounded
+// to f16 or bf16 stays f32.
+static void eini_cuda_say_half(eini_text *t, ein_dtype from, ein_dtype to, const char *x) {
+  eini_say(t, to == EIN_F16 ? "ein_f16_store(" : "ein_bf16_store(");
+  if (from == EIN_I64) eini_say(t, "ein_odd(ein_i64_odd(%s))", x);
+  else if (from == EIN_I32 || from == EIN_F64) eini_say(t, "ein_odd((double)%s)", x);
+  else eini_cuda_say_cast(t, from, EIN_F32, x);
+  eini_say(t, ")");
+}
+static void eini_cuda_say_narrow(eini_text *t, ein_dtype from, ein_dtype to, const char *x) {
+  if (to == EIN_F16 || to == EIN_BF16) {
+    eini_cuda_say_half(t, from, to, x);
+  } else if (to == EIN_U8 || to == EIN_I8 || to == EIN_I16) {
+    eini_say(t, "(%s)(", eini_cuda_stored(to));
+    eini_cuda_say_cast(t, from, EIN_I32, x);
+    eini_say(t, ")");
+  } else {
+    eini_cuda_say_cast(t, from, to, x);
+  }
+}
+
+// ================================================================================================
+// >>cuda-text  expressions as source
+// Takes an expression program; gives statements that compute it, one value a line, in the types of
+// the program. What it cannot say makes the whole kernel none.
+// ================================================================================================
+
+#define EINI_CUDA_SOURCE ((size_t)1 << 16)  // bytes of a generated source at most
+#define EINI_CUDA_REGS 192                  // registers and steps of an expression at most
+
+// What a source is made with. q: how many numbers of doubles params have taken.
+typedef struct eini_cuda_writer {
+  eini_text t;
+  const eini_cuda_nest *x;
+  int q, bad;
+  int param[EINI_CUDA_REGS];  // which one pair of numbers is of
+} eini_cuda_writer;
+
+static void eini_cuda_say_bits(eini_text *t, ein_dtype type, double re, double im) {
+  uint64_t a, b;
+  const double x = type == EIN_F32 || type == EIN_C64 ? (double)(float)re : re;
+  const double y = type == EIN_C64 ? (double)(float)im : im;
+  memcpy(&a, &x, sizeof a);
+  memcpy(&b, &y, sizeof b);
+  if (type == EIN_F32) eini_say(t, "(float)ein_f64(0x%llxull)", (unsigned long long)a);
+  else if (type == EIN_F64) eini_say(t, "ein_f64(0x%llxull)", (unsigned long long)a);
+  else eini_say(t, type == EIN_C64 ? "ein_c((float)ein_f64(0x%llxull), (float)ein_f64(0x%llxull))"
+                                   : "ein_z(ein_f64(0x%llxull), ein_f64(0x%llxull))",
+                (unsigned long long)a, (unsigned long long)b);
+}
+
+// The value of a constant, or of a param: numbers 2k and 2k+1 of q.
+static void eini_cuda_say_fill(eini_cuda_writer *w, const ein_fill *f) {
+  const ein_dtype type = (ein_dtype)f->type;
+  eini_text *t = &w->t;
+  int k = 0;
+  if (f->param < 0) {
+    if (type == EIN_BOOL) eini_say(t, "%d", f->re != 0 || f->im != 0);
+    else if (type == EIN_I32) eini_say(t, "(int)0x%xu", (unsigned)(uint64_t)f->ival);
+    else if (type == EIN_I64) eini_say(t, "(long long)0x%llxull", (unsigned long long)f->ival);
+    else eini_cuda_say_bits(t, type, f->re, f->im);
+    return;
+  }
+  while (k < w->q && w->param[k] != f->param) k++;
+  if (k == EINI_CUDA_REGS) {
+    w->bad = 1;
+    return;
+  }
+  if (k == w->q) w->param[w->q++] = f->param;
+  const int re = 2 * k, im = 2 * k + 1;
+  switch (type) {
+    case EIN_BOOL: eini_say(t, "(ein_bool)(p.q[%d] != 0 || p.q[%d] != 0)", re, im); break;
+    case EIN_I32: eini_say(t, "(int)ein_int(p.q[%d])", re); break;
+    case EIN_I64: eini_say(t, "ein_int(p.q[%d])", re); break;
+    case EIN_F32: eini_say(t, "(float)p.q[%d]", re); break;
+    case EIN_F64: eini_say(t, "p.q[%d]", re); break;
+    case EIN_C64: eini_say(t, "ein_c((float)p.q[%d], (float)p.q[%d])", re, im); break;
+    default: eini_say(t, "ein_z(p.q[%d], p.q[%d])", re, im); break;
+  }
+}
+
+// How operations read over names: %1$s would not be C99, so a, b, c are letters behind '$', and T,
+// U and W the type, the unsigned one and 'f' of single precision. NULL: not said.
+static const char *eini_cuda_arith(int op, int integer) {
+  switch (op) {
+    case EIN_OP_NEG: return integer ? "($T)(0 - ($U)$a)" : "-$a";
+    case EIN_OP_ADD: return integer ? "($T)(($U)$a + ($U)$b)" : "$a + $b";
+    case EIN_OP_SUB: return integer ? "($T)(($U)$a - ($U)$b)" : "$a - $b";
+    case EIN_OP_MUL: return integer ? "($T)(($U)$a * ($U)$b)" : "$a * $b";
+    case EIN_OP_SQUARE: return integer ? "($T)(($U)$a * ($U)$a)" : "$a * $a";
+    case EIN_OP_ABS: return integer ? "$a < 0 ? ($T)(0 - ($U)$a) : $a" : "fabs$W($a)";
+    case EIN_OP_SIGN: return integer ? "($a > 0) - ($a < 0)"
+                                     : "$a > 0 ? ($T)1 : $a < 0 ? ($T)-1 : $a == 0 ? ($T)0 : $a";
+    case EIN_OP_FLOORDIV: return integer ? "($T)ein_idiv($a, $b)" : "($T)ein_fdiv($a, $b)";
+    case EIN_OP_MOD: return integer ? "($T)ein_imod($a, $b)" : "($T)ein_fmod($a, $b)";
+    case EIN_OP_RELU: return "$a < 0 ? ($T)0 : $a";
+    default: return NULL;
+  }
+}
+
+static const char *eini_cuda_order(int op) {  // of all types that have one, bool too
+  switch (op) {
+    case EIN_OP_MAX: return "($a > $b) | ($a != $a) ? $a : $b";
+    case EIN_OP_MIN: return "($a < $b) | ($a != $a) ? $a : $b";
+    case EIN_OP_LT: return "(ein_bool)($a < $b)";
+    case EIN_OP_LE: return "(ein_bool)($a <= $b)";
+    case EIN_OP_GT: return "(ein_bool)($a > $b)";
+    case EIN_OP_GE: return "(ein_bool)($a >= $b)";
+    case EIN_OP_EQ: return "(ein_bool)($a == $b)";
+    case EIN_OP_NE: return "(ein_bool)($a != $b)";
+    case EIN_OP_AND: return "(ein_bool)($a & $b)";
+    case EIN_OP_OR: return "(ein_bool)($a | $b)";
+    case EIN_OP_NOT: return "(ein_bool)($a ^ 1)";
+    default: return NULL;
+  }
+}
+
+static const char *eini_cuda_function(int op) {  // of f32 and f64
+  switch (op) {
+    case EIN_OP_DIV: return "$a / $b";
+    case EIN_OP_POW: return "pow$W($a, $b)";
+    case EIN_OP_EXP: return "exp$W($a)";
+    case EIN_OP_LOG: return "log$W($a)";
+    case EIN_OP_SQRT: return "sqrt$W($a)";
+    case EIN_OP_RSQRT: return "($T)1 / sqrt$W($a)";
+    case EIN_OP_EXPM1: return "expm1$W($a)";
+    case EIN_OP_LOG1P: return "log1p$W($a)";
+    case EIN_OP_SIN: return "sin$W($a)";
+    case EIN_OP_COS: return "cos$W($a)";
+    case EIN_OP_TAN: return "tan$W($a)";
+    case EIN_OP_TANH: return "tanh$W($a)";
+    case EIN_OP_ATAN2: return "atan2$W($a, $b)";
+    case EIN_OP_ERF: return "erf$W($a)";
+    case EIN_OP_SIGMOID: return "($T)1 / (($T)1 + exp$W(-$a))";
+    case EIN_OP_SILU: return "$a / (($T)1 + exp$W(-$a))";
+    case EIN_OP_GELU: return "($T)0.5 * $a * (($T)1 + erf$W($a * ($T)0.70710678118654752440))";
+    case EIN_OP_FLOOR: return "floor$W($a)";
+    case EIN_OP_CEIL: return "ceil$W($a)";
+    case EIN_OP_ROUND: return "rint$W($a)";
+    case EIN_OP_COMPLEX: return "ein_$Z($a, $b)";
+    default: return NULL;
+  }
+}
+
+// Of c64 and c128, in double: $A and $B are $a and $b widened, $L( .. ) brings the result back.
+static const char *eini_cuda_complex_op(int op) {
+  switch (op) {
+    case EIN_OP_NEG: return "$L(ein_z(-$A.re, -$A.im))";
+    case EIN_OP_ADD: return "$L(ein_z($A.re + $B.re, $A.im + $B.im))";
+    case EIN_OP_SUB: return "$L(ein_z($A.re - $B.re, $A.im - $B.im))";
+    case EIN_OP_MUL: return "$L(ein_cmul($A, $B))";
+    case EIN_OP_SQUARE: return "$L(ein_cmul($A, $A))";
+    case EIN_OP_DIV: return "$L(ein_cdiv($A, $B))";
+    case EIN_OP_CONJ: return "$L(ein_z($A.re, -$A.im))";
+    case EIN_OP_EXP: return "$L(ein_cexp($A))";
+    case EIN_OP_LOG: return "$L(ein_clog($A))";
+    case EIN_OP_SQRT: return "$L(ein_csqrt($A))";
+    case EIN_OP_SIGN: return "$L(ein_csign($A))";
+    case EIN_OP_ABS: return "hypot($A.re, $A.im)";
+    case EIN_OP_REAL: return "$a.re";
+    case EIN_OP_IMAG: return "$a.im";
+    case EIN_OP_EQ: return "(ein_bool)(($a.re == $b.re) & ($a.im == $b.im))";
+    case EIN_OP_NE: return "(ein_bool)(($a.re != $b.re) | ($a.im != $b.im))";
+    default: return NULL;
+  }
+}
+
+// A pattern over names of arguments, of type `from`.
+static void eini_cuda_say_pattern(eini_text *t, const char *pattern, ein_dtype from,
+                                  char name[3][16]) {
+  const int wide = from == EIN_F64 || from == EIN_C128, z = from == EIN_C64;
+  for (const char *at = pattern; *at != 0; at++) {
+    if (*at != '$') {
+      eini_say(t, "%c", *at);
+      continue;
+    }
+    switch (*++at) {
+      case 'a': case 'b': case 'c': eini_say(t, "%s", name[*at - 'a']); break;
+      case 'A': case 'B': eini_say(t, z ? "ein_wide(%s)" : "%s", name[*at - 'A']); break;
+      case 'T': eini_say(t, "%s", eini_cuda_type(from)); break;
+      case 'U': eini_say(t, from == EIN_I32 ? "unsigned" : "unsigned long long"); break;
+      case 'L': eini_say(t, z ? "ein_less" : ""); break;
+      case 'Z': eini_say(t, wide ? "z" : "c"); break;
+      default: eini_say(t, wide ? "" : "f"); break;
+    }
+  }
+}
+
+static void eini_cuda_say_round(eini_text *t, const ein_step *s, const char *x) {
+  const ein_dtype to = (ein_dtype)s->round;
+  const int half = to == EIN_F16 || to == EIN_BF16;
+  eini_say(t, to == EIN_F16 ? "ein_f16_load(" : half ? "ein_bf16_load(" : "(int)(");
+  eini_cuda_say_narrow(t, (ein_dtype)s->from, to, x);
+  eini_say(t, ")");
+}
+
+// What a step is; 0: it is not said.
+static int eini_cuda_say_step(eini_text *t, const ein_step *s, char name[3][16]) {
+  const ein_dtype from = (ein_dtype)s->from;
+  const char *pattern = NULL;
+  if (s->op == EIN_OP_CAST) {
+    eini_cuda_say_cast(t, from, (ein_dtype)s->type, name[0]);
+  } else if (s->op == EIN_OP_ROUNDTO) {
+    eini_cuda_say_round(t, s, name[0]);
+  } else if (s->op == EIN_OP_WHERE) {
+    eini_say(t, "%s ? %s : %s", name[0], name[1], name[2]);
+  } else {
+    if (eini_cuda_complex(from)) pattern = eini_cuda_complex_op(s->op);
+    else if (eini_cuda_order(s->op) != NULL) pattern = eini_cuda_order(s->op);
+    else if (from != EIN_BOOL) pattern = eini_cuda_arith(s->op, !eini_cuda_real(from));
+    if (pattern == NULL && eini_cuda_real(from)) pattern = eini_cuda_function(s->op);
+    if (pattern == NULL) return 0;
+    eini_cuda_say_pattern(t, pattern, from, name);
+  }
+  return 1;
+}
+
+// Which streams an expression reads: operand 0 is `zero` where it has a name; others are streams
+// from `first` on, index values those from `values` on.
+typedef struct eini_cuda_reads {
+  const char *zero;
+  int first, values;
+} eini_cuda_reads;
+
+// The statements of an expression, and in `result` the name of its value. tag: in front of names.
+// Operand stream s was read as r<s>, the value of an index is i<s>.
+static void eini_cuda_say_code(eini_cuda_writer *w, const ein_code *c, const eini_cuda_reads *r,
+                               char tag, char result[16]) {
+  eini_text *t = &w->t;
+  int now[EINI_CUDA_REGS];
+  char name[3][16], raw[16];
+  if (c->nreg > EINI_CUDA_REGS || c->nstep + c->nfill > EINI_CUDA_REGS) w->bad = 1;
+  if (w->bad) return;
+  for (int i = 0; i < c->nreg; i++) now[i] = 0;
+  for (int i = 0; i < c->nfill; i++) {
+    now[c->fill[i].reg] = i;
+    eini_say(t, "  const %s %c%d = ", eini_cuda_type((ein_dtype)c->fill[i].type), tag, i);
+    eini_cuda_say_fill(w, &c->fill[i]);
+    eini_say(t, ";\n");
+  }
+  for (int i = 0; i < c->nstep; i++) {
+    const ein_step *s = &c->step[i];
+    const int load = s->op == EIN_OP_OPERAND || s->op == EIN_OP_INDEX;
+    if (s->op == EIN_OP_CALL) w->bad = 1;
+    if (w->bad) return;
+    if (!load) {
+      snprintf(name[0], sizeof name[0], "%c%d", tag, now[s->a]);
+      snprintf(name[1], sizeof name[1], "%c%d", tag, now[s->b]);
+      snprintf(name[2], sizeof name[2], "%c%d", tag, now[s->c]);
+    }
+    now[s->dst] = c->nfill + i;
+    eini_say(t, "  const %s %c%d = ", eini_cuda_type((ein_dtype)s->type), tag, c->nfill + i);
+    if (s->op == EIN_OP_INDEX) {
+      eini_say(t, "i%d", r->values + s->a);
+    } else if (s->op == EIN_OP_OPERAND && s->a == 0 && r->zero != NULL) {
+      eini_say(t, "%s", r->zero);
+    } else if (load) {
+      snprintf(raw, sizeof raw, "r%d", r->first + s->a);
+      eini_cuda_say_wide(t, (ein_dtype)s->from, raw);
+    } else if (!eini_cuda_say_step(t, s, name)) {
+      w->bad = 1;
+    }
+    eini_say(t, ";\n");
+  }
+  snprintf(result, 16, "%c%d", tag, now[c->result]);
+}
+
+// ================================================================================================
+// >>cuda-values  arguments, loops, values and folds as source
+// Takes a nest; gives the pieces of which kernels are made. Loop i is j<i>, an operand's element
+// r<stream>, an index's value i<stream>; all arguments are words of 8 bytes in one struct.
+// ================================================================================================
+
+// Numbers beside a nest's own, by their places in ein_args.z.
+enum { EINI_CUDA_FREE, EINI_CUDA_REDUCED, EINI_CUDA_SPLIT, EINI_CUDA_SPLITS, EINI_CUDA_NUMBERS };
+
+static int eini_cuda_words_of_strides(const eini_cuda_nest *x) {
+  int n = 0;
+  for (int s = 0; s < x->nstream; s++)
+    for (int i = 0; i < x->n; i++) n += x->form[s][i] == EINI_CUDA_ANY;
+  return n;
+}
+
+static void eini_cuda_params_of(eini_cuda_writer *w, const ein_code *c) {
+  for (int i = 0; c != NULL && i < c->nfill; i++) {
+    int k = 0;
+    if (c->fill[i].param < 0) continue;
+    while (k < w->q && w->param[k] != c->fill[i].param) k++;
+    if (k == EINI_CUDA_REGS) w->bad = 1;
+    else if (k == w->q) w->param[w->q++] = c->fill[i].param;
+  }
+}
+
+static int eini_cuda_words(const eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  return x->nstream + 1 + x->n + 1 + eini_cuda_words_of_strides(x) + 1 + x->nstream +
+         EINI_CUDA_NUMBERS + 2 * w->q + 1;
+}
+
+// What all kernels begin with.
+static void eini_cuda_say_head(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  eini_text *t = &w->t;
+  eini_cuda_params_of(w, x->code[0]);
+  eini_cuda_params_of(w, x->code[1]);
+  eini_cuda_params_of(w, x->store);
+  for (size_t i = 0; i < sizeof eini_cuda_helpers / sizeof *eini_cuda_helpers; i++)
+    eini_say(t, "%s", eini_cuda_helpers[i]);
+  eini_say(t, "typedef %s ix;\n", eini_cuda_narrow(x) ? "int" : "long long");
+  eini_say(t, "typedef struct {\n  char *b[%d];\n  long long e[%d], s[%d], at[%d], z[%d];\n"
+              "  double q[%d];\n} ein_args;\n", x->nstream + 1, x->n + 1,
+           eini_cuda_words_of_strides(x) + 1, x->nstream, EINI_CUDA_NUMBERS, 2 * w->q + 1);
+  if (eini_cuda_words(w) > EINI_CUDA_WORDS) w->bad = 1;
+}
+
+// The arguments of a launch, as ein_args has them.
+static void eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_CUDA_NUMBERS],
+                                const void *part, uint64_t word[EINI_CUDA_WORDS]) {
+  const eini_cuda_nest *x = w->x;
+  int n = 0;
+  memset(word, 0, EINI_CUDA_WORDS * sizeof *word);
+  for (int s = 0; s < x->nstream; s++) word[n++] = (uint64_t)(uintptr_t)x->base[s];
+  word[n++] = (uint64_t)(uintptr_t)part;
+  for (int i = 0; i < x->n; i++) word[n++] = (uint64_t)x->extent[i];
+  n++;
+  for (int s = 0; s < x->nstream; s++)
+    for (int i = 0; i < x->n; i++)
+      if (x->form[s][i] == EINI_CUDA_ANY) word[n++] = (uint64_t)x->used[s][i];
+  n++;
+  for (int s = 0; s < x->nstream; s++) word[n++] = (uint64_t)x->at[s];
+  for (int i = 0; i < EINI_CUDA_NUMBERS; i++) word[n++] = (uint64_t)z[i];
+  for (int k = 0; k < w->q; k++) {
+    memcpy(&word[n++], &x->param[w->param[k]].re, 8);
+    memcpy(&word[n++], &x->param[w->param[k]].im, 8);
+  }
+  memcpy(&word[n++], &x->count, 8);
+}
+
+// Loops [from, to) of one number.
+static void eini_cuda_say_split(eini_cuda_writer *w, const char *of, int from, int to) {
+  eini_text *t = &w->t;
+  if (to - from == 1) eini_say(t, "  const ix j%d = %s;\n", from, of);
+  if (to - from < 2) return;
+  eini_say(t, "  ix d%d = %s;\n", from, of);
+  for (int i = to - 1; i > from; i--)
+    eini_say(t, "  const ix j%d = d%d %% (ix)p.e[%d]; d%d /= (ix)p.e[%d];\n", i, from, i, from, i);
+  eini_say(t, "  const ix j%d = d%d;\n", from, from);
+}
+
+// The offset of a stream by loops [from, to).
+static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
+  const eini_cuda_nest *x = w->x;
+  int word = 0, said = 0;
+  for (int k = 0; k <= s; k++) {
+    for (int i = 0; i < (k < s ? x->n : to); i++) {
+      const int any = x->form[k][i] == EINI_CUDA_ANY;
+      if (k == s && i >= from && x->form[k][i] != EINI_CUDA_ZERO) {
+        eini_say(&w->t, "%sj%d", said++ > 0 ? " + " : "", i);
+        if (any) eini_say(&w->t, " * (ix)p.s[%d]", word);
+      }
+      word += any;
+    }
+  }
+  if (said == 0) eini_say(&w->t, "0");
+}
+
+static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
+  const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
+  if (w->x->value[s]) {
+    eini_say(&w->t, "  const long long i%d = p.at[%d] + (", s, s);
+    eini_cuda_say_offset(w, s, from, to);
+    eini_say(&w->t, ");\n");
+    return;
+  }
+  eini_say(&w->t, "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
+  eini_cuda_say_offset(w, s, from, to);
+  eini_say(&w->t, "];\n");
+}
+
+// All that a value reads, at loops [0, n). but: streams that were read before.
+static void eini_cuda_say_loads(eini_cuda_writer *w, const unsigned char *but) {
+  for (int s = 0; s < w->x->extra; s++)
+    if (but == NULL || !but[s]) eini_cuda_say_load(w, s, 0, w->x->n);
+}
+
+// ---- values ----
+
+// ein_join: what is folded, made of a value of P and one of Q.
+static void eini_cuda_say_join(eini_cuda_writer *w) {
+  const ein_dtype type = w->x->type;
+  const char *d = eini_cuda_real(type) ? "x - y" : "(ein_t)((ein_u)x - (ein_u)y)";
+  const char *mul = eini_cuda_real(type) ? "x * y" : "(ein_t)((ein_u)x * (ein_u)y)";
+  eini_text *t = &w->t;
+  if (type == EIN_I32 || type == EIN_I64)
+    eini_say(t, "typedef unsigned %s ein_u;\n", eini_cuda_type(type));
+  eini_say(t, "EIN_DEVICE ein_t ein_join(ein_t x, ein_t y) {\n");
+  if (eini_cuda_complex(type)) {
+    eini_say(t, "  ein_t z; z.re = x.re * y.re - x.im * y.im;\n"
+                "  z.im = x.re * y.im + x.im * y.re; return z;\n}\n");
+    return;
+  }
+  switch (w->x->pair) {
+    case EIN_PAIR_SUM_MUL: eini_say(t, "  return %s;\n}\n", mul); break;
+    case EIN_PAIR_ANY_AND: eini_say(t, "  return x & y;\n}\n"); break;
+    case EIN_PAIR_MIN_ADD: case EIN_PAIR_MAX_ADD:
+      eini_say(t, eini_cuda_real(type) ? "  return x + y;\n}\n"
+                                       : "  return (ein_t)((ein_u)x + (ein_u)y);\n}\n");
+      break;
+    default:
+      eini_say(t, "  ein_t d = %s;\n", d);
+      if (w->x->pair == EIN_PAIR_SUM_SQDIFF)
+        eini_say(t, eini_cuda_real(type) ? "  return d * d;\n}\n"
+                                         : "  return (ein_t)((ein_u)d * (ein_u)d);\n}\n");
+      else if (eini_cuda_real(type)) eini_say(t, "  return d < 0 ? -d : d;\n}\n");
+      else eini_say(t, "  return d < 0 ? (ein_t)(0 - (ein_u)d) : d;\n}\n");
+      break;
+  }
+}
+
+// Statements of the value at hand; its name goes to `name`.
+static void eini_cuda_say_value(eini_cuda_writer *w, char name[16]) {
+  const eini_cuda_nest *x = w->x;
+  const eini_cuda_reads p = {NULL, 0, x->nop}, q = {NULL, x->second, x->nop};
+  char left[16] = "", right[16] = "";
+  if (x->kind == EINI_CUDA_COPY || x->kind == EINI_CUDA_PARTS) {
+    snprintf(name, 16, "r0");
+  } else if (x->kind == EINI_CUDA_MAP) {
+    eini_cuda_say_code(w, x->code[0], &p, 'v', name);
+  } else {
+    eini_cuda_say_code(w, x->code[0], &p, 'v', left);
+    eini_cuda_say_code(w, x->code[1], &q, 'u', right);
+    eini_say(&w->t, "  const ein_t w0 = ein_join(%s, %s);\n", left, right);
+    snprintf(name, 16, "w0");
+  }
+}
+
+// Stores the value `name` where loops of the output are.
+static void eini_cuda_say_store(eini_cuda_writer *w, const char *name) {
+  const eini_cuda_nest *x = w->x;
+  const ein_dtype to = (ein_dtype)x->dtype[x->out];
+  ein_dtype from = x->result;
+  char made[16];
+  eini_text *t = &w->t;
+  snprintf(made, sizeof made, "%s", name);
+  if (x->store != NULL) {
+    const eini_cuda_reads r = {name, x->extra - 1, x->extra_value};
+    for (int s = x->extra; s < x->out; s++) eini_cuda_say_load(w, s, 0, x->nfree);
+    eini_cuda_say_code(w, x->store, &r, 's', made);
+    from = (ein_dtype)x->store->type;
+  }
+  eini_say(t, "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
+  eini_cuda_say_offset(w, x->out, 0, x->nfree);
+  eini_say(t, "] = ");
+  if (x->kind == EINI_CUDA_COPY) eini_say(t, "%s", made);
+  else eini_cuda_say_narrow(t, from, to, made);
+  eini_say(t, ";\n");
+}
+
+// ---- folds ----
+
+static const char *eini_cuda_least(ein_dtype t, int most) {
+  switch (t) {
+    case EIN_BOOL: return most ? "1" : "0";
+    case EIN_I32: return most ? "0x7fffffff" : "(int)0x80000000u";
+    case EIN_I64: return most ? "0x7fffffffffffffffll" : "(long long)0x8000000000000000ull";
+    case EIN_F32: return most ? "ein_f32(0x7f800000u)" : "ein_f32(0xff800000u)";
+    default: return most ? "ein_f64(0x7ff0000000000000ull)" : "ein_f64(0xfff0000000000000ull)";
+  }
+}
+
+// Folds of one scalar: what nothing is, and how two become one.
+static void eini_cuda_say_simple(eini_cuda_writer *w) {
+  const ein_dtype type = w->x->type;
+  const int z = eini_cuda_complex(type), integer = type == EIN_I32 || type == EIN_I64;
+  const char *none = "0", *merge = "a.v | b.v";
+  switch (w->x->fold) {
+    case EIN_FOLD_SUM: case EIN_FOLD_MEAN:
+      merge = integer ? "(ein_t)((ein_w)a.v + (ein_w)b.v)" : "a.v + b.v";
+      break;
+    case EIN_FOLD_PROD:
+      none = "1";
+      merge = integer ? "(ein_t)((ein_w)a.v * (ein_w)b.v)" : "a.v * b.v";
+      break;
+    case EIN_FOLD_MAX: case EIN_FOLD_MIN:
+      none = eini_cuda_least(type, w->x->fold == EIN_FOLD_MIN);
+      merge = w->x->fold == EIN_FOLD_MAX ? "(a.v > b.v) | (a.v != a.v) ? a.v : b.v"
+                                         : "(a.v < b.v) | (a.v != a.v) ? a.v : b.v";
+      break;
+    case EIN_FOLD_ALL: none = "1", merge = "a.v & b.v"; break;
+    default: break;
+  }
+  eini_say(&w->t, "typedef struct { ein_t v; } ein_state;\n");
+  if (integer) eini_say(&w->t, "typedef unsigned %s ein_w;\n", eini_cuda_type(type));
+  eini_say(&w->t, "EIN_DEVICE ein_state ein_none(void) {\n  ein_state a; a.v%s = %s; %s"
+                  "return a;\n}\n", z ? ".re" : "", none, z ? "a.v.im = 0; " : "");
+  eini_say(&w->t, "EIN_DEVICE ein_state ein_lift(ein_t x, long long at) {\n"
+                  "  ein_state a; a.v = x; return a;\n}\n"
+                  "EIN_DEVICE ein_state ein_merge(ein_state a, ein_state b) {\n");
+  if (!z) eini_say(&w->t, "  a.v = %s; return a;\n}\n", merge);
+  else if (w->x->fold == EIN_FOLD_PROD)
+    eini_say(&w->t, "  ein_t x = a.v; a.v.re = x.re * b.v.re - x.im * b.v.im;\n"
+                    "  a.v.im = x.re * b.v.im + x.im * b.v.re; return a;\n}\n");
+  else eini_say(&w->t, "  a.v.re += b.v.re; a.v.im += b.v.im; return a;\n}\n");
+  eini_say(&w->t, "EIN_DEVICE ein_t ein_finish(ein_state a, double count) {\n");
+  if (w->x->fold != EIN_FOLD_MEAN) eini_say(&w->t, "  return a.v;\n}\n");
+  else if (!z) eini_say(&w->t, "  return (ein_t)(a.v / count);\n}\n");
+  else eini_say(&w->t, "  a.v.re /= count; a.v.im /= count; return a.v;\n}\n");
+}
+
+// argmax, argmin; least positions win ties, NaN is beyond all numbers.
+static void eini_cuda_say_arg(eini_cuda_writer *w) {
+  eini_say(&w->t,
+           "typedef struct { ein_t v; long long p; } ein_state;\n"
+           "EIN_DEVICE ein_state ein_none(void) { ein_state a; a.v = 0; a.p = -1; return a; }\n"
+           "EIN_DEVICE ein_state ein_lift(ein_t x, long long at) {\n"
+           "  ein_state a; a.v = x; a.p = at; return a;\n}\n"
+           "EIN_DEVICE ein_state ein_merge(ein_state a, ein_state b) {\n"
+           "  int an = a.v != a.v, bn = b.v != b.v, better = b.v %s a.v;\n"
+           "  int equal = (an & bn) | (b.v == a.v);\n"
+           "  better = (better | bn) & !an;\n"
+           "  if (b.p >= 0 && (a.p < 0 || (equal ? b.p < a.p : better))) a = b;\n"
+           "  return a;\n}\n"
+           "EIN_DEVICE long long ein_finish(ein_state a, double count) { return a.p; }\n",
+           w->x->fold == EIN_FOLD_ARGMAX ? ">" : "<");
+}
+
+static void eini_cuda_say_logsumexp(eini_cuda_writer *w) {
+  const char *f = w->x->type == EIN_F32 ? "f" : "";
+  eini_say(&w->t,
+           "typedef struct { ein_t m, s; } ein_state;\n"
+           "EIN_DEVICE ein_state ein_none(void) {\n  ein_state a; a.m = %s; a.s = 0; return a;\n}\n"
+           "EIN_DEVICE ein_state ein_lift(ein_t x, long long at) {\n  ein_state a; a.m = x;\n"
+           "  a.s = x - x == 0 ? 1 : x > 0 ? x : x < 0 ? 0 : x; return a;\n}\n"
+           "EIN_DEVICE ein_state ein_merge(ein_state a, ein_state b) {\n"
+           "  ein_t top = (a.m > b.m) | (a.m != a.m) ? a.m : b.m;\n"
+           "  ein_t shift = top - top == 0 ? top : 0;\n"
+           "  a.s = a.s * exp%s(a.m - shift) + b.s * exp%s(b.m - shift);\n"
+           "  a.m = top; return a;\n}\n"
+           "EIN_DEVICE ein_t ein_finish(ein_state a, double count) {\n"
+           "  ein_t s = log%s(a.s); return a.m - a.m == 0 ? a.m + s : a.m != a.m ? a.m : s;\n}\n",
+           eini_cuda_least(w->x->type, 0), f, f, f);
+}
+
+static void eini_cuda_say_var(eini_cuda_writer *w) {
+  eini_say(&w->t,
+           "typedef struct { ein_t c, m, q; } ein_state;\n"
+           "EIN_DEVICE ein_state ein_none(void) {\n"
+           "  ein_state a; a.c = 0; a.m = 0; a.q = 0; return a;\n}\n"
+           "EIN_DEVICE ein_state ein_lift(ein_t x, long long at) {\n"
+           "  ein_state a; a.c = 1; a.m = x; a.q = x - x; return a;\n}\n"
+           "EIN_DEVICE ein_state ein_merge(ein_state a, ein_state b) {\n"
+           "  ein_t n = a.c + b.c, r = n > 0 ? b.c / n : 0, d = b.m - a.m;\n"
+           "  a.q += b.q + (a.c > 0 ? d * d * a.c * r : 0);\n"
+           "  a.m = a.c > 0 ? a.m + d * r : b.m;\n"
+           "  a.c = n; return a;\n}\n"
+           "EIN_DEVICE ein_t ein_finish(ein_state a, double count) {\n"
+           "  return (ein_t)(a.q / count);\n}\n");
+}
+
+// ein_t and the fold's functions; 0: a fold that is not said.
+static int eini_cuda_say_fold(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  if (x->fold == EIN_FOLD_USER) return 0;
+  if (x->kind != EINI_CUDA_COPY) eini_say(&w->t, "typedef %s ein_t;\n", eini_cuda_type(x->type));
+  if (x->kind == EINI_CUDA_CONTRACT) eini_cuda_say_join(w);
+  if (x->fold == EIN_FOLD_NONE) return 1;
+  if (x->fold == EIN_FOLD_ARGMAX || x->fold == EIN_FOLD_ARGMIN) eini_cuda_say_arg(w);
+  else if (x->fold == EIN_FOLD_LOGSUMEXP) eini_cuda_say_logsumexp(w);
+  else if (x->fold == EIN_FOLD_VAR) eini_cuda_say_var(w);
+  else eini_cuda_say_simple(w);
+  return 1;
+}
+
+// ================================================================================================
+// >>cuda-maps  kernels of maps and copies
+// Takes a nest; gives the source of a kernel: an element a thread, tiles through shared memory
+// where two memory orders meet, a fold a thread, or a fold a block. All are of 256 threads.
+// ================================================================================================
+
+#define EINI_CUDA_THREADS 256
+#define EINI_CUDA_TILE 32      // sides of a tile that is turned
+
+// Loops of a map that is turned: a is dense in the operands marked, b in the output.
+typedef struct eini_cuda_turn {
+  int a, b;
+  unsigned char turned[EINI_CUDA_STREAMS];
+} eini_cuda_turn;
+
+static void eini_cuda_say_begin(eini_cuda_writer *w) {
+  eini_say(&w->t, "EIN_KERNEL ein_kernel(const ein_args p) {\n");
+}
+
+// The position of the value at hand, or 0.
+static void eini_cuda_say_position(eini_cuda_writer *w, char name[16]) {
+  snprintf(name, 16, "0");
+  for (int s = 0; s < w->x->extra; s++)
+    if (w->x->value[s] == 2) snprintf(name, 16, "i%d", s);
+}
+
+static void eini_cuda_say_elements(eini_cuda_writer *w) {
+  char name[16] = "";
+  eini_cuda_say_begin(w);
+  eini_say(&w->t, "  for (ix i = (ix)EIN_BID * %d + EIN_TID; i < (ix)p.z[0];\n"
+                  "       i += (ix)EIN_BLOCKS * %d) {\n", EINI_CUDA_THREADS, EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "i", 0, w->x->nfree);
+  eini_cuda_say_loads(w, NULL);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_store(w, name);
+  eini_say(&w->t, "  }\n}\n");
+}
+
+// A fold a thread: neighbours are next to each other in the output.
+static void eini_cuda_say_down(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  char name[16] = "", at[16];
+  eini_cuda_say_begin(w);
+  eini_say(&w->t, "  for (ix i = (ix)EIN_BID * %d + EIN_TID; i < (ix)p.z[0];\n"
+                  "       i += (ix)EIN_BLOCKS * %d) {\n", EINI_CUDA_THREADS, EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "i", 0, x->nfree);
+  eini_say(&w->t, "  ein_state a = ein_none();\n");
+  for (int i = x->nfree; i < x->n; i++)
+    eini_say(&w->t, "  for (ix j%d = 0; j%d < (ix)p.e[%d]; j%d++)\n", i, i, i, i);
+  eini_say(&w->t, "  {\n");
+  eini_cuda_say_loads(w, NULL);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_position(w, at);
+  eini_say(&w->t, "  a = ein_merge(a, ein_lift(%s, %s));\n  }\n", name, at);
+  eini_say(&w->t, "  const %s y = ein_finish(a, p.q[%d]);\n", eini_cuda_type(x->result), 2 * w->q);
+  eini_cuda_say_store(w, "y");
+  eini_say(&w->t, "  }\n}\n");
+}
+
+// A fold a block: threads go along the reduced loops, then a tree over their states.
+static void eini_cuda_say_across(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  char name[16] = "", at[16];
+  eini_cuda_say_begin(w);
+  eini_say(&w->t, "  EIN_SHARED ein_state all[%d];\n", EINI_CUDA_THREADS);
+  eini_say(&w->t, "  for (ix i = (ix)EIN_BID; i < (ix)p.z[0]; i += (ix)EIN_BLOCKS) {\n");
+  eini_cuda_say_split(w, "i", 0, x->nfree);
+  eini_say(&w->t, "  ein_state a = ein_none();\n"
+                  "  for (ix k = EIN_TID; k < (ix)p.z[1]; k += %d) {\n", EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "k", x->nfree, x->n);
+  eini_cuda_say_loads(w, NULL);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_position(w, at);
+  eini_say(&w->t, "  a = ein_merge(a, ein_lift(%s, %s));\n  }\n", name, at);
+  eini_say(&w->t, "  all[EIN_TID] = a;\n  EIN_SYNC;\n"
+                  "  for (int h = %d; h > 0; h >>= 1) {\n"
+                  "  if (EIN_TID < h) all[EIN_TID] = ein_merge(all[EIN_TID], all[EIN_TID + h]);\n"
+                  "  EIN_SYNC;\n  }\n  if (EIN_TID == 0) {\n", EINI_CUDA_THREADS / 2);
+  eini_say(&w->t, "  const %s y = ein_finish(all[0], p.q[%d]);\n", eini_cuda_type(x->result),
+           2 * w->q);
+  eini_cuda_say_store(w, "y");
+  eini_say(&w->t, "  }\n  EIN_SYNC;\n  }\n}\n");
+}
+
+// ---- tiles that are turned ----
+
+// The loop that a stream is densest along, of free ones, or -1.
+static int eini_cuda_dense(const eini_cuda_nest *x, int s) {
+  int best = -1;
+  for (int i = 0; i < x->nfree; i++) {
+    const int64_t by = eini_abs64(x->used[s][i]);
+    if (by != 0 && x->extent[i] > 1 && (best < 0 || by < eini_abs64(x->used[s][best]))) best = i;
+  }
+  return best;
+}
+
+// Is it a map whose operands, two at most, are dense along another loop than the output is?
+static int eini_cuda_turns(const eini_cuda_nest *x, eini_cuda_turn *u) {
+  int n = 0;
+  memset(u, 0, sizeof *u);
+  u->b = eini_cuda_dense(x, x->out);
+  if (x->fold != EIN_FOLD_NONE || x->kind == EINI_CUDA_CONTRACT || u->b < 0) return 0;
+  for (int s = 0; s < x->nop; s++) {
+    const int a = eini_cuda_dense(x, s);
+    if (a < 0 || a == u->b || x->used[s][u->b] == 0 || (n > 0 && a != u->a) || n == 2) continue;
+    u->a = a;
+    u->turned[s] = 1;
+    n++;
+  }
+  return n > 0 && x->extent[u->a] >= 8 && x->extent[u->b] >= 8;
+}
+
+// Loops of a tile: threads along `fast`, eight rows of them along `slow`.
+static void eini_cuda_say_tile(eini_cuda_writer *w, int fast, int slow) {
+  const int side = EINI_CUDA_TILE;
+  eini_say(&w->t, "  for (int y = EIN_TID / %d; y < %d; y += %d) {\n"
+                  "  const int x = EIN_TID %% %d;\n", side, side, EINI_CUDA_THREADS / side, side);
+  eini_say(&w->t, "  const ix j%d = t%d * %d + x, j%d = t%d * %d + y;\n", fast, fast, side, slow,
+           slow, side);
+  eini_say(&w->t, "  if (j%d < (ix)p.e[%d] && j%d < (ix)p.e[%d]) {\n", fast, fast, slow, slow);
+}
+
+static void eini_cuda_say_turn(eini_cuda_writer *w, const eini_cuda_turn *u) {
+  const eini_cuda_nest *x = w->x;
+  const int side = EINI_CUDA_TILE;
+  char name[16] = "";
+  eini_text *t = &w->t;
+  eini_cuda_say_begin(w);
+  for (int s = 0; s < x->nop; s++)
+    if (u->turned[s])
+      eini_say(t, "  EIN_SHARED %s m%d[%d][%d];\n", eini_cuda_stored((ein_dtype)x->dtype[s]), s,
+               side, side + 1);
+  eini_say(t, "  const ix na = ((ix)p.e[%d] + %d) / %d, nb = ((ix)p.e[%d] + %d) / %d;\n", u->a,
+           side - 1, side, u->b, side - 1, side);
+  eini_say(t, "  ix d = (ix)EIN_BID;\n  const ix t%d = d %% na; d /= na;\n"
+              "  const ix t%d = d %% nb; d /= nb;\n", u->a, u->b);
+  for (int i = x->nfree - 1; i >= 0; i--)
+    if (i != u->a && i != u->b)
+      eini_say(t, "  const ix j%d = d %% (ix)p.e[%d]; d /= (ix)p.e[%d];\n", i, i, i);
+  eini_cuda_say_tile(w, u->a, u->b);
+  for (int s = 0; s < x->nop; s++) {
+    if (!u->turned[s]) continue;
+    eini_say(t, "  m%d[y][x] = ((const %s *)p.b[%d])[", s,
+             eini_cuda_stored((ein_dtype)x->dtype[s]), s);
+    eini_cuda_say_offset(w, s, 0, x->n);
+    eini_say(t, "];\n");
+  }
+  eini_say(t, "  }\n  }\n  EIN_SYNC;\n");
+  eini_cuda_say_tile(w, u->b, u->a);
+  for (int s = 0; s < x->nop; s++)
+    if (u->turned[s])
+      eini_say(t, "  const %s r%d = m%d[x][y];\n", eini_cuda_stored((ein_dtype)x->dtype[s]), s, s);
+  eini_cuda_say_loads(w, u->turned);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_store(w, name);
+  eini_say(t, "  }\n  }\n}\n");
+}
+
+// ================================================================================================
+// >>cuda-tiles  kernels of contractions through shared memory
+// out[b,m,n] = store(fold over k of pair(P[b,m,k], Q[b,k,n])): a block makes a tile of m and n.
+// Values of P and Q are made on the way to shared memory, the next while those there are folded.
+// ================================================================================================
+
+// 16 x 16 threads, each with rows x cols sums 16 apart; depth: of k that lie in shared memory.
+typedef struct eini_cuda_shape {
+  int rows, cols, split;
+  int along[2];                  // 1: neighbours read P, Q along k, 0: along m, n
+} eini_cuda_shape;
+
+enum { EINI_CUDA_SIDE = 16, EINI_CUDA_DEPTH = 16 };
+
+static void eini_cuda_say_product(eini_cuda_writer *w, const char *name, int from, int to) {
+  eini_say(&w->t, "  const ix %s = 1", name);
+  for (int i = from; i < to; i++) eini_say(&w->t, " * (ix)p.e[%d]", i);
+  eini_say(&w->t, ";\n");
+}
+
+// One side of the product: its operands, where its rows are, and letters for names.
+typedef struct eini_cuda_half {
+  int first, nop, rows, upto, side, along, which;
+  char letter;                   // p, q
+  const char *tile, *extent;     // of its rows
+} eini_cuda_half;
+
+static eini_cuda_half eini_cuda_half_of(const eini_cuda_nest *x, const eini_cuda_shape *f, int q) {
+  eini_cuda_half h;
+  h.which = q;
+  h.first = q ? x->second : 0;
+  h.nop = q ? x->nop - x->second : x->second;
+  h.rows = x->axes[1 + q];
+  h.upto = x->axes[2 + q];
+  h.side = EINI_CUDA_SIDE * (q ? f->cols : f->rows);
+  h.along = f->along[q];
+  h.letter = q ? 'q' : 'p';
+  h.tile = q ? "tn" : "tm";
+  h.extent = q ? "en" : "em";
+  return h;
+}
+
+// Element h of a thread's share of a half: its row in the tile, and its k.
+static void eini_cuda_say_share(eini_cuda_writer *w, const eini_cuda_half *v) {
+  const int depth = EINI_CUDA_DEPTH, threads = EINI_CUDA_THREADS;
+  if (v->along)
+    eini_say(&w->t, "  const int row = EIN_TID / %d + h * %d, at = EIN_TID %% %d;\n", depth,
+             threads / depth, depth);
+  else
+    eini_say(&w->t, "  const int row = EIN_TID %% %d, at = EIN_TID / %d + h * %d;\n", v->side,
+             v->side, threads / v->side);
+}
+
+static void eini_cuda_say_shares(eini_cuda_writer *w, const eini_cuda_half *v) {
+  const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
+  eini_say(&w->t, "#pragma unroll\n  for (int h = 0; h < %d; h++) {\n", share);
+  eini_cuda_say_share(w, v);
+}
+
+// Offsets of the rows that a thread reads, f<stream>[h], and room for values.
+static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
+  const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
+  eini_text *t = &w->t;
+  eini_say(t, "  ein_t v%c[%d];\n", v->letter, share);
+  for (int s = v->first; s < v->first + v->nop; s++) eini_say(t, "  ix f%d[%d];\n", s, share);
+  eini_cuda_say_shares(w, v);
+  eini_say(t, "  const ix full = %s * %d + row, in = full < %s ? full : 0;\n  (void)at;\n", v->tile,
+           v->side, v->extent);
+  eini_cuda_say_split(w, "in", v->rows, v->upto);
+  for (int s = v->first; s < v->first + v->nop; s++) {
+    eini_say(t, "  f%d[h] = ", s);
+    eini_cuda_say_offset(w, s, 0, w->x->axes[1]);
+    eini_say(t, " + ");
+    eini_cuda_say_offset(w, s, v->rows, v->upto);
+    eini_say(t, ";\n");
+  }
+  eini_say(t, "  }\n");
+}
+
+// Values of the tile that begins at k.
+static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
+  const eini_cuda_nest *x = w->x;
+  const eini_cuda_reads reads = {NULL, v->first, x->nop};
+  char name[16] = "";
+  eini_text *t = &w->t;
+  eini_cuda_say_shares(w, v);
+  eini_say(t, "  const ix kk = k + at;\n  ein_t z = ein_none().v;\n"
+              "  if (%s * %d + row < %s && kk < k1) {\n", v->tile, v->side, v->extent);
+  eini_cuda_say_split(w, "kk", x->axes[3], x->n);
+  for (int s = v->first; s < v->first + v->nop; s++) {
+    const char *type = eini_cuda_stored((ein_dtype)x->dtype[s]);
+    eini_say(t, "  const %s r%d = ((const %s *)p.b[%d])[f%d[h] + ", type, s, type, s, s);
+    eini_cuda_say_offset(w, s, x->axes[3], x->n);
+    eini_say(t, "];\n");
+  }
+  eini_cuda_say_code(w, x->code[v->which], &reads, v->which ? 'u' : 'v', name);
+  eini_say(t, "  z = %s;\n  }\n  v%c[h] = z;\n  }\n", name, v->letter);
+}
+
+static void eini_cuda_say_put(eini_cuda_writer *w, const eini_cuda_half *v) {
+  eini_cuda_say_shares(w, v);
+  eini_say(&w->t, "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
+}
+
+static void eini_cuda_say_sums(eini_cuda_writer *w, const eini_cuda_shape *f) {
+  eini_text *t = &w->t;
+  const int side = EINI_CUDA_SIDE, depth = EINI_CUDA_DEPTH;
+  eini_say(t, "  if (k > k0) {\n  const ix rest = k1 - (k - %d);\n"
+              "  const int kb = rest < %d ? (int)rest : %d;\n", depth, depth, depth);
+  eini_say(t, "#pragma unroll 8\n  for (int at = 0; at < kb; at++) {\n  ein_t x[%d], y[%d];\n",
+           f->rows, f->cols);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++) x[i] = sp[b ^ 1][at][ty + %d * i];\n",
+           f->rows, side);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++) y[i] = sq[b ^ 1][at][tx + %d * i];\n",
+           f->cols, side);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++)\n"
+              "  a[i][h] = ein_merge(a[i][h], ein_lift(ein_join(x[i], y[h]), 0));\n  }\n  }\n",
+           f->rows, f->cols);
+}
+
+// Stores the sums, or of a split contraction leaves them for the kernel that folds the splits.
+static void eini_cuda_say_ends(eini_cuda_writer *w, const eini_cuda_shape *f) {
+  const eini_cuda_nest *x = w->x;
+  eini_text *t = &w->t;
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++) {\n", f->rows, f->cols);
+  eini_say(t, "  const ix m = tm * %d + ty + %d * i, n = tn * %d + tx + %d * h;\n",
+           EINI_CUDA_SIDE * f->rows, EINI_CUDA_SIDE, EINI_CUDA_SIDE * f->cols, EINI_CUDA_SIDE);
+  eini_say(t, "  if (m < em && n < en) {\n  const ein_t y = a[i][h].v;\n");
+  if (f->split) {
+    eini_say(t, "  ((ein_t *)p.b[%d])[(((long long)sk * eb + tb) * em + m) * en + n] = y;\n",
+             x->nstream);
+  } else {
+    eini_cuda_say_split(w, "m", x->axes[1], x->axes[2]);
+    eini_cuda_say_split(w, "n", x->axes[2], x->axes[3]);
+    eini_cuda_say_store(w, "y");
+  }
+  eini_say(t, "  }\n  }\n}\n");
+}
+
+static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
+  const eini_cuda_nest *x = w->x;
+  const eini_cuda_half p = eini_cuda_half_of(x, f, 0), q = eini_cuda_half_of(x, f, 1);
+  eini_text *t = &w->t;
+  eini_cuda_say_begin(w);
+  eini_say(t, "  EIN_SHARED ein_t sp[2][%d][%d], sq[2][%d][%d];\n", EINI_CUDA_DEPTH, p.side + 1,
+           EINI_CUDA_DEPTH, q.side + 1);
+  eini_cuda_say_product(w, "eb", 0, x->axes[1]);
+  eini_cuda_say_product(w, "em", x->axes[1], x->axes[2]);
+  eini_cuda_say_product(w, "en", x->axes[2], x->axes[3]);
+  eini_cuda_say_product(w, "ek", x->axes[3], x->n);
+  eini_say(t, "  const ix nm = (em + %d) / %d, nn = (en + %d) / %d;\n", p.side - 1, p.side,
+           q.side - 1, q.side);
+  eini_say(t, "  ix d = (ix)EIN_BID;\n  const ix tn = d %% nn; d /= nn;\n"
+              "  const ix tm = d %% nm; d /= nm;\n  const ix tb = d %% eb, sk = d / eb;\n"
+              "  const ix k0 = sk * (ix)p.z[2], kx = k0 + (ix)p.z[2], k1 = kx < ek ? kx : ek;\n"
+              "  const int tx = EIN_TID %% %d, ty = EIN_TID / %d;\n", EINI_CUDA_SIDE,
+           EINI_CUDA_SIDE);
+  eini_cuda_say_split(w, "tb", 0, x->axes[1]);
+  eini_say(t, "  ein_state a[%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+              "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h] = ein_none();\n", f->rows,
+           f->cols, f->rows, f->cols);
+  eini_cuda_say_rows(w, &p);
+  eini_cuda_say_rows(w, &q);
+  eini_say(t, "  int b = 0;\n  for (ix k = k0; ; k += %d) {\n  if (k < k1) {\n", EINI_CUDA_DEPTH);
+  eini_cuda_say_fetch(w, &p);
+  eini_cuda_say_fetch(w, &q);
+  eini_say(t, "  }\n");
+  eini_cuda_say_sums(w, f);
+  eini_say(t, "  if (k >= k1) break;\n");
+  eini_cuda_say_put(w, &p);
+  eini_cuda_say_put(w, &q);
+  eini_say(t, "  EIN_SYNC;\n  b ^= 1;\n  }\n");
+  eini_cuda_say_ends(w, f);
+}
+
+// ================================================================================================
+// >>cuda-kernels  sources kept by their text, compiled when they first run
+// A source is the normal form of what it computes: extents, strides, params and addresses are
+// arguments, so that statements of one form share a kernel.
+// ================================================================================================
+
+// Room for a source; NULL: no memory. Ended by eini_cuda_writer_end.
+static int eini_cuda_writer_begin(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_writer *w) {
+  memset(w, 0, sizeof *w);
+  char *room = (char *)c->al.alloc_fn(EINI_CUDA_SOURCE, 64, c->al.user);
+  if (room == NULL) return 0;
+  w->t = eini_text_of(room, EINI_CUDA_SOURCE);
+  w->x = x;
+  return 1;
+}
+
+static void eini_cuda_writer_end(ein_cuda *c, eini_cuda_writer *w) {
+  c->al.free_fn(w->t.buf, EINI_CUDA_SOURCE, c->al.user);
+}
+
+// The kernel with this source; NULL: no memory, or the source is none.
+static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
+  const size_t bytes = w->t.at + 1;
+  if (w->bad || bytes > w->t.size) return NULL;
+  const uint64_t hash = eini_hash(w->t.buf, w->t.at, 0);
+  eini_cuda_lock(c);
+  eini_cuda_kernel *k = c->first;
+  while (k != NULL && (k->hash != hash || k->bytes != bytes ||
+                       memcmp(k->source, w->t.buf, bytes) != 0))
+    k = k->next;
+  if (k == NULL) {
+    k = (eini_cuda_kernel *)c->al.alloc_fn(sizeof *k, 64, c->al.user);
+    char *text = k == NULL ? NULL : (char *)c->al.alloc_fn(bytes, 64, c->al.user);
+    if (text == NULL && k != NULL) c->al.free_fn(k, sizeof *k, c->al.user);
+    if (text == NULL) k = NULL;
+    if (k != NULL) {
+      memset(k, 0, sizeof *k);
+      memcpy(text, w->t.buf, bytes);
+      k->source = text;
+      k->bytes = bytes;
+      k->hash = hash;
+      *c->last = k;
+      c->last = &k->next;
+    }
+  }
+  eini_cuda_unlock(c);
+  return k;
+}
+
+static void eini_cuda_kernels_free(ein_cuda *c) {
+  for (eini_cuda_kernel *k = c->first, *next; k != NULL; k = next) {
+    next = k->next;
+    c->al.free_fn(k->source, k->bytes, c->al.user);
+    c->al.free_fn(k, sizeof *k, c->al.user);
+  }
+}
+
+// What NVRTC said of a source that it refuses.
+static void eini_cuda_complain(ein_cuda *c, void *program, int code) {
+  size_t bytes = 0;
+  snprintf(c->why, sizeof c->why, "NVRTC refuses a generated kernel (%d)", code);
+  if (c->api.log_size(program, &bytes) != 0 || bytes < 2 || bytes > EINI_CUDA_SOURCE) return;
+  char *log = (char *)c->al.alloc_fn(bytes, 64, c->al.user);
+  if (log == NULL) return;
+  if (c->api.log_get(program, log) == 0)
+    snprintf(c->why, sizeof c->why, "NVRTC refuses a generated kernel (%d): %.400s", code, log);
+  c->al.free_fn(log, bytes, c->al.user);
+}
+
+// Source to code of the device.
+static ein_status eini_cuda_compile(ein_cuda *c, eini_cuda_kernel *k, void **program,
+                                    char **image, size_t *bytes) {
+  char arch[48];
+  const char *option[1];
+  option[0] = arch;
+  snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", c->device.major, c->device.minor);
+  int code = c->api.program_create(program, k->source, "einsum.cu", 0, NULL, NULL);
+  if (code == 0) code = c->api.program_compile(*program, 1, option);
+  if (code != 0 && *program != NULL) eini_cuda_complain(c, *program, code);
+  if (code == 0) code = c->api.cubin_size(*program, bytes);
+  if (code != 0) return EIN_ERR_INTERNAL;
+  *image = (char *)c->al.alloc_fn(*bytes, 64, c->al.user);
+  if (*image == NULL) return EIN_ERR_NO_MEMORY;
+  return c->api.cubin_get(*program, *image) == 0 ? EIN_OK : EIN_ERR_INTERNAL;
+}
+
+// Makes a kernel ready. Called with the lock, in the device's context.
+static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
+  void *program = NULL;
+  char *image = NULL;
+  size_t bytes = 0;
+  if (k->function != NULL) return EIN_OK;
+  if (k->bad) return EIN_ERR_INTERNAL;
+  ein_status st = eini_cuda_compile(c, k, &program, &image, &bytes);
+  if (st == EIN_OK)
+    st = eini_cuda_status(c, c->api.module_load(&k->module, image), "a kernel's code");
+  if (st == EIN_OK)
+    st = eini_cuda_status(c, c->api.module_function(&k->function, k->module, "ein_kernel"),
+                          "a kernel");
+  if (image != NULL) c->al.free_fn(image, bytes, c->al.user);
+  if (program != NULL) (void)c->api.program_destroy(&program);
+  if (st != EIN_OK && k->module != NULL) {
+    (void)c->api.module_unload(k->module);
+    k->module = NULL;
+  }
+  k->bad = st == EIN_ERR_INTERNAL;
+  c->counts.compiled += st == EIN_OK;
+  return st;
+}
+
+static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks,
+                                   uint64_t word[EINI_CUDA_WORDS]) {
+  void *argument[1];
+  argument[0] = word;
+  EINI_TRY(eini_cuda_ready_kernel(c, k));
+  c->counts.launches++;
+  return eini_cuda_status(c, c->api.launch(k->function, (unsigned)blocks, 1, 1, EINI_CUDA_THREADS,
+                                           1, 1, 0, c->stream, argument, NULL), "a launch");
+}
+
+// ================================================================================================
+// >>cuda-memory  host operands on the device and back
+// Takes a nest with addresses of the host; gives one with addresses of the device, and brings the
+// output home. Copies go through two pinned buffers in turn, so that the host works meanwhile.
+// ================================================================================================
+
+// Elements of a stream at home, in the order in which the device has them.
+typedef struct eini_cuda_walk {
+  int n;
+  int64_t extent[EINI_CUDA_LOOPS], stride[EINI_CUDA_LOOPS], index[EINI_CUDA_LOOPS];
+  int64_t size, left;
+  char *at;
+} eini_cuda_walk;
+
+// low: offset of the least element, from which on all is taken where nothing is packed.
+static void eini_cuda_walk_begin(const eini_cuda_nest *x, int s, eini_cuda_walk *w, int64_t *low) {
+  const int64_t hull = eini_cuda_hull(x, 0, s, low);
+  w->n = 0;
+  w->size = x->size[s];
+  w->at = x->base[s];
+  if (!x->packed[s]) {
+    w->at = (char *)((uintptr_t)w->at + (uintptr_t)(*low * w->size));
+    w->n = 1;
+    w->extent[0] = w->left = hull;
+    w->stride[0] = 1;
+    w->index[0] = 0;
+    return;
+  }
+  *low = 0;
+  w->left = eini_cuda_points(x, s);
+  for (int i = 0; i < x->n; i++) {
+    if (x->stride[s][i] == 0) continue;
+    w->extent[w->n] = x->extent[i];
+    w->stride[w->n] = x->stride[s][i];
+    w->index[w->n++] = 0;
+  }
+}
+
+// The next elements that lie next to each other, most of them at most; where they are is in *at.
+static int64_t eini_cuda_walk_run(eini_cuda_walk *w, int64_t most, char **at) {
+  int i = w->n - 1;
+  int64_t run = 1;
+  *at = w->at;
+  if (i >= 0 && w->stride[i] == 1) run = eini_min64(most, w->extent[i] - w->index[i]);
+  w->left -= run;
+  if (i >= 0) w->index[i] += run;
+  intptr_t by = i < 0 ? 0 : (intptr_t)(run * w->stride[i]);
+  for (; i >= 0 && w->index[i] == w->extent[i]; i--) {
+    by -= (intptr_t)(w->extent[i] * w->stride[i]);
+    w->index[i] = 0;
+    if (i == 0) break;
+    w->index[i - 1]++;
+    by += (intptr_t)w->stride[i - 1];
+  }
+  w->at = (char *)((uintptr_t)w->at + (uintptr_t)(by * (intptr_t)w->size));
+  return run;
+}
+
+// What a run has on the device.
+typedef struct eini_cuda_room {
+  uint64_t at[EINI_CUDA_STREAMS + 1];
+  char *home[EINI_CUDA_STREAMS];
+} eini_cuda_room;
+
+static ein_status eini_cuda_take(ein_cuda *c, size_t bytes, uint64_t *at) {
+  return eini_cuda_status(c, c->api.alloc(at, bytes, c->stream), "device memory");
+}
+
+static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
+  const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  for (int slot = 0; w->left > 0; slot ^= 1) {
+    int64_t n = 0;
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
+    while (n < most && w->left > 0) {
+      char *from;
+      const int64_t run = eini_cuda_walk_run(w, most - n, &from);
+      memcpy(c->pinned[slot] + n * w->size, from, (size_t)(run * w->size));
+      n += run;
+    }
+    const size_t bytes = (size_t)(n * w->size);
+    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->pinned[slot], bytes, c->stream),
+                              "a copy to the device"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy"));
+    to += bytes;
+    c->counts.to_device += (int64_t)bytes;
+  }
+  return EIN_OK;
+}
+
+// The next part of what comes back goes into a pinned buffer; n elements.
+static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t bytes) {
+  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->pinned[slot], from, bytes, c->stream),
+                            "a copy from the device"));
+  c->counts.from_device += (int64_t)bytes;
+  return eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy");
+}
+
+static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+  const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  int64_t n = eini_min64(most, w->left), asked = w->left - n;
+  EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
+  for (int slot = 0; w->left > 0; slot ^= 1) {
+    const int64_t next = eini_min64(most, asked);
+    from += (uint64_t)(n * w->size);
+    if (next > 0) EINI_TRY(eini_cuda_fetch(c, slot ^ 1, from, (size_t)(next * w->size)));
+    asked -= next;
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a kernel or a copy"));
+    for (int64_t i = 0; i < n;) {
+      char *to;
+      const int64_t run = eini_cuda_walk_run(w, n - i, &to);
+      memcpy(to, c->pinned[slot] + i * w->size, (size_t)(run * w->size));
+      i += run;
+    }
+    n = next;
+  }
+  return EIN_OK;
+}
+
+// An operand before s that is the same one, or -1.
+static int eini_cuda_same(const eini_cuda_nest *x, const eini_cuda_room *r, int s) {
+  for (int k = 0; k < s; k++)
+    if (!x->value[k] && r->home[k] == r->home[s] && x->dtype[k] == x->dtype[s] &&
+        memcmp(x->stride[k], x->stride[s], sizeof x->stride[k]) == 0)
+      return k;
+  return -1;
+}
+
+// Operands go to the device, and all streams get its addresses.
+static ein_status eini_cuda_bring(ein_cuda *c, eini_cuda_nest *x, eini_cuda_room *r) {
+  memset(r, 0, sizeof *r);
+  for (int s = 0; s < x->nstream; s++) r->home[s] = x->base[s];
+  for (int s = 0; s < x->nstream; s++) {
+    const int same = s == x->out ? -1 : eini_cuda_same(x, r, s);
+    eini_cuda_walk w;
+    int64_t low;
+    if (x->value[s]) continue;
+    if (same >= 0) {
+      x->base[s] = x->base[same];
+      continue;
+    }
+    eini_cuda_walk_begin(x, s, &w, &low);
+    EINI_TRY(eini_cuda_take(c, (size_t)(w.left * w.size), &r->at[s]));
+    x->base[s] = (char *)(uintptr_t)(r->at[s] - (uint64_t)(low * w.size));
+    if (s != x->out) EINI_TRY(eini_cuda_upload(c, &w, r->at[s]));
+  }
+  return EIN_OK;
+}
+
+// The output comes home.
+static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cuda_room *r) {
+  eini_cuda_walk w;
+  int64_t low;
+  x->base[x->out] = r->home[x->out];
+  eini_cuda_walk_begin(x, x->out, &w, &low);
+  return eini_cuda_download(c, &w, r->at[x->out]);
+}
+
+static void eini_cuda_leave(ein_cuda *c, eini_cuda_room *r) {
+  for (int s = 0; s <= EINI_CUDA_STREAMS; s++)
+    if (r->at[s] != 0) (void)c->api.free_fn(r->at[s], c->stream);
+}
+
+// ================================================================================================
+// >>cuda-gemm  which contractions are products of cuBLAS
+// Takes a nest; gives the leading dimensions, which side is transposed, and calls. Operands are
+// taken as they lie on the device, never copied to be permuted.
+// ================================================================================================
+
+typedef struct eini_cuda_gemm {
+  int64_t m, n, k, batch;
+  int64_t ld[3], step[3];        // of P, Q and the output; steps from one of the batch to the next
+  int turned[3], conj[2];
+} eini_cuda_gemm;
+
+// The stride of loops [from, to) as one, 0 where there is but one element; -1: they are not one.
+static int64_t eini_cuda_line(const eini_cuda_nest *x, int s, int from, int to) {
+  int64_t stride = 0, size = 1;
+  for (int i = to - 1; i >= from; i--) {
+    if (x->extent[i] == 1) continue;
+    if (size > 1 && x->used[s][i] != stride * size) return -1;
+    if (size == 1) stride = x->used[s][i];
+    size *= x->extent[i];
+  }
+  return stride < 0 ? -1 : stride;
+}
+
+// Loops of batch, m, n and k: [from, to) each.
+typedef struct eini_cuda_groups {
+  int from[4], to[4];
+} eini_cuda_groups;
+
+// Those of a nest. peel 1 or 2: the first loop of m or n is the batch.
+static eini_cuda_groups eini_cuda_groups_of(const eini_cuda_nest *x, int peel) {
+  eini_cuda_groups g;
+  for (int i = 0; i < 4; i++) {
+    g.from[i] = x->axes[i];
+    g.to[i] = i < 3 ? x->axes[i + 1] : x->n;
+  }
+  if (peel > 0) {
+    g.from[0] = g.from[peel]++;
+    g.to[0] = g.from[peel];
+  }
+  return g;
+}
+
+// The matrix of a stream over two groups of loops. 0: it is none.
+static int eini_cuda_matrix(const eini_cuda_nest *x, const eini_cuda_groups *l, int s, int rows,
+                            int cols, int64_t *ld, int *turned) {
+  const int64_t nr = eini_cuda_extent(x, l->from[rows], l->to[rows]);
+  const int64_t nc = eini_cuda_extent(x, l->from[cols], l->to[cols]);
+  const int64_t r = eini_cuda_line(x, s, l->from[rows], l->to[rows]);
+  const int64_t c = eini_cuda_line(x, s, l->from[cols], l->to[cols]);
+  if ((nr > 1 && r < 1) || (nc > 1 && c < 1)) return 0;
+  return eini_matrix_lines(r, c, nr, nc, ld, turned);
+}
+
+static int eini_cuda_gemm_by(const eini_cuda_nest *x, const eini_cuda_groups *l,
+                             eini_cuda_gemm *g) {
+  const int list[3] = {0, 1, x->out};
+  g->batch = eini_cuda_extent(x, l->from[0], l->to[0]);
+  g->m = eini_cuda_extent(x, l->from[1], l->to[1]);
+  g->n = eini_cuda_extent(x, l->from[2], l->to[2]);
+  g->k = eini_cuda_extent(x, l->from[3], l->to[3]);
+  if (eini_max64(eini_max64(g->batch, g->m), eini_max64(g->n, g->k)) > INT32_MAX) return 0;
+  for (int s = 0; s < 3; s++)
+    if ((g->step[s] = eini_cuda_line(x, list[s], l->from[0], l->to[0])) < 0) return 0;
+  if (!eini_cuda_matrix(x, l, 0, 1, 3, &g->ld[0], &g->turned[0]) ||
+      !eini_cuda_matrix(x, l, 1, 3, 2, &g->ld[1], &g->turned[1]) ||
+      !eini_cuda_matrix(x, l, x->out, 1, 2, &g->ld[2], &g->turned[2]))
+    return 0;
+  // Of what is read as it lies only the transpose can be conjugated.
+  for (int s = 0; s < 2; s++)
+    if (g->conj[s] && g->turned[s] == g->turned[2]) return 0;
+  return 1;
+}
+
+// Is the contraction one product for each element of a batch? Without one, the first loop of m or n
+// may be one.
+static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
+                             eini_cuda_gemm *g) {
+  const ein_dtype type = x->type;
+  memset(g, 0, sizeof *g);
+  if (c->blas == NULL || of->pair != EIN_PAIR_SUM_MUL || of->p.form != EIN_FORM_PLAIN ||
+      of->q.form != EIN_FORM_PLAIN || of->p.nop != 1 || of->q.nop != 1 ||
+      (!eini_cuda_real(type) && !eini_cuda_complex(type)) ||
+      (!of->plain_out && !(of->scaled && of->nextra == 0)))
+    return 0;
+  g->conj[0] = of->p.conj;
+  g->conj[1] = of->q.conj;
+  for (int peel = 0; peel < 3; peel++) {
+    const int end = peel == 0 ? 0 : x->axes[peel + 1];
+    if (peel > 0 && (x->axes[1] > 0 || end - x->axes[peel] < 2)) continue;
+    const eini_cuda_groups l = eini_cuda_groups_of(x, peel);
+    if (eini_cuda_gemm_by(x, &l, g)) return 1;
+  }
+  return 0;
+}
+
+// cuBLAS counts columns first: a matrix of rows is the transpose of what it sees.
+static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_gemm *g,
+                                     const void *alpha) {
+  static const float onef[2] = {1, 0}, zerof[2] = {0, 0};
+  static const double one[2] = {1, 0}, zero[2] = {0, 0};
+  const int single = x->type == EIN_F32 || x->type == EIN_C64;
+  const void *a = alpha != NULL ? alpha : single ? (const void *)onef : (const void *)one;
+  const void *b = single ? (const void *)zerof : (const void *)zero;
+  const int first = g->turned[2] ? 0 : 1, second = 1 - first;  // whose rows are the output's
+  int op[2];
+  for (int s = 0; s < 2; s++)
+    op[s] = g->turned[s] == g->turned[2] ? 0 : g->conj[s] ? 2 : 1;
+  int (*fn) EINI_CUDA_GEMM = x->type == EIN_F32 ? c->api.gemm_s : x->type == EIN_F64 ? c->api.gemm_d
+                             : x->type == EIN_C64 ? c->api.gemm_c : c->api.gemm_z;
+  const int code = fn(c->blas, op[first], op[second], (int)(first == 0 ? g->m : g->n),
+                      (int)(first == 0 ? g->n : g->m), (int)g->k, a, x->base[first],
+                      (int)g->ld[first], g->step[first], x->base[second], (int)g->ld[second],
+                      g->step[second], b, x->base[x->out], (int)g->ld[2], g->step[2],
+                      (int)g->batch);
+  c->counts.gemms++;
+  if (code == 0) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "cuBLAS fails (%d)", code);
+  return code == 3 ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// ================================================================================================
+// >>cuda-ways  which kernel runs, and how fast
+// Takes a nest; gives the ways there are with predicted seconds, the copies of host operands
+// counted, and runs the one that was chosen. All that is decided is in ein_choice.state.
+// ================================================================================================
+
+typedef enum eini_cuda_way_id {
+  EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
+  EINI_CUDA_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+} eini_cuda_way_id;
+
+typedef struct eini_cuda_way {
+  int id;
+  int32_t packed;                // a bit for each stream
+  eini_cuda_kernel *kernel, *ends;
+  int64_t splits, chunk;
+  eini_cuda_shape shape;
+  int a, b;                      // of a turn
+} eini_cuda_way;
+
+// What is assumed of machines that nothing says more of. Measured by nobody here: NVIDIA's guides
+// give about these for a launch, a PCIe 4 link, and kernels like these.
+static const double eini_cuda_launch_seconds = 6e-6, eini_cuda_copy_seconds = 1e-5;
+static const double eini_cuda_link = 2.2e10;        // bytes per second between host and device
+static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
+static const double eini_cuda_tile_share = 0.4;     // of the peak, and cuBLAS
+static const double eini_cuda_blas_share = 0.8;
+static const double eini_cuda_apart = 4;            // how much more a gathered read moves
+
+static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
+                         eini_cuda_way *w) {
+  const int folds = x->fold != EIN_FOLD_NONE, product = x->kind == EINI_CUDA_CONTRACT;
+  eini_cuda_turn u;
+  eini_cuda_gemm g;
+  switch (id) {
+    case EINI_CUDA_ELEMENTS: return !folds;
+    case EINI_CUDA_TURN:
+      if (!eini_cuda_turns(x, &u)) return 0;
+      w->a = u.a;
+      w->b = u.b;
+      return 1;
+    case EINI_CUDA_DOWN: case EINI_CUDA_ACROSS: return folds;
+    case EINI_CUDA_TILES: case EINI_CUDA_PARTED: return product;
+    default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+  }
+}
+
+// Rows and columns of a thread by the extents; 16-byte values have half.
+static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w) {
+  const int64_t batch = eini_cuda_extent(x, 0, x->axes[1]);
+  const int64_t m = eini_cuda_extent(x, x->axes[1], x->axes[2]);
+  const int64_t n = eini_cuda_extent(x, x->axes[2], x->axes[3]);
+  const int64_t k = eini_cuda_extent(x, x->axes[3], x->n);
+  const int most = x->type == EIN_C128 ? 2 : 4;
+  eini_cuda_shape *f = &w->shape;
+  f->rows = m > 32 ? most : m > 16 ? 2 : 1;
+  f->cols = n > 32 ? most : n > 16 ? 2 : 1;
+  for (int side = 0; side < 2; side++) {  // which neighbours are closer in the first operand
+    const int s = side ? x->second : 0, last = x->axes[2 + side] - 1;
+    if (s >= (side ? x->nop : x->second)) continue;
+    const int64_t row = last < x->axes[1 + side] ? 0 : eini_abs64(x->used[s][last]);
+    const int64_t by = x->n > x->axes[3] ? eini_abs64(x->used[s][x->n - 1]) : 0;
+    f->along[side] = by != 0 && (row == 0 || by < row);
+  }
+  const double tiles = (double)batch * (double)eini_ceil_div(m, EINI_CUDA_SIDE * f->rows) *
+                       (double)eini_ceil_div(n, EINI_CUDA_SIDE * f->cols);
+  const double want = 2.0 * c->device.processors / tiles, deep = (double)k / 128;
+  w->splits = 1;
+  if (want > 1 && deep > 1) w->splits = (int64_t)fmin(ceil(want), ceil(deep));
+  w->chunk = eini_up(eini_ceil_div(eini_max64(k, 1), w->splits), EINI_CUDA_DEPTH);
+  w->splits = eini_ceil_div(k, w->chunk);
+}
+
+static double eini_cuda_blocks_of(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  const double free_points = (double)eini_cuda_extent(x, 0, x->nfree);
+  double n = 1;
+  switch (w->id) {
+    case EINI_CUDA_ACROSS: return free_points;
+    case EINI_CUDA_TURN:
+      for (int i = 0; i < x->nfree; i++)
+        n *= i == w->a || i == w->b ? ceil((double)x->extent[i] / EINI_CUDA_TILE)
+                                    : (double)x->extent[i];
+      return n;
+    case EINI_CUDA_TILES: case EINI_CUDA_PARTED:
+      n = (double)eini_cuda_extent(x, 0, x->axes[1]);
+      n *= ceil((double)eini_cuda_extent(x, x->axes[1], x->axes[2]) /
+                (EINI_CUDA_SIDE * w->shape.rows));
+      n *= ceil((double)eini_cuda_extent(x, x->axes[2], x->axes[3]) /
+                (EINI_CUDA_SIDE * w->shape.cols));
+      return n * (double)(w->id == EINI_CUDA_PARTED ? w->splits : 1);
+    default: return ceil(free_points / EINI_CUDA_THREADS);
+  }
+}
+
+// Bytes that move in the device's memory: streams that neighbouring threads read far apart count
+// more. along: the loop that neighbours differ in.
+static double eini_cuda_traffic(const eini_cuda_nest *x, int along, const eini_cuda_turn *u) {
+  double sum = 0;
+  for (int s = 0; s < x->nstream; s++) {
+    if (x->value[s]) continue;
+    const int far = along >= 0 && eini_abs64(x->used[s][along]) > 1 && !(u != NULL && u->turned[s]);
+    sum += (double)eini_cuda_points(x, s) * x->size[s] * (far ? eini_cuda_apart : 1);
+  }
+  return sum;
+}
+
+// Seconds on the device.
+static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
+                                const eini_cuda_way *w) {
+  const double all = (double)eini_cuda_extent(x, 0, x->nfree) *
+                     (double)eini_cuda_extent(x, x->nfree, x->n);
+  const int single = x->type == EIN_F32 || x->type == EIN_C64 || x->type == EIN_I32;
+  const double peak = single ? c->device.flops_f32 : c->device.flops_f64;
+  const double planes = eini_cuda_complex(x->type) ? 4 : 1, wide = c->device.processors;
+  const double blocks = eini_cuda_blocks_of(x, w), full = fmin(1, blocks / wide);
+  double bytes = 0, flops = 0, share = 1;
+  eini_cuda_turn u;
+  switch (w->id) {
+    case EINI_CUDA_TURN:
+      (void)eini_cuda_turns(x, &u);
+      bytes = eini_cuda_traffic(x, w->b, &u);
+      break;
+    case EINI_CUDA_ELEMENTS: case EINI_CUDA_DOWN:
+      bytes = eini_cuda_traffic(x, x->nfree - 1, NULL);
+      flops = 4 * all * planes;
+      break;
+    case EINI_CUDA_ACROSS:
+      bytes = eini_cuda_traffic(x, x->n - 1, NULL);
+      flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
+      break;
+    case EINI_CUDA_BLAS: share = eini_cuda_blas_share; break;
+    default: share = eini_cuda_tile_share; break;
+  }
+  if (w->id >= EINI_CUDA_TILES) {
+    bytes = eini_cuda_traffic(x, -1, NULL);
+    flops = 2 * planes * all;
+    if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
+      flops = 2 * planes * blocks * EINI_CUDA_SIDE * EINI_CUDA_SIDE * w->shape.rows *
+              w->shape.cols * (double)(w->id == EINI_CUDA_PARTED
+                                           ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
+  } else if (x->kind == EINI_CUDA_CONTRACT) {
+    bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
+  }
+  const double launches = w->id == EINI_CUDA_PARTED ? 2 : 1;
+  const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
+  return launches * eini_cuda_launch_seconds +
+         fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
+}
+
+// Seconds of copies between host and device.
+static double eini_cuda_copies(const eini_cuda_nest *x) {
+  double bytes = 0, n = 0;
+  int64_t low;
+  for (int s = 0; s < x->nstream; s++) {
+    if (x->value[s]) continue;
+    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
+                                                : eini_cuda_hull(x, 0, s, &low));
+    n++;
+  }
+  return n * eini_cuda_copy_seconds + bytes / eini_cuda_link;
+}
+
+// ---- choosing ----
+
+// The nest that folds what the parts of a contraction left: a loop over parts behind the free ones.
+static int eini_cuda_parts(const eini_cuda_nest *x, int64_t splits, eini_cuda_nest *y) {
+  const int shift = x->extra - 1;
+  int64_t step = 1;
+  memset(y, 0, sizeof *y);
+  if (x->nfree + 1 > EINI_CUDA_LOOPS) return 0;
+  y->kind = EINI_CUDA_PARTS;
+  y->n = x->nfree + 1;
+  y->nfree = x->nfree;
+  y->nop = y->extra = 1;
+  y->extra_value = x->extra_value - shift;
+  y->nstream = x->nstream - shift;
+  y->out = y->nstream - 1;
+  y->dtype[0] = (unsigned char)x->type;
+  y->size[0] = (unsigned char)ein_dtype_size(x->type);
+  y->extent[x->nfree] = splits;
+  for (int i = x->nfree - 1; i >= 0; i--) {
+    y->extent[i] = x->extent[i];
+    y->stride[0][i] = step;
+    step *= x->extent[i];
+  }
+  y->stride[0][x->nfree] = step;
+  for (int s = 1; s < y->nstream; s++) {
+    y->dtype[s] = x->dtype[s + shift];
+    y->size[s] = x->size[s + shift];
+    y->base[s] = x->base[s + shift];
+    for (int i = 0; i < x->nfree; i++) y->stride[s][i] = x->used[s + shift][i];
+  }
+  y->store = x->store;
+  y->type = y->result = x->type;
+  y->fold = x->fold;
+  y->count = 1;
+  y->param = x->param;
+  eini_cuda_strides(y);
+  return 1;
+}
+
+// The source of a way; NULL: it cannot be said.
+static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
+                                         const eini_cuda_way *w) {
+  eini_cuda_writer t;
+  eini_cuda_turn u;
+  eini_cuda_kernel *k = NULL;
+  if (!eini_cuda_writer_begin(c, x, &t)) return NULL;
+  eini_cuda_say_head(&t);
+  int said = eini_cuda_say_fold(&t);
+  if (said && w->id == EINI_CUDA_ELEMENTS) eini_cuda_say_elements(&t);
+  else if (said && w->id == EINI_CUDA_DOWN) eini_cuda_say_down(&t);
+  else if (said && w->id == EINI_CUDA_ACROSS) eini_cuda_say_across(&t);
+  else if (said && w->id == EINI_CUDA_TURN) said = eini_cuda_turns(x, &u);
+  else if (said) eini_cuda_say_tiles(&t, &w->shape);
+  if (said && w->id == EINI_CUDA_TURN) eini_cuda_say_turn(&t, &u);
+  if (said) k = eini_cuda_kernel_of(c, &t);
+  eini_cuda_writer_end(c, &t);
+  return k;
+}
+
+// Makes a way ready to run; 0: it cannot.
+static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w) {
+  eini_cuda_nest ends;
+  eini_cuda_way fold;
+  if (w->id == EINI_CUDA_BLAS) return 1;
+  if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
+  w->shape.split = w->id == EINI_CUDA_PARTED;
+  w->kernel = eini_cuda_write(c, x, w);
+  if (w->kernel == NULL || w->id != EINI_CUDA_PARTED) return w->kernel != NULL;
+  memset(&fold, 0, sizeof fold);
+  fold.id = EINI_CUDA_DOWN;
+  if (!eini_cuda_parts(x, w->splits, &ends)) return 0;
+  w->ends = eini_cuda_write(c, &ends, &fold);
+  return w->ends != NULL;
+}
+
+// The nth way, or the fastest; 0: there is none.
+static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
+                          ein_choice *h) {
+  static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
+                                      "gemm"};
+  eini_cuda_way best, w;
+  double least = 0;
+  int found = 0, ways = 0;
+  if (!eini_cuda_stage(x)) return 0;
+  eini_cuda_strides(x);
+  memset(&best, 0, sizeof best);
+  for (int id = 0; id < EINI_CUDA_WAYS; id++) {
+    memset(&w, 0, sizeof w);
+    w.id = id;
+    if (!eini_cuda_has(x, id, of, c, &w)) continue;
+    if (id == EINI_CUDA_TILES || id == EINI_CUDA_PARTED) eini_cuda_shape_of(c, x, &w);
+    if (id == EINI_CUDA_PARTED && w.splits < 2) continue;
+    if (id == EINI_CUDA_TILES) {
+      w.splits = 1;
+      w.chunk = eini_up(eini_cuda_extent(x, x->axes[3], x->n), EINI_CUDA_DEPTH);
+    }
+    const double seconds = eini_cuda_seconds(c, x, &w);
+    if (nth < 0 ? !found || seconds < least : ways == nth) best = w, least = seconds, found = 1;
+    ways++;
+  }
+  if (!found || !eini_cuda_make(c, x, &best)) return 0;
+  for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
+  memset(h, 0, sizeof *h);
+  for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
+  snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
+  memcpy(h->state, &best, sizeof best);
+  return 1;
+}
+
+// ---- running ----
+
+static ein_status eini_cuda_go(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
+                               eini_cuda_kernel *k, const void *part) {
+  uint64_t word[EINI_CUDA_WORDS];
+  eini_cuda_writer t;
+  const int64_t z[EINI_CUDA_NUMBERS] = {eini_cuda_extent(x, 0, x->nfree),
+                                        eini_cuda_extent(x, x->nfree, x->n), w->chunk, w->splits};
+  double blocks = eini_cuda_blocks_of(x, w);
+  if (w->id < EINI_CUDA_TILES && w->id != EINI_CUDA_TURN)
+    blocks = fmin(blocks, 32.0 * c->device.processors);
+  if (!(blocks <= INT32_MAX)) return EIN_ERR_TOO_LARGE;
+  memset(&t, 0, sizeof t);
+  t.x = x;
+  eini_cuda_params_of(&t, x->code[0]);
+  eini_cuda_params_of(&t, x->code[1]);
+  eini_cuda_params_of(&t, x->store);
+  eini_cuda_arguments(&t, z, part, word);
+  return eini_cuda_launch(c, k, (int64_t)blocks, word);
+}
+
+// A contraction in parts: each leaves its folds, then these are folded and stored.
+static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w) {
+  eini_cuda_nest ends;
+  eini_cuda_way fold = *w;
+  uint64_t part = 0;
+  fold.id = EINI_CUDA_DOWN;
+  if (!eini_cuda_parts(x, w->splits, &ends)) return EIN_ERR_INTERNAL;
+  const double bytes = (double)eini_cuda_extent(&ends, 0, ends.n) * ends.size[0];
+  if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
+  EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
+  ends.base[0] = (char *)(uintptr_t)part;
+  ein_status st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
+  if (st == EIN_OK) st = eini_cuda_go(c, &ends, &fold, w->ends, NULL);
+  (void)c->api.free_fn(part, c->stream);
+  return st;
+}
+
+static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
+                                      const ein_contract *of) {
+  eini_cuda_gemm g;
+  if (w->id == EINI_CUDA_PARTED) return eini_cuda_go_parts(c, x, w);
+  if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
+  return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
+}
+
+// The same between two events. A kernel's compilation is not in between.
+static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
+                                  const ein_contract *of) {
+  if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
+  if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[0], c->stream), "an event"));
+  EINI_TRY(eini_cuda_start_way(c, x, w, of));
+  return eini_cuda_status(c, c->api.event_record(c->timed[1], c->stream), "an event");
+}
+
+// Runs what was chosen, with addresses of the host.
+static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of,
+                                const ein_choice *h) {
+  eini_cuda_way w;
+  eini_cuda_room room;
+  void *popped;
+  memcpy(&w, h->state, sizeof w);
+  for (int s = 0; s < x->nstream; s++) x->packed[s] = (unsigned char)(w.packed >> s & 1);
+  eini_cuda_strides(x);
+  eini_cuda_lock(c);
+  ein_status st = eini_cuda_status(c, c->api.push(c->primary), "the device's context");
+  if (st != EIN_OK) {
+    eini_cuda_unlock(c);
+    return st;
+  }
+  st = eini_cuda_bring(c, x, &room);
+  if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
+  if (st == EIN_OK) st = eini_cuda_return(c, x, &room);
+  float ms = 0;
+  if (st == EIN_OK && c->api.event_time(&ms, c->timed[0], c->timed[1]) == EINI_CUDA_OK)
+    c->counts.seconds += 1e-3 * (double)ms;
+  eini_cuda_leave(c, &room);
+  if (st != EIN_OK) (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
+  (void)c->api.pop(&popped);
+  eini_cuda_unlock(c);
+  return st;
+}
+
+// ================================================================================================
+// >>cuda-public  the provider and what a caller sees
+// Without a device there is an object that says so, and no provider.
+// ================================================================================================
+
+static int eini_slot_cuda_contract_plan(void *user, const ein_contract *c, int width, int nth,
+                                        ein_choice *choice) {
+  eini_cuda_nest x;
+  (void)width;
+  return eini_cuda_of_contract(c, &x) && eini_cuda_plan((ein_cuda *)user, &x, c, nth, choice);
+}
+static ein_status eini_slot_cuda_contract_run(void *user, const ein_contract *c,
+                                              const ein_choice *choice, const ein_part *part,
+                                              void *scratch) {
+  eini_cuda_nest x;
+  (void)part, (void)scratch;  // it is never cut
+  return eini_cuda_of_contract(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, c, choice)
+                                      : EIN_ERR_INTERNAL;
+}
+static int eini_slot_cuda_copy_plan(void *user, const ein_copy *c, int width, int nth,
+                                    ein_choice *choice) {
+  eini_cuda_nest x;
+  (void)width;
+  return eini_cuda_of_copy(c, &x) && eini_cuda_plan((ein_cuda *)user, &x, NULL, nth, choice);
+}
+static ein_status eini_slot_cuda_copy_run(void *user, const ein_copy *c, const ein_choice *choice,
+                                          void *scratch) {
+  eini_cuda_nest x;
+  (void)scratch;
+  return eini_cuda_of_copy(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+                                  : EIN_ERR_INTERNAL;
+}
+static int eini_slot_cuda_map_plan(void *user, const ein_map *m, int width, int nth,
+                                   ein_choice *choice) {
+  eini_cuda_nest x;
+  (void)width;
+  return eini_cuda_of_map(m, &x) && eini_cuda_plan((ein_cuda *)user, &x, NULL, nth, choice);
+}
+static ein_status eini_slot_cuda_map_run(void *user, const ein_map *m, const ein_choice *choice,
+                                         void *scratch) {
+  eini_cuda_nest x;
+  (void)scratch;
+  return eini_cuda_of_map(m, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+                                 : EIN_ERR_INTERNAL;
+}
+
+EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocator *allocator,
+                                   ein_cuda **cuda) {
+  ein_cuda_desc d;
+  eini_arena arena;
+  if (cuda == NULL) return EIN_ERR_ARGUMENT;
+  *cuda = NULL;
+  if (allocator != NULL && (allocator->alloc_fn == NULL) != (allocator->free_fn == NULL))
+    return EIN_ERR_ARGUMENT;
+  memset(&d, 0, sizeof d);
+  if (desc != NULL) d = *desc;
+  eini_arena_init(&arena, allocator);
+  const ein_allocator al = arena.al;
+  eini_arena_free(&arena);
+  ein_cuda *c = (ein_cuda *)al.alloc_fn(sizeof *c, 64, al.user);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  memset(c, 0, sizeof *c);
+  c->al = al;
+  c->last = &c->first;
+  if (pthread_mutex_init(&c->lock, NULL) != 0) {
+    al.free_fn(c, sizeof *c, al.user);
+    return EIN_ERR_NO_MEMORY;
+  }
+  const ein_status st = eini_cuda_look(c, &d);
+  if (st != EIN_OK) {
+    ein_cuda_destroy(c);
+    return st;
+  }
+  c->kernels.name = "cuda";
+  c->kernels.user = c;
+  c->kernels.contract_plan = eini_slot_cuda_contract_plan;
+  c->kernels.contract_run = eini_slot_cuda_contract_run;
+  c->kernels.copy_plan = eini_slot_cuda_copy_plan;
+  c->kernels.copy_run = eini_slot_cuda_copy_run;
+  c->kernels.map_plan = eini_slot_cuda_map_plan;
+  c->kernels.map_run = eini_slot_cuda_map_run;
+  *cuda = c;
+  return EIN_OK;
+}
+
+EIN_API void ein_cuda_destroy(ein_cuda *c) {
+  if (c == NULL) return;
+  eini_cuda_end_device(c);
+  eini_cuda_kernels_free(c);
+  (void)pthread_mutex_destroy(&c->lock);
+  c->al.free_fn(c, sizeof *c, c->al.user);
+}
+
+EIN_API int ein_cuda_ready(const ein_cuda *c) { return c != NULL && c->ready; }
+
+EIN_API const ein_kernels *ein_cuda_kernels(const ein_cuda *c) {
+  return ein_cuda_ready(c) ? &c->kernels : NULL;
+}
+
+EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
+  const int room = desc == NULL ? 0 : (int)(sizeof desc->use / sizeof *desc->use);
+  if (c == NULL || desc == NULL || desc->nuse < 0) return EIN_ERR_ARGUMENT;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  if (desc->nuse >= room) return EIN_ERR_TOO_LARGE;
+  desc->use[desc->nuse++] = &c->kernels;
+  return EIN_OK;
+}
+
+EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
+  eini_text t = eini_text_of(buf, size);
+  if (c == NULL) return 0;
+  if (!c->ready) {
+    eini_say(&t, "cuda: no device: %s", c->why);
+    return t.at;
+  }
+  int blas = 0;
+  if (c->blas != NULL) (void)c->api.blas_version(c->blas, &blas);
+  eini_say(&t, "cuda: %s, sm_%d%d, %d multiprocessors, %.1f GiB, %.1f TFLOP/s in f64, %.0f GB/s",
+           c->device.name, c->device.major, c->device.minor, c->device.processors,
+           c->device.bytes / 1073741824.0, c->device.flops_f64 * 1e-12,
+           c->device.bandwidth * 1e-9);
+  eini_say(&t, "\ncuda: driver %d.%d, NVRTC %d.%d, ", c->driver / 1000, c->driver % 1000 / 10,
+           c->nvrtc[0], c->nvrtc[1]);
+  if (c->blas == NULL) eini_say(&t, "no cuBLAS: generated kernels run");
+  else eini_say(&t, "cuBLAS %d.%d.%d", blas / 10000, blas / 100 % 100, blas % 100);
+  if (c->why[0] != 0) eini_say(&t, "\ncuda: last error: %s", c->why);
+  return t.at;
+}
+
+EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *c) {
+  ein_cuda_counts none;
+  memset(&none, 0, sizeof none);
+  return c == NULL ? none : c->counts;
+}
+
+EIN_API const char *ein_cuda_source(const ein_cuda *c, int i) {
+  const eini_cuda_kernel *k = c == NULL ? NULL : c->first;
+  while (k != NULL && i-- > 0) k = k->next;
+  return k == NULL ? NULL : k->source;
+}
+
+// What EINSUM_CUDA brings into a ctx.
+EINI_UNUSED static ein_status eini_cuda_start(const ein_allocator *al, ein_ctx_desc *desc,
+                                              void **own) {
+  ein_cuda *cuda;
+  EINI_TRY(ein_cuda_create(NULL, al, &cuda));
+  *own = cuda;
+  return ein_cuda_use(cuda, desc);
+}
+
+EINI_UNUSED static void eini_cuda_end(void *own) { ein_cuda_destroy((ein_cuda *)own); }
+
+#undef EINI_CUDA_LIST
+#undef EINI_CUDA_GEMM
+#undef EINI_CUDA_OPEN
+#undef EINI_CUDA_CLOSE
+
+#endif  // EINSUM_IMPLEMENTATION

@@ -1,0 +1,484 @@
+// What einsum_cuda.h needs of the driver, NVRTC and cuBLAS, on the CPU, as a shared object: device
+// memory is memory that the host cannot touch outside of calls, streams do all at once, a generated
+// kernel is compiled by $CC (cc) and its blocks and threads are loops. Barriers are kept: threads
+// of a block take turns on stacks of their own, forwards and backwards, and all must reach each.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { THREADS = 256, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719 };
+
+// ---- failing on purpose, and what is left behind ----
+
+static long fail_at = -1, calls, live;
+static int fail_code;
+
+// Call number n from here on, of those that may fail, returns this code. -1: none.
+void stub_fail(long n, int code);
+void stub_fail(long n, int code) {
+  fail_at = n < 0 ? -1 : calls + n;
+  fail_code = code;
+}
+long stub_calls(void);
+long stub_calls(void) { return calls; }
+long stub_live(void);  // blocks of memory, modules, streams, events, contexts, handles
+long stub_live(void) { return live; }
+
+static int fails(void) { return calls++ == fail_at ? fail_code : 0; }
+
+// ---- device memory ----
+
+static char *arena;
+static const size_t arena_bytes = (size_t)1 << 31;
+static size_t arena_used;
+static long arena_live;
+
+static void open_arena(void) {
+  if (arena_used) mprotect(arena, arena_used, PROT_READ | PROT_WRITE);
+}
+static void shut_arena(void) {
+  if (arena_used) mprotect(arena, arena_used, PROT_NONE);
+}
+
+int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream);
+int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream) {
+  const size_t page = 4096, whole = (bytes + 255) / 256 * 256;
+  (void)stream;
+  *at = 0;
+  if (bytes == 0) return WRONG;
+  const int failed = fails();
+  if (failed) return failed;
+  if (arena == NULL) {
+    arena = (char *)mmap(NULL, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                         -1, 0);
+    if (arena == MAP_FAILED) abort();
+  }
+  static size_t next;
+  if (arena_live == 0) next = 0;
+  if (whole > arena_bytes - next) return NO_MEMORY;
+  char *p = arena + next;
+  next += whole;
+  if (next > arena_used) arena_used = (next + page - 1) / page * page;
+  open_arena();
+  memset(p, 0xff, whole);  // not a number
+  shut_arena();
+  *at = (uint64_t)(uintptr_t)p;
+  arena_live++, live++;
+  return 0;
+}
+int cuMemFreeAsync(uint64_t at, void *stream);
+int cuMemFreeAsync(uint64_t at, void *stream) {
+  (void)at, (void)stream;
+  arena_live--, live--;
+  return 0;
+}
+int cuMemHostAlloc(void **p, size_t bytes, unsigned flags);
+int cuMemHostAlloc(void **p, size_t bytes, unsigned flags) {
+  (void)flags;
+  const int failed = fails();
+  if (failed) return failed;
+  *p = malloc(bytes);
+  live += *p != NULL;
+  return *p == NULL ? NO_MEMORY : 0;
+}
+int cuMemFreeHost(void *p);
+int cuMemFreeHost(void *p) {
+  free(p), live--;
+  return 0;
+}
+static int copy(void *to, const void *from, size_t bytes, const void *device) {
+  const char *d = (const char *)device;
+  const int failed = fails();
+  if (failed) return failed;
+  if (bytes > 0 && (d < arena || d + bytes > arena + arena_used)) return WRONG;
+  open_arena();
+  memcpy(to, from, bytes);
+  shut_arena();
+  return 0;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream);
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+  (void)stream;
+  return copy((void *)(uintptr_t)to, from, bytes, (void *)(uintptr_t)to);
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream);
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+  (void)stream;
+  return copy(to, (void *)(uintptr_t)from, bytes, (void *)(uintptr_t)from);
+}
+
+// ---- the driver ----
+
+int cuInit(unsigned flags);
+int cuInit(unsigned flags) { return (int)flags; }
+int cuDriverGetVersion(int *v);
+int cuDriverGetVersion(int *v) { *v = 13000; return 0; }
+int cuGetErrorString(int code, const char **text);
+int cuGetErrorString(int code, const char **text) {
+  *text = code == NO_MEMORY ? "out of memory" : code == BROKEN ? "launch failed" : "wrong";
+  return 0;
+}
+int cuDeviceGetCount(int *n);
+int cuDeviceGetCount(int *n) { *n = getenv("STUB_NO_DEVICE") != NULL ? 0 : 1; return 0; }
+int cuDeviceGet(int *device, int i);
+int cuDeviceGet(int *device, int i) { *device = i; return i == 0 ? 0 : WRONG; }
+int cuDeviceGetName(char *name, int size, int device);
+int cuDeviceGetName(char *name, int size, int device) {
+  (void)device;
+  snprintf(name, (size_t)size, "a stub on the CPU");
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int device);
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  (void)device;
+  *bytes = arena_bytes;
+  return 0;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int device);
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  (void)device;
+  *value = attribute == 13 ? 1500000 : attribute == 16 ? 2 : attribute == 36 ? 2000000
+           : attribute == 37 ? 4096 : attribute == 75 ? 9 : 0;
+  return 0;
+}
+static int depth;  // contexts pushed
+int cuDevicePrimaryCtxRetain(void **ctx, int device);
+int cuDevicePrimaryCtxRetain(void **ctx, int device) {
+  (void)device;
+  const int failed = fails();
+  if (failed) return failed;
+  *ctx = &depth;
+  live++;
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int device);
+int cuDevicePrimaryCtxRelease_v2(int device) { live--; return device; }
+int cuCtxPushCurrent_v2(void *ctx);
+int cuCtxPushCurrent_v2(void *ctx) { depth++; return ctx == &depth ? 0 : WRONG; }
+int cuCtxPopCurrent_v2(void **ctx);
+int cuCtxPopCurrent_v2(void **ctx) { *ctx = &depth; return --depth < 0 ? WRONG : 0; }
+static int handle(void **p) {
+  const int failed = fails();
+  if (failed) return failed;
+  *p = malloc(1);
+  live++;
+  return 0;
+}
+static int drop(void *p) {
+  free(p);
+  live--;
+  return 0;
+}
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamCreate(void **stream, unsigned flags) { return flags > 1 ? WRONG : handle(stream); }
+int cuStreamDestroy_v2(void *stream);
+int cuStreamDestroy_v2(void *stream) { return drop(stream); }
+int cuStreamSynchronize(void *stream);
+int cuStreamSynchronize(void *stream) { (void)stream; return depth > 0 ? 0 : WRONG; }
+int cuEventCreate(void **event, unsigned flags);
+int cuEventCreate(void **event, unsigned flags) { return flags > 3 ? WRONG : handle(event); }
+int cuEventDestroy_v2(void *event);
+int cuEventDestroy_v2(void *event) { return drop(event); }
+int cuEventRecord(void *event, void *stream);
+int cuEventRecord(void *event, void *stream) {
+  (void)stream;
+  return event == NULL ? WRONG : fails();
+}
+int cuEventSynchronize(void *event);
+int cuEventSynchronize(void *event) { return event == NULL ? WRONG : fails(); }
+int cuEventElapsedTime(float *ms, void *from, void *to);
+int cuEventElapsedTime(float *ms, void *from, void *to) {
+  *ms = 0.5f;
+  return from == NULL || to == NULL || from == to ? WRONG : 0;
+}
+int cuDeviceGetDefaultMemPool(void **pool, int device);
+int cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = &depth; return device; }
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value);
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
+  return pool == &depth && attribute == 4 && value != NULL ? 0 : WRONG;
+}
+
+// ---- NVRTC ----
+
+static const char before[] =
+    "#define EIN_HOST\n#include <math.h>\n"
+    "int shim_tid, shim_bid, shim_blocks;\nvoid (*shim_sync)(void);\n"
+    "#define EIN_KERNEL static void\n#define EIN_DEVICE static inline\n"
+    "#define EIN_SHARED static\n#define EIN_SYNC shim_sync()\n#define EIN_TID shim_tid\n"
+    "#define EIN_BID shim_bid\n#define EIN_BLOCKS shim_blocks\n";
+static const char after[] =
+    "const int shim_bytes = sizeof(ein_args);\n"
+    "void shim_run(const void *a) { ein_kernel(*(const ein_args *)a); }\n";
+
+typedef struct program {
+  char *source, path[256], log[4096];
+  int done;
+} program;
+
+int nvrtcVersion(int *major, int *minor);
+int nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 0; return 0; }
+int nvrtcCreateProgram(void **p, const char *source, const char *name, int n,
+                       const char *const *headers, const char *const *names);
+int nvrtcCreateProgram(void **p, const char *source, const char *name, int n,
+                       const char *const *headers, const char *const *names) {
+  (void)name, (void)headers, (void)names;
+  const int failed = fails();
+  if (failed) return failed;
+  program *x = (program *)calloc(1, sizeof *x);
+  x->source = strdup(source);
+  *p = x;
+  live++;
+  return n;
+}
+int nvrtcDestroyProgram(void **p);
+int nvrtcDestroyProgram(void **p) {
+  program *x = (program *)*p;
+  if (x->done && x->path[0]) unlink(x->path);
+  free(x->source);
+  free(x);
+  *p = NULL;
+  live--;
+  return 0;
+}
+int nvrtcCompileProgram(void *p, int n, const char *const *options);
+int nvrtcCompileProgram(void *p, int n, const char *const *options) {
+  program *x = (program *)p;
+  const char *cc = getenv("CC"), *tmp = getenv("TMPDIR");
+  char source[280], command[1024], log[280];
+  const int failed = fails();
+  if (failed) return failed;
+  for (int i = 0; i < n; i++)
+    if (strncmp(options[i], "--gpu-architecture=sm_", 22) != 0) return 5;
+  snprintf(x->path, sizeof x->path, "%.200s/einsum-stub-XXXXXX", tmp != NULL ? tmp : P_tmpdir);
+  const int fd = mkstemp(x->path);
+  if (fd < 0) return NO_MEMORY;
+  close(fd);
+  x->done = 1;
+  snprintf(source, sizeof source, "%s.c", x->path);
+  snprintf(log, sizeof log, "%s.log", x->path);
+  FILE *f = fopen(source, "w");
+  if (f == NULL) return NO_MEMORY;
+  fprintf(f, "%s%sconst int shim_syncs = %d;\n%s", before, x->source,
+          strstr(x->source, "  EIN_SYNC;") != NULL, after);
+  fclose(f);
+  snprintf(command, sizeof command,
+           "%s -std=c99 -O0 -w -fno-strict-aliasing -shared -fPIC -o %s %s -lm > %s 2>&1",
+           cc != NULL && cc[0] != 0 ? cc : "cc", x->path, source, log);
+  const int rc = system(command);
+  f = fopen(log, "r");
+  if (f != NULL) {
+    x->log[fread(x->log, 1, sizeof x->log - 1, f)] = 0;
+    fclose(f);
+  }
+  unlink(source);
+  unlink(log);
+  return rc == 0 ? 0 : 6;
+}
+int nvrtcGetProgramLogSize(void *p, size_t *bytes);
+int nvrtcGetProgramLogSize(void *p, size_t *bytes) {
+  *bytes = strlen(((program *)p)->log) + 1;
+  return 0;
+}
+int nvrtcGetProgramLog(void *p, char *log);
+int nvrtcGetProgramLog(void *p, char *log) {
+  strcpy(log, ((program *)p)->log);
+  return 0;
+}
+int nvrtcGetCUBINSize(void *p, size_t *bytes);
+int nvrtcGetCUBINSize(void *p, size_t *bytes) {
+  *bytes = strlen(((program *)p)->path) + 1;
+  return fails();
+}
+int nvrtcGetCUBIN(void *p, char *image);
+int nvrtcGetCUBIN(void *p, char *image) {
+  strcpy(image, ((program *)p)->path);
+  return fails();
+}
+
+// ---- modules and launches ----
+
+typedef struct module {
+  void *object;
+  void (*run)(const void *args);
+  int *tid, *bid, *blocks;
+  void (**sync)(void);
+  int syncs, bytes;
+} module;
+
+int cuModuleLoadData(void **m, const void *image);
+int cuModuleLoadData(void **m, const void *image) {
+  const int failed = fails();
+  if (failed) return failed;
+  module *x = (module *)calloc(1, sizeof *x);
+  x->object = dlopen((const char *)image, RTLD_NOW | RTLD_LOCAL);
+  if (x->object == NULL) {
+    free(x);
+    return WRONG;
+  }
+  *m = x;
+  live++;
+  return 0;
+}
+int cuModuleUnload(void *m);
+int cuModuleUnload(void *m) {
+  dlclose(((module *)m)->object);
+  return drop(m);
+}
+int cuModuleGetFunction(void **f, void *m, const char *name);
+int cuModuleGetFunction(void **f, void *m, const char *name) {
+  module *x = (module *)m;
+  const int failed = fails();
+  if (failed) return failed;
+  if (strcmp(name, "ein_kernel") != 0) return WRONG;
+  *(void **)&x->run = dlsym(x->object, "shim_run");
+  x->tid = (int *)dlsym(x->object, "shim_tid");
+  x->bid = (int *)dlsym(x->object, "shim_bid");
+  x->blocks = (int *)dlsym(x->object, "shim_blocks");
+  x->sync = (void (**)(void))dlsym(x->object, "shim_sync");
+  x->syncs = *(int *)dlsym(x->object, "shim_syncs");
+  x->bytes = *(int *)dlsym(x->object, "shim_bytes");
+  *f = x;
+  return x->run == NULL;
+}
+
+// Threads of the block at hand: coroutines that are made once and run block after block.
+static jmp_buf scheduler, thread[THREADS];
+static ucontext_t entry[THREADS];
+static char started[THREADS], ended[THREADS];
+static int current;
+static const module *at_work;
+static const void *args_at_work;
+
+static void yield(void) {
+  if (_setjmp(thread[current]) == 0) _longjmp(scheduler, 1);
+}
+static void body(void) {
+  for (;;) {
+    at_work->run(args_at_work);
+    ended[current] = 1;
+    yield();
+  }
+}
+static void resume(int i) {
+  current = i;
+  *at_work->tid = i;
+  if (_setjmp(scheduler) != 0) return;
+  if (started[i]) _longjmp(thread[i], 1);
+  started[i] = 1;
+  getcontext(&entry[i]);
+  entry[i].uc_stack.ss_sp = malloc(STACK);
+  entry[i].uc_stack.ss_size = STACK;
+  makecontext(&entry[i], body, 0);
+  setcontext(&entry[i]);
+}
+
+// One block; 0: a barrier that not all threads reach.
+static int run_block(void) {
+  memset(ended, 0, sizeof ended);
+  for (int phase = 0;; phase++) {
+    int n = 0;
+    for (int i = 0; i < THREADS; i++) resume(phase % 2 ? THREADS - 1 - i : i);
+    for (int i = 0; i < THREADS; i++) n += ended[i];
+    if (n == THREADS) return 1;
+    if (n > 0) return 0;
+  }
+}
+
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *stream, void **args, void **extra);
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *stream, void **args, void **extra) {
+  const module *m = (const module *)f;
+  (void)stream, (void)extra;
+  const int failed = fails();
+  if (failed) return failed;
+  if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS || shared != 0 ||
+      m->bytes > 4096 || depth != 1)
+    return WRONG;
+  open_arena();
+  *m->blocks = (int)gx;
+  *m->sync = yield;
+  at_work = m;
+  args_at_work = args[0];
+  for (unsigned b = 0; b < gx; b++) {
+    *m->bid = (int)b;
+    if (m->syncs) {
+      if (!run_block()) {
+        fprintf(stderr, "stub: a barrier that not all threads of a block reach\n");
+        abort();
+      }
+      continue;
+    }
+    for (int i = 0; i < THREADS; i++) {
+      *m->tid = i;
+      m->run(args[0]);
+    }
+  }
+  shut_arena();
+  return 0;
+}
+
+// ---- cuBLAS: products of matrices whose columns lie together ----
+
+int cublasCreate_v2(void **h);
+int cublasCreate_v2(void **h) { return getenv("STUB_NO_BLAS") != NULL ? 1 : handle(h); }
+int cublasDestroy_v2(void *h);
+int cublasDestroy_v2(void *h) { return drop(h); }
+int cublasSetStream_v2(void *h, void *stream);
+int cublasSetStream_v2(void *h, void *stream) { (void)h, (void)stream; return 0; }
+int cublasGetVersion_v2(void *h, int *v);
+int cublasGetVersion_v2(void *h, int *v) { (void)h; *v = 130000; return 0; }
+
+// c = alpha * op(a) * op(b) + beta * c; what BLAS asks of leading dimensions is checked.
+#define GEMM(name, T, R, planes)                                                                  \
+  int name(void *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,        \
+           int lda, long long sa, const void *b, int ldb, long long sb, const void *beta,         \
+           void *c, int ldc, long long sc, int batch);                                            \
+  int name(void *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,        \
+           int lda, long long sa, const void *b, int ldb, long long sb, const void *beta,         \
+           void *c, int ldc, long long sc, int batch) {                                           \
+    const R *al = (const R *)alpha, *be = (const R *)beta;                                        \
+    const int failed = fails();                                                                   \
+    (void)h;                                                                                      \
+    if (failed) return failed == NO_MEMORY ? 3 : failed;                                          \
+    if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || m < 1 || n < 1 || k < 1 ||         \
+        (planes == 1 && (ta > 1 || tb > 1)))                                                      \
+      return 7;                                                                                   \
+    open_arena();                                                                                 \
+    for (int q = 0; q < batch; q++)                                                               \
+      for (int j = 0; j < n; j++)                                                                 \
+        for (int i = 0; i < m; i++) {                                                             \
+          R s[2] = {0, 0};                                                                        \
+          for (int l = 0; l < k; l++) {                                                           \
+            const R *x = (const R *)a + planes * (q * sa + (ta ? l + (long long)i * lda           \
+                                                               : i + (long long)l * lda));        \
+            const R *y = (const R *)b + planes * (q * sb + (tb ? j + (long long)l * ldb           \
+                                                               : l + (long long)j * ldb));        \
+            if (planes == 1) {                                                                    \
+              s[0] += x[0] * y[0];                                                                \
+              continue;                                                                           \
+            }                                                                                     \
+            const R xi = ta == 2 ? -x[planes - 1] : x[planes - 1];                                \
+            const R yi = tb == 2 ? -y[planes - 1] : y[planes - 1];                                \
+            s[0] += x[0] * y[0] - xi * yi;                                                        \
+            s[1] += x[0] * yi + xi * y[0];                                                        \
+          }                                                                                       \
+          R *z = (R *)c + planes * (q * sc + i + (long long)j * ldc);                             \
+          if (be[0] != 0) abort();                                                                \
+          z[0] = planes == 1 ? al[0] * s[0] : al[0] * s[0] - al[1] * s[1];                        \
+          if (planes == 2) z[planes - 1] = al[0] * s[1] + al[1] * s[0];                           \
+        }                                                                                         \
+    shut_arena();                                                                                 \
+    return 0;                                                                                     \
+  }
+GEMM(cublasSgemmStridedBatched, float, float, 1)
+GEMM(cublasDgemmStridedBatched, double, double, 1)
+GEMM(cublasCgemmStridedBatched, float, float, 2)
+GEMM(cublasZgemmStridedBatched, double, double, 2)

@@ -1,0 +1,505 @@
+// einsum_cuda.h where there is no GPU: this file sees declarations only. A stub (cuda_stub.c) takes
+// the place of the driver, NVRTC and cuBLAS, so that host code and generated kernels run on the
+// CPU; results are held against the portable kernels', every way of each statement, and calls that
+// fail are statuses. Then the real NVRTC, where it is there, compiles sources that were made.
+//
+//   test_cuda STUB [NVRTC]    the stub's shared object; NVRTC's, default its usual names
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../einsum.h"
+#include "../backends/einsum_cuda.h"
+#include "check.h"
+
+#if defined(EINI_CHUNK)
+#error "the implementation is not to be seen here"
+#endif
+
+static const char *stub;
+static void (*stub_fail)(long n, int code);
+static long (*stub_calls)(void), (*stub_live)(void);
+
+static ein_cuda *device(const char *blas) {
+  const ein_cuda_desc d = {0, 1, NULL, stub, stub, blas};
+  ein_cuda *cuda = NULL;
+  CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
+  return cuda;
+}
+
+static ein_ctx *ctx_of(ein_cuda *cuda) {
+  ein_ctx_desc desc;
+  ein_ctx *ctx = NULL;
+  memset(&desc, 0, sizeof desc);
+  desc.bare = 1;
+  if (cuda != NULL) CHECK(ein_cuda_use(cuda, &desc) == EIN_OK);
+  CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
+  return ctx;
+}
+
+// ---- without a device ----
+
+static void test_absent(void) {
+  const ein_cuda_desc none = {0, 0, NULL, "./no-such-library.so", NULL, NULL};
+  const ein_cuda_desc no_nvrtc = {0, 0, NULL, stub, "./no-such-library.so", NULL};
+  const ein_cuda_desc beyond = {7, 0, NULL, stub, stub, stub};
+  const ein_cuda_desc wrong = {-1, 0, NULL, stub, stub, stub};
+  const ein_cuda_desc *list[3];
+  static const char *const says[3] = {"the driver", "NVRTC", "there is no device 7: there are 1"};
+  char text[1024];
+  ein_ctx_desc desc;
+  ein_cuda *cuda;
+  list[0] = &none, list[1] = &no_nvrtc, list[2] = &beyond;
+  memset(&desc, 0, sizeof desc);
+  for (int i = 0; i < 3; i++) {
+    CHECK(ein_cuda_create(list[i], NULL, &cuda) == EIN_OK);
+    CHECK(!ein_cuda_ready(cuda) && ein_cuda_kernels(cuda) == NULL);
+    CHECK(ein_cuda_use(cuda, &desc) == EIN_ERR_UNSUPPORTED && desc.nuse == 0);
+    CHECK(ein_cuda_info(cuda, text, sizeof text) == strlen(text));
+    CHECK(strstr(text, "cuda: no device: ") == text && strstr(text, says[i]) != NULL);
+    ein_cuda_destroy(cuda);
+  }
+  CHECK(ein_cuda_create(&wrong, NULL, &cuda) == EIN_ERR_ARGUMENT && cuda == NULL);
+  CHECK(ein_cuda_create(&none, NULL, NULL) == EIN_ERR_ARGUMENT);
+  ein_cuda_destroy(NULL);
+  CHECK(ein_cuda_use(NULL, &desc) == EIN_ERR_ARGUMENT && ein_cuda_info(NULL, text, 3) == 0);
+  cuda = device(stub);
+  CHECK(ein_cuda_info(cuda, text, sizeof text) == strlen(text));
+  CHECK(strstr(text, "a stub on the CPU, sm_90") != NULL && strstr(text, "cuBLAS 13") != NULL);
+  ein_cuda_destroy(cuda);
+  cuda = device("./no-such-library.so");  // cuBLAS alone may be missing
+  CHECK(ein_cuda_info(cuda, text, sizeof text) && strstr(text, "no cuBLAS") != NULL);
+  ein_cuda_destroy(cuda);
+  CHECK(stub_live() == 0);
+}
+
+// ---- statements ----
+
+enum { ALL = 0, REAL = 1, FLOAT = 2, FIELD = 4, LOGIC = 8 };  // which dtypes a program takes
+
+typedef struct program {
+  const char *text;            // over A[i,k], B[k,j], C[i,j], D[b,k,j], V[i], W[k], X[n]
+  int only;
+  const char *ways;            // that have to be among those offered, by blanks
+} program;
+
+static const program programs[] = {
+    {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, "tiles parts down across gemm"},
+    {"Y[j,i] = sum[k](A[i,k]*B[k,j])", ALL, "tiles parts gemm"},
+    {"Y[b,i,j] = sum[k](A[i,k]*D[b,k,j])", ALL, "tiles gemm"},
+    {"Y[i,j] = sum[k](A[i,k]*B[k,j])*3 + C[i,j]", ALL, "tiles parts"},
+    {"Y[i,j] = sum[k]((A[i,k] + 1) * B[k,j]*W[k]) - C[i,j]*V[i]", ALL, "tiles parts"},
+    {"Y[i,j] = sum[k](exp(A[i,k]*0.25) * B[k,j])", FIELD, "tiles parts"},
+    {"Y[i,j] = min[k](A[i,k] + B[k,j])", REAL, "tiles parts"},
+    {"Y[i,j] = max[k](A[i,k] + B[k,j]) + C[i,j]", REAL, "tiles parts"},
+    {"Y[i,j] = sum[k]((A[i,k] - B[k,j])^2)", REAL, "tiles parts"},
+    {"Y[i,j] = max[k](abs(A[i,k] - B[k,j]))", REAL, "tiles parts"},
+    {"Y[i,j] = any[k](A[i,k] and B[k,j])", LOGIC, "tiles parts"},
+    {"Y[i] = sum[k](A[i,k]*W[k])", ALL, "tiles down across"},
+    {"Y = sum[i,k](A[i,k]*A[i,k])", ALL, "down across"},
+    {"Y[k] = prod[i](A[i,k])", REAL, "down across"},
+    {"Y[i] = argmax[k](A[i,k])", REAL, "down across"},
+    {"Y[k] = argmin[i](A[i,k])", REAL, "down across"},
+    {"Y[i] = logsumexp[k](A[i,k])", FLOAT, "down across"},
+    {"Y[i] = mean[k](A[i,k]*2)", FIELD, "down across"},
+    {"Y[k] = var[i](A[i,k])", FLOAT, "down across"},
+    {"Y[i] = all[k](A[i,k] < 3)", REAL, "down across"},
+    {"Y[k,i] = A[i,k]", ALL, "elements turn"},
+    {"Y[k,i] = A[i,k]*2 + W[k]", ALL, "elements turn"},
+    {"Y[j,b,k] = D[b,k,j]", ALL, "elements turn"},
+    {"Y[i,k] = A[i,k]*V[i] + i*k", REAL, "elements"},
+    {"Y[i,j] = where(C[i,j] < 0, -C[i,j], tanh(C[i,j]))", FLOAT, "elements"},
+    {"Y[i,j] = pow(abs(C[i,j]), 1.5) + sqrt(abs(C[i,j])) + floor(C[i,j])", FLOAT, "elements"},
+    {"Y[h,j] = sum[r](X[2*h + r]*B[r,j])", ALL, ""},
+    {"Y[i,j] = C[i,j]*C[i,j] / (C[i,j]*C[i,j] + 1)", FIELD, "elements"}};
+
+static const ein_dtype dtypes[] = {EIN_F64, EIN_F32, EIN_I32, EIN_I64, EIN_C64, EIN_C128, EIN_F16,
+                                   EIN_BF16, EIN_I8, EIN_U8, EIN_I16, EIN_BOOL};
+
+static int takes(int only, ein_dtype t) {
+  const int whole = t >= EIN_U8 && t <= EIN_I64, complex = t == EIN_C64 || t == EIN_C128;
+  if (only == LOGIC) return t == EIN_BOOL;
+  if (t == EIN_BOOL) return 0;
+  return only == ALL || (only == REAL ? !complex : only == FLOAT ? !whole && !complex : !whole);
+}
+
+static uint64_t seed = 1;
+static int draw(int n) {  // 0 .. n-1
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (int)((seed >> 33) % (uint64_t)n);
+}
+
+static int64_t count_of(const ein_tensor_info *t) {
+  int64_t n = 1;
+  for (int a = 0; a < t->rank; a++) n *= t->shape[a];
+  return n;
+}
+
+static void put(ein_dtype t, void *p, int64_t i) {
+  const int v = draw(9) - 4;
+  const double x = v * 0.25 + draw(5) * 0.0625;
+  switch (t) {
+    case EIN_BOOL: ((uint8_t *)p)[i] = v > 0; break;
+    case EIN_U8: ((uint8_t *)p)[i] = (uint8_t)(v & 7); break;
+    case EIN_I8: ((int8_t *)p)[i] = (int8_t)v; break;
+    case EIN_I16: ((int16_t *)p)[i] = (int16_t)v; break;
+    case EIN_I32: ((int32_t *)p)[i] = v * 40000; break;
+    case EIN_I64: ((int64_t *)p)[i] = v * 3000000000; break;
+    case EIN_F16: ((uint16_t *)p)[i] = (uint16_t)(0x3800 | draw(0x400) | draw(2) << 15); break;
+    case EIN_BF16: ((uint16_t *)p)[i] = (uint16_t)(0x3f00 | draw(0x80) | draw(2) << 15); break;
+    case EIN_F32: ((float *)p)[i] = (float)x; break;
+    case EIN_F64: ((double *)p)[i] = x; break;
+    case EIN_C64: ((float *)p)[2 * i] = (float)x, ((float *)p)[2 * i + 1] = (float)(v * 0.5); break;
+    default: ((double *)p)[2 * i] = x, ((double *)p)[2 * i + 1] = v * 0.5; break;
+  }
+}
+
+static double half(ein_dtype t, uint16_t h) {
+  const int e = t == EIN_F16 ? h >> 10 & 31 : h >> 7 & 255, m = t == EIN_F16 ? h & 1023 : h & 127;
+  const double x = t == EIN_F16 ? (e ? ldexp(1024 + m, e - 25) : ldexp(m, -24))
+                                : (e ? ldexp(128 + m, e - 134) : ldexp(m, -133));
+  return h >> 15 ? -x : x;
+}
+
+// Number i of an output, as reals; of integers how they differ is all that counts.
+static double number(ein_dtype t, const void *p, int64_t i) {
+  switch (t) {
+    case EIN_BOOL: case EIN_U8: return ((const uint8_t *)p)[i];
+    case EIN_I8: return ((const int8_t *)p)[i];
+    case EIN_I16: return ((const int16_t *)p)[i];
+    case EIN_I32: return ((const int32_t *)p)[i];
+    case EIN_I64: return (double)((const int64_t *)p)[i];
+    case EIN_F16: case EIN_BF16: return half(t, ((const uint16_t *)p)[i]);
+    case EIN_F32: case EIN_C64: return ((const float *)p)[i];
+    default: return ((const double *)p)[i];
+  }
+}
+
+static double apart_at_most(ein_dtype t) {
+  return t == EIN_F16 ? 2e-3 : t == EIN_BF16 ? 2e-2 : t == EIN_F32 || t == EIN_C64 ? 1e-4
+         : t == EIN_F64 || t == EIN_C128 ? 1e-11 : 0;
+}
+
+enum { TENSORS = 8 };
+
+typedef struct work {
+  ein_graph *graph;
+  void *in[TENSORS], *out;
+  size_t bytes;                // of the output
+  int64_t numbers;
+  ein_dtype type;              // of the output
+} work;
+
+// Plans with one way, runs; the status. The output is zeroed before.
+static ein_status run_way(ein_ctx *ctx, const work *w, const char *way, char *ways, size_t size) {
+  ein_options o;
+  ein_plan *plan = NULL;
+  ein_run run;
+  void *out[1];
+  memset(&o, 0, sizeof o);
+  o.variant = way;
+  o.ungrouped = 1;
+  ein_status st = ein_plan_graph(ctx, w->graph, 0, NULL, &o, &plan);
+  if (st == EIN_OK && ways != NULL) (void)ein_plan_variants(plan, ways, size);
+  memset(&run, 0, sizeof run);
+  run.in = (const void *const *)w->in;
+  run.out = out;
+  out[0] = w->out;
+  memset(w->out, 0, w->bytes);
+  if (st == EIN_OK) st = ein_plan_execute(plan, &run);
+  ein_plan_destroy(plan);
+  return st;
+}
+
+static int same(const work *w, const void *a, const void *b) {
+  const double most = apart_at_most(w->type);
+  if (most == 0) return memcmp(a, b, w->bytes) == 0;
+  double scale = 1;
+  for (int64_t i = 0; i < w->numbers; i++) scale = fmax(scale, fabs(number(w->type, a, i)));
+  for (int64_t i = 0; i < w->numbers; i++)
+    if (!(fabs(number(w->type, a, i) - number(w->type, b, i)) <= most * scale)) return 0;
+  return 1;
+}
+
+static void work_begin(ein_ctx *ctx, work *w, const program *p, ein_dtype type, const int *extent) {
+  char text[1024];
+  ein_program_desc d;
+  ein_tensor_info t;
+  ein_plan *plan = NULL;
+  snprintf(text, sizeof text, "input A[i=%d,k=%d], B[k,j=%d], C[i,j], D[b=3,k,j], V[i], W[k], "
+           "X[n=%d] : %s\n%s\noutput Y\n", extent[0], extent[1], extent[2],
+           2 * extent[0] + extent[1], ein_dtype_name(type), p->text);
+  memset(&d, 0, sizeof d);
+  memset(w, 0, sizeof *w);
+  d.text = text;
+  if (ein_graph_parse(ctx, &d, &w->graph) != EIN_OK ||
+      ein_plan_graph(ctx, w->graph, 0, NULL, NULL, &plan) != EIN_OK) {
+    printf("%s: %s\n", text, ein_ctx_message(ctx));
+    exit(1);
+  }
+  for (int i = 0; i < TENSORS && ein_plan_input(plan, i, &t); i++) {
+    const int64_t n = count_of(&t);
+    w->in[i] = malloc((size_t)n * 16 + 16);
+    for (int64_t k = 0; k < n; k++) put(t.dtype, w->in[i], k);
+  }
+  CHECK(ein_plan_output(plan, 0, &t) == 1);
+  w->type = t.dtype;
+  w->bytes = (size_t)count_of(&t) * ein_dtype_size(t.dtype);
+  w->numbers = count_of(&t) * (t.dtype == EIN_C64 || t.dtype == EIN_C128 ? 2 : 1);
+  w->out = malloc(w->bytes + 16);
+  ein_plan_destroy(plan);
+}
+
+static void work_end(work *w) {
+  for (int i = 0; i < TENSORS; i++) free(w->in[i]);
+  free(w->out);
+  ein_graph_destroy(w->graph);
+}
+
+// All ways of a program, against the portable kernels'.
+static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const program *p,
+                          ein_dtype type, const int *extent) {
+  static const char *const ways[] = {"elements", "turn", "down", "across", "tiles", "parts",
+                                     "gemm"};
+  char known[1024] = "", name[32];
+  work w;
+  work_begin(host, &w, p, type, extent);
+  void *right = malloc(w.bytes + 16);
+  CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
+  memcpy(right, w.out, w.bytes);
+  CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+  for (int k = 0; k < 7; k++) {
+    snprintf(name, sizeof name, "cuda:%s", ways[k]);
+    if (strstr(known, name) == NULL) {
+      const int due = strstr(p->ways, ways[k]) != NULL && type == EIN_F64 && extent[1] > 200;
+      CHECK(!due);
+      if (due) printf("  no %s for %s\n  %s\n", name, p->text, known);
+      continue;
+    }
+    const ein_cuda_counts before = ein_cuda_counts_get(cuda);
+    CHECK(run_way(ctx, &w, name, NULL, 0) == EIN_OK);
+    const ein_cuda_counts after = ein_cuda_counts_get(cuda);
+    CHECK(after.launches + after.gemms > before.launches + before.gemms);
+    CHECK(after.from_device - before.from_device >= (int64_t)w.bytes);
+    CHECK(after.seconds > before.seconds);
+    const int ok = same(&w, right, w.out);
+    CHECK(ok);
+    if (!ok)
+      printf("  %s, %s, %s, i=%d k=%d j=%d\n", p->text, ein_dtype_name(type), name, extent[0],
+             extent[1], extent[2]);
+  }
+  free(right);
+  work_end(&w);
+}
+
+static void test_programs(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
+  static const int extents[][3] = {{37, 301, 21}, {16, 32, 64}, {3, 5, 70}};
+  for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
+    for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++) {
+      // a compiler runs for each kernel: most programs take some of the dtypes
+      if (t > 1 && k > 0 && k != 3 && k != 20 && (k + t) % 4 != 0) continue;
+      if (!takes(programs[k].only, dtypes[t])) continue;
+      for (int e = 0; e < (t == 0 && k < 4 ? 3 : 1); e++)
+        check_program(cuda, host, ctx, &programs[k], dtypes[t], extents[e]);
+    }
+  }
+}
+
+// ---- views ----
+
+// A transposed sum of views with gaps and negative strides, longer than a pinned buffer: what lies
+// between the output's elements stays as it is.
+static void test_views(ein_ctx *ctx) {
+  enum { M = 700, N = 1100 };
+  double *a = (double *)malloc(sizeof(double) * 2 * M * N);
+  double *y = (double *)malloc(sizeof(double) * 3 * M * N);
+  const int64_t shape[2] = {M, N}, turned[2] = {N, M};
+  const int64_t across[2] = {-2 * N, 2}, apart[2] = {3 * M, -3};
+  ein_ztensor in[1], out;
+  int64_t wrong = 0;
+  for (int i = 0; i < 2 * M * N; i++) a[i] = i % 1013;
+  for (int i = 0; i < 3 * M * N; i++) y[i] = -7;
+  memset(in, 0, sizeof in);
+  in[0] = ein_tensor(EIN_F64, 2, shape, a + (size_t)(M - 1) * 2 * N);
+  in[0].strides = across;
+  out = ein_tensor(EIN_F64, 2, turned, y + 3 * (M - 1));
+  out.strides = apart;
+  CHECK(ein_einsum(ctx, "ij->ji", 1, in, &out) == EIN_OK);
+  for (int j = 0; j < N; j++)
+    for (int i = 0; i < M; i++) {
+      const double *at = y + 3 * (size_t)M * (size_t)j + 3 * (size_t)(M - 1 - i);
+      wrong += at[0] != a[(size_t)(M - 1 - i) * 2 * N + 2 * (size_t)j];
+      wrong += at[1] != -7 || at[2] != -7;
+    }
+  CHECK(wrong == 0);
+  free(a);
+  free(y);
+}
+
+// In place, and a param that changes from run to run of one plan.
+static void test_again(ein_ctx *ctx) {
+  enum { N = 3000 };
+  static float x[N];
+  const int64_t n = N;
+  ein_ztensor in[1], out;
+  ein_einsum_desc d;
+  for (int i = 0; i < N; i++) x[i] = (float)i;
+  in[0] = ein_tensor(EIN_F32, 1, &n, x);
+  out = in[0];
+  memset(&d, 0, sizeof d);
+  d.expr = "i->i";
+  d.map = "x0*2+1";
+  d.nin = 1;
+  d.in = in;
+  d.out = &out;
+  for (int run = 0; run < 2; run++) {
+    d.alpha.set = 1;
+    d.alpha.re = run + 1;
+    CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);
+  }
+  int wrong = 0;
+  for (int i = 0; i < N; i++) wrong += x[i] != 2 * (2 * (float)(2 * i + 1) + 1);
+  CHECK(wrong == 0);
+}
+
+// ---- calls that fail ----
+
+// Each call to the driver, NVRTC and cuBLAS fails once, with an error and out of memory: the status
+// says so, nothing is left behind, and the next run is right.
+static void test_failures(ein_ctx *host) {
+  static const int extent[3] = {20, 150, 24};
+  static const char *const ways[] = {"cuda:gemm", "cuda:parts", "cuda:turn"};
+  static const int which[] = {0, 4, 20};
+  for (int k = 0; k < 3; k++) {
+    work w;
+    work_begin(host, &w, &programs[which[k]], EIN_F64, extent);
+    for (int code = 2 - k % 2; code <= 2 - k % 2; code++) {
+      for (long n = 0; n < 200; n++) {
+        ein_cuda *cuda = device(stub);
+        ein_ctx *ctx = ctx_of(cuda);
+        const long before = stub_live(), from = stub_calls();
+        stub_fail(n, code);
+        const ein_status st = run_way(ctx, &w, ways[k], NULL, 0);
+        const int hit = stub_calls() - from > n;
+        stub_fail(-1, 0);
+        CHECK(hit ? st == (code == 2 ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL) ||
+                        st == EIN_ERR_INTERNAL : st == EIN_OK);
+        CHECK(stub_live() == before + ein_cuda_counts_get(cuda).compiled);  // modules stay
+        ein_ctx_destroy(ctx);
+        ein_cuda_destroy(cuda);
+        CHECK(stub_live() == 0);
+        if (!hit) break;
+      }
+    }
+    work_end(&w);
+  }
+  for (long n = 0; n < 50; n++) {  // creation
+    const ein_cuda_desc d = {0, 0, NULL, stub, stub, stub};
+    ein_cuda *cuda = NULL;
+    const long from = stub_calls();
+    stub_fail(n, 1);
+    CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK);
+    const int hit = stub_calls() - from > n;
+    stub_fail(-1, 0);
+    char text[1024];
+    CHECK(ein_cuda_info(cuda, text, sizeof text) > 0);
+    CHECK(ein_cuda_ready(cuda) || hit);
+    ein_cuda_destroy(cuda);
+    CHECK(stub_live() == 0);
+    if (!hit) break;
+  }
+}
+
+// ---- the real compiler ----
+
+typedef struct nvrtc {
+  int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *);
+  int (*compile)(void *, int, const char *const *);
+  int (*destroy)(void **);
+  int (*log_size)(void *, size_t *);
+  int (*log)(void *, char *);
+} nvrtc;
+
+static int nvrtc_open(nvrtc *n, const char *given) {
+  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                      "/usr/local/cuda/lib64/libnvrtc.so"};
+  void *h = given != NULL ? dlopen(given, RTLD_NOW) : NULL;
+  for (int i = 0; h == NULL && given == NULL && i < 4; i++) h = dlopen(names[i], RTLD_NOW);
+  if (h == NULL) return 0;
+  *(void **)&n->create = dlsym(h, "nvrtcCreateProgram");
+  *(void **)&n->compile = dlsym(h, "nvrtcCompileProgram");
+  *(void **)&n->destroy = dlsym(h, "nvrtcDestroyProgram");
+  *(void **)&n->log_size = dlsym(h, "nvrtcGetProgramLogSize");
+  *(void **)&n->log = dlsym(h, "nvrtcGetProgramLog");
+  return n->create != NULL && n->compile != NULL && n->destroy != NULL && n->log_size != NULL &&
+         n->log != NULL;
+}
+
+static void compile_one(const nvrtc *n, const char *source, const char *arch) {
+  char option[64];
+  const char *options[1];
+  void *program = NULL;
+  options[0] = option;
+  snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
+  CHECK(n->create(&program, source, "einsum.cu", 0, NULL, NULL) == 0);
+  const int code = n->compile(program, 1, options);
+  CHECK(code == 0);
+  if (code != 0) {
+    static char log[1 << 20];
+    size_t bytes = 0;
+    if (n->log_size(program, &bytes) == 0 && bytes < sizeof log) (void)n->log(program, log);
+    printf("%s\n%s\n", arch, log);
+  }
+  (void)n->destroy(&program);
+}
+
+// All of them for one architecture, some for the others: a compilation takes a tenth of a second.
+static void test_compiler(const ein_cuda *cuda, const char *given) {
+  static const char *const arch[] = {"sm_90", "sm_75", "sm_80", "sm_100"};
+  const char *every = getenv("TEST_FEWER");
+  const int step = every == NULL ? 6 : 6 * atoi(every);
+  nvrtc n;
+  int sources = 0, done = 0;
+  if (!nvrtc_open(&n, given)) {
+    printf("no NVRTC: generated sources are not compiled by it\n");
+    return;
+  }
+  for (int i = 0; ein_cuda_source(cuda, i) != NULL; i++, sources++)
+    if (i % step == 0 || failures > 20)
+      for (int a = 0; a < 4; a++)
+        if (a == 0 || i / step % 4 == a) compile_one(&n, ein_cuda_source(cuda, i), arch[a]), done++;
+  printf("%d of %d generated sources through NVRTC, %d compilations\n", (sources + step - 1) / step,
+         sources, done);
+}
+
+int main(int argc, char **argv) {
+  stub = argc > 1 ? argv[1] : "build/libcuda_stub.so";
+  void *h = dlopen(stub, RTLD_NOW);
+  if (h == NULL) {
+    printf("no stub: %s\n", dlerror());
+    return 1;
+  }
+  *(void **)&stub_fail = dlsym(h, "stub_fail");
+  *(void **)&stub_calls = dlsym(h, "stub_calls");
+  *(void **)&stub_live = dlsym(h, "stub_live");
+  test_absent();
+  ein_cuda *cuda = device(stub);
+  ein_ctx *host = ctx_of(NULL), *ctx = ctx_of(cuda);
+  test_views(ctx);
+  test_again(ctx);
+  test_programs(cuda, host, ctx);
+  const ein_cuda_counts ran = ein_cuda_counts_get(cuda);
+  test_compiler(cuda, argc > 2 ? argv[2] : NULL);
+  ein_ctx_destroy(ctx);
+  ein_cuda_destroy(cuda);
+  CHECK(stub_live() == 0);
+  test_failures(host);
+  ein_ctx_destroy(host);
+  printf("%lld kernels compiled, %lld started, %lld products\n", (long long)ran.compiled,
+         (long long)ran.launches, (long long)ran.gemms);
+  if (failures == 0) printf("ok %d checks\n", checks);
+  else printf("%d of %d checks failed\n", failures, checks);
+  return failures > 0;
+}
