@@ -194,10 +194,7 @@
 //                                   one after the last coordinate only is that of all
 //     size(n)  size(i)  size(X,0)   a declared size, an index's extent, an axis's extent (i64)
 //     sum[i,j](e)  max[k=4](e)      folds over named indices; sum(e) over those of e not in scope
-//     softmax[j](e)                 macros over named indices
-//     concat[j](e, f)               selectors along an index, see MACROS
-//     rand(seed, i, j)              in [0,1), the same for the same integers, however a program is
-//                                   cut, threaded or placed (f64; rounded to less it may be 1)
+//     softmax[j](e)  concat[j](e,f)  rand(1,i,j)   see MACROS
 //
 // Implicit sums: in each top-level term (between + and -), indices that are in no scope are summed
 // around the whole term. Each must stand in a plain factor of the term:
@@ -211,18 +208,16 @@
 // before anything runs. Where two readings are plausible the text is an error with a hint.
 //
 // MACROS
-// Functions and folds are those above, and those registered in the ctx; and (eps without a name):
+// Functions and folds are those above and the registered ones; and (eps without a name):
 // softmax[j](x)                 exp(x-m) / sum[j](exp(x-m)), m = max[j](x)
 // logsoftmax[j](x)              x - m - log(sum[j](exp(x-m)))
 // layernorm[j](x,g,b,eps=1e-5)  (x - mean[j](x)) / sqrt(var[j](x) + eps) * g + b
 // rmsnorm[j](x,g,eps=1e-6)      x * rsqrt(mean[j](x^2) + eps) * g
-// Selectors are NumPy's along index j. They become pieces and accesses; their words are no names
-// of the language elsewhere, and indices of their arguments are those of the statement:
-// concat[j](e,f,..)  interleave[j](e,f,..)  stack[s](e,f,..)   s is an index that none of them has
-// repeat[j](e,n)  tile[j](e,n)  reverse[j](e)  roll[j](e,n)    n: integers and sizes
-// pad[j](e,before,behind | 0)   or wrap, clamp, reflect, another constant
-// slice[j](e,from,to,step=1)    from and to count from the end where they are written with -
-// split[j](e,k,n)               part k of n, as even as can be
+// rand(seed,i,j)                in [0,1), f64, by these integers alone: the same on any places
+// Selectors are NumPy's along index j, made of pieces and accesses; elsewhere their words are free:
+// concat[j](e,f,..)  interleave[j](e,f,..)  stack[s](e,f,..), s a new index  reverse[j](e)
+// repeat[j](e,n)  tile[j](e,n)  roll[j](e,n)  split[j](e,k,n), part k of n  slice[j](e,from,to,
+// step=1), a number with - counts from the end  pad[j](e,before,behind | 0), or another rule
 //
 // GRADIENTS
 //     input X[b,f], y[b], w[f]
