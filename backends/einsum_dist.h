@@ -272,9 +272,9 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
 // of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
-// schedule also what moves between places that copy: level -2: what a point fetched before a step is
-// put into its boxes, -3: a message with what it sends home after it; a process tells those of its
-// places. Steps of one point follow each other, those of several do not.
+// schedule also what moves between places that copy: level -2: what a point fetched before a step
+// is put into its boxes, -3: a message with what it sends home after it; a process tells those of
+// its places. Steps of one point follow each other, those of several do not.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
   int64_t step;              // under a schedule, else 0

@@ -196,14 +196,15 @@ static void two(int n, void (*task)(void *arg, int i), void *arg, void *user) {
   for (int i = more ? 2 : 1; i < n; i++) task(arg, i);
 }
 
+static const char product[] = "input A[m=768,k=768], B[k,n=768] : f32\n"
+                              "C[i,j] = A[i,k] * B[k,j]\n";
+
 // A chain of products in which every place reads rows and columns of others; steps: one product.
 static int overlap(double rate, int steps) {
   static delayed l;
   static const char text[] = "input A[i=768,j=768], B[j,k=768], C[k,l=768], D[l,m=768] : f32\n"
                              "T[i,k] = sum[j](A[i,j]*B[j,k])\nU[i,l] = sum[k](T[i,k]*C[k,l])\n"
                              "V[i,m] = sum[l](U[i,l]*D[l,m])\noutput V\n";
-  static const char product[] = "input A[m=768,k=768], B[k,n=768] : f32\n"
-                                "C[i,j] = A[i,k] * B[k,j]\n";
   static const char *const pin[] = {"A[i=2,j=4]", "B[j=4,k=2]", "C[k=4,l=2]", "D[l=4,m=2]"};
   enum { ROUNDS = 15 };
   double took[2][ROUNDS];

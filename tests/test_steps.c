@@ -151,7 +151,8 @@ static void counted(const ein_graph *g, const ein_schedule *s, const ein_dist *d
   if (!f->shared) CHECK(sends == 2 * messages && sent == 2 * bytes);
 }
 
-// Runs a graph under a schedule on the three fabrics, copying with and without threads; EIN_OK, or why it is refused.
+// Runs a graph under a schedule on the three fabrics, copying with and without threads; EIN_OK, or
+// why it is refused.
 static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, int exact) {
   tensors x;
   ein_run run;
