@@ -24,8 +24,8 @@ static double rooms_over(const ein_dist *d) {
 }
 
 // What boxes of steps are counted to take is what a run allocates, for tests of schedules. After
-// einsum_dist.h, check.h.
-static void check_rooms(const ein_schedule *s, const ein_dist *d) {
+// einsum_dist.h, check.h. more: nothing uses memory again.
+static void check_rooms(const ein_schedule *s, const ein_dist *d, int more) {
   for (int k = 0; k < s->g->nstmt; k++) {
     const int n = s->g->stmt[k].noperand;
     eini_arena a;
@@ -42,5 +42,5 @@ static void check_rooms(const ein_schedule *s, const ein_dist *d) {
     CHECK(wrong == 0);
     eini_arena_free(&a);
   }
-  CHECK(rooms_over(d) <= 1);
+  CHECK(more || rooms_over(d) <= 1);
 }

@@ -185,6 +185,8 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
     memset(&stats, 0, sizeof stats);
     stats.nplace = places;
     stats.place = (ein_place_stats *)orc_alloc(places, sizeof *stats.place);
+    static int turn;
+    how.no_overlap = turn++ % 2, how.no_reuse = turn % 3 == 0;
     how.fabric = &f;
     how.schedule = s;
     how.nlayout = x.nbind;
@@ -195,7 +197,7 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
       CHECK(ein_dist_execute(d, &run, &stats) == EIN_OK);
       CHECK(right(g, &x, exact ? want : NULL));
     }
-    if (st == EIN_OK) counted(g, s, d, &f, &stats), check_rooms(s, d);
+    if (st == EIN_OK) counted(g, s, d, &f, &stats), check_rooms(s, d, how.no_reuse);
     free(stats.place);
     ein_dist_destroy(d);
     ein_fabric_destroy(&f);

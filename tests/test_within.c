@@ -214,7 +214,7 @@ static void run_schedule(const ein_graph *g, const ein_schedule *s, int places, 
   if (st != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
   CHECK(st == EIN_OK && ein_dist_info_get(d, &info) == EIN_OK);
   for (int q = 0; q < places; q++) CHECK((double)ein_dist_peak(d, q) <= limit);
-  check_rooms(s, d);
+  check_rooms(s, d, 0);
   memset(&run, 0, sizeof run);
   run.in = in;
   run.out = out;

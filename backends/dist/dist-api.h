@@ -135,8 +135,9 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 
 // A task that has run: of statement stmt at a place; level -1: the statement's block, else a merge
 // of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
-// schedule also what moves between places that copy: level -2: what a point fetched before a step,
-// -3: what it sent home after it; a process tells those of its places.
+// schedule also what moves between places that copy: level -2: what a point fetched before a step
+// is put into its boxes, -3: a message with what it sends home after it; a process tells those of
+// its places. Steps of one point follow each other, those of several do not.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
   int64_t step;              // under a schedule, else 0
@@ -159,8 +160,8 @@ typedef struct ein_dist_desc {
   const char *path;          // of a task: see ein_options.path; default auto
   int no_reuse;              // 1: every tensor keeps memory of its own
   int no_overlap;            // 1: places that do not share memory begin to move what a statement
-                             //   reads when the one before is done, and compute when all of it is
-                             //   there: less memory
+                             //   (a step) reads when the one before is done, and compute when all
+                             //   of it is there: less memory
   // Called after every task, by the thread that ran it, on several threads at once under `threads`.
   // A status other than EIN_OK stops the run with it.
   ein_status (*event_fn)(void *user, const ein_dist_event *event);
@@ -208,7 +209,7 @@ EIN_API ein_status ein_dist_info_get(const ein_dist *d, ein_dist_info *info);
 // ones; of others, unless they lie outside, the parts that its tasks read), blocks until their last
 // reader (outputs to the end), and of one statement at a time what its task fetches from other
 // places, its partial result and its block; what ein_simulate predicts. Under a schedule: what
-// a run at places that copy allocates (see SCHEDULES), as ein_schedule_peaks says. Bytes of a
+// places that copy have beside messages (see SCHEDULES), as ein_schedule_peaks says. Bytes of a
 // statement, as ein_dist_stats has them.
 EIN_API int64_t ein_dist_peak(const ein_dist *d, int place);
 EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt);

@@ -131,7 +131,7 @@
 // own keeps what its first run allocated; in a shared memory, where runs may be under way at once,
 // each allocates. Temporaries and partial results share memory when their statements do not overlap
 // in the order written; a task that reuses memory waits for those that used it before, unless
-// no_reuse is set.
+// no_reuse is set. Under a schedule handing inputs and outputs over takes lists of their boxes.
 //
 //
 // DETERMINISM
@@ -149,4 +149,4 @@
 //
 // A task that fails ends the run with its status: its process computes no more but goes on sending
 // and receiving, so that nobody waits in vain and nothing is under way when memory goes, and all
-// agree on the status at the end.
+// agree on the status at the end. Under a schedule the figures of such a run stay 0.
