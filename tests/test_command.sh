@@ -1556,6 +1556,48 @@ expect 0 run ex.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule alone
 sed 's/9)/8)/' first > bad
 expect 1 plan ex.ein -p 4 --schedule bad
 says "bad:2:12: this does not occur in the statement of 'C'"
+# A schedule in the names of the normal form, with parameters, beside the decomposition.
+printf 'input A[m=40,k=30], B[k,n=50] : f64\nT[i,j] = A[i,k] * B[k,j]\n' > nf.ein
+printf 'Z[io] = max[j](T[io,j] + io)\noutput Z\n' >> nf.ein
+cat > nf << 'END'
+param s = 5, 10   # steps
+param g = p, 1/0
+machine gx=g
+on Y0
+distribute([a], [io], [ii], [gx])
+split(c, co, cw, s); reorder(co, ii)
+on Y1
+distribute([a], [io], [ii], [gx]); communicate(A2, io)
+END
+expect 0 canon nf.ein
+prints_part 'Y0[a=40,b=50] : f64 = sum[c=30](A0[a,c]*A1[c,b])'
+expect 0 tune nf.ein -p 2 --schedule nf --store nf.store --budget 0.02
+prints_part 'program: '
+expect 0 tune nf.ein -p 2 --schedule nf --store nf.store --budget 0.02 --json
+prints_part '"setting": '
+expect 0 tune nf.ein -p 2 --fabric threads --schedule nf --store nf.store --budget 0.02
+# The record is written here: which is faster is not known.
+echo 'einsum store 1' > nf.none
+expect 0 canon nf.ein
+key=$(printf '%s\n' "$out" | sed 's/$/; /' | tr -d '\n')
+{
+  echo 'einsum store 1'
+  printf -- '%s\tschedule over 2 places, serial, 1 threads: %s# 0 1 2 2 3\t-\t-\tauto\t' \
+    "$("$bin" info --store nf.none --json | sed 's/.*"machine": "\([^"]*\)", "records".*/\1/')" \
+    "$key"
+  printf 'machine gx=p; on Y0; distribute([a], [io], [ii], [gx]); split(c, co, cw, 5); '
+  printf 'reorder(co, ii); \t100\t200\n'
+} > nf.own
+expect 0 plan nf.ein -p 2 --store nf.own
+prints_part 'io_@gx co*6 | j ii cw'
+expect 0 plan nf.ein -p 2 --store nf.own --decomp sqrt
+ok [ "$(printf '%s\n' "$out" | grep -c 'io_@gx')" -eq 0 ]
+expect 0 plan nf.ein -p 3 --store nf.own
+ok [ "$(printf '%s\n' "$out" | grep -c 'io_@gx')" -eq 0 ]
+printf 'divide(i, io, ii, 2)\n' > nf
+expect 1 tune nf.ein -p 2 --schedule nf --store nf.store --budget 0.02
+says 'of which statement'
+expect 2 tune nf.ein --schedule nf --store nf.store
 # In steps, for want of memory, and as the schedule that is written.
 expect 0 run mm.ein A=MA.npy B=MB.npy
 cp .out mm.want
