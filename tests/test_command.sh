@@ -330,6 +330,7 @@ sed "s/^fast_bytes .*/fast_bytes $((8 * elements))/; s/^flops_f64 .*/flops_f64 1
   s/^read_bw .*/read_bw $bw/; s/^all_read_bw .*/all_read_bw $(echo "$bw" | sed 's/ /000 /g')000/
   " rates.txt > known.txt
 expect 0 plan ij,jk --sizes i=700,j=701,k=702 --dtype f64 --rates known.txt --json
+planned=$(sed -n 's/.*"io_bound": \([0-9.e+]*\),.*/\1/p' .out)
 expect 0 bound ij,jk --sizes i=700,j=701,k=702 --dtype f64 --fast-memory $elements --json
 bound=$(sed -n 's/.*"compulsory": [0-9.e+]*, "bound": \([0-9.e+]*\),.*/\1/p' .out)
 compulsory=$((700 * 701 + 701 * 702 + 700 * 702))
