@@ -34,7 +34,9 @@ static void form_key(normal_form *f) {
   add_string(&t, "#");
   for (int k = 0; ein_graph_tensor(f->g, k, &x); k++) {
     char b[40];
-    add_text(&t, b, (size_t)snprintf(b, sizeof b, " %d", (int)ein_canon_tensor(f->canon, k)));
+    int first = 0;
+    while (ein_canon_tensor(f->canon, first) != ein_canon_tensor(f->canon, k)) first++;
+    add_text(&t, b, (size_t)snprintf(b, sizeof b, " %d", first));
   }
   f->key = t.s;
 }
