@@ -403,6 +403,9 @@
 // without a path and a variant ask for their own form, else for that of the plain contraction
 // (factors are arrays, nothing follows the fold); of other sizes, half to twice, the nearest holds.
 // A far worse path is not taken. Deterministic plans, budgets and integer checks do not ask.
+// `einsum tune -p N --schedule FILE` measures a schedule in the names of a program's normal form,
+// with each setting of its parameters (param b = 16, 32), beside the decomposition; where it is
+// faster, the command takes it from the store, for that form, as many places and that fabric.
 //
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally

@@ -526,7 +526,8 @@ static ein_status eini_aside_own(eini_scheduler *w) {
   return EIN_OK;
 }
 
-// The schedule is of graph g, in which statement `at` is new, and the one behind it another one.
+// The schedule is of graph g, in which statement `at` and the last tensor are new, and the
+// statement behind it is another one.
 static ein_status eini_aside_move(eini_scheduler *w, const ein_graph *g, int at) {
   ein_schedule *s = w->to;
   eini_arena *a = w->p.arena;
@@ -537,8 +538,7 @@ static ein_status eini_aside_move(eini_scheduler *w, const ein_graph *g, int at)
   s->axes = EINI_NEW(a, eini_stmt *, g->ntensor);
   if (place == NULL || said == NULL || nest == NULL || s->home == NULL || s->axes == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < w->g->ntensor && t < g->ntensor; t++)
-    place[t] = s->place[t], said[t] = s->said[t];
+  for (int t = 0; t < g->ntensor - 1; t++) place[t] = s->place[t], said[t] = s->said[t];
   for (int k = 0; k < g->nstmt; k++) {
     if (k == at || k == at + 1) {
       EINI_TRY(eini_loops_init(&w->p, &g->stmt[k], &nest[k]));

@@ -330,6 +330,7 @@ sed "s/^fast_bytes .*/fast_bytes $((8 * elements))/; s/^flops_f64 .*/flops_f64 1
   s/^read_bw .*/read_bw $bw/; s/^all_read_bw .*/all_read_bw $(echo "$bw" | sed 's/ /000 /g')000/
   " rates.txt > known.txt
 expect 0 plan ij,jk --sizes i=700,j=701,k=702 --dtype f64 --rates known.txt --json
+planned=$(sed -n 's/.*"io_bound": \([0-9.e+]*\),.*/\1/p' .out)
 expect 0 bound ij,jk --sizes i=700,j=701,k=702 --dtype f64 --fast-memory $elements --json
 bound=$(sed -n 's/.*"compulsory": [0-9.e+]*, "bound": \([0-9.e+]*\),.*/\1/p' .out)
 compulsory=$((700 * 701 + 701 * 702 + 700 * 702))
@@ -1556,6 +1557,61 @@ expect 0 run ex.ein A=MA.npy B=MB.npy -p 4 --fabric copying --schedule alone
 sed 's/9)/8)/' first > bad
 expect 1 plan ex.ein -p 4 --schedule bad
 says "bad:2:12: this does not occur in the statement of 'C'"
+# A schedule in the names of the normal form, with parameters, beside the decomposition.
+echo 'X[i=64,k=8] : f64 = mod(3*i+k, 7) - 3' | "$bin" run - -o X=RX.npy
+printf 'input A[m=40,k=30], B[k,n=50] : f64\nT[i,j] = A[i,k] * B[k,j]\n' > nf.ein
+printf 'Z[io] = max[j](T[io,j] + io)\noutput Z\n' >> nf.ein
+cat > nf << 'END'
+param s = 5, 10   # steps
+param g = p, 1/0
+machine gx=g
+on Y0
+distribute([a], [io], [ii], [gx])
+split(c, co, cw, s); reorder(co, ii)
+on Y1
+distribute([a], [io], [ii], [gx]); communicate(A2, io)
+END
+expect 0 canon nf.ein
+prints_part 'Y0[a=40,b=50] : f64 = sum[c=30](A0[a,c]*A1[c,b])'
+expect 0 tune nf.ein -p 2 --schedule nf --store nf.store --budget 0.02
+prints_part 'program: '
+expect 0 tune nf.ein -p 2 --schedule nf --store nf.store --budget 0.02 --json
+prints_part '"setting": '
+expect 0 tune nf.ein -p 2 --fabric threads --schedule nf --store nf.store --budget 0.02
+# The record is written here: which is faster is not known.
+echo 'einsum store 1' > nf.none
+expect 0 canon nf.ein
+key=$(printf '%s\n' "$out" | sed 's/$/; /' | tr -d '\n')
+{
+  echo 'einsum store 1'
+  printf -- '%s\tschedule over 2 places, serial, 1 threads: %s# 0 1 2 2 4\t-\t-\tauto\t' \
+    "$("$bin" info --store nf.none --json | sed 's/.*"machine": "\([^"]*\)", "records".*/\1/')" \
+    "$key"
+  printf 'machine gx=p; on Y0; distribute([a], [io], [ii], [gx]); split(c, co, cw, 5); '
+  printf 'reorder(co, ii); \t100\t200\n'
+} > nf.own
+expect 0 plan nf.ein -p 2 --store nf.own
+prints_part 'io_@gx co*6 | j ii cw'
+expect 0 plan nf.ein -p 2 --store nf.own --decomp sqrt
+ok [ "$(printf '%s\n' "$out" | grep -c 'io_@gx')" -eq 0 ]
+expect 0 plan nf.ein -p 3 --store nf.own
+ok [ "$(printf '%s\n' "$out" | grep -c 'io_@gx')" -eq 0 ]
+# One task is faster than 16: that is kept, and found for what has other names and another order.
+printf 'input A[m=64,k=8], B[k,n=8] : f64\nC[io,j] = A[io,k] * B[k,j]\n' > one.ein
+printf 'input Y[k=8,n=8], X[m=64,k] : f64\nZ[p,q] = X[p,r] * Y[r,q]\n' > other.ein
+printf 'param g = 1, p\nmachine gx=g; distribute([a], [io], [ii], [gx])\n' > one
+expect 0 tune one.ein -p 16 --fabric copying --schedule one --store one.store --budget 0.3
+prints_part 'the schedule with g=1 is kept'
+expect 0 run other.ein Y=MB.npy X=RX.npy -p 16 --fabric copying --store one.store --json
+prints_part '"places": [{"tasks": 1, "received_bytes": 0, "sent_bytes": 0}, {"tasks": 0,'
+expect 0 run other.ein Y=MB.npy X=RX.npy
+cp .out one.want
+expect 0 run other.ein Y=MB.npy X=RX.npy -p 16 --fabric copying --store one.store
+cmp -s .out one.want || fail "a schedule of the store changes a result"
+printf 'divide(i, io, ii, 2)\n' > nf
+expect 1 tune nf.ein -p 2 --schedule nf --store nf.store --budget 0.02
+says 'of which statement'
+expect 2 tune nf.ein --schedule nf --store nf.store
 # In steps, for want of memory, and as the schedule that is written.
 expect 0 run mm.ein A=MA.npy B=MB.npy
 cp .out mm.want

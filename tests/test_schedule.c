@@ -552,7 +552,9 @@ static void test_memory(const char *text) {
     CHECK(ein_ctx_create(&how, &own) == EIN_OK);
     count.fail_at = count.calls + n;
     ein_status st = ein_schedule_create(own, g, &d, &s);
+    double stmt[3], place[4];
     if (st == EIN_OK) st = ein_schedule_cost(own, s, 0, NULL, NULL, &info);
+    if (st == EIN_OK) st = ein_schedule_peaks(own, s, EIN_INPUTS_HELD, stmt, place);
     CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY);
     done = st == EIN_OK;
     CHECK(!done || n > 3);
@@ -560,6 +562,46 @@ static void test_memory(const char *text) {
     ein_ctx_destroy(own);
     CHECK(count.live == 0);
   }
+  ein_graph_destroy(g);
+}
+
+// The same of a simulation: of places in nodes, whose links are shared, and of those without.
+static void test_simulated(void) {
+  ein_graph *g = parse("input A[m=8,k=8], B[k,n=8], v[n]\nC[i,j] = A[i,k] * B[k,j]\n"
+                       "w[i] = argmax[j](C[i,j] - v[j])\nz = var[i,j](C[i,j] + w[i])\n");
+  ein_decompose_desc how;
+  ein_decomposition *d;
+  ein_machine m;
+  memset(&how, 0, sizeof how);
+  memset(&m, 0, sizeof m);
+  how.p = 8;
+  how.cost = EIN_COST_BYTES;
+  CHECK(ein_decompose(ctx, g, &how, &d) == EIN_OK);
+  for (long n = 0, node = 0; node < 2; n++) {
+    counter count = {0, -1, 0};
+    ein_ctx_desc desc;
+    ein_ctx *own;
+    ein_sim_desc sim;
+    ein_sim_info info;
+    double peak[8];
+    memset(&desc, 0, sizeof desc);
+    memset(&sim, 0, sizeof sim);
+    m.node = node == 0 ? 2 : 0;
+    sim.machine = &m;
+    sim.peak = peak;
+    desc.allocator.alloc_fn = count_alloc;
+    desc.allocator.free_fn = count_free;
+    desc.allocator.user = &count;
+    CHECK(ein_ctx_create(&desc, &own) == EIN_OK);
+    count.fail_at = count.calls + n;
+    const ein_status st = ein_simulate(own, g, d, &sim, &info);
+    CHECK(st == EIN_OK || st == EIN_ERR_NO_MEMORY);
+    CHECK(st != EIN_OK || (n > 2 && info.messages > 0));
+    ein_ctx_destroy(own);
+    CHECK(count.live == 0);
+    if (st == EIN_OK) n = -1, node++;
+  }
+  ein_decomposition_destroy(d);
   ein_graph_destroy(g);
 }
 
@@ -631,6 +673,7 @@ int main(int argc, char **argv) {
               "distribute([i, j], [io, jo], [ii, ji], [x, y])\n"
               "split(k, ko, ki, 2); reorder(ko, ii)\n"
               "on C; distribute([i, j], [io, jo], [ii, ji], [x, y])\n");
+  test_simulated();
   test_nests(cases);
   ein_ctx_destroy(ctx);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);

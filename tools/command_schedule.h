@@ -3,6 +3,10 @@
 // command_schedule.h - machines, distributions and schedules: --schedule, and those of programs.
 // A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
 
+static void add_string(text *t, const char *s) { add_text(t, s, strlen(s)); }
+
+#include "command_forms.h"
+
 // ================================================================================================
 // Schedules.
 // ================================================================================================
@@ -13,8 +17,6 @@ static char *schedule_text(const ein_schedule *s) {
   (void)ein_schedule_print(s, line, n + 1);
   return line;
 }
-
-static void add_string(text *t, const char *s) { add_text(t, s, strlen(s)); }
 
 // The program is the one in which what a schedule computes first is a statement.
 static void take_graph(program *p, const ein_schedule *s) {
@@ -46,12 +48,13 @@ static ein_schedule *schedule_of(program *p, int64_t places, const ein_machine *
   how.machine = machine;
   if (p->commands && file != NULL)
     misuse(NULL, "%s has a schedule of its own: --schedule does not go with it", p->file);
-  if (!p->commands && file == NULL) return NULL;
+  if (file == NULL && !p->commands && (how.text = form_stored(p, places)) == NULL) return NULL;
   if (p->commands && given(O_DETERMINISTIC) != NULL)
     misuse(NULL, "a schedule behind the statements does not go with --deterministic: give it in a "
            "file by --schedule");
   if (file != NULL) how.text = read_text(file, &how.length);
   const ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &s);
+  if (st != EIN_OK && file == NULL && !p->commands) return NULL;  // it is as if nothing was kept
   if (st != EIN_OK) die_library(p->ctx, st, file != NULL ? file : p->file);
   take_graph(p, s);
   return s;

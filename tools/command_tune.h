@@ -397,10 +397,212 @@ static int tune_program(void) {
   return finish(p.ctx, NULL, p.graph);
 }
 
+// ---- schedules in the names of the normal form, over places
+
+// A plan over places that is measured; said: the setting of its parameters, NULL: a decomposition.
+typedef struct placed {
+  char *said, *commands;       // in the form's names
+  ein_schedule *s;
+  ein_dist *d;
+  double best, *time;
+} placed;
+
+static double time_placed(const ein_dist *d, const ein_run *run) {
+  const double start = now(NULL);
+  const ein_status st = ein_dist_execute(d, run, NULL);
+  if (st != EIN_OK) die(exit_status(st), NULL, "%s", ein_status_text(st));
+  return now(NULL) - start;
+}
+
+// Random inputs of a program, params of 1 where there is no default.
+static ein_run random_run(const program *p) {
+  ein_tensor_info t;
+  ein_param_info q;
+  ein_run run;
+  const size_t n = (size_t)ein_graph_tensors(p->graph) + 1;
+  const void **in = (const void **)memory(sizeof *in * n);
+  void **out = (void **)memory(sizeof *out * n);
+  ein_scalar *param = (ein_scalar *)memory(sizeof *param *
+                                           ((size_t)ein_graph_params(p->graph) + 1));
+  int nin = 0, nout = 0;
+  for (int k = 0; ein_graph_tensor(p->graph, k, &t); k++) {
+    array a;
+    if (t.role == EIN_ROLE_TEMP) continue;
+    memset(&a, 0, sizeof a);
+    a.name = t.name;
+    set_shape(&a, t.dtype, t.rank, t.shape, 0);
+    allocate(&a);
+    if (t.role == EIN_ROLE_INPUT) fill_random(&a, option_seed(), nin);
+    if (t.role == EIN_ROLE_INPUT) in[nin++] = a.v.data;
+    else out[nout++] = a.v.data;
+  }
+  for (int k = 0; ein_graph_param(p->graph, k, &q); k++)
+    if (!q.has_default) param[k].set = 1, param[k].re = 1;
+  memset(&run, 0, sizeof run);
+  run.in = in;
+  run.out = out;
+  run.param = param;
+  return run;
+}
+
+static int by_placed(const void *a, const void *b) {
+  const double x = ((const placed *)a)->best, y = ((const placed *)b)->best;
+  return (x > y) - (x < y);
+}
+
+// A plan of the program under a setting.
+static ein_status placed_make(const program *p, const normal_form *f, const ein_fabric *at,
+                       const ein_machine *machine, placed *x) {
+  ein_schedule_desc how;
+  ein_dist_desc run;
+  memset(&how, 0, sizeof how);
+  memset(&run, 0, sizeof run);
+  how.text = form_named(f, x->commands);
+  how.places = at->places;
+  how.machine = machine;
+  ein_status st = ein_schedule_create(p->ctx, p->graph, &how, &x->s);
+  if (st != EIN_OK) return st;
+  run.fabric = at;
+  run.schedule = x->s;
+  st = ein_dist_create(p->ctx, p->graph, &run, &x->d);
+  if (st != EIN_OK) ein_schedule_destroy(x->s);
+  return st;
+}
+
+// The plan without a schedule first, then those of all settings; *n of them.
+static placed *placed_all(program *p, const normal_form *f, const ein_fabric *at,
+                          const ein_decomposition *how, const ein_machine *machine, int *n) {
+  parameter q[PARAMETERS_MOST];
+  size_t length;
+  int nq;
+  int64_t settings = 1;
+  placed *all = (placed *)memory(sizeof *all * (CANDIDATES_MOST + 1));
+  char *file = read_text(given(O_SCHEDULE), &length);
+  form_parameters(file, q, &nq);
+  for (int i = 0; i < nq; i++) settings *= q[i].value.n;
+  if (settings > CANDIDATES_MOST)
+    die(WRONG_INPUT, NULL, "%s: more than %d settings of parameters", given(O_SCHEDULE),
+        CANDIDATES_MOST);
+  memset(all, 0, sizeof *all * (CANDIDATES_MOST + 1));
+  ein_dist_desc run;
+  memset(&run, 0, sizeof run);
+  run.fabric = at;
+  run.decomposition = how;
+  ein_status st = ein_dist_create(p->ctx, p->graph, &run, &all[0].d);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  *n = 1;
+  for (int64_t k = 0; k < settings; k++) {
+    placed *x = &all[*n];
+    x->commands = form_setting(file, q, nq, k, &x->said);
+    st = placed_make(p, f, at, machine, x);  // some settings may be no schedule
+    if (st == EIN_OK) ++*n;
+  }
+  if (*n == 1) die_library(p->ctx, st, given(O_SCHEDULE));
+  return all;
+}
+
+// Which is measurably faster than the first, or the first.
+static placed *placed_decide(placed *x, int n, const ein_run *run, double seconds) {
+  const double start = now(NULL);
+  int round = 0;
+  for (int i = 0; i < n; i++) {
+    x[i].time = (double *)memory(sizeof(double) * ROUNDS_MOST);
+    (void)time_placed(x[i].d, run);
+    x[i].best = time_placed(x[i].d, run);
+  }
+  qsort(x + 1, (size_t)n - 1, sizeof *x, by_placed);
+  const int last = n > FINALISTS + 1 ? FINALISTS + 1 : n;
+  for (; round < ROUNDS_LEAST || (round < ROUNDS_MOST && now(NULL) < start + seconds); round++)
+    for (int i = 0; i < last; i++) x[i].time[round] = time_placed(x[i].d, run);
+  placed *best = x;
+  for (int i = 0; i < last; i++) x[i].best = median_of(x[i].time, round);
+  for (int i = 1; i < last; i++)
+    if (x[i].best * tune_gain < x[0].best && x[i].best < best->best &&
+        x[i].time[0] * tune_gain < x[0].time[0])
+      best = &x[i];
+  return best;
+}
+
+static void report_placed(const placed *won, const placed *first) {
+  if (given(O_JSON) != NULL) {
+    printf("{\"untuned_seconds\": %.17g, \"seconds\": %.17g, \"gain\": %.17g, \"setting\": ",
+           first->best, won->best, first->best / won->best);
+    if (won->said == NULL) fputs("null", stdout);
+    else put_json_string(won->said);
+    puts("}");
+    return;
+  }
+  printf("program: %.4g us, decomposed %.4g us, gain %.3g", won->best * 1e6, first->best * 1e6,
+         first->best / won->best);
+  if (won->commands == NULL) puts("; nothing is kept: no schedule is faster");
+  else printf("; the schedule%s%s is kept\n", won->said[0] != 0 ? " with " : "", won->said);
+}
+
+// The schedule as the record keeps it: on a line.
+static void keep_placed(const program *p, const normal_form *f, const ein_fabric *at,
+                        const placed *won, const placed *first) {
+  text all = new_store();
+  const size_t from = all.n;
+  char b[80];
+  add_string(&all, form_record(p, f, at->places, at->name));
+  for (char *line = strtok(won->commands, "\n"); line; line = strtok(NULL, "\n")) {
+    size_t k = strlen(line);
+    line += strspn(line, " \t");
+    k = strlen(line);
+    for (size_t i = 0; i < k; i++)
+      if (line[i] == '\t' || line[i] == '\r') line[i] = ' ';
+    if (k > 0) add_string(&all, line);
+    if (k > 0) add_string(&all, "; ");
+  }
+  snprintf(b, sizeof b, "\t%.0f\t%.0f\n", won->best * 1e9, first->best * 1e9);
+  add_string(&all, b);
+  if (all.n - from >= 65536)
+    die(WRONG_INPUT, NULL, "%s: the program's form and the schedule are too long for a store",
+        p->file);
+  keep_store(&all);
+}
+
+// einsum tune PROG.ein -p N --schedule FILE: is the program faster so than decomposed?
+static int tune_schedules(void) {
+  program p;
+  normal_form f;
+  ein_decompose_desc desc;
+  ein_machine machine;
+  ein_schedule *steps;
+  const char *name;
+  int n;
+  if (given(O_PLACES) == NULL) misuse("-p N", "a schedule is for a number of places");
+  program_open(&p, program_argument("einsum tune PROG.ein -p N --schedule FILE --store FILE"));
+  program_inputs(&p, 1);
+  program_parse(&p);
+  if (p.commands) misuse(NULL, "%s has a schedule of its own", p.file);
+  ein_fabric at = run_fabric(&p);
+  if (at.count < at.places) misuse(NULL, "--fabric mpi does not go with tune");
+  if (!form_of(&p, &f)) die(WRONG_INPUT, NULL, "%s has no normal form that ends in time", p.file);
+  option_decompose(&p, at.threads, &desc, &machine, &name);
+  desc.p = at.places;
+  const ein_decomposition *how = decompose(&p, &desc, &machine, &steps);
+  if (how == NULL) misuse(NULL, "with --memory nothing is tuned");
+  placed *all = placed_all(&p, &f, &at, how, &machine, &n);
+  const ein_run run = random_run(&p);
+  const double seconds = option_seconds(O_BUDGET, tune_seconds);
+  progress_begin("tuning", NULL, seconds);
+  const placed *won = placed_decide(all, n, &run, seconds);
+  progress_end();
+  if (won->commands != NULL) keep_placed(&p, &f, &at, won, &all[0]);
+  report_placed(won, &all[0]);
+  for (int i = 0; i < n; i++) ein_dist_destroy(all[i].d), ein_schedule_destroy(all[i].s);
+  ein_decomposition_destroy((ein_decomposition *)(uintptr_t)how);
+  form_end(&f);
+  ein_fabric_destroy(&at);
+  return finish(p.ctx, NULL, p.graph);
+}
+
 static int command_tune(void) {
   if (store_path() == NULL)
     misuse("--store FILE, or EINSUM_STORE in the environment", "there is no store to write to");
   check_target(store_path());
+  if (given(O_SCHEDULE) != NULL) return tune_schedules();
   return args.n > 0 && !is_program(args.v[0]) ? tune_expression(expression()) : tune_program();
 }
 

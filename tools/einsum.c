@@ -286,7 +286,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY | BOUND},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND}, {"--grids", FLAG, BOUND},
-  {"--schedule", VALUE, RUN | PLAN}, {"--schedule-out", VALUE, PLAN},
+  {"--schedule", VALUE, RUN | PLAN | TUNE}, {"--schedule-out", VALUE, PLAN},
   {"--count", VALUE, RUN | BENCH},
   {"--seconds", VALUE, BENCH}, {"--scatter", FLAG, PLACES}};
 
@@ -345,7 +345,8 @@ static const char *const usage[] = {
   "  --pin 'X[s=8]'     an input or output that lies in a partition; W*[f=8]: all of such names\n"
   "                     that have the axis\n"
   "  --schedule FILE    machine, place and the loops of statements, one command a line, in place\n"
-  "                     of those behind the statements of a program\n"
+  "                     of those behind the statements of a program; tune -p N: in the names\n"
+  "                     that einsum canon prints, each setting of param b = 16, 32 is tried\n"
   "  --schedule-out FILE   plan -p N: the plan as such a schedule, with the statements as it has\n"
   "                     them in comments\n"
   "  --max-vectors N    of a statement; --max-table N: entries; --beam N: states: the effort\n"
@@ -576,13 +577,14 @@ static unsigned read_command_line(int argc, char **argv) {
       misuse(NULL, "%s does not apply here", options[k].name);
     }
   }
-  if (command & (BENCH | INFO | TUNE)) check_only(O_PLACES, "1");
+  const int apart = (command & (BENCH | INFO)) || (command == TUNE && given(O_SCHEDULE) == NULL);
+  if (apart) check_only(O_PLACES, "1");
   tuning = command == TUNE;
   (void)option_places(1);
   if (command == PLAN && !simulated() && given(O_FABRIC) != NULL &&
       strcmp(given(O_FABRIC), "serial") != 0)
     misuse("serial or sim", "--fabric %s does not apply here: nothing runs", given(O_FABRIC));
-  if (command & (BENCH | INFO | TUNE)) check_only(O_FABRIC, "serial");
+  if (apart) check_only(O_FABRIC, "serial");
   for (int o = O_SHAPES; o <= O_SIZES; o++) {
     int known = command == RUN && o == O_SIZES;
     if (command == RUN && !known && opt[o].n > 0 && !simulated())
