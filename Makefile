@@ -448,8 +448,8 @@ step-san-pictures: $(if $(SAN_CC),$(B)/san/einsum)
 	$(STEP) san-pictures $(if $(SAN_CC),$(if $(PYTHON),$(PYTHON) tests/pictures.py $<,\
 	  skip "no Python"),$(NO_SAN))
 
-step-command: $(B)/einsum
-	$(STEP) command $(COMMAND) $(B)/einsum
+step-command: $(B)/einsum $(B)/libcuda_stub.so
+	$(STEP) command env CUDA_STUB="$(CURDIR)/$(B)/libcuda_stub.so" $(COMMAND) $(B)/einsum
 
 step-san-command: $(if $(SAN_CC),$(B)/san/einsum)
 	$(STEP) san-command $(if $(SAN_CC),$(COMMAND) $(B)/san/einsum,$(NO_SAN))
