@@ -41,7 +41,7 @@ TESTS    = math npy views extreme path split contract einsum program builder can
            distribution schedule steps grids dtensor scatter within nodes cuda
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
-           10_gradient 11_places 12_llama
+           10_gradient 11_places 12_llama 17_cuda
 
 B          = build
 LIBRARY_H  = einsum.h $(wildcard backends/*.h)
@@ -363,6 +363,8 @@ mutants: $(B)/found.mk
 fuzz: $(FUZZ_BIN)
 	@for t in $(FUZZERS); do sh tests/fuzz.sh $(B) $$t $(FUZZ_SECONDS) || exit 1; done
 
+$(B)/17_cuda: examples/17_cuda.c $(HEADERS) $(B)/flags $(if $(SHARED),$(ALL) $(B)/library_cuda.o)
+	$(BUILD) $(call linked,$(ALL) $(B)/library_cuda.o) $(LINK)
 $(B)/%: examples/%.c $(HEADERS) $(B)/flags $(if $(SHARED),$(ALL))
 	$(BUILD) $(call linked,$(ALL)) $(LINK)
 
@@ -448,8 +450,8 @@ step-san-pictures: $(if $(SAN_CC),$(B)/san/einsum)
 	$(STEP) san-pictures $(if $(SAN_CC),$(if $(PYTHON),$(PYTHON) tests/pictures.py $<,\
 	  skip "no Python"),$(NO_SAN))
 
-step-command: $(B)/einsum
-	$(STEP) command $(COMMAND) $(B)/einsum
+step-command: $(B)/einsum $(B)/libcuda_stub.so
+	$(STEP) command env CUDA_STUB="$(CURDIR)/$(B)/libcuda_stub.so" $(COMMAND) $(B)/einsum
 
 step-san-command: $(if $(SAN_CC),$(B)/san/einsum)
 	$(STEP) san-command $(if $(SAN_CC),$(COMMAND) $(B)/san/einsum,$(NO_SAN))

@@ -27,6 +27,7 @@ static void compile_free(void *p) {
 #endif
 #ifdef COMPILE_BRING  // backends by macro
 #define EINSUM_CPU
+#define EINSUM_CUDA
 #define EINSUM_DIST
 #endif
 #ifdef COMPILE_PLAIN_FIRST
@@ -43,6 +44,10 @@ static void compile_free(void *p) {
 #ifdef COMPILE_CPU
 #include "../backends/einsum_cpu.h"
 #include "../backends/einsum_cpu.h"
+#endif
+#ifdef COMPILE_CUDA
+#include "../backends/einsum_cuda.h"
+#include "../backends/einsum_cuda.h"
 #endif
 #ifdef COMPILE_BLAS
 #include "../backends/einsum_openblas.h"

@@ -37,7 +37,7 @@ row() {  # row NAME COMMAND..: must succeed
 build_run() {
   out=$1
   shift
-  "$@" -o "$dir/$out" -lm -pthread && "$dir/$out"
+  "$@" -o "$dir/$out" -lm -pthread -ldl && "$dir/$out"
 }
 
 # two OUT IMPLEMENTATION-FLAGS USER-FLAGS COMPILE.. -- LINK: two translation units
@@ -50,7 +50,7 @@ two() {
 two_link() {  # two_link LINKER OUT ..
   linker=$1
   shift
-  two "$@" && "$linker" -o "$dir/$1" "$dir/$1.1.o" "$dir/$1.2.o" -lm -pthread && "$dir/$1"
+  two "$@" && "$linker" -o "$dir/$1" "$dir/$1.1.o" "$dir/$1.2.o" -lm -pthread -ldl && "$dir/$1"
 }
 
 # Like two_link; and the first file shows nothing but its own functions.
@@ -67,7 +67,7 @@ other_link() {  # other_link LINKER FIRST OUT USER-FLAGS COMPILE..
   linker=$1 first=$2 out=$3 second=$4
   shift 4
   "$@" $second -c -o "$dir/$out.2.o" tests/compile.c &&
-    "$linker" -o "$dir/$out" "$dir/$first.1.o" "$dir/$out.2.o" -lm -pthread && "$dir/$out"
+    "$linker" -o "$dir/$out" "$dir/$first.1.o" "$dir/$out.2.o" -lm -pthread -ldl && "$dir/$out"
 }
 
 # Every row compiles all of a header again, so none says what another one does. One per compiler
@@ -96,6 +96,7 @@ for cc in gcc clang; do
     "$static -DCOMPILE_CPU" "$static" $fast -std=c99
   row "$cc c99, einsum_cpu.h in the other file" other_link $cc $cc-bring $cc-cpu \
     -DCOMPILE_CPU $fast -std=c99
+  row "$cc c99, einsum_cuda.h" $fast -std=c99 $one -DCOMPILE_CUDA -fsyntax-only tests/compile.c
   if [ -n "$blas" ]; then
     row "$cc c99, einsum_openblas.h" $fast -std=c99 $one -DCOMPILE_BLAS -fsyntax-only \
       tests/compile.c
@@ -125,6 +126,7 @@ for cxx in g++ clang++; do
     "$one -DEINSUM_CORE_ONLY" -DEINSUM_CORE_ONLY $x -std=c++11
   row "$cxx c++11, backends by macro" two_link $cxx $cxx-bring \
     "$one -DCOMPILE_BRING" -DCOMPILE_BRING $x -std=c++11
+  row "$cxx c++11, einsum_cuda.h" $x -std=c++11 $one -DCOMPILE_CUDA -fsyntax-only tests/compile.c
   if [ -n "$blas" ]; then
     row "$cxx c++11, einsum_openblas.h" $x -std=c++11 $one -DCOMPILE_BLAS -fsyntax-only \
       tests/compile.c

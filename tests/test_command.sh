@@ -2074,6 +2074,37 @@ case $("$bin" info) in
     ;;
 esac
 
+# ---- a GPU: where there is none the command says so; under a stub, if CUDA_STUB names one, it runs
+
+case $("$bin" info) in
+  *'cuda: no device: '*)
+    expect 3 'ij->i' A.npy --kernels cuda
+    says 'kernels cuda: no device: '
+    expect 3 bench ij,jk --sizes i=3,j=4,k=5 --kernels portable,cuda
+    ;;
+esac
+if [ -f "${CUDA_STUB:-}" ]; then
+  mkdir -p stub
+  cp "$CUDA_STUB" stub/libcuda.so.1
+  ln -s libcuda.so.1 stub/libnvrtc.so.13
+  ln -s libcuda.so.1 stub/libcublas.so.13
+  library_path=${LD_LIBRARY_PATH:-}
+  export LD_LIBRARY_PATH="$PWD/stub${library_path:+:$library_path}"
+  expect 0 info
+  prints_part 'cuda: a stub on the CPU, sm_90'
+  expect 0 bench ij,jk --sizes i=33,j=34,k=35 --kernels cuda --verify --seconds 0.01 --json
+  prints_part '"kernels": "cuda"'
+  expect 0 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --json
+  prints_part 'cuda'
+  expect 2 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --memory 1G
+  says 'does not reach the memory of --kernels cuda'
+  export STUB_NO_DEVICE=1
+  expect 3 bench ij,jk --sizes i=3,j=4,k=5 --kernels cuda
+  says 'there is no device 0: there are 0'
+  unset STUB_NO_DEVICE
+  export LD_LIBRARY_PATH="$library_path"
+fi
+
 # ---- a plan can be carried elsewhere: planned again from its JSON alone, it moves the same bytes
 
 if "$python" -c 'import json' 2> /dev/null; then
