@@ -43,9 +43,9 @@
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
-//                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
-//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms
-//                 >>precompute >>schedule >>stream >>within >>within-text
+//                 >>constraints >>baselines >>decompose >>ways >>compulsory >>tables
+//                 >>place-memory >>results >>simulate >>decomp-public >>scatter >>grids >>loops
+//                 >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -331,8 +331,8 @@
 // METHODS
 // eindecomp   the least cost over a family of vectors (for bytes and seconds: and over the orders
 //             that matter). Exact where tables stay small: trees, chains of layers, graphs of small
-//             width. Where they do not, or ways were dropped, info says how far from the least it
-//             may be. What is proved is the sum of the model's costs, never the simulated time.
+//             width. Else info has a gap (over more than 64 places 0.2 % is good enough) to what
+//             must move however tasks are placed. Proved is the model's sum, never simulated time.
 // linear      the paper's linearisation: the longest path, then the next longest, each by itself.
 // Families: `paper`, that of the EinDecomp paper: p tasks of every statement, or the most possible;
 // `divisors`: those, and the vectors of any divisor of p tasks; `method`: the one vector that a
@@ -403,6 +403,9 @@
 // without a path and a variant ask for their own form, else for that of the plain contraction
 // (factors are arrays, nothing follows the fold); of other sizes, half to twice, the nearest holds.
 // A far worse path is not taken. Deterministic plans, budgets and integer checks do not ask.
+// `einsum tune -p N --schedule FILE` measures a schedule in the names of a program's normal form,
+// with each setting of its parameters (param b = 16, 32), beside the decomposition; where it is
+// faster, the command takes it from the store, for that form, as many places and that fabric.
 //
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
@@ -1591,8 +1594,8 @@ typedef struct ein_decompose_desc {
   int fewer;                // 1: the family of divisors under every model. Few tasks move few
                             //   bytes: the least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: 2048 for 64 places, fewer for more, 16 at least); fewer
-                            //   where edges' tables would have more than 2^26 entries in all
+                            //   seconds: 2048 for 64 places; for more 32, and more as long as info
+                            //   has a gap); fewer where tables would have more than 2^26 entries
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements
@@ -35798,6 +35801,9 @@ typedef struct eini_dform {
   const ein_parts *fixed;  // the only way; or NULL
   int *prefer;             // its indices, those first that most statements can be cut by alike
   const int64_t *hint;     // a vector that is not dropped; or NULL
+  int64_t nvector;         // vectors, whether there are ways of them or not; see every
+  int64_t *vector;
+  int every;               // they are all of the family
   eini_ways ways;
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
@@ -35833,6 +35839,8 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  double lower;            // no labels cost less, whatever was dropped
+  int64_t most;            // ways of a form
   double work;             // places looked at for edges, about
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
@@ -36727,24 +36735,16 @@ static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int rea
   return t->lo == NULL || t->hi == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+// What is known without ways, and scratch of one task.
+static ein_status eini_edgework_rooms(eini_decomposer *dc, eini_edgework *w) {
   const eini_stmt *s = w->x->s;
   const eini_map *m = &s->out_map;
+  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1;
   w->nd = s->nfree + 1;
   for (int r = 0; r < m->rows; r++) w->several |= eini_map_terms(m, r) != 1;
-  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
-  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
-  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1, meet = 0;
   w->seconds = dc->desc->cost == EIN_COST_SECONDS;
-  w->chunk = (int)eini_min64(dc->p, EINI_PLACE_CHUNK);
-  w->nword = (w->chunk + 63) / 64;
   w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
-  w->one = EINI_NEW(&dc->arena, double, w->chunk);
-  w->cost = EINI_NEW(&dc->arena, double, (int64_t)w->a.set.n * w->b.set.n);
-  w->meet_at = EINI_NEW(&dc->arena, int64_t, w->nd);
-  w->need = EINI_NEW(&dc->arena, eini_levels, w->b.set.n);
-  if (w->lo == NULL || w->one == NULL || w->cost == NULL || w->meet_at == NULL || w->need == NULL)
-    return EIN_ERR_NO_MEMORY;
+  if (w->lo == NULL) return EIN_ERR_NO_MEMORY;
   w->hi = w->lo + room;
   w->from = w->hi + room;
   w->to = w->from + room;
@@ -36753,6 +36753,22 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   w->s0 = w->khi + room;
   w->s1 = w->s0 + room;
   w->stride = w->s1 + room;
+  return EIN_OK;
+}
+
+static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+  int64_t meet = 0;
+  EINI_TRY(eini_edgework_rooms(dc, w));
+  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
+  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
+  w->chunk = (int)eini_min64(dc->p, EINI_PLACE_CHUNK);
+  w->nword = (w->chunk + 63) / 64;
+  w->one = EINI_NEW(&dc->arena, double, w->chunk);
+  w->cost = EINI_NEW(&dc->arena, double, (int64_t)w->a.set.n * w->b.set.n);
+  w->meet_at = EINI_NEW(&dc->arena, int64_t, w->nd);
+  w->need = EINI_NEW(&dc->arena, eini_levels, w->b.set.n);
+  if (w->one == NULL || w->cost == NULL || w->meet_at == NULL || w->need == NULL)
+    return EIN_ERR_NO_MEMORY;
   if (dc->desc->cost < EIN_COST_BYTES || w->several) return EIN_OK;
   EINI_TRY(eini_edge_lanes(dc, w, 0));
   EINI_TRY(eini_edge_lanes(dc, w, 1));
@@ -38239,6 +38255,7 @@ typedef struct eini_pick {
   int64_t effort;          // steps that may be taken
   int64_t step;            // steps of a vector that is not ranked by blocks
   int64_t most, n;         // how many are kept, and there are
+  int64_t room;            // of ways
   int64_t *cut;            // [slot][index]
   eini_ranked *heap;       // slots by -rank, -when they came: of equal ranks the first are kept
   int64_t seen, steps;     // vectors, and steps so far
@@ -38458,7 +38475,7 @@ static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t
   int n = f->s->nindex;
   int64_t *cut = EINI_NEW(&dc->arena, int64_t, n);
   if (cut == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < n && 2 * (i + 1) < q->most; i++)
+  for (int i = 0; i < n && 2 * (i + 1) < q->room; i++)
     if (f->limit[f->prefer[i]] > 1 &&
         eini_vector_first(f, f->prefer[i], tasks, even, nd, divisor, cut))
       eini_pick_add(dc, f, q, cut, -1);
@@ -38508,7 +38525,7 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, e
   if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, q));
   even = q->seen > 0 || q->bytes < none;
   if (!even) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, q));
-  if (q->kept_out > 0 || q->steps > q->effort)
+  if (q->n >= q->room || q->steps > q->effort)
     EINI_TRY(eini_vectors_first(dc, f, tasks, even, nd, divisor, q));
   for (int k = 0; k < dc->ndivisor && eini_all_divisors(dc->desc); k++) {
     if (dc->divisor[k] >= tasks) break;
@@ -38542,6 +38559,18 @@ static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node
     eini_heap_sink(q->heap, k, 0);
   }
   w->n = q->n;
+  return EIN_OK;
+}
+
+// The vectors of a form by themselves.
+static ein_status eini_vectors_keep(eini_decomposer *dc, eini_dform *f, const eini_pick *q,
+                                    const eini_ways *w) {
+  f->every = q->kept_out == 0 && q->steps <= q->effort;
+  f->nvector = w->n;
+  f->vector = EINI_NEW(&dc->arena, int64_t, w->n * f->s->nindex);
+  if (f->vector == NULL) return EIN_ERR_NO_MEMORY;
+  if (f->s->nindex > 0)
+    memcpy(f->vector, w->cut, (size_t)(w->n * f->s->nindex) * sizeof *w->cut);
   return EIN_OK;
 }
 
@@ -38645,17 +38674,17 @@ static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int6
 // Gives the vectors their rules of placement, keeping `most` ways: first the preferred order of
 // half as many vectors, then what else there is. A pinned tensor's statement puts the reduced
 // indices first, so that its blocks lie as the pin says.
-static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini_ways *have,
-                                  eini_ways *w, eini_orders *o) {
+static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, eini_ways *w,
+                                  eini_orders *o) {
   int n = f->s->nindex;
-  int64_t first = eini_min64(have->n, (w->cap + 1) / 2), i, cells;
+  int64_t first = eini_min64(f->nvector, (w->cap + 1) / 2), i, cells;
   o->room = eini_signature_room(f->s);
   w->n = 0;
   f->ways = *w;
-  for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, 0, 1, o));
-  for (i = 0; i < have->n && f->ways.n < w->cap; i++)
-    EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, i < first, EINI_ORDERS_MAX, o));
-  dc->cut_short |= i < have->n;
+  for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, 0, 1, o));
+  for (i = 0; i < f->nvector && f->ways.n < w->cap; i++)
+    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first, EINI_ORDERS_MAX, o));
+  dc->cut_short |= i < f->nvector;
   w->n = f->ways.n;
   cells = w->n * n;
   f->ways.cap = w->n;
@@ -38682,6 +38711,8 @@ static int64_t eini_ways_most(const eini_decomposer *dc) {
   return most;
 }
 
+#define EINI_VECTORS_KEPT 2048  // of a statement, to know what must move
+
 // Scratch of the ways of one form.
 typedef struct eini_formwork {
   eini_pick pick;
@@ -38703,7 +38734,9 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
   }
   most = eini_min64(most, eini_max64(4096, ((int64_t)1 << 23) / n));
   most = eini_min64(most, eini_max64(16, ((int64_t)1 << 29) / cells));
-  w->pick.most = most + 1;
+  w->pick.room = most + 1;
+  w->pick.most = dc->desc->cost < EIN_COST_BYTES ? most + 1
+                 : eini_max64(most + 1, eini_min64(EINI_VECTORS_KEPT, ((int64_t)1 << 20) / n));
   w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
   w->pick.heap = EINI_NEW(a, eini_ranked, w->pick.most);
   w->orders.digits = EINI_NEW(a, int64_t, room * (EINI_ORDERS_MAX + 1));
@@ -38744,12 +38777,12 @@ static int64_t eini_form_key(const eini_decomposer *dc, int node, int64_t *key) 
   return n;
 }
 
-static ein_status eini_dforms_make(eini_decomposer *dc) {
-  eini_formwork work;
+// The forms of all nodes, and their vectors.
+static ein_status eini_dforms_find(eini_decomposer *dc, eini_formwork *work) {
   eini_keys seen;
   int64_t room = 0;
   memset(&seen, 0, sizeof seen);
-  EINI_TRY(eini_formwork_make(dc, eini_ways_most(dc), &work));
+  EINI_TRY(eini_formwork_make(dc, dc->most, work));
   for (int i = 0; i < dc->nnode; i++) {
     const eini_stmt *s = dc->node[i].s;
     room = eini_max64(room, 5 * (int64_t)s->nindex + s->noperand + 6);
@@ -38765,24 +38798,236 @@ static ein_status eini_dforms_make(eini_decomposer *dc) {
     dc->form_of[i] = first[form];
     if (dc->form_of[i] != i) continue;
     eini_dform *f = &dc->node[i];
-    int pin = i >= dc->nnode - dc->npinned;
-    EINI_TRY(eini_vectors_make(dc, f, i, &work.pick, &work.vectors));
-    EINI_TRY(eini_ways_place(dc, f, &work.vectors, &work.ways, &work.orders));
+    EINI_TRY(eini_vectors_make(dc, f, i, &work->pick, &work->vectors));
+    EINI_TRY(eini_vectors_keep(dc, f, &work->pick, &work->vectors));
+    if (i >= dc->nnode - dc->npinned) f->least = 0;
+  }
+  return EIN_OK;
+}
+
+// Ways of all forms, with what they cost by themselves.
+static ein_status eini_dforms_place(eini_decomposer *dc, eini_formwork *work) {
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    if (dc->form_of[i] != i) continue;
+    EINI_TRY(eini_ways_place(dc, f, &work->ways, &work->orders));
     EINI_TRY(eini_form_costs(dc, f));
-    if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
+    if (i >= dc->nnode - dc->npinned) f->unary[0] = f->join[0] = f->seconds[0] = 0;
     dc->nvector += f->ways.n;
   }
   return EIN_OK;
+}
+
+EINI_UNUSED static ein_status eini_dforms_make(eini_decomposer *dc) {
+  eini_formwork work;
+  dc->most = eini_ways_most(dc);
+  EINI_TRY(eini_dforms_find(dc, &work));
+  return eini_dforms_place(dc, &work);
+}
+
+// ================================================================================================
+// >>compulsory  what must move wherever tasks are placed
+// Takes the vectors of all forms; gives a net like that of their ways whose sums are never more: a
+// task finds of what it reads one block at its place at most, the one it has most in common with.
+// ================================================================================================
+
+static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
+  return &dc->node[dc->form_of[node]];
+}
+
+// Labels of a form: its vectors, or one that stands for any of those that are not known.
+static int64_t eini_compulsory_size(const eini_dform *f) {
+  return f->every ? f->nvector : 1;
+}
+
+static ein_status eini_compulsory_costs(eini_decomposer *dc, const eini_dform *f,
+                                        const double **cost) {
+  const int pin = f >= dc->node + dc->nnode - dc->npinned;
+  const int64_t n = eini_compulsory_size(f);
+  double *v = EINI_NEW(&dc->arena, double, n), join, agg, seconds;
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  *cost = v;
+  for (int64_t k = 0; k < n && !pin; k++)
+    v[k] = !f->every ? f->least : eini_vertex_cost(dc, f, f->vector + k * f->s->nindex, &join,
+                                                   &agg, &seconds);
+  return EIN_OK;
+}
+
+// What the reader's tasks read of one of the producer's free indices, for each way to cut the
+// indices it depends on; and what of that one of the producer's pieces has at most.
+typedef struct eini_needs {
+  int n;                   // lanes
+  int *of;                 // [reader's vector] its lane
+  double *sum, *least;     // [lane] over its ranges: elements; the fewest
+  double *ranges;          // [lane] how many
+  int *cut_of;             // [producer's vector] number of its cut
+  double *found, *most;    // [cut][lane] sum over ranges of what one piece has; the most
+} eini_needs;
+
+typedef struct eini_compulsory {
+  eini_decomposer *dc;
+  eini_edgework w;
+  eini_keys seen;
+  int64_t *key, *piece;
+} eini_compulsory;
+
+// Is each index of the reader in one coordinate at most, so that ranges combine freely?
+static int eini_needs_apart(eini_edgework *w) {
+  for (int i = 0; i < w->y->s->nindex; i++) {
+    int uses = 0;
+    for (int c = 0; c < w->nd - 1; c++) uses += eini_lane_uses(w, 1, c, i);
+    if (uses > 1) return 0;
+  }
+  return 1;
+}
+
+// The elements of [lo, hi) that the best of `cut` pieces of an extent has.
+static double eini_piece_best(int64_t extent, int64_t cut, int64_t lo, int64_t hi) {
+  int64_t best = 0;
+  if (hi <= lo) return 0;
+  for (int64_t k = eini_piece_of(extent, cut, lo); k < cut; k++) {
+    const int64_t from = eini_piece_start(extent, cut, k), to = eini_piece_start(extent, cut, k + 1);
+    if (from >= hi) break;
+    best = eini_max64(best, eini_min64(hi, to) - eini_max64(lo, from));
+  }
+  return (double)best;
+}
+
+// Sums over all ranges of a lane: those of the reader's pieces, of a vector that has it.
+static void eini_needs_lane(eini_compulsory *t, int c, int lane, const int64_t *vector, int ncut,
+                            const int64_t *cut, eini_needs *q) {
+  eini_edgework *w = &t->w;
+  const eini_stmt *s = w->y->s, *x = w->x->s;
+  const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
+  int i = 0;
+  for (int k = 0; k < s->nindex; k++) {
+    t->piece[k] = w->klo[k] = 0;
+    w->khi[k] = s->index[k].extent;
+  }
+  q->sum[lane] = q->ranges[lane] = 0;
+  q->least[lane] = INFINITY;
+  while (i >= 0) {
+    for (int k = 0; k < s->nindex; k++) {
+      if (vector[k] == 1 || !eini_lane_uses(w, 1, c, k)) continue;
+      w->klo[k] = eini_piece_start(s->index[k].extent, vector[k], t->piece[k]);
+      w->khi[k] = eini_piece_start(s->index[k].extent, vector[k], t->piece[k] + 1);
+    }
+    eini_block_hull(s, &b, w->k, w->from, w->to);
+    eini_box_ranges(x, w->from, w->to, w->lo, w->hi);
+    const double n = (double)eini_max64(0, w->hi[c] - w->lo[c]);
+    q->sum[lane] += n;
+    q->ranges[lane]++;
+    if (n < q->least[lane]) q->least[lane] = n;
+    for (int a = 0; a < ncut; a++) {
+      const double found = eini_piece_best(x->index[c].extent, cut[a], w->lo[c], w->hi[c]);
+      double *most = &q->most[(int64_t)a * q->n + lane];
+      q->found[(int64_t)a * q->n + lane] += found;
+      if (found > *most) *most = found;
+    }
+    for (i = s->nindex - 1; i >= 0; i--) {
+      if (vector[i] == 1 || !eini_lane_uses(w, 1, c, i)) continue;
+      if (++t->piece[i] < vector[i]) break;
+      t->piece[i] = 0;
+    }
+  }
+}
+
+// The lanes of the producer's index c, and its cuts.
+static ein_status eini_needs_make(eini_compulsory *t, int c, eini_needs *q) {
+  eini_edgework *w = &t->w;
+  eini_arena *a = &t->dc->arena;
+  const int64_t na = w->x->nvector, nb = w->y->nvector;
+  const int nx = w->x->s->nindex, ny = w->y->s->nindex;
+  int64_t *first = EINI_NEW(a, int64_t, nb), *cut = EINI_NEW(a, int64_t, na);
+  int ncut = 0;
+  q->of = EINI_NEW(a, int, nb);
+  q->cut_of = EINI_NEW(a, int, na);
+  if (first == NULL || cut == NULL || q->of == NULL || q->cut_of == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&t->seen, 0, sizeof t->seen);
+  q->n = 0;
+  for (int64_t v = 0; v < nb; v++) {
+    int len = 0;
+    for (int i = 0; i < ny; i++)
+      if (eini_lane_uses(w, 1, c, i)) t->key[len++] = w->y->vector[v * ny + i];
+    const int64_t id = eini_key_number(a, &t->seen, t->key, len);
+    if (id < 0) return EIN_ERR_NO_MEMORY;
+    if (id == q->n) first[q->n++] = v;
+    q->of[v] = (int)id;
+  }
+  for (int64_t v = 0; v < na; v++) {
+    int k = 0;
+    while (k < ncut && cut[k] != w->x->vector[v * nx + c]) k++;
+    if (k == ncut) cut[ncut++] = w->x->vector[v * nx + c];
+    q->cut_of[v] = k;
+  }
+  q->sum = EINI_NEW(a, double, q->n);
+  q->least = EINI_NEW(a, double, q->n);
+  q->ranges = EINI_NEW(a, double, q->n);
+  q->found = EINI_NEW(a, double, (int64_t)q->n * ncut);
+  q->most = EINI_NEW(a, double, (int64_t)q->n * ncut);
+  if (q->sum == NULL || q->least == NULL || q->ranges == NULL || q->found == NULL ||
+      q->most == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < q->n; k++)
+    eini_needs_lane(t, c, k, w->y->vector + first[k] * ny, ncut, cut, q);
+  return EIN_OK;
+}
+
+// What an edge costs at least for two vectors.
+static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q, int64_t a,
+                                   int64_t b, double bytes) {
+  const eini_stmt *x = t->w.x->s, *y = t->w.y->s;
+  const double tasks = (double)eini_tasks(t->w.y->vector + b * y->nindex, y->nindex);
+  const double homes = (double)eini_tasks(t->w.x->vector + a * x->nindex, x->nfree);
+  double need = tasks, found = tasks, most = homes, least = 1;
+  for (int c = 0; c < x->nfree; c++) {
+    const int lane = q[c].of[b];
+    const int64_t at = (int64_t)q[c].cut_of[a] * q[c].n + lane;
+    need *= q[c].sum[lane] / q[c].ranges[lane];
+    found *= q[c].found[at] / q[c].ranges[lane];
+    most *= q[c].most[at];
+    least *= q[c].least[lane];
+  }
+  double moved = need - (found < most ? found : most) - 1e-12 * need;
+  if (moved <= 0.5) return 0;  // it is a whole number of elements
+  if (t->dc->desc->cost == EIN_COST_BYTES) return moved * bytes;
+  moved /= tasks;
+  if (homes < tasks && least > moved) moved = least;  // some task finds nothing
+  return eini_link_seconds(&t->dc->machine, moved * bytes);
+}
+
+// The table of an edge over the vectors of its producer and its reader.
+static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
+                                        int *id) {
+  eini_compulsory t;
+  memset(&t, 0, sizeof t);
+  t.dc = dc;
+  t.w.x = eini_form(dc, e->x);
+  t.w.y = eini_form(dc, e->y);
+  t.w.k = e->k;
+  const eini_stmt *x = t.w.x->s, *y = t.w.y->s;
+  const int64_t na = eini_compulsory_size(t.w.x), nb = eini_compulsory_size(t.w.y);
+  int size[2];
+  size[0] = (int)na;
+  size[1] = (int)nb;
+  double *v = EINI_NEW(&dc->arena, double, na * nb);
+  eini_needs *q = EINI_NEW(&dc->arena, eini_needs, x->nfree);
+  t.key = EINI_NEW(&dc->arena, int64_t, 2 * (int64_t)y->nindex + 1);
+  if (v == NULL || q == NULL || t.key == NULL) return EIN_ERR_NO_MEMORY;
+  t.piece = t.key + y->nindex;
+  EINI_TRY(eini_edgework_rooms(dc, &t.w));
+  if (!t.w.several && eini_needs_apart(&t.w) && t.w.x->every && t.w.y->every) {
+    for (int c = 0; c < x->nfree; c++) EINI_TRY(eini_needs_make(&t, c, &q[c]));
+    for (int64_t a = 0; a < na; a++)
+      for (int64_t b = 0; b < nb; b++)
+        v[a * nb + b] = eini_compulsory_pair(&t, q, a, b, eini_element_bytes(dc, x->out));
+  }
+  return eini_sums_table(net, 2, size, v, id);
 }
 
 // ================================================================================================
 // >>tables  what edges cost, ways that are never needed, and the linearisation
 // Takes the ways of all forms; gives the net of tables whose least sum is searched.
 // ================================================================================================
-
-static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
-  return &dc->node[dc->form_of[node]];
-}
 
 // Repartition for the classes of an edge.
 static ein_status eini_edge_repart(eini_decomposer *dc, eini_edgework *w) {
@@ -38981,7 +39226,8 @@ static ein_status eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
 
 #define EINI_TABLE_MAX 67108864.0
 
-static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *net) {
+// The net of all nodes and edges: their ways; or (least) their vectors and what must move.
+static ein_status eini_sums_of(eini_decomposer *dc, eini_edges *q, int least, eini_sums *net) {
   double most = dc->desc->max_table > 0 ? dc->desc->max_table : 4194304;
   if (most > EINI_TABLE_MAX) most = EINI_TABLE_MAX;
   int *unary = EINI_NEW(&dc->arena, int, dc->nnode), id;
@@ -38989,13 +39235,16 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *
   EINI_TRY(eini_sums_init(net, &dc->arena, dc->nnode, most));
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
-    net->size[i] = (int)f->ways.n;
-    if (dc->form_of[i] == i) EINI_TRY(eini_sums_table(net, 1, &net->size[i], f->unary, &unary[i]));
+    const double *v = f->unary;
+    net->size[i] = (int)(least ? f->nvector : f->ways.n);
+    if (least && dc->form_of[i] == i) EINI_TRY(eini_compulsory_costs(dc, f, &v));
+    if (dc->form_of[i] == i) EINI_TRY(eini_sums_table(net, 1, &net->size[i], v, &unary[i]));
     EINI_TRY(eini_sums_factor(net, unary[dc->form_of[i]], &i, &id));
   }
   for (int64_t k = 0; k < q->nshared; k++) {
     eini_dedge *e = &q->e[q->shared[k]];
-    EINI_TRY(eini_edge_table(dc, net, e, &e->table));
+    if (least) EINI_TRY(eini_compulsory_table(dc, net, e, &e->table));
+    else EINI_TRY(eini_edge_table(dc, net, e, &e->table));
   }
   for (int64_t i = 0; i < q->n; i++) {
     eini_dedge *e = &q->e[i];
@@ -39007,6 +39256,61 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *
   }
   net->norig = (int)net->nfactor;
   return EIN_OK;
+}
+
+static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *net) {
+  return eini_sums_of(dc, q, 0, net);
+}
+
+#define EINI_COMPULSORY_CELLS 16777216.0  // of all edges' tables
+
+// Vectors of the least sum come first in their forms.
+static ein_status eini_compulsory_raise(eini_decomposer *dc, const int *label) {
+  unsigned char **mark = EINI_NEW(&dc->arena, unsigned char *, dc->nnode);
+  if (mark == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    const int form = dc->form_of[i];
+    if (!dc->node[form].every) continue;
+    if (mark[form] == NULL)
+      mark[form] = EINI_NEW(&dc->arena, unsigned char, dc->node[form].nvector);
+    if (mark[form] == NULL) return EIN_ERR_NO_MEMORY;
+    mark[form][label[i]] = 1;
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    const int64_t n = f->s->nindex;
+    if (mark[i] == NULL) continue;
+    int64_t *to = EINI_NEW(&dc->arena, int64_t, f->nvector * n), *at = to;
+    if (to == NULL) return EIN_ERR_NO_MEMORY;
+    for (int pass = 1; pass >= 0; pass--) {
+      for (int64_t k = 0; k < f->nvector; k++) {
+        if (mark[i][k] != pass || n == 0) continue;
+        memcpy(at, f->vector + k * n, (size_t)n * sizeof *at);
+        at += n;
+      }
+    }
+    f->vector = to;
+  }
+  return EIN_OK;
+}
+
+// A lower bound for all labels, also those of vectors that are dropped. raise: vectors that it
+// takes come first.
+static ein_status eini_compulsory_bound(eini_decomposer *dc, eini_edges *q, int raise) {
+  double cells = 0, total, lower;
+  for (int64_t k = 0; k < q->nshared; k++)
+    cells += (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].x)) *
+             (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].y));
+  if (cells > EINI_COMPULSORY_CELLS) return EIN_OK;
+  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  eini_sums net;
+  EINI_TRY(eini_sums_of(dc, q, 1, &net));
+  EINI_TRY(eini_sums_solve(&net, 1, label, &total, &lower));
+  if (lower > dc->lower) dc->lower = lower;
+  eini_arena_rollback(&dc->arena, &mark);
+  return raise ? eini_compulsory_raise(dc, label) : EIN_OK;
 }
 
 // ---- ways that are never needed -----------------------------------------------------------------
@@ -39337,19 +39641,17 @@ static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini
     m[i] = EINI_NEW(&dc->arena, double, ky);
     arg[i] = EINI_NEW(&dc->arena, int, ky);
     if (m[i] == NULL || arg[i] == NULL) return -1;
-    for (int b = 0; b < ky; b++) {
-      m[i][b] = eini_form(dc, y)->unary[b];
-      if (i == n - 1) continue;
-      const double *v = net->table[q->e[p->from[y]].table].v;
-      double best = INFINITY;
-      for (int a = 0; a < net->size[path[i + 1]]; a++) {
-        double x = m[i + 1][a] + v[(int64_t)a * ky + b];
-        if (x >= best) continue;
-        best = x;
+    for (int b = 0; b < ky; b++) m[i][b] = i == n - 1 ? 0 : INFINITY;
+    for (int a = 0; i < n - 1 && a < net->size[path[i + 1]]; a++) {
+      const double *v = net->table[q->e[p->from[y]].table].v + (int64_t)a * ky;
+      const double before = m[i + 1][a];
+      for (int b = 0; b < ky; b++) {
+        if (before + v[b] >= m[i][b]) continue;
+        m[i][b] = before + v[b];
         arg[i][b] = a;
       }
-      m[i][b] += best;
     }
+    for (int b = 0; b < ky; b++) m[i][b] += eini_form(dc, y)->unary[b];
   }
   label[last] = 0;
   for (int b = 1; b < net->size[last]; b++)
@@ -39990,43 +40292,27 @@ static ein_status eini_decompose_fixed(eini_decomposer *dc) {
   return EIN_OK;
 }
 
-static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
-  eini_edges edges;
-  eini_sums net;
-  memset(&edges, 0, sizeof edges);
-  EINI_TRY(eini_nodes_make(dc));
-  EINI_TRY(eini_constrain(dc));
-  if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
-  else EINI_TRY(eini_decompose_method(dc, method));
-  EINI_TRY(eini_edges_find(dc, &edges));
-  EINI_TRY(eini_dforms_make(dc));
-  EINI_TRY(eini_edges_share(dc, &edges));
-  EINI_TRY(eini_edges_fit(dc, &edges));
-  d->work = dc->work;
-  EINI_TRY(eini_sums_make(dc, &edges, &net));
-  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
-    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+// Labels by a method, and the decomposition that they are.
+static ein_status eini_decompose_label(eini_decomposer *dc, int method, const eini_edges *edges,
+                                       eini_sums *net, ein_decomposition *d) {
   int *label = EINI_NEW(&dc->arena, int, dc->nnode);
   if (label == NULL) return EIN_ERR_NO_MEMORY;
   ein_decomp_info *info = &d->info;
   if (method == EINI_METHOD_LINEAR) {
-    EINI_TRY(eini_linear(dc, &edges, &net, label));
-    info->total = eini_sums_value(&net, label);
-    for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+    EINI_TRY(eini_linear(dc, edges, net, label));
+    info->total = eini_sums_value(net, label);
+    info->lower = dc->lower;
   } else {
     int beam = dc->desc->beam > 0 ? dc->desc->beam : 256;
     beam = (int)eini_min64(beam, eini_max64(256, EINI_BEAM_CELLS / eini_max64(1, dc->nnode)));
-    EINI_TRY(eini_sums_solve(&net, beam, label, &info->total, &info->lower));
-    if (dc->cut_short) {  // what was dropped is bounded by the least of every statement only
-      info->lower = 0;
-      for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
-    }
+    EINI_TRY(eini_sums_solve(net, beam, label, &info->total, &info->lower));
+    if (dc->cut_short) info->lower = dc->lower < info->total ? dc->lower : info->total;
   }
   if (dc->machine.memory > 0) {
     double before = info->total;
     int proved;
-    EINI_TRY(eini_lim_search(dc, &edges, &net, label, &proved));
-    info->total = eini_sums_value(&net, label);
+    EINI_TRY(eini_lim_search(dc, edges, net, label, &proved));
+    info->total = eini_sums_value(net, label);
     if (info->total > before && proved && !dc->cut_short) info->lower = info->total;
   }
   info->nstmt = dc->nnode - dc->npinned;
@@ -40036,7 +40322,37 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   info->proved = gap <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
   EINI_TRY(eini_decomp_names(dc, d));
-  return eini_decomp_fill(dc, &edges, &net, label, d);
+  return eini_decomp_fill(dc, edges, net, label, d);
+}
+
+// linear: receives what the paper's linearisation gives with the same tables, if it is not NULL.
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d,
+                                     ein_decomposition *linear) {
+  const int few = dc->most < eini_ways_most(dc);
+  eini_edges edges;
+  eini_formwork work;
+  eini_sums net;
+  memset(&edges, 0, sizeof edges);
+  EINI_TRY(eini_nodes_make(dc));
+  EINI_TRY(eini_constrain(dc));
+  if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
+  else EINI_TRY(eini_decompose_method(dc, method));
+  EINI_TRY(eini_edges_find(dc, &edges));
+  EINI_TRY(eini_dforms_find(dc, &work));
+  EINI_TRY(eini_edges_share(dc, &edges));
+  for (int i = 0; i < dc->nnode; i++) dc->lower += eini_form(dc, i)->least;
+  if (few) EINI_TRY(eini_compulsory_bound(dc, &edges, 1));
+  EINI_TRY(eini_dforms_place(dc, &work));
+  EINI_TRY(eini_edges_fit(dc, &edges));
+  if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
+    EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
+  d->work = dc->work;
+  EINI_TRY(eini_sums_make(dc, &edges, &net));
+  if (linear != NULL)
+    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
+  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
+    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+  return eini_decompose_label(dc, method, &edges, &net, d);
 }
 
 static ein_machine eini_machine_of(const ein_machine *given) {
@@ -40130,20 +40446,31 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   return EIN_OK;
 }
 
-// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
-static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
-                                      const ein_decompose_desc *desc, int method,
-                                      const ein_decomposition *hint, ein_decomposition **out) {
-  *out = NULL;
-  eini_decomposer dc;
+// An empty one, in its own arena.
+static ein_decomposition *eini_decomp_new(ein_ctx *ctx, const ein_decompose_desc *desc,
+                                          int method) {
   eini_arena arena;
-  const ein_allocator *al = ctx == NULL ? NULL : &ctx->al;
-  eini_arena_init(&arena, al);
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_decomposition *d = EINI_NEW(&arena, ein_decomposition, 1);
-  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  if (d == NULL) return NULL;
+  int searched = method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR;
   d->arena = arena;
+  d->info.p = desc->p;
+  d->info.cost = desc->cost;
+  d->info.method = eini_method_names[eini_min64(method, EINI_METHOD_CLASS)];
+  d->info.family = !searched ? "method" : eini_all_divisors(desc) ? "divisors" : "paper";
+  d->info.inputs = desc->inputs;
+  return d;
+}
+
+// The same with `most` ways of a form; 0: as many as there is room for. *all: no more can be had.
+static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, int method,
+                                      const ein_decomposition *hint, int64_t most, int *all,
+                                      ein_decomposition *d, ein_decomposition *linear) {
+  eini_decomposer dc;
   memset(&dc, 0, sizeof dc);
-  eini_arena_init(&dc.arena, al);
+  eini_arena_init(&dc.arena, ctx == NULL ? NULL : &ctx->al);
   dc.diag = eini_diag_of(ctx);
   dc.g = graph;
   dc.desc = desc;
@@ -40151,21 +40478,43 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
-  int searched = method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR;
-  d->info.p = desc->p;
-  d->info.cost = desc->cost;
-  const char *name = eini_method_names[eini_min64(method, EINI_METHOD_CLASS)];
-  d->info.method = method == EINI_METHOD_FIXED ? hint->info.method : name;
-  d->info.family = !searched ? "method" : eini_all_divisors(desc) ? "divisors" : "paper";
-  d->info.inputs = desc->inputs;
-  ein_status st = eini_decompose_run(&dc, method, d);
+  dc.most = eini_ways_most(&dc);
+  if (most > 0) dc.most = eini_min64(dc.most, most);
+  if (method == EINI_METHOD_FIXED) d->info.method = hint->info.method;
+  const ein_status st = eini_decompose_run(&dc, method, d, linear);
+  *all = !dc.cut_short || dc.most == eini_ways_most(&dc);
   eini_arena_free(&dc.arena);
-  if (st != EIN_OK) {
+  return st;
+}
+
+#define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
+#define EINI_GAP_FINE 0.002  // of the total: more ways are not worth their time
+
+// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
+// linear: receives what the paper's linearisation gives, if it is not NULL.
+static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, int method,
+                                      const ein_decomposition *hint, ein_decomposition **out,
+                                      ein_decomposition **linear) {
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 64 &&
+                  desc->max_vectors <= 0 && !limited;
+  int all = 0;
+  *out = NULL;
+  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
+    ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
+    if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
+    const ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
+                          : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
+    if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
+      *out = d;
+      if (linear != NULL) *linear = l;
+      return EIN_OK;
+    }
     ein_decomposition_destroy(d);
-    return st;
+    ein_decomposition_destroy(l);
+    if (st != EIN_OK) return st;
   }
-  *out = d;
-  return EIN_OK;
 }
 
 // The search by another model, over the paper's family and without a limit to memory.
@@ -40178,7 +40527,7 @@ static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
   d.strict = 1;
   d.fewer = 0;
   d.machine = NULL;
-  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out, NULL);
 }
 
 // The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
@@ -40189,7 +40538,7 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   *out = NULL;
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out);
+  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out, NULL);
   ein_decomposition_destroy(hint);
   return st;
 }
@@ -40248,6 +40597,16 @@ typedef struct eini_sim_post {
   int hops;                // links that it is through
 } eini_sim_post;
 
+// What moves over an edge, whenever: edges of equal statements that are cut alike share it.
+typedef struct eini_sim_traffic {
+  double *fetched;         // [place] bytes that its task fetches
+  unsigned char *own;      // [place] its task finds something at home
+  double total, messages;
+  int64_t n;               // messages, in order; -1: too many to follow
+  int *from, *to;          // places
+  double *bytes;
+} eini_sim_traffic;
+
 typedef struct eini_sim {
   eini_decomposer dc;      // nodes, edges and machine
   const ein_decomposition *d;
@@ -40273,6 +40632,13 @@ typedef struct eini_sim {
   int64_t capheap;
   int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
   int64_t visits;          // blocks looked at that one edge may have
+  eini_arena known;        // of traffic
+  eini_keys keys;
+  eini_sim_traffic *traffic;  // by number of their keys
+  int64_t ntraffic, captraffic, stored;  // stored: entries of their lists
+  eini_respelled kinds;
+  int64_t *edgekey;
+  double limit;            // seconds from which on it does not matter how long it takes
   double flops;
   int stmt;
   ein_sim_stmt now;        // of this statement
@@ -40398,25 +40764,24 @@ static ein_status eini_sim_send(eini_sim *m, int64_t from, int64_t to, double by
   return EIN_OK;
 }
 
-// Bytes that the task at a place fetches over one edge; it waits for what it has at home. The box
+// Bytes that the task at a place fetches over one edge; *own: 1 where it has some at home. The box
 // it reads is then in from and to, the index ranges of its producer in nlo and nhi, and the pieces
-// of those in klo and khi: *blocks of them, and one of its own where *own is 1.
+// of those in klo and khi: *blocks of them.
 static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, int64_t *blocks,
-                             int *own) {
+                             unsigned char *own) {
   const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
   const ein_parts *p = &m->d->parts[e->x], *q = &m->d->parts[e->y];
   const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   double need, found = 0;
-  *blocks = 0;
+  *blocks = *own = 0;
   eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
   eini_block_hull(t, &b, e->k, m->from, m->to);
   if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
     found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
-  if (found > 0 && m->done[e->x][place] > m->ready[place]) m->ready[place] = m->done[e->x][place];
-  if (need - found <= 0) return 0;
   *own = found > 0;
+  if (need - found <= 0) return 0;
   *blocks = 1;
   for (int c = 0; c < s->nfree; c++) {
     m->klo[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nlo[c]);
@@ -40429,8 +40794,8 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
 
 // The task at a place receives the blocks of klo to khi, one after the other; those of the places
 // behind it come first, so that not all begin at the same one.
-static ein_status eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place,
-                                   int64_t blocks) {
+static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks,
+                             eini_sim_traffic *t) {
   const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
   double size = eini_element_bytes(&m->dc, s->out);
@@ -40448,9 +40813,95 @@ static ein_status eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t pla
     }
     double n = home == place ? 0
                : eini_block_in_box(s, m->lo, m->hi, m->from, m->to, m->s0, m->s1);
-    if (n > 0) EINI_TRY(eini_sim_send(m, home, place, n * size, m->done[e->x][home]));
+    if (n > 0) {
+      t->from[t->n] = (int)home;
+      t->to[t->n] = (int)place;
+      t->bytes[t->n++] = n * size;
+    }
     for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
   }
+}
+
+// Looks at what all tasks of a statement read over one edge.
+static ein_status eini_sim_look(eini_sim *m, const eini_dedge *e, eini_sim_traffic *t) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  const int64_t ntask = m->d->parts[e->y].ntask;
+  int64_t visits = 0, most = 0, blocks;
+  unsigned char own;
+  int several = 0;
+  memset(t, 0, sizeof *t);
+  for (int r = 0; r < s->out_map.rows; r++) {
+    int64_t coef;
+    several |= eini_row_index(&s->out_map, r, &coef) < 0 && coef != 0;
+  }
+  t->fetched = EINI_NEW(&m->known, double, ntask);
+  t->own = EINI_NEW(&m->known, unsigned char, ntask);
+  if (t->fetched == NULL || t->own == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < ntask; q++) {
+    t->fetched[q] = eini_sim_needs(m, e, q, &blocks, &t->own[q]);
+    if (t->fetched[q] <= 0) continue;
+    visits += several ? 16 * blocks : blocks;
+    most += blocks;
+    t->messages += (double)(blocks - t->own[q]);
+    t->total += t->fetched[q];
+  }
+  m->stored += ntask + (visits > m->visits ? 0 : most);
+  t->n = visits > m->visits ? -1 : 0;
+  if (visits > m->visits) return EIN_OK;
+  t->from = EINI_NEW(&m->known, int, most);
+  t->to = EINI_NEW(&m->known, int, most);
+  t->bytes = EINI_NEW(&m->known, double, most);
+  if (t->from == NULL || t->to == NULL || t->bytes == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < ntask; q++) {
+    if (t->fetched[q] <= 0) continue;
+    eini_sim_needs(m, e, q, &blocks, &own);
+    eini_sim_receive(m, e, q, blocks, t);
+  }
+  return EIN_OK;
+}
+
+// What tells a node's tasks and blocks from others'.
+static int64_t eini_sim_key(const eini_sim *m, int node, int64_t *key) {
+  const eini_stmt *s = m->dc.node[node].s;
+  const ein_parts *p = &m->d->parts[node];
+  const int pin = node >= m->d->info.nstmt;
+  const int *at = pin ? NULL : m->kinds.at[node];
+  int64_t n = 0;
+  key[n++] = pin ? -1 - node : m->kinds.first[node];
+  for (int c = 0; c < s->nindex; c++) {
+    key[n++] = at == NULL ? c : at[c];
+    key[n++] = p->cut[c];
+  }
+  for (int i = 0; i < p->norder; i++) key[n++] = p->order[i];
+  return n;
+}
+
+#define EINI_SIM_STORED ((int64_t)1 << 23)  // entries of what edges share
+
+// The traffic of an edge, valid until the next one is asked for.
+static ein_status eini_sim_traffic_of(eini_sim *m, const eini_dedge *e, eini_sim_traffic *t) {
+  int64_t n = eini_sim_key(m, e->x, m->edgekey);
+  m->edgekey[n++] = e->k;
+  n += eini_sim_key(m, e->y, m->edgekey + n);
+  if (m->stored > EINI_SIM_STORED) {  // all is forgotten
+    eini_arena_free(&m->known);
+    memset(&m->keys, 0, sizeof m->keys);
+    m->traffic = NULL;
+    m->ntraffic = m->captraffic = m->stored = 0;
+  }
+  const int64_t id = eini_key_number(&m->known, &m->keys, m->edgekey, n);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  if (id < m->ntraffic) {
+    *t = m->traffic[id];
+    return EIN_OK;
+  }
+  eini_sim_traffic *all = (eini_sim_traffic *)eini_grow(&m->known, m->traffic, m->ntraffic,
+                                                        &m->captraffic, sizeof *all);
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  m->traffic = all;
+  m->ntraffic++;
+  EINI_TRY(eini_sim_look(m, e, &all[id]));
+  *t = all[id];
   return EIN_OK;
 }
 
@@ -40511,33 +40962,24 @@ static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
 
 // What all tasks of a statement fetch over one edge, and when it is there.
 static ein_status eini_sim_edge(eini_sim *m, const eini_dedge *e) {
-  const eini_stmt *s = m->dc.node[e->x].s;
-  int64_t ntask = m->d->parts[e->y].ntask, visits = 0, blocks;
-  double total = 0, messages = 0;
-  int several = 0, own;
-  for (int r = 0; r < s->out_map.rows; r++) {
-    int64_t coef;
-    several |= eini_row_index(&s->out_map, r, &coef) < 0 && coef != 0;
-  }
+  const int64_t ntask = m->d->parts[e->y].ntask;
+  const double *done = m->done[e->x];
+  eini_sim_traffic t;
+  EINI_TRY(eini_sim_traffic_of(m, e, &t));
   for (int64_t q = 0; q < ntask; q++) {
-    double bytes = m->move[q] = eini_sim_needs(m, e, q, &blocks, &own);
+    double bytes = m->move[q] = t.fetched[q];
+    if (t.own[q] && done[q] > m->ready[q]) m->ready[q] = done[q];
     if (bytes <= 0) continue;
-    visits += several ? 16 * blocks : blocks;
-    messages += (double)(blocks - own);
-    total += bytes;
     m->fetched[q] += bytes;
     if (m->desc->fetch_fn != NULL)
       m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, q, bytes);
   }
-  m->now.join += total;
-  for (int64_t q = 0; q < ntask && visits <= m->visits; q++) {
-    if (m->move[q] <= 0) continue;
-    eini_sim_needs(m, e, q, &blocks, &own);
-    EINI_TRY(eini_sim_receive(m, e, q, blocks));
-  }
-  if (visits <= m->visits) return EIN_OK;
-  eini_sim_gather(m, e, total);
-  m->now.messages += messages;
+  m->now.join += t.total;
+  for (int64_t i = 0; i < t.n; i++)
+    EINI_TRY(eini_sim_send(m, t.from[i], t.to[i], t.bytes[i], done[t.from[i]]));
+  if (t.n >= 0) return EIN_OK;
+  eini_sim_gather(m, e, t.total);
+  m->now.messages += t.messages;
   return EIN_OK;
 }
 
@@ -40695,6 +41137,9 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   }
   EINI_TRY(eini_nodes_repeat(dc));
   EINI_TRY(eini_edges_find(dc, &m->edges));
+  EINI_TRY(eini_respelled_find(&dc->arena, g, &m->kinds));
+  m->edgekey = EINI_NEW(&dc->arena, int64_t, 6 * room + 3);
+  if (m->edgekey == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
   m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
   if (m->lo == NULL) return EIN_ERR_NO_MEMORY;
@@ -40726,10 +41171,20 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
          m->move == NULL || m->over[0] == NULL || m->over[1] == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// Seconds that place 0, which has a task of every statement, computes those of statement y.
+static double eini_sim_first(eini_sim *m, int y) {
+  const ein_parts *p = &m->d->parts[y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
+  eini_task_ranges(m->dc.node[y].s, p->cut, p->order, p->norder, 0, 0, m->lo, m->hi);
+  return eini_place_cost(&m->dc, &m->dc.node[y], &b).seconds;
+}
+
 static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   int64_t edge = 0;
   int nstmt = m->d->info.nstmt;
-  EINI_TRY(eini_sim_inputs(m));
+  double rest = 0;         // seconds that place 0 has yet to compute at least
+  if (m->limit >= INFINITY) EINI_TRY(eini_sim_inputs(m));  // for what lives at places only
+  for (int y = 0; y < nstmt && m->limit < INFINITY; y++) rest += eini_sim_first(m, y);
   for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
     m->done[i] = eini_sim_array(m, m->d->parts[i].ntask);
     if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
@@ -40758,6 +41213,11 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     info->join += m->now.join;
     info->agg += m->now.agg;
     if (m->now.end > info->seconds) info->seconds = m->now.end;
+    if (m->limit < INFINITY) rest -= eini_sim_first(m, y);
+    if (m->clock[0] + rest * (1 - 1e-9) >= m->limit || info->seconds >= m->limit) {
+      info->seconds = INFINITY;
+      return EIN_OK;
+    }
     info->busy += m->now.busy;
     if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
   }
@@ -40770,8 +41230,9 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   return EIN_OK;
 }
 
-EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
-                                const ein_sim_desc *desc, ein_sim_info *info) {
+// Ends with info->seconds infinite as soon as it is known to take `limit` seconds.
+static ein_status eini_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, double limit, ein_sim_info *info) {
   eini_sim m;
   ein_sim_desc none;
   ein_decompose_desc cost;
@@ -40783,8 +41244,10 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   memset(&none, 0, sizeof none);
   memset(&cost, 0, sizeof cost);
   eini_arena_init(&m.dc.arena, ctx == NULL ? NULL : &ctx->al);
+  eini_arena_init(&m.known, ctx == NULL ? NULL : &ctx->al);
   m.dc.desc = &cost;
   m.d = d;
+  m.limit = limit;
   m.desc = desc == NULL ? &none : desc;
   EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
   if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 1e8))
@@ -40807,8 +41270,14 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   eini_sim_drop(&m, &m.pending, m.dc.p);
   eini_sim_drop(&m, &m.over[0], m.dc.p);
   eini_sim_drop(&m, &m.over[1], m.dc.p);
+  eini_arena_free(&m.known);
   eini_arena_free(&m.dc.arena);
   return st;
+}
+
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info) {
+  return eini_simulate(ctx, graph, d, desc, INFINITY, info);
 }
 
 // ================================================================================================
@@ -40822,6 +41291,7 @@ typedef struct eini_race {
   ein_ctx *ctx;
   const ein_graph *g;
   const ein_decompose_desc *desc;  // under seconds
+  ein_decomposition *hint;         // the search by the paper's cost, without a limit to memory
   ein_decomposition *best;         // the fastest so far
   int simulated;                   // max_work is enough for two simulations at least: else
                                    //   candidates are told apart by the model
@@ -40846,7 +41316,9 @@ static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
   if (r->best == NULL) r->simulated = r->work + 2 * work <= most;
   int late = r->best != NULL && r->simulated && r->work + work > most;
   if (r->simulated) r->work += work;
-  if (st == EIN_OK && r->simulated && !late) st = ein_simulate(r->ctx, r->g, d, &sim, &info);
+  if (st == EIN_OK && r->simulated && !late)
+    st = eini_simulate(r->ctx, r->g, d, &sim, r->best == NULL ? INFINITY : r->best->info.seconds,
+                       &info);
   if (st == EIN_OK && r->simulated && !late) d->info.seconds = info.seconds;
   double mine = r->simulated ? d->info.seconds : d->info.total;
   if (st == EIN_OK && !late &&
@@ -40859,30 +41331,8 @@ static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
   return st;
 }
 
-// What a method gives, or (fixed) the search by another model, its answer's vectors as they are.
-static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
-  ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL, *by = NULL;
-  ein_status st;
-  if (!eini_race_goes_on(r)) return EIN_OK;
-  d.max_work = eini_work_limit(r->desc) - r->work;
-  if (method == EINI_METHOD_LINEAR) {
-    d.method = eini_method_names[method];
-    st = eini_decompose_once(r->ctx, r->g, &d, &x);
-  } else if (method != EINI_METHOD_FIXED) {
-    st = eini_decompose_with(r->ctx, r->g, &d, method, NULL, &x);
-  } else {
-    d.cost = cost;
-    d.strict = 1;
-    d.fewer = 0;
-    st = eini_decompose_once(r->ctx, r->g, &d, &by);
-    if (st == EIN_OK) {
-      r->work += by->work;
-      by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
-      st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x);
-    }
-    ein_decomposition_destroy(by);
-  }
+// What was searched, or why nothing was found.
+static ein_status eini_race_add(eini_race *r, ein_status st, ein_decomposition *x) {
   if (st == EIN_OK) return eini_race_enter(r, x);
   if (st == EIN_ERR_NO_MEMORY) return st;
   // A method that does not apply, or that a constraint rules out, is no mistake.
@@ -40890,10 +41340,57 @@ static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
   return EIN_OK;
 }
 
+static ein_status eini_race_method(eini_race *r, int method) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL, *hint = method == EINI_METHOD_LINEAR ? r->hint : NULL;
+  if (!eini_race_goes_on(r)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
+  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x, NULL);
+  return eini_race_add(r, st, x);
+}
+
+// What the search by another model gives, its answer's vectors as they are.
+static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL, *by = NULL;
+  if (!eini_race_goes_on(r)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
+  d.cost = cost;
+  d.strict = 1;
+  d.fewer = 0;
+  ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST,
+                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by, NULL);
+  if (st == EIN_OK) {
+    r->work += by->work;
+    by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
+    st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x, NULL);
+  }
+  ein_decomposition_destroy(by);
+  return eini_race_add(r, st, x);
+}
+
+// All that runs against the search, which has been entered. linear: where it has been made with the
+// search's tables; it is the race's.
+static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
+  const ein_decompose_desc *d = r->desc;
+  int named = d->batch != NULL || d->sequence != NULL || d->heads != NULL || d->hidden != NULL;
+  ein_status st = linear != NULL ? eini_race_enter(r, linear)
+                                 : eini_race_method(r, EINI_METHOD_LINEAR);
+  for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
+    if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
+  for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
+    st = eini_race_method(r, EINI_METHOD_CLASS + k);
+  if (st == EIN_OK) st = eini_race_model(r, EIN_COST_PAPER);
+  if (st == EIN_OK) st = eini_race_model(r, EIN_COST_BYTES);
+  return st;
+}
+
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **out) {
   eini_race race;
-  ein_decomposition *first;
+  ein_decomposition *first = NULL, *linear = NULL;
+  const char *family = NULL;
+  double lower = 0;
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
   EINI_TRY(eini_validate_decompose(ctx, graph, desc));
@@ -40902,20 +41399,20 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   race.ctx = ctx;
   race.g = graph;
   race.desc = desc;
-  EINI_TRY(eini_decompose_once(ctx, graph, desc, &first));
-  double lower = first->info.lower;
-  const char *family = first->info.family;
-  int best = eini_method_find(desc->method) == EINI_METHOD_BEST;
-  int named = desc->batch != NULL || desc->sequence != NULL || desc->heads != NULL ||
-              desc->hidden != NULL;
-  ein_status st = eini_race_enter(&race, first);
-  for (int base = 0; best && st == EIN_OK && base < EINI_BASES; base++)
-    if (named || base <= EINI_BASE_SQRT) st = eini_race_try(&race, base, EIN_COST_SECONDS);
-  for (int k = 0; best && st == EIN_OK && k < EINI_CLASSES; k++)
-    st = eini_race_try(&race, EINI_METHOD_CLASS + k, EIN_COST_SECONDS);
-  if (best && st == EIN_OK) st = eini_race_try(&race, EINI_METHOD_LINEAR, EIN_COST_SECONDS);
-  for (int k = 0; best && st == EIN_OK && k < 2; k++)
-    st = eini_race_try(&race, EINI_METHOD_FIXED, k == 0 ? EIN_COST_PAPER : EIN_COST_BYTES);
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  const int method = eini_method_find(desc->method), best = method == EINI_METHOD_BEST;
+  if (best || method == EINI_METHOD_LINEAR)
+    EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &race.hint));
+  ein_status st = eini_decompose_with(ctx, graph, desc, method, race.hint, &first,
+                                      best && !limited ? &linear : NULL);
+  if (st == EIN_OK) {
+    lower = first->info.lower;
+    family = first->info.family;
+    st = eini_race_enter(&race, first);
+  }
+  if (best && st == EIN_OK) st = eini_race_run(&race, linear);
+  else ein_decomposition_destroy(linear);
+  ein_decomposition_destroy(race.hint);
   if (st != EIN_OK) {
     ein_decomposition_destroy(race.best);
     return st;
@@ -41077,12 +41574,28 @@ static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from,
 
 // ---- the search ----
 
+// The search by the model, with few ways of each form: those of the least that must move.
+static ein_status eini_scatter_model(ein_ctx *ctx, const ein_graph *g,
+                                     const ein_decompose_desc *desc, ein_decomposition **how) {
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  int all;
+  if (limited || desc->max_vectors > 0 || eini_method_find(desc->method) != EINI_METHOD_BEST)
+    return eini_decompose_once(ctx, g, desc, how);
+  ein_decomposition *d = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
+  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  const ein_status st = eini_decompose_most(ctx, g, desc, EINI_METHOD_BEST, NULL, EINI_WAYS_FEW,
+                                            &all, d, NULL);
+  if (st == EIN_OK) *how = d;
+  else ein_decomposition_destroy(d);
+  return st;
+}
+
 // What a graph's decomposition costs; infinite where there is none. model: as the model adds up,
 // without what ein_decompose simulates besides.
 static ein_status eini_scatter_cost(ein_ctx *ctx, const ein_graph *g, const ein_decompose_desc *d,
                                     int model, double *cost) {
   ein_decomposition *how = NULL;
-  const ein_status st = model ? eini_decompose_once(ctx, g, d, &how)
+  const ein_status st = model ? eini_scatter_model(ctx, g, d, &how)
                               : ein_decompose(ctx, g, d, &how);
   *cost = INFINITY;
   if (st == EIN_ERR_NO_MEMORY) return st;
@@ -43518,7 +44031,8 @@ static ein_status eini_aside_own(eini_scheduler *w) {
   return EIN_OK;
 }
 
-// The schedule is of graph g, in which statement `at` is new, and the one behind it another one.
+// The schedule is of graph g, in which statement `at` and the last tensor are new, and the
+// statement behind it is another one.
 static ein_status eini_aside_move(eini_scheduler *w, const ein_graph *g, int at) {
   ein_schedule *s = w->to;
   eini_arena *a = w->p.arena;
@@ -43529,8 +44043,7 @@ static ein_status eini_aside_move(eini_scheduler *w, const ein_graph *g, int at)
   s->axes = EINI_NEW(a, eini_stmt *, g->ntensor);
   if (place == NULL || said == NULL || nest == NULL || s->home == NULL || s->axes == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int t = 0; t < w->g->ntensor && t < g->ntensor; t++)
-    place[t] = s->place[t], said[t] = s->said[t];
+  for (int t = 0; t < g->ntensor - 1; t++) place[t] = s->place[t], said[t] = s->said[t];
   for (int k = 0; k < g->nstmt; k++) {
     if (k == at || k == at + 1) {
       EINI_TRY(eini_loops_init(&w->p, &g->stmt[k], &nest[k]));

@@ -4,6 +4,7 @@
 //   decomp_bench chain N                    N matrix products, one after the other
 //   decomp_bench experts N LAYERS           N experts of each layer, by the paper's cost and bytes
 //   decomp_bench nodes [LAYERS [BATCH]]     layers of the 7B model on 8 nodes of 8 places
+//   decomp_bench scatter [LAYERS [BATCH]]   whether results are scattered, and the time to say so
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
@@ -150,6 +151,24 @@ static int nodes(ein_ctx *ctx, const ein_graph *g) {
   return 0;
 }
 
+// Looks for folds whose results are better scattered.
+static int scatters(ein_ctx *ctx, const ein_graph *g) {
+  for (int k = 0; k < 4; k++) {
+    ein_decompose_desc d;
+    ein_graph *s;
+    memset(&d, 0, sizeof d);
+    d.p = k % 2 == 0 ? 8 : 64;
+    d.cost = k < 2 ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    const double start = now();
+    if (ein_graph_scatter(ctx, g, &d, &s) != EIN_OK) return 1;
+    printf("scatter  %-8s p %7lld  %9.2f ms  %s\n", ein_cost_name(d.cost), (long long)d.p,
+           1e3 * (now() - start), s != NULL ? "better" : "not better");
+    fflush(stdout);
+    ein_graph_destroy(s);
+  }
+  return 0;
+}
+
 int main(int argc, char **argv) {
   static const char *const methods[] = {"eindecomp", "linear", "model", "sequence", "attention"};
   static const int64_t places[] = {8, 64, 1024};
@@ -158,7 +177,8 @@ int main(int argc, char **argv) {
   if (argc > 3 && strcmp(argv[1], "experts") == 0)
     return large("experts", atoi(argv[2]), atoi(argv[3]));
   const int many = argc > 1 && strcmp(argv[1], "nodes") == 0;
-  argc -= many, argv += many;
+  const int scattered = argc > 1 && strcmp(argv[1], "scatter") == 0;
+  argc -= many + scattered, argv += many + scattered;
   if (argc > 1) m.layers = atoi(argv[1]);
   if (argc > 2) m.batch = atol(argv[2]);
   if (argc > 3) m.seq = atol(argv[3]);
@@ -178,8 +198,8 @@ int main(int argc, char **argv) {
   }
   printf("%d layers, batch %ld, seq %ld: %.2f ms to parse\n", m.layers, m.batch, m.seq,
          1e3 * (now() - start));
-  if (many) {
-    const int failed = nodes(ctx, g);
+  if (many || scattered) {
+    const int failed = many ? nodes(ctx, g) : scatters(ctx, g);
     ein_graph_destroy(g);
     ein_ctx_destroy(ctx);
     free(text);

@@ -22,6 +22,9 @@ typedef struct eini_dform {
   const ein_parts *fixed;  // the only way; or NULL
   int *prefer;             // its indices, those first that most statements can be cut by alike
   const int64_t *hint;     // a vector that is not dropped; or NULL
+  int64_t nvector;         // vectors, whether there are ways of them or not; see every
+  int64_t *vector;
+  int every;               // they are all of the family
   eini_ways ways;
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
@@ -57,6 +60,8 @@ typedef struct eini_decomposer {
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
   int cut_short;           // ways were dropped for lack of room
+  double lower;            // no labels cost less, whatever was dropped
+  int64_t most;            // ways of a form
   double work;             // places looked at for edges, about
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement

@@ -68,8 +68,8 @@ typedef struct ein_decompose_desc {
   int fewer;                // 1: the family of divisors under every model. Few tasks move few
                             //   bytes: the least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: 2048 for 64 places, fewer for more, 16 at least); fewer
-                            //   where edges' tables would have more than 2^26 entries in all
+                            //   seconds: 2048 for 64 places; for more 32, and more as long as info
+                            //   has a gap); fewer where tables would have more than 2^26 entries
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements

@@ -9,6 +9,7 @@ typedef struct eini_race {
   ein_ctx *ctx;
   const ein_graph *g;
   const ein_decompose_desc *desc;  // under seconds
+  ein_decomposition *hint;         // the search by the paper's cost, without a limit to memory
   ein_decomposition *best;         // the fastest so far
   int simulated;                   // max_work is enough for two simulations at least: else
                                    //   candidates are told apart by the model
@@ -33,7 +34,9 @@ static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
   if (r->best == NULL) r->simulated = r->work + 2 * work <= most;
   int late = r->best != NULL && r->simulated && r->work + work > most;
   if (r->simulated) r->work += work;
-  if (st == EIN_OK && r->simulated && !late) st = ein_simulate(r->ctx, r->g, d, &sim, &info);
+  if (st == EIN_OK && r->simulated && !late)
+    st = eini_simulate(r->ctx, r->g, d, &sim, r->best == NULL ? INFINITY : r->best->info.seconds,
+                       &info);
   if (st == EIN_OK && r->simulated && !late) d->info.seconds = info.seconds;
   double mine = r->simulated ? d->info.seconds : d->info.total;
   if (st == EIN_OK && !late &&
@@ -46,30 +49,8 @@ static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
   return st;
 }
 
-// What a method gives, or (fixed) the search by another model, its answer's vectors as they are.
-static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
-  ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL, *by = NULL;
-  ein_status st;
-  if (!eini_race_goes_on(r)) return EIN_OK;
-  d.max_work = eini_work_limit(r->desc) - r->work;
-  if (method == EINI_METHOD_LINEAR) {
-    d.method = eini_method_names[method];
-    st = eini_decompose_once(r->ctx, r->g, &d, &x);
-  } else if (method != EINI_METHOD_FIXED) {
-    st = eini_decompose_with(r->ctx, r->g, &d, method, NULL, &x);
-  } else {
-    d.cost = cost;
-    d.strict = 1;
-    d.fewer = 0;
-    st = eini_decompose_once(r->ctx, r->g, &d, &by);
-    if (st == EIN_OK) {
-      r->work += by->work;
-      by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
-      st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x);
-    }
-    ein_decomposition_destroy(by);
-  }
+// What was searched, or why nothing was found.
+static ein_status eini_race_add(eini_race *r, ein_status st, ein_decomposition *x) {
   if (st == EIN_OK) return eini_race_enter(r, x);
   if (st == EIN_ERR_NO_MEMORY) return st;
   // A method that does not apply, or that a constraint rules out, is no mistake.
@@ -77,10 +58,57 @@ static ein_status eini_race_try(eini_race *r, int method, ein_cost cost) {
   return EIN_OK;
 }
 
+static ein_status eini_race_method(eini_race *r, int method) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL, *hint = method == EINI_METHOD_LINEAR ? r->hint : NULL;
+  if (!eini_race_goes_on(r)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
+  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x, NULL);
+  return eini_race_add(r, st, x);
+}
+
+// What the search by another model gives, its answer's vectors as they are.
+static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL, *by = NULL;
+  if (!eini_race_goes_on(r)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
+  d.cost = cost;
+  d.strict = 1;
+  d.fewer = 0;
+  ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST,
+                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by, NULL);
+  if (st == EIN_OK) {
+    r->work += by->work;
+    by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
+    st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x, NULL);
+  }
+  ein_decomposition_destroy(by);
+  return eini_race_add(r, st, x);
+}
+
+// All that runs against the search, which has been entered. linear: where it has been made with the
+// search's tables; it is the race's.
+static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
+  const ein_decompose_desc *d = r->desc;
+  int named = d->batch != NULL || d->sequence != NULL || d->heads != NULL || d->hidden != NULL;
+  ein_status st = linear != NULL ? eini_race_enter(r, linear)
+                                 : eini_race_method(r, EINI_METHOD_LINEAR);
+  for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
+    if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
+  for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
+    st = eini_race_method(r, EINI_METHOD_CLASS + k);
+  if (st == EIN_OK) st = eini_race_model(r, EIN_COST_PAPER);
+  if (st == EIN_OK) st = eini_race_model(r, EIN_COST_BYTES);
+  return st;
+}
+
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **out) {
   eini_race race;
-  ein_decomposition *first;
+  ein_decomposition *first = NULL, *linear = NULL;
+  const char *family = NULL;
+  double lower = 0;
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
   EINI_TRY(eini_validate_decompose(ctx, graph, desc));
@@ -89,20 +117,20 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   race.ctx = ctx;
   race.g = graph;
   race.desc = desc;
-  EINI_TRY(eini_decompose_once(ctx, graph, desc, &first));
-  double lower = first->info.lower;
-  const char *family = first->info.family;
-  int best = eini_method_find(desc->method) == EINI_METHOD_BEST;
-  int named = desc->batch != NULL || desc->sequence != NULL || desc->heads != NULL ||
-              desc->hidden != NULL;
-  ein_status st = eini_race_enter(&race, first);
-  for (int base = 0; best && st == EIN_OK && base < EINI_BASES; base++)
-    if (named || base <= EINI_BASE_SQRT) st = eini_race_try(&race, base, EIN_COST_SECONDS);
-  for (int k = 0; best && st == EIN_OK && k < EINI_CLASSES; k++)
-    st = eini_race_try(&race, EINI_METHOD_CLASS + k, EIN_COST_SECONDS);
-  if (best && st == EIN_OK) st = eini_race_try(&race, EINI_METHOD_LINEAR, EIN_COST_SECONDS);
-  for (int k = 0; best && st == EIN_OK && k < 2; k++)
-    st = eini_race_try(&race, EINI_METHOD_FIXED, k == 0 ? EIN_COST_PAPER : EIN_COST_BYTES);
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  const int method = eini_method_find(desc->method), best = method == EINI_METHOD_BEST;
+  if (best || method == EINI_METHOD_LINEAR)
+    EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &race.hint));
+  ein_status st = eini_decompose_with(ctx, graph, desc, method, race.hint, &first,
+                                      best && !limited ? &linear : NULL);
+  if (st == EIN_OK) {
+    lower = first->info.lower;
+    family = first->info.family;
+    st = eini_race_enter(&race, first);
+  }
+  if (best && st == EIN_OK) st = eini_race_run(&race, linear);
+  else ein_decomposition_destroy(linear);
+  ein_decomposition_destroy(race.hint);
   if (st != EIN_OK) {
     ein_decomposition_destroy(race.best);
     return st;

@@ -43,9 +43,9 @@
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
-//                 >>constraints >>baselines >>decompose >>ways >>tables >>place-memory >>results
-//                 >>simulate >>decomp-public >>scatter >>grids >>loops >>moves >>rooms
-//                 >>precompute >>schedule >>stream >>within >>within-text
+//                 >>constraints >>baselines >>decompose >>ways >>compulsory >>tables
+//                 >>place-memory >>results >>simulate >>decomp-public >>scatter >>grids >>loops
+//                 >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -331,8 +331,8 @@
 // METHODS
 // eindecomp   the least cost over a family of vectors (for bytes and seconds: and over the orders
 //             that matter). Exact where tables stay small: trees, chains of layers, graphs of small
-//             width. Where they do not, or ways were dropped, info says how far from the least it
-//             may be. What is proved is the sum of the model's costs, never the simulated time.
+//             width. Else info has a gap (over more than 64 places 0.2 % is good enough) to what
+//             must move however tasks are placed. Proved is the model's sum, never simulated time.
 // linear      the paper's linearisation: the longest path, then the next longest, each by itself.
 // Families: `paper`, that of the EinDecomp paper: p tasks of every statement, or the most possible;
 // `divisors`: those, and the vectors of any divisor of p tasks; `method`: the one vector that a

@@ -206,24 +206,16 @@ static ein_status eini_edge_lanes(eini_decomposer *dc, eini_edgework *w, int rea
   return t->lo == NULL || t->hi == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+// What is known without ways, and scratch of one task.
+static ein_status eini_edgework_rooms(eini_decomposer *dc, eini_edgework *w) {
   const eini_stmt *s = w->x->s;
   const eini_map *m = &s->out_map;
+  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1;
   w->nd = s->nfree + 1;
   for (int r = 0; r < m->rows; r++) w->several |= eini_map_terms(m, r) != 1;
-  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
-  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
-  int64_t room = eini_max64(s->nindex, w->y->s->nindex) + m->rows + 1, meet = 0;
   w->seconds = dc->desc->cost == EIN_COST_SECONDS;
-  w->chunk = (int)eini_min64(dc->p, EINI_PLACE_CHUNK);
-  w->nword = (w->chunk + 63) / 64;
   w->lo = EINI_NEW(&dc->arena, int64_t, 9 * room);
-  w->one = EINI_NEW(&dc->arena, double, w->chunk);
-  w->cost = EINI_NEW(&dc->arena, double, (int64_t)w->a.set.n * w->b.set.n);
-  w->meet_at = EINI_NEW(&dc->arena, int64_t, w->nd);
-  w->need = EINI_NEW(&dc->arena, eini_levels, w->b.set.n);
-  if (w->lo == NULL || w->one == NULL || w->cost == NULL || w->meet_at == NULL || w->need == NULL)
-    return EIN_ERR_NO_MEMORY;
+  if (w->lo == NULL) return EIN_ERR_NO_MEMORY;
   w->hi = w->lo + room;
   w->from = w->hi + room;
   w->to = w->from + room;
@@ -232,6 +224,22 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   w->s0 = w->khi + room;
   w->s1 = w->s0 + room;
   w->stride = w->s1 + room;
+  return EIN_OK;
+}
+
+static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
+  int64_t meet = 0;
+  EINI_TRY(eini_edgework_rooms(dc, w));
+  EINI_TRY(eini_wayset_make(dc, w->x, -1, &w->a.set));
+  EINI_TRY(eini_wayset_make(dc, w->y, w->k, &w->b.set));
+  w->chunk = (int)eini_min64(dc->p, EINI_PLACE_CHUNK);
+  w->nword = (w->chunk + 63) / 64;
+  w->one = EINI_NEW(&dc->arena, double, w->chunk);
+  w->cost = EINI_NEW(&dc->arena, double, (int64_t)w->a.set.n * w->b.set.n);
+  w->meet_at = EINI_NEW(&dc->arena, int64_t, w->nd);
+  w->need = EINI_NEW(&dc->arena, eini_levels, w->b.set.n);
+  if (w->one == NULL || w->cost == NULL || w->meet_at == NULL || w->need == NULL)
+    return EIN_ERR_NO_MEMORY;
   if (dc->desc->cost < EIN_COST_BYTES || w->several) return EIN_OK;
   EINI_TRY(eini_edge_lanes(dc, w, 0));
   EINI_TRY(eini_edge_lanes(dc, w, 1));

@@ -178,43 +178,27 @@ static ein_status eini_decompose_fixed(eini_decomposer *dc) {
   return EIN_OK;
 }
 
-static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d) {
-  eini_edges edges;
-  eini_sums net;
-  memset(&edges, 0, sizeof edges);
-  EINI_TRY(eini_nodes_make(dc));
-  EINI_TRY(eini_constrain(dc));
-  if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
-  else EINI_TRY(eini_decompose_method(dc, method));
-  EINI_TRY(eini_edges_find(dc, &edges));
-  EINI_TRY(eini_dforms_make(dc));
-  EINI_TRY(eini_edges_share(dc, &edges));
-  EINI_TRY(eini_edges_fit(dc, &edges));
-  d->work = dc->work;
-  EINI_TRY(eini_sums_make(dc, &edges, &net));
-  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
-    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+// Labels by a method, and the decomposition that they are.
+static ein_status eini_decompose_label(eini_decomposer *dc, int method, const eini_edges *edges,
+                                       eini_sums *net, ein_decomposition *d) {
   int *label = EINI_NEW(&dc->arena, int, dc->nnode);
   if (label == NULL) return EIN_ERR_NO_MEMORY;
   ein_decomp_info *info = &d->info;
   if (method == EINI_METHOD_LINEAR) {
-    EINI_TRY(eini_linear(dc, &edges, &net, label));
-    info->total = eini_sums_value(&net, label);
-    for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
+    EINI_TRY(eini_linear(dc, edges, net, label));
+    info->total = eini_sums_value(net, label);
+    info->lower = dc->lower;
   } else {
     int beam = dc->desc->beam > 0 ? dc->desc->beam : 256;
     beam = (int)eini_min64(beam, eini_max64(256, EINI_BEAM_CELLS / eini_max64(1, dc->nnode)));
-    EINI_TRY(eini_sums_solve(&net, beam, label, &info->total, &info->lower));
-    if (dc->cut_short) {  // what was dropped is bounded by the least of every statement only
-      info->lower = 0;
-      for (int i = 0; i < dc->nnode; i++) info->lower += eini_form(dc, i)->least;
-    }
+    EINI_TRY(eini_sums_solve(net, beam, label, &info->total, &info->lower));
+    if (dc->cut_short) info->lower = dc->lower < info->total ? dc->lower : info->total;
   }
   if (dc->machine.memory > 0) {
     double before = info->total;
     int proved;
-    EINI_TRY(eini_lim_search(dc, &edges, &net, label, &proved));
-    info->total = eini_sums_value(&net, label);
+    EINI_TRY(eini_lim_search(dc, edges, net, label, &proved));
+    info->total = eini_sums_value(net, label);
     if (info->total > before && proved && !dc->cut_short) info->lower = info->total;
   }
   info->nstmt = dc->nnode - dc->npinned;
@@ -224,7 +208,37 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   info->proved = gap <= 1e-9 * info->total;
   info->gap = info->proved || info->total <= 0 ? 0 : gap / info->total;
   EINI_TRY(eini_decomp_names(dc, d));
-  return eini_decomp_fill(dc, &edges, &net, label, d);
+  return eini_decomp_fill(dc, edges, net, label, d);
+}
+
+// linear: receives what the paper's linearisation gives with the same tables, if it is not NULL.
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d,
+                                     ein_decomposition *linear) {
+  const int few = dc->most < eini_ways_most(dc);
+  eini_edges edges;
+  eini_formwork work;
+  eini_sums net;
+  memset(&edges, 0, sizeof edges);
+  EINI_TRY(eini_nodes_make(dc));
+  EINI_TRY(eini_constrain(dc));
+  if (method == EINI_METHOD_FIXED) EINI_TRY(eini_decompose_fixed(dc));
+  else EINI_TRY(eini_decompose_method(dc, method));
+  EINI_TRY(eini_edges_find(dc, &edges));
+  EINI_TRY(eini_dforms_find(dc, &work));
+  EINI_TRY(eini_edges_share(dc, &edges));
+  for (int i = 0; i < dc->nnode; i++) dc->lower += eini_form(dc, i)->least;
+  if (few) EINI_TRY(eini_compulsory_bound(dc, &edges, 1));
+  EINI_TRY(eini_dforms_place(dc, &work));
+  EINI_TRY(eini_edges_fit(dc, &edges));
+  if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
+    EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
+  d->work = dc->work;
+  EINI_TRY(eini_sums_make(dc, &edges, &net));
+  if (linear != NULL)
+    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
+  if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
+    EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+  return eini_decompose_label(dc, method, &edges, &net, d);
 }
 
 static ein_machine eini_machine_of(const ein_machine *given) {
@@ -318,20 +332,31 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   return EIN_OK;
 }
 
-// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
-static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
-                                      const ein_decompose_desc *desc, int method,
-                                      const ein_decomposition *hint, ein_decomposition **out) {
-  *out = NULL;
-  eini_decomposer dc;
+// An empty one, in its own arena.
+static ein_decomposition *eini_decomp_new(ein_ctx *ctx, const ein_decompose_desc *desc,
+                                          int method) {
   eini_arena arena;
-  const ein_allocator *al = ctx == NULL ? NULL : &ctx->al;
-  eini_arena_init(&arena, al);
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_decomposition *d = EINI_NEW(&arena, ein_decomposition, 1);
-  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  if (d == NULL) return NULL;
+  int searched = method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR;
   d->arena = arena;
+  d->info.p = desc->p;
+  d->info.cost = desc->cost;
+  d->info.method = eini_method_names[eini_min64(method, EINI_METHOD_CLASS)];
+  d->info.family = !searched ? "method" : eini_all_divisors(desc) ? "divisors" : "paper";
+  d->info.inputs = desc->inputs;
+  return d;
+}
+
+// The same with `most` ways of a form; 0: as many as there is room for. *all: no more can be had.
+static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, int method,
+                                      const ein_decomposition *hint, int64_t most, int *all,
+                                      ein_decomposition *d, ein_decomposition *linear) {
+  eini_decomposer dc;
   memset(&dc, 0, sizeof dc);
-  eini_arena_init(&dc.arena, al);
+  eini_arena_init(&dc.arena, ctx == NULL ? NULL : &ctx->al);
   dc.diag = eini_diag_of(ctx);
   dc.g = graph;
   dc.desc = desc;
@@ -339,21 +364,43 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
-  int searched = method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR;
-  d->info.p = desc->p;
-  d->info.cost = desc->cost;
-  const char *name = eini_method_names[eini_min64(method, EINI_METHOD_CLASS)];
-  d->info.method = method == EINI_METHOD_FIXED ? hint->info.method : name;
-  d->info.family = !searched ? "method" : eini_all_divisors(desc) ? "divisors" : "paper";
-  d->info.inputs = desc->inputs;
-  ein_status st = eini_decompose_run(&dc, method, d);
+  dc.most = eini_ways_most(&dc);
+  if (most > 0) dc.most = eini_min64(dc.most, most);
+  if (method == EINI_METHOD_FIXED) d->info.method = hint->info.method;
+  const ein_status st = eini_decompose_run(&dc, method, d, linear);
+  *all = !dc.cut_short || dc.most == eini_ways_most(&dc);
   eini_arena_free(&dc.arena);
-  if (st != EIN_OK) {
+  return st;
+}
+
+#define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
+#define EINI_GAP_FINE 0.002  // of the total: more ways are not worth their time
+
+// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
+// linear: receives what the paper's linearisation gives, if it is not NULL.
+static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, int method,
+                                      const ein_decomposition *hint, ein_decomposition **out,
+                                      ein_decomposition **linear) {
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 64 &&
+                  desc->max_vectors <= 0 && !limited;
+  int all = 0;
+  *out = NULL;
+  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
+    ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
+    if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
+    const ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
+                          : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
+    if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
+      *out = d;
+      if (linear != NULL) *linear = l;
+      return EIN_OK;
+    }
     ein_decomposition_destroy(d);
-    return st;
+    ein_decomposition_destroy(l);
+    if (st != EIN_OK) return st;
   }
-  *out = d;
-  return EIN_OK;
 }
 
 // The search by another model, over the paper's family and without a limit to memory.
@@ -366,7 +413,7 @@ static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
   d.strict = 1;
   d.fewer = 0;
   d.machine = NULL;
-  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out, NULL);
 }
 
 // The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
@@ -377,7 +424,7 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   *out = NULL;
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out);
+  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out, NULL);
   ein_decomposition_destroy(hint);
   return st;
 }

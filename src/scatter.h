@@ -146,12 +146,28 @@ static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from,
 
 // ---- the search ----
 
+// The search by the model, with few ways of each form: those of the least that must move.
+static ein_status eini_scatter_model(ein_ctx *ctx, const ein_graph *g,
+                                     const ein_decompose_desc *desc, ein_decomposition **how) {
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  int all;
+  if (limited || desc->max_vectors > 0 || eini_method_find(desc->method) != EINI_METHOD_BEST)
+    return eini_decompose_once(ctx, g, desc, how);
+  ein_decomposition *d = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
+  if (d == NULL) return EIN_ERR_NO_MEMORY;
+  const ein_status st = eini_decompose_most(ctx, g, desc, EINI_METHOD_BEST, NULL, EINI_WAYS_FEW,
+                                            &all, d, NULL);
+  if (st == EIN_OK) *how = d;
+  else ein_decomposition_destroy(d);
+  return st;
+}
+
 // What a graph's decomposition costs; infinite where there is none. model: as the model adds up,
 // without what ein_decompose simulates besides.
 static ein_status eini_scatter_cost(ein_ctx *ctx, const ein_graph *g, const ein_decompose_desc *d,
                                     int model, double *cost) {
   ein_decomposition *how = NULL;
-  const ein_status st = model ? eini_decompose_once(ctx, g, d, &how)
+  const ein_status st = model ? eini_scatter_model(ctx, g, d, &how)
                               : ein_decompose(ctx, g, d, &how);
   *cost = INFINITY;
   if (st == EIN_ERR_NO_MEMORY) return st;

@@ -15,6 +15,16 @@ typedef struct eini_sim_post {
   int hops;                // links that it is through
 } eini_sim_post;
 
+// What moves over an edge, whenever: edges of equal statements that are cut alike share it.
+typedef struct eini_sim_traffic {
+  double *fetched;         // [place] bytes that its task fetches
+  unsigned char *own;      // [place] its task finds something at home
+  double total, messages;
+  int64_t n;               // messages, in order; -1: too many to follow
+  int *from, *to;          // places
+  double *bytes;
+} eini_sim_traffic;
+
 typedef struct eini_sim {
   eini_decomposer dc;      // nodes, edges and machine
   const ein_decomposition *d;
@@ -40,6 +50,13 @@ typedef struct eini_sim {
   int64_t capheap;
   int64_t *lo, *hi, *from, *to, *nlo, *nhi, *s0, *s1, *key, *klo, *khi;  // of one task
   int64_t visits;          // blocks looked at that one edge may have
+  eini_arena known;        // of traffic
+  eini_keys keys;
+  eini_sim_traffic *traffic;  // by number of their keys
+  int64_t ntraffic, captraffic, stored;  // stored: entries of their lists
+  eini_respelled kinds;
+  int64_t *edgekey;
+  double limit;            // seconds from which on it does not matter how long it takes
   double flops;
   int stmt;
   ein_sim_stmt now;        // of this statement
@@ -165,25 +182,24 @@ static ein_status eini_sim_send(eini_sim *m, int64_t from, int64_t to, double by
   return EIN_OK;
 }
 
-// Bytes that the task at a place fetches over one edge; it waits for what it has at home. The box
+// Bytes that the task at a place fetches over one edge; *own: 1 where it has some at home. The box
 // it reads is then in from and to, the index ranges of its producer in nlo and nhi, and the pieces
-// of those in klo and khi: *blocks of them, and one of its own where *own is 1.
+// of those in klo and khi: *blocks of them.
 static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, int64_t *blocks,
-                             int *own) {
+                             unsigned char *own) {
   const eini_stmt *s = m->dc.node[e->x].s, *t = m->dc.node[e->y].s;
   const ein_parts *p = &m->d->parts[e->x], *q = &m->d->parts[e->y];
   const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   double need, found = 0;
-  *blocks = 0;
+  *blocks = *own = 0;
   eini_task_ranges(t, q->cut, q->order, q->norder, place, 0, m->lo, m->hi);
   eini_block_hull(t, &b, e->k, m->from, m->to);
   if (!eini_box_ranges(s, m->from, m->to, m->nlo, m->nhi)) return 0;
   need = eini_block_in_box(s, m->nlo, m->nhi, m->from, m->to, m->s0, m->s1);
   if (eini_task_ranges(s, p->cut, p->order, p->norder, place, 1, m->klo, m->khi))
     found = eini_block_in_box(s, m->klo, m->khi, m->from, m->to, m->s0, m->s1);
-  if (found > 0 && m->done[e->x][place] > m->ready[place]) m->ready[place] = m->done[e->x][place];
-  if (need - found <= 0) return 0;
   *own = found > 0;
+  if (need - found <= 0) return 0;
   *blocks = 1;
   for (int c = 0; c < s->nfree; c++) {
     m->klo[c] = eini_piece_of(s->index[c].extent, p->cut[c], m->nlo[c]);
@@ -196,8 +212,8 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
 
 // The task at a place receives the blocks of klo to khi, one after the other; those of the places
 // behind it come first, so that not all begin at the same one.
-static ein_status eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place,
-                                   int64_t blocks) {
+static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks,
+                             eini_sim_traffic *t) {
   const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
   double size = eini_element_bytes(&m->dc, s->out);
@@ -215,9 +231,95 @@ static ein_status eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t pla
     }
     double n = home == place ? 0
                : eini_block_in_box(s, m->lo, m->hi, m->from, m->to, m->s0, m->s1);
-    if (n > 0) EINI_TRY(eini_sim_send(m, home, place, n * size, m->done[e->x][home]));
+    if (n > 0) {
+      t->from[t->n] = (int)home;
+      t->to[t->n] = (int)place;
+      t->bytes[t->n++] = n * size;
+    }
     for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
   }
+}
+
+// Looks at what all tasks of a statement read over one edge.
+static ein_status eini_sim_look(eini_sim *m, const eini_dedge *e, eini_sim_traffic *t) {
+  const eini_stmt *s = m->dc.node[e->x].s;
+  const int64_t ntask = m->d->parts[e->y].ntask;
+  int64_t visits = 0, most = 0, blocks;
+  unsigned char own;
+  int several = 0;
+  memset(t, 0, sizeof *t);
+  for (int r = 0; r < s->out_map.rows; r++) {
+    int64_t coef;
+    several |= eini_row_index(&s->out_map, r, &coef) < 0 && coef != 0;
+  }
+  t->fetched = EINI_NEW(&m->known, double, ntask);
+  t->own = EINI_NEW(&m->known, unsigned char, ntask);
+  if (t->fetched == NULL || t->own == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < ntask; q++) {
+    t->fetched[q] = eini_sim_needs(m, e, q, &blocks, &t->own[q]);
+    if (t->fetched[q] <= 0) continue;
+    visits += several ? 16 * blocks : blocks;
+    most += blocks;
+    t->messages += (double)(blocks - t->own[q]);
+    t->total += t->fetched[q];
+  }
+  m->stored += ntask + (visits > m->visits ? 0 : most);
+  t->n = visits > m->visits ? -1 : 0;
+  if (visits > m->visits) return EIN_OK;
+  t->from = EINI_NEW(&m->known, int, most);
+  t->to = EINI_NEW(&m->known, int, most);
+  t->bytes = EINI_NEW(&m->known, double, most);
+  if (t->from == NULL || t->to == NULL || t->bytes == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t q = 0; q < ntask; q++) {
+    if (t->fetched[q] <= 0) continue;
+    eini_sim_needs(m, e, q, &blocks, &own);
+    eini_sim_receive(m, e, q, blocks, t);
+  }
+  return EIN_OK;
+}
+
+// What tells a node's tasks and blocks from others'.
+static int64_t eini_sim_key(const eini_sim *m, int node, int64_t *key) {
+  const eini_stmt *s = m->dc.node[node].s;
+  const ein_parts *p = &m->d->parts[node];
+  const int pin = node >= m->d->info.nstmt;
+  const int *at = pin ? NULL : m->kinds.at[node];
+  int64_t n = 0;
+  key[n++] = pin ? -1 - node : m->kinds.first[node];
+  for (int c = 0; c < s->nindex; c++) {
+    key[n++] = at == NULL ? c : at[c];
+    key[n++] = p->cut[c];
+  }
+  for (int i = 0; i < p->norder; i++) key[n++] = p->order[i];
+  return n;
+}
+
+#define EINI_SIM_STORED ((int64_t)1 << 23)  // entries of what edges share
+
+// The traffic of an edge, valid until the next one is asked for.
+static ein_status eini_sim_traffic_of(eini_sim *m, const eini_dedge *e, eini_sim_traffic *t) {
+  int64_t n = eini_sim_key(m, e->x, m->edgekey);
+  m->edgekey[n++] = e->k;
+  n += eini_sim_key(m, e->y, m->edgekey + n);
+  if (m->stored > EINI_SIM_STORED) {  // all is forgotten
+    eini_arena_free(&m->known);
+    memset(&m->keys, 0, sizeof m->keys);
+    m->traffic = NULL;
+    m->ntraffic = m->captraffic = m->stored = 0;
+  }
+  const int64_t id = eini_key_number(&m->known, &m->keys, m->edgekey, n);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  if (id < m->ntraffic) {
+    *t = m->traffic[id];
+    return EIN_OK;
+  }
+  eini_sim_traffic *all = (eini_sim_traffic *)eini_grow(&m->known, m->traffic, m->ntraffic,
+                                                        &m->captraffic, sizeof *all);
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  m->traffic = all;
+  m->ntraffic++;
+  EINI_TRY(eini_sim_look(m, e, &all[id]));
+  *t = all[id];
   return EIN_OK;
 }
 
@@ -278,33 +380,24 @@ static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
 
 // What all tasks of a statement fetch over one edge, and when it is there.
 static ein_status eini_sim_edge(eini_sim *m, const eini_dedge *e) {
-  const eini_stmt *s = m->dc.node[e->x].s;
-  int64_t ntask = m->d->parts[e->y].ntask, visits = 0, blocks;
-  double total = 0, messages = 0;
-  int several = 0, own;
-  for (int r = 0; r < s->out_map.rows; r++) {
-    int64_t coef;
-    several |= eini_row_index(&s->out_map, r, &coef) < 0 && coef != 0;
-  }
+  const int64_t ntask = m->d->parts[e->y].ntask;
+  const double *done = m->done[e->x];
+  eini_sim_traffic t;
+  EINI_TRY(eini_sim_traffic_of(m, e, &t));
   for (int64_t q = 0; q < ntask; q++) {
-    double bytes = m->move[q] = eini_sim_needs(m, e, q, &blocks, &own);
+    double bytes = m->move[q] = t.fetched[q];
+    if (t.own[q] && done[q] > m->ready[q]) m->ready[q] = done[q];
     if (bytes <= 0) continue;
-    visits += several ? 16 * blocks : blocks;
-    messages += (double)(blocks - own);
-    total += bytes;
     m->fetched[q] += bytes;
     if (m->desc->fetch_fn != NULL)
       m->desc->fetch_fn(m->desc->user, e->x < m->d->info.nstmt ? e->x : -1, e->y, e->k, q, bytes);
   }
-  m->now.join += total;
-  for (int64_t q = 0; q < ntask && visits <= m->visits; q++) {
-    if (m->move[q] <= 0) continue;
-    eini_sim_needs(m, e, q, &blocks, &own);
-    EINI_TRY(eini_sim_receive(m, e, q, blocks));
-  }
-  if (visits <= m->visits) return EIN_OK;
-  eini_sim_gather(m, e, total);
-  m->now.messages += messages;
+  m->now.join += t.total;
+  for (int64_t i = 0; i < t.n; i++)
+    EINI_TRY(eini_sim_send(m, t.from[i], t.to[i], t.bytes[i], done[t.from[i]]));
+  if (t.n >= 0) return EIN_OK;
+  eini_sim_gather(m, e, t.total);
+  m->now.messages += t.messages;
   return EIN_OK;
 }
 
@@ -462,6 +555,9 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   }
   EINI_TRY(eini_nodes_repeat(dc));
   EINI_TRY(eini_edges_find(dc, &m->edges));
+  EINI_TRY(eini_respelled_find(&dc->arena, g, &m->kinds));
+  m->edgekey = EINI_NEW(&dc->arena, int64_t, 6 * room + 3);
+  if (m->edgekey == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
   m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
   if (m->lo == NULL) return EIN_ERR_NO_MEMORY;
@@ -493,10 +589,20 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
          m->move == NULL || m->over[0] == NULL || m->over[1] == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// Seconds that place 0, which has a task of every statement, computes those of statement y.
+static double eini_sim_first(eini_sim *m, int y) {
+  const ein_parts *p = &m->d->parts[y];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
+  eini_task_ranges(m->dc.node[y].s, p->cut, p->order, p->norder, 0, 0, m->lo, m->hi);
+  return eini_place_cost(&m->dc, &m->dc.node[y], &b).seconds;
+}
+
 static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   int64_t edge = 0;
   int nstmt = m->d->info.nstmt;
-  EINI_TRY(eini_sim_inputs(m));
+  double rest = 0;         // seconds that place 0 has yet to compute at least
+  if (m->limit >= INFINITY) EINI_TRY(eini_sim_inputs(m));  // for what lives at places only
+  for (int y = 0; y < nstmt && m->limit < INFINITY; y++) rest += eini_sim_first(m, y);
   for (int i = nstmt; i < m->dc.nnode; i++) {  // pinned inputs are there from the start
     m->done[i] = eini_sim_array(m, m->d->parts[i].ntask);
     if (m->done[i] == NULL) return EIN_ERR_NO_MEMORY;
@@ -525,6 +631,11 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     info->join += m->now.join;
     info->agg += m->now.agg;
     if (m->now.end > info->seconds) info->seconds = m->now.end;
+    if (m->limit < INFINITY) rest -= eini_sim_first(m, y);
+    if (m->clock[0] + rest * (1 - 1e-9) >= m->limit || info->seconds >= m->limit) {
+      info->seconds = INFINITY;
+      return EIN_OK;
+    }
     info->busy += m->now.busy;
     if (m->desc->stmt != NULL) m->desc->stmt[y] = m->now;
   }
@@ -537,8 +648,9 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
   return EIN_OK;
 }
 
-EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
-                                const ein_sim_desc *desc, ein_sim_info *info) {
+// Ends with info->seconds infinite as soon as it is known to take `limit` seconds.
+static ein_status eini_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, double limit, ein_sim_info *info) {
   eini_sim m;
   ein_sim_desc none;
   ein_decompose_desc cost;
@@ -550,8 +662,10 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   memset(&none, 0, sizeof none);
   memset(&cost, 0, sizeof cost);
   eini_arena_init(&m.dc.arena, ctx == NULL ? NULL : &ctx->al);
+  eini_arena_init(&m.known, ctx == NULL ? NULL : &ctx->al);
   m.dc.desc = &cost;
   m.d = d;
+  m.limit = limit;
   m.desc = desc == NULL ? &none : desc;
   EINI_TRY(eini_validate_machine(eini_diag_of(ctx), m.desc->machine));
   if (d->sim_work > (m.desc->max_work > 0 ? m.desc->max_work : 1e8))
@@ -574,6 +688,12 @@ EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   eini_sim_drop(&m, &m.pending, m.dc.p);
   eini_sim_drop(&m, &m.over[0], m.dc.p);
   eini_sim_drop(&m, &m.over[1], m.dc.p);
+  eini_arena_free(&m.known);
   eini_arena_free(&m.dc.arena);
   return st;
+}
+
+EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
+                                const ein_sim_desc *desc, ein_sim_info *info) {
+  return eini_simulate(ctx, graph, d, desc, INFINITY, info);
 }

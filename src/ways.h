@@ -126,6 +126,7 @@ typedef struct eini_pick {
   int64_t effort;          // steps that may be taken
   int64_t step;            // steps of a vector that is not ranked by blocks
   int64_t most, n;         // how many are kept, and there are
+  int64_t room;            // of ways
   int64_t *cut;            // [slot][index]
   eini_ranked *heap;       // slots by -rank, -when they came: of equal ranks the first are kept
   int64_t seen, steps;     // vectors, and steps so far
@@ -345,7 +346,7 @@ static ein_status eini_vectors_first(eini_decomposer *dc, eini_dform *f, int64_t
   int n = f->s->nindex;
   int64_t *cut = EINI_NEW(&dc->arena, int64_t, n);
   if (cut == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < n && 2 * (i + 1) < q->most; i++)
+  for (int i = 0; i < n && 2 * (i + 1) < q->room; i++)
     if (f->limit[f->prefer[i]] > 1 &&
         eini_vector_first(f, f->prefer[i], tasks, even, nd, divisor, cut))
       eini_pick_add(dc, f, q, cut, -1);
@@ -395,7 +396,7 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, e
   if (paper) EINI_TRY(eini_vectors_of(dc, f, tasks, 1, nd, divisor, q));
   even = q->seen > 0 || q->bytes < none;
   if (!even) EINI_TRY(eini_vectors_of(dc, f, tasks, 0, nd, divisor, q));
-  if (q->kept_out > 0 || q->steps > q->effort)
+  if (q->n >= q->room || q->steps > q->effort)
     EINI_TRY(eini_vectors_first(dc, f, tasks, even, nd, divisor, q));
   for (int k = 0; k < dc->ndivisor && eini_all_divisors(dc->desc); k++) {
     if (dc->divisor[k] >= tasks) break;
@@ -429,6 +430,18 @@ static ein_status eini_vectors_make(eini_decomposer *dc, eini_dform *f, int node
     eini_heap_sink(q->heap, k, 0);
   }
   w->n = q->n;
+  return EIN_OK;
+}
+
+// The vectors of a form by themselves.
+static ein_status eini_vectors_keep(eini_decomposer *dc, eini_dform *f, const eini_pick *q,
+                                    const eini_ways *w) {
+  f->every = q->kept_out == 0 && q->steps <= q->effort;
+  f->nvector = w->n;
+  f->vector = EINI_NEW(&dc->arena, int64_t, w->n * f->s->nindex);
+  if (f->vector == NULL) return EIN_ERR_NO_MEMORY;
+  if (f->s->nindex > 0)
+    memcpy(f->vector, w->cut, (size_t)(w->n * f->s->nindex) * sizeof *w->cut);
   return EIN_OK;
 }
 
@@ -532,17 +545,17 @@ static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int6
 // Gives the vectors their rules of placement, keeping `most` ways: first the preferred order of
 // half as many vectors, then what else there is. A pinned tensor's statement puts the reduced
 // indices first, so that its blocks lie as the pin says.
-static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, const eini_ways *have,
-                                  eini_ways *w, eini_orders *o) {
+static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, eini_ways *w,
+                                  eini_orders *o) {
   int n = f->s->nindex;
-  int64_t first = eini_min64(have->n, (w->cap + 1) / 2), i, cells;
+  int64_t first = eini_min64(f->nvector, (w->cap + 1) / 2), i, cells;
   o->room = eini_signature_room(f->s);
   w->n = 0;
   f->ways = *w;
-  for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, 0, 1, o));
-  for (i = 0; i < have->n && f->ways.n < w->cap; i++)
-    EINI_TRY(eini_way_orders(dc, f, have->cut + i * n, i < first, EINI_ORDERS_MAX, o));
-  dc->cut_short |= i < have->n;
+  for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, 0, 1, o));
+  for (i = 0; i < f->nvector && f->ways.n < w->cap; i++)
+    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first, EINI_ORDERS_MAX, o));
+  dc->cut_short |= i < f->nvector;
   w->n = f->ways.n;
   cells = w->n * n;
   f->ways.cap = w->n;
@@ -569,6 +582,8 @@ static int64_t eini_ways_most(const eini_decomposer *dc) {
   return most;
 }
 
+#define EINI_VECTORS_KEPT 2048  // of a statement, to know what must move
+
 // Scratch of the ways of one form.
 typedef struct eini_formwork {
   eini_pick pick;
@@ -590,7 +605,9 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
   }
   most = eini_min64(most, eini_max64(4096, ((int64_t)1 << 23) / n));
   most = eini_min64(most, eini_max64(16, ((int64_t)1 << 29) / cells));
-  w->pick.most = most + 1;
+  w->pick.room = most + 1;
+  w->pick.most = dc->desc->cost < EIN_COST_BYTES ? most + 1
+                 : eini_max64(most + 1, eini_min64(EINI_VECTORS_KEPT, ((int64_t)1 << 20) / n));
   w->pick.cut = EINI_NEW(a, int64_t, w->pick.most * n);
   w->pick.heap = EINI_NEW(a, eini_ranked, w->pick.most);
   w->orders.digits = EINI_NEW(a, int64_t, room * (EINI_ORDERS_MAX + 1));
@@ -631,12 +648,12 @@ static int64_t eini_form_key(const eini_decomposer *dc, int node, int64_t *key) 
   return n;
 }
 
-static ein_status eini_dforms_make(eini_decomposer *dc) {
-  eini_formwork work;
+// The forms of all nodes, and their vectors.
+static ein_status eini_dforms_find(eini_decomposer *dc, eini_formwork *work) {
   eini_keys seen;
   int64_t room = 0;
   memset(&seen, 0, sizeof seen);
-  EINI_TRY(eini_formwork_make(dc, eini_ways_most(dc), &work));
+  EINI_TRY(eini_formwork_make(dc, dc->most, work));
   for (int i = 0; i < dc->nnode; i++) {
     const eini_stmt *s = dc->node[i].s;
     room = eini_max64(room, 5 * (int64_t)s->nindex + s->noperand + 6);
@@ -652,12 +669,29 @@ static ein_status eini_dforms_make(eini_decomposer *dc) {
     dc->form_of[i] = first[form];
     if (dc->form_of[i] != i) continue;
     eini_dform *f = &dc->node[i];
-    int pin = i >= dc->nnode - dc->npinned;
-    EINI_TRY(eini_vectors_make(dc, f, i, &work.pick, &work.vectors));
-    EINI_TRY(eini_ways_place(dc, f, &work.vectors, &work.ways, &work.orders));
+    EINI_TRY(eini_vectors_make(dc, f, i, &work->pick, &work->vectors));
+    EINI_TRY(eini_vectors_keep(dc, f, &work->pick, &work->vectors));
+    if (i >= dc->nnode - dc->npinned) f->least = 0;
+  }
+  return EIN_OK;
+}
+
+// Ways of all forms, with what they cost by themselves.
+static ein_status eini_dforms_place(eini_decomposer *dc, eini_formwork *work) {
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    if (dc->form_of[i] != i) continue;
+    EINI_TRY(eini_ways_place(dc, f, &work->ways, &work->orders));
     EINI_TRY(eini_form_costs(dc, f));
-    if (pin) f->unary[0] = f->join[0] = f->seconds[0] = f->least = 0;
+    if (i >= dc->nnode - dc->npinned) f->unary[0] = f->join[0] = f->seconds[0] = 0;
     dc->nvector += f->ways.n;
   }
   return EIN_OK;
+}
+
+EINI_UNUSED static ein_status eini_dforms_make(eini_decomposer *dc) {
+  eini_formwork work;
+  dc->most = eini_ways_most(dc);
+  EINI_TRY(eini_dforms_find(dc, &work));
+  return eini_dforms_place(dc, &work);
 }

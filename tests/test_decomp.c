@@ -1305,7 +1305,7 @@ static void given_peak(const ein_graph *g, int64_t p, ein_cost cost, ein_inputs 
   d.cost = cost;
   d.inputs = inputs;
   *total = *peak = -1;
-  CHECK(eini_decompose_with(ctx, g, &d, EINI_METHOD_FIXED, &hint, &x) == EIN_OK);
+  CHECK(eini_decompose_with(ctx, g, &d, EINI_METHOD_FIXED, &hint, &x, NULL) == EIN_OK);
   if (x == NULL) return;
   ein_decomposition_info(x, &info);
   CHECK(ein_simulate(ctx, g, x, NULL, &sim) == EIN_OK);
