@@ -376,11 +376,9 @@
 //                                   innermost loop of a step, results behind all loops over places
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
-//     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] is a statement
-//                                   of its own, before the others of its statement, which reads
-//                                   W[i,k]. What is named occurs in it, as a part of its expression
-//                                   or as factors of a product, whose rounding may then be another:
-//                                   in deterministic graphs that is refused
+//     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] goes before,
+//                                   read as W[i,k]: a part of the expression, or factors, which may
+//                                   be rounded otherwise (refused in deterministic graphs)
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
 // refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
 // decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free
@@ -403,9 +401,8 @@
 // without a path and a variant ask for their own form, else for that of the plain contraction
 // (factors are arrays, nothing follows the fold); of other sizes, half to twice, the nearest holds.
 // A far worse path is not taken. Deterministic plans, budgets and integer checks do not ask.
-// `einsum tune -p N --schedule FILE` measures a schedule in the names of a program's normal form,
-// with each setting of its parameters (param b = 16, 32), beside the decomposition; where it is
-// faster, the command takes it from the store, for that form, as many places and that fabric.
+// `einsum tune -p N --schedule FILE` measures a schedule in the names of a normal form, with each
+// setting of its parameters (param b = 16, 32); commands take it from the store where it is faster.
 //
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
@@ -38886,7 +38883,8 @@ static double eini_piece_best(int64_t extent, int64_t cut, int64_t lo, int64_t h
   int64_t best = 0;
   if (hi <= lo) return 0;
   for (int64_t k = eini_piece_of(extent, cut, lo); k < cut; k++) {
-    const int64_t from = eini_piece_start(extent, cut, k), to = eini_piece_start(extent, cut, k + 1);
+    const int64_t from = eini_piece_start(extent, cut, k);
+    const int64_t to = eini_piece_start(extent, cut, k + 1);
     if (from >= hi) break;
     best = eini_max64(best, eini_min64(hi, to) - eini_max64(lo, from));
   }
@@ -41107,6 +41105,24 @@ static ein_status eini_sim_inputs(eini_sim *m) {
   return EIN_OK;
 }
 
+// Numbers of places and nodes.
+static ein_status eini_sim_arrays(eini_sim *m) {
+  eini_decomposer *dc = &m->dc;
+  double **place[] = {&m->clock, &m->in, &m->out, &m->ready, &m->fetched, &m->move, &m->held,
+                      &m->peak, &m->pending, &m->over[0], &m->over[1]};
+  for (int i = 0; i < 11; i++)
+    if ((*place[i] = eini_sim_array(m, dc->p)) == NULL) return EIN_ERR_NO_MEMORY;
+  m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
+  if (dc->machine.node > 0 && dc->machine.node < dc->p) {
+    m->nnodes = (dc->p + dc->machine.node - 1) / dc->machine.node;
+    m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
+  }
+  for (int i = 0; i < 4; i++)
+    if ((m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes)) == NULL)
+      return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
 static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decomposition *d) {
   eini_decomposer *dc = &m->dc;
   int64_t room = 1;
@@ -41147,28 +41163,7 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
   part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
   for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
-  m->clock = eini_sim_array(m, dc->p);
-  m->in = eini_sim_array(m, dc->p);
-  m->out = eini_sim_array(m, dc->p);
-  m->ready = eini_sim_array(m, dc->p);
-  m->fetched = eini_sim_array(m, dc->p);
-  m->move = eini_sim_array(m, dc->p);
-  m->held = eini_sim_array(m, dc->p);
-  m->peak = eini_sim_array(m, dc->p);
-  m->pending = eini_sim_array(m, dc->p);
-  m->over[0] = eini_sim_array(m, dc->p);
-  m->over[1] = eini_sim_array(m, dc->p);
-  m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
-  if (dc->machine.node > 0 && dc->machine.node < dc->p) {
-    m->nnodes = (dc->p + dc->machine.node - 1) / dc->machine.node;
-    m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
-  }
-  for (int i = 0; i < 4; i++)
-    if ((m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes)) == NULL)
-      return EIN_ERR_NO_MEMORY;
-  return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
-         m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
-         m->move == NULL || m->over[0] == NULL || m->over[1] == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  return eini_sim_arrays(m);
 }
 
 // Seconds that place 0, which has a task of every statement, computes those of statement y.

@@ -376,11 +376,9 @@
 //                                   innermost loop of a step, results behind all loops over places
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
-//     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] is a statement
-//                                   of its own, before the others of its statement, which reads
-//                                   W[i,k]. What is named occurs in it, as a part of its expression
-//                                   or as factors of a product, whose rounding may then be another:
-//                                   in deterministic graphs that is refused
+//     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] goes before,
+//                                   read as W[i,k]: a part of the expression, or factors, which may
+//                                   be rounded otherwise (refused in deterministic graphs)
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
 // refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
 // decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free
@@ -403,9 +401,8 @@
 // without a path and a variant ask for their own form, else for that of the plain contraction
 // (factors are arrays, nothing follows the fold); of other sizes, half to twice, the nearest holds.
 // A far worse path is not taken. Deterministic plans, budgets and integer checks do not ask.
-// `einsum tune -p N --schedule FILE` measures a schedule in the names of a program's normal form,
-// with each setting of its parameters (param b = 16, 32), beside the decomposition; where it is
-// faster, the command takes it from the store, for that form, as many places and that fabric.
+// `einsum tune -p N --schedule FILE` measures a schedule in the names of a normal form, with each
+// setting of its parameters (param b = 16, 32); commands take it from the store where it is faster.
 //
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally

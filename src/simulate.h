@@ -525,6 +525,24 @@ static ein_status eini_sim_inputs(eini_sim *m) {
   return EIN_OK;
 }
 
+// Numbers of places and nodes.
+static ein_status eini_sim_arrays(eini_sim *m) {
+  eini_decomposer *dc = &m->dc;
+  double **place[] = {&m->clock, &m->in, &m->out, &m->ready, &m->fetched, &m->move, &m->held,
+                      &m->peak, &m->pending, &m->over[0], &m->over[1]};
+  for (int i = 0; i < 11; i++)
+    if ((*place[i] = eini_sim_array(m, dc->p)) == NULL) return EIN_ERR_NO_MEMORY;
+  m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
+  if (dc->machine.node > 0 && dc->machine.node < dc->p) {
+    m->nnodes = (dc->p + dc->machine.node - 1) / dc->machine.node;
+    m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
+  }
+  for (int i = 0; i < 4; i++)
+    if ((m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes)) == NULL)
+      return EIN_ERR_NO_MEMORY;
+  return EIN_OK;
+}
+
 static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decomposition *d) {
   eini_decomposer *dc = &m->dc;
   int64_t room = 1;
@@ -565,28 +583,7 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
   part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
   for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
-  m->clock = eini_sim_array(m, dc->p);
-  m->in = eini_sim_array(m, dc->p);
-  m->out = eini_sim_array(m, dc->p);
-  m->ready = eini_sim_array(m, dc->p);
-  m->fetched = eini_sim_array(m, dc->p);
-  m->move = eini_sim_array(m, dc->p);
-  m->held = eini_sim_array(m, dc->p);
-  m->peak = eini_sim_array(m, dc->p);
-  m->pending = eini_sim_array(m, dc->p);
-  m->over[0] = eini_sim_array(m, dc->p);
-  m->over[1] = eini_sim_array(m, dc->p);
-  m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
-  if (dc->machine.node > 0 && dc->machine.node < dc->p) {
-    m->nnodes = (dc->p + dc->machine.node - 1) / dc->machine.node;
-    m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
-  }
-  for (int i = 0; i < 4; i++)
-    if ((m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes)) == NULL)
-      return EIN_ERR_NO_MEMORY;
-  return m->clock == NULL || m->in == NULL || m->out == NULL || m->held == NULL ||
-         m->peak == NULL || m->pending == NULL || m->ready == NULL || m->fetched == NULL ||
-         m->move == NULL || m->over[0] == NULL || m->over[1] == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  return eini_sim_arrays(m);
 }
 
 // Seconds that place 0, which has a task of every statement, computes those of statement y.
