@@ -535,7 +535,7 @@ says 'only -p 1 is'
 expect 2 plan ij --shapes 2x3 --fabric threads
 says 'serial or sim'
 expect 2 ij A.npy --fabric mpi
-expect 2 ij A.npy --kernels cuda
+expect 2 ij A.npy --kernels opencl
 expect 2 ij A.npy --nonsense
 expect 2 ij A.npy -z
 expect 2 ij A.npy -o

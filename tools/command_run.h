@@ -252,16 +252,16 @@ static void run_gather(const ein_dist *d, const ein_graph *g, const ein_fabric *
 }
 
 // Runs a plan for places, bound; stats: its figures.
-static double run_places(const ein_dist *d, const ein_run *bound, size_t workspace,
-                         ein_dist_stats *stats, double *begin) {
+static double run_places(const ein_dist *d, const ein_run *bound, ein_dist_stats *stats,
+                         double *begin) {
   ein_run run = *bound;
   char error[256] = "";
-  run.workspace_bytes = workspace;
-  run.workspace = memory(workspace);
-  run.error = error;
-  run.error_bytes = sizeof error;
   ein_dist_info info;
   (void)ein_dist_info_get(d, &info);
+  run.workspace_bytes = info.workspace_bytes;
+  run.workspace = memory(info.workspace_bytes);
+  run.error = error;
+  run.error_bytes = sizeof error;
   memset(stats, 0, sizeof *stats);
   stats->nstmt = info.nstmt, stats->nplace = info.places;
   stats->stmt_bytes = (int64_t *)memory(sizeof(int64_t) * ((size_t)info.nstmt + 1));
@@ -325,7 +325,7 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   (void)ein_dist_info_get(d, &info);
   ranks_most(&info.peak_bytes);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(said), stderr);
-  made.seconds = run_places(d, bound, 0, &stats, &begin);
+  made.seconds = run_places(d, bound, &stats, &begin);
   run_gather(d, p->graph, f, out, nout, &stats);
   if (given(O_SVG) != NULL) {
     steps_picture drawn;
@@ -344,6 +344,7 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
   made.place = stats.place;
   made.tasks = (double)stats.tasks, made.messages = (double)stats.messages;
   made.bytes = (double)stats.bytes, made.peak = (double)info.peak_bytes;
+  made.workspace = (double)info.workspace_bytes;
   for (int i = 0; i < ein_graph_statements(p->graph); i++) add_kernels(&made.kernels, d, i);
   ein_dist_destroy(d);
   return made;
@@ -401,7 +402,7 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, array *out
   if (given(O_MEMORY) != NULL && (double)info.peak_bytes > machine.memory)
     die(WRONG_INPUT, "more places have less each", "a place has %" PRId64 " bytes alive, more than "
         "the %.10g it may have", info.peak_bytes, machine.memory);
-  double begin, seconds = run_places(d, bound, info.workspace_bytes, &stats, &begin);
+  double begin, seconds = run_places(d, bound, &stats, &begin);
   run_gather(d, p->graph, &f, out, nout, &stats);
   explain_places(d, how, &f, &stats, of, seconds, name);
   if (given(O_SVG) != NULL) picture_run(p, how, &machine, &f, of, begin, seconds);
