@@ -59,7 +59,8 @@ static double eini_piece_best(int64_t extent, int64_t cut, int64_t lo, int64_t h
   int64_t best = 0;
   if (hi <= lo) return 0;
   for (int64_t k = eini_piece_of(extent, cut, lo); k < cut; k++) {
-    const int64_t from = eini_piece_start(extent, cut, k), to = eini_piece_start(extent, cut, k + 1);
+    const int64_t from = eini_piece_start(extent, cut, k);
+    const int64_t to = eini_piece_start(extent, cut, k + 1);
     if (from >= hi) break;
     best = eini_max64(best, eini_min64(hi, to) - eini_max64(lo, from));
   }
