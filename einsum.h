@@ -41153,16 +41153,13 @@ static ein_status eini_sim_make(eini_sim *m, const ein_graph *g, const ein_decom
   }
   EINI_TRY(eini_nodes_repeat(dc));
   EINI_TRY(eini_edges_find(dc, &m->edges));
-  EINI_TRY(eini_respelled_find(&dc->arena, g, &m->kinds));
-  m->edgekey = EINI_NEW(&dc->arena, int64_t, 6 * room + 3);
-  if (m->edgekey == NULL) return EIN_ERR_NO_MEMORY;
   for (int64_t e = 0; e < m->edges.n; e++) m->reader[m->edges.e[e].x] = m->edges.e[e].y;
-  m->lo = EINI_NEW(&dc->arena, int64_t, 12 * ++room);
+  m->lo = EINI_NEW(&dc->arena, int64_t, 18 * ++room + 3);
   if (m->lo == NULL) return EIN_ERR_NO_MEMORY;
-  int64_t **part[10];
+  int64_t **part[11]; part[10] = &m->edgekey;  // of two nodes
   part[0] = &m->hi; part[1] = &m->from; part[2] = &m->to; part[3] = &m->nlo; part[4] = &m->nhi;
   part[5] = &m->s0; part[6] = &m->s1; part[7] = &m->key; part[8] = &m->klo; part[9] = &m->khi;
-  for (int i = 0; i < 10; i++) *part[i] = m->lo + (i + 1) * room;
+  for (int i = 0; i < 11; i++) *part[i] = m->lo + (i + 1) * room;
   return eini_sim_arrays(m);
 }
 
@@ -41251,6 +41248,7 @@ static ein_status eini_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
                      (long long)d->info.p);
   m.dc.machine = eini_machine_of(m.desc->machine);
   ein_status st = eini_sim_make(&m, graph, d);
+  if (st == EIN_OK) st = eini_respelled_find(&m.dc.arena, graph, &m.kinds);
   if (st == EIN_OK) st = eini_sim_run(&m, info);
   for (int i = 0; i < m.dc.nnode && m.done != NULL; i++)
     eini_sim_drop(&m, &m.done[i], d->parts[i].ntask);
