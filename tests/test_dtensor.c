@@ -37,6 +37,15 @@ static ein_status send_counted(void *user, int from, int to, int64_t tag, const 
   return send_inner(user, from, to, tag, data, bytes, ticket);
 }
 
+static ein_status (*spread_inner)(void *, int, int, int, int, void *, size_t, ein_ticket *);
+
+// Broadcasts are made where each place is a rank: their bytes count where they come to.
+static ein_status spread_counted(void *user, int number, int turns, int turn, int root, void *data,
+                                 size_t bytes, ein_ticket *ticket) {
+  sent += root != rank ? (int64_t)bytes : 0;
+  return spread_inner(user, number, turns, turn, root, data, bytes, ticket);
+}
+
 static ein_status fabric_of(ein_ctx *ctx, int places, ein_fabric *f) {
 #ifdef TEST_MPI
   const ein_status st = ein_fabric_mpi(ctx, MPI_COMM_WORLD, places, f);
@@ -44,7 +53,9 @@ static ein_status fabric_of(ein_ctx *ctx, int places, ein_fabric *f) {
   const ein_status st = ein_fabric_copying(ctx, places, f);
 #endif
   send_inner = f->send_fn;
+  spread_inner = f->spread_fn;
   if (st == EIN_OK) f->send_fn = send_counted;
+  if (st == EIN_OK && f->spread_fn != NULL) f->spread_fn = spread_counted;
   return st;
 }
 
