@@ -7080,15 +7080,8 @@ EIN_API ein_status ein_dtensor_each(const ein_dtensor *t, ein_element_fn fn, voi
   return st;
 }
 
-static uint64_t eini_random_mix(uint64_t x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 EIN_API void ein_random_element(ein_dtype dtype, uint64_t seed, int64_t number, void *element) {
-  const uint64_t hash = eini_random_mix(eini_random_mix(seed) ^ (uint64_t)number);
+  const uint64_t hash = eini_hash_step(eini_hash_step(seed) ^ (uint64_t)number);
   const double x = (double)(hash >> 40) / 8388608.0 - 1.0;  // 24 bits
   const float f[2] = {(float)x, (float)(hash & 0xffffff) / 8388608.0f - 1.0f};
   const double d[2] = {x, (double)f[1]};

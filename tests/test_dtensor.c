@@ -92,7 +92,7 @@ static int64_t number_of(const cells *c, const int64_t *coord) {
 
 // What element n of a tensor is: bytes of a hash.
 static void value_of(int64_t n, size_t size, unsigned char *v) {
-  uint64_t h = eini_random_mix((uint64_t)n);
+  uint64_t h = eini_hash_step((uint64_t)n);
   for (size_t i = 0; i < size; i++) v[i] = (unsigned char)(h >> 8 * (i % 8));
 }
 
