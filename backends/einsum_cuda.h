@@ -2354,7 +2354,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
     bytes = eini_cuda_traffic(x, -1, NULL);
     flops = 2 * planes * all;
     if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
-      flops = 2 * planes * blocks * EINI_CUDA_SIDE * EINI_CUDA_SIDE * w->shape.rows *
+      flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
               w->shape.cols * (double)(w->id == EINI_CUDA_PARTED
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
   } else if (x->kind == EINI_CUDA_CONTRACT) {
