@@ -1,4 +1,6 @@
+#if !defined(_WIN32)
 #include <pthread.h>
+#endif
 #if defined(EINSUM_CUDA_LINK)
 #include <cublas_v2.h>
 #include <cuda.h>
@@ -119,11 +121,22 @@ struct ein_cuda {
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
   char why[512];                // there is no device, or the last error
+#if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
+#endif
 };
 
+#if defined(_WIN32)
+static int eini_cuda_lock_new(ein_cuda *c) { return c != NULL; }
+static void eini_cuda_lock_end(ein_cuda *c) { (void)c; }
+static void eini_cuda_lock(ein_cuda *c) { (void)c; }
+static void eini_cuda_unlock(ein_cuda *c) { (void)c; }
+#else
+static int eini_cuda_lock_new(ein_cuda *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
+static void eini_cuda_lock_end(ein_cuda *c) { (void)pthread_mutex_destroy(&c->lock); }
 static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
 static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
+#endif
 
 // A status of the driver. what: what was asked of it.
 static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {

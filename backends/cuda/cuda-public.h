@@ -62,7 +62,7 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   memset(c, 0, sizeof *c);
   c->al = al;
   c->last = &c->first;
-  if (pthread_mutex_init(&c->lock, NULL) != 0) {
+  if (!eini_cuda_lock_new(c)) {
     al.free_fn(c, sizeof *c, al.user);
     return EIN_ERR_NO_MEMORY;
   }
@@ -87,7 +87,7 @@ EIN_API void ein_cuda_destroy(ein_cuda *c) {
   if (c == NULL) return;
   eini_cuda_end_device(c);
   eini_cuda_kernels_free(c);
-  (void)pthread_mutex_destroy(&c->lock);
+  eini_cuda_lock_end(c);
   c->al.free_fn(c, sizeof *c, c->al.user);
 }
 
