@@ -440,19 +440,19 @@ static int nvrtc_open(nvrtc *n, const char *given) {
 static void compile_one(const nvrtc *n, const char *source, const char *arch) {
   char option[64];
   const char *options[1];
-  void *program = NULL;
+  void *text = NULL;
   options[0] = option;
   snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
-  CHECK(n->create(&program, source, "einsum.cu", 0, NULL, NULL) == 0);
-  const int code = n->compile(program, 1, options);
+  CHECK(n->create(&text, source, "einsum.cu", 0, NULL, NULL) == 0);
+  const int code = n->compile(text, 1, options);
   CHECK(code == 0);
   if (code != 0) {
     static char log[1 << 20];
     size_t bytes = 0;
-    if (n->log_size(program, &bytes) == 0 && bytes < sizeof log) (void)n->log(program, log);
+    if (n->log_size(text, &bytes) == 0 && bytes < sizeof log) (void)n->log(text, log);
     printf("%s\n%s\n", arch, log);
   }
-  (void)n->destroy(&program);
+  (void)n->destroy(&text);
 }
 
 // All of them for one architecture, some for the others: a compilation takes a tenth of a second.

@@ -20,7 +20,7 @@
 #include "check.h"
 #include "util.h"
 
-enum { MOST = 4, CELLS = 1 << 12, PLACES = 16 };
+enum { MOST = 4, CELLS = 1 << 12, PLACES = 24 };
 
 static int rank, ranks = 1;
 
