@@ -367,7 +367,7 @@ static void test_random(int cases) {
   }
   printf("%d of %d run, %d of them deterministic, %d with parallel loops\n", ran, cases, exact,
          shared);
-  CHECK(12 * shared > cases);
+  CHECK(16 * shared > cases);
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     if (kinds[k] == 0) printf("none of: %s\n", statements[k].stmt);
     CHECK(kinds[k] > 0 || cases < 300);
