@@ -39234,7 +39234,7 @@ static ein_status eini_sums_of(eini_decomposer *dc, eini_edges *q, int least, ei
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
     const double *v = f->unary;
-    net->size[i] = (int)(least ? f->nvector : f->ways.n);
+    net->size[i] = (int)(least ? eini_compulsory_size(f) : f->ways.n);
     if (least && dc->form_of[i] == i) EINI_TRY(eini_compulsory_costs(dc, f, &v));
     if (dc->form_of[i] == i) EINI_TRY(eini_sums_table(net, 1, &net->size[i], v, &unary[i]));
     EINI_TRY(eini_sums_factor(net, unary[dc->form_of[i]], &i, &id));
