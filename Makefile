@@ -293,6 +293,9 @@ $(B)/san/library_cut.so: $(LIBRARY)
 $(B)/san/library_cpu.so: $(LIBRARY)
 	@mkdir -p $(B)/san
 	$(SAN_SO) -O0 -DLIBRARY_CPU -w -o $@ $< $(LIBS)
+$(B)/san/library_cuda.so: $(LIBRARY)
+	@mkdir -p $(B)/san
+	$(SAN_SO) -O0 -DLIBRARY_CUDA -w -o $@ $< $(LIBS)
 
 $(SAN_WHOLE:%=$(B)/san/test_%): $(B)/san/test_%: tests/test_%.c $(TEST_C)
 	@mkdir -p $(B)/san
@@ -320,8 +323,9 @@ $(B)/tsan/test_%: tests/test_%.c $(TEST_C)
 	@mkdir -p $(B)/tsan
 	$(SAN_BUILD) $(SAN_O) -fsanitize=thread -o $@ $< $(LIBS)
 
-$(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(SAN_ALL)
-	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DEINSUM_LINKED -o $@ tools/einsum.c $(SAN_ALL) $(SAN_LIBS)
+SAN_TOOL = $(SAN_ALL) $(B)/san/library_cuda.so
+$(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(SAN_TOOL)
+	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DEINSUM_LINKED -o $@ tools/einsum.c $(SAN_TOOL) $(SAN_LIBS)
 
 # Without libFuzzer the targets get a plain main that makes mutations from a fixed seed.
 $(B)/fuzz_%: tests/fuzz_%.c $(HEADERS) $(B)/flags
