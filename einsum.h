@@ -29970,12 +29970,12 @@ static void eini_sel_join(eini_selecting *x, const eini_syn *v, int sym, const e
   }
 }
 
-// repeat and tile: the copy's number is an index of its own.
+// repeat and tile: the copy's number is an index that no text can name.
 static void eini_sel_again(eini_selecting *x, const eini_syn *v, int sym, const eini_indices *w,
                            int axis, const eini_selected *s) {
-  static const char copy[] = "copy";
+  const int copy = eini_sel_fresh(x, "copy");
   eini_syn *name = eini_sel_new(x, v, EINI_S_NAME, v->bind[0], 0);
-  eini_syn *other = eini_sel_new(x, v, EINI_S_NAME, eini_intern(&x->q->p, copy, 4), 0);
+  eini_syn *other = eini_sel_new(x, v, EINI_S_NAME, copy, 0);
   eini_syn *n = eini_sel_const(x, v->kid[1]);
   eini_syn *at = v->op == EINI_SEL_TILE
                      ? eini_sel_op(x, v, '+', eini_sel_op(x, v, '*', eini_sel_size(x, s), other),
