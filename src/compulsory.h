@@ -4,10 +4,6 @@
 // task finds of what it reads one block at its place at most, the one it has most in common with.
 // ================================================================================================
 
-static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
-  return &dc->node[dc->form_of[node]];
-}
-
 // Labels of a form: its vectors, or one that stands for any of those that are not known.
 static int64_t eini_compulsory_size(const eini_dform *f) {
   return f->every ? f->nvector : 1;
@@ -196,4 +192,58 @@ static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, con
         v[a * nb + b] = eini_compulsory_pair(&t, q, a, b, eini_element_bytes(dc, x->out));
   }
   return eini_sums_table(net, 2, size, v, id);
+}
+
+static const eini_labels eini_vector_labels = {eini_compulsory_size, eini_compulsory_costs,
+                                               eini_compulsory_table};
+
+#define EINI_COMPULSORY_CELLS 16777216.0  // of all edges' tables
+
+// Vectors of the least sum come first in their forms.
+static ein_status eini_compulsory_raise(eini_decomposer *dc, const int *label) {
+  unsigned char **mark = EINI_NEW(&dc->arena, unsigned char *, dc->nnode);
+  if (mark == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) {
+    const int form = dc->form_of[i];
+    if (!dc->node[form].every) continue;
+    if (mark[form] == NULL)
+      mark[form] = EINI_NEW(&dc->arena, unsigned char, dc->node[form].nvector);
+    if (mark[form] == NULL) return EIN_ERR_NO_MEMORY;
+    mark[form][label[i]] = 1;
+  }
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    const int64_t n = f->s->nindex;
+    if (mark[i] == NULL) continue;
+    int64_t *to = EINI_NEW(&dc->arena, int64_t, f->nvector * n), *at = to;
+    if (to == NULL) return EIN_ERR_NO_MEMORY;
+    for (int pass = 1; pass >= 0; pass--) {
+      for (int64_t k = 0; k < f->nvector; k++) {
+        if (mark[i][k] != pass || n == 0) continue;
+        memcpy(at, f->vector + k * n, (size_t)n * sizeof *at);
+        at += n;
+      }
+    }
+    f->vector = to;
+  }
+  return EIN_OK;
+}
+
+// A lower bound for all labels, also those of vectors that are dropped. raise: vectors that it
+// takes come first.
+static ein_status eini_compulsory_bound(eini_decomposer *dc, eini_edges *q, int raise) {
+  double cells = 0, total, lower;
+  for (int64_t k = 0; k < q->nshared; k++)
+    cells += (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].x)) *
+             (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].y));
+  if (cells > EINI_COMPULSORY_CELLS) return EIN_OK;
+  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
+  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  eini_sums net;
+  EINI_TRY(eini_sums_make(dc, q, &eini_vector_labels, &net));
+  EINI_TRY(eini_sums_solve(&net, 1, label, &total, &lower));
+  if (lower > dc->lower) dc->lower = lower;
+  eini_arena_rollback(&dc->arena, &mark);
+  return raise ? eini_compulsory_raise(dc, label) : EIN_OK;
 }

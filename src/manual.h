@@ -43,7 +43,7 @@
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
-//                 >>constraints >>baselines >>decompose >>ways >>compulsory >>tables
+//                 >>constraints >>baselines >>decompose >>ways >>tables >>compulsory
 //                 >>place-memory >>results >>simulate >>decomp-public >>scatter >>grids >>loops
 //                 >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
 //   end           >>start

@@ -233,7 +233,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
     EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
   d->work = dc->work;
-  EINI_TRY(eini_sums_make(dc, &edges, &net));
+  EINI_TRY(eini_sums_make(dc, &edges, &eini_way_labels, &net));
   if (linear != NULL)
     EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)

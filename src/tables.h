@@ -3,6 +3,10 @@
 // Takes the ways of all forms; gives the net of tables whose least sum is searched.
 // ================================================================================================
 
+static const eini_dform *eini_form(const eini_decomposer *dc, int node) {
+  return &dc->node[dc->form_of[node]];
+}
+
 // Repartition for the classes of an edge.
 static ein_status eini_edge_repart(eini_decomposer *dc, eini_edgework *w) {
   const eini_stmt *x = w->x->s, *y = w->y->s;
@@ -200,8 +204,27 @@ static ein_status eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
 
 #define EINI_TABLE_MAX 67108864.0
 
-// The net of all nodes and edges: their ways; or (least) their vectors and what must move.
-static ein_status eini_sums_of(eini_decomposer *dc, eini_edges *q, int least, eini_sums *net) {
+// What labels of nodes stand for, how many a form has, and what they cost by themselves and over an
+// edge, as the number of a table.
+typedef struct eini_labels {
+  int64_t (*size)(const eini_dform *f);
+  ein_status (*unary)(eini_decomposer *dc, const eini_dform *f, const double **cost);
+  ein_status (*edge)(eini_decomposer *dc, eini_sums *net, const eini_dedge *e, int *id);
+} eini_labels;
+
+static int64_t eini_ways_size(const eini_dform *f) { return f->ways.n; }
+
+static ein_status eini_ways_unary(eini_decomposer *dc, const eini_dform *f, const double **cost) {
+  (void)dc;
+  *cost = f->unary;
+  return EIN_OK;
+}
+
+static const eini_labels eini_way_labels = {eini_ways_size, eini_ways_unary, eini_edge_table};
+
+// The net of all nodes and edges.
+static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, const eini_labels *label,
+                                 eini_sums *net) {
   double most = dc->desc->max_table > 0 ? dc->desc->max_table : 4194304;
   if (most > EINI_TABLE_MAX) most = EINI_TABLE_MAX;
   int *unary = EINI_NEW(&dc->arena, int, dc->nnode), id;
@@ -209,16 +232,17 @@ static ein_status eini_sums_of(eini_decomposer *dc, eini_edges *q, int least, ei
   EINI_TRY(eini_sums_init(net, &dc->arena, dc->nnode, most));
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
-    const double *v = f->unary;
-    net->size[i] = (int)(least ? eini_compulsory_size(f) : f->ways.n);
-    if (least && dc->form_of[i] == i) EINI_TRY(eini_compulsory_costs(dc, f, &v));
-    if (dc->form_of[i] == i) EINI_TRY(eini_sums_table(net, 1, &net->size[i], v, &unary[i]));
+    const double *v = NULL;
+    net->size[i] = (int)label->size(f);
+    if (dc->form_of[i] == i) {
+      EINI_TRY(label->unary(dc, f, &v));
+      EINI_TRY(eini_sums_table(net, 1, &net->size[i], v, &unary[i]));
+    }
     EINI_TRY(eini_sums_factor(net, unary[dc->form_of[i]], &i, &id));
   }
   for (int64_t k = 0; k < q->nshared; k++) {
     eini_dedge *e = &q->e[q->shared[k]];
-    if (least) EINI_TRY(eini_compulsory_table(dc, net, e, &e->table));
-    else EINI_TRY(eini_edge_table(dc, net, e, &e->table));
+    EINI_TRY(label->edge(dc, net, e, &e->table));
   }
   for (int64_t i = 0; i < q->n; i++) {
     eini_dedge *e = &q->e[i];
@@ -230,61 +254,6 @@ static ein_status eini_sums_of(eini_decomposer *dc, eini_edges *q, int least, ei
   }
   net->norig = (int)net->nfactor;
   return EIN_OK;
-}
-
-static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, eini_sums *net) {
-  return eini_sums_of(dc, q, 0, net);
-}
-
-#define EINI_COMPULSORY_CELLS 16777216.0  // of all edges' tables
-
-// Vectors of the least sum come first in their forms.
-static ein_status eini_compulsory_raise(eini_decomposer *dc, const int *label) {
-  unsigned char **mark = EINI_NEW(&dc->arena, unsigned char *, dc->nnode);
-  if (mark == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < dc->nnode; i++) {
-    const int form = dc->form_of[i];
-    if (!dc->node[form].every) continue;
-    if (mark[form] == NULL)
-      mark[form] = EINI_NEW(&dc->arena, unsigned char, dc->node[form].nvector);
-    if (mark[form] == NULL) return EIN_ERR_NO_MEMORY;
-    mark[form][label[i]] = 1;
-  }
-  for (int i = 0; i < dc->nnode; i++) {
-    eini_dform *f = &dc->node[i];
-    const int64_t n = f->s->nindex;
-    if (mark[i] == NULL) continue;
-    int64_t *to = EINI_NEW(&dc->arena, int64_t, f->nvector * n), *at = to;
-    if (to == NULL) return EIN_ERR_NO_MEMORY;
-    for (int pass = 1; pass >= 0; pass--) {
-      for (int64_t k = 0; k < f->nvector; k++) {
-        if (mark[i][k] != pass || n == 0) continue;
-        memcpy(at, f->vector + k * n, (size_t)n * sizeof *at);
-        at += n;
-      }
-    }
-    f->vector = to;
-  }
-  return EIN_OK;
-}
-
-// A lower bound for all labels, also those of vectors that are dropped. raise: vectors that it
-// takes come first.
-static ein_status eini_compulsory_bound(eini_decomposer *dc, eini_edges *q, int raise) {
-  double cells = 0, total, lower;
-  for (int64_t k = 0; k < q->nshared; k++)
-    cells += (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].x)) *
-             (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].y));
-  if (cells > EINI_COMPULSORY_CELLS) return EIN_OK;
-  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
-  if (label == NULL) return EIN_ERR_NO_MEMORY;
-  const eini_arena_at mark = eini_arena_mark(&dc->arena);
-  eini_sums net;
-  EINI_TRY(eini_sums_of(dc, q, 1, &net));
-  EINI_TRY(eini_sums_solve(&net, 1, label, &total, &lower));
-  if (lower > dc->lower) dc->lower = lower;
-  eini_arena_rollback(&dc->arena, &mark);
-  return raise ? eini_compulsory_raise(dc, label) : EIN_OK;
 }
 
 // ---- ways that are never needed -----------------------------------------------------------------

@@ -688,10 +688,3 @@ static ein_status eini_dforms_place(eini_decomposer *dc, eini_formwork *work) {
   }
   return EIN_OK;
 }
-
-EINI_UNUSED static ein_status eini_dforms_make(eini_decomposer *dc) {
-  eini_formwork work;
-  dc->most = eini_ways_most(dc);
-  EINI_TRY(eini_dforms_find(dc, &work));
-  return eini_dforms_place(dc, &work);
-}

@@ -357,14 +357,17 @@ static ein_status eini_within_make(eini_within *f) {
 // The tables of the search: bytes, with as many tasks as there are places.
 static ein_status eini_within_tables(eini_within *f) {
   eini_decomposer *dc = &f->dc;
+  eini_formwork work;
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
   EINI_TRY(eini_decompose_method(dc, eini_method_find(dc->desc->method)));
   EINI_TRY(eini_edges_find(dc, &f->edges));
-  EINI_TRY(eini_dforms_make(dc));
+  dc->most = eini_ways_most(dc);
+  EINI_TRY(eini_dforms_find(dc, &work));
+  EINI_TRY(eini_dforms_place(dc, &work));
   EINI_TRY(eini_edges_share(dc, &f->edges));
   EINI_TRY(eini_edges_fit(dc, &f->edges));
-  return eini_sums_make(dc, &f->edges, &f->net);
+  return eini_sums_make(dc, &f->edges, &eini_way_labels, &f->net);
 }
 
 // The least memory for which something is found, within a hundredth or so.
