@@ -1013,6 +1013,44 @@ static void dropped_ways(int cases, uint64_t seed) {
          proved);
 }
 
+      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, most, &all, x, NULL) ==
+            EIN_OK);
+// and with enough of them it is found.
+static void few_ways(int cases, uint64_t seed) {
+  int proved = 0, within = 0, tried = 0;
+  rng_state = seed;
+  for (int n = 0; n < cases; n++) {
+    char text[4096];
+    ein_graph *g = random_program((int)draw(2, STMTS), 0, chance(50), text, sizeof text);
+    ein_decompose_desc d;
+    ein_decomposition *x;
+    memset(&d, 0, sizeof d);
+    d.p = draw(1, 4) * draw(1, 16);
+    d.cost = n % 2 == 0 ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    CHECK(eini_decompose_once(ctx, g, &d, &x) == EIN_OK);
+    const ein_decomp_info least = x->info;
+    ein_decomposition_destroy(x);
+    proved += least.proved;
+    for (int most = 1; most <= 64 && least.proved; most *= 4) {
+      int all = 0;
+      x = eini_decomp_new(ctx, &d, EINI_METHOD_BEST);
+      CHECK(x != NULL);
+      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, most, &all, x, NULL) == EIN_OK);
+      const ein_decomp_info *few = &x->info;
+      CHECK(few->lower <= least.total * (1 + 1e-9) && few->total >= least.total * (1 - 1e-9));
+      CHECK(!all || few->total <= least.total * (1 + 1e-9));
+      CHECK(!few->proved || few->total <= least.total * (1 + 1e-9));
+      within += few->total > 0 && few->lower >= 0.9 * few->total;
+      tried += few->total > 0;
+      ein_decomposition_destroy(x);
+    }
+    ein_graph_destroy(g);
+  }
+  CHECK(2 * proved > cases && 4 * within > tried);
+  printf("seed %d: %d least totals, few ways known to be within 10 %% in %d of %d searches\n",
+         (int)seed, proved, within, tried);
+}
+
 // ---- simulation ---------------------------------------------------------------------------------
 
 static ein_decomposition *decompose(const ein_graph *g, int64_t p, ein_cost cost,
@@ -1520,8 +1558,13 @@ static void fastest(int cases, uint64_t seed) {
     ein_decomp_info info;
     ein_decomposition_info(x, &info);
     CHECK(info.seconds == best.seconds && info.lower <= info.total);
-    ein_decomposition_destroy(x);
     d.task_fn = NULL;
+    for (int k = 0; k < 3; k++) {  // one that ends early says so, or what it says without
+      const double limit = best.seconds * (0.5 + 0.5 * k);
+      CHECK(eini_simulate(ctx, g, x, &d, limit, &other) == EIN_OK);
+      CHECK(best.seconds < limit ? other.seconds == best.seconds : other.seconds >= INFINITY);
+    }
+    ein_decomposition_destroy(x);
     for (int k = 0; k < 7; k++) {
       x = decompose(g, p, EIN_COST_SECONDS, base[k], 0, NULL, &m);
       if (x == NULL) continue;
@@ -2150,6 +2193,7 @@ int main(void) {
   least_moved(FEW(100), 3);
   test_levels();
   dropped_ways(FEW(200), 8);
+  few_ways(FEW(200), 8);
   simulation();
   links();
   machines();
