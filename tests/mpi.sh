@@ -12,6 +12,7 @@ command -v "$cc" > /dev/null 2>&1 && command -v "$run" > /dev/null 2>&1 || {
   echo "no $cc and $run (tools/setup installs them)"
   exit 77
 }
+WARN="$WARN -Wno-misleading-indentation"  # see tests/matrix.sh
 # With every compiler, in both languages. mpi.h brings in libraries of C++ unless told not to.
 for one in gcc clang g++ clang++; do
   command -v $one > /dev/null 2>&1 || continue
