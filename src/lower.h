@@ -22,6 +22,11 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
   return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, lo->width, nth, h);
 }
 
+// Has who runs a task a memory of its own?
+static int eini_task_away(const eini_task *t) {
+  return t->kind != EINI_TASK_GROUP && t->kernels != NULL && t->kernels->memory != NULL;
+}
+
 // Seconds of copies that a task needs if it runs away or at home. Those of outputs that go home or
 // away in the end are counted where they are made.
 static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int away) {
@@ -86,6 +91,41 @@ static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p
   }
 }
 
+// Seconds of a map or copy in the portable kernels, which make no prediction: as in groups its
+// traffic and the cycles of its values, here of all elements that streams have.
+static double eini_home_seconds(const eini_lowering *lo, const eini_task *t) {
+  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
+  double bytes = 0, alone = 0;
+  for (int s = 0; s < t->nstream; s++) {
+    double n = (double)ein_dtype_size(t->ref[s].dtype);
+    for (int i = 0; i < t->nindex; i++)
+      if (t->stride[(int64_t)s * t->nindex + i] != 0) n *= (double)t->extent[i];
+    if (t->ref[s].slot >= 0) bytes += n;
+  }
+  if (t->kind == EINI_TASK_MAP && lo->rates->hz > 0)
+    alone = t->work * eini_value_cycles(&t->code) / lo->rates->hz * speed.flops *
+            (double)ein_dtype_size((ein_dtype)t->code.type) / 8;
+  speed.bandwidth = eini_core_bandwidth(lo->rates, bytes);
+  const double one = eini_seconds(&speed, alone, bytes);
+  const double start = lo->rates->start > 0 ? lo->rates->start : EINI_START_SECONDS;
+  return eini_stay_seconds(lo, t, 0) + fmin(one, one / lo->width + start);
+}
+
+// Where nobody but who has a memory of its own answered, the portable kernels stand against it.
+static void eini_home_ask(const eini_lowering *lo, eini_task *t) {
+  eini_candidate one = {"portable", "map", 0, 0};
+  if (lo->away == NULL || t->kernels != lo->away || t->ncandidate > 1 || t->best->fixed ||
+      lo->away->alone || lo->rates == NULL || !(lo->rates->copy_bw[EIN_MEMORY] > 0))
+    return;
+  one.seconds = eini_home_seconds(lo, t);
+  t->candidate[t->ncandidate++] = one;
+  if (!(one.seconds < t->best->seconds)) return;
+  t->best = &t->candidate[t->ncandidate - 1];
+  t->kernels = NULL;
+  memset(&t->choice, 0, sizeof t->choice);
+  t->choice.seconds = one.seconds;
+}
+
 // A copy as providers see it, over the live loops.
 static ein_copy eini_copy_of(const eini_task *t) {
   ein_copy c;
@@ -105,9 +145,10 @@ static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
   EINI_TRY(eini_stay_flags(lo, t, 2, stream, &t->away));
   ein_copy c = eini_copy_of(t);
   c.rates = lo->given;
-  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &c);
+  eini_home_ask(lo, t);
   return EIN_OK;
 }
 
@@ -143,7 +184,7 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   int asked = 0;
   for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
   if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
-  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
@@ -151,6 +192,7 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   ein_map m = eini_map_of(t);
   m.rates = lo->given;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &m);
+  eini_home_ask(lo, t);
   return EIN_OK;
 }
 

@@ -4,11 +4,6 @@
 // or home. One law for planning, which counts the copies, and for runs, which make them.
 // ================================================================================================
 
-// Has who runs a task a memory of its own?
-static int eini_task_away(const eini_task *t) {
-  return t->kind != EINI_TASK_GROUP && t->kernels != NULL && t->kernels->memory != NULL;
-}
-
 typedef struct eini_stays {
   const eini_stay *stay;        // per slot, as all that follows
   unsigned char *valid;         // EINI_HOME, EINI_AWAY: where its elements are; 0: nowhere yet
