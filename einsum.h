@@ -247,7 +247,7 @@
 // allocator from planning to ein_plan_destroy: searches, the plan, and the workspace of one
 // execution (of several at a time each has its own) with operand copies, intermediates and packing
 // buffers. Not in it: your inputs and outputs, the graph, the ctx, stacks, and what libraries such
-// as a BLAS take: leave their provider out, or say in options.reserved how much.
+// as a BLAS take: options.reserved says how much. A provider's own memory (ein_memory) counts, too.
 // First the plan without a budget is tried. If it does not fit:
 // - single statements, too, run in slices, for which kernels need smaller buffers; where that does
 //   not do, the portable kernels alone, on one thread, then each provider alone;
@@ -867,7 +867,7 @@ typedef struct ein_map {
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
-  size_t scratch;               // bytes per thread, aligned to 64
+  size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep
@@ -18845,7 +18845,9 @@ struct ein_plan {
   eini_task *copy_back;         // per output: from the copy to the output, and the other way
   eini_task *copy_in;
   size_t head_bytes;            // slots, params and the status of every part
-  size_t temp_bytes;            // temporaries
+  size_t temp_bytes;            // temporaries, and of them those of the workspace: all or none
+  size_t home_bytes;
+  size_t away_bytes;            // most that a run takes of the provider's memory
   size_t scratch_bytes;         // per thread
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
@@ -20081,6 +20083,40 @@ static ein_status eini_plan_stayed(const eini_lowering *lo, const eini_task *t) 
   return eini_stays_task(&x, t, 1);
 }
 
+static ein_status eini_apart_touch(void *user, int slot, int away, int copy) {
+  (void)copy;
+  if (away) ((unsigned char *)user)[slot] = 1;
+  return EIN_OK;
+}
+
+// What the tasks of a plan take of both memories. Temporaries lie in each where a task runs that
+// has some.
+static ein_status eini_plan_apart(ein_plan *p) {
+  double most = 0, bytes = 0;
+  int ports = p->nin + p->nout, temps = 0;
+  p->home_bytes = p->temp_bytes;
+  if (p->away == NULL) return EIN_OK;
+  unsigned char *room = EINI_NEW(&p->arena, unsigned char, 2 * (int64_t)p->nslot);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  int here = 0;
+  for (int k = 0; k < p->ntask; k++) {
+    eini_stays x = {p->stay, room, 0, 0, eini_apart_touch, room + p->nslot};
+    EINI_TRY(eini_stays_task(&x, &p->task[k], 0));  // nothing is anywhere: all is touched
+    here |= !eini_task_away(&p->task[k]);
+    if (eini_task_away(&p->task[k])) most = fmax(most, (double)p->task[k].choice.away);
+  }
+  for (int k = 0; k < p->nslot; k++) {
+    if (room[p->nslot + k] == 0) continue;
+    if (k >= ports) temps = 1;
+    else if (p->stay[k].space == 0) bytes += (double)p->stay[k].bytes;
+  }
+  bytes += most + temps * (double)p->temp_bytes;
+  if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
+  p->away_bytes = (size_t)bytes;
+  if (!here) p->home_bytes = 0;
+  return EIN_OK;
+}
+
 // ---- runs ----
 
 typedef struct eini_away {
@@ -20440,6 +20476,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_stays(p, &lo, seat));
   EINI_TRY(eini_plan_tasks(p, &lo, seat));
   EINI_TRY(eini_plan_temps(p, seat));
+  EINI_TRY(eini_plan_apart(p));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
@@ -20457,7 +20494,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
       p->copy_bytes > SIZE_MAX / 4)
     return EIN_ERR_TOO_LARGE;
-  p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width + EINI_ALIGN;
   eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;
@@ -20894,7 +20931,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   x->param = (ein_scalar *)(void *)(mem + (size_t)p->nslot * sizeof(char *));
   x->status = (ein_status *)(void *)(x->param + p->info.nparam);
   char *temps = mem + p->head_bytes;
-  x->scratch = temps + p->temp_bytes;
+  x->scratch = temps + p->home_bytes;
   for (int i = 0; i < p->info.nin; i++) {
     union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
     u.c = run->in[i];
@@ -20907,7 +20944,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
     if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
   }
-  if (p->temp_bytes > 0) {
+  if (p->home_bytes > 0) {
     for (int64_t t = 0; t < p->graph->ntensor; t++) {
       x->slot[p->nin + p->nout + t] = temps + p->slot_offset[t];
     }
@@ -23631,6 +23668,7 @@ typedef struct eini_fit_job {
   int whole;                    // 1: loops are chosen as if results were merged as a whole: others
                                 //   are, where blocks of them make loops look small
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
+  int away;                     // 1: a provider copies all that statements read and make
 } eini_fit_job;
 
 typedef struct eini_fit_base {
@@ -24227,12 +24265,12 @@ static double eini_fit_packed(const ein_graph *g, const eini_stmt *s, const eini
 }
 
 // Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
-// makes, where those are smaller than the largest buffers.
+// makes, where those are smaller than the largest buffers. In another memory all is copied.
 static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
   double most = 0;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    if (s->fold == EIN_FOLD_NONE || s->noperand < 2) continue;
+    if (!j->away && (s->fold == EIN_FOLD_NONE || s->noperand < 2)) continue;
     eini_walk w;
     const eini_stmt_block slice = eini_fit_walk(n, u, n->block, &w);
     double count = eini_points(s, &slice, 0, s->nfree);
@@ -24552,7 +24590,7 @@ typedef struct eini_fit_layout {
   eini_block_plans *each;       // that merge and store parts; NULL: none do
   int64_t *place;               // per tensor: bytes from the start of the workspace
   int widest_in, widest_out;    // of all regions
-  int64_t workspace;
+  int64_t workspace, away;      // bytes; away: of a provider's own memory, see ein_memory
   double seconds;               // predicted
 } eini_fit_layout;
 
@@ -24975,7 +25013,8 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   w->s->plan = p;
   EINI_TRY(eini_fit_slice_fill(w, p));
   w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
-  return EIN_OK;
+  w->f->away = eini_max64(w->f->away, (int64_t)p->away_bytes);
+  return eini_plan_alone(eini_diag_of(w->j->ctx), p);
 }
 
 // A plan that merges partial results (fold EIN_FOLD_NONE: stores them), all of a shape. The first
@@ -25000,9 +25039,10 @@ static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shap
   if (key != NULL) key[0] = fold, key[1] = type, key[2] = to;
   ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : eini_block_merge_plan(l, &x, key, n, id);
   eini_arena_free(&scratch);
-  if (st == EIN_OK)
-    w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
-  return st;
+  if (st != EIN_OK) return st;
+  w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
+  w->f->away = eini_max64(w->f->away, (int64_t)l->plan[*id]->away_bytes);
+  return EIN_OK;
 }
 
 // Plans that merge and store the parts of the slice at hand.
@@ -25198,14 +25238,15 @@ static void eini_fit_use(eini_fit_search *s, int set) {
   const double flops = rates == NULL ? 0 : eini_core_flops(rates, EIN_F32, HUGE_VAL);
   s->j.speed.flops = width * (flops > 0 ? flops : EINI_CORE_FLOPS);
   s->j.speed.bandwidth = rates != NULL ? rates->copy_bw[EIN_MEMORY] : EINI_CORE_BANDWIDTH;
-  s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
+  s->j.away = eini_ctx_space(ctx) != 0;
+  s->j.packing = s->j.away ? EINI_FIT_MOST : ctx->executor.width * EINI_FIT_PACKING;
 }
 
 // What is needed when a layout was made, the most while it was made included.
 static int64_t eini_fit_need(const eini_fit_search *s, const eini_fit_layout *f, size_t before) {
   const eini_cap *c = s->j.cap;
   int64_t need = (int64_t)(c->peak > before ? c->peak : before);
-  return eini_max64(need, (int64_t)c->live + f->workspace);
+  return eini_max64(need, (int64_t)c->live + f->workspace + f->away);
 }
 
 // Weighs what the candidate at hand needs. What is sought below the least (lean) needs less from
@@ -25214,7 +25255,7 @@ static void eini_fit_leaner(eini_fit_search *s, int64_t need, const eini_fit_lay
   if (s->least != 0 && need >= s->least) return;
   s->least = need;
   s->planning = (int64_t)s->j.cap->live;
-  if (need > s->planning + f->workspace) s->planning = need;
+  if (need > s->planning + f->workspace + f->away) s->planning = need;
   if (lean) s->j.cap->limit = (size_t)need - 1;
 }
 
@@ -25231,6 +25272,7 @@ static ein_status eini_fit_whole(eini_fit_search *s, int goal, eini_fit_layout *
     st = eini_plan_make(s->j.ctx, &e, 0, &f->whole);
   }
   if (st == EIN_OK) f->workspace = (int64_t)f->whole->info.workspace_bytes;
+  if (st == EIN_OK) f->away = (int64_t)f->whole->away_bytes;
   return st;
 }
 
@@ -25448,6 +25490,8 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   s->option[2].path = "greedy";  // a search that takes little memory itself
   s->option[3].path = "none";
   s->ngoal = eini_path_auto(&d->options) ? EINI_FIT_GOALS : 1;
+  for (int i = 0; i < s->nkernels; i++)
+    if (s->kernels[i]->alone) s->nset = 1;
   // Other providers, and other paths, add in another order.
   if (s->option[0].deterministic || (d->graph != NULL && d->graph->ordered)) s->nset = s->ngoal = 1;
   EINI_TRY(eini_order_check(s->j.ctx, &s->option[0]));
@@ -25684,7 +25728,7 @@ static void eini_budget_facts(ein_plan *p, const eini_budget *b) {
   ein_plan_info *i = &p->info;
   i->memory = b->cap.limit;
   i->plan_bytes = b->cap.live;
-  i->peak_bytes = b->cap.live + (size_t)f->workspace;
+  i->peak_bytes = b->cap.live + (size_t)(f->workspace + f->away);
   if (b->cap.top > i->peak_bytes) i->peak_bytes = b->cap.top;
   if (!b->sliced) return;
   p->workspace = i->workspace_bytes = (size_t)f->workspace;

@@ -83,8 +83,10 @@
 // once, after the last. A statement that another provider runs gets what it reads brought home, and
 // the device gets its result when it reads it. Where statements run is chosen one after another, by
 // what they take and what they have to copy. Device memory is allocated in the order of the stream,
-// from the device's default pool, which keeps what it has; it is in no budget. None is left taken
-// when a plan has run.
+// from the device's default pool, which keeps what it has. None is left taken when a plan has run.
+//
+// A budget (options.memory) counts it together with the host's: a program that is larger than the
+// device runs there in slices, each of which is copied there and home.
 //
 // Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
 // its like, of the same device) are used as they are, with any strides, beside views of the host's,
@@ -108,8 +110,8 @@
 // WHAT IT DOES NOT DO
 //
 // CUDA graphs, several devices, tensor cores in generated kernels, groups in one kernel, kernels
-// kept on disk, calibration. Memory of the device is in no budget (options.memory), and a budget
-// does not go with views of it.
+// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
+// a slice do not overlap the kernels of the one before.
 
 
 #if !defined(EINSUM_H) || \
@@ -2504,6 +2506,21 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
 }
 
+// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
+static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  double bytes = 0;
+  int64_t low;
+  for (int s = 0; s < x->nstream; s++) {
+    if (x->value[s] || x->away[s]) continue;
+    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
+                                                : eini_cuda_hull(x, 0, s, &low));
+  }
+  if (w->id == EINI_CUDA_PARTED)
+    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
+             (double)ein_dtype_size(x->type);
+  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+}
+
 // Seconds of copies between host and device.
 static double eini_cuda_copies(const eini_cuda_nest *x) {
   double bytes = 0, n = 0;
@@ -2621,6 +2638,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  h->away = eini_cuda_staged(x, &best);
   h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);

@@ -422,7 +422,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   x->param = (ein_scalar *)(void *)(mem + (size_t)p->nslot * sizeof(char *));
   x->status = (ein_status *)(void *)(x->param + p->info.nparam);
   char *temps = mem + p->head_bytes;
-  x->scratch = temps + p->temp_bytes;
+  x->scratch = temps + p->home_bytes;
   for (int i = 0; i < p->info.nin; i++) {
     union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
     u.c = run->in[i];
@@ -435,7 +435,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
     if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
   }
-  if (p->temp_bytes > 0) {
+  if (p->home_bytes > 0) {
     for (int64_t t = 0; t < p->graph->ntensor; t++) {
       x->slot[p->nin + p->nout + t] = temps + p->slot_offset[t];
     }

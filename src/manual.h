@@ -247,7 +247,7 @@
 // allocator from planning to ein_plan_destroy: searches, the plan, and the workspace of one
 // execution (of several at a time each has its own) with operand copies, intermediates and packing
 // buffers. Not in it: your inputs and outputs, the graph, the ctx, stacks, and what libraries such
-// as a BLAS take: leave their provider out, or say in options.reserved how much.
+// as a BLAS take: options.reserved says how much. A provider's own memory (ein_memory) counts, too.
 // First the plan without a budget is tried. If it does not fit:
 // - single statements, too, run in slices, for which kernels need smaller buffers; where that does
 //   not do, the portable kernels alone, on one thread, then each provider alone;

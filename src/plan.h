@@ -46,7 +46,9 @@ struct ein_plan {
   eini_task *copy_back;         // per output: from the copy to the output, and the other way
   eini_task *copy_in;
   size_t head_bytes;            // slots, params and the status of every part
-  size_t temp_bytes;            // temporaries
+  size_t temp_bytes;            // temporaries, and of them those of the workspace: all or none
+  size_t home_bytes;
+  size_t away_bytes;            // most that a run takes of the provider's memory
   size_t scratch_bytes;         // per thread
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;

@@ -122,6 +122,40 @@ static ein_status eini_plan_stayed(const eini_lowering *lo, const eini_task *t) 
   return eini_stays_task(&x, t, 1);
 }
 
+static ein_status eini_apart_touch(void *user, int slot, int away, int copy) {
+  (void)copy;
+  if (away) ((unsigned char *)user)[slot] = 1;
+  return EIN_OK;
+}
+
+// What the tasks of a plan take of both memories. Temporaries lie in each where a task runs that
+// has some.
+static ein_status eini_plan_apart(ein_plan *p) {
+  double most = 0, bytes = 0;
+  int ports = p->nin + p->nout, temps = 0;
+  p->home_bytes = p->temp_bytes;
+  if (p->away == NULL) return EIN_OK;
+  unsigned char *room = EINI_NEW(&p->arena, unsigned char, 2 * (int64_t)p->nslot);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  int here = 0;
+  for (int k = 0; k < p->ntask; k++) {
+    eini_stays x = {p->stay, room, 0, 0, eini_apart_touch, room + p->nslot};
+    EINI_TRY(eini_stays_task(&x, &p->task[k], 0));  // nothing is anywhere: all is touched
+    here |= !eini_task_away(&p->task[k]);
+    if (eini_task_away(&p->task[k])) most = fmax(most, (double)p->task[k].choice.away);
+  }
+  for (int k = 0; k < p->nslot; k++) {
+    if (room[p->nslot + k] == 0) continue;
+    if (k >= ports) temps = 1;
+    else if (p->stay[k].space == 0) bytes += (double)p->stay[k].bytes;
+  }
+  bytes += most + temps * (double)p->temp_bytes;
+  if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
+  p->away_bytes = (size_t)bytes;
+  if (!here) p->home_bytes = 0;
+  return EIN_OK;
+}
+
 // ---- runs ----
 
 typedef struct eini_away {

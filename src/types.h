@@ -357,7 +357,7 @@ typedef struct ein_map {
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
-  size_t scratch;               // bytes per thread, aligned to 64
+  size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep

@@ -35,6 +35,15 @@ static int fails(void) { return calls++ == fail_at ? fail_code : 0; }
 
 // ---- device memory ----
 
+// Blocks that are taken, their bytes, the most there were, and how many there may be.
+static struct { uint64_t at; size_t bytes; } block[4096];
+static size_t taken, most_taken, room = SIZE_MAX;
+
+void stub_room(size_t bytes);  // from now on
+void stub_room(size_t bytes) { room = bytes, most_taken = taken; }
+size_t stub_most(void);
+size_t stub_most(void) { return most_taken; }
+
 static char *arena;
 static const size_t arena_bytes = (size_t)1 << 31;
 static size_t arena_used;
@@ -62,20 +71,31 @@ int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream) {
   }
   static size_t next;
   if (arena_live == 0) next = 0;
-  if (whole > arena_bytes - next) return NO_MEMORY;
+  int slot = 0;
+  while (slot < 4095 && block[slot].at != 0) slot++;
+  if (whole > arena_bytes - next || bytes > room || taken > room - bytes) return NO_MEMORY;
   char *p = arena + next;
   next += whole;
   if (next > arena_used) arena_used = (next + page - 1) / page * page;
   open_arena();
   memset(p, 0xff, whole);  // not a number
   shut_arena();
-  *at = (uint64_t)(uintptr_t)p;
+  *at = block[slot].at = (uint64_t)(uintptr_t)p;
+  block[slot].bytes = bytes;
+  taken += bytes;
+  if (taken > most_taken) most_taken = taken;
   arena_live++, live++;
   return 0;
 }
 int cuMemFreeAsync(uint64_t at, void *stream);
 int cuMemFreeAsync(uint64_t at, void *stream) {
-  (void)at, (void)stream;
+  (void)stream;
+  for (int i = 0; i < 4096; i++) {
+    if (block[i].at != at) continue;
+    taken -= block[i].bytes;
+    block[i].at = 0;
+    break;
+  }
   arena_live--, live--;
   return 0;
 }

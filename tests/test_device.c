@@ -16,6 +16,8 @@
 static const char *stub;
 static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void);
+static void (*stub_room)(size_t bytes);
+static size_t (*stub_most)(void);
 
 static ein_cuda *device(int only) {
   ein_cuda_desc d;
@@ -381,6 +383,62 @@ static void test_tickets(ein_cuda *cuda, ein_ctx *ctx) {
   place_end(&p);
 }
 
+// ---- budgets ----
+
+static ein_status budget_run(ein_ctx *ctx, const work *w, size_t memory, ein_plan_info *info) {
+  ein_program_desc d;
+  ein_graph *graph = NULL;
+  ein_plan *plan = NULL;
+  ein_options o;
+  ein_run run;
+  memset(&d, 0, sizeof d);
+  memset(&o, 0, sizeof o);
+  memset(&run, 0, sizeof run);
+  d.text = w->text;
+  o.memory = memory;
+  run.in = (const void *const *)w->in;
+  run.out = (void *const *)w->out;
+  ein_status st = ein_graph_parse(ctx, &d, &graph);
+  if (st == EIN_OK) st = ein_plan_graph(ctx, graph, 0, NULL, &o, &plan);
+  if (st == EIN_OK) st = ein_plan_info_get(plan, info);
+  if (st == EIN_OK) st = ein_plan_execute(plan, &run);
+  ein_plan_destroy(plan);
+  ein_graph_destroy(graph);
+  return st;
+}
+
+// Programs that do not fit the device run there in slices, within what was asked for.
+static void test_budgets(ein_ctx *host) {
+  static const char *const list[] = {
+      "input A[i=300,k=200], B[k,j=250] : f64\nY[i,j] = sum[k](A[i,k]*B[k,j])\noutput Y",
+      "input X[i=400,j=300] : f64\nY[i,j] = exp(X[i,j]*0.5) + X[i,j]\noutput Y",
+      "input A[i=300,k=64], B[k,j=250], C[j,m=80] : f64\nT[i,j] = sum[k](A[i,k]*B[k,j])\n"
+      "U[i,j] = exp(T[i,j]*0.1)\nY[i,m] = sum[j](U[i,j]*C[j,m])\noutput Y"};
+  for (int k = 0; k < 3; k++) {
+    ein_cuda *cuda = device(2);
+    ein_ctx *ctx = ctx_of(cuda);
+    ein_plan_info info;
+    work w;
+    work_begin(host, list[k], &w);
+    const size_t all = (size_t)(bytes_of(&w, 0) + bytes_of(&w, 1));
+    for (int share = 1; share <= 4; share++) {
+      const size_t memory = all / (size_t)share + (200 << 10);  // plans take some, too
+      stub_room(all / (size_t)share + (200 << 10));
+      const ein_status st = budget_run(ctx, &w, memory, &info);
+      CHECK(st == EIN_OK);
+      if (st != EIN_OK) printf("  %s\n  1/%d: %s\n", list[k], share, ein_ctx_message(ctx));
+      CHECK(st != EIN_OK || (info.peak_bytes <= memory && stub_most() <= info.peak_bytes));
+      CHECK(st != EIN_OK || share < 3 || info.nslice > 1);
+      if (st == EIN_OK) CHECK(work_right(host, &w));
+    }
+    stub_room(SIZE_MAX);
+    work_end(&w);
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    CHECK(stub_live() == 0);
+  }
+}
+
 // ---- calls that fail ----
 
 static void test_failures(ein_ctx *host) {
@@ -418,6 +476,8 @@ int main(int argc, char **argv) {
   *(void **)&stub_fail = dlsym(h, "stub_fail");
   *(void **)&stub_calls = dlsym(h, "stub_calls");
   *(void **)&stub_live = dlsym(h, "stub_live");
+  *(void **)&stub_room = dlsym(h, "stub_room");
+  *(void **)&stub_most = dlsym(h, "stub_most");
   ein_ctx *host = ctx_of(NULL);
   test_programs(host);
   test_alone();
@@ -430,6 +490,7 @@ int main(int argc, char **argv) {
   ein_ctx_destroy(ctx);
   ein_cuda_destroy(cuda);
   CHECK(stub_live() == 0);
+  test_budgets(host);
   test_failures(host);
   ein_ctx_destroy(host);
   if (failures == 0) printf("ok %d checks\n", checks);

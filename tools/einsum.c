@@ -804,7 +804,6 @@ static void use_cuda(ein_ctx_desc *d, int only) {
   memset(&want, 0, sizeof want);
   want.only = only ? 2 : 0;
   cuda_alone = only;
-  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not reach the memory of --kernels cuda");
   const ein_status st = ein_cuda_create(&want, NULL, &cuda);
   if (st != EIN_OK) die_library(NULL, st, NULL);
   if (ein_cuda_use(cuda, d) == EIN_OK) return;

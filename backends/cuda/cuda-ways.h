@@ -147,6 +147,21 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
 }
 
+// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
+static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  double bytes = 0;
+  int64_t low;
+  for (int s = 0; s < x->nstream; s++) {
+    if (x->value[s] || x->away[s]) continue;
+    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
+                                                : eini_cuda_hull(x, 0, s, &low));
+  }
+  if (w->id == EINI_CUDA_PARTED)
+    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
+             (double)ein_dtype_size(x->type);
+  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+}
+
 // Seconds of copies between host and device.
 static double eini_cuda_copies(const eini_cuda_nest *x) {
   double bytes = 0, n = 0;
@@ -264,6 +279,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  h->away = eini_cuda_staged(x, &best);
   h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);

@@ -83,8 +83,10 @@
 // once, after the last. A statement that another provider runs gets what it reads brought home, and
 // the device gets its result when it reads it. Where statements run is chosen one after another, by
 // what they take and what they have to copy. Device memory is allocated in the order of the stream,
-// from the device's default pool, which keeps what it has; it is in no budget. None is left taken
-// when a plan has run.
+// from the device's default pool, which keeps what it has. None is left taken when a plan has run.
+//
+// A budget (options.memory) counts it together with the host's: a program that is larger than the
+// device runs there in slices, each of which is copied there and home.
 //
 // Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
 // its like, of the same device) are used as they are, with any strides, beside views of the host's,
@@ -108,6 +110,6 @@
 // WHAT IT DOES NOT DO
 //
 // CUDA graphs, several devices, tensor cores in generated kernels, groups in one kernel, kernels
-// kept on disk, calibration. Memory of the device is in no budget (options.memory), and a budget
-// does not go with views of it.
+// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
+// a slice do not overlap the kernels of the one before.
 
