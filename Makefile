@@ -533,7 +533,7 @@ $(B)/libbench.so: bench/bench_so.c $(B)/roofline.o bench/bench.h $(HEADERS)
 
 # Under 8 minutes on a machine with a GPU; build/gpu.txt. Without one it says so.
 bench-gpu: $(B)/gpu $(B)/found.mk
-	@CC="$(CC)" sh bench/gpu.sh $(B)
+	@CC="$(CC)" PYTHON="$(or $(NUMPY_PYTHON),python3)" sh bench/gpu.sh $(B)
 
 bench-kernels: $(B)/libbench.so
 	$(or $(NUMPY_PYTHON),python3) bench/kernels.py $(BENCH_ARGS)
