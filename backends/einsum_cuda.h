@@ -95,6 +95,11 @@
 // a plan reads and writes is there, when it is in the stream. Two views there that overlap are
 // EIN_ERR_OVERLAP, but in place.
 //
+// A stream of the caller's (ein_cuda_desc.stream) may be captured into a CUDA graph while
+// ein_plan_enqueue is called for plans that read and write memory of the device alone, and that ran
+// once before, so that their kernels are compiled; the ticket is 0, and the graph replays them.
+// EIN_ERR_UNSUPPORTED: something would have to be copied from or to the host.
+//
 // Copies go through two pinned buffers of 4 MiB in turn, so that the host fills one while the other
 // is copied. Views of the host's with gaps are copied for each statement that reads them, packed if
 // that is less; an output with gaps always is, and what lies between its elements is not written.
@@ -109,7 +114,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// CUDA graphs, several devices, tensor cores in generated kernels, groups in one kernel, kernels
+// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
 // kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
 // a slice do not overlap the kernels of the one before.
 
@@ -228,6 +233,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, stream_create, cuStreamCreate, (void **, unsigned))                                        \
   X(0, stream_destroy, cuStreamDestroy_v2, (void *))                                              \
   X(0, stream_wait, cuStreamSynchronize, (void *))                                                \
+  X(0, capturing, cuStreamIsCapturing, (void *, int *))                                           \
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
@@ -347,6 +353,12 @@ static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
   if (c->api.error_text != NULL) (void)c->api.error_text(code, &text);
   snprintf(c->why, sizeof c->why, "%s: %s (%d)", what, text == NULL ? "error" : text, code);
   return code == EINI_CUDA_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// Is the stream being captured into a graph? Then nothing is waited for and nothing timed.
+static int eini_cuda_captured(const ein_cuda *c) {
+  int capturing = 0;
+  return c->api.capturing(c->stream, &capturing) == EINI_CUDA_OK && capturing == 1;
 }
 
 // ---- finding functions ----
@@ -2068,8 +2080,16 @@ static void eini_cuda_harvest(ein_cuda *c) {
   c->ntimed = 0;
 }
 
+// Copies wait for the host, which a graph does not.
+static ein_status eini_cuda_copies_here(ein_cuda *c) {
+  if (!eini_cuda_captured(c)) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "what is captured reads and writes memory of the device alone");
+  return EIN_ERR_UNSUPPORTED;
+}
+
 static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  EINI_TRY(eini_cuda_copies_here(c));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     int64_t n = 0;
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
@@ -2100,6 +2120,7 @@ static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t b
 static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
   int64_t n = eini_min64(most, w->left), asked = w->left - n;
+  EINI_TRY(eini_cuda_copies_here(c));
   EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     const int64_t next = eini_min64(most, asked);
@@ -2217,6 +2238,8 @@ static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from
 static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
   ein_cuda *c = (ein_cuda *)user;
   EINI_TRY(eini_cuda_enter(c));
+  *ticket = 0;
+  if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
   void *event = c->mark[c->marks % EINI_CUDA_MARKS];
   const ein_status st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
   if (st == EIN_OK) *ticket = ++c->marks;
@@ -2697,6 +2720,7 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
+  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
   if (c->ntimed == EINI_CUDA_TIMED) {
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
     eini_cuda_harvest(c);
@@ -2722,7 +2746,8 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
   if (st == EIN_OK) st = eini_cuda_return(c, x, &room);
   eini_cuda_leave(c, &room);
-  if (st != EIN_OK) (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
+  if (st != EIN_OK && !eini_cuda_captured(c))
+    (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
   return eini_cuda_exit(c, st);
 }
 

@@ -196,12 +196,27 @@ static int drop(void *p) {
   live--;
   return 0;
 }
+// While a stream is captured, kernels are noted; stub_capture(0) ends it, stub_replay runs them.
+// What would wait or time something is wrong then.
+static int captured, nnoted;
+static struct { void *f; unsigned blocks; char args[4096]; } noted[16];
+void stub_capture(int on);
+void stub_capture(int on) {
+  if (on) nnoted = 0;
+  captured = on;
+}
+int stub_replay(void);
+int cuStreamIsCapturing(void *stream, int *status);
+int cuStreamIsCapturing(void *stream, int *status) { (void)stream; *status = captured; return 0; }
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamCreate(void **stream, unsigned flags) { return flags > 1 ? WRONG : handle(stream); }
 int cuStreamDestroy_v2(void *stream);
 int cuStreamDestroy_v2(void *stream) { return drop(stream); }
 int cuStreamSynchronize(void *stream);
-int cuStreamSynchronize(void *stream) { (void)stream; return depth > 0 ? 0 : WRONG; }
+int cuStreamSynchronize(void *stream) {
+  (void)stream;
+  return depth > 0 && !captured ? 0 : WRONG;
+}
 int cuEventCreate(void **event, unsigned flags);
 int cuEventCreate(void **event, unsigned flags) { return flags > 3 ? WRONG : handle(event); }
 int cuEventDestroy_v2(void *event);
@@ -209,10 +224,10 @@ int cuEventDestroy_v2(void *event) { return drop(event); }
 int cuEventRecord(void *event, void *stream);
 int cuEventRecord(void *event, void *stream) {
   (void)stream;
-  return event == NULL ? WRONG : fails();
+  return event == NULL || captured ? WRONG : fails();
 }
 int cuEventSynchronize(void *event);
-int cuEventSynchronize(void *event) { return event == NULL ? WRONG : fails(); }
+int cuEventSynchronize(void *event) { return event == NULL || captured ? WRONG : fails(); }
 int cuEventElapsedTime(float *ms, void *from, void *to);
 int cuEventElapsedTime(float *ms, void *from, void *to) {
   *ms = 0.5f;
@@ -422,6 +437,13 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS || shared != 0 ||
       m->bytes > 4096 || depth != 1)
     return WRONG;
+  if (captured) {
+    if (nnoted == 16) return NO_MEMORY;
+    noted[nnoted].f = f;
+    noted[nnoted].blocks = gx;
+    memcpy(noted[nnoted++].args, args[0], (size_t)m->bytes);
+    return 0;
+  }
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;
@@ -443,6 +465,17 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   }
   shut_arena();
   return 0;
+}
+
+int stub_replay(void) {
+  int code = 0;
+  depth++;
+  for (int i = 0; i < nnoted && code == 0; i++) {
+    void *args[1] = {noted[i].args};
+    code = cuLaunchKernel(noted[i].f, noted[i].blocks, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL);
+  }
+  depth--;
+  return code;
 }
 
 // ---- cuBLAS: products of matrices whose columns lie together ----

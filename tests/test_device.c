@@ -18,6 +18,8 @@ static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void);
 static void (*stub_room)(size_t bytes);
 static size_t (*stub_most)(void);
+static void (*stub_capture)(int on);
+static int (*stub_replay)(void);
 
 static ein_cuda *device(int only) {
   ein_cuda_desc d;
@@ -383,6 +385,46 @@ static void test_tickets(ein_cuda *cuda, ein_ctx *ctx) {
   place_end(&p);
 }
 
+// A stream that is captured: nothing runs until the graph does, as often as it does.
+static void test_capture(ein_cuda *cuda, ein_ctx *ctx) {
+  static double x[64];
+  const int64_t n = 64;
+  ein_einsum_desc d;
+  ein_plan *plan;
+  ein_ticket ticket;
+  ein_run run;
+  for (int i = 0; i < n; i++) x[i] = i;
+  place p = place_of(cuda, sizeof x, x);
+  ein_ztensor v = view_of(1, &n, p.at, 1);
+  void *at[1] = {p.at};
+  memset(&d, 0, sizeof d);
+  memset(&run, 0, sizeof run);
+  d.expr = "i->i", d.map = "2*x0 + 1", d.nin = 1, d.in = d.out = &v;
+  CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK);
+  run.in = (const void *const *)at;
+  run.out = at;
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);  // compiles
+  stub_capture(1);
+  CHECK(ein_plan_enqueue(plan, &run, &ticket) == EIN_OK && ticket == 0);
+  CHECK(ein_cuda_read(cuda, p.at, x, sizeof x) == EIN_ERR_UNSUPPORTED);
+  stub_capture(0);
+  place_read(&p, x);
+  CHECK(x[5] == 11);
+  CHECK(stub_replay() == 0 && stub_replay() == 0);
+  place_read(&p, x);
+  CHECK(x[5] == 47);
+  ein_plan_destroy(plan);
+  v = view_of(1, &n, x, 0);
+  at[0] = x;
+  CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK);
+  stub_capture(1);
+  CHECK(ein_plan_enqueue(plan, &run, &ticket) == EIN_ERR_UNSUPPORTED);  // it lies on the host
+  stub_capture(0);
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK && x[5] == 95);
+  ein_plan_destroy(plan);
+  place_end(&p);
+}
+
 // ---- budgets ----
 
 static ein_status budget_run(ein_ctx *ctx, const work *w, size_t memory, ein_plan_info *info) {
@@ -478,6 +520,8 @@ int main(int argc, char **argv) {
   *(void **)&stub_live = dlsym(h, "stub_live");
   *(void **)&stub_room = dlsym(h, "stub_room");
   *(void **)&stub_most = dlsym(h, "stub_most");
+  *(void **)&stub_capture = dlsym(h, "stub_capture");
+  *(void **)&stub_replay = dlsym(h, "stub_replay");
   ein_ctx *host = ctx_of(NULL);
   test_programs(host);
   test_alone();
@@ -487,6 +531,7 @@ int main(int argc, char **argv) {
   test_gaps(cuda, ctx);
   test_refused(host, cuda, ctx);
   test_tickets(cuda, ctx);
+  test_capture(cuda, ctx);
   ein_ctx_destroy(ctx);
   ein_cuda_destroy(cuda);
   CHECK(stub_live() == 0);

@@ -32,6 +32,7 @@
   X(0, stream_create, cuStreamCreate, (void **, unsigned))                                        \
   X(0, stream_destroy, cuStreamDestroy_v2, (void *))                                              \
   X(0, stream_wait, cuStreamSynchronize, (void *))                                                \
+  X(0, capturing, cuStreamIsCapturing, (void *, int *))                                           \
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
@@ -151,6 +152,12 @@ static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
   if (c->api.error_text != NULL) (void)c->api.error_text(code, &text);
   snprintf(c->why, sizeof c->why, "%s: %s (%d)", what, text == NULL ? "error" : text, code);
   return code == EINI_CUDA_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// Is the stream being captured into a graph? Then nothing is waited for and nothing timed.
+static int eini_cuda_captured(const ein_cuda *c) {
+  int capturing = 0;
+  return c->api.capturing(c->stream, &capturing) == EINI_CUDA_OK && capturing == 1;
 }
 
 // ---- finding functions ----

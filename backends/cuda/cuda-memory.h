@@ -76,8 +76,16 @@ static void eini_cuda_harvest(ein_cuda *c) {
   c->ntimed = 0;
 }
 
+// Copies wait for the host, which a graph does not.
+static ein_status eini_cuda_copies_here(ein_cuda *c) {
+  if (!eini_cuda_captured(c)) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "what is captured reads and writes memory of the device alone");
+  return EIN_ERR_UNSUPPORTED;
+}
+
 static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  EINI_TRY(eini_cuda_copies_here(c));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     int64_t n = 0;
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
@@ -108,6 +116,7 @@ static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t b
 static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
   int64_t n = eini_min64(most, w->left), asked = w->left - n;
+  EINI_TRY(eini_cuda_copies_here(c));
   EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     const int64_t next = eini_min64(most, asked);
@@ -225,6 +234,8 @@ static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from
 static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
   ein_cuda *c = (ein_cuda *)user;
   EINI_TRY(eini_cuda_enter(c));
+  *ticket = 0;
+  if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
   void *event = c->mark[c->marks % EINI_CUDA_MARKS];
   const ein_status st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
   if (st == EIN_OK) *ticket = ++c->marks;

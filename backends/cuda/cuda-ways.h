@@ -338,6 +338,7 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
+  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
   if (c->ntimed == EINI_CUDA_TIMED) {
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
     eini_cuda_harvest(c);
@@ -363,6 +364,7 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
   if (st == EIN_OK) st = eini_cuda_return(c, x, &room);
   eini_cuda_leave(c, &room);
-  if (st != EIN_OK) (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
+  if (st != EIN_OK && !eini_cuda_captured(c))
+    (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
   return eini_cuda_exit(c, st);
 }

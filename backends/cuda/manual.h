@@ -95,6 +95,11 @@
 // a plan reads and writes is there, when it is in the stream. Two views there that overlap are
 // EIN_ERR_OVERLAP, but in place.
 //
+// A stream of the caller's (ein_cuda_desc.stream) may be captured into a CUDA graph while
+// ein_plan_enqueue is called for plans that read and write memory of the device alone, and that ran
+// once before, so that their kernels are compiled; the ticket is 0, and the graph replays them.
+// EIN_ERR_UNSUPPORTED: something would have to be copied from or to the host.
+//
 // Copies go through two pinned buffers of 4 MiB in turn, so that the host fills one while the other
 // is copied. Views of the host's with gaps are copied for each statement that reads them, packed if
 // that is less; an output with gaps always is, and what lies between its elements is not written.
@@ -109,7 +114,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// CUDA graphs, several devices, tensor cores in generated kernels, groups in one kernel, kernels
+// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
 // kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
 // a slice do not overlap the kernels of the one before.
 
