@@ -29,10 +29,10 @@
 //                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>fusion-group
-//                 >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy >>overflow
-//                 >>plan >>rows >>group-plan >>units >>execute >>path-text >>store >>tuned
-//                 >>explain >>request >>call >>graph-plan >>block-plan
+//   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
+//                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
+//                 >>overflow >>plan >>rows >>group-plan >>staging >>units >>execute >>path-text
+//                 >>store >>tuned >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
@@ -53,8 +53,7 @@
 //    tells dtype and shape of the result beforehand. ein_einsum_ex has every choice: integer
 //    labels, alpha and beta, conjugation, another fold than the sum, another map than the product,
 //    what happens to elements an output like "i->ii" does not define. ctx may be NULL. With one,
-//    plans of repeated calls are kept (the 64 last used), so that they cost little, and mistakes
-//    are explained (ein_ctx_message).
+//    plans of repeated calls are kept (the 64 last used), and ein_ctx_message explains mistakes.
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
@@ -173,8 +172,7 @@
 //
 //     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
 //                                   (without a number in normal forms: ein_program_desc.open)
-//     param a = 0.5, b : f64        scalars given when executing; without a dtype they take the
-//                                   one they meet, as literals do
+//     param a = 0.5, b : f64        scalars given when executing; without dtype like literals
 //     output Y, Z : f32             what is computed; without it, all that no other statement reads
 //     def f(x, y) = x*exp(-y)       a scalar macro
 //     Y[i,j] = ..                   defines Y; indices on the left are free
@@ -236,8 +234,7 @@
 // div have 0. A prod of zeros gets the products of the others. Conditions in where(..), and
 // comparisons as factors, are constants: where(c, x, y) sends nothing to the branch it does not
 // take, also where that is infinite. argmax, any, all, integers, and functions and monoids of yours
-// have no gradient: an error, unless they stand in conditions. The max that softmax and logsoftmax
-// subtract cancels, so it is left out.
+// have no gradient: an error, unless they stand in conditions. The max in softmax cancels.
 //
 // A gradient is statements as you could have written them, so gradients of gradients are too. A
 // sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
@@ -246,17 +243,15 @@
 // over all of the index space. From C: ein_graph_add_gradient.
 //
 // BUDGETS
-// With options.memory a plan, of an einsum or a graph, keeps within so many bytes. In them is what
-// is allocated from the ctx's allocator from planning to ein_plan_destroy: searches, the plan, and
-// the workspace of one execution with operand copies, intermediates and packing buffers. Of several
-// executions at a time each needs a workspace of its own. Not in it: your inputs and outputs, the
-// graph and the ctx, stacks of threads. Libraries that keep buffers of their own, such as a BLAS,
-// are not seen: leave their provider out, or say in options.reserved what they take of the budget.
+// With options.memory a plan, of an einsum or a graph, keeps within so many bytes of the ctx's
+// allocator from planning to ein_plan_destroy: searches, the plan, and the workspace of one
+// execution (of several at a time each has its own) with operand copies, intermediates and packing
+// buffers. Not in it: your inputs and outputs, the graph, the ctx, stacks, and what libraries such
+// as a BLAS take: options.reserved says how much. A provider's own memory (ein_memory) counts, too.
 // First the plan without a budget is tried. If it does not fit:
 // - single statements, too, run in slices, for which kernels need smaller buffers; where that does
 //   not do, the portable kernels alone, on one thread, then each provider alone;
-// - contraction paths for small intermediates, paths whose search takes little memory, and the
-//   statement in one pass are tried too;
+// - paths for small intermediates, those whose search takes little memory, and one pass are tried;
 // - statements are put into an order with fewer intermediates alive;
 // - consecutive statements (a region) run in loops over slices of indices. An index is sliced
 //   through all statements whose intermediates have it as an axis; where a statement folds it, the
@@ -295,8 +290,7 @@
 // ein_graph_scatter splits folds where results are better scattered over the places that hold their
 // parts (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
 // sum[q](P[q,i]), which differ by rounding. Deterministic graphs stay as they are.
-// Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
-// pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
+// Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.
 //
 // COSTS
 // One function estimates what a block of a statement takes on a machine, before kernels are chosen;
@@ -306,11 +300,9 @@
 //          fold, together at least one. A product of n factors counts n - 1, and one more where it
 //          is summed; paths count as opt_einsum does, a sum of one operand twice.
 // bytes    of what it touches: of operands the hull, once where several read the same, and results.
-// traffic  what of that moves. A loop that does not move an operand reads it again for every slice;
-//          what stays in a cache counts a fourth.
+// traffic  what of that moves. A loop that leaves an operand reads it again, a fourth in caches.
 // seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
-//          shorter, too; and what a task takes beyond that. Over places also messages: latency and
-//          bytes at the bandwidth.
+//          shorter, too; and what a task takes beyond that. Over places also what messages take.
 // Rates are those of the first provider that has some, by table, or what ein_calibrate measured
 // (bandwidths in each cache and memory, products, calls) and ein_ctx_rates was given; as text
 // (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
@@ -386,13 +378,12 @@
 //
 // VARIANTS
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
-// of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
+// of the provider: "gett direct", "copy stream"; portable kernels, shown as "contract", have the
 // provider "portable". options.variant asks for one, with the provider ("cpu:gett direct") or
-// without: tasks that have it run it, however slow, and the others run what is predicted to be
-// fastest. Names say what is done, not on which instruction set or how fast, and plans run what was
-// chosen when they were made. Where no task of a plan has the variant, planning fails with
-// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as for others,
-// ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
+// without: tasks that have it run it, however slow, the others what is predicted to be fastest.
+// Names say what is done, not on which instruction set or how fast. Where no task has it, planning
+// fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as
+// for others, ein_plan_variants lists what tasks have: portable copies and maps none.
 //
 // TUNING
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
@@ -407,37 +398,32 @@
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
 // many others are planned once and run as rows of one loop, where there are 8 or more. One form:
-// equal up to names and order of indices and operands, of the same strides, with the same params
-// and fused statements; in deterministic mode written alike. A row has the bits of the first one's
-// kernels. Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for
-// queued calls of ein_einsum; one that overlaps an earlier one runs after it.
+// equal up to names and order of indices and operands, of the same strides, params and fused
+// statements; in deterministic mode written alike. A row has the bits of the first one's kernels.
+// Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for queued
+// calls of ein_einsum; one that overlaps an earlier one runs after it.
 //
 // DETERMINISM
-// One plan on one machine gives the same bits every time: partial results merge in a fixed order,
-// whatever thread was faster. Other plans of the same statements may round otherwise, those for
-// another number of threads too: kernels are chosen by predicted time.
-// options.deterministic extends this over numbers of threads and places, fabrics, and what was
-// calibrated or imported. Paths and kernels are then chosen by shapes and dtypes alone. A long fold
-// with few results becomes the fold of at most 64 leaves, whose length the shape decides; leaves
-// and other free indices are shared out, reduced indices are never cut but where every order gives
-// the same bits: integers, any, all, argmax, argmin. Each element is folded in one order with the
-// same fused products, wherever blocks end. So are folds of your own, if their functions work
-// element by element. Not promised: equal bits on other instruction sets, compilers or providers,
-// for other strides or order of operands. It costs the kernels that are fast on odd shapes; large
-// products keep their speed, sums of rows or columns in the caches half to a third of it. var,
-// means of complex values, folds of your own and folds of the long index's own value have no
-// leaves: each result is the work of one thread. The portable kernels and einsum_cpu.h can do it;
-// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for parts that cut a reduced
-// index and paths by the clock: searches count steps unless you give seconds and a clock, and then
-// paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
+// One plan on one machine gives the same bits every time: partial results merge in a fixed order.
+// Other plans of the same statements, also for another number of threads, may round otherwise:
+// kernels are chosen by predicted time. options.deterministic extends this over numbers of threads
+// and places, fabrics, and what was calibrated or imported: shapes and dtypes alone choose paths
+// and kernels. A long fold with few results becomes the fold of at most 64 leaves, whose length the
+// shape decides; leaves and other free indices are shared out, reduced indices are never cut but
+// where every order gives the same bits: integers, any, all, argmax, argmin. Each element is folded
+// in one order with the same fused products, wherever blocks end; by folds of your own, too, if
+// their functions work element by element. Not promised: equal bits on other instruction sets,
+// compilers or providers, for other strides or order of operands. Large products keep their speed,
+// sums of rows or columns in the caches half to a third of it. var, means of complex values, folds
+// of your own and of the long index's own value have no leaves: one thread's work each. Without
+// the portable kernels or einsum_cpu.h it is EIN_ERR_UNSUPPORTED; EIN_ERR_ARGUMENT for parts that
+// cut a reduced index, paths by the clock. For places: ein_graph_deterministic.
 //
 // THREADS
 // The library starts no thread; a backend may have a pool of them. The executor in the ctx's
-// description runs tasks for it: parallel_for(n, task, arg, user) calls task(arg, i) for all i < n,
-// in any order, on any threads, and returns when all are done; it is never called from inside a
-// task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are
-// read-only once parsed. Plans are immutable: any number of threads may execute one, each with its
-// own ein_run, outputs and workspace. There are no globals.
+// description (ein_executor) runs tasks for it. Without one, all runs on the caller. A ctx serves
+// one thread at a time. Graphs are read-only once parsed. Plans are immutable: any number of
+// threads may execute one, each with its own ein_run, outputs and workspace. There are no globals.
 //
 // BACKENDS
 // With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (link -lopenblas),
@@ -450,13 +436,14 @@
 // MEMORY
 // All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and
 // EINSUM_FREE (default malloc and free). The library frees only what it allocated; views, shapes
-// and texts are borrowed for the call, results are written into memory of yours. ein_plan_execute
-// allocates nothing when the workspace is given: ein_plan_workspace bytes, aligned to 64. Data need
-// the alignment of their element, complex ones that of a part, no more. Failing allocations give
-// EIN_ERR_NO_MEMORY, and nothing is lost. ein_einsum copes with outputs that overlap inputs; a plan
-// does with options.may_overlap, and in place where each element is read only where it is written;
-// else EIN_ERR_OVERLAP, before anything is written. Buffers may be given with their size (buffer,
-// buffer_bytes): then a view that leaves them is an error.
+// and texts are borrowed for the call. ein_plan_execute allocates nothing when the workspace is
+// given: ein_plan_workspace bytes, aligned to 64. Data need the alignment of their element, complex
+// ones that of a part. Failing allocations give EIN_ERR_NO_MEMORY, and nothing is lost. ein_einsum
+// copes with outputs that overlap inputs; a plan does with options.may_overlap, and in place where
+// each element is read only where it is written; else EIN_ERR_OVERLAP, before anything is written.
+// A view that leaves its buffer, where that is given with its size, is an error. Views may lie in
+// a device's memory (ein_ztensor.space) where the ctx has a provider for it; not with a budget, in
+// deterministic mode, with overflow_check, in batches, nor at places.
 //
 // ERRORS
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
@@ -470,10 +457,10 @@
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //
 // WHAT IT DOES NOT DO
-// No sparse tensors, no gather or scatter (a coordinate is never data), no devices, no message
-// passing. It does not own tensors, read files, print, exit, start threads, look at the environment
-// or link to a BLAS. Without a backend kernels are portable C: compile the implementation with
-// optimisation (-O3 and your machine's instruction set). Calls with ctx NULL plan anew each time.
+// No sparse tensors, no gather or scatter (a coordinate is never data). It does not own tensors,
+// read files, print, exit, start threads, look at the environment or link to a BLAS. Without a
+// backend kernels are portable C: compile the implementation with optimisation (-O3 and your
+// machine's instruction set). Calls with ctx NULL plan anew each time.
 
 #ifndef EINSUM_H
 #define EINSUM_H
@@ -557,7 +544,7 @@ typedef enum ein_dtype {
 // The library never frees it. Strides may be 0 or negative; there is no rank limit.
 typedef struct ein_ztensor {
   ein_dtype dtype;
-  int space;               // memory space; 0: host, others give EIN_ERR_UNSUPPORTED
+  int space;               // where it lies; 0: host, else a provider's memory (ein_memory)
   int rank;
   const int64_t *shape;    // borrowed, rank extents
   const int64_t *strides;  // borrowed, rank strides in elements; NULL: row-major without gaps
@@ -566,8 +553,7 @@ typedef struct ein_ztensor {
   size_t buffer_bytes;     //   0 means unknown, and then bounds cannot be proved
 } ein_ztensor;
 
-// A view of row-major memory without gaps. shape is borrowed. data of inputs is never written, so
-// it may be const; NULL when planning.
+// A view of row-major memory without gaps, data NULL when planning; that of inputs may be const.
 static inline ein_ztensor ein_tensor(ein_dtype dtype, int rank, const int64_t *shape,
                                      const void *data) {
   ein_ztensor t = {dtype, 0, rank, shape, NULL, (void *)(uintptr_t)data, NULL, 0};
@@ -614,8 +600,7 @@ typedef struct ein_logger {
 } ein_logger;
 
 // parallel_for runs task(arg, i) for i in [0, n), in any order, on up to width threads, and returns
-// when all are done. It is never called from inside a task (no nesting). Kernels are chosen for the
-// width, and may round otherwise for another one (manual: DETERMINISM).
+// when all are done. It is never called from inside a task. Kernels are chosen for the width.
 typedef struct ein_executor {
   int width;
   void (*parallel_for)(int n, void (*task)(void *arg, int i), void *arg, void *user);
@@ -790,8 +775,7 @@ typedef struct ein_side {
   const int64_t *const *batch;  // [nop]
   const char *const *base;      // [nop] address of the element at index 0 of everything
   // Values of any form at n <= EIN_POINTS points: point i reads operand o at base[o] + off[o][i].
-  // With gap it is base[o] + off[o][0] + i * gap[o], for any n, and values may replace what they
-  // are made of. out is in the compute dtype.
+  // With gap at base[o] + off[o][0] + i * gap[o], for any n; out (compute dtype) may be there.
   void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
                   const int64_t *gap, void *out);
   void *user;
@@ -835,6 +819,7 @@ typedef struct ein_contract {
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
   const ein_code *store;        // emit_fn's: operand 0 is the fold, extras follow; NULL: converts
+  const unsigned char *away;    // as ein_map's, of P's operands, Q's, the extras and the output
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
   const ein_scalar *param;      // when run: of code and store
 } ein_contract;
@@ -847,6 +832,7 @@ typedef struct ein_copy {
   const char *src;
   char *dst;
   const ein_rates *rates;       // see ein_contract
+  const unsigned char *away;    // as ein_map's, of src and dst
 } ein_copy;
 
 // An element-wise statement, or one that folds reduced indices, as loops:
@@ -869,9 +855,9 @@ typedef struct ein_map {
   double count;                 // elements of one fold, at least 1
   double out_bytes;             // of the whole output, of which this may make a block; 0: it is
                                 //   read again while it is in a cache
+  const unsigned char *away;    // [nstream] 1: lies in the provider's memory; NULL: none does
   const ein_rates *rates;       // see ein_contract
-  // When run. An output may be an operand of an element-wise statement at the same time, of the
-  // same strides.
+  // When run. The output of an element-wise statement may be an operand of the same strides.
   char *const *base;            // [nstream] address of the element at index 0 of everything
   const int64_t *at;            // [nstream] values: the one there
   const ein_scalar *param;
@@ -881,7 +867,7 @@ typedef struct ein_map {
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
-  size_t scratch;               // bytes per thread, aligned to 64
+  size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep
@@ -892,6 +878,20 @@ typedef struct ein_choice {
 typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
+
+typedef int64_t ein_ticket;     // of what is under way; 0: nothing is
+
+// Memory of a provider's own; a plan uses the first. What is called may go on afterwards, in order;
+// what a copy reads may change then, what it brings home (away 0) is there. From several threads.
+typedef struct ein_memory {
+  int space;                    // ein_ztensor.space of views of it, not 0
+  double start, bandwidth;      // of a copy: seconds, bytes per second; 0: no time
+  ein_status (*alloc_fn)(void *user, size_t bytes, void **at);
+  void (*free_fn)(void *user, void *at);
+  ein_status (*copy_fn)(void *user, size_t bytes, const void *from, void *to, int away);
+  ein_status (*mark_fn)(void *user, ein_ticket *ticket);  // of all before
+  ein_status (*wait_fn)(void *user, ein_ticket ticket);
+} ein_memory;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
 // fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each
@@ -925,6 +925,8 @@ typedef struct ein_kernels {
   // the caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
   void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
                      size_t bytes, ein_rates *rates);
+  const ein_memory *memory;     // NULL: the host's
+  int alone;                    // 1: what it cannot run is an error of planning, not another's
   // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
   // value. Others are not asked in deterministic mode.
   int ordered;
@@ -942,9 +944,8 @@ typedef struct ein_ctx_desc {
                                         //   macro, else none: budgets count steps
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
-  int bare;                             // 1: no backend but those above. Default: where use,
-                                        //   kernels and executor are empty, all that were brought
-                                        //   in by macro (EINSUM_CPU, ..)
+  int bare;                             // 1: no backend but those above. Default: without use,
+                                        //   kernels and executor those of macros (EINSUM_CPU, ..)
   const char *store;                    // text of a tuning store (manual: TUNING), copied; default:
   size_t store_bytes;                   //   none, and plans cost nothing for it
   const char *machine;                  // whose records count, copied; default: what kernels say
@@ -1097,9 +1098,8 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
 EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates);
 // From now on plans are made by these rates (copied; NULL: by those of the providers' tables
 // again), but deterministic ones; kept plans of ein_einsum are dropped, others run as they were
-// made. Rates decide what is fast, never what is right. EIN_ERR_UNSUPPORTED: they are of another
-// machine, unless rates->machine is "". EIN_ERR_ARGUMENT: a number that no rate is, or 0 where one
-// is needed (flops, bandwidths of memory, fast_bytes).
+// made. EIN_ERR_UNSUPPORTED: they are of another machine, unless rates->machine is "".
+// EIN_ERR_ARGUMENT: a number that no rate is, or 0 where it is needed (flops, memory, fast_bytes).
 EIN_API ein_status ein_ctx_rates(ein_ctx *ctx, const ein_rates *rates);
 // The rates in use, those of the first provider that has some, or what was given. All 0: none.
 EIN_API ein_rates ein_ctx_rates_get(const ein_ctx *ctx);
@@ -1166,6 +1166,10 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
 EIN_API void ein_plan_destroy(ein_plan *plan);            // NULL is a no-op
 // Reentrant; never allocates when run->workspace is given.
 EIN_API ein_status ein_plan_execute(const ein_plan *plan, const ein_run *run);
+// The same; what reads and writes a provider's memory alone (ein_memory) may still be under way:
+// ein_plan_wait waits for the ticket, 0 where there is nothing to wait for.
+EIN_API ein_status ein_plan_enqueue(const ein_plan *plan, const ein_run *run, ein_ticket *ticket);
+EIN_API ein_status ein_plan_wait(const ein_plan *plan, ein_ticket ticket);
 EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
 EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
 // Input, output or param i of the plan; false (0) when there is none.
@@ -1174,8 +1178,7 @@ EIN_API int ein_plan_output(const ein_plan *plan, int i, ein_tensor_info *info);
 EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
 // Sliced index i of a plan within a budget; false (0) when there is none. Its name is the plan's.
 EIN_API int ein_plan_loop(const ein_plan *plan, int i, ein_loop_info *info);
-// Text of the plan (for people) or one JSON object, into buf. Returns the length of the whole text
-// without its NUL, as snprintf does.
+// Text of the plan (for people) or one JSON object, into buf; the length of all, as snprintf does.
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 // The text with what a run took beside what was predicted: seconds as ein_run gave them.
@@ -1253,8 +1256,7 @@ EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int6
 // The diagonal of two axes of equal extent: axis b goes, axis a becomes the diagonal.
 EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_ztensor *view,
                                      int64_t *dims);
-// Proves that every element of the view lies in its buffer (when buffer_bytes is given), and that
-// ranks, extents and strides are sane.
+// Proves that elements lie in the buffer, if buffer_bytes says its size, and the view is sane.
 EIN_API ein_status ein_view_check(const ein_ztensor *t);
 EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord);  // NULL when outside
 EIN_API int64_t ein_view_count(const ein_ztensor *t);     // elements; -1 when it overflows
@@ -1336,9 +1338,8 @@ EIN_API ein_status ein_graph_finish(ein_graph *graph);
 // (ein_graph_destroy), *graph is NULL on failure; texts and views are borrowed for the call.
 EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
 // The name of size i of those left open (desc->open); NULL beyond the last. Such a graph can be
-// printed and has a normal form; what plans or runs it answers EIN_ERR_SHAPE. Extents in its
-// ein_tensor_info are numbers that stand for sums of sizes, like n-k+1; EIN_ERR_UNSUPPORTED where
-// one is no such sum, as div(n,2).
+// printed and has a normal form; what plans or runs it answers EIN_ERR_SHAPE. Its extents are
+// numbers that stand for sums of sizes, like n-k+1; EIN_ERR_UNSUPPORTED for others, as div(n,2).
 EIN_API const char *ein_graph_size(const ein_graph *graph, int i);
 // Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
 // files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
@@ -1499,8 +1500,7 @@ typedef struct ein_count {
 } ein_count;                //   last two, what nobody reads again need not be written
 
 // With one thread; sums may round otherwise than in ein_plan_execute; run->workspace is not used.
-// EIN_ERR_TOO_LARGE: 2^30 lines, 2^31 accesses. EIN_ERR_UNSUPPORTED: a plan in slices, or products
-// that are not summed. Reentrant.
+// EIN_ERR_TOO_LARGE: 2^30 lines, 2^31 accesses. EIN_ERR_UNSUPPORTED: slices, products without sum.
 EIN_API ein_status ein_plan_count(const ein_plan *plan, const ein_run *run, ein_count *count);
 
 // ---- index spaces ------------------------------------------------------------------------------
@@ -1828,8 +1828,8 @@ typedef struct ein_schedule_info {
 // status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
-// Most bytes at a place while each statement runs, and at each place; either may be NULL. Of inputs
-// that are not placed what tasks read.
+// Most bytes at a place while each statement runs, and at each place, with what tasks read of
+// inputs that are not placed; either may be NULL.
 EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
                                       double *stmt, double *place);
 // One whose peaks are within desc->machine->memory, see SCHEDULES; moves few bytes, whatever
@@ -2740,18 +2740,20 @@ static int eini_view_inside(const ein_ztensor *t, int64_t lo, int64_t hi) {
   return below <= data - base && above <= (uint64_t)t->buffer_bytes - (data - base);
 }
 
-// Without data (planning) the buffer is not looked at.
-static ein_status eini_view_validate(const ein_ztensor *t) {
+// Of the host's memory or of `space`. Without data (planning) the buffer is not looked at.
+static ein_status eini_view_within(const ein_ztensor *t, int space) {
   int64_t lo, hi;
   if (t == NULL || t->rank < 0 || (t->rank > 0 && t->shape == NULL)) return EIN_ERR_ARGUMENT;
   if (t->buffer == NULL && t->buffer_bytes > 0) return EIN_ERR_ARGUMENT;
   if (ein_dtype_size(t->dtype) == 0) return EIN_ERR_DTYPE;
-  if (t->space != 0) return EIN_ERR_UNSUPPORTED;
+  if (t->space != 0 && t->space != space) return EIN_ERR_UNSUPPORTED;
   EINI_TRY(eini_view_extent(t, &lo, &hi));
   if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi))
     return EIN_ERR_BOUNDS;
   return EIN_OK;
 }
+
+static ein_status eini_view_validate(const ein_ztensor *t) { return eini_view_within(t, 0); }
 
 // Arguments of a view function about an axis, whose result has rank t->rank + more.
 static ein_status eini_view_begin(const ein_ztensor *t, int axis, int more,
@@ -4238,6 +4240,13 @@ static ein_status eini_ctx_new(const ein_ctx_desc *desc, ein_ctx **out) {
   eini_diag_reset(&c->diag, NULL, 0);
   *out = c;
   return EIN_OK;
+}
+
+// The memory space of its providers that are not of the host's, 0: none.
+static int eini_ctx_space(const ein_ctx *ctx) {
+  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++)
+    if (ctx->kernels[i]->memory != NULL) return ctx->kernels[i]->memory->space;
+  return 0;
 }
 
 static void eini_ctx_free(ein_ctx *ctx) {
@@ -13760,6 +13769,7 @@ typedef struct eini_task {
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
   int live;                    // loops of extent > 1, which come first
   ein_dtype *dtype;            // of streams, for a provider's map
+  const unsigned char *away;   // see ein_map
   double out_bytes;            // see ein_map
   eini_candidate *candidate;   // the best answers of all who were asked, and whose is the choice
   int ncandidate;
@@ -14355,9 +14365,9 @@ static void eini_states_finish(const eini_folder *f, int rank, const int64_t *le
 }
 
 // ================================================================================================
-// >>lower  statements become tasks
-// Takes a statement (and an element-wise consumer fused into it); gives the task: streams of
-// strides, loops merged and ordered, the chunk chosen, code compiled.
+// >>lowering  streams and loops of tasks
+// Takes accesses of a statement; gives streams of strides over its loops, which are merged and
+// ordered, and what chunks run along.
 // ================================================================================================
 
 // A tensor as tasks see it: its slot and its strides in elements.
@@ -14365,6 +14375,17 @@ typedef struct eini_seat {
   int slot;
   const int64_t *stride;
 } eini_seat;
+
+// Of a slot, where a plan's provider has a memory of its own (part staging).
+typedef struct eini_stay {
+  int64_t lo, bytes;            // what it spans, in bytes from its address
+  int kept;                     // 1: it may lie there from task to task
+  int gaps;                     // 1: its elements are not all of what it spans
+  int port;                     // 1: of the caller's
+  int space;                    // where the caller has it, see ein_ztensor
+} eini_stay;
+
+enum { EINI_HOME = 1, EINI_AWAY = 2 };
 
 // What a contraction's loops are axes of (section products).
 enum { EINI_AXES_BATCH, EINI_AXES_M, EINI_AXES_N, EINI_AXES_K };
@@ -14387,6 +14408,10 @@ typedef struct eini_lowering {
   const int64_t *shift;     //   and has a block with so many elements in front that are not there
   int unsplit;
   struct eini_wanted *wanted;  // the variant that was asked for, or NULL
+  const ein_kernels *away;  // the provider whose memory is used, or NULL,
+  const eini_stay *stay;    //   what of slots lies in it, and where they are before this task
+  unsigned char *valid;
+  int at_home;              // 1: it is not asked
 } eini_lowering;
 
 // Stride of every column of a map, and the offset of index 0, in elements. column[c]: the index of
@@ -14634,6 +14659,12 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
   return EIN_OK;
 }
 
+// ================================================================================================
+// >>lower  statements become tasks
+// Takes a statement (and an element-wise consumer fused into it); gives the task, with the provider
+// that runs it and the code it runs.
+// ================================================================================================
+
 // A provider, NULL the portable kernels, about what a task of this kind is.
 static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
                       const void *what, int nth, ein_choice *h) {
@@ -14652,6 +14683,43 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
   return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, lo->width, nth, h);
 }
 
+// Has who runs a task a memory of its own?
+static int eini_task_away(const eini_task *t) {
+  return t->kind != EINI_TASK_GROUP && t->kernels != NULL && t->kernels->memory != NULL;
+}
+
+// Seconds of copies that a task needs if it runs away or at home. Those of outputs that go home or
+// away in the end are counted where they are made.
+static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int away) {
+  const ein_memory *m = lo->away->memory;
+  const int want = away ? EINI_AWAY : EINI_HOME;
+  double seconds = 0;
+  for (int s = 0; s < t->nstream && m->bandwidth > 0 && lo->walk.nloop == 0; s++) {
+    const int slot = t->ref[s].slot;
+    int again = 0;
+    for (int k = 0; k < s; k++) again |= t->ref[k].slot == slot;
+    if (slot < 0 || again || !lo->stay[slot].kept) continue;
+    const int elsewhere = s < t->out || lo->stay[slot].port == 0
+                              ? lo->valid[slot] != 0 && !(lo->valid[slot] & want)
+                              : (lo->stay[slot].space != 0) != away;
+    if (elsewhere) seconds += m->start + (double)lo->stay[slot].bytes / m->bandwidth;
+  }
+  return seconds;
+}
+
+// Which of n streams lie in the provider's memory; NULL: none do.
+static ein_status eini_stay_flags(const eini_lowering *lo, const eini_task *t, int n,
+                                  const int *stream, const unsigned char **away) {
+  unsigned char *list = lo->away == NULL ? NULL : EINI_NEW(lo->a, unsigned char, n);
+  *away = list;
+  if (list == NULL) return lo->away == NULL ? EIN_OK : EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < n; k++) {
+    const int slot = t->ref[stream == NULL ? k : stream[k]].slot;
+    list[k] = (unsigned char)(slot >= 0 && lo->stay[slot].kept);
+  }
+  return EIN_OK;
+}
+
 static int eini_better(const eini_candidate *x, const eini_candidate *than) {
   return than == NULL || (x->fixed == than->fixed ? x->seconds < than->seconds : x->fixed);
 }
@@ -14664,9 +14732,12 @@ static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p
   const eini_hint *hint = lo->wanted == NULL && t->stmt != NULL ? t->stmt->hint : NULL;
   const char *tuned = hint == NULL ? NULL : hint->variant;
   const int ways = lo->wanted != NULL || tuned != NULL ? EINI_VARIANTS : 0;
+  const int away = p != NULL && p->memory != NULL;
   ein_choice h;
+  if (away && (p != lo->away || lo->at_home || lo->walk.nloop > 0)) return;
   for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
     if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
+    if (lo->away != NULL) h.seconds += eini_stay_seconds(lo, t, away);
     memcpy(one.variant, h.variant, sizeof one.variant);
     one.seconds = h.seconds;
     one.fixed = lo->wanted != NULL ? eini_wanted_is(lo->wanted, one.name, h.variant)
@@ -14681,6 +14752,41 @@ static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p
   }
 }
 
+// Seconds of a map or copy in the portable kernels, which make no prediction: as in groups its
+// traffic and the cycles of its values, here of all elements that streams have.
+static double eini_home_seconds(const eini_lowering *lo, const eini_task *t) {
+  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
+  double bytes = 0, alone = 0;
+  for (int s = 0; s < t->nstream; s++) {
+    double n = (double)ein_dtype_size(t->ref[s].dtype);
+    for (int i = 0; i < t->nindex; i++)
+      if (t->stride[(int64_t)s * t->nindex + i] != 0) n *= (double)t->extent[i];
+    if (t->ref[s].slot >= 0) bytes += n;
+  }
+  if (t->kind == EINI_TASK_MAP && lo->rates->hz > 0)
+    alone = t->work * eini_value_cycles(&t->code) / lo->rates->hz * speed.flops *
+            (double)ein_dtype_size((ein_dtype)t->code.type) / 8;
+  speed.bandwidth = eini_core_bandwidth(lo->rates, bytes);
+  const double one = eini_seconds(&speed, alone, bytes);
+  const double start = lo->rates->start > 0 ? lo->rates->start : EINI_START_SECONDS;
+  return eini_stay_seconds(lo, t, 0) + fmin(one, one / lo->width + start);
+}
+
+// Where nobody but who has a memory of its own answered, the portable kernels stand against it.
+static void eini_home_ask(const eini_lowering *lo, eini_task *t) {
+  eini_candidate one = {"portable", "map", 0, 0};
+  if (lo->away == NULL || t->kernels != lo->away || t->ncandidate > 1 || t->best->fixed ||
+      lo->away->alone || lo->rates == NULL || !(lo->rates->copy_bw[EIN_MEMORY] > 0))
+    return;
+  one.seconds = eini_home_seconds(lo, t);
+  t->candidate[t->ncandidate++] = one;
+  if (!(one.seconds < t->best->seconds)) return;
+  t->best = &t->candidate[t->ncandidate - 1];
+  t->kernels = NULL;
+  memset(&t->choice, 0, sizeof t->choice);
+  t->choice.seconds = one.seconds;
+}
+
 // A copy as providers see it, over the live loops.
 static ein_copy eini_copy_of(const eini_task *t) {
   ein_copy c;
@@ -14690,16 +14796,20 @@ static ein_copy eini_copy_of(const eini_task *t) {
   c.src_stride = t->stride;
   c.dst_stride = t->stride + (int64_t)t->out * t->nindex;
   c.size = (int)ein_dtype_size(t->ref[t->out].dtype);
+  c.away = t->away;
   return c;
 }
 
 // Asks the providers; without an answer the portable copy runs.
 static ein_status eini_copy_choose(const eini_lowering *lo, eini_task *t) {
+  const int stream[2] = {0, t->out};
+  EINI_TRY(eini_stay_flags(lo, t, 2, stream, &t->away));
   ein_copy c = eini_copy_of(t);
   c.rates = lo->given;
-  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &c);
+  eini_home_ask(lo, t);
   return EIN_OK;
 }
 
@@ -14725,6 +14835,7 @@ static ein_map eini_map_of(const eini_task *t) {
   m.monoid = t->folder.user;
   m.count = t->folder.count;
   m.out_bytes = t->out_bytes;
+  m.away = t->away;
   return m;
 }
 
@@ -14734,13 +14845,15 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   int asked = 0;
   for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
   if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
-  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels);
+  t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
+  EINI_TRY(eini_stay_flags(lo, t, t->nstream, NULL, &t->away));
   ein_map m = eini_map_of(t);
   m.rates = lo->given;
   for (int i = 0; i < lo->nkernels; i++) eini_ask(lo, t, lo->kernels[i], &m);
+  eini_home_ask(lo, t);
   return EIN_OK;
 }
 
@@ -15715,6 +15828,14 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
 // In deterministic mode the first that can.
 static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   ein_contract *c = &t->contract->c;
+  const int *first = t->contract->first;
+  int *stream = EINI_NEW(lo->a, int, t->nstream + 1), n = 0;
+  if (stream == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < c->p.nop; k++) stream[n++] = first[0] + k;
+  for (int k = 0; k < c->q.nop; k++) stream[n++] = first[1] + k;
+  for (int k = 0; k < c->nextra; k++) stream[n++] = t->extra + k;
+  stream[n++] = t->out;
+  EINI_TRY(eini_stay_flags(lo, t, n, stream, &c->away));
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   c->rates = lo->given;
@@ -18686,6 +18807,7 @@ static ein_status eini_watch_make(const eini_lowering *lo, const eini_stmt *s, e
 typedef struct eini_port {
   ein_tensor_info info;
   const int64_t *stride;
+  int space;                    // see ein_ztensor
   int64_t lo, hi;               // first and one-past-last byte; equal when nothing is accessed
   int64_t step;                 // gcd of the strides in bytes, for the overlap test
 } eini_port;
@@ -18709,6 +18831,8 @@ struct ein_plan {
   void *now_user;
   int nkernels;
   const ein_kernels *const *kernels;  // the plan's own list
+  const ein_kernels *away;      // whose memory tasks may use, or NULL,
+  eini_stay *stay;              //   and what of slots may lie there (part staging)
   const ein_rates *rates;       // or NULL
   ein_graph *graph;             // lives in an arena of its own; statements name the tasks
   int nin, nout, nslot;
@@ -18721,7 +18845,9 @@ struct ein_plan {
   eini_task *copy_back;         // per output: from the copy to the output, and the other way
   eini_task *copy_in;
   size_t head_bytes;            // slots, params and the status of every part
-  size_t temp_bytes;            // temporaries
+  size_t temp_bytes;            // temporaries, and of them those of the workspace: all or none
+  size_t home_bytes;
+  size_t away_bytes;            // most that a run takes of the provider's memory
   size_t scratch_bytes;         // per thread
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
@@ -18791,6 +18917,7 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   p->info.dtype = t->dtype;
   p->info.rank = t->rank;
   p->info.shape = t->shape;
+  p->space = view == NULL ? 0 : view->space;
   int64_t count;
   if (view == NULL || view->strides == NULL) {
     EINI_TRY(eini_dense_strides(a, t->rank, t->shape, NULL, &p->stride, &count));
@@ -19352,6 +19479,7 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
   t->group = gr;
   t->cut = -1;
   sub.width = 1;
+  sub.at_home = 1;
   EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, form, &empty));
   gr->nrow = n;
   gr->form = form;
@@ -19463,7 +19591,7 @@ static double eini_unit_bytes(const eini_lowering *lo, const eini_unit *u, const
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
                                 const char *local, double runs, double alone) {
   eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
-  if (eini_task_told(t)) return t->choice.seconds * runs;
+  if (eini_task_told(t) || eini_task_away(t)) return t->choice.seconds * runs;
   double bytes = eini_unit_bytes(lo, u, local);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];
@@ -19832,6 +19960,273 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
 }
 
 // ================================================================================================
+// >>staging  tensors in a provider's memory
+// Takes tasks in their order; says what is copied before each of them, to the memory of who runs it
+// or home. One law for planning, which counts the copies, and for runs, which make them.
+// ================================================================================================
+
+typedef struct eini_stays {
+  const eini_stay *stay;        // per slot, as all that follows
+  unsigned char *valid;         // EINI_HOME, EINI_AWAY: where its elements are; 0: nowhere yet
+  unsigned char want;           // where the task at hand needs them
+  int after;                    // 1: it has run
+  ein_status (*move_fn)(void *user, int slot, int away, int copy);  // NULL: nothing moves
+  void *user;
+} eini_stays;
+
+static ein_status eini_stays_touch(const eini_stays *x, int slot, int written) {
+  const eini_stay *s = &x->stay[slot];
+  unsigned char *valid = &x->valid[slot];
+  if (!s->kept || s->bytes == 0) return EIN_OK;
+  if (written && x->want == EINI_HOME && s->space != 0 && s->gaps) return EIN_ERR_UNSUPPORTED;
+  if (x->after) {
+    if (written) *valid = x->want;
+    return EIN_OK;
+  }
+  if (*valid & x->want) return EIN_OK;
+  if (x->move_fn != NULL)
+    EINI_TRY(x->move_fn(x->user, slot, x->want == EINI_AWAY, *valid != 0));
+  if (*valid != 0) *valid |= x->want;
+  return EIN_OK;
+}
+
+// Does a task store to slot k of its own?
+static int eini_task_stores(const eini_task *t, int k) {
+  int yes = 0;
+  for (int s = t->out; s < t->nstream; s++) yes |= t->ref[s].slot == k;
+  return yes;
+}
+
+static ein_status eini_stays_group(const eini_stays *x, const eini_group *g) {
+  for (int64_t i = 0; i < g->nrow; i++)
+    for (int k = 0; k < g->row_slots; k++)
+      EINI_TRY(eini_stays_touch(x, g->row[i * g->row_slots + k], eini_task_stores(g->form, k)));
+  for (int n = 0; g->nrow == 0 && n < 1 << EINI_GROUP_LOOPS; n++) {
+    const eini_group_variant *v = &g->variant[n];
+    for (int k = 0; k < v->nslot; k++) {
+      int written = 0;
+      for (int i = 0; i < v->ntask; i++) written |= eini_task_stores(&v->task[i], k);
+      if (v->slot[k].slot >= 0) EINI_TRY(eini_stays_touch(x, v->slot[k].slot, written));
+    }
+  }
+  return EIN_OK;
+}
+
+// Before a task runs, or after.
+static ein_status eini_stays_task(eini_stays *x, const eini_task *t, int after) {
+  x->after = after;
+  x->want = eini_task_away(t) ? EINI_AWAY : EINI_HOME;
+  if (t->kind == EINI_TASK_GROUP) return eini_stays_group(x, t->group);
+  for (int s = 0; s < t->nstream; s++)
+    if (t->ref[s].slot >= 0) EINI_TRY(eini_stays_touch(x, t->ref[s].slot, s >= t->out));
+  return EIN_OK;
+}
+
+// Where everything is before the first task.
+static void eini_stays_begin(const ein_plan *p, const eini_stay *stay, unsigned char *valid) {
+  const int keeps = p->keeps || p->alias >= 0;
+  for (int k = 0; k < p->nslot; k++)
+    valid[k] = k >= (keeps ? p->nin + p->nout : p->nin) ? 0 : stay[k].space ? EINI_AWAY : EINI_HOME;
+}
+
+// ---- planning ----
+
+// What may lie in the memory of the plan's provider: all temporaries, and of inputs and outputs
+// those that have no gaps there, or lie there anyway.
+static ein_status eini_plan_stays(ein_plan *p, eini_lowering *lo, const eini_seat *seat) {
+  const ein_graph *g = p->graph;
+  for (int i = 0; i < p->nkernels && p->away == NULL && !g->ordered; i++)
+    if (p->kernels[i]->memory != NULL) p->away = p->kernels[i];
+  for (int i = 0; i < p->nin + p->nout; i++) {
+    const int space = i < p->nin ? p->in[i].space : p->out[i - p->nin].space;
+    if (space != 0 && (p->away == NULL || p->away->memory->space != space))
+      return EIN_ERR_UNSUPPORTED;
+  }
+  if (p->away == NULL) return EIN_OK;
+  p->stay = EINI_NEW(&p->arena, eini_stay, p->nslot);
+  lo->valid = EINI_NEW(&p->arena, unsigned char, p->nslot);
+  if (p->stay == NULL || lo->valid == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    eini_stay *s = &p->stay[seat[t].slot];
+    const int port = seat[t].slot < p->nin + p->nout, out = seat[t].slot >= p->nin;
+    int64_t n = (int64_t)ein_dtype_size(g->tensor[t].dtype);
+    for (int a = 0; a < g->tensor[t].rank; a++)
+      if (eini_mul_overflow(n, g->tensor[t].shape[a], &n)) return EIN_ERR_TOO_LARGE;
+    s->bytes = n;
+    s->kept = 1;
+    s->port = port;
+    if (!port) continue;
+    const eini_port *x = out ? &p->out[seat[t].slot - p->nin] : &p->in[seat[t].slot];
+    s->space = x->space;
+    s->lo = x->lo;
+    s->bytes = x->hi - x->lo;
+    s->gaps = s->bytes > n;
+    s->kept = !s->gaps || s->space != 0;
+  }
+  lo->away = p->away;
+  lo->stay = p->stay;
+  eini_stays_begin(p, p->stay, lo->valid);
+  if (!p->away->alone) return EIN_OK;
+  p->ungrouped = 1;  // others would run groups and rows
+  p->rows = 0;
+  return EIN_OK;
+}
+
+// A task is planned: what the next ones find.
+static ein_status eini_plan_stayed(const eini_lowering *lo, const eini_task *t) {
+  eini_stays x;
+  memset(&x, 0, sizeof x);
+  if (lo->away == NULL) return EIN_OK;
+  x.stay = lo->stay;
+  x.valid = lo->valid;
+  EINI_TRY(eini_stays_task(&x, t, 0));
+  return eini_stays_task(&x, t, 1);
+}
+
+static ein_status eini_apart_touch(void *user, int slot, int away, int copy) {
+  (void)copy;
+  if (away) ((unsigned char *)user)[slot] = 1;
+  return EIN_OK;
+}
+
+// What the tasks of a plan take of both memories. Temporaries lie in each where a task runs that
+// has some.
+static ein_status eini_plan_apart(ein_plan *p) {
+  double most = 0, bytes = 0;
+  int ports = p->nin + p->nout, temps = 0;
+  p->home_bytes = p->temp_bytes;
+  if (p->away == NULL) return EIN_OK;
+  unsigned char *room = EINI_NEW(&p->arena, unsigned char, 2 * (int64_t)p->nslot);
+  if (room == NULL) return EIN_ERR_NO_MEMORY;
+  int here = 0;
+  for (int k = 0; k < p->ntask; k++) {
+    eini_stays x = {p->stay, room, 0, 0, eini_apart_touch, room + p->nslot};
+    EINI_TRY(eini_stays_task(&x, &p->task[k], 0));  // nothing is anywhere: all is touched
+    here |= !eini_task_away(&p->task[k]);
+    if (eini_task_away(&p->task[k])) most = fmax(most, (double)p->task[k].choice.away);
+  }
+  for (int k = 0; k < p->nslot; k++) {
+    if (room[p->nslot + k] == 0) continue;
+    if (k >= ports) temps = 1;
+    else if (p->stay[k].space == 0) bytes += (double)p->stay[k].bytes;
+  }
+  bytes += most + temps * (double)p->temp_bytes;
+  if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
+  p->away_bytes = (size_t)bytes;
+  if (!here) p->home_bytes = 0;
+  return EIN_OK;
+}
+
+// ---- runs ----
+
+typedef struct eini_away {
+  const ein_plan *p;
+  char **home, **own;           // per slot: addresses at home and in the memory, or NULL,
+  void **taken;                 //   and what was allocated for it where it does not lie
+  void *temps;                  // all temporaries in the memory
+  eini_stays stays;
+} eini_away;
+
+static size_t eini_away_bytes(const ein_plan *p) {
+  const size_t n = (size_t)p->nslot;
+  if (p->away == NULL) return 0;
+  return (n * (3 * sizeof(void *) + 1) + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// At an offset of an address, which may lie before what it is the address in.
+static char *eini_beside(const void *p, int64_t by) {
+  return (char *)((uintptr_t)p + (uintptr_t)by);
+}
+
+static ein_status eini_away_room(eini_away *x, int slot, int away) {
+  const ein_plan *p = x->p;
+  const ein_kernels *k = p->away;
+  const eini_stay *s = &p->stay[slot];
+  const int temp = slot - p->nin - p->nout;
+  if (away && temp >= 0) {
+    if (x->temps == NULL) EINI_TRY(k->memory->alloc_fn(k->user, p->temp_bytes, &x->temps));
+    x->own[slot] = eini_beside(x->temps, p->slot_offset[temp]);
+    return EIN_OK;
+  }
+  if (away) EINI_TRY(k->memory->alloc_fn(k->user, (size_t)s->bytes, &x->taken[slot]));
+  else x->taken[slot] = p->al.alloc_fn((size_t)s->bytes, EINI_ALIGN, p->al.user);
+  if (x->taken[slot] == NULL) return EIN_ERR_NO_MEMORY;
+  (away ? x->own : x->home)[slot] = eini_beside(x->taken[slot], -s->lo);
+  return EIN_OK;
+}
+
+static ein_status eini_away_move(void *user, int slot, int away, int copy) {
+  eini_away *x = (eini_away *)user;
+  const ein_kernels *k = x->p->away;
+  const eini_stay *s = &x->p->stay[slot];
+  char **to = away ? x->own : x->home, **from = away ? x->home : x->own;
+  if (to[slot] == NULL) EINI_TRY(eini_away_room(x, slot, away));
+  if (!copy) return EIN_OK;
+  return k->memory->copy_fn(k->user, (size_t)s->bytes, eini_beside(from[slot], s->lo),
+                            eini_beside(to[slot], s->lo), away);
+}
+
+// room: eini_away_bytes; home: the slots of the run.
+static void eini_away_begin(eini_away *x, const ein_plan *p, char **home, char *room) {
+  memset(room, 0, eini_away_bytes(p));
+  memset(x, 0, sizeof *x);
+  x->p = p;
+  x->home = home;
+  x->own = (char **)(void *)room;
+  x->taken = (void **)(void *)(x->own + p->nslot);
+  x->stays.stay = p->stay;
+  x->stays.valid = (unsigned char *)(x->taken + p->nslot);
+  x->stays.move_fn = eini_away_move;
+  x->stays.user = x;
+  eini_stays_begin(p, p->stay, x->stays.valid);
+  for (int k = 0; k < p->nin + p->nout; k++) {
+    const eini_stay *s = &p->stay[k];
+    if (k >= p->info.nin && k < p->nin) continue;  // the output itself
+    if (!s->kept || s->space != 0) x->own[k] = home[k];
+    if (s->space != 0) home[k] = NULL;
+  }
+}
+
+static ein_status eini_away_wait(const eini_away *x) {
+  const ein_kernels *k = x->p->away;
+  ein_ticket ticket;
+  EINI_TRY(k->memory->mark_fn(k->user, &ticket));
+  return k->memory->wait_fn(k->user, ticket);
+}
+
+// Outputs go where they belong.
+static ein_status eini_away_finish(eini_away *x) {
+  const ein_plan *p = x->p;
+  for (int k = p->nin; k < p->nin + p->nout; k++) {
+    const unsigned char valid = x->stays.valid[k], want = p->stay[k].space ? EINI_AWAY : EINI_HOME;
+    if (!p->stay[k].kept || valid == 0 || (valid & want)) continue;
+    EINI_TRY(eini_away_move(x, k, want == EINI_AWAY, 1));
+  }
+  return EIN_OK;
+}
+
+// Gives back what was taken. ticket: of what may go on; NULL: nothing does.
+static ein_status eini_away_end(eini_away *x, ein_status st, ein_ticket *ticket) {
+  const ein_plan *p = x->p;
+  const ein_kernels *k = p->away;
+  int here = 0, there = 0;
+  for (int i = 0; i < p->nin + p->nout; i++) {
+    there |= p->stay[i].space != 0;
+    here |= p->stay[i].space == 0 && p->stay[i].bytes > 0;
+  }
+  if (st == EIN_OK && ticket != NULL && !here && there) st = k->memory->mark_fn(k->user, ticket);
+  else if (st == EIN_OK && there) st = eini_away_wait(x);
+  if (st != EIN_OK) (void)eini_away_wait(x);
+  for (int i = 0; i < p->nin + p->nout; i++) {
+    if (x->taken[i] == NULL) continue;
+    if (p->stay[i].space == 0) k->memory->free_fn(k->user, x->taken[i]);
+    else p->al.free_fn(x->taken[i], (size_t)p->stay[i].bytes, p->al.user);
+  }
+  if (x->temps != NULL) k->memory->free_fn(k->user, x->temps);
+  return st;
+}
+
+// ================================================================================================
 // >>units  a plan's tasks
 // Takes a graph; gives its statements with what is fused into them, as tasks, rows and groups, and
 // seats of its tensors.
@@ -19889,6 +20284,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       const int64_t length = rows->length[u];
       eini_task *all = &p->task[p->ntask++];
       EINI_TRY(eini_rowset_lower(rows, lo, u, all));
+      EINI_TRY(eini_plan_stayed(lo, all));
       eini_plan_rows(p, lo, &unit[u], all);
       u += (int)length - 1;
       continue;
@@ -19897,11 +20293,13 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
     int empty = 0, grouped = 0;
     EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
     if (grouped) {
+      EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
       p->ntask++, u = grouped;
       continue;
     }
     if (last->rest == EIN_REST_ZERO) {
       EINI_TRY(eini_plan_zero(p, lo, last->out, &p->task[p->ntask], &empty));
+      if (!empty) EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
       p->ntask += !empty;
       empty = 0;
     }
@@ -19909,6 +20307,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
     if (p->checked && !empty) EINI_TRY(eini_watch_make(lo, unit[u].s, &p->watch[p->ntask]));
     if (!empty && lo->rates != NULL)
       p->info.seconds += eini_task_share(lo, &unit[u], &p->task[p->ntask]);
+    if (!empty) EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
     p->ntask += !empty;
   }
   return EIN_OK;
@@ -20074,25 +20473,28 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
       lo.fast = p->kernels[i];
+  EINI_TRY(eini_plan_stays(p, &lo, seat));
   EINI_TRY(eini_plan_tasks(p, &lo, seat));
   EINI_TRY(eini_plan_temps(p, seat));
+  EINI_TRY(eini_plan_apart(p));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
       p->scratch_bytes = p->watch[k]->scratch;
   }
   lo.wanted = NULL;
+  lo.at_home = 1;
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   const size_t width = (size_t)p->executor.width;
   if (width > 1) head += width * sizeof(ein_status);
   if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
-  p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN + eini_away_bytes(p);
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
       p->copy_bytes > SIZE_MAX / 4)
     return EIN_ERR_TOO_LARGE;
-  p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width + EINI_ALIGN;
   eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;
@@ -20124,6 +20526,7 @@ typedef struct eini_exec {
   // What runs tasks in place of their kernels, one after another, or NULL.
   ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
   void *task_user;
+  eini_away *staged;         // with a provider's memory, or NULL
 } eini_exec;
 
 typedef struct eini_share {
@@ -20299,7 +20702,7 @@ static void eini_share_run(void *arg, int i) {
   part->x->status[i] = eini_share_part(part, i);
 }
 
-static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
+static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
   int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
               : t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? e->width : 1;
@@ -20313,6 +20716,19 @@ static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
     return EIN_OK;
   }
   return eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+}
+
+// With what it needs where it runs.
+static ein_status eini_exec_away(const eini_exec *x, const eini_task *t) {
+  eini_exec y = *x;
+  EINI_TRY(eini_stays_task(&x->staged->stays, t, 0));
+  if (eini_task_away(t)) y.slot = x->staged->own;
+  EINI_TRY(eini_exec_here(&y, t));
+  return eini_stays_task(&x->staged->stays, t, 1);
+}
+
+static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
+  return x->staged == NULL ? eini_exec_here(x, t) : eini_exec_away(x, t);
 }
 
 // ---- overlap ----
@@ -20364,6 +20780,7 @@ typedef struct eini_ports {
   uint32_t copy;               // a bit for every output that must go through a copy (31 at most,
                                //   then all)
   int no_direct;               // there is in-place work
+  ein_ticket *ticket;           // of a run that may go on, or NULL
 } eini_ports;
 
 // Port i and its address.
@@ -20514,7 +20931,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   x->param = (ein_scalar *)(void *)(mem + (size_t)p->nslot * sizeof(char *));
   x->status = (ein_status *)(void *)(x->param + p->info.nparam);
   char *temps = mem + p->head_bytes;
-  x->scratch = temps + p->temp_bytes;
+  x->scratch = temps + p->home_bytes;
   for (int i = 0; i < p->info.nin; i++) {
     union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
     u.c = run->in[i];
@@ -20527,7 +20944,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
     if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
   }
-  if (p->temp_bytes > 0) {
+  if (p->home_bytes > 0) {
     for (int64_t t = 0; t < p->graph->ntensor; t++) {
       x->slot[p->nin + p->nout + t] = temps + p->slot_offset[t];
     }
@@ -20554,15 +20971,23 @@ static ein_status eini_exec_mirrors(eini_exec *x, uint32_t copy, char *copies) {
   return EIN_OK;
 }
 
-static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *copies) {
+// Copies of overlapping outputs are at home.
+static ein_status eini_exec_overlapped(eini_exec *x, uint32_t copy, char *copies) {
   const ein_plan *p = x->p;
-  EINI_TRY(eini_exec_bind(x, mem));
-  int mirror = p->nslot - p->nout;
-  if (copy != 0) {
-    EINI_TRY(eini_exec_mirrors(x, copy, copies));
-    for (int o = 0; o < p->nout; o++)
-      if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
-  }
+  const int mirror = p->nslot - p->nout;
+  for (int i = 0; i < p->nin + p->nout; i++)
+    if (p->away != NULL && p->stay[i].space != 0)
+      return eini_run_error(x->run, EIN_ERR_OVERLAP, "no copy can be made in the memory of tensor",
+                            i, p->away->name);
+  EINI_TRY(eini_exec_mirrors(x, copy, copies));
+  for (int o = 0; o < p->nout; o++)
+    if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
+  return EIN_OK;
+}
+
+// All tasks, and outputs where they belong.
+static ein_status eini_exec_tasks(eini_exec *x) {
+  const ein_plan *p = x->p;
   double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
   for (int k = 0; k < p->ntask; k++) {
     double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
@@ -20575,7 +21000,28 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
       return eini_run_error(x->run, st, "a kernel failed in task", k,
                             by != NULL ? by->name : "portable");
     }
+    if (seconds != NULL && x->staged != NULL) EINI_TRY(eini_away_wait(x->staged));
     if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
+  }
+  if (x->staged == NULL) return EIN_OK;
+  const ein_status st = eini_away_finish(x->staged);
+  return st == EIN_OK ? st : eini_run_error(x->run, st, "a copy failed behind task", p->ntask - 1,
+                                            p->away->name);
+}
+
+static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *copies,
+                                ein_ticket *ticket) {
+  const ein_plan *p = x->p;
+  eini_away staged;
+  EINI_TRY(eini_exec_bind(x, mem));
+  if (copy != 0) EINI_TRY(eini_exec_overlapped(x, copy, copies));
+  if (p->away == NULL || x->task_fn != NULL) {
+    EINI_TRY(eini_exec_tasks(x));
+  } else {
+    eini_away_begin(&staged, p, x->slot, mem + p->head_bytes - eini_away_bytes(p));
+    x->staged = &staged;
+    EINI_TRY(eini_away_end(&staged, eini_exec_tasks(x), ticket));
+    x->staged = NULL;
   }
   if (copy != 0) {
     for (int o = 0; o < p->nout; o++) {
@@ -20600,6 +21046,7 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   x.no_direct = ports->no_direct;
   x.task_fn = NULL;
   x.task_user = NULL;
+  x.staged = NULL;
   const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
@@ -20615,7 +21062,8 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   char *base = mem + skew;  // the workspace has EINI_ALIGN spare bytes
   ein_status st = other != NULL
                       ? other(p, run, base)
-                      : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
+                      : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN,
+                                      ports->ticket);
   if (own != NULL) p->al.free_fn(own, need, p->al.user);
   return st;
 }
@@ -20626,6 +21074,7 @@ static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int gro
   EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   ports.p = p;
   ports.run = run;
+  ports.ticket = NULL;
   EINI_TRY(eini_exec_overlap(&ports));
   return eini_execute_at(p, run, &ports, grow, other);
 }
@@ -21933,9 +22382,15 @@ static int eini_json_statements(eini_text *t, const ein_plan *p, int said) {
 // Takes notation, views, monoid, map, alpha and beta; gives the one statement that they mean.
 // ================================================================================================
 
+// Where views may lie: the memory space of the ctx's providers beside the host's; what is asked.
+typedef struct eini_where {
+  int space;
+  const ein_options *o;
+} eini_where;
+
 static ein_status eini_fail_space(eini_diag *d, const ein_ztensor *v, const char *name) {
   return eini_fail(d, EIN_ERR_UNSUPPORTED, -1, 0, "copy it to the host",
-                   "%s lies in memory space %d; only the host's, 0, is known here", name, v->space);
+                   "%s lies in memory space %d, which is not known here", name, v->space);
 }
 
 // What is wrong with a view: the field and its value.
@@ -21960,9 +22415,22 @@ static ein_status eini_fail_view(eini_diag *d, ein_status st, const ein_ztensor 
   return eini_fail(d, st, -1, 0, NULL, "%s is not a valid view: %s", name, ein_status_text(st));
 }
 
+static ein_status eini_validate_view(eini_diag *d, const ein_ztensor *v, const eini_where *w,
+                                     const char *name) {
+  const ein_options *o = w->o;
+  const ein_status st = eini_view_within(v, w->space);
+  if (st != EIN_OK) return eini_fail_view(d, st, v, name);
+  if (v->space == 0 || o == NULL || (!o->deterministic && !o->overflow_check && o->memory == 0))
+    return EIN_OK;
+  return eini_fail(d, EIN_ERR_UNSUPPORTED, -1, 0, "copy it to the host",
+                   "%s lies in memory space %d, which does not go with %s", name, v->space,
+                   o->memory > 0 ? "a memory budget" : o->deterministic ? "deterministic"
+                                                                        : "overflow_check");
+}
+
 // Views by name: a list that is there, of names and valid views.
 static ein_status eini_validate_bindings(eini_diag *d, const char *list, int n,
-                                         const ein_binding *b) {
+                                         const ein_binding *b, const eini_where *w) {
   if (n < 0 || (n > 0 && b == NULL))
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "n%s is %d%s", list, n,
                      n < 0 ? "" : ", but the list is NULL");
@@ -21972,8 +22440,7 @@ static ein_status eini_validate_bindings(eini_diag *d, const char *list, int n,
       return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "%s[%d] has no %s: it is NULL", list, k,
                        b[k].name == NULL ? "name" : "view");
     snprintf(name, sizeof name, "'%.80s'", b[k].name);
-    ein_status st = eini_view_validate(b[k].view);
-    if (st != EIN_OK) return eini_fail_view(d, st, b[k].view, name);
+    EINI_TRY(eini_validate_view(d, b[k].view, w, name));
   }
   return EIN_OK;
 }
@@ -21986,7 +22453,8 @@ static int eini_terms_fit(const ein_einsum_desc *d) {
 }
 
 static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *in,
-                                      const ein_ztensor *out, const ein_ztensor *c) {
+                                      const ein_ztensor *out, const ein_ztensor *c,
+                                      const eini_where *w) {
   if (nin < 1)
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, "an einsum has at least one operand",
                      "nin is %d", nin);
@@ -21994,12 +22462,10 @@ static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "nin is %d, but in is NULL", nin);
   for (int k = 0; k < nin + 2; k++) {
     const ein_ztensor *v = k < nin ? &in[k] : k == nin ? out : c;
-    if (v == NULL) continue;
-    ein_status st = eini_view_validate(v);
-    if (st == EIN_OK) continue;
     char name[32];
+    if (v == NULL) continue;
     snprintf(name, sizeof name, k < nin ? "operand %d" : k == nin ? "the output" : "C", k);
-    return eini_fail_view(d, st, v, name);
+    EINI_TRY(eini_validate_view(d, v, w, name));
   }
   return EIN_OK;
 }
@@ -22571,9 +23037,24 @@ static int eini_plan_has_wanted(const ein_plan *p) {
   return 0;
 }
 
+// A provider that is to run all of it does.
+static ein_status eini_plan_alone(eini_diag *g, const ein_plan *p) {
+  for (int k = 0; k < p->ntask && p->away != NULL && p->away->alone; k++) {
+    const eini_stmt *s = NULL, *f = NULL;
+    if (p->task[k].kernels == p->away) continue;
+    (void)eini_task_from(&p->task[k], 0, &s, &f);
+    if (f != NULL) s = f;
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "name other kernels, too, and they run it",
+                     "the kernels '%s' cannot run the statement of '%.80s'", p->away->name,
+                     s == NULL ? "" : p->graph->tensor[s->out].name);
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_plan_wanted(eini_diag *g, const ein_plan *p) {
   char hint[1024];
   eini_text t = eini_text_of(hint, sizeof hint);
+  EINI_TRY(eini_plan_alone(g, p));
   if (p->wanted == NULL || strcmp(p->wanted->name, EINI_ANY) == 0 || eini_plan_has_wanted(p))
     return EIN_OK;
   eini_say(&t, p->wanted->at > 0 ? "known here: " : "known here: none");
@@ -22622,8 +23103,9 @@ static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "rest is out of range: %d", (int)d->rest);
   EINI_TRY(eini_validate_options(g, &d->options));
   if (!eini_terms_fit(d)) EINI_TRY(eini_notation_misfit(ctx, d));
+  const eini_where where = {eini_ctx_space(ctx), &d->options};
   EINI_TRY(eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL,
-                               d->beta.set ? d->c : NULL));
+                               d->beta.set ? d->c : NULL, &where));
   for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
     if (d->labels[k] != NULL ? d->nlabels[k] >= 0 : k == d->nin) continue;
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,
@@ -22902,13 +23384,14 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
 
 // A graph that can be planned, with valid layouts for its inputs and outputs.
 static ein_status eini_validate_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
-                                      const ein_binding *layout) {
+                                      const ein_binding *layout, const ein_options *o) {
   eini_diag *diag = eini_diag_of(ctx);
+  const eini_where where = {o == NULL ? 0 : eini_ctx_space(ctx), o};
   if (graph == NULL)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is NULL");
   if (graph->open)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
-  EINI_TRY(eini_validate_bindings(diag, "layout", nlayout, layout));
+  EINI_TRY(eini_validate_bindings(diag, "layout", nlayout, layout, &where));
   for (int k = 0; k < nlayout; k++) {
     const ein_ztensor *v = layout[k].view;
     const eini_tensor *x = NULL;
@@ -23185,6 +23668,7 @@ typedef struct eini_fit_job {
   int whole;                    // 1: loops are chosen as if results were merged as a whole: others
                                 //   are, where blocks of them make loops look small
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
+  int away;                     // 1: a provider copies all that statements read and make
 } eini_fit_job;
 
 typedef struct eini_fit_base {
@@ -23781,12 +24265,12 @@ static double eini_fit_packed(const ein_graph *g, const eini_stmt *s, const eini
 }
 
 // Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
-// makes, where those are smaller than the largest buffers.
+// makes, where those are smaller than the largest buffers. In another memory all is copied.
 static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
   double most = 0;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    if (s->fold == EIN_FOLD_NONE || s->noperand < 2) continue;
+    if (!j->away && (s->fold == EIN_FOLD_NONE || s->noperand < 2)) continue;
     eini_walk w;
     const eini_stmt_block slice = eini_fit_walk(n, u, n->block, &w);
     double count = eini_points(s, &slice, 0, s->nfree);
@@ -24106,7 +24590,7 @@ typedef struct eini_fit_layout {
   eini_block_plans *each;       // that merge and store parts; NULL: none do
   int64_t *place;               // per tensor: bytes from the start of the workspace
   int widest_in, widest_out;    // of all regions
-  int64_t workspace;
+  int64_t workspace, away;      // bytes; away: of a provider's own memory, see ein_memory
   double seconds;               // predicted
 } eini_fit_layout;
 
@@ -24529,7 +25013,8 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   w->s->plan = p;
   EINI_TRY(eini_fit_slice_fill(w, p));
   w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
-  return EIN_OK;
+  w->f->away = eini_max64(w->f->away, (int64_t)p->away_bytes);
+  return eini_plan_alone(eini_diag_of(w->j->ctx), p);
 }
 
 // A plan that merges partial results (fold EIN_FOLD_NONE: stores them), all of a shape. The first
@@ -24554,9 +25039,10 @@ static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shap
   if (key != NULL) key[0] = fold, key[1] = type, key[2] = to;
   ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : eini_block_merge_plan(l, &x, key, n, id);
   eini_arena_free(&scratch);
-  if (st == EIN_OK)
-    w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
-  return st;
+  if (st != EIN_OK) return st;
+  w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
+  w->f->away = eini_max64(w->f->away, (int64_t)l->plan[*id]->away_bytes);
+  return EIN_OK;
 }
 
 // Plans that merge and store the parts of the slice at hand.
@@ -24752,14 +25238,15 @@ static void eini_fit_use(eini_fit_search *s, int set) {
   const double flops = rates == NULL ? 0 : eini_core_flops(rates, EIN_F32, HUGE_VAL);
   s->j.speed.flops = width * (flops > 0 ? flops : EINI_CORE_FLOPS);
   s->j.speed.bandwidth = rates != NULL ? rates->copy_bw[EIN_MEMORY] : EINI_CORE_BANDWIDTH;
-  s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
+  s->j.away = eini_ctx_space(ctx) != 0;
+  s->j.packing = s->j.away ? EINI_FIT_MOST : ctx->executor.width * EINI_FIT_PACKING;
 }
 
 // What is needed when a layout was made, the most while it was made included.
 static int64_t eini_fit_need(const eini_fit_search *s, const eini_fit_layout *f, size_t before) {
   const eini_cap *c = s->j.cap;
   int64_t need = (int64_t)(c->peak > before ? c->peak : before);
-  return eini_max64(need, (int64_t)c->live + f->workspace);
+  return eini_max64(need, (int64_t)c->live + f->workspace + f->away);
 }
 
 // Weighs what the candidate at hand needs. What is sought below the least (lean) needs less from
@@ -24768,7 +25255,7 @@ static void eini_fit_leaner(eini_fit_search *s, int64_t need, const eini_fit_lay
   if (s->least != 0 && need >= s->least) return;
   s->least = need;
   s->planning = (int64_t)s->j.cap->live;
-  if (need > s->planning + f->workspace) s->planning = need;
+  if (need > s->planning + f->workspace + f->away) s->planning = need;
   if (lean) s->j.cap->limit = (size_t)need - 1;
 }
 
@@ -24785,6 +25272,7 @@ static ein_status eini_fit_whole(eini_fit_search *s, int goal, eini_fit_layout *
     st = eini_plan_make(s->j.ctx, &e, 0, &f->whole);
   }
   if (st == EIN_OK) f->workspace = (int64_t)f->whole->info.workspace_bytes;
+  if (st == EIN_OK) f->away = (int64_t)f->whole->away_bytes;
   return st;
 }
 
@@ -25002,6 +25490,8 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   s->option[2].path = "greedy";  // a search that takes little memory itself
   s->option[3].path = "none";
   s->ngoal = eini_path_auto(&d->options) ? EINI_FIT_GOALS : 1;
+  for (int i = 0; i < s->nkernels; i++)
+    if (s->kernels[i]->alone) s->nset = 1;
   // Other providers, and other paths, add in another order.
   if (s->option[0].deterministic || (d->graph != NULL && d->graph->ordered)) s->nset = s->ngoal = 1;
   EINI_TRY(eini_order_check(s->j.ctx, &s->option[0]));
@@ -25238,7 +25728,7 @@ static void eini_budget_facts(ein_plan *p, const eini_budget *b) {
   ein_plan_info *i = &p->info;
   i->memory = b->cap.limit;
   i->plan_bytes = b->cap.live;
-  i->peak_bytes = b->cap.live + (size_t)f->workspace;
+  i->peak_bytes = b->cap.live + (size_t)(f->workspace + f->away);
   if (b->cap.top > i->peak_bytes) i->peak_bytes = b->cap.top;
   if (!b->sliced) return;
   p->workspace = i->workspace_bytes = (size_t)f->workspace;
@@ -25341,6 +25831,24 @@ static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) 
 
 EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
   return eini_execute(p, run, 0);
+}
+
+EIN_API ein_status ein_plan_enqueue(const ein_plan *p, const ein_run *run, ein_ticket *ticket) {
+  eini_ports ports;
+  if (p == NULL || ticket == NULL) return EIN_ERR_ARGUMENT;
+  *ticket = 0;
+  if (p->away == NULL || eini_plan_sliced(p)) return eini_execute(p, run, 0);
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+  ports.p = p;
+  ports.run = run;
+  ports.ticket = ticket;
+  EINI_TRY(eini_exec_overlap(&ports));
+  return eini_execute_at(p, run, &ports, 0, NULL);
+}
+
+EIN_API ein_status ein_plan_wait(const ein_plan *p, ein_ticket ticket) {
+  if (p == NULL || ticket < 0 || (ticket > 0 && p->away == NULL)) return EIN_ERR_ARGUMENT;
+  return ticket == 0 ? EIN_OK : p->away->memory->wait_fn(p->away->user, ticket);
 }
 
 EIN_API size_t ein_plan_workspace(const ein_plan *p) {
@@ -25638,7 +26146,7 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   eini_begin_call(ctx, NULL);
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
-  ein_status st = eini_validate_graph(ctx, graph, nlayout, layout);
+  ein_status st = eini_validate_graph(ctx, graph, nlayout, layout, &o);
   if (st == EIN_OK) st = eini_graph_closed(eini_diag_of(ctx), graph);
   if (st == EIN_OK) o.deterministic |= graph->ordered;
   if (st == EIN_OK) st = eini_validate_options(eini_diag_of(ctx), &o);
@@ -25680,7 +26188,7 @@ EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int
   if (alone == NULL) return EIN_ERR_ARGUMENT;
   *alone = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && (i < 0 || i >= graph->nstmt))
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no statement %lld",
                    (long long)i);
@@ -25770,10 +26278,12 @@ static ein_status eini_key_text(eini_call_key *c, const char *s) {
 static ein_status eini_key_view(eini_call_key *c, const ein_ztensor *v) {
   if (v == NULL) return eini_key_text(c, NULL);
   if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return EIN_ERR_ARGUMENT;
-  if (v->buffer_bytes > 0) EINI_TRY(eini_view_validate(v));  // the key does not tell the buffer
+  // The key does not tell the buffer.
+  if (v->buffer_bytes > 0) EINI_TRY(eini_view_within(v, v->space));
   EINI_TRY(eini_key_room(c, 2 * (int64_t)v->rank + 1));
   int64_t *k = c->word + c->n;
-  *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
+  *k++ = (((int64_t)v->space << 32 | (int64_t)v->rank) << 8 | (int64_t)v->dtype) << 1 |
+         (v->strides == NULL);
   for (int a = 0; a < v->rank; a++) *k++ = v->shape[a];
   for (int a = 0; v->strides != NULL && a < v->rank; a++)
     *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
@@ -26059,7 +26569,7 @@ static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ei
 
 // May the key of the call be built? Whatever the key does not hold is checked here; what is wrong
 // beyond that is in the key, and a wrong call never has a plan.
-static int eini_key_sane(const ein_einsum_desc *d) {
+static int eini_key_sane(const ein_ctx *ctx, const ein_einsum_desc *d) {
   if (d == NULL || d->nin < 1 || d->in == NULL || d->out == NULL || (int)d->rest < 0 ||
       d->rest > EIN_REST_ACCUMULATE || eini_validate_options(NULL, &d->options) != EIN_OK ||
       (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL)) || !eini_terms_fit(d)) {
@@ -26068,9 +26578,11 @@ static int eini_key_sane(const ein_einsum_desc *d) {
   for (int k = 0; k < d->nin + 2; k++) {
     const ein_ztensor *v = k < d->nin ? &d->in[k] : k == d->nin ? d->out : d->c;
     if (v == NULL || (k > d->nin && !d->beta.set)) continue;
-    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL) || v->space != 0) return 0;
+    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return 0;
+    if (v->space != 0 && v->space != eini_ctx_space(ctx)) return 0;
     if ((int)v->dtype < 0 || v->dtype >= EIN_DTYPE_COUNT) return 0;
-    if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_validate(v) != EIN_OK) return 0;
+    if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_within(v, v->space) != EIN_OK)
+      return 0;
   }
   for (int k = 0; d->expr == NULL && k <= d->nin; k++)
     if (d->labels[k] != NULL ? d->nlabels[k] < 0 : k < d->nin) return 0;
@@ -26082,7 +26594,7 @@ static int eini_key_sane(const ein_einsum_desc *d) {
 static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64_t *hash,
                                   const ein_plan **plan) {
   *plan = NULL;
-  if (!eini_key_sane(d)) return EIN_OK;
+  if (!eini_key_sane(ctx, d)) return EIN_OK;
   const ein_einsum_desc normal = eini_desc_normal(d);
   eini_call_key *key = &ctx->cache->key;
   EINI_TRY(eini_key_build(key, &normal));
@@ -26830,6 +27342,9 @@ static ein_status eini_batch_ports(ein_batch *b, eini_batch_call *c) {
 
 static ein_status eini_batch_take(ein_batch *b, const ein_einsum_desc *d) {
   EINI_TRY(eini_validate_desc(b->ctx, d, 1));
+  for (int k = 0; k <= d->nin; k++)
+    if ((k < d->nin ? d->in[k] : *d->out).space != 0)
+      return eini_fail_space(eini_diag_of(b->ctx), k < d->nin ? &d->in[k] : d->out, "a view");
   eini_batch_call *c = (eini_batch_call *)eini_grow(&b->arena, b->call, b->ncall, &b->capcall,
                                                     sizeof *c);
   ein_ztensor *v = EINI_NEW(&b->arena, ein_ztensor, (int64_t)d->nin + 1);
@@ -27078,6 +27593,7 @@ static ein_status eini_batch_stages(ein_batch *b) {
       s->run.workspace_bytes = b->workspace_bytes;
       s->run.error = message;
       s->run.error_bytes = sizeof message;
+      s->ports.ticket = NULL;
       const ein_status st = eini_execute_at(s->ports.p, &s->run, &s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);
@@ -33251,7 +33767,8 @@ static ein_status eini_check_desc(eini_diag *g, const ein_program_desc *d) {
   if (d->text == NULL) return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "text is NULL");
   if ((int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "dtype is no dtype, but %d", (int)d->dtype);
-  EINI_TRY(eini_validate_bindings(g, "bind", d->nbind, d->bind));
+  const eini_where where = {0, NULL};
+  EINI_TRY(eini_validate_bindings(g, "bind", d->nbind, d->bind, &where));
   if (d->nsize < 0 || (d->nsize > 0 && d->size == NULL))
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "nsize is %d%s", d->nsize,
                      d->nsize < 0 ? "" : ", but the list is NULL");
@@ -34281,7 +34798,7 @@ EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_
   if (canon == NULL) return EIN_ERR_ARGUMENT;
   *canon = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && work < 0) st = EIN_ERR_ARGUMENT;
   if (st != EIN_OK) return eini_fail_status(ctx, st), st;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
@@ -34426,7 +34943,7 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
   if (bound == NULL) return EIN_ERR_ARGUMENT;
   *bound = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
   if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
   if (st == EIN_OK && desc->places < 0)
@@ -34600,7 +35117,7 @@ EIN_API ein_status ein_fusion_create(ein_ctx *ctx, const ein_graph *graph,
   if (fusion == NULL) return EIN_ERR_ARGUMENT;
   *fusion = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
   if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
   if (st == EIN_OK && desc->work < 0)
@@ -35713,6 +36230,7 @@ static ein_status eini_count_execute(eini_count *c, const ein_run *run) {
   eini_exec x;
   ports.p = p;
   ports.run = run;
+  ports.ticket = NULL;
   EINI_TRY(eini_exec_overlap(&ports));
   const size_t bytes = p->workspace + (ports.copy != 0 ? p->copy_bytes : 0);
   char *mem = EINI_NEW(c->a, char, bytes);
@@ -35730,7 +36248,7 @@ static ein_status eini_count_execute(eini_count *c, const ein_run *run) {
   x.no_direct = ports.no_direct;
   x.task_fn = eini_count_task;
   x.task_user = c;
-  EINI_TRY(eini_exec_run(&x, ports.copy, mem, mem + p->workspace - EINI_ALIGN));
+  EINI_TRY(eini_exec_run(&x, ports.copy, mem, mem + p->workspace - EINI_ALIGN, NULL));
   EINI_TRY(c->fast.status);
   return eini_fast_end(&c->fast, c->ntask, c->mark, c->moved);
 }
@@ -44423,7 +44941,7 @@ EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && (desc == NULL || desc->places < 0 || desc->places > EIN_PLACES_MAX))
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
                    desc == NULL ? "the description is NULL" : "places is out of range");

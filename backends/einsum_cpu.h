@@ -6530,7 +6530,7 @@ static void eini_moved_block(eini_moved *w, eini_gett_job *j, int keep, int stre
     eini_gett_batch(j, at, vr, ur, keep);
   }
   const ein_copy copy = {w->n, w->some, w->step, w->out, (int)w->size, block,
-                         c->out + eini_moved_offset(w, w->out), NULL};
+                         c->out + eini_moved_offset(w, w->out), NULL, NULL};
   eini_copy_go(j->cpu->isa, &copy, stream, buffer);
 }
 
@@ -10651,7 +10651,7 @@ static double eini_measure_turn(const eini_rated *m, const eini_clock *now, int6
                                 int stream) {
   const int64_t extent[2] = {n, n}, src[2] = {1, n}, dst[2] = {n, 1};
   const ein_copy c = {2, extent, src, dst, 8, mem + EINI_COPY_BUFFER,
-                      mem + EINI_COPY_BUFFER + 8 * n * n, NULL};
+                      mem + EINI_COPY_BUFFER + 8 * n * n, NULL, NULL};
   double best = 1;
   for (int r = 0; r < 2; r++) {
     double t = eini_clock_now(now);

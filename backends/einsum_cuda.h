@@ -33,7 +33,8 @@
 // all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
 // takes it where it predicts fewer seconds, copies between host and device counted;
 // ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
-// can do takes no time, so that it does it. What it declines others do: functions and monoids of
+// can do takes no time, so that it does it, and with 2 an error of what it cannot do. What it
+// declines others do: functions and monoids of
 // the caller, complex sin, cos, tan, tanh, pow, expm1, log1p and rsqrt, folds of nothing, more than
 // 16 loops or 24 operands, and everything in deterministic mode. Results are those of the portable
 // kernels up to the order of rounding, and the last bits of functions like exp, which are CUDA's.
@@ -77,26 +78,45 @@
 //
 // MEMORY
 //
-// Views are of host memory. For each statement operands go to the device and its result comes back,
-// through two pinned buffers of 4 MiB in turn, so that the host fills one while the other is
-// copied; an operand with gaps is packed if that is less, an output with gaps always is, and what
-// lies between its elements is never written. Device memory is allocated in the order of the
-// stream, from the device's default pool, which keeps what it has; it is in no budget. No memory
-// of the device is left taken after a statement.
+// Tensors of a plan stay on the device from statement to statement: an input is copied there once,
+// before the first statement that runs there, temporaries are made there, and an output comes home
+// once, after the last. A statement that another provider runs gets what it reads brought home, and
+// the device gets its result when it reads it. Where statements run is chosen one after another, by
+// what they take and what they have to copy. Device memory is allocated in the order of the stream,
+// from the device's default pool, which keeps what it has. None is left taken when a plan has run.
+//
+// A budget (options.memory) counts it together with the host's: a program that is larger than the
+// device runs there in slices, each of which is copied there and home.
+//
+// Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
+// its like, of the same device) are used as they are, with any strides, beside views of the host's,
+// in ein_einsum, ein_plan_create and as layouts of ein_plan_graph. For a statement that the host
+// runs they are copied. ein_plan_execute returns when all is done; ein_plan_enqueue, where all that
+// a plan reads and writes is there, when it is in the stream. Two views there that overlap are
+// EIN_ERR_OVERLAP, but in place.
+//
+// A stream of the caller's (ein_cuda_desc.stream) may be captured into a CUDA graph while
+// ein_plan_enqueue is called for plans that read and write memory of the device alone, and that ran
+// once before, so that their kernels are compiled; the ticket is 0, and the graph replays them.
+// EIN_ERR_UNSUPPORTED: something would have to be copied from or to the host.
+//
+// Copies go through two pinned buffers of 4 MiB in turn, so that the host fills one while the other
+// is copied. Views of the host's with gaps are copied for each statement that reads them, packed if
+// that is less; an output with gaps always is, and what lies between its elements is not written.
 //
 //
 // THREADS
 //
-// One statement runs at a time: all run functions take a lock, and wait until the result is at
-// home. The device's primary context is current during calls only. With ein_cuda_desc.stream all
-// work goes into a stream of the caller's.
+// All calls take a lock; threads that run plans share one stream, in which what each asks for is in
+// its order. The device's primary context is current during calls only. With ein_cuda_desc.stream
+// all work goes into a stream of the caller's.
 //
 //
 // WHAT IT DOES NOT DO
 //
-// Views of device memory (ein_ztensor.space other than 0 is EIN_ERR_UNSUPPORTED, as everywhere),
-// statements that leave their result on the device for the next, CUDA graphs, several devices,
-// tensor cores in generated kernels, groups in one kernel, kernels kept on disk, calibration.
+// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
+// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
+// a slice do not overlap the kernels of the one before.
 
 
 #if !defined(EINSUM_H) || \
@@ -118,11 +138,14 @@ extern "C" {
 
 typedef struct ein_cuda ein_cuda;
 
+#define EIN_CUDA_SPACE 1  // ein_ztensor.space of views of the device's memory
+
 // Of a library NULL means its usual names, in the order of dlopen's search. With EINSUM_CUDA_LINK
 // the names are not looked at.
 typedef struct ein_cuda_desc {
   int device;             // its number; default 0
-  int only;               // 1: says of all it can do that it takes no time, and so does it
+  int only;               // 1: says of all it can do that it takes no time, and so does it; 2: and
+                          //   what it cannot do is EIN_ERR_UNSUPPORTED when it is planned
   void *stream;           // a CUstream of the device's primary context in which all work is put;
                           //   default: one of its own
   const char *driver;     // the driver, libcuda.so.1
@@ -142,6 +165,14 @@ EIN_API int ein_cuda_ready(const ein_cuda *cuda);  // 1: there is a device
 // several threads may do at a time.
 EIN_API ein_status ein_cuda_use(ein_cuda *cuda, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cuda_kernels(const ein_cuda *cuda);
+
+// Memory of the device, of bytes, and copies of it, for those who do not call CUDA themselves; data
+// of views with space EIN_CUDA_SPACE. ein_cuda_read returns when it is there; the other two may
+// still be under way, in the order of calls. EIN_ERR_UNSUPPORTED: there is no device.
+EIN_API ein_status ein_cuda_alloc(ein_cuda *cuda, size_t bytes, void **at);
+EIN_API void ein_cuda_free(ein_cuda *cuda, void *at);
+EIN_API ein_status ein_cuda_write(ein_cuda *cuda, void *at, const void *from, size_t bytes);
+EIN_API ein_status ein_cuda_read(ein_cuda *cuda, const void *at, void *to, size_t bytes);
 
 // Facts for people, one a line: the device, versions of the libraries, or why there is none; the
 // last error, if there was one, with what the compiler said. Returns the length of the whole text
@@ -202,6 +233,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, stream_create, cuStreamCreate, (void **, unsigned))                                        \
   X(0, stream_destroy, cuStreamDestroy_v2, (void *))                                              \
   X(0, stream_wait, cuStreamSynchronize, (void *))                                                \
+  X(0, capturing, cuStreamIsCapturing, (void *, int *))                                           \
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
@@ -243,7 +275,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
 
 // The numbers of CUDA that are used.
 enum {
-  EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2,
+  EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2, EINI_CUDA_REFUSED = 6,  // by the compiler
   EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
   EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
@@ -268,6 +300,8 @@ typedef struct eini_cuda_device {
 
 #define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
 
+enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
+
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
   uint64_t hash;
@@ -283,7 +317,11 @@ struct ein_cuda {
   void *library[3];             // driver, NVRTC, cuBLAS
   int ready, number;            // of the device
   void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
-  void *timed[2];               // around the kernels of a statement
+  void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
+  int ntimed;                   //   of which so many are not counted yet
+  void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
+  ein_ticket marks, waited;     //   is known to be done
+  ein_memory memory;
   int own_stream, only, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
@@ -315,6 +353,12 @@ static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
   if (c->api.error_text != NULL) (void)c->api.error_text(code, &text);
   snprintf(c->why, sizeof c->why, "%s: %s (%d)", what, text == NULL ? "error" : text, code);
   return code == EINI_CUDA_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// Is the stream being captured into a graph? Then nothing is waited for and nothing timed.
+static int eini_cuda_captured(const ein_cuda *c) {
+  int capturing = 0;
+  return c->api.capturing(c->stream, &capturing) == EINI_CUDA_OK && capturing == 1;
 }
 
 // ---- finding functions ----
@@ -443,8 +487,10 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
     c->pinned[i] = (char *)p;
     if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
   }
-  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++)
+  for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->timed[i], 0);
+  for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->mark[i], EINI_CUDA_UNTIMED);
   if (c->library[2] != NULL && code == EINI_CUDA_OK &&
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
     c->blas = NULL;
@@ -488,9 +534,12 @@ static void eini_cuda_end_device(ein_cuda *c) {
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
     for (int i = 0; i < 2; i++) {
       if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
-      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
       if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
     }
+    for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)
+      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
+    for (int i = 0; i < EINI_CUDA_MARKS; i++)
+      if (c->mark[i] != NULL) (void)c->api.event_destroy(c->mark[i]);
     if (c->own_stream && c->stream != NULL) (void)c->api.stream_destroy(c->stream);
     (void)c->api.pop(&popped);
   }
@@ -528,6 +577,7 @@ typedef struct eini_cuda_nest {
   int64_t extent[EINI_CUDA_LOOPS];
   unsigned char dtype[EINI_CUDA_STREAMS], size[EINI_CUDA_STREAMS];
   unsigned char value[EINI_CUDA_STREAMS];  // 1: of an index, 2: position
+  unsigned char away[EINI_CUDA_STREAMS];   // lies on the device; others are staged
   unsigned char packed[EINI_CUDA_STREAMS]; // staged without gaps
   int64_t stride[EINI_CUDA_STREAMS][EINI_CUDA_LOOPS];  // as they lie at home
   int64_t used[EINI_CUDA_STREAMS][EINI_CUDA_LOOPS];    // as kernels see them
@@ -601,6 +651,8 @@ static int eini_cuda_stage(eini_cuda_nest *x) {
   for (int s = 0; s < x->nstream; s++) {
     int64_t low, hull, points;
     if (x->value[s]) continue;
+    if (x->away[s] && eini_cuda_hull(x, 0, s, &low) == 0) return 0;
+    if (x->away[s]) continue;
     hull = eini_cuda_hull(x, 0, s, &low);
     points = eini_cuda_points(x, s);
     if (hull == 0 || points == 0 || points > INT64_MAX / 16 || hull > INT64_MAX / 16) return 0;
@@ -639,6 +691,7 @@ static int eini_cuda_of_map(const ein_map *m, eini_cuda_nest *x) {
     x->dtype[s] = (unsigned char)m->dtype[s];
     x->value[s] = (unsigned char)(s >= position && s < x->extra ? 2
                                   : (s >= values && s < position) || after);
+    x->away[s] = (unsigned char)(m->away != NULL && m->away[s]);
     if (m->base != NULL && !x->value[s]) x->base[s] = m->base[s];
     if (m->at != NULL && x->value[s]) x->at[s] = m->at[s];
     for (int i = 0; i < m->n; i++) x->stride[s][i] = m->stride[(int64_t)s * m->pitch + i];
@@ -669,6 +722,7 @@ static int eini_cuda_of_copy(const ein_copy *c, eini_cuda_nest *x) {
     x->stride[1][i] = c->dst_stride[i];
   }
   x->dtype[0] = x->dtype[1] = (unsigned char)eini_cuda_opaque[c->size];
+  for (int s = 0; s < 2 && c->away != NULL; s++) x->away[s] = c->away[s];
   x->base[0] = src.v;
   x->base[1] = c->dst;
   x->extra = x->extra_value = 1;
@@ -729,6 +783,7 @@ static int eini_cuda_of_contract(const ein_contract *c, eini_cuda_nest *x) {
     eini_cuda_axes(x, s, &c->m, x->axes[1], last ? c->out_m : c->extra_m[e]);
     eini_cuda_axes(x, s, &c->n, x->axes[2], last ? c->out_n : c->extra_n[e]);
   }
+  for (int s = 0; s < x->nstream && c->away != NULL; s++) x->away[s] = c->away[s];
   x->code[0] = c->p.code;
   x->code[1] = c->q.code;
   x->store = c->store;
@@ -1905,6 +1960,7 @@ static ein_status eini_cuda_compile(ein_cuda *c, eini_cuda_kernel *k, void **pro
   snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", c->device.major, c->device.minor);
   int code = c->api.program_create(program, k->source, "einsum.cu", 0, NULL, NULL);
   if (code == 0) code = c->api.program_compile(*program, 1, option);
+  k->bad = code == EINI_CUDA_REFUSED;
   if (code != 0 && *program != NULL) eini_cuda_complain(c, *program, code);
   if (code == 0) code = c->api.cubin_size(*program, bytes);
   if (code != 0) return EIN_ERR_INTERNAL;
@@ -1932,7 +1988,6 @@ static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
     (void)c->api.module_unload(k->module);
     k->module = NULL;
   }
-  k->bad = st == EIN_ERR_INTERNAL;
   c->counts.compiled += st == EIN_OK;
   return st;
 }
@@ -2015,8 +2070,26 @@ static ein_status eini_cuda_take(ein_cuda *c, size_t bytes, uint64_t *at) {
   return eini_cuda_status(c, c->api.alloc(at, bytes, c->stream), "device memory");
 }
 
+// Adds up what kernels took that are done.
+static void eini_cuda_harvest(ein_cuda *c) {
+  for (int i = 0; i < c->ntimed; i++) {
+    float ms = 0;
+    if (c->api.event_time(&ms, c->timed[2 * i], c->timed[2 * i + 1]) == EINI_CUDA_OK)
+      c->counts.seconds += 1e-3 * (double)ms;
+  }
+  c->ntimed = 0;
+}
+
+// Copies wait for the host, which a graph does not.
+static ein_status eini_cuda_copies_here(ein_cuda *c) {
+  if (!eini_cuda_captured(c)) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "what is captured reads and writes memory of the device alone");
+  return EIN_ERR_UNSUPPORTED;
+}
+
 static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  EINI_TRY(eini_cuda_copies_here(c));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     int64_t n = 0;
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
@@ -2047,6 +2120,7 @@ static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t b
 static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
   int64_t n = eini_min64(most, w->left), asked = w->left - n;
+  EINI_TRY(eini_cuda_copies_here(c));
   EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     const int64_t next = eini_min64(most, asked);
@@ -2062,13 +2136,14 @@ static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t fr
     }
     n = next;
   }
+  eini_cuda_harvest(c);
   return EIN_OK;
 }
 
 // An operand before s that is the same one, or -1.
 static int eini_cuda_same(const eini_cuda_nest *x, const eini_cuda_room *r, int s) {
   for (int k = 0; k < s; k++)
-    if (!x->value[k] && r->home[k] == r->home[s] && x->dtype[k] == x->dtype[s] &&
+    if (!x->value[k] && !x->away[k] && r->home[k] == r->home[s] && x->dtype[k] == x->dtype[s] &&
         memcmp(x->stride[k], x->stride[s], sizeof x->stride[k]) == 0)
       return k;
   return -1;
@@ -2082,7 +2157,7 @@ static ein_status eini_cuda_bring(ein_cuda *c, eini_cuda_nest *x, eini_cuda_room
     const int same = s == x->out ? -1 : eini_cuda_same(x, r, s);
     eini_cuda_walk w;
     int64_t low;
-    if (x->value[s]) continue;
+    if (x->value[s] || x->away[s]) continue;
     if (same >= 0) {
       x->base[s] = x->base[same];
       continue;
@@ -2099,6 +2174,7 @@ static ein_status eini_cuda_bring(ein_cuda *c, eini_cuda_nest *x, eini_cuda_room
 static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cuda_room *r) {
   eini_cuda_walk w;
   int64_t low;
+  if (x->away[x->out]) return EIN_OK;
   x->base[x->out] = r->home[x->out];
   eini_cuda_walk_begin(x, x->out, &w, &low);
   return eini_cuda_download(c, &w, r->at[x->out]);
@@ -2107,6 +2183,80 @@ static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cu
 static void eini_cuda_leave(ein_cuda *c, eini_cuda_room *r) {
   for (int s = 0; s <= EINI_CUDA_STREAMS; s++)
     if (r->at[s] != 0) (void)c->api.free_fn(r->at[s], c->stream);
+}
+
+// ---- what plans keep there ----
+
+// Begins a call: the lock, the device's context.
+static ein_status eini_cuda_enter(ein_cuda *c) {
+  eini_cuda_lock(c);
+  const ein_status st = eini_cuda_status(c, c->api.push(c->primary), "the device's context");
+  if (st != EIN_OK) eini_cuda_unlock(c);
+  return st;
+}
+
+static ein_status eini_cuda_exit(ein_cuda *c, ein_status st) {
+  void *popped;
+  (void)c->api.pop(&popped);
+  eini_cuda_unlock(c);
+  return st;
+}
+
+static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
+  ein_cuda *c = (ein_cuda *)user;
+  uint64_t address = 0;
+  EINI_TRY(eini_cuda_enter(c));
+  const ein_status st = eini_cuda_take(c, bytes, &address);
+  *at = (void *)(uintptr_t)address;
+  return eini_cuda_exit(c, st);
+}
+
+static void eini_slot_cuda_free(void *user, void *at) {
+  ein_cuda *c = (ein_cuda *)user;
+  if (eini_cuda_enter(c) != EIN_OK) return;
+  (void)c->api.free_fn((uint64_t)(uintptr_t)at, c->stream);
+  (void)eini_cuda_exit(c, EIN_OK);
+}
+
+static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
+                                      int away) {
+  ein_cuda *c = (ein_cuda *)user;
+  union { const void *c; char *v; } source;  // it is only read
+  eini_cuda_walk w;
+  source.c = from;
+  memset(&w, 0, sizeof w);
+  w.n = 1;
+  w.size = w.stride[0] = 1;
+  w.extent[0] = w.left = (int64_t)bytes;
+  w.at = away ? source.v : (char *)to;
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, away ? eini_cuda_upload(c, &w, (uint64_t)(uintptr_t)to)
+                                : eini_cuda_download(c, &w, (uint64_t)(uintptr_t)source.v));
+}
+
+// A ticket counts marks from 1 on; its event may be another's by now, which is behind it.
+static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
+  ein_cuda *c = (ein_cuda *)user;
+  EINI_TRY(eini_cuda_enter(c));
+  *ticket = 0;
+  if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
+  void *event = c->mark[c->marks % EINI_CUDA_MARKS];
+  const ein_status st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
+  if (st == EIN_OK) *ticket = ++c->marks;
+  return eini_cuda_exit(c, st);
+}
+
+static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
+  ein_cuda *c = (ein_cuda *)user;
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = ticket > c->marks ? EIN_ERR_ARGUMENT : EIN_OK;
+  if (st == EIN_OK && ticket > c->waited) {
+    void *event = c->mark[(ticket - 1) % EINI_CUDA_MARKS];
+    st = eini_cuda_status(c, c->api.event_wait(event), "a kernel");
+    if (st == EIN_OK) c->waited = ticket;
+    if (st == EIN_OK && ticket == c->marks) eini_cuda_harvest(c);
+  }
+  return eini_cuda_exit(c, st);
 }
 
 // ================================================================================================
@@ -2379,12 +2529,27 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
 }
 
+// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
+static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  double bytes = 0;
+  int64_t low;
+  for (int s = 0; s < x->nstream; s++) {
+    if (x->value[s] || x->away[s]) continue;
+    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
+                                                : eini_cuda_hull(x, 0, s, &low));
+  }
+  if (w->id == EINI_CUDA_PARTED)
+    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
+             (double)ein_dtype_size(x->type);
+  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+}
+
 // Seconds of copies between host and device.
 static double eini_cuda_copies(const eini_cuda_nest *x) {
   double bytes = 0, n = 0;
   int64_t low;
   for (int s = 0; s < x->nstream; s++) {
-    if (x->value[s]) continue;
+    if (x->value[s] || x->away[s]) continue;
     bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
                                                 : eini_cuda_hull(x, 0, s, &low));
     n++;
@@ -2496,6 +2661,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  h->away = eini_cuda_staged(x, &best);
   h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
@@ -2554,37 +2720,35 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[0], c->stream), "an event"));
+  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
+  if (c->ntimed == EINI_CUDA_TIMED) {
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
+    eini_cuda_harvest(c);
+  }
+  void *const *event = &c->timed[2 * c->ntimed];
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[0], c->stream), "an event"));
   EINI_TRY(eini_cuda_start_way(c, x, w, of));
-  return eini_cuda_status(c, c->api.event_record(c->timed[1], c->stream), "an event");
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[1], c->stream), "an event"));
+  c->ntimed++;
+  return EIN_OK;
 }
 
-// Runs what was chosen, with addresses of the host.
+// Runs what was chosen. What lies on the host is staged; then it is done, else it may go on.
 static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of,
                                 const ein_choice *h) {
   eini_cuda_way w;
   eini_cuda_room room;
-  void *popped;
   memcpy(&w, h->state, sizeof w);
   for (int s = 0; s < x->nstream; s++) x->packed[s] = (unsigned char)(w.packed >> s & 1);
   eini_cuda_strides(x);
-  eini_cuda_lock(c);
-  ein_status st = eini_cuda_status(c, c->api.push(c->primary), "the device's context");
-  if (st != EIN_OK) {
-    eini_cuda_unlock(c);
-    return st;
-  }
-  st = eini_cuda_bring(c, x, &room);
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_bring(c, x, &room);
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
   if (st == EIN_OK) st = eini_cuda_return(c, x, &room);
-  float ms = 0;
-  if (st == EIN_OK && c->api.event_time(&ms, c->timed[0], c->timed[1]) == EINI_CUDA_OK)
-    c->counts.seconds += 1e-3 * (double)ms;
   eini_cuda_leave(c, &room);
-  if (st != EIN_OK) (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
-  (void)c->api.pop(&popped);
-  eini_cuda_unlock(c);
-  return st;
+  if (st != EIN_OK && !eini_cuda_captured(c))
+    (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
+  return eini_cuda_exit(c, st);
 }
 
 // ================================================================================================
@@ -2668,6 +2832,16 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.copy_run = eini_slot_cuda_copy_run;
   c->kernels.map_plan = eini_slot_cuda_map_plan;
   c->kernels.map_run = eini_slot_cuda_map_run;
+  c->kernels.alone = c->only > 1;
+  c->kernels.memory = &c->memory;
+  c->memory.space = EIN_CUDA_SPACE;
+  c->memory.start = eini_cuda_copy_seconds;
+  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
+  c->memory.alloc_fn = eini_slot_cuda_alloc;
+  c->memory.free_fn = eini_slot_cuda_free;
+  c->memory.copy_fn = eini_slot_cuda_copy;
+  c->memory.mark_fn = eini_slot_cuda_mark;
+  c->memory.wait_fn = eini_slot_cuda_wait;
   *cuda = c;
   return EIN_OK;
 }
@@ -2693,6 +2867,30 @@ EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
   if (desc->nuse >= room) return EIN_ERR_TOO_LARGE;
   desc->use[desc->nuse++] = &c->kernels;
   return EIN_OK;
+}
+
+EIN_API ein_status ein_cuda_alloc(ein_cuda *c, size_t bytes, void **at) {
+  if (c == NULL || at == NULL || bytes == 0) return EIN_ERR_ARGUMENT;
+  *at = NULL;
+  return c->ready ? eini_slot_cuda_alloc(c, bytes, at) : EIN_ERR_UNSUPPORTED;
+}
+
+EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
+  if (ein_cuda_ready(c) && at != NULL) eini_slot_cuda_free(c, at);
+}
+
+static ein_status eini_cuda_copy(ein_cuda *c, size_t bytes, const void *from, void *to, int away) {
+  if (c == NULL || (bytes > 0 && (from == NULL || to == NULL))) return EIN_ERR_ARGUMENT;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  return bytes == 0 ? EIN_OK : eini_slot_cuda_copy(c, bytes, from, to, away);
+}
+
+EIN_API ein_status ein_cuda_write(ein_cuda *c, void *at, const void *from, size_t bytes) {
+  return eini_cuda_copy(c, bytes, from, at, 1);
+}
+
+EIN_API ein_status ein_cuda_read(ein_cuda *c, const void *at, void *to, size_t bytes) {
+  return eini_cuda_copy(c, bytes, at, to, 0);
 }
 
 EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {

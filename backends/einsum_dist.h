@@ -230,8 +230,7 @@ EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
 
 // ---- fabrics: places and how they exchange data -------------------------------------------------
 
-// An operation under way; 0: done. A provider's other tickets are its own.
-typedef int64_t ein_ticket;
+// Tickets of operations under way (ein_ticket) are a provider's own but for 0, which is done.
 
 // p places: a place is memory and cores. A fabric of several processes drives only the places
 // [first, first + count) from each; every process makes the same calls in the same order. Slots
@@ -5861,7 +5860,7 @@ EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
 }
 
 static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
-  EINI_TRY(eini_validate_graph(ctx, g, e->nlayout, e->layout));
+  EINI_TRY(eini_validate_graph(ctx, g, e->nlayout, e->layout, NULL));
   const ein_fabric *f = e->fabric;
   if (f != NULL && (f->places < 1 || f->places > EIN_PLACES_MAX || f->first < 0 || f->count < 1 ||
                     f->first + f->count > f->places))
@@ -7730,7 +7729,7 @@ EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
   if (how != NULL) desc = *how;
   desc.p = fabric->places;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   const int64_t n = st == EIN_OK ? graph->ntensor : 0;
   ein_dtensor_plan *p = EINI_NEW(&arena, ein_dtensor_plan, 1);
   int *tensor = EINI_NEW(&arena, int, n);

@@ -21,9 +21,8 @@ EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
 EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates);
 // From now on plans are made by these rates (copied; NULL: by those of the providers' tables
 // again), but deterministic ones; kept plans of ein_einsum are dropped, others run as they were
-// made. Rates decide what is fast, never what is right. EIN_ERR_UNSUPPORTED: they are of another
-// machine, unless rates->machine is "". EIN_ERR_ARGUMENT: a number that no rate is, or 0 where one
-// is needed (flops, bandwidths of memory, fast_bytes).
+// made. EIN_ERR_UNSUPPORTED: they are of another machine, unless rates->machine is "".
+// EIN_ERR_ARGUMENT: a number that no rate is, or 0 where it is needed (flops, memory, fast_bytes).
 EIN_API ein_status ein_ctx_rates(ein_ctx *ctx, const ein_rates *rates);
 // The rates in use, those of the first provider that has some, or what was given. All 0: none.
 EIN_API ein_rates ein_ctx_rates_get(const ein_ctx *ctx);
@@ -90,6 +89,10 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
 EIN_API void ein_plan_destroy(ein_plan *plan);            // NULL is a no-op
 // Reentrant; never allocates when run->workspace is given.
 EIN_API ein_status ein_plan_execute(const ein_plan *plan, const ein_run *run);
+// The same; what reads and writes a provider's memory alone (ein_memory) may still be under way:
+// ein_plan_wait waits for the ticket, 0 where there is nothing to wait for.
+EIN_API ein_status ein_plan_enqueue(const ein_plan *plan, const ein_run *run, ein_ticket *ticket);
+EIN_API ein_status ein_plan_wait(const ein_plan *plan, ein_ticket ticket);
 EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
 EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
 // Input, output or param i of the plan; false (0) when there is none.
@@ -98,8 +101,7 @@ EIN_API int ein_plan_output(const ein_plan *plan, int i, ein_tensor_info *info);
 EIN_API int ein_plan_param(const ein_plan *plan, int i, ein_param_info *info);
 // Sliced index i of a plan within a budget; false (0) when there is none. Its name is the plan's.
 EIN_API int ein_plan_loop(const ein_plan *plan, int i, ein_loop_info *info);
-// Text of the plan (for people) or one JSON object, into buf. Returns the length of the whole text
-// without its NUL, as snprintf does.
+// Text of the plan (for people) or one JSON object, into buf; the length of all, as snprintf does.
 EIN_API size_t ein_plan_explain(const ein_plan *plan, char *buf, size_t size);
 EIN_API size_t ein_plan_json(const ein_plan *plan, char *buf, size_t size);
 // The text with what a run took beside what was predicted: seconds as ein_run gave them.
@@ -177,8 +179,7 @@ EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int6
 // The diagonal of two axes of equal extent: axis b goes, axis a becomes the diagonal.
 EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_ztensor *view,
                                      int64_t *dims);
-// Proves that every element of the view lies in its buffer (when buffer_bytes is given), and that
-// ranks, extents and strides are sane.
+// Proves that elements lie in the buffer, if buffer_bytes says its size, and the view is sane.
 EIN_API ein_status ein_view_check(const ein_ztensor *t);
 EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord);  // NULL when outside
 EIN_API int64_t ein_view_count(const ein_ztensor *t);     // elements; -1 when it overflows

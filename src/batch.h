@@ -163,6 +163,9 @@ static ein_status eini_batch_ports(ein_batch *b, eini_batch_call *c) {
 
 static ein_status eini_batch_take(ein_batch *b, const ein_einsum_desc *d) {
   EINI_TRY(eini_validate_desc(b->ctx, d, 1));
+  for (int k = 0; k <= d->nin; k++)
+    if ((k < d->nin ? d->in[k] : *d->out).space != 0)
+      return eini_fail_space(eini_diag_of(b->ctx), k < d->nin ? &d->in[k] : d->out, "a view");
   eini_batch_call *c = (eini_batch_call *)eini_grow(&b->arena, b->call, b->ncall, &b->capcall,
                                                     sizeof *c);
   ein_ztensor *v = EINI_NEW(&b->arena, ein_ztensor, (int64_t)d->nin + 1);
@@ -411,6 +414,7 @@ static ein_status eini_batch_stages(ein_batch *b) {
       s->run.workspace_bytes = b->workspace_bytes;
       s->run.error = message;
       s->run.error_bytes = sizeof message;
+      s->ports.ticket = NULL;
       const ein_status st = eini_execute_at(s->ports.p, &s->run, &s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);

@@ -90,7 +90,7 @@ EIN_API ein_status ein_bound_create(ein_ctx *ctx, const ein_graph *graph,
   if (bound == NULL) return EIN_ERR_ARGUMENT;
   *bound = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
   if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
   if (st == EIN_OK && desc->places < 0)

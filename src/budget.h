@@ -16,7 +16,7 @@ static void eini_budget_facts(ein_plan *p, const eini_budget *b) {
   ein_plan_info *i = &p->info;
   i->memory = b->cap.limit;
   i->plan_bytes = b->cap.live;
-  i->peak_bytes = b->cap.live + (size_t)f->workspace;
+  i->peak_bytes = b->cap.live + (size_t)(f->workspace + f->away);
   if (b->cap.top > i->peak_bytes) i->peak_bytes = b->cap.top;
   if (!b->sliced) return;
   p->workspace = i->workspace_bytes = (size_t)f->workspace;

@@ -390,9 +390,24 @@ static int eini_plan_has_wanted(const ein_plan *p) {
   return 0;
 }
 
+// A provider that is to run all of it does.
+static ein_status eini_plan_alone(eini_diag *g, const ein_plan *p) {
+  for (int k = 0; k < p->ntask && p->away != NULL && p->away->alone; k++) {
+    const eini_stmt *s = NULL, *f = NULL;
+    if (p->task[k].kernels == p->away) continue;
+    (void)eini_task_from(&p->task[k], 0, &s, &f);
+    if (f != NULL) s = f;
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "name other kernels, too, and they run it",
+                     "the kernels '%s' cannot run the statement of '%.80s'", p->away->name,
+                     s == NULL ? "" : p->graph->tensor[s->out].name);
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_plan_wanted(eini_diag *g, const ein_plan *p) {
   char hint[1024];
   eini_text t = eini_text_of(hint, sizeof hint);
+  EINI_TRY(eini_plan_alone(g, p));
   if (p->wanted == NULL || strcmp(p->wanted->name, EINI_ANY) == 0 || eini_plan_has_wanted(p))
     return EIN_OK;
   eini_say(&t, p->wanted->at > 0 ? "known here: " : "known here: none");
@@ -441,8 +456,9 @@ static ein_status eini_validate_desc(ein_ctx *ctx, const ein_einsum_desc *d, int
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "rest is out of range: %d", (int)d->rest);
   EINI_TRY(eini_validate_options(g, &d->options));
   if (!eini_terms_fit(d)) EINI_TRY(eini_notation_misfit(ctx, d));
+  const eini_where where = {eini_ctx_space(ctx), &d->options};
   EINI_TRY(eini_validate_views(g, d->nin, d->in, need_out ? d->out : NULL,
-                               d->beta.set ? d->c : NULL));
+                               d->beta.set ? d->c : NULL, &where));
   for (int k = 0; d->expr == NULL && k <= d->nin; k++) {
     if (d->labels[k] != NULL ? d->nlabels[k] >= 0 : k == d->nin) continue;
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL,

@@ -501,7 +501,7 @@ EIN_API ein_status ein_canon_create(ein_ctx *ctx, const ein_graph *graph, int64_
   if (canon == NULL) return EIN_ERR_ARGUMENT;
   *canon = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && work < 0) st = EIN_ERR_ARGUMENT;
   if (st != EIN_OK) return eini_fail_status(ctx, st), st;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);

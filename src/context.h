@@ -66,6 +66,13 @@ static ein_status eini_ctx_new(const ein_ctx_desc *desc, ein_ctx **out) {
   return EIN_OK;
 }
 
+// The memory space of its providers that are not of the host's, 0: none.
+static int eini_ctx_space(const ein_ctx *ctx) {
+  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++)
+    if (ctx->kernels[i]->memory != NULL) return ctx->kernels[i]->memory->space;
+  return 0;
+}
+
 static void eini_ctx_free(ein_ctx *ctx) {
   if (ctx == NULL) return;
   eini_arena arena = ctx->arena;

@@ -366,6 +366,7 @@ static ein_status eini_count_execute(eini_count *c, const ein_run *run) {
   eini_exec x;
   ports.p = p;
   ports.run = run;
+  ports.ticket = NULL;
   EINI_TRY(eini_exec_overlap(&ports));
   const size_t bytes = p->workspace + (ports.copy != 0 ? p->copy_bytes : 0);
   char *mem = EINI_NEW(c->a, char, bytes);
@@ -383,7 +384,7 @@ static ein_status eini_count_execute(eini_count *c, const ein_run *run) {
   x.no_direct = ports.no_direct;
   x.task_fn = eini_count_task;
   x.task_user = c;
-  EINI_TRY(eini_exec_run(&x, ports.copy, mem, mem + p->workspace - EINI_ALIGN));
+  EINI_TRY(eini_exec_run(&x, ports.copy, mem, mem + p->workspace - EINI_ALIGN, NULL));
   EINI_TRY(c->fast.status);
   return eini_fast_end(&c->fast, c->ntask, c->mark, c->moved);
 }

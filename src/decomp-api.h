@@ -305,8 +305,8 @@ typedef struct ein_schedule_info {
 // status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
-// Most bytes at a place while each statement runs, and at each place; either may be NULL. Of inputs
-// that are not placed what tasks read.
+// Most bytes at a place while each statement runs, and at each place, with what tasks read of
+// inputs that are not placed; either may be NULL.
 EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_inputs inputs,
                                       double *stmt, double *place);
 // One whose peaks are within desc->machine->memory, see SCHEDULES; moves few bytes, whatever

@@ -17,6 +17,7 @@ typedef struct eini_exec {
   // What runs tasks in place of their kernels, one after another, or NULL.
   ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
   void *task_user;
+  eini_away *staged;         // with a provider's memory, or NULL
 } eini_exec;
 
 typedef struct eini_share {
@@ -192,7 +193,7 @@ static void eini_share_run(void *arg, int i) {
   part->x->status[i] = eini_share_part(part, i);
 }
 
-static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
+static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
   int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
               : t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? e->width : 1;
@@ -206,6 +207,19 @@ static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
     return EIN_OK;
   }
   return eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+}
+
+// With what it needs where it runs.
+static ein_status eini_exec_away(const eini_exec *x, const eini_task *t) {
+  eini_exec y = *x;
+  EINI_TRY(eini_stays_task(&x->staged->stays, t, 0));
+  if (eini_task_away(t)) y.slot = x->staged->own;
+  EINI_TRY(eini_exec_here(&y, t));
+  return eini_stays_task(&x->staged->stays, t, 1);
+}
+
+static ein_status eini_exec_task(const eini_exec *x, const eini_task *t) {
+  return x->staged == NULL ? eini_exec_here(x, t) : eini_exec_away(x, t);
 }
 
 // ---- overlap ----
@@ -257,6 +271,7 @@ typedef struct eini_ports {
   uint32_t copy;               // a bit for every output that must go through a copy (31 at most,
                                //   then all)
   int no_direct;               // there is in-place work
+  ein_ticket *ticket;           // of a run that may go on, or NULL
 } eini_ports;
 
 // Port i and its address.
@@ -407,7 +422,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
   x->param = (ein_scalar *)(void *)(mem + (size_t)p->nslot * sizeof(char *));
   x->status = (ein_status *)(void *)(x->param + p->info.nparam);
   char *temps = mem + p->head_bytes;
-  x->scratch = temps + p->temp_bytes;
+  x->scratch = temps + p->home_bytes;
   for (int i = 0; i < p->info.nin; i++) {
     union { const void *c; char *v; } u;  // inputs share the slot table; they are only read
     u.c = run->in[i];
@@ -420,7 +435,7 @@ static ein_status eini_exec_bind(eini_exec *x, char *mem) {
     if (run->out[o] == NULL && p->out[o].lo != p->out[o].hi)
       return eini_run_error(run, EIN_ERR_ARGUMENT, "no data for output", o, p->out[o].info.name);
   }
-  if (p->temp_bytes > 0) {
+  if (p->home_bytes > 0) {
     for (int64_t t = 0; t < p->graph->ntensor; t++) {
       x->slot[p->nin + p->nout + t] = temps + p->slot_offset[t];
     }
@@ -447,15 +462,23 @@ static ein_status eini_exec_mirrors(eini_exec *x, uint32_t copy, char *copies) {
   return EIN_OK;
 }
 
-static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *copies) {
+// Copies of overlapping outputs are at home.
+static ein_status eini_exec_overlapped(eini_exec *x, uint32_t copy, char *copies) {
   const ein_plan *p = x->p;
-  EINI_TRY(eini_exec_bind(x, mem));
-  int mirror = p->nslot - p->nout;
-  if (copy != 0) {
-    EINI_TRY(eini_exec_mirrors(x, copy, copies));
-    for (int o = 0; o < p->nout; o++)
-      if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
-  }
+  const int mirror = p->nslot - p->nout;
+  for (int i = 0; i < p->nin + p->nout; i++)
+    if (p->away != NULL && p->stay[i].space != 0)
+      return eini_run_error(x->run, EIN_ERR_OVERLAP, "no copy can be made in the memory of tensor",
+                            i, p->away->name);
+  EINI_TRY(eini_exec_mirrors(x, copy, copies));
+  for (int o = 0; o < p->nout; o++)
+    if (copy >> (o < 31 ? o : 31) & 1) x->slot[p->nin + o] = x->slot[mirror + o];
+  return EIN_OK;
+}
+
+// All tasks, and outputs where they belong.
+static ein_status eini_exec_tasks(eini_exec *x) {
+  const ein_plan *p = x->p;
   double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
   for (int k = 0; k < p->ntask; k++) {
     double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
@@ -468,7 +491,28 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
       return eini_run_error(x->run, st, "a kernel failed in task", k,
                             by != NULL ? by->name : "portable");
     }
+    if (seconds != NULL && x->staged != NULL) EINI_TRY(eini_away_wait(x->staged));
     if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
+  }
+  if (x->staged == NULL) return EIN_OK;
+  const ein_status st = eini_away_finish(x->staged);
+  return st == EIN_OK ? st : eini_run_error(x->run, st, "a copy failed behind task", p->ntask - 1,
+                                            p->away->name);
+}
+
+static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *copies,
+                                ein_ticket *ticket) {
+  const ein_plan *p = x->p;
+  eini_away staged;
+  EINI_TRY(eini_exec_bind(x, mem));
+  if (copy != 0) EINI_TRY(eini_exec_overlapped(x, copy, copies));
+  if (p->away == NULL || x->task_fn != NULL) {
+    EINI_TRY(eini_exec_tasks(x));
+  } else {
+    eini_away_begin(&staged, p, x->slot, mem + p->head_bytes - eini_away_bytes(p));
+    x->staged = &staged;
+    EINI_TRY(eini_away_end(&staged, eini_exec_tasks(x), ticket));
+    x->staged = NULL;
   }
   if (copy != 0) {
     for (int o = 0; o < p->nout; o++) {
@@ -493,6 +537,7 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   x.no_direct = ports->no_direct;
   x.task_fn = NULL;
   x.task_user = NULL;
+  x.staged = NULL;
   const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
@@ -508,7 +553,8 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   char *base = mem + skew;  // the workspace has EINI_ALIGN spare bytes
   ein_status st = other != NULL
                       ? other(p, run, base)
-                      : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN);
+                      : eini_exec_run(&x, copy, base, base + p->workspace - EINI_ALIGN,
+                                      ports->ticket);
   if (own != NULL) p->al.free_fn(own, need, p->al.user);
   return st;
 }
@@ -519,6 +565,7 @@ static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int gro
   EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   ports.p = p;
   ports.run = run;
+  ports.ticket = NULL;
   EINI_TRY(eini_exec_overlap(&ports));
   return eini_execute_at(p, run, &ports, grow, other);
 }

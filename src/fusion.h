@@ -139,7 +139,7 @@ EIN_API ein_status ein_fusion_create(ein_ctx *ctx, const ein_graph *graph,
   if (fusion == NULL) return EIN_ERR_ARGUMENT;
   *fusion = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && desc == NULL) st = EIN_ERR_ARGUMENT;
   if (st == EIN_OK) st = eini_validate_fast(ctx, desc->fast_memory);
   if (st == EIN_OK && desc->work < 0)

@@ -138,13 +138,14 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
 
 // A graph that can be planned, with valid layouts for its inputs and outputs.
 static ein_status eini_validate_graph(ein_ctx *ctx, const ein_graph *graph, int nlayout,
-                                      const ein_binding *layout) {
+                                      const ein_binding *layout, const ein_options *o) {
   eini_diag *diag = eini_diag_of(ctx);
+  const eini_where where = {o == NULL ? 0 : eini_ctx_space(ctx), o};
   if (graph == NULL)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is NULL");
   if (graph->open)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the graph is not finished");
-  EINI_TRY(eini_validate_bindings(diag, "layout", nlayout, layout));
+  EINI_TRY(eini_validate_bindings(diag, "layout", nlayout, layout, &where));
   for (int k = 0; k < nlayout; k++) {
     const ein_ztensor *v = layout[k].view;
     const eini_tensor *x = NULL;

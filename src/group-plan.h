@@ -85,7 +85,7 @@ static double eini_unit_bytes(const eini_lowering *lo, const eini_unit *u, const
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
                                 const char *local, double runs, double alone) {
   eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
-  if (eini_task_told(t)) return t->choice.seconds * runs;
+  if (eini_task_told(t) || eini_task_away(t)) return t->choice.seconds * runs;
   double bytes = eini_unit_bytes(lo, u, local);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];

@@ -29,10 +29,10 @@
 //                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
-//   plans         >>block >>lower >>products >>product-lower >>leaves >>order >>fusion-group
-//                 >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy >>overflow
-//                 >>plan >>rows >>group-plan >>units >>execute >>path-text >>store >>tuned
-//                 >>explain >>request >>call >>graph-plan >>block-plan
+//   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
+//                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
+//                 >>overflow >>plan >>rows >>group-plan >>staging >>units >>execute >>path-text
+//                 >>store >>tuned >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rates >>calibrate >>batch
@@ -53,8 +53,7 @@
 //    tells dtype and shape of the result beforehand. ein_einsum_ex has every choice: integer
 //    labels, alpha and beta, conjugation, another fold than the sum, another map than the product,
 //    what happens to elements an output like "i->ii" does not define. ctx may be NULL. With one,
-//    plans of repeated calls are kept (the 64 last used), so that they cost little, and mistakes
-//    are explained (ein_ctx_message).
+//    plans of repeated calls are kept (the 64 last used), and ein_ctx_message explains mistakes.
 // 2. Plans. ein_plan_create decides once for given shapes, strides and dtypes; ein_plan_execute
 //    computes as often as you like, for other data pointers, from many threads at the same time.
 // 3. Graphs of several statements, made by calls (ein_graph_create and its like) or from the text
@@ -173,8 +172,7 @@
 //
 //     input X[n,4], W[n=10]: f32    what the caller binds; n becomes a size, equal wherever it is
 //                                   (without a number in normal forms: ein_program_desc.open)
-//     param a = 0.5, b : f64        scalars given when executing; without a dtype they take the
-//                                   one they meet, as literals do
+//     param a = 0.5, b : f64        scalars given when executing; without dtype like literals
 //     output Y, Z : f32             what is computed; without it, all that no other statement reads
 //     def f(x, y) = x*exp(-y)       a scalar macro
 //     Y[i,j] = ..                   defines Y; indices on the left are free
@@ -236,8 +234,7 @@
 // div have 0. A prod of zeros gets the products of the others. Conditions in where(..), and
 // comparisons as factors, are constants: where(c, x, y) sends nothing to the branch it does not
 // take, also where that is infinite. argmax, any, all, integers, and functions and monoids of yours
-// have no gradient: an error, unless they stand in conditions. The max that softmax and logsoftmax
-// subtract cancels, so it is left out.
+// have no gradient: an error, unless they stand in conditions. The max in softmax cancels.
 //
 // A gradient is statements as you could have written them, so gradients of gradients are too. A
 // sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
@@ -246,17 +243,15 @@
 // over all of the index space. From C: ein_graph_add_gradient.
 //
 // BUDGETS
-// With options.memory a plan, of an einsum or a graph, keeps within so many bytes. In them is what
-// is allocated from the ctx's allocator from planning to ein_plan_destroy: searches, the plan, and
-// the workspace of one execution with operand copies, intermediates and packing buffers. Of several
-// executions at a time each needs a workspace of its own. Not in it: your inputs and outputs, the
-// graph and the ctx, stacks of threads. Libraries that keep buffers of their own, such as a BLAS,
-// are not seen: leave their provider out, or say in options.reserved what they take of the budget.
+// With options.memory a plan, of an einsum or a graph, keeps within so many bytes of the ctx's
+// allocator from planning to ein_plan_destroy: searches, the plan, and the workspace of one
+// execution (of several at a time each has its own) with operand copies, intermediates and packing
+// buffers. Not in it: your inputs and outputs, the graph, the ctx, stacks, and what libraries such
+// as a BLAS take: options.reserved says how much. A provider's own memory (ein_memory) counts, too.
 // First the plan without a budget is tried. If it does not fit:
 // - single statements, too, run in slices, for which kernels need smaller buffers; where that does
 //   not do, the portable kernels alone, on one thread, then each provider alone;
-// - contraction paths for small intermediates, paths whose search takes little memory, and the
-//   statement in one pass are tried too;
+// - paths for small intermediates, those whose search takes little memory, and one pass are tried;
 // - statements are put into an order with fewer intermediates alive;
 // - consecutive statements (a region) run in loops over slices of indices. An index is sliced
 //   through all statements whose intermediates have it as an axis; where a statement folds it, the
@@ -295,8 +290,7 @@
 // ein_graph_scatter splits folds where results are better scattered over the places that hold their
 // parts (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
 // sum[q](P[q,i]), which differ by rounding. Deterministic graphs stay as they are.
-// Inputs lie everywhere at first, unless pinned: reading them moves nothing. Of those that are not
-// pinned every place has, all the time, what its tasks read. Nothing is cached between statements.
+// Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.
 //
 // COSTS
 // One function estimates what a block of a statement takes on a machine, before kernels are chosen;
@@ -306,11 +300,9 @@
 //          fold, together at least one. A product of n factors counts n - 1, and one more where it
 //          is summed; paths count as opt_einsum does, a sum of one operand twice.
 // bytes    of what it touches: of operands the hull, once where several read the same, and results.
-// traffic  what of that moves. A loop that does not move an operand reads it again for every slice;
-//          what stays in a cache counts a fourth.
+// traffic  what of that moves. A loop that leaves an operand reads it again, a fourth in caches.
 // seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
-//          shorter, too; and what a task takes beyond that. Over places also messages: latency and
-//          bytes at the bandwidth.
+//          shorter, too; and what a task takes beyond that. Over places also what messages take.
 // Rates are those of the first provider that has some, by table, or what ein_calibrate measured
 // (bandwidths in each cache and memory, products, calls) and ein_ctx_rates was given; as text
 // (ein_rates_print) they name their machine. Places have those of ein_machine. All other numbers
@@ -386,13 +378,12 @@
 //
 // VARIANTS
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
-// of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
+// of the provider: "gett direct", "copy stream"; portable kernels, shown as "contract", have the
 // provider "portable". options.variant asks for one, with the provider ("cpu:gett direct") or
-// without: tasks that have it run it, however slow, and the others run what is predicted to be
-// fastest. Names say what is done, not on which instruction set or how fast, and plans run what was
-// chosen when they were made. Where no task of a plan has the variant, planning fails with
-// EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as for others,
-// ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
+// without: tasks that have it run it, however slow, the others what is predicted to be fastest.
+// Names say what is done, not on which instruction set or how fast. Where no task has it, planning
+// fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as
+// for others, ein_plan_variants lists what tasks have: portable copies and maps none.
 //
 // TUNING
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
@@ -407,37 +398,32 @@
 // BATCHES
 // Small statements (less than 32768 points) of a program that have one form and wait for equally
 // many others are planned once and run as rows of one loop, where there are 8 or more. One form:
-// equal up to names and order of indices and operands, of the same strides, with the same params
-// and fused statements; in deterministic mode written alike. A row has the bits of the first one's
-// kernels. Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for
-// queued calls of ein_einsum; one that overlaps an earlier one runs after it.
+// equal up to names and order of indices and operands, of the same strides, params and fused
+// statements; in deterministic mode written alike. A row has the bits of the first one's kernels.
+// Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for queued
+// calls of ein_einsum; one that overlaps an earlier one runs after it.
 //
 // DETERMINISM
-// One plan on one machine gives the same bits every time: partial results merge in a fixed order,
-// whatever thread was faster. Other plans of the same statements may round otherwise, those for
-// another number of threads too: kernels are chosen by predicted time.
-// options.deterministic extends this over numbers of threads and places, fabrics, and what was
-// calibrated or imported. Paths and kernels are then chosen by shapes and dtypes alone. A long fold
-// with few results becomes the fold of at most 64 leaves, whose length the shape decides; leaves
-// and other free indices are shared out, reduced indices are never cut but where every order gives
-// the same bits: integers, any, all, argmax, argmin. Each element is folded in one order with the
-// same fused products, wherever blocks end. So are folds of your own, if their functions work
-// element by element. Not promised: equal bits on other instruction sets, compilers or providers,
-// for other strides or order of operands. It costs the kernels that are fast on odd shapes; large
-// products keep their speed, sums of rows or columns in the caches half to a third of it. var,
-// means of complex values, folds of your own and folds of the long index's own value have no
-// leaves: each result is the work of one thread. The portable kernels and einsum_cpu.h can do it;
-// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for parts that cut a reduced
-// index and paths by the clock: searches count steps unless you give seconds and a clock, and then
-// paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
+// One plan on one machine gives the same bits every time: partial results merge in a fixed order.
+// Other plans of the same statements, also for another number of threads, may round otherwise:
+// kernels are chosen by predicted time. options.deterministic extends this over numbers of threads
+// and places, fabrics, and what was calibrated or imported: shapes and dtypes alone choose paths
+// and kernels. A long fold with few results becomes the fold of at most 64 leaves, whose length the
+// shape decides; leaves and other free indices are shared out, reduced indices are never cut but
+// where every order gives the same bits: integers, any, all, argmax, argmin. Each element is folded
+// in one order with the same fused products, wherever blocks end; by folds of your own, too, if
+// their functions work element by element. Not promised: equal bits on other instruction sets,
+// compilers or providers, for other strides or order of operands. Large products keep their speed,
+// sums of rows or columns in the caches half to a third of it. var, means of complex values, folds
+// of your own and of the long index's own value have no leaves: one thread's work each. Without
+// the portable kernels or einsum_cpu.h it is EIN_ERR_UNSUPPORTED; EIN_ERR_ARGUMENT for parts that
+// cut a reduced index, paths by the clock. For places: ein_graph_deterministic.
 //
 // THREADS
 // The library starts no thread; a backend may have a pool of them. The executor in the ctx's
-// description runs tasks for it: parallel_for(n, task, arg, user) calls task(arg, i) for all i < n,
-// in any order, on any threads, and returns when all are done; it is never called from inside a
-// task. Without one, all runs on the caller. A ctx serves one thread at a time. Graphs are
-// read-only once parsed. Plans are immutable: any number of threads may execute one, each with its
-// own ein_run, outputs and workspace. There are no globals.
+// description (ein_executor) runs tasks for it. Without one, all runs on the caller. A ctx serves
+// one thread at a time. Graphs are read-only once parsed. Plans are immutable: any number of
+// threads may execute one, each with its own ein_run, outputs and workspace. There are no globals.
 //
 // BACKENDS
 // With EINSUM_CPU (all cores, vector kernels; link -pthread), EINSUM_OPENBLAS (link -lopenblas),
@@ -450,13 +436,14 @@
 // MEMORY
 // All memory comes from the allocator in the ctx's description, or from EINSUM_MALLOC and
 // EINSUM_FREE (default malloc and free). The library frees only what it allocated; views, shapes
-// and texts are borrowed for the call, results are written into memory of yours. ein_plan_execute
-// allocates nothing when the workspace is given: ein_plan_workspace bytes, aligned to 64. Data need
-// the alignment of their element, complex ones that of a part, no more. Failing allocations give
-// EIN_ERR_NO_MEMORY, and nothing is lost. ein_einsum copes with outputs that overlap inputs; a plan
-// does with options.may_overlap, and in place where each element is read only where it is written;
-// else EIN_ERR_OVERLAP, before anything is written. Buffers may be given with their size (buffer,
-// buffer_bytes): then a view that leaves them is an error.
+// and texts are borrowed for the call. ein_plan_execute allocates nothing when the workspace is
+// given: ein_plan_workspace bytes, aligned to 64. Data need the alignment of their element, complex
+// ones that of a part. Failing allocations give EIN_ERR_NO_MEMORY, and nothing is lost. ein_einsum
+// copes with outputs that overlap inputs; a plan does with options.may_overlap, and in place where
+// each element is read only where it is written; else EIN_ERR_OVERLAP, before anything is written.
+// A view that leaves its buffer, where that is given with its size, is an error. Views may lie in
+// a device's memory (ein_ztensor.space) where the ctx has a provider for it; not with a budget, in
+// deterministic mode, with overflow_check, in batches, nor at places.
 //
 // ERRORS
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
@@ -470,7 +457,7 @@
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //
 // WHAT IT DOES NOT DO
-// No sparse tensors, no gather or scatter (a coordinate is never data), no devices, no message
-// passing. It does not own tensors, read files, print, exit, start threads, look at the environment
-// or link to a BLAS. Without a backend kernels are portable C: compile the implementation with
-// optimisation (-O3 and your machine's instruction set). Calls with ctx NULL plan anew each time.
+// No sparse tensors, no gather or scatter (a coordinate is never data). It does not own tensors,
+// read files, print, exit, start threads, look at the environment or link to a BLAS. Without a
+// backend kernels are portable C: compile the implementation with optimisation (-O3 and your
+// machine's instruction set). Calls with ctx NULL plan anew each time.

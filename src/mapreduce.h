@@ -94,6 +94,7 @@ typedef struct eini_task {
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
   int live;                    // loops of extent > 1, which come first
   ein_dtype *dtype;            // of streams, for a provider's map
+  const unsigned char *away;   // see ein_map
   double out_bytes;            // see ein_map
   eini_candidate *candidate;   // the best answers of all who were asked, and whose is the choice
   int ncandidate;

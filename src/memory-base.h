@@ -26,6 +26,7 @@ typedef struct eini_fit_job {
   int whole;                    // 1: loops are chosen as if results were merged as a whole: others
                                 //   are, where blocks of them make loops look small
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
+  int away;                     // 1: a provider copies all that statements read and make
 } eini_fit_job;
 
 typedef struct eini_fit_base {

@@ -141,12 +141,12 @@ static double eini_fit_packed(const ein_graph *g, const eini_stmt *s, const eini
 }
 
 // Bytes that kernels pack into within a slice: copies of what a fold of several operands reads and
-// makes, where those are smaller than the largest buffers.
+// makes, where those are smaller than the largest buffers. In another memory all is copied.
 static int64_t eini_fit_packing(const eini_fit_job *j, const eini_fit_nest *n) {
   double most = 0;
   for (int u = n->from; u < n->to; u++) {
     const eini_stmt *s = &n->b->g->stmt[u];
-    if (s->fold == EIN_FOLD_NONE || s->noperand < 2) continue;
+    if (!j->away && (s->fold == EIN_FOLD_NONE || s->noperand < 2)) continue;
     eini_walk w;
     const eini_stmt_block slice = eini_fit_walk(n, u, n->block, &w);
     double count = eini_points(s, &slice, 0, s->nfree);

@@ -41,14 +41,15 @@ static void eini_fit_use(eini_fit_search *s, int set) {
   const double flops = rates == NULL ? 0 : eini_core_flops(rates, EIN_F32, HUGE_VAL);
   s->j.speed.flops = width * (flops > 0 ? flops : EINI_CORE_FLOPS);
   s->j.speed.bandwidth = rates != NULL ? rates->copy_bw[EIN_MEMORY] : EINI_CORE_BANDWIDTH;
-  s->j.packing = ctx->executor.width * EINI_FIT_PACKING;
+  s->j.away = eini_ctx_space(ctx) != 0;
+  s->j.packing = s->j.away ? EINI_FIT_MOST : ctx->executor.width * EINI_FIT_PACKING;
 }
 
 // What is needed when a layout was made, the most while it was made included.
 static int64_t eini_fit_need(const eini_fit_search *s, const eini_fit_layout *f, size_t before) {
   const eini_cap *c = s->j.cap;
   int64_t need = (int64_t)(c->peak > before ? c->peak : before);
-  return eini_max64(need, (int64_t)c->live + f->workspace);
+  return eini_max64(need, (int64_t)c->live + f->workspace + f->away);
 }
 
 // Weighs what the candidate at hand needs. What is sought below the least (lean) needs less from
@@ -57,7 +58,7 @@ static void eini_fit_leaner(eini_fit_search *s, int64_t need, const eini_fit_lay
   if (s->least != 0 && need >= s->least) return;
   s->least = need;
   s->planning = (int64_t)s->j.cap->live;
-  if (need > s->planning + f->workspace) s->planning = need;
+  if (need > s->planning + f->workspace + f->away) s->planning = need;
   if (lean) s->j.cap->limit = (size_t)need - 1;
 }
 
@@ -74,6 +75,7 @@ static ein_status eini_fit_whole(eini_fit_search *s, int goal, eini_fit_layout *
     st = eini_plan_make(s->j.ctx, &e, 0, &f->whole);
   }
   if (st == EIN_OK) f->workspace = (int64_t)f->whole->info.workspace_bytes;
+  if (st == EIN_OK) f->away = (int64_t)f->whole->away_bytes;
   return st;
 }
 
@@ -291,6 +293,8 @@ static ein_status eini_fit_search_run(eini_fit_search *s) {
   s->option[2].path = "greedy";  // a search that takes little memory itself
   s->option[3].path = "none";
   s->ngoal = eini_path_auto(&d->options) ? EINI_FIT_GOALS : 1;
+  for (int i = 0; i < s->nkernels; i++)
+    if (s->kernels[i]->alone) s->nset = 1;
   // Other providers, and other paths, add in another order.
   if (s->option[0].deterministic || (d->graph != NULL && d->graph->ordered)) s->nset = s->ngoal = 1;
   EINI_TRY(eini_order_check(s->j.ctx, &s->option[0]));

@@ -59,7 +59,7 @@ typedef struct eini_fit_layout {
   eini_block_plans *each;       // that merge and store parts; NULL: none do
   int64_t *place;               // per tensor: bytes from the start of the workspace
   int widest_in, widest_out;    // of all regions
-  int64_t workspace;
+  int64_t workspace, away;      // bytes; away: of a provider's own memory, see ein_memory
   double seconds;               // predicted
 } eini_fit_layout;
 

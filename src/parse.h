@@ -486,7 +486,8 @@ static ein_status eini_check_desc(eini_diag *g, const ein_program_desc *d) {
   if (d->text == NULL) return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "text is NULL");
   if ((int)d->dtype < 0 || d->dtype >= EIN_DTYPE_COUNT)
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "dtype is no dtype, but %d", (int)d->dtype);
-  EINI_TRY(eini_validate_bindings(g, "bind", d->nbind, d->bind));
+  const eini_where where = {0, NULL};
+  EINI_TRY(eini_validate_bindings(g, "bind", d->nbind, d->bind, &where));
   if (d->nsize < 0 || (d->nsize > 0 && d->size == NULL))
     return eini_fail(g, EIN_ERR_ARGUMENT, -1, 0, NULL, "nsize is %d%s", d->nsize,
                      d->nsize < 0 ? "" : ", but the list is NULL");

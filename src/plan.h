@@ -8,6 +8,7 @@
 typedef struct eini_port {
   ein_tensor_info info;
   const int64_t *stride;
+  int space;                    // see ein_ztensor
   int64_t lo, hi;               // first and one-past-last byte; equal when nothing is accessed
   int64_t step;                 // gcd of the strides in bytes, for the overlap test
 } eini_port;
@@ -31,6 +32,8 @@ struct ein_plan {
   void *now_user;
   int nkernels;
   const ein_kernels *const *kernels;  // the plan's own list
+  const ein_kernels *away;      // whose memory tasks may use, or NULL,
+  eini_stay *stay;              //   and what of slots may lie there (part staging)
   const ein_rates *rates;       // or NULL
   ein_graph *graph;             // lives in an arena of its own; statements name the tasks
   int nin, nout, nslot;
@@ -43,7 +46,9 @@ struct ein_plan {
   eini_task *copy_back;         // per output: from the copy to the output, and the other way
   eini_task *copy_in;
   size_t head_bytes;            // slots, params and the status of every part
-  size_t temp_bytes;            // temporaries
+  size_t temp_bytes;            // temporaries, and of them those of the workspace: all or none
+  size_t home_bytes;
+  size_t away_bytes;            // most that a run takes of the provider's memory
   size_t scratch_bytes;         // per thread
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
@@ -113,6 +118,7 @@ static ein_status eini_port_init(eini_arena *a, const eini_tensor *t, const ein_
   p->info.dtype = t->dtype;
   p->info.rank = t->rank;
   p->info.shape = t->shape;
+  p->space = view == NULL ? 0 : view->space;
   int64_t count;
   if (view == NULL || view->strides == NULL) {
     EINI_TRY(eini_dense_strides(a, t->rank, t->shape, NULL, &p->stride, &count));

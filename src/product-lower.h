@@ -299,6 +299,14 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
 // In deterministic mode the first that can.
 static ein_status eini_contract_choose(const eini_lowering *lo, eini_task *t) {
   ein_contract *c = &t->contract->c;
+  const int *first = t->contract->first;
+  int *stream = EINI_NEW(lo->a, int, t->nstream + 1), n = 0;
+  if (stream == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < c->p.nop; k++) stream[n++] = first[0] + k;
+  for (int k = 0; k < c->q.nop; k++) stream[n++] = first[1] + k;
+  for (int k = 0; k < c->nextra; k++) stream[n++] = t->extra + k;
+  stream[n++] = t->out;
+  EINI_TRY(eini_stay_flags(lo, t, n, stream, &c->away));
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   if (t->candidate == NULL) return EIN_ERR_NO_MEMORY;
   c->rates = lo->given;

@@ -75,9 +75,8 @@ EIN_API ein_status ein_graph_finish(ein_graph *graph);
 // (ein_graph_destroy), *graph is NULL on failure; texts and views are borrowed for the call.
 EIN_API ein_status ein_graph_parse(ein_ctx *ctx, const ein_program_desc *desc, ein_graph **graph);
 // The name of size i of those left open (desc->open); NULL beyond the last. Such a graph can be
-// printed and has a normal form; what plans or runs it answers EIN_ERR_SHAPE. Extents in its
-// ein_tensor_info are numbers that stand for sums of sizes, like n-k+1; EIN_ERR_UNSUPPORTED where
-// one is no such sum, as div(n,2).
+// printed and has a normal form; what plans or runs it answers EIN_ERR_SHAPE. Its extents are
+// numbers that stand for sums of sizes, like n-k+1; EIN_ERR_UNSUPPORTED for others, as div(n,2).
 EIN_API const char *ein_graph_size(const ein_graph *graph, int i);
 // Names and dtypes of the declared inputs of a program, without sizes: for tools that must open
 // files first. Calls fn for each; its dtype is EIN_NONE when the program does not say.
@@ -238,8 +237,7 @@ typedef struct ein_count {
 } ein_count;                //   last two, what nobody reads again need not be written
 
 // With one thread; sums may round otherwise than in ein_plan_execute; run->workspace is not used.
-// EIN_ERR_TOO_LARGE: 2^30 lines, 2^31 accesses. EIN_ERR_UNSUPPORTED: a plan in slices, or products
-// that are not summed. Reentrant.
+// EIN_ERR_TOO_LARGE: 2^30 lines, 2^31 accesses. EIN_ERR_UNSUPPORTED: slices, products without sum.
 EIN_API ein_status ein_plan_count(const ein_plan *plan, const ein_run *run, ein_count *count);
 
 // ---- index spaces ------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ EIN_API ein_status ein_plan_graph(ein_ctx *ctx, const ein_graph *graph, int nlay
   eini_begin_call(ctx, NULL);
   memset(&o, 0, sizeof o);
   if (options != NULL) o = *options;
-  ein_status st = eini_validate_graph(ctx, graph, nlayout, layout);
+  ein_status st = eini_validate_graph(ctx, graph, nlayout, layout, &o);
   if (st == EIN_OK) st = eini_graph_closed(eini_diag_of(ctx), graph);
   if (st == EIN_OK) o.deterministic |= graph->ordered;
   if (st == EIN_OK) st = eini_validate_options(eini_diag_of(ctx), &o);
@@ -72,7 +72,7 @@ EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int
   if (alone == NULL) return EIN_ERR_ARGUMENT;
   *alone = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && (i < 0 || i >= graph->nstmt))
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no statement %lld",
                    (long long)i);
@@ -162,10 +162,12 @@ static ein_status eini_key_text(eini_call_key *c, const char *s) {
 static ein_status eini_key_view(eini_call_key *c, const ein_ztensor *v) {
   if (v == NULL) return eini_key_text(c, NULL);
   if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return EIN_ERR_ARGUMENT;
-  if (v->buffer_bytes > 0) EINI_TRY(eini_view_validate(v));  // the key does not tell the buffer
+  // The key does not tell the buffer.
+  if (v->buffer_bytes > 0) EINI_TRY(eini_view_within(v, v->space));
   EINI_TRY(eini_key_room(c, 2 * (int64_t)v->rank + 1));
   int64_t *k = c->word + c->n;
-  *k++ = ((int64_t)v->rank << 8 | (int64_t)v->dtype) << 1 | (v->strides == NULL);
+  *k++ = (((int64_t)v->space << 32 | (int64_t)v->rank) << 8 | (int64_t)v->dtype) << 1 |
+         (v->strides == NULL);
   for (int a = 0; a < v->rank; a++) *k++ = v->shape[a];
   for (int a = 0; v->strides != NULL && a < v->rank; a++)
     *k++ = v->shape[a] > 1 ? v->strides[a] : 0;
@@ -451,7 +453,7 @@ static ein_status eini_call_run(ein_ctx *ctx, const ein_einsum_desc *d, const ei
 
 // May the key of the call be built? Whatever the key does not hold is checked here; what is wrong
 // beyond that is in the key, and a wrong call never has a plan.
-static int eini_key_sane(const ein_einsum_desc *d) {
+static int eini_key_sane(const ein_ctx *ctx, const ein_einsum_desc *d) {
   if (d == NULL || d->nin < 1 || d->in == NULL || d->out == NULL || (int)d->rest < 0 ||
       d->rest > EIN_REST_ACCUMULATE || eini_validate_options(NULL, &d->options) != EIN_OK ||
       (d->expr == NULL && (d->labels == NULL || d->nlabels == NULL)) || !eini_terms_fit(d)) {
@@ -460,9 +462,11 @@ static int eini_key_sane(const ein_einsum_desc *d) {
   for (int k = 0; k < d->nin + 2; k++) {
     const ein_ztensor *v = k < d->nin ? &d->in[k] : k == d->nin ? d->out : d->c;
     if (v == NULL || (k > d->nin && !d->beta.set)) continue;
-    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL) || v->space != 0) return 0;
+    if (v->rank < 0 || (v->rank > 0 && v->shape == NULL)) return 0;
+    if (v->space != 0 && v->space != eini_ctx_space(ctx)) return 0;
     if ((int)v->dtype < 0 || v->dtype >= EIN_DTYPE_COUNT) return 0;
-    if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_validate(v) != EIN_OK) return 0;
+    if ((v->buffer_bytes > 0 || v->buffer != NULL) && eini_view_within(v, v->space) != EIN_OK)
+      return 0;
   }
   for (int k = 0; d->expr == NULL && k <= d->nin; k++)
     if (d->labels[k] != NULL ? d->nlabels[k] < 0 : k < d->nin) return 0;
@@ -474,7 +478,7 @@ static int eini_key_sane(const ein_einsum_desc *d) {
 static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64_t *hash,
                                   const ein_plan **plan) {
   *plan = NULL;
-  if (!eini_key_sane(d)) return EIN_OK;
+  if (!eini_key_sane(ctx, d)) return EIN_OK;
   const ein_einsum_desc normal = eini_desc_normal(d);
   eini_call_key *key = &ctx->cache->key;
   EINI_TRY(eini_key_build(key, &normal));

@@ -3,9 +3,15 @@
 // Takes notation, views, monoid, map, alpha and beta; gives the one statement that they mean.
 // ================================================================================================
 
+// Where views may lie: the memory space of the ctx's providers beside the host's; what is asked.
+typedef struct eini_where {
+  int space;
+  const ein_options *o;
+} eini_where;
+
 static ein_status eini_fail_space(eini_diag *d, const ein_ztensor *v, const char *name) {
   return eini_fail(d, EIN_ERR_UNSUPPORTED, -1, 0, "copy it to the host",
-                   "%s lies in memory space %d; only the host's, 0, is known here", name, v->space);
+                   "%s lies in memory space %d, which is not known here", name, v->space);
 }
 
 // What is wrong with a view: the field and its value.
@@ -30,9 +36,22 @@ static ein_status eini_fail_view(eini_diag *d, ein_status st, const ein_ztensor 
   return eini_fail(d, st, -1, 0, NULL, "%s is not a valid view: %s", name, ein_status_text(st));
 }
 
+static ein_status eini_validate_view(eini_diag *d, const ein_ztensor *v, const eini_where *w,
+                                     const char *name) {
+  const ein_options *o = w->o;
+  const ein_status st = eini_view_within(v, w->space);
+  if (st != EIN_OK) return eini_fail_view(d, st, v, name);
+  if (v->space == 0 || o == NULL || (!o->deterministic && !o->overflow_check && o->memory == 0))
+    return EIN_OK;
+  return eini_fail(d, EIN_ERR_UNSUPPORTED, -1, 0, "copy it to the host",
+                   "%s lies in memory space %d, which does not go with %s", name, v->space,
+                   o->memory > 0 ? "a memory budget" : o->deterministic ? "deterministic"
+                                                                        : "overflow_check");
+}
+
 // Views by name: a list that is there, of names and valid views.
 static ein_status eini_validate_bindings(eini_diag *d, const char *list, int n,
-                                         const ein_binding *b) {
+                                         const ein_binding *b, const eini_where *w) {
   if (n < 0 || (n > 0 && b == NULL))
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "n%s is %d%s", list, n,
                      n < 0 ? "" : ", but the list is NULL");
@@ -42,8 +61,7 @@ static ein_status eini_validate_bindings(eini_diag *d, const char *list, int n,
       return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "%s[%d] has no %s: it is NULL", list, k,
                        b[k].name == NULL ? "name" : "view");
     snprintf(name, sizeof name, "'%.80s'", b[k].name);
-    ein_status st = eini_view_validate(b[k].view);
-    if (st != EIN_OK) return eini_fail_view(d, st, b[k].view, name);
+    EINI_TRY(eini_validate_view(d, b[k].view, w, name));
   }
   return EIN_OK;
 }
@@ -56,7 +74,8 @@ static int eini_terms_fit(const ein_einsum_desc *d) {
 }
 
 static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *in,
-                                      const ein_ztensor *out, const ein_ztensor *c) {
+                                      const ein_ztensor *out, const ein_ztensor *c,
+                                      const eini_where *w) {
   if (nin < 1)
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, "an einsum has at least one operand",
                      "nin is %d", nin);
@@ -64,12 +83,10 @@ static ein_status eini_validate_views(eini_diag *d, int nin, const ein_ztensor *
     return eini_fail(d, EIN_ERR_ARGUMENT, -1, 0, NULL, "nin is %d, but in is NULL", nin);
   for (int k = 0; k < nin + 2; k++) {
     const ein_ztensor *v = k < nin ? &in[k] : k == nin ? out : c;
-    if (v == NULL) continue;
-    ein_status st = eini_view_validate(v);
-    if (st == EIN_OK) continue;
     char name[32];
+    if (v == NULL) continue;
     snprintf(name, sizeof name, k < nin ? "operand %d" : k == nin ? "the output" : "C", k);
-    return eini_fail_view(d, st, v, name);
+    EINI_TRY(eini_validate_view(d, v, w, name));
   }
   return EIN_OK;
 }

@@ -350,6 +350,7 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
   t->group = gr;
   t->cut = -1;
   sub.width = 1;
+  sub.at_home = 1;
   EINI_TRY(eini_plan_task(&sub, u->s, u->f, u->via, form, &empty));
   gr->nrow = n;
   gr->form = form;

@@ -12,6 +12,24 @@ EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
   return eini_execute(p, run, 0);
 }
 
+EIN_API ein_status ein_plan_enqueue(const ein_plan *p, const ein_run *run, ein_ticket *ticket) {
+  eini_ports ports;
+  if (p == NULL || ticket == NULL) return EIN_ERR_ARGUMENT;
+  *ticket = 0;
+  if (p->away == NULL || eini_plan_sliced(p)) return eini_execute(p, run, 0);
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+  ports.p = p;
+  ports.run = run;
+  ports.ticket = ticket;
+  EINI_TRY(eini_exec_overlap(&ports));
+  return eini_execute_at(p, run, &ports, 0, NULL);
+}
+
+EIN_API ein_status ein_plan_wait(const ein_plan *p, ein_ticket ticket) {
+  if (p == NULL || ticket < 0 || (ticket > 0 && p->away == NULL)) return EIN_ERR_ARGUMENT;
+  return ticket == 0 ? EIN_OK : p->away->memory->wait_fn(p->away->user, ticket);
+}
+
 EIN_API size_t ein_plan_workspace(const ein_plan *p) {
   return p == NULL ? 0 : p->info.workspace_bytes;
 }

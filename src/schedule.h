@@ -308,7 +308,7 @@ EIN_API ein_status ein_schedule_create(ein_ctx *ctx, const ein_graph *graph,
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
   eini_begin_call(ctx, NULL);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   if (st == EIN_OK && (desc == NULL || desc->places < 0 || desc->places > EIN_PLACES_MAX))
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_ARGUMENT, -1, 0, NULL,
                    desc == NULL ? "the description is NULL" : "places is out of range");

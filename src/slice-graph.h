@@ -166,7 +166,8 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   w->s->plan = p;
   EINI_TRY(eini_fit_slice_fill(w, p));
   w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
-  return EIN_OK;
+  w->f->away = eini_max64(w->f->away, (int64_t)p->away_bytes);
+  return eini_plan_alone(eini_diag_of(w->j->ctx), p);
 }
 
 // A plan that merges partial results (fold EIN_FOLD_NONE: stores them), all of a shape. The first
@@ -191,9 +192,10 @@ static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shap
   if (key != NULL) key[0] = fold, key[1] = type, key[2] = to;
   ein_status st = key == NULL ? EIN_ERR_NO_MEMORY : eini_block_merge_plan(l, &x, key, n, id);
   eini_arena_free(&scratch);
-  if (st == EIN_OK)
-    w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
-  return st;
+  if (st != EIN_OK) return st;
+  w->r->work = eini_max64(w->r->work, (int64_t)l->plan[*id]->info.workspace_bytes);
+  w->f->away = eini_max64(w->f->away, (int64_t)l->plan[*id]->away_bytes);
+  return EIN_OK;
 }
 
 // Plans that merge and store the parts of the slice at hand.

@@ -34,7 +34,7 @@ typedef enum ein_dtype {
 // The library never frees it. Strides may be 0 or negative; there is no rank limit.
 typedef struct ein_ztensor {
   ein_dtype dtype;
-  int space;               // memory space; 0: host, others give EIN_ERR_UNSUPPORTED
+  int space;               // where it lies; 0: host, else a provider's memory (ein_memory)
   int rank;
   const int64_t *shape;    // borrowed, rank extents
   const int64_t *strides;  // borrowed, rank strides in elements; NULL: row-major without gaps
@@ -43,8 +43,7 @@ typedef struct ein_ztensor {
   size_t buffer_bytes;     //   0 means unknown, and then bounds cannot be proved
 } ein_ztensor;
 
-// A view of row-major memory without gaps. shape is borrowed. data of inputs is never written, so
-// it may be const; NULL when planning.
+// A view of row-major memory without gaps, data NULL when planning; that of inputs may be const.
 static inline ein_ztensor ein_tensor(ein_dtype dtype, int rank, const int64_t *shape,
                                      const void *data) {
   ein_ztensor t = {dtype, 0, rank, shape, NULL, (void *)(uintptr_t)data, NULL, 0};
@@ -91,8 +90,7 @@ typedef struct ein_logger {
 } ein_logger;
 
 // parallel_for runs task(arg, i) for i in [0, n), in any order, on up to width threads, and returns
-// when all are done. It is never called from inside a task (no nesting). Kernels are chosen for the
-// width, and may round otherwise for another one (manual: DETERMINISM).
+// when all are done. It is never called from inside a task. Kernels are chosen for the width.
 typedef struct ein_executor {
   int width;
   void (*parallel_for)(int n, void (*task)(void *arg, int i), void *arg, void *user);
@@ -267,8 +265,7 @@ typedef struct ein_side {
   const int64_t *const *batch;  // [nop]
   const char *const *base;      // [nop] address of the element at index 0 of everything
   // Values of any form at n <= EIN_POINTS points: point i reads operand o at base[o] + off[o][i].
-  // With gap it is base[o] + off[o][0] + i * gap[o], for any n, and values may replace what they
-  // are made of. out is in the compute dtype.
+  // With gap at base[o] + off[o][0] + i * gap[o], for any n; out (compute dtype) may be there.
   void (*fill_fn)(void *user, int64_t n, const char *const *base, const int64_t *const *off,
                   const int64_t *gap, void *out);
   void *user;
@@ -312,6 +309,7 @@ typedef struct ein_contract {
                   const char *const *base, const int64_t *const *xoff, const int64_t *step);
   void *emit_user;
   const ein_code *store;        // emit_fn's: operand 0 is the fold, extras follow; NULL: converts
+  const unsigned char *away;    // as ein_map's, of P's operands, Q's, the extras and the output
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
   const ein_scalar *param;      // when run: of code and store
 } ein_contract;
@@ -324,6 +322,7 @@ typedef struct ein_copy {
   const char *src;
   char *dst;
   const ein_rates *rates;       // see ein_contract
+  const unsigned char *away;    // as ein_map's, of src and dst
 } ein_copy;
 
 // An element-wise statement, or one that folds reduced indices, as loops:
@@ -346,9 +345,9 @@ typedef struct ein_map {
   double count;                 // elements of one fold, at least 1
   double out_bytes;             // of the whole output, of which this may make a block; 0: it is
                                 //   read again while it is in a cache
+  const unsigned char *away;    // [nstream] 1: lies in the provider's memory; NULL: none does
   const ein_rates *rates;       // see ein_contract
-  // When run. An output may be an operand of an element-wise statement at the same time, of the
-  // same strides.
+  // When run. The output of an element-wise statement may be an operand of the same strides.
   char *const *base;            // [nstream] address of the element at index 0 of everything
   const int64_t *at;            // [nstream] values: the one there
   const ein_scalar *param;
@@ -358,7 +357,7 @@ typedef struct ein_map {
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
-  size_t scratch;               // bytes per thread, aligned to 64
+  size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep
@@ -369,6 +368,20 @@ typedef struct ein_choice {
 typedef struct ein_part {
   int64_t batch[2], m[2], n[2];
 } ein_part;
+
+typedef int64_t ein_ticket;     // of what is under way; 0: nothing is
+
+// Memory of a provider's own; a plan uses the first. What is called may go on afterwards, in order;
+// what a copy reads may change then, what it brings home (away 0) is there. From several threads.
+typedef struct ein_memory {
+  int space;                    // ein_ztensor.space of views of it, not 0
+  double start, bandwidth;      // of a copy: seconds, bytes per second; 0: no time
+  ein_status (*alloc_fn)(void *user, size_t bytes, void **at);
+  void (*free_fn)(void *user, void *at);
+  ein_status (*copy_fn)(void *user, size_t bytes, const void *from, void *to, int away);
+  ein_status (*mark_fn)(void *user, ein_ticket *ticket);  // of all before
+  ein_status (*wait_fn)(void *user, ein_ticket ticket);
+} ein_memory;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
 // fastest way by prediction, 0, 1, .. up to 63 for every way there is, the fastest among them, each
@@ -402,6 +415,8 @@ typedef struct ein_kernels {
   // the caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
   void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
                      size_t bytes, ein_rates *rates);
+  const ein_memory *memory;     // NULL: the host's
+  int alone;                    // 1: what it cannot run is an error of planning, not another's
   // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
   // value. Others are not asked in deterministic mode.
   int ordered;
@@ -419,9 +434,8 @@ typedef struct ein_ctx_desc {
                                         //   macro, else none: budgets count steps
   void *now_user;
   int cache_plans;                      // plans kept by ein_einsum; default 64; -1: none
-  int bare;                             // 1: no backend but those above. Default: where use,
-                                        //   kernels and executor are empty, all that were brought
-                                        //   in by macro (EINSUM_CPU, ..)
+  int bare;                             // 1: no backend but those above. Default: without use,
+                                        //   kernels and executor those of macros (EINSUM_CPU, ..)
   const char *store;                    // text of a tuning store (manual: TUNING), copied; default:
   size_t store_bytes;                   //   none, and plans cost nothing for it
   const char *machine;                  // whose records count, copied; default: what kernels say

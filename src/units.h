@@ -56,6 +56,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
       const int64_t length = rows->length[u];
       eini_task *all = &p->task[p->ntask++];
       EINI_TRY(eini_rowset_lower(rows, lo, u, all));
+      EINI_TRY(eini_plan_stayed(lo, all));
       eini_plan_rows(p, lo, &unit[u], all);
       u += (int)length - 1;
       continue;
@@ -64,11 +65,13 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
     int empty = 0, grouped = 0;
     EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
     if (grouped) {
+      EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
       p->ntask++, u = grouped;
       continue;
     }
     if (last->rest == EIN_REST_ZERO) {
       EINI_TRY(eini_plan_zero(p, lo, last->out, &p->task[p->ntask], &empty));
+      if (!empty) EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
       p->ntask += !empty;
       empty = 0;
     }
@@ -76,6 +79,7 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
     if (p->checked && !empty) EINI_TRY(eini_watch_make(lo, unit[u].s, &p->watch[p->ntask]));
     if (!empty && lo->rates != NULL)
       p->info.seconds += eini_task_share(lo, &unit[u], &p->task[p->ntask]);
+    if (!empty) EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
     p->ntask += !empty;
   }
   return EIN_OK;
@@ -241,25 +245,28 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
       lo.fast = p->kernels[i];
+  EINI_TRY(eini_plan_stays(p, &lo, seat));
   EINI_TRY(eini_plan_tasks(p, &lo, seat));
   EINI_TRY(eini_plan_temps(p, seat));
+  EINI_TRY(eini_plan_apart(p));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
       p->scratch_bytes = p->watch[k]->scratch;
   }
   lo.wanted = NULL;
+  lo.at_home = 1;
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   const size_t width = (size_t)p->executor.width;
   if (width > 1) head += width * sizeof(ein_status);
   if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
-  p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN + eini_away_bytes(p);
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
       p->copy_bytes > SIZE_MAX / 4)
     return EIN_ERR_TOO_LARGE;
-  p->workspace = p->head_bytes + p->temp_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width + EINI_ALIGN;
   eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;

@@ -60,18 +60,20 @@ static int eini_view_inside(const ein_ztensor *t, int64_t lo, int64_t hi) {
   return below <= data - base && above <= (uint64_t)t->buffer_bytes - (data - base);
 }
 
-// Without data (planning) the buffer is not looked at.
-static ein_status eini_view_validate(const ein_ztensor *t) {
+// Of the host's memory or of `space`. Without data (planning) the buffer is not looked at.
+static ein_status eini_view_within(const ein_ztensor *t, int space) {
   int64_t lo, hi;
   if (t == NULL || t->rank < 0 || (t->rank > 0 && t->shape == NULL)) return EIN_ERR_ARGUMENT;
   if (t->buffer == NULL && t->buffer_bytes > 0) return EIN_ERR_ARGUMENT;
   if (ein_dtype_size(t->dtype) == 0) return EIN_ERR_DTYPE;
-  if (t->space != 0) return EIN_ERR_UNSUPPORTED;
+  if (t->space != 0 && t->space != space) return EIN_ERR_UNSUPPORTED;
   EINI_TRY(eini_view_extent(t, &lo, &hi));
   if (lo <= hi && t->data != NULL && t->buffer_bytes > 0 && !eini_view_inside(t, lo, hi))
     return EIN_ERR_BOUNDS;
   return EIN_OK;
 }
+
+static ein_status eini_view_validate(const ein_ztensor *t) { return eini_view_within(t, 0); }
 
 // Arguments of a view function about an axis, whose result has rank t->rank + more.
 static ein_status eini_view_begin(const ein_ztensor *t, int axis, int more,

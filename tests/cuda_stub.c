@@ -35,6 +35,15 @@ static int fails(void) { return calls++ == fail_at ? fail_code : 0; }
 
 // ---- device memory ----
 
+// Blocks that are taken, their bytes, the most there were, and how many there may be.
+static struct { uint64_t at; size_t bytes; } block[4096];
+static size_t taken, most_taken, room = SIZE_MAX;
+
+void stub_room(size_t bytes);  // from now on
+void stub_room(size_t bytes) { room = bytes, most_taken = taken; }
+size_t stub_most(void);
+size_t stub_most(void) { return most_taken; }
+
 static char *arena;
 static const size_t arena_bytes = (size_t)1 << 31;
 static size_t arena_used;
@@ -62,20 +71,31 @@ int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream) {
   }
   static size_t next;
   if (arena_live == 0) next = 0;
-  if (whole > arena_bytes - next) return NO_MEMORY;
+  int slot = 0;
+  while (slot < 4095 && block[slot].at != 0) slot++;
+  if (whole > arena_bytes - next || bytes > room || taken > room - bytes) return NO_MEMORY;
   char *p = arena + next;
   next += whole;
   if (next > arena_used) arena_used = (next + page - 1) / page * page;
   open_arena();
   memset(p, 0xff, whole);  // not a number
   shut_arena();
-  *at = (uint64_t)(uintptr_t)p;
+  *at = block[slot].at = (uint64_t)(uintptr_t)p;
+  block[slot].bytes = bytes;
+  taken += bytes;
+  if (taken > most_taken) most_taken = taken;
   arena_live++, live++;
   return 0;
 }
 int cuMemFreeAsync(uint64_t at, void *stream);
 int cuMemFreeAsync(uint64_t at, void *stream) {
-  (void)at, (void)stream;
+  (void)stream;
+  for (int i = 0; i < 4096; i++) {
+    if (block[i].at != at) continue;
+    taken -= block[i].bytes;
+    block[i].at = 0;
+    break;
+  }
   arena_live--, live--;
   return 0;
 }
@@ -176,12 +196,27 @@ static int drop(void *p) {
   live--;
   return 0;
 }
+// While a stream is captured, kernels are noted; stub_capture(0) ends it, stub_replay runs them.
+// What would wait or time something is wrong then.
+static int captured, nnoted;
+static struct { void *f; unsigned blocks; char args[4096]; } noted[16];
+void stub_capture(int on);
+void stub_capture(int on) {
+  if (on) nnoted = 0;
+  captured = on;
+}
+int stub_replay(void);
+int cuStreamIsCapturing(void *stream, int *status);
+int cuStreamIsCapturing(void *stream, int *status) { (void)stream; *status = captured; return 0; }
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamCreate(void **stream, unsigned flags) { return flags > 1 ? WRONG : handle(stream); }
 int cuStreamDestroy_v2(void *stream);
 int cuStreamDestroy_v2(void *stream) { return drop(stream); }
 int cuStreamSynchronize(void *stream);
-int cuStreamSynchronize(void *stream) { (void)stream; return depth > 0 ? 0 : WRONG; }
+int cuStreamSynchronize(void *stream) {
+  (void)stream;
+  return depth > 0 && !captured ? 0 : WRONG;
+}
 int cuEventCreate(void **event, unsigned flags);
 int cuEventCreate(void **event, unsigned flags) { return flags > 3 ? WRONG : handle(event); }
 int cuEventDestroy_v2(void *event);
@@ -189,10 +224,10 @@ int cuEventDestroy_v2(void *event) { return drop(event); }
 int cuEventRecord(void *event, void *stream);
 int cuEventRecord(void *event, void *stream) {
   (void)stream;
-  return event == NULL ? WRONG : fails();
+  return event == NULL || captured ? WRONG : fails();
 }
 int cuEventSynchronize(void *event);
-int cuEventSynchronize(void *event) { return event == NULL ? WRONG : fails(); }
+int cuEventSynchronize(void *event) { return event == NULL || captured ? WRONG : fails(); }
 int cuEventElapsedTime(float *ms, void *from, void *to);
 int cuEventElapsedTime(float *ms, void *from, void *to) {
   *ms = 0.5f;
@@ -402,6 +437,13 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS || shared != 0 ||
       m->bytes > 4096 || depth != 1)
     return WRONG;
+  if (captured) {
+    if (nnoted == 16) return NO_MEMORY;
+    noted[nnoted].f = f;
+    noted[nnoted].blocks = gx;
+    memcpy(noted[nnoted++].args, args[0], (size_t)m->bytes);
+    return 0;
+  }
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;
@@ -423,6 +465,17 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   }
   shut_arena();
   return 0;
+}
+
+int stub_replay(void) {
+  int code = 0;
+  depth++;
+  for (int i = 0; i < nnoted && code == 0; i++) {
+    void *args[1] = {noted[i].args};
+    code = cuLaunchKernel(noted[i].f, noted[i].blocks, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL);
+  }
+  depth--;
+  return code;
 }
 
 // ---- cuBLAS: products of matrices whose columns lie together ----

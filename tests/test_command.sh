@@ -2099,8 +2099,11 @@ if [ -f "${CUDA_STUB:-}" ]; then
   prints_part '"kernels": "cuda"'
   expect 0 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --json
   prints_part 'cuda'
-  expect 2 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --memory 1G
-  says 'does not reach the memory of --kernels cuda'
+  printf 'input X[i=9] : c128\nT[i] = X[i]*X[i]\nY[i] = tan(T[i])\n' > tan.ein
+  expect 3 plan tan.ein --kernels cuda
+  says "the kernels 'cuda' cannot run the statement of 'Y'"
+  expect 0 plan tan.ein --kernels cuda,cpu
+  expect 0 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --memory 1G
   export STUB_NO_DEVICE=1
   expect 3 bench ij,jk --sizes i=3,j=4,k=5 --kernels cuda
   says 'there is no device 0: there are 0'

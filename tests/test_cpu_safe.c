@@ -386,7 +386,7 @@ static void test_status(void) {
 static int copy_streams(const ein_cpu *cpu, const ein_rates *rates, int64_t rows) {
   const int64_t extent[2] = {64, 0}, src[2] = {1, 0}, dst[2] = {0, 1};
   int64_t e[2] = {extent[0], rows}, s[2] = {src[0], 64}, d[2] = {rows, dst[1]};
-  const ein_copy c = {2, e, s, d, 8, NULL, NULL, rates};
+  const ein_copy c = {2, e, s, d, 8, NULL, NULL, rates, NULL};
   ein_choice h;
   memset(&h, 0, sizeof h);
   CHECK(cpu->kernels.copy_plan(cpu->kernels.user, &c, 2, -1, &h));

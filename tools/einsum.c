@@ -678,10 +678,13 @@ static size_t option_memory(void) {
   return (size_t)v << shift;
 }
 
+static int cuda_alone;  // --kernels cuda: what no GPU does is the system's failure
+
 // What a failed call of the library means for the exit status. Of its arguments, only path and
 // variant are taken unseen from the command line.
 static int exit_status(ein_status st) {
   if (st == EIN_ERR_NO_MEMORY || st == EIN_ERR_INTERNAL) return SYSTEM_FAILED;
+  if (st == EIN_ERR_UNSUPPORTED && cuda_alone) return SYSTEM_FAILED;
   const int unseen = given(O_PATH) != NULL || given(O_VARIANT) != NULL;
   return st == EIN_ERR_ARGUMENT && unseen ? WRONG_COMMAND : WRONG_INPUT;
 }
@@ -794,13 +797,13 @@ static wanted wanted_kernels(void) {
   return w;
 }
 
-// The GPU of --kernels cuda, which has to be there. only: it does what it can, however slow.
+// The GPU of --kernels cuda, which has to be there. only: it does all of it, however slow.
 static void use_cuda(ein_ctx_desc *d, int only) {
   char facts[1024];
   ein_cuda_desc want;
   memset(&want, 0, sizeof want);
-  want.only = only;
-  if (given(O_MEMORY) != NULL) misuse(NULL, "--memory does not reach the memory of --kernels cuda");
+  want.only = only ? 2 : 0;
+  cuda_alone = only;
   const ein_status st = ein_cuda_create(&want, NULL, &cuda);
   if (st != EIN_OK) die_library(NULL, st, NULL);
   if (ein_cuda_use(cuda, d) == EIN_OK) return;

@@ -250,7 +250,7 @@ static void eini_moved_block(eini_moved *w, eini_gett_job *j, int keep, int stre
     eini_gett_batch(j, at, vr, ur, keep);
   }
   const ein_copy copy = {w->n, w->some, w->step, w->out, (int)w->size, block,
-                         c->out + eini_moved_offset(w, w->out), NULL};
+                         c->out + eini_moved_offset(w, w->out), NULL, NULL};
   eini_copy_go(j->cpu->isa, &copy, stream, buffer);
 }
 

@@ -17,11 +17,14 @@ extern "C" {
 
 typedef struct ein_cuda ein_cuda;
 
+#define EIN_CUDA_SPACE 1  // ein_ztensor.space of views of the device's memory
+
 // Of a library NULL means its usual names, in the order of dlopen's search. With EINSUM_CUDA_LINK
 // the names are not looked at.
 typedef struct ein_cuda_desc {
   int device;             // its number; default 0
-  int only;               // 1: says of all it can do that it takes no time, and so does it
+  int only;               // 1: says of all it can do that it takes no time, and so does it; 2: and
+                          //   what it cannot do is EIN_ERR_UNSUPPORTED when it is planned
   void *stream;           // a CUstream of the device's primary context in which all work is put;
                           //   default: one of its own
   const char *driver;     // the driver, libcuda.so.1
@@ -41,6 +44,14 @@ EIN_API int ein_cuda_ready(const ein_cuda *cuda);  // 1: there is a device
 // several threads may do at a time.
 EIN_API ein_status ein_cuda_use(ein_cuda *cuda, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cuda_kernels(const ein_cuda *cuda);
+
+// Memory of the device, of bytes, and copies of it, for those who do not call CUDA themselves; data
+// of views with space EIN_CUDA_SPACE. ein_cuda_read returns when it is there; the other two may
+// still be under way, in the order of calls. EIN_ERR_UNSUPPORTED: there is no device.
+EIN_API ein_status ein_cuda_alloc(ein_cuda *cuda, size_t bytes, void **at);
+EIN_API void ein_cuda_free(ein_cuda *cuda, void *at);
+EIN_API ein_status ein_cuda_write(ein_cuda *cuda, void *at, const void *from, size_t bytes);
+EIN_API ein_status ein_cuda_read(ein_cuda *cuda, const void *at, void *to, size_t bytes);
 
 // Facts for people, one a line: the device, versions of the libraries, or why there is none; the
 // last error, if there was one, with what the compiler said. Returns the length of the whole text

@@ -32,6 +32,7 @@
   X(0, stream_create, cuStreamCreate, (void **, unsigned))                                        \
   X(0, stream_destroy, cuStreamDestroy_v2, (void *))                                              \
   X(0, stream_wait, cuStreamSynchronize, (void *))                                                \
+  X(0, capturing, cuStreamIsCapturing, (void *, int *))                                           \
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
@@ -73,7 +74,7 @@
 
 // The numbers of CUDA that are used.
 enum {
-  EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2,
+  EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2, EINI_CUDA_REFUSED = 6,  // by the compiler
   EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
   EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
@@ -98,6 +99,8 @@ typedef struct eini_cuda_device {
 
 #define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
 
+enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
+
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
   uint64_t hash;
@@ -113,7 +116,11 @@ struct ein_cuda {
   void *library[3];             // driver, NVRTC, cuBLAS
   int ready, number;            // of the device
   void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
-  void *timed[2];               // around the kernels of a statement
+  void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
+  int ntimed;                   //   of which so many are not counted yet
+  void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
+  ein_ticket marks, waited;     //   is known to be done
+  ein_memory memory;
   int own_stream, only, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
@@ -145,6 +152,12 @@ static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
   if (c->api.error_text != NULL) (void)c->api.error_text(code, &text);
   snprintf(c->why, sizeof c->why, "%s: %s (%d)", what, text == NULL ? "error" : text, code);
   return code == EINI_CUDA_NO_MEMORY ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// Is the stream being captured into a graph? Then nothing is waited for and nothing timed.
+static int eini_cuda_captured(const ein_cuda *c) {
+  int capturing = 0;
+  return c->api.capturing(c->stream, &capturing) == EINI_CUDA_OK && capturing == 1;
 }
 
 // ---- finding functions ----
@@ -273,8 +286,10 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
     c->pinned[i] = (char *)p;
     if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
   }
-  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++)
+  for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->timed[i], 0);
+  for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->mark[i], EINI_CUDA_UNTIMED);
   if (c->library[2] != NULL && code == EINI_CUDA_OK &&
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
     c->blas = NULL;
@@ -318,9 +333,12 @@ static void eini_cuda_end_device(ein_cuda *c) {
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
     for (int i = 0; i < 2; i++) {
       if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
-      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
       if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
     }
+    for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)
+      if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
+    for (int i = 0; i < EINI_CUDA_MARKS; i++)
+      if (c->mark[i] != NULL) (void)c->api.event_destroy(c->mark[i]);
     if (c->own_stream && c->stream != NULL) (void)c->api.stream_destroy(c->stream);
     (void)c->api.pop(&popped);
   }

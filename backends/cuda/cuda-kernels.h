@@ -76,6 +76,7 @@ static ein_status eini_cuda_compile(ein_cuda *c, eini_cuda_kernel *k, void **pro
   snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", c->device.major, c->device.minor);
   int code = c->api.program_create(program, k->source, "einsum.cu", 0, NULL, NULL);
   if (code == 0) code = c->api.program_compile(*program, 1, option);
+  k->bad = code == EINI_CUDA_REFUSED;
   if (code != 0 && *program != NULL) eini_cuda_complain(c, *program, code);
   if (code == 0) code = c->api.cubin_size(*program, bytes);
   if (code != 0) return EIN_ERR_INTERNAL;
@@ -103,7 +104,6 @@ static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
     (void)c->api.module_unload(k->module);
     k->module = NULL;
   }
-  k->bad = st == EIN_ERR_INTERNAL;
   c->counts.compiled += st == EIN_OK;
   return st;
 }

@@ -66,8 +66,26 @@ static ein_status eini_cuda_take(ein_cuda *c, size_t bytes, uint64_t *at) {
   return eini_cuda_status(c, c->api.alloc(at, bytes, c->stream), "device memory");
 }
 
+// Adds up what kernels took that are done.
+static void eini_cuda_harvest(ein_cuda *c) {
+  for (int i = 0; i < c->ntimed; i++) {
+    float ms = 0;
+    if (c->api.event_time(&ms, c->timed[2 * i], c->timed[2 * i + 1]) == EINI_CUDA_OK)
+      c->counts.seconds += 1e-3 * (double)ms;
+  }
+  c->ntimed = 0;
+}
+
+// Copies wait for the host, which a graph does not.
+static ein_status eini_cuda_copies_here(ein_cuda *c) {
+  if (!eini_cuda_captured(c)) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "what is captured reads and writes memory of the device alone");
+  return EIN_ERR_UNSUPPORTED;
+}
+
 static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  EINI_TRY(eini_cuda_copies_here(c));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     int64_t n = 0;
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
@@ -98,6 +116,7 @@ static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t b
 static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
   int64_t n = eini_min64(most, w->left), asked = w->left - n;
+  EINI_TRY(eini_cuda_copies_here(c));
   EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     const int64_t next = eini_min64(most, asked);
@@ -113,13 +132,14 @@ static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t fr
     }
     n = next;
   }
+  eini_cuda_harvest(c);
   return EIN_OK;
 }
 
 // An operand before s that is the same one, or -1.
 static int eini_cuda_same(const eini_cuda_nest *x, const eini_cuda_room *r, int s) {
   for (int k = 0; k < s; k++)
-    if (!x->value[k] && r->home[k] == r->home[s] && x->dtype[k] == x->dtype[s] &&
+    if (!x->value[k] && !x->away[k] && r->home[k] == r->home[s] && x->dtype[k] == x->dtype[s] &&
         memcmp(x->stride[k], x->stride[s], sizeof x->stride[k]) == 0)
       return k;
   return -1;
@@ -133,7 +153,7 @@ static ein_status eini_cuda_bring(ein_cuda *c, eini_cuda_nest *x, eini_cuda_room
     const int same = s == x->out ? -1 : eini_cuda_same(x, r, s);
     eini_cuda_walk w;
     int64_t low;
-    if (x->value[s]) continue;
+    if (x->value[s] || x->away[s]) continue;
     if (same >= 0) {
       x->base[s] = x->base[same];
       continue;
@@ -150,6 +170,7 @@ static ein_status eini_cuda_bring(ein_cuda *c, eini_cuda_nest *x, eini_cuda_room
 static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cuda_room *r) {
   eini_cuda_walk w;
   int64_t low;
+  if (x->away[x->out]) return EIN_OK;
   x->base[x->out] = r->home[x->out];
   eini_cuda_walk_begin(x, x->out, &w, &low);
   return eini_cuda_download(c, &w, r->at[x->out]);
@@ -158,4 +179,78 @@ static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cu
 static void eini_cuda_leave(ein_cuda *c, eini_cuda_room *r) {
   for (int s = 0; s <= EINI_CUDA_STREAMS; s++)
     if (r->at[s] != 0) (void)c->api.free_fn(r->at[s], c->stream);
+}
+
+// ---- what plans keep there ----
+
+// Begins a call: the lock, the device's context.
+static ein_status eini_cuda_enter(ein_cuda *c) {
+  eini_cuda_lock(c);
+  const ein_status st = eini_cuda_status(c, c->api.push(c->primary), "the device's context");
+  if (st != EIN_OK) eini_cuda_unlock(c);
+  return st;
+}
+
+static ein_status eini_cuda_exit(ein_cuda *c, ein_status st) {
+  void *popped;
+  (void)c->api.pop(&popped);
+  eini_cuda_unlock(c);
+  return st;
+}
+
+static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
+  ein_cuda *c = (ein_cuda *)user;
+  uint64_t address = 0;
+  EINI_TRY(eini_cuda_enter(c));
+  const ein_status st = eini_cuda_take(c, bytes, &address);
+  *at = (void *)(uintptr_t)address;
+  return eini_cuda_exit(c, st);
+}
+
+static void eini_slot_cuda_free(void *user, void *at) {
+  ein_cuda *c = (ein_cuda *)user;
+  if (eini_cuda_enter(c) != EIN_OK) return;
+  (void)c->api.free_fn((uint64_t)(uintptr_t)at, c->stream);
+  (void)eini_cuda_exit(c, EIN_OK);
+}
+
+static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
+                                      int away) {
+  ein_cuda *c = (ein_cuda *)user;
+  union { const void *c; char *v; } source;  // it is only read
+  eini_cuda_walk w;
+  source.c = from;
+  memset(&w, 0, sizeof w);
+  w.n = 1;
+  w.size = w.stride[0] = 1;
+  w.extent[0] = w.left = (int64_t)bytes;
+  w.at = away ? source.v : (char *)to;
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, away ? eini_cuda_upload(c, &w, (uint64_t)(uintptr_t)to)
+                                : eini_cuda_download(c, &w, (uint64_t)(uintptr_t)source.v));
+}
+
+// A ticket counts marks from 1 on; its event may be another's by now, which is behind it.
+static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
+  ein_cuda *c = (ein_cuda *)user;
+  EINI_TRY(eini_cuda_enter(c));
+  *ticket = 0;
+  if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
+  void *event = c->mark[c->marks % EINI_CUDA_MARKS];
+  const ein_status st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
+  if (st == EIN_OK) *ticket = ++c->marks;
+  return eini_cuda_exit(c, st);
+}
+
+static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
+  ein_cuda *c = (ein_cuda *)user;
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = ticket > c->marks ? EIN_ERR_ARGUMENT : EIN_OK;
+  if (st == EIN_OK && ticket > c->waited) {
+    void *event = c->mark[(ticket - 1) % EINI_CUDA_MARKS];
+    st = eini_cuda_status(c, c->api.event_wait(event), "a kernel");
+    if (st == EIN_OK) c->waited = ticket;
+    if (st == EIN_OK && ticket == c->marks) eini_cuda_harvest(c);
+  }
+  return eini_cuda_exit(c, st);
 }

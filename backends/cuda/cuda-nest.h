@@ -27,6 +27,7 @@ typedef struct eini_cuda_nest {
   int64_t extent[EINI_CUDA_LOOPS];
   unsigned char dtype[EINI_CUDA_STREAMS], size[EINI_CUDA_STREAMS];
   unsigned char value[EINI_CUDA_STREAMS];  // 1: of an index, 2: position
+  unsigned char away[EINI_CUDA_STREAMS];   // lies on the device; others are staged
   unsigned char packed[EINI_CUDA_STREAMS]; // staged without gaps
   int64_t stride[EINI_CUDA_STREAMS][EINI_CUDA_LOOPS];  // as they lie at home
   int64_t used[EINI_CUDA_STREAMS][EINI_CUDA_LOOPS];    // as kernels see them
@@ -100,6 +101,8 @@ static int eini_cuda_stage(eini_cuda_nest *x) {
   for (int s = 0; s < x->nstream; s++) {
     int64_t low, hull, points;
     if (x->value[s]) continue;
+    if (x->away[s] && eini_cuda_hull(x, 0, s, &low) == 0) return 0;
+    if (x->away[s]) continue;
     hull = eini_cuda_hull(x, 0, s, &low);
     points = eini_cuda_points(x, s);
     if (hull == 0 || points == 0 || points > INT64_MAX / 16 || hull > INT64_MAX / 16) return 0;
@@ -138,6 +141,7 @@ static int eini_cuda_of_map(const ein_map *m, eini_cuda_nest *x) {
     x->dtype[s] = (unsigned char)m->dtype[s];
     x->value[s] = (unsigned char)(s >= position && s < x->extra ? 2
                                   : (s >= values && s < position) || after);
+    x->away[s] = (unsigned char)(m->away != NULL && m->away[s]);
     if (m->base != NULL && !x->value[s]) x->base[s] = m->base[s];
     if (m->at != NULL && x->value[s]) x->at[s] = m->at[s];
     for (int i = 0; i < m->n; i++) x->stride[s][i] = m->stride[(int64_t)s * m->pitch + i];
@@ -168,6 +172,7 @@ static int eini_cuda_of_copy(const ein_copy *c, eini_cuda_nest *x) {
     x->stride[1][i] = c->dst_stride[i];
   }
   x->dtype[0] = x->dtype[1] = (unsigned char)eini_cuda_opaque[c->size];
+  for (int s = 0; s < 2 && c->away != NULL; s++) x->away[s] = c->away[s];
   x->base[0] = src.v;
   x->base[1] = c->dst;
   x->extra = x->extra_value = 1;
@@ -228,6 +233,7 @@ static int eini_cuda_of_contract(const ein_contract *c, eini_cuda_nest *x) {
     eini_cuda_axes(x, s, &c->m, x->axes[1], last ? c->out_m : c->extra_m[e]);
     eini_cuda_axes(x, s, &c->n, x->axes[2], last ? c->out_n : c->extra_n[e]);
   }
+  for (int s = 0; s < x->nstream && c->away != NULL; s++) x->away[s] = c->away[s];
   x->code[0] = c->p.code;
   x->code[1] = c->q.code;
   x->store = c->store;

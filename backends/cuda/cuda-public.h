@@ -79,6 +79,16 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.copy_run = eini_slot_cuda_copy_run;
   c->kernels.map_plan = eini_slot_cuda_map_plan;
   c->kernels.map_run = eini_slot_cuda_map_run;
+  c->kernels.alone = c->only > 1;
+  c->kernels.memory = &c->memory;
+  c->memory.space = EIN_CUDA_SPACE;
+  c->memory.start = eini_cuda_copy_seconds;
+  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
+  c->memory.alloc_fn = eini_slot_cuda_alloc;
+  c->memory.free_fn = eini_slot_cuda_free;
+  c->memory.copy_fn = eini_slot_cuda_copy;
+  c->memory.mark_fn = eini_slot_cuda_mark;
+  c->memory.wait_fn = eini_slot_cuda_wait;
   *cuda = c;
   return EIN_OK;
 }
@@ -104,6 +114,30 @@ EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
   if (desc->nuse >= room) return EIN_ERR_TOO_LARGE;
   desc->use[desc->nuse++] = &c->kernels;
   return EIN_OK;
+}
+
+EIN_API ein_status ein_cuda_alloc(ein_cuda *c, size_t bytes, void **at) {
+  if (c == NULL || at == NULL || bytes == 0) return EIN_ERR_ARGUMENT;
+  *at = NULL;
+  return c->ready ? eini_slot_cuda_alloc(c, bytes, at) : EIN_ERR_UNSUPPORTED;
+}
+
+EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
+  if (ein_cuda_ready(c) && at != NULL) eini_slot_cuda_free(c, at);
+}
+
+static ein_status eini_cuda_copy(ein_cuda *c, size_t bytes, const void *from, void *to, int away) {
+  if (c == NULL || (bytes > 0 && (from == NULL || to == NULL))) return EIN_ERR_ARGUMENT;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  return bytes == 0 ? EIN_OK : eini_slot_cuda_copy(c, bytes, from, to, away);
+}
+
+EIN_API ein_status ein_cuda_write(ein_cuda *c, void *at, const void *from, size_t bytes) {
+  return eini_cuda_copy(c, bytes, from, at, 1);
+}
+
+EIN_API ein_status ein_cuda_read(ein_cuda *c, const void *at, void *to, size_t bytes) {
+  return eini_cuda_copy(c, bytes, at, to, 0);
 }
 
 EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {

@@ -147,12 +147,27 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
 }
 
+// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
+static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  double bytes = 0;
+  int64_t low;
+  for (int s = 0; s < x->nstream; s++) {
+    if (x->value[s] || x->away[s]) continue;
+    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
+                                                : eini_cuda_hull(x, 0, s, &low));
+  }
+  if (w->id == EINI_CUDA_PARTED)
+    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
+             (double)ein_dtype_size(x->type);
+  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+}
+
 // Seconds of copies between host and device.
 static double eini_cuda_copies(const eini_cuda_nest *x) {
   double bytes = 0, n = 0;
   int64_t low;
   for (int s = 0; s < x->nstream; s++) {
-    if (x->value[s]) continue;
+    if (x->value[s] || x->away[s]) continue;
     bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
                                                 : eini_cuda_hull(x, 0, s, &low));
     n++;
@@ -264,6 +279,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  h->away = eini_cuda_staged(x, &best);
   h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
@@ -322,35 +338,33 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[0], c->stream), "an event"));
+  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
+  if (c->ntimed == EINI_CUDA_TIMED) {
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
+    eini_cuda_harvest(c);
+  }
+  void *const *event = &c->timed[2 * c->ntimed];
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[0], c->stream), "an event"));
   EINI_TRY(eini_cuda_start_way(c, x, w, of));
-  return eini_cuda_status(c, c->api.event_record(c->timed[1], c->stream), "an event");
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[1], c->stream), "an event"));
+  c->ntimed++;
+  return EIN_OK;
 }
 
-// Runs what was chosen, with addresses of the host.
+// Runs what was chosen. What lies on the host is staged; then it is done, else it may go on.
 static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of,
                                 const ein_choice *h) {
   eini_cuda_way w;
   eini_cuda_room room;
-  void *popped;
   memcpy(&w, h->state, sizeof w);
   for (int s = 0; s < x->nstream; s++) x->packed[s] = (unsigned char)(w.packed >> s & 1);
   eini_cuda_strides(x);
-  eini_cuda_lock(c);
-  ein_status st = eini_cuda_status(c, c->api.push(c->primary), "the device's context");
-  if (st != EIN_OK) {
-    eini_cuda_unlock(c);
-    return st;
-  }
-  st = eini_cuda_bring(c, x, &room);
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_bring(c, x, &room);
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
   if (st == EIN_OK) st = eini_cuda_return(c, x, &room);
-  float ms = 0;
-  if (st == EIN_OK && c->api.event_time(&ms, c->timed[0], c->timed[1]) == EINI_CUDA_OK)
-    c->counts.seconds += 1e-3 * (double)ms;
   eini_cuda_leave(c, &room);
-  if (st != EIN_OK) (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
-  (void)c->api.pop(&popped);
-  eini_cuda_unlock(c);
-  return st;
+  if (st != EIN_OK && !eini_cuda_captured(c))
+    (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
+  return eini_cuda_exit(c, st);
 }

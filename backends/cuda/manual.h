@@ -33,7 +33,8 @@
 // all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
 // takes it where it predicts fewer seconds, copies between host and device counted;
 // ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
-// can do takes no time, so that it does it. What it declines others do: functions and monoids of
+// can do takes no time, so that it does it, and with 2 an error of what it cannot do. What it
+// declines others do: functions and monoids of
 // the caller, complex sin, cos, tan, tanh, pow, expm1, log1p and rsqrt, folds of nothing, more than
 // 16 loops or 24 operands, and everything in deterministic mode. Results are those of the portable
 // kernels up to the order of rounding, and the last bits of functions like exp, which are CUDA's.
@@ -77,24 +78,43 @@
 //
 // MEMORY
 //
-// Views are of host memory. For each statement operands go to the device and its result comes back,
-// through two pinned buffers of 4 MiB in turn, so that the host fills one while the other is
-// copied; an operand with gaps is packed if that is less, an output with gaps always is, and what
-// lies between its elements is never written. Device memory is allocated in the order of the
-// stream, from the device's default pool, which keeps what it has; it is in no budget. No memory
-// of the device is left taken after a statement.
+// Tensors of a plan stay on the device from statement to statement: an input is copied there once,
+// before the first statement that runs there, temporaries are made there, and an output comes home
+// once, after the last. A statement that another provider runs gets what it reads brought home, and
+// the device gets its result when it reads it. Where statements run is chosen one after another, by
+// what they take and what they have to copy. Device memory is allocated in the order of the stream,
+// from the device's default pool, which keeps what it has. None is left taken when a plan has run.
+//
+// A budget (options.memory) counts it together with the host's: a program that is larger than the
+// device runs there in slices, each of which is copied there and home.
+//
+// Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
+// its like, of the same device) are used as they are, with any strides, beside views of the host's,
+// in ein_einsum, ein_plan_create and as layouts of ein_plan_graph. For a statement that the host
+// runs they are copied. ein_plan_execute returns when all is done; ein_plan_enqueue, where all that
+// a plan reads and writes is there, when it is in the stream. Two views there that overlap are
+// EIN_ERR_OVERLAP, but in place.
+//
+// A stream of the caller's (ein_cuda_desc.stream) may be captured into a CUDA graph while
+// ein_plan_enqueue is called for plans that read and write memory of the device alone, and that ran
+// once before, so that their kernels are compiled; the ticket is 0, and the graph replays them.
+// EIN_ERR_UNSUPPORTED: something would have to be copied from or to the host.
+//
+// Copies go through two pinned buffers of 4 MiB in turn, so that the host fills one while the other
+// is copied. Views of the host's with gaps are copied for each statement that reads them, packed if
+// that is less; an output with gaps always is, and what lies between its elements is not written.
 //
 //
 // THREADS
 //
-// One statement runs at a time: all run functions take a lock, and wait until the result is at
-// home. The device's primary context is current during calls only. With ein_cuda_desc.stream all
-// work goes into a stream of the caller's.
+// All calls take a lock; threads that run plans share one stream, in which what each asks for is in
+// its order. The device's primary context is current during calls only. With ein_cuda_desc.stream
+// all work goes into a stream of the caller's.
 //
 //
 // WHAT IT DOES NOT DO
 //
-// Views of device memory (ein_ztensor.space other than 0 is EIN_ERR_UNSUPPORTED, as everywhere),
-// statements that leave their result on the device for the next, CUDA graphs, several devices,
-// tensor cores in generated kernels, groups in one kernel, kernels kept on disk, calibration.
+// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
+// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
+// a slice do not overlap the kernels of the one before.
 

@@ -77,8 +77,7 @@ EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
 
 // ---- fabrics: places and how they exchange data -------------------------------------------------
 
-// An operation under way; 0: done. A provider's other tickets are its own.
-typedef int64_t ein_ticket;
+// Tickets of operations under way (ein_ticket) are a provider's own but for 0, which is done.
 
 // p places: a place is memory and cores. A fabric of several processes drives only the places
 // [first, first + count) from each; every process makes the same calls in the same order. Slots

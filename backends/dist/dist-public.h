@@ -56,7 +56,7 @@ EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
 }
 
 static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_dist_desc *e) {
-  EINI_TRY(eini_validate_graph(ctx, g, e->nlayout, e->layout));
+  EINI_TRY(eini_validate_graph(ctx, g, e->nlayout, e->layout, NULL));
   const ein_fabric *f = e->fabric;
   if (f != NULL && (f->places < 1 || f->places > EIN_PLACES_MAX || f->first < 0 || f->count < 1 ||
                     f->first + f->count > f->places))

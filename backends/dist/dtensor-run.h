@@ -263,7 +263,7 @@ EIN_API ein_status ein_dtensor_plan_create(ein_ctx *ctx, const ein_graph *graph,
   if (how != NULL) desc = *how;
   desc.p = fabric->places;
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  ein_status st = eini_validate_graph(ctx, graph, 0, NULL);
+  ein_status st = eini_validate_graph(ctx, graph, 0, NULL, NULL);
   const int64_t n = st == EIN_OK ? graph->ntensor : 0;
   ein_dtensor_plan *p = EINI_NEW(&arena, ein_dtensor_plan, 1);
   int *tensor = EINI_NEW(&arena, int, n);
