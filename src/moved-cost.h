@@ -30,12 +30,16 @@ static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const 
              (eini_link_seconds(&dc->machine, block * size) + block / dc->machine.flops);
 }
 
-// What a block of statement f takes at a place.
+// What a block of a statement takes at a place of a machine. again: see eini_cost_of.
+static eini_cost eini_machine_cost(const ein_machine *m, const ein_graph *g, const eini_stmt *s,
+                                   const unsigned char *again, const eini_stmt_block *b) {
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  return eini_cost_of(g, s, NULL, b, again, NULL, &speed);
+}
+
 static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
                                  const eini_stmt_block *b) {
-  const ein_machine *m = &dc->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
-  return eini_cost_of(dc->g, f->s, NULL, b, f->again, NULL, &speed);
+  return eini_machine_cost(&dc->machine, dc->g, f->s, f->again, b);
 }
 
 // ---- what moves on an edge ----------------------------------------------------------------------

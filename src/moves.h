@@ -117,7 +117,7 @@ typedef struct eini_tour {
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
   double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
-  double *out, *in;        //   there, its link is free; NULL: no seconds are asked for
+  eini_links links;        //   there; NULL: no seconds are asked for
   int folds;               // partial results are folded where they arrive,
   int64_t wide;            //   of so many bytes each
   ein_schedule_info *info;
@@ -197,13 +197,13 @@ static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int 
 // tasks before are done. Partial results are folded where they arrive.
 static void eini_tour_pass(eini_tour *w, int home) {
   ein_schedule_move *m = &w->move;
-  const ein_machine *x = &w->w->machine;
   const double since = home || w->ready[m->from] > w->ready[m->to] ? w->ready[m->from]
                                                                    : w->ready[m->to];
-  m->sent = eini_link_pass(x, (double)m->bytes, since, &w->out[m->from], &w->in[m->to]);
-  m->arrived = w->in[m->to];
+  const eini_transit x = eini_links_pass(&w->links, m->from, m->to, (double)m->bytes, since);
+  m->sent = x.sent;
+  m->arrived = x.end;
   if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
-  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / x->flops;
+  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / w->links.is.flops;
 }
 
 // What the owner at o->coord has of the box at hand.
@@ -388,8 +388,6 @@ static double eini_tour_work(const eini_tour *w) {
 
 // The point at hand computes its block of a step.
 static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
-  const ein_machine *m = &w->w->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
   const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
   const int64_t q = w->move.place;
   w->info->tasks++;
@@ -402,7 +400,7 @@ static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
   w->move.bytes = 0;
   w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
   w->ready[q] = w->move.arrived = w->move.sent +
-                eini_cost_of(w->w->g, w->n->s, NULL, &b, NULL, NULL, &speed).seconds;
+                eini_machine_cost(&w->links.is, w->w->g, w->n->s, NULL, &b).seconds;
   return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
 }
 
@@ -434,12 +432,10 @@ static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
   const int64_t p = w->n->grid->places;
   w->ready = EINI_NEW(a, double, p);
   w->there = EINI_NEW(a, double, p);
-  w->out = EINI_NEW(a, double, p);
-  w->in = EINI_NEW(a, double, p);
   w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
   w->wide = eini_tour_wide(w);
-  return w->ready == NULL || w->there == NULL || w->out == NULL || w->in == NULL ?
-         EIN_ERR_NO_MEMORY : EIN_OK;
+  if (w->ready == NULL || w->there == NULL) return EIN_ERR_NO_MEMORY;
+  return eini_links_init(a, &w->w->machine, p, &w->links);
 }
 
 // Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.
