@@ -762,7 +762,8 @@ static ein_status refuse(void *user, const ein_dist_event *e) {
 static int left_over(const ein_fabric *f) {
   int n = 0;
   if (f->shared) return 0;
-  for (int i = 0; i < EINI_POST_LISTS; i++) n += ((const eini_posts *)f->user)->list[i] != 0;
+  const eini_posts *posts = (const eini_posts *)f->user;
+  for (int64_t i = 0; i < posts->cap; i++) n += posts->head[i] != 0;
   return n;
 }
 

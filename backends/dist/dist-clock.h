@@ -192,7 +192,7 @@ static ein_status eini_clock_start(void *user, int64_t tickets, int64_t bytes) {
   eini_posts *posts = &c->posts;
   const int places = c->places;
   (void)tickets, (void)bytes;
-  memset(posts->list, 0, sizeof posts->list);
+  for (int64_t i = 0; i < posts->cap; i++) posts->head[i] = 0;
   posts->free = 0;
   for (int64_t i = posts->cap; i > 0; i--) {
     posts->post[i - 1].next = posts->free;

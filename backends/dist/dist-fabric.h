@@ -3,8 +3,6 @@
 // Every transfer is a copy, made when the second of a send and a receive is posted.
 // ================================================================================================
 
-enum { EINI_POST_LISTS = 1024 };
-
 // A send or receive without a partner, or whose ticket nobody has waited for yet.
 typedef struct eini_post {
   int from, to, send, done;
@@ -19,28 +17,59 @@ typedef struct eini_posts {
   ein_allocator al;
   eini_post *post;          // a ticket is a number here + 1
   int64_t cap, free;        // free: those that are not in use are linked, low ones first
-  int64_t list[EINI_POST_LISTS];  // posts without a partner, in the order they were made
+  int64_t *head, *tail;     // [cap] posts without a partner, in the order they were made, by hash
   int64_t messages, bytes;  // moved
 } eini_posts;
 
-static int64_t *eini_posts_list(eini_posts *c, const eini_post *p) {
+// The list of a post. Where there are twice as many, each has those of one before.
+static int64_t eini_posts_list(const eini_posts *c, const eini_post *p) {
   int64_t word[3];
   word[0] = p->from, word[1] = p->to, word[2] = p->tag;
-  return &c->list[eini_hash(word, sizeof word, 0) % EINI_POST_LISTS];
+  return (int64_t)(eini_hash(word, sizeof word, 0) & (uint64_t)(c->cap - 1));
+}
+
+// A post is kept until its partner comes.
+static void eini_posts_keep(eini_posts *c, ein_ticket ticket) {
+  const int64_t list = eini_posts_list(c, &c->post[ticket - 1]);
+  if (c->head[list] == 0) c->head[list] = ticket;
+  else c->post[c->tail[list] - 1].next = ticket;
+  c->tail[list] = ticket;
+  c->post[ticket - 1].next = 0;
+}
+
+// Post `at` leaves its list, in which it comes behind `before`, 0: it is the first.
+static void eini_posts_drop(eini_posts *c, int64_t list, int64_t before, int64_t at) {
+  if (before == 0) c->head[list] = c->post[at - 1].next;
+  else c->post[before - 1].next = c->post[at - 1].next;
+  if (c->tail[list] == at) c->tail[list] = before;
+}
+
+static size_t eini_posts_bytes(int64_t cap) {
+  return (size_t)cap * (sizeof(eini_post) + 2 * sizeof(int64_t));
+}
+
+static void eini_posts_end(eini_posts *c) {
+  if (c->post != NULL) c->al.free_fn(c->post, eini_posts_bytes(c->cap), c->al.user);
 }
 
 static ein_status eini_posts_grow(eini_posts *c) {
   const int64_t cap = c->cap < 16 ? 16 : 2 * c->cap;
-  eini_post *more = (eini_post *)c->al.alloc_fn((size_t)cap * sizeof *more, 16, c->al.user);
-  if (more == NULL) return EIN_ERR_NO_MEMORY;
-  if (c->cap > 0) memcpy(more, c->post, (size_t)c->cap * sizeof *more);
-  if (c->post != NULL) c->al.free_fn(c->post, (size_t)c->cap * sizeof *c->post, c->al.user);
+  eini_posts more = *c;
+  more.post = (eini_post *)c->al.alloc_fn(eini_posts_bytes(cap), 16, c->al.user);
+  if (more.post == NULL) return EIN_ERR_NO_MEMORY;
+  more.cap = cap;
+  more.head = (int64_t *)(void *)(more.post + cap);
+  more.tail = more.head + cap;
+  memset(more.head, 0, 2 * (size_t)cap * sizeof *more.head);
+  if (c->cap > 0) memcpy(more.post, c->post, (size_t)c->cap * sizeof *c->post);
+  for (int64_t i = 0; i < c->cap; i++)
+    for (int64_t at = c->head[i]; at != 0; at = c->post[at - 1].next) eini_posts_keep(&more, at);
   for (int64_t i = cap; i > c->cap; i--) {
-    more[i - 1].next = c->free;
-    c->free = i;
+    more.post[i - 1].next = more.free;
+    more.free = i;
   }
-  c->post = more;
-  c->cap = cap;
+  eini_posts_end(c);
+  *c = more;
   return EIN_OK;
 }
 
@@ -61,29 +90,17 @@ static void eini_posts_free(eini_posts *c, ein_ticket ticket) {
 
 // The first post that matches leaves its list; 0: there is none.
 static int64_t eini_posts_partner(eini_posts *c, const eini_post *p) {
-  int64_t *at = eini_posts_list(c, p);
-  for (; *at != 0; at = &c->post[*at - 1].next) {
-    const eini_post *o = &c->post[*at - 1];
-    const int64_t n = *at;
+  const int64_t list = c->cap == 0 ? 0 : eini_posts_list(c, p);
+  int64_t before = 0, at = c->cap == 0 ? 0 : c->head[list];
+  for (; at != 0; before = at, at = c->post[at - 1].next) {
+    const eini_post *o = &c->post[at - 1];
     if (o->send == p->send || o->from != p->from || o->to != p->to || o->tag != p->tag) continue;
-    *at = o->next;
+    eini_posts_drop(c, list, before, at);
     c->messages++;
     c->bytes += (int64_t)p->bytes;
-    return n;
+    break;
   }
-  return 0;
-}
-
-// A post is kept until its partner comes.
-static void eini_posts_keep(eini_posts *c, ein_ticket ticket) {
-  int64_t *at = eini_posts_list(c, &c->post[ticket - 1]);
-  while (*at != 0) at = &c->post[*at - 1].next;
-  *at = ticket;
-  c->post[ticket - 1].next = 0;
-}
-
-static void eini_posts_end(eini_posts *c) {
-  if (c->post != NULL) c->al.free_fn(c->post, (size_t)c->cap * sizeof *c->post, c->al.user);
+  return at;
 }
 
 // Completes with the first post that matches, or keeps the new one.
@@ -125,9 +142,10 @@ static ein_status eini_copying_wait(void *user, ein_ticket ticket) {
   if (ticket == 0) return EIN_OK;
   const eini_post *o = &c->post[ticket - 1];
   const int done = o->done;
-  int64_t *at = eini_posts_list(c, o);
-  while (!done && *at != ticket) at = &c->post[*at - 1].next;
-  if (!done) *at = o->next;
+  const int64_t list = eini_posts_list(c, o);
+  int64_t before = 0, at = c->head[list];
+  for (; !done && at != ticket; before = at) at = c->post[at - 1].next;
+  if (!done) eini_posts_drop(c, list, before, at);
   eini_posts_free(c, ticket);
   return done ? EIN_OK : EIN_ERR_INTERNAL;
 }
