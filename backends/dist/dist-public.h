@@ -47,12 +47,12 @@ EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabr
 EIN_API ein_status ein_fabric_sim(ein_ctx *ctx, int places, const ein_machine *machine,
                                   ein_fabric *fabric) {
   eini_arena arena;
-  eini_clock *c;
+  eini_timer *c;
   EINI_TRY(eini_fabric_init(places, "sim", fabric));
   if (ctx != NULL) eini_begin_call(ctx, NULL);
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
   ein_status st = eini_validate_machine(eini_diag_of(ctx), machine);
-  if (st == EIN_OK) st = eini_clock_make(&arena, places, machine, &c);
+  if (st == EIN_OK) st = eini_timer_make(&arena, places, machine, &c);
   if (st != EIN_OK) {
     eini_arena_free(&arena);
     memset(fabric, 0, sizeof *fabric);
@@ -62,13 +62,13 @@ EIN_API ein_status ein_fabric_sim(ein_ctx *ctx, int places, const ein_machine *m
   fabric->shared = 0;
   fabric->user = c;
   fabric->machine = &c->machine;
-  fabric->send_fn = eini_clock_send;
-  fabric->recv_fn = eini_clock_recv;
-  fabric->wait_fn = eini_clock_wait;
-  fabric->room_fn = eini_clock_start;
-  fabric->compute_fn = eini_clock_compute;
-  fabric->next_fn = eini_clock_next;
-  fabric->destroy_fn = eini_clock_destroy;
+  fabric->send_fn = eini_timer_send;
+  fabric->recv_fn = eini_timer_recv;
+  fabric->wait_fn = eini_timer_wait;
+  fabric->room_fn = eini_timer_start;
+  fabric->compute_fn = eini_timer_compute;
+  fabric->next_fn = eini_timer_next;
+  fabric->destroy_fn = eini_timer_destroy;
   return EIN_OK;
 }
 
@@ -76,8 +76,8 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
   const eini_posts *own = NULL;
   if (fabric != NULL && fabric->send_fn == eini_copying_send)
     own = (const eini_posts *)fabric->user;
-  if (fabric != NULL && fabric->send_fn == eini_clock_send)
-    own = &((const eini_clock *)fabric->user)->posts;
+  if (fabric != NULL && fabric->send_fn == eini_timer_send)
+    own = &((const eini_timer *)fabric->user)->posts;
   if (messages != NULL) *messages = own != NULL ? own->messages : 0;
   if (bytes != NULL) *bytes = own != NULL ? own->bytes : 0;
 }
