@@ -95,7 +95,7 @@
 //             bytes / bandwidth, and moves while places compute. stats.seconds says how long a run
 //             takes, place[q].busy how long a place computes, events when everything happens.
 //             ein_simulate predicts the same from classes of equal tasks, for up to 2^20 places,
-//             as if statements came one after another at a place and memory were never waited for
+//             as if a place did its tasks statement by statement; ein_schedule_cost one statement
 // Places with memory of their own begin to send and receive what a statement reads while they
 // compute the one before (not with no_overlap), straight from and into a block or an operand where
 // the elements lie there one after another; a block that a task reads whole at home is not copied.
@@ -3896,7 +3896,7 @@ static double eini_dist_takes(const ein_dist *d, const eini_job *j, int64_t q, e
   const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   if (j->kind == EINI_JOB_ZERO) return 0;
   if (j->kind == EINI_JOB_MERGE)
-    return (double)eini_dist_elements(&e->space, q, m) / d->fabric.machine->flops;
+    return eini_merge_seconds(d->fabric.machine, (double)eini_dist_elements(&e->space, q, m));
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   return eini_machine_cost(d->fabric.machine, d->g, e->s, e->again, &b).seconds;
 }
@@ -6006,7 +6006,7 @@ static double eini_steps_takes(eini_staged *x, const eini_job *j) {
   const eini_step_point *pt = &x->point;
   const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
   if (j->kind == EINI_JOB_ARRIVE && !x->e->whole)
-    return (double)x->e->move[j->arg].bytes / (double)x->e->wide / m->flops;
+    return eini_merge_seconds(m, (double)(x->e->move[j->arg].bytes / (int64_t)x->e->wide));
   if (j->kind != EINI_JOB_BLOCK) return 0;
   eini_steps_goto(x, x->e->task[j->arg].point);
   eini_tour_values(&x->w, x->e->task[j->arg].step, x->w.n->nstep);

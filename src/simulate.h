@@ -396,8 +396,8 @@ static ein_status eini_sim_meet(eini_sim *m, int y, int64_t step) {
           m->now.agg += block * size;
           EINI_TRY(eini_sim_send(m, from, to, block * size, since));
         } else {  // meanwhile the place computed what it could
-          m->pending[to] = m->ready[to] + block / m->dc.machine.flops;
-          m->clock[to] += block / m->dc.machine.flops;
+          m->pending[to] = m->ready[to] + eini_merge_seconds(&m->dc.machine, block);
+          m->clock[to] += eini_merge_seconds(&m->dc.machine, block);
         }
       }
     }

@@ -535,7 +535,7 @@ static double eini_dist_takes(const ein_dist *d, const eini_job *j, int64_t q, e
   const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
   if (j->kind == EINI_JOB_ZERO) return 0;
   if (j->kind == EINI_JOB_MERGE)
-    return (double)eini_dist_elements(&e->space, q, m) / d->fabric.machine->flops;
+    return eini_merge_seconds(d->fabric.machine, (double)eini_dist_elements(&e->space, q, m));
   eini_space_ranges(&e->space, q, m->lo, m->hi);
   return eini_machine_cost(d->fabric.machine, d->g, e->s, e->again, &b).seconds;
 }

@@ -161,7 +161,7 @@ static double eini_steps_takes(eini_staged *x, const eini_job *j) {
   const eini_step_point *pt = &x->point;
   const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
   if (j->kind == EINI_JOB_ARRIVE && !x->e->whole)
-    return (double)x->e->move[j->arg].bytes / (double)x->e->wide / m->flops;
+    return eini_merge_seconds(m, (double)(x->e->move[j->arg].bytes / (int64_t)x->e->wide));
   if (j->kind != EINI_JOB_BLOCK) return 0;
   eini_steps_goto(x, x->e->task[j->arg].point);
   eini_tour_values(&x->w, x->e->task[j->arg].step, x->w.n->nstep);
