@@ -472,7 +472,10 @@ static void print_simulated(const simulation *x) {
   made.tasks = sim->tasks, made.messages = sim->messages, made.bytes = sim->join + sim->agg;
   made.peak = sim->peak_bytes;
   made.machine = x->machine, made.assumed = sim->machine;
-  if (x->clock != NULL) made.place = x->clock->stats.place, made.timed = 1;
+  if (x->clock != NULL) {
+    made.place = x->clock->stats.place, made.timed = 1;
+    made.tasks = (double)x->clock->stats.tasks;  // merges, too
+  }
   if (given(O_JSON) != NULL) put_figures(&made);
   else if (x->d != NULL) print_time_line(x->d, sim, x->each, x->machine);
 }
