@@ -1180,6 +1180,28 @@ static void test_messages(int count, uint64_t seed) {
 
 // ---- the executor on a clock: what is simulated is what it takes ----
 
+// What is told of a run on a clock.
+typedef struct told {
+  double free[64], last;     // when a place is done with its tasks so far
+  int64_t tasks, messages, bytes;
+  int wrong;
+} told;
+
+static ein_status told_event(void *user, const ein_dist_event *e) {
+  told *t = (told *)user;
+  t->wrong += !(e->begin <= e->end && e->begin >= 0 && e->end >= t->last);
+  t->last = e->end;
+  if (e->level >= -1) {  // one at a time
+    t->wrong += e->begin < t->free[e->place];
+    t->free[e->place] = e->end;
+    t->tasks++;
+  } else {
+    t->wrong += e->level != -4 || e->from == e->place || e->bytes <= 0;
+    t->messages++, t->bytes += e->bytes;
+  }
+  return EIN_OK;
+}
+
 // Seconds that a decomposition takes on a clock, over what is simulated.
 static double clock_ratio(const ein_graph *g, const ein_decomposition *how, int p,
                           const ein_machine *machine) {
@@ -1191,6 +1213,8 @@ static double clock_ratio(const ein_graph *g, const ein_decomposition *how, int 
   ein_dist_stats stats;
   ein_place_stats place[64];
   double busy = 0, first;
+  told t;
+  memset(&t, 0, sizeof t);
   memset(&desc, 0, sizeof desc);
   memset(&sim, 0, sizeof sim);
   memset(&stats, 0, sizeof stats);
@@ -1200,9 +1224,14 @@ static double clock_ratio(const ein_graph *g, const ein_decomposition *how, int 
   CHECK(ein_fabric_sim(NULL, p, machine, &f) == EIN_OK);
   desc.fabric = &f;
   desc.decomposition = how;
+  desc.event_fn = told_event;
+  desc.event_user = &t;
   CHECK(ein_dist_create(NULL, g, &desc, &d) == EIN_OK);
   CHECK(ein_dist_execute(d, NULL, &stats) == EIN_OK);
   first = stats.seconds;
+  CHECK(t.wrong == 0 && t.last <= first && t.tasks == stats.tasks);
+  CHECK(t.messages == stats.messages && t.bytes == stats.bytes);
+  memset(&t, 0, sizeof t);
   CHECK(ein_dist_execute(d, NULL, &stats) == EIN_OK);
   CHECK(stats.seconds <= first && stats.seconds >= first);  // from 0 on
   CHECK((double)stats.messages == info.messages && (double)stats.bytes == info.join + info.agg);

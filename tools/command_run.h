@@ -473,7 +473,7 @@ static void print_simulated(const simulation *x) {
   made.peak = sim->peak_bytes;
   made.machine = x->machine, made.assumed = sim->machine;
   if (x->clock != NULL) {
-    made.place = x->clock->stats.place, made.timed = 1;
+    made.place = x->places <= 1 << 16 ? x->clock->stats.place : NULL, made.timed = 1;
     made.tasks = (double)x->clock->stats.tasks;  // merges, too
   }
   if (given(O_JSON) != NULL) put_figures(&made);
