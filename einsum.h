@@ -44,8 +44,8 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>compulsory
-//                 >>place-memory >>results >>simulate >>decomp-public >>scatter >>grids >>loops
-//                 >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
+//                 >>place-memory >>results >>links >>simulate >>decomp-public >>scatter >>grids
+//                 >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -1821,7 +1821,7 @@ typedef struct ein_schedule_info {
   int64_t line;             // in the source, or 0
   int64_t tasks, steps, messages, bytes;  // in all; tasks: of all points and steps
   int64_t fan;              // most messages that a place sends in one step
-  double seconds;           // predicted: places fetch, compute and send step by step
+  double seconds;           // predicted; what a step fetches moves while the one before computes
 } ein_schedule_info;
 
 // Counts what a statement moves; fn, which may be NULL, is called for all of it, step by step; a
@@ -37063,6 +37063,11 @@ static double eini_link_seconds(const ein_machine *m, double bytes) {
   return m->latency + bytes / m->bandwidth;
 }
 
+// Seconds of merging so many elements of partial results into others.
+static double eini_merge_seconds(const ein_machine *m, double elements) {
+  return elements / m->flops;
+}
+
 // Bytes and seconds of folding partial results at their homes, those of the largest block.
 static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
                            double *bytes, double *seconds) {
@@ -37070,16 +37075,20 @@ static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const 
   double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
   double size = (double)eini_partial_bytes(dc->g, s), block = eini_points(s, &longest, 0, s->nfree);
   *bytes = (nagg - 1) * eini_points(s, NULL, 0, s->nfree) * size;
-  *seconds = eini_log2_up(nagg) *
-             (eini_link_seconds(&dc->machine, block * size) + block / dc->machine.flops);
+  *seconds = eini_log2_up(nagg) * (eini_link_seconds(&dc->machine, block * size) +
+                                   eini_merge_seconds(&dc->machine, block));
 }
 
-// What a block of statement f takes at a place.
+// What a block of a statement takes at a place of a machine. again: see eini_cost_of.
+static eini_cost eini_machine_cost(const ein_machine *m, const ein_graph *g, const eini_stmt *s,
+                                   const unsigned char *again, const eini_stmt_block *b) {
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  return eini_cost_of(g, s, NULL, b, again, NULL, &speed);
+}
+
 static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
                                  const eini_stmt_block *b) {
-  const ein_machine *m = &dc->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
-  return eini_cost_of(dc->g, f->s, NULL, b, f->again, NULL, &speed);
+  return eini_machine_cost(&dc->machine, dc->g, f->s, f->again, b);
 }
 
 // ---- what moves on an edge ----------------------------------------------------------------------
@@ -41113,6 +41122,82 @@ EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
 }
 
 // ================================================================================================
+// >>links  what messages take on the links of places and nodes
+// Takes messages in the order in which they come to a link; gives when they leave and arrive. All
+// that predicts seconds of messages goes by this law: simulations, schedules, fabrics with a clock.
+// ================================================================================================
+
+typedef struct eini_links {
+  ein_machine is;
+  int64_t nnodes;          // 0: all places are in one
+  double *out, *in;        // [place] when its link has carried all so far, out of it and into it
+  double *node[2];         // [node] the same
+} eini_links;
+
+// A message on its way through the links of its places and, between nodes, of these.
+typedef struct eini_transit {
+  int64_t from, to;
+  double bytes, sent;
+  double begin, end;       // of what is there: its first byte and its last
+  int hops;                // links that it is through
+} eini_transit;
+
+static ein_status eini_links_init(eini_arena *a, const ein_machine *is, int64_t places,
+                                  eini_links *l) {
+  l->is = *is;
+  l->nnodes = is->node > 0 && is->node < places ? (places + is->node - 1) / is->node : 0;
+  l->out = EINI_NEW(a, double, places);
+  l->in = EINI_NEW(a, double, places);
+  for (int i = 0; i < 2; i++)
+    if ((l->node[i] = EINI_NEW(a, double, l->nnodes)) == NULL) return EIN_ERR_NO_MEMORY;
+  return l->out == NULL || l->in == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+static int64_t eini_links_node(const eini_links *l, int64_t place) {
+  return l->nnodes > 0 ? place / l->is.node : 0;
+}
+
+// A message comes to a link at `begin` and has it behind those before it. Returns when it begins to
+// go through; *link: when it has passed.
+static double eini_link_take(double *link, double begin, double bytes, double rate) {
+  if (*link > begin) begin = *link;
+  *link = begin + bytes / rate;
+  return begin;
+}
+
+// A message comes to its next link, and has it behind those that came before. Where the link is
+// faster than the one before, it ends as that one does. 1: the message is there.
+static int eini_links_hop(eini_links *l, eini_transit *x) {
+  const ein_machine *is = &l->is;
+  const int64_t from = eini_links_node(l, x->from), to = eini_links_node(l, x->to);
+  const int far = from != to, hop = x->hops++, last = far ? 3 : 1;
+  double *link = hop == 0 ? &l->out[x->from] : hop == last ? &l->in[x->to]
+                 : hop == 1 ? &l->node[0][from] : &l->node[1][to];
+  const double rate = hop == 0 || hop == last ? is->bandwidth : is->node_bandwidth;
+  x->begin = eini_link_take(link, x->begin, x->bytes, rate);
+  if (*link > x->end) x->end = *link;
+  if (hop == 0) x->sent = x->begin;
+  if (hop == last) return 1;
+  if (hop == last / 2) {
+    x->begin += far ? is->node_latency : is->latency;
+    x->end += far ? is->node_latency : is->latency;
+  }
+  return 0;
+}
+
+// A message may set out at `since`, and has all links behind those before it.
+static eini_transit eini_links_pass(eini_links *l, int64_t from, int64_t to, double bytes,
+                                    double since) {
+  eini_transit x = {0, 0, 0, 0, 0, 0, 0};
+  x.from = from;
+  x.to = to;
+  x.bytes = bytes;
+  x.begin = x.end = since;
+  while (!eini_links_hop(l, &x)) continue;
+  return x;
+}
+
+// ================================================================================================
 // >>simulate  tasks, messages, bytes and a time line, without data
 // Takes a graph and a decomposition; enumerates every task at its place. A task starts when what it
 // reads has arrived and its place is free: no barrier between statements.
@@ -41120,14 +41205,6 @@ EIN_API ein_status ein_decomposition_pin(const ein_decomposition *d, int tensor,
 
 #define EINI_SIM_VISITS ((int64_t)1 << 26)  // blocks looked at, about; then homes share evenly
 #define EINI_SIM_POSTS ((int64_t)1 << 20)   // and messages of an edge that are kept, with nodes
-
-// A message on its way through the links of its places and, between nodes, of these.
-typedef struct eini_sim_post {
-  int64_t from, to;
-  double bytes, sent;
-  double begin, end;       // of what is there: its first byte and its last
-  int hops;                // links that it is through
-} eini_sim_post;
 
 // What moves over an edge, whenever: edges of equal statements that are cut alike share it.
 typedef struct eini_sim_traffic {
@@ -41148,17 +41225,16 @@ typedef struct eini_sim {
   double **done;           // [node][place] when a block is complete; NULL: not, or no more, needed
   double *last;            // [node] the latest of done
   int *reader;             // [node] its last reader; -1: none
-  double *clock, *in, *out;  // [place] when it has computed, received and sent all so far
+  eini_links links;
+  double *clock;           // [place] when it has computed all so far
   double *over[2];         // [place] when it was through with the statement before; and the one
                            //   before that, whose memory then takes what moves
   double *held, *peak;     // [place] bytes of inputs and blocks; and with those of its tasks
   double *pending;         // [place] end of the task of this statement, and of what it merged
   double *ready, *fetched;  // [place] when what its task reads is there, and what it fetches of it
   double *move;            // [place] bytes that its task fetches over one edge, or folds
-  double *nodes[2][2];     // [node of the machine] out of it and into it: when its link has carried
-                           //   all so far; of one edge: shares of the homes, bytes fetched
-  int64_t nnodes;          // 0: all places are in one
-  eini_sim_post *post;     // messages of the statement that have not set out
+  double *nodes[2];        // [node of the machine] of one edge: shares of the homes, bytes fetched
+  eini_transit *post;      // messages of the statement that have not set out
   int64_t npost, cappost;
   eini_ranked *heap;       // of posts, the first one that comes to a link on top
   int64_t capheap;
@@ -41189,48 +41265,8 @@ static void eini_sim_drop(eini_sim *m, double **p, int64_t n) {
   *p = NULL;
 }
 
-// A message comes to a link at `begin` and has it behind those before it. Returns when it begins to
-// go through; *link: when it has passed.
-static double eini_link_take(double *link, double begin, double bytes, double rate) {
-  if (*link > begin) begin = *link;
-  *link = begin + bytes / rate;
-  return begin;
-}
-
-// From a place, whose link is out, to another's, in. Returns when it leaves.
-static double eini_link_pass(const ein_machine *m, double bytes, double since, double *out,
-                             double *in) {
-  const double sent = eini_link_take(out, since, bytes, m->bandwidth);
-  (void)eini_link_take(in, sent + m->latency, bytes, m->bandwidth);
-  return sent;
-}
-
-static int64_t eini_sim_node(const eini_sim *m, int64_t place) {
-  return m->nnodes > 0 ? place / m->dc.machine.node : 0;
-}
-
-// A message comes to its next link, and has it behind those that came before. Where the link is
-// faster than the one before, it ends as that one does. 1: the message is there.
-static int eini_sim_hop(eini_sim *m, eini_sim_post *x) {
-  const ein_machine *is = &m->dc.machine;
-  const int64_t from = eini_sim_node(m, x->from), to = eini_sim_node(m, x->to);
-  const int far = from != to, hop = x->hops++, last = far ? 3 : 1;
-  double *link = hop == 0 ? &m->out[x->from] : hop == last ? &m->in[x->to]
-                 : hop == 1 ? &m->nodes[0][0][from] : &m->nodes[0][1][to];
-  const double rate = hop == 0 || hop == last ? is->bandwidth : is->node_bandwidth;
-  x->begin = eini_link_take(link, x->begin, x->bytes, rate);
-  if (*link > x->end) x->end = *link;
-  if (hop == 0) x->sent = x->begin;
-  if (hop == last) return 1;
-  if (hop == last / 2) {
-    x->begin += far ? is->node_latency : is->latency;
-    x->end += far ? is->node_latency : is->latency;
-  }
-  return 0;
-}
-
 // Message x is where it goes.
-static void eini_sim_arrive(eini_sim *m, const eini_sim_post *x) {
+static void eini_sim_arrive(eini_sim *m, const eini_transit *x) {
   ein_sim_move v;
   if (x->end > m->ready[x->to]) m->ready[x->to] = x->end;
   m->now.messages++;
@@ -41258,8 +41294,8 @@ static ein_status eini_sim_deliver(eini_sim *m) {
   }
   for (int64_t i = n / 2; i-- > 0;) eini_heap_sink(m->heap, n, i);
   while (n > 0) {
-    eini_sim_post *x = &m->post[m->heap[0].seq];
-    if (eini_sim_hop(m, x)) {
+    eini_transit *x = &m->post[m->heap[0].seq];
+    if (eini_links_hop(&m->links, x)) {
       eini_sim_arrive(m, x);
       m->heap[0] = m->heap[--n];
     } else {
@@ -41275,21 +41311,16 @@ static ein_status eini_sim_deliver(eini_sim *m) {
 // no nodes it goes behind those before it, else when all are delivered.
 static ein_status eini_sim_send(eini_sim *m, int64_t from, int64_t to, double bytes,
                                 double since) {
-  eini_sim_post x = {0, 0, 0, 0, 0, 0, 0};
-  x.from = from;
-  x.to = to;
-  x.bytes = bytes;
   if (m->over[1][from] > since) since = m->over[1][from];
   if (m->over[1][to] > since) since = m->over[1][to];
-  x.begin = x.end = since;
-  if (m->nnodes == 0) {
-    x.sent = eini_link_pass(&m->dc.machine, bytes, since, &m->out[from], &m->in[to]);
-    x.end = m->in[to];
+  if (m->links.nnodes == 0) {
+    const eini_transit x = eini_links_pass(&m->links, from, to, bytes, since);
     eini_sim_arrive(m, &x);
     return EIN_OK;
   }
-  eini_sim_post *all = (eini_sim_post *)eini_grow(&m->dc.arena, m->post, m->npost, &m->cappost,
-                                                  sizeof *all);
+  const eini_transit x = {from, to, bytes, 0, since, since, 0};
+  eini_transit *all = (eini_transit *)eini_grow(&m->dc.arena, m->post, m->npost, &m->cappost,
+                                                sizeof *all);
   if (all == NULL) return EIN_ERR_NO_MEMORY;
   m->post = all;
   m->post[m->npost++] = x;
@@ -41441,11 +41472,11 @@ static ein_status eini_sim_traffic_of(eini_sim *m, const eini_dedge *e, eini_sim
 // links carry what is not their own.
 static void eini_sim_gather_nodes(eini_sim *m, int64_t ntask, double total, double first,
                                   double *sent) {
-  double *share = m->nodes[1][0], *fetch = m->nodes[1][1];
-  for (int64_t q = 0; q < ntask; q++) fetch[eini_sim_node(m, q)] += m->move[q];
-  for (int64_t n = 0; n < m->nnodes; n++) {
+  double *share = m->nodes[0], *fetch = m->nodes[1];
+  for (int64_t q = 0; q < ntask; q++) fetch[eini_links_node(&m->links, q)] += m->move[q];
+  for (int64_t n = 0; n < m->links.nnodes; n++) {
     const double bandwidth = m->dc.machine.node_bandwidth;
-    double *out = &m->nodes[0][0][n], *in = &m->nodes[0][1][n];
+    double *out = &m->links.node[0][n], *in = &m->links.node[1][n];
     const double leaves = share[n] * (total - fetch[n]), comes = (1 - share[n]) * fetch[n];
     if (leaves > 0) *out = (*out > first ? *out : first) + leaves / bandwidth;
     if (leaves > 0 && *out > *sent) *sent = *out;
@@ -41468,13 +41499,13 @@ static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
   for (int64_t q = 0; q < p->ntask; q++) {
     if (!eini_task_ranges(s, p->cut, p->order, p->norder, q, 1, m->klo, m->khi)) continue;
     double block = eini_points(s, &b, 0, s->nfree), since = m->done[e->x][q];
-    if (m->out[q] > since) since = m->out[q];
-    m->out[q] = since + total * (block / whole) / bandwidth;
-    if (m->nnodes > 0) m->nodes[1][0][eini_sim_node(m, q)] += block / whole;
+    if (m->links.out[q] > since) since = m->links.out[q];
+    m->links.out[q] = since + total * (block / whole) / bandwidth;
+    if (m->links.nnodes > 0) m->nodes[0][eini_links_node(&m->links, q)] += block / whole;
     if (since < first) first = since;
-    if (m->out[q] > sent) sent = m->out[q];
+    if (m->links.out[q] > sent) sent = m->links.out[q];
   }
-  if (m->nnodes > 0) {
+  if (m->links.nnodes > 0) {
     eini_sim_gather_nodes(m, ntask, total, first, &sent);
     if (latency < m->dc.machine.node_latency) latency = m->dc.machine.node_latency;
   }
@@ -41482,14 +41513,14 @@ static void eini_sim_gather(eini_sim *m, const eini_dedge *e, double total) {
   sent += latency;
   for (int64_t q = 0; q < ntask; q++) {
     if (m->move[q] <= 0) continue;
-    m->in[q] = (m->in[q] > first ? m->in[q] : first) + m->move[q] / bandwidth;
-    if (m->in[q] > m->ready[q]) m->ready[q] = m->in[q];
+    m->links.in[q] = (m->links.in[q] > first ? m->links.in[q] : first) + m->move[q] / bandwidth;
+    if (m->links.in[q] > m->ready[q]) m->ready[q] = m->links.in[q];
     if (sent > m->ready[q]) m->ready[q] = sent;
-    if (m->nnodes == 0) continue;
-    const double there = m->nodes[1][0][eini_sim_node(m, q)];
+    if (m->links.nnodes == 0) continue;
+    const double there = m->nodes[0][eini_links_node(&m->links, q)];
     if (there > m->ready[q]) m->ready[q] = there;
   }
-  for (int64_t n = 0; n < m->nnodes; n++) m->nodes[1][0][n] = 0;
+  for (int64_t n = 0; n < m->links.nnodes; n++) m->nodes[0][n] = 0;
 }
 
 // What all tasks of a statement fetch over one edge, and when it is there.
@@ -41564,8 +41595,8 @@ static ein_status eini_sim_meet(eini_sim *m, int y, int64_t step) {
           m->now.agg += block * size;
           EINI_TRY(eini_sim_send(m, from, to, block * size, since));
         } else {  // meanwhile the place computed what it could
-          m->pending[to] = m->ready[to] + block / m->dc.machine.flops;
-          m->clock[to] += block / m->dc.machine.flops;
+          m->pending[to] = m->ready[to] + eini_merge_seconds(&m->dc.machine, block);
+          m->clock[to] += eini_merge_seconds(&m->dc.machine, block);
         }
       }
     }
@@ -41642,17 +41673,15 @@ static ein_status eini_sim_inputs(eini_sim *m) {
 // Numbers of places and nodes.
 static ein_status eini_sim_arrays(eini_sim *m) {
   eini_decomposer *dc = &m->dc;
-  double **place[] = {&m->clock, &m->in, &m->out, &m->ready, &m->fetched, &m->move, &m->held,
+  double **place[] = {&m->clock, &m->ready, &m->fetched, &m->move, &m->held,
                       &m->peak, &m->pending, &m->over[0], &m->over[1]};
-  for (int i = 0; i < 11; i++)
+  for (int i = 0; i < 9; i++)
     if ((*place[i] = eini_sim_array(m, dc->p)) == NULL) return EIN_ERR_NO_MEMORY;
   m->visits = EINI_SIM_VISITS / eini_max64(1, m->edges.n);
-  if (dc->machine.node > 0 && dc->machine.node < dc->p) {
-    m->nnodes = (dc->p + dc->machine.node - 1) / dc->machine.node;
-    m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
-  }
-  for (int i = 0; i < 4; i++)
-    if ((m->nodes[i / 2][i % 2] = EINI_NEW(&dc->arena, double, m->nnodes)) == NULL)
+  EINI_TRY(eini_links_init(&dc->arena, &dc->machine, dc->p, &m->links));
+  if (m->links.nnodes > 0) m->visits = eini_min64(m->visits, EINI_SIM_POSTS);
+  for (int i = 0; i < 2; i++)
+    if ((m->nodes[i] = EINI_NEW(&dc->arena, double, m->links.nnodes)) == NULL)
       return EIN_ERR_NO_MEMORY;
   return EIN_OK;
 }
@@ -41728,7 +41757,7 @@ static ein_status eini_sim_run(eini_sim *m, ein_sim_info *info) {
     EINI_TRY(eini_sim_fold(m, y));
     for (int64_t q = 0; q < m->dc.p; q++) {
       m->over[1][q] = m->over[0][q];
-      m->over[0][q] = m->clock[q] > m->out[q] ? m->clock[q] : m->out[q];
+      m->over[0][q] = m->clock[q] > m->links.out[q] ? m->clock[q] : m->links.out[q];
     }
     while (edge < m->edges.n && m->edges.e[edge].y == y) edge++;
     for (int x = 0; x < m->dc.nnode; x++)
@@ -41787,8 +41816,6 @@ static ein_status eini_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   for (int i = 0; i < m.dc.nnode && m.done != NULL; i++)
     eini_sim_drop(&m, &m.done[i], d->parts[i].ntask);
   eini_sim_drop(&m, &m.clock, m.dc.p);
-  eini_sim_drop(&m, &m.in, m.dc.p);
-  eini_sim_drop(&m, &m.out, m.dc.p);
   eini_sim_drop(&m, &m.ready, m.dc.p);
   eini_sim_drop(&m, &m.fetched, m.dc.p);
   eini_sim_drop(&m, &m.move, m.dc.p);
@@ -43335,7 +43362,9 @@ typedef struct eini_tour {
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
   double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
-  double *out, *in;        //   there, its link is free; NULL: no seconds are asked for
+  double *over[3];         //   there; what used its memory of messages last is, before, and before
+  eini_links links;        //   that; NULL: no seconds are asked for
+  int64_t *round;          // of places: 1 + the last step that they fetch or send in
   int folds;               // partial results are folded where they arrive,
   int64_t wide;            //   of so many bytes each
   ein_schedule_info *info;
@@ -43411,17 +43440,33 @@ static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int 
   return n;
 }
 
-// When the message at hand leaves and is there: places receive, and partial results leave, when the
-// tasks before are done. Partial results are folded where they arrive.
+// A place fetches, or is fetched from, in the step at hand: it has the memory of what it moved two
+// such steps before, so that this moves while the one before is computed.
+static double eini_tour_room(eini_tour *w, int64_t place) {
+  for (int i = 2; i > 0 && w->round[place] != w->move.step + 1; i--)
+    w->over[i][place] = w->over[i - 1][place];
+  w->round[place] = w->move.step + 1;
+  return w->over[2][place];
+}
+
+// When the message at hand leaves and is there. Partial results leave when their task is done, and
+// are folded where they arrive.
 static void eini_tour_pass(eini_tour *w, int home) {
   ein_schedule_move *m = &w->move;
-  const ein_machine *x = &w->w->machine;
-  const double since = home || w->ready[m->from] > w->ready[m->to] ? w->ready[m->from]
-                                                                   : w->ready[m->to];
-  m->sent = eini_link_pass(x, (double)m->bytes, since, &w->out[m->from], &w->in[m->to]);
-  m->arrived = w->in[m->to];
+  double since = w->ready[m->from];
+  if (!home) {
+    const double to = eini_tour_room(w, m->to);
+    since = eini_tour_room(w, m->from);
+    if (to > since) since = to;
+  }
+  const eini_transit x = eini_links_pass(&w->links, m->from, m->to, (double)m->bytes, since);
+  double *used = &w->over[0][m->from];
+  if (!home && w->links.out[m->from] > *used) *used = w->links.out[m->from];
+  m->sent = x.sent;
+  m->arrived = x.end;
   if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
-  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / x->flops;
+  if (home && w->folds)
+    w->there[m->to] += eini_merge_seconds(&w->links.is, (double)(m->bytes / w->wide));
 }
 
 // What the owner at o->coord has of the box at hand.
@@ -43606,8 +43651,6 @@ static double eini_tour_work(const eini_tour *w) {
 
 // The point at hand computes its block of a step.
 static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
-  const ein_machine *m = &w->w->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
   const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
   const int64_t q = w->move.place;
   w->info->tasks++;
@@ -43620,7 +43663,8 @@ static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
   w->move.bytes = 0;
   w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
   w->ready[q] = w->move.arrived = w->move.sent +
-                eini_cost_of(w->w->g, w->n->s, NULL, &b, NULL, NULL, &speed).seconds;
+                eini_machine_cost(&w->links.is, w->w->g, w->n->s, NULL, &b).seconds;
+  if (w->round[q] == step + 1 && w->ready[q] > w->over[0][q]) w->over[0][q] = w->ready[q];
   return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
 }
 
@@ -43652,12 +43696,13 @@ static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
   const int64_t p = w->n->grid->places;
   w->ready = EINI_NEW(a, double, p);
   w->there = EINI_NEW(a, double, p);
-  w->out = EINI_NEW(a, double, p);
-  w->in = EINI_NEW(a, double, p);
+  w->round = EINI_NEW(a, int64_t, p);
+  for (int i = 0; i < 3; i++)
+    if ((w->over[i] = EINI_NEW(a, double, p)) == NULL) return EIN_ERR_NO_MEMORY;
   w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
   w->wide = eini_tour_wide(w);
-  return w->ready == NULL || w->there == NULL || w->out == NULL || w->in == NULL ?
-         EIN_ERR_NO_MEMORY : EIN_OK;
+  if (w->ready == NULL || w->there == NULL || w->round == NULL) return EIN_ERR_NO_MEMORY;
+  return eini_links_init(a, &w->w->machine, p, &w->links);
 }
 
 // Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.

@@ -14,9 +14,9 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>steps
-//                 >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public >>nodes
-//                 >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
+//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public
+//                 >>nodes >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -87,6 +87,15 @@
 // copying     one after another, each place in memory of its own: what a place needs is sent
 //             and received, so that what is counted is seen to move. With fabric.threads set to 1
 //             tasks run on the threads of the executor while others' blocks are copied
+// sim         a clock and no data: the jobs are those of copying, and so are the figures; a run
+//             binds nothing and has memory for jobs alone, whatever the extents. On a machine
+//             (ein_machine) a place computes one task at a time, the earliest statement's first,
+//             and a link, of a place or of a node, carries one message after another, first come
+//             first served. A message sets out when both places have posted it, takes latency +
+//             bytes / bandwidth, and moves while places compute. stats.seconds says how long a run
+//             takes, place[q].busy how long a place computes, events when everything happens.
+//             ein_simulate predicts the same from classes of equal tasks, for up to 2^20 places,
+//             as if a place did its tasks statement by statement; ein_schedule_cost one statement
 // Places with memory of their own begin to send and receive what a statement reads while they
 // compute the one before (not with no_overlap), straight from and into a block or an operand where
 // the elements lie there one after another; a block that a task reads whole at home is not copied.
@@ -270,17 +279,29 @@ typedef struct ein_fabric {
                           int *number);
   ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
                           size_t bytes, ein_ticket *ticket);
+  // A clock: the same jobs run, but nothing is computed and no data is there; what a task takes
+  // follows from the machine (NULL: there is no clock). One process drives all places. Tickets are
+  // numbers from 1 on, as low as can be; room_fn sets the clock to 0. compute_fn: a task of so many
+  // seconds is ready at a place, which does one at a time, of those that are ready the one of the
+  // least order. next_fn: waits until an operation is over and gives its ticket, which is free
+  // then, and when it began and ended; ticket 0: none is under way.
+  const ein_machine *machine;
+  ein_status (*compute_fn)(void *user, int place, int order, double seconds, ein_ticket *ticket);
+  ein_status (*next_fn)(void *user, ein_ticket *ticket, double *begin, double *end);
 } ein_fabric;
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
 // of the ctx's executor. copying: one after another, each place in memory of its own, so that
 // every transfer is a copy; the ctx (may be NULL) gives its allocator; with `threads` set to 1, its
-// tasks run on the threads, too, while others' data moves. places: 1 .. EIN_PLACES_MAX.
+// tasks run on the threads, too, while others' data moves. sim: a clock, see FABRICS; machine NULL:
+// all defaults. places: 1 .. EIN_PLACES_MAX. EIN_ERR_ARGUMENT: no such machine.
 EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_sim(ein_ctx *ctx, int places, const ein_machine *machine,
+                                  ein_fabric *fabric);
 EIN_API void ein_fabric_destroy(ein_fabric *fabric);  // NULL is a no-op
-// What a copying fabric has moved since it was made; 0 for others. Pointers may be NULL.
+// What a fabric copying or sim has moved since it was made; 0 for others. Pointers may be NULL.
 EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes);
 
 // ---- execution of a decomposed graph ------------------------------------------------------------
@@ -289,11 +310,15 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
 // schedule also what moves between places that copy: level -2: what a point fetched before a step
 // is put into its boxes, -3: a message with what it sends home after it; a process tells those of
-// its places. Steps of one point follow each other, those of several do not.
+// its places. Steps of one point follow each other, those of several do not. On a fabric with a
+// clock begin and end are its seconds, and messages are told when they arrive (level -4) in the
+// place of -2 and -3.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
   int64_t step;              // under a schedule, else 0
   double begin, end;
+  int from, operand;         // of a message: its place; what it is of, -1: a (partial) result
+  int64_t bytes;
 } ein_dist_event;
 
 typedef struct ein_dist_desc {
@@ -324,12 +349,15 @@ typedef struct ein_dist_desc {
 // partial results folded there, whether copied or not; nothing is kept between statements.
 typedef struct ein_place_stats {
   int64_t tasks, received_bytes, sent_bytes;
+  int64_t messages;          // received
+  double busy;               // seconds of tasks, on a clock
 } ein_place_stats;
 
 typedef struct ein_dist_stats {
   int64_t tasks;             // blocks computed and merges
   int64_t messages;          // transfers between two places
   int64_t bytes;
+  double seconds;            // on a fabric with a clock, else 0
   int64_t nstmt;             // room in stmt_bytes
   int64_t *stmt_bytes;       // the caller's, may be NULL: bytes of each statement
   int64_t nplace;            // room in place
@@ -380,7 +408,8 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
                                   int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
-// where the fabric is shared; else one run of a plan at a time.
+// where the fabric is shared; else one run of a plan at a time. On a fabric with a clock run may be
+// NULL, and what it binds is not looked at.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
 
 // ---- nodes --------------------------------------------------------------------------------------
@@ -1616,11 +1645,14 @@ typedef struct eini_flow {
   ein_status (*run_fn)(void *user, int worker, const eini_job *job, int failed,
                        ein_ticket *ticket);
   void (*done_fn)(void *user, int worker, const eini_job *job);  // it has run; one at a time
+  // On a clock: it is over.
+  ein_status (*over_fn)(void *user, const eini_job *job, double begin, double end);
   void *user;
   int32_t *wait, *link;     // per job
   int32_t *head, *tail;     // per statement and worker
   int32_t *ready;           // per statement
-  int32_t *ticket_of;       // jobs of transfers under way, and their tickets
+  int32_t *ticket_of;       // jobs of transfers under way, and their tickets; on a clock: of ticket
+                            //   k the job is at k - 1
   ein_ticket *ticket;
   char *over;               // tickets that are done
   int64_t nticket, left;
@@ -1752,6 +1784,24 @@ static int32_t eini_flow_take(eini_flow *f, int worker) {
   return eini_flow_first(f, &list[from]);
 }
 
+// On a clock: time goes on until something is over.
+static int64_t eini_flow_tick(eini_flow *f) {
+  ein_ticket ticket = 0;
+  double begin = 0, end = 0;
+  ein_status st = f->fabric->next_fn(f->fabric->user, &ticket, &begin, &end);
+  if (st != EIN_OK || ticket == 0) {  // what waits will wait for ever
+    if (f->status == EIN_OK) f->status = st;
+    f->nticket = 0;
+    return 0;
+  }
+  const int32_t j = f->ticket_of[ticket - 1];
+  f->nticket--;
+  st = f->over_fn(f->user, &f->jobs->job[j], begin, end);
+  if (f->status == EIN_OK) f->status = st;
+  eini_flow_done(f, j);
+  return 1;
+}
+
 // With the lock: ends transfers that are done. idle: nobody computes, so that without any the
 // earliest is waited for; those of others wait for nothing later, so nobody waits in vain.
 static int64_t eini_flow_poll(eini_flow *f, int idle) {
@@ -1759,6 +1809,7 @@ static int64_t eini_flow_poll(eini_flow *f, int idle) {
   const int64_t n = f->nticket;
   int64_t found = 0, first = 0, kept = 0;
   ein_status st = EIN_OK;
+  if (fabric->next_fn != NULL) return eini_flow_tick(f);
   f->polling = 1;
   eini_flow_unlock(f);
   eini_flow_wires(f, 1);
@@ -1805,7 +1856,10 @@ static void eini_flow_run(eini_flow *f, int worker, int32_t j) {
   f->busy--;
   if (st != EIN_OK && f->status == EIN_OK) f->status = st;
   if (st == EIN_OK && !failed) f->done_fn(f->user, worker, x);
-  if (ticket != 0) {  // also of a job that failed
+  if (ticket != 0 && f->fabric->next_fn != NULL) {
+    f->nticket++;
+    f->ticket_of[ticket - 1] = j;
+  } else if (ticket != 0) {  // also of a job that failed
     f->ticket[f->nticket] = ticket;
     f->ticket_of[f->nticket++] = j;
   } else {
@@ -1885,6 +1939,7 @@ typedef struct eini_dist_stmt {
   int form;                 // the first statement whose plans its blocks may run
   int64_t bytes, messages;  // what its tasks of this process read from other places
   int64_t *fetched;         // of each
+  unsigned char *again;     // of operands: does one before read the same? See eini_cost_of
   int levels;               // of the tree of merges
   int32_t block, merges, memory, done, zero, fetches;  // jobs, see dist-jobs; -1: there are none
 } eini_dist_stmt;
@@ -1935,6 +1990,9 @@ static int eini_fabric_drives(const ein_fabric *f, int64_t q) {
 static int eini_dist_driven(const ein_dist *d, int64_t q) {
   return eini_fabric_drives(&d->fabric, q);
 }
+
+// Does the fabric have a clock? Then there are no data, and no plans of tasks.
+static int eini_dist_clocked(const ein_dist *d) { return d->fabric.machine != NULL; }
 
 static double eini_dist_now(const ein_dist *d) {
   return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
@@ -2227,6 +2285,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   eini_dist_job job;
   int64_t nkey = s->nindex + 2, part = eini_space_partial(x, q);
   int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
+  if (eini_dist_clocked(d)) return EIN_OK;
   memset(&job, 0, sizeof job);
   eini_space_ranges(x, q, m->lo, m->hi);
   for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
@@ -2290,11 +2349,13 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   e->merge = EINI_NEW(a, int64_t, n);
   e->last = EINI_NEW(a, int64_t, n);
   e->fetched = EINI_NEW(a, int64_t, n);
+  e->again = EINI_NEW(a, unsigned char, s->noperand);
   int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + 2);
   const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
-      stride == NULL)
+      stride == NULL || e->again == NULL)
     return EIN_ERR_NO_MEMORY;
+  for (int o = 0; o < s->noperand; o++) e->again[o] = eini_operand_first(s, o) < o;
   int64_t most = 0;
   for (int64_t q = first; q < first + n; q++) {
     const int64_t block = eini_dist_elements(&e->space, q, m);
@@ -3344,9 +3405,11 @@ static void eini_dist_layout_flow(const ein_dist *d, eini_flow *f, char *mem, si
   f->head = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
   f->tail = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
   f->ready = (int32_t *)eini_dist_carve(mem, n, d->nstmt, sizeof(int32_t));
-  f->ticket = (ein_ticket *)eini_dist_carve(mem, n, j->ntransfer, sizeof(ein_ticket));
-  f->ticket_of = (int32_t *)eini_dist_carve(mem, n, j->ntransfer, sizeof(int32_t));
-  f->over = (char *)eini_dist_carve(mem, n, j->ntransfer, 1);
+  const int64_t posted = eini_dist_clocked(d) ? 0 : j->ntransfer;
+  f->ticket = (ein_ticket *)eini_dist_carve(mem, n, posted, sizeof(ein_ticket));
+  f->ticket_of = (int32_t *)eini_dist_carve(mem, n, posted > 0 ? posted : j->todo,
+                                            sizeof(int32_t));
+  f->over = (char *)eini_dist_carve(mem, n, posted, 1);
 }
 
 // Lays out a run in mem (NULL: only the size). Returns the bytes.
@@ -3373,6 +3436,7 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     for (int q = 0; w->sent != NULL && q < d->fabric.places; q++) w->sent[q] = 0;
     w->scratch = (char *)scratch;
   }
+  if (eini_dist_clocked(d)) return n;
   x->temp = (char *)eini_dist_carve(mem, &n, d->temp_bytes, 1);
   x->mem = (char *)eini_dist_carve(mem, &n, d->copies == NULL ? 0 : d->copies->total, 1);
   return n;
@@ -3621,6 +3685,9 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
   const ein_fabric *f = &d->fabric;
   const eini_dist_moved *v = &d->copies->move[j->arg];
   const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
+  if (eini_dist_clocked(d))
+    return f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
+                      ticket);
   char *to = v->level >= 0 ? eini_own_at(x, EINI_AT_MERGED, entry)
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
@@ -3643,6 +3710,9 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   eini_dist_room *m = &w->room;
   char *from;
   if (v->group == EINI_FOLLOWS) return EIN_OK;
+  if (eini_dist_clocked(d))
+    return f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
+                      ticket);
   if (v->level >= 0) {
     from = eini_own_at(x, EINI_AT_PART, entry);
   } else {
@@ -3771,6 +3841,8 @@ static void eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64
 
 // ---- jobs ----
 
+enum { EINI_EVENT_MESSAGE = -4 };  // see ein_dist_event
+
 // What a place did and received for statement k; what it sent is told where it is known.
 static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tasks,
                             const eini_dist_read *r) {
@@ -3782,6 +3854,16 @@ static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tas
   if (s->place == NULL || place >= s->nplace) return;
   s->place[place].tasks += tasks;
   s->place[place].received_bytes += r->bytes;
+  s->place[place].messages += r->messages;
+}
+
+// A job is over on a clock.
+static void eini_dist_timed(ein_dist_stats *s, int64_t place, const eini_job *j, double begin,
+                            double end) {
+  if (s == NULL) return;
+  if (end > s->seconds) s->seconds = end;
+  if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND) return;
+  if (s->place != NULL && place < s->nplace) s->place[place].busy += end - begin;
 }
 
 static void eini_dist_sent(ein_dist_stats *s, int64_t place, int64_t bytes) {
@@ -3807,6 +3889,41 @@ static ein_status eini_dist_task_run(eini_dist_exec *x, eini_dist_worker *w, con
   return EIN_OK;
 }
 
+// Seconds of a block, or a merge, on the fabric's machine.
+static double eini_dist_takes(const ein_dist *d, const eini_job *j, int64_t q, eini_dist_room *m) {
+  const eini_dist_stmt *e = &d->stmt[j->stmt];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
+  if (j->kind == EINI_JOB_ZERO) return 0;
+  if (j->kind == EINI_JOB_MERGE)
+    return eini_merge_seconds(d->fabric.machine, (double)eini_dist_elements(&e->space, q, m));
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
+  return eini_machine_cost(d->fabric.machine, d->g, e->s, e->again, &b).seconds;
+}
+
+// On a clock: a job is over.
+static ein_status eini_dist_job_over(void *user, const eini_job *j, double begin, double end) {
+  const eini_dist_exec *x = (const eini_dist_exec *)user;
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = j->stmt;
+  v.place = d->fabric.first + j->place;
+  v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
+  v.begin = begin;
+  v.end = end;
+  eini_dist_timed(x->stats, v.place, j, begin, end);
+  if (j->kind == EINI_JOB_SEND || j->kind == EINI_JOB_ZERO || d->desc.event_fn == NULL)
+    return EIN_OK;
+  if (j->kind == EINI_JOB_RECEIVE) {
+    const eini_dist_moved *u = &d->copies->move[j->arg];
+    v.level = EINI_EVENT_MESSAGE;
+    v.from = u->peer;
+    v.operand = u->operand;
+    v.bytes = u->bytes;
+  }
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
 static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, int failed,
                                     ein_ticket *ticket) {
   eini_dist_exec *x = (eini_dist_exec *)user;
@@ -3816,6 +3933,10 @@ static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, i
   if (j->kind == EINI_JOB_RECEIVE) return eini_own_receive(x, j, ticket);
   if (j->kind == EINI_JOB_SEND) return eini_own_send(x, w, j, failed, ticket);
   if (failed) return EIN_OK;
+  if (eini_dist_clocked(d))
+    return d->fabric.compute_fn(d->fabric.user, d->fabric.first + j->place, j->stmt,
+                                eini_dist_takes(d, j, d->fabric.first + j->place, &w->room),
+                                ticket);
   if (j->kind == EINI_JOB_ZERO) return eini_dist_zero(x, d->stmt[j->stmt].s->out, &w->room), EIN_OK;
   memset(&v, 0, sizeof v);
   memset(&w->read, 0, sizeof w->read);
@@ -3847,8 +3968,6 @@ static void eini_dist_job_done(void *user, int worker, const eini_job *j) {
 // Every transfer is a copy, made when the second of a send and a receive is posted.
 // ================================================================================================
 
-enum { EINI_POST_LISTS = 1024 };
-
 // A send or receive without a partner, or whose ticket nobody has waited for yet.
 typedef struct eini_post {
   int from, to, send, done;
@@ -3859,96 +3978,389 @@ typedef struct eini_post {
   int64_t next;             // in its list: the post's number + 1; 0: none
 } eini_post;
 
-typedef struct eini_copying {
+typedef struct eini_posts {
   ein_allocator al;
   eini_post *post;          // a ticket is a number here + 1
-  int64_t cap, free;        // free: those that are not in use are linked
-  int64_t list[EINI_POST_LISTS];  // posts without a partner, in the order they were made
+  int64_t cap, free;        // free: those that are not in use are linked, low ones first
+  int64_t *head, *tail;     // [cap] posts without a partner, in the order they were made, by hash
   int64_t messages, bytes;  // moved
-} eini_copying;
+} eini_posts;
 
-static int64_t *eini_copying_list(eini_copying *c, const eini_post *p) {
+// The list of a post. Where there are twice as many, each has those of one before.
+static int64_t eini_posts_list(const eini_posts *c, const eini_post *p) {
   int64_t word[3];
   word[0] = p->from, word[1] = p->to, word[2] = p->tag;
-  return &c->list[eini_hash(word, sizeof word, 0) % EINI_POST_LISTS];
+  return (int64_t)(eini_hash(word, sizeof word, 0) & (uint64_t)(c->cap - 1));
 }
 
-static ein_status eini_copying_grow(eini_copying *c) {
+// A post is kept until its partner comes.
+static void eini_posts_keep(eini_posts *c, ein_ticket ticket) {
+  const int64_t list = eini_posts_list(c, &c->post[ticket - 1]);
+  if (c->head[list] == 0) c->head[list] = ticket;
+  else c->post[c->tail[list] - 1].next = ticket;
+  c->tail[list] = ticket;
+  c->post[ticket - 1].next = 0;
+}
+
+// Post `at` leaves its list, in which it comes behind `before`, 0: it is the first.
+static void eini_posts_drop(eini_posts *c, int64_t list, int64_t before, int64_t at) {
+  if (before == 0) c->head[list] = c->post[at - 1].next;
+  else c->post[before - 1].next = c->post[at - 1].next;
+  if (c->tail[list] == at) c->tail[list] = before;
+}
+
+static size_t eini_posts_bytes(int64_t cap) {
+  return (size_t)cap * (sizeof(eini_post) + 2 * sizeof(int64_t));
+}
+
+static void eini_posts_end(eini_posts *c) {
+  if (c->post != NULL) c->al.free_fn(c->post, eini_posts_bytes(c->cap), c->al.user);
+}
+
+static ein_status eini_posts_grow(eini_posts *c) {
   const int64_t cap = c->cap < 16 ? 16 : 2 * c->cap;
-  eini_post *more = (eini_post *)c->al.alloc_fn((size_t)cap * sizeof *more, 16, c->al.user);
-  if (more == NULL) return EIN_ERR_NO_MEMORY;
-  if (c->cap > 0) memcpy(more, c->post, (size_t)c->cap * sizeof *more);
-  if (c->post != NULL) c->al.free_fn(c->post, (size_t)c->cap * sizeof *more, c->al.user);
+  eini_posts more = *c;
+  more.post = (eini_post *)c->al.alloc_fn(eini_posts_bytes(cap), 16, c->al.user);
+  if (more.post == NULL) return EIN_ERR_NO_MEMORY;
+  more.cap = cap;
+  more.head = (int64_t *)(void *)(more.post + cap);
+  more.tail = more.head + cap;
+  memset(more.head, 0, 2 * (size_t)cap * sizeof *more.head);
+  if (c->cap > 0) memcpy(more.post, c->post, (size_t)c->cap * sizeof *c->post);
+  for (int64_t i = 0; i < c->cap; i++)
+    for (int64_t at = c->head[i]; at != 0; at = c->post[at - 1].next) eini_posts_keep(&more, at);
   for (int64_t i = cap; i > c->cap; i--) {
-    more[i - 1].next = c->free;
-    c->free = i;
+    more.post[i - 1].next = more.free;
+    more.free = i;
   }
-  c->post = more;
-  c->cap = cap;
+  eini_posts_end(c);
+  *c = more;
   return EIN_OK;
 }
 
-// Completes with the first post that matches, or keeps the new one.
-static ein_status eini_copying_post(eini_copying *c, const eini_post *p, ein_ticket *ticket) {
-  int64_t *at = eini_copying_list(c, p);
+// A ticket for a post, which is in no list.
+static ein_status eini_posts_new(eini_posts *c, const eini_post *p, ein_ticket *ticket) {
   *ticket = 0;
-  for (; *at != 0; at = &c->post[*at - 1].next) {
-    eini_post *o = &c->post[*at - 1];
+  if (c->free == 0) EINI_TRY(eini_posts_grow(c));
+  *ticket = c->free;
+  c->free = c->post[*ticket - 1].next;
+  c->post[*ticket - 1] = *p;
+  return EIN_OK;
+}
+
+static void eini_posts_free(eini_posts *c, ein_ticket ticket) {
+  c->post[ticket - 1].next = c->free;
+  c->free = ticket;
+}
+
+// The first post that matches leaves its list; 0: there is none.
+static int64_t eini_posts_partner(eini_posts *c, const eini_post *p) {
+  const int64_t list = c->cap == 0 ? 0 : eini_posts_list(c, p);
+  int64_t before = 0, at = c->cap == 0 ? 0 : c->head[list];
+  for (; at != 0; before = at, at = c->post[at - 1].next) {
+    const eini_post *o = &c->post[at - 1];
     if (o->send == p->send || o->from != p->from || o->to != p->to || o->tag != p->tag) continue;
-    if (o->bytes != p->bytes) return EIN_ERR_INTERNAL;
-    if (p->bytes > 0) memcpy(p->send ? o->dst : p->dst, p->send ? p->src : o->src, p->bytes);
+    eini_posts_drop(c, list, before, at);
     c->messages++;
     c->bytes += (int64_t)p->bytes;
-    o->done = 1;
-    *at = o->next;
+    break;
+  }
+  return at;
+}
+
+// Completes with the first post that matches, or keeps the new one.
+static ein_status eini_copying_post(eini_posts *c, const eini_post *p, ein_ticket *ticket) {
+  const int64_t partner = eini_posts_partner(c, p);
+  *ticket = 0;
+  if (partner == 0) {
+    EINI_TRY(eini_posts_new(c, p, ticket));
+    eini_posts_keep(c, *ticket);
     return EIN_OK;
   }
-  if (c->free == 0) EINI_TRY(eini_copying_grow(c));
-  at = eini_copying_list(c, p);
-  while (*at != 0) at = &c->post[*at - 1].next;
-  *ticket = *at = c->free;
-  eini_post *o = &c->post[*ticket - 1];
-  c->free = o->next;
-  *o = *p;
+  eini_post *o = &c->post[partner - 1];
+  if (o->bytes != p->bytes) return EIN_ERR_INTERNAL;
+  if (p->bytes > 0) memcpy(p->send ? o->dst : p->dst, p->send ? p->src : o->src, p->bytes);
+  o->done = 1;
   return EIN_OK;
 }
 
 static ein_status eini_copying_send(void *user, int from, int to, int64_t tag, const void *data,
                                     size_t bytes, ein_ticket *ticket) {
   const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0};
-  return eini_copying_post((eini_copying *)user, &p, ticket);
+  return eini_copying_post((eini_posts *)user, &p, ticket);
 }
 
 static ein_status eini_copying_recv(void *user, int to, int from, int64_t tag, void *data,
                                     size_t bytes, ein_ticket *ticket) {
   const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0};
-  return eini_copying_post((eini_copying *)user, &p, ticket);
+  return eini_copying_post((eini_posts *)user, &p, ticket);
 }
 
 static ein_status eini_copying_test(void *user, ein_ticket ticket, int *done) {
-  *done = ticket == 0 || ((const eini_copying *)user)->post[ticket - 1].done;
+  *done = ticket == 0 || ((const eini_posts *)user)->post[ticket - 1].done;
   return EIN_OK;
 }
 
 // What has no partner by now will have none, nobody else can post: it is taken back.
 static ein_status eini_copying_wait(void *user, ein_ticket ticket) {
-  eini_copying *c = (eini_copying *)user;
+  eini_posts *c = (eini_posts *)user;
   if (ticket == 0) return EIN_OK;
-  eini_post *o = &c->post[ticket - 1];
+  const eini_post *o = &c->post[ticket - 1];
   const int done = o->done;
-  int64_t *at = eini_copying_list(c, o);
-  while (!done && *at != ticket) at = &c->post[*at - 1].next;
-  if (!done) *at = o->next;
-  o->next = c->free;
-  c->free = ticket;
+  const int64_t list = eini_posts_list(c, o);
+  int64_t before = 0, at = c->head[list];
+  for (; !done && at != ticket; before = at) at = c->post[at - 1].next;
+  if (!done) eini_posts_drop(c, list, before, at);
+  eini_posts_free(c, ticket);
   return done ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
 static void eini_copying_destroy(void *user) {
-  eini_copying *c = (eini_copying *)user;
-  ein_allocator al = c->al;
-  if (c->post != NULL) al.free_fn(c->post, (size_t)c->cap * sizeof *c->post, al.user);
+  eini_posts *c = (eini_posts *)user;
+  const ein_allocator al = c->al;
+  eini_posts_end(c);
   al.free_fn(c, sizeof *c, al.user);
+}
+
+// ================================================================================================
+// >>dist-clock  a fabric with a clock instead of data
+// Takes what is posted and computed, and a machine; gives tickets in the order in which operations
+// are over. A message sets out when both of its places have posted it.
+// ================================================================================================
+
+typedef enum eini_timer_kind {
+  EINI_TIMER_WAITS,         // for its partner, or its place
+  EINI_TIMER_MOVES,         // a message that comes to its next link
+  EINI_TIMER_COMPUTES,
+  EINI_TIMER_OVER
+} eini_timer_kind;
+
+// What is known of a post besides. A computation has no partner: its place is `to`, its tag is its
+// order, and `next` is the one behind it at its place.
+typedef struct eini_timed {
+  int kind;
+  int64_t partner;          // ticket of the send
+  double begin, end;        // of a computation that waits: 0 and its seconds
+  eini_transit way;
+} eini_timed;
+
+typedef struct eini_timer {
+  eini_posts posts;
+  eini_arena arena;         // has what follows by place
+  int places;
+  ein_machine machine;
+  eini_links links;
+  int64_t *first;           // [place] computations that wait, by order; 0: there are none
+  char *busy, *listed;      // [place] it computes; it is in
+  int64_t *idle, nidle;     // those where something waits and nothing is computed
+  eini_timed *op;           // by ticket, as posts
+  int64_t cap;
+  eini_ranked *event;       // what is over next, on top; what: a ticket
+  int64_t nevent, turn;
+  double now;
+} eini_timer;
+
+// Room for what is known of every post, and behind that for an event of each.
+static ein_status eini_timer_room(eini_timer *c) {
+  const ein_allocator *al = &c->posts.al;
+  const size_t each = sizeof *c->op + sizeof *c->event, n = (size_t)c->posts.cap;
+  if (c->posts.cap <= c->cap) return EIN_OK;
+  eini_timed *op = (eini_timed *)al->alloc_fn(n * each, 16, al->user);
+  if (op == NULL) return EIN_ERR_NO_MEMORY;
+  eini_ranked *event = (eini_ranked *)(void *)(op + n);
+  if (c->cap > 0) memcpy(op, c->op, (size_t)c->cap * sizeof *op);
+  if (c->nevent > 0) memcpy(event, c->event, (size_t)c->nevent * sizeof *event);
+  if (c->cap > 0) al->free_fn(c->op, (size_t)c->cap * each, al->user);
+  c->op = op;
+  c->event = event;
+  c->cap = (int64_t)n;
+  return EIN_OK;
+}
+
+static ein_status eini_timer_new(eini_timer *c, const eini_post *p, int kind, ein_ticket *ticket) {
+  EINI_TRY(eini_posts_new(&c->posts, p, ticket));
+  const ein_status st = eini_timer_room(c);
+  if (st != EIN_OK) {
+    eini_posts_free(&c->posts, *ticket);
+    *ticket = 0;
+    return st;
+  }
+  memset(&c->op[*ticket - 1], 0, sizeof *c->op);
+  c->op[*ticket - 1].kind = kind;
+  return EIN_OK;
+}
+
+// Something happens with an operation: of what happens at once, in the order in which it came up.
+static void eini_timer_event(eini_timer *c, ein_ticket ticket, int kind, double when) {
+  eini_ranked *e = &c->event[c->nevent];
+  e->key = when;
+  e->seq = c->turn++;
+  e->what = ticket;
+  c->op[ticket - 1].kind = kind;
+  eini_heap_rise(c->event, c->nevent++);
+}
+
+static ein_status eini_timer_post(eini_timer *c, const eini_post *p, ein_ticket *ticket) {
+  EINI_TRY(eini_timer_new(c, p, EINI_TIMER_WAITS, ticket));
+  const int64_t partner = eini_posts_partner(&c->posts, p);
+  if (partner == 0) return eini_posts_keep(&c->posts, *ticket), EIN_OK;
+  if (c->posts.post[partner - 1].bytes != p->bytes) return EIN_ERR_INTERNAL;
+  const int64_t receive = p->send ? partner : *ticket;
+  eini_timed *x = &c->op[receive - 1];
+  x->partner = p->send ? *ticket : partner;
+  x->way.from = p->from;
+  x->way.to = p->to;
+  x->way.bytes = (double)p->bytes;
+  x->way.begin = x->way.end = c->now;
+  eini_timer_event(c, receive, EINI_TIMER_MOVES, c->now);
+  return EIN_OK;
+}
+
+static ein_status eini_timer_send(void *user, int from, int to, int64_t tag, const void *data,
+                                  size_t bytes, ein_ticket *ticket) {
+  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0};
+  return eini_timer_post((eini_timer *)user, &p, ticket);
+}
+
+static ein_status eini_timer_recv(void *user, int to, int from, int64_t tag, void *data,
+                                  size_t bytes, ein_ticket *ticket) {
+  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0};
+  return eini_timer_post((eini_timer *)user, &p, ticket);
+}
+
+// Nobody computes at a place where something waits: it is looked at before time goes on.
+static void eini_timer_idle(eini_timer *c, int place) {
+  if (c->busy[place] || c->listed[place] || c->first[place] == 0) return;
+  c->listed[place] = 1;
+  c->idle[c->nidle++] = place;
+}
+
+static ein_status eini_timer_compute(void *user, int place, int order, double seconds,
+                                     ein_ticket *ticket) {
+  eini_timer *c = (eini_timer *)user;
+  const eini_post p = {place, place, 0, 0, order, NULL, NULL, 0, 0};
+  EINI_TRY(eini_timer_new(c, &p, EINI_TIMER_WAITS, ticket));
+  c->op[*ticket - 1].end = seconds;
+  int64_t *at = &c->first[place];
+  while (*at != 0 && c->posts.post[*at - 1].tag <= order) at = &c->posts.post[*at - 1].next;
+  c->posts.post[*ticket - 1].next = *at;
+  *at = *ticket;
+  eini_timer_idle(c, place);
+  return EIN_OK;
+}
+
+// Places that are idle begin with the first that waits.
+static void eini_timer_begin(eini_timer *c) {
+  for (int64_t i = 0; i < c->nidle; i++) {
+    const int64_t q = c->idle[i], ticket = c->first[q];
+    eini_timed *x = &c->op[ticket - 1];
+    c->first[q] = c->posts.post[ticket - 1].next;
+    c->listed[q] = 0;
+    c->busy[q] = 1;
+    x->begin = c->now;
+    x->end += c->now;
+    eini_timer_event(c, ticket, EINI_TIMER_COMPUTES, x->end);
+  }
+  c->nidle = 0;
+}
+
+// A message comes to a link. Its sender is done when the first one has carried it.
+static void eini_timer_hop(eini_timer *c, ein_ticket ticket) {
+  eini_timed *x = &c->op[ticket - 1];
+  const int there = eini_links_hop(&c->links, &x->way);
+  if (x->way.hops == 1) {
+    eini_timed *from = &c->op[x->partner - 1];
+    from->begin = x->way.sent;
+    from->end = c->links.out[x->way.from];
+    eini_timer_event(c, x->partner, EINI_TIMER_OVER, from->end);
+  }
+  x->begin = x->way.sent;
+  x->end = x->way.end;
+  eini_timer_event(c, ticket, there ? EINI_TIMER_OVER : EINI_TIMER_MOVES,
+                   there ? x->end : x->way.begin);
+}
+
+// What is over at one time is told before places begin with what they have got by then.
+static ein_status eini_timer_next(void *user, ein_ticket *ticket, double *begin, double *end) {
+  eini_timer *c = (eini_timer *)user;
+  *ticket = 0;
+  *begin = *end = c->now;
+  for (;;) {
+    if (c->nidle > 0 && (c->nevent == 0 || c->event[0].key > c->now)) eini_timer_begin(c);
+    if (c->nevent == 0) return EIN_OK;
+    const eini_ranked e = c->event[0];
+    c->event[0] = c->event[--c->nevent];
+    if (c->nevent > 0) eini_heap_sink(c->event, c->nevent, 0);
+    c->now = e.key;
+    const eini_timed *x = &c->op[e.what - 1];
+    if (x->kind == EINI_TIMER_MOVES) {
+      eini_timer_hop(c, e.what);
+      continue;
+    }
+    const int place = c->posts.post[e.what - 1].to;
+    if (x->kind == EINI_TIMER_COMPUTES) {
+      c->busy[place] = 0;
+      eini_timer_idle(c, place);
+    }
+    *ticket = e.what;
+    *begin = x->begin;
+    *end = x->end;
+    eini_posts_free(&c->posts, e.what);
+    return EIN_OK;
+  }
+}
+
+// A run begins, at 0 seconds; what is left of one that failed is forgotten.
+static ein_status eini_timer_start(void *user, int64_t tickets, int64_t bytes) {
+  eini_timer *c = (eini_timer *)user;
+  eini_posts *posts = &c->posts;
+  const int places = c->places;
+  (void)tickets, (void)bytes;
+  for (int64_t i = 0; i < posts->cap; i++) posts->head[i] = 0;
+  posts->free = 0;
+  for (int64_t i = posts->cap; i > 0; i--) {
+    posts->post[i - 1].next = posts->free;
+    posts->free = i;
+  }
+  c->nidle = c->nevent = c->turn = 0;
+  c->now = 0;
+  for (int q = 0; q < places; q++) {
+    c->first[q] = c->busy[q] = c->listed[q] = 0;
+    c->links.in[q] = c->links.out[q] = 0;
+  }
+  for (int64_t n = 0; n < c->links.nnodes; n++) c->links.node[0][n] = c->links.node[1][n] = 0;
+  return EIN_OK;
+}
+
+static ein_status eini_timer_wait(void *user, ein_ticket ticket) {
+  (void)user;
+  return ticket == 0 ? EIN_OK : EIN_ERR_UNSUPPORTED;  // time goes on with next_fn
+}
+
+static void eini_timer_destroy(void *user) {
+  eini_timer *c = (eini_timer *)user;
+  eini_arena arena = c->arena;  // which it lies in
+  const ein_allocator *al = &arena.al;
+  eini_posts_end(&c->posts);
+  if (c->cap > 0)
+    al->free_fn(c->op, (size_t)c->cap * (sizeof *c->op + sizeof *c->event), al->user);
+  eini_arena_free(&arena);
+}
+
+static ein_status eini_timer_make(eini_arena *a, int places, const ein_machine *machine,
+                                  eini_timer **out) {
+  eini_timer *c = *out = EINI_NEW(a, eini_timer, 1);
+  if (c == NULL) return EIN_ERR_NO_MEMORY;
+  c->posts.al = a->al;
+  c->places = places;
+  c->machine = eini_machine_of(machine);
+  c->first = EINI_NEW(a, int64_t, places);
+  c->busy = EINI_NEW(a, char, places);
+  c->listed = EINI_NEW(a, char, places);
+  c->idle = EINI_NEW(a, int64_t, places);
+  if (c->first == NULL || c->busy == NULL || c->listed == NULL || c->idle == NULL)
+    return EIN_ERR_NO_MEMORY;
+  return eini_links_init(a, &c->machine, places, &c->links);
 }
 
 // ================================================================================================
@@ -4230,6 +4642,7 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   x->key[3] = rank;
   n = eini_steps_key(x, n, left, rank);
   n = eini_steps_key(x, n, right, rank);
+  if (eini_dist_clocked(x->d)) return *id = 0, EIN_OK;
   if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
   const eini_merge_side l = {to, rank, shape, left, NULL, NULL};
   const eini_merge_side r = {from, rank, shape, right, NULL, NULL};
@@ -4345,6 +4758,7 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
     x->stride[o] = box[o].stride;
     n = eini_steps_key(x, n, x->stride[o], x->d->g->tensor[s->operand[o]].rank);
   }
+  if (eini_dist_clocked(x->d)) return *id = 0, EIN_OK;
   if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
   memset(&job, 0, sizeof job);
   job.g = x->d->g;
@@ -5438,6 +5852,7 @@ typedef struct eini_steps_exec {
   const ein_dist *d;
   const ein_run *run;
   eini_staged *worker;
+  ein_dist_stats *stats;    // NULL: not counted
   eini_flow flow;
 } eini_steps_exec;
 
@@ -5454,7 +5869,7 @@ static size_t eini_steps_layout(const ein_dist *d, eini_steps_exec *x, char *mem
     w->run = x->run;
     n += eini_steps_scratch(d, w, mem == NULL ? NULL : mem + n);
   }
-  char *all = (char *)eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  char *all = (char *)eini_dist_carve(mem, &n, eini_dist_clocked(d) ? 0 : d->temp_bytes, 1);
   for (int i = 0; i < d->width && mem != NULL; i++) x->worker[i].mem = all;
   return n;
 }
@@ -5559,6 +5974,9 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
   const int own = f->first + v->place;
   const double begin = eini_dist_now(x->d);
   ein_status st = EIN_OK;
+  if (eini_dist_clocked(x->d))
+    return send ? f->send_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket)
+                : f->recv_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket);
   if (send && !failed && home) st = eini_steps_homeward(w, v);
   else if (send && !failed) eini_steps_fetch(w, v, NULL);
   char *message = eini_steps_message(w, v);
@@ -5581,6 +5999,49 @@ static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
     eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
+// Seconds of a job on the fabric's machine: a block, or what is merged where it arrives.
+static double eini_steps_takes(eini_staged *x, const eini_job *j) {
+  const ein_machine *m = x->d->fabric.machine;
+  const eini_step_point *pt = &x->point;
+  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
+  if (j->kind == EINI_JOB_ARRIVE && !x->e->whole)
+    return eini_merge_seconds(m, (double)(x->e->move[j->arg].bytes / (int64_t)x->e->wide));
+  if (j->kind != EINI_JOB_BLOCK) return 0;
+  eini_steps_goto(x, x->e->task[j->arg].point);
+  eini_tour_values(&x->w, x->e->task[j->arg].step, x->w.n->nstep);
+  eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
+  return eini_zrange_empty(x->stmt->nindex, pt->lo, pt->hi)
+             ? 0 : eini_machine_cost(m, x->d->g, x->stmt, NULL, &b).seconds;
+}
+
+// On a clock: a job is over.
+static ein_status eini_steps_job_over(void *user, const eini_job *j, double begin, double end) {
+  const eini_steps_exec *x = (const eini_steps_exec *)user;
+  const ein_dist *d = x->d;
+  const eini_steps_stmt *e = &d->steps[j->stmt];
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = j->stmt;
+  v.place = d->fabric.first + j->place;
+  v.level = -1;
+  v.begin = begin;
+  v.end = end;
+  eini_dist_timed(x->stats, v.place, j, begin, end);
+  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK))
+    return EIN_OK;
+  if (j->kind == EINI_JOB_RECEIVE) {
+    const eini_step_move *u = &e->move[j->arg];
+    v.level = EINI_EVENT_MESSAGE;
+    v.step = u->step;
+    v.from = u->peer;
+    v.operand = u->access == e->w.n->s->noperand ? -1 : u->access;
+    v.bytes = u->bytes;
+  } else {
+    v.step = e->task[j->arg].step;
+  }
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
 static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, int failed,
                                      ein_ticket *ticket) {
   eini_steps_exec *x = (eini_steps_exec *)user;
@@ -5589,6 +6050,9 @@ static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, 
   if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND)
     return eini_steps_post(x, worker, j, failed, ticket);
   if (failed) return EIN_OK;
+  if (eini_dist_clocked(x->d))
+    return x->d->fabric.compute_fn(x->d->fabric.user, x->d->fabric.first + j->place, j->stmt,
+                                   eini_steps_takes(w, j), ticket);
   if (j->kind == EINI_JOB_ARRIVE) return eini_steps_homeward(w, &w->e->move[j->arg]);
   if (j->kind == EINI_JOB_SUM) return eini_steps_sum_begin(w, j->arg);
   if (j->kind == EINI_JOB_FINISH) return eini_steps_sum_end(w, j->arg);
@@ -5681,10 +6145,12 @@ static void eini_steps_count(const ein_dist *d, ein_dist_stats *stats) {
 static ein_status eini_steps_run(eini_steps_exec *x, ein_dist_stats *stats) {
   x->flow.run_fn = eini_steps_job_run;
   x->flow.done_fn = eini_steps_job_done;
+  x->flow.over_fn = eini_steps_job_over;
   x->flow.user = x;
+  x->stats = stats;
   EINI_TRY(eini_flow_all(&x->flow, &x->d->executor));
   eini_steps_count(x->d, stats);
-  return eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
+  return eini_dist_clocked(x->d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
 }
 
 static ein_status eini_steps_begin(const ein_dist *d, const ein_run *run, char *mem,
@@ -5694,7 +6160,7 @@ static ein_status eini_steps_begin(const ein_dist *d, const ein_run *run, char *
   x->d = d;
   x->run = run;
   (void)eini_steps_layout(d, x, mem + skew);
-  return eini_steps_hand_all(&x->worker[0], EIN_ROLE_INPUT);
+  return eini_dist_clocked(d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_INPUT);
 }
 
 // ---- plans ----
@@ -5831,7 +6297,7 @@ EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabr
   eini_arena arena;  // for the allocator alone
   EINI_TRY(eini_fabric_init(places, "copying", fabric));
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  eini_copying *c = (eini_copying *)arena.al.alloc_fn(sizeof *c, 16, arena.al.user);
+  eini_posts *c = (eini_posts *)arena.al.alloc_fn(sizeof *c, 16, arena.al.user);
   if (c == NULL) {
     memset(fabric, 0, sizeof *fabric);
     return EIN_ERR_NO_MEMORY;
@@ -5848,10 +6314,42 @@ EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabr
   return EIN_OK;
 }
 
+EIN_API ein_status ein_fabric_sim(ein_ctx *ctx, int places, const ein_machine *machine,
+                                  ein_fabric *fabric) {
+  eini_arena arena;
+  eini_timer *c;
+  EINI_TRY(eini_fabric_init(places, "sim", fabric));
+  if (ctx != NULL) eini_begin_call(ctx, NULL);
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_validate_machine(eini_diag_of(ctx), machine);
+  if (st == EIN_OK) st = eini_timer_make(&arena, places, machine, &c);
+  if (st != EIN_OK) {
+    eini_arena_free(&arena);
+    memset(fabric, 0, sizeof *fabric);
+    return st;
+  }
+  c->arena = arena;
+  fabric->shared = 0;
+  fabric->user = c;
+  fabric->machine = &c->machine;
+  fabric->send_fn = eini_timer_send;
+  fabric->recv_fn = eini_timer_recv;
+  fabric->wait_fn = eini_timer_wait;
+  fabric->room_fn = eini_timer_start;
+  fabric->compute_fn = eini_timer_compute;
+  fabric->next_fn = eini_timer_next;
+  fabric->destroy_fn = eini_timer_destroy;
+  return EIN_OK;
+}
+
 EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes) {
-  int own = fabric != NULL && fabric->send_fn == eini_copying_send;
-  if (messages != NULL) *messages = own ? ((const eini_copying *)fabric->user)->messages : 0;
-  if (bytes != NULL) *bytes = own ? ((const eini_copying *)fabric->user)->bytes : 0;
+  const eini_posts *own = NULL;
+  if (fabric != NULL && fabric->send_fn == eini_copying_send)
+    own = (const eini_posts *)fabric->user;
+  if (fabric != NULL && fabric->send_fn == eini_timer_send)
+    own = &((const eini_timer *)fabric->user)->posts;
+  if (messages != NULL) *messages = own != NULL ? own->messages : 0;
+  if (bytes != NULL) *bytes = own != NULL ? own->bytes : 0;
 }
 
 EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
@@ -5867,6 +6365,9 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric has no sane places");
   if (f != NULL && !f->shared && (f->send_fn == NULL || f->recv_fn == NULL || f->wait_fn == NULL))
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric cannot move data");
+  if (f != NULL && f->machine != NULL &&
+      (f->shared || f->count < f->places || f->compute_fn == NULL || f->next_fn == NULL))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric's clock is not one of all places");
   if (f != NULL && f->count < f->places && f->agree_fn == NULL)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric's processes cannot agree");
   if (e->decomposition != NULL) {
@@ -6076,7 +6577,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
     d->now_user = ctx->now_user;
   }
   d->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->executor.width : 1;
-  if (d->width < 1 || !EINI_DIST_THREADS) d->width = 1;
+  if (d->width < 1 || !EINI_DIST_THREADS || eini_dist_clocked(d)) d->width = 1;
   st = eini_dist_build(ctx, d);
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
@@ -6210,6 +6711,7 @@ static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
 static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
   uintptr_t a, b;
   if (d == NULL) return EIN_ERR_ARGUMENT;
+  if (eini_dist_clocked(d)) return EIN_OK;  // nothing is bound
   const int n = eini_dist_nbound(d);
   EINI_TRY(eini_run_begin(run, d->nin * n, d->nout * n));
   for (int t = 0; t < d->g->ntensor; t++)
@@ -6239,6 +6741,7 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
 
 static void eini_dist_stats_clear(ein_dist_stats *stats) {
   stats->tasks = stats->messages = stats->bytes = 0;
+  stats->seconds = 0;
   for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++) stats->stmt_bytes[k] = 0;
   for (int64_t q = 0; stats->place != NULL && q < stats->nplace; q++)
     memset(&stats->place[q], 0, sizeof *stats->place);
@@ -6254,9 +6757,10 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.run = run;
   x.stats = stats;
   eini_dist_layout(d, &x, mem + skew);
-  eini_dist_bind(&x, mem + skew);
+  if (!eini_dist_clocked(d)) eini_dist_bind(&x, mem + skew);
   x.flow.run_fn = eini_dist_job_run;
   x.flow.done_fn = eini_dist_job_done;
+  x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
   const ein_status st = eini_flow_all(&x.flow, &d->executor);
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
@@ -6268,7 +6772,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
 // may be under way; *own: to be freed.
 static ein_status eini_dist_room_of(const ein_dist *d, const ein_run *run, char **mem,
                                     char **own) {
-  *mem = (char *)run->workspace;
+  *mem = run == NULL ? NULL : (char *)run->workspace;
   if (*mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
   if (*mem == NULL && d->kept != NULL) *mem = *d->kept;
   if (*mem != NULL) return EIN_OK;
@@ -6939,6 +7443,8 @@ static ein_status eini_dtensor_check(ein_ctx *ctx, const ein_fabric *f, const ei
                                                                : "the shape is NULL");
   if (ein_dtype_size(dtype) == 0)
     return eini_dist_refuse(ctx, EIN_ERR_DTYPE, "there is no such dtype");
+  if (f->machine != NULL)
+    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "a fabric with a clock holds no data");
   if (how->grid->places != f->places)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the distribution is over %d places, the fabric "
                             "has %d", (int)how->grid->places, f->places);
@@ -7013,6 +7519,7 @@ EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tens
   eini_begin_call(ctx, NULL);
   ein_dtensor *t = NULL;
   ein_status st = tensor < 0 || tensor >= d->g->ntensor ? EIN_ERR_ARGUMENT
+                  : eini_dist_clocked(d) ? EIN_ERR_UNSUPPORTED  // it holds no data
                   : ein_dist_block(d, tensor, 0, NULL, NULL, NULL);
   if (st != EIN_OK)
     eini_dist_refuse(ctx, st, "tensor %d of the plan: %s", tensor, ein_status_text(st));

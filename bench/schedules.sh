@@ -3,7 +3,7 @@
 #
 # Six algorithms for a product of n x n matrices as schedules: elements that a place receives, on
 # average; those that the papers say it uses, of which it has some itself; what the busiest of them
-# receives and sends at least, whatever is done; predicted time. Writes time lines of Cannon and
+# receives and sends at least, whatever is done; time on a clock. Writes time lines of Cannon and
 # SUMMA, in four steps on 16 places of 512 x 512, to bench/cannon.svg and bench/summa.svg.
 # bench/schedules.sh [build/einsum [n]]
 
@@ -16,14 +16,14 @@ printf 'input A[m,k], B[k,n]\nC[i,j] = A[i,k] * B[k,j]\n' > "$dir/mm.ein"
 # NAME PLACES FORMULA, in n and p
 line() {
   sched=$here/../examples/schedules/$1.sched
-  "$einsum" plan "$dir/mm.ein" --sizes "m=$n,k=$n,n=$n" --schedule "$sched" -p "$2" --json \
-    > "$dir/json" || exit 1
+  "$einsum" run "$dir/mm.ein" --sizes "m=$n,k=$n,n=$n" --schedule "$sched" -p "$2" --json \
+    --fabric sim > "$dir/json" || exit 1
   least=$("$einsum" bound 'ij,jk->ik' --sizes "i=$n,j=$n,k=$n" -p "$2" --grids --json \
     --fast-memory "$((3 * n * n))" | sed 's/.*"per_place": \([0-9.]*\).*/\1/')
   awk -v name="$1" -v p="$2" -v n="$n" -v least="$least" -v formula="$3" '
     { match($0, /"tasks": [0-9]+, "messages": [0-9]+, "bytes": [0-9]+/)
       split(substr($0, RSTART, RLENGTH), x, /[:,] */)
-      sub(/.*"commands"/, ""); sub(/.*"seconds": /, ""); seconds = $0 + 0
+      sub(/.*"planned_seconds": /, ""); seconds = $0 + 0
       printf "| %s | %d | %d | %d | %d | %d | %.1f |\n", name, p, x[4], x[6] / 8 / p, formula,
         least, 1000 * seconds }' "$dir/json"
 }
@@ -41,6 +41,6 @@ sed 's/split(k, ko, ki, 4)/split(k, ko, ki, 128)/' "$here/../examples/schedules/
   > "$dir/summa.sched"
 cp "$here/../examples/schedules/cannon.sched" "$dir"
 for name in cannon summa; do
-  "$einsum" plan "$dir/mm.ein" --sizes m=512,k=512,n=512 --schedule "$dir/$name.sched" -p 16 \
-    --svg "$here/$name.svg" > /dev/null || exit 1
+  "$einsum" run "$dir/mm.ein" --sizes m=512,k=512,n=512 --schedule "$dir/$name.sched" -p 16 \
+    --fabric sim --svg "$here/$name.svg" > /dev/null || exit 1
 done

@@ -298,7 +298,7 @@ typedef struct ein_schedule_info {
   int64_t line;             // in the source, or 0
   int64_t tasks, steps, messages, bytes;  // in all; tasks: of all points and steps
   int64_t fan;              // most messages that a place sends in one step
-  double seconds;           // predicted: places fetch, compute and send step by step
+  double seconds;           // predicted; what a step fetches moves while the one before computes
 } ein_schedule_info;
 
 // Counts what a statement moves; fn, which may be NULL, is called for all of it, step by step; a

@@ -44,8 +44,8 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>ways >>tables >>compulsory
-//                 >>place-memory >>results >>simulate >>decomp-public >>scatter >>grids >>loops
-//                 >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
+//                 >>place-memory >>results >>links >>simulate >>decomp-public >>scatter >>grids
+//                 >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS

@@ -19,6 +19,11 @@ static double eini_link_seconds(const ein_machine *m, double bytes) {
   return m->latency + bytes / m->bandwidth;
 }
 
+// Seconds of merging so many elements of partial results into others.
+static double eini_merge_seconds(const ein_machine *m, double elements) {
+  return elements / m->flops;
+}
+
 // Bytes and seconds of folding partial results at their homes, those of the largest block.
 static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const int64_t *cut,
                            double *bytes, double *seconds) {
@@ -26,16 +31,20 @@ static void eini_fold_cost(const eini_decomposer *dc, const eini_stmt *s, const 
   double nagg = (double)eini_tasks(cut + s->nfree, s->nindex - s->nfree);
   double size = (double)eini_partial_bytes(dc->g, s), block = eini_points(s, &longest, 0, s->nfree);
   *bytes = (nagg - 1) * eini_points(s, NULL, 0, s->nfree) * size;
-  *seconds = eini_log2_up(nagg) *
-             (eini_link_seconds(&dc->machine, block * size) + block / dc->machine.flops);
+  *seconds = eini_log2_up(nagg) * (eini_link_seconds(&dc->machine, block * size) +
+                                   eini_merge_seconds(&dc->machine, block));
 }
 
-// What a block of statement f takes at a place.
+// What a block of a statement takes at a place of a machine. again: see eini_cost_of.
+static eini_cost eini_machine_cost(const ein_machine *m, const ein_graph *g, const eini_stmt *s,
+                                   const unsigned char *again, const eini_stmt_block *b) {
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  return eini_cost_of(g, s, NULL, b, again, NULL, &speed);
+}
+
 static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
                                  const eini_stmt_block *b) {
-  const ein_machine *m = &dc->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
-  return eini_cost_of(dc->g, f->s, NULL, b, f->again, NULL, &speed);
+  return eini_machine_cost(&dc->machine, dc->g, f->s, f->again, b);
 }
 
 // ---- what moves on an edge ----------------------------------------------------------------------

@@ -117,7 +117,9 @@ typedef struct eini_tour {
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
   double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
-  double *out, *in;        //   there, its link is free; NULL: no seconds are asked for
+  double *over[3];         //   there; what used its memory of messages last is, before, and before
+  eini_links links;        //   that; NULL: no seconds are asked for
+  int64_t *round;          // of places: 1 + the last step that they fetch or send in
   int folds;               // partial results are folded where they arrive,
   int64_t wide;            //   of so many bytes each
   ein_schedule_info *info;
@@ -193,17 +195,33 @@ static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int 
   return n;
 }
 
-// When the message at hand leaves and is there: places receive, and partial results leave, when the
-// tasks before are done. Partial results are folded where they arrive.
+// A place fetches, or is fetched from, in the step at hand: it has the memory of what it moved two
+// such steps before, so that this moves while the one before is computed.
+static double eini_tour_room(eini_tour *w, int64_t place) {
+  for (int i = 2; i > 0 && w->round[place] != w->move.step + 1; i--)
+    w->over[i][place] = w->over[i - 1][place];
+  w->round[place] = w->move.step + 1;
+  return w->over[2][place];
+}
+
+// When the message at hand leaves and is there. Partial results leave when their task is done, and
+// are folded where they arrive.
 static void eini_tour_pass(eini_tour *w, int home) {
   ein_schedule_move *m = &w->move;
-  const ein_machine *x = &w->w->machine;
-  const double since = home || w->ready[m->from] > w->ready[m->to] ? w->ready[m->from]
-                                                                   : w->ready[m->to];
-  m->sent = eini_link_pass(x, (double)m->bytes, since, &w->out[m->from], &w->in[m->to]);
-  m->arrived = w->in[m->to];
+  double since = w->ready[m->from];
+  if (!home) {
+    const double to = eini_tour_room(w, m->to);
+    since = eini_tour_room(w, m->from);
+    if (to > since) since = to;
+  }
+  const eini_transit x = eini_links_pass(&w->links, m->from, m->to, (double)m->bytes, since);
+  double *used = &w->over[0][m->from];
+  if (!home && w->links.out[m->from] > *used) *used = w->links.out[m->from];
+  m->sent = x.sent;
+  m->arrived = x.end;
   if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
-  if (home && w->folds) w->there[m->to] += (double)m->bytes / (double)w->wide / x->flops;
+  if (home && w->folds)
+    w->there[m->to] += eini_merge_seconds(&w->links.is, (double)(m->bytes / w->wide));
 }
 
 // What the owner at o->coord has of the box at hand.
@@ -388,8 +406,6 @@ static double eini_tour_work(const eini_tour *w) {
 
 // The point at hand computes its block of a step.
 static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
-  const ein_machine *m = &w->w->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
   const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
   const int64_t q = w->move.place;
   w->info->tasks++;
@@ -402,7 +418,8 @@ static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
   w->move.bytes = 0;
   w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
   w->ready[q] = w->move.arrived = w->move.sent +
-                eini_cost_of(w->w->g, w->n->s, NULL, &b, NULL, NULL, &speed).seconds;
+                eini_machine_cost(&w->links.is, w->w->g, w->n->s, NULL, &b).seconds;
+  if (w->round[q] == step + 1 && w->ready[q] > w->over[0][q]) w->over[0][q] = w->ready[q];
   return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
 }
 
@@ -434,12 +451,13 @@ static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
   const int64_t p = w->n->grid->places;
   w->ready = EINI_NEW(a, double, p);
   w->there = EINI_NEW(a, double, p);
-  w->out = EINI_NEW(a, double, p);
-  w->in = EINI_NEW(a, double, p);
+  w->round = EINI_NEW(a, int64_t, p);
+  for (int i = 0; i < 3; i++)
+    if ((w->over[i] = EINI_NEW(a, double, p)) == NULL) return EIN_ERR_NO_MEMORY;
   w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
   w->wide = eini_tour_wide(w);
-  return w->ready == NULL || w->there == NULL || w->out == NULL || w->in == NULL ?
-         EIN_ERR_NO_MEMORY : EIN_OK;
+  if (w->ready == NULL || w->there == NULL || w->round == NULL) return EIN_ERR_NO_MEMORY;
+  return eini_links_init(a, &w->w->machine, p, &w->links);
 }
 
 // Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.

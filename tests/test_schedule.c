@@ -611,14 +611,14 @@ static ein_status tasks_of(void *user, const ein_schedule_move *m) {
   return EIN_OK;
 }
 
-// Predicted seconds: a place fetches, computes, fetches again. A message of n bytes takes 2 + n / 8
-// seconds, a task 1.
+// Predicted seconds: what a step needs moves while the one before is computed, and has the memory
+// of that two steps before. A message of n bytes takes 2 + n / 8 seconds, a task 1.
 static void test_seconds(void) {
   ein_machine m;
   ein_schedule_desc d;
   ein_schedule *s;
   ein_schedule_info info;
-  double end[4];
+  double end[8];
   memset(&m, 0, sizeof m);
   memset(&d, 0, sizeof d);
   m.flops = m.memory_bw = 1e30;
@@ -631,8 +631,15 @@ static void test_seconds(void) {
   d.text = "machine x=2; place X x->0\ndistribute([i],[a],[b],[x])\nsplit(b,c,e,2)\n";
   CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
   CHECK(ein_schedule_cost(ctx, s, 0, tasks_of, end, &info) == EIN_OK);
-  CHECK(end[0] == 1 && end[2] == 2 && end[1] == 2 + 2 + 1 && end[3] == 5 + 2 + 2 + 1);
-  CHECK(info.seconds == 10 && info.bytes == 32 && info.messages == 2);
+  CHECK(end[0] == 1 && end[2] == 2 && end[1] == 2 + 2 + 1 && end[3] == 2 + 2 + 2 + 1);
+  CHECK(info.seconds == 7 && info.bytes == 32 && info.messages == 2);
+  ein_schedule_destroy(s);
+  d.text = "machine x=2; place X x->0\ndistribute([i],[a],[b],[x])\nsplit(b,c,e,1)\n";
+  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
+  CHECK(ein_schedule_cost(ctx, s, 0, tasks_of, end, &info) == EIN_OK);
+  CHECK(end[1] == 0 + 3 + 1 && end[3] == 1 + 3 + 1);           // behind the first message
+  CHECK(end[5] == end[1] + 3 + 1 && end[7] == end[3] + 3 + 1);  // into its memory
+  CHECK(info.seconds == 9 && info.messages == 4);
   ein_schedule_destroy(s);
   d.text = "machine x=2; place X x->x; place Y x->0\ndistribute([i],[a],[b],[x])\n";
   CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);

@@ -775,6 +775,7 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
 }
 
 #include "command_svg.h"
+#include "command_clock.h"
 #include "command_schedule.h"
 
 // What every statement adds in, and how far from the truth it may be.
@@ -797,11 +798,8 @@ static void explain_accuracy(const ein_decomposition *d) {
   put_cells(stderr, &cells, 4, 4);
 }
 
-// Decomposes and simulates a program, and has print_fn print it.
-static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposition *d,
-                                                            const ein_sim_info *sim,
-                                                            const ein_sim_stmt *each,
-                                                            const char *machine)) {
+// Decomposes and simulates a program, and prints the plan, or has print_fn print the run.
+static int simulate_decomposed(program *p, void (*print_fn)(const simulation *x)) {
   const char *svg = given(O_SVG);
   picture drawn;
   ein_decompose_desc desc;
@@ -809,25 +807,27 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
   ein_decomposition *d;
   ein_decomp_info info;
   ein_sim_desc how;
-  ein_sim_info sim;
+  simulation x;
+  clocked clock;
   const words none = {NULL, 0};
   const char *name;
+  memset(&x, 0, sizeof x);
   if (svg_only() && given(O_JSON) != NULL)
     misuse(NULL, "the picture and --json both go to standard output");
   check_targets(&none, !svg_only());
   option_decompose(p, 0, &desc, &machine, &name);
   ein_schedule *said = schedule_of(p, desc.p, &machine);
-  if (has_loops(p, said)) return schedule_only(), plan_schedule(p, said, &desc, name);
+  if (has_loops(p, said)) return schedule_only(), plan_schedule(p, said, &desc, name, print_fn);
   schedule_pins(p, said, &desc);
   schedule_end(p, said);
   scatter(p, &desc);
   d = decompose(p, &desc, &machine, &said);
-  if (d == NULL) return plan_steps_of(p, said, &desc, name);
+  if (d == NULL) return plan_steps_of(p, said, &desc, name, print_fn);
   ein_decomposition_info(d, &info);
   write_schedule(p, d);
   memset(&how, 0, sizeof how);
   how.machine = &machine;
-  how.stmt = (ein_sim_stmt *)memory(sizeof *how.stmt * ((size_t)info.nstmt + 1));
+  how.stmt = x.each = (ein_sim_stmt *)memory(sizeof *how.stmt * ((size_t)info.nstmt + 1));
   if (svg != NULL) {
     picture_begin(&drawn, p, d);
     how.task_fn = picture_task;
@@ -836,18 +836,20 @@ static int simulate_decomposed(program *p, void (*print_fn)(const ein_decomposit
   }
   how.max_work = desc.max_work;
   progress_begin("simulating", NULL, 0);
-  ein_status st = ein_simulate(p->ctx, p->graph, d, &how, &sim);
+  ein_status st = ein_simulate(p->ctx, p->graph, d, &how, &x.sim);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   progress_end();
-  if (svg != NULL) picture_end(&drawn, svg, &sim, how.stmt, -1, 0, NULL);
+  x.d = d, x.places = info.p, x.machine = name;
+  if (print_fn != NULL) clock_decomposed(p, &desc, &x, &clock, svg != NULL ? &drawn : NULL);
+  if (svg != NULL) picture_end(&drawn, svg, &x.sim, how.stmt, -1, 0, NULL);
   if (given(O_EXPLAIN) != NULL && given(O_DETERMINISTIC) != NULL)
     fputs("# deterministic: the same bits for any number of threads and places\n", stderr);
   if (given(O_EXPLAIN) != NULL) fputs(graph_text(p->graph), stderr);
-  explain_machine(name, &sim.machine);
+  explain_machine(name, &x.sim.machine);
   explain_accuracy(d);
-  if (!svg_only() && print_fn != NULL) print_fn(d, &sim, how.stmt, name);
-  else if (!svg_only() && given(O_JSON) != NULL) decomposed_json(p, d, &sim, how.stmt, name);
-  else if (!svg_only()) decomposed_table(d, &sim, how.stmt, name);
+  if (!svg_only() && print_fn != NULL) print_fn(&x);
+  else if (!svg_only() && given(O_JSON) != NULL) decomposed_json(p, d, &x.sim, how.stmt, name);
+  else if (!svg_only()) decomposed_table(d, &x.sim, how.stmt, name);
   ein_decomposition_destroy(d);
   return finish(p->ctx, NULL, own_graph(p));
 }

@@ -31,7 +31,8 @@ static ein_fabric run_fabric(const program *p) {
 typedef struct figures_of_run {
   const char *fabric;       // NULL: one piece
   int64_t places;
-  const ein_place_stats *place;  // NULL: there are none, or they are simulated
+  const ein_place_stats *place;  // NULL: there are none, or they are not known one by one
+  int timed;                // they are of a clock
   double planned, seconds, tasks, messages, bytes, peak, workspace;
   words kernels;            // each once
   const char *machine;      // NULL: none is assumed
@@ -75,10 +76,14 @@ static void put_figures(const figures_of_run *f) {
   if (f->fabric != NULL) put_json_string(f->fabric);
   else fputs("null", stdout);
   printf(", \"p\": %" PRId64 ", \"places\": ", f->places);
-  for (int64_t q = 0; f->place != NULL && q < f->places; q++)
-    printf("%s{\"tasks\": %" PRId64 ", \"received_bytes\": %" PRId64 ", \"sent_bytes\": %" PRId64
-           "}", q > 0 ? ", " : "[", f->place[q].tasks, f->place[q].received_bytes,
+  for (int64_t q = 0; f->place != NULL && q < f->places; q++) {
+    printf("%s{\"tasks\": %" PRId64 ", \"received_bytes\": %" PRId64 ", \"sent_bytes\": %" PRId64,
+           q > 0 ? ", " : "[", f->place[q].tasks, f->place[q].received_bytes,
            f->place[q].sent_bytes);
+    if (f->timed) printf(", \"messages\": %" PRId64, f->place[q].messages);
+    if (f->timed) put_member("busy", f->place[q].busy);
+    putchar('}');
+  }
   fputs(f->place != NULL ? "]" : "null", stdout);
   printf(", \"threads\": %d, \"deterministic\": %s", threads,
          given(O_DETERMINISTIC) != NULL ? "true" : "false");
@@ -460,16 +465,19 @@ static void print_time_line(const ein_decomposition *d, const ein_sim_info *sim,
 }
 
 // --fabric sim: what a run over the places would do and when, without data.
-static void print_simulated(const ein_decomposition *d, const ein_sim_info *sim,
-                            const ein_sim_stmt *each, const char *machine) {
-  ein_decomp_info info;
+static void print_simulated(const simulation *x) {
+  const ein_sim_info *sim = &x->sim;
   figures_of_run made = no_figures();
-  ein_decomposition_info(d, &info);
-  made.fabric = "sim", made.places = info.p, made.planned = sim->seconds, made.tasks = sim->tasks;
-  made.messages = sim->messages, made.bytes = sim->join + sim->agg, made.peak = sim->peak_bytes;
-  made.machine = machine, made.assumed = sim->machine;
+  made.fabric = "sim", made.places = x->places, made.planned = sim->seconds;
+  made.tasks = sim->tasks, made.messages = sim->messages, made.bytes = sim->join + sim->agg;
+  made.peak = sim->peak_bytes;
+  made.machine = x->machine, made.assumed = sim->machine;
+  if (x->clock != NULL) {
+    made.place = x->places <= 1 << 16 ? x->clock->stats.place : NULL, made.timed = 1;
+    made.tasks = (double)x->clock->stats.tasks;  // merges, too
+  }
   if (given(O_JSON) != NULL) put_figures(&made);
-  else print_time_line(d, sim, each, machine);
+  else if (x->d != NULL) print_time_line(x->d, sim, x->each, x->machine);
 }
 
 static int run_simulated(program *p) {

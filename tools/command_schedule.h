@@ -439,29 +439,86 @@ static void schedule_fits(double peak) {
         "it may have", peak, (double)option_memory());
 }
 
-// Prints and draws what a schedule moves, on a machine of that name.
+static void steps_clocked(void *drawn, const ein_dist_event *e) {
+  steps_picture *d = (steps_picture *)drawn;
+  steps_bar(d, &d->p.place, e->stmt, e->level == -1 ? -2 : e->operand, e->place, e->step,
+            e->begin, e->end);
+}
+
+// What a schedule does on a clock, where that is not too much to be followed; drawn: NULL, or its
+// time line is drawn.
+static void clock_schedule(const program *p, const ein_schedule *s, const steps_of *each,
+                           const ein_decompose_desc *desc, steps_picture *drawn, clocked *c,
+                           simulation *x) {
+  const int n = (int)ein_graph_statements(p->graph);
+  double tasks = 0, messages = 0;
+  for (int i = 0; i < n; i++)
+    tasks += (double)each[i].info.tasks, messages += (double)each[i].info.messages;
+  x->places = desc->p;
+  x->sim.seconds = each[n].start;
+  x->sim.tasks = tasks, x->sim.messages = messages;
+  x->sim.join = (double)each[n].info.bytes;
+  x->sim.peak_bytes = each[n].peak;
+  if (tasks + messages > CLOCK_MOST) return;
+  memset(c, 0, sizeof *c);
+  if (drawn != NULL) {
+    drawn->p.place.n = drawn->p.place.dropped = 0;
+    c->draw_fn = steps_clocked;
+    c->drawn = drawn;
+  }
+  clock_run(p, NULL, s, desc, c);
+  x->sim.seconds = c->stats.seconds;
+  x->sim.busy = clock_busy(c);
+  x->clock = c;
+}
+
+// The last line of what is printed of such a run.
+static void clock_total(const simulation *x) {
+  char took[40];
+  svg_seconds(took, sizeof took, x->sim.seconds, x->sim.seconds);
+  if (x->clock == NULL)
+    printf("too much to follow: statements one after another take %s (machine: %s)\n", took,
+           x->machine);
+  else
+    printf("simulated (machine: %s): %s, places idle %.1f%%; %.10g tasks, %.10g messages, %.10g "
+           "bytes moved\n", x->machine, took,
+           100 * idle_share(x->sim.busy, x->sim.seconds, x->places), x->sim.tasks, x->sim.messages,
+           x->sim.join);
+}
+
+// Prints and draws what a schedule moves, on a machine of that name; print_fn: NULL, or it is run
+// on a clock, and the figures are printed by that.
 static int plan_schedule(program *p, const ein_schedule *s, const ein_decompose_desc *desc,
-                         const char *machine) {
+                         const char *machine, void (*print_fn)(const simulation *x)) {
   steps_picture drawn;
   const int64_t places = desc->p;
   const int n = (int)ein_graph_statements(p->graph);
   const ein_machine assumed = machine_assumed(p, desc->machine);
   if (given(O_SVG) != NULL) steps_picture_begin(&drawn, p, s);
-  const steps_of *each = steps_of_all(p, s, desc->inputs, given(O_SVG) != NULL ? &drawn : NULL);
+  steps_picture *asked = given(O_SVG) != NULL ? &drawn : NULL;
+  const steps_of *each = steps_of_all(p, s, desc->inputs, asked);
+  simulation x;
+  clocked clock;
+  memset(&x, 0, sizeof x);
   schedule_fits(each[n].peak);
+  x.machine = machine, x.sim.machine = assumed, x.sim.seconds = each[n].start;
+  if (print_fn != NULL) clock_schedule(p, s, each, desc, asked, &clock, &x);
   if (given(O_SCHEDULE_OUT) != NULL) fputs(schedule_text(s), output_stream(given(O_SCHEDULE_OUT)));
   if (given(O_SVG) != NULL)
-    steps_picture_end(&drawn, each, places, "simulated", each[n].start, 0);
+    steps_picture_end(&drawn, each, places, "simulated", x.sim.seconds, 0);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(s), stderr);
   explain_machine(machine, &assumed);
-  if (!svg_only() && given(O_JSON) != NULL) schedule_json(p, s, each, places, machine, &assumed);
-  else if (!svg_only()) schedule_table(p, s, each, places);
+  if (svg_only()) return finish(p->ctx, NULL, own_graph(p));
+  if (given(O_JSON) == NULL) schedule_table(p, s, each, places);
+  else if (print_fn == NULL) schedule_json(p, s, each, places, machine, &assumed);
+  if (print_fn != NULL) print_fn(&x);
+  if (print_fn != NULL && given(O_JSON) == NULL) clock_total(&x);
   return finish(p->ctx, NULL, own_graph(p));
 }
 
 // The same of steps that were found because no decomposition fits the memory.
 static int plan_steps_of(program *p, ein_schedule *s, const ein_decompose_desc *desc,
-                         const char *machine) {
+                         const char *machine, void (*print_fn)(const simulation *x)) {
   ein_fabric f = {0};
   ein_dist *made = NULL;
   const ein_status st = plan_serial(p, desc->p, NULL, s, &f, &made);
@@ -470,7 +527,7 @@ static int plan_steps_of(program *p, ein_schedule *s, const ein_decompose_desc *
   if (st != EIN_OK) die_library(p->ctx, st, "no decomposition fits the memory, and in steps");
   if (given(O_QUIET) == NULL && given(O_JSON) == NULL && !svg_only())
     puts("No decomposition fits the memory of places: statements go in steps.");
-  const int status = plan_schedule(p, s, desc, machine);
+  const int status = plan_schedule(p, s, desc, machine, print_fn);
   ein_schedule_destroy(s);
   return status;
 }

@@ -117,17 +117,29 @@ typedef struct ein_fabric {
                           int *number);
   ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
                           size_t bytes, ein_ticket *ticket);
+  // A clock: the same jobs run, but nothing is computed and no data is there; what a task takes
+  // follows from the machine (NULL: there is no clock). One process drives all places. Tickets are
+  // numbers from 1 on, as low as can be; room_fn sets the clock to 0. compute_fn: a task of so many
+  // seconds is ready at a place, which does one at a time, of those that are ready the one of the
+  // least order. next_fn: waits until an operation is over and gives its ticket, which is free
+  // then, and when it began and ended; ticket 0: none is under way.
+  const ein_machine *machine;
+  ein_status (*compute_fn)(void *user, int place, int order, double seconds, ein_ticket *ticket);
+  ein_status (*next_fn)(void *user, ein_ticket *ticket, double *begin, double *end);
 } ein_fabric;
 
 // Fills *fabric. serial: places one after another in one memory. threads: the same on the threads
 // of the ctx's executor. copying: one after another, each place in memory of its own, so that
 // every transfer is a copy; the ctx (may be NULL) gives its allocator; with `threads` set to 1, its
-// tasks run on the threads, too, while others' data moves. places: 1 .. EIN_PLACES_MAX.
+// tasks run on the threads, too, while others' data moves. sim: a clock, see FABRICS; machine NULL:
+// all defaults. places: 1 .. EIN_PLACES_MAX. EIN_ERR_ARGUMENT: no such machine.
 EIN_API ein_status ein_fabric_serial(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_threads(int places, ein_fabric *fabric);
 EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabric);
+EIN_API ein_status ein_fabric_sim(ein_ctx *ctx, int places, const ein_machine *machine,
+                                  ein_fabric *fabric);
 EIN_API void ein_fabric_destroy(ein_fabric *fabric);  // NULL is a no-op
-// What a copying fabric has moved since it was made; 0 for others. Pointers may be NULL.
+// What a fabric copying or sim has moved since it was made; 0 for others. Pointers may be NULL.
 EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes);
 
 // ---- execution of a decomposed graph ------------------------------------------------------------
@@ -136,11 +148,15 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // of partial results, at that level of their tree. begin and end: the ctx's clock, else 0. Under a
 // schedule also what moves between places that copy: level -2: what a point fetched before a step
 // is put into its boxes, -3: a message with what it sends home after it; a process tells those of
-// its places. Steps of one point follow each other, those of several do not.
+// its places. Steps of one point follow each other, those of several do not. On a fabric with a
+// clock begin and end are its seconds, and messages are told when they arrive (level -4) in the
+// place of -2 and -3.
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
   int64_t step;              // under a schedule, else 0
   double begin, end;
+  int from, operand;         // of a message: its place; what it is of, -1: a (partial) result
+  int64_t bytes;
 } ein_dist_event;
 
 typedef struct ein_dist_desc {
@@ -171,12 +187,15 @@ typedef struct ein_dist_desc {
 // partial results folded there, whether copied or not; nothing is kept between statements.
 typedef struct ein_place_stats {
   int64_t tasks, received_bytes, sent_bytes;
+  int64_t messages;          // received
+  double busy;               // seconds of tasks, on a clock
 } ein_place_stats;
 
 typedef struct ein_dist_stats {
   int64_t tasks;             // blocks computed and merges
   int64_t messages;          // transfers between two places
   int64_t bytes;
+  double seconds;            // on a fabric with a clock, else 0
   int64_t nstmt;             // room in stmt_bytes
   int64_t *stmt_bytes;       // the caller's, may be NULL: bytes of each statement
   int64_t nplace;            // room in place
@@ -227,7 +246,8 @@ EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int6
                                   int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
 // outputs. Outputs must not overlap inputs. stats may be NULL. run->seconds is not used. Reentrant
-// where the fabric is shared; else one run of a plan at a time.
+// where the fabric is shared; else one run of a plan at a time. On a fabric with a clock run may be
+// NULL, and what it binds is not looked at.
 EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_dist_stats *stats);
 
 // ---- nodes --------------------------------------------------------------------------------------

@@ -121,11 +121,14 @@ typedef struct eini_flow {
   ein_status (*run_fn)(void *user, int worker, const eini_job *job, int failed,
                        ein_ticket *ticket);
   void (*done_fn)(void *user, int worker, const eini_job *job);  // it has run; one at a time
+  // On a clock: it is over.
+  ein_status (*over_fn)(void *user, const eini_job *job, double begin, double end);
   void *user;
   int32_t *wait, *link;     // per job
   int32_t *head, *tail;     // per statement and worker
   int32_t *ready;           // per statement
-  int32_t *ticket_of;       // jobs of transfers under way, and their tickets
+  int32_t *ticket_of;       // jobs of transfers under way, and their tickets; on a clock: of ticket
+                            //   k the job is at k - 1
   ein_ticket *ticket;
   char *over;               // tickets that are done
   int64_t nticket, left;
@@ -257,6 +260,24 @@ static int32_t eini_flow_take(eini_flow *f, int worker) {
   return eini_flow_first(f, &list[from]);
 }
 
+// On a clock: time goes on until something is over.
+static int64_t eini_flow_tick(eini_flow *f) {
+  ein_ticket ticket = 0;
+  double begin = 0, end = 0;
+  ein_status st = f->fabric->next_fn(f->fabric->user, &ticket, &begin, &end);
+  if (st != EIN_OK || ticket == 0) {  // what waits will wait for ever
+    if (f->status == EIN_OK) f->status = st;
+    f->nticket = 0;
+    return 0;
+  }
+  const int32_t j = f->ticket_of[ticket - 1];
+  f->nticket--;
+  st = f->over_fn(f->user, &f->jobs->job[j], begin, end);
+  if (f->status == EIN_OK) f->status = st;
+  eini_flow_done(f, j);
+  return 1;
+}
+
 // With the lock: ends transfers that are done. idle: nobody computes, so that without any the
 // earliest is waited for; those of others wait for nothing later, so nobody waits in vain.
 static int64_t eini_flow_poll(eini_flow *f, int idle) {
@@ -264,6 +285,7 @@ static int64_t eini_flow_poll(eini_flow *f, int idle) {
   const int64_t n = f->nticket;
   int64_t found = 0, first = 0, kept = 0;
   ein_status st = EIN_OK;
+  if (fabric->next_fn != NULL) return eini_flow_tick(f);
   f->polling = 1;
   eini_flow_unlock(f);
   eini_flow_wires(f, 1);
@@ -310,7 +332,10 @@ static void eini_flow_run(eini_flow *f, int worker, int32_t j) {
   f->busy--;
   if (st != EIN_OK && f->status == EIN_OK) f->status = st;
   if (st == EIN_OK && !failed) f->done_fn(f->user, worker, x);
-  if (ticket != 0) {  // also of a job that failed
+  if (ticket != 0 && f->fabric->next_fn != NULL) {
+    f->nticket++;
+    f->ticket_of[ticket - 1] = j;
+  } else if (ticket != 0) {  // also of a job that failed
     f->ticket[f->nticket] = ticket;
     f->ticket_of[f->nticket++] = j;
   } else {

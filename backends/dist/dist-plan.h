@@ -29,6 +29,7 @@ typedef struct eini_dist_stmt {
   int form;                 // the first statement whose plans its blocks may run
   int64_t bytes, messages;  // what its tasks of this process read from other places
   int64_t *fetched;         // of each
+  unsigned char *again;     // of operands: does one before read the same? See eini_cost_of
   int levels;               // of the tree of merges
   int32_t block, merges, memory, done, zero, fetches;  // jobs, see dist-jobs; -1: there are none
 } eini_dist_stmt;
@@ -79,6 +80,9 @@ static int eini_fabric_drives(const ein_fabric *f, int64_t q) {
 static int eini_dist_driven(const ein_dist *d, int64_t q) {
   return eini_fabric_drives(&d->fabric, q);
 }
+
+// Does the fabric have a clock? Then there are no data, and no plans of tasks.
+static int eini_dist_clocked(const ein_dist *d) { return d->fabric.machine != NULL; }
 
 static double eini_dist_now(const ein_dist *d) {
   return d->now_fn == NULL ? 0 : d->now_fn(d->now_user);
@@ -371,6 +375,7 @@ static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *k
   eini_dist_job job;
   int64_t nkey = s->nindex + 2, part = eini_space_partial(x, q);
   int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
+  if (eini_dist_clocked(d)) return EIN_OK;
   memset(&job, 0, sizeof job);
   eini_space_ranges(x, q, m->lo, m->hi);
   for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
@@ -434,11 +439,13 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   e->merge = EINI_NEW(a, int64_t, n);
   e->last = EINI_NEW(a, int64_t, n);
   e->fetched = EINI_NEW(a, int64_t, n);
+  e->again = EINI_NEW(a, unsigned char, s->noperand);
   int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + 2);
   const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
-      stride == NULL)
+      stride == NULL || e->again == NULL)
     return EIN_ERR_NO_MEMORY;
+  for (int o = 0; o < s->noperand; o++) e->again[o] = eini_operand_first(s, o) < o;
   int64_t most = 0;
   for (int64_t q = first; q < first + n; q++) {
     const int64_t block = eini_dist_elements(&e->space, q, m);

@@ -27,7 +27,7 @@ EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabr
   eini_arena arena;  // for the allocator alone
   EINI_TRY(eini_fabric_init(places, "copying", fabric));
   eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  eini_copying *c = (eini_copying *)arena.al.alloc_fn(sizeof *c, 16, arena.al.user);
+  eini_posts *c = (eini_posts *)arena.al.alloc_fn(sizeof *c, 16, arena.al.user);
   if (c == NULL) {
     memset(fabric, 0, sizeof *fabric);
     return EIN_ERR_NO_MEMORY;
@@ -44,10 +44,42 @@ EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabr
   return EIN_OK;
 }
 
+EIN_API ein_status ein_fabric_sim(ein_ctx *ctx, int places, const ein_machine *machine,
+                                  ein_fabric *fabric) {
+  eini_arena arena;
+  eini_timer *c;
+  EINI_TRY(eini_fabric_init(places, "sim", fabric));
+  if (ctx != NULL) eini_begin_call(ctx, NULL);
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_validate_machine(eini_diag_of(ctx), machine);
+  if (st == EIN_OK) st = eini_timer_make(&arena, places, machine, &c);
+  if (st != EIN_OK) {
+    eini_arena_free(&arena);
+    memset(fabric, 0, sizeof *fabric);
+    return st;
+  }
+  c->arena = arena;
+  fabric->shared = 0;
+  fabric->user = c;
+  fabric->machine = &c->machine;
+  fabric->send_fn = eini_timer_send;
+  fabric->recv_fn = eini_timer_recv;
+  fabric->wait_fn = eini_timer_wait;
+  fabric->room_fn = eini_timer_start;
+  fabric->compute_fn = eini_timer_compute;
+  fabric->next_fn = eini_timer_next;
+  fabric->destroy_fn = eini_timer_destroy;
+  return EIN_OK;
+}
+
 EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64_t *bytes) {
-  int own = fabric != NULL && fabric->send_fn == eini_copying_send;
-  if (messages != NULL) *messages = own ? ((const eini_copying *)fabric->user)->messages : 0;
-  if (bytes != NULL) *bytes = own ? ((const eini_copying *)fabric->user)->bytes : 0;
+  const eini_posts *own = NULL;
+  if (fabric != NULL && fabric->send_fn == eini_copying_send)
+    own = (const eini_posts *)fabric->user;
+  if (fabric != NULL && fabric->send_fn == eini_timer_send)
+    own = &((const eini_timer *)fabric->user)->posts;
+  if (messages != NULL) *messages = own != NULL ? own->messages : 0;
+  if (bytes != NULL) *bytes = own != NULL ? own->bytes : 0;
 }
 
 EIN_API void ein_fabric_destroy(ein_fabric *fabric) {
@@ -63,6 +95,9 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric has no sane places");
   if (f != NULL && !f->shared && (f->send_fn == NULL || f->recv_fn == NULL || f->wait_fn == NULL))
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric cannot move data");
+  if (f != NULL && f->machine != NULL &&
+      (f->shared || f->count < f->places || f->compute_fn == NULL || f->next_fn == NULL))
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric's clock is not one of all places");
   if (f != NULL && f->count < f->places && f->agree_fn == NULL)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the fabric's processes cannot agree");
   if (e->decomposition != NULL) {
@@ -272,7 +307,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
     d->now_user = ctx->now_user;
   }
   d->width = d->fabric.threads && d->executor.parallel_for != NULL ? d->executor.width : 1;
-  if (d->width < 1 || !EINI_DIST_THREADS) d->width = 1;
+  if (d->width < 1 || !EINI_DIST_THREADS || eini_dist_clocked(d)) d->width = 1;
   st = eini_dist_build(ctx, d);
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
@@ -406,6 +441,7 @@ static ein_status eini_dist_overlaps(const ein_dist *d, const ein_run *run) {
 static ein_status eini_dist_check_run(const ein_dist *d, const ein_run *run) {
   uintptr_t a, b;
   if (d == NULL) return EIN_ERR_ARGUMENT;
+  if (eini_dist_clocked(d)) return EIN_OK;  // nothing is bound
   const int n = eini_dist_nbound(d);
   EINI_TRY(eini_run_begin(run, d->nin * n, d->nout * n));
   for (int t = 0; t < d->g->ntensor; t++)
@@ -435,6 +471,7 @@ static void eini_dist_bind(eini_dist_exec *x, char *mem) {
 
 static void eini_dist_stats_clear(ein_dist_stats *stats) {
   stats->tasks = stats->messages = stats->bytes = 0;
+  stats->seconds = 0;
   for (int64_t k = 0; stats->stmt_bytes != NULL && k < stats->nstmt; k++) stats->stmt_bytes[k] = 0;
   for (int64_t q = 0; stats->place != NULL && q < stats->nplace; q++)
     memset(&stats->place[q], 0, sizeof *stats->place);
@@ -450,9 +487,10 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.run = run;
   x.stats = stats;
   eini_dist_layout(d, &x, mem + skew);
-  eini_dist_bind(&x, mem + skew);
+  if (!eini_dist_clocked(d)) eini_dist_bind(&x, mem + skew);
   x.flow.run_fn = eini_dist_job_run;
   x.flow.done_fn = eini_dist_job_done;
+  x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
   const ein_status st = eini_flow_all(&x.flow, &d->executor);
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
@@ -464,7 +502,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
 // may be under way; *own: to be freed.
 static ein_status eini_dist_room_of(const ein_dist *d, const ein_run *run, char **mem,
                                     char **own) {
-  *mem = (char *)run->workspace;
+  *mem = run == NULL ? NULL : (char *)run->workspace;
   if (*mem != NULL && run->workspace_bytes < d->workspace) return eini_run_small(run, d->workspace);
   if (*mem == NULL && d->kept != NULL) *mem = *d->kept;
   if (*mem != NULL) return EIN_OK;

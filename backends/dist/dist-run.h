@@ -45,9 +45,11 @@ static void eini_dist_layout_flow(const ein_dist *d, eini_flow *f, char *mem, si
   f->head = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
   f->tail = (int32_t *)eini_dist_carve(mem, n, lists, sizeof(int32_t));
   f->ready = (int32_t *)eini_dist_carve(mem, n, d->nstmt, sizeof(int32_t));
-  f->ticket = (ein_ticket *)eini_dist_carve(mem, n, j->ntransfer, sizeof(ein_ticket));
-  f->ticket_of = (int32_t *)eini_dist_carve(mem, n, j->ntransfer, sizeof(int32_t));
-  f->over = (char *)eini_dist_carve(mem, n, j->ntransfer, 1);
+  const int64_t posted = eini_dist_clocked(d) ? 0 : j->ntransfer;
+  f->ticket = (ein_ticket *)eini_dist_carve(mem, n, posted, sizeof(ein_ticket));
+  f->ticket_of = (int32_t *)eini_dist_carve(mem, n, posted > 0 ? posted : j->todo,
+                                            sizeof(int32_t));
+  f->over = (char *)eini_dist_carve(mem, n, posted, 1);
 }
 
 // Lays out a run in mem (NULL: only the size). Returns the bytes.
@@ -74,6 +76,7 @@ static size_t eini_dist_layout(const ein_dist *d, eini_dist_exec *x, char *mem) 
     for (int q = 0; w->sent != NULL && q < d->fabric.places; q++) w->sent[q] = 0;
     w->scratch = (char *)scratch;
   }
+  if (eini_dist_clocked(d)) return n;
   x->temp = (char *)eini_dist_carve(mem, &n, d->temp_bytes, 1);
   x->mem = (char *)eini_dist_carve(mem, &n, d->copies == NULL ? 0 : d->copies->total, 1);
   return n;
@@ -322,6 +325,9 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
   const ein_fabric *f = &d->fabric;
   const eini_dist_moved *v = &d->copies->move[j->arg];
   const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
+  if (eini_dist_clocked(d))
+    return f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
+                      ticket);
   char *to = v->level >= 0 ? eini_own_at(x, EINI_AT_MERGED, entry)
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
@@ -344,6 +350,9 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   eini_dist_room *m = &w->room;
   char *from;
   if (v->group == EINI_FOLLOWS) return EIN_OK;
+  if (eini_dist_clocked(d))
+    return f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
+                      ticket);
   if (v->level >= 0) {
     from = eini_own_at(x, EINI_AT_PART, entry);
   } else {
@@ -472,6 +481,8 @@ static void eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64
 
 // ---- jobs ----
 
+enum { EINI_EVENT_MESSAGE = -4 };  // see ein_dist_event
+
 // What a place did and received for statement k; what it sent is told where it is known.
 static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tasks,
                             const eini_dist_read *r) {
@@ -483,6 +494,16 @@ static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tas
   if (s->place == NULL || place >= s->nplace) return;
   s->place[place].tasks += tasks;
   s->place[place].received_bytes += r->bytes;
+  s->place[place].messages += r->messages;
+}
+
+// A job is over on a clock.
+static void eini_dist_timed(ein_dist_stats *s, int64_t place, const eini_job *j, double begin,
+                            double end) {
+  if (s == NULL) return;
+  if (end > s->seconds) s->seconds = end;
+  if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND) return;
+  if (s->place != NULL && place < s->nplace) s->place[place].busy += end - begin;
 }
 
 static void eini_dist_sent(ein_dist_stats *s, int64_t place, int64_t bytes) {
@@ -508,6 +529,41 @@ static ein_status eini_dist_task_run(eini_dist_exec *x, eini_dist_worker *w, con
   return EIN_OK;
 }
 
+// Seconds of a block, or a merge, on the fabric's machine.
+static double eini_dist_takes(const ein_dist *d, const eini_job *j, int64_t q, eini_dist_room *m) {
+  const eini_dist_stmt *e = &d->stmt[j->stmt];
+  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
+  if (j->kind == EINI_JOB_ZERO) return 0;
+  if (j->kind == EINI_JOB_MERGE)
+    return eini_merge_seconds(d->fabric.machine, (double)eini_dist_elements(&e->space, q, m));
+  eini_space_ranges(&e->space, q, m->lo, m->hi);
+  return eini_machine_cost(d->fabric.machine, d->g, e->s, e->again, &b).seconds;
+}
+
+// On a clock: a job is over.
+static ein_status eini_dist_job_over(void *user, const eini_job *j, double begin, double end) {
+  const eini_dist_exec *x = (const eini_dist_exec *)user;
+  const ein_dist *d = x->d;
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = j->stmt;
+  v.place = d->fabric.first + j->place;
+  v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
+  v.begin = begin;
+  v.end = end;
+  eini_dist_timed(x->stats, v.place, j, begin, end);
+  if (j->kind == EINI_JOB_SEND || j->kind == EINI_JOB_ZERO || d->desc.event_fn == NULL)
+    return EIN_OK;
+  if (j->kind == EINI_JOB_RECEIVE) {
+    const eini_dist_moved *u = &d->copies->move[j->arg];
+    v.level = EINI_EVENT_MESSAGE;
+    v.from = u->peer;
+    v.operand = u->operand;
+    v.bytes = u->bytes;
+  }
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
 static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, int failed,
                                     ein_ticket *ticket) {
   eini_dist_exec *x = (eini_dist_exec *)user;
@@ -517,6 +573,10 @@ static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, i
   if (j->kind == EINI_JOB_RECEIVE) return eini_own_receive(x, j, ticket);
   if (j->kind == EINI_JOB_SEND) return eini_own_send(x, w, j, failed, ticket);
   if (failed) return EIN_OK;
+  if (eini_dist_clocked(d))
+    return d->fabric.compute_fn(d->fabric.user, d->fabric.first + j->place, j->stmt,
+                                eini_dist_takes(d, j, d->fabric.first + j->place, &w->room),
+                                ticket);
   if (j->kind == EINI_JOB_ZERO) return eini_dist_zero(x, d->stmt[j->stmt].s->out, &w->room), EIN_OK;
   memset(&v, 0, sizeof v);
   memset(&w->read, 0, sizeof w->read);

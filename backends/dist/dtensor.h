@@ -107,6 +107,8 @@ static ein_status eini_dtensor_check(ein_ctx *ctx, const ein_fabric *f, const ei
                                                                : "the shape is NULL");
   if (ein_dtype_size(dtype) == 0)
     return eini_dist_refuse(ctx, EIN_ERR_DTYPE, "there is no such dtype");
+  if (f->machine != NULL)
+    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "a fabric with a clock holds no data");
   if (how->grid->places != f->places)
     return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the distribution is over %d places, the fabric "
                             "has %d", (int)how->grid->places, f->places);
@@ -181,6 +183,7 @@ EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tens
   eini_begin_call(ctx, NULL);
   ein_dtensor *t = NULL;
   ein_status st = tensor < 0 || tensor >= d->g->ntensor ? EIN_ERR_ARGUMENT
+                  : eini_dist_clocked(d) ? EIN_ERR_UNSUPPORTED  // it holds no data
                   : ein_dist_block(d, tensor, 0, NULL, NULL, NULL);
   if (st != EIN_OK)
     eini_dist_refuse(ctx, st, "tensor %d of the plan: %s", tensor, ein_status_text(st));

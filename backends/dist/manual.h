@@ -14,9 +14,9 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
-//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>steps
-//                 >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public >>nodes
-//                 >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
+//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public
+//                 >>nodes >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -87,6 +87,15 @@
 // copying     one after another, each place in memory of its own: what a place needs is sent
 //             and received, so that what is counted is seen to move. With fabric.threads set to 1
 //             tasks run on the threads of the executor while others' blocks are copied
+// sim         a clock and no data: the jobs are those of copying, and so are the figures; a run
+//             binds nothing and has memory for jobs alone, whatever the extents. On a machine
+//             (ein_machine) a place computes one task at a time, the earliest statement's first,
+//             and a link, of a place or of a node, carries one message after another, first come
+//             first served. A message sets out when both places have posted it, takes latency +
+//             bytes / bandwidth, and moves while places compute. stats.seconds says how long a run
+//             takes, place[q].busy how long a place computes, events when everything happens.
+//             ein_simulate predicts the same from classes of equal tasks, for up to 2^20 places,
+//             as if a place did its tasks statement by statement; ein_schedule_cost one statement
 // Places with memory of their own begin to send and receive what a statement reads while they
 // compute the one before (not with no_overlap), straight from and into a block or an operand where
 // the elements lie there one after another; a block that a task reads whole at home is not copied.

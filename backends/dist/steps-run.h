@@ -8,6 +8,7 @@ typedef struct eini_steps_exec {
   const ein_dist *d;
   const ein_run *run;
   eini_staged *worker;
+  ein_dist_stats *stats;    // NULL: not counted
   eini_flow flow;
 } eini_steps_exec;
 
@@ -24,7 +25,7 @@ static size_t eini_steps_layout(const ein_dist *d, eini_steps_exec *x, char *mem
     w->run = x->run;
     n += eini_steps_scratch(d, w, mem == NULL ? NULL : mem + n);
   }
-  char *all = (char *)eini_dist_carve(mem, &n, d->temp_bytes, 1);
+  char *all = (char *)eini_dist_carve(mem, &n, eini_dist_clocked(d) ? 0 : d->temp_bytes, 1);
   for (int i = 0; i < d->width && mem != NULL; i++) x->worker[i].mem = all;
   return n;
 }
@@ -129,6 +130,9 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
   const int own = f->first + v->place;
   const double begin = eini_dist_now(x->d);
   ein_status st = EIN_OK;
+  if (eini_dist_clocked(x->d))
+    return send ? f->send_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket)
+                : f->recv_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket);
   if (send && !failed && home) st = eini_steps_homeward(w, v);
   else if (send && !failed) eini_steps_fetch(w, v, NULL);
   char *message = eini_steps_message(w, v);
@@ -151,6 +155,49 @@ static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
     eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
+// Seconds of a job on the fabric's machine: a block, or what is merged where it arrives.
+static double eini_steps_takes(eini_staged *x, const eini_job *j) {
+  const ein_machine *m = x->d->fabric.machine;
+  const eini_step_point *pt = &x->point;
+  const eini_stmt_block b = eini_block_of(pt->lo, pt->hi, NULL);
+  if (j->kind == EINI_JOB_ARRIVE && !x->e->whole)
+    return eini_merge_seconds(m, (double)(x->e->move[j->arg].bytes / (int64_t)x->e->wide));
+  if (j->kind != EINI_JOB_BLOCK) return 0;
+  eini_steps_goto(x, x->e->task[j->arg].point);
+  eini_tour_values(&x->w, x->e->task[j->arg].step, x->w.n->nstep);
+  eini_loops_ranges(x->w.n, x->w.value, pt->lo, pt->hi);
+  return eini_zrange_empty(x->stmt->nindex, pt->lo, pt->hi)
+             ? 0 : eini_machine_cost(m, x->d->g, x->stmt, NULL, &b).seconds;
+}
+
+// On a clock: a job is over.
+static ein_status eini_steps_job_over(void *user, const eini_job *j, double begin, double end) {
+  const eini_steps_exec *x = (const eini_steps_exec *)user;
+  const ein_dist *d = x->d;
+  const eini_steps_stmt *e = &d->steps[j->stmt];
+  ein_dist_event v;
+  memset(&v, 0, sizeof v);
+  v.stmt = j->stmt;
+  v.place = d->fabric.first + j->place;
+  v.level = -1;
+  v.begin = begin;
+  v.end = end;
+  eini_dist_timed(x->stats, v.place, j, begin, end);
+  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK))
+    return EIN_OK;
+  if (j->kind == EINI_JOB_RECEIVE) {
+    const eini_step_move *u = &e->move[j->arg];
+    v.level = EINI_EVENT_MESSAGE;
+    v.step = u->step;
+    v.from = u->peer;
+    v.operand = u->access == e->w.n->s->noperand ? -1 : u->access;
+    v.bytes = u->bytes;
+  } else {
+    v.step = e->task[j->arg].step;
+  }
+  return d->desc.event_fn(d->desc.event_user, &v);
+}
+
 static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, int failed,
                                      ein_ticket *ticket) {
   eini_steps_exec *x = (eini_steps_exec *)user;
@@ -159,6 +206,9 @@ static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, 
   if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND)
     return eini_steps_post(x, worker, j, failed, ticket);
   if (failed) return EIN_OK;
+  if (eini_dist_clocked(x->d))
+    return x->d->fabric.compute_fn(x->d->fabric.user, x->d->fabric.first + j->place, j->stmt,
+                                   eini_steps_takes(w, j), ticket);
   if (j->kind == EINI_JOB_ARRIVE) return eini_steps_homeward(w, &w->e->move[j->arg]);
   if (j->kind == EINI_JOB_SUM) return eini_steps_sum_begin(w, j->arg);
   if (j->kind == EINI_JOB_FINISH) return eini_steps_sum_end(w, j->arg);
@@ -251,10 +301,12 @@ static void eini_steps_count(const ein_dist *d, ein_dist_stats *stats) {
 static ein_status eini_steps_run(eini_steps_exec *x, ein_dist_stats *stats) {
   x->flow.run_fn = eini_steps_job_run;
   x->flow.done_fn = eini_steps_job_done;
+  x->flow.over_fn = eini_steps_job_over;
   x->flow.user = x;
+  x->stats = stats;
   EINI_TRY(eini_flow_all(&x->flow, &x->d->executor));
   eini_steps_count(x->d, stats);
-  return eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
+  return eini_dist_clocked(x->d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
 }
 
 static ein_status eini_steps_begin(const ein_dist *d, const ein_run *run, char *mem,
@@ -264,7 +316,7 @@ static ein_status eini_steps_begin(const ein_dist *d, const ein_run *run, char *
   x->d = d;
   x->run = run;
   (void)eini_steps_layout(d, x, mem + skew);
-  return eini_steps_hand_all(&x->worker[0], EIN_ROLE_INPUT);
+  return eini_dist_clocked(d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_INPUT);
 }
 
 // ---- plans ----
