@@ -1534,10 +1534,10 @@ typedef enum ein_cost {
   EIN_COST_COUNT
 } ein_cost;
 
-// Where inputs lie that are not pinned. They cost no bytes either way.
-typedef enum ein_inputs {
+typedef enum ein_inputs {   // where those lie that are not pinned; reading them moves nothing
   EIN_INPUTS_HELD = 0,      // in the memory of the places that read them, the parts they read
-  EIN_INPUTS_OUTSIDE        // outside: they take no memory of a place
+  EIN_INPUTS_OUTSIDE,       // outside: they take no memory of a place
+  EIN_INPUTS_DEALT          // held; EIN_COST_BYTES counts what tasks read beyond each element once
 } ein_inputs;
 
 #define EIN_PLACES_MAX (1 << 20)
@@ -37086,6 +37086,44 @@ static eini_cost eini_machine_cost(const ein_machine *m, const ein_graph *g, con
   return eini_cost_of(g, s, NULL, b, again, NULL, &speed);
 }
 
+// Elements that a task reads of operand k, a mean over all tasks; of uneven pieces of an index in
+// several coordinates a little less.
+static double eini_mean_box(const eini_stmt *s, int k, const int64_t *cut) {
+  const eini_map *m = &s->proj[k];
+  double box = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double side = 1;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int c = m->term[e].index;
+      side += (double)eini_abs64(m->term[e].coef) *
+              ((double)s->index[c].extent / (double)cut[c] - 1);
+    }
+    box *= side;
+  }
+  return box;
+}
+
+// Bytes that tasks read of inputs beyond each element once, where inputs are dealt out.
+static double eini_dealt_bytes(const eini_decomposer *dc, const eini_stmt *s,
+                               const int64_t *cut) {
+  const double tasks = (double)eini_tasks(cut, s->nindex);
+  double sum = 0;
+  if (dc->desc->inputs != EIN_INPUTS_DEALT || eini_points(s, NULL, 0, s->nindex) <= 0) return 0;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    int first = dc->g->tensor[t].role == EIN_ROLE_INPUT && dc->tensor_node[t] < 0;
+    double read = 0, once = 0;
+    for (int j = 0; j < k; j++) first &= s->operand[j] != t;
+    for (int j = k; j < s->noperand && first; j++) {
+      if (s->operand[j] != t || eini_operand_first(s, j) != j) continue;
+      read += tasks * eini_mean_box(s, j, cut);
+      once = fmax(once, eini_block_box(s, NULL, j));
+    }
+    sum += fmax(0, read - once) * eini_element_bytes(dc, t);
+  }
+  return sum;
+}
+
 static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
                                  const eini_stmt_block *b) {
   return eini_machine_cost(&dc->machine, dc->g, f->s, f->again, b);
@@ -38670,10 +38708,11 @@ static double eini_vertex_cost(const eini_decomposer *dc, const eini_dform *f, c
     return *join + *agg;
   }
   eini_fold_cost(dc, f->s, cut, agg, seconds);
+  *join = eini_dealt_bytes(dc, f->s, cut);
   const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
   if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
   else *seconds += eini_place_cost(dc, f, &longest).seconds;
-  return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
+  return dc->desc->cost == EIN_COST_BYTES ? *join + *agg : *seconds;
 }
 
 static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
@@ -38845,7 +38884,7 @@ static double eini_blocks_rank(const eini_decomposer *dc, const eini_dform *f,
            tasks / nagg * (nagg - 1) * (b->whole[b->n - 1] / part[b->n - 1]) * b->partial;
     return *own;
   }
-  *own = (nagg - 1) * b->out * b->partial;
+  *own = (nagg - 1) * b->out * b->partial + eini_dealt_bytes(dc, f->s, cut);
   return *own + more;
 }
 
@@ -40965,8 +41004,11 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   if (ein_cost_name(d->cost) == NULL)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no such cost model");
   EINI_TRY(eini_validate_machine(diag, d->machine));
-  if (d->inputs != EIN_INPUTS_HELD && d->inputs != EIN_INPUTS_OUTSIDE)
-    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "inputs are held or outside");
+  if ((int)d->inputs < EIN_INPUTS_HELD || d->inputs > EIN_INPUTS_DEALT)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "inputs are held, outside or dealt");
+  if (d->inputs == EIN_INPUTS_DEALT && d->cost != EIN_COST_BYTES)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "inputs are dealt out under the model of bytes alone");
   if (eini_method_find(d->method) < 0)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
                      "eindecomp, linear, none, sqrt, data, model, sequence, attention, or given",

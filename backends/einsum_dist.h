@@ -1532,8 +1532,10 @@ EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, c
 #define EINI_DIST_THREADS 1
 #include <pthread.h>
 #include <sched.h>
+static void eini_flow_yield(void) { (void)sched_yield(); }
 #else
 #define EINI_DIST_THREADS 0
+static void eini_flow_yield(void) {}
 #endif
 
 typedef enum eini_job_kind {
@@ -1694,7 +1696,7 @@ static void eini_flow_wake(eini_flow *f) {
 static void eini_flow_rest(eini_flow *f, int64_t found) {
   if (found > 0 || f->width == 1) return;
   eini_flow_unlock(f);
-  sched_yield();
+  eini_flow_yield();
   eini_flow_lock(f);
 }
 

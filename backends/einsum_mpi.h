@@ -35,7 +35,8 @@
 // places read of them is read. Of an output a rank has the blocks that live at its places; what
 // else is in the caller's array stays. With desc.blocks nothing is whole anywhere: a rank binds the
 // blocks of its places.
-// Only the thread that calls ein_dist_execute calls MPI (MPI_THREAD_FUNNELED is enough). Fabrics
+// Only the thread that calls ein_dist_execute calls MPI (MPI_THREAD_FUNNELED is enough). Whoever
+// waits gives its core to others: ranks may be more than cores, whatever the library does. Fabrics
 // have communicators of their own: several may be in use at once, on parts of the ranks, too.
 //
 //
@@ -280,13 +281,29 @@ static ein_status eini_mpi_test(void *user, ein_ticket ticket, int *done) {
   return EIN_OK;
 }
 
+// Waits, and lets others compute meanwhile: ranks may be more than cores, libraries may only spin.
+static ein_status eini_mpi_end(MPI_Request *request) {
+  for (int done = 0;; eini_flow_yield()) {
+    if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return EIN_ERR_INTERNAL;
+    if (done) return EIN_OK;
+  }
+}
+
+// MPI_Allreduce in place, over all ranks.
+static ein_status eini_mpi_all(const eini_mpi *m, void *data, int n, MPI_Datatype type, MPI_Op op) {
+  MPI_Request r;
+  if (MPI_Iallreduce(MPI_IN_PLACE, data, n, type, op, m->comm, &r) != MPI_SUCCESS)
+    return EIN_ERR_INTERNAL;
+  return eini_mpi_end(&r);
+}
+
 static ein_status eini_mpi_wait(void *user, ein_ticket ticket) {
   eini_mpi *m = (eini_mpi *)user;
   ein_status st = EIN_OK;
   for (int64_t k = ticket, next; k != 0; k = next) {
     next = m->all[k].next;
     if (m->all[k].held) st = EIN_ERR_INTERNAL;  // what comes before it was not posted
-    else if (MPI_Wait(&m->all[k].request, MPI_STATUS_IGNORE) != MPI_SUCCESS) st = EIN_ERR_INTERNAL;
+    else if (eini_mpi_end(&m->all[k].request) != EIN_OK) st = EIN_ERR_INTERNAL;
     eini_mpi_old(m, k);
   }
   return st;
@@ -294,10 +311,9 @@ static ein_status eini_mpi_wait(void *user, ein_ticket ticket) {
 
 static ein_status eini_mpi_agree(void *user, ein_status *status) {
   const eini_mpi *m = (const eini_mpi *)user;
-  int mine = (int)*status, all = mine;
-  if (MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, m->comm) != MPI_SUCCESS)
-    return EIN_ERR_INTERNAL;
-  *status = (ein_status)all;
+  int most = (int)*status;
+  EINI_TRY(eini_mpi_all(m, &most, 1, MPI_INT, MPI_MAX));
+  *status = (ein_status)most;
   return EIN_OK;
 }
 
@@ -413,8 +429,7 @@ static ein_status eini_mpi_groups(void *user, int n, const int *first, const int
                                   const int *turns, int *number) {
   eini_mpi *m = (eini_mpi *)user;
   int said[2] = {n < 0 ? (int)EIN_ERR_NO_MEMORY : (int)EIN_OK, (n < 0 ? 0 : n) + m->ngroup};
-  if (MPI_Allreduce(MPI_IN_PLACE, said, 2, MPI_INT, MPI_MAX, m->comm) != MPI_SUCCESS)
-    return EIN_ERR_INTERNAL;
+  EINI_TRY(eini_mpi_all(m, said, 2, MPI_INT, MPI_MAX));
   for (int g = 0; g < n; g++) number[g] = -1;
   if (said[0] != (int)EIN_OK || said[1] == 0 || said[1] > EINI_MPI_GROUPS)
     return (ein_status)said[0];
@@ -452,8 +467,7 @@ static ein_status eini_mpi_same(void *user, int64_t n, const uint64_t *word, int
       most[2 * i] = word[at + i];
       most[2 * i + 1] = ~word[at + i];
     }
-    if (MPI_Allreduce(MPI_IN_PLACE, most, 2 * (int)k, MPI_UINT64_T, MPI_MAX, m->comm) !=
-        MPI_SUCCESS) return EIN_ERR_INTERNAL;
+    EINI_TRY(eini_mpi_all(m, most, 2 * (int)k, MPI_UINT64_T, MPI_MAX));
     for (int64_t i = k - 1; i >= 0; i--)
       if (most[2 * i] != ~most[2 * i + 1] && at + i < *first) *first = at + i;
   }
@@ -479,10 +493,12 @@ static void eini_mpi_destroy(void *user) {
 EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric *fabric) {
   eini_arena arena;  // for the allocator alone
   MPI_Comm own;
+  MPI_Request made;
   int rank, ranks, there = 0, *most = NULL;
   if (fabric == NULL) return EIN_ERR_ARGUMENT;
   memset(fabric, 0, sizeof *fabric);
-  if (MPI_Comm_dup(comm, &own) != MPI_SUCCESS) return EIN_ERR_INTERNAL;
+  if (MPI_Comm_idup(comm, &own, &made) != MPI_SUCCESS || eini_mpi_end(&made) != EIN_OK)
+    return EIN_ERR_INTERNAL;
   MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
   MPI_Comm_rank(own, &rank);
   MPI_Comm_size(own, &ranks);
@@ -545,8 +561,9 @@ static ein_status eini_mpi_nodes(const eini_mpi *m, int each, int *node) {
     MPI_Comm_free(&here);
     if (failed != MPI_SUCCESS) return EIN_ERR_INTERNAL;
   }
-  return MPI_Allgather(&lowest, 1, MPI_INT, node, 1, MPI_INT, m->comm) == MPI_SUCCESS
-             ? EIN_OK : EIN_ERR_INTERNAL;
+  MPI_Request r;
+  return MPI_Iallgather(&lowest, 1, MPI_INT, node, 1, MPI_INT, m->comm, &r) == MPI_SUCCESS
+             ? eini_mpi_end(&r) : EIN_ERR_INTERNAL;
 }
 
 EIN_API ein_status ein_mpi_map(ein_ctx *ctx, ein_fabric *fabric, const ein_graph *graph,
@@ -606,14 +623,14 @@ EIN_API ein_status ein_mpi_gather(const ein_fabric *fabric, const ein_ztensor *o
     const int64_t left = n - at;
     const int bytes = (int)(left < (int64_t)EINI_MPI_PIECE ? left : (int64_t)EINI_MPI_PIECE);
     char *data = (char *)out->data + at;
-    int failed;
-    if (root < 0)
-      failed = MPI_Allreduce(MPI_IN_PLACE, data, bytes, MPI_BYTE, MPI_BOR, m->comm);
-    else if (root == m->rank)
-      failed = MPI_Reduce(MPI_IN_PLACE, data, bytes, MPI_BYTE, MPI_BOR, root, m->comm);
-    else
-      failed = MPI_Reduce(data, NULL, bytes, MPI_BYTE, MPI_BOR, root, m->comm);
-    if (failed != MPI_SUCCESS) st = EIN_ERR_INTERNAL;
+    if (root < 0) {
+      st = eini_mpi_all(m, data, bytes, MPI_BYTE, MPI_BOR);
+      continue;
+    }
+    MPI_Request r;
+    const int here = root == m->rank;
+    st = MPI_Ireduce(here ? MPI_IN_PLACE : data, here ? data : NULL, bytes, MPI_BYTE, MPI_BOR, root,
+                     m->comm, &r) == MPI_SUCCESS ? eini_mpi_end(&r) : EIN_ERR_INTERNAL;
   }
   return st;
 }

@@ -2,8 +2,8 @@
 # How far the best cuts of single statements over places are from what any execution must move:
 #   sh bench/grids.sh build/einsum
 # Words that the busiest place receives and sends: of the best cut into blocks, at least, V/(P rho),
-# of SUMMA on a square of places, and of the planner's cut under its model of bytes, for which
-# inputs lie where they are read.
+# of SUMMA on a square of places, and of the planner's cut under its model of bytes, for inputs that
+# are dealt out.
 einsum=${1:-build/einsum}
 
 row() {  # NAME EXPR SIZES [WORDS]: of the factors of a product, and of its result

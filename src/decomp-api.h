@@ -11,10 +11,10 @@ typedef enum ein_cost {
   EIN_COST_COUNT
 } ein_cost;
 
-// Where inputs lie that are not pinned. They cost no bytes either way.
-typedef enum ein_inputs {
+typedef enum ein_inputs {   // where those lie that are not pinned; reading them moves nothing
   EIN_INPUTS_HELD = 0,      // in the memory of the places that read them, the parts they read
-  EIN_INPUTS_OUTSIDE        // outside: they take no memory of a place
+  EIN_INPUTS_OUTSIDE,       // outside: they take no memory of a place
+  EIN_INPUTS_DEALT          // held; EIN_COST_BYTES counts what tasks read beyond each element once
 } ein_inputs;
 
 #define EIN_PLACES_MAX (1 << 20)

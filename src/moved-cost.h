@@ -42,6 +42,44 @@ static eini_cost eini_machine_cost(const ein_machine *m, const ein_graph *g, con
   return eini_cost_of(g, s, NULL, b, again, NULL, &speed);
 }
 
+// Elements that a task reads of operand k, a mean over all tasks; of uneven pieces of an index in
+// several coordinates a little less.
+static double eini_mean_box(const eini_stmt *s, int k, const int64_t *cut) {
+  const eini_map *m = &s->proj[k];
+  double box = 1;
+  for (int r = 0; r < m->rows; r++) {
+    double side = 1;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int c = m->term[e].index;
+      side += (double)eini_abs64(m->term[e].coef) *
+              ((double)s->index[c].extent / (double)cut[c] - 1);
+    }
+    box *= side;
+  }
+  return box;
+}
+
+// Bytes that tasks read of inputs beyond each element once, where inputs are dealt out.
+static double eini_dealt_bytes(const eini_decomposer *dc, const eini_stmt *s,
+                               const int64_t *cut) {
+  const double tasks = (double)eini_tasks(cut, s->nindex);
+  double sum = 0;
+  if (dc->desc->inputs != EIN_INPUTS_DEALT || eini_points(s, NULL, 0, s->nindex) <= 0) return 0;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    int first = dc->g->tensor[t].role == EIN_ROLE_INPUT && dc->tensor_node[t] < 0;
+    double read = 0, once = 0;
+    for (int j = 0; j < k; j++) first &= s->operand[j] != t;
+    for (int j = k; j < s->noperand && first; j++) {
+      if (s->operand[j] != t || eini_operand_first(s, j) != j) continue;
+      read += tasks * eini_mean_box(s, j, cut);
+      once = fmax(once, eini_block_box(s, NULL, j));
+    }
+    sum += fmax(0, read - once) * eini_element_bytes(dc, t);
+  }
+  return sum;
+}
+
 static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
                                  const eini_stmt_block *b) {
   return eini_machine_cost(&dc->machine, dc->g, f->s, f->again, b);

@@ -310,8 +310,11 @@ static ein_status eini_validate_decompose(ein_ctx *ctx, const ein_graph *g,
   if (ein_cost_name(d->cost) == NULL)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no such cost model");
   EINI_TRY(eini_validate_machine(diag, d->machine));
-  if (d->inputs != EIN_INPUTS_HELD && d->inputs != EIN_INPUTS_OUTSIDE)
-    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "inputs are held or outside");
+  if ((int)d->inputs < EIN_INPUTS_HELD || d->inputs > EIN_INPUTS_DEALT)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "inputs are held, outside or dealt");
+  if (d->inputs == EIN_INPUTS_DEALT && d->cost != EIN_COST_BYTES)
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "inputs are dealt out under the model of bytes alone");
   if (eini_method_find(d->method) < 0)
     return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0,
                      "eindecomp, linear, none, sqrt, data, model, sequence, attention, or given",

@@ -13,10 +13,11 @@ static double eini_vertex_cost(const eini_decomposer *dc, const eini_dform *f, c
     return *join + *agg;
   }
   eini_fold_cost(dc, f->s, cut, agg, seconds);
+  *join = eini_dealt_bytes(dc, f->s, cut);
   const eini_stmt_block longest = eini_block_of(NULL, NULL, cut);
   if (dc->desc->cost == EIN_COST_BYTES) *seconds = 0;
   else *seconds += eini_place_cost(dc, f, &longest).seconds;
-  return dc->desc->cost == EIN_COST_BYTES ? *agg : *seconds;
+  return dc->desc->cost == EIN_COST_BYTES ? *join + *agg : *seconds;
 }
 
 static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
@@ -188,7 +189,7 @@ static double eini_blocks_rank(const eini_decomposer *dc, const eini_dform *f,
            tasks / nagg * (nagg - 1) * (b->whole[b->n - 1] / part[b->n - 1]) * b->partial;
     return *own;
   }
-  *own = (nagg - 1) * b->out * b->partial;
+  *own = (nagg - 1) * b->out * b->partial + eini_dealt_bytes(dc, f->s, cut);
   return *own + more;
 }
 

@@ -378,7 +378,7 @@ prints_part '"groups": [{"out": '
 expect 2 bound kr.ein --groups
 # Cuts over places: a cube moves what it must, 3 n^2 (1/4 - 1/8) elements.
 expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 -p 8 --grids
-prints_part 'i/2 k/2 | j/2   196608  98304   75674.45     98304  i/8 k | j   327680  229376'
+prints_part 'i/2 k/2 | j/2   196608  98304   75674.45     98304  i/2 k/2 | j/2   196608  98304'
 expect 0 bound ij,jk-\>ik --sizes i=512,j=512,k=512 -p 8 --grids --fast-memory 196608 --json
 prints_part '"best": {"cut": [2, 2, 2], "index": ["i", "k", "j"], "words": 98304, '
 expect 1 bound ij,jk-\>ik --sizes i=512,j=512,k=512 -p 8 --grids --fast-memory 196607
@@ -1288,6 +1288,11 @@ expect 0 plan D.ein -p 2 --parts 'C[i=2],E[i=2]' --json
 prints_part '"inputs": "held", "peak_bytes": 1280,'
 expect 0 plan D.ein -p 2 --parts 'C[i=2],E[i=2]' --inputs outside --json
 prints_part '"inputs": "outside", "peak_bytes": 512,'
+expect 0 plan 'ij,jk->ik' --sizes i=64,j=64,k=64 -p 8 --cost bytes --inputs dealt --json
+prints_part '"inputs": "dealt"'
+prints_part '"total": 98304, '
+expect 2 plan 'ij,jk->ik' --sizes i=64,j=64,k=64 -p 8 --inputs dealt
+says 'dealt out under the model of bytes alone'
 expect 2 plan D.ein -p 2 --inputs x
 expect 2 plan D.ein -p 0
 expect 2 plan D.ein -p 2000000
@@ -1349,7 +1354,7 @@ expect 0 plan D.ein -p 8 --decomp none --json
 more=${out##*'"peak_bytes": '}
 ok [ "${more%%,*}" -gt "${less%%,*}" ]
 expect 2 plan D.ein -p 8 --inputs inside
-says 'held or outside'
+says 'held, outside or dealt'
 # Which numbers of tasks are looked at: p only, all divisors of p.
 cat > S.ein << 'END'
 input X[s=2,a=8], W[a,f=2] : f64

@@ -61,7 +61,9 @@ static ein_status fabric_of(ein_ctx *ctx, int places, ein_fabric *f) {
 
 static int64_t total(int64_t x) {
 #ifdef TEST_MPI
-  MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  eini_mpi m;
+  m.comm = MPI_COMM_WORLD;
+  CHECK(eini_mpi_all(&m, &x, 1, MPI_INT64_T, MPI_SUM) == EIN_OK);
 #endif
   return x;
 }

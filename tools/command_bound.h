@@ -219,7 +219,7 @@ static void put_grid(const grid_row *r, int places) {
   putchar('}');
 }
 
-// The planner's cuts are those of the model of bytes: inputs lie where they are read.
+// The planner's cuts are those of the model of bytes where inputs are dealt out.
 static void grids_of(const program *p, int64_t places, int json) {
   ein_decompose_desc d;
   ein_decomposition *how;
@@ -228,6 +228,7 @@ static void grids_of(const program *p, int64_t places, int json) {
   memset(&d, 0, sizeof d);
   d.p = places;
   d.cost = EIN_COST_BYTES;
+  d.inputs = EIN_INPUTS_DEALT;
   const ein_status st = ein_decompose(p->ctx, p->graph, &d, &how);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   ein_decomposition_info(how, &info);

@@ -111,10 +111,16 @@ static double option_count(option_id o, double most) {
   return v.re;
 }
 
+static const char *const inputs_names[] = {"held", "outside", "dealt"};  // ein_inputs
+
 static void option_inputs(ein_decompose_desc *d) {
   const char *s = given(O_INPUTS);
-  if (s != NULL && strcmp(s, "outside") == 0) d->inputs = EIN_INPUTS_OUTSIDE;
-  else if (s != NULL && strcmp(s, "held") != 0) misuse("held or outside", "--inputs '%s'", s);
+  for (int i = 0; s != NULL && i < 3; i++) {
+    if (strcmp(s, inputs_names[i]) != 0) continue;
+    d->inputs = (ein_inputs)i;
+    return;
+  }
+  if (s != NULL) misuse("held, outside or dealt", "--inputs '%s'", s);
 }
 
 // *name: of the machine that is assumed.
@@ -133,6 +139,8 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->pin = option_list(O_PIN, &d->npin);
   option_family(d);
   option_inputs(d);
+  if (d->inputs == EIN_INPUTS_DEALT && d->cost != EIN_COST_BYTES)
+    misuse("--cost bytes", "inputs are dealt out under the model of bytes alone");
   d->max_vectors = (int)option_count(O_VECTORS, 1 << 30);
   d->max_table = option_count(O_TABLE, 1e15);
   d->beam = (int)option_count(O_BEAM, 1 << 24);
@@ -750,7 +758,7 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
   put_member("flops", sim->flops);
   fputs(", \"naive_flops\": null, \"largest\": null, \"workspace_bytes\": null", stdout);
   machine_json(machine, &sim->machine);
-  printf(", \"inputs\": \"%s\"", info.inputs == EIN_INPUTS_OUTSIDE ? "outside" : "held");
+  printf(", \"inputs\": \"%s\"", inputs_names[info.inputs]);
   put_member("peak_bytes", sim->peak_bytes);
   put_member("seconds", sim->seconds);
   put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);

@@ -14,10 +14,23 @@ static int mpi_rank, mpi_ranks = 1;  // of this process; without MPI one
 #ifdef WITH_MPI
 static int ranks_began, ranks_lost, ranks_stderr = -1;
 
+// Lets others compute while it waits: libraries may not.
+static void ranks_wait(MPI_Request request) {
+  for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;)
+    (void)sched_yield();
+}
+
+static void ranks_all(void *x, int n, MPI_Datatype type, MPI_Op op) {
+  MPI_Request r;
+  if (!ranks_began) return;
+  if (MPI_Iallreduce(MPI_IN_PLACE, x, n, type, op, MPI_COMM_WORLD, &r) == MPI_SUCCESS)
+    ranks_wait(r);
+}
+
 // Does a rank say that it has failed? Then which: the lowest; else their number.
 static int ranks_lowest(int failed) {
-  int mine = failed ? mpi_rank : mpi_ranks, lowest = mpi_ranks;
-  MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  int lowest = failed ? mpi_rank : mpi_ranks;
+  ranks_all(&lowest, 1, MPI_INT, MPI_MIN);
   return lowest;
 }
 
@@ -113,23 +126,19 @@ static ein_status ranks_map(ein_ctx *ctx, ein_fabric *f, const ein_graph *g,
 }
 
 // Sums over all ranks.
-static void ranks_sum(int64_t *x) {
-  if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-}
+static void ranks_sum(int64_t *x) { ranks_all(x, 1, MPI_INT64_T, MPI_SUM); }
 
 // The largest of all ranks.
-static void ranks_most(int64_t *x) {
-  if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
-}
+static void ranks_most(int64_t *x) { ranks_all(x, 1, MPI_INT64_T, MPI_MAX); }
 
-static void ranks_sum_seconds(double *x, int n) {
-  if (ranks_began) MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
+static void ranks_sum_seconds(double *x, int n) { ranks_all(x, n, MPI_DOUBLE, MPI_SUM); }
 
 // What rank 0 has measured, at all: they must come to one decomposition.
 static void ranks_share(void *data, size_t bytes) {
   ranks_meet();
-  if (ranks_began) MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  MPI_Request r;
+  if (ranks_began &&
+      MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &r) == MPI_SUCCESS) ranks_wait(r);
 }
 
 static ein_status ranks_gather(const ein_fabric *f, const ein_ztensor *out, int root) {
@@ -153,8 +162,8 @@ static int ranks_share_output(output *o, int64_t bytes) {
   ranks_share(said, sizeof said);
   if (said[1] == 0) return 0;
   ranks_share(name, (size_t)said[1]);
-  int mine = mpi_rank == 0 || npy_write_join(&o->w, name, said[0], bytes) == NPY_OK, all = mine;
-  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  int all = mpi_rank == 0 || npy_write_join(&o->w, name, said[0], bytes) == NPY_OK;
+  ranks_all(&all, 1, MPI_INT, MPI_MIN);
   if (!all && mpi_rank > 0) npy_write_abort(&o->w);
   return all;
 }
