@@ -43,9 +43,10 @@
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
-//                 >>constraints >>baselines >>decompose >>ways >>tables >>compulsory
-//                 >>place-memory >>results >>links >>simulate >>decomp-public >>scatter >>grids
-//                 >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
+//                 >>constraints >>baselines >>decompose >>scatter >>ways >>way-orders >>tables
+//                 >>compulsory >>place-memory >>results >>links >>simulate >>decomp-public
+//                 >>grids >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within
+//                 >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -287,9 +288,9 @@
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
 // monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
 // indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
-// ein_graph_scatter splits folds where results are better scattered over the places that hold their
-// parts (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
-// sum[q](P[q,i]), which differ by rounding. Deterministic graphs stay as they are.
+// With ein_decompose_desc.scatter results may be scattered over the places that hold their parts
+// (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
+// sum[q](P[q,i]), which differ by rounding. Not in deterministic graphs, or in limited memory.
 // Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.
 //
 // COSTS
@@ -1588,6 +1589,7 @@ typedef struct ein_decompose_desc {
   int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
   const char *const *keep;
   int strict;               // 1: the paper's family for seconds too
+  int scatter;              // 1: results may be scattered, see PLACES (bytes and seconds)
   int fewer;                // 1: the family of divisors under every model. Few tasks move few
                             //   bytes: the least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
@@ -1634,11 +1636,9 @@ typedef struct ein_decomp_info {
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
-// A graph to decompose instead: folds that places share are two statements, of partial results that
-// stay and of blocks that are folded where they are scattered to (reduce-scatter), where that costs
-// less under desc (bytes or seconds); NULL: nowhere. It is the caller's.
-EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
-                                     const ein_decompose_desc *desc, ein_graph **scattered);
+// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs,
+// which runs instead; NULL: as given.
+EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // A statement cut into blocks over places that have a share of every tensor at first, and of the
@@ -36302,8 +36302,10 @@ EIN_API ein_status ein_plan_count(const ein_plan *p, const ein_run *run, ein_cou
 // The ways to cut and place a statement; n of them, nindex entries each.
 typedef struct eini_ways {
   int64_t n, cap;
-  int64_t *cut;
+  int64_t *cut, *home;     // of tasks; of what they leave: another only where it is scattered
   int *order, *norder;     // order: cut indices, most significant digit first
+  int *home_order, *home_norder;
+  int *sent;               // the reduced index whose partial results are scattered; -1: none
 } eini_ways;
 
 typedef struct eini_dform {
@@ -36334,11 +36336,15 @@ struct ein_decomposition {
   ein_parts *parts;        // of statements, then of pinned inputs
   ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
+  ein_graph *graph;        // that it is of, its own, where results are scattered; NULL: as given
+  int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
+  ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work
 };
 
 typedef struct eini_decomposer {
   eini_arena arena;        // scratch of the call
+  ein_ctx *ctx;
   eini_diag *diag;
   const ein_graph *g;
   const ein_decompose_desc *desc;
@@ -36360,6 +36366,9 @@ typedef struct eini_decomposer {
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
+  int scatter;             // partial results may be scattered
+  ein_graph *pairs;        // the statements that are then two
+  eini_keys paired;        // form, index and pieces of each two
   const ein_decomposition *hint;  // its vectors are not dropped; or NULL
 } eini_decomposer;
 
@@ -37140,10 +37149,12 @@ static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
   const eini_map *m = eini_access(s, k);
-  const int64_t *cut = f->ways.cut + way * s->nindex;
+  const int64_t *cut = (k < 0 ? f->ways.home : f->ways.cut) + way * s->nindex;
+  const int *order = (k < 0 ? f->ways.home_order : f->ways.order) + way * s->nindex;
+  const int norder = (k < 0 ? f->ways.home_norder : f->ways.norder)[way];
   int n = 0;
-  for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
-    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = eini_map_uses(m, c) > 0;
+  for (int i = 0; i < (moved ? norder : s->nindex); i++) {
+    int c = moved ? order[i] : i, used = eini_map_uses(m, c) > 0;
     if (used && cut[c] > 1) {
       digit[n++] = c;
       digit[n++] = cut[c];
@@ -37230,16 +37241,19 @@ typedef struct eini_edgework {
 static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int home, int64_t *lo,
                            int64_t *hi) {
   const eini_ways *w = &f->ways;
-  int n = f->s->nindex;
-  return eini_task_ranges(f->s, w->cut + way * n, w->order + way * n, w->norder[way], place, home,
-                          lo, hi);
+  const int64_t at = way * f->s->nindex;
+  return eini_task_ranges(f->s, (home ? w->home : w->cut) + at,
+                          (home ? w->home_order : w->order) + at,
+                          (home ? w->home_norder : w->norder)[way], place, home, lo, hi);
 }
 
 // Piece of index c at a place is place / stride[c] % cut[c]; returns the number of tasks.
-static int64_t eini_way_strides(const eini_dform *f, int64_t way, int64_t *stride) {
+static int64_t eini_way_strides(const eini_dform *f, int64_t way, int home, int64_t *stride) {
+  const eini_ways *w = &f->ways;
   const int n = f->s->nindex;
-  return eini_place_weights(n, f->ways.cut + way * n, f->ways.order + way * n,
-                            f->ways.norder[way], stride);
+  return eini_place_weights(n, (home ? w->home : w->cut) + way * n,
+                            (home ? w->home_order : w->order) + way * n,
+                            (home ? w->home_norder : w->norder)[way], stride);
 }
 
 // Does the producer's index c lie, for tasks of this side, where their index i says?
@@ -37256,9 +37270,9 @@ static int eini_lane_uses(const eini_edgework *w, int reader, int c, int i) {
 // What tells the lanes of index c apart. Returns the number of entries.
 static int eini_lane_key(eini_edgework *w, int reader, int c, int64_t way, int64_t *key) {
   const eini_dform *f = reader ? w->y : w->x;
-  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * f->s->nindex;
   int n = 0;
-  int64_t tasks = eini_way_strides(f, way, w->stride);
+  int64_t tasks = eini_way_strides(f, way, !reader, w->stride);
   if (c == w->nd - 1) key[n++] = tasks;
   for (int i = 0; i < f->s->nindex; i++) {
     if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
@@ -37347,8 +37361,8 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
                             double *lo, double *hi) {
   const eini_dform *f = reader ? w->y : w->x;
   const eini_stmt *s = f->s;
-  const int64_t *cut = f->ways.cut + way * s->nindex;
-  int there = place < eini_way_strides(f, way, w->stride);
+  const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * s->nindex;
+  int there = place < eini_way_strides(f, way, !reader, w->stride);
   for (int i = 0; i < s->nindex; i++) {
     int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
     there &= reader || i < s->nfree || k == 0;
@@ -37377,9 +37391,9 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
   for (int c = 0, l = 0; c < w->nd; c++) {
     for (; l < t->at[c + 1]; l++) {
       int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
-      const int64_t *cut = f->ways.cut + way * f->s->nindex;
+      const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * f->s->nindex;
       double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
-      eini_way_strides(f, way, w->stride);
+      eini_way_strides(f, way, !reader, w->stride);
       for (int i = 0; i < f->s->nindex; i++) {
         if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
         step = eini_min64(step, w->stride[i]);
@@ -38694,6 +38708,259 @@ static ein_status eini_nodes_make(eini_decomposer *dc) {
 }
 
 // ================================================================================================
+// >>scatter  folds that places share, with results scattered over them
+// Takes statements whose folds are cut; gives what it costs to leave partial results where they are
+// made and to fold their blocks at all places that hold them, and the graph with both statements.
+// ================================================================================================
+
+// T[i] = sum[k](..) over k in g pieces becomes P[q,i] = sum[k](.. q*K/g + k ..) and
+// T[i] = sum[q](P[q,i]): cut over q and over i, each place sends the others their blocks of its
+// partial result: a reduce-scatter, by what statements already are. Every model, the simulation
+// and all fabrics see it as any other movement.
+
+#define EINI_SCATTER_MAX 64  // indices of a statement whose results are scattered
+
+// Could the fold over index c of a statement be split into so many pieces?
+static int eini_scatter_may(const ein_graph *g, const eini_stmt *s, int c, int64_t pieces) {
+  const eini_tensor *t = &g->tensor[s->out];
+  if (s->fold == EIN_FOLD_NONE || eini_fold_carries(s->fold) || s->carry != NULL) return 0;
+  if (s->nindex > EINI_SCATTER_MAX) return 0;
+  if (c < s->nfree || s->rest != EIN_REST_ERROR || t->nstmt != 1 || s->type == EIN_BOOL) return 0;
+  if (s->index[c].extent < 2 * pieces || s->index[c].extent % pieces != 0) return 0;
+  for (int i = 0; i < s->nindex; i++)
+    if (eini_block_origin(s, i)) return 0;  // what is computed depends on where
+  for (int r = 0; r < t->rank; r++)
+    if (eini_plain_row(&s->out_map, r) < 0 &&
+        (eini_map_terms(&s->out_map, r) > 0 || s->out_map.offset[r] != 0)) return 0;
+  return 1;
+}
+
+// A name that nothing of the graph has: base and a tail.
+static ein_status eini_scatter_name(ein_graph *g, const char *base, char *name, size_t size) {
+  for (int n = 1; n < 10000; n++) {
+    int taken = 0;
+    snprintf(name, size, "%.80s_p%d", base, n);
+    for (int64_t t = 0; t < g->ntensor; t++) taken |= strcmp(g->tensor[t].name, name) == 0;
+    for (int64_t k = 0; k < g->nparam; k++) taken |= strcmp(g->param[k].name, name) == 0;
+    if (!taken) return EIN_OK;
+  }
+  return EIN_ERR_TOO_LARGE;
+}
+
+// The statement of the partial results.
+static ein_status eini_scatter_parts(ein_graph *g, const eini_stmt *s, int c, int64_t pieces,
+                                     int part) {
+  const int rank = g->tensor[s->out].rank;
+  const int64_t step = s->index[c].extent / pieces;
+  eini_arena *a = &g->arena;
+  eini_stmt *x;
+  char name[96];
+  EINI_TRY(eini_graph_add_like(g, s, 1, s->out, s->operand, &x));
+  g->tensor[s->out].nstmt--;
+  g->tensor[part].nstmt++;
+  x->out = part;
+  x->hint = NULL;
+  EINI_TRY(eini_map_new(a, rank + 1, x->nindex, &x->out_map));
+  EINI_TRY(eini_map_set(a, &x->out_map, 0, 0, 1));
+  for (int r = 0; r < rank; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    if (i >= 0) EINI_TRY(eini_map_set(a, &x->out_map, r + 1, i + 1, 1));
+  }
+  for (int n = 1;; n++) {
+    int taken = 0;
+    snprintf(name, sizeof name, "%.60s_%d", s->index[c].name, n);
+    for (int i = 0; i < s->nindex; i++) taken |= strcmp(s->index[i].name, name) == 0;
+    if (!taken) break;
+  }
+  x->index[0].name = eini_strndup(a, name, (int64_t)strlen(name));
+  x->index[0].extent = pieces;
+  x->index[c + 1].extent = step;
+  if (x->index[0].name == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++) {
+    for (int r = 0; r < s->proj[k].rows; r++) {
+      const int64_t coef = eini_map_coef(&s->proj[k], r, c);
+      if (coef != 0) EINI_TRY(eini_map_set(a, &x->proj[k], r, 0, coef * step));
+    }
+  }
+  return eini_stmt_finish(g, x, NULL);
+}
+
+// The statement that folds them.
+static ein_status eini_scatter_fold(ein_graph *g, const eini_stmt *s, int part) {
+  const int rank = g->tensor[s->out].rank;
+  const char *name = g->stmt[g->nstmt - 1].index[0].name;
+  const int64_t pieces = g->stmt[g->nstmt - 1].index[0].extent;
+  eini_arena *a = &g->arena;
+  eini_stmt *x;
+  EINI_TRY(eini_graph_add_stmt(g, s->out, rank + 1, 1, &part, &x));
+  x->nfree = rank;
+  for (int r = 0; r < rank; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    x->index[r].name = i >= 0 ? eini_strndup(a, s->index[i].name,
+                                             (int64_t)strlen(s->index[i].name)) : "";
+    x->index[r].extent = g->tensor[s->out].shape[r];
+    if (x->index[r].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  x->index[rank].name = name;
+  x->index[rank].extent = pieces;
+  x->fold = s->fold;
+  x->numpy = s->numpy;
+  x->line = s->line;
+  x->pos = s->pos;
+  EINI_TRY(eini_map_set(a, &x->proj[0], 0, rank, 1));
+  EINI_TRY(eini_map_units(a, &x->proj[0], 1, 0, rank));
+  EINI_TRY(eini_map_units(a, &x->out_map, 0, 0, rank));
+  if (eini_expr_add(a, &x->expr, EIN_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
+  return eini_stmt_finish(g, x, NULL);
+}
+
+static ein_status eini_scatter_stmt(ein_graph *g, const ein_graph *from, const eini_stmt *s, int c,
+                                    int64_t pieces) {
+  const eini_tensor *t = &from->tensor[s->out];
+  const int rank = t->rank;
+  char name[128];
+  int part;
+  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank + 1);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  shape[0] = pieces;
+  for (int r = 0; r < rank; r++) shape[r + 1] = t->shape[r];
+  EINI_TRY(eini_scatter_name(g, t->name, name, sizeof name));
+  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP,
+                                 ein_dtype_compute(s->type), rank + 1, shape, &part));
+  g->tensor[part].line = t->line;
+  EINI_TRY(eini_scatter_parts(g, s, c, pieces, part));
+  return eini_scatter_fold(g, s, part);
+}
+
+// The graph with folds split: of statement k that over index[k], in pieces[k]; -1: it stays.
+static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from, const int *index,
+                                     const int64_t *pieces) {
+  EINI_TRY(eini_graph_copy_head(g, from));
+  for (int64_t k = 0; k < from->nstmt; k++) {
+    const eini_stmt *s = &from->stmt[k];
+    EINI_TRY(eini_stmt_copy(g, s, s->out, s->operand));
+    if (index[k] < 0) continue;
+    const eini_stmt copy = g->stmt[--g->nstmt];  // it is this graph's own
+    g->tensor[s->out].nstmt--;
+    EINI_TRY(eini_scatter_stmt(g, from, &copy, index[k], pieces[k]));
+  }
+  return EIN_OK;
+}
+
+// ---- ways whose results are scattered -----------------------------------------------------------
+
+// The reduced index whose partial results can be scattered: the only one that is cut; or -1.
+static int eini_scatter_index(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut) {
+  int found = -1;
+  for (int c = f->s->nfree; c < f->s->nindex && dc->scatter; c++) {
+    if (cut[c] == 1) continue;
+    if (found >= 0 || f->need[c] != 0) return -1;
+    found = c;
+  }
+  return found >= 0 && eini_scatter_may(dc->g, f->s, found, cut[found]) ? found : -1;
+}
+
+// Can blocks of a vector be cut along index `over` for the places that share a fold over index c?
+static int eini_scatter_over(const eini_dform *f, const int64_t *cut, int c, int over) {
+  const int64_t pieces = cut[over] * cut[c];
+  return pieces <= f->limit[over] && (f->need[over] == 0 || f->need[over] == pieces);
+}
+
+// Where results of a way lie: with its tasks, or (c >= 0) the digit of index c is one of `over`.
+// 0: no index can have it, for its own is elsewhere.
+static int eini_scatter_home(const eini_dform *f, eini_ways *w, int64_t way, int c, int over) {
+  const int n = f->s->nindex, norder = w->norder[way];
+  const int64_t *cut = w->cut + way * n;
+  const int *order = w->order + way * n;
+  int64_t *home = w->home + way * n;
+  int *digit = w->home_order + way * n, m = 0;
+  w->sent[way] = c;
+  for (int i = 0; i < n; i++) home[i] = cut[i];
+  for (int j = 0; j < norder; j++) {
+    if (order[j] != c) digit[m++] = order[j];
+    else if (cut[over] == 1) digit[m++] = over;
+    else if (m == 0 || digit[m - 1] != over) return 0;
+  }
+  w->home_norder[way] = m;
+  if (c < 0) return 1;
+  home[over] *= cut[c];
+  home[c] = 1;
+  return 1;
+}
+
+// The two statements of a form whose fold over index c has so many pieces: numbers in dc->pairs.
+static ein_status eini_scatter_pair(eini_decomposer *dc, const eini_dform *f, int c,
+                                    int64_t pieces, int64_t *first) {
+  const int64_t key[3] = {f - dc->node, c, pieces};
+  if (dc->pairs == NULL) {
+    dc->pairs = eini_graph_new(dc->ctx);
+    if (dc->pairs == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_graph_copy_head(dc->pairs, dc->g));
+  }
+  const int64_t known = dc->paired.n;
+  const int64_t id = eini_key_number(&dc->pairs->arena, &dc->paired, key, 3);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  *first = 2 * id;
+  if (id < known) return EIN_OK;
+  EINI_TRY(eini_stmt_copy(dc->pairs, f->s, f->s->out, f->s->operand));
+  const eini_stmt copy = dc->pairs->stmt[--dc->pairs->nstmt];
+  dc->pairs->tensor[f->s->out].nstmt--;
+  return eini_scatter_stmt(dc->pairs, dc->g, &copy, c, pieces);
+}
+
+// What a vector costs whose results over index c are scattered to blocks of `home` pieces: bytes,
+// and seconds of both statements with what goes between them.
+static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                                    int c, const int64_t *home, double *bytes, double *seconds) {
+  const eini_stmt *s = f->s;
+  const ein_machine *m = &dc->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  const double others = (double)(cut[c] - 1);
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  int64_t at;
+  *bytes = others * eini_points(s, NULL, 0, s->nfree) * size;
+  *seconds = 0;
+  if (dc->desc->cost == EIN_COST_BYTES) return EIN_OK;
+  EINI_TRY(eini_scatter_pair(dc, f, c, cut[c], &at));
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  const eini_stmt *part = &dc->pairs->stmt[at], *fold = &dc->pairs->stmt[at + 1];
+  int64_t *own = EINI_NEW(&dc->arena, int64_t, part->nindex + fold->nindex);
+  if (own == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *its = own + part->nindex;
+  own[0] = cut[c];
+  for (int i = 0; i < s->nindex; i++) own[i + 1] = i == c ? 1 : cut[i];
+  its[fold->nfree] = 1;
+  for (int r = 0; r < fold->nfree; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    its[r] = i >= 0 ? home[i] : 1;
+  }
+  const eini_stmt_block mine = eini_block_of(NULL, NULL, own), theirs = eini_block_of(NULL, NULL,
+                                                                                      its);
+  *seconds = eini_cost_of(dc->pairs, part, NULL, &mine, f->again, NULL, &speed).seconds +
+             eini_cost_of(dc->pairs, fold, NULL, &theirs, NULL, NULL, &speed).seconds +
+             eini_link_seconds(m, others * eini_points(fold, &theirs, 0, fold->nfree) * size);
+  eini_arena_rollback(&dc->arena, &mark);
+  return EIN_OK;
+}
+
+// The least that a vector costs with its results scattered, wherever; infinite where they cannot.
+static ein_status eini_scatter_least(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                                     double *least) {
+  const int n = f->s->nindex, c = eini_scatter_index(dc, f, cut);
+  int64_t home[EINI_SCATTER_MAX];
+  *least = INFINITY;
+  for (int over = 0; over < f->s->nfree && c >= 0 && n <= EINI_SCATTER_MAX; over++) {
+    double bytes, seconds;
+    if (!eini_scatter_over(f, cut, c, over)) continue;
+    for (int i = 0; i < n; i++) home[i] = i == over ? cut[i] * cut[c] : i == c ? 1 : cut[i];
+    EINI_TRY(eini_scatter_cost(dc, f, cut, c, home, &bytes, &seconds));
+    const double cost = dc->desc->cost == EIN_COST_BYTES ? bytes : seconds;
+    if (cost < *least) *least = cost;
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>ways  the vectors of a form, and their orders
 // Takes a statement; gives its vectors of the family, the best by what each may come to, with the
 // orders of their digits that matter.
@@ -38723,9 +38990,14 @@ static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
   f->unary = EINI_NEW(&dc->arena, double, f->ways.n);
   if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
     return EIN_ERR_NO_MEMORY;
-  for (int64_t w = 0; w < f->ways.n; w++)
-    f->unary[w] = eini_vertex_cost(dc, f, f->ways.cut + w * n, &f->join[w], &f->agg[w],
-                                   &f->seconds[w]);
+  for (int64_t w = 0; w < f->ways.n; w++) {
+    const int64_t *cut = f->ways.cut + w * n;
+    f->unary[w] = eini_vertex_cost(dc, f, cut, &f->join[w], &f->agg[w], &f->seconds[w]);
+    if (f->ways.sent[w] < 0) continue;
+    EINI_TRY(eini_scatter_cost(dc, f, cut, f->ways.sent[w], f->ways.home + w * n, &f->agg[w],
+                               &f->seconds[w]));
+    f->unary[w] = dc->desc->cost == EIN_COST_BYTES ? f->agg[w] : f->seconds[w];
+  }
   return EIN_OK;
 }
 
@@ -38922,6 +39194,8 @@ static void eini_pick_add(eini_decomposer *dc, const eini_dform *f, eini_pick *q
     q->steps += q->step;  // which takes longer
   }
   if (own < q->least) q->least = own;
+  if (dc->desc->cost == EIN_COST_SECONDS && q->least > 0 && eini_scatter_index(dc, f, cut) >= 0)
+    q->least = 0;  // scattered it may cost less
   if (first < 0) rank = first;
   if (q->n == q->most) {
     q->kept_out++;
@@ -39158,6 +39432,11 @@ static int eini_permute(int *a, int n) {
   return 1;
 }
 
+// ================================================================================================
+// >>way-orders  orders of a vector's digits, and where its results are scattered
+// Takes the vectors of forms; gives their ways: those that differ on an edge.
+// ================================================================================================
+
 // What tells way `way` from others of the same vector: its digits on every edge it may have. In
 // limited memory also what lies where: those of inputs; and digits of even pieces of free indices,
 // and of reduced ones, are alike among themselves.
@@ -39185,12 +39464,44 @@ static int64_t eini_way_signature(const eini_decomposer *dc, const eini_dform *f
     digit[n++] = last = kind;
     digit[n++] = cut[c];
   }
+  if (f->ways.sent[way] < 0) return n;
+  digit[n++] = -5;
+  for (int c = 0; c < f->s->nfree; c++)
+    if (f->ways.home[way * nindex + c] != cut[c]) digit[n++] = c;
   return n;
 }
 
 static int64_t eini_signature_room(const eini_stmt *s) {
   int64_t digits = eini_min64(2 * (int64_t)s->nindex, EINI_DIGITS_MAX);
-  return (digits + 1) * (s->noperand + 1) + digits;
+  return (digits + 1) * (s->noperand + 1) + digits + 2;
+}
+
+// Room for so many ways of a statement of n indices.
+static ein_status eini_ways_make(eini_arena *a, int64_t most, int64_t n, eini_ways *w) {
+  w->n = 0;
+  w->cap = most;
+  w->cut = EINI_NEW(a, int64_t, 2 * most * n);
+  w->order = EINI_NEW(a, int, 2 * most * n);
+  w->norder = EINI_NEW(a, int, 3 * most);
+  if (w->cut == NULL || w->order == NULL || w->norder == NULL) return EIN_ERR_NO_MEMORY;
+  w->home = w->cut + most * n;
+  w->home_order = w->order + most * n;
+  w->home_norder = w->norder + most;
+  w->sent = w->norder + 2 * most;
+  return EIN_OK;
+}
+
+// Way x of w becomes way y of v, of n indices; they may be the same.
+static void eini_way_copy(const eini_ways *w, int64_t x, eini_ways *v, int64_t y, int n) {
+  for (int c = 0; c < n; c++) {
+    v->cut[y * n + c] = w->cut[x * n + c];
+    v->home[y * n + c] = w->home[x * n + c];
+    v->order[y * n + c] = w->order[x * n + c];
+    v->home_order[y * n + c] = w->home_order[x * n + c];
+  }
+  v->norder[y] = w->norder[x];
+  v->home_norder[y] = w->home_norder[x];
+  v->sent[y] = w->sent[x];
 }
 
 #define EINI_ORDERS_MAX 120   // of one vector
@@ -39202,12 +39513,25 @@ typedef struct eini_orders {
   int *rank;               // the permutation: numbers of cut indices, the preferred first
 } eini_orders;
 
-// Adds a vector with the orders that matter, those that differ on an edge, the preferred one first.
-// from, to: which of them, as numbers; what was added before counts.
+// Is the way after the last one like one of the `found` before it? Else it is number `found`.
+static int eini_way_known(eini_decomposer *dc, const eini_dform *f, int only, int64_t found,
+                          eini_orders *o) {
+  int64_t *mine = o->digits + found * o->room, again = 0;
+  o->length[found] = only ? 0 : eini_way_signature(dc, f, f->ways.n, mine);
+  while (again < found && (o->length[again] != o->length[found] ||
+                           memcmp(o->digits + again * o->room, mine,
+                                  (size_t)o->length[found] * sizeof *mine) != 0)) again++;
+  return again < found;
+}
+
+// Adds a vector with the orders that matter, those that differ on an edge, the preferred one first,
+// and with its results scattered where they can be. from, to: which of them, as numbers; what was
+// added before counts.
 static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int64_t *vector,
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
-  int n = f->s->nindex, nfree = f->s->nfree, m = 0, tried = 0, cuts[EINI_CUTS_MAX];
+  const int n = f->s->nindex, nfree = f->s->nfree, sent = eini_scatter_index(dc, f, vector);
+  int m = 0, tried = 0, full = 0, cuts[EINI_CUTS_MAX];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
@@ -39217,24 +39541,23 @@ static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int6
              (dc->desc->cost <= EIN_COST_PAPER_CODE && dc->machine.memory <= 0);
   for (int i = 0; i < m; i++) o->rank[i] = i;
   do {
-    dc->cut_short |= w->n == w->cap;
-    if (w->n == w->cap) break;
-    int *order = w->order + w->n * n;
-    int64_t *mine = o->digits + found * o->room, again = 0;
-    if (n > 0) memcpy(w->cut + w->n * n, vector, (size_t)n * sizeof *vector);
-    for (int i = 0; i < m; i++) order[i] = f->fixed != NULL ? f->fixed->order[i] : cuts[o->rank[i]];
-    w->norder[w->n] = m;
-    o->length[found] = only ? 0 : eini_way_signature(dc, f, w->n, mine);
-    while (again < found && (o->length[again] != o->length[found] ||
-                             memcmp(o->digits + again * o->room, mine,
-                                    (size_t)o->length[found] * sizeof *mine) != 0)) again++;
-    if (again == found) {
+    for (int over = -1; over < (sent < 0 || only ? 0 : nfree) && !full; over++) {
+      if (over >= 0 && !eini_scatter_over(f, vector, sent, over)) continue;
+      dc->cut_short |= w->n == w->cap;
+      if (w->n == w->cap) return EIN_OK;
+      int *order = w->order + w->n * n;
+      if (n > 0) memcpy(w->cut + w->n * n, vector, (size_t)n * sizeof *vector);
+      for (int i = 0; i < m; i++)
+        order[i] = f->fixed != NULL ? f->fixed->order[i] : cuts[o->rank[i]];
+      w->norder[w->n] = m;
+      if (!eini_scatter_home(f, w, w->n, over < 0 ? -1 : sent, over)) continue;
+      if (eini_way_known(dc, f, only, found, o)) continue;
       w->n += found >= from && found < to;
-      if (++found == to || found == EINI_ORDERS_MAX) break;
+      full = ++found == to || found == EINI_ORDERS_MAX;
     }
     if (only) return EIN_OK;
-  } while (++tried < EINI_ORDERS_TRIED && eini_permute(o->rank, m));
-  dc->cut_short |= to > 1 && !only && eini_permute(o->rank, m);
+  } while (!full && ++tried < EINI_ORDERS_TRIED && eini_permute(o->rank, m));
+  dc->cut_short |= to > 1 && ((full && sent >= 0) || eini_permute(o->rank, m));
   return EIN_OK;
 }
 
@@ -39244,7 +39567,7 @@ static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int6
 static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, eini_ways *w,
                                   eini_orders *o) {
   int n = f->s->nindex;
-  int64_t first = eini_min64(f->nvector, (w->cap + 1) / 2), i, cells;
+  int64_t first = eini_min64(f->nvector, (w->cap + 1) / 2), i;
   o->room = eini_signature_room(f->s);
   w->n = 0;
   f->ways = *w;
@@ -39253,16 +39576,9 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, eini_ways 
     EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first, EINI_ORDERS_MAX, o));
   dc->cut_short |= i < f->nvector;
   w->n = f->ways.n;
-  cells = w->n * n;
-  f->ways.cap = w->n;
-  f->ways.cut = EINI_NEW(&dc->arena, int64_t, cells);
-  f->ways.order = EINI_NEW(&dc->arena, int, cells);
-  f->ways.norder = EINI_NEW(&dc->arena, int, w->n);
-  if (f->ways.cut == NULL || f->ways.order == NULL || f->ways.norder == NULL)
-    return EIN_ERR_NO_MEMORY;
-  if (n > 0) memcpy(f->ways.cut, w->cut, (size_t)cells * sizeof *w->cut);
-  if (n > 0) memcpy(f->ways.order, w->order, (size_t)cells * sizeof *w->order);
-  memcpy(f->ways.norder, w->norder, (size_t)w->n * sizeof *w->norder);
+  EINI_TRY(eini_ways_make(&dc->arena, w->n, n, &f->ways));
+  for (f->ways.n = 0; f->ways.n < w->n; f->ways.n++)
+    eini_way_copy(w, f->ways.n, &f->ways, f->ways.n, n);
   return EIN_OK;
 }
 
@@ -39310,14 +39626,11 @@ static ein_status eini_formwork_make(eini_decomposer *dc, int64_t most, eini_for
   w->orders.length = EINI_NEW(a, int64_t, EINI_ORDERS_MAX + 1);
   w->orders.rank = EINI_NEW(a, int, n);
   w->vectors.cut = EINI_NEW(a, int64_t, w->pick.most * n);
+  EINI_TRY(eini_ways_make(a, most + 1, n, &w->ways));
   w->ways.cap = most;
-  w->ways.cut = EINI_NEW(a, int64_t, (most + 1) * n);
-  w->ways.order = EINI_NEW(a, int, (most + 1) * n);
-  w->ways.norder = EINI_NEW(a, int, most + 1);
   return w->pick.cut == NULL || w->pick.heap == NULL || w->orders.digits == NULL ||
          w->orders.length == NULL ||
-         w->orders.rank == NULL || w->vectors.cut == NULL || w->ways.cut == NULL ||
-         w->ways.order == NULL || w->ways.norder == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+         w->orders.rank == NULL || w->vectors.cut == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
 // What is asked of a node, as a key: those of one key are of one form.
@@ -39847,14 +40160,9 @@ static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
     eini_dform *f = &dc->node[i];
     net->size[i] = t->nleft[dc->form_of[i]];
     if (dc->form_of[i] != i) continue;
-    size_t n = (size_t)f->s->nindex;
     for (int w = 0; w < t->nleft[i]; w++) {
       int from = t->left[i][w];
-      if (n > 0) {
-        memmove(f->ways.cut + w * (int64_t)n, f->ways.cut + from * (int64_t)n, n * sizeof(int64_t));
-        memmove(f->ways.order + w * (int64_t)n, f->ways.order + from * (int64_t)n, n * sizeof(int));
-      }
-      f->ways.norder[w] = f->ways.norder[from];
+      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
       f->join[w] = f->join[from];
       f->agg[w] = f->agg[from];
       f->seconds[w] = f->seconds[from];
@@ -40030,12 +40338,16 @@ static ein_status eini_compulsory_costs(eini_decomposer *dc, const eini_dform *f
                                         const double **cost) {
   const int pin = f >= dc->node + dc->nnode - dc->npinned;
   const int64_t n = eini_compulsory_size(f);
-  double *v = EINI_NEW(&dc->arena, double, n), join, agg, seconds;
+  double *v = EINI_NEW(&dc->arena, double, n), join, agg, seconds, least;
   if (v == NULL) return EIN_ERR_NO_MEMORY;
   *cost = v;
-  for (int64_t k = 0; k < n && !pin; k++)
-    v[k] = !f->every ? f->least : eini_vertex_cost(dc, f, f->vector + k * f->s->nindex, &join,
-                                                   &agg, &seconds);
+  for (int64_t k = 0; k < n && !pin; k++) {
+    const int64_t *cut = f->vector + k * f->s->nindex;
+    v[k] = !f->every ? f->least : eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
+    if (!f->every) continue;
+    EINI_TRY(eini_scatter_least(dc, f, cut, &least));
+    v[k] = least < v[k] ? least : v[k];
+  }
   return EIN_OK;
 }
 
@@ -40055,6 +40367,7 @@ typedef struct eini_compulsory {
   eini_edgework w;
   eini_keys seen;
   int64_t *key, *piece;
+  unsigned char *scattered;  // [producer's vector] its results may be
 } eini_compulsory;
 
 // Is each index of the reader in one coordinate at most, so that ranges combine freely?
@@ -40164,7 +40477,8 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
                                    int64_t b, double bytes) {
   const eini_stmt *x = t->w.x->s, *y = t->w.y->s;
   const double tasks = (double)eini_tasks(t->w.y->vector + b * y->nindex, y->nindex);
-  const double homes = (double)eini_tasks(t->w.x->vector + a * x->nindex, x->nfree);
+  const int64_t *from = t->w.x->vector + a * x->nindex;
+  const double homes = (double)eini_tasks(from, t->scattered[a] ? x->nindex : x->nfree);
   double need = tasks, found = tasks, most = homes, least = 1;
   for (int c = 0; c < x->nfree; c++) {
     const int lane = q[c].of[b];
@@ -40174,6 +40488,7 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
     most *= q[c].most[at];
     least *= q[c].least[lane];
   }
+  if (t->scattered[a]) most = found;  // of finer blocks there are more
   double moved = need - (found < most ? found : most) - 1e-12 * need;
   if (moved <= 0.5) return 0;  // it is a whole number of elements
   if (t->dc->desc->cost == EIN_COST_BYTES) return moved * bytes;
@@ -40199,8 +40514,11 @@ static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, con
   double *v = EINI_NEW(&dc->arena, double, na * nb);
   eini_needs *q = EINI_NEW(&dc->arena, eini_needs, x->nfree);
   t.key = EINI_NEW(&dc->arena, int64_t, 2 * (int64_t)y->nindex + 1);
-  if (v == NULL || q == NULL || t.key == NULL) return EIN_ERR_NO_MEMORY;
+  t.scattered = EINI_NEW(&dc->arena, unsigned char, na);
+  if (v == NULL || q == NULL || t.key == NULL || t.scattered == NULL) return EIN_ERR_NO_MEMORY;
   t.piece = t.key + y->nindex;
+  for (int64_t a = 0; a < na && t.w.x->every; a++)
+    t.scattered[a] = eini_scatter_index(dc, t.w.x, t.w.x->vector + a * x->nindex) >= 0;
   EINI_TRY(eini_edgework_rooms(dc, &t.w));
   if (!t.w.several && eini_needs_apart(&t.w) && t.w.x->every && t.w.y->every) {
     for (int c = 0; c < x->nfree; c++) EINI_TRY(eini_needs_make(&t, c, &q[c]));
@@ -40714,7 +41032,10 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
                                    const int *label, ein_decomposition *d) {
   d->parts = EINI_NEW(&d->arena, ein_parts, dc->nnode);
   d->pinned = EINI_NEW(&d->arena, int, dc->npinned);
-  if (d->parts == NULL || d->pinned == NULL) return EIN_ERR_NO_MEMORY;
+  d->sent = EINI_NEW(&d->arena, int, dc->nnode);
+  d->home = EINI_NEW(&d->arena, ein_parts, dc->nnode);
+  if (d->parts == NULL || d->pinned == NULL || d->sent == NULL || d->home == NULL)
+    return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
     int n = f->s->nindex;
@@ -40724,7 +41045,17 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     p->cut = f->ways.cut + w * n;
     p->norder = f->ways.norder[w];
     p->order = f->ways.order + w * n;
+    ein_parts home = *p;
+    home.cut = f->ways.home + w * n;
+    home.norder = f->ways.home_norder[w];
+    home.order = f->ways.home_order + w * n;
     EINI_TRY(eini_parts_respell(&d->arena, *p, dc->node[i].at, 1, p));
+    d->sent[i] = -1;
+    for (int c = 0; c < n && f->ways.sent[w] >= 0; c++)
+      if ((dc->node[i].at == NULL ? c : dc->node[i].at[c]) == f->ways.sent[w]) d->sent[i] = c;
+    d->nsent += d->sent[i] >= 0;
+    if (d->sent[i] >= 0)
+      EINI_TRY(eini_parts_respell(&d->arena, home, dc->node[i].at, 1, &d->home[i]));
     p->ntask = eini_tasks(p->cut, n);
     p->join = f->join[w];
     p->agg = f->agg[w];
@@ -41061,13 +41392,107 @@ static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
+  dc.ctx = ctx;
+  dc.scatter = desc->scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
+               !graph->ordered && method == EINI_METHOD_BEST;
   dc.most = eini_ways_most(&dc);
   if (most > 0) dc.most = eini_min64(dc.most, most);
   if (method == EINI_METHOD_FIXED) d->info.method = hint->info.method;
   const ein_status st = eini_decompose_run(&dc, method, d, linear);
   *all = !dc.cut_short || dc.most == eini_ways_most(&dc);
+  eini_graph_free(dc.pairs);
   eini_arena_free(&dc.arena);
   return st;
+}
+
+EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
+  if (d == NULL) return;
+  eini_graph_free(d->graph);
+  eini_arena arena = d->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+// Nothing of the family costs less than `lower`.
+static void eini_info_bound(ein_decomp_info *info, double lower) {
+  info->lower = lower < info->total ? lower : info->total;
+  info->proved = info->total - lower <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
+}
+
+// The parts of both statements of one whose results are scattered, as eini_scatter_stmt makes them.
+static ein_status eini_scattered_parts(eini_arena *a, const eini_stmt *s, const ein_parts *p,
+                                       int sent, const ein_parts *home, ein_parts *two) {
+  const int n = s->nindex, rank = s->out_map.rows;
+  int64_t *cut = EINI_NEW(a, int64_t, n + rank + 2);
+  int *order = EINI_NEW(a, int, n + rank + 2);
+  if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+  two[0].cut = cut;
+  two[0].order = order;
+  two[0].nindex = n + 1;
+  cut[0] = p->cut[sent];
+  for (int c = 0; c < n; c++) cut[c + 1] = c == sent ? 1 : p->cut[c];
+  for (int j = 0; j < p->norder; j++) order[j] = p->order[j] == sent ? 0 : p->order[j] + 1;
+  two[0].norder = p->norder;
+  two[1].cut = cut += n + 1;
+  two[1].order = order += n + 1;
+  two[1].nindex = rank + 1;
+  cut[rank] = 1;
+  for (int r = 0; r < rank; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    cut[r] = i >= 0 ? home->cut[i] : 1;
+    for (int j = 0; j < home->norder; j++)
+      if (home->order[j] == i) order[j] = r;
+  }
+  two[1].norder = home->norder;
+  two[0].ntask = eini_tasks(two[0].cut, n + 1);
+  two[1].ntask = eini_tasks(two[1].cut, rank + 1);
+  return EIN_OK;
+}
+
+// Writes d's folds whose results are scattered as two statements: *d is then of its own graph.
+static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **d) {
+  ein_decomposition *was = *d;
+  if (was->nsent == 0) return EIN_OK;
+  const int64_t n = graph->nstmt;
+  ein_decompose_desc fixed = *desc;
+  int all;
+  fixed.nparts = fixed.nkeep = fixed.scatter = 0;  // which it fulfils
+  ein_graph *g = eini_graph_new(ctx);
+  ein_decomposition *x = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
+  ein_decomposition *hint = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
+  ein_status st = g == NULL || x == NULL || hint == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) {
+    int64_t *pieces = EINI_NEW(&hint->arena, int64_t, n);
+    hint->parts = EINI_NEW(&hint->arena, ein_parts, 2 * n);
+    if (pieces == NULL || hint->parts == NULL) st = EIN_ERR_NO_MEMORY;
+    ein_parts *to = hint->parts;
+    for (int64_t k = 0; k < n && st == EIN_OK; k++) {
+      const int sent = was->sent[k];
+      if (sent >= 0) pieces[k] = was->parts[k].cut[sent];
+      if (sent >= 0) st = eini_scattered_parts(&hint->arena, &graph->stmt[k], &was->parts[k], sent,
+                                               &was->home[k], to);
+      else *to = was->parts[k];
+      to += sent >= 0 ? 2 : 1;
+    }
+    if (st == EIN_OK) st = eini_scatter_graph(g, graph, was->sent, pieces);
+    hint->info = was->info;
+  }
+  if (st == EIN_OK)
+    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, x, NULL);
+  ein_decomposition_destroy(hint);
+  if (st != EIN_OK) {
+    eini_graph_free(g);
+    ein_decomposition_destroy(x);
+    return st;
+  }
+  x->graph = g;
+  x->work += was->work;
+  eini_info_bound(&x->info, was->info.lower);
+  x->info.family = was->info.family;
+  ein_decomposition_destroy(was);
+  *d = x;
+  return EIN_OK;
 }
 
 #define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
@@ -41087,16 +41512,24 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
   for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
     ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
     if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
-    const ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
-                          : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
+    ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
+                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
     if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
+      st = eini_scattered(ctx, graph, desc, &d);
+      if (st == EIN_OK && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
+    } else if (st == EIN_OK) {
+      ein_decomposition_destroy(d);
+      ein_decomposition_destroy(l);
+      continue;
+    }
+    if (st == EIN_OK) {
       *out = d;
       if (linear != NULL) *linear = l;
       return EIN_OK;
     }
     ein_decomposition_destroy(d);
     ein_decomposition_destroy(l);
-    if (st != EIN_OK) return st;
+    return st;
   }
 }
 
@@ -41122,14 +41555,29 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
   ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out, NULL);
+  if (st == EIN_OK && (*out)->graph != NULL && !(*out)->info.proved) {  // without it may be better
+    ein_decompose_desc d = *desc;
+    ein_decomposition *plain = NULL;
+    d.scatter = 0;
+    st = eini_decompose_with(ctx, graph, &d, method, hint, &plain, NULL);
+    if (st == EIN_OK && plain->info.total <= (*out)->info.total) {
+      ein_decomposition *swap = *out;
+      *out = plain;
+      plain = swap;
+      eini_info_bound(&(*out)->info, plain->info.lower);
+    }
+    ein_decomposition_destroy(plain);
+  }
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(*out);
+    *out = NULL;
+  }
   ein_decomposition_destroy(hint);
   return st;
 }
 
-EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
-  if (d == NULL) return;
-  eini_arena arena = d->arena;  // it lives in its own arena
-  eini_arena_free(&arena);
+EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d) {
+  return d == NULL ? NULL : d->graph;
 }
 
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info) {
@@ -41834,6 +42282,7 @@ static ein_status eini_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   ein_sim_desc none;
   ein_decompose_desc cost;
   if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (d != NULL && d->graph != NULL) graph = d->graph;
   if (graph == NULL || d == NULL || info == NULL || graph->open || graph->nstmt != d->info.nstmt)
     return EIN_ERR_ARGUMENT;
   memset(info, 0, sizeof *info);
@@ -41959,9 +42408,26 @@ static ein_status eini_race_model(eini_race *r, ein_cost cost) {
   if (st == EIN_OK) {
     r->work += by->work;
     by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
-    st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x, NULL);
+    d = *r->desc;
+    if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
+    st = eini_decompose_with(r->ctx, by->graph != NULL ? by->graph : r->g, &d, EINI_METHOD_FIXED,
+                             by, &x, NULL);
+  }
+  if (st == EIN_OK) {
+    x->graph = by->graph;
+    by->graph = NULL;
   }
   ein_decomposition_destroy(by);
+  return eini_race_add(r, st, x);
+}
+
+// The search without scattered results, where the one that was entered has some.
+static ein_status eini_race_plain(eini_race *r) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL;
+  d.scatter = 0;
+  if (r->best->graph == NULL) return EIN_OK;
+  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST, r->hint, &x, NULL);
   return eini_race_add(r, st, x);
 }
 
@@ -41970,8 +42436,10 @@ static ein_status eini_race_model(eini_race *r, ein_cost cost) {
 static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
   const ein_decompose_desc *d = r->desc;
   int named = d->batch != NULL || d->sequence != NULL || d->heads != NULL || d->hidden != NULL;
-  ein_status st = linear != NULL ? eini_race_enter(r, linear)
-                                 : eini_race_method(r, EINI_METHOD_LINEAR);
+  ein_status st = eini_race_plain(r);
+  if (st != EIN_OK) ein_decomposition_destroy(linear);
+  else st = linear != NULL ? eini_race_enter(r, linear)
+                           : eini_race_method(r, EINI_METHOD_LINEAR);
   for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
     if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
   for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
@@ -42014,282 +42482,9 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
     return st;
   }
   *out = race.best;
-  ein_decomp_info *info = &race.best->info;
-  info->family = family;
-  info->lower = lower < info->total ? lower : info->total;
-  info->proved = info->total - lower <= 1e-9 * info->total;
-  info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
+  race.best->info.family = family;
+  eini_info_bound(&race.best->info, lower);
   return EIN_OK;
-}
-
-// ================================================================================================
-// >>scatter  folds that places share, with results scattered over them
-// Takes a graph and what is asked of its decomposition; gives a graph in which such a fold is two
-// statements: partial results that stay where they are made, and a fold of their blocks.
-// ================================================================================================
-
-// T[i] = sum[k](..) over k in g pieces becomes P[q,i] = sum[k](.. q*K/g + k ..) and
-// T[i] = sum[q](P[q,i]): cut over q and over i, each place sends the others their blocks of its
-// partial result: a reduce-scatter, by what statements already are. Every model, the simulation
-// and all fabrics see it as any other movement.
-
-// Which statements are split: those of one kind, at an index in the words of the first.
-typedef struct eini_scattering {
-  int64_t first;
-  int index;
-  int64_t pieces;
-} eini_scattering;
-
-// Could the fold over index c of a statement be split into so many pieces?
-static int eini_scatter_may(const ein_graph *g, const eini_stmt *s, int c, int64_t pieces) {
-  const eini_tensor *t = &g->tensor[s->out];
-  if (s->fold == EIN_FOLD_NONE || eini_fold_carries(s->fold) || s->carry != NULL) return 0;
-  if (c < s->nfree || s->rest != EIN_REST_ERROR || t->nstmt != 1 || s->type == EIN_BOOL) return 0;
-  if (s->index[c].extent < 2 * pieces || s->index[c].extent % pieces != 0) return 0;
-  for (int i = 0; i < s->nindex; i++)
-    if (eini_block_origin(s, i)) return 0;  // what is computed depends on where
-  for (int r = 0; r < t->rank; r++)
-    if (eini_plain_row(&s->out_map, r) < 0 &&
-        (eini_map_terms(&s->out_map, r) > 0 || s->out_map.offset[r] != 0)) return 0;
-  return 1;
-}
-
-// A name that nothing of the graph has: base and a tail.
-static ein_status eini_scatter_name(ein_graph *g, const char *base, char *name, size_t size) {
-  for (int n = 1; n < 10000; n++) {
-    int taken = 0;
-    snprintf(name, size, "%.80s_p%d", base, n);
-    for (int64_t t = 0; t < g->ntensor; t++) taken |= strcmp(g->tensor[t].name, name) == 0;
-    for (int64_t k = 0; k < g->nparam; k++) taken |= strcmp(g->param[k].name, name) == 0;
-    if (!taken) return EIN_OK;
-  }
-  return EIN_ERR_TOO_LARGE;
-}
-
-// The statement of the partial results.
-static ein_status eini_scatter_parts(ein_graph *g, const eini_stmt *s, int c, int64_t pieces,
-                                     int part) {
-  const int rank = g->tensor[s->out].rank;
-  const int64_t step = s->index[c].extent / pieces;
-  eini_arena *a = &g->arena;
-  eini_stmt *x;
-  char name[96];
-  EINI_TRY(eini_graph_add_like(g, s, 1, s->out, s->operand, &x));
-  g->tensor[s->out].nstmt--;
-  g->tensor[part].nstmt++;
-  x->out = part;
-  x->hint = NULL;
-  EINI_TRY(eini_map_new(a, rank + 1, x->nindex, &x->out_map));
-  EINI_TRY(eini_map_set(a, &x->out_map, 0, 0, 1));
-  for (int r = 0; r < rank; r++) {
-    const int i = eini_plain_row(&s->out_map, r);
-    if (i >= 0) EINI_TRY(eini_map_set(a, &x->out_map, r + 1, i + 1, 1));
-  }
-  for (int n = 1;; n++) {
-    int taken = 0;
-    snprintf(name, sizeof name, "%.60s_%d", s->index[c].name, n);
-    for (int i = 0; i < s->nindex; i++) taken |= strcmp(s->index[i].name, name) == 0;
-    if (!taken) break;
-  }
-  x->index[0].name = eini_strndup(a, name, (int64_t)strlen(name));
-  x->index[0].extent = pieces;
-  x->index[c + 1].extent = step;
-  if (x->index[0].name == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < s->noperand; k++) {
-    for (int r = 0; r < s->proj[k].rows; r++) {
-      const int64_t coef = eini_map_coef(&s->proj[k], r, c);
-      if (coef != 0) EINI_TRY(eini_map_set(a, &x->proj[k], r, 0, coef * step));
-    }
-  }
-  return eini_stmt_finish(g, x, NULL);
-}
-
-// The statement that folds them.
-static ein_status eini_scatter_fold(ein_graph *g, const eini_stmt *s, int part) {
-  const int rank = g->tensor[s->out].rank;
-  const char *name = g->stmt[g->nstmt - 1].index[0].name;
-  const int64_t pieces = g->stmt[g->nstmt - 1].index[0].extent;
-  eini_arena *a = &g->arena;
-  eini_stmt *x;
-  EINI_TRY(eini_graph_add_stmt(g, s->out, rank + 1, 1, &part, &x));
-  x->nfree = rank;
-  for (int r = 0; r < rank; r++) {
-    const int i = eini_plain_row(&s->out_map, r);
-    x->index[r].name = i >= 0 ? eini_strndup(a, s->index[i].name,
-                                             (int64_t)strlen(s->index[i].name)) : "";
-    x->index[r].extent = g->tensor[s->out].shape[r];
-    if (x->index[r].name == NULL) return EIN_ERR_NO_MEMORY;
-  }
-  x->index[rank].name = name;
-  x->index[rank].extent = pieces;
-  x->fold = s->fold;
-  x->numpy = s->numpy;
-  x->line = s->line;
-  x->pos = s->pos;
-  EINI_TRY(eini_map_set(a, &x->proj[0], 0, rank, 1));
-  EINI_TRY(eini_map_units(a, &x->proj[0], 1, 0, rank));
-  EINI_TRY(eini_map_units(a, &x->out_map, 0, 0, rank));
-  if (eini_expr_add(a, &x->expr, EIN_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
-  return eini_stmt_finish(g, x, NULL);
-}
-
-static ein_status eini_scatter_stmt(ein_graph *g, const ein_graph *from, const eini_stmt *s, int c,
-                                    int64_t pieces) {
-  const eini_tensor *t = &from->tensor[s->out];
-  const int rank = t->rank;
-  char name[128];
-  int part;
-  int64_t *shape = EINI_NEW(&g->arena, int64_t, rank + 1);
-  if (shape == NULL) return EIN_ERR_NO_MEMORY;
-  shape[0] = pieces;
-  for (int r = 0; r < rank; r++) shape[r + 1] = t->shape[r];
-  EINI_TRY(eini_scatter_name(g, t->name, name, sizeof name));
-  EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP,
-                                 ein_dtype_compute(s->type), rank + 1, shape, &part));
-  g->tensor[part].line = t->line;
-  EINI_TRY(eini_scatter_parts(g, s, c, pieces, part));
-  return eini_scatter_fold(g, s, part);
-}
-
-// The graph with these statements split.
-static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from,
-                                     const eini_respelled *f, const eini_scattering *x) {
-  EINI_TRY(eini_graph_copy_head(g, from));
-  for (int64_t k = 0; k < from->nstmt; k++) {
-    const eini_stmt *s = &from->stmt[k];
-    int c = f->first[k] == x->first ? s->nindex - 1 : -1;
-    while (c >= 0 && (f->at[k] == NULL ? c : f->at[k][c]) != x->index) c--;
-    EINI_TRY(eini_stmt_copy(g, s, s->out, s->operand));
-    if (c < 0 || !eini_scatter_may(from, s, c, x->pieces)) continue;
-    const eini_stmt copy = g->stmt[--g->nstmt];  // it is this graph's own
-    g->tensor[s->out].nstmt--;
-    EINI_TRY(eini_scatter_stmt(g, from, &copy, c, x->pieces));
-  }
-  return EIN_OK;
-}
-
-// ---- the search ----
-
-// The search by the model, with few ways of each form: those of the least that must move.
-static ein_status eini_scatter_model(ein_ctx *ctx, const ein_graph *g,
-                                     const ein_decompose_desc *desc, ein_decomposition **how) {
-  const int limited = desc->machine != NULL && desc->machine->memory > 0;
-  int all;
-  if (limited || desc->max_vectors > 0 || eini_method_find(desc->method) != EINI_METHOD_BEST)
-    return eini_decompose_once(ctx, g, desc, how);
-  ein_decomposition *d = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
-  if (d == NULL) return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_decompose_most(ctx, g, desc, EINI_METHOD_BEST, NULL, EINI_WAYS_FEW,
-                                            &all, d, NULL);
-  if (st == EIN_OK) *how = d;
-  else ein_decomposition_destroy(d);
-  return st;
-}
-
-// What a graph's decomposition costs; infinite where there is none. model: as the model adds up,
-// without what ein_decompose simulates besides.
-static ein_status eini_scatter_cost(ein_ctx *ctx, const ein_graph *g, const ein_decompose_desc *d,
-                                    int model, double *cost) {
-  ein_decomposition *how = NULL;
-  const ein_status st = model ? eini_scatter_model(ctx, g, d, &how)
-                              : ein_decompose(ctx, g, d, &how);
-  *cost = INFINITY;
-  if (st == EIN_ERR_NO_MEMORY) return st;
-  if (st == EIN_OK) {
-    *cost = model || how->info.seconds == 0 ? how->info.total : how->info.seconds;
-    ein_decomposition_destroy(how);
-  } else if (ctx != NULL) {
-    eini_diag_reset(eini_diag_of(ctx), NULL, 0);
-  }
-  return EIN_OK;
-}
-
-typedef struct eini_scatter_search {
-  ein_ctx *ctx;
-  const ein_decompose_desc *desc;
-  ein_graph *best;          // of all that was tried, if it is better than what is given
-  double cost;              // of that
-} eini_scatter_search;
-
-static ein_status eini_scatter_try(eini_scatter_search *w, const ein_graph *from,
-                                   const eini_respelled *f, const eini_scattering *x,
-                                   int *better) {
-  double cost = INFINITY;
-  ein_graph *g = eini_graph_new(w->ctx);
-  ein_status st = g == NULL ? EIN_ERR_NO_MEMORY : eini_scatter_graph(g, from, f, x);
-  if (st == EIN_OK) st = eini_scatter_cost(w->ctx, g, w->desc, 1, &cost);
-  if (st == EIN_OK && cost < w->cost * (1 - 1e-6)) {
-    ein_graph *swap = w->best;
-    w->best = g;
-    g = swap;
-    w->cost = cost;
-    *better = 1;
-  }
-  eini_graph_free(g);
-  return st;
-}
-
-// Tries every kind with p pieces of each of its indices, then the best one with fewer. better: 1
-// if w->best is a new one.
-static ein_status eini_scatter_round(eini_scatter_search *w, eini_arena *a, const ein_graph *from,
-                                     int *better) {
-  eini_scattering best = {-1, 0, 0};
-  eini_respelled f;
-  EINI_TRY(eini_respelled_find(a, from, &f));
-  for (int64_t k = 0; k < from->nstmt; k++) {
-    const eini_stmt *s = &from->stmt[k];
-    for (int c = s->nfree; c < s->nindex && f.first[k] == k; c++) {
-      eini_scattering x = {k, c, w->desc->p};
-      int found = 0;
-      while (x.pieces > 1 && !eini_scatter_may(from, s, c, x.pieces))  // what divides both
-        do x.pieces--;
-        while (w->desc->p % x.pieces != 0);
-      if (x.pieces > 1) EINI_TRY(eini_scatter_try(w, from, &f, &x, &found));
-      if (found) best = x;
-    }
-  }
-  *better = best.first >= 0;
-  for (int64_t n = best.pieces - 1; n > 1; n--) {
-    eini_scattering x = {best.first, best.index, n};
-    if (w->desc->p % n == 0 && eini_scatter_may(from, &from->stmt[x.first], x.index, n))
-      EINI_TRY(eini_scatter_try(w, from, &f, &x, better));
-  }
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
-                                     const ein_decompose_desc *desc, ein_graph **scattered) {
-  eini_scatter_search w;
-  ein_graph *from = NULL;
-  int better = 1;
-  if (scattered == NULL) return EIN_ERR_ARGUMENT;
-  *scattered = NULL;
-  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
-  if (desc->cost <= EIN_COST_PAPER_CODE || graph->ordered || desc->p == 1) return EIN_OK;
-  memset(&w, 0, sizeof w);
-  w.ctx = ctx;
-  w.desc = desc;
-  ein_status st = eini_scatter_cost(ctx, graph, desc, 1, &w.cost);
-  for (int round = 0; round < 8 && better && st == EIN_OK; round++) {
-    eini_arena a;
-    eini_arena_init(&a, ctx == NULL ? NULL : &ctx->al);
-    from = w.best;
-    w.best = NULL;
-    st = eini_scatter_round(&w, &a, from == NULL ? graph : from, &better);
-    eini_arena_free(&a);
-    if (!better || st != EIN_OK) {
-      eini_graph_free(w.best);
-      w.best = from;
-    } else {
-      eini_graph_free(from);
-    }
-  }
-  double before = 0, after = 0;
-  if (st == EIN_OK && w.best != NULL) st = eini_scatter_cost(ctx, graph, desc, 0, &before);
-  if (st == EIN_OK && w.best != NULL) st = eini_scatter_cost(ctx, w.best, desc, 0, &after);
-  if (st == EIN_OK && after < before) *scattered = w.best;
-  else eini_graph_free(w.best);
-  return st;
 }
 
 // ================================================================================================
@@ -45265,6 +45460,7 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
   ein_parts p;
   ein_decomp_stmt s;
   if (graph == NULL || d == NULL) return 0;
+  if (d->graph != NULL) graph = d->graph;
   for (int k = 0; k < (int)graph->ntensor; k++)
     if (ein_decomposition_pin(d, k, &p) == EIN_OK && p.nindex <= EINI_NAMES_MAX)
       eini_say_pin(&t, graph->tensor[k].name, &p, was, sizeof was);

@@ -6557,6 +6557,8 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   if (out == NULL) return EIN_ERR_ARGUMENT;
   *out = NULL;
   if (desc == NULL) desc = &none;
+  if (ein_decomposition_graph(desc->decomposition) != NULL && graph != NULL)
+    graph = ein_decomposition_graph(desc->decomposition);
   eini_begin_call(ctx, NULL);
   ein_status st = eini_dist_check_all(ctx, graph, desc);
   if (st != EIN_OK) return st;

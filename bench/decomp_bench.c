@@ -155,16 +155,17 @@ static int nodes(ein_ctx *ctx, const ein_graph *g) {
 static int scatters(ein_ctx *ctx, const ein_graph *g) {
   for (int k = 0; k < 4; k++) {
     ein_decompose_desc d;
-    ein_graph *s;
+    ein_decomposition *s;
     memset(&d, 0, sizeof d);
     d.p = k % 2 == 0 ? 8 : 64;
     d.cost = k < 2 ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    d.scatter = 1;
     const double start = now();
-    if (ein_graph_scatter(ctx, g, &d, &s) != EIN_OK) return 1;
+    if (ein_decompose(ctx, g, &d, &s) != EIN_OK) return 1;
     printf("scatter  %-8s p %7lld  %9.2f ms  %s\n", ein_cost_name(d.cost), (long long)d.p,
-           1e3 * (now() - start), s != NULL ? "better" : "not better");
+           1e3 * (now() - start), ein_decomposition_graph(s) != NULL ? "better" : "not better");
     fflush(stdout);
-    ein_graph_destroy(s);
+    ein_decomposition_destroy(s);
   }
   return 0;
 }

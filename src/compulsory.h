@@ -13,12 +13,16 @@ static ein_status eini_compulsory_costs(eini_decomposer *dc, const eini_dform *f
                                         const double **cost) {
   const int pin = f >= dc->node + dc->nnode - dc->npinned;
   const int64_t n = eini_compulsory_size(f);
-  double *v = EINI_NEW(&dc->arena, double, n), join, agg, seconds;
+  double *v = EINI_NEW(&dc->arena, double, n), join, agg, seconds, least;
   if (v == NULL) return EIN_ERR_NO_MEMORY;
   *cost = v;
-  for (int64_t k = 0; k < n && !pin; k++)
-    v[k] = !f->every ? f->least : eini_vertex_cost(dc, f, f->vector + k * f->s->nindex, &join,
-                                                   &agg, &seconds);
+  for (int64_t k = 0; k < n && !pin; k++) {
+    const int64_t *cut = f->vector + k * f->s->nindex;
+    v[k] = !f->every ? f->least : eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
+    if (!f->every) continue;
+    EINI_TRY(eini_scatter_least(dc, f, cut, &least));
+    v[k] = least < v[k] ? least : v[k];
+  }
   return EIN_OK;
 }
 
@@ -38,6 +42,7 @@ typedef struct eini_compulsory {
   eini_edgework w;
   eini_keys seen;
   int64_t *key, *piece;
+  unsigned char *scattered;  // [producer's vector] its results may be
 } eini_compulsory;
 
 // Is each index of the reader in one coordinate at most, so that ranges combine freely?
@@ -147,7 +152,8 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
                                    int64_t b, double bytes) {
   const eini_stmt *x = t->w.x->s, *y = t->w.y->s;
   const double tasks = (double)eini_tasks(t->w.y->vector + b * y->nindex, y->nindex);
-  const double homes = (double)eini_tasks(t->w.x->vector + a * x->nindex, x->nfree);
+  const int64_t *from = t->w.x->vector + a * x->nindex;
+  const double homes = (double)eini_tasks(from, t->scattered[a] ? x->nindex : x->nfree);
   double need = tasks, found = tasks, most = homes, least = 1;
   for (int c = 0; c < x->nfree; c++) {
     const int lane = q[c].of[b];
@@ -157,6 +163,7 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
     most *= q[c].most[at];
     least *= q[c].least[lane];
   }
+  if (t->scattered[a]) most = found;  // of finer blocks there are more
   double moved = need - (found < most ? found : most) - 1e-12 * need;
   if (moved <= 0.5) return 0;  // it is a whole number of elements
   if (t->dc->desc->cost == EIN_COST_BYTES) return moved * bytes;
@@ -182,8 +189,11 @@ static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, con
   double *v = EINI_NEW(&dc->arena, double, na * nb);
   eini_needs *q = EINI_NEW(&dc->arena, eini_needs, x->nfree);
   t.key = EINI_NEW(&dc->arena, int64_t, 2 * (int64_t)y->nindex + 1);
-  if (v == NULL || q == NULL || t.key == NULL) return EIN_ERR_NO_MEMORY;
+  t.scattered = EINI_NEW(&dc->arena, unsigned char, na);
+  if (v == NULL || q == NULL || t.key == NULL || t.scattered == NULL) return EIN_ERR_NO_MEMORY;
   t.piece = t.key + y->nindex;
+  for (int64_t a = 0; a < na && t.w.x->every; a++)
+    t.scattered[a] = eini_scatter_index(dc, t.w.x, t.w.x->vector + a * x->nindex) >= 0;
   EINI_TRY(eini_edgework_rooms(dc, &t.w));
   if (!t.w.several && eini_needs_apart(&t.w) && t.w.x->every && t.w.y->every) {
     for (int c = 0; c < x->nfree; c++) EINI_TRY(eini_needs_make(&t, c, &q[c]));

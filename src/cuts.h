@@ -8,8 +8,10 @@
 // The ways to cut and place a statement; n of them, nindex entries each.
 typedef struct eini_ways {
   int64_t n, cap;
-  int64_t *cut;
+  int64_t *cut, *home;     // of tasks; of what they leave: another only where it is scattered
   int *order, *norder;     // order: cut indices, most significant digit first
+  int *home_order, *home_norder;
+  int *sent;               // the reduced index whose partial results are scattered; -1: none
 } eini_ways;
 
 typedef struct eini_dform {
@@ -40,11 +42,15 @@ struct ein_decomposition {
   ein_parts *parts;        // of statements, then of pinned inputs
   ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
+  ein_graph *graph;        // that it is of, its own, where results are scattered; NULL: as given
+  int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
+  ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work
 };
 
 typedef struct eini_decomposer {
   eini_arena arena;        // scratch of the call
+  ein_ctx *ctx;
   eini_diag *diag;
   const ein_graph *g;
   const ein_decompose_desc *desc;
@@ -66,6 +72,9 @@ typedef struct eini_decomposer {
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
+  int scatter;             // partial results may be scattered
+  ein_graph *pairs;        // the statements that are then two
+  eini_keys paired;        // form, index and pieces of each two
   const ein_decomposition *hint;  // its vectors are not dropped; or NULL
 } eini_decomposer;
 

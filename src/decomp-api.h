@@ -65,6 +65,7 @@ typedef struct ein_decompose_desc {
   int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
   const char *const *keep;
   int strict;               // 1: the paper's family for seconds too
+  int scatter;              // 1: results may be scattered, see PLACES (bytes and seconds)
   int fewer;                // 1: the family of divisors under every model. Few tasks move few
                             //   bytes: the least cost in bytes is then to cut nothing
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
@@ -111,11 +112,9 @@ typedef struct ein_decomp_info {
 // elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
-// A graph to decompose instead: folds that places share are two statements, of partial results that
-// stay and of blocks that are folded where they are scattered to (reduce-scatter), where that costs
-// less under desc (bytes or seconds); NULL: nowhere. It is the caller's.
-EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
-                                     const ein_decompose_desc *desc, ein_graph **scattered);
+// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs,
+// which runs instead; NULL: as given.
+EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
 // A statement cut into blocks over places that have a share of every tensor at first, and of the

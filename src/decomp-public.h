@@ -81,9 +81,26 @@ static ein_status eini_race_model(eini_race *r, ein_cost cost) {
   if (st == EIN_OK) {
     r->work += by->work;
     by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
-    st = eini_decompose_with(r->ctx, r->g, r->desc, EINI_METHOD_FIXED, by, &x, NULL);
+    d = *r->desc;
+    if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
+    st = eini_decompose_with(r->ctx, by->graph != NULL ? by->graph : r->g, &d, EINI_METHOD_FIXED,
+                             by, &x, NULL);
+  }
+  if (st == EIN_OK) {
+    x->graph = by->graph;
+    by->graph = NULL;
   }
   ein_decomposition_destroy(by);
+  return eini_race_add(r, st, x);
+}
+
+// The search without scattered results, where the one that was entered has some.
+static ein_status eini_race_plain(eini_race *r) {
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *x = NULL;
+  d.scatter = 0;
+  if (r->best->graph == NULL) return EIN_OK;
+  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST, r->hint, &x, NULL);
   return eini_race_add(r, st, x);
 }
 
@@ -92,8 +109,10 @@ static ein_status eini_race_model(eini_race *r, ein_cost cost) {
 static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
   const ein_decompose_desc *d = r->desc;
   int named = d->batch != NULL || d->sequence != NULL || d->heads != NULL || d->hidden != NULL;
-  ein_status st = linear != NULL ? eini_race_enter(r, linear)
-                                 : eini_race_method(r, EINI_METHOD_LINEAR);
+  ein_status st = eini_race_plain(r);
+  if (st != EIN_OK) ein_decomposition_destroy(linear);
+  else st = linear != NULL ? eini_race_enter(r, linear)
+                           : eini_race_method(r, EINI_METHOD_LINEAR);
   for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
     if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
   for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
@@ -136,10 +155,7 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
     return st;
   }
   *out = race.best;
-  ein_decomp_info *info = &race.best->info;
-  info->family = family;
-  info->lower = lower < info->total ? lower : info->total;
-  info->proved = info->total - lower <= 1e-9 * info->total;
-  info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
+  race.best->info.family = family;
+  eini_info_bound(&race.best->info, lower);
   return EIN_OK;
 }

@@ -43,9 +43,10 @@
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
-//                 >>constraints >>baselines >>decompose >>ways >>tables >>compulsory
-//                 >>place-memory >>results >>links >>simulate >>decomp-public >>scatter >>grids
-//                 >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within >>within-text
+//                 >>constraints >>baselines >>decompose >>scatter >>ways >>way-orders >>tables
+//                 >>compulsory >>place-memory >>results >>links >>simulate >>decomp-public
+//                 >>grids >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within
+//                 >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -287,9 +288,9 @@
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
 // monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
 // indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
-// ein_graph_scatter splits folds where results are better scattered over the places that hold their
-// parts (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
-// sum[q](P[q,i]), which differ by rounding. Deterministic graphs stay as they are.
+// With ein_decompose_desc.scatter results may be scattered over the places that hold their parts
+// (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
+// sum[q](P[q,i]), which differ by rounding. Not in deterministic graphs, or in limited memory.
 // Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.
 //
 // COSTS

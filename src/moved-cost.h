@@ -96,10 +96,12 @@ static eini_cost eini_place_cost(const eini_decomposer *dc, const eini_dform *f,
 static int eini_way_digits(const eini_dform *f, int64_t way, int k, int moved, int64_t *digit) {
   const eini_stmt *s = f->s;
   const eini_map *m = eini_access(s, k);
-  const int64_t *cut = f->ways.cut + way * s->nindex;
+  const int64_t *cut = (k < 0 ? f->ways.home : f->ways.cut) + way * s->nindex;
+  const int *order = (k < 0 ? f->ways.home_order : f->ways.order) + way * s->nindex;
+  const int norder = (k < 0 ? f->ways.home_norder : f->ways.norder)[way];
   int n = 0;
-  for (int i = 0; i < (moved ? f->ways.norder[way] : s->nindex); i++) {
-    int c = moved ? f->ways.order[way * s->nindex + i] : i, used = eini_map_uses(m, c) > 0;
+  for (int i = 0; i < (moved ? norder : s->nindex); i++) {
+    int c = moved ? order[i] : i, used = eini_map_uses(m, c) > 0;
     if (used && cut[c] > 1) {
       digit[n++] = c;
       digit[n++] = cut[c];
@@ -186,16 +188,19 @@ typedef struct eini_edgework {
 static int eini_way_ranges(const eini_dform *f, int64_t way, int64_t place, int home, int64_t *lo,
                            int64_t *hi) {
   const eini_ways *w = &f->ways;
-  int n = f->s->nindex;
-  return eini_task_ranges(f->s, w->cut + way * n, w->order + way * n, w->norder[way], place, home,
-                          lo, hi);
+  const int64_t at = way * f->s->nindex;
+  return eini_task_ranges(f->s, (home ? w->home : w->cut) + at,
+                          (home ? w->home_order : w->order) + at,
+                          (home ? w->home_norder : w->norder)[way], place, home, lo, hi);
 }
 
 // Piece of index c at a place is place / stride[c] % cut[c]; returns the number of tasks.
-static int64_t eini_way_strides(const eini_dform *f, int64_t way, int64_t *stride) {
+static int64_t eini_way_strides(const eini_dform *f, int64_t way, int home, int64_t *stride) {
+  const eini_ways *w = &f->ways;
   const int n = f->s->nindex;
-  return eini_place_weights(n, f->ways.cut + way * n, f->ways.order + way * n,
-                            f->ways.norder[way], stride);
+  return eini_place_weights(n, (home ? w->home : w->cut) + way * n,
+                            (home ? w->home_order : w->order) + way * n,
+                            (home ? w->home_norder : w->norder)[way], stride);
 }
 
 // Does the producer's index c lie, for tasks of this side, where their index i says?
@@ -212,9 +217,9 @@ static int eini_lane_uses(const eini_edgework *w, int reader, int c, int i) {
 // What tells the lanes of index c apart. Returns the number of entries.
 static int eini_lane_key(eini_edgework *w, int reader, int c, int64_t way, int64_t *key) {
   const eini_dform *f = reader ? w->y : w->x;
-  const int64_t *cut = f->ways.cut + way * f->s->nindex;
+  const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * f->s->nindex;
   int n = 0;
-  int64_t tasks = eini_way_strides(f, way, w->stride);
+  int64_t tasks = eini_way_strides(f, way, !reader, w->stride);
   if (c == w->nd - 1) key[n++] = tasks;
   for (int i = 0; i < f->s->nindex; i++) {
     if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
@@ -303,8 +308,8 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
                             double *lo, double *hi) {
   const eini_dform *f = reader ? w->y : w->x;
   const eini_stmt *s = f->s;
-  const int64_t *cut = f->ways.cut + way * s->nindex;
-  int there = place < eini_way_strides(f, way, w->stride);
+  const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * s->nindex;
+  int there = place < eini_way_strides(f, way, !reader, w->stride);
   for (int i = 0; i < s->nindex; i++) {
     int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
     there &= reader || i < s->nfree || k == 0;
@@ -333,9 +338,9 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
   for (int c = 0, l = 0; c < w->nd; c++) {
     for (; l < t->at[c + 1]; l++) {
       int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
-      const int64_t *cut = f->ways.cut + way * f->s->nindex;
+      const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * f->s->nindex;
       double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
-      eini_way_strides(f, way, w->stride);
+      eini_way_strides(f, way, !reader, w->stride);
       for (int i = 0; i < f->s->nindex; i++) {
         if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
         step = eini_min64(step, w->stride[i]);

@@ -20,7 +20,10 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
                                    const int *label, ein_decomposition *d) {
   d->parts = EINI_NEW(&d->arena, ein_parts, dc->nnode);
   d->pinned = EINI_NEW(&d->arena, int, dc->npinned);
-  if (d->parts == NULL || d->pinned == NULL) return EIN_ERR_NO_MEMORY;
+  d->sent = EINI_NEW(&d->arena, int, dc->nnode);
+  d->home = EINI_NEW(&d->arena, ein_parts, dc->nnode);
+  if (d->parts == NULL || d->pinned == NULL || d->sent == NULL || d->home == NULL)
+    return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
     int n = f->s->nindex;
@@ -30,7 +33,17 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     p->cut = f->ways.cut + w * n;
     p->norder = f->ways.norder[w];
     p->order = f->ways.order + w * n;
+    ein_parts home = *p;
+    home.cut = f->ways.home + w * n;
+    home.norder = f->ways.home_norder[w];
+    home.order = f->ways.home_order + w * n;
     EINI_TRY(eini_parts_respell(&d->arena, *p, dc->node[i].at, 1, p));
+    d->sent[i] = -1;
+    for (int c = 0; c < n && f->ways.sent[w] >= 0; c++)
+      if ((dc->node[i].at == NULL ? c : dc->node[i].at[c]) == f->ways.sent[w]) d->sent[i] = c;
+    d->nsent += d->sent[i] >= 0;
+    if (d->sent[i] >= 0)
+      EINI_TRY(eini_parts_respell(&d->arena, home, dc->node[i].at, 1, &d->home[i]));
     p->ntask = eini_tasks(p->cut, n);
     p->join = f->join[w];
     p->agg = f->agg[w];
@@ -367,13 +380,107 @@ static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
   dc.p = desc->p;
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
+  dc.ctx = ctx;
+  dc.scatter = desc->scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
+               !graph->ordered && method == EINI_METHOD_BEST;
   dc.most = eini_ways_most(&dc);
   if (most > 0) dc.most = eini_min64(dc.most, most);
   if (method == EINI_METHOD_FIXED) d->info.method = hint->info.method;
   const ein_status st = eini_decompose_run(&dc, method, d, linear);
   *all = !dc.cut_short || dc.most == eini_ways_most(&dc);
+  eini_graph_free(dc.pairs);
   eini_arena_free(&dc.arena);
   return st;
+}
+
+EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
+  if (d == NULL) return;
+  eini_graph_free(d->graph);
+  eini_arena arena = d->arena;  // it lives in its own arena
+  eini_arena_free(&arena);
+}
+
+// Nothing of the family costs less than `lower`.
+static void eini_info_bound(ein_decomp_info *info, double lower) {
+  info->lower = lower < info->total ? lower : info->total;
+  info->proved = info->total - lower <= 1e-9 * info->total;
+  info->gap = info->proved || info->total <= 0 ? 0 : (info->total - lower) / info->total;
+}
+
+// The parts of both statements of one whose results are scattered, as eini_scatter_stmt makes them.
+static ein_status eini_scattered_parts(eini_arena *a, const eini_stmt *s, const ein_parts *p,
+                                       int sent, const ein_parts *home, ein_parts *two) {
+  const int n = s->nindex, rank = s->out_map.rows;
+  int64_t *cut = EINI_NEW(a, int64_t, n + rank + 2);
+  int *order = EINI_NEW(a, int, n + rank + 2);
+  if (cut == NULL || order == NULL) return EIN_ERR_NO_MEMORY;
+  two[0].cut = cut;
+  two[0].order = order;
+  two[0].nindex = n + 1;
+  cut[0] = p->cut[sent];
+  for (int c = 0; c < n; c++) cut[c + 1] = c == sent ? 1 : p->cut[c];
+  for (int j = 0; j < p->norder; j++) order[j] = p->order[j] == sent ? 0 : p->order[j] + 1;
+  two[0].norder = p->norder;
+  two[1].cut = cut += n + 1;
+  two[1].order = order += n + 1;
+  two[1].nindex = rank + 1;
+  cut[rank] = 1;
+  for (int r = 0; r < rank; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    cut[r] = i >= 0 ? home->cut[i] : 1;
+    for (int j = 0; j < home->norder; j++)
+      if (home->order[j] == i) order[j] = r;
+  }
+  two[1].norder = home->norder;
+  two[0].ntask = eini_tasks(two[0].cut, n + 1);
+  two[1].ntask = eini_tasks(two[1].cut, rank + 1);
+  return EIN_OK;
+}
+
+// Writes d's folds whose results are scattered as two statements: *d is then of its own graph.
+static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **d) {
+  ein_decomposition *was = *d;
+  if (was->nsent == 0) return EIN_OK;
+  const int64_t n = graph->nstmt;
+  ein_decompose_desc fixed = *desc;
+  int all;
+  fixed.nparts = fixed.nkeep = fixed.scatter = 0;  // which it fulfils
+  ein_graph *g = eini_graph_new(ctx);
+  ein_decomposition *x = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
+  ein_decomposition *hint = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
+  ein_status st = g == NULL || x == NULL || hint == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) {
+    int64_t *pieces = EINI_NEW(&hint->arena, int64_t, n);
+    hint->parts = EINI_NEW(&hint->arena, ein_parts, 2 * n);
+    if (pieces == NULL || hint->parts == NULL) st = EIN_ERR_NO_MEMORY;
+    ein_parts *to = hint->parts;
+    for (int64_t k = 0; k < n && st == EIN_OK; k++) {
+      const int sent = was->sent[k];
+      if (sent >= 0) pieces[k] = was->parts[k].cut[sent];
+      if (sent >= 0) st = eini_scattered_parts(&hint->arena, &graph->stmt[k], &was->parts[k], sent,
+                                               &was->home[k], to);
+      else *to = was->parts[k];
+      to += sent >= 0 ? 2 : 1;
+    }
+    if (st == EIN_OK) st = eini_scatter_graph(g, graph, was->sent, pieces);
+    hint->info = was->info;
+  }
+  if (st == EIN_OK)
+    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, x, NULL);
+  ein_decomposition_destroy(hint);
+  if (st != EIN_OK) {
+    eini_graph_free(g);
+    ein_decomposition_destroy(x);
+    return st;
+  }
+  x->graph = g;
+  x->work += was->work;
+  eini_info_bound(&x->info, was->info.lower);
+  x->info.family = was->info.family;
+  ein_decomposition_destroy(was);
+  *d = x;
+  return EIN_OK;
 }
 
 #define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
@@ -393,16 +500,24 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
   for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
     ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
     if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
-    const ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
-                          : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
+    ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
+                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
     if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
+      st = eini_scattered(ctx, graph, desc, &d);
+      if (st == EIN_OK && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
+    } else if (st == EIN_OK) {
+      ein_decomposition_destroy(d);
+      ein_decomposition_destroy(l);
+      continue;
+    }
+    if (st == EIN_OK) {
       *out = d;
       if (linear != NULL) *linear = l;
       return EIN_OK;
     }
     ein_decomposition_destroy(d);
     ein_decomposition_destroy(l);
-    if (st != EIN_OK) return st;
+    return st;
   }
 }
 
@@ -428,14 +543,29 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
   ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out, NULL);
+  if (st == EIN_OK && (*out)->graph != NULL && !(*out)->info.proved) {  // without it may be better
+    ein_decompose_desc d = *desc;
+    ein_decomposition *plain = NULL;
+    d.scatter = 0;
+    st = eini_decompose_with(ctx, graph, &d, method, hint, &plain, NULL);
+    if (st == EIN_OK && plain->info.total <= (*out)->info.total) {
+      ein_decomposition *swap = *out;
+      *out = plain;
+      plain = swap;
+      eini_info_bound(&(*out)->info, plain->info.lower);
+    }
+    ein_decomposition_destroy(plain);
+  }
+  if (st != EIN_OK) {
+    ein_decomposition_destroy(*out);
+    *out = NULL;
+  }
   ein_decomposition_destroy(hint);
   return st;
 }
 
-EIN_API void ein_decomposition_destroy(ein_decomposition *d) {
-  if (d == NULL) return;
-  eini_arena arena = d->arena;  // it lives in its own arena
-  eini_arena_free(&arena);
+EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d) {
+  return d == NULL ? NULL : d->graph;
 }
 
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info) {

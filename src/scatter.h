@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>scatter  folds that places share, with results scattered over them
-// Takes a graph and what is asked of its decomposition; gives a graph in which such a fold is two
-// statements: partial results that stay where they are made, and a fold of their blocks.
+// Takes statements whose folds are cut; gives what it costs to leave partial results where they are
+// made and to fold their blocks at all places that hold them, and the graph with both statements.
 // ================================================================================================
 
 // T[i] = sum[k](..) over k in g pieces becomes P[q,i] = sum[k](.. q*K/g + k ..) and
@@ -9,17 +9,13 @@
 // partial result: a reduce-scatter, by what statements already are. Every model, the simulation
 // and all fabrics see it as any other movement.
 
-// Which statements are split: those of one kind, at an index in the words of the first.
-typedef struct eini_scattering {
-  int64_t first;
-  int index;
-  int64_t pieces;
-} eini_scattering;
+#define EINI_SCATTER_MAX 64  // indices of a statement whose results are scattered
 
 // Could the fold over index c of a statement be split into so many pieces?
 static int eini_scatter_may(const ein_graph *g, const eini_stmt *s, int c, int64_t pieces) {
   const eini_tensor *t = &g->tensor[s->out];
   if (s->fold == EIN_FOLD_NONE || eini_fold_carries(s->fold) || s->carry != NULL) return 0;
+  if (s->nindex > EINI_SCATTER_MAX) return 0;
   if (c < s->nfree || s->rest != EIN_REST_ERROR || t->nstmt != 1 || s->type == EIN_BOOL) return 0;
   if (s->index[c].extent < 2 * pieces || s->index[c].extent % pieces != 0) return 0;
   for (int i = 0; i < s->nindex; i++)
@@ -127,143 +123,130 @@ static ein_status eini_scatter_stmt(ein_graph *g, const ein_graph *from, const e
   return eini_scatter_fold(g, s, part);
 }
 
-// The graph with these statements split.
-static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from,
-                                     const eini_respelled *f, const eini_scattering *x) {
+// The graph with folds split: of statement k that over index[k], in pieces[k]; -1: it stays.
+static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from, const int *index,
+                                     const int64_t *pieces) {
   EINI_TRY(eini_graph_copy_head(g, from));
   for (int64_t k = 0; k < from->nstmt; k++) {
     const eini_stmt *s = &from->stmt[k];
-    int c = f->first[k] == x->first ? s->nindex - 1 : -1;
-    while (c >= 0 && (f->at[k] == NULL ? c : f->at[k][c]) != x->index) c--;
     EINI_TRY(eini_stmt_copy(g, s, s->out, s->operand));
-    if (c < 0 || !eini_scatter_may(from, s, c, x->pieces)) continue;
+    if (index[k] < 0) continue;
     const eini_stmt copy = g->stmt[--g->nstmt];  // it is this graph's own
     g->tensor[s->out].nstmt--;
-    EINI_TRY(eini_scatter_stmt(g, from, &copy, c, x->pieces));
+    EINI_TRY(eini_scatter_stmt(g, from, &copy, index[k], pieces[k]));
   }
   return EIN_OK;
 }
 
-// ---- the search ----
+// ---- ways whose results are scattered -----------------------------------------------------------
 
-// The search by the model, with few ways of each form: those of the least that must move.
-static ein_status eini_scatter_model(ein_ctx *ctx, const ein_graph *g,
-                                     const ein_decompose_desc *desc, ein_decomposition **how) {
-  const int limited = desc->machine != NULL && desc->machine->memory > 0;
-  int all;
-  if (limited || desc->max_vectors > 0 || eini_method_find(desc->method) != EINI_METHOD_BEST)
-    return eini_decompose_once(ctx, g, desc, how);
-  ein_decomposition *d = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
-  if (d == NULL) return EIN_ERR_NO_MEMORY;
-  const ein_status st = eini_decompose_most(ctx, g, desc, EINI_METHOD_BEST, NULL, EINI_WAYS_FEW,
-                                            &all, d, NULL);
-  if (st == EIN_OK) *how = d;
-  else ein_decomposition_destroy(d);
-  return st;
+// The reduced index whose partial results can be scattered: the only one that is cut; or -1.
+static int eini_scatter_index(const eini_decomposer *dc, const eini_dform *f, const int64_t *cut) {
+  int found = -1;
+  for (int c = f->s->nfree; c < f->s->nindex && dc->scatter; c++) {
+    if (cut[c] == 1) continue;
+    if (found >= 0 || f->need[c] != 0) return -1;
+    found = c;
+  }
+  return found >= 0 && eini_scatter_may(dc->g, f->s, found, cut[found]) ? found : -1;
 }
 
-// What a graph's decomposition costs; infinite where there is none. model: as the model adds up,
-// without what ein_decompose simulates besides.
-static ein_status eini_scatter_cost(ein_ctx *ctx, const ein_graph *g, const ein_decompose_desc *d,
-                                    int model, double *cost) {
-  ein_decomposition *how = NULL;
-  const ein_status st = model ? eini_scatter_model(ctx, g, d, &how)
-                              : ein_decompose(ctx, g, d, &how);
-  *cost = INFINITY;
-  if (st == EIN_ERR_NO_MEMORY) return st;
-  if (st == EIN_OK) {
-    *cost = model || how->info.seconds == 0 ? how->info.total : how->info.seconds;
-    ein_decomposition_destroy(how);
-  } else if (ctx != NULL) {
-    eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+// Can blocks of a vector be cut along index `over` for the places that share a fold over index c?
+static int eini_scatter_over(const eini_dform *f, const int64_t *cut, int c, int over) {
+  const int64_t pieces = cut[over] * cut[c];
+  return pieces <= f->limit[over] && (f->need[over] == 0 || f->need[over] == pieces);
+}
+
+// Where results of a way lie: with its tasks, or (c >= 0) the digit of index c is one of `over`.
+// 0: no index can have it, for its own is elsewhere.
+static int eini_scatter_home(const eini_dform *f, eini_ways *w, int64_t way, int c, int over) {
+  const int n = f->s->nindex, norder = w->norder[way];
+  const int64_t *cut = w->cut + way * n;
+  const int *order = w->order + way * n;
+  int64_t *home = w->home + way * n;
+  int *digit = w->home_order + way * n, m = 0;
+  w->sent[way] = c;
+  for (int i = 0; i < n; i++) home[i] = cut[i];
+  for (int j = 0; j < norder; j++) {
+    if (order[j] != c) digit[m++] = order[j];
+    else if (cut[over] == 1) digit[m++] = over;
+    else if (m == 0 || digit[m - 1] != over) return 0;
   }
+  w->home_norder[way] = m;
+  if (c < 0) return 1;
+  home[over] *= cut[c];
+  home[c] = 1;
+  return 1;
+}
+
+// The two statements of a form whose fold over index c has so many pieces: numbers in dc->pairs.
+static ein_status eini_scatter_pair(eini_decomposer *dc, const eini_dform *f, int c,
+                                    int64_t pieces, int64_t *first) {
+  const int64_t key[3] = {f - dc->node, c, pieces};
+  if (dc->pairs == NULL) {
+    dc->pairs = eini_graph_new(dc->ctx);
+    if (dc->pairs == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_graph_copy_head(dc->pairs, dc->g));
+  }
+  const int64_t known = dc->paired.n;
+  const int64_t id = eini_key_number(&dc->pairs->arena, &dc->paired, key, 3);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  *first = 2 * id;
+  if (id < known) return EIN_OK;
+  EINI_TRY(eini_stmt_copy(dc->pairs, f->s, f->s->out, f->s->operand));
+  const eini_stmt copy = dc->pairs->stmt[--dc->pairs->nstmt];
+  dc->pairs->tensor[f->s->out].nstmt--;
+  return eini_scatter_stmt(dc->pairs, dc->g, &copy, c, pieces);
+}
+
+// What a vector costs whose results over index c are scattered to blocks of `home` pieces: bytes,
+// and seconds of both statements with what goes between them.
+static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                                    int c, const int64_t *home, double *bytes, double *seconds) {
+  const eini_stmt *s = f->s;
+  const ein_machine *m = &dc->machine;
+  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
+  const double others = (double)(cut[c] - 1);
+  double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
+  int64_t at;
+  *bytes = others * eini_points(s, NULL, 0, s->nfree) * size;
+  *seconds = 0;
+  if (dc->desc->cost == EIN_COST_BYTES) return EIN_OK;
+  EINI_TRY(eini_scatter_pair(dc, f, c, cut[c], &at));
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  const eini_stmt *part = &dc->pairs->stmt[at], *fold = &dc->pairs->stmt[at + 1];
+  int64_t *own = EINI_NEW(&dc->arena, int64_t, part->nindex + fold->nindex);
+  if (own == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *its = own + part->nindex;
+  own[0] = cut[c];
+  for (int i = 0; i < s->nindex; i++) own[i + 1] = i == c ? 1 : cut[i];
+  its[fold->nfree] = 1;
+  for (int r = 0; r < fold->nfree; r++) {
+    const int i = eini_plain_row(&s->out_map, r);
+    its[r] = i >= 0 ? home[i] : 1;
+  }
+  const eini_stmt_block mine = eini_block_of(NULL, NULL, own), theirs = eini_block_of(NULL, NULL,
+                                                                                      its);
+  *seconds = eini_cost_of(dc->pairs, part, NULL, &mine, f->again, NULL, &speed).seconds +
+             eini_cost_of(dc->pairs, fold, NULL, &theirs, NULL, NULL, &speed).seconds +
+             eini_link_seconds(m, others * eini_points(fold, &theirs, 0, fold->nfree) * size);
+  eini_arena_rollback(&dc->arena, &mark);
   return EIN_OK;
 }
 
-typedef struct eini_scatter_search {
-  ein_ctx *ctx;
-  const ein_decompose_desc *desc;
-  ein_graph *best;          // of all that was tried, if it is better than what is given
-  double cost;              // of that
-} eini_scatter_search;
-
-static ein_status eini_scatter_try(eini_scatter_search *w, const ein_graph *from,
-                                   const eini_respelled *f, const eini_scattering *x,
-                                   int *better) {
-  double cost = INFINITY;
-  ein_graph *g = eini_graph_new(w->ctx);
-  ein_status st = g == NULL ? EIN_ERR_NO_MEMORY : eini_scatter_graph(g, from, f, x);
-  if (st == EIN_OK) st = eini_scatter_cost(w->ctx, g, w->desc, 1, &cost);
-  if (st == EIN_OK && cost < w->cost * (1 - 1e-6)) {
-    ein_graph *swap = w->best;
-    w->best = g;
-    g = swap;
-    w->cost = cost;
-    *better = 1;
-  }
-  eini_graph_free(g);
-  return st;
-}
-
-// Tries every kind with p pieces of each of its indices, then the best one with fewer. better: 1
-// if w->best is a new one.
-static ein_status eini_scatter_round(eini_scatter_search *w, eini_arena *a, const ein_graph *from,
-                                     int *better) {
-  eini_scattering best = {-1, 0, 0};
-  eini_respelled f;
-  EINI_TRY(eini_respelled_find(a, from, &f));
-  for (int64_t k = 0; k < from->nstmt; k++) {
-    const eini_stmt *s = &from->stmt[k];
-    for (int c = s->nfree; c < s->nindex && f.first[k] == k; c++) {
-      eini_scattering x = {k, c, w->desc->p};
-      int found = 0;
-      while (x.pieces > 1 && !eini_scatter_may(from, s, c, x.pieces))  // what divides both
-        do x.pieces--;
-        while (w->desc->p % x.pieces != 0);
-      if (x.pieces > 1) EINI_TRY(eini_scatter_try(w, from, &f, &x, &found));
-      if (found) best = x;
-    }
-  }
-  *better = best.first >= 0;
-  for (int64_t n = best.pieces - 1; n > 1; n--) {
-    eini_scattering x = {best.first, best.index, n};
-    if (w->desc->p % n == 0 && eini_scatter_may(from, &from->stmt[x.first], x.index, n))
-      EINI_TRY(eini_scatter_try(w, from, &f, &x, better));
+// The least that a vector costs with its results scattered, wherever; infinite where they cannot.
+static ein_status eini_scatter_least(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
+                                     double *least) {
+  const int n = f->s->nindex, c = eini_scatter_index(dc, f, cut);
+  int64_t home[EINI_SCATTER_MAX];
+  *least = INFINITY;
+  for (int over = 0; over < f->s->nfree && c >= 0 && n <= EINI_SCATTER_MAX; over++) {
+    double bytes, seconds;
+    if (!eini_scatter_over(f, cut, c, over)) continue;
+    for (int i = 0; i < n; i++) home[i] = i == over ? cut[i] * cut[c] : i == c ? 1 : cut[i];
+    EINI_TRY(eini_scatter_cost(dc, f, cut, c, home, &bytes, &seconds));
+    const double cost = dc->desc->cost == EIN_COST_BYTES ? bytes : seconds;
+    if (cost < *least) *least = cost;
   }
   return EIN_OK;
-}
-
-EIN_API ein_status ein_graph_scatter(ein_ctx *ctx, const ein_graph *graph,
-                                     const ein_decompose_desc *desc, ein_graph **scattered) {
-  eini_scatter_search w;
-  ein_graph *from = NULL;
-  int better = 1;
-  if (scattered == NULL) return EIN_ERR_ARGUMENT;
-  *scattered = NULL;
-  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
-  if (desc->cost <= EIN_COST_PAPER_CODE || graph->ordered || desc->p == 1) return EIN_OK;
-  memset(&w, 0, sizeof w);
-  w.ctx = ctx;
-  w.desc = desc;
-  ein_status st = eini_scatter_cost(ctx, graph, desc, 1, &w.cost);
-  for (int round = 0; round < 8 && better && st == EIN_OK; round++) {
-    eini_arena a;
-    eini_arena_init(&a, ctx == NULL ? NULL : &ctx->al);
-    from = w.best;
-    w.best = NULL;
-    st = eini_scatter_round(&w, &a, from == NULL ? graph : from, &better);
-    eini_arena_free(&a);
-    if (!better || st != EIN_OK) {
-      eini_graph_free(w.best);
-      w.best = from;
-    } else {
-      eini_graph_free(from);
-    }
-  }
-  double before = 0, after = 0;
-  if (st == EIN_OK && w.best != NULL) st = eini_scatter_cost(ctx, graph, desc, 0, &before);
-  if (st == EIN_OK && w.best != NULL) st = eini_scatter_cost(ctx, w.best, desc, 0, &after);
-  if (st == EIN_OK && after < before) *scattered = w.best;
-  else eini_graph_free(w.best);
-  return st;
 }

@@ -545,6 +545,7 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
   ein_parts p;
   ein_decomp_stmt s;
   if (graph == NULL || d == NULL) return 0;
+  if (d->graph != NULL) graph = d->graph;
   for (int k = 0; k < (int)graph->ntensor; k++)
     if (ein_decomposition_pin(d, k, &p) == EIN_OK && p.nindex <= EINI_NAMES_MAX)
       eini_say_pin(&t, graph->tensor[k].name, &p, was, sizeof was);

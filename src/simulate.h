@@ -593,6 +593,7 @@ static ein_status eini_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_
   ein_sim_desc none;
   ein_decompose_desc cost;
   if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  if (d != NULL && d->graph != NULL) graph = d->graph;
   if (graph == NULL || d == NULL || info == NULL || graph->open || graph->nstmt != d->info.nstmt)
     return EIN_ERR_ARGUMENT;
   memset(info, 0, sizeof *info);

@@ -460,14 +460,9 @@ static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
     eini_dform *f = &dc->node[i];
     net->size[i] = t->nleft[dc->form_of[i]];
     if (dc->form_of[i] != i) continue;
-    size_t n = (size_t)f->s->nindex;
     for (int w = 0; w < t->nleft[i]; w++) {
       int from = t->left[i][w];
-      if (n > 0) {
-        memmove(f->ways.cut + w * (int64_t)n, f->ways.cut + from * (int64_t)n, n * sizeof(int64_t));
-        memmove(f->ways.order + w * (int64_t)n, f->ways.order + from * (int64_t)n, n * sizeof(int));
-      }
-      f->ways.norder[w] = f->ways.norder[from];
+      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
       f->join[w] = f->join[from];
       f->agg[w] = f->agg[from];
       f->seconds[w] = f->seconds[from];

@@ -133,6 +133,9 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->cost = cost != NULL ? ein_cost_find(cost) : EIN_COST_SECONDS;
   if (d->cost == EIN_COST_COUNT)
     misuse("paper, paper-code, bytes or seconds", "no cost model is called '%s'", cost);
+  d->scatter = given(O_SCATTER) != NULL;
+  if (d->scatter && d->cost <= EIN_COST_PAPER_CODE)
+    misuse(NULL, "--scatter: under --cost paper statements are planned as written");
   d->method = given(O_DECOMP);
   d->parts = option_list(O_PARTS, &d->nparts);
   d->keep = option_list(O_KEEP, &d->nkeep);
@@ -151,20 +154,12 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->machine = machine;
 }
 
-// With --scatter, the program is the one that costs less with folds split between places.
-static void scatter(program *p, const ein_decompose_desc *desc) {
-  ein_graph *better;
-  if (given(O_SCATTER) == NULL) return;
-  if (desc->cost <= EIN_COST_PAPER_CODE)
-    misuse(NULL, "--scatter: under --cost paper statements are planned as written");
-  progress_begin("scattering", NULL, 0);
-  const ein_status st = ein_graph_scatter(p->ctx, p->graph, desc, &better);
-  if (st != EIN_OK) die_library(p->ctx, st, p->file);
-  progress_end();
-  if (better == NULL) return;
-  ein_graph_destroy(own_graph(p));
-  p->graph = better;
-  p->written = NULL;
+// The program is the one that a decomposition is of: with --scatter it may have statements more.
+static void scattered(program *p, const ein_decomposition *d) {
+  const ein_graph *g = ein_decomposition_graph(d);
+  if (g == NULL) return;
+  if (p->written == NULL) p->written = p->graph;
+  p->graph = (ein_graph *)(uintptr_t)g;  // it is only read
 }
 
 // A schedule whose places keep within the memory, where no decomposition does.
@@ -828,9 +823,9 @@ static int simulate_decomposed(program *p, void (*print_fn)(const simulation *x)
   if (has_loops(p, said)) return schedule_only(), plan_schedule(p, said, &desc, name, print_fn);
   schedule_pins(p, said, &desc);
   schedule_end(p, said);
-  scatter(p, &desc);
   d = decompose(p, &desc, &machine, &said);
   if (d == NULL) return plan_steps_of(p, said, &desc, name, print_fn);
+  scattered(p, d);
   ein_decomposition_info(d, &info);
   write_schedule(p, d);
   memset(&how, 0, sizeof how);

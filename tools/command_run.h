@@ -389,8 +389,8 @@ static figures_of_run run_on_places(program *p, const ein_run *bound, array *out
   else {
     schedule_pins(p, said, &desc);
     schedule_end(p, said);
-    scatter(p, &desc);
     how = decompose(p, &desc, &machine, &said);
+    scattered(p, how);
   }
   run_map(p, &f, how, said, &machine);
   if (how == NULL) {

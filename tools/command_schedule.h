@@ -563,7 +563,8 @@ static void write_schedule(program *p, const ein_decomposition *d) {
   how.text = t.s;
   how.length = t.n;
   how.places = info.p;
-  ein_status st = ein_schedule_create(p->ctx, own_graph(p), &how, &s);
+  const ein_graph *of = ein_decomposition_graph(d) != NULL ? p->graph : own_graph(p);
+  ein_status st = ein_schedule_create(p->ctx, of, &how, &s);
   if (st == EIN_OK) st = plan_serial(p, info.p, NULL, s, &f, &made);
   ein_dist_destroy(made);
   ein_fabric_destroy(&f);
