@@ -39,7 +39,8 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
-//   language      >>build >>parse >>open >>program-print
+//   language      >>build >>parse >>open >>program-print >>recast >>recast-read >>recast-expr
+//                 >>recast-rules >>recast-api
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
@@ -239,21 +240,19 @@
 // have no gradient: an error, unless they stand in conditions. The max that softmax and logsoftmax
 // subtract cancels, so it is left out.
 //
-// A gradient is statements as you could have written them, so gradients of gradients are too. A
-// sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
-// as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
-// give NaN there. Accesses with several strides that share indices may take a sum with a condition
-// over all of the index space. From C: ein_graph_add_gradient.
+// A gradient is statements as you could have written them, so gradients of gradients are too. A sum
+// of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces as
+// the stride, over cotangents padded with zeros, which other factors multiply: infinite ones give
+// NaN there. From C: ein_graph_add_gradient.
 //
 // BUDGETS
 // With options.memory a plan, of an einsum or a graph, keeps within so many bytes. In them is what
 // is allocated from the ctx's allocator from planning to ein_plan_destroy: searches, the plan, and
 // the workspace of one execution with operand copies, intermediates and packing buffers. Of several
 // executions at a time each needs a workspace of its own. Not in it: your inputs and outputs, the
-// graph and the ctx, stacks of threads. Libraries that keep buffers of their own, such as a BLAS,
-// are not seen: leave their provider out, or say in options.reserved what they take of the budget.
-// First the plan without a budget is tried. If it does not fit:
-// - single statements, too, run in slices, for which kernels need smaller buffers; where that does
+// graph and the ctx, stacks of threads. What a BLAS keeps is not seen: say it in options.reserved.
+// First the plan without a budget is tried. If it does not fit: - single statements, too, run in
+// slices, for which kernels need smaller buffers; where that does
 //   not do, the portable kernels alone, on one thread, then each provider alone;
 // - contraction paths for small intermediates, paths whose search takes little memory, and the
 //   statement in one pass are tried too;
@@ -268,13 +267,12 @@
 //   ein_plan_info.repeated_flops says how much.
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
 // otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
-// then no index is sliced whose fold would be added otherwise.
-// If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
-// (and options.least) name the least budget that this search can keep, over all these providers and
-// slices, and how much of it planning takes. Only that may take more than the budget; it is freed.
-// Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
-// with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
-// With path_seconds, searches depend on the clock, and so may the least budget.
+// then no index is sliced whose fold would be added otherwise. If nothing fits (or only what would
+// take weeks), the status is EIN_ERR_TOO_LARGE, and the message, and options.least, name the least
+// budget that this search can keep, over all these providers and slices, and how much of it
+// planning takes. Only that may take more than the budget; it is freed. Outputs may not overlap
+// inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums with such a C, and
+// statements that leave elements of their output out ("i->ii"), are not sliced.
 //
 // PLACES
 // ein_decompose decides how each statement of a graph is cut into pieces for p places (processors,
@@ -361,8 +359,7 @@
 // a tensor each point holds (DISTAL): "xy->xy*" names the axes of the tensor on the left, the
 // dimensions of the machine on the right. An axis that stands on both sides is cut into equal
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
-// holds anything. Several levels have one each; "in host" or "in device" behind them is kept, and
-// not looked at yet. A schedule may give another machine later: the same places as another grid.
+// holds anything. Several levels have one each.
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
@@ -388,9 +385,7 @@
 // Every way in which a provider can run a task has a name, which ein_plan_explain shows behind that
 // of the provider: "gett direct", "copy stream". The portable kernels, shown as "contract", are the
 // provider "portable". options.variant asks for one, with the provider ("cpu:gett direct") or
-// without: tasks that have it run it, however slow, and the others run what is predicted to be
-// fastest. Names say what is done, not on which instruction set or how fast, and plans run what was
-// chosen when they were made. Where no task of a plan has the variant, planning fails with
+// without: tasks that have it run it. Where no task of a plan has the variant, planning fails with
 // EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as for others,
 // ein_plan_variants lists what the tasks have: portable copies and maps none. Not with a budget.
 //
@@ -415,21 +410,19 @@
 // DETERMINISM
 // One plan on one machine gives the same bits every time: partial results merge in a fixed order,
 // whatever thread was faster. Other plans of the same statements may round otherwise, those for
-// another number of threads too: kernels are chosen by predicted time.
-// options.deterministic extends this over numbers of threads and places, fabrics, and what was
-// calibrated or imported. Paths and kernels are then chosen by shapes and dtypes alone. A long fold
-// with few results becomes the fold of at most 64 leaves, whose length the shape decides; leaves
-// and other free indices are shared out, reduced indices are never cut but where every order gives
-// the same bits: integers, any, all, argmax, argmin. Each element is folded in one order with the
-// same fused products, wherever blocks end. So are folds of your own, if their functions work
-// element by element. Not promised: equal bits on other instruction sets, compilers or providers,
-// for other strides or order of operands. It costs the kernels that are fast on odd shapes; large
-// products keep their speed, sums of rows or columns in the caches half to a third of it. var,
-// means of complex values, folds of your own and folds of the long index's own value have no
-// leaves: each result is the work of one thread. The portable kernels and einsum_cpu.h can do it;
-// with other providers only, EIN_ERR_UNSUPPORTED, and EIN_ERR_ARGUMENT for parts that cut a reduced
-// index and paths by the clock: searches count steps unless you give seconds and a clock, and then
-// paths may differ. For places, ein_graph_deterministic gives the graph to decompose and run.
+// another number of threads too: kernels are chosen by predicted time. options.deterministic
+// extends this over numbers of threads and places, fabrics, and what was calibrated or imported.
+// Paths and kernels are then chosen by shapes and dtypes alone. A long fold with few results
+// becomes the fold of at most 64 leaves, whose length the shape decides; leaves and other free
+// indices are shared out, reduced indices are never cut but where every order gives the same bits:
+// integers, any, all, argmax, argmin. Each element is folded in one order with the same fused
+// products, wherever blocks end. So are folds of your own, if their functions work element by
+// element. Not promised: equal bits on other instruction sets, compilers or providers, for other
+// strides or order of operands. var, means of complex values, folds of your own and folds of the
+// long index's own value have no leaves: each result is the work of one thread. The portable
+// kernels and einsum_cpu.h can do it; with other providers only, EIN_ERR_UNSUPPORTED, and
+// EIN_ERR_ARGUMENT for parts that cut a reduced index and paths by the clock: searches count steps.
+// For places, ein_graph_deterministic gives the graph to decompose and run.
 //
 // THREADS
 // The library starts no thread; a backend may have a pool of them. The executor in the ctx's
@@ -452,20 +445,16 @@
 // EINSUM_FREE (default malloc and free). The library frees only what it allocated; views, shapes
 // and texts are borrowed for the call, results are written into memory of yours. ein_plan_execute
 // allocates nothing when the workspace is given: ein_plan_workspace bytes, aligned to 64. Data need
-// the alignment of their element, complex ones that of a part, no more. Failing allocations give
-// EIN_ERR_NO_MEMORY, and nothing is lost. ein_einsum copes with outputs that overlap inputs; a plan
-// does with options.may_overlap, and in place where each element is read only where it is written;
-// else EIN_ERR_OVERLAP, before anything is written. Buffers may be given with their size (buffer,
-// buffer_bytes): then a view that leaves them is an error.
+// the alignment of their element, complex ones that of a part, no more. ein_einsum copes with
+// outputs that overlap inputs; a plan does with options.may_overlap, and in place where each
+// element is read only where it is written; else EIN_ERR_OVERLAP, before anything is written.
 //
 // ERRORS
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
 // in words, ein_ctx_message with place, caret and hint:
-//
 //     1:9: output index 'l' is in no operand
 //       ij,jk->il
 //               ^
-//
 // ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //
