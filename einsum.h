@@ -1386,8 +1386,8 @@ EIN_API const char *ein_rewrite_rule(int i, const char **what, int *kind);  // N
 // Calls fn for each place where a rule up to a kind applies; effects 0: what is added is not told.
 EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, int effects,
                                 void (*fn)(const ein_rewrite *rewrite, void *user), void *user);
-// The graph after, with the lines of its text. part < 0: the first that applies. The caller's;
-// EIN_ERR_UNSUPPORTED, with the reason, where none does.
+// The graph after (rule NULL: as it is), with the lines of its text. part < 0: the first that
+// applies. The caller's. EIN_ERR_UNSUPPORTED, with the reason, where none does.
 EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const char *rule,
                                      int64_t stmt, int part, ein_graph **made);
 
@@ -34833,6 +34833,14 @@ static const eini_rule eini_rules[] = {
     {"factor", "a common factor of a sum is taken out", 1, EINI_PART_NODE, eini_rule_factor},
     {"relax", "identities of real numbers without rounding", 2, EINI_PART_ONE, eini_rule_relax}};
 
+// The graph as it has a text, by no rule.
+static ein_status eini_rule_none(eini_recast *x, int64_t tensor, int part) {
+  (void)x, (void)tensor, (void)part;
+  return EIN_OK;
+}
+
+static const eini_rule eini_no_rule = {"", "", 0, EINI_PART_TENSOR, eini_rule_none};
+
 #define EINI_RULES ((int)(sizeof eini_rules / sizeof *eini_rules))
 
 static int eini_rule_parts(const eini_rule *r, const eini_stmt *s) {
@@ -34914,7 +34922,7 @@ static ein_status eini_recast_check(ein_ctx *ctx, const ein_graph *g) {
 
 // What is known of a place, with what the rule changes there.
 static ein_status eini_recast_tell(const ein_graph *g, const eini_rule *r, int64_t i, int part,
-                                   eini_diag *diag, ein_rewrite *to) {
+                                   int effects, eini_diag *diag, ein_rewrite *to) {
   ein_graph *made;
   const char *why;
   double was[3], is[3];
@@ -34927,6 +34935,7 @@ static ein_status eini_recast_tell(const ein_graph *g, const eini_rule *r, int64
   to->part = part;
   to->line = dead ? g->tensor[i].line : g->stmt[i].line;
   to->out = g->tensor[dead ? (int)i : g->stmt[i].out].name;
+  if (!effects) return EIN_OK;
   EINI_TRY(eini_recast_graph(g, r, i, part, diag, &made, &why));
   if (made == NULL) return EIN_OK;
   eini_recast_work(g, &was[0], &was[1], &was[2]);
@@ -34961,12 +34970,7 @@ EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, 
         ein_rewrite w;
         st = eini_recast_try(graph, rule, i, part, NULL, diag, &why);
         if (st != EIN_OK || why != NULL) continue;
-        if (effects) st = eini_recast_tell(graph, rule, i, part, diag, &w);
-        if (!effects) {
-          memset(&w, 0, sizeof w);
-          w.rule = rule->name, w.what = rule->what, w.kind = rule->kind;
-          w.stmt = i, w.part = part;
-        }
+        st = eini_recast_tell(graph, rule, i, part, effects, diag, &w);
         if (st == EIN_OK) fn(&w, user);
       }
     }
@@ -34978,10 +34982,14 @@ EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const
                                      int64_t stmt, int part, ein_graph **made) {
   int r = 0;
   const char *why = NULL, *reason = NULL;
-  if (made == NULL || rule == NULL) return EIN_ERR_ARGUMENT;
+  if (made == NULL) return EIN_ERR_ARGUMENT;
   *made = NULL;
   EINI_TRY(eini_recast_check(ctx, graph));
   eini_diag *diag = eini_diag_of(ctx);
+  if (rule == NULL) {
+    const ein_status st = eini_recast_graph(graph, &eini_no_rule, 0, 0, diag, made, &why);
+    return eini_fail_status(ctx, st), st;
+  }
   while (r < EINI_RULES && strcmp(eini_rules[r].name, rule) != 0) r++;
   if (r == EINI_RULES)
     return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "there is no rule '%.40s'", rule);

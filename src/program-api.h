@@ -136,8 +136,8 @@ EIN_API const char *ein_rewrite_rule(int i, const char **what, int *kind);  // N
 // Calls fn for each place where a rule up to a kind applies; effects 0: what is added is not told.
 EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, int effects,
                                 void (*fn)(const ein_rewrite *rewrite, void *user), void *user);
-// The graph after, with the lines of its text. part < 0: the first that applies. The caller's;
-// EIN_ERR_UNSUPPORTED, with the reason, where none does.
+// The graph after (rule NULL: as it is), with the lines of its text. part < 0: the first that
+// applies. The caller's. EIN_ERR_UNSUPPORTED, with the reason, where none does.
 EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const char *rule,
                                      int64_t stmt, int part, ein_graph **made);
 

@@ -222,7 +222,7 @@ static double difference(const array *a, const array *b) {
 enum { VERIFY_MOST = 1 << 12 };  // roundings that sums in another order may differ by
 
 // Both sides of a rewrite, the other one read from its text, agree.
-static void verify_rewrite(const program *p, const ein_graph *before, const char *after) {
+static double verify_rewrite(const program *p, const ein_graph *before, const char *after) {
   ein_program_desc d;
   ein_graph *g = NULL;
   memset(&d, 0, sizeof d);
@@ -241,8 +241,7 @@ static void verify_rewrite(const program *p, const ein_graph *before, const char
   ein_graph_destroy(g);
   if (!(most <= VERIFY_MOST))
     die(SYSTEM_FAILED, NULL, "the sides differ by %.3g roundings of the greatest value", most);
-  fprintf(stderr, "verified: the sides differ by at most %.3g roundings of the greatest value\n",
-          most);
+  return most;
 }
 
 static int command_rewrite(void) {
@@ -264,13 +263,17 @@ static int command_rewrite(void) {
   if (st != EIN_OK) die_library(p.ctx, st, p.file);
   for (int k = 0; k < opt[O_APPLY].n; k++) apply_place(&p, opt[O_APPLY].v[k]);
   char *after = graph_text(p.graph);
-  if (given(O_VERIFY) != NULL) verify_rewrite(&p, before, after);
+  const double apart = given(O_VERIFY) != NULL ? verify_rewrite(&p, before, after) : NAN;
   if (given(O_JSON) != NULL) {
     fputs("{\"program\": ", stdout);
     put_json_string(after);
+    put_member("apart", apart);
     puts("}");
   } else {
     fputs(after, stdout);
+    if (apart == apart)
+      printf("# verified: the sides differ by at most %.3g roundings of the greatest value\n",
+             apart);
   }
   ein_graph_destroy(before);
   return finish(p.ctx, NULL, p.graph);
