@@ -48,20 +48,20 @@ static int covers(const double *a, const double *b) {
   return 1;
 }
 
-static ein_graph *search_parse(search *s, const char *text) {
+static ein_graph *search_parse(search *s, const char *said) {
   ein_program_desc d;
   ein_graph *g = NULL;
   memset(&d, 0, sizeof d);
-  d.text = text;
+  d.text = said;
   const ein_status st = ein_graph_parse(s->p->ctx, &d, &g);
   if (st != EIN_OK) die_library(s->p->ctx, st, "a program that was found");
   return g;
 }
 
 // Was a program met before with a way to decompose it? It is from now on.
-static int search_met(search *s, const char *text, int way) {
+static int search_met(search *s, const char *said, int way) {
   uint64_t h = mix((uint64_t)way + 1);
-  for (const char *c = text; *c; c++) h = mix(h ^ (unsigned char)*c);
+  for (const char *c = said; *c; c++) h = mix(h ^ (unsigned char)*c);
   for (int k = 0; k < s->nseen; k++)
     if (s->seen[k] == h) return 1;
   if (s->nseen == s->roomseen) {
@@ -153,14 +153,14 @@ static int search_enter(search *s, const member *m) {
 }
 
 // Plans a program in a way; 1: the front has it. first: it is the planner's own answer.
-static int search_evaluate(search *s, const char *text, int way, int first) {
+static int search_evaluate(search *s, const char *said, int way, int first) {
   member m;
-  if ((way >= PLANS && s->start[0] < 0 && !(s->machine.memory > 0)) || search_met(s, text, way))
+  if ((way >= PLANS && s->start[0] < 0 && !(s->machine.memory > 0)) || search_met(s, said, way))
     return 0;
-  ein_graph *g = search_parse(s, text);
+  ein_graph *g = search_parse(s, said);
   s->evaluated++;
   progress_step();
-  m.program = copy_text(text, strlen(text));
+  m.program = copy_text(said, strlen(said));
   m.way = way;
   m.cost[3] = 0;
   m.schedule = search_plan(s, g, way, first, &m.cost[3]);
@@ -231,8 +231,8 @@ static void search_first(search *s) {
   ein_graph *plain = NULL, *better = NULL;
   ein_status st = ein_rewrite_apply(s->p->ctx, s->p->graph, NULL, 0, 0, &plain);
   if (st != EIN_OK) die_library(s->p->ctx, st, s->p->file);
-  char *text = graph_text(plain);
-  for (int k = 0; k < WAYS; k++) (void)search_evaluate(s, text, k, 1);
+  char *plain_text = graph_text(plain);
+  for (int k = 0; k < WAYS; k++) (void)search_evaluate(s, plain_text, k, 1);
   st = ein_graph_scatter(s->p->ctx, plain, &s->desc, &better);
   if (st == EIN_OK && better != NULL) {
     ein_graph *named = NULL;
@@ -309,9 +309,9 @@ static void search_write(const search *s, const char *dir) {
     fputs(s->front[k].program, output_stream(search_path(dir, k, "ein")));
     fputs(s->front[k].schedule, output_stream(search_path(dir, k, "schedule")));
   }
-  char *picture = search_path(dir, 0, "svg");
-  (void)snprintf(picture, strlen(dir) + 64, "%s/front.svg", dir);
-  search_picture(s, picture);
+  char *svg = search_path(dir, 0, "svg");
+  (void)snprintf(svg, strlen(dir) + 64, "%s/front.svg", dir);
+  search_picture(s, svg);
 }
 
 static void search_json(const search *s, const char *dir, double seconds) {
