@@ -39,7 +39,8 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
-//   language      >>build >>parse >>open >>program-print
+//   language      >>build >>parse >>open >>program-print >>recast >>recast-read >>recast-expr
+//                 >>recast-rules >>recast-api
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
@@ -237,11 +238,10 @@
 // take, also where that is infinite. argmax, any, all, integers, and functions and monoids of yours
 // have no gradient: an error, unless they stand in conditions. The max in softmax cancels.
 //
-// A gradient is statements as you could have written them, so gradients of gradients are too. A
-// sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
-// as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
-// give NaN there. Accesses with several strides that share indices may take a sum with a condition
-// over all of the index space. From C: ein_graph_add_gradient.
+// A gradient is statements as you could have written them, so gradients of gradients are too. A sum
+// of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces as
+// the stride, over cotangents padded with zeros, which other factors multiply: infinite ones give
+// NaN there. From C: ein_graph_add_gradient.
 //
 // BUDGETS
 // With options.memory a plan, of an einsum or a graph, keeps within so many bytes of the ctx's
@@ -264,13 +264,12 @@
 //   ein_plan_info.repeated_flops says how much.
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
 // otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
-// then no index is sliced whose fold would be added otherwise.
-// If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
-// (and options.least) name the least budget that this search can keep, over all these providers and
-// slices, and how much of it planning takes. Only that may take more than the budget; it is freed.
-// Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
-// with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
-// With path_seconds, searches depend on the clock, and so may the least budget.
+// then no index is sliced whose fold would be added otherwise. If nothing fits (or only what would
+// take weeks), the status is EIN_ERR_TOO_LARGE, and the message, and options.least, name the least
+// budget that this search can keep, over all these providers and slices, and how much of it
+// planning takes. Only that may take more than the budget; it is freed. Outputs may not overlap
+// inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums with such a C, and
+// statements that leave elements of their output out ("i->ii"), are not sliced.
 //
 // PLACES
 // ein_decompose decides how each statement of a graph is cut into pieces for p places (processors,
@@ -354,8 +353,7 @@
 // a tensor each point holds (DISTAL): "xy->xy*" names the axes of the tensor on the left, the
 // dimensions of the machine on the right. An axis that stands on both sides is cut into equal
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
-// holds anything. Several levels have one each; "in host" or "in device" behind them is kept, and
-// not looked at yet. A schedule may give another machine later: the same places as another grid.
+// holds anything. Several levels have one each.
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
@@ -449,11 +447,9 @@
 // ERRORS
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
 // in words, ein_ctx_message with place, caret and hint:
-//
 //     1:9: output index 'l' is in no operand
 //       ij,jk->il
 //               ^
-//
 // ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //
@@ -1382,9 +1378,27 @@ EIN_API int64_t ein_canon_groups(const ein_canon *canon);
 EIN_API int ein_canon_statement(const ein_canon *canon, int64_t k, ein_canon_stmt *info);
 // The tensor, or param, of the source that one of the form is; -1: there is none of that number.
 EIN_API int64_t ein_canon_tensor(const ein_canon *canon, int id);
-EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
-// Likewise of sizes left open.
+EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);  // likewise of sizes left open:
 EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
+
+// ---- rewrites ----
+// Graphs that compute the same: a rule changes one statement, or says why not. kind 0: every
+// operation stays; 1: sums and products are rounded otherwise; 2: as real numbers (x-x is 0).
+typedef struct ein_rewrite {
+  const char *rule, *what, *out;  // its name, what it does, and the tensor made there
+  int kind, part;           // part: which of the places in that statement
+  int64_t stmt, line;       // of the graph, and of its source; of "prune" stmt is a tensor
+  double flops, bytes, held;  // added: operations, bytes read and written, those of temporaries
+} ein_rewrite;
+
+EIN_API const char *ein_rewrite_rule(int i, const char **what, int *kind);  // NULL beyond the last
+// Calls fn for each place where a rule up to a kind applies; effects 0: what is added is not told.
+EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, int effects,
+                                void (*fn)(const ein_rewrite *rewrite, void *user), void *user);
+// The graph after (rule NULL: as it is), with the lines of its text. part < 0: the first that
+// applies. The caller's. EIN_ERR_UNSUPPORTED, with the reason, where none does.
+EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const char *rule,
+                                     int64_t stmt, int part, ein_graph **made);
 
 // ---- I/O bounds ----
 // What the statements of a graph must move between a fast memory and all other, whatever the order
@@ -1558,10 +1572,8 @@ typedef struct ein_machine {
 
 // The machine whose places are threads of the ctx, as under the fabric `threads`: operations (of
 // the widest type that the graph computes in) and memory as a provider of kernels says they are,
-// which has measured them when it was calibrated. Reading others' blocks costs no more than one's
-// own. There are no nodes. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
-EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
-                                       ein_machine *m);
+// or has measured them. There are no nodes. *m keeps its memory. EIN_ERR_UNSUPPORTED: none knows.
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph, ein_machine *m);
 
 // How one statement's index space is cut; borrowed from the decomposition.
 typedef struct ein_parts {
@@ -1590,11 +1602,10 @@ typedef struct ein_decompose_desc {
   const char *const *keep;
   int strict;               // 1: the paper's family for seconds too
   int scatter;              // 1: results may be scattered, see PLACES (bytes and seconds)
-  int fewer;                // 1: the family of divisors under every model. Few tasks move few
-                            //   bytes: the least cost in bytes is then to cut nothing
+  int fewer;                // 1: the family of divisors under every model: for bytes, no cuts
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: 2048 for 64 places; for more 32, and more as long as info
-                            //   has a gap); fewer where tables would have more than 2^26 entries
+                            //   seconds: 2048 for 64 places; for more 32, or more where gap > 0);
+                            //   fewer where tables would have more than 2^26 entries
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements
@@ -1611,15 +1622,13 @@ typedef struct ein_decomposition ein_decomposition;  // immutable
 typedef struct ein_decomp_info {
   int64_t p;
   ein_cost cost;
-  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation;
-                            //   eindecomp/paper, eindecomp/bytes: searched under that model
+  const char *method;       // under EIN_COST_SECONDS: the fastest; /paper, /bytes: by that model
   const char *family;       // what was searched: paper, divisors or method, see METHODS
   double total;             // under the cost model: scalars, bytes or seconds, added up
   double lower;             // no decomposition of the family costs less under the model
   int proved;               // 1: total is the least over the family (of one, for `method`)
   double gap;               // (total - lower) / total; 0 when proved
-  double seconds;           // simulated, under EIN_COST_SECONDS; else, and when max_work is not
-                            //   enough to simulate, 0
+  double seconds;           // simulated, under EIN_COST_SECONDS; 0: not, or max_work is too small
   ein_inputs inputs;
   int nstmt;                // statements of the graph as written
   int nform;                // different forms among them: isomorphic ones share their tables
@@ -1632,8 +1641,8 @@ typedef struct ein_decomp_info {
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
 // statement whose least need is more, and says whether that is proved; or max_work is too little.
-// EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
-// elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
+// EinDecomp (Bourgeois et al.), section 8: exact where tables fit max_table, by elimination of
+// variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
 // Where results are scattered, the graph that d is of, its own, with the same inputs and outputs,
@@ -5356,22 +5365,38 @@ static void eini_say_row(eini_text *t, const ein_graph *g, const eini_stmt *s, c
   if (m->offset[r] != 0 || terms == 0) eini_say_integer(t, g, m->offset[r], 1, terms > 0);
 }
 
+// The index whose extent stands where a result's coordinate r is written; -1: none.
+static int eini_said_extent(const eini_map *m, int r) {
+  int64_t coef;
+  const int index = eini_row_index(m, r, &coef);
+  return m->offset[r] == 0 && coef == 1 ? index : -1;
+}
+
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
   const eini_map *m = eini_access(s, k);
   eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
   for (int r = 0; r < m->rows; r++) {
-    int var = -1, terms = m->offset[r] != 0;
+    const int var = k < 0 ? eini_said_extent(m, r) : -1;
     eini_say(t, r > 0 ? "," : "[");
     eini_say_row(t, g, s, m, r);
-    for (int e = m->first[r]; k < 0 && e < m->first[r + 1]; e++) {  // free ones show extents
-      terms += m->term[e].coef == 1 ? 1 : 2;
-      var = m->term[e].index;
-    }
-    if (var < 0 || terms != 1) continue;
+    if (var < 0) continue;
     eini_say(t, "=");
     eini_say_integer(t, g, s->index[var].extent, 0, 0);
   }
   if (m->rows > 0) eini_say(t, "]");
+}
+
+// Extents of indices that stand in sums alone where the result is written.
+static void eini_say_extents(eini_text *t, const ein_graph *g, const eini_stmt *s) {
+  const eini_map *m = &s->out_map;
+  int said = 0;
+  for (int i = 0; i < s->nfree; i++) {
+    int shown = eini_map_uses(m, i) == 0;
+    for (int r = 0; r < m->rows; r++) shown |= eini_said_extent(m, r) == i;
+    if (shown) continue;
+    eini_say(t, "%s%s=", said++ > 0 ? ", " : " for ", s->index[i].name);
+    eini_say_integer(t, g, s->index[i].extent, 0, 0);
+  }
 }
 
 static void eini_say_const(eini_text *t, const ein_graph *g, const eini_node *v) {
@@ -5444,6 +5469,7 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
   t->nodes = 0;
   eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
   if (s->fold != EIN_FOLD_NONE) eini_say(t, ")");
+  eini_say_extents(t, g, s);
 }
 
 // ================================================================================================
@@ -28006,8 +28032,9 @@ static ein_status eini_graph_prune(ein_graph *g) {
   }
   int64_t n = 0;
   for (int64_t i = 0; i < g->nstmt; i++) {
-    if (keep[i]) g->stmt[n++] = g->stmt[i];
-    else g->tensor[g->stmt[i].out].nstmt--;
+    eini_tensor *t = &g->tensor[g->stmt[i].out];
+    if (!keep[i]) t->nstmt--, t->line = g->stmt[i].line;  // where it was
+    else g->stmt[n++] = g->stmt[i];
   }
   g->nstmt = n;
   return EIN_OK;
@@ -31848,13 +31875,32 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   return EIN_OK;
 }
 
+// Appends a draft, a sum whose factors are u: what does not depend on it stands outside.
+static ein_status eini_draft_take_out(eini_grad *w, eini_stmt *f, int root,
+                                      const eini_grad_factors *u) {
+  eini_stmt out;
+  int x = -1, sum = f->noperand;
+  int64_t count = 1;
+  for (int64_t i = 0; i < u->n; i++) {
+    int y = u->list[i].node;
+    if (u->list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
+  }
+  EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
+  EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
+  if (u->inside > 0) {
+    EINI_TRY(eini_draft_inside(w, f, x, &out));
+    return eini_draft_append(w, &out, eini_draft_outside(w, &out, u, sum));
+  }
+  for (int i = f->nfree; i < f->nindex; i++)
+    if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
+  x = eini_expr_int(w->scratch, &out.expr, -1, count);
+  return eini_draft_append(w, &out, eini_draft_op(w, &out, EIN_OP_MUL, root, x, 0));
+}
+
 // Appends a draft. Where its sum is one of products, functions, divisors and conditions that do not
 // depend on what is summed stand outside, so that a product of operands remains.
 static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   eini_grad_factors u;
-  eini_stmt out;
-  int x = -1, sum = f->noperand;
-  int64_t count = 1;
   unsigned char *dep = root < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, root + 1);
   memset(&u, 0, sizeof u);
   if (dep == NULL) return EIN_ERR_NO_MEMORY;
@@ -31862,20 +31908,7 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   eini_draft_depends(f, root, -1, dep);
   EINI_TRY(eini_draft_factors(w, f, root, dep, &u));
   if (u.inside > 0 && !u.gain) return eini_draft_append(w, f, root);
-  for (int64_t i = 0; i < u.n; i++) {
-    int y = u.list[i].node;
-    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
-  }
-  EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
-  EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
-  if (u.inside > 0) {
-    EINI_TRY(eini_draft_inside(w, f, x, &out));
-    return eini_draft_append(w, &out, eini_draft_outside(w, &out, &u, sum));
-  }
-  for (int i = f->nfree; i < f->nindex; i++)
-    if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
-  x = eini_expr_int(w->scratch, &out.expr, -1, count);
-  return eini_draft_append(w, &out, eini_draft_op(w, &out, EIN_OP_MUL, root, x, 0));
+  return eini_draft_take_out(w, f, root, &u);
 }
 
 // ================================================================================================
@@ -34116,6 +34149,1394 @@ EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
   }
   if (outputs > 0) eini_say(&t, "\n");
   return t.at;
+}
+
+// ================================================================================================
+// >>recast  programs written again
+// Takes a graph and a change to one of its statements; gives another graph, whose text is a program
+// that computes the same.
+// ================================================================================================
+
+#define EINI_RECAST_NODES 4096  // of an expression that a rule may make
+#define EINI_RECAST_INPUT "it reads an input"  // the least of reasons
+
+typedef struct eini_recast {
+  const ein_graph *from;
+  ein_graph *g;             // what is being made; NULL: a rule is only asked whether it applies
+  eini_arena *scratch;
+  eini_grad w;              // writes drafts into g
+  int *alias;               // per tensor: what is read in its place; NULL: itself
+  int64_t skip;             // a statement that another one takes in; -1: none
+  const char *why;          // the reason why a rule does not apply; NULL: it does
+} eini_recast;
+
+// A rule says no: its reason is a whole sentence.
+static ein_status eini_recast_no(eini_recast *x, const char *why) {
+  x->why = why;
+  return EIN_OK;
+}
+
+// ---- drafts ----
+
+// A statement of the source as a draft over nindex indices, the first nfree of which are free, with
+// room for `more` operands. Index i of s becomes at[i]; NULL: they stay.
+static ein_status eini_recast_draft(eini_recast *x, const eini_stmt *s, int nindex, int nfree,
+                                    int more, const int *at, eini_stmt *f) {
+  eini_arena *a = x->scratch;
+  *f = *s;
+  f->nindex = nindex;
+  f->nfree = nfree;
+  f->hint = NULL;
+  f->index = EINI_NEW(a, eini_index, nindex);
+  f->operand = EINI_NEW(a, int, (int64_t)s->noperand + more);
+  f->proj = EINI_NEW(a, eini_map, (int64_t)s->noperand + more);
+  if (f->index == NULL || f->operand == NULL || f->proj == NULL) return EIN_ERR_NO_MEMORY;
+  f->expr.cap = f->expr.n;  // what is added goes elsewhere
+  f->expr.caplist = f->expr.nlist;
+  for (int i = 0; i < s->nindex; i++) {
+    const int to = at == NULL ? i : at[i];
+    if (to >= 0 && to < nindex) f->index[to] = s->index[i];
+  }
+  EINI_TRY(eini_map_new(a, s->out_map.rows, nindex, &f->out_map));
+  EINI_TRY(eini_map_copy(a, &f->out_map, &s->out_map, at));
+  for (int k = 0; k < s->noperand; k++) {
+    f->operand[k] = s->operand[k];
+    EINI_TRY(eini_map_new(a, s->proj[k].rows, nindex, &f->proj[k]));
+    EINI_TRY(eini_map_copy(a, &f->proj[k], &s->proj[k], at));
+  }
+  return EIN_OK;
+}
+
+// The draft reads one more tensor, by a map of its own; the node is -1 when out of memory.
+static int eini_recast_read(eini_recast *x, eini_stmt *f, int tensor, const eini_map *map) {
+  const int k = f->noperand++;
+  f->operand[k] = tensor;
+  f->proj[k] = *map;
+  return eini_expr_add(x->scratch, &f->expr, EIN_OP_OPERAND, -1, k, 0, 0);
+}
+
+static ein_status eini_recast_append(eini_recast *x, const eini_stmt *f, int root) {
+  const ein_rest rest = f->rest;
+  EINI_TRY(eini_draft_append(&x->w, f, root));
+  x->g->stmt[x->g->nstmt - 1].rest = rest;
+  return EIN_OK;
+}
+
+// A node of a draft converted as a statement's result is when it is stored in dtype t and read.
+static int eini_recast_cast(eini_recast *x, eini_expr *e, int id, ein_dtype t) {
+  id = id < 0 ? -1 : eini_expr_add(x->scratch, e, EIN_OP_CAST, -1, id, 0, 0);
+  if (id >= 0) e->node[id].dtype = (unsigned char)t;
+  return id;
+}
+
+// Is what a statement computes what readers of its tensor see? Then no conversion is between.
+static int eini_recast_kept(const ein_graph *g, const eini_stmt *s) {
+  const ein_dtype t = g->tensor[s->out].dtype;
+  return s->type == t && ein_dtype_compute(t) == t;
+}
+
+// A new temporary over n of the draft's indices, each an axis, and the map that reads it there.
+static ein_status eini_recast_temp(eini_recast *x, const eini_stmt *f, int n, const int *index,
+                                   int *tensor, eini_map *map) {
+  int64_t *shape = EINI_NEW(x->scratch, int64_t, n + 1);
+  if (shape == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_map_new(x->scratch, n, f->nindex, map));
+  for (int i = 0; i < n; i++) {
+    shape[i] = f->index[index[i]].extent;
+    EINI_TRY(eini_map_set(x->scratch, map, i, index[i], 1));
+  }
+  return eini_grad_tensor(&x->w, f->out, EIN_NONE, n, shape, tensor);
+}
+
+// ---- maps through maps ----
+
+// Coordinates of m, whose indices are those rows of `inner`.
+static ein_status eini_map_through(eini_arena *a, const eini_map *m, const eini_map *inner,
+                                   eini_map *to) {
+  EINI_TRY(eini_map_new(a, m->rows, inner->cols, to));
+  for (int r = 0; r < m->rows; r++) {
+    to->offset[r] = m->offset[r];
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int i = m->term[e].index;
+      int64_t by = m->term[e].coef, add;
+      if (eini_mul_overflow(by, inner->offset[i], &add) ||
+          eini_add_overflow(to->offset[r], add, &to->offset[r])) return EIN_ERR_TOO_LARGE;
+      for (int q = inner->first[i]; q < inner->first[i + 1]; q++) {
+        const eini_mapterm t = inner->term[q];
+        if (eini_mul_overflow(by, t.coef, &add) ||
+            eini_add_overflow(add, eini_map_coef(to, r, t.index), &add)) return EIN_ERR_TOO_LARGE;
+        EINI_TRY(eini_map_set(a, to, r, t.index, add));
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+// The value of row r of a map over a draft's indices, as an expression; -1: out of memory.
+static int eini_recast_row(eini_recast *x, eini_expr *e, const eini_map *m, int r) {
+  eini_arena *a = x->scratch;
+  int sum = -1;
+  for (int q = m->first[r]; q < m->first[r + 1]; q++) {
+    const int64_t by = m->term[q].coef;
+    int id = eini_expr_add(a, e, EIN_OP_INDEX, -1, m->term[q].index, 0, 0);
+    if (by != 1) id = eini_expr_pair(a, e, EIN_OP_MUL, id, eini_expr_int(a, e, -1, by));
+    sum = sum < 0 ? id : eini_expr_pair(a, e, EIN_OP_ADD, sum, id);
+    if (sum < 0) return -1;
+  }
+  if (sum < 0) return eini_recast_cast(x, e, eini_expr_int(a, e, -1, m->offset[r]), EIN_I64);
+  if (m->offset[r] == 0) return sum;
+  return eini_expr_pair(a, e, EIN_OP_ADD, sum, eini_expr_int(a, e, -1, m->offset[r]));
+}
+
+// ---- spelling: a text that is read again as what it was ----
+
+// A node as the text has it: what typing inserted is not there, and literals adopt what they meet.
+static eini_node eini_spell_node(const eini_typing *ty, const eini_node *v) {
+  eini_node t = *v;
+  if (t.op == EIN_OP_CONST && t.dtype != EIN_BOOL) t.weak = 1;
+  if (t.op == EIN_OP_PARAM && ty->param[t.arg[0]].dtype == EIN_NONE) t.dtype = EIN_NONE;
+  if (t.op == EIN_OP_CONST && t.weak) t.dtype = EIN_NONE;
+  return t;
+}
+
+// Would node `id` of the text compute what node i of e does?
+static int eini_spells(const eini_expr *e, int i, const eini_expr *text, int id) {
+  const eini_node *v = &e->node[i], *t = &text->node[id];
+  if (t->weak || v->op <= EIN_OP_PARAM) return 1;
+  if (t->op != v->op || t->dtype != v->dtype || eini_node_args(t) != eini_node_args(v)) return 0;
+  for (int k = 0; k < eini_node_args(v); k++) {
+    const eini_node *c = &text->node[eini_node_arg(text, t, k)];
+    const ein_dtype want = (ein_dtype)e->node[eini_node_arg(e, v, k)].dtype;
+    if (ein_dtype_compute((ein_dtype)c->dtype) != ein_dtype_compute(want)) return 0;
+  }
+  return 1;
+}
+
+// Types node i over what its children became; where the text would mean something else, they are
+// converted.
+static ein_status eini_spell(eini_recast *x, const eini_typing *ty, const eini_expr *e, int i,
+                             const int *map, eini_expr *text, int *id) {
+  const eini_node v = eini_spell_node(ty, &e->node[i]);
+  const int n = eini_node_args(&v);
+  int child[EINI_ARGS_MAX] = {0}, literals = n > 0;
+  for (int k = 0; k < n; k++) {
+    child[k] = map[eini_node_arg(e, &v, k)];
+    literals &= text->node[child[k]].op == EIN_OP_CONST && text->node[child[k]].weak;
+  }
+  if (!literals || v.op == EIN_OP_ROUNDTO) {
+    EINI_TRY(eini_type_node(x->scratch, ty, text, v, child, id));
+    if (eini_spells(e, i, text, *id)) return EIN_OK;
+  }
+  for (int k = 0; k < n; k++) {
+    const ein_dtype t = (ein_dtype)e->node[eini_node_arg(e, &v, k)].dtype;
+    eini_node cast;
+    memset(&cast, 0, sizeof cast);
+    cast.op = EIN_OP_CAST;
+    cast.dtype = (unsigned char)t;
+    cast.pos = -1;
+    EINI_TRY(eini_type_node(x->scratch, ty, text, cast, &child[k], &child[k]));
+  }
+  return eini_type_node(x->scratch, ty, text, v, child, id);
+}
+
+// The expression of a finished statement becomes one whose text means the same.
+static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
+  const eini_expr *e = &s->expr;
+  eini_typing ty;
+  eini_expr text;
+  ein_dtype *od = EINI_NEW(x->scratch, ein_dtype, s->noperand);
+  int *map = EINI_NEW(x->scratch, int, e->n);
+  if (od == NULL || map == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&ty, 0, sizeof ty);
+  memset(&text, 0, sizeof text);
+  for (int k = 0; k < s->noperand; k++) od[k] = x->g->tensor[s->operand[k]].dtype;
+  ty.operand = od;
+  ty.param = x->g->param;
+  ty.function = x->g->function;
+  for (int i = 0; i < e->n; i++) {
+    const eini_node *v = &e->node[i];
+    if (v->op == EIN_OP_CAST && v->arg[1] == 1) map[i] = map[v->arg[0]];
+    else EINI_TRY(eini_spell(x, &ty, e, i, map, &text, &map[i]));
+  }
+  int root = map[e->n - 1];
+  const ein_dtype want = (ein_dtype)e->node[e->n - 1].dtype;
+  if (eini_node_dtype(&text.node[root]) != want) {
+    root = eini_recast_cast(x, &text, root, want);
+    if (root < 0) return EIN_ERR_NO_MEMORY;
+  }
+  eini_expr clean;
+  char *need = EINI_NEW(x->scratch, char, root + 1);
+  int *to = EINI_NEW(x->scratch, int, root + 1);
+  memset(&clean, 0, sizeof clean);
+  if (need == NULL || to == NULL) return EIN_ERR_NO_MEMORY;
+  eini_mark_needed(&text, root, need);
+  for (int i = 0; i <= root; i++) {
+    if (!need[i]) continue;
+    to[i] = eini_node_copy(x->scratch, &text, i, to, &clean);
+    if (to[i] < 0) return EIN_ERR_NO_MEMORY;
+    if (text.node[i].op == EIN_OP_PARAM || text.node[i].op == EIN_OP_CONST)
+      clean.node[to[i]] = text.node[i];
+  }
+  return eini_expr_type(&x->g->arena, &ty, &clean, &s->expr);
+}
+
+// ---- names ----
+
+static int eini_recast_taken(const ein_graph *g, const char *name, int64_t tensors) {
+  int id;
+  if (!eini_is_name(name) || eini_word_class(g, name, (int64_t)strlen(name), &id) != EINI_W_FREE)
+    return 1;
+  for (int64_t i = 0; i < tensors; i++)
+    if (strcmp(g->tensor[i].name, name) == 0) return 1;
+  for (int64_t i = 0; i < g->nparam; i++)
+    if (strcmp(g->param[i].name, name) == 0) return 1;
+  return 0;
+}
+
+// Tensors under names of the language: what is before a dot, and a number where that is taken.
+static ein_status eini_recast_tensors(eini_recast *x) {
+  ein_graph *g = x->g;
+  for (int64_t i = 0; i < g->ntensor; i++) {
+    eini_tensor *t = &g->tensor[i];
+    char name[96];
+    if (t->nstmt == 0 || eini_is_name(t->name)) continue;
+    const int len = eini_cut(t->name, (int64_t)strcspn(t->name, "."));
+    for (int64_t k = 1; k <= g->ntensor + g->nparam + 1; k++) {
+      snprintf(name, sizeof name, "%.*s_%lld", len, t->name, (long long)k);
+      if (!eini_recast_taken(g, name, g->ntensor)) break;
+    }
+    t->name = eini_strndup(&g->arena, name, (int64_t)strlen(name));
+    if (t->name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+// Indices under names of the language, each of its own, in memory of the graph.
+static ein_status eini_recast_indices(eini_recast *x, eini_stmt *s) {
+  ein_graph *g = x->g;
+  int next = 0;
+  for (int i = 0; i < s->nindex; i++) {
+    const char *name = s->index[i].name;
+    char made[24];
+    int taken = name == NULL || eini_recast_taken(g, name, g->ntensor);
+    for (int k = 0; k < i && !taken; k++) taken = strcmp(s->index[k].name, name) == 0;
+    while (taken) {
+      snprintf(made, sizeof made, "i%d", next++);
+      name = made;
+      taken = eini_recast_taken(g, name, g->ntensor);
+      for (int k = 0; k < s->nindex && !taken; k++)
+        taken = s->index[k].name != NULL && strcmp(s->index[k].name, name) == 0;
+    }
+    s->index[i].name = eini_strndup(&g->arena, name, (int64_t)strlen(name));
+    if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  return EIN_OK;
+}
+
+// ---- the whole ----
+
+// The graph becomes what its text says: unobserved statements go, and lines are those of the text.
+static ein_status eini_recast_close(eini_recast *x) {
+  ein_graph *g = x->g;
+  int64_t line = 0;
+  EINI_TRY(eini_graph_prune(g));
+  EINI_TRY(eini_recast_tensors(x));
+  for (int64_t t = 0; t < g->ntensor; t++) {
+    line += g->tensor[t].role == EIN_ROLE_INPUT;
+    if (g->tensor[t].nstmt == 0) g->tensor[t].line = 0;
+  }
+  line += g->nparam;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    eini_stmt *s = &g->stmt[i];
+    EINI_TRY(eini_recast_indices(x, s));
+    EINI_TRY(eini_recast_spell(x, s));
+    s->line = ++line;
+    s->pos = -1;
+    s->hint = NULL;
+  }
+  return EIN_OK;
+}
+
+// A statement of the source as it is, but for what is read in place of tensors.
+static ein_status eini_recast_keep(eini_recast *x, const eini_stmt *s) {
+  int *operand = EINI_NEW(x->scratch, int, s->noperand);
+  if (operand == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->noperand; k++)
+    operand[k] = x->alias == NULL ? s->operand[k] : x->alias[s->operand[k]];
+  return eini_stmt_copy(x->g, s, s->out, operand);
+}
+
+static ein_status eini_recast_begin(eini_recast *x, const ein_graph *from, ein_graph *g,
+                                    eini_arena *scratch, eini_diag *diag) {
+  memset(x, 0, sizeof *x);
+  x->from = from;
+  x->g = g;
+  x->scratch = scratch;
+  x->w.g = g;
+  x->w.scratch = scratch;
+  x->w.diag = diag;
+  x->w.pos = -1;
+  x->skip = -1;
+  return g == NULL ? EIN_OK : eini_graph_copy_head(g, from);
+}
+
+// How often tensors are read, of all statements.
+static int eini_recast_readers(const ein_graph *g, int tensor) {
+  int n = g->tensor[tensor].role == EIN_ROLE_OUTPUT;
+  for (int64_t i = 0; i < g->nstmt; i++)
+    for (int k = 0; k < g->stmt[i].noperand; k++) n += g->stmt[i].operand[k] == tensor;
+  return n;
+}
+
+// ================================================================================================
+// >>recast-read  reading through what is read
+// Takes a statement and an operand; puts what makes the operand in its place: substitution, and
+// folds of folds. Pieces are read through where all that is read lies in one of them.
+// ================================================================================================
+
+// Indices of p, the free ones, as the statement s says them where it reads operand k; `inner` has a
+// row for each index of p. Says why not where p does not make all that is read.
+static ein_status eini_pull_rows(eini_recast *x, const eini_stmt *s, int k, const eini_stmt *p,
+                                 eini_map *inner) {
+  const eini_map *m = &s->proj[k];
+  int *have = EINI_NEW(x->scratch, int, p->nindex);
+  int64_t *extent = EINI_NEW(x->scratch, int64_t, inner->cols);
+  if (have == NULL || extent == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) extent[i] = s->index[i].extent;
+  for (int r = 0; r < m->rows; r++) {
+    int64_t by, lo, hi;
+    const int c = eini_row_index(&p->out_map, r, &by);
+    const int64_t apart = m->offset[r] - p->out_map.offset[r];
+    if (eini_map_terms(&p->out_map, r) > 1)
+      return eini_recast_no(x, "it is written at coordinates that are sums of indices");
+    EINI_TRY(eini_map_row_range(m, r, extent, &lo, &hi));
+    if (c < 0) {
+      if (lo == hi && lo == p->out_map.offset[r]) continue;
+      return eini_recast_no(x, "not all that is read is made by one statement");
+    }
+    if (have[c]++) return eini_recast_no(x, "it is written on a diagonal");
+    int even = apart % by == 0;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) even &= m->term[e].coef % by == 0;
+    if (!even) return eini_recast_no(x, "not all that is read is made by one statement");
+    inner->offset[c] = apart / by;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++)
+      EINI_TRY(eini_map_set(x->scratch, inner, c, m->term[e].index, m->term[e].coef / by));
+    EINI_TRY(eini_map_row_range(inner, c, extent, &lo, &hi));
+    if (lo < 0 || hi >= p->index[c].extent)
+      return eini_recast_no(x, "not all that is read is made by one statement");
+  }
+  for (int c = 0; c < p->nfree; c++)
+    if (!have[c] && p->index[c].extent != 1)
+      return eini_recast_no(x, "it is written at fewer coordinates than it has indices");
+  return EIN_OK;
+}
+
+// The statement that makes all that s reads by operand k; NULL, with the reason, where none does.
+// inner: see above, its columns are those of s and behind them `more`.
+static ein_status eini_pull_maker(eini_recast *x, const eini_stmt *s, int k,
+                                  const eini_stmt **maker, eini_map *inner) {
+  const ein_graph *g = x->from;
+  *maker = NULL;
+  x->why = g->tensor[s->operand[k]].role == EIN_ROLE_INPUT ? EINI_RECAST_INPUT
+                                                           : "nothing makes what it reads";
+  if (eini_stmt_empty(s, 0, s->nindex)) return eini_recast_no(x, "its index space is empty");
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *p = &g->stmt[i];
+    if (p == s) break;
+    if (p->out != s->operand[k]) continue;
+    x->why = NULL;
+    EINI_TRY(eini_map_new(x->scratch, p->nindex, s->nindex + p->nindex - p->nfree, inner));
+    EINI_TRY(eini_pull_rows(x, s, k, p, inner));
+    if (x->why != NULL) continue;
+    for (int c = p->nfree; c < p->nindex; c++)
+      EINI_TRY(eini_map_set(x->scratch, inner, c, s->nindex + c - p->nfree, 1));
+    *maker = p;
+    return EIN_OK;
+  }
+  return EIN_OK;
+}
+
+// The statement with what p computes in place of operand k. reduced: p's reduced indices are its
+// own, behind those it has.
+static ein_status eini_pull_apply(eini_recast *x, const eini_stmt *s, int k, const eini_stmt *p,
+                                  const eini_map *inner, int fold) {
+  eini_arena *a = x->scratch;
+  const int first = s->noperand, n = inner->cols;
+  int *at = EINI_NEW(a, int, p->expr.n + 1), *to = EINI_NEW(a, int, s->expr.n + 1), made = -1;
+  eini_stmt f;
+  if (at == NULL || to == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_recast_draft(x, s, n, s->nfree, p->noperand, NULL, &f));
+  for (int c = p->nfree; c < p->nindex; c++) f.index[s->nindex + c - p->nfree] = p->index[c];
+  for (int q = 0; q < p->noperand; q++) {
+    f.operand[first + q] = p->operand[q];
+    EINI_TRY(eini_map_through(a, &p->proj[q], inner, &f.proj[first + q]));
+  }
+  f.noperand += p->noperand;
+  f.fold = fold;
+  memset(&f.expr, 0, sizeof f.expr);
+  for (int i = 0; i < p->expr.n; i++) {
+    const eini_node *v = &p->expr.node[i];
+    made = at[i] = v->op == EIN_OP_INDEX ? eini_recast_row(x, &f.expr, inner, v->arg[0])
+                                         : eini_node_copy(a, &p->expr, i, at, &f.expr);
+    if (made < 0) return EIN_ERR_NO_MEMORY;
+    if (v->op == EIN_OP_OPERAND) f.expr.node[made].arg[0] += first;
+  }
+  if (!eini_recast_kept(x->from, p))
+    made = eini_recast_cast(x, &f.expr, made, x->from->tensor[p->out].dtype);
+  for (int i = 0; i < s->expr.n; i++) {
+    const eini_node *v = &s->expr.node[i];
+    to[i] = v->op == EIN_OP_OPERAND && v->arg[0] == k
+                ? made : eini_node_copy(a, &s->expr, i, to, &f.expr);
+    if (to[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return eini_recast_append(x, &f, to[s->expr.n - 1]);
+}
+
+// ---- inline, recompute ----
+
+// Substitution of what has no fold. again: others read it, too, or it is observed, so that it is
+// computed again in place of being read.
+static ein_status eini_pull(eini_recast *x, int64_t i, int k, int again) {
+  const eini_stmt *s = &x->from->stmt[i], *p;
+  const int shared = eini_recast_readers(x->from, s->operand[k]) > 1;
+  eini_map inner;
+  EINI_TRY(eini_pull_maker(x, s, k, &p, &inner));
+  if (p == NULL) return EIN_OK;
+  if (p->fold != EIN_FOLD_NONE) return eini_recast_no(x, "what it reads is a fold");
+  if (again != shared)
+    return eini_recast_no(x, shared ? "what it reads is read elsewhere or observed: recompute it"
+                                    : "nothing else reads what it reads: inline it");
+  if (p->expr.n + s->expr.n > EINI_RECAST_NODES)
+    return eini_recast_no(x, "the expression would be too long");
+  return x->g == NULL ? EIN_OK : eini_pull_apply(x, s, k, p, &inner, s->fold);
+}
+
+static ein_status eini_rule_inline(eini_recast *x, int64_t i, int k) {
+  return eini_pull(x, i, k, 0);
+}
+
+static ein_status eini_rule_recompute(eini_recast *x, int64_t i, int k) {
+  return eini_pull(x, i, k, 1);
+}
+
+// ---- join ----
+
+// Says why not where operand k is not one factor of the product that the statement is.
+static ein_status eini_join_factor(eini_recast *x, const eini_stmt *s, int k) {
+  const eini_expr *e = &s->expr;
+  unsigned char *factor = EINI_NEW(x->scratch, unsigned char, e->n);
+  int *uses = EINI_NEW(x->scratch, int, e->n), found = -1, one = 1;
+  if (factor == NULL || uses == NULL) return EIN_ERR_NO_MEMORY;
+  factor[e->n - 1] = 1;
+  for (int i = (int)e->n - 1; i >= 0; i--) {
+    const eini_node *v = &e->node[i];
+    for (int q = 0; q < eini_node_args(v); q++) {
+      const int c = eini_node_arg(e, v, q);
+      uses[c]++;
+      factor[c] |= factor[i] && v->op == EIN_OP_MUL;
+    }
+    if (v->op != EIN_OP_OPERAND || v->arg[0] != k) continue;
+    one &= found < 0 && factor[i] && uses[i] <= 1;
+    found = i;
+  }
+  return one && found >= 0 ? EIN_OK
+                           : eini_recast_no(x, "what it reads is not one factor of its product");
+}
+
+static int eini_join_plain(const eini_stmt *s) {
+  return s->expr.node[s->expr.n - 1].op == EIN_OP_OPERAND;
+}
+
+static ein_status eini_rule_join(eini_recast *x, int64_t i, int k) {
+  const eini_stmt *s = &x->from->stmt[i], *p;
+  eini_map inner;
+  int fold = 0;
+  EINI_TRY(eini_pull_maker(x, s, k, &p, &inner));
+  if (p == NULL) return EIN_OK;
+  fold = p->fold;
+  if (fold == EIN_FOLD_NONE) return eini_recast_no(x, "what it reads is no fold");
+  if (eini_recast_readers(x->from, s->operand[k]) > 1)
+    return eini_recast_no(x, "what it reads is read elsewhere or observed");
+  if (!eini_recast_kept(x->from, p))
+    return eini_recast_no(x, "what it reads is rounded when it is stored");
+  const int same = s->fold == fold && fold <= EIN_FOLD_ALL && fold != EIN_FOLD_NONE;
+  if (eini_join_plain(s) ? s->fold != EIN_FOLD_NONE && !same
+                         : fold != EIN_FOLD_SUM || (s->fold != EIN_FOLD_NONE && !same))
+    return eini_recast_no(x, "the folds are not of one kind, or not a sum of products");
+  if (!eini_join_plain(s)) EINI_TRY(eini_join_factor(x, s, k));
+  if (x->why != NULL) return EIN_OK;
+  const ein_dtype t = (ein_dtype)p->expr.node[p->expr.n - 1].dtype;
+  if (t != x->from->tensor[p->out].dtype && !eini_join_plain(s))
+    return eini_recast_no(x, "the fold changes the dtype");
+  if (p->expr.n + s->expr.n > EINI_RECAST_NODES)
+    return eini_recast_no(x, "the expression would be too long");
+  return x->g == NULL ? EIN_OK : eini_pull_apply(x, s, k, p, &inner, fold);
+}
+
+// ================================================================================================
+// >>recast-expr  expressions made simpler
+// Takes a typed expression; gives one in which constants are folded, identities used, or common
+// factors taken out. Equal nodes are one node.
+// ================================================================================================
+
+typedef struct eini_simple {
+  eini_recast *x;
+  const eini_stmt *s;
+  eini_expr e;              // what is made
+  int level;                // EINI_SIMPLE_*
+  int64_t changes;
+} eini_simple;
+
+enum { EINI_SIMPLE_NONE, EINI_SIMPLE_CONSTANTS, EINI_SIMPLE_EXACT, EINI_SIMPLE_LOOSE };
+
+// Are two operands of a statement one value?
+static int eini_simple_operands(const eini_stmt *s, int a, int b) {
+  return a == b || (s->operand[a] == s->operand[b] && eini_map_equal(&s->proj[a], &s->proj[b]));
+}
+
+static int eini_simple_same(const eini_simple *z, const eini_node *a, const eini_node *b) {
+  if (a->op != b->op || a->dtype != b->dtype || a->op == EIN_OP_CALL) return 0;
+  if (a->op == EIN_OP_CONST)
+    return a->exact == b->exact && a->ival == b->ival &&
+           memcmp(&a->re, &b->re, sizeof a->re) == 0 && memcmp(&a->im, &b->im, sizeof a->im) == 0;
+  if (a->op == EIN_OP_OPERAND) return eini_simple_operands(z->s, a->arg[0], b->arg[0]);
+  if (a->op <= EIN_OP_PARAM) return a->arg[0] == b->arg[0];
+  return memcmp(a->arg, b->arg, sizeof a->arg) == 0;
+}
+
+// The number of a node; -1: out of memory.
+static int eini_simple_node(eini_simple *z, const eini_node *v) {
+  for (int i = 0; i < z->e.n; i++)
+    if (eini_simple_same(z, &z->e.node[i], v)) return i;
+  const int id = eini_expr_add(z->x->scratch, &z->e, v->op, -1, 0, 0, 0);
+  if (id >= 0) z->e.node[id] = *v;
+  return id;
+}
+
+static int eini_simple_op(eini_simple *z, int op, int dtype, int a, int b) {
+  eini_node v;
+  memset(&v, 0, sizeof v);
+  v.op = (unsigned char)op;
+  v.dtype = (unsigned char)dtype;
+  v.arg[0] = a;
+  v.arg[1] = b;
+  return a < 0 || b < 0 ? -1 : eini_simple_node(z, &v);
+}
+
+static int eini_simple_const(eini_simple *z, int dtype, double re, int exact, int64_t ival) {
+  eini_node v;
+  memset(&v, 0, sizeof v);
+  v.op = EIN_OP_CONST;
+  v.dtype = (unsigned char)dtype;
+  v.exact = (unsigned char)exact;
+  v.ival = exact ? ival : eini_f64_to_i64(re);
+  v.re = exact ? (double)ival : re;
+  return eini_simple_node(z, &v);
+}
+
+static int eini_simple_is(const eini_simple *z, int id, double value) {
+  const eini_node *v = &z->e.node[id];
+  return v->op == EIN_OP_CONST && v->im == 0 &&
+         (v->exact ? (double)v->ival == value : v->re == value);
+}
+
+static int eini_simple_real(int dtype) { return dtype == EIN_F32 || dtype == EIN_F64; }
+
+static int eini_simple_integer(int dtype) { return dtype == EIN_I32 || dtype == EIN_I64; }
+
+// ---- constants ----
+
+// The values that an integer of indices and literals can have; 0: not known.
+static int eini_simple_range(const eini_simple *z, int id, int64_t *lo, int64_t *hi, int depth) {
+  const eini_node *v = &z->e.node[id];
+  int64_t a[2], b[2];
+  if (v->dtype != EIN_I64 || depth > 64) return 0;
+  if (v->op == EIN_OP_CONST && v->exact) return *lo = *hi = v->ival, 1;
+  if (v->op == EIN_OP_INDEX)
+    return *lo = 0, *hi = z->s->index[v->arg[0]].extent - 1, *hi >= 0;
+  if (v->op != EIN_OP_ADD && v->op != EIN_OP_SUB && v->op != EIN_OP_MUL) return 0;
+  if (!eini_simple_range(z, v->arg[0], &a[0], &a[1], depth + 1) ||
+      !eini_simple_range(z, v->arg[1], &b[0], &b[1], depth + 1)) return 0;
+  for (int k = 0; k < 4; k++) {
+    int64_t r;
+    if (!eini_fold_exact(v->op, a[k & 1], b[k >> 1], &r)) return 0;
+    *lo = k == 0 ? r : eini_min64(*lo, r);
+    *hi = k == 0 ? r : eini_max64(*hi, r);
+  }
+  return 1;
+}
+
+// Is a comparison decided? 1 and 0: always so; -1: not known.
+static int eini_simple_compare(const eini_simple *z, const eini_node *v) {
+  int64_t a[2], b[2];
+  if (!eini_simple_range(z, v->arg[0], &a[0], &a[1], 0) ||
+      !eini_simple_range(z, v->arg[1], &b[0], &b[1], 0)) return -1;
+  const int one = a[0] == a[1] && b[0] == b[1], apart = a[1] < b[0] || b[1] < a[0];
+  switch (v->op) {
+    case EIN_OP_LT: return a[1] < b[0] ? 1 : a[0] >= b[1] ? 0 : -1;
+    case EIN_OP_LE: return a[1] <= b[0] ? 1 : a[0] > b[1] ? 0 : -1;
+    case EIN_OP_GT: return a[0] > b[1] ? 1 : a[1] <= b[0] ? 0 : -1;
+    case EIN_OP_GE: return a[0] >= b[1] ? 1 : a[1] < b[0] ? 0 : -1;
+    case EIN_OP_EQ: return apart ? 0 : one ? 1 : -1;
+    case EIN_OP_NE: return apart ? 1 : one ? 0 : -1;
+    default: return -1;
+  }
+}
+
+// Arithmetic that IEEE 754 and 64 bits define; -1: not this.
+static int eini_simple_number(eini_simple *z, const eini_node *v) {
+  const int n = eini_node_args(v), t = v->dtype;
+  const eini_node *a = &z->e.node[v->arg[0]], *b = &z->e.node[v->arg[n > 1]];
+  int64_t r;
+  if (a->op != EIN_OP_CONST || b->op != EIN_OP_CONST || a->dtype != t || b->dtype != t) return -1;
+  if (t == EIN_I64 && a->exact && b->exact && eini_fold_exact(v->op, a->ival, b->ival, &r))
+    return eini_simple_const(z, t, 0, 1, r);
+  if (!eini_simple_real(t) || (v->op != EIN_OP_ADD && v->op != EIN_OP_SUB && v->op != EIN_OP_MUL &&
+                               v->op != EIN_OP_DIV && v->op != EIN_OP_NEG)) return -1;
+  const int f = t == EIN_F32;
+  const double x = f ? (double)(float)a->re : a->re, y = f ? (double)(float)b->re : b->re;
+  const double made = eini_fold_real(v->op, x, y);
+  return eini_simple_const(z, t, f ? (double)(float)made : made, 0, 0);
+}
+
+static int eini_simple_constant(eini_simple *z, const eini_node *v) {
+  const eini_node *a = v->op > EIN_OP_PARAM ? &z->e.node[v->arg[0]] : v;
+  const int known = a->op == EIN_OP_CONST && a->dtype == EIN_BOOL;
+  const int decided = eini_ops[v->op].args == 2 && v->dtype == EIN_BOOL ? eini_simple_compare(z, v)
+                                                                        : -1;
+  if (v->op == EIN_OP_INDEX && z->s->index[v->arg[0]].extent == 1)
+    return eini_simple_const(z, EIN_I64, 0, 1, 0);
+  if (decided >= 0) return eini_simple_const(z, EIN_BOOL, 0, 1, decided);
+  if (v->op == EIN_OP_WHERE && known) return v->arg[a->ival ? 1 : 2];
+  if (v->op == EIN_OP_NOT && known) return eini_simple_const(z, EIN_BOOL, 0, 1, !a->ival);
+  for (int k = 0; k < 2 && (v->op == EIN_OP_AND || v->op == EIN_OP_OR); k++) {
+    const eini_node *c = &z->e.node[v->arg[k]];
+    if (c->op != EIN_OP_CONST || c->dtype != EIN_BOOL) continue;
+    return (c->ival != 0) == (v->op == EIN_OP_AND) ? v->arg[1 - k] : v->arg[k];
+  }
+  return v->op > EIN_OP_PARAM && eini_node_args(v) <= 2 && v->op != EIN_OP_CALL &&
+                 eini_ops[v->op].cls == 'A' ? eini_simple_number(z, v) : -1;
+}
+
+// ---- identities that keep every bit ----
+
+// 1/c where that is a power of two, so that x/c is x*(1/c); 0: it is not.
+static double eini_simple_inverse(const eini_simple *z, int id) {
+  const eini_node *c = &z->e.node[id];
+  const double x = c->op == EIN_OP_CONST ? (c->exact ? (double)c->ival : c->re) : 0;
+  int by;
+  if (x - x != 0 || x == 0 || fabs(frexp(x, &by)) != 0.5 || by > 100 || by < -100) return 0;
+  return 1 / x;
+}
+
+static int eini_simple_exact(eini_simple *z, const eini_node *v) {
+  const int t = v->dtype, a = v->arg[0], b = v->arg[1];
+  const int real = eini_simple_real(t), whole = eini_simple_integer(t);
+  const eini_node *x = v->op > EIN_OP_PARAM ? &z->e.node[a] : v;
+  const eini_node *y = v->op > EIN_OP_PARAM && eini_ops[v->op].args > 1 ? &z->e.node[b] : x;
+  switch (v->op) {
+    case EIN_OP_MUL:
+      if (!real && !whole) return -1;
+      for (int k = 0; k < 2; k++) {
+        if (eini_simple_is(z, v->arg[k], 1)) return v->arg[1 - k];
+        if (eini_simple_is(z, v->arg[k], -1))
+          return eini_simple_op(z, EIN_OP_NEG, t, v->arg[1 - k], 0);
+      }
+      return -1;
+    case EIN_OP_DIV:
+      if (!real || eini_simple_inverse(z, b) == 0) return -1;
+      return eini_simple_is(z, b, 1) ? a : eini_simple_op(z, EIN_OP_MUL, t, a, eini_simple_const(
+                                             z, t, eini_simple_inverse(z, b), 0, 0));
+    case EIN_OP_ADD:
+      if (whole && eini_simple_is(z, a, 0)) return b;
+      if (whole && eini_simple_is(z, b, 0)) return a;
+      return y->op == EIN_OP_NEG && y->dtype == t
+                 ? eini_simple_op(z, EIN_OP_SUB, t, a, y->arg[0]) : -1;
+    case EIN_OP_SUB:
+      if ((whole || real) && eini_simple_is(z, b, 0) && !signbit(y->exact ? 0.0 : y->re)) return a;
+      return y->op == EIN_OP_NEG && y->dtype == t
+                 ? eini_simple_op(z, EIN_OP_ADD, t, a, y->arg[0]) : -1;
+    case EIN_OP_WHERE: return v->arg[1] == v->arg[2] ? v->arg[1] : -1;
+    case EIN_OP_MAX: case EIN_OP_MIN: case EIN_OP_AND: case EIN_OP_OR: return a == b ? a : -1;
+    case EIN_OP_NEG: case EIN_OP_NOT: return x->op == v->op ? x->arg[0] : -1;
+    case EIN_OP_ABS:
+      if (!real) return -1;
+      return x->op == EIN_OP_ABS ? a
+             : x->op == EIN_OP_NEG ? eini_simple_op(z, EIN_OP_ABS, t, x->arg[0], 0) : -1;
+    case EIN_OP_FLOOR: case EIN_OP_CEIL: case EIN_OP_ROUND: case EIN_OP_RELU:
+      return x->op == v->op ? a : -1;
+    case EIN_OP_ROUNDTO: return x->op == EIN_OP_ROUNDTO && x->dtype == t ? a : -1;
+    default: return -1;
+  }
+}
+
+// ---- identities of numbers without rounding, infinities, NaN and signs of 0 ----
+
+static int eini_simple_loose(eini_simple *z, const eini_node *v) {
+  const int t = v->dtype, a = v->arg[0], b = v->arg[1];
+  if (!eini_simple_real(t) || v->op <= EIN_OP_PARAM) return -1;
+  const eini_node *x = &z->e.node[a], *y = eini_ops[v->op].args > 1 ? &z->e.node[b] : x;
+  switch (v->op) {
+    case EIN_OP_ADD: return eini_simple_is(z, b, 0) ? a : eini_simple_is(z, a, 0) ? b : -1;
+    case EIN_OP_SUB: return a == b ? eini_simple_const(z, t, 0, 1, 0) : -1;
+    case EIN_OP_MUL:
+      if (eini_simple_is(z, a, 0)) return a;
+      if (eini_simple_is(z, b, 0)) return b;
+      return x->op == EIN_OP_EXP && y->op == EIN_OP_EXP
+                 ? eini_simple_op(z, EIN_OP_EXP, t,
+                                  eini_simple_op(z, EIN_OP_ADD, t, x->arg[0], y->arg[0]), 0) : -1;
+    case EIN_OP_DIV:
+      if (a == b) return eini_simple_const(z, t, 1, 1, 1);
+      if (x->op == EIN_OP_MUL && (x->arg[0] == b || x->arg[1] == b))
+        return x->arg[x->arg[0] == b];
+      if (y->op != EIN_OP_CONST || eini_simple_is(z, b, 0) || y->im != 0) return -1;
+      return eini_simple_op(z, EIN_OP_MUL, t, a, eini_simple_const(
+                 z, t, 1 / (y->exact ? (double)y->ival : y->re), 0, 0));
+    case EIN_OP_EXP: return x->op == EIN_OP_LOG ? x->arg[0] : -1;
+    case EIN_OP_LOG: return x->op == EIN_OP_EXP ? x->arg[0] : -1;
+    case EIN_OP_SQUARE: return x->op == EIN_OP_SQRT ? x->arg[0] : -1;
+    case EIN_OP_SQRT:
+      return x->op == EIN_OP_SQUARE ? eini_simple_op(z, EIN_OP_ABS, t, x->arg[0], 0) : -1;
+    default: return -1;
+  }
+}
+
+// ---- the expression ----
+
+// a*b + a*c becomes a*(b + c), also with -; -1: there is no common factor.
+static int eini_simple_factor(eini_simple *z, const eini_node *v) {
+  const int t = v->dtype;
+  if ((v->op != EIN_OP_ADD && v->op != EIN_OP_SUB) || t < EIN_I32) return -1;
+  const eini_node x = z->e.node[v->arg[0]], y = z->e.node[v->arg[1]];
+  if (x.op != EIN_OP_MUL || y.op != EIN_OP_MUL || x.dtype != t || y.dtype != t) return -1;
+  for (int k = 0; k < 4; k++) {
+    if (x.arg[k & 1] != y.arg[k >> 1]) continue;
+    const int sum = eini_simple_op(z, v->op, t, x.arg[!(k & 1)], y.arg[!(k >> 1)]);
+    return eini_simple_op(z, EIN_OP_MUL, t, x.arg[k & 1], sum);
+  }
+  return -1;
+}
+
+// Node i of the statement among those made; `only`: the node whose common factor is taken out.
+static int eini_simple_make(eini_simple *z, int i, const int *at, int only) {
+  eini_node v = z->s->expr.node[i];
+  const int n = eini_node_args(&v);
+  int made = -1;
+  if (v.op == EIN_OP_CALL)
+    return eini_node_copy(z->x->scratch, &z->s->expr, i, at, &z->e);
+  for (int k = 0; k < n; k++) v.arg[k] = at[v.arg[k]];
+  v.pos = -1;
+  if (only >= 0 ? i == only : z->level == EINI_SIMPLE_CONSTANTS)
+    made = only >= 0 ? eini_simple_factor(z, &v) : eini_simple_constant(z, &v);
+  else if (z->level == EINI_SIMPLE_EXACT) made = eini_simple_exact(z, &v);
+  else if (z->level == EINI_SIMPLE_LOOSE) made = eini_simple_loose(z, &v);
+  if (made >= 0 && z->e.node[made].dtype == v.dtype) {
+    z->changes++;
+    return made;
+  }
+  return eini_simple_node(z, &v);
+}
+
+static ein_status eini_simple_rule(eini_recast *x, int64_t i, int level, int only,
+                                   const char *why) {
+  const eini_stmt *s = &x->from->stmt[i];
+  eini_simple z;
+  eini_stmt f;
+  memset(&z, 0, sizeof z);
+  z.x = x;
+  z.s = s;
+  z.level = level;
+  if (s->expr.n > EINI_RECAST_NODES) return eini_recast_no(x, "its expression is too long");
+  if (eini_stmt_empty(s, 0, s->nindex)) return eini_recast_no(x, "its index space is empty");
+  int *at = EINI_NEW(x->scratch, int, s->expr.n);
+  if (at == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->expr.n; k++)
+    if ((at[k] = eini_simple_make(&z, k, at, only)) < 0) return EIN_ERR_NO_MEMORY;
+  if (z.changes == 0) return eini_recast_no(x, why);
+  if (x->g == NULL) return EIN_OK;
+  EINI_TRY(eini_recast_draft(x, s, s->nindex, s->nfree, 0, NULL, &f));
+  f.expr = z.e;
+  return eini_recast_append(x, &f, at[s->expr.n - 1]);
+}
+
+static ein_status eini_rule_constants(eini_recast *x, int64_t i, int part) {
+  (void)part;
+  return eini_simple_rule(x, i, EINI_SIMPLE_CONSTANTS, -1, "nothing in it is a constant");
+}
+
+static ein_status eini_rule_identity(eini_recast *x, int64_t i, int part) {
+  (void)part;
+  return eini_simple_rule(x, i, EINI_SIMPLE_EXACT, -1, "no identity that keeps rounding applies");
+}
+
+static ein_status eini_rule_relax(eini_recast *x, int64_t i, int part) {
+  (void)part;
+  return eini_simple_rule(x, i, EINI_SIMPLE_LOOSE, -1, "no identity of real numbers applies");
+}
+
+static ein_status eini_rule_factor(eini_recast *x, int64_t i, int node) {
+  return eini_simple_rule(x, i, EINI_SIMPLE_NONE, node, "no sum in it has a common factor");
+}
+
+// ================================================================================================
+// >>recast-rules  rules that split, take out, share and cut statements
+// Takes a statement of a graph; gives others that make the same, or the reason why there are none.
+// ================================================================================================
+
+// ---- unfold: a fold of an expression becomes the expression, stored, and its fold ----
+
+static ein_status eini_rule_unfold(eini_recast *x, int64_t i, int part) {
+  const eini_stmt *s = &x->from->stmt[i];
+  const ein_dtype t = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
+  int *all = EINI_NEW(x->scratch, int, s->nindex), tensor;
+  eini_stmt f;
+  eini_map map;
+  (void)part;
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nindex; c++) all[c] = c;
+  if (s->fold == EIN_FOLD_NONE) return eini_recast_no(x, "it has no fold");
+  if (eini_join_plain(s)) return eini_recast_no(x, "it folds what is stored already");
+  if (t != ein_dtype_compute(t)) return eini_recast_no(x, "no tensor keeps the values it folds");
+  if (x->g == NULL) return EIN_OK;
+  EINI_TRY(eini_recast_draft(x, s, s->nindex, s->nindex, 0, NULL, &f));
+  EINI_TRY(eini_recast_temp(x, s, s->nindex, all, &tensor, &map));
+  f.out = tensor;
+  f.out_map = map;
+  f.fold = EIN_FOLD_NONE;
+  f.rest = EIN_REST_ERROR;
+  EINI_TRY(eini_recast_append(x, &f, (int)s->expr.n - 1));
+  EINI_TRY(eini_recast_draft(x, s, s->nindex, s->nfree, 1, NULL, &f));
+  memset(&f.expr, 0, sizeof f.expr);
+  f.noperand = 0;
+  return eini_recast_append(x, &f, eini_recast_read(x, &f, tensor, &map));
+}
+
+// ---- outline: what fewer indices move is computed before ----
+
+// Points over which a node moves, of those of the statement; kept: its indices.
+static double eini_outline_points(const eini_stmt *s, unsigned char *dep, int node, int *kept,
+                                  int *n) {
+  double points = 1;
+  *n = 0;
+  for (int c = 0; c < s->nindex; c++) {
+    eini_draft_depends(s, node, c, dep);
+    if (!dep[node]) continue;
+    kept[(*n)++] = c;
+    points *= (double)s->index[c].extent;
+  }
+  return points;
+}
+
+static ein_status eini_outline_apply(eini_recast *x, const eini_stmt *s, int node, int n,
+                                     const int *kept) {
+  eini_arena *a = x->scratch;
+  int *at = EINI_NEW(a, int, s->nindex), *to = EINI_NEW(a, int, s->expr.n), tensor;
+  eini_node *body = EINI_NEW(a, eini_node, node + 1);
+  eini_stmt f;
+  eini_map map;
+  if (at == NULL || to == NULL || body == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nindex; c++) at[c] = -1;
+  for (int c = 0; c < n; c++) at[kept[c]] = c;
+  EINI_TRY(eini_recast_temp(x, s, n, kept, &tensor, &map));
+  EINI_TRY(eini_recast_draft(x, s, n, n, 0, at, &f));
+  memcpy(body, s->expr.node, (size_t)(node + 1) * sizeof *body);
+  for (int k = 0; k <= node; k++)
+    if (body[k].op == EIN_OP_INDEX) body[k].arg[0] = at[body[k].arg[0]];
+  f.expr.node = body;
+  f.expr.n = f.expr.cap = node + 1;
+  f.out = tensor;
+  f.fold = EIN_FOLD_NONE;
+  f.rest = EIN_REST_ERROR;
+  EINI_TRY(eini_map_new(a, n, n, &f.out_map));
+  EINI_TRY(eini_map_units(a, &f.out_map, 0, 0, n));
+  EINI_TRY(eini_recast_append(x, &f, node));
+  EINI_TRY(eini_recast_draft(x, s, s->nindex, s->nfree, 1, NULL, &f));
+  memset(&f.expr, 0, sizeof f.expr);
+  const int read = eini_recast_read(x, &f, tensor, &map);
+  if (read < 0) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < s->expr.n; k++) {
+    to[k] = k == node ? read : eini_node_copy(a, &s->expr, k, to, &f.expr);
+    if (to[k] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return eini_recast_append(x, &f, to[s->expr.n - 1]);
+}
+
+static ein_status eini_rule_outline(eini_recast *x, int64_t i, int node) {
+  const eini_stmt *s = &x->from->stmt[i];
+  const eini_node *v = &s->expr.node[node];
+  int *kept = EINI_NEW(x->scratch, int, s->nindex), n, more, outside = 0, reads = 0;
+  unsigned char *dep = EINI_NEW(x->scratch, unsigned char, s->expr.n);
+  char *need = EINI_NEW(x->scratch, char, s->expr.n);
+  if (kept == NULL || dep == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
+  if (node == s->expr.n - 1 || v->op <= EIN_OP_PARAM || v->op == EIN_OP_CAST ||
+      v->op == EIN_OP_HASH || v->dtype != ein_dtype_compute((ein_dtype)v->dtype))
+    return eini_recast_no(x, "nothing in it is worth a tensor");
+  const double points = eini_outline_points(s, dep, node, kept, &n);
+  if (!(points < eini_points(s, NULL, 0, s->nindex)))
+    return eini_recast_no(x, "nothing in it moves over fewer indices than it has");
+  eini_mark_needed(&s->expr, node, need);
+  for (int k = 0; k <= node; k++)
+    reads += need[k] && s->expr.node[k].op <= EIN_OP_INDEX && s->expr.node[k].op != EIN_OP_CONST;
+  int *all = EINI_NEW(x->scratch, int, s->nindex);
+  if (all == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = node + 1; k < s->expr.n && !outside; k++)
+    for (int q = 0; q < eini_node_args(&s->expr.node[k]); q++)
+      outside |= eini_node_arg(&s->expr, &s->expr.node[k], q) == node &&
+                 eini_outline_points(s, dep, k, all, &more) > points;
+  if (!outside || reads == 0)
+    return eini_recast_no(x, "nothing in it moves over fewer indices than it has");
+  return x->g == NULL ? EIN_OK : eini_outline_apply(x, s, node, n, kept);
+}
+
+// ---- hoist: factors that a sum does not depend on stand outside ----
+
+static ein_status eini_rule_hoist(eini_recast *x, int64_t i, int part) {
+  const eini_stmt *s = &x->from->stmt[i];
+  const int root = (int)s->expr.n - 1;
+  eini_grad_factors u;
+  eini_stmt f;
+  unsigned char *dep = EINI_NEW(x->scratch, unsigned char, s->expr.n);
+  (void)part;
+  memset(&u, 0, sizeof u);
+  if (dep == NULL) return EIN_ERR_NO_MEMORY;
+  if (s->fold != EIN_FOLD_SUM) return eini_recast_no(x, "it is no sum");
+  if (s->rest != EIN_REST_ERROR) return eini_recast_no(x, "it leaves elements out");
+  if (s->type != s->expr.node[root].dtype) return eini_recast_no(x, "its sum changes the dtype");
+  if (eini_stmt_empty(s, 0, s->nindex)) return eini_recast_no(x, "its index space is empty");
+  EINI_TRY(eini_recast_draft(x, s, s->nindex, s->nfree, 1, NULL, &f));
+  eini_draft_depends(&f, root, -1, dep);
+  EINI_TRY(eini_draft_factors(&x->w, &f, root, dep, &u));
+  if (u.inside == u.n && !u.minus)
+    return eini_recast_no(x, "all its factors depend on what is summed");
+  return x->g == NULL ? EIN_OK : eini_draft_take_out(&x->w, &f, root, &u);
+}
+
+// ---- split: two factors of a product first ----
+
+static ein_status eini_rule_split(eini_recast *x, int64_t i, int part) {
+  const eini_stmt *s = &x->from->stmt[i];
+  ein_graph room, *g = x->g != NULL ? x->g : &room;
+  int b = 1, n = 0, *kept = EINI_NEW(x->scratch, int, s->nindex);
+  eini_split sp;
+  eini_product q;
+  eini_member out, t;
+  eini_stmt copy = *s;
+  while (b * (b + 1) / 2 <= part) b++;
+  const int a = part - b * (b - 1) / 2;
+  if (kept == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&room, 0, sizeof room);
+  room.arena = *x->scratch;
+  room.nmonoid = x->from->nmonoid;
+  room.monoid = x->from->monoid;
+  memset(&sp, 0, sizeof sp);
+  sp.g = g;
+  sp.diag = x->w.diag;
+  copy.expr.cap = copy.expr.n;
+  copy.expr.caplist = copy.expr.nlist;
+  const ein_status st = eini_split_factors(&sp, &copy, &q);
+  if (x->g == NULL) *x->scratch = room.arena;
+  if (st != EIN_OK) return st;
+  if (q.n < 3 || q.m > 0)
+    return eini_recast_no(x, "it is no fold of a product of three factors or more");
+  if (b >= q.n) return eini_recast_no(x, "it has no such pair of factors");
+  if (x->g == NULL) return EIN_OK;
+  for (int c = 0; c < s->nindex; c++) {
+    int mine = 0;
+    for (int k = 0; k < 2; k++) {
+      const eini_member *v = &q.val[k ? b : a];
+      for (int l = 0; l < v->nlabel; l++) mine += v->label[l] == c;
+    }
+    if (mine > 0 && (c < s->nfree || q.uses[c] > mine)) kept[n++] = c;
+  }
+  const eini_member *two[2] = {&q.val[a], &q.val[b]};
+  int *freely = EINI_NEW(x->scratch, int, s->nfree), m = 1;
+  const eini_member **rest = EINI_NEW(x->scratch, const eini_member *, q.n);
+  if (freely == NULL || rest == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c = 0; c < s->nfree; c++) freely[c] = c;
+  EINI_TRY(eini_member_new(&sp, s->out, &s->out_map, s->nfree, freely, &out));
+  EINI_TRY(eini_temp_member(&sp, n, kept, &t));
+  EINI_TRY(eini_emit_stmt(&sp, &t, 2, two, EIN_REST_ERROR));
+  rest[0] = &t;
+  for (int k = 0; k < q.n; k++)
+    if (k != a && k != b) rest[m++] = &q.val[k];
+  return eini_emit_stmt(&sp, &out, m, rest, s->rest);
+}
+
+// ---- reuse: one statement instead of two that are equal ----
+
+static ein_status eini_rule_reuse(eini_recast *x, int64_t i, int part) {
+  const ein_graph *g = x->from;
+  const eini_stmt *s = &g->stmt[i];
+  eini_forms forms;
+  eini_match m;
+  ein_status st = EIN_OK;
+  (void)part;
+  if (g->tensor[s->out].nstmt > 1) return eini_recast_no(x, "it is one piece of several");
+  if (g->tensor[s->out].role == EIN_ROLE_OUTPUT)
+    return eini_recast_no(x, "what it makes is an output");
+  eini_forms_init(&forms, x->scratch, 0);
+  m.first = i;
+  for (int64_t k = 0; k <= i && st == EIN_OK; k++) {
+    const eini_stmt *p = &g->stmt[k];
+    if (p->nindex != s->nindex || p->noperand != s->noperand || p->fold != s->fold ||
+        g->tensor[p->out].nstmt > 1 || g->tensor[p->out].partial != g->tensor[s->out].partial)
+      continue;
+    int64_t *read = EINI_NEW(x->scratch, int64_t, (int64_t)s->noperand + 1);
+    if (read == NULL) st = EIN_ERR_NO_MEMORY;
+    for (int o = 0; st == EIN_OK && o < p->noperand; o++) read[o] = p->operand[o] + 1;
+    const eini_besides b = {EINI_SAME_VALUES | EINI_SAME_EXTENTS | EINI_SAME_ALONE | EINI_SAME_AXES,
+                            0, 1, NULL, read};
+    if (st == EIN_OK) st = eini_forms_find(&forms, g, p, &b, k, &m);
+  }
+  eini_forms_free(&forms);
+  if (st != EIN_OK) return st;
+  if (m.first == i) return eini_recast_no(x, "no statement before it computes the same");
+  if (x->g == NULL) return EIN_OK;
+  x->alias = EINI_NEW(x->scratch, int, g->ntensor);
+  if (x->alias == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t t = 0; t < g->ntensor; t++) x->alias[t] = (int)t;
+  x->alias[s->out] = g->stmt[m.first].out;
+  return EIN_OK;
+}
+
+// ---- shard and merge: a statement in two pieces, and back ----
+
+// Where an index is cut: where a piece of what is read ends, else in the middle.
+static int64_t eini_shard_border(const ein_graph *g, const eini_stmt *s, int c) {
+  const int64_t n = s->index[c].extent;
+  for (int k = 0; k < s->noperand; k++)
+    for (int r = 0; r < s->proj[k].rows; r++) {
+      int64_t by;
+      if (eini_row_index(&s->proj[k], r, &by) != c || by != 1) continue;
+      for (int64_t i = 0; i < g->nstmt; i++) {
+        const int64_t border = g->stmt[i].out_map.rows > r
+                                   ? g->stmt[i].out_map.offset[r] - s->proj[k].offset[r] : 0;
+        if (g->stmt[i].out == s->operand[k] && border > 0 && border < n) return border;
+      }
+    }
+  return (n + 1) / 2;
+}
+
+// Values [lo, hi) of index c of the statement, as a piece.
+static ein_status eini_shard_piece(eini_recast *x, const eini_stmt *s, int c, int64_t lo,
+                                   int64_t hi) {
+  eini_arena *a = x->scratch;
+  int *to = EINI_NEW(a, int, s->expr.n);
+  eini_map shift;
+  eini_stmt f;
+  if (to == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_recast_draft(x, s, s->nindex, s->nfree, 0, NULL, &f));
+  EINI_TRY(eini_map_new(a, s->nindex, s->nindex, &shift));
+  EINI_TRY(eini_map_units(a, &shift, 0, 0, s->nindex));
+  shift.offset[c] = lo;
+  f.index[c].extent = hi - lo;
+  EINI_TRY(eini_map_through(a, &s->out_map, &shift, &f.out_map));
+  for (int k = 0; k < s->noperand; k++)
+    EINI_TRY(eini_map_through(a, &s->proj[k], &shift, &f.proj[k]));
+  memset(&f.expr, 0, sizeof f.expr);
+  for (int i = 0; i < s->expr.n; i++) {
+    const eini_node *v = &s->expr.node[i];
+    to[i] = v->op == EIN_OP_INDEX ? eini_recast_row(x, &f.expr, &shift, v->arg[0])
+                                  : eini_node_copy(a, &s->expr, i, to, &f.expr);
+    if (to[i] < 0) return EIN_ERR_NO_MEMORY;
+  }
+  return eini_recast_append(x, &f, to[s->expr.n - 1]);
+}
+
+static ein_status eini_rule_shard(eini_recast *x, int64_t i, int c) {
+  const eini_stmt *s = &x->from->stmt[i];
+  if (c >= s->nfree) return eini_recast_no(x, "it has no free index");
+  if (s->index[c].extent < 2) return eini_recast_no(x, "no free index has two values");
+  if (s->rest != EIN_REST_ERROR) return eini_recast_no(x, "it leaves elements out");
+  if (eini_stmt_empty(s, 0, s->nindex)) return eini_recast_no(x, "its index space is empty");
+  if (x->g == NULL) return EIN_OK;
+  const int64_t border = eini_shard_border(x->from, s, c);
+  EINI_TRY(eini_shard_piece(x, s, c, 0, border));
+  return eini_shard_piece(x, s, c, border, s->index[c].extent);
+}
+
+// Are two maps one but for b being further along index c by n?
+static int eini_merge_map(const eini_map *a, const eini_map *b, int c, int64_t n) {
+  if (!eini_map_alike(a, b)) return 0;
+  for (int r = 0; r < a->rows; r++) {
+    int64_t by;
+    if (eini_mul_overflow(eini_map_coef(a, r, c), n, &by) || b->offset[r] - a->offset[r] != by)
+      return 0;
+  }
+  return 1;
+}
+
+static int eini_merge_expr(const eini_stmt *s, const eini_stmt *p, int c) {
+  if (s->expr.n != p->expr.n || s->expr.nlist != p->expr.nlist) return 0;
+  for (int i = 0; i < s->expr.n; i++) {
+    eini_node a = s->expr.node[i], b = p->expr.node[i];
+    a.pos = b.pos = -1;
+    if (a.op != b.op || a.dtype != b.dtype || memcmp(a.arg, b.arg, sizeof a.arg) != 0 ||
+        a.ival != b.ival || memcmp(&a.re, &b.re, sizeof a.re) != 0 ||
+        memcmp(&a.im, &b.im, sizeof a.im) != 0 || (a.op == EIN_OP_INDEX && a.arg[0] == c)) return 0;
+  }
+  return s->expr.nlist == 0 ||
+         memcmp(s->expr.list, p->expr.list, (size_t)s->expr.nlist * sizeof *s->expr.list) == 0;
+}
+
+// Does piece b continue piece a along index c?
+static int eini_merge_along(const eini_stmt *a, const eini_stmt *b, int c) {
+  if (a->nindex != b->nindex || a->nfree != b->nfree || a->noperand != b->noperand ||
+      a->fold != b->fold || a->out != b->out || !eini_merge_expr(a, b, c) ||
+      !eini_merge_map(&a->out_map, &b->out_map, c, a->index[c].extent)) return 0;
+  for (int k = 0; k < a->nindex; k++)
+    if (k != c && a->index[k].extent != b->index[k].extent) return 0;
+  for (int k = 0; k < a->noperand; k++)
+    if (a->operand[k] != b->operand[k] ||
+        !eini_merge_map(&a->proj[k], &b->proj[k], c, a->index[c].extent)) return 0;
+  return 1;
+}
+
+static ein_status eini_rule_merge(eini_recast *x, int64_t i, int part) {
+  const ein_graph *g = x->from;
+  const eini_stmt *s = &g->stmt[i];
+  (void)part;
+  if (g->tensor[s->out].nstmt < 2) return eini_recast_no(x, "its tensor has no other piece");
+  for (int64_t k = 0; k < i; k++) {
+    for (int c = 0; g->stmt[k].out == s->out && c < s->nfree; c++) {
+      const int after = eini_merge_along(&g->stmt[k], s, c);
+      if (!after && !eini_merge_along(s, &g->stmt[k], c)) continue;
+      if (x->g == NULL) return EIN_OK;
+      const eini_stmt *low = after ? &g->stmt[k] : s, *high = after ? s : &g->stmt[k];
+      eini_stmt f;
+      EINI_TRY(eini_recast_draft(x, low, low->nindex, low->nfree, 0, NULL, &f));
+      f.index[c].extent += high->index[c].extent;
+      x->skip = k;
+      return eini_recast_append(x, &f, (int)f.expr.n - 1);
+    }
+  }
+  return eini_recast_no(x, "no piece before it goes on where it ends");
+}
+
+// ---- prune: what nobody observes ----
+
+static ein_status eini_rule_prune(eini_recast *x, int64_t tensor, int part) {
+  const eini_tensor *t = &x->from->tensor[tensor];
+  (void)part;
+  return t->role == EIN_ROLE_TEMP && t->nstmt == 0 && t->line > 0
+             ? EIN_OK : eini_recast_no(x, "what it makes is observed");
+}
+
+// ================================================================================================
+// >>recast-api  the rules, where they apply, and what they do
+// Takes a graph; gives the places where its statements may be written again, and the graph after.
+// ================================================================================================
+
+// What the parts of a statement are to a rule.
+enum { EINI_PART_ONE, EINI_PART_OPERAND, EINI_PART_NODE, EINI_PART_PAIR, EINI_PART_FREE,
+       EINI_PART_TENSOR };
+
+typedef struct eini_rule {
+  const char *name, *what;
+  int kind, part;
+  ein_status (*rule_fn)(eini_recast *x, int64_t i, int part);
+} eini_rule;
+
+static const eini_rule eini_rules[] = {
+    {"prune", "what nobody observes is not computed", 0, EINI_PART_TENSOR, eini_rule_prune},
+    {"constants", "constants and decided conditions are folded", 0, EINI_PART_ONE,
+     eini_rule_constants},
+    {"identity", "identities that keep every bit", 0, EINI_PART_ONE, eini_rule_identity},
+    {"reuse", "an equal statement is read in its place", 0, EINI_PART_ONE, eini_rule_reuse},
+    {"inline", "what is read once is computed where it is read", 0, EINI_PART_OPERAND,
+     eini_rule_inline},
+    {"recompute", "what others read, too, is computed again", 0, EINI_PART_OPERAND,
+     eini_rule_recompute},
+    {"outline", "what moves over fewer indices is stored", 0, EINI_PART_NODE, eini_rule_outline},
+    {"unfold", "what is folded is stored before", 0, EINI_PART_ONE, eini_rule_unfold},
+    {"merge", "pieces that adjoin become one", 0, EINI_PART_ONE, eini_rule_merge},
+    {"shard", "an index is cut into two pieces", 0, EINI_PART_FREE, eini_rule_shard},
+    {"join", "a fold of folds, or of a product with one, becomes one", 1, EINI_PART_OPERAND,
+     eini_rule_join},
+    {"split", "two factors of a product are contracted first", 1, EINI_PART_PAIR, eini_rule_split},
+    {"hoist", "factors that a sum does not depend on stand outside", 1, EINI_PART_ONE,
+     eini_rule_hoist},
+    {"factor", "a common factor of a sum is taken out", 1, EINI_PART_NODE, eini_rule_factor},
+    {"relax", "identities of real numbers without rounding", 2, EINI_PART_ONE, eini_rule_relax}};
+
+// The graph as it has a text, by no rule.
+static ein_status eini_rule_none(eini_recast *x, int64_t tensor, int part) {
+  (void)x, (void)tensor, (void)part;
+  return EIN_OK;
+}
+
+static const eini_rule eini_no_rule = {"", "", 0, EINI_PART_TENSOR, eini_rule_none};
+
+#define EINI_RULES ((int)(sizeof eini_rules / sizeof *eini_rules))
+
+static int eini_rule_parts(const eini_rule *r, const eini_stmt *s) {
+  const int64_t n = s->noperand < 16 ? s->noperand : 16;
+  switch (r->part) {
+    case EINI_PART_OPERAND: return s->noperand;
+    case EINI_PART_NODE: return (int)eini_min64(s->expr.n, EINI_RECAST_NODES);
+    case EINI_PART_PAIR: return (int)(n * (n - 1) / 2);
+    case EINI_PART_FREE: return s->nfree;
+    default: return 1;
+  }
+}
+
+// What a graph does: operations, bytes of all that is read and written, bytes of temporaries.
+static void eini_recast_work(const ein_graph *g, double *flops, double *bytes, double *held) {
+  *flops = *bytes = *held = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    *flops += eini_points(s, NULL, 0, s->nindex) * eini_point_flops(s);
+    for (int k = -1; k < s->noperand; k++) {
+      const eini_tensor *t = &g->tensor[k < 0 ? s->out : s->operand[k]];
+      double n = (double)ein_dtype_size(t->dtype), points = n;
+      for (int r = 0; r < t->rank; r++) n *= (double)t->shape[r];
+      points *= eini_points(s, NULL, 0, k < 0 ? s->nfree : s->nindex);
+      *bytes += fmin(n, points);
+      if (k < 0 && t->role == EIN_ROLE_TEMP) *held += fmin(n, points);
+    }
+  }
+}
+
+// Tries a rule at a place; g NULL: only asks.
+static ein_status eini_recast_try(const ein_graph *from, const eini_rule *r, int64_t i, int part,
+                                  ein_graph *g, eini_diag *diag, const char **why) {
+  eini_arena scratch;
+  eini_recast x;
+  eini_arena_init(&scratch, &from->arena.al);
+  ein_status st = eini_recast_begin(&x, from, g, &scratch, diag);
+  const int64_t at = r->part == EINI_PART_TENSOR ? -1 : i;
+  if (st == EIN_OK && (at < 0 || g == NULL)) st = r->rule_fn(&x, i, part);
+  for (int64_t k = 0; g != NULL && k < from->nstmt && st == EIN_OK && x.why == NULL; k++)
+    st = k == at ? r->rule_fn(&x, i, part) : eini_recast_keep(&x, &from->stmt[k]);
+  if (st == EIN_OK && x.skip >= 0) {  // before `at`, so it has the same number
+    g->tensor[g->stmt[x.skip].out].nstmt--;
+    g->nstmt--;
+    memmove(&g->stmt[x.skip], &g->stmt[x.skip + 1],
+            (size_t)(g->nstmt - x.skip) * sizeof *g->stmt);
+  }
+  if (st == EIN_OK && x.why == NULL && g != NULL) st = eini_recast_close(&x);
+  *why = x.why;
+  eini_arena_free(&scratch);
+  return st;
+}
+
+static ein_status eini_recast_graph(const ein_graph *from, const eini_rule *r, int64_t i, int part,
+                                    eini_diag *diag, ein_graph **made, const char **why) {
+  ein_graph *g;
+  eini_arena arena;
+  *made = NULL;
+  eini_arena_init(&arena, &from->arena.al);
+  g = EINI_NEW(&arena, ein_graph, 1);
+  if (g == NULL) return EIN_ERR_NO_MEMORY;
+  g->arena = arena;
+  const ein_status st = eini_recast_try(from, r, i, part, g, diag, why);
+  if (st == EIN_OK && *why == NULL) *made = g;
+  else eini_graph_free(g);
+  return st;
+}
+
+static ein_status eini_recast_check(ein_ctx *ctx, const ein_graph *g) {
+  eini_begin_call(ctx, NULL);
+  EINI_TRY(eini_validate_graph(ctx, g, 0, NULL, NULL));
+  EINI_TRY(eini_graph_closed(eini_diag_of(ctx), g));
+  for (int64_t i = 0; i < g->nstmt; i++)
+    if (g->stmt[i].numpy || g->stmt[i].carry != NULL || g->ordered)
+      return eini_fail(eini_diag_of(ctx), EIN_ERR_UNSUPPORTED, -1, 0, NULL,
+                       "the graph is not one of a program");
+  return EIN_OK;
+}
+
+// What is known of a place, with what the rule changes there.
+static ein_status eini_recast_tell(const ein_graph *g, const eini_rule *r, int64_t i, int part,
+                                   int effects, eini_diag *diag, ein_rewrite *to) {
+  ein_graph *made;
+  const char *why;
+  double was[3], is[3];
+  const int dead = r->part == EINI_PART_TENSOR;
+  memset(to, 0, sizeof *to);
+  to->rule = r->name;
+  to->what = r->what;
+  to->kind = r->kind;
+  to->stmt = i;
+  to->part = part;
+  to->line = dead ? g->tensor[i].line : g->stmt[i].line;
+  to->out = g->tensor[dead ? (int)i : g->stmt[i].out].name;
+  if (!effects) return EIN_OK;
+  EINI_TRY(eini_recast_graph(g, r, i, part, diag, &made, &why));
+  if (made == NULL) return EIN_OK;
+  eini_recast_work(g, &was[0], &was[1], &was[2]);
+  eini_recast_work(made, &is[0], &is[1], &is[2]);
+  to->flops = is[0] - was[0];
+  to->bytes = is[1] - was[1];
+  to->held = is[2] - was[2];
+  eini_graph_free(made);
+  return EIN_OK;
+}
+
+EIN_API const char *ein_rewrite_rule(int i, const char **what, int *kind) {
+  if (i < 0 || i >= EINI_RULES) return NULL;
+  if (what != NULL) *what = eini_rules[i].what;
+  if (kind != NULL) *kind = eini_rules[i].kind;
+  return eini_rules[i].name;
+}
+
+EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, int effects,
+                                void (*fn)(const ein_rewrite *rewrite, void *user), void *user) {
+  if (fn == NULL) return EIN_ERR_ARGUMENT;
+  ein_status st = eini_recast_check(ctx, graph);
+  eini_diag *diag = eini_diag_of(ctx);
+  for (int r = 0; r < EINI_RULES && st == EIN_OK; r++) {
+    const eini_rule *rule = &eini_rules[r];
+    const int dead = rule->part == EINI_PART_TENSOR;
+    if (rule->kind > kind) continue;
+    for (int64_t i = 0; i < (dead ? graph->ntensor : graph->nstmt) && st == EIN_OK; i++) {
+      const int n = dead ? 1 : eini_rule_parts(rule, &graph->stmt[i]);
+      for (int part = 0; part < n && st == EIN_OK; part++) {
+        const char *why;
+        ein_rewrite w;
+        st = eini_recast_try(graph, rule, i, part, NULL, diag, &why);
+        if (st != EIN_OK || why != NULL) continue;
+        st = eini_recast_tell(graph, rule, i, part, effects, diag, &w);
+        if (st == EIN_OK) fn(&w, user);
+      }
+    }
+  }
+  return eini_fail_status(ctx, st), st;
+}
+
+EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const char *rule,
+                                     int64_t stmt, int part, ein_graph **made) {
+  int r = 0;
+  const char *why = NULL, *reason = NULL;
+  if (made == NULL) return EIN_ERR_ARGUMENT;
+  *made = NULL;
+  EINI_TRY(eini_recast_check(ctx, graph));
+  eini_diag *diag = eini_diag_of(ctx);
+  if (rule == NULL) {
+    const ein_status st = eini_recast_graph(graph, &eini_no_rule, 0, 0, diag, made, &why);
+    return eini_fail_status(ctx, st), st;
+  }
+  while (r < EINI_RULES && strcmp(eini_rules[r].name, rule) != 0) r++;
+  if (r == EINI_RULES)
+    return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "there is no rule '%.40s'", rule);
+  const int dead = eini_rules[r].part == EINI_PART_TENSOR;
+  if (stmt < 0 || stmt >= (dead ? graph->ntensor : graph->nstmt))
+    return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "there is no statement %lld",
+                     (long long)stmt);
+  const int n = dead ? 1 : eini_rule_parts(&eini_rules[r], &graph->stmt[stmt]);
+  if (n == 0) reason = "nothing in it is of that kind";
+  for (int k = part < 0 ? 0 : part; *made == NULL && k < n; k++) {
+    const ein_status st = eini_recast_graph(graph, &eini_rules[r], stmt, k, diag, made, &why);
+    if (st != EIN_OK) return eini_fail_status(ctx, st), st;
+    if (reason == NULL || strcmp(reason, EINI_RECAST_INPUT) == 0) reason = why;
+    if (part >= 0) break;
+  }
+  if (*made != NULL) return EIN_OK;
+  return eini_fail(diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL, "%s does not apply at line %lld ('%s'): "
+                   "%s", rule, (long long)(dead ? graph->tensor[stmt].line
+                                                : graph->stmt[stmt].line),
+                   graph->tensor[dead ? (int)stmt : graph->stmt[stmt].out].name,
+                   reason == NULL ? "there is no such part" : reason);
 }
 
 // ================================================================================================
@@ -38996,7 +40417,7 @@ static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
     if (f->ways.sent[w] < 0) continue;
     EINI_TRY(eini_scatter_cost(dc, f, cut, f->ways.sent[w], f->ways.home + w * n, &f->agg[w],
                                &f->seconds[w]));
-    f->unary[w] = dc->desc->cost == EIN_COST_BYTES ? f->agg[w] : f->seconds[w];
+    f->unary[w] = dc->desc->cost == EIN_COST_BYTES ? f->join[w] + f->agg[w] : f->seconds[w];
   }
   return EIN_OK;
 }

@@ -34,10 +34,8 @@ typedef struct ein_machine {
 
 // The machine whose places are threads of the ctx, as under the fabric `threads`: operations (of
 // the widest type that the graph computes in) and memory as a provider of kernels says they are,
-// which has measured them when it was calibrated. Reading others' blocks costs no more than one's
-// own. There are no nodes. *m keeps its memory. EIN_ERR_UNSUPPORTED: no provider knows.
-EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph,
-                                       ein_machine *m);
+// or has measured them. There are no nodes. *m keeps its memory. EIN_ERR_UNSUPPORTED: none knows.
+EIN_API ein_status ein_machine_threads(const ein_ctx *ctx, const ein_graph *graph, ein_machine *m);
 
 // How one statement's index space is cut; borrowed from the decomposition.
 typedef struct ein_parts {
@@ -66,11 +64,10 @@ typedef struct ein_decompose_desc {
   const char *const *keep;
   int strict;               // 1: the paper's family for seconds too
   int scatter;              // 1: results may be scattered, see PLACES (bytes and seconds)
-  int fewer;                // 1: the family of divisors under every model. Few tasks move few
-                            //   bytes: the least cost in bytes is then to cut nothing
+  int fewer;                // 1: the family of divisors under every model: for bytes, no cuts
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
-                            //   seconds: 2048 for 64 places; for more 32, and more as long as info
-                            //   has a gap); fewer where tables would have more than 2^26 entries
+                            //   seconds: 2048 for 64 places; for more 32, or more where gap > 0);
+                            //   fewer where tables would have more than 2^26 entries
   double max_table;         // entries of a table of the search, 2^26 at most; default 2^22
   int beam;                 // states of the search where tables are split; default 256; 2^24 at
                             //   most of all statements
@@ -87,15 +84,13 @@ typedef struct ein_decomposition ein_decomposition;  // immutable
 typedef struct ein_decomp_info {
   int64_t p;
   ein_cost cost;
-  const char *method;       // under EIN_COST_SECONDS: the one that was fastest in the simulation;
-                            //   eindecomp/paper, eindecomp/bytes: searched under that model
+  const char *method;       // under EIN_COST_SECONDS: the fastest; /paper, /bytes: by that model
   const char *family;       // what was searched: paper, divisors or method, see METHODS
   double total;             // under the cost model: scalars, bytes or seconds, added up
   double lower;             // no decomposition of the family costs less under the model
   int proved;               // 1: total is the least over the family (of one, for `method`)
   double gap;               // (total - lower) / total; 0 when proved
-  double seconds;           // simulated, under EIN_COST_SECONDS; else, and when max_work is not
-                            //   enough to simulate, 0
+  double seconds;           // simulated, under EIN_COST_SECONDS; 0: not, or max_work is too small
   ein_inputs inputs;
   int nstmt;                // statements of the graph as written
   int nform;                // different forms among them: isomorphic ones share their tables
@@ -108,8 +103,8 @@ typedef struct ein_decomp_info {
 // EIN_ERR_SHAPE: a constraint that is ill-formed, names nothing, or cannot be met;
 // EIN_ERR_TOO_LARGE: nothing that was searched fits the machine's memory; the message names the
 // statement whose least need is more, and says whether that is proved; or max_work is too little.
-// EinDecomp (Bourgeois et al.), section 8; exact on all graphs whose tables fit max_table, by
-// elimination of variables (non-serial dynamic programming); else beam search, with a lower bound.
+// EinDecomp (Bourgeois et al.), section 8: exact where tables fit max_table, by elimination of
+// variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
 // Where results are scattered, the graph that d is of, its own, with the same inputs and outputs,

@@ -307,13 +307,32 @@ static ein_status eini_draft_inside(eini_grad *w, eini_stmt *f, int product, ein
   return EIN_OK;
 }
 
+// Appends a draft, a sum whose factors are u: what does not depend on it stands outside.
+static ein_status eini_draft_take_out(eini_grad *w, eini_stmt *f, int root,
+                                      const eini_grad_factors *u) {
+  eini_stmt out;
+  int x = -1, sum = f->noperand;
+  int64_t count = 1;
+  for (int64_t i = 0; i < u->n; i++) {
+    int y = u->list[i].node;
+    if (u->list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
+  }
+  EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
+  EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
+  if (u->inside > 0) {
+    EINI_TRY(eini_draft_inside(w, f, x, &out));
+    return eini_draft_append(w, &out, eini_draft_outside(w, &out, u, sum));
+  }
+  for (int i = f->nfree; i < f->nindex; i++)
+    if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
+  x = eini_expr_int(w->scratch, &out.expr, -1, count);
+  return eini_draft_append(w, &out, eini_draft_op(w, &out, EIN_OP_MUL, root, x, 0));
+}
+
 // Appends a draft. Where its sum is one of products, functions, divisors and conditions that do not
 // depend on what is summed stand outside, so that a product of operands remains.
 static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   eini_grad_factors u;
-  eini_stmt out;
-  int x = -1, sum = f->noperand;
-  int64_t count = 1;
   unsigned char *dep = root < 0 ? NULL : EINI_NEW(w->scratch, unsigned char, root + 1);
   memset(&u, 0, sizeof u);
   if (dep == NULL) return EIN_ERR_NO_MEMORY;
@@ -321,18 +340,5 @@ static ein_status eini_draft_split(eini_grad *w, eini_stmt *f, int root) {
   eini_draft_depends(f, root, -1, dep);
   EINI_TRY(eini_draft_factors(w, f, root, dep, &u));
   if (u.inside > 0 && !u.gain) return eini_draft_append(w, f, root);
-  for (int64_t i = 0; i < u.n; i++) {
-    int y = u.list[i].node;
-    if (u.list[i].what == EINI_F_IN) x = x < 0 ? y : eini_draft_op(w, f, EIN_OP_MUL, x, y, 0);
-  }
-  EINI_TRY(eini_draft_pick(w, f, &out, f->out, f->nfree, f->nfree, NULL));
-  EINI_TRY(eini_map_copy(w->scratch, &out.out_map, &f->out_map, NULL));
-  if (u.inside > 0) {
-    EINI_TRY(eini_draft_inside(w, f, x, &out));
-    return eini_draft_append(w, &out, eini_draft_outside(w, &out, &u, sum));
-  }
-  for (int i = f->nfree; i < f->nindex; i++)
-    if (eini_mul_overflow(count, f->index[i].extent, &count)) return eini_grad_full(w);
-  x = eini_expr_int(w->scratch, &out.expr, -1, count);
-  return eini_draft_append(w, &out, eini_draft_op(w, &out, EIN_OP_MUL, root, x, 0));
+  return eini_draft_take_out(w, f, root, &u);
 }

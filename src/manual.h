@@ -39,7 +39,8 @@
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
-//   language      >>build >>parse >>open >>program-print
+//   language      >>build >>parse >>open >>program-print >>recast >>recast-read >>recast-expr
+//                 >>recast-rules >>recast-api
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
@@ -237,11 +238,10 @@
 // take, also where that is infinite. argmax, any, all, integers, and functions and monoids of yours
 // have no gradient: an error, unless they stand in conditions. The max in softmax cancels.
 //
-// A gradient is statements as you could have written them, so gradients of gradients are too. A
-// sum of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces
-// as the stride, over cotangents padded with zeros, which other factors multiply: infinite ones
-// give NaN there. Accesses with several strides that share indices may take a sum with a condition
-// over all of the index space. From C: ein_graph_add_gradient.
+// A gradient is statements as you could have written them, so gradients of gradients are too. A sum
+// of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces as
+// the stride, over cotangents padded with zeros, which other factors multiply: infinite ones give
+// NaN there. From C: ein_graph_add_gradient.
 //
 // BUDGETS
 // With options.memory a plan, of an einsum or a graph, keeps within so many bytes of the ctx's
@@ -264,13 +264,12 @@
 //   ein_plan_info.repeated_flops says how much.
 // Of what fits, that with the least predicted time is taken. Sums that are sliced may round
 // otherwise than whole ones; options.deterministic gives the bits of the plan without a budget, and
-// then no index is sliced whose fold would be added otherwise.
-// If nothing fits (or only what would take weeks), the status is EIN_ERR_TOO_LARGE, and the message
-// (and options.least) name the least budget that this search can keep, over all these providers and
-// slices, and how much of it planning takes. Only that may take more than the budget; it is freed.
-// Outputs may not overlap inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums
-// with such a C, and statements that leave elements of their output out ("i->ii"), are not sliced.
-// With path_seconds, searches depend on the clock, and so may the least budget.
+// then no index is sliced whose fold would be added otherwise. If nothing fits (or only what would
+// take weeks), the status is EIN_ERR_TOO_LARGE, and the message, and options.least, name the least
+// budget that this search can keep, over all these providers and slices, and how much of it
+// planning takes. Only that may take more than the budget; it is freed. Outputs may not overlap
+// inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums with such a C, and
+// statements that leave elements of their output out ("i->ii"), are not sliced.
 //
 // PLACES
 // ein_decompose decides how each statement of a graph is cut into pieces for p places (processors,
@@ -354,8 +353,7 @@
 // a tensor each point holds (DISTAL): "xy->xy*" names the axes of the tensor on the left, the
 // dimensions of the machine on the right. An axis that stands on both sides is cut into equal
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
-// holds anything. Several levels have one each; "in host" or "in device" behind them is kept, and
-// not looked at yet. A schedule may give another machine later: the same places as another grid.
+// holds anything. Several levels have one each.
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
@@ -449,11 +447,9 @@
 // ERRORS
 // Every call that can fail returns an ein_status; on failure *out is NULL. ein_status_text says it
 // in words, ein_ctx_message with place, caret and hint:
-//
 //     1:9: output index 'l' is in no operand
 //       ij,jk->il
 //               ^
-//
 // ein_ctx_error gives the parts of it. Columns count code points. Texts of any origin are safe to
 // parse. A failed execution leaves its outputs undefined; its message goes to ein_run's error.
 //

@@ -243,8 +243,9 @@ static ein_status eini_graph_prune(ein_graph *g) {
   }
   int64_t n = 0;
   for (int64_t i = 0; i < g->nstmt; i++) {
-    if (keep[i]) g->stmt[n++] = g->stmt[i];
-    else g->tensor[g->stmt[i].out].nstmt--;
+    eini_tensor *t = &g->tensor[g->stmt[i].out];
+    if (!keep[i]) t->nstmt--, t->line = g->stmt[i].line;  // where it was
+    else g->stmt[n++] = g->stmt[i];
   }
   g->nstmt = n;
   return EIN_OK;

@@ -60,22 +60,38 @@ static void eini_say_row(eini_text *t, const ein_graph *g, const eini_stmt *s, c
   if (m->offset[r] != 0 || terms == 0) eini_say_integer(t, g, m->offset[r], 1, terms > 0);
 }
 
+// The index whose extent stands where a result's coordinate r is written; -1: none.
+static int eini_said_extent(const eini_map *m, int r) {
+  int64_t coef;
+  const int index = eini_row_index(m, r, &coef);
+  return m->offset[r] == 0 && coef == 1 ? index : -1;
+}
+
 static void eini_say_access(eini_text *t, const ein_graph *g, const eini_stmt *s, int k) {
   const eini_map *m = eini_access(s, k);
   eini_say(t, "%s", g->tensor[k < 0 ? s->out : s->operand[k]].name);
   for (int r = 0; r < m->rows; r++) {
-    int var = -1, terms = m->offset[r] != 0;
+    const int var = k < 0 ? eini_said_extent(m, r) : -1;
     eini_say(t, r > 0 ? "," : "[");
     eini_say_row(t, g, s, m, r);
-    for (int e = m->first[r]; k < 0 && e < m->first[r + 1]; e++) {  // free ones show extents
-      terms += m->term[e].coef == 1 ? 1 : 2;
-      var = m->term[e].index;
-    }
-    if (var < 0 || terms != 1) continue;
+    if (var < 0) continue;
     eini_say(t, "=");
     eini_say_integer(t, g, s->index[var].extent, 0, 0);
   }
   if (m->rows > 0) eini_say(t, "]");
+}
+
+// Extents of indices that stand in sums alone where the result is written.
+static void eini_say_extents(eini_text *t, const ein_graph *g, const eini_stmt *s) {
+  const eini_map *m = &s->out_map;
+  int said = 0;
+  for (int i = 0; i < s->nfree; i++) {
+    int shown = eini_map_uses(m, i) == 0;
+    for (int r = 0; r < m->rows; r++) shown |= eini_said_extent(m, r) == i;
+    if (shown) continue;
+    eini_say(t, "%s%s=", said++ > 0 ? ", " : " for ", s->index[i].name);
+    eini_say_integer(t, g, s->index[i].extent, 0, 0);
+  }
 }
 
 static void eini_say_const(eini_text *t, const ein_graph *g, const eini_node *v) {
@@ -148,4 +164,5 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
   t->nodes = 0;
   eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
   if (s->fold != EIN_FOLD_NONE) eini_say(t, ")");
+  eini_say_extents(t, g, s);
 }

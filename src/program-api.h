@@ -118,9 +118,27 @@ EIN_API int64_t ein_canon_groups(const ein_canon *canon);
 EIN_API int ein_canon_statement(const ein_canon *canon, int64_t k, ein_canon_stmt *info);
 // The tensor, or param, of the source that one of the form is; -1: there is none of that number.
 EIN_API int64_t ein_canon_tensor(const ein_canon *canon, int id);
-EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);
-// Likewise of sizes left open.
+EIN_API int64_t ein_canon_param(const ein_canon *canon, int id);  // likewise of sizes left open:
 EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
+
+// ---- rewrites ----
+// Graphs that compute the same: a rule changes one statement, or says why not. kind 0: every
+// operation stays; 1: sums and products are rounded otherwise; 2: as real numbers (x-x is 0).
+typedef struct ein_rewrite {
+  const char *rule, *what, *out;  // its name, what it does, and the tensor made there
+  int kind, part;           // part: which of the places in that statement
+  int64_t stmt, line;       // of the graph, and of its source; of "prune" stmt is a tensor
+  double flops, bytes, held;  // added: operations, bytes read and written, those of temporaries
+} ein_rewrite;
+
+EIN_API const char *ein_rewrite_rule(int i, const char **what, int *kind);  // NULL beyond the last
+// Calls fn for each place where a rule up to a kind applies; effects 0: what is added is not told.
+EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, int effects,
+                                void (*fn)(const ein_rewrite *rewrite, void *user), void *user);
+// The graph after (rule NULL: as it is), with the lines of its text. part < 0: the first that
+// applies. The caller's. EIN_ERR_UNSUPPORTED, with the reason, where none does.
+EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const char *rule,
+                                     int64_t stmt, int part, ein_graph **made);
 
 // ---- I/O bounds ----
 // What the statements of a graph must move between a fast memory and all other, whatever the order

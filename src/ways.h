@@ -34,7 +34,7 @@ static ein_status eini_form_costs(eini_decomposer *dc, eini_dform *f) {
     if (f->ways.sent[w] < 0) continue;
     EINI_TRY(eini_scatter_cost(dc, f, cut, f->ways.sent[w], f->ways.home + w * n, &f->agg[w],
                                &f->seconds[w]));
-    f->unary[w] = dc->desc->cost == EIN_COST_BYTES ? f->agg[w] : f->seconds[w];
+    f->unary[w] = dc->desc->cost == EIN_COST_BYTES ? f->join[w] + f->agg[w] : f->seconds[w];
   }
   return EIN_OK;
 }

@@ -251,7 +251,8 @@ prints_part 'Exit status'
 printf '%s\n' "$out" | sed -n 's/^  \(--*[a-z][^ ]*\) .*/\1/p' > options
 ok [ "$(wc -l < options)" -gt 20 ]
 subcommands=$(printf '%s\n' "$out" | sed -n 's/^einsum \([a-z][a-z]*\) .*/\1/p')
-ok [ "$(echo $subcommands)" = "run plan bench canon tune store calibrate bound info" ]
+ok [ "$(echo $subcommands)" = \
+  "run plan bench canon tune store calibrate bound rewrite search info" ]
 mkdir help
 ln -s "$here/../examples" help/examples
 ln -s "$bin" help/einsum
@@ -469,6 +470,48 @@ expect 2 store
 expect 3 store merge missing -o all
 expect 3 plan ij --shapes 2x2 --store missing
 expect 3 tune ij --sizes i=2,j=2 --store no/where
+
+# Rewrites: where rules apply, the program after, and why not; what is found runs.
+printf 'input X[4,3], Y[3,4], v[4] : f64\nT[i,k] = X[i,j]*Y[j,k]\nU[i] = exp(v[i])\n%s\n%s\n' \
+  'S[i] = sum[k](T[i,k]*v[k])*U[i]' 'output S' > rw.ein
+expect 0 rewrite rw.ein --list
+prints_part 'inline@4.1'
+prints_part 'join@4.2'
+expect 0 rewrite rw.ein --list --json
+prints_part '{"place": "unfold@2.1", "rule": "unfold", "line": 2, "out": "T", "kind": 0, "flops": 0'
+expect 0 rewrite rw.ein --apply inline@4 --verify
+prints 'input X[4,3] : f64
+input Y[3,4] : f64
+input v[4] : f64
+T[i=4,k=4] : f64 = sum[j=3](X[i,j]*Y[j,k])
+S_1[i=4] : f64 = sum[k=4](T[i,k]*v[k])
+S[i=4] : f64 = S_1[i]*exp(v[i])
+output S
+# verified: the sides differ by at most 0 roundings of the greatest value'
+cp .out after.ein
+expect 0 rewrite after.ein --apply shard@4.2 --apply merge@5 --verify
+ok cmp -s .out after.ein
+expect 1 rewrite rw.ein --apply split@2
+says 'split does not apply at line 2'
+says 'three factors or more'
+expect 1 rewrite rw.ein --apply inline@9
+says 'no statement is at line 9'
+expect 2 rewrite rw.ein --apply nothing@2
+expect 2 rewrite rw.ein --apply relax@2
+expect 2 rewrite rw.ein --apply inline
+expect 2 rewrite rw.ein
+expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json
+sed 's/"search_seconds.*//' .out > one
+prints_part '{"start": {"seconds": '
+ok [ -s found/front.svg ]
+expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json
+sed 's/"search_seconds.*//' .out > two
+ok cmp -s one two
+for m in found/m*.ein; do
+  expect 0 plan $m -p 2 --schedule ${m%.ein}.schedule
+done
+expect 1 search rw.ein -p 2 --evaluations 20 --memory 8
+says 'a place takes'
 
 # Normal forms: two spellings of one batch, the names they had, and what is not said.
 printf 'input A[4,5], B[5,6], C[5,6]\nX[i,k] = A[i,j]*B[j,k]\nY[i,k] = A[i,j]*C[j,k]\n%s\n' \

@@ -249,7 +249,8 @@ static uint64_t mix(uint64_t x) {  // splitmix64
 // ================================================================================================
 
 enum { EVAL = 1, RUN = 2, PLAN = 4, BENCH = 8, INFO = 16, CANON = 32, TUNE = 64, STORE = 128,
-       CALIBRATE = 256, BOUND = 512, ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
+       CALIBRATE = 256, BOUND = 512, REWRITE = 1024, SEARCH = 2048,
+       ANY = EVAL | RUN | PLAN | BENCH | INFO | TUNE,
        PLACES = EVAL | RUN | PLAN };
 
 typedef enum kind { FLAG, VALUE, LIST } kind;
@@ -260,39 +261,48 @@ typedef enum option_id {
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
   O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS, O_SCATTER,
-  O_COUNT
+  O_LIST, O_APPLY, O_LOOSE, O_DIR, O_EVALUATIONS, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
   {"-o", LIST, EVAL | RUN | STORE | CALIBRATE},
-  {"--shapes", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | BOUND},
-  {"--sizes", LIST, EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND},
-  {"--dtype", VALUE, EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND},
+  {"--shapes", VALUE,
+   EVAL | RUN | PLAN | BENCH | TUNE | BOUND | REWRITE | SEARCH},
+  {"--sizes", LIST,
+   EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND | REWRITE | SEARCH},
+  {"--dtype", VALUE,
+   EVAL | RUN | PLAN | BENCH | CANON | TUNE | BOUND | REWRITE | SEARCH},
   {"--set", LIST, RUN | PLAN},
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--budget", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | CALIBRATE},
-  {"--seed", VALUE, EVAL | RUN | PLAN | BENCH | TUNE},
-  {"-j", VALUE, ANY | CALIBRATE}, {"-p", VALUE, ANY | BOUND}, {"--fabric", VALUE, ANY},
+  {"--seed", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | REWRITE | SEARCH},
+  {"-j", VALUE, ANY | CALIBRATE}, {"-p", VALUE, ANY | BOUND | SEARCH}, {"--fabric", VALUE, ANY},
   {"--kernels", VALUE, ANY | CALIBRATE}, {"--deterministic", FLAG, ANY - TUNE},
-  {"--json", FLAG, ANY | CALIBRATE | BOUND}, {"--explain", FLAG, ANY - INFO - TUNE},
-  {"-q", FLAG, ANY | CALIBRATE}, {"--full", FLAG, EVAL | RUN}, {"--verify", FLAG, BENCH},
+  {"--json", FLAG, ANY | CALIBRATE | BOUND | REWRITE | SEARCH},
+  {"--explain", FLAG, ANY - INFO - TUNE},
+  {"-q", FLAG, ANY | CALIBRATE | SEARCH}, {"--full", FLAG, EVAL | RUN},
+  {"--verify", FLAG, BENCH | REWRITE},
   {"--decomp", VALUE, PLACES}, {"--cost", VALUE, PLACES}, {"--parts", LIST, PLACES},
   {"--keep", LIST, PLACES}, {"--pin", LIST, PLACES}, {"--strict", FLAG, PLACES},
-  {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES}, {"--inputs", VALUE, PLACES},
-  {"--memory", VALUE, EVAL | RUN | PLAN | BENCH}, {"--svg", VALUE, PLACES},
+  {"--fewer", FLAG, PLACES}, {"--machine", VALUE, PLACES | SEARCH},
+  {"--inputs", VALUE, PLACES | SEARCH},
+  {"--memory", VALUE, EVAL | RUN | PLAN | BENCH | SEARCH}, {"--svg", VALUE, PLACES},
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
-  {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES},
+  {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES | SEARCH},
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY | BOUND},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND}, {"--grids", FLAG, BOUND},
   {"--schedule", VALUE, RUN | PLAN | TUNE}, {"--schedule-out", VALUE, PLAN},
   {"--count", VALUE, RUN | BENCH},
-  {"--seconds", VALUE, BENCH}, {"--scatter", FLAG, PLACES}};
+  {"--seconds", VALUE, BENCH | SEARCH}, {"--scatter", FLAG, PLACES},
+  {"--list", FLAG, REWRITE}, {"--apply", LIST, REWRITE}, {"--loose", FLAG, REWRITE | SEARCH},
+  {"--out", VALUE, SEARCH}, {"--evaluations", VALUE, SEARCH}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
   {"run", RUN}, {"plan", PLAN}, {"bench", BENCH}, {"info", INFO}, {"canon", CANON}, {"tune", TUNE},
-  {"store", STORE}, {"calibrate", CALIBRATE}, {"bound", BOUND}};
+  {"store", STORE}, {"calibrate", CALIBRATE}, {"bound", BOUND}, {"rewrite", REWRITE},
+  {"search", SEARCH}};
 
 // In two: compilers need not take a string of more than 4095 bytes.
 static const char *const usage[] = {
@@ -305,6 +315,8 @@ static const char *const usage[] = {
   "einsum store merge FILE ... -o FILE                    one store of several, or more into one\n"
   "einsum calibrate [-o FILE]                             measure the machine\n"
   "einsum bound (EXPR | PROG.ein) --fast-memory N         what must move, at least\n"
+  "einsum rewrite PROG.ein (--list | --apply RULE@LINE)   programs that compute the same\n"
+  "einsum search PROG.ein -p N [--memory M] --out DIR     the best of them, with schedules\n"
   "einsum info                                            what this build has\n"
   "\n"
   "Without -o the result is printed. The file name - is standard input or output.\n"
@@ -318,7 +330,8 @@ static const char *const usage[] = {
   "  --goal G           what the path minimises: flops, size, bytes\n"
   "  --budget SECONDS   for the search of a path; tune: of measuring, for each statement;\n"
   "                     calibrate: for measuring (0.3)\n"
-  "  --seconds SECONDS  bench: of runs (0.5); of planning, and of each ceiling, a fifth\n"
+  "  --seconds SECONDS  bench: of runs (0.5); of planning, and of each ceiling, a fifth; search:\n"
+  "                     at most (10)\n"
   "  --memory BYTES     budget for everything but operands and results: 4000000, 64K, 100M, 2G;\n"
   "                     over places: for blocks, copies and results alive at one of them\n"
   "  --seed N           of random data and randomised searches\n"
@@ -373,6 +386,12 @@ static const char *const usage[] = {
   "  --grids            bound -p N: the cuts of statements that move least, and the planner's\n"
   "  --count N[:lru|:ideal][:LINE]   run, bench: count what one execution in tiles moves\n"
   "                     between a fast memory of N elements, of lines of LINE, and all other\n"
+  "  --list             rewrite: the places where rules apply, and what they change\n"
+  "  --apply RULE@LINE  rewrite: print the program after, RULE@LINE.N: at the N-th place there;\n"
+  "                     again: on the program after. --verify: both sides on random data agree\n"
+  "  --out DIR          search: where programs, schedules and front.svg go\n"
+  "  --evaluations N    search: so many; the same for one seed\n"
+  "  --loose            also rules by which infinities and NaN may differ\n"
   "  --check-overflow   an integer that does not fit its dtype is an error, not wrapped\n"
   "  --full             print large arrays in full\n"
   "  --json             machine-readable, to stdout; run: figures of the run, and results go to\n"
@@ -431,6 +450,17 @@ static const struct { unsigned command; const char *text, *example; } manuals[] 
    "receives and sends. Without and with the extents as limits of tiles. With --grids a table of\n"
    "how -p places share the points of each statement: the planner's cut and the best of all.",
    "einsum bound 'ijk,ja,ka->ia' --sizes i=512,j=512,k=512,a=24 --fast-memory 32768"},
+  {REWRITE,
+   "Lists where rules apply that leave the outputs as they are, and by how much operations, bytes\n"
+   "read and written, and bytes of temporaries change; or prints the program after some of them,\n"
+   "which is a program that runs. What is rounded otherwise: split, join, hoist and factor.",
+   "einsum rewrite examples/attention.ein --sizes s=8,t=8,d=4,e=4 --list"},
+  {SEARCH,
+   "Searches programs that compute the same, and how -p places share them, none of which is worse\n"
+   "than another in seconds, peak bytes of a place, bytes moved and operations together, as plan\n"
+   "says of them. What the planner answers is among the first; rules change them, those that led\n"
+   "to something more often. A member is run DIR/m0.ein -p N --schedule DIR/m0.schedule.",
+   "einsum search examples/attention.ein --sizes s=8,t=8,d=4,e=4 -p 4 --evaluations 50"},
   {INFO,
    "Prints version, compiler, backends, threads, processor, the rates that predictions are made\n"
    "from and where they come from, and dtypes.", "einsum info --json"}};
@@ -1631,6 +1661,8 @@ static const char *program_argument(const char *how) {
 #include "command_tune.h"
 #include "command_rates.h"
 #include "command_bound.h"
+#include "command_rewrite.h"
+#include "command_search.h"
 
 // ================================================================================================
 // info, and the way into every command.
@@ -1771,6 +1803,8 @@ static int run_command(unsigned command) {
     case STORE: return command_store();
     case CALIBRATE: return command_calibrate();
     case BOUND: return command_bound();
+    case REWRITE: return command_rewrite();
+    case SEARCH: return command_search();
     case INFO: return command_info();
     default: return command_eval();
   }
