@@ -454,8 +454,8 @@ static void test_budgets(ein_ctx *host) {
   static const char *const list[] = {
       "input A[i=300,k=200], B[k,j=250] : f64\nY[i,j] = sum[k](A[i,k]*B[k,j])\noutput Y",
       "input X[i=400,j=300] : f64\nY[i,j] = exp(X[i,j]*0.5) + X[i,j]\noutput Y",
-      "input A[i=300,k=64], B[k,j=250], C[j,m=80] : f64\nT[i,j] = sum[k](A[i,k]*B[k,j])\n"
-      "U[i,j] = exp(T[i,j]*0.1)\nY[i,m] = sum[j](U[i,j]*C[j,m])\noutput Y"};
+      ("input A[i=300,k=64], B[k,j=250], C[j,m=80] : f64\nT[i,j] = sum[k](A[i,k]*B[k,j])\n"
+       "U[i,j] = exp(T[i,j]*0.1)\nY[i,m] = sum[j](U[i,j]*C[j,m])\noutput Y")};
   for (int k = 0; k < 3; k++) {
     ein_cuda *cuda = device(2);
     ein_ctx *ctx = ctx_of(cuda);

@@ -92,10 +92,9 @@ static ein_graph *from_text(ein_ctx *ctx, const ein_graph *g) {
   char *text = text_of(g);
   memset(&d, 0, sizeof d);
   d.text = text;
-  if (ein_graph_parse(ctx, &d, &made) != EIN_OK) {
-    printf("%s%s\n", text, ein_ctx_message(ctx));
-    CHECK(!"the text is a program");
-  }
+  const int parsed = ein_graph_parse(ctx, &d, &made) == EIN_OK;
+  CHECK(parsed);
+  if (!parsed) printf("%s%s\n", text, ein_ctx_message(ctx));
   free(text);
   return made;
 }
@@ -131,13 +130,14 @@ static ein_graph *check_place(ein_ctx *ctx, const ein_graph *g, const side *was,
   fired[rule_number(w->rule)]++;
   ein_graph *read = has_text(made) ? from_text(ctx, made) : NULL;
   side is = side_make(read != NULL ? read : made, seed);
-  if (!sides_agree(was, &is, exact && w->kind == 0)) {
+  const int agree = sides_agree(was, &is, exact && w->kind == 0);
+  CHECK(agree);
+  if (!agree) {
     char *before = text_of(g), *after = text_of(made);
     printf("%s of statement %lld, part %d:\n%s---\n%s", w->rule, (long long)w->stmt, w->part,
            before, after);
     free(before);
     free(after);
-    CHECK(!"both sides agree");
   }
   side_free(&is);
   ein_graph_destroy(read);
