@@ -670,8 +670,8 @@ static void test_shared(void) {
       if (!right) printf("  variant %d after %d: %s\n", i, before, ein_status_name(other));
       // Keys of different meanings differ.
       int like = call_vary(&x, i), of = call_vary(&y, before);
-      if (i != before && eini_key_sane(&x.d) && eini_key_sane(&y.d) && like != before && of != i &&
-          (like < 0 || like != of)) {
+      const int sane = eini_key_sane(ctx, &x.d) && eini_key_sane(ctx, &y.d);
+      if (i != before && sane && like != before && of != i && (like < 0 || like != of)) {
         const ein_einsum_desc a = eini_desc_normal(&x.d), b = eini_desc_normal(&y.d);
         eini_call_key *at = &ctx->cache->key;
         int64_t key[256];
