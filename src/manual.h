@@ -241,7 +241,8 @@
 // A gradient is statements as you could have written them, so gradients of gradients are too. A sum
 // of products has sums of products as gradients. That of X[2*h+r] is written in as many pieces as
 // the stride, over cotangents padded with zeros, which other factors multiply: infinite ones give
-// NaN there. From C: ein_graph_add_gradient.
+// NaN there. Accesses with several strides that share indices may take a sum with a condition over
+// all of the index space. From C: ein_graph_add_gradient.
 //
 // BUDGETS
 // With options.memory a plan, of an einsum or a graph, keeps within so many bytes of the ctx's
@@ -269,7 +270,8 @@
 // budget that this search can keep, over all these providers and slices, and how much of it
 // planning takes. Only that may take more than the budget; it is freed. Outputs may not overlap
 // inputs (EIN_ERR_OVERLAP), apart from C being the output itself; einsums with such a C, and
-// statements that leave elements of their output out ("i->ii"), are not sliced.
+// statements that leave elements of their output out ("i->ii"), are not sliced. With path_seconds,
+// searches depend on the clock, and so may the least budget.
 //
 // PLACES
 // ein_decompose decides how each statement of a graph is cut into pieces for p places (processors,
@@ -300,7 +302,8 @@
 //          fold, together at least one. A product of n factors counts n - 1, and one more where it
 //          is summed; paths count as opt_einsum does, a sum of one operand twice.
 // bytes    of what it touches: of operands the hull, once where several read the same, and results.
-// traffic  what of that moves. A loop that leaves an operand reads it again, a fourth in caches.
+// traffic  what of that moves. A loop that does not move an operand reads it again for every slice;
+//          what stays in a cache counts a fourth.
 // seconds  the longer of flops and traffic at the machine's rates; of one core a fifth of the
 //          shorter, too; and what a task takes beyond that. Over places also what messages take.
 // Rates are those of the first provider that has some, by table, or what ein_calibrate measured
@@ -353,7 +356,8 @@
 // a tensor each point holds (DISTAL): "xy->xy*" names the axes of the tensor on the left, the
 // dimensions of the machine on the right. An axis that stands on both sides is cut into equal
 // pieces (x:4: blocks of 4, dealt in turn), * replicates, a number is the only coordinate that
-// holds anything. Several levels have one each.
+// holds anything. Several levels have one each; "in host" or "in device" behind them is kept, and
+// not looked at yet. A schedule may give another machine later: the same places as another grid.
 //
 // SCHEDULES
 // Commands stand one a line, behind the statements of a program or in a text of their own; "on C"
