@@ -34857,7 +34857,8 @@ static int eini_simple_exact(eini_simple *z, const eini_node *v) {
       return y->op == EIN_OP_NEG && y->dtype == t
                  ? eini_simple_op(z, EIN_OP_SUB, t, a, y->arg[0]) : -1;
     case EIN_OP_SUB:
-      if ((whole || real) && eini_simple_is(z, b, 0) && copysign(1, y->exact ? 0.0 : y->re) > 0) return a;
+      if ((whole || real) && eini_simple_is(z, b, 0) && copysign(1, y->exact ? 0 : y->re) > 0)
+        return a;
       return y->op == EIN_OP_NEG && y->dtype == t
                  ? eini_simple_op(z, EIN_OP_ADD, t, a, y->arg[0]) : -1;
     case EIN_OP_WHERE: return v->arg[1] == v->arg[2] ? v->arg[1] : -1;
