@@ -329,7 +329,7 @@ $(B)/san/einsum: tools/einsum.c $(HEADERS) $(B)/flags $(SAN_TOOL)
 
 # Without libFuzzer the targets get a plain main that makes mutations from a fixed seed.
 $(B)/fuzz_%: tests/fuzz_%.c $(HEADERS) $(B)/flags
-	$(FUZZ_CC) -std=c99 -g -O1 -DEINI_ARENA_FIRST=1 $(FUZZ_FLAGS) -o $@ $< $(LIBS)
+	$(FUZZ_CC) -std=c99 -g1 -O0 -DEINI_ARENA_FIRST=1 $(FUZZ_FLAGS) -o $@ $< $(LIBS)
 
 lint: $(B)/found.mk
 	@$(if $(PYTHON),CC="$(CC)" $(PYTHON) tools/lint,echo "lint: skipped, no python3"; exit 77)
