@@ -1387,7 +1387,8 @@ EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
 
 // ---- rewrites ----
 // Graphs that compute the same: a rule changes one statement, or says why not. kind 0: every
-// operation stays; 1: sums and products are rounded otherwise; 2: as real numbers (x-x is 0).
+// operation stays; 1: sums and products are rounded otherwise, and where infinite values are among
+// them NaN may come or go; 2: as real numbers (x-x is 0).
 typedef struct ein_rewrite {
   const char *rule, *what, *out;  // its name, what it does, and the tensor made there
   int kind, part;           // part: which of the places in that statement
@@ -3307,7 +3308,7 @@ static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
     *v = copy;
     v->weak = 0;
     v->dtype = (unsigned char)t;
-    if (!v->exact) v->ival = eini_f64_to_i64(v->re);
+    if (!v->exact) v->ival = t == EIN_BOOL ? v->re != 0 || v->im != 0 : eini_f64_to_i64(v->re);
     return c;
   }
   ein_dtype from = ein_dtype_compute((ein_dtype)x->dtype), to = ein_dtype_compute(t);
@@ -5319,10 +5320,11 @@ typedef struct eini_text {
   int nodes;               // of an expression so far: shared nodes could repeat without end
   int cut;                 // an expression was too long or too deep
   int numbered;            // operands are written $0, $1, .. instead of what is read of them
+  int pointed;             // whole numbers that are not exact have a point, to be read as such
 } eini_text;
 
 static eini_text eini_text_of(char *buf, size_t size) {
-  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0, 0, 0};
+  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0, 0, 0, 0};
   if (t.size > 0) buf[0] = 0;
   return t;
 }
@@ -5410,7 +5412,9 @@ static void eini_say_const(eini_text *t, const ein_graph *g, const eini_node *v)
   if (v->dtype == EIN_BOOL) eini_say(t, "%s", v->ival ? "true" : "false");
   else if (v->exact) eini_say_integer(t, g, v->ival, 1, 0);
   else if (v->re != v->re) eini_say(t, "nan");
-  else eini_say(t, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
+  else if (v->re - v->re != 0) eini_say(t, v->re < 0 ? "-inf" : "inf");
+  else if (t->pointed && fabs(v->re) < 1e17 && floor(v->re) == v->re) eini_say(t, "%.1f", v->re);
+  else eini_say(t, "%.17g", v->re);
   if (sum) eini_say(t, ")");
 }
 
@@ -34126,6 +34130,7 @@ EIN_API const char *ein_graph_size(const ein_graph *g, int i) {
 
 EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
+  t.pointed = 1;
   int outputs = 0;
   for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
     const eini_tensor *x = &g->tensor[i];
@@ -34343,9 +34348,22 @@ static ein_status eini_spell(eini_recast *x, const eini_typing *ty, const eini_e
   return eini_type_node(x->scratch, ty, text, v, child, id);
 }
 
-// The expression of a finished statement becomes one whose text means the same.
-static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
-  const eini_expr *e = &s->expr;
+// Has every param in the expression a dtype there that it had before, too?
+static int eini_recast_params(const eini_expr *e, const eini_expr *was) {
+  for (int i = 0; i < e->n; i++) {
+    int had = e->node[i].op != EIN_OP_PARAM;
+    for (int k = 0; k < was->n && !had; k++)
+      had = was->node[k].op == EIN_OP_PARAM && was->node[k].arg[0] == e->node[i].arg[0] &&
+            was->node[k].dtype == e->node[i].dtype;
+    if (!had) return 0;
+  }
+  return 1;
+}
+
+// The expression of a finished statement, e, as one whose text means the same. firm: params without
+// dtype are converted to the one that they adopted in e, so that they adopt no other.
+static ein_status eini_recast_spelled(eini_recast *x, const eini_stmt *s, const eini_expr *e,
+                                      int firm, eini_expr *to_expr) {
   eini_typing ty;
   eini_expr text;
   ein_dtype *od = EINI_NEW(x->scratch, ein_dtype, s->noperand);
@@ -34361,6 +34379,10 @@ static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
     const eini_node *v = &e->node[i];
     if (v->op == EIN_OP_CAST && v->arg[1] == 1) map[i] = map[v->arg[0]];
     else EINI_TRY(eini_spell(x, &ty, e, i, map, &text, &map[i]));
+    if (firm && v->op == EIN_OP_PARAM && text.node[map[i]].weak) {
+      map[i] = eini_recast_cast(x, &text, map[i], (ein_dtype)v->dtype);
+      if (map[i] < 0) return EIN_ERR_NO_MEMORY;
+    }
   }
   int root = map[e->n - 1];
   const ein_dtype want = (ein_dtype)e->node[e->n - 1].dtype;
@@ -34381,7 +34403,14 @@ static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
     if (text.node[i].op == EIN_OP_PARAM || text.node[i].op == EIN_OP_CONST)
       clean.node[to[i]] = text.node[i];
   }
-  return eini_expr_type(&x->g->arena, &ty, &clean, &s->expr);
+  return eini_expr_type(&x->g->arena, &ty, &clean, to_expr);
+}
+
+static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
+  const eini_expr was = s->expr;
+  EINI_TRY(eini_recast_spelled(x, s, &was, 0, &s->expr));
+  if (eini_recast_params(&s->expr, &was)) return EIN_OK;
+  return eini_recast_spelled(x, s, &was, 1, &s->expr);
 }
 
 // ---- names ----

@@ -330,7 +330,7 @@ static int eini_convert(eini_arena *a, eini_expr *out, int id, ein_dtype t) {
     *v = copy;
     v->weak = 0;
     v->dtype = (unsigned char)t;
-    if (!v->exact) v->ival = eini_f64_to_i64(v->re);
+    if (!v->exact) v->ival = t == EIN_BOOL ? v->re != 0 || v->im != 0 : eini_f64_to_i64(v->re);
     return c;
   }
   ein_dtype from = ein_dtype_compute((ein_dtype)x->dtype), to = ein_dtype_compute(t);

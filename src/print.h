@@ -10,10 +10,11 @@ typedef struct eini_text {
   int nodes;               // of an expression so far: shared nodes could repeat without end
   int cut;                 // an expression was too long or too deep
   int numbered;            // operands are written $0, $1, .. instead of what is read of them
+  int pointed;             // whole numbers that are not exact have a point, to be read as such
 } eini_text;
 
 static eini_text eini_text_of(char *buf, size_t size) {
-  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0, 0, 0};
+  eini_text t = {buf, buf == NULL ? 0 : size, 0, 0, 0, 0, 0};
   if (t.size > 0) buf[0] = 0;
   return t;
 }
@@ -101,7 +102,9 @@ static void eini_say_const(eini_text *t, const ein_graph *g, const eini_node *v)
   if (v->dtype == EIN_BOOL) eini_say(t, "%s", v->ival ? "true" : "false");
   else if (v->exact) eini_say_integer(t, g, v->ival, 1, 0);
   else if (v->re != v->re) eini_say(t, "nan");
-  else eini_say(t, v->re - v->re != 0 ? (v->re < 0 ? "-inf" : "inf") : "%.17g", v->re);
+  else if (v->re - v->re != 0) eini_say(t, v->re < 0 ? "-inf" : "inf");
+  else if (t->pointed && fabs(v->re) < 1e17 && floor(v->re) == v->re) eini_say(t, "%.1f", v->re);
+  else eini_say(t, "%.17g", v->re);
   if (sum) eini_say(t, ")");
 }
 

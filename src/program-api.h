@@ -123,7 +123,8 @@ EIN_API int64_t ein_canon_size(const ein_canon *canon, int id);
 
 // ---- rewrites ----
 // Graphs that compute the same: a rule changes one statement, or says why not. kind 0: every
-// operation stays; 1: sums and products are rounded otherwise; 2: as real numbers (x-x is 0).
+// operation stays; 1: sums and products are rounded otherwise, and where infinite values are among
+// them NaN may come or go; 2: as real numbers (x-x is 0).
 typedef struct ein_rewrite {
   const char *rule, *what, *out;  // its name, what it does, and the tensor made there
   int kind, part;           // part: which of the places in that statement

@@ -5,6 +5,7 @@
 
 EIN_API size_t ein_graph_print(const ein_graph *g, char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
+  t.pointed = 1;
   int outputs = 0;
   for (int64_t i = 0; g != NULL && i < g->ntensor; i++) {
     const eini_tensor *x = &g->tensor[i];

@@ -186,9 +186,22 @@ static ein_status eini_spell(eini_recast *x, const eini_typing *ty, const eini_e
   return eini_type_node(x->scratch, ty, text, v, child, id);
 }
 
-// The expression of a finished statement becomes one whose text means the same.
-static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
-  const eini_expr *e = &s->expr;
+// Has every param in the expression a dtype there that it had before, too?
+static int eini_recast_params(const eini_expr *e, const eini_expr *was) {
+  for (int i = 0; i < e->n; i++) {
+    int had = e->node[i].op != EIN_OP_PARAM;
+    for (int k = 0; k < was->n && !had; k++)
+      had = was->node[k].op == EIN_OP_PARAM && was->node[k].arg[0] == e->node[i].arg[0] &&
+            was->node[k].dtype == e->node[i].dtype;
+    if (!had) return 0;
+  }
+  return 1;
+}
+
+// The expression of a finished statement, e, as one whose text means the same. firm: params without
+// dtype are converted to the one that they adopted in e, so that they adopt no other.
+static ein_status eini_recast_spelled(eini_recast *x, const eini_stmt *s, const eini_expr *e,
+                                      int firm, eini_expr *to_expr) {
   eini_typing ty;
   eini_expr text;
   ein_dtype *od = EINI_NEW(x->scratch, ein_dtype, s->noperand);
@@ -204,6 +217,10 @@ static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
     const eini_node *v = &e->node[i];
     if (v->op == EIN_OP_CAST && v->arg[1] == 1) map[i] = map[v->arg[0]];
     else EINI_TRY(eini_spell(x, &ty, e, i, map, &text, &map[i]));
+    if (firm && v->op == EIN_OP_PARAM && text.node[map[i]].weak) {
+      map[i] = eini_recast_cast(x, &text, map[i], (ein_dtype)v->dtype);
+      if (map[i] < 0) return EIN_ERR_NO_MEMORY;
+    }
   }
   int root = map[e->n - 1];
   const ein_dtype want = (ein_dtype)e->node[e->n - 1].dtype;
@@ -224,7 +241,14 @@ static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
     if (text.node[i].op == EIN_OP_PARAM || text.node[i].op == EIN_OP_CONST)
       clean.node[to[i]] = text.node[i];
   }
-  return eini_expr_type(&x->g->arena, &ty, &clean, &s->expr);
+  return eini_expr_type(&x->g->arena, &ty, &clean, to_expr);
+}
+
+static ein_status eini_recast_spell(eini_recast *x, eini_stmt *s) {
+  const eini_expr was = s->expr;
+  EINI_TRY(eini_recast_spelled(x, s, &was, 0, &s->expr));
+  if (eini_recast_params(&s->expr, &was)) return EIN_OK;
+  return eini_recast_spelled(x, s, &was, 1, &s->expr);
 }
 
 // ---- names ----

@@ -496,6 +496,9 @@ says 'split does not apply at line 2'
 says 'three factors or more'
 expect 1 rewrite rw.ein --apply inline@9
 says 'no statement is at line 9'
+printf 'input A[] : f32\nS : f32 = A*A+A*3\noutput S\n' > factors.ein
+expect 0 rewrite factors.ein --apply factor@2
+prints_part 'S : f32 = A*(A+3)'
 expect 2 rewrite rw.ein --apply nothing@2
 expect 2 rewrite rw.ein --apply relax@2
 expect 2 rewrite rw.ein --apply inline

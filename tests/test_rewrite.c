@@ -230,9 +230,9 @@ static void put_expr(writer *w, int mask, int depth) {
     put_expr(w, mask, depth - 1);
     put(w, f == 5 ? "))" : ")");
   } else if (kind == 8) {
-    static const char *const tail[] = {"*1", "/4", "-0", "+0", "*0", "/3"};
+    static const char *const tail[] = {"*1", "/4", "-0", "+0", "*0", "/3", "*2.0", "+0.5"};
     put_expr(w, mask, 0);
-    put(w, "%s", tail[draw(0, 5)]);
+    put(w, "%s", tail[draw(0, 7)]);
   } else if (kind == 9 && mask >> letter & 1) {
     put(w, "where(%c<%d, ", "ijk"[letter], (int)draw(0, 6));
     put_expr(w, mask, depth - 1);
@@ -384,7 +384,11 @@ static const one_case fires[] = {
     {"constants", XY "S[i] = where(i<4, v[i], 0)\noutput S\n", "= v[i]", 2},
     {"identity", XY "S[i] = v[i]*1/4\noutput S\n", "= v[i]*0.25", 2},
     {"relax", XY "S[i] = v[i]-v[i]+w[0]/3\noutput S\n", "w[0]*0.33333333333333331", 2},
-    {"prune", XY "T[i] = exp(v[i])\nS[i] = v[i]+1\noutput S\n", "= v[i]+1", 2}};
+    {"prune", XY "T[i] = exp(v[i])\nS[i] = v[i]+1\noutput S\n", "= v[i]+1", 2},
+    {"prune", "input n[4] : i32\nT[i] = n[i]\nS[i] = n[i]*2.0\noutput S\n", "= n[i]*2.0", 2},
+    {"constants", XY "S[i] = where(0.5, v[i], 0)\noutput S\n", "= v[i]", 2},
+    {"recompute", "input z[2] : c64\nparam p = 1.5\nT = sqrt(p-255)\nU = T+1\nS[k] = z[k]-T\n"
+     "output S, U\n", "cast_f64(p)", 5}};
 
 static const one_case refused[] = {
     {"inline", XY "T[i] = sum[j](X[i,j])\nS[i] = T[i]+1\noutput S\n", "is a fold", 3},

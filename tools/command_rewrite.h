@@ -113,7 +113,7 @@ static void apply_place(program *p, const char *said) {
   const places_of all = find_places(p->ctx, p->graph, 0);
   ein_graph *made = NULL;
   const char *name;
-  for (int k = 0; (name = ein_rewrite_rule(k, NULL, &strict)) != NULL && !known; k++)
+  for (int k = 0; !known && (name = ein_rewrite_rule(k, NULL, &strict)) != NULL; k++)
     known = strcmp(name, rule) == 0;
   if (!known) misuse("einsum rewrite PROG.ein --list", "no rule is called '%s'", rule);
   if (strict == 2 && given(O_LOOSE) == NULL)
