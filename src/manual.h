@@ -35,7 +35,7 @@
 //                 >>store >>tuned >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public >>rates >>calibrate >>batch
+//   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient

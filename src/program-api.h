@@ -22,11 +22,6 @@ typedef struct ein_stmt_desc {
   ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
 } ein_stmt_desc;
 
-typedef struct ein_size {
-  const char *name;
-  int64_t value;
-} ein_size;
-
 typedef struct ein_program_desc {
   const char *text;
   size_t length;            // bytes; 0: up to the terminating NUL
