@@ -35,7 +35,7 @@
 //                 >>store >>tuned >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public >>rates >>calibrate >>batch
+//   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
@@ -218,6 +218,8 @@
 // concat[j](e,f,..)  interleave[j](e,f,..)  stack[s](e,f,..), s a new index  reverse[j](e)
 // repeat[j](e,n)  tile[j](e,n)  roll[j](e,n)  split[j](e,k,n), part k of n  slice[j](e,from,to,
 // step=1), a number with - counts from the end  pad[j](e,before,behind | 0), or another rule
+// zeros Z[i=3] = 0, full Z[i=3] = 7, iota Z[i=9] = 2*i, eye Z[i=3,j=3] = where(i==j, 1, 0)
+// From C all lines do: ein_graph_add_text.
 //
 // GRADIENTS
 //     input X[b,f], y[b], w[f]
@@ -1018,6 +1020,11 @@ typedef struct ein_einsum_desc {
   ein_options options;
 } ein_einsum_desc;
 
+typedef struct ein_size {
+  const char *name;
+  int64_t value;
+} ein_size;
+
 typedef struct ein_binding {
   const char *name;
   const ein_ztensor *view;  // shape and dtype; strides count when planning, data when executing
@@ -1257,6 +1264,18 @@ EIN_API ein_status ein_view_broadcast(const ein_ztensor *t, int rank, const int6
 // The diagonal of two axes of equal extent: axis b goes, axis a becomes the diagonal.
 EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_ztensor *view,
                                      int64_t *dims);
+// As einops: "b (h w) ... -> h b ... w": names of axes with spaces between, each once on a side.
+// Brackets: an axis made of several, the last one fastest; 1 and (): an axis of extent 1; "...":
+// all that are left, on the right perhaps in brackets. size: extents by name, of all but one in a
+// bracket. dims has room for 2 * max_rank. EIN_ERR_UNSUPPORTED: strides do not allow it; then *view
+// is the shape of the result, without data. ein_rearrange copies into `out`: that shape, any
+// strides.
+EIN_API ein_status ein_view_rearrange(ein_ctx *ctx, const char *pattern, int nsize,
+                                      const ein_size *size, const ein_ztensor *t,
+                                      ein_ztensor *view, int64_t *dims, int max_rank);
+EIN_API ein_status ein_rearrange(ein_ctx *ctx, const char *pattern, int nsize,
+                                 const ein_size *size, const ein_ztensor *in,
+                                 const ein_ztensor *out);
 // Proves that elements lie in the buffer, if buffer_bytes says its size, and the view is sane.
 EIN_API ein_status ein_view_check(const ein_ztensor *t);
 EIN_API void *ein_view_at(const ein_ztensor *t, const int64_t *coord);  // NULL when outside
@@ -1285,11 +1304,6 @@ typedef struct ein_stmt_desc {
   const char *fold;         // by name; default sum, when there are reduced indices
   ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
 } ein_stmt_desc;
-
-typedef struct ein_size {
-  const char *name;
-  int64_t value;
-} ein_size;
 
 typedef struct ein_program_desc {
   const char *text;
@@ -1322,6 +1336,10 @@ EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_d
 // Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
 // statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
 EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
+// Appends lines in the language of programs, as "Y[j] = concat[j](A[j], B[j])": they read tensors
+// and params of the graph, and define tensors that were added without statements, or new ones,
+// which are temporaries unless an output line names them. Tensors with statements are complete.
+EIN_API ein_status ein_graph_add_text(ein_graph *graph, const char *text);
 // Appends statements that define the gradients of loss, a real scalar, by nwrt tensors: in
 // grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
 // of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of
@@ -26717,6 +26735,380 @@ EIN_API ein_status ein_einsum_out(ein_ctx *ctx, const char *expr, int nin, const
 }
 
 // ================================================================================================
+// >>rearrange  axes split, merged and put into another order
+// Takes "b (h w) c -> b c h w", extents by name and a view; gives the view, or copies. Splitting
+// never needs a copy: both sides are split into parts, and parts of the two sides are paired.
+// ================================================================================================
+
+#define EINI_PARTS_MAX 4096
+
+// A part of an axis: a name, or one of the axes that "..." stands for.
+typedef struct eini_axpart {
+  int64_t pos, len;       // in the pattern
+  int dot;                // 1 + its number among those of "..."; 0: a name
+  int64_t extent, stride;
+} eini_axpart;
+
+// One side: axis g is made of parts first[g] .. first[g + 1], the last of which runs fastest.
+typedef struct eini_side {
+  eini_axpart *part;
+  int *first, npart, naxis;
+  int64_t *pos, *len;     // where axes are in the pattern
+  int dots, inside;       // "..." occurs; in brackets
+} eini_side;
+
+typedef struct eini_rearranging {
+  eini_arena arena;
+  eini_diag *diag;
+  const char *s;
+  int64_t n;
+  eini_side side[2];
+} eini_rearranging;
+
+// ---- the pattern ----
+
+// The length of the token at a position: a name, 1, "...", a bracket; 0 after a mistake.
+static int64_t eini_side_token(eini_rearranging *x, int64_t at, int64_t end) {
+  int64_t n = 0, used = 1;
+  const int digit = x->s[at] >= '0' && x->s[at] <= '9';
+  if (x->s[at] == '(' || x->s[at] == ')') return 1;
+  if (end - at >= 3 && memcmp(x->s + at, "...", 3) == 0) return 3;
+  while (at + n < end) {
+    const int64_t c = eini_utf8(x->s + at + n, end - at - n, &used);
+    if (!((c >= '0' && c <= '9') || c == '_' || eini_is_label(c))) break;
+    n += used;
+  }
+  if (n == 0)
+    eini_fail(x->diag, EIN_ERR_SYNTAX, at, used, "axes are names with spaces between",
+              "neither a name, 1, '...' nor a bracket");
+  if (!digit || (n == 1 && x->s[at] == '1')) return n;
+  eini_fail(x->diag, EIN_ERR_SYNTAX, at, n, "name the axis, and give its extent",
+            "the only number in a pattern is 1");
+  return 0;
+}
+
+// Reads a side, where "..." is so many axes.
+static ein_status eini_side_read(eini_rearranging *x, int64_t at, int64_t end, int dots,
+                                 eini_side *v) {
+  int64_t open = -1, len = 0, room = end - at + dots + 1;
+  memset(v, 0, sizeof *v);
+  v->part = EINI_NEW(&x->arena, eini_axpart, room);
+  v->first = EINI_NEW(&x->arena, int, room + 1);
+  v->pos = EINI_NEW(&x->arena, int64_t, room);
+  v->len = EINI_NEW(&x->arena, int64_t, room);
+  if (v->part == NULL || v->first == NULL || v->pos == NULL || v->len == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (; at < end; at += len) {
+    const char c = x->s[at];
+    if ((len = c == ' ') > 0) continue;
+    if ((len = eini_side_token(x, at, end)) == 0) return EIN_ERR_SYNTAX;
+    if ((c == '(' && open >= 0) || (c == ')' && open < 0) || (c == '.' && v->dots))
+      return eini_fail(x->diag, EIN_ERR_SYNTAX, at, len, NULL, c == '.' ? "a second '...'"
+                       : c == '(' ? "brackets in brackets" : "nothing is open here");
+    if (c == '(') open = at;
+    if (c == '.') v->dots = 1, v->inside = open >= 0;
+    for (int k = 0; k < (c == '.' ? dots : 1); k++) {
+      if (open < 0 || c == '(') {
+        v->pos[v->naxis] = at;
+        v->len[v->naxis++] = len;
+      }
+      if (c != '(' && c != ')' && c != '1') {
+        eini_axpart *p = &v->part[v->npart++];
+        p->pos = at;
+        p->len = len;
+        p->dot = c == '.' ? k + 1 : 0;
+      }
+      if (v->naxis > 0) v->first[v->naxis] = v->npart;
+    }
+    if (c == ')') {
+      v->len[v->naxis - 1] = at + 1 - open;
+      open = -1;
+    }
+  }
+  if (open >= 0)
+    return eini_fail(x->diag, EIN_ERR_SYNTAX, open, 1, NULL, "this '(' is never closed");
+  return v->npart <= EINI_PARTS_MAX && v->naxis <= EINI_PARTS_MAX ? EIN_OK
+             : eini_fail(x->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL, "more than %d axes",
+                         EINI_PARTS_MAX);
+}
+
+static int eini_part_same(const eini_rearranging *x, const eini_axpart *a, const eini_axpart *b) {
+  return a->dot == b->dot && (a->dot > 0 || (a->len == b->len && memcmp(x->s + a->pos,
+                                             x->s + b->pos, (size_t)a->len) == 0));
+}
+
+// The part of a side that is this one; -1: none.
+static int eini_side_find(const eini_rearranging *x, const eini_side *v, const eini_axpart *p) {
+  int k = 0;
+  while (k < v->npart && !eini_part_same(x, &v->part[k], p)) k++;
+  return k < v->npart ? k : -1;
+}
+
+// Every name once on both sides.
+static ein_status eini_sides_check(eini_rearranging *x) {
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < x->side[k].npart; i++) {
+      const eini_axpart *p = &x->side[k].part[i];
+      if (eini_side_find(x, &x->side[k], p) != i)
+        return eini_fail(x->diag, EIN_ERR_NAME, p->pos, p->len, NULL, "'%.*s' occurs twice",
+                         eini_cut(x->s + p->pos, p->len), x->s + p->pos);
+      if (eini_side_find(x, &x->side[1 - k], p) < 0)
+        return eini_fail(x->diag, EIN_ERR_NAME, p->pos, p->len, k == 0
+                         ? "a fold is an einsum or a program" : "a new axis is 1, or broadcast",
+                         "'%.*s' is on one side only", eini_cut(x->s + p->pos, p->len),
+                         x->s + p->pos);
+    }
+  return EIN_OK;
+}
+
+// Reads both sides for a tensor of that rank.
+static ein_status eini_sides_read(eini_rearranging *x, int rank) {
+  int64_t arrow = 0, again;
+  while (arrow + 1 < x->n && memcmp(x->s + arrow, "->", 2) != 0) arrow++;
+  if (arrow + 1 >= x->n)
+    return eini_fail(x->diag, EIN_ERR_SYNTAX, x->n, 1, "b (h w) -> h b w",
+                     "'->' and the axes of the result expected");
+  for (again = arrow + 2; again + 1 < x->n && memcmp(x->s + again, "->", 2) != 0;) again++;
+  if (again + 1 < x->n) return eini_fail(x->diag, EIN_ERR_SYNTAX, again, 2, NULL, "a second '->'");
+  EINI_TRY(eini_side_read(x, 0, arrow, 0, &x->side[0]));
+  const eini_side left = x->side[0];
+  const int more = rank - left.naxis;
+  if (left.inside)
+    return eini_fail(x->diag, EIN_ERR_SYNTAX, 0, arrow, "on the right it may be",
+                     "'...' is in brackets");
+  if (more < 0 || (more > 0 && !left.dots))
+    return eini_fail(x->diag, EIN_ERR_SHAPE, 0, arrow, left.dots ? NULL : "'...' stands for others",
+                     "the tensor has %d axes, the pattern %s%d", rank,
+                     left.dots ? "at least " : "", left.naxis);
+  if (more > EINI_PARTS_MAX)
+    return eini_fail(x->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL, "more than %d axes", EINI_PARTS_MAX);
+  EINI_TRY(eini_side_read(x, 0, arrow, more, &x->side[0]));
+  EINI_TRY(eini_side_read(x, arrow + 2, x->n, more, &x->side[1]));
+  if (x->side[0].dots != x->side[1].dots)
+    return eini_fail(x->diag, EIN_ERR_NAME, 0, x->n, NULL, "'...' is on one side only");
+  return eini_sides_check(x);
+}
+
+// ---- extents ----
+
+static ein_status eini_sides_given(eini_rearranging *x, int nsize, const ein_size *size) {
+  eini_side *v = &x->side[0];
+  if (nsize < 0 || (nsize > 0 && size == NULL))
+    return eini_fail(x->diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "nsize is %d%s", nsize,
+                     nsize < 0 ? "" : ", but the list is NULL");
+  for (int i = 0; i < v->npart; i++) v->part[i].extent = -1;
+  for (int k = 0; k < nsize; k++) {
+    const char *name = size[k].name;
+    int i = 0;
+    if (name == NULL)
+      return eini_fail(x->diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "size[%d] has no name: it is NULL",
+                       k);
+    while (i < v->npart && (v->part[i].dot > 0 ||
+                            !eini_word_is(x->s + v->part[i].pos, v->part[i].len, name)))
+      i++;
+    if (i == v->npart)
+      return eini_fail(x->diag, EIN_ERR_NAME, -1, 0, NULL, "no axis is named '%.60s'", name);
+    if (size[k].value < 0 || (v->part[i].extent >= 0 && v->part[i].extent != size[k].value))
+      return eini_fail(x->diag, EIN_ERR_SHAPE, v->part[i].pos, v->part[i].len, NULL,
+                       size[k].value < 0 ? "size '%.60s' is %lld"
+                                         : "'%.60s' is given two sizes, %lld and another", name,
+                       (long long)size[k].value);
+    v->part[i].extent = size[k].value;
+  }
+  return EIN_OK;
+}
+
+// Extents and strides of the parts of an axis of the tensor; one extent may be left.
+static ein_status eini_axis_split(eini_rearranging *x, const eini_side *v, int axis, int64_t extent,
+                                  int64_t stride) {
+  int64_t known = 1;
+  eini_axpart *open = NULL;
+  for (int i = v->first[axis]; i < v->first[axis + 1]; i++) {
+    eini_axpart *p = &v->part[i];
+    if (p->extent < 0 && open != NULL)
+      return eini_fail(x->diag, EIN_ERR_SHAPE, v->pos[axis], v->len[axis], "give all but one",
+                       "nothing says how large '%.*s' and '%.*s' are",
+                       eini_cut(x->s + open->pos, open->len), x->s + open->pos,
+                       eini_cut(x->s + p->pos, p->len), x->s + p->pos);
+    if (p->extent < 0) open = p;
+    else if (eini_mul_overflow(known, p->extent, &known))
+      return eini_fail(x->diag, EIN_ERR_TOO_LARGE, v->pos[axis], v->len[axis], NULL,
+                       "the extent of this is no int64");
+  }
+  if (open != NULL && known == 0 && extent == 0)
+    return eini_fail(x->diag, EIN_ERR_SHAPE, open->pos, open->len, NULL,
+                     "nothing says how large '%.*s' is: others are 0",
+                     eini_cut(x->s + open->pos, open->len), x->s + open->pos);
+  if (open != NULL && known > 0 && extent % known == 0) open->extent = extent / known;
+  else if (open != NULL || known != extent)
+    return eini_fail(x->diag, EIN_ERR_SHAPE, v->pos[axis], v->len[axis], NULL,
+                     open != NULL ? "axis %d has extent %lld, which is no multiple of %lld"
+                                  : "axis %d has extent %lld, here it is %lld",
+                     axis, (long long)extent, (long long)known);
+  for (int i = v->first[axis + 1] - 1; i >= v->first[axis]; i--) {
+    v->part[i].stride = stride;
+    if (eini_mul_overflow(stride, v->part[i].extent, &stride)) stride = 0;  // of an extent 1, or 0
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_side_split(eini_rearranging *x, const eini_side *v, const ein_ztensor *t) {
+  for (int a = 0; a < v->naxis; a++)
+    EINI_TRY(eini_axis_split(x, v, a, t->shape[a], eini_stride(t, a)));
+  return EIN_OK;
+}
+
+// Reads the pattern for a tensor; parts of both sides get extents, and strides of the tensor.
+static ein_status eini_rearrange_read(eini_rearranging *x, ein_ctx *ctx, const char *pattern,
+                                      int nsize, const ein_size *size, const ein_ztensor *t) {
+  const eini_where where = {eini_ctx_space(ctx), NULL};
+  x->diag = eini_diag_of(ctx);
+  x->s = pattern;
+  if (pattern == NULL || t == NULL)
+    return eini_fail(x->diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the %s is NULL",
+                     pattern == NULL ? "pattern" : "view");
+  x->n = (int64_t)strlen(pattern);
+  if (x->n > 1 << 20)
+    return eini_fail(x->diag, EIN_ERR_TOO_LARGE, -1, 0, NULL, "the pattern is too long");
+  EINI_TRY(eini_validate_view(x->diag, t, &where, "the view"));
+  EINI_TRY(eini_sides_read(x, t->rank));
+  EINI_TRY(eini_sides_given(x, nsize, size));
+  EINI_TRY(eini_side_split(x, &x->side[0], t));
+  for (int i = 0; i < x->side[1].npart; i++) {
+    eini_axpart *p = &x->side[1].part[i];
+    const eini_axpart *from = &x->side[0].part[eini_side_find(x, &x->side[0], p)];
+    p->extent = from->extent;
+    p->stride = from->stride;
+  }
+  return EIN_OK;
+}
+
+// ---- views and copies ----
+
+// The extent and stride of an axis of the result; 0: it is no view. Parts of extent 1 do not count.
+static int eini_axis_merge(const eini_side *v, int axis, int64_t *extent, int64_t *stride) {
+  int64_t next = 0;  // stride of a part before which all that follow are one axis
+  int view = 1, any = 0;
+  *extent = *stride = 1;
+  for (int i = v->first[axis + 1] - 1; i >= v->first[axis]; i--) {
+    const eini_axpart *p = &v->part[i];
+    if (p->extent == 1) continue;
+    if (!any) *stride = p->stride;
+    else view &= p->stride == next;
+    any = 1;
+    if (eini_mul_overflow(p->stride, p->extent, &next)) next = INT64_MIN;
+    if (eini_mul_overflow(*extent, p->extent, extent)) *extent = -1;  // unless one is 0
+  }
+  return view;
+}
+
+// The result as a view of t; where it is none, its shape, and which axis needs a copy.
+static ein_status eini_rearrange_view(eini_rearranging *x, const ein_ztensor *t, ein_ztensor *view,
+                                      int64_t *dims, int max_rank) {
+  const eini_side *v = &x->side[1];
+  const ein_ztensor from = *t;
+  int copied = -1;
+  if (view == NULL || max_rank < 0 || (max_rank > 0 && dims == NULL))
+    return eini_fail(x->diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "view, dims or max_rank is wrong");
+  if (v->naxis > max_rank)
+    return eini_fail(x->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
+                     "the result has %d axes, room is for %d", v->naxis, max_rank);
+  const int empty = ein_view_count(&from) == 0;
+  for (int a = v->naxis - 1; a >= 0; a--) {
+    if (!eini_axis_merge(v, a, &dims[a], &dims[v->naxis + a]) && !empty) copied = a;
+    if (dims[a] < 0)
+      return eini_fail(x->diag, EIN_ERR_TOO_LARGE, v->pos[a], v->len[a], NULL,
+                       "the extent of this is no int64");
+  }
+  eini_view_end(&from, v->naxis, 0, 0, view, dims);
+  if (copied < 0) return EIN_OK;
+  view->data = NULL;
+  view->buffer = NULL;
+  view->buffer_bytes = 0;
+  view->strides = NULL;
+  return eini_fail(x->diag, EIN_ERR_UNSUPPORTED, v->pos[copied], v->len[copied],
+                   "ein_rearrange copies", "the tensor's strides do not make this one axis");
+}
+
+// A view of one axis for each part of a side.
+static ein_ztensor eini_side_view(const eini_side *v, const ein_ztensor *t, int64_t *dims) {
+  ein_ztensor r;
+  for (int i = 0; i < v->npart; i++) {
+    dims[i] = v->part[i].extent;
+    dims[v->npart + i] = v->part[i].stride;
+  }
+  eini_view_end(t, v->npart, 0, 0, &r, dims);
+  return r;
+}
+
+// The copy: an einsum of the parts.
+static ein_status eini_rearrange_copy(eini_rearranging *x, ein_ctx *ctx, const ein_ztensor *t,
+                                      const ein_ztensor *out) {
+  eini_side *to = &x->side[1];
+  const int n = to->npart;
+  const eini_where where = {eini_ctx_space(ctx), NULL};
+  const int *labels[2];
+  int nlabels[2];
+  ein_ztensor view[2];
+  ein_einsum_desc d;
+  int *label = EINI_NEW(&x->arena, int, 2 * n);
+  int64_t *dims = EINI_NEW(&x->arena, int64_t, 4 * n);
+  if (label == NULL || dims == NULL) return EIN_ERR_NO_MEMORY;
+  if (out == NULL) return eini_fail(x->diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "the output is NULL");
+  EINI_TRY(eini_validate_view(x->diag, out, &where, "the output"));
+  if (out->rank != to->naxis)
+    return eini_fail(x->diag, EIN_ERR_SHAPE, -1, 0, NULL, "the output has %d axes, the result %d",
+                     out->rank, to->naxis);
+  EINI_TRY(eini_side_split(x, to, out));
+  for (int i = 0; i < n; i++) {
+    label[i] = i;
+    label[n + i] = eini_side_find(x, &x->side[0], &to->part[i]);
+  }
+  for (int k = 0; k < 2; k++) {
+    labels[k] = label + k * n;
+    nlabels[k] = n;
+    view[k] = eini_side_view(&x->side[k], k == 0 ? t : out, dims + 2 * k * n);
+  }
+  memset(&d, 0, sizeof d);
+  d.labels = labels;
+  d.nlabels = nlabels;
+  d.nin = 1;
+  d.in = &view[0];
+  d.out = &view[1];
+  return ein_einsum_ex(ctx, &d);
+}
+
+// With out a copy, else a view.
+static ein_status eini_rearrange(ein_ctx *ctx, const char *pattern, int nsize,
+                                 const ein_size *size, const ein_ztensor *t, int copy,
+                                 const ein_ztensor *out, ein_ztensor *view, int64_t *dims,
+                                 int max_rank) {
+  eini_rearranging x;
+  eini_begin_call(ctx, pattern);
+  memset(&x, 0, sizeof x);
+  eini_arena_init(&x.arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_rearrange_read(&x, ctx, pattern, nsize, size, t);
+  if (st == EIN_OK)
+    st = copy ? eini_rearrange_copy(&x, ctx, t, out)
+              : eini_rearrange_view(&x, t, view, dims, max_rank);
+  eini_arena_free(&x.arena);
+  eini_fail_status(ctx, st);
+  return st;
+}
+
+EIN_API ein_status ein_view_rearrange(ein_ctx *ctx, const char *pattern, int nsize,
+                                      const ein_size *size, const ein_ztensor *t,
+                                      ein_ztensor *view, int64_t *dims, int max_rank) {
+  return eini_rearrange(ctx, pattern, nsize, size, t, 0, NULL, view, dims, max_rank);
+}
+
+EIN_API ein_status ein_rearrange(ein_ctx *ctx, const char *pattern, int nsize,
+                                 const ein_size *size, const ein_ztensor *in,
+                                 const ein_ztensor *out) {
+  return eini_rearrange(ctx, pattern, nsize, size, in, 1, out, NULL, NULL, 0);
+}
+
+// ================================================================================================
 // >>rates  what a machine does, as text and of a ctx
 // Text: "einsum rates 1", lines of a name and whole numbers (so that no locale matters), "end".
 // ================================================================================================
@@ -28144,6 +28536,18 @@ EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype
   return g->status = st;
 }
 
+// What is wrong with the shape that its statements give a tensor of a given one; 0: nothing is.
+static int eini_given_text(const eini_tensor *t, char *text, size_t size) {
+  for (int r = 0; t->given != NULL && r < t->rank; r++) {
+    if (t->shape[r] == t->given[r] || (t->partial && t->shape[r] < t->given[r])) continue;
+    snprintf(text, size, "axis %d of '%.*s' has extent %lld, its statements give %lld", r,
+             eini_cut(t->name, (int64_t)strlen(t->name)), t->name, (long long)t->given[r],
+             (long long)t->shape[r]);
+    return 1;
+  }
+  return 0;
+}
+
 // All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
 static ein_status eini_seal_tensor(ein_graph *g, int id) {
   eini_tensor *t = &g->tensor[id];
@@ -28167,11 +28571,8 @@ static ein_status eini_seal_tensor(ein_graph *g, int id) {
                     sizeof text);
     eini_refuse(g, st, "%s", text);
   }
-  for (int r = 0; st == EIN_OK && t->given != NULL && r < t->rank; r++) {
-    if (t->shape[r] == t->given[r] || (c.holes && t->shape[r] < t->given[r])) continue;
-    st = eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' has extent %lld, its statements give %lld",
-                     r, t->name, (long long)t->given[r], (long long)t->shape[r]);
-  }
+  if (st == EIN_OK && eini_given_text(t, text, sizeof text))
+    st = eini_refuse(g, EIN_ERR_SHAPE, "%s", text);
   if (st == EIN_OK && c.holes) memcpy(t->shape, t->given, (size_t)t->rank * sizeof *t->shape);
   eini_tensor_fix_dtype(t);
   eini_arena_free(&scratch);
@@ -33459,6 +33860,10 @@ static void eini_do_output(eini_prog *q, const eini_syn *v) {
   const eini_sym *s = eini_sym_of(q, v->sym);
   eini_near w;
   if (s->ndef > 0) return;
+  if (s->kind == EINI_N_TENSOR && q->g->tensor[s->id].role == EIN_ROLE_TEMP) {
+    q->g->tensor[s->id].role = EIN_ROLE_OUTPUT;  // it was in the graph before
+    return;
+  }
   if (s->bad || s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
   if (s->kind == EINI_N_TENSOR)
     eini_perr(p, EIN_ERR_NAME, EINI_AT(v), "define an output from it: Y[i] = X[i]",
@@ -33556,8 +33961,10 @@ static int eini_left_tensor(eini_prog *q, const eini_line *l) {
     eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "'%.*s' is %s already", EINI_NAME_OF(p, l->sym),
               what[s->kind]);
   if (tensor >= 0 && q->g->tensor[tensor].rank != l->left->n)
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes in an earlier piece, here %d",
-              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes%s, here %d",
+              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank,
+              q->g->tensor[tensor].nstmt > 0 ? " in an earlier piece" : "", l->left->n);
+  if (p->st == EIN_OK && tensor >= 0 && s->isout) q->g->tensor[tensor].role = EIN_ROLE_OUTPUT;
   if (p->st != EIN_OK || tensor >= 0) return p->st == EIN_OK ? tensor : -1;
   if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, l->left->n, NULL, &tensor))
     return eini_pmem(p), -1;
@@ -33593,6 +34000,7 @@ static void eini_seal(eini_prog *q, const eini_line *l) {
   eini_sym *s = eini_sym_of(q, l->sym);
   int64_t n = s->ndef, *piece = EINI_NEW(p->arena, int64_t, n);
   eini_cover c;
+  char text[320];
   memset(&c, 0, sizeof c);
   if (s->kind == EINI_N_BAD || s->open == 0) return;
   s->kind = EINI_N_BAD;
@@ -33606,6 +34014,8 @@ static void eini_seal(eini_prog *q, const eini_line *l) {
   if (c.status == EIN_OK) c.status = st;
   if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
   else if (st != EIN_OK) eini_cover_report(q, l, &c);
+  else if (eini_given_text(&q->g->tensor[s->open - 1], text, sizeof text))
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "%s", text);
   if (p->st != EIN_OK) return;
   s->kind = EINI_N_TENSOR;
   s->id = s->open - 1;
@@ -33660,11 +34070,15 @@ static void eini_grad_check_name(eini_prog *q, const eini_syn *v) {
               EINI_NAME_OF(p, v->sym));
 }
 
-// A tensor for a gradient by tensor wrt, of the dtype it was declared with.
+// A tensor for a gradient by tensor wrt, of the dtype it was declared with; or one added before.
 static int eini_grad_left(eini_prog *q, const eini_syn *v, int wrt) {
   const eini_sym *s = eini_sym_of(q, v->sym);
   ein_dtype dtype = s->dtype != EIN_NONE || wrt >= q->ndeclared ? s->dtype : q->declared[wrt];
   int id, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
+  if (s->open > 0) {
+    if (s->isout) q->g->tensor[s->open - 1].role = EIN_ROLE_OUTPUT;
+    return s->open - 1;
+  }
   if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, dtype, q->g->tensor[wrt].rank,
                             NULL, &id) != EIN_OK)
     return eini_pmem(&q->p), -1;
@@ -33823,15 +34237,16 @@ static ein_status eini_check_desc(eini_diag *g, const ein_program_desc *d) {
   return EIN_OK;
 }
 
-// Source lines of statements from their positions.
-static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text, int64_t length) {
+// Source lines of statements, from one on, from their positions.
+static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, int64_t from, const char *text,
+                                   int64_t length) {
   int64_t n = 0, *end;  // where lines end
   for (int64_t i = 0; i < length; i++) n += text[i] == '\n';
   if ((end = EINI_NEW(a, int64_t, n)) == NULL) return EIN_ERR_NO_MEMORY;
   n = 0;
   for (int64_t i = 0; i < length; i++)
     if (text[i] == '\n') end[n++] = i;
-  for (int64_t i = 0; i < g->nstmt; i++) {  // statements of gradients are not in the text's order
+  for (int64_t i = from; i < g->nstmt; i++) {  // those of gradients are not in the text's order
     int64_t low = 0, high = n;
     while (low < high) {
       int64_t middle = low + (high - low) / 2;
@@ -33843,13 +34258,35 @@ static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text
   return EIN_OK;
 }
 
-// Parses; with fn NULL also lowers, else calls fn for every input.
-static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
+// What a graph that is being built has is known by name: tensors, open ones until they are defined.
+static void eini_names_of_graph(eini_prog *q) {
+  const ein_graph *g = q->g;
+  q->outputs = 1;  // roles are given
+  for (int64_t k = 0; k < g->ntensor + g->nparam; k++) {
+    const eini_tensor *t = k < g->ntensor ? &g->tensor[k] : NULL;
+    const int64_t id = t != NULL ? k : k - g->ntensor;
+    const char *name = t != NULL ? t->name : g->param[id].name;
+    const int sym = eini_intern(&q->p, name, (int64_t)strlen(name));
+    if (sym < 0) return;
+    eini_sym *s = eini_sym_of(q, sym);
+    s->pos = -1;
+    if (t != NULL && t->shape == NULL) {
+      s->open = (int)id + 1;
+      s->dtype = t->dtype;
+    } else {
+      s->kind = t != NULL ? EINI_N_TENSOR : EINI_N_PARAM;
+      s->id = (int)id;
+    }
+  }
+}
+
+// Parses; with fn NULL also lowers, perhaps into a graph being built, else calls fn for each input.
+static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, eini_diag *d,
                                 const ein_program_desc *desc, eini_open *open,
                                 void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
   int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
-  eini_diag *d = eini_diag_of(ctx);
+  const int64_t before = g->nstmt;
   eini_prog *q = EINI_NEW(arena, eini_prog, 1);
   if (q == NULL) return EIN_ERR_NO_MEMORY;
   if (d != NULL) eini_diag_reset(d, NULL, 0);
@@ -33867,6 +34304,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   q->desc = desc;
   q->open = open;
   q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
+  if (g->open) eini_names_of_graph(q);
   eini_parse_program(q);
   for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
     const eini_line *l = &q->line[i];
@@ -33884,14 +34322,38 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
   eini_forms_free(&q->temps);
   if (q->p.status == EIN_OK) eini_check_given(q);
-  if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
+  if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, before, q->p.s, q->p.n);
+  if (q->p.status == EIN_OK && q->commands >= 0 && g->open)
+    return eini_fail(d, EIN_ERR_UNSUPPORTED, q->commands, 1, "ein_graph_parse takes them",
+                     "commands of a schedule in a graph that is being built");
   if (q->p.status == EIN_OK && q->commands >= 0) {
     g->text = eini_strndup(&g->arena, q->p.s, q->p.n);
     g->length = q->p.n;
     g->commands = q->commands;
     if (g->text == NULL) return EIN_ERR_NO_MEMORY;
   }
-  return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
+  return q->p.status == EIN_OK && !g->open ? eini_graph_prune(g) : q->p.status;
+}
+
+static ein_status eini_add_text(ein_graph *g, const char *text) {
+  ein_program_desc d;
+  eini_arena arena;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  for (int64_t t = 0; t < g->ntensor; t++)
+    if (g->tensor[t].nstmt > 0) EINI_TRY(eini_seal_tensor(g, (int)t));
+  eini_arena_init(&arena, &g->arena.al);
+  ein_status st = eini_prog_run(&arena, g, g->diag, &d, NULL, NULL, NULL);
+  eini_arena_free(&arena);
+  if (g->diag == NULL) return st;
+  eini_diag_sort(g->diag);
+  g->diag->text = NULL;
+  return st == EIN_OK || st == EIN_ERR_NO_MEMORY ? st : g->diag->status;
+}
+
+EIN_API ein_status ein_graph_add_text(ein_graph *g, const char *text) {
+  EINI_TRY(eini_building(g));
+  return g->status = eini_add_text(g, text);
 }
 
 // open: takes sizes that nothing says; NULL: these are mistakes.
@@ -33906,7 +34368,7 @@ static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, eini_
   if (g == NULL) return EIN_ERR_NO_MEMORY;
   eini_arena arena;
   eini_arena_init(&arena, &g->arena.al);
-  ein_status st = eini_prog_run(&arena, g, ctx, desc, open, fn, user);
+  ein_status st = eini_prog_run(&arena, g, eini_diag_of(ctx), desc, open, fn, user);
   if (ctx != NULL) eini_diag_sort(&ctx->diag);
   if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
   eini_arena_free(&arena);

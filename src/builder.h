@@ -94,6 +94,18 @@ EIN_API ein_status ein_graph_add_param(ein_graph *g, const char *name, ein_dtype
   return g->status = st;
 }
 
+// What is wrong with the shape that its statements give a tensor of a given one; 0: nothing is.
+static int eini_given_text(const eini_tensor *t, char *text, size_t size) {
+  for (int r = 0; t->given != NULL && r < t->rank; r++) {
+    if (t->shape[r] == t->given[r] || (t->partial && t->shape[r] < t->given[r])) continue;
+    snprintf(text, size, "axis %d of '%.*s' has extent %lld, its statements give %lld", r,
+             eini_cut(t->name, (int64_t)strlen(t->name)), t->name, (long long)t->given[r],
+             (long long)t->shape[r]);
+    return 1;
+  }
+  return 0;
+}
+
 // All pieces of a tensor are there: proves that they fill it, and gives it its shape and dtype.
 static ein_status eini_seal_tensor(ein_graph *g, int id) {
   eini_tensor *t = &g->tensor[id];
@@ -117,11 +129,8 @@ static ein_status eini_seal_tensor(ein_graph *g, int id) {
                     sizeof text);
     eini_refuse(g, st, "%s", text);
   }
-  for (int r = 0; st == EIN_OK && t->given != NULL && r < t->rank; r++) {
-    if (t->shape[r] == t->given[r] || (c.holes && t->shape[r] < t->given[r])) continue;
-    st = eini_refuse(g, EIN_ERR_SHAPE, "axis %d of '%s' has extent %lld, its statements give %lld",
-                     r, t->name, (long long)t->given[r], (long long)t->shape[r]);
-  }
+  if (st == EIN_OK && eini_given_text(t, text, sizeof text))
+    st = eini_refuse(g, EIN_ERR_SHAPE, "%s", text);
   if (st == EIN_OK && c.holes) memcpy(t->shape, t->given, (size_t)t->rank * sizeof *t->shape);
   eini_tensor_fix_dtype(t);
   eini_arena_free(&scratch);

@@ -35,7 +35,7 @@
 //                 >>store >>tuned >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public >>rates >>calibrate >>batch
+//   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
@@ -218,6 +218,8 @@
 // concat[j](e,f,..)  interleave[j](e,f,..)  stack[s](e,f,..), s a new index  reverse[j](e)
 // repeat[j](e,n)  tile[j](e,n)  roll[j](e,n)  split[j](e,k,n), part k of n  slice[j](e,from,to,
 // step=1), a number with - counts from the end  pad[j](e,before,behind | 0), or another rule
+// zeros Z[i=3] = 0, full Z[i=3] = 7, iota Z[i=9] = 2*i, eye Z[i=3,j=3] = where(i==j, 1, 0)
+// From C all lines do: ein_graph_add_text.
 //
 // GRADIENTS
 //     input X[b,f], y[b], w[f]

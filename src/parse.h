@@ -137,6 +137,10 @@ static void eini_do_output(eini_prog *q, const eini_syn *v) {
   const eini_sym *s = eini_sym_of(q, v->sym);
   eini_near w;
   if (s->ndef > 0) return;
+  if (s->kind == EINI_N_TENSOR && q->g->tensor[s->id].role == EIN_ROLE_TEMP) {
+    q->g->tensor[s->id].role = EIN_ROLE_OUTPUT;  // it was in the graph before
+    return;
+  }
   if (s->bad || s->kind == EINI_N_BAD) p->st = EIN_ERR_NAME;
   if (s->kind == EINI_N_TENSOR)
     eini_perr(p, EIN_ERR_NAME, EINI_AT(v), "define an output from it: Y[i] = X[i]",
@@ -234,8 +238,10 @@ static int eini_left_tensor(eini_prog *q, const eini_line *l) {
     eini_perr(p, EIN_ERR_NAME, l->pos, s->n, NULL, "'%.*s' is %s already", EINI_NAME_OF(p, l->sym),
               what[s->kind]);
   if (tensor >= 0 && q->g->tensor[tensor].rank != l->left->n)
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes in an earlier piece, here %d",
-              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank, l->left->n);
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "'%.*s' has %d axes%s, here %d",
+              EINI_NAME_OF(p, l->sym), q->g->tensor[tensor].rank,
+              q->g->tensor[tensor].nstmt > 0 ? " in an earlier piece" : "", l->left->n);
+  if (p->st == EIN_OK && tensor >= 0 && s->isout) q->g->tensor[tensor].role = EIN_ROLE_OUTPUT;
   if (p->st != EIN_OK || tensor >= 0) return p->st == EIN_OK ? tensor : -1;
   if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, s->dtype, l->left->n, NULL, &tensor))
     return eini_pmem(p), -1;
@@ -271,6 +277,7 @@ static void eini_seal(eini_prog *q, const eini_line *l) {
   eini_sym *s = eini_sym_of(q, l->sym);
   int64_t n = s->ndef, *piece = EINI_NEW(p->arena, int64_t, n);
   eini_cover c;
+  char text[320];
   memset(&c, 0, sizeof c);
   if (s->kind == EINI_N_BAD || s->open == 0) return;
   s->kind = EINI_N_BAD;
@@ -284,6 +291,8 @@ static void eini_seal(eini_prog *q, const eini_line *l) {
   if (c.status == EIN_OK) c.status = st;
   if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
   else if (st != EIN_OK) eini_cover_report(q, l, &c);
+  else if (eini_given_text(&q->g->tensor[s->open - 1], text, sizeof text))
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(l), NULL, "%s", text);
   if (p->st != EIN_OK) return;
   s->kind = EINI_N_TENSOR;
   s->id = s->open - 1;
@@ -338,11 +347,15 @@ static void eini_grad_check_name(eini_prog *q, const eini_syn *v) {
               EINI_NAME_OF(p, v->sym));
 }
 
-// A tensor for a gradient by tensor wrt, of the dtype it was declared with.
+// A tensor for a gradient by tensor wrt, of the dtype it was declared with; or one added before.
 static int eini_grad_left(eini_prog *q, const eini_syn *v, int wrt) {
   const eini_sym *s = eini_sym_of(q, v->sym);
   ein_dtype dtype = s->dtype != EIN_NONE || wrt >= q->ndeclared ? s->dtype : q->declared[wrt];
   int id, role = (q->outputs ? s->isout : !s->read) ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP;
+  if (s->open > 0) {
+    if (s->isout) q->g->tensor[s->open - 1].role = EIN_ROLE_OUTPUT;
+    return s->open - 1;
+  }
   if (eini_graph_add_tensor(q->g, s->s, s->n, (ein_role)role, dtype, q->g->tensor[wrt].rank,
                             NULL, &id) != EIN_OK)
     return eini_pmem(&q->p), -1;
@@ -501,15 +514,16 @@ static ein_status eini_check_desc(eini_diag *g, const ein_program_desc *d) {
   return EIN_OK;
 }
 
-// Source lines of statements from their positions.
-static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text, int64_t length) {
+// Source lines of statements, from one on, from their positions.
+static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, int64_t from, const char *text,
+                                   int64_t length) {
   int64_t n = 0, *end;  // where lines end
   for (int64_t i = 0; i < length; i++) n += text[i] == '\n';
   if ((end = EINI_NEW(a, int64_t, n)) == NULL) return EIN_ERR_NO_MEMORY;
   n = 0;
   for (int64_t i = 0; i < length; i++)
     if (text[i] == '\n') end[n++] = i;
-  for (int64_t i = 0; i < g->nstmt; i++) {  // statements of gradients are not in the text's order
+  for (int64_t i = from; i < g->nstmt; i++) {  // those of gradients are not in the text's order
     int64_t low = 0, high = n;
     while (low < high) {
       int64_t middle = low + (high - low) / 2;
@@ -521,13 +535,35 @@ static ein_status eini_graph_lines(eini_arena *a, ein_graph *g, const char *text
   return EIN_OK;
 }
 
-// Parses; with fn NULL also lowers, else calls fn for every input.
-static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
+// What a graph that is being built has is known by name: tensors, open ones until they are defined.
+static void eini_names_of_graph(eini_prog *q) {
+  const ein_graph *g = q->g;
+  q->outputs = 1;  // roles are given
+  for (int64_t k = 0; k < g->ntensor + g->nparam; k++) {
+    const eini_tensor *t = k < g->ntensor ? &g->tensor[k] : NULL;
+    const int64_t id = t != NULL ? k : k - g->ntensor;
+    const char *name = t != NULL ? t->name : g->param[id].name;
+    const int sym = eini_intern(&q->p, name, (int64_t)strlen(name));
+    if (sym < 0) return;
+    eini_sym *s = eini_sym_of(q, sym);
+    s->pos = -1;
+    if (t != NULL && t->shape == NULL) {
+      s->open = (int)id + 1;
+      s->dtype = t->dtype;
+    } else {
+      s->kind = t != NULL ? EINI_N_TENSOR : EINI_N_PARAM;
+      s->id = (int)id;
+    }
+  }
+}
+
+// Parses; with fn NULL also lowers, perhaps into a graph being built, else calls fn for each input.
+static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, eini_diag *d,
                                 const ein_program_desc *desc, eini_open *open,
                                 void (*fn)(const char *, ein_dtype, int, void *), void *user) {
   size_t n = 0, most = desc->max_source > 0 ? desc->max_source : (size_t)16 << 20;
   int depth = desc->max_nesting > 0 ? desc->max_nesting : 256;
-  eini_diag *d = eini_diag_of(ctx);
+  const int64_t before = g->nstmt;
   eini_prog *q = EINI_NEW(arena, eini_prog, 1);
   if (q == NULL) return EIN_ERR_NO_MEMORY;
   if (d != NULL) eini_diag_reset(d, NULL, 0);
@@ -545,6 +581,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   q->desc = desc;
   q->open = open;
   q->dtype = desc->dtype != EIN_NONE ? desc->dtype : EIN_F64;
+  if (g->open) eini_names_of_graph(q);
   eini_parse_program(q);
   for (int64_t i = 0; fn != NULL && q->p.status == EIN_OK && i < q->nline; i++) {
     const eini_line *l = &q->line[i];
@@ -562,14 +599,38 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, ein_ctx *ctx,
   for (int64_t i = 0; i < q->nline && !eini_diag_full(&q->p); i++) eini_do_line(q, i);
   eini_forms_free(&q->temps);
   if (q->p.status == EIN_OK) eini_check_given(q);
-  if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, q->p.s, q->p.n);
+  if (q->p.status == EIN_OK) q->p.status = eini_graph_lines(arena, g, before, q->p.s, q->p.n);
+  if (q->p.status == EIN_OK && q->commands >= 0 && g->open)
+    return eini_fail(d, EIN_ERR_UNSUPPORTED, q->commands, 1, "ein_graph_parse takes them",
+                     "commands of a schedule in a graph that is being built");
   if (q->p.status == EIN_OK && q->commands >= 0) {
     g->text = eini_strndup(&g->arena, q->p.s, q->p.n);
     g->length = q->p.n;
     g->commands = q->commands;
     if (g->text == NULL) return EIN_ERR_NO_MEMORY;
   }
-  return q->p.status == EIN_OK ? eini_graph_prune(g) : q->p.status;
+  return q->p.status == EIN_OK && !g->open ? eini_graph_prune(g) : q->p.status;
+}
+
+static ein_status eini_add_text(ein_graph *g, const char *text) {
+  ein_program_desc d;
+  eini_arena arena;
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  for (int64_t t = 0; t < g->ntensor; t++)
+    if (g->tensor[t].nstmt > 0) EINI_TRY(eini_seal_tensor(g, (int)t));
+  eini_arena_init(&arena, &g->arena.al);
+  ein_status st = eini_prog_run(&arena, g, g->diag, &d, NULL, NULL, NULL);
+  eini_arena_free(&arena);
+  if (g->diag == NULL) return st;
+  eini_diag_sort(g->diag);
+  g->diag->text = NULL;
+  return st == EIN_OK || st == EIN_ERR_NO_MEMORY ? st : g->diag->status;
+}
+
+EIN_API ein_status ein_graph_add_text(ein_graph *g, const char *text) {
+  EINI_TRY(eini_building(g));
+  return g->status = eini_add_text(g, text);
 }
 
 // open: takes sizes that nothing says; NULL: these are mistakes.
@@ -584,7 +645,7 @@ static ein_status eini_program(ein_ctx *ctx, const ein_program_desc *desc, eini_
   if (g == NULL) return EIN_ERR_NO_MEMORY;
   eini_arena arena;
   eini_arena_init(&arena, &g->arena.al);
-  ein_status st = eini_prog_run(&arena, g, ctx, desc, open, fn, user);
+  ein_status st = eini_prog_run(&arena, g, eini_diag_of(ctx), desc, open, fn, user);
   if (ctx != NULL) eini_diag_sort(&ctx->diag);
   if (st != EIN_OK && st != EIN_ERR_NO_MEMORY && ctx != NULL) st = ctx->diag.status;
   eini_arena_free(&arena);

@@ -22,11 +22,6 @@ typedef struct ein_stmt_desc {
   ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
 } ein_stmt_desc;
 
-typedef struct ein_size {
-  const char *name;
-  int64_t value;
-} ein_size;
-
 typedef struct ein_program_desc {
   const char *text;
   size_t length;            // bytes; 0: up to the terminating NUL
@@ -58,6 +53,10 @@ EIN_API ein_status ein_graph_add_param(ein_graph *graph, const char *name, ein_d
 // Adds a statement, one of perhaps several pieces of its tensor; all of them come before a
 // statement that reads it. EIN_ERR_BOUNDS when an operand's map leaves its tensor.
 EIN_API ein_status ein_graph_add_statement(ein_graph *graph, const ein_stmt_desc *desc);
+// Appends lines in the language of programs, as "Y[j] = concat[j](A[j], B[j])": they read tensors
+// and params of the graph, and define tensors that were added without statements, or new ones,
+// which are temporaries unless an output line names them. Tensors with statements are complete.
+EIN_API ein_status ein_graph_add_text(ein_graph *graph, const char *text);
 // Appends statements that define the gradients of loss, a real scalar, by nwrt tensors: in
 // grad[k], a tensor added before and not yet defined, that by wrt[k], an input or a defined tensor
 // of floats, whose shape and dtype it has unless others were given. seed: a tensor of the shape of

@@ -507,6 +507,11 @@ typedef struct ein_einsum_desc {
   ein_options options;
 } ein_einsum_desc;
 
+typedef struct ein_size {
+  const char *name;
+  int64_t value;
+} ein_size;
+
 typedef struct ein_binding {
   const char *name;
   const ein_ztensor *view;  // shape and dtype; strides count when planning, data when executing

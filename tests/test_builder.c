@@ -144,6 +144,27 @@ static void build_rest(ein_graph *g) {
   ein_graph_add_statement(g, &d);
 }
 
+// A statement by its fields, then lines that read it, define what was added and what was not.
+static void build_text(ein_graph *g) {
+  static const int64_t extent[] = {3, 4};
+  static const int operand[] = {0};
+  int64_t swap[] = {0, 1, 1, 0};
+  ein_zmap proj = zmap(2, 2, swap, NULL);
+  tensor(g, "A", EIN_ROLE_INPUT, EIN_F32, 2, 4, 3);
+  tensor(g, "C", EIN_ROLE_TEMP, EIN_NONE, 2, -1, 0);
+  tensor(g, "Y", EIN_ROLE_OUTPUT, EIN_NONE, 2, 3, 9);
+  tensor(g, "P", EIN_ROLE_OUTPUT, EIN_NONE, 2, -1, 0);
+  tensor(g, "D", EIN_ROLE_OUTPUT, EIN_NONE, 2, 4, 3);
+  ein_graph_add_param(g, "a", EIN_F32, &three, NULL);
+  ein_stmt_desc d = describe(1, 2, 2, extent, ijk, 1, operand, &proj);
+  ein_graph_add_statement(g, &d);
+  ein_graph_add_text(g, "");
+  ein_graph_add_text(g, "# with a comment\nE[i=3,j=5] : f32 = where(i == j, a, 0)\n"
+                        "Y[i,j] = concat[j](C[i,j], E[i,j])");
+  ein_graph_add_text(g, "output C\nP[i,j] = pad[j](Y[i,j], 1, 2 | wrap)\n"
+                        "L = sum[i=4,j=3](A[i,j]^2 + sin(Y[j,i]))\ngrad L wrt A as D\n");
+}
+
 typedef struct example {
   void (*build)(ein_graph *g);
   const char *text;
@@ -162,6 +183,11 @@ static const example examples[] = {
      "input s[] : bool\nN = sum[i=5](s[])\nL[i=5] : f32 = 0.5*i\nE[i=0] = s[]*s[]\n"
      "output N, L, E"},
     {build_rest, NULL},
+    {build_text,
+     "input A[4,3] : f32\nparam a = 3 : f32\nC[i=3,j=4] = A[j,i]\n"
+     "E[i=3,j=5] : f32 = where(i == j, a, 0)\nY[i,j] = concat[j](C[i,j], E[i,j])\n"
+     "P[i,j] = pad[j](Y[i,j], 1, 2 | wrap)\n"
+     "L = sum[i=4,j=3](A[i,j]^2 + sin(Y[j,i]))\ngrad L wrt A as D\noutput C, Y, D, P"},
 };
 
 #define EXAMPLES ((int)(sizeof examples / sizeof *examples))
@@ -235,6 +261,105 @@ static void test_examples(ein_ctx *ctx) {
   }
 }
 
+// ---- lines added to a graph ---------------------------------------------------------------------
+
+static int has(const char *text, const char *part) { return strstr(text, part) != NULL; }
+
+static ein_graph *finished_form(ein_ctx *ctx, ein_graph *g, char *form, size_t size) {
+  ein_canon *c = NULL;
+  CHECK(ein_canon_create(ctx, g, 0, &c) == EIN_OK);
+  CHECK(ein_graph_print(ein_canon_graph(c), form, size) < size);
+  ein_canon_destroy(c);
+  return g;
+}
+
+// Selectors, generators, folds and macros, all at once and line by line, at random places, with
+// some of the tensors added before: the same forms, and the oracle's values.
+static void test_text(ein_ctx *ctx) {
+  static const char *const name[] = {"Z", "E", "I", "S", "T", "P", "R", "U", "V", "W", "Y"};
+  static const char *const line[] = {
+      "Z[i=4,j=3] = 0", "E[i=4,j=3] = where(i == j, 1, 0)", "I[i=4] = 2*i + 1",
+      "S[s,i,j] = stack[s](A[i,j], Z[i,j], E[i,j])", "T[i,j] = sum[s](S[s,i,j]*I[i])",
+      "P[i,j] = concat[j](pad[j](T[i,j], 1, 0), reverse[j](A[i,j]))",
+      "R[i,j] = softmax[j](P[i,j]) + roll[i](P[i,j], 1)",
+      "U[i,j] = interleave[i](tile[j](T[i,j], 2), slice[j](P[i,j], 0, -1))",
+      "V[i,j] = repeat[i](split[j](R[i,j], 1, 2), 2)", "W[i] = sum[j](U[i,j]*rand(7,i,j))",
+      "Y[i] = W[i] + max[j](V[i,j])"};
+  enum { N = sizeof line / sizeof *line };
+  for (uint64_t seed = 1; seed <= 200 && failures == 0; seed++) {
+    static char whole[8192], parts[8192];
+    char text[2048], all[2048] = "input A[4,3] : f32\noutput U, Y\n";
+    ein_graph *g = NULL;
+    ein_program_desc d;
+    rng_state = seed;
+    memset(&d, 0, sizeof d);
+    for (int k = 0; k < N; k++) strcat(strcat(all, line[k]), "\n");
+    d.text = all;
+    CHECK(ein_graph_parse(ctx, &d, &g) == EIN_OK);
+    ein_graph_destroy(finished_form(ctx, g, whole, sizeof whole));
+    CHECK(ein_graph_create(ctx, &g) == EIN_OK);
+    tensor(g, "A", EIN_ROLE_INPUT, EIN_F32, 2, 4, 3);
+    for (int k = 0; k < N;) {
+      const int end = (int)draw(k + 1, N);
+      for (text[0] = 0; k < end; k++) {
+        const int out = k == 7 || k == N - 1, rank = k == 3 ? 3 : k == 2 || k >= 9 ? 1 : 2;
+        if (chance(50))
+          tensor(g, name[k], out ? EIN_ROLE_OUTPUT : EIN_ROLE_TEMP, EIN_NONE, rank, -1, 0);
+        else if (out) strcat(strcat(strcat(text, "output "), name[k]), "\n");
+        strcat(strcat(text, line[k]), "\n");
+      }
+      CHECK(ein_graph_add_text(g, text) == EIN_OK);
+    }
+    CHECK(ein_graph_finish(g) == EIN_OK);
+    if (failures == 0) compare_with_oracle(ctx, finished_form(ctx, g, parts, sizeof parts));
+    CHECK(strcmp(whole, parts) == 0);
+    if (failures > 0) printf("at seed %d: %s\n%s%s", (int)seed, ein_ctx_message(ctx), whole, parts);
+    ein_graph_destroy(g);
+  }
+}
+
+static void test_text_mistakes(ein_ctx *ctx) {
+  static const struct {
+    ein_status st;
+    const char *text, *want;
+  } bad[] = {
+      {EIN_ERR_ARGUMENT, NULL, "text is NULL"},
+      {EIN_ERR_SYNTAX, "Y[i] = X[i", "1:9: this '[' is never closed"},
+      {EIN_ERR_NAME, "Y[i] = X[i]\nX[i] = 2*Y[i]", "2:1: 'X' is an input already"},
+      {EIN_ERR_NAME, "Y[i] = Q[i]", "1:8: 'Q' is no tensor"},
+      {EIN_ERR_NAME, "Y[i] = T[i]", "1:8: 'T'"},
+      {EIN_ERR_NAME, "Y[i] = X[i]\ninput p[3]", "2:7: the name 'p' is taken"},
+      {EIN_ERR_NAME, "Y[i] = X[i]\noutput X", "2:8: 'X' is an input"},
+      {EIN_ERR_SHAPE, "T[i] = X[i]", "1:1: axis 0 of 'T' has extent 4, its statements give 10"},
+      {EIN_ERR_SHAPE, "Y[i,j=2] = X[i]", "1:1: 'Y' has 1 axes, here 2"},
+      {EIN_ERR_DTYPE, "T[i=4] : f64 = X[i]", "'T' is given two dtypes, f32 and f64"},
+      {EIN_ERR_SHAPE, "L = X[0]^2\ngrad L wrt X as T", "2:12: 'T' does not have the shape of 'X'"},
+      {EIN_ERR_SHAPE, "Y[i] = X[i]\nT[2*i] = X[i] for i=2", "'T[1]'"},
+      {EIN_ERR_NAME, "C[i] = X[i]", "'C'"},
+  };
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+    static const int64_t extent[] = {10};
+    static const int operand[] = {0};
+    ein_graph *g;
+    ein_zmap proj = zmap(1, 1, one, NULL);
+    CHECK(ein_graph_create(ctx, &g) == EIN_OK);
+    tensor(g, "X", EIN_ROLE_INPUT, EIN_F64, 1, 10, 0);
+    tensor(g, "Y", EIN_ROLE_OUTPUT, EIN_NONE, 1, -1, 0);
+    tensor(g, "T", EIN_ROLE_TEMP, EIN_F32, 1, 4, 0);
+    tensor(g, "C", EIN_ROLE_TEMP, EIN_NONE, 1, -1, 0);
+    ein_graph_add_param(g, "p", EIN_NONE, NULL, NULL);
+    ein_stmt_desc d = describe(3, 1, 1, extent, NULL, 1, operand, &proj);
+    ein_graph_add_statement(g, &d);
+    ein_status st = ein_graph_add_text(g, bad[k].text);
+    CHECK(st == bad[k].st && has(ein_ctx_message(ctx), bad[k].want));
+    if (st != bad[k].st || !has(ein_ctx_message(ctx), bad[k].want))
+      printf("text %d: %d, %s\n", (int)k, (int)st, ein_ctx_message(ctx));
+    CHECK(ein_graph_add_text(g, "Y[i] = X[i]") == st && ein_graph_finish(g) == st);
+    ein_graph_destroy(g);
+  }
+  CHECK(ein_graph_add_text(NULL, "") == EIN_ERR_ARGUMENT);
+}
+
 // No bracket is printed that the language can do without, and none is missing.
 static void test_print(ein_ctx *ctx) {
   static const char head[] = "input A[4,4] : f64\ninput M[4] : bool\n", tail[] = "output X\n";
@@ -258,8 +383,6 @@ static void test_print(ein_ctx *ctx) {
 }
 
 // ---- mistakes -----------------------------------------------------------------------------------
-
-static int has(const char *text, const char *part) { return strstr(text, part) != NULL; }
 
 // A graph with X[10], Y[] open and T[4] given, and one statement with one thing wrong.
 static ein_status mistake(ein_ctx *ctx, int k, ein_graph **graph, const char **want) {
@@ -601,6 +724,8 @@ int main(void) {
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   test_examples(ctx);
   test_print(ctx);
+  test_text(ctx);
+  test_text_mistakes(ctx);
   test_mistakes(ctx);
   test_declarations(ctx);
   test_fields(ctx);
