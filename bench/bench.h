@@ -35,6 +35,11 @@ const char *bench_run(bench_case *c, int fields, const void *const *in, void *co
 // The same by ein_einsum, which looks the plan up.
 const char *bench_call(bench_case *c, const void *const *in, void *const *out, int batch, int n,
                        double *seconds);
+// What plans made from now on are told, as in ein_options; "": nothing. 0: a text is too long.
+int bench_fix(bench *b, const char *path, const char *variant);
+// As ein_plan_path and ein_plan_variants.
+size_t bench_path(const bench_case *c, char *buf, size_t size);
+size_t bench_variants(const bench_case *c, char *buf, size_t size);
 size_t bench_describe(const bench_case *c, int json, char *buf, size_t size);
 
 // ---- roofline.c ----

@@ -22,6 +22,7 @@ typedef struct case_views {
 struct bench {
   ein_ctx *ctx;
   ein_cpu *cpu;
+  char path[256], variant[128];  // what the next plans are told; "": nothing
 };
 
 struct bench_case {
@@ -116,6 +117,29 @@ static int copy_views(bench_case *c, const char *expr, int nin, int nout, const 
   return 1;
 }
 
+static ein_options options_of(const bench *b) {
+  ein_options o;
+  memset(&o, 0, sizeof o);
+  if (b->path[0]) o.path = b->path;
+  if (b->variant[0]) o.variant = b->variant;
+  return o;
+}
+
+int bench_fix(bench *b, const char *path, const char *variant) {
+  if (strlen(path) >= sizeof b->path || strlen(variant) >= sizeof b->variant) return 0;
+  memcpy(b->path, path, strlen(path) + 1);
+  memcpy(b->variant, variant, strlen(variant) + 1);
+  return 1;
+}
+
+size_t bench_path(const bench_case *c, char *buf, size_t size) {
+  return ein_plan_path(c->plan, buf, size);
+}
+
+size_t bench_variants(const bench_case *c, char *buf, size_t size) {
+  return ein_plan_variants(c->plan, buf, size);
+}
+
 // A program names its inputs x0, x1, ..; its outputs are row-major.
 static ein_status plan_program(bench_case *c, const char *program) {
   enum { MOST = 64 };
@@ -133,8 +157,9 @@ static ein_status plan_program(bench_case *c, const char *program) {
   d.nbind = c->v.nin;
   d.bind = bind;
   ein_graph *graph;
+  const ein_options o = options_of(c->b);
   ein_status st = ein_graph_parse(c->b->ctx, &d, &graph);
-  if (st == EIN_OK) st = ein_plan_graph(c->b->ctx, graph, c->v.nin, bind, NULL, &c->plan);
+  if (st == EIN_OK) st = ein_plan_graph(c->b->ctx, graph, c->v.nin, bind, &o, &c->plan);
   ein_graph_destroy(graph);
   return st;
 }
@@ -148,6 +173,7 @@ static ein_status plan_einsum(bench_case *c, const char *map, const char *fold) 
   d.out = &c->v.view[c->v.nin];
   d.map = map[0] ? map : NULL;
   d.monoid = fold[0] ? fold : NULL;
+  d.options = options_of(c->b);
   return ein_plan_create(c->b->ctx, &d, &c->plan);
 }
 

@@ -5,6 +5,7 @@
     python3 bench/kernels.py --set perf --cases 'dg,transpose*' --threads 1,2 --peers numpy,torch
     python3 bench/kernels.py --set dg --threads 1,2
     python3 bench/kernels.py --set tccg,perf --quick
+    python3 bench/kernels.py --set drawn --seed 3 --count 100 --regret
 
 bench/README.md says how to read what comes out. Needs Python 3, NumPy, make and a C compiler.
 """
@@ -27,6 +28,7 @@ except ImportError:
     sys.exit(77)
 
 import cases as C
+import drawn
 import peers as P
 import report
 
@@ -56,7 +58,12 @@ class Library:
                 ("roof_stream", ctypes.c_double, [i, z, i, i])]:
             f = getattr(so, name)
             f.restype, f.argtypes = result, args
-        if hasattr(so, "bench_plan_rows"):  # those of before have it not
+        if hasattr(so, "bench_fix"):  # those of before have it not
+            so.bench_fix.argtypes = [p, s, s]
+            for name in ("bench_path", "bench_variants"):
+                f = getattr(so, name)
+                f.restype, f.argtypes = z, [p, s, z]
+        if hasattr(so, "bench_plan_rows"):
             so.bench_plan_rows.restype = p
             so.bench_plan_rows.argtypes = [p, s, s, s, s, i, i, p, p, p, p]
         self.handles = {}
@@ -92,7 +99,7 @@ class Ours:
     """One case through a plan, or through the one-call interface; its fields one after another, or
     as rows of one plan."""
 
-    def __init__(self, lib, case, dtype, data, threads, call=False, rows=False):
+    def __init__(self, lib, case, dtype, data, threads, call=False, rows=False, fix=("", "")):
         self.lib, self.data, self.fields, self.call = lib.so, data, case.fields, call
         self.threads = threads
         ins, outs, prog = data.sets[0], data.outs[:1], case.prog
@@ -106,10 +113,14 @@ class Ours:
         args = [x.encode() for x in (case.expr, case.map, case.fold, prog)]
         plan = lib.so.bench_plan_rows if rows else lib.so.bench_plan
         counts = [len(ins), len(outs)] if rows else [len(ins)]
+        if fix != ("", ""):
+            lib.so.bench_fix(lib.handle(threads), *[x.encode() for x in fix])
         self.plan = plan(
             lib.handle(threads), *args, *counts, (ctypes.c_int * len(views))(
                 *[code] * len(views)), (ctypes.c_int * len(views))(*[v.ndim for v in views]),
             (ctypes.c_int64 * max(1, len(dims)))(*dims), ctypes.byref(why))
+        if fix != ("", ""):
+            lib.so.bench_fix(lib.handle(threads), b"", b"")
         if not self.plan:
             raise RuntimeError((why.value or b"?").decode().split("\n")[0])
         self.ins = pointers(ins if rows else [a for s in data.sets for a in s])
@@ -129,10 +140,17 @@ class Ours:
     def results(self):
         return self.data.outs
 
-    def describe(self, as_json=0):
+    def text(self, function, *args):
         buf = ctypes.create_string_buffer(1 << 16)
-        self.lib.bench_describe(self.plan, as_json, buf, len(buf))
+        function(self.plan, *args, buf, len(buf))
         return buf.value.decode()
+
+    def describe(self, as_json=0):
+        return self.text(self.lib.bench_describe, as_json)
+
+    def predicted(self):
+        """Seconds."""
+        return json.loads(self.describe(1))["seconds"]
 
     def free(self):
         self.lib.bench_free(self.plan)
@@ -323,6 +341,56 @@ def measure(opt, records, ready):
     return disturbed(wall, cpu, busy() - all_ran - cpu, opt.threads)
 
 
+# ---- the choice against all others ---------------------------------------------------------------
+
+PATHS = ["none", "naive", "greedy", "dp"]
+
+
+def ways(lib, case, dtype, data, threads):
+    """All that a plan may be told: paths of several factors, and kernels of the path it takes."""
+    def ask(path):
+        plan = Ours(lib, case, dtype, data, threads, fix=(path, "any"))
+        steps, variants = plan.text(lib.so.bench_path), plan.text(lib.so.bench_variants).split("\n")
+        plan.free()
+        return steps, [v for v in variants if v]
+    taken, several = ask(""), len(case.ins) > 2
+    steps = taken[0] if several else ""
+    return [(p, "") for p in PATHS if several] + [(steps, v) for v in taken[1]]
+
+
+def regret(opt, lib, case, dtype, data):
+    """What the plan takes over the fastest of all that it might have been, and over its prediction;
+    the fastest's name."""
+    own = Ours(lib, case, dtype, data, opt.threads)
+    found, seen = [("as planned", own)], {own.describe()}
+    for fix in ways(lib, case, dtype, data, opt.threads):
+        try:
+            other = Ours(lib, case, dtype, data, opt.threads, fix=fix)
+        except RuntimeError:
+            continue  # this way is not one of this problem
+        if other.describe() in seen:
+            other.free()
+            continue
+        seen.add(other.describe())
+        once = other.sample(1, 2)[-1]
+        if once > 4 * min(own.sample(1, 2)):
+            other.free()
+            continue
+        found.append((" ".join(fix).strip(), other))
+    times = {name: [] for name, _ in found}
+    for _ in range(opt.rounds):
+        for name, impl in found:
+            once = min(impl.sample(1, 2))
+            batch = max(1, min(10000, math.ceil(5e-5 / max(once, 1e-9))))
+            times[name] += impl.sample(batch, max(1, min(20, int(opt.seconds / (once * batch)))))
+    median = {name: sorted(t)[len(t) // 2] for name, t in times.items()}
+    best, predicted = min(median, key=median.get), own.predicted()
+    for _, impl in found:
+        impl.free()
+    return {"regret": median["as planned"] / median[best], "best": best, "candidates": len(seen),
+            "predicted": predicted / median["as planned"] if predicted else None}
+
+
 def run_case(opt, lib, roof, case, dtype, offset):
     row = {"case": case.name, "group": case.group, "expr": case.expr, "ext": case.ext,
            "dtype": dtype, "threads": opt.threads, "offset": offset, "flops": case.flops,
@@ -340,6 +408,8 @@ def run_case(opt, lib, roof, case, dtype, offset):
     if opt.explain and "einsum" in ready:
         print(ready["einsum"].describe(), file=sys.stderr)
     row["disturbed"] = measure(opt, records, ready)
+    if opt.regret and "einsum" in ready:
+        row["choice"] = regret(opt, lib, case, dtype, data)
     for impl in ready.values():
         impl.free()
     ready.clear()
@@ -360,6 +430,10 @@ def progress(row):
     for name, r in row["impl"].items():
         text.append("%s %s" % (name, "FAILED (%s)" % r["error"] if r["error"] else
                                report.seconds(r["median"])))
+    if "choice" in row:
+        text.append("regret %.2f (%s), predicted %s" % (
+            row["choice"]["regret"], row["choice"]["best"],
+            report.text(row["choice"]["predicted"])))
     if row["disturbed"] > report.DISTURBED:
         text.append("(DISTURBED: others had the processor for %.0f %%)" % (100 * row["disturbed"]))
     return "%-24s %s +%d roof %s: %s" % (row["case"], row["dtype"], row["offset"],
@@ -529,7 +603,11 @@ def run_children(opt):
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--set", default="tccg", help="by comma: tccg, perf, random, dg, "
-                   "dg:ELEMENTS")
+                   "dg:ELEMENTS, drawn")
+    p.add_argument("--seed", type=int, default=1, help="of the set drawn")
+    p.add_argument("--count", type=int, default=100, help="cases of the set drawn")
+    p.add_argument("--regret", action="store_true", help="time all that a plan might have been, "
+                   "too, and hold predictions against measurements")
     p.add_argument("--cases", default="*", help="names (with * and ?) and groups, by comma")
     p.add_argument("--dtype", default="f64", help="f64, f32 or both by comma")
     p.add_argument("--threads", default="1", help="numbers of threads, by comma")
@@ -563,8 +641,9 @@ def arguments():
         p.error("peers are " + ", ".join(P.ALL))
     if opt.quick:
         opt.rounds, opt.seconds, opt.patience = min(opt.rounds, 2), 0.01, 0.05
-    opt.selected = [c for s in opt.set.split(",")
-                    for c in C.select(C.load(s, opt.as_written), opt.cases)]
+    opt.selected = [c for s in opt.set.split(",") for c in C.select(
+        drawn.cases(opt.seed, opt.count) if s == "drawn" else C.load(s, opt.as_written),
+        opt.cases)]
     if opt.functional:
         opt.selected = [c.functional() for c in opt.selected if c.plain and len(c.ins) == 2]
     if not opt.selected:

@@ -167,6 +167,7 @@ def summary(rows):
                   "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
         for name, some in classes(part).items():
             lines.append(summary_line(name, some))
+        lines += spread(part)
         lines += fields(part)
         lines += two_over_one(part)
         lines += wins(part)
@@ -191,6 +192,35 @@ def summary_line(name, rows):
         text(rate([median_of(r, "einsum") for r in rows]), "%.3g"),
         text(rate([best_peer(r)[0] for r in rows]), "%.3g"),
         text(mean([x for x, _ in ratios])), least)
+
+
+def spread(rows):
+    """How ratios, and choices against all others, are distributed."""
+    lines, ratios = [], sorted(x for x in map(ratio, rows) if x)
+    if len(ratios) >= 20:
+        lines += ["", "Of %d ratios to the best peer: least %.2f, a twentieth below %.2f, median "
+                  "%.2f; %d of 100 at least 0.95, %d at least 0.8." % (
+                      len(ratios), ratios[0], ratios[len(ratios) // 20], ratios[len(ratios) // 2],
+                      share(ratios, lambda x: x >= 0.95), share(ratios, lambda x: x >= 0.8))]
+    chosen = [r for r in rows if "choice" in r]
+    if chosen:
+        over = [r["choice"]["regret"] for r in chosen]
+        said = [r["choice"]["predicted"] for r in chosen if r["choice"]["predicted"]]
+        worst = sorted(chosen, key=lambda r: -r["choice"]["regret"])[:5]
+        lines += ["", "Time as planned over that of the fastest of all ways: geometric mean %.2f; "
+                  "%d of 100 at most 1.1, %d at most 2; most: %s." % (
+                      mean(over), share(over, lambda x: x <= 1.1), share(over, lambda x: x <= 2),
+                      ", ".join("%s %.2f (%s)" % (r["case"], r["choice"]["regret"],
+                                                  r["choice"]["best"]) for r in worst)),
+                  "", "Predicted over measured: geometric mean %s; %d of 100 within 1.5, %d within "
+                  "2." % (text(mean(said)), share(said, lambda x: 1 / 1.5 <= x <= 1.5),
+                          share(said, lambda x: 0.5 <= x <= 2))]
+    return lines
+
+
+def share(values, test):
+    """Of 100."""
+    return 100 * sum(map(test, values)) // max(1, len(values))
 
 
 def fields(rows):
