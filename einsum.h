@@ -12974,7 +12974,8 @@ typedef struct eini_eval {
   const int64_t *index_at;
   const int64_t *step;          // strides along the chunk, or NULL with tables
   const int64_t *index_step;
-  const int64_t *const *table;  // offsets within the chunk per operand
+  const int64_t *const *table;  // offsets within the chunk per operand, which follow the steps
+  int64_t run;                  //   for so many elements each, or 0
   const int64_t *const *index_table;
   void **reg;                   // current address of each register
   char *mem;                    // nreg * eini_reg_bytes
@@ -13013,6 +13014,36 @@ static void eini_gather(size_t size, int64_t n, const char *src, int64_t step, c
     case 4: eini_gather_32(n, src, step, table, d); break;
     case 8: eini_gather_64(n, src, step, table, d); break;
     default: eini_gather_128(n, src, step, table, d); break;
+  }
+}
+
+// A value repeated for each row of a table, in whole lanes: the last row's reach behind n.
+#define EINI_REPEAT(bits)                                                                   \
+  static void eini_repeat_##bits(int64_t n, const char *src, const int64_t *table, int64_t run, \
+                                 void *pd) {                                                \
+    for (int64_t at = 0; at < n; at += run) {                                               \
+      uint##bits##_t v, *d = (uint##bits##_t *)pd + at;                                     \
+      memcpy(&v, src + table[at] * (bits / 8), bits / 8);                                   \
+      for (int64_t j = 0; j < run; j += EINI_LANES)                                         \
+        for (int k = 0; k < EINI_LANES; k++) d[j + k] = v;                                  \
+    }                                                                                       \
+  }
+EINI_REPEAT(32)
+EINI_REPEAT(64)
+#undef EINI_REPEAT
+
+// The same into a register, row by row.
+static void eini_gather_rows(const eini_eval *ev, size_t size, int64_t n, const char *src,
+                             int64_t step, const int64_t *table, char *d) {
+  const int64_t run = ev->run, e = (int64_t)size;
+  if (step == 0 && (size == 4 || size == 8)) {
+    if (size == 4) eini_repeat_32(n, src, table, run, d);
+    else eini_repeat_64(n, src, table, run, d);
+  } else if (step == 1) {
+    for (int64_t at = 0; at < n; at += run)
+      memcpy(d + at * e, src + table[at] * e, (size_t)run * size);
+  } else {
+    eini_gather(size, n, src, 0, table, d);
   }
 }
 
@@ -13073,7 +13104,9 @@ static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) 
   size_t wide = eini_dtypes[step->type].size;  // cleared: lanes nobody reads
   memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);
   if (same) {
-    eini_gather(size, n, src, by, table, mem);
+    if (table != NULL && ev->run >= 8)
+      eini_gather_rows(ev, size, n, src, ev->step[step->a], table, mem);
+    else eini_gather(size, n, src, by, table, mem);
     return;
   }
   uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most
@@ -13728,7 +13761,7 @@ static void *eini_fold_finish(const eini_folder *f, int64_t n, void *const *stat
 // ================================================================================================
 // >>mapreduce  the portable map-reduce kernel
 // D[f] = epilogue(fold over r of E(f, r)) over per-index strides (DESIGN: the kernels). Elements
-// are evaluated in chunks along one index, or along several short ones through offset tables.
+// are evaluated in chunks along one index, or along several with offset tables where needed.
 // Invariant: the fold of an output element does not depend on how free indices are cut.
 // ================================================================================================
 
@@ -13806,9 +13839,10 @@ typedef struct eini_task {
   int ninner, *inner;          // reduced loops around the chunk (inside the accumulators)
   int nchunk, *chunk;          // indices the chunk runs over, innermost last
   int chunk_reduced;
-  int64_t chunk_len;           // elements over all chunk indices
-  int64_t **table;             // offsets within the chunk per stream; NULL: one index, by stride
-  int64_t *identity_table;     // 0, 1, 2, ..: the accumulator's table
+  int64_t chunk_row;           // elements over all chunk indices but the outermost,
+  int64_t chunk_steps;         //   of which a chunk takes so many values at most
+  int64_t chunk_len;           // elements of a chunk at most
+  int64_t **table;             // offsets within the chunk per stream; NULL: even steps, as of all
   int cut;                     // free index threads cut, or -1
   double work;                 // elements visited
   size_t scratch;              // bytes per thread
@@ -13922,8 +13956,18 @@ static int eini_nest_next(eini_nest *w, int n, const int *dim) {
   return 0;
 }
 
-static void eini_nest_shift(eini_nest *w, int64_t by) {
-  for (int s = 0; s < w->t->nstream; s++) w->at[s] += by * w->step[s];
+// The next chunk of the current place: its elements. 0: there is none, and the place is as it was.
+// *done: -1 before the first.
+static int64_t eini_nest_piece(eini_nest *w, int64_t *done) {
+  const eini_task *t = w->t;
+  const int c = t->nchunk > 0 ? t->chunk[0] : -1;
+  const int64_t total = c < 0 ? 1 : w->extent[c];
+  int64_t by = *done < 0 ? 0 : t->chunk_steps;
+  *done = eini_max64(*done, 0) + by;
+  if (*done >= total) by -= *done;
+  for (int s = 0; s < t->nstream && by != 0 && c >= 0; s++)
+    w->at[s] += by * t->stride[(int64_t)s * t->nindex + c];
+  return eini_max64(0, eini_min64(t->chunk_steps, total - *done)) * t->chunk_row;
 }
 
 // Stores n results of computation type `type` at the current place.
@@ -13946,7 +13990,8 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
 static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
-  if (t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 || to != t->code.type ||
+  if ((t->table != NULL && t->table[t->out] != NULL) || w->step[t->out] != 1 ||
+      n % EINI_LANES != 0 || to != t->code.type ||
       t->code.nstep == 0 || t->code.step[t->code.nstep - 1].op <= EIN_OP_INDEX ||
       t->code.step[t->code.nstep - 1].dst != t->code.result) {
     return NULL;
@@ -14007,8 +14052,9 @@ static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
 // Where the values of the current chunk are already as they are folded; NULL: nowhere.
 static const char *eini_nest_run(const eini_nest *w) {
   const eini_task *t = w->t;
-  if (t->table != NULL || t->nchunk != 1 || t->nop != 1 || t->code.plain != 0 || t->code.conj ||
-      w->step[0] != 1 || t->ref[0].dtype != t->folder.type || t->ref[0].dtype == EIN_BOOL)
+  if ((t->table != NULL && t->table[0] != NULL) || t->nchunk == 0 || t->nop != 1 ||
+      t->code.plain != 0 || t->code.conj || w->step[0] != 1 ||
+      t->ref[0].dtype != t->folder.type || t->ref[0].dtype == EIN_BOOL)
     return NULL;
   const char *p = w->base[0] + w->at[0] * (int64_t)eini_dtypes[t->folder.type].size;
   return (uintptr_t)p % eini_dtypes[t->folder.type].size == 0 ? p : NULL;
@@ -14057,7 +14103,8 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
 // All chunks of the current place, then back to it.
 static void eini_nest_chunks(eini_nest *w) {
   const eini_task *t = w->t;
-  const char *run = t->chunk_reduced && t->folder.across != NULL ? eini_nest_run(w) : NULL;
+  const char *run =
+      t->chunk_reduced && t->folder.across != NULL && t->nchunk == 1 ? eini_nest_run(w) : NULL;
   if (run != NULL) {  // in a fixed order as chunks are folded, which other places may have
     const int64_t n = w->extent[t->chunk[0]], most = t->order ? EINI_CHUNK : n;
     const int64_t size = (int64_t)eini_dtypes[t->folder.type].size;
@@ -14065,16 +14112,7 @@ static void eini_nest_chunks(eini_nest *w) {
       t->folder.across(eini_min64(most, n - i), run + i * size, w->acc[0]);
     return;
   }
-  if (t->table != NULL || t->nchunk == 0) {
-    eini_nest_chunk(w, t->chunk_len);
-    return;
-  }
-  int64_t total = w->extent[t->chunk[0]];
-  for (int64_t done = 0; done < total; done += EINI_CHUNK) {
-    eini_nest_chunk(w, eini_min64(EINI_CHUNK, total - done));
-    eini_nest_shift(w, EINI_CHUNK);
-  }
-  eini_nest_shift(w, -(total + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK);
+  for (int64_t done = -1, n; (n = eini_nest_piece(w, &done)) > 0;) eini_nest_chunk(w, n);
 }
 
 static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
@@ -14101,12 +14139,11 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
   w->ev.step = w->step;
   w->ev.index_step = w->step + t->nop;
   if (t->table != NULL) {
+    w->ev.run = w->extent[t->chunk[t->nchunk - 1]];
     w->ev.table = (const int64_t *const *)t->table;
     w->ev.index_table = (const int64_t *const *)(t->table + t->nop);
   }
-  int64_t fill = t->table != NULL || t->nchunk == 0 ? t->chunk_len
-                                                    : eini_min64(t->chunk_len, EINI_CHUNK);
-  eini_code_begin(&w->ev, param, fill);
+  eini_code_begin(&w->ev, param, t->chunk_len);
   if (!t->has_epi) return;
   w->epi.code = &t->epi;
   w->epi.base = w->epi_base;
@@ -14119,14 +14156,14 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
   if (tables) {
     w->epi.table = w->epi_table;
     w->epi.index_table = (const int64_t *const *)(t->table + t->epi_iota);
-    w->epi_table[0] = t->identity_table;
+    w->epi_table[0] = NULL;
   }
   for (int k = 1; k <= t->nextra; k++) {
     w->epi_base[k] = w->base[t->extra + k - 1];
     w->epi_step[k] = w->step[t->extra + k - 1];
     if (tables) w->epi_table[k] = t->table[t->extra + k - 1];
   }
-  eini_code_begin(&w->epi, param, t->chunk_reduced ? 1 : fill);
+  eini_code_begin(&w->epi, param, t->chunk_reduced ? 1 : t->chunk_len);
 }
 
 // Runs the part [lo, hi) of the index threads cut (all of it with cut < 0).
@@ -14595,29 +14632,46 @@ static int eini_task_merge(eini_task *t) {
 }
 
 // Relative cost of running chunks along loop i: cache lines touched per element, and the overhead
-// of short chunks.
+// of short chunks. A short free loop's go on along the innermost other one.
 static double eini_chunk_cost(const eini_task *t, int i) {
-  double cost = EINI_CHUNK_START / (double)eini_min64(t->extent[i], EINI_CHUNK);
+  int more = t->reduced[i] || t->extent[i] >= EINI_CHUNK / 2 ? -1 : t->nindex - 1;
+  while (more >= 0 && (more == i || t->reduced[more] || t->extent[more] == 1)) more--;
+  const int64_t many = more < 0 ? 1 : eini_min64(t->extent[more], EINI_CHUNK);
+  double cost = EINI_CHUNK_START / (double)eini_min64(t->extent[i] * many, EINI_CHUNK);
   for (int s = 0; s < t->nstream; s++) {
     if (t->ref[s].slot < 0) continue;
-    double step = (double)eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
+    const int64_t *v = t->stride + (int64_t)s * t->nindex;
+    double step = (double)eini_abs64(v[i]);
     double bytes = step * (double)ein_dtype_size(t->ref[s].dtype);
     if (s == t->out && t->reduced[i]) continue;
+    const int apart =
+        step > 1 || (more >= 0 && (double)v[more] != (double)v[i] * (double)t->extent[i]);
     cost += bytes > EINI_LINE_BYTES ? 1
-            : bytes / EINI_LINE_BYTES + (step > 1 ? EINI_CHUNK_APART : 0);
+            : bytes / EINI_LINE_BYTES + (apart ? EINI_CHUNK_APART : 0);
   }
   // A chunk along a reduced index ends in one output element each time round.
   if (t->reduced[i]) cost += EINI_CHUNK_END / (double)t->extent[i];
   return cost;
 }
 
-// Offsets of all elements of a chunk over several loops, per stream.
+// Do a stream's elements follow each other through a chunk in even steps?
+static int eini_chunk_even(const eini_task *t, int s) {
+  const int64_t *v = t->stride + (int64_t)s * t->nindex;
+  for (int k = t->nchunk - 1; k > 0; k--) {
+    int64_t want;
+    if (eini_mul_overflow(v[t->chunk[k]], t->extent[t->chunk[k]], &want) ||
+        v[t->chunk[k - 1]] != want)
+      return 0;
+  }
+  return 1;
+}
+
+// Offsets of all elements of a chunk over several loops, of streams whose steps are not even.
 static ein_status eini_chunk_tables(eini_arena *a, eini_task *t) {
   t->table = EINI_NEW(a, int64_t *, t->nstream);
-  t->identity_table = EINI_NEW(a, int64_t, EINI_CHUNK);
-  if (t->table == NULL || t->identity_table == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t j = 0; j < EINI_CHUNK; j++) t->identity_table[j] = j;
+  if (t->table == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) {
+    if (eini_chunk_even(t, s)) continue;
     t->table[s] = EINI_NEW(a, int64_t, t->chunk_len);
     if (t->table[s] == NULL) return EIN_ERR_NO_MEMORY;
     for (int64_t j = 0; j < t->chunk_len; j++) {
@@ -14662,22 +14716,28 @@ static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
     double c = eini_chunk_cost(t, i);
     if (best < 0 || c < low) best = i, low = c;
   }
-  t->chunk_len = 1;
+  t->chunk_row = t->chunk_steps = t->chunk_len = 1;
   if (best >= 0) {
-    t->chunk[t->nchunk++] = best;
-    taken[best] = 1;
-    t->chunk_len = t->extent[best];
+    int64_t len = 1;
     t->chunk_reduced = t->reduced[best];
-    // Short: take more loops of the same kind into the chunk, next in memory order first.
-    for (int i = live - 1; i >= 0 && t->chunk_len < EINI_CHUNK / 2; i--) {
-      if (taken[i] || t->reduced[i] != t->reduced[best] || t->extent[i] > EINI_CHUNK / t->chunk_len)
+    // Short: take more loops of the same kind into the chunk, next in memory order first; of the
+    // last one, if it is free, some values at a time.
+    for (int i = best, next = live - 1; i >= 0; i = next--) {
+      const int first = t->nchunk == 0;
+      if (taken[i] || t->reduced[i] != t->reduced[best] ||
+          (!first && t->reduced[i] && t->extent[i] > EINI_CHUNK / len))
         continue;
       for (int k = t->nchunk; k > 0; k--) t->chunk[k] = t->chunk[k - 1];
       t->chunk[0] = i;
       t->nchunk++;
       taken[i] = 1;
-      t->chunk_len *= t->extent[i];
+      t->chunk_row = len;
+      t->chunk_steps = eini_max64(1, EINI_CHUNK / len);
+      if (t->extent[i] >= t->chunk_steps) break;
+      len *= t->extent[i];
+      if (len >= EINI_CHUNK / 2) break;
     }
+    t->chunk_len = t->chunk_row * eini_min64(t->chunk_steps, t->extent[t->chunk[0]]);
   }
   for (int i = 0; i < live; i++) {
     if (taken[i]) continue;
@@ -14913,7 +14973,7 @@ static int eini_exceeds(int64_t x, int64_t times, int64_t of) {  // x > times * 
   return (x - 1) / times >= of;
 }
 
-// The free loop threads cut: the outermost long one, never a table's.
+// The free loop threads cut: the outermost long one; of a chunk's, one that chunks cut as well.
 static void eini_task_cut(eini_task *t) {
   t->cut = -1;
   int64_t best = 1;
@@ -14926,7 +14986,7 @@ static void eini_task_cut(eini_task *t) {
       int64_t e = t->extent[t->chunk[k]];
       if (eini_exceeds(e, 4, best)) best = e, t->cut = t->chunk[k];
     }
-  } else if (t->nchunk == 1 && !t->chunk_reduced &&
+  } else if (t->nchunk > 0 && !t->chunk_reduced && t->extent[t->chunk[0]] > t->chunk_steps &&
              eini_exceeds(t->extent[t->chunk[0]], 16, best)) {
     t->cut = t->chunk[0];
   }
@@ -15173,8 +15233,9 @@ static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_t
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP) return;
   const double past = lo->given != NULL && lo->given->stream_bytes > 0
                           ? lo->given->stream_bytes : (double)lo->fast->stream_bytes;
-  if (t->out_bytes <= past || t->table != NULL || t->nchunk != 1 ||
-      t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
+  if (t->out_bytes <= past || (t->table != NULL && t->table[t->out] != NULL) || t->nchunk == 0 ||
+      t->chunk_reduced ||
+      t->stride[(int64_t)t->out * t->nindex + t->chunk[t->nchunk - 1]] != 1) {
     return;
   }
   t->stream = lo->fast;
@@ -15209,7 +15270,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   eini_task_cut(t);
   eini_task_stream(lo, s, t);
   if (t->kind == EINI_TASK_MAP) EINI_TRY(eini_map_choose(lo, t));
-  t->code.chunk = eini_chunk_of(eini_max64(t->chunk_len, 1));
+  t->code.chunk = eini_chunk_of(t->chunk_len);
   t->epi.chunk = t->chunk_reduced ? eini_chunk_of(1) : t->code.chunk;
   eini_nest w;
   eini_provided v;
@@ -15285,6 +15346,7 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
   f->ev.at = f->at;
   f->ev.step = f->step;
   f->ev.table = f->table;
+  f->ev.run = 0;
   for (int64_t done = 0; done < n; done += code->chunk) {
     int64_t m = eini_min64(code->chunk, n - done);
     for (int k = 0; k < nop; k++)
@@ -15321,6 +15383,7 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
       e->ev.at = e->at;
       e->ev.step = e->step;
       e->ev.table = e->table;
+      e->ev.run = 0;
       v = eini_code_run(&e->ev, m, NULL);
       vt = (ein_dtype)t->epi.type;
     }
@@ -20742,9 +20805,8 @@ static ein_status eini_share_part(const eini_share *part, int i) {
   if (t->kind == EINI_TASK_CONTRACT)
     return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
-  if (t->kind == EINI_TASK_MAP && t->nchunk == 1 && t->cut == t->chunk[0]) {
-    size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
-  }
+  if (t->kind == EINI_TASK_MAP && t->nchunk > 0 && t->cut == t->chunk[0])
+    size = (size + t->chunk_steps - 1) / t->chunk_steps * t->chunk_steps;  // whole chunks
   int64_t lo = eini_min64((int64_t)i * size, n), hi = eini_min64(lo + size, n);
   return lo < hi ? eini_task_run(part->x, t, scratch, lo, hi) : EIN_OK;
 }
@@ -37745,17 +37807,7 @@ static void eini_count_chunk(eini_count *c, eini_nest *w, int64_t n) {
 
 // As eini_nest_chunks.
 static void eini_count_chunks(eini_count *c, eini_nest *w) {
-  const eini_task *t = w->t;
-  if (t->table != NULL || t->nchunk == 0) {
-    eini_count_chunk(c, w, t->chunk_len);
-    return;
-  }
-  const int64_t total = w->extent[t->chunk[0]];
-  for (int64_t done = 0; done < total; done += EINI_CHUNK) {
-    eini_count_chunk(c, w, eini_min64(EINI_CHUNK, total - done));
-    eini_nest_shift(w, EINI_CHUNK);
-  }
-  eini_nest_shift(w, -(total + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK);
+  for (int64_t done = -1, n; (n = eini_nest_piece(w, &done)) > 0;) eini_count_chunk(c, w, n);
 }
 
 static ein_status eini_count_map(eini_count *c, const eini_exec *x, const eini_task *t) {

@@ -24,9 +24,10 @@
 // Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
-//                 >>copy-rows >>chunks >>chunk-rows >>gett >>gett-pack >>gett-boxes >>gett-job
-//                 >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec >>small
-//                 >>elements >>element-rows >>tiny >>sums >>families >>measure >>cpu-public
+//                 >>copy-rows >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack >>gett-boxes
+//                 >>gett-job >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec
+//                 >>small >>elements >>element-rows >>tiny >>sums >>families >>measure
+//                 >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -2959,13 +2960,18 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 //
 // A block is eight lines that follow each other, or a line of each of eight tracks: rows that
 // follow each other in a walk. What they share, like the x of A[i,j]*x[j], is then read from the
-// second cache once for eight, and what is done per row is done once.
+// second cache once for eight, and what is done per row is done once. So short rows run; where they
+// follow each other in the output, they are joined to longer ones instead, for which operands that
+// do not follow each other are laid out.
 
 #define EINI_ROW_BLOCK 512   // bytes
 #define EINI_ROW_NEAR 8192   // bytes of a row whose operands are likely to be in the first cache
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
-#define EINI_ROW_LEAST 256   // elements of a row; shorter ones are chunks of several loops
+#define EINI_ROW_LEAST 256   // elements of a row; shorter ones are joined or run in eight tracks,
+#define EINI_ROW_SHORT 64    //   from so many bytes on; else they are chunks of several loops
+#define EINI_ROW_JOIN 4096   // bytes of joined rows at most
+#define EINI_ROW_CYCLES 8    // of a short row of an operand, laid out or found: an estimate
 // What an operation takes, as flops of what the peak counts: from a cache, and called. Estimates:
 // they say only which of several providers is asked to run a map.
 #define EINI_ROW_FLOPS 4
@@ -2979,7 +2985,7 @@ typedef void (*eini_row_f64)(const struct eini_row_step *t, int64_t at, __m512d 
 typedef struct eini_row_step {
   eini_row_f32 f32;         // one of the two
   eini_row_f64 f64;
-  char *with;                // the other operand, or where the value goes
+  char *const *with;         // where the other operand is, or where the value goes
   const int64_t *off;        // from there to each of its eight vectors, in bytes
   int64_t moves;             // -1: that moves with the row; 0: it stays
   ein_chunk_fn chunk;        // what the step calls, with two blocks of room
@@ -3015,7 +3021,7 @@ static const int64_t eini_row_lines[8] = {0, 64, 128, 192, 256, 320, 384, 448};
 // x: the value at hand; y: the other operand.
 #define EINI_STEP_WAY(name, way, s, V)                                                      \
   EINI_T512 static void eini_q_##way##_##name##_##s(EINI_STEP_ARGS(V)) {                    \
-    const char *p = t->with + (at & t->moves);                                              \
+    const char *p = *t->with + (at & t->moves);                                             \
     a = eini_q_##name##_##s(a, p + EINI_AT_##way(0)); EINI_IN_ORDER;                        \
     b = eini_q_##name##_##s(b, p + EINI_AT_##way(1)); EINI_IN_ORDER;                        \
     c = eini_q_##name##_##s(c, p + EINI_AT_##way(2)); EINI_IN_ORDER;                        \
@@ -3037,11 +3043,11 @@ static const int64_t eini_row_lines[8] = {0, 64, 128, 192, 256, 320, 384, 448};
   EINI_STEP_WAY(name, tracks, s, V)
 #define EINI_STEP_LAST(way, s, T, V, F)                                                     \
   EINI_T512 static void eini_q_##way##_store_##s(EINI_STEP_ARGS(V)) {                       \
-    char *p = t->with + (at & t->moves);                                                    \
+    char *p = *t->with + (at & t->moves);                                                   \
     EINI_STEP_PUT(way, F, _mm512_storeu, T, p);                                             \
   }                                                                                         \
   EINI_T512 static void eini_q_##way##_stream_##s(EINI_STEP_ARGS(V)) {                      \
-    char *p = t->with + at;                                                                 \
+    char *p = *t->with + at;                                                                \
     EINI_STEP_PUT(way, F, _mm512_stream, T, p);                                             \
   }
 #define EINI_FROM_lines(k) ((k) * 64)
@@ -3078,7 +3084,7 @@ static const int64_t eini_row_lines[8] = {0, 64, 128, 192, 256, 320, 384, 448};
   EINI_STEP_LAST(lines, s, T, V, F)                                                         \
   EINI_STEP_LAST(tracks, s, T, V, F)                                                        \
   EINI_T512 static void eini_q_lines_save_##s(EINI_STEP_ARGS(V)) {                          \
-    EINI_STEP_PUT(lines, F, _mm512_storeu, T, t->with);                                     \
+    EINI_STEP_PUT(lines, F, _mm512_storeu, T, *t->with);                                    \
     t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
   }                                                                                         \
   EINI_T512 static void eini_q_lines_chunk_##s(EINI_STEP_ARGS(V)) {                         \
@@ -3149,17 +3155,23 @@ static const eini_row_op eini_row_table[] = {
 #undef EINI_ROW
 #undef EINI_ROW_WAYS
 
-// A code as steps.
+// A code as steps. Streams: operands, then the output.
 typedef struct eini_steps {
   const ein_map *map;
-  int tracks, loop;                // 1, or 8: of rows along this loop of the map
+  int tracks;                      // 1, or 8
   int n, calls;                    // steps, and those that call chunks or take as long
   eini_row_step step[EINI_ROW_STEPS];
   eini_row_from from;
-  char *block;                     // a block of each register
+  char *block;                     // of each register a block, or room for rows laid out,
+  int64_t pitch;                   //   so many bytes apart
   int64_t bytes;                   // of a row
-  char *at[EINI_ROW_REGS];         // operands at the row, or the first of its rows
-  char *with[EINI_ROW_REGS];       // where registers are
+  int64_t joined;                  // rows to one, of so many bytes each, or 0
+  int64_t each;
+  int near;                        // nothing is asked for ahead
+  char *next[EINI_ROW_REGS + 1];   // streams at the row that comes next
+  char *at[EINI_ROW_REGS + 1];     // .. at the row of the first track,
+  int64_t track[EINI_ROW_REGS + 1][8];  // and from there to those of all
+  char *with[EINI_ROW_REGS + 1];   // where registers are; then where the last step stores
   int64_t moves[EINI_ROW_REGS];
   int64_t off[EINI_ROW_REGS][8];
   char room[2 * EINI_ROW_BLOCK + 64];
@@ -3185,7 +3197,7 @@ static int eini_steps_put(eini_steps *r, int op, int swapped, eini_row_step with
 static int eini_steps_add(eini_steps *r, int op, int swapped, int reg, ein_chunk_fn chunk) {
   eini_row_step with;
   memset(&with, 0, sizeof with);
-  with.with = r->with[reg];
+  with.with = &r->with[reg];
   with.off = r->off[reg];
   with.moves = r->moves[reg];
   with.chunk = chunk;
@@ -3212,70 +3224,106 @@ static int64_t eini_row_stride(const ein_map *m, int stream, int i) {
   return m->stride[(int64_t)stream * m->pitch + i];
 }
 
-// Bytes from track to track.
-static int64_t eini_steps_pitch(const eini_steps *r, int stream) {
-  const int64_t size = r->map->code->type == EIN_F32 ? 4 : 8;
-  return r->tracks == 1 ? 0 : eini_row_stride(r->map, stream, r->loop) * size;
+static int64_t eini_steps_size(const eini_steps *r) {
+  return r->map->code->type == EIN_F32 ? 4 : 8;
 }
 
-// A block of one value, or of a line of one for each track.
-EINI_T512 static void eini_steps_equal(int64_t size, const char *p, int64_t pitch, char *block) {
-  for (int k = 0; k < 8; k++, p += pitch, block += 64) {
+// A line of one value for each track.
+EINI_T512 static void eini_steps_equal(int64_t size, const char *p, const int64_t *track,
+                                       char *block) {
+  for (int k = 0; k < 8; k++, block += 64) {
     int32_t four;
     long long eight;
     if (size == 4) {
-      memcpy(&four, p, sizeof four);
+      memcpy(&four, p + track[k], sizeof four);
       _mm512_storeu_si512((void *)block, _mm512_set1_epi32(four));
     } else {
-      memcpy(&eight, p, sizeof eight);
+      memcpy(&eight, p + track[k], sizeof eight);
       _mm512_storeu_si512((void *)block, _mm512_set1_epi64(eight));
     }
   }
 }
 
-// An operand that does not move along rows is a block of its values; so is a row of less than a
-// block. run: there are addresses.
-static int eini_steps_load(eini_steps *r, const ein_step *s, int run) {
+// Lays out rows of an operand: `each` bytes of it, or of one value, from every row.
+EINI_T512 static void eini_row_lay(const eini_steps *r, int o, char *to) {
+  const int64_t size = eini_steps_size(r), each = r->each;
+  const int64_t by = eini_row_stride(r->map, o, r->map->n - 2) * size;
+  const int along = eini_row_stride(r->map, o, r->map->n - 1) != 0;
+  const char *p = r->at[o];
+  for (int64_t k = 0; k < r->joined; k++, p += by, to += each) {
+    if (along) {
+      int64_t i = 0;
+      for (; i + 64 <= each; i += 64)
+        _mm512_storeu_si512((void *)(to + i), _mm512_loadu_si512((const void *)(p + i)));
+      if (i < each)  // the last line, which overlaps the one before
+        _mm512_storeu_si512((void *)(to + each - 64),
+                            _mm512_loadu_si512((const void *)(p + each - 64)));
+      continue;
+    }
+    __m512i v;
+    int32_t four;
+    long long eight;
+    if (size == 4) memcpy(&four, p, sizeof four), v = _mm512_set1_epi32(four);
+    else memcpy(&eight, p, sizeof eight), v = _mm512_set1_epi64(eight);
+    for (int64_t i = 0; i < each; i += 64) _mm512_storeu_si512((void *)(to + i), v);
+  }
+}
+
+// Operands are at the rows that are joined.
+static void eini_rows_lay(eini_steps *r) {
   const ein_map *m = r->map;
-  if (s->op != EIN_OP_OPERAND || s->from != m->code->type) return 0;
-  const int64_t size = s->from == EIN_F32 ? 4 : 8, pitch = eini_steps_pitch(r, s->a);
-  const int64_t stride = eini_row_stride(m, s->a, m->n - 1);
-  char *block = r->with[s->dst], *at = r->at[s->a];
-  if (stride >> 1 != 0) return 0;
-  if (!run) return 1;
-  if (stride == 0) {
-    eini_steps_equal(size, at, pitch, block);
-    return 1;
+  const ein_code *code = m->code;
+  const int64_t size = eini_steps_size(r);
+  r->from.n = 0;
+  for (int i = 0; i < code->nstep; i++) {
+    const int o = code->step[i].a, reg = code->step[i].dst;
+    if (!eini_step_loads(&code->step[i])) continue;
+    r->with[reg] = r->block + reg * r->pitch;
+    if (r->bytes >= EINI_ROW_BLOCK && eini_row_stride(m, o, m->n - 1) != 0 &&
+        eini_row_stride(m, o, m->n - 2) * size == r->each)
+      r->with[reg] = r->at[o];
+    else eini_row_lay(r, o, r->with[reg]);
   }
-  if (r->bytes < EINI_ROW_BLOCK) {
-    memset(block, 0, EINI_ROW_BLOCK);
-    memcpy(block, at, (size_t)r->bytes);
-    return 1;
+}
+
+// Operands are at the rows of the tracks; one that does not move along rows is a block of its
+// values.
+static void eini_steps_aim(eini_steps *r) {
+  const ein_code *code = r->map->code;
+  r->from.n = 0;
+  for (int i = 0; i < code->nstep; i++) {
+    const int o = code->step[i].a, reg = code->step[i].dst;
+    if (!eini_step_loads(&code->step[i])) continue;
+    if (r->moves[reg] == 0) {
+      eini_steps_equal(eini_steps_size(r), r->at[o], r->track[o], r->with[reg]);
+      continue;
+    }
+    r->with[reg] = r->at[o];
+    if (r->tracks > 1) memcpy(r->off[reg], r->track[o], sizeof r->off[reg]);
+    if (r->near || (r->tracks > 1 && r->track[o][7] == 0)) continue;
+    r->from.p[r->from.n] = (uintptr_t)r->at[o];
+    r->from.off[r->from.n++] = r->off[reg];
   }
-  r->with[s->dst] = at;
-  r->moves[s->dst] = -1;
-  for (int k = 0; r->tracks > 1 && k < 8; k++) r->off[s->dst][k] = k * pitch;
-  if (r->from.n < EINI_ROW_REGS && (r->tracks == 1 || pitch != 0)) {
-    r->from.p[r->from.n] = (uintptr_t)at;
-    r->from.off[r->from.n++] = r->off[s->dst];
-  }
-  return 1;
 }
 
 // All steps but the one that stores. 0: there is an operation or an operand without steps.
-static int eini_steps_make(eini_steps *r, int run) {
-  const ein_code *code = r->map->code;
+static int eini_steps_make(eini_steps *r) {
+  const ein_map *m = r->map;
+  const ein_code *code = m->code;
   int hand = -1;  // the register whose value is at hand
-  r->n = r->calls = r->from.n = 0;
+  r->n = r->calls = 0;
   for (int i = 0; i < code->nreg; i++) {
-    r->with[i] = run ? r->block + (size_t)i * EINI_ROW_BLOCK : NULL;
+    r->with[i] = r->block == NULL ? NULL : r->block + i * r->pitch;
     r->moves[i] = 0;
-    if (r->tracks > 1) memcpy(r->off[i], eini_row_lines, sizeof eini_row_lines);
+    memcpy(r->off[i], eini_row_lines, sizeof eini_row_lines);
   }
   for (int i = 0; i < code->nstep; i++) {
     const ein_step *s = &code->step[i];
     if (eini_step_loads(s)) {
-      if (!eini_steps_load(r, s, run)) return 0;
+      if (s->op != EIN_OP_OPERAND || s->from != code->type) return 0;
+      const int64_t stride = eini_row_stride(m, s->a, m->n - 1);
+      if (stride >> 1 != 0) return 0;
+      r->moves[s->dst] = r->joined > 0 ? -1 : -stride;
       continue;
     }
     if (s->op == EIN_OP_CALL || r->n + 4 > EINI_ROW_STEPS) return 0;
@@ -3295,7 +3343,8 @@ static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *o
                           const int64_t *off, int64_t moves) {
   eini_row_step with;
   memset(&with, 0, sizeof with);
-  with.with = out;
+  r->with[EINI_ROW_REGS] = out;
+  with.with = &r->with[EINI_ROW_REGS];
   with.off = off;
   with.moves = moves;
   eini_steps_put(r, op, 0, with);
@@ -3311,16 +3360,16 @@ static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *o
 
 // Eight rows past the caches. A track is the lines of a row's output; the ends, which share a line
 // with others, are taken from blocks of the first and the last bytes of each row.
-static void eini_steps_rows(eini_steps *r, char *to) {
+static void eini_steps_rows(eini_steps *r) {
   static const int64_t twos[8] = {0, 128, 256, 384, 512, 640, 768, 896};
-  char first[EINI_ROW_BLOCK], last[2 * EINI_ROW_BLOCK];
-  const int64_t pitch = eini_steps_pitch(r, r->map->nstream - 1), bytes = r->bytes;
+  char first[EINI_ROW_BLOCK], last[2 * EINI_ROW_BLOCK], *to = r->at[r->map->nop];
+  const int64_t *pitch = r->track[r->map->nop], bytes = r->bytes;
   int64_t head[8], off[8], end = bytes / 64 * 64, odd = bytes % 64;
   for (int k = 0; k < 8; k++) {
-    head[k] = eini_to_line(to + k * pitch);
+    head[k] = eini_to_line(to + pitch[k]);
     odd |= head[k];
     end = eini_min64(end, (bytes - head[k]) / 64 * 64);
-    off[k] = k * pitch + head[k];
+    off[k] = pitch[k] + head[k];
   }
   if (odd != 0) {
     eini_steps_go(r, 0, 1, EINI_ROW_STORE, first, eini_row_lines, 0);
@@ -3329,18 +3378,30 @@ static void eini_steps_rows(eini_steps *r, char *to) {
   }
   for (int k = 0; odd != 0 && k < 8; k++) {
     const int64_t tail = bytes - head[k] - end;
-    memcpy(to + k * pitch, first + 64 * k, (size_t)head[k]);
-    memcpy(to + k * pitch + bytes - tail, last + twos[k] + 128 - tail, (size_t)tail);
+    memcpy(to + pitch[k], first + 64 * k, (size_t)head[k]);
+    memcpy(to + pitch[k] + bytes - tail, last + twos[k] + 128 - tail, (size_t)tail);
     for (int i = 0; i < r->map->code->nreg; i++) r->off[i][k] += head[k] & r->moves[i];
   }
   eini_steps_go(r, 0, end, EINI_ROW_STREAM, to, off, -1);
 }
 
+// Eight short rows. Their last lines, which overlap those before, are made first: the output may be
+// an operand.
+static void eini_steps_short(eini_steps *r) {
+  char last[EINI_ROW_BLOCK], *to = r->at[r->map->nop];
+  const int64_t *off = r->track[r->map->nop], bytes = r->bytes, end = bytes / 64 * 64;
+  if (end < bytes)
+    eini_steps_go(r, bytes - 64, bytes - 63, EINI_ROW_STORE, last, eini_row_lines, 0);
+  eini_steps_go(r, 0, end, EINI_ROW_STORE, to, off, -1);
+  for (int k = 0; k < 8 && end < bytes; k++)
+    memcpy(to + off[k] + bytes - 64, last + 64 * k, 64);
+}
+
 // One row. What blocks do not fill at its ends is taken from a whole block.
-static void eini_steps_row(eini_steps *r, char *to, int stream) {
+static void eini_steps_row(eini_steps *r, int stream) {
   const int64_t bytes = r->bytes;
-  char part[EINI_ROW_BLOCK];
-  if (bytes < EINI_ROW_BLOCK) {
+  char part[EINI_ROW_BLOCK], *to = r->at[r->map->nop];
+  if (bytes < EINI_ROW_BLOCK) {  // operands are laid out
     eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, eini_row_lines, 0);
     memcpy(to, part, (size_t)bytes);
     return;
@@ -3360,10 +3421,18 @@ static void eini_steps_row(eini_steps *r, char *to, int stream) {
   }
 }
 
-// ---- the provider's slots ----
+// ================================================================================================
+// >>map-rows  maps by rows
+// Which maps run over rows, how rows are taken from a walk, joined and put together, and when.
+// ================================================================================================
 
 // Words of ein_choice.state; together: eight rows at a time.
 enum { EINI_ROWS_STREAM, EINI_ROWS_TOGETHER };
+
+// Do rows that follow each other in a walk do so in the output?
+static int eini_rows_joins(const ein_map *m) {
+  return m->n > 1 && eini_row_stride(m, m->nop, m->n - 2) == m->extent[m->n - 1];
+}
 
 // Do tracks gain? Few operands come from memory, and nothing is called, which takes longer than
 // memory does. They are faster on Zen 4; on Zen 5 they take 1.2 to 1.8 times as long.
@@ -3389,10 +3458,23 @@ static int eini_rows_fit(eini_steps *r) {
   if (m->fold != EIN_FOLD_NONE || m->store != NULL || m->nvalue > 0 || m->n == 0) return 0;
   if (code->type != EIN_F32 && code->type != EIN_F64) return 0;
   if (code->nreg > EINI_ROW_REGS || m->nop > EINI_ROW_REGS || m->dtype[out] != code->type) return 0;
-  if (m->extent[m->n - 1] < EINI_ROW_LEAST || eini_row_stride(m, out, m->n - 1) != 1) return 0;
+  if (eini_row_stride(m, out, m->n - 1) != 1) return 0;
   for (int i = 0; i < code->nfill; i++)
     if (code->fill[i].type != code->type) return 0;
-  return eini_steps_make(r, 0);
+  return eini_steps_make(r);
+}
+
+static int eini_rows_short(const ein_map *m) { return m->extent[m->n - 1] < EINI_ROW_LEAST; }
+
+// Bytes of a register: behind rows that are laid out there is room for a line.
+static int64_t eini_rows_pitch(const ein_map *m) {
+  return eini_rows_short(m) ? EINI_ROW_JOIN + 64 : EINI_ROW_BLOCK;
+}
+
+static double eini_rows_count(const ein_map *m) {
+  double rows = 1;
+  for (int i = 0; i < m->n - 1; i++) rows *= (double)m->extent[i];
+  return rows;
 }
 
 // Seconds of memory, or of operations where these take longer.
@@ -3400,8 +3482,8 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
                                 int threads) {
   const ein_map *m = r->map;
   const int f32 = m->code->type == EIN_F32;
-  double work = 1, bytes = 0;
-  for (int i = 0; i < m->n; i++) work *= (double)m->extent[i];
+  const double rows = eini_rows_count(m), work = rows * (double)m->extent[m->n - 1];
+  double bytes = 0;
   for (int s = 0; s < m->nstream; s++) {
     double n = f32 ? 4 : 8;
     for (int i = 0; i < m->n; i++) n *= eini_row_stride(m, s, i) != 0 ? (double)m->extent[i] : 1;
@@ -3409,25 +3491,34 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   }
   const double rate = stream ? cpu->copy_bw : bytes > (double)cpu->is.l2 ? cpu->l3_bw : cpu->l2_bw;
   const double flops = EINI_ROW_FLOPS * (r->n - r->calls) + EINI_ROW_CALL_FLOPS * r->calls;
-  const double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
+  double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
+  if (eini_rows_short(m)) time += rows * EINI_ROW_CYCLES * (m->nop + 1) / cpu->hz;
   return cpu->call + fmax(time, bytes / rate) / threads;
 }
 
-// Ways: through the caches, past them, and eight rows at a time where that gains.
+// Ways: through the caches, past them, and eight rows at a time where that gains. Short rows that
+// are not joined go through the caches: what is past them has many lines of two rows.
 static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
                              ein_choice *choice) {
   static const char *const names[] = {"rows", "rows stream", "rows of eight"};
   eini_steps r;
   r.map = m;
   r.tracks = 1;
+  r.block = NULL;
+  r.pitch = r.joined = 0;
   if (cpu->is.isa != EINI_ISA_AVX512 || !eini_rows_fit(&r)) return 0;
-  const int past = eini_cpu_past(cpu, m->out_bytes), gains = eini_rows_together(&cpu->is, &r);
+  const int few = eini_rows_short(m);
+  if (few && (nth > 1 || m->extent[m->n - 1] * eini_steps_size(&r) < EINI_ROW_SHORT ||
+              eini_rows_count(m) < 8))
+    return 0;
+  const int past = (!few || eini_rows_joins(m)) && eini_cpu_past(cpu, m->out_bytes);
+  const int gains = !few && eini_rows_together(&cpu->is, &r);
   const int best = past ? 1 + gains : 0, way = nth < 0 ? best : nth;
   if (way > 1 + gains) return 0;
   const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
   choice->seconds = eini_rows_seconds(cpu, &r, past, threads);
   if (way != best) choice->seconds *= 1.5;  // memory is read once more
-  choice->scratch = (size_t)m->code->nreg * EINI_ROW_BLOCK + (size_t)m->n * sizeof(int64_t);
+  choice->scratch = (size_t)(m->code->nreg * eini_rows_pitch(m)) + (size_t)m->n * sizeof(int64_t);
   choice->state[EINI_ROWS_STREAM] = way > 0;
   choice->state[EINI_ROWS_TOGETHER] = way > 1;
   eini_cpu_name(choice, names[way]);
@@ -3436,61 +3527,105 @@ static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
 
 // Registers of constants and params, once.
 static void eini_rows_begin(eini_steps *r, char *scratch) {
+  static const int64_t same[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   const ein_map *m = r->map;
   const ein_code *code = m->code;
   r->block = scratch;
+  for (int i = 0; i < code->nreg; i++)  // of a short last group a whole block is read
+    if (r->bytes < EINI_ROW_BLOCK) memset(r->block + i * r->pitch, 0, EINI_ROW_BLOCK);
   for (int i = 0; i < code->nfill; i++) {
     const ein_fill *f = &code->fill[i];
     const double v = f->param >= 0 ? m->param[f->param].re : f->re;
     const float s = (float)v;
-    char *block = r->block + (size_t)f->reg * EINI_ROW_BLOCK;
-    if (f->type == EIN_F32) eini_steps_equal(4, (const char *)&s, 0, block);
-    else eini_steps_equal(8, (const char *)&v, 0, block);
+    char *block = r->block + f->reg * r->pitch;
+    if (f->type == EIN_F32) eini_steps_equal(4, (const char *)&s, same, block);
+    else eini_steps_equal(8, (const char *)&v, same, block);
   }
 }
 
 // Moves on by `rows` along the innermost outer loop, which has as many left; 0: all rows are made.
-static int eini_rows_next(eini_steps *r, int64_t *index, int64_t rows, char **to) {
+static int eini_rows_next(eini_steps *r, int64_t *index, int64_t rows) {
   const ein_map *m = r->map;
-  const int64_t size = m->code->type == EIN_F32 ? 4 : 8;
+  const int64_t size = eini_steps_size(r);
   for (int i = m->n - 2; i >= 0; i--, rows = 1) {
     index[i] += rows;
     const int ends = index[i] == m->extent[i];
     const int64_t by = ends ? rows - m->extent[i] : rows;
     if (ends) index[i] = 0;
-    for (int o = 0; o < m->nop; o++) r->at[o] += by * eini_row_stride(m, o, i) * size;
-    *to += by * eini_row_stride(m, m->nstream - 1, i) * size;
+    for (int s = 0; s <= m->nop; s++) r->next[s] += by * eini_row_stride(m, s, i) * size;
     if (!ends) return 1;
   }
   return 0;
 }
 
+// The rows of the tracks; where there are no more, the last one again. 0: they are the last.
+static int eini_rows_take(eini_steps *r, int64_t *index) {
+  const int streams = r->map->nop + 1;
+  int more = 1;
+  memcpy(r->at, r->next, (size_t)streams * sizeof *r->at);
+  for (int k = 0; k < 8; k++) {
+    for (int s = 0; s < streams; s++)
+      r->track[s][k] = k == 0 || (more && r->tracks > 1) ? r->next[s] - r->at[s]
+                                                         : r->track[s][k - 1];
+    if (more && (k == 0 || r->tracks > 1)) more = eini_rows_next(r, index, 1);
+  }
+  return more;
+}
+
+// Short rows, joined along the innermost outer loop.
+static void eini_rows_join(eini_steps *r, int64_t *index, int stream) {
+  const ein_map *m = r->map;
+  r->each = r->bytes;
+  r->joined = r->tracks = 1;
+  eini_steps_make(r);
+  for (int more = 1; more;) {
+    r->joined = eini_min64(EINI_ROW_JOIN / r->each, m->extent[m->n - 2] - index[m->n - 2]);
+    r->bytes = r->joined * r->each;
+    memcpy(r->at, r->next, (size_t)(m->nop + 1) * sizeof *r->at);
+    eini_rows_lay(r);
+    eini_steps_row(r, stream && r->bytes >= 2 * EINI_ROW_BLOCK);
+    more = eini_rows_next(r, index, r->joined);
+  }
+}
+
 static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
                                    void *scratch) {
   eini_steps r;
-  const int64_t size = m->code->type == EIN_F32 ? 4 : 8, n = m->extent[m->n - 1];
-  int64_t *index = (int64_t *)(void *)((char *)scratch + (size_t)m->code->nreg * EINI_ROW_BLOCK);
-  char *to = m->base[m->nstream - 1];
-  const int whole = ((uintptr_t)to & (uintptr_t)(size - 1)) == 0 && cpu->isa == EINI_ISA_AVX512;
-  const int stream = choice->state[EINI_ROWS_STREAM] && whole;
-  int64_t rows;
+  int64_t *index = (int64_t *)(void *)((char *)scratch + m->code->nreg * eini_rows_pitch(m));
+  const int few = eini_rows_short(m);
+  double left = eini_rows_count(m);
   r.map = m;
-  r.bytes = n * size;
+  r.pitch = eini_rows_pitch(m);
+  r.tracks = 0;
+  r.joined = 0;
+  r.bytes = m->extent[m->n - 1] * eini_steps_size(&r);
+  const int whole =
+      ((uintptr_t)m->base[m->nop] & (uintptr_t)(eini_steps_size(&r) - 1)) == 0 &&
+      cpu->isa == EINI_ISA_AVX512;
+  const int stream = choice->state[EINI_ROWS_STREAM] && whole;
+  const int together =
+      few || (stream && choice->state[EINI_ROWS_TOGETHER] && r.bytes >= 2 * EINI_ROW_BLOCK);
+  r.near = !stream && r.bytes <= EINI_ROW_NEAR;
   memset(index, 0, (size_t)m->n * sizeof *index);
-  for (int o = 0; o < m->nop; o++) r.at[o] = m->base[o];
+  for (int s = 0; s <= m->nop; s++) r.next[s] = m->base[s];
   eini_rows_begin(&r, (char *)scratch);
-  do {
-    rows = 1;
-    r.loop = m->n - 2;
-    if (stream && choice->state[EINI_ROWS_TOGETHER] && r.bytes >= 2 * EINI_ROW_BLOCK &&
-        m->extent[r.loop] - index[r.loop] >= 8)
-      rows = 8;
-    r.tracks = (int)rows;
-    eini_steps_make(&r, 1);
-    if (!stream && r.bytes <= EINI_ROW_NEAR) r.from.n = 0;
-    if (rows == 8) eini_steps_rows(&r, to);
-    else eini_steps_row(&r, to, stream);
-  } while (eini_rows_next(&r, index, rows, &to));
+  if (few && eini_rows_joins(m)) {
+    eini_rows_join(&r, index, stream);
+    left = 0;
+  }
+  for (int more = left > 0; more;) {
+    const int rows = together && (few || left >= 8) ? 8 : 1;
+    if (rows != r.tracks) {
+      r.tracks = rows;
+      eini_steps_make(&r);
+    }
+    more = eini_rows_take(&r, index);
+    left -= rows;
+    eini_steps_aim(&r);
+    if (few) eini_steps_short(&r);
+    else if (rows == 8) eini_steps_rows(&r);
+    else eini_steps_row(&r, stream);
+  }
   if (stream) eini_stream_end();
   return EIN_OK;
 }
@@ -3499,6 +3634,9 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 #undef EINI_ROW_STEPS
 #undef EINI_ROW_REGS
 #undef EINI_ROW_LEAST
+#undef EINI_ROW_SHORT
+#undef EINI_ROW_JOIN
+#undef EINI_ROW_CYCLES
 #undef EINI_ROW_FLOPS
 #undef EINI_ROW_CALL_FLOPS
 

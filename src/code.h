@@ -347,7 +347,8 @@ typedef struct eini_eval {
   const int64_t *index_at;
   const int64_t *step;          // strides along the chunk, or NULL with tables
   const int64_t *index_step;
-  const int64_t *const *table;  // offsets within the chunk per operand
+  const int64_t *const *table;  // offsets within the chunk per operand, which follow the steps
+  int64_t run;                  //   for so many elements each, or 0
   const int64_t *const *index_table;
   void **reg;                   // current address of each register
   char *mem;                    // nreg * eini_reg_bytes
@@ -386,6 +387,36 @@ static void eini_gather(size_t size, int64_t n, const char *src, int64_t step, c
     case 4: eini_gather_32(n, src, step, table, d); break;
     case 8: eini_gather_64(n, src, step, table, d); break;
     default: eini_gather_128(n, src, step, table, d); break;
+  }
+}
+
+// A value repeated for each row of a table, in whole lanes: the last row's reach behind n.
+#define EINI_REPEAT(bits)                                                                   \
+  static void eini_repeat_##bits(int64_t n, const char *src, const int64_t *table, int64_t run, \
+                                 void *pd) {                                                \
+    for (int64_t at = 0; at < n; at += run) {                                               \
+      uint##bits##_t v, *d = (uint##bits##_t *)pd + at;                                     \
+      memcpy(&v, src + table[at] * (bits / 8), bits / 8);                                   \
+      for (int64_t j = 0; j < run; j += EINI_LANES)                                         \
+        for (int k = 0; k < EINI_LANES; k++) d[j + k] = v;                                  \
+    }                                                                                       \
+  }
+EINI_REPEAT(32)
+EINI_REPEAT(64)
+#undef EINI_REPEAT
+
+// The same into a register, row by row.
+static void eini_gather_rows(const eini_eval *ev, size_t size, int64_t n, const char *src,
+                             int64_t step, const int64_t *table, char *d) {
+  const int64_t run = ev->run, e = (int64_t)size;
+  if (step == 0 && (size == 4 || size == 8)) {
+    if (size == 4) eini_repeat_32(n, src, table, run, d);
+    else eini_repeat_64(n, src, table, run, d);
+  } else if (step == 1) {
+    for (int64_t at = 0; at < n; at += run)
+      memcpy(d + at * e, src + table[at] * e, (size_t)run * size);
+  } else {
+    eini_gather(size, n, src, 0, table, d);
   }
 }
 
@@ -446,7 +477,9 @@ static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) 
   size_t wide = eini_dtypes[step->type].size;  // cleared: lanes nobody reads
   memset(mem + (size_t)n * wide, 0, (size_t)(eini_whole_lanes(n) - n) * wide);
   if (same) {
-    eini_gather(size, n, src, by, table, mem);
+    if (table != NULL && ev->run >= 8)
+      eini_gather_rows(ev, size, n, src, ev->step[step->a], table, mem);
+    else eini_gather(size, n, src, by, table, mem);
     return;
   }
   uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most

@@ -219,17 +219,7 @@ static void eini_count_chunk(eini_count *c, eini_nest *w, int64_t n) {
 
 // As eini_nest_chunks.
 static void eini_count_chunks(eini_count *c, eini_nest *w) {
-  const eini_task *t = w->t;
-  if (t->table != NULL || t->nchunk == 0) {
-    eini_count_chunk(c, w, t->chunk_len);
-    return;
-  }
-  const int64_t total = w->extent[t->chunk[0]];
-  for (int64_t done = 0; done < total; done += EINI_CHUNK) {
-    eini_count_chunk(c, w, eini_min64(EINI_CHUNK, total - done));
-    eini_nest_shift(w, EINI_CHUNK);
-  }
-  eini_nest_shift(w, -(total + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK);
+  for (int64_t done = -1, n; (n = eini_nest_piece(w, &done)) > 0;) eini_count_chunk(c, w, n);
 }
 
 static ein_status eini_count_map(eini_count *c, const eini_exec *x, const eini_task *t) {

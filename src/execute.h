@@ -181,9 +181,8 @@ static ein_status eini_share_part(const eini_share *part, int i) {
   if (t->kind == EINI_TASK_CONTRACT)
     return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
-  if (t->kind == EINI_TASK_MAP && t->nchunk == 1 && t->cut == t->chunk[0]) {
-    size = (size + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK;  // whole chunks
-  }
+  if (t->kind == EINI_TASK_MAP && t->nchunk > 0 && t->cut == t->chunk[0])
+    size = (size + t->chunk_steps - 1) / t->chunk_steps * t->chunk_steps;  // whole chunks
   int64_t lo = eini_min64((int64_t)i * size, n), hi = eini_min64(lo + size, n);
   return lo < hi ? eini_task_run(part->x, t, scratch, lo, hi) : EIN_OK;
 }

@@ -200,7 +200,7 @@ static int eini_exceeds(int64_t x, int64_t times, int64_t of) {  // x > times * 
   return (x - 1) / times >= of;
 }
 
-// The free loop threads cut: the outermost long one, never a table's.
+// The free loop threads cut: the outermost long one; of a chunk's, one that chunks cut as well.
 static void eini_task_cut(eini_task *t) {
   t->cut = -1;
   int64_t best = 1;
@@ -213,7 +213,7 @@ static void eini_task_cut(eini_task *t) {
       int64_t e = t->extent[t->chunk[k]];
       if (eini_exceeds(e, 4, best)) best = e, t->cut = t->chunk[k];
     }
-  } else if (t->nchunk == 1 && !t->chunk_reduced &&
+  } else if (t->nchunk > 0 && !t->chunk_reduced && t->extent[t->chunk[0]] > t->chunk_steps &&
              eini_exceeds(t->extent[t->chunk[0]], 16, best)) {
     t->cut = t->chunk[0];
   }
@@ -460,8 +460,9 @@ static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_t
   if (lo->fast == NULL || lo->fast->stream_fn == NULL || t->kind != EINI_TASK_MAP) return;
   const double past = lo->given != NULL && lo->given->stream_bytes > 0
                           ? lo->given->stream_bytes : (double)lo->fast->stream_bytes;
-  if (t->out_bytes <= past || t->table != NULL || t->nchunk != 1 ||
-      t->chunk_reduced || t->stride[(int64_t)t->out * t->nindex + t->chunk[0]] != 1) {
+  if (t->out_bytes <= past || (t->table != NULL && t->table[t->out] != NULL) || t->nchunk == 0 ||
+      t->chunk_reduced ||
+      t->stride[(int64_t)t->out * t->nindex + t->chunk[t->nchunk - 1]] != 1) {
     return;
   }
   t->stream = lo->fast;
@@ -496,7 +497,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   eini_task_cut(t);
   eini_task_stream(lo, s, t);
   if (t->kind == EINI_TASK_MAP) EINI_TRY(eini_map_choose(lo, t));
-  t->code.chunk = eini_chunk_of(eini_max64(t->chunk_len, 1));
+  t->code.chunk = eini_chunk_of(t->chunk_len);
   t->epi.chunk = t->chunk_reduced ? eini_chunk_of(1) : t->code.chunk;
   eini_nest w;
   eini_provided v;

@@ -177,29 +177,46 @@ static int eini_task_merge(eini_task *t) {
 }
 
 // Relative cost of running chunks along loop i: cache lines touched per element, and the overhead
-// of short chunks.
+// of short chunks. A short free loop's go on along the innermost other one.
 static double eini_chunk_cost(const eini_task *t, int i) {
-  double cost = EINI_CHUNK_START / (double)eini_min64(t->extent[i], EINI_CHUNK);
+  int more = t->reduced[i] || t->extent[i] >= EINI_CHUNK / 2 ? -1 : t->nindex - 1;
+  while (more >= 0 && (more == i || t->reduced[more] || t->extent[more] == 1)) more--;
+  const int64_t many = more < 0 ? 1 : eini_min64(t->extent[more], EINI_CHUNK);
+  double cost = EINI_CHUNK_START / (double)eini_min64(t->extent[i] * many, EINI_CHUNK);
   for (int s = 0; s < t->nstream; s++) {
     if (t->ref[s].slot < 0) continue;
-    double step = (double)eini_abs64(t->stride[(int64_t)s * t->nindex + i]);
+    const int64_t *v = t->stride + (int64_t)s * t->nindex;
+    double step = (double)eini_abs64(v[i]);
     double bytes = step * (double)ein_dtype_size(t->ref[s].dtype);
     if (s == t->out && t->reduced[i]) continue;
+    const int apart =
+        step > 1 || (more >= 0 && (double)v[more] != (double)v[i] * (double)t->extent[i]);
     cost += bytes > EINI_LINE_BYTES ? 1
-            : bytes / EINI_LINE_BYTES + (step > 1 ? EINI_CHUNK_APART : 0);
+            : bytes / EINI_LINE_BYTES + (apart ? EINI_CHUNK_APART : 0);
   }
   // A chunk along a reduced index ends in one output element each time round.
   if (t->reduced[i]) cost += EINI_CHUNK_END / (double)t->extent[i];
   return cost;
 }
 
-// Offsets of all elements of a chunk over several loops, per stream.
+// Do a stream's elements follow each other through a chunk in even steps?
+static int eini_chunk_even(const eini_task *t, int s) {
+  const int64_t *v = t->stride + (int64_t)s * t->nindex;
+  for (int k = t->nchunk - 1; k > 0; k--) {
+    int64_t want;
+    if (eini_mul_overflow(v[t->chunk[k]], t->extent[t->chunk[k]], &want) ||
+        v[t->chunk[k - 1]] != want)
+      return 0;
+  }
+  return 1;
+}
+
+// Offsets of all elements of a chunk over several loops, of streams whose steps are not even.
 static ein_status eini_chunk_tables(eini_arena *a, eini_task *t) {
   t->table = EINI_NEW(a, int64_t *, t->nstream);
-  t->identity_table = EINI_NEW(a, int64_t, EINI_CHUNK);
-  if (t->table == NULL || t->identity_table == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t j = 0; j < EINI_CHUNK; j++) t->identity_table[j] = j;
+  if (t->table == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) {
+    if (eini_chunk_even(t, s)) continue;
     t->table[s] = EINI_NEW(a, int64_t, t->chunk_len);
     if (t->table[s] == NULL) return EIN_ERR_NO_MEMORY;
     for (int64_t j = 0; j < t->chunk_len; j++) {
@@ -244,22 +261,28 @@ static ein_status eini_task_chunk(eini_arena *a, eini_task *t, int live) {
     double c = eini_chunk_cost(t, i);
     if (best < 0 || c < low) best = i, low = c;
   }
-  t->chunk_len = 1;
+  t->chunk_row = t->chunk_steps = t->chunk_len = 1;
   if (best >= 0) {
-    t->chunk[t->nchunk++] = best;
-    taken[best] = 1;
-    t->chunk_len = t->extent[best];
+    int64_t len = 1;
     t->chunk_reduced = t->reduced[best];
-    // Short: take more loops of the same kind into the chunk, next in memory order first.
-    for (int i = live - 1; i >= 0 && t->chunk_len < EINI_CHUNK / 2; i--) {
-      if (taken[i] || t->reduced[i] != t->reduced[best] || t->extent[i] > EINI_CHUNK / t->chunk_len)
+    // Short: take more loops of the same kind into the chunk, next in memory order first; of the
+    // last one, if it is free, some values at a time.
+    for (int i = best, next = live - 1; i >= 0; i = next--) {
+      const int first = t->nchunk == 0;
+      if (taken[i] || t->reduced[i] != t->reduced[best] ||
+          (!first && t->reduced[i] && t->extent[i] > EINI_CHUNK / len))
         continue;
       for (int k = t->nchunk; k > 0; k--) t->chunk[k] = t->chunk[k - 1];
       t->chunk[0] = i;
       t->nchunk++;
       taken[i] = 1;
-      t->chunk_len *= t->extent[i];
+      t->chunk_row = len;
+      t->chunk_steps = eini_max64(1, EINI_CHUNK / len);
+      if (t->extent[i] >= t->chunk_steps) break;
+      len *= t->extent[i];
+      if (len >= EINI_CHUNK / 2) break;
     }
+    t->chunk_len = t->chunk_row * eini_min64(t->chunk_steps, t->extent[t->chunk[0]]);
   }
   for (int i = 0; i < live; i++) {
     if (taken[i]) continue;

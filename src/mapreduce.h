@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>mapreduce  the portable map-reduce kernel
 // D[f] = epilogue(fold over r of E(f, r)) over per-index strides (DESIGN: the kernels). Elements
-// are evaluated in chunks along one index, or along several short ones through offset tables.
+// are evaluated in chunks along one index, or along several with offset tables where needed.
 // Invariant: the fold of an output element does not depend on how free indices are cut.
 // ================================================================================================
 
@@ -79,9 +79,10 @@ typedef struct eini_task {
   int ninner, *inner;          // reduced loops around the chunk (inside the accumulators)
   int nchunk, *chunk;          // indices the chunk runs over, innermost last
   int chunk_reduced;
-  int64_t chunk_len;           // elements over all chunk indices
-  int64_t **table;             // offsets within the chunk per stream; NULL: one index, by stride
-  int64_t *identity_table;     // 0, 1, 2, ..: the accumulator's table
+  int64_t chunk_row;           // elements over all chunk indices but the outermost,
+  int64_t chunk_steps;         //   of which a chunk takes so many values at most
+  int64_t chunk_len;           // elements of a chunk at most
+  int64_t **table;             // offsets within the chunk per stream; NULL: even steps, as of all
   int cut;                     // free index threads cut, or -1
   double work;                 // elements visited
   size_t scratch;              // bytes per thread
@@ -195,8 +196,18 @@ static int eini_nest_next(eini_nest *w, int n, const int *dim) {
   return 0;
 }
 
-static void eini_nest_shift(eini_nest *w, int64_t by) {
-  for (int s = 0; s < w->t->nstream; s++) w->at[s] += by * w->step[s];
+// The next chunk of the current place: its elements. 0: there is none, and the place is as it was.
+// *done: -1 before the first.
+static int64_t eini_nest_piece(eini_nest *w, int64_t *done) {
+  const eini_task *t = w->t;
+  const int c = t->nchunk > 0 ? t->chunk[0] : -1;
+  const int64_t total = c < 0 ? 1 : w->extent[c];
+  int64_t by = *done < 0 ? 0 : t->chunk_steps;
+  *done = eini_max64(*done, 0) + by;
+  if (*done >= total) by -= *done;
+  for (int s = 0; s < t->nstream && by != 0 && c >= 0; s++)
+    w->at[s] += by * t->stride[(int64_t)s * t->nindex + c];
+  return eini_max64(0, eini_min64(t->chunk_steps, total - *done)) * t->chunk_row;
 }
 
 // Stores n results of computation type `type` at the current place.
@@ -219,7 +230,8 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
 static void *eini_nest_direct(const eini_nest *w, int64_t n) {
   const eini_task *t = w->t;
   ein_dtype to = t->ref[t->out].dtype;
-  if (t->table != NULL || w->step[t->out] != 1 || n % EINI_LANES != 0 || to != t->code.type ||
+  if ((t->table != NULL && t->table[t->out] != NULL) || w->step[t->out] != 1 ||
+      n % EINI_LANES != 0 || to != t->code.type ||
       t->code.nstep == 0 || t->code.step[t->code.nstep - 1].op <= EIN_OP_INDEX ||
       t->code.step[t->code.nstep - 1].dst != t->code.result) {
     return NULL;
@@ -280,8 +292,9 @@ static const int64_t *eini_nest_pos(eini_nest *w, int64_t n) {
 // Where the values of the current chunk are already as they are folded; NULL: nowhere.
 static const char *eini_nest_run(const eini_nest *w) {
   const eini_task *t = w->t;
-  if (t->table != NULL || t->nchunk != 1 || t->nop != 1 || t->code.plain != 0 || t->code.conj ||
-      w->step[0] != 1 || t->ref[0].dtype != t->folder.type || t->ref[0].dtype == EIN_BOOL)
+  if ((t->table != NULL && t->table[0] != NULL) || t->nchunk == 0 || t->nop != 1 ||
+      t->code.plain != 0 || t->code.conj || w->step[0] != 1 ||
+      t->ref[0].dtype != t->folder.type || t->ref[0].dtype == EIN_BOOL)
     return NULL;
   const char *p = w->base[0] + w->at[0] * (int64_t)eini_dtypes[t->folder.type].size;
   return (uintptr_t)p % eini_dtypes[t->folder.type].size == 0 ? p : NULL;
@@ -330,7 +343,8 @@ static void eini_nest_chunk(eini_nest *w, int64_t n) {
 // All chunks of the current place, then back to it.
 static void eini_nest_chunks(eini_nest *w) {
   const eini_task *t = w->t;
-  const char *run = t->chunk_reduced && t->folder.across != NULL ? eini_nest_run(w) : NULL;
+  const char *run =
+      t->chunk_reduced && t->folder.across != NULL && t->nchunk == 1 ? eini_nest_run(w) : NULL;
   if (run != NULL) {  // in a fixed order as chunks are folded, which other places may have
     const int64_t n = w->extent[t->chunk[0]], most = t->order ? EINI_CHUNK : n;
     const int64_t size = (int64_t)eini_dtypes[t->folder.type].size;
@@ -338,16 +352,7 @@ static void eini_nest_chunks(eini_nest *w) {
       t->folder.across(eini_min64(most, n - i), run + i * size, w->acc[0]);
     return;
   }
-  if (t->table != NULL || t->nchunk == 0) {
-    eini_nest_chunk(w, t->chunk_len);
-    return;
-  }
-  int64_t total = w->extent[t->chunk[0]];
-  for (int64_t done = 0; done < total; done += EINI_CHUNK) {
-    eini_nest_chunk(w, eini_min64(EINI_CHUNK, total - done));
-    eini_nest_shift(w, EINI_CHUNK);
-  }
-  eini_nest_shift(w, -(total + EINI_CHUNK - 1) / EINI_CHUNK * EINI_CHUNK);
+  for (int64_t done = -1, n; (n = eini_nest_piece(w, &done)) > 0;) eini_nest_chunk(w, n);
 }
 
 static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
@@ -374,12 +379,11 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
   w->ev.step = w->step;
   w->ev.index_step = w->step + t->nop;
   if (t->table != NULL) {
+    w->ev.run = w->extent[t->chunk[t->nchunk - 1]];
     w->ev.table = (const int64_t *const *)t->table;
     w->ev.index_table = (const int64_t *const *)(t->table + t->nop);
   }
-  int64_t fill = t->table != NULL || t->nchunk == 0 ? t->chunk_len
-                                                    : eini_min64(t->chunk_len, EINI_CHUNK);
-  eini_code_begin(&w->ev, param, fill);
+  eini_code_begin(&w->ev, param, t->chunk_len);
   if (!t->has_epi) return;
   w->epi.code = &t->epi;
   w->epi.base = w->epi_base;
@@ -392,14 +396,14 @@ static void eini_nest_begin(eini_nest *w, const eini_task *t, char *const *slot,
   if (tables) {
     w->epi.table = w->epi_table;
     w->epi.index_table = (const int64_t *const *)(t->table + t->epi_iota);
-    w->epi_table[0] = t->identity_table;
+    w->epi_table[0] = NULL;
   }
   for (int k = 1; k <= t->nextra; k++) {
     w->epi_base[k] = w->base[t->extra + k - 1];
     w->epi_step[k] = w->step[t->extra + k - 1];
     if (tables) w->epi_table[k] = t->table[t->extra + k - 1];
   }
-  eini_code_begin(&w->epi, param, t->chunk_reduced ? 1 : fill);
+  eini_code_begin(&w->epi, param, t->chunk_reduced ? 1 : t->chunk_len);
 }
 
 // Runs the part [lo, hi) of the index threads cut (all of it with cut < 0).

@@ -64,6 +64,7 @@ static void eini_contract_fill(void *user, int64_t n, const char *const *base,
   f->ev.at = f->at;
   f->ev.step = f->step;
   f->ev.table = f->table;
+  f->ev.run = 0;
   for (int64_t done = 0; done < n; done += code->chunk) {
     int64_t m = eini_min64(code->chunk, n - done);
     for (int k = 0; k < nop; k++)
@@ -100,6 +101,7 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
       e->ev.at = e->at;
       e->ev.step = e->step;
       e->ev.table = e->table;
+      e->ev.run = 0;
       v = eini_code_run(&e->ev, m, NULL);
       vt = (ein_dtype)t->epi.type;
     }

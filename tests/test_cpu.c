@@ -863,7 +863,8 @@ static void test_rows(const ein_kernels *own) {
   }
 }
 
-// Rows that are made together, past the caches, have the bits of chunks, and leave what is between.
+// Rows that are made together, past the caches or because they are short, have the bits of chunks,
+// and leave what is between.
 static void test_rows_together(const ein_kernels *own) {
   enum { ROOM = 12000, BYTES = ROOM * 8 };
   static double from[4][ROOM], made[2][ROOM];
@@ -871,7 +872,9 @@ static void test_rows_together(const ein_kernels *own) {
     row_user user;
     ein_kernels rows = rows_of(&user, own), chunks = *own;
     const int t = 2 + (int)pick(2), place = pick(4) == 0;
-    int64_t shape[2] = {1 + pick(35), 256 + pick(70)}, step[4][2], size = sizes[t];
+    const int few = pick(2) == 0;  // elements of a row
+    int64_t shape[2] = {1 + pick(35), few ? 8 + pick(248) : 256 + pick(70)}, step[4][2];
+    const int64_t size = sizes[t];
     const char *map = row_maps[r % ROW_MAPS];
     char *data[4];
     user.bytes = 1e15;
