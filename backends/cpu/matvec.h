@@ -320,7 +320,9 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   if (j->x[EINI_DIR_K].size < 2) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, m = (double)j->x[v.group].size;
   const double k = (double)j->x[EINI_DIR_K].size;
-  const double bytes = batch * (m + v.one) * k * j->unit;
+  double bytes = batch * (m + v.one) * k * j->unit;
+  if (v.by_rows && !v.fetch && m > 1)  // a pass for each row brings whole lines for short runs
+    bytes *= fmax(1, EINI_LINE_BYTES / (double)(v.run * j->unit));
   const double flops = 2 * batch * m * k * j->planes * j->planes;
   double seconds = bytes / eini_cpu_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
   if (peak > seconds) seconds = peak;

@@ -210,9 +210,10 @@ static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern
 typedef struct eini_dir_sums {
   eini_dir_mv mv;              // its job, rows and block of the output, in which sums end
   const eini_dir_sums_kern *kern;
-  int along;                   // whether runs of memory are summed
+  int along;                   // whether runs of memory are summed,
+  int64_t spread;              //   or short ones: reals of them, each of which has a sum; or 0
   int64_t block, most;         // bytes of the sums of a block, and how many
-  char *sums;                  // their vectors where runs are summed
+  char *sums;                  // their vectors, or reals, where runs are summed
   char *one;                   // the other side's number
 } eini_dir_sums;
 
@@ -231,8 +232,10 @@ static void eini_dir_sums_init(eini_dir_sums *s, const eini_cpu *cpu, const ein_
   eini_dir_sort(&j->x[EINI_DIR_K], s->mv.a);
   s->kern = eini_dir_sums_kern_of(j->kern, c->pair);
   s->along = k->n > 0 && k->stride[s->mv.a][k->n - 1] == 1;
+  s->spread = s->along && k->n > 1 && k->extent[k->n - 1] * j->unit < 64 ? k->extent[k->n - 1] : 0;
+  if (s->spread > 0) s->along = 0;
   s->block = eini_max64(cpu->l2 / 8, 4096);
-  s->most = s->block / (s->along ? j->kern->lanes * j->unit : j->unit);
+  s->most = s->block / (s->along ? j->kern->lanes * j->unit : eini_max64(s->spread, 1) * j->unit);
   if (part != NULL) {
     const int64_t *cut = s->mv.a == 0 ? part->m : part->n;
     eini_dir_cut(j, s->mv.group, cut[0], cut[1]);
@@ -245,28 +248,36 @@ static size_t eini_dir_sums_carve(eini_dir_sums *s, char *base) {
   size_t used = 0;
   eini_dir_carve_job(&s->mv.j, base, &used);
   s->mv.y = (char *)eini_carve(base, &used, s->most * j->unit, 1);
-  s->sums = !s->along ? s->mv.y : (char *)eini_carve(base, &used, s->block + 64, 1);
+  s->sums = !s->along && s->spread == 0 ? s->mv.y
+                                         : (char *)eini_carve(base, &used, s->block + 64, 1);
   s->one = (char *)eini_carve(base, &used, 64, 1);
   return used;
 }
 
 // The loops over `chunk` values of axis d of the rows, all of the axes behind it and all of k, in
-// the order of memory, innermost first; the first of them is along a run.
+// the order of memory, innermost first; the first of them is along a run. Two that are one are.
 static int eini_dir_sums_loops(const eini_dir_sums *s, int d, int64_t chunk,
                                eini_dir_sums_loop *loop) {
   const eini_dir_job *j = &s->mv.j;
-  int64_t to = s->along ? j->kern->lanes : 1;
+  int64_t to = s->along ? j->kern->lanes : eini_max64(s->spread, 1);
   int n = 0;
   for (int g = 0; g < 2; g++) {
     const eini_dir_index *x = &j->x[g ? s->mv.group : EINI_DIR_K];
     for (int i = x->n - 1; i >= (g ? d : 0); i--) {
       eini_dir_sums_loop one = {g && i == d ? chunk : x->extent[i], x->stride[s->mv.a][i],
-                                g ? to : 0, eini_dir_key(x, s->mv.a, i)};
+                                g ? to : s->spread > 0 && i == x->n - 1,
+                                eini_dir_key(x, s->mv.a, i)};
       int at = n++;
       if (g) to *= one.extent;
       for (; at > 0 && loop[at - 1].key > one.key; at--) loop[at] = loop[at - 1];
       loop[at] = one;
     }
+  }
+  for (int i = n - 1; i > 0; i--) {
+    eini_dir_sums_loop *in = &loop[i - 1];
+    if (loop[i].step != in->step * in->extent || loop[i].to != in->to * in->extent) continue;
+    in->extent *= loop[i].extent;
+    memmove(loop + i, loop + i + 1, (size_t)(--n - i) * sizeof *loop);
   }
   if (s->along || (n > 0 && loop[0].to == 1 && loop[0].step == 1)) return n;
   memmove(loop + 1, loop, (size_t)n * sizeof *loop);
@@ -295,32 +306,40 @@ static void eini_dir_sums_block(const eini_dir_sums *s, const char *x, int d, in
   } while (i < n);
 }
 
-// Sums of n rows of a block that nothing has been added to.
-static void eini_dir_sums_begin(const eini_dir_sums *s, int64_t n) {
+// n sums that nothing has been added to.
+static void eini_dir_sums_begin(const eini_dir_sums *s, char *sums, int64_t n) {
   const eini_dir_job *j = &s->mv.j;
   const int max = j->c->pair == EIN_PAIR_MAX_ADD;
-  if (s->along) n *= j->kern->lanes;
   if (s->kern->end == NULL) {
-    memset(s->sums, 0, (size_t)(n * j->unit));
+    memset(sums, 0, (size_t)(n * j->unit));
     return;
   }
   eini_fill_value(j->c->type, max ? -HUGE_VAL : HUGE_VAL, 0,
-                  eini_int_limit(j->c->type, max ? -1 : 1), n, s->sums);
+                  eini_int_limit(j->c->type, max ? -1 : 1), n, sums);
 }
 
-// Values of the n rows of a block from its sums.
-static void eini_dir_sums_end(const eini_dir_sums *s, int64_t n) {
+// Values of n rows from their sums: vectors, or (not along) the reals at y.
+static void eini_dir_sums_end(const eini_dir_sums *s, int64_t n, int along, char *sums, char *y) {
   const eini_dir_job *j = &s->mv.j;
-  const char *col[1] = {s->mv.y};
+  const char *col[1] = {y};
   if (s->kern->end != NULL) {
-    s->kern->end(n, s->along, s->sums, s->one, s->mv.y);
+    s->kern->end(n, along, sums, s->one, y);
     return;
   }
-  if (s->along) {
-    memset(s->mv.y, 0, (size_t)(n * j->unit));
-    j->kern->fold((int)n, 1, s->sums, s->sums, 0, 0, s->mv.y);
+  if (along) {
+    memset(y, 0, (size_t)(n * j->unit));
+    j->kern->fold((int)n, 1, sums, sums, 0, 0, y);
   }
-  j->kern->axpy[0](n, 1, col, s->one, s->mv.y);
+  j->kern->axpy[0](n, 1, col, s->one, y);
+}
+
+// The same of short runs whose reals have sums.
+static void eini_dir_sums_gather(const eini_dir_sums *s, int64_t n) {
+  const eini_dir_job *j = &s->mv.j;
+  eini_dir_sums_begin(s, s->mv.y, n);
+  for (int64_t i = 0; i < n; i++)
+    s->kern->down(s->spread, 1, 0, 1, s->sums + i * s->spread * j->unit, s->mv.y + i * j->unit);
+  eini_dir_sums_end(s, n, 0, s->mv.y, s->mv.y);
 }
 
 static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
@@ -345,11 +364,12 @@ static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
       const int64_t left = d > 0 ? m->extent[d - 1] - r / inner % m->extent[d - 1] : 1;
       const int64_t some = eini_min64(chunk, left);
       rn = some * inner;
-      eini_dir_sums_begin(&s, rn);
+      eini_dir_sums_begin(&s, s.sums, rn * (s.along ? j->kern->lanes : eini_max64(s.spread, 1)));
       const char *x = j->at[s.mv.a] + eini_dir_offset(m, s.mv.a, r) * j->unit;
       if (d > 0) eini_dir_sums_block(&s, x, d - 1, some);
       else eini_dir_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
-      eini_dir_sums_end(&s, rn);
+      if (s.spread > 0) eini_dir_sums_gather(&s, rn);
+      else eini_dir_sums_end(&s, rn, s.along, s.sums, s.mv.y);
       eini_dir_mv_put(&s.mv, r, rn, s.mv.y);
     }
   }
@@ -371,8 +391,10 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   if (j->planes > 1 || k->size < 2 || in->n == 0) return 0;
   if (j->x[EINI_DIR_M + EINI_DIR_N - s.mv.group].size != 1) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, all = batch * (double)m->size;
-  const int64_t run = in->extent[in->n - 1];
-  if (in->stride[s.mv.a][in->n - 1] != 1 || run * j->unit < 64) return 0;
+  int64_t run = in->extent[in->n - 1];
+  if (in->stride[s.mv.a][in->n - 1] != eini_max64(s.spread, 1)) return 0;
+  run *= eini_max64(s.spread, 1);
+  if (run * j->unit < 64) return 0;
   const double reals = all * (double)k->size, bytes = reals * j->unit;
   double seconds = bytes / eini_cpu_bw(cpu, bytes);
   double cycles = reals * (4 / (double)run + 0.5 / j->kern->lanes);
@@ -384,7 +406,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   seconds += batch * 5e-8 + all * 1e-9;
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
-  eini_cpu_name(choice, s.along ? "sums along" : "sums down");
+  eini_cpu_name(choice, s.along ? "sums along" : s.spread > 0 ? "sums spread" : "sums down");
   return 1;
 }
 #undef EINI_SUMS_FEW
