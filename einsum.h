@@ -5547,6 +5547,7 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 // Chunks of maps (eini_chunk_cost), in lines of a cache touched for an element: assumed.
 #define EINI_CHUNK_START 12.0    // a chunk begun
 #define EINI_CHUNK_APART 0.125   // an element not beside the one before
+#define EINI_MAP_DOUBT 2.0       // times what the portable map is thought to take, against kernels
 #define EINI_CHUNK_END 16.0      // a chunk along a reduced index, which ends in one element
 
 // Caches, groups and slices: assumed, orders of magnitude.
@@ -14881,7 +14882,8 @@ static double eini_home_seconds(const eini_lowering *lo, const eini_task *t) {
   speed.bandwidth = eini_core_bandwidth(lo->rates, bytes);
   const double one = eini_seconds(&speed, alone, bytes);
   const double start = lo->rates->start > 0 ? lo->rates->start : EINI_START_SECONDS;
-  return eini_stay_seconds(lo, t, 0) + fmin(one, one / lo->width + start);
+  const double moves = lo->away != NULL ? eini_stay_seconds(lo, t, 0) : 0;
+  return moves + fmin(one, one / lo->width + start);
 }
 
 // Where nobody but who has a memory of its own answered, the portable kernels stand against it.
@@ -19216,12 +19218,28 @@ static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, ein
   return eini_task_lower(lo, s, NULL, -1, t, empty);
 }
 
+// Is a contraction's task a product without a sum, which a map makes as well? Not where the order
+// of folds counts, or a variant was asked for.
+static int eini_plan_outer(const eini_lowering *lo, const eini_stmt *s, const eini_task *t) {
+  return s->nfree == s->nindex && lo->away == NULL && !lo->g->ordered && lo->rates != NULL &&
+         lo->rates->copy_bw[EIN_MEMORY] > 0 && t->choice.seconds > 0 &&
+         (lo->wanted == NULL || strcmp(lo->wanted->name, EINI_ANY) == 0);
+}
+
 static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
                                  eini_task *t, int *empty) {
   const eini_arena_at plan = eini_arena_mark(lo->a), graph = eini_arena_mark(&lo->g->arena);
   int yes = 0;
   *empty = 0;
   EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
+  if (yes && eini_plan_outer(lo, s, t)) {
+    eini_task map;
+    EINI_TRY(eini_task_lower(lo, s, f, via, &map, empty));
+    const double known = map.kernels != NULL ? map.choice.seconds
+                                             : EINI_MAP_DOUBT * eini_home_seconds(lo, &map);
+    if (known + map.work * EINI_ADD_SECONDS < t->choice.seconds) *t = map;
+    return EIN_OK;
+  }
   if (yes) return EIN_OK;
   eini_arena_rollback(lo->a, &plan);
   eini_arena_rollback(&lo->g->arena, &graph);

@@ -47,6 +47,7 @@
 // Chunks of maps (eini_chunk_cost), in lines of a cache touched for an element: assumed.
 #define EINI_CHUNK_START 12.0    // a chunk begun
 #define EINI_CHUNK_APART 0.125   // an element not beside the one before
+#define EINI_MAP_DOUBT 2.0       // times what the portable map is thought to take, against kernels
 #define EINI_CHUNK_END 16.0      // a chunk along a reduced index, which ends in one element
 
 // Caches, groups and slices: assumed, orders of magnitude.

@@ -108,7 +108,8 @@ static double eini_home_seconds(const eini_lowering *lo, const eini_task *t) {
   speed.bandwidth = eini_core_bandwidth(lo->rates, bytes);
   const double one = eini_seconds(&speed, alone, bytes);
   const double start = lo->rates->start > 0 ? lo->rates->start : EINI_START_SECONDS;
-  return eini_stay_seconds(lo, t, 0) + fmin(one, one / lo->width + start);
+  const double moves = lo->away != NULL ? eini_stay_seconds(lo, t, 0) : 0;
+  return moves + fmin(one, one / lo->width + start);
 }
 
 // Where nobody but who has a memory of its own answered, the portable kernels stand against it.

@@ -302,12 +302,28 @@ static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, ein
   return eini_task_lower(lo, s, NULL, -1, t, empty);
 }
 
+// Is a contraction's task a product without a sum, which a map makes as well? Not where the order
+// of folds counts, or a variant was asked for.
+static int eini_plan_outer(const eini_lowering *lo, const eini_stmt *s, const eini_task *t) {
+  return s->nfree == s->nindex && lo->away == NULL && !lo->g->ordered && lo->rates != NULL &&
+         lo->rates->copy_bw[EIN_MEMORY] > 0 && t->choice.seconds > 0 &&
+         (lo->wanted == NULL || strcmp(lo->wanted->name, EINI_ANY) == 0);
+}
+
 static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
                                  eini_task *t, int *empty) {
   const eini_arena_at plan = eini_arena_mark(lo->a), graph = eini_arena_mark(&lo->g->arena);
   int yes = 0;
   *empty = 0;
   EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
+  if (yes && eini_plan_outer(lo, s, t)) {
+    eini_task map;
+    EINI_TRY(eini_task_lower(lo, s, f, via, &map, empty));
+    const double known = map.kernels != NULL ? map.choice.seconds
+                                             : EINI_MAP_DOUBT * eini_home_seconds(lo, &map);
+    if (known + map.work * EINI_ADD_SECONDS < t->choice.seconds) *t = map;
+    return EIN_OK;
+  }
   if (yes) return EIN_OK;
   eini_arena_rollback(lo->a, &plan);
   eini_arena_rollback(&lo->g->arena, &graph);

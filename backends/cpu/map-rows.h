@@ -69,7 +69,8 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   const double rate = stream ? cpu->copy_bw : bytes > (double)cpu->is.l2 ? cpu->l3_bw : cpu->l2_bw;
   const double flops = EINI_ROW_FLOPS * (r->n - r->calls) + EINI_ROW_CALL_FLOPS * r->calls;
   double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
-  if (eini_rows_short(m)) time += rows * EINI_ROW_CYCLES * (m->nop + 1) / cpu->hz;
+  const double each = (double)m->extent[m->n - 1] * (f32 ? 4 : 8);
+  if (eini_rows_short(m)) time += rows * (EINI_ROW_CYCLES + each / 32) * (m->nop + 1) / cpu->hz;
   return cpu->call + fmax(time, bytes / rate) / threads;
 }
 
