@@ -368,8 +368,8 @@ def regret(opt, lib, case, dtype, data):
             other = Ours(lib, case, dtype, data, opt.threads, fix=fix)
         except RuntimeError:
             continue  # this way is not one of this problem
-        if other.describe() in seen:
-            other.free()
+        if other.describe() in seen or other.predicted() > 50 * own.predicted():
+            other.free()  # the same, or hopeless
             continue
         seen.add(other.describe())
         once = other.sample(1, 2)[-1]
