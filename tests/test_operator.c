@@ -352,6 +352,66 @@ static void test_random(int count, uint64_t seed) {
   }
 }
 
+// ---- halos --------------------------------------------------------------------------------------
+
+// A strided convolution and windows of a function over blocks, cut along their outer index over 1
+// to 16 places, which hold the image in as many pieces: what neighbours share moves, as counted.
+static void test_halos(void) {
+  static const struct {
+    const char *text, *out;
+  } cases[] = {
+      {"input X[2,3,n=37,11], K[4,3,5,3] : f64\n"
+       "Y[b,o,h,w] = sum[c,r,s](X[b,c,2*h+r,w+s] * K[o,c,r,s])", "Y[h=%d]"},
+      {"input X[2,3,n=40,6], K[4,3,3,3] : f64\n"
+       "Y[b,o,h,w] = sum[c,r,s](X[b,c,h+r-1,w+s-1 | 0] * K[o,c,r,s]) for h=40, w=6", "Y[h=%d]"},
+      {"input X[n=150] : f64\nY[h,k] = fft[t=16](X[4*h+t])", "Y[h=%d]"},
+      {"input X[n=33,9] : f32\nY[h,k,j] = sorted[t=3](X[2*h+t,j])", "Y[h=%d]"}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    ein_ctx *ctx = ctx_with(2, NULL);
+    ein_graph *g = parse(ctx, cases[c].text);
+    values v;
+    CHECK(g != NULL);
+    if (g == NULL) continue;
+    values_make(g, 7, &v);
+    for (int t = 0; t < g->ntensor; t++)  // whole numbers: sums are exact in every order
+      for (int64_t i = 0; g->tensor[t].role == EIN_ROLE_INPUT && i < orc_count(&g->tensor[t]); i++)
+        orc_put(g->tensor[t].dtype, v.data[t], i, orc_float((double)((i * 7919 + t) % 7 - 3), 0));
+    orc_eval(g, v.data, NULL);
+    int64_t before = -1;
+    for (int p = 1; p <= 16; p++) {
+      char parts[32], pin[32];
+      const char *part = parts, *pins = pin;
+      ein_decompose_desc d;
+      ein_decomposition *how = NULL;
+      int64_t moved[5] = {0};
+      snprintf(parts, sizeof parts, cases[c].out, p);
+      snprintf(pin, sizeof pin, "X[%d=%d]", c < 2 ? 2 : 0, p);
+      memset(&d, 0, sizeof d);
+      d.p = p;
+      d.cost = EIN_COST_BYTES;
+      d.method = "given";
+      d.parts = &part;
+      d.nparts = 1;
+      d.pin = &pins;
+      d.npin = strstr(cases[c].text, "| 0") == NULL;  // else a temporary is padded
+      CHECK(ein_decompose(ctx, g, &d, &how) == EIN_OK);
+      if (how == NULL) printf("%s\n", ein_ctx_message(ctx));
+      for (int kind = -1; kind < 4 && how != NULL; kind++) {
+        int right = 0;
+        CHECK(run_places(ctx, g, &v, how, p, kind, &right, &moved[kind + 1]) == EIN_OK && right);
+        CHECK(moved[kind + 1] == moved[0]);
+      }
+      if (p == 1) CHECK(moved[0] == 0);
+      if (p > 1 && d.npin) CHECK(moved[0] > 0 && before >= 0);
+      before = moved[0];
+      ein_decomposition_destroy(how);
+    }
+    values_free(g, &v);
+    ein_graph_destroy(g);
+    ein_ctx_destroy(ctx);
+  }
+}
+
 // ---- from C, strides --------------------------------------------------------------------------
 
 // Views with gaps, or against the order of memory, of inputs and outputs.
@@ -709,6 +769,7 @@ int main(int argc, char **argv) {
   const int count = argc > 1 ? atoi(argv[1]) : FEW(360);
   const uint64_t seed = argc > 2 ? (uint64_t)strtoull(argv[2], NULL, 10) : 1;
   test_random(count, seed);
+  test_halos();
   test_strides(FEW(100), seed);
   test_built();
   test_refused();
