@@ -622,8 +622,7 @@ typedef struct ein_function {
   void *user;
 } ein_function;
 
-// A function over blocks, as an FFT, a sort, a solver: a statement that takes axes whole and calls
-// it for every point of its other indices.
+// A function over blocks, as an FFT or a solver, called at every point of all other indices.
 typedef struct ein_operator {
   const char *name;
   const char *signature;    // like NumPy's "(n,n),(n)->(n)": axes; 8 inputs, outputs and sizes
@@ -1254,6 +1253,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
 EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
                                        ein_graph **alone);
 EIN_API int64_t ein_graph_statements(const ein_graph *graph);
+EIN_API int64_t ein_graph_line(const ein_graph *graph, int64_t i);  // of its source, or 0
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);
@@ -26883,6 +26883,10 @@ EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int
   if (st == EIN_OK) *alone = g;
   else eini_graph_free(g);
   return st;
+}
+
+EIN_API int64_t ein_graph_line(const ein_graph *g, int64_t i) {
+  return g == NULL || i < 0 || i >= g->nstmt ? 0 : g->stmt[i].line;
 }
 
 EIN_API int64_t ein_graph_statements(const ein_graph *graph) {

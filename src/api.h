@@ -152,6 +152,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
 EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
                                        ein_graph **alone);
 EIN_API int64_t ein_graph_statements(const ein_graph *graph);
+EIN_API int64_t ein_graph_line(const ein_graph *graph, int64_t i);  // of its source, or 0
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);

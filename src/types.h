@@ -107,8 +107,7 @@ typedef struct ein_function {
   void *user;
 } ein_function;
 
-// A function over blocks, as an FFT, a sort, a solver: a statement that takes axes whole and calls
-// it for every point of its other indices.
+// A function over blocks, as an FFT or a solver, called at every point of all other indices.
 typedef struct ein_operator {
   const char *name;
   const char *signature;    // like NumPy's "(n,n),(n)->(n)": axes; 8 inputs, outputs and sizes
