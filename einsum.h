@@ -5188,7 +5188,7 @@ static ein_status eini_pmem(eini_parser *p) {
 }
 
 // Takes over a status that the graph reported itself.
-static ein_status eini_reported(eini_parser *p, ein_status st) {
+EINI_UNUSED static ein_status eini_reported(eini_parser *p, ein_status st) {
   if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
   if (st != EIN_OK && p->status == EIN_OK) p->status = st;
   return p->st = st;

@@ -4672,7 +4672,7 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);
 }
 
-static ein_status eini_steps_merge_run(const eini_staged *x, int fold, int64_t id, char *left,
+static ein_status eini_steps_merge_run(eini_staged *x, int fold, int64_t id, char *left,
                                        const char *right) {
   const void *in[2];
   void *out[1];
