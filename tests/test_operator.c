@@ -746,6 +746,12 @@ static void test_plans(void) {
     CHECK(small || strstr(out, "operator") != NULL);
     ein_plan_json(plan, out, sizeof out);
     CHECK(small || strstr(out, "\"operator\"") != NULL);
+    if (!small) {
+      ein_count count;
+      memset(&count, 0, sizeof count);
+      count.fast_memory = 64;
+      CHECK(ein_plan_count(plan, &run, &count) == EIN_ERR_UNSUPPORTED);
+    }
     ein_plan_destroy(plan);
   }
   CHECK(info[1].workspace_bytes <= info[0].workspace_bytes / 4);
