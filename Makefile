@@ -39,10 +39,10 @@ TESTS    = math npy views extreme path split contract einsum program builder can
            fusion groups gradient batch memory memory_fit overflow kernels choice decomp hostile \
            dist order rates cpu cpu_direct cpu_gett cpu_safe special grammar users provider store \
            distribution schedule steps grids dtensor scatter within nodes cuda device rewrite \
-           rearrange
+           rearrange operator
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
-           10_gradient 11_places 12_llama 17_cuda
+           10_gradient 11_places 12_llama 17_cuda $(if $(FFTW_LIBS),18_fftw)
 
 B          = build
 LIBRARY_H  = einsum.h $(wildcard backends/*.h)
@@ -381,6 +381,8 @@ fuzz: $(FUZZ_BIN)
 
 $(B)/17_cuda: examples/17_cuda.c $(HEADERS) $(B)/flags $(if $(SHARED),$(ALL) $(B)/library_cuda.o)
 	$(BUILD) $(call linked,$(ALL) $(B)/library_cuda.o) $(LINK)
+$(B)/18_fftw: examples/18_fftw.c $(HEADERS) $(B)/flags $(if $(SHARED),$(ALL))
+	$(BUILD) $(call linked,$(ALL)) $(FFTW_LIBS) $(LINK)
 $(B)/%: examples/%.c $(HEADERS) $(B)/flags $(if $(SHARED),$(ALL))
 	$(BUILD) $(call linked,$(ALL)) $(LINK)
 

@@ -25,10 +25,11 @@
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
-//   statements    >>monoid >>expr >>graph >>symbols >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
+//   statements    >>monoid >>expr >>operators >>graph >>symbols >>context >>notation >>syntax
+//                 >>print >>cost >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice
+//                 >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
-//   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
+//   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
 //                 >>overflow >>plan >>rows >>group-plan >>staging >>units >>execute >>path-text
@@ -37,7 +38,7 @@
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
-//                 >>select >>solve >>edges
+//                 >>select >>outputs >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print >>recast >>recast-read >>recast-expr
 //                 >>recast-rules >>recast-api
@@ -69,19 +70,14 @@
 //    yours, which reads strides and expressions as straight-line programs (ein_code; ein_map,
 //    ein_contract and ein_copy say over what). A status that it returns is the execution's.
 //
-// Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
-// are counted in elements, int64_t; what counts bytes says so.
-//
 // WORDS
 // index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
 // label       an index in an expression string, or its integer
 // extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
-// operand     a tensor as it occurs in a statement, with its indices
 // fold        what combines the values of reduced indices: sum, max, argmax, ..
 // monoid      a fold as a state with lift, merge, identity and finish
 // statement   one fold over one scalar expression of operands, and where its values go
 // graph       statements in order; each reads inputs and what those before define
-// view        shape and strides over memory that somebody else owns (ein_ztensor)
 //
 // DTYPES
 // bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. Complex numbers are pairs of reals. A bool is
@@ -160,6 +156,12 @@
 // several threads where the executor has several. A monoid's merge must be associative and
 // commutative; joins tells what distributes over it (EIN_JOIN_MUL: a product may be split as in a
 // sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
+// ein_ctx_operator registers functions over blocks by their signature, as "(n)->(n)" of an FFT:
+//     Y[b,k] = fft[t](X[b,t])       of X the axis t is the block, of Y those that no argument has
+//     x[b,j] = solve[i,j](A[b,i,j], v[b,i])    Q[b,i,k], R[b,k,j] = qr[m,n](A[b,m,n])
+// It is the whole right side. Axes of a block are in the order of coordinates and are never cut;
+// all other indices are, windows as of fft[t=8](X[4*h+t]) too. Several outputs are parts of one
+// tensor. Where a call fails, its status and name are those of the execution.
 //
 // PROGRAMS
 //     # softmax attention, one head
@@ -575,7 +577,7 @@ typedef struct ein_zrange {
 } ein_zrange;
 
 // y = coef * x + offset; rows: coordinates of a tensor, cols: indices of the index space.
-// With a block shape, point x selects the range [y, y + block).
+// With a block shape, point x selects [y, y + block): axes of an ein_operator are where it is > 0.
 typedef struct ein_zmap {
   int rows, cols;
   int64_t *coef;           // rows * cols, row-major
@@ -619,6 +621,19 @@ typedef struct ein_function {
   void (*fn)(int64_t n, const void *const *in, void *out, void *user);
   void *user;
 } ein_function;
+
+// A function over blocks, as an FFT or a solver, called at every point of all other indices.
+typedef struct ein_operator {
+  const char *name;
+  const char *signature;    // like NumPy's "(n,n),(n)->(n)": axes; 8 inputs, outputs and sizes
+  ein_dtype dtype;          // of all blocks, as ein_function's
+  // Makes the blocks out[] of in[], row-major without gaps; size[]: of names as they first occur.
+  // Pure, reentrant. Another status than EIN_OK ends the execution with it.
+  ein_status (*fn)(const int64_t *size, const void *const *in, void *const *out, void *user);
+  int (*size_fn)(int64_t *size, void *user);  // gives sizes no input has; 0: impossible
+  double (*flops_fn)(const int64_t *size, void *user);  // of one block; NULL: one per element
+  void *user;
+} ein_operator;
 
 // Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
 enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
@@ -717,6 +732,7 @@ typedef enum ein_fold {
   EIN_FOLD_NONE = 0,            // element-wise: no reduced index
   EIN_FOLD_SUM, EIN_FOLD_PROD, EIN_FOLD_MAX, EIN_FOLD_MIN, EIN_FOLD_ANY, EIN_FOLD_ALL,
   EIN_FOLD_LOGSUMEXP, EIN_FOLD_ARGMAX, EIN_FOLD_ARGMIN, EIN_FOLD_MEAN, EIN_FOLD_VAR,
+  EIN_FOLD_BLOCK,               // none: an ein_operator reads the reduced indices whole
   EIN_FOLD_USER                 // an ein_monoid
 } ein_fold;
 
@@ -1096,6 +1112,7 @@ EIN_API void ein_ctx_destroy(ein_ctx *ctx);  // NULL is a no-op; frees cached pl
 // Registers a function or monoid under its name (copied; fn and user are kept). The name must be a
 // NAME of the language and new. Not while another thread uses the ctx.
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *function);
+EIN_API ein_status ein_ctx_operator(ein_ctx *ctx, const ein_operator *function);
 EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
 
 // Measures what the machine does with the kernels and threads of the ctx, in about `seconds` (0:
@@ -1236,6 +1253,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
 EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
                                        ein_graph **alone);
 EIN_API int64_t ein_graph_statements(const ein_graph *graph);
+EIN_API int64_t ein_graph_line(const ein_graph *graph, int64_t i);  // of its source, or 0
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);
@@ -1301,7 +1319,7 @@ typedef struct ein_stmt_desc {
   const ein_zmap *proj;     // rank of the operand x nindex each
   const char *map;          // expression over x0, x1, .., names of indices (their values) and of
                             //   params; default the product of the operands
-  const char *fold;         // by name; default sum, when there are reduced indices
+  const char *fold;         // by name; default sum, when there are reduced indices; or an operator
   ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
 } ein_stmt_desc;
 
@@ -2965,13 +2983,14 @@ static const eini_fold_row eini_folds[EIN_FOLD_USER] = {
     {"argmax", 2, 0, 0},                // value, position
     {"argmin", 2, 0, 0},
     {"mean", 1, 0, 0},                  // sum: the count is the size of the reduced space
-    {"var", 3, 0, 0}};                  // count, mean, sum of squared deviations
+    {"var", 3, 0, 0},                   // count, mean, sum of squared deviations
+    {"block", 1, 1, 0}};                // never cut: there are no partial results
 
 // Does the fold's state hold positions?
 static int eini_fold_counts(int fold) { return fold == EIN_FOLD_ARGMAX || fold == EIN_FOLD_ARGMIN; }
 
 static int eini_fold_find(const char *name, int64_t n) {
-  for (int i = EIN_FOLD_SUM; i < EIN_FOLD_USER; i++) {
+  for (int i = EIN_FOLD_SUM; i < EIN_FOLD_BLOCK; i++) {
     if ((int64_t)strlen(eini_folds[i].name) == n &&
         memcmp(eini_folds[i].name, name, (size_t)n) == 0) {
       return i;
@@ -3559,6 +3578,131 @@ static ein_status eini_expr_type(eini_arena *a, const eini_typing *ty, const ein
 }
 
 // ================================================================================================
+// >>operators  signatures of functions over blocks
+// Takes "(n,n),(n)->(n)"; gives axes of blocks as numbers of their sizes' names. An output may have
+// a name, "(n)->low(m),high(m)".
+// ================================================================================================
+
+#define EINI_BLOCK_SIDES 16    // inputs and outputs
+#define EINI_BLOCK_SIZES 8
+#define EINI_BLOCK_AXES 32
+
+typedef struct eini_signature {
+  int nin, nout, nsize, naxis;
+  int first[EINI_BLOCK_SIDES + 1];  // axes of a side, inputs before outputs, begin here in ..
+  int size[EINI_BLOCK_AXES];        // .. this list of sizes by number
+  int64_t pos[EINI_BLOCK_SIZES], len[EINI_BLOCK_SIZES];  // their names in the text
+  int inner;                        // sizes that inputs have; they come first
+} eini_signature;
+
+static int64_t eini_signature_word(const char *text, int64_t at) {
+  int64_t used = 0, n = (int64_t)strlen(text);
+  while (at + used < n) {
+    const char c = text[at + used];
+    if (c != '_' && !((c | 32) >= 'a' && (c | 32) <= 'z') && !(used > 0 && c >= '0' && c <= '9'))
+      break;
+    used++;
+  }
+  return used;
+}
+
+static int64_t eini_signature_blank(const char *text, int64_t at) {
+  while (text[at] == ' ') at++;
+  return at;
+}
+
+// The number of the size that is named there, which may be new; -1: there are too many.
+static int eini_signature_size(eini_signature *s, const char *text, int64_t at, int64_t len) {
+  int k = 0;
+  while (k < s->nsize &&
+         (s->len[k] != len || memcmp(text + s->pos[k], text + at, (size_t)len) != 0)) k++;
+  if (k < s->nsize) return k;
+  if (k == EINI_BLOCK_SIZES) return -1;
+  s->pos[k] = at;
+  s->len[k] = len;
+  return s->nsize++;
+}
+
+// One side, "(m,n)", from `at` on; where it ends, or -1.
+static int64_t eini_signature_side(eini_signature *s, const char *text, int64_t at) {
+  if (text[at] != '(' || s->nin + s->nout == EINI_BLOCK_SIDES) return -1;
+  s->first[s->nin + s->nout] = s->naxis;
+  at = eini_signature_blank(text, at + 1);
+  for (int more = text[at] != ')'; more;) {
+    const int64_t len = eini_signature_word(text, at);
+    const int k = len == 0 ? -1 : eini_signature_size(s, text, at, len);
+    if (k < 0 || s->naxis == EINI_BLOCK_AXES) return -1;
+    s->size[s->naxis++] = k;
+    at = eini_signature_blank(text, at + len);
+    more = text[at] == ',';
+    if (more) at = eini_signature_blank(text, at + 1);
+  }
+  return text[at] == ')' ? eini_signature_blank(text, at + 1) : -1;
+}
+
+// 0: the text is none, or too large.
+static int eini_signature_read(const char *text, eini_signature *s) {
+  int64_t at = eini_signature_blank(text, 0);
+  memset(s, 0, sizeof *s);
+  for (int out = 0; out < 2; out++) {
+    for (int more = 1; more;) {
+      if (out) at = eini_signature_blank(text, at + eini_signature_word(text, at));
+      if ((at = eini_signature_side(s, text, at)) < 0) return 0;
+      if (out) s->nout++;
+      else s->nin++;
+      more = text[at] == ',';
+      if (more) at = eini_signature_blank(text, at + 1);
+    }
+    if (out) break;
+    s->inner = s->nsize;
+    if (text[at] != '-' || text[at + 1] != '>') return 0;
+    at = eini_signature_blank(text, at + 2);
+  }
+  s->first[s->nin + s->nout] = s->naxis;
+  return text[at] == 0 && s->nin <= EINI_ARGS_MAX && s->nout <= EINI_ARGS_MAX;
+}
+
+// Axes of the blocks of a side; outputs are behind inputs.
+static int eini_signature_rank(const eini_signature *s, int side) {
+  return s->first[side + 1] - s->first[side];
+}
+
+// Elements of the block of a side; -1: too many.
+static int64_t eini_signature_count(const eini_signature *s, int side, const int64_t *size) {
+  int64_t n = 1;
+  for (int a = s->first[side]; a < s->first[side + 1]; a++)
+    if (eini_mul_overflow(n, size[s->size[a]], &n)) return -1;
+  return n;
+}
+
+// Elements of the blocks of all outputs together, and of all inputs; -1: too many.
+static int64_t eini_signature_total(const eini_signature *s, int out, const int64_t *size) {
+  int64_t n = 0;
+  for (int k = out ? s->nin : 0; k < (out ? s->nin + s->nout : s->nin); k++) {
+    const int64_t one = eini_signature_count(s, k, size);
+    if (one < 0 || eini_add_overflow(n, one, &n)) return -1;
+  }
+  return n;
+}
+
+// Sizes that inputs do not have, from those that they have.
+static ein_status eini_signature_outer(const ein_operator *f, const eini_signature *s,
+                                       int64_t *size, int64_t pos, eini_diag *diag) {
+  for (int k = s->inner; k < s->nsize; k++) size[k] = -1;
+  if (f->size_fn != NULL && !f->size_fn(size, f->user))
+    return eini_fail(diag, EIN_ERR_SHAPE, pos, 1, NULL, "'%.60s' refuses blocks of these sizes",
+                     f->name);
+  for (int k = s->inner; k < s->nsize; k++)
+    if (size[k] < 0)
+      return eini_fail(diag, EIN_ERR_SHAPE, pos, 1, NULL, "size_fn of '%.60s' does not give '%.*s'",
+                       f->name, (int)s->len[k], f->signature + s->pos[k]);
+  if (eini_signature_total(s, 0, size) < 0 || eini_signature_total(s, 1, size) < 0)
+    return eini_fail(diag, EIN_ERR_TOO_LARGE, pos, 1, NULL, "a block of '%.60s' is too large",
+                     f->name);
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>graph  tensors and statements
 // The one representation: out[out_map(i)] = fold over reduced i of expr(operand[k][proj_k(i)], ..).
 // Invariant after eini_stmt_finish: every access is proved inside its tensor, every node typed.
@@ -3626,6 +3770,7 @@ typedef struct eini_stmt {
   int fold;              // ein_fold, or EIN_FOLD_USER + number
   int numpy;             // NumPy string: bool sums by or
   ein_dtype type;        // logical dtype of the result, before it is stored
+  double block_flops;    // of a function over blocks: its operations for each point
   ein_rest rest;         // what happens to elements of out that out_map does not reach
   int order;             // how kernels must fold, EINI_ORDER_*; 0: as they like
   const eini_carry *carry;  // NULL: results are finished values
@@ -3650,6 +3795,7 @@ struct ein_graph {
   int64_t nparam, capparam;
   ein_function *function;
   int nfunction;
+  const ein_operator **block;  // of each function: what it does to blocks; NULL: it is of scalars
   ein_monoid *monoid;
   int nmonoid;
   int ordered;             // 1: made by section order: statements run as they are, in their order
@@ -3709,13 +3855,26 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
 
 // Copies registrations, so that a graph does not depend on its ctx.
 static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
-                                      int nmonoid, const ein_monoid *monoid) {
+                                      const ein_operator *const *block, int nmonoid,
+                                      const ein_monoid *monoid) {
   g->nfunction = nfunction;
   g->nmonoid = nmonoid;
   g->function = EINI_NEW(&g->arena, ein_function, nfunction);
   g->monoid = EINI_NEW(&g->arena, ein_monoid, nmonoid);
-  if (g->function == NULL || g->monoid == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < nfunction; i++) g->function[i] = function[i];
+  g->block = EINI_NEW(&g->arena, const ein_operator *, nfunction);
+  if (g->function == NULL || g->monoid == NULL || g->block == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nfunction; i++) {
+    g->function[i] = function[i];
+    if (block[i] == NULL) continue;
+    ein_operator *own = EINI_NEW(&g->arena, ein_operator, 1);
+    if (own == NULL) return EIN_ERR_NO_MEMORY;
+    *own = *block[i];
+    own->name = g->function[i].name =
+        eini_strndup(&g->arena, own->name, (int64_t)strlen(own->name));
+    own->signature = eini_strndup(&g->arena, own->signature, (int64_t)strlen(own->signature));
+    if (own->name == NULL || own->signature == NULL) return EIN_ERR_NO_MEMORY;
+    g->block[i] = own;
+  }
   for (int i = 0; i < nmonoid; i++) {
     g->monoid[i] = monoid[i];
     g->monoid[i].name = eini_strndup(&g->arena, monoid[i].name, (int64_t)strlen(monoid[i].name));
@@ -3731,7 +3890,8 @@ static ein_status eini_graph_copy_names(ein_graph *g, const ein_graph *from) {
     int id;
     EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
   }
-  return eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid);
+  return eini_graph_register(g, from->nfunction, from->function, from->block, from->nmonoid,
+                             from->monoid);
 }
 
 // A map without terms, with room for one in each row.
@@ -3982,6 +4142,135 @@ static ein_status eini_map_bounds(const eini_map *m, const int64_t *extent, cons
   return EIN_OK;
 }
 
+// ---- functions over blocks ----
+
+// Does a function over blocks take the index whole? Those that it reads are reduced, those that it
+// writes stand in no operand.
+static int eini_index_whole(const eini_stmt *s, int i) {
+  if (s->fold != EIN_FOLD_BLOCK || i >= s->nfree) return s->fold == EIN_FOLD_BLOCK;
+  for (int k = 0; k < s->noperand; k++)
+    if (eini_map_uses(&s->proj[k], i) > 0) return 0;
+  return 1;
+}
+
+static const ein_operator *eini_stmt_operator(const ein_graph *g, const eini_stmt *s) {
+  const eini_node *v = s->fold == EIN_FOLD_BLOCK ? &s->expr.node[s->expr.n - 1] : NULL;
+  return v != NULL && v->op == EIN_OP_CALL ? g->block[v->arg[0]] : NULL;
+}
+
+// The operand that argument k of it is; -1: it is no access.
+static int eini_operator_operand(const eini_stmt *s, int k) {
+  const eini_expr *e = &s->expr;
+  int id = eini_node_arg(e, &e->node[e->n - 1], k);
+  while (e->node[id].op == EIN_OP_CAST && e->node[id].arg[1] == 1) id = e->node[id].arg[0];
+  return e->node[id].op == EIN_OP_OPERAND ? e->node[id].arg[0] : -1;
+}
+
+// The indices that are axes of the block of operand k, or of the result (-1), in the order of the
+// coordinates; their number, or -1: they are no axes.
+static int eini_operator_axes(const eini_stmt *s, int k, int *axis) {
+  const eini_map *m = eini_access(s, k);
+  int n = 0;
+  for (int r = 0; r < m->rows; r++) {
+    int found = 0;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int i = m->term[e].index;
+      if (!eini_index_whole(s, i)) continue;
+      if (found++ > 0 || n == EINI_BLOCK_AXES || eini_map_uses(m, i) > 1) return -1;
+      axis[n++] = i;
+    }
+  }
+  return n;
+}
+
+// Axis a of a side has that extent.
+static ein_status eini_operator_size(const ein_operator *f, const eini_signature *x, int side,
+                                     int a, int64_t extent, int64_t *size, int64_t pos,
+                                     eini_diag *diag) {
+  const int k = x->size[x->first[side] + a];
+  if (side >= x->nin || size[k] >= 0) {
+    if (size[k] == extent) return EIN_OK;
+    return eini_fail(diag, EIN_ERR_SHAPE, pos, 1, NULL,
+                     "'%.60s' %s: axis %d of %s %d is '%.*s', which is %lld, not %lld", f->name,
+                     f->signature, a, side < x->nin ? "argument" : "output",
+                     side < x->nin ? side : side - x->nin, (int)x->len[k], f->signature + x->pos[k],
+                     (long long)size[k], (long long)extent);
+  }
+  size[k] = extent;
+  return EIN_OK;
+}
+
+static ein_status eini_operator_rank(const ein_operator *f, int n, int want, const char *what,
+                                     int64_t pos, eini_diag *diag) {
+  if (n == want) return EIN_OK;
+  if (n < 0)
+    return eini_fail(diag, EIN_ERR_SHAPE, pos, 1, NULL,
+                     "an axis of a block of '%.60s' is a coordinate with one index of the block, "
+                     "and no index is two axes", f->name);
+  return eini_fail(diag, EIN_ERR_SHAPE, pos, 1,
+                   "axes of the result are the indices on the left that no argument has",
+                   "'%.60s' %s: %s has %d axes in its block, here %d", f->name, f->signature, what,
+                   want, n);
+}
+
+// Proves that accesses fit the signature; gives the sizes of it.
+static ein_status eini_operator_sizes(const ein_graph *g, const eini_stmt *s,
+                                      const eini_signature *x, int64_t *size, eini_diag *diag) {
+  const ein_operator *f = eini_stmt_operator(g, s);
+  int axis[EINI_BLOCK_AXES];
+  for (int k = 0; k < EINI_BLOCK_SIZES; k++) size[k] = -1;
+  for (int k = 0; k < x->nin; k++) {
+    const int op = eini_operator_operand(s, k);
+    if (op < 0)
+      return eini_fail(diag, EIN_ERR_UNSUPPORTED, s->pos, 1, "store it in a tensor of its own",
+                       "argument %d of '%.60s' is no access to a tensor", k, f->name);
+    char what[32];
+    snprintf(what, sizeof what, "argument %d", k);
+    const int n = eini_operator_axes(s, op, axis);
+    EINI_TRY(eini_operator_rank(f, n, eini_signature_rank(x, k), what, s->pos, diag));
+    for (int a = 0; a < n; a++)
+      EINI_TRY(eini_operator_size(f, x, k, a, s->index[axis[a]].extent, size, s->pos, diag));
+  }
+  EINI_TRY(eini_signature_outer(f, x, size, s->pos, diag));
+  const int n = eini_operator_axes(s, -1, axis), one = x->nout == 1;
+  EINI_TRY(eini_operator_rank(f, n, one ? eini_signature_rank(x, x->nin) : 1, "the result", s->pos,
+                              diag));
+  for (int a = 0; a < n && one; a++)
+    EINI_TRY(eini_operator_size(f, x, x->nin, a, s->index[axis[a]].extent, size, s->pos, diag));
+  if (!one && s->index[axis[0]].extent != eini_signature_total(x, 1, size))
+    return eini_fail(diag, EIN_ERR_SHAPE, s->pos, 1, NULL,
+                     "the outputs of '%.60s' have %lld elements, not %lld", f->name,
+                     (long long)eini_signature_total(x, 1, size),
+                     (long long)s->index[axis[0]].extent);
+  return EIN_OK;
+}
+
+// Proves that a function over blocks, if there is one, is all of its statement; what it costs.
+static ein_status eini_operator_finish(const ein_graph *g, eini_stmt *s, eini_diag *diag) {
+  eini_signature x;
+  int64_t size[EINI_BLOCK_SIZES];
+  double points = 1;
+  for (int64_t k = 0; k < s->expr.n; k++) {
+    const eini_node *v = &s->expr.node[k];
+    if (v->op != EIN_OP_CALL || g->block[v->arg[0]] == NULL) continue;
+    if (s->fold != EIN_FOLD_BLOCK || k < s->expr.n - 1)
+      return eini_fail(diag, EIN_ERR_UNSUPPORTED, v->pos, 1, "like Y[i,j] = f[j](X[i,j])",
+                       "'%.60s' works on blocks: it is a statement of its own",
+                       g->function[v->arg[0]].name);
+  }
+  if (s->fold != EIN_FOLD_BLOCK) return EIN_OK;
+  const ein_operator *f = eini_stmt_operator(g, s);
+  if (f == NULL || !eini_signature_read(f->signature, &x)) return EIN_ERR_INTERNAL;
+  EINI_TRY(eini_operator_sizes(g, s, &x, size, diag));
+  for (int i = 0; i < s->nindex; i++)
+    if (eini_index_whole(s, i)) points *= (double)s->index[i].extent;
+  const double flops = f->flops_fn != NULL ? f->flops_fn(size, f->user)
+                                           : (double)eini_signature_total(&x, 0, size) +
+                                                 (double)eini_signature_total(&x, 1, size);
+  s->block_flops = points > 0 ? fmax(flops, 0) / points : 0;
+  return EIN_OK;
+}
+
 // Types the statement, proves its accesses, decides the dtype of its tensor. Call it once the
 // operands' tensors are sealed and s is filled. Errors are reported at node or statement positions.
 static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) {
@@ -4016,6 +4305,7 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   }
   s->expr = typed;
   s->type = t;
+  EINI_TRY(eini_operator_finish(g, s, diag));
   eini_tensor *out = &g->tensor[s->out];
   if (out->dtype_open) out->dtype = ein_dtype_promote(out->dtype, t);
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;
@@ -4230,7 +4520,8 @@ struct ein_ctx {
   void *now_user;
   eini_diag diag;
   ein_function *function;
-  int64_t nfunction, capfunction;
+  const ein_operator **block;  // see ein_graph
+  int64_t nfunction, capfunction, capblock;
   ein_monoid *monoid;
   int64_t nmonoid, capmonoid;
   struct eini_cache *cache;
@@ -4307,8 +4598,8 @@ static int eini_is_name(const char *s) {
 }
 
 typedef enum eini_word_kind {  // what a name means to the language
-  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
-  EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
+  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION,
+  EINI_W_BLOCK, EINI_W_MACRO, EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
 } eini_word_kind;
 
 static int eini_word_is(const char *s, int64_t n, const char *word) {
@@ -4338,11 +4629,12 @@ static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id)
       "nan", "pi", "true", "false", "size", "wrap", "clamp", "reflect", "for"};
   static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
                                 EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
-  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, EINI_MACRO_NORM, 1, EIN_DTYPE_COUNT,
+  const int count[] = {EIN_FOLD_BLOCK, EIN_OP_COUNT, EINI_MACRO_NORM, 1, EIN_DTYPE_COUNT,
                        g->nfunction, g->nmonoid, 21};
   int k = 0;
   for (; k < 8 && i >= count[k]; k++) i -= count[k];
   *cls = k < 8 ? classes[k] : EINI_W_FREE;
+  if (*cls == EINI_W_FUNCTION && g->block[i] != NULL) *cls = EINI_W_BLOCK;
   *id = i;
   return k == 0 ? (i == EIN_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
          k <= 3 ? eini_macros[k == 2 ? i : EINI_MACRO_NORM].name :
@@ -4370,6 +4662,7 @@ static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
   int id;
   memset(&g, 0, sizeof g);
   g.function = ctx->function;
+  g.block = ctx->block;
   g.nfunction = (int)ctx->nfunction;
   g.monoid = ctx->monoid;
   g.nmonoid = (int)ctx->nmonoid;
@@ -4387,25 +4680,67 @@ static void *eini_registry(ein_ctx *ctx, void *list, int64_t n, int64_t *cap, si
   return NULL;
 }
 
+// A type that functions of the caller compute in.
+static int eini_calls_in(ein_dtype t) {
+  return eini_dtype_ok(t) && t != EIN_BOOL && ein_dtype_compute(t) == t;
+}
+
+// Registers a function; block: what it is over blocks, or NULL.
+static ein_status eini_ctx_add_function(ein_ctx *ctx, const ein_function *f,
+                                        const ein_operator *block) {
+  const char *name = f->name;
+  const ein_operator **b = (const ein_operator **)eini_grow(
+      &ctx->arena, (void *)ctx->block, ctx->nfunction, &ctx->capblock, sizeof *b);
+  ein_function *p = (ein_function *)eini_registry(ctx, ctx->function, ctx->nfunction,
+                                      &ctx->capfunction, sizeof *p, &name);
+  if (b != NULL) ctx->block = b;
+  if (p != NULL) ctx->function = p;
+  if (p == NULL || b == NULL) return EIN_ERR_NO_MEMORY;
+  p[ctx->nfunction] = *f;
+  p[ctx->nfunction].name = name;
+  b[ctx->nfunction++] = block;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_ctx_operator(ein_ctx *ctx, const ein_operator *f) {
+  eini_signature x;
+  if (ctx == NULL || f == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_check_new_name(ctx, f->name));
+  const ein_dtype t = f->dtype == EIN_NONE ? EIN_F64 : f->dtype;
+  const int reads = f->signature != NULL && eini_signature_read(f->signature, &x);
+  if (f->fn == NULL || !reads || !eini_calls_in(t) || (x.inner < x.nsize && f->size_fn == NULL))
+    return eini_fail(&ctx->diag, EIN_ERR_ARGUMENT, -1, 0, "a signature is like \"(n,n),(n)->(n)\"",
+                     "operator '%s': fn, a signature, size_fn for sizes that only outputs have, "
+                     "and one of i32 i64 f32 f64 c64 c128", f->name);
+  ein_operator *own = EINI_NEW(&ctx->arena, ein_operator, 1);
+  ein_function call;
+  memset(&call, 0, sizeof call);
+  call.name = f->name;
+  call.nargs = x.nin;
+  call.dtype = t;
+  if (own != NULL) {
+    *own = *f;
+    own->dtype = t;
+    own->signature = eini_strndup(&ctx->arena, f->signature, (int64_t)strlen(f->signature));
+    own->name = eini_strndup(&ctx->arena, f->name, (int64_t)strlen(f->name));
+  }
+  if (own == NULL || own->signature == NULL || own->name == NULL)
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
+                     ein_status_text(EIN_ERR_NO_MEMORY));
+  return eini_ctx_add_function(ctx, &call, own);
+}
+
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
   if (ctx == NULL || f == NULL) return EIN_ERR_ARGUMENT;
   EINI_TRY(eini_check_new_name(ctx, f->name));
-  ein_dtype t = f->dtype == EIN_NONE ? EIN_F64 : f->dtype;
-  if (f->fn == NULL || f->nargs < 1 || f->nargs > EINI_ARGS_MAX || !eini_dtype_ok(t) ||
-      t == EIN_BOOL || ein_dtype_compute(t) != t) {
+  ein_function own = *f;
+  if (own.dtype == EIN_NONE) own.dtype = EIN_F64;
+  if (f->fn == NULL || f->nargs < 1 || f->nargs > EINI_ARGS_MAX || !eini_calls_in(own.dtype)) {
     return eini_fail(&ctx->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "function '%s': fn, 1 to 8 arguments, and one of i32 i64 f32 f64 c64 c128",
                      f->name);
   }
-  const char *name = f->name;
-  ein_function *p = (ein_function *)eini_registry(ctx, ctx->function, ctx->nfunction,
-                                      &ctx->capfunction, sizeof *p, &name);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  ctx->function = p;
-  p[ctx->nfunction] = *f;
-  p[ctx->nfunction].dtype = t;
-  p[ctx->nfunction++].name = name;
-  return EIN_OK;
+  return eini_ctx_add_function(ctx, &own, NULL);
 }
 
 EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
@@ -4452,8 +4787,8 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
   ein_graph *g = EINI_NEW(&arena, ein_graph, 1);
   if (g == NULL) return NULL;
   g->arena = arena;
-  if (ctx == NULL || eini_graph_register(g, (int)ctx->nfunction, ctx->function, (int)ctx->nmonoid,
-                                         ctx->monoid) == EIN_OK)
+  if (ctx == NULL || eini_graph_register(g, (int)ctx->nfunction, ctx->function, ctx->block,
+                                         (int)ctx->nmonoid, ctx->monoid) == EIN_OK)
     return g;
   eini_graph_free(g);
   return NULL;
@@ -4852,6 +5187,13 @@ static ein_status eini_pmem(eini_parser *p) {
   return eini_perr(p, EIN_ERR_NO_MEMORY, -1, 0, NULL, "out of memory");
 }
 
+// Takes over a status that the graph reported itself.
+EINI_UNUSED static ein_status eini_reported(eini_parser *p, ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
+  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
+  return p->st = st;
+}
+
 // Length of a name in messages: long ones are cut between code points.
 static int eini_cut(const char *s, int64_t n) {
   int k = n <= 60 ? (int)n : 60;
@@ -5174,7 +5516,7 @@ static int eini_call_arity(const ein_graph *g, int cls, int word, int n) {
   if (cls == EINI_W_OP && word == EIN_OP_RAND)  // a seed and indices
     return n < 1 ? 1 : n > EINI_ARGS_MAX ? EINI_ARGS_MAX : n;
   return cls == EINI_W_OP ? eini_ops[word].args : cls == EINI_W_CAST ? 1 :
-         cls == EINI_W_FUNCTION ? g->function[word].nargs : -1;
+         cls == EINI_W_FUNCTION || cls == EINI_W_BLOCK ? g->function[word].nargs : -1;
 }
 
 // A call with the right number of arguments.
@@ -5184,7 +5526,7 @@ static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
     for (int i = 1; i < f->n; i++) all = eini_emit_op(em, EIN_OP_HASH, f->pos, all, arg[i]);
     return eini_emit_op(em, EIN_OP_RAND, f->pos, all, 0);
   }
-  int id = f->cls == EINI_W_FUNCTION
+  int id = f->cls == EINI_W_FUNCTION || f->cls == EINI_W_BLOCK
                ? eini_expr_call(em->arena, &em->e, f->pos, f->word, f->n, arg)
                : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EIN_OP_CAST : f->word,
                                f->pos, arg[0], arg[1], arg[2]);
@@ -5486,14 +5828,21 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
 static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) {
   eini_say_access(t, g, s, -1);
   eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
-  if (s->fold != EIN_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
+  const ein_operator *over = eini_stmt_operator(g, s);
+  if (s->fold != EIN_FOLD_NONE)
+    eini_say(t, "%s[", over != NULL ? over->name : eini_fold_name(g, s->fold));
   for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++) {
     eini_say(t, "%s%s=", i > s->nfree ? "," : "", s->index[i].name);
     eini_say_integer(t, g, s->index[i].extent, 0, 0);
   }
   if (s->fold != EIN_FOLD_NONE) eini_say(t, "](");
   t->nodes = 0;
-  eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
+  const eini_node *root = &s->expr.node[s->expr.n - 1];
+  if (over == NULL) eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
+  for (int k = 0; over != NULL && k < eini_node_args(root); k++) {
+    if (k > 0) eini_say(t, ", ");
+    eini_say_node(t, g, s, eini_node_arg(&s->expr, root, k), 0, 0);
+  }
   if (s->fold != EIN_FOLD_NONE) eini_say(t, ")");
   eini_say_extents(t, g, s);
 }
@@ -5717,6 +6066,7 @@ static int eini_product_flops(int factors, int summed) {
 // products of two and more factors it is what eini_product_flops says.
 static double eini_point_flops(const eini_stmt *s) {
   double n = s->nfree < s->nindex;
+  if (s->fold == EIN_FOLD_BLOCK) return s->block_flops;
   for (int64_t k = 0; k < s->expr.n; k++) {
     const int op = s->expr.node[k].op;
     n += op > EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;
@@ -6657,7 +7007,7 @@ static void eini_sketch_node(eini_sketch *k, const ein_graph *g, const eini_node
 
 // Folds whose result depends on which reduced index comes first: positions, and what users do.
 static int eini_fold_orders(int fold) {
-  return eini_fold_counts(fold) || fold >= EIN_FOLD_USER;
+  return eini_fold_counts(fold) || fold >= EIN_FOLD_BLOCK;
 }
 
 static int eini_op_commutes(int op) {
@@ -8861,6 +9211,7 @@ static ein_status eini_touch_statement(eini_arena *a, const eini_stmt *s, eini_t
       most = fmax(most, t->image[to].whole);
     if (t->image[from].tensor != s->out) t->compulsory += most;
   }
+  if (s->fold == EIN_FOLD_BLOCK) t->nimage = 0;  // what it does with a block is not known
   return EIN_OK;
 }
 
@@ -13814,7 +14165,7 @@ static int eini_wanted_is(eini_wanted *w, const char *provider, const char *vari
 }
 
 typedef enum eini_task_kind {
-  EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT, EINI_TASK_GROUP
+  EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT, EINI_TASK_GROUP, EINI_TASK_OPERATOR
 } eini_task_kind;
 
 // A statement made ready for a kernel. Streams are everything that moves with the indices: the
@@ -13849,6 +14200,7 @@ typedef struct eini_task {
   size_t scratch;              // bytes per thread
   struct eini_contract_task *contract;
   struct eini_group *group;
+  struct eini_operation *operation;  // of a function over blocks
   const ein_kernels *kernels;  // who runs it; NULL: the portable kernels
   ein_choice choice;
   int parts;                   // a contraction's: tasks for threads
@@ -14276,6 +14628,195 @@ static void eini_copy_run(const eini_task *t, char *const *slot, char *scratch, 
     eini_copy_plane(size, src, a < 0 ? 1 : in[a], b < 0 ? 0 : in[b], dst, a < 0 ? 1 : out[a],
                     b < 0 ? 0 : out[b], a < 0 ? 1 : w.extent[a], b < 0 ? 1 : w.extent[b]);
   } while (eini_nest_next(&w, t->nouter, t->outer));
+}
+
+// ================================================================================================
+// >>operate  functions over blocks
+// Takes a task whose loops are the indices that no block has, and streams; calls the function at
+// each of its points, with blocks gathered where they do not lie as it wants them.
+// ================================================================================================
+
+// The block of an argument or of the result: n loops of the task in row-major order.
+typedef struct eini_operation_side {
+  int stream, n;
+  const int *loop;
+  int64_t count;               // elements
+  int placed;                  // 1: it lies row-major without gaps in the function's own type
+  ein_code code;               // of an argument: what is stored, converted to that type
+} eini_operation_side;
+
+typedef struct eini_operation {
+  const ein_operator *op;
+  int64_t size[EINI_BLOCK_SIZES];
+  int nin, nout;               // outputs are one behind another in the block of the result
+  int nouter, *outer;          // loops around
+  eini_operation_side *side;       // [nin + 1]
+  int64_t *from;               // [nout + 1] where outputs begin
+} eini_operation;
+
+// What one thread needs.
+typedef struct eini_operating {
+  int64_t *index, *at;         // of loops around; element offset of each stream
+  char *block[EINI_ARGS_MAX + 1];
+  void **reg;
+  char *mem, *raw, *conv, *conv2;
+} eini_operating;
+
+static size_t eini_operation_layout(const eini_task *t, eini_operating *w, char *mem) {
+  const eini_operation *b = t->operation;
+  const size_t own = ein_dtype_size(b->op->dtype), wide = EINI_CHUNK * 16;
+  size_t used = 0, bytes = 0;
+  int regs = 0;
+  w->index = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)b->nouter * 8);
+  w->at = (int64_t *)(void *)eini_nest_carve(mem, &used, (size_t)t->nstream * 8);
+  for (int k = 0; k <= b->nin; k++) {
+    const eini_operation_side *x = &b->side[k];
+    w->block[k] = eini_nest_carve(mem, &used, (size_t)x->count * own);
+    if (k == b->nin) break;
+    regs = x->code.nreg > regs ? x->code.nreg : regs;
+    const size_t need = (size_t)x->code.nreg * eini_reg_bytes(&x->code);
+    bytes = need > bytes ? need : bytes;
+  }
+  w->reg = (void **)(void *)eini_nest_carve(mem, &used, (size_t)regs * sizeof(void *));
+  w->mem = eini_nest_carve(mem, &used, bytes);
+  w->raw = eini_nest_carve(mem, &used, wide);
+  w->conv = eini_nest_carve(mem, &used, wide);
+  w->conv2 = eini_nest_carve(mem, &used, wide);
+  return used;
+}
+
+// Advances the loops of a list, the last first, and the offset of a stream; 0: they wrapped around.
+static int eini_operation_next(const eini_task *t, const eini_operation_side *x, int n,
+                               int64_t *index, int64_t *at) {
+  for (int d = n - 1; d >= 0; d--) {
+    const int64_t step = t->stride[(int64_t)x->stream * t->nindex + x->loop[d]];
+    *at += step;
+    if (++index[d] < t->extent[x->loop[d]]) return 1;
+    *at -= index[d] * step;
+    index[d] = 0;
+  }
+  return 0;
+}
+
+static char *eini_operation_base(const eini_task *t, char *const *slot, int stream) {
+  const eini_ref *r = &t->ref[stream];
+  return (char *)((uintptr_t)slot[r->slot] + (uintptr_t)r->offset);
+}
+
+// A block as the function wants it: rows in chunks, converted.
+static void eini_operation_gather(const eini_task *t, int k, char *const *slot, eini_operating *w) {
+  const eini_operation_side *x = &t->operation->side[k];
+  const size_t size = ein_dtype_size(t->operation->op->dtype);
+  const int last = x->n - 1, loop = last < 0 ? 0 : x->loop[last];
+  const int64_t row = last < 0 ? 1 : t->extent[loop];
+  const int64_t step = last < 0 ? 1 : t->stride[(int64_t)x->stream * t->nindex + loop];
+  const char *base = eini_operation_base(t, slot, x->stream);
+  int64_t index[EINI_BLOCK_AXES] = {0}, at = w->at[x->stream], here;
+  char *to = w->block[k];
+  eini_eval ev;
+  memset(&ev, 0, sizeof ev);
+  ev.code = &x->code;
+  ev.base = &base;
+  ev.at = &here;
+  ev.step = &step;
+  ev.reg = w->reg;
+  ev.mem = w->mem;
+  eini_code_begin(&ev, NULL, EINI_CHUNK);
+  do {
+    for (int64_t i = 0; i < row; i += EINI_CHUNK) {
+      const int64_t n = eini_min64(EINI_CHUNK, row - i);
+      here = at + i * step;
+      memcpy(to, eini_code_run(&ev, n, NULL), (size_t)n * size);
+      to += (size_t)n * size;
+    }
+  } while (eini_operation_next(t, x, last, index, &at));
+}
+
+// The block of the result goes where it is stored.
+static void eini_operation_scatter(const eini_task *t, char *const *slot, eini_operating *w) {
+  const eini_operation *b = t->operation;
+  const eini_operation_side *x = &b->side[b->nin];
+  const ein_dtype own = b->op->dtype, stored = t->ref[x->stream].dtype;
+  const size_t size = ein_dtype_size(own), out = ein_dtype_size(stored);
+  const int last = x->n - 1, loop = last < 0 ? 0 : x->loop[last];
+  const int64_t row = last < 0 ? 1 : t->extent[loop];
+  const int64_t step = last < 0 ? 1 : t->stride[(int64_t)x->stream * t->nindex + loop];
+  char *base = eini_operation_base(t, slot, x->stream);
+  int64_t index[EINI_BLOCK_AXES] = {0}, at = w->at[x->stream];
+  const char *from = w->block[b->nin];
+  do {
+    for (int64_t i = 0; i < row; i += EINI_CHUNK) {
+      const int64_t n = eini_min64(EINI_CHUNK, row - i);
+      const void *v = from;
+      if (own != stored) {  // whole lanes are read
+        memcpy(w->raw, from, (size_t)n * size);
+        v = eini_narrow(own, stored, n, w->raw, w->conv, w->conv2);
+      }
+      eini_scatter(out, n, v, base + (at + i * step) * (int64_t)out, step, NULL);
+      from += (size_t)n * size;
+    }
+  } while (eini_operation_next(t, x, last, index, &at));
+}
+
+// The address of a block that lies as it is wanted; NULL: it does not, or is not aligned.
+static char *eini_operation_here(const eini_task *t, int k, char *const *slot,
+                              const eini_operating *w) {
+  const eini_operation_side *x = &t->operation->side[k];
+  const size_t size = ein_dtype_size(t->operation->op->dtype);
+  if (!x->placed) return NULL;
+  char *p = eini_operation_base(t, slot, x->stream) + w->at[x->stream] * (int64_t)size;
+  return (uintptr_t)p % (size > 8 ? 8 : size) == 0 ? p : NULL;
+}
+
+static ein_status eini_operation_call(const eini_task *t, char *const *slot, eini_operating *w) {
+  const eini_operation *b = t->operation;
+  const void *in[EINI_ARGS_MAX];
+  void *out[EINI_ARGS_MAX];
+  for (int k = 0; k < b->nin; k++) {
+    const char *p = eini_operation_here(t, k, slot, w);
+    if (p == NULL) eini_operation_gather(t, k, slot, w);
+    in[k] = p != NULL ? p : w->block[k];
+  }
+  char *p = eini_operation_here(t, b->nin, slot, w);
+  char *to = p != NULL ? p : w->block[b->nin];
+  for (int o = 0; o < b->nout; o++)
+    out[o] = to + b->from[o] * (int64_t)ein_dtype_size(b->op->dtype);
+  EINI_TRY(b->op->fn(b->size, in, out, b->op->user));
+  if (p == NULL) eini_operation_scatter(t, slot, w);
+  return EIN_OK;
+}
+
+// Points whose loop `cut` has values [lo, hi).
+static ein_status eini_operation_run(const eini_task *t, char *const *slot, char *scratch,
+                                       int64_t lo, int64_t hi) {
+  const eini_operation *b = t->operation;
+  eini_operating w;
+  (void)eini_operation_layout(t, &w, scratch);
+  memset(w.index, 0, (size_t)b->nouter * 8);
+  memset(w.at, 0, (size_t)t->nstream * 8);
+  for (int s = 0; s < t->nstream && t->cut >= 0; s++)
+    w.at[s] = lo * t->stride[(int64_t)s * t->nindex + t->cut];
+  for (int more = 1; more;) {
+    EINI_TRY(eini_operation_call(t, slot, &w));
+    more = 0;
+    for (int d = b->nouter - 1; d >= 0 && !more; d--) {
+      const int i = b->outer[d];
+      const int64_t n = i == t->cut ? hi - lo : t->extent[i];
+      more = ++w.index[d] < n;
+      for (int s = 0; s < t->nstream; s++)
+        w.at[s] += (more ? 1 : 1 - n) * t->stride[(int64_t)s * t->nindex + i];
+      if (!more) w.index[d] = 0;
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_operation_failed(const eini_task *t, ein_status st, const char *out,
+                                        char *error, size_t size) {
+  if (error != NULL && size > 0)
+    snprintf(error, size, "the operator '%.60s' failed in '%.60s': %s", t->operation->op->name, out,
+             ein_status_text(st));
+  return st;
 }
 
 // ================================================================================================
@@ -15248,6 +15789,77 @@ static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_t
   }
 }
 
+// ---- functions over blocks ----
+
+// The block of a side: its loops, and whether it lies there as the function wants it.
+static ein_status eini_operation_side_of(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
+                                   int operand, eini_operation_side *x) {
+  const ein_dtype own = t->operation->op->dtype;
+  int axis[EINI_BLOCK_AXES], *loop;
+  x->stream = operand < 0 ? t->out : operand;
+  x->n = eini_operator_axes(s, operand, axis);
+  if ((x->loop = loop = EINI_NEW(lo->a, int, x->n)) == NULL) return EIN_ERR_NO_MEMORY;
+  x->count = 1;
+  x->placed = t->ref[x->stream].dtype == own;
+  for (int d = x->n - 1; d >= 0; d--) {
+    loop[d] = axis[d];
+    const int64_t n = t->extent[axis[d]];
+    x->placed &= n == 1 || t->stride[(int64_t)x->stream * t->nindex + axis[d]] == x->count;
+    if (eini_mul_overflow(x->count, n, &x->count)) return EIN_ERR_TOO_LARGE;
+  }
+  if (x->count > (int64_t)1 << 48) return EIN_ERR_TOO_LARGE;
+  if (operand < 0) return EIN_OK;
+  const ein_dtype stored = t->ref[x->stream].dtype;
+  eini_expr e;
+  memset(&e, 0, sizeof e);
+  if (eini_expr_add(lo->a, &e, EIN_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
+  e.node[0].dtype = (unsigned char)stored;
+  EINI_TRY(eini_expr_to(lo->a, &e, own));
+  EINI_TRY(eini_code_compile(lo->a, &e, &stored, NULL, lo->fast, &x->code));
+  x->code.chunk = EINI_CHUNK;
+  return EIN_OK;
+}
+
+// The task of a function over blocks: where nothing is cut, its blocks are those of the whole.
+static ein_status eini_operation_lower(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  eini_signature x;
+  eini_operation *b = t->operation = EINI_NEW(lo->a, eini_operation, 1);
+  eini_operating w;
+  int64_t best = 1;
+  if (b == NULL) return EIN_ERR_NO_MEMORY;
+  b->op = eini_stmt_operator(lo->g, s);
+  if (b->op == NULL || !eini_signature_read(b->op->signature, &x)) return EIN_ERR_INTERNAL;
+  EINI_TRY(eini_operator_sizes(lo->g, s, &x, b->size, NULL));
+  t->kind = EINI_TASK_OPERATOR;
+  t->nop = t->out = s->noperand;
+  t->pos = -1;
+  t->nstream = t->out + 1;
+  b->nin = x.nin;
+  b->nout = x.nout;
+  EINI_TRY(eini_task_arrays(lo, s, t));
+  for (int k = 0; k < s->noperand; k++)
+    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], NULL));
+  EINI_TRY(eini_stream_tensor(lo, s, t, t->out, s->out, &s->out_map, NULL));
+  b->side = EINI_NEW(lo->a, eini_operation_side, (int64_t)b->nin + 1);
+  b->from = EINI_NEW(lo->a, int64_t, (int64_t)b->nout + 1);
+  b->outer = EINI_NEW(lo->a, int, s->nfree);
+  if (b->side == NULL || b->from == NULL || b->outer == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < b->nin; k++)
+    EINI_TRY(eini_operation_side_of(lo, s, t, eini_operator_operand(s, k), &b->side[k]));
+  EINI_TRY(eini_operation_side_of(lo, s, t, -1, &b->side[b->nin]));
+  for (int o = 0; o < b->nout; o++)
+    b->from[o + 1] = b->from[o] + eini_signature_count(&x, b->nin + o, b->size);
+  for (int i = 0; i < s->nfree; i++) {
+    if (eini_index_whole(s, i)) continue;
+    b->outer[b->nouter++] = i;
+    if (t->extent[i] > best) best = t->extent[i], t->cut = i;
+  }
+  t->work *= fmax(1, s->block_flops);
+  t->live = t->nindex;
+  t->scratch = eini_operation_layout(t, &w, NULL);
+  return EIN_OK;
+}
+
 // Makes the map-reduce task. *empty: there is nothing to do at all.
 static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
                              int via, eini_task *t, int *empty) {
@@ -15257,6 +15869,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   t->stmt = s;
   t->fused = f;
   if (*empty) return EIN_OK;
+  if (s->fold == EIN_FOLD_BLOCK) return eini_operation_lower(lo, s, t);
   EINI_TRY(eini_task_streams(lo, s, f, via, t));
   if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
@@ -16211,7 +16824,7 @@ static ein_status eini_leaf_graph(ein_graph *g) {
 static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
   switch (s->fold) {
     case EIN_FOLD_NONE: case EIN_FOLD_ANY: case EIN_FOLD_ALL:
-    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return 1;
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: case EIN_FOLD_BLOCK: return 1;
     default: break;
   }
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
@@ -16219,8 +16832,10 @@ static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
          eini_kind_of(eini_fold_value_dtype(g, s->fold, value, s->numpy)) < EINI_KREAL;
 }
 
-// May the index be cut for places, or walked in slices? Only reduced ones may not.
+// May the index be cut for places, or walked in slices? In deterministic mode reduced ones may not;
+// those of blocks never.
 EINI_UNUSED static int eini_order_cuts(const ein_graph *g, const eini_stmt *s, int index) {
+  if (eini_index_whole(s, index)) return 0;
   return !g->ordered || index < s->nfree || eini_order_exact(g, s);
 }
 
@@ -16604,6 +17219,8 @@ static void eini_fuse_ranges(eini_fuse_sets *z) {
   for (int m = z->f->n - 1; m >= 0; m--) {
     const eini_fuse_member *x = &z->f->member[m];
     if (x->held) eini_fuse_makes(z, m);
+    for (int i = 0; i < x->s->nindex; i++)
+      if (eini_index_whole(x->s, i)) eini_fuse_fix(z, x->first + i);
     for (int i = x->s->nfree; i < x->s->nindex && z->w->uncut && z->f->n > 1; i++)
       eini_fuse_fix(z, x->first + i);
     for (int i = 0; i < x->s->nindex; i++)
@@ -17993,7 +18610,8 @@ static void eini_trail_free(eini_trail *w) {
 static int eini_unit_joins(const ein_graph *g, const eini_unit *u) {
   const eini_stmt *last = u->f != NULL ? u->f : u->s;
   return last->rest == EIN_REST_ERROR && g->tensor[u->out].nstmt == 1 && u->s->carry == NULL &&
-         last->carry == NULL && u->s->nfree > 0 && !eini_stmt_empty(u->s, 0, u->s->nindex);
+         last->carry == NULL && u->s->nfree > 0 && u->s->fold != EIN_FOLD_BLOCK &&
+         !eini_stmt_empty(u->s, 0, u->s->nindex);
 }
 
 // Is tensor t made in [from, to] and read there only?
@@ -18488,7 +19106,7 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
 // What the fold of a statement adds and keeps its partial results in; EIN_NONE: there is no fold.
 static ein_dtype eini_stmt_accumulates(const ein_graph *g, const eini_stmt *s) {
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  if (s->fold == EIN_FOLD_NONE) return EIN_NONE;
+  if (s->fold == EIN_FOLD_NONE || s->fold == EIN_FOLD_BLOCK) return EIN_NONE;
   return eini_fold_value_dtype(g, s->fold, value, s->numpy);
 }
 
@@ -18500,7 +19118,7 @@ static double eini_stmt_bound(const ein_graph *g, const eini_stmt *s, const doub
   eini_bound b[EINI_BOUND_NODES];
   double n = slices;
   *known = 1;
-  if (s->expr.n > EINI_BOUND_NODES) return -1;
+  if (s->expr.n > EINI_BOUND_NODES || s->fold == EIN_FOLD_BLOCK) return -1;
   for (int64_t i = 0; i < s->expr.n; i++) {
     const eini_node *v = &s->expr.node[i];
     if (v->op != EIN_OP_OPERAND) {
@@ -18878,6 +19496,7 @@ static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const e
 static int eini_watch_needed(const ein_graph *g, const eini_stmt *s) {
   const eini_expr *e = &s->expr;
   const int root = (int)e->n - 1, whole = eini_is_whole(eini_node_type(e, root));
+  if (s->fold == EIN_FOLD_BLOCK) return 0;
   int needed = whole && (s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_PROD);
   needed |= whole && e->node[root].dtype != (unsigned char)g->tensor[s->out].dtype;
   for (int i = 0; i <= root && !needed; i++) {
@@ -19076,7 +19695,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
                         const eini_stmt *j, int *via) {
   const eini_tensor *t = &g->tensor[i->out];
   if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || readers[i->out] != 1) return 0;
-  if (j->fold != EIN_FOLD_NONE || i->fold == EIN_FOLD_NONE || t->rank != j->nindex ||
+  if (j->fold != EIN_FOLD_NONE || i->fold == EIN_FOLD_NONE || i->fold == EIN_FOLD_BLOCK ||
+      t->rank != j->nindex ||
       j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
       t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
       t->dtype != ein_dtype_compute(i->type) ||
@@ -19435,7 +20055,8 @@ static int eini_rowset_fits(const ein_graph *g, const eini_unit *u) {
   const eini_stmt *last = u->f != NULL ? u->f : u->s;
   const double n = eini_points(u->s, NULL, 0, u->s->nindex);
   return n > 0 && n < EINI_ROWSET_POINTS && g->tensor[u->out].nstmt == 1 &&
-         last->rest == EIN_REST_ERROR && last->carry == NULL && u->s->carry == NULL;
+         last->rest == EIN_REST_ERROR && last->carry == NULL && u->s->carry == NULL &&
+         u->s->fold != EIN_FOLD_BLOCK;
 }
 
 // Units written alike are one kind.
@@ -20742,6 +21363,7 @@ static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *sc
   switch (t->kind) {
     case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
     case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
+    case EINI_TASK_OPERATOR: return eini_operation_run(t, x->slot, scratch, lo, hi);
     case EINI_TASK_COPY:
       if (t->kernels == NULL) {
         eini_copy_run(t, x->slot, scratch, lo, hi);
@@ -21129,6 +21751,9 @@ static ein_status eini_exec_tasks(eini_exec *x) {
     const ein_status st = eini_exec_task(x, &p->task[k]);
     if (st != EIN_OK) {
       const ein_kernels *by = p->task[k].kernels;
+      if (p->task[k].kind == EINI_TASK_OPERATOR)
+        return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
+                                     x->run->error, x->run->error_bytes);
       return eini_run_error(x->run, st, "a kernel failed in task", k,
                             by != NULL ? by->name : "portable");
     }
@@ -22106,6 +22731,7 @@ static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
 static void eini_say_kernel(eini_text *t, const eini_task *task) {
   const char *what = task->kind == EINI_TASK_CONTRACT ? "contract"
                      : task->kind == EINI_TASK_COPY ? "copy"
+                     : task->kind == EINI_TASK_OPERATOR ? "operator"
                      : task->folder.fold == EIN_FOLD_NONE ? "map" : "map-reduce";
   if (task->kernels == NULL) eini_say(t, "%s", what);
   else eini_say(t, "%s", task->kernels->name);
@@ -22157,6 +22783,7 @@ static int eini_map_fast(const ein_plan *p, const eini_task *task) {
 // Why a task runs in portable kernels although there are others; NULL: it does not. room: for it.
 static const char *eini_fallback(const ein_plan *p, const eini_task *task, eini_text *room) {
   int asked = 0;
+  if (task->kind == EINI_TASK_OPERATOR) return NULL;  // it is the caller's
   if (p->nkernels == 0 || task->kernels != NULL || task->stmt == NULL) return NULL;
   for (int i = 0; i < task->ncandidate; i++)
     asked |= strcmp(task->candidate[i].name, "portable") != 0;
@@ -26338,6 +26965,10 @@ EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int
   return st;
 }
 
+EIN_API int64_t ein_graph_line(const ein_graph *g, int64_t i) {
+  return g == NULL || i < 0 || i >= g->nstmt ? 0 : g->stmt[i].line;
+}
+
 EIN_API int64_t ein_graph_statements(const ein_graph *graph) {
   return graph == NULL ? 0 : graph->nstmt;
 }
@@ -28659,16 +29290,22 @@ static ein_status eini_seal_tensor(ein_graph *g, int id) {
   return st;
 }
 
-// A map of the caller against a tensor and the indices; from: no index from that one on occurs.
+// A map of the caller against a tensor and the indices; from: no index from that one on occurs;
+// blocks: it may have the shape of one.
 static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, int nindex,
-                                  int from) {
+                                  int from, int blocks) {
   const eini_tensor *t = &g->tensor[tensor];
   if (m->rows != t->rank || m->cols != nindex)
     return eini_refuse(g, EIN_ERR_SHAPE,
                        "a map of %d rows and %d columns for '%s' of %d axes and %d indices",
                        m->rows, m->cols, t->name, t->rank, nindex);
-  if (m->block != NULL)
-    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block", t->name);
+  if (m->block != NULL && !blocks)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block, but fold names no "
+                       "operator", t->name);
+  for (int r = 0; m->block != NULL && r < m->rows; r++)
+    if (m->block[r] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of the block of '%s' has extent %lld", r,
+                         t->name, (long long)m->block[r]);
   if (m->coef == NULL && m->rows > 0 && m->cols > 0)
     return eini_refuse(g, EIN_ERR_ARGUMENT, "the map of '%s' has no coefficients", t->name);
   for (int r = 0; r < m->rows; r++) {
@@ -28681,7 +29318,7 @@ static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, i
   return EIN_OK;
 }
 
-static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
+static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d, int blocks) {
   if (d == NULL || d->nindex < 0 || d->nfree < 0 || d->nfree > d->nindex || d->noperand < 0 ||
       (d->nindex > 0 && d->extent == NULL) ||
       (d->noperand > 0 && (d->operand == NULL || d->proj == NULL)) || d->out < 0 ||
@@ -28705,25 +29342,20 @@ static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
   if ((d->rest == EIN_REST_ZERO && t->given == NULL) || (t->nstmt > 0 && (d->rest || t->partial)))
     return eini_refuse(g, EIN_ERR_ARGUMENT, "a rest needs a given shape and a single statement");
   if (d->out_map.coef != NULL)
-    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree));
-  else if (d->nfree != t->rank)
+    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree, blocks));
+  else if (d->nfree != t->rank || blocks)
     return eini_refuse(g, EIN_ERR_SHAPE, "%d free indices for %d axes", d->nfree, t->rank);
   for (int k = 0; k < d->noperand; k++) {
     if (d->operand[k] < 0 || d->operand[k] >= g->ntensor || d->operand[k] == d->out)
       return eini_refuse(g, EIN_ERR_ARGUMENT, "operand %d is no tensor to read", k);
     EINI_TRY(eini_seal_tensor(g, d->operand[k]));
-    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex));
+    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex, blocks));
   }
   return EIN_OK;
 }
 
-static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
-  eini_stmt *s;
-  EINI_TRY(eini_check_statement(g, d));
-  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
-  s->nfree = d->nfree;
-  s->rest = d->rest;
-  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
+// The caller's indices.
+static ein_status eini_build_names(ein_graph *g, const ein_stmt_desc *d, eini_stmt *s) {
   for (int i = 0; i < d->nindex; i++) {
     char name[16];
     snprintf(name, sizeof name, "i%d", i);
@@ -28732,6 +29364,71 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
     s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
+  return EIN_OK;
+}
+
+// ---- functions over blocks ----
+
+static int eini_block_axes(const ein_zmap *m) {
+  int n = 0;
+  for (int r = 0; m->block != NULL && r < m->rows; r++) n += m->block[r] > 0;
+  return n;
+}
+
+// A map whose coordinates with a block have an index of it each, from `index` on.
+static ein_status eini_block_map(ein_graph *g, eini_stmt *s, eini_map *to, const ein_zmap *from,
+                                 int *index) {
+  EINI_TRY(eini_map_read(&g->arena, to, from));
+  for (int r = 0; from->block != NULL && r < from->rows; r++) {
+    char name[16];
+    if (from->block[r] == 0) continue;
+    snprintf(name, sizeof name, "b%d", *index);
+    s->index[*index].extent = from->block[r];
+    s->index[*index].name = eini_strndup(&g->arena, name, (int64_t)strlen(name));
+    if (s->index[*index].name == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_map_set(&g->arena, to, r, (*index)++, 1));
+  }
+  return EIN_OK;
+}
+
+// The statement of function f, whose maps have blocks: their axes are indices, those of the result
+// free, behind those of the caller, all others reduced.
+static ein_status eini_build_blocks(ein_graph *g, const ein_stmt_desc *d, int f) {
+  eini_stmt *s;
+  int64_t more = eini_block_axes(&d->out_map);
+  int arg[EINI_ARGS_MAX] = {0}, index = d->nfree;
+  if (d->nfree != d->nindex || d->map != NULL || d->rest != EIN_REST_ERROR ||
+      d->noperand != g->function[f].nargs)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the operator '%.60s' takes %d operand%s with blocks, "
+                       "and no reduced index, map or rest", g->function[f].name,
+                       g->function[f].nargs, g->function[f].nargs == 1 ? "" : "s");
+  const int nfree = d->nfree + (int)more;
+  for (int k = 0; k < d->noperand; k++) more += eini_block_axes(&d->proj[k]);
+  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex + (int)more, d->noperand, d->operand, &s));
+  s->nfree = nfree;
+  s->fold = EIN_FOLD_BLOCK;
+  EINI_TRY(eini_build_names(g, d, s));
+  EINI_TRY(eini_block_map(g, s, &s->out_map, &d->out_map, &index));
+  for (int k = 0; k < d->noperand; k++)
+    EINI_TRY(eini_block_map(g, s, &s->proj[k], &d->proj[k], &index));
+  for (int k = 0; k < d->noperand; k++)
+    if ((arg[k] = eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, k, 0, 0)) < 0)
+      return EIN_ERR_NO_MEMORY;
+  if (eini_expr_call(&g->arena, &s->expr, -1, f, d->noperand, arg) < 0) return EIN_ERR_NO_MEMORY;
+  return eini_stmt_finish(g, s, g->diag);
+}
+
+static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
+  eini_stmt *s;
+  int f = d == NULL || d->fold == NULL ? -1 : g->nfunction - 1;
+  while (f >= 0 && (g->block[f] == NULL || strcmp(g->block[f]->name, d->fold) != 0)) f--;
+  EINI_TRY(eini_check_statement(g, d, f >= 0));
+  if (f >= 0) return eini_build_blocks(g, d, f);
+  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
+  s->nfree = d->nfree;
+  s->rest = d->rest;
+  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
+  EINI_TRY(eini_build_names(g, d, s));
   EINI_TRY(d->out_map.coef != NULL ? eini_map_read(&g->arena, &s->out_map, &d->out_map)
                                    : eini_map_units(&g->arena, &s->out_map, 0, 0, d->nfree));
   for (int k = 0; k < d->noperand; k++)
@@ -29167,11 +29864,31 @@ static eini_syn *eini_parse_size(eini_parser *p, eini_syn *v) {
   return v;
 }
 
+// A function over blocks, NAME[index, ..](access, ..): what is called under the indices it takes.
+static eini_syn *eini_parse_operator(eini_parser *p, eini_syn *v) {
+  eini_kids k = {NULL, NULL, 0, 0}, one = {NULL, NULL, 0, 0};
+  eini_syn *call = eini_part(p, EINI_S_CALL, v->pos);
+  call->sym = v->sym;
+  call->op = p->names->sym[v->sym].word;
+  v->kind = EINI_S_REDUCE;
+  v->op = EIN_FOLD_BLOCK;
+  if (!eini_accept(p, '['))
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like f[j](X[i,j])",
+              "%.*s needs the axes of its blocks in brackets", EINI_NAME_OF(p, v->sym));
+  eini_parse_binds(p, v, 1);
+  eini_expect(p, '(', "'('");
+  eini_parse_list(p, &k, 0);
+  eini_expect(p, ')', "',' or ')'");
+  eini_kids_add(p, &one, eini_close(p, call, &k), 0);
+  return eini_close(p, v, &one);
+}
+
 // Calls, reductions and macros; the name is read.
 static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
   int cls = p->names->sym[v->sym].cls, macro = cls == EINI_W_MACRO, listed = p->tok == '[';
   int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
   eini_kids k = {NULL, NULL, 0, 0};
+  if (cls == EINI_W_BLOCK) return eini_parse_operator(p, v);
   v->kind = fold ? EINI_S_REDUCE : macro ? EINI_S_MACRO : EINI_S_CALL;
   v->op = p->names->sym[v->sym].word;
   if ((fold || macro) && eini_accept(p, '['))
@@ -29760,6 +30477,9 @@ typedef struct eini_line {
   int nparam, *param;     // DEF; GRAD: the number of gradients
   int64_t prev;           // DEFINE: the line of the piece before, + 1
   int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
+  eini_kids more;         // DEFINE: further left sides, of outputs of a function over blocks
+  int output;             // of a line made of one of these: its number + 1; of the line of the
+                          //   call: how many follow, below 0
 } eini_line;
 
 typedef struct eini_var {  // an index of one statement
@@ -29767,6 +30487,7 @@ typedef struct eini_var {  // an index of one statement
   int kind;                // eini_var_kind
   int col;                 // its number in the statement being emitted
   int stamp, bound;        // of walks
+  int block;               // 1: an argument of a function over blocks has it
   int64_t extent;          // -1: not known
   int64_t pos, len;
   const eini_syn *by;      // access and axis that gave the extent
@@ -29930,10 +30651,9 @@ static void eini_parse_def(eini_parser *p, eini_line *l) {
 }
 
 // The left side of a definition: NAME[left, ..] : dtype
-static void eini_parse_left(eini_parser *p, eini_line *l) {
+static eini_syn *eini_parse_left(eini_parser *p) {
   eini_kids k = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
-  l->left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
-  l->sym = l->left->sym;
+  eini_syn *left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
   int more = eini_accept(p, '['), list = more;
   for (more = more && p->tok != ']'; more; more = eini_accept(p, ',')) {
     eini_syn *x = eini_parse_expr(p, 3), *extent = x;
@@ -29942,10 +30662,10 @@ static void eini_parse_left(eini_parser *p, eini_line *l) {
     eini_kids_add(p, &e, extent, extent == x);  // inv: no extent
   }
   if (list) eini_expect(p, ']', "',' or ']'");
-  eini_close(p, l->left, &k);
-  l->left->bext = e.kid;
-  l->left->inv = e.inv;
-  l->len = p->end - l->pos;
+  eini_close(p, left, &k);
+  left->bext = e.kid;
+  left->inv = e.inv;
+  return left;
 }
 
 // [: dtype] at the end of a declaration or before '='.
@@ -30002,7 +30722,10 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
   } else if (l->kind == EINI_L_GRAD) {
     eini_parse_grad(p, l, &k);
   } else if (l->kind == EINI_L_DEFINE) {
-    eini_parse_left(p, l);
+    l->left = eini_parse_left(p);
+    l->sym = l->left->sym;
+    while (eini_accept(p, ',')) eini_kids_add(p, &l->more, eini_parse_left(p), 0);
+    l->len = p->end - l->pos;
   } else {
     eini_lex(p);
     do eini_kids_add(p, &k, word == 0 ? eini_parse_input(p) : eini_parse_param(p, word == 1), 0);
@@ -30101,7 +30824,7 @@ static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos)
   if (p->names->sym[sym].cls != EINI_W_FREE)
     return eini_perr_name(p, EIN_ERR_NAME, pos, sym, NULL, "is a word of the language"), -1;
   eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
-  eini_var made = {sym, mark, p->names->sym[sym].var, kind, 0, 0, 0, -1, pos,
+  eini_var made = {sym, mark, p->names->sym[sym].var, kind, 0, 0, 0, 0, -1, pos,
                    p->names->sym[sym].n, NULL, -1, -1};
   if (v == NULL) return eini_pmem(p), -1;
   q->var = v;
@@ -30432,6 +31155,16 @@ static ein_status eini_own_vars(eini_prog *q, const eini_syn *v, eini_vars *u, i
     }
   }
   return EIN_OK;
+}
+
+// In the order of the scope.
+static void eini_vars_sort(eini_vars *u) {
+  for (int64_t i = 1; i < u->n; i++) {
+    int x = u->v[i];
+    int64_t j = i;
+    for (; j > 0 && u->v[j - 1] > x; j--) u->v[j] = u->v[j - 1];
+    u->v[j] = x;
+  }
 }
 
 static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {
@@ -31183,6 +31916,124 @@ static void eini_select_lines(eini_prog *q) {
 }
 
 // ================================================================================================
+// >>outputs  several outputs of one function over blocks
+// Takes lines `Q[b,i], R[b,j] = f[t](X[b,t])`; gives the statement of the call, whose result holds
+// its outputs one behind another, and for each output one that reads its part.
+// ================================================================================================
+
+// The lines of one with several left sides.
+static void eini_outputs_expand(eini_selecting *x, const eini_line *now) {
+  eini_parser *p = &x->q->p;
+  eini_syn *call = now->kid[0];
+  eini_indices w;
+  while (call->kind == EINI_S_PAREN) call = call->kid[0];
+  if (call->kind != EINI_S_REDUCE || call->op != EIN_FOLD_BLOCK)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(now), "Q[i], R[j] = f[t](X[t])",
+              "several tensors on the left are the outputs of one function over blocks");
+  else if (now->dtype != EIN_NONE)
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(now), "output Q : f32",
+              "several tensors on the left have no common dtype");
+  if (p->st != EIN_OK || eini_sel_indices_of(x, call, &w) != EIN_OK) return;
+  const int sym = eini_sel_fresh(x, "blocks"), at = eini_sel_fresh(x, "at"), nbatch = w.n;
+  if (sym < 0 || at < 0) return;
+  w.sym[w.n++] = at;
+  eini_line *l = eini_sel_line(x, now->left, sym, &w, call);
+  if (l == NULL) return;
+  l->given = now->given;
+  l->output = -(int)now->more.n - 1;
+  w.n = nbatch;
+  for (int64_t o = 0; o <= now->more.n; o++) {
+    eini_syn *left = o == 0 ? now->left : now->more.kid[o - 1];
+    l = eini_sel_line(x, left, left->sym, &w, eini_sel_whole(x, left, sym, &w));
+    if (l == NULL) return;
+    l->left = left;
+    l->output = (int)o + 1;
+  }
+}
+
+static void eini_output_lines(eini_prog *q) {
+  eini_parser *p = &q->p;
+  eini_selecting x;
+  int any = 0;
+  for (int64_t i = 0; i < q->nline && !any; i++) any = q->line[i].more.n > 0;
+  if (!any || p->st != EIN_OK) return;
+  memset(&x, 0, sizeof x);
+  x.q = q;
+  for (int64_t i = 0; i < q->nline && !eini_diag_full(p); i++) {
+    eini_line now = q->line[i];
+    x.into = &now;
+    p->st = EIN_OK;
+    if (now.more.n > 0) eini_outputs_expand(&x, &now);
+    for (int64_t o = 0; p->st != EIN_OK && o <= now.more.n; o++)
+      eini_sym_of(q, o == 0 ? now.sym : now.more.kid[o - 1]->sym)->bad = 1;
+    if (now.more.n > 0 || p->st != EIN_OK) continue;
+    eini_line *l = (eini_line *)eini_grow(p->arena, x.line, x.n, &x.cap, sizeof *l);
+    if (l == NULL) eini_pmem(p);
+    else (x.line = l)[x.n++] = now;
+  }
+  q->line = x.line;
+  q->nline = x.n;
+  p->st = EIN_OK;
+}
+
+// The indices on the left that are axes of output o's block get their extents; the coordinate of
+// its elements in the result of the call.
+static eini_syn *eini_outputs_at(eini_selecting *x, const eini_line *call, eini_line *l,
+                                 const eini_signature *s, const int64_t *size, int64_t from) {
+  const int side = s->nin + l->output - 1, want = eini_signature_rank(s, side);
+  eini_syn *at = eini_sel_num(x, l->left, from);
+  int64_t step = eini_signature_count(s, side, size);
+  int found = 0;
+  for (int i = 0; i < l->left->n; i++) {
+    eini_syn *v = l->left->kid[i];
+    int batch = 0;
+    for (int k = 0; k + 1 < call->left->n; k++) batch |= call->left->kid[k]->sym == v->sym;
+    if (v->kind == EINI_S_NAME && batch) continue;
+    if (v->kind != EINI_S_NAME || found == want) {
+      found = v->kind == EINI_S_NAME ? found + 1 : -1;
+      break;
+    }
+    const int64_t n = size[s->size[s->first[side] + found++]];
+    step = n > 0 ? step / n : 0;
+    at = eini_sel_op(x, v, '+', at, eini_sel_op(x, v, '*', eini_sel_num(x, v, step), v));
+    eini_kids_add(&x->q->p, &l->given, v, 0);
+    eini_kids_add(&x->q->p, &l->given, eini_sel_num(x, v, n), 0);
+  }
+  if (found != want)
+    eini_perr(&x->q->p, EIN_ERR_SHAPE, EINI_AT(l->left), "one index for each, by itself",
+              "output %d has %d axes in its block", l->output - 1, want);
+  return at;
+}
+
+// The statement of the call is there: what its outputs read of it.
+static void eini_outputs_read(eini_prog *q, const eini_line *call) {
+  eini_parser *p = &q->p;
+  const ein_operator *f = eini_stmt_operator(q->g, &q->g->stmt[call->stmt]);
+  eini_signature s;
+  eini_selecting x;
+  int64_t size[EINI_BLOCK_SIZES], from = 0;
+  memset(&x, 0, sizeof x);
+  x.q = q;
+  if (f == NULL || !eini_signature_read(f->signature, &s)) return;
+  if (eini_reported(p, eini_operator_sizes(q->g, &q->g->stmt[call->stmt], &s, size, p->diag)))
+    return;
+  if (s.nout != -call->output)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(call), NULL, "'%.60s' %s has %d outputs, not %d", f->name,
+              f->signature, s.nout, -call->output);
+  for (int o = 0; o < s.nout && p->st == EIN_OK; o++) {
+    eini_line *l = &q->line[q->cur + 1 + o];
+    eini_kids k = {NULL, NULL, 0, 0};
+    eini_syn *read = l->kid[0], *at = eini_outputs_at(&x, call, l, &s, size, from);
+    for (int i = 0; i + 1 < call->left->n; i++) eini_kids_add(p, &k, call->left->kid[i], 0);
+    eini_kids_add(p, &k, at, 0);
+    read->n = 0;
+    read->size = 1;
+    l->kid[0] = eini_syn_with(read, &k);
+    from += eini_signature_count(&s, s.nin + o, size);
+  }
+}
+
+// ================================================================================================
 // >>solve  extents and bounds
 // Takes resolved accesses; gives every index its extent (GRAMMAR rule 5) and proves that accesses
 // without an edge rule stay inside their tensors (rule 6).
@@ -31280,7 +32131,48 @@ static int eini_solve_given(eini_prog *q) {
   return found;
 }
 
-static void eini_solve(eini_prog *q) {
+// The block of a function over blocks: what it reads, and so the axes of what it gives, in the
+// order in which the left side has the indices that no argument has.
+static void eini_solve_block(eini_prog *q, const eini_syn *over) {
+  eini_parser *p = &q->p;
+  const eini_syn *call = over->kid[0];
+  const ein_operator *f = q->g->block[call->op];
+  int64_t size[EINI_BLOCK_SIZES];
+  eini_signature x;
+  if (!eini_signature_read(f->signature, &x)) return;
+  if (call->n != x.nin) {
+    eini_called w = eini_called_of(p, call);
+    eini_wrong_count(p, &w, x.nin, NULL);
+    return;
+  }
+  for (int k = 0; k < EINI_BLOCK_SIZES; k++) size[k] = -1;
+  for (int k = 0; k < call->n; k++) {
+    eini_vars u = {NULL, 0, 0};
+    eini_used(q, call->kid[k], &u, ++q->stamp);
+    if (call->kid[k]->kind != EINI_S_ACCESS) eini_vars_sort(&u);
+    for (int64_t i = 0, a = 0; i < u.n; i++) {
+      int bound = 0;
+      for (int b = 0; b < over->nbind; b++) bound |= over->bind[b] == u.v[i];
+      if (!bound) q->var[u.v[i]].block = 1;
+      else if (a < eini_signature_rank(&x, k))
+        size[x.size[x.first[k] + a++]] = q->var[u.v[i]].extent;
+    }
+  }
+  for (int k = 0; k < x.inner; k++)
+    if (size[k] < 0) return;
+  if (eini_reported(p, eini_signature_outer(f, &x, size, over->pos, p->diag)) != EIN_OK) return;
+  for (int64_t i = 0, a = 0; i < q->nvar; i++) {
+    eini_var *y = &q->var[i];
+    if (y->kind != EINI_V_FREE || y->block) continue;
+    if (y->extent < 0 && x.nout > 1) y->extent = eini_signature_total(&x, 1, size);
+    else if (y->extent < 0 && a < eini_signature_rank(&x, x.nin))
+      y->extent = size[x.size[x.first[x.nin] + a]];
+    a++;
+  }
+}
+
+// over: a function over blocks that is the whole right side, or NULL.
+static void eini_solve(eini_prog *q, const eini_syn *over) {
   eini_parser *p = &q->p;
   int rounds = 0;
   char hint[320];
@@ -31293,6 +32185,7 @@ static void eini_solve(eini_prog *q) {
         eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
     }
   } while (p->st == EIN_OK && eini_solve_given(q));
+  if (p->st == EIN_OK && over != NULL) eini_solve_block(q, over);
   for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;
@@ -33116,7 +34009,8 @@ static ein_status eini_back_stop(eini_back *b) {
       if (g->stmt[i].out == tensor) s = &g->stmt[i];
   }
   if (v != NULL && v->op == EIN_OP_CALL)
-    snprintf(what, sizeof what, "the function %.60s", g->function[v->arg[0]].name);
+    snprintf(what, sizeof what, "the %s %.60s", g->block[v->arg[0]] != NULL ? "operator"
+             : "function", g->function[v->arg[0]].name);
   else if (s->fold >= EIN_FOLD_ANY && (s->fold <= EIN_FOLD_ALL || s->fold > EIN_FOLD_LOGSUMEXP) &&
            s->fold != EIN_FOLD_MEAN && s->fold != EIN_FOLD_VAR)
     snprintf(what, sizeof what, "%s%.60s", s->fold >= EIN_FOLD_USER ? "the monoid " : "",
@@ -33490,13 +34384,6 @@ static ein_status eini_fill_map(const eini_prog *q, eini_map *m, const eini_row 
   return EIN_OK;
 }
 
-// Takes over a status that the graph reported itself.
-static ein_status eini_reported(eini_parser *p, ein_status st) {
-  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
-  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
-  return p->st = st;
-}
-
 // Appends the statement; left NULL: the free indices in order.
 static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
                                   int64_t pos) {
@@ -33512,8 +34399,10 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
     const eini_var *x = &q->var[b->var[i]];
     const eini_sym *name = &q->names.sym[x->sym];
     int hides = 0;
-    char other[96];  // an index that hides another: told apart in what is printed
-    for (int k = 0; k < i && b->n <= 64; k++) hides |= q->var[b->var[k]].sym == x->sym;
+    char other[96];  // an index that hides another: told apart in what is printed; an axis of a
+                     // block may, since no argument has what it hides
+    for (int k = 0; k < i && b->n <= 64 && fold != EIN_FOLD_BLOCK; k++)
+      hides |= q->var[b->var[k]].sym == x->sym;
     int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
     s->index[i].extent = x->extent;
     s->index[i].name =
@@ -33591,12 +34480,7 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
   int tensor = -1, shift = owner->kind == EINI_S_REDUCE && owner->ival != 0;
   if (tree == NULL) return NULL;
   eini_used(q, owner, &u, ++q->stamp);
-  for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
-    int x = u.v[i];
-    int64_t j = i;
-    for (; j > 0 && u.v[j - 1] > x; j--) u.v[j] = u.v[j - 1];
-    u.v[j] = x;
-  }
+  if (u.n <= 64) eini_vars_sort(&u);
   int64_t *shape = EINI_NEW(p->arena, int64_t, u.n);
   if (shape == NULL) eini_pmem(p);
   for (int64_t i = 0; shape != NULL && i < u.n; i++) shape[i] = q->var[u.v[i]].extent;
@@ -34102,6 +34986,17 @@ static void eini_seal(eini_prog *q, const eini_line *l) {
   eini_tensor_fix_dtype(&q->g->tensor[s->id]);
 }
 
+// A function over blocks reads tensors as they are stored: what else its arguments are becomes one.
+static void eini_block_arguments(eini_prog *q, eini_syn *call) {
+  for (int k = 0; k < call->n && q->p.st == EIN_OK; k++) {
+    eini_syn *v = call->kid[k];
+    while (v->kind == EINI_S_PAREN) v = v->kid[0];
+    const int stored = v->kind == EINI_S_ACCESS &&
+                       (v->id >= q->ndeclared || q->declared[v->id] == EIN_NONE);
+    call->kid[k] = stored ? v : eini_temp(q, v, v, EIN_FOLD_NONE, NULL, 0, v->pos);
+  }
+}
+
 static void eini_lower(eini_prog *q, eini_line *l) {
   eini_parser *p = &q->p;
   eini_build b;
@@ -34118,12 +35013,15 @@ static void eini_lower(eini_prog *q, eini_line *l) {
     left[i] = eini_affine_row(q, l->left->kid[i], NULL);
   if (p->st == EIN_OK) eini_check_unnamed(q);
   if (p->st == EIN_OK) eini_given_indices(q, l);
-  if (p->st == EIN_OK) eini_solve(q);
+  while (body != NULL && (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY))
+    body = body->kid[0];
+  int direct = body != NULL && body->kind == EINI_S_REDUCE && !body->exact;
+  if (p->st == EIN_OK) eini_solve(q, direct && body->op == EIN_FOLD_BLOCK ? body : NULL);
   if (p->st == EIN_OK) eini_check_bounds(q);
   if (p->st != EIN_OK || r == NULL) return;
   for (int i = 0; i < nfree; i++) freev[i] = i;
-  while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
-  int direct = body->kind == EINI_S_REDUCE && !body->exact;
+  if (direct && body->op == EIN_FOLD_BLOCK) eini_block_arguments(q, body->kid[0]);
+  if (p->st != EIN_OK) return;
   if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
                       direct ? body->kid[0] : r) == EIN_OK)
     eini_build_stmt(&b, tensor, left, direct ? body->op : EIN_FOLD_NONE, l->pos);
@@ -34249,6 +35147,7 @@ static void eini_do_line(eini_prog *q, int64_t number) {
     eini_sym *s = eini_sym_of(q, l->sym);
     if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
     if (p->st == EIN_OK && s->lastdef == number) eini_seal(q, l);
+    if (p->st == EIN_OK && l->output < 0) eini_outputs_read(q, l);
   }
   if (l->kind == EINI_L_GRAD) eini_do_grad(q, l);
   for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
@@ -34396,6 +35295,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, eini_diag *d,
     }
   }
   if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
+  eini_output_lines(q);
   eini_select_lines(q);
   eini_survey(q);
   eini_forms_init(&q->temps, arena, 0);
@@ -36731,7 +37631,7 @@ static ein_status eini_canon_begin(ein_canon *c, eini_canon_build *b) {
   if (b->tensor == NULL || b->param == NULL || b->from == NULL || b->scalar == NULL ||
       b->stmt == NULL) return EIN_ERR_NO_MEMORY;
   if ((b->g = eini_graph_new(NULL)) == NULL) return EIN_ERR_NO_MEMORY;
-  return eini_graph_register(b->g, g->nfunction, g->function, g->nmonoid, g->monoid);
+  return eini_graph_register(b->g, g->nfunction, g->function, g->block, g->nmonoid, g->monoid);
 }
 
 // A group alone: what other groups read or make has other names.
@@ -38204,6 +39104,7 @@ static ein_status eini_count_task(const eini_exec *x, const eini_task *t, char *
       c->moved[c->ntask] = eini_fast_moved(&c->fast);
     }
   }
+  if (t->kind == EINI_TASK_OPERATOR) return EIN_ERR_UNSUPPORTED;  // how it goes is its own
   if (t->kind == EINI_TASK_GROUP) return eini_group_run(x, t, scratch, -1);
   if (t->kind == EINI_TASK_MAP) return eini_count_map(c, x, t);
   return eini_count_tiled(c, x, t);
@@ -40156,6 +41057,7 @@ static ein_status eini_need(eini_decomposer *dc, int i, int c, int64_t pieces) {
   if (pieces > f->limit[c])
     return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
                      "statement '%s': index '%s' must not be cut: %s", name, x->name,
+                     eini_index_whole(f->s, c) ? "it is an axis of a block" :
                      c >= f->s->nfree ? "it is kept" : "it shares a coordinate, or it is kept");
   if (f->need[c] != 0 && f->need[c] != pieces)
     return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
@@ -45136,7 +46038,8 @@ static int eini_loops_free(eini_scheduler *w, const eini_loops *n, eini_span at,
   const int v = eini_loops_find(w, n, at);
   if (v < 0) return v;
   const eini_loop *x = &n->loop[v];
-  const char *is = x->dim >= 0 ? "runs over places" : x->parallel ? "is parallel" :
+  const char *is = eini_index_whole(n->s, x->index) ? "is an axis of a block" :
+                   x->dim >= 0 ? "runs over places" : x->parallel ? "is parallel" :
                    x->made == EINI_MADE_TURNED ? "is rotated" : NULL;
   if (is == NULL) return v;
   eini_perr(&w->p, EIN_ERR_SHAPE, at.pos, at.len, NULL, "'%.60s' %s, and cannot be %s", x->name, is,

@@ -2028,6 +2028,8 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
   for (int i = 0; i < s->nindex; i++) {
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
       return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
+    if (p->cut[i] > 1 && eini_index_whole(s, i))
+      return eini_dist_bad(ctx, g, s, k, i, "an axis of a block is not cut");
     if (p->cut[i] > 1 && !eini_order_cuts(g, s, i))
       return eini_dist_bad(ctx, g, s, k, i, "deterministic: its fold may not be cut");
     int seen = 0;
@@ -3375,6 +3377,7 @@ typedef struct eini_dist_worker {
   int64_t *sent;            // per place: bytes that were read of theirs; NULL: not counted
   eini_dist_read read;      // by the job at hand
   char *scratch;
+  char error[192];          // of a task that failed
 } eini_dist_worker;
 
 typedef struct eini_dist_exec {
@@ -3531,6 +3534,17 @@ static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e
   return eini_dist_at(x, e->s->out, m->from);
 }
 
+// What the first of so many workers has to say of a task that failed.
+static ein_status eini_dist_failed(const ein_run *run, ein_status st, int n, const char *error,
+                                   size_t pitch) {
+  for (int i = 0; st != EIN_OK && run != NULL && run->error != NULL && i < n; i++, error += pitch) {
+    if (error[0] == 0 || run->error_bytes == 0) continue;
+    snprintf(run->error, run->error_bytes, "%s", error);
+    break;
+  }
+  return st;
+}
+
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
                                          void *const *out) {
   ein_run run;
@@ -3540,6 +3554,8 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.param = w->param;
   run.workspace = w->scratch;
   run.workspace_bytes = x->d->plans.workspace;
+  run.error = w->error;
+  run.error_bytes = sizeof w->error;
   return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
@@ -4461,6 +4477,7 @@ typedef struct eini_staged {
   int64_t *key, *len, *boxes;
   const int64_t **stride;
   eini_step_point point;
+  char error[192];          // of a task that failed
 } eini_staged;
 
 // Levels of events beside blocks, -1.
@@ -4620,7 +4637,7 @@ static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, in
   return n;
 }
 
-static ein_status eini_steps_execute(const eini_staged *x, int64_t id, const void *const *in,
+static ein_status eini_steps_execute(eini_staged *x, int64_t id, const void *const *in,
                                      void *const *out, const ein_scalar *param) {
   ein_run run;
   memset(&run, 0, sizeof run);
@@ -4629,6 +4646,8 @@ static ein_status eini_steps_execute(const eini_staged *x, int64_t id, const voi
   run.param = param;
   run.workspace_bytes = x->d->plans.workspace;
   run.workspace = x->work;
+  run.error = x->error;
+  run.error_bytes = sizeof x->error;
   return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
@@ -4653,7 +4672,7 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);
 }
 
-static ein_status eini_steps_merge_run(const eini_staged *x, int fold, int64_t id, char *left,
+static ein_status eini_steps_merge_run(eini_staged *x, int fold, int64_t id, char *left,
                                        const char *right) {
   const void *in[2];
   void *out[1];
@@ -6150,7 +6169,8 @@ static ein_status eini_steps_run(eini_steps_exec *x, ein_dist_stats *stats) {
   x->flow.over_fn = eini_steps_job_over;
   x->flow.user = x;
   x->stats = stats;
-  EINI_TRY(eini_flow_all(&x->flow, &x->d->executor));
+  EINI_TRY(eini_dist_failed(x->run, eini_flow_all(&x->flow, &x->d->executor), x->d->width,
+                            x->worker[0].error, sizeof *x->worker));
   eini_steps_count(x->d, stats);
   return eini_dist_clocked(x->d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
 }
@@ -6769,7 +6789,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   const ein_status st = eini_flow_all(&x.flow, &d->executor);
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
-  return st;
+  return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);
 }
 
 // The memory of a run: the caller's, or the plan's own, which it keeps where only one run at a time

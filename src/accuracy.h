@@ -96,7 +96,7 @@ static eini_bound eini_bound_node(const eini_expr *e, const eini_node *v, const 
 // What the fold of a statement adds and keeps its partial results in; EIN_NONE: there is no fold.
 static ein_dtype eini_stmt_accumulates(const ein_graph *g, const eini_stmt *s) {
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
-  if (s->fold == EIN_FOLD_NONE) return EIN_NONE;
+  if (s->fold == EIN_FOLD_NONE || s->fold == EIN_FOLD_BLOCK) return EIN_NONE;
   return eini_fold_value_dtype(g, s->fold, value, s->numpy);
 }
 
@@ -108,7 +108,7 @@ static double eini_stmt_bound(const ein_graph *g, const eini_stmt *s, const doub
   eini_bound b[EINI_BOUND_NODES];
   double n = slices;
   *known = 1;
-  if (s->expr.n > EINI_BOUND_NODES) return -1;
+  if (s->expr.n > EINI_BOUND_NODES || s->fold == EIN_FOLD_BLOCK) return -1;
   for (int64_t i = 0; i < s->expr.n; i++) {
     const eini_node *v = &s->expr.node[i];
     if (v->op != EIN_OP_OPERAND) {

@@ -11,6 +11,7 @@ EIN_API void ein_ctx_destroy(ein_ctx *ctx);  // NULL is a no-op; frees cached pl
 // Registers a function or monoid under its name (copied; fn and user are kept). The name must be a
 // NAME of the language and new. Not while another thread uses the ctx.
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *function);
+EIN_API ein_status ein_ctx_operator(ein_ctx *ctx, const ein_operator *function);
 EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *monoid);
 
 // Measures what the machine does with the kernels and threads of the ctx, in about `seconds` (0:
@@ -151,6 +152,7 @@ EIN_API ein_status ein_graph_deterministic(ein_ctx *ctx, const ein_graph *graph,
 EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int64_t i,
                                        ein_graph **alone);
 EIN_API int64_t ein_graph_statements(const ein_graph *graph);
+EIN_API int64_t ein_graph_line(const ein_graph *graph, int64_t i);  // of its source, or 0
 EIN_API int ein_graph_tensors(const ein_graph *graph);
 EIN_API int ein_graph_tensor(const ein_graph *graph, int i, ein_tensor_info *info);
 EIN_API int ein_graph_params(const ein_graph *graph);

@@ -657,5 +657,6 @@ static ein_status eini_touch_statement(eini_arena *a, const eini_stmt *s, eini_t
       most = fmax(most, t->image[to].whole);
     if (t->image[from].tensor != s->out) t->compulsory += most;
   }
+  if (s->fold == EIN_FOLD_BLOCK) t->nimage = 0;  // what it does with a block is not known
   return EIN_OK;
 }

@@ -75,13 +75,6 @@ static ein_status eini_fill_map(const eini_prog *q, eini_map *m, const eini_row 
   return EIN_OK;
 }
 
-// Takes over a status that the graph reported itself.
-static ein_status eini_reported(eini_parser *p, ein_status st) {
-  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
-  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
-  return p->st = st;
-}
-
 // Appends the statement; left NULL: the free indices in order.
 static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, int fold,
                                   int64_t pos) {
@@ -97,8 +90,10 @@ static ein_status eini_build_stmt(eini_build *b, int out, const eini_row *left, 
     const eini_var *x = &q->var[b->var[i]];
     const eini_sym *name = &q->names.sym[x->sym];
     int hides = 0;
-    char other[96];  // an index that hides another: told apart in what is printed
-    for (int k = 0; k < i && b->n <= 64; k++) hides |= q->var[b->var[k]].sym == x->sym;
+    char other[96];  // an index that hides another: told apart in what is printed; an axis of a
+                     // block may, since no argument has what it hides
+    for (int k = 0; k < i && b->n <= 64 && fold != EIN_FOLD_BLOCK; k++)
+      hides |= q->var[b->var[k]].sym == x->sym;
     int len = snprintf(other, sizeof other, "%.*s.%d", eini_cut(name->s, name->n), name->s, i);
     s->index[i].extent = x->extent;
     s->index[i].name =
@@ -176,12 +171,7 @@ static eini_syn *eini_temp(eini_prog *q, const eini_syn *owner, const eini_syn *
   int tensor = -1, shift = owner->kind == EINI_S_REDUCE && owner->ival != 0;
   if (tree == NULL) return NULL;
   eini_used(q, owner, &u, ++q->stamp);
-  for (int64_t i = 1; i < u.n && u.n <= 64; i++) {  // in the order of the scope
-    int x = u.v[i];
-    int64_t j = i;
-    for (; j > 0 && u.v[j - 1] > x; j--) u.v[j] = u.v[j - 1];
-    u.v[j] = x;
-  }
+  if (u.n <= 64) eini_vars_sort(&u);
   int64_t *shape = EINI_NEW(p->arena, int64_t, u.n);
   if (shape == NULL) eini_pmem(p);
   for (int64_t i = 0; shape != NULL && i < u.n; i++) shape[i] = q->var[u.v[i]].extent;

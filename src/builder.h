@@ -137,16 +137,22 @@ static ein_status eini_seal_tensor(ein_graph *g, int id) {
   return st;
 }
 
-// A map of the caller against a tensor and the indices; from: no index from that one on occurs.
+// A map of the caller against a tensor and the indices; from: no index from that one on occurs;
+// blocks: it may have the shape of one.
 static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, int nindex,
-                                  int from) {
+                                  int from, int blocks) {
   const eini_tensor *t = &g->tensor[tensor];
   if (m->rows != t->rank || m->cols != nindex)
     return eini_refuse(g, EIN_ERR_SHAPE,
                        "a map of %d rows and %d columns for '%s' of %d axes and %d indices",
                        m->rows, m->cols, t->name, t->rank, nindex);
-  if (m->block != NULL)
-    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block", t->name);
+  if (m->block != NULL && !blocks)
+    return eini_refuse(g, EIN_ERR_UNSUPPORTED, "the map of '%s' has a block, but fold names no "
+                       "operator", t->name);
+  for (int r = 0; m->block != NULL && r < m->rows; r++)
+    if (m->block[r] < 0)
+      return eini_refuse(g, EIN_ERR_SHAPE, "axis %d of the block of '%s' has extent %lld", r,
+                         t->name, (long long)m->block[r]);
   if (m->coef == NULL && m->rows > 0 && m->cols > 0)
     return eini_refuse(g, EIN_ERR_ARGUMENT, "the map of '%s' has no coefficients", t->name);
   for (int r = 0; r < m->rows; r++) {
@@ -159,7 +165,7 @@ static ein_status eini_check_zmap(ein_graph *g, const ein_zmap *m, int tensor, i
   return EIN_OK;
 }
 
-static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
+static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d, int blocks) {
   if (d == NULL || d->nindex < 0 || d->nfree < 0 || d->nfree > d->nindex || d->noperand < 0 ||
       (d->nindex > 0 && d->extent == NULL) ||
       (d->noperand > 0 && (d->operand == NULL || d->proj == NULL)) || d->out < 0 ||
@@ -183,25 +189,20 @@ static ein_status eini_check_statement(ein_graph *g, const ein_stmt_desc *d) {
   if ((d->rest == EIN_REST_ZERO && t->given == NULL) || (t->nstmt > 0 && (d->rest || t->partial)))
     return eini_refuse(g, EIN_ERR_ARGUMENT, "a rest needs a given shape and a single statement");
   if (d->out_map.coef != NULL)
-    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree));
-  else if (d->nfree != t->rank)
+    EINI_TRY(eini_check_zmap(g, &d->out_map, d->out, d->nindex, d->nfree, blocks));
+  else if (d->nfree != t->rank || blocks)
     return eini_refuse(g, EIN_ERR_SHAPE, "%d free indices for %d axes", d->nfree, t->rank);
   for (int k = 0; k < d->noperand; k++) {
     if (d->operand[k] < 0 || d->operand[k] >= g->ntensor || d->operand[k] == d->out)
       return eini_refuse(g, EIN_ERR_ARGUMENT, "operand %d is no tensor to read", k);
     EINI_TRY(eini_seal_tensor(g, d->operand[k]));
-    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex));
+    EINI_TRY(eini_check_zmap(g, &d->proj[k], d->operand[k], d->nindex, d->nindex, blocks));
   }
   return EIN_OK;
 }
 
-static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
-  eini_stmt *s;
-  EINI_TRY(eini_check_statement(g, d));
-  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
-  s->nfree = d->nfree;
-  s->rest = d->rest;
-  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
+// The caller's indices.
+static ein_status eini_build_names(ein_graph *g, const ein_stmt_desc *d, eini_stmt *s) {
   for (int i = 0; i < d->nindex; i++) {
     char name[16];
     snprintf(name, sizeof name, "i%d", i);
@@ -210,6 +211,71 @@ static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
     s->index[i].name = eini_strndup(&g->arena, given, (int64_t)strlen(given));
     if (s->index[i].name == NULL) return EIN_ERR_NO_MEMORY;
   }
+  return EIN_OK;
+}
+
+// ---- functions over blocks ----
+
+static int eini_block_axes(const ein_zmap *m) {
+  int n = 0;
+  for (int r = 0; m->block != NULL && r < m->rows; r++) n += m->block[r] > 0;
+  return n;
+}
+
+// A map whose coordinates with a block have an index of it each, from `index` on.
+static ein_status eini_block_map(ein_graph *g, eini_stmt *s, eini_map *to, const ein_zmap *from,
+                                 int *index) {
+  EINI_TRY(eini_map_read(&g->arena, to, from));
+  for (int r = 0; from->block != NULL && r < from->rows; r++) {
+    char name[16];
+    if (from->block[r] == 0) continue;
+    snprintf(name, sizeof name, "b%d", *index);
+    s->index[*index].extent = from->block[r];
+    s->index[*index].name = eini_strndup(&g->arena, name, (int64_t)strlen(name));
+    if (s->index[*index].name == NULL) return EIN_ERR_NO_MEMORY;
+    EINI_TRY(eini_map_set(&g->arena, to, r, (*index)++, 1));
+  }
+  return EIN_OK;
+}
+
+// The statement of function f, whose maps have blocks: their axes are indices, those of the result
+// free, behind those of the caller, all others reduced.
+static ein_status eini_build_blocks(ein_graph *g, const ein_stmt_desc *d, int f) {
+  eini_stmt *s;
+  int64_t more = eini_block_axes(&d->out_map);
+  int arg[EINI_ARGS_MAX] = {0}, index = d->nfree;
+  if (d->nfree != d->nindex || d->map != NULL || d->rest != EIN_REST_ERROR ||
+      d->noperand != g->function[f].nargs)
+    return eini_refuse(g, EIN_ERR_ARGUMENT, "the operator '%.60s' takes %d operand%s with blocks, "
+                       "and no reduced index, map or rest", g->function[f].name,
+                       g->function[f].nargs, g->function[f].nargs == 1 ? "" : "s");
+  const int nfree = d->nfree + (int)more;
+  for (int k = 0; k < d->noperand; k++) more += eini_block_axes(&d->proj[k]);
+  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex + (int)more, d->noperand, d->operand, &s));
+  s->nfree = nfree;
+  s->fold = EIN_FOLD_BLOCK;
+  EINI_TRY(eini_build_names(g, d, s));
+  EINI_TRY(eini_block_map(g, s, &s->out_map, &d->out_map, &index));
+  for (int k = 0; k < d->noperand; k++)
+    EINI_TRY(eini_block_map(g, s, &s->proj[k], &d->proj[k], &index));
+  for (int k = 0; k < d->noperand; k++)
+    if ((arg[k] = eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, k, 0, 0)) < 0)
+      return EIN_ERR_NO_MEMORY;
+  if (eini_expr_call(&g->arena, &s->expr, -1, f, d->noperand, arg) < 0) return EIN_ERR_NO_MEMORY;
+  return eini_stmt_finish(g, s, g->diag);
+}
+
+static ein_status eini_build_statement(ein_graph *g, const ein_stmt_desc *d) {
+  eini_stmt *s;
+  int f = d == NULL || d->fold == NULL ? -1 : g->nfunction - 1;
+  while (f >= 0 && (g->block[f] == NULL || strcmp(g->block[f]->name, d->fold) != 0)) f--;
+  EINI_TRY(eini_check_statement(g, d, f >= 0));
+  if (f >= 0) return eini_build_blocks(g, d, f);
+  EINI_TRY(eini_graph_add_stmt(g, d->out, d->nindex, d->noperand, d->operand, &s));
+  s->nfree = d->nfree;
+  s->rest = d->rest;
+  g->tensor[d->out].partial = d->rest == EIN_REST_ZERO;
+  EINI_TRY(eini_build_names(g, d, s));
   EINI_TRY(d->out_map.coef != NULL ? eini_map_read(&g->arena, &s->out_map, &d->out_map)
                                    : eini_map_units(&g->arena, &s->out_map, 0, 0, d->nfree));
   for (int k = 0; k < d->noperand; k++)

@@ -437,7 +437,7 @@ static ein_status eini_canon_begin(ein_canon *c, eini_canon_build *b) {
   if (b->tensor == NULL || b->param == NULL || b->from == NULL || b->scalar == NULL ||
       b->stmt == NULL) return EIN_ERR_NO_MEMORY;
   if ((b->g = eini_graph_new(NULL)) == NULL) return EIN_ERR_NO_MEMORY;
-  return eini_graph_register(b->g, g->nfunction, g->function, g->nmonoid, g->monoid);
+  return eini_graph_register(b->g, g->nfunction, g->function, g->block, g->nmonoid, g->monoid);
 }
 
 // A group alone: what other groups read or make has other names.

@@ -55,7 +55,7 @@ static void eini_sketch_node(eini_sketch *k, const ein_graph *g, const eini_node
 
 // Folds whose result depends on which reduced index comes first: positions, and what users do.
 static int eini_fold_orders(int fold) {
-  return eini_fold_counts(fold) || fold >= EIN_FOLD_USER;
+  return eini_fold_counts(fold) || fold >= EIN_FOLD_BLOCK;
 }
 
 static int eini_op_commutes(int op) {

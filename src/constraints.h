@@ -77,6 +77,7 @@ static ein_status eini_need(eini_decomposer *dc, int i, int c, int64_t pieces) {
   if (pieces > f->limit[c])
     return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,
                      "statement '%s': index '%s' must not be cut: %s", name, x->name,
+                     eini_index_whole(f->s, c) ? "it is an axis of a block" :
                      c >= f->s->nfree ? "it is kept" : "it shares a coordinate, or it is kept");
   if (f->need[c] != 0 && f->need[c] != pieces)
     return eini_fail(dc->diag, EIN_ERR_SHAPE, -1, 0, NULL,

@@ -22,7 +22,8 @@ struct ein_ctx {
   void *now_user;
   eini_diag diag;
   ein_function *function;
-  int64_t nfunction, capfunction;
+  const ein_operator **block;  // see ein_graph
+  int64_t nfunction, capfunction, capblock;
   ein_monoid *monoid;
   int64_t nmonoid, capmonoid;
   struct eini_cache *cache;
@@ -99,8 +100,8 @@ static int eini_is_name(const char *s) {
 }
 
 typedef enum eini_word_kind {  // what a name means to the language
-  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION, EINI_W_MACRO,
-  EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
+  EINI_W_FREE, EINI_W_OP, EINI_W_FOLD, EINI_W_NORM, EINI_W_MONOID, EINI_W_FUNCTION,
+  EINI_W_BLOCK, EINI_W_MACRO, EINI_W_CAST, EINI_W_DTYPE, EINI_W_WORD
 } eini_word_kind;
 
 static int eini_word_is(const char *s, int64_t n, const char *word) {
@@ -130,11 +131,12 @@ static const char *eini_known_word(const ein_graph *g, int i, int *cls, int *id)
       "nan", "pi", "true", "false", "size", "wrap", "clamp", "reflect", "for"};
   static const int classes[] = {EINI_W_FOLD, EINI_W_OP, EINI_W_MACRO, EINI_W_NORM, EINI_W_DTYPE,
                                 EINI_W_FUNCTION, EINI_W_MONOID, EINI_W_WORD};
-  const int count[] = {EIN_FOLD_USER, EIN_OP_COUNT, EINI_MACRO_NORM, 1, EIN_DTYPE_COUNT,
+  const int count[] = {EIN_FOLD_BLOCK, EIN_OP_COUNT, EINI_MACRO_NORM, 1, EIN_DTYPE_COUNT,
                        g->nfunction, g->nmonoid, 21};
   int k = 0;
   for (; k < 8 && i >= count[k]; k++) i -= count[k];
   *cls = k < 8 ? classes[k] : EINI_W_FREE;
+  if (*cls == EINI_W_FUNCTION && g->block[i] != NULL) *cls = EINI_W_BLOCK;
   *id = i;
   return k == 0 ? (i == EIN_FOLD_NONE ? "" : eini_folds[i].name) : k == 1 ? eini_ops[i].name :
          k <= 3 ? eini_macros[k == 2 ? i : EINI_MACRO_NORM].name :
@@ -162,6 +164,7 @@ static ein_status eini_check_new_name(ein_ctx *ctx, const char *name) {
   int id;
   memset(&g, 0, sizeof g);
   g.function = ctx->function;
+  g.block = ctx->block;
   g.nfunction = (int)ctx->nfunction;
   g.monoid = ctx->monoid;
   g.nmonoid = (int)ctx->nmonoid;
@@ -179,25 +182,67 @@ static void *eini_registry(ein_ctx *ctx, void *list, int64_t n, int64_t *cap, si
   return NULL;
 }
 
+// A type that functions of the caller compute in.
+static int eini_calls_in(ein_dtype t) {
+  return eini_dtype_ok(t) && t != EIN_BOOL && ein_dtype_compute(t) == t;
+}
+
+// Registers a function; block: what it is over blocks, or NULL.
+static ein_status eini_ctx_add_function(ein_ctx *ctx, const ein_function *f,
+                                        const ein_operator *block) {
+  const char *name = f->name;
+  const ein_operator **b = (const ein_operator **)eini_grow(
+      &ctx->arena, (void *)ctx->block, ctx->nfunction, &ctx->capblock, sizeof *b);
+  ein_function *p = (ein_function *)eini_registry(ctx, ctx->function, ctx->nfunction,
+                                      &ctx->capfunction, sizeof *p, &name);
+  if (b != NULL) ctx->block = b;
+  if (p != NULL) ctx->function = p;
+  if (p == NULL || b == NULL) return EIN_ERR_NO_MEMORY;
+  p[ctx->nfunction] = *f;
+  p[ctx->nfunction].name = name;
+  b[ctx->nfunction++] = block;
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_ctx_operator(ein_ctx *ctx, const ein_operator *f) {
+  eini_signature x;
+  if (ctx == NULL || f == NULL) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_check_new_name(ctx, f->name));
+  const ein_dtype t = f->dtype == EIN_NONE ? EIN_F64 : f->dtype;
+  const int reads = f->signature != NULL && eini_signature_read(f->signature, &x);
+  if (f->fn == NULL || !reads || !eini_calls_in(t) || (x.inner < x.nsize && f->size_fn == NULL))
+    return eini_fail(&ctx->diag, EIN_ERR_ARGUMENT, -1, 0, "a signature is like \"(n,n),(n)->(n)\"",
+                     "operator '%s': fn, a signature, size_fn for sizes that only outputs have, "
+                     "and one of i32 i64 f32 f64 c64 c128", f->name);
+  ein_operator *own = EINI_NEW(&ctx->arena, ein_operator, 1);
+  ein_function call;
+  memset(&call, 0, sizeof call);
+  call.name = f->name;
+  call.nargs = x.nin;
+  call.dtype = t;
+  if (own != NULL) {
+    *own = *f;
+    own->dtype = t;
+    own->signature = eini_strndup(&ctx->arena, f->signature, (int64_t)strlen(f->signature));
+    own->name = eini_strndup(&ctx->arena, f->name, (int64_t)strlen(f->name));
+  }
+  if (own == NULL || own->signature == NULL || own->name == NULL)
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
+                     ein_status_text(EIN_ERR_NO_MEMORY));
+  return eini_ctx_add_function(ctx, &call, own);
+}
+
 EIN_API ein_status ein_ctx_function(ein_ctx *ctx, const ein_function *f) {
   if (ctx == NULL || f == NULL) return EIN_ERR_ARGUMENT;
   EINI_TRY(eini_check_new_name(ctx, f->name));
-  ein_dtype t = f->dtype == EIN_NONE ? EIN_F64 : f->dtype;
-  if (f->fn == NULL || f->nargs < 1 || f->nargs > EINI_ARGS_MAX || !eini_dtype_ok(t) ||
-      t == EIN_BOOL || ein_dtype_compute(t) != t) {
+  ein_function own = *f;
+  if (own.dtype == EIN_NONE) own.dtype = EIN_F64;
+  if (f->fn == NULL || f->nargs < 1 || f->nargs > EINI_ARGS_MAX || !eini_calls_in(own.dtype)) {
     return eini_fail(&ctx->diag, EIN_ERR_ARGUMENT, -1, 0, NULL,
                      "function '%s': fn, 1 to 8 arguments, and one of i32 i64 f32 f64 c64 c128",
                      f->name);
   }
-  const char *name = f->name;
-  ein_function *p = (ein_function *)eini_registry(ctx, ctx->function, ctx->nfunction,
-                                      &ctx->capfunction, sizeof *p, &name);
-  if (p == NULL) return EIN_ERR_NO_MEMORY;
-  ctx->function = p;
-  p[ctx->nfunction] = *f;
-  p[ctx->nfunction].dtype = t;
-  p[ctx->nfunction++].name = name;
-  return EIN_OK;
+  return eini_ctx_add_function(ctx, &own, NULL);
 }
 
 EIN_API ein_status ein_ctx_monoid(ein_ctx *ctx, const ein_monoid *m) {
@@ -244,8 +289,8 @@ static ein_graph *eini_graph_new(const ein_ctx *ctx) {
   ein_graph *g = EINI_NEW(&arena, ein_graph, 1);
   if (g == NULL) return NULL;
   g->arena = arena;
-  if (ctx == NULL || eini_graph_register(g, (int)ctx->nfunction, ctx->function, (int)ctx->nmonoid,
-                                         ctx->monoid) == EIN_OK)
+  if (ctx == NULL || eini_graph_register(g, (int)ctx->nfunction, ctx->function, ctx->block,
+                                         (int)ctx->nmonoid, ctx->monoid) == EIN_OK)
     return g;
   eini_graph_free(g);
   return NULL;

@@ -217,6 +217,7 @@ static int eini_product_flops(int factors, int summed) {
 // products of two and more factors it is what eini_product_flops says.
 static double eini_point_flops(const eini_stmt *s) {
   double n = s->nfree < s->nindex;
+  if (s->fold == EIN_FOLD_BLOCK) return s->block_flops;
   for (int64_t k = 0; k < s->expr.n; k++) {
     const int op = s->expr.node[k].op;
     n += op > EIN_OP_PARAM && op != EIN_OP_CAST && op != EIN_OP_ROUNDTO;

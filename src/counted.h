@@ -353,6 +353,7 @@ static ein_status eini_count_task(const eini_exec *x, const eini_task *t, char *
       c->moved[c->ntask] = eini_fast_moved(&c->fast);
     }
   }
+  if (t->kind == EINI_TASK_OPERATOR) return EIN_ERR_UNSUPPORTED;  // how it goes is its own
   if (t->kind == EINI_TASK_GROUP) return eini_group_run(x, t, scratch, -1);
   if (t->kind == EINI_TASK_MAP) return eini_count_map(c, x, t);
   return eini_count_tiled(c, x, t);

@@ -100,6 +100,7 @@ static ein_status eini_task_run(const eini_exec *x, const eini_task *t, char *sc
   switch (t->kind) {
     case EINI_TASK_GROUP: return eini_group_run(x, t, scratch, -1);
     case EINI_TASK_CONTRACT: return eini_contract_task_run(t, x->slot, x->param, scratch, -1);
+    case EINI_TASK_OPERATOR: return eini_operation_run(t, x->slot, scratch, lo, hi);
     case EINI_TASK_COPY:
       if (t->kernels == NULL) {
         eini_copy_run(t, x->slot, scratch, lo, hi);
@@ -487,6 +488,9 @@ static ein_status eini_exec_tasks(eini_exec *x) {
     const ein_status st = eini_exec_task(x, &p->task[k]);
     if (st != EIN_OK) {
       const ein_kernels *by = p->task[k].kernels;
+      if (p->task[k].kind == EINI_TASK_OPERATOR)
+        return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
+                                     x->run->error, x->run->error_bytes);
       return eini_run_error(x->run, st, "a kernel failed in task", k,
                             by != NULL ? by->name : "portable");
     }

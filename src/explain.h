@@ -49,6 +49,7 @@ static void eini_say_einsum(eini_text *t, const eini_stmt *s) {
 static void eini_say_kernel(eini_text *t, const eini_task *task) {
   const char *what = task->kind == EINI_TASK_CONTRACT ? "contract"
                      : task->kind == EINI_TASK_COPY ? "copy"
+                     : task->kind == EINI_TASK_OPERATOR ? "operator"
                      : task->folder.fold == EIN_FOLD_NONE ? "map" : "map-reduce";
   if (task->kernels == NULL) eini_say(t, "%s", what);
   else eini_say(t, "%s", task->kernels->name);
@@ -100,6 +101,7 @@ static int eini_map_fast(const ein_plan *p, const eini_task *task) {
 // Why a task runs in portable kernels although there are others; NULL: it does not. room: for it.
 static const char *eini_fallback(const ein_plan *p, const eini_task *task, eini_text *room) {
   int asked = 0;
+  if (task->kind == EINI_TASK_OPERATOR) return NULL;  // it is the caller's
   if (p->nkernels == 0 || task->kernels != NULL || task->stmt == NULL) return NULL;
   for (int i = 0; i < task->ncandidate; i++)
     asked |= strcmp(task->candidate[i].name, "portable") != 0;

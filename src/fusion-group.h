@@ -223,6 +223,8 @@ static void eini_fuse_ranges(eini_fuse_sets *z) {
   for (int m = z->f->n - 1; m >= 0; m--) {
     const eini_fuse_member *x = &z->f->member[m];
     if (x->held) eini_fuse_makes(z, m);
+    for (int i = 0; i < x->s->nindex; i++)
+      if (eini_index_whole(x->s, i)) eini_fuse_fix(z, x->first + i);
     for (int i = x->s->nfree; i < x->s->nindex && z->w->uncut && z->f->n > 1; i++)
       eini_fuse_fix(z, x->first + i);
     for (int i = 0; i < x->s->nindex; i++)

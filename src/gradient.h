@@ -17,7 +17,8 @@ static ein_status eini_back_stop(eini_back *b) {
       if (g->stmt[i].out == tensor) s = &g->stmt[i];
   }
   if (v != NULL && v->op == EIN_OP_CALL)
-    snprintf(what, sizeof what, "the function %.60s", g->function[v->arg[0]].name);
+    snprintf(what, sizeof what, "the %s %.60s", g->block[v->arg[0]] != NULL ? "operator"
+             : "function", g->function[v->arg[0]].name);
   else if (s->fold >= EIN_FOLD_ANY && (s->fold <= EIN_FOLD_ALL || s->fold > EIN_FOLD_LOGSUMEXP) &&
            s->fold != EIN_FOLD_MEAN && s->fold != EIN_FOLD_VAR)
     snprintf(what, sizeof what, "%s%.60s", s->fold >= EIN_FOLD_USER ? "the monoid " : "",

@@ -66,6 +66,7 @@ typedef struct eini_stmt {
   int fold;              // ein_fold, or EIN_FOLD_USER + number
   int numpy;             // NumPy string: bool sums by or
   ein_dtype type;        // logical dtype of the result, before it is stored
+  double block_flops;    // of a function over blocks: its operations for each point
   ein_rest rest;         // what happens to elements of out that out_map does not reach
   int order;             // how kernels must fold, EINI_ORDER_*; 0: as they like
   const eini_carry *carry;  // NULL: results are finished values
@@ -90,6 +91,7 @@ struct ein_graph {
   int64_t nparam, capparam;
   ein_function *function;
   int nfunction;
+  const ein_operator **block;  // of each function: what it does to blocks; NULL: it is of scalars
   ein_monoid *monoid;
   int nmonoid;
   int ordered;             // 1: made by section order: statements run as they are, in their order
@@ -149,13 +151,26 @@ static ein_status eini_graph_add_param(ein_graph *g, const char *name, int64_t l
 
 // Copies registrations, so that a graph does not depend on its ctx.
 static ein_status eini_graph_register(ein_graph *g, int nfunction, const ein_function *function,
-                                      int nmonoid, const ein_monoid *monoid) {
+                                      const ein_operator *const *block, int nmonoid,
+                                      const ein_monoid *monoid) {
   g->nfunction = nfunction;
   g->nmonoid = nmonoid;
   g->function = EINI_NEW(&g->arena, ein_function, nfunction);
   g->monoid = EINI_NEW(&g->arena, ein_monoid, nmonoid);
-  if (g->function == NULL || g->monoid == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < nfunction; i++) g->function[i] = function[i];
+  g->block = EINI_NEW(&g->arena, const ein_operator *, nfunction);
+  if (g->function == NULL || g->monoid == NULL || g->block == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < nfunction; i++) {
+    g->function[i] = function[i];
+    if (block[i] == NULL) continue;
+    ein_operator *own = EINI_NEW(&g->arena, ein_operator, 1);
+    if (own == NULL) return EIN_ERR_NO_MEMORY;
+    *own = *block[i];
+    own->name = g->function[i].name =
+        eini_strndup(&g->arena, own->name, (int64_t)strlen(own->name));
+    own->signature = eini_strndup(&g->arena, own->signature, (int64_t)strlen(own->signature));
+    if (own->name == NULL || own->signature == NULL) return EIN_ERR_NO_MEMORY;
+    g->block[i] = own;
+  }
   for (int i = 0; i < nmonoid; i++) {
     g->monoid[i] = monoid[i];
     g->monoid[i].name = eini_strndup(&g->arena, monoid[i].name, (int64_t)strlen(monoid[i].name));
@@ -171,7 +186,8 @@ static ein_status eini_graph_copy_names(ein_graph *g, const ein_graph *from) {
     int id;
     EINI_TRY(eini_graph_add_param(g, x->name, (int64_t)strlen(x->name), x->dtype, x->value, &id));
   }
-  return eini_graph_register(g, from->nfunction, from->function, from->nmonoid, from->monoid);
+  return eini_graph_register(g, from->nfunction, from->function, from->block, from->nmonoid,
+                             from->monoid);
 }
 
 // A map without terms, with room for one in each row.
@@ -422,6 +438,135 @@ static ein_status eini_map_bounds(const eini_map *m, const int64_t *extent, cons
   return EIN_OK;
 }
 
+// ---- functions over blocks ----
+
+// Does a function over blocks take the index whole? Those that it reads are reduced, those that it
+// writes stand in no operand.
+static int eini_index_whole(const eini_stmt *s, int i) {
+  if (s->fold != EIN_FOLD_BLOCK || i >= s->nfree) return s->fold == EIN_FOLD_BLOCK;
+  for (int k = 0; k < s->noperand; k++)
+    if (eini_map_uses(&s->proj[k], i) > 0) return 0;
+  return 1;
+}
+
+static const ein_operator *eini_stmt_operator(const ein_graph *g, const eini_stmt *s) {
+  const eini_node *v = s->fold == EIN_FOLD_BLOCK ? &s->expr.node[s->expr.n - 1] : NULL;
+  return v != NULL && v->op == EIN_OP_CALL ? g->block[v->arg[0]] : NULL;
+}
+
+// The operand that argument k of it is; -1: it is no access.
+static int eini_operator_operand(const eini_stmt *s, int k) {
+  const eini_expr *e = &s->expr;
+  int id = eini_node_arg(e, &e->node[e->n - 1], k);
+  while (e->node[id].op == EIN_OP_CAST && e->node[id].arg[1] == 1) id = e->node[id].arg[0];
+  return e->node[id].op == EIN_OP_OPERAND ? e->node[id].arg[0] : -1;
+}
+
+// The indices that are axes of the block of operand k, or of the result (-1), in the order of the
+// coordinates; their number, or -1: they are no axes.
+static int eini_operator_axes(const eini_stmt *s, int k, int *axis) {
+  const eini_map *m = eini_access(s, k);
+  int n = 0;
+  for (int r = 0; r < m->rows; r++) {
+    int found = 0;
+    for (int e = m->first[r]; e < m->first[r + 1]; e++) {
+      const int i = m->term[e].index;
+      if (!eini_index_whole(s, i)) continue;
+      if (found++ > 0 || n == EINI_BLOCK_AXES || eini_map_uses(m, i) > 1) return -1;
+      axis[n++] = i;
+    }
+  }
+  return n;
+}
+
+// Axis a of a side has that extent.
+static ein_status eini_operator_size(const ein_operator *f, const eini_signature *x, int side,
+                                     int a, int64_t extent, int64_t *size, int64_t pos,
+                                     eini_diag *diag) {
+  const int k = x->size[x->first[side] + a];
+  if (side >= x->nin || size[k] >= 0) {
+    if (size[k] == extent) return EIN_OK;
+    return eini_fail(diag, EIN_ERR_SHAPE, pos, 1, NULL,
+                     "'%.60s' %s: axis %d of %s %d is '%.*s', which is %lld, not %lld", f->name,
+                     f->signature, a, side < x->nin ? "argument" : "output",
+                     side < x->nin ? side : side - x->nin, (int)x->len[k], f->signature + x->pos[k],
+                     (long long)size[k], (long long)extent);
+  }
+  size[k] = extent;
+  return EIN_OK;
+}
+
+static ein_status eini_operator_rank(const ein_operator *f, int n, int want, const char *what,
+                                     int64_t pos, eini_diag *diag) {
+  if (n == want) return EIN_OK;
+  if (n < 0)
+    return eini_fail(diag, EIN_ERR_SHAPE, pos, 1, NULL,
+                     "an axis of a block of '%.60s' is a coordinate with one index of the block, "
+                     "and no index is two axes", f->name);
+  return eini_fail(diag, EIN_ERR_SHAPE, pos, 1,
+                   "axes of the result are the indices on the left that no argument has",
+                   "'%.60s' %s: %s has %d axes in its block, here %d", f->name, f->signature, what,
+                   want, n);
+}
+
+// Proves that accesses fit the signature; gives the sizes of it.
+static ein_status eini_operator_sizes(const ein_graph *g, const eini_stmt *s,
+                                      const eini_signature *x, int64_t *size, eini_diag *diag) {
+  const ein_operator *f = eini_stmt_operator(g, s);
+  int axis[EINI_BLOCK_AXES];
+  for (int k = 0; k < EINI_BLOCK_SIZES; k++) size[k] = -1;
+  for (int k = 0; k < x->nin; k++) {
+    const int op = eini_operator_operand(s, k);
+    if (op < 0)
+      return eini_fail(diag, EIN_ERR_UNSUPPORTED, s->pos, 1, "store it in a tensor of its own",
+                       "argument %d of '%.60s' is no access to a tensor", k, f->name);
+    char what[32];
+    snprintf(what, sizeof what, "argument %d", k);
+    const int n = eini_operator_axes(s, op, axis);
+    EINI_TRY(eini_operator_rank(f, n, eini_signature_rank(x, k), what, s->pos, diag));
+    for (int a = 0; a < n; a++)
+      EINI_TRY(eini_operator_size(f, x, k, a, s->index[axis[a]].extent, size, s->pos, diag));
+  }
+  EINI_TRY(eini_signature_outer(f, x, size, s->pos, diag));
+  const int n = eini_operator_axes(s, -1, axis), one = x->nout == 1;
+  EINI_TRY(eini_operator_rank(f, n, one ? eini_signature_rank(x, x->nin) : 1, "the result", s->pos,
+                              diag));
+  for (int a = 0; a < n && one; a++)
+    EINI_TRY(eini_operator_size(f, x, x->nin, a, s->index[axis[a]].extent, size, s->pos, diag));
+  if (!one && s->index[axis[0]].extent != eini_signature_total(x, 1, size))
+    return eini_fail(diag, EIN_ERR_SHAPE, s->pos, 1, NULL,
+                     "the outputs of '%.60s' have %lld elements, not %lld", f->name,
+                     (long long)eini_signature_total(x, 1, size),
+                     (long long)s->index[axis[0]].extent);
+  return EIN_OK;
+}
+
+// Proves that a function over blocks, if there is one, is all of its statement; what it costs.
+static ein_status eini_operator_finish(const ein_graph *g, eini_stmt *s, eini_diag *diag) {
+  eini_signature x;
+  int64_t size[EINI_BLOCK_SIZES];
+  double points = 1;
+  for (int64_t k = 0; k < s->expr.n; k++) {
+    const eini_node *v = &s->expr.node[k];
+    if (v->op != EIN_OP_CALL || g->block[v->arg[0]] == NULL) continue;
+    if (s->fold != EIN_FOLD_BLOCK || k < s->expr.n - 1)
+      return eini_fail(diag, EIN_ERR_UNSUPPORTED, v->pos, 1, "like Y[i,j] = f[j](X[i,j])",
+                       "'%.60s' works on blocks: it is a statement of its own",
+                       g->function[v->arg[0]].name);
+  }
+  if (s->fold != EIN_FOLD_BLOCK) return EIN_OK;
+  const ein_operator *f = eini_stmt_operator(g, s);
+  if (f == NULL || !eini_signature_read(f->signature, &x)) return EIN_ERR_INTERNAL;
+  EINI_TRY(eini_operator_sizes(g, s, &x, size, diag));
+  for (int i = 0; i < s->nindex; i++)
+    if (eini_index_whole(s, i)) points *= (double)s->index[i].extent;
+  const double flops = f->flops_fn != NULL ? f->flops_fn(size, f->user)
+                                           : (double)eini_signature_total(&x, 0, size) +
+                                                 (double)eini_signature_total(&x, 1, size);
+  s->block_flops = points > 0 ? fmax(flops, 0) / points : 0;
+  return EIN_OK;
+}
+
 // Types the statement, proves its accesses, decides the dtype of its tensor. Call it once the
 // operands' tensors are sealed and s is filled. Errors are reported at node or statement positions.
 static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) {
@@ -456,6 +601,7 @@ static ein_status eini_stmt_finish(ein_graph *g, eini_stmt *s, eini_diag *diag) 
   }
   s->expr = typed;
   s->type = t;
+  EINI_TRY(eini_operator_finish(g, s, diag));
   eini_tensor *out = &g->tensor[s->out];
   if (out->dtype_open) out->dtype = ein_dtype_promote(out->dtype, t);
   if (eini_stmt_empty(s, 0, s->nindex)) return EIN_OK;

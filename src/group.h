@@ -112,7 +112,8 @@ static void eini_trail_free(eini_trail *w) {
 static int eini_unit_joins(const ein_graph *g, const eini_unit *u) {
   const eini_stmt *last = u->f != NULL ? u->f : u->s;
   return last->rest == EIN_REST_ERROR && g->tensor[u->out].nstmt == 1 && u->s->carry == NULL &&
-         last->carry == NULL && u->s->nfree > 0 && !eini_stmt_empty(u->s, 0, u->s->nindex);
+         last->carry == NULL && u->s->nfree > 0 && u->s->fold != EIN_FOLD_BLOCK &&
+         !eini_stmt_empty(u->s, 0, u->s->nindex);
 }
 
 // Is tensor t made in [from, to] and read there only?

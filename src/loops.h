@@ -246,7 +246,8 @@ static int eini_loops_free(eini_scheduler *w, const eini_loops *n, eini_span at,
   const int v = eini_loops_find(w, n, at);
   if (v < 0) return v;
   const eini_loop *x = &n->loop[v];
-  const char *is = x->dim >= 0 ? "runs over places" : x->parallel ? "is parallel" :
+  const char *is = eini_index_whole(n->s, x->index) ? "is an axis of a block" :
+                   x->dim >= 0 ? "runs over places" : x->parallel ? "is parallel" :
                    x->made == EINI_MADE_TURNED ? "is rotated" : NULL;
   if (is == NULL) return v;
   eini_perr(&w->p, EIN_ERR_SHAPE, at.pos, at.len, NULL, "'%.60s' %s, and cannot be %s", x->name, is,

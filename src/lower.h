@@ -474,6 +474,77 @@ static void eini_task_stream(const eini_lowering *lo, const eini_stmt *s, eini_t
   }
 }
 
+// ---- functions over blocks ----
+
+// The block of a side: its loops, and whether it lies there as the function wants it.
+static ein_status eini_operation_side_of(const eini_lowering *lo, const eini_stmt *s, eini_task *t,
+                                   int operand, eini_operation_side *x) {
+  const ein_dtype own = t->operation->op->dtype;
+  int axis[EINI_BLOCK_AXES], *loop;
+  x->stream = operand < 0 ? t->out : operand;
+  x->n = eini_operator_axes(s, operand, axis);
+  if ((x->loop = loop = EINI_NEW(lo->a, int, x->n)) == NULL) return EIN_ERR_NO_MEMORY;
+  x->count = 1;
+  x->placed = t->ref[x->stream].dtype == own;
+  for (int d = x->n - 1; d >= 0; d--) {
+    loop[d] = axis[d];
+    const int64_t n = t->extent[axis[d]];
+    x->placed &= n == 1 || t->stride[(int64_t)x->stream * t->nindex + axis[d]] == x->count;
+    if (eini_mul_overflow(x->count, n, &x->count)) return EIN_ERR_TOO_LARGE;
+  }
+  if (x->count > (int64_t)1 << 48) return EIN_ERR_TOO_LARGE;
+  if (operand < 0) return EIN_OK;
+  const ein_dtype stored = t->ref[x->stream].dtype;
+  eini_expr e;
+  memset(&e, 0, sizeof e);
+  if (eini_expr_add(lo->a, &e, EIN_OP_OPERAND, -1, 0, 0, 0) < 0) return EIN_ERR_NO_MEMORY;
+  e.node[0].dtype = (unsigned char)stored;
+  EINI_TRY(eini_expr_to(lo->a, &e, own));
+  EINI_TRY(eini_code_compile(lo->a, &e, &stored, NULL, lo->fast, &x->code));
+  x->code.chunk = EINI_CHUNK;
+  return EIN_OK;
+}
+
+// The task of a function over blocks: where nothing is cut, its blocks are those of the whole.
+static ein_status eini_operation_lower(const eini_lowering *lo, const eini_stmt *s, eini_task *t) {
+  eini_signature x;
+  eini_operation *b = t->operation = EINI_NEW(lo->a, eini_operation, 1);
+  eini_operating w;
+  int64_t best = 1;
+  if (b == NULL) return EIN_ERR_NO_MEMORY;
+  b->op = eini_stmt_operator(lo->g, s);
+  if (b->op == NULL || !eini_signature_read(b->op->signature, &x)) return EIN_ERR_INTERNAL;
+  EINI_TRY(eini_operator_sizes(lo->g, s, &x, b->size, NULL));
+  t->kind = EINI_TASK_OPERATOR;
+  t->nop = t->out = s->noperand;
+  t->pos = -1;
+  t->nstream = t->out + 1;
+  b->nin = x.nin;
+  b->nout = x.nout;
+  EINI_TRY(eini_task_arrays(lo, s, t));
+  for (int k = 0; k < s->noperand; k++)
+    EINI_TRY(eini_stream_tensor(lo, s, t, k, s->operand[k], &s->proj[k], NULL));
+  EINI_TRY(eini_stream_tensor(lo, s, t, t->out, s->out, &s->out_map, NULL));
+  b->side = EINI_NEW(lo->a, eini_operation_side, (int64_t)b->nin + 1);
+  b->from = EINI_NEW(lo->a, int64_t, (int64_t)b->nout + 1);
+  b->outer = EINI_NEW(lo->a, int, s->nfree);
+  if (b->side == NULL || b->from == NULL || b->outer == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < b->nin; k++)
+    EINI_TRY(eini_operation_side_of(lo, s, t, eini_operator_operand(s, k), &b->side[k]));
+  EINI_TRY(eini_operation_side_of(lo, s, t, -1, &b->side[b->nin]));
+  for (int o = 0; o < b->nout; o++)
+    b->from[o + 1] = b->from[o] + eini_signature_count(&x, b->nin + o, b->size);
+  for (int i = 0; i < s->nfree; i++) {
+    if (eini_index_whole(s, i)) continue;
+    b->outer[b->nouter++] = i;
+    if (t->extent[i] > best) best = t->extent[i], t->cut = i;
+  }
+  t->work *= fmax(1, s->block_flops);
+  t->live = t->nindex;
+  t->scratch = eini_operation_layout(t, &w, NULL);
+  return EIN_OK;
+}
+
 // Makes the map-reduce task. *empty: there is nothing to do at all.
 static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, const eini_stmt *f,
                              int via, eini_task *t, int *empty) {
@@ -483,6 +554,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   t->stmt = s;
   t->fused = f;
   if (*empty) return EIN_OK;
+  if (s->fold == EIN_FOLD_BLOCK) return eini_operation_lower(lo, s, t);
   EINI_TRY(eini_task_streams(lo, s, f, via, t));
   if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);

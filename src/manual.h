@@ -25,10 +25,11 @@
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
-//   statements    >>monoid >>expr >>graph >>symbols >>context >>notation >>syntax >>print >>cost
-//                 >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice >>bound
+//   statements    >>monoid >>expr >>operators >>graph >>symbols >>context >>notation >>syntax
+//                 >>print >>cost >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice
+//                 >>bound
 //   orders        >>path >>pathtree >>rewrite >>pairs >>factors
-//   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce
+//   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
 //                 >>overflow >>plan >>rows >>group-plan >>staging >>units >>execute >>path-text
@@ -37,7 +38,7 @@
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
-//                 >>select >>solve >>edges
+//                 >>select >>outputs >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print >>recast >>recast-read >>recast-expr
 //                 >>recast-rules >>recast-api
@@ -69,19 +70,14 @@
 //    yours, which reads strides and expressions as straight-line programs (ein_code; ein_map,
 //    ein_contract and ein_copy say over what). A status that it returns is the execution's.
 //
-// Structs are all-zero by default: zero them and set what you need. Lengths, extents and strides
-// are counted in elements, int64_t; what counts bytes says so.
-//
 // WORDS
 // index       a letter or name that runs over 0, 1, .., extent-1; free (in the result) or reduced
 // label       an index in an expression string, or its integer
 // extent      the number of values of an index, or of coordinates along an axis; 0 is ordinary
-// operand     a tensor as it occurs in a statement, with its indices
 // fold        what combines the values of reduced indices: sum, max, argmax, ..
 // monoid      a fold as a state with lift, merge, identity and finish
 // statement   one fold over one scalar expression of operands, and where its values go
 // graph       statements in order; each reads inputs and what those before define
-// view        shape and strides over memory that somebody else owns (ein_ztensor)
 //
 // DTYPES
 // bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. Complex numbers are pairs of reals. A bool is
@@ -160,6 +156,12 @@
 // several threads where the executor has several. A monoid's merge must be associative and
 // commutative; joins tells what distributes over it (EIN_JOIN_MUL: a product may be split as in a
 // sum of products); 0 is always right. Plans keep the pointers. See examples/05_monoid.c.
+// ein_ctx_operator registers functions over blocks by their signature, as "(n)->(n)" of an FFT:
+//     Y[b,k] = fft[t](X[b,t])       of X the axis t is the block, of Y those that no argument has
+//     x[b,j] = solve[i,j](A[b,i,j], v[b,i])    Q[b,i,k], R[b,k,j] = qr[m,n](A[b,m,n])
+// It is the whole right side. Axes of a block are in the order of coordinates and are never cut;
+// all other indices are, windows as of fft[t=8](X[4*h+t]) too. Several outputs are parts of one
+// tensor. Where a call fails, its status and name are those of the execution.
 //
 // PROGRAMS
 //     # softmax attention, one head

@@ -53,7 +53,7 @@ static int eini_wanted_is(eini_wanted *w, const char *provider, const char *vari
 }
 
 typedef enum eini_task_kind {
-  EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT, EINI_TASK_GROUP
+  EINI_TASK_MAP, EINI_TASK_COPY, EINI_TASK_CONTRACT, EINI_TASK_GROUP, EINI_TASK_OPERATOR
 } eini_task_kind;
 
 // A statement made ready for a kernel. Streams are everything that moves with the indices: the
@@ -88,6 +88,7 @@ typedef struct eini_task {
   size_t scratch;              // bytes per thread
   struct eini_contract_task *contract;
   struct eini_group *group;
+  struct eini_operation *operation;  // of a function over blocks
   const ein_kernels *kernels;  // who runs it; NULL: the portable kernels
   ein_choice choice;
   int parts;                   // a contraction's: tasks for threads

@@ -22,13 +22,14 @@ static const eini_fold_row eini_folds[EIN_FOLD_USER] = {
     {"argmax", 2, 0, 0},                // value, position
     {"argmin", 2, 0, 0},
     {"mean", 1, 0, 0},                  // sum: the count is the size of the reduced space
-    {"var", 3, 0, 0}};                  // count, mean, sum of squared deviations
+    {"var", 3, 0, 0},                   // count, mean, sum of squared deviations
+    {"block", 1, 1, 0}};                // never cut: there are no partial results
 
 // Does the fold's state hold positions?
 static int eini_fold_counts(int fold) { return fold == EIN_FOLD_ARGMAX || fold == EIN_FOLD_ARGMIN; }
 
 static int eini_fold_find(const char *name, int64_t n) {
-  for (int i = EIN_FOLD_SUM; i < EIN_FOLD_USER; i++) {
+  for (int i = EIN_FOLD_SUM; i < EIN_FOLD_BLOCK; i++) {
     if ((int64_t)strlen(eini_folds[i].name) == n &&
         memcmp(eini_folds[i].name, name, (size_t)n) == 0) {
       return i;

@@ -9,7 +9,7 @@
 static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
   switch (s->fold) {
     case EIN_FOLD_NONE: case EIN_FOLD_ANY: case EIN_FOLD_ALL:
-    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: return 1;
+    case EIN_FOLD_ARGMAX: case EIN_FOLD_ARGMIN: case EIN_FOLD_BLOCK: return 1;
     default: break;
   }
   const ein_dtype value = (ein_dtype)s->expr.node[s->expr.n - 1].dtype;
@@ -17,8 +17,10 @@ static int eini_order_exact(const ein_graph *g, const eini_stmt *s) {
          eini_kind_of(eini_fold_value_dtype(g, s->fold, value, s->numpy)) < EINI_KREAL;
 }
 
-// May the index be cut for places, or walked in slices? Only reduced ones may not.
+// May the index be cut for places, or walked in slices? In deterministic mode reduced ones may not;
+// those of blocks never.
 EINI_UNUSED static int eini_order_cuts(const ein_graph *g, const eini_stmt *s, int index) {
+  if (eini_index_whole(s, index)) return 0;
   return !g->ordered || index < s->nfree || eini_order_exact(g, s);
 }
 

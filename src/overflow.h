@@ -338,6 +338,7 @@ static ein_status eini_watch_run(const eini_watch *w, char *const *slot, const e
 static int eini_watch_needed(const ein_graph *g, const eini_stmt *s) {
   const eini_expr *e = &s->expr;
   const int root = (int)e->n - 1, whole = eini_is_whole(eini_node_type(e, root));
+  if (s->fold == EIN_FOLD_BLOCK) return 0;
   int needed = whole && (s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_PROD);
   needed |= whole && e->node[root].dtype != (unsigned char)g->tensor[s->out].dtype;
   for (int i = 0; i <= root && !needed; i++) {

@@ -299,6 +299,17 @@ static void eini_seal(eini_prog *q, const eini_line *l) {
   eini_tensor_fix_dtype(&q->g->tensor[s->id]);
 }
 
+// A function over blocks reads tensors as they are stored: what else its arguments are becomes one.
+static void eini_block_arguments(eini_prog *q, eini_syn *call) {
+  for (int k = 0; k < call->n && q->p.st == EIN_OK; k++) {
+    eini_syn *v = call->kid[k];
+    while (v->kind == EINI_S_PAREN) v = v->kid[0];
+    const int stored = v->kind == EINI_S_ACCESS &&
+                       (v->id >= q->ndeclared || q->declared[v->id] == EIN_NONE);
+    call->kid[k] = stored ? v : eini_temp(q, v, v, EIN_FOLD_NONE, NULL, 0, v->pos);
+  }
+}
+
 static void eini_lower(eini_prog *q, eini_line *l) {
   eini_parser *p = &q->p;
   eini_build b;
@@ -315,12 +326,15 @@ static void eini_lower(eini_prog *q, eini_line *l) {
     left[i] = eini_affine_row(q, l->left->kid[i], NULL);
   if (p->st == EIN_OK) eini_check_unnamed(q);
   if (p->st == EIN_OK) eini_given_indices(q, l);
-  if (p->st == EIN_OK) eini_solve(q);
+  while (body != NULL && (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY))
+    body = body->kid[0];
+  int direct = body != NULL && body->kind == EINI_S_REDUCE && !body->exact;
+  if (p->st == EIN_OK) eini_solve(q, direct && body->op == EIN_FOLD_BLOCK ? body : NULL);
   if (p->st == EIN_OK) eini_check_bounds(q);
   if (p->st != EIN_OK || r == NULL) return;
   for (int i = 0; i < nfree; i++) freev[i] = i;
-  while (body->kind == EINI_S_PAREN || body->kind == EINI_S_BODY) body = body->kid[0];
-  int direct = body->kind == EINI_S_REDUCE && !body->exact;
+  if (direct && body->op == EIN_FOLD_BLOCK) eini_block_arguments(q, body->kid[0]);
+  if (p->st != EIN_OK) return;
   if (eini_build_tree(q, &b, freev, nfree, direct ? body->bind : NULL, direct ? body->nbind : 0,
                       direct ? body->kid[0] : r) == EIN_OK)
     eini_build_stmt(&b, tensor, left, direct ? body->op : EIN_FOLD_NONE, l->pos);
@@ -446,6 +460,7 @@ static void eini_do_line(eini_prog *q, int64_t number) {
     eini_sym *s = eini_sym_of(q, l->sym);
     if (p->st != EIN_OK && s->kind == EINI_N_NONE) s->kind = EINI_N_BAD;
     if (p->st == EIN_OK && s->lastdef == number) eini_seal(q, l);
+    if (p->st == EIN_OK && l->output < 0) eini_outputs_read(q, l);
   }
   if (l->kind == EINI_L_GRAD) eini_do_grad(q, l);
   for (int k = 0; k < l->n && l->kind < EINI_L_DEF; k++) {
@@ -593,6 +608,7 @@ static ein_status eini_prog_run(eini_arena *arena, ein_graph *g, eini_diag *d,
     }
   }
   if (fn != NULL || q->p.status == EIN_ERR_NO_MEMORY) return q->p.status;
+  eini_output_lines(q);
   eini_select_lines(q);
   eini_survey(q);
   eini_forms_init(&q->temps, arena, 0);

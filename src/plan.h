@@ -160,7 +160,8 @@ static int eini_fusable(const ein_graph *g, const int *readers, const eini_stmt 
                         const eini_stmt *j, int *via) {
   const eini_tensor *t = &g->tensor[i->out];
   if (t->role != EIN_ROLE_TEMP || t->nstmt != 1 || readers[i->out] != 1) return 0;
-  if (j->fold != EIN_FOLD_NONE || i->fold == EIN_FOLD_NONE || t->rank != j->nindex ||
+  if (j->fold != EIN_FOLD_NONE || i->fold == EIN_FOLD_NONE || i->fold == EIN_FOLD_BLOCK ||
+      t->rank != j->nindex ||
       j->nindex != i->nfree || i->rest != EIN_REST_ERROR || j->rest == EIN_REST_ZERO ||
       t->dtype != ein_dtype_compute(t->dtype) || eini_stmt_empty(j, 0, j->nindex) ||
       t->dtype != ein_dtype_compute(i->type) ||

@@ -158,14 +158,21 @@ static void eini_say_node(eini_text *t, const ein_graph *g, const eini_stmt *s, 
 static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) {
   eini_say_access(t, g, s, -1);
   eini_say(t, " : %s = ", ein_dtype_name(g->tensor[s->out].dtype));
-  if (s->fold != EIN_FOLD_NONE) eini_say(t, "%s[", eini_fold_name(g, s->fold));
+  const ein_operator *over = eini_stmt_operator(g, s);
+  if (s->fold != EIN_FOLD_NONE)
+    eini_say(t, "%s[", over != NULL ? over->name : eini_fold_name(g, s->fold));
   for (int i = s->nfree; s->fold != EIN_FOLD_NONE && i < s->nindex; i++) {
     eini_say(t, "%s%s=", i > s->nfree ? "," : "", s->index[i].name);
     eini_say_integer(t, g, s->index[i].extent, 0, 0);
   }
   if (s->fold != EIN_FOLD_NONE) eini_say(t, "](");
   t->nodes = 0;
-  eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
+  const eini_node *root = &s->expr.node[s->expr.n - 1];
+  if (over == NULL) eini_say_node(t, g, s, (int)s->expr.n - 1, 0, 0);
+  for (int k = 0; over != NULL && k < eini_node_args(root); k++) {
+    if (k > 0) eini_say(t, ", ");
+    eini_say_node(t, g, s, eini_node_arg(&s->expr, root, k), 0, 0);
+  }
   if (s->fold != EIN_FOLD_NONE) eini_say(t, ")");
   eini_say_extents(t, g, s);
 }

@@ -18,7 +18,7 @@ typedef struct ein_stmt_desc {
   const ein_zmap *proj;     // rank of the operand x nindex each
   const char *map;          // expression over x0, x1, .., names of indices (their values) and of
                             //   params; default the product of the operands
-  const char *fold;         // by name; default sum, when there are reduced indices
+  const char *fold;         // by name; default sum, when there are reduced indices; or an operator
   ein_rest rest;            // EIN_REST_ZERO: elements of out that out_map does not reach are 0
 } ein_stmt_desc;
 

@@ -22,6 +22,9 @@ typedef struct eini_line {
   int nparam, *param;     // DEF; GRAD: the number of gradients
   int64_t prev;           // DEFINE: the line of the piece before, + 1
   int64_t stmt;           // DEFINE: its statement in the graph, -1 before; DEF: its number
+  eini_kids more;         // DEFINE: further left sides, of outputs of a function over blocks
+  int output;             // of a line made of one of these: its number + 1; of the line of the
+                          //   call: how many follow, below 0
 } eini_line;
 
 typedef struct eini_var {  // an index of one statement
@@ -29,6 +32,7 @@ typedef struct eini_var {  // an index of one statement
   int kind;                // eini_var_kind
   int col;                 // its number in the statement being emitted
   int stamp, bound;        // of walks
+  int block;               // 1: an argument of a function over blocks has it
   int64_t extent;          // -1: not known
   int64_t pos, len;
   const eini_syn *by;      // access and axis that gave the extent
@@ -192,10 +196,9 @@ static void eini_parse_def(eini_parser *p, eini_line *l) {
 }
 
 // The left side of a definition: NAME[left, ..] : dtype
-static void eini_parse_left(eini_parser *p, eini_line *l) {
+static eini_syn *eini_parse_left(eini_parser *p) {
   eini_kids k = {NULL, NULL, 0, 0}, e = {NULL, NULL, 0, 0};
-  l->left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
-  l->sym = l->left->sym;
+  eini_syn *left = eini_parse_new(p, EINI_S_ACCESS, "a statement");
   int more = eini_accept(p, '['), list = more;
   for (more = more && p->tok != ']'; more; more = eini_accept(p, ',')) {
     eini_syn *x = eini_parse_expr(p, 3), *extent = x;
@@ -204,10 +207,10 @@ static void eini_parse_left(eini_parser *p, eini_line *l) {
     eini_kids_add(p, &e, extent, extent == x);  // inv: no extent
   }
   if (list) eini_expect(p, ']', "',' or ']'");
-  eini_close(p, l->left, &k);
-  l->left->bext = e.kid;
-  l->left->inv = e.inv;
-  l->len = p->end - l->pos;
+  eini_close(p, left, &k);
+  left->bext = e.kid;
+  left->inv = e.inv;
+  return left;
 }
 
 // [: dtype] at the end of a declaration or before '='.
@@ -264,7 +267,10 @@ static void eini_parse_line(eini_parser *p, eini_line *l) {
   } else if (l->kind == EINI_L_GRAD) {
     eini_parse_grad(p, l, &k);
   } else if (l->kind == EINI_L_DEFINE) {
-    eini_parse_left(p, l);
+    l->left = eini_parse_left(p);
+    l->sym = l->left->sym;
+    while (eini_accept(p, ',')) eini_kids_add(p, &l->more, eini_parse_left(p), 0);
+    l->len = p->end - l->pos;
   } else {
     eini_lex(p);
     do eini_kids_add(p, &k, word == 0 ? eini_parse_input(p) : eini_parse_param(p, word == 1), 0);

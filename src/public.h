@@ -90,6 +90,10 @@ EIN_API ein_status ein_graph_statement(ein_ctx *ctx, const ein_graph *graph, int
   return st;
 }
 
+EIN_API int64_t ein_graph_line(const ein_graph *g, int64_t i) {
+  return g == NULL || i < 0 || i >= g->nstmt ? 0 : g->stmt[i].line;
+}
+
 EIN_API int64_t ein_graph_statements(const ein_graph *graph) {
   return graph == NULL ? 0 : graph->nstmt;
 }

@@ -173,7 +173,8 @@ static int eini_rowset_fits(const ein_graph *g, const eini_unit *u) {
   const eini_stmt *last = u->f != NULL ? u->f : u->s;
   const double n = eini_points(u->s, NULL, 0, u->s->nindex);
   return n > 0 && n < EINI_ROWSET_POINTS && g->tensor[u->out].nstmt == 1 &&
-         last->rest == EIN_REST_ERROR && last->carry == NULL && u->s->carry == NULL;
+         last->rest == EIN_REST_ERROR && last->carry == NULL && u->s->carry == NULL &&
+         u->s->fold != EIN_FOLD_BLOCK;
 }
 
 // Units written alike are one kind.

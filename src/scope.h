@@ -23,7 +23,7 @@ static int eini_push_var(eini_prog *q, int sym, int mark, int kind, int64_t pos)
   if (p->names->sym[sym].cls != EINI_W_FREE)
     return eini_perr_name(p, EIN_ERR_NAME, pos, sym, NULL, "is a word of the language"), -1;
   eini_var *v = (eini_var *)eini_grow(p->arena, q->var, q->nvar, &q->capvar, sizeof *v);
-  eini_var made = {sym, mark, p->names->sym[sym].var, kind, 0, 0, 0, -1, pos,
+  eini_var made = {sym, mark, p->names->sym[sym].var, kind, 0, 0, 0, 0, -1, pos,
                    p->names->sym[sym].n, NULL, -1, -1};
   if (v == NULL) return eini_pmem(p), -1;
   q->var = v;
@@ -354,6 +354,16 @@ static ein_status eini_own_vars(eini_prog *q, const eini_syn *v, eini_vars *u, i
     }
   }
   return EIN_OK;
+}
+
+// In the order of the scope.
+static void eini_vars_sort(eini_vars *u) {
+  for (int64_t i = 1; i < u->n; i++) {
+    int x = u->v[i];
+    int64_t j = i;
+    for (; j > 0 && u->v[j - 1] > x; j--) u->v[j] = u->v[j - 1];
+    u->v[j] = x;
+  }
 }
 
 static void eini_used(eini_prog *q, const eini_syn *v, eini_vars *u, int stamp) {

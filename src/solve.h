@@ -96,7 +96,48 @@ static int eini_solve_given(eini_prog *q) {
   return found;
 }
 
-static void eini_solve(eini_prog *q) {
+// The block of a function over blocks: what it reads, and so the axes of what it gives, in the
+// order in which the left side has the indices that no argument has.
+static void eini_solve_block(eini_prog *q, const eini_syn *over) {
+  eini_parser *p = &q->p;
+  const eini_syn *call = over->kid[0];
+  const ein_operator *f = q->g->block[call->op];
+  int64_t size[EINI_BLOCK_SIZES];
+  eini_signature x;
+  if (!eini_signature_read(f->signature, &x)) return;
+  if (call->n != x.nin) {
+    eini_called w = eini_called_of(p, call);
+    eini_wrong_count(p, &w, x.nin, NULL);
+    return;
+  }
+  for (int k = 0; k < EINI_BLOCK_SIZES; k++) size[k] = -1;
+  for (int k = 0; k < call->n; k++) {
+    eini_vars u = {NULL, 0, 0};
+    eini_used(q, call->kid[k], &u, ++q->stamp);
+    if (call->kid[k]->kind != EINI_S_ACCESS) eini_vars_sort(&u);
+    for (int64_t i = 0, a = 0; i < u.n; i++) {
+      int bound = 0;
+      for (int b = 0; b < over->nbind; b++) bound |= over->bind[b] == u.v[i];
+      if (!bound) q->var[u.v[i]].block = 1;
+      else if (a < eini_signature_rank(&x, k))
+        size[x.size[x.first[k] + a++]] = q->var[u.v[i]].extent;
+    }
+  }
+  for (int k = 0; k < x.inner; k++)
+    if (size[k] < 0) return;
+  if (eini_reported(p, eini_signature_outer(f, &x, size, over->pos, p->diag)) != EIN_OK) return;
+  for (int64_t i = 0, a = 0; i < q->nvar; i++) {
+    eini_var *y = &q->var[i];
+    if (y->kind != EINI_V_FREE || y->block) continue;
+    if (y->extent < 0 && x.nout > 1) y->extent = eini_signature_total(&x, 1, size);
+    else if (y->extent < 0 && a < eini_signature_rank(&x, x.nin))
+      y->extent = size[x.size[x.first[x.nin] + a]];
+    a++;
+  }
+}
+
+// over: a function over blocks that is the whole right side, or NULL.
+static void eini_solve(eini_prog *q, const eini_syn *over) {
   eini_parser *p = &q->p;
   int rounds = 0;
   char hint[320];
@@ -109,6 +150,7 @@ static void eini_solve(eini_prog *q) {
         eini_perr(p, EIN_ERR_TOO_LARGE, -1, 0, NULL, "extents depend on each other too deeply");
     }
   } while (p->st == EIN_OK && eini_solve_given(q));
+  if (p->st == EIN_OK && over != NULL) eini_solve_block(q, over);
   for (int64_t i = 0; i < q->nvar && p->st == EIN_OK; i++) {
     const eini_var *x = &q->var[i];
     if (x->kind == EINI_V_SCAN || x->extent >= 0) continue;

@@ -46,6 +46,13 @@ static ein_status eini_pmem(eini_parser *p) {
   return eini_perr(p, EIN_ERR_NO_MEMORY, -1, 0, NULL, "out of memory");
 }
 
+// Takes over a status that the graph reported itself.
+EINI_UNUSED static ein_status eini_reported(eini_parser *p, ein_status st) {
+  if (st == EIN_ERR_NO_MEMORY) return eini_pmem(p);
+  if (st != EIN_OK && p->status == EIN_OK) p->status = st;
+  return p->st = st;
+}
+
 // Length of a name in messages: long ones are cut between code points.
 static int eini_cut(const char *s, int64_t n) {
   int k = n <= 60 ? (int)n : 60;
@@ -368,7 +375,7 @@ static int eini_call_arity(const ein_graph *g, int cls, int word, int n) {
   if (cls == EINI_W_OP && word == EIN_OP_RAND)  // a seed and indices
     return n < 1 ? 1 : n > EINI_ARGS_MAX ? EINI_ARGS_MAX : n;
   return cls == EINI_W_OP ? eini_ops[word].args : cls == EINI_W_CAST ? 1 :
-         cls == EINI_W_FUNCTION ? g->function[word].nargs : -1;
+         cls == EINI_W_FUNCTION || cls == EINI_W_BLOCK ? g->function[word].nargs : -1;
 }
 
 // A call with the right number of arguments.
@@ -378,7 +385,7 @@ static int eini_emit_call(eini_emit *em, const eini_called *f, const int *arg) {
     for (int i = 1; i < f->n; i++) all = eini_emit_op(em, EIN_OP_HASH, f->pos, all, arg[i]);
     return eini_emit_op(em, EIN_OP_RAND, f->pos, all, 0);
   }
-  int id = f->cls == EINI_W_FUNCTION
+  int id = f->cls == EINI_W_FUNCTION || f->cls == EINI_W_BLOCK
                ? eini_expr_call(em->arena, &em->e, f->pos, f->word, f->n, arg)
                : eini_expr_add(em->arena, &em->e, f->cls == EINI_W_CAST ? EIN_OP_CAST : f->word,
                                f->pos, arg[0], arg[1], arg[2]);

@@ -265,11 +265,31 @@ static eini_syn *eini_parse_size(eini_parser *p, eini_syn *v) {
   return v;
 }
 
+// A function over blocks, NAME[index, ..](access, ..): what is called under the indices it takes.
+static eini_syn *eini_parse_operator(eini_parser *p, eini_syn *v) {
+  eini_kids k = {NULL, NULL, 0, 0}, one = {NULL, NULL, 0, 0};
+  eini_syn *call = eini_part(p, EINI_S_CALL, v->pos);
+  call->sym = v->sym;
+  call->op = p->names->sym[v->sym].word;
+  v->kind = EINI_S_REDUCE;
+  v->op = EIN_FOLD_BLOCK;
+  if (!eini_accept(p, '['))
+    eini_perr(p, EIN_ERR_SYNTAX, EINI_AT(v), "like f[j](X[i,j])",
+              "%.*s needs the axes of its blocks in brackets", EINI_NAME_OF(p, v->sym));
+  eini_parse_binds(p, v, 1);
+  eini_expect(p, '(', "'('");
+  eini_parse_list(p, &k, 0);
+  eini_expect(p, ')', "',' or ')'");
+  eini_kids_add(p, &one, eini_close(p, call, &k), 0);
+  return eini_close(p, v, &one);
+}
+
 // Calls, reductions and macros; the name is read.
 static eini_syn *eini_parse_apply(eini_parser *p, eini_syn *v) {
   int cls = p->names->sym[v->sym].cls, macro = cls == EINI_W_MACRO, listed = p->tok == '[';
   int fold = cls == EINI_W_FOLD || cls == EINI_W_NORM || cls == EINI_W_MONOID;
   eini_kids k = {NULL, NULL, 0, 0};
+  if (cls == EINI_W_BLOCK) return eini_parse_operator(p, v);
   v->kind = fold ? EINI_S_REDUCE : macro ? EINI_S_MACRO : EINI_S_CALL;
   v->op = p->names->sym[v->sym].word;
   if ((fold || macro) && eini_accept(p, '['))

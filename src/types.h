@@ -62,7 +62,7 @@ typedef struct ein_zrange {
 } ein_zrange;
 
 // y = coef * x + offset; rows: coordinates of a tensor, cols: indices of the index space.
-// With a block shape, point x selects the range [y, y + block).
+// With a block shape, point x selects [y, y + block): axes of an ein_operator are where it is > 0.
 typedef struct ein_zmap {
   int rows, cols;
   int64_t *coef;           // rows * cols, row-major
@@ -106,6 +106,19 @@ typedef struct ein_function {
   void (*fn)(int64_t n, const void *const *in, void *out, void *user);
   void *user;
 } ein_function;
+
+// A function over blocks, as an FFT or a solver, called at every point of all other indices.
+typedef struct ein_operator {
+  const char *name;
+  const char *signature;    // like NumPy's "(n,n),(n)->(n)": axes; 8 inputs, outputs and sizes
+  ein_dtype dtype;          // of all blocks, as ein_function's
+  // Makes the blocks out[] of in[], row-major without gaps; size[]: of names as they first occur.
+  // Pure, reentrant. Another status than EIN_OK ends the execution with it.
+  ein_status (*fn)(const int64_t *size, const void *const *in, void *const *out, void *user);
+  int (*size_fn)(int64_t *size, void *user);  // gives sizes no input has; 0: impossible
+  double (*flops_fn)(const int64_t *size, void *user);  // of one block; NULL: one per element
+  void *user;
+} ein_operator;
 
 // Joins a monoid distributes over (DESIGN: legal splits); an OR of these.
 enum { EIN_JOIN_MUL = 1, EIN_JOIN_ADD = 2, EIN_JOIN_MAX = 4, EIN_JOIN_MIN = 8 };
@@ -204,6 +217,7 @@ typedef enum ein_fold {
   EIN_FOLD_NONE = 0,            // element-wise: no reduced index
   EIN_FOLD_SUM, EIN_FOLD_PROD, EIN_FOLD_MAX, EIN_FOLD_MIN, EIN_FOLD_ANY, EIN_FOLD_ALL,
   EIN_FOLD_LOGSUMEXP, EIN_FOLD_ARGMAX, EIN_FOLD_ARGMIN, EIN_FOLD_MEAN, EIN_FOLD_VAR,
+  EIN_FOLD_BLOCK,               // none: an ein_operator reads the reduced indices whole
   EIN_FOLD_USER                 // an ein_monoid
 } ein_fold;
 

@@ -1054,8 +1054,104 @@ static void orc_write(const orc_env *env, orc_val v, ein_dtype t) {
   if (err != NULL) err[at] = v.err;
 }
 
+// The axes of the block that access k has of a function over blocks: of reduced indices, of the
+// result those that no operand has. In the order of coordinates.
+static int orc_axes(const eini_stmt *s, int k, int *axis) {
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+  int n = 0;
+  for (int r = 0; r < m->rows; r++) {
+    for (int i = 0; i < s->nindex; i++) {
+      int read = i >= s->nfree;
+      for (int o = 0; o < s->noperand && i < s->nfree && k < 0; o++)
+        for (int q = 0; q < s->proj[o].rows; q++) read |= eini_map_coef(&s->proj[o], q, i) != 0;
+      if (eini_map_coef(m, r, i) != 0 && (k < 0 ? !read : read)) axis[n++] = i;
+    }
+  }
+  return n;
+}
+
+// One call: what access k has at the point goes to the block, or, of the result, comes from it.
+static void orc_block(orc_env *env, int k, ein_dtype own, char *block, int64_t *x) {
+  const eini_stmt *s = env->s;
+  const eini_tensor *t = &env->g->tensor[k < 0 ? s->out : s->operand[k]];
+  const eini_map *m = k < 0 ? &s->out_map : &s->proj[k];
+  int axis[32], n = orc_axes(s, k, axis), more = 1;
+  for (int a = 0; a < n; a++) x[axis[a]] = 0;
+  for (int64_t at = 0; more; at++) {
+    if (k < 0) {
+      orc_val v = orc_cast(orc_load(own, block, at), own, orc_wide(t->dtype));
+      orc_put(t->dtype, env->data[s->out], orc_address(t, m, x),
+              orc_narrow(v, orc_wide(t->dtype), t->dtype));
+    } else {
+      orc_val v = orc_load(t->dtype, env->data[s->operand[k]], orc_address(t, m, x));
+      orc_put(own, block, at, orc_cast(v, orc_wide(t->dtype), own));
+    }
+    for (more = 0; n > 0 && !more;) {
+      int a = n - 1;
+      while (a >= 0 && ++x[axis[a]] == s->index[axis[a]].extent) x[axis[a--]] = 0;
+      if (a < 0) break;
+      more = 1;
+    }
+  }
+}
+
+static void orc_operator(orc_env *env) {
+  const eini_stmt *s = env->s;
+  const eini_node *root = &s->expr.node[s->expr.n - 1];
+  const ein_operator *f = env->g->block[root->arg[0]];
+  int64_t *x = (int64_t *)orc_alloc(s->nindex, sizeof *x), size[8] = {0}, used = 0;
+  char *block[9] = {NULL};
+  const void *in[8];
+  void *out[8];
+  eini_signature sig;
+  if (orc_empty(s->index, 0, s->nfree)) {
+    free(x);
+    return;
+  }
+  eini_signature_read(f->signature, &sig);
+  for (int k = 0; k <= sig.nin; k++) {
+    int axis[32], side = k < sig.nin ? eini_operator_operand(s, k) : -1;
+    int n = orc_axes(s, side, axis);
+    int64_t count = 1;
+    for (int a = 0; a < n; a++) {
+      count *= s->index[axis[a]].extent;
+      if (k < sig.nin) size[sig.size[sig.first[k] + a]] = s->index[axis[a]].extent;
+    }
+    in[k < 8 ? k : 7] = block[k] = (char *)orc_alloc(count + 1, 16);
+  }
+  if (f->size_fn != NULL) f->size_fn(size, f->user);
+  for (int o = 0; o < sig.nout; o++) {
+    int64_t count = 1;
+    out[o] = block[sig.nin] + used * (int64_t)ein_dtype_size(f->dtype);
+    for (int a = sig.first[sig.nin + o]; a < sig.first[sig.nin + o + 1]; a++)
+      count *= size[sig.size[a]];
+    used += count;
+  }
+  for (int more = 1; more;) {
+    for (int k = 0; k < sig.nin; k++)
+      orc_block(env, eini_operator_operand(s, k), f->dtype, block[k], x);
+    f->fn(size, in, out, f->user);
+    orc_block(env, -1, f->dtype, block[sig.nin], x);
+    more = 0;
+    for (int i = s->nfree - 1; i >= 0 && !more; i--) {
+      int axis[32], own = 0;
+      const int n = orc_axes(s, -1, axis);
+      for (int a = 0; a < n; a++) own |= axis[a] == i;
+      if (own) continue;
+      if (++x[i] < s->index[i].extent) more = 1;
+      else x[i] = 0;
+    }
+  }
+  for (int k = 0; k <= sig.nin; k++) free(block[k]);
+  free(x);
+}
+
 static void orc_stmt(orc_env *env) {
   const eini_stmt *s = env->s;
+  if (s->fold == EIN_FOLD_BLOCK) {
+    orc_operator(env);
+    return;
+  }
   const eini_tensor *out = &env->g->tensor[s->out];
   int64_t *x = (int64_t *)orc_alloc(s->nindex, sizeof *x), size = 1, n;
   ein_dtype t = orc_wide((ein_dtype)s->expr.node[s->expr.n - 1].dtype), ft = t;

@@ -514,7 +514,14 @@ for m in found/m*.ein; do
   expect 0 plan $m -p 2 --schedule ${m%.ein}.schedule
 done
 expect 1 search rw.ein -p 2 --evaluations 20 --memory 8
-says 'a place takes'
+says 'are enough'
+expect 2 search rw.ein -p 2 --evaluations 20 --inputs dealt
+says 'inputs are dealt out in bytes alone'
+n=$(ls found/m*.ein | wc -l)  # what a larger front left there goes
+: > found/m$n.ein; : > found/m$n.schedule
+expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found
+ok [ ! -e found/m$n.ein ]
+ok [ ! -e found/m$n.schedule ]
 
 # Normal forms: two spellings of one batch, the names they had, and what is not said.
 printf 'input A[4,5], B[5,6], C[5,6]\nX[i,k] = A[i,j]*B[j,k]\nY[i,k] = A[i,j]*C[j,k]\n%s\n' \

@@ -163,6 +163,7 @@ static void put_token(tokens *t, const char *class) {
   else if (strcmp(class, "CONST") == 0) put(t, consts[draw(0, 4)]);
   else if (strcmp(class, "EOL") == 0) put(t, chance(60) ? "\n" : chance(50) ? ";" : "\r\n");
   else if (strcmp(class, "MONOID") == 0) put(t, "total");
+  else if (strcmp(class, "OPERATOR") == 0) put(t, "halve");
   else if (strcmp(class, "FUNCTION") == 0) put(t, chance(50) ? "twice" : "sq");
   else if (strcmp(class, "SPREAD") == 0) put(t, spreads[draw(0, 5)]);
   else if (strcmp(class, "LETTER") == 0) put(t, names[draw(0, 7)]);
@@ -364,6 +365,13 @@ static void twice(int64_t n, const void *const *in, void *out, void *user) {
   for (int64_t i = 0; i < n; i++) ((double *)out)[i] = 2 * ((const double *)in[0])[i];
 }
 
+static ein_status halve(const int64_t *size, const void *const *in, void *const *out, void *user) {
+  (void)user;
+  for (int64_t i = 0; i < size[0]; i++)
+    ((double *)out[0])[i] = ((const double *)in[0])[i] / 2;
+  return EIN_OK;
+}
+
 static void total(int64_t n, void *const *acc, const void *const *more, void *user) {
   (void)user;
   for (int64_t i = 0; i < n; i++) ((double *)acc[0])[i] += ((const double *)more[0])[i];
@@ -409,12 +417,14 @@ int main(int argc, char **argv) {
   long texts = argc > 2 ? atol(argv[2]) : FEW(6000);
   static const ein_function fn = {"twice", 1, EIN_F64, twice, NULL};
   static const ein_monoid mo = {"total", 1, EIN_F64, {0, 0, 0, 0}, 0, NULL, total, NULL, 0, NULL};
+  static const ein_operator op = {"halve", "(n)->(n)", EIN_F64, halve, NULL, NULL, NULL};
   outcome o = {0, 0, 0, 0};
   ein_ctx *ctx;
   read_grammar(argc > 1 ? argv[1] : "tests/grammar.ebnf");
   rng_state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
   if (ein_ctx_create(NULL, &ctx) != EIN_OK) return 1;
   CHECK(ein_ctx_function(ctx, &fn) == EIN_OK && ein_ctx_monoid(ctx, &mo) == EIN_OK);
+  CHECK(ein_ctx_operator(ctx, &op) == EIN_OK);
   int program = rule_part[rule_of("program", 7)], string = rule_part[rule_of("string", 6)];
   CHECK(program >= 0 && string >= 0 && parts[program].depth < FAR);
   for (long k = 0; k < texts && failures < 10; k++) one_text(ctx, program, &o);

@@ -429,7 +429,8 @@ static int add_statement(ein_graph *g, int number, int last) {
   b.step = 1;
   int style = (int)draw(0, 9), root;
   if (nred > 0) {
-    s->fold = style < 5 ? EIN_FOLD_SUM : (int)draw(EIN_FOLD_SUM, EIN_FOLD_USER - 1 + g->nmonoid);
+    s->fold = style < 5 ? EIN_FOLD_SUM : (int)draw(EIN_FOLD_SUM, EIN_FOLD_VAR + g->nmonoid);
+    if (s->fold >= EIN_FOLD_BLOCK) s->fold += EIN_FOLD_USER - EIN_FOLD_BLOCK;
   }
   s->numpy = chance(15);
   if (nop >= 2 && nred > 0 && chance(25)) root = grow_factors(&b, &s->fold);

@@ -29,10 +29,10 @@ static void add_place(const ein_rewrite *w, void *user) {
   x->n++;
 }
 
-static places_of find_places(const ein_ctx *ctx, const ein_graph *g, int effects) {
+static places_of find_places(ein_ctx *ctx, const ein_graph *g, int effects) {
   places_of all = {NULL, 0, 0};
-  const ein_status st = ein_rewrites((ein_ctx *)(uintptr_t)ctx, g, given(O_LOOSE) != NULL ? 2 : 1,
-                                     effects, add_place, &all);
+  const ein_status st = ein_rewrites(ctx, g, given(O_LOOSE) != NULL ? 2 : 1, effects, add_place,
+                                     &all);
   if (st != EIN_OK) die_library(ctx, st, NULL);
   return all;
 }
@@ -91,17 +91,9 @@ static char *read_place(const char *s, int64_t *line, int64_t *nth) {
 
 // The statement of a line for which a rule says why it does not apply.
 static int64_t statement_at(const program *p, int64_t line) {
-  ein_bound_desc d;
-  ein_bound *b = NULL;
-  ein_bound_stmt s;
   int64_t found = -1;
-  memset(&d, 0, sizeof d);
-  d.fast_memory = 1;
-  d.places = 1;
-  if (ein_bound_create(p->ctx, p->graph, &d, &b) != EIN_OK) return -1;
-  for (int64_t k = 0; ein_bound_statement(b, k, &s); k++)
-    if (s.line == line) found = k;
-  ein_bound_destroy(b);
+  for (int64_t k = 0; k < ein_graph_statements(p->graph); k++)
+    if (ein_graph_line(p->graph, k) == line) found = k;
   return found;
 }
 

@@ -314,6 +314,9 @@ static void search_write(const search *s, const char *dir) {
     fputs(s->front[k].program, output_stream(search_path(dir, k, "ein")));
     fputs(s->front[k].schedule, output_stream(search_path(dir, k, "schedule")));
   }
+  // What a larger front left there before is no member of this one.
+  for (int k = s->n; remove(search_path(dir, k, "ein")) == 0; k++)
+    (void)remove(search_path(dir, k, "schedule"));
   char *svg = search_path(dir, 0, "svg");
   (void)snprintf(svg, strlen(dir) + 64, "%s/front.svg", dir);
   search_picture(s, svg);
@@ -360,6 +363,8 @@ static int command_search(void) {
   search s;
   program p;
   memset(&s, 0, sizeof s);
+  if (given(O_INPUTS) != NULL && strcmp(given(O_INPUTS), "dealt") == 0)
+    misuse("held or outside", "inputs are dealt out in bytes alone, a search counts seconds");
   const double most = option_count(O_EVALUATIONS, 1e9);
   const double limit = option_seconds(O_SECONDS, most > 0 ? INFINITY : 10), begin = now(NULL);
   program_open(&p, path);
@@ -378,10 +383,7 @@ static int command_search(void) {
          now(NULL) - begin < limit) search_step(&s);
   progress_end();
   if (s.n == 0) {
-    ein_decomposition *d = NULL;
-    const ein_status st = ein_decompose(p.ctx, p.graph, &s.desc, &d);
-    ein_decomposition_destroy(d);
-    if (st != EIN_OK) die_library(p.ctx, st, p.file);
+    ein_schedule_destroy(fit_schedule(&p, &s.desc));  // which says how much is enough
     die(WRONG_INPUT, NULL, "no plan keeps within %.10g bytes at a place", s.machine.memory);
   }
   qsort(s.front, (size_t)s.n, sizeof *s.front, member_before);

@@ -116,6 +116,8 @@ static ein_status eini_dist_check_parts(ein_ctx *ctx, const ein_graph *g, const 
   for (int i = 0; i < s->nindex; i++) {
     if (p->cut[i] < 1 || p->cut[i] > eini_max64(1, s->index[i].extent))
       return eini_dist_bad(ctx, g, s, k, i, "cut into fewer than 1 or more pieces than its extent");
+    if (p->cut[i] > 1 && eini_index_whole(s, i))
+      return eini_dist_bad(ctx, g, s, k, i, "an axis of a block is not cut");
     if (p->cut[i] > 1 && !eini_order_cuts(g, s, i))
       return eini_dist_bad(ctx, g, s, k, i, "deterministic: its fold may not be cut");
     int seen = 0;

@@ -497,7 +497,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   const ein_status st = eini_flow_all(&x.flow, &d->executor);
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
-  return st;
+  return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);
 }
 
 // The memory of a run: the caller's, or the plan's own, which it keeps where only one run at a time

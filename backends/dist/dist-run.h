@@ -13,6 +13,7 @@ typedef struct eini_dist_worker {
   int64_t *sent;            // per place: bytes that were read of theirs; NULL: not counted
   eini_dist_read read;      // by the job at hand
   char *scratch;
+  char error[192];          // of a task that failed
 } eini_dist_worker;
 
 typedef struct eini_dist_exec {
@@ -169,6 +170,17 @@ static char *eini_dist_block_at(const eini_dist_exec *x, const eini_dist_stmt *e
   return eini_dist_at(x, e->s->out, m->from);
 }
 
+// What the first of so many workers has to say of a task that failed.
+static ein_status eini_dist_failed(const ein_run *run, ein_status st, int n, const char *error,
+                                   size_t pitch) {
+  for (int i = 0; st != EIN_OK && run != NULL && run->error != NULL && i < n; i++, error += pitch) {
+    if (error[0] == 0 || run->error_bytes == 0) continue;
+    snprintf(run->error, run->error_bytes, "%s", error);
+    break;
+  }
+  return st;
+}
+
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
                                          void *const *out) {
   ein_run run;
@@ -178,6 +190,8 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.param = w->param;
   run.workspace = w->scratch;
   run.workspace_bytes = x->d->plans.workspace;
+  run.error = w->error;
+  run.error_bytes = sizeof w->error;
   return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 

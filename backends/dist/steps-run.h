@@ -304,7 +304,8 @@ static ein_status eini_steps_run(eini_steps_exec *x, ein_dist_stats *stats) {
   x->flow.over_fn = eini_steps_job_over;
   x->flow.user = x;
   x->stats = stats;
-  EINI_TRY(eini_flow_all(&x->flow, &x->d->executor));
+  EINI_TRY(eini_dist_failed(x->run, eini_flow_all(&x->flow, &x->d->executor), x->d->width,
+                            x->worker[0].error, sizeof *x->worker));
   eini_steps_count(x->d, stats);
   return eini_dist_clocked(x->d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
 }

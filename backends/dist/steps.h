@@ -94,6 +94,7 @@ typedef struct eini_staged {
   int64_t *key, *len, *boxes;
   const int64_t **stride;
   eini_step_point point;
+  char error[192];          // of a task that failed
 } eini_staged;
 
 // Levels of events beside blocks, -1.
@@ -253,7 +254,7 @@ static int64_t eini_steps_key(eini_staged *x, int64_t n, const int64_t *word, in
   return n;
 }
 
-static ein_status eini_steps_execute(const eini_staged *x, int64_t id, const void *const *in,
+static ein_status eini_steps_execute(eini_staged *x, int64_t id, const void *const *in,
                                      void *const *out, const ein_scalar *param) {
   ein_run run;
   memset(&run, 0, sizeof run);
@@ -262,6 +263,8 @@ static ein_status eini_steps_execute(const eini_staged *x, int64_t id, const voi
   run.param = param;
   run.workspace_bytes = x->d->plans.workspace;
   run.workspace = x->work;
+  run.error = x->error;
+  run.error_bytes = sizeof x->error;
   return ein_plan_execute(x->d->plans.plan[id], &run);
 }
 
@@ -286,7 +289,7 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);
 }
 
-static ein_status eini_steps_merge_run(const eini_staged *x, int fold, int64_t id, char *left,
+static ein_status eini_steps_merge_run(eini_staged *x, int fold, int64_t id, char *left,
                                        const char *right) {
   const void *in[2];
   void *out[1];
