@@ -25,7 +25,7 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-public
+//                 >>cuda-groups >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -66,6 +66,8 @@
 // down        a fold a thread, neighbours along the output
 // across      a fold a block of threads, neighbours along the fold
 // elements    an element a thread
+// group       statements of a group one after another in each block of their common loops, in one
+//             kernel, what is between them in shared memory: attention, softmax, norms, stencils
 // turn        copies and element-wise statements that are dense along different indices in the
 //             output and in one or two operands: tiles of 32 x 32 through shared memory
 //
@@ -114,9 +116,10 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
-// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
-// a slice do not overlap the kernels of the one before.
+// Several devices, tensor cores in generated kernels, kernels kept on disk, calibration. Groups do
+// sums of products as any other fold, without tiles, and softmax of a row that is there. A budget
+// does not go with views of the device's memory, and copies of a slice do not overlap the kernels
+// of the one before.
 
 
 #if !defined(EINSUM_H) || \
@@ -250,6 +253,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
   X(0, module_unload, cuModuleUnload, (void *))                                                   \
   X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
+  X(0, function_set, cuFuncSetAttribute, (void *, int, int))                                      \
   X(0, launch, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,         \
                                 unsigned, unsigned, void *, void **, void **))                    \
   X(1, nvrtc_version, nvrtcVersion, (int *, int *))                                               \
@@ -278,6 +282,8 @@ enum {
   EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2, EINI_CUDA_REFUSED = 6,  // by the compiler
   EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
   EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
+  EINI_CUDA_SHARED = 97,        // bytes that a block may ask for
+  EINI_CUDA_ROOM = 8,           // attribute of a kernel: shared memory it may be given
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
   EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
   EINI_CUDA_UNTIMED = 2
@@ -295,9 +301,11 @@ typedef struct eini_cuda_device {
   char name[96];
   int major, minor, processors;
   double bytes;                 // of memory
+  size_t shared;                // of a block
   double flops_f64, flops_f32, bandwidth;  // per second, from what the driver says
 } eini_cuda_device;
 
+#define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
 #define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
@@ -308,6 +316,7 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   size_t bytes;
   char *source;
   void *module, *function;
+  size_t room;                  // shared memory that it may be given
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
@@ -458,6 +467,8 @@ static void eini_cuda_rates(ein_cuda *c) {
   const double hz = 1e3 * eini_cuda_number(c, EINI_CUDA_CLOCK);
   const double clock = 1e3 * eini_cuda_number(c, EINI_CUDA_MEMORY_CLOCK);
   d->processors = eini_cuda_number(c, EINI_CUDA_PROCESSORS);
+  d->shared = (size_t)eini_cuda_number(c, EINI_CUDA_SHARED);
+  if (d->shared < EINI_CUDA_SHARED_LEAST) d->shared = EINI_CUDA_SHARED_LEAST;
   if (d->processors < 1) d->processors = 1;
   d->flops_f32 = 2 * units[best].f32 * d->processors * (hz > 0 ? hz : 1e9);
   d->flops_f64 = 2 * units[best].f64 * d->processors * (hz > 0 ? hz : 1e9);
@@ -828,6 +839,8 @@ static const char *const eini_cuda_helpers[] = {
     "#define EIN_TID ((int)threadIdx.x)\n"
     "#define EIN_BID blockIdx.x\n"
     "#define EIN_BLOCKS gridDim.x\n"
+    "#define EIN_ROOM extern __shared__ __align__(16) char ein_room[]\n"
+    "#define EIN_ARGS(type) const type &\n"
     "#endif\n"
     "typedef unsigned char ein_bool;\n"
     "typedef struct { float re, im; } ein_c64;\n"
@@ -1009,6 +1022,7 @@ typedef struct eini_cuda_writer {
   eini_text t;
   const eini_cuda_nest *x;
   int q, bad;
+  int staged;                 // 1: addresses and values are names, b<stream> and at<stream>
   int param[EINI_CUDA_REGS];  // which one pair of numbers is of
 } eini_cuda_writer;
 
@@ -1273,15 +1287,25 @@ static int eini_cuda_words(const eini_cuda_writer *w) {
          EINI_CUDA_NUMBERS + 2 * w->q + 1;
 }
 
-// What all kernels begin with.
-static void eini_cuda_say_head(eini_cuda_writer *w) {
-  const eini_cuda_nest *x = w->x;
-  eini_text *t = &w->t;
+// The nest of a writer, and the params that it reads.
+static void eini_cuda_writer_of(eini_cuda_writer *w, const eini_cuda_nest *x) {
+  w->x = x;
+  w->q = 0;
   eini_cuda_params_of(w, x->code[0]);
   eini_cuda_params_of(w, x->code[1]);
   eini_cuda_params_of(w, x->store);
+}
+
+// What all kernels begin with.
+static void eini_cuda_say_helpers(eini_cuda_writer *w) {
   for (size_t i = 0; i < sizeof eini_cuda_helpers / sizeof *eini_cuda_helpers; i++)
-    eini_say(t, "%s", eini_cuda_helpers[i]);
+    eini_say(&w->t, "%s", eini_cuda_helpers[i]);
+}
+
+// The type of offsets, and arguments.
+static void eini_cuda_say_args(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  eini_text *t = &w->t;
   eini_say(t, "typedef %s ix;\n", eini_cuda_narrow(x) ? "int" : "long long");
   eini_say(t, "typedef struct {\n  char *b[%d];\n  long long e[%d], s[%d], at[%d], z[%d];\n"
               "  double q[%d];\n} ein_args;\n", x->nstream + 1, x->n + 1,
@@ -1289,12 +1313,12 @@ static void eini_cuda_say_head(eini_cuda_writer *w) {
   if (eini_cuda_words(w) > EINI_CUDA_WORDS) w->bad = 1;
 }
 
-// The arguments of a launch, as ein_args has them.
-static void eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_CUDA_NUMBERS],
-                                const void *part, uint64_t word[EINI_CUDA_WORDS]) {
+// The arguments of a launch, as ein_args has them; returns how many.
+static int eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_CUDA_NUMBERS],
+                               const void *part, uint64_t *word) {
   const eini_cuda_nest *x = w->x;
   int n = 0;
-  memset(word, 0, EINI_CUDA_WORDS * sizeof *word);
+  memset(word, 0, (size_t)eini_cuda_words(w) * sizeof *word);
   for (int s = 0; s < x->nstream; s++) word[n++] = (uint64_t)(uintptr_t)x->base[s];
   word[n++] = (uint64_t)(uintptr_t)part;
   for (int i = 0; i < x->n; i++) word[n++] = (uint64_t)x->extent[i];
@@ -1310,6 +1334,7 @@ static void eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_
     memcpy(&word[n++], &x->param[w->param[k]].im, 8);
   }
   memcpy(&word[n++], &x->count, 8);
+  return n;
 }
 
 // Loops [from, to) of one number.
@@ -1343,12 +1368,14 @@ static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
 static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
   const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
   if (w->x->value[s]) {
-    eini_say(&w->t, "  const long long i%d = p.at[%d] + (", s, s);
+    eini_say(&w->t, w->staged ? "  const long long i%d = at%d + ("
+                              : "  const long long i%d = p.at[%d] + (", s, s);
     eini_cuda_say_offset(w, s, from, to);
     eini_say(&w->t, ");\n");
     return;
   }
-  eini_say(&w->t, "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
+  eini_say(&w->t, w->staged ? "  const %s r%d = ((const %s *)b%d)["
+                            : "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
   eini_cuda_say_offset(w, s, from, to);
   eini_say(&w->t, "];\n");
 }
@@ -1424,7 +1451,7 @@ static void eini_cuda_say_store(eini_cuda_writer *w, const char *name) {
     eini_cuda_say_code(w, x->store, &r, 's', made);
     from = (ein_dtype)x->store->type;
   }
-  eini_say(t, "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
+  eini_say(t, w->staged ? "  ((%s *)b%d)[" : "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
   eini_cuda_say_offset(w, x->out, 0, x->nfree);
   eini_say(t, "] = ");
   if (x->kind == EINI_CUDA_COPY) eini_say(t, "%s", made);
@@ -1889,12 +1916,11 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
 // ================================================================================================
 
 // Room for a source; NULL: no memory. Ended by eini_cuda_writer_end.
-static int eini_cuda_writer_begin(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_writer *w) {
+static int eini_cuda_writer_begin(ein_cuda *c, eini_cuda_writer *w) {
   memset(w, 0, sizeof *w);
   char *room = (char *)c->al.alloc_fn(EINI_CUDA_SOURCE, 64, c->al.user);
   if (room == NULL) return 0;
   w->t = eini_text_of(room, EINI_CUDA_SOURCE);
-  w->x = x;
   return 1;
 }
 
@@ -1992,14 +2018,21 @@ static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
   return st;
 }
 
-static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks,
+// room: bytes of shared memory beside what the source declares.
+static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks, size_t room,
                                    uint64_t word[EINI_CUDA_WORDS]) {
   void *argument[1];
   argument[0] = word;
   EINI_TRY(eini_cuda_ready_kernel(c, k));
+  if (room > k->room) {
+    EINI_TRY(eini_cuda_status(c, c->api.function_set(k->function, EINI_CUDA_ROOM, (int)room),
+                              "shared memory"));
+    k->room = room;
+  }
   c->counts.launches++;
   return eini_cuda_status(c, c->api.launch(k->function, (unsigned)blocks, 1, 1, EINI_CUDA_THREADS,
-                                           1, 1, 0, c->stream, argument, NULL), "a launch");
+                                           1, 1, (unsigned)room, c->stream, argument, NULL),
+                          "a launch");
 }
 
 // ================================================================================================
@@ -2078,6 +2111,19 @@ static void eini_cuda_harvest(ein_cuda *c) {
       c->counts.seconds += 1e-3 * (double)ms;
   }
   c->ntimed = 0;
+}
+
+// Before what is timed, or after it. What is captured is not.
+static ein_status eini_cuda_clock(ein_cuda *c, int after) {
+  if (eini_cuda_captured(c)) return EIN_OK;
+  if (!after && c->ntimed == EINI_CUDA_TIMED) {
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
+    eini_cuda_harvest(c);
+  }
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[2 * c->ntimed + after], c->stream),
+                            "an event"));
+  c->ntimed += after;
+  return EIN_OK;
 }
 
 // Copies wait for the host, which a graph does not.
@@ -2407,6 +2453,8 @@ static const double eini_cuda_link = 2.2e10;        // bytes per second between 
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
 static const double eini_cuda_tile_share = 0.4;     // of the peak, and cuBLAS
 static const double eini_cuda_blas_share = 0.8;
+static const double eini_cuda_cached = 3;           // times the bandwidth of memory, of its cache
+static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
@@ -2529,32 +2577,24 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
 }
 
-// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
-static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+// Bytes of operands that are staged, of *n of them.
+static double eini_cuda_staged(const eini_cuda_nest *x, int *n) {
   double bytes = 0;
   int64_t low;
+  *n = 0;
   for (int s = 0; s < x->nstream; s++) {
     if (x->value[s] || x->away[s]) continue;
     bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
                                                 : eini_cuda_hull(x, 0, s, &low));
+    ++*n;
   }
-  if (w->id == EINI_CUDA_PARTED)
-    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
-             (double)ein_dtype_size(x->type);
-  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+  return bytes;
 }
 
-// Seconds of copies between host and device.
-static double eini_cuda_copies(const eini_cuda_nest *x) {
-  double bytes = 0, n = 0;
-  int64_t low;
-  for (int s = 0; s < x->nstream; s++) {
-    if (x->value[s] || x->away[s]) continue;
-    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
-                                                : eini_cuda_hull(x, 0, s, &low));
-    n++;
-  }
-  return n * eini_cuda_copy_seconds + bytes / eini_cuda_link;
+// Bytes that the parts of a contraction take.
+static double eini_cuda_parts_bytes(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  return w->id != EINI_CUDA_PARTED ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
+                                             (double)w->splits * (double)ein_dtype_size(x->type);
 }
 
 // ---- choosing ----
@@ -2602,8 +2642,10 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
   eini_cuda_writer t;
   eini_cuda_turn u;
   eini_cuda_kernel *k = NULL;
-  if (!eini_cuda_writer_begin(c, x, &t)) return NULL;
-  eini_cuda_say_head(&t);
+  if (!eini_cuda_writer_begin(c, &t)) return NULL;
+  eini_cuda_writer_of(&t, x);
+  eini_cuda_say_helpers(&t);
+  eini_cuda_say_args(&t);
   int said = eini_cuda_say_fold(&t);
   if (said && w->id == EINI_CUDA_ELEMENTS) eini_cuda_say_elements(&t);
   else if (said && w->id == EINI_CUDA_DOWN) eini_cuda_say_down(&t);
@@ -2661,8 +2703,11 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
-  h->away = eini_cuda_staged(x, &best);
-  h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
+  int staged;
+  const double bytes = eini_cuda_staged(x, &staged);
+  const double room = bytes + eini_cuda_parts_bytes(x, &best);
+  h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
+  h->seconds = c->only == 1 ? 0 : least + staged * eini_cuda_copy_seconds + bytes / eini_cuda_link;
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
@@ -2681,12 +2726,9 @@ static ein_status eini_cuda_go(ein_cuda *c, const eini_cuda_nest *x, const eini_
     blocks = fmin(blocks, 32.0 * c->device.processors);
   if (!(blocks <= INT32_MAX)) return EIN_ERR_TOO_LARGE;
   memset(&t, 0, sizeof t);
-  t.x = x;
-  eini_cuda_params_of(&t, x->code[0]);
-  eini_cuda_params_of(&t, x->code[1]);
-  eini_cuda_params_of(&t, x->store);
-  eini_cuda_arguments(&t, z, part, word);
-  return eini_cuda_launch(c, k, (int64_t)blocks, word);
+  eini_cuda_writer_of(&t, x);
+  (void)eini_cuda_arguments(&t, z, part, word);
+  return eini_cuda_launch(c, k, (int64_t)blocks, 0, word);
 }
 
 // A contraction in parts: each leaves its folds, then these are folded and stored.
@@ -2696,7 +2738,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   uint64_t part = 0;
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return EIN_ERR_INTERNAL;
-  const double bytes = (double)eini_cuda_extent(&ends, 0, ends.n) * ends.size[0];
+  const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
   ends.base[0] = (char *)(uintptr_t)part;
@@ -2720,17 +2762,9 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
-  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
-  if (c->ntimed == EINI_CUDA_TIMED) {
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
-    eini_cuda_harvest(c);
-  }
-  void *const *event = &c->timed[2 * c->ntimed];
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[0], c->stream), "an event"));
+  EINI_TRY(eini_cuda_clock(c, 0));
   EINI_TRY(eini_cuda_start_way(c, x, w, of));
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[1], c->stream), "an event"));
-  c->ntimed++;
-  return EIN_OK;
+  return eini_cuda_clock(c, 1);
 }
 
 // Runs what was chosen. What lies on the host is staged; then it is done, else it may go on.
@@ -2748,6 +2782,311 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   eini_cuda_leave(c, &room);
   if (st != EIN_OK && !eini_cuda_captured(c))
     (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
+  return eini_cuda_exit(c, st);
+}
+
+// ================================================================================================
+// >>cuda-groups  groups in one kernel
+// Takes statements in blocks of common loops; gives a kernel whose blocks of threads run them one
+// after another, what is between them in shared memory. Blocks of each shape are a launch.
+// ================================================================================================
+
+#define EINI_CUDA_STAGES 16
+
+// What is remembered of a choice. lanes: threads that share a fold, by stage.
+typedef struct eini_cuda_together {
+  eini_cuda_kernel *kernel;
+  int64_t blocks;
+  size_t room, states;           // of shared memory, and from where states lie there
+  unsigned char lanes[EINI_CUDA_STAGES];  // their logarithm
+} eini_cuda_together;
+
+// The nest of a stage in block 0; addresses of tensors that are the blocks' own count from theirs.
+static int eini_cuda_of_stage(const ein_group *g, const ein_stage *s, eini_cuda_nest *x) {
+  if (!eini_cuda_of_map(&s->map, x)) return 0;
+  x->param = g->param;
+  for (int k = 0; k < x->nstream; k++) {
+    x->away[k] = 1;
+    if (x->value[k]) x->at[k] = s->offset[k];
+    if (x->value[k] || g->base == NULL) continue;
+    const int64_t own = g->local[s->tensor[k]];
+    x->base[k] = (char *)((own >= 0 ? (uintptr_t)own : (uintptr_t)g->base[s->tensor[k]]) +
+                          (uintptr_t)s->offset[k]);
+  }
+  eini_cuda_strides(x);
+  return 1;
+}
+
+// All of them; NULL: no memory, or one is not for kernels. Freed with eini_cuda_stages_end.
+static eini_cuda_nest *eini_cuda_stages(ein_cuda *c, const ein_group *g) {
+  const size_t bytes = (size_t)g->nstage * sizeof(eini_cuda_nest);
+  if (g->nstage < 1 || g->nstage > EINI_CUDA_STAGES) return NULL;
+  eini_cuda_nest *x = (eini_cuda_nest *)c->al.alloc_fn(bytes, 64, c->al.user);
+  for (int k = 0; x != NULL && k < g->nstage; k++) {
+    if (eini_cuda_of_stage(g, &g->stage[k], &x[k])) continue;
+    c->al.free_fn(x, bytes, c->al.user);
+    x = NULL;
+  }
+  return x;
+}
+
+static void eini_cuda_stages_end(ein_cuda *c, const ein_group *g, eini_cuda_nest *x) {
+  c->al.free_fn(x, (size_t)g->nstage * sizeof *x, c->al.user);
+}
+
+// Threads that share a fold: as many as leave none idle, where there is enough to fold.
+static int eini_cuda_lanes(const eini_cuda_nest *x) {
+  const int64_t results = eini_cuda_extent(x, 0, x->nfree);
+  const int64_t values = eini_cuda_extent(x, x->nfree, x->n);
+  int log = 0;
+  while (results << (log + 1) <= EINI_CUDA_THREADS && (int64_t)2 << log <= values) log++;
+  return x->fold == EIN_FOLD_NONE ? 0 : log;
+}
+
+// Shared memory of a block: what is between stages, then states of threads that share a fold, whose
+// place goes to *states.
+static size_t eini_cuda_room_of(const ein_group *g, const eini_cuda_nest *x, size_t *states) {
+  size_t most = 0;
+  for (int k = 0; k < g->nstage; k++) {
+    const ein_fold f = x[k].fold;
+    const size_t scalars = f == EIN_FOLD_VAR ? 3 : f == EIN_FOLD_LOGSUMEXP ? 2 : 1;
+    size_t one = ein_dtype_size(x[k].type) * scalars;
+    if (f == EIN_FOLD_ARGMAX || f == EIN_FOLD_ARGMIN) one = 16;  // with a position
+    if (eini_cuda_lanes(&x[k]) > 0 && one > most) most = one;
+  }
+  *states = (g->bytes + 63) / 64 * 64;
+  return *states + most * EINI_CUDA_THREADS;
+}
+
+// ---- the source ----
+
+static int eini_cuda_steps(const ein_group *g) {
+  int n = 0;
+  for (int k = 0; k < g->nstage; k++)
+    for (int i = 0; i < g->stage[k].map.nstream * g->nloop; i++) n += g->stage[k].step[i] != 0;
+  return n;
+}
+
+// Addresses and values of the block at hand. at: of the steps.
+static void eini_cuda_say_places(eini_cuda_writer *w, const ein_group *g, int k, int *at) {
+  const eini_cuda_nest *x = w->x;
+  const ein_stage *s = &g->stage[k];
+  eini_text *t = &w->t;
+  for (int i = 0; i < x->nstream; i++) {
+    const int own = !x->value[i] && g->local[s->tensor[i]] >= 0;
+    if (x->value[i]) eini_say(t, "  const long long at%d = p.at[%d]", i, i);
+    else if (own) eini_say(t, "  char *const b%d = ein_room + (long long)p.b[%d]", i, i);
+    else eini_say(t, "  char *const b%d = p.b[%d]", i, i);
+    for (int l = 0; l < g->nloop; l++)
+      if (s->step[i * g->nloop + l] != 0) eini_say(t, " + g%d * u.t[%d]", l, (*at)++);
+    eini_say(t, ";\n");
+  }
+}
+
+// Results go round the threads, or round groups of them that share a fold.
+static void eini_cuda_say_results(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  char name[16] = "", at[16];
+  eini_text *t = &w->t;
+  if (x->fold == EIN_FOLD_NONE) {
+    eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]; i += %d) {\n", EINI_CUDA_THREADS);
+    eini_cuda_say_split(w, "i", 0, x->nfree);
+    eini_cuda_say_loads(w, NULL);
+    eini_cuda_say_value(w, name);
+    eini_cuda_say_store(w, name);
+    eini_say(t, "  }\n");
+    return;
+  }
+  eini_say(t, "  ein_state *const all = (ein_state *)(ein_room + p.z[3]);\n"
+              "  const int lanes = (int)p.z[2], lane = EIN_TID & (lanes - 1);\n"
+              "  for (ix i0 = 0; i0 < (ix)p.z[0]; i0 += %d / lanes) {\n"
+              "  const ix full = i0 + EIN_TID / lanes, i = full < (ix)p.z[0] ? full : 0;\n",
+           EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "i", 0, x->nfree);
+  eini_say(t, "  ein_state a = ein_none();\n  for (ix k = lane; k < (ix)p.z[1]; k += lanes) {\n");
+  eini_cuda_say_split(w, "k", x->nfree, x->n);
+  eini_cuda_say_loads(w, NULL);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_position(w, at);
+  eini_say(t, "  a = ein_merge(a, ein_lift(%s, %s));\n  }\n", name, at);
+  eini_say(t, "  if (lanes > 1) {\n  all[EIN_TID] = a;\n  EIN_SYNC;\n"
+              "  for (int h = lanes / 2; h > 0; h >>= 1) {\n"
+              "  if (lane < h) all[EIN_TID] = ein_merge(all[EIN_TID], all[EIN_TID + h]);\n"
+              "  EIN_SYNC;\n  }\n  a = all[EIN_TID];\n  }\n"
+              "  if (lane == 0 && full == i) {\n");
+  eini_say(t, "  const %s y = ein_finish(a, p.q[%d]);\n", eini_cuda_type(x->result), 2 * w->q);
+  eini_cuda_say_store(w, "y");
+  eini_say(t, "  }\n  }\n");
+}
+
+// A stage's own types and functions have names of their own. on 0: no longer.
+static void eini_cuda_say_names(eini_text *t, int k, int on) {
+  static const char *const names[] = {"ix", "ein_args", "ein_t", "ein_u", "ein_w", "ein_state",
+                                      "ein_none", "ein_lift", "ein_merge", "ein_finish",
+                                      "ein_stage"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (on) eini_say(t, "#define %s %s%d\n", names[i], names[i], k);
+    else eini_say(t, "#undef %s\n", names[i]);
+  }
+}
+
+static int eini_cuda_say_stage(eini_cuda_writer *w, const ein_group *g, int k, int *at) {
+  eini_text *t = &w->t;
+  eini_cuda_say_names(t, k, 1);
+  eini_cuda_say_args(w);
+  if (!eini_cuda_say_fold(w)) return 0;
+  eini_say(t, "EIN_DEVICE void ein_stage(EIN_ARGS(ein_args) p, EIN_ARGS(ein_steps) u, "
+              "char *ein_room");
+  for (int l = 0; l < g->nloop; l++) eini_say(t, ", long long g%d", l);
+  eini_say(t, ") {\n");
+  eini_cuda_say_places(w, g, k, at);
+  eini_cuda_say_results(w);
+  eini_say(t, "}\n");
+  eini_cuda_say_names(t, k, 0);
+  return 1;
+}
+
+// The kernel around the stages.
+static void eini_cuda_say_together(eini_text *t, const ein_group *g) {
+  eini_say(t, "typedef struct {\n");
+  for (int k = 0; k < g->nstage; k++) eini_say(t, "  ein_args%d a%d;\n", k, k);
+  eini_say(t, "  ein_steps u;\n} ein_args;\nEIN_KERNEL ein_kernel(const ein_args p) {\n"
+              "  EIN_ROOM;\n  long long d = EIN_BID;\n");
+  for (int l = g->nloop - 1; l >= 0; l--)
+    eini_say(t, "  const long long g%d = p.u.o[%d] + d %% p.u.n[%d] * p.u.k[%d]; d /= p.u.n[%d];\n",
+             l, l, l, l, l);
+  for (int k = 0; k < g->nstage; k++) {
+    eini_say(t, "%s  ein_stage%d(p.a%d, p.u, ein_room", k > 0 ? "  EIN_SYNC;\n" : "", k, k);
+    for (int l = 0; l < g->nloop; l++) eini_say(t, ", g%d", l);
+    eini_say(t, ");\n");
+  }
+  eini_say(t, "}\n");
+}
+
+static eini_cuda_kernel *eini_cuda_group_write(ein_cuda *c, const ein_group *g,
+                                               const eini_cuda_nest *x) {
+  eini_cuda_writer w;
+  eini_cuda_kernel *kernel = NULL;
+  int at = 0, said = 1, words = 3 * g->nloop + eini_cuda_steps(g) + 1;
+  if (!eini_cuda_writer_begin(c, &w)) return NULL;
+  w.staged = 1;
+  eini_cuda_say_helpers(&w);
+  eini_say(&w.t, "typedef struct { long long o[%d], n[%d], k[%d], t[%d]; } ein_steps;\n", g->nloop,
+           g->nloop, g->nloop, eini_cuda_steps(g) + 1);
+  for (int k = 0; k < g->nstage && said; k++) {
+    eini_cuda_writer_of(&w, &x[k]);
+    said = eini_cuda_say_stage(&w, g, k, &at);
+    words += eini_cuda_words(&w);
+  }
+  eini_cuda_say_together(&w.t, g);
+  if (said && words <= EINI_CUDA_WORDS) kernel = eini_cuda_kernel_of(c, &w);
+  eini_cuda_writer_end(c, &w);
+  return kernel;
+}
+
+// ---- choosing ----
+
+// Has a stage before k read or made the tensor of stream i, or a stream before it?
+static int eini_cuda_seen(const ein_group *g, int k, int i) {
+  for (int b = 0; b <= k; b++)
+    for (int s = 0; s < (b < k ? g->stage[b].map.nstream : i); s++)
+      if (g->stage[b].tensor[s] == g->stage[k].tensor[i]) return 1;
+  return 0;
+}
+
+// Seconds of all blocks: what they move of the device's memory, once, and of its cache, each; and
+// what they compute. Few threads on a multiprocessor, and idle ones, make both slower.
+static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
+                                         const eini_cuda_nest *x, double blocks) {
+  size_t states;
+  const double resident = floor((double)c->device.shared /
+                                (double)(eini_cuda_room_of(g, x, &states) + 1024));
+  const double wide = fmin(1, blocks / c->device.processors);
+  const double full = wide * fmin(1, fmax(1, resident) * EINI_CUDA_THREADS / eini_cuda_busy);
+  double once = 0, cached = 0, compute = 0;
+  for (int k = 0; k < g->nstage; k++) {
+    const ein_stage *s = &g->stage[k];
+    const double results = (double)eini_cuda_extent(&x[k], 0, x[k].nfree);
+    const double points = results * (double)eini_cuda_extent(&x[k], x[k].nfree, x[k].n);
+    const double rounds = ldexp(results, eini_cuda_lanes(&x[k])) / EINI_CUDA_THREADS;
+    const double idle = ceil(rounds) / rounds;
+    const int single = x[k].type == EIN_F32 || x[k].type == EIN_C64 || x[k].type == EIN_I32;
+    compute += idle * 4 * points * blocks * (eini_cuda_complex(x[k].type) ? 4 : 1) /
+               (single ? c->device.flops_f32 : c->device.flops_f64);
+    for (int i = 0; i < x[k].nstream; i++) {
+      double bytes = (double)eini_cuda_points(&x[k], i) * x[k].size[i];
+      if (x[k].value[i] || g->local[s->tensor[i]] >= 0) continue;
+      cached += idle * bytes * blocks;
+      for (int l = 0; l < g->nloop; l++)
+        if (s->step[i * g->nloop + l] != 0) bytes *= (double)g->count[l];
+      if (!eini_cuda_seen(g, k, i)) once += bytes;
+    }
+  }
+  const double bandwidth = c->device.bandwidth * eini_cuda_share;
+  return eini_cuda_launch_seconds +
+         fmax(fmax(once / bandwidth, cached / (eini_cuda_cached * bandwidth)), compute) / full;
+}
+
+static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ein_choice *h) {
+  ein_cuda *c = (ein_cuda *)user;
+  eini_cuda_together way;
+  double blocks = 1;
+  for (int l = 0; l < g->nloop; l++) blocks *= (double)g->count[l];
+  if (nth > 0 || blocks > INT32_MAX) return 0;
+  eini_cuda_nest *x = eini_cuda_stages(c, g);
+  if (x == NULL) return 0;
+  memset(&way, 0, sizeof way);
+  way.room = eini_cuda_room_of(g, x, &way.states);
+  way.blocks = (int64_t)blocks;
+  for (int k = 0; k < g->nstage; k++) way.lanes[k] = (unsigned char)eini_cuda_lanes(&x[k]);
+  if (way.room <= c->device.shared) way.kernel = eini_cuda_group_write(c, g, x);
+  memset(h, 0, sizeof *h);
+  h->seconds = c->only == 1 ? 0 : eini_cuda_together_seconds(c, g, x, blocks);
+  eini_cuda_stages_end(c, g, x);
+  for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  snprintf(h->variant, sizeof h->variant, "group");
+  memcpy(h->state, &way, sizeof way);
+  return way.kernel != NULL;
+}
+
+// ---- running ----
+
+static void eini_cuda_group_words(const ein_group *g, const eini_cuda_nest *x,
+                                  const eini_cuda_together *way, uint64_t *word) {
+  int n = 0;
+  for (int k = 0; k < g->nstage; k++) {
+    const int64_t z[EINI_CUDA_NUMBERS] = {eini_cuda_extent(&x[k], 0, x[k].nfree),
+                                          eini_cuda_extent(&x[k], x[k].nfree, x[k].n),
+                                          (int64_t)1 << way->lanes[k], (int64_t)way->states};
+    eini_cuda_writer w;
+    memset(&w, 0, sizeof w);
+    eini_cuda_writer_of(&w, &x[k]);
+    n += eini_cuda_arguments(&w, z, NULL, word + n);
+  }
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->from[l];
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->count[l];
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->block[l];
+  for (int k = 0; k < g->nstage; k++)
+    for (int i = 0; i < g->stage[k].map.nstream * g->nloop; i++)
+      if (g->stage[k].step[i] != 0) word[n++] = (uint64_t)g->stage[k].step[i];
+}
+
+static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
+  ein_cuda *c = (ein_cuda *)user;
+  uint64_t word[EINI_CUDA_WORDS];
+  eini_cuda_together way;
+  memcpy(&way, h->state, sizeof way);
+  eini_cuda_nest *x = eini_cuda_stages(c, g);
+  if (x == NULL) return EIN_ERR_NO_MEMORY;
+  memset(word, 0, sizeof word);
+  eini_cuda_group_words(g, x, &way, word);
+  eini_cuda_stages_end(c, g, x);
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_ready_kernel(c, way.kernel);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 0);
+  if (st == EIN_OK)
+st = eini_cuda_launch(c, way.kernel, way.blocks, way.room, word);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 1);
   return eini_cuda_exit(c, st);
 }
 
@@ -2834,6 +3173,9 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.map_run = eini_slot_cuda_map_run;
   c->kernels.alone = c->only > 1;
   c->kernels.memory = &c->memory;
+  c->kernels.group_plan = eini_slot_cuda_group_plan;
+  c->kernels.group_run = eini_slot_cuda_group_run;
+  if (c->ready) c->kernels.group_bytes = c->device.shared - (size_t)EINI_CUDA_THREADS * 24;
   c->memory.space = EIN_CUDA_SPACE;
   c->memory.start = eini_cuda_copy_seconds;
   c->memory.bandwidth = c->only ? 0 : eini_cuda_link;

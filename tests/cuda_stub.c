@@ -13,7 +13,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { THREADS = 256, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719 };
+enum { THREADS = 256, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719,
+       ROOM = 48 << 10, ROOM_MOST = 64 << 10 };  // shared memory, and what a kernel may ask for
 
 // ---- failing on purpose, and what is left behind ----
 
@@ -164,8 +165,8 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
 int cuDeviceGetAttribute(int *value, int attribute, int device);
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   (void)device;
-  *value = attribute == 13 ? 1500000 : attribute == 16 ? 2 : attribute == 36 ? 2000000
-           : attribute == 37 ? 4096 : attribute == 75 ? 9 : 0;
+  *value = attribute == 13 ? 1500000 : attribute == 16 ? 2 : attribute == 36 ? 200000
+           : attribute == 37 ? 4096 : attribute == 75 ? 9 : attribute == 97 ? ROOM_MOST : 0;
   return 0;
 }
 static int depth;  // contexts pushed
@@ -199,7 +200,7 @@ static int drop(void *p) {
 // While a stream is captured, kernels are noted; stub_capture(0) ends it, stub_replay runs them.
 // What would wait or time something is wrong then.
 static int captured, nnoted;
-static struct { void *f; unsigned blocks; char args[4096]; } noted[16];
+static struct { void *f; unsigned blocks, shared; char args[4096]; } noted[16];
 void stub_capture(int on);
 void stub_capture(int on) {
   if (on) nnoted = 0;
@@ -247,7 +248,9 @@ static const char before[] =
     "int shim_tid, shim_bid, shim_blocks;\nvoid (*shim_sync)(void);\n"
     "#define EIN_KERNEL static void\n#define EIN_DEVICE static inline\n"
     "#define EIN_SHARED static\n#define EIN_SYNC shim_sync()\n#define EIN_TID shim_tid\n"
-    "#define EIN_BID shim_bid\n#define EIN_BLOCKS shim_blocks\n";
+    "#define EIN_BID shim_bid\n#define EIN_BLOCKS shim_blocks\n"
+    "char *shim_room;\n#define EIN_ROOM char *ein_room = shim_room\n"
+    "#define EIN_ARGS(type) const type\n";
 static const char after[] =
     "const int shim_bytes = sizeof(ein_args);\n"
     "void shim_run(const void *a) { ein_kernel(*(const ein_args *)a); }\n";
@@ -344,7 +347,8 @@ typedef struct module {
   void (*run)(const void *args);
   int *tid, *bid, *blocks;
   void (**sync)(void);
-  int syncs, bytes;
+  char **room;
+  int syncs, bytes, most;      // most: shared memory
 } module;
 
 int cuModuleLoadData(void **m, const void *image);
@@ -377,10 +381,21 @@ int cuModuleGetFunction(void **f, void *m, const char *name) {
   x->bid = (int *)dlsym(x->object, "shim_bid");
   x->blocks = (int *)dlsym(x->object, "shim_blocks");
   x->sync = (void (**)(void))dlsym(x->object, "shim_sync");
+  x->room = (char **)dlsym(x->object, "shim_room");
+  x->most = ROOM;
   x->syncs = *(int *)dlsym(x->object, "shim_syncs");
   x->bytes = *(int *)dlsym(x->object, "shim_bytes");
   *f = x;
   return x->run == NULL;
+}
+
+int cuFuncSetAttribute(void *f, int attribute, int value);
+int cuFuncSetAttribute(void *f, int attribute, int value) {
+  const int failed = fails();
+  if (failed) return failed;
+  if (attribute != 8 || value < 1 || value > ROOM_MOST) return WRONG;
+  ((module *)f)->most = value;
+  return 0;
 }
 
 // Threads of the block at hand: coroutines that are made once and run block after block.
@@ -434,23 +449,26 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   (void)stream, (void)extra;
   const int failed = fails();
   if (failed) return failed;
-  if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS || shared != 0 ||
-      m->bytes > 4096 || depth != 1)
+  if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS ||
+      (int)shared > m->most || m->bytes > 4096 || depth != 1)
     return WRONG;
   if (captured) {
     if (nnoted == 16) return NO_MEMORY;
     noted[nnoted].f = f;
     noted[nnoted].blocks = gx;
+    noted[nnoted].shared = shared;
     memcpy(noted[nnoted++].args, args[0], (size_t)m->bytes);
     return 0;
   }
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;
+  *m->room = (char *)malloc(shared + 1);
   at_work = m;
   args_at_work = args[0];
   for (unsigned b = 0; b < gx; b++) {
     *m->bid = (int)b;
+    memset(*m->room, 0xff, shared);  // not a number
     if (m->syncs) {
       if (!run_block()) {
         fprintf(stderr, "stub: a barrier that not all threads of a block reach\n");
@@ -464,6 +482,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     }
   }
   shut_arena();
+  free(*m->room);
   return 0;
 }
 
@@ -472,7 +491,8 @@ int stub_replay(void) {
   depth++;
   for (int i = 0; i < nnoted && code == 0; i++) {
     void *args[1] = {noted[i].args};
-    code = cuLaunchKernel(noted[i].f, noted[i].blocks, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL);
+    code = cuLaunchKernel(noted[i].f, noted[i].blocks, 1, 1, THREADS, 1, 1, noted[i].shared, NULL,
+                          args, NULL);
   }
   depth--;
   return code;

@@ -49,6 +49,7 @@
   X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
   X(0, module_unload, cuModuleUnload, (void *))                                                   \
   X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
+  X(0, function_set, cuFuncSetAttribute, (void *, int, int))                                      \
   X(0, launch, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,         \
                                 unsigned, unsigned, void *, void **, void **))                    \
   X(1, nvrtc_version, nvrtcVersion, (int *, int *))                                               \
@@ -77,6 +78,8 @@ enum {
   EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2, EINI_CUDA_REFUSED = 6,  // by the compiler
   EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
   EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
+  EINI_CUDA_SHARED = 97,        // bytes that a block may ask for
+  EINI_CUDA_ROOM = 8,           // attribute of a kernel: shared memory it may be given
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
   EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
   EINI_CUDA_UNTIMED = 2
@@ -94,9 +97,11 @@ typedef struct eini_cuda_device {
   char name[96];
   int major, minor, processors;
   double bytes;                 // of memory
+  size_t shared;                // of a block
   double flops_f64, flops_f32, bandwidth;  // per second, from what the driver says
 } eini_cuda_device;
 
+#define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
 #define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
@@ -107,6 +112,7 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   size_t bytes;
   char *source;
   void *module, *function;
+  size_t room;                  // shared memory that it may be given
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
@@ -257,6 +263,8 @@ static void eini_cuda_rates(ein_cuda *c) {
   const double hz = 1e3 * eini_cuda_number(c, EINI_CUDA_CLOCK);
   const double clock = 1e3 * eini_cuda_number(c, EINI_CUDA_MEMORY_CLOCK);
   d->processors = eini_cuda_number(c, EINI_CUDA_PROCESSORS);
+  d->shared = (size_t)eini_cuda_number(c, EINI_CUDA_SHARED);
+  if (d->shared < EINI_CUDA_SHARED_LEAST) d->shared = EINI_CUDA_SHARED_LEAST;
   if (d->processors < 1) d->processors = 1;
   d->flops_f32 = 2 * units[best].f32 * d->processors * (hz > 0 ? hz : 1e9);
   d->flops_f64 = 2 * units[best].f64 * d->processors * (hz > 0 ? hz : 1e9);

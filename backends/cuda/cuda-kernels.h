@@ -5,12 +5,11 @@
 // ================================================================================================
 
 // Room for a source; NULL: no memory. Ended by eini_cuda_writer_end.
-static int eini_cuda_writer_begin(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_writer *w) {
+static int eini_cuda_writer_begin(ein_cuda *c, eini_cuda_writer *w) {
   memset(w, 0, sizeof *w);
   char *room = (char *)c->al.alloc_fn(EINI_CUDA_SOURCE, 64, c->al.user);
   if (room == NULL) return 0;
   w->t = eini_text_of(room, EINI_CUDA_SOURCE);
-  w->x = x;
   return 1;
 }
 
@@ -108,12 +107,19 @@ static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
   return st;
 }
 
-static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks,
+// room: bytes of shared memory beside what the source declares.
+static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks, size_t room,
                                    uint64_t word[EINI_CUDA_WORDS]) {
   void *argument[1];
   argument[0] = word;
   EINI_TRY(eini_cuda_ready_kernel(c, k));
+  if (room > k->room) {
+    EINI_TRY(eini_cuda_status(c, c->api.function_set(k->function, EINI_CUDA_ROOM, (int)room),
+                              "shared memory"));
+    k->room = room;
+  }
   c->counts.launches++;
   return eini_cuda_status(c, c->api.launch(k->function, (unsigned)blocks, 1, 1, EINI_CUDA_THREADS,
-                                           1, 1, 0, c->stream, argument, NULL), "a launch");
+                                           1, 1, (unsigned)room, c->stream, argument, NULL),
+                          "a launch");
 }

@@ -25,6 +25,8 @@ static const double eini_cuda_link = 2.2e10;        // bytes per second between 
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
 static const double eini_cuda_tile_share = 0.4;     // of the peak, and cuBLAS
 static const double eini_cuda_blas_share = 0.8;
+static const double eini_cuda_cached = 3;           // times the bandwidth of memory, of its cache
+static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
@@ -147,32 +149,24 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
 }
 
-// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
-static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+// Bytes of operands that are staged, of *n of them.
+static double eini_cuda_staged(const eini_cuda_nest *x, int *n) {
   double bytes = 0;
   int64_t low;
+  *n = 0;
   for (int s = 0; s < x->nstream; s++) {
     if (x->value[s] || x->away[s]) continue;
     bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
                                                 : eini_cuda_hull(x, 0, s, &low));
+    ++*n;
   }
-  if (w->id == EINI_CUDA_PARTED)
-    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
-             (double)ein_dtype_size(x->type);
-  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+  return bytes;
 }
 
-// Seconds of copies between host and device.
-static double eini_cuda_copies(const eini_cuda_nest *x) {
-  double bytes = 0, n = 0;
-  int64_t low;
-  for (int s = 0; s < x->nstream; s++) {
-    if (x->value[s] || x->away[s]) continue;
-    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
-                                                : eini_cuda_hull(x, 0, s, &low));
-    n++;
-  }
-  return n * eini_cuda_copy_seconds + bytes / eini_cuda_link;
+// Bytes that the parts of a contraction take.
+static double eini_cuda_parts_bytes(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  return w->id != EINI_CUDA_PARTED ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
+                                             (double)w->splits * (double)ein_dtype_size(x->type);
 }
 
 // ---- choosing ----
@@ -220,8 +214,10 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
   eini_cuda_writer t;
   eini_cuda_turn u;
   eini_cuda_kernel *k = NULL;
-  if (!eini_cuda_writer_begin(c, x, &t)) return NULL;
-  eini_cuda_say_head(&t);
+  if (!eini_cuda_writer_begin(c, &t)) return NULL;
+  eini_cuda_writer_of(&t, x);
+  eini_cuda_say_helpers(&t);
+  eini_cuda_say_args(&t);
   int said = eini_cuda_say_fold(&t);
   if (said && w->id == EINI_CUDA_ELEMENTS) eini_cuda_say_elements(&t);
   else if (said && w->id == EINI_CUDA_DOWN) eini_cuda_say_down(&t);
@@ -279,8 +275,11 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
-  h->away = eini_cuda_staged(x, &best);
-  h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
+  int staged;
+  const double bytes = eini_cuda_staged(x, &staged);
+  const double room = bytes + eini_cuda_parts_bytes(x, &best);
+  h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
+  h->seconds = c->only == 1 ? 0 : least + staged * eini_cuda_copy_seconds + bytes / eini_cuda_link;
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
@@ -299,12 +298,9 @@ static ein_status eini_cuda_go(ein_cuda *c, const eini_cuda_nest *x, const eini_
     blocks = fmin(blocks, 32.0 * c->device.processors);
   if (!(blocks <= INT32_MAX)) return EIN_ERR_TOO_LARGE;
   memset(&t, 0, sizeof t);
-  t.x = x;
-  eini_cuda_params_of(&t, x->code[0]);
-  eini_cuda_params_of(&t, x->code[1]);
-  eini_cuda_params_of(&t, x->store);
-  eini_cuda_arguments(&t, z, part, word);
-  return eini_cuda_launch(c, k, (int64_t)blocks, word);
+  eini_cuda_writer_of(&t, x);
+  (void)eini_cuda_arguments(&t, z, part, word);
+  return eini_cuda_launch(c, k, (int64_t)blocks, 0, word);
 }
 
 // A contraction in parts: each leaves its folds, then these are folded and stored.
@@ -314,7 +310,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   uint64_t part = 0;
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return EIN_ERR_INTERNAL;
-  const double bytes = (double)eini_cuda_extent(&ends, 0, ends.n) * ends.size[0];
+  const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
   ends.base[0] = (char *)(uintptr_t)part;
@@ -338,17 +334,9 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
-  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
-  if (c->ntimed == EINI_CUDA_TIMED) {
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
-    eini_cuda_harvest(c);
-  }
-  void *const *event = &c->timed[2 * c->ntimed];
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[0], c->stream), "an event"));
+  EINI_TRY(eini_cuda_clock(c, 0));
   EINI_TRY(eini_cuda_start_way(c, x, w, of));
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[1], c->stream), "an event"));
-  c->ntimed++;
-  return EIN_OK;
+  return eini_cuda_clock(c, 1);
 }
 
 // Runs what was chosen. What lies on the host is staged; then it is done, else it may go on.

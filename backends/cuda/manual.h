@@ -25,7 +25,7 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-public
+//                 >>cuda-groups >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -66,6 +66,8 @@
 // down        a fold a thread, neighbours along the output
 // across      a fold a block of threads, neighbours along the fold
 // elements    an element a thread
+// group       statements of a group one after another in each block of their common loops, in one
+//             kernel, what is between them in shared memory: attention, softmax, norms, stencils
 // turn        copies and element-wise statements that are dense along different indices in the
 //             output and in one or two operands: tiles of 32 x 32 through shared memory
 //
@@ -114,7 +116,8 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
-// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
-// a slice do not overlap the kernels of the one before.
+// Several devices, tensor cores in generated kernels, kernels kept on disk, calibration. Groups do
+// sums of products as any other fold, without tiles, and softmax of a row that is there. A budget
+// does not go with views of the device's memory, and copies of a slice do not overlap the kernels
+// of the one before.
 
