@@ -62,7 +62,9 @@
 //             with one dense side, once scaled at most, with one index or none as the batch
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
 //             sums each, two tiles in shared memory in turn, stores of any expression
-// parts       the same, k cut where there are few tiles; a second kernel folds the parts
+// cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
+//             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
+// parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
 // down        a fold a thread, neighbours along the output
 // across      a fold a block of threads, neighbours along the fold
 // elements    an element a thread
@@ -116,10 +118,9 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, tensor cores in generated kernels, kernels kept on disk, calibration. Groups do
-// sums of products as any other fold, without tiles, and softmax of a row that is there. A budget
-// does not go with views of the device's memory, and copies of a slice do not overlap the kernels
-// of the one before.
+// Several devices, kernels kept on disk, calibration. Groups do sums of products as any other fold,
+// without tiles, and softmax of a row that is there. A budget does not go with views of the
+// device's memory, and copies of a slice do not overlap the kernels of the one before.
 
 
 #if !defined(EINSUM_H) || \
@@ -149,6 +150,8 @@ typedef struct ein_cuda_desc {
   int device;             // its number; default 0
   int only;               // 1: says of all it can do that it takes no time, and so does it; 2: and
                           //   what it cannot do is EIN_ERR_UNSUPPORTED when it is planned
+  int tf32;               // 1: products of f32 may round their operands to TF32 (11 bits); default
+                          //   0: IEEE arithmetic
   void *stream;           // a CUstream of the device's primary context in which all work is put;
                           //   default: one of its own
   const char *driver;     // the driver, libcuda.so.1
@@ -268,6 +271,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(2, blas_create, cublasCreate_v2, (void **))                                                   \
   X(2, blas_destroy, cublasDestroy_v2, (void *))                                                  \
   X(2, blas_stream, cublasSetStream_v2, (void *, void *))                                         \
+  X(2, blas_math, cublasSetMathMode, (void *, int))                                               \
   X(2, blas_version, cublasGetVersion_v2, (void *, int *))                                        \
   X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
@@ -286,7 +290,8 @@ enum {
   EINI_CUDA_ROOM = 8,           // attribute of a kernel: shared memory it may be given
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
   EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
-  EINI_CUDA_UNTIMED = 2
+  EINI_CUDA_UNTIMED = 2,
+  EINI_CUDA_TF32 = 3            // how cuBLAS multiplies f32
 };
 
 typedef void (*eini_cuda_any)(void);
@@ -303,6 +308,7 @@ typedef struct eini_cuda_device {
   double bytes;                 // of memory
   size_t shared;                // of a block
   double flops_f64, flops_f32, bandwidth;  // per second, from what the driver says
+  double flops_cores[6];        // of tensor cores, by eini_cuda_cores
 } eini_cuda_device;
 
 #define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
@@ -331,7 +337,7 @@ struct ein_cuda {
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
   ein_ticket marks, waited;     //   is known to be done
   ein_memory memory;
-  int own_stream, only, nvrtc[2], driver;
+  int own_stream, only, tf32, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
@@ -453,12 +459,13 @@ static int eini_cuda_number(const ein_cuda *c, int attribute) {
   return c->api.device_attribute(&value, attribute, c->number) == EINI_CUDA_OK ? value : 0;
 }
 
-// What a device does at best. Units of each multiprocessor by architecture, from NVIDIA's
-// programming guide: f32, and f64.
+// What a device does at best. Multiplications of each multiprocessor and cycle by architecture,
+// from NVIDIA's programming guide and white papers: f32, f64, of tensor cores f64, TF32 and f16.
 static void eini_cuda_rates(ein_cuda *c) {
-  static const struct { int arch; double f32, f64; } units[] = {
-      {70, 64, 32}, {75, 64, 2}, {80, 64, 32}, {86, 128, 2}, {89, 128, 2}, {90, 128, 64},
-      {100, 128, 64}, {120, 128, 2}};
+  static const struct { int arch; double f32, f64, core[3]; } units[] = {
+      {70, 64, 32, {0, 0, 0}}, {75, 64, 2, {0, 0, 512}}, {80, 64, 32, {64, 512, 1024}},
+      {86, 128, 2, {2, 128, 256}}, {89, 128, 2, {2, 256, 512}}, {90, 128, 64, {128, 1024, 2048}},
+      {100, 128, 64, {64, 2048, 4096}}, {120, 128, 2, {2, 256, 512}}};
   eini_cuda_device *d = &c->device;
   const int arch = 10 * d->major + d->minor;
   size_t best = 0;
@@ -472,6 +479,9 @@ static void eini_cuda_rates(ein_cuda *c) {
   if (d->processors < 1) d->processors = 1;
   d->flops_f32 = 2 * units[best].f32 * d->processors * (hz > 0 ? hz : 1e9);
   d->flops_f64 = 2 * units[best].f64 * d->processors * (hz > 0 ? hz : 1e9);
+  for (int i = 0; i < 5; i++)  // f16 and bf16 alike
+    d->flops_cores[1 + i] = 2 * units[best].core[i < 2 ? i : 2] * d->processors *
+                            (hz > 0 ? hz : 1e9);
   d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
 }
 
@@ -503,7 +513,8 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->mark[i], EINI_CUDA_UNTIMED);
   if (c->library[2] != NULL && code == EINI_CUDA_OK &&
-      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
+      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0 ||
+       (c->tf32 && c->api.blas_math(c->blas, EINI_CUDA_TF32) != 0)))
     c->blas = NULL;
   void *popped;
   (void)c->api.pop(&popped);
@@ -530,6 +541,7 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->number = d->device;
   c->only = d->only;
+  c->tf32 = d->tf32;
   c->stream = d->stream;
   c->own_stream = d->stream == NULL;
   c->ready = eini_cuda_begin_device(c) == EIN_OK;
@@ -1738,9 +1750,16 @@ static void eini_cuda_say_turn(eini_cuda_writer *w, const eini_cuda_turn *u) {
 // Values of P and Q are made on the way to shared memory, the next while those there are folded.
 // ================================================================================================
 
-// 16 x 16 threads, each with rows x cols sums 16 apart; depth: of k that lie in shared memory.
+// What tensor cores multiply: nothing, f64, f32 rounded to TF32, f16 and bf16 as they are stored.
+typedef enum eini_cuda_cores {
+  EINI_CUDA_CORES_NONE, EINI_CUDA_CORES_F64, EINI_CUDA_CORES_TF32, EINI_CUDA_CORES_F16,
+  EINI_CUDA_CORES_BF16, EINI_CUDA_CORES_F16_8
+} eini_cuda_cores;
+
+// 16 x 16 threads, each with rows x cols sums 16 apart; depth: of k that lie in shared memory. With
+// tensor cores 4 x 2 warps share the tile.
 typedef struct eini_cuda_shape {
-  int rows, cols, split;
+  int rows, cols, split, cores;
   int along[2];                  // 1: neighbours read P, Q along k, 0: along m, n
 } eini_cuda_shape;
 
@@ -1752,15 +1771,33 @@ static void eini_cuda_say_product(eini_cuda_writer *w, const char *name, int fro
   eini_say(&w->t, ";\n");
 }
 
+// Fragments of tensor cores: rows and k of P's, registers of P's and Q's, and of sums. Those of Q
+// have 8 columns. Where a lane's elements are: PTX ISA, matrix fragments of mma.m8n8k4, m16n8k8 and
+// m16n8k16.
+typedef struct eini_cuda_fragment {
+  const char *name, *type, *reg;  // of ein_mma_.., of what lies in shared memory, of registers
+  int m, k, a, b, c;
+  int pitch;                      // elements from row to row there: no two lanes meet in a bank
+} eini_cuda_fragment;
+
+static const eini_cuda_fragment eini_cuda_fragments[] = {
+    {"", "ein_t", "", 0, 0, 0, 0, 0, 0},
+    {"f64", "double", "double", 8, 4, 1, 1, 2, 20},
+    {"tf32", "float", "unsigned", 16, 8, 4, 2, 4, 20},
+    {"f16", "unsigned short", "unsigned", 16, 16, 4, 2, 4, 24},
+    {"bf16", "unsigned short", "unsigned", 16, 16, 4, 2, 4, 24},
+    {"f16_8", "unsigned short", "unsigned", 16, 8, 2, 1, 4, 24}};
+
 // One side of the product: its operands, where its rows are, and letters for names.
 typedef struct eini_cuda_half {
-  int first, nop, rows, upto, side, along, which;
+  int cores, first, nop, rows, upto, side, along, which;
   char letter;                   // p, q
   const char *tile, *extent;     // of its rows
 } eini_cuda_half;
 
 static eini_cuda_half eini_cuda_half_of(const eini_cuda_nest *x, const eini_cuda_shape *f, int q) {
   eini_cuda_half h;
+  h.cores = f->cores;
   h.which = q;
   h.first = q ? x->second : 0;
   h.nop = q ? x->nop - x->second : x->second;
@@ -1795,7 +1832,7 @@ static void eini_cuda_say_shares(eini_cuda_writer *w, const eini_cuda_half *v) {
 static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
   eini_text *t = &w->t;
-  eini_say(t, "  ein_t v%c[%d];\n", v->letter, share);
+  eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
   for (int s = v->first; s < v->first + v->nop; s++) eini_say(t, "  ix f%d[%d];\n", s, share);
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix full = %s * %d + row, in = full < %s ? full : 0;\n  (void)at;\n", v->tile,
@@ -1818,8 +1855,9 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
   char name[16] = "";
   eini_text *t = &w->t;
   eini_cuda_say_shares(w, v);
-  eini_say(t, "  const ix kk = k + at;\n  ein_t z = ein_none().v;\n"
-              "  if (%s * %d + row < %s && kk < k1) {\n", v->tile, v->side, v->extent);
+  eini_say(t, "  const ix kk = k + at;\n  ein_m z = %s;\n"
+              "  if (%s * %d + row < %s && kk < k1) {\n", v->cores ? "0" : "ein_none().v", v->tile,
+           v->side, v->extent);
   eini_cuda_say_split(w, "kk", x->axes[3], x->n);
   for (int s = v->first; s < v->first + v->nop; s++) {
     const char *type = eini_cuda_stored((ein_dtype)x->dtype[s]);
@@ -1827,13 +1865,101 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
     eini_cuda_say_offset(w, s, x->axes[3], x->n);
     eini_say(t, "];\n");
   }
-  eini_cuda_say_code(w, x->code[v->which], &reads, v->which ? 'u' : 'v', name);
-  eini_say(t, "  z = %s;\n  }\n  v%c[h] = z;\n  }\n", name, v->letter);
+  if (v->cores >= EINI_CUDA_CORES_F16) snprintf(name, sizeof name, "r%d", v->first);
+  else eini_cuda_say_code(w, x->code[v->which], &reads, v->which ? 'u' : 'v', name);
+  eini_say(t, v->cores == EINI_CUDA_CORES_TF32 ? "  z = ein_tf32(%s);\n" : "  z = %s;\n", name);
+  eini_say(t, "  }\n  v%c[h] = z;\n  }\n", v->letter);
 }
 
 static void eini_cuda_say_put(eini_cuda_writer *w, const eini_cuda_half *v) {
   eini_cuda_say_shares(w, v);
-  eini_say(&w->t, "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
+  eini_say(&w->t, v->cores ? "  s%c[b][row][at] = v%c[h];\n  }\n"
+                           : "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
+}
+
+// ---- tensor cores ----
+
+// What a lane holds of a fragment, of side a or b of the product: register i, from row `row` and k
+// `at` of a tile on. Registers of 16-bit values have two neighbours along k.
+static void eini_cuda_say_lane(eini_text *t, const eini_cuda_fragment *f, int q) {
+  const int n = q ? f->b : f->a, two = f->k == 16 || f->a == 2, wide = f->m == 16;
+  eini_say(t, "EIN_DEVICE void ein_lane_%c(%s *x, const ein_m *s) {\n"
+              "  const int g = (EIN_TID & 31) >> 2, t = EIN_TID & 3;\n", q ? 'q' : 'p', f->reg);
+  for (int i = 0; i < n; i++) {
+    const int row = q || !wide ? 0 : i % 2 * 8;
+    const int k = q ? i : wide ? i / 2 : 0;
+    eini_say(t, "  x[%d] = ", i);
+    if (two) eini_say(t, "*(const unsigned *)(s + (g + %d) * %d + 2 * t + %d);\n", row, f->pitch,
+                      8 * k);
+    else eini_say(t, f->k == 8 ? "ein_bits(s[(g + %d) * %d + t + %d]);\n"
+                               : "s[(g + %d) * %d + t + %d];\n", row, f->pitch, 4 * k);
+  }
+  eini_say(t, "}\n");
+}
+
+// The instruction, but where the shim has it.
+static void eini_cuda_say_mma(eini_text *t, const eini_cuda_fragment *f, int cores) {
+  static const char *const types[] = {"", "m8n8k4.row.col.f64.f64.f64.f64",
+                                      "m16n8k8.row.col.f32.tf32.tf32.f32",
+                                      "m16n8k16.row.col.f32.f16.f16.f32",
+                                      "m16n8k16.row.col.f32.bf16.bf16.f32",
+                                      "m16n8k8.row.col.f32.f16.f16.f32"};
+  const char *sum = f->c == 2 ? "double" : "float", *letter = f->c == 2 ? "d" : "f";
+  const char *reg = f->c == 2 ? "d" : "r";
+  int n = 0;
+  eini_say(t, "#ifndef EIN_HOST  // needs sm_%d\n"
+              "EIN_DEVICE void ein_mma_%s(%s *c, const %s *a, const %s *b) {\n"
+              "  asm volatile(\"mma.sync.aligned.%s \"\n    \"", cores == EINI_CUDA_CORES_F16_8
+           ? 75 : 80, f->name, sum, f->reg, f->reg, types[cores]);
+  for (int part = 0; part < 4; part++) {
+    const int size = part == 1 ? f->a : part == 2 ? f->b : f->c;
+    eini_say(t, part > 0 ? ", {" : "{");
+    for (int i = 0; i < size; i++)
+      eini_say(t, "%s%%%d", i > 0 ? ", " : "", part == 3 ? i : n++);
+    eini_say(t, "}");
+  }
+  eini_say(t, ";\"\n    :");
+  for (int i = 0; i < f->c; i++) eini_say(t, "%s \"+%s\"(c[%d])", i > 0 ? "," : "", letter, i);
+  eini_say(t, "\n    :");
+  for (int i = 0; i < f->a; i++) eini_say(t, "%s \"%s\"(a[%d])", i > 0 ? "," : "", reg, i);
+  for (int i = 0; i < f->b; i++) eini_say(t, ", \"%s\"(b[%d])", reg, i);
+  eini_say(t, ");\n}\n#endif\n");
+}
+
+// What such a kernel needs beside the fold.
+static void eini_cuda_say_cores(eini_cuda_writer *w, const eini_cuda_shape *s) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
+  eini_say(&w->t, "typedef %s ein_m;\n", f->type);
+  if (s->cores == EINI_CUDA_CORES_NONE) return;
+  if (s->cores == EINI_CUDA_CORES_TF32)
+    eini_say(&w->t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
+                    "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
+                    "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+  eini_cuda_say_lane(&w->t, f, 0);
+  eini_cuda_say_lane(&w->t, f, 1);
+  eini_cuda_say_mma(&w->t, f, s->cores);
+}
+
+// Fragments of P's rows and Q's columns that a warp has.
+static int eini_cuda_warp_rows(const eini_cuda_shape *s) {
+  return EINI_CUDA_SIDE * s->rows / 4 / eini_cuda_fragments[s->cores].m;
+}
+static int eini_cuda_warp_cols(const eini_cuda_shape *s) { return EINI_CUDA_SIDE * s->cols / 16; }
+
+static void eini_cuda_say_products(eini_cuda_writer *w, const eini_cuda_shape *s) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
+  const int rows = eini_cuda_warp_rows(s), cols = eini_cuda_warp_cols(s);
+  eini_text *t = &w->t;
+  eini_say(t, "  if (k > k0) {\n#pragma unroll\n  for (int at = 0; at < %d; at += %d) {\n"
+              "  %s x[%d][%d], y[%d][%d];\n", EINI_CUDA_DEPTH, f->k, f->reg, rows, f->a, cols,
+           f->b);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+              "  ein_lane_p(x[i], &sp[b ^ 1][wm + %d * i][at]);\n", rows, f->m);
+  eini_say(t, "#pragma unroll\n  for (int h = 0; h < %d; h++)\n"
+              "  ein_lane_q(y[h], &sq[b ^ 1][wn + 8 * h][at]);\n", cols);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++) ein_mma_%s(a[i][h], x[i], y[h]);\n  }\n  }\n", rows,
+           cols, f->name);
 }
 
 static void eini_cuda_say_sums(eini_cuda_writer *w, const eini_cuda_shape *f) {
@@ -1856,12 +1982,22 @@ static void eini_cuda_say_sums(eini_cuda_writer *w, const eini_cuda_shape *f) {
 // Stores the sums, or of a split contraction leaves them for the kernel that folds the splits.
 static void eini_cuda_say_ends(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_nest *x = w->x;
+  const eini_cuda_fragment *g = &eini_cuda_fragments[f->cores];
+  const int rows = f->cores ? eini_cuda_warp_rows(f) : f->rows;
+  const int cols = f->cores ? eini_cuda_warp_cols(f) * g->c : f->cols;
   eini_text *t = &w->t;
   eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
-              "  for (int h = 0; h < %d; h++) {\n", f->rows, f->cols);
-  eini_say(t, "  const ix m = tm * %d + ty + %d * i, n = tn * %d + tx + %d * h;\n",
-           EINI_CUDA_SIDE * f->rows, EINI_CUDA_SIDE, EINI_CUDA_SIDE * f->cols, EINI_CUDA_SIDE);
-  eini_say(t, "  if (m < em && n < en) {\n  const ein_t y = a[i][h].v;\n");
+              "  for (int h = 0; h < %d; h++) {\n", rows, cols);
+  if (f->cores)
+    eini_say(t, "  const ix m = tm * %d + wm + %d * i + (EIN_TID & 31) / 4 + h %% %d / 2 * 8;\n"
+                "  const ix n = tn * %d + wn + h / %d * 8 + EIN_TID %% 4 * 2 + h %% 2;\n",
+             EINI_CUDA_SIDE * f->rows, g->m, g->c, EINI_CUDA_SIDE * f->cols, g->c);
+  else
+    eini_say(t, "  const ix m = tm * %d + ty + %d * i, n = tn * %d + tx + %d * h;\n",
+             EINI_CUDA_SIDE * f->rows, EINI_CUDA_SIDE, EINI_CUDA_SIDE * f->cols, EINI_CUDA_SIDE);
+  eini_say(t, "  if (m < em && n < en) {\n  const ein_t y = ");
+  if (f->cores) eini_say(t, "a[i][h / %d][h %% %d];\n", g->c, g->c);
+  else eini_say(t, "a[i][h].v;\n");
   if (f->split) {
     eini_say(t, "  ((ein_t *)p.b[%d])[(((long long)sk * eb + tb) * em + m) * en + n] = y;\n",
              x->nstream);
@@ -1873,13 +2009,45 @@ static void eini_cuda_say_ends(eini_cuda_writer *w, const eini_cuda_shape *f) {
   eini_say(t, "  }\n  }\n}\n");
 }
 
+// Tiles in shared memory, aligned to what fragments are read by.
+static void eini_cuda_say_shared(eini_cuda_writer *w, const eini_cuda_shape *f, int p, int q) {
+  const int pitch = eini_cuda_fragments[f->cores].pitch;
+  if (!f->cores)
+    eini_say(&w->t, "  EIN_SHARED ein_t sp[2][%d][%d], sq[2][%d][%d];\n", EINI_CUDA_DEPTH, p + 1,
+             EINI_CUDA_DEPTH, q + 1);
+  else if (f->cores < EINI_CUDA_CORES_F16)
+    eini_say(&w->t, "  EIN_SHARED ein_m sp[2][%d][%d], sq[2][%d][%d];\n", p, pitch, q, pitch);
+  else
+    eini_say(&w->t, "  EIN_SHARED unsigned both[%d];\n"
+                    "  ein_m (*const sp)[%d][%d] = (ein_m (*)[%d][%d])both;\n"
+                    "  ein_m (*const sq)[%d][%d] = (ein_m (*)[%d][%d])(both + %d);\n",
+             (p + q) * pitch, p, pitch, p, pitch, q, pitch, q, pitch, p * pitch);
+}
+
+// Sums of a thread.
+static void eini_cuda_say_none(eini_cuda_writer *w, const eini_cuda_shape *f) {
+  const int c = eini_cuda_fragments[f->cores].c;
+  eini_text *t = &w->t;
+  if (!f->cores) {
+    eini_say(t, "  ein_state a[%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+                "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h] = ein_none();\n", f->rows,
+             f->cols, f->rows, f->cols);
+    return;
+  }
+  const int rows = eini_cuda_warp_rows(f), cols = eini_cuda_warp_cols(f);
+  eini_say(t, "  const int wm = EIN_TID / 64 * %d, wn = EIN_TID / 32 %% 2 * %d;\n"
+              "  ein_t a[%d][%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+              "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h / %d][h %% %d] = 0;\n",
+           4 * f->rows, 8 * f->cols, rows, cols, c, rows, cols * c, c, c);
+}
+
 static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_nest *x = w->x;
   const eini_cuda_half p = eini_cuda_half_of(x, f, 0), q = eini_cuda_half_of(x, f, 1);
   eini_text *t = &w->t;
+  eini_cuda_say_cores(w, f);
   eini_cuda_say_begin(w);
-  eini_say(t, "  EIN_SHARED ein_t sp[2][%d][%d], sq[2][%d][%d];\n", EINI_CUDA_DEPTH, p.side + 1,
-           EINI_CUDA_DEPTH, q.side + 1);
+  eini_cuda_say_shared(w, f, p.side, q.side);
   eini_cuda_say_product(w, "eb", 0, x->axes[1]);
   eini_cuda_say_product(w, "em", x->axes[1], x->axes[2]);
   eini_cuda_say_product(w, "en", x->axes[2], x->axes[3]);
@@ -1892,16 +2060,15 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
               "  const int tx = EIN_TID %% %d, ty = EIN_TID / %d;\n", EINI_CUDA_SIDE,
            EINI_CUDA_SIDE);
   eini_cuda_say_split(w, "tb", 0, x->axes[1]);
-  eini_say(t, "  ein_state a[%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
-              "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h] = ein_none();\n", f->rows,
-           f->cols, f->rows, f->cols);
+  eini_cuda_say_none(w, f);
   eini_cuda_say_rows(w, &p);
   eini_cuda_say_rows(w, &q);
   eini_say(t, "  int b = 0;\n  for (ix k = k0; ; k += %d) {\n  if (k < k1) {\n", EINI_CUDA_DEPTH);
   eini_cuda_say_fetch(w, &p);
   eini_cuda_say_fetch(w, &q);
   eini_say(t, "  }\n");
-  eini_cuda_say_sums(w, f);
+  if (f->cores) eini_cuda_say_products(w, f);
+  else eini_cuda_say_sums(w, f);
   eini_say(t, "  if (k >= k1) break;\n");
   eini_cuda_say_put(w, &p);
   eini_cuda_say_put(w, &q);
@@ -2434,8 +2601,15 @@ static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
 } eini_cuda_way_id;
+
+static int eini_cuda_is_tiled(int id) {
+  return id >= EINI_CUDA_TILES && id <= EINI_CUDA_CORES_PARTED;
+}
+static int eini_cuda_is_parted(int id) {
+  return id == EINI_CUDA_PARTED || id == EINI_CUDA_CORES_PARTED;
+}
 
 typedef struct eini_cuda_way {
   int id;
@@ -2453,9 +2627,30 @@ static const double eini_cuda_link = 2.2e10;        // bytes per second between 
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
 static const double eini_cuda_tile_share = 0.4;     // of the peak, and cuBLAS
 static const double eini_cuda_blas_share = 0.8;
+static const double eini_cuda_cores_share = 0.35;   // of what tensor cores do at best
 static const double eini_cuda_cached = 3;           // times the bandwidth of memory, of its cache
+static const double eini_cuda_load_flops = 8;       // operations in the time of a load
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
+
+// Is a side one operand, converted at most?
+static int eini_cuda_as_stored(const ein_side *s) {
+  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
+}
+
+// What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
+static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+  const int arch = 10 * c->device.major + c->device.minor;
+  const ein_side *p = &of->p, *q = &of->q;
+  if (of->pair != EIN_PAIR_SUM_MUL || arch < 75) return EINI_CUDA_CORES_NONE;
+  if (of->type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
+  if (of->type != EIN_F32) return EINI_CUDA_CORES_NONE;
+  if (eini_cuda_as_stored(p) && eini_cuda_as_stored(q) && p->dtype[0] == q->dtype[0]) {
+    if (p->dtype[0] == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
+    if (p->dtype[0] == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
+  }
+  return c->tf32 && arch >= 80 ? EINI_CUDA_CORES_TF32 : EINI_CUDA_CORES_NONE;
+}
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
                          eini_cuda_way *w) {
@@ -2471,6 +2666,9 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
       return 1;
     case EINI_CUDA_DOWN: case EINI_CUDA_ACROSS: return folds;
     case EINI_CUDA_TILES: case EINI_CUDA_PARTED: return product;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
+      w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
+      return w->shape.cores != EINI_CUDA_CORES_NONE;
     default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
   }
 }
@@ -2485,6 +2683,11 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   eini_cuda_shape *f = &w->shape;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
+  if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
+    const int wide = f->cores == EINI_CUDA_CORES_F64 ? 4 : 8;
+    f->rows = m > 64 ? wide : 4;
+    f->cols = n > 64 ? wide : n > 32 ? 4 : n > 16 ? 2 : 1;
+  }
   for (int side = 0; side < 2; side++) {  // which neighbours are closer in the first operand
     const int s = side ? x->second : 0, last = x->axes[2 + side] - 1;
     if (s >= (side ? x->nop : x->second)) continue;
@@ -2511,13 +2714,13 @@ static double eini_cuda_blocks_of(const eini_cuda_nest *x, const eini_cuda_way *
         n *= i == w->a || i == w->b ? ceil((double)x->extent[i] / EINI_CUDA_TILE)
                                     : (double)x->extent[i];
       return n;
-    case EINI_CUDA_TILES: case EINI_CUDA_PARTED:
+    case EINI_CUDA_TILES: case EINI_CUDA_PARTED: case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       n = (double)eini_cuda_extent(x, 0, x->axes[1]);
       n *= ceil((double)eini_cuda_extent(x, x->axes[1], x->axes[2]) /
                 (EINI_CUDA_SIDE * w->shape.rows));
       n *= ceil((double)eini_cuda_extent(x, x->axes[2], x->axes[3]) /
                 (EINI_CUDA_SIDE * w->shape.cols));
-      return n * (double)(w->id == EINI_CUDA_PARTED ? w->splits : 1);
+      return n * (double)(eini_cuda_is_parted(w->id) ? w->splits : 1);
     default: return ceil(free_points / EINI_CUDA_THREADS);
   }
 }
@@ -2540,7 +2743,8 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
   const double all = (double)eini_cuda_extent(x, 0, x->nfree) *
                      (double)eini_cuda_extent(x, x->nfree, x->n);
   const int single = x->type == EIN_F32 || x->type == EIN_C64 || x->type == EIN_I32;
-  const double peak = single ? c->device.flops_f32 : c->device.flops_f64;
+  const double peak = w->shape.cores ? c->device.flops_cores[w->shape.cores]
+                      : single ? c->device.flops_f32 : c->device.flops_f64;
   const double planes = eini_cuda_complex(x->type) ? 4 : 1, wide = c->device.processors;
   const double blocks = eini_cuda_blocks_of(x, w), full = fmin(1, blocks / wide);
   double bytes = 0, flops = 0, share = 1;
@@ -2559,6 +2763,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
     case EINI_CUDA_BLAS: share = eini_cuda_blas_share; break;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: share = eini_cuda_cores_share; break;
     default: share = eini_cuda_tile_share; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
@@ -2566,12 +2771,12 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
     flops = 2 * planes * all;
     if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
-              w->shape.cols * (double)(w->id == EINI_CUDA_PARTED
+              w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = w->id == EINI_CUDA_PARTED ? 2 : 1;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
   const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
   return launches * eini_cuda_launch_seconds +
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
@@ -2593,7 +2798,7 @@ static double eini_cuda_staged(const eini_cuda_nest *x, int *n) {
 
 // Bytes that the parts of a contraction take.
 static double eini_cuda_parts_bytes(const eini_cuda_nest *x, const eini_cuda_way *w) {
-  return w->id != EINI_CUDA_PARTED ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
+  return !eini_cuda_is_parted(w->id) ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
                                              (double)w->splits * (double)ein_dtype_size(x->type);
 }
 
@@ -2664,9 +2869,9 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
   eini_cuda_way fold;
   if (w->id == EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
-  w->shape.split = w->id == EINI_CUDA_PARTED;
+  w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
-  if (w->kernel == NULL || w->id != EINI_CUDA_PARTED) return w->kernel != NULL;
+  if (w->kernel == NULL || !w->shape.split) return w->kernel != NULL;
   memset(&fold, 0, sizeof fold);
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return 0;
@@ -2678,7 +2883,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "gemm"};
+                                      "cores", "cores parts", "gemm"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -2689,9 +2894,9 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
     memset(&w, 0, sizeof w);
     w.id = id;
     if (!eini_cuda_has(x, id, of, c, &w)) continue;
-    if (id == EINI_CUDA_TILES || id == EINI_CUDA_PARTED) eini_cuda_shape_of(c, x, &w);
-    if (id == EINI_CUDA_PARTED && w.splits < 2) continue;
-    if (id == EINI_CUDA_TILES) {
+    if (eini_cuda_is_tiled(id)) eini_cuda_shape_of(c, x, &w);
+    if (eini_cuda_is_parted(id) && w.splits < 2) continue;
+    if (id == EINI_CUDA_TILES || id == EINI_CUDA_CORES) {
       w.splits = 1;
       w.chunk = eini_up(eini_cuda_extent(x, x->axes[3], x->n), EINI_CUDA_DEPTH);
     }
@@ -2751,7 +2956,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
-  if (w->id == EINI_CUDA_PARTED) return eini_cuda_go_parts(c, x, w);
+  if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
   if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
@@ -3011,7 +3216,8 @@ static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
     const double rounds = ldexp(results, eini_cuda_lanes(&x[k])) / EINI_CUDA_THREADS;
     const double idle = ceil(rounds) / rounds;
     const int single = x[k].type == EIN_F32 || x[k].type == EIN_C64 || x[k].type == EIN_I32;
-    compute += idle * 4 * points * blocks * (eini_cuda_complex(x[k].type) ? 4 : 1) /
+    const double planes = eini_cuda_complex(x[k].type) ? 4 : 1;
+    compute += idle * (4 * planes + eini_cuda_load_flops * x[k].nop) * points * blocks /
                (single ? c->device.flops_f32 : c->device.flops_f64);
     for (int i = 0; i < x[k].nstream; i++) {
       double bytes = (double)eini_cuda_points(&x[k], i) * x[k].size[i];

@@ -114,6 +114,10 @@ static ein_status eini_away_asked(eini_arena *a, const eini_lowering *lo, eini_t
     x->seconds += v->choice.seconds;
     t->choice.away += v->choice.away;
     memcpy(x->variant, v->choice.variant, sizeof x->variant);
+    for (int i = 0; i < v->ntask; i++) {  // for explain
+      v->task[i].kernels = k;
+      memcpy(v->task[i].choice.variant, v->choice.variant, sizeof v->choice.variant);
+    }
   }
   x->name = k->name;
   x->fixed = *yes && lo->wanted != NULL && eini_wanted_is(lo->wanted, k->name, x->variant);

@@ -162,11 +162,16 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
   *bytes = arena_bytes;
   return 0;
 }
+static int arch(void) {
+  const char *given = getenv("STUB_ARCH");
+  return given != NULL ? atoi(given) : 90;
+}
 int cuDeviceGetAttribute(int *value, int attribute, int device);
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   (void)device;
   *value = attribute == 13 ? 1500000 : attribute == 16 ? 2 : attribute == 36 ? 200000
-           : attribute == 37 ? 4096 : attribute == 75 ? 9 : attribute == 97 ? ROOM_MOST : 0;
+           : attribute == 37 ? 4096 : attribute == 75 ? arch() / 10 : attribute == 76 ? arch() % 10
+           : attribute == 97 ? ROOM_MOST : 0;
   return 0;
 }
 static int depth;  // contexts pushed
@@ -251,6 +256,55 @@ static const char before[] =
     "#define EIN_BID shim_bid\n#define EIN_BLOCKS shim_blocks\n"
     "char *shim_room;\n#define EIN_ROOM char *ein_room = shim_room\n"
     "#define EIN_ARGS(type) const type\n";
+// Tensor cores: lanes of a warp hand over what they hold, and each adds up its own sums. Which lane
+// holds what of a fragment: PTX ISA, matrix fragments of mma. A and B are read back by the inverse
+// of what the ISA says of registers.
+static const char cores[] =
+    "static double core_a[256][8], core_b[256][8];\n"
+    "static float core_half(int kind, unsigned h) {\n"
+    "  union { unsigned u; float f; } x; int e = h >> 10 & 31, m = h & 1023; float s;\n"
+    "  if (kind == 2) { x.u = h << 16; return x.f; }\n"
+    "  s = e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24);\n"
+    "  if (e == 31) s = m ? NAN : INFINITY;\n"
+    "  return h >> 15 ? -s : s;\n}\n"
+    "static void core_sum(int m, int k, double *out, const int *row, const int *col, int n) {\n"
+    "  int w = shim_tid & ~31; shim_sync();\n"
+    "  for (int i = 0; i < n; i++) { double s = 0;\n"
+    "    for (int j = 0; j < k; j++) { int lane, at, r = row[i];\n"
+    "      int two = k == 16 || (m == 16 && k == 8 && core_a[w][7] == 2);\n"
+    "      if (two) { lane = r % 8 * 4 + j % 8 / 2; at = (j / 8 * 2 + r / 8) * 2 + j % 2; }\n"
+    "      else { lane = r % 8 * 4 + j % 4; at = j / 4 * 2 + r / 8; }\n"
+    "      double x = core_a[w + lane][at];\n"
+    "      lane = two ? col[i] * 4 + j % 8 / 2 : col[i] * 4 + j % 4;\n"
+    "      at = two ? j / 8 * 2 + j % 2 : j / 4;\n"
+    "      s += x * core_b[w + lane][at]; }\n"
+    "    out[i] = s; }\n  shim_sync();\n}\n"
+    "static void core_where(int *row, int *col) { int l = shim_tid & 31;\n"
+    "  for (int i = 0; i < 4; i++) row[i] = l / 4 + i / 2 * 8, col[i] = l % 4 * 2 + i % 2;\n}\n"
+    "static void ein_mma_f64(double *c, const double *a, const double *b) {\n"
+    "  int row[4], col[4]; double s[4]; core_where(row, col);\n"
+    "  core_a[shim_tid][7] = 0; core_a[shim_tid][0] = a[0]; core_b[shim_tid][0] = b[0];\n"
+    "  core_sum(8, 4, s, row, col, 2); c[0] += s[0]; c[1] += s[1];\n}\n"
+    "static float core_f32(unsigned u) { union { unsigned u; float f; } x; x.u = u; return x.f; }\n"
+    "static void ein_mma_tf32(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  int row[4], col[4]; double s[4]; core_where(row, col); core_a[shim_tid][7] = 0;\n"
+    "  for (int i = 0; i < 4; i++) core_a[shim_tid][i] = core_f32(a[i] & 0xffffe000u);\n"
+    "  for (int i = 0; i < 2; i++) core_b[shim_tid][i] = core_f32(b[i] & 0xffffe000u);\n"
+    "  core_sum(16, 8, s, row, col, 4); for (int i = 0; i < 4; i++) c[i] += (float)s[i];\n}\n"
+    "static void core_16(int kind, int k, float *c, const unsigned *a, const unsigned *b) {\n"
+    "  int row[4], col[4], n = k / 4; double s[4]; core_where(row, col);\n"
+    "  for (int i = 0; i < 2 * n; i++) {\n"
+    "    double x = core_half(kind, a[i / 2] >> i % 2 * 16 & 0xffff);\n"
+    "    if (i < n) core_b[shim_tid][i] = core_half(kind, b[i / 2] >> i % 2 * 16 & 0xffff);\n"
+    "    core_a[shim_tid][i] = x; }\n"
+    "  if (k == 8) core_a[shim_tid][7] = 2;\n"
+    "  core_sum(16, k, s, row, col, 4); for (int i = 0; i < 4; i++) c[i] += (float)s[i];\n}\n"
+    "static void ein_mma_f16(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  core_16(1, 16, c, a, b);\n}\n"
+    "static void ein_mma_bf16(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  core_16(2, 16, c, a, b);\n}\n"
+    "static void ein_mma_f16_8(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  core_16(1, 8, c, a, b);\n}\n";
 static const char after[] =
     "const int shim_bytes = sizeof(ein_args);\n"
     "void shim_run(const void *a) { ein_kernel(*(const ein_args *)a); }\n";
@@ -303,7 +357,8 @@ int nvrtcCompileProgram(void *p, int n, const char *const *options) {
   snprintf(log, sizeof log, "%s.log", x->path);
   FILE *f = fopen(source, "w");
   if (f == NULL) return NO_MEMORY;
-  fprintf(f, "%s%sconst int shim_syncs = %d;\n%s", before, x->source,
+  fprintf(f, "%s%s%sconst int shim_syncs = %d;\n%s", before,
+          strstr(x->source, "ein_mma") != NULL ? cores : "", x->source,
           strstr(x->source, "  EIN_SYNC;") != NULL, after);
   fclose(f);
   snprintf(command, sizeof command,
@@ -506,6 +561,8 @@ int cublasDestroy_v2(void *h);
 int cublasDestroy_v2(void *h) { return drop(h); }
 int cublasSetStream_v2(void *h, void *stream);
 int cublasSetStream_v2(void *h, void *stream) { (void)h, (void)stream; return 0; }
+int cublasSetMathMode(void *h, int mode);
+int cublasSetMathMode(void *h, int mode) { (void)h; return mode == 3 ? 0 : 7; }
 int cublasGetVersion_v2(void *h, int *v);
 int cublasGetVersion_v2(void *h, int *v) { (void)h; *v = 130000; return 0; }
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -32,6 +33,8 @@ static int nvrtc_open(nvrtc *n, const char *given) {
 
 static void compile_one(const nvrtc *n, const char *source, const char *arch) {
   char option[64];
+  const char *needs = strstr(source, "needs sm_");
+  if (needs != NULL && atoi(needs + 9) > atoi(arch + 3)) return;
   const char *options[1];
   void *text = NULL;
   options[0] = option;

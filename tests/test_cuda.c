@@ -24,7 +24,15 @@ static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void);
 
 static ein_cuda *device(const char *blas) {
-  const ein_cuda_desc d = {0, 1, NULL, stub, stub, blas};
+  const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, blas};
+  ein_cuda *cuda = NULL;
+  CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
+  return cuda;
+}
+
+// With products of f32 in TF32.
+static ein_cuda *rounding_device(void) {
+  const ein_cuda_desc d = {0, 1, 1, NULL, stub, stub, stub};
   ein_cuda *cuda = NULL;
   CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
   return cuda;
@@ -43,10 +51,10 @@ static ein_ctx *ctx_of(ein_cuda *cuda) {
 // ---- without a device ----
 
 static void test_absent(void) {
-  const ein_cuda_desc none = {0, 0, NULL, "./no-such-library.so", NULL, NULL};
-  const ein_cuda_desc no_nvrtc = {0, 0, NULL, stub, "./no-such-library.so", NULL};
-  const ein_cuda_desc beyond = {7, 0, NULL, stub, stub, stub};
-  const ein_cuda_desc wrong = {-1, 0, NULL, stub, stub, stub};
+  const ein_cuda_desc none = {0, 0, 0, NULL, "./no-such-library.so", NULL, NULL};
+  const ein_cuda_desc no_nvrtc = {0, 0, 0, NULL, stub, "./no-such-library.so", NULL};
+  const ein_cuda_desc beyond = {7, 0, 0, NULL, stub, stub, stub};
+  const ein_cuda_desc wrong = {-1, 0, 0, NULL, stub, stub, stub};
   const ein_cuda_desc *list[3];
   static const char *const says[3] = {"the driver", "NVRTC", "there is no device 7: there are 1"};
   char text[1024];
@@ -263,7 +271,7 @@ static void work_end(work *w) {
 static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const program *p,
                           ein_dtype type, const int *extent) {
   static const char *const ways[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                     "gemm"};
+                                     "cores", "cores parts", "gemm"};
   char known[1024] = "", name[32];
   work w;
   work_begin(host, &w, p, type, extent);
@@ -271,9 +279,11 @@ static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const pro
   CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
   memcpy(right, w.out, w.bytes);
   CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
-  for (int k = 0; k < 7; k++) {
+  for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+    char line[40];
     snprintf(name, sizeof name, "cuda:%s", ways[k]);
-    if (strstr(known, name) == NULL) {
+    snprintf(line, sizeof line, "%s\n", name);
+    if (strstr(known, line) == NULL) {
       const int due = strstr(p->ways, ways[k]) != NULL && type == EIN_F64 && extent[1] > 200;
       CHECK(!due);
       if (due) printf("  no %s for %s\n  %s\n", name, p->text, known);
@@ -305,6 +315,70 @@ static void test_programs(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
       for (int e = 0; e < (t == 0 && k < 4 ? 3 : 1); e++)
         check_program(cuda, host, ctx, &programs[k], dtypes[t], extents[e]);
     }
+  }
+}
+
+// ---- tensor cores ----
+
+// Sums that tensor cores make of numbers they have, and of those that are rounded to theirs: all
+// extents that do not fill a fragment, tile or split.
+static void test_cores(ein_ctx *host, ein_dtype type, int tf32, const char *arch) {
+  static const int extents[][3] = {{37, 301, 21}, {130, 40, 70}, {70, 1500, 5}};
+  static const program list[] = {
+      {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, ""},
+      {"Y[j,i] = sum[k](A[i,k]*B[k,j]) + C[i,j]", ALL, ""},
+      {"Y[b,i,j] = sum[k](A[i,k]*D[b,k,j])", ALL, ""},
+      {"Y[i,j] = sum[k]((A[i,k] + 1) * B[k,j]*W[k]) - C[i,j]*V[i]", ALL, ""}};
+  if (arch != NULL) setenv("STUB_ARCH", arch, 1);
+  ein_cuda *cuda = tf32 ? rounding_device() : device(stub);
+  ein_ctx *ctx = ctx_of(cuda);
+  const int half = type == EIN_F16 || type == EIN_BF16;
+  for (int k = 0; k < (half ? 3 : 4); k++) {
+    for (int e = k % 2; e < 3; e++) {
+      char known[1024] = "";
+      work w;
+      work_begin(host, &w, &list[k], type, extents[e]);
+      void *right = malloc(w.bytes + 16);
+      CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
+      memcpy(right, w.out, w.bytes);
+      CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+      CHECK(strstr(known, "cuda:cores\n") != NULL);
+      for (int parts = 0; parts < 2; parts++) {
+        const char *way = parts ? "cuda:cores parts" : "cuda:cores";
+        if (strstr(known, parts ? "cuda:cores parts\n" : "cuda:cores\n") == NULL) continue;
+        CHECK(run_way(ctx, &w, way, NULL, 0) == EIN_OK);
+        const int ok = same(&w, right, w.out);
+        CHECK(ok);
+        if (!ok) printf("  %s, %s, %s, i=%d k=%d j=%d\n", list[k].text, ein_dtype_name(type), way,
+                        extents[e][0], extents[e][1], extents[e][2]);
+      }
+      free(right);
+      work_end(&w);
+    }
+  }
+  compile_sources(cuda, NULL, 3);
+  ein_ctx_destroy(ctx);
+  ein_cuda_destroy(cuda);
+  if (arch != NULL) unsetenv("STUB_ARCH");
+}
+
+// Who does not ask for it gets no TF32, and an old device has no such instructions.
+static void test_no_cores(ein_ctx *host) {
+  static const program one = {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, ""};
+  static const int extent[3] = {20, 30, 24};
+  for (int k = 0; k < 2; k++) {
+    char known[1024] = "";
+    work w;
+    if (k == 1) setenv("STUB_ARCH", "75", 1);
+    ein_cuda *cuda = k == 0 ? device(stub) : rounding_device();
+    ein_ctx *ctx = ctx_of(cuda);
+    work_begin(host, &w, &one, EIN_F32, extent);
+    CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+    CHECK(strstr(known, "cuda:tiles") != NULL && strstr(known, "cores") == NULL);
+    work_end(&w);
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    unsetenv("STUB_ARCH");
   }
 }
 
@@ -397,7 +471,7 @@ static void test_failures(ein_ctx *host) {
     work_end(&w);
   }
   for (long n = 0; n < 50; n++) {  // creation
-    const ein_cuda_desc d = {0, 0, NULL, stub, stub, stub};
+    const ein_cuda_desc d = {0, 0, 0, NULL, stub, stub, stub};
     ein_cuda *cuda = NULL;
     const long from = stub_calls();
     stub_fail(n, 1);
@@ -428,6 +502,12 @@ int main(int argc, char **argv) {
   ein_ctx *host = ctx_of(NULL), *ctx = ctx_of(cuda);
   test_views(ctx);
   test_again(ctx);
+  test_cores(host, EIN_F64, 0, NULL);
+  test_cores(host, EIN_F16, 0, NULL);
+  test_cores(host, EIN_BF16, 0, NULL);
+  test_cores(host, EIN_F16, 0, "75");
+  test_cores(host, EIN_F32, 1, NULL);
+  test_no_cores(host);
   test_programs(cuda, host, ctx);
   const ein_cuda_counts ran = ein_cuda_counts_get(cuda);
   compile_sources(cuda, argc > 2 ? argv[2] : NULL, 6);

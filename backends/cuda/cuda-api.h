@@ -25,6 +25,8 @@ typedef struct ein_cuda_desc {
   int device;             // its number; default 0
   int only;               // 1: says of all it can do that it takes no time, and so does it; 2: and
                           //   what it cannot do is EIN_ERR_UNSUPPORTED when it is planned
+  int tf32;               // 1: products of f32 may round their operands to TF32 (11 bits); default
+                          //   0: IEEE arithmetic
   void *stream;           // a CUstream of the device's primary context in which all work is put;
                           //   default: one of its own
   const char *driver;     // the driver, libcuda.so.1

@@ -224,7 +224,8 @@ static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
     const double rounds = ldexp(results, eini_cuda_lanes(&x[k])) / EINI_CUDA_THREADS;
     const double idle = ceil(rounds) / rounds;
     const int single = x[k].type == EIN_F32 || x[k].type == EIN_C64 || x[k].type == EIN_I32;
-    compute += idle * 4 * points * blocks * (eini_cuda_complex(x[k].type) ? 4 : 1) /
+    const double planes = eini_cuda_complex(x[k].type) ? 4 : 1;
+    compute += idle * (4 * planes + eini_cuda_load_flops * x[k].nop) * points * blocks /
                (single ? c->device.flops_f32 : c->device.flops_f64);
     for (int i = 0; i < x[k].nstream; i++) {
       double bytes = (double)eini_cuda_points(&x[k], i) * x[k].size[i];

@@ -6,8 +6,15 @@
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
 } eini_cuda_way_id;
+
+static int eini_cuda_is_tiled(int id) {
+  return id >= EINI_CUDA_TILES && id <= EINI_CUDA_CORES_PARTED;
+}
+static int eini_cuda_is_parted(int id) {
+  return id == EINI_CUDA_PARTED || id == EINI_CUDA_CORES_PARTED;
+}
 
 typedef struct eini_cuda_way {
   int id;
@@ -25,9 +32,30 @@ static const double eini_cuda_link = 2.2e10;        // bytes per second between 
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
 static const double eini_cuda_tile_share = 0.4;     // of the peak, and cuBLAS
 static const double eini_cuda_blas_share = 0.8;
+static const double eini_cuda_cores_share = 0.35;   // of what tensor cores do at best
 static const double eini_cuda_cached = 3;           // times the bandwidth of memory, of its cache
+static const double eini_cuda_load_flops = 8;       // operations in the time of a load
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
+
+// Is a side one operand, converted at most?
+static int eini_cuda_as_stored(const ein_side *s) {
+  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
+}
+
+// What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
+static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+  const int arch = 10 * c->device.major + c->device.minor;
+  const ein_side *p = &of->p, *q = &of->q;
+  if (of->pair != EIN_PAIR_SUM_MUL || arch < 75) return EINI_CUDA_CORES_NONE;
+  if (of->type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
+  if (of->type != EIN_F32) return EINI_CUDA_CORES_NONE;
+  if (eini_cuda_as_stored(p) && eini_cuda_as_stored(q) && p->dtype[0] == q->dtype[0]) {
+    if (p->dtype[0] == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
+    if (p->dtype[0] == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
+  }
+  return c->tf32 && arch >= 80 ? EINI_CUDA_CORES_TF32 : EINI_CUDA_CORES_NONE;
+}
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
                          eini_cuda_way *w) {
@@ -43,6 +71,9 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
       return 1;
     case EINI_CUDA_DOWN: case EINI_CUDA_ACROSS: return folds;
     case EINI_CUDA_TILES: case EINI_CUDA_PARTED: return product;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
+      w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
+      return w->shape.cores != EINI_CUDA_CORES_NONE;
     default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
   }
 }
@@ -57,6 +88,11 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   eini_cuda_shape *f = &w->shape;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
+  if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
+    const int wide = f->cores == EINI_CUDA_CORES_F64 ? 4 : 8;
+    f->rows = m > 64 ? wide : 4;
+    f->cols = n > 64 ? wide : n > 32 ? 4 : n > 16 ? 2 : 1;
+  }
   for (int side = 0; side < 2; side++) {  // which neighbours are closer in the first operand
     const int s = side ? x->second : 0, last = x->axes[2 + side] - 1;
     if (s >= (side ? x->nop : x->second)) continue;
@@ -83,13 +119,13 @@ static double eini_cuda_blocks_of(const eini_cuda_nest *x, const eini_cuda_way *
         n *= i == w->a || i == w->b ? ceil((double)x->extent[i] / EINI_CUDA_TILE)
                                     : (double)x->extent[i];
       return n;
-    case EINI_CUDA_TILES: case EINI_CUDA_PARTED:
+    case EINI_CUDA_TILES: case EINI_CUDA_PARTED: case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       n = (double)eini_cuda_extent(x, 0, x->axes[1]);
       n *= ceil((double)eini_cuda_extent(x, x->axes[1], x->axes[2]) /
                 (EINI_CUDA_SIDE * w->shape.rows));
       n *= ceil((double)eini_cuda_extent(x, x->axes[2], x->axes[3]) /
                 (EINI_CUDA_SIDE * w->shape.cols));
-      return n * (double)(w->id == EINI_CUDA_PARTED ? w->splits : 1);
+      return n * (double)(eini_cuda_is_parted(w->id) ? w->splits : 1);
     default: return ceil(free_points / EINI_CUDA_THREADS);
   }
 }
@@ -112,7 +148,8 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
   const double all = (double)eini_cuda_extent(x, 0, x->nfree) *
                      (double)eini_cuda_extent(x, x->nfree, x->n);
   const int single = x->type == EIN_F32 || x->type == EIN_C64 || x->type == EIN_I32;
-  const double peak = single ? c->device.flops_f32 : c->device.flops_f64;
+  const double peak = w->shape.cores ? c->device.flops_cores[w->shape.cores]
+                      : single ? c->device.flops_f32 : c->device.flops_f64;
   const double planes = eini_cuda_complex(x->type) ? 4 : 1, wide = c->device.processors;
   const double blocks = eini_cuda_blocks_of(x, w), full = fmin(1, blocks / wide);
   double bytes = 0, flops = 0, share = 1;
@@ -131,6 +168,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
     case EINI_CUDA_BLAS: share = eini_cuda_blas_share; break;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: share = eini_cuda_cores_share; break;
     default: share = eini_cuda_tile_share; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
@@ -138,12 +176,12 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
     flops = 2 * planes * all;
     if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
-              w->shape.cols * (double)(w->id == EINI_CUDA_PARTED
+              w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = w->id == EINI_CUDA_PARTED ? 2 : 1;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
   const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
   return launches * eini_cuda_launch_seconds +
          fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
@@ -165,7 +203,7 @@ static double eini_cuda_staged(const eini_cuda_nest *x, int *n) {
 
 // Bytes that the parts of a contraction take.
 static double eini_cuda_parts_bytes(const eini_cuda_nest *x, const eini_cuda_way *w) {
-  return w->id != EINI_CUDA_PARTED ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
+  return !eini_cuda_is_parted(w->id) ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
                                              (double)w->splits * (double)ein_dtype_size(x->type);
 }
 
@@ -236,9 +274,9 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
   eini_cuda_way fold;
   if (w->id == EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
-  w->shape.split = w->id == EINI_CUDA_PARTED;
+  w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
-  if (w->kernel == NULL || w->id != EINI_CUDA_PARTED) return w->kernel != NULL;
+  if (w->kernel == NULL || !w->shape.split) return w->kernel != NULL;
   memset(&fold, 0, sizeof fold);
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return 0;
@@ -250,7 +288,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "gemm"};
+                                      "cores", "cores parts", "gemm"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -261,9 +299,9 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
     memset(&w, 0, sizeof w);
     w.id = id;
     if (!eini_cuda_has(x, id, of, c, &w)) continue;
-    if (id == EINI_CUDA_TILES || id == EINI_CUDA_PARTED) eini_cuda_shape_of(c, x, &w);
-    if (id == EINI_CUDA_PARTED && w.splits < 2) continue;
-    if (id == EINI_CUDA_TILES) {
+    if (eini_cuda_is_tiled(id)) eini_cuda_shape_of(c, x, &w);
+    if (eini_cuda_is_parted(id) && w.splits < 2) continue;
+    if (id == EINI_CUDA_TILES || id == EINI_CUDA_CORES) {
       w.splits = 1;
       w.chunk = eini_up(eini_cuda_extent(x, x->axes[3], x->n), EINI_CUDA_DEPTH);
     }
@@ -323,7 +361,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
-  if (w->id == EINI_CUDA_PARTED) return eini_cuda_go_parts(c, x, w);
+  if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
   if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);

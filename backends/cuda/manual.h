@@ -62,7 +62,9 @@
 //             with one dense side, once scaled at most, with one index or none as the batch
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
 //             sums each, two tiles in shared memory in turn, stores of any expression
-// parts       the same, k cut where there are few tiles; a second kernel folds the parts
+// cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
+//             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
+// parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
 // down        a fold a thread, neighbours along the output
 // across      a fold a block of threads, neighbours along the fold
 // elements    an element a thread
@@ -116,8 +118,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, tensor cores in generated kernels, kernels kept on disk, calibration. Groups do
-// sums of products as any other fold, without tiles, and softmax of a row that is there. A budget
-// does not go with views of the device's memory, and copies of a slice do not overlap the kernels
-// of the one before.
+// Several devices, kernels kept on disk, calibration. Groups do sums of products as any other fold,
+// without tiles, and softmax of a row that is there. A budget does not go with views of the
+// device's memory, and copies of a slice do not overlap the kernels of the one before.
 
