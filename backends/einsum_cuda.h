@@ -76,7 +76,8 @@
 // All but gemm are written when a plan is made and compiled by NVRTC when they first run, which
 // takes about a tenth of a second each. A source knows neither extents nor strides, but whether
 // these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
-// ein_cuda stay as long as it does. ein_cuda_source shows them. Predictions come from what the
+// ein_cuda stay as long as it does, and longer where ein_cuda_desc.shelf keeps what was compiled
+// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from what the
 // driver says of the device and from constants in >>cuda-ways that nobody measured here.
 //
 //
@@ -118,7 +119,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, kernels kept on disk, calibration. Groups do sums of products as any other fold,
+// Several devices, calibration. Groups do sums of products as any other fold,
 // without tiles, and softmax of a row that is there. A budget does not go with views of the
 // device's memory, and copies of a slice do not overlap the kernels of the one before.
 
@@ -144,6 +145,16 @@ typedef struct ein_cuda ein_cuda;
 
 #define EIN_CUDA_SPACE 1  // ein_ztensor.space of views of the device's memory
 
+// Where compiled kernels outlive an ein_cuda, by names of letters, digits, '.', '_' and '-'. Who
+// saves need not keep; what is loaded and not what was saved, or of another source, is compiled
+// again. Called from one thread at a time.
+typedef struct ein_cuda_shelf {
+  // Copies at most room bytes to `to`, *bytes: how many there are. 0: nothing has that name.
+  int (*load_fn)(void *user, const char *name, void *to, size_t room, size_t *bytes);
+  void (*save_fn)(void *user, const char *name, const void *from, size_t bytes);
+  void *user;
+} ein_cuda_shelf;
+
 // Of a library NULL means its usual names, in the order of dlopen's search. With EINSUM_CUDA_LINK
 // the names are not looked at.
 typedef struct ein_cuda_desc {
@@ -157,6 +168,7 @@ typedef struct ein_cuda_desc {
   const char *driver;     // the driver, libcuda.so.1
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
+  const ein_cuda_shelf *shelf;  // default: none; copied
 } ein_cuda_desc;
 
 // desc and allocator may be NULL. Succeeds where there is no library and no device: then
@@ -187,7 +199,7 @@ EIN_API size_t ein_cuda_info(const ein_cuda *cuda, char *buf, size_t size);
 
 typedef struct ein_cuda_counts {
   int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
-  int64_t compiled;                // by NVRTC
+  int64_t compiled, loaded;        // by NVRTC, and from the shelf
   int64_t to_device, from_device;  // bytes
   double seconds;                  // of kernels and products, by the device's events
 } ein_cuda_counts;
@@ -343,6 +355,7 @@ struct ein_cuda {
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
+  ein_cuda_shelf shelf;
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
@@ -542,6 +555,7 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   c->number = d->device;
   c->only = d->only;
   c->tf32 = d->tf32;
+  if (d->shelf != NULL) c->shelf = *d->shelf;
   c->stream = d->stream;
   c->own_stream = d->stream == NULL;
   c->ready = eini_cuda_begin_device(c) == EIN_OK;
@@ -2162,25 +2176,103 @@ static ein_status eini_cuda_compile(ein_cuda *c, eini_cuda_kernel *k, void **pro
   return c->api.cubin_get(*program, *image) == 0 ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
-// Makes a kernel ready. Called with the lock, in the device's context.
-static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
-  void *program = NULL;
-  char *image = NULL;
+// ---- on a shelf ----
+
+// What is saved: this, the source, the code of the device.
+typedef struct eini_cuda_label {
+  char magic[16];
+  uint64_t source, code, hash;   // bytes of both, hash of the code
+} eini_cuda_label;
+
+static void eini_cuda_label_of(const eini_cuda_kernel *k, const char *code, size_t bytes,
+                               eini_cuda_label *l) {
+  memset(l, 0, sizeof *l);
+  snprintf(l->magic, sizeof l->magic, "einsum kernel 1");
+  l->source = k->bytes;
+  l->code = bytes;
+  l->hash = eini_hash(code, bytes, 0);
+}
+
+// By architecture, compiler and source.
+static void eini_cuda_name(const ein_cuda *c, const eini_cuda_kernel *k, char name[96]) {
+  snprintf(name, 96, "sm_%d%d-nvrtc%d.%d-%016llx%016llx", c->device.major, c->device.minor,
+           c->nvrtc[0], c->nvrtc[1], (unsigned long long)k->hash,
+           (unsigned long long)eini_hash(k->source, k->bytes, 1));
+}
+
+static void eini_cuda_save(ein_cuda *c, const eini_cuda_kernel *k, const char *code,
+                           size_t bytes) {
+  const size_t all = sizeof(eini_cuda_label) + k->bytes + bytes;
+  char name[96];
+  eini_cuda_label label;
+  char *p = c->shelf.save_fn == NULL ? NULL : (char *)c->al.alloc_fn(all, 64, c->al.user);
+  if (p == NULL) return;  // it is compiled again next time
+  eini_cuda_name(c, k, name);
+  eini_cuda_label_of(k, code, bytes, &label);
+  memcpy(p, &label, sizeof label);
+  memcpy(p + sizeof label, k->source, k->bytes);
+  memcpy(p + sizeof label + k->bytes, code, bytes);
+  c->shelf.save_fn(c->shelf.user, name, p, all);
+  c->al.free_fn(p, all, c->al.user);
+}
+
+// The code of a kernel from the shelf: *at of what was allocated, *all bytes of it; 0: compile.
+static int eini_cuda_load_code(ein_cuda *c, const eini_cuda_kernel *k, char **at, size_t *all,
+                               const char **code) {
+  const size_t head = sizeof(eini_cuda_label) + k->bytes;
+  char name[96];
+  eini_cuda_label label;
   size_t bytes = 0;
-  if (k->function != NULL) return EIN_OK;
-  if (k->bad) return EIN_ERR_INTERNAL;
-  ein_status st = eini_cuda_compile(c, k, &program, &image, &bytes);
-  if (st == EIN_OK)
-    st = eini_cuda_status(c, c->api.module_load(&k->module, image), "a kernel's code");
+  *at = NULL;
+  eini_cuda_name(c, k, name);
+  if (c->shelf.load_fn == NULL || !c->shelf.load_fn(c->shelf.user, name, NULL, 0, all) ||
+      *all <= head || *all > SIZE_MAX / 4)
+    return 0;
+  char *p = (char *)c->al.alloc_fn(*all, 64, c->al.user);
+  if (p == NULL) return 0;
+  const int there = c->shelf.load_fn(c->shelf.user, name, p, *all, &bytes) && bytes == *all;
+  if (there) eini_cuda_label_of(k, p + head, *all - head, &label);
+  if (there && memcmp(p, &label, sizeof label) == 0 &&
+      memcmp(p + sizeof label, k->source, k->bytes) == 0) {
+    *at = p;
+    *code = p + head;
+    return 1;
+  }
+  c->al.free_fn(p, *all, c->al.user);
+  return 0;
+}
+
+static ein_status eini_cuda_ready_code(ein_cuda *c, eini_cuda_kernel *k, const char *code) {
+  ein_status st = eini_cuda_status(c, c->api.module_load(&k->module, code), "a kernel's code");
   if (st == EIN_OK)
     st = eini_cuda_status(c, c->api.module_function(&k->function, k->module, "ein_kernel"),
                           "a kernel");
-  if (image != NULL) c->al.free_fn(image, bytes, c->al.user);
-  if (program != NULL) (void)c->api.program_destroy(&program);
   if (st != EIN_OK && k->module != NULL) {
     (void)c->api.module_unload(k->module);
     k->module = NULL;
   }
+  return st;
+}
+
+// Makes a kernel ready. Called with the lock, in the device's context.
+static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
+  void *program = NULL;
+  char *image = NULL;
+  const char *code;
+  size_t bytes = 0;
+  if (k->function != NULL) return EIN_OK;
+  if (k->bad) return EIN_ERR_INTERNAL;
+  if (eini_cuda_load_code(c, k, &image, &bytes, &code)) {
+    const ein_status st = eini_cuda_ready_code(c, k, code);
+    c->al.free_fn(image, bytes, c->al.user);
+    c->counts.loaded += st == EIN_OK;
+    return st;
+  }
+  ein_status st = eini_cuda_compile(c, k, &program, &image, &bytes);
+  if (st == EIN_OK) st = eini_cuda_ready_code(c, k, image);
+  if (st == EIN_OK) eini_cuda_save(c, k, image, bytes);
+  if (image != NULL) c->al.free_fn(image, bytes, c->al.user);
+  if (program != NULL) (void)c->api.program_destroy(&program);
   c->counts.compiled += st == EIN_OK;
   return st;
 }

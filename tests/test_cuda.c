@@ -24,7 +24,7 @@ static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void);
 
 static ein_cuda *device(const char *blas) {
-  const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, blas};
+  const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, blas, NULL};
   ein_cuda *cuda = NULL;
   CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
   return cuda;
@@ -32,7 +32,7 @@ static ein_cuda *device(const char *blas) {
 
 // With products of f32 in TF32.
 static ein_cuda *rounding_device(void) {
-  const ein_cuda_desc d = {0, 1, 1, NULL, stub, stub, stub};
+  const ein_cuda_desc d = {0, 1, 1, NULL, stub, stub, stub, NULL};
   ein_cuda *cuda = NULL;
   CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
   return cuda;
@@ -51,10 +51,10 @@ static ein_ctx *ctx_of(ein_cuda *cuda) {
 // ---- without a device ----
 
 static void test_absent(void) {
-  const ein_cuda_desc none = {0, 0, 0, NULL, "./no-such-library.so", NULL, NULL};
-  const ein_cuda_desc no_nvrtc = {0, 0, 0, NULL, stub, "./no-such-library.so", NULL};
-  const ein_cuda_desc beyond = {7, 0, 0, NULL, stub, stub, stub};
-  const ein_cuda_desc wrong = {-1, 0, 0, NULL, stub, stub, stub};
+  const ein_cuda_desc none = {0, 0, 0, NULL, "./no-such-library.so", NULL, NULL, NULL};
+  const ein_cuda_desc no_nvrtc = {0, 0, 0, NULL, stub, "./no-such-library.so", NULL, NULL};
+  const ein_cuda_desc beyond = {7, 0, 0, NULL, stub, stub, stub, NULL};
+  const ein_cuda_desc wrong = {-1, 0, 0, NULL, stub, stub, stub, NULL};
   const ein_cuda_desc *list[3];
   static const char *const says[3] = {"the driver", "NVRTC", "there is no device 7: there are 1"};
   char text[1024];
@@ -439,6 +439,63 @@ static void test_again(ein_ctx *ctx) {
   CHECK(wrong == 0);
 }
 
+// ---- kernels that are kept ----
+
+static struct { char name[96]; char *at; size_t bytes; } shelf[8];
+static int shelved, spoilt;
+
+static int shelf_load(void *user, const char *name, void *to, size_t room, size_t *bytes) {
+  (void)user;
+  for (int i = 0; i < shelved; i++) {
+    if (strcmp(shelf[i].name, name) != 0) continue;
+    *bytes = shelf[i].bytes;
+    memcpy(to == NULL ? shelf[i].at : to, shelf[i].at, room < *bytes ? room : *bytes);
+    if (spoilt > 0 && room == *bytes) ((char *)to)[(size_t)spoilt * *bytes / 4 - 1] ^= 1;
+    return 1;
+  }
+  return 0;
+}
+
+static void shelf_save(void *user, const char *name, const void *from, size_t bytes) {
+  (void)user;
+  if (shelved == 8 || spoilt) return;
+  snprintf(shelf[shelved].name, sizeof shelf->name, "%s", name);
+  shelf[shelved].at = (char *)malloc(bytes);
+  memcpy(shelf[shelved].at, from, bytes);
+  shelf[shelved++].bytes = bytes;
+}
+
+// The second ein_cuda compiles nothing; of what was spoilt, anywhere, or is of another architecture
+// all.
+static void test_shelf(ein_ctx *host) {
+  static const int extent[3] = {20, 150, 24};
+  static const ein_cuda_shelf kept = {shelf_load, shelf_save, NULL};
+  work w;
+  work_begin(host, &w, &programs[4], EIN_F64, extent);
+  CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
+  void *right = malloc(w.bytes);
+  memcpy(right, w.out, w.bytes);
+  for (int turn = 0; turn < 7; turn++) {
+    const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, stub, &kept};
+    ein_cuda *cuda = NULL;
+    spoilt = turn < 2 ? 0 : turn < 6 ? turn - 1 : 0;
+    if (turn == 6) setenv("STUB_ARCH", "80", 1);
+    CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK);
+    unsetenv("STUB_ARCH");
+    ein_ctx *ctx = ctx_of(cuda);
+    CHECK(run_way(ctx, &w, "cuda:parts", NULL, 0) == EIN_OK && same(&w, right, w.out));
+    const ein_cuda_counts n = ein_cuda_counts_get(cuda);
+    CHECK(n.compiled == (turn == 1 ? 0 : 3) && n.loaded == (turn == 1 ? 3 : 0));
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    CHECK(stub_live() == 0);
+  }
+  CHECK(shelved == 6 && strstr(shelf[0].name, "sm_90-nvrtc13.0-") == shelf[0].name);
+  for (int i = 0; i < shelved; i++) free(shelf[i].at);
+  free(right);
+  work_end(&w);
+}
+
 // ---- calls that fail ----
 
 // Each call to the driver, NVRTC and cuBLAS fails once, with an error and out of memory: the status
@@ -471,7 +528,7 @@ static void test_failures(ein_ctx *host) {
     work_end(&w);
   }
   for (long n = 0; n < 50; n++) {  // creation
-    const ein_cuda_desc d = {0, 0, 0, NULL, stub, stub, stub};
+    const ein_cuda_desc d = {0, 0, 0, NULL, stub, stub, stub, NULL};
     ein_cuda *cuda = NULL;
     const long from = stub_calls();
     stub_fail(n, 1);
@@ -514,6 +571,7 @@ int main(int argc, char **argv) {
   ein_ctx_destroy(ctx);
   ein_cuda_destroy(cuda);
   CHECK(stub_live() == 0);
+  test_shelf(host);
   test_failures(host);
   ein_ctx_destroy(host);
   printf("%lld kernels compiled, %lld started, %lld products\n", (long long)ran.compiled,

@@ -136,6 +136,7 @@ struct ein_cuda {
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
+  ein_cuda_shelf shelf;
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
@@ -335,6 +336,7 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   c->number = d->device;
   c->only = d->only;
   c->tf32 = d->tf32;
+  if (d->shelf != NULL) c->shelf = *d->shelf;
   c->stream = d->stream;
   c->own_stream = d->stream == NULL;
   c->ready = eini_cuda_begin_device(c) == EIN_OK;

@@ -76,7 +76,8 @@
 // All but gemm are written when a plan is made and compiled by NVRTC when they first run, which
 // takes about a tenth of a second each. A source knows neither extents nor strides, but whether
 // these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
-// ein_cuda stay as long as it does. ein_cuda_source shows them. Predictions come from what the
+// ein_cuda stay as long as it does, and longer where ein_cuda_desc.shelf keeps what was compiled
+// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from what the
 // driver says of the device and from constants in >>cuda-ways that nobody measured here.
 //
 //
@@ -118,7 +119,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, kernels kept on disk, calibration. Groups do sums of products as any other fold,
+// Several devices, calibration. Groups do sums of products as any other fold,
 // without tiles, and softmax of a row that is there. A budget does not go with views of the
 // device's memory, and copies of a slice do not overlap the kernels of the one before.
 
