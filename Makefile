@@ -406,7 +406,7 @@ STEPS = progress san-command san-pictures san-cpu_safe tsan-cpu_safe $(PARTS:%=m
         test-arm $(FUZZERS:%=fuzz-%) \
         $(filter-out san-cpu_safe,$(SAN_TESTS:%=san-%)) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas \
-        kernels-cuda memory-cpu \
+        kernels-cuda gpu-dry memory-cpu \
         mpi-openmpi mpi-mpich command pictures numpy numpy-cpu canon bound models \
         examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
@@ -428,6 +428,10 @@ $(filter-out step-test-cuda step-test-device step-test-device_groups,$(TESTS:%=s
 step-test-cuda step-test-device step-test-device_groups: step-test-%: $(B)/test_% \
   $(B)/libcuda_stub.so
 	$(STEP) test-$* env CC="$(CC)" $< $(B)/libcuda_stub.so
+# What stands ready for a machine with a GPU, tried without one.
+step-gpu-dry: $(B)/gpu $(B)/libcuda_stub.so
+	$(STEP) gpu-dry env CC="$(CC)" PYTHON="$(or $(NUMPY_PYTHON),python3)" \
+	  sh bench/gpu.sh $(B) $(B)/libcuda_stub.so
 step-kernels-cuda: $(B)/test_kernels_cuda
 	$(STEP) kernels-cuda env CC="$(CC)" $< 250 21
 
