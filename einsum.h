@@ -751,6 +751,7 @@ typedef struct ein_rates {
   double call;                     // seconds of a call of a plan that has one thing to do
   double start;                    // seconds until all threads have begun and ended doing nothing
   double stream_bytes;             // of an output from which it is faster past the caches
+  double away[16];                 // of who has own memory: copies, bytes to it, what it will; 1/s
   int threads;                     // that all_.. and start are of
   char machine[96];                // processor, instruction set, caches; "": not known
 } ein_rates;
@@ -14762,6 +14763,9 @@ static int eini_task_away(const eini_task *t) {
 // away in the end are counted where they are made.
 static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int away) {
   const ein_memory *m = lo->away->memory;
+  const int known = lo->given != NULL && lo->given->away[0] > 0 && lo->given->away[1] > 0;
+  const double start = known ? 1 / lo->given->away[0] : m->start;
+  const double bandwidth = known ? lo->given->away[1] : m->bandwidth;
   const int want = away ? EINI_AWAY : EINI_HOME;
   double seconds = 0;
   for (int s = 0; s < t->nstream && m->bandwidth > 0 && lo->walk.nloop == 0; s++) {
@@ -14772,7 +14776,7 @@ static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int
     const int elsewhere = s < t->out || lo->stay[slot].port == 0
                               ? lo->valid[slot] != 0 && !(lo->valid[slot] & want)
                               : (lo->stay[slot].space != 0) != away;
-    if (elsewhere) seconds += m->start + (double)lo->stay[slot].bytes / m->bandwidth;
+    if (elsewhere) seconds += start + (double)lo->stay[slot].bytes / bandwidth;
   }
   return seconds;
 }
@@ -20132,6 +20136,7 @@ static ein_status eini_away_told(eini_arena *a, const eini_lowering *lo, eini_gr
   for (int k = 0; k < v->ntask; k++) {
     if (v->task[k].dtype == NULL) *yes = 0;  // a fold of nothing
     EINI_TRY(eini_away_stage(a, v, &v->task[k], gr->nloop, &stage[k]));
+    stage[k].map.rates = lo->given;
   }
   for (int l = 0; l < gr->nloop; l++) {
     const int last = number >> l & 1;
@@ -27431,6 +27436,7 @@ static const eini_rate_field eini_rate_fields[] = {
     EINI_RATE(gemm_f64, EIN_GEMMS, 0, 1e3, 1e17), EINI_RATE(gemm_f32, EIN_GEMMS, 0, 1e3, 1e17),
     EINI_RATE(hz, 1, 0, 1e3, 1e17), EINI_RATE_TIME(call), EINI_RATE_TIME(start),
     EINI_RATE(cache_bytes, EIN_MEMORY, 0, 1, 1e15), EINI_RATE(fast_bytes, 1, 1, 1, 1e15),
+    EINI_RATE(away, 16, 0, 1, 1e17),
     EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(fused, 1, 2, 1, 1e15)};
 #undef EINI_RATE
 #undef EINI_RATE_TIME
@@ -27841,7 +27847,7 @@ static ein_status eini_calibrate_products(eini_calibration *c) {
 }
 
 // What providers alone can measure, of the first that does; else products are the best there is.
-static ein_status eini_calibrate_all(eini_calibration *c) {
+static ein_status eini_calibrate_host(eini_calibration *c) {
   ein_rates *r = &c->r;
   const ein_ctx *ctx = c->ctx;
   memset(c->mem, 1, (size_t)EINI_CALIBRATE_BYTES);
@@ -27861,6 +27867,28 @@ static ein_status eini_calibrate_all(eini_calibration *c) {
   }
   if (!(r->fast_bytes > 0)) r->fast_bytes = 524288;
   return EIN_OK;
+}
+
+// The host with its own providers, then the first one that has a memory of its own.
+static ein_status eini_calibrate_all(eini_calibration *c) {
+  ein_ctx *ctx = c->ctx;
+  const ein_kernels **all = ctx->kernels, *away = NULL;
+  const int n = ctx->nkernels;
+  const size_t bytes = (size_t)(n + 1) * sizeof *all;
+  ctx->nkernels = 0;
+  ctx->kernels = (const ein_kernels **)ctx->al.alloc_fn(bytes, EINI_ALIGN, ctx->al.user);
+  for (int i = 0; i < n && ctx->kernels != NULL; i++) {
+    if (all[i]->memory == NULL) ctx->kernels[ctx->nkernels++] = all[i];
+    else if (away == NULL) away = all[i];
+  }
+  ein_status st = ctx->kernels == NULL ? EIN_ERR_NO_MEMORY : eini_calibrate_host(c);
+  if (ctx->kernels != NULL) ctx->al.free_fn(ctx->kernels, bytes, ctx->al.user);
+  ctx->kernels = all;
+  ctx->nkernels = n;
+  if (st == EIN_OK && away != NULL && away->measure_fn != NULL)
+    away->measure_fn(away->user, ctx->now_fn, ctx->now_user, c->mem, (size_t)EINI_CALIBRATE_BYTES,
+                     &c->r);
+  return st;
 }
 
 EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates) {

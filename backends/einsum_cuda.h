@@ -25,7 +25,7 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-groups >>cuda-public
+//                 >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -77,8 +77,9 @@
 // takes about a tenth of a second each. A source knows neither extents nor strides, but whether
 // these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
 // ein_cuda stay as long as it does, and longer where ein_cuda_desc.shelf keeps what was compiled
-// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from what the
-// driver says of the device and from constants in >>cuda-ways that nobody measured here.
+// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from ein_rates.away,
+// which ein_calibrate measures on the device by its events (einsum calibrate --kernels cuda), else
+// from what the driver says and constants in >>cuda-ways.
 //
 //
 // MEMORY
@@ -119,7 +120,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, calibration. Groups do sums of products as any other fold,
+// Several devices. Groups do sums of products as any other fold,
 // without tiles, and softmax of a row that is there. A budget does not go with views of the
 // device's memory, and copies of a slice do not overlap the kernels of the one before.
 
@@ -356,6 +357,7 @@ struct ein_cuda {
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
   ein_cuda_shelf shelf;
+  char machine[96];             // that rates and what was tuned are of
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
@@ -630,6 +632,7 @@ typedef struct eini_cuda_nest {
   ein_pair pair;                 // contract
   double count;
   const ein_scalar *param;
+  const ein_rates *rates;        // to predict from, or NULL
 } eini_cuda_nest;
 
 static const ein_dtype eini_cuda_opaque[17] = {  // by size, of what is only copied
@@ -741,6 +744,7 @@ static int eini_cuda_of_map(const ein_map *m, eini_cuda_nest *x) {
   x->result = arg ? EIN_I64 : x->type;
   x->count = m->count;
   x->param = m->param;
+  x->rates = m->rates;
   return eini_cuda_whole(x);
 }
 
@@ -764,6 +768,7 @@ static int eini_cuda_of_copy(const ein_copy *c, eini_cuda_nest *x) {
   x->base[1] = c->dst;
   x->extra = x->extra_value = 1;
   x->count = 1;
+  x->rates = c->rates;
   return eini_cuda_whole(x);
 }
 
@@ -829,6 +834,7 @@ static int eini_cuda_of_contract(const ein_contract *c, eini_cuda_nest *x) {
   x->fold = folds[c->pair];
   x->count = 1;
   x->param = c->param;
+  x->rates = c->rates;
   return eini_cuda_whole(x);
 }
 
@@ -2712,8 +2718,8 @@ typedef struct eini_cuda_way {
   int a, b;                      // of a turn
 } eini_cuda_way;
 
-// What is assumed of machines that nothing says more of. Measured by nobody here: NVIDIA's guides
-// give about these for a launch, a PCIe 4 link, and kernels like these.
+// What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
+// launch, a PCIe 4 link, and kernels like these.
 static const double eini_cuda_launch_seconds = 6e-6, eini_cuda_copy_seconds = 1e-5;
 static const double eini_cuda_link = 2.2e10;        // bytes per second between host and device
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
@@ -2829,17 +2835,43 @@ static double eini_cuda_traffic(const eini_cuda_nest *x, int along, const eini_c
   return sum;
 }
 
+// What the device does, as it was measured (ein_rates.away, in this order, each per second) or as
+// it is assumed.
+typedef struct eini_cuda_speeds {
+  double copies, link;           // between host and device, bytes
+  double launches, stream;       // bytes of a streaming kernel
+  double tiles[2], cores[5], blas[2];  // operations, of f32 and f64, and by eini_cuda_cores - 1
+} eini_cuda_speeds;
+
+static eini_cuda_speeds eini_cuda_speeds_of(const ein_cuda *c, const ein_rates *r) {
+  eini_cuda_speeds v;
+  if (r != NULL && r->away[0] > 0) {
+    memcpy(&v, r->away, sizeof v);
+    return v;
+  }
+  v.copies = 1 / eini_cuda_copy_seconds;
+  v.link = eini_cuda_link;
+  v.launches = 1 / eini_cuda_launch_seconds;
+  v.stream = eini_cuda_share * c->device.bandwidth;
+  for (int wide = 0; wide < 2; wide++) {
+    const double peak = wide ? c->device.flops_f64 : c->device.flops_f32;
+    v.tiles[wide] = eini_cuda_tile_share * peak;
+    v.blas[wide] = eini_cuda_blas_share * peak;
+  }
+  for (int i = 0; i < 5; i++) v.cores[i] = eini_cuda_cores_share * c->device.flops_cores[1 + i];
+  return v;
+}
+
 // Seconds on the device.
 static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
                                 const eini_cuda_way *w) {
   const double all = (double)eini_cuda_extent(x, 0, x->nfree) *
                      (double)eini_cuda_extent(x, x->nfree, x->n);
   const int single = x->type == EIN_F32 || x->type == EIN_C64 || x->type == EIN_I32;
-  const double peak = w->shape.cores ? c->device.flops_cores[w->shape.cores]
-                      : single ? c->device.flops_f32 : c->device.flops_f64;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   const double planes = eini_cuda_complex(x->type) ? 4 : 1, wide = c->device.processors;
   const double blocks = eini_cuda_blocks_of(x, w), full = fmin(1, blocks / wide);
-  double bytes = 0, flops = 0, share = 1;
+  double bytes = 0, flops = 0, speed = single ? c->device.flops_f32 : c->device.flops_f64;
   eini_cuda_turn u;
   switch (w->id) {
     case EINI_CUDA_TURN:
@@ -2854,9 +2886,9 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       bytes = eini_cuda_traffic(x, x->n - 1, NULL);
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
-    case EINI_CUDA_BLAS: share = eini_cuda_blas_share; break;
-    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: share = eini_cuda_cores_share; break;
-    default: share = eini_cuda_tile_share; break;
+    case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
+    default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
@@ -2870,8 +2902,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
   }
   const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
   const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
-  return launches * eini_cuda_launch_seconds +
-         fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
+  return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
 // Bytes of operands that are staged, of *n of them.
@@ -3004,7 +3035,8 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   const double bytes = eini_cuda_staged(x, &staged);
   const double room = bytes + eini_cuda_parts_bytes(x, &best);
   h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
-  h->seconds = c->only == 1 ? 0 : least + staged * eini_cuda_copy_seconds + bytes / eini_cuda_link;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
+  h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
@@ -3320,9 +3352,9 @@ static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
       if (!eini_cuda_seen(g, k, i)) once += bytes;
     }
   }
-  const double bandwidth = c->device.bandwidth * eini_cuda_share;
-  return eini_cuda_launch_seconds +
-         fmax(fmax(once / bandwidth, cached / (eini_cuda_cached * bandwidth)), compute) / full;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x[0].rates);
+  return 1 / v.launches +
+         fmax(fmax(once / v.stream, cached / (eini_cuda_cached * v.stream)), compute) / full;
 }
 
 static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ein_choice *h) {
@@ -3386,6 +3418,177 @@ static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const
 st = eini_cuda_launch(c, way.kernel, way.blocks, way.room, word);
   if (st == EIN_OK) st = eini_cuda_clock(c, 1);
   return eini_cuda_exit(c, st);
+}
+
+// ================================================================================================
+// >>cuda-measure  what the device does, measured
+// Takes an open device; gives ein_rates.away: copies by the caller's clock, kernels and products by
+// the device's events, each for the largest size that takes no longer than need be.
+// ================================================================================================
+
+#define EINI_CUDA_PROBE ((int64_t)2048)        // rows and columns of products at most
+#define EINI_CUDA_PROBE_COPY ((int64_t)1 << 25)  // elements of a copy on the device at most
+#define EINI_CUDA_PROBE_SECONDS 3e-3           // a size that takes longer is large enough
+#define EINI_CUDA_PROBE_RUNS 3
+
+typedef struct eini_cuda_probe {
+  ein_cuda *c;
+  double (*now_fn)(void *user);
+  void *now_user;
+  void *at;                      // memory of the device: of three matrices, or of two halves
+  double waited;                 // seconds of the clock that the last runs took, each
+} eini_cuda_probe;
+
+static double eini_cuda_probe_now(const eini_cuda_probe *p) { return p->now_fn(p->now_user); }
+
+static ein_status eini_cuda_probe_wait(const eini_cuda_probe *p) {
+  ein_ticket ticket;
+  EINI_TRY(eini_slot_cuda_mark(p->c, &ticket));
+  return eini_slot_cuda_wait(p->c, ticket);
+}
+
+// Seconds by events of what was chosen for a nest; 0: it fails. The first run compiles.
+static double eini_cuda_probe_run(eini_cuda_probe *p, const eini_cuda_nest *x,
+                                  const ein_contract *of, const ein_choice *h) {
+  double before = 0, from = 0;
+  for (int run = 0; run <= EINI_CUDA_PROBE_RUNS; run++) {
+    eini_cuda_nest y = *x;
+    if (eini_cuda_run(p->c, &y, of, h) != EIN_OK) return 0;
+    if (run > 0) continue;
+    if (eini_cuda_probe_wait(p) != EIN_OK) return 0;
+    before = p->c->counts.seconds;
+    from = eini_cuda_probe_now(p);
+  }
+  if (eini_cuda_probe_wait(p) != EIN_OK) return 0;
+  p->waited = (eini_cuda_probe_now(p) - from) / EINI_CUDA_PROBE_RUNS;
+  return (p->c->counts.seconds - before) / EINI_CUDA_PROBE_RUNS;
+}
+
+// Seconds of a copy of n elements of 4 bytes.
+static double eini_cuda_probe_copy(eini_cuda_probe *p, int64_t n) {
+  static const int64_t one = 1;
+  static const unsigned char away[2] = {1, 1};
+  ein_copy copy;
+  ein_choice h;
+  eini_cuda_nest x;
+  memset(&copy, 0, sizeof copy);
+  copy.n = 1;
+  copy.extent = &n;
+  copy.src_stride = copy.dst_stride = &one;
+  copy.size = 4;
+  copy.away = away;
+  copy.dst = (char *)p->at;
+  copy.src = copy.dst + 4 * EINI_CUDA_PROBE_COPY;
+  if (!eini_cuda_of_copy(&copy, &x) || !eini_cuda_plan(p->c, &x, NULL, -1, &h)) return 0;
+  return eini_cuda_probe_run(p, &x, NULL, &h);
+}
+
+// Seconds of a product of n x n matrices, stored as `stored`, by the way of this name; 0: there is
+// none.
+static double eini_cuda_probe_product(eini_cuda_probe *p, ein_dtype stored, const char *way,
+                                      int64_t n) {
+  static const unsigned char away[3] = {1, 1, 1};
+  const int64_t one = 1, bytes = EINI_CUDA_PROBE * EINI_CUDA_PROBE * 8;
+  const int64_t *const far[1] = {&n}, *const near[1] = {&one};
+  const char *const base[2] = {(char *)p->at, (char *)p->at + bytes};
+  ein_step load;
+  ein_code code;
+  ein_contract of;
+  ein_choice h;
+  eini_cuda_nest x;
+  memset(&load, 0, sizeof load);
+  memset(&code, 0, sizeof code);
+  memset(&of, 0, sizeof of);
+  of.type = ein_dtype_compute(stored);
+  load.op = EIN_OP_OPERAND;
+  load.type = (unsigned char)of.type;
+  load.from = (unsigned char)stored;
+  code.nreg = code.nstep = 1;
+  code.step = &load;
+  code.type = load.type;
+  code.plain = stored == of.type ? 0 : -1;
+  of.m.n = of.n.n = of.k.n = 1;
+  of.m.extent = of.n.extent = of.k.extent = &n;
+  for (int s = 0; s < 2; s++) {
+    ein_side *side = s ? &of.q : &of.p;
+    side->form = stored == of.type ? EIN_FORM_PLAIN : EIN_FORM_FUNCTION;
+    side->nop = 1;
+    side->dtype = &stored;
+    side->row = s ? near : far;
+    side->k = s ? far : near;
+    side->batch = near;
+    side->base = &base[s];
+    side->code = &code;
+  }
+  of.out_dtype = of.type;
+  of.out_m = &n, of.out_n = &one;
+  of.out = (char *)p->at + 2 * bytes;
+  of.plain_out = 1;
+  of.away = away;
+  if (!eini_cuda_of_contract(&of, &x)) return 0;
+  for (int nth = 0; eini_cuda_plan(p->c, &x, &of, nth, &h); nth++)
+    if (strcmp(h.variant, way) == 0) return eini_cuda_probe_run(p, &x, &of, &h);
+  return 0;
+}
+
+// Operations per second of the largest product that is not too long; 1: there is none.
+static double eini_cuda_probe_speed(eini_cuda_probe *p, ein_dtype stored, const char *way) {
+  double speed = 1;
+  for (int64_t n = 64; n <= EINI_CUDA_PROBE; n *= 2) {
+    const double seconds = eini_cuda_probe_product(p, stored, way, n);
+    if (!(seconds > 0)) break;
+    speed = 2 * (double)n * (double)n * (double)n / seconds;
+    if (p->waited > EINI_CUDA_PROBE_SECONDS) break;
+  }
+  return speed;
+}
+
+// Copies between host and device: a short one that is waited for, and all of `memory`.
+static ein_status eini_cuda_probe_link(eini_cuda_probe *p, char *memory, size_t bytes,
+                                       double away[2]) {
+  const size_t most = (size_t)(8 * EINI_CUDA_PROBE_COPY);
+  double least = HUGE_VAL;
+  if (bytes > most) bytes = most;
+  for (int run = 0; run < 2 * EINI_CUDA_PROBE_RUNS; run++) {
+    const double from = eini_cuda_probe_now(p);
+    EINI_TRY(eini_slot_cuda_copy(p->c, 8, p->at, memory, 0));
+    least = fmin(least, eini_cuda_probe_now(p) - from);
+  }
+  const double from = eini_cuda_probe_now(p);
+  EINI_TRY(eini_slot_cuda_copy(p->c, bytes, memory, p->at, 1));
+  EINI_TRY(eini_cuda_probe_wait(p));
+  const double took = fmax(eini_cuda_probe_now(p) - from, 1e-9);
+  away[0] = 1 / fmax(least, 1e-9);
+  away[1] = fmax((double)bytes / took, 1);
+  return EIN_OK;
+}
+
+static void eini_slot_cuda_measure(void *user, double (*now_fn)(void *user), void *now_user,
+                                   void *memory, size_t bytes, ein_rates *rates) {
+  static const struct { ein_dtype type; const char *way; } products[] = {
+      {EIN_F32, "tiles"}, {EIN_F64, "tiles"}, {EIN_F64, "cores"}, {EIN_F32, "cores"},
+      {EIN_F16, "cores"}, {EIN_BF16, "cores"}, {EIN_F16, "cores"}, {EIN_F32, "gemm"},
+      {EIN_F64, "gemm"}};
+  eini_cuda_probe p;
+  double away[16], seconds;
+  memset(&p, 0, sizeof p);
+  p.c = (ein_cuda *)user;
+  p.now_fn = now_fn;
+  p.now_user = now_user;
+  for (int i = 0; i < 16; i++) away[i] = 1;
+  if (eini_slot_cuda_alloc(p.c, (size_t)(8 * EINI_CUDA_PROBE_COPY), &p.at) != EIN_OK) return;
+  ein_status st = eini_cuda_probe_link(&p, (char *)memory, bytes, away);
+  for (int64_t n = 1; n <= EINI_CUDA_PROBE_COPY && st == EIN_OK; n = n == 1 ? 1 << 16 : 2 * n) {
+    seconds = eini_cuda_probe_copy(&p, n);
+    if (!(seconds > 0)) st = EIN_ERR_INTERNAL;
+    else if (n == 1) away[2] = 1 / seconds;
+    else away[3] = 8 * (double)n / seconds;
+    if (n > 1 && p.waited > EINI_CUDA_PROBE_SECONDS) break;
+  }
+  for (int i = 0; i < 9 && st == EIN_OK; i++)
+    away[4 + i] = eini_cuda_probe_speed(&p, products[i].type, products[i].way);
+  eini_slot_cuda_free(p.c, p.at);
+  if (st == EIN_OK) memcpy(rates->away, away, sizeof away);
 }
 
 // ================================================================================================
@@ -3462,6 +3665,11 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
     return st;
   }
   c->kernels.name = "cuda";
+  if (c->ready) {
+    snprintf(c->machine, sizeof c->machine, "%.64s, sm_%d%d", c->device.name, c->device.major,
+             c->device.minor);
+    c->kernels.machine = c->machine;
+  }
   c->kernels.user = c;
   c->kernels.contract_plan = eini_slot_cuda_contract_plan;
   c->kernels.contract_run = eini_slot_cuda_contract_run;
@@ -3471,6 +3679,7 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.map_run = eini_slot_cuda_map_run;
   c->kernels.alone = c->only > 1;
   c->kernels.memory = &c->memory;
+  c->kernels.measure_fn = eini_slot_cuda_measure;
   c->kernels.group_plan = eini_slot_cuda_group_plan;
   c->kernels.group_run = eini_slot_cuda_group_run;
   if (c->ready) c->kernels.group_bytes = c->device.shared - (size_t)EINI_CUDA_THREADS * 24;

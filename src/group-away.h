@@ -76,6 +76,7 @@ static ein_status eini_away_told(eini_arena *a, const eini_lowering *lo, eini_gr
   for (int k = 0; k < v->ntask; k++) {
     if (v->task[k].dtype == NULL) *yes = 0;  // a fold of nothing
     EINI_TRY(eini_away_stage(a, v, &v->task[k], gr->nloop, &stage[k]));
+    stage[k].map.rates = lo->given;
   }
   for (int l = 0; l < gr->nloop; l++) {
     const int last = number >> l & 1;

@@ -31,6 +31,9 @@ static int eini_task_away(const eini_task *t) {
 // away in the end are counted where they are made.
 static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int away) {
   const ein_memory *m = lo->away->memory;
+  const int known = lo->given != NULL && lo->given->away[0] > 0 && lo->given->away[1] > 0;
+  const double start = known ? 1 / lo->given->away[0] : m->start;
+  const double bandwidth = known ? lo->given->away[1] : m->bandwidth;
   const int want = away ? EINI_AWAY : EINI_HOME;
   double seconds = 0;
   for (int s = 0; s < t->nstream && m->bandwidth > 0 && lo->walk.nloop == 0; s++) {
@@ -41,7 +44,7 @@ static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int
     const int elsewhere = s < t->out || lo->stay[slot].port == 0
                               ? lo->valid[slot] != 0 && !(lo->valid[slot] & want)
                               : (lo->stay[slot].space != 0) != away;
-    if (elsewhere) seconds += m->start + (double)lo->stay[slot].bytes / m->bandwidth;
+    if (elsewhere) seconds += start + (double)lo->stay[slot].bytes / bandwidth;
   }
   return seconds;
 }

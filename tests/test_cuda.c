@@ -4,11 +4,13 @@
 // fail are statuses. Then the real NVRTC, where it is there, compiles sources that were made.
 //
 //   test_cuda STUB [NVRTC]    the stub's shared object; NVRTC's, default its usual names
+#define _POSIX_C_SOURCE 200112L
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../einsum.h"
 #include "../backends/einsum_cuda.h"
@@ -439,6 +441,65 @@ static void test_again(ein_ctx *ctx) {
   CHECK(wrong == 0);
 }
 
+// ---- calibration ----
+
+static double clock_now(void *user) {
+  struct timespec t;
+  (void)user;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Does a product run so with these rates?
+static int runs_as(ein_ctx *ctx, const ein_rates *rates, const char *way) {
+  static double a[64 * 64];
+  static char text[1 << 14];
+  const int64_t shape[2] = {64, 64};
+  ein_ztensor in[2], out = ein_tensor(EIN_F64, 2, shape, a);
+  ein_einsum_desc d;
+  ein_plan *plan = NULL;
+  memset(&d, 0, sizeof d);
+  in[0] = in[1] = out;
+  d.expr = "ij,jk->ik", d.nin = 2, d.in = in, d.out = &out;
+  CHECK(ein_ctx_rates(ctx, rates) == EIN_OK);
+  CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK);
+  (void)ein_plan_explain(plan, text, sizeof text);
+  ein_plan_destroy(plan);
+  return strstr(text, way) != NULL;
+}
+
+// The device's rates are measured there, go through their text, and decide.
+static void test_measured(void) {
+  static char text[4096];
+  ein_cuda *cuda = device(stub);
+  ein_ctx_desc desc;
+  ein_ctx *ctx = NULL;
+  ein_rates r, again;
+  memset(&desc, 0, sizeof desc);
+  desc.bare = 1;
+  desc.now_fn = clock_now;
+  CHECK(ein_cuda_use(cuda, &desc) == EIN_OK && ein_ctx_create(&desc, &ctx) == EIN_OK);
+  const ein_cuda_counts before = ein_cuda_counts_get(cuda);
+  CHECK(ein_calibrate(ctx, 0.02, &r) == EIN_OK);
+  const ein_cuda_counts after = ein_cuda_counts_get(cuda);
+  CHECK(after.launches > before.launches + 20 && after.gemms > before.gemms);
+  for (int i = 0; i < 13; i++) CHECK(i == 7 ? r.away[i] <= 1 : r.away[i] > 1);  // TF32: not asked
+  CHECK(fabs(r.away[2] - 2000) < 1);  // the stub's events are 0.5 ms apart
+  CHECK(ein_rates_print(&r, text, sizeof text) < sizeof text);
+  CHECK(ein_rates_parse(ctx, text, &again) == EIN_OK);
+  for (int i = 0; i < 16; i++) CHECK(fabs(again.away[i] - r.away[i]) <= 0.5);
+  for (int i = 4; i < 13; i++) r.away[i] = 1e9;
+  r.away[12] = 1e15;
+  CHECK(runs_as(ctx, &r, "cuda-gemm"));
+  r.away[12] = 1e9, r.away[6] = 1e15;
+  CHECK(runs_as(ctx, &r, "cuda-cores"));
+  r.away[6] = 1e9, r.away[5] = 1e15;
+  CHECK(runs_as(ctx, &r, "cuda-tiles"));
+  ein_ctx_destroy(ctx);
+  ein_cuda_destroy(cuda);
+  CHECK(stub_live() == 0);
+}
+
 // ---- kernels that are kept ----
 
 static struct { char name[96]; char *at; size_t bytes; } shelf[8];
@@ -571,6 +632,7 @@ int main(int argc, char **argv) {
   ein_ctx_destroy(ctx);
   ein_cuda_destroy(cuda);
   CHECK(stub_live() == 0);
+  test_measured();
   test_shelf(host);
   test_failures(host);
   ein_ctx_destroy(host);

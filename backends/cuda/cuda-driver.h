@@ -137,6 +137,7 @@ struct ein_cuda {
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
   ein_cuda_shelf shelf;
+  char machine[96];             // that rates and what was tuned are of
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels

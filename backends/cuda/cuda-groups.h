@@ -236,9 +236,9 @@ static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
       if (!eini_cuda_seen(g, k, i)) once += bytes;
     }
   }
-  const double bandwidth = c->device.bandwidth * eini_cuda_share;
-  return eini_cuda_launch_seconds +
-         fmax(fmax(once / bandwidth, cached / (eini_cuda_cached * bandwidth)), compute) / full;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x[0].rates);
+  return 1 / v.launches +
+         fmax(fmax(once / v.stream, cached / (eini_cuda_cached * v.stream)), compute) / full;
 }
 
 static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ein_choice *h) {

@@ -25,8 +25,8 @@ typedef struct eini_cuda_way {
   int a, b;                      // of a turn
 } eini_cuda_way;
 
-// What is assumed of machines that nothing says more of. Measured by nobody here: NVIDIA's guides
-// give about these for a launch, a PCIe 4 link, and kernels like these.
+// What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
+// launch, a PCIe 4 link, and kernels like these.
 static const double eini_cuda_launch_seconds = 6e-6, eini_cuda_copy_seconds = 1e-5;
 static const double eini_cuda_link = 2.2e10;        // bytes per second between host and device
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
@@ -142,17 +142,43 @@ static double eini_cuda_traffic(const eini_cuda_nest *x, int along, const eini_c
   return sum;
 }
 
+// What the device does, as it was measured (ein_rates.away, in this order, each per second) or as
+// it is assumed.
+typedef struct eini_cuda_speeds {
+  double copies, link;           // between host and device, bytes
+  double launches, stream;       // bytes of a streaming kernel
+  double tiles[2], cores[5], blas[2];  // operations, of f32 and f64, and by eini_cuda_cores - 1
+} eini_cuda_speeds;
+
+static eini_cuda_speeds eini_cuda_speeds_of(const ein_cuda *c, const ein_rates *r) {
+  eini_cuda_speeds v;
+  if (r != NULL && r->away[0] > 0) {
+    memcpy(&v, r->away, sizeof v);
+    return v;
+  }
+  v.copies = 1 / eini_cuda_copy_seconds;
+  v.link = eini_cuda_link;
+  v.launches = 1 / eini_cuda_launch_seconds;
+  v.stream = eini_cuda_share * c->device.bandwidth;
+  for (int wide = 0; wide < 2; wide++) {
+    const double peak = wide ? c->device.flops_f64 : c->device.flops_f32;
+    v.tiles[wide] = eini_cuda_tile_share * peak;
+    v.blas[wide] = eini_cuda_blas_share * peak;
+  }
+  for (int i = 0; i < 5; i++) v.cores[i] = eini_cuda_cores_share * c->device.flops_cores[1 + i];
+  return v;
+}
+
 // Seconds on the device.
 static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
                                 const eini_cuda_way *w) {
   const double all = (double)eini_cuda_extent(x, 0, x->nfree) *
                      (double)eini_cuda_extent(x, x->nfree, x->n);
   const int single = x->type == EIN_F32 || x->type == EIN_C64 || x->type == EIN_I32;
-  const double peak = w->shape.cores ? c->device.flops_cores[w->shape.cores]
-                      : single ? c->device.flops_f32 : c->device.flops_f64;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   const double planes = eini_cuda_complex(x->type) ? 4 : 1, wide = c->device.processors;
   const double blocks = eini_cuda_blocks_of(x, w), full = fmin(1, blocks / wide);
-  double bytes = 0, flops = 0, share = 1;
+  double bytes = 0, flops = 0, speed = single ? c->device.flops_f32 : c->device.flops_f64;
   eini_cuda_turn u;
   switch (w->id) {
     case EINI_CUDA_TURN:
@@ -167,9 +193,9 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       bytes = eini_cuda_traffic(x, x->n - 1, NULL);
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
-    case EINI_CUDA_BLAS: share = eini_cuda_blas_share; break;
-    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: share = eini_cuda_cores_share; break;
-    default: share = eini_cuda_tile_share; break;
+    case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
+    default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
@@ -183,8 +209,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
   }
   const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
   const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
-  return launches * eini_cuda_launch_seconds +
-         fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
+  return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
 // Bytes of operands that are staged, of *n of them.
@@ -317,7 +342,8 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   const double bytes = eini_cuda_staged(x, &staged);
   const double room = bytes + eini_cuda_parts_bytes(x, &best);
   h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
-  h->seconds = c->only == 1 ? 0 : least + staged * eini_cuda_copy_seconds + bytes / eini_cuda_link;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
+  h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;

@@ -25,7 +25,7 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-groups >>cuda-public
+//                 >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -77,8 +77,9 @@
 // takes about a tenth of a second each. A source knows neither extents nor strides, but whether
 // these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
 // ein_cuda stay as long as it does, and longer where ein_cuda_desc.shelf keeps what was compiled
-// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from what the
-// driver says of the device and from constants in >>cuda-ways that nobody measured here.
+// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from ein_rates.away,
+// which ein_calibrate measures on the device by its events (einsum calibrate --kernels cuda), else
+// from what the driver says and constants in >>cuda-ways.
 //
 //
 // MEMORY
@@ -119,7 +120,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, calibration. Groups do sums of products as any other fold,
+// Several devices. Groups do sums of products as any other fold,
 // without tiles, and softmax of a row that is there. A budget does not go with views of the
 // device's memory, and copies of a slice do not overlap the kernels of the one before.
 
