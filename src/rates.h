@@ -136,10 +136,12 @@ static ein_status eini_rates_wrong(const eini_rates_text *p, const char *at, con
 // The number at *at, which moves behind it.
 static ein_status eini_rates_number(const eini_rates_text *p, const char **at, double *x) {
   const char *first;
+  uint64_t whole = 0;  // rounded once
   while (*at < p->end && **at == ' ') ++*at;
   first = *at;
-  for (*x = 0; *at < p->end && **at >= '0' && **at <= '9' && *at - first < 18; ++*at)
-    *x = 10 * *x + (**at - '0');
+  for (; *at < p->end && **at >= '0' && **at <= '9' && *at - first < 18; ++*at)
+    whole = 10 * whole + (uint64_t)(**at - '0');
+  *x = (double)whole;
   if (*at > first && (*at == p->end || **at == ' ')) return EIN_OK;
   return eini_rates_wrong(p, first, "a whole number of at most 18 digits is missing here");
 }
