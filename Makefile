@@ -38,8 +38,8 @@ FUZZ_SECONDS ?= 20
 TESTS    = math npy views extreme path split contract einsum program builder canon bound count \
            fusion groups gradient batch memory memory_fit overflow kernels choice decomp hostile \
            dist order rates cpu cpu_direct cpu_gett cpu_safe special grammar users provider store \
-           distribution schedule steps grids dtensor scatter within nodes cuda device rewrite \
-           rearrange operator
+           distribution schedule steps grids dtensor scatter within nodes cuda device \
+           device_groups rewrite rearrange operator
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama 17_cuda $(if $(FFTW_LIBS),18_fftw)
@@ -49,7 +49,7 @@ LIBRARY_H  = einsum.h $(wildcard backends/*.h)
 HEADERS    = $(LIBRARY_H) $(wildcard tools/*.h) $(B)/fresh
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
-SAN_TESTS  = $(filter-out order cpu_direct cpu_gett cuda device,$(TESTS))
+SAN_TESTS  = $(filter-out order cpu_direct cpu_gett cuda device device_groups,$(TESTS))
 SAN_BIN    = $(SAN_TESTS:%=$(B)/san/test_%) $(B)/san/test_kernels_cpu $(B)/san/test_extreme_cpu
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
 EX_BIN     = $(EXAMPLES:%=$(B)/%)
@@ -211,7 +211,7 @@ test: setup
 
 # What a commit can break and two minutes can find: no rule that takes a compiler, no test that is
 # the CPU backend's own, fewer random cases, and code that compiles fast. It installs nothing.
-CHECK = command quick-lint $(filter-out test-cpu% test-cuda test-device test-order test-rates \
+CHECK = command quick-lint $(filter-out test-cpu% test-cuda test-device% test-order test-rates \
         test-special test-batch,$(TESTS:%=test-%))
 ROUGH =
 check: $(B)/found.mk
@@ -242,6 +242,10 @@ $(B)/libcuda_stub.so: tests/cuda_stub.c $(B)/flags
 CUDA_ALL = $(B)/library.o $(B)/library_cuda.o
 $(B)/test_cuda $(B)/test_device: $(B)/test_%: tests/test_%.c $(TEST_C) $(CUDA_ALL)
 	$(BUILD) -Wall -Wextra -o $@ $< $(CUDA_ALL) $(LINK)
+
+$(B)/test_device_groups: tests/test_device_groups.c $(TEST_C) \
+  $(if $(SHARED),$(B)/library.o $(B)/library_cuda.o)
+	$(BUILD) $(call linked,$(B)/library.o $(B)/library_cuda.o) $(LINK)
 
 $(B)/test_%: tests/test_%.c $(TEST_C) $(if $(SHARED),$(ALL))
 	$(BUILD) $(call linked,$(ALL)) $(LINK)
@@ -404,7 +408,7 @@ STEPS = progress san-command san-pictures san-cpu_safe tsan-cpu_safe $(PARTS:%=m
         test-arm $(FUZZERS:%=fuzz-%) \
         $(filter-out san-cpu_safe,$(SAN_TESTS:%=san-%)) $(TESTS:%=test-%) \
         $(ISAS:%=kernels-%) san-kernels-cpu san-extreme-cpu tsan-dist kernels-blas \
-        kernels-cuda memory-cpu \
+        kernels-cuda gpu-dry memory-cpu \
         mpi-openmpi mpi-mpich command pictures numpy numpy-cpu canon bound models \
         examples readme install demo lint bench
 RUN_STEPS = $(if $(TESTS_ONLY),$(sort $(foreach w,$(TESTS_ONLY),$(foreach s,$(STEPS),\
@@ -418,12 +422,18 @@ steps: $(RUN_STEPS:%=step-%)
 step-names:
 	@echo $(RUN_STEPS)
 
-$(filter-out step-test-cuda step-test-device,$(TESTS:%=step-test-%)): step-test-%: $(B)/test_%
+$(filter-out step-test-cuda step-test-device step-test-device_groups,$(TESTS:%=step-test-%)): \
+  step-test-%: $(B)/test_%
 	$(STEP) test-$* $<
 
 # Generated kernels are compiled by CC: hundreds of small files.
-step-test-cuda step-test-device: step-test-%: $(B)/test_% $(B)/libcuda_stub.so
+step-test-cuda step-test-device step-test-device_groups: step-test-%: $(B)/test_% \
+  $(B)/libcuda_stub.so
 	$(STEP) test-$* env CC="$(CC)" $< $(B)/libcuda_stub.so
+# What stands ready for a machine with a GPU, tried without one.
+step-gpu-dry: $(B)/gpu $(B)/libcuda_stub.so
+	$(STEP) gpu-dry env CC="$(CC)" PYTHON="$(or $(NUMPY_PYTHON),python3)" \
+	  sh bench/gpu.sh $(B) $(B)/libcuda_stub.so
 step-kernels-cuda: $(B)/test_kernels_cuda
 	$(STEP) kernels-cuda env CC="$(CC)" $< 250 21
 

@@ -32,8 +32,9 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
-//                 >>overflow >>plan >>rows >>group-plan >>staging >>units >>execute >>path-text
-//                 >>store >>tuned >>explain >>request >>call >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>group-plan >>group-away >>staging >>units >>execute
+//                 >>path-text >>store >>tuned >>explain >>request >>call >>graph-plan
+//                 >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
@@ -766,6 +767,7 @@ typedef struct ein_rates {
   double call;                     // seconds of a call of a plan that has one thing to do
   double start;                    // seconds until all threads have begun and ended doing nothing
   double stream_bytes;             // of an output from which it is faster past the caches
+  double away[16];                 // of who has own memory: copies, bytes to it, what it will; 1/s
   int threads;                     // that all_.. and start are of
   char machine[96];                // processor, instruction set, caches; "": not known
 } ein_rates;
@@ -894,9 +896,25 @@ typedef struct ein_choice {
 } ein_choice;
 
 // Ranges [from, to) of the linear indices of batch, m and n.
-typedef struct ein_part {
-  int64_t batch[2], m[2], n[2];
-} ein_part;
+typedef struct ein_part { int64_t batch[2], m[2], n[2]; } ein_part;
+
+// Statements one after another in each block of common loops. What is between them has memory of
+// the block's own, which begins with nothing.
+typedef struct ein_stage {
+  ein_map map;                  // of one block; neither base nor at
+  const int *tensor;            // [nstream] of the group's; values: -1
+  const int64_t *offset;        // [nstream] bytes from the tensor's address; values: the one there
+  const int64_t *step;          // [nstream * nloop]: bytes (values: numbers) for a value of a loop
+} ein_stage;
+typedef struct ein_group {
+  int nloop, nstage, ntensor;
+  const int64_t *from, *block, *count;  // [nloop] block b < count begins at from + b * block
+  const ein_stage *stage;
+  const int64_t *local;         // [ntensor] bytes from where a block's own memory begins, or -1
+  size_t bytes;                 // of it
+  char *const *base;            // when run: [ntensor] addresses of the others
+  const ein_scalar *param;
+} ein_group;
 
 typedef int64_t ein_ticket;     // of what is under way; 0: nothing is
 
@@ -945,6 +963,9 @@ typedef struct ein_kernels {
   void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
                      size_t bytes, ein_rates *rates);
   const ein_memory *memory;     // NULL: the host's
+  int (*group_plan)(void *user, const ein_group *g, int nth, ein_choice *choice);
+  ein_status (*group_run)(void *user, const ein_group *g, const ein_choice *choice);
+  size_t group_bytes;           // of a block of a group at most: these three go with memory
   int alone;                    // 1: what it cannot run is an error of planning, not another's
   // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
   // value. Others are not asked in deterministic mode.
@@ -1036,10 +1057,7 @@ typedef struct ein_einsum_desc {
   ein_options options;
 } ein_einsum_desc;
 
-typedef struct ein_size {
-  const char *name;
-  int64_t value;
-} ein_size;
+typedef struct ein_size { const char *name; int64_t value; } ein_size;
 
 typedef struct ein_binding {
   const char *name;
@@ -15043,6 +15061,7 @@ typedef struct eini_lowering {
   const eini_stay *stay;    //   what of slots lies in it, and where they are before this task
   unsigned char *valid;
   int at_home;              // 1: it is not asked
+  int maps;                 // 1: tasks are maps that nobody is asked about: stages of its groups
 } eini_lowering;
 
 // Stride of every column of a map, and the offset of index 0, in elements. column[c]: the index of
@@ -15339,13 +15358,16 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
 
 // Has who runs a task a memory of its own?
 static int eini_task_away(const eini_task *t) {
-  return t->kind != EINI_TASK_GROUP && t->kernels != NULL && t->kernels->memory != NULL;
+  return t->kernels != NULL && t->kernels->memory != NULL;
 }
 
 // Seconds of copies that a task needs if it runs away or at home. Those of outputs that go home or
 // away in the end are counted where they are made.
 static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int away) {
   const ein_memory *m = lo->away->memory;
+  const int known = lo->given != NULL && lo->given->away[0] > 0 && lo->given->away[1] > 0;
+  const double start = known ? 1 / lo->given->away[0] : m->start;
+  const double bandwidth = known ? lo->given->away[1] : m->bandwidth;
   const int want = away ? EINI_AWAY : EINI_HOME;
   double seconds = 0;
   for (int s = 0; s < t->nstream && m->bandwidth > 0 && lo->walk.nloop == 0; s++) {
@@ -15356,7 +15378,7 @@ static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int
     const int elsewhere = s < t->out || lo->stay[slot].port == 0
                               ? lo->valid[slot] != 0 && !(lo->valid[slot] & want)
                               : (lo->stay[slot].space != 0) != away;
-    if (elsewhere) seconds += m->start + (double)lo->stay[slot].bytes / m->bandwidth;
+    if (elsewhere) seconds += start + (double)lo->stay[slot].bytes / bandwidth;
   }
   return seconds;
 }
@@ -15389,6 +15411,7 @@ static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p
   const int away = p != NULL && p->memory != NULL;
   ein_choice h;
   if (away && (p != lo->away || lo->at_home || lo->walk.nloop > 0)) return;
+  if (!away && t->best != NULL && lo->away != NULL && lo->away->alone) return;  // it runs there
   for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
     if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
     if (lo->away != NULL) h.seconds += eini_stay_seconds(lo, t, away);
@@ -15504,6 +15527,7 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
+  if (lo->maps) return EIN_OK;
   EINI_TRY(eini_stay_flags(lo, t, t->nstream, NULL, &t->away));
   ein_map m = eini_map_of(t);
   m.rates = lo->given;
@@ -15871,7 +15895,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   if (*empty) return EIN_OK;
   if (s->fold == EIN_FOLD_BLOCK) return eini_operation_lower(lo, s, t);
   EINI_TRY(eini_task_streams(lo, s, f, via, t));
-  if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
+  if (eini_task_is_copy(t, s) && !lo->maps) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
   if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
     for (int i = live - 1; i >= 0; i--)
@@ -18523,6 +18547,8 @@ typedef struct eini_group_variant {
   eini_task *task;
   char *stays;                  // per task: once while the innermost loop runs
   eini_group_slot *slot;        // slot 0 is the zero of values
+  ein_group *told;              // what a provider of groups is told, and says; or NULL
+  ein_choice choice;
 } eini_group_variant;
 
 typedef struct eini_group {
@@ -18599,6 +18625,7 @@ typedef struct eini_trail {
   char *joins;                  // per unit: may be in a group
   int *then;                    // per unit: the last one of the group that begins there; or NULL
   double size;                  // bytes of an element, of the largest there are
+  int as_found;                 // 1: sides that move least, however long the host would take
   eini_fuse_search z;
 } eini_trail;
 
@@ -18905,7 +18932,8 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
     return EIN_OK;
   }
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  if (fits) eini_bundle_choose(w, &f, list, b);
+  if (fits && w->as_found) eini_bundle_weigh(w, &f, list, b);
+  else if (fits) eini_bundle_choose(w, &f, list, b);
   k->gain = b->gain;
   k->gained = 1;
   eini_arena_rollback(&w->z.scratch, &mark);
@@ -18958,12 +18986,12 @@ static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
   return EIN_OK;
 }
 
-static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
-                                  const eini_unit *unit, int nunit, const ein_rates *rates,
-                                  const int *rows) {
+// What is known of units before groups are searched for. temps: bytes of temporaries.
+static ein_status eini_trail_begin(eini_trail *w, eini_arena *a, const ein_graph *g,
+                                   const eini_unit *unit, int nunit, const ein_rates *rates,
+                                   const int *rows, double **weights, double *temps) {
   const eini_map *m;
   const int *column;
-  double temps = 0;
   memset(w, 0, sizeof *w);
   w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
   w->made = EINI_NEW(a, int, g->ntensor);
@@ -18983,7 +19011,7 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
     w->made[t] = w->last[t] = -1, w->first[t] = nunit;
     weight[t] = fmin(1, rates->copy_bw[EIN_MEMORY] / eini_core_bandwidth(rates, bytes));
     w->size = fmax(w->size, (double)ein_dtype_size(g->tensor[t].dtype));
-    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += bytes;
+    if (g->tensor[t].role == EIN_ROLE_TEMP) *temps += bytes;
   }
   for (int u = 0, row = 0; u < nunit; u++) {
     if (rows != NULL && rows[u] > 0) row = rows[u];
@@ -18994,15 +19022,28 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
       w->last[t] = u;
     }
   }
-  if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
-  EINI_TRY(eini_fuse_search_make(&w->z, a, g, EINI_CACHE_PART * rates->fast_bytes / w->size, 0));
+  *weights = weight;
+  return EIN_OK;
+}
+
+// fast: bytes of blocks.
+static ein_status eini_trail_open(eini_trail *w, eini_arena *a, double fast, const double *weight) {
+  EINI_TRY(eini_fuse_search_make(&w->z, a, w->g, fast / w->size, 0));
   w->z.w.uncut = 1;
   w->z.w.weight = weight;
-  w->then = EINI_NEW(a, int, nunit);
-  if (w->then == NULL) {
-    eini_arena_free(&w->z.scratch);
-    return EIN_ERR_NO_MEMORY;
-  }
+  w->then = EINI_NEW(a, int, w->nunit);
+  if (w->then != NULL) return EIN_OK;
+  eini_arena_free(&w->z.scratch);
+  return EIN_ERR_NO_MEMORY;
+}
+
+static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
+                                  const eini_unit *unit, int nunit, const ein_rates *rates,
+                                  const int *rows) {
+  double temps = 0, *weight;
+  EINI_TRY(eini_trail_begin(w, a, g, unit, nunit, rates, rows, &weight, &temps));
+  if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
+  EINI_TRY(eini_trail_open(w, a, EINI_CACHE_PART * rates->fast_bytes, weight));
   const ein_status st = eini_trail_search(w, a);
   if (st != EIN_OK) eini_trail_free(w);
   return st;
@@ -19851,7 +19892,7 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
   const eini_arena_at plan = eini_arena_mark(lo->a), graph = eini_arena_mark(&lo->g->arena);
   int yes = 0;
   *empty = 0;
-  EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
+  if (!lo->maps) EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
   if (yes && eini_plan_outer(lo, s, t)) {
     eini_task map;
     EINI_TRY(eini_task_lower(lo, s, f, via, &map, empty));
@@ -20344,8 +20385,9 @@ static double eini_unit_bytes(const eini_lowering *lo, const eini_unit *u, const
 // each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
                                 const char *local, double runs, double alone) {
-  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
   if (eini_task_told(t) || eini_task_away(t)) return t->choice.seconds * runs;
+  if (lo->rates == NULL) return 0;
+  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
   double bytes = eini_unit_bytes(lo, u, local);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];
@@ -20550,6 +20592,8 @@ static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
                                     const eini_bundle *b, int variant, eini_seat *own,
                                     int64_t *bytes) {
+  eini_item item[EINI_FUSE_MOST];
+  int alive[EINI_FUSE_MOST], n = 0;
   for (int u = b->from; u <= b->to; u++) {
     const int out = w->unit[u].out;
     const eini_tensor *t = &lo->g->tensor[out];
@@ -20558,10 +20602,13 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w
     EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
     EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
     w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
-    w->place[out] = *bytes;
-    *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    item[n].from = w->as_found ? u : 0;  // else some stay from block to block
+    item[n].to = w->as_found ? w->last[out] : b->to;
+    item[n].at = &w->place[out];
+    item[n++].bytes =
+        (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   }
-  return EIN_OK;
+  return eini_items_place(item, n, 0, alive, bytes);
 }
 
 // Layouts of what a group makes: what is fastest for whole tensors, which come from memory, may not
@@ -20714,6 +20761,231 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
 }
 
 // ================================================================================================
+// >>group-away  groups that a provider with a memory of its own runs
+// Takes a run of units; gives their statements in blocks as such a provider sees them, of the sizes
+// for which it predicts least, where that is less than what they take one after another.
+// ================================================================================================
+
+#define EINI_AWAY_SIZES 4       // of blocks: all of a block's own memory, a quarter, and so on
+#define EINI_AWAY_UNITS 256     // plans of more are not searched
+
+typedef struct eini_away_search {
+  eini_trail trail[EINI_AWAY_SIZES];
+  int n;
+  ein_rates rates;              // sides are those that move least: speeds make no difference
+} eini_away_search;
+
+static void eini_away_search_free(eini_away_search *x) {
+  for (int k = 0; k < x->n; k++) eini_trail_free(&x->trail[k]);
+}
+
+static ein_status eini_away_search_make(eini_away_search *x, eini_arena *a, const ein_plan *p,
+                                        const eini_unit *unit, int n, const int *rows) {
+  double fast = 0;
+  memset(x, 0, sizeof *x);
+  if (p->away == NULL || p->away->group_plan == NULL || p->ungrouped || p->checked ||
+      n > EINI_AWAY_UNITS)
+    return EIN_OK;
+  x->rates.flops_f64 = x->rates.flops_f32 = 1e12;
+  for (int l = 0; l < EIN_MEMORY_LEVELS; l++) x->rates.read_bw[l] = x->rates.copy_bw[l] = 1e12;
+  fast = (double)p->away->group_bytes;
+  for (int k = 0; k < EINI_AWAY_SIZES; k++, fast /= 4) {
+    double temps = 0, *weight;
+    eini_trail *w = &x->trail[k];
+    EINI_TRY(eini_trail_begin(w, a, p->graph, unit, n, &x->rates, rows, &weight, &temps));
+    w->as_found = 1;
+    EINI_TRY(eini_trail_open(w, a, fast, NULL));
+    x->n++;
+  }
+  return EIN_OK;
+}
+
+// ---- what the provider is told ----
+
+static ein_status eini_away_stage(eini_arena *a, const eini_group_variant *v, const eini_task *t,
+                                  int nloop, ein_stage *s) {
+  int *tensor = EINI_NEW(a, int, t->nstream);
+  int64_t *offset = EINI_NEW(a, int64_t, t->nstream);
+  int64_t *step = EINI_NEW(a, int64_t, (int64_t)t->nstream * nloop);
+  if (tensor == NULL || offset == NULL || step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < t->nstream; k++) {
+    const eini_ref *r = &t->ref[k];
+    const int id = r->slot >= 0 ? r->slot : r->origin;  // of a value: 0 where it does not move
+    tensor[k] = r->slot >= 0 ? id : -1;
+    offset[k] = r->slot >= 0 || id == 0 ? r->offset : v->slot[id].offset;
+    for (int l = 0; l < nloop; l++) step[(int64_t)k * nloop + l] = v->slot[id].step[l];
+  }
+  s->map = eini_map_of(t);
+  s->tensor = tensor;
+  s->offset = offset;
+  s->step = step;
+  return EIN_OK;
+}
+
+// Blocks of a variant; *yes 0: something in them is not there, or is staged.
+static ein_status eini_away_told(eini_arena *a, const eini_lowering *lo, eini_group *gr,
+                                 int number, int *yes) {
+  eini_group_variant *v = &gr->variant[number];
+  ein_group *g = EINI_NEW(a, ein_group, 1);
+  ein_stage *stage = EINI_NEW(a, ein_stage, v->ntask);
+  int64_t *number_of = EINI_NEW(a, int64_t, 3 * (int64_t)gr->nloop);
+  int64_t *local = EINI_NEW(a, int64_t, v->nslot);
+  if (g == NULL || stage == NULL || number_of == NULL || local == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 1; k < v->nslot; k++) {
+    local[k] = v->slot[k].slot == -1 ? v->slot[k].offset : -1;
+    if (v->slot[k].slot >= 0 && !lo->stay[v->slot[k].slot].kept) *yes = 0;
+  }
+  for (int k = 0; k < v->ntask; k++) {
+    if (v->task[k].dtype == NULL) *yes = 0;  // a fold of nothing
+    EINI_TRY(eini_away_stage(a, v, &v->task[k], gr->nloop, &stage[k]));
+    stage[k].map.rates = lo->given;
+  }
+  for (int l = 0; l < gr->nloop; l++) {
+    const int last = number >> l & 1;
+    number_of[l] = last ? gr->edge[l] : 0;
+    number_of[gr->nloop + l] = gr->block[l];
+    number_of[2 * gr->nloop + l] = last ? 1 : eini_ceil_div(gr->edge[l], gr->block[l]);
+  }
+  g->nloop = gr->nloop;
+  g->from = number_of;
+  g->block = number_of + gr->nloop;
+  g->count = number_of + 2 * gr->nloop;
+  g->nstage = v->ntask;
+  g->stage = stage;
+  g->ntensor = v->nslot;
+  local[0] = -1;
+  g->local = local;
+  g->bytes = gr->local_bytes;
+  v->told = g;
+  return EIN_OK;
+}
+
+// Asks about all blocks of a group; what they take is its candidate.
+static ein_status eini_away_asked(eini_arena *a, const eini_lowering *lo, eini_task *t, int *yes) {
+  const ein_kernels *k = lo->away;
+  eini_candidate *x = EINI_NEW(a, eini_candidate, 1);
+  if (x == NULL) return EIN_ERR_NO_MEMORY;
+  *yes = 1;
+  for (int n = 0; n < 1 << t->group->nloop && *yes; n++) {
+    eini_group_variant *v = &t->group->variant[n];
+    if (v->ntask == 0) continue;
+    EINI_TRY(eini_away_told(a, lo, t->group, n, yes));
+    if (!*yes) break;
+    memset(&v->choice, 0, sizeof v->choice);
+    *yes = k->group_plan(k->user, v->told, lo->wanted != NULL ? 0 : -1, &v->choice);
+    if (!*yes) break;
+    x->seconds += v->choice.seconds;
+    t->choice.away += v->choice.away;
+    memcpy(x->variant, v->choice.variant, sizeof x->variant);
+    for (int i = 0; i < v->ntask; i++) {  // for explain
+      v->task[i].kernels = k;
+      memcpy(v->task[i].choice.variant, v->choice.variant, sizeof v->choice.variant);
+    }
+  }
+  x->name = k->name;
+  x->fixed = *yes && lo->wanted != NULL && eini_wanted_is(lo->wanted, k->name, x->variant);
+  t->kernels = k;
+  t->candidate = x;
+  t->ncandidate = 1;
+  t->best = x;
+  t->choice.seconds = x->seconds;
+  return EIN_OK;
+}
+
+// ---- the choice ----
+
+// A group of these blocks; what it took is given back unless it is kept.
+static ein_status eini_away_try(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                const eini_bundle *b, eini_seat *seat, int keep,
+                                eini_candidate *found, int *yes) {
+  const eini_arena_at plan = eini_arena_mark(&p->arena), graph = eini_arena_mark(&lo->g->arena);
+  eini_task *t = &p->task[p->ntask];
+  eini_lowering sub = *lo;
+  EINI_TRY(eini_group_new(p, lo, w, b, t));
+  eini_group *gr = t->group;
+  sub.width = sub.maps = t->parts = 1;
+  sub.local = w->local;
+  sub.shift = w->shift;
+  sub.seat = seat;
+  ein_status st = EIN_OK;
+  for (int v = 0; v < 1 << gr->nloop && st == EIN_OK; v++)
+    if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
+  if (st == EIN_OK) st = eini_away_asked(&p->arena, lo, t, yes);
+  if (st == EIN_OK && *yes) *found = *t->best;
+  for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++)
+    if (w->local[w->unit[u].out]) seat[w->unit[u].out].slot = -1;  // needs no place of its own
+  eini_bundle_unmark(w, b->from, b->to);
+  t->scratch = 0;
+  eini_nest_carve(NULL, &t->scratch, (size_t)gr->slots * sizeof(char *));
+  if (st != EIN_OK || (*yes && keep)) return st;
+  eini_arena_rollback(&p->arena, &plan);
+  eini_arena_rollback(&lo->g->arena, &graph);
+  return EIN_OK;
+}
+
+// The best blocks of units [u, v]; *at: which trail's, or -1.
+static ein_status eini_away_best(ein_plan *p, const eini_lowering *lo, eini_away_search *x, int u,
+                                 int v, eini_seat *seat, eini_bundle *best, eini_candidate *found,
+                                 int *at) {
+  eini_bundle b;
+  eini_candidate one;
+  *at = -1;
+  for (int k = 0; k < x->n; k++) {
+    int yes = 0;
+    EINI_TRY(eini_bundle_make(&x->trail[k], u, v, 0, &b));
+    if (!(b.gain > -INFINITY)) continue;
+    if (*at >= 0 && b.nloop == best->nloop &&
+        memcmp(b.block, best->block, (size_t)b.nloop * sizeof *b.block) == 0)
+      continue;
+    EINI_TRY(eini_away_try(p, lo, &x->trail[k], &b, seat, 0, &one, &yes));
+    if (!yes || (*at >= 0 && !eini_better(&one, found))) continue;
+    *best = b;
+    *found = one;
+    *at = k;
+  }
+  return EIN_OK;
+}
+
+// The group that begins at unit u and that the provider runs, if there is one: *last, its last
+// unit.
+static ein_status eini_plan_away(ein_plan *p, const eini_lowering *lo, eini_away_search *x, int u,
+                                 eini_seat *seat, int *last) {
+  const eini_trail *w = &x->trail[0];
+  int v = u;
+  *last = 0;
+  if (x->n == 0 || !w->joins[u] || w->g->tensor[w->unit[u].out].role != EIN_ROLE_TEMP)
+    return EIN_OK;
+  while (v + 1 < w->nunit && v + 1 < u + EINI_FUSE_MOST && w->joins[v + 1] &&
+         eini_unit_follows(w, u, v + 1))
+    v++;
+  for (; v > u && *last == 0; v--) {
+    double seconds[3] = {0, 0, 0};
+    eini_bundle b;
+    eini_candidate found;
+    eini_lowering sub = *lo;
+    eini_arena scratch;
+    int at, yes = 0;
+    EINI_TRY(eini_away_best(p, lo, x, u, v, seat, &b, &found, &at));
+    if (at < 0) continue;
+    eini_arena_init(&scratch, &lo->a->al);
+    sub.a = &scratch;
+    ein_status st = EIN_OK;
+    for (int i = u; i <= v && st == EIN_OK; i++)
+      st = eini_unit_seconds(&sub, NULL, w->unit, i, &seconds[1]);
+    eini_arena_free(&scratch);
+    EINI_TRY(st);
+    seconds[0] = found.seconds;
+    const int take = found.fixed || EINI_SURELY * seconds[0] < seconds[1];
+    EINI_TRY(eini_plan_verdict(p, w->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !take));
+    if (!take) continue;
+    EINI_TRY(eini_away_try(p, lo, &x->trail[at], &b, seat, 1, &found, &yes));
+    if (yes) p->info.seconds += seconds[0];
+    if (yes) *last = v;
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
 // >>staging  tensors in a provider's memory
 // Takes tasks in their order; says what is copied before each of them, to the memory of who runs it
 // or home. One law for planning, which counts the copies, and for runs, which make them.
@@ -20820,9 +21092,7 @@ static ein_status eini_plan_stays(ein_plan *p, eini_lowering *lo, const eini_sea
   lo->away = p->away;
   lo->stay = p->stay;
   eini_stays_begin(p, p->stay, lo->valid);
-  if (!p->away->alone) return EIN_OK;
-  p->ungrouped = 1;  // others would run groups and rows
-  p->rows = 0;
+  if (p->away->alone) p->rows = 0;  // others would run them
   return EIN_OK;
 }
 
@@ -21029,10 +21299,11 @@ static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit
   if (lo->rates != NULL) p->info.seconds += all / t->parts;
 }
 
-// The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
-// batches among them.
-static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rowset *rows,
-                                 const eini_unit *unit, int n, eini_seat *seat) {
+// The tasks of n units; w: the search for groups among them, where machine rates are known; away:
+// for those of a provider with a memory of its own; rows: batches among them.
+static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
+                                 eini_away_search *away, eini_rowset *rows, const eini_unit *unit,
+                                 int n, eini_seat *seat) {
   for (int u = 0; u < n; u++) {
     if (rows->sorted != NULL && rows->length[u] > 0) {
       const int64_t length = rows->length[u];
@@ -21045,7 +21316,8 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
     }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
     int empty = 0, grouped = 0;
-    EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
+    EINI_TRY(eini_plan_away(p, lo, away, u, seat, &grouped));
+    if (!grouped) EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
     if (grouped) {
       EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
       p->ntask++, u = grouped;
@@ -21078,8 +21350,10 @@ static int64_t eini_plan_most(const eini_rowset *rows, int n) {
 static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *scratch,
                                     const eini_unit *unit, int n, eini_seat *seat) {
   eini_trail search;
+  eini_away_search away;
   eini_rowset rows;
   memset(&rows, 0, sizeof rows);
+  memset(&search, 0, sizeof search);
   if (p->rows && !p->checked && !p->ungrouped)
     EINI_TRY(eini_rowset_find(&rows, scratch, &p->arena, lo, unit, n));
   if (rows.sorted != NULL) unit = rows.sorted;
@@ -21087,11 +21361,14 @@ static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *
   p->task = EINI_NEW(&p->arena, eini_task, most);
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL || p->ungrouped) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
-  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates,
-                           rows.sorted == NULL ? NULL : rows.length));
-  ein_status st = eini_plan_each(p, lo, &search, &rows, unit, n, seat);
-  eini_trail_free(&search);
+  const int *length = rows.sorted == NULL ? NULL : rows.length;
+  const int here = p->rates != NULL && !p->ungrouped && (p->away == NULL || !p->away->alone);
+  ein_status st = eini_away_search_make(&away, scratch, p, unit, n, length);
+  if (st == EIN_OK && here)
+    st = eini_trail_make(&search, scratch, p->graph, unit, n, p->rates, length);
+  if (st == EIN_OK) st = eini_plan_each(p, lo, here ? &search : NULL, &away, &rows, unit, n, seat);
+  if (here) eini_trail_free(&search);
+  eini_away_search_free(&away);
   return st;
 }
 
@@ -21400,9 +21677,26 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
   return EIN_OK;
 }
 
+// A group that its provider runs, blocks of one shape after those of another.
+static ein_status eini_group_told_run(const eini_exec *x, const eini_task *t, char *scratch) {
+  char **base = (char **)(void *)scratch;
+  for (int n = 0; n < 1 << EINI_GROUP_LOOPS; n++) {
+    const eini_group_variant *v = &t->group->variant[n];
+    if (v->told == NULL) continue;
+    for (int k = 0; k < v->nslot; k++)
+      base[k] = v->slot[k].slot < 0 ? NULL : x->slot[v->slot[k].slot];
+    ein_group g = *v->told;
+    g.base = base;
+    g.param = x->param;
+    EINI_TRY(t->kernels->group_run(t->kernels->user, &g, &v->choice));
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
+  if (t->kernels != NULL && x->task_fn == NULL) return eini_group_told_run(x, t, scratch);
   const int inner = g->nloop - 1;
   eini_exec y = *x;
   size_t used = 0;
@@ -22940,7 +23234,11 @@ static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *tas
     eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
              (long long)g->extent[j]);
   }
-  eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
+  eini_say(t, "; %.3g bytes of temporaries are never stored", g->saved);
+  if (task->best != NULL)
+    eini_say(t, "\n        predicted: %s-%s %.3g s", task->best->name, task->best->variant,
+             task->best->seconds);
+  eini_say(t, "\n");
   const double least = eini_group_io(p, g);
   if (least > 0)
     eini_say(t, "        moves %.3g bytes, any order of them at least %.3g: %.2f times\n", g->moves,
@@ -23790,9 +24088,11 @@ static ein_status eini_plan_want(ein_plan *p, const ein_options *o) {
 static int eini_plan_has_wanted(const ein_plan *p) {
   const eini_task *t;
   const eini_stmt *s, *f;
-  for (int k = 0; k < p->ntask; k++)
+  for (int k = 0; k < p->ntask; k++) {
+    if (p->task[k].best != NULL && p->task[k].best->fixed) return 1;
     for (int i = 0; (t = eini_task_from(&p->task[k], i, &s, &f)) != NULL; i++)
       if (t->best != NULL && t->best->fixed) return 1;
+  }
   return 0;
 }
 
@@ -27847,6 +28147,7 @@ static const eini_rate_field eini_rate_fields[] = {
     EINI_RATE(gemm_f64, EIN_GEMMS, 0, 1e3, 1e17), EINI_RATE(gemm_f32, EIN_GEMMS, 0, 1e3, 1e17),
     EINI_RATE(hz, 1, 0, 1e3, 1e17), EINI_RATE_TIME(call), EINI_RATE_TIME(start),
     EINI_RATE(cache_bytes, EIN_MEMORY, 0, 1, 1e15), EINI_RATE(fast_bytes, 1, 1, 1, 1e15),
+    EINI_RATE(away, 16, 0, 1, 1e17),
     EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(fused, 1, 2, 1, 1e15)};
 #undef EINI_RATE
 #undef EINI_RATE_TIME
@@ -27956,10 +28257,12 @@ static ein_status eini_rates_wrong(const eini_rates_text *p, const char *at, con
 // The number at *at, which moves behind it.
 static ein_status eini_rates_number(const eini_rates_text *p, const char **at, double *x) {
   const char *first;
+  uint64_t whole = 0;  // rounded once
   while (*at < p->end && **at == ' ') ++*at;
   first = *at;
-  for (*x = 0; *at < p->end && **at >= '0' && **at <= '9' && *at - first < 18; ++*at)
-    *x = 10 * *x + (**at - '0');
+  for (; *at < p->end && **at >= '0' && **at <= '9' && *at - first < 18; ++*at)
+    whole = 10 * whole + (uint64_t)(**at - '0');
+  *x = (double)whole;
   if (*at > first && (*at == p->end || **at == ' ')) return EIN_OK;
   return eini_rates_wrong(p, first, "a whole number of at most 18 digits is missing here");
 }
@@ -28257,7 +28560,7 @@ static ein_status eini_calibrate_products(eini_calibration *c) {
 }
 
 // What providers alone can measure, of the first that does; else products are the best there is.
-static ein_status eini_calibrate_all(eini_calibration *c) {
+static ein_status eini_calibrate_host(eini_calibration *c) {
   ein_rates *r = &c->r;
   const ein_ctx *ctx = c->ctx;
   memset(c->mem, 1, (size_t)EINI_CALIBRATE_BYTES);
@@ -28277,6 +28580,28 @@ static ein_status eini_calibrate_all(eini_calibration *c) {
   }
   if (!(r->fast_bytes > 0)) r->fast_bytes = 524288;
   return EIN_OK;
+}
+
+// The host with its own providers, then the first one that has a memory of its own.
+static ein_status eini_calibrate_all(eini_calibration *c) {
+  ein_ctx *ctx = c->ctx;
+  const ein_kernels **all = ctx->kernels, *away = NULL;
+  const int n = ctx->nkernels;
+  const size_t bytes = (size_t)(n + 1) * sizeof *all;
+  ctx->nkernels = 0;
+  ctx->kernels = (const ein_kernels **)ctx->al.alloc_fn(bytes, EINI_ALIGN, ctx->al.user);
+  for (int i = 0; i < n && ctx->kernels != NULL; i++) {
+    if (all[i]->memory == NULL) ctx->kernels[ctx->nkernels++] = all[i];
+    else if (away == NULL) away = all[i];
+  }
+  ein_status st = ctx->kernels == NULL ? EIN_ERR_NO_MEMORY : eini_calibrate_host(c);
+  if (ctx->kernels != NULL) ctx->al.free_fn(ctx->kernels, bytes, ctx->al.user);
+  ctx->kernels = all;
+  ctx->nkernels = n;
+  if (st == EIN_OK && away != NULL && away->measure_fn != NULL)
+    away->measure_fn(away->user, ctx->now_fn, ctx->now_user, c->mem, (size_t)EINI_CALIBRATE_BYTES,
+                     &c->r);
+  return st;
 }
 
 EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates) {

@@ -25,7 +25,7 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-public
+//                 >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -62,18 +62,24 @@
 //             with one dense side, once scaled at most, with one index or none as the batch
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
 //             sums each, two tiles in shared memory in turn, stores of any expression
-// parts       the same, k cut where there are few tiles; a second kernel folds the parts
+// cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
+//             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
+// parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
 // down        a fold a thread, neighbours along the output
 // across      a fold a block of threads, neighbours along the fold
 // elements    an element a thread
+// group       statements of a group one after another in each block of their common loops, in one
+//             kernel, what is between them in shared memory: attention, softmax, norms, stencils
 // turn        copies and element-wise statements that are dense along different indices in the
 //             output and in one or two operands: tiles of 32 x 32 through shared memory
 //
 // All but gemm are written when a plan is made and compiled by NVRTC when they first run, which
 // takes about a tenth of a second each. A source knows neither extents nor strides, but whether
 // these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
-// ein_cuda stay as long as it does. ein_cuda_source shows them. Predictions come from what the
-// driver says of the device and from constants in >>cuda-ways that nobody measured here.
+// ein_cuda stay as long as it does, and longer where ein_cuda_desc.shelf keeps what was compiled
+// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from ein_rates.away,
+// which ein_calibrate measures on the device by its events (einsum calibrate --kernels cuda), else
+// from what the driver says and constants in >>cuda-ways.
 //
 //
 // MEMORY
@@ -114,9 +120,9 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
-// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
-// a slice do not overlap the kernels of the one before.
+// Several devices. Groups do sums of products as any other fold,
+// without tiles, and softmax of a row that is there. A budget does not go with views of the
+// device's memory, and copies of a slice do not overlap the kernels of the one before.
 
 
 #if !defined(EINSUM_H) || \
@@ -140,17 +146,30 @@ typedef struct ein_cuda ein_cuda;
 
 #define EIN_CUDA_SPACE 1  // ein_ztensor.space of views of the device's memory
 
+// Where compiled kernels outlive an ein_cuda, by names of letters, digits, '.', '_' and '-'. Who
+// saves need not keep; what is loaded and not what was saved, or of another source, is compiled
+// again. Called from one thread at a time.
+typedef struct ein_cuda_shelf {
+  // Copies at most room bytes to `to`, *bytes: how many there are. 0: nothing has that name.
+  int (*load_fn)(void *user, const char *name, void *to, size_t room, size_t *bytes);
+  void (*save_fn)(void *user, const char *name, const void *from, size_t bytes);
+  void *user;
+} ein_cuda_shelf;
+
 // Of a library NULL means its usual names, in the order of dlopen's search. With EINSUM_CUDA_LINK
 // the names are not looked at.
 typedef struct ein_cuda_desc {
   int device;             // its number; default 0
   int only;               // 1: says of all it can do that it takes no time, and so does it; 2: and
                           //   what it cannot do is EIN_ERR_UNSUPPORTED when it is planned
+  int tf32;               // 1: products of f32 may round their operands to TF32 (11 bits); default
+                          //   0: IEEE arithmetic
   void *stream;           // a CUstream of the device's primary context in which all work is put;
                           //   default: one of its own
   const char *driver;     // the driver, libcuda.so.1
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
+  const ein_cuda_shelf *shelf;  // default: none; copied
 } ein_cuda_desc;
 
 // desc and allocator may be NULL. Succeeds where there is no library and no device: then
@@ -181,7 +200,7 @@ EIN_API size_t ein_cuda_info(const ein_cuda *cuda, char *buf, size_t size);
 
 typedef struct ein_cuda_counts {
   int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
-  int64_t compiled;                // by NVRTC
+  int64_t compiled, loaded;        // by NVRTC, and from the shelf
   int64_t to_device, from_device;  // bytes
   double seconds;                  // of kernels and products, by the device's events
 } ein_cuda_counts;
@@ -250,6 +269,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
   X(0, module_unload, cuModuleUnload, (void *))                                                   \
   X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
+  X(0, function_set, cuFuncSetAttribute, (void *, int, int))                                      \
   X(0, launch, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,         \
                                 unsigned, unsigned, void *, void **, void **))                    \
   X(1, nvrtc_version, nvrtcVersion, (int *, int *))                                               \
@@ -264,6 +284,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(2, blas_create, cublasCreate_v2, (void **))                                                   \
   X(2, blas_destroy, cublasDestroy_v2, (void *))                                                  \
   X(2, blas_stream, cublasSetStream_v2, (void *, void *))                                         \
+  X(2, blas_math, cublasSetMathMode, (void *, int))                                               \
   X(2, blas_version, cublasGetVersion_v2, (void *, int *))                                        \
   X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
@@ -278,9 +299,12 @@ enum {
   EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2, EINI_CUDA_REFUSED = 6,  // by the compiler
   EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
   EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
+  EINI_CUDA_SHARED = 97,        // bytes that a block may ask for
+  EINI_CUDA_ROOM = 8,           // attribute of a kernel: shared memory it may be given
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
   EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
-  EINI_CUDA_UNTIMED = 2
+  EINI_CUDA_UNTIMED = 2,
+  EINI_CUDA_TF32 = 3            // how cuBLAS multiplies f32
 };
 
 typedef void (*eini_cuda_any)(void);
@@ -295,9 +319,12 @@ typedef struct eini_cuda_device {
   char name[96];
   int major, minor, processors;
   double bytes;                 // of memory
+  size_t shared;                // of a block
   double flops_f64, flops_f32, bandwidth;  // per second, from what the driver says
+  double flops_cores[6];        // of tensor cores, by eini_cuda_cores
 } eini_cuda_device;
 
+#define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
 #define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
@@ -308,6 +335,7 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   size_t bytes;
   char *source;
   void *module, *function;
+  size_t room;                  // shared memory that it may be given
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
@@ -322,12 +350,14 @@ struct ein_cuda {
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
   ein_ticket marks, waited;     //   is known to be done
   ein_memory memory;
-  int own_stream, only, nvrtc[2], driver;
+  int own_stream, only, tf32, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
+  ein_cuda_shelf shelf;
+  char machine[96];             // that rates and what was tuned are of
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
@@ -444,12 +474,13 @@ static int eini_cuda_number(const ein_cuda *c, int attribute) {
   return c->api.device_attribute(&value, attribute, c->number) == EINI_CUDA_OK ? value : 0;
 }
 
-// What a device does at best. Units of each multiprocessor by architecture, from NVIDIA's
-// programming guide: f32, and f64.
+// What a device does at best. Multiplications of each multiprocessor and cycle by architecture,
+// from NVIDIA's programming guide and white papers: f32, f64, of tensor cores f64, TF32 and f16.
 static void eini_cuda_rates(ein_cuda *c) {
-  static const struct { int arch; double f32, f64; } units[] = {
-      {70, 64, 32}, {75, 64, 2}, {80, 64, 32}, {86, 128, 2}, {89, 128, 2}, {90, 128, 64},
-      {100, 128, 64}, {120, 128, 2}};
+  static const struct { int arch; double f32, f64, core[3]; } units[] = {
+      {70, 64, 32, {0, 0, 0}}, {75, 64, 2, {0, 0, 512}}, {80, 64, 32, {64, 512, 1024}},
+      {86, 128, 2, {2, 128, 256}}, {89, 128, 2, {2, 256, 512}}, {90, 128, 64, {128, 1024, 2048}},
+      {100, 128, 64, {64, 2048, 4096}}, {120, 128, 2, {2, 256, 512}}};
   eini_cuda_device *d = &c->device;
   const int arch = 10 * d->major + d->minor;
   size_t best = 0;
@@ -458,9 +489,14 @@ static void eini_cuda_rates(ein_cuda *c) {
   const double hz = 1e3 * eini_cuda_number(c, EINI_CUDA_CLOCK);
   const double clock = 1e3 * eini_cuda_number(c, EINI_CUDA_MEMORY_CLOCK);
   d->processors = eini_cuda_number(c, EINI_CUDA_PROCESSORS);
+  d->shared = (size_t)eini_cuda_number(c, EINI_CUDA_SHARED);
+  if (d->shared < EINI_CUDA_SHARED_LEAST) d->shared = EINI_CUDA_SHARED_LEAST;
   if (d->processors < 1) d->processors = 1;
   d->flops_f32 = 2 * units[best].f32 * d->processors * (hz > 0 ? hz : 1e9);
   d->flops_f64 = 2 * units[best].f64 * d->processors * (hz > 0 ? hz : 1e9);
+  for (int i = 0; i < 5; i++)  // f16 and bf16 alike
+    d->flops_cores[1 + i] = 2 * units[best].core[i < 2 ? i : 2] * d->processors *
+                            (hz > 0 ? hz : 1e9);
   d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
 }
 
@@ -492,7 +528,8 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->mark[i], EINI_CUDA_UNTIMED);
   if (c->library[2] != NULL && code == EINI_CUDA_OK &&
-      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
+      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0 ||
+       (c->tf32 && c->api.blas_math(c->blas, EINI_CUDA_TF32) != 0)))
     c->blas = NULL;
   void *popped;
   (void)c->api.pop(&popped);
@@ -519,6 +556,8 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->number = d->device;
   c->only = d->only;
+  c->tf32 = d->tf32;
+  if (d->shelf != NULL) c->shelf = *d->shelf;
   c->stream = d->stream;
   c->own_stream = d->stream == NULL;
   c->ready = eini_cuda_begin_device(c) == EIN_OK;
@@ -593,6 +632,7 @@ typedef struct eini_cuda_nest {
   ein_pair pair;                 // contract
   double count;
   const ein_scalar *param;
+  const ein_rates *rates;        // to predict from, or NULL
 } eini_cuda_nest;
 
 static const ein_dtype eini_cuda_opaque[17] = {  // by size, of what is only copied
@@ -704,6 +744,7 @@ static int eini_cuda_of_map(const ein_map *m, eini_cuda_nest *x) {
   x->result = arg ? EIN_I64 : x->type;
   x->count = m->count;
   x->param = m->param;
+  x->rates = m->rates;
   return eini_cuda_whole(x);
 }
 
@@ -727,6 +768,7 @@ static int eini_cuda_of_copy(const ein_copy *c, eini_cuda_nest *x) {
   x->base[1] = c->dst;
   x->extra = x->extra_value = 1;
   x->count = 1;
+  x->rates = c->rates;
   return eini_cuda_whole(x);
 }
 
@@ -792,6 +834,7 @@ static int eini_cuda_of_contract(const ein_contract *c, eini_cuda_nest *x) {
   x->fold = folds[c->pair];
   x->count = 1;
   x->param = c->param;
+  x->rates = c->rates;
   return eini_cuda_whole(x);
 }
 
@@ -828,6 +871,8 @@ static const char *const eini_cuda_helpers[] = {
     "#define EIN_TID ((int)threadIdx.x)\n"
     "#define EIN_BID blockIdx.x\n"
     "#define EIN_BLOCKS gridDim.x\n"
+    "#define EIN_ROOM extern __shared__ __align__(16) char ein_room[]\n"
+    "#define EIN_ARGS(type) const type &\n"
     "#endif\n"
     "typedef unsigned char ein_bool;\n"
     "typedef struct { float re, im; } ein_c64;\n"
@@ -1009,6 +1054,7 @@ typedef struct eini_cuda_writer {
   eini_text t;
   const eini_cuda_nest *x;
   int q, bad;
+  int staged;                 // 1: addresses and values are names, b<stream> and at<stream>
   int param[EINI_CUDA_REGS];  // which one pair of numbers is of
 } eini_cuda_writer;
 
@@ -1273,15 +1319,25 @@ static int eini_cuda_words(const eini_cuda_writer *w) {
          EINI_CUDA_NUMBERS + 2 * w->q + 1;
 }
 
-// What all kernels begin with.
-static void eini_cuda_say_head(eini_cuda_writer *w) {
-  const eini_cuda_nest *x = w->x;
-  eini_text *t = &w->t;
+// The nest of a writer, and the params that it reads.
+static void eini_cuda_writer_of(eini_cuda_writer *w, const eini_cuda_nest *x) {
+  w->x = x;
+  w->q = 0;
   eini_cuda_params_of(w, x->code[0]);
   eini_cuda_params_of(w, x->code[1]);
   eini_cuda_params_of(w, x->store);
+}
+
+// What all kernels begin with.
+static void eini_cuda_say_helpers(eini_cuda_writer *w) {
   for (size_t i = 0; i < sizeof eini_cuda_helpers / sizeof *eini_cuda_helpers; i++)
-    eini_say(t, "%s", eini_cuda_helpers[i]);
+    eini_say(&w->t, "%s", eini_cuda_helpers[i]);
+}
+
+// The type of offsets, and arguments.
+static void eini_cuda_say_args(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  eini_text *t = &w->t;
   eini_say(t, "typedef %s ix;\n", eini_cuda_narrow(x) ? "int" : "long long");
   eini_say(t, "typedef struct {\n  char *b[%d];\n  long long e[%d], s[%d], at[%d], z[%d];\n"
               "  double q[%d];\n} ein_args;\n", x->nstream + 1, x->n + 1,
@@ -1289,12 +1345,12 @@ static void eini_cuda_say_head(eini_cuda_writer *w) {
   if (eini_cuda_words(w) > EINI_CUDA_WORDS) w->bad = 1;
 }
 
-// The arguments of a launch, as ein_args has them.
-static void eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_CUDA_NUMBERS],
-                                const void *part, uint64_t word[EINI_CUDA_WORDS]) {
+// The arguments of a launch, as ein_args has them; returns how many.
+static int eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_CUDA_NUMBERS],
+                               const void *part, uint64_t *word) {
   const eini_cuda_nest *x = w->x;
   int n = 0;
-  memset(word, 0, EINI_CUDA_WORDS * sizeof *word);
+  memset(word, 0, (size_t)eini_cuda_words(w) * sizeof *word);
   for (int s = 0; s < x->nstream; s++) word[n++] = (uint64_t)(uintptr_t)x->base[s];
   word[n++] = (uint64_t)(uintptr_t)part;
   for (int i = 0; i < x->n; i++) word[n++] = (uint64_t)x->extent[i];
@@ -1310,6 +1366,7 @@ static void eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_
     memcpy(&word[n++], &x->param[w->param[k]].im, 8);
   }
   memcpy(&word[n++], &x->count, 8);
+  return n;
 }
 
 // Loops [from, to) of one number.
@@ -1343,12 +1400,14 @@ static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
 static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
   const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
   if (w->x->value[s]) {
-    eini_say(&w->t, "  const long long i%d = p.at[%d] + (", s, s);
+    eini_say(&w->t, w->staged ? "  const long long i%d = at%d + ("
+                              : "  const long long i%d = p.at[%d] + (", s, s);
     eini_cuda_say_offset(w, s, from, to);
     eini_say(&w->t, ");\n");
     return;
   }
-  eini_say(&w->t, "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
+  eini_say(&w->t, w->staged ? "  const %s r%d = ((const %s *)b%d)["
+                            : "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
   eini_cuda_say_offset(w, s, from, to);
   eini_say(&w->t, "];\n");
 }
@@ -1424,7 +1483,7 @@ static void eini_cuda_say_store(eini_cuda_writer *w, const char *name) {
     eini_cuda_say_code(w, x->store, &r, 's', made);
     from = (ein_dtype)x->store->type;
   }
-  eini_say(t, "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
+  eini_say(t, w->staged ? "  ((%s *)b%d)[" : "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
   eini_cuda_say_offset(w, x->out, 0, x->nfree);
   eini_say(t, "] = ");
   if (x->kind == EINI_CUDA_COPY) eini_say(t, "%s", made);
@@ -1711,9 +1770,16 @@ static void eini_cuda_say_turn(eini_cuda_writer *w, const eini_cuda_turn *u) {
 // Values of P and Q are made on the way to shared memory, the next while those there are folded.
 // ================================================================================================
 
-// 16 x 16 threads, each with rows x cols sums 16 apart; depth: of k that lie in shared memory.
+// What tensor cores multiply: nothing, f64, f32 rounded to TF32, f16 and bf16 as they are stored.
+typedef enum eini_cuda_cores {
+  EINI_CUDA_CORES_NONE, EINI_CUDA_CORES_F64, EINI_CUDA_CORES_TF32, EINI_CUDA_CORES_F16,
+  EINI_CUDA_CORES_BF16, EINI_CUDA_CORES_F16_8
+} eini_cuda_cores;
+
+// 16 x 16 threads, each with rows x cols sums 16 apart; depth: of k that lie in shared memory. With
+// tensor cores 4 x 2 warps share the tile.
 typedef struct eini_cuda_shape {
-  int rows, cols, split;
+  int rows, cols, split, cores;
   int along[2];                  // 1: neighbours read P, Q along k, 0: along m, n
 } eini_cuda_shape;
 
@@ -1725,15 +1791,33 @@ static void eini_cuda_say_product(eini_cuda_writer *w, const char *name, int fro
   eini_say(&w->t, ";\n");
 }
 
+// Fragments of tensor cores: rows and k of P's, registers of P's and Q's, and of sums. Those of Q
+// have 8 columns. Where a lane's elements are: PTX ISA, matrix fragments of mma.m8n8k4, m16n8k8 and
+// m16n8k16.
+typedef struct eini_cuda_fragment {
+  const char *name, *type, *reg;  // of ein_mma_.., of what lies in shared memory, of registers
+  int m, k, a, b, c;
+  int pitch;                      // elements from row to row there: no two lanes meet in a bank
+} eini_cuda_fragment;
+
+static const eini_cuda_fragment eini_cuda_fragments[] = {
+    {"", "ein_t", "", 0, 0, 0, 0, 0, 0},
+    {"f64", "double", "double", 8, 4, 1, 1, 2, 20},
+    {"tf32", "float", "unsigned", 16, 8, 4, 2, 4, 20},
+    {"f16", "unsigned short", "unsigned", 16, 16, 4, 2, 4, 24},
+    {"bf16", "unsigned short", "unsigned", 16, 16, 4, 2, 4, 24},
+    {"f16_8", "unsigned short", "unsigned", 16, 8, 2, 1, 4, 24}};
+
 // One side of the product: its operands, where its rows are, and letters for names.
 typedef struct eini_cuda_half {
-  int first, nop, rows, upto, side, along, which;
+  int cores, first, nop, rows, upto, side, along, which;
   char letter;                   // p, q
   const char *tile, *extent;     // of its rows
 } eini_cuda_half;
 
 static eini_cuda_half eini_cuda_half_of(const eini_cuda_nest *x, const eini_cuda_shape *f, int q) {
   eini_cuda_half h;
+  h.cores = f->cores;
   h.which = q;
   h.first = q ? x->second : 0;
   h.nop = q ? x->nop - x->second : x->second;
@@ -1768,7 +1852,7 @@ static void eini_cuda_say_shares(eini_cuda_writer *w, const eini_cuda_half *v) {
 static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
   eini_text *t = &w->t;
-  eini_say(t, "  ein_t v%c[%d];\n", v->letter, share);
+  eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
   for (int s = v->first; s < v->first + v->nop; s++) eini_say(t, "  ix f%d[%d];\n", s, share);
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix full = %s * %d + row, in = full < %s ? full : 0;\n  (void)at;\n", v->tile,
@@ -1791,8 +1875,9 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
   char name[16] = "";
   eini_text *t = &w->t;
   eini_cuda_say_shares(w, v);
-  eini_say(t, "  const ix kk = k + at;\n  ein_t z = ein_none().v;\n"
-              "  if (%s * %d + row < %s && kk < k1) {\n", v->tile, v->side, v->extent);
+  eini_say(t, "  const ix kk = k + at;\n  ein_m z = %s;\n"
+              "  if (%s * %d + row < %s && kk < k1) {\n", v->cores ? "0" : "ein_none().v", v->tile,
+           v->side, v->extent);
   eini_cuda_say_split(w, "kk", x->axes[3], x->n);
   for (int s = v->first; s < v->first + v->nop; s++) {
     const char *type = eini_cuda_stored((ein_dtype)x->dtype[s]);
@@ -1800,13 +1885,101 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
     eini_cuda_say_offset(w, s, x->axes[3], x->n);
     eini_say(t, "];\n");
   }
-  eini_cuda_say_code(w, x->code[v->which], &reads, v->which ? 'u' : 'v', name);
-  eini_say(t, "  z = %s;\n  }\n  v%c[h] = z;\n  }\n", name, v->letter);
+  if (v->cores >= EINI_CUDA_CORES_F16) snprintf(name, sizeof name, "r%d", v->first);
+  else eini_cuda_say_code(w, x->code[v->which], &reads, v->which ? 'u' : 'v', name);
+  eini_say(t, v->cores == EINI_CUDA_CORES_TF32 ? "  z = ein_tf32(%s);\n" : "  z = %s;\n", name);
+  eini_say(t, "  }\n  v%c[h] = z;\n  }\n", v->letter);
 }
 
 static void eini_cuda_say_put(eini_cuda_writer *w, const eini_cuda_half *v) {
   eini_cuda_say_shares(w, v);
-  eini_say(&w->t, "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
+  eini_say(&w->t, v->cores ? "  s%c[b][row][at] = v%c[h];\n  }\n"
+                           : "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
+}
+
+// ---- tensor cores ----
+
+// What a lane holds of a fragment, of side a or b of the product: register i, from row `row` and k
+// `at` of a tile on. Registers of 16-bit values have two neighbours along k.
+static void eini_cuda_say_lane(eini_text *t, const eini_cuda_fragment *f, int q) {
+  const int n = q ? f->b : f->a, two = f->k == 16 || f->a == 2, wide = f->m == 16;
+  eini_say(t, "EIN_DEVICE void ein_lane_%c(%s *x, const ein_m *s) {\n"
+              "  const int g = (EIN_TID & 31) >> 2, t = EIN_TID & 3;\n", q ? 'q' : 'p', f->reg);
+  for (int i = 0; i < n; i++) {
+    const int row = q || !wide ? 0 : i % 2 * 8;
+    const int k = q ? i : wide ? i / 2 : 0;
+    eini_say(t, "  x[%d] = ", i);
+    if (two) eini_say(t, "*(const unsigned *)(s + (g + %d) * %d + 2 * t + %d);\n", row, f->pitch,
+                      8 * k);
+    else eini_say(t, f->k == 8 ? "ein_bits(s[(g + %d) * %d + t + %d]);\n"
+                               : "s[(g + %d) * %d + t + %d];\n", row, f->pitch, 4 * k);
+  }
+  eini_say(t, "}\n");
+}
+
+// The instruction, but where the shim has it.
+static void eini_cuda_say_mma(eini_text *t, const eini_cuda_fragment *f, int cores) {
+  static const char *const types[] = {"", "m8n8k4.row.col.f64.f64.f64.f64",
+                                      "m16n8k8.row.col.f32.tf32.tf32.f32",
+                                      "m16n8k16.row.col.f32.f16.f16.f32",
+                                      "m16n8k16.row.col.f32.bf16.bf16.f32",
+                                      "m16n8k8.row.col.f32.f16.f16.f32"};
+  const char *sum = f->c == 2 ? "double" : "float", *letter = f->c == 2 ? "d" : "f";
+  const char *reg = f->c == 2 ? "d" : "r";
+  int n = 0;
+  eini_say(t, "#ifndef EIN_HOST  // needs sm_%d\n"
+              "EIN_DEVICE void ein_mma_%s(%s *c, const %s *a, const %s *b) {\n"
+              "  asm volatile(\"mma.sync.aligned.%s \"\n    \"", cores == EINI_CUDA_CORES_F16_8
+           ? 75 : 80, f->name, sum, f->reg, f->reg, types[cores]);
+  for (int part = 0; part < 4; part++) {
+    const int size = part == 1 ? f->a : part == 2 ? f->b : f->c;
+    eini_say(t, part > 0 ? ", {" : "{");
+    for (int i = 0; i < size; i++)
+      eini_say(t, "%s%%%d", i > 0 ? ", " : "", part == 3 ? i : n++);
+    eini_say(t, "}");
+  }
+  eini_say(t, ";\"\n    :");
+  for (int i = 0; i < f->c; i++) eini_say(t, "%s \"+%s\"(c[%d])", i > 0 ? "," : "", letter, i);
+  eini_say(t, "\n    :");
+  for (int i = 0; i < f->a; i++) eini_say(t, "%s \"%s\"(a[%d])", i > 0 ? "," : "", reg, i);
+  for (int i = 0; i < f->b; i++) eini_say(t, ", \"%s\"(b[%d])", reg, i);
+  eini_say(t, ");\n}\n#endif\n");
+}
+
+// What such a kernel needs beside the fold.
+static void eini_cuda_say_cores(eini_cuda_writer *w, const eini_cuda_shape *s) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
+  eini_say(&w->t, "typedef %s ein_m;\n", f->type);
+  if (s->cores == EINI_CUDA_CORES_NONE) return;
+  if (s->cores == EINI_CUDA_CORES_TF32)
+    eini_say(&w->t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
+                    "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
+                    "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+  eini_cuda_say_lane(&w->t, f, 0);
+  eini_cuda_say_lane(&w->t, f, 1);
+  eini_cuda_say_mma(&w->t, f, s->cores);
+}
+
+// Fragments of P's rows and Q's columns that a warp has.
+static int eini_cuda_warp_rows(const eini_cuda_shape *s) {
+  return EINI_CUDA_SIDE * s->rows / 4 / eini_cuda_fragments[s->cores].m;
+}
+static int eini_cuda_warp_cols(const eini_cuda_shape *s) { return EINI_CUDA_SIDE * s->cols / 16; }
+
+static void eini_cuda_say_products(eini_cuda_writer *w, const eini_cuda_shape *s) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
+  const int rows = eini_cuda_warp_rows(s), cols = eini_cuda_warp_cols(s);
+  eini_text *t = &w->t;
+  eini_say(t, "  if (k > k0) {\n#pragma unroll\n  for (int at = 0; at < %d; at += %d) {\n"
+              "  %s x[%d][%d], y[%d][%d];\n", EINI_CUDA_DEPTH, f->k, f->reg, rows, f->a, cols,
+           f->b);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+              "  ein_lane_p(x[i], &sp[b ^ 1][wm + %d * i][at]);\n", rows, f->m);
+  eini_say(t, "#pragma unroll\n  for (int h = 0; h < %d; h++)\n"
+              "  ein_lane_q(y[h], &sq[b ^ 1][wn + 8 * h][at]);\n", cols);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++) ein_mma_%s(a[i][h], x[i], y[h]);\n  }\n  }\n", rows,
+           cols, f->name);
 }
 
 static void eini_cuda_say_sums(eini_cuda_writer *w, const eini_cuda_shape *f) {
@@ -1829,12 +2002,22 @@ static void eini_cuda_say_sums(eini_cuda_writer *w, const eini_cuda_shape *f) {
 // Stores the sums, or of a split contraction leaves them for the kernel that folds the splits.
 static void eini_cuda_say_ends(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_nest *x = w->x;
+  const eini_cuda_fragment *g = &eini_cuda_fragments[f->cores];
+  const int rows = f->cores ? eini_cuda_warp_rows(f) : f->rows;
+  const int cols = f->cores ? eini_cuda_warp_cols(f) * g->c : f->cols;
   eini_text *t = &w->t;
   eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
-              "  for (int h = 0; h < %d; h++) {\n", f->rows, f->cols);
-  eini_say(t, "  const ix m = tm * %d + ty + %d * i, n = tn * %d + tx + %d * h;\n",
-           EINI_CUDA_SIDE * f->rows, EINI_CUDA_SIDE, EINI_CUDA_SIDE * f->cols, EINI_CUDA_SIDE);
-  eini_say(t, "  if (m < em && n < en) {\n  const ein_t y = a[i][h].v;\n");
+              "  for (int h = 0; h < %d; h++) {\n", rows, cols);
+  if (f->cores)
+    eini_say(t, "  const ix m = tm * %d + wm + %d * i + (EIN_TID & 31) / 4 + h %% %d / 2 * 8;\n"
+                "  const ix n = tn * %d + wn + h / %d * 8 + EIN_TID %% 4 * 2 + h %% 2;\n",
+             EINI_CUDA_SIDE * f->rows, g->m, g->c, EINI_CUDA_SIDE * f->cols, g->c);
+  else
+    eini_say(t, "  const ix m = tm * %d + ty + %d * i, n = tn * %d + tx + %d * h;\n",
+             EINI_CUDA_SIDE * f->rows, EINI_CUDA_SIDE, EINI_CUDA_SIDE * f->cols, EINI_CUDA_SIDE);
+  eini_say(t, "  if (m < em && n < en) {\n  const ein_t y = ");
+  if (f->cores) eini_say(t, "a[i][h / %d][h %% %d];\n", g->c, g->c);
+  else eini_say(t, "a[i][h].v;\n");
   if (f->split) {
     eini_say(t, "  ((ein_t *)p.b[%d])[(((long long)sk * eb + tb) * em + m) * en + n] = y;\n",
              x->nstream);
@@ -1846,13 +2029,45 @@ static void eini_cuda_say_ends(eini_cuda_writer *w, const eini_cuda_shape *f) {
   eini_say(t, "  }\n  }\n}\n");
 }
 
+// Tiles in shared memory, aligned to what fragments are read by.
+static void eini_cuda_say_shared(eini_cuda_writer *w, const eini_cuda_shape *f, int p, int q) {
+  const int pitch = eini_cuda_fragments[f->cores].pitch;
+  if (!f->cores)
+    eini_say(&w->t, "  EIN_SHARED ein_t sp[2][%d][%d], sq[2][%d][%d];\n", EINI_CUDA_DEPTH, p + 1,
+             EINI_CUDA_DEPTH, q + 1);
+  else if (f->cores < EINI_CUDA_CORES_F16)
+    eini_say(&w->t, "  EIN_SHARED ein_m sp[2][%d][%d], sq[2][%d][%d];\n", p, pitch, q, pitch);
+  else
+    eini_say(&w->t, "  EIN_SHARED unsigned both[%d];\n"
+                    "  ein_m (*const sp)[%d][%d] = (ein_m (*)[%d][%d])both;\n"
+                    "  ein_m (*const sq)[%d][%d] = (ein_m (*)[%d][%d])(both + %d);\n",
+             (p + q) * pitch, p, pitch, p, pitch, q, pitch, q, pitch, p * pitch);
+}
+
+// Sums of a thread.
+static void eini_cuda_say_none(eini_cuda_writer *w, const eini_cuda_shape *f) {
+  const int c = eini_cuda_fragments[f->cores].c;
+  eini_text *t = &w->t;
+  if (!f->cores) {
+    eini_say(t, "  ein_state a[%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+                "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h] = ein_none();\n", f->rows,
+             f->cols, f->rows, f->cols);
+    return;
+  }
+  const int rows = eini_cuda_warp_rows(f), cols = eini_cuda_warp_cols(f);
+  eini_say(t, "  const int wm = EIN_TID / 64 * %d, wn = EIN_TID / 32 %% 2 * %d;\n"
+              "  ein_t a[%d][%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+              "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h / %d][h %% %d] = 0;\n",
+           4 * f->rows, 8 * f->cols, rows, cols, c, rows, cols * c, c, c);
+}
+
 static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_nest *x = w->x;
   const eini_cuda_half p = eini_cuda_half_of(x, f, 0), q = eini_cuda_half_of(x, f, 1);
   eini_text *t = &w->t;
+  eini_cuda_say_cores(w, f);
   eini_cuda_say_begin(w);
-  eini_say(t, "  EIN_SHARED ein_t sp[2][%d][%d], sq[2][%d][%d];\n", EINI_CUDA_DEPTH, p.side + 1,
-           EINI_CUDA_DEPTH, q.side + 1);
+  eini_cuda_say_shared(w, f, p.side, q.side);
   eini_cuda_say_product(w, "eb", 0, x->axes[1]);
   eini_cuda_say_product(w, "em", x->axes[1], x->axes[2]);
   eini_cuda_say_product(w, "en", x->axes[2], x->axes[3]);
@@ -1865,16 +2080,15 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
               "  const int tx = EIN_TID %% %d, ty = EIN_TID / %d;\n", EINI_CUDA_SIDE,
            EINI_CUDA_SIDE);
   eini_cuda_say_split(w, "tb", 0, x->axes[1]);
-  eini_say(t, "  ein_state a[%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
-              "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h] = ein_none();\n", f->rows,
-           f->cols, f->rows, f->cols);
+  eini_cuda_say_none(w, f);
   eini_cuda_say_rows(w, &p);
   eini_cuda_say_rows(w, &q);
   eini_say(t, "  int b = 0;\n  for (ix k = k0; ; k += %d) {\n  if (k < k1) {\n", EINI_CUDA_DEPTH);
   eini_cuda_say_fetch(w, &p);
   eini_cuda_say_fetch(w, &q);
   eini_say(t, "  }\n");
-  eini_cuda_say_sums(w, f);
+  if (f->cores) eini_cuda_say_products(w, f);
+  else eini_cuda_say_sums(w, f);
   eini_say(t, "  if (k >= k1) break;\n");
   eini_cuda_say_put(w, &p);
   eini_cuda_say_put(w, &q);
@@ -1889,12 +2103,11 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
 // ================================================================================================
 
 // Room for a source; NULL: no memory. Ended by eini_cuda_writer_end.
-static int eini_cuda_writer_begin(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_writer *w) {
+static int eini_cuda_writer_begin(ein_cuda *c, eini_cuda_writer *w) {
   memset(w, 0, sizeof *w);
   char *room = (char *)c->al.alloc_fn(EINI_CUDA_SOURCE, 64, c->al.user);
   if (room == NULL) return 0;
   w->t = eini_text_of(room, EINI_CUDA_SOURCE);
-  w->x = x;
   return 1;
 }
 
@@ -1969,37 +2182,122 @@ static ein_status eini_cuda_compile(ein_cuda *c, eini_cuda_kernel *k, void **pro
   return c->api.cubin_get(*program, *image) == 0 ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
-// Makes a kernel ready. Called with the lock, in the device's context.
-static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
-  void *program = NULL;
-  char *image = NULL;
+// ---- on a shelf ----
+
+// What is saved: this, the source, the code of the device.
+typedef struct eini_cuda_label {
+  char magic[16];
+  uint64_t source, code, hash;   // bytes of both, hash of the code
+} eini_cuda_label;
+
+static void eini_cuda_label_of(const eini_cuda_kernel *k, const char *code, size_t bytes,
+                               eini_cuda_label *l) {
+  memset(l, 0, sizeof *l);
+  snprintf(l->magic, sizeof l->magic, "einsum kernel 1");
+  l->source = k->bytes;
+  l->code = bytes;
+  l->hash = eini_hash(code, bytes, 0);
+}
+
+// By architecture, compiler and source.
+static void eini_cuda_name(const ein_cuda *c, const eini_cuda_kernel *k, char name[96]) {
+  snprintf(name, 96, "sm_%d%d-nvrtc%d.%d-%016llx%016llx", c->device.major, c->device.minor,
+           c->nvrtc[0], c->nvrtc[1], (unsigned long long)k->hash,
+           (unsigned long long)eini_hash(k->source, k->bytes, 1));
+}
+
+static void eini_cuda_save(ein_cuda *c, const eini_cuda_kernel *k, const char *code,
+                           size_t bytes) {
+  const size_t all = sizeof(eini_cuda_label) + k->bytes + bytes;
+  char name[96];
+  eini_cuda_label label;
+  char *p = c->shelf.save_fn == NULL ? NULL : (char *)c->al.alloc_fn(all, 64, c->al.user);
+  if (p == NULL) return;  // it is compiled again next time
+  eini_cuda_name(c, k, name);
+  eini_cuda_label_of(k, code, bytes, &label);
+  memcpy(p, &label, sizeof label);
+  memcpy(p + sizeof label, k->source, k->bytes);
+  memcpy(p + sizeof label + k->bytes, code, bytes);
+  c->shelf.save_fn(c->shelf.user, name, p, all);
+  c->al.free_fn(p, all, c->al.user);
+}
+
+// The code of a kernel from the shelf: *at of what was allocated, *all bytes of it; 0: compile.
+static int eini_cuda_load_code(ein_cuda *c, const eini_cuda_kernel *k, char **at, size_t *all,
+                               const char **code) {
+  const size_t head = sizeof(eini_cuda_label) + k->bytes;
+  char name[96];
+  eini_cuda_label label;
   size_t bytes = 0;
-  if (k->function != NULL) return EIN_OK;
-  if (k->bad) return EIN_ERR_INTERNAL;
-  ein_status st = eini_cuda_compile(c, k, &program, &image, &bytes);
-  if (st == EIN_OK)
-    st = eini_cuda_status(c, c->api.module_load(&k->module, image), "a kernel's code");
+  *at = NULL;
+  eini_cuda_name(c, k, name);
+  if (c->shelf.load_fn == NULL || !c->shelf.load_fn(c->shelf.user, name, NULL, 0, all) ||
+      *all <= head || *all > SIZE_MAX / 4)
+    return 0;
+  char *p = (char *)c->al.alloc_fn(*all, 64, c->al.user);
+  if (p == NULL) return 0;
+  const int there = c->shelf.load_fn(c->shelf.user, name, p, *all, &bytes) && bytes == *all;
+  if (there) eini_cuda_label_of(k, p + head, *all - head, &label);
+  if (there && memcmp(p, &label, sizeof label) == 0 &&
+      memcmp(p + sizeof label, k->source, k->bytes) == 0) {
+    *at = p;
+    *code = p + head;
+    return 1;
+  }
+  c->al.free_fn(p, *all, c->al.user);
+  return 0;
+}
+
+static ein_status eini_cuda_ready_code(ein_cuda *c, eini_cuda_kernel *k, const char *code) {
+  ein_status st = eini_cuda_status(c, c->api.module_load(&k->module, code), "a kernel's code");
   if (st == EIN_OK)
     st = eini_cuda_status(c, c->api.module_function(&k->function, k->module, "ein_kernel"),
                           "a kernel");
-  if (image != NULL) c->al.free_fn(image, bytes, c->al.user);
-  if (program != NULL) (void)c->api.program_destroy(&program);
   if (st != EIN_OK && k->module != NULL) {
     (void)c->api.module_unload(k->module);
     k->module = NULL;
   }
+  return st;
+}
+
+// Makes a kernel ready. Called with the lock, in the device's context.
+static ein_status eini_cuda_ready_kernel(ein_cuda *c, eini_cuda_kernel *k) {
+  void *program = NULL;
+  char *image = NULL;
+  const char *code;
+  size_t bytes = 0;
+  if (k->function != NULL) return EIN_OK;
+  if (k->bad) return EIN_ERR_INTERNAL;
+  if (eini_cuda_load_code(c, k, &image, &bytes, &code)) {
+    const ein_status st = eini_cuda_ready_code(c, k, code);
+    c->al.free_fn(image, bytes, c->al.user);
+    c->counts.loaded += st == EIN_OK;
+    return st;
+  }
+  ein_status st = eini_cuda_compile(c, k, &program, &image, &bytes);
+  if (st == EIN_OK) st = eini_cuda_ready_code(c, k, image);
+  if (st == EIN_OK) eini_cuda_save(c, k, image, bytes);
+  if (image != NULL) c->al.free_fn(image, bytes, c->al.user);
+  if (program != NULL) (void)c->api.program_destroy(&program);
   c->counts.compiled += st == EIN_OK;
   return st;
 }
 
-static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks,
+// room: bytes of shared memory beside what the source declares.
+static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blocks, size_t room,
                                    uint64_t word[EINI_CUDA_WORDS]) {
   void *argument[1];
   argument[0] = word;
   EINI_TRY(eini_cuda_ready_kernel(c, k));
+  if (room > k->room) {
+    EINI_TRY(eini_cuda_status(c, c->api.function_set(k->function, EINI_CUDA_ROOM, (int)room),
+                              "shared memory"));
+    k->room = room;
+  }
   c->counts.launches++;
   return eini_cuda_status(c, c->api.launch(k->function, (unsigned)blocks, 1, 1, EINI_CUDA_THREADS,
-                                           1, 1, 0, c->stream, argument, NULL), "a launch");
+                                           1, 1, (unsigned)room, c->stream, argument, NULL),
+                          "a launch");
 }
 
 // ================================================================================================
@@ -2078,6 +2376,19 @@ static void eini_cuda_harvest(ein_cuda *c) {
       c->counts.seconds += 1e-3 * (double)ms;
   }
   c->ntimed = 0;
+}
+
+// Before what is timed, or after it. What is captured is not.
+static ein_status eini_cuda_clock(ein_cuda *c, int after) {
+  if (eini_cuda_captured(c)) return EIN_OK;
+  if (!after && c->ntimed == EINI_CUDA_TIMED) {
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
+    eini_cuda_harvest(c);
+  }
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[2 * c->ntimed + after], c->stream),
+                            "an event"));
+  c->ntimed += after;
+  return EIN_OK;
 }
 
 // Copies wait for the host, which a graph does not.
@@ -2388,8 +2699,15 @@ static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
 } eini_cuda_way_id;
+
+static int eini_cuda_is_tiled(int id) {
+  return id >= EINI_CUDA_TILES && id <= EINI_CUDA_CORES_PARTED;
+}
+static int eini_cuda_is_parted(int id) {
+  return id == EINI_CUDA_PARTED || id == EINI_CUDA_CORES_PARTED;
+}
 
 typedef struct eini_cuda_way {
   int id;
@@ -2400,14 +2718,37 @@ typedef struct eini_cuda_way {
   int a, b;                      // of a turn
 } eini_cuda_way;
 
-// What is assumed of machines that nothing says more of. Measured by nobody here: NVIDIA's guides
-// give about these for a launch, a PCIe 4 link, and kernels like these.
+// What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
+// launch, a PCIe 4 link, and kernels like these.
 static const double eini_cuda_launch_seconds = 6e-6, eini_cuda_copy_seconds = 1e-5;
 static const double eini_cuda_link = 2.2e10;        // bytes per second between host and device
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
 static const double eini_cuda_tile_share = 0.4;     // of the peak, and cuBLAS
 static const double eini_cuda_blas_share = 0.8;
+static const double eini_cuda_cores_share = 0.35;   // of what tensor cores do at best
+static const double eini_cuda_cached = 3;           // times the bandwidth of memory, of its cache
+static const double eini_cuda_load_flops = 8;       // operations in the time of a load
+static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
+
+// Is a side one operand, converted at most?
+static int eini_cuda_as_stored(const ein_side *s) {
+  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
+}
+
+// What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
+static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+  const int arch = 10 * c->device.major + c->device.minor;
+  const ein_side *p = &of->p, *q = &of->q;
+  if (of->pair != EIN_PAIR_SUM_MUL || arch < 75) return EINI_CUDA_CORES_NONE;
+  if (of->type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
+  if (of->type != EIN_F32) return EINI_CUDA_CORES_NONE;
+  if (eini_cuda_as_stored(p) && eini_cuda_as_stored(q) && p->dtype[0] == q->dtype[0]) {
+    if (p->dtype[0] == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
+    if (p->dtype[0] == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
+  }
+  return c->tf32 && arch >= 80 ? EINI_CUDA_CORES_TF32 : EINI_CUDA_CORES_NONE;
+}
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
                          eini_cuda_way *w) {
@@ -2423,6 +2764,9 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
       return 1;
     case EINI_CUDA_DOWN: case EINI_CUDA_ACROSS: return folds;
     case EINI_CUDA_TILES: case EINI_CUDA_PARTED: return product;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
+      w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
+      return w->shape.cores != EINI_CUDA_CORES_NONE;
     default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
   }
 }
@@ -2437,6 +2781,11 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   eini_cuda_shape *f = &w->shape;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
+  if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
+    const int wide = f->cores == EINI_CUDA_CORES_F64 ? 4 : 8;
+    f->rows = m > 64 ? wide : 4;
+    f->cols = n > 64 ? wide : n > 32 ? 4 : n > 16 ? 2 : 1;
+  }
   for (int side = 0; side < 2; side++) {  // which neighbours are closer in the first operand
     const int s = side ? x->second : 0, last = x->axes[2 + side] - 1;
     if (s >= (side ? x->nop : x->second)) continue;
@@ -2463,13 +2812,13 @@ static double eini_cuda_blocks_of(const eini_cuda_nest *x, const eini_cuda_way *
         n *= i == w->a || i == w->b ? ceil((double)x->extent[i] / EINI_CUDA_TILE)
                                     : (double)x->extent[i];
       return n;
-    case EINI_CUDA_TILES: case EINI_CUDA_PARTED:
+    case EINI_CUDA_TILES: case EINI_CUDA_PARTED: case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       n = (double)eini_cuda_extent(x, 0, x->axes[1]);
       n *= ceil((double)eini_cuda_extent(x, x->axes[1], x->axes[2]) /
                 (EINI_CUDA_SIDE * w->shape.rows));
       n *= ceil((double)eini_cuda_extent(x, x->axes[2], x->axes[3]) /
                 (EINI_CUDA_SIDE * w->shape.cols));
-      return n * (double)(w->id == EINI_CUDA_PARTED ? w->splits : 1);
+      return n * (double)(eini_cuda_is_parted(w->id) ? w->splits : 1);
     default: return ceil(free_points / EINI_CUDA_THREADS);
   }
 }
@@ -2486,16 +2835,43 @@ static double eini_cuda_traffic(const eini_cuda_nest *x, int along, const eini_c
   return sum;
 }
 
+// What the device does, as it was measured (ein_rates.away, in this order, each per second) or as
+// it is assumed.
+typedef struct eini_cuda_speeds {
+  double copies, link;           // between host and device, bytes
+  double launches, stream;       // bytes of a streaming kernel
+  double tiles[2], cores[5], blas[2];  // operations, of f32 and f64, and by eini_cuda_cores - 1
+} eini_cuda_speeds;
+
+static eini_cuda_speeds eini_cuda_speeds_of(const ein_cuda *c, const ein_rates *r) {
+  eini_cuda_speeds v;
+  if (r != NULL && r->away[0] > 0) {
+    memcpy(&v, r->away, sizeof v);
+    return v;
+  }
+  v.copies = 1 / eini_cuda_copy_seconds;
+  v.link = eini_cuda_link;
+  v.launches = 1 / eini_cuda_launch_seconds;
+  v.stream = eini_cuda_share * c->device.bandwidth;
+  for (int wide = 0; wide < 2; wide++) {
+    const double peak = wide ? c->device.flops_f64 : c->device.flops_f32;
+    v.tiles[wide] = eini_cuda_tile_share * peak;
+    v.blas[wide] = eini_cuda_blas_share * peak;
+  }
+  for (int i = 0; i < 5; i++) v.cores[i] = eini_cuda_cores_share * c->device.flops_cores[1 + i];
+  return v;
+}
+
 // Seconds on the device.
 static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
                                 const eini_cuda_way *w) {
   const double all = (double)eini_cuda_extent(x, 0, x->nfree) *
                      (double)eini_cuda_extent(x, x->nfree, x->n);
   const int single = x->type == EIN_F32 || x->type == EIN_C64 || x->type == EIN_I32;
-  const double peak = single ? c->device.flops_f32 : c->device.flops_f64;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   const double planes = eini_cuda_complex(x->type) ? 4 : 1, wide = c->device.processors;
   const double blocks = eini_cuda_blocks_of(x, w), full = fmin(1, blocks / wide);
-  double bytes = 0, flops = 0, share = 1;
+  double bytes = 0, flops = 0, speed = single ? c->device.flops_f32 : c->device.flops_f64;
   eini_cuda_turn u;
   switch (w->id) {
     case EINI_CUDA_TURN:
@@ -2510,51 +2886,43 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       bytes = eini_cuda_traffic(x, x->n - 1, NULL);
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
-    case EINI_CUDA_BLAS: share = eini_cuda_blas_share; break;
-    default: share = eini_cuda_tile_share; break;
+    case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
+    default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
     flops = 2 * planes * all;
     if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
-              w->shape.cols * (double)(w->id == EINI_CUDA_PARTED
+              w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = w->id == EINI_CUDA_PARTED ? 2 : 1;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
   const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
-  return launches * eini_cuda_launch_seconds +
-         fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
+  return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
-// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
-static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+// Bytes of operands that are staged, of *n of them.
+static double eini_cuda_staged(const eini_cuda_nest *x, int *n) {
   double bytes = 0;
   int64_t low;
+  *n = 0;
   for (int s = 0; s < x->nstream; s++) {
     if (x->value[s] || x->away[s]) continue;
     bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
                                                 : eini_cuda_hull(x, 0, s, &low));
+    ++*n;
   }
-  if (w->id == EINI_CUDA_PARTED)
-    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
-             (double)ein_dtype_size(x->type);
-  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+  return bytes;
 }
 
-// Seconds of copies between host and device.
-static double eini_cuda_copies(const eini_cuda_nest *x) {
-  double bytes = 0, n = 0;
-  int64_t low;
-  for (int s = 0; s < x->nstream; s++) {
-    if (x->value[s] || x->away[s]) continue;
-    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
-                                                : eini_cuda_hull(x, 0, s, &low));
-    n++;
-  }
-  return n * eini_cuda_copy_seconds + bytes / eini_cuda_link;
+// Bytes that the parts of a contraction take.
+static double eini_cuda_parts_bytes(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  return !eini_cuda_is_parted(w->id) ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
+                                             (double)w->splits * (double)ein_dtype_size(x->type);
 }
 
 // ---- choosing ----
@@ -2602,8 +2970,10 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
   eini_cuda_writer t;
   eini_cuda_turn u;
   eini_cuda_kernel *k = NULL;
-  if (!eini_cuda_writer_begin(c, x, &t)) return NULL;
-  eini_cuda_say_head(&t);
+  if (!eini_cuda_writer_begin(c, &t)) return NULL;
+  eini_cuda_writer_of(&t, x);
+  eini_cuda_say_helpers(&t);
+  eini_cuda_say_args(&t);
   int said = eini_cuda_say_fold(&t);
   if (said && w->id == EINI_CUDA_ELEMENTS) eini_cuda_say_elements(&t);
   else if (said && w->id == EINI_CUDA_DOWN) eini_cuda_say_down(&t);
@@ -2622,9 +2992,9 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
   eini_cuda_way fold;
   if (w->id == EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
-  w->shape.split = w->id == EINI_CUDA_PARTED;
+  w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
-  if (w->kernel == NULL || w->id != EINI_CUDA_PARTED) return w->kernel != NULL;
+  if (w->kernel == NULL || !w->shape.split) return w->kernel != NULL;
   memset(&fold, 0, sizeof fold);
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return 0;
@@ -2636,7 +3006,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "gemm"};
+                                      "cores", "cores parts", "gemm"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -2647,9 +3017,9 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
     memset(&w, 0, sizeof w);
     w.id = id;
     if (!eini_cuda_has(x, id, of, c, &w)) continue;
-    if (id == EINI_CUDA_TILES || id == EINI_CUDA_PARTED) eini_cuda_shape_of(c, x, &w);
-    if (id == EINI_CUDA_PARTED && w.splits < 2) continue;
-    if (id == EINI_CUDA_TILES) {
+    if (eini_cuda_is_tiled(id)) eini_cuda_shape_of(c, x, &w);
+    if (eini_cuda_is_parted(id) && w.splits < 2) continue;
+    if (id == EINI_CUDA_TILES || id == EINI_CUDA_CORES) {
       w.splits = 1;
       w.chunk = eini_up(eini_cuda_extent(x, x->axes[3], x->n), EINI_CUDA_DEPTH);
     }
@@ -2661,8 +3031,12 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
-  h->away = eini_cuda_staged(x, &best);
-  h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
+  int staged;
+  const double bytes = eini_cuda_staged(x, &staged);
+  const double room = bytes + eini_cuda_parts_bytes(x, &best);
+  h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
+  h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
@@ -2681,12 +3055,9 @@ static ein_status eini_cuda_go(ein_cuda *c, const eini_cuda_nest *x, const eini_
     blocks = fmin(blocks, 32.0 * c->device.processors);
   if (!(blocks <= INT32_MAX)) return EIN_ERR_TOO_LARGE;
   memset(&t, 0, sizeof t);
-  t.x = x;
-  eini_cuda_params_of(&t, x->code[0]);
-  eini_cuda_params_of(&t, x->code[1]);
-  eini_cuda_params_of(&t, x->store);
-  eini_cuda_arguments(&t, z, part, word);
-  return eini_cuda_launch(c, k, (int64_t)blocks, word);
+  eini_cuda_writer_of(&t, x);
+  (void)eini_cuda_arguments(&t, z, part, word);
+  return eini_cuda_launch(c, k, (int64_t)blocks, 0, word);
 }
 
 // A contraction in parts: each leaves its folds, then these are folded and stored.
@@ -2696,7 +3067,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   uint64_t part = 0;
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return EIN_ERR_INTERNAL;
-  const double bytes = (double)eini_cuda_extent(&ends, 0, ends.n) * ends.size[0];
+  const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
   ends.base[0] = (char *)(uintptr_t)part;
@@ -2709,7 +3080,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
-  if (w->id == EINI_CUDA_PARTED) return eini_cuda_go_parts(c, x, w);
+  if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
   if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
@@ -2720,17 +3091,9 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
-  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
-  if (c->ntimed == EINI_CUDA_TIMED) {
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
-    eini_cuda_harvest(c);
-  }
-  void *const *event = &c->timed[2 * c->ntimed];
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[0], c->stream), "an event"));
+  EINI_TRY(eini_cuda_clock(c, 0));
   EINI_TRY(eini_cuda_start_way(c, x, w, of));
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[1], c->stream), "an event"));
-  c->ntimed++;
-  return EIN_OK;
+  return eini_cuda_clock(c, 1);
 }
 
 // Runs what was chosen. What lies on the host is staged; then it is done, else it may go on.
@@ -2749,6 +3112,483 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   if (st != EIN_OK && !eini_cuda_captured(c))
     (void)c->api.stream_wait(c->stream);  // nothing of this call is under way
   return eini_cuda_exit(c, st);
+}
+
+// ================================================================================================
+// >>cuda-groups  groups in one kernel
+// Takes statements in blocks of common loops; gives a kernel whose blocks of threads run them one
+// after another, what is between them in shared memory. Blocks of each shape are a launch.
+// ================================================================================================
+
+#define EINI_CUDA_STAGES 16
+
+// What is remembered of a choice. lanes: threads that share a fold, by stage.
+typedef struct eini_cuda_together {
+  eini_cuda_kernel *kernel;
+  int64_t blocks;
+  size_t room, states;           // of shared memory, and from where states lie there
+  unsigned char lanes[EINI_CUDA_STAGES];  // their logarithm
+} eini_cuda_together;
+
+// The nest of a stage in block 0; addresses of tensors that are the blocks' own count from theirs.
+static int eini_cuda_of_stage(const ein_group *g, const ein_stage *s, eini_cuda_nest *x) {
+  if (!eini_cuda_of_map(&s->map, x)) return 0;
+  x->param = g->param;
+  for (int k = 0; k < x->nstream; k++) {
+    x->away[k] = 1;
+    if (x->value[k]) x->at[k] = s->offset[k];
+    if (x->value[k] || g->base == NULL) continue;
+    const int64_t own = g->local[s->tensor[k]];
+    x->base[k] = (char *)((own >= 0 ? (uintptr_t)own : (uintptr_t)g->base[s->tensor[k]]) +
+                          (uintptr_t)s->offset[k]);
+  }
+  eini_cuda_strides(x);
+  return 1;
+}
+
+// All of them; NULL: no memory, or one is not for kernels. Freed with eini_cuda_stages_end.
+static eini_cuda_nest *eini_cuda_stages(ein_cuda *c, const ein_group *g) {
+  const size_t bytes = (size_t)g->nstage * sizeof(eini_cuda_nest);
+  if (g->nstage < 1 || g->nstage > EINI_CUDA_STAGES) return NULL;
+  eini_cuda_nest *x = (eini_cuda_nest *)c->al.alloc_fn(bytes, 64, c->al.user);
+  for (int k = 0; x != NULL && k < g->nstage; k++) {
+    if (eini_cuda_of_stage(g, &g->stage[k], &x[k])) continue;
+    c->al.free_fn(x, bytes, c->al.user);
+    x = NULL;
+  }
+  return x;
+}
+
+static void eini_cuda_stages_end(ein_cuda *c, const ein_group *g, eini_cuda_nest *x) {
+  c->al.free_fn(x, (size_t)g->nstage * sizeof *x, c->al.user);
+}
+
+// Threads that share a fold: as many as leave none idle, where there is enough to fold.
+static int eini_cuda_lanes(const eini_cuda_nest *x) {
+  const int64_t results = eini_cuda_extent(x, 0, x->nfree);
+  const int64_t values = eini_cuda_extent(x, x->nfree, x->n);
+  int log = 0;
+  while (results << (log + 1) <= EINI_CUDA_THREADS && (int64_t)2 << log <= values) log++;
+  return x->fold == EIN_FOLD_NONE ? 0 : log;
+}
+
+// Shared memory of a block: what is between stages, then states of threads that share a fold, whose
+// place goes to *states.
+static size_t eini_cuda_room_of(const ein_group *g, const eini_cuda_nest *x, size_t *states) {
+  size_t most = 0;
+  for (int k = 0; k < g->nstage; k++) {
+    const ein_fold f = x[k].fold;
+    const size_t scalars = f == EIN_FOLD_VAR ? 3 : f == EIN_FOLD_LOGSUMEXP ? 2 : 1;
+    size_t one = ein_dtype_size(x[k].type) * scalars;
+    if (f == EIN_FOLD_ARGMAX || f == EIN_FOLD_ARGMIN) one = 16;  // with a position
+    if (eini_cuda_lanes(&x[k]) > 0 && one > most) most = one;
+  }
+  *states = (g->bytes + 63) / 64 * 64;
+  return *states + most * EINI_CUDA_THREADS;
+}
+
+// ---- the source ----
+
+static int eini_cuda_steps(const ein_group *g) {
+  int n = 0;
+  for (int k = 0; k < g->nstage; k++)
+    for (int i = 0; i < g->stage[k].map.nstream * g->nloop; i++) n += g->stage[k].step[i] != 0;
+  return n;
+}
+
+// Addresses and values of the block at hand. at: of the steps.
+static void eini_cuda_say_places(eini_cuda_writer *w, const ein_group *g, int k, int *at) {
+  const eini_cuda_nest *x = w->x;
+  const ein_stage *s = &g->stage[k];
+  eini_text *t = &w->t;
+  for (int i = 0; i < x->nstream; i++) {
+    const int own = !x->value[i] && g->local[s->tensor[i]] >= 0;
+    if (x->value[i]) eini_say(t, "  const long long at%d = p.at[%d]", i, i);
+    else if (own) eini_say(t, "  char *const b%d = ein_room + (long long)p.b[%d]", i, i);
+    else eini_say(t, "  char *const b%d = p.b[%d]", i, i);
+    for (int l = 0; l < g->nloop; l++)
+      if (s->step[i * g->nloop + l] != 0) eini_say(t, " + g%d * u.t[%d]", l, (*at)++);
+    eini_say(t, ";\n");
+  }
+}
+
+// Results go round the threads, or round groups of them that share a fold.
+static void eini_cuda_say_results(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  char name[16] = "", at[16];
+  eini_text *t = &w->t;
+  if (x->fold == EIN_FOLD_NONE) {
+    eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]; i += %d) {\n", EINI_CUDA_THREADS);
+    eini_cuda_say_split(w, "i", 0, x->nfree);
+    eini_cuda_say_loads(w, NULL);
+    eini_cuda_say_value(w, name);
+    eini_cuda_say_store(w, name);
+    eini_say(t, "  }\n");
+    return;
+  }
+  eini_say(t, "  ein_state *const all = (ein_state *)(ein_room + p.z[3]);\n"
+              "  const int lanes = (int)p.z[2], lane = EIN_TID & (lanes - 1);\n"
+              "  for (ix i0 = 0; i0 < (ix)p.z[0]; i0 += %d / lanes) {\n"
+              "  const ix full = i0 + EIN_TID / lanes, i = full < (ix)p.z[0] ? full : 0;\n",
+           EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "i", 0, x->nfree);
+  eini_say(t, "  ein_state a = ein_none();\n  for (ix k = lane; k < (ix)p.z[1]; k += lanes) {\n");
+  eini_cuda_say_split(w, "k", x->nfree, x->n);
+  eini_cuda_say_loads(w, NULL);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_position(w, at);
+  eini_say(t, "  a = ein_merge(a, ein_lift(%s, %s));\n  }\n", name, at);
+  eini_say(t, "  if (lanes > 1) {\n  all[EIN_TID] = a;\n  EIN_SYNC;\n"
+              "  for (int h = lanes / 2; h > 0; h >>= 1) {\n"
+              "  if (lane < h) all[EIN_TID] = ein_merge(all[EIN_TID], all[EIN_TID + h]);\n"
+              "  EIN_SYNC;\n  }\n  a = all[EIN_TID];\n  }\n"
+              "  if (lane == 0 && full == i) {\n");
+  eini_say(t, "  const %s y = ein_finish(a, p.q[%d]);\n", eini_cuda_type(x->result), 2 * w->q);
+  eini_cuda_say_store(w, "y");
+  eini_say(t, "  }\n  }\n");
+}
+
+// A stage's own types and functions have names of their own. on 0: no longer.
+static void eini_cuda_say_names(eini_text *t, int k, int on) {
+  static const char *const names[] = {"ix", "ein_args", "ein_t", "ein_u", "ein_w", "ein_state",
+                                      "ein_none", "ein_lift", "ein_merge", "ein_finish",
+                                      "ein_stage"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (on) eini_say(t, "#define %s %s%d\n", names[i], names[i], k);
+    else eini_say(t, "#undef %s\n", names[i]);
+  }
+}
+
+static int eini_cuda_say_stage(eini_cuda_writer *w, const ein_group *g, int k, int *at) {
+  eini_text *t = &w->t;
+  eini_cuda_say_names(t, k, 1);
+  eini_cuda_say_args(w);
+  if (!eini_cuda_say_fold(w)) return 0;
+  eini_say(t, "EIN_DEVICE void ein_stage(EIN_ARGS(ein_args) p, EIN_ARGS(ein_steps) u, "
+              "char *ein_room");
+  for (int l = 0; l < g->nloop; l++) eini_say(t, ", long long g%d", l);
+  eini_say(t, ") {\n");
+  eini_cuda_say_places(w, g, k, at);
+  eini_cuda_say_results(w);
+  eini_say(t, "}\n");
+  eini_cuda_say_names(t, k, 0);
+  return 1;
+}
+
+// The kernel around the stages.
+static void eini_cuda_say_together(eini_text *t, const ein_group *g) {
+  eini_say(t, "typedef struct {\n");
+  for (int k = 0; k < g->nstage; k++) eini_say(t, "  ein_args%d a%d;\n", k, k);
+  eini_say(t, "  ein_steps u;\n} ein_args;\nEIN_KERNEL ein_kernel(const ein_args p) {\n"
+              "  EIN_ROOM;\n  long long d = EIN_BID;\n");
+  for (int l = g->nloop - 1; l >= 0; l--)
+    eini_say(t, "  const long long g%d = p.u.o[%d] + d %% p.u.n[%d] * p.u.k[%d]; d /= p.u.n[%d];\n",
+             l, l, l, l, l);
+  for (int k = 0; k < g->nstage; k++) {
+    eini_say(t, "%s  ein_stage%d(p.a%d, p.u, ein_room", k > 0 ? "  EIN_SYNC;\n" : "", k, k);
+    for (int l = 0; l < g->nloop; l++) eini_say(t, ", g%d", l);
+    eini_say(t, ");\n");
+  }
+  eini_say(t, "}\n");
+}
+
+static eini_cuda_kernel *eini_cuda_group_write(ein_cuda *c, const ein_group *g,
+                                               const eini_cuda_nest *x) {
+  eini_cuda_writer w;
+  eini_cuda_kernel *kernel = NULL;
+  int at = 0, said = 1, words = 3 * g->nloop + eini_cuda_steps(g) + 1;
+  if (!eini_cuda_writer_begin(c, &w)) return NULL;
+  w.staged = 1;
+  eini_cuda_say_helpers(&w);
+  eini_say(&w.t, "typedef struct { long long o[%d], n[%d], k[%d], t[%d]; } ein_steps;\n", g->nloop,
+           g->nloop, g->nloop, eini_cuda_steps(g) + 1);
+  for (int k = 0; k < g->nstage && said; k++) {
+    eini_cuda_writer_of(&w, &x[k]);
+    said = eini_cuda_say_stage(&w, g, k, &at);
+    words += eini_cuda_words(&w);
+  }
+  eini_cuda_say_together(&w.t, g);
+  if (said && words <= EINI_CUDA_WORDS) kernel = eini_cuda_kernel_of(c, &w);
+  eini_cuda_writer_end(c, &w);
+  return kernel;
+}
+
+// ---- choosing ----
+
+// Has a stage before k read or made the tensor of stream i, or a stream before it?
+static int eini_cuda_seen(const ein_group *g, int k, int i) {
+  for (int b = 0; b <= k; b++)
+    for (int s = 0; s < (b < k ? g->stage[b].map.nstream : i); s++)
+      if (g->stage[b].tensor[s] == g->stage[k].tensor[i]) return 1;
+  return 0;
+}
+
+// Seconds of all blocks: what they move of the device's memory, once, and of its cache, each; and
+// what they compute. Few threads on a multiprocessor, and idle ones, make both slower.
+static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
+                                         const eini_cuda_nest *x, double blocks) {
+  size_t states;
+  const double resident = floor((double)c->device.shared /
+                                (double)(eini_cuda_room_of(g, x, &states) + 1024));
+  const double wide = fmin(1, blocks / c->device.processors);
+  const double full = wide * fmin(1, fmax(1, resident) * EINI_CUDA_THREADS / eini_cuda_busy);
+  double once = 0, cached = 0, compute = 0;
+  for (int k = 0; k < g->nstage; k++) {
+    const ein_stage *s = &g->stage[k];
+    const double results = (double)eini_cuda_extent(&x[k], 0, x[k].nfree);
+    const double points = results * (double)eini_cuda_extent(&x[k], x[k].nfree, x[k].n);
+    const double rounds = ldexp(results, eini_cuda_lanes(&x[k])) / EINI_CUDA_THREADS;
+    const double idle = ceil(rounds) / rounds;
+    const int single = x[k].type == EIN_F32 || x[k].type == EIN_C64 || x[k].type == EIN_I32;
+    const double planes = eini_cuda_complex(x[k].type) ? 4 : 1;
+    compute += idle * (4 * planes + eini_cuda_load_flops * x[k].nop) * points * blocks /
+               (single ? c->device.flops_f32 : c->device.flops_f64);
+    for (int i = 0; i < x[k].nstream; i++) {
+      double bytes = (double)eini_cuda_points(&x[k], i) * x[k].size[i];
+      if (x[k].value[i] || g->local[s->tensor[i]] >= 0) continue;
+      cached += idle * bytes * blocks;
+      for (int l = 0; l < g->nloop; l++)
+        if (s->step[i * g->nloop + l] != 0) bytes *= (double)g->count[l];
+      if (!eini_cuda_seen(g, k, i)) once += bytes;
+    }
+  }
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x[0].rates);
+  return 1 / v.launches +
+         fmax(fmax(once / v.stream, cached / (eini_cuda_cached * v.stream)), compute) / full;
+}
+
+static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ein_choice *h) {
+  ein_cuda *c = (ein_cuda *)user;
+  eini_cuda_together way;
+  double blocks = 1;
+  for (int l = 0; l < g->nloop; l++) blocks *= (double)g->count[l];
+  if (nth > 0 || blocks > INT32_MAX) return 0;
+  eini_cuda_nest *x = eini_cuda_stages(c, g);
+  if (x == NULL) return 0;
+  memset(&way, 0, sizeof way);
+  way.room = eini_cuda_room_of(g, x, &way.states);
+  way.blocks = (int64_t)blocks;
+  for (int k = 0; k < g->nstage; k++) way.lanes[k] = (unsigned char)eini_cuda_lanes(&x[k]);
+  if (way.room <= c->device.shared) way.kernel = eini_cuda_group_write(c, g, x);
+  memset(h, 0, sizeof *h);
+  h->seconds = c->only == 1 ? 0 : eini_cuda_together_seconds(c, g, x, blocks);
+  eini_cuda_stages_end(c, g, x);
+  for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  snprintf(h->variant, sizeof h->variant, "group");
+  memcpy(h->state, &way, sizeof way);
+  return way.kernel != NULL;
+}
+
+// ---- running ----
+
+static void eini_cuda_group_words(const ein_group *g, const eini_cuda_nest *x,
+                                  const eini_cuda_together *way, uint64_t *word) {
+  int n = 0;
+  for (int k = 0; k < g->nstage; k++) {
+    const int64_t z[EINI_CUDA_NUMBERS] = {eini_cuda_extent(&x[k], 0, x[k].nfree),
+                                          eini_cuda_extent(&x[k], x[k].nfree, x[k].n),
+                                          (int64_t)1 << way->lanes[k], (int64_t)way->states};
+    eini_cuda_writer w;
+    memset(&w, 0, sizeof w);
+    eini_cuda_writer_of(&w, &x[k]);
+    n += eini_cuda_arguments(&w, z, NULL, word + n);
+  }
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->from[l];
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->count[l];
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->block[l];
+  for (int k = 0; k < g->nstage; k++)
+    for (int i = 0; i < g->stage[k].map.nstream * g->nloop; i++)
+      if (g->stage[k].step[i] != 0) word[n++] = (uint64_t)g->stage[k].step[i];
+}
+
+static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
+  ein_cuda *c = (ein_cuda *)user;
+  uint64_t word[EINI_CUDA_WORDS];
+  eini_cuda_together way;
+  memcpy(&way, h->state, sizeof way);
+  eini_cuda_nest *x = eini_cuda_stages(c, g);
+  if (x == NULL) return EIN_ERR_NO_MEMORY;
+  memset(word, 0, sizeof word);
+  eini_cuda_group_words(g, x, &way, word);
+  eini_cuda_stages_end(c, g, x);
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_ready_kernel(c, way.kernel);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 0);
+  if (st == EIN_OK)
+st = eini_cuda_launch(c, way.kernel, way.blocks, way.room, word);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 1);
+  return eini_cuda_exit(c, st);
+}
+
+// ================================================================================================
+// >>cuda-measure  what the device does, measured
+// Takes an open device; gives ein_rates.away: copies by the caller's clock, kernels and products by
+// the device's events, each for the largest size that takes no longer than need be.
+// ================================================================================================
+
+#define EINI_CUDA_PROBE ((int64_t)2048)        // rows and columns of products at most
+#define EINI_CUDA_PROBE_COPY ((int64_t)1 << 25)  // elements of a copy on the device at most
+#define EINI_CUDA_PROBE_SECONDS 3e-3           // a size that takes longer is large enough
+#define EINI_CUDA_PROBE_RUNS 3
+
+typedef struct eini_cuda_probe {
+  ein_cuda *c;
+  double (*now_fn)(void *user);
+  void *now_user;
+  void *at;                      // memory of the device: of three matrices, or of two halves
+  double waited;                 // seconds of the clock that the last runs took, each
+} eini_cuda_probe;
+
+static double eini_cuda_probe_now(const eini_cuda_probe *p) { return p->now_fn(p->now_user); }
+
+static ein_status eini_cuda_probe_wait(const eini_cuda_probe *p) {
+  ein_ticket ticket;
+  EINI_TRY(eini_slot_cuda_mark(p->c, &ticket));
+  return eini_slot_cuda_wait(p->c, ticket);
+}
+
+// Seconds by events of what was chosen for a nest; 0: it fails. The first run compiles.
+static double eini_cuda_probe_run(eini_cuda_probe *p, const eini_cuda_nest *x,
+                                  const ein_contract *of, const ein_choice *h) {
+  double before = 0, from = 0;
+  for (int run = 0; run <= EINI_CUDA_PROBE_RUNS; run++) {
+    eini_cuda_nest y = *x;
+    if (eini_cuda_run(p->c, &y, of, h) != EIN_OK) return 0;
+    if (run > 0) continue;
+    if (eini_cuda_probe_wait(p) != EIN_OK) return 0;
+    before = p->c->counts.seconds;
+    from = eini_cuda_probe_now(p);
+  }
+  if (eini_cuda_probe_wait(p) != EIN_OK) return 0;
+  p->waited = (eini_cuda_probe_now(p) - from) / EINI_CUDA_PROBE_RUNS;
+  return (p->c->counts.seconds - before) / EINI_CUDA_PROBE_RUNS;
+}
+
+// Seconds of a copy of n elements of 4 bytes.
+static double eini_cuda_probe_copy(eini_cuda_probe *p, int64_t n) {
+  static const int64_t one = 1;
+  static const unsigned char away[2] = {1, 1};
+  ein_copy copy;
+  ein_choice h;
+  eini_cuda_nest x;
+  memset(&copy, 0, sizeof copy);
+  copy.n = 1;
+  copy.extent = &n;
+  copy.src_stride = copy.dst_stride = &one;
+  copy.size = 4;
+  copy.away = away;
+  copy.dst = (char *)p->at;
+  copy.src = copy.dst + 4 * EINI_CUDA_PROBE_COPY;
+  if (!eini_cuda_of_copy(&copy, &x) || !eini_cuda_plan(p->c, &x, NULL, -1, &h)) return 0;
+  return eini_cuda_probe_run(p, &x, NULL, &h);
+}
+
+// Seconds of a product of n x n matrices, stored as `stored`, by the way of this name; 0: there is
+// none.
+static double eini_cuda_probe_product(eini_cuda_probe *p, ein_dtype stored, const char *way,
+                                      int64_t n) {
+  static const unsigned char away[3] = {1, 1, 1};
+  const int64_t one = 1, bytes = EINI_CUDA_PROBE * EINI_CUDA_PROBE * 8;
+  const int64_t *const far[1] = {&n}, *const near[1] = {&one};
+  const char *const base[2] = {(char *)p->at, (char *)p->at + bytes};
+  ein_step load;
+  ein_code code;
+  ein_contract of;
+  ein_choice h;
+  eini_cuda_nest x;
+  memset(&load, 0, sizeof load);
+  memset(&code, 0, sizeof code);
+  memset(&of, 0, sizeof of);
+  of.type = ein_dtype_compute(stored);
+  load.op = EIN_OP_OPERAND;
+  load.type = (unsigned char)of.type;
+  load.from = (unsigned char)stored;
+  code.nreg = code.nstep = 1;
+  code.step = &load;
+  code.type = load.type;
+  code.plain = stored == of.type ? 0 : -1;
+  of.m.n = of.n.n = of.k.n = 1;
+  of.m.extent = of.n.extent = of.k.extent = &n;
+  for (int s = 0; s < 2; s++) {
+    ein_side *side = s ? &of.q : &of.p;
+    side->form = stored == of.type ? EIN_FORM_PLAIN : EIN_FORM_FUNCTION;
+    side->nop = 1;
+    side->dtype = &stored;
+    side->row = s ? near : far;
+    side->k = s ? far : near;
+    side->batch = near;
+    side->base = &base[s];
+    side->code = &code;
+  }
+  of.out_dtype = of.type;
+  of.out_m = &n, of.out_n = &one;
+  of.out = (char *)p->at + 2 * bytes;
+  of.plain_out = 1;
+  of.away = away;
+  if (!eini_cuda_of_contract(&of, &x)) return 0;
+  for (int nth = 0; eini_cuda_plan(p->c, &x, &of, nth, &h); nth++)
+    if (strcmp(h.variant, way) == 0) return eini_cuda_probe_run(p, &x, &of, &h);
+  return 0;
+}
+
+// Operations per second of the largest product that is not too long; 1: there is none.
+static double eini_cuda_probe_speed(eini_cuda_probe *p, ein_dtype stored, const char *way) {
+  double speed = 1;
+  for (int64_t n = 64; n <= EINI_CUDA_PROBE; n *= 2) {
+    const double seconds = eini_cuda_probe_product(p, stored, way, n);
+    if (!(seconds > 0)) break;
+    speed = 2 * (double)n * (double)n * (double)n / seconds;
+    if (p->waited > EINI_CUDA_PROBE_SECONDS) break;
+  }
+  return speed;
+}
+
+// Copies between host and device: a short one that is waited for, and all of `memory`.
+static ein_status eini_cuda_probe_link(eini_cuda_probe *p, char *memory, size_t bytes,
+                                       double away[2]) {
+  const size_t most = (size_t)(8 * EINI_CUDA_PROBE_COPY);
+  double least = HUGE_VAL;
+  if (bytes > most) bytes = most;
+  for (int run = 0; run < 2 * EINI_CUDA_PROBE_RUNS; run++) {
+    const double from = eini_cuda_probe_now(p);
+    EINI_TRY(eini_slot_cuda_copy(p->c, 8, p->at, memory, 0));
+    least = fmin(least, eini_cuda_probe_now(p) - from);
+  }
+  const double from = eini_cuda_probe_now(p);
+  EINI_TRY(eini_slot_cuda_copy(p->c, bytes, memory, p->at, 1));
+  EINI_TRY(eini_cuda_probe_wait(p));
+  const double took = fmax(eini_cuda_probe_now(p) - from, 1e-9);
+  away[0] = 1 / fmax(least, 1e-9);
+  away[1] = fmax((double)bytes / took, 1);
+  return EIN_OK;
+}
+
+static void eini_slot_cuda_measure(void *user, double (*now_fn)(void *user), void *now_user,
+                                   void *memory, size_t bytes, ein_rates *rates) {
+  static const struct { ein_dtype type; const char *way; } products[] = {
+      {EIN_F32, "tiles"}, {EIN_F64, "tiles"}, {EIN_F64, "cores"}, {EIN_F32, "cores"},
+      {EIN_F16, "cores"}, {EIN_BF16, "cores"}, {EIN_F16, "cores"}, {EIN_F32, "gemm"},
+      {EIN_F64, "gemm"}};
+  eini_cuda_probe p;
+  double away[16], seconds;
+  memset(&p, 0, sizeof p);
+  p.c = (ein_cuda *)user;
+  p.now_fn = now_fn;
+  p.now_user = now_user;
+  for (int i = 0; i < 16; i++) away[i] = 1;
+  if (eini_slot_cuda_alloc(p.c, (size_t)(8 * EINI_CUDA_PROBE_COPY), &p.at) != EIN_OK) return;
+  ein_status st = eini_cuda_probe_link(&p, (char *)memory, bytes, away);
+  for (int64_t n = 1; n <= EINI_CUDA_PROBE_COPY && st == EIN_OK; n = n == 1 ? 1 << 16 : 2 * n) {
+    seconds = eini_cuda_probe_copy(&p, n);
+    if (!(seconds > 0)) st = EIN_ERR_INTERNAL;
+    else if (n == 1) away[2] = 1 / seconds;
+    else away[3] = 8 * (double)n / seconds;
+    if (n > 1 && p.waited > EINI_CUDA_PROBE_SECONDS) break;
+  }
+  for (int i = 0; i < 9 && st == EIN_OK; i++)
+    away[4 + i] = eini_cuda_probe_speed(&p, products[i].type, products[i].way);
+  eini_slot_cuda_free(p.c, p.at);
+  if (st == EIN_OK) memcpy(rates->away, away, sizeof away);
 }
 
 // ================================================================================================
@@ -2825,6 +3665,11 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
     return st;
   }
   c->kernels.name = "cuda";
+  if (c->ready) {
+    snprintf(c->machine, sizeof c->machine, "%.64s, sm_%d%d", c->device.name, c->device.major,
+             c->device.minor);
+    c->kernels.machine = c->machine;
+  }
   c->kernels.user = c;
   c->kernels.contract_plan = eini_slot_cuda_contract_plan;
   c->kernels.contract_run = eini_slot_cuda_contract_run;
@@ -2834,6 +3679,10 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.map_run = eini_slot_cuda_map_run;
   c->kernels.alone = c->only > 1;
   c->kernels.memory = &c->memory;
+  c->kernels.measure_fn = eini_slot_cuda_measure;
+  c->kernels.group_plan = eini_slot_cuda_group_plan;
+  c->kernels.group_run = eini_slot_cuda_group_run;
+  if (c->ready) c->kernels.group_bytes = c->device.shared - (size_t)EINI_CUDA_THREADS * 24;
   c->memory.space = EIN_CUDA_SPACE;
   c->memory.start = eini_cuda_copy_seconds;
   c->memory.bandwidth = c->only ? 0 : eini_cuda_link;

@@ -3,10 +3,12 @@
 // the compiler, and of a call that is not waited for. The roofline is what the same run measured: a
 // large product of matrices of each dtype and a large copy. Without a device it says why.
 //
-//   gpu [-s SECONDS] [-t TOTAL] [-m MOST] FILE ..
+//   gpu [-s SECONDS] [-t TOTAL] [-m MOST] [-l LIBRARY] FILE ..
 //     -s for each case, default 0.3; -t after which no case begins, default 200; -m the longest
-//     extent, for trying it out (rates mean nothing then). Cases with fields, programs and Python
-//     alone are left out.
+//     extent, for trying it out (rates mean nothing then); -l in place of CUDA's libraries, for
+//     trying it out without a GPU. A FILE that ends in .ein is a program, its sizes behind a colon:
+//     layer.ein:s=2048,a=4096. Cases with fields, programs and Python alone are left out. Cases run
+//     in f64, f32, tf32 (f32 whose products round to TF32) and bf16, unless they name a dtype.
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
 #define EINSUM_STATIC
@@ -32,10 +34,23 @@ typedef struct bench_sum {     // of a group and dtype: logarithms of fractions 
   int n;
 } bench_sum;
 
-static ein_cuda *cuda;
-static ein_ctx *ctx;
+// What operands are, and on which device: with products in TF32 or IEEE's.
+typedef struct bench_kind {
+  const char *name;
+  ein_dtype type;
+  int tf32;
+  double peak;                 // operations per second of a large product
+} bench_kind;
+
+enum { KINDS = 4 };
+
+static bench_kind kinds[KINDS] = {
+    {"f64", EIN_F64, 0, 0}, {"f32", EIN_F32, 0, 0}, {"tf32", EIN_F32, 1, 0},
+    {"bf16", EIN_BF16, 0, 0}};
+static ein_cuda *device[2], *cuda;  // by tf32; the one at work
+static ein_ctx *context[2], *ctx;
 static double budget = 0.3, total = 200, started;
-static double peak_flops[EIN_DTYPE_COUNT], peak_bytes;
+static double peak_bytes;
 static int64_t most = INT64_MAX;
 static bench_sum sums[64];
 static int nsum, left_out;
@@ -90,8 +105,10 @@ static ein_status fill(ein_ztensor *v, size_t bytes) {
   static char block[BLOCK];
   EINI_TRY(ein_cuda_alloc(cuda, bytes, &v->data));
   for (size_t i = 0; i < BLOCK / ein_dtype_size(v->dtype); i++) {
-    if (v->dtype == EIN_F32) ((float *)(void *)block)[i] = (float)(i * 37 % 101) / 101 - 0.5f;
-    else ((double *)(void *)block)[i] = (double)(i * 37 % 101) / 101 - 0.5;
+    const float x = (float)(i * 37 % 101) / 101 - 0.5f;
+    if (v->dtype == EIN_F32) ((float *)(void *)block)[i] = x;
+    else if (v->dtype == EIN_BF16) memcpy(block + 2 * i, (const char *)&x + 2, 2);  // cut off
+    else ((double *)(void *)block)[i] = (double)x;
   }
   for (size_t at = 0; at < bytes; at += BLOCK)
     EINI_TRY(ein_cuda_write(cuda, (char *)v->data + at, block,
@@ -124,15 +141,32 @@ typedef struct timing {
   double device, waited, queued, first;
 } timing;
 
+// Times a plan whose first run took until `first` after it was begun.
+static ein_status measure_plan(const ein_plan *plan, const ein_run *run, timing *t) {
+  double took[RUNS], waited[RUNS], queued[RUNS];
+  ein_status st = EIN_OK;
+  ein_ticket ticket;
+  int n = 0;
+  const double from = now();
+  while (st == EIN_OK && n < RUNS && (n < 3 || 1e-6 * (now() - from) < budget)) {
+    const double before = ein_cuda_counts_get(cuda).seconds, at = now();
+    st = ein_plan_enqueue(plan, run, &ticket);
+    queued[n] = 1e-6 * (now() - at);
+    if (st == EIN_OK) st = ein_plan_wait(plan, ticket);
+    waited[n] = 1e-6 * (now() - at);
+    took[n++] = ein_cuda_counts_get(cuda).seconds - before;
+  }
+  if (st != EIN_OK) return st;
+  t->device = median(took, n), t->waited = median(waited, n), t->queued = median(queued, n);
+  return EIN_OK;
+}
+
 static ein_status measure(const bench_case *c, operands *x, timing *t) {
-  double device[RUNS], waited[RUNS], queued[RUNS];
   const void *in[OPERANDS];
   void *out = x->view[x->n - 1].data;
   ein_plan *plan = NULL;
   ein_einsum_desc d;
-  ein_ticket ticket;
   ein_run run;
-  int n = 0;
   memset(&d, 0, sizeof d);
   memset(&run, 0, sizeof run);
   d.expr = c->expr;
@@ -145,25 +179,15 @@ static ein_status measure(const bench_case *c, operands *x, timing *t) {
   ein_status st = ein_plan_create(ctx, &d, &plan);
   if (st == EIN_OK) st = ein_plan_execute(plan, &run);
   t->first = 1e-6 * (now() - begin);
-  const double from = now();
-  while (st == EIN_OK && n < RUNS && (n < 3 || 1e-6 * (now() - from) < budget)) {
-    const double before = ein_cuda_counts_get(cuda).seconds, at = now();
-    st = ein_plan_enqueue(plan, &run, &ticket);
-    queued[n] = 1e-6 * (now() - at);
-    if (st == EIN_OK) st = ein_plan_wait(plan, ticket);
-    waited[n] = 1e-6 * (now() - at);
-    device[n++] = ein_cuda_counts_get(cuda).seconds - before;
-  }
+  if (st == EIN_OK) st = measure_plan(plan, &run, t);
   ein_plan_destroy(plan);
-  if (st != EIN_OK) return st;
-  t->device = median(device, n), t->waited = median(waited, n), t->queued = median(queued, n);
-  return EIN_OK;
+  return st;
 }
 
-static void add(const bench_case *c, ein_dtype type, double fraction) {
+static void add(const bench_case *c, const bench_kind *k, double fraction) {
   char name[48];
   int i = 0;
-  snprintf(name, sizeof name, "%s %s", c->group, ein_dtype_name(type));
+  snprintf(name, sizeof name, "%s %s", c->group, k->name);
   while (i < nsum && strcmp(sums[i].name, name) != 0) i++;
   if (i == 64 || !(fraction > 0)) return;
   if (i == nsum) snprintf(sums[nsum++].name, sizeof name, "%s", name);
@@ -171,29 +195,34 @@ static void add(const bench_case *c, ein_dtype type, double fraction) {
   sums[i].n++;
 }
 
-static void run_case(const bench_case *c, ein_dtype type) {
+static void use(const bench_kind *k) {
+  cuda = device[k->tf32];
+  ctx = context[k->tf32];
+}
+
+static void run_case(const bench_case *c, const bench_kind *k) {
   operands x;
   timing t;
   double longest = 1;
-  ein_status st = operands_make(c, type, &x);
+  use(k);
+  ein_status st = operands_make(c, k->type, &x);
   if (st == EIN_OK) st = measure(c, &x, &t);
   if (st != EIN_OK) {
-    printf("%-20s %-4s %s: %s\n", c->name, ein_dtype_name(type), ein_status_text(st),
+    printf("%-20s %-4s %s: %s\n", c->name, k->name, ein_status_text(st),
            ein_ctx_message(ctx));
   } else {
-    longest = fmax(c->flops / peak_flops[type], x.bytes / peak_bytes);
+    longest = fmax(c->flops / k->peak, x.bytes / peak_bytes);
     printf("%-20s %-4s %10.4f ms %9.1f GFLOP/s %8.1f GB/s  %5.2f of the roofline  waited %10.4f ms"
-           "  queued %8.2f us  first %7.1f ms\n", c->name, ein_dtype_name(type), t.device * 1e3,
+           "  queued %8.2f us  first %7.1f ms\n", c->name, k->name, t.device * 1e3,
            1e-9 * c->flops / t.device, 1e-9 * x.bytes / t.device, longest / t.device,
            t.waited * 1e3, t.queued * 1e6, t.first * 1e3);
-    add(c, type, longest / t.device);
+    add(c, k, longest / t.device);
   }
   operands_free(&x);
   fflush(stdout);
 }
 
 static void run_file(const char *path) {
-  static const ein_dtype both[2] = {EIN_F64, EIN_F32};
   char line[1024];
   bench_case c;
   FILE *f = fopen(path, "r");
@@ -203,10 +232,10 @@ static void run_file(const char *path) {
   }
   while (fgets(line, sizeof line, f) != NULL) {
     if (!read_case(line, &c)) continue;
-    for (int k = 0; k < 2; k++) {
-      if (c.type != EIN_NONE && c.type != both[k]) continue;
+    for (int k = 0; k < KINDS; k++) {
+      if (c.type != EIN_NONE && (c.type != kinds[k].type || kinds[k].tf32)) continue;
       if (1e-6 * (now() - started) > total) left_out++;
-      else run_case(&c, both[k]);
+      else run_case(&c, &kinds[k]);
     }
   }
   (void)fclose(f);
@@ -221,51 +250,186 @@ static int peaks(void) {
   timing t;
   for (int k = 0; k < 2; k++)
     if (!read_case(line[k], &c[k])) return 0;
-  for (int k = 0; k < 3; k++) {
-    const ein_dtype type = k == 0 ? EIN_F64 : EIN_F32;
-    ein_status st = operands_make(&c[k / 2], type, &x);
-    if (st == EIN_OK) st = measure(&c[k / 2], &x, &t);
+  for (int k = 0; k <= KINDS; k++) {
+    const int copies = k == KINDS;
+    bench_kind *of = &kinds[copies ? 1 : k];
+    use(of);
+    ein_status st = operands_make(&c[copies], of->type, &x);
+    if (st == EIN_OK) st = measure(&c[copies], &x, &t);
     const double n = (double)x.shape[0][0];
-    if (k < 2) peak_flops[type] = 2 * n * n * n / t.device;
-    else peak_bytes = x.bytes / t.device;
+    if (copies) peak_bytes = x.bytes / t.device;
+    else of->peak = 2 * n * n * n / t.device;
     operands_free(&x);
     if (st != EIN_OK) return 0;
   }
-  printf("best here: %.1f GFLOP/s in f64, %.1f in f32, copies of %.1f GB/s read and written\n",
-         1e-9 * peak_flops[EIN_F64], 1e-9 * peak_flops[EIN_F32], 1e-9 * peak_bytes);
+  printf("best here:");
+  for (int k = 0; k < KINDS; k++)
+    printf(" %.1f GFLOP/s in %s,", 1e-9 * kinds[k].peak, kinds[k].name);
+  printf(" copies of %.1f GB/s read and written\n", 1e-9 * peak_bytes);
+  return 1;
+}
+
+// ---- programs ----
+
+enum { TENSORS = 24, SIZES = 12 };
+
+typedef struct bench_program {
+  char *text, name[64], word[SIZES][32];
+  ein_size size[SIZES];
+  int nsize, n, nin;
+  ein_ztensor view[TENSORS];   // inputs, then outputs
+  const char *label[TENSORS];
+  int64_t shape[TENSORS][RANK];
+} bench_program;
+
+// PATH:s=2048,a=4096
+static int read_program(const char *what, bench_program *b) {
+  char path[256];
+  const char *at = strchr(what, ':'), *slash = strrchr(what, '/');
+  const size_t n = at == NULL ? strlen(what) : (size_t)(at - what);
+  memset(b, 0, sizeof *b);
+  snprintf(path, sizeof path, "%.*s", (int)n, what);
+  slash = slash == NULL ? what : slash + 1;
+  snprintf(b->name, sizeof b->name, "%.*s", (int)strcspn(slash, "."), slash);
+  while (at != NULL && b->nsize < SIZES) {
+    const char *equal = strchr(++at, '=');
+    if (equal == NULL) return 0;
+    const long long e = atoll(equal + 1);
+    snprintf(b->word[b->nsize], sizeof b->word[0], "%.*s", (int)(equal - at), at);
+    b->size[b->nsize].name = b->word[b->nsize];
+    b->size[b->nsize++].value = e < most ? e : most;
+    at = strchr(at, ',');
+  }
+  FILE *f = fopen(path, "rb");
+  b->text = (char *)calloc(1, 1 << 16);
+  if (f == NULL || b->text == NULL) return 0;
+  const size_t got = fread(b->text, 1, (1 << 16) - 1, f);
+  (void)fclose(f);
+  return got > 0;
+}
+
+// All its tensors in memory of the device, of what a plan says of them.
+static ein_status program_tensors(const ein_plan *plan, bench_program *b) {
+  ein_tensor_info t;
+  for (int out = 0; out < 2; out++) {
+    for (int i = 0; b->n < TENSORS && (out ? ein_plan_output(plan, i, &t)
+                                           : ein_plan_input(plan, i, &t)); i++, b->n++) {
+      ein_ztensor *v = &b->view[b->n];
+      size_t bytes = ein_dtype_size(t.dtype);
+      *v = ein_tensor(t.dtype, t.rank, b->shape[b->n], NULL);
+      v->space = EIN_CUDA_SPACE;
+      for (int r = 0; r < t.rank; r++) bytes *= (size_t)(b->shape[b->n][r] = t.shape[r]);
+      b->label[b->n] = t.name;
+      EINI_TRY(fill(v, bytes));
+    }
+    if (!out) b->nin = b->n;
+  }
+  return EIN_OK;
+}
+
+static ein_status measure_program(bench_program *b, timing *t, double *flops) {
+  ein_binding at[TENSORS];
+  const void *data[TENSORS];
+  void *to[TENSORS];
+  ein_program_desc d;
+  ein_graph *graph = NULL;
+  ein_plan *shapes = NULL, *plan = NULL;
+  ein_plan_info info;
+  ein_run run;
+  memset(&d, 0, sizeof d);
+  memset(&run, 0, sizeof run);
+  d.text = b->text, d.size = b->size, d.nsize = b->nsize;
+  const double begin = now();
+  ein_status st = ein_graph_parse(ctx, &d, &graph);
+  if (st == EIN_OK) st = ein_plan_graph(ctx, graph, 0, NULL, NULL, &shapes);
+  if (st == EIN_OK) st = program_tensors(shapes, b);
+  for (int i = 0; i < b->n; i++) {
+    at[i].name = b->label[i], at[i].view = &b->view[i];
+    if (i < b->nin) data[i] = b->view[i].data;
+    else to[i - b->nin] = b->view[i].data;
+  }
+  if (st == EIN_OK) st = ein_plan_graph(ctx, graph, b->n, at, NULL, &plan);
+  run.in = data, run.out = to;
+  if (st == EIN_OK) st = ein_plan_execute(plan, &run);
+  t->first = 1e-6 * (now() - begin);
+  if (st == EIN_OK) st = measure_plan(plan, &run, t);
+  if (st == EIN_OK) st = ein_plan_info_get(plan, &info);
+  *flops = st == EIN_OK ? info.flops : 0;
+  ein_plan_destroy(shapes);
+  ein_plan_destroy(plan);
+  ein_graph_destroy(graph);
+  return st;
+}
+
+static void run_program(const char *what) {
+  bench_program b;
+  timing t;
+  double flops;
+  const int there = read_program(what, &b);
+  if (!there) printf("%s: not there, or no sizes\n", what);
+  for (int k = 1; k < 3 && there; k++) {  // f32 and TF32
+    use(&kinds[k]);
+    b.n = 0;
+    const ein_status st = measure_program(&b, &t, &flops);
+    if (st != EIN_OK)
+      printf("%-20s %-4s %s: %s\n", b.name, kinds[k].name, ein_status_text(st),
+             ein_ctx_message(ctx));
+    else
+      printf("%-20s %-4s %10.4f ms %9.1f GFLOP/s  %5.2f of a product's  waited %10.4f ms  queued "
+             "%8.2f us  first %7.1f ms\n", b.name, kinds[k].name, t.device * 1e3,
+             1e-9 * flops / t.device, flops / t.device / kinds[k].peak, t.waited * 1e3,
+             t.queued * 1e6, t.first * 1e3);
+    for (int i = 0; i < b.n; i++) ein_cuda_free(cuda, b.view[i].data);
+    fflush(stdout);
+  }
+  free(b.text);
+}
+
+// Both devices are one, with and without TF32.
+static int begin(const char *library) {
+  char facts[1024];
+  for (int k = 0; k < 2; k++) {
+    ein_cuda_desc want;
+    ein_ctx_desc desc;
+    memset(&want, 0, sizeof want);
+    memset(&desc, 0, sizeof desc);
+    want.only = 2;
+    want.tf32 = k;
+    want.driver = want.nvrtc = want.cublas = library;
+    if (ein_cuda_create(&want, NULL, &device[k]) != EIN_OK) return 0;
+    (void)ein_cuda_info(device[k], facts, sizeof facts);
+    if (k == 0) puts(facts);
+    if (ein_cuda_use(device[k], &desc) != EIN_OK) return 0;
+    if (ein_ctx_create(&desc, &context[k]) != EIN_OK) return 0;
+  }
   return 1;
 }
 
 int main(int argc, char **argv) {
-  ein_cuda_desc want;
-  ein_ctx_desc desc;
-  char facts[1024];
-  int i = 1;
-  memset(&want, 0, sizeof want);
-  memset(&desc, 0, sizeof desc);
+  const char *library = NULL;
+  int i = 1, ok = 1;
   for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
     if (argv[i][1] == 's') budget = atof(argv[i + 1]);
     if (argv[i][1] == 't') total = atof(argv[i + 1]);
     if (argv[i][1] == 'm') most = atoll(argv[i + 1]);
+    if (argv[i][1] == 'l') library = argv[i + 1];
   }
-  want.only = 2;
-  if (ein_cuda_create(&want, NULL, &cuda) != EIN_OK) return 1;
-  (void)ein_cuda_info(cuda, facts, sizeof facts);
-  puts(facts);
-  if (ein_cuda_use(cuda, &desc) != EIN_OK) {
-    ein_cuda_destroy(cuda);
-    return 0;
+  if (begin(library)) {
+    started = now();
+    ok = i == argc || peaks();
+    for (; ok && i < argc; i++) {
+      if (strstr(argv[i], ".ein") != NULL) run_program(argv[i]);
+      else run_file(argv[i]);
+    }
+    for (int k = 0; k < nsum; k++)
+      printf("geometric mean of %d, %s: %.3f of the roofline\n", sums[k].n, sums[k].name,
+             exp(sums[k].log / sums[k].n));
+    if (left_out > 0) printf("%d left out for want of time\n", left_out);
+    if (!ok) printf("no peaks: %s\n", ein_ctx_message(ctx));
   }
-  if (ein_ctx_create(&desc, &ctx) != EIN_OK) return 1;
-  started = now();
-  const int ok = i == argc || peaks();
-  for (; ok && i < argc; i++) run_file(argv[i]);
-  for (int k = 0; k < nsum; k++)
-    printf("geometric mean of %d, %s: %.3f of the roofline\n", sums[k].n, sums[k].name,
-           exp(sums[k].log / sums[k].n));
-  if (left_out > 0) printf("%d left out for want of time\n", left_out);
-  if (!ok) printf("no peaks: %s\n", ein_ctx_message(ctx));
-  ein_ctx_destroy(ctx);
-  ein_cuda_destroy(cuda);
+  for (int k = 0; k < 2; k++) {
+    ein_ctx_destroy(context[k]);
+    ein_cuda_destroy(device[k]);
+  }
   return !ok;
 }

@@ -1,10 +1,12 @@
 """PyTorch, JAX and CuPy on the GPU, on the case files that bench/gpu.c ran, beside what it printed.
 
-  python gpu_peers.py OURS.txt [--seconds S] [--total T] [--most N] [--peers torch,jax,cupy] FILE..
+  python gpu_peers.py OURS.txt [--seconds S] [--total T] [--most N] [--peers torch,jax,cupy]
+                      [--attention h,s,t,d] [--layer s,a,h,d,f] FILE..
 
 OURS.txt is the output of bench/gpu. Operands lie on the device; a time is the least of a few
-batches of calls, each waited for. Who is not there is named. numpy, when asked for, runs on the
-host: for trying this out.
+batches of calls, each waited for. Who is not there is named. tf32 and bf16 are PyTorch's alone, so
+are attention and a LLaMA layer, with its fused attention. numpy, when asked for, runs on the host:
+for trying this out.
 """
 import argparse
 import math
@@ -102,7 +104,7 @@ def ours(path):
     """{(name, dtype): seconds} of the device."""
     found = {}
     for line in open(path):
-        m = re.match(r"(\S+) +(f32|f64) +([0-9.]+) ms ", line)
+        m = re.match(r"(\S+) +(f32|f64|tf32|bf16) +([0-9.]+) ms ", line)
         if m:
             found[m[1], m[2]] = 1e-3 * float(m[3])
     return found
@@ -116,6 +118,68 @@ def operands(case, dtype, most):
             .astype(cases.DTYPES[dtype]) for s in case.ins]
 
 
+def torch_kind(dtype, x):
+    """An operand, and products of the kind that a line of ours names."""
+    import torch
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    return x.bfloat16() if dtype == "bf16" else x
+
+
+def attention(sizes):
+    import torch
+    h, s, t, d = sizes
+    q, k, v = (torch.randn(1, h, n, d, device="cuda") for n in (s, t, t))
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def layer(sizes):
+    """The program of examples/models/llama_layer.ein."""
+    import torch
+    f = torch.nn.functional
+    s, a, h, d, w = sizes
+    x = torch.randn(s, a, device="cuda")
+    wq, wk, wv, wo = (torch.randn(a, a, device="cuda") / a ** 0.5 for _ in range(4))
+    w1, w3 = (torch.randn(a, w, device="cuda") / a ** 0.5 for _ in range(2))
+    w2 = torch.randn(w, a, device="cuda") / w ** 0.5
+    angle = torch.outer(torch.arange(s, device="cuda"),
+                        10000.0 ** (-2 * torch.arange(d // 2, device="cuda") / d))
+    turn = torch.polar(torch.ones_like(angle), angle)[:, None, :]
+
+    def norm(y):
+        return y * torch.rsqrt(y.square().mean(-1, keepdim=True) + 1e-6)
+
+    def rotate(y):
+        z = torch.view_as_complex(y.view(s, h, d // 2, 2)) * turn
+        return torch.view_as_real(z).view(s, h, d)
+
+    def run():
+        n = norm(x)
+        q, k, v = (rotate((n @ m).view(s, h, d)) if m is not wv else (n @ m).view(s, h, d)
+                   for m in (wq, wk, wv))
+        o = f.scaled_dot_product_attention(*(y.transpose(0, 1)[None] for y in (q, k, v)),
+                                           is_causal=True)
+        r = x + o[0].transpose(0, 1).reshape(s, a) @ wo
+        m = norm(r)
+        return r + (f.silu(m @ w1) * (m @ w3)) @ w2
+    return run
+
+
+def programs(mine, peer, args):
+    """PyTorch's attention and layer beside ours."""
+    made = {"gpu_attention": (attention, args.attention), "llama_layer": (layer, args.layer)}
+    for (name, dtype), own in mine.items():
+        if name not in made or not made[name][1]:
+            continue
+        try:
+            torch_kind(dtype, None)
+            run = made[name][0]([int(x) for x in made[name][1].split(",")])
+            t = seconds(run, peer[5], args.seconds)
+        except Exception as e:
+            print("%-20s %s torch  %s" % (name, dtype, str(e).split("\n")[0]))
+            continue
+        print("%-20s %s torch  %10.4f ms, %.2f times ours" % (name, dtype, 1e3 * t, t / own))
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("ours")
@@ -124,6 +188,8 @@ def main():
     ap.add_argument("--total", type=float, default=150)
     ap.add_argument("--most", type=int, default=1 << 62)
     ap.add_argument("--peers", default="torch,jax,cupy")
+    ap.add_argument("--attention")
+    ap.add_argument("--layer")
     args = ap.parse_args()
     mine, peers, ratios = ours(args.ours), {}, {}
     for name in args.peers.split(","):
@@ -133,14 +199,20 @@ def main():
         except Exception as e:  # a broken installation may raise anything
             print("%s: not here: %s" % (name, e))
     end = time.perf_counter() + args.total
+    if "torch" in peers:
+        programs(mine, peers["torch"], args)
     for case in [c for f in args.files for c in cases.load(f)] if peers else []:
-        for dtype in ("f64", "f32"):
+        for dtype in ("f64", "f32", "tf32", "bf16"):
             if (case.name, dtype) not in mine or time.perf_counter() > end:
                 continue
-            host = operands(case, dtype, args.most)
+            host = operands(case, dtype if dtype[0] == "f" else "f32", args.most)
             for name, peer in peers.items():
+                if name != "torch" and dtype[0] != "f":
+                    continue
                 try:
                     x = [peer[2](a) for a in host]
+                    if name == "torch":
+                        x = [torch_kind(dtype, a) for a in x]
                     run = function(case, peer)
                     t = seconds(lambda: run(*x), peer[5], args.seconds)
                 except Exception as e:  # not enough memory, something it cannot write

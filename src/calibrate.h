@@ -195,7 +195,7 @@ static ein_status eini_calibrate_products(eini_calibration *c) {
 }
 
 // What providers alone can measure, of the first that does; else products are the best there is.
-static ein_status eini_calibrate_all(eini_calibration *c) {
+static ein_status eini_calibrate_host(eini_calibration *c) {
   ein_rates *r = &c->r;
   const ein_ctx *ctx = c->ctx;
   memset(c->mem, 1, (size_t)EINI_CALIBRATE_BYTES);
@@ -215,6 +215,28 @@ static ein_status eini_calibrate_all(eini_calibration *c) {
   }
   if (!(r->fast_bytes > 0)) r->fast_bytes = 524288;
   return EIN_OK;
+}
+
+// The host with its own providers, then the first one that has a memory of its own.
+static ein_status eini_calibrate_all(eini_calibration *c) {
+  ein_ctx *ctx = c->ctx;
+  const ein_kernels **all = ctx->kernels, *away = NULL;
+  const int n = ctx->nkernels;
+  const size_t bytes = (size_t)(n + 1) * sizeof *all;
+  ctx->nkernels = 0;
+  ctx->kernels = (const ein_kernels **)ctx->al.alloc_fn(bytes, EINI_ALIGN, ctx->al.user);
+  for (int i = 0; i < n && ctx->kernels != NULL; i++) {
+    if (all[i]->memory == NULL) ctx->kernels[ctx->nkernels++] = all[i];
+    else if (away == NULL) away = all[i];
+  }
+  ein_status st = ctx->kernels == NULL ? EIN_ERR_NO_MEMORY : eini_calibrate_host(c);
+  if (ctx->kernels != NULL) ctx->al.free_fn(ctx->kernels, bytes, ctx->al.user);
+  ctx->kernels = all;
+  ctx->nkernels = n;
+  if (st == EIN_OK && away != NULL && away->measure_fn != NULL)
+    away->measure_fn(away->user, ctx->now_fn, ctx->now_user, c->mem, (size_t)EINI_CALIBRATE_BYTES,
+                     &c->r);
+  return st;
 }
 
 EIN_API ein_status ein_calibrate(ein_ctx *ctx, double seconds, ein_rates *rates) {

@@ -384,9 +384,11 @@ static ein_status eini_plan_want(ein_plan *p, const ein_options *o) {
 static int eini_plan_has_wanted(const ein_plan *p) {
   const eini_task *t;
   const eini_stmt *s, *f;
-  for (int k = 0; k < p->ntask; k++)
+  for (int k = 0; k < p->ntask; k++) {
+    if (p->task[k].best != NULL && p->task[k].best->fixed) return 1;
     for (int i = 0; (t = eini_task_from(&p->task[k], i, &s, &f)) != NULL; i++)
       if (t->best != NULL && t->best->fixed) return 1;
+  }
   return 0;
 }
 

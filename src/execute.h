@@ -137,9 +137,26 @@ static ein_status eini_rowset_run(const eini_exec *x, const eini_task *t, char *
   return EIN_OK;
 }
 
+// A group that its provider runs, blocks of one shape after those of another.
+static ein_status eini_group_told_run(const eini_exec *x, const eini_task *t, char *scratch) {
+  char **base = (char **)(void *)scratch;
+  for (int n = 0; n < 1 << EINI_GROUP_LOOPS; n++) {
+    const eini_group_variant *v = &t->group->variant[n];
+    if (v->told == NULL) continue;
+    for (int k = 0; k < v->nslot; k++)
+      base[k] = v->slot[k].slot < 0 ? NULL : x->slot[v->slot[k].slot];
+    ein_group g = *v->told;
+    g.base = base;
+    g.param = x->param;
+    EINI_TRY(t->kernels->group_run(t->kernels->user, &g, &v->choice));
+  }
+  return EIN_OK;
+}
+
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
+  if (t->kernels != NULL && x->task_fn == NULL) return eini_group_told_run(x, t, scratch);
   const int inner = g->nloop - 1;
   eini_exec y = *x;
   size_t used = 0;

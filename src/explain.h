@@ -258,7 +258,11 @@ static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *tas
     eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
              (long long)g->extent[j]);
   }
-  eini_say(t, "; %.3g bytes of temporaries are never stored\n", g->saved);
+  eini_say(t, "; %.3g bytes of temporaries are never stored", g->saved);
+  if (task->best != NULL)
+    eini_say(t, "\n        predicted: %s-%s %.3g s", task->best->name, task->best->variant,
+             task->best->seconds);
+  eini_say(t, "\n");
   const double least = eini_group_io(p, g);
   if (least > 0)
     eini_say(t, "        moves %.3g bytes, any order of them at least %.3g: %.2f times\n", g->moves,

@@ -84,8 +84,9 @@ static double eini_unit_bytes(const eini_lowering *lo, const eini_unit *u, const
 // each.
 static double eini_task_seconds(const eini_lowering *lo, const eini_unit *u, const eini_task *t,
                                 const char *local, double runs, double alone) {
-  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
   if (eini_task_told(t) || eini_task_away(t)) return t->choice.seconds * runs;
+  if (lo->rates == NULL) return 0;
+  eini_speed speed = eini_core_speed(lo->rates, 1 / EINI_ADD_SECONDS);
   double bytes = eini_unit_bytes(lo, u, local);
   for (int s = 0; s < t->nstream && t->nchunk > 0; s++) {
     int c = t->chunk[t->nchunk - 1];
@@ -290,6 +291,8 @@ static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
                                     const eini_bundle *b, int variant, eini_seat *own,
                                     int64_t *bytes) {
+  eini_item item[EINI_FUSE_MOST];
+  int alive[EINI_FUSE_MOST], n = 0;
   for (int u = b->from; u <= b->to; u++) {
     const int out = w->unit[u].out;
     const eini_tensor *t = &lo->g->tensor[out];
@@ -298,10 +301,13 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w
     EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
     EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
     w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
-    w->place[out] = *bytes;
-    *bytes += (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    item[n].from = w->as_found ? u : 0;  // else some stay from block to block
+    item[n].to = w->as_found ? w->last[out] : b->to;
+    item[n].at = &w->place[out];
+    item[n++].bytes =
+        (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   }
-  return EIN_OK;
+  return eini_items_place(item, n, 0, alive, bytes);
 }
 
 // Layouts of what a group makes: what is fastest for whole tensors, which come from memory, may not

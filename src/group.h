@@ -25,6 +25,8 @@ typedef struct eini_group_variant {
   eini_task *task;
   char *stays;                  // per task: once while the innermost loop runs
   eini_group_slot *slot;        // slot 0 is the zero of values
+  ein_group *told;              // what a provider of groups is told, and says; or NULL
+  ein_choice choice;
 } eini_group_variant;
 
 typedef struct eini_group {
@@ -101,6 +103,7 @@ typedef struct eini_trail {
   char *joins;                  // per unit: may be in a group
   int *then;                    // per unit: the last one of the group that begins there; or NULL
   double size;                  // bytes of an element, of the largest there are
+  int as_found;                 // 1: sides that move least, however long the host would take
   eini_fuse_search z;
 } eini_trail;
 
@@ -407,7 +410,8 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
     return EIN_OK;
   }
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  if (fits) eini_bundle_choose(w, &f, list, b);
+  if (fits && w->as_found) eini_bundle_weigh(w, &f, list, b);
+  else if (fits) eini_bundle_choose(w, &f, list, b);
   k->gain = b->gain;
   k->gained = 1;
   eini_arena_rollback(&w->z.scratch, &mark);
@@ -460,12 +464,12 @@ static ein_status eini_trail_search(eini_trail *w, eini_arena *a) {
   return EIN_OK;
 }
 
-static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
-                                  const eini_unit *unit, int nunit, const ein_rates *rates,
-                                  const int *rows) {
+// What is known of units before groups are searched for. temps: bytes of temporaries.
+static ein_status eini_trail_begin(eini_trail *w, eini_arena *a, const ein_graph *g,
+                                   const eini_unit *unit, int nunit, const ein_rates *rates,
+                                   const int *rows, double **weights, double *temps) {
   const eini_map *m;
   const int *column;
-  double temps = 0;
   memset(w, 0, sizeof *w);
   w->g = g, w->unit = unit, w->nunit = nunit, w->rates = rates;
   w->made = EINI_NEW(a, int, g->ntensor);
@@ -485,7 +489,7 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
     w->made[t] = w->last[t] = -1, w->first[t] = nunit;
     weight[t] = fmin(1, rates->copy_bw[EIN_MEMORY] / eini_core_bandwidth(rates, bytes));
     w->size = fmax(w->size, (double)ein_dtype_size(g->tensor[t].dtype));
-    if (g->tensor[t].role == EIN_ROLE_TEMP) temps += bytes;
+    if (g->tensor[t].role == EIN_ROLE_TEMP) *temps += bytes;
   }
   for (int u = 0, row = 0; u < nunit; u++) {
     if (rows != NULL && rows[u] > 0) row = rows[u];
@@ -496,15 +500,28 @@ static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph 
       w->last[t] = u;
     }
   }
-  if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
-  EINI_TRY(eini_fuse_search_make(&w->z, a, g, EINI_CACHE_PART * rates->fast_bytes / w->size, 0));
+  *weights = weight;
+  return EIN_OK;
+}
+
+// fast: bytes of blocks.
+static ein_status eini_trail_open(eini_trail *w, eini_arena *a, double fast, const double *weight) {
+  EINI_TRY(eini_fuse_search_make(&w->z, a, w->g, fast / w->size, 0));
   w->z.w.uncut = 1;
   w->z.w.weight = weight;
-  w->then = EINI_NEW(a, int, nunit);
-  if (w->then == NULL) {
-    eini_arena_free(&w->z.scratch);
-    return EIN_ERR_NO_MEMORY;
-  }
+  w->then = EINI_NEW(a, int, w->nunit);
+  if (w->then != NULL) return EIN_OK;
+  eini_arena_free(&w->z.scratch);
+  return EIN_ERR_NO_MEMORY;
+}
+
+static ein_status eini_trail_make(eini_trail *w, eini_arena *a, const ein_graph *g,
+                                  const eini_unit *unit, int nunit, const ein_rates *rates,
+                                  const int *rows) {
+  double temps = 0, *weight;
+  EINI_TRY(eini_trail_begin(w, a, g, unit, nunit, rates, rows, &weight, &temps));
+  if (!(temps > rates->fast_bytes)) return EIN_OK;  // all may stay
+  EINI_TRY(eini_trail_open(w, a, EINI_CACHE_PART * rates->fast_bytes, weight));
   const ein_status st = eini_trail_search(w, a);
   if (st != EIN_OK) eini_trail_free(w);
   return st;

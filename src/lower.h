@@ -24,13 +24,16 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
 
 // Has who runs a task a memory of its own?
 static int eini_task_away(const eini_task *t) {
-  return t->kind != EINI_TASK_GROUP && t->kernels != NULL && t->kernels->memory != NULL;
+  return t->kernels != NULL && t->kernels->memory != NULL;
 }
 
 // Seconds of copies that a task needs if it runs away or at home. Those of outputs that go home or
 // away in the end are counted where they are made.
 static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int away) {
   const ein_memory *m = lo->away->memory;
+  const int known = lo->given != NULL && lo->given->away[0] > 0 && lo->given->away[1] > 0;
+  const double start = known ? 1 / lo->given->away[0] : m->start;
+  const double bandwidth = known ? lo->given->away[1] : m->bandwidth;
   const int want = away ? EINI_AWAY : EINI_HOME;
   double seconds = 0;
   for (int s = 0; s < t->nstream && m->bandwidth > 0 && lo->walk.nloop == 0; s++) {
@@ -41,7 +44,7 @@ static double eini_stay_seconds(const eini_lowering *lo, const eini_task *t, int
     const int elsewhere = s < t->out || lo->stay[slot].port == 0
                               ? lo->valid[slot] != 0 && !(lo->valid[slot] & want)
                               : (lo->stay[slot].space != 0) != away;
-    if (elsewhere) seconds += m->start + (double)lo->stay[slot].bytes / m->bandwidth;
+    if (elsewhere) seconds += start + (double)lo->stay[slot].bytes / bandwidth;
   }
   return seconds;
 }
@@ -74,6 +77,7 @@ static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p
   const int away = p != NULL && p->memory != NULL;
   ein_choice h;
   if (away && (p != lo->away || lo->at_home || lo->walk.nloop > 0)) return;
+  if (!away && t->best != NULL && lo->away != NULL && lo->away->alone) return;  // it runs there
   for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
     if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
     if (lo->away != NULL) h.seconds += eini_stay_seconds(lo, t, away);
@@ -189,6 +193,7 @@ static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
   for (int s = 0; s < t->nstream; s++) t->dtype[s] = t->ref[s].dtype;
+  if (lo->maps) return EIN_OK;
   EINI_TRY(eini_stay_flags(lo, t, t->nstream, NULL, &t->away));
   ein_map m = eini_map_of(t);
   m.rates = lo->given;
@@ -556,7 +561,7 @@ static ein_status eini_task_lower(const eini_lowering *lo, const eini_stmt *s, c
   if (*empty) return EIN_OK;
   if (s->fold == EIN_FOLD_BLOCK) return eini_operation_lower(lo, s, t);
   EINI_TRY(eini_task_streams(lo, s, f, via, t));
-  if (eini_task_is_copy(t, s)) t->kind = EINI_TASK_COPY;
+  if (eini_task_is_copy(t, s) && !lo->maps) t->kind = EINI_TASK_COPY;
   int live = eini_task_merge(t);
   if (t->no_reduction) {  // no loop may run over nothing: only the free ones stay
     for (int i = live - 1; i >= 0; i--)

@@ -46,6 +46,7 @@ typedef struct eini_lowering {
   const eini_stay *stay;    //   what of slots lies in it, and where they are before this task
   unsigned char *valid;
   int at_home;              // 1: it is not asked
+  int maps;                 // 1: tasks are maps that nobody is asked about: stages of its groups
 } eini_lowering;
 
 // Stride of every column of a map, and the offset of index 0, in elements. column[c]: the index of

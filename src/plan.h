@@ -316,7 +316,7 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
   const eini_arena_at plan = eini_arena_mark(lo->a), graph = eini_arena_mark(&lo->g->arena);
   int yes = 0;
   *empty = 0;
-  EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
+  if (!lo->maps) EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
   if (yes && eini_plan_outer(lo, s, t)) {
     eini_task map;
     EINI_TRY(eini_task_lower(lo, s, f, via, &map, empty));

@@ -26,6 +26,7 @@ static const eini_rate_field eini_rate_fields[] = {
     EINI_RATE(gemm_f64, EIN_GEMMS, 0, 1e3, 1e17), EINI_RATE(gemm_f32, EIN_GEMMS, 0, 1e3, 1e17),
     EINI_RATE(hz, 1, 0, 1e3, 1e17), EINI_RATE_TIME(call), EINI_RATE_TIME(start),
     EINI_RATE(cache_bytes, EIN_MEMORY, 0, 1, 1e15), EINI_RATE(fast_bytes, 1, 1, 1, 1e15),
+    EINI_RATE(away, 16, 0, 1, 1e17),
     EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(fused, 1, 2, 1, 1e15)};
 #undef EINI_RATE
 #undef EINI_RATE_TIME
@@ -135,10 +136,12 @@ static ein_status eini_rates_wrong(const eini_rates_text *p, const char *at, con
 // The number at *at, which moves behind it.
 static ein_status eini_rates_number(const eini_rates_text *p, const char **at, double *x) {
   const char *first;
+  uint64_t whole = 0;  // rounded once
   while (*at < p->end && **at == ' ') ++*at;
   first = *at;
-  for (*x = 0; *at < p->end && **at >= '0' && **at <= '9' && *at - first < 18; ++*at)
-    *x = 10 * *x + (**at - '0');
+  for (; *at < p->end && **at >= '0' && **at <= '9' && *at - first < 18; ++*at)
+    whole = 10 * whole + (uint64_t)(**at - '0');
+  *x = (double)whole;
   if (*at > first && (*at == p->end || **at == ' ')) return EIN_OK;
   return eini_rates_wrong(p, first, "a whole number of at most 18 digits is missing here");
 }

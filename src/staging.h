@@ -105,9 +105,7 @@ static ein_status eini_plan_stays(ein_plan *p, eini_lowering *lo, const eini_sea
   lo->away = p->away;
   lo->stay = p->stay;
   eini_stays_begin(p, p->stay, lo->valid);
-  if (!p->away->alone) return EIN_OK;
-  p->ungrouped = 1;  // others would run groups and rows
-  p->rows = 0;
+  if (p->away->alone) p->rows = 0;  // others would run them
   return EIN_OK;
 }
 

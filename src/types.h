@@ -251,6 +251,7 @@ typedef struct ein_rates {
   double call;                     // seconds of a call of a plan that has one thing to do
   double start;                    // seconds until all threads have begun and ended doing nothing
   double stream_bytes;             // of an output from which it is faster past the caches
+  double away[16];                 // of who has own memory: copies, bytes to it, what it will; 1/s
   int threads;                     // that all_.. and start are of
   char machine[96];                // processor, instruction set, caches; "": not known
 } ein_rates;
@@ -379,9 +380,25 @@ typedef struct ein_choice {
 } ein_choice;
 
 // Ranges [from, to) of the linear indices of batch, m and n.
-typedef struct ein_part {
-  int64_t batch[2], m[2], n[2];
-} ein_part;
+typedef struct ein_part { int64_t batch[2], m[2], n[2]; } ein_part;
+
+// Statements one after another in each block of common loops. What is between them has memory of
+// the block's own, which begins with nothing.
+typedef struct ein_stage {
+  ein_map map;                  // of one block; neither base nor at
+  const int *tensor;            // [nstream] of the group's; values: -1
+  const int64_t *offset;        // [nstream] bytes from the tensor's address; values: the one there
+  const int64_t *step;          // [nstream * nloop]: bytes (values: numbers) for a value of a loop
+} ein_stage;
+typedef struct ein_group {
+  int nloop, nstage, ntensor;
+  const int64_t *from, *block, *count;  // [nloop] block b < count begins at from + b * block
+  const ein_stage *stage;
+  const int64_t *local;         // [ntensor] bytes from where a block's own memory begins, or -1
+  size_t bytes;                 // of it
+  char *const *base;            // when run: [ntensor] addresses of the others
+  const ein_scalar *param;
+} ein_group;
 
 typedef int64_t ein_ticket;     // of what is under way; 0: nothing is
 
@@ -430,6 +447,9 @@ typedef struct ein_kernels {
   void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
                      size_t bytes, ein_rates *rates);
   const ein_memory *memory;     // NULL: the host's
+  int (*group_plan)(void *user, const ein_group *g, int nth, ein_choice *choice);
+  ein_status (*group_run)(void *user, const ein_group *g, const ein_choice *choice);
+  size_t group_bytes;           // of a block of a group at most: these three go with memory
   int alone;                    // 1: what it cannot run is an error of planning, not another's
   // 1: honours ein_contract.ordered, and neither how chunks are cut nor where they lie changes a
   // value. Others are not asked in deterministic mode.
@@ -521,10 +541,7 @@ typedef struct ein_einsum_desc {
   ein_options options;
 } ein_einsum_desc;
 
-typedef struct ein_size {
-  const char *name;
-  int64_t value;
-} ein_size;
+typedef struct ein_size { const char *name; int64_t value; } ein_size;
 
 typedef struct ein_binding {
   const char *name;

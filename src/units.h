@@ -47,10 +47,11 @@ static void eini_plan_rows(ein_plan *p, const eini_lowering *lo, const eini_unit
   if (lo->rates != NULL) p->info.seconds += all / t->parts;
 }
 
-// The tasks of n units; w: the search for groups among them, where machine rates are known; rows:
-// batches among them.
-static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_rowset *rows,
-                                 const eini_unit *unit, int n, eini_seat *seat) {
+// The tasks of n units; w: the search for groups among them, where machine rates are known; away:
+// for those of a provider with a memory of its own; rows: batches among them.
+static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w,
+                                 eini_away_search *away, eini_rowset *rows, const eini_unit *unit,
+                                 int n, eini_seat *seat) {
   for (int u = 0; u < n; u++) {
     if (rows->sorted != NULL && rows->length[u] > 0) {
       const int64_t length = rows->length[u];
@@ -63,7 +64,8 @@ static ein_status eini_plan_each(ein_plan *p, eini_lowering *lo, eini_trail *w, 
     }
     const eini_stmt *last = unit[u].f != NULL ? unit[u].f : unit[u].s;
     int empty = 0, grouped = 0;
-    EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
+    EINI_TRY(eini_plan_away(p, lo, away, u, seat, &grouped));
+    if (!grouped) EINI_TRY(eini_plan_group(p, lo, w, u, seat, &grouped));
     if (grouped) {
       EINI_TRY(eini_plan_stayed(lo, &p->task[p->ntask]));
       p->ntask++, u = grouped;
@@ -96,8 +98,10 @@ static int64_t eini_plan_most(const eini_rowset *rows, int n) {
 static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *scratch,
                                     const eini_unit *unit, int n, eini_seat *seat) {
   eini_trail search;
+  eini_away_search away;
   eini_rowset rows;
   memset(&rows, 0, sizeof rows);
+  memset(&search, 0, sizeof search);
   if (p->rows && !p->checked && !p->ungrouped)
     EINI_TRY(eini_rowset_find(&rows, scratch, &p->arena, lo, unit, n));
   if (rows.sorted != NULL) unit = rows.sorted;
@@ -105,11 +109,14 @@ static ein_status eini_plan_ordered(ein_plan *p, eini_lowering *lo, eini_arena *
   p->task = EINI_NEW(&p->arena, eini_task, most);
   if (p->checked) p->watch = EINI_NEW(&p->arena, eini_watch *, most);
   if (p->task == NULL || (p->checked && p->watch == NULL)) return EIN_ERR_NO_MEMORY;
-  if (p->rates == NULL || p->ungrouped) return eini_plan_each(p, lo, NULL, &rows, unit, n, seat);
-  EINI_TRY(eini_trail_make(&search, scratch, p->graph, unit, n, p->rates,
-                           rows.sorted == NULL ? NULL : rows.length));
-  ein_status st = eini_plan_each(p, lo, &search, &rows, unit, n, seat);
-  eini_trail_free(&search);
+  const int *length = rows.sorted == NULL ? NULL : rows.length;
+  const int here = p->rates != NULL && !p->ungrouped && (p->away == NULL || !p->away->alone);
+  ein_status st = eini_away_search_make(&away, scratch, p, unit, n, length);
+  if (st == EIN_OK && here)
+    st = eini_trail_make(&search, scratch, p->graph, unit, n, p->rates, length);
+  if (st == EIN_OK) st = eini_plan_each(p, lo, here ? &search : NULL, &away, &rows, unit, n, seat);
+  if (here) eini_trail_free(&search);
+  eini_away_search_free(&away);
   return st;
 }
 

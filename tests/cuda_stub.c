@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { THREADS = 256, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719 };
+enum { THREADS = 256, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719,
+       ROOM = 48 << 10, ROOM_MOST = 64 << 10 };  // shared memory, and what a kernel may ask for
 
 // ---- failing on purpose, and what is left behind ----
 
@@ -161,11 +163,16 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
   *bytes = arena_bytes;
   return 0;
 }
+static int arch(void) {
+  const char *given = getenv("STUB_ARCH");
+  return given != NULL ? atoi(given) : 90;
+}
 int cuDeviceGetAttribute(int *value, int attribute, int device);
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   (void)device;
-  *value = attribute == 13 ? 1500000 : attribute == 16 ? 2 : attribute == 36 ? 2000000
-           : attribute == 37 ? 4096 : attribute == 75 ? 9 : 0;
+  *value = attribute == 13 ? 1500000 : attribute == 16 ? 2 : attribute == 36 ? 200000
+           : attribute == 37 ? 4096 : attribute == 75 ? arch() / 10 : attribute == 76 ? arch() % 10
+           : attribute == 97 ? ROOM_MOST : 0;
   return 0;
 }
 static int depth;  // contexts pushed
@@ -199,7 +206,7 @@ static int drop(void *p) {
 // While a stream is captured, kernels are noted; stub_capture(0) ends it, stub_replay runs them.
 // What would wait or time something is wrong then.
 static int captured, nnoted;
-static struct { void *f; unsigned blocks; char args[4096]; } noted[16];
+static struct { void *f; unsigned blocks, shared; char args[4096]; } noted[16];
 void stub_capture(int on);
 void stub_capture(int on) {
   if (on) nnoted = 0;
@@ -247,7 +254,58 @@ static const char before[] =
     "int shim_tid, shim_bid, shim_blocks;\nvoid (*shim_sync)(void);\n"
     "#define EIN_KERNEL static void\n#define EIN_DEVICE static inline\n"
     "#define EIN_SHARED static\n#define EIN_SYNC shim_sync()\n#define EIN_TID shim_tid\n"
-    "#define EIN_BID shim_bid\n#define EIN_BLOCKS shim_blocks\n";
+    "#define EIN_BID shim_bid\n#define EIN_BLOCKS shim_blocks\n"
+    "char *shim_room;\n#define EIN_ROOM char *ein_room = shim_room\n"
+    "#define EIN_ARGS(type) const type\n";
+// Tensor cores: lanes of a warp hand over what they hold, and each adds up its own sums. Which lane
+// holds what of a fragment: PTX ISA, matrix fragments of mma. A and B are read back by the inverse
+// of what the ISA says of registers.
+static const char cores[] =
+    "static double core_a[256][8], core_b[256][8];\n"
+    "static float core_half(int kind, unsigned h) {\n"
+    "  union { unsigned u; float f; } x; int e = h >> 10 & 31, m = h & 1023; float s;\n"
+    "  if (kind == 2) { x.u = h << 16; return x.f; }\n"
+    "  s = e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24);\n"
+    "  if (e == 31) s = m ? NAN : INFINITY;\n"
+    "  return h >> 15 ? -s : s;\n}\n"
+    "static void core_sum(int m, int k, double *out, const int *row, const int *col, int n) {\n"
+    "  int w = shim_tid & ~31; shim_sync();\n"
+    "  for (int i = 0; i < n; i++) { double s = 0;\n"
+    "    for (int j = 0; j < k; j++) { int lane, at, r = row[i];\n"
+    "      int two = k == 16 || (m == 16 && k == 8 && core_a[w][7] == 2);\n"
+    "      if (two) { lane = r % 8 * 4 + j % 8 / 2; at = (j / 8 * 2 + r / 8) * 2 + j % 2; }\n"
+    "      else { lane = r % 8 * 4 + j % 4; at = j / 4 * 2 + r / 8; }\n"
+    "      double x = core_a[w + lane][at];\n"
+    "      lane = two ? col[i] * 4 + j % 8 / 2 : col[i] * 4 + j % 4;\n"
+    "      at = two ? j / 8 * 2 + j % 2 : j / 4;\n"
+    "      s += x * core_b[w + lane][at]; }\n"
+    "    out[i] = s; }\n  shim_sync();\n}\n"
+    "static void core_where(int *row, int *col) { int l = shim_tid & 31;\n"
+    "  for (int i = 0; i < 4; i++) row[i] = l / 4 + i / 2 * 8, col[i] = l % 4 * 2 + i % 2;\n}\n"
+    "static void ein_mma_f64(double *c, const double *a, const double *b) {\n"
+    "  int row[4], col[4]; double s[4]; core_where(row, col);\n"
+    "  core_a[shim_tid][7] = 0; core_a[shim_tid][0] = a[0]; core_b[shim_tid][0] = b[0];\n"
+    "  core_sum(8, 4, s, row, col, 2); c[0] += s[0]; c[1] += s[1];\n}\n"
+    "static float core_f32(unsigned u) { union { unsigned u; float f; } x; x.u = u; return x.f; }\n"
+    "static void ein_mma_tf32(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  int row[4], col[4]; double s[4]; core_where(row, col); core_a[shim_tid][7] = 0;\n"
+    "  for (int i = 0; i < 4; i++) core_a[shim_tid][i] = core_f32(a[i] & 0xffffe000u);\n"
+    "  for (int i = 0; i < 2; i++) core_b[shim_tid][i] = core_f32(b[i] & 0xffffe000u);\n"
+    "  core_sum(16, 8, s, row, col, 4); for (int i = 0; i < 4; i++) c[i] += (float)s[i];\n}\n"
+    "static void core_16(int kind, int k, float *c, const unsigned *a, const unsigned *b) {\n"
+    "  int row[4], col[4], n = k / 4; double s[4]; core_where(row, col);\n"
+    "  for (int i = 0; i < 2 * n; i++) {\n"
+    "    double x = core_half(kind, a[i / 2] >> i % 2 * 16 & 0xffff);\n"
+    "    if (i < n) core_b[shim_tid][i] = core_half(kind, b[i / 2] >> i % 2 * 16 & 0xffff);\n"
+    "    core_a[shim_tid][i] = x; }\n"
+    "  if (k == 8) core_a[shim_tid][7] = 2;\n"
+    "  core_sum(16, k, s, row, col, 4); for (int i = 0; i < 4; i++) c[i] += (float)s[i];\n}\n"
+    "static void ein_mma_f16(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  core_16(1, 16, c, a, b);\n}\n"
+    "static void ein_mma_bf16(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  core_16(2, 16, c, a, b);\n}\n"
+    "static void ein_mma_f16_8(float *c, const unsigned *a, const unsigned *b) {\n"
+    "  core_16(1, 8, c, a, b);\n}\n";
 static const char after[] =
     "const int shim_bytes = sizeof(ein_args);\n"
     "void shim_run(const void *a) { ein_kernel(*(const ein_args *)a); }\n";
@@ -300,7 +358,8 @@ int nvrtcCompileProgram(void *p, int n, const char *const *options) {
   snprintf(log, sizeof log, "%s.log", x->path);
   FILE *f = fopen(source, "w");
   if (f == NULL) return NO_MEMORY;
-  fprintf(f, "%s%sconst int shim_syncs = %d;\n%s", before, x->source,
+  fprintf(f, "%s%s%sconst int shim_syncs = %d;\n%s", before,
+          strstr(x->source, "ein_mma") != NULL ? cores : "", x->source,
           strstr(x->source, "  EIN_SYNC;") != NULL, after);
   fclose(f);
   snprintf(command, sizeof command,
@@ -326,15 +385,26 @@ int nvrtcGetProgramLog(void *p, char *log) {
   strcpy(log, ((program *)p)->log);
   return 0;
 }
+// Code is the shared object behind the number of its bytes.
+static size_t object_bytes(const program *x) {
+  struct stat s;
+  return stat(x->path, &s) == 0 ? (size_t)s.st_size : 0;
+}
 int nvrtcGetCUBINSize(void *p, size_t *bytes);
 int nvrtcGetCUBINSize(void *p, size_t *bytes) {
-  *bytes = strlen(((program *)p)->path) + 1;
+  *bytes = sizeof *bytes + object_bytes((const program *)p);
   return fails();
 }
 int nvrtcGetCUBIN(void *p, char *image);
 int nvrtcGetCUBIN(void *p, char *image) {
-  strcpy(image, ((program *)p)->path);
-  return fails();
+  const size_t bytes = object_bytes((const program *)p);
+  const int failed = fails();
+  FILE *f = failed ? NULL : fopen(((program *)p)->path, "r");
+  if (f == NULL) return failed ? failed : WRONG;
+  memcpy(image, &bytes, sizeof bytes);
+  const size_t got = fread(image + sizeof bytes, 1, bytes, f);
+  fclose(f);
+  return got == bytes ? 0 : WRONG;
 }
 
 // ---- modules and launches ----
@@ -344,15 +414,24 @@ typedef struct module {
   void (*run)(const void *args);
   int *tid, *bid, *blocks;
   void (**sync)(void);
-  int syncs, bytes;
+  char **room;
+  int syncs, bytes, most;      // most: shared memory
 } module;
 
 int cuModuleLoadData(void **m, const void *image);
 int cuModuleLoadData(void **m, const void *image) {
   const int failed = fails();
   if (failed) return failed;
+  const char *tmp = getenv("TMPDIR");
+  char path[256];
+  size_t bytes;
   module *x = (module *)calloc(1, sizeof *x);
-  x->object = dlopen((const char *)image, RTLD_NOW | RTLD_LOCAL);
+  snprintf(path, sizeof path, "%.200s/einsum-stub-XXXXXX", tmp != NULL ? tmp : P_tmpdir);
+  const int fd = mkstemp(path);
+  memcpy(&bytes, image, sizeof bytes);
+  if (fd >= 0 && write(fd, (const char *)image + sizeof bytes, bytes) == (ssize_t)bytes)
+    x->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (fd >= 0) close(fd), unlink(path);
   if (x->object == NULL) {
     free(x);
     return WRONG;
@@ -377,10 +456,21 @@ int cuModuleGetFunction(void **f, void *m, const char *name) {
   x->bid = (int *)dlsym(x->object, "shim_bid");
   x->blocks = (int *)dlsym(x->object, "shim_blocks");
   x->sync = (void (**)(void))dlsym(x->object, "shim_sync");
+  x->room = (char **)dlsym(x->object, "shim_room");
+  x->most = ROOM;
   x->syncs = *(int *)dlsym(x->object, "shim_syncs");
   x->bytes = *(int *)dlsym(x->object, "shim_bytes");
   *f = x;
   return x->run == NULL;
+}
+
+int cuFuncSetAttribute(void *f, int attribute, int value);
+int cuFuncSetAttribute(void *f, int attribute, int value) {
+  const int failed = fails();
+  if (failed) return failed;
+  if (attribute != 8 || value < 1 || value > ROOM_MOST) return WRONG;
+  ((module *)f)->most = value;
+  return 0;
 }
 
 // Threads of the block at hand: coroutines that are made once and run block after block.
@@ -434,23 +524,26 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   (void)stream, (void)extra;
   const int failed = fails();
   if (failed) return failed;
-  if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS || shared != 0 ||
-      m->bytes > 4096 || depth != 1)
+  if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS ||
+      (int)shared > m->most || m->bytes > 4096 || depth != 1)
     return WRONG;
   if (captured) {
     if (nnoted == 16) return NO_MEMORY;
     noted[nnoted].f = f;
     noted[nnoted].blocks = gx;
+    noted[nnoted].shared = shared;
     memcpy(noted[nnoted++].args, args[0], (size_t)m->bytes);
     return 0;
   }
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;
+  *m->room = (char *)malloc(shared + 1);
   at_work = m;
   args_at_work = args[0];
   for (unsigned b = 0; b < gx; b++) {
     *m->bid = (int)b;
+    memset(*m->room, 0xff, shared);  // not a number
     if (m->syncs) {
       if (!run_block()) {
         fprintf(stderr, "stub: a barrier that not all threads of a block reach\n");
@@ -464,6 +557,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     }
   }
   shut_arena();
+  free(*m->room);
   return 0;
 }
 
@@ -472,7 +566,8 @@ int stub_replay(void) {
   depth++;
   for (int i = 0; i < nnoted && code == 0; i++) {
     void *args[1] = {noted[i].args};
-    code = cuLaunchKernel(noted[i].f, noted[i].blocks, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL);
+    code = cuLaunchKernel(noted[i].f, noted[i].blocks, 1, 1, THREADS, 1, 1, noted[i].shared, NULL,
+                          args, NULL);
   }
   depth--;
   return code;
@@ -486,6 +581,8 @@ int cublasDestroy_v2(void *h);
 int cublasDestroy_v2(void *h) { return drop(h); }
 int cublasSetStream_v2(void *h, void *stream);
 int cublasSetStream_v2(void *h, void *stream) { (void)h, (void)stream; return 0; }
+int cublasSetMathMode(void *h, int mode);
+int cublasSetMathMode(void *h, int mode) { (void)h; return mode == 3 ? 0 : 7; }
 int cublasGetVersion_v2(void *h, int *v);
 int cublasGetVersion_v2(void *h, int *v) { (void)h; *v = 130000; return 0; }
 

@@ -2172,6 +2172,23 @@ if [ -f "${CUDA_STUB:-}" ]; then
   says "the kernels 'cuda' cannot run the statement of 'Y'"
   expect 0 plan tan.ein --kernels cuda,cpu
   expect 0 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --memory 1G
+  expect 0 calibrate --kernels cuda --budget 0.02 -o gpu.txt -q
+  [ "$(grep -c '^away [0-9 ]*$\|^machine a stub on the CPU, sm_90$' gpu.txt)" = 2 ] ||
+    fail 'rates of the device are missing'
+  expect 0 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --rates gpu.txt
+  expect 0 tune ij,jk --sizes i=33,j=34,k=35 --kernels cuda --store gpu.store --budget 0.05 -q
+  grep -q '^a stub on the CPU, sm_90' gpu.store || fail 'what was tuned is of no device'
+  mkdir kept
+  expect 0 'ij->i' A.npy --kernels cuda --kernel-cache kept
+  first=$out
+  [ "$(ls kept | grep -c '^sm_90-nvrtc13.0-[0-9a-f]*$')" = 1 ] || fail 'one kernel is to be kept'
+  CC=false expect 0 'ij->i' A.npy --kernels cuda --kernel-cache kept
+  [ "$out" = "$first" ] || fail 'a kept kernel gives something else'
+  for k in kept/*; do printf spoilt > "$k"; done
+  CC=false expect 3 'ij->i' A.npy --kernels cuda --kernel-cache kept
+  expect 0 'ij->i' A.npy --kernels cuda --kernel-cache kept
+  CC=false EINSUM_KERNEL_CACHE=kept expect 0 'ij->i' A.npy --kernels cuda
+  expect 0 'ij->i' A.npy --kernels cuda --kernel-cache no/such/folder
   export STUB_NO_DEVICE=1
   expect 3 bench ij,jk --sizes i=3,j=4,k=5 --kernels cuda
   says 'there is no device 0: there are 0'

@@ -4,15 +4,18 @@
 // fail are statuses. Then the real NVRTC, where it is there, compiles sources that were made.
 //
 //   test_cuda STUB [NVRTC]    the stub's shared object; NVRTC's, default its usual names
+#define _POSIX_C_SOURCE 200112L
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../einsum.h"
 #include "../backends/einsum_cuda.h"
 #include "check.h"
+#include "nvrtc.h"
 
 #if defined(EINI_CHUNK)
 #error "the implementation is not to be seen here"
@@ -23,7 +26,15 @@ static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void);
 
 static ein_cuda *device(const char *blas) {
-  const ein_cuda_desc d = {0, 1, NULL, stub, stub, blas};
+  const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, blas, NULL};
+  ein_cuda *cuda = NULL;
+  CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
+  return cuda;
+}
+
+// With products of f32 in TF32.
+static ein_cuda *rounding_device(void) {
+  const ein_cuda_desc d = {0, 1, 1, NULL, stub, stub, stub, NULL};
   ein_cuda *cuda = NULL;
   CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
   return cuda;
@@ -42,10 +53,10 @@ static ein_ctx *ctx_of(ein_cuda *cuda) {
 // ---- without a device ----
 
 static void test_absent(void) {
-  const ein_cuda_desc none = {0, 0, NULL, "./no-such-library.so", NULL, NULL};
-  const ein_cuda_desc no_nvrtc = {0, 0, NULL, stub, "./no-such-library.so", NULL};
-  const ein_cuda_desc beyond = {7, 0, NULL, stub, stub, stub};
-  const ein_cuda_desc wrong = {-1, 0, NULL, stub, stub, stub};
+  const ein_cuda_desc none = {0, 0, 0, NULL, "./no-such-library.so", NULL, NULL, NULL};
+  const ein_cuda_desc no_nvrtc = {0, 0, 0, NULL, stub, "./no-such-library.so", NULL, NULL};
+  const ein_cuda_desc beyond = {7, 0, 0, NULL, stub, stub, stub, NULL};
+  const ein_cuda_desc wrong = {-1, 0, 0, NULL, stub, stub, stub, NULL};
   const ein_cuda_desc *list[3];
   static const char *const says[3] = {"the driver", "NVRTC", "there is no device 7: there are 1"};
   char text[1024];
@@ -262,7 +273,7 @@ static void work_end(work *w) {
 static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const program *p,
                           ein_dtype type, const int *extent) {
   static const char *const ways[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                     "gemm"};
+                                     "cores", "cores parts", "gemm"};
   char known[1024] = "", name[32];
   work w;
   work_begin(host, &w, p, type, extent);
@@ -270,9 +281,11 @@ static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const pro
   CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
   memcpy(right, w.out, w.bytes);
   CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
-  for (int k = 0; k < 7; k++) {
+  for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+    char line[40];
     snprintf(name, sizeof name, "cuda:%s", ways[k]);
-    if (strstr(known, name) == NULL) {
+    snprintf(line, sizeof line, "%s\n", name);
+    if (strstr(known, line) == NULL) {
       const int due = strstr(p->ways, ways[k]) != NULL && type == EIN_F64 && extent[1] > 200;
       CHECK(!due);
       if (due) printf("  no %s for %s\n  %s\n", name, p->text, known);
@@ -304,6 +317,70 @@ static void test_programs(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
       for (int e = 0; e < (t == 0 && k < 4 ? 3 : 1); e++)
         check_program(cuda, host, ctx, &programs[k], dtypes[t], extents[e]);
     }
+  }
+}
+
+// ---- tensor cores ----
+
+// Sums that tensor cores make of numbers they have, and of those that are rounded to theirs: all
+// extents that do not fill a fragment, tile or split.
+static void test_cores(ein_ctx *host, ein_dtype type, int tf32, const char *arch) {
+  static const int extents[][3] = {{37, 301, 21}, {130, 40, 70}, {70, 1500, 5}};
+  static const program list[] = {
+      {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, ""},
+      {"Y[j,i] = sum[k](A[i,k]*B[k,j]) + C[i,j]", ALL, ""},
+      {"Y[b,i,j] = sum[k](A[i,k]*D[b,k,j])", ALL, ""},
+      {"Y[i,j] = sum[k]((A[i,k] + 1) * B[k,j]*W[k]) - C[i,j]*V[i]", ALL, ""}};
+  if (arch != NULL) setenv("STUB_ARCH", arch, 1);
+  ein_cuda *cuda = tf32 ? rounding_device() : device(stub);
+  ein_ctx *ctx = ctx_of(cuda);
+  const int half = type == EIN_F16 || type == EIN_BF16;
+  for (int k = 0; k < (half ? 3 : 4); k++) {
+    for (int e = k % 2; e < 3; e++) {
+      char known[1024] = "";
+      work w;
+      work_begin(host, &w, &list[k], type, extents[e]);
+      void *right = malloc(w.bytes + 16);
+      CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
+      memcpy(right, w.out, w.bytes);
+      CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+      CHECK(strstr(known, "cuda:cores\n") != NULL);
+      for (int parts = 0; parts < 2; parts++) {
+        const char *way = parts ? "cuda:cores parts" : "cuda:cores";
+        if (strstr(known, parts ? "cuda:cores parts\n" : "cuda:cores\n") == NULL) continue;
+        CHECK(run_way(ctx, &w, way, NULL, 0) == EIN_OK);
+        const int ok = same(&w, right, w.out);
+        CHECK(ok);
+        if (!ok) printf("  %s, %s, %s, i=%d k=%d j=%d\n", list[k].text, ein_dtype_name(type), way,
+                        extents[e][0], extents[e][1], extents[e][2]);
+      }
+      free(right);
+      work_end(&w);
+    }
+  }
+  compile_sources(cuda, NULL, 3);
+  ein_ctx_destroy(ctx);
+  ein_cuda_destroy(cuda);
+  if (arch != NULL) unsetenv("STUB_ARCH");
+}
+
+// Who does not ask for it gets no TF32, and an old device has no such instructions.
+static void test_no_cores(ein_ctx *host) {
+  static const program one = {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, ""};
+  static const int extent[3] = {20, 30, 24};
+  for (int k = 0; k < 2; k++) {
+    char known[1024] = "";
+    work w;
+    if (k == 1) setenv("STUB_ARCH", "75", 1);
+    ein_cuda *cuda = k == 0 ? device(stub) : rounding_device();
+    ein_ctx *ctx = ctx_of(cuda);
+    work_begin(host, &w, &one, EIN_F32, extent);
+    CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+    CHECK(strstr(known, "cuda:tiles") != NULL && strstr(known, "cores") == NULL);
+    work_end(&w);
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    unsetenv("STUB_ARCH");
   }
 }
 
@@ -364,6 +441,122 @@ static void test_again(ein_ctx *ctx) {
   CHECK(wrong == 0);
 }
 
+// ---- calibration ----
+
+static double clock_now(void *user) {
+  struct timespec t;
+  (void)user;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Does a product run so with these rates?
+static int runs_as(ein_ctx *ctx, const ein_rates *rates, const char *way) {
+  static double a[64 * 64];
+  static char text[1 << 14];
+  const int64_t shape[2] = {64, 64};
+  ein_ztensor in[2], out = ein_tensor(EIN_F64, 2, shape, a);
+  ein_einsum_desc d;
+  ein_plan *plan = NULL;
+  memset(&d, 0, sizeof d);
+  in[0] = in[1] = out;
+  d.expr = "ij,jk->ik", d.nin = 2, d.in = in, d.out = &out;
+  CHECK(ein_ctx_rates(ctx, rates) == EIN_OK);
+  CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK);
+  (void)ein_plan_explain(plan, text, sizeof text);
+  ein_plan_destroy(plan);
+  return strstr(text, way) != NULL;
+}
+
+// The device's rates are measured there, go through their text, and decide.
+static void test_measured(void) {
+  static char text[4096];
+  ein_cuda *cuda = device(stub);
+  ein_ctx_desc desc;
+  ein_ctx *ctx = NULL;
+  ein_rates r, again;
+  memset(&desc, 0, sizeof desc);
+  desc.bare = 1;
+  desc.now_fn = clock_now;
+  CHECK(ein_cuda_use(cuda, &desc) == EIN_OK && ein_ctx_create(&desc, &ctx) == EIN_OK);
+  const ein_cuda_counts before = ein_cuda_counts_get(cuda);
+  CHECK(ein_calibrate(ctx, 0.02, &r) == EIN_OK);
+  const ein_cuda_counts after = ein_cuda_counts_get(cuda);
+  CHECK(after.launches > before.launches + 20 && after.gemms > before.gemms);
+  for (int i = 0; i < 13; i++) CHECK(i == 7 ? r.away[i] <= 1 : r.away[i] > 1);  // TF32: not asked
+  CHECK(fabs(r.away[2] - 2000) < 1);  // the stub's events are 0.5 ms apart
+  CHECK(ein_rates_print(&r, text, sizeof text) < sizeof text);
+  CHECK(ein_rates_parse(ctx, text, &again) == EIN_OK);
+  for (int i = 0; i < 16; i++) CHECK(fabs(again.away[i] - r.away[i]) <= 0.5);
+  for (int i = 4; i < 13; i++) r.away[i] = 1e9;
+  r.away[12] = 1e15;
+  CHECK(runs_as(ctx, &r, "cuda-gemm"));
+  r.away[12] = 1e9, r.away[6] = 1e15;
+  CHECK(runs_as(ctx, &r, "cuda-cores"));
+  r.away[6] = 1e9, r.away[5] = 1e15;
+  CHECK(runs_as(ctx, &r, "cuda-tiles"));
+  ein_ctx_destroy(ctx);
+  ein_cuda_destroy(cuda);
+  CHECK(stub_live() == 0);
+}
+
+// ---- kernels that are kept ----
+
+static struct { char name[96]; char *at; size_t bytes; } shelf[8];
+static int shelved, spoilt;
+
+static int shelf_load(void *user, const char *name, void *to, size_t room, size_t *bytes) {
+  (void)user;
+  for (int i = 0; i < shelved; i++) {
+    if (strcmp(shelf[i].name, name) != 0) continue;
+    *bytes = shelf[i].bytes;
+    memcpy(to == NULL ? shelf[i].at : to, shelf[i].at, room < *bytes ? room : *bytes);
+    if (spoilt > 0 && room == *bytes) ((char *)to)[(size_t)spoilt * *bytes / 4 - 1] ^= 1;
+    return 1;
+  }
+  return 0;
+}
+
+static void shelf_save(void *user, const char *name, const void *from, size_t bytes) {
+  (void)user;
+  if (shelved == 8 || spoilt) return;
+  snprintf(shelf[shelved].name, sizeof shelf->name, "%s", name);
+  shelf[shelved].at = (char *)malloc(bytes);
+  memcpy(shelf[shelved].at, from, bytes);
+  shelf[shelved++].bytes = bytes;
+}
+
+// The second ein_cuda compiles nothing; of what was spoilt, anywhere, or is of another architecture
+// all.
+static void test_shelf(ein_ctx *host) {
+  static const int extent[3] = {20, 150, 24};
+  static const ein_cuda_shelf kept = {shelf_load, shelf_save, NULL};
+  work w;
+  work_begin(host, &w, &programs[4], EIN_F64, extent);
+  CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
+  void *right = malloc(w.bytes);
+  memcpy(right, w.out, w.bytes);
+  for (int turn = 0; turn < 7; turn++) {
+    const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, stub, &kept};
+    ein_cuda *cuda = NULL;
+    spoilt = turn < 2 ? 0 : turn < 6 ? turn - 1 : 0;
+    if (turn == 6) setenv("STUB_ARCH", "80", 1);
+    CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK);
+    unsetenv("STUB_ARCH");
+    ein_ctx *ctx = ctx_of(cuda);
+    CHECK(run_way(ctx, &w, "cuda:parts", NULL, 0) == EIN_OK && same(&w, right, w.out));
+    const ein_cuda_counts n = ein_cuda_counts_get(cuda);
+    CHECK(n.compiled == (turn == 1 ? 0 : 3) && n.loaded == (turn == 1 ? 3 : 0));
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    CHECK(stub_live() == 0);
+  }
+  CHECK(shelved == 6 && strstr(shelf[0].name, "sm_90-nvrtc13.0-") == shelf[0].name);
+  for (int i = 0; i < shelved; i++) free(shelf[i].at);
+  free(right);
+  work_end(&w);
+}
+
 // ---- calls that fail ----
 
 // Each call to the driver, NVRTC and cuBLAS fails once, with an error and out of memory: the status
@@ -396,7 +589,7 @@ static void test_failures(ein_ctx *host) {
     work_end(&w);
   }
   for (long n = 0; n < 50; n++) {  // creation
-    const ein_cuda_desc d = {0, 0, NULL, stub, stub, stub};
+    const ein_cuda_desc d = {0, 0, 0, NULL, stub, stub, stub, NULL};
     ein_cuda *cuda = NULL;
     const long from = stub_calls();
     stub_fail(n, 1);
@@ -410,68 +603,6 @@ static void test_failures(ein_ctx *host) {
     CHECK(stub_live() == 0);
     if (!hit) break;
   }
-}
-
-// ---- the real compiler ----
-
-typedef struct nvrtc {
-  int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *);
-  int (*compile)(void *, int, const char *const *);
-  int (*destroy)(void **);
-  int (*log_size)(void *, size_t *);
-  int (*log)(void *, char *);
-} nvrtc;
-
-static int nvrtc_open(nvrtc *n, const char *given) {
-  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
-                                      "/usr/local/cuda/lib64/libnvrtc.so"};
-  void *h = given != NULL ? dlopen(given, RTLD_NOW) : NULL;
-  for (int i = 0; h == NULL && given == NULL && i < 4; i++) h = dlopen(names[i], RTLD_NOW);
-  if (h == NULL) return 0;
-  *(void **)&n->create = dlsym(h, "nvrtcCreateProgram");
-  *(void **)&n->compile = dlsym(h, "nvrtcCompileProgram");
-  *(void **)&n->destroy = dlsym(h, "nvrtcDestroyProgram");
-  *(void **)&n->log_size = dlsym(h, "nvrtcGetProgramLogSize");
-  *(void **)&n->log = dlsym(h, "nvrtcGetProgramLog");
-  return n->create != NULL && n->compile != NULL && n->destroy != NULL && n->log_size != NULL &&
-         n->log != NULL;
-}
-
-static void compile_one(const nvrtc *n, const char *source, const char *arch) {
-  char option[64];
-  const char *options[1];
-  void *text = NULL;
-  options[0] = option;
-  snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
-  CHECK(n->create(&text, source, "einsum.cu", 0, NULL, NULL) == 0);
-  const int code = n->compile(text, 1, options);
-  CHECK(code == 0);
-  if (code != 0) {
-    static char log[1 << 20];
-    size_t bytes = 0;
-    if (n->log_size(text, &bytes) == 0 && bytes < sizeof log) (void)n->log(text, log);
-    printf("%s\n%s\n", arch, log);
-  }
-  (void)n->destroy(&text);
-}
-
-// All of them for one architecture, some for the others: a compilation takes a tenth of a second.
-static void test_compiler(const ein_cuda *cuda, const char *given) {
-  static const char *const arch[] = {"sm_90", "sm_75", "sm_80", "sm_100"};
-  const char *every = getenv("TEST_FEWER");
-  const int step = every == NULL ? 6 : 6 * atoi(every);
-  nvrtc n;
-  int sources = 0, done = 0;
-  if (!nvrtc_open(&n, given)) {
-    printf("no NVRTC: generated sources are not compiled by it\n");
-    return;
-  }
-  for (int i = 0; ein_cuda_source(cuda, i) != NULL; i++, sources++)
-    if (i % step == 0 || failures > 20)
-      for (int a = 0; a < 4; a++)
-        if (a == 0 || i / step % 4 == a) compile_one(&n, ein_cuda_source(cuda, i), arch[a]), done++;
-  printf("%d of %d generated sources through NVRTC, %d compilations\n", (sources + step - 1) / step,
-         sources, done);
 }
 
 int main(int argc, char **argv) {
@@ -489,12 +620,20 @@ int main(int argc, char **argv) {
   ein_ctx *host = ctx_of(NULL), *ctx = ctx_of(cuda);
   test_views(ctx);
   test_again(ctx);
+  test_cores(host, EIN_F64, 0, NULL);
+  test_cores(host, EIN_F16, 0, NULL);
+  test_cores(host, EIN_BF16, 0, NULL);
+  test_cores(host, EIN_F16, 0, "75");
+  test_cores(host, EIN_F32, 1, NULL);
+  test_no_cores(host);
   test_programs(cuda, host, ctx);
   const ein_cuda_counts ran = ein_cuda_counts_get(cuda);
-  test_compiler(cuda, argc > 2 ? argv[2] : NULL);
+  compile_sources(cuda, argc > 2 ? argv[2] : NULL, 6);
   ein_ctx_destroy(ctx);
   ein_cuda_destroy(cuda);
   CHECK(stub_live() == 0);
+  test_measured();
+  test_shelf(host);
   test_failures(host);
   ein_ctx_destroy(host);
   printf("%lld kernels compiled, %lld started, %lld products\n", (long long)ran.compiled,

@@ -882,7 +882,7 @@ int main(int argc, char **argv) {
   ein_kernels eager_one = eager_of(ein_cpu_kernels(cpu));
 #elif defined(TEST_CUDA)  // the path of tests/cuda_stub.c's object
   ein_cuda *cuda;
-  const ein_cuda_desc device = {0, 0, NULL, TEST_CUDA, TEST_CUDA, TEST_CUDA};
+  const ein_cuda_desc device = {0, 0, 0, NULL, TEST_CUDA, TEST_CUDA, TEST_CUDA, NULL};
   if (ein_cuda_create(&device, NULL, &cuda) != EIN_OK || !ein_cuda_ready(cuda))
     orc_die("no ein_cuda");
   ein_kernels eager_one = eager_of(ein_cuda_kernels(cuda));

@@ -9,7 +9,7 @@ typedef struct rate_list {
   int n;
 } rate_list;
 
-enum { RATE_LISTS = 15 };
+enum { RATE_LISTS = 16 };
 
 // All numbers of rates, by the names of ein_rates, in its units.
 static void rate_lists(const ein_rates *r, rate_list *list) {
@@ -21,6 +21,7 @@ static void rate_lists(const ein_rates *r, rate_list *list) {
       {"gemm_f32", r->gemm_f32, EIN_GEMMS}, {"hz", &r->hz, 1}, {"call", &r->call, 1},
       {"start", &r->start, 1}, {"cache_bytes", r->cache_bytes, EIN_MEMORY},
       {"fast_bytes", &r->fast_bytes, 1}, {"stream_bytes", &r->stream_bytes, 1},
+      {"away", r->away, (int)(sizeof r->away / sizeof *r->away)},
       {"fused", &r->fused, 1}};
   memcpy(list, all, sizeof all);
 }

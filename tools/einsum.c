@@ -260,6 +260,7 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
+  O_KERNEL_CACHE,
   O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS, O_SCATTER,
   O_LIST, O_APPLY, O_LOOSE, O_DIR, O_EVALUATIONS, O_COUNT
 } option_id;
@@ -292,6 +293,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY | BOUND},
+  {"--kernel-cache", VALUE, ANY | CALIBRATE},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND}, {"--grids", FLAG, BOUND},
   {"--schedule", VALUE, RUN | PLAN | TUNE}, {"--schedule-out", VALUE, PLAN},
   {"--count", VALUE, RUN | BENCH},
@@ -338,6 +340,8 @@ static const char *const usage[] = {
   "  -j N               threads (default: one per core)\n"
   "  --kernels LIST     of portable, cpu (default), openblas, cuda (alone: wherever it can run);\n"
   "                     cpu with less than the machine has: avx512, avx2, neon, plain\n"
+  "  --kernel-cache DIR where compiled kernels of a GPU are kept; EINSUM_KERNEL_CACHE in the\n"
+  "                     environment names one, too\n"
   "  --variant NAME     how all kernels run that can, 'cpu:gett direct' or the variant alone; a\n"
   "                     name that none has is answered with those there are\n"
   "  --ungrouped        statements run one by one, small ones of one form too\n"
@@ -788,6 +792,8 @@ static char *read_text(const char *path, size_t *length) {
 // ================================================================================================
 
 static ein_cpu *cpu;  // NULL with --kernels portable on one thread
+#include "command_kernels.h"
+
 static ein_cuda *cuda;
 static int threads = 1;
 #ifdef WITH_OPENBLAS
@@ -833,7 +839,9 @@ static void use_cuda(ein_ctx_desc *d, int only) {
   char facts[1024];
   ein_cuda_desc want;
   memset(&want, 0, sizeof want);
+  ein_cuda_shelf shelf;
   want.only = only ? 2 : 0;
+  want.shelf = kernel_shelf(&shelf);
   cuda_alone = only;
   const ein_status st = ein_cuda_create(&want, NULL, &cuda);
   if (st != EIN_OK) die_library(NULL, st, NULL);

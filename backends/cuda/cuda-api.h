@@ -19,17 +19,30 @@ typedef struct ein_cuda ein_cuda;
 
 #define EIN_CUDA_SPACE 1  // ein_ztensor.space of views of the device's memory
 
+// Where compiled kernels outlive an ein_cuda, by names of letters, digits, '.', '_' and '-'. Who
+// saves need not keep; what is loaded and not what was saved, or of another source, is compiled
+// again. Called from one thread at a time.
+typedef struct ein_cuda_shelf {
+  // Copies at most room bytes to `to`, *bytes: how many there are. 0: nothing has that name.
+  int (*load_fn)(void *user, const char *name, void *to, size_t room, size_t *bytes);
+  void (*save_fn)(void *user, const char *name, const void *from, size_t bytes);
+  void *user;
+} ein_cuda_shelf;
+
 // Of a library NULL means its usual names, in the order of dlopen's search. With EINSUM_CUDA_LINK
 // the names are not looked at.
 typedef struct ein_cuda_desc {
   int device;             // its number; default 0
   int only;               // 1: says of all it can do that it takes no time, and so does it; 2: and
                           //   what it cannot do is EIN_ERR_UNSUPPORTED when it is planned
+  int tf32;               // 1: products of f32 may round their operands to TF32 (11 bits); default
+                          //   0: IEEE arithmetic
   void *stream;           // a CUstream of the device's primary context in which all work is put;
                           //   default: one of its own
   const char *driver;     // the driver, libcuda.so.1
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
+  const ein_cuda_shelf *shelf;  // default: none; copied
 } ein_cuda_desc;
 
 // desc and allocator may be NULL. Succeeds where there is no library and no device: then
@@ -60,7 +73,7 @@ EIN_API size_t ein_cuda_info(const ein_cuda *cuda, char *buf, size_t size);
 
 typedef struct ein_cuda_counts {
   int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
-  int64_t compiled;                // by NVRTC
+  int64_t compiled, loaded;        // by NVRTC, and from the shelf
   int64_t to_device, from_device;  // bytes
   double seconds;                  // of kernels and products, by the device's events
 } ein_cuda_counts;

@@ -49,6 +49,7 @@
   X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
   X(0, module_unload, cuModuleUnload, (void *))                                                   \
   X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
+  X(0, function_set, cuFuncSetAttribute, (void *, int, int))                                      \
   X(0, launch, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,         \
                                 unsigned, unsigned, void *, void **, void **))                    \
   X(1, nvrtc_version, nvrtcVersion, (int *, int *))                                               \
@@ -63,6 +64,7 @@
   X(2, blas_create, cublasCreate_v2, (void **))                                                   \
   X(2, blas_destroy, cublasDestroy_v2, (void *))                                                  \
   X(2, blas_stream, cublasSetStream_v2, (void *, void *))                                         \
+  X(2, blas_math, cublasSetMathMode, (void *, int))                                               \
   X(2, blas_version, cublasGetVersion_v2, (void *, int *))                                        \
   X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
@@ -77,9 +79,12 @@ enum {
   EINI_CUDA_OK = 0, EINI_CUDA_NO_MEMORY = 2, EINI_CUDA_REFUSED = 6,  // by the compiler
   EINI_CUDA_CLOCK = 13, EINI_CUDA_PROCESSORS = 16, EINI_CUDA_MEMORY_CLOCK = 36,  // attributes
   EINI_CUDA_BUS = 37, EINI_CUDA_MAJOR = 75, EINI_CUDA_MINOR = 76,
+  EINI_CUDA_SHARED = 97,        // bytes that a block may ask for
+  EINI_CUDA_ROOM = 8,           // attribute of a kernel: shared memory it may be given
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
   EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
-  EINI_CUDA_UNTIMED = 2
+  EINI_CUDA_UNTIMED = 2,
+  EINI_CUDA_TF32 = 3            // how cuBLAS multiplies f32
 };
 
 typedef void (*eini_cuda_any)(void);
@@ -94,9 +99,12 @@ typedef struct eini_cuda_device {
   char name[96];
   int major, minor, processors;
   double bytes;                 // of memory
+  size_t shared;                // of a block
   double flops_f64, flops_f32, bandwidth;  // per second, from what the driver says
+  double flops_cores[6];        // of tensor cores, by eini_cuda_cores
 } eini_cuda_device;
 
+#define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
 #define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
@@ -107,6 +115,7 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   size_t bytes;
   char *source;
   void *module, *function;
+  size_t room;                  // shared memory that it may be given
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
@@ -121,12 +130,14 @@ struct ein_cuda {
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
   ein_ticket marks, waited;     //   is known to be done
   ein_memory memory;
-  int own_stream, only, nvrtc[2], driver;
+  int own_stream, only, tf32, nvrtc[2], driver;
   char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
+  ein_cuda_shelf shelf;
+  char machine[96];             // that rates and what was tuned are of
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
@@ -243,12 +254,13 @@ static int eini_cuda_number(const ein_cuda *c, int attribute) {
   return c->api.device_attribute(&value, attribute, c->number) == EINI_CUDA_OK ? value : 0;
 }
 
-// What a device does at best. Units of each multiprocessor by architecture, from NVIDIA's
-// programming guide: f32, and f64.
+// What a device does at best. Multiplications of each multiprocessor and cycle by architecture,
+// from NVIDIA's programming guide and white papers: f32, f64, of tensor cores f64, TF32 and f16.
 static void eini_cuda_rates(ein_cuda *c) {
-  static const struct { int arch; double f32, f64; } units[] = {
-      {70, 64, 32}, {75, 64, 2}, {80, 64, 32}, {86, 128, 2}, {89, 128, 2}, {90, 128, 64},
-      {100, 128, 64}, {120, 128, 2}};
+  static const struct { int arch; double f32, f64, core[3]; } units[] = {
+      {70, 64, 32, {0, 0, 0}}, {75, 64, 2, {0, 0, 512}}, {80, 64, 32, {64, 512, 1024}},
+      {86, 128, 2, {2, 128, 256}}, {89, 128, 2, {2, 256, 512}}, {90, 128, 64, {128, 1024, 2048}},
+      {100, 128, 64, {64, 2048, 4096}}, {120, 128, 2, {2, 256, 512}}};
   eini_cuda_device *d = &c->device;
   const int arch = 10 * d->major + d->minor;
   size_t best = 0;
@@ -257,9 +269,14 @@ static void eini_cuda_rates(ein_cuda *c) {
   const double hz = 1e3 * eini_cuda_number(c, EINI_CUDA_CLOCK);
   const double clock = 1e3 * eini_cuda_number(c, EINI_CUDA_MEMORY_CLOCK);
   d->processors = eini_cuda_number(c, EINI_CUDA_PROCESSORS);
+  d->shared = (size_t)eini_cuda_number(c, EINI_CUDA_SHARED);
+  if (d->shared < EINI_CUDA_SHARED_LEAST) d->shared = EINI_CUDA_SHARED_LEAST;
   if (d->processors < 1) d->processors = 1;
   d->flops_f32 = 2 * units[best].f32 * d->processors * (hz > 0 ? hz : 1e9);
   d->flops_f64 = 2 * units[best].f64 * d->processors * (hz > 0 ? hz : 1e9);
+  for (int i = 0; i < 5; i++)  // f16 and bf16 alike
+    d->flops_cores[1 + i] = 2 * units[best].core[i < 2 ? i : 2] * d->processors *
+                            (hz > 0 ? hz : 1e9);
   d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
 }
 
@@ -291,7 +308,8 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->mark[i], EINI_CUDA_UNTIMED);
   if (c->library[2] != NULL && code == EINI_CUDA_OK &&
-      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0))
+      (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0 ||
+       (c->tf32 && c->api.blas_math(c->blas, EINI_CUDA_TF32) != 0)))
     c->blas = NULL;
   void *popped;
   (void)c->api.pop(&popped);
@@ -318,6 +336,8 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->number = d->device;
   c->only = d->only;
+  c->tf32 = d->tf32;
+  if (d->shelf != NULL) c->shelf = *d->shelf;
   c->stream = d->stream;
   c->own_stream = d->stream == NULL;
   c->ready = eini_cuda_begin_device(c) == EIN_OK;

@@ -76,6 +76,19 @@ static void eini_cuda_harvest(ein_cuda *c) {
   c->ntimed = 0;
 }
 
+// Before what is timed, or after it. What is captured is not.
+static ein_status eini_cuda_clock(ein_cuda *c, int after) {
+  if (eini_cuda_captured(c)) return EIN_OK;
+  if (!after && c->ntimed == EINI_CUDA_TIMED) {
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
+    eini_cuda_harvest(c);
+  }
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(c->timed[2 * c->ntimed + after], c->stream),
+                            "an event"));
+  c->ntimed += after;
+  return EIN_OK;
+}
+
 // Copies wait for the host, which a graph does not.
 static ein_status eini_cuda_copies_here(ein_cuda *c) {
   if (!eini_cuda_captured(c)) return EIN_OK;

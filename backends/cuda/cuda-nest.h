@@ -43,6 +43,7 @@ typedef struct eini_cuda_nest {
   ein_pair pair;                 // contract
   double count;
   const ein_scalar *param;
+  const ein_rates *rates;        // to predict from, or NULL
 } eini_cuda_nest;
 
 static const ein_dtype eini_cuda_opaque[17] = {  // by size, of what is only copied
@@ -154,6 +155,7 @@ static int eini_cuda_of_map(const ein_map *m, eini_cuda_nest *x) {
   x->result = arg ? EIN_I64 : x->type;
   x->count = m->count;
   x->param = m->param;
+  x->rates = m->rates;
   return eini_cuda_whole(x);
 }
 
@@ -177,6 +179,7 @@ static int eini_cuda_of_copy(const ein_copy *c, eini_cuda_nest *x) {
   x->base[1] = c->dst;
   x->extra = x->extra_value = 1;
   x->count = 1;
+  x->rates = c->rates;
   return eini_cuda_whole(x);
 }
 
@@ -242,6 +245,7 @@ static int eini_cuda_of_contract(const ein_contract *c, eini_cuda_nest *x) {
   x->fold = folds[c->pair];
   x->count = 1;
   x->param = c->param;
+  x->rates = c->rates;
   return eini_cuda_whole(x);
 }
 

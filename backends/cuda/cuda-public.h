@@ -72,6 +72,11 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
     return st;
   }
   c->kernels.name = "cuda";
+  if (c->ready) {
+    snprintf(c->machine, sizeof c->machine, "%.64s, sm_%d%d", c->device.name, c->device.major,
+             c->device.minor);
+    c->kernels.machine = c->machine;
+  }
   c->kernels.user = c;
   c->kernels.contract_plan = eini_slot_cuda_contract_plan;
   c->kernels.contract_run = eini_slot_cuda_contract_run;
@@ -81,6 +86,10 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.map_run = eini_slot_cuda_map_run;
   c->kernels.alone = c->only > 1;
   c->kernels.memory = &c->memory;
+  c->kernels.measure_fn = eini_slot_cuda_measure;
+  c->kernels.group_plan = eini_slot_cuda_group_plan;
+  c->kernels.group_run = eini_slot_cuda_group_run;
+  if (c->ready) c->kernels.group_bytes = c->device.shared - (size_t)EINI_CUDA_THREADS * 24;
   c->memory.space = EIN_CUDA_SPACE;
   c->memory.start = eini_cuda_copy_seconds;
   c->memory.bandwidth = c->only ? 0 : eini_cuda_link;

@@ -12,6 +12,7 @@ typedef struct eini_cuda_writer {
   eini_text t;
   const eini_cuda_nest *x;
   int q, bad;
+  int staged;                 // 1: addresses and values are names, b<stream> and at<stream>
   int param[EINI_CUDA_REGS];  // which one pair of numbers is of
 } eini_cuda_writer;
 

@@ -4,9 +4,16 @@
 // Values of P and Q are made on the way to shared memory, the next while those there are folded.
 // ================================================================================================
 
-// 16 x 16 threads, each with rows x cols sums 16 apart; depth: of k that lie in shared memory.
+// What tensor cores multiply: nothing, f64, f32 rounded to TF32, f16 and bf16 as they are stored.
+typedef enum eini_cuda_cores {
+  EINI_CUDA_CORES_NONE, EINI_CUDA_CORES_F64, EINI_CUDA_CORES_TF32, EINI_CUDA_CORES_F16,
+  EINI_CUDA_CORES_BF16, EINI_CUDA_CORES_F16_8
+} eini_cuda_cores;
+
+// 16 x 16 threads, each with rows x cols sums 16 apart; depth: of k that lie in shared memory. With
+// tensor cores 4 x 2 warps share the tile.
 typedef struct eini_cuda_shape {
-  int rows, cols, split;
+  int rows, cols, split, cores;
   int along[2];                  // 1: neighbours read P, Q along k, 0: along m, n
 } eini_cuda_shape;
 
@@ -18,15 +25,33 @@ static void eini_cuda_say_product(eini_cuda_writer *w, const char *name, int fro
   eini_say(&w->t, ";\n");
 }
 
+// Fragments of tensor cores: rows and k of P's, registers of P's and Q's, and of sums. Those of Q
+// have 8 columns. Where a lane's elements are: PTX ISA, matrix fragments of mma.m8n8k4, m16n8k8 and
+// m16n8k16.
+typedef struct eini_cuda_fragment {
+  const char *name, *type, *reg;  // of ein_mma_.., of what lies in shared memory, of registers
+  int m, k, a, b, c;
+  int pitch;                      // elements from row to row there: no two lanes meet in a bank
+} eini_cuda_fragment;
+
+static const eini_cuda_fragment eini_cuda_fragments[] = {
+    {"", "ein_t", "", 0, 0, 0, 0, 0, 0},
+    {"f64", "double", "double", 8, 4, 1, 1, 2, 20},
+    {"tf32", "float", "unsigned", 16, 8, 4, 2, 4, 20},
+    {"f16", "unsigned short", "unsigned", 16, 16, 4, 2, 4, 24},
+    {"bf16", "unsigned short", "unsigned", 16, 16, 4, 2, 4, 24},
+    {"f16_8", "unsigned short", "unsigned", 16, 8, 2, 1, 4, 24}};
+
 // One side of the product: its operands, where its rows are, and letters for names.
 typedef struct eini_cuda_half {
-  int first, nop, rows, upto, side, along, which;
+  int cores, first, nop, rows, upto, side, along, which;
   char letter;                   // p, q
   const char *tile, *extent;     // of its rows
 } eini_cuda_half;
 
 static eini_cuda_half eini_cuda_half_of(const eini_cuda_nest *x, const eini_cuda_shape *f, int q) {
   eini_cuda_half h;
+  h.cores = f->cores;
   h.which = q;
   h.first = q ? x->second : 0;
   h.nop = q ? x->nop - x->second : x->second;
@@ -61,7 +86,7 @@ static void eini_cuda_say_shares(eini_cuda_writer *w, const eini_cuda_half *v) {
 static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
   eini_text *t = &w->t;
-  eini_say(t, "  ein_t v%c[%d];\n", v->letter, share);
+  eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
   for (int s = v->first; s < v->first + v->nop; s++) eini_say(t, "  ix f%d[%d];\n", s, share);
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix full = %s * %d + row, in = full < %s ? full : 0;\n  (void)at;\n", v->tile,
@@ -84,8 +109,9 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
   char name[16] = "";
   eini_text *t = &w->t;
   eini_cuda_say_shares(w, v);
-  eini_say(t, "  const ix kk = k + at;\n  ein_t z = ein_none().v;\n"
-              "  if (%s * %d + row < %s && kk < k1) {\n", v->tile, v->side, v->extent);
+  eini_say(t, "  const ix kk = k + at;\n  ein_m z = %s;\n"
+              "  if (%s * %d + row < %s && kk < k1) {\n", v->cores ? "0" : "ein_none().v", v->tile,
+           v->side, v->extent);
   eini_cuda_say_split(w, "kk", x->axes[3], x->n);
   for (int s = v->first; s < v->first + v->nop; s++) {
     const char *type = eini_cuda_stored((ein_dtype)x->dtype[s]);
@@ -93,13 +119,101 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
     eini_cuda_say_offset(w, s, x->axes[3], x->n);
     eini_say(t, "];\n");
   }
-  eini_cuda_say_code(w, x->code[v->which], &reads, v->which ? 'u' : 'v', name);
-  eini_say(t, "  z = %s;\n  }\n  v%c[h] = z;\n  }\n", name, v->letter);
+  if (v->cores >= EINI_CUDA_CORES_F16) snprintf(name, sizeof name, "r%d", v->first);
+  else eini_cuda_say_code(w, x->code[v->which], &reads, v->which ? 'u' : 'v', name);
+  eini_say(t, v->cores == EINI_CUDA_CORES_TF32 ? "  z = ein_tf32(%s);\n" : "  z = %s;\n", name);
+  eini_say(t, "  }\n  v%c[h] = z;\n  }\n", v->letter);
 }
 
 static void eini_cuda_say_put(eini_cuda_writer *w, const eini_cuda_half *v) {
   eini_cuda_say_shares(w, v);
-  eini_say(&w->t, "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
+  eini_say(&w->t, v->cores ? "  s%c[b][row][at] = v%c[h];\n  }\n"
+                           : "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
+}
+
+// ---- tensor cores ----
+
+// What a lane holds of a fragment, of side a or b of the product: register i, from row `row` and k
+// `at` of a tile on. Registers of 16-bit values have two neighbours along k.
+static void eini_cuda_say_lane(eini_text *t, const eini_cuda_fragment *f, int q) {
+  const int n = q ? f->b : f->a, two = f->k == 16 || f->a == 2, wide = f->m == 16;
+  eini_say(t, "EIN_DEVICE void ein_lane_%c(%s *x, const ein_m *s) {\n"
+              "  const int g = (EIN_TID & 31) >> 2, t = EIN_TID & 3;\n", q ? 'q' : 'p', f->reg);
+  for (int i = 0; i < n; i++) {
+    const int row = q || !wide ? 0 : i % 2 * 8;
+    const int k = q ? i : wide ? i / 2 : 0;
+    eini_say(t, "  x[%d] = ", i);
+    if (two) eini_say(t, "*(const unsigned *)(s + (g + %d) * %d + 2 * t + %d);\n", row, f->pitch,
+                      8 * k);
+    else eini_say(t, f->k == 8 ? "ein_bits(s[(g + %d) * %d + t + %d]);\n"
+                               : "s[(g + %d) * %d + t + %d];\n", row, f->pitch, 4 * k);
+  }
+  eini_say(t, "}\n");
+}
+
+// The instruction, but where the shim has it.
+static void eini_cuda_say_mma(eini_text *t, const eini_cuda_fragment *f, int cores) {
+  static const char *const types[] = {"", "m8n8k4.row.col.f64.f64.f64.f64",
+                                      "m16n8k8.row.col.f32.tf32.tf32.f32",
+                                      "m16n8k16.row.col.f32.f16.f16.f32",
+                                      "m16n8k16.row.col.f32.bf16.bf16.f32",
+                                      "m16n8k8.row.col.f32.f16.f16.f32"};
+  const char *sum = f->c == 2 ? "double" : "float", *letter = f->c == 2 ? "d" : "f";
+  const char *reg = f->c == 2 ? "d" : "r";
+  int n = 0;
+  eini_say(t, "#ifndef EIN_HOST  // needs sm_%d\n"
+              "EIN_DEVICE void ein_mma_%s(%s *c, const %s *a, const %s *b) {\n"
+              "  asm volatile(\"mma.sync.aligned.%s \"\n    \"", cores == EINI_CUDA_CORES_F16_8
+           ? 75 : 80, f->name, sum, f->reg, f->reg, types[cores]);
+  for (int part = 0; part < 4; part++) {
+    const int size = part == 1 ? f->a : part == 2 ? f->b : f->c;
+    eini_say(t, part > 0 ? ", {" : "{");
+    for (int i = 0; i < size; i++)
+      eini_say(t, "%s%%%d", i > 0 ? ", " : "", part == 3 ? i : n++);
+    eini_say(t, "}");
+  }
+  eini_say(t, ";\"\n    :");
+  for (int i = 0; i < f->c; i++) eini_say(t, "%s \"+%s\"(c[%d])", i > 0 ? "," : "", letter, i);
+  eini_say(t, "\n    :");
+  for (int i = 0; i < f->a; i++) eini_say(t, "%s \"%s\"(a[%d])", i > 0 ? "," : "", reg, i);
+  for (int i = 0; i < f->b; i++) eini_say(t, ", \"%s\"(b[%d])", reg, i);
+  eini_say(t, ");\n}\n#endif\n");
+}
+
+// What such a kernel needs beside the fold.
+static void eini_cuda_say_cores(eini_cuda_writer *w, const eini_cuda_shape *s) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
+  eini_say(&w->t, "typedef %s ein_m;\n", f->type);
+  if (s->cores == EINI_CUDA_CORES_NONE) return;
+  if (s->cores == EINI_CUDA_CORES_TF32)
+    eini_say(&w->t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
+                    "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
+                    "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+  eini_cuda_say_lane(&w->t, f, 0);
+  eini_cuda_say_lane(&w->t, f, 1);
+  eini_cuda_say_mma(&w->t, f, s->cores);
+}
+
+// Fragments of P's rows and Q's columns that a warp has.
+static int eini_cuda_warp_rows(const eini_cuda_shape *s) {
+  return EINI_CUDA_SIDE * s->rows / 4 / eini_cuda_fragments[s->cores].m;
+}
+static int eini_cuda_warp_cols(const eini_cuda_shape *s) { return EINI_CUDA_SIDE * s->cols / 16; }
+
+static void eini_cuda_say_products(eini_cuda_writer *w, const eini_cuda_shape *s) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
+  const int rows = eini_cuda_warp_rows(s), cols = eini_cuda_warp_cols(s);
+  eini_text *t = &w->t;
+  eini_say(t, "  if (k > k0) {\n#pragma unroll\n  for (int at = 0; at < %d; at += %d) {\n"
+              "  %s x[%d][%d], y[%d][%d];\n", EINI_CUDA_DEPTH, f->k, f->reg, rows, f->a, cols,
+           f->b);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+              "  ein_lane_p(x[i], &sp[b ^ 1][wm + %d * i][at]);\n", rows, f->m);
+  eini_say(t, "#pragma unroll\n  for (int h = 0; h < %d; h++)\n"
+              "  ein_lane_q(y[h], &sq[b ^ 1][wn + 8 * h][at]);\n", cols);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++) ein_mma_%s(a[i][h], x[i], y[h]);\n  }\n  }\n", rows,
+           cols, f->name);
 }
 
 static void eini_cuda_say_sums(eini_cuda_writer *w, const eini_cuda_shape *f) {
@@ -122,12 +236,22 @@ static void eini_cuda_say_sums(eini_cuda_writer *w, const eini_cuda_shape *f) {
 // Stores the sums, or of a split contraction leaves them for the kernel that folds the splits.
 static void eini_cuda_say_ends(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_nest *x = w->x;
+  const eini_cuda_fragment *g = &eini_cuda_fragments[f->cores];
+  const int rows = f->cores ? eini_cuda_warp_rows(f) : f->rows;
+  const int cols = f->cores ? eini_cuda_warp_cols(f) * g->c : f->cols;
   eini_text *t = &w->t;
   eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
-              "  for (int h = 0; h < %d; h++) {\n", f->rows, f->cols);
-  eini_say(t, "  const ix m = tm * %d + ty + %d * i, n = tn * %d + tx + %d * h;\n",
-           EINI_CUDA_SIDE * f->rows, EINI_CUDA_SIDE, EINI_CUDA_SIDE * f->cols, EINI_CUDA_SIDE);
-  eini_say(t, "  if (m < em && n < en) {\n  const ein_t y = a[i][h].v;\n");
+              "  for (int h = 0; h < %d; h++) {\n", rows, cols);
+  if (f->cores)
+    eini_say(t, "  const ix m = tm * %d + wm + %d * i + (EIN_TID & 31) / 4 + h %% %d / 2 * 8;\n"
+                "  const ix n = tn * %d + wn + h / %d * 8 + EIN_TID %% 4 * 2 + h %% 2;\n",
+             EINI_CUDA_SIDE * f->rows, g->m, g->c, EINI_CUDA_SIDE * f->cols, g->c);
+  else
+    eini_say(t, "  const ix m = tm * %d + ty + %d * i, n = tn * %d + tx + %d * h;\n",
+             EINI_CUDA_SIDE * f->rows, EINI_CUDA_SIDE, EINI_CUDA_SIDE * f->cols, EINI_CUDA_SIDE);
+  eini_say(t, "  if (m < em && n < en) {\n  const ein_t y = ");
+  if (f->cores) eini_say(t, "a[i][h / %d][h %% %d];\n", g->c, g->c);
+  else eini_say(t, "a[i][h].v;\n");
   if (f->split) {
     eini_say(t, "  ((ein_t *)p.b[%d])[(((long long)sk * eb + tb) * em + m) * en + n] = y;\n",
              x->nstream);
@@ -139,13 +263,45 @@ static void eini_cuda_say_ends(eini_cuda_writer *w, const eini_cuda_shape *f) {
   eini_say(t, "  }\n  }\n}\n");
 }
 
+// Tiles in shared memory, aligned to what fragments are read by.
+static void eini_cuda_say_shared(eini_cuda_writer *w, const eini_cuda_shape *f, int p, int q) {
+  const int pitch = eini_cuda_fragments[f->cores].pitch;
+  if (!f->cores)
+    eini_say(&w->t, "  EIN_SHARED ein_t sp[2][%d][%d], sq[2][%d][%d];\n", EINI_CUDA_DEPTH, p + 1,
+             EINI_CUDA_DEPTH, q + 1);
+  else if (f->cores < EINI_CUDA_CORES_F16)
+    eini_say(&w->t, "  EIN_SHARED ein_m sp[2][%d][%d], sq[2][%d][%d];\n", p, pitch, q, pitch);
+  else
+    eini_say(&w->t, "  EIN_SHARED unsigned both[%d];\n"
+                    "  ein_m (*const sp)[%d][%d] = (ein_m (*)[%d][%d])both;\n"
+                    "  ein_m (*const sq)[%d][%d] = (ein_m (*)[%d][%d])(both + %d);\n",
+             (p + q) * pitch, p, pitch, p, pitch, q, pitch, q, pitch, p * pitch);
+}
+
+// Sums of a thread.
+static void eini_cuda_say_none(eini_cuda_writer *w, const eini_cuda_shape *f) {
+  const int c = eini_cuda_fragments[f->cores].c;
+  eini_text *t = &w->t;
+  if (!f->cores) {
+    eini_say(t, "  ein_state a[%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+                "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h] = ein_none();\n", f->rows,
+             f->cols, f->rows, f->cols);
+    return;
+  }
+  const int rows = eini_cuda_warp_rows(f), cols = eini_cuda_warp_cols(f);
+  eini_say(t, "  const int wm = EIN_TID / 64 * %d, wn = EIN_TID / 32 %% 2 * %d;\n"
+              "  ein_t a[%d][%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
+              "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h / %d][h %% %d] = 0;\n",
+           4 * f->rows, 8 * f->cols, rows, cols, c, rows, cols * c, c, c);
+}
+
 static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_nest *x = w->x;
   const eini_cuda_half p = eini_cuda_half_of(x, f, 0), q = eini_cuda_half_of(x, f, 1);
   eini_text *t = &w->t;
+  eini_cuda_say_cores(w, f);
   eini_cuda_say_begin(w);
-  eini_say(t, "  EIN_SHARED ein_t sp[2][%d][%d], sq[2][%d][%d];\n", EINI_CUDA_DEPTH, p.side + 1,
-           EINI_CUDA_DEPTH, q.side + 1);
+  eini_cuda_say_shared(w, f, p.side, q.side);
   eini_cuda_say_product(w, "eb", 0, x->axes[1]);
   eini_cuda_say_product(w, "em", x->axes[1], x->axes[2]);
   eini_cuda_say_product(w, "en", x->axes[2], x->axes[3]);
@@ -158,16 +314,15 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
               "  const int tx = EIN_TID %% %d, ty = EIN_TID / %d;\n", EINI_CUDA_SIDE,
            EINI_CUDA_SIDE);
   eini_cuda_say_split(w, "tb", 0, x->axes[1]);
-  eini_say(t, "  ein_state a[%d][%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++)\n"
-              "#pragma unroll\n  for (int h = 0; h < %d; h++) a[i][h] = ein_none();\n", f->rows,
-           f->cols, f->rows, f->cols);
+  eini_cuda_say_none(w, f);
   eini_cuda_say_rows(w, &p);
   eini_cuda_say_rows(w, &q);
   eini_say(t, "  int b = 0;\n  for (ix k = k0; ; k += %d) {\n  if (k < k1) {\n", EINI_CUDA_DEPTH);
   eini_cuda_say_fetch(w, &p);
   eini_cuda_say_fetch(w, &q);
   eini_say(t, "  }\n");
-  eini_cuda_say_sums(w, f);
+  if (f->cores) eini_cuda_say_products(w, f);
+  else eini_cuda_say_sums(w, f);
   eini_say(t, "  if (k >= k1) break;\n");
   eini_cuda_say_put(w, &p);
   eini_cuda_say_put(w, &q);

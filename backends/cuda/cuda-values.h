@@ -30,15 +30,25 @@ static int eini_cuda_words(const eini_cuda_writer *w) {
          EINI_CUDA_NUMBERS + 2 * w->q + 1;
 }
 
-// What all kernels begin with.
-static void eini_cuda_say_head(eini_cuda_writer *w) {
-  const eini_cuda_nest *x = w->x;
-  eini_text *t = &w->t;
+// The nest of a writer, and the params that it reads.
+static void eini_cuda_writer_of(eini_cuda_writer *w, const eini_cuda_nest *x) {
+  w->x = x;
+  w->q = 0;
   eini_cuda_params_of(w, x->code[0]);
   eini_cuda_params_of(w, x->code[1]);
   eini_cuda_params_of(w, x->store);
+}
+
+// What all kernels begin with.
+static void eini_cuda_say_helpers(eini_cuda_writer *w) {
   for (size_t i = 0; i < sizeof eini_cuda_helpers / sizeof *eini_cuda_helpers; i++)
-    eini_say(t, "%s", eini_cuda_helpers[i]);
+    eini_say(&w->t, "%s", eini_cuda_helpers[i]);
+}
+
+// The type of offsets, and arguments.
+static void eini_cuda_say_args(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  eini_text *t = &w->t;
   eini_say(t, "typedef %s ix;\n", eini_cuda_narrow(x) ? "int" : "long long");
   eini_say(t, "typedef struct {\n  char *b[%d];\n  long long e[%d], s[%d], at[%d], z[%d];\n"
               "  double q[%d];\n} ein_args;\n", x->nstream + 1, x->n + 1,
@@ -46,12 +56,12 @@ static void eini_cuda_say_head(eini_cuda_writer *w) {
   if (eini_cuda_words(w) > EINI_CUDA_WORDS) w->bad = 1;
 }
 
-// The arguments of a launch, as ein_args has them.
-static void eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_CUDA_NUMBERS],
-                                const void *part, uint64_t word[EINI_CUDA_WORDS]) {
+// The arguments of a launch, as ein_args has them; returns how many.
+static int eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_CUDA_NUMBERS],
+                               const void *part, uint64_t *word) {
   const eini_cuda_nest *x = w->x;
   int n = 0;
-  memset(word, 0, EINI_CUDA_WORDS * sizeof *word);
+  memset(word, 0, (size_t)eini_cuda_words(w) * sizeof *word);
   for (int s = 0; s < x->nstream; s++) word[n++] = (uint64_t)(uintptr_t)x->base[s];
   word[n++] = (uint64_t)(uintptr_t)part;
   for (int i = 0; i < x->n; i++) word[n++] = (uint64_t)x->extent[i];
@@ -67,6 +77,7 @@ static void eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_
     memcpy(&word[n++], &x->param[w->param[k]].im, 8);
   }
   memcpy(&word[n++], &x->count, 8);
+  return n;
 }
 
 // Loops [from, to) of one number.
@@ -100,12 +111,14 @@ static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
 static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
   const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
   if (w->x->value[s]) {
-    eini_say(&w->t, "  const long long i%d = p.at[%d] + (", s, s);
+    eini_say(&w->t, w->staged ? "  const long long i%d = at%d + ("
+                              : "  const long long i%d = p.at[%d] + (", s, s);
     eini_cuda_say_offset(w, s, from, to);
     eini_say(&w->t, ");\n");
     return;
   }
-  eini_say(&w->t, "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
+  eini_say(&w->t, w->staged ? "  const %s r%d = ((const %s *)b%d)["
+                            : "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
   eini_cuda_say_offset(w, s, from, to);
   eini_say(&w->t, "];\n");
 }
@@ -181,7 +194,7 @@ static void eini_cuda_say_store(eini_cuda_writer *w, const char *name) {
     eini_cuda_say_code(w, x->store, &r, 's', made);
     from = (ein_dtype)x->store->type;
   }
-  eini_say(t, "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
+  eini_say(t, w->staged ? "  ((%s *)b%d)[" : "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
   eini_cuda_say_offset(w, x->out, 0, x->nfree);
   eini_say(t, "] = ");
   if (x->kind == EINI_CUDA_COPY) eini_say(t, "%s", made);

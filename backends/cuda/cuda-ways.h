@@ -6,8 +6,15 @@
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
 } eini_cuda_way_id;
+
+static int eini_cuda_is_tiled(int id) {
+  return id >= EINI_CUDA_TILES && id <= EINI_CUDA_CORES_PARTED;
+}
+static int eini_cuda_is_parted(int id) {
+  return id == EINI_CUDA_PARTED || id == EINI_CUDA_CORES_PARTED;
+}
 
 typedef struct eini_cuda_way {
   int id;
@@ -18,14 +25,37 @@ typedef struct eini_cuda_way {
   int a, b;                      // of a turn
 } eini_cuda_way;
 
-// What is assumed of machines that nothing says more of. Measured by nobody here: NVIDIA's guides
-// give about these for a launch, a PCIe 4 link, and kernels like these.
+// What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
+// launch, a PCIe 4 link, and kernels like these.
 static const double eini_cuda_launch_seconds = 6e-6, eini_cuda_copy_seconds = 1e-5;
 static const double eini_cuda_link = 2.2e10;        // bytes per second between host and device
 static const double eini_cuda_share = 0.8;          // of the bandwidth that a streaming kernel has
 static const double eini_cuda_tile_share = 0.4;     // of the peak, and cuBLAS
 static const double eini_cuda_blas_share = 0.8;
+static const double eini_cuda_cores_share = 0.35;   // of what tensor cores do at best
+static const double eini_cuda_cached = 3;           // times the bandwidth of memory, of its cache
+static const double eini_cuda_load_flops = 8;       // operations in the time of a load
+static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
+
+// Is a side one operand, converted at most?
+static int eini_cuda_as_stored(const ein_side *s) {
+  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
+}
+
+// What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
+static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+  const int arch = 10 * c->device.major + c->device.minor;
+  const ein_side *p = &of->p, *q = &of->q;
+  if (of->pair != EIN_PAIR_SUM_MUL || arch < 75) return EINI_CUDA_CORES_NONE;
+  if (of->type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
+  if (of->type != EIN_F32) return EINI_CUDA_CORES_NONE;
+  if (eini_cuda_as_stored(p) && eini_cuda_as_stored(q) && p->dtype[0] == q->dtype[0]) {
+    if (p->dtype[0] == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
+    if (p->dtype[0] == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
+  }
+  return c->tf32 && arch >= 80 ? EINI_CUDA_CORES_TF32 : EINI_CUDA_CORES_NONE;
+}
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
                          eini_cuda_way *w) {
@@ -41,6 +71,9 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
       return 1;
     case EINI_CUDA_DOWN: case EINI_CUDA_ACROSS: return folds;
     case EINI_CUDA_TILES: case EINI_CUDA_PARTED: return product;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
+      w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
+      return w->shape.cores != EINI_CUDA_CORES_NONE;
     default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
   }
 }
@@ -55,6 +88,11 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   eini_cuda_shape *f = &w->shape;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
+  if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
+    const int wide = f->cores == EINI_CUDA_CORES_F64 ? 4 : 8;
+    f->rows = m > 64 ? wide : 4;
+    f->cols = n > 64 ? wide : n > 32 ? 4 : n > 16 ? 2 : 1;
+  }
   for (int side = 0; side < 2; side++) {  // which neighbours are closer in the first operand
     const int s = side ? x->second : 0, last = x->axes[2 + side] - 1;
     if (s >= (side ? x->nop : x->second)) continue;
@@ -81,13 +119,13 @@ static double eini_cuda_blocks_of(const eini_cuda_nest *x, const eini_cuda_way *
         n *= i == w->a || i == w->b ? ceil((double)x->extent[i] / EINI_CUDA_TILE)
                                     : (double)x->extent[i];
       return n;
-    case EINI_CUDA_TILES: case EINI_CUDA_PARTED:
+    case EINI_CUDA_TILES: case EINI_CUDA_PARTED: case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       n = (double)eini_cuda_extent(x, 0, x->axes[1]);
       n *= ceil((double)eini_cuda_extent(x, x->axes[1], x->axes[2]) /
                 (EINI_CUDA_SIDE * w->shape.rows));
       n *= ceil((double)eini_cuda_extent(x, x->axes[2], x->axes[3]) /
                 (EINI_CUDA_SIDE * w->shape.cols));
-      return n * (double)(w->id == EINI_CUDA_PARTED ? w->splits : 1);
+      return n * (double)(eini_cuda_is_parted(w->id) ? w->splits : 1);
     default: return ceil(free_points / EINI_CUDA_THREADS);
   }
 }
@@ -104,16 +142,43 @@ static double eini_cuda_traffic(const eini_cuda_nest *x, int along, const eini_c
   return sum;
 }
 
+// What the device does, as it was measured (ein_rates.away, in this order, each per second) or as
+// it is assumed.
+typedef struct eini_cuda_speeds {
+  double copies, link;           // between host and device, bytes
+  double launches, stream;       // bytes of a streaming kernel
+  double tiles[2], cores[5], blas[2];  // operations, of f32 and f64, and by eini_cuda_cores - 1
+} eini_cuda_speeds;
+
+static eini_cuda_speeds eini_cuda_speeds_of(const ein_cuda *c, const ein_rates *r) {
+  eini_cuda_speeds v;
+  if (r != NULL && r->away[0] > 0) {
+    memcpy(&v, r->away, sizeof v);
+    return v;
+  }
+  v.copies = 1 / eini_cuda_copy_seconds;
+  v.link = eini_cuda_link;
+  v.launches = 1 / eini_cuda_launch_seconds;
+  v.stream = eini_cuda_share * c->device.bandwidth;
+  for (int wide = 0; wide < 2; wide++) {
+    const double peak = wide ? c->device.flops_f64 : c->device.flops_f32;
+    v.tiles[wide] = eini_cuda_tile_share * peak;
+    v.blas[wide] = eini_cuda_blas_share * peak;
+  }
+  for (int i = 0; i < 5; i++) v.cores[i] = eini_cuda_cores_share * c->device.flops_cores[1 + i];
+  return v;
+}
+
 // Seconds on the device.
 static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
                                 const eini_cuda_way *w) {
   const double all = (double)eini_cuda_extent(x, 0, x->nfree) *
                      (double)eini_cuda_extent(x, x->nfree, x->n);
   const int single = x->type == EIN_F32 || x->type == EIN_C64 || x->type == EIN_I32;
-  const double peak = single ? c->device.flops_f32 : c->device.flops_f64;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   const double planes = eini_cuda_complex(x->type) ? 4 : 1, wide = c->device.processors;
   const double blocks = eini_cuda_blocks_of(x, w), full = fmin(1, blocks / wide);
-  double bytes = 0, flops = 0, share = 1;
+  double bytes = 0, flops = 0, speed = single ? c->device.flops_f32 : c->device.flops_f64;
   eini_cuda_turn u;
   switch (w->id) {
     case EINI_CUDA_TURN:
@@ -128,51 +193,43 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       bytes = eini_cuda_traffic(x, x->n - 1, NULL);
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
-    case EINI_CUDA_BLAS: share = eini_cuda_blas_share; break;
-    default: share = eini_cuda_tile_share; break;
+    case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
+    default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
     flops = 2 * planes * all;
     if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
-              w->shape.cols * (double)(w->id == EINI_CUDA_PARTED
+              w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = w->id == EINI_CUDA_PARTED ? 2 : 1;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
   const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
-  return launches * eini_cuda_launch_seconds +
-         fmax(bytes / (c->device.bandwidth * eini_cuda_share), flops / (peak * share)) / busy;
+  return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
-// Bytes of the device's memory that a run takes: for what is staged, and parts of a contraction.
-static size_t eini_cuda_staged(const eini_cuda_nest *x, const eini_cuda_way *w) {
+// Bytes of operands that are staged, of *n of them.
+static double eini_cuda_staged(const eini_cuda_nest *x, int *n) {
   double bytes = 0;
   int64_t low;
+  *n = 0;
   for (int s = 0; s < x->nstream; s++) {
     if (x->value[s] || x->away[s]) continue;
     bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
                                                 : eini_cuda_hull(x, 0, s, &low));
+    ++*n;
   }
-  if (w->id == EINI_CUDA_PARTED)
-    bytes += (double)eini_cuda_extent(x, 0, x->nfree) * (double)w->splits *
-             (double)ein_dtype_size(x->type);
-  return bytes < 9e18 ? (size_t)bytes : SIZE_MAX / 4;
+  return bytes;
 }
 
-// Seconds of copies between host and device.
-static double eini_cuda_copies(const eini_cuda_nest *x) {
-  double bytes = 0, n = 0;
-  int64_t low;
-  for (int s = 0; s < x->nstream; s++) {
-    if (x->value[s] || x->away[s]) continue;
-    bytes += x->size[s] * (double)(x->packed[s] ? eini_cuda_points(x, s)
-                                                : eini_cuda_hull(x, 0, s, &low));
-    n++;
-  }
-  return n * eini_cuda_copy_seconds + bytes / eini_cuda_link;
+// Bytes that the parts of a contraction take.
+static double eini_cuda_parts_bytes(const eini_cuda_nest *x, const eini_cuda_way *w) {
+  return !eini_cuda_is_parted(w->id) ? 0 : (double)eini_cuda_extent(x, 0, x->nfree) *
+                                             (double)w->splits * (double)ein_dtype_size(x->type);
 }
 
 // ---- choosing ----
@@ -220,8 +277,10 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
   eini_cuda_writer t;
   eini_cuda_turn u;
   eini_cuda_kernel *k = NULL;
-  if (!eini_cuda_writer_begin(c, x, &t)) return NULL;
-  eini_cuda_say_head(&t);
+  if (!eini_cuda_writer_begin(c, &t)) return NULL;
+  eini_cuda_writer_of(&t, x);
+  eini_cuda_say_helpers(&t);
+  eini_cuda_say_args(&t);
   int said = eini_cuda_say_fold(&t);
   if (said && w->id == EINI_CUDA_ELEMENTS) eini_cuda_say_elements(&t);
   else if (said && w->id == EINI_CUDA_DOWN) eini_cuda_say_down(&t);
@@ -240,9 +299,9 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
   eini_cuda_way fold;
   if (w->id == EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
-  w->shape.split = w->id == EINI_CUDA_PARTED;
+  w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
-  if (w->kernel == NULL || w->id != EINI_CUDA_PARTED) return w->kernel != NULL;
+  if (w->kernel == NULL || !w->shape.split) return w->kernel != NULL;
   memset(&fold, 0, sizeof fold);
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return 0;
@@ -254,7 +313,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "gemm"};
+                                      "cores", "cores parts", "gemm"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -265,9 +324,9 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
     memset(&w, 0, sizeof w);
     w.id = id;
     if (!eini_cuda_has(x, id, of, c, &w)) continue;
-    if (id == EINI_CUDA_TILES || id == EINI_CUDA_PARTED) eini_cuda_shape_of(c, x, &w);
-    if (id == EINI_CUDA_PARTED && w.splits < 2) continue;
-    if (id == EINI_CUDA_TILES) {
+    if (eini_cuda_is_tiled(id)) eini_cuda_shape_of(c, x, &w);
+    if (eini_cuda_is_parted(id) && w.splits < 2) continue;
+    if (id == EINI_CUDA_TILES || id == EINI_CUDA_CORES) {
       w.splits = 1;
       w.chunk = eini_up(eini_cuda_extent(x, x->axes[3], x->n), EINI_CUDA_DEPTH);
     }
@@ -279,8 +338,12 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   for (int s = 0; s < x->nstream; s++) best.packed |= (int32_t)x->packed[s] << s;
   memset(h, 0, sizeof *h);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
-  h->away = eini_cuda_staged(x, &best);
-  h->seconds = c->only ? 0 : least + eini_cuda_copies(x);
+  int staged;
+  const double bytes = eini_cuda_staged(x, &staged);
+  const double room = bytes + eini_cuda_parts_bytes(x, &best);
+  h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
+  h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
   snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
@@ -299,12 +362,9 @@ static ein_status eini_cuda_go(ein_cuda *c, const eini_cuda_nest *x, const eini_
     blocks = fmin(blocks, 32.0 * c->device.processors);
   if (!(blocks <= INT32_MAX)) return EIN_ERR_TOO_LARGE;
   memset(&t, 0, sizeof t);
-  t.x = x;
-  eini_cuda_params_of(&t, x->code[0]);
-  eini_cuda_params_of(&t, x->code[1]);
-  eini_cuda_params_of(&t, x->store);
-  eini_cuda_arguments(&t, z, part, word);
-  return eini_cuda_launch(c, k, (int64_t)blocks, word);
+  eini_cuda_writer_of(&t, x);
+  (void)eini_cuda_arguments(&t, z, part, word);
+  return eini_cuda_launch(c, k, (int64_t)blocks, 0, word);
 }
 
 // A contraction in parts: each leaves its folds, then these are folded and stored.
@@ -314,7 +374,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   uint64_t part = 0;
   fold.id = EINI_CUDA_DOWN;
   if (!eini_cuda_parts(x, w->splits, &ends)) return EIN_ERR_INTERNAL;
-  const double bytes = (double)eini_cuda_extent(&ends, 0, ends.n) * ends.size[0];
+  const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
   ends.base[0] = (char *)(uintptr_t)part;
@@ -327,7 +387,7 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
-  if (w->id == EINI_CUDA_PARTED) return eini_cuda_go_parts(c, x, w);
+  if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
   if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
@@ -338,17 +398,9 @@ static ein_status eini_cuda_timed(ein_cuda *c, const eini_cuda_nest *x, const ei
                                   const ein_contract *of) {
   if (w->kernel != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->kernel));
   if (w->ends != NULL) EINI_TRY(eini_cuda_ready_kernel(c, w->ends));
-  if (eini_cuda_captured(c)) return eini_cuda_start_way(c, x, w, of);
-  if (c->ntimed == EINI_CUDA_TIMED) {
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
-    eini_cuda_harvest(c);
-  }
-  void *const *event = &c->timed[2 * c->ntimed];
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[0], c->stream), "an event"));
+  EINI_TRY(eini_cuda_clock(c, 0));
   EINI_TRY(eini_cuda_start_way(c, x, w, of));
-  EINI_TRY(eini_cuda_status(c, c->api.event_record(event[1], c->stream), "an event"));
-  c->ntimed++;
-  return EIN_OK;
+  return eini_cuda_clock(c, 1);
 }
 
 // Runs what was chosen. What lies on the host is staged; then it is done, else it may go on.

@@ -25,7 +25,7 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-public
+//                 >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -62,18 +62,24 @@
 //             with one dense side, once scaled at most, with one index or none as the batch
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
 //             sums each, two tiles in shared memory in turn, stores of any expression
-// parts       the same, k cut where there are few tiles; a second kernel folds the parts
+// cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
+//             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
+// parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
 // down        a fold a thread, neighbours along the output
 // across      a fold a block of threads, neighbours along the fold
 // elements    an element a thread
+// group       statements of a group one after another in each block of their common loops, in one
+//             kernel, what is between them in shared memory: attention, softmax, norms, stencils
 // turn        copies and element-wise statements that are dense along different indices in the
 //             output and in one or two operands: tiles of 32 x 32 through shared memory
 //
 // All but gemm are written when a plan is made and compiled by NVRTC when they first run, which
 // takes about a tenth of a second each. A source knows neither extents nor strides, but whether
 // these are 0 or 1, nor params, so that statements of one form share a kernel; those of an
-// ein_cuda stay as long as it does. ein_cuda_source shows them. Predictions come from what the
-// driver says of the device and from constants in >>cuda-ways that nobody measured here.
+// ein_cuda stay as long as it does, and longer where ein_cuda_desc.shelf keeps what was compiled
+// (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from ein_rates.away,
+// which ein_calibrate measures on the device by its events (einsum calibrate --kernels cuda), else
+// from what the driver says and constants in >>cuda-ways.
 //
 //
 // MEMORY
@@ -114,7 +120,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices, tensor cores in generated kernels, groups in one kernel, kernels
-// kept on disk, calibration. A budget does not go with views of the device's memory, and copies of
-// a slice do not overlap the kernels of the one before.
+// Several devices. Groups do sums of products as any other fold,
+// without tiles, and softmax of a row that is there. A budget does not go with views of the
+// device's memory, and copies of a slice do not overlap the kernels of the one before.
 
