@@ -179,6 +179,8 @@ static void turn(ein_ctx *ctx, ein_fabric *f, const ein_graph *g, const ein_deco
   f->count = eini_mpi_first(m, m->run + 1) - f->first;
 }
 
+static ein_inputs inputs;      // where those lie
+
 static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost, int as_schedule) {
   static int refused;  // means that are cut
   ein_decompose_desc dd;
@@ -191,6 +193,7 @@ static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost, int 
   memset(&dd, 0, sizeof dd);
   dd.p = p;
   dd.cost = cost;
+  dd.inputs = inputs;
   CHECK(ein_decompose(ctx, g, &dd, &how) == EIN_OK);
   CHECK(ein_fabric_copying(ctx, p, &one) == EIN_OK);
   CHECK(ein_fabric_mpi(ctx, group, p, &mpi) == EIN_OK);
@@ -538,6 +541,10 @@ static void test_programs(ein_ctx *ctx) {
     compare(ctx, g, ranks, EIN_COST_PAPER, 0);
     compare(ctx, g, 2 * ranks + 1, EIN_COST_SECONDS, 0);
     compare(ctx, g, ranks, EIN_COST_BYTES, 1);
+    inputs = EIN_INPUTS_DEALT;
+    compare(ctx, g, ranks, EIN_COST_BYTES, k % 2 == 1);
+    compare(ctx, g, 2 * ranks, EIN_COST_BYTES, k % 2 == 0);
+    inputs = EIN_INPUTS_HELD;
     compare(ctx, g, ranks + 2, EIN_COST_PAPER, 1);
     compare_blocks(ctx, g, ranks);
     compare_blocks(ctx, g, 2 * ranks + 1);
