@@ -45,6 +45,24 @@ int MPI_Ibcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm,
   return PMPI_Ibcast(data, n, type, root, comm, request);
 }
 
+static int64_t folded;
+
+// A fold over a group counts as the plan's tree; what outputs are gathered by is none of it.
+int MPI_Ireduce(const void *data, void *to, int n, MPI_Datatype type, MPI_Op op, int root,
+                MPI_Comm comm, MPI_Request *request) {
+  int own, size, wide;
+  PMPI_Comm_rank(comm, &own);
+  PMPI_Comm_size(comm, &size);
+  PMPI_Type_size(type, &wide);
+  if (type == MPI_BYTE) return PMPI_Ireduce(data, to, n, type, op, root, comm, request);
+  CHECK(n * wide <= 256 && size > 2 && root == 0);
+  if (own > 0) sent += (int64_t)n * wide;
+  for (int step = 1; own % (2 * step) == 0 && own + step < size; step *= 2)
+    received += (int64_t)n * wide;
+  folded++;
+  return PMPI_Ireduce(data, to, n, type, op, root, comm, request);
+}
+
 static const char *const texts[] = {
     "input A[i=37,j=23], B[j,k=29] : f64\nC[i,k] = A[i,j]*B[j,k]\n",
     "input A[i=24,j=31], B[j,k=18], C[k,l=27] : f64\nT[i,k] = A[i,j]*B[j,k]\n"
@@ -61,6 +79,13 @@ static const char *const texts[] = {
     "output C, D\n",
     "input A[i=17,j=13], B[j,k=11] : c128\nC[i,k] = A[i,j]*conj(B[j,k])\nE[k] = sum[i](C[i,k])\n"
     "output C, E\n",
+    "input A[i=2,j=97] : f64\nM[i] = max[j](A[i,j]*0)\nN[i] = min[j](sqrt(A[i,j]))\n"
+    "L[i] = min[j](abs(A[i,j]))\nB[i] = any[j](A[i,j] > 15)\nC[i] = all[j](A[i,j] < 15.5)\n"
+    "output M, N, L, B, C\n",
+    "input A[i=90,j=3] : i32\nS[j] = sum[i](A[i,j]*10000000)\nM[j] = max[i](A[i,j])\n"
+    "T = sum[i,j](A[i,j])\noutput S, M, T\n",
+    "input A[i=150,j=80] : f32\nM[j] = max[i](A[i,j])\nE[i,j] = A[i,j] - M[j]\n"
+    "S = max[i,j](E[i,j])\noutput S, M\n",
     "input A[i=1,j=7] : f64\nB[i] = sum[j](A[i,j])\nC = sum[i](B[i])\n",
     "input A[i=0,j=7] : f64\nB[j] = sum[i](A[i,j])\n"};
 
@@ -573,9 +598,9 @@ int main(int argc, char **argv) {
   MPI_Comm_free(&group);
   group = MPI_COMM_WORLD;
   ein_ctx_destroy(ctx);
-  const int64_t failed = total(failures), groups = total(spread);
+  const int64_t failed = total(failures), groups = total(spread), folds = total(folded);
   MPI_Comm_size(group, &ranks);
-  CHECK(ranks < 3 || groups > 0);
+  CHECK(ranks < 3 || (groups > 0 && folds > 0));
   if (all == 0)
     printf("%s %d checks on each of %d ranks\n", failed || failures ? "FAIL" : "ok", checks, ranks);
   MPI_Finalize();

@@ -5,9 +5,8 @@
 # what any cut must move: sh bench/ranks/dealt.sh EINSUM [RANKS..], where EINSUM is built by make
 # MPI=yes. Words: elements a place, of the best of all cuts (`best`) and at least (`least`), see
 # bench/grids.sh; counted: bytes of the run by places and elements (`run`), of the place that
-# receives, and that sends most, and what the plan said in all (`planned`), a place. For chains the
-# best cuts of their statements would have to be added up, which needs what lies between them where
-# both want it.
+# receives, and that sends most, and what the plan said in all (`planned`), a place. Chains are run
+# as one statement, and in pairs, which have no single cut to be compared with.
 einsum=$(realpath "$1")
 shift
 [ $# -gt 0 ] || set -- 4 8 16
@@ -46,6 +45,13 @@ row() {
   left=Y
   [ -n "$3" ] && left="Y[$(commas "$3")]"
   printf 'input %s : f64\n%s = %s\noutput Y\n' "$inputs" "$left" "$folded" > "$work/p.ein"
+  case $1 in
+    2MM-pairs) printf 'input %s : f64\n%s\noutput Y\n' "$inputs" 'T[i,k] = A0[i,j]*A1[j,k]
+Y[i,l] = T[i,k]*A2[k,l]' > "$work/p.ein" ;;
+    3MM-pairs) printf 'input %s : f64\n%s\noutput Y\n' "$inputs" 'T[i,k] = A0[i,j]*A1[j,k]
+U[k,m] = A2[k,l]*A3[l,m]
+Y[i,m] = T[i,k]*U[k,m]' > "$work/p.ein" ;;
+  esac
   plan="-p $5 --cost bytes --inputs dealt --json"
   "$einsum" plan "$work/p.ein" --sizes "$4" $plan > "$work/plan" || exit 1
   $launch -n "$5" "$einsum" run "$work/p.ein" $files $plan -j 1 --fabric mpi < /dev/null \
@@ -76,6 +82,8 @@ done << 'END'
 1MM ij,jk ik i=256,j=256,k=256
 2MM ij,jk,kl il i=256,j=256,k=256,l=256
 3MM ij,jk,kl,lm im i=256,j=256,k=256,l=256,m=256
+2MM-pairs ij,jk,kl il i=256,j=256,k=256,l=256
+3MM-pairs ij,jk,kl,lm im i=256,j=256,k=256,l=256,m=256
 MTTKRP-03-M0 ijk,ja,ka ia i=64,j=64,k=64,a=24
 MTTKRP-03-M1 ijk,ia,ka ja i=64,j=64,k=64,a=24
 MTTKRP-03-M2 ijk,ia,ja ka i=64,j=64,k=64,a=24
