@@ -5,7 +5,7 @@
 // cyclic: the very buffers of pdgemm, in its cyclic blocks of 64; blocks: one block a rank on the
 // same grid. Times are medians of the slowest rank; bytes are what all ranks send in one product by
 // the calls of MPI that are counted here, through its profiling interface: all that distributed
-// tensors use; pdgemm's sums of skewed products are not among them. Every element is compared.
+// tensors use, and all that BLACS has to move data. Every element is compared.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +40,12 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
 int MPI_Rsend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
   count(n, type);
   return PMPI_Rsend(data, n, type, to, tag, comm);
+}
+
+int MPI_Sendrecv(const void *data, int n, MPI_Datatype type, int to, int tag, void *into, int m,
+                 MPI_Datatype type2, int from, int tag2, MPI_Comm comm, MPI_Status *status) {
+  count(n, type);
+  return PMPI_Sendrecv(data, n, type, to, tag, into, m, type2, from, tag2, comm, status);
 }
 
 // Of collective operations the least that any way to do them moves.
