@@ -529,6 +529,62 @@ static void test_failing_tasks(ein_ctx *ctx) {
   ein_graph_destroy(g);
 }
 
+// Two contexts, with a fabric and a plan each on the same ranks, run by turns; only the thread that
+// initialised MPI calls it.
+static void test_contexts(void) {
+  ein_ctx *ctx[2];
+  ein_fabric f[2], one;
+  ein_graph *g[2];
+  ein_decomposition *how[2];
+  ein_dist *d[2];
+  arrays a[2], b[2];
+  for (int k = 0; k < 2; k++) {
+    ein_program_desc pd;
+    ein_decompose_desc dd;
+    ein_dist_desc desc;
+    ein_dist_stats stats;
+    ein_dist_info info;
+    memset(&pd, 0, sizeof pd), memset(&dd, 0, sizeof dd), memset(&desc, 0, sizeof desc);
+    pd.text = texts[1 + k];
+    dd.p = ranks;
+    dd.cost = EIN_COST_BYTES;
+    dd.inputs = EIN_INPUTS_DEALT;
+    CHECK(ein_ctx_create(NULL, &ctx[k]) == EIN_OK);
+    CHECK(ein_graph_parse(ctx[k], &pd, &g[k]) == EIN_OK);
+    CHECK(ein_decompose(ctx[k], g[k], &dd, &how[k]) == EIN_OK);
+    CHECK(ein_fabric_copying(ctx[k], ranks, &one) == EIN_OK);
+    CHECK(ein_fabric_mpi(ctx[k], group, 0, &f[k]) == EIN_OK);
+    arrays_make(g[k], &a[k]);
+    arrays_make(g[k], &b[k]);
+    CHECK(execute(ctx[k], g[k], how[k], NULL, &one, &a[k], &stats, NULL, &info) == EIN_OK);
+    ein_fabric_destroy(&one);
+    desc.fabric = &f[k];
+    desc.decomposition = how[k];
+    CHECK(ein_dist_create(ctx[k], g[k], &desc, &d[k]) == EIN_OK);
+  }
+  for (int i = 0; i < 6; i++) {
+    ein_run run;
+    arrays *x = &b[i % 2];
+    memset(&run, 0, sizeof run);
+    run.in = x->in, run.out = x->out;
+    for (int k = 0; k < x->nout; k++) memset(x->out[k], 0, x->bytes[k]);
+    CHECK(ein_dist_execute(d[i % 2], &run, NULL) == EIN_OK);
+    for (int k = 0; k < x->nout; k++) {
+      CHECK(ein_mpi_gather(&f[i % 2], &x->view[k], -1) == EIN_OK);
+      CHECK(memcmp(x->out[k], a[i % 2].out[k], x->bytes[k]) == 0);
+    }
+  }
+  for (int k = 0; k < 2; k++) {
+    ein_dist_destroy(d[k]);
+    ein_fabric_destroy(&f[k]);
+    ein_decomposition_destroy(how[k]);
+    arrays_free(&a[k]);
+    arrays_free(&b[k]);
+    ein_graph_destroy(g[k]);
+    ein_ctx_destroy(ctx[k]);
+  }
+}
+
 static void test_mistakes(ein_ctx *ctx) {
   ein_fabric f, serial;
   double x = 0;
@@ -638,13 +694,15 @@ static void test_programs(ein_ctx *ctx) {
 
 int main(int argc, char **argv) {
   ein_ctx *ctx = NULL;
-  MPI_Init(&argc, &argv);
+  int level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   group = MPI_COMM_WORLD;
   CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
   test_programs(ctx);
   test_mistakes(ctx);
   test_failures(ctx);
   test_failing_tasks(ctx);
+  test_contexts();
   test_different(ctx);
   test_no_memory(0);
   test_no_memory(1);
