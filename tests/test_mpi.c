@@ -88,7 +88,8 @@ static const char *const texts[] = {
     "output C, D\n",
     "input A[i=17,j=13], B[j,k=11] : c128\nC[i,k] = A[i,j]*conj(B[j,k])\nE[k] = sum[i](C[i,k])\n"
     "output C, E\n",
-    "input A[i=2,j=97] : f64\nM[i] = max[j](A[i,j]*0)\nN[i] = min[j](sqrt(A[i,j]))\n"
+    "input A[i=1,j=97] : f64\nM[i] = max[j](A[i,j]*0)\n"
+    "N[i] = min[j](sqrt((j-30)*(j-30) - 1) + A[i,j])\n"
     "L[i] = min[j](abs(A[i,j]))\nB[i] = any[j](A[i,j] > 15)\nC[i] = all[j](A[i,j] < 15.5)\n"
     "output M, N, L, B, C\n",
     "input A[i=90,j=3] : i32\nS[j] = sum[i](A[i,j]*10000000)\nM[j] = max[i](A[i,j])\n"
