@@ -279,6 +279,11 @@ typedef struct ein_fabric {
                           int *number);
   ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
                           size_t bytes, ein_ticket *ticket);
+  // Folds partial results of all places of a group, in its order, into `data` of the first, which
+  // gives one, too; with groups_fn, or NULL. For max, min, any and all, and sums of integers, in
+  // whatever tree; counted as messages of the plan's: see BYTES.
+  ein_status (*reduce_fn)(void *user, int number, int turns, int turn, int fold, ein_dtype dtype,
+                          void *data, size_t bytes, ein_ticket *ticket);
   // A clock: the same jobs run, but nothing is computed and no data is there; what a task takes
   // follows from the machine (NULL: there is no clock). One process drives all places. Tickets are
   // numbers from 1 on, as low as can be; room_fn sets the clock to 0. compute_fn: a task of so many
@@ -1936,6 +1941,7 @@ typedef struct eini_dist_stmt {
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
+  int reduced;              // 1: the fabric folds partial results, merges but the last do nothing
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
   size_t partial_bytes;
   int form;                 // the first statement whose plans its blocks may run
@@ -2925,10 +2931,9 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
 }
 
 // ================================================================================================
-// >>dist-groups  blocks that many places read whole
+// >>dist-groups  blocks that many places read whole, and folds over many
 // Takes the moves of a plan whose processes drive a place each; gives groups of places and, to the
-// moves of a block that all places of one read whole, its turn in that group: one message to all,
-// in an order that is the same at each of them.
+// moves of a block that all of one read whole, or of partial results, a turn in that group.
 // ================================================================================================
 
 #ifndef EINI_DIST_GROUP
@@ -3043,6 +3048,42 @@ static ein_status eini_dist_group_stmt(ein_dist *d, int k, eini_dist_groups *x,
   return EIN_OK;
 }
 
+// Does it matter in which tree partial results of a statement are merged, if not in which order?
+static int eini_dist_any_tree(const eini_dist_stmt *e) {
+  const ein_dtype type = ein_dtype_compute(e->s->type);
+  const int fold = e->s->fold, kind = (int)eini_kind_of(type);
+  if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
+  if (fold == EIN_FOLD_SUM) return kind < EINI_KREAL;
+  if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
+  return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
+}
+
+// The partial results of this place's block of statement k, where the fabric may fold them: the
+// message up of the last level is the one that is posted.
+static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups *x) {
+  eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t q = d->fabric.first, n = e->space.nagg;
+  eini_dist_moved *last = NULL;
+  if (d->fabric.reduce_fn == NULL || n < EINI_DIST_GROUP || q >= e->space.ntask ||
+      !eini_dist_any_tree(e)) return EIN_OK;
+  for (int64_t i = c->first[k]; i < c->first[k + 1]; i++)
+    if (c->move[i].level >= 0) last = &c->move[i];  // levels ascend
+  if (last == NULL) return EIN_OK;  // of no elements
+  for (x->nreader = 0; x->nreader < n; x->nreader++)
+    x->reader[x->nreader] = (int)eini_space_partner(&e->space, q, x->nreader);
+  const int g = eini_dist_group_of(x, n);
+  if (g < 0) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = c->first[k]; i < c->first[k + 1]; i++) {
+    eini_dist_moved *v = &c->move[i];
+    if (v->level < 0) continue;
+    v->group = v == last ? g : -2 - g;
+    v->turn = x->turns[g];
+  }
+  x->turns[g]++;
+  return EIN_OK;
+}
+
 // Collective: all processes have made their plans.
 static ein_status eini_dist_groups_make(ein_dist *d) {
   const ein_fabric *f = &d->fabric;
@@ -3055,7 +3096,10 @@ static ein_status eini_dist_groups_make(ein_dist *d) {
   x.reader = EINI_NEW(&x.arena, int, (int64_t)f->places + 1);
   ein_status st = x.reader != NULL && eini_dist_room_init(&x.arena, d->rank, &room)
                       ? EIN_OK : EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_dist_group_stmt(d, k, &x, &room);
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
+    st = eini_dist_group_stmt(d, k, &x, &room);
+    if (st == EIN_OK) st = eini_dist_group_partials(d, k, &x);
+  }
   x.number = EINI_NEW(&x.arena, int, (int64_t)x.n + 1);
   if (x.number == NULL) st = EIN_ERR_NO_MEMORY;
   const ein_status all = f->groups_fn(f->user, st == EIN_OK ? x.n : -1, x.first, x.place, x.turns,
@@ -3066,6 +3110,7 @@ static ein_status eini_dist_groups_make(ein_dist *d) {
     if (g < 0) continue;
     v->turns = x.turns[g];
     v->group = x.number[g] < 0 ? -1 : lead ? x.number[g] : EINI_FOLLOWS;
+    if (v->level >= 0) d->stmt[v->define].reduced = v->group != -1;
   }
   eini_arena_free(&x.arena);
   return all;
@@ -3698,6 +3743,25 @@ static int64_t eini_own_tag(const ein_dist *d, const eini_job *j, const eini_dis
   return j->stmt * d->tags + v->operand * d->defines + slot;
 }
 
+// Posts what a place gives to a fold by the fabric. At the first of its places, which merges the
+// result with its own once more, that is 0 in a sum; in other folds twice does no harm.
+static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_moved *v, char *data,
+                                  ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, d->fabric.first);
+  const ein_dtype type = ein_dtype_compute(e->s->type);
+  if (v->kind == EINI_JOB_RECEIVE && e->s->fold == EIN_FOLD_SUM && type != EIN_BOOL)
+    memset(data, 0, (size_t)v->bytes);
+  else if (v->kind == EINI_JOB_RECEIVE)
+    memcpy(data, eini_own_at(x, e->direct ? EINI_AT_OWN : EINI_AT_PART, entry), (size_t)v->bytes);
+  eini_flow_wires(&x->flow, 1);
+  const ein_status st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn,
+                                            e->s->fold, type, data, (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  return st;
+}
+
 static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
   const ein_dist *d = x->d;
   const ein_fabric *f = &d->fabric;
@@ -3706,9 +3770,11 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
   if (eini_dist_clocked(d))
     return f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
                       ticket);
+  if (v->group == EINI_FOLLOWS) return EIN_OK;
   char *to = v->level >= 0 ? eini_own_at(x, EINI_AT_MERGED, entry)
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
+  if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, to, ticket);
   eini_flow_wires(&x->flow, 1);
   const ein_status st =
       v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, v->peer, to,
@@ -3743,6 +3809,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
       eini_dist_move(&d->stmt[v->define].space, q, m->from, m->to,
                      (size_t)(v->bytes / v->elements), &to, &home, m);
   }
+  if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, from, ticket);
   eini_flow_wires(&x->flow, 1);
   const ein_status st =
       v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, (int)q, from,
@@ -3816,6 +3883,7 @@ static ein_status eini_own_merge(eini_dist_exec *x, eini_dist_worker *w, int k, 
   const int64_t entry = eini_dist_entry(x->d, k, q);
   const int first = eini_space_partial(&e->space, q) == 0;
   const int last = first && level == e->levels - 1;
+  if (e->reduced && !last) return EIN_OK;
   char *own = eini_own_at(x, EINI_AT_OWN, entry), *part = eini_own_at(x, EINI_AT_PART, entry);
   char *merged = eini_own_at(x, EINI_AT_MERGED, entry);
   if (e->folder != NULL) {

@@ -49,8 +49,10 @@
 // held until its turn. Counts are those of a message to each. All of a statement's are posted
 // before any is waited for. Messages of more than 2^30 bytes go in pieces of that size. A tag is
 // that of the message times the pairs of places of two ranks, within MPI_TAG_UB. Partial results
-// are merged in the order of the plan's tree, never by MPI, which promises no order: bits are those
-// of the copying fabric.
+// are merged in the order of the plan's tree, since MPI promises none, but where every tree gives
+// the same bits (max, min, any, all, sums of integers) and three or more merge: MPI_Ireduce does it
+// then, on a communicator kept in the same way, and counts as messages of the plan's tree. Bits are
+// those of the copying fabric.
 //
 //
 // FAILURES
@@ -138,8 +140,11 @@ typedef struct eini_mpi_request {
 // What was posted to a group before its turn.
 typedef struct eini_mpi_held {
   char *data;               // NULL: nothing yet
-  size_t bytes;
-  int root;
+  size_t bytes, size;       // in all; of an element
+  int root;                 // a place
+  int folds;                // 1: into data of the root, by op, else from there
+  MPI_Op op;
+  MPI_Datatype type;
   int64_t ticket;
 } eini_mpi_held;
 
@@ -164,6 +169,7 @@ typedef struct eini_mpi {
   int64_t messages, sent, received;
   eini_mpi_group *group;    // room for EINI_MPI_GROUPS, or NULL
   int ngroup;
+  MPI_Op extreme[2];        // max and min of real numbers
 } eini_mpi;
 
 static int eini_mpi_first(const eini_mpi *m, int run) {
@@ -309,6 +315,30 @@ static ein_status eini_mpi_wait(void *user, ein_ticket ticket) {
   return st;
 }
 
+// max and min of real numbers as the library has them: the first NaN, the last of equal numbers.
+// They do not commute, so MPI takes them in the order of ranks.
+#define EINI_MPI_EXTREME(T)                                                         \
+  static void eini_mpi_extreme_##T(const T *x, T *y, int n, int least) {            \
+    for (int i = 0; i < n; i++)                                                     \
+      if (!(x[i] <= x[i]) || (least ? x[i] < y[i] : x[i] > y[i])) y[i] = x[i];      \
+  }
+EINI_MPI_EXTREME(float)
+EINI_MPI_EXTREME(double)
+#undef EINI_MPI_EXTREME
+
+static void eini_mpi_extreme(void *x, void *y, int n, MPI_Datatype type, int least) {
+  if (type == MPI_FLOAT) eini_mpi_extreme_float((const float *)x, (float *)y, n, least);
+  else eini_mpi_extreme_double((const double *)x, (double *)y, n, least);
+}
+
+static void eini_mpi_max(void *x, void *y, int *n, MPI_Datatype *type) {
+  eini_mpi_extreme(x, y, *n, *type, 0);
+}
+
+static void eini_mpi_min(void *x, void *y, int *n, MPI_Datatype *type) {
+  eini_mpi_extreme(x, y, *n, *type, 1);
+}
+
 static ein_status eini_mpi_agree(void *user, ein_status *status) {
   const eini_mpi *m = (const eini_mpi *)user;
   int most = (int)*status;
@@ -326,8 +356,14 @@ static ein_status eini_mpi_turns(eini_mpi *m, eini_mpi_group *g, int turns) {
     while (g->place[root] != h->root) root++;
     for (int64_t k = h->ticket; k != 0; k = m->all[k].next) {
       const size_t n = h->bytes - at < EINI_MPI_PIECE ? h->bytes - at : EINI_MPI_PIECE;
-      if (MPI_Ibcast(h->data + at, (int)n, MPI_BYTE, root, g->comm, &m->all[k].request) !=
-          MPI_SUCCESS) return EIN_ERR_INTERNAL;
+      char *data = h->data + at;
+      MPI_Request *request = &m->all[k].request;
+      const int count = (int)(n / h->size), here = eini_mpi_rank(m, h->root) == m->rank;
+      const int failed =
+          !h->folds ? MPI_Ibcast(data, count, h->type, root, g->comm, request)
+          : here    ? MPI_Ireduce(MPI_IN_PLACE, data, count, h->type, h->op, root, g->comm, request)
+                    : MPI_Ireduce(data, NULL, count, h->type, h->op, root, g->comm, request);
+      if (failed != MPI_SUCCESS) return EIN_ERR_INTERNAL;
       m->all[k].held = 0;
       at += n;
     }
@@ -337,15 +373,12 @@ static ein_status eini_mpi_turns(eini_mpi *m, eini_mpi_group *g, int turns) {
   return EIN_OK;
 }
 
-static ein_status eini_mpi_spread(void *user, int number, int turns, int turn, int root, void *data,
-                                  size_t bytes, ein_ticket *ticket) {
-  eini_mpi *m = (eini_mpi *)user;
-  eini_mpi_group *g = &m->group[number];
-  eini_mpi_held *h = &g->held[turn];
-  const int sends = eini_mpi_rank(m, root) == m->rank;
+// Posts what h says to a group, in its turn.
+static ein_status eini_mpi_hold(eini_mpi *m, eini_mpi_group *g, int turns, int turn,
+                                eini_mpi_held *h, ein_ticket *ticket) {
   int64_t last = 0;
   *ticket = 0;
-  for (size_t at = 0; at < bytes; at += bytes - at < EINI_MPI_PIECE ? bytes - at : EINI_MPI_PIECE) {
+  for (size_t at = 0; at < h->bytes; at += EINI_MPI_PIECE) {
     int64_t k;
     EINI_TRY(eini_mpi_new(m, &k));
     m->all[k].request = MPI_REQUEST_NULL;
@@ -355,14 +388,53 @@ static ein_status eini_mpi_spread(void *user, int number, int turns, int turn, i
     else m->all[last].next = k;
     last = k;
   }
-  h->data = (char *)data;
-  h->bytes = bytes;
-  h->root = root;
   h->ticket = *ticket;
+  g->held[turn] = *h;
+  return eini_mpi_turns(m, g, turns);
+}
+
+static ein_status eini_mpi_spread(void *user, int number, int turns, int turn, int root, void *data,
+                                  size_t bytes, ein_ticket *ticket) {
+  eini_mpi *m = (eini_mpi *)user;
+  eini_mpi_group *g = &m->group[number];
+  eini_mpi_held h = {(char *)data, bytes, 1, root, 0, MPI_OP_NULL, MPI_BYTE, 0};
+  const int sends = eini_mpi_rank(m, root) == m->rank;
   m->messages += sends ? g->n - 1 : 1;
   if (sends) m->sent += (g->n - 1) * (int64_t)bytes;
   else m->received += (int64_t)bytes;
-  return eini_mpi_turns(m, g, turns);
+  return eini_mpi_hold(m, g, turns, turn, &h, ticket);
+}
+
+// The operator of a fold, of numbers of a size: integers wrap, 0 and 1 are or, and.
+static void eini_mpi_op(const eini_mpi *m, int fold, ein_dtype dtype, eini_mpi_held *h) {
+  const int real = dtype == EIN_F32 || dtype == EIN_F64, sum = fold == EIN_FOLD_SUM;
+  h->size = ein_dtype_size(dtype);
+  h->type = h->size == 8 ? MPI_INT64_T : MPI_INT32_T;
+  if (sum) h->type = h->size == 8 ? MPI_UINT64_T : MPI_UINT32_T;
+  if (real) h->type = h->size == 8 ? MPI_DOUBLE : MPI_FLOAT;
+  if (dtype == EIN_BOOL) h->type = MPI_UINT8_T;
+  h->op = sum ? MPI_SUM : fold == EIN_FOLD_MAX ? MPI_MAX : MPI_MIN;
+  if (real) h->op = m->extreme[fold == EIN_FOLD_MIN];
+  if (dtype == EIN_BOOL)
+    h->op = sum || fold == EIN_FOLD_ANY || fold == EIN_FOLD_MAX ? MPI_BOR : MPI_BAND;
+}
+
+// Counts are those of messages of the plan's tree: up from place k of g once, but for the first.
+static ein_status eini_mpi_reduce(void *user, int number, int turns, int turn, int fold,
+                                  ein_dtype dtype, void *data, size_t bytes, ein_ticket *ticket) {
+  eini_mpi *m = (eini_mpi *)user;
+  eini_mpi_group *g = &m->group[number];
+  eini_mpi_held h = {(char *)data, bytes, 1, g->place[0], 1, MPI_OP_NULL, MPI_BYTE, 0};
+  int own = 0;
+  eini_mpi_op(m, fold, dtype, &h);
+  while (eini_mpi_rank(m, g->place[own]) != m->rank) own++;
+  m->messages += own > 0;
+  if (own > 0) m->sent += (int64_t)bytes;
+  for (int step = 1; own % (2 * step) == 0 && own + step < g->n; step *= 2) {
+    m->messages++;
+    m->received += (int64_t)bytes;
+  }
+  return eini_mpi_hold(m, g, turns, turn, &h, ticket);
 }
 
 static void eini_mpi_group_free(eini_mpi *m, eini_mpi_group *g) {
@@ -482,6 +554,8 @@ static ein_status eini_mpi_same(void *user, int64_t n, const uint64_t *word, int
 static void eini_mpi_destroy(void *user) {
   eini_mpi *m = (eini_mpi *)user;
   eini_mpi_groups_free(m);
+  MPI_Op_free(&m->extreme[0]);
+  MPI_Op_free(&m->extreme[1]);
   MPI_Comm_free(&m->comm);
   if (m->all != NULL)
     m->al.free_fn(m->all, (size_t)(m->cap + 1) * sizeof *m->all, m->al.user);
@@ -525,6 +599,8 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
     MPI_Comm_free(&own);
     return st;
   }
+  MPI_Op_create(eini_mpi_max, 0, &none.extreme[0]);
+  MPI_Op_create(eini_mpi_min, 0, &none.extreme[1]);
   *m = none;
   fabric->name = "mpi";
   fabric->places = m->places;
@@ -542,6 +618,7 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
   if (m->places != ranks) return EIN_OK;  // else a rank would be in a group several times
   fabric->groups_fn = eini_mpi_groups;
   fabric->spread_fn = eini_mpi_spread;
+  fabric->reduce_fn = eini_mpi_reduce;
   return EIN_OK;
 }
 

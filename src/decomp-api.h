@@ -11,10 +11,13 @@ typedef enum ein_cost {
   EIN_COST_COUNT
 } ein_cost;
 
-typedef enum ein_inputs {   // where those lie that are not pinned; reading them moves nothing
-  EIN_INPUTS_HELD = 0,      // in the memory of the places that read them, the parts they read
+typedef enum ein_inputs {   // where those lie that are not pinned
+  EIN_INPUTS_HELD = 0,      // in the memory of the places that read them, the parts they read:
+                            //   reading them moves nothing
   EIN_INPUTS_OUTSIDE,       // outside: they take no memory of a place
-  EIN_INPUTS_DEALT          // held; EIN_COST_BYTES counts what tasks read beyond each element once
+  EIN_INPUTS_DEALT          // dealt out: each element at one place that reads it, of those that the
+                            //   first statement to do so has, as if pinned there; EIN_COST_BYTES
+                            //   counts what each statement reads beyond each element once
 } ein_inputs;
 
 #define EIN_PLACES_MAX (1 << 20)

@@ -18,8 +18,8 @@ EIN_API ein_cost ein_cost_find(const char *name) {
 
 static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
                                    const int *label, ein_decomposition *d) {
-  d->parts = EINI_NEW(&d->arena, ein_parts, dc->nnode);
-  d->pinned = EINI_NEW(&d->arena, int, dc->npinned);
+  d->parts = EINI_NEW(&d->arena, ein_parts, dc->nnode + dc->g->ntensor);
+  d->pinned = EINI_NEW(&d->arena, int, dc->g->ntensor);
   d->sent = EINI_NEW(&d->arena, int, dc->nnode);
   d->home = EINI_NEW(&d->arena, ein_parts, dc->nnode);
   if (d->parts == NULL || d->pinned == NULL || d->sent == NULL || d->home == NULL)
@@ -62,7 +62,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
     else if (dc->desc->cost == EIN_COST_SECONDS) p->seconds += cost;
     else p->repart += cost;
   }
-  return EIN_OK;
+  return dc->desc->inputs == EIN_INPUTS_DEALT ? eini_deal_all(dc, d) : EIN_OK;
 }
 
 #define EINI_CELLS_MAX 16777216.0  // a decomposition's maps have a coefficient for every index

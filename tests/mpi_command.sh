@@ -193,6 +193,35 @@ says 'Z.npy: file has [0-9]* bytes of data'
 [ ! -e S4.npy ] || wrong "a file is left of a run that failed"
 cd "$here" || exit 1
 each=
+# A rank that is killed in the middle of a run, which would take hours: the launcher ends all others
+# and says so; what was written before stays whole.
+cat > "$work/long.ein" << 'END'
+input X[n,f] : f64
+Z[n,m] = sum[a,b,c](exp(sin(X[n,0]*X[a,1] + X[m,2]*X[b,3] + X[c,0])))
+output Z
+END
+cat > "$work/each" << 'END'
+#!/bin/sh
+if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then
+  "$@" &
+  sleep 2
+  kill -9 $!
+  kill -9 $$
+fi
+exec "$@"
+END
+each=$work/each
+cp "$work/Z.npy" "$work/kept.npy"
+start=$(date +%s)
+timeout -k 5 60 $launch 4 "$work/each" "$einsum" run "$work/long.ein" "X=$data/iris.npy" \
+  --fabric mpi --path none -o "Z=$work/Z.npy" > "$work/out" 2>&1
+status=$?
+checks=$((checks + 1))
+[ $status -ne 0 ] && [ $status -ne 124 ] && [ $(($(date +%s) - start)) -lt 50 ] ||
+  wrong "a rank is killed, the run ends with $status"
+grep -qi 'signal\|kill\|terminat' "$work/out" || wrong "the launcher says nothing of a dead rank"
+cmp -s "$work/Z.npy" "$work/kept.npy" || wrong "a killed run has changed its output"
+each=
 # Help ends all ranks in order: a launcher that misses MPI_Finalize says so.
 for word in --help --version; do
   ranks 3 0 run --fabric mpi $word

@@ -1,8 +1,7 @@
 // ================================================================================================
-// >>dist-groups  blocks that many places read whole
+// >>dist-groups  blocks that many places read whole, and folds over many
 // Takes the moves of a plan whose processes drive a place each; gives groups of places and, to the
-// moves of a block that all places of one read whole, its turn in that group: one message to all,
-// in an order that is the same at each of them.
+// moves of a block that all of one read whole, or of partial results, a turn in that group.
 // ================================================================================================
 
 #ifndef EINI_DIST_GROUP
@@ -117,6 +116,42 @@ static ein_status eini_dist_group_stmt(ein_dist *d, int k, eini_dist_groups *x,
   return EIN_OK;
 }
 
+// Does it matter in which tree partial results of a statement are merged, if not in which order?
+static int eini_dist_any_tree(const eini_dist_stmt *e) {
+  const ein_dtype type = ein_dtype_compute(e->s->type);
+  const int fold = e->s->fold, kind = (int)eini_kind_of(type);
+  if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
+  if (fold == EIN_FOLD_SUM) return kind < EINI_KREAL;
+  if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
+  return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
+}
+
+// The partial results of this place's block of statement k, where the fabric may fold them: the
+// message up of the last level is the one that is posted.
+static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups *x) {
+  eini_dist_copies *c = d->copies;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t q = d->fabric.first, n = e->space.nagg;
+  eini_dist_moved *last = NULL;
+  if (d->fabric.reduce_fn == NULL || n < EINI_DIST_GROUP || q >= e->space.ntask ||
+      !eini_dist_any_tree(e)) return EIN_OK;
+  for (int64_t i = c->first[k]; i < c->first[k + 1]; i++)
+    if (c->move[i].level >= 0) last = &c->move[i];  // levels ascend
+  if (last == NULL) return EIN_OK;  // of no elements
+  for (x->nreader = 0; x->nreader < n; x->nreader++)
+    x->reader[x->nreader] = (int)eini_space_partner(&e->space, q, x->nreader);
+  const int g = eini_dist_group_of(x, n);
+  if (g < 0) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = c->first[k]; i < c->first[k + 1]; i++) {
+    eini_dist_moved *v = &c->move[i];
+    if (v->level < 0) continue;
+    v->group = v == last ? g : -2 - g;
+    v->turn = x->turns[g];
+  }
+  x->turns[g]++;
+  return EIN_OK;
+}
+
 // Collective: all processes have made their plans.
 static ein_status eini_dist_groups_make(ein_dist *d) {
   const ein_fabric *f = &d->fabric;
@@ -129,7 +164,10 @@ static ein_status eini_dist_groups_make(ein_dist *d) {
   x.reader = EINI_NEW(&x.arena, int, (int64_t)f->places + 1);
   ein_status st = x.reader != NULL && eini_dist_room_init(&x.arena, d->rank, &room)
                       ? EIN_OK : EIN_ERR_NO_MEMORY;
-  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_dist_group_stmt(d, k, &x, &room);
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) {
+    st = eini_dist_group_stmt(d, k, &x, &room);
+    if (st == EIN_OK) st = eini_dist_group_partials(d, k, &x);
+  }
   x.number = EINI_NEW(&x.arena, int, (int64_t)x.n + 1);
   if (x.number == NULL) st = EIN_ERR_NO_MEMORY;
   const ein_status all = f->groups_fn(f->user, st == EIN_OK ? x.n : -1, x.first, x.place, x.turns,
@@ -140,6 +178,7 @@ static ein_status eini_dist_groups_make(ein_dist *d) {
     if (g < 0) continue;
     v->turns = x.turns[g];
     v->group = x.number[g] < 0 ? -1 : lead ? x.number[g] : EINI_FOLLOWS;
+    if (v->level >= 0) d->stmt[v->define].reduced = v->group != -1;
   }
   eini_arena_free(&x.arena);
   return all;

@@ -24,6 +24,7 @@ typedef struct eini_dist_stmt {
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
+  int reduced;              // 1: the fabric folds partial results, merges but the last do nothing
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
   size_t partial_bytes;
   int form;                 // the first statement whose plans its blocks may run

@@ -334,6 +334,25 @@ static int64_t eini_own_tag(const ein_dist *d, const eini_job *j, const eini_dis
   return j->stmt * d->tags + v->operand * d->defines + slot;
 }
 
+// Posts what a place gives to a fold by the fabric. At the first of its places, which merges the
+// result with its own once more, that is 0 in a sum; in other folds twice does no harm.
+static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_moved *v, char *data,
+                                  ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const eini_dist_stmt *e = &d->stmt[k];
+  const int64_t entry = eini_dist_entry(d, k, d->fabric.first);
+  const ein_dtype type = ein_dtype_compute(e->s->type);
+  if (v->kind == EINI_JOB_RECEIVE && e->s->fold == EIN_FOLD_SUM && type != EIN_BOOL)
+    memset(data, 0, (size_t)v->bytes);
+  else if (v->kind == EINI_JOB_RECEIVE)
+    memcpy(data, eini_own_at(x, e->direct ? EINI_AT_OWN : EINI_AT_PART, entry), (size_t)v->bytes);
+  eini_flow_wires(&x->flow, 1);
+  const ein_status st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn,
+                                            e->s->fold, type, data, (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  return st;
+}
+
 static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
   const ein_dist *d = x->d;
   const ein_fabric *f = &d->fabric;
@@ -342,9 +361,11 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
   if (eini_dist_clocked(d))
     return f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
                       ticket);
+  if (v->group == EINI_FOLLOWS) return EIN_OK;
   char *to = v->level >= 0 ? eini_own_at(x, EINI_AT_MERGED, entry)
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
+  if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, to, ticket);
   eini_flow_wires(&x->flow, 1);
   const ein_status st =
       v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, v->peer, to,
@@ -379,6 +400,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
       eini_dist_move(&d->stmt[v->define].space, q, m->from, m->to,
                      (size_t)(v->bytes / v->elements), &to, &home, m);
   }
+  if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, from, ticket);
   eini_flow_wires(&x->flow, 1);
   const ein_status st =
       v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, (int)q, from,
@@ -452,6 +474,7 @@ static ein_status eini_own_merge(eini_dist_exec *x, eini_dist_worker *w, int k, 
   const int64_t entry = eini_dist_entry(x->d, k, q);
   const int first = eini_space_partial(&e->space, q) == 0;
   const int last = first && level == e->levels - 1;
+  if (e->reduced && !last) return EIN_OK;
   char *own = eini_own_at(x, EINI_AT_OWN, entry), *part = eini_own_at(x, EINI_AT_PART, entry);
   char *merged = eini_own_at(x, EINI_AT_MERGED, entry);
   if (e->folder != NULL) {

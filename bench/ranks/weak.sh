@@ -5,8 +5,8 @@
 # 2022, section VI), whose sizes grow with the ranks by its rules from sizes that a small machine
 # can hold: sh bench/ranks/weak.sh EINSUM [ROUNDS [RANKS..]], where EINSUM is built by make MPI=yes.
 # Seconds are those of a run without planning and files; medians. Results are the bits that one
-# process with so many places has. `moved`: bytes of the run; `dealt`: with what inputs that are
-# dealt out take to get where they are read, as the plan has it.
+# process with so many places has. `moved`: bytes of the run, where inputs are dealt out; `planned`:
+# as the model has them.
 einsum=$(realpath "$1") rounds=${2:-5}
 shift $(($# > 2 ? 2 : $#))
 [ $# -gt 0 ] || set -- 1 2 4
@@ -69,7 +69,7 @@ row() {
     "$(figure "$work/j" bytes)" "$(figure "$work/plan" total)"
 }
 
-echo "| statement | dtype | ranks | extent | ms | moved | dealt |"
+echo "| statement | dtype | ranks | extent | ms | moved | planned |"
 echo "|---|---|--:|--:|--:|--:|--:|"
 while read -r name operands result base root rank; do
   for type in f64 c128; do
