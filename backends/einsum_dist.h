@@ -1619,6 +1619,47 @@ static ein_status eini_jobs_edges(eini_arena *a, eini_jobs *j, int64_t *at) {
   return j->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// Those that wait for a job come in the order of their numbers. at: [n + 1].
+static ein_status eini_jobs_ordered(eini_arena *a, eini_jobs *j, int64_t *at) {
+  int32_t *from = EINI_NEW(a, int32_t, j->first[j->n] + 1), *list = from;
+  if (from == NULL) return EIN_ERR_NO_MEMORY;
+  at[0] = 0;
+  for (int64_t i = 0; i < j->n; i++) at[i + 1] = at[i] + j->wait[i];
+  for (int64_t i = j->n; i-- > 0;)
+    for (int64_t k = j->first[i]; k < j->first[i + 1]; k++) from[--at[j->next[k] + 1]] = (int32_t)i;
+  for (int64_t i = 0; i < j->n; i++) at[i] = j->first[i];
+  for (int64_t i = 0; i < j->n; i++)
+    for (int32_t k = 0; k < j->wait[i]; k++) j->next[at[*list++]++] = (int32_t)i;
+  return EIN_OK;
+}
+
+// ---- the order of messages ----
+
+// Messages that may be posted at once, in turns.
+typedef struct eini_turns {
+  int64_t n;
+  eini_ranked *heap;
+} eini_turns;
+
+// Message number `what`; group: those of a lower one come first.
+static void eini_turns_add(eini_turns *x, const ein_fabric *f, int64_t group, int64_t from,
+                           int64_t to, int64_t what) {
+  eini_ranked *e = &x->heap[x->n];
+  e->key = (double)(group * f->places + eini_links_turn(f->places, from, to));
+  e->seq = e->what = what;
+  eini_heap_rise(x->heap, x->n++);
+}
+
+// The next of all that were added, of which there are some.
+static int64_t eini_turns_next(eini_turns *x) {
+  const int64_t what = x->heap[0].what;
+  x->heap[0] = x->heap[--x->n];
+  if (x->n > 0) eini_heap_sink(x->heap, x->n, 0);
+  return what;
+}
+
+// ---- both ----
+
 // Makes jobs: number(user) adds them, wait(user) the edges; each is called twice, first to count.
 static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(void *user),
                                  ein_status (*wait)(void *user), void *user) {
@@ -1631,6 +1672,7 @@ static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(voi
   int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
   ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(a, j, at);
   if (st == EIN_OK) st = wait(user);
+  if (st == EIN_OK) st = eini_jobs_ordered(&scratch, j, at);
   eini_arena_free(&scratch);
   return st;
 }
@@ -2654,7 +2696,7 @@ enum { EINI_FOLLOWS = -2 };
 // indices of the statement that defines them.
 typedef struct eini_dist_moved {
   int32_t kind;             // EINI_JOB_RECEIVE, EINI_JOB_SEND, or EINI_JOB_NONE: home == place
-  int32_t peer;             // the other place
+  int32_t place, peer;      // place: among those of the process; peer: the other one
   int32_t operand;          // of the reading statement; -1: a partial result
   int32_t define;           // the statement that defines the elements
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
@@ -2745,6 +2787,7 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   eini_dist_moved *v = &all[c->nmove++];
   memset(v, 0, sizeof *v);
   v->kind = kind;
+  v->place = (int32_t)(z->place - z->d->fabric.first);
   v->peer = (int32_t)peer;
   v->operand = v->define = v->level = v->job = v->group = -1;
   v->bytes = bytes;
@@ -3089,19 +3132,35 @@ static int64_t eini_dist_final(const ein_dist *d, const eini_dist_stmt *e, int64
   return l == 0 ? e->block + i : e->merges + i * e->levels + l - 1;
 }
 
-// The moves of a statement as jobs: first those of operands, then those of partial results level by
-// level, so that a job waits for none of a later number.
-static void eini_dist_number_moves(ein_dist *d, int k) {
-  eini_dist_copies *c = d->copies;
-  for (int l = -1; l < d->stmt[k].levels; l++) {
+// The moves of all statements in the order of their jobs, into turn: of a statement first those of
+// operands, then those of partial results level by level, so that a job waits for none of a later
+// number.
+static ein_status eini_dist_turns(eini_arena *a, const ein_dist *d, int64_t *turn) {
+  const eini_dist_copies *c = d->copies;
+  eini_turns x = {0, EINI_NEW(a, eini_ranked, c->nmove)};
+  if (x.heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
     for (int64_t p = 0; p < d->fabric.count; p++) {
-      const int64_t entry = (int64_t)k * d->fabric.count + p;
+      const int64_t entry = (int64_t)k * d->fabric.count + p, own = d->fabric.first + p;
       for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
-        eini_dist_moved *v = &c->move[i];
-        if (v->level == l && v->kind != EINI_JOB_NONE)
-          v->job = eini_jobs_add(&d->jobs, (eini_job_kind)v->kind, k, p, i);
+        const eini_dist_moved *v = &c->move[i];
+        const int send = v->kind == EINI_JOB_SEND;
+        eini_turns_add(&x, &d->fabric, v->level + 1, send ? own : v->peer, send ? v->peer : own, i);
       }
     }
+    while (x.n > 0) *turn++ = eini_turns_next(&x);
+  }
+  return EIN_OK;
+}
+
+// Numbers the moves of statement k.
+static void eini_dist_number_moves(ein_dist *d, int k, const int64_t *turn) {
+  eini_dist_copies *c = d->copies;
+  const int64_t n = d->fabric.count, from = c->first[k * n], to = c->first[k * n + n];
+  for (int64_t i = from; i < to; i++) {
+    eini_dist_moved *v = &c->move[turn[i]];
+    if (v->kind != EINI_JOB_NONE)
+      v->job = eini_jobs_add(&d->jobs, (eini_job_kind)v->kind, k, v->place, turn[i]);
   }
 }
 
@@ -3112,14 +3171,14 @@ static int32_t eini_dist_number_gates(ein_dist *d, int k, int64_t n) {
 }
 
 // Numbers all jobs.
-static void eini_dist_number(ein_dist *d) {
+static void eini_dist_number(ein_dist *d, const int64_t *turn) {
   eini_jobs *j = &d->jobs;
   for (int k = 0; k < d->nstmt; k++) {
     eini_dist_stmt *e = &d->stmt[k];
     const int output = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT;
     e->zero = e->fetches = -1;
     e->memory = eini_dist_number_gates(d, k, eini_dist_memories(d));
-    if (!d->fabric.shared) eini_dist_number_moves(d, k);
+    if (!d->fabric.shared) eini_dist_number_moves(d, k, turn);
     if (!d->fabric.shared && d->desc.no_overlap) e->fetches = eini_dist_number_gates(d, k, 1);
     if (e->s->rest == EIN_REST_ZERO && (d->fabric.shared || output))
       e->zero = eini_jobs_add(j, EINI_JOB_ZERO, k, 0, 0);
@@ -3338,9 +3397,13 @@ static ein_status eini_dist_wait_all(ein_dist *d, eini_dist_room *m) {
 typedef struct eini_dist_making {
   ein_dist *d;
   eini_dist_room *m;
+  int64_t *turn;            // of places with memory of their own: moves as eini_dist_turns has them
 } eini_dist_making;
 
-static void eini_dist_number_all(void *user) { eini_dist_number(((eini_dist_making *)user)->d); }
+static void eini_dist_number_all(void *user) {
+  const eini_dist_making *x = (const eini_dist_making *)user;
+  eini_dist_number(x->d, x->turn);
+}
 
 static ein_status eini_dist_wait(void *user) {
   const eini_dist_making *x = (const eini_dist_making *)user;
@@ -3349,7 +3412,8 @@ static ein_status eini_dist_wait(void *user) {
 
 // Makes the jobs of a plan.
 static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
-  eini_dist_making x = {d, m};
+  eini_dist_making x = {d, m, NULL};
+  eini_arena a;
   for (int k = 0; k < d->nstmt; k++) {
     const eini_stmt *s = d->stmt[k].s;
     for (int o = 0; o < s->noperand; o++)
@@ -3357,7 +3421,16 @@ static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
     d->tags = eini_max64(d->tags, s->noperand);
   }
   d->tags = d->tags * d->defines + 1;
-  return eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
+  eini_arena_init(&a, &d->al);
+  ein_status st = EIN_OK;
+  if (!d->fabric.shared) {
+    x.turn = EINI_NEW(&a, int64_t, d->copies->nmove);
+    st = x.turn == NULL ? EIN_ERR_NO_MEMORY : eini_dist_turns(&a, d, x.turn);
+  }
+  if (st == EIN_OK)
+    st = eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
+  eini_arena_free(&a);
+  return st;
 }
 
 // ================================================================================================
@@ -4192,11 +4265,15 @@ static ein_status eini_timer_new(eini_timer *c, const eini_post *p, int kind, ei
   return EIN_OK;
 }
 
-// Something happens with an operation: of what happens at once, in the order in which it came up.
+// Something happens with an operation: of what happens at once, in the order in which it came up;
+// messages that set out come last, in turns, whoever posted first.
 static void eini_timer_event(eini_timer *c, ein_ticket ticket, int kind, double when) {
   eini_ranked *e = &c->event[c->nevent];
+  const eini_transit *x = &c->op[ticket - 1].way;
+  const int64_t turn = kind == EINI_TIMER_MOVES && x->hops == 0
+                           ? 1 + eini_links_turn(c->places, x->from, x->to) : 0;
   e->key = when;
-  e->seq = c->turn++;
+  e->seq = (turn << 40) + c->turn++;
   e->what = ticket;
   c->op[ticket - 1].kind = kind;
   eini_heap_rise(c->event, c->nevent++);
@@ -5640,10 +5717,28 @@ typedef struct eini_steps_jobs {
   eini_steps_stmt *e;
   int64_t *last, *end;      // by point: its task before, and after which the next one may begin
   int64_t *chain;           // by memory: after which a partial result is merged
+  int64_t **turn;           // by statement: its moves in the order of their jobs
 } eini_steps_jobs;
 
-// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home.
-static void eini_steps_each(eini_steps_jobs *z,
+// The moves of a statement as their jobs come: in a step first what is fetched.
+static ein_status eini_steps_turns(eini_arena *a, const ein_dist *d, int k, int64_t **turn) {
+  const eini_steps_stmt *e = &d->steps[k];
+  eini_turns x = {0, EINI_NEW(a, eini_ranked, e->nmove)};
+  *turn = EINI_NEW(a, int64_t, e->nmove);
+  if (*turn == NULL || x.heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < e->nmove; i++) {
+    const eini_step_move *v = &e->move[i];
+    const int64_t own = d->fabric.first + v->place, send = v->kind == EINI_JOB_SEND;
+    eini_turns_add(&x, &d->fabric, 2 * v->step + (v->access == e->w.n->s->noperand),
+                   send ? own : v->peer, send ? v->peer : own, i);
+  }
+  for (int64_t i = 0; i < e->nmove; i++) (*turn)[i] = eini_turns_next(&x);
+  return EIN_OK;
+}
+
+// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home. turn:
+// NULL, or the order of moves.
+static void eini_steps_each(eini_steps_jobs *z, const int64_t *turn,
                             void (*move)(eini_steps_jobs *z, eini_step_move *v, int64_t i),
                             void (*task)(eini_steps_jobs *z, eini_step_task *t, int64_t i)) {
   eini_steps_stmt *e = z->e;
@@ -5653,10 +5748,10 @@ static void eini_steps_each(eini_steps_jobs *z,
     const int64_t step = q == e->ntask || (v < e->nmove && e->move[v].step < e->task[q].step)
                              ? e->move[v].step : e->task[q].step;
     for (; v < e->nmove && e->move[v].step == step && e->move[v].access < n; v++)
-      move(z, &e->move[v], v);
+      move(z, &e->move[turn == NULL ? v : turn[v]], turn == NULL ? v : turn[v]);
     for (; q < e->ntask && e->task[q].step == step; q++) task(z, &e->task[q], q);
     for (; v < e->nmove && e->move[v].step == step && e->move[v].access == n; v++)
-      move(z, &e->move[v], v);
+      move(z, &e->move[turn == NULL ? v : turn[v]], turn == NULL ? v : turn[v]);
   }
 }
 
@@ -5707,7 +5802,7 @@ static void eini_steps_number(void *user) {
         (void)eini_jobs_add(&d->jobs, EINI_JOB_GATE, z->k, i, 0);
     }
     e->sums = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_SUM);
-    eini_steps_each(z, eini_steps_number_move, eini_steps_number_task);
+    eini_steps_each(z, z->turn[z->k], eini_steps_number_move, eini_steps_number_task);
     e->finish = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_FINISH);
     e->stored = eini_steps_gates(z, EINI_JOB_GATE);
     e->done = eini_steps_gates(z, EINI_JOB_GATE);
@@ -5814,7 +5909,7 @@ static ein_status eini_steps_wait(void *user) {
       if (e->zero >= 0) eini_jobs_edge(j, e->zero + i, e->done + i);
       if (!e->whole) eini_jobs_edge(j, e->boxes + i, e->sums + i);
     }
-    eini_steps_each(z, eini_steps_wait_move, eini_steps_wait_task);
+    eini_steps_each(z, NULL, eini_steps_wait_move, eini_steps_wait_task);
     for (int64_t i = 0; i < eini_steps_memories(d); i++) {
       if (!e->whole) eini_jobs_edge(j, z->chain[i], e->finish + i);
       if (!e->whole) eini_jobs_edge(j, e->finish + i, e->done + i);
@@ -5836,10 +5931,12 @@ static ein_status eini_steps_jobs_make(ein_dist *d) {
   z.last = EINI_NEW(&a, int64_t, most);
   z.end = EINI_NEW(&a, int64_t, most);
   z.chain = EINI_NEW(&a, int64_t, eini_steps_memories(d));
-  const ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL
-                            ? EIN_ERR_NO_MEMORY
-                            : eini_jobs_make(&d->arena, &d->jobs, eini_steps_number,
-                                             eini_steps_wait, &z);
+  z.turn = EINI_NEW(&a, int64_t *, d->nstmt);
+  ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL || z.turn == NULL
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_turns(&a, d, k, &z.turn[k]);
+  if (st == EIN_OK)
+    st = eini_jobs_make(&d->arena, &d->jobs, eini_steps_number, eini_steps_wait, &z);
   eini_arena_free(&a);
   return st;
 }
