@@ -94,8 +94,9 @@
 //             first served. A message sets out when both places have posted it, takes latency +
 //             bytes / bandwidth, and moves while places compute. stats.seconds says how long a run
 //             takes, place[q].busy how long a place computes, events when everything happens.
-//             ein_simulate predicts the same from classes of equal tasks, for up to 2^20 places,
-//             as if a place did its tasks statement by statement; ein_schedule_cost one statement
+//             Of messages that may set out at once those to the next place go first. ein_simulate
+//             predicts the same from classes of equal tasks, for up to 2^20 places, as if a place
+//             did its tasks statement by statement
 // Places with memory of their own begin to send and receive what a statement reads while they
 // compute the one before (not with no_overlap), straight from and into a block or an operand where
 // the elements lie there one after another; a block that a task reads whole at home is not copied.
@@ -312,7 +313,7 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // is put into its boxes, -3: a message with what it sends home after it; a process tells those of
 // its places. Steps of one point follow each other, those of several do not. On a fabric with a
 // clock begin and end are its seconds, and messages are told when they arrive (level -4) in the
-// place of -2 and -3.
+// place of -2 and -3, and what is merged at home (0).
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
   int64_t step;              // under a schedule, else 0
@@ -6126,9 +6127,14 @@ static ein_status eini_steps_job_over(void *user, const eini_job *j, double begi
   v.begin = begin;
   v.end = end;
   eini_dist_timed(x->stats, v.place, j, begin, end);
-  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK))
+  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK &&
+                                   (j->kind != EINI_JOB_ARRIVE || e->whole)))
     return EIN_OK;
-  if (j->kind == EINI_JOB_RECEIVE) {
+  if (j->kind == EINI_JOB_ARRIVE) {
+    v.step = e->move[j->arg].step;
+    v.level = 0;
+    v.operand = -1;
+  } else if (j->kind == EINI_JOB_RECEIVE) {
     const eini_step_move *u = &e->move[j->arg];
     v.level = EINI_EVENT_MESSAGE;
     v.step = u->step;
@@ -6933,7 +6939,7 @@ static void eini_nodes_sim(void *user, const ein_sim_move *m) {
 }
 
 static ein_status eini_nodes_step(void *user, const ein_schedule_move *m) {
-  if (m->operand >= -1) eini_nodes_add((eini_nodes *)user, m->from, m->to, (double)m->bytes);
+  eini_nodes_add((eini_nodes *)user, m->from, m->to, (double)m->bytes);
   return EIN_OK;
 }
 

@@ -395,7 +395,6 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);
-  if (st == EIN_OK) st = eini_tour_clocks(&arena, &w);
   if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
                    "and steps to count what they move");

@@ -94,8 +94,9 @@
 //             first served. A message sets out when both places have posted it, takes latency +
 //             bytes / bandwidth, and moves while places compute. stats.seconds says how long a run
 //             takes, place[q].busy how long a place computes, events when everything happens.
-//             ein_simulate predicts the same from classes of equal tasks, for up to 2^20 places,
-//             as if a place did its tasks statement by statement; ein_schedule_cost one statement
+//             Of messages that may set out at once those to the next place go first. ein_simulate
+//             predicts the same from classes of equal tasks, for up to 2^20 places, as if a place
+//             did its tasks statement by statement
 // Places with memory of their own begin to send and receive what a statement reads while they
 // compute the one before (not with no_overlap), straight from and into a block or an operand where
 // the elements lie there one after another; a block that a task reads whole at home is not copied.

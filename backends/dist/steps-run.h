@@ -183,9 +183,14 @@ static ein_status eini_steps_job_over(void *user, const eini_job *j, double begi
   v.begin = begin;
   v.end = end;
   eini_dist_timed(x->stats, v.place, j, begin, end);
-  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK))
+  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK &&
+                                   (j->kind != EINI_JOB_ARRIVE || e->whole)))
     return EIN_OK;
-  if (j->kind == EINI_JOB_RECEIVE) {
+  if (j->kind == EINI_JOB_ARRIVE) {
+    v.step = e->move[j->arg].step;
+    v.level = 0;
+    v.operand = -1;
+  } else if (j->kind == EINI_JOB_RECEIVE) {
     const eini_step_move *u = &e->move[j->arg];
     v.level = EINI_EVENT_MESSAGE;
     v.step = u->step;
