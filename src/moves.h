@@ -322,14 +322,19 @@ static int eini_tour_due(const eini_tour *w, int64_t step, int k, int end) {
   return (end ? step + 1 == w->n->steps : step == 0) || change <= eini_loops_depth(w->n, k);
 }
 
-// The box of access k between two such steps, in w->from and w->to; 0: there are no points.
-static int eini_tour_box(eini_tour *w, int64_t step, int k) {
+// The box of access k for the values at hand, in w->from and w->to; 0: there are no points.
+static int eini_tour_hull(eini_tour *w, int k) {
   const eini_stmt *s = w->n->s;
-  eini_tour_values(w, step, eini_loops_depth(w->n, k));
   eini_loops_ranges(w->n, w->value, w->lo, w->hi);
   const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
   eini_block_hull(s, &b, k == s->noperand ? -1 : k, w->from, w->to);
   return !eini_zrange_empty(s->nindex, w->lo, w->hi);
+}
+
+// That between two such steps.
+static int eini_tour_box(eini_tour *w, int64_t step, int k) {
+  eini_tour_values(w, step, eini_loops_depth(w->n, k));
+  return eini_tour_hull(w, k);
 }
 
 // What access k of the point at hand moves before (operands) or after (the result) a step.

@@ -408,9 +408,10 @@ EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_i
                                       double *stmt, double *place) {
   eini_arena arena;
   if (s == NULL || (stmt == NULL && place == NULL)) return EIN_ERR_ARGUMENT;
+  const eini_places all = {0, s->grid == NULL ? 0 : s->grid->places};
   eini_begin_call(ctx, NULL);
   eini_arena_init(&arena, &s->arena.al);
-  ein_status st = eini_schedule_rooms(&arena, s, inputs, stmt, place);
+  ein_status st = eini_schedule_rooms(&arena, s, all, inputs, stmt, place);
   eini_arena_free(&arena);
   if (st == EIN_ERR_TOO_LARGE)
     st = eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "there are too many points and steps to "

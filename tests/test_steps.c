@@ -168,6 +168,83 @@ static ein_status fabric_of(int kind, int places, ein_fabric *f) {
   return st;
 }
 
+// ---- processes that drive some of the places ----
+
+static ein_status no_send(void *user, int from, int to, int64_t tag, const void *data,
+                          size_t bytes, ein_ticket *ticket) {
+  (void)user, (void)from, (void)to, (void)tag, (void)data, (void)bytes;
+  return *ticket = 0, EIN_ERR_INTERNAL;
+}
+
+static ein_status no_recv(void *user, int to, int from, int64_t tag, void *data, size_t bytes,
+                          ein_ticket *ticket) {
+  (void)user, (void)from, (void)to, (void)tag, (void)data, (void)bytes;
+  return *ticket = 0, EIN_ERR_INTERNAL;
+}
+
+static ein_status no_wait(void *user, ein_ticket ticket) {
+  (void)user, (void)ticket;
+  return EIN_OK;
+}
+
+static ein_status no_agree(void *user, ein_status *st) {
+  (void)user, (void)st;
+  return EIN_OK;
+}
+
+// What a plan does at places [first, first + count), whatever the order.
+static uint64_t doings(const ein_dist *d, int first, int count) {
+  uint64_t sum = 0;
+  for (int k = 0; k < d->nstmt; k++) {
+    const eini_steps_stmt *e = &d->steps[k];
+    for (int64_t i = 0; i < e->nmove; i++) {
+      const eini_step_move *v = &e->move[i];
+      const int64_t place = d->fabric.first + v->place;
+      const int64_t word[] = {k, v->kind, place, v->peer, v->access, v->owner, v->tag, v->point,
+                              v->step, v->pieces, v->bytes};
+      if (place >= first && place < first + count) sum += eini_hash(word, sizeof word, 0);
+    }
+    for (int64_t i = 0; i < e->ntask; i++) {
+      const eini_step_task *t = &e->task[i];
+      const int64_t place = eini_grid_place(e->w.n->grid, t->point);
+      const int64_t word[] = {k, t->point, t->step, t->fresh, t->ends, t->nshare};
+      if (place >= first && place < first + count) sum += eini_hash(word, sizeof word, 1);
+    }
+  }
+  return sum;
+}
+
+// What processes derive, each of the places that it drives, is what one process derives of all.
+static void processes_of(const ein_graph *g, const ein_schedule *s, int places) {
+  ein_fabric f;
+  ein_dist_desc how;
+  ein_dist *all, *d;
+  memset(&how, 0, sizeof how);
+  how.fabric = &f;
+  how.schedule = s;
+  CHECK(ein_fabric_copying(ctx, places, &f) == EIN_OK);
+  const ein_status st = ein_dist_create(ctx, g, &how, &all);
+  const int n = (int)draw(2, places > 2 ? places : 2);
+  for (int r = 0; r < n && places > 1 && st == EIN_OK; r++) {
+    ein_fabric mine;
+    memset(&mine, 0, sizeof mine);
+    mine.name = "nothing";
+    mine.places = places;
+    mine.first = places * r / n;
+    mine.count = places * (r + 1) / n - mine.first;
+    mine.send_fn = no_send, mine.recv_fn = no_recv, mine.wait_fn = no_wait;
+    mine.agree_fn = no_agree;
+    how.fabric = &mine;
+    CHECK(ein_dist_create(ctx, g, &how, &d) == EIN_OK);
+    CHECK(doings(d, 0, places) == doings(all, mine.first, mine.count));
+    for (int q = 0; q < mine.count; q++)
+      CHECK(ein_dist_peak(d, mine.first + q) == ein_dist_peak(all, mine.first + q));
+    ein_dist_destroy(d);
+  }
+  ein_dist_destroy(all);
+  ein_fabric_destroy(&f);
+}
+
 // Runs a graph under a schedule on all fabrics, copying with and without threads; EIN_OK, or why it
 // is refused.
 static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, int exact) {
@@ -220,6 +297,7 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
     ein_dist_destroy(d);
     ein_fabric_destroy(&f);
   }
+  if (st == EIN_OK) processes_of(g, s, places);
   for (int k = 0; k < x.nout; k++) free(want[k]);
   tensors_free(&x);
   return st;
