@@ -427,3 +427,60 @@ static ein_status eini_flow_all(eini_flow *f, const ein_executor *e) {
   eini_flow_close(f);
   return f->status != EIN_OK ? f->status : f->left > 0 ? EIN_ERR_INTERNAL : EIN_OK;
 }
+
+// ---- tasks that wait for nothing ----
+
+typedef struct eini_flow_each {
+  int64_t n;
+  eini_jobs jobs;
+  ein_status (*fn)(void *user, int64_t i);
+  void *user;
+} eini_flow_each;
+
+static void eini_flow_each_number(void *user) {
+  eini_flow_each *x = (eini_flow_each *)user;
+  for (int64_t i = 0; i < x->n; i++) (void)eini_jobs_add(&x->jobs, EINI_JOB_BLOCK, 0, 0, i);
+}
+
+static ein_status eini_flow_each_wait(void *user) { return (void)user, EIN_OK; }
+
+static ein_status eini_flow_each_run(void *user, int worker, const eini_job *job, int failed,
+                                     ein_ticket *ticket) {
+  const eini_flow_each *x = (const eini_flow_each *)user;
+  (void)worker, (void)ticket;
+  return failed ? EIN_OK : x->fn(x->user, job->arg);
+}
+
+static void eini_flow_each_done(void *user, int worker, const eini_job *job) {
+  (void)user, (void)worker, (void)job;
+}
+
+// Runs tasks 0 .. n - 1 at one place; none after one that fails.
+static ein_status eini_flow_tasks(const ein_allocator *al, int64_t n,
+                                  ein_status (*fn)(void *user, int64_t i), void *user) {
+  eini_flow_each x;
+  eini_flow f;
+  ein_fabric one;
+  eini_arena a;
+  memset(&x, 0, sizeof x), memset(&f, 0, sizeof f), memset(&one, 0, sizeof one);
+  x.n = n, x.fn = fn, x.user = user;
+  one.places = one.count = 1;
+  eini_arena_init(&a, al);
+  ein_status st = eini_jobs_make(&a, &x.jobs, eini_flow_each_number, eini_flow_each_wait, &x);
+  f.jobs = &x.jobs;
+  f.fabric = &one;
+  f.nstmt = f.width = 1;
+  f.run_fn = eini_flow_each_run;
+  f.done_fn = eini_flow_each_done;
+  f.user = &x;
+  f.wait = EINI_NEW(&a, int32_t, n);
+  f.link = EINI_NEW(&a, int32_t, n);
+  f.head = EINI_NEW(&a, int32_t, 1);
+  f.tail = EINI_NEW(&a, int32_t, 1);
+  f.ready = EINI_NEW(&a, int32_t, 1);
+  if (f.wait == NULL || f.link == NULL || f.head == NULL || f.tail == NULL || f.ready == NULL)
+    st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = eini_flow_all(&f, NULL);
+  eini_arena_free(&a);
+  return st;
+}

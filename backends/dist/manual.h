@@ -13,7 +13,7 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, DISTRIBUTED TENSORS, BYTES,
 //         MEMORY, DETERMINISM, FAILURES
 //
-//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
+//                 >>dist-api >>space >>block-plans >>dist-jobs >>relation >>join >>dist-plan
 //                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
 //                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public
 //                 >>nodes >>layout >>dtensor >>dtensor-run
