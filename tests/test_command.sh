@@ -1678,6 +1678,15 @@ expect 1 run mm.ein A=MA.npy B=MB.npy -p 4 --memory 200 --schedule steps
 says 'under the schedule a place has '
 expect 2 run mm.ein A=MA.npy B=MB.npy -p 4 --schedule cannon --decomp sqrt
 says '--decomp does not apply'
+# A plan that cuts nothing is not cut when it is read again.
+expect 0 plan mm.ein --sizes m=8,k=8,n=8 -p 4 --decomp none --schedule-out uncut
+expect 0 plan mm.ein --sizes m=8,k=8,n=8 -p 4 --schedule uncut
+prints_part '1 tasks, 0 messages, 0 bytes moved'
+# What is said of a statement that there is not is no further mistake.
+printf 'machine g=2\non D\nreorder(a, b)\ndistribute(i)\non C\nreorder(z, j)\n' > lost
+expect 1 plan mm.ein --sizes m=8,k=8,n=8 -p 2 --schedule lost
+says "lost:6:9: the statement of 'C' has no loop 'z'"
+ok [ "$(grep -c 'einsum: error' .err)" = 2 ]
 # What a plan predicts of a schedule is what the executor takes on a clock.
 for name in cannon pumma summa johnson solomonik cosma ttv inner ttm mttkrp; do
   case $name in
