@@ -72,8 +72,8 @@
 // ein_schedule_peaks and ein_dist_peak say; ein_dist_info.place_bytes has both. Points of a place
 // compute one after another where tasks are not on threads, else each as it is ready. Under
 // `threads` the iterations of a parallel loop, in 16 pieces at most, are jobs of their own. A
-// process derives the tasks and messages of its own places; to find who needs what they hold it
-// goes once through the steps of all points, when the plan is made. Where a place has more alive
+// process derives what its own places do and send, when the plan is made; to find who needs
+// what they hold it looks at loops as long as that is read in them. Where a place has more alive
 // than the schedule's machine has memory, creating it is EIN_ERR_TOO_LARGE. With parts that are
 // computed first (precompute) the plan may be given the graph without them, or the schedule's,
 // ein_schedule_graph: bindings are the same, statements are counted as in the latter.
