@@ -386,17 +386,17 @@ static void steps_picture_run(steps_picture *x, happened *of, int nworker, doubl
 // ---- what it moves
 
 // What is noted of a step; NULL: it is one of those that are not.
-static steps_one *steps_step(steps_of *x, int64_t step) {
-  if (step >= STEPS_TOLD) return NULL;
-  if (step >= x->room) {
+static steps_one *steps_step(steps_of *x, int64_t which) {
+  if (which >= STEPS_TOLD) return NULL;
+  if (which >= x->room) {
     steps_one *old = x->step;
     x->room = x->room == 0 ? 16 : 2 * x->room;
-    if (step >= x->room) x->room = step + 1;
+    if (which >= x->room) x->room = which + 1;
     x->step = (steps_one *)memory((size_t)x->room * sizeof *x->step);
     if (x->nstep > 0) memcpy(x->step, old, (size_t)x->nstep * sizeof *old);
   }
-  for (; x->nstep <= step; x->nstep++) x->step[x->nstep].seconds = NAN;
-  return &x->step[step];
+  for (; x->nstep <= which; x->nstep++) x->step[x->nstep].seconds = NAN;
+  return &x->step[which];
 }
 
 static ein_status steps_tell(void *user, const ein_schedule_move *m) {
@@ -451,10 +451,10 @@ typedef struct steps_clock {
 static void steps_clocked(void *user, const ein_dist_event *e) {
   const steps_clock *c = (const steps_clock *)user;
   steps_of *x = &c->each[e->stmt];
-  steps_one *step = steps_step(x, e->step);
+  steps_one *one = steps_step(x, e->step);
   if (!(x->begin <= e->begin)) x->begin = e->begin;
   if (!(x->end >= e->end)) x->end = e->end;
-  if (step != NULL && (isnan(step->seconds) || e->end > step->seconds)) step->seconds = e->end;
+  if (one != NULL && (isnan(one->seconds) || e->end > one->seconds)) one->seconds = e->end;
   if (c->drawn != NULL)
     steps_bar(c->drawn, &c->drawn->p.place, e->stmt, e->level == -1 ? -2 : e->operand, e->place,
               e->step, e->begin, e->end);
