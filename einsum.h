@@ -1790,11 +1790,11 @@ typedef struct ein_sim_desc {
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
 // a predicted time line. A message takes latency + bytes / bandwidth; out of and into a place, and
-// a node, one goes after the other: statement by statement, and between nodes, within one, first
-// come first served. Partial results meet in a tree. Where tasks read very many blocks (2^26 in all
-// statements; with nodes 2^20 of one), places are taken to send equal shares of what is fetched,
-// tasks wait for the last, and there is no move_fn. desc may be NULL; graph is that which was
-// decomposed. EIN_ERR_TOO_LARGE: it takes more than max_work.
+// a node, one goes after the other: statement by statement, every place to the next one first, and
+// between nodes, within one, first come first served. Partial results meet in a tree. Where tasks
+// read very many blocks (2^26 in all statements; with nodes 2^20 of one), places are taken to send
+// equal shares of what is fetched, tasks wait for the last, and there is no move_fn. desc may be
+// NULL; graph is that which was decomposed. EIN_ERR_TOO_LARGE: it takes more than max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -1840,7 +1840,7 @@ typedef struct ein_schedule_desc {
   const char *text;         // NULL: the commands behind the statements of the graph's program
   size_t length;            // bytes; 0: up to the terminating NUL
   int64_t places;           // p; default 1
-  const ein_machine *machine;  // for seconds, copied; NULL: all defaults
+  const ein_machine *machine;  // copied; what takes more than its memory is refused by runs
   int max_errors;           // default 20
 } ein_schedule_desc;
 
@@ -1878,13 +1878,12 @@ EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 
-// What a point receives before a step, computes, or, of its partial result, sends after it.
+// What a point receives before a step, or, of its partial result, sends after it.
 typedef struct ein_schedule_move {
-  int stmt, operand;        // operand -1: the result, -2: its block is computed, at place `to`
+  int stmt, operand;        // operand -1: the result
   int64_t step, point, place;  // whose task it is of
   int64_t from, to;         // places
   int64_t bytes;            // of partial results as states, where they are not complete
-  double sent, arrived;     // predicted, as ein_sim_move, from the start of the statement on
 } ein_schedule_move;
 typedef ein_status (*ein_move_fn)(void *user, const ein_schedule_move *move);
 typedef struct ein_schedule_info {
@@ -1892,11 +1891,11 @@ typedef struct ein_schedule_info {
   int64_t line;             // in the source, or 0
   int64_t tasks, steps, messages, bytes;  // in all; tasks: of all points and steps
   int64_t fan;              // most messages that a place sends in one step
-  double seconds;           // predicted; what a step fetches moves while the one before computes
 } ein_schedule_info;
 
 // Counts what a statement moves; fn, which may be NULL, is called for all of it, step by step; a
-// status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
+// status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps. How long
+// that takes says a run on ein_fabric_sim of einsum_dist.h.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
 // Most bytes at a place while each statement runs, and at each place, with what tasks read of
@@ -44941,6 +44940,12 @@ static ein_status eini_links_init(eini_arena *a, const ein_machine *is, int64_t 
   return l->out == NULL || l->in == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// The turn of a message among those that may set out at once: how far behind its sender the
+// receiver is. In a turn every place sends to another one: no link has to carry all of them first.
+static int64_t eini_links_turn(int64_t places, int64_t from, int64_t to) {
+  return to >= from ? to - from : to - from + places;
+}
+
 static int64_t eini_links_node(const eini_links *l, int64_t place) {
   return l->nnodes > 0 ? place / l->is.node : 0;
 }
@@ -44999,7 +45004,7 @@ typedef struct eini_sim_traffic {
   double *fetched;         // [place] bytes that its task fetches
   unsigned char *own;      // [place] its task finds something at home
   double total, messages;
-  int64_t n;               // messages, in order; -1: too many to follow
+  int64_t n;               // messages, in turns; -1: too many to follow
   int *from, *to;          // places
   double *bytes;
 } eini_sim_traffic;
@@ -45143,18 +45148,13 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
   return (need - found) * eini_element_bytes(&m->dc, s->out);
 }
 
-// The task at a place receives the blocks of klo to khi, one after the other; those of the places
-// behind it come first, so that not all begin at the same one.
+// The task at a place receives the blocks of klo to khi.
 static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks,
                              eini_sim_traffic *t) {
   const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
   double size = eini_element_bytes(&m->dc, s->out);
-  int64_t first = (place + 1) % blocks;
-  for (int c = s->nfree - 1; c >= 0; c--) {
-    m->key[c] = m->klo[c] + first % (m->khi[c] - m->klo[c]);
-    first /= m->khi[c] - m->klo[c];
-  }
+  for (int c = 0; c < s->nfree; c++) m->key[c] = m->klo[c];
   for (int64_t i = 0; i < blocks; i++) {
     int64_t home = eini_space_place(&m->space[e->x], m->key);
     for (int c = 0; c < s->nfree; c++) {
@@ -45171,6 +45171,25 @@ static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, in
     }
     for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
   }
+}
+
+// Puts messages in turns; in each of them a place sends one at most, and receives one.
+static ein_status eini_sim_turns(eini_arena *a, int64_t places, eini_sim_traffic *t) {
+  int64_t *next = EINI_NEW(a, int64_t, places + 1), *end = EINI_NEW(a, int64_t, places + 1);
+  if (next == NULL || end == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < t->n; i++) end[eini_links_turn(places, t->from[i], t->to[i])]++;
+  for (int64_t k = 1; k <= places; k++) next[k] = end[k - 1], end[k] += end[k - 1];
+  for (int64_t k = 0; k < places; k++) {
+    while (next[k] < end[k]) {
+      const int64_t i = next[k], turn = eini_links_turn(places, t->from[i], t->to[i]);
+      const int64_t j = next[turn]++;
+      const int from = t->from[i], to = t->to[i];
+      const double bytes = t->bytes[i];
+      t->from[i] = t->from[j], t->to[i] = t->to[j], t->bytes[i] = t->bytes[j];
+      t->from[j] = from, t->to[j] = to, t->bytes[j] = bytes;
+    }
+  }
+  return EIN_OK;
 }
 
 // Looks at what all tasks of a statement read over one edge.
@@ -45208,7 +45227,11 @@ static ein_status eini_sim_look(eini_sim *m, const eini_dedge *e, eini_sim_traff
     eini_sim_needs(m, e, q, &blocks, &own);
     eini_sim_receive(m, e, q, blocks, t);
   }
-  return EIN_OK;
+  eini_arena a;
+  eini_arena_init(&a, &m->known.al);
+  const ein_status st = eini_sim_turns(&a, m->d->info.p, t);
+  eini_arena_free(&a);
+  return st;
 }
 
 // What tells a node's tasks and blocks from others'.
@@ -46897,13 +46920,7 @@ typedef struct eini_tour {
   int64_t *value, *lo, *hi, *from, *to;
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
-  double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
-  double *over[3];         //   there; what used its memory of messages last is, before, and before
-  eini_links links;        //   that; NULL: no seconds are asked for
-  int64_t *round;          // of places: 1 + the last step that they fetch or send in
-  int folds;               // partial results are folded where they arrive,
-  int64_t wide;            //   of so many bytes each
-  ein_schedule_info *info;
+  ein_schedule_info *info;  // NULL: nothing is counted
   ein_move_fn fn;
   void *user;
   ein_schedule_move move;
@@ -46976,35 +46993,6 @@ static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int 
   return n;
 }
 
-// A place fetches, or is fetched from, in the step at hand: it has the memory of what it moved two
-// such steps before, so that this moves while the one before is computed.
-static double eini_tour_room(eini_tour *w, int64_t place) {
-  for (int i = 2; i > 0 && w->round[place] != w->move.step + 1; i--)
-    w->over[i][place] = w->over[i - 1][place];
-  w->round[place] = w->move.step + 1;
-  return w->over[2][place];
-}
-
-// When the message at hand leaves and is there. Partial results leave when their task is done, and
-// are folded where they arrive.
-static void eini_tour_pass(eini_tour *w, int home) {
-  ein_schedule_move *m = &w->move;
-  double since = w->ready[m->from];
-  if (!home) {
-    const double to = eini_tour_room(w, m->to);
-    since = eini_tour_room(w, m->from);
-    if (to > since) since = to;
-  }
-  const eini_transit x = eini_links_pass(&w->links, m->from, m->to, (double)m->bytes, since);
-  double *used = &w->over[0][m->from];
-  if (!home && w->links.out[m->from] > *used) *used = w->links.out[m->from];
-  m->sent = x.sent;
-  m->arrived = x.end;
-  if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
-  if (home && w->folds)
-    w->there[m->to] += eini_merge_seconds(&w->links.is, (double)(m->bytes / w->wide));
-}
-
 // What the owner at o->coord has of the box at hand.
 static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, int64_t bytes,
                                   int home) {
@@ -47014,10 +47002,11 @@ static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, i
   w->move.from = home ? own : owner;
   w->move.to = home ? owner : own;
   w->move.bytes = bytes;
-  w->info->messages++;
-  w->info->bytes += bytes;
-  w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
-  if (w->ready != NULL) eini_tour_pass(w, home);
+  if (w->info != NULL) {
+    w->info->messages++;
+    w->info->bytes += bytes;
+    w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
+  }
   return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
 }
 
@@ -47137,14 +47126,19 @@ static int eini_tour_due(const eini_tour *w, int64_t step, int k, int end) {
   return (end ? step + 1 == w->n->steps : step == 0) || change <= eini_loops_depth(w->n, k);
 }
 
-// The box of access k between two such steps, in w->from and w->to; 0: there are no points.
-static int eini_tour_box(eini_tour *w, int64_t step, int k) {
+// The box of access k for the values at hand, in w->from and w->to; 0: there are no points.
+static int eini_tour_hull(eini_tour *w, int k) {
   const eini_stmt *s = w->n->s;
-  eini_tour_values(w, step, eini_loops_depth(w->n, k));
   eini_loops_ranges(w->n, w->value, w->lo, w->hi);
   const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
   eini_block_hull(s, &b, k == s->noperand ? -1 : k, w->from, w->to);
   return !eini_zrange_empty(s->nindex, w->lo, w->hi);
+}
+
+// That between two such steps.
+static int eini_tour_box(eini_tour *w, int64_t step, int k) {
+  eini_tour_values(w, step, eini_loops_depth(w->n, k));
+  return eini_tour_hull(w, k);
 }
 
 // What access k of the point at hand moves before (operands) or after (the result) a step.
@@ -47185,60 +47179,23 @@ static double eini_tour_work(const eini_tour *w) {
   return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
-// The point at hand computes its block of a step.
-static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
-  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
-  const int64_t q = w->move.place;
-  w->info->tasks++;
-  eini_tour_values(w, step, w->n->nstep);
-  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
-  if (eini_zrange_empty(w->n->s->nindex, w->lo, w->hi)) return EIN_OK;
-  w->move.operand = -2;
-  w->move.step = step;
-  w->move.from = w->move.to = q;
-  w->move.bytes = 0;
-  w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
-  w->ready[q] = w->move.arrived = w->move.sent +
-                eini_machine_cost(&w->links.is, w->w->g, w->n->s, NULL, &b).seconds;
-  if (w->round[q] == step + 1 && w->ready[q] > w->over[0][q]) w->over[0][q] = w->ready[q];
-  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
-}
-
 // All points fetch, compute, and send what is complete home.
 static ein_status eini_tour_run(eini_tour *w) {
   const ein_grid *g = w->n->grid;
   const int n = w->n->s->noperand;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
-    for (int64_t i = 0; i < 3 * g->npoint; i++) {
+    for (int64_t i = 0; i < 2 * g->npoint; i++) {
+      const int after = i >= g->npoint;
       w->move.point = i % g->npoint;
       eini_grid_coords(g, w->move.point, w->here);
       if (!eini_tour_works(w)) continue;
       w->move.place = eini_grid_place(g, w->move.point);
-      for (int k = 0; k < n && i < g->npoint; k++) EINI_TRY(eini_tour_access(w, step, k));
-      if (i / g->npoint == 1) EINI_TRY(eini_tour_compute(w, step));
-      if (i / g->npoint == 2) EINI_TRY(eini_tour_access(w, step, n));
+      w->info->tasks += after;
+      for (int k = after ? n : 0; k < n + after; k++) EINI_TRY(eini_tour_access(w, step, k));
     }
   }
-  for (int64_t q = 0; q < g->places; q++) {
-    const double end = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
-    if (end > w->info->seconds) w->info->seconds = end;
-  }
   return EIN_OK;
-}
-
-// Rooms for what eini_tour_run predicts.
-static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
-  const int64_t p = w->n->grid->places;
-  w->ready = EINI_NEW(a, double, p);
-  w->there = EINI_NEW(a, double, p);
-  w->round = EINI_NEW(a, int64_t, p);
-  for (int i = 0; i < 3; i++)
-    if ((w->over[i] = EINI_NEW(a, double, p)) == NULL) return EIN_ERR_NO_MEMORY;
-  w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
-  w->wide = eini_tour_wide(w);
-  if (w->ready == NULL || w->there == NULL || w->round == NULL) return EIN_ERR_NO_MEMORY;
-  return eini_links_init(a, &w->w->machine, p, &w->links);
 }
 
 // Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.
@@ -47382,13 +47339,19 @@ static ein_status eini_owners_hull(eini_arena *a, const ein_graph *g, const eini
   return EIN_OK;
 }
 
+// The places [from, to) that are looked at.
+typedef struct eini_places {
+  int64_t from, to;
+} eini_places;
+
 // Adds to sum[place] elements of size `bytes` in the hulls of what n owners hold.
-static ein_status eini_rooms_hulls(eini_arena *a, const ein_schedule *s, const eini_owners *o,
-                                   int n, int axes, double bytes, double *sum) {
+static ein_status eini_rooms_hulls(eini_arena *a, const ein_schedule *s, eini_places at,
+                                   const eini_owners *o, int n, int axes, double bytes,
+                                   double *sum) {
   eini_hull h;
   if (n == 0) return EIN_OK;
   EINI_TRY(eini_hull_init(a, o, n, axes, &h));
-  for (int64_t q = 0; q < s->grid->places; q++) {
+  for (int64_t q = at.from; q < at.to; q++) {
     EINI_TRY(eini_owners_hull(a, s->g, o, n, q, &h));
     if (h.any) sum[q] += bytes * eini_box_volume(h.rank, h.lo, h.hi);
   }
@@ -47438,7 +47401,8 @@ static void eini_rooms_boxes(const ein_schedule *sc, eini_reader r, int64_t plac
 }
 
 // Adds what tasks read of input t, which is not placed.
-static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, int t, double *sum) {
+static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, eini_places at, int t,
+                                  double *sum) {
   const ein_graph *g = sc->g;
   const eini_tensor *e = &g->tensor[t];
   int64_t n = 0, cap = 0, nindex = 0;
@@ -47458,7 +47422,7 @@ static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, int t, 
   int64_t *room = EINI_NEW(a, int64_t, EINI_LOOPS_MAX + 2 * nindex + 2 * (int64_t)e->rank);
   if (room == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_boxes_init(a, e->rank, &u));
-  for (int64_t q = 0; q < sc->grid->places; q++) {
+  for (int64_t q = at.from; q < at.to; q++) {
     u.n = 0;
     for (int64_t i = 0; i < n; i++) eini_rooms_boxes(sc, r[i], q, room, &u);
     sum[q] += (double)ein_dtype_size(e->dtype) * eini_boxes_volume(&u);
@@ -47467,8 +47431,8 @@ static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, int t, 
 }
 
 // Adds what places have of tensors: of statement k to sum[(k+1) * places], of all to sum[0].
-static ein_status eini_rooms_tensors(eini_arena *a, const ein_schedule *s, ein_inputs inputs,
-                                     double *sum) {
+static ein_status eini_rooms_tensors(eini_arena *a, const ein_schedule *s, eini_places at,
+                                     ein_inputs inputs, double *sum) {
   const ein_graph *g = s->g;
   const int64_t p = s->grid->places;
   double *mine = EINI_NEW(a, double, p);
@@ -47480,16 +47444,16 @@ static ein_status eini_rooms_tensors(eini_arena *a, const ein_schedule *s, ein_i
     eini_owners *o;
     eini_arena scratch;
     eini_rooms_life(g, t, &from, &to);
-    for (int64_t q = 0; q < p; q++) mine[q] = 0;
+    for (int64_t q = at.from; q < at.to; q++) mine[q] = 0;
     eini_arena_init(&scratch, &a->al);
     ein_status st = eini_schedule_owners(&scratch, s, t, &o, &n);
-    if (st == EIN_OK) st = eini_rooms_hulls(&scratch, s, o, n, 1, bytes, mine);
+    if (st == EIN_OK) st = eini_rooms_hulls(&scratch, s, at, o, n, 1, bytes, mine);
     if (st == EIN_OK && n == 0 && input && inputs != EIN_INPUTS_OUTSIDE)
-      st = eini_rooms_read(&scratch, s, t, mine);
+      st = eini_rooms_read(&scratch, s, at, t, mine);
     eini_arena_free(&scratch);
     EINI_TRY(st);
     for (int k = input ? -1 : from; k < (input ? 0 : to); k++)
-      for (int64_t q = 0; q < p; q++) sum[(k + 1) * p + q] += mine[q];
+      for (int64_t q = at.from; q < at.to; q++) sum[(k + 1) * p + q] += mine[q];
   }
   return EIN_OK;
 }
@@ -47546,9 +47510,9 @@ static void eini_rooms_step(eini_rooms *x, int64_t step) {
   eini_rooms_block(x, step);
 }
 
-// The boxes of a statement's steps, in x->room.
+// The boxes of a statement's steps at points [first, end), in x->room.
 static ein_status eini_rooms_boxes_of(eini_arena *a, const ein_schedule *sc, int stmt,
-                                      eini_rooms *x) {
+                                      int64_t first, int64_t end, eini_rooms *x) {
   const eini_loops *n = &sc->nest[stmt];
   const ein_grid *g = n->grid;
   eini_tour *w = &x->w;
@@ -47561,7 +47525,7 @@ static ein_status eini_rooms_boxes_of(eini_arena *a, const ein_schedule *sc, int
   x->room = EINI_NEW(a, double, g->npoint * (n->s->noperand + 2));
   x->fresh = EINI_NEW(a, unsigned char, g->npoint);
   if (x->room == NULL || x->fresh == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < g->npoint; i++) {
+  for (int64_t i = first; i < end; i++) {
     w->move.point = i;
     eini_grid_coords(g, i, w->here);
     for (int64_t step = 0; step < n->steps && eini_tour_works(w); step++) eini_rooms_step(x, step);
@@ -47571,37 +47535,42 @@ static ein_status eini_rooms_boxes_of(eini_arena *a, const ein_schedule *sc, int
 
 // Adds what a statement takes itself in its steps: boxes, and where results are merged at home what
 // is merged there.
-static ein_status eini_rooms_steps(eini_arena *a, const ein_schedule *sc, int stmt, double *sum) {
+static ein_status eini_rooms_steps(eini_arena *a, const ein_schedule *sc, eini_places at, int stmt,
+                                   double *sum) {
   const eini_loops *nest = &sc->nest[stmt];
   const int n = nest->s->noperand + 2;
+  int64_t first, end, none;
   eini_rooms x;
   eini_owners o;
   if (nest->loop == NULL) return EIN_OK;
-  EINI_TRY(eini_rooms_boxes_of(a, sc, stmt, &x));
-  for (int64_t i = 0; i < nest->grid->npoint; i++)
+  eini_grid_points(nest->grid, at.from, &first, &none);
+  eini_grid_points(nest->grid, at.to - 1, &none, &end);
+  EINI_TRY(eini_rooms_boxes_of(a, sc, stmt, first, end, &x));
+  for (int64_t i = first; i < end; i++)
     for (int k = 0; k < n; k++) sum[eini_grid_place(nest->grid, i)] += x.room[i * n + k];
   memset(&o, 0, sizeof o);
   eini_schedule_home(sc, stmt, &o);
   if (o.d == NULL || eini_loops_whole(nest)) return EIN_OK;
-  return eini_rooms_hulls(a, sc, &o, 1, 0, x.wide, sum);
+  return eini_rooms_hulls(a, sc, at, &o, 1, 0, x.wide, sum);
 }
 
-// Most bytes at a place while each statement runs, and most at each place; either may be NULL.
-static ein_status eini_schedule_rooms(eini_arena *a, const ein_schedule *s, ein_inputs inputs,
-                                      double *stmt, double *place) {
+// Most bytes at a place while each statement runs, and most at each place; either may be NULL. Of
+// others places nothing is said.
+static ein_status eini_schedule_rooms(eini_arena *a, const ein_schedule *s, eini_places at,
+                                      ein_inputs inputs, double *stmt, double *place) {
   const int64_t p = s->grid == NULL ? 0 : s->grid->places;
   double *sum = EINI_NEW(a, double, (s->g->nstmt + 1) * p);
   if (sum == NULL) return EIN_ERR_NO_MEMORY;
-  if (p > 0) EINI_TRY(eini_rooms_tensors(a, s, inputs, sum));
-  for (int64_t q = 0; q < p && place != NULL; q++) place[q] = sum[q];
+  if (p > 0) EINI_TRY(eini_rooms_tensors(a, s, at, inputs, sum));
+  for (int64_t q = at.from; q < at.to && place != NULL; q++) place[q] = sum[q];
   for (int k = 0; k < s->g->nstmt; k++) {
     double most = 0, *mine = sum + (k + 1) * p;
     eini_arena scratch;
     eini_arena_init(&scratch, &a->al);
-    const ein_status st = p > 0 ? eini_rooms_steps(&scratch, s, k, mine) : EIN_OK;
+    const ein_status st = p > 0 ? eini_rooms_steps(&scratch, s, at, k, mine) : EIN_OK;
     eini_arena_free(&scratch);
     EINI_TRY(st);
-    for (int64_t q = 0; q < p; q++) {
+    for (int64_t q = at.from; q < at.to; q++) {
       mine[q] += sum[q];
       if (mine[q] > most) most = mine[q];
       if (place != NULL && mine[q] > place[q]) place[q] = mine[q];
@@ -48266,12 +48235,14 @@ static void eini_do_place(eini_scheduler *w, const eini_command *c) {
   }
 }
 
+enum { EINI_STMT_UNKNOWN = -2 };  // it was named, and there is none: its commands are passed over
+
 static void eini_do_on(eini_scheduler *w, const eini_command *c) {
   const eini_span at = c->list[0].name[0];
   const int t = eini_scheduled_tensor(w, at);
   const int64_t n = t < 0 ? 0 : w->g->tensor[t].nstmt;
   int64_t left = c->amount[0];
-  w->stmt = -1;
+  w->stmt = t < 0 ? EINI_STMT_UNKNOWN : -1;
   if (t < 0) return;
   if (n == 0)
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), NULL, "'%.60s' is an input",
@@ -48298,6 +48269,8 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
     eini_do_place(w, c);
   } else if (c->kind == EINI_C_ON) {
     eini_do_on(w, c);
+  } else if (w->stmt == EINI_STMT_UNKNOWN) {
+    return;
   } else if (w->stmt < 0) {
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "on NAME before it", "of which statement? "
               "There are %lld", (long long)w->g->nstmt);
@@ -48609,7 +48582,6 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);
-  if (st == EIN_OK) st = eini_tour_clocks(&arena, &w);
   if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
                    "and steps to count what they move");
@@ -48623,9 +48595,10 @@ EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_i
                                       double *stmt, double *place) {
   eini_arena arena;
   if (s == NULL || (stmt == NULL && place == NULL)) return EIN_ERR_ARGUMENT;
+  const eini_places all = {0, s->grid == NULL ? 0 : s->grid->places};
   eini_begin_call(ctx, NULL);
   eini_arena_init(&arena, &s->arena.al);
-  ein_status st = eini_schedule_rooms(&arena, s, inputs, stmt, place);
+  ein_status st = eini_schedule_rooms(&arena, s, all, inputs, stmt, place);
   eini_arena_free(&arena);
   if (st == EIN_ERR_TOO_LARGE)
     st = eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "there are too many points and steps to "
@@ -48752,12 +48725,30 @@ static void eini_say_cuts(eini_text *t, const ein_graph *g, int i, const ein_dec
   eini_say(t, ")\n");
 }
 
+// Nothing is cut: a statement says so, for what has no commands is left to a decomposition.
+static void eini_say_uncut(eini_text *t, const ein_graph *g, const ein_decomposition *d, char *was,
+                           size_t room) {
+  int first = 0;
+  for (int i = 0; i < d->info.nstmt && i < g->nstmt; i++) {
+    ein_parts p;
+    ein_decomp_stmt s;
+    if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.nindex == 0) continue;
+    if (ein_decomposition_stmt(d, i, &s) != EIN_OK) continue;
+    p.norder = 1;
+    p.order = &first;
+    eini_say_cuts_over(t, &s, &p, was, room);
+    eini_say_cuts(t, g, i, &s, &p);
+    return;
+  }
+}
+
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   char was[256 * EINI_NAMES_MAX] = "";
   ein_parts p;
   ein_decomp_stmt s;
+  int cut = 0;
   if (graph == NULL || d == NULL) return 0;
   if (d->graph != NULL) graph = d->graph;
   for (int k = 0; k < (int)graph->ntensor; k++)
@@ -48767,9 +48758,11 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
     if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
     if (ein_decomposition_stmt(d, i, &s) != EIN_OK || i >= graph->nstmt) continue;
     if (p.norder == 0) continue;
+    cut++;
     eini_say_cuts_over(&t, &s, &p, was, sizeof was);
     eini_say_cuts(&t, graph, i, &s, &p);
   }
+  if (cut == 0) eini_say_uncut(&t, graph, d, was, sizeof was);
   if (t.at == 0) eini_say(&t, "machine g=1\n");
   return t.at;
 }

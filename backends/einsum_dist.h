@@ -13,7 +13,7 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, DISTRIBUTED TENSORS, BYTES,
 //         MEMORY, DETERMINISM, FAILURES
 //
-//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
+//                 >>dist-api >>space >>block-plans >>dist-jobs >>relation >>join >>dist-plan
 //                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
 //                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public
 //                 >>nodes >>layout >>dtensor >>dtensor-run
@@ -72,8 +72,8 @@
 // ein_schedule_peaks and ein_dist_peak say; ein_dist_info.place_bytes has both. Points of a place
 // compute one after another where tasks are not on threads, else each as it is ready. Under
 // `threads` the iterations of a parallel loop, in 16 pieces at most, are jobs of their own. A
-// process derives the tasks and messages of its own places; to find who needs what they hold it
-// goes once through the steps of all points, when the plan is made. Where a place has more alive
+// process derives what its own places do and send, when the plan is made; to find who needs
+// what they hold it looks at loops as long as that is read in them. Where a place has more alive
 // than the schedule's machine has memory, creating it is EIN_ERR_TOO_LARGE. With parts that are
 // computed first (precompute) the plan may be given the graph without them, or the schedule's,
 // ein_schedule_graph: bindings are the same, statements are counted as in the latter.
@@ -94,8 +94,9 @@
 //             first served. A message sets out when both places have posted it, takes latency +
 //             bytes / bandwidth, and moves while places compute. stats.seconds says how long a run
 //             takes, place[q].busy how long a place computes, events when everything happens.
-//             ein_simulate predicts the same from classes of equal tasks, for up to 2^20 places,
-//             as if a place did its tasks statement by statement; ein_schedule_cost one statement
+//             Of messages that may set out at once those to the next place go first. ein_simulate
+//             predicts the same from classes of equal tasks, for up to 2^20 places, as if a place
+//             did its tasks statement by statement
 // Places with memory of their own begin to send and receive what a statement reads while they
 // compute the one before (not with no_overlap), straight from and into a block or an operand where
 // the elements lie there one after another; a block that a task reads whole at home is not copied.
@@ -317,7 +318,7 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // is put into its boxes, -3: a message with what it sends home after it; a process tells those of
 // its places. Steps of one point follow each other, those of several do not. On a fabric with a
 // clock begin and end are its seconds, and messages are told when they arrive (level -4) in the
-// place of -2 and -3.
+// place of -2 and -3, and what is merged at home (0).
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
   int64_t step;              // under a schedule, else 0
@@ -869,665 +870,6 @@ static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **su
 }
 
 // ================================================================================================
-// >>relation  tensor relations: join, aggregate, repartition
-// Takes views and relations; gives relations, whose blocks are views or memory of their own.
-// ================================================================================================
-
-struct ein_relation {
-  eini_arena arena;          // owns everything, the relation itself included
-  ein_relation_info info;
-  ein_dtype result;          // of the tensor once all is aggregated
-  int64_t *bound, *pieces;
-  const char *monoid;        // blocks are its states, in planes; NULL: they are values
-  eini_folder folder;        // of it
-  ein_monoid own;            // and what it is, when it is one of the caller's
-  ein_ztensor *block;        // nblock of them, row-major by key
-  int64_t *origin;           // nblock * rank
-};
-
-static ein_relation *eini_rel_new(ein_ctx *ctx, int rank, int nkey) {
-  eini_arena arena;
-  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
-  ein_relation *r = EINI_NEW(&arena, ein_relation, 1);
-  if (r == NULL) return NULL;
-  r->bound = EINI_NEW(&arena, int64_t, rank);
-  r->pieces = EINI_NEW(&arena, int64_t, nkey);
-  r->arena = arena;
-  if (r->bound != NULL && r->pieces != NULL) {
-    r->info.rank = rank;
-    r->info.nkey = nkey;
-    r->info.nstate = 1;
-    r->info.bound = r->bound;
-    r->info.pieces = r->pieces;
-    return r;
-  }
-  ein_relation_destroy(r);
-  return NULL;
-}
-
-// A message about a call of this section.
-EINI_PRINTF(3, 4)
-static ein_status eini_dist_refuse(ein_ctx *ctx, ein_status st, const char *format, ...) {
-  va_list args;
-  if (ctx == NULL) return st;
-  eini_diag_reset(&ctx->diag, NULL, 0);
-  va_start(args, format);
-  eini_vfail(&ctx->diag, st, -1, 0, NULL, format, args);
-  va_end(args);
-  return st;
-}
-
-// Sets bounds, pieces and origins of the blocks, whose number must be sane.
-static ein_status eini_rel_shape(ein_relation *r, ein_dtype dtype, const int64_t *bound,
-                                 const int64_t *pieces) {
-  int rank = r->info.rank;
-  r->info.dtype = r->result = dtype;
-  r->info.nblock = 1;
-  for (int k = 0; k < rank; k++) r->bound[k] = bound[k];
-  for (int k = 0; k < r->info.nkey; k++) {
-    int64_t most = k < rank ? eini_max64(bound[k], 1) : INT32_MAX;
-    if (pieces[k] < 1 || pieces[k] > most) return EIN_ERR_SHAPE;
-    r->pieces[k] = pieces[k];
-    if (eini_mul_overflow(r->info.nblock, pieces[k], &r->info.nblock) ||
-        r->info.nblock > INT32_MAX) {
-      return EIN_ERR_TOO_LARGE;
-    }
-  }
-  int64_t n = r->info.nblock;
-  r->block = EINI_NEW(&r->arena, ein_ztensor, n);
-  r->origin = EINI_NEW(&r->arena, int64_t, n * rank);
-  if (r->block == NULL || r->origin == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t b = 0; b < n; b++) {
-    int64_t *shape = EINI_NEW(&r->arena, int64_t, 2 * (int64_t)rank), left = b;
-    if (shape == NULL) return EIN_ERR_NO_MEMORY;
-    for (int k = r->info.nkey - 1; k >= 0; k--) {
-      int64_t digit = left % pieces[k];
-      left /= pieces[k];
-      if (k >= rank) continue;
-      int64_t from = eini_piece_start(bound[k], pieces[k], digit);
-      r->origin[b * rank + k] = from;
-      shape[k] = eini_piece_start(bound[k], pieces[k], digit + 1) - from;
-    }
-    r->block[b].dtype = dtype;
-    r->block[b].rank = rank;
-    r->block[b].shape = shape;
-    r->block[b].strides = shape + rank;
-  }
-  return EIN_OK;
-}
-
-static int64_t *eini_rel_strides(const ein_relation *r, int64_t b) {
-  union { const int64_t *c; int64_t *v; } u;  // the relation's own memory
-  u.c = r->block[b].shape;
-  return u.v + r->info.rank;
-}
-
-// Bytes of one element of a block.
-static size_t eini_rel_wide(const ein_relation *r) {
-  return r->monoid != NULL ? eini_states_bytes(&r->folder) : ein_dtype_size(r->info.dtype);
-}
-
-// Memory for every block, dense, uninitialised values zero.
-static ein_status eini_rel_alloc(ein_relation *r) {
-  for (int64_t b = 0; b < r->info.nblock; b++) {
-    int64_t n;
-    EINI_TRY(eini_view_elements(r->info.rank, r->block[b].shape, &n));
-    eini_dist_dense(r->info.rank, r->block[b].shape, eini_rel_strides(r, b));
-    char *memory = (char *)eini_new(&r->arena, n, eini_rel_wide(r));
-    if (memory == NULL) return EIN_ERR_NO_MEMORY;
-    r->block[b].data = memory;
-    if (r->monoid == NULL) continue;
-    void *plane[4];
-    eini_states_at(&r->folder, n, memory, plane);
-    r->block[b].data = plane[0];
-  }
-  return EIN_OK;
-}
-
-// Hands a relation out, or what went wrong.
-static ein_status eini_rel_give(ein_ctx *ctx, ein_status st, ein_relation *r, ein_relation **out) {
-  if (st == EIN_OK) {
-    *out = r;
-    return EIN_OK;
-  }
-  ein_relation_destroy(r);
-  if (ctx != NULL && ctx->diag.count == 0)
-    eini_dist_refuse(ctx, st, "a tensor relation: %s", ein_status_text(st));
-  return st;
-}
-
-EIN_API void ein_relation_destroy(ein_relation *r) {
-  if (r == NULL) return;
-  eini_arena arena = r->arena;
-  eini_arena_free(&arena);
-}
-
-EIN_API void ein_relation_get(const ein_relation *r, ein_relation_info *info) {
-  if (r != NULL && info != NULL) *info = r->info;
-}
-
-EIN_API ein_status ein_relation_view(ein_ctx *ctx, const ein_ztensor *view, const int64_t *pieces,
-                                     ein_relation **out) {
-  if (out == NULL) return EIN_ERR_ARGUMENT;
-  *out = NULL;
-  if (view == NULL || (view->rank > 0 && pieces == NULL)) return EIN_ERR_ARGUMENT;
-  eini_begin_call(ctx, NULL);
-  ein_status st = ein_view_check(view);
-  ein_relation *r = NULL;
-  if (st == EIN_OK) r = eini_rel_new(ctx, view->rank, view->rank);
-  if (st == EIN_OK && r == NULL) st = EIN_ERR_NO_MEMORY;
-  if (st == EIN_OK) st = eini_rel_shape(r, view->dtype, view->shape, pieces);
-  for (int64_t b = 0; st == EIN_OK && b < r->info.nblock; b++) {
-    int64_t *stride = eini_rel_strides(r, b), at = 0;
-    for (int k = 0; k < view->rank; k++) {
-      stride[k] = eini_stride(view, k);
-      if (r->block[b].shape[k] > 0) at += stride[k] * r->origin[b * view->rank + k];
-    }
-    r->block[b].data = view->data;
-    if (view->data != NULL && ein_view_count(&r->block[b]) > 0)
-      r->block[b].data = (char *)view->data + at * (int64_t)ein_dtype_size(view->dtype);
-  }
-  return eini_rel_give(ctx, st, r, out);
-}
-
-// The number of a key's block, or -1.
-static int64_t eini_rel_at(const ein_relation *r, const int64_t *key) {
-  int64_t b = 0;
-  for (int k = 0; k < r->info.nkey; k++) {
-    if (key[k] < 0 || key[k] >= r->pieces[k]) return -1;
-    b = b * r->pieces[k] + key[k];
-  }
-  return b;
-}
-
-EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
-                                      ein_ztensor *block, int64_t *origin) {
-  if (r == NULL || block == NULL || (r->info.nkey > 0 && key == NULL)) return EIN_ERR_ARGUMENT;
-  int64_t b = eini_rel_at(r, key);
-  if (b < 0) return EIN_ERR_BOUNDS;
-  *block = r->block[b];
-  for (int k = 0; origin != NULL && k < r->info.rank; k++)
-    origin[k] = r->origin[b * r->info.rank + k];
-  return EIN_OK;
-}
-
-// Where the states of block b begin.
-static char *eini_rel_states(const ein_relation *r, int64_t b) {
-  char *at = (char *)r->block[b].data;
-  if (!eini_fold_counts(r->folder.fold)) return at;
-  return at - ein_view_count(&r->block[b]) * (int64_t)ein_dtype_size(EIN_I64);
-}
-
-EIN_API ein_status ein_relation_state(const ein_relation *r, const int64_t *key, int state,
-                                      ein_ztensor *block) {
-  void *plane[4];
-  EINI_TRY(ein_relation_block(r, key, block, NULL));
-  if (state < 0 || state >= r->info.nstate) return EIN_ERR_ARGUMENT;
-  if (r->monoid == NULL) return EIN_OK;
-  eini_states_at(&r->folder, ein_view_count(block), eini_rel_states(r, eini_rel_at(r, key)),
-                 plane);
-  block->dtype = eini_state_dtype(&r->folder, state);
-  block->data = plane[state];
-  return EIN_OK;
-}
-
-// Copies what the box [from, from + shape) shares with block b of r into dst, which holds the box.
-static void eini_rel_part(const ein_relation *r, int64_t b, const int64_t *from, char *dst,
-                          const int64_t *shape, const int64_t *stride, int64_t *common) {
-  const ein_ztensor *x = &r->block[b];
-  const int64_t *origin = r->origin + b * r->info.rank;
-  int64_t at = 0, to = 0, size = (int64_t)ein_dtype_size(x->dtype);
-  for (int k = 0; k < x->rank; k++) {
-    int64_t lo = eini_max64(from[k], origin[k]);
-    int64_t hi = eini_min64(from[k] + shape[k], origin[k] + x->shape[k]);
-    if (hi <= lo) return;
-    common[k] = hi - lo;
-    at += (lo - origin[k]) * x->strides[k];
-    to += (lo - from[k]) * stride[k];
-  }
-  eini_dist_copy(x->rank, common, dst + to * size, stride, (const char *)x->data + at * size,
-                 x->strides, (size_t)size);
-}
-
-// Puts a box together from all blocks of a relation without further keys.
-static void eini_rel_gather(const ein_relation *r, const int64_t *from, char *dst,
-                            const int64_t *shape, const int64_t *stride, int64_t *common) {
-  for (int64_t b = 0; b < r->info.nblock; b++)
-    eini_rel_part(r, b, from, dst, shape, stride, common);
-}
-
-EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *out) {
-  if (r == NULL || out == NULL || r->info.nkey != r->info.rank) return EIN_ERR_ARGUMENT;
-  EINI_TRY(ein_view_check(out));
-  if (out->rank != r->info.rank) return EIN_ERR_SHAPE;
-  if (out->dtype != r->info.dtype) return EIN_ERR_DTYPE;
-  for (int k = 0; k < out->rank; k++)
-    if (out->shape[k] != r->bound[k]) return EIN_ERR_SHAPE;
-  if (ein_view_count(out) == 0) return EIN_OK;
-  eini_arena a = r->arena;
-  eini_arena_init(&a, &r->arena.al);
-  int64_t *dims = EINI_NEW(&a, int64_t, 3 * (int64_t)out->rank);
-  if (dims == NULL) return EIN_ERR_NO_MEMORY;
-  int64_t *stride = dims + out->rank, *common = stride + out->rank;
-  for (int k = 0; k < out->rank; k++) stride[k] = eini_stride(out, k);
-  eini_rel_gather(r, dims, (char *)out->data, out->shape, stride, common);
-  eini_arena_free(&a);
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
-                                            const int64_t *pieces, ein_relation **out) {
-  if (out == NULL) return EIN_ERR_ARGUMENT;
-  *out = NULL;
-  if (r == NULL || r->info.nkey != r->info.rank || (r->info.rank > 0 && pieces == NULL))
-    return EIN_ERR_ARGUMENT;
-  eini_begin_call(ctx, NULL);
-  int rank = r->info.rank;
-  ein_relation *x = eini_rel_new(ctx, rank, rank);
-  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY
-                            : eini_rel_shape(x, r->info.dtype, r->bound, pieces);
-  if (st == EIN_OK) st = eini_rel_alloc(x);
-  int64_t *common = st == EIN_OK ? EINI_NEW(&x->arena, int64_t, rank) : NULL;
-  if (st == EIN_OK && common == NULL) st = EIN_ERR_NO_MEMORY;
-  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    eini_rel_gather(r, x->origin + b * rank, (char *)x->block[b].data, x->block[b].shape,
-                    x->block[b].strides, common);
-  return eini_rel_give(ctx, st, x, out);
-}
-
-// ================================================================================================
-// >>join  tensor relations: join and aggregate
-// Takes relations and a statement; gives the relation of its blocks, and folds partial ones.
-// ================================================================================================
-
-// The state of one join.
-typedef struct eini_rel_join {
-  const ein_graph *g;
-  const eini_stmt *s;
-  const ein_relation *const *rel;
-  ein_block_fn fn;
-  void *user;
-  ein_relation *out;
-  eini_space space;
-  eini_arena arena, boxes;      // what lives for the join, and for one block
-  eini_block_plans plans;
-  int64_t *lo, *len, *hi;       // nindex
-  ein_ztensor *in;              // noperand
-  const int64_t **stride;       // noperand
-  const void **data;            // noperand
-  ein_scalar *param;
-  int64_t *key;                 // of a plan
-} eini_rel_join;
-
-// The statement's index space under cut, row-major over all cut indices.
-static ein_status eini_rel_space(eini_rel_join *j, const int64_t *cut) {
-  const eini_stmt *s = j->s;
-  int *order = EINI_NEW(&j->arena, int, s->nindex), norder = 0;
-  int64_t n = 1;
-  if (order == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++) {
-    if (cut[i] < 1 || cut[i] > eini_max64(s->index[i].extent, 1)) return EIN_ERR_SHAPE;
-    if (eini_mul_overflow(n, cut[i], &n) || n > INT32_MAX) return EIN_ERR_TOO_LARGE;
-    if (cut[i] > 1) order[norder++] = i;
-  }
-  return eini_space_init(&j->arena, s, cut, order, norder, &j->space);
-}
-
-static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
-  const eini_stmt *s = j->s;
-  const eini_tensor *t = &j->g->tensor[s->out];
-  int plain = t->rank == s->nfree && s->rest == EIN_REST_ERROR;
-  for (int r = 0; plain && r < t->rank; r++) plain = eini_plain_row(&s->out_map, r) == r;
-  if (!plain)
-    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
-                            "a join into '%s': the free indices are not its axes in order",
-                            t->name);
-  for (int k = 0; k < s->noperand; k++) {
-    const eini_tensor *x = &j->g->tensor[s->operand[k]];
-    const ein_relation *r = j->rel[k];
-    if (r == NULL || r->info.nkey != r->info.rank || r->info.rank != x->rank ||
-        r->info.dtype != x->dtype)
-      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "operand %d: not a relation of '%s'", k, x->name);
-    for (int a = 0; a < x->rank; a++)
-      if (r->bound[a] != x->shape[a])
-        return eini_dist_refuse(ctx, EIN_ERR_SHAPE,
-                                "operand %d: bound %d of '%s' is %lld, not %lld", k, a, x->name,
-                                (long long)x->shape[a], (long long)r->bound[a]);
-  }
-  return EIN_OK;
-}
-
-// The result's blocks are states of the statement's monoid, which outlive graph and ctx.
-static ein_status eini_rel_carry(eini_rel_join *j) {
-  ein_relation *r = j->out;
-  const eini_stmt *s = j->s;
-  const char *name = eini_fold_name(j->g, s->fold);
-  EINI_TRY(eini_states_folder(j->g, s, &r->folder));
-  r->monoid = eini_strndup(&r->arena, name, (int64_t)strlen(name));
-  if (r->monoid == NULL) return EIN_ERR_NO_MEMORY;
-  if (r->folder.user != NULL) {
-    r->own = *r->folder.user;
-    r->folder.user = &r->own;
-  }
-  r->info.nstate = r->folder.nstate;
-  return EIN_OK;
-}
-
-// The relation of the results: keys of the free indices, then of the cut reduced ones.
-static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
-  const eini_stmt *s = j->s;
-  const eini_tensor *t = &j->g->tensor[s->out];
-  int nkey = s->nfree;
-  int64_t *pieces = EINI_NEW(&j->arena, int64_t, s->nindex);
-  if (pieces == NULL) return EIN_ERR_NO_MEMORY;
-  for (int i = 0; i < s->nindex; i++)
-    if (i < s->nfree || j->space.cut[i] > 1) pieces[i < s->nfree ? i : nkey++] = j->space.cut[i];
-  j->out = eini_rel_new(ctx, s->nfree, nkey);
-  if (j->out == NULL) return EIN_ERR_NO_MEMORY;
-  ein_dtype partial = ein_dtype_compute(s->type);
-  if (j->space.nagg > 1 && j->fn == NULL && eini_fold_carries(s->fold)) {
-    EINI_TRY(eini_rel_carry(j));
-    partial = j->out->folder.type;
-  }
-  EINI_TRY(eini_rel_shape(j->out, j->space.nagg > 1 ? partial : t->dtype, t->shape, pieces));
-  j->out->result = t->dtype;
-  return eini_rel_alloc(j->out);
-}
-
-// The box operand k reads: a view of one block, or put together.
-static ein_status eini_rel_operand(eini_rel_join *j, int k) {
-  const ein_relation *r = j->rel[k];
-  int rank = r->info.rank;
-  int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
-  if (from == NULL) return EIN_ERR_NO_MEMORY;
-  int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
-  const eini_stmt_block block = eini_block_of(j->lo, j->hi, NULL);
-  eini_block_hull(j->s, &block, k, from, to);
-  for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
-  ein_ztensor *v = &j->in[k];
-  memset(v, 0, sizeof *v);
-  v->dtype = r->info.dtype;
-  v->rank = rank;
-  v->shape = shape;
-  for (int64_t b = 0; b < r->info.nblock; b++) {
-    const int64_t *origin = r->origin + b * rank;
-    int64_t at = 0;
-    int a = 0;
-    for (; a < rank; a++) {
-      if (from[a] < origin[a] || to[a] > origin[a] + r->block[b].shape[a]) break;
-      at += (from[a] - origin[a]) * r->block[b].strides[a];
-    }
-    if (a < rank) continue;
-    v->strides = r->block[b].strides;
-    v->data = r->block[b].data;
-    if (v->data != NULL && ein_view_count(v) > 0)
-      v->data = (char *)v->data + at * (int64_t)ein_dtype_size(v->dtype);
-    return EIN_OK;
-  }
-  EINI_TRY(eini_view_elements(rank, shape, &n));
-  eini_dist_dense(rank, shape, stride);
-  v->strides = stride;
-  v->data = eini_new(&j->boxes, n, ein_dtype_size(v->dtype));
-  if (v->data == NULL) return EIN_ERR_NO_MEMORY;
-  if (n > 0) eini_rel_gather(r, from, (char *)v->data, shape, stride, stride + rank);
-  return EIN_OK;
-}
-
-// Runs the statement's plan for block b, which is at hand.
-static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
-  const ein_ztensor *out = &j->out->block[b];
-  const eini_stmt *s = j->s;
-  eini_dist_job job;
-  int64_t n = 0, id;
-  int nin = 0, norigin = 0;
-  memset(&job, 0, sizeof job);
-  for (int i = 0; i < s->nindex; i++) j->key[n++] = j->len[i];
-  for (int k = 0; k < s->noperand; k++) {
-    j->stride[k] = j->in[k].strides;
-    if (eini_operand_first(s, k) < k) continue;
-    for (int a = 0; a < j->in[k].rank; a++) j->key[n++] = j->in[k].strides[a];
-    j->data[nin++] = j->in[k].data;
-  }
-  job.g = j->g;
-  job.s = s;
-  job.block = eini_block_of(NULL, j->len, NULL);
-  job.cut = j->space.cut;
-  job.stride = j->stride;
-  job.by_index = 1;
-  job.dtype = out->dtype;
-  job.folder = j->out->monoid != NULL ? &j->out->folder : NULL;
-  EINI_TRY(eini_dist_plan(&j->plans, &job, j->key, n, &id));
-  for (int i = 0; i < s->nindex; i++) {
-    if (!eini_dist_uses(s, j->space.cut, i)) continue;
-    ein_scalar *p = &j->param[j->g->nparam + norigin++];
-    p->set = 1;
-    p->re = (double)j->lo[i];
-  }
-  ein_run run;
-  void *data[4] = {out->data, NULL, NULL, NULL};
-  if (job.folder != NULL) {
-    eini_states_at(job.folder, ein_view_count(out), eini_rel_states(j->out, b), data);
-    eini_fold_identity(job.folder, ein_view_count(out), data);
-  }
-  memset(&run, 0, sizeof run);
-  run.in = j->data;
-  run.out = data;
-  run.param = j->param;
-  return ein_plan_execute(j->plans.plan[id], &run);
-}
-
-static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
-  const eini_stmt *s = j->s;
-  int64_t b = 0;
-  eini_space_ranges(&j->space, q, j->lo, j->hi);
-  for (int i = 0; i < s->nindex; i++) {
-    j->len[i] = j->hi[i] - j->lo[i];
-    b = b * j->space.cut[i] + eini_space_piece(&j->space, q, i);
-  }
-  for (int k = 0; k < s->noperand; k++) {
-    int first = eini_operand_first(s, k);
-    if (first == k || j->rel[first] != j->rel[k]) EINI_TRY(eini_rel_operand(j, k));
-    else j->in[k] = j->in[first];
-  }
-  const ein_ztensor *out = &j->out->block[b];
-  return j->fn != NULL ? j->fn(j->user, j->lo, j->len, j->in, out) : eini_rel_run(j, b);
-}
-
-static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_t *cut,
-                                    const ein_scalar *param) {
-  const eini_stmt *s = j->s;
-  eini_arena *a = &j->arena;
-  int64_t nkey = s->nindex;
-  EINI_TRY(eini_rel_space(j, cut));
-  EINI_TRY(eini_rel_validate(ctx, j));
-  for (int k = 0; k < s->noperand; k++) nkey += j->g->tensor[s->operand[k]].rank;
-  j->lo = EINI_NEW(a, int64_t, s->nindex);
-  j->hi = EINI_NEW(a, int64_t, s->nindex);
-  j->len = EINI_NEW(a, int64_t, s->nindex);
-  j->in = EINI_NEW(a, ein_ztensor, s->noperand);
-  j->stride = EINI_NEW(a, const int64_t *, s->noperand);
-  j->data = EINI_NEW(a, const void *, s->noperand);
-  j->key = EINI_NEW(a, int64_t, nkey);
-  j->param = EINI_NEW(a, ein_scalar, j->g->nparam + s->nindex);
-  if (j->lo == NULL || j->hi == NULL || j->len == NULL || j->in == NULL || j->stride == NULL ||
-      j->data == NULL || j->key == NULL || j->param == NULL)
-    return EIN_ERR_NO_MEMORY;
-  for (int64_t k = 0; param != NULL && k < j->g->nparam; k++) j->param[k] = param[k];
-  EINI_TRY(eini_dist_ctx(ctx, 0, &j->plans.ctx));
-  j->plans.a = a;
-  EINI_TRY(eini_rel_result(ctx, j));
-  for (int64_t q = 0; q < j->space.ntask; q++) {
-    eini_arena_init(&j->boxes, &j->arena.al);
-    ein_status st = eini_rel_task(j, q);
-    eini_arena_free(&j->boxes);
-    if (st != EIN_OK) return st;
-  }
-  return EIN_OK;
-}
-
-EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
-                                     const int64_t *cut, const ein_relation *const *rel,
-                                     const ein_scalar *param, ein_block_fn fn, void *user,
-                                     ein_relation **out) {
-  if (out == NULL) return EIN_ERR_ARGUMENT;
-  *out = NULL;
-  if (graph == NULL || graph->open || graph->symbols != NULL || stmt < 0 || stmt >= graph->nstmt)
-    return EIN_ERR_ARGUMENT;
-  eini_rel_join j;
-  memset(&j, 0, sizeof j);
-  j.g = graph;
-  j.s = &graph->stmt[stmt];
-  j.rel = rel;
-  j.fn = fn;
-  j.user = user;
-  if ((j.s->nindex > 0 && cut == NULL) || (j.s->noperand > 0 && rel == NULL))
-    return EIN_ERR_ARGUMENT;
-  eini_begin_call(ctx, NULL);
-  eini_arena_init(&j.arena, ctx == NULL ? NULL : &ctx->al);
-  ein_status st = eini_rel_join_all(ctx, &j, cut, param);
-  eini_block_plans_end(&j.plans);
-  eini_ctx_free(j.plans.ctx);
-  eini_arena_free(&j.arena);
-  return eini_rel_give(ctx, st, j.out, out);
-}
-
-// ---- aggregation ----
-
-// A graph y[i..] = fold[k](x[k, i..]) for blocks of one shape.
-static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const int64_t *shape,
-                                      int64_t n, const char *monoid, ein_graph **g) {
-  int rank = r->info.rank, x, y;
-  eini_stmt *s;
-  *g = eini_graph_new(ctx);
-  if (*g == NULL) return EIN_ERR_NO_MEMORY;
-  int64_t *stack = EINI_NEW(&(*g)->arena, int64_t, rank + 1);
-  if (stack == NULL) return EIN_ERR_NO_MEMORY;
-  stack[0] = n;
-  for (int k = 0; k < rank; k++) stack[k + 1] = shape[k];
-  EINI_TRY(eini_dist_add_tensor(*g, "x", EIN_ROLE_INPUT, r->info.dtype, rank + 1, stack, &x));
-  EINI_TRY(eini_dist_add_tensor(*g, "y", EIN_ROLE_OUTPUT, r->result, rank, stack + 1, &y));
-  EINI_TRY(eini_graph_add_stmt(*g, y, rank + 1, 1, &x, &s));
-  s->nfree = rank;
-  for (int k = 0; k <= rank; k++) {
-    s->index[k].name = "";
-    s->index[k].extent = stack[k < rank ? k + 1 : 0];
-  }
-  EINI_TRY(eini_map_set(&(*g)->arena, &s->proj[0], 0, rank, 1));
-  EINI_TRY(eini_map_units(&(*g)->arena, &s->proj[0], 1, 0, rank));
-  EINI_TRY(eini_map_units(&(*g)->arena, &s->out_map, 0, 0, rank));
-  EINI_TRY(eini_fold_named(*g, eini_diag_of(ctx), monoid, &s->fold));
-  if (eini_expr_add(&(*g)->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0) < 0)
-    return EIN_ERR_NO_MEMORY;
-  s->numpy = 1;  // partial sums of bool are combined by or
-  return eini_stmt_finish(*g, s, eini_diag_of(ctx));
-}
-
-// Folds the n blocks of one group, which follow each other from block `first`.
-static ein_status eini_rel_fold(ein_ctx *ctx, eini_block_plans *l, const ein_relation *r,
-                                int64_t first, int64_t n, const char *monoid, char *stack,
-                                const ein_ztensor *out) {
-  static const int64_t *const dense[2] = {NULL, NULL};
-  const ein_ztensor *b = &r->block[first];
-  size_t bytes = (size_t)ein_view_count(b) * ein_dtype_size(b->dtype);
-  int64_t id = eini_block_plan_find(l, b->shape, b->rank);
-  if (id < 0) return EIN_ERR_NO_MEMORY;
-  if (id == l->n) {
-    ein_graph *g = NULL;
-    ein_plan *plan = NULL;
-    ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
-    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
-    eini_graph_free(g);
-    if (st == EIN_OK) st = eini_block_plan_keep(l, plan);
-    if (st != EIN_OK) return st;
-  }
-  for (int64_t k = 0; k < n && bytes > 0; k++)
-    memcpy(stack + (size_t)k * bytes, r->block[first + k].data, bytes);
-  ein_run run;
-  const void *in = stack;
-  void *data = out->data;
-  memset(&run, 0, sizeof run);
-  run.in = &in;
-  run.out = &data;
-  return ein_plan_execute(l->plan[id], &run);
-}
-
-// Merges the states of n blocks that follow each other from block `first`, along the tree of
-// executions, and finishes them.
-static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t n, char *stack,
-                                  const ein_ztensor *out) {
-  int64_t count = ein_view_count(out), used = count * (int64_t)eini_rel_wide(r);
-  int64_t bytes = (used + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
-  if (count == 0) return;
-  for (int64_t k = 0; k < n; k++)
-    memcpy(stack + k * bytes, eini_rel_states(r, first + k), (size_t)used);
-  for (int64_t step = 1; step < n; step *= 2)
-    for (int64_t k = 0; k + step < n; k += 2 * step)
-      eini_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
-  void *state[4];
-  eini_states_at(&r->folder, count, stack, state);
-  eini_states_finish(&r->folder, out->rank, out->shape, state, NULL, out->dtype,
-                     (char *)out->data, out->strides);
-}
-
-static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
-                                            const char *monoid, ein_relation *x) {
-  int64_t n = 1, largest = 0, bytes;
-  if (strcmp(monoid, r->monoid) != 0)
-    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
-                            "'%.60s'", r->monoid, monoid);
-  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
-  EINI_TRY(eini_rel_alloc(x));
-  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
-  for (int64_t b = 0; b < r->info.nblock; b++)
-    largest = eini_max64(largest, ein_view_count(&r->block[b]));
-  if (eini_mul_overflow(n, largest + EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
-  eini_arena scratch;
-  eini_arena_init(&scratch, &x->arena.al);
-  char *stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
-  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    eini_rel_merge_states(r, b * n, n, stack, &x->block[b]);
-  eini_arena_free(&scratch);
-  return st;
-}
-
-static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, const char *monoid,
-                                         ein_relation *x) {
-  int64_t n = 1, largest = 0, bytes;
-  if (r->monoid != NULL) return eini_rel_aggregate_states(ctx, r, monoid, x);
-  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
-  EINI_TRY(eini_rel_alloc(x));
-  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
-  for (int64_t b = 0; b < r->info.nblock; b++)
-    largest = eini_max64(largest, ein_view_count(&r->block[b]));
-  if (eini_mul_overflow(n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
-  eini_arena scratch;
-  eini_block_plans l;
-  memset(&l, 0, sizeof l);
-  eini_arena_init(&scratch, &x->arena.al);
-  char *stack = (char *)eini_new(&scratch, bytes, ein_dtype_size(r->info.dtype));
-  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : eini_dist_ctx(ctx, 0, &l.ctx);
-  l.a = &scratch;
-  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    st = eini_rel_fold(ctx, &l, r, b * n, n, monoid, stack, &x->block[b]);
-  eini_block_plans_end(&l);
-  eini_ctx_free(l.ctx);
-  eini_arena_free(&scratch);
-  return st;
-}
-
-EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, const char *monoid,
-                                          ein_relation **out) {
-  if (out == NULL) return EIN_ERR_ARGUMENT;
-  *out = NULL;
-  if (r == NULL || monoid == NULL) return EIN_ERR_ARGUMENT;
-  eini_begin_call(ctx, NULL);
-  ein_relation *x = eini_rel_new(ctx, r->info.rank, r->info.rank);
-  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY : eini_rel_aggregate_all(ctx, r, monoid, x);
-  return eini_rel_give(ctx, st, x, out);
-}
-
-// ================================================================================================
 // >>dist-jobs  jobs and the executor of all fabrics
 // Takes jobs and what each waits for; runs what is ready, on any number of threads: transfers
 // before computations, those of early statements first. No thread waits while a job is ready.
@@ -1624,6 +966,47 @@ static ein_status eini_jobs_edges(eini_arena *a, eini_jobs *j, int64_t *at) {
   return j->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// Those that wait for a job come in the order of their numbers. at: [n + 1].
+static ein_status eini_jobs_ordered(eini_arena *a, eini_jobs *j, int64_t *at) {
+  int32_t *from = EINI_NEW(a, int32_t, j->first[j->n] + 1), *list = from;
+  if (from == NULL) return EIN_ERR_NO_MEMORY;
+  at[0] = 0;
+  for (int64_t i = 0; i < j->n; i++) at[i + 1] = at[i] + j->wait[i];
+  for (int64_t i = j->n; i-- > 0;)
+    for (int64_t k = j->first[i]; k < j->first[i + 1]; k++) from[--at[j->next[k] + 1]] = (int32_t)i;
+  for (int64_t i = 0; i < j->n; i++) at[i] = j->first[i];
+  for (int64_t i = 0; i < j->n; i++)
+    for (int32_t k = 0; k < j->wait[i]; k++) j->next[at[*list++]++] = (int32_t)i;
+  return EIN_OK;
+}
+
+// ---- the order of messages ----
+
+// Messages that may be posted at once, in turns.
+typedef struct eini_turns {
+  int64_t n;
+  eini_ranked *heap;
+} eini_turns;
+
+// Message number `what`; group: those of a lower one come first.
+static void eini_turns_add(eini_turns *x, const ein_fabric *f, int64_t group, int64_t from,
+                           int64_t to, int64_t what) {
+  eini_ranked *e = &x->heap[x->n];
+  e->key = (double)(group * f->places + eini_links_turn(f->places, from, to));
+  e->seq = e->what = what;
+  eini_heap_rise(x->heap, x->n++);
+}
+
+// The next of all that were added, of which there are some.
+static int64_t eini_turns_next(eini_turns *x) {
+  const int64_t what = x->heap[0].what;
+  x->heap[0] = x->heap[--x->n];
+  if (x->n > 0) eini_heap_sink(x->heap, x->n, 0);
+  return what;
+}
+
+// ---- both ----
+
 // Makes jobs: number(user) adds them, wait(user) the edges; each is called twice, first to count.
 static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(void *user),
                                  ein_status (*wait)(void *user), void *user) {
@@ -1636,6 +1019,7 @@ static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(voi
   int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
   ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(a, j, at);
   if (st == EIN_OK) st = wait(user);
+  if (st == EIN_OK) st = eini_jobs_ordered(&scratch, j, at);
   eini_arena_free(&scratch);
   return st;
 }
@@ -1913,6 +1297,738 @@ static ein_status eini_flow_all(eini_flow *f, const ein_executor *e) {
   else eini_flow_worker(f, 0);
   eini_flow_close(f);
   return f->status != EIN_OK ? f->status : f->left > 0 ? EIN_ERR_INTERNAL : EIN_OK;
+}
+
+// ---- tasks that wait for nothing ----
+
+typedef struct eini_flow_each {
+  int64_t n;
+  eini_jobs jobs;
+  ein_status (*fn)(void *user, int64_t i);
+  void *user;
+} eini_flow_each;
+
+static void eini_flow_each_number(void *user) {
+  eini_flow_each *x = (eini_flow_each *)user;
+  for (int64_t i = 0; i < x->n; i++) (void)eini_jobs_add(&x->jobs, EINI_JOB_BLOCK, 0, 0, i);
+}
+
+static ein_status eini_flow_each_wait(void *user) { return (void)user, EIN_OK; }
+
+static ein_status eini_flow_each_run(void *user, int worker, const eini_job *job, int failed,
+                                     ein_ticket *ticket) {
+  const eini_flow_each *x = (const eini_flow_each *)user;
+  (void)worker, (void)ticket;
+  return failed ? EIN_OK : x->fn(x->user, job->arg);
+}
+
+static void eini_flow_each_done(void *user, int worker, const eini_job *job) {
+  (void)user, (void)worker, (void)job;
+}
+
+// Runs tasks 0 .. n - 1 at one place; none after one that fails.
+static ein_status eini_flow_tasks(const ein_allocator *al, int64_t n,
+                                  ein_status (*fn)(void *user, int64_t i), void *user) {
+  eini_flow_each x;
+  eini_flow f;
+  ein_fabric one;
+  eini_arena a;
+  memset(&x, 0, sizeof x), memset(&f, 0, sizeof f), memset(&one, 0, sizeof one);
+  x.n = n, x.fn = fn, x.user = user;
+  one.places = one.count = 1;
+  eini_arena_init(&a, al);
+  ein_status st = eini_jobs_make(&a, &x.jobs, eini_flow_each_number, eini_flow_each_wait, &x);
+  f.jobs = &x.jobs;
+  f.fabric = &one;
+  f.nstmt = f.width = 1;
+  f.run_fn = eini_flow_each_run;
+  f.done_fn = eini_flow_each_done;
+  f.user = &x;
+  f.wait = EINI_NEW(&a, int32_t, n);
+  f.link = EINI_NEW(&a, int32_t, n);
+  f.head = EINI_NEW(&a, int32_t, 1);
+  f.tail = EINI_NEW(&a, int32_t, 1);
+  f.ready = EINI_NEW(&a, int32_t, 1);
+  if (f.wait == NULL || f.link == NULL || f.head == NULL || f.tail == NULL || f.ready == NULL)
+    st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = eini_flow_all(&f, NULL);
+  eini_arena_free(&a);
+  return st;
+}
+
+// ================================================================================================
+// >>relation  tensor relations: join, aggregate, repartition
+// Takes views and relations; gives relations, whose blocks are views or memory of their own.
+// ================================================================================================
+
+struct ein_relation {
+  eini_arena arena;          // owns everything, the relation itself included
+  ein_relation_info info;
+  ein_dtype result;          // of the tensor once all is aggregated
+  int64_t *bound, *pieces;
+  const char *monoid;        // blocks are its states, in planes; NULL: they are values
+  eini_folder folder;        // of it
+  ein_monoid own;            // and what it is, when it is one of the caller's
+  ein_ztensor *block;        // nblock of them, row-major by key
+  int64_t *origin;           // nblock * rank
+};
+
+static ein_relation *eini_rel_new(ein_ctx *ctx, int rank, int nkey) {
+  eini_arena arena;
+  eini_arena_init(&arena, ctx == NULL ? NULL : &ctx->al);
+  ein_relation *r = EINI_NEW(&arena, ein_relation, 1);
+  if (r == NULL) return NULL;
+  r->bound = EINI_NEW(&arena, int64_t, rank);
+  r->pieces = EINI_NEW(&arena, int64_t, nkey);
+  r->arena = arena;
+  if (r->bound != NULL && r->pieces != NULL) {
+    r->info.rank = rank;
+    r->info.nkey = nkey;
+    r->info.nstate = 1;
+    r->info.bound = r->bound;
+    r->info.pieces = r->pieces;
+    return r;
+  }
+  ein_relation_destroy(r);
+  return NULL;
+}
+
+// A message about a call of this section.
+EINI_PRINTF(3, 4)
+static ein_status eini_dist_refuse(ein_ctx *ctx, ein_status st, const char *format, ...) {
+  va_list args;
+  if (ctx == NULL) return st;
+  eini_diag_reset(&ctx->diag, NULL, 0);
+  va_start(args, format);
+  eini_vfail(&ctx->diag, st, -1, 0, NULL, format, args);
+  va_end(args);
+  return st;
+}
+
+// Sets bounds, pieces and origins of the blocks, whose number must be sane.
+static ein_status eini_rel_shape(ein_relation *r, ein_dtype dtype, const int64_t *bound,
+                                 const int64_t *pieces) {
+  int rank = r->info.rank;
+  r->info.dtype = r->result = dtype;
+  r->info.nblock = 1;
+  for (int k = 0; k < rank; k++) r->bound[k] = bound[k];
+  for (int k = 0; k < r->info.nkey; k++) {
+    int64_t most = k < rank ? eini_max64(bound[k], 1) : INT32_MAX;
+    if (pieces[k] < 1 || pieces[k] > most) return EIN_ERR_SHAPE;
+    r->pieces[k] = pieces[k];
+    if (eini_mul_overflow(r->info.nblock, pieces[k], &r->info.nblock) ||
+        r->info.nblock > INT32_MAX) {
+      return EIN_ERR_TOO_LARGE;
+    }
+  }
+  int64_t n = r->info.nblock;
+  r->block = EINI_NEW(&r->arena, ein_ztensor, n);
+  r->origin = EINI_NEW(&r->arena, int64_t, n * rank);
+  if (r->block == NULL || r->origin == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t b = 0; b < n; b++) {
+    int64_t *shape = EINI_NEW(&r->arena, int64_t, 2 * (int64_t)rank), left = b;
+    if (shape == NULL) return EIN_ERR_NO_MEMORY;
+    for (int k = r->info.nkey - 1; k >= 0; k--) {
+      int64_t digit = left % pieces[k];
+      left /= pieces[k];
+      if (k >= rank) continue;
+      int64_t from = eini_piece_start(bound[k], pieces[k], digit);
+      r->origin[b * rank + k] = from;
+      shape[k] = eini_piece_start(bound[k], pieces[k], digit + 1) - from;
+    }
+    r->block[b].dtype = dtype;
+    r->block[b].rank = rank;
+    r->block[b].shape = shape;
+    r->block[b].strides = shape + rank;
+  }
+  return EIN_OK;
+}
+
+static int64_t *eini_rel_strides(const ein_relation *r, int64_t b) {
+  union { const int64_t *c; int64_t *v; } u;  // the relation's own memory
+  u.c = r->block[b].shape;
+  return u.v + r->info.rank;
+}
+
+// Bytes of one element of a block.
+static size_t eini_rel_wide(const ein_relation *r) {
+  return r->monoid != NULL ? eini_states_bytes(&r->folder) : ein_dtype_size(r->info.dtype);
+}
+
+// Memory for every block, dense, uninitialised values zero.
+static ein_status eini_rel_alloc(ein_relation *r) {
+  for (int64_t b = 0; b < r->info.nblock; b++) {
+    int64_t n;
+    EINI_TRY(eini_view_elements(r->info.rank, r->block[b].shape, &n));
+    eini_dist_dense(r->info.rank, r->block[b].shape, eini_rel_strides(r, b));
+    char *memory = (char *)eini_new(&r->arena, n, eini_rel_wide(r));
+    if (memory == NULL) return EIN_ERR_NO_MEMORY;
+    r->block[b].data = memory;
+    if (r->monoid == NULL) continue;
+    void *plane[4];
+    eini_states_at(&r->folder, n, memory, plane);
+    r->block[b].data = plane[0];
+  }
+  return EIN_OK;
+}
+
+// Hands a relation out, or what went wrong.
+static ein_status eini_rel_give(ein_ctx *ctx, ein_status st, ein_relation *r, ein_relation **out) {
+  if (st == EIN_OK) {
+    *out = r;
+    return EIN_OK;
+  }
+  ein_relation_destroy(r);
+  if (ctx != NULL && ctx->diag.count == 0)
+    eini_dist_refuse(ctx, st, "a tensor relation: %s", ein_status_text(st));
+  return st;
+}
+
+EIN_API void ein_relation_destroy(ein_relation *r) {
+  if (r == NULL) return;
+  eini_arena arena = r->arena;
+  eini_arena_free(&arena);
+}
+
+EIN_API void ein_relation_get(const ein_relation *r, ein_relation_info *info) {
+  if (r != NULL && info != NULL) *info = r->info;
+}
+
+EIN_API ein_status ein_relation_view(ein_ctx *ctx, const ein_ztensor *view, const int64_t *pieces,
+                                     ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (view == NULL || (view->rank > 0 && pieces == NULL)) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  ein_status st = ein_view_check(view);
+  ein_relation *r = NULL;
+  if (st == EIN_OK) r = eini_rel_new(ctx, view->rank, view->rank);
+  if (st == EIN_OK && r == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = eini_rel_shape(r, view->dtype, view->shape, pieces);
+  for (int64_t b = 0; st == EIN_OK && b < r->info.nblock; b++) {
+    int64_t *stride = eini_rel_strides(r, b), at = 0;
+    for (int k = 0; k < view->rank; k++) {
+      stride[k] = eini_stride(view, k);
+      if (r->block[b].shape[k] > 0) at += stride[k] * r->origin[b * view->rank + k];
+    }
+    r->block[b].data = view->data;
+    if (view->data != NULL && ein_view_count(&r->block[b]) > 0)
+      r->block[b].data = (char *)view->data + at * (int64_t)ein_dtype_size(view->dtype);
+  }
+  return eini_rel_give(ctx, st, r, out);
+}
+
+// The number of a key's block, or -1.
+static int64_t eini_rel_at(const ein_relation *r, const int64_t *key) {
+  int64_t b = 0;
+  for (int k = 0; k < r->info.nkey; k++) {
+    if (key[k] < 0 || key[k] >= r->pieces[k]) return -1;
+    b = b * r->pieces[k] + key[k];
+  }
+  return b;
+}
+
+EIN_API ein_status ein_relation_block(const ein_relation *r, const int64_t *key,
+                                      ein_ztensor *block, int64_t *origin) {
+  if (r == NULL || block == NULL || (r->info.nkey > 0 && key == NULL)) return EIN_ERR_ARGUMENT;
+  int64_t b = eini_rel_at(r, key);
+  if (b < 0) return EIN_ERR_BOUNDS;
+  *block = r->block[b];
+  for (int k = 0; origin != NULL && k < r->info.rank; k++)
+    origin[k] = r->origin[b * r->info.rank + k];
+  return EIN_OK;
+}
+
+// Where the states of block b begin.
+static char *eini_rel_states(const ein_relation *r, int64_t b) {
+  char *at = (char *)r->block[b].data;
+  if (!eini_fold_counts(r->folder.fold)) return at;
+  return at - ein_view_count(&r->block[b]) * (int64_t)ein_dtype_size(EIN_I64);
+}
+
+EIN_API ein_status ein_relation_state(const ein_relation *r, const int64_t *key, int state,
+                                      ein_ztensor *block) {
+  void *plane[4];
+  EINI_TRY(ein_relation_block(r, key, block, NULL));
+  if (state < 0 || state >= r->info.nstate) return EIN_ERR_ARGUMENT;
+  if (r->monoid == NULL) return EIN_OK;
+  eini_states_at(&r->folder, ein_view_count(block), eini_rel_states(r, eini_rel_at(r, key)),
+                 plane);
+  block->dtype = eini_state_dtype(&r->folder, state);
+  block->data = plane[state];
+  return EIN_OK;
+}
+
+// Copies what the box [from, from + shape) shares with block b of r into dst, which holds the box.
+static void eini_rel_part(const ein_relation *r, int64_t b, const int64_t *from, char *dst,
+                          const int64_t *shape, const int64_t *stride, int64_t *common) {
+  const ein_ztensor *x = &r->block[b];
+  const int64_t *origin = r->origin + b * r->info.rank;
+  int64_t at = 0, to = 0, size = (int64_t)ein_dtype_size(x->dtype);
+  for (int k = 0; k < x->rank; k++) {
+    int64_t lo = eini_max64(from[k], origin[k]);
+    int64_t hi = eini_min64(from[k] + shape[k], origin[k] + x->shape[k]);
+    if (hi <= lo) return;
+    common[k] = hi - lo;
+    at += (lo - origin[k]) * x->strides[k];
+    to += (lo - from[k]) * stride[k];
+  }
+  eini_dist_copy(x->rank, common, dst + to * size, stride, (const char *)x->data + at * size,
+                 x->strides, (size_t)size);
+}
+
+// Puts a box together from all blocks of a relation without further keys.
+static void eini_rel_gather(const ein_relation *r, const int64_t *from, char *dst,
+                            const int64_t *shape, const int64_t *stride, int64_t *common) {
+  for (int64_t b = 0; b < r->info.nblock; b++)
+    eini_rel_part(r, b, from, dst, shape, stride, common);
+}
+
+EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *out) {
+  if (r == NULL || out == NULL || r->info.nkey != r->info.rank) return EIN_ERR_ARGUMENT;
+  EINI_TRY(ein_view_check(out));
+  if (out->rank != r->info.rank) return EIN_ERR_SHAPE;
+  if (out->dtype != r->info.dtype) return EIN_ERR_DTYPE;
+  for (int k = 0; k < out->rank; k++)
+    if (out->shape[k] != r->bound[k]) return EIN_ERR_SHAPE;
+  if (ein_view_count(out) == 0) return EIN_OK;
+  eini_arena a = r->arena;
+  eini_arena_init(&a, &r->arena.al);
+  int64_t *dims = EINI_NEW(&a, int64_t, 3 * (int64_t)out->rank);
+  if (dims == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *stride = dims + out->rank, *common = stride + out->rank;
+  for (int k = 0; k < out->rank; k++) stride[k] = eini_stride(out, k);
+  eini_rel_gather(r, dims, (char *)out->data, out->shape, stride, common);
+  eini_arena_free(&a);
+  return EIN_OK;
+}
+
+typedef struct eini_rel_move {
+  const ein_relation *from;
+  ein_relation *to;
+  int64_t *common;          // scratch
+} eini_rel_move;
+
+static ein_status eini_rel_move_block(void *user, int64_t b) {
+  const eini_rel_move *m = (const eini_rel_move *)user;
+  const ein_ztensor *x = &m->to->block[b];
+  eini_rel_gather(m->from, m->to->origin + b * x->rank, (char *)x->data, x->shape, x->strides,
+                  m->common);
+  return EIN_OK;
+}
+
+EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
+                                            const int64_t *pieces, ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (r == NULL || r->info.nkey != r->info.rank || (r->info.rank > 0 && pieces == NULL))
+    return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  int rank = r->info.rank;
+  ein_relation *x = eini_rel_new(ctx, rank, rank);
+  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY
+                            : eini_rel_shape(x, r->info.dtype, r->bound, pieces);
+  if (st == EIN_OK) st = eini_rel_alloc(x);
+  eini_rel_move m = {r, x, st == EIN_OK ? EINI_NEW(&x->arena, int64_t, rank) : NULL};
+  if (st == EIN_OK && m.common == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK)
+    st = eini_flow_tasks(&x->arena.al, x->info.nblock, eini_rel_move_block, &m);
+  return eini_rel_give(ctx, st, x, out);
+}
+
+// ================================================================================================
+// >>join  tensor relations: join and aggregate
+// Takes relations and a statement; gives the relation of its blocks, and folds partial ones.
+// ================================================================================================
+
+// The state of one join.
+typedef struct eini_rel_join {
+  const ein_graph *g;
+  const eini_stmt *s;
+  const ein_relation *const *rel;
+  ein_block_fn fn;
+  void *user;
+  ein_relation *out;
+  eini_space space;
+  eini_arena arena, boxes;      // what lives for the join, and for one block
+  eini_block_plans plans;
+  int64_t *lo, *len, *hi;       // nindex
+  ein_ztensor *in;              // noperand
+  const int64_t **stride;       // noperand
+  const void **data;            // noperand
+  ein_scalar *param;
+  int64_t *key;                 // of a plan
+} eini_rel_join;
+
+// The statement's index space under cut, row-major over all cut indices.
+static ein_status eini_rel_space(eini_rel_join *j, const int64_t *cut) {
+  const eini_stmt *s = j->s;
+  int *order = EINI_NEW(&j->arena, int, s->nindex), norder = 0;
+  int64_t n = 1;
+  if (order == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++) {
+    if (cut[i] < 1 || cut[i] > eini_max64(s->index[i].extent, 1)) return EIN_ERR_SHAPE;
+    if (eini_mul_overflow(n, cut[i], &n) || n > INT32_MAX) return EIN_ERR_TOO_LARGE;
+    if (cut[i] > 1) order[norder++] = i;
+  }
+  return eini_space_init(&j->arena, s, cut, order, norder, &j->space);
+}
+
+static ein_status eini_rel_validate(ein_ctx *ctx, const eini_rel_join *j) {
+  const eini_stmt *s = j->s;
+  const eini_tensor *t = &j->g->tensor[s->out];
+  int plain = t->rank == s->nfree && s->rest == EIN_REST_ERROR;
+  for (int r = 0; plain && r < t->rank; r++) plain = eini_plain_row(&s->out_map, r) == r;
+  if (!plain)
+    return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED,
+                            "a join into '%s': the free indices are not its axes in order",
+                            t->name);
+  for (int k = 0; k < s->noperand; k++) {
+    const eini_tensor *x = &j->g->tensor[s->operand[k]];
+    const ein_relation *r = j->rel[k];
+    if (r == NULL || r->info.nkey != r->info.rank || r->info.rank != x->rank ||
+        r->info.dtype != x->dtype)
+      return eini_dist_refuse(ctx, EIN_ERR_SHAPE, "operand %d: not a relation of '%s'", k, x->name);
+    for (int a = 0; a < x->rank; a++)
+      if (r->bound[a] != x->shape[a])
+        return eini_dist_refuse(ctx, EIN_ERR_SHAPE,
+                                "operand %d: bound %d of '%s' is %lld, not %lld", k, a, x->name,
+                                (long long)x->shape[a], (long long)r->bound[a]);
+  }
+  return EIN_OK;
+}
+
+// The result's blocks are states of the statement's monoid, which outlive graph and ctx.
+static ein_status eini_rel_carry(eini_rel_join *j) {
+  ein_relation *r = j->out;
+  const eini_stmt *s = j->s;
+  const char *name = eini_fold_name(j->g, s->fold);
+  EINI_TRY(eini_states_folder(j->g, s, &r->folder));
+  r->monoid = eini_strndup(&r->arena, name, (int64_t)strlen(name));
+  if (r->monoid == NULL) return EIN_ERR_NO_MEMORY;
+  if (r->folder.user != NULL) {
+    r->own = *r->folder.user;
+    r->folder.user = &r->own;
+  }
+  r->info.nstate = r->folder.nstate;
+  return EIN_OK;
+}
+
+// The relation of the results: keys of the free indices, then of the cut reduced ones.
+static ein_status eini_rel_result(ein_ctx *ctx, eini_rel_join *j) {
+  const eini_stmt *s = j->s;
+  const eini_tensor *t = &j->g->tensor[s->out];
+  int nkey = s->nfree;
+  int64_t *pieces = EINI_NEW(&j->arena, int64_t, s->nindex);
+  if (pieces == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < s->nindex; i++)
+    if (i < s->nfree || j->space.cut[i] > 1) pieces[i < s->nfree ? i : nkey++] = j->space.cut[i];
+  j->out = eini_rel_new(ctx, s->nfree, nkey);
+  if (j->out == NULL) return EIN_ERR_NO_MEMORY;
+  ein_dtype partial = ein_dtype_compute(s->type);
+  if (j->space.nagg > 1 && j->fn == NULL && eini_fold_carries(s->fold)) {
+    EINI_TRY(eini_rel_carry(j));
+    partial = j->out->folder.type;
+  }
+  EINI_TRY(eini_rel_shape(j->out, j->space.nagg > 1 ? partial : t->dtype, t->shape, pieces));
+  j->out->result = t->dtype;
+  return eini_rel_alloc(j->out);
+}
+
+// The box operand k reads: a view of one block, or put together.
+static ein_status eini_rel_operand(eini_rel_join *j, int k) {
+  const ein_relation *r = j->rel[k];
+  int rank = r->info.rank;
+  int64_t *from = EINI_NEW(&j->boxes, int64_t, 5 * (int64_t)rank), n;
+  if (from == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *to = from + rank, *shape = to + rank, *stride = shape + rank;
+  const eini_stmt_block block = eini_block_of(j->lo, j->hi, NULL);
+  eini_block_hull(j->s, &block, k, from, to);
+  for (int a = 0; a < rank; a++) shape[a] = to[a] - from[a];
+  ein_ztensor *v = &j->in[k];
+  memset(v, 0, sizeof *v);
+  v->dtype = r->info.dtype;
+  v->rank = rank;
+  v->shape = shape;
+  for (int64_t b = 0; b < r->info.nblock; b++) {
+    const int64_t *origin = r->origin + b * rank;
+    int64_t at = 0;
+    int a = 0;
+    for (; a < rank; a++) {
+      if (from[a] < origin[a] || to[a] > origin[a] + r->block[b].shape[a]) break;
+      at += (from[a] - origin[a]) * r->block[b].strides[a];
+    }
+    if (a < rank) continue;
+    v->strides = r->block[b].strides;
+    v->data = r->block[b].data;
+    if (v->data != NULL && ein_view_count(v) > 0)
+      v->data = (char *)v->data + at * (int64_t)ein_dtype_size(v->dtype);
+    return EIN_OK;
+  }
+  EINI_TRY(eini_view_elements(rank, shape, &n));
+  eini_dist_dense(rank, shape, stride);
+  v->strides = stride;
+  v->data = eini_new(&j->boxes, n, ein_dtype_size(v->dtype));
+  if (v->data == NULL) return EIN_ERR_NO_MEMORY;
+  if (n > 0) eini_rel_gather(r, from, (char *)v->data, shape, stride, stride + rank);
+  return EIN_OK;
+}
+
+// Runs the statement's plan for block b, which is at hand.
+static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
+  const ein_ztensor *out = &j->out->block[b];
+  const eini_stmt *s = j->s;
+  eini_dist_job job;
+  int64_t n = 0, id;
+  int nin = 0, norigin = 0;
+  memset(&job, 0, sizeof job);
+  for (int i = 0; i < s->nindex; i++) j->key[n++] = j->len[i];
+  for (int k = 0; k < s->noperand; k++) {
+    j->stride[k] = j->in[k].strides;
+    if (eini_operand_first(s, k) < k) continue;
+    for (int a = 0; a < j->in[k].rank; a++) j->key[n++] = j->in[k].strides[a];
+    j->data[nin++] = j->in[k].data;
+  }
+  job.g = j->g;
+  job.s = s;
+  job.block = eini_block_of(NULL, j->len, NULL);
+  job.cut = j->space.cut;
+  job.stride = j->stride;
+  job.by_index = 1;
+  job.dtype = out->dtype;
+  job.folder = j->out->monoid != NULL ? &j->out->folder : NULL;
+  EINI_TRY(eini_dist_plan(&j->plans, &job, j->key, n, &id));
+  for (int i = 0; i < s->nindex; i++) {
+    if (!eini_dist_uses(s, j->space.cut, i)) continue;
+    ein_scalar *p = &j->param[j->g->nparam + norigin++];
+    p->set = 1;
+    p->re = (double)j->lo[i];
+  }
+  ein_run run;
+  void *data[4] = {out->data, NULL, NULL, NULL};
+  if (job.folder != NULL) {
+    eini_states_at(job.folder, ein_view_count(out), eini_rel_states(j->out, b), data);
+    eini_fold_identity(job.folder, ein_view_count(out), data);
+  }
+  memset(&run, 0, sizeof run);
+  run.in = j->data;
+  run.out = data;
+  run.param = j->param;
+  return ein_plan_execute(j->plans.plan[id], &run);
+}
+
+static ein_status eini_rel_block(eini_rel_join *j, int64_t q) {
+  const eini_stmt *s = j->s;
+  int64_t b = 0;
+  eini_space_ranges(&j->space, q, j->lo, j->hi);
+  for (int i = 0; i < s->nindex; i++) {
+    j->len[i] = j->hi[i] - j->lo[i];
+    b = b * j->space.cut[i] + eini_space_piece(&j->space, q, i);
+  }
+  for (int k = 0; k < s->noperand; k++) {
+    int first = eini_operand_first(s, k);
+    if (first == k || j->rel[first] != j->rel[k]) EINI_TRY(eini_rel_operand(j, k));
+    else j->in[k] = j->in[first];
+  }
+  const ein_ztensor *out = &j->out->block[b];
+  return j->fn != NULL ? j->fn(j->user, j->lo, j->len, j->in, out) : eini_rel_run(j, b);
+}
+
+static ein_status eini_rel_task(void *user, int64_t q) {
+  eini_rel_join *j = (eini_rel_join *)user;
+  eini_arena_init(&j->boxes, &j->arena.al);
+  const ein_status st = eini_rel_block(j, q);
+  eini_arena_free(&j->boxes);
+  return st;
+}
+
+static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_t *cut,
+                                    const ein_scalar *param) {
+  const eini_stmt *s = j->s;
+  eini_arena *a = &j->arena;
+  int64_t nkey = s->nindex;
+  EINI_TRY(eini_rel_space(j, cut));
+  EINI_TRY(eini_rel_validate(ctx, j));
+  for (int k = 0; k < s->noperand; k++) nkey += j->g->tensor[s->operand[k]].rank;
+  j->lo = EINI_NEW(a, int64_t, s->nindex);
+  j->hi = EINI_NEW(a, int64_t, s->nindex);
+  j->len = EINI_NEW(a, int64_t, s->nindex);
+  j->in = EINI_NEW(a, ein_ztensor, s->noperand);
+  j->stride = EINI_NEW(a, const int64_t *, s->noperand);
+  j->data = EINI_NEW(a, const void *, s->noperand);
+  j->key = EINI_NEW(a, int64_t, nkey);
+  j->param = EINI_NEW(a, ein_scalar, j->g->nparam + s->nindex);
+  if (j->lo == NULL || j->hi == NULL || j->len == NULL || j->in == NULL || j->stride == NULL ||
+      j->data == NULL || j->key == NULL || j->param == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int64_t k = 0; param != NULL && k < j->g->nparam; k++) j->param[k] = param[k];
+  EINI_TRY(eini_dist_ctx(ctx, 0, &j->plans.ctx));
+  j->plans.a = a;
+  EINI_TRY(eini_rel_result(ctx, j));
+  return eini_flow_tasks(&a->al, j->space.ntask, eini_rel_task, j);
+}
+
+EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
+                                     const int64_t *cut, const ein_relation *const *rel,
+                                     const ein_scalar *param, ein_block_fn fn, void *user,
+                                     ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (graph == NULL || graph->open || graph->symbols != NULL || stmt < 0 || stmt >= graph->nstmt)
+    return EIN_ERR_ARGUMENT;
+  eini_rel_join j;
+  memset(&j, 0, sizeof j);
+  j.g = graph;
+  j.s = &graph->stmt[stmt];
+  j.rel = rel;
+  j.fn = fn;
+  j.user = user;
+  if ((j.s->nindex > 0 && cut == NULL) || (j.s->noperand > 0 && rel == NULL))
+    return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  eini_arena_init(&j.arena, ctx == NULL ? NULL : &ctx->al);
+  ein_status st = eini_rel_join_all(ctx, &j, cut, param);
+  eini_block_plans_end(&j.plans);
+  eini_ctx_free(j.plans.ctx);
+  eini_arena_free(&j.arena);
+  return eini_rel_give(ctx, st, j.out, out);
+}
+
+// ---- aggregation ----
+
+// A graph y[i..] = fold[k](x[k, i..]) for blocks of one shape.
+static ein_status eini_rel_fold_graph(ein_ctx *ctx, const ein_relation *r, const int64_t *shape,
+                                      int64_t n, const char *monoid, ein_graph **g) {
+  int rank = r->info.rank, x, y;
+  eini_stmt *s;
+  *g = eini_graph_new(ctx);
+  if (*g == NULL) return EIN_ERR_NO_MEMORY;
+  int64_t *stack = EINI_NEW(&(*g)->arena, int64_t, rank + 1);
+  if (stack == NULL) return EIN_ERR_NO_MEMORY;
+  stack[0] = n;
+  for (int k = 0; k < rank; k++) stack[k + 1] = shape[k];
+  EINI_TRY(eini_dist_add_tensor(*g, "x", EIN_ROLE_INPUT, r->info.dtype, rank + 1, stack, &x));
+  EINI_TRY(eini_dist_add_tensor(*g, "y", EIN_ROLE_OUTPUT, r->result, rank, stack + 1, &y));
+  EINI_TRY(eini_graph_add_stmt(*g, y, rank + 1, 1, &x, &s));
+  s->nfree = rank;
+  for (int k = 0; k <= rank; k++) {
+    s->index[k].name = "";
+    s->index[k].extent = stack[k < rank ? k + 1 : 0];
+  }
+  EINI_TRY(eini_map_set(&(*g)->arena, &s->proj[0], 0, rank, 1));
+  EINI_TRY(eini_map_units(&(*g)->arena, &s->proj[0], 1, 0, rank));
+  EINI_TRY(eini_map_units(&(*g)->arena, &s->out_map, 0, 0, rank));
+  EINI_TRY(eini_fold_named(*g, eini_diag_of(ctx), monoid, &s->fold));
+  if (eini_expr_add(&(*g)->arena, &s->expr, EIN_OP_OPERAND, -1, 0, 0, 0) < 0)
+    return EIN_ERR_NO_MEMORY;
+  s->numpy = 1;  // partial sums of bool are combined by or
+  return eini_stmt_finish(*g, s, eini_diag_of(ctx));
+}
+
+// Folds the n blocks of one group, which follow each other from block `first`.
+static ein_status eini_rel_fold(ein_ctx *ctx, eini_block_plans *l, const ein_relation *r,
+                                int64_t first, int64_t n, const char *monoid, char *stack,
+                                const ein_ztensor *out) {
+  static const int64_t *const dense[2] = {NULL, NULL};
+  const ein_ztensor *b = &r->block[first];
+  size_t bytes = (size_t)ein_view_count(b) * ein_dtype_size(b->dtype);
+  int64_t id = eini_block_plan_find(l, b->shape, b->rank);
+  if (id < 0) return EIN_ERR_NO_MEMORY;
+  if (id == l->n) {
+    ein_graph *g = NULL;
+    ein_plan *plan = NULL;
+    ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
+    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
+    eini_graph_free(g);
+    if (st == EIN_OK) st = eini_block_plan_keep(l, plan);
+    if (st != EIN_OK) return st;
+  }
+  for (int64_t k = 0; k < n && bytes > 0; k++)
+    memcpy(stack + (size_t)k * bytes, r->block[first + k].data, bytes);
+  ein_run run;
+  const void *in = stack;
+  void *data = out->data;
+  memset(&run, 0, sizeof run);
+  run.in = &in;
+  run.out = &data;
+  return ein_plan_execute(l->plan[id], &run);
+}
+
+// Merges the states of n blocks that follow each other from block `first`, along the tree of
+// executions, and finishes them.
+static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t n, char *stack,
+                                  const ein_ztensor *out) {
+  int64_t count = ein_view_count(out), used = count * (int64_t)eini_rel_wide(r);
+  int64_t bytes = (used + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  if (count == 0) return;
+  for (int64_t k = 0; k < n; k++)
+    memcpy(stack + k * bytes, eini_rel_states(r, first + k), (size_t)used);
+  for (int64_t step = 1; step < n; step *= 2)
+    for (int64_t k = 0; k + step < n; k += 2 * step)
+      eini_states_merge(&r->folder, count, stack + k * bytes, stack + (k + step) * bytes);
+  void *state[4];
+  eini_states_at(&r->folder, count, stack, state);
+  eini_states_finish(&r->folder, out->rank, out->shape, state, NULL, out->dtype,
+                     (char *)out->data, out->strides);
+}
+
+typedef struct eini_rel_folding {
+  ein_ctx *ctx;
+  eini_block_plans plans;
+  const ein_relation *r;
+  ein_relation *x;
+  int64_t n;                // blocks of a group
+  const char *monoid;
+  char *stack;              // room for them
+} eini_rel_folding;
+
+static ein_status eini_rel_fold_block(void *user, int64_t b) {
+  eini_rel_folding *f = (eini_rel_folding *)user;
+  const ein_ztensor *out = &f->x->block[b];
+  if (f->r->monoid == NULL)
+    return eini_rel_fold(f->ctx, &f->plans, f->r, b * f->n, f->n, f->monoid, f->stack, out);
+  eini_rel_merge_states(f->r, b * f->n, f->n, f->stack, out);
+  return EIN_OK;
+}
+
+static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                         ein_relation *x) {
+  int64_t largest = 0, bytes;
+  eini_arena scratch;
+  eini_rel_folding f;
+  memset(&f, 0, sizeof f);
+  if (r->monoid != NULL && strcmp(monoid, r->monoid) != 0)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
+                            "'%.60s'", r->monoid, monoid);
+  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
+  EINI_TRY(eini_rel_alloc(x));
+  f.ctx = ctx, f.r = r, f.x = x, f.monoid = monoid, f.n = 1;
+  for (int k = r->info.rank; k < r->info.nkey; k++) f.n *= r->pieces[k];
+  for (int64_t b = 0; b < r->info.nblock; b++)
+    largest = eini_max64(largest, ein_view_count(&r->block[b]));
+  if (r->monoid != NULL) largest += EINI_ALIGN;  // states of a block begin aligned
+  if (eini_mul_overflow(f.n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
+  eini_arena_init(&scratch, &x->arena.al);
+  f.stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
+  ein_status st = f.stack == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK && r->monoid == NULL) st = eini_dist_ctx(ctx, 0, &f.plans.ctx);
+  f.plans.a = &scratch;
+  if (st == EIN_OK) st = eini_flow_tasks(&x->arena.al, x->info.nblock, eini_rel_fold_block, &f);
+  eini_block_plans_end(&f.plans);
+  eini_ctx_free(f.plans.ctx);
+  eini_arena_free(&scratch);
+  return st;
+}
+
+EIN_API ein_status ein_relation_aggregate(ein_ctx *ctx, const ein_relation *r, const char *monoid,
+                                          ein_relation **out) {
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  if (r == NULL || monoid == NULL) return EIN_ERR_ARGUMENT;
+  eini_begin_call(ctx, NULL);
+  ein_relation *x = eini_rel_new(ctx, r->info.rank, r->info.rank);
+  ein_status st = x == NULL ? EIN_ERR_NO_MEMORY : eini_rel_aggregate_all(ctx, r, monoid, x);
+  return eini_rel_give(ctx, st, x, out);
 }
 
 // ================================================================================================
@@ -2662,7 +2778,7 @@ enum { EINI_FOLLOWS = -2 };
 // indices of the statement that defines them.
 typedef struct eini_dist_moved {
   int32_t kind;             // EINI_JOB_RECEIVE, EINI_JOB_SEND, or EINI_JOB_NONE: home == place
-  int32_t peer;             // the other place
+  int32_t place, peer;      // place: among those of the process; peer: the other one
   int32_t operand;          // of the reading statement; -1: a partial result
   int32_t define;           // the statement that defines the elements
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
@@ -2753,6 +2869,7 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   eini_dist_moved *v = &all[c->nmove++];
   memset(v, 0, sizeof *v);
   v->kind = kind;
+  v->place = (int32_t)(z->place - z->d->fabric.first);
   v->peer = (int32_t)peer;
   v->operand = v->define = v->level = v->job = v->group = -1;
   v->bytes = bytes;
@@ -3136,19 +3253,35 @@ static int64_t eini_dist_final(const ein_dist *d, const eini_dist_stmt *e, int64
   return l == 0 ? e->block + i : e->merges + i * e->levels + l - 1;
 }
 
-// The moves of a statement as jobs: first those of operands, then those of partial results level by
-// level, so that a job waits for none of a later number.
-static void eini_dist_number_moves(ein_dist *d, int k) {
-  eini_dist_copies *c = d->copies;
-  for (int l = -1; l < d->stmt[k].levels; l++) {
+// The moves of all statements in the order of their jobs, into turn: of a statement first those of
+// operands, then those of partial results level by level, so that a job waits for none of a later
+// number.
+static ein_status eini_dist_turns(eini_arena *a, const ein_dist *d, int64_t *turn) {
+  const eini_dist_copies *c = d->copies;
+  eini_turns x = {0, EINI_NEW(a, eini_ranked, c->nmove)};
+  if (x.heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
     for (int64_t p = 0; p < d->fabric.count; p++) {
-      const int64_t entry = (int64_t)k * d->fabric.count + p;
+      const int64_t entry = (int64_t)k * d->fabric.count + p, own = d->fabric.first + p;
       for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
-        eini_dist_moved *v = &c->move[i];
-        if (v->level == l && v->kind != EINI_JOB_NONE)
-          v->job = eini_jobs_add(&d->jobs, (eini_job_kind)v->kind, k, p, i);
+        const eini_dist_moved *v = &c->move[i];
+        const int send = v->kind == EINI_JOB_SEND;
+        eini_turns_add(&x, &d->fabric, v->level + 1, send ? own : v->peer, send ? v->peer : own, i);
       }
     }
+    while (x.n > 0) *turn++ = eini_turns_next(&x);
+  }
+  return EIN_OK;
+}
+
+// Numbers the moves of statement k.
+static void eini_dist_number_moves(ein_dist *d, int k, const int64_t *turn) {
+  eini_dist_copies *c = d->copies;
+  const int64_t n = d->fabric.count, from = c->first[k * n], to = c->first[k * n + n];
+  for (int64_t i = from; i < to; i++) {
+    eini_dist_moved *v = &c->move[turn[i]];
+    if (v->kind != EINI_JOB_NONE)
+      v->job = eini_jobs_add(&d->jobs, (eini_job_kind)v->kind, k, v->place, turn[i]);
   }
 }
 
@@ -3159,14 +3292,14 @@ static int32_t eini_dist_number_gates(ein_dist *d, int k, int64_t n) {
 }
 
 // Numbers all jobs.
-static void eini_dist_number(ein_dist *d) {
+static void eini_dist_number(ein_dist *d, const int64_t *turn) {
   eini_jobs *j = &d->jobs;
   for (int k = 0; k < d->nstmt; k++) {
     eini_dist_stmt *e = &d->stmt[k];
     const int output = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT;
     e->zero = e->fetches = -1;
     e->memory = eini_dist_number_gates(d, k, eini_dist_memories(d));
-    if (!d->fabric.shared) eini_dist_number_moves(d, k);
+    if (!d->fabric.shared) eini_dist_number_moves(d, k, turn);
     if (!d->fabric.shared && d->desc.no_overlap) e->fetches = eini_dist_number_gates(d, k, 1);
     if (e->s->rest == EIN_REST_ZERO && (d->fabric.shared || output))
       e->zero = eini_jobs_add(j, EINI_JOB_ZERO, k, 0, 0);
@@ -3385,9 +3518,13 @@ static ein_status eini_dist_wait_all(ein_dist *d, eini_dist_room *m) {
 typedef struct eini_dist_making {
   ein_dist *d;
   eini_dist_room *m;
+  int64_t *turn;            // of places with memory of their own: moves as eini_dist_turns has them
 } eini_dist_making;
 
-static void eini_dist_number_all(void *user) { eini_dist_number(((eini_dist_making *)user)->d); }
+static void eini_dist_number_all(void *user) {
+  const eini_dist_making *x = (const eini_dist_making *)user;
+  eini_dist_number(x->d, x->turn);
+}
 
 static ein_status eini_dist_wait(void *user) {
   const eini_dist_making *x = (const eini_dist_making *)user;
@@ -3396,7 +3533,8 @@ static ein_status eini_dist_wait(void *user) {
 
 // Makes the jobs of a plan.
 static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
-  eini_dist_making x = {d, m};
+  eini_dist_making x = {d, m, NULL};
+  eini_arena a;
   for (int k = 0; k < d->nstmt; k++) {
     const eini_stmt *s = d->stmt[k].s;
     for (int o = 0; o < s->noperand; o++)
@@ -3404,7 +3542,16 @@ static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
     d->tags = eini_max64(d->tags, s->noperand);
   }
   d->tags = d->tags * d->defines + 1;
-  return eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
+  eini_arena_init(&a, &d->al);
+  ein_status st = EIN_OK;
+  if (!d->fabric.shared) {
+    x.turn = EINI_NEW(&a, int64_t, d->copies->nmove);
+    st = x.turn == NULL ? EIN_ERR_NO_MEMORY : eini_dist_turns(&a, d, x.turn);
+  }
+  if (st == EIN_OK)
+    st = eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
+  eini_arena_free(&a);
+  return st;
 }
 
 // ================================================================================================
@@ -4276,11 +4423,16 @@ static ein_status eini_timer_new(eini_timer *c, const eini_post *p, int kind, ei
   return EIN_OK;
 }
 
-// Something happens with an operation: of what happens at once, in the order in which it came up.
+// Something happens with an operation: of what happens at once, in the order in which it came up;
+// messages that set out come last, those of lower tags first, in turns, whoever posted first.
 static void eini_timer_event(eini_timer *c, ein_ticket ticket, int kind, double when) {
   eini_ranked *e = &c->event[c->nevent];
+  const eini_transit *x = &c->op[ticket - 1].way;
+  const int64_t tag = eini_min64(c->posts.post[ticket - 1].tag, ((int64_t)1 << 36) / c->places);
+  const int64_t turn = kind == EINI_TIMER_MOVES && x->hops == 0
+                           ? 1 + tag * c->places + eini_links_turn(c->places, x->from, x->to) : 0;
   e->key = when;
-  e->seq = c->turn++;
+  e->seq = (turn << 26) + c->turn++;
   e->what = ticket;
   c->op[ticket - 1].kind = kind;
   eini_heap_rise(c->event, c->nevent++);
@@ -5213,7 +5365,8 @@ static ein_status eini_steps_homeward(eini_staged *x, const eini_step_move *v) {
 // ================================================================================================
 // >>steps-plan  what places do under a schedule
 // Takes a schedule; gives, for the places of this process, plans of blocks, messages, memory and
-// jobs. Who sends to these places, and who receives, is found by going through the steps of all.
+// jobs. Who sends to these places, and who receives, is found by going through loops as long as
+// what is read, or written, may lie at these places.
 // ================================================================================================
 
 // ---- tasks and messages ----
@@ -5227,6 +5380,9 @@ typedef struct eini_steps_noting {
   int64_t *now[2];          // by memory: bytes of its messages in and out
   char *fresh;              // by point: nothing is in its partial result yet
   int64_t **near;           // by tensor: the hull of what the places of this process hold
+  eini_arena *a;            // of what follows
+  eini_ranked *other;       // what points of other processes do, a heap by eini_steps_when
+  int64_t nother, capother;
 } eini_steps_noting;
 
 static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place, int64_t peer,
@@ -5384,27 +5540,107 @@ static ein_status eini_steps_task(eini_steps_noting *z, int64_t step, int64_t fi
   return eini_steps_shares(x, step, &t->nshare);
 }
 
+// ---- points of other processes ----
+
+// When point `point` fetches before a step, or, after, sends home behind it: what all are ordered
+// by. Sums of products of them are below EINI_TOUR_MAX.
+static int64_t eini_steps_when(const eini_tour *w, int64_t step, int after, int64_t point) {
+  return (2 * step + after) * w->n->grid->npoint + point;
+}
+
+// Is a loop that has a value rotated by one that will have one, from position i of the order on?
+static int eini_steps_turned(const eini_loops *n, int i) {
+  for (int u = 0; u < i; u++) {
+    const eini_loop *r = &n->loop[n->order[u]];
+    for (int k = 0; k < r->nturn; k++) {
+      const int at = eini_loops_at(n, r->turn[k]);
+      if (at >= i && at < n->nstep) return 1;
+    }
+  }
+  return 0;
+}
+
+// Notes when points of other processes fetch, or send home, what may lie here: access k, with the
+// values of the first i loops at hand, and the step that these are of so far.
+static ein_status eini_steps_others(eini_steps_noting *z, int k, int i, int64_t step) {
+  eini_tour *w = &z->x.e->w;
+  const eini_loops *n = w->n;
+  const eini_stmt *s = n->s;
+  const int result = k == s->noperand;
+  if (!eini_steps_turned(n, i) &&
+      (!eini_tour_hull(w, k) || !eini_steps_near(z, result ? s->out : s->operand[k])))
+    return EIN_OK;
+  if (i == n->nstep) {
+    const int64_t point = eini_grid_point(n->grid, w->here);
+    if (eini_dist_driven(z->x.d, eini_grid_place(n->grid, point))) return EIN_OK;
+    eini_ranked *all = (eini_ranked *)eini_grow(z->a, z->other, z->nother, &z->capother,
+                                                sizeof *all);
+    if (all == NULL) return EIN_ERR_NO_MEMORY;
+    z->other = all;
+    all[z->nother].what = eini_steps_when(w, step, result, point);
+    all[z->nother].key = (double)all[z->nother].what;
+    all[z->nother].seq = k;
+    eini_heap_rise(all, z->nother++);
+    return EIN_OK;
+  }
+  const int v = n->order[i];
+  const eini_loop *x = &n->loop[v];
+  const int64_t extent = eini_max64(x->extent, 1);
+  if (x->dim < 0 && i > eini_loops_depth(n, k))  // whole: at the first, or the last, of its values
+    return eini_steps_others(z, k, i + 1, step * extent + (result ? extent - 1 : 0));
+  for (int64_t value = 0; value < extent; value++) {
+    w->value[v] = value;
+    if (x->dim >= 0) w->here[x->dim] = value;
+    EINI_TRY(eini_steps_others(z, k, i + 1, x->dim >= 0 ? step : step * extent + value));
+  }
+  w->value[v] = -1;
+  if (x->dim >= 0) w->here[x->dim] = 0;
+  return EIN_OK;
+}
+
+static void eini_steps_point(eini_steps_noting *z, int64_t point) {
+  eini_tour *w = &z->x.e->w;
+  w->move.point = point;
+  eini_grid_coords(w->n->grid, point, w->here);
+  w->move.place = eini_grid_place(w->n->grid, point);
+  z->mine = eini_dist_driven(z->x.d, w->move.place);
+}
+
+// What they do before `when`.
+static ein_status eini_steps_until(eini_steps_noting *z, int64_t when) {
+  const int64_t npoint = z->x.e->w.n->grid->npoint;
+  while (z->nother > 0 && z->other[0].what < when) {
+    const eini_ranked e = z->other[0];
+    z->other[0] = z->other[--z->nother];
+    if (z->nother > 0) eini_heap_sink(z->other, z->nother, 0);
+    eini_steps_point(z, e.what % npoint);
+    EINI_TRY(eini_steps_access(z, e.what / npoint / 2, (int)e.seq));
+  }
+  return EIN_OK;
+}
+
 // All steps of a statement.
 static ein_status eini_steps_walk(eini_steps_noting *z) {
   eini_staged *x = &z->x;
   eini_tour *w = &x->e->w;
+  const eini_loops *nest = w->n;
   const int n = x->stmt->noperand;
-  for (int64_t step = 0; step < w->n->steps; step++) {
-    memset(w->sent, 0, (size_t)x->d->fabric.places * sizeof *w->sent);
-    for (int64_t q = 0; q < 2 * w->n->grid->npoint; q++) {
-      const int64_t first = x->e->nmove;
-      const int after = q >= w->n->grid->npoint;
-      w->move.point = q % w->n->grid->npoint;
-      eini_grid_coords(w->n->grid, w->move.point, w->here);
+  for (int v = 0; v < nest->nloop; v++) w->value[v] = -1;
+  for (int m = 0; m < nest->grid->ndim; m++) w->here[m] = 0;
+  for (int k = 0; k <= n && x->d->fabric.count < x->d->fabric.places; k++)
+    if (w->nowners[k] > 0) EINI_TRY(eini_steps_others(z, k, 0, 0));
+  for (int64_t step = 0; step < nest->steps; step++) {
+    for (int64_t q = 0; q < 2 * x->e->npoint; q++) {
+      const int64_t first = x->e->nmove, point = x->e->first + q % x->e->npoint;
+      const int after = q >= x->e->npoint;
+      EINI_TRY(eini_steps_until(z, eini_steps_when(w, step, after, point)));
+      eini_steps_point(z, point);
       if (!eini_tour_works(w)) continue;
-      w->move.place = eini_grid_place(w->n->grid, w->move.point);
-      z->mine = eini_dist_driven(x->d, w->move.place);
-      for (int k = 0; k < n && !after; k++) EINI_TRY(eini_steps_access(z, step, k));
-      if (after) EINI_TRY(eini_steps_access(z, step, n));
-      else if (z->mine) EINI_TRY(eini_steps_task(z, step, first));
+      for (int k = after ? n : 0; k < n + after; k++) EINI_TRY(eini_steps_access(z, step, k));
+      if (!after) EINI_TRY(eini_steps_task(z, step, first));
     }
   }
-  return EIN_OK;
+  return eini_steps_until(z, INT64_MAX);
 }
 
 // ---- statements and tensors ----
@@ -5606,15 +5842,14 @@ static ein_status eini_steps_derive(ein_dist *d, int k, eini_steps_noting *z) {
   ein_status st = z->last == NULL || z->now[0] == NULL || z->now[1] == NULL || z->fresh == NULL
                       ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int64_t i = 0; i < memories && st == EIN_OK; i++) z->last[i] = -1;
+  z->a = &a;
+  z->other = NULL;
+  z->nother = z->capother = 0;
   e->w.part_fn = eini_steps_part;
   e->w.fn = eini_steps_moved;
   e->w.user = z;
-  ein_schedule_info info;
-  memset(&info, 0, sizeof info);
-  e->w.info = &info;
   eini_steps_on(&z->x, k);
   if (st == EIN_OK) st = eini_steps_walk(z);
-  e->w.info = NULL;
   eini_arena_free(&a);
   EINI_TRY(st);
   EINI_TRY(eini_steps_sums(&z->x));
@@ -5727,10 +5962,28 @@ typedef struct eini_steps_jobs {
   eini_steps_stmt *e;
   int64_t *last, *end;      // by point: its task before, and after which the next one may begin
   int64_t *chain;           // by memory: after which a partial result is merged
+  int64_t **turn;           // by statement: its moves in the order of their jobs
 } eini_steps_jobs;
 
-// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home.
-static void eini_steps_each(eini_steps_jobs *z,
+// The moves of a statement as their jobs come: in a step first what is fetched.
+static ein_status eini_steps_turns(eini_arena *a, const ein_dist *d, int k, int64_t **turn) {
+  const eini_steps_stmt *e = &d->steps[k];
+  eini_turns x = {0, EINI_NEW(a, eini_ranked, e->nmove)};
+  *turn = EINI_NEW(a, int64_t, e->nmove);
+  if (*turn == NULL || x.heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < e->nmove; i++) {
+    const eini_step_move *v = &e->move[i];
+    const int64_t own = d->fabric.first + v->place, send = v->kind == EINI_JOB_SEND;
+    eini_turns_add(&x, &d->fabric, 2 * v->step + (v->access == e->w.n->s->noperand),
+                   send ? own : v->peer, send ? v->peer : own, i);
+  }
+  for (int64_t i = 0; i < e->nmove; i++) (*turn)[i] = eini_turns_next(&x);
+  return EIN_OK;
+}
+
+// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home. turn:
+// NULL, or the order of moves.
+static void eini_steps_each(eini_steps_jobs *z, const int64_t *turn,
                             void (*move)(eini_steps_jobs *z, eini_step_move *v, int64_t i),
                             void (*task)(eini_steps_jobs *z, eini_step_task *t, int64_t i)) {
   eini_steps_stmt *e = z->e;
@@ -5740,10 +5993,10 @@ static void eini_steps_each(eini_steps_jobs *z,
     const int64_t step = q == e->ntask || (v < e->nmove && e->move[v].step < e->task[q].step)
                              ? e->move[v].step : e->task[q].step;
     for (; v < e->nmove && e->move[v].step == step && e->move[v].access < n; v++)
-      move(z, &e->move[v], v);
+      move(z, &e->move[turn == NULL ? v : turn[v]], turn == NULL ? v : turn[v]);
     for (; q < e->ntask && e->task[q].step == step; q++) task(z, &e->task[q], q);
     for (; v < e->nmove && e->move[v].step == step && e->move[v].access == n; v++)
-      move(z, &e->move[v], v);
+      move(z, &e->move[turn == NULL ? v : turn[v]], turn == NULL ? v : turn[v]);
   }
 }
 
@@ -5794,7 +6047,7 @@ static void eini_steps_number(void *user) {
         (void)eini_jobs_add(&d->jobs, EINI_JOB_GATE, z->k, i, 0);
     }
     e->sums = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_SUM);
-    eini_steps_each(z, eini_steps_number_move, eini_steps_number_task);
+    eini_steps_each(z, z->turn[z->k], eini_steps_number_move, eini_steps_number_task);
     e->finish = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_FINISH);
     e->stored = eini_steps_gates(z, EINI_JOB_GATE);
     e->done = eini_steps_gates(z, EINI_JOB_GATE);
@@ -5901,7 +6154,7 @@ static ein_status eini_steps_wait(void *user) {
       if (e->zero >= 0) eini_jobs_edge(j, e->zero + i, e->done + i);
       if (!e->whole) eini_jobs_edge(j, e->boxes + i, e->sums + i);
     }
-    eini_steps_each(z, eini_steps_wait_move, eini_steps_wait_task);
+    eini_steps_each(z, NULL, eini_steps_wait_move, eini_steps_wait_task);
     for (int64_t i = 0; i < eini_steps_memories(d); i++) {
       if (!e->whole) eini_jobs_edge(j, z->chain[i], e->finish + i);
       if (!e->whole) eini_jobs_edge(j, e->finish + i, e->done + i);
@@ -5923,10 +6176,12 @@ static ein_status eini_steps_jobs_make(ein_dist *d) {
   z.last = EINI_NEW(&a, int64_t, most);
   z.end = EINI_NEW(&a, int64_t, most);
   z.chain = EINI_NEW(&a, int64_t, eini_steps_memories(d));
-  const ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL
-                            ? EIN_ERR_NO_MEMORY
-                            : eini_jobs_make(&d->arena, &d->jobs, eini_steps_number,
-                                             eini_steps_wait, &z);
+  z.turn = EINI_NEW(&a, int64_t *, d->nstmt);
+  ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL || z.turn == NULL
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_turns(&a, d, k, &z.turn[k]);
+  if (st == EIN_OK)
+    st = eini_jobs_make(&d->arena, &d->jobs, eini_steps_number, eini_steps_wait, &z);
   eini_arena_free(&a);
   return st;
 }
@@ -6116,9 +6371,14 @@ static ein_status eini_steps_job_over(void *user, const eini_job *j, double begi
   v.begin = begin;
   v.end = end;
   eini_dist_timed(x->stats, v.place, j, begin, end);
-  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK))
+  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK &&
+                                   (j->kind != EINI_JOB_ARRIVE || e->whole)))
     return EIN_OK;
-  if (j->kind == EINI_JOB_RECEIVE) {
+  if (j->kind == EINI_JOB_ARRIVE) {
+    v.step = e->move[j->arg].step;
+    v.level = 0;
+    v.operand = -1;
+  } else if (j->kind == EINI_JOB_RECEIVE) {
     const eini_step_move *u = &e->move[j->arg];
     v.level = EINI_EVENT_MESSAGE;
     v.step = u->step;
@@ -6278,16 +6538,18 @@ static const char *eini_steps_reason(const ein_schedule *sc, int k) {
   return NULL;
 }
 
-// The peaks of the places of this process, which the machine of the schedule must have.
+// The peaks of the places of this process, which the machine of the schedule must have; other
+// processes look after theirs.
 static ein_status eini_steps_peaks(ein_ctx *ctx, ein_dist *d) {
   const ein_schedule *s = d->desc.schedule;
+  const eini_places own = {d->fabric.first, (int64_t)d->fabric.first + d->fabric.count};
   double *place = EINI_NEW(&d->arena, double, d->fabric.places);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
   if (place == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_schedule_rooms(&d->arena, s, d->desc.inputs, NULL, place));
+  EINI_TRY(eini_schedule_rooms(&d->arena, s, own, d->desc.inputs, NULL, place));
   for (int q = 0; q < d->fabric.count; q++)
     d->peak[q] = (int64_t)place[d->fabric.first + q];
-  for (int q = 0; q < d->fabric.places; q++)
+  for (int64_t q = own.from; q < own.to; q++)
     if (s->machine.memory > 0 && place[q] > s->machine.memory)
       return eini_dist_refuse(ctx, EIN_ERR_TOO_LARGE, "under the schedule a place has %.0f bytes "
                               "alive, more than the %.0f it may have", place[q],
@@ -6924,7 +7186,7 @@ static void eini_nodes_sim(void *user, const ein_sim_move *m) {
 }
 
 static ein_status eini_nodes_step(void *user, const ein_schedule_move *m) {
-  if (m->operand >= -1) eini_nodes_add((eini_nodes *)user, m->from, m->to, (double)m->bytes);
+  eini_nodes_add((eini_nodes *)user, m->from, m->to, (double)m->bytes);
   return EIN_OK;
 }
 

@@ -193,11 +193,11 @@ typedef struct ein_sim_desc {
 
 // Enumerates the tasks of a decomposition: bytes and messages exactly as any fabric moves them, and
 // a predicted time line. A message takes latency + bytes / bandwidth; out of and into a place, and
-// a node, one goes after the other: statement by statement, and between nodes, within one, first
-// come first served. Partial results meet in a tree. Where tasks read very many blocks (2^26 in all
-// statements; with nodes 2^20 of one), places are taken to send equal shares of what is fetched,
-// tasks wait for the last, and there is no move_fn. desc may be NULL; graph is that which was
-// decomposed. EIN_ERR_TOO_LARGE: it takes more than max_work.
+// a node, one goes after the other: statement by statement, every place to the next one first, and
+// between nodes, within one, first come first served. Partial results meet in a tree. Where tasks
+// read very many blocks (2^26 in all statements; with nodes 2^20 of one), places are taken to send
+// equal shares of what is fetched, tasks wait for the last, and there is no move_fn. desc may be
+// NULL; graph is that which was decomposed. EIN_ERR_TOO_LARGE: it takes more than max_work.
 EIN_API ein_status ein_simulate(ein_ctx *ctx, const ein_graph *graph, const ein_decomposition *d,
                                 const ein_sim_desc *desc, ein_sim_info *info);
 EIN_API const char *ein_cost_name(ein_cost cost);         // "paper"; NULL: none
@@ -243,7 +243,7 @@ typedef struct ein_schedule_desc {
   const char *text;         // NULL: the commands behind the statements of the graph's program
   size_t length;            // bytes; 0: up to the terminating NUL
   int64_t places;           // p; default 1
-  const ein_machine *machine;  // for seconds, copied; NULL: all defaults
+  const ein_machine *machine;  // copied; what takes more than its memory is refused by runs
   int max_errors;           // default 20
 } ein_schedule_desc;
 
@@ -281,13 +281,12 @@ EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 
-// What a point receives before a step, computes, or, of its partial result, sends after it.
+// What a point receives before a step, or, of its partial result, sends after it.
 typedef struct ein_schedule_move {
-  int stmt, operand;        // operand -1: the result, -2: its block is computed, at place `to`
+  int stmt, operand;        // operand -1: the result
   int64_t step, point, place;  // whose task it is of
   int64_t from, to;         // places
   int64_t bytes;            // of partial results as states, where they are not complete
-  double sent, arrived;     // predicted, as ein_sim_move, from the start of the statement on
 } ein_schedule_move;
 typedef ein_status (*ein_move_fn)(void *user, const ein_schedule_move *move);
 typedef struct ein_schedule_info {
@@ -295,11 +294,11 @@ typedef struct ein_schedule_info {
   int64_t line;             // in the source, or 0
   int64_t tasks, steps, messages, bytes;  // in all; tasks: of all points and steps
   int64_t fan;              // most messages that a place sends in one step
-  double seconds;           // predicted; what a step fetches moves while the one before computes
 } ein_schedule_info;
 
 // Counts what a statement moves; fn, which may be NULL, is called for all of it, step by step; a
-// status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps.
+// status other than EIN_OK ends the call. EIN_ERR_TOO_LARGE: too many points times steps. How long
+// that takes says a run on ein_fabric_sim of einsum_dist.h.
 EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int stmt, ein_move_fn fn,
                                      void *user, ein_schedule_info *info);
 // Most bytes at a place while each statement runs, and at each place, with what tasks read of

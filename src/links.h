@@ -30,6 +30,12 @@ static ein_status eini_links_init(eini_arena *a, const ein_machine *is, int64_t 
   return l->out == NULL || l->in == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// The turn of a message among those that may set out at once: how far behind its sender the
+// receiver is. In a turn every place sends to another one: no link has to carry all of them first.
+static int64_t eini_links_turn(int64_t places, int64_t from, int64_t to) {
+  return to >= from ? to - from : to - from + places;
+}
+
 static int64_t eini_links_node(const eini_links *l, int64_t place) {
   return l->nnodes > 0 ? place / l->is.node : 0;
 }

@@ -116,13 +116,7 @@ typedef struct eini_tour {
   int64_t *value, *lo, *hi, *from, *to;
   int64_t *here;           // the coordinates of the point at hand
   int64_t *sent;           // messages of each place in the step at hand
-  double *ready, *there;   // of places, in seconds: its last task is done, what it fetched is
-  double *over[3];         //   there; what used its memory of messages last is, before, and before
-  eini_links links;        //   that; NULL: no seconds are asked for
-  int64_t *round;          // of places: 1 + the last step that they fetch or send in
-  int folds;               // partial results are folded where they arrive,
-  int64_t wide;            //   of so many bytes each
-  ein_schedule_info *info;
+  ein_schedule_info *info;  // NULL: nothing is counted
   ein_move_fn fn;
   void *user;
   ein_schedule_move move;
@@ -195,35 +189,6 @@ static int64_t eini_tour_elements(const eini_tour *w, const eini_owners *o, int 
   return n;
 }
 
-// A place fetches, or is fetched from, in the step at hand: it has the memory of what it moved two
-// such steps before, so that this moves while the one before is computed.
-static double eini_tour_room(eini_tour *w, int64_t place) {
-  for (int i = 2; i > 0 && w->round[place] != w->move.step + 1; i--)
-    w->over[i][place] = w->over[i - 1][place];
-  w->round[place] = w->move.step + 1;
-  return w->over[2][place];
-}
-
-// When the message at hand leaves and is there. Partial results leave when their task is done, and
-// are folded where they arrive.
-static void eini_tour_pass(eini_tour *w, int home) {
-  ein_schedule_move *m = &w->move;
-  double since = w->ready[m->from];
-  if (!home) {
-    const double to = eini_tour_room(w, m->to);
-    since = eini_tour_room(w, m->from);
-    if (to > since) since = to;
-  }
-  const eini_transit x = eini_links_pass(&w->links, m->from, m->to, (double)m->bytes, since);
-  double *used = &w->over[0][m->from];
-  if (!home && w->links.out[m->from] > *used) *used = w->links.out[m->from];
-  m->sent = x.sent;
-  m->arrived = x.end;
-  if (m->arrived > w->there[m->to]) w->there[m->to] = m->arrived;
-  if (home && w->folds)
-    w->there[m->to] += eini_merge_seconds(&w->links.is, (double)(m->bytes / w->wide));
-}
-
 // What the owner at o->coord has of the box at hand.
 static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, int64_t bytes,
                                   int home) {
@@ -233,10 +198,11 @@ static ein_status eini_tour_owner(eini_tour *w, eini_owners *o, int64_t owner, i
   w->move.from = home ? own : owner;
   w->move.to = home ? owner : own;
   w->move.bytes = bytes;
-  w->info->messages++;
-  w->info->bytes += bytes;
-  w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
-  if (w->ready != NULL) eini_tour_pass(w, home);
+  if (w->info != NULL) {
+    w->info->messages++;
+    w->info->bytes += bytes;
+    w->info->fan = eini_max64(w->info->fan, ++w->sent[w->move.from]);
+  }
   return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
 }
 
@@ -356,14 +322,19 @@ static int eini_tour_due(const eini_tour *w, int64_t step, int k, int end) {
   return (end ? step + 1 == w->n->steps : step == 0) || change <= eini_loops_depth(w->n, k);
 }
 
-// The box of access k between two such steps, in w->from and w->to; 0: there are no points.
-static int eini_tour_box(eini_tour *w, int64_t step, int k) {
+// The box of access k for the values at hand, in w->from and w->to; 0: there are no points.
+static int eini_tour_hull(eini_tour *w, int k) {
   const eini_stmt *s = w->n->s;
-  eini_tour_values(w, step, eini_loops_depth(w->n, k));
   eini_loops_ranges(w->n, w->value, w->lo, w->hi);
   const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
   eini_block_hull(s, &b, k == s->noperand ? -1 : k, w->from, w->to);
   return !eini_zrange_empty(s->nindex, w->lo, w->hi);
+}
+
+// That between two such steps.
+static int eini_tour_box(eini_tour *w, int64_t step, int k) {
+  eini_tour_values(w, step, eini_loops_depth(w->n, k));
+  return eini_tour_hull(w, k);
 }
 
 // What access k of the point at hand moves before (operands) or after (the result) a step.
@@ -404,60 +375,23 @@ static double eini_tour_work(const eini_tour *w) {
   return work * (double)w->n->grid->npoint * (double)w->n->steps;
 }
 
-// The point at hand computes its block of a step.
-static ein_status eini_tour_compute(eini_tour *w, int64_t step) {
-  const eini_stmt_block b = eini_block_of(w->lo, w->hi, NULL);
-  const int64_t q = w->move.place;
-  w->info->tasks++;
-  eini_tour_values(w, step, w->n->nstep);
-  eini_loops_ranges(w->n, w->value, w->lo, w->hi);
-  if (eini_zrange_empty(w->n->s->nindex, w->lo, w->hi)) return EIN_OK;
-  w->move.operand = -2;
-  w->move.step = step;
-  w->move.from = w->move.to = q;
-  w->move.bytes = 0;
-  w->move.sent = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
-  w->ready[q] = w->move.arrived = w->move.sent +
-                eini_machine_cost(&w->links.is, w->w->g, w->n->s, NULL, &b).seconds;
-  if (w->round[q] == step + 1 && w->ready[q] > w->over[0][q]) w->over[0][q] = w->ready[q];
-  return w->fn == NULL ? EIN_OK : w->fn(w->user, &w->move);
-}
-
 // All points fetch, compute, and send what is complete home.
 static ein_status eini_tour_run(eini_tour *w) {
   const ein_grid *g = w->n->grid;
   const int n = w->n->s->noperand;
   for (int64_t step = 0; step < w->n->steps; step++) {
     memset(w->sent, 0, (size_t)g->places * sizeof *w->sent);
-    for (int64_t i = 0; i < 3 * g->npoint; i++) {
+    for (int64_t i = 0; i < 2 * g->npoint; i++) {
+      const int after = i >= g->npoint;
       w->move.point = i % g->npoint;
       eini_grid_coords(g, w->move.point, w->here);
       if (!eini_tour_works(w)) continue;
       w->move.place = eini_grid_place(g, w->move.point);
-      for (int k = 0; k < n && i < g->npoint; k++) EINI_TRY(eini_tour_access(w, step, k));
-      if (i / g->npoint == 1) EINI_TRY(eini_tour_compute(w, step));
-      if (i / g->npoint == 2) EINI_TRY(eini_tour_access(w, step, n));
+      w->info->tasks += after;
+      for (int k = after ? n : 0; k < n + after; k++) EINI_TRY(eini_tour_access(w, step, k));
     }
   }
-  for (int64_t q = 0; q < g->places; q++) {
-    const double end = w->ready[q] > w->there[q] ? w->ready[q] : w->there[q];
-    if (end > w->info->seconds) w->info->seconds = end;
-  }
   return EIN_OK;
-}
-
-// Rooms for what eini_tour_run predicts.
-static ein_status eini_tour_clocks(eini_arena *a, eini_tour *w) {
-  const int64_t p = w->n->grid->places;
-  w->ready = EINI_NEW(a, double, p);
-  w->there = EINI_NEW(a, double, p);
-  w->round = EINI_NEW(a, int64_t, p);
-  for (int i = 0; i < 3; i++)
-    if ((w->over[i] = EINI_NEW(a, double, p)) == NULL) return EIN_ERR_NO_MEMORY;
-  w->folds = eini_loops_folds(w->n, eini_loops_depth(w->n, w->n->s->noperand));
-  w->wide = eini_tour_wide(w);
-  if (w->ready == NULL || w->there == NULL || w->round == NULL) return EIN_ERR_NO_MEMORY;
-  return eini_links_init(a, &w->w->machine, p, &w->links);
 }
 
 // Who holds a tensor, number t: what it is made of, with d, s and rows of each; *n of them.

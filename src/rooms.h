@@ -73,13 +73,19 @@ static ein_status eini_owners_hull(eini_arena *a, const ein_graph *g, const eini
   return EIN_OK;
 }
 
+// The places [from, to) that are looked at.
+typedef struct eini_places {
+  int64_t from, to;
+} eini_places;
+
 // Adds to sum[place] elements of size `bytes` in the hulls of what n owners hold.
-static ein_status eini_rooms_hulls(eini_arena *a, const ein_schedule *s, const eini_owners *o,
-                                   int n, int axes, double bytes, double *sum) {
+static ein_status eini_rooms_hulls(eini_arena *a, const ein_schedule *s, eini_places at,
+                                   const eini_owners *o, int n, int axes, double bytes,
+                                   double *sum) {
   eini_hull h;
   if (n == 0) return EIN_OK;
   EINI_TRY(eini_hull_init(a, o, n, axes, &h));
-  for (int64_t q = 0; q < s->grid->places; q++) {
+  for (int64_t q = at.from; q < at.to; q++) {
     EINI_TRY(eini_owners_hull(a, s->g, o, n, q, &h));
     if (h.any) sum[q] += bytes * eini_box_volume(h.rank, h.lo, h.hi);
   }
@@ -129,7 +135,8 @@ static void eini_rooms_boxes(const ein_schedule *sc, eini_reader r, int64_t plac
 }
 
 // Adds what tasks read of input t, which is not placed.
-static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, int t, double *sum) {
+static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, eini_places at, int t,
+                                  double *sum) {
   const ein_graph *g = sc->g;
   const eini_tensor *e = &g->tensor[t];
   int64_t n = 0, cap = 0, nindex = 0;
@@ -149,7 +156,7 @@ static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, int t, 
   int64_t *room = EINI_NEW(a, int64_t, EINI_LOOPS_MAX + 2 * nindex + 2 * (int64_t)e->rank);
   if (room == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_boxes_init(a, e->rank, &u));
-  for (int64_t q = 0; q < sc->grid->places; q++) {
+  for (int64_t q = at.from; q < at.to; q++) {
     u.n = 0;
     for (int64_t i = 0; i < n; i++) eini_rooms_boxes(sc, r[i], q, room, &u);
     sum[q] += (double)ein_dtype_size(e->dtype) * eini_boxes_volume(&u);
@@ -158,8 +165,8 @@ static ein_status eini_rooms_read(eini_arena *a, const ein_schedule *sc, int t, 
 }
 
 // Adds what places have of tensors: of statement k to sum[(k+1) * places], of all to sum[0].
-static ein_status eini_rooms_tensors(eini_arena *a, const ein_schedule *s, ein_inputs inputs,
-                                     double *sum) {
+static ein_status eini_rooms_tensors(eini_arena *a, const ein_schedule *s, eini_places at,
+                                     ein_inputs inputs, double *sum) {
   const ein_graph *g = s->g;
   const int64_t p = s->grid->places;
   double *mine = EINI_NEW(a, double, p);
@@ -171,16 +178,16 @@ static ein_status eini_rooms_tensors(eini_arena *a, const ein_schedule *s, ein_i
     eini_owners *o;
     eini_arena scratch;
     eini_rooms_life(g, t, &from, &to);
-    for (int64_t q = 0; q < p; q++) mine[q] = 0;
+    for (int64_t q = at.from; q < at.to; q++) mine[q] = 0;
     eini_arena_init(&scratch, &a->al);
     ein_status st = eini_schedule_owners(&scratch, s, t, &o, &n);
-    if (st == EIN_OK) st = eini_rooms_hulls(&scratch, s, o, n, 1, bytes, mine);
+    if (st == EIN_OK) st = eini_rooms_hulls(&scratch, s, at, o, n, 1, bytes, mine);
     if (st == EIN_OK && n == 0 && input && inputs != EIN_INPUTS_OUTSIDE)
-      st = eini_rooms_read(&scratch, s, t, mine);
+      st = eini_rooms_read(&scratch, s, at, t, mine);
     eini_arena_free(&scratch);
     EINI_TRY(st);
     for (int k = input ? -1 : from; k < (input ? 0 : to); k++)
-      for (int64_t q = 0; q < p; q++) sum[(k + 1) * p + q] += mine[q];
+      for (int64_t q = at.from; q < at.to; q++) sum[(k + 1) * p + q] += mine[q];
   }
   return EIN_OK;
 }
@@ -237,9 +244,9 @@ static void eini_rooms_step(eini_rooms *x, int64_t step) {
   eini_rooms_block(x, step);
 }
 
-// The boxes of a statement's steps, in x->room.
+// The boxes of a statement's steps at points [first, end), in x->room.
 static ein_status eini_rooms_boxes_of(eini_arena *a, const ein_schedule *sc, int stmt,
-                                      eini_rooms *x) {
+                                      int64_t first, int64_t end, eini_rooms *x) {
   const eini_loops *n = &sc->nest[stmt];
   const ein_grid *g = n->grid;
   eini_tour *w = &x->w;
@@ -252,7 +259,7 @@ static ein_status eini_rooms_boxes_of(eini_arena *a, const ein_schedule *sc, int
   x->room = EINI_NEW(a, double, g->npoint * (n->s->noperand + 2));
   x->fresh = EINI_NEW(a, unsigned char, g->npoint);
   if (x->room == NULL || x->fresh == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t i = 0; i < g->npoint; i++) {
+  for (int64_t i = first; i < end; i++) {
     w->move.point = i;
     eini_grid_coords(g, i, w->here);
     for (int64_t step = 0; step < n->steps && eini_tour_works(w); step++) eini_rooms_step(x, step);
@@ -262,37 +269,42 @@ static ein_status eini_rooms_boxes_of(eini_arena *a, const ein_schedule *sc, int
 
 // Adds what a statement takes itself in its steps: boxes, and where results are merged at home what
 // is merged there.
-static ein_status eini_rooms_steps(eini_arena *a, const ein_schedule *sc, int stmt, double *sum) {
+static ein_status eini_rooms_steps(eini_arena *a, const ein_schedule *sc, eini_places at, int stmt,
+                                   double *sum) {
   const eini_loops *nest = &sc->nest[stmt];
   const int n = nest->s->noperand + 2;
+  int64_t first, end, none;
   eini_rooms x;
   eini_owners o;
   if (nest->loop == NULL) return EIN_OK;
-  EINI_TRY(eini_rooms_boxes_of(a, sc, stmt, &x));
-  for (int64_t i = 0; i < nest->grid->npoint; i++)
+  eini_grid_points(nest->grid, at.from, &first, &none);
+  eini_grid_points(nest->grid, at.to - 1, &none, &end);
+  EINI_TRY(eini_rooms_boxes_of(a, sc, stmt, first, end, &x));
+  for (int64_t i = first; i < end; i++)
     for (int k = 0; k < n; k++) sum[eini_grid_place(nest->grid, i)] += x.room[i * n + k];
   memset(&o, 0, sizeof o);
   eini_schedule_home(sc, stmt, &o);
   if (o.d == NULL || eini_loops_whole(nest)) return EIN_OK;
-  return eini_rooms_hulls(a, sc, &o, 1, 0, x.wide, sum);
+  return eini_rooms_hulls(a, sc, at, &o, 1, 0, x.wide, sum);
 }
 
-// Most bytes at a place while each statement runs, and most at each place; either may be NULL.
-static ein_status eini_schedule_rooms(eini_arena *a, const ein_schedule *s, ein_inputs inputs,
-                                      double *stmt, double *place) {
+// Most bytes at a place while each statement runs, and most at each place; either may be NULL. Of
+// others places nothing is said.
+static ein_status eini_schedule_rooms(eini_arena *a, const ein_schedule *s, eini_places at,
+                                      ein_inputs inputs, double *stmt, double *place) {
   const int64_t p = s->grid == NULL ? 0 : s->grid->places;
   double *sum = EINI_NEW(a, double, (s->g->nstmt + 1) * p);
   if (sum == NULL) return EIN_ERR_NO_MEMORY;
-  if (p > 0) EINI_TRY(eini_rooms_tensors(a, s, inputs, sum));
-  for (int64_t q = 0; q < p && place != NULL; q++) place[q] = sum[q];
+  if (p > 0) EINI_TRY(eini_rooms_tensors(a, s, at, inputs, sum));
+  for (int64_t q = at.from; q < at.to && place != NULL; q++) place[q] = sum[q];
   for (int k = 0; k < s->g->nstmt; k++) {
     double most = 0, *mine = sum + (k + 1) * p;
     eini_arena scratch;
     eini_arena_init(&scratch, &a->al);
-    const ein_status st = p > 0 ? eini_rooms_steps(&scratch, s, k, mine) : EIN_OK;
+    const ein_status st = p > 0 ? eini_rooms_steps(&scratch, s, at, k, mine) : EIN_OK;
     eini_arena_free(&scratch);
     EINI_TRY(st);
-    for (int64_t q = 0; q < p; q++) {
+    for (int64_t q = at.from; q < at.to; q++) {
       mine[q] += sum[q];
       if (mine[q] > most) most = mine[q];
       if (place != NULL && mine[q] > place[q]) place[q] = mine[q];

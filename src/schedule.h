@@ -52,12 +52,14 @@ static void eini_do_place(eini_scheduler *w, const eini_command *c) {
   }
 }
 
+enum { EINI_STMT_UNKNOWN = -2 };  // it was named, and there is none: its commands are passed over
+
 static void eini_do_on(eini_scheduler *w, const eini_command *c) {
   const eini_span at = c->list[0].name[0];
   const int t = eini_scheduled_tensor(w, at);
   const int64_t n = t < 0 ? 0 : w->g->tensor[t].nstmt;
   int64_t left = c->amount[0];
-  w->stmt = -1;
+  w->stmt = t < 0 ? EINI_STMT_UNKNOWN : -1;
   if (t < 0) return;
   if (n == 0)
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&at), NULL, "'%.60s' is an input",
@@ -84,6 +86,8 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
     eini_do_place(w, c);
   } else if (c->kind == EINI_C_ON) {
     eini_do_on(w, c);
+  } else if (w->stmt == EINI_STMT_UNKNOWN) {
+    return;
   } else if (w->stmt < 0) {
     eini_perr(&w->p, EIN_ERR_NAME, EINI_AT(&c->word), "on NAME before it", "of which statement? "
               "There are %lld", (long long)w->g->nstmt);
@@ -395,7 +399,6 @@ EIN_API ein_status ein_schedule_cost(ein_ctx *ctx, const ein_schedule *s, int st
   w.move.stmt = stmt;
   eini_arena_init(&arena, &s->arena.al);
   ein_status st = eini_tour_init(&arena, &w);
-  if (st == EIN_OK) st = eini_tour_clocks(&arena, &w);
   if (st == EIN_OK && eini_tour_work(&w) > EINI_TOUR_MAX)
     st = eini_fail(eini_diag_of(ctx), EIN_ERR_TOO_LARGE, -1, 0, NULL, "there are too many points "
                    "and steps to count what they move");
@@ -409,9 +412,10 @@ EIN_API ein_status ein_schedule_peaks(ein_ctx *ctx, const ein_schedule *s, ein_i
                                       double *stmt, double *place) {
   eini_arena arena;
   if (s == NULL || (stmt == NULL && place == NULL)) return EIN_ERR_ARGUMENT;
+  const eini_places all = {0, s->grid == NULL ? 0 : s->grid->places};
   eini_begin_call(ctx, NULL);
   eini_arena_init(&arena, &s->arena.al);
-  ein_status st = eini_schedule_rooms(&arena, s, inputs, stmt, place);
+  ein_status st = eini_schedule_rooms(&arena, s, all, inputs, stmt, place);
   eini_arena_free(&arena);
   if (st == EIN_ERR_TOO_LARGE)
     st = eini_fail(eini_diag_of(ctx), st, -1, 0, NULL, "there are too many points and steps to "
@@ -538,12 +542,30 @@ static void eini_say_cuts(eini_text *t, const ein_graph *g, int i, const ein_dec
   eini_say(t, ")\n");
 }
 
+// Nothing is cut: a statement says so, for what has no commands is left to a decomposition.
+static void eini_say_uncut(eini_text *t, const ein_graph *g, const ein_decomposition *d, char *was,
+                           size_t room) {
+  int first = 0;
+  for (int i = 0; i < d->info.nstmt && i < g->nstmt; i++) {
+    ein_parts p;
+    ein_decomp_stmt s;
+    if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.nindex == 0) continue;
+    if (ein_decomposition_stmt(d, i, &s) != EIN_OK) continue;
+    p.norder = 1;
+    p.order = &first;
+    eini_say_cuts_over(t, &s, &p, was, room);
+    eini_say_cuts(t, g, i, &s, &p);
+    return;
+  }
+}
+
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
   char was[256 * EINI_NAMES_MAX] = "";
   ein_parts p;
   ein_decomp_stmt s;
+  int cut = 0;
   if (graph == NULL || d == NULL) return 0;
   if (d->graph != NULL) graph = d->graph;
   for (int k = 0; k < (int)graph->ntensor; k++)
@@ -553,9 +575,11 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
     if (ein_decomposition_parts(d, i, &p) != EIN_OK || p.norder > EINI_NAMES_MAX) continue;
     if (ein_decomposition_stmt(d, i, &s) != EIN_OK || i >= graph->nstmt) continue;
     if (p.norder == 0) continue;
+    cut++;
     eini_say_cuts_over(&t, &s, &p, was, sizeof was);
     eini_say_cuts(&t, graph, i, &s, &p);
   }
+  if (cut == 0) eini_say_uncut(&t, graph, d, was, sizeof was);
   if (t.at == 0) eini_say(&t, "machine g=1\n");
   return t.at;
 }

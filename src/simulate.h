@@ -12,7 +12,7 @@ typedef struct eini_sim_traffic {
   double *fetched;         // [place] bytes that its task fetches
   unsigned char *own;      // [place] its task finds something at home
   double total, messages;
-  int64_t n;               // messages, in order; -1: too many to follow
+  int64_t n;               // messages, in turns; -1: too many to follow
   int *from, *to;          // places
   double *bytes;
 } eini_sim_traffic;
@@ -156,18 +156,13 @@ static double eini_sim_needs(eini_sim *m, const eini_dedge *e, int64_t place, in
   return (need - found) * eini_element_bytes(&m->dc, s->out);
 }
 
-// The task at a place receives the blocks of klo to khi, one after the other; those of the places
-// behind it come first, so that not all begin at the same one.
+// The task at a place receives the blocks of klo to khi.
 static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, int64_t blocks,
                              eini_sim_traffic *t) {
   const eini_stmt *s = m->dc.node[e->x].s;
   const ein_parts *p = &m->d->parts[e->x];
   double size = eini_element_bytes(&m->dc, s->out);
-  int64_t first = (place + 1) % blocks;
-  for (int c = s->nfree - 1; c >= 0; c--) {
-    m->key[c] = m->klo[c] + first % (m->khi[c] - m->klo[c]);
-    first /= m->khi[c] - m->klo[c];
-  }
+  for (int c = 0; c < s->nfree; c++) m->key[c] = m->klo[c];
   for (int64_t i = 0; i < blocks; i++) {
     int64_t home = eini_space_place(&m->space[e->x], m->key);
     for (int c = 0; c < s->nfree; c++) {
@@ -184,6 +179,25 @@ static void eini_sim_receive(eini_sim *m, const eini_dedge *e, int64_t place, in
     }
     for (int c = s->nfree - 1; c >= 0 && ++m->key[c] == m->khi[c]; c--) m->key[c] = m->klo[c];
   }
+}
+
+// Puts messages in turns; in each of them a place sends one at most, and receives one.
+static ein_status eini_sim_turns(eini_arena *a, int64_t places, eini_sim_traffic *t) {
+  int64_t *next = EINI_NEW(a, int64_t, places + 1), *end = EINI_NEW(a, int64_t, places + 1);
+  if (next == NULL || end == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < t->n; i++) end[eini_links_turn(places, t->from[i], t->to[i])]++;
+  for (int64_t k = 1; k <= places; k++) next[k] = end[k - 1], end[k] += end[k - 1];
+  for (int64_t k = 0; k < places; k++) {
+    while (next[k] < end[k]) {
+      const int64_t i = next[k], turn = eini_links_turn(places, t->from[i], t->to[i]);
+      const int64_t j = next[turn]++;
+      const int from = t->from[i], to = t->to[i];
+      const double bytes = t->bytes[i];
+      t->from[i] = t->from[j], t->to[i] = t->to[j], t->bytes[i] = t->bytes[j];
+      t->from[j] = from, t->to[j] = to, t->bytes[j] = bytes;
+    }
+  }
+  return EIN_OK;
 }
 
 // Looks at what all tasks of a statement read over one edge.
@@ -221,7 +235,11 @@ static ein_status eini_sim_look(eini_sim *m, const eini_dedge *e, eini_sim_traff
     eini_sim_needs(m, e, q, &blocks, &own);
     eini_sim_receive(m, e, q, blocks, t);
   }
-  return EIN_OK;
+  eini_arena a;
+  eini_arena_init(&a, &m->known.al);
+  const ein_status st = eini_sim_turns(&a, m->d->info.p, t);
+  eini_arena_free(&a);
+  return st;
 }
 
 // What tells a node's tasks and blocks from others'.

@@ -32,7 +32,7 @@ static void check_rooms(const ein_schedule *s, const ein_dist *d, int more) {
     eini_rooms x;
     int64_t wrong = 0;
     eini_arena_init(&a, NULL);
-    CHECK(eini_rooms_boxes_of(&a, s, k, &x) == EIN_OK);
+    CHECK(eini_rooms_boxes_of(&a, s, k, 0, s->nest[k].grid->npoint, &x) == EIN_OK);
     for (int64_t i = 0; i < s->nest[k].grid->npoint; i++)
       for (int b = d->fabric.shared ? n : 0; b < n + 2; b++) {
         const double has = (double)d->steps[k].box[i * (n + 2) + b];

@@ -1263,12 +1263,11 @@ static void note_last(void *user, const ein_sim_move *x) {
   l->last[x->to] = fmax(l->last[x->to], x->arrived);
 }
 
-// Four places read all of Y, of which each has 8 bytes, at a byte a second. In two nodes each link
-// carries 32 bytes each way: the first to leave node 0 does so after its place has sent within the
-// node, at 8, and the last is there 32 bytes later. Without nodes the last place's messages all
-// leave behind two others, at 16, and come in one after the other.
+// Four places read all of Y, of which each has 8 bytes, at a byte a second, in turns: first of the
+// place before. In two nodes each link carries 32 bytes each way, from the first turn on. Without
+// nodes every place's link is busy in all three turns.
 static void nodes(void) {
-  static const double link[] = {1, 0.5, 0.25, 0}, last[] = {40, 72, 136, 40};
+  static const double link[] = {1, 0.5, 0.25, 0}, last[] = {32, 64, 128, 24};
   ein_graph *g = program("input X[i=4], W[k=4,i] : f64\nY[i] = exp(X[i])\n"
                          "Z[k] = sum[i](Y[i]*W[k,i])\noutput Z\n");
   static const char *const parts[] = {"Y[i=4]", "Z[k=4]"};

@@ -1279,6 +1279,55 @@ static void test_clock(int count, uint64_t seed) {
   CHECK(done > count / 4 && exact > done / 2 && least > 1. / 3 && most < 3);
 }
 
+static ein_graph *parse_in(ein_ctx *ctx, const char *text);
+
+// All places send to all others: no link waits for another, so that it takes a place's messages.
+static void test_all_to_all(int p) {
+  char text[200];
+  ein_graph *g = parse_in(NULL, "input X[m=48,n=48]\nY[j,i] = X[i,j] * 2\n");
+  ein_machine m;
+  ein_decompose_desc how;
+  ein_decomposition *x;
+  ein_schedule_desc said;
+  ein_schedule *s;
+  ein_sim_info info;
+  ein_sim_desc sim;
+  char pin[2][20];
+  const char *const pins[] = {pin[0]}, *const parts[] = {pin[1]};
+  memset(&m, 0, sizeof m), memset(&how, 0, sizeof how), memset(&said, 0, sizeof said);
+  memset(&sim, 0, sizeof sim);
+  m.bandwidth = 1, m.latency = 5, m.flops = m.memory_bw = 1e30, m.overhead = 3;
+  snprintf(pin[0], sizeof pin[0], "X[0=%d]", p);
+  snprintf(pin[1], sizeof pin[1], "Y[j=%d]", p);
+  snprintf(text, sizeof text, "machine g=%d\nplace X, Y xy->x\n"
+           "distribute([j], [jo], [ji], [g])\n", p);
+  how.p = said.places = p, how.method = "given", how.machine = said.machine = sim.machine = &m;
+  how.pin = pins, how.npin = how.nparts = 1, how.parts = parts, said.text = text;
+  CHECK(ein_decompose(NULL, g, &how, &x) == EIN_OK);
+  CHECK(ein_schedule_create(NULL, g, &said, &s) == EIN_OK);
+  const double seconds = 5 + (p - 1) * 8. * (48 / p) * (48 / p) + 3;
+  CHECK(ein_simulate(NULL, g, x, &sim, &info) == EIN_OK && fabs(info.seconds - seconds) < 1e-9);
+  for (int k = 0; k < 2; k++) {
+    ein_fabric f;
+    ein_dist *d;
+    ein_dist_desc desc;
+    ein_dist_stats stats;
+    memset(&desc, 0, sizeof desc), memset(&stats, 0, sizeof stats);
+    CHECK(ein_fabric_sim(NULL, p, &m, &f) == EIN_OK);
+    desc.fabric = &f;
+    if (k == 0) desc.decomposition = x;
+    else desc.schedule = s;
+    CHECK(ein_dist_create(NULL, g, &desc, &d) == EIN_OK);
+    CHECK(ein_dist_execute(d, NULL, &stats) == EIN_OK);
+    CHECK(stats.messages == (int64_t)p * (p - 1) && fabs(stats.seconds - seconds) < 1e-9);
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+  }
+  ein_schedule_destroy(s);
+  ein_decomposition_destroy(x);
+  ein_graph_destroy(g);
+}
+
 static ein_graph *parse_in(ein_ctx *ctx, const char *text) {
   ein_program_desc d;
   ein_graph *g = NULL;
@@ -2266,6 +2315,7 @@ int main(int argc, char **argv) {
   test_random(count, seed, only);
   if (only < 0) test_processes(count / 4 + 1, seed);
   if (only < 0) test_messages(count, seed);
+  for (int p = 2; p <= 16 && only < 0; p *= 2) test_all_to_all(p);
   if (only < 0) test_clock(count, seed);
   if (only < 0) test_terabytes();
   if (only < 0) test_clock_refused();

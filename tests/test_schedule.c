@@ -605,52 +605,6 @@ static void test_simulated(void) {
   ein_graph_destroy(g);
 }
 
-static ein_status tasks_of(void *user, const ein_schedule_move *m) {
-  double *end = (double *)user;
-  if (m->operand == -2) end[2 * m->step + m->to] = m->arrived;
-  return EIN_OK;
-}
-
-// Predicted seconds: what a step needs moves while the one before is computed, and has the memory
-// of that two steps before. A message of n bytes takes 2 + n / 8 seconds, a task 1.
-static void test_seconds(void) {
-  ein_machine m;
-  ein_schedule_desc d;
-  ein_schedule *s;
-  ein_schedule_info info;
-  double end[8];
-  memset(&m, 0, sizeof m);
-  memset(&d, 0, sizeof d);
-  m.flops = m.memory_bw = 1e30;
-  m.latency = 2;
-  m.bandwidth = 8;
-  m.overhead = 1;
-  ein_graph *g = parse("input X[m=8]\nY[i] = X[i] * 2\n");
-  d.places = 2;
-  d.machine = &m;
-  d.text = "machine x=2; place X x->0\ndistribute([i],[a],[b],[x])\nsplit(b,c,e,2)\n";
-  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
-  CHECK(ein_schedule_cost(ctx, s, 0, tasks_of, end, &info) == EIN_OK);
-  CHECK(end[0] == 1 && end[2] == 2 && end[1] == 2 + 2 + 1 && end[3] == 2 + 2 + 2 + 1);
-  CHECK(info.seconds == 7 && info.bytes == 32 && info.messages == 2);
-  ein_schedule_destroy(s);
-  d.text = "machine x=2; place X x->0\ndistribute([i],[a],[b],[x])\nsplit(b,c,e,1)\n";
-  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
-  CHECK(ein_schedule_cost(ctx, s, 0, tasks_of, end, &info) == EIN_OK);
-  CHECK(end[1] == 0 + 3 + 1 && end[3] == 1 + 3 + 1);           // behind the first message
-  CHECK(end[5] == end[1] + 3 + 1 && end[7] == end[3] + 3 + 1);  // into its memory
-  CHECK(info.seconds == 9 && info.messages == 4);
-  ein_schedule_destroy(s);
-  d.text = "machine x=2; place X x->x; place Y x->0\ndistribute([i],[a],[b],[x])\n";
-  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_OK);
-  CHECK(ein_schedule_cost(ctx, s, 0, NULL, NULL, &info) == EIN_OK);
-  CHECK(info.seconds == 1 + 2 + 4 && info.bytes == 32);  // computes, and sends it home
-  ein_schedule_destroy(s);
-  m.latency = -1;
-  CHECK(ein_schedule_create(ctx, g, &d, &s) == EIN_ERR_ARGUMENT && s == NULL);
-  ein_graph_destroy(g);
-}
-
 int main(int argc, char **argv) {
   const int cases = argc > 1 ? atoi(argv[1]) : FEW(2000);
   rng_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -672,7 +626,6 @@ int main(int argc, char **argv) {
   test_words();
   test_precompute();
   test_pins();
-  test_seconds();
   test_errors();
   test_memory(read_file("cannon"));
   test_memory("machine x=2, y=2; place A,B xy->xy\nprecompute(B[k,j], [k, j], [k, j], W)\n"

@@ -11,12 +11,14 @@ typedef struct clocked {
   // Draws an event, with `drawn`; NULL: nobody asks.
   void (*draw_fn)(void *drawn, const ein_dist_event *event);
   void *drawn;
+  int progress;             // tasks are what is shown
 } clocked;
 
 // What is printed of a simulated run.
 typedef struct simulation {
   const ein_decomposition *d;  // NULL: it goes by a schedule
-  const clocked *clock;     // NULL: there is too much of it to be followed one by one
+  const clocked *clock;     // NULL: it was not followed one by one
+  const char *why;          //   and a schedule's has a reason
   int64_t places;
   ein_sim_info sim;
   ein_sim_stmt *each;
@@ -34,40 +36,37 @@ static ein_status clock_event(void *user, const ein_dist_event *e) {
   x->start = fmin(x->start, e->begin);
   x->end = fmax(x->end, e->end);
   x->busy += e->end - e->begin;
-  progress_step();
+  if (c->progress) progress_step();
   return EIN_OK;
 }
 
-// Runs a decomposition, or what a schedule says, on a clock of that machine.
-static void clock_run(const program *p, const ein_decomposition *d, const ein_schedule *s,
-                      const ein_decompose_desc *desc, clocked *c) {
+// Runs a decomposition, or what a schedule says, of a graph on a clock of that machine.
+static ein_status clock_run(ein_ctx *ctx, const ein_graph *g, const ein_decomposition *d,
+                            const ein_schedule *s, const ein_decompose_desc *desc, clocked *c) {
   ein_fabric f;
   ein_dist_desc how;
   ein_dist *made;
-  const int n = (int)ein_graph_statements(p->graph);
+  const int n = (int)ein_graph_statements(g);
   c->each = (ein_sim_stmt *)memory(sizeof *c->each * ((size_t)n + 1));
   for (int i = 0; i < n; i++) c->each[i].start = INFINITY;
   memset(&c->stats, 0, sizeof c->stats);
   c->stats.nplace = desc->p;
   c->stats.place = (ein_place_stats *)memory(sizeof *c->stats.place * ((size_t)desc->p + 1));
   memset(&how, 0, sizeof how);
-  ein_status st = ein_fabric_sim(p->ctx, (int)desc->p, desc->machine, &f);
-  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  ein_status st = ein_fabric_sim(ctx, (int)desc->p, desc->machine, &f);
+  if (st != EIN_OK) return st;
   how.fabric = &f;
   how.decomposition = d;
   how.schedule = s;
   how.inputs = desc->inputs;
   how.event_fn = clock_event;
   how.event_user = c;
-  st = ein_dist_create(p->ctx, p->graph, &how, &made);
-  if (st != EIN_OK) die_library(p->ctx, st, p->file);
-  (void)ein_dist_info_get(made, &c->info);
-  progress_begin("simulating", "tasks", (double)c->info.tasks);
-  st = ein_dist_execute(made, NULL, &c->stats);
-  if (st != EIN_OK) die(exit_status(st), NULL, "%s", ein_status_text(st));
-  progress_end();
+  st = ein_dist_create(ctx, g, &how, &made);
+  if (st == EIN_OK) (void)ein_dist_info_get(made, &c->info);
+  if (st == EIN_OK) st = ein_dist_execute(made, NULL, &c->stats);
   ein_dist_destroy(made);
   ein_fabric_destroy(&f);
+  return st;
 }
 
 // Seconds that places compute, summed.
@@ -90,12 +89,16 @@ static void clock_decomposed(const program *p, const ein_decompose_desc *desc, s
   ein_decomp_info info;
   if (x->sim.tasks + x->sim.messages > CLOCK_MOST) return;
   memset(c, 0, sizeof *c);
+  c->progress = 1;
   if (drawn != NULL) {
     drawn->place.n = drawn->place.dropped = 0;
     c->draw_fn = clock_draw;
     c->drawn = drawn;
   }
-  clock_run(p, x->d, NULL, desc, c);
+  progress_begin("simulating", "tasks", x->sim.tasks);
+  const ein_status st = clock_run(p->ctx, p->graph, x->d, NULL, desc, c);
+  progress_end();
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
   ein_decomposition_info(x->d, &info);
   for (int i = 0; i < info.nstmt; i++) {
     x->each[i].start = c->each[i].start;

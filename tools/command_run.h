@@ -342,7 +342,7 @@ static figures_of_run run_scheduled(program *p, const ein_run *bound, const ein_
                       made.seconds, f->threads ? threads : 0);
   }
   if (given(O_JSON) != NULL || given(O_EXPLAIN) != NULL) {
-    made.planned = steps_of_all(p, said, desc->inputs, NULL)[ein_graph_statements(p->graph)].start;
+    made.planned = schedule_seconds(p, said, desc);
     made.machine = name, made.assumed = machine_assumed(p, desc->machine);
   }
   made.fabric = f->name, made.places = f->places;

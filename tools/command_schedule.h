@@ -116,13 +116,18 @@ static char *loops_text(const ein_schedule *s, int stmt) {
   return t.s;
 }
 
+typedef struct steps_one {
+  int64_t messages, bytes;
+  double seconds;           // when the last of it is over, since the statement began
+} steps_one;
+
 // What a schedule moves, and in which of a statement's steps; behind statements: all of them.
 typedef struct steps_of {
   ein_schedule_info info;
   double peak;              // most bytes at a place
-  double start;             // seconds: the statements before it
+  double begin, end;        // seconds: of all that it moves and computes; NaN: it was not run
   int64_t nstep, room;      // steps that something happens in
-  ein_schedule_info *step;  // messages, bytes, and seconds when its last task is done
+  steps_one *step;
 } steps_of;
 
 typedef struct steps_told {
@@ -213,7 +218,7 @@ static void schedule_json(const program *p, const ein_schedule *s, const steps_o
            ", \"bytes\": %" PRId64 ", \"fan\": %" PRId64, each[i].info.steps, each[i].info.tasks,
            each[i].info.messages, each[i].info.bytes, each[i].info.fan);
     put_member("peak_bytes", each[i].peak);
-    put_member("seconds", each[i].info.seconds);
+    put_member("seconds", each[i].end - each[i].begin);
     steps_json(&each[i]);
   }
   printf("], \"bytes\": %" PRId64, each[n].info.bytes);
@@ -221,7 +226,7 @@ static void schedule_json(const program *p, const ein_schedule *s, const steps_o
   put_member("memory", given(O_MEMORY) != NULL ? (double)option_memory() : NAN);
   fputs(", \"commands\": ", stdout);
   put_json_string(schedule_text(s));
-  put_member("seconds", each[n].start);
+  put_member("seconds", each[n].end);
   machine_json(machine, assumed);
   puts("}");
 }
@@ -232,7 +237,7 @@ static void schedule_table(const program *p, const ein_schedule *s, const steps_
                         "peak"};
   const int n = (int)ein_graph_statements(p->graph);
   double scale;
-  const char *unit = time_unit(each[n].start, &scale);
+  const char *unit = time_unit(each[n].end, &scale);
   words cells = {NULL, 0};
   ein_tensor_info t;
   for (size_t k = 0; k < sizeof head / sizeof *head; k++) add_word(&cells, head[k]);
@@ -249,7 +254,7 @@ static void schedule_table(const program *p, const ein_schedule *s, const steps_
     add_cell(&cells, "%" PRId64, x->bytes);
     add_cell(&cells, "%" PRId64, x->fan);
     add_cell(&cells, "%.0f", each[i].peak);
-    time_cell(&cells, scale * x->seconds);
+    time_cell(&cells, scale * (each[i].end - each[i].begin));
   }
   put_cells(stdout, &cells, columns, 3);
   for (int k = 0; ein_graph_tensor(p->graph, k, &t); k++) {
@@ -380,39 +385,37 @@ static void steps_picture_run(steps_picture *x, happened *of, int nworker, doubl
 
 // ---- what it moves
 
+// What is noted of a step; NULL: it is one of those that are not.
+static steps_one *steps_step(steps_of *x, int64_t which) {
+  if (which >= STEPS_TOLD) return NULL;
+  if (which >= x->room) {
+    steps_one *old = x->step;
+    x->room = x->room == 0 ? 16 : 2 * x->room;
+    if (which >= x->room) x->room = which + 1;
+    x->step = (steps_one *)memory((size_t)x->room * sizeof *x->step);
+    if (x->nstep > 0) memcpy(x->step, old, (size_t)x->nstep * sizeof *old);
+  }
+  for (; x->nstep <= which; x->nstep++) x->step[x->nstep].seconds = NAN;
+  return &x->step[which];
+}
+
 static ein_status steps_tell(void *user, const ein_schedule_move *m) {
   const steps_told *t = (const steps_told *)user;
-  steps_of *x = t->x;
-  if (m->step < STEPS_TOLD) {
-    if (m->step >= x->room) {
-      ein_schedule_info *old = x->step;
-      x->room = x->room == 0 ? 16 : 2 * x->room;
-      if (m->step >= x->room) x->room = m->step + 1;
-      x->step = (ein_schedule_info *)memory((size_t)x->room * sizeof *x->step);
-      if (x->nstep > 0) memcpy(x->step, old, (size_t)x->nstep * sizeof *old);
-    }
-    if (m->step >= x->nstep) x->nstep = m->step + 1;
-    ein_schedule_info *s = &x->step[m->step];
-    s->messages += m->operand != -2;
-    s->bytes += m->bytes;
-    if (m->arrived > s->seconds) s->seconds = m->arrived;
-  }
+  steps_one *s = steps_step(t->x, m->step);
+  if (s != NULL) s->messages++, s->bytes += m->bytes;
   if (t->drawn == NULL) return EIN_OK;
   steps_picture *d = t->drawn;
-  steps_bar(d, &d->p.place, m->stmt, m->operand, m->to, m->step, x->start + m->sent,
-            x->start + m->arrived);
   if (m->operand >= 0) {
     const int from = d->maker[m->stmt][m->operand];
     picture_flow(&d->p, from, m->stmt, m->operand)->bytes += (double)m->bytes;
-  } else if (m->operand == -1) {
+  } else {
     const int node = picture_node(&d->p, m->stmt);
     picture_edge(&d->p, node, node, SVG_LOOP)->bytes += (double)m->bytes;
   }
   return EIN_OK;
 }
 
-// Of every statement what it moves and takes; behind them what all do, and when they are done. They
-// come one after another.
+// Of every statement what it moves and takes; behind them what all do.
 static steps_of *steps_of_all(const program *p, const ein_schedule *s, ein_inputs inputs,
                               steps_picture *drawn) {
   const int n = (int)ein_graph_statements(p->graph);
@@ -427,7 +430,8 @@ static steps_of *steps_of_all(const program *p, const ein_schedule *s, ein_input
     each[i].peak = peak[i];
     each[n].peak = fmax(each[n].peak, peak[i]);
     each[n].info.bytes += each[i].info.bytes;
-    each[i + 1].start = each[i].start + each[i].info.seconds;
+    each[n].info.tasks += each[i].info.tasks;
+    each[n].info.messages += each[i].info.messages;
   }
   return each;
 }
@@ -439,55 +443,86 @@ static void schedule_fits(double peak) {
         "it may have", peak, (double)option_memory());
 }
 
-static void steps_clocked(void *drawn, const ein_dist_event *e) {
-  steps_picture *d = (steps_picture *)drawn;
-  steps_bar(d, &d->p.place, e->stmt, e->level == -1 ? -2 : e->operand, e->place, e->step,
-            e->begin, e->end);
+typedef struct steps_clock {
+  steps_of *each;
+  steps_picture *drawn;     // NULL: no picture is asked for
+} steps_clock;
+
+static void steps_clocked(void *user, const ein_dist_event *e) {
+  const steps_clock *c = (const steps_clock *)user;
+  steps_of *x = &c->each[e->stmt];
+  steps_one *one = steps_step(x, e->step);
+  if (!(x->begin <= e->begin)) x->begin = e->begin;
+  if (!(x->end >= e->end)) x->end = e->end;
+  if (one != NULL && (isnan(one->seconds) || e->end > one->seconds)) one->seconds = e->end;
+  if (c->drawn != NULL)
+    steps_bar(c->drawn, &c->drawn->p.place, e->stmt, e->level == -1 ? -2 : e->operand, e->place,
+              e->step, e->begin, e->end);
 }
 
-// What a schedule does on a clock, where that is not too much to be followed; drawn: NULL, or its
-// time line is drawn.
-static void clock_schedule(const program *p, const ein_schedule *s, const steps_of *each,
+// What a schedule takes on a clock, where that is not too much to be followed and it can be run: x
+// has the reason. drawn: NULL, or its time line is drawn.
+static void clock_schedule(const program *p, const ein_schedule *s, steps_of *each,
                            const ein_decompose_desc *desc, steps_picture *drawn, clocked *c,
                            simulation *x) {
   const int n = (int)ein_graph_statements(p->graph);
-  double tasks = 0, messages = 0;
-  for (int i = 0; i < n; i++)
-    tasks += (double)each[i].info.tasks, messages += (double)each[i].info.messages;
+  steps_clock told = {each, drawn};
+  memset(c, 0, sizeof *c);
+  c->progress = 1;
+  c->draw_fn = steps_clocked;
+  c->drawn = &told;
   x->places = desc->p;
-  x->sim.seconds = each[n].start;
-  x->sim.tasks = tasks, x->sim.messages = messages;
+  x->sim.seconds = NAN;
+  x->sim.tasks = (double)each[n].info.tasks, x->sim.messages = (double)each[n].info.messages;
   x->sim.join = (double)each[n].info.bytes;
   x->sim.peak_bytes = each[n].peak;
-  if (tasks + messages > CLOCK_MOST) return;
-  memset(c, 0, sizeof *c);
-  if (drawn != NULL) {
-    drawn->p.place.n = drawn->p.place.dropped = 0;
-    c->draw_fn = steps_clocked;
-    c->drawn = drawn;
+  for (int i = 0; i <= n; i++) each[i].begin = each[i].end = NAN;
+  if (x->sim.tasks + x->sim.messages > CLOCK_MOST) {
+    x->why = "there is too much of it to be followed";
+    return;
   }
-  clock_run(p, NULL, s, desc, c);
-  x->sim.seconds = c->stats.seconds;
+  progress_begin("simulating", "tasks", x->sim.tasks);
+  const ein_status st = clock_run(p->ctx, p->graph, NULL, s, desc, c);
+  progress_end();
+  if (st == EIN_ERR_UNSUPPORTED && ein_ctx_errors(p->ctx) > 0) {
+    const char *why = ein_ctx_error(p->ctx, 0)->message;
+    x->why = copy_text(why, strlen(why));
+  } else if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  if (st != EIN_OK) return;
+  for (int i = 0; i < n; i++)
+    for (int64_t k = 0; k < each[i].nstep; k++) each[i].step[k].seconds -= each[i].begin;
+  each[n].begin = 0;
+  x->sim.seconds = each[n].end = c->stats.seconds;
   x->sim.busy = clock_busy(c);
   x->clock = c;
+}
+
+// Seconds that it is predicted to take; NaN: nobody knows.
+static double schedule_seconds(const program *p, const ein_schedule *s,
+                               const ein_decompose_desc *desc) {
+  simulation x;
+  clocked c;
+  memset(&x, 0, sizeof x);
+  clock_schedule(p, s, steps_of_all(p, s, desc->inputs, NULL), desc, NULL, &c, &x);
+  return x.sim.seconds;
 }
 
 // The last line of what is printed of such a run.
 static void clock_total(const simulation *x) {
   char took[40];
+  if (x->clock == NULL) {
+    printf("no time: %s\n", x->why);
+    return;
+  }
   svg_seconds(took, sizeof took, x->sim.seconds, x->sim.seconds);
-  if (x->clock == NULL)
-    printf("too much to follow: statements one after another take %s (machine: %s)\n", took,
-           x->machine);
-  else
-    printf("simulated (machine: %s): %s, places idle %.1f%%; %.10g tasks, %.10g messages, %.10g "
-           "bytes moved\n", x->machine, took,
-           100 * idle_share(x->sim.busy, x->sim.seconds, x->places), x->sim.tasks, x->sim.messages,
-           x->sim.join);
+  printf("simulated (machine: %s): %s, places idle %.1f%%; %.10g tasks, %.10g messages, %.10g "
+         "bytes moved\n", x->machine, took,
+         100 * idle_share(x->sim.busy, x->sim.seconds, x->places), x->sim.tasks, x->sim.messages,
+         x->sim.join);
 }
 
-// Prints and draws what a schedule moves, on a machine of that name; print_fn: NULL, or it is run
-// on a clock, and the figures are printed by that.
+// Prints and draws what a schedule moves, and how long that takes on a clock, on a machine of that
+// name; print_fn: NULL, or it prints the figures.
 static int plan_schedule(program *p, const ein_schedule *s, const ein_decompose_desc *desc,
                          const char *machine, void (*print_fn)(const simulation *x)) {
   steps_picture drawn;
@@ -496,23 +531,24 @@ static int plan_schedule(program *p, const ein_schedule *s, const ein_decompose_
   const ein_machine assumed = machine_assumed(p, desc->machine);
   if (given(O_SVG) != NULL) steps_picture_begin(&drawn, p, s);
   steps_picture *asked = given(O_SVG) != NULL ? &drawn : NULL;
-  const steps_of *each = steps_of_all(p, s, desc->inputs, asked);
+  steps_of *each = steps_of_all(p, s, desc->inputs, asked);
   simulation x;
   clocked clock;
   memset(&x, 0, sizeof x);
   schedule_fits(each[n].peak);
-  x.machine = machine, x.sim.machine = assumed, x.sim.seconds = each[n].start;
-  if (print_fn != NULL) clock_schedule(p, s, each, desc, asked, &clock, &x);
+  x.machine = machine, x.sim.machine = assumed;
+  clock_schedule(p, s, each, desc, asked, &clock, &x);
+  if (print_fn != NULL && x.clock == NULL) die(WRONG_INPUT, NULL, "%s: %s", p->file, x.why);
   if (given(O_SCHEDULE_OUT) != NULL) fputs(schedule_text(s), output_stream(given(O_SCHEDULE_OUT)));
   if (given(O_SVG) != NULL)
-    steps_picture_end(&drawn, each, places, "simulated", x.sim.seconds, 0);
+    steps_picture_end(&drawn, each, places, "simulated", x.clock == NULL ? 0 : x.sim.seconds, 0);
   if (given(O_EXPLAIN) != NULL) fputs(schedule_text(s), stderr);
   explain_machine(machine, &assumed);
   if (svg_only()) return finish(p->ctx, NULL, own_graph(p));
   if (given(O_JSON) == NULL) schedule_table(p, s, each, places);
   else if (print_fn == NULL) schedule_json(p, s, each, places, machine, &assumed);
   if (print_fn != NULL) print_fn(&x);
-  if (print_fn != NULL && given(O_JSON) == NULL) clock_total(&x);
+  if (given(O_JSON) == NULL) clock_total(&x);
   return finish(p->ctx, NULL, own_graph(p));
 }
 

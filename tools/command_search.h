@@ -109,14 +109,19 @@ static char *search_plan(search *s, const ein_graph *g, int way, int first, doub
   return st == EIN_OK ? said : NULL;
 }
 
-// What a schedule takes, as `plan --schedule` says; 0: it is none that runs.
+// What a schedule takes, as `plan --schedule` says; 0: it is none that runs, or too long to be
+// followed.
 static int search_cost(search *s, const ein_graph *g, const char *said, double *cost) {
   ein_schedule_desc how;
   ein_schedule *made = NULL;
   ein_schedule_info info;
+  ein_decompose_desc d = s->desc;
+  clocked clock;
+  double jobs = 0;
   const int n = (int)ein_graph_statements(g);
   double *peak = (double *)memory(sizeof *peak * ((size_t)n + 1));
   memset(&how, 0, sizeof how);
+  memset(&clock, 0, sizeof clock);
   how.text = said;
   how.places = s->desc.p;
   how.machine = &s->machine;
@@ -125,10 +130,14 @@ static int search_cost(search *s, const ein_graph *g, const char *said, double *
   cost[0] = cost[1] = cost[2] = 0;
   for (int i = 0; i < n && st == EIN_OK; i++) {
     st = ein_schedule_cost(s->p->ctx, made, i, NULL, NULL, &info);
-    cost[0] += info.seconds;
     cost[1] = fmax(cost[1], peak[i]);
     cost[2] += (double)info.bytes;
+    jobs += (double)info.tasks + (double)info.messages;
   }
+  d.machine = &s->machine;
+  if (st == EIN_OK && jobs > CLOCK_MOST) st = EIN_ERR_TOO_LARGE;
+  if (st == EIN_OK) st = clock_run(s->p->ctx, g, NULL, made, &d, &clock);
+  cost[0] = clock.stats.seconds;
   ein_schedule_destroy(made);
   if (st == EIN_ERR_NO_MEMORY) die_library(s->p->ctx, st, NULL);
   return st == EIN_OK && !(s->machine.memory > 0 && cost[1] > s->machine.memory);

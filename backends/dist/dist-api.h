@@ -155,7 +155,7 @@ EIN_API void ein_fabric_moved(const ein_fabric *fabric, int64_t *messages, int64
 // is put into its boxes, -3: a message with what it sends home after it; a process tells those of
 // its places. Steps of one point follow each other, those of several do not. On a fabric with a
 // clock begin and end are its seconds, and messages are told when they arrive (level -4) in the
-// place of -2 and -3.
+// place of -2 and -3, and what is merged at home (0).
 typedef struct ein_dist_event {
   int stmt, place, level, worker;
   int64_t step;              // under a schedule, else 0

@@ -66,11 +66,16 @@ static ein_status eini_timer_new(eini_timer *c, const eini_post *p, int kind, ei
   return EIN_OK;
 }
 
-// Something happens with an operation: of what happens at once, in the order in which it came up.
+// Something happens with an operation: of what happens at once, in the order in which it came up;
+// messages that set out come last, those of lower tags first, in turns, whoever posted first.
 static void eini_timer_event(eini_timer *c, ein_ticket ticket, int kind, double when) {
   eini_ranked *e = &c->event[c->nevent];
+  const eini_transit *x = &c->op[ticket - 1].way;
+  const int64_t tag = eini_min64(c->posts.post[ticket - 1].tag, ((int64_t)1 << 36) / c->places);
+  const int64_t turn = kind == EINI_TIMER_MOVES && x->hops == 0
+                           ? 1 + tag * c->places + eini_links_turn(c->places, x->from, x->to) : 0;
   e->key = when;
-  e->seq = c->turn++;
+  e->seq = (turn << 26) + c->turn++;
   e->what = ticket;
   c->op[ticket - 1].kind = kind;
   eini_heap_rise(c->event, c->nevent++);

@@ -95,6 +95,47 @@ static ein_status eini_jobs_edges(eini_arena *a, eini_jobs *j, int64_t *at) {
   return j->next == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
+// Those that wait for a job come in the order of their numbers. at: [n + 1].
+static ein_status eini_jobs_ordered(eini_arena *a, eini_jobs *j, int64_t *at) {
+  int32_t *from = EINI_NEW(a, int32_t, j->first[j->n] + 1), *list = from;
+  if (from == NULL) return EIN_ERR_NO_MEMORY;
+  at[0] = 0;
+  for (int64_t i = 0; i < j->n; i++) at[i + 1] = at[i] + j->wait[i];
+  for (int64_t i = j->n; i-- > 0;)
+    for (int64_t k = j->first[i]; k < j->first[i + 1]; k++) from[--at[j->next[k] + 1]] = (int32_t)i;
+  for (int64_t i = 0; i < j->n; i++) at[i] = j->first[i];
+  for (int64_t i = 0; i < j->n; i++)
+    for (int32_t k = 0; k < j->wait[i]; k++) j->next[at[*list++]++] = (int32_t)i;
+  return EIN_OK;
+}
+
+// ---- the order of messages ----
+
+// Messages that may be posted at once, in turns.
+typedef struct eini_turns {
+  int64_t n;
+  eini_ranked *heap;
+} eini_turns;
+
+// Message number `what`; group: those of a lower one come first.
+static void eini_turns_add(eini_turns *x, const ein_fabric *f, int64_t group, int64_t from,
+                           int64_t to, int64_t what) {
+  eini_ranked *e = &x->heap[x->n];
+  e->key = (double)(group * f->places + eini_links_turn(f->places, from, to));
+  e->seq = e->what = what;
+  eini_heap_rise(x->heap, x->n++);
+}
+
+// The next of all that were added, of which there are some.
+static int64_t eini_turns_next(eini_turns *x) {
+  const int64_t what = x->heap[0].what;
+  x->heap[0] = x->heap[--x->n];
+  if (x->n > 0) eini_heap_sink(x->heap, x->n, 0);
+  return what;
+}
+
+// ---- both ----
+
 // Makes jobs: number(user) adds them, wait(user) the edges; each is called twice, first to count.
 static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(void *user),
                                  ein_status (*wait)(void *user), void *user) {
@@ -107,6 +148,7 @@ static ein_status eini_jobs_make(eini_arena *a, eini_jobs *j, void (*number)(voi
   int64_t *at = EINI_NEW(&scratch, int64_t, j->n + 1);
   ein_status st = at == NULL ? EIN_ERR_NO_MEMORY : eini_jobs_edges(a, j, at);
   if (st == EIN_OK) st = wait(user);
+  if (st == EIN_OK) st = eini_jobs_ordered(&scratch, j, at);
   eini_arena_free(&scratch);
   return st;
 }
@@ -384,4 +426,61 @@ static ein_status eini_flow_all(eini_flow *f, const ein_executor *e) {
   else eini_flow_worker(f, 0);
   eini_flow_close(f);
   return f->status != EIN_OK ? f->status : f->left > 0 ? EIN_ERR_INTERNAL : EIN_OK;
+}
+
+// ---- tasks that wait for nothing ----
+
+typedef struct eini_flow_each {
+  int64_t n;
+  eini_jobs jobs;
+  ein_status (*fn)(void *user, int64_t i);
+  void *user;
+} eini_flow_each;
+
+static void eini_flow_each_number(void *user) {
+  eini_flow_each *x = (eini_flow_each *)user;
+  for (int64_t i = 0; i < x->n; i++) (void)eini_jobs_add(&x->jobs, EINI_JOB_BLOCK, 0, 0, i);
+}
+
+static ein_status eini_flow_each_wait(void *user) { return (void)user, EIN_OK; }
+
+static ein_status eini_flow_each_run(void *user, int worker, const eini_job *job, int failed,
+                                     ein_ticket *ticket) {
+  const eini_flow_each *x = (const eini_flow_each *)user;
+  (void)worker, (void)ticket;
+  return failed ? EIN_OK : x->fn(x->user, job->arg);
+}
+
+static void eini_flow_each_done(void *user, int worker, const eini_job *job) {
+  (void)user, (void)worker, (void)job;
+}
+
+// Runs tasks 0 .. n - 1 at one place; none after one that fails.
+static ein_status eini_flow_tasks(const ein_allocator *al, int64_t n,
+                                  ein_status (*fn)(void *user, int64_t i), void *user) {
+  eini_flow_each x;
+  eini_flow f;
+  ein_fabric one;
+  eini_arena a;
+  memset(&x, 0, sizeof x), memset(&f, 0, sizeof f), memset(&one, 0, sizeof one);
+  x.n = n, x.fn = fn, x.user = user;
+  one.places = one.count = 1;
+  eini_arena_init(&a, al);
+  ein_status st = eini_jobs_make(&a, &x.jobs, eini_flow_each_number, eini_flow_each_wait, &x);
+  f.jobs = &x.jobs;
+  f.fabric = &one;
+  f.nstmt = f.width = 1;
+  f.run_fn = eini_flow_each_run;
+  f.done_fn = eini_flow_each_done;
+  f.user = &x;
+  f.wait = EINI_NEW(&a, int32_t, n);
+  f.link = EINI_NEW(&a, int32_t, n);
+  f.head = EINI_NEW(&a, int32_t, 1);
+  f.tail = EINI_NEW(&a, int32_t, 1);
+  f.ready = EINI_NEW(&a, int32_t, 1);
+  if (f.wait == NULL || f.link == NULL || f.head == NULL || f.tail == NULL || f.ready == NULL)
+    st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK) st = eini_flow_all(&f, NULL);
+  eini_arena_free(&a);
+  return st;
 }

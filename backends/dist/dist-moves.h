@@ -160,7 +160,7 @@ enum { EINI_FOLLOWS = -2 };
 // indices of the statement that defines them.
 typedef struct eini_dist_moved {
   int32_t kind;             // EINI_JOB_RECEIVE, EINI_JOB_SEND, or EINI_JOB_NONE: home == place
-  int32_t peer;             // the other place
+  int32_t place, peer;      // place: among those of the process; peer: the other one
   int32_t operand;          // of the reading statement; -1: a partial result
   int32_t define;           // the statement that defines the elements
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
@@ -251,6 +251,7 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   eini_dist_moved *v = &all[c->nmove++];
   memset(v, 0, sizeof *v);
   v->kind = kind;
+  v->place = (int32_t)(z->place - z->d->fabric.first);
   v->peer = (int32_t)peer;
   v->operand = v->define = v->level = v->job = v->group = -1;
   v->bytes = bytes;

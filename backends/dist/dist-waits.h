@@ -18,19 +18,35 @@ static int64_t eini_dist_final(const ein_dist *d, const eini_dist_stmt *e, int64
   return l == 0 ? e->block + i : e->merges + i * e->levels + l - 1;
 }
 
-// The moves of a statement as jobs: first those of operands, then those of partial results level by
-// level, so that a job waits for none of a later number.
-static void eini_dist_number_moves(ein_dist *d, int k) {
-  eini_dist_copies *c = d->copies;
-  for (int l = -1; l < d->stmt[k].levels; l++) {
+// The moves of all statements in the order of their jobs, into turn: of a statement first those of
+// operands, then those of partial results level by level, so that a job waits for none of a later
+// number.
+static ein_status eini_dist_turns(eini_arena *a, const ein_dist *d, int64_t *turn) {
+  const eini_dist_copies *c = d->copies;
+  eini_turns x = {0, EINI_NEW(a, eini_ranked, c->nmove)};
+  if (x.heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0; k < d->nstmt; k++) {
     for (int64_t p = 0; p < d->fabric.count; p++) {
-      const int64_t entry = (int64_t)k * d->fabric.count + p;
+      const int64_t entry = (int64_t)k * d->fabric.count + p, own = d->fabric.first + p;
       for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
-        eini_dist_moved *v = &c->move[i];
-        if (v->level == l && v->kind != EINI_JOB_NONE)
-          v->job = eini_jobs_add(&d->jobs, (eini_job_kind)v->kind, k, p, i);
+        const eini_dist_moved *v = &c->move[i];
+        const int send = v->kind == EINI_JOB_SEND;
+        eini_turns_add(&x, &d->fabric, v->level + 1, send ? own : v->peer, send ? v->peer : own, i);
       }
     }
+    while (x.n > 0) *turn++ = eini_turns_next(&x);
+  }
+  return EIN_OK;
+}
+
+// Numbers the moves of statement k.
+static void eini_dist_number_moves(ein_dist *d, int k, const int64_t *turn) {
+  eini_dist_copies *c = d->copies;
+  const int64_t n = d->fabric.count, from = c->first[k * n], to = c->first[k * n + n];
+  for (int64_t i = from; i < to; i++) {
+    eini_dist_moved *v = &c->move[turn[i]];
+    if (v->kind != EINI_JOB_NONE)
+      v->job = eini_jobs_add(&d->jobs, (eini_job_kind)v->kind, k, v->place, turn[i]);
   }
 }
 
@@ -41,14 +57,14 @@ static int32_t eini_dist_number_gates(ein_dist *d, int k, int64_t n) {
 }
 
 // Numbers all jobs.
-static void eini_dist_number(ein_dist *d) {
+static void eini_dist_number(ein_dist *d, const int64_t *turn) {
   eini_jobs *j = &d->jobs;
   for (int k = 0; k < d->nstmt; k++) {
     eini_dist_stmt *e = &d->stmt[k];
     const int output = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT;
     e->zero = e->fetches = -1;
     e->memory = eini_dist_number_gates(d, k, eini_dist_memories(d));
-    if (!d->fabric.shared) eini_dist_number_moves(d, k);
+    if (!d->fabric.shared) eini_dist_number_moves(d, k, turn);
     if (!d->fabric.shared && d->desc.no_overlap) e->fetches = eini_dist_number_gates(d, k, 1);
     if (e->s->rest == EIN_REST_ZERO && (d->fabric.shared || output))
       e->zero = eini_jobs_add(j, EINI_JOB_ZERO, k, 0, 0);
@@ -267,9 +283,13 @@ static ein_status eini_dist_wait_all(ein_dist *d, eini_dist_room *m) {
 typedef struct eini_dist_making {
   ein_dist *d;
   eini_dist_room *m;
+  int64_t *turn;            // of places with memory of their own: moves as eini_dist_turns has them
 } eini_dist_making;
 
-static void eini_dist_number_all(void *user) { eini_dist_number(((eini_dist_making *)user)->d); }
+static void eini_dist_number_all(void *user) {
+  const eini_dist_making *x = (const eini_dist_making *)user;
+  eini_dist_number(x->d, x->turn);
+}
 
 static ein_status eini_dist_wait(void *user) {
   const eini_dist_making *x = (const eini_dist_making *)user;
@@ -278,7 +298,8 @@ static ein_status eini_dist_wait(void *user) {
 
 // Makes the jobs of a plan.
 static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
-  eini_dist_making x = {d, m};
+  eini_dist_making x = {d, m, NULL};
+  eini_arena a;
   for (int k = 0; k < d->nstmt; k++) {
     const eini_stmt *s = d->stmt[k].s;
     for (int o = 0; o < s->noperand; o++)
@@ -286,5 +307,14 @@ static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
     d->tags = eini_max64(d->tags, s->noperand);
   }
   d->tags = d->tags * d->defines + 1;
-  return eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
+  eini_arena_init(&a, &d->al);
+  ein_status st = EIN_OK;
+  if (!d->fabric.shared) {
+    x.turn = EINI_NEW(&a, int64_t, d->copies->nmove);
+    st = x.turn == NULL ? EIN_ERR_NO_MEMORY : eini_dist_turns(&a, d, x.turn);
+  }
+  if (st == EIN_OK)
+    st = eini_jobs_make(&d->arena, &d->jobs, eini_dist_number_all, eini_dist_wait, &x);
+  eini_arena_free(&a);
+  return st;
 }

@@ -179,7 +179,7 @@ static ein_status eini_rel_run(eini_rel_join *j, int64_t b) {
   return ein_plan_execute(j->plans.plan[id], &run);
 }
 
-static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
+static ein_status eini_rel_block(eini_rel_join *j, int64_t q) {
   const eini_stmt *s = j->s;
   int64_t b = 0;
   eini_space_ranges(&j->space, q, j->lo, j->hi);
@@ -194,6 +194,14 @@ static ein_status eini_rel_task(eini_rel_join *j, int64_t q) {
   }
   const ein_ztensor *out = &j->out->block[b];
   return j->fn != NULL ? j->fn(j->user, j->lo, j->len, j->in, out) : eini_rel_run(j, b);
+}
+
+static ein_status eini_rel_task(void *user, int64_t q) {
+  eini_rel_join *j = (eini_rel_join *)user;
+  eini_arena_init(&j->boxes, &j->arena.al);
+  const ein_status st = eini_rel_block(j, q);
+  eini_arena_free(&j->boxes);
+  return st;
 }
 
 static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_t *cut,
@@ -219,13 +227,7 @@ static ein_status eini_rel_join_all(ein_ctx *ctx, eini_rel_join *j, const int64_
   EINI_TRY(eini_dist_ctx(ctx, 0, &j->plans.ctx));
   j->plans.a = a;
   EINI_TRY(eini_rel_result(ctx, j));
-  for (int64_t q = 0; q < j->space.ntask; q++) {
-    eini_arena_init(&j->boxes, &j->arena.al);
-    ein_status st = eini_rel_task(j, q);
-    eini_arena_free(&j->boxes);
-    if (st != EIN_OK) return st;
-  }
-  return EIN_OK;
+  return eini_flow_tasks(&a->al, j->space.ntask, eini_rel_task, j);
 }
 
 EIN_API ein_status ein_relation_join(ein_ctx *ctx, const ein_graph *graph, int stmt,
@@ -332,49 +334,50 @@ static void eini_rel_merge_states(const ein_relation *r, int64_t first, int64_t 
                      (char *)out->data, out->strides);
 }
 
-static ein_status eini_rel_aggregate_states(ein_ctx *ctx, const ein_relation *r,
-                                            const char *monoid, ein_relation *x) {
-  int64_t n = 1, largest = 0, bytes;
-  if (strcmp(monoid, r->monoid) != 0)
-    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
-                            "'%.60s'", r->monoid, monoid);
-  EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
-  EINI_TRY(eini_rel_alloc(x));
-  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
-  for (int64_t b = 0; b < r->info.nblock; b++)
-    largest = eini_max64(largest, ein_view_count(&r->block[b]));
-  if (eini_mul_overflow(n, largest + EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
-  eini_arena scratch;
-  eini_arena_init(&scratch, &x->arena.al);
-  char *stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
-  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
-  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    eini_rel_merge_states(r, b * n, n, stack, &x->block[b]);
-  eini_arena_free(&scratch);
-  return st;
+typedef struct eini_rel_folding {
+  ein_ctx *ctx;
+  eini_block_plans plans;
+  const ein_relation *r;
+  ein_relation *x;
+  int64_t n;                // blocks of a group
+  const char *monoid;
+  char *stack;              // room for them
+} eini_rel_folding;
+
+static ein_status eini_rel_fold_block(void *user, int64_t b) {
+  eini_rel_folding *f = (eini_rel_folding *)user;
+  const ein_ztensor *out = &f->x->block[b];
+  if (f->r->monoid == NULL)
+    return eini_rel_fold(f->ctx, &f->plans, f->r, b * f->n, f->n, f->monoid, f->stack, out);
+  eini_rel_merge_states(f->r, b * f->n, f->n, f->stack, out);
+  return EIN_OK;
 }
 
 static ein_status eini_rel_aggregate_all(ein_ctx *ctx, const ein_relation *r, const char *monoid,
                                          ein_relation *x) {
-  int64_t n = 1, largest = 0, bytes;
-  if (r->monoid != NULL) return eini_rel_aggregate_states(ctx, r, monoid, x);
+  int64_t largest = 0, bytes;
+  eini_arena scratch;
+  eini_rel_folding f;
+  memset(&f, 0, sizeof f);
+  if (r->monoid != NULL && strcmp(monoid, r->monoid) != 0)
+    return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the blocks are states of '%.60s', not of "
+                            "'%.60s'", r->monoid, monoid);
   EINI_TRY(eini_rel_shape(x, r->result, r->bound, r->pieces));
   EINI_TRY(eini_rel_alloc(x));
-  for (int k = r->info.rank; k < r->info.nkey; k++) n *= r->pieces[k];
+  f.ctx = ctx, f.r = r, f.x = x, f.monoid = monoid, f.n = 1;
+  for (int k = r->info.rank; k < r->info.nkey; k++) f.n *= r->pieces[k];
   for (int64_t b = 0; b < r->info.nblock; b++)
     largest = eini_max64(largest, ein_view_count(&r->block[b]));
-  if (eini_mul_overflow(n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
-  eini_arena scratch;
-  eini_block_plans l;
-  memset(&l, 0, sizeof l);
+  if (r->monoid != NULL) largest += EINI_ALIGN;  // states of a block begin aligned
+  if (eini_mul_overflow(f.n, largest, &bytes)) return EIN_ERR_TOO_LARGE;
   eini_arena_init(&scratch, &x->arena.al);
-  char *stack = (char *)eini_new(&scratch, bytes, ein_dtype_size(r->info.dtype));
-  ein_status st = stack == NULL ? EIN_ERR_NO_MEMORY : eini_dist_ctx(ctx, 0, &l.ctx);
-  l.a = &scratch;
-  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    st = eini_rel_fold(ctx, &l, r, b * n, n, monoid, stack, &x->block[b]);
-  eini_block_plans_end(&l);
-  eini_ctx_free(l.ctx);
+  f.stack = (char *)eini_new(&scratch, bytes, eini_rel_wide(r));
+  ein_status st = f.stack == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK && r->monoid == NULL) st = eini_dist_ctx(ctx, 0, &f.plans.ctx);
+  f.plans.a = &scratch;
+  if (st == EIN_OK) st = eini_flow_tasks(&x->arena.al, x->info.nblock, eini_rel_fold_block, &f);
+  eini_block_plans_end(&f.plans);
+  eini_ctx_free(f.plans.ctx);
   eini_arena_free(&scratch);
   return st;
 }

@@ -13,7 +13,7 @@
 // Manual: TENSOR RELATIONS, EXECUTION, SCHEDULES, FABRICS, DISTRIBUTED TENSORS, BYTES,
 //         MEMORY, DETERMINISM, FAILURES
 //
-//                 >>dist-api >>space >>block-plans >>relation >>join >>dist-jobs >>dist-plan
+//                 >>dist-api >>space >>block-plans >>dist-jobs >>relation >>join >>dist-plan
 //                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
 //                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public
 //                 >>nodes >>layout >>dtensor >>dtensor-run
@@ -72,8 +72,8 @@
 // ein_schedule_peaks and ein_dist_peak say; ein_dist_info.place_bytes has both. Points of a place
 // compute one after another where tasks are not on threads, else each as it is ready. Under
 // `threads` the iterations of a parallel loop, in 16 pieces at most, are jobs of their own. A
-// process derives the tasks and messages of its own places; to find who needs what they hold it
-// goes once through the steps of all points, when the plan is made. Where a place has more alive
+// process derives what its own places do and send, when the plan is made; to find who needs
+// what they hold it looks at loops as long as that is read in them. Where a place has more alive
 // than the schedule's machine has memory, creating it is EIN_ERR_TOO_LARGE. With parts that are
 // computed first (precompute) the plan may be given the graph without them, or the schedule's,
 // ein_schedule_graph: bindings are the same, statements are counted as in the latter.
@@ -94,8 +94,9 @@
 //             first served. A message sets out when both places have posted it, takes latency +
 //             bytes / bandwidth, and moves while places compute. stats.seconds says how long a run
 //             takes, place[q].busy how long a place computes, events when everything happens.
-//             ein_simulate predicts the same from classes of equal tasks, for up to 2^20 places,
-//             as if a place did its tasks statement by statement; ein_schedule_cost one statement
+//             Of messages that may set out at once those to the next place go first. ein_simulate
+//             predicts the same from classes of equal tasks, for up to 2^20 places, as if a place
+//             did its tasks statement by statement
 // Places with memory of their own begin to send and receive what a statement reads while they
 // compute the one before (not with no_overlap), straight from and into a block or an operand where
 // the elements lie there one after another; a block that a task reads whole at home is not copied.

@@ -29,7 +29,7 @@ static void eini_nodes_sim(void *user, const ein_sim_move *m) {
 }
 
 static ein_status eini_nodes_step(void *user, const ein_schedule_move *m) {
-  if (m->operand >= -1) eini_nodes_add((eini_nodes *)user, m->from, m->to, (double)m->bytes);
+  eini_nodes_add((eini_nodes *)user, m->from, m->to, (double)m->bytes);
   return EIN_OK;
 }
 

@@ -245,6 +245,20 @@ EIN_API ein_status ein_relation_read(const ein_relation *r, const ein_ztensor *o
   return EIN_OK;
 }
 
+typedef struct eini_rel_move {
+  const ein_relation *from;
+  ein_relation *to;
+  int64_t *common;          // scratch
+} eini_rel_move;
+
+static ein_status eini_rel_move_block(void *user, int64_t b) {
+  const eini_rel_move *m = (const eini_rel_move *)user;
+  const ein_ztensor *x = &m->to->block[b];
+  eini_rel_gather(m->from, m->to->origin + b * x->rank, (char *)x->data, x->shape, x->strides,
+                  m->common);
+  return EIN_OK;
+}
+
 EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
                                             const int64_t *pieces, ein_relation **out) {
   if (out == NULL) return EIN_ERR_ARGUMENT;
@@ -257,10 +271,9 @@ EIN_API ein_status ein_relation_repartition(ein_ctx *ctx, const ein_relation *r,
   ein_status st = x == NULL ? EIN_ERR_NO_MEMORY
                             : eini_rel_shape(x, r->info.dtype, r->bound, pieces);
   if (st == EIN_OK) st = eini_rel_alloc(x);
-  int64_t *common = st == EIN_OK ? EINI_NEW(&x->arena, int64_t, rank) : NULL;
-  if (st == EIN_OK && common == NULL) st = EIN_ERR_NO_MEMORY;
-  for (int64_t b = 0; st == EIN_OK && b < x->info.nblock; b++)
-    eini_rel_gather(r, x->origin + b * rank, (char *)x->block[b].data, x->block[b].shape,
-                    x->block[b].strides, common);
+  eini_rel_move m = {r, x, st == EIN_OK ? EINI_NEW(&x->arena, int64_t, rank) : NULL};
+  if (st == EIN_OK && m.common == NULL) st = EIN_ERR_NO_MEMORY;
+  if (st == EIN_OK)
+    st = eini_flow_tasks(&x->arena.al, x->info.nblock, eini_rel_move_block, &m);
   return eini_rel_give(ctx, st, x, out);
 }

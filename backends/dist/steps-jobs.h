@@ -102,10 +102,28 @@ typedef struct eini_steps_jobs {
   eini_steps_stmt *e;
   int64_t *last, *end;      // by point: its task before, and after which the next one may begin
   int64_t *chain;           // by memory: after which a partial result is merged
+  int64_t **turn;           // by statement: its moves in the order of their jobs
 } eini_steps_jobs;
 
-// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home.
-static void eini_steps_each(eini_steps_jobs *z,
+// The moves of a statement as their jobs come: in a step first what is fetched.
+static ein_status eini_steps_turns(eini_arena *a, const ein_dist *d, int k, int64_t **turn) {
+  const eini_steps_stmt *e = &d->steps[k];
+  eini_turns x = {0, EINI_NEW(a, eini_ranked, e->nmove)};
+  *turn = EINI_NEW(a, int64_t, e->nmove);
+  if (*turn == NULL || x.heap == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < e->nmove; i++) {
+    const eini_step_move *v = &e->move[i];
+    const int64_t own = d->fabric.first + v->place, send = v->kind == EINI_JOB_SEND;
+    eini_turns_add(&x, &d->fabric, 2 * v->step + (v->access == e->w.n->s->noperand),
+                   send ? own : v->peer, send ? v->peer : own, i);
+  }
+  for (int64_t i = 0; i < e->nmove; i++) (*turn)[i] = eini_turns_next(&x);
+  return EIN_OK;
+}
+
+// The moves and tasks of a statement, step by step: what is fetched, tasks, what goes home. turn:
+// NULL, or the order of moves.
+static void eini_steps_each(eini_steps_jobs *z, const int64_t *turn,
                             void (*move)(eini_steps_jobs *z, eini_step_move *v, int64_t i),
                             void (*task)(eini_steps_jobs *z, eini_step_task *t, int64_t i)) {
   eini_steps_stmt *e = z->e;
@@ -115,10 +133,10 @@ static void eini_steps_each(eini_steps_jobs *z,
     const int64_t step = q == e->ntask || (v < e->nmove && e->move[v].step < e->task[q].step)
                              ? e->move[v].step : e->task[q].step;
     for (; v < e->nmove && e->move[v].step == step && e->move[v].access < n; v++)
-      move(z, &e->move[v], v);
+      move(z, &e->move[turn == NULL ? v : turn[v]], turn == NULL ? v : turn[v]);
     for (; q < e->ntask && e->task[q].step == step; q++) task(z, &e->task[q], q);
     for (; v < e->nmove && e->move[v].step == step && e->move[v].access == n; v++)
-      move(z, &e->move[v], v);
+      move(z, &e->move[turn == NULL ? v : turn[v]], turn == NULL ? v : turn[v]);
   }
 }
 
@@ -169,7 +187,7 @@ static void eini_steps_number(void *user) {
         (void)eini_jobs_add(&d->jobs, EINI_JOB_GATE, z->k, i, 0);
     }
     e->sums = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_SUM);
-    eini_steps_each(z, eini_steps_number_move, eini_steps_number_task);
+    eini_steps_each(z, z->turn[z->k], eini_steps_number_move, eini_steps_number_task);
     e->finish = e->whole ? -1 : eini_steps_gates(z, EINI_JOB_FINISH);
     e->stored = eini_steps_gates(z, EINI_JOB_GATE);
     e->done = eini_steps_gates(z, EINI_JOB_GATE);
@@ -276,7 +294,7 @@ static ein_status eini_steps_wait(void *user) {
       if (e->zero >= 0) eini_jobs_edge(j, e->zero + i, e->done + i);
       if (!e->whole) eini_jobs_edge(j, e->boxes + i, e->sums + i);
     }
-    eini_steps_each(z, eini_steps_wait_move, eini_steps_wait_task);
+    eini_steps_each(z, NULL, eini_steps_wait_move, eini_steps_wait_task);
     for (int64_t i = 0; i < eini_steps_memories(d); i++) {
       if (!e->whole) eini_jobs_edge(j, z->chain[i], e->finish + i);
       if (!e->whole) eini_jobs_edge(j, e->finish + i, e->done + i);
@@ -298,10 +316,12 @@ static ein_status eini_steps_jobs_make(ein_dist *d) {
   z.last = EINI_NEW(&a, int64_t, most);
   z.end = EINI_NEW(&a, int64_t, most);
   z.chain = EINI_NEW(&a, int64_t, eini_steps_memories(d));
-  const ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL
-                            ? EIN_ERR_NO_MEMORY
-                            : eini_jobs_make(&d->arena, &d->jobs, eini_steps_number,
-                                             eini_steps_wait, &z);
+  z.turn = EINI_NEW(&a, int64_t *, d->nstmt);
+  ein_status st = z.last == NULL || z.end == NULL || z.chain == NULL || z.turn == NULL
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_turns(&a, d, k, &z.turn[k]);
+  if (st == EIN_OK)
+    st = eini_jobs_make(&d->arena, &d->jobs, eini_steps_number, eini_steps_wait, &z);
   eini_arena_free(&a);
   return st;
 }

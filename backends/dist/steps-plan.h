@@ -1,7 +1,8 @@
 // ================================================================================================
 // >>steps-plan  what places do under a schedule
 // Takes a schedule; gives, for the places of this process, plans of blocks, messages, memory and
-// jobs. Who sends to these places, and who receives, is found by going through the steps of all.
+// jobs. Who sends to these places, and who receives, is found by going through loops as long as
+// what is read, or written, may lie at these places.
 // ================================================================================================
 
 // ---- tasks and messages ----
@@ -15,6 +16,9 @@ typedef struct eini_steps_noting {
   int64_t *now[2];          // by memory: bytes of its messages in and out
   char *fresh;              // by point: nothing is in its partial result yet
   int64_t **near;           // by tensor: the hull of what the places of this process hold
+  eini_arena *a;            // of what follows
+  eini_ranked *other;       // what points of other processes do, a heap by eini_steps_when
+  int64_t nother, capother;
 } eini_steps_noting;
 
 static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place, int64_t peer,
@@ -172,27 +176,107 @@ static ein_status eini_steps_task(eini_steps_noting *z, int64_t step, int64_t fi
   return eini_steps_shares(x, step, &t->nshare);
 }
 
+// ---- points of other processes ----
+
+// When point `point` fetches before a step, or, after, sends home behind it: what all are ordered
+// by. Sums of products of them are below EINI_TOUR_MAX.
+static int64_t eini_steps_when(const eini_tour *w, int64_t step, int after, int64_t point) {
+  return (2 * step + after) * w->n->grid->npoint + point;
+}
+
+// Is a loop that has a value rotated by one that will have one, from position i of the order on?
+static int eini_steps_turned(const eini_loops *n, int i) {
+  for (int u = 0; u < i; u++) {
+    const eini_loop *r = &n->loop[n->order[u]];
+    for (int k = 0; k < r->nturn; k++) {
+      const int at = eini_loops_at(n, r->turn[k]);
+      if (at >= i && at < n->nstep) return 1;
+    }
+  }
+  return 0;
+}
+
+// Notes when points of other processes fetch, or send home, what may lie here: access k, with the
+// values of the first i loops at hand, and the step that these are of so far.
+static ein_status eini_steps_others(eini_steps_noting *z, int k, int i, int64_t step) {
+  eini_tour *w = &z->x.e->w;
+  const eini_loops *n = w->n;
+  const eini_stmt *s = n->s;
+  const int result = k == s->noperand;
+  if (!eini_steps_turned(n, i) &&
+      (!eini_tour_hull(w, k) || !eini_steps_near(z, result ? s->out : s->operand[k])))
+    return EIN_OK;
+  if (i == n->nstep) {
+    const int64_t point = eini_grid_point(n->grid, w->here);
+    if (eini_dist_driven(z->x.d, eini_grid_place(n->grid, point))) return EIN_OK;
+    eini_ranked *all = (eini_ranked *)eini_grow(z->a, z->other, z->nother, &z->capother,
+                                                sizeof *all);
+    if (all == NULL) return EIN_ERR_NO_MEMORY;
+    z->other = all;
+    all[z->nother].what = eini_steps_when(w, step, result, point);
+    all[z->nother].key = (double)all[z->nother].what;
+    all[z->nother].seq = k;
+    eini_heap_rise(all, z->nother++);
+    return EIN_OK;
+  }
+  const int v = n->order[i];
+  const eini_loop *x = &n->loop[v];
+  const int64_t extent = eini_max64(x->extent, 1);
+  if (x->dim < 0 && i > eini_loops_depth(n, k))  // whole: at the first, or the last, of its values
+    return eini_steps_others(z, k, i + 1, step * extent + (result ? extent - 1 : 0));
+  for (int64_t value = 0; value < extent; value++) {
+    w->value[v] = value;
+    if (x->dim >= 0) w->here[x->dim] = value;
+    EINI_TRY(eini_steps_others(z, k, i + 1, x->dim >= 0 ? step : step * extent + value));
+  }
+  w->value[v] = -1;
+  if (x->dim >= 0) w->here[x->dim] = 0;
+  return EIN_OK;
+}
+
+static void eini_steps_point(eini_steps_noting *z, int64_t point) {
+  eini_tour *w = &z->x.e->w;
+  w->move.point = point;
+  eini_grid_coords(w->n->grid, point, w->here);
+  w->move.place = eini_grid_place(w->n->grid, point);
+  z->mine = eini_dist_driven(z->x.d, w->move.place);
+}
+
+// What they do before `when`.
+static ein_status eini_steps_until(eini_steps_noting *z, int64_t when) {
+  const int64_t npoint = z->x.e->w.n->grid->npoint;
+  while (z->nother > 0 && z->other[0].what < when) {
+    const eini_ranked e = z->other[0];
+    z->other[0] = z->other[--z->nother];
+    if (z->nother > 0) eini_heap_sink(z->other, z->nother, 0);
+    eini_steps_point(z, e.what % npoint);
+    EINI_TRY(eini_steps_access(z, e.what / npoint / 2, (int)e.seq));
+  }
+  return EIN_OK;
+}
+
 // All steps of a statement.
 static ein_status eini_steps_walk(eini_steps_noting *z) {
   eini_staged *x = &z->x;
   eini_tour *w = &x->e->w;
+  const eini_loops *nest = w->n;
   const int n = x->stmt->noperand;
-  for (int64_t step = 0; step < w->n->steps; step++) {
-    memset(w->sent, 0, (size_t)x->d->fabric.places * sizeof *w->sent);
-    for (int64_t q = 0; q < 2 * w->n->grid->npoint; q++) {
-      const int64_t first = x->e->nmove;
-      const int after = q >= w->n->grid->npoint;
-      w->move.point = q % w->n->grid->npoint;
-      eini_grid_coords(w->n->grid, w->move.point, w->here);
+  for (int v = 0; v < nest->nloop; v++) w->value[v] = -1;
+  for (int m = 0; m < nest->grid->ndim; m++) w->here[m] = 0;
+  for (int k = 0; k <= n && x->d->fabric.count < x->d->fabric.places; k++)
+    if (w->nowners[k] > 0) EINI_TRY(eini_steps_others(z, k, 0, 0));
+  for (int64_t step = 0; step < nest->steps; step++) {
+    for (int64_t q = 0; q < 2 * x->e->npoint; q++) {
+      const int64_t first = x->e->nmove, point = x->e->first + q % x->e->npoint;
+      const int after = q >= x->e->npoint;
+      EINI_TRY(eini_steps_until(z, eini_steps_when(w, step, after, point)));
+      eini_steps_point(z, point);
       if (!eini_tour_works(w)) continue;
-      w->move.place = eini_grid_place(w->n->grid, w->move.point);
-      z->mine = eini_dist_driven(x->d, w->move.place);
-      for (int k = 0; k < n && !after; k++) EINI_TRY(eini_steps_access(z, step, k));
-      if (after) EINI_TRY(eini_steps_access(z, step, n));
-      else if (z->mine) EINI_TRY(eini_steps_task(z, step, first));
+      for (int k = after ? n : 0; k < n + after; k++) EINI_TRY(eini_steps_access(z, step, k));
+      if (!after) EINI_TRY(eini_steps_task(z, step, first));
     }
   }
-  return EIN_OK;
+  return eini_steps_until(z, INT64_MAX);
 }
 
 // ---- statements and tensors ----
@@ -394,15 +478,14 @@ static ein_status eini_steps_derive(ein_dist *d, int k, eini_steps_noting *z) {
   ein_status st = z->last == NULL || z->now[0] == NULL || z->now[1] == NULL || z->fresh == NULL
                       ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int64_t i = 0; i < memories && st == EIN_OK; i++) z->last[i] = -1;
+  z->a = &a;
+  z->other = NULL;
+  z->nother = z->capother = 0;
   e->w.part_fn = eini_steps_part;
   e->w.fn = eini_steps_moved;
   e->w.user = z;
-  ein_schedule_info info;
-  memset(&info, 0, sizeof info);
-  e->w.info = &info;
   eini_steps_on(&z->x, k);
   if (st == EIN_OK) st = eini_steps_walk(z);
-  e->w.info = NULL;
   eini_arena_free(&a);
   EINI_TRY(st);
   EINI_TRY(eini_steps_sums(&z->x));

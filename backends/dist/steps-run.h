@@ -183,9 +183,14 @@ static ein_status eini_steps_job_over(void *user, const eini_job *j, double begi
   v.begin = begin;
   v.end = end;
   eini_dist_timed(x->stats, v.place, j, begin, end);
-  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK))
+  if (d->desc.event_fn == NULL || (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_BLOCK &&
+                                   (j->kind != EINI_JOB_ARRIVE || e->whole)))
     return EIN_OK;
-  if (j->kind == EINI_JOB_RECEIVE) {
+  if (j->kind == EINI_JOB_ARRIVE) {
+    v.step = e->move[j->arg].step;
+    v.level = 0;
+    v.operand = -1;
+  } else if (j->kind == EINI_JOB_RECEIVE) {
     const eini_step_move *u = &e->move[j->arg];
     v.level = EINI_EVENT_MESSAGE;
     v.step = u->step;
@@ -345,16 +350,18 @@ static const char *eini_steps_reason(const ein_schedule *sc, int k) {
   return NULL;
 }
 
-// The peaks of the places of this process, which the machine of the schedule must have.
+// The peaks of the places of this process, which the machine of the schedule must have; other
+// processes look after theirs.
 static ein_status eini_steps_peaks(ein_ctx *ctx, ein_dist *d) {
   const ein_schedule *s = d->desc.schedule;
+  const eini_places own = {d->fabric.first, (int64_t)d->fabric.first + d->fabric.count};
   double *place = EINI_NEW(&d->arena, double, d->fabric.places);
   d->peak = EINI_NEW(&d->arena, int64_t, d->fabric.count);
   if (place == NULL || d->peak == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_schedule_rooms(&d->arena, s, d->desc.inputs, NULL, place));
+  EINI_TRY(eini_schedule_rooms(&d->arena, s, own, d->desc.inputs, NULL, place));
   for (int q = 0; q < d->fabric.count; q++)
     d->peak[q] = (int64_t)place[d->fabric.first + q];
-  for (int q = 0; q < d->fabric.places; q++)
+  for (int64_t q = own.from; q < own.to; q++)
     if (s->machine.memory > 0 && place[q] > s->machine.memory)
       return eini_dist_refuse(ctx, EIN_ERR_TOO_LARGE, "under the schedule a place has %.0f bytes "
                               "alive, more than the %.0f it may have", place[q],
