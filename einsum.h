@@ -291,7 +291,7 @@
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
 // monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
 // indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
-// With ein_decompose_desc.scatter results may be scattered over the places that hold their parts
+// Under bytes and seconds results may be scattered over the places that hold their parts
 // (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
 // sum[q](P[q,i]), which differ by rounding. Not in deterministic graphs, or in limited memory.
 // Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.
@@ -1624,7 +1624,7 @@ typedef struct ein_decompose_desc {
   int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
   const char *const *keep;
   int strict;               // 1: the paper's family for seconds too
-  int scatter;              // 1: results may be scattered, see PLACES (bytes and seconds)
+  int no_scatter;           // 1: bytes and seconds scatter no results, see PLACES
   int fewer;                // 1: the family of divisors under every model: for bytes, no cuts
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
                             //   seconds: 2048 for 64 places; for more 32, or more where gap > 0);
@@ -1653,7 +1653,7 @@ typedef struct ein_decomp_info {
   double gap;               // (total - lower) / total; 0 when proved
   double seconds;           // simulated, under EIN_COST_SECONDS; 0: not, or max_work is too small
   ein_inputs inputs;
-  int nstmt;                // statements of the graph as written
+  int nstmt;                // statements; of the graph as written where no results are scattered
   int nform;                // different forms among them: isomorphic ones share their tables
   int64_t nvector;          // vectors (with orders) of all forms
 } ein_decomp_info;
@@ -1668,8 +1668,8 @@ typedef struct ein_decomp_info {
 // variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
-// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs,
-// which runs instead; NULL: as given.
+// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs and
+// more statements, which runs instead wherever d goes; NULL: as given.
 EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
@@ -1739,7 +1739,7 @@ typedef struct ein_sim_move {
 
 typedef struct ein_sim_desc {
   const ein_machine *machine;
-  ein_sim_stmt *stmt;       // receives one per statement; may be NULL
+  ein_sim_stmt *stmt;       // receives one per statement of d; may be NULL
   double *peak;             // receives the peak bytes of each of the p places; may be NULL
   void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
   // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
@@ -38238,6 +38238,7 @@ typedef struct eini_dform {
   int64_t nvector;         // vectors, whether there are ways of them or not; see every
   int64_t *vector;
   int every;               // they are all of the family
+  int64_t nraised;         // of them: those that come first, for the bound takes them
   eini_ways ways;
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
@@ -38283,6 +38284,7 @@ typedef struct eini_decomposer {
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
+  struct eini_bounded *bounded;  // [form] labels of the bound
   int scatter;             // partial results may be scattered
   ein_graph *pairs;        // the statements that are then two
   eini_keys paired;        // form, index and pieces of each two
@@ -39497,10 +39499,14 @@ static ein_status eini_edge_count(eini_decomposer *dc, eini_edgework *w) {
 // once. A bucket too large is split (mini-buckets): its messages then bound from below, and guide.
 // ================================================================================================
 
-typedef struct eini_sumtable {  // values over nvar variables with size[i] labels each, row-major
+// Values over nvar variables with size[i] labels each, row-major; of two, where labels are alike,
+// of their classes: of[i] is that of each label.
+typedef struct eini_sumtable {
   int nvar;
   int *size;
   const double *v;
+  const int *of[2];        // NULL: labels are their classes
+  int nclass[2];
 } eini_sumtable;
 
 typedef struct eini_sumfactor {
@@ -39559,9 +39565,11 @@ static ein_status eini_sums_table(eini_sums *net, int nvar, const int *size, con
   t = &net->table[net->ntable];
   t->nvar = nvar;
   t->v = v;
+  t->of[0] = t->of[1] = NULL;
   t->size = EINI_NEW(net->a, int, nvar);
   if (t->size == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < nvar; i++) t->size[i] = size[i];
+  for (int i = 0; i < nvar && i < 2; i++) t->nclass[i] = size[i];
   *id = (int)net->ntable++;
   return EIN_OK;
 }
@@ -39589,11 +39597,46 @@ static ein_status eini_sums_factor(eini_sums *net, int table, const int *var, in
   return EIN_OK;
 }
 
+static int eini_table_class(const eini_sumtable *t, int i, int label) {
+  return t->of[i] == NULL ? label : t->of[i][label];
+}
+
+// The value of a table of two variables.
+static double eini_table_at(const eini_sumtable *t, int a, int b) {
+  return t->v[(int64_t)eini_table_class(t, 0, a) * t->nclass[1] + eini_table_class(t, 1, b)];
+}
+
+// Tables of two variables by labels: of those in left[i], or of all (NULL).
+static ein_status eini_table_expand(eini_arena *a, eini_sumtable *t, const int *const *left,
+                                    const int *nleft) {
+  const int n0 = left == NULL ? t->size[0] : nleft[0], n1 = left == NULL ? t->size[1] : nleft[1];
+  if (left == NULL && t->of[0] == NULL && t->of[1] == NULL) return EIN_OK;
+  double *v = EINI_NEW(a, double, (int64_t)n0 * n1);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n0; i++)
+    for (int j = 0; j < n1; j++)
+      v[(int64_t)i * n1 + j] = eini_table_at(t, left == NULL ? i : left[0][i],
+                                             left == NULL ? j : left[1][j]);
+  t->v = v;
+  t->of[0] = t->of[1] = NULL;
+  t->size[0] = t->nclass[0] = n0;
+  t->size[1] = t->nclass[1] = n1;
+  return EIN_OK;
+}
+
+// All tables by labels, as they are eliminated.
+static ein_status eini_sums_expand(eini_sums *net) {
+  for (int64_t k = 0; k < net->ntable; k++)
+    if (net->table[k].nvar == 2) EINI_TRY(eini_table_expand(net->a, &net->table[k], NULL, NULL));
+  return EIN_OK;
+}
+
 // The value of a factor for labels of all its variables.
 static double eini_factor_at(const eini_sums *net, int factor, const int *label) {
   const eini_sumfactor *f = &net->factor[factor];
   const eini_sumtable *t = &net->table[f->table];
   int64_t at = 0;
+  if (t->nvar == 2) return eini_table_at(t, label[f->var[0]], label[f->var[1]]);
   for (int i = 0; i < t->nvar; i++) at = at * t->size[i] + label[f->var[i]];
   return t->v[at];
 }
@@ -40860,23 +40903,6 @@ static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, co
   return EIN_OK;
 }
 
-// The least that a vector costs with its results scattered, wherever; infinite where they cannot.
-static ein_status eini_scatter_least(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
-                                     double *least) {
-  const int n = f->s->nindex, c = eini_scatter_index(dc, f, cut);
-  int64_t home[EINI_SCATTER_MAX];
-  *least = INFINITY;
-  for (int over = 0; over < f->s->nfree && c >= 0 && n <= EINI_SCATTER_MAX; over++) {
-    double bytes, seconds;
-    if (!eini_scatter_over(f, cut, c, over)) continue;
-    for (int i = 0; i < n; i++) home[i] = i == over ? cut[i] * cut[c] : i == c ? 1 : cut[i];
-    EINI_TRY(eini_scatter_cost(dc, f, cut, c, home, &bytes, &seconds));
-    const double cost = dc->desc->cost == EIN_COST_BYTES ? bytes : seconds;
-    if (cost < *least) *least = cost;
-  }
-  return EIN_OK;
-}
-
 // ================================================================================================
 // >>ways  the vectors of a form, and their orders
 // Takes a statement; gives its vectors of the family, the best by what each may come to, with the
@@ -41489,8 +41515,11 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, eini_ways 
   w->n = 0;
   f->ways = *w;
   for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, 0, 1, o));
+  const int64_t share = (w->cap - f->ways.n) / eini_max64(1, f->nraised) + 1;
   for (i = 0; i < f->nvector && f->ways.n < w->cap; i++)
-    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first, EINI_ORDERS_MAX, o));
+    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first,
+                             i < f->nraised ? eini_min64(share + (i < first), EINI_ORDERS_MAX)
+                                            : EINI_ORDERS_MAX, o));
   dc->cut_short |= i < f->nvector;
   w->n = f->ways.n;
   EINI_TRY(eini_ways_make(&dc->arena, w->n, n, &f->ways));
@@ -41667,15 +41696,11 @@ static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const ein
     if (dc->desc->cost == EIN_COST_SECONDS)
       w.cost[i] = w.cost[i] > 0 ? eini_link_seconds(m, w.cost[i] * bytes) : 0;
   }
-  // Classes are numbered as their ways first come: where all differ they are the ways.
-  if (w.a.set.n == size[0] && w.b.set.n == size[1])
-    return eini_sums_table(net, 2, size, w.cost, id);
-  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
-  if (v == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t a = 0; a < size[0]; a++)
-    for (int64_t b = 0; b < size[1]; b++)
-      v[a * size[1] + b] = w.cost[(int64_t)w.a.set.of[a] * w.b.set.n + w.b.set.of[b]];
-  return eini_sums_table(net, 2, size, v, id);
+  EINI_TRY(eini_sums_table(net, 2, size, w.cost, id));
+  eini_sumtable *t = &net->table[*id];
+  t->of[0] = w.a.set.of, t->nclass[0] = w.a.set.n;
+  t->of[1] = w.b.set.of, t->nclass[1] = w.b.set.n;
+  return EIN_OK;
 }
 
 // Every producer of every operand, each operand once.
@@ -41824,12 +41849,15 @@ static ein_status eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
 // What labels of nodes stand for, how many a form has, and what they cost by themselves and over an
 // edge, as the number of a table.
 typedef struct eini_labels {
-  int64_t (*size)(const eini_dform *f);
+  int64_t (*size)(const eini_decomposer *dc, const eini_dform *f);
   ein_status (*unary)(eini_decomposer *dc, const eini_dform *f, const double **cost);
   ein_status (*edge)(eini_decomposer *dc, eini_sums *net, const eini_dedge *e, int *id);
 } eini_labels;
 
-static int64_t eini_ways_size(const eini_dform *f) { return f->ways.n; }
+static int64_t eini_ways_size(const eini_decomposer *dc, const eini_dform *f) {
+  (void)dc;
+  return f->ways.n;
+}
 
 static ein_status eini_ways_unary(eini_decomposer *dc, const eini_dform *f, const double **cost) {
   (void)dc;
@@ -41850,7 +41878,7 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, const eini_
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
     const double *v = NULL;
-    net->size[i] = (int)label->size(f);
+    net->size[i] = (int)label->size(dc, f);
     if (dc->form_of[i] == i) {
       EINI_TRY(label->unary(dc, f, &v));
       EINI_TRY(eini_sums_table(net, 1, &net->size[i], v, &unary[i]));
@@ -41878,12 +41906,13 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, const eini_
 // A way goes when another of its form costs no more whatever the neighbours' ways are: some least
 // sum does without it. Ways gone from neighbours make more go.
 
-// One edge as form `mine` meets it: costs [way of mine][way of other], of table and, in scratch,
-// with both in this order.
+// One edge as form `mine` meets it: costs of its classes and the other's, those that are left.
 typedef struct eini_dview {
   int id, other;           // id: 2 * table + (mine is the reader)
-  int64_t step;            // between ways of mine
-  const double *v;
+  int step;                // classes of the other
+  const int *row;          // [way of mine that is left] its class
+  int *favourite;          // [class of mine] the other's class with the least cost
+  double *v;               // [class of mine][class of the other]
 } eini_dview;
 
 typedef struct eini_drop {
@@ -41895,10 +41924,7 @@ typedef struct eini_drop {
   int *other;
   eini_dview *view;        // of a form: those of all its kinds of nodes, one after the other
   int nview, *kind, nkind;  // kind: where each begins, and the end
-  int *favourite;          // [way][view] way of the other with the least cost
   double *best;            // [way] its least cost in one kind, all neighbours at their favourites
-  double *scratch;
-  int64_t room;            // of scratch
 } eini_drop;
 
 static ein_status eini_drop_make(eini_drop *t) {
@@ -41927,7 +41953,7 @@ static ein_status eini_drop_make(eini_drop *t) {
   }
   for (int i = 0; i < dc->nnode; i++) {
     if (dc->form_of[i] != i) continue;
-    t->nleft[i] = (int)dc->node[i].ways.n;
+    t->nleft[i] = t->net->size[i];
     t->left[i] = EINI_NEW(a, int, t->nleft[i]);
     if (t->left[i] == NULL) return EIN_ERR_NO_MEMORY;
     for (int w = 0; w < t->nleft[i]; w++) t->left[i][w] = w;
@@ -41956,49 +41982,74 @@ static void eini_drop_kinds(eini_drop *t, int form) {
   }
 }
 
-// Costs of the views: rows of the ways that are left, so that those of the others are neighbours.
-static ein_status eini_drop_views(eini_drop *t, int form) {
-  int ways = t->net->size[form], n = t->nleft[form];
-  int64_t need = 0;
-  for (int k = 0; k < t->nview; k++) need += (int64_t)n * t->nleft[t->view[k].other];
-  if (need > t->room) {
-    t->room = need;
-    t->scratch = EINI_NEW(&t->dc->arena, double, need);
-    if (t->scratch == NULL) return EIN_ERR_NO_MEMORY;
+// Classes of a form's ways that are left, on one side of a table.
+typedef struct eini_dclasses {
+  int n, *of, *which;      // of: [way that is left]; which: as the table numbers them
+} eini_dclasses;
+
+static ein_status eini_drop_classes(const eini_drop *t, const eini_sumtable *table, int side,
+                                    int form, eini_dclasses *c) {
+  eini_arena *a = &t->dc->arena;
+  const int n = t->nleft[form];
+  int *seen = EINI_NEW(a, int, table->nclass[side]);
+  c->n = 0;
+  c->of = EINI_NEW(a, int, n);
+  c->which = EINI_NEW(a, int, n);
+  if (seen == NULL || c->of == NULL || c->which == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    const int k = eini_table_class(table, side, t->left[form][w]);
+    if (seen[k] == 0) {
+      c->which[c->n++] = k;
+      seen[k] = c->n;
+    }
+    c->of[w] = seen[k] - 1;
   }
-  double *to = t->scratch;
+  return EIN_OK;
+}
+
+// Costs of one view: rows of the classes of mine, so that those of the other's are neighbours.
+static ein_status eini_drop_view(eini_drop *t, int form, eini_dview *o) {
+  const eini_sumtable *table = &t->net->table[o->id / 2];
+  const int side = o->id % 2;
+  const int64_t width = table->nclass[1];
+  eini_dclasses mine, other;
+  EINI_TRY(eini_drop_classes(t, table, side, form, &mine));
+  EINI_TRY(eini_drop_classes(t, table, 1 - side, o->other, &other));
+  o->step = other.n;
+  o->row = mine.of;
+  o->v = EINI_NEW(&t->dc->arena, double, (int64_t)mine.n * other.n);
+  o->favourite = EINI_NEW(&t->dc->arena, int, mine.n);
+  if (o->v == NULL || o->favourite == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c0 = 0; c0 < other.n && side == 1; c0 += 16)  // transposed by strips
+    for (int w = 0; w < mine.n; w++)
+      for (int c = c0; c < other.n && c < c0 + 16; c++)
+        o->v[(int64_t)w * other.n + c] = table->v[other.which[c] * width + mine.which[w]];
+  for (int w = 0; w < mine.n; w++) {
+    double *row = o->v + (int64_t)w * other.n;
+    for (int c = 0; c < other.n && side == 0; c++)
+      row[c] = table->v[mine.which[w] * width + other.which[c]];
+    for (int c = 1; c < other.n; c++)
+      if (row[c] < row[o->favourite[w]]) o->favourite[w] = c;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_drop_views(eini_drop *t, int form, const double *unary) {
+  const int n = t->nleft[form];
   for (int k = 0; k < t->nview; k++) {
     eini_dview *o = &t->view[k];
-    const int *mine = t->left[form], *other = t->left[o->other];
-    const double *v = t->net->table[o->id / 2].v;
-    int count = t->nleft[o->other], same = -1;
-    for (int j = 0; j < k && same < 0; j++)
-      if (t->view[j].id == o->id) same = j;
-    o->step = count;
-    o->v = same >= 0 ? t->view[same].v : to;
-    if (same >= 0) continue;
-    int64_t width = t->net->size[o->other];
-    for (int c0 = 0; c0 < count && o->id % 2 == 1; c0 += 16)  // transposed by strips
-      for (int w = 0; w < n; w++)
-        for (int c = c0; c < count && c < c0 + 16; c++)
-          to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
-    for (int w = 0; w < n && o->id % 2 == 0; w++)
-      for (int c = 0; c < count; c++)
-        to[(int64_t)w * count + c] = v[mine[w] * width + other[c]];
-    to += (int64_t)n * count;
+    int same = 0;
+    while (t->view[same].id != o->id) same++;
+    if (same < k) *o = t->view[same];
+    else EINI_TRY(eini_drop_view(t, form, o));
   }
-  t->favourite = EINI_NEW(&t->dc->arena, int, (int64_t)n * t->nview);
   t->best = EINI_NEW(&t->dc->arena, double, n);
-  if (t->favourite == NULL || t->best == NULL) return EIN_ERR_NO_MEMORY;
+  if (t->best == NULL) return EIN_ERR_NO_MEMORY;
   for (int w = 0; w < n; w++) {
-    t->best[w] = t->dc->node[form].unary[t->left[form][w]];
-    for (int k = 0; k < t->nview; k++) {
-      const double *row = t->view[k].v + w * t->view[k].step;
-      int least = 0;
-      for (int c = 1; c < t->view[k].step; c++)
-        if (row[c] < row[least]) least = c;
-      t->favourite[(int64_t)w * t->nview + k] = least;
-      if (k < t->kind[1]) t->best[w] += row[least];
+    t->best[w] = unary[t->left[form][w]];
+    for (int k = 0; k < t->kind[1]; k++) {
+      const eini_dview *o = &t->view[k];
+      t->best[w] += o->v[(int64_t)o->row[w] * o->step + o->favourite[o->row[w]]];
     }
   }
   return EIN_OK;
@@ -42007,17 +42058,20 @@ static ein_status eini_drop_views(eini_drop *t, int form) {
 // Does way w (of those left) never cost less than way u, for nodes of a kind? more: w's own cost
 // above u's.
 static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double more) {
-  const int *favourite = t->favourite + (int64_t)w * t->nview;
   for (int k = t->kind[kind]; k < t->kind[kind + 1]; k++) {
     const eini_dview *o = &t->view[k];
-    more += o->v[w * o->step + favourite[k]] - o->v[u * o->step + favourite[k]];
+    const int a = o->row[w], b = o->row[u], c = o->favourite[a];
+    if (a != b) more += o->v[(int64_t)a * o->step + c] - o->v[(int64_t)b * o->step + c];
   }
   for (int k = t->kind[kind]; k < t->kind[kind + 1] && more >= 0; k++) {
     const eini_dview *o = &t->view[k];
-    const double *a = o->v + w * o->step, *b = o->v + u * o->step;
-    double at = a[favourite[k]] - b[favourite[k]], least = at;
-    for (int c = 0; c < o->step; c++) {
-      double x = a[c] - b[c];
+    if (o->row[w] == o->row[u]) continue;
+    const double *a = o->v + (int64_t)o->row[w] * o->step;
+    const double *b = o->v + (int64_t)o->row[u] * o->step;
+    const int c = o->favourite[o->row[w]];
+    double at = a[c] - b[c], least = at;
+    for (int i = 0; i < o->step; i++) {
+      double x = a[i] - b[i];
       least = x < least ? x : least;
     }
     more += least - at;
@@ -42027,14 +42081,15 @@ static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double mo
 
 #define EINI_DROP_TRIES 64  // ways that one is compared with: those that can cost least
 
-// Drops ways of a form; returns how many.
+// Drops ways of a form; counts them.
 static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
-  const double *unary = t->dc->node[form].unary;
+  const double *unary = t->net->table[t->net->factor[form].table].v;
   int n = t->nleft[form], *left = t->left[form], kept = 0, ntry = 0;
   int tries[EINI_DROP_TRIES];
   if (n == 1) return EIN_OK;
+  const eini_arena_at mark = eini_arena_mark(&t->dc->arena);
   eini_drop_kinds(t, form);
-  EINI_TRY(eini_drop_views(t, form));
+  EINI_TRY(eini_drop_views(t, form, unary));
   for (int w = 0; w < n; w++) {  // the least, in order
     int i = ntry < EINI_DROP_TRIES ? ntry++ : ntry;
     if (i == ntry && t->best[w] >= t->best[tries[--i]]) continue;
@@ -42053,45 +42108,37 @@ static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
     if (left[w] >= 0) left[kept++] = left[w];
   t->nleft[form] = kept;
   *dropped += n - kept;
+  eini_arena_rollback(&t->dc->arena, &mark);
   return EIN_OK;
 }
 
-// Forms and tables of the ways that are left.
-static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
+// The net of what is left, its tables by labels.
+static ein_status eini_drop_apply(const eini_drop *t, eini_sums *net) {
   eini_decomposer *dc = t->dc;
   for (int64_t k = 0; k < t->q->nshared; k++) {
     const eini_dedge *e = &t->q->e[t->q->shared[k]];
-    int x = dc->form_of[e->x], y = dc->form_of[e->y];
-    eini_sumtable *table = &net->table[e->table];
-    double *v = EINI_NEW(&dc->arena, double, (int64_t)t->nleft[x] * t->nleft[y]);
-    if (v == NULL) return EIN_ERR_NO_MEMORY;
-    for (int a = 0; a < t->nleft[x]; a++)
-      for (int b = 0; b < t->nleft[y]; b++)
-        v[(int64_t)a * t->nleft[y] + b] =
-            table->v[(int64_t)t->left[x][a] * table->size[1] + t->left[y][b]];
-    table->v = v;
-    table->size[0] = t->nleft[x];
-    table->size[1] = t->nleft[y];
+    const int x = dc->form_of[e->x], y = dc->form_of[e->y];
+    const int *const left[2] = {t->left[x], t->left[y]};
+    const int nleft[2] = {t->nleft[x], t->nleft[y]};
+    EINI_TRY(eini_table_expand(&dc->arena, &net->table[e->table], left, nleft));
   }
   for (int i = 0; i < dc->nnode; i++) {
-    eini_dform *f = &dc->node[i];
-    net->size[i] = t->nleft[dc->form_of[i]];
-    if (dc->form_of[i] != i) continue;
-    for (int w = 0; w < t->nleft[i]; w++) {
-      int from = t->left[i][w];
-      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
-      f->join[w] = f->join[from];
-      f->agg[w] = f->agg[from];
-      f->seconds[w] = f->seconds[from];
-      f->unary[w] = f->unary[from];
-    }
-    f->ways.n = t->nleft[i];
-    net->table[net->factor[i].table].size[0] = t->nleft[i];
+    eini_sumtable *u = &net->table[net->factor[i].table];
+    const int form = dc->form_of[i];
+    net->size[i] = t->nleft[form];
+    if (form != i) continue;
+    double *v = EINI_NEW(&dc->arena, double, t->nleft[i]);
+    if (v == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < t->nleft[i]; w++) v[w] = u->v[t->left[i][w]];
+    u->v = v;
+    u->size[0] = u->nclass[0] = t->nleft[i];
   }
   return EIN_OK;
 }
 
-static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+// Leaves what is never needed out of a net; left: of each form, which labels there are now.
+static ein_status eini_drop_labels(eini_decomposer *dc, const eini_edges *q, eini_sums *net,
+                                   int ***left) {
   eini_drop t;
   int dropped = 1;
   memset(&t, 0, sizeof t);
@@ -42104,7 +42151,28 @@ static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_
     for (int i = 0; i < dc->nnode; i++)
       if (dc->form_of[i] == i) EINI_TRY(eini_drop_form(&t, i, &dropped));
   }
+  *left = t.left;
   return eini_drop_apply(&t, net);
+}
+
+// The same for ways, with those of the forms.
+static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+  int **left;
+  EINI_TRY(eini_drop_labels(dc, q, net, &left));
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    if (dc->form_of[i] != i) continue;
+    f->ways.n = net->size[i];
+    for (int64_t w = 0; w < f->ways.n; w++) {
+      const int from = left[i][w];
+      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
+      f->join[w] = f->join[from];
+      f->agg[w] = f->agg[from];
+      f->seconds[w] = f->seconds[from];
+      f->unary[w] = f->unary[from];
+    }
+  }
+  return EIN_OK;
 }
 
 // ---- the paper's linearisation ------------------------------------------------------------------
@@ -42184,6 +42252,35 @@ static void eini_paths_update(const eini_edges *q, const int *label, eini_paths 
   }
 }
 
+// to[b] = the least of from[a] and the table at a, b; arg[b]: the first such a.
+static ein_status eini_linear_step(eini_decomposer *dc, const eini_sumtable *t, const double *from,
+                                   double *to, int *arg) {
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  int *first = EINI_NEW(&dc->arena, int, t->nclass[0]);
+  int *of = EINI_NEW(&dc->arena, int, t->nclass[1]);
+  double *best = EINI_NEW(&dc->arena, double, t->nclass[1]);
+  if (first == NULL || of == NULL || best == NULL) return EIN_ERR_NO_MEMORY;
+  for (int a = t->size[0] - 1; a >= 0; a--) {  // the least of each class, and of those the first
+    int *f = &first[eini_table_class(t, 0, a)];
+    if (*f == 0 || from[a] <= from[*f - 1]) *f = a + 1;
+  }
+  for (int b = 0; b < t->nclass[1]; b++) best[b] = INFINITY;
+  for (int c = 0; c < t->nclass[0]; c++) {
+    const int a = first[c] - 1;
+    const double *v = t->v + (int64_t)c * t->nclass[1];
+    for (int b = 0; b < t->nclass[1] && a >= 0; b++) {
+      const double x = from[a] + v[b];
+      if (x < best[b] || (x <= best[b] && a < of[b])) best[b] = x, of[b] = a;
+    }
+  }
+  for (int b = 0; b < t->size[1]; b++) {
+    to[b] = best[eini_table_class(t, 1, b)];
+    arg[b] = of[eini_table_class(t, 1, b)];
+  }
+  eini_arena_rollback(&dc->arena, &mark);
+  return EIN_OK;
+}
+
 // Dynamic programme along the path that ends at `last`; edges between paths do not count
 // (EinDecomp, section 8). Returns its length, -1 without memory.
 static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
@@ -42196,16 +42293,8 @@ static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini
     m[i] = EINI_NEW(&dc->arena, double, ky);
     arg[i] = EINI_NEW(&dc->arena, int, ky);
     if (m[i] == NULL || arg[i] == NULL) return -1;
-    for (int b = 0; b < ky; b++) m[i][b] = i == n - 1 ? 0 : INFINITY;
-    for (int a = 0; i < n - 1 && a < net->size[path[i + 1]]; a++) {
-      const double *v = net->table[q->e[p->from[y]].table].v + (int64_t)a * ky;
-      const double before = m[i + 1][a];
-      for (int b = 0; b < ky; b++) {
-        if (before + v[b] >= m[i][b]) continue;
-        m[i][b] = before + v[b];
-        arg[i][b] = a;
-      }
-    }
+    if (i < n - 1 && eini_linear_step(dc, &net->table[q->e[p->from[y]].table], m[i + 1], m[i],
+                                      arg[i]) != EIN_OK) return -1;
     for (int b = 0; b < ky; b++) m[i][b] += eini_form(dc, y)->unary[b];
   }
   label[last] = 0;
@@ -42246,24 +42335,84 @@ static ein_status eini_linear(eini_decomposer *dc, const eini_edges *q, const ei
 // task finds of what it reads one block at its place at most, the one it has most in common with.
 // ================================================================================================
 
-// Labels of a form: its vectors, or one that stands for any of those that are not known.
-static int64_t eini_compulsory_size(const eini_dform *f) {
-  return f->every ? f->nvector : 1;
+// Labels of a form: its vectors, and each with its results scattered along an index; or one that
+// stands for any of those that are not known.
+typedef struct eini_bounded {
+  int64_t n, nhome;
+  int *vector, *over, *home_of;  // [label] over: -1 where results lie with their tasks
+  int64_t *home;           // [home][index] cuts of blocks
+} eini_bounded;
+
+static void eini_bounded_home(const eini_dform *f, const int64_t *cut, int c, int over,
+                              int64_t *home) {
+  for (int i = 0; i < f->s->nindex; i++)
+    home[i] = i >= f->s->nfree ? 1 : i == over ? cut[i] * cut[c] : cut[i];
+}
+
+// Labels of one form; pass 0 counts them.
+static ein_status eini_bounded_fill(eini_decomposer *dc, const eini_dform *f, eini_bounded *l,
+                                    int pass) {
+  const int n = f->s->nindex;
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  l->n = 0;
+  for (int64_t k = 0; k < f->nvector; k++) {
+    const int64_t *cut = f->vector + k * n;
+    const int c = eini_scatter_index(dc, f, cut);
+    for (int over = -1; over < (c < 0 ? 0 : f->s->nfree); over++) {
+      if (over >= 0 && !eini_scatter_over(f, cut, c, over)) continue;
+      const int64_t at = l->n++;
+      if (pass == 0) continue;
+      int64_t *home = l->home + l->nhome * n;
+      eini_bounded_home(f, cut, c, over, home);
+      const int64_t id = eini_key_number(&dc->arena, &seen, home, f->s->nfree);
+      if (id < 0) return EIN_ERR_NO_MEMORY;
+      l->nhome += id == l->nhome;
+      l->vector[at] = (int)k;
+      l->over[at] = over;
+      l->home_of[at] = (int)id;
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_bounded_make(eini_decomposer *dc, const eini_dform *f, eini_bounded *l) {
+  eini_arena *a = &dc->arena;
+  l->n = 1;
+  if (!f->every) return EIN_OK;
+  EINI_TRY(eini_bounded_fill(dc, f, l, 0));
+  l->vector = EINI_NEW(a, int, l->n);
+  l->over = EINI_NEW(a, int, l->n);
+  l->home_of = EINI_NEW(a, int, l->n);
+  l->home = EINI_NEW(a, int64_t, (l->n + 1) * f->s->nindex);
+  if (l->vector == NULL || l->over == NULL || l->home_of == NULL || l->home == NULL)
+    return EIN_ERR_NO_MEMORY;
+  return eini_bounded_fill(dc, f, l, 1);
+}
+
+static eini_bounded *eini_bounded_of(const eini_decomposer *dc, const eini_dform *f) {
+  return &dc->bounded[f - dc->node];
+}
+
+static int64_t eini_compulsory_size(const eini_decomposer *dc, const eini_dform *f) {
+  return eini_bounded_of(dc, f)->n;
 }
 
 static ein_status eini_compulsory_costs(eini_decomposer *dc, const eini_dform *f,
                                         const double **cost) {
-  const int pin = f >= dc->node + dc->nnode - dc->npinned;
-  const int64_t n = eini_compulsory_size(f);
-  double *v = EINI_NEW(&dc->arena, double, n), join, agg, seconds, least;
+  const int pin = f >= dc->node + dc->nnode - dc->npinned, n = f->s->nindex;
+  const eini_bounded *l = eini_bounded_of(dc, f);
+  double *v = EINI_NEW(&dc->arena, double, l->n), join, agg, seconds;
   if (v == NULL) return EIN_ERR_NO_MEMORY;
   *cost = v;
-  for (int64_t k = 0; k < n && !pin; k++) {
-    const int64_t *cut = f->vector + k * f->s->nindex;
-    v[k] = !f->every ? f->least : eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
-    if (!f->every) continue;
-    EINI_TRY(eini_scatter_least(dc, f, cut, &least));
-    v[k] = least < v[k] ? least : v[k];
+  if (!f->every) v[0] = pin ? 0 : f->least;
+  for (int64_t k = 0; k < l->n && !pin && f->every; k++) {
+    const int64_t *cut = f->vector + l->vector[k] * (int64_t)n;
+    v[k] = eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
+    if (l->over[k] < 0) continue;
+    EINI_TRY(eini_scatter_cost(dc, f, cut, eini_scatter_index(dc, f, cut),
+                               l->home + l->home_of[k] * (int64_t)n, &agg, &seconds));
+    v[k] = dc->desc->cost == EIN_COST_BYTES ? join + agg : seconds;
   }
   return EIN_OK;
 }
@@ -42275,7 +42424,7 @@ typedef struct eini_needs {
   int *of;                 // [reader's vector] its lane
   double *sum, *least;     // [lane] over its ranges: elements; the fewest
   double *ranges;          // [lane] how many
-  int *cut_of;             // [producer's vector] number of its cut
+  int *cut_of;             // [producer's home] number of its cut
   double *found, *most;    // [cut][lane] sum over ranges of what one piece has; the most
 } eini_needs;
 
@@ -42284,7 +42433,7 @@ typedef struct eini_compulsory {
   eini_edgework w;
   eini_keys seen;
   int64_t *key, *piece;
-  unsigned char *scattered;  // [producer's vector] its results may be
+  const eini_bounded *from;  // labels of the producer
 } eini_compulsory;
 
 // Is each index of the reader in one coordinate at most, so that ranges combine freely?
@@ -42353,7 +42502,7 @@ static void eini_needs_lane(eini_compulsory *t, int c, int lane, const int64_t *
 static ein_status eini_needs_make(eini_compulsory *t, int c, eini_needs *q) {
   eini_edgework *w = &t->w;
   eini_arena *a = &t->dc->arena;
-  const int64_t na = w->x->nvector, nb = w->y->nvector;
+  const int64_t na = t->from->nhome, nb = w->y->nvector;
   const int nx = w->x->s->nindex, ny = w->y->s->nindex;
   int64_t *first = EINI_NEW(a, int64_t, nb), *cut = EINI_NEW(a, int64_t, na);
   int ncut = 0;
@@ -42373,8 +42522,8 @@ static ein_status eini_needs_make(eini_compulsory *t, int c, eini_needs *q) {
   }
   for (int64_t v = 0; v < na; v++) {
     int k = 0;
-    while (k < ncut && cut[k] != w->x->vector[v * nx + c]) k++;
-    if (k == ncut) cut[ncut++] = w->x->vector[v * nx + c];
+    while (k < ncut && cut[k] != t->from->home[v * nx + c]) k++;
+    if (k == ncut) cut[ncut++] = t->from->home[v * nx + c];
     q->cut_of[v] = k;
   }
   q->sum = EINI_NEW(a, double, q->n);
@@ -42389,13 +42538,12 @@ static ein_status eini_needs_make(eini_compulsory *t, int c, eini_needs *q) {
   return EIN_OK;
 }
 
-// What an edge costs at least for two vectors.
+// What an edge costs at least for blocks and a vector.
 static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q, int64_t a,
                                    int64_t b, double bytes) {
   const eini_stmt *x = t->w.x->s, *y = t->w.y->s;
   const double tasks = (double)eini_tasks(t->w.y->vector + b * y->nindex, y->nindex);
-  const int64_t *from = t->w.x->vector + a * x->nindex;
-  const double homes = (double)eini_tasks(from, t->scattered[a] ? x->nindex : x->nfree);
+  const double homes = (double)eini_tasks(t->from->home + a * x->nindex, x->nfree);
   double need = tasks, found = tasks, most = homes, least = 1;
   for (int c = 0; c < x->nfree; c++) {
     const int lane = q[c].of[b];
@@ -42405,7 +42553,6 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
     most *= q[c].most[at];
     least *= q[c].least[lane];
   }
-  if (t->scattered[a]) most = found;  // of finer blocks there are more
   double moved = need - (found < most ? found : most) - 1e-12 * need;
   if (moved <= 0.5) return 0;  // it is a whole number of elements
   if (t->dc->desc->cost == EIN_COST_BYTES) return moved * bytes;
@@ -42414,7 +42561,7 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
   return eini_link_seconds(&t->dc->machine, moved * bytes);
 }
 
-// The table of an edge over the vectors of its producer and its reader.
+// The table of an edge over the blocks of its producer and the vectors of its reader.
 static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
                                         int *id) {
   eini_compulsory t;
@@ -42423,19 +42570,18 @@ static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, con
   t.w.x = eini_form(dc, e->x);
   t.w.y = eini_form(dc, e->y);
   t.w.k = e->k;
+  t.from = eini_bounded_of(dc, t.w.x);
+  const eini_bounded *to = eini_bounded_of(dc, t.w.y);
   const eini_stmt *x = t.w.x->s, *y = t.w.y->s;
-  const int64_t na = eini_compulsory_size(t.w.x), nb = eini_compulsory_size(t.w.y);
+  const int64_t na = t.w.x->every ? t.from->nhome : 1, nb = t.w.y->every ? t.w.y->nvector : 1;
   int size[2];
-  size[0] = (int)na;
-  size[1] = (int)nb;
+  size[0] = (int)t.from->n;
+  size[1] = (int)to->n;
   double *v = EINI_NEW(&dc->arena, double, na * nb);
   eini_needs *q = EINI_NEW(&dc->arena, eini_needs, x->nfree);
   t.key = EINI_NEW(&dc->arena, int64_t, 2 * (int64_t)y->nindex + 1);
-  t.scattered = EINI_NEW(&dc->arena, unsigned char, na);
-  if (v == NULL || q == NULL || t.key == NULL || t.scattered == NULL) return EIN_ERR_NO_MEMORY;
+  if (v == NULL || q == NULL || t.key == NULL) return EIN_ERR_NO_MEMORY;
   t.piece = t.key + y->nindex;
-  for (int64_t a = 0; a < na && t.w.x->every; a++)
-    t.scattered[a] = eini_scatter_index(dc, t.w.x, t.w.x->vector + a * x->nindex) >= 0;
   EINI_TRY(eini_edgework_rooms(dc, &t.w));
   if (!t.w.several && eini_needs_apart(&t.w) && t.w.x->every && t.w.y->every) {
     for (int c = 0; c < x->nfree; c++) EINI_TRY(eini_needs_make(&t, c, &q[c]));
@@ -42443,7 +42589,11 @@ static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, con
       for (int64_t b = 0; b < nb; b++)
         v[a * nb + b] = eini_compulsory_pair(&t, q, a, b, eini_element_bytes(dc, x->out));
   }
-  return eini_sums_table(net, 2, size, v, id);
+  EINI_TRY(eini_sums_table(net, 2, size, v, id));
+  eini_sumtable *table = &net->table[*id];
+  table->of[0] = t.from->home_of, table->nclass[0] = (int)na;
+  table->of[1] = to->vector, table->nclass[1] = (int)nb;
+  return EIN_OK;
 }
 
 static const eini_labels eini_vector_labels = {eini_compulsory_size, eini_compulsory_costs,
@@ -42451,28 +42601,29 @@ static const eini_labels eini_vector_labels = {eini_compulsory_size, eini_compul
 
 #define EINI_COMPULSORY_CELLS 16777216.0  // of all edges' tables
 
-// Vectors of the least sum come first in their forms.
-static ein_status eini_compulsory_raise(eini_decomposer *dc, const int *label) {
-  unsigned char **mark = EINI_NEW(&dc->arena, unsigned char *, dc->nnode);
-  if (mark == NULL) return EIN_ERR_NO_MEMORY;
+// Notes the vectors that labels take; raised: [form][vector], NULL where they are not known.
+static void eini_compulsory_note(const eini_decomposer *dc, const int *label, int *const *left,
+                                 unsigned char *const *raised) {
   for (int i = 0; i < dc->nnode; i++) {
     const int form = dc->form_of[i];
-    if (!dc->node[form].every) continue;
-    if (mark[form] == NULL)
-      mark[form] = EINI_NEW(&dc->arena, unsigned char, dc->node[form].nvector);
-    if (mark[form] == NULL) return EIN_ERR_NO_MEMORY;
-    mark[form][label[i]] = 1;
+    if (raised[form] != NULL)
+      raised[form][dc->bounded[form].vector[left[form][label[i]]]] = 1;
   }
+}
+
+// They come first in their forms.
+static ein_status eini_compulsory_raise(eini_decomposer *dc, unsigned char *const *raised) {
   for (int i = 0; i < dc->nnode; i++) {
     eini_dform *f = &dc->node[i];
     const int64_t n = f->s->nindex;
-    if (mark[i] == NULL) continue;
+    if (raised[i] == NULL) continue;
     int64_t *to = EINI_NEW(&dc->arena, int64_t, f->nvector * n), *at = to;
     if (to == NULL) return EIN_ERR_NO_MEMORY;
     for (int pass = 1; pass >= 0; pass--) {
       for (int64_t k = 0; k < f->nvector; k++) {
-        if (mark[i][k] != pass || n == 0) continue;
-        memcpy(at, f->vector + k * n, (size_t)n * sizeof *at);
+        if (raised[i][k] != pass) continue;
+        f->nraised += pass;
+        if (n > 0) memcpy(at, f->vector + k * n, (size_t)n * sizeof *at);
         at += n;
       }
     }
@@ -42481,23 +42632,42 @@ static ein_status eini_compulsory_raise(eini_decomposer *dc, const int *label) {
   return EIN_OK;
 }
 
+// The least sum of the net, and what it takes.
+static ein_status eini_compulsory_solve(eini_decomposer *dc, eini_edges *q,
+                                        unsigned char *const *raised) {
+  double cells = 0, total, lower;
+  int *label = EINI_NEW(&dc->arena, int, dc->nnode), **left;
+  dc->bounded = EINI_NEW(&dc->arena, eini_bounded, dc->nnode);
+  if (label == NULL || dc->bounded == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++)
+    if (dc->form_of[i] == i) EINI_TRY(eini_bounded_make(dc, &dc->node[i], &dc->bounded[i]));
+  for (int64_t k = 0; k < q->nshared; k++)
+    cells += (double)eini_bounded_of(dc, eini_form(dc, q->e[q->shared[k]].x))->nhome *
+             (double)eini_form(dc, q->e[q->shared[k]].y)->nvector;
+  if (cells > EINI_COMPULSORY_CELLS) return EIN_OK;
+  eini_sums net;
+  EINI_TRY(eini_sums_make(dc, q, &eini_vector_labels, &net));
+  EINI_TRY(eini_drop_labels(dc, q, &net, &left));
+  EINI_TRY(eini_sums_solve(&net, 1, label, &total, &lower));
+  if (lower > dc->lower) dc->lower = lower;
+  eini_compulsory_note(dc, label, left, raised);
+  return EIN_OK;
+}
+
 // A lower bound for all labels, also those of vectors that are dropped. raise: vectors that it
 // takes come first.
 static ein_status eini_compulsory_bound(eini_decomposer *dc, eini_edges *q, int raise) {
-  double cells = 0, total, lower;
-  for (int64_t k = 0; k < q->nshared; k++)
-    cells += (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].x)) *
-             (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].y));
-  if (cells > EINI_COMPULSORY_CELLS) return EIN_OK;
-  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
-  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  unsigned char **raised = EINI_NEW(&dc->arena, unsigned char *, dc->nnode);
+  if (raised == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode && raise; i++) {
+    if (dc->form_of[i] != i || !dc->node[i].every) continue;
+    raised[i] = EINI_NEW(&dc->arena, unsigned char, dc->node[i].nvector);
+    if (raised[i] == NULL) return EIN_ERR_NO_MEMORY;
+  }
   const eini_arena_at mark = eini_arena_mark(&dc->arena);
-  eini_sums net;
-  EINI_TRY(eini_sums_make(dc, q, &eini_vector_labels, &net));
-  EINI_TRY(eini_sums_solve(&net, 1, label, &total, &lower));
-  if (lower > dc->lower) dc->lower = lower;
+  EINI_TRY(eini_compulsory_solve(dc, q, raised));
   eini_arena_rollback(&dc->arena, &mark);
-  return raise ? eini_compulsory_raise(dc, label) : EIN_OK;
+  return eini_compulsory_raise(dc, raised);
 }
 
 // ================================================================================================
@@ -42984,7 +43154,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   for (int64_t i = 0; i < q->n; i++) {
     const eini_dedge *e = &q->e[i];
     const eini_sumtable *t = &net->table[e->table];
-    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    double cost = eini_table_at(t, label[e->x], label[e->y]);
     ein_parts *p = &d->parts[e->y];
     d->sim_work += 2 * (double)p->ntask;
     if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
@@ -43180,6 +43350,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
     EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+  else EINI_TRY(eini_sums_expand(&net));
   return eini_decompose_label(dc, method, &edges, &net, d);
 }
 
@@ -43310,7 +43481,7 @@ static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
   dc.ctx = ctx;
-  dc.scatter = desc->scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
+  dc.scatter = !desc->no_scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
                !graph->ordered && method == EINI_METHOD_BEST;
   dc.most = eini_ways_most(&dc);
   if (most > 0) dc.most = eini_min64(dc.most, most);
@@ -43374,7 +43545,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   const int64_t n = graph->nstmt;
   ein_decompose_desc fixed = *desc;
   int all;
-  fixed.nparts = fixed.nkeep = fixed.scatter = 0;  // which it fulfils
+  fixed.nparts = fixed.nkeep = 0;  // which it fulfils
   ein_graph *g = eini_graph_new(ctx);
   ein_decomposition *x = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
   ein_decomposition *hint = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
@@ -43412,7 +43583,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   return EIN_OK;
 }
 
-#define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
+#define EINI_WAYS_FEW 32     // of a form, to begin with
 #define EINI_GAP_FINE 0.002  // of the total: more ways are not worth their time
 
 // By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
@@ -43422,31 +43593,26 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decomposition *hint, ein_decomposition **out,
                                       ein_decomposition **linear) {
   const int limited = desc->machine != NULL && desc->machine->memory > 0;
-  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 64 &&
+  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 8 &&
                   desc->max_vectors <= 0 && !limited;
-  int all = 0;
   *out = NULL;
-  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
+  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most = desc->p > 64 ? 4 * most : 0) {
     ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
     if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
+    int all = 1;
     ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
                     : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
-    if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
-      st = eini_scattered(ctx, graph, desc, &d);
-      if (st == EIN_OK && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
-    } else if (st == EIN_OK) {
-      ein_decomposition_destroy(d);
-      ein_decomposition_destroy(l);
-      continue;
-    }
-    if (st == EIN_OK) {
+    const int done = all || d->info.proved || (desc->p > 64 && d->info.gap <= EINI_GAP_FINE);
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &d);
+    if (st == EIN_OK && done && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
+    if (st == EIN_OK && done) {
       *out = d;
       if (linear != NULL) *linear = l;
       return EIN_OK;
     }
     ein_decomposition_destroy(d);
     ein_decomposition_destroy(l);
-    return st;
+    if (st != EIN_OK) return st;
   }
 }
 
@@ -43475,7 +43641,7 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK && (*out)->graph != NULL && !(*out)->info.proved) {  // without it may be better
     ein_decompose_desc d = *desc;
     ein_decomposition *plain = NULL;
-    d.scatter = 0;
+    d.no_scatter = 1;
     st = eini_decompose_with(ctx, graph, &d, method, hint, &plain, NULL);
     if (st == EIN_OK && plain->info.total <= (*out)->info.total) {
       ein_decomposition *swap = *out;
@@ -44342,7 +44508,7 @@ static ein_status eini_race_model(eini_race *r, ein_cost cost) {
 static ein_status eini_race_plain(eini_race *r) {
   ein_decompose_desc d = *r->desc;
   ein_decomposition *x = NULL;
-  d.scatter = 0;
+  d.no_scatter = 1;
   if (r->best->graph == NULL) return EIN_OK;
   const ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST, r->hint, &x, NULL);
   return eini_race_add(r, st, x);

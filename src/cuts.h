@@ -27,6 +27,7 @@ typedef struct eini_dform {
   int64_t nvector;         // vectors, whether there are ways of them or not; see every
   int64_t *vector;
   int every;               // they are all of the family
+  int64_t nraised;         // of them: those that come first, for the bound takes them
   eini_ways ways;
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
@@ -72,6 +73,7 @@ typedef struct eini_decomposer {
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
+  struct eini_bounded *bounded;  // [form] labels of the bound
   int scatter;             // partial results may be scattered
   ein_graph *pairs;        // the statements that are then two
   eini_keys paired;        // form, index and pieces of each two

@@ -98,7 +98,7 @@ static ein_status eini_race_model(eini_race *r, ein_cost cost) {
 static ein_status eini_race_plain(eini_race *r) {
   ein_decompose_desc d = *r->desc;
   ein_decomposition *x = NULL;
-  d.scatter = 0;
+  d.no_scatter = 1;
   if (r->best->graph == NULL) return EIN_OK;
   const ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST, r->hint, &x, NULL);
   return eini_race_add(r, st, x);

@@ -55,7 +55,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   for (int64_t i = 0; i < q->n; i++) {
     const eini_dedge *e = &q->e[i];
     const eini_sumtable *t = &net->table[e->table];
-    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    double cost = eini_table_at(t, label[e->x], label[e->y]);
     ein_parts *p = &d->parts[e->y];
     d->sim_work += 2 * (double)p->ntask;
     if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
@@ -251,6 +251,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
     EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
+  else EINI_TRY(eini_sums_expand(&net));
   return eini_decompose_label(dc, method, &edges, &net, d);
 }
 
@@ -381,7 +382,7 @@ static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
   dc.ctx = ctx;
-  dc.scatter = desc->scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
+  dc.scatter = !desc->no_scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
                !graph->ordered && method == EINI_METHOD_BEST;
   dc.most = eini_ways_most(&dc);
   if (most > 0) dc.most = eini_min64(dc.most, most);
@@ -445,7 +446,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   const int64_t n = graph->nstmt;
   ein_decompose_desc fixed = *desc;
   int all;
-  fixed.nparts = fixed.nkeep = fixed.scatter = 0;  // which it fulfils
+  fixed.nparts = fixed.nkeep = 0;  // which it fulfils
   ein_graph *g = eini_graph_new(ctx);
   ein_decomposition *x = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
   ein_decomposition *hint = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
@@ -483,7 +484,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   return EIN_OK;
 }
 
-#define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
+#define EINI_WAYS_FEW 32     // of a form, to begin with
 #define EINI_GAP_FINE 0.002  // of the total: more ways are not worth their time
 
 // By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
@@ -493,31 +494,26 @@ static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decomposition *hint, ein_decomposition **out,
                                       ein_decomposition **linear) {
   const int limited = desc->machine != NULL && desc->machine->memory > 0;
-  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 64 &&
+  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 8 &&
                   desc->max_vectors <= 0 && !limited;
-  int all = 0;
   *out = NULL;
-  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
+  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most = desc->p > 64 ? 4 * most : 0) {
     ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
     if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
+    int all = 1;
     ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
                     : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
-    if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
-      st = eini_scattered(ctx, graph, desc, &d);
-      if (st == EIN_OK && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
-    } else if (st == EIN_OK) {
-      ein_decomposition_destroy(d);
-      ein_decomposition_destroy(l);
-      continue;
-    }
-    if (st == EIN_OK) {
+    const int done = all || d->info.proved || (desc->p > 64 && d->info.gap <= EINI_GAP_FINE);
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &d);
+    if (st == EIN_OK && done && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
+    if (st == EIN_OK && done) {
       *out = d;
       if (linear != NULL) *linear = l;
       return EIN_OK;
     }
     ein_decomposition_destroy(d);
     ein_decomposition_destroy(l);
-    return st;
+    if (st != EIN_OK) return st;
   }
 }
 
@@ -546,7 +542,7 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK && (*out)->graph != NULL && !(*out)->info.proved) {  // without it may be better
     ein_decompose_desc d = *desc;
     ein_decomposition *plain = NULL;
-    d.scatter = 0;
+    d.no_scatter = 1;
     st = eini_decompose_with(ctx, graph, &d, method, hint, &plain, NULL);
     if (st == EIN_OK && plain->info.total <= (*out)->info.total) {
       ein_decomposition *swap = *out;

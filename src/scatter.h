@@ -233,20 +233,3 @@ static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, co
   eini_arena_rollback(&dc->arena, &mark);
   return EIN_OK;
 }
-
-// The least that a vector costs with its results scattered, wherever; infinite where they cannot.
-static ein_status eini_scatter_least(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
-                                     double *least) {
-  const int n = f->s->nindex, c = eini_scatter_index(dc, f, cut);
-  int64_t home[EINI_SCATTER_MAX];
-  *least = INFINITY;
-  for (int over = 0; over < f->s->nfree && c >= 0 && n <= EINI_SCATTER_MAX; over++) {
-    double bytes, seconds;
-    if (!eini_scatter_over(f, cut, c, over)) continue;
-    for (int i = 0; i < n; i++) home[i] = i == over ? cut[i] * cut[c] : i == c ? 1 : cut[i];
-    EINI_TRY(eini_scatter_cost(dc, f, cut, c, home, &bytes, &seconds));
-    const double cost = dc->desc->cost == EIN_COST_BYTES ? bytes : seconds;
-    if (cost < *least) *least = cost;
-  }
-  return EIN_OK;
-}
