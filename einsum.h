@@ -45,9 +45,9 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>scatter >>ways >>way-orders >>tables
-//                 >>compulsory >>place-memory >>results >>links >>simulate >>decomp-public
-//                 >>grids >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within
-//                 >>within-text
+//                 >>compulsory >>unscattered >>place-memory >>results >>links >>simulate
+//                 >>decomp-public >>grids >>loops >>moves >>rooms >>precompute >>schedule
+//                 >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS
@@ -1668,8 +1668,8 @@ typedef struct ein_decomp_info {
 // variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
-// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs and
-// more statements, which runs instead wherever d goes; NULL: as given.
+// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs
+// and more statements, which runs instead wherever d goes; NULL: as given.
 EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
@@ -38285,6 +38285,7 @@ typedef struct eini_decomposer {
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
   struct eini_bounded *bounded;  // [form] labels of the bound
+  struct eini_unscattered *plain;  // the search without scattered results; or NULL
   int scatter;             // partial results may be scattered
   ein_graph *pairs;        // the statements that are then two
   eini_keys paired;        // form, index and pieces of each two
@@ -39275,16 +39276,24 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// The range of index c at a place, for a way of one side.
-static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
-                            double *lo, double *hi) {
+// The range of index c at a place, for a way of one side of `ntask` tasks, its strides in
+// w->stride.
+static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t ntask,
+                            int64_t place, double *lo, double *hi) {
   const eini_dform *f = reader ? w->y : w->x;
   const eini_stmt *s = f->s;
   const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * s->nindex;
-  int there = place < eini_way_strides(f, way, !reader, w->stride);
+  if (c < w->nd - 1 && !reader) {
+    const int64_t k = place / w->stride[c] % cut[c], extent = s->index[c].extent;
+    *lo = (double)eini_piece_start(extent, cut[c], k);
+    *hi = (double)eini_piece_start(extent, cut[c], k + 1);
+    return;
+  }
+  int there = place < ntask;
   for (int i = 0; i < s->nindex; i++) {
     int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
     there &= reader || i < s->nfree || k == 0;
+    if (c == w->nd - 1) continue;
     w->klo[i] = eini_piece_start(extent, cut[i], k);
     w->khi[i] = eini_piece_start(extent, cut[i], k + 1);
   }
@@ -39293,13 +39302,11 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     *hi = there;
     return;
   }
-  if (reader) {
-    const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
-    eini_block_hull(s, &b, w->k, w->from, w->to);
-    eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
-  }
-  *lo = (double)(reader ? w->lo : w->klo)[c];
-  *hi = (double)(reader ? w->hi : w->khi)[c];
+  const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
+  eini_block_hull(s, &b, w->k, w->from, w->to);
+  eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
+  *lo = (double)w->lo[c];
+  *hi = (double)w->hi[c];
 }
 
 // Ranges of all lanes of one side at a chunk of places. They repeat with the most significant of
@@ -39312,7 +39319,7 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
       int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
       const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * f->s->nindex;
       double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
-      eini_way_strides(f, way, !reader, w->stride);
+      const int64_t ntask = eini_way_strides(f, way, !reader, w->stride);
       for (int i = 0; i < f->s->nindex; i++) {
         if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
         step = eini_min64(step, w->stride[i]);
@@ -39321,7 +39328,7 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
       if (c == w->nd - 1) step = 1, period = INT64_MAX;
       for (int64_t q = 0; q < w->chunk; q++) {
         int64_t same = q >= period ? q - period : q > 0 && (at + q) % step != 0 ? q - 1 : -1;
-        if (same < 0) eini_lane_range(w, reader, c, way, at + q, &lo[q], &hi[q]);
+        if (same < 0) eini_lane_range(w, reader, c, way, ntask, at + q, &lo[q], &hi[q]);
         else lo[q] = lo[same], hi[q] = hi[same];
       }
     }
@@ -39890,18 +39897,23 @@ static double eini_sums_work(const eini_sums *net, int x) {
   return cells;
 }
 
-// A variable and what it took to eliminate when it came into the heap, the least on top.
+// Variables by what they take to eliminate, the least on top. What takes no more than one before
+// did waits for its turn among these: so all copies of one are eliminated before their neighbours,
+// alike, by one computation.
 typedef struct eini_sumturns {
   eini_ranked *heap;
-  int64_t n, cap;
+  int64_t n, cap, pushed;
+  int64_t *turn;           // [variable] its last one; -1: it is gone
+  double level;            // the most that one took so far
 } eini_sumturns;
 
 static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
   eini_ranked *h = (eini_ranked *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h);
   if (h == NULL) return EIN_ERR_NO_MEMORY;
   t->heap = h;
-  h[t->n].key = work;
-  h[t->n].seq = x;
+  h[t->n].key = work > t->level ? work : t->level;
+  h[t->n].seq = t->turn[x] = t->pushed++;
+  h[t->n].what = x;
   eini_heap_rise(h, t->n++);
   return EIN_OK;
 }
@@ -39926,21 +39938,24 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
   double *work = EINI_NEW(net->a, double, net->nvar);
   int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
   memset(&turns, 0, sizeof turns);
-  if (work == NULL || mark == NULL || around == NULL) return EIN_ERR_NO_MEMORY;
+  turns.turn = EINI_NEW(net->a, int64_t, net->nvar);
+  if (work == NULL || mark == NULL || around == NULL || turns.turn == NULL)
+    return EIN_ERR_NO_MEMORY;
   net->norig = (int)net->nfactor;
   for (int x = 0; x < net->nvar; x++) {
     work[x] = eini_sums_work(net, x);
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    const double was = turns.heap[0].key;
-    const int x = (int)turns.heap[0].seq;
+    const eini_ranked least = turns.heap[0];
+    const int x = (int)least.what;
     turns.heap[0] = turns.heap[--turns.n];
     eini_heap_sink(turns.heap, turns.n, 0);
-    if (was < work[x] || was > work[x]) continue;  // it has changed since
+    if (least.seq != turns.turn[x]) continue;  // it has changed since
+    turns.level = least.key;
     int n = eini_sums_around(net, x, step++, mark, around);
     EINI_TRY(eini_eliminate(net, x));
-    work[x] = -1;
+    turns.turn[x] = -1;
     for (int i = 0; i < n; i++) {
       double now = eini_sums_work(net, around[i]);
       if (!(now < work[around[i]] || now > work[around[i]])) continue;
@@ -42155,23 +42170,36 @@ static ein_status eini_drop_labels(eini_decomposer *dc, const eini_edges *q, ein
   return eini_drop_apply(&t, net);
 }
 
+// A form has these of its ways and no others, in arrays of their own.
+static ein_status eini_ways_take(eini_decomposer *dc, eini_dform *f, const int *which, int n) {
+  eini_arena *a = &dc->arena;
+  const eini_dform was = *f;
+  EINI_TRY(eini_ways_make(a, n, f->s->nindex, &f->ways));
+  f->join = EINI_NEW(a, double, n);
+  f->agg = EINI_NEW(a, double, n);
+  f->seconds = EINI_NEW(a, double, n);
+  f->unary = EINI_NEW(a, double, n);
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    const int from = which[w];
+    eini_way_copy(&was.ways, from, &f->ways, w, f->s->nindex);
+    f->join[w] = was.join[from];
+    f->agg[w] = was.agg[from];
+    f->seconds[w] = was.seconds[from];
+    f->unary[w] = was.unary[from];
+  }
+  f->ways.n = n;
+  return EIN_OK;
+}
+
 // The same for ways, with those of the forms.
 static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
   int **left;
   EINI_TRY(eini_drop_labels(dc, q, net, &left));
-  for (int i = 0; i < dc->nnode; i++) {
-    eini_dform *f = &dc->node[i];
-    if (dc->form_of[i] != i) continue;
-    f->ways.n = net->size[i];
-    for (int64_t w = 0; w < f->ways.n; w++) {
-      const int from = left[i][w];
-      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
-      f->join[w] = f->join[from];
-      f->agg[w] = f->agg[from];
-      f->seconds[w] = f->seconds[from];
-      f->unary[w] = f->unary[from];
-    }
-  }
+  for (int i = 0; i < dc->nnode; i++)
+    if (dc->form_of[i] == i)
+      EINI_TRY(eini_ways_take(dc, &dc->node[i], left[i], net->size[i]));
   return EIN_OK;
 }
 
@@ -42668,6 +42696,80 @@ static ein_status eini_compulsory_bound(eini_decomposer *dc, eini_edges *q, int 
   EINI_TRY(eini_compulsory_solve(dc, q, raised));
   eini_arena_rollback(&dc->arena, &mark);
   return eini_compulsory_raise(dc, raised);
+}
+
+// ================================================================================================
+// >>unscattered  the same search without results that are scattered
+// Takes the tables of a search, kept from before ways were dropped; gives a net of those ways alone
+// whose results lie with their tasks: nothing is counted again.
+// ================================================================================================
+
+typedef struct eini_unscattered {
+  eini_dform *node;        // of all nodes, as they were
+  eini_sumtable *table;    // [edge] those of shared edges
+  int **left;              // [form] its ways that are not scattered
+  const eini_edges *q;
+} eini_unscattered;
+
+static ein_status eini_unscattered_keep(eini_decomposer *dc, const eini_edges *q,
+                                        const eini_sums *net, eini_unscattered *u) {
+  u->q = q;
+  u->node = EINI_NEW(&dc->arena, eini_dform, dc->nnode);
+  u->table = EINI_NEW(&dc->arena, eini_sumtable, q->n);
+  u->left = EINI_NEW(&dc->arena, int *, dc->nnode);
+  if (u->node == NULL || u->table == NULL || u->left == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) u->node[i] = dc->node[i];
+  for (int64_t k = 0; k < q->nshared; k++)
+    u->table[q->shared[k]] = net->table[q->e[q->shared[k]].table];
+  return EIN_OK;
+}
+
+// The classes of the ways that are left, on one side of a table.
+static ein_status eini_unscattered_classes(eini_decomposer *dc, const eini_sumtable *t, int side,
+                                           int form, const int **of) {
+  const int n = (int)dc->node[form].ways.n;
+  int *to = EINI_NEW(&dc->arena, int, n);
+  if (to == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) to[w] = eini_table_class(t, side, dc->plain->left[form][w]);
+  *of = to;
+  return EIN_OK;
+}
+
+static ein_status eini_unscattered_edge(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
+                                        int *id) {
+  const eini_sumtable *was = &dc->plain->table[e - dc->plain->q->e];
+  const int x = dc->form_of[e->x], y = dc->form_of[e->y];
+  int size[2];
+  size[0] = (int)dc->node[x].ways.n;
+  size[1] = (int)dc->node[y].ways.n;
+  EINI_TRY(eini_sums_table(net, 2, size, was->v, id));
+  eini_sumtable *t = &net->table[*id];
+  t->nclass[0] = was->nclass[0];
+  t->nclass[1] = was->nclass[1];
+  EINI_TRY(eini_unscattered_classes(dc, was, 0, x, &t->of[0]));
+  return eini_unscattered_classes(dc, was, 1, y, &t->of[1]);
+}
+
+static const eini_labels eini_unscattered_labels = {eini_ways_size, eini_ways_unary,
+                                                    eini_unscattered_edge};
+
+// Forms with their ways that are not scattered, and the net of these.
+static ein_status eini_unscattered_net(eini_decomposer *dc, eini_edges *q, eini_unscattered *u,
+                                       eini_sums *net) {
+  dc->plain = u;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    int n = 0;
+    *f = u->node[i];
+    if (dc->form_of[i] != i) continue;
+    u->left[i] = EINI_NEW(&dc->arena, int, f->ways.n);
+    if (u->left[i] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < f->ways.n; w++)
+      if (f->ways.sent[w] < 0) u->left[i][n++] = w;
+    EINI_TRY(eini_ways_take(dc, f, u->left[i], n));
+  }
+  EINI_TRY(eini_sums_make(dc, q, &eini_unscattered_labels, net));
+  return eini_drop_ways(dc, q, net);
 }
 
 // ================================================================================================
@@ -43323,13 +43425,19 @@ static ein_status eini_decompose_label(eini_decomposer *dc, int method, const ei
   return eini_decomp_fill(dc, edges, net, label, d);
 }
 
-// linear: receives what the paper's linearisation gives with the same tables, if it is not NULL.
-static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d,
-                                     ein_decomposition *linear) {
+// What a search gives with the same tables.
+typedef struct eini_answers {
+  ein_decomposition *best;
+  ein_decomposition *linear;  // the paper's linearisation; NULL: it is not asked for
+  ein_decomposition *plain;   // without scattered results; of no statements where best has none
+} eini_answers;
+
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, eini_answers *a) {
   const int few = dc->most < eini_ways_most(dc);
   eini_edges edges;
   eini_formwork work;
   eini_sums net;
+  eini_unscattered plain;
   memset(&edges, 0, sizeof edges);
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
@@ -43344,14 +43452,18 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_fit(dc, &edges));
   if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
     EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
-  d->work = dc->work;
+  a->best->work = dc->work;
   EINI_TRY(eini_sums_make(dc, &edges, &eini_way_labels, &net));
-  if (linear != NULL)
-    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
+  if (a->linear != NULL)
+    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, a->linear));
+  if (dc->scatter) EINI_TRY(eini_unscattered_keep(dc, &edges, &net, &plain));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
   else EINI_TRY(eini_sums_expand(&net));
-  return eini_decompose_label(dc, method, &edges, &net, d);
+  EINI_TRY(eini_decompose_label(dc, method, &edges, &net, a->best));
+  if (a->plain == NULL || a->best->nsent == 0) return EIN_OK;
+  EINI_TRY(eini_unscattered_net(dc, &edges, &plain, &net));
+  return eini_decompose_label(dc, method, &edges, &net, a->plain);
 }
 
 static ein_machine eini_machine_of(const ein_machine *given) {
@@ -43469,7 +43581,7 @@ static ein_decomposition *eini_decomp_new(ein_ctx *ctx, const ein_decompose_desc
 static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decompose_desc *desc, int method,
                                       const ein_decomposition *hint, int64_t most, int *all,
-                                      ein_decomposition *d, ein_decomposition *linear) {
+                                      eini_answers *answers) {
   eini_decomposer dc;
   memset(&dc, 0, sizeof dc);
   eini_arena_init(&dc.arena, ctx == NULL ? NULL : &ctx->al);
@@ -43485,8 +43597,8 @@ static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
                !graph->ordered && method == EINI_METHOD_BEST;
   dc.most = eini_ways_most(&dc);
   if (most > 0) dc.most = eini_min64(dc.most, most);
-  if (method == EINI_METHOD_FIXED) d->info.method = hint->info.method;
-  const ein_status st = eini_decompose_run(&dc, method, d, linear);
+  if (method == EINI_METHOD_FIXED) answers->best->info.method = hint->info.method;
+  const ein_status st = eini_decompose_run(&dc, method, answers);
   *all = !dc.cut_short || dc.most == eini_ways_most(&dc);
   eini_graph_free(dc.pairs);
   eini_arena_free(&dc.arena);
@@ -43541,7 +43653,7 @@ static ein_status eini_scattered_parts(eini_arena *a, const eini_stmt *s, const 
 static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d) {
   ein_decomposition *was = *d;
-  if (was->nsent == 0) return EIN_OK;
+  if (was == NULL || was->nsent == 0) return EIN_OK;
   const int64_t n = graph->nstmt;
   ein_decompose_desc fixed = *desc;
   int all;
@@ -43566,8 +43678,9 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
     if (st == EIN_OK) st = eini_scatter_graph(g, graph, was->sent, pieces);
     hint->info = was->info;
   }
+  eini_answers made = {x, NULL, NULL};
   if (st == EIN_OK)
-    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, x, NULL);
+    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, &made);
   ein_decomposition_destroy(hint);
   if (st != EIN_OK) {
     eini_graph_free(g);
@@ -43586,34 +43699,52 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
 #define EINI_WAYS_FEW 32     // of a form, to begin with
 #define EINI_GAP_FINE 0.002  // of the total: more ways are not worth their time
 
-// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
-// linear: receives what the paper's linearisation gives, if it is not NULL.
-static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
-                                      const ein_decompose_desc *desc, int method,
-                                      const ein_decomposition *hint, ein_decomposition **out,
-                                      ein_decomposition **linear) {
+static void eini_answers_free(eini_answers *a) {
+  ein_decomposition_destroy(a->best);
+  ein_decomposition_destroy(a->linear);
+  ein_decomposition_destroy(a->plain);
+  memset(a, 0, sizeof *a);
+}
+
+// By one method and model. hint may be NULL but for EINI_METHOD_FIXED. linear, plain: whether they
+// are asked for. plain is NULL where the best has no scattered results; all are on failure.
+static ein_status eini_decompose_all(ein_ctx *ctx, const ein_graph *graph,
+                                     const ein_decompose_desc *desc, int method,
+                                     const ein_decomposition *hint, int linear, int plain,
+                                     eini_answers *a) {
   const int limited = desc->machine != NULL && desc->machine->memory > 0;
   const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 8 &&
                   desc->max_vectors <= 0 && !limited;
-  *out = NULL;
   for (int64_t most = few ? EINI_WAYS_FEW : 0;; most = desc->p > 64 ? 4 * most : 0) {
-    ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
-    if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
     int all = 1;
-    ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
-                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
-    const int done = all || d->info.proved || (desc->p > 64 && d->info.gap <= EINI_GAP_FINE);
-    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &d);
-    if (st == EIN_OK && done && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
-    if (st == EIN_OK && done) {
-      *out = d;
-      if (linear != NULL) *linear = l;
-      return EIN_OK;
+    a->best = eini_decomp_new(ctx, desc, method);
+    a->linear = linear ? eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR) : NULL;
+    a->plain = plain ? eini_decomp_new(ctx, desc, method) : NULL;
+    ein_status st = a->best == NULL || (linear && a->linear == NULL) || (plain && a->plain == NULL)
+                    ? EIN_ERR_NO_MEMORY
+                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, a);
+    const int done = all || a->best->info.proved ||
+                     (desc->p > 64 && a->best->info.gap <= EINI_GAP_FINE);
+    if (st == EIN_OK && done && plain && a->best->nsent == 0) {
+      ein_decomposition_destroy(a->plain);
+      a->plain = NULL;
     }
-    ein_decomposition_destroy(d);
-    ein_decomposition_destroy(l);
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &a->best);
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &a->linear);
+    if (st == EIN_OK && done) return EIN_OK;
+    eini_answers_free(a);
     if (st != EIN_OK) return st;
   }
+}
+
+// The best alone. *out is NULL on failure.
+static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
+                                      const ein_decompose_desc *desc, int method,
+                                      const ein_decomposition *hint, ein_decomposition **out) {
+  eini_answers a = {NULL, NULL, NULL};
+  const ein_status st = eini_decompose_all(ctx, graph, desc, method, hint, 0, 0, &a);
+  *out = a.best;
+  return st;
 }
 
 // The search by another model, over the paper's family and without a limit to memory.
@@ -43626,7 +43757,7 @@ static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
   d.strict = 1;
   d.fewer = 0;
   d.machine = NULL;
-  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out, NULL);
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
 }
 
 // The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
@@ -43637,24 +43768,17 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   *out = NULL;
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out, NULL);
-  if (st == EIN_OK && (*out)->graph != NULL && !(*out)->info.proved) {  // without it may be better
-    ein_decompose_desc d = *desc;
-    ein_decomposition *plain = NULL;
-    d.no_scatter = 1;
-    st = eini_decompose_with(ctx, graph, &d, method, hint, &plain, NULL);
-    if (st == EIN_OK && plain->info.total <= (*out)->info.total) {
-      ein_decomposition *swap = *out;
-      *out = plain;
-      plain = swap;
-      eini_info_bound(&(*out)->info, plain->info.lower);
-    }
-    ein_decomposition_destroy(plain);
+  eini_answers a = {NULL, NULL, NULL};
+  const ein_status st = eini_decompose_all(ctx, graph, desc, method, hint, 0, 1, &a);
+  if (a.plain != NULL && a.plain->info.total <= a.best->info.total) {
+    *out = a.plain;
+    a.plain = NULL;
+    eini_info_bound(&(*out)->info, a.best->info.lower);
+  } else {
+    *out = a.best;
+    a.best = NULL;
   }
-  if (st != EIN_OK) {
-    ein_decomposition_destroy(*out);
-    *out = NULL;
-  }
+  eini_answers_free(&a);
   ein_decomposition_destroy(hint);
   return st;
 }
@@ -44431,6 +44555,20 @@ static int eini_race_goes_on(const eini_race *r) {
   return r->work < eini_work_limit(r->desc);
 }
 
+// Are they the same statements, cut and placed alike? Both are of one graph.
+static int eini_race_same(const ein_decomposition *a, const ein_decomposition *b) {
+  int same = a->info.nstmt == b->info.nstmt && (a->graph == NULL) == (b->graph == NULL);
+  same &= a->nsent == 0 && b->nsent == 0;
+  for (int i = 0; i < a->info.nstmt && same; i++) {
+    const ein_parts *p = &a->parts[i], *q = &b->parts[i];
+    same = p->nindex == q->nindex && p->norder == q->norder;
+    for (int c = 0; c < p->nindex && same; c++)
+      same = p->cut[c] == q->cut[c] && a->stmt[i].extent[c] == b->stmt[i].extent[c];
+    for (int j = 0; j < p->norder && same; j++) same = p->order[j] == q->order[j];
+  }
+  return same;
+}
+
 // d takes the place of the best when it is faster; d is the race's from here on.
 static ein_status eini_race_enter(eini_race *r, ein_decomposition *d) {
   double most = eini_work_limit(r->desc), work = d->sim_work;
@@ -44473,56 +44611,58 @@ static ein_status eini_race_method(eini_race *r, int method) {
   ein_decomposition *x = NULL, *hint = method == EINI_METHOD_LINEAR ? r->hint : NULL;
   if (!eini_race_goes_on(r)) return EIN_OK;
   d.max_work = eini_work_limit(r->desc) - r->work;
-  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x, NULL);
+  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x);
   return eini_race_add(r, st, x);
 }
 
-// What the search by another model gives, its answer's vectors as they are.
-static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+// The vectors of another search, as they are, under the name `method`; it takes by's graph over.
+static ein_status eini_race_fixed(eini_race *r, ein_decomposition *by, const char *method) {
+  const ein_graph *g = by->graph != NULL ? by->graph : r->g;
   ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL, *by = NULL;
+  ein_decomposition *x = NULL;
+  if (eini_race_same(by, r->best)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
+  if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
+  const ein_status st = eini_decompose_with(r->ctx, g, &d, EINI_METHOD_FIXED, by, &x);
+  if (st == EIN_OK) {
+    x->info.method = method;
+    x->graph = by->graph;
+    by->graph = NULL;
+  }
+  return eini_race_add(r, st, x);
+}
+
+// What the search by another model gives.
+static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+  const int limited = r->desc->machine != NULL && r->desc->machine->memory > 0;
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *by = NULL;
   if (!eini_race_goes_on(r)) return EIN_OK;
+  if (cost == EIN_COST_PAPER && !limited) return eini_race_fixed(r, r->hint, "eindecomp/paper");
   d.max_work = eini_work_limit(r->desc) - r->work;
   d.cost = cost;
   d.strict = 1;
   d.fewer = 0;
   ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST,
-                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by, NULL);
-  if (st == EIN_OK) {
-    r->work += by->work;
-    by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
-    d = *r->desc;
-    if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
-    st = eini_decompose_with(r->ctx, by->graph != NULL ? by->graph : r->g, &d, EINI_METHOD_FIXED,
-                             by, &x, NULL);
-  }
-  if (st == EIN_OK) {
-    x->graph = by->graph;
-    by->graph = NULL;
-  }
+                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by);
+  if (st != EIN_OK) return eini_race_add(r, st, NULL);
+  r->work += by->work;
+  st = eini_race_fixed(r, by, cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes");
   ein_decomposition_destroy(by);
-  return eini_race_add(r, st, x);
+  return st;
 }
 
-// The search without scattered results, where the one that was entered has some.
-static ein_status eini_race_plain(eini_race *r) {
-  ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL;
-  d.no_scatter = 1;
-  if (r->best->graph == NULL) return EIN_OK;
-  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST, r->hint, &x, NULL);
-  return eini_race_add(r, st, x);
-}
-
-// All that runs against the search, which has been entered. linear: where it has been made with the
-// search's tables; it is the race's.
-static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
+// All that runs against the search, which has been entered, with what was found beside it.
+static ein_status eini_race_run(eini_race *r, eini_answers *a) {
   const ein_decompose_desc *d = r->desc;
   int named = d->batch != NULL || d->sequence != NULL || d->heads != NULL || d->hidden != NULL;
-  ein_status st = eini_race_plain(r);
-  if (st != EIN_OK) ein_decomposition_destroy(linear);
-  else st = linear != NULL ? eini_race_enter(r, linear)
-                           : eini_race_method(r, EINI_METHOD_LINEAR);
+  ein_decomposition *plain = a->plain, *linear = a->linear;
+  ein_status st = EIN_OK;
+  a->plain = NULL;
+  if (plain != NULL) st = eini_race_enter(r, plain);
+  if (st != EIN_OK) return st;
+  a->linear = NULL;
+  st = linear != NULL ? eini_race_enter(r, linear) : eini_race_method(r, EINI_METHOD_LINEAR);
   for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
     if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
   for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
@@ -44535,7 +44675,7 @@ static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **out) {
   eini_race race;
-  ein_decomposition *first = NULL, *linear = NULL;
+  eini_answers found = {NULL, NULL, NULL};
   const char *family = NULL;
   double lower = 0;
   if (out == NULL) return EIN_ERR_ARGUMENT;
@@ -44550,15 +44690,17 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   const int method = eini_method_find(desc->method), best = method == EINI_METHOD_BEST;
   if (best || method == EINI_METHOD_LINEAR)
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &race.hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, race.hint, &first,
-                                      best && !limited ? &linear : NULL);
+  ein_status st = eini_decompose_all(ctx, graph, desc, method, race.hint, best && !limited, best,
+                                     &found);
   if (st == EIN_OK) {
+    ein_decomposition *first = found.best;
     lower = first->info.lower;
     family = first->info.family;
+    found.best = NULL;
     st = eini_race_enter(&race, first);
   }
-  if (best && st == EIN_OK) st = eini_race_run(&race, linear);
-  else ein_decomposition_destroy(linear);
+  if (best && st == EIN_OK) st = eini_race_run(&race, &found);
+  eini_answers_free(&found);
   ein_decomposition_destroy(race.hint);
   if (st != EIN_OK) {
     ein_decomposition_destroy(race.best);

@@ -74,6 +74,7 @@ typedef struct eini_decomposer {
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
   struct eini_bounded *bounded;  // [form] labels of the bound
+  struct eini_unscattered *plain;  // the search without scattered results; or NULL
   int scatter;             // partial results may be scattered
   ein_graph *pairs;        // the statements that are then two
   eini_keys paired;        // form, index and pieces of each two

@@ -107,8 +107,8 @@ typedef struct ein_decomp_info {
 // variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
-// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs and
-// more statements, which runs instead wherever d goes; NULL: as given.
+// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs
+// and more statements, which runs instead wherever d goes; NULL: as given.
 EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);

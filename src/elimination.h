@@ -395,18 +395,23 @@ static double eini_sums_work(const eini_sums *net, int x) {
   return cells;
 }
 
-// A variable and what it took to eliminate when it came into the heap, the least on top.
+// Variables by what they take to eliminate, the least on top. What takes no more than one before
+// did waits for its turn among these: so all copies of one are eliminated before their neighbours,
+// alike, by one computation.
 typedef struct eini_sumturns {
   eini_ranked *heap;
-  int64_t n, cap;
+  int64_t n, cap, pushed;
+  int64_t *turn;           // [variable] its last one; -1: it is gone
+  double level;            // the most that one took so far
 } eini_sumturns;
 
 static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
   eini_ranked *h = (eini_ranked *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h);
   if (h == NULL) return EIN_ERR_NO_MEMORY;
   t->heap = h;
-  h[t->n].key = work;
-  h[t->n].seq = x;
+  h[t->n].key = work > t->level ? work : t->level;
+  h[t->n].seq = t->turn[x] = t->pushed++;
+  h[t->n].what = x;
   eini_heap_rise(h, t->n++);
   return EIN_OK;
 }
@@ -431,21 +436,24 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
   double *work = EINI_NEW(net->a, double, net->nvar);
   int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
   memset(&turns, 0, sizeof turns);
-  if (work == NULL || mark == NULL || around == NULL) return EIN_ERR_NO_MEMORY;
+  turns.turn = EINI_NEW(net->a, int64_t, net->nvar);
+  if (work == NULL || mark == NULL || around == NULL || turns.turn == NULL)
+    return EIN_ERR_NO_MEMORY;
   net->norig = (int)net->nfactor;
   for (int x = 0; x < net->nvar; x++) {
     work[x] = eini_sums_work(net, x);
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    const double was = turns.heap[0].key;
-    const int x = (int)turns.heap[0].seq;
+    const eini_ranked least = turns.heap[0];
+    const int x = (int)least.what;
     turns.heap[0] = turns.heap[--turns.n];
     eini_heap_sink(turns.heap, turns.n, 0);
-    if (was < work[x] || was > work[x]) continue;  // it has changed since
+    if (least.seq != turns.turn[x]) continue;  // it has changed since
+    turns.level = least.key;
     int n = eini_sums_around(net, x, step++, mark, around);
     EINI_TRY(eini_eliminate(net, x));
-    work[x] = -1;
+    turns.turn[x] = -1;
     for (int i = 0; i < n; i++) {
       double now = eini_sums_work(net, around[i]);
       if (!(now < work[around[i]] || now > work[around[i]])) continue;

@@ -45,9 +45,9 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>scatter >>ways >>way-orders >>tables
-//                 >>compulsory >>place-memory >>results >>links >>simulate >>decomp-public
-//                 >>grids >>loops >>moves >>rooms >>precompute >>schedule >>stream >>within
-//                 >>within-text
+//                 >>compulsory >>unscattered >>place-memory >>results >>links >>simulate
+//                 >>decomp-public >>grids >>loops >>moves >>rooms >>precompute >>schedule
+//                 >>stream >>within >>within-text
 //   end           >>start
 //
 // LEVELS

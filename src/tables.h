@@ -509,23 +509,36 @@ static ein_status eini_drop_labels(eini_decomposer *dc, const eini_edges *q, ein
   return eini_drop_apply(&t, net);
 }
 
+// A form has these of its ways and no others, in arrays of their own.
+static ein_status eini_ways_take(eini_decomposer *dc, eini_dform *f, const int *which, int n) {
+  eini_arena *a = &dc->arena;
+  const eini_dform was = *f;
+  EINI_TRY(eini_ways_make(a, n, f->s->nindex, &f->ways));
+  f->join = EINI_NEW(a, double, n);
+  f->agg = EINI_NEW(a, double, n);
+  f->seconds = EINI_NEW(a, double, n);
+  f->unary = EINI_NEW(a, double, n);
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    const int from = which[w];
+    eini_way_copy(&was.ways, from, &f->ways, w, f->s->nindex);
+    f->join[w] = was.join[from];
+    f->agg[w] = was.agg[from];
+    f->seconds[w] = was.seconds[from];
+    f->unary[w] = was.unary[from];
+  }
+  f->ways.n = n;
+  return EIN_OK;
+}
+
 // The same for ways, with those of the forms.
 static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
   int **left;
   EINI_TRY(eini_drop_labels(dc, q, net, &left));
-  for (int i = 0; i < dc->nnode; i++) {
-    eini_dform *f = &dc->node[i];
-    if (dc->form_of[i] != i) continue;
-    f->ways.n = net->size[i];
-    for (int64_t w = 0; w < f->ways.n; w++) {
-      const int from = left[i][w];
-      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
-      f->join[w] = f->join[from];
-      f->agg[w] = f->agg[from];
-      f->seconds[w] = f->seconds[from];
-      f->unary[w] = f->unary[from];
-    }
-  }
+  for (int i = 0; i < dc->nnode; i++)
+    if (dc->form_of[i] == i)
+      EINI_TRY(eini_ways_take(dc, &dc->node[i], left[i], net->size[i]));
   return EIN_OK;
 }
 

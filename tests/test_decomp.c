@@ -1093,15 +1093,18 @@ static void few_ways(int cases, uint64_t seed) {
     memset(&d, 0, sizeof d);
     d.p = draw(1, 4) * draw(1, 16);
     d.cost = n % 2 == 0 ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    d.max_vectors = 2048;  // all from the start
     CHECK(eini_decompose_once(ctx, g, &d, &x) == EIN_OK);
     const ein_decomp_info least = x->info;
     ein_decomposition_destroy(x);
+    d.max_vectors = 0;
     proved += least.proved;
     for (int most = 1; most <= 64 && least.proved; most *= 4) {
       int all = 0;
       x = eini_decomp_new(ctx, &d, EINI_METHOD_BEST);
       CHECK(x != NULL);
-      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, most, &all, x, NULL) == EIN_OK);
+      eini_answers of = {x, NULL, NULL};
+      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, most, &all, &of) == EIN_OK);
       const ein_decomp_info *few = &x->info;
       CHECK(few->lower <= least.total * (1 + 1e-9) && few->total >= least.total * (1 - 1e-9));
       CHECK(!all || few->total <= least.total * (1 + 1e-9));
@@ -1409,7 +1412,7 @@ static void given_peak(const ein_graph *g, int64_t p, ein_cost cost, ein_inputs 
   d.cost = cost;
   d.inputs = inputs;
   *total = *peak = -1;
-  CHECK(eini_decompose_with(ctx, g, &d, EINI_METHOD_FIXED, &hint, &x, NULL) == EIN_OK);
+  CHECK(eini_decompose_with(ctx, g, &d, EINI_METHOD_FIXED, &hint, &x) == EIN_OK);
   if (x == NULL) return;
   ein_decomposition_info(x, &info);
   CHECK(ein_simulate(ctx, g, x, NULL, &sim) == EIN_OK);

@@ -210,8 +210,9 @@ static void test_labels(int count, uint64_t seed) {
     d.cost = chance(50) ? EIN_COST_BYTES : EIN_COST_SECONDS;
     ein_decomposition *x = g == NULL ? NULL : eini_decomp_new(ctx, &d, EINI_METHOD_BEST);
     int all = 0;
+    eini_answers of = {x, NULL, NULL};
     if (x != NULL) {
-      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, 0, &all, x, NULL) == EIN_OK);
+      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, 0, &all, &of) == EIN_OK);
       const double total = x->info.total;
       seen += x->nsent > 0;
       CHECK(eini_scattered(ctx, g, &d, &x) == EIN_OK);

@@ -152,7 +152,8 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->machine = machine;
 }
 
-// The program is the one that a decomposition is of: where results are scattered it has statements more.
+// The program is the one that a decomposition is of, with more statements where results are
+// scattered.
 static void scattered(program *p, const ein_decomposition *d) {
   const ein_graph *g = ein_decomposition_graph(d);
   if (g == NULL) return;
