@@ -38258,6 +38258,7 @@ struct ein_decomposition {
   int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
   ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work
+  uint64_t classes;        // of its graph, see eini_classes_all
 };
 
 typedef struct eini_decomposer {
@@ -38277,6 +38278,7 @@ typedef struct eini_decomposer {
   eini_dform *node;        // what is asked of each statement; ways and tables are its form's
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
+  uint64_t classes;        // see eini_classes_all
   int cut_short;           // ways were dropped for lack of room
   double lower;            // no labels cost less, whatever was dropped
   int64_t most;            // ways of a form
@@ -40470,7 +40472,7 @@ static ein_status eini_prefer(eini_decomposer *dc, eini_kinds *q) {
 enum { EINI_BASE_NONE, EINI_BASE_SQRT, EINI_BASE_DATA, EINI_BASE_MODEL, EINI_BASE_SEQUENCE,
        EINI_BASE_ATTENTION, EINI_BASES, EINI_METHOD_GIVEN = EINI_BASES, EINI_METHOD_BEST,
        EINI_METHOD_LINEAR, EINI_METHOD_FIXED,    // fixed: what the hint says
-       EINI_METHOD_CLASS };  // and on: one class of indices cut everywhere, the first, second, ..
+       EINI_METHOD_CLASS };  // and on: classes of indices cut everywhere, see eini_classes_all
 
 #define EINI_CLASSES 6  // classes that are tried
 
@@ -40533,13 +40535,12 @@ static int eini_baseline(const eini_decomposer *dc, eini_kinds *q, int base, int
   return eini_tasks(cut, f->s->nindex) > 1;
 }
 
-// Marks the n-th of the classes that are free in most statements as the batch.
-static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
-  int top[EINI_CLASSES + 1], ntop = 0;
+// The classes that are free in most statements, by their roots: EINI_CLASSES at most.
+static int eini_classes_top(const eini_decomposer *dc, eini_kinds *q, int *top) {
+  int ntop = 0;
   for (int i = 0; i < dc->nnode - dc->npinned; i++) {
     for (int c = 0; c < dc->node[i].s->nindex; c++) {
       int root = eini_root(q->parent, q->stmt_at[i] + c), k = ntop;
-      q->kind[root] = 0;
       if (dc->node[i].limit[c] == 1 || eini_find_int(top, ntop, root) >= 0) continue;
       for (; k > 0; k--) {
         const eini_classuse *a = &q->use[top[k - 1]], *b = &q->use[root];
@@ -40550,8 +40551,42 @@ static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int 
       if (ntop < EINI_CLASSES) ntop++;
     }
   }
-  if (n >= ntop) return EIN_ERR_NAME;
-  q->kind[top[n]] = 1u << EINI_KIND_BATCH;
+  return ntop;
+}
+
+// Methods of classes, as bits: each class by itself; and with the first one behind it that no
+// statement has beside it, as Megatron's heads and hidden width.
+static uint64_t eini_classes_all(const eini_decomposer *dc, eini_kinds *q) {
+  int top[EINI_CLASSES + 1], n = eini_classes_top(dc, q, top);
+  uint64_t all = 0, meet[EINI_CLASSES] = {0};
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    uint64_t here = 0;
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      const int k = eini_find_int(top, n, eini_root(q->parent, q->stmt_at[i] + c));
+      if (k >= 0) here |= (uint64_t)1 << k;
+    }
+    for (int k = 0; k < n; k++)
+      if (here >> k & 1) meet[k] |= here;
+  }
+  for (int a = 0; a < n; a++) {
+    int b = a + 1;
+    while (b < n && (meet[a] >> b & 1) != 0) b++;
+    all |= (uint64_t)1 << (a * EINI_CLASSES + a);
+    if (b < n) all |= (uint64_t)1 << (a * EINI_CLASSES + b);
+  }
+  return all;
+}
+
+// Marks the classes of method n for eini_baseline.
+static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
+  int top[EINI_CLASSES + 1];
+  const int ntop = eini_classes_top(dc, q, top), a = n / EINI_CLASSES, b = n % EINI_CLASSES;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++)
+    for (int c = 0; c < dc->node[i].s->nindex; c++)
+      q->kind[eini_root(q->parent, q->stmt_at[i] + c)] = 0;
+  if (a >= ntop || b >= ntop) return EIN_ERR_NAME;
+  q->kind[top[b]] = 1u << EINI_KIND_HIDDEN;
+  q->kind[top[a]] = 1u << EINI_KIND_HEADS;
   return EIN_OK;
 }
 
@@ -43373,8 +43408,9 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   }
   if (method >= EINI_METHOD_CLASS) {
     EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
-    return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
+    return eini_baseline_need(dc, &kinds, EINI_BASE_MODEL);
   }
+  dc->classes = eini_classes_all(dc, &kinds);
   if (method > EINI_METHOD_GIVEN) return EIN_OK;
   return eini_baseline_need(dc, &kinds, method == EINI_METHOD_GIVEN ? EINI_BASE_NONE : method);
 }
@@ -43453,6 +43489,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, eini_answe
   if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
     EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
   a->best->work = dc->work;
+  a->best->classes = dc->classes;
   EINI_TRY(eini_sums_make(dc, &edges, &eini_way_labels, &net));
   if (a->linear != NULL)
     EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, a->linear));
@@ -43688,6 +43725,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
     return st;
   }
   x->graph = g;
+  x->classes = was->classes;
   x->work += was->work;
   eini_info_bound(&x->info, was->info.lower);
   x->info.family = was->info.family;
@@ -44548,6 +44586,7 @@ typedef struct eini_race {
   int simulated;                   // max_work is enough for two simulations at least: else
                                    //   candidates are told apart by the model
   double work;                     // so far, see max_work
+  uint64_t classes;                // methods that cut classes of indices
 } eini_race;
 
 // Is there work left?
@@ -44665,8 +44704,8 @@ static ein_status eini_race_run(eini_race *r, eini_answers *a) {
   st = linear != NULL ? eini_race_enter(r, linear) : eini_race_method(r, EINI_METHOD_LINEAR);
   for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
     if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
-  for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
-    st = eini_race_method(r, EINI_METHOD_CLASS + k);
+  for (int k = 0; st == EIN_OK && k < EINI_CLASSES * EINI_CLASSES; k++)
+    if (r->classes >> k & 1) st = eini_race_method(r, EINI_METHOD_CLASS + k);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_PAPER);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_BYTES);
   return st;
@@ -44696,6 +44735,7 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
     ein_decomposition *first = found.best;
     lower = first->info.lower;
     family = first->info.family;
+    race.classes = first->classes;
     found.best = NULL;
     st = eini_race_enter(&race, first);
   }

@@ -47,6 +47,7 @@ struct ein_decomposition {
   int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
   ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work
+  uint64_t classes;        // of its graph, see eini_classes_all
 };
 
 typedef struct eini_decomposer {
@@ -66,6 +67,7 @@ typedef struct eini_decomposer {
   eini_dform *node;        // what is asked of each statement; ways and tables are its form's
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
+  uint64_t classes;        // see eini_classes_all
   int cut_short;           // ways were dropped for lack of room
   double lower;            // no labels cost less, whatever was dropped
   int64_t most;            // ways of a form

@@ -14,6 +14,7 @@ typedef struct eini_race {
   int simulated;                   // max_work is enough for two simulations at least: else
                                    //   candidates are told apart by the model
   double work;                     // so far, see max_work
+  uint64_t classes;                // methods that cut classes of indices
 } eini_race;
 
 // Is there work left?
@@ -131,8 +132,8 @@ static ein_status eini_race_run(eini_race *r, eini_answers *a) {
   st = linear != NULL ? eini_race_enter(r, linear) : eini_race_method(r, EINI_METHOD_LINEAR);
   for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
     if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
-  for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
-    st = eini_race_method(r, EINI_METHOD_CLASS + k);
+  for (int k = 0; st == EIN_OK && k < EINI_CLASSES * EINI_CLASSES; k++)
+    if (r->classes >> k & 1) st = eini_race_method(r, EINI_METHOD_CLASS + k);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_PAPER);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_BYTES);
   return st;
@@ -162,6 +163,7 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
     ein_decomposition *first = found.best;
     lower = first->info.lower;
     family = first->info.family;
+    race.classes = first->classes;
     found.best = NULL;
     st = eini_race_enter(&race, first);
   }

@@ -172,8 +172,9 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   }
   if (method >= EINI_METHOD_CLASS) {
     EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
-    return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
+    return eini_baseline_need(dc, &kinds, EINI_BASE_MODEL);
   }
+  dc->classes = eini_classes_all(dc, &kinds);
   if (method > EINI_METHOD_GIVEN) return EIN_OK;
   return eini_baseline_need(dc, &kinds, method == EINI_METHOD_GIVEN ? EINI_BASE_NONE : method);
 }
@@ -252,6 +253,7 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, eini_answe
   if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
     EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
   a->best->work = dc->work;
+  a->best->classes = dc->classes;
   EINI_TRY(eini_sums_make(dc, &edges, &eini_way_labels, &net));
   if (a->linear != NULL)
     EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, a->linear));
@@ -487,6 +489,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
     return st;
   }
   x->graph = g;
+  x->classes = was->classes;
   x->work += was->work;
   eini_info_bound(&x->info, was->info.lower);
   x->info.family = was->info.family;
