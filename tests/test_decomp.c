@@ -1034,7 +1034,7 @@ static void least_moved(int cases, uint64_t seed) {
 #define SPLITS 16              // ways to split the folds of a graph
 #define SPREAD 1024            // ways of a statement
 
-// A statement's ways: with its fold as it is (index -1), or split over `index` in `pieces`, with the
+// A statement's ways: its fold as it is (index -1), or split over `index` in `pieces`, with the
 // blocks of the result cut along `over`.
 typedef struct spread {
   int64_t cut[8], home[8];

@@ -136,8 +136,8 @@ int main(int argc, char **argv) {
     ein_graph_destroy(g);
   }
   ein_ctx_destroy(ctx);
-  printf("%d of %d times faster than a baseline, %d times slower; on a clock, where a place may run "
-         "what comes later, %.3f of a baseline at most\n", faster, compared, slower, worst);
+  printf("%d of %d times faster than a baseline, %d times slower; on a clock, where a place may "
+         "run what comes later, %.3f of a baseline at most\n", faster, compared, slower, worst);
   CHECK(worst < 1.1);
   if (failures > 0) return printf("%d of %d checks failed\n", failures, checks), 1;
   printf("ok %d checks\n", checks);
