@@ -47,7 +47,7 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>scatter >>ways >>way-orders >>tables
-//                 >>compulsory >>place-memory >>dealt >>results >>links >>simulate
+//                 >>compulsory >>unscattered >>place-memory >>dealt >>results >>links >>simulate
 //                 >>decomp-public >>grids >>loops >>moves >>rooms >>precompute >>schedule
 //                 >>stream >>within >>within-text
 //   end           >>start
@@ -294,7 +294,7 @@
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
 // monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
 // indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
-// With ein_decompose_desc.scatter results may be scattered over the places that hold their parts
+// Under bytes and seconds results may be scattered over the places that hold their parts
 // (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
 // sum[q](P[q,i]), which differ by rounding. Not in deterministic graphs, or in limited memory.
 // Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.
@@ -1663,7 +1663,7 @@ typedef struct ein_decompose_desc {
   int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
   const char *const *keep;
   int strict;               // 1: the paper's family for seconds too
-  int scatter;              // 1: results may be scattered, see PLACES (bytes and seconds)
+  int no_scatter;           // 1: bytes and seconds scatter no results, see PLACES
   int fewer;                // 1: the family of divisors under every model: for bytes, no cuts
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
                             //   seconds: 2048 for 64 places; for more 32, or more where gap > 0);
@@ -1692,7 +1692,7 @@ typedef struct ein_decomp_info {
   double gap;               // (total - lower) / total; 0 when proved
   double seconds;           // simulated, under EIN_COST_SECONDS; 0: not, or max_work is too small
   ein_inputs inputs;
-  int nstmt;                // statements of the graph as written
+  int nstmt;                // statements; of the graph as written where no results are scattered
   int nform;                // different forms among them: isomorphic ones share their tables
   int64_t nvector;          // vectors (with orders) of all forms
 } ein_decomp_info;
@@ -1707,8 +1707,8 @@ typedef struct ein_decomp_info {
 // variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
-// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs,
-// which runs instead; NULL: as given.
+// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs
+// and more statements, which runs instead wherever d goes; NULL: as given.
 EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
@@ -1778,7 +1778,7 @@ typedef struct ein_sim_move {
 
 typedef struct ein_sim_desc {
   const ein_machine *machine;
-  ein_sim_stmt *stmt;       // receives one per statement; may be NULL
+  ein_sim_stmt *stmt;       // receives one per statement of d; may be NULL
   double *peak;             // receives the peak bytes of each of the p places; may be NULL
   void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
   // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.
@@ -39536,6 +39536,7 @@ typedef struct eini_dform {
   int64_t nvector;         // vectors, whether there are ways of them or not; see every
   int64_t *vector;
   int every;               // they are all of the family
+  int64_t nraised;         // of them: those that come first, for the bound takes them
   eini_ways ways;
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
@@ -39555,6 +39556,7 @@ struct ein_decomposition {
   int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
   ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work
+  uint64_t classes;        // of its graph, see eini_classes_all
 };
 
 typedef struct eini_decomposer {
@@ -39574,6 +39576,7 @@ typedef struct eini_decomposer {
   eini_dform *node;        // what is asked of each statement; ways and tables are its form's
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
+  uint64_t classes;        // see eini_classes_all
   int cut_short;           // ways were dropped for lack of room
   double lower;            // no labels cost less, whatever was dropped
   int64_t most;            // ways of a form
@@ -39581,6 +39584,8 @@ typedef struct eini_decomposer {
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
+  struct eini_bounded *bounded;  // [form] labels of the bound
+  struct eini_unscattered *plain;  // the search without scattered results; or NULL
   int scatter;             // partial results may be scattered
   ein_graph *pairs;        // the statements that are then two
   eini_keys paired;        // form, index and pieces of each two
@@ -40571,16 +40576,24 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// The range of index c at a place, for a way of one side.
-static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
-                            double *lo, double *hi) {
+// The range of index c at a place, for a way of one side of `ntask` tasks, its strides in
+// w->stride.
+static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t ntask,
+                            int64_t place, double *lo, double *hi) {
   const eini_dform *f = reader ? w->y : w->x;
   const eini_stmt *s = f->s;
   const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * s->nindex;
-  int there = place < eini_way_strides(f, way, !reader, w->stride);
+  if (c < w->nd - 1 && !reader) {
+    const int64_t k = place / w->stride[c] % cut[c], extent = s->index[c].extent;
+    *lo = (double)eini_piece_start(extent, cut[c], k);
+    *hi = (double)eini_piece_start(extent, cut[c], k + 1);
+    return;
+  }
+  int there = place < ntask;
   for (int i = 0; i < s->nindex; i++) {
     int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
     there &= reader || i < s->nfree || k == 0;
+    if (c == w->nd - 1) continue;
     w->klo[i] = eini_piece_start(extent, cut[i], k);
     w->khi[i] = eini_piece_start(extent, cut[i], k + 1);
   }
@@ -40589,13 +40602,11 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     *hi = there;
     return;
   }
-  if (reader) {
-    const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
-    eini_block_hull(s, &b, w->k, w->from, w->to);
-    eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
-  }
-  *lo = (double)(reader ? w->lo : w->klo)[c];
-  *hi = (double)(reader ? w->hi : w->khi)[c];
+  const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
+  eini_block_hull(s, &b, w->k, w->from, w->to);
+  eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
+  *lo = (double)w->lo[c];
+  *hi = (double)w->hi[c];
 }
 
 // Ranges of all lanes of one side at a chunk of places. They repeat with the most significant of
@@ -40608,7 +40619,7 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
       int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
       const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * f->s->nindex;
       double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
-      eini_way_strides(f, way, !reader, w->stride);
+      const int64_t ntask = eini_way_strides(f, way, !reader, w->stride);
       for (int i = 0; i < f->s->nindex; i++) {
         if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
         step = eini_min64(step, w->stride[i]);
@@ -40617,7 +40628,7 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
       if (c == w->nd - 1) step = 1, period = INT64_MAX;
       for (int64_t q = 0; q < w->chunk; q++) {
         int64_t same = q >= period ? q - period : q > 0 && (at + q) % step != 0 ? q - 1 : -1;
-        if (same < 0) eini_lane_range(w, reader, c, way, at + q, &lo[q], &hi[q]);
+        if (same < 0) eini_lane_range(w, reader, c, way, ntask, at + q, &lo[q], &hi[q]);
         else lo[q] = lo[same], hi[q] = hi[same];
       }
     }
@@ -40795,10 +40806,14 @@ static ein_status eini_edge_count(eini_decomposer *dc, eini_edgework *w) {
 // once. A bucket too large is split (mini-buckets): its messages then bound from below, and guide.
 // ================================================================================================
 
-typedef struct eini_sumtable {  // values over nvar variables with size[i] labels each, row-major
+// Values over nvar variables with size[i] labels each, row-major; of two, where labels are alike,
+// of their classes: of[i] is that of each label.
+typedef struct eini_sumtable {
   int nvar;
   int *size;
   const double *v;
+  const int *of[2];        // NULL: labels are their classes
+  int nclass[2];
 } eini_sumtable;
 
 typedef struct eini_sumfactor {
@@ -40857,9 +40872,11 @@ static ein_status eini_sums_table(eini_sums *net, int nvar, const int *size, con
   t = &net->table[net->ntable];
   t->nvar = nvar;
   t->v = v;
+  t->of[0] = t->of[1] = NULL;
   t->size = EINI_NEW(net->a, int, nvar);
   if (t->size == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < nvar; i++) t->size[i] = size[i];
+  for (int i = 0; i < nvar && i < 2; i++) t->nclass[i] = size[i];
   *id = (int)net->ntable++;
   return EIN_OK;
 }
@@ -40887,11 +40904,46 @@ static ein_status eini_sums_factor(eini_sums *net, int table, const int *var, in
   return EIN_OK;
 }
 
+static int eini_table_class(const eini_sumtable *t, int i, int label) {
+  return t->of[i] == NULL ? label : t->of[i][label];
+}
+
+// The value of a table of two variables.
+static double eini_table_at(const eini_sumtable *t, int a, int b) {
+  return t->v[(int64_t)eini_table_class(t, 0, a) * t->nclass[1] + eini_table_class(t, 1, b)];
+}
+
+// Tables of two variables by labels: of those in left[i], or of all (NULL).
+static ein_status eini_table_expand(eini_arena *a, eini_sumtable *t, const int *const *left,
+                                    const int *nleft) {
+  const int n0 = left == NULL ? t->size[0] : nleft[0], n1 = left == NULL ? t->size[1] : nleft[1];
+  if (left == NULL && t->of[0] == NULL && t->of[1] == NULL) return EIN_OK;
+  double *v = EINI_NEW(a, double, (int64_t)n0 * n1);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n0; i++)
+    for (int j = 0; j < n1; j++)
+      v[(int64_t)i * n1 + j] = eini_table_at(t, left == NULL ? i : left[0][i],
+                                             left == NULL ? j : left[1][j]);
+  t->v = v;
+  t->of[0] = t->of[1] = NULL;
+  t->size[0] = t->nclass[0] = n0;
+  t->size[1] = t->nclass[1] = n1;
+  return EIN_OK;
+}
+
+// All tables by labels, as they are eliminated.
+static ein_status eini_sums_expand(eini_sums *net) {
+  for (int64_t k = 0; k < net->ntable; k++)
+    if (net->table[k].nvar == 2) EINI_TRY(eini_table_expand(net->a, &net->table[k], NULL, NULL));
+  return EIN_OK;
+}
+
 // The value of a factor for labels of all its variables.
 static double eini_factor_at(const eini_sums *net, int factor, const int *label) {
   const eini_sumfactor *f = &net->factor[factor];
   const eini_sumtable *t = &net->table[f->table];
   int64_t at = 0;
+  if (t->nvar == 2) return eini_table_at(t, label[f->var[0]], label[f->var[1]]);
   for (int i = 0; i < t->nvar; i++) at = at * t->size[i] + label[f->var[i]];
   return t->v[at];
 }
@@ -41145,18 +41197,23 @@ static double eini_sums_work(const eini_sums *net, int x) {
   return cells;
 }
 
-// A variable and what it took to eliminate when it came into the heap, the least on top.
+// Variables by what they take to eliminate, the least on top. What takes no more than one before
+// did waits for its turn among these: so all copies of one are eliminated before their neighbours,
+// alike, by one computation.
 typedef struct eini_sumturns {
   eini_ranked *heap;
-  int64_t n, cap;
+  int64_t n, cap, pushed;
+  int64_t *turn;           // [variable] its last one; -1: it is gone
+  double level;            // the most that one took so far
 } eini_sumturns;
 
 static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
   eini_ranked *h = (eini_ranked *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h);
   if (h == NULL) return EIN_ERR_NO_MEMORY;
   t->heap = h;
-  h[t->n].key = work;
-  h[t->n].seq = x;
+  h[t->n].key = work > t->level ? work : t->level;
+  h[t->n].seq = t->turn[x] = t->pushed++;
+  h[t->n].what = x;
   eini_heap_rise(h, t->n++);
   return EIN_OK;
 }
@@ -41181,21 +41238,24 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
   double *work = EINI_NEW(net->a, double, net->nvar);
   int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
   memset(&turns, 0, sizeof turns);
-  if (work == NULL || mark == NULL || around == NULL) return EIN_ERR_NO_MEMORY;
+  turns.turn = EINI_NEW(net->a, int64_t, net->nvar);
+  if (work == NULL || mark == NULL || around == NULL || turns.turn == NULL)
+    return EIN_ERR_NO_MEMORY;
   net->norig = (int)net->nfactor;
   for (int x = 0; x < net->nvar; x++) {
     work[x] = eini_sums_work(net, x);
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    const double was = turns.heap[0].key;
-    const int x = (int)turns.heap[0].seq;
+    const eini_ranked least = turns.heap[0];
+    const int x = (int)least.what;
     turns.heap[0] = turns.heap[--turns.n];
     eini_heap_sink(turns.heap, turns.n, 0);
-    if (was < work[x] || was > work[x]) continue;  // it has changed since
+    if (least.seq != turns.turn[x]) continue;  // it has changed since
+    turns.level = least.key;
     int n = eini_sums_around(net, x, step++, mark, around);
     EINI_TRY(eini_eliminate(net, x));
-    work[x] = -1;
+    turns.turn[x] = -1;
     for (int i = 0; i < n; i++) {
       double now = eini_sums_work(net, around[i]);
       if (!(now < work[around[i]] || now > work[around[i]])) continue;
@@ -41711,7 +41771,7 @@ static ein_status eini_prefer(eini_decomposer *dc, eini_kinds *q) {
 enum { EINI_BASE_NONE, EINI_BASE_SQRT, EINI_BASE_DATA, EINI_BASE_MODEL, EINI_BASE_SEQUENCE,
        EINI_BASE_ATTENTION, EINI_BASES, EINI_METHOD_GIVEN = EINI_BASES, EINI_METHOD_BEST,
        EINI_METHOD_LINEAR, EINI_METHOD_FIXED,    // fixed: what the hint says
-       EINI_METHOD_CLASS };  // and on: one class of indices cut everywhere, the first, second, ..
+       EINI_METHOD_CLASS };  // and on: classes of indices cut everywhere, see eini_classes_all
 
 #define EINI_CLASSES 6  // classes that are tried
 
@@ -41774,13 +41834,12 @@ static int eini_baseline(const eini_decomposer *dc, eini_kinds *q, int base, int
   return eini_tasks(cut, f->s->nindex) > 1;
 }
 
-// Marks the n-th of the classes that are free in most statements as the batch.
-static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
-  int top[EINI_CLASSES + 1], ntop = 0;
+// The classes that are free in most statements, by their roots: EINI_CLASSES at most.
+static int eini_classes_top(const eini_decomposer *dc, eini_kinds *q, int *top) {
+  int ntop = 0;
   for (int i = 0; i < dc->nnode - dc->npinned; i++) {
     for (int c = 0; c < dc->node[i].s->nindex; c++) {
       int root = eini_root(q->parent, q->stmt_at[i] + c), k = ntop;
-      q->kind[root] = 0;
       if (dc->node[i].limit[c] == 1 || eini_find_int(top, ntop, root) >= 0) continue;
       for (; k > 0; k--) {
         const eini_classuse *a = &q->use[top[k - 1]], *b = &q->use[root];
@@ -41791,8 +41850,42 @@ static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int 
       if (ntop < EINI_CLASSES) ntop++;
     }
   }
-  if (n >= ntop) return EIN_ERR_NAME;
-  q->kind[top[n]] = 1u << EINI_KIND_BATCH;
+  return ntop;
+}
+
+// Methods of classes, as bits: each class by itself; and with the first one behind it that no
+// statement has beside it, as Megatron's heads and hidden width.
+static uint64_t eini_classes_all(const eini_decomposer *dc, eini_kinds *q) {
+  int top[EINI_CLASSES + 1], n = eini_classes_top(dc, q, top);
+  uint64_t all = 0, meet[EINI_CLASSES] = {0};
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    uint64_t here = 0;
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      const int k = eini_find_int(top, n, eini_root(q->parent, q->stmt_at[i] + c));
+      if (k >= 0) here |= (uint64_t)1 << k;
+    }
+    for (int k = 0; k < n; k++)
+      if (here >> k & 1) meet[k] |= here;
+  }
+  for (int a = 0; a < n; a++) {
+    int b = a + 1;
+    while (b < n && (meet[a] >> b & 1) != 0) b++;
+    all |= (uint64_t)1 << (a * EINI_CLASSES + a);
+    if (b < n) all |= (uint64_t)1 << (a * EINI_CLASSES + b);
+  }
+  return all;
+}
+
+// Marks the classes of method n for eini_baseline.
+static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
+  int top[EINI_CLASSES + 1];
+  const int ntop = eini_classes_top(dc, q, top), a = n / EINI_CLASSES, b = n % EINI_CLASSES;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++)
+    for (int c = 0; c < dc->node[i].s->nindex; c++)
+      q->kind[eini_root(q->parent, q->stmt_at[i] + c)] = 0;
+  if (a >= ntop || b >= ntop) return EIN_ERR_NAME;
+  q->kind[top[b]] = 1u << EINI_KIND_HIDDEN;
+  q->kind[top[a]] = 1u << EINI_KIND_HEADS;
   return EIN_OK;
 }
 
@@ -42130,7 +42223,6 @@ static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, co
                                     int c, const int64_t *home, double *bytes, double *seconds) {
   const eini_stmt *s = f->s;
   const ein_machine *m = &dc->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
   const double others = (double)(cut[c] - 1);
   double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
   int64_t at;
@@ -42152,27 +42244,10 @@ static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, co
   }
   const eini_stmt_block mine = eini_block_of(NULL, NULL, own), theirs = eini_block_of(NULL, NULL,
                                                                                       its);
-  *seconds = eini_cost_of(dc->pairs, part, NULL, &mine, f->again, NULL, &speed).seconds +
-             eini_cost_of(dc->pairs, fold, NULL, &theirs, NULL, NULL, &speed).seconds +
+  *seconds = eini_machine_cost(m, dc->pairs, part, f->again, &mine).seconds +
+             eini_machine_cost(m, dc->pairs, fold, NULL, &theirs).seconds +
              eini_link_seconds(m, others * eini_points(fold, &theirs, 0, fold->nfree) * size);
   eini_arena_rollback(&dc->arena, &mark);
-  return EIN_OK;
-}
-
-// The least that a vector costs with its results scattered, wherever; infinite where they cannot.
-static ein_status eini_scatter_least(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
-                                     double *least) {
-  const int n = f->s->nindex, c = eini_scatter_index(dc, f, cut);
-  int64_t home[EINI_SCATTER_MAX];
-  *least = INFINITY;
-  for (int over = 0; over < f->s->nfree && c >= 0 && n <= EINI_SCATTER_MAX; over++) {
-    double bytes, seconds;
-    if (!eini_scatter_over(f, cut, c, over)) continue;
-    for (int i = 0; i < n; i++) home[i] = i == over ? cut[i] * cut[c] : i == c ? 1 : cut[i];
-    EINI_TRY(eini_scatter_cost(dc, f, cut, c, home, &bytes, &seconds));
-    const double cost = dc->desc->cost == EIN_COST_BYTES ? bytes : seconds;
-    if (cost < *least) *least = cost;
-  }
   return EIN_OK;
 }
 
@@ -42788,8 +42863,11 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, eini_ways 
   w->n = 0;
   f->ways = *w;
   for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, 0, 1, o));
+  const int64_t share = (w->cap - f->ways.n) / eini_max64(1, f->nraised) + 1;
   for (i = 0; i < f->nvector && f->ways.n < w->cap; i++)
-    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first, EINI_ORDERS_MAX, o));
+    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first,
+                             i < f->nraised ? eini_min64(share + (i < first), EINI_ORDERS_MAX)
+                                            : EINI_ORDERS_MAX, o));
   dc->cut_short |= i < f->nvector;
   w->n = f->ways.n;
   EINI_TRY(eini_ways_make(&dc->arena, w->n, n, &f->ways));
@@ -42966,15 +43044,11 @@ static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const ein
     if (dc->desc->cost == EIN_COST_SECONDS)
       w.cost[i] = w.cost[i] > 0 ? eini_link_seconds(m, w.cost[i] * bytes) : 0;
   }
-  // Classes are numbered as their ways first come: where all differ they are the ways.
-  if (w.a.set.n == size[0] && w.b.set.n == size[1])
-    return eini_sums_table(net, 2, size, w.cost, id);
-  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
-  if (v == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t a = 0; a < size[0]; a++)
-    for (int64_t b = 0; b < size[1]; b++)
-      v[a * size[1] + b] = w.cost[(int64_t)w.a.set.of[a] * w.b.set.n + w.b.set.of[b]];
-  return eini_sums_table(net, 2, size, v, id);
+  EINI_TRY(eini_sums_table(net, 2, size, w.cost, id));
+  eini_sumtable *t = &net->table[*id];
+  t->of[0] = w.a.set.of, t->nclass[0] = w.a.set.n;
+  t->of[1] = w.b.set.of, t->nclass[1] = w.b.set.n;
+  return EIN_OK;
 }
 
 // Every producer of every operand, each operand once.
@@ -43123,12 +43197,15 @@ static ein_status eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
 // What labels of nodes stand for, how many a form has, and what they cost by themselves and over an
 // edge, as the number of a table.
 typedef struct eini_labels {
-  int64_t (*size)(const eini_dform *f);
+  int64_t (*size)(const eini_decomposer *dc, const eini_dform *f);
   ein_status (*unary)(eini_decomposer *dc, const eini_dform *f, const double **cost);
   ein_status (*edge)(eini_decomposer *dc, eini_sums *net, const eini_dedge *e, int *id);
 } eini_labels;
 
-static int64_t eini_ways_size(const eini_dform *f) { return f->ways.n; }
+static int64_t eini_ways_size(const eini_decomposer *dc, const eini_dform *f) {
+  (void)dc;
+  return f->ways.n;
+}
 
 static ein_status eini_ways_unary(eini_decomposer *dc, const eini_dform *f, const double **cost) {
   (void)dc;
@@ -43149,7 +43226,7 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, const eini_
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
     const double *v = NULL;
-    net->size[i] = (int)label->size(f);
+    net->size[i] = (int)label->size(dc, f);
     if (dc->form_of[i] == i) {
       EINI_TRY(label->unary(dc, f, &v));
       EINI_TRY(eini_sums_table(net, 1, &net->size[i], v, &unary[i]));
@@ -43177,12 +43254,13 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, const eini_
 // A way goes when another of its form costs no more whatever the neighbours' ways are: some least
 // sum does without it. Ways gone from neighbours make more go.
 
-// One edge as form `mine` meets it: costs [way of mine][way of other], of table and, in scratch,
-// with both in this order.
+// One edge as form `mine` meets it: costs of its classes and the other's, those that are left.
 typedef struct eini_dview {
   int id, other;           // id: 2 * table + (mine is the reader)
-  int64_t step;            // between ways of mine
-  const double *v;
+  int step;                // classes of the other
+  const int *row;          // [way of mine that is left] its class
+  int *favourite;          // [class of mine] the other's class with the least cost
+  double *v;               // [class of mine][class of the other]
 } eini_dview;
 
 typedef struct eini_drop {
@@ -43194,10 +43272,7 @@ typedef struct eini_drop {
   int *other;
   eini_dview *view;        // of a form: those of all its kinds of nodes, one after the other
   int nview, *kind, nkind;  // kind: where each begins, and the end
-  int *favourite;          // [way][view] way of the other with the least cost
   double *best;            // [way] its least cost in one kind, all neighbours at their favourites
-  double *scratch;
-  int64_t room;            // of scratch
 } eini_drop;
 
 static ein_status eini_drop_make(eini_drop *t) {
@@ -43226,7 +43301,7 @@ static ein_status eini_drop_make(eini_drop *t) {
   }
   for (int i = 0; i < dc->nnode; i++) {
     if (dc->form_of[i] != i) continue;
-    t->nleft[i] = (int)dc->node[i].ways.n;
+    t->nleft[i] = t->net->size[i];
     t->left[i] = EINI_NEW(a, int, t->nleft[i]);
     if (t->left[i] == NULL) return EIN_ERR_NO_MEMORY;
     for (int w = 0; w < t->nleft[i]; w++) t->left[i][w] = w;
@@ -43255,49 +43330,74 @@ static void eini_drop_kinds(eini_drop *t, int form) {
   }
 }
 
-// Costs of the views: rows of the ways that are left, so that those of the others are neighbours.
-static ein_status eini_drop_views(eini_drop *t, int form) {
-  int ways = t->net->size[form], n = t->nleft[form];
-  int64_t need = 0;
-  for (int k = 0; k < t->nview; k++) need += (int64_t)n * t->nleft[t->view[k].other];
-  if (need > t->room) {
-    t->room = need;
-    t->scratch = EINI_NEW(&t->dc->arena, double, need);
-    if (t->scratch == NULL) return EIN_ERR_NO_MEMORY;
+// Classes of a form's ways that are left, on one side of a table.
+typedef struct eini_dclasses {
+  int n, *of, *which;      // of: [way that is left]; which: as the table numbers them
+} eini_dclasses;
+
+static ein_status eini_drop_classes(const eini_drop *t, const eini_sumtable *table, int side,
+                                    int form, eini_dclasses *c) {
+  eini_arena *a = &t->dc->arena;
+  const int n = t->nleft[form];
+  int *seen = EINI_NEW(a, int, table->nclass[side]);
+  c->n = 0;
+  c->of = EINI_NEW(a, int, n);
+  c->which = EINI_NEW(a, int, n);
+  if (seen == NULL || c->of == NULL || c->which == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    const int k = eini_table_class(table, side, t->left[form][w]);
+    if (seen[k] == 0) {
+      c->which[c->n++] = k;
+      seen[k] = c->n;
+    }
+    c->of[w] = seen[k] - 1;
   }
-  double *to = t->scratch;
+  return EIN_OK;
+}
+
+// Costs of one view: rows of the classes of mine, so that those of the other's are neighbours.
+static ein_status eini_drop_view(eini_drop *t, int form, eini_dview *o) {
+  const eini_sumtable *table = &t->net->table[o->id / 2];
+  const int side = o->id % 2;
+  const int64_t width = table->nclass[1];
+  eini_dclasses mine, other;
+  EINI_TRY(eini_drop_classes(t, table, side, form, &mine));
+  EINI_TRY(eini_drop_classes(t, table, 1 - side, o->other, &other));
+  o->step = other.n;
+  o->row = mine.of;
+  o->v = EINI_NEW(&t->dc->arena, double, (int64_t)mine.n * other.n);
+  o->favourite = EINI_NEW(&t->dc->arena, int, mine.n);
+  if (o->v == NULL || o->favourite == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c0 = 0; c0 < other.n && side == 1; c0 += 16)  // transposed by strips
+    for (int w = 0; w < mine.n; w++)
+      for (int c = c0; c < other.n && c < c0 + 16; c++)
+        o->v[(int64_t)w * other.n + c] = table->v[other.which[c] * width + mine.which[w]];
+  for (int w = 0; w < mine.n; w++) {
+    double *row = o->v + (int64_t)w * other.n;
+    for (int c = 0; c < other.n && side == 0; c++)
+      row[c] = table->v[mine.which[w] * width + other.which[c]];
+    for (int c = 1; c < other.n; c++)
+      if (row[c] < row[o->favourite[w]]) o->favourite[w] = c;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_drop_views(eini_drop *t, int form, const double *unary) {
+  const int n = t->nleft[form];
   for (int k = 0; k < t->nview; k++) {
     eini_dview *o = &t->view[k];
-    const int *mine = t->left[form], *other = t->left[o->other];
-    const double *v = t->net->table[o->id / 2].v;
-    int count = t->nleft[o->other], same = -1;
-    for (int j = 0; j < k && same < 0; j++)
-      if (t->view[j].id == o->id) same = j;
-    o->step = count;
-    o->v = same >= 0 ? t->view[same].v : to;
-    if (same >= 0) continue;
-    int64_t width = t->net->size[o->other];
-    for (int c0 = 0; c0 < count && o->id % 2 == 1; c0 += 16)  // transposed by strips
-      for (int w = 0; w < n; w++)
-        for (int c = c0; c < count && c < c0 + 16; c++)
-          to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
-    for (int w = 0; w < n && o->id % 2 == 0; w++)
-      for (int c = 0; c < count; c++)
-        to[(int64_t)w * count + c] = v[mine[w] * width + other[c]];
-    to += (int64_t)n * count;
+    int same = 0;
+    while (t->view[same].id != o->id) same++;
+    if (same < k) *o = t->view[same];
+    else EINI_TRY(eini_drop_view(t, form, o));
   }
-  t->favourite = EINI_NEW(&t->dc->arena, int, (int64_t)n * t->nview);
   t->best = EINI_NEW(&t->dc->arena, double, n);
-  if (t->favourite == NULL || t->best == NULL) return EIN_ERR_NO_MEMORY;
+  if (t->best == NULL) return EIN_ERR_NO_MEMORY;
   for (int w = 0; w < n; w++) {
-    t->best[w] = t->dc->node[form].unary[t->left[form][w]];
-    for (int k = 0; k < t->nview; k++) {
-      const double *row = t->view[k].v + w * t->view[k].step;
-      int least = 0;
-      for (int c = 1; c < t->view[k].step; c++)
-        if (row[c] < row[least]) least = c;
-      t->favourite[(int64_t)w * t->nview + k] = least;
-      if (k < t->kind[1]) t->best[w] += row[least];
+    t->best[w] = unary[t->left[form][w]];
+    for (int k = 0; k < t->kind[1]; k++) {
+      const eini_dview *o = &t->view[k];
+      t->best[w] += o->v[(int64_t)o->row[w] * o->step + o->favourite[o->row[w]]];
     }
   }
   return EIN_OK;
@@ -43306,17 +43406,20 @@ static ein_status eini_drop_views(eini_drop *t, int form) {
 // Does way w (of those left) never cost less than way u, for nodes of a kind? more: w's own cost
 // above u's.
 static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double more) {
-  const int *favourite = t->favourite + (int64_t)w * t->nview;
   for (int k = t->kind[kind]; k < t->kind[kind + 1]; k++) {
     const eini_dview *o = &t->view[k];
-    more += o->v[w * o->step + favourite[k]] - o->v[u * o->step + favourite[k]];
+    const int a = o->row[w], b = o->row[u], c = o->favourite[a];
+    if (a != b) more += o->v[(int64_t)a * o->step + c] - o->v[(int64_t)b * o->step + c];
   }
   for (int k = t->kind[kind]; k < t->kind[kind + 1] && more >= 0; k++) {
     const eini_dview *o = &t->view[k];
-    const double *a = o->v + w * o->step, *b = o->v + u * o->step;
-    double at = a[favourite[k]] - b[favourite[k]], least = at;
-    for (int c = 0; c < o->step; c++) {
-      double x = a[c] - b[c];
+    if (o->row[w] == o->row[u]) continue;
+    const double *a = o->v + (int64_t)o->row[w] * o->step;
+    const double *b = o->v + (int64_t)o->row[u] * o->step;
+    const int c = o->favourite[o->row[w]];
+    double at = a[c] - b[c], least = at;
+    for (int i = 0; i < o->step; i++) {
+      double x = a[i] - b[i];
       least = x < least ? x : least;
     }
     more += least - at;
@@ -43326,14 +43429,15 @@ static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double mo
 
 #define EINI_DROP_TRIES 64  // ways that one is compared with: those that can cost least
 
-// Drops ways of a form; returns how many.
+// Drops ways of a form; counts them.
 static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
-  const double *unary = t->dc->node[form].unary;
+  const double *unary = t->net->table[t->net->factor[form].table].v;
   int n = t->nleft[form], *left = t->left[form], kept = 0, ntry = 0;
   int tries[EINI_DROP_TRIES];
   if (n == 1) return EIN_OK;
+  const eini_arena_at mark = eini_arena_mark(&t->dc->arena);
   eini_drop_kinds(t, form);
-  EINI_TRY(eini_drop_views(t, form));
+  EINI_TRY(eini_drop_views(t, form, unary));
   for (int w = 0; w < n; w++) {  // the least, in order
     int i = ntry < EINI_DROP_TRIES ? ntry++ : ntry;
     if (i == ntry && t->best[w] >= t->best[tries[--i]]) continue;
@@ -43352,45 +43456,37 @@ static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
     if (left[w] >= 0) left[kept++] = left[w];
   t->nleft[form] = kept;
   *dropped += n - kept;
+  eini_arena_rollback(&t->dc->arena, &mark);
   return EIN_OK;
 }
 
-// Forms and tables of the ways that are left.
-static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
+// The net of what is left, its tables by labels.
+static ein_status eini_drop_apply(const eini_drop *t, eini_sums *net) {
   eini_decomposer *dc = t->dc;
   for (int64_t k = 0; k < t->q->nshared; k++) {
     const eini_dedge *e = &t->q->e[t->q->shared[k]];
-    int x = dc->form_of[e->x], y = dc->form_of[e->y];
-    eini_sumtable *table = &net->table[e->table];
-    double *v = EINI_NEW(&dc->arena, double, (int64_t)t->nleft[x] * t->nleft[y]);
-    if (v == NULL) return EIN_ERR_NO_MEMORY;
-    for (int a = 0; a < t->nleft[x]; a++)
-      for (int b = 0; b < t->nleft[y]; b++)
-        v[(int64_t)a * t->nleft[y] + b] =
-            table->v[(int64_t)t->left[x][a] * table->size[1] + t->left[y][b]];
-    table->v = v;
-    table->size[0] = t->nleft[x];
-    table->size[1] = t->nleft[y];
+    const int x = dc->form_of[e->x], y = dc->form_of[e->y];
+    const int *const left[2] = {t->left[x], t->left[y]};
+    const int nleft[2] = {t->nleft[x], t->nleft[y]};
+    EINI_TRY(eini_table_expand(&dc->arena, &net->table[e->table], left, nleft));
   }
   for (int i = 0; i < dc->nnode; i++) {
-    eini_dform *f = &dc->node[i];
-    net->size[i] = t->nleft[dc->form_of[i]];
-    if (dc->form_of[i] != i) continue;
-    for (int w = 0; w < t->nleft[i]; w++) {
-      int from = t->left[i][w];
-      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
-      f->join[w] = f->join[from];
-      f->agg[w] = f->agg[from];
-      f->seconds[w] = f->seconds[from];
-      f->unary[w] = f->unary[from];
-    }
-    f->ways.n = t->nleft[i];
-    net->table[net->factor[i].table].size[0] = t->nleft[i];
+    eini_sumtable *u = &net->table[net->factor[i].table];
+    const int form = dc->form_of[i];
+    net->size[i] = t->nleft[form];
+    if (form != i) continue;
+    double *v = EINI_NEW(&dc->arena, double, t->nleft[i]);
+    if (v == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < t->nleft[i]; w++) v[w] = u->v[t->left[i][w]];
+    u->v = v;
+    u->size[0] = u->nclass[0] = t->nleft[i];
   }
   return EIN_OK;
 }
 
-static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+// Leaves what is never needed out of a net; left: of each form, which labels there are now.
+static ein_status eini_drop_labels(eini_decomposer *dc, const eini_edges *q, eini_sums *net,
+                                   int ***left) {
   eini_drop t;
   int dropped = 1;
   memset(&t, 0, sizeof t);
@@ -43403,7 +43499,41 @@ static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_
     for (int i = 0; i < dc->nnode; i++)
       if (dc->form_of[i] == i) EINI_TRY(eini_drop_form(&t, i, &dropped));
   }
+  *left = t.left;
   return eini_drop_apply(&t, net);
+}
+
+// A form has these of its ways and no others, in arrays of their own.
+static ein_status eini_ways_take(eini_decomposer *dc, eini_dform *f, const int *which, int n) {
+  eini_arena *a = &dc->arena;
+  const eini_dform was = *f;
+  EINI_TRY(eini_ways_make(a, n, f->s->nindex, &f->ways));
+  f->join = EINI_NEW(a, double, n);
+  f->agg = EINI_NEW(a, double, n);
+  f->seconds = EINI_NEW(a, double, n);
+  f->unary = EINI_NEW(a, double, n);
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    const int from = which[w];
+    eini_way_copy(&was.ways, from, &f->ways, w, f->s->nindex);
+    f->join[w] = was.join[from];
+    f->agg[w] = was.agg[from];
+    f->seconds[w] = was.seconds[from];
+    f->unary[w] = was.unary[from];
+  }
+  f->ways.n = n;
+  return EIN_OK;
+}
+
+// The same for ways, with those of the forms.
+static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+  int **left;
+  EINI_TRY(eini_drop_labels(dc, q, net, &left));
+  for (int i = 0; i < dc->nnode; i++)
+    if (dc->form_of[i] == i)
+      EINI_TRY(eini_ways_take(dc, &dc->node[i], left[i], net->size[i]));
+  return EIN_OK;
 }
 
 // ---- the paper's linearisation ------------------------------------------------------------------
@@ -43483,6 +43613,35 @@ static void eini_paths_update(const eini_edges *q, const int *label, eini_paths 
   }
 }
 
+// to[b] = the least of from[a] and the table at a, b; arg[b]: the first such a.
+static ein_status eini_linear_step(eini_decomposer *dc, const eini_sumtable *t, const double *from,
+                                   double *to, int *arg) {
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  int *first = EINI_NEW(&dc->arena, int, t->nclass[0]);
+  int *of = EINI_NEW(&dc->arena, int, t->nclass[1]);
+  double *best = EINI_NEW(&dc->arena, double, t->nclass[1]);
+  if (first == NULL || of == NULL || best == NULL) return EIN_ERR_NO_MEMORY;
+  for (int a = t->size[0] - 1; a >= 0; a--) {  // the least of each class, and of those the first
+    int *f = &first[eini_table_class(t, 0, a)];
+    if (*f == 0 || from[a] <= from[*f - 1]) *f = a + 1;
+  }
+  for (int b = 0; b < t->nclass[1]; b++) best[b] = INFINITY;
+  for (int c = 0; c < t->nclass[0]; c++) {
+    const int a = first[c] - 1;
+    const double *v = t->v + (int64_t)c * t->nclass[1];
+    for (int b = 0; b < t->nclass[1] && a >= 0; b++) {
+      const double x = from[a] + v[b];
+      if (x < best[b] || (x <= best[b] && a < of[b])) best[b] = x, of[b] = a;
+    }
+  }
+  for (int b = 0; b < t->size[1]; b++) {
+    to[b] = best[eini_table_class(t, 1, b)];
+    arg[b] = of[eini_table_class(t, 1, b)];
+  }
+  eini_arena_rollback(&dc->arena, &mark);
+  return EIN_OK;
+}
+
 // Dynamic programme along the path that ends at `last`; edges between paths do not count
 // (EinDecomp, section 8). Returns its length, -1 without memory.
 static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
@@ -43495,16 +43654,8 @@ static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini
     m[i] = EINI_NEW(&dc->arena, double, ky);
     arg[i] = EINI_NEW(&dc->arena, int, ky);
     if (m[i] == NULL || arg[i] == NULL) return -1;
-    for (int b = 0; b < ky; b++) m[i][b] = i == n - 1 ? 0 : INFINITY;
-    for (int a = 0; i < n - 1 && a < net->size[path[i + 1]]; a++) {
-      const double *v = net->table[q->e[p->from[y]].table].v + (int64_t)a * ky;
-      const double before = m[i + 1][a];
-      for (int b = 0; b < ky; b++) {
-        if (before + v[b] >= m[i][b]) continue;
-        m[i][b] = before + v[b];
-        arg[i][b] = a;
-      }
-    }
+    if (i < n - 1 && eini_linear_step(dc, &net->table[q->e[p->from[y]].table], m[i + 1], m[i],
+                                      arg[i]) != EIN_OK) return -1;
     for (int b = 0; b < ky; b++) m[i][b] += eini_form(dc, y)->unary[b];
   }
   label[last] = 0;
@@ -43545,24 +43696,84 @@ static ein_status eini_linear(eini_decomposer *dc, const eini_edges *q, const ei
 // task finds of what it reads one block at its place at most, the one it has most in common with.
 // ================================================================================================
 
-// Labels of a form: its vectors, or one that stands for any of those that are not known.
-static int64_t eini_compulsory_size(const eini_dform *f) {
-  return f->every ? f->nvector : 1;
+// Labels of a form: its vectors, and each with its results scattered along an index; or one that
+// stands for any of those that are not known.
+typedef struct eini_bounded {
+  int64_t n, nhome;
+  int *vector, *over, *home_of;  // [label] over: -1 where results lie with their tasks
+  int64_t *home;           // [home][index] cuts of blocks
+} eini_bounded;
+
+static void eini_bounded_home(const eini_dform *f, const int64_t *cut, int c, int over,
+                              int64_t *home) {
+  for (int i = 0; i < f->s->nindex; i++)
+    home[i] = i >= f->s->nfree ? 1 : i == over ? cut[i] * cut[c] : cut[i];
+}
+
+// Labels of one form; pass 0 counts them.
+static ein_status eini_bounded_fill(eini_decomposer *dc, const eini_dform *f, eini_bounded *l,
+                                    int pass) {
+  const int n = f->s->nindex;
+  eini_keys seen;
+  memset(&seen, 0, sizeof seen);
+  l->n = 0;
+  for (int64_t k = 0; k < f->nvector; k++) {
+    const int64_t *cut = f->vector + k * n;
+    const int c = eini_scatter_index(dc, f, cut);
+    for (int over = -1; over < (c < 0 ? 0 : f->s->nfree); over++) {
+      if (over >= 0 && !eini_scatter_over(f, cut, c, over)) continue;
+      const int64_t at = l->n++;
+      if (pass == 0) continue;
+      int64_t *home = l->home + l->nhome * n;
+      eini_bounded_home(f, cut, c, over, home);
+      const int64_t id = eini_key_number(&dc->arena, &seen, home, f->s->nfree);
+      if (id < 0) return EIN_ERR_NO_MEMORY;
+      l->nhome += id == l->nhome;
+      l->vector[at] = (int)k;
+      l->over[at] = over;
+      l->home_of[at] = (int)id;
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_bounded_make(eini_decomposer *dc, const eini_dform *f, eini_bounded *l) {
+  eini_arena *a = &dc->arena;
+  l->n = 1;
+  if (!f->every) return EIN_OK;
+  EINI_TRY(eini_bounded_fill(dc, f, l, 0));
+  l->vector = EINI_NEW(a, int, l->n);
+  l->over = EINI_NEW(a, int, l->n);
+  l->home_of = EINI_NEW(a, int, l->n);
+  l->home = EINI_NEW(a, int64_t, (l->n + 1) * f->s->nindex);
+  if (l->vector == NULL || l->over == NULL || l->home_of == NULL || l->home == NULL)
+    return EIN_ERR_NO_MEMORY;
+  return eini_bounded_fill(dc, f, l, 1);
+}
+
+static eini_bounded *eini_bounded_of(const eini_decomposer *dc, const eini_dform *f) {
+  return &dc->bounded[f - dc->node];
+}
+
+static int64_t eini_compulsory_size(const eini_decomposer *dc, const eini_dform *f) {
+  return eini_bounded_of(dc, f)->n;
 }
 
 static ein_status eini_compulsory_costs(eini_decomposer *dc, const eini_dform *f,
                                         const double **cost) {
-  const int pin = f >= dc->node + dc->nnode - dc->npinned;
-  const int64_t n = eini_compulsory_size(f);
-  double *v = EINI_NEW(&dc->arena, double, n), join, agg, seconds, least;
+  const int pin = f >= dc->node + dc->nnode - dc->npinned, n = f->s->nindex;
+  const eini_bounded *l = eini_bounded_of(dc, f);
+  double *v = EINI_NEW(&dc->arena, double, l->n), join, agg, seconds;
   if (v == NULL) return EIN_ERR_NO_MEMORY;
   *cost = v;
-  for (int64_t k = 0; k < n && !pin; k++) {
-    const int64_t *cut = f->vector + k * f->s->nindex;
-    v[k] = !f->every ? f->least : eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
-    if (!f->every) continue;
-    EINI_TRY(eini_scatter_least(dc, f, cut, &least));
-    v[k] = least < v[k] ? least : v[k];
+  if (!f->every) v[0] = pin ? 0 : f->least;
+  for (int64_t k = 0; k < l->n && !pin && f->every; k++) {
+    const int64_t *cut = f->vector + l->vector[k] * (int64_t)n;
+    v[k] = eini_vertex_cost(dc, f, cut, &join, &agg, &seconds);
+    if (l->over[k] < 0) continue;
+    EINI_TRY(eini_scatter_cost(dc, f, cut, eini_scatter_index(dc, f, cut),
+                               l->home + l->home_of[k] * (int64_t)n, &agg, &seconds));
+    v[k] = dc->desc->cost == EIN_COST_BYTES ? join + agg : seconds;
   }
   return EIN_OK;
 }
@@ -43574,7 +43785,7 @@ typedef struct eini_needs {
   int *of;                 // [reader's vector] its lane
   double *sum, *least;     // [lane] over its ranges: elements; the fewest
   double *ranges;          // [lane] how many
-  int *cut_of;             // [producer's vector] number of its cut
+  int *cut_of;             // [producer's home] number of its cut
   double *found, *most;    // [cut][lane] sum over ranges of what one piece has; the most
 } eini_needs;
 
@@ -43583,7 +43794,7 @@ typedef struct eini_compulsory {
   eini_edgework w;
   eini_keys seen;
   int64_t *key, *piece;
-  unsigned char *scattered;  // [producer's vector] its results may be
+  const eini_bounded *from;  // labels of the producer
 } eini_compulsory;
 
 // Is each index of the reader in one coordinate at most, so that ranges combine freely?
@@ -43652,7 +43863,7 @@ static void eini_needs_lane(eini_compulsory *t, int c, int lane, const int64_t *
 static ein_status eini_needs_make(eini_compulsory *t, int c, eini_needs *q) {
   eini_edgework *w = &t->w;
   eini_arena *a = &t->dc->arena;
-  const int64_t na = w->x->nvector, nb = w->y->nvector;
+  const int64_t na = t->from->nhome, nb = w->y->nvector;
   const int nx = w->x->s->nindex, ny = w->y->s->nindex;
   int64_t *first = EINI_NEW(a, int64_t, nb), *cut = EINI_NEW(a, int64_t, na);
   int ncut = 0;
@@ -43672,8 +43883,8 @@ static ein_status eini_needs_make(eini_compulsory *t, int c, eini_needs *q) {
   }
   for (int64_t v = 0; v < na; v++) {
     int k = 0;
-    while (k < ncut && cut[k] != w->x->vector[v * nx + c]) k++;
-    if (k == ncut) cut[ncut++] = w->x->vector[v * nx + c];
+    while (k < ncut && cut[k] != t->from->home[v * nx + c]) k++;
+    if (k == ncut) cut[ncut++] = t->from->home[v * nx + c];
     q->cut_of[v] = k;
   }
   q->sum = EINI_NEW(a, double, q->n);
@@ -43688,13 +43899,12 @@ static ein_status eini_needs_make(eini_compulsory *t, int c, eini_needs *q) {
   return EIN_OK;
 }
 
-// What an edge costs at least for two vectors.
+// What an edge costs at least for blocks and a vector.
 static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q, int64_t a,
                                    int64_t b, double bytes) {
   const eini_stmt *x = t->w.x->s, *y = t->w.y->s;
   const double tasks = (double)eini_tasks(t->w.y->vector + b * y->nindex, y->nindex);
-  const int64_t *from = t->w.x->vector + a * x->nindex;
-  const double homes = (double)eini_tasks(from, t->scattered[a] ? x->nindex : x->nfree);
+  const double homes = (double)eini_tasks(t->from->home + a * x->nindex, x->nfree);
   double need = tasks, found = tasks, most = homes, least = 1;
   for (int c = 0; c < x->nfree; c++) {
     const int lane = q[c].of[b];
@@ -43704,7 +43914,6 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
     most *= q[c].most[at];
     least *= q[c].least[lane];
   }
-  if (t->scattered[a]) most = found;  // of finer blocks there are more
   double moved = need - (found < most ? found : most) - 1e-12 * need;
   if (moved <= 0.5) return 0;  // it is a whole number of elements
   if (t->dc->desc->cost == EIN_COST_BYTES) return moved * bytes;
@@ -43713,7 +43922,7 @@ static double eini_compulsory_pair(const eini_compulsory *t, const eini_needs *q
   return eini_link_seconds(&t->dc->machine, moved * bytes);
 }
 
-// The table of an edge over the vectors of its producer and its reader.
+// The table of an edge over the blocks of its producer and the vectors of its reader.
 static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
                                         int *id) {
   eini_compulsory t;
@@ -43722,19 +43931,18 @@ static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, con
   t.w.x = eini_form(dc, e->x);
   t.w.y = eini_form(dc, e->y);
   t.w.k = e->k;
+  t.from = eini_bounded_of(dc, t.w.x);
+  const eini_bounded *to = eini_bounded_of(dc, t.w.y);
   const eini_stmt *x = t.w.x->s, *y = t.w.y->s;
-  const int64_t na = eini_compulsory_size(t.w.x), nb = eini_compulsory_size(t.w.y);
+  const int64_t na = t.w.x->every ? t.from->nhome : 1, nb = t.w.y->every ? t.w.y->nvector : 1;
   int size[2];
-  size[0] = (int)na;
-  size[1] = (int)nb;
+  size[0] = (int)t.from->n;
+  size[1] = (int)to->n;
   double *v = EINI_NEW(&dc->arena, double, na * nb);
   eini_needs *q = EINI_NEW(&dc->arena, eini_needs, x->nfree);
   t.key = EINI_NEW(&dc->arena, int64_t, 2 * (int64_t)y->nindex + 1);
-  t.scattered = EINI_NEW(&dc->arena, unsigned char, na);
-  if (v == NULL || q == NULL || t.key == NULL || t.scattered == NULL) return EIN_ERR_NO_MEMORY;
+  if (v == NULL || q == NULL || t.key == NULL) return EIN_ERR_NO_MEMORY;
   t.piece = t.key + y->nindex;
-  for (int64_t a = 0; a < na && t.w.x->every; a++)
-    t.scattered[a] = eini_scatter_index(dc, t.w.x, t.w.x->vector + a * x->nindex) >= 0;
   EINI_TRY(eini_edgework_rooms(dc, &t.w));
   if (!t.w.several && eini_needs_apart(&t.w) && t.w.x->every && t.w.y->every) {
     for (int c = 0; c < x->nfree; c++) EINI_TRY(eini_needs_make(&t, c, &q[c]));
@@ -43742,7 +43950,11 @@ static ein_status eini_compulsory_table(eini_decomposer *dc, eini_sums *net, con
       for (int64_t b = 0; b < nb; b++)
         v[a * nb + b] = eini_compulsory_pair(&t, q, a, b, eini_element_bytes(dc, x->out));
   }
-  return eini_sums_table(net, 2, size, v, id);
+  EINI_TRY(eini_sums_table(net, 2, size, v, id));
+  eini_sumtable *table = &net->table[*id];
+  table->of[0] = t.from->home_of, table->nclass[0] = (int)na;
+  table->of[1] = to->vector, table->nclass[1] = (int)nb;
+  return EIN_OK;
 }
 
 static const eini_labels eini_vector_labels = {eini_compulsory_size, eini_compulsory_costs,
@@ -43750,28 +43962,29 @@ static const eini_labels eini_vector_labels = {eini_compulsory_size, eini_compul
 
 #define EINI_COMPULSORY_CELLS 16777216.0  // of all edges' tables
 
-// Vectors of the least sum come first in their forms.
-static ein_status eini_compulsory_raise(eini_decomposer *dc, const int *label) {
-  unsigned char **mark = EINI_NEW(&dc->arena, unsigned char *, dc->nnode);
-  if (mark == NULL) return EIN_ERR_NO_MEMORY;
+// Notes the vectors that labels take; raised: [form][vector], NULL where they are not known.
+static void eini_compulsory_note(const eini_decomposer *dc, const int *label, int *const *left,
+                                 unsigned char *const *raised) {
   for (int i = 0; i < dc->nnode; i++) {
     const int form = dc->form_of[i];
-    if (!dc->node[form].every) continue;
-    if (mark[form] == NULL)
-      mark[form] = EINI_NEW(&dc->arena, unsigned char, dc->node[form].nvector);
-    if (mark[form] == NULL) return EIN_ERR_NO_MEMORY;
-    mark[form][label[i]] = 1;
+    if (raised[form] != NULL)
+      raised[form][dc->bounded[form].vector[left[form][label[i]]]] = 1;
   }
+}
+
+// They come first in their forms.
+static ein_status eini_compulsory_raise(eini_decomposer *dc, unsigned char *const *raised) {
   for (int i = 0; i < dc->nnode; i++) {
     eini_dform *f = &dc->node[i];
     const int64_t n = f->s->nindex;
-    if (mark[i] == NULL) continue;
+    if (raised[i] == NULL) continue;
     int64_t *to = EINI_NEW(&dc->arena, int64_t, f->nvector * n), *at = to;
     if (to == NULL) return EIN_ERR_NO_MEMORY;
     for (int pass = 1; pass >= 0; pass--) {
       for (int64_t k = 0; k < f->nvector; k++) {
-        if (mark[i][k] != pass || n == 0) continue;
-        memcpy(at, f->vector + k * n, (size_t)n * sizeof *at);
+        if (raised[i][k] != pass) continue;
+        f->nraised += pass;
+        if (n > 0) memcpy(at, f->vector + k * n, (size_t)n * sizeof *at);
         at += n;
       }
     }
@@ -43780,23 +43993,116 @@ static ein_status eini_compulsory_raise(eini_decomposer *dc, const int *label) {
   return EIN_OK;
 }
 
+// The least sum of the net, and what it takes.
+static ein_status eini_compulsory_solve(eini_decomposer *dc, eini_edges *q,
+                                        unsigned char *const *raised) {
+  double cells = 0, total, lower;
+  int *label = EINI_NEW(&dc->arena, int, dc->nnode), **left;
+  dc->bounded = EINI_NEW(&dc->arena, eini_bounded, dc->nnode);
+  if (label == NULL || dc->bounded == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++)
+    if (dc->form_of[i] == i) EINI_TRY(eini_bounded_make(dc, &dc->node[i], &dc->bounded[i]));
+  for (int64_t k = 0; k < q->nshared; k++)
+    cells += (double)eini_bounded_of(dc, eini_form(dc, q->e[q->shared[k]].x))->nhome *
+             (double)eini_form(dc, q->e[q->shared[k]].y)->nvector;
+  if (cells > EINI_COMPULSORY_CELLS) return EIN_OK;
+  eini_sums net;
+  EINI_TRY(eini_sums_make(dc, q, &eini_vector_labels, &net));
+  EINI_TRY(eini_drop_labels(dc, q, &net, &left));
+  EINI_TRY(eini_sums_solve(&net, 1, label, &total, &lower));
+  if (lower > dc->lower) dc->lower = lower;
+  eini_compulsory_note(dc, label, left, raised);
+  return EIN_OK;
+}
+
 // A lower bound for all labels, also those of vectors that are dropped. raise: vectors that it
 // takes come first.
 static ein_status eini_compulsory_bound(eini_decomposer *dc, eini_edges *q, int raise) {
-  double cells = 0, total, lower;
-  for (int64_t k = 0; k < q->nshared; k++)
-    cells += (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].x)) *
-             (double)eini_compulsory_size(eini_form(dc, q->e[q->shared[k]].y));
-  if (cells > EINI_COMPULSORY_CELLS) return EIN_OK;
-  int *label = EINI_NEW(&dc->arena, int, dc->nnode);
-  if (label == NULL) return EIN_ERR_NO_MEMORY;
+  unsigned char **raised = EINI_NEW(&dc->arena, unsigned char *, dc->nnode);
+  if (raised == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode && raise; i++) {
+    if (dc->form_of[i] != i || !dc->node[i].every) continue;
+    raised[i] = EINI_NEW(&dc->arena, unsigned char, dc->node[i].nvector);
+    if (raised[i] == NULL) return EIN_ERR_NO_MEMORY;
+  }
   const eini_arena_at mark = eini_arena_mark(&dc->arena);
-  eini_sums net;
-  EINI_TRY(eini_sums_make(dc, q, &eini_vector_labels, &net));
-  EINI_TRY(eini_sums_solve(&net, 1, label, &total, &lower));
-  if (lower > dc->lower) dc->lower = lower;
+  EINI_TRY(eini_compulsory_solve(dc, q, raised));
   eini_arena_rollback(&dc->arena, &mark);
-  return raise ? eini_compulsory_raise(dc, label) : EIN_OK;
+  return eini_compulsory_raise(dc, raised);
+}
+
+// ================================================================================================
+// >>unscattered  the same search without results that are scattered
+// Takes the tables of a search, kept from before ways were dropped; gives a net of those ways alone
+// whose results lie with their tasks: nothing is counted again.
+// ================================================================================================
+
+typedef struct eini_unscattered {
+  eini_dform *node;        // of all nodes, as they were
+  eini_sumtable *table;    // [edge] those of shared edges
+  int **left;              // [form] its ways that are not scattered
+  const eini_edges *q;
+} eini_unscattered;
+
+static ein_status eini_unscattered_keep(eini_decomposer *dc, const eini_edges *q,
+                                        const eini_sums *net, eini_unscattered *u) {
+  u->q = q;
+  u->node = EINI_NEW(&dc->arena, eini_dform, dc->nnode);
+  u->table = EINI_NEW(&dc->arena, eini_sumtable, q->n);
+  u->left = EINI_NEW(&dc->arena, int *, dc->nnode);
+  if (u->node == NULL || u->table == NULL || u->left == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < dc->nnode; i++) u->node[i] = dc->node[i];
+  for (int64_t k = 0; k < q->nshared; k++)
+    u->table[q->shared[k]] = net->table[q->e[q->shared[k]].table];
+  return EIN_OK;
+}
+
+// The classes of the ways that are left, on one side of a table.
+static ein_status eini_unscattered_classes(eini_decomposer *dc, const eini_sumtable *t, int side,
+                                           int form, const int **of) {
+  const int n = (int)dc->node[form].ways.n;
+  int *to = EINI_NEW(&dc->arena, int, n);
+  if (to == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) to[w] = eini_table_class(t, side, dc->plain->left[form][w]);
+  *of = to;
+  return EIN_OK;
+}
+
+static ein_status eini_unscattered_edge(eini_decomposer *dc, eini_sums *net, const eini_dedge *e,
+                                        int *id) {
+  const eini_sumtable *was = &dc->plain->table[e - dc->plain->q->e];
+  const int x = dc->form_of[e->x], y = dc->form_of[e->y];
+  int size[2];
+  size[0] = (int)dc->node[x].ways.n;
+  size[1] = (int)dc->node[y].ways.n;
+  EINI_TRY(eini_sums_table(net, 2, size, was->v, id));
+  eini_sumtable *t = &net->table[*id];
+  t->nclass[0] = was->nclass[0];
+  t->nclass[1] = was->nclass[1];
+  EINI_TRY(eini_unscattered_classes(dc, was, 0, x, &t->of[0]));
+  return eini_unscattered_classes(dc, was, 1, y, &t->of[1]);
+}
+
+static const eini_labels eini_unscattered_labels = {eini_ways_size, eini_ways_unary,
+                                                    eini_unscattered_edge};
+
+// Forms with their ways that are not scattered, and the net of these.
+static ein_status eini_unscattered_net(eini_decomposer *dc, eini_edges *q, eini_unscattered *u,
+                                       eini_sums *net) {
+  dc->plain = u;
+  for (int i = 0; i < dc->nnode; i++) {
+    eini_dform *f = &dc->node[i];
+    int n = 0;
+    *f = u->node[i];
+    if (dc->form_of[i] != i) continue;
+    u->left[i] = EINI_NEW(&dc->arena, int, f->ways.n);
+    if (u->left[i] == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < f->ways.n; w++)
+      if (f->ways.sent[w] < 0) u->left[i][n++] = w;
+    EINI_TRY(eini_ways_take(dc, f, u->left[i], n));
+  }
+  EINI_TRY(eini_sums_make(dc, q, &eini_unscattered_labels, net));
+  return eini_drop_ways(dc, q, net);
 }
 
 // ================================================================================================
@@ -44364,7 +44670,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   for (int64_t i = 0; i < q->n; i++) {
     const eini_dedge *e = &q->e[i];
     const eini_sumtable *t = &net->table[e->table];
-    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    double cost = eini_table_at(t, label[e->x], label[e->y]);
     ein_parts *p = &d->parts[e->y];
     d->sim_work += 2 * (double)p->ntask;
     if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
@@ -44481,8 +44787,9 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   }
   if (method >= EINI_METHOD_CLASS) {
     EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
-    return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
+    return eini_baseline_need(dc, &kinds, EINI_BASE_MODEL);
   }
+  dc->classes = eini_classes_all(dc, &kinds);
   if (method > EINI_METHOD_GIVEN) return EIN_OK;
   return eini_baseline_need(dc, &kinds, method == EINI_METHOD_GIVEN ? EINI_BASE_NONE : method);
 }
@@ -44533,13 +44840,19 @@ static ein_status eini_decompose_label(eini_decomposer *dc, int method, const ei
   return eini_decomp_fill(dc, edges, net, label, d);
 }
 
-// linear: receives what the paper's linearisation gives with the same tables, if it is not NULL.
-static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d,
-                                     ein_decomposition *linear) {
+// What a search gives with the same tables.
+typedef struct eini_answers {
+  ein_decomposition *best;
+  ein_decomposition *linear;  // the paper's linearisation; NULL: it is not asked for
+  ein_decomposition *plain;   // without scattered results; of no statements where best has none
+} eini_answers;
+
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, eini_answers *a) {
   const int few = dc->most < eini_ways_most(dc);
   eini_edges edges;
   eini_formwork work;
   eini_sums net;
+  eini_unscattered plain;
   memset(&edges, 0, sizeof edges);
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
@@ -44554,13 +44867,19 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_fit(dc, &edges));
   if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
     EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
-  d->work = dc->work;
+  a->best->work = dc->work;
+  a->best->classes = dc->classes;
   EINI_TRY(eini_sums_make(dc, &edges, &eini_way_labels, &net));
-  if (linear != NULL)
-    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
+  if (a->linear != NULL)
+    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, a->linear));
+  if (dc->scatter) EINI_TRY(eini_unscattered_keep(dc, &edges, &net, &plain));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
-  return eini_decompose_label(dc, method, &edges, &net, d);
+  else EINI_TRY(eini_sums_expand(&net));
+  EINI_TRY(eini_decompose_label(dc, method, &edges, &net, a->best));
+  if (a->plain == NULL || a->best->nsent == 0) return EIN_OK;
+  EINI_TRY(eini_unscattered_net(dc, &edges, &plain, &net));
+  return eini_decompose_label(dc, method, &edges, &net, a->plain);
 }
 
 static ein_machine eini_machine_of(const ein_machine *given) {
@@ -44678,7 +44997,7 @@ static ein_decomposition *eini_decomp_new(ein_ctx *ctx, const ein_decompose_desc
 static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decompose_desc *desc, int method,
                                       const ein_decomposition *hint, int64_t most, int *all,
-                                      ein_decomposition *d, ein_decomposition *linear) {
+                                      eini_answers *answers) {
   eini_decomposer dc;
   memset(&dc, 0, sizeof dc);
   eini_arena_init(&dc.arena, ctx == NULL ? NULL : &ctx->al);
@@ -44690,12 +45009,12 @@ static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
   dc.ctx = ctx;
-  dc.scatter = desc->scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
+  dc.scatter = !desc->no_scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
                !graph->ordered && method == EINI_METHOD_BEST;
   dc.most = eini_ways_most(&dc);
   if (most > 0) dc.most = eini_min64(dc.most, most);
-  if (method == EINI_METHOD_FIXED) d->info.method = hint->info.method;
-  const ein_status st = eini_decompose_run(&dc, method, d, linear);
+  if (method == EINI_METHOD_FIXED) answers->best->info.method = hint->info.method;
+  const ein_status st = eini_decompose_run(&dc, method, answers);
   *all = !dc.cut_short || dc.most == eini_ways_most(&dc);
   eini_graph_free(dc.pairs);
   eini_arena_free(&dc.arena);
@@ -44750,11 +45069,11 @@ static ein_status eini_scattered_parts(eini_arena *a, const eini_stmt *s, const 
 static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d) {
   ein_decomposition *was = *d;
-  if (was->nsent == 0) return EIN_OK;
+  if (was == NULL || was->nsent == 0) return EIN_OK;
   const int64_t n = graph->nstmt;
   ein_decompose_desc fixed = *desc;
   int all;
-  fixed.nparts = fixed.nkeep = fixed.scatter = 0;  // which it fulfils
+  fixed.nparts = fixed.nkeep = 0;  // which it fulfils
   ein_graph *g = eini_graph_new(ctx);
   ein_decomposition *x = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
   ein_decomposition *hint = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
@@ -44775,8 +45094,9 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
     if (st == EIN_OK) st = eini_scatter_graph(g, graph, was->sent, pieces);
     hint->info = was->info;
   }
+  eini_answers made = {x, NULL, NULL};
   if (st == EIN_OK)
-    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, x, NULL);
+    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, &made);
   ein_decomposition_destroy(hint);
   if (st != EIN_OK) {
     eini_graph_free(g);
@@ -44784,6 +45104,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
     return st;
   }
   x->graph = g;
+  x->classes = was->classes;
   x->work += was->work;
   eini_info_bound(&x->info, was->info.lower);
   x->info.family = was->info.family;
@@ -44792,42 +45113,55 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   return EIN_OK;
 }
 
-#define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
+#define EINI_WAYS_FEW 32     // of a form, to begin with
 #define EINI_GAP_FINE 0.002  // of the total: more ways are not worth their time
 
-// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
-// linear: receives what the paper's linearisation gives, if it is not NULL.
+static void eini_answers_free(eini_answers *a) {
+  ein_decomposition_destroy(a->best);
+  ein_decomposition_destroy(a->linear);
+  ein_decomposition_destroy(a->plain);
+  memset(a, 0, sizeof *a);
+}
+
+// By one method and model. hint may be NULL but for EINI_METHOD_FIXED. linear, plain: whether they
+// are asked for. plain is NULL where the best has no scattered results; all are on failure.
+static ein_status eini_decompose_all(ein_ctx *ctx, const ein_graph *graph,
+                                     const ein_decompose_desc *desc, int method,
+                                     const ein_decomposition *hint, int linear, int plain,
+                                     eini_answers *a) {
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 8 &&
+                  desc->max_vectors <= 0 && !limited;
+  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most = desc->p > 64 ? 4 * most : 0) {
+    int all = 1;
+    a->best = eini_decomp_new(ctx, desc, method);
+    a->linear = linear ? eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR) : NULL;
+    a->plain = plain ? eini_decomp_new(ctx, desc, method) : NULL;
+    ein_status st = a->best == NULL || (linear && a->linear == NULL) || (plain && a->plain == NULL)
+                    ? EIN_ERR_NO_MEMORY
+                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, a);
+    const int done = all || a->best->info.proved ||
+                     (desc->p > 64 && a->best->info.gap <= EINI_GAP_FINE);
+    if (st == EIN_OK && done && plain && a->best->nsent == 0) {
+      ein_decomposition_destroy(a->plain);
+      a->plain = NULL;
+    }
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &a->best);
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &a->linear);
+    if (st == EIN_OK && done) return EIN_OK;
+    eini_answers_free(a);
+    if (st != EIN_OK) return st;
+  }
+}
+
+// The best alone. *out is NULL on failure.
 static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decompose_desc *desc, int method,
-                                      const ein_decomposition *hint, ein_decomposition **out,
-                                      ein_decomposition **linear) {
-  const int limited = desc->machine != NULL && desc->machine->memory > 0;
-  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 64 &&
-                  desc->max_vectors <= 0 && !limited;
-  int all = 0;
-  *out = NULL;
-  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
-    ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
-    if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
-    ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
-                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
-    if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
-      st = eini_scattered(ctx, graph, desc, &d);
-      if (st == EIN_OK && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
-    } else if (st == EIN_OK) {
-      ein_decomposition_destroy(d);
-      ein_decomposition_destroy(l);
-      continue;
-    }
-    if (st == EIN_OK) {
-      *out = d;
-      if (linear != NULL) *linear = l;
-      return EIN_OK;
-    }
-    ein_decomposition_destroy(d);
-    ein_decomposition_destroy(l);
-    return st;
-  }
+                                      const ein_decomposition *hint, ein_decomposition **out) {
+  eini_answers a = {NULL, NULL, NULL};
+  const ein_status st = eini_decompose_all(ctx, graph, desc, method, hint, 0, 0, &a);
+  *out = a.best;
+  return st;
 }
 
 // The search by another model, over the paper's family and without a limit to memory.
@@ -44840,7 +45174,7 @@ static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
   d.strict = 1;
   d.fewer = 0;
   d.machine = NULL;
-  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out, NULL);
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
 }
 
 // The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
@@ -44851,24 +45185,17 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   *out = NULL;
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out, NULL);
-  if (st == EIN_OK && (*out)->graph != NULL && !(*out)->info.proved) {  // without it may be better
-    ein_decompose_desc d = *desc;
-    ein_decomposition *plain = NULL;
-    d.scatter = 0;
-    st = eini_decompose_with(ctx, graph, &d, method, hint, &plain, NULL);
-    if (st == EIN_OK && plain->info.total <= (*out)->info.total) {
-      ein_decomposition *swap = *out;
-      *out = plain;
-      plain = swap;
-      eini_info_bound(&(*out)->info, plain->info.lower);
-    }
-    ein_decomposition_destroy(plain);
+  eini_answers a = {NULL, NULL, NULL};
+  const ein_status st = eini_decompose_all(ctx, graph, desc, method, hint, 0, 1, &a);
+  if (a.plain != NULL && a.plain->info.total <= a.best->info.total) {
+    *out = a.plain;
+    a.plain = NULL;
+    eini_info_bound(&(*out)->info, a.best->info.lower);
+  } else {
+    *out = a.best;
+    a.best = NULL;
   }
-  if (st != EIN_OK) {
-    ein_decomposition_destroy(*out);
-    *out = NULL;
-  }
+  eini_answers_free(&a);
   ein_decomposition_destroy(hint);
   return st;
 }
@@ -45662,11 +45989,26 @@ typedef struct eini_race {
   int simulated;                   // max_work is enough for two simulations at least: else
                                    //   candidates are told apart by the model
   double work;                     // so far, see max_work
+  uint64_t classes;                // methods that cut classes of indices
 } eini_race;
 
 // Is there work left?
 static int eini_race_goes_on(const eini_race *r) {
   return r->work < eini_work_limit(r->desc);
+}
+
+// Are they the same statements, cut and placed alike? Both are of one graph.
+static int eini_race_same(const ein_decomposition *a, const ein_decomposition *b) {
+  int same = a->info.nstmt == b->info.nstmt && (a->graph == NULL) == (b->graph == NULL);
+  same &= a->nsent == 0 && b->nsent == 0;
+  for (int i = 0; i < a->info.nstmt && same; i++) {
+    const ein_parts *p = &a->parts[i], *q = &b->parts[i];
+    same = p->nindex == q->nindex && p->norder == q->norder;
+    for (int c = 0; c < p->nindex && same; c++)
+      same = p->cut[c] == q->cut[c] && a->stmt[i].extent[c] == b->stmt[i].extent[c];
+    for (int j = 0; j < p->norder && same; j++) same = p->order[j] == q->order[j];
+  }
+  return same;
 }
 
 // d takes the place of the best when it is faster; d is the race's from here on.
@@ -45711,60 +46053,62 @@ static ein_status eini_race_method(eini_race *r, int method) {
   ein_decomposition *x = NULL, *hint = method == EINI_METHOD_LINEAR ? r->hint : NULL;
   if (!eini_race_goes_on(r)) return EIN_OK;
   d.max_work = eini_work_limit(r->desc) - r->work;
-  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x, NULL);
+  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x);
   return eini_race_add(r, st, x);
 }
 
-// What the search by another model gives, its answer's vectors as they are.
-static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+// The vectors of another search, as they are, under the name `method`; it takes by's graph over.
+static ein_status eini_race_fixed(eini_race *r, ein_decomposition *by, const char *method) {
+  const ein_graph *g = by->graph != NULL ? by->graph : r->g;
   ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL, *by = NULL;
+  ein_decomposition *x = NULL;
+  if (eini_race_same(by, r->best)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
+  if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
+  const ein_status st = eini_decompose_with(r->ctx, g, &d, EINI_METHOD_FIXED, by, &x);
+  if (st == EIN_OK) {
+    x->info.method = method;
+    x->graph = by->graph;
+    by->graph = NULL;
+  }
+  return eini_race_add(r, st, x);
+}
+
+// What the search by another model gives.
+static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+  const int limited = r->desc->machine != NULL && r->desc->machine->memory > 0;
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *by = NULL;
   if (!eini_race_goes_on(r)) return EIN_OK;
+  if (cost == EIN_COST_PAPER && !limited) return eini_race_fixed(r, r->hint, "eindecomp/paper");
   d.max_work = eini_work_limit(r->desc) - r->work;
   d.cost = cost;
   d.strict = 1;
   d.fewer = 0;
   ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST,
-                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by, NULL);
-  if (st == EIN_OK) {
-    r->work += by->work;
-    by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
-    d = *r->desc;
-    if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
-    st = eini_decompose_with(r->ctx, by->graph != NULL ? by->graph : r->g, &d, EINI_METHOD_FIXED,
-                             by, &x, NULL);
-  }
-  if (st == EIN_OK) {
-    x->graph = by->graph;
-    by->graph = NULL;
-  }
+                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by);
+  if (st != EIN_OK) return eini_race_add(r, st, NULL);
+  r->work += by->work;
+  st = eini_race_fixed(r, by, cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes");
   ein_decomposition_destroy(by);
-  return eini_race_add(r, st, x);
+  return st;
 }
 
-// The search without scattered results, where the one that was entered has some.
-static ein_status eini_race_plain(eini_race *r) {
-  ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL;
-  d.scatter = 0;
-  if (r->best->graph == NULL) return EIN_OK;
-  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST, r->hint, &x, NULL);
-  return eini_race_add(r, st, x);
-}
-
-// All that runs against the search, which has been entered. linear: where it has been made with the
-// search's tables; it is the race's.
-static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
+// All that runs against the search, which has been entered, with what was found beside it.
+static ein_status eini_race_run(eini_race *r, eini_answers *a) {
   const ein_decompose_desc *d = r->desc;
   int named = d->batch != NULL || d->sequence != NULL || d->heads != NULL || d->hidden != NULL;
-  ein_status st = eini_race_plain(r);
-  if (st != EIN_OK) ein_decomposition_destroy(linear);
-  else st = linear != NULL ? eini_race_enter(r, linear)
-                           : eini_race_method(r, EINI_METHOD_LINEAR);
+  ein_decomposition *plain = a->plain, *linear = a->linear;
+  ein_status st = EIN_OK;
+  a->plain = NULL;
+  if (plain != NULL) st = eini_race_enter(r, plain);
+  if (st != EIN_OK) return st;
+  a->linear = NULL;
+  st = linear != NULL ? eini_race_enter(r, linear) : eini_race_method(r, EINI_METHOD_LINEAR);
   for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
     if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
-  for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
-    st = eini_race_method(r, EINI_METHOD_CLASS + k);
+  for (int k = 0; st == EIN_OK && k < EINI_CLASSES * EINI_CLASSES; k++)
+    if (r->classes >> k & 1) st = eini_race_method(r, EINI_METHOD_CLASS + k);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_PAPER);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_BYTES);
   return st;
@@ -45773,7 +46117,7 @@ static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **out) {
   eini_race race;
-  ein_decomposition *first = NULL, *linear = NULL;
+  eini_answers found = {NULL, NULL, NULL};
   const char *family = NULL;
   double lower = 0;
   if (out == NULL) return EIN_ERR_ARGUMENT;
@@ -45788,15 +46132,18 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   const int method = eini_method_find(desc->method), best = method == EINI_METHOD_BEST;
   if (best || method == EINI_METHOD_LINEAR)
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &race.hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, race.hint, &first,
-                                      best && !limited ? &linear : NULL);
+  ein_status st = eini_decompose_all(ctx, graph, desc, method, race.hint, best && !limited, best,
+                                     &found);
   if (st == EIN_OK) {
+    ein_decomposition *first = found.best;
     lower = first->info.lower;
     family = first->info.family;
+    race.classes = first->classes;
+    found.best = NULL;
     st = eini_race_enter(&race, first);
   }
-  if (best && st == EIN_OK) st = eini_race_run(&race, linear);
-  else ein_decomposition_destroy(linear);
+  if (best && st == EIN_OK) st = eini_race_run(&race, &found);
+  eini_answers_free(&found);
   ein_decomposition_destroy(race.hint);
   if (st != EIN_OK) {
     ein_decomposition_destroy(race.best);

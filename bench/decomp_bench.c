@@ -159,7 +159,6 @@ static int scatters(ein_ctx *ctx, const ein_graph *g) {
     memset(&d, 0, sizeof d);
     d.p = k % 2 == 0 ? 8 : 64;
     d.cost = k < 2 ? EIN_COST_BYTES : EIN_COST_SECONDS;
-    d.scatter = 1;
     const double start = now();
     if (ein_decompose(ctx, g, &d, &s) != EIN_OK) return 1;
     printf("scatter  %-8s p %7lld  %9.2f ms  %s\n", ein_cost_name(d.cost), (long long)d.p,

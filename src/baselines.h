@@ -114,7 +114,7 @@ static ein_status eini_prefer(eini_decomposer *dc, eini_kinds *q) {
 enum { EINI_BASE_NONE, EINI_BASE_SQRT, EINI_BASE_DATA, EINI_BASE_MODEL, EINI_BASE_SEQUENCE,
        EINI_BASE_ATTENTION, EINI_BASES, EINI_METHOD_GIVEN = EINI_BASES, EINI_METHOD_BEST,
        EINI_METHOD_LINEAR, EINI_METHOD_FIXED,    // fixed: what the hint says
-       EINI_METHOD_CLASS };  // and on: one class of indices cut everywhere, the first, second, ..
+       EINI_METHOD_CLASS };  // and on: classes of indices cut everywhere, see eini_classes_all
 
 #define EINI_CLASSES 6  // classes that are tried
 
@@ -177,13 +177,12 @@ static int eini_baseline(const eini_decomposer *dc, eini_kinds *q, int base, int
   return eini_tasks(cut, f->s->nindex) > 1;
 }
 
-// Marks the n-th of the classes that are free in most statements as the batch.
-static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
-  int top[EINI_CLASSES + 1], ntop = 0;
+// The classes that are free in most statements, by their roots: EINI_CLASSES at most.
+static int eini_classes_top(const eini_decomposer *dc, eini_kinds *q, int *top) {
+  int ntop = 0;
   for (int i = 0; i < dc->nnode - dc->npinned; i++) {
     for (int c = 0; c < dc->node[i].s->nindex; c++) {
       int root = eini_root(q->parent, q->stmt_at[i] + c), k = ntop;
-      q->kind[root] = 0;
       if (dc->node[i].limit[c] == 1 || eini_find_int(top, ntop, root) >= 0) continue;
       for (; k > 0; k--) {
         const eini_classuse *a = &q->use[top[k - 1]], *b = &q->use[root];
@@ -194,8 +193,42 @@ static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int 
       if (ntop < EINI_CLASSES) ntop++;
     }
   }
-  if (n >= ntop) return EIN_ERR_NAME;
-  q->kind[top[n]] = 1u << EINI_KIND_BATCH;
+  return ntop;
+}
+
+// Methods of classes, as bits: each class by itself; and with the first one behind it that no
+// statement has beside it, as Megatron's heads and hidden width.
+static uint64_t eini_classes_all(const eini_decomposer *dc, eini_kinds *q) {
+  int top[EINI_CLASSES + 1], n = eini_classes_top(dc, q, top);
+  uint64_t all = 0, meet[EINI_CLASSES] = {0};
+  for (int i = 0; i < dc->nnode - dc->npinned; i++) {
+    uint64_t here = 0;
+    for (int c = 0; c < dc->node[i].s->nindex; c++) {
+      const int k = eini_find_int(top, n, eini_root(q->parent, q->stmt_at[i] + c));
+      if (k >= 0) here |= (uint64_t)1 << k;
+    }
+    for (int k = 0; k < n; k++)
+      if (here >> k & 1) meet[k] |= here;
+  }
+  for (int a = 0; a < n; a++) {
+    int b = a + 1;
+    while (b < n && (meet[a] >> b & 1) != 0) b++;
+    all |= (uint64_t)1 << (a * EINI_CLASSES + a);
+    if (b < n) all |= (uint64_t)1 << (a * EINI_CLASSES + b);
+  }
+  return all;
+}
+
+// Marks the classes of method n for eini_baseline.
+static ein_status eini_class_mark(const eini_decomposer *dc, eini_kinds *q, int n) {
+  int top[EINI_CLASSES + 1];
+  const int ntop = eini_classes_top(dc, q, top), a = n / EINI_CLASSES, b = n % EINI_CLASSES;
+  for (int i = 0; i < dc->nnode - dc->npinned; i++)
+    for (int c = 0; c < dc->node[i].s->nindex; c++)
+      q->kind[eini_root(q->parent, q->stmt_at[i] + c)] = 0;
+  if (a >= ntop || b >= ntop) return EIN_ERR_NAME;
+  q->kind[top[b]] = 1u << EINI_KIND_HIDDEN;
+  q->kind[top[a]] = 1u << EINI_KIND_HEADS;
   return EIN_OK;
 }
 

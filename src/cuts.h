@@ -27,6 +27,7 @@ typedef struct eini_dform {
   int64_t nvector;         // vectors, whether there are ways of them or not; see every
   int64_t *vector;
   int every;               // they are all of the family
+  int64_t nraised;         // of them: those that come first, for the bound takes them
   eini_ways ways;
   double *join, *agg, *seconds;  // of each way: what does not depend on other statements
   double *unary;           // their sum under the model
@@ -46,6 +47,7 @@ struct ein_decomposition {
   int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
   ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work
+  uint64_t classes;        // of its graph, see eini_classes_all
 };
 
 typedef struct eini_decomposer {
@@ -65,6 +67,7 @@ typedef struct eini_decomposer {
   eini_dform *node;        // what is asked of each statement; ways and tables are its form's
   int *tensor_node;        // of each pinned input; -1: not pinned
   int *form_of;            // node whose form a node has
+  uint64_t classes;        // see eini_classes_all
   int cut_short;           // ways were dropped for lack of room
   double lower;            // no labels cost less, whatever was dropped
   int64_t most;            // ways of a form
@@ -72,6 +75,8 @@ typedef struct eini_decomposer {
   double over;             // the least bytes of vectors that do not fit the memory by themselves
   int over_at;             // and their statement
   int64_t effort;          // steps left to enumerate vectors
+  struct eini_bounded *bounded;  // [form] labels of the bound
+  struct eini_unscattered *plain;  // the search without scattered results; or NULL
   int scatter;             // partial results may be scattered
   ein_graph *pairs;        // the statements that are then two
   eini_keys paired;        // form, index and pieces of each two

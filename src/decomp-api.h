@@ -66,7 +66,7 @@ typedef struct ein_decompose_desc {
   int nkeep;                // indices not to be cut: "j" in every statement, "T.j" in those of T
   const char *const *keep;
   int strict;               // 1: the paper's family for seconds too
-  int scatter;              // 1: results may be scattered, see PLACES (bytes and seconds)
+  int no_scatter;           // 1: bytes and seconds scatter no results, see PLACES
   int fewer;                // 1: the family of divisors under every model: for bytes, no cuts
   int max_vectors;          // of one statement, the cheapest are kept; default 4096 (bytes and
                             //   seconds: 2048 for 64 places; for more 32, or more where gap > 0);
@@ -95,7 +95,7 @@ typedef struct ein_decomp_info {
   double gap;               // (total - lower) / total; 0 when proved
   double seconds;           // simulated, under EIN_COST_SECONDS; 0: not, or max_work is too small
   ein_inputs inputs;
-  int nstmt;                // statements of the graph as written
+  int nstmt;                // statements; of the graph as written where no results are scattered
   int nform;                // different forms among them: isomorphic ones share their tables
   int64_t nvector;          // vectors (with orders) of all forms
 } ein_decomp_info;
@@ -110,8 +110,8 @@ typedef struct ein_decomp_info {
 // variables (non-serial dynamic programming); else beam search, with a lower bound.
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d);
-// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs,
-// which runs instead; NULL: as given.
+// Where results are scattered, the graph that d is of, its own, with the same inputs and outputs
+// and more statements, which runs instead wherever d goes; NULL: as given.
 EIN_API const ein_graph *ein_decomposition_graph(const ein_decomposition *d);
 EIN_API void ein_decomposition_destroy(ein_decomposition *d);  // NULL is a no-op
 EIN_API void ein_decomposition_info(const ein_decomposition *d, ein_decomp_info *info);
@@ -181,7 +181,7 @@ typedef struct ein_sim_move {
 
 typedef struct ein_sim_desc {
   const ein_machine *machine;
-  ein_sim_stmt *stmt;       // receives one per statement; may be NULL
+  ein_sim_stmt *stmt;       // receives one per statement of d; may be NULL
   double *peak;             // receives the peak bytes of each of the p places; may be NULL
   void (*task_fn)(void *user, int stmt, int64_t place, double start, double end);  // the time line
   // A task of stmt fetches bytes that statement `from` computed; from -1: of a pinned input.

@@ -14,11 +14,26 @@ typedef struct eini_race {
   int simulated;                   // max_work is enough for two simulations at least: else
                                    //   candidates are told apart by the model
   double work;                     // so far, see max_work
+  uint64_t classes;                // methods that cut classes of indices
 } eini_race;
 
 // Is there work left?
 static int eini_race_goes_on(const eini_race *r) {
   return r->work < eini_work_limit(r->desc);
+}
+
+// Are they the same statements, cut and placed alike? Both are of one graph.
+static int eini_race_same(const ein_decomposition *a, const ein_decomposition *b) {
+  int same = a->info.nstmt == b->info.nstmt && (a->graph == NULL) == (b->graph == NULL);
+  same &= a->nsent == 0 && b->nsent == 0;
+  for (int i = 0; i < a->info.nstmt && same; i++) {
+    const ein_parts *p = &a->parts[i], *q = &b->parts[i];
+    same = p->nindex == q->nindex && p->norder == q->norder;
+    for (int c = 0; c < p->nindex && same; c++)
+      same = p->cut[c] == q->cut[c] && a->stmt[i].extent[c] == b->stmt[i].extent[c];
+    for (int j = 0; j < p->norder && same; j++) same = p->order[j] == q->order[j];
+  }
+  return same;
 }
 
 // d takes the place of the best when it is faster; d is the race's from here on.
@@ -63,60 +78,62 @@ static ein_status eini_race_method(eini_race *r, int method) {
   ein_decomposition *x = NULL, *hint = method == EINI_METHOD_LINEAR ? r->hint : NULL;
   if (!eini_race_goes_on(r)) return EIN_OK;
   d.max_work = eini_work_limit(r->desc) - r->work;
-  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x, NULL);
+  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, method, hint, &x);
   return eini_race_add(r, st, x);
 }
 
-// What the search by another model gives, its answer's vectors as they are.
-static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+// The vectors of another search, as they are, under the name `method`; it takes by's graph over.
+static ein_status eini_race_fixed(eini_race *r, ein_decomposition *by, const char *method) {
+  const ein_graph *g = by->graph != NULL ? by->graph : r->g;
   ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL, *by = NULL;
+  ein_decomposition *x = NULL;
+  if (eini_race_same(by, r->best)) return EIN_OK;
+  d.max_work = eini_work_limit(r->desc) - r->work;
+  if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
+  const ein_status st = eini_decompose_with(r->ctx, g, &d, EINI_METHOD_FIXED, by, &x);
+  if (st == EIN_OK) {
+    x->info.method = method;
+    x->graph = by->graph;
+    by->graph = NULL;
+  }
+  return eini_race_add(r, st, x);
+}
+
+// What the search by another model gives.
+static ein_status eini_race_model(eini_race *r, ein_cost cost) {
+  const int limited = r->desc->machine != NULL && r->desc->machine->memory > 0;
+  ein_decompose_desc d = *r->desc;
+  ein_decomposition *by = NULL;
   if (!eini_race_goes_on(r)) return EIN_OK;
+  if (cost == EIN_COST_PAPER && !limited) return eini_race_fixed(r, r->hint, "eindecomp/paper");
   d.max_work = eini_work_limit(r->desc) - r->work;
   d.cost = cost;
   d.strict = 1;
   d.fewer = 0;
   ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST,
-                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by, NULL);
-  if (st == EIN_OK) {
-    r->work += by->work;
-    by->info.method = cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes";
-    d = *r->desc;
-    if (by->graph != NULL) d.nparts = d.nkeep = 0;  // which it fulfils
-    st = eini_decompose_with(r->ctx, by->graph != NULL ? by->graph : r->g, &d, EINI_METHOD_FIXED,
-                             by, &x, NULL);
-  }
-  if (st == EIN_OK) {
-    x->graph = by->graph;
-    by->graph = NULL;
-  }
+                                      cost == EIN_COST_PAPER ? NULL : r->hint, &by);
+  if (st != EIN_OK) return eini_race_add(r, st, NULL);
+  r->work += by->work;
+  st = eini_race_fixed(r, by, cost == EIN_COST_PAPER ? "eindecomp/paper" : "eindecomp/bytes");
   ein_decomposition_destroy(by);
-  return eini_race_add(r, st, x);
+  return st;
 }
 
-// The search without scattered results, where the one that was entered has some.
-static ein_status eini_race_plain(eini_race *r) {
-  ein_decompose_desc d = *r->desc;
-  ein_decomposition *x = NULL;
-  d.scatter = 0;
-  if (r->best->graph == NULL) return EIN_OK;
-  const ein_status st = eini_decompose_with(r->ctx, r->g, &d, EINI_METHOD_BEST, r->hint, &x, NULL);
-  return eini_race_add(r, st, x);
-}
-
-// All that runs against the search, which has been entered. linear: where it has been made with the
-// search's tables; it is the race's.
-static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
+// All that runs against the search, which has been entered, with what was found beside it.
+static ein_status eini_race_run(eini_race *r, eini_answers *a) {
   const ein_decompose_desc *d = r->desc;
   int named = d->batch != NULL || d->sequence != NULL || d->heads != NULL || d->hidden != NULL;
-  ein_status st = eini_race_plain(r);
-  if (st != EIN_OK) ein_decomposition_destroy(linear);
-  else st = linear != NULL ? eini_race_enter(r, linear)
-                           : eini_race_method(r, EINI_METHOD_LINEAR);
+  ein_decomposition *plain = a->plain, *linear = a->linear;
+  ein_status st = EIN_OK;
+  a->plain = NULL;
+  if (plain != NULL) st = eini_race_enter(r, plain);
+  if (st != EIN_OK) return st;
+  a->linear = NULL;
+  st = linear != NULL ? eini_race_enter(r, linear) : eini_race_method(r, EINI_METHOD_LINEAR);
   for (int base = 0; st == EIN_OK && base < EINI_BASES; base++)
     if (named || base <= EINI_BASE_SQRT) st = eini_race_method(r, base);
-  for (int k = 0; st == EIN_OK && k < EINI_CLASSES; k++)
-    st = eini_race_method(r, EINI_METHOD_CLASS + k);
+  for (int k = 0; st == EIN_OK && k < EINI_CLASSES * EINI_CLASSES; k++)
+    if (r->classes >> k & 1) st = eini_race_method(r, EINI_METHOD_CLASS + k);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_PAPER);
   if (st == EIN_OK) st = eini_race_model(r, EIN_COST_BYTES);
   return st;
@@ -125,7 +142,7 @@ static ein_status eini_race_run(eini_race *r, ein_decomposition *linear) {
 EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **out) {
   eini_race race;
-  ein_decomposition *first = NULL, *linear = NULL;
+  eini_answers found = {NULL, NULL, NULL};
   const char *family = NULL;
   double lower = 0;
   if (out == NULL) return EIN_ERR_ARGUMENT;
@@ -140,15 +157,18 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   const int method = eini_method_find(desc->method), best = method == EINI_METHOD_BEST;
   if (best || method == EINI_METHOD_LINEAR)
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &race.hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, race.hint, &first,
-                                      best && !limited ? &linear : NULL);
+  ein_status st = eini_decompose_all(ctx, graph, desc, method, race.hint, best && !limited, best,
+                                     &found);
   if (st == EIN_OK) {
+    ein_decomposition *first = found.best;
     lower = first->info.lower;
     family = first->info.family;
+    race.classes = first->classes;
+    found.best = NULL;
     st = eini_race_enter(&race, first);
   }
-  if (best && st == EIN_OK) st = eini_race_run(&race, linear);
-  else ein_decomposition_destroy(linear);
+  if (best && st == EIN_OK) st = eini_race_run(&race, &found);
+  eini_answers_free(&found);
   ein_decomposition_destroy(race.hint);
   if (st != EIN_OK) {
     ein_decomposition_destroy(race.best);

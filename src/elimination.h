@@ -4,10 +4,14 @@
 // once. A bucket too large is split (mini-buckets): its messages then bound from below, and guide.
 // ================================================================================================
 
-typedef struct eini_sumtable {  // values over nvar variables with size[i] labels each, row-major
+// Values over nvar variables with size[i] labels each, row-major; of two, where labels are alike,
+// of their classes: of[i] is that of each label.
+typedef struct eini_sumtable {
   int nvar;
   int *size;
   const double *v;
+  const int *of[2];        // NULL: labels are their classes
+  int nclass[2];
 } eini_sumtable;
 
 typedef struct eini_sumfactor {
@@ -66,9 +70,11 @@ static ein_status eini_sums_table(eini_sums *net, int nvar, const int *size, con
   t = &net->table[net->ntable];
   t->nvar = nvar;
   t->v = v;
+  t->of[0] = t->of[1] = NULL;
   t->size = EINI_NEW(net->a, int, nvar);
   if (t->size == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < nvar; i++) t->size[i] = size[i];
+  for (int i = 0; i < nvar && i < 2; i++) t->nclass[i] = size[i];
   *id = (int)net->ntable++;
   return EIN_OK;
 }
@@ -96,11 +102,46 @@ static ein_status eini_sums_factor(eini_sums *net, int table, const int *var, in
   return EIN_OK;
 }
 
+static int eini_table_class(const eini_sumtable *t, int i, int label) {
+  return t->of[i] == NULL ? label : t->of[i][label];
+}
+
+// The value of a table of two variables.
+static double eini_table_at(const eini_sumtable *t, int a, int b) {
+  return t->v[(int64_t)eini_table_class(t, 0, a) * t->nclass[1] + eini_table_class(t, 1, b)];
+}
+
+// Tables of two variables by labels: of those in left[i], or of all (NULL).
+static ein_status eini_table_expand(eini_arena *a, eini_sumtable *t, const int *const *left,
+                                    const int *nleft) {
+  const int n0 = left == NULL ? t->size[0] : nleft[0], n1 = left == NULL ? t->size[1] : nleft[1];
+  if (left == NULL && t->of[0] == NULL && t->of[1] == NULL) return EIN_OK;
+  double *v = EINI_NEW(a, double, (int64_t)n0 * n1);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  for (int i = 0; i < n0; i++)
+    for (int j = 0; j < n1; j++)
+      v[(int64_t)i * n1 + j] = eini_table_at(t, left == NULL ? i : left[0][i],
+                                             left == NULL ? j : left[1][j]);
+  t->v = v;
+  t->of[0] = t->of[1] = NULL;
+  t->size[0] = t->nclass[0] = n0;
+  t->size[1] = t->nclass[1] = n1;
+  return EIN_OK;
+}
+
+// All tables by labels, as they are eliminated.
+static ein_status eini_sums_expand(eini_sums *net) {
+  for (int64_t k = 0; k < net->ntable; k++)
+    if (net->table[k].nvar == 2) EINI_TRY(eini_table_expand(net->a, &net->table[k], NULL, NULL));
+  return EIN_OK;
+}
+
 // The value of a factor for labels of all its variables.
 static double eini_factor_at(const eini_sums *net, int factor, const int *label) {
   const eini_sumfactor *f = &net->factor[factor];
   const eini_sumtable *t = &net->table[f->table];
   int64_t at = 0;
+  if (t->nvar == 2) return eini_table_at(t, label[f->var[0]], label[f->var[1]]);
   for (int i = 0; i < t->nvar; i++) at = at * t->size[i] + label[f->var[i]];
   return t->v[at];
 }
@@ -354,18 +395,23 @@ static double eini_sums_work(const eini_sums *net, int x) {
   return cells;
 }
 
-// A variable and what it took to eliminate when it came into the heap, the least on top.
+// Variables by what they take to eliminate, the least on top. What takes no more than one before
+// did waits for its turn among these: so all copies of one are eliminated before their neighbours,
+// alike, by one computation.
 typedef struct eini_sumturns {
   eini_ranked *heap;
-  int64_t n, cap;
+  int64_t n, cap, pushed;
+  int64_t *turn;           // [variable] its last one; -1: it is gone
+  double level;            // the most that one took so far
 } eini_sumturns;
 
 static ein_status eini_turns_push(eini_sums *net, eini_sumturns *t, int x, double work) {
   eini_ranked *h = (eini_ranked *)eini_grow(net->a, t->heap, t->n, &t->cap, sizeof *h);
   if (h == NULL) return EIN_ERR_NO_MEMORY;
   t->heap = h;
-  h[t->n].key = work;
-  h[t->n].seq = x;
+  h[t->n].key = work > t->level ? work : t->level;
+  h[t->n].seq = t->turn[x] = t->pushed++;
+  h[t->n].what = x;
   eini_heap_rise(h, t->n++);
   return EIN_OK;
 }
@@ -390,21 +436,24 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
   double *work = EINI_NEW(net->a, double, net->nvar);
   int *mark = EINI_NEW(net->a, int, net->nvar), *around = EINI_NEW(net->a, int, net->nvar);
   memset(&turns, 0, sizeof turns);
-  if (work == NULL || mark == NULL || around == NULL) return EIN_ERR_NO_MEMORY;
+  turns.turn = EINI_NEW(net->a, int64_t, net->nvar);
+  if (work == NULL || mark == NULL || around == NULL || turns.turn == NULL)
+    return EIN_ERR_NO_MEMORY;
   net->norig = (int)net->nfactor;
   for (int x = 0; x < net->nvar; x++) {
     work[x] = eini_sums_work(net, x);
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    const double was = turns.heap[0].key;
-    const int x = (int)turns.heap[0].seq;
+    const eini_ranked least = turns.heap[0];
+    const int x = (int)least.what;
     turns.heap[0] = turns.heap[--turns.n];
     eini_heap_sink(turns.heap, turns.n, 0);
-    if (was < work[x] || was > work[x]) continue;  // it has changed since
+    if (least.seq != turns.turn[x]) continue;  // it has changed since
+    turns.level = least.key;
     int n = eini_sums_around(net, x, step++, mark, around);
     EINI_TRY(eini_eliminate(net, x));
-    work[x] = -1;
+    turns.turn[x] = -1;
     for (int i = 0; i < n; i++) {
       double now = eini_sums_work(net, around[i]);
       if (!(now < work[around[i]] || now > work[around[i]])) continue;

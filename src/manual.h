@@ -47,7 +47,7 @@
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
 //                 >>constraints >>baselines >>decompose >>scatter >>ways >>way-orders >>tables
-//                 >>compulsory >>place-memory >>dealt >>results >>links >>simulate
+//                 >>compulsory >>unscattered >>place-memory >>dealt >>results >>links >>simulate
 //                 >>decomp-public >>grids >>loops >>moves >>rooms >>precompute >>schedule
 //                 >>stream >>within >>within-text
 //   end           >>start
@@ -294,7 +294,7 @@
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
 // monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
 // indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
-// With ein_decompose_desc.scatter results may be scattered over the places that hold their parts
+// Under bytes and seconds results may be scattered over the places that hold their parts
 // (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
 // sum[q](P[q,i]), which differ by rounding. Not in deterministic graphs, or in limited memory.
 // Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.

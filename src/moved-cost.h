@@ -303,16 +303,24 @@ static ein_status eini_edgework_make(eini_decomposer *dc, eini_edgework *w) {
   return w->meet == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
 }
 
-// The range of index c at a place, for a way of one side.
-static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t place,
-                            double *lo, double *hi) {
+// The range of index c at a place, for a way of one side of `ntask` tasks, its strides in
+// w->stride.
+static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, int64_t ntask,
+                            int64_t place, double *lo, double *hi) {
   const eini_dform *f = reader ? w->y : w->x;
   const eini_stmt *s = f->s;
   const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * s->nindex;
-  int there = place < eini_way_strides(f, way, !reader, w->stride);
+  if (c < w->nd - 1 && !reader) {
+    const int64_t k = place / w->stride[c] % cut[c], extent = s->index[c].extent;
+    *lo = (double)eini_piece_start(extent, cut[c], k);
+    *hi = (double)eini_piece_start(extent, cut[c], k + 1);
+    return;
+  }
+  int there = place < ntask;
   for (int i = 0; i < s->nindex; i++) {
     int64_t k = place / w->stride[i] % cut[i], extent = s->index[i].extent;
     there &= reader || i < s->nfree || k == 0;
+    if (c == w->nd - 1) continue;
     w->klo[i] = eini_piece_start(extent, cut[i], k);
     w->khi[i] = eini_piece_start(extent, cut[i], k + 1);
   }
@@ -321,13 +329,11 @@ static void eini_lane_range(eini_edgework *w, int reader, int c, int64_t way, in
     *hi = there;
     return;
   }
-  if (reader) {
-    const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
-    eini_block_hull(s, &b, w->k, w->from, w->to);
-    eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
-  }
-  *lo = (double)(reader ? w->lo : w->klo)[c];
-  *hi = (double)(reader ? w->hi : w->khi)[c];
+  const eini_stmt_block b = eini_block_of(w->klo, w->khi, NULL);
+  eini_block_hull(s, &b, w->k, w->from, w->to);
+  eini_box_ranges(w->x->s, w->from, w->to, w->lo, w->hi);
+  *lo = (double)w->lo[c];
+  *hi = (double)w->hi[c];
 }
 
 // Ranges of all lanes of one side at a chunk of places. They repeat with the most significant of
@@ -340,7 +346,7 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
       int64_t way = t->set.first[t->from[l]], step = INT64_MAX, period = 1;
       const int64_t *cut = (reader ? f->ways.cut : f->ways.home) + way * f->s->nindex;
       double *lo = t->lo + (int64_t)l * w->chunk, *hi = t->hi + (int64_t)l * w->chunk;
-      eini_way_strides(f, way, !reader, w->stride);
+      const int64_t ntask = eini_way_strides(f, way, !reader, w->stride);
       for (int i = 0; i < f->s->nindex; i++) {
         if (cut[i] == 1 || !eini_lane_uses(w, reader, c, i)) continue;
         step = eini_min64(step, w->stride[i]);
@@ -349,7 +355,7 @@ static void eini_lanes_fill(eini_edgework *w, int reader, int64_t at) {
       if (c == w->nd - 1) step = 1, period = INT64_MAX;
       for (int64_t q = 0; q < w->chunk; q++) {
         int64_t same = q >= period ? q - period : q > 0 && (at + q) % step != 0 ? q - 1 : -1;
-        if (same < 0) eini_lane_range(w, reader, c, way, at + q, &lo[q], &hi[q]);
+        if (same < 0) eini_lane_range(w, reader, c, way, ntask, at + q, &lo[q], &hi[q]);
         else lo[q] = lo[same], hi[q] = hi[same];
       }
     }

@@ -55,7 +55,7 @@ static ein_status eini_decomp_fill(eini_decomposer *dc, const eini_edges *q, con
   for (int64_t i = 0; i < q->n; i++) {
     const eini_dedge *e = &q->e[i];
     const eini_sumtable *t = &net->table[e->table];
-    double cost = t->v[(int64_t)label[e->x] * t->size[1] + label[e->y]];
+    double cost = eini_table_at(t, label[e->x], label[e->y]);
     ein_parts *p = &d->parts[e->y];
     d->sim_work += 2 * (double)p->ntask;
     if (dc->desc->cost == EIN_COST_BYTES) p->join += cost;
@@ -172,8 +172,9 @@ static ein_status eini_decompose_method(eini_decomposer *dc, int method) {
   }
   if (method >= EINI_METHOD_CLASS) {
     EINI_TRY(eini_class_mark(dc, &kinds, method - EINI_METHOD_CLASS));
-    return eini_baseline_need(dc, &kinds, EINI_BASE_DATA);
+    return eini_baseline_need(dc, &kinds, EINI_BASE_MODEL);
   }
+  dc->classes = eini_classes_all(dc, &kinds);
   if (method > EINI_METHOD_GIVEN) return EIN_OK;
   return eini_baseline_need(dc, &kinds, method == EINI_METHOD_GIVEN ? EINI_BASE_NONE : method);
 }
@@ -224,13 +225,19 @@ static ein_status eini_decompose_label(eini_decomposer *dc, int method, const ei
   return eini_decomp_fill(dc, edges, net, label, d);
 }
 
-// linear: receives what the paper's linearisation gives with the same tables, if it is not NULL.
-static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomposition *d,
-                                     ein_decomposition *linear) {
+// What a search gives with the same tables.
+typedef struct eini_answers {
+  ein_decomposition *best;
+  ein_decomposition *linear;  // the paper's linearisation; NULL: it is not asked for
+  ein_decomposition *plain;   // without scattered results; of no statements where best has none
+} eini_answers;
+
+static ein_status eini_decompose_run(eini_decomposer *dc, int method, eini_answers *a) {
   const int few = dc->most < eini_ways_most(dc);
   eini_edges edges;
   eini_formwork work;
   eini_sums net;
+  eini_unscattered plain;
   memset(&edges, 0, sizeof edges);
   EINI_TRY(eini_nodes_make(dc));
   EINI_TRY(eini_constrain(dc));
@@ -245,13 +252,19 @@ static ein_status eini_decompose_run(eini_decomposer *dc, int method, ein_decomp
   EINI_TRY(eini_edges_fit(dc, &edges));
   if (!few && dc->cut_short && dc->desc->cost >= EIN_COST_BYTES)
     EINI_TRY(eini_compulsory_bound(dc, &edges, 0));
-  d->work = dc->work;
+  a->best->work = dc->work;
+  a->best->classes = dc->classes;
   EINI_TRY(eini_sums_make(dc, &edges, &eini_way_labels, &net));
-  if (linear != NULL)
-    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, linear));
+  if (a->linear != NULL)
+    EINI_TRY(eini_decompose_label(dc, EINI_METHOD_LINEAR, &edges, &net, a->linear));
+  if (dc->scatter) EINI_TRY(eini_unscattered_keep(dc, &edges, &net, &plain));
   if (method == EINI_METHOD_BEST && dc->desc->cost >= EIN_COST_BYTES && dc->machine.memory <= 0)
     EINI_TRY(eini_drop_ways(dc, &edges, &net));  // in memory those dropped may be needed
-  return eini_decompose_label(dc, method, &edges, &net, d);
+  else EINI_TRY(eini_sums_expand(&net));
+  EINI_TRY(eini_decompose_label(dc, method, &edges, &net, a->best));
+  if (a->plain == NULL || a->best->nsent == 0) return EIN_OK;
+  EINI_TRY(eini_unscattered_net(dc, &edges, &plain, &net));
+  return eini_decompose_label(dc, method, &edges, &net, a->plain);
 }
 
 static ein_machine eini_machine_of(const ein_machine *given) {
@@ -369,7 +382,7 @@ static ein_decomposition *eini_decomp_new(ein_ctx *ctx, const ein_decompose_desc
 static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decompose_desc *desc, int method,
                                       const ein_decomposition *hint, int64_t most, int *all,
-                                      ein_decomposition *d, ein_decomposition *linear) {
+                                      eini_answers *answers) {
   eini_decomposer dc;
   memset(&dc, 0, sizeof dc);
   eini_arena_init(&dc.arena, ctx == NULL ? NULL : &ctx->al);
@@ -381,12 +394,12 @@ static ein_status eini_decompose_most(ein_ctx *ctx, const ein_graph *graph,
   dc.ndivisor = eini_divisors(dc.p, dc.divisor);
   dc.machine = eini_machine_of(desc->machine);
   dc.ctx = ctx;
-  dc.scatter = desc->scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
+  dc.scatter = !desc->no_scatter && desc->cost >= EIN_COST_BYTES && dc.machine.memory <= 0 &&
                !graph->ordered && method == EINI_METHOD_BEST;
   dc.most = eini_ways_most(&dc);
   if (most > 0) dc.most = eini_min64(dc.most, most);
-  if (method == EINI_METHOD_FIXED) d->info.method = hint->info.method;
-  const ein_status st = eini_decompose_run(&dc, method, d, linear);
+  if (method == EINI_METHOD_FIXED) answers->best->info.method = hint->info.method;
+  const ein_status st = eini_decompose_run(&dc, method, answers);
   *all = !dc.cut_short || dc.most == eini_ways_most(&dc);
   eini_graph_free(dc.pairs);
   eini_arena_free(&dc.arena);
@@ -441,11 +454,11 @@ static ein_status eini_scattered_parts(eini_arena *a, const eini_stmt *s, const 
 static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
                                  const ein_decompose_desc *desc, ein_decomposition **d) {
   ein_decomposition *was = *d;
-  if (was->nsent == 0) return EIN_OK;
+  if (was == NULL || was->nsent == 0) return EIN_OK;
   const int64_t n = graph->nstmt;
   ein_decompose_desc fixed = *desc;
   int all;
-  fixed.nparts = fixed.nkeep = fixed.scatter = 0;  // which it fulfils
+  fixed.nparts = fixed.nkeep = 0;  // which it fulfils
   ein_graph *g = eini_graph_new(ctx);
   ein_decomposition *x = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
   ein_decomposition *hint = eini_decomp_new(ctx, desc, EINI_METHOD_BEST);
@@ -466,8 +479,9 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
     if (st == EIN_OK) st = eini_scatter_graph(g, graph, was->sent, pieces);
     hint->info = was->info;
   }
+  eini_answers made = {x, NULL, NULL};
   if (st == EIN_OK)
-    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, x, NULL);
+    st = eini_decompose_most(ctx, g, &fixed, EINI_METHOD_FIXED, hint, 0, &all, &made);
   ein_decomposition_destroy(hint);
   if (st != EIN_OK) {
     eini_graph_free(g);
@@ -475,6 +489,7 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
     return st;
   }
   x->graph = g;
+  x->classes = was->classes;
   x->work += was->work;
   eini_info_bound(&x->info, was->info.lower);
   x->info.family = was->info.family;
@@ -483,42 +498,55 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   return EIN_OK;
 }
 
-#define EINI_WAYS_FEW 32     // of a form, to begin with, over many places
+#define EINI_WAYS_FEW 32     // of a form, to begin with
 #define EINI_GAP_FINE 0.002  // of the total: more ways are not worth their time
 
-// By one method and model. *out is NULL on failure. hint may be NULL but for EINI_METHOD_FIXED.
-// linear: receives what the paper's linearisation gives, if it is not NULL.
+static void eini_answers_free(eini_answers *a) {
+  ein_decomposition_destroy(a->best);
+  ein_decomposition_destroy(a->linear);
+  ein_decomposition_destroy(a->plain);
+  memset(a, 0, sizeof *a);
+}
+
+// By one method and model. hint may be NULL but for EINI_METHOD_FIXED. linear, plain: whether they
+// are asked for. plain is NULL where the best has no scattered results; all are on failure.
+static ein_status eini_decompose_all(ein_ctx *ctx, const ein_graph *graph,
+                                     const ein_decompose_desc *desc, int method,
+                                     const ein_decomposition *hint, int linear, int plain,
+                                     eini_answers *a) {
+  const int limited = desc->machine != NULL && desc->machine->memory > 0;
+  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 8 &&
+                  desc->max_vectors <= 0 && !limited;
+  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most = desc->p > 64 ? 4 * most : 0) {
+    int all = 1;
+    a->best = eini_decomp_new(ctx, desc, method);
+    a->linear = linear ? eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR) : NULL;
+    a->plain = plain ? eini_decomp_new(ctx, desc, method) : NULL;
+    ein_status st = a->best == NULL || (linear && a->linear == NULL) || (plain && a->plain == NULL)
+                    ? EIN_ERR_NO_MEMORY
+                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, a);
+    const int done = all || a->best->info.proved ||
+                     (desc->p > 64 && a->best->info.gap <= EINI_GAP_FINE);
+    if (st == EIN_OK && done && plain && a->best->nsent == 0) {
+      ein_decomposition_destroy(a->plain);
+      a->plain = NULL;
+    }
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &a->best);
+    if (st == EIN_OK && done) st = eini_scattered(ctx, graph, desc, &a->linear);
+    if (st == EIN_OK && done) return EIN_OK;
+    eini_answers_free(a);
+    if (st != EIN_OK) return st;
+  }
+}
+
+// The best alone. *out is NULL on failure.
 static ein_status eini_decompose_with(ein_ctx *ctx, const ein_graph *graph,
                                       const ein_decompose_desc *desc, int method,
-                                      const ein_decomposition *hint, ein_decomposition **out,
-                                      ein_decomposition **linear) {
-  const int limited = desc->machine != NULL && desc->machine->memory > 0;
-  const int few = method == EINI_METHOD_BEST && desc->cost >= EIN_COST_BYTES && desc->p > 64 &&
-                  desc->max_vectors <= 0 && !limited;
-  int all = 0;
-  *out = NULL;
-  for (int64_t most = few ? EINI_WAYS_FEW : 0;; most *= 4) {
-    ein_decomposition *d = eini_decomp_new(ctx, desc, method), *l = NULL;
-    if (linear != NULL) l = eini_decomp_new(ctx, desc, EINI_METHOD_LINEAR);
-    ein_status st = d == NULL || (linear != NULL && l == NULL) ? EIN_ERR_NO_MEMORY
-                    : eini_decompose_most(ctx, graph, desc, method, hint, most, &all, d, l);
-    if (st == EIN_OK && (all || d->info.gap <= EINI_GAP_FINE)) {
-      st = eini_scattered(ctx, graph, desc, &d);
-      if (st == EIN_OK && linear != NULL) st = eini_scattered(ctx, graph, desc, &l);
-    } else if (st == EIN_OK) {
-      ein_decomposition_destroy(d);
-      ein_decomposition_destroy(l);
-      continue;
-    }
-    if (st == EIN_OK) {
-      *out = d;
-      if (linear != NULL) *linear = l;
-      return EIN_OK;
-    }
-    ein_decomposition_destroy(d);
-    ein_decomposition_destroy(l);
-    return st;
-  }
+                                      const ein_decomposition *hint, ein_decomposition **out) {
+  eini_answers a = {NULL, NULL, NULL};
+  const ein_status st = eini_decompose_all(ctx, graph, desc, method, hint, 0, 0, &a);
+  *out = a.best;
+  return st;
 }
 
 // The search by another model, over the paper's family and without a limit to memory.
@@ -531,7 +559,7 @@ static ein_status eini_decompose_hint(ein_ctx *ctx, const ein_graph *graph,
   d.strict = 1;
   d.fewer = 0;
   d.machine = NULL;
-  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out, NULL);
+  return eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, NULL, out);
 }
 
 // The same; where bytes and seconds cannot look at all vectors, the paper's are looked at.
@@ -542,24 +570,17 @@ static ein_status eini_decompose_once(ein_ctx *ctx, const ein_graph *graph,
   *out = NULL;
   if (desc->cost >= EIN_COST_BYTES && (method == EINI_METHOD_BEST || method == EINI_METHOD_LINEAR))
     EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
-  ein_status st = eini_decompose_with(ctx, graph, desc, method, hint, out, NULL);
-  if (st == EIN_OK && (*out)->graph != NULL && !(*out)->info.proved) {  // without it may be better
-    ein_decompose_desc d = *desc;
-    ein_decomposition *plain = NULL;
-    d.scatter = 0;
-    st = eini_decompose_with(ctx, graph, &d, method, hint, &plain, NULL);
-    if (st == EIN_OK && plain->info.total <= (*out)->info.total) {
-      ein_decomposition *swap = *out;
-      *out = plain;
-      plain = swap;
-      eini_info_bound(&(*out)->info, plain->info.lower);
-    }
-    ein_decomposition_destroy(plain);
+  eini_answers a = {NULL, NULL, NULL};
+  const ein_status st = eini_decompose_all(ctx, graph, desc, method, hint, 0, 1, &a);
+  if (a.plain != NULL && a.plain->info.total <= a.best->info.total) {
+    *out = a.plain;
+    a.plain = NULL;
+    eini_info_bound(&(*out)->info, a.best->info.lower);
+  } else {
+    *out = a.best;
+    a.best = NULL;
   }
-  if (st != EIN_OK) {
-    ein_decomposition_destroy(*out);
-    *out = NULL;
-  }
+  eini_answers_free(&a);
   ein_decomposition_destroy(hint);
   return st;
 }

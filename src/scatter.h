@@ -205,7 +205,6 @@ static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, co
                                     int c, const int64_t *home, double *bytes, double *seconds) {
   const eini_stmt *s = f->s;
   const ein_machine *m = &dc->machine;
-  const eini_speed speed = {m->flops, m->memory_bw, m->overhead, 0};
   const double others = (double)(cut[c] - 1);
   double size = (double)ein_dtype_size(ein_dtype_compute(s->type));
   int64_t at;
@@ -227,26 +226,9 @@ static ein_status eini_scatter_cost(eini_decomposer *dc, const eini_dform *f, co
   }
   const eini_stmt_block mine = eini_block_of(NULL, NULL, own), theirs = eini_block_of(NULL, NULL,
                                                                                       its);
-  *seconds = eini_cost_of(dc->pairs, part, NULL, &mine, f->again, NULL, &speed).seconds +
-             eini_cost_of(dc->pairs, fold, NULL, &theirs, NULL, NULL, &speed).seconds +
+  *seconds = eini_machine_cost(m, dc->pairs, part, f->again, &mine).seconds +
+             eini_machine_cost(m, dc->pairs, fold, NULL, &theirs).seconds +
              eini_link_seconds(m, others * eini_points(fold, &theirs, 0, fold->nfree) * size);
   eini_arena_rollback(&dc->arena, &mark);
-  return EIN_OK;
-}
-
-// The least that a vector costs with its results scattered, wherever; infinite where they cannot.
-static ein_status eini_scatter_least(eini_decomposer *dc, const eini_dform *f, const int64_t *cut,
-                                     double *least) {
-  const int n = f->s->nindex, c = eini_scatter_index(dc, f, cut);
-  int64_t home[EINI_SCATTER_MAX];
-  *least = INFINITY;
-  for (int over = 0; over < f->s->nfree && c >= 0 && n <= EINI_SCATTER_MAX; over++) {
-    double bytes, seconds;
-    if (!eini_scatter_over(f, cut, c, over)) continue;
-    for (int i = 0; i < n; i++) home[i] = i == over ? cut[i] * cut[c] : i == c ? 1 : cut[i];
-    EINI_TRY(eini_scatter_cost(dc, f, cut, c, home, &bytes, &seconds));
-    const double cost = dc->desc->cost == EIN_COST_BYTES ? bytes : seconds;
-    if (cost < *least) *least = cost;
-  }
   return EIN_OK;
 }

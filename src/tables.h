@@ -50,15 +50,11 @@ static ein_status eini_edge_table(eini_decomposer *dc, eini_sums *net, const ein
     if (dc->desc->cost == EIN_COST_SECONDS)
       w.cost[i] = w.cost[i] > 0 ? eini_link_seconds(m, w.cost[i] * bytes) : 0;
   }
-  // Classes are numbered as their ways first come: where all differ they are the ways.
-  if (w.a.set.n == size[0] && w.b.set.n == size[1])
-    return eini_sums_table(net, 2, size, w.cost, id);
-  double *v = EINI_NEW(&dc->arena, double, w.x->ways.n * w.y->ways.n);
-  if (v == NULL) return EIN_ERR_NO_MEMORY;
-  for (int64_t a = 0; a < size[0]; a++)
-    for (int64_t b = 0; b < size[1]; b++)
-      v[a * size[1] + b] = w.cost[(int64_t)w.a.set.of[a] * w.b.set.n + w.b.set.of[b]];
-  return eini_sums_table(net, 2, size, v, id);
+  EINI_TRY(eini_sums_table(net, 2, size, w.cost, id));
+  eini_sumtable *t = &net->table[*id];
+  t->of[0] = w.a.set.of, t->nclass[0] = w.a.set.n;
+  t->of[1] = w.b.set.of, t->nclass[1] = w.b.set.n;
+  return EIN_OK;
 }
 
 // Every producer of every operand, each operand once.
@@ -207,12 +203,15 @@ static ein_status eini_edges_fit(eini_decomposer *dc, const eini_edges *q) {
 // What labels of nodes stand for, how many a form has, and what they cost by themselves and over an
 // edge, as the number of a table.
 typedef struct eini_labels {
-  int64_t (*size)(const eini_dform *f);
+  int64_t (*size)(const eini_decomposer *dc, const eini_dform *f);
   ein_status (*unary)(eini_decomposer *dc, const eini_dform *f, const double **cost);
   ein_status (*edge)(eini_decomposer *dc, eini_sums *net, const eini_dedge *e, int *id);
 } eini_labels;
 
-static int64_t eini_ways_size(const eini_dform *f) { return f->ways.n; }
+static int64_t eini_ways_size(const eini_decomposer *dc, const eini_dform *f) {
+  (void)dc;
+  return f->ways.n;
+}
 
 static ein_status eini_ways_unary(eini_decomposer *dc, const eini_dform *f, const double **cost) {
   (void)dc;
@@ -233,7 +232,7 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, const eini_
   for (int i = 0; i < dc->nnode; i++) {
     const eini_dform *f = eini_form(dc, i);
     const double *v = NULL;
-    net->size[i] = (int)label->size(f);
+    net->size[i] = (int)label->size(dc, f);
     if (dc->form_of[i] == i) {
       EINI_TRY(label->unary(dc, f, &v));
       EINI_TRY(eini_sums_table(net, 1, &net->size[i], v, &unary[i]));
@@ -261,12 +260,13 @@ static ein_status eini_sums_make(eini_decomposer *dc, eini_edges *q, const eini_
 // A way goes when another of its form costs no more whatever the neighbours' ways are: some least
 // sum does without it. Ways gone from neighbours make more go.
 
-// One edge as form `mine` meets it: costs [way of mine][way of other], of table and, in scratch,
-// with both in this order.
+// One edge as form `mine` meets it: costs of its classes and the other's, those that are left.
 typedef struct eini_dview {
   int id, other;           // id: 2 * table + (mine is the reader)
-  int64_t step;            // between ways of mine
-  const double *v;
+  int step;                // classes of the other
+  const int *row;          // [way of mine that is left] its class
+  int *favourite;          // [class of mine] the other's class with the least cost
+  double *v;               // [class of mine][class of the other]
 } eini_dview;
 
 typedef struct eini_drop {
@@ -278,10 +278,7 @@ typedef struct eini_drop {
   int *other;
   eini_dview *view;        // of a form: those of all its kinds of nodes, one after the other
   int nview, *kind, nkind;  // kind: where each begins, and the end
-  int *favourite;          // [way][view] way of the other with the least cost
   double *best;            // [way] its least cost in one kind, all neighbours at their favourites
-  double *scratch;
-  int64_t room;            // of scratch
 } eini_drop;
 
 static ein_status eini_drop_make(eini_drop *t) {
@@ -310,7 +307,7 @@ static ein_status eini_drop_make(eini_drop *t) {
   }
   for (int i = 0; i < dc->nnode; i++) {
     if (dc->form_of[i] != i) continue;
-    t->nleft[i] = (int)dc->node[i].ways.n;
+    t->nleft[i] = t->net->size[i];
     t->left[i] = EINI_NEW(a, int, t->nleft[i]);
     if (t->left[i] == NULL) return EIN_ERR_NO_MEMORY;
     for (int w = 0; w < t->nleft[i]; w++) t->left[i][w] = w;
@@ -339,49 +336,74 @@ static void eini_drop_kinds(eini_drop *t, int form) {
   }
 }
 
-// Costs of the views: rows of the ways that are left, so that those of the others are neighbours.
-static ein_status eini_drop_views(eini_drop *t, int form) {
-  int ways = t->net->size[form], n = t->nleft[form];
-  int64_t need = 0;
-  for (int k = 0; k < t->nview; k++) need += (int64_t)n * t->nleft[t->view[k].other];
-  if (need > t->room) {
-    t->room = need;
-    t->scratch = EINI_NEW(&t->dc->arena, double, need);
-    if (t->scratch == NULL) return EIN_ERR_NO_MEMORY;
+// Classes of a form's ways that are left, on one side of a table.
+typedef struct eini_dclasses {
+  int n, *of, *which;      // of: [way that is left]; which: as the table numbers them
+} eini_dclasses;
+
+static ein_status eini_drop_classes(const eini_drop *t, const eini_sumtable *table, int side,
+                                    int form, eini_dclasses *c) {
+  eini_arena *a = &t->dc->arena;
+  const int n = t->nleft[form];
+  int *seen = EINI_NEW(a, int, table->nclass[side]);
+  c->n = 0;
+  c->of = EINI_NEW(a, int, n);
+  c->which = EINI_NEW(a, int, n);
+  if (seen == NULL || c->of == NULL || c->which == NULL) return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    const int k = eini_table_class(table, side, t->left[form][w]);
+    if (seen[k] == 0) {
+      c->which[c->n++] = k;
+      seen[k] = c->n;
+    }
+    c->of[w] = seen[k] - 1;
   }
-  double *to = t->scratch;
+  return EIN_OK;
+}
+
+// Costs of one view: rows of the classes of mine, so that those of the other's are neighbours.
+static ein_status eini_drop_view(eini_drop *t, int form, eini_dview *o) {
+  const eini_sumtable *table = &t->net->table[o->id / 2];
+  const int side = o->id % 2;
+  const int64_t width = table->nclass[1];
+  eini_dclasses mine, other;
+  EINI_TRY(eini_drop_classes(t, table, side, form, &mine));
+  EINI_TRY(eini_drop_classes(t, table, 1 - side, o->other, &other));
+  o->step = other.n;
+  o->row = mine.of;
+  o->v = EINI_NEW(&t->dc->arena, double, (int64_t)mine.n * other.n);
+  o->favourite = EINI_NEW(&t->dc->arena, int, mine.n);
+  if (o->v == NULL || o->favourite == NULL) return EIN_ERR_NO_MEMORY;
+  for (int c0 = 0; c0 < other.n && side == 1; c0 += 16)  // transposed by strips
+    for (int w = 0; w < mine.n; w++)
+      for (int c = c0; c < other.n && c < c0 + 16; c++)
+        o->v[(int64_t)w * other.n + c] = table->v[other.which[c] * width + mine.which[w]];
+  for (int w = 0; w < mine.n; w++) {
+    double *row = o->v + (int64_t)w * other.n;
+    for (int c = 0; c < other.n && side == 0; c++)
+      row[c] = table->v[mine.which[w] * width + other.which[c]];
+    for (int c = 1; c < other.n; c++)
+      if (row[c] < row[o->favourite[w]]) o->favourite[w] = c;
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_drop_views(eini_drop *t, int form, const double *unary) {
+  const int n = t->nleft[form];
   for (int k = 0; k < t->nview; k++) {
     eini_dview *o = &t->view[k];
-    const int *mine = t->left[form], *other = t->left[o->other];
-    const double *v = t->net->table[o->id / 2].v;
-    int count = t->nleft[o->other], same = -1;
-    for (int j = 0; j < k && same < 0; j++)
-      if (t->view[j].id == o->id) same = j;
-    o->step = count;
-    o->v = same >= 0 ? t->view[same].v : to;
-    if (same >= 0) continue;
-    int64_t width = t->net->size[o->other];
-    for (int c0 = 0; c0 < count && o->id % 2 == 1; c0 += 16)  // transposed by strips
-      for (int w = 0; w < n; w++)
-        for (int c = c0; c < count && c < c0 + 16; c++)
-          to[(int64_t)w * count + c] = v[(int64_t)other[c] * ways + mine[w]];
-    for (int w = 0; w < n && o->id % 2 == 0; w++)
-      for (int c = 0; c < count; c++)
-        to[(int64_t)w * count + c] = v[mine[w] * width + other[c]];
-    to += (int64_t)n * count;
+    int same = 0;
+    while (t->view[same].id != o->id) same++;
+    if (same < k) *o = t->view[same];
+    else EINI_TRY(eini_drop_view(t, form, o));
   }
-  t->favourite = EINI_NEW(&t->dc->arena, int, (int64_t)n * t->nview);
   t->best = EINI_NEW(&t->dc->arena, double, n);
-  if (t->favourite == NULL || t->best == NULL) return EIN_ERR_NO_MEMORY;
+  if (t->best == NULL) return EIN_ERR_NO_MEMORY;
   for (int w = 0; w < n; w++) {
-    t->best[w] = t->dc->node[form].unary[t->left[form][w]];
-    for (int k = 0; k < t->nview; k++) {
-      const double *row = t->view[k].v + w * t->view[k].step;
-      int least = 0;
-      for (int c = 1; c < t->view[k].step; c++)
-        if (row[c] < row[least]) least = c;
-      t->favourite[(int64_t)w * t->nview + k] = least;
-      if (k < t->kind[1]) t->best[w] += row[least];
+    t->best[w] = unary[t->left[form][w]];
+    for (int k = 0; k < t->kind[1]; k++) {
+      const eini_dview *o = &t->view[k];
+      t->best[w] += o->v[(int64_t)o->row[w] * o->step + o->favourite[o->row[w]]];
     }
   }
   return EIN_OK;
@@ -390,17 +412,20 @@ static ein_status eini_drop_views(eini_drop *t, int form) {
 // Does way w (of those left) never cost less than way u, for nodes of a kind? more: w's own cost
 // above u's.
 static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double more) {
-  const int *favourite = t->favourite + (int64_t)w * t->nview;
   for (int k = t->kind[kind]; k < t->kind[kind + 1]; k++) {
     const eini_dview *o = &t->view[k];
-    more += o->v[w * o->step + favourite[k]] - o->v[u * o->step + favourite[k]];
+    const int a = o->row[w], b = o->row[u], c = o->favourite[a];
+    if (a != b) more += o->v[(int64_t)a * o->step + c] - o->v[(int64_t)b * o->step + c];
   }
   for (int k = t->kind[kind]; k < t->kind[kind + 1] && more >= 0; k++) {
     const eini_dview *o = &t->view[k];
-    const double *a = o->v + w * o->step, *b = o->v + u * o->step;
-    double at = a[favourite[k]] - b[favourite[k]], least = at;
-    for (int c = 0; c < o->step; c++) {
-      double x = a[c] - b[c];
+    if (o->row[w] == o->row[u]) continue;
+    const double *a = o->v + (int64_t)o->row[w] * o->step;
+    const double *b = o->v + (int64_t)o->row[u] * o->step;
+    const int c = o->favourite[o->row[w]];
+    double at = a[c] - b[c], least = at;
+    for (int i = 0; i < o->step; i++) {
+      double x = a[i] - b[i];
       least = x < least ? x : least;
     }
     more += least - at;
@@ -410,14 +435,15 @@ static int eini_drop_above(const eini_drop *t, int kind, int w, int u, double mo
 
 #define EINI_DROP_TRIES 64  // ways that one is compared with: those that can cost least
 
-// Drops ways of a form; returns how many.
+// Drops ways of a form; counts them.
 static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
-  const double *unary = t->dc->node[form].unary;
+  const double *unary = t->net->table[t->net->factor[form].table].v;
   int n = t->nleft[form], *left = t->left[form], kept = 0, ntry = 0;
   int tries[EINI_DROP_TRIES];
   if (n == 1) return EIN_OK;
+  const eini_arena_at mark = eini_arena_mark(&t->dc->arena);
   eini_drop_kinds(t, form);
-  EINI_TRY(eini_drop_views(t, form));
+  EINI_TRY(eini_drop_views(t, form, unary));
   for (int w = 0; w < n; w++) {  // the least, in order
     int i = ntry < EINI_DROP_TRIES ? ntry++ : ntry;
     if (i == ntry && t->best[w] >= t->best[tries[--i]]) continue;
@@ -436,45 +462,37 @@ static ein_status eini_drop_form(eini_drop *t, int form, int *dropped) {
     if (left[w] >= 0) left[kept++] = left[w];
   t->nleft[form] = kept;
   *dropped += n - kept;
+  eini_arena_rollback(&t->dc->arena, &mark);
   return EIN_OK;
 }
 
-// Forms and tables of the ways that are left.
-static ein_status eini_drop_apply(eini_drop *t, eini_sums *net) {
+// The net of what is left, its tables by labels.
+static ein_status eini_drop_apply(const eini_drop *t, eini_sums *net) {
   eini_decomposer *dc = t->dc;
   for (int64_t k = 0; k < t->q->nshared; k++) {
     const eini_dedge *e = &t->q->e[t->q->shared[k]];
-    int x = dc->form_of[e->x], y = dc->form_of[e->y];
-    eini_sumtable *table = &net->table[e->table];
-    double *v = EINI_NEW(&dc->arena, double, (int64_t)t->nleft[x] * t->nleft[y]);
-    if (v == NULL) return EIN_ERR_NO_MEMORY;
-    for (int a = 0; a < t->nleft[x]; a++)
-      for (int b = 0; b < t->nleft[y]; b++)
-        v[(int64_t)a * t->nleft[y] + b] =
-            table->v[(int64_t)t->left[x][a] * table->size[1] + t->left[y][b]];
-    table->v = v;
-    table->size[0] = t->nleft[x];
-    table->size[1] = t->nleft[y];
+    const int x = dc->form_of[e->x], y = dc->form_of[e->y];
+    const int *const left[2] = {t->left[x], t->left[y]};
+    const int nleft[2] = {t->nleft[x], t->nleft[y]};
+    EINI_TRY(eini_table_expand(&dc->arena, &net->table[e->table], left, nleft));
   }
   for (int i = 0; i < dc->nnode; i++) {
-    eini_dform *f = &dc->node[i];
-    net->size[i] = t->nleft[dc->form_of[i]];
-    if (dc->form_of[i] != i) continue;
-    for (int w = 0; w < t->nleft[i]; w++) {
-      int from = t->left[i][w];
-      eini_way_copy(&f->ways, from, &f->ways, w, f->s->nindex);
-      f->join[w] = f->join[from];
-      f->agg[w] = f->agg[from];
-      f->seconds[w] = f->seconds[from];
-      f->unary[w] = f->unary[from];
-    }
-    f->ways.n = t->nleft[i];
-    net->table[net->factor[i].table].size[0] = t->nleft[i];
+    eini_sumtable *u = &net->table[net->factor[i].table];
+    const int form = dc->form_of[i];
+    net->size[i] = t->nleft[form];
+    if (form != i) continue;
+    double *v = EINI_NEW(&dc->arena, double, t->nleft[i]);
+    if (v == NULL) return EIN_ERR_NO_MEMORY;
+    for (int w = 0; w < t->nleft[i]; w++) v[w] = u->v[t->left[i][w]];
+    u->v = v;
+    u->size[0] = u->nclass[0] = t->nleft[i];
   }
   return EIN_OK;
 }
 
-static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+// Leaves what is never needed out of a net; left: of each form, which labels there are now.
+static ein_status eini_drop_labels(eini_decomposer *dc, const eini_edges *q, eini_sums *net,
+                                   int ***left) {
   eini_drop t;
   int dropped = 1;
   memset(&t, 0, sizeof t);
@@ -487,7 +505,41 @@ static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_
     for (int i = 0; i < dc->nnode; i++)
       if (dc->form_of[i] == i) EINI_TRY(eini_drop_form(&t, i, &dropped));
   }
+  *left = t.left;
   return eini_drop_apply(&t, net);
+}
+
+// A form has these of its ways and no others, in arrays of their own.
+static ein_status eini_ways_take(eini_decomposer *dc, eini_dform *f, const int *which, int n) {
+  eini_arena *a = &dc->arena;
+  const eini_dform was = *f;
+  EINI_TRY(eini_ways_make(a, n, f->s->nindex, &f->ways));
+  f->join = EINI_NEW(a, double, n);
+  f->agg = EINI_NEW(a, double, n);
+  f->seconds = EINI_NEW(a, double, n);
+  f->unary = EINI_NEW(a, double, n);
+  if (f->join == NULL || f->agg == NULL || f->seconds == NULL || f->unary == NULL)
+    return EIN_ERR_NO_MEMORY;
+  for (int w = 0; w < n; w++) {
+    const int from = which[w];
+    eini_way_copy(&was.ways, from, &f->ways, w, f->s->nindex);
+    f->join[w] = was.join[from];
+    f->agg[w] = was.agg[from];
+    f->seconds[w] = was.seconds[from];
+    f->unary[w] = was.unary[from];
+  }
+  f->ways.n = n;
+  return EIN_OK;
+}
+
+// The same for ways, with those of the forms.
+static ein_status eini_drop_ways(eini_decomposer *dc, const eini_edges *q, eini_sums *net) {
+  int **left;
+  EINI_TRY(eini_drop_labels(dc, q, net, &left));
+  for (int i = 0; i < dc->nnode; i++)
+    if (dc->form_of[i] == i)
+      EINI_TRY(eini_ways_take(dc, &dc->node[i], left[i], net->size[i]));
+  return EIN_OK;
 }
 
 // ---- the paper's linearisation ------------------------------------------------------------------
@@ -567,6 +619,35 @@ static void eini_paths_update(const eini_edges *q, const int *label, eini_paths 
   }
 }
 
+// to[b] = the least of from[a] and the table at a, b; arg[b]: the first such a.
+static ein_status eini_linear_step(eini_decomposer *dc, const eini_sumtable *t, const double *from,
+                                   double *to, int *arg) {
+  const eini_arena_at mark = eini_arena_mark(&dc->arena);
+  int *first = EINI_NEW(&dc->arena, int, t->nclass[0]);
+  int *of = EINI_NEW(&dc->arena, int, t->nclass[1]);
+  double *best = EINI_NEW(&dc->arena, double, t->nclass[1]);
+  if (first == NULL || of == NULL || best == NULL) return EIN_ERR_NO_MEMORY;
+  for (int a = t->size[0] - 1; a >= 0; a--) {  // the least of each class, and of those the first
+    int *f = &first[eini_table_class(t, 0, a)];
+    if (*f == 0 || from[a] <= from[*f - 1]) *f = a + 1;
+  }
+  for (int b = 0; b < t->nclass[1]; b++) best[b] = INFINITY;
+  for (int c = 0; c < t->nclass[0]; c++) {
+    const int a = first[c] - 1;
+    const double *v = t->v + (int64_t)c * t->nclass[1];
+    for (int b = 0; b < t->nclass[1] && a >= 0; b++) {
+      const double x = from[a] + v[b];
+      if (x < best[b] || (x <= best[b] && a < of[b])) best[b] = x, of[b] = a;
+    }
+  }
+  for (int b = 0; b < t->size[1]; b++) {
+    to[b] = best[eini_table_class(t, 1, b)];
+    arg[b] = of[eini_table_class(t, 1, b)];
+  }
+  eini_arena_rollback(&dc->arena, &mark);
+  return EIN_OK;
+}
+
 // Dynamic programme along the path that ends at `last`; edges between paths do not count
 // (EinDecomp, section 8). Returns its length, -1 without memory.
 static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini_sums *net,
@@ -579,16 +660,8 @@ static int eini_linear_path(eini_decomposer *dc, const eini_edges *q, const eini
     m[i] = EINI_NEW(&dc->arena, double, ky);
     arg[i] = EINI_NEW(&dc->arena, int, ky);
     if (m[i] == NULL || arg[i] == NULL) return -1;
-    for (int b = 0; b < ky; b++) m[i][b] = i == n - 1 ? 0 : INFINITY;
-    for (int a = 0; i < n - 1 && a < net->size[path[i + 1]]; a++) {
-      const double *v = net->table[q->e[p->from[y]].table].v + (int64_t)a * ky;
-      const double before = m[i + 1][a];
-      for (int b = 0; b < ky; b++) {
-        if (before + v[b] >= m[i][b]) continue;
-        m[i][b] = before + v[b];
-        arg[i][b] = a;
-      }
-    }
+    if (i < n - 1 && eini_linear_step(dc, &net->table[q->e[p->from[y]].table], m[i + 1], m[i],
+                                      arg[i]) != EIN_OK) return -1;
     for (int b = 0; b < ky; b++) m[i][b] += eini_form(dc, y)->unary[b];
   }
   label[last] = 0;

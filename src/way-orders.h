@@ -138,8 +138,11 @@ static ein_status eini_ways_place(eini_decomposer *dc, eini_dform *f, eini_ways 
   w->n = 0;
   f->ways = *w;
   for (i = 0; i < first; i++) EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, 0, 1, o));
+  const int64_t share = (w->cap - f->ways.n) / eini_max64(1, f->nraised) + 1;
   for (i = 0; i < f->nvector && f->ways.n < w->cap; i++)
-    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first, EINI_ORDERS_MAX, o));
+    EINI_TRY(eini_way_orders(dc, f, f->vector + i * n, i < first,
+                             i < f->nraised ? eini_min64(share + (i < first), EINI_ORDERS_MAX)
+                                            : EINI_ORDERS_MAX, o));
   dc->cut_short |= i < f->nvector;
   w->n = f->ways.n;
   EINI_TRY(eini_ways_make(&dc->arena, w->n, n, &f->ways));

@@ -1519,15 +1519,17 @@ expect 0 run sc.ein X=SX.npy
 cp .out sc.want
 for how in "-j 1" "-j 2"; do
   expect 0 run sc.ein X=SX.npy -p 4 --fabric copying --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' \
-    --machine quick --scatter $how
-  cmp -s .out sc.want || fail "run --scatter $how differs"
+    --machine quick $how
+  cmp -s .out sc.want || fail "run $how of scattered results differs"
 done
-expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick --scatter
-prints_part 'K_p1'
 expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick
-ok [ "$(printf '%s' "$out" | grep -c K_p1)" -eq 0 ]
-expect 2 plan sc.ein -p 4 --cost paper --scatter
-says 'planned as written'
+prints_part 'K_p1'
+expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick --json
+prints_part '"tensor": "K_p1"'
+for how in --no-scatter '--cost paper'; do
+  expect 0 plan sc.ein -p 4 --pin 'X[s=4]' --parts 'J[f=4],Y[s=4]' --machine quick $how
+  ok [ "$(printf '%s' "$out" | grep -c K_p1)" -eq 0 ]
+done
 # Machines, distributions and schedules, in a file or behind the statements.
 printf 'machine x=2, y=p/x\nplace A xy->xy\n' > place
 expect 0 plan R.ein --shapes 6x5,5x4 -p 6 --cost bytes --json --pin 'A[0=2,1=3]'

@@ -911,7 +911,8 @@ static void bytes_moved(int cases, uint64_t seed) {
       if (x == NULL) printf("%s\n", ein_ctx_message(ctx));
       ein_decomposition_info(x, &info);
       int before = failures;
-      double sum = moved(g, x, d.cost);
+      const ein_graph *of = ein_decomposition_graph(x);
+      double sum = moved(of != NULL ? of : g, x, d.cost);
       if (d.cost == EIN_COST_BYTES) CHECK(sum == info.total);
       if (failures > before)
         printf("case %d p %d method %s: %g, not %g\n%s", n, (int)d.p, info.method, info.total, sum,
@@ -976,7 +977,7 @@ static double brute_least(const ein_graph *g, int64_t p, ein_cost cost) {
 
 // What the search finds, before the simulation chooses; memory: of a place, 0 for no limit.
 static ein_decomp_info searched(const ein_graph *g, int64_t p, ein_cost cost, int strict,
-                                double memory) {
+                                double memory, int scattered) {
   ein_machine machine = uneven;
   ein_decompose_desc d;
   ein_decomposition *x;
@@ -989,6 +990,7 @@ static ein_decomp_info searched(const ein_graph *g, int64_t p, ein_cost cost, in
   d.machine = &machine;
   d.inputs = dealt ? EIN_INPUTS_DEALT : EIN_INPUTS_OUTSIDE;
   d.max_vectors = 1024;  // the same with a limit to the memory as without
+  d.no_scatter = !scattered;
   CHECK(eini_decompose_once(ctx, g, &d, &x) == EIN_OK);
   ein_decomposition_info(x, &info);
   ein_decomposition_destroy(x);
@@ -1013,7 +1015,7 @@ static void least_moved(int cases, uint64_t seed) {
     }
     if (points < 300) best = brute_least(g, p, cost);
     if (best >= 0) {
-      ein_decomp_info info = searched(g, p, cost, 1, 0);
+      ein_decomp_info info = searched(g, p, cost, 1, 0, 0);
       int ok = fabs(info.total - best) <= (cost == EIN_COST_BYTES && !dealt ? 0 : 1e-12 * best);
       CHECK(ok && info.proved);
       if (!ok) printf("case %d p %d: %.17g, brute force %.17g\n%s", done, (int)p, info.total, best,
@@ -1025,6 +1027,191 @@ static void least_moved(int cases, uint64_t seed) {
   dealt = 0;
   printf("seed %d: least bytes and seconds of %d graphs over vectors and orders as brute force\n",
          (int)seed, done);
+}
+
+// ---- results that are scattered -----------------------------------------------------------------
+
+#define SPLITS 16              // ways to split the folds of a graph
+#define SPREAD 1024            // ways of a statement
+
+// A statement's ways: its fold as it is (index -1), or split over `index` in `pieces`, with the
+// blocks of the result cut along `over`.
+typedef struct spread {
+  int64_t cut[8], home[8];
+  int order[8], norder, home_order[8], home_norder;
+} spread;
+
+// Where blocks lie: the digit of the split index is one of `over`, next to what `over` has. 0: that
+// is elsewhere.
+static int spread_home(const eini_stmt *s, spread *w, int index, int over) {
+  memcpy(w->home, w->cut, sizeof w->home);
+  w->home_norder = 0;
+  for (int j = 0; j < w->norder; j++) {
+    const int c = w->order[j];
+    if (c == index && w->cut[over] > 1 && (j == 0 || w->order[j - 1] != over)) return 0;
+    if (c != index) w->home_order[w->home_norder++] = c;
+    else if (w->cut[over] == 1) w->home_order[w->home_norder++] = over;
+  }
+  w->home[over] *= w->cut[index];
+  w->home[index] = 1;
+  return w->home[over] <= s->index[over].extent;
+}
+
+static int spread_ways(const eini_stmt *s, int64_t p, int index, int64_t pieces, spread *to) {
+  static int64_t way[WAYS][8];
+  const int ways = brute_ways(s, p, 0, way);
+  int n = 0;
+  for (int k = 0; k < ways; k++) {
+    int m = 0, cuts[8], other = 0;
+    for (int c = 0; c < s->nindex; c++) {
+      if (way[k][c] > 1) cuts[m++] = c;
+      other |= c >= s->nfree && c != index && way[k][c] > 1;
+    }
+    if (index >= 0 && (other || way[k][index] != pieces)) continue;
+    do {
+      for (int over = 0; over < (index < 0 ? 1 : s->nfree) && n < SPREAD; over++) {
+        spread *w = &to[n];
+        memcpy(w->cut, way[k], sizeof w->cut);
+        memcpy(w->order, cuts, sizeof w->order);
+        w->norder = m;
+        n += index < 0 || spread_home(s, w, index, over);
+      }
+    } while (eini_permute(cuts, m));
+  }
+  return n;
+}
+
+// The parts of the statements that a way is: one, or the partial results and their fold.
+static int spread_parts(const eini_stmt *s, const spread *w, int index, int64_t cut[2][9],
+                        int order[2][9], ein_parts *p) {
+  const int two = index >= 0, rank = s->out_map.rows;
+  memset(p, 0, 2 * sizeof *p);
+  cut[0][0] = two ? w->cut[index] : 1;
+  for (int c = 0; c < s->nindex; c++) cut[0][c + two] = c == index ? 1 : w->cut[c];
+  for (int j = 0; j < w->norder; j++)
+    order[0][j] = w->order[j] == index ? 0 : w->order[j] + two;
+  p[0].nindex = s->nindex + two;
+  p[0].norder = w->norder;
+  for (int r = 0; r < rank && two; r++) {
+    int64_t coef;
+    const int i = eini_row_index(&s->out_map, r, &coef);
+    cut[1][r] = i < 0 ? 1 : w->home[i];
+    for (int j = 0; j < w->home_norder; j++)
+      if (w->home_order[j] == i) order[1][j] = r;
+  }
+  cut[1][rank] = 1;
+  p[1].nindex = rank + 1;
+  p[1].norder = w->home_norder;
+  for (int k = 0; k <= two; k++) {
+    p[k].cut = cut[k];
+    p[k].order = order[k];
+    p[k].ntask = 1;
+    for (int c = 0; c < p[k].nindex; c++) p[k].ntask *= cut[k][c];
+  }
+  return 1 + two;
+}
+
+// The least over all ways of a graph whose folds are split so; -1: too many.
+static double spread_least(const ein_graph *g, int64_t p, ein_cost cost, const int *index,
+                           const int64_t *pieces, double best) {
+  static spread way[3][SPREAD];
+  int n[3], at[3] = {0};
+  double combos = 1;
+  ein_graph *s = eini_graph_new(ctx);
+  CHECK(s != NULL && eini_scatter_graph(s, g, index, pieces) == EIN_OK);
+  for (int i = 0; i < g->nstmt; i++) {
+    n[i] = spread_ways(&g->stmt[i], p, index[i], pieces[i], way[i]);
+    combos *= n[i] < SPREAD ? n[i] : 1e9;
+  }
+  for (int i = combos > 0 && combos <= 20000 ? 0 : -1; i >= 0;) {
+    int64_t cut[6][9];
+    int order[6][9], m = 0;
+    ein_parts parts[6];
+    double sum = 0;
+    for (i = 0; i < g->nstmt; i++)
+      m += spread_parts(&g->stmt[i], &way[i][at[i]], index[i], cut + m, order + m, parts + m);
+    for (int k = 0; k < s->nstmt && sum < best; k++) {
+      double join, agg, seconds;
+      brute_moved(s, parts, k, &join, &agg, &seconds);
+      sum += cost == EIN_COST_BYTES ? join + agg : seconds;
+    }
+    if (sum < best) best = sum;
+    for (i = (int)g->nstmt - 1; i >= 0 && ++at[i] == n[i]; i--) at[i] = 0;
+  }
+  ein_graph_destroy(s);
+  return combos > 20000 ? -1 : best;
+}
+
+// The least over all splits of all folds, all vectors, all orders, and all places of blocks.
+static double brute_spread(const ein_graph *g, int64_t p, ein_cost cost) {
+  int index[3][SPLITS], n[3], at[3] = {0};
+  int64_t pieces[3][SPLITS];
+  double best = INFINITY;
+  for (int k = 0; k < g->nstmt; k++) {
+    const eini_stmt *s = &g->stmt[k];
+    index[k][0] = -1, pieces[k][0] = 1, n[k] = 1;
+    for (int c = s->nfree; c < s->nindex; c++)
+      for (int64_t q = 2; q <= p; q++)
+        if (n[k] < SPLITS && eini_scatter_may(g, s, c, q))
+          index[k][n[k]] = c, pieces[k][n[k]++] = q;
+  }
+  for (int k = 0; k >= 0;) {
+    int i[3];
+    int64_t q[3];
+    for (k = 0; k < g->nstmt; k++) i[k] = index[k][at[k]], q[k] = pieces[k][at[k]];
+    const double least = spread_least(g, p, cost, i, q, best);
+    if (least < 0) return -1;
+    best = least;
+    for (k = (int)g->nstmt - 1; k >= 0 && ++at[k] == n[k]; k--) at[k] = 0;
+  }
+  return best;
+}
+
+// Two products and what is between and behind them, of extents with which folds are worth a cut; or
+// any program.
+static ein_graph *fold_program(char *text, size_t size) {
+  static const char *const tails[] = {
+      "Y[i,j] = exp(C[i,j])\noutput Y\n", "Y[j] = max[i](C[i,j])\noutput Y\n",
+      "Y[j,i] = C[i,j]*2\nZ[i] = C[i,0]\noutput Y, Z\n", "output C\n", "Y[i] = C[i,1]\noutput Y\n"};
+  static const char *const folds[] = {"sum", "max", "mean"};
+  static const int few[] = {2, 3, 4}, many[] = {8, 12, 16, 24};
+  if (chance(20)) return random_program((int)draw(1, 3), 0, 0, text, size);
+  snprintf(text, size, "input X[i=%d,k=%d], W[k,j=%d] : %s\nA[i,k] = X[i,k]+1\n"
+           "C[i,j] = %s[k](A[i,k]*W[k,j])\n%s", few[draw(0, 2)], many[draw(0, 3)], few[draw(0, 2)],
+           chance(50) ? "f32" : "f64", folds[draw(0, 2)], tails[draw(0, 4)]);
+  return program(text);
+}
+
+static void least_scattered(int cases, uint64_t seed) {
+  static const int64_t places[] = {2, 3, 4, 6, 8};
+  int done = 0, better = 0;
+  rng_state = seed;
+  while (done < cases) {
+    char text[2048];
+    ein_graph *g = fold_program(text, sizeof text);
+    const int64_t p = places[draw(0, 4)];
+    const ein_cost cost = done % 2 == 0 ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    double points = 0, best = -1;
+    for (int i = 0; i < g->nstmt; i++) {
+      double size = 1;
+      for (int c = 0; c < g->stmt[i].nindex; c++) size *= (double)g->stmt[i].index[c].extent;
+      points += size;
+    }
+    if (points < 900 && g->nstmt <= 3) best = brute_spread(g, p, cost);
+    if (best >= 0) {
+      const ein_decomp_info info = searched(g, p, cost, 1, 0, 1);
+      const int ok = fabs(info.total - best) <= 1e-12 * best;
+      CHECK(ok && info.proved);
+      if (!ok) printf("case %d p %d %s: %.17g, brute force %.17g\n%s", done, (int)p,
+                      ein_cost_name(cost), info.total, best, text);
+      better += best < searched(g, p, cost, 1, 0, 0).total * (1 - 1e-9);
+      done++;
+    }
+    ein_graph_destroy(g);
+  }
+  printf("seed %d: least of %d graphs over vectors, orders and scattered results as brute force; "
+         "scattered in %d\n", (int)seed, done, better);
+  CHECK(better > 0);
 }
 
 // Two statements of one form, each read in ways of its own: what one of them never needs the other
@@ -1063,8 +1250,8 @@ static void dropped_ways(int cases, uint64_t seed) {
     int64_t p = places[fixed ? n % 8 : draw(0, 7)];
     for (int k = 0; k < 4; k++) {
       ein_cost cost = k / 2 == 0 ? EIN_COST_BYTES : EIN_COST_SECONDS;
-      ein_decomp_info some = searched(g, p, cost, k % 2, 0);
-      ein_decomp_info all = searched(g, p, cost, k % 2, 1e30);
+      ein_decomp_info some = searched(g, p, cost, k % 2, 0, 0);
+      ein_decomp_info all = searched(g, p, cost, k % 2, 1e30, 0);
       int ok = fabs(some.total - all.total) <= 1e-12 * all.total || !some.proved || !all.proved;
       ok &= some.nvector <= all.nvector && some.proved >= all.proved;
       CHECK(ok);
@@ -1091,15 +1278,18 @@ static void few_ways(int cases, uint64_t seed) {
     memset(&d, 0, sizeof d);
     d.p = draw(1, 4) * draw(1, 16);
     d.cost = n % 2 == 0 ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    d.max_vectors = 2048;  // all from the start
     CHECK(eini_decompose_once(ctx, g, &d, &x) == EIN_OK);
     const ein_decomp_info least = x->info;
     ein_decomposition_destroy(x);
+    d.max_vectors = 0;
     proved += least.proved;
     for (int most = 1; most <= 64 && least.proved; most *= 4) {
       int all = 0;
       x = eini_decomp_new(ctx, &d, EINI_METHOD_BEST);
       CHECK(x != NULL);
-      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, most, &all, x, NULL) == EIN_OK);
+      eini_answers of = {x, NULL, NULL};
+      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, most, &all, &of) == EIN_OK);
       const ein_decomp_info *few = &x->info;
       CHECK(few->lower <= least.total * (1 + 1e-9) && few->total >= least.total * (1 - 1e-9));
       CHECK(!all || few->total <= least.total * (1 + 1e-9));
@@ -1406,7 +1596,7 @@ static void given_peak(const ein_graph *g, int64_t p, ein_cost cost, ein_inputs 
   d.cost = cost;
   d.inputs = inputs;
   *total = *peak = -1;
-  CHECK(eini_decompose_with(ctx, g, &d, EINI_METHOD_FIXED, &hint, &x, NULL) == EIN_OK);
+  CHECK(eini_decompose_with(ctx, g, &d, EINI_METHOD_FIXED, &hint, &x) == EIN_OK);
   if (x == NULL) return;
   ein_decomposition_info(x, &info);
   CHECK(ein_simulate(ctx, g, x, NULL, &sim) == EIN_OK);
@@ -2254,6 +2444,7 @@ int main(void) {
   blocks_in_boxes(FEW(20000), 10);
   bytes_moved(FEW(200), 2);
   least_moved(FEW(100), 3);
+  least_scattered(FEW(200), 18);
   test_levels();
   dropped_ways(FEW(200), 8);
   few_ways(FEW(200), 8);

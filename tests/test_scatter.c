@@ -150,8 +150,8 @@ static ein_graph *draw_graph(ein_ctx *ctx, ein_decompose_desc *d) {
   return parse(ctx, text);
 }
 
-// Random graphs, searched with results scattered: never more than without, what is found is what
-// the model says of the graph that it is of, and it runs right; the graph as given may be bound.
+// Random graphs, searched: never more than without scattered results, what is found is what the
+// model says of the graph that it is of, and it runs right; the graph as given may be bound.
 static void test_search(int count, uint64_t seed) {
   int scattered = 0;
   for (int n = 0; n < count; n++) {
@@ -167,8 +167,9 @@ static void test_search(int count, uint64_t seed) {
     ein_graph *g = draw_graph(ctx, &d);
     d.cost = chance(50) ? EIN_COST_BYTES : EIN_COST_SECONDS;
     if (g != NULL) {
+      d.no_scatter = 1;
       CHECK(ein_decompose(ctx, g, &d, &plain) == EIN_OK);
-      d.scatter = 1;
+      d.no_scatter = 0;
       CHECK(ein_decompose(ctx, g, &d, &how) == EIN_OK);
       const ein_decomp_info *a = &plain->info, *b = &how->info;
       const int seconds = d.cost == EIN_COST_SECONDS;
@@ -204,13 +205,14 @@ static void test_labels(int count, uint64_t seed) {
     memset(&d, 0, sizeof d), memset(&m, 0, sizeof m);
     m.latency = m.overhead = 1e-12, m.bandwidth = 1e6;
     d.machine = &m;
-    d.scatter = d.strict = 1;
+    d.strict = 1;
     ein_graph *g = draw_graph(ctx, &d);
     d.cost = chance(50) ? EIN_COST_BYTES : EIN_COST_SECONDS;
     ein_decomposition *x = g == NULL ? NULL : eini_decomp_new(ctx, &d, EINI_METHOD_BEST);
     int all = 0;
+    eini_answers of = {x, NULL, NULL};
     if (x != NULL) {
-      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, 0, &all, x, NULL) == EIN_OK);
+      CHECK(eini_decompose_most(ctx, g, &d, EINI_METHOD_BEST, NULL, 0, &all, &of) == EIN_OK);
       const double total = x->info.total;
       seen += x->nsent > 0;
       CHECK(eini_scattered(ctx, g, &d, &x) == EIN_OK);
@@ -253,8 +255,9 @@ static void test_megatron(void) {
   d.cost = EIN_COST_SECONDS;
   d.npin = 3;
   d.pin = pin;
+  d.no_scatter = 1;
   CHECK(ein_decompose(ctx, g, &d, &plain) == EIN_OK && plain->graph == NULL);
-  d.scatter = 1;
+  d.no_scatter = 0;
   CHECK(ein_decompose(ctx, g, &d, &how) == EIN_OK);
   const ein_graph *s = ein_decomposition_graph(how);
   CHECK(s != NULL && how->info.seconds < plain->info.seconds);
@@ -286,7 +289,6 @@ static void test_runs(void) {
   slow.bandwidth = 1e6;
   d.p = 4, d.cost = EIN_COST_SECONDS, d.machine = &slow, d.npin = 3, d.pin = pin;
   values_make(g, 5, &v);
-  d.scatter = 1;
   CHECK(ein_decompose(ctx, g, &d, &how) == EIN_OK && ein_decomposition_graph(how) != NULL);
   CHECK(runs_right(ctx, g, g, &v, how, 4));
   CHECK(runs_right(ctx, ein_decomposition_graph(how), g, &v, how, 4));
@@ -311,7 +313,6 @@ static void test_none(void) {
     d.p = n == 0 ? 1 : 4;
     d.cost = n == 1 ? EIN_COST_PAPER : EIN_COST_BYTES;
     d.machine = &m;
-    d.scatter = 1;
     CHECK(ein_decompose(ctx, n == 3 ? fixed : g, &d, &how) == EIN_OK);
     CHECK(ein_decomposition_graph(how) == NULL);
     ein_decomposition_destroy(how);
@@ -334,7 +335,7 @@ static void test_memory(void) {
     ein_decomposition *s = NULL;
     ein_decompose_desc d;
     memset(&d, 0, sizeof d);
-    d.p = 4, d.cost = EIN_COST_BYTES, d.npin = 3, d.pin = pin, d.scatter = 1;
+    d.p = 4, d.cost = EIN_COST_BYTES, d.npin = 3, d.pin = pin;
     const ein_status st = ctx == NULL ? EIN_ERR_NO_MEMORY : ein_decompose(ctx, g, &d, &s);
     checks++;
     if (st != EIN_OK && (st != EIN_ERR_NO_MEMORY || s != NULL)) failures++;

@@ -229,6 +229,7 @@ static void grids_of(const program *p, int64_t places, int json) {
   d.p = places;
   d.cost = EIN_COST_BYTES;
   d.inputs = EIN_INPUTS_DEALT;
+  d.no_scatter = 1;  // it is of the statements as written
   const ein_status st = ein_decompose(p->ctx, p->graph, &d, &how);
   if (st != EIN_OK) die_library(p->ctx, st, p->file);
   ein_decomposition_info(how, &info);

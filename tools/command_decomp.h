@@ -133,9 +133,7 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->cost = cost != NULL ? ein_cost_find(cost) : EIN_COST_SECONDS;
   if (d->cost == EIN_COST_COUNT)
     misuse("paper, paper-code, bytes or seconds", "no cost model is called '%s'", cost);
-  d->scatter = given(O_SCATTER) != NULL;
-  if (d->scatter && d->cost <= EIN_COST_PAPER_CODE)
-    misuse(NULL, "--scatter: under --cost paper statements are planned as written");
+  d->no_scatter = given(O_NO_SCATTER) != NULL;
   d->method = given(O_DECOMP);
   d->parts = option_list(O_PARTS, &d->nparts);
   d->keep = option_list(O_KEEP, &d->nkeep);
@@ -154,7 +152,8 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->machine = machine;
 }
 
-// The program is the one that a decomposition is of: with --scatter it may have statements more.
+// The program is the one that a decomposition is of, with more statements where results are
+// scattered.
 static void scattered(program *p, const ein_decomposition *d) {
   const ein_graph *g = ein_decomposition_graph(d);
   if (g == NULL) return;

@@ -228,8 +228,8 @@ static const char *fabric_name(void) {
 
 // What the store has for the program, in its names, where nothing else is asked for; or NULL.
 static char *form_stored(const program *p, int64_t places) {
-  static const option_id other[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_MEMORY, O_SCATTER,
-                                    O_DETERMINISTIC};
+  static const option_id other[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_MEMORY,
+                                    O_NO_SCATTER, O_DETERMINISTIC};
   normal_form f;
   char *found = NULL;
   if (store_path() == NULL || given(O_PLACES) == NULL) return NULL;

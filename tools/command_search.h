@@ -84,6 +84,7 @@ static char *search_plan(search *s, const ein_graph *g, int way, int first, doub
   ein_sim_info sim;
   char *said = NULL;
   if (first) d.max_work = s->full_work;
+  d.no_scatter = 1;  // members say themselves where folds are split
   d.cost = ways[way].cost;
   d.method = way < PLANS ? ways[way].method : "none";
   if (way >= PLANS) d.machine = NULL;  // only operations are asked for
@@ -245,7 +246,7 @@ static void search_first(search *s) {
   for (int k = 0; k < WAYS; k++) (void)search_evaluate(s, plain_text, k, 1);
   ein_decompose_desc desc = s->desc;
   desc.cost = EIN_COST_SECONDS;
-  desc.scatter = 1;
+  desc.no_scatter = 0;
   st = ein_decompose(s->p->ctx, plain, &desc, &d);
   const ein_graph *better = st == EIN_OK ? ein_decomposition_graph(d) : NULL;
   if (better != NULL) {

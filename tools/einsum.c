@@ -260,8 +260,8 @@ typedef enum option_id {
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_KERNEL_CACHE,
-  O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS, O_SCATTER,
+  O_KERNEL_CACHE, O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS,
+  O_NO_SCATTER,
   O_LIST, O_APPLY, O_LOOSE, O_DIR, O_EVALUATIONS, O_COUNT
 } option_id;
 
@@ -297,7 +297,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND}, {"--grids", FLAG, BOUND},
   {"--schedule", VALUE, RUN | PLAN | TUNE}, {"--schedule-out", VALUE, PLAN},
   {"--count", VALUE, RUN | BENCH},
-  {"--seconds", VALUE, BENCH | SEARCH}, {"--scatter", FLAG, PLACES},
+  {"--seconds", VALUE, BENCH | SEARCH}, {"--no-scatter", FLAG, PLACES},
   {"--list", FLAG, REWRITE}, {"--apply", LIST, REWRITE}, {"--loose", FLAG, REWRITE | SEARCH},
   {"--out", VALUE, SEARCH}, {"--evaluations", VALUE, SEARCH}};
 
@@ -370,8 +370,8 @@ static const char *const usage[] = {
   "  --max-work N       places that planning may look at: 1e8 are about 10 seconds\n"
   "  --strict           only as many tasks per statement as there are places (or the most\n"
   "                     possible), as in the paper: so anyway but for --cost seconds\n"
-  "  --scatter          results of folds that places share may be scattered over these places\n"
-  "                     (reduce-scatter) instead of folded at one\n"
+  "  --no-scatter       results of folds that places share are folded at one, and not scattered\n"
+  "                     over these places (reduce-scatter)\n"
   "  --fewer            also fewer tasks, by every divisor of the places: so anyway for\n"
   "                     --cost seconds\n"
   "  --machine FILE     lines 'flops 1e12', memory_bw, latency, bandwidth, overhead, memory,\n"
@@ -636,7 +636,7 @@ static unsigned read_command_line(int argc, char **argv) {
 static int decomposed(void) {
   static const option_id o[] = {O_DECOMP, O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER,
                                 O_MACHINE, O_INPUTS, O_SVG, O_VECTORS, O_TABLE, O_BEAM, O_WORK,
-                                O_SCHEDULE, O_SCHEDULE_OUT, O_SCATTER};
+                                O_SCHEDULE, O_SCHEDULE_OUT, O_NO_SCATTER};
   const char *p = given(O_PLACES);
   int any = simulated() || (p != NULL && strcmp(p, "1") != 0);
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) any |= opt[o[i]].n > 0;
