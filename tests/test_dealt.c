@@ -108,8 +108,8 @@ static void deal(const char *text, int p, int exact) {
 int main(int argc, char **argv) {
   static const char *const product[] = {
       "input A[i=%d,j=%d], B[j,k=%d] : f64\nC[i,k] = A[i,j]*B[j,k]\n",
-      "input A[i=%d,j=%d], B[j,k=%d], C[k,l=5] : f64\nT[i,k] = A[i,j]*B[j,k]\n"
-      "Y[i,l] = T[i,k]*C[k,l]\noutput Y\n",
+      ("input A[i=%d,j=%d], B[j,k=%d], C[k,l=5] : f64\n"
+       "T[i,k] = A[i,j]*B[j,k]\nY[i,l] = T[i,k]*C[k,l]\noutput Y\n"),
       "input X[i=%d,j=%d,k=%d], A[j,r=3], B[k,r] : f64\nY[i,r] = X[i,j,k]*A[j,r]*B[k,r]\n",
       "input X[i=%d,j=%d,k=%d], v[k] : f64\nY[i,j] = X[i,j,k]*v[k]\n",
       "input X[i=%d,j=%d,k=%d], Z[i,j,k] : f64\ns = sum[i,j,k](X[i,j,k]*Z[i,j,k])\noutput s\n",

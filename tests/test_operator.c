@@ -105,11 +105,13 @@ static int haar_sizes(int64_t *size, void *user) {
   return size[0] > 0 && size[0] % 2 == 0;
 }
 
+static char strict[] = "strict";
+
 static const ein_operator operators[] = {
     {"fft", "(n)->(n)", EIN_C128, fft, NULL, fft_flops, NULL},
     {"sorted", "(n) -> (n)", EIN_F32, sorted, NULL, NULL, NULL},
     {"solve", "(n,n),(n)->(n)", EIN_F64, solve, NULL, NULL, NULL},
-    {"solve_all", "(n,n),(n)->(n)", EIN_F64, solve, NULL, NULL, (void *)"strict"},
+    {"solve_all", "(n,n),(n)->(n)", EIN_F64, solve, NULL, NULL, strict},
     {"haar", "(n)->low(m),high(m),most()", EIN_I64, haar, haar_sizes, NULL, NULL}};
 
 static ein_ctx *ctx_with(int width, counter *c) {
