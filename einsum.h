@@ -4715,7 +4715,9 @@ static ein_status eini_ctx_add_function(ein_ctx *ctx, const ein_function *f,
                                       &ctx->capfunction, sizeof *p, &name);
   if (b != NULL) ctx->block = b;
   if (p != NULL) ctx->function = p;
-  if (p == NULL || b == NULL) return EIN_ERR_NO_MEMORY;
+  if (p == NULL || b == NULL)
+    return eini_fail(&ctx->diag, EIN_ERR_NO_MEMORY, -1, 0, NULL, "%s",
+                     ein_status_text(EIN_ERR_NO_MEMORY));
   p[ctx->nfunction] = *f;
   p[ctx->nfunction].name = name;
   b[ctx->nfunction++] = block;
