@@ -20,7 +20,7 @@ listed() { (cd "$1" && find . ! -type d | sort); }
 
 # ---- what is installed, and where --------------------------------------------------------------
 
-stage="$work/a stage"
+stage="$work/put in here"
 prefix="/opt/ein sum"
 usr="$work/a prefix"
 {
@@ -41,7 +41,7 @@ for at in "$stage$prefix" "$usr"; do
   done
 done
 [ "$(listed "$stage" | wc -l)" -eq "$(wc -l < "$work/want")" ] || wrong "files outside of PREFIX"
-grep -r "a stage" "$stage" && wrong "DESTDIR stands in an installed file"
+grep -r "put in here" "$stage" && wrong "DESTDIR stands in an installed file"
 version=$("$usr/bin/einsum" --version | sed 's/einsum //')
 [ "$("$usr/bin/einsum" 'kyx->' examples/data/digits.npy)" = 31147 ] ||
   wrong "the command does not run"
