@@ -3,7 +3,9 @@
 #
 # Are the pictures of `einsum plan --svg` legible and complete? tests/pictures.py BINARY: bytes on
 # edges add up to those of the plan, layers that repeat are one, found by what they do and not by
-# their names, and nothing is higher than it may be. No package.
+# their names, and nothing is higher than it may be. Of programs as written (--view teg): every text
+# is within its shape, no shape on another, and there is one for every tensor and statement. No
+# package.
 
 import json
 import os
@@ -61,6 +63,96 @@ class Picture:
 
     def times(self):
         return [int(s.split()[0]) for s in self.texts if re.fullmatch(r"\d+ times", s)]
+
+
+# A program as written: its shapes with their texts, as (kind, box, lines, pale).
+class Written:
+    def __init__(self, text):
+        with open("written.ein", "w", encoding="utf-8") as f:
+            f.write(text)
+        r = subprocess.run([BINARY, "plan", "written.ein", "--json", "--svg", "written.svg",
+                            "--view", "teg"], capture_output=True, text=True, check=True)
+        self.says = json.loads(r.stdout)
+        self.shapes = []
+        svg = xml.dom.minidom.parse("written.svg").documentElement
+        self.height = float(svg.getAttribute("height"))
+        expect(self.height <= TALL, "height", self.height)
+        for column in svg.getElementsByTagName("g"):
+            if column.hasAttribute("transform"):
+                self.column(column)
+
+    def column(self, g):
+        shapes = []
+        for x in g.getElementsByTagName("*"):
+            if x.tagName in ("rect", "ellipse", "polygon"):
+                shapes.append((x.tagName, outline(x), [],
+                               x.parentNode.hasAttribute("opacity")))
+            elif x.tagName == "text" and x.getAttribute("font-style") != "italic":
+                left, base = float(x.getAttribute("x")), float(x.getAttribute("y"))
+                s = x.firstChild.data
+                kind, box, lines, _ = shapes[-1]
+                lines.append(s)
+                for px in (left, left + 7 * len(s)):
+                    for py in (base - 9, base + 3):
+                        expect(inside(kind, box, px, py), s, "leaves its", kind, box)
+        for i, (_, a, lines, _) in enumerate(shapes):
+            for _, b, other, _ in shapes[:i]:
+                expect(a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3], lines,
+                       "lies on", other)
+        self.shapes += shapes
+
+    def count(self, kind):
+        return sum(1 for shape in self.shapes if shape[0] == kind)
+
+    def pruned(self):
+        return [lines[0] for _, _, lines, _ in self.shapes if lines[-1].endswith("pruned")]
+
+
+def outline(x):
+    def number(key):
+        return float(x.getAttribute(key))
+    if x.tagName == "rect":
+        return (number("x"), number("y"), number("x") + number("width"),
+                number("y") + number("height"))
+    if x.tagName == "ellipse":
+        return (number("cx") - number("rx"), number("cy") - number("ry"),
+                number("cx") + number("rx"), number("cy") + number("ry"))
+    points = [[float(v) for v in p.split(",")] for p in x.getAttribute("points").split()]
+    return (min(p[0] for p in points), min(p[1] for p in points), max(p[0] for p in points),
+            max(p[1] for p in points))
+
+
+def inside(kind, box, x, y):
+    wide, high = (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
+    dx, dy = abs(x - box[0] - wide) / wide, abs(y - box[1] - high) / high
+    if kind == "ellipse":
+        return dx * dx + dy * dy <= 1
+    return dx <= (1 - 8 / wide * dy if kind == "polygon" else 1) and dy <= 1
+
+
+# Statements of all kinds that read what is before them; some are observed.
+def mixed(rng, count):
+    lines, names = ["input A[i=6,j=6], B[i,j] : f64"], ["A", "B"]
+    for n in range(count):
+        a, b = rng.choice(names[-5:]), rng.choice(names)
+        lines.append(rng.choice([
+            "V%d[i,j] = sum[k](%s[i,k]*%s[k,j])", "V%d[i,j] = %s[i,j] + exp(%s[j,i])",
+            "V%d[i,j] = concat[i](slice[i](%s[i,j], 0, 2), slice[i](%s[i,j], 2, 6))",
+            "V%d[i,j] = roll[j](%s[i,j] * %s[i,j], 1)",
+            "V%d[i=6,j=6] = i+2*j  # %s %s", "V%d[i=6,j] = %s[i-1,j | wrap] - %s[0,j]"])
+            % (n, a, b))
+        names.append("V%d" % n)
+    return "\n".join(lines + ["output " + ", ".join(rng.sample(names[2:], 3))])
+
+
+SELECTED = """input A[i=4,j=3], B[k=5,j], U[m=7] : f32
+C[i,j] = concat[i](A[i,j], B[i,j])
+D[i] = sum[j](C[i,j]*C[i,j]) + 1
+R[i] = reverse[i](D[i])
+Q[i=9] = D[0]
+Z[i=6,j=2] = 0
+X[i] = softmax[i](D[i])
+output R, Q"""
 
 
 def name(rng, used):
@@ -125,6 +217,28 @@ Y[s,e] = sum[t](P[s,t]*V[t,e])
 output Y"""
 
 
+def written(rng):
+    p = Written(SELECTED)
+    expect(p.says["observed"] == ["R", "Q"], "observed", p.says)
+    expect(set(p.says["pruned"]) >= {"U", "Z", "X"} and "D" not in p.says["pruned"], p.says)
+    expect(p.count("polygon") == p.says["selectors"] == 4, "selectors", p.count("polygon"))
+    texts = [s for _, _, lines, _ in p.shapes for s in lines]
+    for s in ("C[9,3] : f32", "piece 2 of 2", "to C[4,0]", "from D[8]",
+              "reads by stride -1 along i", "repeats along i", "sequence point"):
+        expect(s in texts, "no text", s)
+    for count in (1, 12, 40, 200):
+        p = Written(mixed(rng, count) if count > 3 else SELECTED.replace("R, Q", "Z"))
+        says, total = p.says, len(p.shapes)
+        expect(total == sum(says[k] for k in ("inputs", "tensors", "operators", "selectors",
+                                              "generators")) + 1, count, total, "shapes", says)
+        expect(p.count("ellipse") == says["operators"] + says["generators"], count, says)
+        expect(p.count("polygon") == says["selectors"], count, says)
+        pale = [lines[0] for _, _, lines, pale in p.shapes if pale]
+        expect(pale == p.pruned() and len(pale) > 0, count, "pale", pale, p.pruned())
+        expect({s.split("[")[0] for s in pale if " : " in s} == set(says["pruned"]), count,
+               "pruned", says["pruned"])
+
+
 def main():
     for words in ([], ["-p", "8"], ["-p", "8", "--cost", "bytes"], ["-p", "6", "--decomp", "sqrt"],
                   ["-p", "8", "--pin", "K[t=8]", "--cost", "bytes"]):
@@ -156,6 +270,7 @@ def main():
     ends = sorted(p.stubs)
     expect(len(ends) == 2 and re.fullmatch(r"V0 [\d.]+ k?B", ends[0]) and ends[1] == "to V12",
            "a long edge has stubs", p.stubs)
+    written(rng)
     p = Picture(tangle(rng, 350), "-p", "4", "--decomp", "sqrt")
     expect(len(p.plan["statements"]) >= 350, "statements", len(p.plan["statements"]))
     ends = [s.split()[0] for s in p.stubs if not s.startswith("to ")]

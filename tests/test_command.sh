@@ -1087,6 +1087,52 @@ expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg plan.svg
 ln -s plan.svg link.svg
 expect 0 plan P.ein --sizes i=2,j=3 -p 2 --svg link.svg
 ok [ -L link.svg ]
+# The program as written: what it is made of, in a picture.
+printf '%s\n' 'input A[i=4,j=3], B[k=5,j], U[m=7] : f32' 'C[i,j] = concat[i](A[i,j], B[i,j])' \
+  'D[i] = sum[j](C[i,j]*C[i,j])' 'R[i] = reverse[i](D[i])' 'O[i=9] = i' 'X[i] = exp(D[i])' \
+  'output R, O' > Teg.ein
+expect 0 plan Teg.ein --svg teg.svg --view teg
+prints 'inputs 3, other tensors 5, operators 2, selectors 3, generators 1
+observed: R, O
+pruned: U, X'
+ok [ "$(head -c 4 teg.svg)" = '<svg' ]
+ok [ "$(tail -n 1 teg.svg)" = '</svg>' ]
+for text in 'A\[4,3\] : f32' 'B\[5,3\] : f32' 'U\[7\] : f32' 'C\[9,3\] : f32' 'D\[9\] : f32' \
+  'R\[9\] : f32' 'O\[9\] : i64' 'X\[9\] : f32' 'D: sum\[j\]' 'O: generator' 'X: element-wise' \
+  'sequence point' 'piece 2 of 2' 'to C\[4,0\]' 'reads by stride -1 along i'; do
+  ok [ "$(grep -c ">$text<" teg.svg)" -eq 1 ]
+done
+ok [ "$(grep -c '<polygon' teg.svg)" -eq 3 ]
+ok [ "$(grep -c '>output<' teg.svg)" -eq 2 ]
+ok [ "$(grep -c 'pruned<' teg.svg)" -eq 3 ]  # an input, a tensor, and what would define it
+ok [ "$(grep -c 'opacity="0.5">' teg.svg)" -eq 3 ]
+expect 0 plan Teg.ein --svg teg.svg --view teg --json
+prints '{"inputs": 3, "tensors": 5, "operators": 2, "selectors": 3, "generators": 1, '\
+'"observed": ["R", "O"], "pruned": ["U", "X"]}'
+expect 0 plan Teg.ein --svg - --view teg
+case $out in '<svg'*'</svg>') ;; *) fail "no picture alone: $out" ;; esac
+cp teg.svg same.svg
+{ printf '\357\273\277'; cat Teg.ein; } > Mark.ein  # the mark stays first where all is observed
+expect 0 plan Mark.ein --svg teg.svg --view teg
+ok cmp -s teg.svg same.svg
+expect 0 plan Teg.ein --svg plan.svg
+expect 0 plan Teg.ein --svg same.svg --view plan
+ok cmp -s plan.svg same.svg
+expect 0 plan Empty.ein --svg teg.svg --view teg
+ok grep -q '>sequence point<' teg.svg
+expect 2 plan Teg.ein --svg none.svg --view graph
+says "--view 'graph'"
+says 'plan or teg'
+expect 2 plan Teg.ein --view teg
+says '--svg FILE'
+expect 2 plan Teg.ein --svg none.svg --view teg -p 2
+says '-p does not apply: --view teg draws the program as written'
+expect 2 plan ij,jk --shapes 2x3,3x4 --svg none.svg --view teg
+says "--view teg draws programs, and 'ij,jk' is none"
+expect 2 plan Teg.ein --svg - --view teg --json
+says 'both go to standard output'
+expect 2 run Teg.ein --svg none.svg --view teg
+ok absent none.svg
 # A long chain is drawn as one statement.
 i=1
 {

@@ -779,6 +779,7 @@ static void decomposed_json(const program *prog, const ein_decomposition *d,
 #include "command_svg.h"
 #include "command_clock.h"
 #include "command_schedule.h"
+#include "command_teg.h"
 
 // What every statement adds in, and how far from the truth it may be.
 static void explain_accuracy(const ein_decomposition *d) {

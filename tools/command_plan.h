@@ -432,13 +432,14 @@ static int plan_expression(const char *expr) {
 
 static int command_plan(void) {
   if (args.n == 0) misuse("einsum plan (EXPR | PROG.ein) --shapes ...", "nothing to plan");
+  const int written = view_teg();
   if (!is_program(args.v[0])) return plan_expression(args.v[0]);
   program p;
   program_open(&p, args.v[0]);
   program_inputs(&p, 1);
   if (decomposed()) {
     program_parse(&p);
-    return plan_decomposed(&p);
+    return written ? draw_teg(&p) : plan_decomposed(&p);
   }
   program_plan(&p);
   if (opt[O_SET].n > 0) (void)program_params(&p);

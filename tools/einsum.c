@@ -261,7 +261,7 @@ typedef enum option_id {
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
   O_KERNEL_CACHE, O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS,
-  O_NO_SCATTER,
+  O_NO_SCATTER, O_VIEW,
   O_LIST, O_APPLY, O_LOOSE, O_DIR, O_EVALUATIONS, O_COUNT
 } option_id;
 
@@ -298,6 +298,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--schedule", VALUE, RUN | PLAN | TUNE}, {"--schedule-out", VALUE, PLAN},
   {"--count", VALUE, RUN | BENCH},
   {"--seconds", VALUE, BENCH | SEARCH}, {"--no-scatter", FLAG, PLACES},
+  {"--view", VALUE, PLAN},
   {"--list", FLAG, REWRITE}, {"--apply", LIST, REWRITE}, {"--loose", FLAG, REWRITE | SEARCH},
   {"--out", VALUE, SEARCH}, {"--evaluations", VALUE, SEARCH}};
 
@@ -383,6 +384,8 @@ static const char *const usage[] = {
   "                     it, from where it moves to others (--cost bytes)\n"
   "  --svg FILE         a picture: the graph, its partitions, bytes moved, and a time line,\n"
   "                     simulated (plan) or measured (run); with - nothing else is printed\n"
+  "  --view V           plan --svg: of the plan (default), or teg: the program as written, its\n"
+  "                     tensors, operators, selectors, generators, what is observed and pruned\n"
   "  --deterministic    the same bits for every -j, -p, --fabric and --memory\n"
   "  --map              canon: what every name was, as comments\n"
   "  --fast-memory N    bound: elements of a fast memory, between which and all others they move\n"

@@ -17,9 +17,13 @@ typedef struct svg_node {
   const char *text;         // further lines, separated by '\n'; may be NULL
   int kind;                 // SVG_INPUT, ..
   int times;                // more than 1: it stands for so many
+  int pale;                 // 1: it and its edges are drawn faintly
 } svg_node;
 
-enum { SVG_INPUT, SVG_STATEMENT, SVG_OUTPUT, SVG_STUB };  // the last: made here
+// Boxes; stubs, which are made here; in a program as written, which is inputs, outputs and these:
+// tensors between them, ovals that compute or make, cut boxes that move, the points of sequence.
+enum { SVG_INPUT, SVG_STATEMENT, SVG_OUTPUT, SVG_STUB, SVG_TENSOR, SVG_OPERATOR, SVG_GENERATOR,
+       SVG_SELECTOR, SVG_POINT };
 
 typedef struct svg_edge {
   int from, to;             // nodes
@@ -116,15 +120,22 @@ static void svg_levels(int nnode, int nedge, const svg_edge *edge, int *level, i
     if (level[v] == 0 && least[v] > 0) level[v] = least[v];
 }
 
+static int svg_oval(const svg_node *v) {
+  return v->kind == SVG_OPERATOR || v->kind == SVG_GENERATOR;
+}
+
+// An oval holds the box of its text: 4/5 of its width by 3/5 of its height.
 static double svg_box_width(const svg_node *v) {
   int columns = svg_columns(v->title), more = svg_columns(v->text);
   if (v->times > 1) columns = columns < 12 ? 13 : columns + 1;  // behind it are two more
-  return (more > columns ? more : columns) * SVG_CHAR + 16;
+  double wide = (more > columns ? more : columns) * SVG_CHAR + 16;
+  return svg_oval(v) ? wide * 5 / 4 : v->kind >= SVG_SELECTOR ? wide + 16 : wide;
 }
 
 static double svg_box_height(const svg_node *v) {
   if (v->kind == SVG_STUB) return SVG_LINE;
-  return (1 + svg_lines(v->text)) * SVG_LINE + 8 + (v->times > 1 ? SVG_LINE + 6 : 0);
+  double high = (1 + svg_lines(v->text)) * SVG_LINE + 8 + (v->times > 1 ? SVG_LINE + 6 : 0);
+  return svg_oval(v) ? high * 5 / 3 : high;
 }
 
 enum { SVG_LOOP_WIDTH = 26 };
@@ -326,9 +337,19 @@ static double svg_place(svg_layout *w) {
 }
 
 static void svg_box(FILE *f, double x, double y, double width, double height, int of) {
-  static const char *const fill[] = {"#eef2f7", "#fff7df", "#e3f4e3"};
-  fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\" fill=\"%s\" "
-          "stroke=\"#556\"/>\n", x, y, width, height, fill[of % 3]);
+  static const char *const fill[] = {"#eef2f7", "#fff7df", "#e3f4e3", "none", "#ffffff", "#fff7df",
+                                     "#fbe9e0", "#efe6f7", "#e8e8e8"};
+  const double right = x + width, bottom = y + height, middle = y + height / 2;
+  if (of == SVG_OPERATOR || of == SVG_GENERATOR)
+    fprintf(f, "<ellipse cx=\"%.1f\" cy=\"%.1f\" rx=\"%.1f\" ry=\"%.1f\"", x + width / 2, middle,
+            width / 2, height / 2);
+  else if (of == SVG_SELECTOR)
+    fprintf(f, "<polygon points=\"%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f\"",
+            x, middle, x + 8, y, right - 8, y, right, middle, right - 8, bottom, x + 8, bottom);
+  else
+    fprintf(f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%d\"", x, y, width,
+            height, of == SVG_POINT ? 11 : 4);
+  fprintf(f, " fill=\"%s\" stroke=\"#556\"/>\n", fill[of]);
 }
 
 static void svg_boxes(FILE *f, const svg_layout *w, int nnode, const svg_node *node,
@@ -338,9 +359,12 @@ static void svg_boxes(FILE *f, const svg_layout *w, int nnode, const svg_node *n
     const int many = node[v].times > 1, stub = node[v].kind == SVG_STUB;
     double x = s->x - s->width / 2, y = top[s->level], wide = s->width - s->loop;
     const char *t = node[v].text;
+    if (node[v].pale) fputs("<g opacity=\"0.5\">\n", f);
     for (int k = many ? 2 : 0; k >= 0 && !stub; k--)
       svg_box(f, x + 3 * k, y + 3 * k, wide - (many ? 6 : 0), s->height - (many ? 6 : 0),
               node[v].kind);
+    if (svg_oval(&node[v])) x += wide / 10, y += s->height / 5;
+    else if (node[v].kind >= SVG_SELECTOR) x += 8;
     fprintf(f, "<text x=\"%.1f\" y=\"%.1f\"%s>", x + 8, y + SVG_LINE - (stub ? 4 : 0),
             stub ? " font-style=\"italic\" font-size=\"11\" fill=\"#446\"" :
                    " font-weight=\"bold\"");
@@ -356,6 +380,7 @@ static void svg_boxes(FILE *f, const svg_layout *w, int nnode, const svg_node *n
       fputs("</text>\n", f);
       if (t != NULL) t += n + (t[n] == '\n');
     }
+    if (node[v].pale) fputs("</g>\n", f);
   }
 }
 
@@ -371,8 +396,8 @@ static void svg_loop(FILE *f, const svg_spot *s, double y, const svg_edge *e) {
   fputs("</text>\n", f);
 }
 
-static void svg_edges(FILE *f, const svg_layout *w, int nedge, const svg_edge *edge,
-                      const double *top, const double *bottom) {
+static void svg_edges(FILE *f, const svg_layout *w, const svg_node *node, int nedge,
+                      const svg_edge *edge, const double *top, const double *bottom) {
   for (int e = 0; e < nedge; e++) {
     const svg_spot *a = &w->spot[edge[e].from], *b = &w->spot[edge[e].to];
     if (edge[e].kind == SVG_LOOP) {
@@ -388,8 +413,9 @@ static void svg_edges(FILE *f, const svg_layout *w, int nedge, const svg_edge *e
       x = mid, y = s == b ? to : bottom[s->level];
       if (s != b) fprintf(f, "L%.1f %.1f", x, y);
     }
-    fprintf(f, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" marker-end=\"url(#a)\"/>\n",
-            edge[e].weight > 0 ? "#c0392b" : "#99a", 1 + 4 * edge[e].weight);
+    fprintf(f, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\"%s marker-end=\"url(#a)\"/>\n",
+            edge[e].weight > 0 ? "#c0392b" : "#99a", 1 + 4 * edge[e].weight,
+            node[edge[e].from].pale || node[edge[e].to].pale ? " stroke-opacity=\"0.5\"" : "");
   }
 }
 
@@ -758,9 +784,9 @@ static int svg_columns_of(int nnode, const svg_node *node, int *level, int *colu
   return at + 1;
 }
 
-// "T" of "T[i,j] | k", with what follows; the caller's to free.
+// "T" of "T[i,j] | k" or "T: sum[k]", with what follows; the caller's to free.
 static char *svg_stub_text(const char *before, const char *title, const char *after) {
-  size_t n = strcspn(title, "["), room = strlen(before) + n + strlen(after) + 1;
+  size_t n = strcspn(title, "[:"), room = strlen(before) + n + strlen(after) + 1;
   char *s = (char *)svg_alloc(room, 1);
   if (s != NULL) snprintf(s, room, "%s%.*s%s", before, (int)n, title, after);
   return s;
@@ -790,6 +816,7 @@ static int svg_cut(svg_graph *g, const svg_edge *e) {
   char *in = svg_stub_text("", g->node[e->from].title, tail);
   if (in == NULL) return 0;
   const int stub = svg_stub(g, in, g->level[e->to] - 1, g->column[e->to]);
+  g->node[stub].pale = g->node[e->from].pale | g->node[e->to].pale;
   svg_flow(g, stub, e->to, e->weight, e->bytes);
   const char *to = carry ? "one after" : g->node[e->to].title;
   char *out;
@@ -797,6 +824,7 @@ static int svg_cut(svg_graph *g, const svg_edge *e) {
     out = svg_stub_text("to ", to, "");
     if (out == NULL) return 0;
     g->out[e->from] = svg_stub(g, out, g->level[e->from] + 1, g->column[e->from]);
+    g->node[g->out[e->from]].pale = g->node[e->from].pale;
     svg_flow(g, e->from, g->out[e->from], 0, 0);
     return 1;
   }
@@ -882,7 +910,7 @@ static int svg_column_make(svg_column *c, svg_graph *g, int k, double y) {
 
 static int svg_column_draw(FILE *f, const svg_column *c, double x) {
   fprintf(f, "<g transform=\"translate(%.1f 0)\">\n", x);
-  svg_edges(f, &c->w, c->nedge, c->edge, c->top, c->bottom);
+  svg_edges(f, &c->w, c->node, c->nedge, c->edge, c->top, c->bottom);
   svg_boxes(f, &c->w, c->nnode, c->node, c->top);
   int ok = svg_labels(f, &c->w, c->nedge, c->edge, c->top);
   fputs("</g>\n", f);
