@@ -46,6 +46,28 @@ static ein_status spread_counted(void *user, int number, int turns, int turn, in
   return spread_inner(user, number, turns, turn, root, data, bytes, ticket);
 }
 
+// So are folds, which all but the first place of a group send to.
+enum { GROUPS = 4096 };
+static int first_of[GROUPS];
+static ein_status (*groups_inner)(void *, int, const int *, const int *, const int *, int *);
+static ein_status (*reduce_inner)(void *, int, int, int, int, ein_dtype, void *, size_t,
+                                  ein_ticket *);
+
+static ein_status groups_counted(void *user, int n, const int *first, const int *place,
+                                 const int *turns, int *number) {
+  const ein_status st = groups_inner(user, n, first, place, turns, number);
+  for (int g = 0; g < n && st == EIN_OK; g++)
+    if (number[g] >= 0 && number[g] < GROUPS) first_of[number[g]] = place[first[g]];
+  return st;
+}
+
+static ein_status reduce_counted(void *user, int number, int turns, int turn, int fold,
+                                 ein_dtype dtype, void *data, size_t bytes, ein_ticket *ticket) {
+  CHECK(number < GROUPS);
+  sent += first_of[number] != rank ? (int64_t)bytes : 0;
+  return reduce_inner(user, number, turns, turn, fold, dtype, data, bytes, ticket);
+}
+
 static ein_status fabric_of(ein_ctx *ctx, int places, ein_fabric *f) {
 #ifdef TEST_MPI
   const ein_status st = ein_fabric_mpi(ctx, MPI_COMM_WORLD, places, f);
@@ -56,6 +78,10 @@ static ein_status fabric_of(ein_ctx *ctx, int places, ein_fabric *f) {
   spread_inner = f->spread_fn;
   if (st == EIN_OK) f->send_fn = send_counted;
   if (st == EIN_OK && f->spread_fn != NULL) f->spread_fn = spread_counted;
+  groups_inner = f->groups_fn;
+  reduce_inner = f->reduce_fn;
+  if (st == EIN_OK && f->groups_fn != NULL) f->groups_fn = groups_counted;
+  if (st == EIN_OK && f->reduce_fn != NULL) f->reduce_fn = reduce_counted;
   return st;
 }
 
