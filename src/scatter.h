@@ -26,11 +26,12 @@ static int eini_scatter_may(const ein_graph *g, const eini_stmt *s, int c, int64
   return 1;
 }
 
-// A name that nothing of the graph has: base and a tail.
+// A name that nothing of the graph has: base and a tail. It may stand in texts, so without dots.
 static ein_status eini_scatter_name(ein_graph *g, const char *base, char *name, size_t size) {
   for (int n = 1; n < 10000; n++) {
     int taken = 0;
     snprintf(name, size, "%.80s_p%d", base, n);
+    for (char *c = name; *c != 0; c++) *c = *c == '.' ? '_' : *c;
     for (int64_t t = 0; t < g->ntensor; t++) taken |= strcmp(g->tensor[t].name, name) == 0;
     for (int64_t k = 0; k < g->nparam; k++) taken |= strcmp(g->param[k].name, name) == 0;
     if (!taken) return EIN_OK;

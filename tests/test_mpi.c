@@ -230,6 +230,7 @@ static void compare(ein_ctx *ctx, const ein_graph *g, int p, ein_cost cost, int 
   dd.cost = cost;
   dd.inputs = inputs;
   CHECK(ein_decompose(ctx, g, &dd, &how) == EIN_OK);
+  if (as_schedule && ein_decomposition_graph(how) != NULL) g = ein_decomposition_graph(how);
   CHECK(ein_fabric_copying(ctx, p, &one) == EIN_OK);
   CHECK(ein_fabric_mpi(ctx, group, p, &mpi) == EIN_OK);
   CHECK(mpi.places == p && mpi.count >= 1);
