@@ -2283,6 +2283,14 @@ EINI_UNUSED static void eini_heap_sink(eini_ranked *heap, int64_t n, int64_t i) 
   heap[i] = x;
 }
 
+// Takes the least of n > 0 out.
+EINI_UNUSED static eini_ranked eini_heap_pop(eini_ranked *heap, int64_t *n) {
+  const eini_ranked least = heap[0];
+  heap[0] = heap[--*n];
+  if (*n > 0) eini_heap_sink(heap, *n, 0);
+  return least;
+}
+
 // Lets it rise.
 EINI_UNUSED static void eini_heap_rise(eini_ranked *heap, int64_t i) {
   const eini_ranked x = heap[i];
@@ -20219,9 +20227,7 @@ static ein_status eini_rowset_sort(eini_rowset *w, eini_arena *plan) {
   w->of = EINI_NEW(w->a, int, w->n);
   if (w->sorted == NULL || w->length == NULL || w->of == NULL) return EIN_ERR_NO_MEMORY;
   while (q.nready > 0) {
-    const int node = (int)q.ready[0].what, first = n;
-    q.ready[0] = q.ready[--q.nready];
-    eini_heap_sink(q.ready, q.nready, 0);
+    const int node = (int)eini_heap_pop(q.ready, &q.nready).what, first = n;
     for (int u = q.member[node]; u > 0; u = q.more[u - 1]) {
       w->of[n] = u - 1;
       w->sorted[n++] = w->unit[u - 1];
@@ -41249,10 +41255,8 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    const eini_ranked least = turns.heap[0];
+    const eini_ranked least = eini_heap_pop(turns.heap, &turns.n);
     const int x = (int)least.what;
-    turns.heap[0] = turns.heap[--turns.n];
-    eini_heap_sink(turns.heap, turns.n, 0);
     if (least.seq != turns.turn[x]) continue;  // it has changed since
     turns.level = least.key;
     int n = eini_sums_around(net, x, step++, mark, around);
@@ -44451,11 +44455,9 @@ static void eini_lim_step(eini_lim *t, int y, eini_ranked *heap) {
   int64_t looks = 0, most = eini_min64(16 * t->cap + 4096, EINI_LIM_EFFORT / dc->p + 16);
   memset(t->slot, 0, (size_t)t->nslot * sizeof *t->slot);
   while (n > 0 && kept < t->cap && looks++ < most) {
-    const eini_ranked c = heap[0];
+    const eini_ranked c = eini_heap_pop(heap, &n);
     const int64_t from = c.seq / ways;
     int *label = t->next + kept * nnode;
-    heap[0] = heap[--n];
-    if (n > 0) eini_heap_sink(heap, n, 0);
     memcpy(label, t->label + from * nnode, (size_t)nnode * sizeof *label);
     label[y] = (int)(c.seq % ways);
     double need = eini_lim_need(t, y, label, t->held + 3 * from * dc->p,
@@ -49688,10 +49690,9 @@ static ein_status eini_within_step(eini_within *f, int y) {
   for (int64_t i = n / 2; i-- > 0;) eini_heap_sink(f->heap, n, i);
   f->n = 0;
   while (n > 0 && f->n < EINI_WITHIN_CAP && looks++ < 64 * EINI_WITHIN_CAP) {
-    const int64_t what = f->heap[0].seq, from = what / (ways * masks), w = what % (ways * masks);
+    const int64_t what = eini_heap_pop(f->heap, &n).seq;
+    const int64_t from = what / (ways * masks), w = what % (ways * masks);
     int fits;
-    f->heap[0] = f->heap[--n];
-    if (n > 0) eini_heap_sink(f->heap, n, 0);
     EINI_TRY(eini_within_extend(f, &f->now[from], y, (int)(w / masks), (int)(w % masks),
                              &f->next[f->n], &fits));
     if (fits && !eini_within_seen(f, y, &f->next[f->n])) f->n++;

@@ -997,14 +997,6 @@ static void eini_turns_add(eini_turns *x, const ein_fabric *f, int64_t group, in
   eini_heap_rise(x->heap, x->n++);
 }
 
-// The next of all that were added, of which there are some.
-static int64_t eini_turns_next(eini_turns *x) {
-  const int64_t what = x->heap[0].what;
-  x->heap[0] = x->heap[--x->n];
-  if (x->n > 0) eini_heap_sink(x->heap, x->n, 0);
-  return what;
-}
-
 // ---- both ----
 
 // Makes jobs: number(user) adds them, wait(user) the edges; each is called twice, first to count.
@@ -3269,7 +3261,7 @@ static ein_status eini_dist_turns(eini_arena *a, const ein_dist *d, int64_t *tur
         eini_turns_add(&x, &d->fabric, v->level + 1, send ? own : v->peer, send ? v->peer : own, i);
       }
     }
-    while (x.n > 0) *turn++ = eini_turns_next(&x);
+    while (x.n > 0) *turn++ = eini_heap_pop(x.heap, &x.n).what;
   }
   return EIN_OK;
 }
@@ -4526,9 +4518,7 @@ static ein_status eini_timer_next(void *user, ein_ticket *ticket, double *begin,
   for (;;) {
     if (c->nidle > 0 && (c->nevent == 0 || c->event[0].key > c->now)) eini_timer_begin(c);
     if (c->nevent == 0) return EIN_OK;
-    const eini_ranked e = c->event[0];
-    c->event[0] = c->event[--c->nevent];
-    if (c->nevent > 0) eini_heap_sink(c->event, c->nevent, 0);
+    const eini_ranked e = eini_heap_pop(c->event, &c->nevent);
     c->now = e.key;
     const eini_timed *x = &c->op[e.what - 1];
     if (x->kind == EINI_TIMER_MOVES) {
@@ -5610,9 +5600,7 @@ static void eini_steps_point(eini_steps_noting *z, int64_t point) {
 static ein_status eini_steps_until(eini_steps_noting *z, int64_t when) {
   const int64_t npoint = z->x.e->w.n->grid->npoint;
   while (z->nother > 0 && z->other[0].what < when) {
-    const eini_ranked e = z->other[0];
-    z->other[0] = z->other[--z->nother];
-    if (z->nother > 0) eini_heap_sink(z->other, z->nother, 0);
+    const eini_ranked e = eini_heap_pop(z->other, &z->nother);
     eini_steps_point(z, e.what % npoint);
     EINI_TRY(eini_steps_access(z, e.what / npoint / 2, (int)e.seq));
   }
@@ -5977,7 +5965,7 @@ static ein_status eini_steps_turns(eini_arena *a, const ein_dist *d, int k, int6
     eini_turns_add(&x, &d->fabric, 2 * v->step + (v->access == e->w.n->s->noperand),
                    send ? own : v->peer, send ? v->peer : own, i);
   }
-  for (int64_t i = 0; i < e->nmove; i++) (*turn)[i] = eini_turns_next(&x);
+  for (int64_t i = 0; i < e->nmove; i++) (*turn)[i] = eini_heap_pop(x.heap, &x.n).what;
   return EIN_OK;
 }
 

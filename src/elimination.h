@@ -445,10 +445,8 @@ static ein_status eini_sums_eliminate(eini_sums *net) {
     EINI_TRY(eini_turns_push(net, &turns, x, work[x]));
   }
   for (int step = 1; step <= net->nvar;) {
-    const eini_ranked least = turns.heap[0];
+    const eini_ranked least = eini_heap_pop(turns.heap, &turns.n);
     const int x = (int)least.what;
-    turns.heap[0] = turns.heap[--turns.n];
-    eini_heap_sink(turns.heap, turns.n, 0);
     if (least.seq != turns.turn[x]) continue;  // it has changed since
     turns.level = least.key;
     int n = eini_sums_around(net, x, step++, mark, around);

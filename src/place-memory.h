@@ -341,11 +341,9 @@ static void eini_lim_step(eini_lim *t, int y, eini_ranked *heap) {
   int64_t looks = 0, most = eini_min64(16 * t->cap + 4096, EINI_LIM_EFFORT / dc->p + 16);
   memset(t->slot, 0, (size_t)t->nslot * sizeof *t->slot);
   while (n > 0 && kept < t->cap && looks++ < most) {
-    const eini_ranked c = heap[0];
+    const eini_ranked c = eini_heap_pop(heap, &n);
     const int64_t from = c.seq / ways;
     int *label = t->next + kept * nnode;
-    heap[0] = heap[--n];
-    if (n > 0) eini_heap_sink(heap, n, 0);
     memcpy(label, t->label + from * nnode, (size_t)nnode * sizeof *label);
     label[y] = (int)(c.seq % ways);
     double need = eini_lim_need(t, y, label, t->held + 3 * from * dc->p,

@@ -292,9 +292,7 @@ static ein_status eini_rowset_sort(eini_rowset *w, eini_arena *plan) {
   w->of = EINI_NEW(w->a, int, w->n);
   if (w->sorted == NULL || w->length == NULL || w->of == NULL) return EIN_ERR_NO_MEMORY;
   while (q.nready > 0) {
-    const int node = (int)q.ready[0].what, first = n;
-    q.ready[0] = q.ready[--q.nready];
-    eini_heap_sink(q.ready, q.nready, 0);
+    const int node = (int)eini_heap_pop(q.ready, &q.nready).what, first = n;
     for (int u = q.member[node]; u > 0; u = q.more[u - 1]) {
       w->of[n] = u - 1;
       w->sorted[n++] = w->unit[u - 1];

@@ -323,6 +323,14 @@ EINI_UNUSED static void eini_heap_sink(eini_ranked *heap, int64_t n, int64_t i) 
   heap[i] = x;
 }
 
+// Takes the least of n > 0 out.
+EINI_UNUSED static eini_ranked eini_heap_pop(eini_ranked *heap, int64_t *n) {
+  const eini_ranked least = heap[0];
+  heap[0] = heap[--*n];
+  if (*n > 0) eini_heap_sink(heap, *n, 0);
+  return least;
+}
+
 // Lets it rise.
 EINI_UNUSED static void eini_heap_rise(eini_ranked *heap, int64_t i) {
   const eini_ranked x = heap[i];

@@ -335,10 +335,9 @@ static ein_status eini_within_step(eini_within *f, int y) {
   for (int64_t i = n / 2; i-- > 0;) eini_heap_sink(f->heap, n, i);
   f->n = 0;
   while (n > 0 && f->n < EINI_WITHIN_CAP && looks++ < 64 * EINI_WITHIN_CAP) {
-    const int64_t what = f->heap[0].seq, from = what / (ways * masks), w = what % (ways * masks);
+    const int64_t what = eini_heap_pop(f->heap, &n).seq;
+    const int64_t from = what / (ways * masks), w = what % (ways * masks);
     int fits;
-    f->heap[0] = f->heap[--n];
-    if (n > 0) eini_heap_sink(f->heap, n, 0);
     EINI_TRY(eini_within_extend(f, &f->now[from], y, (int)(w / masks), (int)(w % masks),
                              &f->next[f->n], &fits));
     if (fits && !eini_within_seen(f, y, &f->next[f->n])) f->n++;

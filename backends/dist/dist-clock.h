@@ -169,9 +169,7 @@ static ein_status eini_timer_next(void *user, ein_ticket *ticket, double *begin,
   for (;;) {
     if (c->nidle > 0 && (c->nevent == 0 || c->event[0].key > c->now)) eini_timer_begin(c);
     if (c->nevent == 0) return EIN_OK;
-    const eini_ranked e = c->event[0];
-    c->event[0] = c->event[--c->nevent];
-    if (c->nevent > 0) eini_heap_sink(c->event, c->nevent, 0);
+    const eini_ranked e = eini_heap_pop(c->event, &c->nevent);
     c->now = e.key;
     const eini_timed *x = &c->op[e.what - 1];
     if (x->kind == EINI_TIMER_MOVES) {

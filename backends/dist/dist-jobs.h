@@ -126,14 +126,6 @@ static void eini_turns_add(eini_turns *x, const ein_fabric *f, int64_t group, in
   eini_heap_rise(x->heap, x->n++);
 }
 
-// The next of all that were added, of which there are some.
-static int64_t eini_turns_next(eini_turns *x) {
-  const int64_t what = x->heap[0].what;
-  x->heap[0] = x->heap[--x->n];
-  if (x->n > 0) eini_heap_sink(x->heap, x->n, 0);
-  return what;
-}
-
 // ---- both ----
 
 // Makes jobs: number(user) adds them, wait(user) the edges; each is called twice, first to count.

@@ -34,7 +34,7 @@ static ein_status eini_dist_turns(eini_arena *a, const ein_dist *d, int64_t *tur
         eini_turns_add(&x, &d->fabric, v->level + 1, send ? own : v->peer, send ? v->peer : own, i);
       }
     }
-    while (x.n > 0) *turn++ = eini_turns_next(&x);
+    while (x.n > 0) *turn++ = eini_heap_pop(x.heap, &x.n).what;
   }
   return EIN_OK;
 }

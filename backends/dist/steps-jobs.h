@@ -117,7 +117,7 @@ static ein_status eini_steps_turns(eini_arena *a, const ein_dist *d, int k, int6
     eini_turns_add(&x, &d->fabric, 2 * v->step + (v->access == e->w.n->s->noperand),
                    send ? own : v->peer, send ? v->peer : own, i);
   }
-  for (int64_t i = 0; i < e->nmove; i++) (*turn)[i] = eini_turns_next(&x);
+  for (int64_t i = 0; i < e->nmove; i++) (*turn)[i] = eini_heap_pop(x.heap, &x.n).what;
   return EIN_OK;
 }
 

@@ -246,9 +246,7 @@ static void eini_steps_point(eini_steps_noting *z, int64_t point) {
 static ein_status eini_steps_until(eini_steps_noting *z, int64_t when) {
   const int64_t npoint = z->x.e->w.n->grid->npoint;
   while (z->nother > 0 && z->other[0].what < when) {
-    const eini_ranked e = z->other[0];
-    z->other[0] = z->other[--z->nother];
-    if (z->nother > 0) eini_heap_sink(z->other, z->nother, 0);
+    const eini_ranked e = eini_heap_pop(z->other, &z->nother);
     eini_steps_point(z, e.what % npoint);
     EINI_TRY(eini_steps_access(z, e.what / npoint / 2, (int)e.seq));
   }
