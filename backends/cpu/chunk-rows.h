@@ -278,20 +278,23 @@ static int64_t eini_steps_size(const eini_steps *r) {
   return r->map->code->type == EIN_F32 ? 4 : 8;
 }
 
-// A line of one value for each track.
+// A line of the value at p.
+EINI_T512 EINI_INLINE __m512i eini_row_value(int64_t size, const char *p) {
+  int32_t four;
+  long long eight;
+  if (size == 4) {
+    memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
+  }
+  memcpy(&eight, p, sizeof eight);
+  return _mm512_set1_epi64(eight);
+}
+
+// One for each track.
 EINI_T512 static void eini_steps_equal(int64_t size, const char *p, const int64_t *track,
                                        char *block) {
-  for (int k = 0; k < 8; k++, block += 64) {
-    int32_t four;
-    long long eight;
-    if (size == 4) {
-      memcpy(&four, p + track[k], sizeof four);
-      _mm512_storeu_si512((void *)block, _mm512_set1_epi32(four));
-    } else {
-      memcpy(&eight, p + track[k], sizeof eight);
-      _mm512_storeu_si512((void *)block, _mm512_set1_epi64(eight));
-    }
-  }
+  for (int k = 0; k < 8; k++)
+    _mm512_storeu_si512((void *)(block + 64 * k), eini_row_value(size, p + track[k]));
 }
 
 // Lays out rows of an operand: `each` bytes of it, or of one value, from every row.
@@ -310,11 +313,7 @@ EINI_T512 static void eini_row_lay(const eini_steps *r, int o, char *to) {
                             _mm512_loadu_si512((const void *)(p + each - 64)));
       continue;
     }
-    __m512i v;
-    int32_t four;
-    long long eight;
-    if (size == 4) memcpy(&four, p, sizeof four), v = _mm512_set1_epi32(four);
-    else memcpy(&eight, p, sizeof eight), v = _mm512_set1_epi64(eight);
+    const __m512i v = eini_row_value(size, p);
     for (int64_t i = 0; i < each; i += 64) _mm512_storeu_si512((void *)(to + i), v);
   }
 }
