@@ -10436,6 +10436,7 @@ typedef struct eini_dir_sums {
   const eini_dir_sums_kern *kern;
   int along;                   // whether runs of memory are summed,
   int64_t spread;              //   or short ones: reals of them, each of which has a sum; or 0
+  int64_t wide;                // reals of the sum of a row, in a block
   int64_t block, most;         // bytes of the sums of a block, and how many
   char *sums;                  // their vectors, or reals, where runs are summed
   char *one;                   // the other side's number
@@ -10458,8 +10459,9 @@ static void eini_dir_sums_init(eini_dir_sums *s, const eini_cpu *cpu, const ein_
   s->along = k->n > 0 && k->stride[s->mv.a][k->n - 1] == 1;
   s->spread = s->along && k->n > 1 && k->extent[k->n - 1] * j->unit < 64 ? k->extent[k->n - 1] : 0;
   if (s->spread > 0) s->along = 0;
+  s->wide = s->along ? j->kern->lanes : eini_max64(s->spread, 1);
   s->block = eini_max64(cpu->l2 / 8, 4096);
-  s->most = s->block / (s->along ? j->kern->lanes * j->unit : eini_max64(s->spread, 1) * j->unit);
+  s->most = s->block / (s->wide * j->unit);
   if (part != NULL) {
     const int64_t *cut = s->mv.a == 0 ? part->m : part->n;
     eini_dir_cut(j, s->mv.group, cut[0], cut[1]);
@@ -10473,7 +10475,7 @@ static size_t eini_dir_sums_carve(eini_dir_sums *s, char *base) {
   eini_dir_carve_job(&s->mv.j, base, &used);
   s->mv.y = (char *)eini_carve(base, &used, s->most * j->unit, 1);
   s->sums = !s->along && s->spread == 0 ? s->mv.y
-                                         : (char *)eini_carve(base, &used, s->block + 64, 1);
+                                        : (char *)eini_carve(base, &used, s->block + 64, 1);
   s->one = (char *)eini_carve(base, &used, 64, 1);
   return used;
 }
@@ -10483,7 +10485,7 @@ static size_t eini_dir_sums_carve(eini_dir_sums *s, char *base) {
 static int eini_dir_sums_loops(const eini_dir_sums *s, int d, int64_t chunk,
                                eini_dir_sums_loop *loop) {
   const eini_dir_job *j = &s->mv.j;
-  int64_t to = s->along ? j->kern->lanes : eini_max64(s->spread, 1);
+  int64_t to = s->wide;
   int n = 0;
   for (int g = 0; g < 2; g++) {
     const eini_dir_index *x = &j->x[g ? s->mv.group : EINI_DIR_K];
@@ -10588,7 +10590,7 @@ static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
       const int64_t left = d > 0 ? m->extent[d - 1] - r / inner % m->extent[d - 1] : 1;
       const int64_t some = eini_min64(chunk, left);
       rn = some * inner;
-      eini_dir_sums_begin(&s, s.sums, rn * (s.along ? j->kern->lanes : eini_max64(s.spread, 1)));
+      eini_dir_sums_begin(&s, s.sums, rn * s.wide);
       const char *x = j->at[s.mv.a] + eini_dir_offset(m, s.mv.a, r) * j->unit;
       if (d > 0) eini_dir_sums_block(&s, x, d - 1, some);
       else eini_dir_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
