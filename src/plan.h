@@ -318,11 +318,17 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
   *empty = 0;
   if (!lo->maps) EINI_TRY(eini_contract_lower(lo, s, f, via, t, &yes));
   if (yes && eini_plan_outer(lo, s, t)) {
+    const eini_arena_at before = eini_arena_mark(lo->a), then = eini_arena_mark(&lo->g->arena);
     eini_task map;
     EINI_TRY(eini_task_lower(lo, s, f, via, &map, empty));
     const double known = map.kernels != NULL ? map.choice.seconds
                                              : EINI_MAP_DOUBT * eini_home_seconds(lo, &map);
-    if (known + map.work * EINI_ADD_SECONDS < t->choice.seconds) *t = map;
+    if (known + map.work * EINI_ADD_SECONDS < t->choice.seconds) {
+      *t = map;
+      return EIN_OK;
+    }
+    eini_arena_rollback(lo->a, &before);
+    eini_arena_rollback(&lo->g->arena, &then);
     return EIN_OK;
   }
   if (yes) return EIN_OK;
