@@ -377,8 +377,8 @@
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
 //     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] goes before,
-//                                   read as W[i,k]: a part of the expression, or factors, which may
-//                                   be rounded otherwise (refused in deterministic graphs)
+//                                   read as W[i,k]; deterministic graphs refuse some of the factors
+//     rfactor(k, u, P, n)           P[u,i,j]: partial results of n pieces of k, folded over u then
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
 // refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
 // decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free
@@ -1874,7 +1874,7 @@ typedef struct ein_loop {
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
 
-// Commands that place and move the same.
+// Commands that place and move the same; of its own graph (none is rfactor(..)) or the given one.
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 
@@ -30374,7 +30374,7 @@ static int eini_emit_tree(eini_emit *em, const eini_syn *v) {
 enum {
   EINI_C_MACHINE, EINI_C_PLACE, EINI_C_ON, EINI_C_DIVIDE, EINI_C_SPLIT, EINI_C_COLLAPSE,
   EINI_C_REORDER, EINI_C_PARALLELIZE, EINI_C_DISTRIBUTE, EINI_C_COMMUNICATE, EINI_C_ROTATE,
-  EINI_C_SUBSTITUTE, EINI_C_PRECOMPUTE, EINI_COMMANDS
+  EINI_C_SUBSTITUTE, EINI_C_PRECOMPUTE, EINI_C_RFACTOR, EINI_COMMANDS
 };
 
 // What stands in the brackets: n a name, s one or a list of them, # a number, + one name or more,
@@ -30387,7 +30387,7 @@ static const eini_command_row eini_commands[EINI_COMMANDS] = {
     {"machine", NULL}, {"place", NULL}, {"on", NULL}, {"divide", "nnn#"}, {"split", "nnn#"},
     {"collapse", "nnn"}, {"reorder", "+"}, {"parallelize", "n"}, {"distribute", "+"},
     {"communicate", "sn"}, {"rotate", "nsn"}, {"substitute", "sn"},
-    {"precompute", "essn"}};
+    {"precompute", "essn"}, {"rfactor", "nnn#"}};
 
 typedef struct eini_span {
   int64_t pos, len;
@@ -39567,6 +39567,7 @@ struct ein_decomposition {
   ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
   ein_graph *graph;        // that it is of, its own, where results are scattered; NULL: as given
+  int *factored;           // then, [statement as given]: the index that was split, or -1
   int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
   ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work
@@ -42069,9 +42070,9 @@ static ein_status eini_scatter_name(ein_graph *g, const char *base, char *name, 
   return EIN_ERR_TOO_LARGE;
 }
 
-// The statement of the partial results.
+// The statement of the partial results. index: the name of the new one, or NULL.
 static ein_status eini_scatter_parts(ein_graph *g, const eini_stmt *s, int c, int64_t pieces,
-                                     int part) {
+                                     int part, const char *index) {
   const int rank = g->tensor[s->out].rank;
   const int64_t step = s->index[c].extent / pieces;
   eini_arena *a = &g->arena;
@@ -42088,13 +42089,15 @@ static ein_status eini_scatter_parts(ein_graph *g, const eini_stmt *s, int c, in
     const int i = eini_plain_row(&s->out_map, r);
     if (i >= 0) EINI_TRY(eini_map_set(a, &x->out_map, r + 1, i + 1, 1));
   }
-  for (int n = 1;; n++) {
+  for (int n = 1; index == NULL; n++) {
     int taken = 0;
     snprintf(name, sizeof name, "%.60s_%d", s->index[c].name, n);
+    for (char *z = name; *z != 0; z++) *z = *z == '.' ? '_' : *z;
     for (int i = 0; i < s->nindex; i++) taken |= strcmp(s->index[i].name, name) == 0;
     if (!taken) break;
   }
-  x->index[0].name = eini_strndup(a, name, (int64_t)strlen(name));
+  if (index == NULL) index = name;
+  x->index[0].name = eini_strndup(a, index, (int64_t)strlen(index));
   x->index[0].extent = pieces;
   x->index[c + 1].extent = step;
   if (x->index[0].name == NULL) return EIN_ERR_NO_MEMORY;
@@ -42136,21 +42139,23 @@ static ein_status eini_scatter_fold(ein_graph *g, const eini_stmt *s, int part) 
   return eini_stmt_finish(g, x, NULL);
 }
 
-static ein_status eini_scatter_stmt(ein_graph *g, const ein_graph *from, const eini_stmt *s, int c,
-                                    int64_t pieces) {
-  const eini_tensor *t = &from->tensor[s->out];
-  const int rank = t->rank;
-  char name[128];
+// Appends both, of a statement that g has no longer. name, index: of the partial results and of
+// their first axis, or NULL.
+static ein_status eini_scatter_stmt(ein_graph *g, const eini_stmt *s, int c, int64_t pieces,
+                                    const char *name, const char *index) {
+  const int rank = g->tensor[s->out].rank;
+  char made[128];
   int part;
+  if (name == NULL) EINI_TRY(eini_scatter_name(g, g->tensor[s->out].name, made, sizeof made));
+  if (name == NULL) name = made;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank + 1);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   shape[0] = pieces;
-  for (int r = 0; r < rank; r++) shape[r + 1] = t->shape[r];
-  EINI_TRY(eini_scatter_name(g, t->name, name, sizeof name));
+  for (int r = 0; r < rank; r++) shape[r + 1] = g->tensor[s->out].shape[r];
   EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP,
                                  ein_dtype_compute(s->type), rank + 1, shape, &part));
-  g->tensor[part].line = t->line;
-  EINI_TRY(eini_scatter_parts(g, s, c, pieces, part));
+  g->tensor[part].line = g->tensor[s->out].line;
+  EINI_TRY(eini_scatter_parts(g, s, c, pieces, part, index));
   return eini_scatter_fold(g, s, part);
 }
 
@@ -42164,7 +42169,7 @@ static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from, const 
     if (index[k] < 0) continue;
     const eini_stmt copy = g->stmt[--g->nstmt];  // it is this graph's own
     g->tensor[s->out].nstmt--;
-    EINI_TRY(eini_scatter_stmt(g, from, &copy, index[k], pieces[k]));
+    EINI_TRY(eini_scatter_stmt(g, &copy, index[k], pieces[k], NULL, NULL));
   }
   return EIN_OK;
 }
@@ -42227,7 +42232,7 @@ static ein_status eini_scatter_pair(eini_decomposer *dc, const eini_dform *f, in
   EINI_TRY(eini_stmt_copy(dc->pairs, f->s, f->s->out, f->s->operand));
   const eini_stmt copy = dc->pairs->stmt[--dc->pairs->nstmt];
   dc->pairs->tensor[f->s->out].nstmt--;
-  return eini_scatter_stmt(dc->pairs, dc->g, &copy, c, pieces);
+  return eini_scatter_stmt(dc->pairs, &copy, c, pieces, NULL, NULL);
 }
 
 // What a vector costs whose results over index c are scattered to blocks of `home` pieces: bytes,
@@ -45092,10 +45097,11 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK) {
     int64_t *pieces = EINI_NEW(&hint->arena, int64_t, n);
     hint->parts = EINI_NEW(&hint->arena, ein_parts, 2 * n);
-    if (pieces == NULL || hint->parts == NULL) st = EIN_ERR_NO_MEMORY;
+    x->factored = EINI_NEW(&x->arena, int, n);
+    if (pieces == NULL || hint->parts == NULL || x->factored == NULL) st = EIN_ERR_NO_MEMORY;
     ein_parts *to = hint->parts;
     for (int64_t k = 0; k < n && st == EIN_OK; k++) {
-      const int sent = was->sent[k];
+      const int sent = x->factored[k] = was->sent[k];
       if (sent >= 0) pieces[k] = was->parts[k].cut[sent];
       if (sent >= 0) st = eini_scattered_parts(&hint->arena, &graph->stmt[k], &was->parts[k], sent,
                                                &was->home[k], to);
@@ -48293,22 +48299,26 @@ static ein_status eini_aside_axes(eini_aside *x, const eini_command *c) {
   return p->st;
 }
 
+// Is the name of a new tensor, or of an index, free?
+static ein_status eini_aside_name(eini_scheduler *w, eini_span at, int tensor) {
+  eini_parser *p = &w->p;
+  const ein_graph *g = w->g;
+  const char *text = p->s + at.pos;
+  int id, taken = eini_word_class(g, text, at.len, &id) != EINI_W_FREE;
+  for (int t = 0; t < g->ntensor && tensor; t++)
+    taken |= eini_word_is(text, at.len, g->tensor[t].name);
+  for (int q = 0; q < g->nparam; q++) taken |= eini_word_is(text, at.len, g->param[q].name);
+  if (taken)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(&at), NULL, "the name '%.*s' is taken",
+              eini_cut(text, at.len), text);
+  return p->st;
+}
+
 // The new tensor, and its indices, have names of their own.
 static ein_status eini_aside_names(eini_aside *x, const eini_command *c) {
-  eini_parser *p = &x->w->p;
-  const ein_graph *g = x->w->g;
-  for (int k = 0; k <= x->nindex && p->st == EIN_OK; k++) {
-    const eini_span at = k < x->nindex ? c->list[2].name[k] : c->list[3].name[0];
-    const char *text = p->s + at.pos;
-    int id, taken = eini_word_class(g, text, at.len, &id) != EINI_W_FREE;
-    for (int t = 0; t < g->ntensor && k == x->nindex; t++)
-      taken |= eini_word_is(text, at.len, g->tensor[t].name);
-    for (int q = 0; q < g->nparam; q++) taken |= eini_word_is(text, at.len, g->param[q].name);
-    if (taken)
-      eini_perr(p, EIN_ERR_NAME, EINI_AT(&at), NULL, "the name '%.*s' is taken",
-                eini_cut(text, at.len), text);
-  }
-  return p->st;
+  for (int k = 0; k < x->nindex && x->w->p.st == EIN_OK; k++)
+    eini_aside_name(x->w, c->list[2].name[k], 0);
+  return x->w->p.st == EIN_OK ? eini_aside_name(x->w, c->list[3].name[0], 1) : x->w->p.st;
 }
 
 // ---- the graph ----
@@ -48415,6 +48425,15 @@ static ein_status eini_aside_rest(eini_aside *x, eini_arena *a, int *at, int *n,
   return EIN_OK;
 }
 
+// The last two statements stand in place of one.
+static void eini_two_for_one(ein_graph *g, int old) {
+  const eini_stmt second = g->stmt[g->nstmt - 1], first = g->stmt[g->nstmt - 2];
+  g->nstmt--;
+  memmove(g->stmt + old + 1, g->stmt + old, (size_t)(g->nstmt - 1 - old) * sizeof *g->stmt);
+  g->stmt[old] = first;
+  g->stmt[old + 1] = second;
+}
+
 // Appends the statement that reads it; statement number `old` gives way to it.
 static ein_status eini_aside_second(eini_aside *x, ein_graph *g, int made, int old) {
   eini_arena *a = &g->arena;
@@ -48444,11 +48463,7 @@ static ein_status eini_aside_second(eini_aside *x, ein_graph *g, int made, int o
   if (s.fold != EIN_FOLD_NONE && ein_dtype_compute(t->type) != ein_dtype_compute(s.type))
     return EIN_ERR_DTYPE;
   t->type = s.type;
-  const eini_stmt second = *t, first = g->stmt[g->nstmt - 2];
-  g->nstmt--;
-  memmove(g->stmt + old + 1, g->stmt + old, (size_t)(g->nstmt - 1 - old) * sizeof *g->stmt);
-  g->stmt[old] = first;
-  g->stmt[old + 1] = second;
+  eini_two_for_one(g, old);
   return EIN_OK;
 }
 
@@ -48512,17 +48527,24 @@ static ein_status eini_aside_make(eini_aside *x, const eini_command *c) {
   return st;
 }
 
-static void eini_do_precompute(eini_scheduler *w, const eini_command *c) {
+// Can a statement be written as two still?
+static ein_status eini_aside_early(eini_scheduler *w, const eini_command *c) {
   eini_parser *p = &w->p;
   const eini_loops *n = &w->to->nest[w->stmt];
-  eini_aside *x = EINI_NEW(p->arena, eini_aside, 1);
-  if (x == NULL) eini_pmem(p);
-  else if (n->loop == NULL)
+  if (n->loop == NULL)
     eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&c->word), NULL, "the statement has too many indices");
   else if (n->at.len > 0)
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->word), "precompute(..) before them", "loops of the "
-              "statement are cut or placed already");
-  if (p->st != EIN_OK) return;
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->word), c->kind == EINI_C_RFACTOR ? "rfactor(..) before "
+              "them" : "precompute(..) before them", "loops of the statement are cut or placed "
+              "already");
+  return p->st;
+}
+
+static void eini_do_precompute(eini_scheduler *w, const eini_command *c) {
+  eini_parser *p = &w->p;
+  eini_aside *x = EINI_NEW(p->arena, eini_aside, 1);
+  if (x == NULL) eini_pmem(p);
+  if (p->st != EIN_OK || eini_aside_early(w, c) != EIN_OK) return;
   x->w = w;
   x->was = w->g->stmt[w->stmt];
   x->s = &x->was;
@@ -48537,6 +48559,67 @@ static void eini_do_precompute(eini_scheduler *w, const eini_command *c) {
   else if (st != EIN_OK)
     eini_perr(p, st, EINI_AT(&x->at), NULL, st == EIN_ERR_DTYPE ? "what is stored would be folded "
               "in another type" : "it cannot be computed first");
+}
+
+// ---- folds in two ----
+
+static ein_status eini_rfactor_make(eini_scheduler *w, const eini_command *c, int index) {
+  const int at = w->stmt;
+  const eini_span u = c->list[1].name[0], part = c->list[2].name[0];
+  EINI_TRY(eini_aside_own(w));
+  ein_graph *g = w->to->own;
+  const eini_stmt s = g->stmt[at];
+  const int64_t ntensor = g->ntensor, nstmt = g->nstmt;
+  const char *name = eini_strndup(&g->arena, w->p.s + part.pos, part.len);
+  const char *piece = eini_strndup(&g->arena, w->p.s + u.pos, u.len);
+  if (name == NULL || piece == NULL) return EIN_ERR_NO_MEMORY;
+  g->tensor[s.out].nstmt--;
+  ein_status st = eini_scatter_stmt(g, &s, index, c->amount[0], name, piece);
+  if (st == EIN_OK) {
+    eini_two_for_one(g, at);
+    return eini_aside_move(w, g, at);
+  }
+  g->ntensor = ntensor;
+  g->nstmt = nstmt;
+  g->tensor[s.out].nstmt = 1;
+  return st;
+}
+
+// Partial results of pieces of a reduced index become a tensor, which another statement folds.
+static void eini_do_rfactor(eini_scheduler *w, const eini_command *c) {
+  eini_parser *p = &w->p;
+  const eini_loops *n = &w->to->nest[w->stmt];
+  const eini_stmt *s = &w->g->stmt[w->stmt];
+  const eini_span k = c->list[0].name[0], u = c->list[1].name[0];
+  const long long pieces = (long long)c->amount[0];
+  if (eini_aside_early(w, c) != EIN_OK) return;
+  const int i = eini_loops_find(w, n, k);
+  if (i < 0) return;
+  const long long extent = (long long)s->index[i].extent;
+  for (int j = 0; j < s->nindex; j++)
+    if (eini_word_is(p->s + u.pos, u.len, s->index[j].name))
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(&u), NULL, "the statement has an index '%.60s'",
+                s->index[j].name);
+  if (p->st != EIN_OK || eini_aside_name(w, u, 0) != EIN_OK ||
+      eini_aside_name(w, c->list[2].name[0], 1) != EIN_OK)
+    return;
+  if (i < s->nfree)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&k), "divide(..) cuts it", "'%.60s' is not reduced",
+              s->index[i].name);
+  else if (extent % pieces != 0 || extent < 2 * pieces)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->number), NULL, "the %lld values of '%.60s' are not "
+              "%lld equal pieces of two or more", extent, s->index[i].name, pieces);
+  else if (w->g->ordered)
+    eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(&c->word), NULL, "deterministic: the fold would be "
+              "another one");
+  else if (!eini_scatter_may(w->g, s, i, pieces))
+    eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(&c->word), "means, arg folds and what depends on "
+              "values of indices are not", "the fold of '%.60s' cannot be split",
+              w->g->tensor[s->out].name);
+  if (p->st != EIN_OK) return;
+  const ein_status st = eini_rfactor_make(w, c, i);
+  if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
+  else if (st != EIN_OK) eini_perr(p, st, EINI_AT(&c->word), NULL, "the fold cannot be split");
 }
 
 // ================================================================================================
@@ -48620,7 +48703,7 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
                                             const eini_command *) = {
       NULL, NULL, NULL, eini_do_cut, eini_do_cut, eini_do_collapse, eini_do_reorder,
       eini_do_parallelize, eini_do_distribute, eini_do_communicate, eini_do_rotate,
-      eini_do_substitute, NULL};
+      eini_do_substitute, NULL, NULL};
   if (c->kind == EINI_C_MACHINE) {
     eini_do_machine(w, c);
   } else if (c->kind == EINI_C_PLACE) {
@@ -48634,6 +48717,8 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
               "There are %lld", (long long)w->g->nstmt);
   } else if (c->kind == EINI_C_PRECOMPUTE) {
     eini_do_precompute(w, c);
+  } else if (c->kind == EINI_C_RFACTOR) {
+    eini_do_rfactor(w, c);
   } else {
     eini_loops *n = &w->to->nest[w->stmt];
     if (n->grid == NULL) n->grid = w->grid;
@@ -49100,6 +49185,19 @@ static void eini_say_uncut(eini_text *t, const ein_graph *g, const ein_decomposi
   }
 }
 
+// The folds that were split where their results are scattered: the graph is the one decomposed.
+static void eini_say_factored(eini_text *t, const ein_graph *graph, const ein_decomposition *d) {
+  const eini_stmt *x = d->graph->stmt;
+  for (int64_t k = 0; k < graph->nstmt; k++, x++) {
+    const eini_stmt *s = &graph->stmt[k];
+    if (d->factored[k] < 0) continue;
+    eini_say(t, "on %s\nrfactor(%s, %s, %s, %lld)\n", graph->tensor[s->out].name,
+             s->index[d->factored[k]].name, x->index[0].name, d->graph->tensor[x->out].name,
+             (long long)x->index[0].extent);
+    x++;
+  }
+}
+
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
@@ -49108,6 +49206,7 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
   ein_decomp_stmt s;
   int cut = 0;
   if (graph == NULL || d == NULL) return 0;
+  if (d->graph != NULL && d->graph != graph) eini_say_factored(&t, graph, d);
   if (d->graph != NULL) graph = d->graph;
   for (int k = 0; k < (int)graph->ntensor; k++)
     if (ein_decomposition_pin(d, k, &p) == EIN_OK && p.nindex <= EINI_NAMES_MAX)

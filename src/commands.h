@@ -9,7 +9,7 @@
 enum {
   EINI_C_MACHINE, EINI_C_PLACE, EINI_C_ON, EINI_C_DIVIDE, EINI_C_SPLIT, EINI_C_COLLAPSE,
   EINI_C_REORDER, EINI_C_PARALLELIZE, EINI_C_DISTRIBUTE, EINI_C_COMMUNICATE, EINI_C_ROTATE,
-  EINI_C_SUBSTITUTE, EINI_C_PRECOMPUTE, EINI_COMMANDS
+  EINI_C_SUBSTITUTE, EINI_C_PRECOMPUTE, EINI_C_RFACTOR, EINI_COMMANDS
 };
 
 // What stands in the brackets: n a name, s one or a list of them, # a number, + one name or more,
@@ -22,7 +22,7 @@ static const eini_command_row eini_commands[EINI_COMMANDS] = {
     {"machine", NULL}, {"place", NULL}, {"on", NULL}, {"divide", "nnn#"}, {"split", "nnn#"},
     {"collapse", "nnn"}, {"reorder", "+"}, {"parallelize", "n"}, {"distribute", "+"},
     {"communicate", "sn"}, {"rotate", "nsn"}, {"substitute", "sn"},
-    {"precompute", "essn"}};
+    {"precompute", "essn"}, {"rfactor", "nnn#"}};
 
 typedef struct eini_span {
   int64_t pos, len;

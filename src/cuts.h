@@ -44,6 +44,7 @@ struct ein_decomposition {
   ein_decomp_stmt *stmt;
   int npinned, *pinned;    // tensors
   ein_graph *graph;        // that it is of, its own, where results are scattered; NULL: as given
+  int *factored;           // then, [statement as given]: the index that was split, or -1
   int *sent, nsent;        // [statement] while there is none: the index they are sent for, or -1
   ein_parts *home;         // and how they lie
   double work, sim_work;   // that it took, and that a simulation takes, see max_work

@@ -277,7 +277,7 @@ typedef struct ein_loop {
 // Loop k of a statement, from the outermost on; 0 beyond the last, and where no command is of it.
 EIN_API int ein_schedule_loop(const ein_schedule *s, int stmt, int k, ein_loop *loop);
 
-// Commands that place and move the same.
+// Commands that place and move the same; of its own graph (none is rfactor(..)) or the given one.
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size);
 

@@ -377,8 +377,8 @@
 //     rotate(t, [a, b], r)          t = (r + a + b) mod the extent of t
 //     parallelize(v)  substitute([ii, ji], portable)            inside of a step: threads, kernels
 //     precompute(A[i,k]*c[k], [i, k], [x, y], W)                W[x,y] = A[x,y]*c[y] goes before,
-//                                   read as W[i,k]: a part of the expression, or factors, which may
-//                                   be rounded otherwise (refused in deterministic graphs)
+//                                   read as W[i,k]; deterministic graphs refuse some of the factors
+//     rfactor(k, u, P, n)           P[u,i,j]: partial results of n pieces of k, folded over u then
 // Loops run over places, then over time; those inside are whole in a step. What is illegal is
 // refused with the reason. ein_schedule_cost counts what moves, einsum_dist.h runs it. Where no
 // decomposition fits the memory of places, ein_schedule_fit has statements go in steps over free

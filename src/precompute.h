@@ -353,22 +353,26 @@ static ein_status eini_aside_axes(eini_aside *x, const eini_command *c) {
   return p->st;
 }
 
+// Is the name of a new tensor, or of an index, free?
+static ein_status eini_aside_name(eini_scheduler *w, eini_span at, int tensor) {
+  eini_parser *p = &w->p;
+  const ein_graph *g = w->g;
+  const char *text = p->s + at.pos;
+  int id, taken = eini_word_class(g, text, at.len, &id) != EINI_W_FREE;
+  for (int t = 0; t < g->ntensor && tensor; t++)
+    taken |= eini_word_is(text, at.len, g->tensor[t].name);
+  for (int q = 0; q < g->nparam; q++) taken |= eini_word_is(text, at.len, g->param[q].name);
+  if (taken)
+    eini_perr(p, EIN_ERR_NAME, EINI_AT(&at), NULL, "the name '%.*s' is taken",
+              eini_cut(text, at.len), text);
+  return p->st;
+}
+
 // The new tensor, and its indices, have names of their own.
 static ein_status eini_aside_names(eini_aside *x, const eini_command *c) {
-  eini_parser *p = &x->w->p;
-  const ein_graph *g = x->w->g;
-  for (int k = 0; k <= x->nindex && p->st == EIN_OK; k++) {
-    const eini_span at = k < x->nindex ? c->list[2].name[k] : c->list[3].name[0];
-    const char *text = p->s + at.pos;
-    int id, taken = eini_word_class(g, text, at.len, &id) != EINI_W_FREE;
-    for (int t = 0; t < g->ntensor && k == x->nindex; t++)
-      taken |= eini_word_is(text, at.len, g->tensor[t].name);
-    for (int q = 0; q < g->nparam; q++) taken |= eini_word_is(text, at.len, g->param[q].name);
-    if (taken)
-      eini_perr(p, EIN_ERR_NAME, EINI_AT(&at), NULL, "the name '%.*s' is taken",
-                eini_cut(text, at.len), text);
-  }
-  return p->st;
+  for (int k = 0; k < x->nindex && x->w->p.st == EIN_OK; k++)
+    eini_aside_name(x->w, c->list[2].name[k], 0);
+  return x->w->p.st == EIN_OK ? eini_aside_name(x->w, c->list[3].name[0], 1) : x->w->p.st;
 }
 
 // ---- the graph ----
@@ -475,6 +479,15 @@ static ein_status eini_aside_rest(eini_aside *x, eini_arena *a, int *at, int *n,
   return EIN_OK;
 }
 
+// The last two statements stand in place of one.
+static void eini_two_for_one(ein_graph *g, int old) {
+  const eini_stmt second = g->stmt[g->nstmt - 1], first = g->stmt[g->nstmt - 2];
+  g->nstmt--;
+  memmove(g->stmt + old + 1, g->stmt + old, (size_t)(g->nstmt - 1 - old) * sizeof *g->stmt);
+  g->stmt[old] = first;
+  g->stmt[old + 1] = second;
+}
+
 // Appends the statement that reads it; statement number `old` gives way to it.
 static ein_status eini_aside_second(eini_aside *x, ein_graph *g, int made, int old) {
   eini_arena *a = &g->arena;
@@ -504,11 +517,7 @@ static ein_status eini_aside_second(eini_aside *x, ein_graph *g, int made, int o
   if (s.fold != EIN_FOLD_NONE && ein_dtype_compute(t->type) != ein_dtype_compute(s.type))
     return EIN_ERR_DTYPE;
   t->type = s.type;
-  const eini_stmt second = *t, first = g->stmt[g->nstmt - 2];
-  g->nstmt--;
-  memmove(g->stmt + old + 1, g->stmt + old, (size_t)(g->nstmt - 1 - old) * sizeof *g->stmt);
-  g->stmt[old] = first;
-  g->stmt[old + 1] = second;
+  eini_two_for_one(g, old);
   return EIN_OK;
 }
 
@@ -572,17 +581,24 @@ static ein_status eini_aside_make(eini_aside *x, const eini_command *c) {
   return st;
 }
 
-static void eini_do_precompute(eini_scheduler *w, const eini_command *c) {
+// Can a statement be written as two still?
+static ein_status eini_aside_early(eini_scheduler *w, const eini_command *c) {
   eini_parser *p = &w->p;
   const eini_loops *n = &w->to->nest[w->stmt];
-  eini_aside *x = EINI_NEW(p->arena, eini_aside, 1);
-  if (x == NULL) eini_pmem(p);
-  else if (n->loop == NULL)
+  if (n->loop == NULL)
     eini_perr(p, EIN_ERR_TOO_LARGE, EINI_AT(&c->word), NULL, "the statement has too many indices");
   else if (n->at.len > 0)
-    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->word), "precompute(..) before them", "loops of the "
-              "statement are cut or placed already");
-  if (p->st != EIN_OK) return;
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->word), c->kind == EINI_C_RFACTOR ? "rfactor(..) before "
+              "them" : "precompute(..) before them", "loops of the statement are cut or placed "
+              "already");
+  return p->st;
+}
+
+static void eini_do_precompute(eini_scheduler *w, const eini_command *c) {
+  eini_parser *p = &w->p;
+  eini_aside *x = EINI_NEW(p->arena, eini_aside, 1);
+  if (x == NULL) eini_pmem(p);
+  if (p->st != EIN_OK || eini_aside_early(w, c) != EIN_OK) return;
   x->w = w;
   x->was = w->g->stmt[w->stmt];
   x->s = &x->was;
@@ -597,4 +613,65 @@ static void eini_do_precompute(eini_scheduler *w, const eini_command *c) {
   else if (st != EIN_OK)
     eini_perr(p, st, EINI_AT(&x->at), NULL, st == EIN_ERR_DTYPE ? "what is stored would be folded "
               "in another type" : "it cannot be computed first");
+}
+
+// ---- folds in two ----
+
+static ein_status eini_rfactor_make(eini_scheduler *w, const eini_command *c, int index) {
+  const int at = w->stmt;
+  const eini_span u = c->list[1].name[0], part = c->list[2].name[0];
+  EINI_TRY(eini_aside_own(w));
+  ein_graph *g = w->to->own;
+  const eini_stmt s = g->stmt[at];
+  const int64_t ntensor = g->ntensor, nstmt = g->nstmt;
+  const char *name = eini_strndup(&g->arena, w->p.s + part.pos, part.len);
+  const char *piece = eini_strndup(&g->arena, w->p.s + u.pos, u.len);
+  if (name == NULL || piece == NULL) return EIN_ERR_NO_MEMORY;
+  g->tensor[s.out].nstmt--;
+  ein_status st = eini_scatter_stmt(g, &s, index, c->amount[0], name, piece);
+  if (st == EIN_OK) {
+    eini_two_for_one(g, at);
+    return eini_aside_move(w, g, at);
+  }
+  g->ntensor = ntensor;
+  g->nstmt = nstmt;
+  g->tensor[s.out].nstmt = 1;
+  return st;
+}
+
+// Partial results of pieces of a reduced index become a tensor, which another statement folds.
+static void eini_do_rfactor(eini_scheduler *w, const eini_command *c) {
+  eini_parser *p = &w->p;
+  const eini_loops *n = &w->to->nest[w->stmt];
+  const eini_stmt *s = &w->g->stmt[w->stmt];
+  const eini_span k = c->list[0].name[0], u = c->list[1].name[0];
+  const long long pieces = (long long)c->amount[0];
+  if (eini_aside_early(w, c) != EIN_OK) return;
+  const int i = eini_loops_find(w, n, k);
+  if (i < 0) return;
+  const long long extent = (long long)s->index[i].extent;
+  for (int j = 0; j < s->nindex; j++)
+    if (eini_word_is(p->s + u.pos, u.len, s->index[j].name))
+      eini_perr(p, EIN_ERR_NAME, EINI_AT(&u), NULL, "the statement has an index '%.60s'",
+                s->index[j].name);
+  if (p->st != EIN_OK || eini_aside_name(w, u, 0) != EIN_OK ||
+      eini_aside_name(w, c->list[2].name[0], 1) != EIN_OK)
+    return;
+  if (i < s->nfree)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&k), "divide(..) cuts it", "'%.60s' is not reduced",
+              s->index[i].name);
+  else if (extent % pieces != 0 || extent < 2 * pieces)
+    eini_perr(p, EIN_ERR_SHAPE, EINI_AT(&c->number), NULL, "the %lld values of '%.60s' are not "
+              "%lld equal pieces of two or more", extent, s->index[i].name, pieces);
+  else if (w->g->ordered)
+    eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(&c->word), NULL, "deterministic: the fold would be "
+              "another one");
+  else if (!eini_scatter_may(w->g, s, i, pieces))
+    eini_perr(p, EIN_ERR_UNSUPPORTED, EINI_AT(&c->word), "means, arg folds and what depends on "
+              "values of indices are not", "the fold of '%.60s' cannot be split",
+              w->g->tensor[s->out].name);
+  if (p->st != EIN_OK) return;
+  const ein_status st = eini_rfactor_make(w, c, i);
+  if (st == EIN_ERR_NO_MEMORY) eini_pmem(p);
+  else if (st != EIN_OK) eini_perr(p, st, EINI_AT(&c->word), NULL, "the fold cannot be split");
 }

@@ -466,10 +466,11 @@ static ein_status eini_scattered(ein_ctx *ctx, const ein_graph *graph,
   if (st == EIN_OK) {
     int64_t *pieces = EINI_NEW(&hint->arena, int64_t, n);
     hint->parts = EINI_NEW(&hint->arena, ein_parts, 2 * n);
-    if (pieces == NULL || hint->parts == NULL) st = EIN_ERR_NO_MEMORY;
+    x->factored = EINI_NEW(&x->arena, int, n);
+    if (pieces == NULL || hint->parts == NULL || x->factored == NULL) st = EIN_ERR_NO_MEMORY;
     ein_parts *to = hint->parts;
     for (int64_t k = 0; k < n && st == EIN_OK; k++) {
-      const int sent = was->sent[k];
+      const int sent = x->factored[k] = was->sent[k];
       if (sent >= 0) pieces[k] = was->parts[k].cut[sent];
       if (sent >= 0) st = eini_scattered_parts(&hint->arena, &graph->stmt[k], &was->parts[k], sent,
                                                &was->home[k], to);

@@ -39,9 +39,9 @@ static ein_status eini_scatter_name(ein_graph *g, const char *base, char *name, 
   return EIN_ERR_TOO_LARGE;
 }
 
-// The statement of the partial results.
+// The statement of the partial results. index: the name of the new one, or NULL.
 static ein_status eini_scatter_parts(ein_graph *g, const eini_stmt *s, int c, int64_t pieces,
-                                     int part) {
+                                     int part, const char *index) {
   const int rank = g->tensor[s->out].rank;
   const int64_t step = s->index[c].extent / pieces;
   eini_arena *a = &g->arena;
@@ -58,13 +58,15 @@ static ein_status eini_scatter_parts(ein_graph *g, const eini_stmt *s, int c, in
     const int i = eini_plain_row(&s->out_map, r);
     if (i >= 0) EINI_TRY(eini_map_set(a, &x->out_map, r + 1, i + 1, 1));
   }
-  for (int n = 1;; n++) {
+  for (int n = 1; index == NULL; n++) {
     int taken = 0;
     snprintf(name, sizeof name, "%.60s_%d", s->index[c].name, n);
+    for (char *z = name; *z != 0; z++) *z = *z == '.' ? '_' : *z;
     for (int i = 0; i < s->nindex; i++) taken |= strcmp(s->index[i].name, name) == 0;
     if (!taken) break;
   }
-  x->index[0].name = eini_strndup(a, name, (int64_t)strlen(name));
+  if (index == NULL) index = name;
+  x->index[0].name = eini_strndup(a, index, (int64_t)strlen(index));
   x->index[0].extent = pieces;
   x->index[c + 1].extent = step;
   if (x->index[0].name == NULL) return EIN_ERR_NO_MEMORY;
@@ -106,21 +108,23 @@ static ein_status eini_scatter_fold(ein_graph *g, const eini_stmt *s, int part) 
   return eini_stmt_finish(g, x, NULL);
 }
 
-static ein_status eini_scatter_stmt(ein_graph *g, const ein_graph *from, const eini_stmt *s, int c,
-                                    int64_t pieces) {
-  const eini_tensor *t = &from->tensor[s->out];
-  const int rank = t->rank;
-  char name[128];
+// Appends both, of a statement that g has no longer. name, index: of the partial results and of
+// their first axis, or NULL.
+static ein_status eini_scatter_stmt(ein_graph *g, const eini_stmt *s, int c, int64_t pieces,
+                                    const char *name, const char *index) {
+  const int rank = g->tensor[s->out].rank;
+  char made[128];
   int part;
+  if (name == NULL) EINI_TRY(eini_scatter_name(g, g->tensor[s->out].name, made, sizeof made));
+  if (name == NULL) name = made;
   int64_t *shape = EINI_NEW(&g->arena, int64_t, rank + 1);
   if (shape == NULL) return EIN_ERR_NO_MEMORY;
   shape[0] = pieces;
-  for (int r = 0; r < rank; r++) shape[r + 1] = t->shape[r];
-  EINI_TRY(eini_scatter_name(g, t->name, name, sizeof name));
+  for (int r = 0; r < rank; r++) shape[r + 1] = g->tensor[s->out].shape[r];
   EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP,
                                  ein_dtype_compute(s->type), rank + 1, shape, &part));
-  g->tensor[part].line = t->line;
-  EINI_TRY(eini_scatter_parts(g, s, c, pieces, part));
+  g->tensor[part].line = g->tensor[s->out].line;
+  EINI_TRY(eini_scatter_parts(g, s, c, pieces, part, index));
   return eini_scatter_fold(g, s, part);
 }
 
@@ -134,7 +138,7 @@ static ein_status eini_scatter_graph(ein_graph *g, const ein_graph *from, const 
     if (index[k] < 0) continue;
     const eini_stmt copy = g->stmt[--g->nstmt];  // it is this graph's own
     g->tensor[s->out].nstmt--;
-    EINI_TRY(eini_scatter_stmt(g, from, &copy, index[k], pieces[k]));
+    EINI_TRY(eini_scatter_stmt(g, &copy, index[k], pieces[k], NULL, NULL));
   }
   return EIN_OK;
 }
@@ -197,7 +201,7 @@ static ein_status eini_scatter_pair(eini_decomposer *dc, const eini_dform *f, in
   EINI_TRY(eini_stmt_copy(dc->pairs, f->s, f->s->out, f->s->operand));
   const eini_stmt copy = dc->pairs->stmt[--dc->pairs->nstmt];
   dc->pairs->tensor[f->s->out].nstmt--;
-  return eini_scatter_stmt(dc->pairs, dc->g, &copy, c, pieces);
+  return eini_scatter_stmt(dc->pairs, &copy, c, pieces, NULL, NULL);
 }
 
 // What a vector costs whose results over index c are scattered to blocks of `home` pieces: bytes,

@@ -79,7 +79,7 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
                                             const eini_command *) = {
       NULL, NULL, NULL, eini_do_cut, eini_do_cut, eini_do_collapse, eini_do_reorder,
       eini_do_parallelize, eini_do_distribute, eini_do_communicate, eini_do_rotate,
-      eini_do_substitute, NULL};
+      eini_do_substitute, NULL, NULL};
   if (c->kind == EINI_C_MACHINE) {
     eini_do_machine(w, c);
   } else if (c->kind == EINI_C_PLACE) {
@@ -93,6 +93,8 @@ static void eini_do_command(eini_scheduler *w, const eini_command *c) {
               "There are %lld", (long long)w->g->nstmt);
   } else if (c->kind == EINI_C_PRECOMPUTE) {
     eini_do_precompute(w, c);
+  } else if (c->kind == EINI_C_RFACTOR) {
+    eini_do_rfactor(w, c);
   } else {
     eini_loops *n = &w->to->nest[w->stmt];
     if (n->grid == NULL) n->grid = w->grid;
@@ -559,6 +561,19 @@ static void eini_say_uncut(eini_text *t, const ein_graph *g, const ein_decomposi
   }
 }
 
+// The folds that were split where their results are scattered: the graph is the one decomposed.
+static void eini_say_factored(eini_text *t, const ein_graph *graph, const ein_decomposition *d) {
+  const eini_stmt *x = d->graph->stmt;
+  for (int64_t k = 0; k < graph->nstmt; k++, x++) {
+    const eini_stmt *s = &graph->stmt[k];
+    if (d->factored[k] < 0) continue;
+    eini_say(t, "on %s\nrfactor(%s, %s, %s, %lld)\n", graph->tensor[s->out].name,
+             s->index[d->factored[k]].name, x->index[0].name, d->graph->tensor[x->out].name,
+             (long long)x->index[0].extent);
+    x++;
+  }
+}
+
 EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_decomposition *d,
                                           char *buf, size_t size) {
   eini_text t = eini_text_of(buf, size);
@@ -567,6 +582,7 @@ EIN_API size_t ein_decomposition_schedule(const ein_graph *graph, const ein_deco
   ein_decomp_stmt s;
   int cut = 0;
   if (graph == NULL || d == NULL) return 0;
+  if (d->graph != NULL && d->graph != graph) eini_say_factored(&t, graph, d);
   if (d->graph != NULL) graph = d->graph;
   for (int k = 0; k < (int)graph->ntensor; k++)
     if (ein_decomposition_pin(d, k, &p) == EIN_OK && p.nindex <= EINI_NAMES_MAX)

@@ -133,8 +133,7 @@ static void option_decompose(const program *prog, int on_threads, ein_decompose_
   d->cost = cost != NULL ? ein_cost_find(cost) : EIN_COST_SECONDS;
   if (d->cost == EIN_COST_COUNT)
     misuse("paper, paper-code, bytes or seconds", "no cost model is called '%s'", cost);
-  // A schedule is of the statements that the program has.
-  d->no_scatter = given(O_NO_SCATTER) != NULL || given(O_SCHEDULE_OUT) != NULL;
+  d->no_scatter = given(O_NO_SCATTER) != NULL;
   d->method = given(O_DECOMP);
   d->parts = option_list(O_PARTS, &d->nparts);
   d->keep = option_list(O_KEEP, &d->nkeep);
@@ -159,6 +158,7 @@ static void scattered(program *p, const ein_decomposition *d) {
   const ein_graph *g = ein_decomposition_graph(d);
   if (g == NULL) return;
   if (p->written == NULL) p->written = p->graph;
+  p->decomposed = p->graph;
   p->graph = (ein_graph *)(uintptr_t)g;  // it is only read
 }
 

@@ -26,7 +26,9 @@ static void take_graph(program *p, const ein_schedule *s) {
   p->graph = (ein_graph *)(uintptr_t)ein_schedule_graph(s);  // it is only read
   add_string(&t, "");
   for (char *line = strtok(schedule_text(s), "\n"); line; line = strtok(NULL, "\n")) {
-    if (strncmp(line, "on ", 3) != 0 && strncmp(line, "precompute(", 11) != 0) continue;
+    if (strncmp(line, "on ", 3) != 0 && strncmp(line, "precompute(", 11) != 0 &&
+        strncmp(line, "rfactor(", 8) != 0)
+      continue;
     add_string(&t, line);
     add_string(&t, "\n");
   }
@@ -591,16 +593,16 @@ static void write_schedule(program *p, const ein_decomposition *d) {
     add_string(&t, "\n");
   }
   if (p->first != NULL) add_string(&t, p->first);
-  const size_t n = ein_decomposition_schedule(p->graph, d, NULL, 0);
+  const ein_graph *of = p->decomposed != NULL ? p->decomposed : p->graph;
+  const size_t n = ein_decomposition_schedule(of, d, NULL, 0);
   char *said = (char *)memory(n + 1);
-  (void)ein_decomposition_schedule(p->graph, d, said, n + 1);
+  (void)ein_decomposition_schedule(of, d, said, n + 1);
   add_string(&t, said);
   memset(&how, 0, sizeof how);
   how.text = t.s;
   how.length = t.n;
   how.places = info.p;
-  const ein_graph *of = ein_decomposition_graph(d) != NULL ? p->graph : own_graph(p);
-  ein_status st = ein_schedule_create(p->ctx, of, &how, &s);
+  ein_status st = ein_schedule_create(p->ctx, own_graph(p), &how, &s);
   if (st == EIN_OK) st = plan_serial(p, info.p, NULL, s, &f, &made);
   ein_dist_destroy(made);
   ein_fabric_destroy(&f);

@@ -366,7 +366,7 @@ static const char *const usage[] = {
   "                     of those behind the statements of a program; tune -p N: in the names\n"
   "                     that einsum canon prints, each setting of param b = 16, 32 is tried\n"
   "  --schedule-out FILE   plan -p N: the plan as such a schedule, with the statements as it has\n"
-  "                     them in comments; it scatters no results\n"
+  "                     them in comments\n"
   "  --max-vectors N    of a statement; --max-table N: entries; --beam N: states: the effort\n"
   "  --max-work N       places that planning may look at: 1e8 are about 10 seconds\n"
   "  --strict           only as many tasks per statement as there are places (or the most\n"
@@ -1418,6 +1418,7 @@ typedef struct program {
   int nin;
   ein_graph *graph;
   ein_graph *written;  // where a schedule's graph is in its place: the program's own; else NULL
+  const ein_graph *decomposed;  // where results are scattered: the graph without that; else NULL
   const char *first;   // of that schedule, what is computed first
   ein_plan *plan;
   const char *path;    // of an expression, as JSON
