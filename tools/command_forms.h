@@ -161,11 +161,11 @@ static const char *name_on(naming *w, const char *s, size_t n) {
 // is the same in both.
 static const char *name_command(naming *w, const char *s) {
   static const char *const whole[] = {"machine"}, *const last[] = {"divide", "split", "distribute",
-                                                                   "substitute"};
+                                                                   "rfactor", "substitute"};
   const size_t n = word_length(s);
   int depth = 0, argument = 0, keep = n > 0 && is_word(s, n, whole[0]), most = 99;
-  for (int k = 0; k < 4; k++)
-    if (n > 0 && is_word(s, n, last[k])) most = k < 3 ? 3 : 1;
+  for (int k = 0; k < 5; k++)
+    if (n > 0 && is_word(s, n, last[k])) most = k < 4 ? 3 : 1;
   const int list = most == 3 && s[0] == 'd' && s[2] == 's', on = n > 0 && is_word(s, n, "on");
   const int brackets = list && s[n + strspn(s + n, " \t(")] == '[';
   add_text(&w->t, s, n);
