@@ -139,15 +139,12 @@ static ein_status eini_race_run(eini_race *r, eini_answers *a) {
   return st;
 }
 
-EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
-                                 const ein_decompose_desc *desc, ein_decomposition **out) {
+static ein_status eini_decompose_graph(ein_ctx *ctx, const ein_graph *graph,
+                                       const ein_decompose_desc *desc, ein_decomposition **out) {
   eini_race race;
   eini_answers found = {NULL, NULL, NULL};
   const char *family = NULL;
   double lower = 0;
-  if (out == NULL) return EIN_ERR_ARGUMENT;
-  *out = NULL;
-  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
   if (desc->cost != EIN_COST_SECONDS) return eini_decompose_once(ctx, graph, desc, out);
   memset(&race, 0, sizeof race);
   race.ctx = ctx;
@@ -177,5 +174,65 @@ EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
   *out = race.best;
   race.best->info.family = family;
   eini_info_bound(&race.best->info, lower);
+  return EIN_OK;
+}
+
+// In limited memory: with those folds split whose results are scattered without a limit. *out is
+// NULL where that is nothing, or does not fit.
+static ein_status eini_decompose_split(ein_ctx *ctx, const ein_graph *graph,
+                                       const ein_decompose_desc *desc, ein_decomposition **out) {
+  ein_decompose_desc d = *desc;
+  ein_machine m = *desc->machine;
+  ein_decomposition *hint = NULL, *x = NULL;
+  m.memory = 0;
+  d.machine = &m;
+  EINI_TRY(eini_decompose_hint(ctx, graph, desc, EIN_COST_PAPER, &hint));
+  ein_status st = eini_decompose_with(ctx, graph, &d, EINI_METHOD_BEST, hint, &x);
+  ein_decomposition_destroy(hint);
+  d.machine = desc->machine;
+  d.no_scatter = 1;
+  if (st == EIN_OK && x->graph != NULL) {
+    st = eini_decompose_graph(ctx, x->graph, &d, out);
+    int *factored = st == EIN_OK ? EINI_NEW(&(*out)->arena, int, graph->nstmt) : NULL;
+    if (factored != NULL) {
+      memcpy(factored, x->factored, (size_t)graph->nstmt * sizeof *factored);
+      (*out)->factored = factored;
+      (*out)->graph = x->graph;
+      (*out)->work += x->work;
+      x->graph = NULL;
+    } else if (st == EIN_OK) {
+      ein_decomposition_destroy(*out);
+      *out = NULL;
+      st = EIN_ERR_NO_MEMORY;
+    }
+  }
+  ein_decomposition_destroy(x);
+  return st;
+}
+
+EIN_API ein_status ein_decompose(ein_ctx *ctx, const ein_graph *graph,
+                                 const ein_decompose_desc *desc, ein_decomposition **out) {
+  ein_decomposition *split = NULL;
+  if (out == NULL) return EIN_ERR_ARGUMENT;
+  *out = NULL;
+  EINI_TRY(eini_validate_decompose(ctx, graph, desc));
+  const int method = eini_method_find(desc->method);
+  if (desc->machine != NULL && desc->machine->memory > 0 && desc->cost >= EIN_COST_BYTES &&
+      !desc->no_scatter && desc->nparts == 0 && desc->nkeep == 0 && !graph->ordered &&
+      method == EINI_METHOD_BEST && eini_decompose_split(ctx, graph, desc, &split) ==
+                                    EIN_ERR_NO_MEMORY)
+    return EIN_ERR_NO_MEMORY;
+  if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  const ein_status st = eini_decompose_graph(ctx, graph, desc, out);
+  if (split == NULL || st == EIN_ERR_NO_MEMORY) return ein_decomposition_destroy(split), st;
+  const int seconds = desc->cost == EIN_COST_SECONDS;
+  if (st != EIN_OK || (seconds ? split->info.seconds < (*out)->info.seconds
+                               : split->info.total < (*out)->info.total)) {
+    ein_decomposition *worse = *out;
+    *out = split;
+    split = worse;
+    if (ctx != NULL) eini_diag_reset(eini_diag_of(ctx), NULL, 0);
+  }
+  ein_decomposition_destroy(split);
   return EIN_OK;
 }

@@ -294,9 +294,9 @@
 // Reduced indices are cut under every fold: the partial results of mean, var, argmax, argmin and
 // monoids of your own are states of one to four scalars, merged, and finished at the home. Of the
 // indices of one output coordinate (Y[4*i+j]) only that with the largest coefficient is cut.
-// Under bytes and seconds results may be scattered over the places that hold their parts
-// (reduce-scatter): T[i] = sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] =
-// sum[q](P[q,i]), which differ by rounding. Not in deterministic graphs, or in limited memory.
+// Under bytes and seconds results may be scattered over the places that hold their parts: T[i] =
+// sum[k](..) becomes P[q,i] = sum[k](.. q*K/g + k ..), T[i] = sum[q](P[q,i]), a reduce-scatter that
+// rounds otherwise. Not in deterministic graphs; in limited memory as without a limit, or not.
 // Inputs that are not pinned lie everywhere, at each place what its tasks read. Nothing is cached.
 //
 // COSTS

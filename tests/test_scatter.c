@@ -298,7 +298,61 @@ static void test_runs(void) {
   ein_ctx_destroy(ctx);
 }
 
-// What is not split: one place, the paper's models, limited memory, graphs whose order is fixed.
+// In limited memory: never worse than without, and no place takes more.
+static void test_limited(void) {
+  static const char *const pin[] = {"X[s=4]", "W[f=4]", "V[f=4]"};
+  static const double part[] = {0.8, 0.9, 0.95, 1, 1.05, 1.2, 1.5, 2, 4};
+  char text[1024];
+  ein_ctx *ctx = monoid_ctx();
+  int better = 0, alone = 0, fits = 0;
+  for (int n = 0; n < 12; n++) {
+    ein_decompose_desc d;
+    ein_sim_desc sd;
+    ein_sim_info sim;
+    ein_machine m;
+    ein_decomposition *x = NULL, *plain = NULL;
+    values v;
+    snprintf(text, sizeof text, mlp, n % 2 == 0 ? 64 : 32, 16 << n % 3, n % 4 < 2 ? 256 : 64);
+    ein_graph *g = parse(ctx, text);
+    memset(&d, 0, sizeof d), memset(&m, 0, sizeof m), memset(&sd, 0, sizeof sd);
+    m.latency = m.overhead = 1e-12;
+    m.bandwidth = 1e6;
+    sd.machine = d.machine = &m;
+    d.p = 4, d.cost = n % 4 == 3 ? EIN_COST_SECONDS : EIN_COST_BYTES, d.npin = 3, d.pin = pin;
+    values_make(g, 5, &v);
+    CHECK(ein_decompose(ctx, g, &d, &x) == EIN_OK && ein_simulate(ctx, g, x, &sd, &sim) == EIN_OK);
+    ein_decomposition_destroy(x);
+    const double peak = sim.peak_bytes;
+    for (size_t k = 0; k < sizeof part / sizeof *part; k++) {
+      m.memory = peak * part[k];
+      d.no_scatter = 1;
+      const ein_status st = ein_decompose(ctx, g, &d, &plain);
+      d.no_scatter = 0;
+      const ein_status now = ein_decompose(ctx, g, &d, &x);
+      CHECK(now == EIN_OK || now == st);
+      if (now == EIN_OK) {
+        CHECK(ein_simulate(ctx, g, x, &sd, &sim) == EIN_OK && sim.peak_bytes <= m.memory);
+        CHECK((ein_decomposition_graph(x) != NULL) == (st != EIN_OK ||
+              (d.cost == EIN_COST_BYTES ? x->info.total < plain->info.total
+                                        : x->info.seconds < plain->info.seconds)));
+        better += st == EIN_OK && ein_decomposition_graph(x) != NULL;
+        alone += st != EIN_OK;
+        if (fits++ % 8 == 0) CHECK(runs_right(ctx, g, g, &v, x, 4));
+      }
+      ein_decomposition_destroy(x);
+      ein_decomposition_destroy(plain);
+    }
+    values_free(g, &v);
+    ein_graph_destroy(g);
+  }
+  printf("limited memory: %d of %d better with folds split, %d fit only then\n", better, fits,
+         alone);
+  CHECK(better > 0);
+  ein_ctx_destroy(ctx);
+}
+
+// What is not split: one place, the paper's models, where it is not asked for, graphs whose order
+// is fixed.
 static void test_none(void) {
   ein_ctx *ctx = monoid_ctx();
   ein_graph *g = parse(ctx, "input A[i=8,k=4096], B[k,j=8] : f32\nC[i,j] = sum[k](A[i,k]*B[k,j])\n"
@@ -310,6 +364,7 @@ static void test_none(void) {
     ein_machine m;
     memset(&d, 0, sizeof d), memset(&m, 0, sizeof m);
     m.memory = n == 2 ? 1e9 : 0;
+    d.no_scatter = n == 2;
     d.p = n == 0 ? 1 : 4;
     d.cost = n == 1 ? EIN_COST_PAPER : EIN_COST_BYTES;
     d.machine = &m;
@@ -355,6 +410,7 @@ int main(int argc, char **argv) {
   test_none();
   test_megatron();
   test_runs();
+  test_limited();
   test_memory();
   test_random(count, seed);
   test_search(count / 2, seed);
