@@ -407,9 +407,9 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
 // ein_dist_desc.blocks a run binds no whole tensors, only the blocks of the places [first, first +
 // count) that this process drives, dense and row-major: in[k * count + i] is that of input k at
 // place first + i, out the same; NULL where there are no elements. For fabrics whose places do not
-// share memory, not with schedules or layouts, and for outputs of which a single statement writes
-// each element by indices of its own. EIN_ERR_ARGUMENT: no such tensor or place;
-// EIN_ERR_UNSUPPORTED: its blocks are not boxes.
+// share memory, not with layouts, and for outputs of which a single statement writes each element
+// by indices of its own. Under a schedule blocks are those of distributions, which may not be dealt
+// in turn. EIN_ERR_ARGUMENT: no such tensor or place; EIN_ERR_UNSUPPORTED: its blocks are not boxes.
 EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
                                   int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
@@ -4607,8 +4607,8 @@ typedef struct eini_step_box {
 // What a memory holds of a tensor: the hull.
 typedef struct eini_step_home {
   eini_step_box box;
-  int own;                  // it is the caller's, of the whole tensor
-  int64_t at, bytes;        // else where it lies
+  int own;                  // it is the caller's: of the whole tensor, or the block of the place
+  int64_t at, bytes;        // else where it lies; bytes: of a block of the caller's, too
 } eini_step_home;
 
 #define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
@@ -4801,8 +4801,9 @@ static char *eini_steps_mem(const eini_staged *x, int64_t memory, int64_t at) {
 static eini_step_box eini_steps_home(const eini_staged *x, int t, int64_t memory) {
   const eini_step_home *h = &x->d->home[(int64_t)t * eini_steps_memories(x->d) + memory];
   eini_step_box b = h->box;
-  b.data = h->own && x->run != NULL ? eini_dist_bound(x->d, x->run, t, 0)
-                                    : eini_steps_mem(x, memory, h->at);
+  b.data = h->own && x->run != NULL
+               ? eini_dist_bound(x->d, x->run, t, x->d->desc.blocks ? (int)memory : 0)
+               : eini_steps_mem(x, memory, h->at);
   return b;
 }
 
@@ -5663,11 +5664,50 @@ static ein_status eini_steps_hull(const ein_dist *d, const eini_owners *o, int n
   return st;
 }
 
+// What a place has of tensor t, as one box of its axes, lo and hi: so many elements. *why: it is
+// none; or NULL.
+static ein_status eini_steps_owned(const ein_dist *d, int t, int64_t place, int64_t *lo,
+                                   int64_t *hi, int64_t *elements, const char **why) {
+  const eini_tensor *e = &d->g->tensor[t];
+  int64_t coef;
+  eini_owners *o;
+  eini_arena a;
+  eini_hull h;
+  int n, any = 1;
+  *why = NULL;
+  for (int r = 0; r < e->rank; r++) lo[r] = 0, hi[r] = e->shape[r];
+  eini_arena_init(&a, &d->al);
+  ein_status st = eini_schedule_owners(&a, d->desc.schedule, t, &o, &n);
+  if (st == EIN_OK && n == 0 && e->nstmt > 0) *why = "nothing says where it lies";
+  if (st == EIN_OK && e->nstmt > 1) *why = "several statements write it";
+  for (int k = 0; st == EIN_OK && k < d->nstmt && *why == NULL; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    for (int r = 0; r < e->rank && s->out == t; r++)
+      if (s->rest != EIN_REST_ERROR || (eini_plain_row(&s->out_map, r) < 0 &&
+                                        (e->shape[r] > 1 ||
+                                         eini_row_index(&s->out_map, r, &coef) >= 0)))
+        *why = "what places hold of it are not boxes";
+  }
+  if (st == EIN_OK && *why == NULL && n > 0) {
+    st = eini_hull_init(&a, o, n, 1, &h);
+    if (st == EIN_OK) st = eini_owners_hull(&a, d->g, o, n, place, &h);
+    for (int r = 0; r < e->rank && st == EIN_OK; r++) lo[r] = h.lo[r], hi[r] = h.hi[r];
+    const double gap = st == EIN_OK && h.any ? eini_box_volume(e->rank, lo, hi) - h.volume : 0;
+    if (gap > 0 || gap < 0) *why = "a place holds several boxes of it";
+    any = st == EIN_OK && h.any;
+  }
+  for (int r = 0; r < e->rank && !any; r++) lo[r] = hi[r] = 0;
+  *elements = any ? eini_steps_volume(e->rank, lo, hi) : 0;
+  eini_arena_free(&a);
+  return st;
+}
+
 // What each memory holds of tensor t.
 static ein_status eini_steps_tensor(ein_dist *d, int t) {
   const eini_tensor *e = &d->g->tensor[t];
   const int64_t memories = eini_steps_memories(d);
   const int input = e->role == EIN_ROLE_INPUT, one = eini_steps_one(d);
+  int64_t shape[EINI_NAMES_MAX];
   eini_owners *o;
   eini_arena a;
   int n;
@@ -5675,12 +5715,22 @@ static ein_status eini_steps_tensor(ein_dist *d, int t) {
   ein_status st = eini_schedule_owners(&a, d->desc.schedule, t, &o, &n);
   for (int64_t i = 0; i < memories && st == EIN_OK; i++) {
     eini_step_home *h = &d->home[(int64_t)t * memories + i];
-    h->own = input ? one || n == 0 : one && d->tensor[t].port >= 0;
+    const int block = d->desc.blocks && d->tensor[t].port >= 0 && n > 0;
+    h->own = block || (input ? one || n == 0 : one && d->tensor[t].port >= 0);
     st = eini_steps_box_new(&d->arena, &h->box, e->rank);
     for (int r = 0; r < e->rank && st == EIN_OK; r++) h->box.hi[r] = e->shape[r];
     for (int r = 0; r < e->rank && st == EIN_OK && h->own; r++)
       h->box.stride[r] = d->tensor[t].stride[r];
-    if (h->own || st != EIN_OK) continue;
+    h->bytes = d->tensor[t].hi - d->tensor[t].lo;
+    if ((h->own && !block) || st != EIN_OK) continue;
+    if (block) {
+      const char *why;
+      st = eini_steps_owned(d, t, d->fabric.first + i, h->box.lo, h->box.hi, &h->bytes, &why);
+      h->bytes *= (int64_t)ein_dtype_size(e->dtype);
+      for (int r = 0; r < e->rank; r++) shape[r] = h->box.hi[r] - h->box.lo[r];
+      eini_dist_dense(e->rank, shape, h->box.stride);
+      continue;
+    }
     eini_dist_dense(e->rank, e->shape, h->box.stride);
     h->bytes = (int64_t)eini_steps_bytes(e->rank, e->shape, ein_dtype_size(e->dtype));
     if (!one)
@@ -5764,6 +5814,7 @@ static ein_status eini_steps_sum_end(eini_staged *x, int64_t memory) {
   const eini_step_box b = eini_steps_sum(x, memory), home = eini_steps_home(x, s->out, memory);
   int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
   if (eini_zrange_empty(s->nfree, b.lo, b.hi)) return EIN_OK;
+  if (x->run != NULL && home.data == NULL) return EIN_OK;  // a scalar's block is elsewhere
   for (int i = 0; i < s->nfree; i++) shape[i] = b.hi[i] - b.lo[i];
   char *to = eini_steps_written(s, &home, b.lo, ein_dtype_size(x->d->g->tensor[s->out].dtype),
                                 stride);
@@ -6458,7 +6509,7 @@ static ein_status eini_steps_hand_all(const eini_staged *x, ein_role role) {
   ein_status st = EIN_OK;
   for (int t = 0; t < g->ntensor && st == EIN_OK; t++) {
     eini_arena a;
-    if (g->tensor[t].role != role) continue;
+    if (g->tensor[t].role != role || x->d->desc.blocks) continue;
     eini_arena_init(&a, &x->d->al);
     st = eini_steps_hand(x, t, &a);
     eini_arena_free(&a);
@@ -6569,11 +6620,9 @@ static ein_status eini_steps_noted(ein_dist *d) {
   return st;
 }
 
-static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
+// Is the schedule of this graph, and for these places?
+static ein_status eini_steps_fits(ein_ctx *ctx, const ein_dist *d) {
   const ein_schedule *s = d->desc.schedule;
-  const int64_t memories = eini_steps_memories(d);
-  ein_dist_stats made;
-  memset(&made, 0, sizeof made);
   if (s->g != d->g) return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is of another "
                                                                   "graph");
   if (s->grid == NULL || s->grid->places != d->fabric.places)
@@ -6584,6 +6633,13 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "statement '%.60s' cannot be run by a "
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
+  return EIN_OK;
+}
+
+static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
+  const int64_t memories = eini_steps_memories(d);
+  ein_dist_stats made;
+  memset(&made, 0, sizeof made);
   made.nstmt = d->nstmt;
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->steps = EINI_NEW(&d->arena, eini_steps_stmt, d->nstmt);
@@ -6719,16 +6775,27 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
   return EIN_OK;
 }
 
+// Why places do not hold one box of a tensor each: those of this process, under a schedule.
+static ein_status eini_dist_boxless(const ein_dist *d, int t, const char **why) {
+  int64_t lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], n;
+  *why = d->desc.schedule == NULL ? eini_dist_not_boxes(d, t) : NULL;
+  if (d->desc.schedule != NULL && d->g->tensor[t].rank > EINI_NAMES_MAX)
+    *why = "it has too many axes";
+  for (int q = 0; q < d->fabric.count && d->desc.schedule != NULL && *why == NULL; q++)
+    EINI_TRY(eini_steps_owned(d, t, d->fabric.first + q, lo, hi, &n, why));
+  return EIN_OK;
+}
+
 // Can a run bind the blocks of its places?
 static ein_status eini_dist_check_blocks(ein_ctx *ctx, const ein_dist *d) {
   const char *why = d->fabric.shared ? "places that share memory hold no blocks of their own"
-                    : d->desc.schedule != NULL ? "under a schedule whole tensors are bound"
                     : d->desc.nlayout > 0 ? "blocks are dense, a layout is of whole tensors" : NULL;
   if (!d->desc.blocks) return EIN_OK;
   if (why != NULL) return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "blocks: %s", why);
   for (int t = 0; t < d->g->ntensor; t++) {
-    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT) continue;  // of inputs blocks are always boxes
-    why = eini_dist_not_boxes(d, t);
+    const ein_role role = d->g->tensor[t].role;  // of inputs cuts are always boxes
+    if (role == EIN_ROLE_TEMP || (role == EIN_ROLE_INPUT && d->desc.schedule == NULL)) continue;
+    EINI_TRY(eini_dist_boxless(d, t, &why));
     if (why != NULL)
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "the blocks of '%.60s' cannot be bound: %s",
                               d->g->tensor[t].name, why);
@@ -6785,8 +6852,11 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
-  if (d->desc.schedule != NULL && d->desc.blocks) return eini_dist_check_blocks(ctx, d);
-  if (d->desc.schedule != NULL) return eini_steps_prepare(ctx, d);
+  if (d->desc.schedule != NULL) {
+    EINI_TRY(eini_steps_fits(ctx, d));
+    EINI_TRY(eini_dist_check_blocks(ctx, d));
+    return eini_steps_prepare(ctx, d);
+  }
   memset(&shapes, 0, sizeof shapes);
   eini_forms_init(&shapes.forms, &d->arena, 0);
   const ein_status st = eini_dist_stmts(ctx, d, &shapes, &room);
@@ -6970,12 +7040,30 @@ EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
   return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
 }
 
+// The same under a schedule.
+static ein_status eini_dist_step_block(const ein_dist *d, int t, int place, int64_t *origin,
+                                       int64_t *extent, int64_t *elements) {
+  int64_t lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], n;
+  const int rank = d->g->tensor[t].rank;
+  const char *why;
+  if (rank > EINI_NAMES_MAX) return EIN_ERR_UNSUPPORTED;
+  EINI_TRY(eini_steps_owned(d, t, place, lo, hi, &n, &why));
+  if (why != NULL) return EIN_ERR_UNSUPPORTED;
+  for (int r = 0; r < rank; r++) {
+    if (origin != NULL) origin[r] = lo[r];
+    if (extent != NULL) extent[r] = hi[r] - lo[r];
+  }
+  if (elements != NULL) *elements = n;
+  return EIN_OK;
+}
+
 EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
                                   int64_t *extent, int64_t *elements) {
   if (d == NULL || tensor < 0 || tensor >= d->g->ntensor || place < 0 ||
       place >= d->fabric.places) return EIN_ERR_ARGUMENT;
-  if (d->desc.schedule != NULL || eini_dist_not_boxes(d, tensor) != NULL)
-    return EIN_ERR_UNSUPPORTED;
+  if (d->desc.schedule != NULL)
+    return eini_dist_step_block(d, tensor, place, origin, extent, elements);
+  if (eini_dist_not_boxes(d, tensor) != NULL) return EIN_ERR_UNSUPPORTED;
   const int there = eini_dist_owns(d, tensor, place);
   for (int r = 0; r < d->g->tensor[tensor].rank; r++) {
     int64_t lo = 0, hi = 0;
@@ -7024,8 +7112,9 @@ static int eini_dist_span(const ein_dist *d, const ein_run *run, int t, int i, u
   if (x->port < 0) return 0;
   if (d->desc.blocks) {
     lo = 0;
-    hi = eini_dist_own_elements(d, t, d->fabric.first + i) *
-         (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+    hi = d->steps != NULL ? d->home[(int64_t)t * d->fabric.count + i].bytes
+                          : eini_dist_own_elements(d, t, d->fabric.first + i) *
+                                (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
   }
   const uintptr_t p = (uintptr_t)eini_dist_bound(d, run, t, i);
   *a = p + (uintptr_t)lo;
@@ -7504,7 +7593,9 @@ static ein_status eini_layout_whole(eini_arena *a, int rank, const int64_t *shap
 static ein_status eini_layout_of_plan(eini_arena *a, const ein_dist *d, int t, eini_layout *l) {
   const eini_tensor *e = &d->g->tensor[t];
   const int places = d->fabric.places;
-  if (d->tensor[t].ndefine == 0)
+  const ein_schedule *s = d->desc.schedule;
+  if (s != NULL && s->place[t] != NULL) return eini_layout_of(a, s->place[t], e->shape, l);
+  if (s != NULL || d->tensor[t].ndefine == 0)
     return eini_layout_whole(a, e->rank, e->shape, places, 0, places, l);
   const eini_space *x = &d->stmt[d->tensor[t].define[0]].space;
   EINI_TRY(eini_layout_begin(a, e->rank, e->shape, places, l));
@@ -7861,8 +7952,9 @@ EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tens
   eini_begin_call(ctx, NULL);
   ein_dtensor *t = NULL;
   ein_status st = tensor < 0 || tensor >= d->g->ntensor ? EIN_ERR_ARGUMENT
-                  : eini_dist_clocked(d) ? EIN_ERR_UNSUPPORTED  // it holds no data
-                  : ein_dist_block(d, tensor, 0, NULL, NULL, NULL);
+                  : eini_dist_clocked(d) ? EIN_ERR_UNSUPPORTED : EIN_OK;  // it holds no data
+  for (int q = 0; q < d->fabric.count && st == EIN_OK; q++)
+    st = ein_dist_block(d, tensor, d->fabric.first + q, NULL, NULL, NULL);
   if (st != EIN_OK)
     eini_dist_refuse(ctx, st, "tensor %d of the plan: %s", tensor, ein_status_text(st));
   if (st == EIN_OK) t = eini_dtensor_new(ctx, &d->fabric);

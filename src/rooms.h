@@ -11,6 +11,7 @@ typedef struct eini_hull {
   int axes, any, rank;
   int64_t *lo, *hi;
   int64_t *from, *to;      // scratch: as long as the indices and the axes
+  double volume;           // of the boxes, added up
 } eini_hull;
 
 // Of what n owners hold.
@@ -48,6 +49,7 @@ static ein_status eini_hull_add(void *user, const int64_t *lo, const int64_t *hi
     h->hi[r] = h->any ? eini_max64(h->hi[r], hi[r]) : hi[r];
   }
   h->any = 1;
+  h->volume += eini_box_volume(h->rank, lo, hi);
   return EIN_OK;
 }
 
@@ -65,6 +67,7 @@ static ein_status eini_owners_boxes(eini_arena *a, const ein_graph *g, const ein
 static ein_status eini_owners_hull(eini_arena *a, const ein_graph *g, const eini_owners *o, int n,
                                    int64_t place, eini_hull *h) {
   h->any = 0;
+  h->volume = 0;
   for (int r = 0; r < h->rank; r++) h->lo[r] = h->hi[r] = 0;
   for (int i = 0; i < n; i++) {
     h->o = &o[i];

@@ -364,6 +364,69 @@ static void test_adopt(ein_ctx *ctx) {
   ein_fabric_destroy(&f);
 }
 
+// A run under a schedule that binds parts of tensors: nothing is whole anywhere. What lies in turn
+// is no box.
+static void test_schedule(ein_ctx *ctx) {
+  static const char *const text = "machine x=2, y=p/2; place A, B, C xy->%s\n"
+                                  "distribute([i,j], [io,jo], [ii,ji], [x,y])\n"
+                                  "divide(k, ko, ki, 3); reorder(ko, ii, ji); "
+                                  "communicate([A,B], ko)\n";
+  static const int64_t extent[3][2] = {{13, 9}, {9, 10}, {13, 10}};
+  static double whole[3][130];
+  const int places = ranks > 4 ? ranks + ranks % 2 : 4;
+  for (int turn = 0; turn < 2; turn++) {
+    char line[400];
+    void *bound[3][PLACES] = {{NULL}};
+    ein_dtensor *t[3] = {NULL, NULL, NULL};
+    ein_program_desc program;
+    ein_schedule_desc sd;
+    ein_dist_desc dd;
+    ein_schedule *s = NULL;
+    ein_graph *g = NULL;
+    ein_dist *d = NULL;
+    ein_dtensor_part p;
+    ein_fabric f;
+    ein_run run;
+    memset(&program, 0, sizeof program), memset(&sd, 0, sizeof sd), memset(&dd, 0, sizeof dd);
+    memset(&run, 0, sizeof run);
+    program.text = "input A[m=13,k=9], B[k,n=10]\nC[i,j] = A[i,k] * B[k,j]\n";
+    snprintf(line, sizeof line, text, turn ? "x:2y" : "xy");
+    sd.text = line;
+    sd.places = places;
+    CHECK(ein_graph_parse(ctx, &program, &g) == EIN_OK);
+    CHECK(ein_schedule_create(ctx, g, &sd, &s) == EIN_OK);
+    CHECK(fabric_of(ctx, places, &f) == EIN_OK);
+    dd.fabric = &f, dd.schedule = s, dd.blocks = 1;
+    const ein_status st = ein_dist_create(ctx, g, &dd, &d);
+    CHECK(st == (turn ? EIN_ERR_UNSUPPORTED : EIN_OK));
+    if (turn) CHECK(strstr(ein_ctx_message(ctx), "several boxes") != NULL);
+    for (int k = 0; k < 3 && st == EIN_OK; k++) {
+      CHECK(ein_dtensor_of_plan(ctx, d, k, &t[k]) == EIN_OK);
+      CHECK(k == 2 || ein_dtensor_random(t[k], 5 + (uint64_t)k) == EIN_OK);
+      for (int i = 0; ein_dtensor_part_get(t[k], i, &p); i++)
+        bound[k][p.place - f.first] = p.view.data;
+    }
+    const void *in[2 * PLACES];
+    for (int i = 0; i < 2 * f.count; i++) in[i] = bound[i / f.count][i % f.count];
+    run.in = in, run.out = bound[2];
+    if (st == EIN_OK) CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+    for (int k = 0; k < 3 && st == EIN_OK; k++) {
+      const ein_ztensor to = ein_tensor(EIN_F64, 2, extent[k], whole[k]);
+      CHECK(ein_dtensor_gather(t[k], 0, f.first == 0 ? &to : NULL) == EIN_OK);
+    }
+    for (int i = 0; i < 13 * 10 && st == EIN_OK && f.first == 0; i++) {
+      double sum = 0;  // exact
+      for (int k = 0; k < 9; k++) sum += whole[0][i / 10 * 9 + k] * whole[1][k * 10 + i % 10];
+      CHECK(sum == whole[2][i]);
+    }
+    for (int k = 0; k < 3; k++) ein_dtensor_destroy(t[k]);
+    ein_dist_destroy(d);
+    ein_schedule_destroy(s);
+    ein_graph_destroy(g);
+    ein_fabric_destroy(&f);
+  }
+}
+
 // The same elements for every distribution and number of places, of every dtype.
 static void test_elements(ein_ctx *ctx) {
   const int64_t shape[2] = {11, 6};
@@ -664,6 +727,7 @@ int main(int argc, char **argv) {
   test_deinsum(ctx);
   test_random(ctx, cases);
   test_adopt(ctx);
+  test_schedule(ctx);
   test_elements(ctx);
   test_graphs(ctx, FEW(12));
   test_mistakes(ctx);

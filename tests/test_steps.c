@@ -245,6 +245,88 @@ static void processes_of(const ein_graph *g, const ein_schedule *s, int places) 
   ein_fabric_destroy(&f);
 }
 
+// ---- blocks ----
+
+// Copies what lies in a box between a whole tensor and the block, dense in exactly its memory.
+static void block_copy(const eini_tensor *e, const int64_t *origin, const int64_t *extent,
+                       char *whole, char *block, int out) {
+  const size_t size = orc_size(e->dtype);
+  const int64_t n = orc_count(e);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t at = 0, step = 1, left = i;
+    int in = 1;
+    for (int r = e->rank - 1; r >= 0; left /= e->shape[r--]) {
+      const int64_t x = left % e->shape[r] - origin[r];
+      in &= x >= 0 && x < extent[r];
+      at += x * step;
+      step *= extent[r];
+    }
+    if (!in) continue;
+    if (out) memcpy(whole + (size_t)i * size, block + (size_t)at * size, size);
+    else memcpy(block + (size_t)at * size, whole + (size_t)i * size, size);
+  }
+}
+
+static int runs_in_blocks;
+
+// The same with nothing bound but blocks, and nothing whole anywhere.
+static void blocks_of(const ein_graph *g, const ein_schedule *s, int places, tensors *x,
+                      void *const *want) {
+  static char *block[TENSORS][64];
+  const void *in[TENSORS * 64];
+  void *out[TENSORS * 64];
+  int64_t origin[16], extent[16], n;
+  int nin = 0, nout = 0;
+  ein_fabric f;
+  ein_dist_desc how;
+  ein_dist *d;
+  ein_run run;
+  memset(&how, 0, sizeof how);
+  memset(&run, 0, sizeof run);
+  CHECK(fabric_of(2 + runs_in_blocks % 2, places, &f) == EIN_OK);
+  how.fabric = &f;
+  how.schedule = s;
+  how.blocks = 1;
+  const ein_status st = places > 64 ? EIN_ERR_UNSUPPORTED : ein_dist_create(ctx, g, &how, &d);
+  if (st != EIN_OK) {
+    CHECK(st == EIN_ERR_UNSUPPORTED);
+    ein_fabric_destroy(&f);
+    return;
+  }
+  for (int t = 0; t < g->ntensor; t++) {
+    const eini_tensor *e = &g->tensor[t];
+    for (int q = 0; q < places && e->role != EIN_ROLE_TEMP; q++) {
+      CHECK(ein_dist_block(d, t, q, origin, extent, &n) == EIN_OK);
+      block[t][q] = n > 0 ? (char *)malloc((size_t)n * orc_size(e->dtype)) : NULL;
+      if (n > 0) memset(block[t][q], 0x5a, (size_t)n * orc_size(e->dtype));
+      if (n > 0 && e->role == EIN_ROLE_INPUT)
+        block_copy(e, origin, extent, (char *)x->data[t], block[t][q], 0);
+      if (e->role == EIN_ROLE_INPUT) in[nin++] = block[t][q];
+      else out[nout++] = block[t][q];
+    }
+  }
+  run.in = in;
+  run.out = out;
+  for (int again = 0; again < 2; again++) CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+  for (int t = 0, k = 0; t < g->ntensor; t++) {
+    const eini_tensor *e = &g->tensor[t];
+    char *whole = e->role == EIN_ROLE_OUTPUT ? (char *)orc_alloc(orc_count(e), 16) : NULL;
+    for (int q = 0; q < places && e->role != EIN_ROLE_TEMP; q++) {
+      CHECK(ein_dist_block(d, t, q, origin, extent, &n) == EIN_OK);
+      if (whole != NULL && n > 0) block_copy(e, origin, extent, whole, block[t][q], 1);
+      free(block[t][q]);
+    }
+    if (whole == NULL) continue;
+    CHECK(want == NULL ? orc_compare_err(e->dtype, orc_count(e), whole, x->data[t], x->err[t])
+                       : memcmp(whole, want[k], (size_t)orc_count(e) * orc_size(e->dtype)) == 0);
+    free(whole);
+    k++;
+  }
+  runs_in_blocks++;
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+}
+
 // Runs a graph under a schedule on all fabrics, copying with and without threads; EIN_OK, or why it
 // is refused.
 static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, int exact) {
@@ -298,6 +380,7 @@ static ein_status run_of(const ein_graph *g, const ein_schedule *s, int places, 
     ein_fabric_destroy(&f);
   }
   if (st == EIN_OK) processes_of(g, s, places);
+  if (st == EIN_OK) blocks_of(g, s, places, &x, exact ? want : NULL);
   for (int k = 0; k < x.nout; k++) free(want[k]);
   tensors_free(&x);
   return st;
@@ -1225,6 +1308,8 @@ int main(int argc, char **argv) {
   test_seconds();
   test_memory();
   ein_ctx_destroy(ctx);
+  printf("%d runs with nothing bound but blocks\n", runs_in_blocks);
+  CHECK(runs_in_blocks > cases / 4);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;
 }

@@ -109,16 +109,27 @@ static ein_status eini_dist_check(ein_ctx *ctx, const ein_graph *g, const ein_di
   return EIN_OK;
 }
 
+// Why places do not hold one box of a tensor each: those of this process, under a schedule.
+static ein_status eini_dist_boxless(const ein_dist *d, int t, const char **why) {
+  int64_t lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], n;
+  *why = d->desc.schedule == NULL ? eini_dist_not_boxes(d, t) : NULL;
+  if (d->desc.schedule != NULL && d->g->tensor[t].rank > EINI_NAMES_MAX)
+    *why = "it has too many axes";
+  for (int q = 0; q < d->fabric.count && d->desc.schedule != NULL && *why == NULL; q++)
+    EINI_TRY(eini_steps_owned(d, t, d->fabric.first + q, lo, hi, &n, why));
+  return EIN_OK;
+}
+
 // Can a run bind the blocks of its places?
 static ein_status eini_dist_check_blocks(ein_ctx *ctx, const ein_dist *d) {
   const char *why = d->fabric.shared ? "places that share memory hold no blocks of their own"
-                    : d->desc.schedule != NULL ? "under a schedule whole tensors are bound"
                     : d->desc.nlayout > 0 ? "blocks are dense, a layout is of whole tensors" : NULL;
   if (!d->desc.blocks) return EIN_OK;
   if (why != NULL) return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "blocks: %s", why);
   for (int t = 0; t < d->g->ntensor; t++) {
-    if (d->g->tensor[t].role != EIN_ROLE_OUTPUT) continue;  // of inputs blocks are always boxes
-    why = eini_dist_not_boxes(d, t);
+    const ein_role role = d->g->tensor[t].role;  // of inputs cuts are always boxes
+    if (role == EIN_ROLE_TEMP || (role == EIN_ROLE_INPUT && d->desc.schedule == NULL)) continue;
+    EINI_TRY(eini_dist_boxless(d, t, &why));
     if (why != NULL)
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "the blocks of '%.60s' cannot be bound: %s",
                               d->g->tensor[t].name, why);
@@ -175,8 +186,11 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
-  if (d->desc.schedule != NULL && d->desc.blocks) return eini_dist_check_blocks(ctx, d);
-  if (d->desc.schedule != NULL) return eini_steps_prepare(ctx, d);
+  if (d->desc.schedule != NULL) {
+    EINI_TRY(eini_steps_fits(ctx, d));
+    EINI_TRY(eini_dist_check_blocks(ctx, d));
+    return eini_steps_prepare(ctx, d);
+  }
   memset(&shapes, 0, sizeof shapes);
   eini_forms_init(&shapes.forms, &d->arena, 0);
   const ein_status st = eini_dist_stmts(ctx, d, &shapes, &room);
@@ -360,12 +374,30 @@ EIN_API int64_t ein_dist_bytes(const ein_dist *d, int stmt) {
   return d == NULL || stmt < 0 || stmt >= d->nstmt ? 0 : d->stmt[stmt].bytes;
 }
 
+// The same under a schedule.
+static ein_status eini_dist_step_block(const ein_dist *d, int t, int place, int64_t *origin,
+                                       int64_t *extent, int64_t *elements) {
+  int64_t lo[EINI_NAMES_MAX], hi[EINI_NAMES_MAX], n;
+  const int rank = d->g->tensor[t].rank;
+  const char *why;
+  if (rank > EINI_NAMES_MAX) return EIN_ERR_UNSUPPORTED;
+  EINI_TRY(eini_steps_owned(d, t, place, lo, hi, &n, &why));
+  if (why != NULL) return EIN_ERR_UNSUPPORTED;
+  for (int r = 0; r < rank; r++) {
+    if (origin != NULL) origin[r] = lo[r];
+    if (extent != NULL) extent[r] = hi[r] - lo[r];
+  }
+  if (elements != NULL) *elements = n;
+  return EIN_OK;
+}
+
 EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
                                   int64_t *extent, int64_t *elements) {
   if (d == NULL || tensor < 0 || tensor >= d->g->ntensor || place < 0 ||
       place >= d->fabric.places) return EIN_ERR_ARGUMENT;
-  if (d->desc.schedule != NULL || eini_dist_not_boxes(d, tensor) != NULL)
-    return EIN_ERR_UNSUPPORTED;
+  if (d->desc.schedule != NULL)
+    return eini_dist_step_block(d, tensor, place, origin, extent, elements);
+  if (eini_dist_not_boxes(d, tensor) != NULL) return EIN_ERR_UNSUPPORTED;
   const int there = eini_dist_owns(d, tensor, place);
   for (int r = 0; r < d->g->tensor[tensor].rank; r++) {
     int64_t lo = 0, hi = 0;
@@ -414,8 +446,9 @@ static int eini_dist_span(const ein_dist *d, const ein_run *run, int t, int i, u
   if (x->port < 0) return 0;
   if (d->desc.blocks) {
     lo = 0;
-    hi = eini_dist_own_elements(d, t, d->fabric.first + i) *
-         (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
+    hi = d->steps != NULL ? d->home[(int64_t)t * d->fabric.count + i].bytes
+                          : eini_dist_own_elements(d, t, d->fabric.first + i) *
+                                (int64_t)ein_dtype_size(d->g->tensor[t].dtype);
   }
   const uintptr_t p = (uintptr_t)eini_dist_bound(d, run, t, i);
   *a = p + (uintptr_t)lo;

@@ -183,8 +183,9 @@ EIN_API ein_status ein_dtensor_of_plan(ein_ctx *ctx, const ein_dist *d, int tens
   eini_begin_call(ctx, NULL);
   ein_dtensor *t = NULL;
   ein_status st = tensor < 0 || tensor >= d->g->ntensor ? EIN_ERR_ARGUMENT
-                  : eini_dist_clocked(d) ? EIN_ERR_UNSUPPORTED  // it holds no data
-                  : ein_dist_block(d, tensor, 0, NULL, NULL, NULL);
+                  : eini_dist_clocked(d) ? EIN_ERR_UNSUPPORTED : EIN_OK;  // it holds no data
+  for (int q = 0; q < d->fabric.count && st == EIN_OK; q++)
+    st = ein_dist_block(d, tensor, d->fabric.first + q, NULL, NULL, NULL);
   if (st != EIN_OK)
     eini_dist_refuse(ctx, st, "tensor %d of the plan: %s", tensor, ein_status_text(st));
   if (st == EIN_OK) t = eini_dtensor_new(ctx, &d->fabric);

@@ -163,7 +163,9 @@ static ein_status eini_layout_whole(eini_arena *a, int rank, const int64_t *shap
 static ein_status eini_layout_of_plan(eini_arena *a, const ein_dist *d, int t, eini_layout *l) {
   const eini_tensor *e = &d->g->tensor[t];
   const int places = d->fabric.places;
-  if (d->tensor[t].ndefine == 0)
+  const ein_schedule *s = d->desc.schedule;
+  if (s != NULL && s->place[t] != NULL) return eini_layout_of(a, s->place[t], e->shape, l);
+  if (s != NULL || d->tensor[t].ndefine == 0)
     return eini_layout_whole(a, e->rank, e->shape, places, 0, places, l);
   const eini_space *x = &d->stmt[d->tensor[t].define[0]].space;
   EINI_TRY(eini_layout_begin(a, e->rank, e->shape, places, l));

@@ -309,11 +309,50 @@ static ein_status eini_steps_hull(const ein_dist *d, const eini_owners *o, int n
   return st;
 }
 
+// What a place has of tensor t, as one box of its axes, lo and hi: so many elements. *why: it is
+// none; or NULL.
+static ein_status eini_steps_owned(const ein_dist *d, int t, int64_t place, int64_t *lo,
+                                   int64_t *hi, int64_t *elements, const char **why) {
+  const eini_tensor *e = &d->g->tensor[t];
+  int64_t coef;
+  eini_owners *o;
+  eini_arena a;
+  eini_hull h;
+  int n, any = 1;
+  *why = NULL;
+  for (int r = 0; r < e->rank; r++) lo[r] = 0, hi[r] = e->shape[r];
+  eini_arena_init(&a, &d->al);
+  ein_status st = eini_schedule_owners(&a, d->desc.schedule, t, &o, &n);
+  if (st == EIN_OK && n == 0 && e->nstmt > 0) *why = "nothing says where it lies";
+  if (st == EIN_OK && e->nstmt > 1) *why = "several statements write it";
+  for (int k = 0; st == EIN_OK && k < d->nstmt && *why == NULL; k++) {
+    const eini_stmt *s = &d->g->stmt[k];
+    for (int r = 0; r < e->rank && s->out == t; r++)
+      if (s->rest != EIN_REST_ERROR || (eini_plain_row(&s->out_map, r) < 0 &&
+                                        (e->shape[r] > 1 ||
+                                         eini_row_index(&s->out_map, r, &coef) >= 0)))
+        *why = "what places hold of it are not boxes";
+  }
+  if (st == EIN_OK && *why == NULL && n > 0) {
+    st = eini_hull_init(&a, o, n, 1, &h);
+    if (st == EIN_OK) st = eini_owners_hull(&a, d->g, o, n, place, &h);
+    for (int r = 0; r < e->rank && st == EIN_OK; r++) lo[r] = h.lo[r], hi[r] = h.hi[r];
+    const double gap = st == EIN_OK && h.any ? eini_box_volume(e->rank, lo, hi) - h.volume : 0;
+    if (gap > 0 || gap < 0) *why = "a place holds several boxes of it";
+    any = st == EIN_OK && h.any;
+  }
+  for (int r = 0; r < e->rank && !any; r++) lo[r] = hi[r] = 0;
+  *elements = any ? eini_steps_volume(e->rank, lo, hi) : 0;
+  eini_arena_free(&a);
+  return st;
+}
+
 // What each memory holds of tensor t.
 static ein_status eini_steps_tensor(ein_dist *d, int t) {
   const eini_tensor *e = &d->g->tensor[t];
   const int64_t memories = eini_steps_memories(d);
   const int input = e->role == EIN_ROLE_INPUT, one = eini_steps_one(d);
+  int64_t shape[EINI_NAMES_MAX];
   eini_owners *o;
   eini_arena a;
   int n;
@@ -321,12 +360,22 @@ static ein_status eini_steps_tensor(ein_dist *d, int t) {
   ein_status st = eini_schedule_owners(&a, d->desc.schedule, t, &o, &n);
   for (int64_t i = 0; i < memories && st == EIN_OK; i++) {
     eini_step_home *h = &d->home[(int64_t)t * memories + i];
-    h->own = input ? one || n == 0 : one && d->tensor[t].port >= 0;
+    const int block = d->desc.blocks && d->tensor[t].port >= 0 && n > 0;
+    h->own = block || (input ? one || n == 0 : one && d->tensor[t].port >= 0);
     st = eini_steps_box_new(&d->arena, &h->box, e->rank);
     for (int r = 0; r < e->rank && st == EIN_OK; r++) h->box.hi[r] = e->shape[r];
     for (int r = 0; r < e->rank && st == EIN_OK && h->own; r++)
       h->box.stride[r] = d->tensor[t].stride[r];
-    if (h->own || st != EIN_OK) continue;
+    h->bytes = d->tensor[t].hi - d->tensor[t].lo;
+    if ((h->own && !block) || st != EIN_OK) continue;
+    if (block) {
+      const char *why;
+      st = eini_steps_owned(d, t, d->fabric.first + i, h->box.lo, h->box.hi, &h->bytes, &why);
+      h->bytes *= (int64_t)ein_dtype_size(e->dtype);
+      for (int r = 0; r < e->rank; r++) shape[r] = h->box.hi[r] - h->box.lo[r];
+      eini_dist_dense(e->rank, shape, h->box.stride);
+      continue;
+    }
     eini_dist_dense(e->rank, e->shape, h->box.stride);
     h->bytes = (int64_t)eini_steps_bytes(e->rank, e->shape, ein_dtype_size(e->dtype));
     if (!one)
@@ -410,6 +459,7 @@ static ein_status eini_steps_sum_end(eini_staged *x, int64_t memory) {
   const eini_step_box b = eini_steps_sum(x, memory), home = eini_steps_home(x, s->out, memory);
   int64_t shape[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
   if (eini_zrange_empty(s->nfree, b.lo, b.hi)) return EIN_OK;
+  if (x->run != NULL && home.data == NULL) return EIN_OK;  // a scalar's block is elsewhere
   for (int i = 0; i < s->nfree; i++) shape[i] = b.hi[i] - b.lo[i];
   char *to = eini_steps_written(s, &home, b.lo, ein_dtype_size(x->d->g->tensor[s->out].dtype),
                                 stride);

@@ -282,7 +282,7 @@ static ein_status eini_steps_hand_all(const eini_staged *x, ein_role role) {
   ein_status st = EIN_OK;
   for (int t = 0; t < g->ntensor && st == EIN_OK; t++) {
     eini_arena a;
-    if (g->tensor[t].role != role) continue;
+    if (g->tensor[t].role != role || x->d->desc.blocks) continue;
     eini_arena_init(&a, &x->d->al);
     st = eini_steps_hand(x, t, &a);
     eini_arena_free(&a);
@@ -393,11 +393,9 @@ static ein_status eini_steps_noted(ein_dist *d) {
   return st;
 }
 
-static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
+// Is the schedule of this graph, and for these places?
+static ein_status eini_steps_fits(ein_ctx *ctx, const ein_dist *d) {
   const ein_schedule *s = d->desc.schedule;
-  const int64_t memories = eini_steps_memories(d);
-  ein_dist_stats made;
-  memset(&made, 0, sizeof made);
   if (s->g != d->g) return eini_dist_refuse(ctx, EIN_ERR_ARGUMENT, "the schedule is of another "
                                                                   "graph");
   if (s->grid == NULL || s->grid->places != d->fabric.places)
@@ -408,6 +406,13 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
       return eini_dist_refuse(ctx, EIN_ERR_UNSUPPORTED, "statement '%.60s' cannot be run by a "
                               "schedule: %s", d->g->tensor[d->g->stmt[k].out].name, why);
   }
+  return EIN_OK;
+}
+
+static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
+  const int64_t memories = eini_steps_memories(d);
+  ein_dist_stats made;
+  memset(&made, 0, sizeof made);
   made.nstmt = d->nstmt;
   made.stmt_bytes = EINI_NEW(&d->arena, int64_t, d->nstmt);
   d->steps = EINI_NEW(&d->arena, eini_steps_stmt, d->nstmt);

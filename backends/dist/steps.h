@@ -14,8 +14,8 @@ typedef struct eini_step_box {
 // What a memory holds of a tensor: the hull.
 typedef struct eini_step_home {
   eini_step_box box;
-  int own;                  // it is the caller's, of the whole tensor
-  int64_t at, bytes;        // else where it lies
+  int own;                  // it is the caller's: of the whole tensor, or the block of the place
+  int64_t at, bytes;        // else where it lies; bytes: of a block of the caller's, too
 } eini_step_home;
 
 #define EINI_SHARES_MAX 16  // of a block, whatever the number of threads: it has the same bits
@@ -208,8 +208,9 @@ static char *eini_steps_mem(const eini_staged *x, int64_t memory, int64_t at) {
 static eini_step_box eini_steps_home(const eini_staged *x, int t, int64_t memory) {
   const eini_step_home *h = &x->d->home[(int64_t)t * eini_steps_memories(x->d) + memory];
   eini_step_box b = h->box;
-  b.data = h->own && x->run != NULL ? eini_dist_bound(x->d, x->run, t, 0)
-                                    : eini_steps_mem(x, memory, h->at);
+  b.data = h->own && x->run != NULL
+               ? eini_dist_bound(x->d, x->run, t, x->d->desc.blocks ? (int)memory : 0)
+               : eini_steps_mem(x, memory, h->at);
   return b;
 }
 
