@@ -408,8 +408,8 @@ EIN_API size_t ein_dist_kernels(const ein_dist *d, int stmt, char *buf, size_t s
 // count) that this process drives, dense and row-major: in[k * count + i] is that of input k at
 // place first + i, out the same; NULL where there are no elements. For fabrics whose places do not
 // share memory, not with layouts, and for outputs of which a single statement writes each element
-// by indices of its own. Under a schedule blocks are those of distributions, which may not be dealt
-// in turn. EIN_ERR_ARGUMENT: no such tensor or place; EIN_ERR_UNSUPPORTED: its blocks are not boxes.
+// by indices of its own. Under a schedule blocks are those of distributions that are not dealt in
+// turn. EIN_ERR_ARGUMENT: no such tensor or place; EIN_ERR_UNSUPPORTED: its blocks are not boxes.
 EIN_API ein_status ein_dist_block(const ein_dist *d, int tensor, int place, int64_t *origin,
                                   int64_t *extent, int64_t *elements);
 // Runs the plan. As for ein_plan_execute, in and out are in the order of the graph's inputs and
