@@ -15,8 +15,8 @@
 //
 //                 >>dist-api >>space >>block-plans >>dist-jobs >>relation >>join >>dist-plan
 //                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
-//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public
-//                 >>nodes >>layout >>dtensor >>dtensor-run
+//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>steps-groups
+//                 >>dist-public >>nodes >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -3193,6 +3193,23 @@ static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups 
   return EIN_OK;
 }
 
+// Collective. Numbers of the groups, where st is EIN_OK; *st: whether this process has them.
+static ein_status eini_dist_groups_number(const ein_dist *d, eini_dist_groups *x, ein_status *st) {
+  const ein_fabric *f = &d->fabric;
+  x->number = EINI_NEW(&x->arena, int, (int64_t)x->n + 1);
+  if (x->number == NULL) *st = EIN_ERR_NO_MEMORY;
+  return f->groups_fn(f->user, *st == EIN_OK ? x->n : -1, x->first, x->place, x->turns, x->number);
+}
+
+// What a move says of a group, by its number. Returns whether it said something.
+static int eini_dist_group_said(const eini_dist_groups *x, int32_t *group, int32_t *turns) {
+  const int lead = *group >= 0, g = lead ? *group : -2 - *group;
+  if (g < 0) return 0;
+  *turns = x->turns[g];
+  *group = x->number[g] < 0 ? -1 : lead ? x->number[g] : EINI_FOLLOWS;
+  return 1;
+}
+
 // Collective: all processes have made their plans.
 static ein_status eini_dist_groups_make(ein_dist *d) {
   const ein_fabric *f = &d->fabric;
@@ -3209,17 +3226,11 @@ static ein_status eini_dist_groups_make(ein_dist *d) {
     st = eini_dist_group_stmt(d, k, &x, &room);
     if (st == EIN_OK) st = eini_dist_group_partials(d, k, &x);
   }
-  x.number = EINI_NEW(&x.arena, int, (int64_t)x.n + 1);
-  if (x.number == NULL) st = EIN_ERR_NO_MEMORY;
-  const ein_status all = f->groups_fn(f->user, st == EIN_OK ? x.n : -1, x.first, x.place, x.turns,
-                                      x.number);
+  const ein_status all = eini_dist_groups_number(d, &x, &st);
   for (int64_t i = 0; i < c->nmove && st == EIN_OK && all == EIN_OK; i++) {
     eini_dist_moved *v = &c->move[i];
-    const int lead = v->group >= 0, g = lead ? v->group : -2 - v->group;
-    if (g < 0) continue;
-    v->turns = x.turns[g];
-    v->group = x.number[g] < 0 ? -1 : lead ? x.number[g] : EINI_FOLLOWS;
-    if (v->level >= 0) d->stmt[v->define].reduced = v->group != -1;
+    if (eini_dist_group_said(&x, &v->group, &v->turns) && v->level >= 0)
+      d->stmt[v->define].reduced = v->group != -1;
   }
   eini_arena_free(&x.arena);
   return all;
@@ -4628,6 +4639,7 @@ typedef struct eini_step_move {
   int32_t access, owner;    // an operand, or behind them the result; which of its owners
   int32_t tag, job;         // tag: how many went between the places before
   int32_t round;            // how many steps with messages the place had before
+  int32_t group, turn, turns;  // as of eini_dist_moved
   int64_t point, step;
   int64_t pieces;           // of the owner, along the axes; -1: all, the memory is shared
   int64_t bytes, at;        // in the place's memory of messages
@@ -5393,7 +5405,7 @@ static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place,
   v->peer = (int32_t)peer;
   v->access = e->w.move.operand < 0 ? x->stmt->noperand : e->w.move.operand;
   v->owner = z->owner;
-  v->job = -1;
+  v->job = v->group = -1;
   v->point = e->w.move.point;
   v->step = e->w.move.step;
   v->bytes = bytes;
@@ -6360,12 +6372,15 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
   if (eini_dist_clocked(x->d))
     return send ? f->send_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket)
                 : f->recv_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket);
+  if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (send && !failed && home) st = eini_steps_homeward(w, v);
   else if (send && !failed) eini_steps_fetch(w, v, NULL);
   char *message = eini_steps_message(w, v);
   eini_flow_wires(&x->flow, 1);
   const ein_status posted =
-      send ? f->send_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket)
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, send ? own : v->peer,
+                                   message, (size_t)v->bytes, ticket)
+      : send ? f->send_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket)
            : f->recv_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   if (posted != EIN_OK || st != EIN_OK || failed) return posted != EIN_OK ? posted : st;
@@ -6662,6 +6677,125 @@ static ein_status eini_steps_prepare(ein_ctx *ctx, ein_dist *d) {
   d->info.messages = made.messages;
   d->info.bytes = made.bytes;
   return EIN_OK;
+}
+
+// ================================================================================================
+// >>steps-groups  boxes that many places fetch in a step
+// Takes the moves of a process that drives one place under a schedule; gives those of a box, from
+// one holder, a turn in the group of all places that fetch it.
+// ================================================================================================
+
+typedef struct eini_steps_grouping {
+  eini_dist_groups groups;
+  eini_staged x;
+  int64_t *order;           // of a statement's moves
+  int64_t *from, *to;       // the box at hand
+} eini_steps_grouping;
+
+// What all places of a group order its messages by.
+static int eini_steps_group_before(const eini_step_move *a, const eini_step_move *b) {
+  if (a->step != b->step) return a->step < b->step;
+  if (a->access != b->access) return a->access < b->access;
+  return a->owner != b->owner ? a->owner < b->owner : a->pieces < b->pieces;
+}
+
+// The moves that a group may make, in that order; they nearly are. Returns how many.
+static int64_t eini_steps_group_order(const ein_dist *d, const eini_steps_stmt *e,
+                                      int64_t *order) {
+  int64_t n = 0;
+  if (e->w.n->grid->npoint > d->fabric.places) return 0;
+  for (int64_t i = 0; i < e->nmove; i++) {
+    const eini_step_move *v = &e->move[i];
+    int several = v->kind == EINI_JOB_NONE || v->access == e->w.n->s->noperand || v->pieces < 0;
+    const ein_distribution *held = several ? NULL : e->w.owners[v->access][v->owner].d;
+    for (int m = 0; held != NULL && m < held->grid->ndim; m++)  // who of them sends, depends
+      several |= held->held[m].kind == EINI_HELD_EVERY && held->grid->dim[m].extent > 1;
+    if (several) continue;
+    int64_t at = n++;
+    for (; at > 0 && eini_steps_group_before(v, &e->move[order[at - 1]]); at--)
+      order[at] = order[at - 1];
+    order[at] = i;
+  }
+  return n;
+}
+
+// The places that fetch what v moves, and its holder, into z->groups.reader.
+static void eini_steps_group_readers(eini_steps_grouping *z, const eini_step_move *v, int holder) {
+  eini_staged *x = &z->x;
+  eini_dist_groups *g = &z->groups;
+  const int rank = x->d->g->tensor[x->stmt->operand[v->access]].rank;
+  g->nreader = 0;
+  eini_steps_goto(x, v->point);
+  (void)eini_tour_box(&x->w, v->step, v->access);
+  for (int r = 0; r < rank; r++) z->from[r] = x->w.from[r], z->to[r] = x->w.to[r];
+  for (int64_t point = 0; point < x->w.n->grid->npoint; point++) {
+    eini_steps_goto(x, point);
+    if (x->w.move.place == holder || !eini_tour_works(&x->w) ||
+        !eini_tour_box(&x->w, v->step, v->access)) continue;
+    int same = 1;
+    for (int r = 0; r < rank && same; r++)
+      same = z->from[r] == x->w.from[r] && z->to[r] == x->w.to[r];
+    if (same) g->reader[g->nreader++] = (int)x->w.move.place;
+  }
+  g->reader[g->nreader++] = holder;
+  eini_dist_group_sort(g->nreader, g->reader);
+}
+
+// Does move v go to a place of group number g?
+static int eini_steps_group_has(const eini_dist_groups *x, int g, const eini_step_move *v) {
+  for (int i = x->first[g]; i < x->first[g + 1]; i++)
+    if (x->place[i] == v->peer) return 1;
+  return 0;
+}
+
+static ein_status eini_steps_group_stmt(ein_dist *d, int k, eini_steps_grouping *z) {
+  eini_steps_stmt *e = &d->steps[k];
+  eini_dist_groups *x = &z->groups;
+  const int q = d->fabric.first;
+  if ((z->order = EINI_NEW(&x->arena, int64_t, e->nmove)) == NULL) return EIN_ERR_NO_MEMORY;
+  const int64_t n = eini_steps_group_order(d, e, z->order);
+  eini_steps_on(&z->x, k);
+  for (int64_t i = 0; i < n; i++) {
+    eini_step_move *v = &e->move[z->order[i]];
+    const int sends = v->kind == EINI_JOB_SEND;
+    for (int64_t j = i - 1; j >= 0 && sends && v->group == -1; j--) {  // the same once more?
+      const eini_step_move *u = &e->move[z->order[j]];
+      if (eini_steps_group_before(u, v)) break;
+      if (u->group >= 0 && eini_steps_group_has(x, u->group, v)) v->group = -2 - u->group;
+    }
+    if (v->group != -1) continue;
+    eini_steps_group_readers(z, v, sends ? q : v->peer);
+    if (x->nreader < EINI_DIST_GROUP) continue;
+    const int g = eini_dist_group_of(x, x->nreader);
+    if (g < 0) return EIN_ERR_NO_MEMORY;
+    v->group = g;
+    v->turn = x->turns[g]++;
+  }
+  return EIN_OK;
+}
+
+// Collective: all processes have made their plans.
+static ein_status eini_steps_groups_make(ein_dist *d) {
+  eini_steps_grouping z;
+  eini_dist_groups *x = &z.groups;
+  if (d->fabric.groups_fn == NULL) return EIN_OK;
+  memset(&z, 0, sizeof z);
+  eini_arena_init(&x->arena, &d->al);
+  z.x.d = d;
+  char *scratch = EINI_NEW(&x->arena, char, eini_steps_scratch(d, &z.x, NULL));
+  x->reader = EINI_NEW(&x->arena, int, (int64_t)d->fabric.places + 1);
+  z.from = EINI_NEW(&x->arena, int64_t, d->rank);
+  z.to = EINI_NEW(&x->arena, int64_t, d->rank);
+  ein_status st = scratch == NULL || x->reader == NULL || z.from == NULL || z.to == NULL
+                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  if (st == EIN_OK) (void)eini_steps_scratch(d, &z.x, scratch);
+  for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_group_stmt(d, k, &z);
+  const ein_status all = eini_dist_groups_number(d, x, &st);
+  for (int k = 0; k < d->nstmt && st == EIN_OK && all == EIN_OK; k++)
+    for (int64_t i = 0; i < d->steps[k].nmove; i++)
+      (void)eini_dist_group_said(x, &d->steps[k].move[i].group, &d->steps[k].move[i].turns);
+  eini_arena_free(&x->arena);
+  return all;
 }
 
 // ================================================================================================
@@ -6994,7 +7128,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
   st = eini_dist_agree(&d->fabric, st);
-  if (st == EIN_OK) st = eini_dist_groups_make(d);
+  if (st == EIN_OK) st = d->steps != NULL ? eini_steps_groups_make(d) : eini_dist_groups_make(d);
   if (st != EIN_OK) {
     ein_dist_destroy(d);
     if (ctx != NULL && ctx->diag.count == 0)

@@ -43,16 +43,18 @@
 // MESSAGES
 //
 // What moves is what the plan says, without a copy of its own: MPI_Isend from where the message was
-// packed, MPI_Irecv to where it is unpacked. Where there is a place at every rank, a block that
-// three others or more read whole goes to them by MPI_Ibcast on a communicator of their ranks, made
-// with the plan and kept with the fabric; all of them post these in one order, and what is early is
-// held until its turn. Counts are those of a message to each. All of a statement's are posted
-// before any is waited for. Messages of more than 2^30 bytes go in pieces of that size. A tag is
+// packed, MPI_Irecv to where it is unpacked. Where there is a place at every rank, a block (under a
+// schedule: what a place has of a step's box) that three others or more read whole goes to them by
+// MPI_Ibcast on a communicator of their ranks, made with the plan and kept with the fabric; all of
+// them post these in one order, and what is early is held until its turn. Counts are those of a
+// message to each. All of a statement's (of two steps') are posted before any is waited for: their
+// memory is part of the workspace, which bounds them. Messages of more than 2^30 bytes go in pieces of that size. A tag is
 // that of the message times the pairs of places of two ranks, within MPI_TAG_UB. Partial results
 // are merged in the order of the plan's tree, since MPI promises none, but where every tree gives
 // the same bits (max, min, any, all, sums of integers) and three or more merge: MPI_Ireduce does it
-// then, on a communicator kept in the same way, and counts as messages of the plan's tree. Bits are
-// those of the copying fabric.
+// then, on a communicator kept in the same way, and counts as messages of the plan's tree. Results
+// that are scattered go as blocks to their places, which moves what a reduce-scatter does at least.
+// Bits are those of the copying fabric.
 //
 //
 // FAILURES

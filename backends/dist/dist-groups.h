@@ -152,6 +152,23 @@ static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups 
   return EIN_OK;
 }
 
+// Collective. Numbers of the groups, where st is EIN_OK; *st: whether this process has them.
+static ein_status eini_dist_groups_number(const ein_dist *d, eini_dist_groups *x, ein_status *st) {
+  const ein_fabric *f = &d->fabric;
+  x->number = EINI_NEW(&x->arena, int, (int64_t)x->n + 1);
+  if (x->number == NULL) *st = EIN_ERR_NO_MEMORY;
+  return f->groups_fn(f->user, *st == EIN_OK ? x->n : -1, x->first, x->place, x->turns, x->number);
+}
+
+// What a move says of a group, by its number. Returns whether it said something.
+static int eini_dist_group_said(const eini_dist_groups *x, int32_t *group, int32_t *turns) {
+  const int lead = *group >= 0, g = lead ? *group : -2 - *group;
+  if (g < 0) return 0;
+  *turns = x->turns[g];
+  *group = x->number[g] < 0 ? -1 : lead ? x->number[g] : EINI_FOLLOWS;
+  return 1;
+}
+
 // Collective: all processes have made their plans.
 static ein_status eini_dist_groups_make(ein_dist *d) {
   const ein_fabric *f = &d->fabric;
@@ -168,17 +185,11 @@ static ein_status eini_dist_groups_make(ein_dist *d) {
     st = eini_dist_group_stmt(d, k, &x, &room);
     if (st == EIN_OK) st = eini_dist_group_partials(d, k, &x);
   }
-  x.number = EINI_NEW(&x.arena, int, (int64_t)x.n + 1);
-  if (x.number == NULL) st = EIN_ERR_NO_MEMORY;
-  const ein_status all = f->groups_fn(f->user, st == EIN_OK ? x.n : -1, x.first, x.place, x.turns,
-                                      x.number);
+  const ein_status all = eini_dist_groups_number(d, &x, &st);
   for (int64_t i = 0; i < c->nmove && st == EIN_OK && all == EIN_OK; i++) {
     eini_dist_moved *v = &c->move[i];
-    const int lead = v->group >= 0, g = lead ? v->group : -2 - v->group;
-    if (g < 0) continue;
-    v->turns = x.turns[g];
-    v->group = x.number[g] < 0 ? -1 : lead ? x.number[g] : EINI_FOLLOWS;
-    if (v->level >= 0) d->stmt[v->define].reduced = v->group != -1;
+    if (eini_dist_group_said(&x, &v->group, &v->turns) && v->level >= 0)
+      d->stmt[v->define].reduced = v->group != -1;
   }
   eini_arena_free(&x.arena);
   return all;

@@ -328,7 +328,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
   eini_ctx_free(d->plans.ctx);
   d->plans.ctx = NULL;
   st = eini_dist_agree(&d->fabric, st);
-  if (st == EIN_OK) st = eini_dist_groups_make(d);
+  if (st == EIN_OK) st = d->steps != NULL ? eini_steps_groups_make(d) : eini_dist_groups_make(d);
   if (st != EIN_OK) {
     ein_dist_destroy(d);
     if (ctx != NULL && ctx->diag.count == 0)

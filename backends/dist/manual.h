@@ -15,8 +15,8 @@
 //
 //                 >>dist-api >>space >>block-plans >>dist-jobs >>relation >>join >>dist-plan
 //                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
-//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>dist-public
-//                 >>nodes >>layout >>dtensor >>dtensor-run
+//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>steps-groups
+//                 >>dist-public >>nodes >>layout >>dtensor >>dtensor-run
 //
 //
 // TENSOR RELATIONS

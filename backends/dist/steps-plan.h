@@ -38,7 +38,7 @@ static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place,
   v->peer = (int32_t)peer;
   v->access = e->w.move.operand < 0 ? x->stmt->noperand : e->w.move.operand;
   v->owner = z->owner;
-  v->job = -1;
+  v->job = v->group = -1;
   v->point = e->w.move.point;
   v->step = e->w.move.step;
   v->bytes = bytes;

@@ -133,12 +133,15 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
   if (eini_dist_clocked(x->d))
     return send ? f->send_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket)
                 : f->recv_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket);
+  if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (send && !failed && home) st = eini_steps_homeward(w, v);
   else if (send && !failed) eini_steps_fetch(w, v, NULL);
   char *message = eini_steps_message(w, v);
   eini_flow_wires(&x->flow, 1);
   const ein_status posted =
-      send ? f->send_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket)
+      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, send ? own : v->peer,
+                                   message, (size_t)v->bytes, ticket)
+      : send ? f->send_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket)
            : f->recv_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   if (posted != EIN_OK || st != EIN_OK || failed) return posted != EIN_OK ? posted : st;

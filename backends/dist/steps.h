@@ -35,6 +35,7 @@ typedef struct eini_step_move {
   int32_t access, owner;    // an operand, or behind them the result; which of its owners
   int32_t tag, job;         // tag: how many went between the places before
   int32_t round;            // how many steps with messages the place had before
+  int32_t group, turn, turns;  // as of eini_dist_moved
   int64_t point, step;
   int64_t pieces;           // of the owner, along the axes; -1: all, the memory is shared
   int64_t bytes, at;        // in the place's memory of messages
