@@ -48,13 +48,13 @@
 // MPI_Ibcast on a communicator of their ranks, made with the plan and kept with the fabric; all of
 // them post these in one order, and what is early is held until its turn. Counts are those of a
 // message to each. All of a statement's (of two steps') are posted before any is waited for: their
-// memory is part of the workspace, which bounds them. Messages of more than 2^30 bytes go in pieces of that size. A tag is
-// that of the message times the pairs of places of two ranks, within MPI_TAG_UB. Partial results
-// are merged in the order of the plan's tree, since MPI promises none, but where every tree gives
-// the same bits (max, min, any, all, sums of integers) and three or more merge: MPI_Ireduce does it
-// then, on a communicator kept in the same way, and counts as messages of the plan's tree. Results
-// that are scattered go as blocks to their places, which moves what a reduce-scatter does at least.
-// Bits are those of the copying fabric.
+// memory is part of the workspace, which bounds them. Messages of more than 2^30 bytes go in pieces
+// of that size. A tag is that of the message times the pairs of places of two ranks, within
+// MPI_TAG_UB. Partial results are merged in the order of the plan's tree, since MPI promises none,
+// but where every tree gives the same bits (max, min, any, all, sums of integers) and three or more
+// merge: MPI_Ireduce does it then, on a communicator kept in the same way, and counts as messages
+// of the plan's tree. Results that are scattered go as blocks to their places, which moves what a
+// reduce-scatter does at least. Bits are those of the copying fabric.
 //
 //
 // FAILURES
