@@ -97,7 +97,20 @@ static const char *const texts[] = {
     "input A[i=150,j=80] : f32\nM[j] = max[i](A[i,j])\nE[i,j] = A[i,j] - M[j]\n"
     "S = max[i,j](E[i,j])\noutput S, M\n",
     "input A[i=1,j=7] : f64\nB[i] = sum[j](A[i,j])\nC = sum[i](B[i])\n",
-    "input A[i=0,j=7] : f64\nB[j] = sum[i](A[i,j])\n"};
+    "input A[i=0,j=7] : f64\nB[j] = sum[i](A[i,j])\n",
+    "input X[i=31,j=18] : f64\nZ[i=29,j] = X[i,j] + X[i+2,j]\nY[i,k] = sums[j](Z[i,j])\n"
+    "W[k] = max[i](Y[i,k])\noutput Y, W\n"};
+
+// A function over blocks: sums from the end on.
+static ein_status sums(const int64_t *size, const void *const *in, void *const *out, void *user) {
+  const double *x = (const double *)in[0];
+  double *y = (double *)out[0], sum = 0;
+  (void)user;
+  for (int64_t i = size[0] - 1; i >= 0; i--) y[i] = sum += x[i];
+  return EIN_OK;
+}
+
+static const ein_operator over = {"sums", "(n)->(n)", EIN_F64, sums, NULL, NULL, NULL};
 
 typedef struct arrays {
   const void *in[8];
@@ -706,7 +719,7 @@ int main(int argc, char **argv) {
   int level;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   group = MPI_COMM_WORLD;
-  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK);
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK && ein_ctx_operator(ctx, &over) == EIN_OK);
   test_programs(ctx);
   test_mistakes(ctx);
   test_failures(ctx);
