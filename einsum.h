@@ -42193,6 +42193,14 @@ static int eini_scatter_over(const eini_dform *f, const int64_t *cut, int c, int
   return pieces <= f->limit[over] && (f->need[over] == 0 || f->need[over] == pieces);
 }
 
+// Of a pinned result: the index that has fewer pieces than its pin asks for, which scattering them
+// makes up for; -1: none.
+static int eini_scatter_lacks(const eini_dform *f, const int64_t *cut) {
+  int c = f->pinned ? f->s->nfree - 1 : -1;
+  while (c >= 0 && cut[c] == f->need[c]) c--;
+  return c;
+}
+
 // Where results of a way lie: with its tasks, or (c >= 0) the digit of index c is one of `over`.
 // 0: no index can have it, for its own is elsewhere.
 static int eini_scatter_home(const eini_dform *f, eini_ways *w, int64_t way, int c, int over) {
@@ -42664,6 +42672,26 @@ static ein_status eini_tasks_most(eini_decomposer *dc, const eini_dform *f, int6
   return EIN_OK;
 }
 
+// Of a pinned result: partial results in as many pieces as an index of it should have more.
+static ein_status eini_vectors_pinned(eini_decomposer *dc, const eini_dform *f, eini_pick *q) {
+  const int n = f->s->nindex, nfree = f->s->nfree;
+  int64_t *cut = EINI_NEW(&dc->arena, int64_t, n);
+  if (cut == NULL) return EIN_ERR_NO_MEMORY;
+  for (int over = 0; over < nfree; over++) {
+    for (int c = nfree; c < n; c++) {
+      for (int k = 0; k < dc->ndivisor && f->need[c] == 0; k++) {
+        const int64_t g = dc->divisor[k];
+        if (g == 1 || f->need[over] % g != 0 || g > f->limit[c]) continue;
+        for (int i = 0; i < n; i++) cut[i] = i < nfree ? f->need[i] : 1;
+        cut[over] /= g;
+        cut[c] = g;
+        if (eini_scatter_may(dc->g, f->s, c, g)) eini_pick_add(dc, f, q, cut, 0);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
 // The family: as many tasks as possible, p at most, in pieces that divide the extents where they
 // can; and those of divisors of p. The `most` best of them are kept.
 static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q) {
@@ -42682,6 +42710,8 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, e
     nd = eini_divisors(dc->divisor[k], divisor);
     EINI_TRY(eini_vectors_of(dc, f, dc->divisor[k], paper, nd, divisor, q));
   }
+  if (dc->scatter && f->pinned && node < dc->nnode - dc->npinned)
+    EINI_TRY(eini_vectors_pinned(dc, f, q));
   if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, -2);
   f->least = q->steps > q->effort ? 0 : q->least;
   dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;
@@ -42840,17 +42870,20 @@ static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int6
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
   const int n = f->s->nindex, nfree = f->s->nfree, sent = eini_scatter_index(dc, f, vector);
+  const int lacks = eini_scatter_lacks(f, vector);  // then its digits lie as the pin says
   int m = 0, tried = 0, full = 0, cuts[EINI_CUTS_MAX];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
-    if (vector[c] > 1) cuts[m++] = c;
+    if (vector[c] > 1 && (lacks < 0 || c != sent)) cuts[m++] = c;
+    if (c == lacks && sent >= 0) cuts[m++] = sent;
   }
   int only = f->pinned || f->fixed != NULL ||
              (dc->desc->cost <= EIN_COST_PAPER_CODE && dc->machine.memory <= 0);
   for (int i = 0; i < m; i++) o->rank[i] = i;
   do {
-    for (int over = -1; over < (sent < 0 || only ? 0 : nfree) && !full; over++) {
+    const int end = lacks >= 0 ? lacks + 1 : sent < 0 || only ? 0 : nfree;
+    for (int over = lacks; over < end && !full; over++) {
       if (over >= 0 && !eini_scatter_over(f, vector, sent, over)) continue;
       dc->cut_short |= w->n == w->cap;
       if (w->n == w->cap) return EIN_OK;

@@ -162,6 +162,14 @@ static int eini_scatter_over(const eini_dform *f, const int64_t *cut, int c, int
   return pieces <= f->limit[over] && (f->need[over] == 0 || f->need[over] == pieces);
 }
 
+// Of a pinned result: the index that has fewer pieces than its pin asks for, which scattering them
+// makes up for; -1: none.
+static int eini_scatter_lacks(const eini_dform *f, const int64_t *cut) {
+  int c = f->pinned ? f->s->nfree - 1 : -1;
+  while (c >= 0 && cut[c] == f->need[c]) c--;
+  return c;
+}
+
 // Where results of a way lie: with its tasks, or (c >= 0) the digit of index c is one of `over`.
 // 0: no index can have it, for its own is elsewhere.
 static int eini_scatter_home(const eini_dform *f, eini_ways *w, int64_t way, int c, int over) {

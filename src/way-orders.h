@@ -97,17 +97,20 @@ static ein_status eini_way_orders(eini_decomposer *dc, eini_dform *f, const int6
                                   int64_t from, int64_t to, eini_orders *o) {
   eini_ways *w = &f->ways;
   const int n = f->s->nindex, nfree = f->s->nfree, sent = eini_scatter_index(dc, f, vector);
+  const int lacks = eini_scatter_lacks(f, vector);  // then its digits lie as the pin says
   int m = 0, tried = 0, full = 0, cuts[EINI_CUTS_MAX];
   int64_t found = 0;
   for (int i = 0; i < n; i++) {
     int c = !f->pinned ? f->prefer[i] : i < n - nfree ? nfree + i : i - (n - nfree);
-    if (vector[c] > 1) cuts[m++] = c;
+    if (vector[c] > 1 && (lacks < 0 || c != sent)) cuts[m++] = c;
+    if (c == lacks && sent >= 0) cuts[m++] = sent;
   }
   int only = f->pinned || f->fixed != NULL ||
              (dc->desc->cost <= EIN_COST_PAPER_CODE && dc->machine.memory <= 0);
   for (int i = 0; i < m; i++) o->rank[i] = i;
   do {
-    for (int over = -1; over < (sent < 0 || only ? 0 : nfree) && !full; over++) {
+    const int end = lacks >= 0 ? lacks + 1 : sent < 0 || only ? 0 : nfree;
+    for (int over = lacks; over < end && !full; over++) {
       if (over >= 0 && !eini_scatter_over(f, vector, sent, over)) continue;
       dc->cut_short |= w->n == w->cap;
       if (w->n == w->cap) return EIN_OK;

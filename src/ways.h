@@ -393,6 +393,26 @@ static ein_status eini_tasks_most(eini_decomposer *dc, const eini_dform *f, int6
   return EIN_OK;
 }
 
+// Of a pinned result: partial results in as many pieces as an index of it should have more.
+static ein_status eini_vectors_pinned(eini_decomposer *dc, const eini_dform *f, eini_pick *q) {
+  const int n = f->s->nindex, nfree = f->s->nfree;
+  int64_t *cut = EINI_NEW(&dc->arena, int64_t, n);
+  if (cut == NULL) return EIN_ERR_NO_MEMORY;
+  for (int over = 0; over < nfree; over++) {
+    for (int c = nfree; c < n; c++) {
+      for (int k = 0; k < dc->ndivisor && f->need[c] == 0; k++) {
+        const int64_t g = dc->divisor[k];
+        if (g == 1 || f->need[over] % g != 0 || g > f->limit[c]) continue;
+        for (int i = 0; i < n; i++) cut[i] = i < nfree ? f->need[i] : 1;
+        cut[over] /= g;
+        cut[c] = g;
+        if (eini_scatter_may(dc->g, f->s, c, g)) eini_pick_add(dc, f, q, cut, 0);
+      }
+    }
+  }
+  return EIN_OK;
+}
+
 // The family: as many tasks as possible, p at most, in pieces that divide the extents where they
 // can; and those of divisors of p. The `most` best of them are kept.
 static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, eini_pick *q) {
@@ -411,6 +431,8 @@ static ein_status eini_enumerate(eini_decomposer *dc, eini_dform *f, int node, e
     nd = eini_divisors(dc->divisor[k], divisor);
     EINI_TRY(eini_vectors_of(dc, f, dc->divisor[k], paper, nd, divisor, q));
   }
+  if (dc->scatter && f->pinned && node < dc->nnode - dc->npinned)
+    EINI_TRY(eini_vectors_pinned(dc, f, q));
   if (f->hint != NULL) eini_pick_add(dc, f, q, f->hint, -2);
   f->least = q->steps > q->effort ? 0 : q->least;
   dc->cut_short |= q->kept_out > 0 || q->steps > q->effort;

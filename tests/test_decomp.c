@@ -564,6 +564,7 @@ static void constraints(void) {
   ein_parts p;
   memset(&d, 0, sizeof d);
   d.p = 8;
+  d.no_scatter = 1;  // statements keep their numbers
   for (int cost = 0; cost < EIN_COST_COUNT; cost++) {
     d.cost = (ein_cost)cost;
     d.parts = parts;

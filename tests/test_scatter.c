@@ -298,6 +298,67 @@ static void test_runs(void) {
   ein_ctx_destroy(ctx);
 }
 
+// Results that are pinned are scattered to where their pins say: what a product of matrices that
+// are cut along the sum moves is what is there of sums, and no more.
+static void test_pinned(uint64_t seed) {
+  static const int pieces[] = {1, 2, 4};
+  ein_ctx *ctx = monoid_ctx();
+  int split = 0;
+  rng_state = seed;
+  for (int n = 0; n < 120; n++) {
+    ein_decompose_desc d;
+    ein_decomposition *how = NULL, *plain = NULL;
+    ein_machine m;
+    values v;
+    char text[256], a[64], b[64], c[64];
+    const char *pin[3] = {a, b, c};
+    const int x = pieces[draw(0, 2)], y = pieces[draw(0, 2)], z = pieces[draw(0, 2)];
+    snprintf(text, sizeof text, "input A[m=%d,k=%d], B[k,n=%d] : f64\nC[i,j] = sum[k](A[i,k] * "
+             "B[k,j])\n", 4 * (int)draw(1, 4), 8 * (int)draw(1, 3), 4 * (int)draw(1, 4));
+    snprintf(a, sizeof a, "A[i=%d,k=%d]", x, z);
+    snprintf(b, sizeof b, "B[k=%d]", y * z);
+    snprintf(c, sizeof c, "C[i=%d,j=%d]", x, y);
+    memset(&d, 0, sizeof d), memset(&m, 0, sizeof m);
+    m.latency = m.overhead = 1e-12;
+    m.bandwidth = 1e6;
+    d.p = x * (y > z ? y : z), d.cost = n % 3 ? EIN_COST_BYTES : EIN_COST_SECONDS;
+    d.machine = &m, d.npin = y * z > d.p ? 1 : 3, d.pin = pin;
+    if (y * z > d.p) d.npin = 1, pin[0] = c;
+    if (d.p == 1 || y * z > 8) continue;
+    ein_graph *g = parse(ctx, text);
+    values_make(g, 5, &v);
+    d.no_scatter = 1;
+    CHECK(ein_decompose(ctx, g, &d, &plain) == EIN_OK);
+    d.no_scatter = 0;
+    CHECK(ein_decompose(ctx, g, &d, &how) == EIN_OK);
+    CHECK(d.cost == EIN_COST_BYTES ? how->info.total <= plain->info.total
+                                   : how->info.seconds <= plain->info.seconds);
+    const ein_graph *s = ein_decomposition_graph(how);
+    CHECK(pieces_of(s != NULL ? s : g, how, "C", "i") == x);
+    CHECK(pieces_of(s != NULL ? s : g, how, "C", "j") == y);
+    CHECK(runs_right(ctx, g, g, &v, how, (int)d.p));
+    split += s != NULL;
+    ein_decomposition_destroy(how);
+    ein_decomposition_destroy(plain);
+    values_free(g, &v);
+    ein_graph_destroy(g);
+  }
+  printf("%d of 120 products scatter to where results are pinned\n", split);
+  CHECK(split > 10);
+  ein_graph *g = parse(ctx, "input A[m=4096,k=1024], B[k,n=256] : f64\n"
+                            "C[i,j] = sum[k](A[i,k] * B[k,j])\n");
+  static const char *const pin[] = {"A[k=2]", "B[j=2]", "C[j=2]"};
+  ein_decomposition *how = NULL;
+  ein_decompose_desc d;
+  memset(&d, 0, sizeof d);
+  d.p = 2, d.cost = EIN_COST_BYTES, d.npin = 3, d.pin = pin;
+  CHECK(ein_decompose(ctx, g, &d, &how) == EIN_OK);
+  CHECK(how->info.total <= 8 * (1024 * 128 + 4096 * 256) && how->info.proved);
+  ein_decomposition_destroy(how);
+  ein_graph_destroy(g);
+  ein_ctx_destroy(ctx);
+}
+
 // In limited memory: never worse than without, and no place takes more.
 static void test_limited(void) {
   static const char *const pin[] = {"X[s=4]", "W[f=4]", "V[f=4]"};
@@ -411,6 +472,7 @@ int main(int argc, char **argv) {
   test_megatron();
   test_runs();
   test_limited();
+  test_pinned(seed);
   test_memory();
   test_random(count, seed);
   test_search(count / 2, seed);
