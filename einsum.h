@@ -42,7 +42,7 @@
 //                 >>select >>outputs >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print >>recast >>recast-read >>recast-expr
-//                 >>recast-rules >>recast-api
+//                 >>recast-rules >>recast-api >>values >>value-folds >>equal >>equal-graphs
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination
@@ -1458,6 +1458,9 @@ EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, 
 // applies. The caller's. EIN_ERR_UNSUPPORTED, with the reason, where none does.
 EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const char *rule,
                                      int64_t stmt, int part, ein_graph **made);
+// EIN_OK: proved, without data, that a graph with the same inputs and outputs (one cut into shards)
+// computes the same, up to the order of sums. EIN_ERR_UNSUPPORTED: not, with where or why.
+EIN_API ein_status ein_rewrite_equal(ein_ctx *ctx, const ein_graph *graph, const ein_graph *other);
 
 // ---- I/O bounds ----
 // What the statements of a graph must move between a fast memory and all other, whatever the order
@@ -37354,6 +37357,1540 @@ EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const
                                                 : graph->stmt[stmt].line),
                    graph->tensor[dead ? (int)stmt : graph->stmt[stmt].out].name,
                    reason == NULL ? "there is no such part" : reason);
+}
+
+// ================================================================================================
+// >>values  elements as expressions of inputs
+// Expressions over coordinates that are in scope, numbered: equal ones have one number. Coordinates
+// take values lo + step*t; in accesses stand affine forms of them. Folds that may be cut and put
+// together in any order (sums, products, extremes, any, all) are parts over ranges, in one form.
+// ================================================================================================
+
+#define EINI_VALUE_VARS 40       // coordinates in scope
+#define EINI_VALUE_WORK 400000   // values and pieces that are looked at
+#define EINI_VALUE_PARTS 512     // of a fold
+
+enum { EINI_V_INPUT, EINI_V_INDEX, EINI_V_CONST, EINI_V_OP, EINI_V_MANY, EINI_V_FOLD };
+
+typedef struct eini_vrange {  // lo + step * t for 0 <= t < n; step > 0
+  int64_t lo, step, n;
+} eini_vrange;
+
+typedef struct eini_vrow {  // (off + the sum of c[v] * v) / den; den > 0
+  int64_t c[EINI_VALUE_VARS], off, den;
+} eini_vrow;
+
+typedef struct eini_vkey {    // words of a value, or of values
+  int64_t *w, n, cap;
+} eini_vkey;
+
+typedef struct eini_proof {
+  eini_arena arena;
+  eini_keys keys;          // of values
+  eini_keys names;
+  uint64_t *shape;         // of each value: a hash without its coordinates
+  int64_t capshape;
+  int64_t work;
+  const char *why;         // it cannot be decided; or NULL
+  struct eini_vleaf *leaf;  // see equal
+} eini_proof;
+
+static ein_status eini_proof_stuck(eini_proof *p, const char *why) {
+  p->why = why;
+  return EIN_ERR_UNSUPPORTED;
+}
+
+static ein_status eini_vkey_add(eini_proof *p, eini_vkey *k, int64_t word) {
+  int64_t *w = (int64_t *)eini_grow(&p->arena, k->w, k->n, &k->cap, sizeof *w);
+  if (w == NULL) return EIN_ERR_NO_MEMORY;
+  k->w = w;
+  w[k->n++] = word;
+  return EIN_OK;
+}
+
+static ein_status eini_vkey_words(eini_proof *p, eini_vkey *k, const int64_t *w, int64_t n) {
+  for (int64_t i = 0; i < n; i++) EINI_TRY(eini_vkey_add(p, k, w[i]));
+  return EIN_OK;
+}
+
+// The number of a text.
+static ein_status eini_value_name(eini_proof *p, const char *s, int64_t *number) {
+  int64_t word[12] = {0};
+  strncpy((char *)word, s, sizeof word - 1);
+  *number = eini_key_number(&p->arena, &p->names, word, 12);
+  if (strlen(s) >= sizeof word) return eini_proof_stuck(p, "a name is too long");
+  return *number < 0 ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// A copy of a value's words: the table moves.
+static ein_status eini_value_words(eini_proof *p, int64_t value, eini_vkey *k) {
+  const int64_t from = value > 0 ? p->keys.end[value - 1] : 0, n = p->keys.end[value] - from;
+  k->cap = k->n = n;
+  k->w = EINI_NEW(&p->arena, int64_t, n);
+  if (k->w == NULL) return EIN_ERR_NO_MEMORY;
+  memcpy(k->w, p->keys.word + from, (size_t)n * sizeof *k->w);
+  return ++p->work > EINI_VALUE_WORK ? eini_proof_stuck(p, "it takes too long") : EIN_OK;
+}
+
+// ---- affine forms ----
+
+static void eini_vrow_of(eini_vrow *a, int var) {
+  memset(a, 0, sizeof *a);
+  a->den = 1;
+  if (var >= 0) a->c[var] = 1;
+}
+
+static ein_status eini_vrow_reduce(eini_proof *p, eini_vrow *a, int bad) {
+  if (bad) return eini_proof_stuck(p, "its coordinates are too large");
+  int64_t g = eini_gcd64(a->den, a->off);
+  for (int v = 0; v < EINI_VALUE_VARS && g != 1; v++) g = eini_gcd64(g, a->c[v]);
+  if (g < 0) g = -g;
+  for (int v = 0; v < EINI_VALUE_VARS && g > 1; v++) a->c[v] /= g;
+  if (g > 1) a->off /= g, a->den /= g;
+  return EIN_OK;
+}
+
+// to += coef * a.
+static ein_status eini_vrow_add(eini_proof *p, eini_vrow *to, const eini_vrow *a,
+                                  int64_t coef) {
+  const int64_t g = eini_gcd64(to->den, a->den), by = to->den / g;
+  int64_t mine = a->den / g, x, y;
+  int bad = eini_mul_overflow(coef, by, &coef);
+  for (int v = 0; v <= EINI_VALUE_VARS; v++) {
+    int64_t *at = v < EINI_VALUE_VARS ? &to->c[v] : &to->off;
+    bad |= eini_mul_overflow(*at, mine, &x);
+    bad |= eini_mul_overflow(v < EINI_VALUE_VARS ? a->c[v] : a->off, coef, &y);
+    bad |= !bad && eini_add_overflow(x, y, at);
+  }
+  bad |= eini_mul_overflow(to->den, mine, &to->den);
+  return eini_vrow_reduce(p, to, bad);
+}
+
+// a / by.
+static ein_status eini_vrow_over(eini_proof *p, eini_vrow *a, int64_t by) {
+  int bad = by == INT64_MIN;
+  for (int v = 0; v < EINI_VALUE_VARS && by < 0; v++) a->c[v] = -a->c[v];
+  if (by < 0 && !bad) a->off = -a->off, by = -by;
+  bad |= eini_mul_overflow(a->den, by, &a->den);
+  return eini_vrow_reduce(p, a, bad);
+}
+
+static int eini_vrow_constant(const eini_vrow *a) {
+  int v = 0;
+  while (v < EINI_VALUE_VARS && a->c[v] == 0) v++;
+  return v == EINI_VALUE_VARS;
+}
+
+static ein_status eini_vrow_say(eini_proof *p, const eini_vrow *a, eini_vkey *k) {
+  int64_t n = 0;
+  for (int v = 0; v < EINI_VALUE_VARS; v++) n += a->c[v] != 0;
+  EINI_TRY(eini_vkey_add(p, k, n));
+  for (int v = 0; v < EINI_VALUE_VARS; v++) {
+    if (a->c[v] == 0) continue;
+    EINI_TRY(eini_vkey_add(p, k, v));
+    EINI_TRY(eini_vkey_add(p, k, a->c[v]));
+  }
+  EINI_TRY(eini_vkey_add(p, k, a->off));
+  return eini_vkey_add(p, k, a->den);
+}
+
+// Reads what eini_vrow_say wrote at word *at.
+static void eini_vrow_read(const eini_vkey *k, int64_t *at, eini_vrow *a) {
+  eini_vrow_of(a, -1);
+  for (int64_t n = k->w[(*at)++]; n > 0; n--, *at += 2) a->c[k->w[*at]] = k->w[*at + 1];
+  a->off = k->w[(*at)++];
+  a->den = k->w[(*at)++];
+}
+
+// ---- ranges ----
+
+static int64_t eini_vrange_last(const eini_vrange *r) { return r->lo + r->step * (r->n - 1); }
+
+// What two have in common; n is 0 where that is nothing.
+static eini_vrange eini_vrange_meet(const eini_vrange *a, const eini_vrange *b) {
+  eini_vrange m = {0, 1, 0};
+  int64_t lo = eini_max64(a->lo, b->lo), t = 0;
+  const int64_t last = eini_min64(eini_vrange_last(a), eini_vrange_last(b));
+  if (a->n <= 0 || b->n <= 0) return m;
+  const int64_t step = a->step / eini_gcd64(a->step, b->step) * b->step;
+  lo = a->lo + (lo - a->lo + a->step - 1) / a->step * a->step;
+  for (; t < b->step && lo <= last && (lo - b->lo) % b->step != 0; t++) lo += a->step;
+  if (lo > last || lo < b->lo || (lo - b->lo) % b->step != 0) return m;
+  m.lo = lo;
+  m.step = step;
+  m.n = (last - lo) / step + 1;
+  if (m.n == 1) m.step = 1;
+  return m;
+}
+
+static int eini_vrange_same(const eini_vrange *a, const eini_vrange *b) {
+  return a->n == b->n && (a->n == 0 || a->lo == b->lo) && (a->n < 2 || a->step == b->step);
+}
+
+// ---- values ----
+
+static uint64_t eini_value_shape(const eini_proof *p, const eini_vkey *k);
+
+static ein_status eini_value_of(eini_proof *p, const eini_vkey *k, int64_t *value) {
+  const int64_t known = p->keys.n;
+  *value = eini_key_number(&p->arena, &p->keys, k->w, k->n);
+  if (*value < 0) return EIN_ERR_NO_MEMORY;
+  if (*value < known) return EIN_OK;
+  uint64_t *s = (uint64_t *)eini_grow(&p->arena, p->shape, *value, &p->capshape, sizeof *s);
+  if (s == NULL) return EIN_ERR_NO_MEMORY;
+  p->shape = s;
+  s[*value] = eini_value_shape(p, k);
+  return ++p->work > EINI_VALUE_WORK ? eini_proof_stuck(p, "it takes too long") : EIN_OK;
+}
+
+// Where the rows of a value, and where the values in it, stand in its words: calls fn for each.
+typedef struct eini_vwalk {
+  ein_status (*row_fn)(struct eini_vwalk *x, const eini_vrow *a);
+  ein_status (*value_fn)(struct eini_vwalk *x, int64_t value);
+  eini_proof *p;
+  int bound;               // coordinates that are bound around the value at hand
+  eini_vkey to;            // what is made of it, where that is
+  void *user;
+} eini_vwalk;
+
+static ein_status eini_value_rows(eini_vwalk *x, const eini_vkey *k, int64_t *at, int64_t n) {
+  eini_vrow a;
+  for (; n > 0; n--) {
+    eini_vrow_read(k, at, &a);
+    EINI_TRY(x->row_fn(x, &a));
+  }
+  return EIN_OK;
+}
+
+// Words that stay go to x->to.
+static ein_status eini_value_walk(eini_vwalk *x, const eini_vkey *k) {
+  eini_proof *p = x->p;
+  int64_t at = 2, n;
+  EINI_TRY(eini_vkey_words(p, &x->to, k->w, 2));
+  switch (k->w[0]) {
+    case EINI_V_INPUT:
+      EINI_TRY(eini_vkey_words(p, &x->to, k->w + 2, 2));
+      at = 4;
+      return eini_value_rows(x, k, &at, k->w[3]);
+    case EINI_V_INDEX: return eini_value_rows(x, k, &at, 1);
+    case EINI_V_CONST: return eini_vkey_words(p, &x->to, k->w + 2, k->n - 2);
+    case EINI_V_OP:
+      EINI_TRY(eini_vkey_words(p, &x->to, k->w + 2, 3));
+      x->bound = 0;
+      for (at = 5; at < k->n; at++) EINI_TRY(x->value_fn(x, k->w[at]));
+      return EIN_OK;
+    case EINI_V_FOLD:  // fold, name, rows; ranges, and what is folded
+      EINI_TRY(eini_vkey_words(p, &x->to, k->w + 2, 3));
+      at = 5;
+      EINI_TRY(eini_value_rows(x, k, &at, k->w[4]));
+      n = 1;
+      break;
+    default:  // fold, how, parts
+      EINI_TRY(eini_vkey_words(p, &x->to, k->w + 2, 3));
+      n = k->w[4];
+      at = 5;
+  }
+  for (; n > 0; n--) {
+    const int64_t words = 1 + 3 * k->w[at];
+    EINI_TRY(eini_vkey_words(p, &x->to, k->w + at, words));
+    x->bound = (int)k->w[at];
+    EINI_TRY(x->value_fn(x, k->w[at + words]));
+    at += words + 1;
+  }
+  return EIN_OK;
+}
+
+static uint64_t eini_value_shape(const eini_proof *p, const eini_vkey *k) {
+  const int64_t head = k->w[0] == EINI_V_MANY ? 4 : k->w[0] == EINI_V_INDEX ? 2
+                       : k->w[0] == EINI_V_CONST ? k->n : 4;
+  uint64_t sum = eini_hash(k->w, (size_t)eini_min64(head, k->n) * sizeof *k->w, 3);
+  int64_t at = 5;
+  if (k->w[0] == EINI_V_OP)
+    for (; at < k->n; at++) sum += eini_hash(&p->shape[k->w[at]], sizeof(uint64_t), (uint64_t)at);
+  uint64_t last = 0;
+  for (int64_t n = k->w[0] == EINI_V_MANY ? k->w[4] : 0; n > 0; n--) {  // cuts do not count
+    const int64_t body = at + 1 + 3 * k->w[at];
+    const uint64_t own = eini_hash(&p->shape[k->w[body]], sizeof own, 5);
+    if (own != last) sum += last = own;
+    at = body + 1;
+  }
+  return sum;
+}
+
+// ================================================================================================
+// >>value-folds  folds of values over ranges, in one form
+// Takes parts of a fold; gives a value: bound coordinates are numbered, shifted and scaled by where
+// they stand first, tiles become one range, and parts that adjoin become one.
+// ================================================================================================
+
+#define EINI_VALUE_BOUND 12      // coordinates of a part
+#define EINI_VALUE_ROWS 8192
+
+typedef struct eini_vpart {      // what is folded, over coordinates from `base` of the scope on
+  int n;
+  eini_vrange r[EINI_VALUE_BOUND];
+  int64_t body;
+} eini_vpart;
+
+typedef struct eini_vparts {
+  eini_vpart *v;
+  int64_t n, cap;
+} eini_vparts;
+
+typedef struct eini_vfold {
+  int64_t dtype, fold, how;
+} eini_vfold;
+
+// Coordinates below `old` become to[], those from there on go on from `now`.
+typedef struct eini_vsub {
+  int old, now, deep;      // deep: coordinates that are bound on the way
+  int single;              // 1: coordinates with one value become it
+  const eini_vrow *to;
+} eini_vsub;
+
+static ein_status eini_vparts_add(eini_proof *p, eini_vparts *x, const eini_vpart *part) {
+  eini_vpart *v = (eini_vpart *)eini_grow(&p->arena, x->v, x->n, &x->cap, sizeof *v);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  x->v = v;
+  v[x->n++] = *part;
+  return x->n > EINI_VALUE_PARTS ? eini_proof_stuck(p, "a fold has too many parts") : EIN_OK;
+}
+
+// The parts of a value that is such a fold; it must be.
+static ein_status eini_vparts_read(eini_proof *p, const eini_vkey *k, eini_vparts *to) {
+  int64_t at = 5;
+  for (int64_t n = k->w[4]; n > 0; n--) {
+    eini_vpart x;
+    x.n = (int)k->w[at++];
+    for (int i = 0; i < x.n; i++, at += 3)
+      x.r[i].lo = k->w[at], x.r[i].step = k->w[at + 1], x.r[i].n = k->w[at + 2];
+    x.body = k->w[at++];
+    EINI_TRY(eini_vparts_add(p, to, &x));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_value_many(eini_proof *p, eini_vfold f, int base, const eini_vparts *of,
+                                  int64_t *value);
+static ein_status eini_part_single(eini_proof *p, eini_vpart *x, int base);
+
+// ---- substitution ----
+
+static ein_status eini_value_sub(eini_proof *p, int64_t value, const eini_vsub *s, int64_t *made);
+
+static ein_status eini_sub_row(eini_vwalk *x, const eini_vrow *a) {
+  const eini_vsub *s = (const eini_vsub *)x->user;
+  eini_vrow r, v;
+  eini_vrow_of(&r, -1);
+  r.off = a->off;
+  for (int i = 0; i < EINI_VALUE_VARS; i++) {
+    if (a->c[i] == 0) continue;
+    if (i >= s->old && i - s->old + s->now >= EINI_VALUE_VARS)
+      return eini_proof_stuck(x->p, "it has too many indices");
+    if (i >= s->old) eini_vrow_of(&v, i - s->old + s->now);
+    EINI_TRY(eini_vrow_add(x->p, &r, i < s->old ? &s->to[i] : &v, a->c[i]));
+  }
+  EINI_TRY(eini_vrow_over(x->p, &r, a->den));
+  return eini_vrow_say(x->p, &r, &x->to);
+}
+
+static ein_status eini_sub_value(eini_vwalk *x, int64_t value) {
+  eini_vsub s = *(const eini_vsub *)x->user;
+  int64_t made;
+  s.deep += x->bound;
+  EINI_TRY(eini_value_sub(x->p, value, &s, &made));
+  return eini_vkey_add(x->p, &x->to, made);
+}
+
+static ein_status eini_value_sub(eini_proof *p, int64_t value, const eini_vsub *s, int64_t *made) {
+  eini_vkey k;
+  eini_vwalk x;
+  eini_vsub inner = *s;
+  EINI_TRY(eini_value_words(p, value, &k));
+  if (k.w[0] == EINI_V_MANY) {
+    eini_vparts parts;
+    const eini_vfold f = {k.w[1], k.w[2], k.w[3]};
+    memset(&parts, 0, sizeof parts);
+    EINI_TRY(eini_vparts_read(p, &k, &parts));
+    for (int64_t i = 0; i < parts.n; i++) {
+      inner.deep = s->deep + parts.v[i].n;
+      EINI_TRY(eini_value_sub(p, parts.v[i].body, &inner, &parts.v[i].body));
+      if (s->single) EINI_TRY(eini_part_single(p, &parts.v[i], s->now + s->deep));
+    }
+    return eini_value_many(p, f, s->now + s->deep, &parts, made);
+  }
+  memset(&x, 0, sizeof x);
+  x.p = p;
+  x.row_fn = eini_sub_row;
+  x.value_fn = eini_sub_value;
+  x.user = &inner;
+  EINI_TRY(eini_value_walk(&x, &k));
+  return eini_value_of(p, &x.to, made);
+}
+
+// ---- one part ----
+
+typedef struct eini_vrows {
+  eini_vrow *v;
+  int64_t n, cap;
+} eini_vrows;
+
+static ein_status eini_rows_row(eini_vwalk *x, const eini_vrow *a) {
+  eini_vrows *to = (eini_vrows *)x->user;
+  eini_vrow *v = (eini_vrow *)eini_grow(&x->p->arena, to->v, to->n, &to->cap, sizeof *v);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  to->v = v;
+  v[to->n++] = *a;
+  return to->n > EINI_VALUE_ROWS ? eini_proof_stuck(x->p, "it takes too long") : EIN_OK;
+}
+
+// All rows of a value and of those in it, in order.
+static ein_status eini_rows_value(eini_vwalk *x, int64_t value) {
+  eini_vkey k;
+  EINI_TRY(eini_value_words(x->p, value, &k));
+  x->to.n = 0;
+  return eini_value_walk(x, &k);
+}
+
+static ein_status eini_rows_of(eini_proof *p, int64_t value, eini_vrows *to) {
+  eini_vwalk x;
+  memset(&x, 0, sizeof x);
+  x.p = p;
+  x.row_fn = eini_rows_row;
+  x.value_fn = eini_rows_value;
+  x.user = to;
+  to->n = 0;
+  return eini_rows_value(&x, value);
+}
+
+// Does coordinate u go on where w has gone through its range, wherever they stand?
+static int eini_part_tiles(const eini_vrows *rows, const eini_vpart *x, int base, int u, int w) {
+  const eini_vrange *a = &x->r[u], *b = &x->r[w];
+  int64_t mine, its, seen = 0;
+  if (a->n < 2 || b->n < 2) return 0;
+  for (int64_t i = 0; i < rows->n; i++) {
+    const int64_t cu = rows->v[i].c[base + u], cw = rows->v[i].c[base + w];
+    if (eini_mul_overflow(cu, a->step, &mine) || eini_mul_overflow(cw, b->step, &its) ||
+        eini_mul_overflow(its, b->n, &its) || mine != its) return 0;
+    seen |= cu;
+  }
+  return seen != 0;
+}
+
+// New coordinates for those of a part: to[] of each, in terms of the new ones.
+static ein_status eini_part_take(eini_proof *p, eini_vpart *x, int base, const eini_vrow *to,
+                                 int n) {
+  eini_vrow all[EINI_VALUE_VARS];
+  eini_vsub s;
+  for (int v = 0; v < base; v++) eini_vrow_of(&all[v], v);
+  for (int v = 0; v < x->n; v++) all[base + v] = to[v];
+  s.old = base + x->n;
+  s.now = base + n;
+  s.deep = s.single = 0;
+  s.to = all;
+  x->n = n;
+  return eini_value_sub(p, x->body, &s, &x->body);
+}
+
+// Coordinates with one value become that.
+static ein_status eini_part_single(eini_proof *p, eini_vpart *x, int base) {
+  eini_vrow to[EINI_VALUE_BOUND];
+  int n = 0;
+  for (int v = 0; v < x->n; v++) {
+    const int one = x->r[v].n == 1;
+    eini_vrow_of(&to[v], one ? -1 : base + n);
+    if (one) to[v].off = x->r[v].lo;
+    else x->r[n++] = x->r[v];
+  }
+  return n == x->n ? EIN_OK : eini_part_take(p, x, base, to, n);
+}
+
+// Tiles of tiles become one range.
+static ein_status eini_part_fuse(eini_proof *p, eini_vpart *x, int base, eini_vrows *rows) {
+  for (int u = 0; u < x->n; u++) {
+    for (int w = 0; w < x->n; w++) {
+      eini_vrow to[EINI_VALUE_BOUND];
+      if (u == w || !eini_part_tiles(rows, x, base, u, w)) continue;
+      if (eini_mul_overflow(x->r[w].n, x->r[u].n, &x->r[w].n))
+        return eini_proof_stuck(p, "its coordinates are too large");
+      for (int v = 0; v < x->n; v++) eini_vrow_of(&to[v], v == u ? -1 : base + v - (v > u));
+      to[u].off = x->r[u].lo;
+      for (int v = u; v + 1 < x->n; v++) x->r[v] = x->r[v + 1];
+      EINI_TRY(eini_part_take(p, x, base, to, x->n - 1));
+      EINI_TRY(eini_rows_of(p, x->body, rows));
+      u = -1;
+      break;
+    }
+  }
+  return EIN_OK;
+}
+
+// The coordinate that comes next in order: it stands first, and with larger steps; -1: none does.
+static int eini_part_next(const eini_vrows *rows, const eini_vpart *x, int base, const int *taken,
+                          int64_t *row) {
+  for (*row = 0; *row < rows->n; ++*row) {
+    int best = -1;
+    for (int v = 0; v < x->n; v++) {
+      const int64_t c = rows->v[*row].c[base + v];
+      if (c == 0 || taken[v]) continue;
+      const double mine = fabs((double)c * (double)x->r[v].step);
+      const double its = best < 0 ? -1 : fabs((double)rows->v[*row].c[base + best] *
+                                              (double)x->r[best].step);
+      if (mine > its) best = v;
+    }
+    if (best >= 0) return best;
+  }
+  return -1;
+}
+
+// Coordinate v becomes what it adds to a row, with the row's constant unless that is taken: the
+// new one's range, and the old one in terms of it, number `now`.
+static ein_status eini_part_shift(eini_proof *p, const eini_vrow *row, int64_t off, int v, int now,
+                                  eini_vrange *r, eini_vrow *to, int *took) {
+  const int64_t c = row->c[v];
+  int64_t lo = 0, step = 0;
+  int bad = eini_mul_overflow(c, r->lo, &lo) || eini_add_overflow(lo, off, &lo) ||
+            eini_mul_overflow(c, r->step, &step);
+  eini_vrow_of(to, now);
+  *took = !bad && lo % row->den == 0 && (r->n == 1 || step % row->den == 0);
+  if (!*took) return EIN_OK;
+  to->c[now] = row->den;
+  to->off = -off;
+  EINI_TRY(eini_vrow_over(p, to, c));
+  r->lo = lo / row->den;
+  r->step = r->n == 1 ? 1 : step / row->den;
+  if (r->step < 0) r->lo = eini_vrange_last(r), r->step = -r->step;
+  return EIN_OK;
+}
+
+static int eini_fold_idempotent(int64_t fold) {
+  return fold != EIN_FOLD_SUM && fold != EIN_FOLD_PROD;
+}
+
+static ein_status eini_value_part(eini_proof *p, int64_t fold, int base, eini_vpart *x) {
+  eini_vrow to[EINI_VALUE_BOUND];
+  eini_vrange range[EINI_VALUE_BOUND];
+  int taken[EINI_VALUE_BOUND] = {0}, n = 0;
+  int64_t used = -1, row, idle = 1;
+  eini_vrows rows;
+  memset(&rows, 0, sizeof rows);
+  if (x->n == 0) return EIN_OK;
+  if (base + x->n > EINI_VALUE_VARS) return eini_proof_stuck(p, "it has too many indices");
+  EINI_TRY(eini_rows_of(p, x->body, &rows));
+  EINI_TRY(eini_part_fuse(p, x, base, &rows));
+  for (int v; (v = eini_part_next(&rows, x, base, taken, &row)) >= 0; n++) {
+    const int64_t off = row == used ? 0 : rows.v[row].off;
+    int took;
+    taken[v] = 1;
+    range[n] = x->r[v];
+    EINI_TRY(eini_part_shift(p, &rows.v[row], off, base + v, base + n, &range[n], &to[v], &took));
+    if (took) used = row;
+  }
+  for (int v = 0; v < x->n; v++) {  // those that it does not depend on: how often it is folded
+    if (taken[v]) continue;
+    if (eini_mul_overflow(idle, x->r[v].n, &idle))
+      return eini_proof_stuck(p, "its coordinates are too large");
+    eini_vrow_of(&to[v], -1);
+  }
+  const int more = idle > 1 && !eini_fold_idempotent(fold);
+  EINI_TRY(eini_part_take(p, x, base, to, n + more));
+  for (int v = 0; v < n; v++) x->r[v] = range[v];
+  if (more) x->r[n].lo = 0, x->r[n].step = 1, x->r[n].n = idle;
+  return EIN_OK;
+}
+
+// ---- parts together ----
+
+static int eini_part_order(const eini_proof *p, const eini_vpart *a, const eini_vpart *b) {
+  if (p->shape[a->body] != p->shape[b->body]) return p->shape[a->body] < p->shape[b->body] ? -1 : 1;
+  if (a->body != b->body) return a->body < b->body ? -1 : 1;
+  if (a->n != b->n) return a->n < b->n ? -1 : 1;
+  for (int i = 0; i < a->n; i++) {
+    const int64_t x[3] = {a->r[i].lo, a->r[i].step, a->r[i].n};
+    const int64_t y[3] = {b->r[i].lo, b->r[i].step, b->r[i].n};
+    for (int k = 0; k < 3; k++)
+      if (x[k] != y[k]) return x[k] < y[k] ? -1 : 1;
+  }
+  return 0;
+}
+
+// Are they the same but for range x?
+static int eini_part_beside(const eini_vpart *a, const eini_vpart *b, int x) {
+  if (a->body != b->body || a->n != b->n) return 0;
+  for (int i = 0; i < a->n; i++)
+    if (i != x && !eini_vrange_same(&a->r[i], &b->r[i])) return 0;
+  return 1;
+}
+
+// Do the ranges x of some parts, which have nothing in common, make one? Then that of the first is
+// it, and the others are gone.
+static int eini_parts_unite(eini_vparts *q, const int64_t *of, int64_t n, int x) {
+  int64_t lo = INT64_MAX, last = INT64_MIN, total = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const eini_vrange *r = &q->v[of[i]].r[x];
+    lo = eini_min64(lo, r->lo);
+    last = eini_max64(last, eini_vrange_last(r));
+    total += r->n;
+  }
+  if (n < 2 || total < 2 || (last - lo) % (total - 1) != 0) return 0;
+  const int64_t step = eini_max64(1, (last - lo) / (total - 1));
+  for (int64_t i = 0; i < n; i++) {
+    const eini_vrange *r = &q->v[of[i]].r[x];
+    if ((r->lo - lo) % step != 0 || (r->n > 1 && r->step % step != 0)) return 0;
+    for (int64_t j = 0; j < i; j++)
+      if (eini_vrange_meet(r, &q->v[of[j]].r[x]).n > 0) return 0;
+  }
+  q->v[of[0]].r[x].lo = lo, q->v[of[0]].r[x].step = step, q->v[of[0]].r[x].n = total;
+  for (int64_t i = n - 1; i > 0; i--) {
+    q->n--;
+    for (int64_t j = of[i]; j < q->n; j++) q->v[j] = q->v[j + 1];
+  }
+  return 1;
+}
+
+// All that are beside part i along x, or else two of them, become one.
+static int eini_parts_merge(eini_vparts *q, int64_t i, int x) {
+  int64_t of[EINI_VALUE_PARTS + 1], n = 0, two[2];
+  for (int64_t j = i; j < q->n; j++)
+    if (eini_part_beside(&q->v[i], &q->v[j], x)) of[n++] = j;
+  if (eini_parts_unite(q, of, n, x)) return 1;
+  for (int64_t a = 0; a < n && n > 2; a++)
+    for (int64_t b = a + 1; b < n; b++) {
+      two[0] = of[a], two[1] = of[b];
+      if (eini_parts_unite(q, two, 2, x)) return 1;
+    }
+  return 0;
+}
+
+// Is part j what part i would be with one more value of a coordinate? Then i has it.
+static ein_status eini_parts_absorb(eini_proof *p, int64_t fold, int base, eini_vparts *q,
+                                    int64_t i, int64_t j, int *done) {
+  eini_vpart *a = &q->v[i];
+  const eini_vpart *b = &q->v[j];
+  if (b->n != a->n - 1 || p->shape[a->body] != p->shape[b->body]) return EIN_OK;
+  for (int x = 0; x < a->n && !*done; x++) {
+    for (int end = 0; end < 2 && !*done; end++) {
+      eini_vrow to[EINI_VALUE_BOUND];
+      eini_vpart one = *a;
+      for (int v = 0; v < a->n; v++) eini_vrow_of(&to[v], v == x ? -1 : base + v - (v > x));
+      to[x].off = end ? eini_vrange_last(&a->r[x]) + a->r[x].step : a->r[x].lo - a->r[x].step;
+      for (int v = x; v + 1 < a->n; v++) one.r[v] = one.r[v + 1];
+      EINI_TRY(eini_part_take(p, &one, base, to, a->n - 1));
+      EINI_TRY(eini_value_part(p, fold, base, &one));
+      a = &q->v[i];
+      b = &q->v[j];
+      if (eini_part_order(p, &one, b) != 0) continue;
+      a->r[x].lo -= end ? 0 : a->r[x].step;
+      a->r[x].n++;
+      q->n--;
+      for (int64_t k = j; k < q->n; k++) q->v[k] = q->v[k + 1];
+      *done = 1;
+    }
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_parts_reduce(eini_proof *p, int64_t fold, int base, eini_vparts *q) {
+  for (int again = 1; again;) {
+    again = 0;
+    for (int64_t i = 0; i < q->n && !again; i++)
+      for (int x = 0; x < q->v[i].n && !again; x++) again = eini_parts_merge(q, i, x);
+    for (int64_t i = 0; i < q->n && !again; i++)
+      for (int64_t j = 0; j < q->n && !again; j++)
+        EINI_TRY(eini_parts_absorb(p, fold, base, q, i, j, &again));
+    if (++p->work > EINI_VALUE_WORK) return eini_proof_stuck(p, "it takes too long");
+  }
+  for (int64_t i = 1; i < q->n; i++)
+    for (int64_t j = i; j > 0 && eini_part_order(p, &q->v[j], &q->v[j - 1]) < 0; j--) {
+      const eini_vpart t = q->v[j];
+      q->v[j] = q->v[j - 1];
+      q->v[j - 1] = t;
+    }
+  return EIN_OK;
+}
+
+// A part whose value is a fold of the same kind becomes the parts of that.
+static ein_status eini_parts_flat(eini_proof *p, eini_vfold f, int base, const eini_vpart *x,
+                                  eini_vparts *to) {
+  eini_vkey k;
+  eini_vparts inner;
+  eini_vpart part = *x;
+  for (int i = 0; i < x->n; i++)
+    if (x->r[i].n == 0) return EIN_OK;
+  memset(&inner, 0, sizeof inner);
+  EINI_TRY(eini_value_words(p, x->body, &k));
+  if (k.w[0] != EINI_V_MANY || k.w[1] != f.dtype || k.w[2] != f.fold || k.w[3] != f.how) {
+    EINI_TRY(eini_value_part(p, f.fold, base, &part));
+    return eini_vparts_add(p, to, &part);
+  }
+  EINI_TRY(eini_vparts_read(p, &k, &inner));
+  for (int64_t i = 0; i < inner.n; i++) {
+    if (x->n + inner.v[i].n > EINI_VALUE_BOUND)
+      return eini_proof_stuck(p, "it has too many indices");
+    part = *x;
+    part.body = inner.v[i].body;
+    for (int v = 0; v < inner.v[i].n; v++) part.r[part.n++] = inner.v[i].r[v];
+    EINI_TRY(eini_value_part(p, f.fold, base, &part));
+    EINI_TRY(eini_vparts_add(p, to, &part));
+  }
+  return EIN_OK;
+}
+
+// A product with one sum among its factors becomes a sum of products: *done where it does.
+static ein_status eini_parts_distribute(eini_proof *p, eini_vfold f, int base, const eini_vparts *q,
+                                        int64_t *value, int *done) {
+  eini_vparts sum;
+  eini_vkey k;
+  eini_vfold over = f;
+  eini_vrow all[EINI_VALUE_VARS];
+  int64_t at = -1;
+  *done = 0;
+  memset(&sum, 0, sizeof sum);
+  over.fold = EIN_FOLD_SUM;
+  if (f.fold != EIN_FOLD_PROD || q->n < 2) return EIN_OK;
+  for (int64_t i = 0; i < q->n; i++) {
+    if (q->v[i].n > 0) return EIN_OK;
+    EINI_TRY(eini_value_words(p, q->v[i].body, &k));
+    if (k.w[0] != EINI_V_MANY || k.w[2] != EIN_FOLD_SUM) continue;
+    if (at >= 0 || k.w[1] != f.dtype || k.w[3] != f.how) return EIN_OK;
+    at = i;
+  }
+  if (at < 0) return EIN_OK;
+  EINI_TRY(eini_value_words(p, q->v[at].body, &k));
+  EINI_TRY(eini_vparts_read(p, &k, &sum));
+  for (int v = 0; v < base; v++) eini_vrow_of(&all[v], v);
+  for (int64_t j = 0; j < sum.n; j++) {
+    eini_vparts factor = {NULL, 0, 0};
+    const eini_vsub s = {base, base + sum.v[j].n, 0, 0, all};
+    for (int64_t i = 0; i < q->n; i++) {
+      eini_vpart x = q->v[i];
+      if (i == at) x.body = sum.v[j].body;
+      else EINI_TRY(eini_value_sub(p, x.body, &s, &x.body));
+      EINI_TRY(eini_vparts_add(p, &factor, &x));
+    }
+    EINI_TRY(eini_value_many(p, f, base + sum.v[j].n, &factor, &sum.v[j].body));
+  }
+  *done = 1;
+  return eini_value_many(p, over, base, &sum, value);
+}
+
+// The value of a fold of parts, whose coordinates are those from `base` of the scope on.
+static ein_status eini_value_many(eini_proof *p, eini_vfold f, int base, const eini_vparts *of,
+                                  int64_t *value) {
+  eini_vparts q;
+  eini_vkey k;
+  int done;
+  memset(&q, 0, sizeof q);
+  memset(&k, 0, sizeof k);
+  for (int64_t i = 0; i < of->n; i++) EINI_TRY(eini_parts_flat(p, f, base, &of->v[i], &q));
+  EINI_TRY(eini_parts_reduce(p, f.fold, base, &q));
+  EINI_TRY(eini_parts_distribute(p, f, base, &q, value, &done));
+  if (done) return EIN_OK;
+  if (q.n == 1 && q.v[0].n == 0) {
+    const int64_t body = q.v[0].body, from = body > 0 ? p->keys.end[body - 1] : 0;
+    *value = body;
+    if (p->keys.word[from + 1] == f.dtype) return EIN_OK;
+  }
+  const int64_t head[5] = {EINI_V_MANY, f.dtype, f.fold, f.how, q.n};
+  EINI_TRY(eini_vkey_words(p, &k, head, 5));
+  for (int64_t i = 0; i < q.n; i++) {
+    const eini_vpart *x = &q.v[i];
+    EINI_TRY(eini_vkey_add(p, &k, x->n));
+    for (int v = 0; v < x->n; v++) {
+      const int64_t r[3] = {x->r[v].lo, x->r[v].step, x->r[v].n};
+      EINI_TRY(eini_vkey_words(p, &k, r, 3));
+    }
+    EINI_TRY(eini_vkey_add(p, &k, x->body));
+  }
+  return eini_value_of(p, &k, value);
+}
+
+// ================================================================================================
+// >>equal  whether two programs compute the same, without data
+// Takes two graphs; follows each access back to the inputs, region by region of its coordinates,
+// and compares what stands there. Never wrong where it says yes: what is not understood is no.
+// ================================================================================================
+
+typedef struct eini_vpiece {
+  eini_vrange *dom;        // of the coordinates in scope
+  int64_t value;
+  int64_t line;            // of the statement
+} eini_vpiece;
+
+typedef struct eini_vpieces {
+  eini_vpiece *v;
+  int64_t n, cap;
+} eini_vpieces;
+
+// Tensors of both graphs that are known to be equal, by name.
+struct eini_vleaf {
+  int64_t *name, n, cap;
+};
+
+typedef struct eini_vscope {  // a statement whose indices are affine forms of the coordinates
+  const ein_graph *g;
+  const eini_stmt *s;
+  const eini_vrow *idx;
+  const eini_vrange *dom;
+  int n;
+} eini_vscope;
+
+static ein_status eini_vpieces_add(eini_proof *p, eini_vpieces *x, const eini_vrange *dom, int n,
+                                   int64_t value, int64_t line) {
+  eini_vpiece *v = (eini_vpiece *)eini_grow(&p->arena, x->v, x->n, &x->cap, sizeof *v);
+  if (v == NULL) return EIN_ERR_NO_MEMORY;
+  x->v = v;
+  v += x->n++;
+  v->value = value;
+  v->line = line;
+  v->dom = EINI_NEW(&p->arena, eini_vrange, n);
+  if (v->dom == NULL) return EIN_ERR_NO_MEMORY;
+  if (n > 0) memcpy(v->dom, dom, (size_t)n * sizeof *dom);
+  return ++p->work > EINI_VALUE_WORK ? eini_proof_stuck(p, "it takes too long") : EIN_OK;
+}
+
+// Coordinates that both have; 0: none.
+static int eini_domain_meet(const eini_vrange *a, const eini_vrange *b, int n, eini_vrange *to) {
+  for (int v = 0; v < n; v++) {
+    to[v] = eini_vrange_meet(&a[v], &b[v]);
+    if (to[v].n == 0) return 0;
+  }
+  return 1;
+}
+
+static double eini_domain_points(const eini_vrange *d, int n) {
+  double points = 1;
+  for (int v = 0; v < n; v++) points *= (double)d[v].n;
+  return points;
+}
+
+// ---- where a row meets a piece ----
+
+// The numerator of a row: at the first coordinates, and what one more step of each adds.
+static ein_status eini_row_steps(eini_proof *p, const eini_vrow *a, const eini_vrange *dom, int n,
+                                 int64_t *first, int64_t *step) {
+  double size = fabs((double)a->off) + (double)a->den;
+  *first = a->off;
+  for (int v = 0; v < n; v++) {
+    const double c = fabs((double)a->c[v]);
+    size += c * (fabs((double)dom[v].lo) + (double)dom[v].step * (double)dom[v].n);
+    if (size > 1e15) return eini_proof_stuck(p, "its coordinates are too large");
+    *first += a->c[v] * dom[v].lo;
+    step[v] = dom[v].n > 1 ? a->c[v] * dom[v].step : 0;
+  }
+  return EIN_OK;
+}
+
+// Keeps of the coordinates those for which a row is whole. *in: whether there are any.
+static ein_status eini_row_whole(eini_proof *p, const eini_vrow *a, eini_vrange *dom, int n,
+                                 int *in) {
+  int64_t first, step[EINI_VALUE_VARS], t = 0;
+  int u = -1;
+  EINI_TRY(eini_row_steps(p, a, dom, n, &first, step));
+  for (int v = 0; v < n; v++) {
+    if (step[v] % a->den == 0) continue;
+    if (u >= 0) return eini_proof_stuck(p, "several indices say which piece is meant");
+    u = v;
+  }
+  if (u < 0) {
+    *in = first % a->den == 0;
+    return EIN_OK;
+  }
+  const int64_t period = a->den / eini_gcd64(a->den, step[u] % a->den);
+  if (period > 65536) return eini_proof_stuck(p, "its strides are too large");
+  while (t < period && (first + step[u] * t) % a->den != 0) t++;
+  *in = t < period && t < dom[u].n;
+  if (!*in) return EIN_OK;
+  dom[u].lo += t * dom[u].step;
+  dom[u].n = (dom[u].n - t - 1) / period + 1;
+  dom[u].step *= period;
+  return EIN_OK;
+}
+
+// Keeps those for which it is at least lo and less than hi.
+static ein_status eini_row_within(eini_proof *p, const eini_vrow *a, int64_t lo, int64_t hi,
+                                  eini_vrange *dom, int n, int *in) {
+  int64_t first, step[EINI_VALUE_VARS], least, most;
+  int u = -1, several = 0;
+  EINI_TRY(eini_row_whole(p, a, dom, n, in));
+  if (!*in) return EIN_OK;
+  EINI_TRY(eini_row_steps(p, a, dom, n, &first, step));
+  least = most = first /= a->den;
+  for (int v = 0; v < n; v++) {
+    step[v] /= a->den;
+    if (step[v] == 0) continue;
+    several = u >= 0;
+    u = v;
+    *(step[v] < 0 ? &least : &most) += step[v] * (dom[v].n - 1);
+  }
+  *in = least < hi && most >= lo;
+  if (!*in || (least >= lo && most < hi)) return EIN_OK;
+  if (several) return eini_proof_stuck(p, "several indices cross the edge of a piece");
+  int64_t from, to;  // of t, both inside
+  if (step[u] > 0) {
+    from = -eini_floor_div(first - lo, step[u]);
+    to = eini_floor_div(hi - 1 - first, step[u]);
+  } else {
+    from = -eini_floor_div(hi - 1 - first, -step[u]);
+    to = eini_floor_div(first - lo, -step[u]);
+  }
+  from = eini_max64(from, 0);
+  to = eini_min64(to, dom[u].n - 1);
+  *in = from <= to;
+  dom[u].lo += from * dom[u].step;
+  dom[u].n = to - from + 1;
+  return EIN_OK;
+}
+
+// Keeps the coordinates whose elements a statement writes, and gives its free indices there.
+static ein_status eini_stmt_within(eini_proof *p, const eini_stmt *s, const eini_vrow *row,
+                                   eini_vrange *dom, int n, eini_vrow *idx, int *in) {
+  int found[EINI_VALUE_VARS] = {0};
+  *in = 1;
+  if (s->nfree > EINI_VALUE_VARS) return eini_proof_stuck(p, "it has too many indices");
+  for (int r = 0; r < s->out_map.rows && *in; r++) {
+    int64_t coef, off = s->out_map.offset[r];
+    const int i = eini_row_index(&s->out_map, r, &coef);
+    if (i < 0 && eini_map_terms(&s->out_map, r) > 0)
+      return eini_proof_stuck(p, "a coordinate of several indices is written");
+    if (i < 0) {
+      EINI_TRY(eini_row_within(p, &row[r], off, off + 1, dom, n, in));
+      continue;
+    }
+    eini_vrow one;
+    eini_vrow_of(&one, -1);
+    one.off = 1;
+    idx[i] = row[r];
+    if (off != 0) EINI_TRY(eini_vrow_add(p, &idx[i], &one, -off));
+    EINI_TRY(eini_vrow_over(p, &idx[i], coef));
+    EINI_TRY(eini_row_within(p, &idx[i], 0, s->index[i].extent, dom, n, in));
+    if (found[i]++) return eini_proof_stuck(p, "a diagonal is written");
+  }
+  for (int i = 0; i < s->nfree && *in; i++)
+    if (!found[i]) return eini_proof_stuck(p, "an index of the result is nowhere in it");
+  return EIN_OK;
+}
+
+// ---- expressions ----
+
+static ein_status eini_value_access(eini_proof *p, const ein_graph *g, int t,
+                                    const eini_vrow *row, const eini_vrange *dom, int n,
+                                    eini_vpieces *out);
+
+static ein_status eini_value_leaf(eini_proof *p, const int64_t *head, int nhead,
+                                  const eini_vrow *row, int nrow, int64_t *value) {
+  eini_vkey k;
+  memset(&k, 0, sizeof k);
+  EINI_TRY(eini_vkey_words(p, &k, head, nhead));
+  for (int r = 0; r < nrow; r++) EINI_TRY(eini_vrow_say(p, &row[r], &k));
+  return eini_value_of(p, &k, value);
+}
+
+// The fold that an operation is; EIN_FOLD_NONE: none.
+static int eini_value_fold(int op) {
+  switch (op) {
+    case EIN_OP_ADD: case EIN_OP_SUB: return EIN_FOLD_SUM;
+    case EIN_OP_MUL: case EIN_OP_SQUARE: return EIN_FOLD_PROD;
+    case EIN_OP_MAX: return EIN_FOLD_MAX;
+    case EIN_OP_MIN: return EIN_FOLD_MIN;
+    case EIN_OP_AND: return EIN_FOLD_ALL;
+    case EIN_OP_OR: return EIN_FOLD_ANY;
+    default: return EIN_FOLD_NONE;
+  }
+}
+
+// Sums of positions, and their products with whole numbers, are positions. *is: it was one.
+static ein_status eini_value_position(eini_proof *p, const eini_node *v, const int64_t *arg, int n,
+                                      int64_t *value, int *is) {
+  const int64_t head[2] = {EINI_V_INDEX, EIN_I64};
+  eini_vrow row[2];
+  *is = 0;
+  if (v->dtype != EIN_I64 || n > 2) return EIN_OK;
+  for (int i = 0; i < n; i++) {
+    const int64_t from = arg[i] > 0 ? p->keys.end[arg[i] - 1] : 0;
+    eini_vkey k = {p->keys.word, 0, 0};
+    int64_t at = from + 2;
+    if (k.w[from] != EINI_V_INDEX || k.w[from + 1] != EIN_I64) return EIN_OK;
+    eini_vrow_read(&k, &at, &row[i]);
+  }
+  const int times = v->op == EIN_OP_MUL;
+  const int by = times && eini_vrow_constant(&row[0]) ? 0 : 1;
+  if (v->op == EIN_OP_NEG) {
+    row[1] = row[0];
+    eini_vrow_of(&row[0], -1);
+  } else if (v->op != EIN_OP_ADD && v->op != EIN_OP_SUB && !times) {
+    return EIN_OK;
+  }
+  if (times && (!eini_vrow_constant(&row[by]) || row[by].den != 1)) return EIN_OK;
+  if (times) {
+    const int64_t factor = row[by].off;
+    row[1] = row[1 - by];
+    eini_vrow_of(&row[0], -1);
+    EINI_TRY(eini_vrow_add(p, &row[0], &row[1], factor));
+  } else {
+    EINI_TRY(eini_vrow_add(p, &row[0], &row[1], v->op == EIN_OP_ADD ? 1 : -1));
+  }
+  *is = 1;
+  return eini_value_leaf(p, head, 2, row, 1, value);
+}
+
+// An operation on values.
+static ein_status eini_value_op(eini_proof *p, const eini_vscope *c, const eini_node *v,
+                                const int64_t *arg, int n, int64_t *value) {
+  const eini_vfold f = {v->dtype, eini_value_fold(v->op), 0};
+  int64_t head[5] = {EINI_V_OP, v->dtype, v->op, 0, n};
+  eini_vkey k;
+  int is;
+  memset(&k, 0, sizeof k);
+  EINI_TRY(eini_value_position(p, v, arg, n, value, &is));
+  if (is) return EIN_OK;
+  if (f.fold != EIN_FOLD_NONE) {
+    eini_vparts q;
+    memset(&q, 0, sizeof q);
+    for (int i = 0; i < (v->op == EIN_OP_SQUARE ? 2 : n); i++) {
+      eini_vpart x;
+      x.n = 0;
+      x.body = arg[v->op == EIN_OP_SQUARE ? 0 : i];
+      if (v->op == EIN_OP_SUB && i == 1) {
+        const int64_t minus[6] = {EINI_V_OP, v->dtype, EIN_OP_NEG, 0, 1, x.body};
+        EINI_TRY(eini_value_leaf(p, minus, 6, NULL, 0, &x.body));
+      }
+      EINI_TRY(eini_vparts_add(p, &q, &x));
+    }
+    return eini_value_many(p, f, c->n, &q, value);
+  }
+  if (v->op == EIN_OP_CALL)
+    EINI_TRY(eini_value_name(p, c->g->function[v->arg[0]].name, &head[3]));
+  EINI_TRY(eini_vkey_words(p, &k, head, 5));
+  EINI_TRY(eini_vkey_words(p, &k, arg, n));
+  return eini_value_of(p, &k, value);
+}
+
+static ein_status eini_value_atom(eini_proof *p, const eini_vscope *c, const eini_node *v,
+                                  eini_vpieces *out) {
+  int64_t head[5] = {EINI_V_CONST, v->dtype, v->exact ? v->ival : 0, 0, 0}, value;
+  if (v->op == EIN_OP_OPERAND) {
+    const eini_map *m = &c->s->proj[v->arg[0]];
+    eini_vrow *row = EINI_NEW(&p->arena, eini_vrow, m->rows);
+    if (row == NULL) return EIN_ERR_NO_MEMORY;
+    for (int r = 0; r < m->rows; r++) {
+      eini_vrow_of(&row[r], -1);
+      row[r].off = m->offset[r];
+      for (int e = m->first[r]; e < m->first[r + 1]; e++)
+        EINI_TRY(eini_vrow_add(p, &row[r], &c->idx[m->term[e].index], m->term[e].coef));
+    }
+    return eini_value_access(p, c->g, c->s->operand[v->arg[0]], row, c->dom, c->n, out);
+  }
+  if (v->op == EIN_OP_INDEX) {
+    head[0] = EINI_V_INDEX;
+    EINI_TRY(eini_value_leaf(p, head, 2, &c->idx[v->arg[0]], 1, &value));
+  } else if (v->op == EIN_OP_PARAM) {
+    const int64_t words[5] = {EINI_V_OP, v->dtype, v->op, 0, 0};
+    memcpy(head, words, sizeof head);
+    EINI_TRY(eini_value_name(p, c->g->param[v->arg[0]].name, &head[3]));
+    EINI_TRY(eini_value_leaf(p, head, 5, NULL, 0, &value));
+  } else if (v->dtype == EIN_I64 && v->exact) {
+    eini_vrow row;
+    eini_vrow_of(&row, -1);
+    row.off = v->ival;
+    head[0] = EINI_V_INDEX;
+    EINI_TRY(eini_value_leaf(p, head, 2, &row, 1, &value));
+  } else {
+    memcpy(&head[3], &v->re, sizeof v->re);
+    memcpy(&head[4], &v->im, sizeof v->im);
+    EINI_TRY(eini_value_leaf(p, head, 5, NULL, 0, &value));
+  }
+  return eini_vpieces_add(p, out, c->dom, c->n, value, 0);
+}
+
+// Node i of the statement's expression.
+static ein_status eini_value_node(eini_proof *p, const eini_vscope *c, int i, eini_vpieces *out) {
+  const eini_node *v = &c->s->expr.node[i];
+  const int n = eini_node_args(v);
+  eini_vpieces some, more, arg;
+  eini_vrange meet[EINI_VALUE_VARS];
+  if (n == 0 && v->op != EIN_OP_CALL) return eini_value_atom(p, c, v, out);
+  int64_t *list = EINI_NEW(&p->arena, int64_t, n + 1);  // arguments, behind them those of a region
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  memset(&some, 0, sizeof some);
+  EINI_TRY(eini_vpieces_add(p, &some, c->dom, c->n, -1, 0));
+  int64_t **of = EINI_NEW(&p->arena, int64_t *, 1);
+  if (of == NULL) return EIN_ERR_NO_MEMORY;
+  of[0] = list;
+  for (int k = 0; k < n; k++) {
+    memset(&arg, 0, sizeof arg);
+    memset(&more, 0, sizeof more);
+    EINI_TRY(eini_value_node(p, c, eini_node_arg(&c->s->expr, v, k), &arg));
+    int64_t **next = EINI_NEW(&p->arena, int64_t *, some.n * arg.n);
+    if (next == NULL) return EIN_ERR_NO_MEMORY;
+    for (int64_t a = 0; a < some.n; a++)
+      for (int64_t b = 0; b < arg.n; b++) {
+        if (!eini_domain_meet(some.v[a].dom, arg.v[b].dom, c->n, meet)) continue;
+        int64_t *both = next[more.n] = EINI_NEW(&p->arena, int64_t, n + 1);
+        if (both == NULL) return EIN_ERR_NO_MEMORY;
+        memcpy(both, of[a], (size_t)n * sizeof *both);
+        both[k] = arg.v[b].value;
+        EINI_TRY(eini_vpieces_add(p, &more, meet, c->n, -1, 0));
+      }
+    some = more;
+    of = next;
+  }
+  for (int64_t a = 0; a < some.n; a++) {
+    int64_t value;
+    EINI_TRY(eini_value_op(p, c, v, of[a], n, &value));
+    EINI_TRY(eini_vpieces_add(p, out, some.v[a].dom, c->n, value, 0));
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>equal-graphs  statements, tensors and graphs that are compared
+// Takes two graphs; cuts what folds are over into regions that do not depend on what is outside.
+// ================================================================================================
+
+// ---- folds ----
+
+// A range without some of its values, which are a range, too: at most EINI_VALUE_REST others.
+#define EINI_VALUE_REST 66
+static ein_status eini_vrange_without(eini_proof *p, const eini_vrange *a, const eini_vrange *m,
+                                      eini_vrange *to, int *n) {
+  const int64_t by = m->n > 1 ? m->step / a->step : a->n;  // one in so many
+  const int64_t at = (m->lo - a->lo) / a->step, end = at + by * (m->n - 1);
+  *n = 0;
+  if (m->n > 1 && by > 64) return eini_proof_stuck(p, "its strides are too large");
+  for (int64_t r = 0; r < by && m->n > 1; r++) {
+    if (r == at % by || r >= a->n) continue;
+    const eini_vrange x = {a->lo + r * a->step, by * a->step, (a->n - r - 1) / by + 1};
+    to[(*n)++] = x;
+  }
+  const int64_t mine = m->n > 1 ? by : 1, before = at / mine;
+  const int64_t after = (a->n - 1 - end) / mine;
+  if (before > 0) {
+    const eini_vrange x = {a->lo + (at - before * mine) * a->step, mine * a->step, before};
+    to[(*n)++] = x;
+  }
+  if (after > 0) {
+    const eini_vrange x = {a->lo + (end + mine) * a->step, mine * a->step, after};
+    to[(*n)++] = x;
+  }
+  return EIN_OK;
+}
+
+// Piece i is cut along coordinate v into the values of `keep`, which are among its own, and others.
+static ein_status eini_piece_cut(eini_proof *p, eini_vpieces *x, int64_t i, int v, int n,
+                                 const eini_vrange *keep) {
+  eini_vrange rest[EINI_VALUE_REST], dom[EINI_VALUE_VARS];
+  const eini_vpiece own = x->v[i];
+  int count;
+  EINI_TRY(eini_vrange_without(p, &own.dom[v], keep, rest, &count));
+  memcpy(dom, own.dom, (size_t)n * sizeof *dom);
+  for (int k = 0; k < count; k++) {
+    dom[v] = rest[k];
+    EINI_TRY(eini_vpieces_add(p, x, dom, n, own.value, own.line));
+  }
+  own.dom[v] = *keep;
+  return EIN_OK;
+}
+
+// Pieces are cut until the first n of their coordinates are the same, or have nothing in common.
+static ein_status eini_pieces_cut(eini_proof *p, eini_vpieces *x, int n, int all) {
+  eini_vrange meet[EINI_VALUE_VARS];
+  for (int64_t i = 0; i < x->n; i++) {
+    for (int64_t j = 0; j < i; j++) {
+      if (!eini_domain_meet(x->v[i].dom, x->v[j].dom, n, meet)) continue;
+      for (int v = 0; v < n; v++) {
+        if (eini_vrange_same(&x->v[i].dom[v], &x->v[j].dom[v])) continue;
+        if (!eini_vrange_same(&x->v[i].dom[v], &meet[v]))
+          EINI_TRY(eini_piece_cut(p, x, i, v, all, &meet[v]));
+        if (!eini_vrange_same(&x->v[j].dom[v], &meet[v])) {
+          EINI_TRY(eini_piece_cut(p, x, j, v, all, &meet[v]));
+          i = j;  // what is new is looked at behind, and others beside this one again
+        }
+      }
+    }
+  }
+  return EIN_OK;
+}
+
+static int eini_value_free_order(const eini_stmt *s) {
+  return s->fold >= EIN_FOLD_SUM && s->fold <= EIN_FOLD_ALL;
+}
+
+// Pieces of what a fold is over, alike in the first n coordinates, become its value.
+static ein_status eini_fold_close(eini_proof *p, const eini_vscope *c, const eini_vpiece *const *of,
+                                  int64_t count, int64_t *value) {
+  const eini_stmt *s = c->s;
+  const int nred = s->nindex - s->nfree, n = c->n - nred;
+  eini_vfold f = {s->type, s->fold, s->numpy};
+  eini_vparts q;
+  eini_vkey k;
+  memset(&q, 0, sizeof q);
+  memset(&k, 0, sizeof k);
+  if (nred > EINI_VALUE_BOUND) return eini_proof_stuck(p, "it has too many indices");
+  for (int64_t i = 0; i < count && eini_value_free_order(s); i++) {
+    eini_vpart x;
+    x.n = nred;
+    x.body = of[i]->value;
+    for (int v = 0; v < nred; v++) x.r[v] = of[i]->dom[n + v];
+    EINI_TRY(eini_vparts_add(p, &q, &x));
+  }
+  if (eini_value_free_order(s)) return eini_value_many(p, f, n, &q, value);
+  if (count != 1) return eini_proof_stuck(p, "a fold that is no sum or extreme is cut");
+  const char *name = s->fold >= EIN_FOLD_USER ? c->g->monoid[s->fold - EIN_FOLD_USER].name : "";
+  const int user = s->fold >= EIN_FOLD_USER;
+  int64_t head[5] = {EINI_V_FOLD, s->type, user ? EIN_FOLD_USER : s->fold, 0, 0};
+  EINI_TRY(eini_value_name(p, name, &head[3]));
+  for (int i = 0; i < s->nfree; i++) head[4] += eini_index_whole(s, i);
+  EINI_TRY(eini_vkey_words(p, &k, head, 5));
+  for (int i = 0; i < s->nfree; i++)
+    if (eini_index_whole(s, i)) EINI_TRY(eini_vrow_say(p, &c->idx[i], &k));
+  EINI_TRY(eini_vkey_add(p, &k, nred));
+  for (int v = 0; v < nred; v++) {
+    const eini_vrange *r = &of[0]->dom[n + v];
+    const int64_t words[3] = {r->lo, r->step, r->n};
+    if (r->n != s->index[s->nfree + v].extent)
+      return eini_proof_stuck(p, "a fold that is no sum or extreme is cut");
+    EINI_TRY(eini_vkey_words(p, &k, words, 3));
+  }
+  EINI_TRY(eini_vkey_add(p, &k, of[0]->value));
+  return eini_value_of(p, &k, value);
+}
+
+// The values of a fold, by regions of the first n coordinates.
+static ein_status eini_fold_regions(eini_proof *p, const eini_vscope *c, eini_vpieces *x,
+                                    eini_vpieces *out) {
+  const int n = c->n - (c->s->nindex - c->s->nfree);
+  EINI_TRY(eini_pieces_cut(p, x, n, c->n));
+  const eini_vpiece **of = EINI_NEW(&p->arena, const eini_vpiece *, x->n);
+  char *done = EINI_NEW(&p->arena, char, x->n);
+  if (of == NULL || done == NULL) return EIN_ERR_NO_MEMORY;
+  for (int64_t i = 0; i < x->n; i++) {
+    int64_t count = 0, value;
+    for (int64_t j = i; j < x->n && !done[i]; j++) {
+      int same = 1;
+      for (int v = 0; v < n && same; v++)
+        same = eini_vrange_same(&x->v[i].dom[v], &x->v[j].dom[v]);
+      if (same) of[count++] = &x->v[j];
+      if (same && j > i) done[j] = 1;
+    }
+    if (count == 0) continue;
+    EINI_TRY(eini_fold_close(p, c, of, count, &value));
+    EINI_TRY(eini_vpieces_add(p, out, x->v[i].dom, n, value, 0));
+  }
+  return EIN_OK;
+}
+
+// ---- statements and tensors ----
+
+// What statement k writes, its free indices being idx.
+static ein_status eini_value_stmt(eini_proof *p, const ein_graph *g, const eini_stmt *s,
+                                  const eini_vrow *idx, const eini_vrange *dom, int n,
+                                  eini_vpieces *out) {
+  const int nred = s->nindex - s->nfree, root = (int)s->expr.n - 1;
+  eini_vrow *all = EINI_NEW(&p->arena, eini_vrow, s->nindex);
+  eini_vrange *scope = EINI_NEW(&p->arena, eini_vrange, (int64_t)n + nred);
+  eini_vpieces inner;
+  int64_t empty;
+  if (all == NULL || scope == NULL) return EIN_ERR_NO_MEMORY;
+  if (n + nred > EINI_VALUE_VARS) return eini_proof_stuck(p, "it has too many indices");
+  if (s->carry != NULL) return eini_proof_stuck(p, "it is no statement of a program");
+  if (n > 0) memcpy(scope, dom, (size_t)n * sizeof *dom);
+  for (int i = 0; i < s->nfree; i++) all[i] = idx[i];
+  for (int i = 0; i < nred; i++) {
+    const eini_vrange whole = {0, 1, s->index[s->nfree + i].extent};
+    scope[n + i] = whole;
+    eini_vrow_of(&all[s->nfree + i], n + i);
+    if (whole.n > 0) continue;
+    const eini_vfold f = {s->type, s->fold, s->numpy};
+    eini_vparts none;
+    memset(&none, 0, sizeof none);
+    if (!eini_value_free_order(s)) return eini_proof_stuck(p, "it folds nothing");
+    EINI_TRY(eini_value_many(p, f, n, &none, &empty));
+    return eini_vpieces_add(p, out, dom, n, empty, s->line);
+  }
+  const eini_vscope c = {g, s, all, scope, n + nred};
+  if (s->fold == EIN_FOLD_NONE) return eini_value_node(p, &c, root, out);
+  memset(&inner, 0, sizeof inner);
+  EINI_TRY(eini_value_node(p, &c, root, &inner));
+  return eini_fold_regions(p, &c, &inner, out);
+}
+
+// Values as a tensor has them: rounded to its dtype where that is another one.
+static ein_status eini_value_stored(eini_proof *p, const eini_tensor *t, const eini_stmt *s,
+                                    eini_vpieces *x, int64_t from) {
+  const int narrow = t->dtype != s->type || ein_dtype_compute(t->dtype) != t->dtype;
+  for (int64_t i = from; i < x->n; i++) {
+    x->v[i].line = s->line;
+    const int64_t head[6] = {EINI_V_OP, t->dtype, EIN_OP_ROUNDTO, s->type, 1, x->v[i].value};
+    if (narrow) EINI_TRY(eini_value_leaf(p, head, 6, NULL, 0, &x->v[i].value));
+  }
+  return EIN_OK;
+}
+
+static ein_status eini_value_access(eini_proof *p, const ein_graph *g, int t,
+                                    const eini_vrow *row, const eini_vrange *dom, int n,
+                                    eini_vpieces *out) {
+  const eini_tensor *e = &g->tensor[t];
+  int64_t head[4] = {EINI_V_INPUT, e->dtype, 0, e->rank}, value;
+  double left = eini_domain_points(dom, n);
+  int leaf = e->role == EIN_ROLE_INPUT;
+  EINI_TRY(eini_value_name(p, e->name, &head[2]));
+  for (int64_t i = 0; i < p->leaf->n && !leaf; i++) leaf = p->leaf->name[i] == head[2];
+  if (leaf) {
+    EINI_TRY(eini_value_leaf(p, head, 4, row, e->rank, &value));
+    return eini_vpieces_add(p, out, dom, n, value, 0);
+  }
+  for (int64_t k = 0; k < g->nstmt; k++) {
+    const eini_stmt *s = &g->stmt[k];
+    eini_vrange in[EINI_VALUE_VARS];
+    const int64_t from = out->n;
+    int some;
+    if (s->out != t) continue;
+    eini_vrow *idx = EINI_NEW(&p->arena, eini_vrow, s->nfree);
+    if (idx == NULL) return EIN_ERR_NO_MEMORY;
+    if (n > 0) memcpy(in, dom, (size_t)n * sizeof *in);
+    EINI_TRY(eini_stmt_within(p, s, row, in, n, idx, &some));
+    if (!some) continue;
+    left -= eini_domain_points(in, n);
+    EINI_TRY(eini_value_stmt(p, g, s, idx, in, n, out));
+    EINI_TRY(eini_value_stored(p, e, s, out, from));
+  }
+  if (left > 0 || left < 0) return eini_proof_stuck(p, "elements are read that nothing writes");
+  return EIN_OK;
+}
+
+// ---- graphs ----
+
+static int eini_graph_named(const ein_graph *g, const char *name) {
+  int t = (int)g->ntensor - 1;
+  while (t >= 0 && strcmp(g->tensor[t].name, name) != 0) t--;
+  return t;
+}
+
+static int eini_tensor_alike(const eini_tensor *a, const eini_tensor *b) {
+  int same = a->rank == b->rank && a->dtype == b->dtype;
+  for (int r = 0; r < a->rank && same; r++) same = a->shape[r] == b->shape[r];
+  return same;
+}
+
+// Where two regions meet: is the same there?
+static ein_status eini_equal_region(eini_proof *p, const eini_vpiece *a, const eini_vpiece *b,
+                                    const eini_vrange *meet, int n, int *same) {
+  eini_vrow to[EINI_VALUE_VARS];
+  int64_t x, y;
+  eini_vsub s = {n, n, 0, 1, to};
+  for (int v = 0; v < n; v++) {
+    eini_vrow_of(&to[v], meet[v].n == 1 ? -1 : v);
+    if (meet[v].n == 1) to[v].off = meet[v].lo;
+  }
+  EINI_TRY(eini_value_sub(p, a->value, &s, &x));
+  EINI_TRY(eini_value_sub(p, b->value, &s, &y));
+  *same = x == y;
+  return EIN_OK;
+}
+
+// ---- what is written alike ----
+
+// Is name the same input, or known to be equal?
+static int eini_equal_known(eini_proof *p, const ein_graph *g, int t, const ein_graph *h, int u) {
+  int64_t name;
+  if (strcmp(g->tensor[t].name, h->tensor[u].name) != 0) return 0;
+  if (g->tensor[t].role == EIN_ROLE_INPUT) return h->tensor[u].role == EIN_ROLE_INPUT;
+  if (eini_value_name(p, g->tensor[t].name, &name) != EIN_OK) return 0;
+  for (int64_t i = 0; i < p->leaf->n; i++)
+    if (p->leaf->name[i] == name) return 1;
+  return 0;
+}
+
+static int eini_equal_expr(const ein_graph *g, const eini_expr *a, const ein_graph *h,
+                           const eini_expr *b) {
+  int same = a->n == b->n && a->nlist == b->nlist;
+  for (int64_t i = 0; i < a->n && same; i++) {
+    const eini_node *x = &a->node[i], *y = &b->node[i];
+    same = x->op == y->op && x->dtype == y->dtype && x->exact == y->exact &&
+           (!x->exact || x->ival == y->ival) && memcmp(&x->re, &y->re, sizeof x->re) == 0 &&
+           memcmp(&x->im, &y->im, sizeof x->im) == 0;
+    if (same && x->op == EIN_OP_PARAM)
+      same = strcmp(g->param[x->arg[0]].name, h->param[y->arg[0]].name) == 0;
+    else if (same && x->op == EIN_OP_CALL)
+      same = strcmp(g->function[x->arg[0]].name, h->function[y->arg[0]].name) == 0 &&
+             x->arg[1] == y->arg[1] && x->arg[2] == y->arg[2];
+    else
+      for (int k = 0; k < 3 && same && x->op != EIN_OP_CONST; k++) same = x->arg[k] == y->arg[k];
+  }
+  for (int64_t i = 0; i < a->nlist && same; i++) same = a->list[i] == b->list[i];
+  return same;
+}
+
+static int eini_equal_stmt(eini_proof *p, const ein_graph *g, const eini_stmt *a,
+                           const ein_graph *h, const eini_stmt *b) {
+  int same = a->nindex == b->nindex && a->nfree == b->nfree && a->noperand == b->noperand &&
+             a->fold == b->fold && a->fold < EIN_FOLD_USER && a->numpy == b->numpy &&
+             a->type == b->type && a->rest == b->rest && a->carry == NULL && b->carry == NULL &&
+             eini_map_equal(&a->out_map, &b->out_map) && eini_equal_expr(g, &a->expr, h, &b->expr);
+  for (int i = 0; i < a->nindex && same; i++) same = a->index[i].extent == b->index[i].extent;
+  for (int k = 0; k < a->noperand && same; k++)
+    same = eini_equal_known(p, g, a->operand[k], h, b->operand[k]) &&
+           eini_map_equal(&a->proj[k], &b->proj[k]);
+  return same;
+}
+
+// Do the same statements, in order, write both tensors?
+static int eini_equal_written(eini_proof *p, const ein_graph *g, int t, const ein_graph *h,
+                              int u) {
+  int64_t j = 0;
+  for (int64_t i = 0; i < g->nstmt; i++) {
+    if (g->stmt[i].out != t) continue;
+    while (j < h->nstmt && h->stmt[j].out != u) j++;
+    if (j == h->nstmt || !eini_equal_stmt(p, g, &g->stmt[i], h, &h->stmt[j++])) return 0;
+  }
+  while (j < h->nstmt && h->stmt[j].out != u) j++;
+  return j == h->nstmt;
+}
+
+typedef struct eini_unequal {  // the first region that differs
+  int rank;
+  eini_vrange at[EINI_VALUE_VARS];
+  int64_t line[2];
+} eini_unequal;
+
+// Tensor t of a, and u of b, with the same extents: *same, or where not.
+static ein_status eini_equal_tensor(eini_proof *p, const ein_graph *a, int t, const ein_graph *b,
+                                    int u, int *same, eini_unequal *where) {
+  const eini_tensor *e = &a->tensor[t];
+  eini_vrow row[EINI_VALUE_VARS];
+  eini_vrange dom[EINI_VALUE_VARS];
+  eini_vpieces x, y;
+  memset(&x, 0, sizeof x);
+  memset(&y, 0, sizeof y);
+  *same = 1;
+  where->rank = e->rank;
+  if (eini_equal_written(p, a, t, b, u)) return EIN_OK;
+  if (e->rank > EINI_VALUE_VARS) return eini_proof_stuck(p, "it has too many axes");
+  for (int r = 0; r < e->rank; r++) {
+    const eini_vrange whole = {0, 1, e->shape[r]};
+    if (whole.n == 0) return EIN_OK;
+    dom[r] = whole;
+    eini_vrow_of(&row[r], r);
+  }
+  EINI_TRY(eini_value_access(p, a, t, row, dom, e->rank, &x));
+  EINI_TRY(eini_value_access(p, b, u, row, dom, e->rank, &y));
+  for (int64_t i = 0; i < x.n && *same; i++)
+    for (int64_t j = 0; j < y.n && *same; j++) {
+      if (!eini_domain_meet(x.v[i].dom, y.v[j].dom, e->rank, where->at)) continue;
+      where->line[0] = x.v[i].line;
+      where->line[1] = y.v[j].line;
+      EINI_TRY(eini_equal_region(p, &x.v[i], &y.v[j], where->at, e->rank, same));
+    }
+  return EIN_OK;
+}
+
+// Tensors that both have by one name are compared first, and stand for themselves then.
+static ein_status eini_equal_leaves(eini_proof *p, const ein_graph *a, const ein_graph *b) {
+  for (int64_t k = 0; k < a->nstmt; k++) {
+    const int t = a->stmt[k].out, u = eini_graph_named(b, a->tensor[t].name);
+    eini_unequal where;
+    int64_t name;
+    int same;
+    if (a->tensor[t].role != EIN_ROLE_TEMP || u < 0 || b->tensor[u].role == EIN_ROLE_INPUT ||
+        !eini_tensor_alike(&a->tensor[t], &b->tensor[u]) || (k > 0 && a->stmt[k - 1].out == t))
+      continue;
+    p->work = 0;
+    const ein_status st = eini_equal_tensor(p, a, t, b, u, &same, &where);
+    if (st == EIN_ERR_NO_MEMORY) return st;
+    if (st != EIN_OK || !same) continue;
+    struct eini_vleaf *l = p->leaf;
+    int64_t *all = (int64_t *)eini_grow(&p->arena, l->name, l->n, &l->cap, sizeof *all);
+    if (all == NULL) return EIN_ERR_NO_MEMORY;
+    l->name = all;
+    EINI_TRY(eini_value_name(p, a->tensor[t].name, &name));
+    all[l->n++] = name;
+  }
+  return EIN_OK;
+}
+
+// Have they the same inputs and outputs, and params with the same values, where both have them?
+static ein_status eini_equal_ports(eini_diag *diag, const ein_graph *a, const ein_graph *b) {
+  for (int64_t i = 0; i < a->nparam; i++)
+    for (int64_t k = 0; k < b->nparam; k++) {
+      const eini_param *x = &a->param[i], *y = &b->param[k];
+      if (strcmp(x->name, y->name) == 0 &&
+          (x->dtype != y->dtype || x->value.set != y->value.set ||
+           memcmp(&x->value.re, &y->value.re, sizeof x->value.re) != 0 ||
+           memcmp(&x->value.im, &y->value.im, sizeof x->value.im) != 0))
+        return eini_fail(diag, EIN_ERR_ARGUMENT, -1, 0, NULL, "param '%.60s' has another value, or "
+                         "dtype, in one of them", x->name);
+    }
+  for (int side = 0; side < 2; side++) {
+    const ein_graph *g = side == 0 ? a : b, *h = side == 0 ? b : a;
+    for (int64_t t = 0; t < g->ntensor; t++) {
+      const eini_tensor *e = &g->tensor[t];
+      const int u = eini_graph_named(h, e->name), input = e->role == EIN_ROLE_INPUT;
+      if (e->role == EIN_ROLE_TEMP) continue;
+      if (u < 0 || h->tensor[u].role != e->role)
+        return eini_fail(diag, EIN_ERR_NAME, -1, 0, NULL, "'%.60s' is an %s of only one of them",
+                         e->name, input ? "input" : "output");
+      if (!eini_tensor_alike(e, &h->tensor[u]))
+        return eini_fail(diag, EIN_ERR_SHAPE, -1, 0, NULL, "'%.60s' has another dtype, or other "
+                         "extents, in one of them", e->name);
+    }
+  }
+  return EIN_OK;
+}
+
+// Says why a tensor is not proved equal.
+static ein_status eini_equal_says(eini_proof *p, eini_diag *diag, const char *name, ein_status st,
+                                  const eini_unequal *x) {
+  char at[400];
+  eini_text t = eini_text_of(at, sizeof at);
+  if (st != EIN_OK)
+    return eini_fail(diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL, "whether '%.60s' is equal cannot be "
+                     "decided: %s", name, p->why);
+  for (int r = 0; r < x->rank; r++) {
+    const eini_vrange *v = &x->at[r];
+    eini_say(&t, r > 0 ? ", " : "");
+    if (v->n == 1) eini_say(&t, "%lld", (long long)v->lo);
+    else eini_say(&t, "%lld..%lld", (long long)v->lo, (long long)eini_vrange_last(v));
+    if (v->n > 1 && v->step > 1) eini_say(&t, " by %lld", (long long)v->step);
+  }
+  return eini_fail(diag, EIN_ERR_UNSUPPORTED, -1, 0, NULL, "'%.60s' is not proved equal: at "
+                   "[%.300s] line %lld and line %lld of the other do not compute the same", name,
+                   at, (long long)x->line[0], (long long)x->line[1]);
+}
+
+EIN_API ein_status ein_rewrite_equal(ein_ctx *ctx, const ein_graph *graph, const ein_graph *other) {
+  struct eini_vleaf leaf = {NULL, 0, 0}, none = {NULL, 0, 0};
+  eini_proof p;
+  eini_begin_call(ctx, NULL);
+  eini_diag *diag = eini_diag_of(ctx);
+  memset(&p, 0, sizeof p);
+  ein_status st = EIN_OK;
+  for (int side = 0; side < 2 && st == EIN_OK; side++) {
+    st = eini_validate_graph(ctx, side ? other : graph, 0, NULL, NULL);
+    if (st == EIN_OK) st = eini_graph_closed(diag, side ? other : graph);
+  }
+  if (st == EIN_OK) st = eini_equal_ports(diag, graph, other);
+  if (st != EIN_OK) return eini_fail_status(ctx, st), st;
+  eini_arena_init(&p.arena, ctx == NULL ? NULL : &ctx->al);
+  p.leaf = &leaf;
+  st = eini_equal_leaves(&p, graph, other);
+  for (int t = 0; t < graph->ntensor && st == EIN_OK; t++) {
+    const char *name = graph->tensor[t].name;
+    eini_unequal where;
+    int same = 0;
+    if (graph->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    ein_status said = EIN_OK;
+    for (int turn = 0; turn < 2 && !same && said != EIN_ERR_NO_MEMORY; turn++) {
+      p.leaf = turn == 0 ? &leaf : &none;
+      p.work = 0;
+      said = eini_equal_tensor(&p, graph, t, other, eini_graph_named(other, name), &same, &where);
+      same &= said == EIN_OK;
+    }
+    st = said == EIN_ERR_NO_MEMORY ? said
+         : same ? EIN_OK : eini_equal_says(&p, diag, name, said, &where);
+  }
+  eini_arena_free(&p.arena);
+  return eini_fail_status(ctx, st), st;
 }
 
 // ================================================================================================

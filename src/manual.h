@@ -42,7 +42,7 @@
 //                 >>select >>outputs >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
 //   language      >>build >>parse >>open >>program-print >>recast >>recast-read >>recast-expr
-//                 >>recast-rules >>recast-api
+//                 >>recast-rules >>recast-api >>values >>value-folds >>equal >>equal-graphs
 //   forms, bounds >>canon-sizes >>canon-form >>bound-graph >>fusion >>cache >>tiling >>count
 //                 >>counted
 //   places        >>cuts >>placement >>block-grids >>paper-cost >>moved-cost >>elimination

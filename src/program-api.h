@@ -139,6 +139,9 @@ EIN_API ein_status ein_rewrites(ein_ctx *ctx, const ein_graph *graph, int kind, 
 // applies. The caller's. EIN_ERR_UNSUPPORTED, with the reason, where none does.
 EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const char *rule,
                                      int64_t stmt, int part, ein_graph **made);
+// EIN_OK: proved, without data, that a graph with the same inputs and outputs (one cut into shards)
+// computes the same, up to the order of sums. EIN_ERR_UNSUPPORTED: not, with where or why.
+EIN_API ein_status ein_rewrite_equal(ein_ctx *ctx, const ein_graph *graph, const ein_graph *other);
 
 // ---- I/O bounds ----
 // What the statements of a graph must move between a fast memory and all other, whatever the order

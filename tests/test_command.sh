@@ -499,6 +499,18 @@ says 'no statement is at line 9'
 printf 'input A[] : f32\nS : f32 = A*A+A*3\noutput S\n' > factors.ein
 expect 0 rewrite factors.ein --apply factor@2
 prints_part 'S : f32 = A*(A+3)'
+printf 'input A[m=4,k=6], B[k,n=5]\nC[i,j] = A[i,k]*B[k,j]\n' > all.ein
+printf '%s\nP[i,j] = sum[k=3](A[i,k]*B[k,j]); Q[i,j] = sum[k=3](A[i,k+3]*B[k+3,j])\n%s\n%s\n' \
+  'input A[m=4,k=6], B[k,n=5]' 'C[i,j] = P[i,j] + Q[i,j]' 'output C' > parts.ein
+expect 0 rewrite all.ein --equal parts.ein
+prints 'parts.ein computes what all.ein does, up to the order of sums and products'
+expect 0 rewrite all.ein --equal parts.ein --json
+prints '{"equal": true}'
+sed 's/A\[i,k+3\]/A[i,k+2]/' parts.ein > wrong.ein
+expect 1 rewrite all.ein --equal wrong.ein
+says "'C' is not proved equal: at [0..3, 0..4] line 2 and line 3 of the other"
+expect 2 rewrite all.ein --equal parts.ein --list
+expect 3 rewrite all.ein --equal missing.ein
 expect 2 rewrite rw.ein --apply nothing@2
 expect 2 rewrite rw.ein --apply relax@2
 expect 2 rewrite rw.ein --apply inline

@@ -121,6 +121,46 @@ static int rule_number(const char *name) {
   return k;
 }
 
+static int proved[64], mutants, survived;
+
+// The program after with one character changed: if it is proved equal, it agrees.
+static void check_mutant(ein_ctx *ctx, const ein_graph *g, const ein_graph *made, const side *was,
+                         uint64_t seed) {
+  ein_program_desc d;
+  ein_graph *other = NULL;
+  char *text = text_of(made);
+  const char *body = strstr(text, "\n");
+  while (body != NULL && strncmp(body + 1, "input", 5) == 0) body = strstr(body + 1, "\n");
+  const int from = body == NULL ? 0 : (int)(body - text), n = (int)strlen(text);
+  for (int tries = 0; tries < 30 && other == NULL && from < n; tries++) {
+    char *at = &text[draw(from, n - 1)], old = *at;
+    if (old >= '0' && old <= '9') *at = (char)('0' + (old - '0' + draw(1, 9)) % 10);
+    else if (old == '+') *at = chance(50) ? '-' : '*';
+    else if (old >= 'i' && old <= 'k' && !chance(50)) *at = (char)('i' + (old - 'i' + 1) % 3);
+    else continue;
+    memset(&d, 0, sizeof d);
+    d.text = text;
+    if (ein_graph_parse(ctx, &d, &other) != EIN_OK) *at = old;
+  }
+  free(text);
+  if (other == NULL) return;
+  mutants++;
+  if (ein_rewrite_equal(ctx, g, other) == EIN_OK) {
+    side is = side_make(other, seed);
+    const int agree = sides_agree(was, &is, 0);
+    survived++;
+    CHECK(agree);
+    if (!agree) {
+      char *before = text_of(g), *after = text_of(other);
+      printf("proved equal, and is not:\n%s---\n%s", before, after);
+      free(before);
+      free(after);
+    }
+    side_free(&is);
+  }
+  ein_graph_destroy(other);
+}
+
 // One place of a graph: the graph after, which agrees with `was`; NULL after a failure.
 static ein_graph *check_place(ein_ctx *ctx, const ein_graph *g, const side *was,
                               const ein_rewrite *w, int exact, uint64_t seed) {
@@ -129,6 +169,8 @@ static ein_graph *check_place(ein_ctx *ctx, const ein_graph *g, const side *was,
   if (made == NULL) return printf("%s: %s\n", w->rule, ein_ctx_message(ctx)), (ein_graph *)NULL;
   fired[rule_number(w->rule)]++;
   ein_graph *read = has_text(made) ? from_text(ctx, made) : NULL;
+  proved[rule_number(w->rule)] += ein_rewrite_equal(ctx, g, made) == EIN_OK;
+  if (read != NULL) check_mutant(ctx, g, made, was, seed);
   side is = side_make(read != NULL ? read : made, seed);
   const int agree = sides_agree(was, &is, exact && w->kind == 0);
   CHECK(agree);
@@ -516,8 +558,10 @@ int main(int argc, char **argv) {
   }
   CHECK(made == n);
   for (int k = 0; k < rules; k++)
-    printf("%s%s %d", k > 0 ? ", " : "", ein_rewrite_rule(k, NULL, NULL), fired[k]);
-  printf("\n");
+    printf("%s%s %d (%d)", k > 0 ? ", " : "", ein_rewrite_rule(k, NULL, NULL), fired[k],
+           proved[k]);
+  printf(": in brackets those that are proved equal; %d of %d mutants are, and agree\n", survived,
+         mutants);
   ein_ctx_destroy(ctx);
   if (failures > 0) return printf("%d of %d checks failed\n", failures, checks), 1;
   printf("ok %d checks, %d programs\n", checks, made);

@@ -236,16 +236,37 @@ static double verify_rewrite(const program *p, const ein_graph *before, const ch
   return most;
 }
 
+// ---- --equal
+
+// Another program, with the extents that inputs of this one have.
+static int prove_equal(program *p) {
+  const char *path = given(O_EQUAL);
+  ein_program_desc d = p->d;
+  ein_graph *other = NULL;
+  d.text = read_text(path, &d.length);
+  ein_status st = ein_graph_parse(p->ctx, &d, &other);
+  if (st != EIN_OK) die_library(p->ctx, st, path);
+  st = ein_rewrite_equal(p->ctx, p->graph, other);
+  ein_graph_destroy(other);
+  if (st != EIN_OK) die_library(p->ctx, st, p->file);
+  if (given(O_JSON) != NULL) puts("{\"equal\": true}");
+  else printf("%s computes what %s does, up to the order of sums and products\n", path, p->file);
+  return finish(p->ctx, NULL, p->graph);
+}
+
 static int command_rewrite(void) {
-  const char *path = program_argument("einsum rewrite PROG.ein (--list | --apply RULE@LINE)");
+  const char *path = program_argument("einsum rewrite PROG.ein (--list | --apply RULE@LINE | "
+                                      "--equal OTHER.ein)");
   program p;
-  if ((given(O_LIST) != NULL) == (opt[O_APPLY].n > 0))
-    misuse("einsum rewrite PROG.ein --list", "give --list or --apply RULE@LINE");
-  if (given(O_LIST) != NULL && given(O_VERIFY) != NULL)
+  if ((given(O_LIST) != NULL) + (opt[O_APPLY].n > 0) + (given(O_EQUAL) != NULL) != 1)
+    misuse("einsum rewrite PROG.ein --list", "give one of --list, --apply RULE@LINE and --equal "
+           "OTHER.ein");
+  if (opt[O_APPLY].n == 0 && given(O_VERIFY) != NULL)
     misuse(NULL, "--verify is for --apply");
   program_open(&p, path);
   program_inputs(&p, 1);
   program_parse(&p);
+  if (given(O_EQUAL) != NULL) return prove_equal(&p);
   if (given(O_LIST) != NULL) {
     list_places(&p);
     return finish(p.ctx, NULL, p.graph);

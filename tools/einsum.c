@@ -262,7 +262,7 @@ typedef enum option_id {
   O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
   O_KERNEL_CACHE, O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS,
   O_NO_SCATTER, O_VIEW,
-  O_LIST, O_APPLY, O_LOOSE, O_DIR, O_EVALUATIONS, O_COUNT
+  O_LIST, O_APPLY, O_EQUAL, O_LOOSE, O_DIR, O_EVALUATIONS, O_COUNT
 } option_id;
 
 static const struct { const char *name; kind kind; unsigned commands; } options[O_COUNT] = {
@@ -299,7 +299,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--count", VALUE, RUN | BENCH},
   {"--seconds", VALUE, BENCH | SEARCH}, {"--no-scatter", FLAG, PLACES},
   {"--view", VALUE, PLAN},
-  {"--list", FLAG, REWRITE}, {"--apply", LIST, REWRITE}, {"--loose", FLAG, REWRITE | SEARCH},
+  {"--list", FLAG, REWRITE}, {"--apply", LIST, REWRITE},
+  {"--equal", VALUE, REWRITE}, {"--loose", FLAG, REWRITE | SEARCH},
   {"--out", VALUE, SEARCH}, {"--evaluations", VALUE, SEARCH}};
 
 static const struct { const char *name; unsigned command; } commands[] = {
@@ -396,6 +397,7 @@ static const char *const usage[] = {
   "  --list             rewrite: the places where rules apply, and what they change\n"
   "  --apply RULE@LINE  rewrite: print the program after, RULE@LINE.N: at the N-th place there;\n"
   "                     again: on the program after. --verify: both sides on random data agree\n"
+  "  --equal OTHER.ein  rewrite: prove without data that it computes the same, as shards of it do\n"
   "  --out DIR          search: where programs, schedules and front.svg go\n"
   "  --evaluations N    search: so many; the same for one seed\n"
   "  --loose            also rules by which infinities and NaN may differ\n"
