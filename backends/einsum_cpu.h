@@ -25,7 +25,7 @@
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
 //                 >>copy-rows >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack >>gett-boxes
-//                 >>gett-job >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec
+//                 >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct >>direct-job >>matvec
 //                 >>small >>elements >>element-rows >>tiny >>sums >>families >>measure
 //                 >>cpu-public
 //
@@ -6714,6 +6714,122 @@ static ein_status eini_moved_run(const eini_cpu *cpu, const ein_contract *c,
 static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini_moved_run};
 
 // ================================================================================================
+// >>dots  sums of the lanes of vectors
+// And rows of dot products that end with them, per instruction set and real type as in direct.
+// ================================================================================================
+
+// The sum of n values d apart, as a tree.
+#define EINI_DIR_SUM2(p, d) ((p)[0] + (p)[d])
+#define EINI_DIR_SUM4(p, d) (EINI_DIR_SUM2(p, d) + EINI_DIR_SUM2((p) + 2 * (d), d))
+#define EINI_DIR_SUM8(p, d) (EINI_DIR_SUM4(p, d) + EINI_DIR_SUM4((p) + 4 * (d), d))
+#define EINI_DIR_SUM16(p, d) (EINI_DIR_SUM8(p, d) + EINI_DIR_SUM8((p) + 8 * (d), d))
+#define EINI_DIR_FOLD(fn, S)                                                                       \
+  EINI_INLINE S##_T fn##_sum(int n, const S##_T *p, int d) {                                   \
+    return n == 16  ? EINI_DIR_SUM16(p, d)                                                         \
+           : n == 8 ? EINI_DIR_SUM8(p, d)                                                          \
+           : n == 4 ? EINI_DIR_SUM4(p, d)                                                          \
+           : n == 2 ? EINI_DIR_SUM2(p, d)                                                          \
+                    : p[0];                                                                        \
+  }                                                                                                \
+  static void fn(int rows, int planes, const void *p1, const void *p2, int ca, int cx, void *yp) { \
+    const S##_T *s1 = (const S##_T *)p1, *s2 = (const S##_T *)p2;                                  \
+    S##_T *y = (S##_T *)yp;                                                                        \
+    for (int i = 0; i < rows; i++, s1 += S##_N, s2 += S##_N) {                                     \
+      if (planes == 1) {                                                                           \
+        y[i] += fn##_sum(S##_N, s1, 1);                                                            \
+      } else {                                                                                     \
+        const S##_T a = fn##_sum(S##_N / 2, s1, 2), b = fn##_sum(S##_N / 2, s1 + 1, 2);            \
+        const S##_T c = fn##_sum(S##_N / 2, s2, 2), d = fn##_sum(S##_N / 2, s2 + 1, 2);            \
+        y[2 * i] += ca != cx ? a + b : a - b;                                                      \
+        y[2 * i + 1] += (cx ? 0 - c : c) + (ca ? 0 - d : d);                                       \
+      }                                                                                            \
+    }                                                                                              \
+  }
+
+// fn(v, y): y[i] is the sum of the lanes of v[i] for as many i as there are lanes, in the order of
+// EINI_DIR_FOLD: pairs of vectors are added lane by lane until each lane has the sum of one.
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+// Lane l of every other g lanes of a, from lane h on, and of b, in turn.
+#define EINI_DIR_LANE(l, g, N, h) \
+  ((l) % (2 * (g)) < (g) ? 0 : (N)) + (l) / (2 * (g)) * 2 * (g) + (l) % (g) + (h)
+#define EINI_DIR_LANES4(l, g, N, h)                             \
+  EINI_DIR_LANE(l, g, N, h), EINI_DIR_LANE((l) + 1, g, N, h),   \
+      EINI_DIR_LANE((l) + 2, g, N, h), EINI_DIR_LANE((l) + 3, g, N, h)
+#define EINI_DIR_LANES_4(g, h) EINI_DIR_LANES4(0, g, 4, h)
+#define EINI_DIR_LANES_8(g, h) EINI_DIR_LANES4(0, g, 8, h), EINI_DIR_LANES4(4, g, 8, h)
+#define EINI_DIR_LANES_16(g, h)                               \
+  EINI_DIR_LANES4(0, g, 16, h), EINI_DIR_LANES4(4, g, 16, h), \
+      EINI_DIR_LANES4(8, g, 16, h), EINI_DIR_LANES4(12, g, 16, h)
+#define EINI_DIR_PAIR(N, g, i)                                                                \
+  w[i] = __builtin_shufflevector(w[2 * (i)], w[2 * (i) + 1], EINI_DIR_LANES_##N(g, 0)) +      \
+         __builtin_shufflevector(w[2 * (i)], w[2 * (i) + 1], EINI_DIR_LANES_##N(g, g));
+#define EINI_DIR_PAIRS_2(N, g) EINI_DIR_PAIR(N, g, 0) EINI_DIR_PAIR(N, g, 1)
+#define EINI_DIR_PAIRS_4(N, g) \
+  EINI_DIR_PAIRS_2(N, g) EINI_DIR_PAIR(N, g, 2) EINI_DIR_PAIR(N, g, 3)
+#define EINI_DIR_PAIRS_8(N, g)                                         \
+  EINI_DIR_PAIRS_4(N, g) EINI_DIR_PAIR(N, g, 4) EINI_DIR_PAIR(N, g, 5) \
+  EINI_DIR_PAIR(N, g, 6) EINI_DIR_PAIR(N, g, 7)
+#define EINI_DIR_LEVELS_4 EINI_DIR_PAIRS_2(4, 1) EINI_DIR_PAIR(4, 2, 0)
+#define EINI_DIR_LEVELS_8 \
+  EINI_DIR_PAIRS_4(8, 1) EINI_DIR_PAIRS_2(8, 2) EINI_DIR_PAIR(8, 4, 0)
+#define EINI_DIR_LEVELS_16                                               \
+  EINI_DIR_PAIRS_8(16, 1) EINI_DIR_PAIRS_4(16, 2) EINI_DIR_PAIRS_2(16, 4) \
+  EINI_DIR_PAIR(16, 8, 0)
+#define EINI_DIR_SUMS(fn, S, N)                   \
+  EINI_INLINE void fn(const S##_V *v, S##_T *y) { \
+    S##_V w[N];                                   \
+    for (int i = 0; i < (N); i++) w[i] = v[i];    \
+    EINI_DIR_LEVELS_##N                           \
+    S##_PUT(y, w[0]);                             \
+  }
+#else  // no __builtin_shufflevector
+#define EINI_DIR_SUMS(fn, S, N) EINI_DIR_SUMS_PLAIN(fn, S)
+#endif  // no __builtin_shufflevector
+#define EINI_DIR_SUMS_PLAIN(fn, S)                                                         \
+  EINI_INLINE void fn(const S##_V *v, S##_T *y) {                                          \
+    for (int i = 0; i < S##_N; i++) y[i] = S##_fold_sum(S##_N, (const S##_T *)(v + i), 1); \
+  }
+#define EINI_DIR_SUMS_AVX2_4(fn, S) EINI_DIR_SUMS(fn, S, 8)
+#define EINI_DIR_SUMS_AVX2_8(fn, S) EINI_DIR_SUMS(fn, S, 4)
+#define EINI_DIR_SUMS_AVX512_4(fn, S) EINI_DIR_SUMS(fn, S, 16)
+#define EINI_DIR_SUMS_AVX512_8(fn, S) EINI_DIR_SUMS(fn, S, 8)
+
+// The same sums as EINI_DIR_DOTS and EINI_DIR_FOLD, without a call per row.
+#define EINI_DIR_E(S, i) const S##_T *a##i = a + (g + i < d->rows ? i : 0) * step;
+#define EINI_DIR_EPUT(S, i) s.v[g - r + i] = u##i + v##i;
+#define EINI_DIR_EVEN(fn, S, R)                                                                  \
+  static void fn(const eini_dir_even *d) {                                                       \
+    enum { fn##_rows = S##_N > R ? S##_N : R };                                                  \
+    const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
+    const S##_T *a = (const S##_T *)d->a, *x = (const S##_T *)d->x;                              \
+    S##_T *y = (S##_T *)d->y;                                                                    \
+    union { S##_V v[fn##_rows]; S##_T t[fn##_rows * S##_N]; } s;                                 \
+    for (int64_t r = 0; r < d->rows; r += fn##_rows) {                                           \
+      const int64_t to = eini_min64(d->rows, r + fn##_rows);                                     \
+      for (int64_t g = r; g < to; g += R, a += R * step) {                                       \
+        int64_t l = 0;                                                                           \
+        EINI_DIR_##R(EINI_DIR_E, S)                                                              \
+        EINI_DIR_##R(EINI_DIR_DZERO, S)                                                          \
+        for (; l < whole; l += 2 * S##_N) {                                                      \
+          const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);                          \
+          EINI_DIR_##R(EINI_DIR_DX, S)                                                           \
+        }                                                                                        \
+        for (; l < d->len; l += S##_N) {                                                         \
+          const S##_M m = S##_MASK(d->len - l < S##_N ? d->len - l : (int64_t)S##_N);            \
+          const S##_V b0 = S##_GETM(x + l, m);                                                   \
+          EINI_DIR_##R(EINI_DIR_DX1, S)                                                          \
+        }                                                                                        \
+        EINI_DIR_##R(EINI_DIR_EPUT, S)                                                           \
+      }                                                                                          \
+      if (to - r == fn##_rows) {                                                                 \
+        for (int i = 0; i < fn##_rows; i += S##_N) S##_each(s.v + i, y + r + i);                 \
+      } else {                                                                                   \
+        for (int i = 0; i < to - r; i++) y[r + i] = S##_fold_sum(S##_N, s.t + i * S##_N, 1);     \
+      }                                                                                          \
+    }                                                                                            \
+  }
+
+// ================================================================================================
 // >>direct  kernels of contractions without packing
 // On contiguous runs, per instruction set and real type.
 // ================================================================================================
@@ -7192,64 +7308,8 @@ typedef struct eini_dir_kern {
     }                                                                                         \
   }
 
-// The sum of n values d apart, as a tree.
-#define EINI_DIR_SUM2(p, d) ((p)[0] + (p)[d])
-#define EINI_DIR_SUM4(p, d) (EINI_DIR_SUM2(p, d) + EINI_DIR_SUM2((p) + 2 * (d), d))
-#define EINI_DIR_SUM8(p, d) (EINI_DIR_SUM4(p, d) + EINI_DIR_SUM4((p) + 4 * (d), d))
-#define EINI_DIR_SUM16(p, d) (EINI_DIR_SUM8(p, d) + EINI_DIR_SUM8((p) + 8 * (d), d))
-#define EINI_DIR_FOLD(fn, S)                                                                       \
-  EINI_INLINE S##_T fn##_sum(int n, const S##_T *p, int d) {                                   \
-    return n == 16  ? EINI_DIR_SUM16(p, d)                                                         \
-           : n == 8 ? EINI_DIR_SUM8(p, d)                                                          \
-           : n == 4 ? EINI_DIR_SUM4(p, d)                                                          \
-           : n == 2 ? EINI_DIR_SUM2(p, d)                                                          \
-                    : p[0];                                                                        \
-  }                                                                                                \
-  static void fn(int rows, int planes, const void *p1, const void *p2, int ca, int cx, void *yp) { \
-    const S##_T *s1 = (const S##_T *)p1, *s2 = (const S##_T *)p2;                                  \
-    S##_T *y = (S##_T *)yp;                                                                        \
-    for (int i = 0; i < rows; i++, s1 += S##_N, s2 += S##_N) {                                     \
-      if (planes == 1) {                                                                           \
-        y[i] += fn##_sum(S##_N, s1, 1);                                                            \
-      } else {                                                                                     \
-        const S##_T a = fn##_sum(S##_N / 2, s1, 2), b = fn##_sum(S##_N / 2, s1 + 1, 2);            \
-        const S##_T c = fn##_sum(S##_N / 2, s2, 2), d = fn##_sum(S##_N / 2, s2 + 1, 2);            \
-        y[2 * i] += ca != cx ? a + b : a - b;                                                      \
-        y[2 * i + 1] += (cx ? 0 - c : c) + (ca ? 0 - d : d);                                       \
-      }                                                                                            \
-    }                                                                                              \
-  }
-
-// The same sums as EINI_DIR_DOTS and EINI_DIR_FOLD, without a call per row.
-#define EINI_DIR_E(S, i) const S##_T *a##i = a + (r + i < d->rows ? i : 0) * step;
-#define EINI_DIR_EPUT(S, i) S##_PUT(s.t + i * S##_N, u##i + v##i);
-#define EINI_DIR_EVEN(fn, S, R)                                                                  \
-  static void fn(const eini_dir_even *d) {                                                       \
-    const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
-    const S##_T *a = (const S##_T *)d->a, *x = (const S##_T *)d->x;                              \
-    S##_T *y = (S##_T *)d->y;                                                                    \
-    union { S##_V v[R]; S##_T t[R * S##_N]; } s;                                                 \
-    for (int64_t r = 0; r < d->rows; r += R, a += R * step) {                                    \
-      int64_t l = 0;                                                                             \
-      EINI_DIR_##R(EINI_DIR_E, S)                                                                \
-      EINI_DIR_##R(EINI_DIR_DZERO, S)                                                            \
-      for (; l < whole; l += 2 * S##_N) {                                                        \
-        const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);                            \
-        EINI_DIR_##R(EINI_DIR_DX, S)                                                             \
-      }                                                                                          \
-      for (; l < d->len; l += S##_N) {                                                           \
-        const S##_M m = S##_MASK(d->len - l < S##_N ? d->len - l : (int64_t)S##_N);              \
-        const S##_V b0 = S##_GETM(x + l, m);                                                     \
-        EINI_DIR_##R(EINI_DIR_DX1, S)                                                            \
-      }                                                                                          \
-      EINI_DIR_##R(EINI_DIR_EPUT, S)                                                             \
-      for (int i = 0; i < R && r + i < d->rows; i++)                                             \
-        y[r + i] = S##_fold_sum(S##_N, s.t + i * S##_N, 1);                                      \
-    }                                                                                            \
-  }
-
 #define EINI_DIR_FNS(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
-#define EINI_DIR_KERNELS(name, S, A)                                               \
+#define EINI_DIR_KERNELS(name, S, A, SUMS)                                         \
   EINI_DIR_TILES(name##_t1, S, 1, EINI_DIR_FMA1)                                   \
   EINI_DIR_TILES(name##_t2, S, 2, EINI_DIR_FMA2)                                   \
   EINI_DIR_TILES(name##_t3, S, 3, EINI_DIR_FMA3)                                   \
@@ -7265,6 +7325,7 @@ typedef struct eini_dir_kern {
   EINI_DIR_LONG(name##_long, S)                                                    \
   EINI_DIR_FAR(name##_long_far, S)                                                 \
   EINI_DIR_FOLD(name##_fold, S)                                                    \
+  SUMS(name##_each, S)                                                             \
   EINI_DIR_EVEN(name##_far, S, 1)                                                  \
   EINI_DIR_EVEN(name##_near, S, 4)                                                 \
   EINI_DIR_MUL(name##_mul, S)                                                      \
@@ -7296,7 +7357,7 @@ typedef struct eini_dir_kern {
        {name##_scaled_13, name##_scaled_43}}};
 
 // A: the set whose vectors read what comes from memory, in the first lanes of those of S.
-#define EINI_DIR_SET(S, A, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                        \
+#define EINI_DIR_SET(S, A, T, bytes, rows, FMA, M, MASK, GETM, PUTM, SUMS)                  \
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
   typedef T S##_T;                                                                          \
   typedef M S##_M;                                                                          \
@@ -7311,7 +7372,7 @@ typedef struct eini_dir_kern {
   EINI_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
   EINI_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
   EINI_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
-  EINI_DIR_KERNELS(S, S, A)
+  EINI_DIR_KERNELS(S, S, A, SUMS)
 
 // Plain C and NEON: partial vectors by way of memory.
 #define EINI_DIR_MADD(a, b, c) ((a) * (b) + (c))
@@ -7327,7 +7388,8 @@ typedef struct eini_dir_kern {
     memcpy(p, &v, (size_t)m * sizeof(*p));  \
   }
 #define EINI_DIR_SET_C(S, T, rows, FMA) \
-  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM)
+  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, \
+               EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD)
 EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD)
 EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD)
@@ -7348,7 +7410,7 @@ static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   _mm256_maskstore_epi64((long long *)(void *)p, m, (__m256i)v);
 #define EINI_DIR_SET_AVX2(S, T, z, FMA)                                                   \
   EINI_DIR_SET(S, S, T, 32, 4, FMA, __m256i, EINI_DIR_MASK_AVX2_##z,                      \
-               EINI_DIR_GETM_AVX2_##z, EINI_DIR_PUTM_AVX2_##z)
+               EINI_DIR_GETM_AVX2_##z, EINI_DIR_PUTM_AVX2_##z, EINI_DIR_SUMS_AVX2_##z)
 #define EINI_DIR_GETM_AVX512_4(V, p, m) return (V)_mm512_maskz_loadu_epi32(m, p);
 #define EINI_DIR_GETM_AVX512_8(V, p, m) return (V)_mm512_maskz_loadu_epi64(m, p);
 #define EINI_DIR_PUTM_AVX512_4(V, p, m, v) _mm512_mask_storeu_epi32(p, m, (__m512i)v);
@@ -7356,7 +7418,7 @@ static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 // (Zen 4 reads memory 7 % faster by halves of its lines.)
 #define EINI_DIR_SET_AVX512(S, A, T, z, FMA, M)                                       \
   EINI_DIR_SET(S, A, T, 64, 8, FMA, M, (M)((1u << n) - 1u), EINI_DIR_GETM_AVX512_##z, \
-               EINI_DIR_PUTM_AVX512_##z)
+               EINI_DIR_PUTM_AVX512_##z, EINI_DIR_SUMS_AVX512_##z)
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
@@ -9849,6 +9911,7 @@ enum {
 };
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
+#define EINI_DIR_ROW_LEAST 3  // elements of a row: shorter ones leave most of a vector empty
 #define EINI_DIR_PAGE 4096  // bytes: prefetchers end there, and lines so far apart share sets
 // Lines of memory that no prefetcher sees coming take so many times as long as those of long runs;
 // so many where they are asked for.
@@ -9911,7 +9974,9 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
       char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
       d.rows = eini_min64(EINI_DIR_EVEN_ROWS, row[1] - r);
       d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
+      if (s[EINI_DIR_OM] == 1 && !c->scaled) d.y = out;
       (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
+      if (d.y == (void *)out) continue;
       if (c->scaled) {
         const int64_t at = 0, x = b * xb + r * step[1], *const xoff = &x;
         c->emit_fn(c->emit_user, d.rows, y, out, &at, c->extra_base, &xoff, step);
@@ -10036,7 +10101,8 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
-  if (s[EINI_DIR_BY_ROWS]) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
+  if (s[EINI_DIR_BY_ROWS])
+    seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 0.7e-9);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
@@ -10058,7 +10124,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   const int64_t batch = eini_axes_size(&c->batch), m = eini_axes_size(&c->m);
   const int64_t n = eini_axes_size(&c->n), k = eini_axes_size(&c->k);
   const int fits[2] = {eini_dir_tiny_fits(c, 0), eini_dir_tiny_fits(c, 1)};
-  const int by_rows = eini_dir_tiny_rows(c) && k >= kern->lanes;
+  const int by_rows = eini_dir_tiny_rows(c) && k >= EINI_DIR_ROW_LEAST;
   if (!fits[0] && !fits[1] && !by_rows) return 0;
   const int swap = by_rows ? c->m.n == 0 && c->n.n > 0 : !fits[1] || (fits[0] && m > n);
   const int64_t lanes = swap ? m : n, rows = swap ? n : m, vl = kern->lanes;
@@ -11118,6 +11184,8 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
 #undef EINI_DIR_FOLD
 #undef EINI_DIR_JOIN
 #undef EINI_DIR_KERNELS
+#undef EINI_DIR_LANE
+#undef EINI_DIR_LANES4
 #undef EINI_DIR_LONG
 #undef EINI_DIR_MUL
 #undef EINI_DIR_PAIRS
@@ -11126,6 +11194,7 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
 #undef EINI_DIR_SADD3
 #undef EINI_DIR_SCALED
 #undef EINI_DIR_SET
+#undef EINI_DIR_SUMS
 #undef EINI_DIR_TILE
 #undef EINI_DIR_TILES
 #undef EINI_GETT_AHEAD

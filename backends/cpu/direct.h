@@ -477,64 +477,8 @@ typedef struct eini_dir_kern {
     }                                                                                         \
   }
 
-// The sum of n values d apart, as a tree.
-#define EINI_DIR_SUM2(p, d) ((p)[0] + (p)[d])
-#define EINI_DIR_SUM4(p, d) (EINI_DIR_SUM2(p, d) + EINI_DIR_SUM2((p) + 2 * (d), d))
-#define EINI_DIR_SUM8(p, d) (EINI_DIR_SUM4(p, d) + EINI_DIR_SUM4((p) + 4 * (d), d))
-#define EINI_DIR_SUM16(p, d) (EINI_DIR_SUM8(p, d) + EINI_DIR_SUM8((p) + 8 * (d), d))
-#define EINI_DIR_FOLD(fn, S)                                                                       \
-  EINI_INLINE S##_T fn##_sum(int n, const S##_T *p, int d) {                                   \
-    return n == 16  ? EINI_DIR_SUM16(p, d)                                                         \
-           : n == 8 ? EINI_DIR_SUM8(p, d)                                                          \
-           : n == 4 ? EINI_DIR_SUM4(p, d)                                                          \
-           : n == 2 ? EINI_DIR_SUM2(p, d)                                                          \
-                    : p[0];                                                                        \
-  }                                                                                                \
-  static void fn(int rows, int planes, const void *p1, const void *p2, int ca, int cx, void *yp) { \
-    const S##_T *s1 = (const S##_T *)p1, *s2 = (const S##_T *)p2;                                  \
-    S##_T *y = (S##_T *)yp;                                                                        \
-    for (int i = 0; i < rows; i++, s1 += S##_N, s2 += S##_N) {                                     \
-      if (planes == 1) {                                                                           \
-        y[i] += fn##_sum(S##_N, s1, 1);                                                            \
-      } else {                                                                                     \
-        const S##_T a = fn##_sum(S##_N / 2, s1, 2), b = fn##_sum(S##_N / 2, s1 + 1, 2);            \
-        const S##_T c = fn##_sum(S##_N / 2, s2, 2), d = fn##_sum(S##_N / 2, s2 + 1, 2);            \
-        y[2 * i] += ca != cx ? a + b : a - b;                                                      \
-        y[2 * i + 1] += (cx ? 0 - c : c) + (ca ? 0 - d : d);                                       \
-      }                                                                                            \
-    }                                                                                              \
-  }
-
-// The same sums as EINI_DIR_DOTS and EINI_DIR_FOLD, without a call per row.
-#define EINI_DIR_E(S, i) const S##_T *a##i = a + (r + i < d->rows ? i : 0) * step;
-#define EINI_DIR_EPUT(S, i) S##_PUT(s.t + i * S##_N, u##i + v##i);
-#define EINI_DIR_EVEN(fn, S, R)                                                                  \
-  static void fn(const eini_dir_even *d) {                                                       \
-    const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
-    const S##_T *a = (const S##_T *)d->a, *x = (const S##_T *)d->x;                              \
-    S##_T *y = (S##_T *)d->y;                                                                    \
-    union { S##_V v[R]; S##_T t[R * S##_N]; } s;                                                 \
-    for (int64_t r = 0; r < d->rows; r += R, a += R * step) {                                    \
-      int64_t l = 0;                                                                             \
-      EINI_DIR_##R(EINI_DIR_E, S)                                                                \
-      EINI_DIR_##R(EINI_DIR_DZERO, S)                                                            \
-      for (; l < whole; l += 2 * S##_N) {                                                        \
-        const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);                            \
-        EINI_DIR_##R(EINI_DIR_DX, S)                                                             \
-      }                                                                                          \
-      for (; l < d->len; l += S##_N) {                                                           \
-        const S##_M m = S##_MASK(d->len - l < S##_N ? d->len - l : (int64_t)S##_N);              \
-        const S##_V b0 = S##_GETM(x + l, m);                                                     \
-        EINI_DIR_##R(EINI_DIR_DX1, S)                                                            \
-      }                                                                                          \
-      EINI_DIR_##R(EINI_DIR_EPUT, S)                                                             \
-      for (int i = 0; i < R && r + i < d->rows; i++)                                             \
-        y[r + i] = S##_fold_sum(S##_N, s.t + i * S##_N, 1);                                      \
-    }                                                                                            \
-  }
-
 #define EINI_DIR_FNS(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
-#define EINI_DIR_KERNELS(name, S, A)                                               \
+#define EINI_DIR_KERNELS(name, S, A, SUMS)                                         \
   EINI_DIR_TILES(name##_t1, S, 1, EINI_DIR_FMA1)                                   \
   EINI_DIR_TILES(name##_t2, S, 2, EINI_DIR_FMA2)                                   \
   EINI_DIR_TILES(name##_t3, S, 3, EINI_DIR_FMA3)                                   \
@@ -550,6 +494,7 @@ typedef struct eini_dir_kern {
   EINI_DIR_LONG(name##_long, S)                                                    \
   EINI_DIR_FAR(name##_long_far, S)                                                 \
   EINI_DIR_FOLD(name##_fold, S)                                                    \
+  SUMS(name##_each, S)                                                             \
   EINI_DIR_EVEN(name##_far, S, 1)                                                  \
   EINI_DIR_EVEN(name##_near, S, 4)                                                 \
   EINI_DIR_MUL(name##_mul, S)                                                      \
@@ -581,7 +526,7 @@ typedef struct eini_dir_kern {
        {name##_scaled_13, name##_scaled_43}}};
 
 // A: the set whose vectors read what comes from memory, in the first lanes of those of S.
-#define EINI_DIR_SET(S, A, T, bytes, rows, FMA, M, MASK, GETM, PUTM)                        \
+#define EINI_DIR_SET(S, A, T, bytes, rows, FMA, M, MASK, GETM, PUTM, SUMS)                  \
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
   typedef T S##_T;                                                                          \
   typedef M S##_M;                                                                          \
@@ -596,7 +541,7 @@ typedef struct eini_dir_kern {
   EINI_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
   EINI_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
   EINI_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
-  EINI_DIR_KERNELS(S, S, A)
+  EINI_DIR_KERNELS(S, S, A, SUMS)
 
 // Plain C and NEON: partial vectors by way of memory.
 #define EINI_DIR_MADD(a, b, c) ((a) * (b) + (c))
@@ -612,7 +557,8 @@ typedef struct eini_dir_kern {
     memcpy(p, &v, (size_t)m * sizeof(*p));  \
   }
 #define EINI_DIR_SET_C(S, T, rows, FMA) \
-  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM)
+  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, \
+               EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD)
 EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD)
 EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD)
@@ -633,7 +579,7 @@ static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   _mm256_maskstore_epi64((long long *)(void *)p, m, (__m256i)v);
 #define EINI_DIR_SET_AVX2(S, T, z, FMA)                                                   \
   EINI_DIR_SET(S, S, T, 32, 4, FMA, __m256i, EINI_DIR_MASK_AVX2_##z,                      \
-               EINI_DIR_GETM_AVX2_##z, EINI_DIR_PUTM_AVX2_##z)
+               EINI_DIR_GETM_AVX2_##z, EINI_DIR_PUTM_AVX2_##z, EINI_DIR_SUMS_AVX2_##z)
 #define EINI_DIR_GETM_AVX512_4(V, p, m) return (V)_mm512_maskz_loadu_epi32(m, p);
 #define EINI_DIR_GETM_AVX512_8(V, p, m) return (V)_mm512_maskz_loadu_epi64(m, p);
 #define EINI_DIR_PUTM_AVX512_4(V, p, m, v) _mm512_mask_storeu_epi32(p, m, (__m512i)v);
@@ -641,7 +587,7 @@ static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 // (Zen 4 reads memory 7 % faster by halves of its lines.)
 #define EINI_DIR_SET_AVX512(S, A, T, z, FMA, M)                                       \
   EINI_DIR_SET(S, A, T, 64, 8, FMA, M, (M)((1u << n) - 1u), EINI_DIR_GETM_AVX512_##z, \
-               EINI_DIR_PUTM_AVX512_##z)
+               EINI_DIR_PUTM_AVX512_##z, EINI_DIR_SUMS_AVX512_##z)
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)

@@ -11,6 +11,8 @@
 #undef EINI_DIR_FOLD
 #undef EINI_DIR_JOIN
 #undef EINI_DIR_KERNELS
+#undef EINI_DIR_LANE
+#undef EINI_DIR_LANES4
 #undef EINI_DIR_LONG
 #undef EINI_DIR_MUL
 #undef EINI_DIR_PAIRS
@@ -19,6 +21,7 @@
 #undef EINI_DIR_SADD3
 #undef EINI_DIR_SCALED
 #undef EINI_DIR_SET
+#undef EINI_DIR_SUMS
 #undef EINI_DIR_TILE
 #undef EINI_DIR_TILES
 #undef EINI_GETT_AHEAD

@@ -25,7 +25,7 @@
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
 //                 >>copy-rows >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack >>gett-boxes
-//                 >>gett-job >>gett-plan >>gett-run >>moved >>direct >>direct-job >>matvec
+//                 >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct >>direct-job >>matvec
 //                 >>small >>elements >>element-rows >>tiny >>sums >>families >>measure
 //                 >>cpu-public
 //

@@ -16,6 +16,7 @@ enum {
 };
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
+#define EINI_DIR_ROW_LEAST 3  // elements of a row: shorter ones leave most of a vector empty
 #define EINI_DIR_PAGE 4096  // bytes: prefetchers end there, and lines so far apart share sets
 // Lines of memory that no prefetcher sees coming take so many times as long as those of long runs;
 // so many where they are asked for.
@@ -78,7 +79,9 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
       char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
       d.rows = eini_min64(EINI_DIR_EVEN_ROWS, row[1] - r);
       d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
+      if (s[EINI_DIR_OM] == 1 && !c->scaled) d.y = out;
       (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
+      if (d.y == (void *)out) continue;
       if (c->scaled) {
         const int64_t at = 0, x = b * xb + r * step[1], *const xoff = &x;
         c->emit_fn(c->emit_user, d.rows, y, out, &at, c->extra_base, &xoff, step);
@@ -203,7 +206,8 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
-  if (s[EINI_DIR_BY_ROWS]) seconds = in / cpu->l2_bw + (double)batch * (1e-8 + (double)rows * 4e-9);
+  if (s[EINI_DIR_BY_ROWS])
+    seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 0.7e-9);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
@@ -225,7 +229,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   const int64_t batch = eini_axes_size(&c->batch), m = eini_axes_size(&c->m);
   const int64_t n = eini_axes_size(&c->n), k = eini_axes_size(&c->k);
   const int fits[2] = {eini_dir_tiny_fits(c, 0), eini_dir_tiny_fits(c, 1)};
-  const int by_rows = eini_dir_tiny_rows(c) && k >= kern->lanes;
+  const int by_rows = eini_dir_tiny_rows(c) && k >= EINI_DIR_ROW_LEAST;
   if (!fits[0] && !fits[1] && !by_rows) return 0;
   const int swap = by_rows ? c->m.n == 0 && c->n.n > 0 : !fits[1] || (fits[0] && m > n);
   const int64_t lanes = swap ? m : n, rows = swap ? n : m, vl = kern->lanes;
