@@ -281,8 +281,8 @@ typedef struct ein_fabric {
   ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
                           size_t bytes, ein_ticket *ticket);
   // Folds partial results of all places of a group, in its order, into `data` of the first, which
-  // gives one, too; with groups_fn, or NULL. For max, min, any and all, and sums of integers, in
-  // whatever tree; counted as messages of the plan's: see BYTES.
+  // gives one, too; with groups_fn, or NULL. For max, min, any and all, sums and products of
+  // integers, in whatever tree; counted as messages of the plan's: see BYTES.
   ein_status (*reduce_fn)(void *user, int number, int turns, int turn, int fold, ein_dtype dtype,
                           void *data, size_t bytes, ein_ticket *ticket);
   // A clock: the same jobs run, but nothing is computed and no data is there; what a task takes
@@ -3162,7 +3162,7 @@ static int eini_dist_any_tree(const eini_dist_stmt *e) {
   const ein_dtype type = ein_dtype_compute(e->s->type);
   const int fold = e->s->fold, kind = (int)eini_kind_of(type);
   if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
-  if (fold == EIN_FOLD_SUM) return kind < EINI_KREAL;
+  if (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) return kind < EINI_KREAL;
   if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
   return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
 }
@@ -3894,15 +3894,16 @@ static int64_t eini_own_tag(const ein_dist *d, const eini_job *j, const eini_dis
 }
 
 // Posts what a place gives to a fold by the fabric. At the first of its places, which merges the
-// result with its own once more, that is 0 in a sum; in other folds twice does no harm.
+// result with its own once more, that is 0 in a sum, 1 in a product; in others twice does no harm.
 static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_moved *v, char *data,
                                   ein_ticket *ticket) {
   const ein_dist *d = x->d;
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t entry = eini_dist_entry(d, k, d->fabric.first);
   const ein_dtype type = ein_dtype_compute(e->s->type);
-  if (v->kind == EINI_JOB_RECEIVE && e->s->fold == EIN_FOLD_SUM && type != EIN_BOOL)
-    memset(data, 0, (size_t)v->bytes);
+  const int product = e->s->fold == EIN_FOLD_PROD;
+  if (v->kind == EINI_JOB_RECEIVE && (product || e->s->fold == EIN_FOLD_SUM))
+    eini_fill_value(type, product, 0, product, v->bytes / (int64_t)ein_dtype_size(type), data);
   else if (v->kind == EINI_JOB_RECEIVE)
     memcpy(data, eini_own_at(x, e->direct ? EINI_AT_OWN : EINI_AT_PART, entry), (size_t)v->bytes);
   eini_flow_wires(&x->flow, 1);

@@ -51,10 +51,10 @@
 // memory is part of the workspace, which bounds them. Messages of more than 2^30 bytes go in pieces
 // of that size. A tag is that of the message times the pairs of places of two ranks, within
 // MPI_TAG_UB. Partial results are merged in the order of the plan's tree, since MPI promises none,
-// but where every tree gives the same bits (max, min, any, all, sums of integers) and three or more
-// merge: MPI_Ireduce does it then, on a communicator kept in the same way, and counts as messages
-// of the plan's tree. Results that are scattered go as blocks to their places, which moves what a
-// reduce-scatter does at least. Bits are those of the copying fabric.
+// but where every tree gives the same bits (max, min, any, all, sums and products of integers) and
+// three or more merge: MPI_Ireduce does it then, on a communicator kept in the same way, and counts
+// as messages of the plan's tree. Results that are scattered go as blocks to their places, which
+// moves what a reduce-scatter does at least. Bits are those of the copying fabric.
 //
 //
 // FAILURES
@@ -410,12 +410,13 @@ static ein_status eini_mpi_spread(void *user, int number, int turns, int turn, i
 // The operator of a fold, of numbers of a size: integers wrap, 0 and 1 are or, and.
 static void eini_mpi_op(const eini_mpi *m, int fold, ein_dtype dtype, eini_mpi_held *h) {
   const int real = dtype == EIN_F32 || dtype == EIN_F64, sum = fold == EIN_FOLD_SUM;
+  const int product = fold == EIN_FOLD_PROD;
   h->size = ein_dtype_size(dtype);
   h->type = h->size == 8 ? MPI_INT64_T : MPI_INT32_T;
-  if (sum) h->type = h->size == 8 ? MPI_UINT64_T : MPI_UINT32_T;
+  if (sum || product) h->type = h->size == 8 ? MPI_UINT64_T : MPI_UINT32_T;
   if (real) h->type = h->size == 8 ? MPI_DOUBLE : MPI_FLOAT;
   if (dtype == EIN_BOOL) h->type = MPI_UINT8_T;
-  h->op = sum ? MPI_SUM : fold == EIN_FOLD_MAX ? MPI_MAX : MPI_MIN;
+  h->op = sum ? MPI_SUM : product ? MPI_PROD : fold == EIN_FOLD_MAX ? MPI_MAX : MPI_MIN;
   if (real) h->op = m->extreme[fold == EIN_FOLD_MIN];
   if (dtype == EIN_BOOL)
     h->op = sum || fold == EIN_FOLD_ANY || fold == EIN_FOLD_MAX ? MPI_BOR : MPI_BAND;

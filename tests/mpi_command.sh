@@ -222,6 +222,9 @@ checks=$((checks + 1))
 grep -qi 'signal\|kill\|terminat' "$work/out" || wrong "the launcher says nothing of a dead rank"
 cmp -s "$work/Z.npy" "$work/kept.npy" || wrong "a killed run has changed its output"
 each=
+sleep 1  # until all of its ranks have ended
+ranks 2 0 run "$work/two.ein" "X=$data/iris.npy" --fabric mpi -o "D=$work/D2.npy"
+for f in "$work"/.npy-*; do [ ! -e "$f" ] || wrong "$f is left of a run that was killed"; done
 # Help ends all ranks in order: a launcher that misses MPI_Finalize says so.
 for word in --help --version; do
   ranks 3 0 run --fabric mpi $word

@@ -54,7 +54,7 @@ int MPI_Ibcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm,
   return PMPI_Ibcast(data, n, type, root, comm, request);
 }
 
-static int64_t folded;
+static int64_t folded, multiplied;
 
 // A fold over a group counts as the plan's tree; what outputs are gathered by is none of it.
 int MPI_Ireduce(const void *data, void *to, int n, MPI_Datatype type, MPI_Op op, int root,
@@ -65,6 +65,7 @@ int MPI_Ireduce(const void *data, void *to, int n, MPI_Datatype type, MPI_Op op,
   PMPI_Type_size(type, &wide);
   if (type == MPI_BYTE) return PMPI_Ireduce(data, to, n, type, op, root, comm, request);
   CHECK(n * wide <= 256 && size > 2 && root == 0);
+  multiplied += op == MPI_PROD;
   if (own > 0) sent += (int64_t)n * wide;
   for (int step = 1; own % (2 * step) == 0 && own + step < size; step *= 2)
     received += (int64_t)n * wide;
@@ -94,23 +95,30 @@ static const char *const texts[] = {
     "output M, N, L, B, C\n",
     "input A[i=90,j=3] : i32\nS[j] = sum[i](A[i,j]*10000000)\nM[j] = max[i](A[i,j])\n"
     "T = sum[i,j](A[i,j])\noutput S, M, T\n",
+    "input A[i=90,j=3] : i32\nP[j] = prod[i](A[i,j]*2 + 1)\nQ = prod[i,j](A[i,j]*2 + 1)\n"
+    "L[j] : i64 = prod[i](A[i,j]*2 + 1)\noutput P, Q, L\n",
+    "input X[i=15,j=12] : c128\nZ[i,q] = turned[j](X[i,j])\nY[p,q] = turned[i](Z[i,q])\n"
+    "E[q] = sum[p](abs(Y[p,q]))\noutput Y, E\n",
     "input A[i=150,j=80] : f32\nM[j] = max[i](A[i,j])\nE[i,j] = A[i,j] - M[j]\n"
     "S = max[i,j](E[i,j])\noutput S, M\n",
     "input A[i=1,j=7] : f64\nB[i] = sum[j](A[i,j])\nC = sum[i](B[i])\n",
-    "input A[i=0,j=7] : f64\nB[j] = sum[i](A[i,j])\n",
-    "input X[i=31,j=18] : f64\nZ[i=29,j] = X[i,j] + X[i+2,j]\nY[i,k] = sums[j](Z[i,j])\n"
-    "W[k] = max[i](Y[i,k])\noutput Y, W\n"};
+    "input A[i=0,j=7] : f64\nB[j] = sum[i](A[i,j])\n"};
 
-// A function over blocks: sums from the end on.
-static ein_status sums(const int64_t *size, const void *const *in, void *const *out, void *user) {
+// A Fourier transform, of four points or as if: blocks that may not be split.
+static ein_status turned(const int64_t *size, const void *const *in, void *const *out, void *user) {
   const double *x = (const double *)in[0];
-  double *y = (double *)out[0], sum = 0;
+  double *y = (double *)out[0];
   (void)user;
-  for (int64_t i = size[0] - 1; i >= 0; i--) y[i] = sum += x[i];
+  for (int64_t k = 0; k < size[0]; k++) {
+    y[2 * k] = y[2 * k + 1] = 0;
+    for (int64_t i = 0; i < size[0]; i++) {  // x times the power i * k of the imaginary unit
+      static const int re[4] = {1, 0, -1, 0}, im[4] = {0, 1, 0, -1};
+      y[2 * k] += re[i * k % 4] * x[2 * i] - im[i * k % 4] * x[2 * i + 1];
+      y[2 * k + 1] += re[i * k % 4] * x[2 * i + 1] + im[i * k % 4] * x[2 * i];
+    }
+  }
   return EIN_OK;
 }
-
-static const ein_operator over = {"sums", "(n)->(n)", EIN_F64, sums, NULL, NULL, NULL};
 
 typedef struct arrays {
   const void *in[8];
@@ -719,7 +727,8 @@ int main(int argc, char **argv) {
   int level;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   group = MPI_COMM_WORLD;
-  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK && ein_ctx_operator(ctx, &over) == EIN_OK);
+  const ein_operator block = {"turned", "(n)->(n)", EIN_C128, turned, NULL, NULL, NULL};
+  CHECK(ein_ctx_create(NULL, &ctx) == EIN_OK && ein_ctx_operator(ctx, &block) == EIN_OK);
   test_programs(ctx);
   test_mistakes(ctx);
   test_failures(ctx);
@@ -736,9 +745,9 @@ int main(int argc, char **argv) {
   group = MPI_COMM_WORLD;
   ein_ctx_destroy(ctx);
   const int64_t failed = total(failures), groups = total(spread), folds = total(folded);
-  const int64_t steps = total(stepped);
+  const int64_t steps = total(stepped), products = total(multiplied);
   MPI_Comm_size(group, &ranks);
-  CHECK(ranks < 3 || (groups > 0 && folds > 0 && steps > 0));
+  CHECK(ranks < 3 || (groups > 0 && folds > 0 && steps > 0 && products > 0));
   if (all == 0)
     printf("%s %d checks on each of %d ranks\n", failed || failures ? "FAIL" : "ok", checks, ranks);
   MPI_Finalize();

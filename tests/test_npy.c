@@ -808,6 +808,38 @@ static void test_standard_streams(void) {
   CHECK(npy_open(&a, "-", err, sizeof err) == NPY_BAD && strstr(err, "file is empty"));
 }
 
+static int temps(void) {
+  int n = 0;
+  DIR *d = opendir(dir);
+  for (struct dirent *e; d && (e = readdir(d)) != NULL;) n += strncmp(e->d_name, ".npy-", 5) == 0;
+  if (d) (void)closedir(d);
+  return n;
+}
+
+// What a killed process leaves goes with the next write; what another still writes stays, even
+// when its stream is closed and only its new name is missing.
+static void test_leftovers(void) {
+  const double x = 3;
+  npy_writer own, next;
+  int status = 0;
+  CHECK(temps() == 0);
+  CHECK(npy_write_begin(&own, in_dir("own.npy"), NPY_F64, 0, NULL, 0) == NPY_OK);
+  CHECK(npy_write_data(&own, &x, sizeof x) == NPY_OK && npy_write_finish(&own) == NPY_OK);
+  const pid_t child = fork();
+  if (child == 0) {
+    npy_writer left;
+    (void)npy_write_begin(&left, in_dir("left.npy"), NPY_F64, 0, NULL, 0);
+    (void)kill(getpid(), SIGKILL);
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+  CHECK(temps() == 2);
+  CHECK(npy_write_begin(&next, in_dir("next.npy"), NPY_F64, 0, NULL, 0) == NPY_OK);
+  CHECK(temps() == 2);
+  npy_write_abort(&next);
+  CHECK(temps() == 1);
+  CHECK(npy_write_commit(&own) == NPY_OK && temps() == 0);
+}
+
 static void enter_test_dir(void) {
   const char *base = getenv("TMPDIR");
   (void)snprintf(dir, sizeof dir, "%s/test_npy.XXXXXX", base && *base ? base : "/tmp");
@@ -843,6 +875,7 @@ static void leave_test_dir(void) {
 int main(void) {
 #if NPYI_POSIX
   enter_test_dir();
+  test_leftovers();
 #endif
   test_header_accepts();
   test_descr_refuses();

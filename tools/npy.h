@@ -108,6 +108,7 @@ typedef struct npy_writer {
   size_t head_bytes;               // private
   void *map;      // private: the mapped file, and its length
   size_t map_bytes;
+  int lock;       // private: holds the temporary file's lock until it is renamed; 0: none
   int64_t begin;  // private: of the data in a shared file, and its bytes
   int64_t bytes;
 } npy_writer;
@@ -115,8 +116,10 @@ typedef struct npy_writer {
 // Starts a file of native byte order with the `rank` extents of `shape` (may be NULL for rank 0).
 // The bytes go to a hidden temporary file in the same directory, which commit renames to `path`:
 // readers see the old file or the whole new one. (There is no fsync, so that holds when a process
-// dies, not when the power fails; a killed process may leave ".npy-*.tmp" behind.) The temporary
-// name is random and the file is created for it: nothing that lies there is followed or replaced.
+// dies, not when the power fails; a killed process may leave ".npy-*.tmp" behind, which the next
+// write to the directory from that host removes, where there is flock: a writer holds its lock.)
+// The temporary name is random and the file is created for it: nothing that lies there is followed
+// or replaced.
 // A symbolic link at `path` is followed. A replaced file keeps its permission bits as far as the
 // umask allows; a file without write permission is refused. "-", "/dev/stdout" and "/dev/fd/1" mean
 // standard output, "/dev/fd/N" the open file N, where it stands; devices, pipes and other links
@@ -190,7 +193,9 @@ void npy_write_abort(npy_writer *w);
 
 #if defined(__unix__) || defined(__APPLE__)
 #define NPYI_POSIX 1
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -867,6 +872,73 @@ static uint64_t npyi_random(const void *salt) {
   return bits ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)clock() ^ (uint64_t)(uintptr_t)salt;
 }
 
+#define NPYI_TEMP ".npy-%08" PRIx32  // of a host; 13 random digits and ".tmp" follow
+
+// A number for this host: a lock may say nothing of a process of another.
+static uint32_t npyi_host(void) {
+  uint32_t hash = 2166136261u;
+#if NPYI_POSIX
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0) name[0] = 0;
+  for (size_t i = 0; name[i] != 0; i++) hash = (hash ^ (unsigned char)name[i]) * 16777619u;
+#endif
+  return hash;
+}
+
+#if NPYI_POSIX && defined(LOCK_EX)
+// Locks a temporary file as long as it is one; 0: another process has just taken it for a leftover.
+static int npyi_hold(npy_writer *w) {
+  struct stat st;
+  const int fd = fileno(w->file);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+  w->lock = fcntl(fd, F_DUPFD_CLOEXEC, 3);  // outlives the stream, which is closed before
+  if (w->lock < 0) w->lock = 0;
+  return fstat(fd, &st) != 0 || st.st_nlink > 0;
+}
+
+// Removes what killed processes of this host have left in the directory: nobody holds its lock.
+static void npyi_sweep(const char *folder) {
+  char begin[32];
+  DIR *all = opendir(folder);
+  const int n = snprintf(begin, sizeof begin, NPYI_TEMP, npyi_host());
+  if (!all) return;
+  for (struct dirent *one; (one = readdir(all)) != NULL;) {
+    const size_t length = strlen(one->d_name);
+    struct stat st;
+    if (strncmp(one->d_name, begin, (size_t)n) != 0 || length != (size_t)n + 17 ||
+        strcmp(one->d_name + n + 13, ".tmp") != 0) continue;
+    const int fd = openat(dirfd(all), one->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlinkat(dirfd(all), one->d_name, 0);
+    (void)close(fd);
+  }
+  (void)closedir(all);
+}
+#endif
+
+// Gives up a lock, and with it the right to a name.
+static void npyi_release(npy_writer *w) {
+#if NPYI_POSIX
+  if (w->lock > 0) (void)close(w->lock);
+#endif
+  w->lock = 0;
+}
+
+// A temporary file of a name of its own, locked; 0: that one is taken.
+static int npyi_take(npy_writer *w, const char *temp, unsigned mode) {
+  w->file = npyi_create(temp, mode);
+  if (!w->file) return errno != EEXIST;
+#if NPYI_POSIX && defined(LOCK_EX)
+  if (!npyi_hold(w)) {
+    (void)fclose(w->file);
+    w->file = NULL;
+    return npyi_release(w), 0;
+  }
+#endif
+  return 1;
+}
+
 // Opens a temporary file in the directory of `path` and keeps both names in *w.
 static int npyi_open_temp(npy_writer *w, const char *path, unsigned mode, npyi_err *e) {
   const size_t n = strlen(path), room = 32;
@@ -881,12 +953,15 @@ static int npyi_open_temp(npy_writer *w, const char *path, unsigned mode, npyi_e
   if (w->path && temp) {
     memcpy(w->path, path, n + 1);
     memcpy(temp, path, dir);
+#if NPYI_POSIX && defined(LOCK_EX)
+    memcpy(temp + dir, ".", 2);
+    npyi_sweep(temp);
+#endif
     do {
       mix = mix * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-      (void)snprintf(temp + dir, room, ".npy-%013" PRIx64 ".tmp", mix >> 12);
+      (void)snprintf(temp + dir, room, NPYI_TEMP "%013" PRIx64 ".tmp", npyi_host(), mix >> 12);
       errno = 0;
-      w->file = npyi_create(temp, mode);
-    } while (!w->file && errno == EEXIST && --tries > 0);
+    } while (!npyi_take(w, temp, mode) && --tries > 0);
     if (w->file) return w->temp = temp, NPY_OK;  // only now it is ours to remove
     (void)npyi_fail_io(e, "create a file in the directory of the target");
     return NPY_FREE(temp), NPY_IO;
@@ -1191,6 +1266,7 @@ void npy_write_abort(npy_writer *w) {
   if (w->head) NPY_FREE(w->head);
   if (w->file && w->file != stdout) (void)fclose(w->file);
   if (w->temp) (void)remove(w->temp);
+  npyi_release(w);
   if (w->temp) NPY_FREE(w->temp);
   if (w->path) NPY_FREE(w->path);
   w->head = NULL;

@@ -118,8 +118,8 @@ typedef struct ein_fabric {
   ein_status (*spread_fn)(void *user, int number, int turns, int turn, int root, void *data,
                           size_t bytes, ein_ticket *ticket);
   // Folds partial results of all places of a group, in its order, into `data` of the first, which
-  // gives one, too; with groups_fn, or NULL. For max, min, any and all, and sums of integers, in
-  // whatever tree; counted as messages of the plan's: see BYTES.
+  // gives one, too; with groups_fn, or NULL. For max, min, any and all, sums and products of
+  // integers, in whatever tree; counted as messages of the plan's: see BYTES.
   ein_status (*reduce_fn)(void *user, int number, int turns, int turn, int fold, ein_dtype dtype,
                           void *data, size_t bytes, ein_ticket *ticket);
   // A clock: the same jobs run, but nothing is computed and no data is there; what a task takes

@@ -121,7 +121,7 @@ static int eini_dist_any_tree(const eini_dist_stmt *e) {
   const ein_dtype type = ein_dtype_compute(e->s->type);
   const int fold = e->s->fold, kind = (int)eini_kind_of(type);
   if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
-  if (fold == EIN_FOLD_SUM) return kind < EINI_KREAL;
+  if (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) return kind < EINI_KREAL;
   if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
   return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
 }

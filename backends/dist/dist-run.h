@@ -335,15 +335,16 @@ static int64_t eini_own_tag(const ein_dist *d, const eini_job *j, const eini_dis
 }
 
 // Posts what a place gives to a fold by the fabric. At the first of its places, which merges the
-// result with its own once more, that is 0 in a sum; in other folds twice does no harm.
+// result with its own once more, that is 0 in a sum, 1 in a product; in others twice does no harm.
 static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_moved *v, char *data,
                                   ein_ticket *ticket) {
   const ein_dist *d = x->d;
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t entry = eini_dist_entry(d, k, d->fabric.first);
   const ein_dtype type = ein_dtype_compute(e->s->type);
-  if (v->kind == EINI_JOB_RECEIVE && e->s->fold == EIN_FOLD_SUM && type != EIN_BOOL)
-    memset(data, 0, (size_t)v->bytes);
+  const int product = e->s->fold == EIN_FOLD_PROD;
+  if (v->kind == EINI_JOB_RECEIVE && (product || e->s->fold == EIN_FOLD_SUM))
+    eini_fill_value(type, product, 0, product, v->bytes / (int64_t)ein_dtype_size(type), data);
   else if (v->kind == EINI_JOB_RECEIVE)
     memcpy(data, eini_own_at(x, e->direct ? EINI_AT_OWN : EINI_AT_PART, entry), (size_t)v->bytes);
   eini_flow_wires(&x->flow, 1);
