@@ -24,8 +24,8 @@
 // Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
-//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-groups >>cuda-measure >>cuda-public
+//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
+//                 >>cuda-ways >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -46,13 +46,13 @@
 //
 // LIBRARIES
 //
-// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC and cuBLAS with dlopen, and
-// this header declares what it uses: it compiles without CUDA's headers and links with -ldl alone,
-// so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the include,
-// takes CUDA's headers (give their folder with -isystem) and links -lcublas -lnvrtc -lcuda. CUDA
-// 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing is found
-// without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create succeeds,
-// ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
+// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC, cuBLAS and cuBLASLt with
+// dlopen, and this header declares what it uses: it compiles without CUDA's headers and links with
+// -ldl alone, so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the
+// include, takes CUDA's headers (their folder with -isystem) and links -lcublasLt -lcublas -lnvrtc
+// -lcuda. CUDA 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing
+// is found without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create
+// succeeds, ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
 //
 //
 // KERNELS
@@ -60,6 +60,10 @@
 // gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
 //             operands as they are stored whose fused indices are rows and columns of matrices
 //             with one dense side, once scaled at most, with one index or none as the batch
+// lt          cuBLASLt: such products of f64, f32, f16 or bf16 (sums in f32), and relu(alpha*sum +
+//             beta*C + bias) or less of it: a bias along the output's dense index, C as the output
+//             lies. The library is asked whether it has that. Its GELU is not said to be gelu's and
+//             so not used; what its ReLU makes of NaN is its own
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
 //             sums each, two tiles in shared memory in turn, stores of any expression
 // cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
@@ -170,6 +174,7 @@ typedef struct ein_cuda_desc {
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
   const ein_cuda_shelf *shelf;  // default: none; copied
+  const char *cublaslt;   // default: cublas, if that is given, else libcublasLt.so.13, .12, ..
 } ein_cuda_desc;
 
 // desc and allocator may be NULL. Succeeds where there is no library and no device: then
@@ -222,6 +227,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
 #include <pthread.h>
 #endif
 #if defined(EINSUM_CUDA_LINK)
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <nvrtc.h>
@@ -230,12 +236,13 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
 #endif
 
 // ================================================================================================
-// >>cuda-driver  the driver, NVRTC and cuBLAS
+// >>cuda-driver  the driver, NVRTC, cuBLAS and cuBLASLt
 // Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
 // ================================================================================================
 
-// X(library, field, symbol, arguments): of the driver, NVRTC and cuBLAS. Handles are void *, device
-// addresses and sizes have 64 bits, enumerations are ints, as in the ABI of CUDA 11.2 and later.
+// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS and cuBLASLt. Handles are
+// void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of CUDA 11.2 and
+// later.
 #define EINI_CUDA_LIST(X)                                                                         \
   X(0, init, cuInit, (unsigned))                                                                  \
   X(0, version, cuDriverGetVersion, (int *))                                                      \
@@ -289,7 +296,23 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
-  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)
+  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(3, lt_create, cublasLtCreate, (void **))                                                      \
+  X(3, lt_destroy, cublasLtDestroy, (void *))                                                     \
+  X(3, lt_begin, cublasLtMatmulDescCreate, (void **, int, int))                                   \
+  X(3, lt_end, cublasLtMatmulDescDestroy, (void *))                                               \
+  X(3, lt_set, cublasLtMatmulDescSetAttribute, (void *, int, const void *, size_t))               \
+  X(3, lt_matrix, cublasLtMatrixLayoutCreate, (void **, int, uint64_t, uint64_t, int64_t))        \
+  X(3, lt_matrix_end, cublasLtMatrixLayoutDestroy, (void *))                                      \
+  X(3, lt_matrix_set, cublasLtMatrixLayoutSetAttribute, (void *, int, const void *, size_t))      \
+  X(3, lt_wish, cublasLtMatmulPreferenceCreate, (void **))                                        \
+  X(3, lt_wish_end, cublasLtMatmulPreferenceDestroy, (void *))                                    \
+  X(3, lt_wish_set, cublasLtMatmulPreferenceSetAttribute, (void *, int, const void *, size_t))    \
+  X(3, lt_find, cublasLtMatmulAlgoGetHeuristic, (void *, void *, void *, void *, void *, void *,  \
+                                                 void *, int, void *, int *))                     \
+  X(3, lt_run, cublasLtMatmul, (void *, void *, const void *, const void *, void *, const void *, \
+                                void *, const void *, const void *, void *, void *, void *,       \
+                                const void *, void *, size_t, void *))
 #define EINI_CUDA_GEMM                                                                            \
   (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
    int, long long, const void *, void *, int, long long, int)
@@ -342,9 +365,9 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
 struct ein_cuda {
   ein_allocator al;
   eini_cuda_api api;
-  void *library[3];             // driver, NVRTC, cuBLAS
+  void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *primary, *stream, *blas, *lt, *event[2];  // events of the pinned buffers
   void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
   int ntimed;                   //   of which so many are not counted yet
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
@@ -425,10 +448,12 @@ static eini_cuda_any eini_cuda_find(void *library, const char *name) {
 #endif
 
 static void *eini_cuda_open(const char *given, int library) {
-  static const char *const names[3][6] = {
+  static const char *const names[4][6] = {
       {"libcuda.so.1", "libcuda.so", NULL, NULL, NULL, NULL},
       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL, NULL},
-      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL}};
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL},
+      {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so", NULL,
+       NULL}};
   void *handle = NULL;
   if (given != NULL) return EINI_CUDA_OPEN(given);
   for (int i = 0; handle == NULL && names[library][i] != NULL; i++)
@@ -455,8 +480,9 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
 
 // Opens a library; 0: it is not there, or not whole, and why says so.
 static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
-  static const char *const what[3] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
-                                      "cuBLAS (libcublas.so)"};
+  static const char *const what[4] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
+                                      "cuBLAS (libcublas.so)",
+                                      "cuBLASLt (libcublasLt.so)"};
   c->library[library] = eini_cuda_open(given, library);
   const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
   if (c->library[library] == NULL)
@@ -531,6 +557,7 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0 ||
        (c->tf32 && c->api.blas_math(c->blas, EINI_CUDA_TF32) != 0)))
     c->blas = NULL;
+  if (c->library[3] != NULL && code == EINI_CUDA_OK && c->api.lt_create(&c->lt) != 0) c->lt = NULL;
   void *popped;
   (void)c->api.pop(&popped);
   return eini_cuda_status(c, code, "a stream, memory");
@@ -549,9 +576,11 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
     snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
     return EIN_OK;
   }
-  if (!eini_cuda_load(c, d->cublas, 2) && c->library[2] != NULL) {
-    EINI_CUDA_CLOSE(c->library[2]);
-    c->library[2] = NULL;
+  for (int i = 2; i < 4; i++) {
+    const char *given = i == 3 && d->cublaslt != NULL ? d->cublaslt : d->cublas;
+    if (eini_cuda_load(c, given, i) || c->library[i] == NULL) continue;
+    EINI_CUDA_CLOSE(c->library[i]);
+    c->library[i] = NULL;
   }
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->number = d->device;
@@ -571,6 +600,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     for (eini_cuda_kernel *k = c->first; k != NULL; k = k->next)
       if (k->module != NULL) (void)c->api.module_unload(k->module);
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
+    if (c->lt != NULL) (void)c->api.lt_destroy(c->lt);
     for (int i = 0; i < 2; i++) {
       if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
       if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
@@ -583,7 +613,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     (void)c->api.pop(&popped);
   }
   if (c->primary != NULL) (void)c->api.release(c->number);
-  for (int i = 2; i >= 0; i--)
+  for (int i = 3; i >= 0; i--)
     if (c->library[i] != NULL) EINI_CUDA_CLOSE(c->library[i]);
 }
 
@@ -2579,7 +2609,7 @@ static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
 typedef struct eini_cuda_gemm {
   int64_t m, n, k, batch;
   int64_t ld[3], step[3];        // of P, Q and the output; steps from one of the batch to the next
-  int turned[3], conj[2];
+  int turned[3], conj[2], peel;
 } eini_cuda_gemm;
 
 // The stride of loops [from, to) as one, 0 where there is but one element; -1: they are not one.
@@ -2644,8 +2674,18 @@ static int eini_cuda_gemm_by(const eini_cuda_nest *x, const eini_cuda_groups *l,
   return 1;
 }
 
-// Is the contraction one product for each element of a batch? Without one, the first loop of m or n
-// may be one.
+// One product for each element of a batch. Without one, the first loop of m or n may be one.
+static int eini_cuda_gemm_peels(const eini_cuda_nest *x, eini_cuda_gemm *g) {
+  for (g->peel = 0; g->peel < 3; g->peel++) {
+    const int end = g->peel == 0 ? 0 : x->axes[g->peel + 1];
+    if (g->peel > 0 && (x->axes[1] > 0 || end - x->axes[g->peel] < 2)) continue;
+    const eini_cuda_groups l = eini_cuda_groups_of(x, g->peel);
+    if (eini_cuda_gemm_by(x, &l, g)) return 1;
+  }
+  return 0;
+}
+
+// Is the contraction such products, as they are or scaled?
 static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
                              eini_cuda_gemm *g) {
   const ein_dtype type = x->type;
@@ -2657,13 +2697,7 @@ static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const e
     return 0;
   g->conj[0] = of->p.conj;
   g->conj[1] = of->q.conj;
-  for (int peel = 0; peel < 3; peel++) {
-    const int end = peel == 0 ? 0 : x->axes[peel + 1];
-    if (peel > 0 && (x->axes[1] > 0 || end - x->axes[peel] < 2)) continue;
-    const eini_cuda_groups l = eini_cuda_groups_of(x, peel);
-    if (eini_cuda_gemm_by(x, &l, g)) return 1;
-  }
-  return 0;
+  return eini_cuda_gemm_peels(x, g);
 }
 
 // cuBLAS counts columns first: a matrix of rows is the transpose of what it sees.
@@ -2692,6 +2726,255 @@ static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const
 }
 
 // ================================================================================================
+// >>cuda-lt  products with a store, of cuBLASLt
+// Takes a nest; says whether its store is relu(alpha * fold + beta * C + bias), or less, and calls.
+// ================================================================================================
+
+// A store as cuBLASLt has it: streams of C and the bias, or -1. What scales may be params.
+typedef struct eini_cuda_lt {
+  eini_cuda_gemm g;
+  int c, bias, relu;
+  int scaled;                    // alpha and beta are the contraction's own
+  int64_t c_ld, c_step, bias_step;
+  const ein_fill *alpha, *beta;  // NULL: 1
+} eini_cuda_lt;
+
+// Is a side one operand, converted at most?
+static int eini_cuda_as_stored(const ein_side *s) {
+  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
+}
+
+// The step that makes what a later one (NULL: the last) finds in a register, or NULL.
+static const ein_step *eini_cuda_step_of(const ein_code *k, int reg, const ein_step *later) {
+  const ein_step *s = later == NULL ? k->step + k->nstep : later;
+  while (s > k->step)
+    if ((--s)->dst == reg) return s;
+  return NULL;
+}
+static const ein_fill *eini_cuda_fill_of(const ein_code *k, int reg) {
+  for (int i = 0; i < k->nfill; i++)
+    if (k->fill[i].reg == reg) return &k->fill[i];
+  return NULL;
+}
+static int eini_cuda_is_zero(const ein_fill *f) { return f != NULL && f->param < 0 && f->re == 0; }
+
+// A term of the sum: the fold or an extra, scaled at most. 0: something else, or one too many.
+static int eini_cuda_lt_term(const eini_cuda_nest *x, const ein_code *k, const ein_step *s,
+                             int *fold, eini_cuda_lt *t) {
+  const ein_fill *by = NULL;
+  if (s != NULL && s->op == EIN_OP_MUL) {
+    by = eini_cuda_fill_of(k, s->a);
+    const int other = by != NULL ? s->b : s->a;
+    if (by == NULL) by = eini_cuda_fill_of(k, s->b);
+    s = by == NULL ? NULL : eini_cuda_step_of(k, other, s);
+  }
+  if (s == NULL || s->op != EIN_OP_OPERAND || s->type != (unsigned char)x->type ||
+      (by != NULL && by->type != s->type))
+    return 0;
+  if (s->a == 0) {
+    t->alpha = by;
+    return (*fold)++ == 0;
+  }
+  const int stream = x->extra + s->a - 1;
+  if (x->dtype[stream] != x->dtype[x->out]) return 0;
+  if (by == NULL && t->bias < 0) {  // if it is one: else it is C
+    const int columns = t->g.turned[2] ? 2 : 1;
+    const eini_cuda_groups l = eini_cuda_groups_of(x, t->g.peel);
+    t->bias_step = eini_cuda_line(x, stream, l.from[0], l.to[0]);
+    if (eini_cuda_line(x, stream, l.from[columns], l.to[columns]) == 0 &&
+        eini_cuda_line(x, stream, l.from[3 - columns], l.to[3 - columns]) == 1 &&
+        t->bias_step >= 0) {
+      t->bias = stream;
+      return 1;
+    }
+  }
+  if (t->c >= 0) return 0;
+  t->c = stream;
+  t->beta = by;
+  return 1;
+}
+
+// The sum's terms one after another; 0: it is no such sum.
+static int eini_cuda_lt_sum(const eini_cuda_nest *x, const ein_code *k, const ein_step *s,
+                            eini_cuda_lt *t) {
+  int fold = 0;
+  for (int left = 3; left > 0 && s != NULL && s->op == EIN_OP_ADD; left--) {
+    const ein_step *a = eini_cuda_step_of(k, s->a, s), *b = eini_cuda_step_of(k, s->b, s);
+    const int first = a != NULL && a->op == EIN_OP_ADD;  // it goes on there
+    if (!eini_cuda_lt_term(x, k, first ? b : a, &fold, t)) return 0;
+    s = first ? a : b;
+  }
+  return eini_cuda_lt_term(x, k, s, &fold, t) && fold == 1;
+}
+
+static int eini_cuda_lt_store(const eini_cuda_nest *x, const ein_contract *of, eini_cuda_lt *t) {
+  const ein_code *k = of->store;
+  t->c = t->bias = -1;
+  if (of->plain_out || k == NULL) return 1;
+  if (k->type != (unsigned char)x->type) return 0;
+  const ein_step *s = eini_cuda_step_of(k, k->result, NULL);
+  if (s != NULL && s->op == EIN_OP_ROUNDTO && s->round == x->dtype[x->out])
+    s = eini_cuda_step_of(k, s->a, s);
+  if (s != NULL && s->op == EIN_OP_RELU) {
+    t->relu = 1;
+    s = eini_cuda_step_of(k, s->a, s);
+  } else if (s != NULL && s->op == EIN_OP_MAX) {
+    const int second = eini_cuda_is_zero(eini_cuda_fill_of(k, s->b));
+    t->relu = second || eini_cuda_is_zero(eini_cuda_fill_of(k, s->a));
+    if (t->relu) s = eini_cuda_step_of(k, second ? s->a : s->b, s);
+  }
+  if (!eini_cuda_lt_sum(x, k, s, t)) {
+    if (!of->scaled) return 0;
+    t->relu = 0;
+    t->scaled = 1;
+    t->bias = -1;
+    t->c = of->nextra > 0 ? x->extra : -1;
+  }
+  if (t->c < 0) return 1;
+  int turned;
+  const eini_cuda_groups l = eini_cuda_groups_of(x, t->g.peel);
+  t->c_step = eini_cuda_line(x, t->c, l.from[0], l.to[0]);
+  const int64_t near = t->g.turned[2] ? eini_cuda_line(x, t->c, l.from[1], l.to[1])
+                                      : eini_cuda_line(x, t->c, l.from[2], l.to[2]);
+  return near == 1 && t->c_step >= 0 &&
+         eini_cuda_matrix(x, &l, t->c, 1, 2, &t->c_ld, &turned) && turned == t->g.turned[2];
+}
+
+// What cuBLASLt calls a dtype; -1: it is not used for it.
+static int eini_cuda_lt_type(ein_dtype t) {
+  return t == EIN_F32 ? 0 : t == EIN_F64 ? 1 : t == EIN_F16 ? 2 : t == EIN_BF16 ? 14 : -1;
+}
+
+static ein_status eini_cuda_lt_status(ein_cuda *c, int code) {
+  if (code == 0) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "cuBLASLt fails (%d)", code);
+  return code == 3 ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// Descriptions of a product and its matrices, A and B as cuBLAS counts, C, D.
+typedef struct eini_cuda_lt_call {
+  void *of, *matrix[4], *wish;
+} eini_cuda_lt_call;
+
+static void eini_cuda_lt_end(ein_cuda *c, eini_cuda_lt_call *d) {
+  for (int i = 0; i < 4; i++)
+    if (d->matrix[i] != NULL) (void)c->api.lt_matrix_end(d->matrix[i]);
+  if (d->wish != NULL) (void)c->api.lt_wish_end(d->wish);
+  if (d->of != NULL) (void)c->api.lt_end(d->of);
+}
+
+static int eini_cuda_lt_matrix(ein_cuda *c, int type, int64_t rows, int64_t cols, int64_t ld,
+                               int64_t batch, int64_t step, void **to) {
+  const int32_t n = (int32_t)batch;
+  int code = c->api.lt_matrix(to, type, (uint64_t)rows, (uint64_t)cols, ld);
+  if (code == 0 && n > 1) code = c->api.lt_matrix_set(*to, 5, &n, sizeof n);
+  if (code == 0 && n > 1) code = c->api.lt_matrix_set(*to, 6, &step, sizeof step);
+  return code;
+}
+
+// cuBLAS's status. Numbers are those of cublasLt.h: transposes 3 and 4, epilogue 7, the bias 8, its
+// step 10.
+static int eini_cuda_lt_describe(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_lt *t,
+                                 eini_cuda_lt_call *d) {
+  const eini_cuda_gemm *g = &t->g;
+  const int first = g->turned[2] ? 0 : 1;
+  const int64_t rows = first == 0 ? g->m : g->n, cols = first == 0 ? g->n : g->m;
+  const int in = eini_cuda_lt_type((ein_dtype)x->dtype[0]);
+  const int out = eini_cuda_lt_type((ein_dtype)x->dtype[x->out]);
+  const int wide = x->type == EIN_F64, ends = (t->relu ? 2 : 0) | (t->bias >= 0 ? 4 : 0);
+  const int epilogue = ends == 0 ? 1 : ends;
+  memset(d, 0, sizeof *d);
+  int code = c->api.lt_begin(&d->of, wide ? 70 : c->tf32 && in == 0 ? 77 : 68, wide ? 1 : 0);
+  for (int i = 0; i < 2 && code == 0; i++) {
+    const int s = i == 0 ? first : 1 - first, op = g->turned[s] == g->turned[2] ? 0 : 1;
+    const int64_t near = i == 0 ? rows : g->k, far = i == 0 ? g->k : cols;
+    code = c->api.lt_set(d->of, 3 + i, &op, sizeof op);
+    if (code == 0)
+      code = eini_cuda_lt_matrix(c, in, op ? far : near, op ? near : far, g->ld[s], g->batch,
+                                 g->step[s], &d->matrix[i]);
+  }
+  if (code == 0) code = c->api.lt_set(d->of, 7, &epilogue, sizeof epilogue);
+  if (code == 0 && t->bias >= 0) {
+    const void *at = x->base[t->bias];
+    code = c->api.lt_set(d->of, 8, &at, sizeof at);
+    if (code == 0 && g->batch > 1)
+      code = c->api.lt_set(d->of, 10, &t->bias_step, sizeof t->bias_step);
+  }
+  if (code == 0)
+    code = eini_cuda_lt_matrix(c, out, rows, cols, t->c >= 0 ? t->c_ld : g->ld[2], g->batch,
+                               t->c >= 0 ? t->c_step : g->step[2], &d->matrix[2]);
+  if (code == 0)
+    code = eini_cuda_lt_matrix(c, out, rows, cols, g->ld[2], g->batch, g->step[2], &d->matrix[3]);
+  return code;
+}
+
+// Has cuBLASLt a kernel for it? It is asked, for operands that are aligned as elements are.
+static int eini_cuda_lt_known(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_lt *t) {
+  struct { uint64_t algorithm[8]; size_t workspace; int state; float waves; int rest[4]; } one;
+  const uint64_t room = 0;
+  const uint32_t in = x->size[0], out = x->size[x->out];
+  eini_cuda_lt_call d;
+  int n = 0;
+  if (eini_cuda_enter(c) != EIN_OK) return 0;
+  int code = eini_cuda_lt_describe(c, x, t, &d);
+  if (code == 0) code = c->api.lt_wish(&d.wish);
+  if (code == 0) code = c->api.lt_wish_set(d.wish, 1, &room, sizeof room);
+  for (int i = 0; i < 4 && code == 0; i++)
+    code = c->api.lt_wish_set(d.wish, 5 + i, i < 2 ? &in : &out, sizeof in);
+  memset(&one, 0, sizeof one);
+  if (code == 0)
+    code = c->api.lt_find(c->lt, d.of, d.matrix[0], d.matrix[1], d.matrix[2], d.matrix[3], d.wish,
+                          1, &one, &n);
+  eini_cuda_lt_end(c, &d);
+  (void)eini_cuda_exit(c, EIN_OK);
+  return code == 0 && n > 0 && one.state == 0;
+}
+
+// Is the contraction one of cuBLASLt's that cuBLAS alone does not have?
+static int eini_cuda_lt_of(ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
+                           eini_cuda_lt *t) {
+  eini_cuda_gemm plain;
+  const ein_dtype in = (ein_dtype)x->dtype[0], out = (ein_dtype)x->dtype[x->out];
+  memset(t, 0, sizeof *t);
+  if (c->lt == NULL || of->pair != EIN_PAIR_SUM_MUL || of->p.nop != 1 || of->q.nop != 1 ||
+      !eini_cuda_as_stored(&of->p) || !eini_cuda_as_stored(&of->q) || x->dtype[1] != x->dtype[0] ||
+      (x->type != EIN_F32 && x->type != EIN_F64) || eini_cuda_lt_type(in) < 0 ||
+      eini_cuda_lt_type(out) < 0 || (out != in && out != x->type) ||
+      (in != x->type && (in == EIN_F32 || in == EIN_F64)) || eini_cuda_gemm_of(c, x, of, &plain))
+    return 0;
+  return eini_cuda_gemm_peels(x, &t->g) && eini_cuda_lt_store(x, of, t);
+}
+
+// What a factor of the store is, in the compute dtype.
+static const void *eini_cuda_lt_factor(const eini_cuda_nest *x, const ein_fill *f, double none,
+                                       double *wide, float *single) {
+  *wide = f == NULL ? none : f->param >= 0 ? x->param[f->param].re : f->re;
+  *single = (float)*wide;
+  return x->type == EIN_F64 ? (const void *)wide : (const void *)single;
+}
+
+// cuBLASLt picks the kernel by where operands lie, and remembers it.
+static ein_status eini_cuda_lt_run(ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
+                                   const eini_cuda_lt *t) {
+  const int first = t->g.turned[2] ? 0 : 1, other = t->c >= 0 && !t->scaled;
+  double wide[2];
+  float single[2];
+  eini_cuda_lt_call d;
+  const void *alpha = eini_cuda_lt_factor(x, t->alpha, 1, &wide[0], &single[0]);
+  const void *beta = eini_cuda_lt_factor(x, t->beta, other, &wide[1], &single[1]);
+  if (t->scaled && of->alpha != NULL) alpha = of->alpha;
+  if (t->scaled && of->beta != NULL) beta = of->beta;
+  int code = eini_cuda_lt_describe(c, x, t, &d);
+  if (code == 0)
+    code = c->api.lt_run(c->lt, d.of, alpha, x->base[first], d.matrix[0], x->base[1 - first],
+                         d.matrix[1], beta, x->base[t->c >= 0 ? t->c : x->out], d.matrix[2],
+                         x->base[x->out], d.matrix[3], NULL, NULL, 0, c->stream);
+  eini_cuda_lt_end(c, &d);
+  c->counts.gemms++;
+  return eini_cuda_lt_status(c, code);
+}
+
+// ================================================================================================
 // >>cuda-ways  which kernel runs, and how fast
 // Takes a nest; gives the ways there are with predicted seconds, the copies of host operands
 // counted, and runs the one that was chosen. All that is decided is in ein_choice.state.
@@ -2699,7 +2982,8 @@ static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_LT,
+  EINI_CUDA_WAYS
 } eini_cuda_way_id;
 
 static int eini_cuda_is_tiled(int id) {
@@ -2731,11 +3015,6 @@ static const double eini_cuda_load_flops = 8;       // operations in the time of
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
 
-// Is a side one operand, converted at most?
-static int eini_cuda_as_stored(const ein_side *s) {
-  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
-}
-
 // What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
 static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
   const int arch = 10 * c->device.major + c->device.minor;
@@ -2755,6 +3034,7 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
   const int folds = x->fold != EIN_FOLD_NONE, product = x->kind == EINI_CUDA_CONTRACT;
   eini_cuda_turn u;
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   switch (id) {
     case EINI_CUDA_ELEMENTS: return !folds;
     case EINI_CUDA_TURN:
@@ -2767,7 +3047,10 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
       return w->shape.cores != EINI_CUDA_CORES_NONE;
-    default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    case EINI_CUDA_BLAS: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    default:
+      return product && c != NULL && eini_cuda_lt_of(cuda, x, c, &lt) &&
+             eini_cuda_lt_known(cuda, x, &lt);
   }
 }
 
@@ -2887,13 +3170,18 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
     case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_LT:
+      speed = v.blas[!single];
+      if (x->size[0] == 2)
+        speed = eini_cuda_blas_share / eini_cuda_cores_share * v.cores[EINI_CUDA_CORES_F16 - 1];
+      break;
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
     default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
     flops = 2 * planes * all;
-    if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
+    if (w->id < EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
               w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
@@ -2901,7 +3189,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
   const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
-  const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
+  const double busy = w->id >= EINI_CUDA_BLAS ? 1 : full;
   return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
@@ -2990,7 +3278,7 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
 static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w) {
   eini_cuda_nest ends;
   eini_cuda_way fold;
-  if (w->id == EINI_CUDA_BLAS) return 1;
+  if (w->id >= EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
   w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
@@ -3006,7 +3294,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "cores", "cores parts", "gemm"};
+                                      "cores", "cores parts", "gemm", "lt"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -3080,8 +3368,11 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
-  if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id < EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id == EINI_CUDA_LT)
+    return eini_cuda_lt_of(c, x, of, &lt) ? eini_cuda_lt_run(c, x, of, &lt) : EIN_ERR_INTERNAL;
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
 }

@@ -1,9 +1,10 @@
-// What einsum_cuda.h needs of the driver, NVRTC and cuBLAS, on the CPU, as a shared object: device
-// memory is memory that the host cannot touch outside of calls, streams do all at once, a generated
+// What einsum_cuda.h needs of CUDA's libraries on the CPU, as a shared object: device memory is
+// memory that the host cannot touch outside of calls, streams do all at once, a generated
 // kernel is compiled by $CC (cc) and its blocks and threads are loops. Barriers are kept: threads
 // of a block take turns on stacks of their own, forwards and backwards, and all must reach each.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -632,3 +633,156 @@ GEMM(cublasSgemmStridedBatched, float, float, 1)
 GEMM(cublasDgemmStridedBatched, double, double, 1)
 GEMM(cublasCgemmStridedBatched, float, float, 2)
 GEMM(cublasZgemmStridedBatched, double, double, 2)
+
+// ---- cuBLASLt: the same with stores, of what describes them ----
+
+typedef struct lt {
+  int compute, scale, op[2], epilogue;
+  const char *bias;
+  long long bias_step;
+} lt;
+typedef struct lt_matrix { int type, batch; uint64_t rows, cols; long long ld, step; } lt_matrix;
+
+int cublasLtCreate(void **h);
+int cublasLtCreate(void **h) { return getenv("STUB_NO_BLAS") != NULL ? 1 : handle(h); }
+int cublasLtDestroy(void *h);
+int cublasLtDestroy(void *h) { return drop(h); }
+static int zeroed(void **p, size_t bytes) {
+  const int failed = fails();
+  if (failed) return failed == NO_MEMORY ? 3 : failed;
+  *p = calloc(1, bytes);
+  live++;
+  return 0;
+}
+int cublasLtMatmulDescCreate(void **d, int compute, int scale);
+int cublasLtMatmulDescCreate(void **d, int compute, int scale) {
+  const int code = zeroed(d, sizeof(lt));
+  if (code) return code;
+  lt *x = (lt *)*d;
+  x->compute = compute, x->scale = scale, x->epilogue = 1;
+  return 0;
+}
+int cublasLtMatmulDescDestroy(void *d);
+int cublasLtMatmulDescDestroy(void *d) { return drop(d); }
+int cublasLtMatmulDescSetAttribute(void *d, int what, const void *from, size_t bytes);
+int cublasLtMatmulDescSetAttribute(void *d, int what, const void *from, size_t bytes) {
+  lt *x = (lt *)d;
+  if (bytes != (what == 8 || what == 10 ? 8 : 4)) return 7;
+  if (what == 3 || what == 4) memcpy(&x->op[what - 3], from, bytes);
+  else if (what == 7) memcpy(&x->epilogue, from, bytes);
+  else if (what == 8) memcpy(&x->bias, from, bytes);
+  else if (what == 10) memcpy(&x->bias_step, from, bytes);
+  else return 7;
+  return 0;
+}
+int cublasLtMatrixLayoutCreate(void **d, int type, uint64_t rows, uint64_t cols, int64_t ld);
+int cublasLtMatrixLayoutCreate(void **d, int type, uint64_t rows, uint64_t cols, int64_t ld) {
+  const int code = zeroed(d, sizeof(lt_matrix));
+  if (code) return code;
+  if (ld < (int64_t)rows || (type > 2 && type != 14)) return 7;
+  lt_matrix *x = (lt_matrix *)*d;
+  x->type = type, x->batch = 1, x->rows = rows, x->cols = cols, x->ld = ld;
+  return 0;
+}
+int cublasLtMatrixLayoutDestroy(void *d);
+int cublasLtMatrixLayoutDestroy(void *d) { return drop(d); }
+int cublasLtMatrixLayoutSetAttribute(void *d, int what, const void *from, size_t bytes);
+int cublasLtMatrixLayoutSetAttribute(void *d, int what, const void *from, size_t bytes) {
+  lt_matrix *x = (lt_matrix *)d;
+  if (what == 5 && bytes == 4) memcpy(&x->batch, from, bytes);
+  else if (what == 6 && bytes == 8) memcpy(&x->step, from, bytes);
+  else return 7;
+  return 0;
+}
+int cublasLtMatmulPreferenceCreate(void **d);
+int cublasLtMatmulPreferenceCreate(void **d) { return zeroed(d, 1); }
+int cublasLtMatmulPreferenceDestroy(void *d);
+int cublasLtMatmulPreferenceDestroy(void *d) { return drop(d); }
+int cublasLtMatmulPreferenceSetAttribute(void *d, int what, const void *from, size_t bytes);
+int cublasLtMatmulPreferenceSetAttribute(void *d, int what, const void *from, size_t bytes) {
+  return d != NULL && from != NULL && bytes == (what == 1 ? 8 : 4) ? 0 : 7;
+}
+static int lt_wrong(const lt *d, const lt_matrix *a, const lt_matrix *b, const lt_matrix *c,
+                    const lt_matrix *to) {
+  const uint64_t m = d->op[0] ? a->cols : a->rows, k = d->op[0] ? a->rows : a->cols;
+  const uint64_t n = d->op[1] ? b->rows : b->cols, l = d->op[1] ? b->cols : b->rows;
+  const int wide = a->type == 1;
+  return m != to->rows || n != to->cols || k != l || c->rows != m || c->cols != n ||
+         a->type != b->type || c->type != to->type || (d->epilogue & ~6 && d->epilogue != 1) ||
+         d->scale != (wide ? 1 : 0) || d->compute != (wide ? 70 : 68) ||
+         a->batch != to->batch || b->batch != to->batch || c->batch != to->batch;
+}
+// STUB_NO_STORES: it has no kernel for any of them.
+int cublasLtMatmulAlgoGetHeuristic(void *h, void *d, void *a, void *b, void *c, void *to,
+                                   void *wish, int most, void *found, int *n);
+int cublasLtMatmulAlgoGetHeuristic(void *h, void *d, void *a, void *b, void *c, void *to,
+                                   void *wish, int most, void *found, int *n) {
+  (void)found;
+  *n = 0;
+  if (h == NULL || wish == NULL || most < 1 || getenv("STUB_NO_STORES") != NULL) return 15;
+  if (lt_wrong((const lt *)d, (const lt_matrix *)a, (const lt_matrix *)b, (const lt_matrix *)c,
+               (const lt_matrix *)to))
+    return 7;
+  *n = 1;
+  return 0;
+}
+static double lt_at(int type, const void *p, long long i) {
+  if (type == 1) return ((const double *)p)[i];
+  if (type == 0) return (double)((const float *)p)[i];
+  const unsigned h = ((const uint16_t *)p)[i], e = h >> 10 & 31, m = h & 1023;
+  union { unsigned u; float f; } x;
+  x.u = h << 16;
+  if (type == 14) return (double)x.f;
+  const double v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, (int)e - 25)
+                                                      : ldexp(m, -24);
+  return h >> 15 ? -v : v;
+}
+static void lt_put(int type, void *p, long long i, double v) {
+  union { unsigned u; float f; } x;
+  x.f = (float)v;
+  if (type == 1) ((double *)p)[i] = v;
+  else if (type == 0) ((float *)p)[i] = x.f;
+  else if (type == 14) ((uint16_t *)p)[i] = (uint16_t)((x.u + 0x7fff + (x.u >> 16 & 1)) >> 16);
+  else {  // the nearest of 11 bits, ties to even
+    int e;
+    const double a = fabs(v);
+    (void)frexp(a, &e);
+    const int unit = e - 11 < -24 ? -24 : e - 11;
+    const double r = nearbyint(ldexp(a, -unit));
+    unsigned bits = r < 1024 ? (unsigned)r : (unsigned)(unit + 24) * 1024 + (unsigned)r;
+    if (bits > 0x7c00) bits = 0x7c00;
+    ((uint16_t *)p)[i] = (uint16_t)((v < 0 ? 0x8000 : 0) | bits);
+  }
+}
+int cublasLtMatmul(void *h, void *d, const void *alpha, const void *a, void *am, const void *b,
+                   void *bm, const void *beta, const void *c, void *cm, void *to, void *tm,
+                   const void *algorithm, void *workspace, size_t bytes, void *stream);
+int cublasLtMatmul(void *h, void *d, const void *alpha, const void *a, void *am, const void *b,
+                   void *bm, const void *beta, const void *c, void *cm, void *to, void *tm,
+                   const void *algorithm, void *workspace, size_t bytes, void *stream) {
+  const lt *x = (const lt *)d;
+  const lt_matrix *A = (const lt_matrix *)am, *B = (const lt_matrix *)bm;
+  const lt_matrix *C = (const lt_matrix *)cm, *D = (const lt_matrix *)tm;
+  const int failed = fails();
+  (void)h, (void)algorithm, (void)workspace, (void)bytes, (void)stream;
+  if (failed) return failed == NO_MEMORY ? 3 : failed;
+  if (lt_wrong(x, A, B, C, D) || depth != 1) return 7;
+  const long long k = (long long)(x->op[0] ? A->rows : A->cols);
+  const double al = lt_at(x->scale, alpha, 0), be = lt_at(x->scale, beta, 0);
+  open_arena();
+  for (long long q = 0; q < D->batch; q++)
+    for (long long j = 0; j < (long long)D->cols; j++)
+      for (long long i = 0; i < (long long)D->rows; i++) {
+        double s = 0;
+        for (long long l = 0; l < k; l++)
+          s += lt_at(A->type, a, q * A->step + (x->op[0] ? l + i * A->ld : i + l * A->ld)) *
+               lt_at(B->type, b, q * B->step + (x->op[1] ? j + l * B->ld : l + j * B->ld));
+        s *= al;
+        if (be != 0) s += be * lt_at(C->type, c, q * C->step + i + j * C->ld);
+        if (x->epilogue & 4) s += lt_at(D->type, x->bias, q * x->bias_step + i);
+        if (x->epilogue & 2 && s < 0) s = 0;
+        lt_put(D->type, to, q * D->step + i + j * D->ld, s);
+      }
+  shut_arena();
+  return 0;
+}

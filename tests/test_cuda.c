@@ -91,7 +91,8 @@ static void test_absent(void) {
 enum { ALL = 0, REAL = 1, FLOAT = 2, FIELD = 4, LOGIC = 8 };  // which dtypes a program takes
 
 typedef struct program {
-  const char *text;            // over A[i,k], B[k,j], C[i,j], D[b,k,j], V[i], W[k], X[n]
+  const char *text;            // over A[i,k], B[k,j], C[i,j], D[b,k,j], V[i], W[k], F[j],
+                               //   G[b,j], X[n]
   int only;
   const char *ways;            // that have to be among those offered, by blanks
 } program;
@@ -193,7 +194,7 @@ static double apart_at_most(ein_dtype t) {
          : t == EIN_F64 || t == EIN_C128 ? 1e-11 : 0;
 }
 
-enum { TENSORS = 8 };
+enum { TENSORS = 10 };
 
 typedef struct work {
   ein_graph *graph;
@@ -240,7 +241,7 @@ static void work_begin(ein_ctx *ctx, work *w, const program *p, ein_dtype type, 
   ein_tensor_info t;
   ein_plan *plan = NULL;
   snprintf(text, sizeof text, "input A[i=%d,k=%d], B[k,j=%d], C[i,j], D[b=3,k,j], V[i], W[k], "
-           "X[n=%d] : %s\n%s\noutput Y\n", extent[0], extent[1], extent[2],
+           "F[j], G[b,j], X[n=%d] : %s\n%s\noutput Y\n", extent[0], extent[1], extent[2],
            2 * extent[0] + extent[1], ein_dtype_name(type), p->text);
   memset(&d, 0, sizeof d);
   memset(w, 0, sizeof *w);
@@ -273,7 +274,7 @@ static void work_end(work *w) {
 static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const program *p,
                           ein_dtype type, const int *extent) {
   static const char *const ways[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                     "cores", "cores parts", "gemm"};
+                                     "cores", "cores parts", "gemm", "lt"};
   char known[1024] = "", name[32];
   work w;
   work_begin(host, &w, p, type, extent);
@@ -362,6 +363,60 @@ static void test_cores(ein_ctx *host, ein_dtype type, int tf32, const char *arch
   ein_ctx_destroy(ctx);
   ein_cuda_destroy(cuda);
   if (arch != NULL) unsetenv("STUB_ARCH");
+}
+
+// ---- stores of cuBLASLt ----
+
+// Stores that it has are one call of it, whatever side is dense; others are not.
+static void test_stores(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
+  static const int extent[3] = {19, 23, 21};
+  static const struct { program of; int has; } list[] = {
+      {{"Y[i,j] = relu(sum[k](A[i,k]*B[k,j]))", ALL, ""}, 1},
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j]) + F[j]", ALL, ""}, 2},
+      {{"Y[j,i] = relu(V[i] + sum[k](A[i,k]*B[k,j]))", ALL, ""}, 2},
+      {{"Y[i,j] = relu(sum[k](A[i,k]*B[k,j])*3 + 0.5*C[i,j] + F[j])", ALL, ""}, 2},
+      {{"Y[b,i,j] = max(C[i,j] + sum[k](A[i,k]*D[b,k,j]), 0)", ALL, ""}, 2},
+      {{"Y[b,i,j] = sum[k](A[i,k]*D[b,k,j]) + G[b,j]", ALL, ""}, 2},
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j])*2 + C[i,j]", ALL, ""}, 2},
+      {{"Y[i,j] = cast_bf16(relu(sum[k](A[i,k]*B[k,j]) + 2*C[i,j] + F[j]))", ALL, ""}, 3},
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j]) + V[i]", ALL, ""}, 0},   // along columns
+      {{"Y[i,j] = gelu(sum[k](A[i,k]*B[k,j]))", ALL, ""}, 0},
+      {{"Y[j,i] = sum[k](A[i,k]*B[k,j]) + C[i,j]", ALL, ""}, 0},  // lies the other way
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j]) + C[i,j] + C[i,j]*2", ALL, ""}, 0},
+      {{"Y[i,j] = max(sum[k](A[i,k]*B[k,j]), 1)", ALL, ""}, 0}};
+  static const ein_dtype types[] = {EIN_F64, EIN_F32, EIN_BF16, EIN_F16};
+  for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+    for (int t = 0; t < 4; t++) {
+      char known[1024] = "";
+      work w;
+      work_begin(host, &w, &list[k].of, types[t], extent);
+      void *right = malloc(w.bytes + 16);
+      CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
+      memcpy(right, w.out, w.bytes);
+      CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+      const int has = strstr(known, "cuda:lt\n") != NULL;
+      const int due = list[k].has == 1 || (list[k].has == 2 && t < 2) ||  // of f32, halves are no C
+                      (list[k].has == 3 && t == 2);
+      CHECK(has == due);
+      if (has != due) printf("  %s, %s:\n%s\n", list[k].of.text,
+                                     ein_dtype_name(types[t]), known);
+      if (has) {
+        const int64_t before = ein_cuda_counts_get(cuda).gemms;
+        CHECK(run_way(ctx, &w, "cuda:lt", NULL, 0) == EIN_OK);
+        CHECK(ein_cuda_counts_get(cuda).gemms == before + 1);
+        const int ok = same(&w, right, w.out);
+        CHECK(ok);
+        if (!ok) printf("  %s, %s\n", list[k].of.text, ein_dtype_name(types[t]));
+        setenv("STUB_NO_STORES", "1", 1);  // the library is asked
+        known[0] = 0;
+        CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+        CHECK(strstr(known, "cuda:lt\n") == NULL);
+        unsetenv("STUB_NO_STORES");
+      }
+      free(right);
+      work_end(&w);
+    }
+  }
 }
 
 // Who does not ask for it gets no TF32, and an old device has no such instructions.
@@ -626,6 +681,7 @@ int main(int argc, char **argv) {
   test_cores(host, EIN_F16, 0, "75");
   test_cores(host, EIN_F32, 1, NULL);
   test_no_cores(host);
+  test_stores(cuda, host, ctx);
   test_programs(cuda, host, ctx);
   const ein_cuda_counts ran = ein_cuda_counts_get(cuda);
   compile_sources(cuda, argc > 2 ? argv[2] : NULL, 6);

@@ -43,6 +43,7 @@ typedef struct ein_cuda_desc {
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
   const ein_cuda_shelf *shelf;  // default: none; copied
+  const char *cublaslt;   // default: cublas, if that is given, else libcublasLt.so.13, .12, ..
 } ein_cuda_desc;
 
 // desc and allocator may be NULL. Succeeds where there is no library and no device: then

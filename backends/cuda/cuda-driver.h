@@ -2,6 +2,7 @@
 #include <pthread.h>
 #endif
 #if defined(EINSUM_CUDA_LINK)
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <nvrtc.h>
@@ -10,12 +11,13 @@
 #endif
 
 // ================================================================================================
-// >>cuda-driver  the driver, NVRTC and cuBLAS
+// >>cuda-driver  the driver, NVRTC, cuBLAS and cuBLASLt
 // Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
 // ================================================================================================
 
-// X(library, field, symbol, arguments): of the driver, NVRTC and cuBLAS. Handles are void *, device
-// addresses and sizes have 64 bits, enumerations are ints, as in the ABI of CUDA 11.2 and later.
+// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS and cuBLASLt. Handles are
+// void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of CUDA 11.2 and
+// later.
 #define EINI_CUDA_LIST(X)                                                                         \
   X(0, init, cuInit, (unsigned))                                                                  \
   X(0, version, cuDriverGetVersion, (int *))                                                      \
@@ -69,7 +71,23 @@
   X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
-  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)
+  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(3, lt_create, cublasLtCreate, (void **))                                                      \
+  X(3, lt_destroy, cublasLtDestroy, (void *))                                                     \
+  X(3, lt_begin, cublasLtMatmulDescCreate, (void **, int, int))                                   \
+  X(3, lt_end, cublasLtMatmulDescDestroy, (void *))                                               \
+  X(3, lt_set, cublasLtMatmulDescSetAttribute, (void *, int, const void *, size_t))               \
+  X(3, lt_matrix, cublasLtMatrixLayoutCreate, (void **, int, uint64_t, uint64_t, int64_t))        \
+  X(3, lt_matrix_end, cublasLtMatrixLayoutDestroy, (void *))                                      \
+  X(3, lt_matrix_set, cublasLtMatrixLayoutSetAttribute, (void *, int, const void *, size_t))      \
+  X(3, lt_wish, cublasLtMatmulPreferenceCreate, (void **))                                        \
+  X(3, lt_wish_end, cublasLtMatmulPreferenceDestroy, (void *))                                    \
+  X(3, lt_wish_set, cublasLtMatmulPreferenceSetAttribute, (void *, int, const void *, size_t))    \
+  X(3, lt_find, cublasLtMatmulAlgoGetHeuristic, (void *, void *, void *, void *, void *, void *,  \
+                                                 void *, int, void *, int *))                     \
+  X(3, lt_run, cublasLtMatmul, (void *, void *, const void *, const void *, void *, const void *, \
+                                void *, const void *, const void *, void *, void *, void *,       \
+                                const void *, void *, size_t, void *))
 #define EINI_CUDA_GEMM                                                                            \
   (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
    int, long long, const void *, void *, int, long long, int)
@@ -122,9 +140,9 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
 struct ein_cuda {
   ein_allocator al;
   eini_cuda_api api;
-  void *library[3];             // driver, NVRTC, cuBLAS
+  void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *primary, *stream, *blas, *lt, *event[2];  // events of the pinned buffers
   void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
   int ntimed;                   //   of which so many are not counted yet
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
@@ -205,10 +223,12 @@ static eini_cuda_any eini_cuda_find(void *library, const char *name) {
 #endif
 
 static void *eini_cuda_open(const char *given, int library) {
-  static const char *const names[3][6] = {
+  static const char *const names[4][6] = {
       {"libcuda.so.1", "libcuda.so", NULL, NULL, NULL, NULL},
       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL, NULL},
-      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL}};
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL},
+      {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so", NULL,
+       NULL}};
   void *handle = NULL;
   if (given != NULL) return EINI_CUDA_OPEN(given);
   for (int i = 0; handle == NULL && names[library][i] != NULL; i++)
@@ -235,8 +255,9 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
 
 // Opens a library; 0: it is not there, or not whole, and why says so.
 static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
-  static const char *const what[3] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
-                                      "cuBLAS (libcublas.so)"};
+  static const char *const what[4] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
+                                      "cuBLAS (libcublas.so)",
+                                      "cuBLASLt (libcublasLt.so)"};
   c->library[library] = eini_cuda_open(given, library);
   const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
   if (c->library[library] == NULL)
@@ -311,6 +332,7 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0 ||
        (c->tf32 && c->api.blas_math(c->blas, EINI_CUDA_TF32) != 0)))
     c->blas = NULL;
+  if (c->library[3] != NULL && code == EINI_CUDA_OK && c->api.lt_create(&c->lt) != 0) c->lt = NULL;
   void *popped;
   (void)c->api.pop(&popped);
   return eini_cuda_status(c, code, "a stream, memory");
@@ -329,9 +351,11 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
     snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
     return EIN_OK;
   }
-  if (!eini_cuda_load(c, d->cublas, 2) && c->library[2] != NULL) {
-    EINI_CUDA_CLOSE(c->library[2]);
-    c->library[2] = NULL;
+  for (int i = 2; i < 4; i++) {
+    const char *given = i == 3 && d->cublaslt != NULL ? d->cublaslt : d->cublas;
+    if (eini_cuda_load(c, given, i) || c->library[i] == NULL) continue;
+    EINI_CUDA_CLOSE(c->library[i]);
+    c->library[i] = NULL;
   }
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->number = d->device;
@@ -351,6 +375,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     for (eini_cuda_kernel *k = c->first; k != NULL; k = k->next)
       if (k->module != NULL) (void)c->api.module_unload(k->module);
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
+    if (c->lt != NULL) (void)c->api.lt_destroy(c->lt);
     for (int i = 0; i < 2; i++) {
       if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
       if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
@@ -363,6 +388,6 @@ static void eini_cuda_end_device(ein_cuda *c) {
     (void)c->api.pop(&popped);
   }
   if (c->primary != NULL) (void)c->api.release(c->number);
-  for (int i = 2; i >= 0; i--)
+  for (int i = 3; i >= 0; i--)
     if (c->library[i] != NULL) EINI_CUDA_CLOSE(c->library[i]);
 }

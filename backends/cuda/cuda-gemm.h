@@ -7,7 +7,7 @@
 typedef struct eini_cuda_gemm {
   int64_t m, n, k, batch;
   int64_t ld[3], step[3];        // of P, Q and the output; steps from one of the batch to the next
-  int turned[3], conj[2];
+  int turned[3], conj[2], peel;
 } eini_cuda_gemm;
 
 // The stride of loops [from, to) as one, 0 where there is but one element; -1: they are not one.
@@ -72,8 +72,18 @@ static int eini_cuda_gemm_by(const eini_cuda_nest *x, const eini_cuda_groups *l,
   return 1;
 }
 
-// Is the contraction one product for each element of a batch? Without one, the first loop of m or n
-// may be one.
+// One product for each element of a batch. Without one, the first loop of m or n may be one.
+static int eini_cuda_gemm_peels(const eini_cuda_nest *x, eini_cuda_gemm *g) {
+  for (g->peel = 0; g->peel < 3; g->peel++) {
+    const int end = g->peel == 0 ? 0 : x->axes[g->peel + 1];
+    if (g->peel > 0 && (x->axes[1] > 0 || end - x->axes[g->peel] < 2)) continue;
+    const eini_cuda_groups l = eini_cuda_groups_of(x, g->peel);
+    if (eini_cuda_gemm_by(x, &l, g)) return 1;
+  }
+  return 0;
+}
+
+// Is the contraction such products, as they are or scaled?
 static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
                              eini_cuda_gemm *g) {
   const ein_dtype type = x->type;
@@ -85,13 +95,7 @@ static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const e
     return 0;
   g->conj[0] = of->p.conj;
   g->conj[1] = of->q.conj;
-  for (int peel = 0; peel < 3; peel++) {
-    const int end = peel == 0 ? 0 : x->axes[peel + 1];
-    if (peel > 0 && (x->axes[1] > 0 || end - x->axes[peel] < 2)) continue;
-    const eini_cuda_groups l = eini_cuda_groups_of(x, peel);
-    if (eini_cuda_gemm_by(x, &l, g)) return 1;
-  }
-  return 0;
+  return eini_cuda_gemm_peels(x, g);
 }
 
 // cuBLAS counts columns first: a matrix of rows is the transpose of what it sees.

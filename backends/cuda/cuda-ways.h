@@ -6,7 +6,8 @@
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_LT,
+  EINI_CUDA_WAYS
 } eini_cuda_way_id;
 
 static int eini_cuda_is_tiled(int id) {
@@ -38,11 +39,6 @@ static const double eini_cuda_load_flops = 8;       // operations in the time of
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
 
-// Is a side one operand, converted at most?
-static int eini_cuda_as_stored(const ein_side *s) {
-  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
-}
-
 // What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
 static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
   const int arch = 10 * c->device.major + c->device.minor;
@@ -62,6 +58,7 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
   const int folds = x->fold != EIN_FOLD_NONE, product = x->kind == EINI_CUDA_CONTRACT;
   eini_cuda_turn u;
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   switch (id) {
     case EINI_CUDA_ELEMENTS: return !folds;
     case EINI_CUDA_TURN:
@@ -74,7 +71,10 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
       return w->shape.cores != EINI_CUDA_CORES_NONE;
-    default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    case EINI_CUDA_BLAS: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    default:
+      return product && c != NULL && eini_cuda_lt_of(cuda, x, c, &lt) &&
+             eini_cuda_lt_known(cuda, x, &lt);
   }
 }
 
@@ -194,13 +194,18 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
     case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_LT:
+      speed = v.blas[!single];
+      if (x->size[0] == 2)
+        speed = eini_cuda_blas_share / eini_cuda_cores_share * v.cores[EINI_CUDA_CORES_F16 - 1];
+      break;
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
     default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
     flops = 2 * planes * all;
-    if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
+    if (w->id < EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
               w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
@@ -208,7 +213,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
   const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
-  const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
+  const double busy = w->id >= EINI_CUDA_BLAS ? 1 : full;
   return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
@@ -297,7 +302,7 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
 static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w) {
   eini_cuda_nest ends;
   eini_cuda_way fold;
-  if (w->id == EINI_CUDA_BLAS) return 1;
+  if (w->id >= EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
   w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
@@ -313,7 +318,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "cores", "cores parts", "gemm"};
+                                      "cores", "cores parts", "gemm", "lt"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -387,8 +392,11 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
-  if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id < EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id == EINI_CUDA_LT)
+    return eini_cuda_lt_of(c, x, of, &lt) ? eini_cuda_lt_run(c, x, of, &lt) : EIN_ERR_INTERNAL;
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
 }

@@ -24,8 +24,8 @@
 // Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
-//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-groups >>cuda-measure >>cuda-public
+//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
+//                 >>cuda-ways >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -46,13 +46,13 @@
 //
 // LIBRARIES
 //
-// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC and cuBLAS with dlopen, and
-// this header declares what it uses: it compiles without CUDA's headers and links with -ldl alone,
-// so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the include,
-// takes CUDA's headers (give their folder with -isystem) and links -lcublas -lnvrtc -lcuda. CUDA
-// 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing is found
-// without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create succeeds,
-// ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
+// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC, cuBLAS and cuBLASLt with
+// dlopen, and this header declares what it uses: it compiles without CUDA's headers and links with
+// -ldl alone, so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the
+// include, takes CUDA's headers (their folder with -isystem) and links -lcublasLt -lcublas -lnvrtc
+// -lcuda. CUDA 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing
+// is found without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create
+// succeeds, ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
 //
 //
 // KERNELS
@@ -60,6 +60,10 @@
 // gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
 //             operands as they are stored whose fused indices are rows and columns of matrices
 //             with one dense side, once scaled at most, with one index or none as the batch
+// lt          cuBLASLt: such products of f64, f32, f16 or bf16 (sums in f32), and relu(alpha*sum +
+//             beta*C + bias) or less of it: a bias along the output's dense index, C as the output
+//             lies. The library is asked whether it has that. Its GELU is not said to be gelu's and
+//             so not used; what its ReLU makes of NaN is its own
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
 //             sums each, two tiles in shared memory in turn, stores of any expression
 // cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
