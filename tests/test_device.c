@@ -36,10 +36,21 @@ static void hyper(int64_t n, const void *const *in, void *out, void *user) {
   for (int64_t i = 0; i < n; i++) ((double *)out)[i] = 2 * ((const double *)in[0])[i] + 0.125;
 }
 
-// With a function that no GPU knows.
+// Sums up to each element of a block, as an operator: memory that the host may not touch shows.
+static ein_status running(const int64_t *size, const void *const *in, void *const *out,
+                          void *user) {
+  double sum = 0;
+  (void)user;
+  for (int64_t i = 0; i < size[0]; i++)
+    ((double *)out[0])[i] = sum += ((const double *)in[0])[i];
+  return EIN_OK;
+}
+
+// With a function and a function over blocks that no GPU knows.
 static ein_ctx *ctx_of(ein_cuda *cuda) {
   ein_ctx_desc desc;
   ein_function f;
+  ein_operator over;
   ein_ctx *ctx = NULL;
   memset(&desc, 0, sizeof desc);
   memset(&f, 0, sizeof f);
@@ -47,9 +58,14 @@ static ein_ctx *ctx_of(ein_cuda *cuda) {
   f.name = "hyper";
   f.nargs = 1;
   f.fn = hyper;
+  memset(&over, 0, sizeof over);
+  over.name = "running";
+  over.signature = "(n)->(n)";
+  over.fn = running;
   if (cuda != NULL) CHECK(ein_cuda_use(cuda, &desc) == EIN_OK);
   CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
   CHECK(ein_ctx_function(ctx, &f) == EIN_OK);
+  CHECK(ein_ctx_operator(ctx, &over) == EIN_OK);
   return ctx;
 }
 
@@ -165,7 +181,10 @@ static const program programs[] = {
      "Y[i] = sum[j](U[i,j]*T[i,j]*C[i,j])\noutput Y", 1, {24 * 18 * 8, 24 * 18 * 8}},
     // the host is the last one
     {HEAD "T[i,j] = sum[k](A[i,k]*B[k,j]) + C[i,j]\nU[i,j] = T[i,j]*T[j-j+i,j]\n"
-     "Y[i,j] = hyper(U[i,j])\noutput Y", 1, {0, 0}}};
+     "Y[i,j] = hyper(U[i,j])\noutput Y", 1, {0, 0}},
+    // a function over blocks between statements of the device
+    {HEAD "T[i,j] = sum[k](A[i,k]*B[k,j])\nU[i,j] = running[j](T[i,j])\n"
+     "Y[i] = sum[j](U[i,j]*T[i,j]*C[i,j])\noutput Y", 1, {24 * 18 * 8, 24 * 18 * 8}}};
 
 static void test_programs(ein_ctx *host) {
   for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
