@@ -96,7 +96,9 @@
 // from the device's default pool, which keeps what it has. None is left taken when a plan has run.
 //
 // A budget (options.memory) counts it together with the host's: a program that is larger than the
-// device runs there in slices, each of which is copied there and home.
+// device runs there in slices, each of which is copied there and home. Where there is room for two
+// slices, which planning looks for first, and no partial results are merged between them, one goes
+// there and one comes home while a kernel runs: copies have a stream for each direction.
 //
 // Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
 // its like, of the same device) are used as they are, with any strides, beside views of the host's,
@@ -126,7 +128,7 @@
 //
 // Several devices. Groups do sums of products as any other fold,
 // without tiles, and softmax of a row that is there. A budget does not go with views of the
-// device's memory, and copies of a slice do not overlap the kernels of the one before.
+// device's memory. Parts with gaps of a slice's output are waited for.
 
 
 #if !defined(EINSUM_H) || \
@@ -263,6 +265,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
+  X(0, stream_after, cuStreamWaitEvent, (void *, void *, unsigned))                               \
   X(0, event_wait, cuEventSynchronize, (void *))                                                  \
   X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
   X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
@@ -348,9 +351,25 @@ typedef struct eini_cuda_device {
 } eini_cuda_device;
 
 #define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
-#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
+#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each pinned buffer
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
+
+typedef struct eini_cuda_lane {  // of copies in one direction, beside the kernels
+  void *stream, *event[2];      // events of the pinned buffers
+  char *pinned[2];
+} eini_cuda_lane;
+
+// A copy home that may come later, from memory that is freed then.
+typedef struct eini_cuda_later {
+  uint64_t from;
+  char *to;
+  size_t bytes;
+  int64_t started;              // kernels that were started before
+  void *event;                  // when it may be read
+} eini_cuda_later;
+
+enum { EINI_CUDA_LATERS = 8, EINI_CUDA_FRESH = 32 };
 
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
@@ -367,14 +386,19 @@ struct ein_cuda {
   eini_cuda_api api;
   void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *lt, *event[2];  // events of the pinned buffers
+  void *primary, *stream, *blas, *lt;
+  eini_cuda_lane up, home;      // copies to the device, and from it
+  void *order;                  // event between streams
+  int ahead;                    // the lane up has what the next kernel waits for
+  uint64_t fresh[EINI_CUDA_FRESH];  // addresses that no kernel knows yet; 0: none
+  int nfresh, nlater;
+  eini_cuda_later later[EINI_CUDA_LATERS];
   void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
   int ntimed;                   //   of which so many are not counted yet
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
   ein_ticket marks, waited;     //   is known to be done
   ein_memory memory;
   int own_stream, only, tf32, nvrtc[2], driver;
-  char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
@@ -526,6 +550,26 @@ static void eini_cuda_rates(ein_cuda *c) {
   d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
 }
 
+static int eini_cuda_lane_begin(ein_cuda *c, eini_cuda_lane *l) {
+  int code = c->api.stream_create(&l->stream, EINI_CUDA_APART);
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
+    void *p = NULL;
+    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
+    l->pinned[i] = (char *)p;
+    if (code == EINI_CUDA_OK) code = c->api.event_create(&l->event[i], EINI_CUDA_UNTIMED);
+  }
+  return code;
+}
+
+static void eini_cuda_lane_end(ein_cuda *c, eini_cuda_lane *l) {
+  if (l->stream != NULL) (void)c->api.stream_wait(l->stream);
+  for (int i = 0; i < 2; i++) {
+    if (l->event[i] != NULL) (void)c->api.event_destroy(l->event[i]);
+    if (l->pinned[i] != NULL) (void)c->api.unpin(l->pinned[i]);
+  }
+  if (l->stream != NULL) (void)c->api.stream_destroy(l->stream);
+}
+
 static ein_status eini_cuda_begin_device(ein_cuda *c) {
   uint64_t keep = UINT64_MAX;
   void *pool = NULL;
@@ -543,12 +587,11 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   if (code == EINI_CUDA_OK) code = c->api.pool_set(pool, EINI_CUDA_KEEP, &keep);
   if (code == EINI_CUDA_OK && c->own_stream)
     code = c->api.stream_create(&c->stream, EINI_CUDA_APART);
-  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
-    void *p = NULL;
-    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
-    c->pinned[i] = (char *)p;
-    if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
-  }
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->up);
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->home);
+  if (code == EINI_CUDA_OK) code = c->api.event_create(&c->order, EINI_CUDA_UNTIMED);
+  for (int i = 0; i < EINI_CUDA_LATERS && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->later[i].event, EINI_CUDA_UNTIMED);
   for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->timed[i], 0);
   for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
@@ -601,10 +644,11 @@ static void eini_cuda_end_device(ein_cuda *c) {
       if (k->module != NULL) (void)c->api.module_unload(k->module);
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
     if (c->lt != NULL) (void)c->api.lt_destroy(c->lt);
-    for (int i = 0; i < 2; i++) {
-      if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
-      if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
-    }
+    eini_cuda_lane_end(c, &c->up);
+    eini_cuda_lane_end(c, &c->home);
+    if (c->order != NULL) (void)c->api.event_destroy(c->order);
+    for (int i = 0; i < EINI_CUDA_LATERS; i++)
+      if (c->later[i].event != NULL) (void)c->api.event_destroy(c->later[i].event);
     for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)
       if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
     for (int i = 0; i < EINI_CUDA_MARKS; i++)
@@ -2333,7 +2377,7 @@ static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blo
 // ================================================================================================
 // >>cuda-memory  host operands on the device and back
 // Takes a nest with addresses of the host; gives one with addresses of the device, and brings the
-// output home. Copies go through two pinned buffers in turn, so that the host works meanwhile.
+// output home. Each direction has a stream beside that of the kernels and two pinned buffers.
 // ================================================================================================
 
 // Elements of a stream at home, in the order in which the device has them.
@@ -2394,8 +2438,35 @@ typedef struct eini_cuda_room {
   char *home[EINI_CUDA_STREAMS];
 } eini_cuda_room;
 
+// What a stream does from here on comes after what another has by now.
+static ein_status eini_cuda_after(ein_cuda *c, void *event, void *stream, void *other) {
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(event, other), "an event"));
+  return eini_cuda_status(c, c->api.stream_after(stream, event, 0), "an event");
+}
+
+// Kernels come after the copies and allocations that were asked for.
+static ein_status eini_cuda_join(ein_cuda *c) {
+  c->nfresh = 0;
+  if (!c->ahead) return EIN_OK;
+  c->ahead = 0;
+  return eini_cuda_after(c, c->order, c->stream, c->up.stream);
+}
+
+// Memory is taken in the order of copies, which need not wait for kernels then; of a stream that is
+// captured, in its own.
 static ein_status eini_cuda_take(ein_cuda *c, size_t bytes, uint64_t *at) {
-  return eini_cuda_status(c, c->api.alloc(at, bytes, c->stream), "device memory");
+  const int captured = eini_cuda_captured(c);
+  void *stream = captured ? c->stream : c->up.stream;
+  EINI_TRY(eini_cuda_status(c, c->api.alloc(at, bytes, stream), "device memory"));
+  if (captured) return EIN_OK;
+  c->ahead = 1;
+  if (c->nfresh < EINI_CUDA_FRESH) c->fresh[c->nfresh++] = *at;
+  return EIN_OK;
+}
+
+static void eini_cuda_drop(ein_cuda *c, uint64_t at) {
+  if (!eini_cuda_captured(c)) (void)eini_cuda_join(c);
+  (void)c->api.free_fn(at, c->stream);
 }
 
 // Adds up what kernels took that are done.
@@ -2411,6 +2482,7 @@ static void eini_cuda_harvest(ein_cuda *c) {
 // Before what is timed, or after it. What is captured is not.
 static ein_status eini_cuda_clock(ein_cuda *c, int after) {
   if (eini_cuda_captured(c)) return EIN_OK;
+  if (!after) EINI_TRY(eini_cuda_join(c));
   if (!after && c->ntimed == EINI_CUDA_TIMED) {
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
     eini_cuda_harvest(c);
@@ -2430,20 +2502,26 @@ static ein_status eini_cuda_copies_here(ein_cuda *c) {
 
 static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  int fresh = 0;
   EINI_TRY(eini_cuda_copies_here(c));
+  for (int i = 0; i < c->nfresh; i++) fresh |= c->fresh[i] == to;
+  if (!fresh)  // it may be read now
+    EINI_TRY(eini_cuda_after(c, c->order, c->up.stream, c->stream));
+  c->ahead = 1;
   for (int slot = 0; w->left > 0; slot ^= 1) {
     int64_t n = 0;
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->up.event[slot]), "a copy"));
     while (n < most && w->left > 0) {
       char *from;
       const int64_t run = eini_cuda_walk_run(w, most - n, &from);
-      memcpy(c->pinned[slot] + n * w->size, from, (size_t)(run * w->size));
+      memcpy(c->up.pinned[slot] + n * w->size, from, (size_t)(run * w->size));
       n += run;
     }
     const size_t bytes = (size_t)(n * w->size);
-    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->pinned[slot], bytes, c->stream),
+    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->up.pinned[slot], bytes, c->up.stream),
                               "a copy to the device"));
-    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->up.event[slot], c->up.stream),
+                              "a copy"));
     to += bytes;
     c->counts.to_device += (int64_t)bytes;
   }
@@ -2452,31 +2530,40 @@ static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) 
 
 // The next part of what comes back goes into a pinned buffer; n elements.
 static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t bytes) {
-  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->pinned[slot], from, bytes, c->stream),
+  void *stream = c->home.stream;
+  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->home.pinned[slot], from, bytes, stream),
                             "a copy from the device"));
   c->counts.from_device += (int64_t)bytes;
-  return eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy");
+  return eini_cuda_status(c, c->api.event_record(c->home.event[slot], stream), "a copy");
 }
 
-static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+// The lane is behind what makes it.
+static ein_status eini_cuda_bring_home(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
   int64_t n = eini_min64(most, w->left), asked = w->left - n;
-  EINI_TRY(eini_cuda_copies_here(c));
   EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     const int64_t next = eini_min64(most, asked);
     from += (uint64_t)(n * w->size);
     if (next > 0) EINI_TRY(eini_cuda_fetch(c, slot ^ 1, from, (size_t)(next * w->size)));
     asked -= next;
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a kernel or a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->home.event[slot]), "a kernel or a copy"));
     for (int64_t i = 0; i < n;) {
       char *to;
       const int64_t run = eini_cuda_walk_run(w, n - i, &to);
-      memcpy(to, c->pinned[slot] + i * w->size, (size_t)(run * w->size));
+      memcpy(to, c->home.pinned[slot] + i * w->size, (size_t)(run * w->size));
       i += run;
     }
     n = next;
   }
+  return EIN_OK;
+}
+
+static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+  EINI_TRY(eini_cuda_copies_here(c));
+  EINI_TRY(eini_cuda_join(c));
+  EINI_TRY(eini_cuda_after(c, c->order, c->home.stream, c->stream));
+  EINI_TRY(eini_cuda_bring_home(c, w, from));
   eini_cuda_harvest(c);
   return EIN_OK;
 }
@@ -2523,7 +2610,7 @@ static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cu
 
 static void eini_cuda_leave(ein_cuda *c, eini_cuda_room *r) {
   for (int s = 0; s <= EINI_CUDA_STREAMS; s++)
-    if (r->at[s] != 0) (void)c->api.free_fn(r->at[s], c->stream);
+    if (r->at[s] != 0) eini_cuda_drop(c, r->at[s]);
 }
 
 // ---- what plans keep there ----
@@ -2555,24 +2642,77 @@ static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
 static void eini_slot_cuda_free(void *user, void *at) {
   ein_cuda *c = (ein_cuda *)user;
   if (eini_cuda_enter(c) != EIN_OK) return;
-  (void)c->api.free_fn((uint64_t)(uintptr_t)at, c->stream);
+  eini_cuda_drop(c, (uint64_t)(uintptr_t)at);
   (void)eini_cuda_exit(c, EIN_OK);
+}
+
+// Bytes as they lie.
+static eini_cuda_walk eini_cuda_walk_bytes(char *at, size_t bytes) {
+  eini_cuda_walk w;
+  memset(&w, 0, sizeof w);
+  w.n = 1;
+  w.size = w.stride[0] = 1;
+  w.extent[0] = w.left = (int64_t)bytes;
+  w.at = at;
+  return w;
 }
 
 static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
                                       int away) {
   ein_cuda *c = (ein_cuda *)user;
   union { const void *c; char *v; } source;  // it is only read
-  eini_cuda_walk w;
   source.c = from;
-  memset(&w, 0, sizeof w);
-  w.n = 1;
-  w.size = w.stride[0] = 1;
-  w.extent[0] = w.left = (int64_t)bytes;
-  w.at = away ? source.v : (char *)to;
+  eini_cuda_walk w = eini_cuda_walk_bytes(away ? source.v : (char *)to, bytes);
   EINI_TRY(eini_cuda_enter(c));
   return eini_cuda_exit(c, away ? eini_cuda_upload(c, &w, (uint64_t)(uintptr_t)to)
                                 : eini_cuda_download(c, &w, (uint64_t)(uintptr_t)source.v));
+}
+
+// Copies home that were left for later: those behind which kernels were started since, or all.
+static ein_status eini_cuda_settle(ein_cuda *c, int all) {
+  const int64_t started = c->counts.launches + c->counts.gemms;
+  ein_status st = EIN_OK;
+  int left = 0;
+  for (int i = 0; i < c->nlater; i++) {
+    eini_cuda_later *l = &c->later[i], was = c->later[left];
+    if (!all && c->nlater < EINI_CUDA_LATERS && l->started == started) {
+      c->later[left++] = *l;
+      *l = was;
+      continue;
+    }
+    eini_cuda_walk w = eini_cuda_walk_bytes(l->to, l->bytes);
+    if (st == EIN_OK)
+      st = eini_cuda_status(c, c->api.stream_after(c->home.stream, l->event, 0), "an event");
+    if (st == EIN_OK) st = eini_cuda_bring_home(c, &w, l->from);
+    (void)c->api.free_fn(l->from, c->home.stream);
+  }
+  c->nlater = left;
+  if (all) eini_cuda_harvest(c);
+  return st;
+}
+
+static ein_status eini_slot_cuda_later(void *user, size_t bytes, void *from, void *to) {
+  ein_cuda *c = (ein_cuda *)user;
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_copies_here(c);
+  if (st == EIN_OK) st = eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_settle(c, 0);
+  eini_cuda_later *l = &c->later[c->nlater];
+  if (st == EIN_OK) st = eini_cuda_status(c, c->api.event_record(l->event, c->stream), "an event");
+  if (st == EIN_OK) {
+    l->from = (uint64_t)(uintptr_t)from;
+    l->to = (char *)to;
+    l->bytes = bytes;
+    l->started = c->counts.launches + c->counts.gemms;
+    c->nlater++;
+  }
+  return eini_cuda_exit(c, st);
+}
+
+static ein_status eini_slot_cuda_settle(void *user) {
+  ein_cuda *c = (ein_cuda *)user;
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, eini_cuda_settle(c, 1));
 }
 
 // A ticket counts marks from 1 on; its event may be another's by now, which is behind it.
@@ -2582,7 +2722,8 @@ static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
   *ticket = 0;
   if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
   void *event = c->mark[c->marks % EINI_CUDA_MARKS];
-  const ein_status st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
+  ein_status st = eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
   if (st == EIN_OK) *ticket = ++c->marks;
   return eini_cuda_exit(c, st);
 }
@@ -3358,10 +3499,11 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
+  if (!eini_cuda_captured(c)) EINI_TRY(eini_cuda_join(c));
   ends.base[0] = (char *)(uintptr_t)part;
   ein_status st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
   if (st == EIN_OK) st = eini_cuda_go(c, &ends, &fold, w->ends, NULL);
-  (void)c->api.free_fn(part, c->stream);
+  eini_cuda_drop(c, part);
   return st;
 }
 
@@ -3982,6 +4124,8 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->memory.copy_fn = eini_slot_cuda_copy;
   c->memory.mark_fn = eini_slot_cuda_mark;
   c->memory.wait_fn = eini_slot_cuda_wait;
+  c->memory.later_fn = eini_slot_cuda_later;
+  c->memory.settle_fn = eini_slot_cuda_settle;
   *cuda = c;
   return EIN_OK;
 }
@@ -4009,10 +4153,18 @@ EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
   return EIN_OK;
 }
 
+// What was asked for is before what is put into the stream of kernels, by whom ever.
+static ein_status eini_cuda_ordered(ein_cuda *c) {
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c));
+}
+
 EIN_API ein_status ein_cuda_alloc(ein_cuda *c, size_t bytes, void **at) {
   if (c == NULL || at == NULL || bytes == 0) return EIN_ERR_ARGUMENT;
   *at = NULL;
-  return c->ready ? eini_slot_cuda_alloc(c, bytes, at) : EIN_ERR_UNSUPPORTED;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  EINI_TRY(eini_slot_cuda_alloc(c, bytes, at));
+  return eini_cuda_ordered(c);
 }
 
 EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
@@ -4022,7 +4174,9 @@ EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
 static ein_status eini_cuda_copy(ein_cuda *c, size_t bytes, const void *from, void *to, int away) {
   if (c == NULL || (bytes > 0 && (from == NULL || to == NULL))) return EIN_ERR_ARGUMENT;
   if (!c->ready) return EIN_ERR_UNSUPPORTED;
-  return bytes == 0 ? EIN_OK : eini_slot_cuda_copy(c, bytes, from, to, away);
+  if (bytes == 0) return EIN_OK;
+  EINI_TRY(eini_slot_cuda_copy(c, bytes, from, to, away));
+  return eini_cuda_ordered(c);
 }
 
 EIN_API ein_status ein_cuda_write(ein_cuda *c, void *at, const void *from, size_t bytes) {

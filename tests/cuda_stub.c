@@ -102,6 +102,38 @@ int cuMemFreeAsync(uint64_t at, void *stream) {
   arena_live--, live--;
   return 0;
 }
+// ---- what would be under way at a time ----
+// Operations are done at once, but a clock says when each would run: after what its stream had
+// before, what that waits for, and what the host has waited for. A kernel takes a unit of time, a
+// copy one for each 64 KiB or less.
+
+enum { STREAMS = 64 };
+static struct { void *stream; double end; } line[STREAMS];
+static double host_clock, together, last_kernel[2], last_copy[2];
+
+static double *line_of(void *stream) {
+  int free = -1;
+  for (int i = 0; i < STREAMS; i++) {
+    if (line[i].stream == stream) return &line[i].end;
+    if (line[i].stream == NULL && free < 0) free = i;
+  }
+  if (free < 0) abort();
+  line[free].stream = stream, line[free].end = 0;
+  return &line[free].end;
+}
+static double shared(const double *x, const double *y) {
+  const double from = x[0] > y[0] ? x[0] : y[0], to = x[1] < y[1] ? x[1] : y[1];
+  return to > from ? to - from : 0;
+}
+static void passes(void *stream, double units, double *own, const double *other) {
+  double *end = line_of(stream);
+  own[0] = *end > host_clock ? *end : host_clock;
+  own[1] = *end = own[0] + units;
+  together += shared(own, other);
+}
+double stub_together(void);  // time in which a copy and a kernel, each the last one, ran at once
+double stub_together(void) { return together; }
+
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags);
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags) {
   (void)flags;
@@ -116,11 +148,12 @@ int cuMemFreeHost(void *p) {
   free(p), live--;
   return 0;
 }
-static int copy(void *to, const void *from, size_t bytes, const void *device) {
+static int copy(void *to, const void *from, size_t bytes, const void *device, void *stream) {
   const char *d = (const char *)device;
   const int failed = fails();
   if (failed) return failed;
   if (bytes > 0 && (d < arena || d + bytes > arena + arena_used)) return WRONG;
+  passes(stream, (double)((bytes + 65535) / 65536), last_copy, last_kernel);
   open_arena();
   memcpy(to, from, bytes);
   shut_arena();
@@ -128,13 +161,11 @@ static int copy(void *to, const void *from, size_t bytes, const void *device) {
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream);
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
-  (void)stream;
-  return copy((void *)(uintptr_t)to, from, bytes, (void *)(uintptr_t)to);
+  return copy((void *)(uintptr_t)to, from, bytes, (void *)(uintptr_t)to, stream);
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream);
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
-  (void)stream;
-  return copy(to, (void *)(uintptr_t)from, bytes, (void *)(uintptr_t)from);
+  return copy(to, (void *)(uintptr_t)from, bytes, (void *)(uintptr_t)from, stream);
 }
 
 // ---- the driver ----
@@ -219,23 +250,42 @@ int cuStreamIsCapturing(void *stream, int *status) { (void)stream; *status = cap
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamCreate(void **stream, unsigned flags) { return flags > 1 ? WRONG : handle(stream); }
 int cuStreamDestroy_v2(void *stream);
-int cuStreamDestroy_v2(void *stream) { return drop(stream); }
+int cuStreamDestroy_v2(void *stream) {
+  for (int i = 0; i < STREAMS; i++)
+    if (line[i].stream == stream) line[i].stream = NULL;
+  return drop(stream);
+}
 int cuStreamSynchronize(void *stream);
 int cuStreamSynchronize(void *stream) {
-  (void)stream;
+  if (*line_of(stream) > host_clock) host_clock = *line_of(stream);
   return depth > 0 && !captured ? 0 : WRONG;
 }
 int cuEventCreate(void **event, unsigned flags);
-int cuEventCreate(void **event, unsigned flags) { return flags > 3 ? WRONG : handle(event); }
+int cuEventCreate(void **event, unsigned flags) {
+  const int failed = flags > 3 ? WRONG : fails();
+  if (failed) return failed;
+  *event = calloc(1, sizeof(double));
+  live++;
+  return 0;
+}
 int cuEventDestroy_v2(void *event);
 int cuEventDestroy_v2(void *event) { return drop(event); }
 int cuEventRecord(void *event, void *stream);
 int cuEventRecord(void *event, void *stream) {
-  (void)stream;
+  if (event != NULL) *(double *)event = *line_of(stream);
   return event == NULL || captured ? WRONG : fails();
 }
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+  if (event == NULL || captured || flags != 0) return WRONG;
+  if (*(double *)event > *line_of(stream)) *line_of(stream) = *(double *)event;
+  return fails();
+}
 int cuEventSynchronize(void *event);
-int cuEventSynchronize(void *event) { return event == NULL || captured ? WRONG : fails(); }
+int cuEventSynchronize(void *event) {
+  if (event != NULL && *(double *)event > host_clock) host_clock = *(double *)event;
+  return event == NULL || captured ? WRONG : fails();
+}
 int cuEventElapsedTime(float *ms, void *from, void *to);
 int cuEventElapsedTime(float *ms, void *from, void *to) {
   *ms = 0.5f;
@@ -522,7 +572,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void *stream, void **args, void **extra) {
   const module *m = (const module *)f;
-  (void)stream, (void)extra;
+  (void)extra;
   const int failed = fails();
   if (failed) return failed;
   if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS ||
@@ -536,6 +586,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     memcpy(noted[nnoted++].args, args[0], (size_t)m->bytes);
     return 0;
   }
+  passes(stream, 1, last_kernel, last_copy);
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;
@@ -581,7 +632,8 @@ int cublasCreate_v2(void **h) { return getenv("STUB_NO_BLAS") != NULL ? 1 : hand
 int cublasDestroy_v2(void *h);
 int cublasDestroy_v2(void *h) { return drop(h); }
 int cublasSetStream_v2(void *h, void *stream);
-int cublasSetStream_v2(void *h, void *stream) { (void)h, (void)stream; return 0; }
+static void *blas_stream;
+int cublasSetStream_v2(void *h, void *stream) { (void)h; blas_stream = stream; return 0; }
 int cublasSetMathMode(void *h, int mode);
 int cublasSetMathMode(void *h, int mode) { (void)h; return mode == 3 ? 0 : 7; }
 int cublasGetVersion_v2(void *h, int *v);
@@ -598,6 +650,7 @@ int cublasGetVersion_v2(void *h, int *v) { (void)h; *v = 130000; return 0; }
     const R *al = (const R *)alpha, *be = (const R *)beta;                                        \
     const int failed = fails();                                                                   \
     (void)h;                                                                                      \
+    passes(blas_stream, 1, last_kernel, last_copy);                                               \
     if (failed) return failed == NO_MEMORY ? 3 : failed;                                          \
     if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || m < 1 || n < 1 || k < 1 ||         \
         (planes == 1 && (ta > 1 || tb > 1)))                                                      \
@@ -764,10 +817,11 @@ int cublasLtMatmul(void *h, void *d, const void *alpha, const void *a, void *am,
   const lt_matrix *A = (const lt_matrix *)am, *B = (const lt_matrix *)bm;
   const lt_matrix *C = (const lt_matrix *)cm, *D = (const lt_matrix *)tm;
   const int failed = fails();
-  (void)h, (void)algorithm, (void)workspace, (void)bytes, (void)stream;
+  (void)h, (void)algorithm, (void)workspace, (void)bytes;
   if (failed) return failed == NO_MEMORY ? 3 : failed;
   if (lt_wrong(x, A, B, C, D) || depth != 1) return 7;
   const long long k = (long long)(x->op[0] ? A->rows : A->cols);
+  passes(stream, 1, last_kernel, last_copy);
   const double al = lt_at(x->scale, alpha, 0), be = lt_at(x->scale, beta, 0);
   open_arena();
   for (long long q = 0; q < D->batch; q++)

@@ -38,6 +38,7 @@
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
+  X(0, stream_after, cuStreamWaitEvent, (void *, void *, unsigned))                               \
   X(0, event_wait, cuEventSynchronize, (void *))                                                  \
   X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
   X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
@@ -123,9 +124,25 @@ typedef struct eini_cuda_device {
 } eini_cuda_device;
 
 #define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
-#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
+#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each pinned buffer
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
+
+typedef struct eini_cuda_lane {  // of copies in one direction, beside the kernels
+  void *stream, *event[2];      // events of the pinned buffers
+  char *pinned[2];
+} eini_cuda_lane;
+
+// A copy home that may come later, from memory that is freed then.
+typedef struct eini_cuda_later {
+  uint64_t from;
+  char *to;
+  size_t bytes;
+  int64_t started;              // kernels that were started before
+  void *event;                  // when it may be read
+} eini_cuda_later;
+
+enum { EINI_CUDA_LATERS = 8, EINI_CUDA_FRESH = 32 };
 
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
@@ -142,14 +159,19 @@ struct ein_cuda {
   eini_cuda_api api;
   void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *lt, *event[2];  // events of the pinned buffers
+  void *primary, *stream, *blas, *lt;
+  eini_cuda_lane up, home;      // copies to the device, and from it
+  void *order;                  // event between streams
+  int ahead;                    // the lane up has what the next kernel waits for
+  uint64_t fresh[EINI_CUDA_FRESH];  // addresses that no kernel knows yet; 0: none
+  int nfresh, nlater;
+  eini_cuda_later later[EINI_CUDA_LATERS];
   void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
   int ntimed;                   //   of which so many are not counted yet
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
   ein_ticket marks, waited;     //   is known to be done
   ein_memory memory;
   int own_stream, only, tf32, nvrtc[2], driver;
-  char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
@@ -301,6 +323,26 @@ static void eini_cuda_rates(ein_cuda *c) {
   d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
 }
 
+static int eini_cuda_lane_begin(ein_cuda *c, eini_cuda_lane *l) {
+  int code = c->api.stream_create(&l->stream, EINI_CUDA_APART);
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
+    void *p = NULL;
+    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
+    l->pinned[i] = (char *)p;
+    if (code == EINI_CUDA_OK) code = c->api.event_create(&l->event[i], EINI_CUDA_UNTIMED);
+  }
+  return code;
+}
+
+static void eini_cuda_lane_end(ein_cuda *c, eini_cuda_lane *l) {
+  if (l->stream != NULL) (void)c->api.stream_wait(l->stream);
+  for (int i = 0; i < 2; i++) {
+    if (l->event[i] != NULL) (void)c->api.event_destroy(l->event[i]);
+    if (l->pinned[i] != NULL) (void)c->api.unpin(l->pinned[i]);
+  }
+  if (l->stream != NULL) (void)c->api.stream_destroy(l->stream);
+}
+
 static ein_status eini_cuda_begin_device(ein_cuda *c) {
   uint64_t keep = UINT64_MAX;
   void *pool = NULL;
@@ -318,12 +360,11 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   if (code == EINI_CUDA_OK) code = c->api.pool_set(pool, EINI_CUDA_KEEP, &keep);
   if (code == EINI_CUDA_OK && c->own_stream)
     code = c->api.stream_create(&c->stream, EINI_CUDA_APART);
-  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
-    void *p = NULL;
-    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
-    c->pinned[i] = (char *)p;
-    if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
-  }
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->up);
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->home);
+  if (code == EINI_CUDA_OK) code = c->api.event_create(&c->order, EINI_CUDA_UNTIMED);
+  for (int i = 0; i < EINI_CUDA_LATERS && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->later[i].event, EINI_CUDA_UNTIMED);
   for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->timed[i], 0);
   for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
@@ -376,10 +417,11 @@ static void eini_cuda_end_device(ein_cuda *c) {
       if (k->module != NULL) (void)c->api.module_unload(k->module);
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
     if (c->lt != NULL) (void)c->api.lt_destroy(c->lt);
-    for (int i = 0; i < 2; i++) {
-      if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
-      if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
-    }
+    eini_cuda_lane_end(c, &c->up);
+    eini_cuda_lane_end(c, &c->home);
+    if (c->order != NULL) (void)c->api.event_destroy(c->order);
+    for (int i = 0; i < EINI_CUDA_LATERS; i++)
+      if (c->later[i].event != NULL) (void)c->api.event_destroy(c->later[i].event);
     for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)
       if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
     for (int i = 0; i < EINI_CUDA_MARKS; i++)

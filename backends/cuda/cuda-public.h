@@ -98,6 +98,8 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->memory.copy_fn = eini_slot_cuda_copy;
   c->memory.mark_fn = eini_slot_cuda_mark;
   c->memory.wait_fn = eini_slot_cuda_wait;
+  c->memory.later_fn = eini_slot_cuda_later;
+  c->memory.settle_fn = eini_slot_cuda_settle;
   *cuda = c;
   return EIN_OK;
 }
@@ -125,10 +127,18 @@ EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
   return EIN_OK;
 }
 
+// What was asked for is before what is put into the stream of kernels, by whom ever.
+static ein_status eini_cuda_ordered(ein_cuda *c) {
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c));
+}
+
 EIN_API ein_status ein_cuda_alloc(ein_cuda *c, size_t bytes, void **at) {
   if (c == NULL || at == NULL || bytes == 0) return EIN_ERR_ARGUMENT;
   *at = NULL;
-  return c->ready ? eini_slot_cuda_alloc(c, bytes, at) : EIN_ERR_UNSUPPORTED;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  EINI_TRY(eini_slot_cuda_alloc(c, bytes, at));
+  return eini_cuda_ordered(c);
 }
 
 EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
@@ -138,7 +148,9 @@ EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
 static ein_status eini_cuda_copy(ein_cuda *c, size_t bytes, const void *from, void *to, int away) {
   if (c == NULL || (bytes > 0 && (from == NULL || to == NULL))) return EIN_ERR_ARGUMENT;
   if (!c->ready) return EIN_ERR_UNSUPPORTED;
-  return bytes == 0 ? EIN_OK : eini_slot_cuda_copy(c, bytes, from, to, away);
+  if (bytes == 0) return EIN_OK;
+  EINI_TRY(eini_slot_cuda_copy(c, bytes, from, to, away));
+  return eini_cuda_ordered(c);
 }
 
 EIN_API ein_status ein_cuda_write(ein_cuda *c, void *at, const void *from, size_t bytes) {

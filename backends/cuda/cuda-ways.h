@@ -382,10 +382,11 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
+  if (!eini_cuda_captured(c)) EINI_TRY(eini_cuda_join(c));
   ends.base[0] = (char *)(uintptr_t)part;
   ein_status st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
   if (st == EIN_OK) st = eini_cuda_go(c, &ends, &fold, w->ends, NULL);
-  (void)c->api.free_fn(part, c->stream);
+  eini_cuda_drop(c, part);
   return st;
 }
 

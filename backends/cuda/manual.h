@@ -96,7 +96,9 @@
 // from the device's default pool, which keeps what it has. None is left taken when a plan has run.
 //
 // A budget (options.memory) counts it together with the host's: a program that is larger than the
-// device runs there in slices, each of which is copied there and home.
+// device runs there in slices, each of which is copied there and home. Where there is room for two
+// slices, which planning looks for first, and no partial results are merged between them, one goes
+// there and one comes home while a kernel runs: copies have a stream for each direction.
 //
 // Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
 // its like, of the same device) are used as they are, with any strides, beside views of the host's,
@@ -126,5 +128,5 @@
 //
 // Several devices. Groups do sums of products as any other fold,
 // without tiles, and softmax of a row that is there. A budget does not go with views of the
-// device's memory, and copies of a slice do not overlap the kernels of the one before.
+// device's memory. Parts with gaps of a slice's output are waited for.
 
