@@ -456,8 +456,8 @@ step-tsan-cpu_safe: $(if $(SAN_CC),$(B)/tsan/test_cpu_safe)
 	$(STEP) tsan-cpu_safe $(if $(SAN_CC),$< 300,$(NO_SAN))
 
 MPI_TEST = WARN="$(WARN)" sh tests/mpi.sh $(B)
-step-mpi-openmpi step-mpi-mpich: step-mpi-%: $(TEST_C)
-	$(STEP) mpi-$* env $(MPI_TEST) $* 1 3 4
+step-mpi-openmpi step-mpi-mpich: step-mpi-%: $(TEST_C) $(B)/libcuda_stub.so
+	$(STEP) mpi-$* env CUDA_STUB="$(CURDIR)/$(B)/libcuda_stub.so" $(MPI_TEST) $* 1 3 4
 
 # On more ranks, and on 4 with sanitizers: minutes.
 test-mpi: $(TEST_C)

@@ -176,6 +176,8 @@ typedef struct ein_cuda_desc {
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
   const ein_cuda_shelf *shelf;  // default: none; copied
+  int around;             // 1: device is a process's number among those of the machine; devices are
+                          //   dealt to these in turn
   const char *cublaslt;   // default: cublas, if that is given, else libcublasLt.so.13, .12, ..
 } ein_cuda_desc;
 
@@ -615,7 +617,8 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   (void)c->api.version(&c->driver);
   (void)c->api.nvrtc_version(&c->nvrtc[0], &c->nvrtc[1]);
   if (eini_cuda_status(c, c->api.device_count(&n), "the driver") != EIN_OK) return EIN_OK;
-  if (d->device >= n) {
+  c->number = d->around && n > 0 ? d->device % n : d->device;
+  if (c->number >= n) {
     snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
     return EIN_OK;
   }
@@ -626,7 +629,6 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
     c->library[i] = NULL;
   }
   c->why[0] = 0;  // without cuBLAS generated kernels run
-  c->number = d->device;
   c->only = d->only;
   c->tf32 = d->tf32;
   if (d->shelf != NULL) c->shelf = *d->shelf;

@@ -15,7 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { THREADS = 256, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719,
+enum { THREADS = 256, DEVICES = 8, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719,
        ROOM = 48 << 10, ROOM_MOST = 64 << 10 };  // shared memory, and what a kernel may ask for
 
 // ---- failing on purpose, and what is left behind ----
@@ -180,9 +180,13 @@ int cuGetErrorString(int code, const char **text) {
   return 0;
 }
 int cuDeviceGetCount(int *n);
-int cuDeviceGetCount(int *n) { *n = getenv("STUB_NO_DEVICE") != NULL ? 0 : 1; return 0; }
+static int devices(void) {
+  const char *given = getenv("STUB_DEVICES");
+  return getenv("STUB_NO_DEVICE") != NULL ? 0 : given != NULL ? atoi(given) : 1;
+}
+int cuDeviceGetCount(int *n) { *n = devices(); return 0; }
 int cuDeviceGet(int *device, int i);
-int cuDeviceGet(int *device, int i) { *device = i; return i == 0 ? 0 : WRONG; }
+int cuDeviceGet(int *device, int i) { *device = i; return i >= 0 && i < devices() && i < DEVICES ? 0 : WRONG; }
 int cuDeviceGetName(char *name, int size, int device);
 int cuDeviceGetName(char *name, int size, int device) {
   (void)device;
@@ -208,21 +212,33 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   return 0;
 }
 static int depth;  // contexts pushed
+static char contexts[DEVICES];
 int cuDevicePrimaryCtxRetain(void **ctx, int device);
 int cuDevicePrimaryCtxRetain(void **ctx, int device) {
-  (void)device;
   const int failed = fails();
+  const char *trace = getenv("STUB_TRACE");  // a folder that gets a file for each device in use
+  char name[300];
   if (failed) return failed;
-  *ctx = &depth;
+  snprintf(name, sizeof name, "%.250s/device%d", trace != NULL ? trace : "", device);
+  FILE *f = trace == NULL ? NULL : fopen(name, "w");
+  if (f != NULL) fclose(f);
+  *ctx = &contexts[device];
   live++;
   return 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int device);
-int cuDevicePrimaryCtxRelease_v2(int device) { live--; return device; }
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  live--;
+  return device < devices() ? 0 : WRONG;
+}
 int cuCtxPushCurrent_v2(void *ctx);
-int cuCtxPushCurrent_v2(void *ctx) { depth++; return ctx == &depth ? 0 : WRONG; }
+int cuCtxPushCurrent_v2(void *ctx) {
+  const char *c = (const char *)ctx;
+  depth++;
+  return c >= contexts && c < contexts + DEVICES ? 0 : WRONG;
+}
 int cuCtxPopCurrent_v2(void **ctx);
-int cuCtxPopCurrent_v2(void **ctx) { *ctx = &depth; return --depth < 0 ? WRONG : 0; }
+int cuCtxPopCurrent_v2(void **ctx) { *ctx = contexts; return --depth < 0 ? WRONG : 0; }
 static int handle(void **p) {
   const int failed = fails();
   if (failed) return failed;
@@ -292,7 +308,10 @@ int cuEventElapsedTime(float *ms, void *from, void *to) {
   return from == NULL || to == NULL || from == to ? WRONG : 0;
 }
 int cuDeviceGetDefaultMemPool(void **pool, int device);
-int cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = &depth; return device; }
+int cuDeviceGetDefaultMemPool(void **pool, int device) {
+  *pool = &depth;
+  return device < devices() ? 0 : WRONG;
+}
 int cuMemPoolSetAttribute(void *pool, int attribute, void *value);
 int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
   return pool == &depth && attribute == 4 && value != NULL ? 0 : WRONG;

@@ -388,7 +388,8 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   (void)c->api.version(&c->driver);
   (void)c->api.nvrtc_version(&c->nvrtc[0], &c->nvrtc[1]);
   if (eini_cuda_status(c, c->api.device_count(&n), "the driver") != EIN_OK) return EIN_OK;
-  if (d->device >= n) {
+  c->number = d->around && n > 0 ? d->device % n : d->device;
+  if (c->number >= n) {
     snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
     return EIN_OK;
   }
@@ -399,7 +400,6 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
     c->library[i] = NULL;
   }
   c->why[0] = 0;  // without cuBLAS generated kernels run
-  c->number = d->device;
   c->only = d->only;
   c->tf32 = d->tf32;
   if (d->shelf != NULL) c->shelf = *d->shelf;
