@@ -238,7 +238,7 @@ $(B)/test_provider: tests/test_provider.c $(TEST_C) $(ALL)
 
 # Nor does this, which takes a stub of CUDA at run time.
 $(B)/libcuda_stub.so: tests/cuda_stub.c $(B)/flags
-	$(CC) -std=gnu99 -O2 $(CPPFLAGS) -Wall -Wextra -fPIC -shared -o $@ $< -ldl -lm
+	$(CC) -std=gnu99 -O2 $(CPPFLAGS) -Wall -Wextra -fPIC -shared -o $@ $< -ldl -lm -pthread
 CUDA_ALL = $(B)/library.o $(B)/library_cuda.o
 $(B)/test_cuda $(B)/test_device: $(B)/test_%: tests/test_%.c $(TEST_C) $(CUDA_ALL)
 	$(BUILD) -Wall -Wextra -o $@ $< $(CUDA_ALL) $(LINK)

@@ -178,6 +178,8 @@ typedef struct ein_cuda_desc {
   const ein_cuda_shelf *shelf;  // default: none; copied
   int around;             // 1: device is a process's number among those of the machine; devices are
                           //   dealt to these in turn
+  int devices;            // so many at most, from `device` on, in turn run what the places of a
+                          //   fabric do; default 1. Calls for no place are the first one's
   const char *cublaslt;   // default: cublas, if that is given, else libcublasLt.so.13, .12, ..
 } ein_cuda_desc;
 
@@ -375,6 +377,7 @@ enum { EINI_CUDA_LATERS = 8, EINI_CUDA_FRESH = 32 };
 
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
+  ein_cuda *owner;              // on whose device it is
   uint64_t hash;
   size_t bytes;
   char *source;
@@ -383,8 +386,12 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
+enum { EINI_CUDA_DEVICES = 16 };
+
 struct ein_cuda {
   ein_allocator al;
+  int npeer;                    // devices of places beside this one, which place q of n + 1 has in
+  ein_cuda *peer[EINI_CUDA_DEVICES];  // turn: 0 this, then these
   eini_cuda_api api;
   void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
@@ -410,6 +417,7 @@ struct ein_cuda {
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
+  pthread_key_t place;          // of the thread, plus 1; with peers
 #endif
 };
 
@@ -418,12 +426,34 @@ static int eini_cuda_lock_new(ein_cuda *c) { return c != NULL; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)c; }
 static void eini_cuda_lock(ein_cuda *c) { (void)c; }
 static void eini_cuda_unlock(ein_cuda *c) { (void)c; }
-#else
+static int eini_cuda_place_new(ein_cuda *c) { return c == NULL; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)c; }
+static void eini_cuda_place_set(ein_cuda *c, int place) { (void)c, (void)place; }
+static int eini_cuda_place_get(ein_cuda *c) { return (void)c, -1; }
+#else  // not _WIN32
 static int eini_cuda_lock_new(ein_cuda *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)pthread_mutex_destroy(&c->lock); }
 static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
 static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
-#endif
+static int eini_cuda_place_new(ein_cuda *c) { return pthread_key_create(&c->place, NULL) == 0; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)pthread_key_delete(c->place); }
+static void eini_cuda_place_set(ein_cuda *c, int place) {
+  (void)pthread_setspecific(c->place, (void *)(uintptr_t)(place + 1));
+}
+static int eini_cuda_place_get(ein_cuda *c) {
+  return (int)(uintptr_t)pthread_getspecific(c->place) - 1;
+}
+#endif  // not _WIN32
+
+static void eini_slot_cuda_place(void *user, int place) {
+  if (((ein_cuda *)user)->npeer > 0) eini_cuda_place_set((ein_cuda *)user, place);
+}
+// The device of this thread's place.
+static ein_cuda *eini_cuda_here(void *user) {
+  ein_cuda *c = (ein_cuda *)user;
+  const int place = c->npeer > 0 ? eini_cuda_place_get(c) : -1, at = place % (c->npeer + 1);
+  return at > 0 ? c->peer[at - 1] : c;
+}
 
 // A status of the driver. what: what was asked of it.
 static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
@@ -1843,7 +1873,8 @@ static void eini_cuda_say_turn(eini_cuda_writer *w, const eini_cuda_turn *u) {
 // ================================================================================================
 // >>cuda-tiles  kernels of contractions through shared memory
 // out[b,m,n] = store(fold over k of pair(P[b,m,k], Q[b,k,n])): a block makes a tile of m and n.
-// Values of P and Q are made on the way to shared memory, the next while those there are folded.
+// Values of P and Q are made on the way to shared memory, the next while those there are folded;
+// what is as it is stored goes there by itself (cp.async) on devices that have that.
 // ================================================================================================
 
 // What tensor cores multiply: nothing, f64, f32 rounded to TF32, f16 and bf16 as they are stored.
@@ -1856,6 +1887,7 @@ typedef enum eini_cuda_cores {
 // tensor cores 4 x 2 warps share the tile.
 typedef struct eini_cuda_shape {
   int rows, cols, split, cores;
+  int async;                     // 1: the device has cp.async
   int along[2];                  // 1: neighbours read P, Q along k, 0: along m, n
 } eini_cuda_shape;
 
@@ -1887,6 +1919,7 @@ static const eini_cuda_fragment eini_cuda_fragments[] = {
 // One side of the product: its operands, where its rows are, and letters for names.
 typedef struct eini_cuda_half {
   int cores, first, nop, rows, upto, side, along, which;
+  int async;                     // copied as it is stored
   char letter;                   // p, q
   const char *tile, *extent;     // of its rows
 } eini_cuda_half;
@@ -1901,6 +1934,9 @@ static eini_cuda_half eini_cuda_half_of(const eini_cuda_nest *x, const eini_cuda
   h.upto = x->axes[2 + q];
   h.side = EINI_CUDA_SIDE * (q ? f->cols : f->rows);
   h.along = f->along[q];
+  h.async = f->async && h.nop == 1 && x->code[q]->plain == 0 && !x->code[q]->conj &&
+            x->dtype[h.first] == (unsigned char)x->type && f->cores <= EINI_CUDA_CORES_F64 &&
+            (x->type == EIN_F32 || x->type == EIN_F64 || x->type == EIN_I32 || x->type == EIN_I64);
   h.letter = q ? 'q' : 'p';
   h.tile = q ? "tn" : "tm";
   h.extent = q ? "en" : "em";
@@ -1928,7 +1964,7 @@ static void eini_cuda_say_shares(eini_cuda_writer *w, const eini_cuda_half *v) {
 static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
   eini_text *t = &w->t;
-  eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
+  if (!v->async) eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
   for (int s = v->first; s < v->first + v->nop; s++) eini_say(t, "  ix f%d[%d];\n", s, share);
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix full = %s * %d + row, in = full < %s ? full : 0;\n  (void)at;\n", v->tile,
@@ -1944,12 +1980,45 @@ static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   eini_say(t, "  }\n");
 }
 
+// Elements of the tile that begins at k go to shared memory, zero where there are none.
+static void eini_cuda_say_async(eini_cuda_writer *w, const eini_cuda_half *v) {
+  const eini_cuda_nest *x = w->x;
+  const int s = v->first;
+  eini_text *t = &w->t;
+  eini_cuda_say_shares(w, v);
+  eini_say(t, "  const ix kk = k + at;\n  const int there = %s * %d + row < %s && kk < k1;\n"
+              "  const ein_m *from = (const ein_m *)p.b[%d];\n  if (there) {\n", v->tile, v->side,
+           v->extent, s);
+  eini_cuda_say_split(w, "kk", x->axes[3], x->n);
+  eini_say(t, "  from += f%d[h] + ", s);
+  eini_cuda_say_offset(w, s, x->axes[3], x->n);
+  eini_say(t, v->cores ? ";\n  }\n  ein_async(&s%c[b][row][at], from, there);\n  }\n"
+                       : ";\n  }\n  ein_async(&s%c[b][at][row], from, there);\n  }\n", v->letter);
+}
+
+// What such a kernel needs.
+static void eini_cuda_say_asyncs(eini_text *t, int bytes) {
+  eini_say(t, "EIN_DEVICE void ein_async(ein_m *to, const ein_m *from, int there) {\n"
+              "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n"
+              "  const unsigned at = (unsigned)__cvta_generic_to_shared(to);\n"
+              "  asm volatile(\"cp.async.ca.shared.global [%%0], [%%1], %d, %%2;\"\n"
+              "    :: \"r\"(at), \"l\"(from), \"r\"(there ? %d : 0) : \"memory\");\n"
+              "#else\n  if (there) *to = *from; else *to = 0;\n#endif\n}\n", bytes, bytes);
+  eini_say(t, "EIN_DEVICE void ein_async_wait() {\n"
+              "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n"
+              "  asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n#endif\n}\n");
+}
+
 // Values of the tile that begins at k.
 static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
   const eini_cuda_nest *x = w->x;
   const eini_cuda_reads reads = {NULL, v->first, x->nop};
   char name[16] = "";
   eini_text *t = &w->t;
+  if (v->async) {
+    eini_cuda_say_async(w, v);
+    return;
+  }
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix kk = k + at;\n  ein_m z = %s;\n"
               "  if (%s * %d + row < %s && kk < k1) {\n", v->cores ? "0" : "ein_none().v", v->tile,
@@ -1968,6 +2037,7 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
 }
 
 static void eini_cuda_say_put(eini_cuda_writer *w, const eini_cuda_half *v) {
+  if (v->async) return;
   eini_cuda_say_shares(w, v);
   eini_say(&w->t, v->cores ? "  s%c[b][row][at] = v%c[h];\n  }\n"
                            : "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
@@ -2142,6 +2212,7 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_half p = eini_cuda_half_of(x, f, 0), q = eini_cuda_half_of(x, f, 1);
   eini_text *t = &w->t;
   eini_cuda_say_cores(w, f);
+  if (p.async || q.async) eini_cuda_say_asyncs(t, x->size[(p.async ? &p : &q)->first]);
   eini_cuda_say_begin(w);
   eini_cuda_say_shared(w, f, p.side, q.side);
   eini_cuda_say_product(w, "eb", 0, x->axes[1]);
@@ -2168,6 +2239,7 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   eini_say(t, "  if (k >= k1) break;\n");
   eini_cuda_say_put(w, &p);
   eini_cuda_say_put(w, &q);
+  if (p.async || q.async) eini_say(t, "  ein_async_wait();\n");
   eini_say(t, "  EIN_SYNC;\n  b ^= 1;\n  }\n");
   eini_cuda_say_ends(w, f);
 }
@@ -2192,14 +2264,12 @@ static void eini_cuda_writer_end(ein_cuda *c, eini_cuda_writer *w) {
 }
 
 // The kernel with this source; NULL: no memory, or the source is none.
-static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
-  const size_t bytes = w->t.at + 1;
-  if (w->bad || bytes > w->t.size) return NULL;
-  const uint64_t hash = eini_hash(w->t.buf, w->t.at, 0);
+static eini_cuda_kernel *eini_cuda_kernel_new(ein_cuda *c, const char *source, size_t bytes) {
+  const uint64_t hash = eini_hash(source, bytes - 1, 0);
   eini_cuda_lock(c);
   eini_cuda_kernel *k = c->first;
   while (k != NULL && (k->hash != hash || k->bytes != bytes ||
-                       memcmp(k->source, w->t.buf, bytes) != 0))
+                       memcmp(k->source, source, bytes) != 0))
     k = k->next;
   if (k == NULL) {
     k = (eini_cuda_kernel *)c->al.alloc_fn(sizeof *k, 64, c->al.user);
@@ -2208,8 +2278,9 @@ static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer
     if (text == NULL) k = NULL;
     if (k != NULL) {
       memset(k, 0, sizeof *k);
-      memcpy(text, w->t.buf, bytes);
+      memcpy(text, source, bytes);
       k->source = text;
+      k->owner = c;
       k->bytes = bytes;
       k->hash = hash;
       *c->last = k;
@@ -2218,6 +2289,16 @@ static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer
   }
   eini_cuda_unlock(c);
   return k;
+}
+
+static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
+  if (w->bad || w->t.at + 1 > w->t.size) return NULL;
+  return eini_cuda_kernel_new(c, w->t.buf, w->t.at + 1);
+}
+
+// That of a device's own, of one that was planned for the first of them.
+static eini_cuda_kernel *eini_cuda_kernel_here(ein_cuda *c, eini_cuda_kernel *k) {
+  return k->owner == c ? k : eini_cuda_kernel_new(c, k->source, k->bytes);
 }
 
 static void eini_cuda_kernels_free(ein_cuda *c) {
@@ -2633,7 +2714,7 @@ static ein_status eini_cuda_exit(ein_cuda *c, ein_status st) {
 }
 
 static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   uint64_t address = 0;
   EINI_TRY(eini_cuda_enter(c));
   const ein_status st = eini_cuda_take(c, bytes, &address);
@@ -2642,7 +2723,7 @@ static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
 }
 
 static void eini_slot_cuda_free(void *user, void *at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   if (eini_cuda_enter(c) != EIN_OK) return;
   eini_cuda_drop(c, (uint64_t)(uintptr_t)at);
   (void)eini_cuda_exit(c, EIN_OK);
@@ -2661,7 +2742,7 @@ static eini_cuda_walk eini_cuda_walk_bytes(char *at, size_t bytes) {
 
 static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
                                       int away) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   union { const void *c; char *v; } source;  // it is only read
   source.c = from;
   eini_cuda_walk w = eini_cuda_walk_bytes(away ? source.v : (char *)to, bytes);
@@ -2694,7 +2775,7 @@ static ein_status eini_cuda_settle(ein_cuda *c, int all) {
 }
 
 static ein_status eini_slot_cuda_later(void *user, size_t bytes, void *from, void *to) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_copies_here(c);
   if (st == EIN_OK) st = eini_cuda_join(c);
@@ -2712,14 +2793,14 @@ static ein_status eini_slot_cuda_later(void *user, size_t bytes, void *from, voi
 }
 
 static ein_status eini_slot_cuda_settle(void *user) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   return eini_cuda_exit(c, eini_cuda_settle(c, 1));
 }
 
 // A ticket counts marks from 1 on; its event may be another's by now, which is behind it.
 static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   *ticket = 0;
   if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
@@ -2731,7 +2812,7 @@ static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
 }
 
 static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = ticket > c->marks ? EIN_ERR_ARGUMENT : EIN_OK;
   if (st == EIN_OK && ticket > c->waited) {
@@ -3205,6 +3286,7 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   const int64_t k = eini_cuda_extent(x, x->axes[3], x->n);
   const int most = x->type == EIN_C128 ? 2 : 4;
   eini_cuda_shape *f = &w->shape;
+  f->async = c->device.major >= 8;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
   if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
@@ -3501,9 +3583,9 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
-  if (!eini_cuda_captured(c)) EINI_TRY(eini_cuda_join(c));
   ends.base[0] = (char *)(uintptr_t)part;
-  ein_status st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
+  ein_status st = eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
   if (st == EIN_OK) st = eini_cuda_go(c, &ends, &fold, w->ends, NULL);
   eini_cuda_drop(c, part);
   return st;
@@ -3539,6 +3621,10 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   memcpy(&w, h->state, sizeof w);
   for (int s = 0; s < x->nstream; s++) x->packed[s] = (unsigned char)(w.packed >> s & 1);
   eini_cuda_strides(x);
+  if (w.kernel != NULL && (w.kernel = eini_cuda_kernel_here(c, w.kernel)) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  if (w.ends != NULL && (w.ends = eini_cuda_kernel_here(c, w.ends)) == NULL)
+    return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_bring(c, x, &room);
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
@@ -3837,7 +3923,7 @@ static void eini_cuda_group_words(const ein_group *g, const eini_cuda_nest *x,
 }
 
 static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   uint64_t word[EINI_CUDA_WORDS];
   eini_cuda_together way;
   memcpy(&way, h->state, sizeof way);
@@ -3846,6 +3932,8 @@ static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const
   memset(word, 0, sizeof word);
   eini_cuda_group_words(g, x, &way, word);
   eini_cuda_stages_end(c, g, x);
+  way.kernel = eini_cuda_kernel_here(c, way.kernel);
+  if (way.kernel == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_ready_kernel(c, way.kernel);
   if (st == EIN_OK) st = eini_cuda_clock(c, 0);
@@ -4042,7 +4130,7 @@ static ein_status eini_slot_cuda_contract_run(void *user, const ein_contract *c,
                                               void *scratch) {
   eini_cuda_nest x;
   (void)part, (void)scratch;  // it is never cut
-  return eini_cuda_of_contract(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, c, choice)
+  return eini_cuda_of_contract(c, &x) ? eini_cuda_run(eini_cuda_here(user), &x, c, choice)
                                       : EIN_ERR_INTERNAL;
 }
 static int eini_slot_cuda_copy_plan(void *user, const ein_copy *c, int width, int nth,
@@ -4055,7 +4143,7 @@ static ein_status eini_slot_cuda_copy_run(void *user, const ein_copy *c, const e
                                           void *scratch) {
   eini_cuda_nest x;
   (void)scratch;
-  return eini_cuda_of_copy(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+  return eini_cuda_of_copy(c, &x) ? eini_cuda_run(eini_cuda_here(user), &x, NULL, choice)
                                   : EIN_ERR_INTERNAL;
 }
 static int eini_slot_cuda_map_plan(void *user, const ein_map *m, int width, int nth,
@@ -4068,8 +4156,45 @@ static ein_status eini_slot_cuda_map_run(void *user, const ein_map *m, const ein
                                          void *scratch) {
   eini_cuda_nest x;
   (void)scratch;
-  return eini_cuda_of_map(m, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+  return eini_cuda_of_map(m, &x) ? eini_cuda_run(eini_cuda_here(user), &x, NULL, choice)
                                  : EIN_ERR_INTERNAL;
+}
+
+static void eini_cuda_memory_slots(ein_cuda *c) {
+  c->memory.space = EIN_CUDA_SPACE;
+  c->memory.start = eini_cuda_copy_seconds;
+  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
+  c->memory.alloc_fn = eini_slot_cuda_alloc;
+  c->memory.free_fn = eini_slot_cuda_free;
+  c->memory.copy_fn = eini_slot_cuda_copy;
+  c->memory.mark_fn = eini_slot_cuda_mark;
+  c->memory.wait_fn = eini_slot_cuda_wait;
+  c->memory.later_fn = eini_slot_cuda_later;
+  c->memory.settle_fn = eini_slot_cuda_settle;
+  c->memory.place_fn = eini_slot_cuda_place;
+}
+
+// Devices of places, as many as there are.
+static ein_status eini_cuda_join_peers(ein_cuda *c, const ein_cuda_desc *d) {
+  const int most = (int)eini_min64(d->devices, EINI_CUDA_DEVICES);
+  if (d->devices < 0) return EIN_ERR_ARGUMENT;
+  if (most < 2 || !c->ready) return EIN_OK;
+  if (!eini_cuda_place_new(c)) return EIN_ERR_NO_MEMORY;
+  while (c->npeer < most - 1) {
+    ein_cuda_desc own = *d;
+    own.devices = 1;
+    own.device = d->device + c->npeer + 1;
+    own.stream = NULL;
+    own.shelf = NULL;  // one thread at a time calls it
+    ein_cuda **to = &c->peer[c->npeer++];
+    EINI_TRY(ein_cuda_create(&own, &c->al, to));
+    if ((*to)->ready) continue;
+    ein_cuda_destroy(*to);
+    c->npeer--;
+    if (c->npeer == 0) eini_cuda_place_end(c);
+    break;
+  }
+  return EIN_OK;
 }
 
 EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocator *allocator,
@@ -4118,22 +4243,17 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.group_plan = eini_slot_cuda_group_plan;
   c->kernels.group_run = eini_slot_cuda_group_run;
   if (c->ready) c->kernels.group_bytes = c->device.shared - (size_t)EINI_CUDA_THREADS * 24;
-  c->memory.space = EIN_CUDA_SPACE;
-  c->memory.start = eini_cuda_copy_seconds;
-  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
-  c->memory.alloc_fn = eini_slot_cuda_alloc;
-  c->memory.free_fn = eini_slot_cuda_free;
-  c->memory.copy_fn = eini_slot_cuda_copy;
-  c->memory.mark_fn = eini_slot_cuda_mark;
-  c->memory.wait_fn = eini_slot_cuda_wait;
-  c->memory.later_fn = eini_slot_cuda_later;
-  c->memory.settle_fn = eini_slot_cuda_settle;
-  *cuda = c;
-  return EIN_OK;
+  eini_cuda_memory_slots(c);
+  const ein_status joined = eini_cuda_join_peers(c, &d);
+  if (joined == EIN_OK) *cuda = c;
+  else ein_cuda_destroy(c);
+  return joined;
 }
 
 EIN_API void ein_cuda_destroy(ein_cuda *c) {
   if (c == NULL) return;
+  for (int i = 0; i < c->npeer; i++) ein_cuda_destroy(c->peer[i]);
+  if (c->npeer > 0) eini_cuda_place_end(c);
   eini_cuda_end_device(c);
   eini_cuda_kernels_free(c);
   eini_cuda_lock_end(c);
@@ -4166,7 +4286,11 @@ EIN_API ein_status ein_cuda_alloc(ein_cuda *c, size_t bytes, void **at) {
   *at = NULL;
   if (!c->ready) return EIN_ERR_UNSUPPORTED;
   EINI_TRY(eini_slot_cuda_alloc(c, bytes, at));
-  return eini_cuda_ordered(c);
+  const ein_status st = eini_cuda_ordered(c);
+  if (st == EIN_OK) return EIN_OK;
+  eini_slot_cuda_free(c, *at);
+  *at = NULL;
+  return st;
 }
 
 EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
@@ -4206,6 +4330,7 @@ EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
            c->nvrtc[0], c->nvrtc[1]);
   if (c->blas == NULL) eini_say(&t, "no cuBLAS: generated kernels run");
   else eini_say(&t, "cuBLAS %d.%d.%d", blas / 10000, blas / 100 % 100, blas % 100);
+  if (c->npeer > 0) eini_say(&t, "\ncuda: %d more for places", c->npeer);
   if (c->why[0] != 0) eini_say(&t, "\ncuda: last error: %s", c->why);
   return t.at;
 }
@@ -4213,7 +4338,16 @@ EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
 EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *c) {
   ein_cuda_counts none;
   memset(&none, 0, sizeof none);
-  return c == NULL ? none : c->counts;
+  if (c == NULL) return none;
+  ein_cuda_counts n = c->counts;
+  for (int i = 0; i < c->npeer; i++) {
+    const ein_cuda_counts *m = &c->peer[i]->counts;
+    n.launches += m->launches, n.gemms += m->gemms;
+    n.compiled += m->compiled, n.loaded += m->loaded;
+    n.to_device += m->to_device, n.from_device += m->from_device;
+    n.seconds += m->seconds;
+  }
+  return n;
 }
 
 EIN_API const char *ein_cuda_source(const ein_cuda *c, int i) {

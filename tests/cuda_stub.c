@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -186,7 +187,10 @@ static int devices(void) {
 }
 int cuDeviceGetCount(int *n) { *n = devices(); return 0; }
 int cuDeviceGet(int *device, int i);
-int cuDeviceGet(int *device, int i) { *device = i; return i >= 0 && i < devices() && i < DEVICES ? 0 : WRONG; }
+int cuDeviceGet(int *device, int i) {
+  *device = i;
+  return i >= 0 && i < devices() && i < DEVICES ? 0 : WRONG;
+}
 int cuDeviceGetName(char *name, int size, int device);
 int cuDeviceGetName(char *name, int size, int device) {
   (void)device;
@@ -213,15 +217,22 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 }
 static int depth;  // contexts pushed
 static char contexts[DEVICES];
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;  // between push and pop: one thread
+static int current;  // the device whose context was pushed last
+// STUB_TRACE: a folder that gets a file for each device in use, and for each that ran a kernel.
+static void trace(const char *what, int device) {
+  const char *folder = getenv("STUB_TRACE");
+  char name[300];
+  if (folder == NULL) return;
+  snprintf(name, sizeof name, "%.250s/%s%d", folder, what, device);
+  FILE *f = fopen(name, "w");
+  if (f != NULL) fclose(f);
+}
 int cuDevicePrimaryCtxRetain(void **ctx, int device);
 int cuDevicePrimaryCtxRetain(void **ctx, int device) {
   const int failed = fails();
-  const char *trace = getenv("STUB_TRACE");  // a folder that gets a file for each device in use
-  char name[300];
   if (failed) return failed;
-  snprintf(name, sizeof name, "%.250s/device%d", trace != NULL ? trace : "", device);
-  FILE *f = trace == NULL ? NULL : fopen(name, "w");
-  if (f != NULL) fclose(f);
+  trace("device", device);
   *ctx = &contexts[device];
   live++;
   return 0;
@@ -234,11 +245,19 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
 int cuCtxPushCurrent_v2(void *ctx);
 int cuCtxPushCurrent_v2(void *ctx) {
   const char *c = (const char *)ctx;
+  if (c < contexts || c >= contexts + DEVICES) return WRONG;
+  pthread_mutex_lock(&one);
   depth++;
-  return c >= contexts && c < contexts + DEVICES ? 0 : WRONG;
+  current = (int)(c - contexts);
+  return 0;
 }
 int cuCtxPopCurrent_v2(void **ctx);
-int cuCtxPopCurrent_v2(void **ctx) { *ctx = contexts; return --depth < 0 ? WRONG : 0; }
+int cuCtxPopCurrent_v2(void **ctx) {
+  *ctx = contexts;
+  const int wrong = --depth < 0;
+  pthread_mutex_unlock(&one);
+  return wrong ? WRONG : 0;
+}
 static int handle(void **p) {
   const int failed = fails();
   if (failed) return failed;
@@ -606,6 +625,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     return 0;
   }
   passes(stream, 1, last_kernel, last_copy);
+  trace("ran", current);
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;

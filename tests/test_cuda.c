@@ -419,7 +419,7 @@ static void test_stores(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
   }
 }
 
-// Who does not ask for it gets no TF32, and an old device has no such instructions.
+// Who does not ask for it gets no TF32, and an old device has no such instructions, nor cp.async.
 static void test_no_cores(ein_ctx *host) {
   static const program one = {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, ""};
   static const int extent[3] = {20, 30, 24};
@@ -432,6 +432,10 @@ static void test_no_cores(ein_ctx *host) {
     work_begin(host, &w, &one, EIN_F32, extent);
     CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
     CHECK(strstr(known, "cuda:tiles") != NULL && strstr(known, "cores") == NULL);
+    int async = 0;  // what is as it is stored goes to shared memory by itself
+    for (int i = 0; ein_cuda_source(cuda, i) != NULL; i++)
+      async |= strstr(ein_cuda_source(cuda, i), "cp.async") != NULL;
+    CHECK(async == (k == 0));
     work_end(&w);
     ein_ctx_destroy(ctx);
     ein_cuda_destroy(cuda);

@@ -146,6 +146,7 @@ enum { EINI_CUDA_LATERS = 8, EINI_CUDA_FRESH = 32 };
 
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
+  ein_cuda *owner;              // on whose device it is
   uint64_t hash;
   size_t bytes;
   char *source;
@@ -154,8 +155,12 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
+enum { EINI_CUDA_DEVICES = 16 };
+
 struct ein_cuda {
   ein_allocator al;
+  int npeer;                    // devices of places beside this one, which place q of n + 1 has in
+  ein_cuda *peer[EINI_CUDA_DEVICES];  // turn: 0 this, then these
   eini_cuda_api api;
   void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
@@ -181,6 +186,7 @@ struct ein_cuda {
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
+  pthread_key_t place;          // of the thread, plus 1; with peers
 #endif
 };
 
@@ -189,12 +195,34 @@ static int eini_cuda_lock_new(ein_cuda *c) { return c != NULL; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)c; }
 static void eini_cuda_lock(ein_cuda *c) { (void)c; }
 static void eini_cuda_unlock(ein_cuda *c) { (void)c; }
-#else
+static int eini_cuda_place_new(ein_cuda *c) { return c == NULL; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)c; }
+static void eini_cuda_place_set(ein_cuda *c, int place) { (void)c, (void)place; }
+static int eini_cuda_place_get(ein_cuda *c) { return (void)c, -1; }
+#else  // not _WIN32
 static int eini_cuda_lock_new(ein_cuda *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)pthread_mutex_destroy(&c->lock); }
 static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
 static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
-#endif
+static int eini_cuda_place_new(ein_cuda *c) { return pthread_key_create(&c->place, NULL) == 0; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)pthread_key_delete(c->place); }
+static void eini_cuda_place_set(ein_cuda *c, int place) {
+  (void)pthread_setspecific(c->place, (void *)(uintptr_t)(place + 1));
+}
+static int eini_cuda_place_get(ein_cuda *c) {
+  return (int)(uintptr_t)pthread_getspecific(c->place) - 1;
+}
+#endif  // not _WIN32
+
+static void eini_slot_cuda_place(void *user, int place) {
+  if (((ein_cuda *)user)->npeer > 0) eini_cuda_place_set((ein_cuda *)user, place);
+}
+// The device of this thread's place.
+static ein_cuda *eini_cuda_here(void *user) {
+  ein_cuda *c = (ein_cuda *)user;
+  const int place = c->npeer > 0 ? eini_cuda_place_get(c) : -1, at = place % (c->npeer + 1);
+  return at > 0 ? c->peer[at - 1] : c;
+}
 
 // A status of the driver. what: what was asked of it.
 static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {

@@ -255,7 +255,7 @@ static ein_status eini_cuda_exit(ein_cuda *c, ein_status st) {
 }
 
 static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   uint64_t address = 0;
   EINI_TRY(eini_cuda_enter(c));
   const ein_status st = eini_cuda_take(c, bytes, &address);
@@ -264,7 +264,7 @@ static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
 }
 
 static void eini_slot_cuda_free(void *user, void *at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   if (eini_cuda_enter(c) != EIN_OK) return;
   eini_cuda_drop(c, (uint64_t)(uintptr_t)at);
   (void)eini_cuda_exit(c, EIN_OK);
@@ -283,7 +283,7 @@ static eini_cuda_walk eini_cuda_walk_bytes(char *at, size_t bytes) {
 
 static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
                                       int away) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   union { const void *c; char *v; } source;  // it is only read
   source.c = from;
   eini_cuda_walk w = eini_cuda_walk_bytes(away ? source.v : (char *)to, bytes);
@@ -316,7 +316,7 @@ static ein_status eini_cuda_settle(ein_cuda *c, int all) {
 }
 
 static ein_status eini_slot_cuda_later(void *user, size_t bytes, void *from, void *to) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_copies_here(c);
   if (st == EIN_OK) st = eini_cuda_join(c);
@@ -334,14 +334,14 @@ static ein_status eini_slot_cuda_later(void *user, size_t bytes, void *from, voi
 }
 
 static ein_status eini_slot_cuda_settle(void *user) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   return eini_cuda_exit(c, eini_cuda_settle(c, 1));
 }
 
 // A ticket counts marks from 1 on; its event may be another's by now, which is behind it.
 static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   *ticket = 0;
   if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
@@ -353,7 +353,7 @@ static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
 }
 
 static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = ticket > c->marks ? EIN_ERR_ARGUMENT : EIN_OK;
   if (st == EIN_OK && ticket > c->waited) {

@@ -86,6 +86,7 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   const int64_t k = eini_cuda_extent(x, x->axes[3], x->n);
   const int most = x->type == EIN_C128 ? 2 : 4;
   eini_cuda_shape *f = &w->shape;
+  f->async = c->device.major >= 8;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
   if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
@@ -382,9 +383,9 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   const double bytes = eini_cuda_parts_bytes(x, w);
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
-  if (!eini_cuda_captured(c)) EINI_TRY(eini_cuda_join(c));
   ends.base[0] = (char *)(uintptr_t)part;
-  ein_status st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
+  ein_status st = eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
   if (st == EIN_OK) st = eini_cuda_go(c, &ends, &fold, w->ends, NULL);
   eini_cuda_drop(c, part);
   return st;
@@ -420,6 +421,10 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   memcpy(&w, h->state, sizeof w);
   for (int s = 0; s < x->nstream; s++) x->packed[s] = (unsigned char)(w.packed >> s & 1);
   eini_cuda_strides(x);
+  if (w.kernel != NULL && (w.kernel = eini_cuda_kernel_here(c, w.kernel)) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  if (w.ends != NULL && (w.ends = eini_cuda_kernel_here(c, w.ends)) == NULL)
+    return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_bring(c, x, &room);
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
