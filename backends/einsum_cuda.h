@@ -21,7 +21,8 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
+// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, DEVICES, THREADS, WHAT IT
+// DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
@@ -29,7 +30,7 @@
 //
 // WHAT IT GIVES
 //
-// A provider of kernels for one GPU: contractions, element-wise statements, folds and copies, of
+// A provider of kernels for GPUs: contractions, element-wise statements, folds and copies, of
 // all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
 // takes it where it predicts fewer seconds, copies between host and device counted;
 // ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
@@ -60,12 +61,15 @@
 // gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
 //             operands as they are stored whose fused indices are rows and columns of matrices
 //             with one dense side, once scaled at most, with one index or none as the batch
+// grouped     the same where one step does not reach all of the batch, of up to 4096: real ones in
+//             one call where cuBLAS has it (12.4), a call each otherwise
 // lt          cuBLASLt: such products of f64, f32, f16 or bf16 (sums in f32), and relu(alpha*sum +
 //             beta*C + bias) or less of it: a bias along the output's dense index, C as the output
 //             lies. The library is asked whether it has that. Its GELU is not said to be gelu's and
 //             so not used; what its ReLU makes of NaN is its own
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
-//             sums each, two tiles in shared memory in turn, stores of any expression
+//             sums each, two tiles in shared memory in turn, by cp.async from sm_80
+//             on what is read as it is stored; stores of any expression
 // cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
 //             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
 // parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
@@ -117,6 +121,14 @@
 // that is less; an output with gaps always is, and what lies between its elements is not written.
 //
 //
+// DEVICES
+//
+// ein_cuda_desc.devices: what place q of a fabric computes runs on device q of so many, in turn,
+// each with streams, memory and kernels of its own. Memory from ein_cuda_alloc is the first one's,
+// and so is what is called for no place. A process of several on a machine takes a device by its
+// number there (ein_cuda_desc.around), as ranks of MPI do; `einsum --fabric` does both.
+//
+//
 // THREADS
 //
 // All calls take a lock; threads that run plans share one stream, in which what each asks for is in
@@ -126,10 +138,10 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices. Groups do sums of products as any other fold,
-// without tiles, and softmax of a row that is there. A budget does not go with views of the
-// device's memory. Parts with gaps of a slice's output are waited for.
-
+// Copies from device to device: what those of one process exchange as places of a fabric goes by
+// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups do sums of
+// products as any other fold, without tiles, and softmax of a row that is there. A budget does not
+// go with views of the device's memory. Parts with gaps of a slice's output are waited for.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -246,9 +258,9 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
 // Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
 // ================================================================================================
 
-// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS and cuBLASLt. Handles are
-// void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of CUDA 11.2 and
-// later.
+// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS, cuBLASLt, newer cuBLAS.
+// Handles are void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of
+// CUDA 11.2 and later.
 #define EINI_CUDA_LIST(X)                                                                         \
   X(0, init, cuInit, (unsigned))                                                                  \
   X(0, version, cuDriverGetVersion, (int *))                                                      \
@@ -304,6 +316,8 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(4, grouped_s, cublasSgemmGroupedBatched, EINI_CUDA_GROUPED(float))                            \
+  X(4, grouped_d, cublasDgemmGroupedBatched, EINI_CUDA_GROUPED(double))                           \
   X(3, lt_create, cublasLtCreate, (void **))                                                      \
   X(3, lt_destroy, cublasLtDestroy, (void *))                                                     \
   X(3, lt_begin, cublasLtMatmulDescCreate, (void **, int, int))                                   \
@@ -320,6 +334,10 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(3, lt_run, cublasLtMatmul, (void *, void *, const void *, const void *, void *, const void *, \
                                 void *, const void *, const void *, void *, void *, void *,       \
                                 const void *, void *, size_t, void *))
+#define EINI_CUDA_GROUPED(T)                                                                      \
+  (void *, const int *, const int *, const int *, const int *, const int *, const T *,            \
+   const T *const *, const int *, const T *const *, const int *, const T *, T *const *,           \
+   const int *, int, const int *)
 #define EINI_CUDA_GEMM                                                                            \
   (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
    int, long long, const void *, void *, int, long long, int)
@@ -517,8 +535,8 @@ static void *eini_cuda_open(const char *given, int library) {
   return handle;
 }
 
-// Fills the functions of a library; the name of the first that is missing, or NULL.
-static const char *eini_cuda_fill(ein_cuda *c, int library) {
+// Fills the functions of a list from the library `from`; the first name that is missing, or NULL.
+static const char *eini_cuda_fill(ein_cuda *c, int library, int from) {
   static const struct { int library; const char *name; size_t at; } list[] = {
 #define EINI_CUDA_ENTRY(library, field, symbol, arguments) \
   {library, #symbol, offsetof(eini_cuda_api, field)},
@@ -527,7 +545,7 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
   };
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (list[i].library != library) continue;
-    const eini_cuda_any fn = eini_cuda_find(c->library[library], list[i].name);
+    const eini_cuda_any fn = eini_cuda_find(c->library[from], list[i].name);
     if (fn == NULL) return list[i].name;
     memcpy((char *)&c->api + list[i].at, &fn, sizeof fn);
   }
@@ -540,7 +558,8 @@ static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
                                       "cuBLAS (libcublas.so)",
                                       "cuBLASLt (libcublasLt.so)"};
   c->library[library] = eini_cuda_open(given, library);
-  const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
+  void *open = c->library[library];
+  const char *missing = open == NULL ? NULL : eini_cuda_fill(c, library, library);
   if (c->library[library] == NULL)
     snprintf(c->why, sizeof c->why, "%s%s%.200s is not there", what[library],
              given == NULL ? "" : " at ", given == NULL ? "" : given);
@@ -658,6 +677,7 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
     EINI_CUDA_CLOSE(c->library[i]);
     c->library[i] = NULL;
   }
+  if (c->library[2] != NULL && eini_cuda_fill(c, 4, 2) != NULL) c->api.grouped_s = NULL;
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->only = d->only;
   c->tf32 = d->tf32;
@@ -2830,10 +2850,13 @@ static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
 // taken as they lie on the device, never copied to be permuted.
 // ================================================================================================
 
+enum { EINI_CUDA_GROUP = 4096 };  // products of different places in a call at most
+
 typedef struct eini_cuda_gemm {
   int64_t m, n, k, batch;
   int64_t ld[3], step[3];        // of P, Q and the output; steps from one of the batch to the next
   int turned[3], conj[2], peel;
+  int apart;                     // 1: one step does not reach all of the batch
 } eini_cuda_gemm;
 
 // The stride of loops [from, to) as one, 0 where there is but one element; -1: they are not one.
@@ -2887,7 +2910,8 @@ static int eini_cuda_gemm_by(const eini_cuda_nest *x, const eini_cuda_groups *l,
   g->k = eini_cuda_extent(x, l->from[3], l->to[3]);
   if (eini_max64(eini_max64(g->batch, g->m), eini_max64(g->n, g->k)) > INT32_MAX) return 0;
   for (int s = 0; s < 3; s++)
-    if ((g->step[s] = eini_cuda_line(x, list[s], l->from[0], l->to[0])) < 0) return 0;
+    if ((g->step[s] = eini_cuda_line(x, list[s], l->from[0], l->to[0])) < 0) g->apart = 1;
+  if (g->apart && (g->peel > 0 || g->batch > EINI_CUDA_GROUP)) return 0;
   if (!eini_cuda_matrix(x, l, 0, 1, 3, &g->ld[0], &g->turned[0]) ||
       !eini_cuda_matrix(x, l, 1, 3, 2, &g->ld[1], &g->turned[1]) ||
       !eini_cuda_matrix(x, l, x->out, 1, 2, &g->ld[2], &g->turned[2]))
@@ -2924,9 +2948,17 @@ static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const e
   return eini_cuda_gemm_peels(x, g);
 }
 
+// How cuBLAS ended.
+static ein_status eini_cuda_gemm_status(ein_cuda *c, int code) {
+  c->counts.gemms++;
+  if (code == 0) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "cuBLAS fails (%d)", code);
+  return code == 3 ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
 // cuBLAS counts columns first: a matrix of rows is the transpose of what it sees.
-static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_gemm *g,
-                                     const void *alpha) {
+static ein_status eini_cuda_gemm_strided(ein_cuda *c, const eini_cuda_nest *x,
+                                         const eini_cuda_gemm *g, const void *alpha) {
   static const float onef[2] = {1, 0}, zerof[2] = {0, 0};
   static const double one[2] = {1, 0}, zero[2] = {0, 0};
   const int single = x->type == EIN_F32 || x->type == EIN_C64;
@@ -2943,10 +2975,82 @@ static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const
                       (int)g->ld[first], g->step[first], x->base[second], (int)g->ld[second],
                       g->step[second], b, x->base[x->out], (int)g->ld[2], g->step[2],
                       (int)g->batch);
-  c->counts.gemms++;
-  if (code == 0) return EIN_OK;
-  snprintf(c->why, sizeof c->why, "cuBLAS fails (%d)", code);
-  return code == 3 ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+  return eini_cuda_gemm_status(c, code);
+}
+
+// Element b of the batch.
+static eini_cuda_nest eini_cuda_gemm_one(const eini_cuda_nest *x, int64_t b) {
+  eini_cuda_nest y = *x;
+  for (int i = x->axes[1] - 1; i >= x->axes[0]; i--) {
+    for (int s = 0; s < x->nstream; s++)
+      y.base[s] = (char *)((uintptr_t)y.base[s] +
+                           (uintptr_t)(b % x->extent[i] * x->used[s][i] * x->size[s]));
+    b /= x->extent[i];
+  }
+  return y;
+}
+
+// All of the batch in one call, whose addresses go to the device before.
+static ein_status eini_cuda_gemm_grouped(ein_cuda *c, const eini_cuda_nest *x,
+                                         const eini_cuda_gemm *g, const void *alpha) {
+  const int first = g->turned[2] ? 0 : 1, second = 1 - first, count = (int)g->batch;
+  const int m = (int)(first == 0 ? g->m : g->n), n = (int)(first == 0 ? g->n : g->m);
+  const int k = (int)g->k, ld[3] = {(int)g->ld[first], (int)g->ld[second], (int)g->ld[2]};
+  const int op[2] = {g->turned[first] != g->turned[2], g->turned[second] != g->turned[2]};
+  const size_t bytes = (size_t)count * 3 * sizeof(uint64_t);
+  const float onef = 1, zerof = 0;
+  const double one = 1, zero = 0;
+  uint64_t at = 0;
+  uint64_t *list = (uint64_t *)c->al.alloc_fn(bytes, 64, c->al.user);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int b = 0; b < count; b++) {
+    const eini_cuda_nest y = eini_cuda_gemm_one(x, b);
+    list[b] = (uint64_t)(uintptr_t)y.base[first];
+    list[count + b] = (uint64_t)(uintptr_t)y.base[second];
+    list[2 * count + b] = (uint64_t)(uintptr_t)y.base[x->out];
+  }
+  eini_cuda_walk w = eini_cuda_walk_bytes((char *)list, bytes);
+  ein_status st = eini_cuda_take(c, bytes, &at);
+  if (st == EIN_OK) st = eini_cuda_upload(c, &w, at);
+  if (st == EIN_OK) st = eini_cuda_join(c);
+  c->al.free_fn(list, bytes, c->al.user);
+  const size_t third = (size_t)count * sizeof(uint64_t);
+  int code = 0;
+  if (st == EIN_OK && x->type == EIN_F32)
+    code = c->api.grouped_s(c->blas, &op[0], &op[1], &m, &n, &k,
+                            alpha != NULL ? (const float *)alpha : &onef,
+                            (const float *const *)(uintptr_t)at, &ld[0],
+                            (const float *const *)(uintptr_t)(at + third), &ld[1], &zerof,
+                            (float *const *)(uintptr_t)(at + 2 * third), &ld[2], 1, &count);
+  else if (st == EIN_OK)
+    code = c->api.grouped_d(c->blas, &op[0], &op[1], &m, &n, &k,
+                            alpha != NULL ? (const double *)alpha : &one,
+                            (const double *const *)(uintptr_t)at, &ld[0],
+                            (const double *const *)(uintptr_t)(at + third), &ld[1], &zero,
+                            (double *const *)(uintptr_t)(at + 2 * third), &ld[2], 1, &count);
+  if (st == EIN_OK) st = eini_cuda_gemm_status(c, code);
+  if (at != 0) eini_cuda_drop(c, at);
+  return st;
+}
+
+// Can the batch be one call? Its addresses are copied, which is not captured.
+static int eini_cuda_gemm_groups(const ein_cuda *c, const eini_cuda_nest *x) {
+  return c->api.grouped_s != NULL && (x->type == EIN_F32 || x->type == EIN_F64);
+}
+
+static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_gemm *g,
+                                     const void *alpha) {
+  if (!g->apart) return eini_cuda_gemm_strided(c, x, g, alpha);
+  if (eini_cuda_gemm_groups(c, x) && !eini_cuda_captured(c))
+    return eini_cuda_gemm_grouped(c, x, g, alpha);
+  eini_cuda_gemm each = *g;
+  each.batch = 1;
+  each.step[0] = each.step[1] = each.step[2] = 0;
+  for (int64_t b = 0; b < g->batch; b++) {
+    const eini_cuda_nest y = eini_cuda_gemm_one(x, b);
+    EINI_TRY(eini_cuda_gemm_strided(c, &y, &each, alpha));
+  }
+  return EIN_OK;
 }
 
 // ================================================================================================
@@ -3166,7 +3270,7 @@ static int eini_cuda_lt_of(ein_cuda *c, const eini_cuda_nest *x, const ein_contr
       eini_cuda_lt_type(out) < 0 || (out != in && out != x->type) ||
       (in != x->type && (in == EIN_F32 || in == EIN_F64)) || eini_cuda_gemm_of(c, x, of, &plain))
     return 0;
-  return eini_cuda_gemm_peels(x, &t->g) && eini_cuda_lt_store(x, of, t);
+  return eini_cuda_gemm_peels(x, &t->g) && !t->g.apart && eini_cuda_lt_store(x, of, t);
 }
 
 // What a factor of the store is, in the compute dtype.
@@ -3224,6 +3328,7 @@ typedef struct eini_cuda_way {
   int64_t splits, chunk;
   eini_cuda_shape shape;
   int a, b;                      // of a turn
+  int64_t calls;                 // of cuBLAS for products of several places; 0: one
 } eini_cuda_way;
 
 // What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
@@ -3271,7 +3376,10 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
       return w->shape.cores != EINI_CUDA_CORES_NONE;
-    case EINI_CUDA_BLAS: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    case EINI_CUDA_BLAS:
+      if (!product || c == NULL || !eini_cuda_gemm_of(cuda, x, c, &g)) return 0;
+      w->calls = !g.apart ? 0 : eini_cuda_gemm_groups(cuda, x) ? 1 : g.batch;
+      return 1;
     default:
       return product && c != NULL && eini_cuda_lt_of(cuda, x, c, &lt) &&
              eini_cuda_lt_known(cuda, x, &lt);
@@ -3413,7 +3521,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : fmax(1, (double)w->calls);
   const double busy = w->id >= EINI_CUDA_BLAS ? 1 : full;
   return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
@@ -3550,7 +3658,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
   const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
-  snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
+  snprintf(h->variant, sizeof h->variant, "%s", best.calls > 0 ? "grouped" : names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
 }

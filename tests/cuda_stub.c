@@ -726,6 +726,28 @@ GEMM(cublasDgemmStridedBatched, double, double, 1)
 GEMM(cublasCgemmStridedBatched, float, float, 2)
 GEMM(cublasZgemmStridedBatched, double, double, 2)
 
+// Products of one group, whose addresses are on the device.
+#define GROUPED(name, strided, T)                                                                 \
+  int name(void *h, const int *ta, const int *tb, const int *m, const int *n, const int *k,       \
+           const T *alpha, const T *const *a, const int *lda, const T *const *b, const int *ldb,  \
+           const T *beta, T *const *c, const int *ldc, int groups, const int *size);              \
+  int name(void *h, const int *ta, const int *tb, const int *m, const int *n, const int *k,       \
+           const T *alpha, const T *const *a, const int *lda, const T *const *b, const int *ldb,  \
+           const T *beta, T *const *c, const int *ldc, int groups, const int *size) {             \
+    int code = groups == 1 ? 0 : 7;                                                               \
+    for (int i = 0; i < size[0] && code == 0; i++) {                                              \
+      open_arena();                                                                               \
+      const T *x = a[i], *y = b[i];                                                               \
+      T *z = c[i];                                                                                \
+      shut_arena();                                                                               \
+      code = strided(h, *ta, *tb, *m, *n, *k, alpha, x, *lda, 0, y, *ldb, 0, beta, z, *ldc, 0,    \
+                     1);                                                                          \
+    }                                                                                             \
+    return code;                                                                                  \
+  }
+GROUPED(cublasSgemmGroupedBatched, cublasSgemmStridedBatched, float)
+GROUPED(cublasDgemmGroupedBatched, cublasDgemmStridedBatched, double)
+
 // ---- cuBLASLt: the same with stores, of what describes them ----
 
 typedef struct lt {

@@ -92,7 +92,7 @@ enum { ALL = 0, REAL = 1, FLOAT = 2, FIELD = 4, LOGIC = 8 };  // which dtypes a 
 
 typedef struct program {
   const char *text;            // over A[i,k], B[k,j], C[i,j], D[b,k,j], V[i], W[k], F[j],
-                               //   G[b,j], X[n]
+                               //   G[b,j], E[b,c,i,k], H[c,b,k,j], X[n]
   int only;
   const char *ways;            // that have to be among those offered, by blanks
 } program;
@@ -101,6 +101,7 @@ static const program programs[] = {
     {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, "tiles parts down across gemm"},
     {"Y[j,i] = sum[k](A[i,k]*B[k,j])", ALL, "tiles parts gemm"},
     {"Y[b,i,j] = sum[k](A[i,k]*D[b,k,j])", ALL, "tiles gemm"},
+    {"Y[b,c,i,j] = sum[k](E[b,c,i,k]*H[c,b,k,j])", ALL, "tiles grouped"},
     {"Y[i,j] = sum[k](A[i,k]*B[k,j])*3 + C[i,j]", ALL, "tiles parts"},
     {"Y[i,j] = sum[k]((A[i,k] + 1) * B[k,j]*W[k]) - C[i,j]*V[i]", ALL, "tiles parts"},
     {"Y[i,j] = sum[k](exp(A[i,k]*0.25) * B[k,j])", FIELD, "tiles parts"},
@@ -194,7 +195,7 @@ static double apart_at_most(ein_dtype t) {
          : t == EIN_F64 || t == EIN_C128 ? 1e-11 : 0;
 }
 
-enum { TENSORS = 10 };
+enum { TENSORS = 12 };
 
 typedef struct work {
   ein_graph *graph;
@@ -241,8 +242,9 @@ static void work_begin(ein_ctx *ctx, work *w, const program *p, ein_dtype type, 
   ein_tensor_info t;
   ein_plan *plan = NULL;
   snprintf(text, sizeof text, "input A[i=%d,k=%d], B[k,j=%d], C[i,j], D[b=3,k,j], V[i], W[k], "
-           "F[j], G[b,j], X[n=%d] : %s\n%s\noutput Y\n", extent[0], extent[1], extent[2],
-           2 * extent[0] + extent[1], ein_dtype_name(type), p->text);
+           "F[j], G[b,j], E[b,c=2,i,k], H[c,b,k,j], X[n=%d] : %s\n%s\noutput Y\n",
+           extent[0], extent[1], extent[2], 2 * extent[0] + extent[1], ein_dtype_name(type),
+           p->text);
   memset(&d, 0, sizeof d);
   memset(w, 0, sizeof *w);
   d.text = text;
@@ -274,7 +276,7 @@ static void work_end(work *w) {
 static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const program *p,
                           ein_dtype type, const int *extent) {
   static const char *const ways[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                     "cores", "cores parts", "gemm", "lt"};
+                                     "cores", "cores parts", "gemm", "grouped", "lt"};
   char known[1024] = "", name[32];
   work w;
   work_begin(host, &w, p, type, extent);
@@ -313,9 +315,9 @@ static void test_programs(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
   for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
     for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++) {
       // a compiler runs for each kernel: most programs take some of the dtypes
-      if (t > 1 && k > 0 && k != 3 && k != 20 && (k + t) % 4 != 0) continue;
+      if (t > 1 && k > 0 && k != 3 && k != 4 && k != 21 && (k + t) % 4 != 0) continue;
       if (!takes(programs[k].only, dtypes[t])) continue;
-      for (int e = 0; e < (t == 0 && k < 4 ? 3 : 1); e++)
+      for (int e = 0; e < (t == 0 && k < 5 ? 3 : 1); e++)
         check_program(cuda, host, ctx, &programs[k], dtypes[t], extents[e]);
     }
   }
@@ -591,7 +593,7 @@ static void test_shelf(ein_ctx *host) {
   static const int extent[3] = {20, 150, 24};
   static const ein_cuda_shelf kept = {shelf_load, shelf_save, NULL};
   work w;
-  work_begin(host, &w, &programs[4], EIN_F64, extent);
+  work_begin(host, &w, &programs[5], EIN_F64, extent);
   CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
   void *right = malloc(w.bytes);
   memcpy(right, w.out, w.bytes);
@@ -622,9 +624,9 @@ static void test_shelf(ein_ctx *host) {
 // says so, nothing is left behind, and the next run is right.
 static void test_failures(ein_ctx *host) {
   static const int extent[3] = {20, 150, 24};
-  static const char *const ways[] = {"cuda:gemm", "cuda:parts", "cuda:turn"};
-  static const int which[] = {0, 4, 20};
-  for (int k = 0; k < 3; k++) {
+  static const char *const ways[] = {"cuda:gemm", "cuda:parts", "cuda:turn", "cuda:grouped"};
+  static const int which[] = {0, 5, 21, 3};
+  for (int k = 0; k < 4; k++) {
     work w;
     work_begin(host, &w, &programs[which[k]], EIN_F64, extent);
     for (int code = 2 - k % 2; code <= 2 - k % 2; code++) {

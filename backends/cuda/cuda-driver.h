@@ -15,9 +15,9 @@
 // Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
 // ================================================================================================
 
-// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS and cuBLASLt. Handles are
-// void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of CUDA 11.2 and
-// later.
+// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS, cuBLASLt, newer cuBLAS.
+// Handles are void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of
+// CUDA 11.2 and later.
 #define EINI_CUDA_LIST(X)                                                                         \
   X(0, init, cuInit, (unsigned))                                                                  \
   X(0, version, cuDriverGetVersion, (int *))                                                      \
@@ -73,6 +73,8 @@
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(4, grouped_s, cublasSgemmGroupedBatched, EINI_CUDA_GROUPED(float))                            \
+  X(4, grouped_d, cublasDgemmGroupedBatched, EINI_CUDA_GROUPED(double))                           \
   X(3, lt_create, cublasLtCreate, (void **))                                                      \
   X(3, lt_destroy, cublasLtDestroy, (void *))                                                     \
   X(3, lt_begin, cublasLtMatmulDescCreate, (void **, int, int))                                   \
@@ -89,6 +91,10 @@
   X(3, lt_run, cublasLtMatmul, (void *, void *, const void *, const void *, void *, const void *, \
                                 void *, const void *, const void *, void *, void *, void *,       \
                                 const void *, void *, size_t, void *))
+#define EINI_CUDA_GROUPED(T)                                                                      \
+  (void *, const int *, const int *, const int *, const int *, const int *, const T *,            \
+   const T *const *, const int *, const T *const *, const int *, const T *, T *const *,           \
+   const int *, int, const int *)
 #define EINI_CUDA_GEMM                                                                            \
   (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
    int, long long, const void *, void *, int, long long, int)
@@ -286,8 +292,8 @@ static void *eini_cuda_open(const char *given, int library) {
   return handle;
 }
 
-// Fills the functions of a library; the name of the first that is missing, or NULL.
-static const char *eini_cuda_fill(ein_cuda *c, int library) {
+// Fills the functions of a list from the library `from`; the first name that is missing, or NULL.
+static const char *eini_cuda_fill(ein_cuda *c, int library, int from) {
   static const struct { int library; const char *name; size_t at; } list[] = {
 #define EINI_CUDA_ENTRY(library, field, symbol, arguments) \
   {library, #symbol, offsetof(eini_cuda_api, field)},
@@ -296,7 +302,7 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
   };
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (list[i].library != library) continue;
-    const eini_cuda_any fn = eini_cuda_find(c->library[library], list[i].name);
+    const eini_cuda_any fn = eini_cuda_find(c->library[from], list[i].name);
     if (fn == NULL) return list[i].name;
     memcpy((char *)&c->api + list[i].at, &fn, sizeof fn);
   }
@@ -309,7 +315,8 @@ static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
                                       "cuBLAS (libcublas.so)",
                                       "cuBLASLt (libcublasLt.so)"};
   c->library[library] = eini_cuda_open(given, library);
-  const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
+  void *open = c->library[library];
+  const char *missing = open == NULL ? NULL : eini_cuda_fill(c, library, library);
   if (c->library[library] == NULL)
     snprintf(c->why, sizeof c->why, "%s%s%.200s is not there", what[library],
              given == NULL ? "" : " at ", given == NULL ? "" : given);
@@ -427,6 +434,7 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
     EINI_CUDA_CLOSE(c->library[i]);
     c->library[i] = NULL;
   }
+  if (c->library[2] != NULL && eini_cuda_fill(c, 4, 2) != NULL) c->api.grouped_s = NULL;
   c->why[0] = 0;  // without cuBLAS generated kernels run
   c->only = d->only;
   c->tf32 = d->tf32;

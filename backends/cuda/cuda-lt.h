@@ -215,7 +215,7 @@ static int eini_cuda_lt_of(ein_cuda *c, const eini_cuda_nest *x, const ein_contr
       eini_cuda_lt_type(out) < 0 || (out != in && out != x->type) ||
       (in != x->type && (in == EIN_F32 || in == EIN_F64)) || eini_cuda_gemm_of(c, x, of, &plain))
     return 0;
-  return eini_cuda_gemm_peels(x, &t->g) && eini_cuda_lt_store(x, of, t);
+  return eini_cuda_gemm_peels(x, &t->g) && !t->g.apart && eini_cuda_lt_store(x, of, t);
 }
 
 // What a factor of the store is, in the compute dtype.

@@ -24,6 +24,7 @@ typedef struct eini_cuda_way {
   int64_t splits, chunk;
   eini_cuda_shape shape;
   int a, b;                      // of a turn
+  int64_t calls;                 // of cuBLAS for products of several places; 0: one
 } eini_cuda_way;
 
 // What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
@@ -71,7 +72,10 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
       return w->shape.cores != EINI_CUDA_CORES_NONE;
-    case EINI_CUDA_BLAS: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    case EINI_CUDA_BLAS:
+      if (!product || c == NULL || !eini_cuda_gemm_of(cuda, x, c, &g)) return 0;
+      w->calls = !g.apart ? 0 : eini_cuda_gemm_groups(cuda, x) ? 1 : g.batch;
+      return 1;
     default:
       return product && c != NULL && eini_cuda_lt_of(cuda, x, c, &lt) &&
              eini_cuda_lt_known(cuda, x, &lt);
@@ -213,7 +217,7 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : fmax(1, (double)w->calls);
   const double busy = w->id >= EINI_CUDA_BLAS ? 1 : full;
   return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
@@ -350,7 +354,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
   const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
-  snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
+  snprintf(h->variant, sizeof h->variant, "%s", best.calls > 0 ? "grouped" : names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
 }

@@ -21,7 +21,8 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
+// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, DEVICES, THREADS, WHAT IT
+// DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
@@ -29,7 +30,7 @@
 //
 // WHAT IT GIVES
 //
-// A provider of kernels for one GPU: contractions, element-wise statements, folds and copies, of
+// A provider of kernels for GPUs: contractions, element-wise statements, folds and copies, of
 // all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
 // takes it where it predicts fewer seconds, copies between host and device counted;
 // ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
@@ -60,12 +61,15 @@
 // gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
 //             operands as they are stored whose fused indices are rows and columns of matrices
 //             with one dense side, once scaled at most, with one index or none as the batch
+// grouped     the same where one step does not reach all of the batch, of up to 4096: real ones in
+//             one call where cuBLAS has it (12.4), a call each otherwise
 // lt          cuBLASLt: such products of f64, f32, f16 or bf16 (sums in f32), and relu(alpha*sum +
 //             beta*C + bias) or less of it: a bias along the output's dense index, C as the output
 //             lies. The library is asked whether it has that. Its GELU is not said to be gelu's and
 //             so not used; what its ReLU makes of NaN is its own
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
-//             sums each, two tiles in shared memory in turn, stores of any expression
+//             sums each, two tiles in shared memory in turn, by cp.async from sm_80
+//             on what is read as it is stored; stores of any expression
 // cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
 //             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
 // parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
@@ -117,6 +121,14 @@
 // that is less; an output with gaps always is, and what lies between its elements is not written.
 //
 //
+// DEVICES
+//
+// ein_cuda_desc.devices: what place q of a fabric computes runs on device q of so many, in turn,
+// each with streams, memory and kernels of its own. Memory from ein_cuda_alloc is the first one's,
+// and so is what is called for no place. A process of several on a machine takes a device by its
+// number there (ein_cuda_desc.around), as ranks of MPI do; `einsum --fabric` does both.
+//
+//
 // THREADS
 //
 // All calls take a lock; threads that run plans share one stream, in which what each asks for is in
@@ -126,7 +138,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices. Groups do sums of products as any other fold,
-// without tiles, and softmax of a row that is there. A budget does not go with views of the
-// device's memory. Parts with gaps of a slice's output are waited for.
-
+// Copies from device to device: what those of one process exchange as places of a fabric goes by
+// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups do sums of
+// products as any other fold, without tiles, and softmax of a row that is there. A budget does not
+// go with views of the device's memory. Parts with gaps of a slice's output are waited for.
