@@ -238,7 +238,7 @@ $(B)/test_provider: tests/test_provider.c $(TEST_C) $(ALL)
 
 # Nor does this, which takes a stub of CUDA at run time.
 $(B)/libcuda_stub.so: tests/cuda_stub.c $(B)/flags
-	$(CC) -std=gnu99 -O2 $(CPPFLAGS) -Wall -Wextra -fPIC -shared -o $@ $< -ldl
+	$(CC) -std=gnu99 -O2 $(CPPFLAGS) -Wall -Wextra -fPIC -shared -o $@ $< -ldl -lm -pthread
 CUDA_ALL = $(B)/library.o $(B)/library_cuda.o
 $(B)/test_cuda $(B)/test_device: $(B)/test_%: tests/test_%.c $(TEST_C) $(CUDA_ALL)
 	$(BUILD) -Wall -Wextra -o $@ $< $(CUDA_ALL) $(LINK)
@@ -456,8 +456,8 @@ step-tsan-cpu_safe: $(if $(SAN_CC),$(B)/tsan/test_cpu_safe)
 	$(STEP) tsan-cpu_safe $(if $(SAN_CC),$< 300,$(NO_SAN))
 
 MPI_TEST = WARN="$(WARN)" sh tests/mpi.sh $(B)
-step-mpi-openmpi step-mpi-mpich: step-mpi-%: $(TEST_C)
-	$(STEP) mpi-$* env $(MPI_TEST) $* 1 3 4
+step-mpi-openmpi step-mpi-mpich: step-mpi-%: $(TEST_C) $(B)/libcuda_stub.so
+	$(STEP) mpi-$* env CUDA_STUB="$(CURDIR)/$(B)/libcuda_stub.so" $(MPI_TEST) $* 1 3 4
 
 # On more ranks, and on 4 with sanitizers: minutes.
 test-mpi: $(TEST_C)

@@ -915,9 +915,7 @@ typedef struct ein_group {
   char *const *base;            // when run: [ntensor] addresses of the others
   const ein_scalar *param;
 } ein_group;
-
 typedef int64_t ein_ticket;     // of what is under way; 0: nothing is
-
 // Memory of a provider's own; a plan uses the first. What is called may go on afterwards, in order;
 // what a copy reads may change then, what it brings home (away 0) is there. From several threads.
 typedef struct ein_memory {
@@ -928,6 +926,9 @@ typedef struct ein_memory {
   ein_status (*copy_fn)(void *user, size_t bytes, const void *from, void *to, int away);
   ein_status (*mark_fn)(void *user, ein_ticket *ticket);  // of all before
   ein_status (*wait_fn)(void *user, ein_ticket ticket);
+  ein_status (*later_fn)(void *user, size_t bytes, void *from, void *to);  // frees from
+  void (*place_fn)(void *user, int place);  // this thread's calls are for it; -1: none. May be NULL
+  ein_status (*settle_fn)(void *user);  // what later_fn brings home is there; both or NULL
 } ein_memory;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
@@ -1302,10 +1303,9 @@ EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_zte
                                      int64_t *dims);
 // As einops: "b (h w) ... -> h b ... w": names of axes with spaces between, each once on a side.
 // Brackets: an axis made of several, the last one fastest; 1 and (): an axis of extent 1; "...":
-// all that are left, on the right perhaps in brackets. size: extents by name, of all but one in a
-// bracket. dims has room for 2 * max_rank. EIN_ERR_UNSUPPORTED: strides do not allow it; then *view
-// is the shape of the result, without data. ein_rearrange copies into `out`: that shape, any
-// strides.
+// the rest, on the right perhaps in brackets. size: extents by name, of all but one in a bracket.
+// dims has room for 2 * max_rank. EIN_ERR_UNSUPPORTED: strides do not allow it; then *view is the
+// shape of the result, without data. ein_rearrange copies into `out`: that shape, any strides.
 EIN_API ein_status ein_view_rearrange(ein_ctx *ctx, const char *pattern, int nsize,
                                       const ein_size *size, const ein_ztensor *t,
                                       ein_ztensor *view, int64_t *dims, int max_rank);
@@ -21168,6 +21168,7 @@ typedef struct eini_away {
   void **taken;                 //   and what was allocated for it where it does not lie
   void *temps;                  // all temporaries in the memory
   eini_stays stays;
+  int later;                    // outputs may come home later, see ein_memory
 } eini_away;
 
 static size_t eini_away_bytes(const ein_plan *p) {
@@ -21243,6 +21244,14 @@ static ein_status eini_away_finish(eini_away *x) {
   for (int k = p->nin; k < p->nin + p->nout; k++) {
     const unsigned char valid = x->stays.valid[k], want = p->stay[k].space ? EINI_AWAY : EINI_HOME;
     if (!p->stay[k].kept || valid == 0 || (valid & want)) continue;
+    const eini_stay *s = &p->stay[k];
+    if (x->later && want == EINI_HOME && x->taken[k] != NULL && x->home[k] != NULL) {
+      void *from = x->taken[k];
+      EINI_TRY(p->away->memory->later_fn(p->away->user, (size_t)s->bytes, from,
+                                         eini_beside(x->home[k], s->lo)));
+      x->taken[k] = NULL;
+      continue;
+    }
     EINI_TRY(eini_away_move(x, k, want == EINI_AWAY, 1));
   }
   return EIN_OK;
@@ -21577,6 +21586,7 @@ typedef struct eini_exec {
   ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
   void *task_user;
   eini_away *staged;         // with a provider's memory, or NULL
+  int later;                 // as eini_away's
 } eini_exec;
 
 typedef struct eini_share {
@@ -21848,6 +21858,7 @@ typedef struct eini_ports {
                                //   then all)
   int no_direct;               // there is in-place work
   ein_ticket *ticket;           // of a run that may go on, or NULL
+  int later;                   // outputs may come home later, see ein_memory
 } eini_ports;
 
 // Port i and its address.
@@ -22089,6 +22100,7 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
     EINI_TRY(eini_exec_tasks(x));
   } else {
     eini_away_begin(&staged, p, x->slot, mem + p->head_bytes - eini_away_bytes(p));
+    staged.later = x->later;
     x->staged = &staged;
     EINI_TRY(eini_away_end(&staged, eini_exec_tasks(x), ticket));
     x->staged = NULL;
@@ -22117,6 +22129,7 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   x.task_fn = NULL;
   x.task_user = NULL;
   x.staged = NULL;
+  x.later = ports->later;
   const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
@@ -22138,13 +22151,15 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   return st;
 }
 
-static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
+// later: outputs may come home later.
+static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow, int later,
                                   eini_run_fn other) {
   eini_ports ports;
   EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   ports.p = p;
   ports.run = run;
   ports.ticket = NULL;
+  ports.later = later;
   EINI_TRY(eini_exec_overlap(&ports));
   return eini_execute_at(p, run, &ports, grow, other);
 }
@@ -24747,6 +24762,7 @@ typedef struct eini_fit_job {
                                 //   are, where blocks of them make loops look small
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
   int away;                     // 1: a provider copies all that statements read and make
+  int ahead;                    // 1: with room for the next slice's, see ein_memory
 } eini_fit_job;
 
 typedef struct eini_fit_base {
@@ -25651,6 +25667,7 @@ typedef struct eini_fit_sliced {
   eini_fit_choice c;
   int nin, nout, npart;
   int alias;                    // 1: the last input is the output itself
+  int ahead;                    // 1: its slices have room for two of a provider's at a time
   eini_fit_view *in, *out;
   eini_fit_part *part;
   eini_fit_slice *slice;        // 1 << nloop; bit l: loop l is in its last, shorter block
@@ -26091,7 +26108,11 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   w->s->plan = p;
   EINI_TRY(eini_fit_slice_fill(w, p));
   w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
-  w->f->away = eini_max64(w->f->away, (int64_t)p->away_bytes);
+  const ein_memory *memory = p->away == NULL ? NULL : p->away->memory;
+  const int ahead = w->j->ahead && w->r->npart == 0 && !w->r->alias && memory != NULL &&
+                    memory->later_fn != NULL;
+  w->r->ahead = ahead;
+  w->f->away = eini_max64(w->f->away, (1 + ahead) * (int64_t)p->away_bytes);
   return eini_plan_alone(eini_diag_of(w->j->ctx), p);
 }
 
@@ -26490,13 +26511,14 @@ static ein_status eini_fit_try_whole(eini_fit_search *s, int lean) {
   return eini_cap_hit(c, st) ? EIN_OK : st;
 }
 
-// All candidates under the cap's limit; the best that fits of the first set of providers that has
+// Those candidates under the cap's limit; the best that fits of the first set of providers that has
 // one, or with lean what the leanest of all needs. Where only blocks of results fit, the others may
 // be faster.
-static ein_status eini_fit_look(eini_fit_search *s, int lean) {
+static ein_status eini_fit_look_at(eini_fit_search *s, int lean) {
   s->found = 0;
   s->least = 0;
-  for (int set = 0; set < s->nset && !(s->found && s->best.whole); set++) {
+  const int nset = s->j.ahead ? 1 : s->nset;
+  for (int set = 0; set < nset && !(s->found && s->best.whole); set++) {
     eini_fit_use(s, set);
     s->split = 1;
     EINI_TRY(eini_fit_try_whole(s, lean));
@@ -26511,6 +26533,17 @@ static ein_status eini_fit_look(eini_fit_search *s, int lean) {
     }
   }
   return EIN_OK;
+}
+
+// All candidates; where a provider copies, first those with room for two slices at a time, of which
+// one is copied while the other is computed.
+static ein_status eini_fit_look(eini_fit_search *s, int lean) {
+  eini_fit_use(s, 0);
+  s->j.ahead = s->j.away && !lean;
+  if (s->j.ahead) EINI_TRY(eini_fit_look_at(s, lean));
+  if (s->j.ahead && s->found) return EIN_OK;
+  s->j.ahead = 0;
+  return eini_fit_look_at(s, lean);
 }
 
 // Makes the candidate that was found, for good.
@@ -26627,9 +26660,9 @@ static char *eini_fit_at(const eini_fit_state *x, char *data, int64_t base, cons
   return data + base;
 }
 
-// Runs one of the plans with what stands in x->in, x->out and x->param.
+// Runs one of the plans with what stands in x->in, x->out and x->param. later: see ein_memory.
 static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_sliced *r,
-                                const ein_plan *plan) {
+                                const ein_plan *plan, int later) {
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = x->in;
@@ -26639,7 +26672,7 @@ static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_sliced *
   run.workspace_bytes = (size_t)r->work;
   run.error = x->run->error;
   run.error_bytes = x->run->error_bytes;
-  return eini_execute_by(plan, &run, 0, NULL);
+  return eini_execute_by(plan, &run, 0, later, NULL);
 }
 
 // The slice at hand: are the loops from `first` on at their first (last) one?
@@ -26684,7 +26717,7 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_sliced 
     memset(x->param, 0, sizeof *x->param);
     x->param[0].set = 1;
     x->param[0].re = first;
-    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->merge[i]]));
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->merge[i]], 0));
   }
   return EIN_OK;
 }
@@ -26707,7 +26740,7 @@ static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_sliced *r
     }
     x->in[0] = x->mem + p->own_at;
     x->out[0] = to;
-    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->store[i]]));
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->store[i]], 0));
   }
   return EIN_OK;
 }
@@ -26735,12 +26768,12 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_sli
       x->param[k] = x->run->param[k];
     }
   }
-  EINI_TRY(eini_fit_call(x, r, s->plan));
+  EINI_TRY(eini_fit_call(x, r, s->plan, r->ahead));
   EINI_TRY(eini_fit_merge(x, r, s));
   return eini_fit_end(x, r, s);
 }
 
-static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *r) {
+static ein_status eini_fit_slices_run(eini_fit_state *x, const eini_fit_sliced *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
   for (int done = 0; !done;) {
     int v = 0;
@@ -26754,6 +26787,17 @@ static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *
     }
   }
   return EIN_OK;
+}
+
+// With ahead a slice begins while results of the one before come home.
+static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *r) {
+  ein_status st = eini_fit_slices_run(x, r);
+  if (r->ahead) {
+    const ein_kernels *k = r->slice[0].plan->away;
+    const ein_status settled = k->memory->settle_fn(k->user);
+    if (st == EIN_OK) st = settled;
+  }
+  return st;
 }
 
 static ein_status eini_slices_run(const ein_plan *p, const ein_run *run, char *mem) {
@@ -26904,7 +26948,7 @@ static ein_status eini_plan_within(ein_ctx *ctx, const ein_einsum_desc *desc, in
 
 static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) {
   if (p == NULL) return EIN_ERR_ARGUMENT;
-  return eini_execute_by(p, run, grow, eini_plan_sliced(p) ? eini_slices_run : NULL);
+  return eini_execute_by(p, run, grow, 0, eini_plan_sliced(p) ? eini_slices_run : NULL);
 }
 
 EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
@@ -26920,6 +26964,7 @@ EIN_API ein_status ein_plan_enqueue(const ein_plan *p, const ein_run *run, ein_t
   ports.p = p;
   ports.run = run;
   ports.ticket = ticket;
+  ports.later = 0;
   EINI_TRY(eini_exec_overlap(&ports));
   return eini_execute_at(p, run, &ports, 0, NULL);
 }
@@ -29075,6 +29120,7 @@ static ein_status eini_batch_stages(ein_batch *b) {
       s->run.error = message;
       s->run.error_bytes = sizeof message;
       s->ports.ticket = NULL;
+      s->ports.later = 0;
       const ein_status st = eini_execute_at(s->ports.p, &s->run, &s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);
@@ -40997,6 +41043,7 @@ static ein_status eini_count_execute(eini_count *c, const ein_run *run) {
   ports.p = p;
   ports.run = run;
   ports.ticket = NULL;
+  ports.later = 0;
   EINI_TRY(eini_exec_overlap(&ports));
   const size_t bytes = p->workspace + (ports.copy != 0 ? p->copy_bytes : 0);
   char *mem = EINI_NEW(c->a, char, bytes);

@@ -21,15 +21,16 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
+// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, DEVICES, THREADS, WHAT IT
+// DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
-//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-groups >>cuda-measure >>cuda-public
+//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
+//                 >>cuda-ways >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
-// A provider of kernels for one GPU: contractions, element-wise statements, folds and copies, of
+// A provider of kernels for GPUs: contractions, element-wise statements, folds and copies, of
 // all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
 // takes it where it predicts fewer seconds, copies between host and device counted;
 // ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
@@ -46,13 +47,13 @@
 //
 // LIBRARIES
 //
-// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC and cuBLAS with dlopen, and
-// this header declares what it uses: it compiles without CUDA's headers and links with -ldl alone,
-// so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the include,
-// takes CUDA's headers (give their folder with -isystem) and links -lcublas -lnvrtc -lcuda. CUDA
-// 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing is found
-// without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create succeeds,
-// ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
+// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC, cuBLAS and cuBLASLt with
+// dlopen, and this header declares what it uses: it compiles without CUDA's headers and links with
+// -ldl alone, so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the
+// include, takes CUDA's headers (their folder with -isystem) and links -lcublasLt -lcublas -lnvrtc
+// -lcuda. CUDA 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing
+// is found without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create
+// succeeds, ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
 //
 //
 // KERNELS
@@ -60,8 +61,15 @@
 // gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
 //             operands as they are stored whose fused indices are rows and columns of matrices
 //             with one dense side, once scaled at most, with one index or none as the batch
+// grouped     the same where one step does not reach all of the batch, of up to 4096: real ones in
+//             one call where cuBLAS has it (12.4), a call each otherwise
+// lt          cuBLASLt: such products of f64, f32, f16 or bf16 (sums in f32), and relu(alpha*sum +
+//             beta*C + bias) or less of it: a bias along the output's dense index, C as the output
+//             lies. The library is asked whether it has that. Its GELU is not said to be gelu's and
+//             so not used; what its ReLU makes of NaN is its own
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
-//             sums each, two tiles in shared memory in turn, stores of any expression
+//             sums each, two tiles in shared memory in turn, by cp.async from sm_80
+//             on what is read as it is stored; stores of any expression
 // cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
 //             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
 // parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
@@ -92,7 +100,9 @@
 // from the device's default pool, which keeps what it has. None is left taken when a plan has run.
 //
 // A budget (options.memory) counts it together with the host's: a program that is larger than the
-// device runs there in slices, each of which is copied there and home.
+// device runs there in slices, each of which is copied there and home. Where there is room for two
+// slices, which planning looks for first, and no partial results are merged between them, one goes
+// there and one comes home while a kernel runs: copies have a stream for each direction.
 //
 // Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
 // its like, of the same device) are used as they are, with any strides, beside views of the host's,
@@ -111,6 +121,14 @@
 // that is less; an output with gaps always is, and what lies between its elements is not written.
 //
 //
+// DEVICES
+//
+// ein_cuda_desc.devices: what place q of a fabric computes runs on device q of so many, in turn,
+// each with streams, memory and kernels of its own. Memory from ein_cuda_alloc is the first one's,
+// and so is what is called for no place. A process of several on a machine takes a device by its
+// number there (ein_cuda_desc.around), as ranks of MPI do; `einsum --fabric` does both.
+//
+//
 // THREADS
 //
 // All calls take a lock; threads that run plans share one stream, in which what each asks for is in
@@ -120,10 +138,10 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices. Groups do sums of products as any other fold,
-// without tiles, and softmax of a row that is there. A budget does not go with views of the
-// device's memory, and copies of a slice do not overlap the kernels of the one before.
-
+// Copies from device to device: what those of one process exchange as places of a fabric goes by
+// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups do sums of
+// products as any other fold, without tiles, and softmax of a row that is there. A budget does not
+// go with views of the device's memory. Parts with gaps of a slice's output are waited for.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -170,6 +188,11 @@ typedef struct ein_cuda_desc {
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
   const ein_cuda_shelf *shelf;  // default: none; copied
+  int around;             // 1: device is a process's number among those of the machine; devices are
+                          //   dealt to these in turn
+  int devices;            // so many at most, from `device` on, in turn run what the places of a
+                          //   fabric do; default 1. Calls for no place are the first one's
+  const char *cublaslt;   // default: cublas, if that is given, else libcublasLt.so.13, .12, ..
 } ein_cuda_desc;
 
 // desc and allocator may be NULL. Succeeds where there is no library and no device: then
@@ -222,6 +245,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
 #include <pthread.h>
 #endif
 #if defined(EINSUM_CUDA_LINK)
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <nvrtc.h>
@@ -230,12 +254,13 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
 #endif
 
 // ================================================================================================
-// >>cuda-driver  the driver, NVRTC and cuBLAS
+// >>cuda-driver  the driver, NVRTC, cuBLAS and cuBLASLt
 // Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
 // ================================================================================================
 
-// X(library, field, symbol, arguments): of the driver, NVRTC and cuBLAS. Handles are void *, device
-// addresses and sizes have 64 bits, enumerations are ints, as in the ABI of CUDA 11.2 and later.
+// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS, cuBLASLt, newer cuBLAS.
+// Handles are void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of
+// CUDA 11.2 and later.
 #define EINI_CUDA_LIST(X)                                                                         \
   X(0, init, cuInit, (unsigned))                                                                  \
   X(0, version, cuDriverGetVersion, (int *))                                                      \
@@ -256,6 +281,7 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
+  X(0, stream_after, cuStreamWaitEvent, (void *, void *, unsigned))                               \
   X(0, event_wait, cuEventSynchronize, (void *))                                                  \
   X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
   X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
@@ -289,7 +315,29 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
-  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)
+  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(4, grouped_s, cublasSgemmGroupedBatched, EINI_CUDA_GROUPED(float))                            \
+  X(4, grouped_d, cublasDgemmGroupedBatched, EINI_CUDA_GROUPED(double))                           \
+  X(3, lt_create, cublasLtCreate, (void **))                                                      \
+  X(3, lt_destroy, cublasLtDestroy, (void *))                                                     \
+  X(3, lt_begin, cublasLtMatmulDescCreate, (void **, int, int))                                   \
+  X(3, lt_end, cublasLtMatmulDescDestroy, (void *))                                               \
+  X(3, lt_set, cublasLtMatmulDescSetAttribute, (void *, int, const void *, size_t))               \
+  X(3, lt_matrix, cublasLtMatrixLayoutCreate, (void **, int, uint64_t, uint64_t, int64_t))        \
+  X(3, lt_matrix_end, cublasLtMatrixLayoutDestroy, (void *))                                      \
+  X(3, lt_matrix_set, cublasLtMatrixLayoutSetAttribute, (void *, int, const void *, size_t))      \
+  X(3, lt_wish, cublasLtMatmulPreferenceCreate, (void **))                                        \
+  X(3, lt_wish_end, cublasLtMatmulPreferenceDestroy, (void *))                                    \
+  X(3, lt_wish_set, cublasLtMatmulPreferenceSetAttribute, (void *, int, const void *, size_t))    \
+  X(3, lt_find, cublasLtMatmulAlgoGetHeuristic, (void *, void *, void *, void *, void *, void *,  \
+                                                 void *, int, void *, int *))                     \
+  X(3, lt_run, cublasLtMatmul, (void *, void *, const void *, const void *, void *, const void *, \
+                                void *, const void *, const void *, void *, void *, void *,       \
+                                const void *, void *, size_t, void *))
+#define EINI_CUDA_GROUPED(T)                                                                      \
+  (void *, const int *, const int *, const int *, const int *, const int *, const T *,            \
+   const T *const *, const int *, const T *const *, const int *, const T *, T *const *,           \
+   const int *, int, const int *)
 #define EINI_CUDA_GEMM                                                                            \
   (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
    int, long long, const void *, void *, int, long long, int)
@@ -325,12 +373,29 @@ typedef struct eini_cuda_device {
 } eini_cuda_device;
 
 #define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
-#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
+#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each pinned buffer
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
 
+typedef struct eini_cuda_lane {  // of copies in one direction, beside the kernels
+  void *stream, *event[2];      // events of the pinned buffers
+  char *pinned[2];
+} eini_cuda_lane;
+
+// A copy home that may come later, from memory that is freed then.
+typedef struct eini_cuda_later {
+  uint64_t from;
+  char *to;
+  size_t bytes;
+  int64_t started;              // kernels that were started before
+  void *event;                  // when it may be read
+} eini_cuda_later;
+
+enum { EINI_CUDA_LATERS = 8, EINI_CUDA_FRESH = 32 };
+
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
+  ein_cuda *owner;              // on whose device it is
   uint64_t hash;
   size_t bytes;
   char *source;
@@ -339,19 +404,28 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
+enum { EINI_CUDA_DEVICES = 16 };
+
 struct ein_cuda {
   ein_allocator al;
+  int npeer;                    // devices of places beside this one, which place q of n + 1 has in
+  ein_cuda *peer[EINI_CUDA_DEVICES];  // turn: 0 this, then these
   eini_cuda_api api;
-  void *library[3];             // driver, NVRTC, cuBLAS
+  void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *primary, *stream, *blas, *lt;
+  eini_cuda_lane up, home;      // copies to the device, and from it
+  void *order;                  // event between streams
+  int ahead;                    // the lane up has what the next kernel waits for
+  uint64_t fresh[EINI_CUDA_FRESH];  // addresses that no kernel knows yet; 0: none
+  int nfresh, nlater;
+  eini_cuda_later later[EINI_CUDA_LATERS];
   void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
   int ntimed;                   //   of which so many are not counted yet
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
   ein_ticket marks, waited;     //   is known to be done
   ein_memory memory;
   int own_stream, only, tf32, nvrtc[2], driver;
-  char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
@@ -361,6 +435,7 @@ struct ein_cuda {
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
+  pthread_key_t place;          // of the thread, plus 1; with peers
 #endif
 };
 
@@ -369,12 +444,34 @@ static int eini_cuda_lock_new(ein_cuda *c) { return c != NULL; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)c; }
 static void eini_cuda_lock(ein_cuda *c) { (void)c; }
 static void eini_cuda_unlock(ein_cuda *c) { (void)c; }
-#else
+static int eini_cuda_place_new(ein_cuda *c) { return c == NULL; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)c; }
+static void eini_cuda_place_set(ein_cuda *c, int place) { (void)c, (void)place; }
+static int eini_cuda_place_get(ein_cuda *c) { return (void)c, -1; }
+#else  // not _WIN32
 static int eini_cuda_lock_new(ein_cuda *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)pthread_mutex_destroy(&c->lock); }
 static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
 static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
-#endif
+static int eini_cuda_place_new(ein_cuda *c) { return pthread_key_create(&c->place, NULL) == 0; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)pthread_key_delete(c->place); }
+static void eini_cuda_place_set(ein_cuda *c, int place) {
+  (void)pthread_setspecific(c->place, (void *)(uintptr_t)(place + 1));
+}
+static int eini_cuda_place_get(ein_cuda *c) {
+  return (int)(uintptr_t)pthread_getspecific(c->place) - 1;
+}
+#endif  // not _WIN32
+
+static void eini_slot_cuda_place(void *user, int place) {
+  if (((ein_cuda *)user)->npeer > 0) eini_cuda_place_set((ein_cuda *)user, place);
+}
+// The device of this thread's place.
+static ein_cuda *eini_cuda_here(void *user) {
+  ein_cuda *c = (ein_cuda *)user;
+  const int place = c->npeer > 0 ? eini_cuda_place_get(c) : -1, at = place % (c->npeer + 1);
+  return at > 0 ? c->peer[at - 1] : c;
+}
 
 // A status of the driver. what: what was asked of it.
 static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
@@ -425,10 +522,12 @@ static eini_cuda_any eini_cuda_find(void *library, const char *name) {
 #endif
 
 static void *eini_cuda_open(const char *given, int library) {
-  static const char *const names[3][6] = {
+  static const char *const names[4][6] = {
       {"libcuda.so.1", "libcuda.so", NULL, NULL, NULL, NULL},
       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL, NULL},
-      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL}};
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL},
+      {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so", NULL,
+       NULL}};
   void *handle = NULL;
   if (given != NULL) return EINI_CUDA_OPEN(given);
   for (int i = 0; handle == NULL && names[library][i] != NULL; i++)
@@ -436,8 +535,8 @@ static void *eini_cuda_open(const char *given, int library) {
   return handle;
 }
 
-// Fills the functions of a library; the name of the first that is missing, or NULL.
-static const char *eini_cuda_fill(ein_cuda *c, int library) {
+// Fills the functions of a list from the library `from`; the first name that is missing, or NULL.
+static const char *eini_cuda_fill(ein_cuda *c, int library, int from) {
   static const struct { int library; const char *name; size_t at; } list[] = {
 #define EINI_CUDA_ENTRY(library, field, symbol, arguments) \
   {library, #symbol, offsetof(eini_cuda_api, field)},
@@ -446,7 +545,7 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
   };
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (list[i].library != library) continue;
-    const eini_cuda_any fn = eini_cuda_find(c->library[library], list[i].name);
+    const eini_cuda_any fn = eini_cuda_find(c->library[from], list[i].name);
     if (fn == NULL) return list[i].name;
     memcpy((char *)&c->api + list[i].at, &fn, sizeof fn);
   }
@@ -455,10 +554,12 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
 
 // Opens a library; 0: it is not there, or not whole, and why says so.
 static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
-  static const char *const what[3] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
-                                      "cuBLAS (libcublas.so)"};
+  static const char *const what[4] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
+                                      "cuBLAS (libcublas.so)",
+                                      "cuBLASLt (libcublasLt.so)"};
   c->library[library] = eini_cuda_open(given, library);
-  const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
+  void *open = c->library[library];
+  const char *missing = open == NULL ? NULL : eini_cuda_fill(c, library, library);
   if (c->library[library] == NULL)
     snprintf(c->why, sizeof c->why, "%s%s%.200s is not there", what[library],
              given == NULL ? "" : " at ", given == NULL ? "" : given);
@@ -500,6 +601,26 @@ static void eini_cuda_rates(ein_cuda *c) {
   d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
 }
 
+static int eini_cuda_lane_begin(ein_cuda *c, eini_cuda_lane *l) {
+  int code = c->api.stream_create(&l->stream, EINI_CUDA_APART);
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
+    void *p = NULL;
+    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
+    l->pinned[i] = (char *)p;
+    if (code == EINI_CUDA_OK) code = c->api.event_create(&l->event[i], EINI_CUDA_UNTIMED);
+  }
+  return code;
+}
+
+static void eini_cuda_lane_end(ein_cuda *c, eini_cuda_lane *l) {
+  if (l->stream != NULL) (void)c->api.stream_wait(l->stream);
+  for (int i = 0; i < 2; i++) {
+    if (l->event[i] != NULL) (void)c->api.event_destroy(l->event[i]);
+    if (l->pinned[i] != NULL) (void)c->api.unpin(l->pinned[i]);
+  }
+  if (l->stream != NULL) (void)c->api.stream_destroy(l->stream);
+}
+
 static ein_status eini_cuda_begin_device(ein_cuda *c) {
   uint64_t keep = UINT64_MAX;
   void *pool = NULL;
@@ -517,12 +638,11 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   if (code == EINI_CUDA_OK) code = c->api.pool_set(pool, EINI_CUDA_KEEP, &keep);
   if (code == EINI_CUDA_OK && c->own_stream)
     code = c->api.stream_create(&c->stream, EINI_CUDA_APART);
-  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
-    void *p = NULL;
-    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
-    c->pinned[i] = (char *)p;
-    if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
-  }
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->up);
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->home);
+  if (code == EINI_CUDA_OK) code = c->api.event_create(&c->order, EINI_CUDA_UNTIMED);
+  for (int i = 0; i < EINI_CUDA_LATERS && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->later[i].event, EINI_CUDA_UNTIMED);
   for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->timed[i], 0);
   for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
@@ -531,6 +651,7 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0 ||
        (c->tf32 && c->api.blas_math(c->blas, EINI_CUDA_TF32) != 0)))
     c->blas = NULL;
+  if (c->library[3] != NULL && code == EINI_CUDA_OK && c->api.lt_create(&c->lt) != 0) c->lt = NULL;
   void *popped;
   (void)c->api.pop(&popped);
   return eini_cuda_status(c, code, "a stream, memory");
@@ -545,16 +666,19 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   (void)c->api.version(&c->driver);
   (void)c->api.nvrtc_version(&c->nvrtc[0], &c->nvrtc[1]);
   if (eini_cuda_status(c, c->api.device_count(&n), "the driver") != EIN_OK) return EIN_OK;
-  if (d->device >= n) {
+  c->number = d->around && n > 0 ? d->device % n : d->device;
+  if (c->number >= n) {
     snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
     return EIN_OK;
   }
-  if (!eini_cuda_load(c, d->cublas, 2) && c->library[2] != NULL) {
-    EINI_CUDA_CLOSE(c->library[2]);
-    c->library[2] = NULL;
+  for (int i = 2; i < 4; i++) {
+    const char *given = i == 3 && d->cublaslt != NULL ? d->cublaslt : d->cublas;
+    if (eini_cuda_load(c, given, i) || c->library[i] == NULL) continue;
+    EINI_CUDA_CLOSE(c->library[i]);
+    c->library[i] = NULL;
   }
+  if (c->library[2] != NULL && eini_cuda_fill(c, 4, 2) != NULL) c->api.grouped_s = NULL;
   c->why[0] = 0;  // without cuBLAS generated kernels run
-  c->number = d->device;
   c->only = d->only;
   c->tf32 = d->tf32;
   if (d->shelf != NULL) c->shelf = *d->shelf;
@@ -571,10 +695,12 @@ static void eini_cuda_end_device(ein_cuda *c) {
     for (eini_cuda_kernel *k = c->first; k != NULL; k = k->next)
       if (k->module != NULL) (void)c->api.module_unload(k->module);
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
-    for (int i = 0; i < 2; i++) {
-      if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
-      if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
-    }
+    if (c->lt != NULL) (void)c->api.lt_destroy(c->lt);
+    eini_cuda_lane_end(c, &c->up);
+    eini_cuda_lane_end(c, &c->home);
+    if (c->order != NULL) (void)c->api.event_destroy(c->order);
+    for (int i = 0; i < EINI_CUDA_LATERS; i++)
+      if (c->later[i].event != NULL) (void)c->api.event_destroy(c->later[i].event);
     for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)
       if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
     for (int i = 0; i < EINI_CUDA_MARKS; i++)
@@ -583,7 +709,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     (void)c->api.pop(&popped);
   }
   if (c->primary != NULL) (void)c->api.release(c->number);
-  for (int i = 2; i >= 0; i--)
+  for (int i = 3; i >= 0; i--)
     if (c->library[i] != NULL) EINI_CUDA_CLOSE(c->library[i]);
 }
 
@@ -1767,7 +1893,8 @@ static void eini_cuda_say_turn(eini_cuda_writer *w, const eini_cuda_turn *u) {
 // ================================================================================================
 // >>cuda-tiles  kernels of contractions through shared memory
 // out[b,m,n] = store(fold over k of pair(P[b,m,k], Q[b,k,n])): a block makes a tile of m and n.
-// Values of P and Q are made on the way to shared memory, the next while those there are folded.
+// Values of P and Q are made on the way to shared memory, the next while those there are folded;
+// what is as it is stored goes there by itself (cp.async) on devices that have that.
 // ================================================================================================
 
 // What tensor cores multiply: nothing, f64, f32 rounded to TF32, f16 and bf16 as they are stored.
@@ -1780,6 +1907,7 @@ typedef enum eini_cuda_cores {
 // tensor cores 4 x 2 warps share the tile.
 typedef struct eini_cuda_shape {
   int rows, cols, split, cores;
+  int async;                     // 1: the device has cp.async
   int along[2];                  // 1: neighbours read P, Q along k, 0: along m, n
 } eini_cuda_shape;
 
@@ -1811,6 +1939,7 @@ static const eini_cuda_fragment eini_cuda_fragments[] = {
 // One side of the product: its operands, where its rows are, and letters for names.
 typedef struct eini_cuda_half {
   int cores, first, nop, rows, upto, side, along, which;
+  int async;                     // copied as it is stored
   char letter;                   // p, q
   const char *tile, *extent;     // of its rows
 } eini_cuda_half;
@@ -1825,6 +1954,9 @@ static eini_cuda_half eini_cuda_half_of(const eini_cuda_nest *x, const eini_cuda
   h.upto = x->axes[2 + q];
   h.side = EINI_CUDA_SIDE * (q ? f->cols : f->rows);
   h.along = f->along[q];
+  h.async = f->async && h.nop == 1 && x->code[q]->plain == 0 && !x->code[q]->conj &&
+            x->dtype[h.first] == (unsigned char)x->type && f->cores <= EINI_CUDA_CORES_F64 &&
+            (x->type == EIN_F32 || x->type == EIN_F64 || x->type == EIN_I32 || x->type == EIN_I64);
   h.letter = q ? 'q' : 'p';
   h.tile = q ? "tn" : "tm";
   h.extent = q ? "en" : "em";
@@ -1852,7 +1984,7 @@ static void eini_cuda_say_shares(eini_cuda_writer *w, const eini_cuda_half *v) {
 static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
   eini_text *t = &w->t;
-  eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
+  if (!v->async) eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
   for (int s = v->first; s < v->first + v->nop; s++) eini_say(t, "  ix f%d[%d];\n", s, share);
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix full = %s * %d + row, in = full < %s ? full : 0;\n  (void)at;\n", v->tile,
@@ -1868,12 +2000,45 @@ static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   eini_say(t, "  }\n");
 }
 
+// Elements of the tile that begins at k go to shared memory, zero where there are none.
+static void eini_cuda_say_async(eini_cuda_writer *w, const eini_cuda_half *v) {
+  const eini_cuda_nest *x = w->x;
+  const int s = v->first;
+  eini_text *t = &w->t;
+  eini_cuda_say_shares(w, v);
+  eini_say(t, "  const ix kk = k + at;\n  const int there = %s * %d + row < %s && kk < k1;\n"
+              "  const ein_m *from = (const ein_m *)p.b[%d];\n  if (there) {\n", v->tile, v->side,
+           v->extent, s);
+  eini_cuda_say_split(w, "kk", x->axes[3], x->n);
+  eini_say(t, "  from += f%d[h] + ", s);
+  eini_cuda_say_offset(w, s, x->axes[3], x->n);
+  eini_say(t, v->cores ? ";\n  }\n  ein_async(&s%c[b][row][at], from, there);\n  }\n"
+                       : ";\n  }\n  ein_async(&s%c[b][at][row], from, there);\n  }\n", v->letter);
+}
+
+// What such a kernel needs.
+static void eini_cuda_say_asyncs(eini_text *t, int bytes) {
+  eini_say(t, "EIN_DEVICE void ein_async(ein_m *to, const ein_m *from, int there) {\n"
+              "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n"
+              "  const unsigned at = (unsigned)__cvta_generic_to_shared(to);\n"
+              "  asm volatile(\"cp.async.ca.shared.global [%%0], [%%1], %d, %%2;\"\n"
+              "    :: \"r\"(at), \"l\"(from), \"r\"(there ? %d : 0) : \"memory\");\n"
+              "#else\n  if (there) *to = *from; else *to = 0;\n#endif\n}\n", bytes, bytes);
+  eini_say(t, "EIN_DEVICE void ein_async_wait() {\n"
+              "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n"
+              "  asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n#endif\n}\n");
+}
+
 // Values of the tile that begins at k.
 static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
   const eini_cuda_nest *x = w->x;
   const eini_cuda_reads reads = {NULL, v->first, x->nop};
   char name[16] = "";
   eini_text *t = &w->t;
+  if (v->async) {
+    eini_cuda_say_async(w, v);
+    return;
+  }
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix kk = k + at;\n  ein_m z = %s;\n"
               "  if (%s * %d + row < %s && kk < k1) {\n", v->cores ? "0" : "ein_none().v", v->tile,
@@ -1892,6 +2057,7 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
 }
 
 static void eini_cuda_say_put(eini_cuda_writer *w, const eini_cuda_half *v) {
+  if (v->async) return;
   eini_cuda_say_shares(w, v);
   eini_say(&w->t, v->cores ? "  s%c[b][row][at] = v%c[h];\n  }\n"
                            : "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
@@ -2066,6 +2232,7 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_half p = eini_cuda_half_of(x, f, 0), q = eini_cuda_half_of(x, f, 1);
   eini_text *t = &w->t;
   eini_cuda_say_cores(w, f);
+  if (p.async || q.async) eini_cuda_say_asyncs(t, x->size[(p.async ? &p : &q)->first]);
   eini_cuda_say_begin(w);
   eini_cuda_say_shared(w, f, p.side, q.side);
   eini_cuda_say_product(w, "eb", 0, x->axes[1]);
@@ -2092,6 +2259,7 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   eini_say(t, "  if (k >= k1) break;\n");
   eini_cuda_say_put(w, &p);
   eini_cuda_say_put(w, &q);
+  if (p.async || q.async) eini_say(t, "  ein_async_wait();\n");
   eini_say(t, "  EIN_SYNC;\n  b ^= 1;\n  }\n");
   eini_cuda_say_ends(w, f);
 }
@@ -2116,14 +2284,12 @@ static void eini_cuda_writer_end(ein_cuda *c, eini_cuda_writer *w) {
 }
 
 // The kernel with this source; NULL: no memory, or the source is none.
-static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
-  const size_t bytes = w->t.at + 1;
-  if (w->bad || bytes > w->t.size) return NULL;
-  const uint64_t hash = eini_hash(w->t.buf, w->t.at, 0);
+static eini_cuda_kernel *eini_cuda_kernel_new(ein_cuda *c, const char *source, size_t bytes) {
+  const uint64_t hash = eini_hash(source, bytes - 1, 0);
   eini_cuda_lock(c);
   eini_cuda_kernel *k = c->first;
   while (k != NULL && (k->hash != hash || k->bytes != bytes ||
-                       memcmp(k->source, w->t.buf, bytes) != 0))
+                       memcmp(k->source, source, bytes) != 0))
     k = k->next;
   if (k == NULL) {
     k = (eini_cuda_kernel *)c->al.alloc_fn(sizeof *k, 64, c->al.user);
@@ -2132,8 +2298,9 @@ static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer
     if (text == NULL) k = NULL;
     if (k != NULL) {
       memset(k, 0, sizeof *k);
-      memcpy(text, w->t.buf, bytes);
+      memcpy(text, source, bytes);
       k->source = text;
+      k->owner = c;
       k->bytes = bytes;
       k->hash = hash;
       *c->last = k;
@@ -2142,6 +2309,16 @@ static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer
   }
   eini_cuda_unlock(c);
   return k;
+}
+
+static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
+  if (w->bad || w->t.at + 1 > w->t.size) return NULL;
+  return eini_cuda_kernel_new(c, w->t.buf, w->t.at + 1);
+}
+
+// That of a device's own, of one that was planned for the first of them.
+static eini_cuda_kernel *eini_cuda_kernel_here(ein_cuda *c, eini_cuda_kernel *k) {
+  return k->owner == c ? k : eini_cuda_kernel_new(c, k->source, k->bytes);
 }
 
 static void eini_cuda_kernels_free(ein_cuda *c) {
@@ -2303,7 +2480,7 @@ static ein_status eini_cuda_launch(ein_cuda *c, eini_cuda_kernel *k, int64_t blo
 // ================================================================================================
 // >>cuda-memory  host operands on the device and back
 // Takes a nest with addresses of the host; gives one with addresses of the device, and brings the
-// output home. Copies go through two pinned buffers in turn, so that the host works meanwhile.
+// output home. Each direction has a stream beside that of the kernels and two pinned buffers.
 // ================================================================================================
 
 // Elements of a stream at home, in the order in which the device has them.
@@ -2364,8 +2541,35 @@ typedef struct eini_cuda_room {
   char *home[EINI_CUDA_STREAMS];
 } eini_cuda_room;
 
+// What a stream does from here on comes after what another has by now.
+static ein_status eini_cuda_after(ein_cuda *c, void *event, void *stream, void *other) {
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(event, other), "an event"));
+  return eini_cuda_status(c, c->api.stream_after(stream, event, 0), "an event");
+}
+
+// Kernels come after the copies and allocations that were asked for.
+static ein_status eini_cuda_join(ein_cuda *c) {
+  c->nfresh = 0;
+  if (!c->ahead) return EIN_OK;
+  c->ahead = 0;
+  return eini_cuda_after(c, c->order, c->stream, c->up.stream);
+}
+
+// Memory is taken in the order of copies, which need not wait for kernels then; of a stream that is
+// captured, in its own.
 static ein_status eini_cuda_take(ein_cuda *c, size_t bytes, uint64_t *at) {
-  return eini_cuda_status(c, c->api.alloc(at, bytes, c->stream), "device memory");
+  const int captured = eini_cuda_captured(c);
+  void *stream = captured ? c->stream : c->up.stream;
+  EINI_TRY(eini_cuda_status(c, c->api.alloc(at, bytes, stream), "device memory"));
+  if (captured) return EIN_OK;
+  c->ahead = 1;
+  if (c->nfresh < EINI_CUDA_FRESH) c->fresh[c->nfresh++] = *at;
+  return EIN_OK;
+}
+
+static void eini_cuda_drop(ein_cuda *c, uint64_t at) {
+  if (!eini_cuda_captured(c)) (void)eini_cuda_join(c);
+  (void)c->api.free_fn(at, c->stream);
 }
 
 // Adds up what kernels took that are done.
@@ -2381,6 +2585,7 @@ static void eini_cuda_harvest(ein_cuda *c) {
 // Before what is timed, or after it. What is captured is not.
 static ein_status eini_cuda_clock(ein_cuda *c, int after) {
   if (eini_cuda_captured(c)) return EIN_OK;
+  if (!after) EINI_TRY(eini_cuda_join(c));
   if (!after && c->ntimed == EINI_CUDA_TIMED) {
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
     eini_cuda_harvest(c);
@@ -2400,20 +2605,26 @@ static ein_status eini_cuda_copies_here(ein_cuda *c) {
 
 static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  int fresh = 0;
   EINI_TRY(eini_cuda_copies_here(c));
+  for (int i = 0; i < c->nfresh; i++) fresh |= c->fresh[i] == to;
+  if (!fresh)  // it may be read now
+    EINI_TRY(eini_cuda_after(c, c->order, c->up.stream, c->stream));
+  c->ahead = 1;
   for (int slot = 0; w->left > 0; slot ^= 1) {
     int64_t n = 0;
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->up.event[slot]), "a copy"));
     while (n < most && w->left > 0) {
       char *from;
       const int64_t run = eini_cuda_walk_run(w, most - n, &from);
-      memcpy(c->pinned[slot] + n * w->size, from, (size_t)(run * w->size));
+      memcpy(c->up.pinned[slot] + n * w->size, from, (size_t)(run * w->size));
       n += run;
     }
     const size_t bytes = (size_t)(n * w->size);
-    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->pinned[slot], bytes, c->stream),
+    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->up.pinned[slot], bytes, c->up.stream),
                               "a copy to the device"));
-    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->up.event[slot], c->up.stream),
+                              "a copy"));
     to += bytes;
     c->counts.to_device += (int64_t)bytes;
   }
@@ -2422,31 +2633,40 @@ static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) 
 
 // The next part of what comes back goes into a pinned buffer; n elements.
 static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t bytes) {
-  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->pinned[slot], from, bytes, c->stream),
+  void *stream = c->home.stream;
+  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->home.pinned[slot], from, bytes, stream),
                             "a copy from the device"));
   c->counts.from_device += (int64_t)bytes;
-  return eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy");
+  return eini_cuda_status(c, c->api.event_record(c->home.event[slot], stream), "a copy");
 }
 
-static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+// The lane is behind what makes it.
+static ein_status eini_cuda_bring_home(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
   int64_t n = eini_min64(most, w->left), asked = w->left - n;
-  EINI_TRY(eini_cuda_copies_here(c));
   EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     const int64_t next = eini_min64(most, asked);
     from += (uint64_t)(n * w->size);
     if (next > 0) EINI_TRY(eini_cuda_fetch(c, slot ^ 1, from, (size_t)(next * w->size)));
     asked -= next;
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a kernel or a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->home.event[slot]), "a kernel or a copy"));
     for (int64_t i = 0; i < n;) {
       char *to;
       const int64_t run = eini_cuda_walk_run(w, n - i, &to);
-      memcpy(to, c->pinned[slot] + i * w->size, (size_t)(run * w->size));
+      memcpy(to, c->home.pinned[slot] + i * w->size, (size_t)(run * w->size));
       i += run;
     }
     n = next;
   }
+  return EIN_OK;
+}
+
+static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+  EINI_TRY(eini_cuda_copies_here(c));
+  EINI_TRY(eini_cuda_join(c));
+  EINI_TRY(eini_cuda_after(c, c->order, c->home.stream, c->stream));
+  EINI_TRY(eini_cuda_bring_home(c, w, from));
   eini_cuda_harvest(c);
   return EIN_OK;
 }
@@ -2493,7 +2713,7 @@ static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cu
 
 static void eini_cuda_leave(ein_cuda *c, eini_cuda_room *r) {
   for (int s = 0; s <= EINI_CUDA_STREAMS; s++)
-    if (r->at[s] != 0) (void)c->api.free_fn(r->at[s], c->stream);
+    if (r->at[s] != 0) eini_cuda_drop(c, r->at[s]);
 }
 
 // ---- what plans keep there ----
@@ -2514,7 +2734,7 @@ static ein_status eini_cuda_exit(ein_cuda *c, ein_status st) {
 }
 
 static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   uint64_t address = 0;
   EINI_TRY(eini_cuda_enter(c));
   const ein_status st = eini_cuda_take(c, bytes, &address);
@@ -2523,42 +2743,96 @@ static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
 }
 
 static void eini_slot_cuda_free(void *user, void *at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   if (eini_cuda_enter(c) != EIN_OK) return;
-  (void)c->api.free_fn((uint64_t)(uintptr_t)at, c->stream);
+  eini_cuda_drop(c, (uint64_t)(uintptr_t)at);
   (void)eini_cuda_exit(c, EIN_OK);
 }
 
-static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
-                                      int away) {
-  ein_cuda *c = (ein_cuda *)user;
-  union { const void *c; char *v; } source;  // it is only read
+// Bytes as they lie.
+static eini_cuda_walk eini_cuda_walk_bytes(char *at, size_t bytes) {
   eini_cuda_walk w;
-  source.c = from;
   memset(&w, 0, sizeof w);
   w.n = 1;
   w.size = w.stride[0] = 1;
   w.extent[0] = w.left = (int64_t)bytes;
-  w.at = away ? source.v : (char *)to;
+  w.at = at;
+  return w;
+}
+
+static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
+                                      int away) {
+  ein_cuda *c = eini_cuda_here(user);
+  union { const void *c; char *v; } source;  // it is only read
+  source.c = from;
+  eini_cuda_walk w = eini_cuda_walk_bytes(away ? source.v : (char *)to, bytes);
   EINI_TRY(eini_cuda_enter(c));
   return eini_cuda_exit(c, away ? eini_cuda_upload(c, &w, (uint64_t)(uintptr_t)to)
                                 : eini_cuda_download(c, &w, (uint64_t)(uintptr_t)source.v));
 }
 
+// Copies home that were left for later: those behind which kernels were started since, or all.
+static ein_status eini_cuda_settle(ein_cuda *c, int all) {
+  const int64_t started = c->counts.launches + c->counts.gemms;
+  ein_status st = EIN_OK;
+  int left = 0;
+  for (int i = 0; i < c->nlater; i++) {
+    eini_cuda_later *l = &c->later[i], was = c->later[left];
+    if (!all && c->nlater < EINI_CUDA_LATERS && l->started == started) {
+      c->later[left++] = *l;
+      *l = was;
+      continue;
+    }
+    eini_cuda_walk w = eini_cuda_walk_bytes(l->to, l->bytes);
+    if (st == EIN_OK)
+      st = eini_cuda_status(c, c->api.stream_after(c->home.stream, l->event, 0), "an event");
+    if (st == EIN_OK) st = eini_cuda_bring_home(c, &w, l->from);
+    (void)c->api.free_fn(l->from, c->home.stream);
+  }
+  c->nlater = left;
+  if (all) eini_cuda_harvest(c);
+  return st;
+}
+
+static ein_status eini_slot_cuda_later(void *user, size_t bytes, void *from, void *to) {
+  ein_cuda *c = eini_cuda_here(user);
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_copies_here(c);
+  if (st == EIN_OK) st = eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_settle(c, 0);
+  eini_cuda_later *l = &c->later[c->nlater];
+  if (st == EIN_OK) st = eini_cuda_status(c, c->api.event_record(l->event, c->stream), "an event");
+  if (st == EIN_OK) {
+    l->from = (uint64_t)(uintptr_t)from;
+    l->to = (char *)to;
+    l->bytes = bytes;
+    l->started = c->counts.launches + c->counts.gemms;
+    c->nlater++;
+  }
+  return eini_cuda_exit(c, st);
+}
+
+static ein_status eini_slot_cuda_settle(void *user) {
+  ein_cuda *c = eini_cuda_here(user);
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, eini_cuda_settle(c, 1));
+}
+
 // A ticket counts marks from 1 on; its event may be another's by now, which is behind it.
 static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   *ticket = 0;
   if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
   void *event = c->mark[c->marks % EINI_CUDA_MARKS];
-  const ein_status st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
+  ein_status st = eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
   if (st == EIN_OK) *ticket = ++c->marks;
   return eini_cuda_exit(c, st);
 }
 
 static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = ticket > c->marks ? EIN_ERR_ARGUMENT : EIN_OK;
   if (st == EIN_OK && ticket > c->waited) {
@@ -2576,10 +2850,13 @@ static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
 // taken as they lie on the device, never copied to be permuted.
 // ================================================================================================
 
+enum { EINI_CUDA_GROUP = 4096 };  // products of different places in a call at most
+
 typedef struct eini_cuda_gemm {
   int64_t m, n, k, batch;
   int64_t ld[3], step[3];        // of P, Q and the output; steps from one of the batch to the next
-  int turned[3], conj[2];
+  int turned[3], conj[2], peel;
+  int apart;                     // 1: one step does not reach all of the batch
 } eini_cuda_gemm;
 
 // The stride of loops [from, to) as one, 0 where there is but one element; -1: they are not one.
@@ -2633,7 +2910,8 @@ static int eini_cuda_gemm_by(const eini_cuda_nest *x, const eini_cuda_groups *l,
   g->k = eini_cuda_extent(x, l->from[3], l->to[3]);
   if (eini_max64(eini_max64(g->batch, g->m), eini_max64(g->n, g->k)) > INT32_MAX) return 0;
   for (int s = 0; s < 3; s++)
-    if ((g->step[s] = eini_cuda_line(x, list[s], l->from[0], l->to[0])) < 0) return 0;
+    if ((g->step[s] = eini_cuda_line(x, list[s], l->from[0], l->to[0])) < 0) g->apart = 1;
+  if (g->apart && (g->peel > 0 || g->batch > EINI_CUDA_GROUP)) return 0;
   if (!eini_cuda_matrix(x, l, 0, 1, 3, &g->ld[0], &g->turned[0]) ||
       !eini_cuda_matrix(x, l, 1, 3, 2, &g->ld[1], &g->turned[1]) ||
       !eini_cuda_matrix(x, l, x->out, 1, 2, &g->ld[2], &g->turned[2]))
@@ -2644,8 +2922,18 @@ static int eini_cuda_gemm_by(const eini_cuda_nest *x, const eini_cuda_groups *l,
   return 1;
 }
 
-// Is the contraction one product for each element of a batch? Without one, the first loop of m or n
-// may be one.
+// One product for each element of a batch. Without one, the first loop of m or n may be one.
+static int eini_cuda_gemm_peels(const eini_cuda_nest *x, eini_cuda_gemm *g) {
+  for (g->peel = 0; g->peel < 3; g->peel++) {
+    const int end = g->peel == 0 ? 0 : x->axes[g->peel + 1];
+    if (g->peel > 0 && (x->axes[1] > 0 || end - x->axes[g->peel] < 2)) continue;
+    const eini_cuda_groups l = eini_cuda_groups_of(x, g->peel);
+    if (eini_cuda_gemm_by(x, &l, g)) return 1;
+  }
+  return 0;
+}
+
+// Is the contraction such products, as they are or scaled?
 static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
                              eini_cuda_gemm *g) {
   const ein_dtype type = x->type;
@@ -2657,18 +2945,20 @@ static int eini_cuda_gemm_of(const ein_cuda *c, const eini_cuda_nest *x, const e
     return 0;
   g->conj[0] = of->p.conj;
   g->conj[1] = of->q.conj;
-  for (int peel = 0; peel < 3; peel++) {
-    const int end = peel == 0 ? 0 : x->axes[peel + 1];
-    if (peel > 0 && (x->axes[1] > 0 || end - x->axes[peel] < 2)) continue;
-    const eini_cuda_groups l = eini_cuda_groups_of(x, peel);
-    if (eini_cuda_gemm_by(x, &l, g)) return 1;
-  }
-  return 0;
+  return eini_cuda_gemm_peels(x, g);
+}
+
+// How cuBLAS ended.
+static ein_status eini_cuda_gemm_status(ein_cuda *c, int code) {
+  c->counts.gemms++;
+  if (code == 0) return EIN_OK;
+  snprintf(c->why, sizeof c->why, "cuBLAS fails (%d)", code);
+  return code == 3 ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
 }
 
 // cuBLAS counts columns first: a matrix of rows is the transpose of what it sees.
-static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_gemm *g,
-                                     const void *alpha) {
+static ein_status eini_cuda_gemm_strided(ein_cuda *c, const eini_cuda_nest *x,
+                                         const eini_cuda_gemm *g, const void *alpha) {
   static const float onef[2] = {1, 0}, zerof[2] = {0, 0};
   static const double one[2] = {1, 0}, zero[2] = {0, 0};
   const int single = x->type == EIN_F32 || x->type == EIN_C64;
@@ -2685,10 +2975,331 @@ static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const
                       (int)g->ld[first], g->step[first], x->base[second], (int)g->ld[second],
                       g->step[second], b, x->base[x->out], (int)g->ld[2], g->step[2],
                       (int)g->batch);
-  c->counts.gemms++;
+  return eini_cuda_gemm_status(c, code);
+}
+
+// Element b of the batch.
+static eini_cuda_nest eini_cuda_gemm_one(const eini_cuda_nest *x, int64_t b) {
+  eini_cuda_nest y = *x;
+  for (int i = x->axes[1] - 1; i >= x->axes[0]; i--) {
+    for (int s = 0; s < x->nstream; s++)
+      y.base[s] = (char *)((uintptr_t)y.base[s] +
+                           (uintptr_t)(b % x->extent[i] * x->used[s][i] * x->size[s]));
+    b /= x->extent[i];
+  }
+  return y;
+}
+
+// All of the batch in one call, whose addresses go to the device before.
+static ein_status eini_cuda_gemm_grouped(ein_cuda *c, const eini_cuda_nest *x,
+                                         const eini_cuda_gemm *g, const void *alpha) {
+  const int first = g->turned[2] ? 0 : 1, second = 1 - first, count = (int)g->batch;
+  const int m = (int)(first == 0 ? g->m : g->n), n = (int)(first == 0 ? g->n : g->m);
+  const int k = (int)g->k, ld[3] = {(int)g->ld[first], (int)g->ld[second], (int)g->ld[2]};
+  const int op[2] = {g->turned[first] != g->turned[2], g->turned[second] != g->turned[2]};
+  const size_t bytes = (size_t)count * 3 * sizeof(uint64_t);
+  const float onef = 1, zerof = 0;
+  const double one = 1, zero = 0;
+  uint64_t at = 0;
+  uint64_t *list = (uint64_t *)c->al.alloc_fn(bytes, 64, c->al.user);
+  if (list == NULL) return EIN_ERR_NO_MEMORY;
+  for (int b = 0; b < count; b++) {
+    const eini_cuda_nest y = eini_cuda_gemm_one(x, b);
+    list[b] = (uint64_t)(uintptr_t)y.base[first];
+    list[count + b] = (uint64_t)(uintptr_t)y.base[second];
+    list[2 * count + b] = (uint64_t)(uintptr_t)y.base[x->out];
+  }
+  eini_cuda_walk w = eini_cuda_walk_bytes((char *)list, bytes);
+  ein_status st = eini_cuda_take(c, bytes, &at);
+  if (st == EIN_OK) st = eini_cuda_upload(c, &w, at);
+  if (st == EIN_OK) st = eini_cuda_join(c);
+  c->al.free_fn(list, bytes, c->al.user);
+  const size_t third = (size_t)count * sizeof(uint64_t);
+  int code = 0;
+  if (st == EIN_OK && x->type == EIN_F32)
+    code = c->api.grouped_s(c->blas, &op[0], &op[1], &m, &n, &k,
+                            alpha != NULL ? (const float *)alpha : &onef,
+                            (const float *const *)(uintptr_t)at, &ld[0],
+                            (const float *const *)(uintptr_t)(at + third), &ld[1], &zerof,
+                            (float *const *)(uintptr_t)(at + 2 * third), &ld[2], 1, &count);
+  else if (st == EIN_OK)
+    code = c->api.grouped_d(c->blas, &op[0], &op[1], &m, &n, &k,
+                            alpha != NULL ? (const double *)alpha : &one,
+                            (const double *const *)(uintptr_t)at, &ld[0],
+                            (const double *const *)(uintptr_t)(at + third), &ld[1], &zero,
+                            (double *const *)(uintptr_t)(at + 2 * third), &ld[2], 1, &count);
+  if (st == EIN_OK) st = eini_cuda_gemm_status(c, code);
+  if (at != 0) eini_cuda_drop(c, at);
+  return st;
+}
+
+// Can the batch be one call? Its addresses are copied, which is not captured.
+static int eini_cuda_gemm_groups(const ein_cuda *c, const eini_cuda_nest *x) {
+  return c->api.grouped_s != NULL && (x->type == EIN_F32 || x->type == EIN_F64);
+}
+
+static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_gemm *g,
+                                     const void *alpha) {
+  if (!g->apart) return eini_cuda_gemm_strided(c, x, g, alpha);
+  if (eini_cuda_gemm_groups(c, x) && !eini_cuda_captured(c))
+    return eini_cuda_gemm_grouped(c, x, g, alpha);
+  eini_cuda_gemm each = *g;
+  each.batch = 1;
+  each.step[0] = each.step[1] = each.step[2] = 0;
+  for (int64_t b = 0; b < g->batch; b++) {
+    const eini_cuda_nest y = eini_cuda_gemm_one(x, b);
+    EINI_TRY(eini_cuda_gemm_strided(c, &y, &each, alpha));
+  }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>cuda-lt  products with a store, of cuBLASLt
+// Takes a nest; says whether its store is relu(alpha * fold + beta * C + bias), or less, and calls.
+// ================================================================================================
+
+// A store as cuBLASLt has it: streams of C and the bias, or -1. What scales may be params.
+typedef struct eini_cuda_lt {
+  eini_cuda_gemm g;
+  int c, bias, relu;
+  int scaled;                    // alpha and beta are the contraction's own
+  int64_t c_ld, c_step, bias_step;
+  const ein_fill *alpha, *beta;  // NULL: 1
+} eini_cuda_lt;
+
+// Is a side one operand, converted at most?
+static int eini_cuda_as_stored(const ein_side *s) {
+  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
+}
+
+// The step that makes what a later one (NULL: the last) finds in a register, or NULL.
+static const ein_step *eini_cuda_step_of(const ein_code *k, int reg, const ein_step *later) {
+  const ein_step *s = later == NULL ? k->step + k->nstep : later;
+  while (s > k->step)
+    if ((--s)->dst == reg) return s;
+  return NULL;
+}
+static const ein_fill *eini_cuda_fill_of(const ein_code *k, int reg) {
+  for (int i = 0; i < k->nfill; i++)
+    if (k->fill[i].reg == reg) return &k->fill[i];
+  return NULL;
+}
+static int eini_cuda_is_zero(const ein_fill *f) { return f != NULL && f->param < 0 && f->re == 0; }
+
+// A term of the sum: the fold or an extra, scaled at most. 0: something else, or one too many.
+static int eini_cuda_lt_term(const eini_cuda_nest *x, const ein_code *k, const ein_step *s,
+                             int *fold, eini_cuda_lt *t) {
+  const ein_fill *by = NULL;
+  if (s != NULL && s->op == EIN_OP_MUL) {
+    by = eini_cuda_fill_of(k, s->a);
+    const int other = by != NULL ? s->b : s->a;
+    if (by == NULL) by = eini_cuda_fill_of(k, s->b);
+    s = by == NULL ? NULL : eini_cuda_step_of(k, other, s);
+  }
+  if (s == NULL || s->op != EIN_OP_OPERAND || s->type != (unsigned char)x->type ||
+      (by != NULL && by->type != s->type))
+    return 0;
+  if (s->a == 0) {
+    t->alpha = by;
+    return (*fold)++ == 0;
+  }
+  const int stream = x->extra + s->a - 1;
+  if (x->dtype[stream] != x->dtype[x->out]) return 0;
+  if (by == NULL && t->bias < 0) {  // if it is one: else it is C
+    const int columns = t->g.turned[2] ? 2 : 1;
+    const eini_cuda_groups l = eini_cuda_groups_of(x, t->g.peel);
+    t->bias_step = eini_cuda_line(x, stream, l.from[0], l.to[0]);
+    if (eini_cuda_line(x, stream, l.from[columns], l.to[columns]) == 0 &&
+        eini_cuda_line(x, stream, l.from[3 - columns], l.to[3 - columns]) == 1 &&
+        t->bias_step >= 0) {
+      t->bias = stream;
+      return 1;
+    }
+  }
+  if (t->c >= 0) return 0;
+  t->c = stream;
+  t->beta = by;
+  return 1;
+}
+
+// The sum's terms one after another; 0: it is no such sum.
+static int eini_cuda_lt_sum(const eini_cuda_nest *x, const ein_code *k, const ein_step *s,
+                            eini_cuda_lt *t) {
+  int fold = 0;
+  for (int left = 3; left > 0 && s != NULL && s->op == EIN_OP_ADD; left--) {
+    const ein_step *a = eini_cuda_step_of(k, s->a, s), *b = eini_cuda_step_of(k, s->b, s);
+    const int first = a != NULL && a->op == EIN_OP_ADD;  // it goes on there
+    if (!eini_cuda_lt_term(x, k, first ? b : a, &fold, t)) return 0;
+    s = first ? a : b;
+  }
+  return eini_cuda_lt_term(x, k, s, &fold, t) && fold == 1;
+}
+
+static int eini_cuda_lt_store(const eini_cuda_nest *x, const ein_contract *of, eini_cuda_lt *t) {
+  const ein_code *k = of->store;
+  t->c = t->bias = -1;
+  if (of->plain_out || k == NULL) return 1;
+  if (k->type != (unsigned char)x->type) return 0;
+  const ein_step *s = eini_cuda_step_of(k, k->result, NULL);
+  if (s != NULL && s->op == EIN_OP_ROUNDTO && s->round == x->dtype[x->out])
+    s = eini_cuda_step_of(k, s->a, s);
+  if (s != NULL && s->op == EIN_OP_RELU) {
+    t->relu = 1;
+    s = eini_cuda_step_of(k, s->a, s);
+  } else if (s != NULL && s->op == EIN_OP_MAX) {
+    const int second = eini_cuda_is_zero(eini_cuda_fill_of(k, s->b));
+    t->relu = second || eini_cuda_is_zero(eini_cuda_fill_of(k, s->a));
+    if (t->relu) s = eini_cuda_step_of(k, second ? s->a : s->b, s);
+  }
+  if (!eini_cuda_lt_sum(x, k, s, t)) {
+    if (!of->scaled) return 0;
+    t->relu = 0;
+    t->scaled = 1;
+    t->bias = -1;
+    t->c = of->nextra > 0 ? x->extra : -1;
+  }
+  if (t->c < 0) return 1;
+  int turned;
+  const eini_cuda_groups l = eini_cuda_groups_of(x, t->g.peel);
+  t->c_step = eini_cuda_line(x, t->c, l.from[0], l.to[0]);
+  const int64_t near = t->g.turned[2] ? eini_cuda_line(x, t->c, l.from[1], l.to[1])
+                                      : eini_cuda_line(x, t->c, l.from[2], l.to[2]);
+  return near == 1 && t->c_step >= 0 &&
+         eini_cuda_matrix(x, &l, t->c, 1, 2, &t->c_ld, &turned) && turned == t->g.turned[2];
+}
+
+// What cuBLASLt calls a dtype; -1: it is not used for it.
+static int eini_cuda_lt_type(ein_dtype t) {
+  return t == EIN_F32 ? 0 : t == EIN_F64 ? 1 : t == EIN_F16 ? 2 : t == EIN_BF16 ? 14 : -1;
+}
+
+static ein_status eini_cuda_lt_status(ein_cuda *c, int code) {
   if (code == 0) return EIN_OK;
-  snprintf(c->why, sizeof c->why, "cuBLAS fails (%d)", code);
+  snprintf(c->why, sizeof c->why, "cuBLASLt fails (%d)", code);
   return code == 3 ? EIN_ERR_NO_MEMORY : EIN_ERR_INTERNAL;
+}
+
+// Descriptions of a product and its matrices, A and B as cuBLAS counts, C, D.
+typedef struct eini_cuda_lt_call {
+  void *of, *matrix[4], *wish;
+} eini_cuda_lt_call;
+
+static void eini_cuda_lt_end(ein_cuda *c, eini_cuda_lt_call *d) {
+  for (int i = 0; i < 4; i++)
+    if (d->matrix[i] != NULL) (void)c->api.lt_matrix_end(d->matrix[i]);
+  if (d->wish != NULL) (void)c->api.lt_wish_end(d->wish);
+  if (d->of != NULL) (void)c->api.lt_end(d->of);
+}
+
+static int eini_cuda_lt_matrix(ein_cuda *c, int type, int64_t rows, int64_t cols, int64_t ld,
+                               int64_t batch, int64_t step, void **to) {
+  const int32_t n = (int32_t)batch;
+  int code = c->api.lt_matrix(to, type, (uint64_t)rows, (uint64_t)cols, ld);
+  if (code == 0 && n > 1) code = c->api.lt_matrix_set(*to, 5, &n, sizeof n);
+  if (code == 0 && n > 1) code = c->api.lt_matrix_set(*to, 6, &step, sizeof step);
+  return code;
+}
+
+// cuBLAS's status. Numbers are those of cublasLt.h: transposes 3 and 4, epilogue 7, the bias 8, its
+// step 10.
+static int eini_cuda_lt_describe(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_lt *t,
+                                 eini_cuda_lt_call *d) {
+  const eini_cuda_gemm *g = &t->g;
+  const int first = g->turned[2] ? 0 : 1;
+  const int64_t rows = first == 0 ? g->m : g->n, cols = first == 0 ? g->n : g->m;
+  const int in = eini_cuda_lt_type((ein_dtype)x->dtype[0]);
+  const int out = eini_cuda_lt_type((ein_dtype)x->dtype[x->out]);
+  const int wide = x->type == EIN_F64, ends = (t->relu ? 2 : 0) | (t->bias >= 0 ? 4 : 0);
+  const int epilogue = ends == 0 ? 1 : ends;
+  memset(d, 0, sizeof *d);
+  int code = c->api.lt_begin(&d->of, wide ? 70 : c->tf32 && in == 0 ? 77 : 68, wide ? 1 : 0);
+  for (int i = 0; i < 2 && code == 0; i++) {
+    const int s = i == 0 ? first : 1 - first, op = g->turned[s] == g->turned[2] ? 0 : 1;
+    const int64_t near = i == 0 ? rows : g->k, far = i == 0 ? g->k : cols;
+    code = c->api.lt_set(d->of, 3 + i, &op, sizeof op);
+    if (code == 0)
+      code = eini_cuda_lt_matrix(c, in, op ? far : near, op ? near : far, g->ld[s], g->batch,
+                                 g->step[s], &d->matrix[i]);
+  }
+  if (code == 0) code = c->api.lt_set(d->of, 7, &epilogue, sizeof epilogue);
+  if (code == 0 && t->bias >= 0) {
+    const void *at = x->base[t->bias];
+    code = c->api.lt_set(d->of, 8, &at, sizeof at);
+    if (code == 0 && g->batch > 1)
+      code = c->api.lt_set(d->of, 10, &t->bias_step, sizeof t->bias_step);
+  }
+  if (code == 0)
+    code = eini_cuda_lt_matrix(c, out, rows, cols, t->c >= 0 ? t->c_ld : g->ld[2], g->batch,
+                               t->c >= 0 ? t->c_step : g->step[2], &d->matrix[2]);
+  if (code == 0)
+    code = eini_cuda_lt_matrix(c, out, rows, cols, g->ld[2], g->batch, g->step[2], &d->matrix[3]);
+  return code;
+}
+
+// Has cuBLASLt a kernel for it? It is asked, for operands that are aligned as elements are.
+static int eini_cuda_lt_known(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_lt *t) {
+  struct { uint64_t algorithm[8]; size_t workspace; int state; float waves; int rest[4]; } one;
+  const uint64_t room = 0;
+  const uint32_t in = x->size[0], out = x->size[x->out];
+  eini_cuda_lt_call d;
+  int n = 0;
+  if (eini_cuda_enter(c) != EIN_OK) return 0;
+  int code = eini_cuda_lt_describe(c, x, t, &d);
+  if (code == 0) code = c->api.lt_wish(&d.wish);
+  if (code == 0) code = c->api.lt_wish_set(d.wish, 1, &room, sizeof room);
+  for (int i = 0; i < 4 && code == 0; i++)
+    code = c->api.lt_wish_set(d.wish, 5 + i, i < 2 ? &in : &out, sizeof in);
+  memset(&one, 0, sizeof one);
+  if (code == 0)
+    code = c->api.lt_find(c->lt, d.of, d.matrix[0], d.matrix[1], d.matrix[2], d.matrix[3], d.wish,
+                          1, &one, &n);
+  eini_cuda_lt_end(c, &d);
+  (void)eini_cuda_exit(c, EIN_OK);
+  return code == 0 && n > 0 && one.state == 0;
+}
+
+// Is the contraction one of cuBLASLt's that cuBLAS alone does not have?
+static int eini_cuda_lt_of(ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
+                           eini_cuda_lt *t) {
+  eini_cuda_gemm plain;
+  const ein_dtype in = (ein_dtype)x->dtype[0], out = (ein_dtype)x->dtype[x->out];
+  memset(t, 0, sizeof *t);
+  if (c->lt == NULL || of->pair != EIN_PAIR_SUM_MUL || of->p.nop != 1 || of->q.nop != 1 ||
+      !eini_cuda_as_stored(&of->p) || !eini_cuda_as_stored(&of->q) || x->dtype[1] != x->dtype[0] ||
+      (x->type != EIN_F32 && x->type != EIN_F64) || eini_cuda_lt_type(in) < 0 ||
+      eini_cuda_lt_type(out) < 0 || (out != in && out != x->type) ||
+      (in != x->type && (in == EIN_F32 || in == EIN_F64)) || eini_cuda_gemm_of(c, x, of, &plain))
+    return 0;
+  return eini_cuda_gemm_peels(x, &t->g) && !t->g.apart && eini_cuda_lt_store(x, of, t);
+}
+
+// What a factor of the store is, in the compute dtype.
+static const void *eini_cuda_lt_factor(const eini_cuda_nest *x, const ein_fill *f, double none,
+                                       double *wide, float *single) {
+  *wide = f == NULL ? none : f->param >= 0 ? x->param[f->param].re : f->re;
+  *single = (float)*wide;
+  return x->type == EIN_F64 ? (const void *)wide : (const void *)single;
+}
+
+// cuBLASLt picks the kernel by where operands lie, and remembers it.
+static ein_status eini_cuda_lt_run(ein_cuda *c, const eini_cuda_nest *x, const ein_contract *of,
+                                   const eini_cuda_lt *t) {
+  const int first = t->g.turned[2] ? 0 : 1, other = t->c >= 0 && !t->scaled;
+  double wide[2];
+  float single[2];
+  eini_cuda_lt_call d;
+  const void *alpha = eini_cuda_lt_factor(x, t->alpha, 1, &wide[0], &single[0]);
+  const void *beta = eini_cuda_lt_factor(x, t->beta, other, &wide[1], &single[1]);
+  if (t->scaled && of->alpha != NULL) alpha = of->alpha;
+  if (t->scaled && of->beta != NULL) beta = of->beta;
+  int code = eini_cuda_lt_describe(c, x, t, &d);
+  if (code == 0)
+    code = c->api.lt_run(c->lt, d.of, alpha, x->base[first], d.matrix[0], x->base[1 - first],
+                         d.matrix[1], beta, x->base[t->c >= 0 ? t->c : x->out], d.matrix[2],
+                         x->base[x->out], d.matrix[3], NULL, NULL, 0, c->stream);
+  eini_cuda_lt_end(c, &d);
+  c->counts.gemms++;
+  return eini_cuda_lt_status(c, code);
 }
 
 // ================================================================================================
@@ -2699,7 +3310,8 @@ static ein_status eini_cuda_gemm_run(ein_cuda *c, const eini_cuda_nest *x, const
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_LT,
+  EINI_CUDA_WAYS
 } eini_cuda_way_id;
 
 static int eini_cuda_is_tiled(int id) {
@@ -2716,6 +3328,7 @@ typedef struct eini_cuda_way {
   int64_t splits, chunk;
   eini_cuda_shape shape;
   int a, b;                      // of a turn
+  int64_t calls;                 // of cuBLAS for products of several places; 0: one
 } eini_cuda_way;
 
 // What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
@@ -2730,11 +3343,6 @@ static const double eini_cuda_cached = 3;           // times the bandwidth of me
 static const double eini_cuda_load_flops = 8;       // operations in the time of a load
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
-
-// Is a side one operand, converted at most?
-static int eini_cuda_as_stored(const ein_side *s) {
-  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
-}
 
 // What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
 static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
@@ -2755,6 +3363,7 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
   const int folds = x->fold != EIN_FOLD_NONE, product = x->kind == EINI_CUDA_CONTRACT;
   eini_cuda_turn u;
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   switch (id) {
     case EINI_CUDA_ELEMENTS: return !folds;
     case EINI_CUDA_TURN:
@@ -2767,7 +3376,13 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
       return w->shape.cores != EINI_CUDA_CORES_NONE;
-    default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    case EINI_CUDA_BLAS:
+      if (!product || c == NULL || !eini_cuda_gemm_of(cuda, x, c, &g)) return 0;
+      w->calls = !g.apart ? 0 : eini_cuda_gemm_groups(cuda, x) ? 1 : g.batch;
+      return 1;
+    default:
+      return product && c != NULL && eini_cuda_lt_of(cuda, x, c, &lt) &&
+             eini_cuda_lt_known(cuda, x, &lt);
   }
 }
 
@@ -2779,6 +3394,7 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   const int64_t k = eini_cuda_extent(x, x->axes[3], x->n);
   const int most = x->type == EIN_C128 ? 2 : 4;
   eini_cuda_shape *f = &w->shape;
+  f->async = c->device.major >= 8;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
   if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
@@ -2887,21 +3503,26 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
     case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_LT:
+      speed = v.blas[!single];
+      if (x->size[0] == 2)
+        speed = eini_cuda_blas_share / eini_cuda_cores_share * v.cores[EINI_CUDA_CORES_F16 - 1];
+      break;
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
     default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
     flops = 2 * planes * all;
-    if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
+    if (w->id < EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
               w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
-  const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : fmax(1, (double)w->calls);
+  const double busy = w->id >= EINI_CUDA_BLAS ? 1 : full;
   return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
@@ -2990,7 +3611,7 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
 static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w) {
   eini_cuda_nest ends;
   eini_cuda_way fold;
-  if (w->id == EINI_CUDA_BLAS) return 1;
+  if (w->id >= EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
   w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
@@ -3006,7 +3627,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "cores", "cores parts", "gemm"};
+                                      "cores", "cores parts", "gemm", "lt"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -3037,7 +3658,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
   const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
-  snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
+  snprintf(h->variant, sizeof h->variant, "%s", best.calls > 0 ? "grouped" : names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
 }
@@ -3071,17 +3692,21 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
   ends.base[0] = (char *)(uintptr_t)part;
-  ein_status st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
+  ein_status st = eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
   if (st == EIN_OK) st = eini_cuda_go(c, &ends, &fold, w->ends, NULL);
-  (void)c->api.free_fn(part, c->stream);
+  eini_cuda_drop(c, part);
   return st;
 }
 
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
-  if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id < EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id == EINI_CUDA_LT)
+    return eini_cuda_lt_of(c, x, of, &lt) ? eini_cuda_lt_run(c, x, of, &lt) : EIN_ERR_INTERNAL;
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
 }
@@ -3104,6 +3729,10 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   memcpy(&w, h->state, sizeof w);
   for (int s = 0; s < x->nstream; s++) x->packed[s] = (unsigned char)(w.packed >> s & 1);
   eini_cuda_strides(x);
+  if (w.kernel != NULL && (w.kernel = eini_cuda_kernel_here(c, w.kernel)) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  if (w.ends != NULL && (w.ends = eini_cuda_kernel_here(c, w.ends)) == NULL)
+    return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_bring(c, x, &room);
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);
@@ -3402,7 +4031,7 @@ static void eini_cuda_group_words(const ein_group *g, const eini_cuda_nest *x,
 }
 
 static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   uint64_t word[EINI_CUDA_WORDS];
   eini_cuda_together way;
   memcpy(&way, h->state, sizeof way);
@@ -3411,6 +4040,8 @@ static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const
   memset(word, 0, sizeof word);
   eini_cuda_group_words(g, x, &way, word);
   eini_cuda_stages_end(c, g, x);
+  way.kernel = eini_cuda_kernel_here(c, way.kernel);
+  if (way.kernel == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_ready_kernel(c, way.kernel);
   if (st == EIN_OK) st = eini_cuda_clock(c, 0);
@@ -3607,7 +4238,7 @@ static ein_status eini_slot_cuda_contract_run(void *user, const ein_contract *c,
                                               void *scratch) {
   eini_cuda_nest x;
   (void)part, (void)scratch;  // it is never cut
-  return eini_cuda_of_contract(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, c, choice)
+  return eini_cuda_of_contract(c, &x) ? eini_cuda_run(eini_cuda_here(user), &x, c, choice)
                                       : EIN_ERR_INTERNAL;
 }
 static int eini_slot_cuda_copy_plan(void *user, const ein_copy *c, int width, int nth,
@@ -3620,7 +4251,7 @@ static ein_status eini_slot_cuda_copy_run(void *user, const ein_copy *c, const e
                                           void *scratch) {
   eini_cuda_nest x;
   (void)scratch;
-  return eini_cuda_of_copy(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+  return eini_cuda_of_copy(c, &x) ? eini_cuda_run(eini_cuda_here(user), &x, NULL, choice)
                                   : EIN_ERR_INTERNAL;
 }
 static int eini_slot_cuda_map_plan(void *user, const ein_map *m, int width, int nth,
@@ -3633,8 +4264,45 @@ static ein_status eini_slot_cuda_map_run(void *user, const ein_map *m, const ein
                                          void *scratch) {
   eini_cuda_nest x;
   (void)scratch;
-  return eini_cuda_of_map(m, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+  return eini_cuda_of_map(m, &x) ? eini_cuda_run(eini_cuda_here(user), &x, NULL, choice)
                                  : EIN_ERR_INTERNAL;
+}
+
+static void eini_cuda_memory_slots(ein_cuda *c) {
+  c->memory.space = EIN_CUDA_SPACE;
+  c->memory.start = eini_cuda_copy_seconds;
+  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
+  c->memory.alloc_fn = eini_slot_cuda_alloc;
+  c->memory.free_fn = eini_slot_cuda_free;
+  c->memory.copy_fn = eini_slot_cuda_copy;
+  c->memory.mark_fn = eini_slot_cuda_mark;
+  c->memory.wait_fn = eini_slot_cuda_wait;
+  c->memory.later_fn = eini_slot_cuda_later;
+  c->memory.settle_fn = eini_slot_cuda_settle;
+  c->memory.place_fn = eini_slot_cuda_place;
+}
+
+// Devices of places, as many as there are.
+static ein_status eini_cuda_join_peers(ein_cuda *c, const ein_cuda_desc *d) {
+  const int most = (int)eini_min64(d->devices, EINI_CUDA_DEVICES);
+  if (d->devices < 0) return EIN_ERR_ARGUMENT;
+  if (most < 2 || !c->ready) return EIN_OK;
+  if (!eini_cuda_place_new(c)) return EIN_ERR_NO_MEMORY;
+  while (c->npeer < most - 1) {
+    ein_cuda_desc own = *d;
+    own.devices = 1;
+    own.device = d->device + c->npeer + 1;
+    own.stream = NULL;
+    own.shelf = NULL;  // one thread at a time calls it
+    ein_cuda **to = &c->peer[c->npeer++];
+    EINI_TRY(ein_cuda_create(&own, &c->al, to));
+    if ((*to)->ready) continue;
+    ein_cuda_destroy(*to);
+    c->npeer--;
+    if (c->npeer == 0) eini_cuda_place_end(c);
+    break;
+  }
+  return EIN_OK;
 }
 
 EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocator *allocator,
@@ -3683,20 +4351,17 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.group_plan = eini_slot_cuda_group_plan;
   c->kernels.group_run = eini_slot_cuda_group_run;
   if (c->ready) c->kernels.group_bytes = c->device.shared - (size_t)EINI_CUDA_THREADS * 24;
-  c->memory.space = EIN_CUDA_SPACE;
-  c->memory.start = eini_cuda_copy_seconds;
-  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
-  c->memory.alloc_fn = eini_slot_cuda_alloc;
-  c->memory.free_fn = eini_slot_cuda_free;
-  c->memory.copy_fn = eini_slot_cuda_copy;
-  c->memory.mark_fn = eini_slot_cuda_mark;
-  c->memory.wait_fn = eini_slot_cuda_wait;
-  *cuda = c;
-  return EIN_OK;
+  eini_cuda_memory_slots(c);
+  const ein_status joined = eini_cuda_join_peers(c, &d);
+  if (joined == EIN_OK) *cuda = c;
+  else ein_cuda_destroy(c);
+  return joined;
 }
 
 EIN_API void ein_cuda_destroy(ein_cuda *c) {
   if (c == NULL) return;
+  for (int i = 0; i < c->npeer; i++) ein_cuda_destroy(c->peer[i]);
+  if (c->npeer > 0) eini_cuda_place_end(c);
   eini_cuda_end_device(c);
   eini_cuda_kernels_free(c);
   eini_cuda_lock_end(c);
@@ -3718,10 +4383,22 @@ EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
   return EIN_OK;
 }
 
+// What was asked for is before what is put into the stream of kernels, by whom ever.
+static ein_status eini_cuda_ordered(ein_cuda *c) {
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c));
+}
+
 EIN_API ein_status ein_cuda_alloc(ein_cuda *c, size_t bytes, void **at) {
   if (c == NULL || at == NULL || bytes == 0) return EIN_ERR_ARGUMENT;
   *at = NULL;
-  return c->ready ? eini_slot_cuda_alloc(c, bytes, at) : EIN_ERR_UNSUPPORTED;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  EINI_TRY(eini_slot_cuda_alloc(c, bytes, at));
+  const ein_status st = eini_cuda_ordered(c);
+  if (st == EIN_OK) return EIN_OK;
+  eini_slot_cuda_free(c, *at);
+  *at = NULL;
+  return st;
 }
 
 EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
@@ -3731,7 +4408,9 @@ EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
 static ein_status eini_cuda_copy(ein_cuda *c, size_t bytes, const void *from, void *to, int away) {
   if (c == NULL || (bytes > 0 && (from == NULL || to == NULL))) return EIN_ERR_ARGUMENT;
   if (!c->ready) return EIN_ERR_UNSUPPORTED;
-  return bytes == 0 ? EIN_OK : eini_slot_cuda_copy(c, bytes, from, to, away);
+  if (bytes == 0) return EIN_OK;
+  EINI_TRY(eini_slot_cuda_copy(c, bytes, from, to, away));
+  return eini_cuda_ordered(c);
 }
 
 EIN_API ein_status ein_cuda_write(ein_cuda *c, void *at, const void *from, size_t bytes) {
@@ -3759,6 +4438,7 @@ EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
            c->nvrtc[0], c->nvrtc[1]);
   if (c->blas == NULL) eini_say(&t, "no cuBLAS: generated kernels run");
   else eini_say(&t, "cuBLAS %d.%d.%d", blas / 10000, blas / 100 % 100, blas % 100);
+  if (c->npeer > 0) eini_say(&t, "\ncuda: %d more for places", c->npeer);
   if (c->why[0] != 0) eini_say(&t, "\ncuda: last error: %s", c->why);
   return t.at;
 }
@@ -3766,7 +4446,16 @@ EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
 EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *c) {
   ein_cuda_counts none;
   memset(&none, 0, sizeof none);
-  return c == NULL ? none : c->counts;
+  if (c == NULL) return none;
+  ein_cuda_counts n = c->counts;
+  for (int i = 0; i < c->npeer; i++) {
+    const ein_cuda_counts *m = &c->peer[i]->counts;
+    n.launches += m->launches, n.gemms += m->gemms;
+    n.compiled += m->compiled, n.loaded += m->loaded;
+    n.to_device += m->to_device, n.from_device += m->from_device;
+    n.seconds += m->seconds;
+  }
+  return n;
 }
 
 EIN_API const char *ein_cuda_source(const ein_cuda *c, int i) {

@@ -6,9 +6,11 @@
 //   gpu [-s SECONDS] [-t TOTAL] [-m MOST] [-l LIBRARY] FILE ..
 //     -s for each case, default 0.3; -t after which no case begins, default 200; -m the longest
 //     extent, for trying it out (rates mean nothing then); -l in place of CUDA's libraries, for
-//     trying it out without a GPU. A FILE that ends in .ein is a program, its sizes behind a colon:
-//     layer.ein:s=2048,a=4096. Cases with fields, programs and Python alone are left out. Cases run
-//     in f64, f32, tf32 (f32 whose products round to TF32) and bf16, unless they name a dtype.
+//     trying it out without a GPU. FILE:functional: its cases of two operands with a1*A+b1 and
+//     a2*B+b2 in their place, in f64 and f32. A FILE that ends in .ein is a program, its sizes
+//     behind a colon: layer.ein:s=2048,a=4096. Cases with fields, programs and Python alone are
+//     left out. Cases run in f64, f32, tf32 (f32 whose products round to TF32) and bf16, unless
+//     they name a dtype.
 #define _POSIX_C_SOURCE 199309L
 #define EINSUM_IMPLEMENTATION
 #define EINSUM_STATIC
@@ -222,17 +224,31 @@ static void run_case(const bench_case *c, const bench_kind *k) {
   fflush(stdout);
 }
 
-static void run_file(const char *path) {
-  char line[1024];
+// The same with operands made on the way; 0: it is no product of two.
+static int functional(bench_case *c) {
+  const char *comma = strchr(c->expr, ',');
+  if (c->map[0] != 0 || c->fold[0] != 0 || comma == NULL || strchr(comma + 1, ',') != NULL)
+    return 0;
+  snprintf(c->map, sizeof c->map, "(1.25*x0+0.5)*(0.75*x1+0.25)");
+  snprintf(c->group, sizeof c->group, "functional");
+  strncat(c->name, "+ab", sizeof c->name - strlen(c->name) - 1);
+  return 1;
+}
+
+static void run_file(const char *what) {
+  char line[1024], path[256];
+  const char *colon = strchr(what, ':');
   bench_case c;
+  snprintf(path, sizeof path, "%.*s", (int)(colon == NULL ? strlen(what) : (size_t)(colon - what)),
+           what);
   FILE *f = fopen(path, "r");
   if (f == NULL) {
     printf("%s: not there\n", path);
     return;
   }
   while (fgets(line, sizeof line, f) != NULL) {
-    if (!read_case(line, &c)) continue;
-    for (int k = 0; k < KINDS; k++) {
+    if (!read_case(line, &c) || (colon != NULL && !functional(&c))) continue;
+    for (int k = 0; k < (colon != NULL ? 2 : KINDS); k++) {
       if (c.type != EIN_NONE && (c.type != kinds[k].type || kinds[k].tf32)) continue;
       if (1e-6 * (now() - started) > total) left_out++;
       else run_case(&c, &kinds[k]);

@@ -9,7 +9,7 @@ set -u
 build=$1 stub=${2:-} cc=${CC:-cc}
 out=$build/gpu.txt
 attention=32,2048,2048,128 layer=2048,4096,32,128,11008
-peers=torch,jax,cupy least= statements=300 few=20 each=0.15 total=150
+peers=torch,jax,cupy least= statements=300 few=20 each=0.12 total=180
 library=NULL
 if [ -n "$stub" ]; then
   out=$build/gpu_dry.txt
@@ -51,13 +51,14 @@ fi
   of_layer=$(echo "$layer" | sed 's/^\(.*\),\(.*\),\(.*\),\(.*\),\(.*\)$/s=\1,a=\2,h=\3,d=\4,f=\5/')
   timings -s $each -t $total "bench/cases/gpu_attention.ein:h=$h,s=$s,t=$t,d=$d" \
     "examples/models/llama_layer.ein:$of_layer" bench/cases/gpu.txt bench/cases/tccg.txt \
+    bench/cases/tccg.txt:functional \
     > "$build/gpu_ours.txt"
   note $?
   cat "$build/gpu_ours.txt"
   echo "== others on the same device"
   if [ -z "$stub" ] || "${PYTHON:-python3}" -c 'import numpy' 2> /dev/null; then
     timeout 80 "${PYTHON:-python3}" bench/gpu_peers.py "$build/gpu_ours.txt" --total 60 \
-      --peers $peers $least --attention $attention --layer $layer gpu tccg
+      --peers $peers $least --attention $attention --layer $layer gpu tccg tccg:functional
     note $?
   fi
 } >> "$out" 2>&1

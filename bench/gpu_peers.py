@@ -180,6 +180,18 @@ def programs(mine, peer, args):
         print("%-20s %s torch  %10.4f ms, %.2f times ours" % (name, dtype, 1e3 * t, t / own))
 
 
+def load(files):
+    """Cases of files; of FILE:functional those of a1*A+b1 and a2*B+b2."""
+    for f in files:
+        for case in cases.load(f.partition(":")[0]):
+            if not f.endswith(":functional"):
+                yield case
+            elif case.plain and len(case.ins) == 2:
+                other = case.functional()
+                other.name, other.group = case.name + "+ab", "functional"
+                yield other
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("ours")
@@ -201,7 +213,7 @@ def main():
     end = time.perf_counter() + args.total
     if "torch" in peers:
         programs(mine, peers["torch"], args)
-    for case in [c for f in args.files for c in cases.load(f)] if peers else []:
+    for case in load(args.files) if peers else []:
         for dtype in ("f64", "f32", "tf32", "bf16"):
             if (case.name, dtype) not in mine or time.perf_counter() > end:
                 continue

@@ -183,10 +183,9 @@ EIN_API ein_status ein_view_diagonal(const ein_ztensor *t, int a, int b, ein_zte
                                      int64_t *dims);
 // As einops: "b (h w) ... -> h b ... w": names of axes with spaces between, each once on a side.
 // Brackets: an axis made of several, the last one fastest; 1 and (): an axis of extent 1; "...":
-// all that are left, on the right perhaps in brackets. size: extents by name, of all but one in a
-// bracket. dims has room for 2 * max_rank. EIN_ERR_UNSUPPORTED: strides do not allow it; then *view
-// is the shape of the result, without data. ein_rearrange copies into `out`: that shape, any
-// strides.
+// the rest, on the right perhaps in brackets. size: extents by name, of all but one in a bracket.
+// dims has room for 2 * max_rank. EIN_ERR_UNSUPPORTED: strides do not allow it; then *view is the
+// shape of the result, without data. ein_rearrange copies into `out`: that shape, any strides.
 EIN_API ein_status ein_view_rearrange(ein_ctx *ctx, const char *pattern, int nsize,
                                       const ein_size *size, const ein_ztensor *t,
                                       ein_ztensor *view, int64_t *dims, int max_rank);

@@ -415,6 +415,7 @@ static ein_status eini_batch_stages(ein_batch *b) {
       s->run.error = message;
       s->run.error_bytes = sizeof message;
       s->ports.ticket = NULL;
+      s->ports.later = 0;
       const ein_status st = eini_execute_at(s->ports.p, &s->run, &s->ports, 1, NULL);
       if (st != EIN_OK && message[0])
         return eini_fail(eini_diag_of(b->ctx), st, -1, 0, NULL, "%s", message);

@@ -368,6 +368,7 @@ static ein_status eini_count_execute(eini_count *c, const ein_run *run) {
   ports.p = p;
   ports.run = run;
   ports.ticket = NULL;
+  ports.later = 0;
   EINI_TRY(eini_exec_overlap(&ports));
   const size_t bytes = p->workspace + (ports.copy != 0 ? p->copy_bytes : 0);
   char *mem = EINI_NEW(c->a, char, bytes);

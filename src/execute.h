@@ -18,6 +18,7 @@ typedef struct eini_exec {
   ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
   void *task_user;
   eini_away *staged;         // with a provider's memory, or NULL
+  int later;                 // as eini_away's
 } eini_exec;
 
 typedef struct eini_share {
@@ -289,6 +290,7 @@ typedef struct eini_ports {
                                //   then all)
   int no_direct;               // there is in-place work
   ein_ticket *ticket;           // of a run that may go on, or NULL
+  int later;                   // outputs may come home later, see ein_memory
 } eini_ports;
 
 // Port i and its address.
@@ -530,6 +532,7 @@ static ein_status eini_exec_run(eini_exec *x, uint32_t copy, char *mem, char *co
     EINI_TRY(eini_exec_tasks(x));
   } else {
     eini_away_begin(&staged, p, x->slot, mem + p->head_bytes - eini_away_bytes(p));
+    staged.later = x->later;
     x->staged = &staged;
     EINI_TRY(eini_away_end(&staged, eini_exec_tasks(x), ticket));
     x->staged = NULL;
@@ -558,6 +561,7 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   x.task_fn = NULL;
   x.task_user = NULL;
   x.staged = NULL;
+  x.later = ports->later;
   const uint32_t copy = ports->copy;
   size_t need = p->workspace + (copy != 0 ? p->copy_bytes : 0);
   char *mem = (char *)run->workspace, *own = NULL;
@@ -579,13 +583,15 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   return st;
 }
 
-static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow,
+// later: outputs may come home later.
+static ein_status eini_execute_by(const ein_plan *p, const ein_run *run, int grow, int later,
                                   eini_run_fn other) {
   eini_ports ports;
   EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
   ports.p = p;
   ports.run = run;
   ports.ticket = NULL;
+  ports.later = later;
   EINI_TRY(eini_exec_overlap(&ports));
   return eini_execute_at(p, run, &ports, grow, other);
 }

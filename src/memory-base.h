@@ -27,6 +27,7 @@ typedef struct eini_fit_job {
                                 //   are, where blocks of them make loops look small
   int64_t packing;              // most bytes that buffers of kernels take, of all threads
   int away;                     // 1: a provider copies all that statements read and make
+  int ahead;                    // 1: with room for the next slice's, see ein_memory
 } eini_fit_job;
 
 typedef struct eini_fit_base {

@@ -46,9 +46,9 @@ static char *eini_fit_at(const eini_fit_state *x, char *data, int64_t base, cons
   return data + base;
 }
 
-// Runs one of the plans with what stands in x->in, x->out and x->param.
+// Runs one of the plans with what stands in x->in, x->out and x->param. later: see ein_memory.
 static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_sliced *r,
-                                const ein_plan *plan) {
+                                const ein_plan *plan, int later) {
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = x->in;
@@ -58,7 +58,7 @@ static ein_status eini_fit_call(const eini_fit_state *x, const eini_fit_sliced *
   run.workspace_bytes = (size_t)r->work;
   run.error = x->run->error;
   run.error_bytes = x->run->error_bytes;
-  return eini_execute_by(plan, &run, 0, NULL);
+  return eini_execute_by(plan, &run, 0, later, NULL);
 }
 
 // The slice at hand: are the loops from `first` on at their first (last) one?
@@ -103,7 +103,7 @@ static ein_status eini_fit_merge(const eini_fit_state *x, const eini_fit_sliced 
     memset(x->param, 0, sizeof *x->param);
     x->param[0].set = 1;
     x->param[0].re = first;
-    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->merge[i]]));
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->merge[i]], 0));
   }
   return EIN_OK;
 }
@@ -126,7 +126,7 @@ static ein_status eini_fit_end(const eini_fit_state *x, const eini_fit_sliced *r
     }
     x->in[0] = x->mem + p->own_at;
     x->out[0] = to;
-    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->store[i]]));
+    EINI_TRY(eini_fit_call(x, r, x->f->each->plan[s->store[i]], 0));
   }
   return EIN_OK;
 }
@@ -154,12 +154,12 @@ static ein_status eini_fit_slice_run(const eini_fit_state *x, const eini_fit_sli
       x->param[k] = x->run->param[k];
     }
   }
-  EINI_TRY(eini_fit_call(x, r, s->plan));
+  EINI_TRY(eini_fit_call(x, r, s->plan, r->ahead));
   EINI_TRY(eini_fit_merge(x, r, s));
   return eini_fit_end(x, r, s);
 }
 
-static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *r) {
+static ein_status eini_fit_slices_run(eini_fit_state *x, const eini_fit_sliced *r) {
   for (int l = 0; l < EINI_FIT_LOOPS; l++) x->at[l] = 0;
   for (int done = 0; !done;) {
     int v = 0;
@@ -173,6 +173,17 @@ static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *
     }
   }
   return EIN_OK;
+}
+
+// With ahead a slice begins while results of the one before come home.
+static ein_status eini_fit_region_run(eini_fit_state *x, const eini_fit_sliced *r) {
+  ein_status st = eini_fit_slices_run(x, r);
+  if (r->ahead) {
+    const ein_kernels *k = r->slice[0].plan->away;
+    const ein_status settled = k->memory->settle_fn(k->user);
+    if (st == EIN_OK) st = settled;
+  }
+  return st;
 }
 
 static ein_status eini_slices_run(const ein_plan *p, const ein_run *run, char *mem) {

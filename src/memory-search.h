@@ -215,13 +215,14 @@ static ein_status eini_fit_try_whole(eini_fit_search *s, int lean) {
   return eini_cap_hit(c, st) ? EIN_OK : st;
 }
 
-// All candidates under the cap's limit; the best that fits of the first set of providers that has
+// Those candidates under the cap's limit; the best that fits of the first set of providers that has
 // one, or with lean what the leanest of all needs. Where only blocks of results fit, the others may
 // be faster.
-static ein_status eini_fit_look(eini_fit_search *s, int lean) {
+static ein_status eini_fit_look_at(eini_fit_search *s, int lean) {
   s->found = 0;
   s->least = 0;
-  for (int set = 0; set < s->nset && !(s->found && s->best.whole); set++) {
+  const int nset = s->j.ahead ? 1 : s->nset;
+  for (int set = 0; set < nset && !(s->found && s->best.whole); set++) {
     eini_fit_use(s, set);
     s->split = 1;
     EINI_TRY(eini_fit_try_whole(s, lean));
@@ -236,6 +237,17 @@ static ein_status eini_fit_look(eini_fit_search *s, int lean) {
     }
   }
   return EIN_OK;
+}
+
+// All candidates; where a provider copies, first those with room for two slices at a time, of which
+// one is copied while the other is computed.
+static ein_status eini_fit_look(eini_fit_search *s, int lean) {
+  eini_fit_use(s, 0);
+  s->j.ahead = s->j.away && !lean;
+  if (s->j.ahead) EINI_TRY(eini_fit_look_at(s, lean));
+  if (s->j.ahead && s->found) return EIN_OK;
+  s->j.ahead = 0;
+  return eini_fit_look_at(s, lean);
 }
 
 // Makes the candidate that was found, for good.

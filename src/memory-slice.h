@@ -42,6 +42,7 @@ typedef struct eini_fit_sliced {
   eini_fit_choice c;
   int nin, nout, npart;
   int alias;                    // 1: the last input is the output itself
+  int ahead;                    // 1: its slices have room for two of a provider's at a time
   eini_fit_view *in, *out;
   eini_fit_part *part;
   eini_fit_slice *slice;        // 1 << nloop; bit l: loop l is in its last, shorter block

@@ -5,7 +5,7 @@
 
 static ein_status eini_execute(const ein_plan *p, const ein_run *run, int grow) {
   if (p == NULL) return EIN_ERR_ARGUMENT;
-  return eini_execute_by(p, run, grow, eini_plan_sliced(p) ? eini_slices_run : NULL);
+  return eini_execute_by(p, run, grow, 0, eini_plan_sliced(p) ? eini_slices_run : NULL);
 }
 
 EIN_API ein_status ein_plan_execute(const ein_plan *p, const ein_run *run) {
@@ -21,6 +21,7 @@ EIN_API ein_status ein_plan_enqueue(const ein_plan *p, const ein_run *run, ein_t
   ports.p = p;
   ports.run = run;
   ports.ticket = ticket;
+  ports.later = 0;
   EINI_TRY(eini_exec_overlap(&ports));
   return eini_execute_at(p, run, &ports, 0, NULL);
 }

@@ -166,7 +166,11 @@ static ein_status eini_fit_slice_plan(eini_fit_maker *w) {
   w->s->plan = p;
   EINI_TRY(eini_fit_slice_fill(w, p));
   w->r->work = eini_max64(w->r->work, (int64_t)p->info.workspace_bytes);
-  w->f->away = eini_max64(w->f->away, (int64_t)p->away_bytes);
+  const ein_memory *memory = p->away == NULL ? NULL : p->away->memory;
+  const int ahead = w->j->ahead && w->r->npart == 0 && !w->r->alias && memory != NULL &&
+                    memory->later_fn != NULL;
+  w->r->ahead = ahead;
+  w->f->away = eini_max64(w->f->away, (1 + ahead) * (int64_t)p->away_bytes);
   return eini_plan_alone(eini_diag_of(w->j->ctx), p);
 }
 

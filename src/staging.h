@@ -162,6 +162,7 @@ typedef struct eini_away {
   void **taken;                 //   and what was allocated for it where it does not lie
   void *temps;                  // all temporaries in the memory
   eini_stays stays;
+  int later;                    // outputs may come home later, see ein_memory
 } eini_away;
 
 static size_t eini_away_bytes(const ein_plan *p) {
@@ -237,6 +238,14 @@ static ein_status eini_away_finish(eini_away *x) {
   for (int k = p->nin; k < p->nin + p->nout; k++) {
     const unsigned char valid = x->stays.valid[k], want = p->stay[k].space ? EINI_AWAY : EINI_HOME;
     if (!p->stay[k].kept || valid == 0 || (valid & want)) continue;
+    const eini_stay *s = &p->stay[k];
+    if (x->later && want == EINI_HOME && x->taken[k] != NULL && x->home[k] != NULL) {
+      void *from = x->taken[k];
+      EINI_TRY(p->away->memory->later_fn(p->away->user, (size_t)s->bytes, from,
+                                         eini_beside(x->home[k], s->lo)));
+      x->taken[k] = NULL;
+      continue;
+    }
     EINI_TRY(eini_away_move(x, k, want == EINI_AWAY, 1));
   }
   return EIN_OK;

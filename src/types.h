@@ -399,9 +399,7 @@ typedef struct ein_group {
   char *const *base;            // when run: [ntensor] addresses of the others
   const ein_scalar *param;
 } ein_group;
-
 typedef int64_t ein_ticket;     // of what is under way; 0: nothing is
-
 // Memory of a provider's own; a plan uses the first. What is called may go on afterwards, in order;
 // what a copy reads may change then, what it brings home (away 0) is there. From several threads.
 typedef struct ein_memory {
@@ -412,6 +410,9 @@ typedef struct ein_memory {
   ein_status (*copy_fn)(void *user, size_t bytes, const void *from, void *to, int away);
   ein_status (*mark_fn)(void *user, ein_ticket *ticket);  // of all before
   ein_status (*wait_fn)(void *user, ein_ticket ticket);
+  ein_status (*later_fn)(void *user, size_t bytes, void *from, void *to);  // frees from
+  void (*place_fn)(void *user, int place);  // this thread's calls are for it; -1: none. May be NULL
+  ein_status (*settle_fn)(void *user);  // what later_fn brings home is there; both or NULL
 } ein_memory;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the

@@ -1,9 +1,11 @@
-// What einsum_cuda.h needs of the driver, NVRTC and cuBLAS, on the CPU, as a shared object: device
-// memory is memory that the host cannot touch outside of calls, streams do all at once, a generated
+// What einsum_cuda.h needs of CUDA's libraries on the CPU, as a shared object: device memory is
+// memory that the host cannot touch outside of calls, streams do all at once, a generated
 // kernel is compiled by $CC (cc) and its blocks and threads are loops. Barriers are kept: threads
 // of a block take turns on stacks of their own, forwards and backwards, and all must reach each.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { THREADS = 256, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719,
+enum { THREADS = 256, DEVICES = 8, STACK = 1 << 15, NO_MEMORY = 2, WRONG = 1, BROKEN = 719,
        ROOM = 48 << 10, ROOM_MOST = 64 << 10 };  // shared memory, and what a kernel may ask for
 
 // ---- failing on purpose, and what is left behind ----
@@ -101,6 +103,38 @@ int cuMemFreeAsync(uint64_t at, void *stream) {
   arena_live--, live--;
   return 0;
 }
+// ---- what would be under way at a time ----
+// Operations are done at once, but a clock says when each would run: after what its stream had
+// before, what that waits for, and what the host has waited for. A kernel takes a unit of time, a
+// copy one for each 64 KiB or less.
+
+enum { STREAMS = 64 };
+static struct { void *stream; double end; } line[STREAMS];
+static double host_clock, together, last_kernel[2], last_copy[2];
+
+static double *line_of(void *stream) {
+  int free = -1;
+  for (int i = 0; i < STREAMS; i++) {
+    if (line[i].stream == stream) return &line[i].end;
+    if (line[i].stream == NULL && free < 0) free = i;
+  }
+  if (free < 0) abort();
+  line[free].stream = stream, line[free].end = 0;
+  return &line[free].end;
+}
+static double shared(const double *x, const double *y) {
+  const double from = x[0] > y[0] ? x[0] : y[0], to = x[1] < y[1] ? x[1] : y[1];
+  return to > from ? to - from : 0;
+}
+static void passes(void *stream, double units, double *own, const double *other) {
+  double *end = line_of(stream);
+  own[0] = *end > host_clock ? *end : host_clock;
+  own[1] = *end = own[0] + units;
+  together += shared(own, other);
+}
+double stub_together(void);  // time in which a copy and a kernel, each the last one, ran at once
+double stub_together(void) { return together; }
+
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags);
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags) {
   (void)flags;
@@ -115,11 +149,12 @@ int cuMemFreeHost(void *p) {
   free(p), live--;
   return 0;
 }
-static int copy(void *to, const void *from, size_t bytes, const void *device) {
+static int copy(void *to, const void *from, size_t bytes, const void *device, void *stream) {
   const char *d = (const char *)device;
   const int failed = fails();
   if (failed) return failed;
   if (bytes > 0 && (d < arena || d + bytes > arena + arena_used)) return WRONG;
+  passes(stream, (double)((bytes + 65535) / 65536), last_copy, last_kernel);
   open_arena();
   memcpy(to, from, bytes);
   shut_arena();
@@ -127,13 +162,11 @@ static int copy(void *to, const void *from, size_t bytes, const void *device) {
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream);
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
-  (void)stream;
-  return copy((void *)(uintptr_t)to, from, bytes, (void *)(uintptr_t)to);
+  return copy((void *)(uintptr_t)to, from, bytes, (void *)(uintptr_t)to, stream);
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream);
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
-  (void)stream;
-  return copy(to, (void *)(uintptr_t)from, bytes, (void *)(uintptr_t)from);
+  return copy(to, (void *)(uintptr_t)from, bytes, (void *)(uintptr_t)from, stream);
 }
 
 // ---- the driver ----
@@ -148,9 +181,16 @@ int cuGetErrorString(int code, const char **text) {
   return 0;
 }
 int cuDeviceGetCount(int *n);
-int cuDeviceGetCount(int *n) { *n = getenv("STUB_NO_DEVICE") != NULL ? 0 : 1; return 0; }
+static int devices(void) {
+  const char *given = getenv("STUB_DEVICES");
+  return getenv("STUB_NO_DEVICE") != NULL ? 0 : given != NULL ? atoi(given) : 1;
+}
+int cuDeviceGetCount(int *n) { *n = devices(); return 0; }
 int cuDeviceGet(int *device, int i);
-int cuDeviceGet(int *device, int i) { *device = i; return i == 0 ? 0 : WRONG; }
+int cuDeviceGet(int *device, int i) {
+  *device = i;
+  return i >= 0 && i < devices() && i < DEVICES ? 0 : WRONG;
+}
 int cuDeviceGetName(char *name, int size, int device);
 int cuDeviceGetName(char *name, int size, int device) {
   (void)device;
@@ -176,21 +216,48 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   return 0;
 }
 static int depth;  // contexts pushed
+static char contexts[DEVICES];
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;  // between push and pop: one thread
+static int current;  // the device whose context was pushed last
+// STUB_TRACE: a folder that gets a file for each device in use, and for each that ran a kernel.
+static void trace(const char *what, int device) {
+  const char *folder = getenv("STUB_TRACE");
+  char name[300];
+  if (folder == NULL) return;
+  snprintf(name, sizeof name, "%.250s/%s%d", folder, what, device);
+  FILE *f = fopen(name, "w");
+  if (f != NULL) fclose(f);
+}
 int cuDevicePrimaryCtxRetain(void **ctx, int device);
 int cuDevicePrimaryCtxRetain(void **ctx, int device) {
-  (void)device;
   const int failed = fails();
   if (failed) return failed;
-  *ctx = &depth;
+  trace("device", device);
+  *ctx = &contexts[device];
   live++;
   return 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int device);
-int cuDevicePrimaryCtxRelease_v2(int device) { live--; return device; }
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  live--;
+  return device < devices() ? 0 : WRONG;
+}
 int cuCtxPushCurrent_v2(void *ctx);
-int cuCtxPushCurrent_v2(void *ctx) { depth++; return ctx == &depth ? 0 : WRONG; }
+int cuCtxPushCurrent_v2(void *ctx) {
+  const char *c = (const char *)ctx;
+  if (c < contexts || c >= contexts + DEVICES) return WRONG;
+  pthread_mutex_lock(&one);
+  depth++;
+  current = (int)(c - contexts);
+  return 0;
+}
 int cuCtxPopCurrent_v2(void **ctx);
-int cuCtxPopCurrent_v2(void **ctx) { *ctx = &depth; return --depth < 0 ? WRONG : 0; }
+int cuCtxPopCurrent_v2(void **ctx) {
+  *ctx = contexts;
+  const int wrong = --depth < 0;
+  pthread_mutex_unlock(&one);
+  return wrong ? WRONG : 0;
+}
 static int handle(void **p) {
   const int failed = fails();
   if (failed) return failed;
@@ -218,30 +285,52 @@ int cuStreamIsCapturing(void *stream, int *status) { (void)stream; *status = cap
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamCreate(void **stream, unsigned flags) { return flags > 1 ? WRONG : handle(stream); }
 int cuStreamDestroy_v2(void *stream);
-int cuStreamDestroy_v2(void *stream) { return drop(stream); }
+int cuStreamDestroy_v2(void *stream) {
+  for (int i = 0; i < STREAMS; i++)
+    if (line[i].stream == stream) line[i].stream = NULL;
+  return drop(stream);
+}
 int cuStreamSynchronize(void *stream);
 int cuStreamSynchronize(void *stream) {
-  (void)stream;
+  if (*line_of(stream) > host_clock) host_clock = *line_of(stream);
   return depth > 0 && !captured ? 0 : WRONG;
 }
 int cuEventCreate(void **event, unsigned flags);
-int cuEventCreate(void **event, unsigned flags) { return flags > 3 ? WRONG : handle(event); }
+int cuEventCreate(void **event, unsigned flags) {
+  const int failed = flags > 3 ? WRONG : fails();
+  if (failed) return failed;
+  *event = calloc(1, sizeof(double));
+  live++;
+  return 0;
+}
 int cuEventDestroy_v2(void *event);
 int cuEventDestroy_v2(void *event) { return drop(event); }
 int cuEventRecord(void *event, void *stream);
 int cuEventRecord(void *event, void *stream) {
-  (void)stream;
+  if (event != NULL) *(double *)event = *line_of(stream);
   return event == NULL || captured ? WRONG : fails();
 }
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+  if (event == NULL || captured || flags != 0) return WRONG;
+  if (*(double *)event > *line_of(stream)) *line_of(stream) = *(double *)event;
+  return fails();
+}
 int cuEventSynchronize(void *event);
-int cuEventSynchronize(void *event) { return event == NULL || captured ? WRONG : fails(); }
+int cuEventSynchronize(void *event) {
+  if (event != NULL && *(double *)event > host_clock) host_clock = *(double *)event;
+  return event == NULL || captured ? WRONG : fails();
+}
 int cuEventElapsedTime(float *ms, void *from, void *to);
 int cuEventElapsedTime(float *ms, void *from, void *to) {
   *ms = 0.5f;
   return from == NULL || to == NULL || from == to ? WRONG : 0;
 }
 int cuDeviceGetDefaultMemPool(void **pool, int device);
-int cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = &depth; return device; }
+int cuDeviceGetDefaultMemPool(void **pool, int device) {
+  *pool = &depth;
+  return device < devices() ? 0 : WRONG;
+}
 int cuMemPoolSetAttribute(void *pool, int attribute, void *value);
 int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
   return pool == &depth && attribute == 4 && value != NULL ? 0 : WRONG;
@@ -521,7 +610,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void *stream, void **args, void **extra) {
   const module *m = (const module *)f;
-  (void)stream, (void)extra;
+  (void)extra;
   const int failed = fails();
   if (failed) return failed;
   if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS ||
@@ -535,6 +624,8 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     memcpy(noted[nnoted++].args, args[0], (size_t)m->bytes);
     return 0;
   }
+  passes(stream, 1, last_kernel, last_copy);
+  trace("ran", current);
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;
@@ -580,7 +671,8 @@ int cublasCreate_v2(void **h) { return getenv("STUB_NO_BLAS") != NULL ? 1 : hand
 int cublasDestroy_v2(void *h);
 int cublasDestroy_v2(void *h) { return drop(h); }
 int cublasSetStream_v2(void *h, void *stream);
-int cublasSetStream_v2(void *h, void *stream) { (void)h, (void)stream; return 0; }
+static void *blas_stream;
+int cublasSetStream_v2(void *h, void *stream) { (void)h; blas_stream = stream; return 0; }
 int cublasSetMathMode(void *h, int mode);
 int cublasSetMathMode(void *h, int mode) { (void)h; return mode == 3 ? 0 : 7; }
 int cublasGetVersion_v2(void *h, int *v);
@@ -597,6 +689,7 @@ int cublasGetVersion_v2(void *h, int *v) { (void)h; *v = 130000; return 0; }
     const R *al = (const R *)alpha, *be = (const R *)beta;                                        \
     const int failed = fails();                                                                   \
     (void)h;                                                                                      \
+    passes(blas_stream, 1, last_kernel, last_copy);                                               \
     if (failed) return failed == NO_MEMORY ? 3 : failed;                                          \
     if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || m < 1 || n < 1 || k < 1 ||         \
         (planes == 1 && (ta > 1 || tb > 1)))                                                      \
@@ -632,3 +725,179 @@ GEMM(cublasSgemmStridedBatched, float, float, 1)
 GEMM(cublasDgemmStridedBatched, double, double, 1)
 GEMM(cublasCgemmStridedBatched, float, float, 2)
 GEMM(cublasZgemmStridedBatched, double, double, 2)
+
+// Products of one group, whose addresses are on the device.
+#define GROUPED(name, strided, T)                                                                 \
+  int name(void *h, const int *ta, const int *tb, const int *m, const int *n, const int *k,       \
+           const T *alpha, const T *const *a, const int *lda, const T *const *b, const int *ldb,  \
+           const T *beta, T *const *c, const int *ldc, int groups, const int *size);              \
+  int name(void *h, const int *ta, const int *tb, const int *m, const int *n, const int *k,       \
+           const T *alpha, const T *const *a, const int *lda, const T *const *b, const int *ldb,  \
+           const T *beta, T *const *c, const int *ldc, int groups, const int *size) {             \
+    int code = groups == 1 ? 0 : 7;                                                               \
+    for (int i = 0; i < size[0] && code == 0; i++) {                                              \
+      open_arena();                                                                               \
+      const T *x = a[i], *y = b[i];                                                               \
+      T *z = c[i];                                                                                \
+      shut_arena();                                                                               \
+      code = strided(h, *ta, *tb, *m, *n, *k, alpha, x, *lda, 0, y, *ldb, 0, beta, z, *ldc, 0,    \
+                     1);                                                                          \
+    }                                                                                             \
+    return code;                                                                                  \
+  }
+GROUPED(cublasSgemmGroupedBatched, cublasSgemmStridedBatched, float)
+GROUPED(cublasDgemmGroupedBatched, cublasDgemmStridedBatched, double)
+
+// ---- cuBLASLt: the same with stores, of what describes them ----
+
+typedef struct lt {
+  int compute, scale, op[2], epilogue;
+  const char *bias;
+  long long bias_step;
+} lt;
+typedef struct lt_matrix { int type, batch; uint64_t rows, cols; long long ld, step; } lt_matrix;
+
+int cublasLtCreate(void **h);
+int cublasLtCreate(void **h) { return getenv("STUB_NO_BLAS") != NULL ? 1 : handle(h); }
+int cublasLtDestroy(void *h);
+int cublasLtDestroy(void *h) { return drop(h); }
+static int zeroed(void **p, size_t bytes) {
+  const int failed = fails();
+  if (failed) return failed == NO_MEMORY ? 3 : failed;
+  *p = calloc(1, bytes);
+  live++;
+  return 0;
+}
+int cublasLtMatmulDescCreate(void **d, int compute, int scale);
+int cublasLtMatmulDescCreate(void **d, int compute, int scale) {
+  const int code = zeroed(d, sizeof(lt));
+  if (code) return code;
+  lt *x = (lt *)*d;
+  x->compute = compute, x->scale = scale, x->epilogue = 1;
+  return 0;
+}
+int cublasLtMatmulDescDestroy(void *d);
+int cublasLtMatmulDescDestroy(void *d) { return drop(d); }
+int cublasLtMatmulDescSetAttribute(void *d, int what, const void *from, size_t bytes);
+int cublasLtMatmulDescSetAttribute(void *d, int what, const void *from, size_t bytes) {
+  lt *x = (lt *)d;
+  if (bytes != (what == 8 || what == 10 ? 8 : 4)) return 7;
+  if (what == 3 || what == 4) memcpy(&x->op[what - 3], from, bytes);
+  else if (what == 7) memcpy(&x->epilogue, from, bytes);
+  else if (what == 8) memcpy(&x->bias, from, bytes);
+  else if (what == 10) memcpy(&x->bias_step, from, bytes);
+  else return 7;
+  return 0;
+}
+int cublasLtMatrixLayoutCreate(void **d, int type, uint64_t rows, uint64_t cols, int64_t ld);
+int cublasLtMatrixLayoutCreate(void **d, int type, uint64_t rows, uint64_t cols, int64_t ld) {
+  const int code = zeroed(d, sizeof(lt_matrix));
+  if (code) return code;
+  if (ld < (int64_t)rows || (type > 2 && type != 14)) return 7;
+  lt_matrix *x = (lt_matrix *)*d;
+  x->type = type, x->batch = 1, x->rows = rows, x->cols = cols, x->ld = ld;
+  return 0;
+}
+int cublasLtMatrixLayoutDestroy(void *d);
+int cublasLtMatrixLayoutDestroy(void *d) { return drop(d); }
+int cublasLtMatrixLayoutSetAttribute(void *d, int what, const void *from, size_t bytes);
+int cublasLtMatrixLayoutSetAttribute(void *d, int what, const void *from, size_t bytes) {
+  lt_matrix *x = (lt_matrix *)d;
+  if (what == 5 && bytes == 4) memcpy(&x->batch, from, bytes);
+  else if (what == 6 && bytes == 8) memcpy(&x->step, from, bytes);
+  else return 7;
+  return 0;
+}
+int cublasLtMatmulPreferenceCreate(void **d);
+int cublasLtMatmulPreferenceCreate(void **d) { return zeroed(d, 1); }
+int cublasLtMatmulPreferenceDestroy(void *d);
+int cublasLtMatmulPreferenceDestroy(void *d) { return drop(d); }
+int cublasLtMatmulPreferenceSetAttribute(void *d, int what, const void *from, size_t bytes);
+int cublasLtMatmulPreferenceSetAttribute(void *d, int what, const void *from, size_t bytes) {
+  return d != NULL && from != NULL && bytes == (what == 1 ? 8 : 4) ? 0 : 7;
+}
+static int lt_wrong(const lt *d, const lt_matrix *a, const lt_matrix *b, const lt_matrix *c,
+                    const lt_matrix *to) {
+  const uint64_t m = d->op[0] ? a->cols : a->rows, k = d->op[0] ? a->rows : a->cols;
+  const uint64_t n = d->op[1] ? b->rows : b->cols, l = d->op[1] ? b->cols : b->rows;
+  const int wide = a->type == 1;
+  return m != to->rows || n != to->cols || k != l || c->rows != m || c->cols != n ||
+         a->type != b->type || c->type != to->type || (d->epilogue & ~6 && d->epilogue != 1) ||
+         d->scale != (wide ? 1 : 0) || d->compute != (wide ? 70 : 68) ||
+         a->batch != to->batch || b->batch != to->batch || c->batch != to->batch;
+}
+// STUB_NO_STORES: it has no kernel for any of them.
+int cublasLtMatmulAlgoGetHeuristic(void *h, void *d, void *a, void *b, void *c, void *to,
+                                   void *wish, int most, void *found, int *n);
+int cublasLtMatmulAlgoGetHeuristic(void *h, void *d, void *a, void *b, void *c, void *to,
+                                   void *wish, int most, void *found, int *n) {
+  (void)found;
+  *n = 0;
+  if (h == NULL || wish == NULL || most < 1 || getenv("STUB_NO_STORES") != NULL) return 15;
+  if (lt_wrong((const lt *)d, (const lt_matrix *)a, (const lt_matrix *)b, (const lt_matrix *)c,
+               (const lt_matrix *)to))
+    return 7;
+  *n = 1;
+  return 0;
+}
+static double lt_at(int type, const void *p, long long i) {
+  if (type == 1) return ((const double *)p)[i];
+  if (type == 0) return (double)((const float *)p)[i];
+  const unsigned h = ((const uint16_t *)p)[i], e = h >> 10 & 31, m = h & 1023;
+  union { unsigned u; float f; } x;
+  x.u = h << 16;
+  if (type == 14) return (double)x.f;
+  const double v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, (int)e - 25)
+                                                      : ldexp(m, -24);
+  return h >> 15 ? -v : v;
+}
+static void lt_put(int type, void *p, long long i, double v) {
+  union { unsigned u; float f; } x;
+  x.f = (float)v;
+  if (type == 1) ((double *)p)[i] = v;
+  else if (type == 0) ((float *)p)[i] = x.f;
+  else if (type == 14) ((uint16_t *)p)[i] = (uint16_t)((x.u + 0x7fff + (x.u >> 16 & 1)) >> 16);
+  else {  // the nearest of 11 bits, ties to even
+    int e;
+    const double a = fabs(v);
+    (void)frexp(a, &e);
+    const int unit = e - 11 < -24 ? -24 : e - 11;
+    const double r = nearbyint(ldexp(a, -unit));
+    unsigned bits = r < 1024 ? (unsigned)r : (unsigned)(unit + 24) * 1024 + (unsigned)r;
+    if (bits > 0x7c00) bits = 0x7c00;
+    ((uint16_t *)p)[i] = (uint16_t)((v < 0 ? 0x8000 : 0) | bits);
+  }
+}
+int cublasLtMatmul(void *h, void *d, const void *alpha, const void *a, void *am, const void *b,
+                   void *bm, const void *beta, const void *c, void *cm, void *to, void *tm,
+                   const void *algorithm, void *workspace, size_t bytes, void *stream);
+int cublasLtMatmul(void *h, void *d, const void *alpha, const void *a, void *am, const void *b,
+                   void *bm, const void *beta, const void *c, void *cm, void *to, void *tm,
+                   const void *algorithm, void *workspace, size_t bytes, void *stream) {
+  const lt *x = (const lt *)d;
+  const lt_matrix *A = (const lt_matrix *)am, *B = (const lt_matrix *)bm;
+  const lt_matrix *C = (const lt_matrix *)cm, *D = (const lt_matrix *)tm;
+  const int failed = fails();
+  (void)h, (void)algorithm, (void)workspace, (void)bytes;
+  if (failed) return failed == NO_MEMORY ? 3 : failed;
+  if (lt_wrong(x, A, B, C, D) || depth != 1) return 7;
+  const long long k = (long long)(x->op[0] ? A->rows : A->cols);
+  passes(stream, 1, last_kernel, last_copy);
+  const double al = lt_at(x->scale, alpha, 0), be = lt_at(x->scale, beta, 0);
+  open_arena();
+  for (long long q = 0; q < D->batch; q++)
+    for (long long j = 0; j < (long long)D->cols; j++)
+      for (long long i = 0; i < (long long)D->rows; i++) {
+        double s = 0;
+        for (long long l = 0; l < k; l++)
+          s += lt_at(A->type, a, q * A->step + (x->op[0] ? l + i * A->ld : i + l * A->ld)) *
+               lt_at(B->type, b, q * B->step + (x->op[1] ? j + l * B->ld : l + j * B->ld));
+        s *= al;
+        if (be != 0) s += be * lt_at(C->type, c, q * C->step + i + j * C->ld);
+        if (x->epilogue & 4) s += lt_at(D->type, x->bias, q * x->bias_step + i);
+        if (x->epilogue & 2 && s < 0) s = 0;
+        lt_put(D->type, to, q * D->step + i + j * D->ld, s);
+      }
+  shut_arena();
+  return 0;
+}

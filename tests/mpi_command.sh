@@ -235,4 +235,31 @@ line=$(sed -n 's/^mpirun -n 4 einsum //p' README.md)
 [ -n "$line" ] || wrong "README.md shows no run over ranks"
 ranks 4 0 $line
 grep -q '0.68569' "$work/out" || wrong "README.md: another result"
+# Devices of a machine are dealt to its ranks; numbers are whole, so that results are the host's.
+if [ -n "${CUDA_STUB:-}" ]; then
+  mkdir "$work/stub" "$work/trace"
+  cp "$CUDA_STUB" "$work/stub/libcuda.so.1"
+  for name in nvrtc cublas cublasLt; do
+    ln -s libcuda.so.1 "$work/stub/lib$name.so.13"
+  done
+  cat > "$work/whole.ein" << 'END'
+X[i=17,j=6] = i*3 - j*j
+output X : f64
+END
+  sed 's/: f32/: f64/' "$work/two.ein" > "$work/twice.ein"
+  "$einsum" run "$work/whole.ein" -o "X=$work/X.npy" > "$work/out" || wrong "whole.ein"
+  "$einsum" run "$work/twice.ein" "X=$work/X.npy" -o "D=$work/D.npy" -o "M=$work/M.npy" \
+    -o "G=$work/G.npy" > "$work/out" || wrong "twice.ein"
+  LD_LIBRARY_PATH=$work/stub:${LD_LIBRARY_PATH:-} STUB_DEVICES=2 STUB_TRACE=$work/trace
+  export LD_LIBRARY_PATH STUB_DEVICES STUB_TRACE
+  for n in 2 4; do
+    rm -f "$work"/trace/*
+    ranks $n 0 run "$work/twice.ein" "X=$work/X.npy" -p $((n + n % 4)) --decomp sqrt --fabric mpi \
+      --kernels cuda -o "D=$work/D2.npy" -o "M=$work/M2.npy" -o "G=$work/G2.npy"
+    for name in D M G; do
+      cmp -s "$work/$name.npy" "$work/${name}2.npy" || wrong "$n ranks with devices: $name"
+    done
+    [ "$(echo "$work"/trace/device* | wc -w)" = 2 ] || wrong "$n ranks do not share two devices"
+  done
+fi
 echo "ok $checks runs over ranks"

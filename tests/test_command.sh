@@ -2271,6 +2271,26 @@ if [ -f "${CUDA_STUB:-}" ]; then
   expect 0 plan ij,jk --sizes i=33,j=34,k=35 --kernels cuda --json
   prints_part 'cuda'
   printf 'input X[i=9] : c128\nT[i] = X[i]*X[i]\nY[i] = tan(T[i])\n' > tan.ein
+  # places of one process share two devices
+  mkdir trace
+  printf 'X[i=17,j=6] = i*3 - j*j\noutput X : f64\n' > ints.ein
+  {
+    echo 'input X[n,f] : f64'
+    echo 'D[i,j] = sum[k]((X[i,k] - X[j,k])^2)'
+    echo 'M[f,j] = X[i,f] * D[i,j]'
+    echo 'G[f,g] = M[f,j] * X[j,g]'
+    echo 'output D, G'
+  } > devices.ein
+  expect 0 run ints.ein -o X=ints.npy
+  expect 0 run devices.ein X=ints.npy -o D=D1.npy -o G=G1.npy
+  for fabric in copying threads serial; do
+    STUB_DEVICES=2 STUB_TRACE=trace expect 0 run devices.ein X=ints.npy -p 5 --decomp sqrt \
+      --fabric $fabric --kernels cuda -o D=D2.npy -o G=G2.npy
+    ok cmp -s D1.npy D2.npy
+    ok cmp -s G1.npy G2.npy
+    ok [ -e trace/ran0 ] && ok [ -e trace/ran1 ]
+    rm -f trace/*
+  done
   expect 3 plan tan.ein --kernels cuda
   says "the kernels 'cuda' cannot run the statement of 'Y'"
   expect 0 plan tan.ein --kernels cuda,cpu

@@ -91,7 +91,8 @@ static void test_absent(void) {
 enum { ALL = 0, REAL = 1, FLOAT = 2, FIELD = 4, LOGIC = 8 };  // which dtypes a program takes
 
 typedef struct program {
-  const char *text;            // over A[i,k], B[k,j], C[i,j], D[b,k,j], V[i], W[k], X[n]
+  const char *text;            // over A[i,k], B[k,j], C[i,j], D[b,k,j], V[i], W[k], F[j],
+                               //   G[b,j], E[b,c,i,k], H[c,b,k,j], X[n]
   int only;
   const char *ways;            // that have to be among those offered, by blanks
 } program;
@@ -100,6 +101,7 @@ static const program programs[] = {
     {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, "tiles parts down across gemm"},
     {"Y[j,i] = sum[k](A[i,k]*B[k,j])", ALL, "tiles parts gemm"},
     {"Y[b,i,j] = sum[k](A[i,k]*D[b,k,j])", ALL, "tiles gemm"},
+    {"Y[b,c,i,j] = sum[k](E[b,c,i,k]*H[c,b,k,j])", ALL, "tiles grouped"},
     {"Y[i,j] = sum[k](A[i,k]*B[k,j])*3 + C[i,j]", ALL, "tiles parts"},
     {"Y[i,j] = sum[k]((A[i,k] + 1) * B[k,j]*W[k]) - C[i,j]*V[i]", ALL, "tiles parts"},
     {"Y[i,j] = sum[k](exp(A[i,k]*0.25) * B[k,j])", FIELD, "tiles parts"},
@@ -193,7 +195,7 @@ static double apart_at_most(ein_dtype t) {
          : t == EIN_F64 || t == EIN_C128 ? 1e-11 : 0;
 }
 
-enum { TENSORS = 8 };
+enum { TENSORS = 12 };
 
 typedef struct work {
   ein_graph *graph;
@@ -240,8 +242,9 @@ static void work_begin(ein_ctx *ctx, work *w, const program *p, ein_dtype type, 
   ein_tensor_info t;
   ein_plan *plan = NULL;
   snprintf(text, sizeof text, "input A[i=%d,k=%d], B[k,j=%d], C[i,j], D[b=3,k,j], V[i], W[k], "
-           "X[n=%d] : %s\n%s\noutput Y\n", extent[0], extent[1], extent[2],
-           2 * extent[0] + extent[1], ein_dtype_name(type), p->text);
+           "F[j], G[b,j], E[b,c=2,i,k], H[c,b,k,j], X[n=%d] : %s\n%s\noutput Y\n",
+           extent[0], extent[1], extent[2], 2 * extent[0] + extent[1], ein_dtype_name(type),
+           p->text);
   memset(&d, 0, sizeof d);
   memset(w, 0, sizeof *w);
   d.text = text;
@@ -273,7 +276,7 @@ static void work_end(work *w) {
 static void check_program(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const program *p,
                           ein_dtype type, const int *extent) {
   static const char *const ways[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                     "cores", "cores parts", "gemm"};
+                                     "cores", "cores parts", "gemm", "grouped", "lt"};
   char known[1024] = "", name[32];
   work w;
   work_begin(host, &w, p, type, extent);
@@ -312,9 +315,9 @@ static void test_programs(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
   for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
     for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++) {
       // a compiler runs for each kernel: most programs take some of the dtypes
-      if (t > 1 && k > 0 && k != 3 && k != 20 && (k + t) % 4 != 0) continue;
+      if (t > 1 && k > 0 && k != 3 && k != 4 && k != 21 && (k + t) % 4 != 0) continue;
       if (!takes(programs[k].only, dtypes[t])) continue;
-      for (int e = 0; e < (t == 0 && k < 4 ? 3 : 1); e++)
+      for (int e = 0; e < (t == 0 && k < 5 ? 3 : 1); e++)
         check_program(cuda, host, ctx, &programs[k], dtypes[t], extents[e]);
     }
   }
@@ -364,7 +367,61 @@ static void test_cores(ein_ctx *host, ein_dtype type, int tf32, const char *arch
   if (arch != NULL) unsetenv("STUB_ARCH");
 }
 
-// Who does not ask for it gets no TF32, and an old device has no such instructions.
+// ---- stores of cuBLASLt ----
+
+// Stores that it has are one call of it, whatever side is dense; others are not.
+static void test_stores(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx) {
+  static const int extent[3] = {19, 23, 21};
+  static const struct { program of; int has; } list[] = {
+      {{"Y[i,j] = relu(sum[k](A[i,k]*B[k,j]))", ALL, ""}, 1},
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j]) + F[j]", ALL, ""}, 2},
+      {{"Y[j,i] = relu(V[i] + sum[k](A[i,k]*B[k,j]))", ALL, ""}, 2},
+      {{"Y[i,j] = relu(sum[k](A[i,k]*B[k,j])*3 + 0.5*C[i,j] + F[j])", ALL, ""}, 2},
+      {{"Y[b,i,j] = max(C[i,j] + sum[k](A[i,k]*D[b,k,j]), 0)", ALL, ""}, 2},
+      {{"Y[b,i,j] = sum[k](A[i,k]*D[b,k,j]) + G[b,j]", ALL, ""}, 2},
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j])*2 + C[i,j]", ALL, ""}, 2},
+      {{"Y[i,j] = cast_bf16(relu(sum[k](A[i,k]*B[k,j]) + 2*C[i,j] + F[j]))", ALL, ""}, 3},
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j]) + V[i]", ALL, ""}, 0},   // along columns
+      {{"Y[i,j] = gelu(sum[k](A[i,k]*B[k,j]))", ALL, ""}, 0},
+      {{"Y[j,i] = sum[k](A[i,k]*B[k,j]) + C[i,j]", ALL, ""}, 0},  // lies the other way
+      {{"Y[i,j] = sum[k](A[i,k]*B[k,j]) + C[i,j] + C[i,j]*2", ALL, ""}, 0},
+      {{"Y[i,j] = max(sum[k](A[i,k]*B[k,j]), 1)", ALL, ""}, 0}};
+  static const ein_dtype types[] = {EIN_F64, EIN_F32, EIN_BF16, EIN_F16};
+  for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+    for (int t = 0; t < 4; t++) {
+      char known[1024] = "";
+      work w;
+      work_begin(host, &w, &list[k].of, types[t], extent);
+      void *right = malloc(w.bytes + 16);
+      CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
+      memcpy(right, w.out, w.bytes);
+      CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+      const int has = strstr(known, "cuda:lt\n") != NULL;
+      const int due = list[k].has == 1 || (list[k].has == 2 && t < 2) ||  // of f32, halves are no C
+                      (list[k].has == 3 && t == 2);
+      CHECK(has == due);
+      if (has != due) printf("  %s, %s:\n%s\n", list[k].of.text,
+                                     ein_dtype_name(types[t]), known);
+      if (has) {
+        const int64_t before = ein_cuda_counts_get(cuda).gemms;
+        CHECK(run_way(ctx, &w, "cuda:lt", NULL, 0) == EIN_OK);
+        CHECK(ein_cuda_counts_get(cuda).gemms == before + 1);
+        const int ok = same(&w, right, w.out);
+        CHECK(ok);
+        if (!ok) printf("  %s, %s\n", list[k].of.text, ein_dtype_name(types[t]));
+        setenv("STUB_NO_STORES", "1", 1);  // the library is asked
+        known[0] = 0;
+        CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
+        CHECK(strstr(known, "cuda:lt\n") == NULL);
+        unsetenv("STUB_NO_STORES");
+      }
+      free(right);
+      work_end(&w);
+    }
+  }
+}
+
+// Who does not ask for it gets no TF32, and an old device has no such instructions, nor cp.async.
 static void test_no_cores(ein_ctx *host) {
   static const program one = {"Y[i,j] = sum[k](A[i,k]*B[k,j])", ALL, ""};
   static const int extent[3] = {20, 30, 24};
@@ -377,6 +434,10 @@ static void test_no_cores(ein_ctx *host) {
     work_begin(host, &w, &one, EIN_F32, extent);
     CHECK(run_way(ctx, &w, "any", known, sizeof known) == EIN_OK);
     CHECK(strstr(known, "cuda:tiles") != NULL && strstr(known, "cores") == NULL);
+    int async = 0;  // what is as it is stored goes to shared memory by itself
+    for (int i = 0; ein_cuda_source(cuda, i) != NULL; i++)
+      async |= strstr(ein_cuda_source(cuda, i), "cp.async") != NULL;
+    CHECK(async == (k == 0));
     work_end(&w);
     ein_ctx_destroy(ctx);
     ein_cuda_destroy(cuda);
@@ -532,7 +593,7 @@ static void test_shelf(ein_ctx *host) {
   static const int extent[3] = {20, 150, 24};
   static const ein_cuda_shelf kept = {shelf_load, shelf_save, NULL};
   work w;
-  work_begin(host, &w, &programs[4], EIN_F64, extent);
+  work_begin(host, &w, &programs[5], EIN_F64, extent);
   CHECK(run_way(host, &w, NULL, NULL, 0) == EIN_OK);
   void *right = malloc(w.bytes);
   memcpy(right, w.out, w.bytes);
@@ -563,9 +624,9 @@ static void test_shelf(ein_ctx *host) {
 // says so, nothing is left behind, and the next run is right.
 static void test_failures(ein_ctx *host) {
   static const int extent[3] = {20, 150, 24};
-  static const char *const ways[] = {"cuda:gemm", "cuda:parts", "cuda:turn"};
-  static const int which[] = {0, 4, 20};
-  for (int k = 0; k < 3; k++) {
+  static const char *const ways[] = {"cuda:gemm", "cuda:parts", "cuda:turn", "cuda:grouped"};
+  static const int which[] = {0, 5, 21, 3};
+  for (int k = 0; k < 4; k++) {
     work w;
     work_begin(host, &w, &programs[which[k]], EIN_F64, extent);
     for (int code = 2 - k % 2; code <= 2 - k % 2; code++) {
@@ -626,6 +687,7 @@ int main(int argc, char **argv) {
   test_cores(host, EIN_F16, 0, "75");
   test_cores(host, EIN_F32, 1, NULL);
   test_no_cores(host);
+  test_stores(cuda, host, ctx);
   test_programs(cuda, host, ctx);
   const ein_cuda_counts ran = ein_cuda_counts_get(cuda);
   compile_sources(cuda, argc > 2 ? argv[2] : NULL, 6);

@@ -96,17 +96,32 @@ static int ranks_end(int status) {
   return status;
 }
 
-// Threads of a rank, unless -j says: ranks of a machine share its cores.
-static int64_t ranks_threads(void) {
+// The number of this rank among those of its machine, and how many they are.
+static int ranks_of_machine(int *n) {
   MPI_Comm node;
-  int here = 1;
+  int number = 0;
+  *n = 1;
   if (!ranks_began) return 0;
   ranks_meet();
   if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mpi_rank, MPI_INFO_NULL, &node) ==
       MPI_SUCCESS) {
-    MPI_Comm_size(node, &here);
+    MPI_Comm_rank(node, &number);
+    MPI_Comm_size(node, n);
     MPI_Comm_free(&node);
   }
+  return number;
+}
+
+static int ranks_here(void) {
+  int n;
+  return ranks_of_machine(&n);
+}
+
+// Threads of a rank, unless -j says: ranks of a machine share its cores.
+static int64_t ranks_threads(void) {
+  int here;
+  if (!ranks_began) return 0;
+  (void)ranks_of_machine(&here);
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   return cores > here ? cores / here : 1;
 }
@@ -175,6 +190,7 @@ static void ranks_meet(void) {}
 static void ranks_begin(int argc, char **argv) { (void)argc, (void)argv; }
 static int ranks_end(int status) { return status; }
 static int64_t ranks_threads(void) { return 0; }
+static int ranks_here(void) { return 0; }
 static void ranks_sum(int64_t *x) { (void)x; }
 static void ranks_most(int64_t *x) { (void)x; }
 static void ranks_sum_seconds(double *x, int n) { (void)x, (void)n; }

@@ -846,6 +846,10 @@ static void use_cuda(ein_ctx_desc *d, int only) {
   memset(&want, 0, sizeof want);
   ein_cuda_shelf shelf;
   want.only = only ? 2 : 0;
+  want.device = ranks_here();
+  want.around = 1;
+  // of places in one process all devices, of ranks one each
+  want.devices = given(O_FABRIC) != NULL && strcmp(given(O_FABRIC), "mpi") != 0 ? 16 : 1;
   want.shelf = kernel_shelf(&shelf);
   cuda_alone = only;
   const ein_status st = ein_cuda_create(&want, NULL, &cuda);

@@ -43,6 +43,11 @@ typedef struct ein_cuda_desc {
   const char *nvrtc;      // libnvrtc.so.13, .12, ..
   const char *cublas;     // libcublas.so.13, .12, ..; where there is none, generated kernels run
   const ein_cuda_shelf *shelf;  // default: none; copied
+  int around;             // 1: device is a process's number among those of the machine; devices are
+                          //   dealt to these in turn
+  int devices;            // so many at most, from `device` on, in turn run what the places of a
+                          //   fabric do; default 1. Calls for no place are the first one's
+  const char *cublaslt;   // default: cublas, if that is given, else libcublasLt.so.13, .12, ..
 } ein_cuda_desc;
 
 // desc and allocator may be NULL. Succeeds where there is no library and no device: then

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #endif
 #if defined(EINSUM_CUDA_LINK)
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <nvrtc.h>
@@ -10,12 +11,13 @@
 #endif
 
 // ================================================================================================
-// >>cuda-driver  the driver, NVRTC and cuBLAS
+// >>cuda-driver  the driver, NVRTC, cuBLAS and cuBLASLt
 // Finds the functions that are used, by name; opens a device. CUDA's statuses become the library's.
 // ================================================================================================
 
-// X(library, field, symbol, arguments): of the driver, NVRTC and cuBLAS. Handles are void *, device
-// addresses and sizes have 64 bits, enumerations are ints, as in the ABI of CUDA 11.2 and later.
+// X(library, field, symbol, arguments): of the driver, NVRTC, cuBLAS, cuBLASLt, newer cuBLAS.
+// Handles are void *, device addresses and sizes have 64 bits, enumerations are ints: the ABI of
+// CUDA 11.2 and later.
 #define EINI_CUDA_LIST(X)                                                                         \
   X(0, init, cuInit, (unsigned))                                                                  \
   X(0, version, cuDriverGetVersion, (int *))                                                      \
@@ -36,6 +38,7 @@
   X(0, event_create, cuEventCreate, (void **, unsigned))                                          \
   X(0, event_destroy, cuEventDestroy_v2, (void *))                                                \
   X(0, event_record, cuEventRecord, (void *, void *))                                             \
+  X(0, stream_after, cuStreamWaitEvent, (void *, void *, unsigned))                               \
   X(0, event_wait, cuEventSynchronize, (void *))                                                  \
   X(0, event_time, cuEventElapsedTime, (float *, void *, void *))                                 \
   X(0, pool_get, cuDeviceGetDefaultMemPool, (void **, int))                                       \
@@ -69,7 +72,29 @@
   X(2, gemm_s, cublasSgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_d, cublasDgemmStridedBatched, EINI_CUDA_GEMM)                                         \
   X(2, gemm_c, cublasCgemmStridedBatched, EINI_CUDA_GEMM)                                         \
-  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)
+  X(2, gemm_z, cublasZgemmStridedBatched, EINI_CUDA_GEMM)                                         \
+  X(4, grouped_s, cublasSgemmGroupedBatched, EINI_CUDA_GROUPED(float))                            \
+  X(4, grouped_d, cublasDgemmGroupedBatched, EINI_CUDA_GROUPED(double))                           \
+  X(3, lt_create, cublasLtCreate, (void **))                                                      \
+  X(3, lt_destroy, cublasLtDestroy, (void *))                                                     \
+  X(3, lt_begin, cublasLtMatmulDescCreate, (void **, int, int))                                   \
+  X(3, lt_end, cublasLtMatmulDescDestroy, (void *))                                               \
+  X(3, lt_set, cublasLtMatmulDescSetAttribute, (void *, int, const void *, size_t))               \
+  X(3, lt_matrix, cublasLtMatrixLayoutCreate, (void **, int, uint64_t, uint64_t, int64_t))        \
+  X(3, lt_matrix_end, cublasLtMatrixLayoutDestroy, (void *))                                      \
+  X(3, lt_matrix_set, cublasLtMatrixLayoutSetAttribute, (void *, int, const void *, size_t))      \
+  X(3, lt_wish, cublasLtMatmulPreferenceCreate, (void **))                                        \
+  X(3, lt_wish_end, cublasLtMatmulPreferenceDestroy, (void *))                                    \
+  X(3, lt_wish_set, cublasLtMatmulPreferenceSetAttribute, (void *, int, const void *, size_t))    \
+  X(3, lt_find, cublasLtMatmulAlgoGetHeuristic, (void *, void *, void *, void *, void *, void *,  \
+                                                 void *, int, void *, int *))                     \
+  X(3, lt_run, cublasLtMatmul, (void *, void *, const void *, const void *, void *, const void *, \
+                                void *, const void *, const void *, void *, void *, void *,       \
+                                const void *, void *, size_t, void *))
+#define EINI_CUDA_GROUPED(T)                                                                      \
+  (void *, const int *, const int *, const int *, const int *, const int *, const T *,            \
+   const T *const *, const int *, const T *const *, const int *, const T *, T *const *,           \
+   const int *, int, const int *)
 #define EINI_CUDA_GEMM                                                                            \
   (void *, int, int, int, int, int, const void *, const void *, int, long long, const void *,     \
    int, long long, const void *, void *, int, long long, int)
@@ -105,12 +130,29 @@ typedef struct eini_cuda_device {
 } eini_cuda_device;
 
 #define EINI_CUDA_SHARED_LEAST ((size_t)48 << 10)  // all devices have it
-#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each of two pinned buffers
+#define EINI_CUDA_PINNED ((size_t)1 << 22)  // bytes of each pinned buffer
 
 enum { EINI_CUDA_TIMED = 32, EINI_CUDA_MARKS = 16 };
 
+typedef struct eini_cuda_lane {  // of copies in one direction, beside the kernels
+  void *stream, *event[2];      // events of the pinned buffers
+  char *pinned[2];
+} eini_cuda_lane;
+
+// A copy home that may come later, from memory that is freed then.
+typedef struct eini_cuda_later {
+  uint64_t from;
+  char *to;
+  size_t bytes;
+  int64_t started;              // kernels that were started before
+  void *event;                  // when it may be read
+} eini_cuda_later;
+
+enum { EINI_CUDA_LATERS = 8, EINI_CUDA_FRESH = 32 };
+
 typedef struct eini_cuda_kernel {  // generated source and, once it has run, what it became
   struct eini_cuda_kernel *next;
+  ein_cuda *owner;              // on whose device it is
   uint64_t hash;
   size_t bytes;
   char *source;
@@ -119,19 +161,28 @@ typedef struct eini_cuda_kernel {  // generated source and, once it has run, wha
   int bad;                      // it did not compile: never again
 } eini_cuda_kernel;
 
+enum { EINI_CUDA_DEVICES = 16 };
+
 struct ein_cuda {
   ein_allocator al;
+  int npeer;                    // devices of places beside this one, which place q of n + 1 has in
+  ein_cuda *peer[EINI_CUDA_DEVICES];  // turn: 0 this, then these
   eini_cuda_api api;
-  void *library[3];             // driver, NVRTC, cuBLAS
+  void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
-  void *primary, *stream, *blas, *event[2];  // events of the pinned buffers
+  void *primary, *stream, *blas, *lt;
+  eini_cuda_lane up, home;      // copies to the device, and from it
+  void *order;                  // event between streams
+  int ahead;                    // the lane up has what the next kernel waits for
+  uint64_t fresh[EINI_CUDA_FRESH];  // addresses that no kernel knows yet; 0: none
+  int nfresh, nlater;
+  eini_cuda_later later[EINI_CUDA_LATERS];
   void *timed[2 * EINI_CUDA_TIMED];  // around the kernels of statements, in pairs,
   int ntimed;                   //   of which so many are not counted yet
   void *mark[EINI_CUDA_MARKS];  // events of the last tickets; how many there were, and which one
   ein_ticket marks, waited;     //   is known to be done
   ein_memory memory;
   int own_stream, only, tf32, nvrtc[2], driver;
-  char *pinned[2];
   eini_cuda_device device;
   ein_kernels kernels;
   eini_cuda_kernel *first, **last;
@@ -141,6 +192,7 @@ struct ein_cuda {
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
+  pthread_key_t place;          // of the thread, plus 1; with peers
 #endif
 };
 
@@ -149,12 +201,34 @@ static int eini_cuda_lock_new(ein_cuda *c) { return c != NULL; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)c; }
 static void eini_cuda_lock(ein_cuda *c) { (void)c; }
 static void eini_cuda_unlock(ein_cuda *c) { (void)c; }
-#else
+static int eini_cuda_place_new(ein_cuda *c) { return c == NULL; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)c; }
+static void eini_cuda_place_set(ein_cuda *c, int place) { (void)c, (void)place; }
+static int eini_cuda_place_get(ein_cuda *c) { return (void)c, -1; }
+#else  // not _WIN32
 static int eini_cuda_lock_new(ein_cuda *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)pthread_mutex_destroy(&c->lock); }
 static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
 static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
-#endif
+static int eini_cuda_place_new(ein_cuda *c) { return pthread_key_create(&c->place, NULL) == 0; }
+static void eini_cuda_place_end(ein_cuda *c) { (void)pthread_key_delete(c->place); }
+static void eini_cuda_place_set(ein_cuda *c, int place) {
+  (void)pthread_setspecific(c->place, (void *)(uintptr_t)(place + 1));
+}
+static int eini_cuda_place_get(ein_cuda *c) {
+  return (int)(uintptr_t)pthread_getspecific(c->place) - 1;
+}
+#endif  // not _WIN32
+
+static void eini_slot_cuda_place(void *user, int place) {
+  if (((ein_cuda *)user)->npeer > 0) eini_cuda_place_set((ein_cuda *)user, place);
+}
+// The device of this thread's place.
+static ein_cuda *eini_cuda_here(void *user) {
+  ein_cuda *c = (ein_cuda *)user;
+  const int place = c->npeer > 0 ? eini_cuda_place_get(c) : -1, at = place % (c->npeer + 1);
+  return at > 0 ? c->peer[at - 1] : c;
+}
 
 // A status of the driver. what: what was asked of it.
 static ein_status eini_cuda_status(ein_cuda *c, int code, const char *what) {
@@ -205,10 +279,12 @@ static eini_cuda_any eini_cuda_find(void *library, const char *name) {
 #endif
 
 static void *eini_cuda_open(const char *given, int library) {
-  static const char *const names[3][6] = {
+  static const char *const names[4][6] = {
       {"libcuda.so.1", "libcuda.so", NULL, NULL, NULL, NULL},
       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL, NULL},
-      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL}};
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL, NULL},
+      {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so", NULL,
+       NULL}};
   void *handle = NULL;
   if (given != NULL) return EINI_CUDA_OPEN(given);
   for (int i = 0; handle == NULL && names[library][i] != NULL; i++)
@@ -216,8 +292,8 @@ static void *eini_cuda_open(const char *given, int library) {
   return handle;
 }
 
-// Fills the functions of a library; the name of the first that is missing, or NULL.
-static const char *eini_cuda_fill(ein_cuda *c, int library) {
+// Fills the functions of a list from the library `from`; the first name that is missing, or NULL.
+static const char *eini_cuda_fill(ein_cuda *c, int library, int from) {
   static const struct { int library; const char *name; size_t at; } list[] = {
 #define EINI_CUDA_ENTRY(library, field, symbol, arguments) \
   {library, #symbol, offsetof(eini_cuda_api, field)},
@@ -226,7 +302,7 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
   };
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (list[i].library != library) continue;
-    const eini_cuda_any fn = eini_cuda_find(c->library[library], list[i].name);
+    const eini_cuda_any fn = eini_cuda_find(c->library[from], list[i].name);
     if (fn == NULL) return list[i].name;
     memcpy((char *)&c->api + list[i].at, &fn, sizeof fn);
   }
@@ -235,10 +311,12 @@ static const char *eini_cuda_fill(ein_cuda *c, int library) {
 
 // Opens a library; 0: it is not there, or not whole, and why says so.
 static int eini_cuda_load(ein_cuda *c, const char *given, int library) {
-  static const char *const what[3] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
-                                      "cuBLAS (libcublas.so)"};
+  static const char *const what[4] = {"the driver (libcuda.so.1)", "NVRTC (libnvrtc.so)",
+                                      "cuBLAS (libcublas.so)",
+                                      "cuBLASLt (libcublasLt.so)"};
   c->library[library] = eini_cuda_open(given, library);
-  const char *missing = c->library[library] == NULL ? NULL : eini_cuda_fill(c, library);
+  void *open = c->library[library];
+  const char *missing = open == NULL ? NULL : eini_cuda_fill(c, library, library);
   if (c->library[library] == NULL)
     snprintf(c->why, sizeof c->why, "%s%s%.200s is not there", what[library],
              given == NULL ? "" : " at ", given == NULL ? "" : given);
@@ -280,6 +358,26 @@ static void eini_cuda_rates(ein_cuda *c) {
   d->bandwidth = clock > 0 ? 2 * clock * eini_cuda_number(c, EINI_CUDA_BUS) / 8 : 1e12;
 }
 
+static int eini_cuda_lane_begin(ein_cuda *c, eini_cuda_lane *l) {
+  int code = c->api.stream_create(&l->stream, EINI_CUDA_APART);
+  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
+    void *p = NULL;
+    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
+    l->pinned[i] = (char *)p;
+    if (code == EINI_CUDA_OK) code = c->api.event_create(&l->event[i], EINI_CUDA_UNTIMED);
+  }
+  return code;
+}
+
+static void eini_cuda_lane_end(ein_cuda *c, eini_cuda_lane *l) {
+  if (l->stream != NULL) (void)c->api.stream_wait(l->stream);
+  for (int i = 0; i < 2; i++) {
+    if (l->event[i] != NULL) (void)c->api.event_destroy(l->event[i]);
+    if (l->pinned[i] != NULL) (void)c->api.unpin(l->pinned[i]);
+  }
+  if (l->stream != NULL) (void)c->api.stream_destroy(l->stream);
+}
+
 static ein_status eini_cuda_begin_device(ein_cuda *c) {
   uint64_t keep = UINT64_MAX;
   void *pool = NULL;
@@ -297,12 +395,11 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   if (code == EINI_CUDA_OK) code = c->api.pool_set(pool, EINI_CUDA_KEEP, &keep);
   if (code == EINI_CUDA_OK && c->own_stream)
     code = c->api.stream_create(&c->stream, EINI_CUDA_APART);
-  for (int i = 0; i < 2 && code == EINI_CUDA_OK; i++) {
-    void *p = NULL;
-    code = c->api.pin(&p, EINI_CUDA_PINNED, 0);
-    c->pinned[i] = (char *)p;
-    if (code == EINI_CUDA_OK) code = c->api.event_create(&c->event[i], EINI_CUDA_UNTIMED);
-  }
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->up);
+  if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->home);
+  if (code == EINI_CUDA_OK) code = c->api.event_create(&c->order, EINI_CUDA_UNTIMED);
+  for (int i = 0; i < EINI_CUDA_LATERS && code == EINI_CUDA_OK; i++)
+    code = c->api.event_create(&c->later[i].event, EINI_CUDA_UNTIMED);
   for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->timed[i], 0);
   for (int i = 0; i < EINI_CUDA_MARKS && code == EINI_CUDA_OK; i++)
@@ -311,6 +408,7 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
       (c->api.blas_create(&c->blas) != 0 || c->api.blas_stream(c->blas, c->stream) != 0 ||
        (c->tf32 && c->api.blas_math(c->blas, EINI_CUDA_TF32) != 0)))
     c->blas = NULL;
+  if (c->library[3] != NULL && code == EINI_CUDA_OK && c->api.lt_create(&c->lt) != 0) c->lt = NULL;
   void *popped;
   (void)c->api.pop(&popped);
   return eini_cuda_status(c, code, "a stream, memory");
@@ -325,16 +423,19 @@ static ein_status eini_cuda_look(ein_cuda *c, const ein_cuda_desc *d) {
   (void)c->api.version(&c->driver);
   (void)c->api.nvrtc_version(&c->nvrtc[0], &c->nvrtc[1]);
   if (eini_cuda_status(c, c->api.device_count(&n), "the driver") != EIN_OK) return EIN_OK;
-  if (d->device >= n) {
+  c->number = d->around && n > 0 ? d->device % n : d->device;
+  if (c->number >= n) {
     snprintf(c->why, sizeof c->why, "there is no device %d: there are %d", d->device, n);
     return EIN_OK;
   }
-  if (!eini_cuda_load(c, d->cublas, 2) && c->library[2] != NULL) {
-    EINI_CUDA_CLOSE(c->library[2]);
-    c->library[2] = NULL;
+  for (int i = 2; i < 4; i++) {
+    const char *given = i == 3 && d->cublaslt != NULL ? d->cublaslt : d->cublas;
+    if (eini_cuda_load(c, given, i) || c->library[i] == NULL) continue;
+    EINI_CUDA_CLOSE(c->library[i]);
+    c->library[i] = NULL;
   }
+  if (c->library[2] != NULL && eini_cuda_fill(c, 4, 2) != NULL) c->api.grouped_s = NULL;
   c->why[0] = 0;  // without cuBLAS generated kernels run
-  c->number = d->device;
   c->only = d->only;
   c->tf32 = d->tf32;
   if (d->shelf != NULL) c->shelf = *d->shelf;
@@ -351,10 +452,12 @@ static void eini_cuda_end_device(ein_cuda *c) {
     for (eini_cuda_kernel *k = c->first; k != NULL; k = k->next)
       if (k->module != NULL) (void)c->api.module_unload(k->module);
     if (c->blas != NULL) (void)c->api.blas_destroy(c->blas);
-    for (int i = 0; i < 2; i++) {
-      if (c->event[i] != NULL) (void)c->api.event_destroy(c->event[i]);
-      if (c->pinned[i] != NULL) (void)c->api.unpin(c->pinned[i]);
-    }
+    if (c->lt != NULL) (void)c->api.lt_destroy(c->lt);
+    eini_cuda_lane_end(c, &c->up);
+    eini_cuda_lane_end(c, &c->home);
+    if (c->order != NULL) (void)c->api.event_destroy(c->order);
+    for (int i = 0; i < EINI_CUDA_LATERS; i++)
+      if (c->later[i].event != NULL) (void)c->api.event_destroy(c->later[i].event);
     for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)
       if (c->timed[i] != NULL) (void)c->api.event_destroy(c->timed[i]);
     for (int i = 0; i < EINI_CUDA_MARKS; i++)
@@ -363,6 +466,6 @@ static void eini_cuda_end_device(ein_cuda *c) {
     (void)c->api.pop(&popped);
   }
   if (c->primary != NULL) (void)c->api.release(c->number);
-  for (int i = 2; i >= 0; i--)
+  for (int i = 3; i >= 0; i--)
     if (c->library[i] != NULL) EINI_CUDA_CLOSE(c->library[i]);
 }

@@ -286,7 +286,7 @@ static void eini_cuda_group_words(const ein_group *g, const eini_cuda_nest *x,
 }
 
 static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   uint64_t word[EINI_CUDA_WORDS];
   eini_cuda_together way;
   memcpy(&way, h->state, sizeof way);
@@ -295,6 +295,8 @@ static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const
   memset(word, 0, sizeof word);
   eini_cuda_group_words(g, x, &way, word);
   eini_cuda_stages_end(c, g, x);
+  way.kernel = eini_cuda_kernel_here(c, way.kernel);
+  if (way.kernel == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_ready_kernel(c, way.kernel);
   if (st == EIN_OK) st = eini_cuda_clock(c, 0);

@@ -18,14 +18,12 @@ static void eini_cuda_writer_end(ein_cuda *c, eini_cuda_writer *w) {
 }
 
 // The kernel with this source; NULL: no memory, or the source is none.
-static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
-  const size_t bytes = w->t.at + 1;
-  if (w->bad || bytes > w->t.size) return NULL;
-  const uint64_t hash = eini_hash(w->t.buf, w->t.at, 0);
+static eini_cuda_kernel *eini_cuda_kernel_new(ein_cuda *c, const char *source, size_t bytes) {
+  const uint64_t hash = eini_hash(source, bytes - 1, 0);
   eini_cuda_lock(c);
   eini_cuda_kernel *k = c->first;
   while (k != NULL && (k->hash != hash || k->bytes != bytes ||
-                       memcmp(k->source, w->t.buf, bytes) != 0))
+                       memcmp(k->source, source, bytes) != 0))
     k = k->next;
   if (k == NULL) {
     k = (eini_cuda_kernel *)c->al.alloc_fn(sizeof *k, 64, c->al.user);
@@ -34,8 +32,9 @@ static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer
     if (text == NULL) k = NULL;
     if (k != NULL) {
       memset(k, 0, sizeof *k);
-      memcpy(text, w->t.buf, bytes);
+      memcpy(text, source, bytes);
       k->source = text;
+      k->owner = c;
       k->bytes = bytes;
       k->hash = hash;
       *c->last = k;
@@ -44,6 +43,16 @@ static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer
   }
   eini_cuda_unlock(c);
   return k;
+}
+
+static eini_cuda_kernel *eini_cuda_kernel_of(ein_cuda *c, const eini_cuda_writer *w) {
+  if (w->bad || w->t.at + 1 > w->t.size) return NULL;
+  return eini_cuda_kernel_new(c, w->t.buf, w->t.at + 1);
+}
+
+// That of a device's own, of one that was planned for the first of them.
+static eini_cuda_kernel *eini_cuda_kernel_here(ein_cuda *c, eini_cuda_kernel *k) {
+  return k->owner == c ? k : eini_cuda_kernel_new(c, k->source, k->bytes);
 }
 
 static void eini_cuda_kernels_free(ein_cuda *c) {

@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>cuda-memory  host operands on the device and back
 // Takes a nest with addresses of the host; gives one with addresses of the device, and brings the
-// output home. Copies go through two pinned buffers in turn, so that the host works meanwhile.
+// output home. Each direction has a stream beside that of the kernels and two pinned buffers.
 // ================================================================================================
 
 // Elements of a stream at home, in the order in which the device has them.
@@ -62,8 +62,35 @@ typedef struct eini_cuda_room {
   char *home[EINI_CUDA_STREAMS];
 } eini_cuda_room;
 
+// What a stream does from here on comes after what another has by now.
+static ein_status eini_cuda_after(ein_cuda *c, void *event, void *stream, void *other) {
+  EINI_TRY(eini_cuda_status(c, c->api.event_record(event, other), "an event"));
+  return eini_cuda_status(c, c->api.stream_after(stream, event, 0), "an event");
+}
+
+// Kernels come after the copies and allocations that were asked for.
+static ein_status eini_cuda_join(ein_cuda *c) {
+  c->nfresh = 0;
+  if (!c->ahead) return EIN_OK;
+  c->ahead = 0;
+  return eini_cuda_after(c, c->order, c->stream, c->up.stream);
+}
+
+// Memory is taken in the order of copies, which need not wait for kernels then; of a stream that is
+// captured, in its own.
 static ein_status eini_cuda_take(ein_cuda *c, size_t bytes, uint64_t *at) {
-  return eini_cuda_status(c, c->api.alloc(at, bytes, c->stream), "device memory");
+  const int captured = eini_cuda_captured(c);
+  void *stream = captured ? c->stream : c->up.stream;
+  EINI_TRY(eini_cuda_status(c, c->api.alloc(at, bytes, stream), "device memory"));
+  if (captured) return EIN_OK;
+  c->ahead = 1;
+  if (c->nfresh < EINI_CUDA_FRESH) c->fresh[c->nfresh++] = *at;
+  return EIN_OK;
+}
+
+static void eini_cuda_drop(ein_cuda *c, uint64_t at) {
+  if (!eini_cuda_captured(c)) (void)eini_cuda_join(c);
+  (void)c->api.free_fn(at, c->stream);
 }
 
 // Adds up what kernels took that are done.
@@ -79,6 +106,7 @@ static void eini_cuda_harvest(ein_cuda *c) {
 // Before what is timed, or after it. What is captured is not.
 static ein_status eini_cuda_clock(ein_cuda *c, int after) {
   if (eini_cuda_captured(c)) return EIN_OK;
+  if (!after) EINI_TRY(eini_cuda_join(c));
   if (!after && c->ntimed == EINI_CUDA_TIMED) {
     EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->timed[2 * c->ntimed - 1]), "a kernel"));
     eini_cuda_harvest(c);
@@ -98,20 +126,26 @@ static ein_status eini_cuda_copies_here(ein_cuda *c) {
 
 static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
+  int fresh = 0;
   EINI_TRY(eini_cuda_copies_here(c));
+  for (int i = 0; i < c->nfresh; i++) fresh |= c->fresh[i] == to;
+  if (!fresh)  // it may be read now
+    EINI_TRY(eini_cuda_after(c, c->order, c->up.stream, c->stream));
+  c->ahead = 1;
   for (int slot = 0; w->left > 0; slot ^= 1) {
     int64_t n = 0;
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->up.event[slot]), "a copy"));
     while (n < most && w->left > 0) {
       char *from;
       const int64_t run = eini_cuda_walk_run(w, most - n, &from);
-      memcpy(c->pinned[slot] + n * w->size, from, (size_t)(run * w->size));
+      memcpy(c->up.pinned[slot] + n * w->size, from, (size_t)(run * w->size));
       n += run;
     }
     const size_t bytes = (size_t)(n * w->size);
-    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->pinned[slot], bytes, c->stream),
+    EINI_TRY(eini_cuda_status(c, c->api.to_device(to, c->up.pinned[slot], bytes, c->up.stream),
                               "a copy to the device"));
-    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_record(c->up.event[slot], c->up.stream),
+                              "a copy"));
     to += bytes;
     c->counts.to_device += (int64_t)bytes;
   }
@@ -120,31 +154,40 @@ static ein_status eini_cuda_upload(ein_cuda *c, eini_cuda_walk *w, uint64_t to) 
 
 // The next part of what comes back goes into a pinned buffer; n elements.
 static ein_status eini_cuda_fetch(ein_cuda *c, int slot, uint64_t from, size_t bytes) {
-  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->pinned[slot], from, bytes, c->stream),
+  void *stream = c->home.stream;
+  EINI_TRY(eini_cuda_status(c, c->api.from_device(c->home.pinned[slot], from, bytes, stream),
                             "a copy from the device"));
   c->counts.from_device += (int64_t)bytes;
-  return eini_cuda_status(c, c->api.event_record(c->event[slot], c->stream), "a copy");
+  return eini_cuda_status(c, c->api.event_record(c->home.event[slot], stream), "a copy");
 }
 
-static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+// The lane is behind what makes it.
+static ein_status eini_cuda_bring_home(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
   const int64_t most = (int64_t)EINI_CUDA_PINNED / w->size;
   int64_t n = eini_min64(most, w->left), asked = w->left - n;
-  EINI_TRY(eini_cuda_copies_here(c));
   EINI_TRY(eini_cuda_fetch(c, 0, from, (size_t)(n * w->size)));
   for (int slot = 0; w->left > 0; slot ^= 1) {
     const int64_t next = eini_min64(most, asked);
     from += (uint64_t)(n * w->size);
     if (next > 0) EINI_TRY(eini_cuda_fetch(c, slot ^ 1, from, (size_t)(next * w->size)));
     asked -= next;
-    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->event[slot]), "a kernel or a copy"));
+    EINI_TRY(eini_cuda_status(c, c->api.event_wait(c->home.event[slot]), "a kernel or a copy"));
     for (int64_t i = 0; i < n;) {
       char *to;
       const int64_t run = eini_cuda_walk_run(w, n - i, &to);
-      memcpy(to, c->pinned[slot] + i * w->size, (size_t)(run * w->size));
+      memcpy(to, c->home.pinned[slot] + i * w->size, (size_t)(run * w->size));
       i += run;
     }
     n = next;
   }
+  return EIN_OK;
+}
+
+static ein_status eini_cuda_download(ein_cuda *c, eini_cuda_walk *w, uint64_t from) {
+  EINI_TRY(eini_cuda_copies_here(c));
+  EINI_TRY(eini_cuda_join(c));
+  EINI_TRY(eini_cuda_after(c, c->order, c->home.stream, c->stream));
+  EINI_TRY(eini_cuda_bring_home(c, w, from));
   eini_cuda_harvest(c);
   return EIN_OK;
 }
@@ -191,7 +234,7 @@ static ein_status eini_cuda_return(ein_cuda *c, eini_cuda_nest *x, const eini_cu
 
 static void eini_cuda_leave(ein_cuda *c, eini_cuda_room *r) {
   for (int s = 0; s <= EINI_CUDA_STREAMS; s++)
-    if (r->at[s] != 0) (void)c->api.free_fn(r->at[s], c->stream);
+    if (r->at[s] != 0) eini_cuda_drop(c, r->at[s]);
 }
 
 // ---- what plans keep there ----
@@ -212,7 +255,7 @@ static ein_status eini_cuda_exit(ein_cuda *c, ein_status st) {
 }
 
 static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   uint64_t address = 0;
   EINI_TRY(eini_cuda_enter(c));
   const ein_status st = eini_cuda_take(c, bytes, &address);
@@ -221,42 +264,96 @@ static ein_status eini_slot_cuda_alloc(void *user, size_t bytes, void **at) {
 }
 
 static void eini_slot_cuda_free(void *user, void *at) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   if (eini_cuda_enter(c) != EIN_OK) return;
-  (void)c->api.free_fn((uint64_t)(uintptr_t)at, c->stream);
+  eini_cuda_drop(c, (uint64_t)(uintptr_t)at);
   (void)eini_cuda_exit(c, EIN_OK);
 }
 
-static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
-                                      int away) {
-  ein_cuda *c = (ein_cuda *)user;
-  union { const void *c; char *v; } source;  // it is only read
+// Bytes as they lie.
+static eini_cuda_walk eini_cuda_walk_bytes(char *at, size_t bytes) {
   eini_cuda_walk w;
-  source.c = from;
   memset(&w, 0, sizeof w);
   w.n = 1;
   w.size = w.stride[0] = 1;
   w.extent[0] = w.left = (int64_t)bytes;
-  w.at = away ? source.v : (char *)to;
+  w.at = at;
+  return w;
+}
+
+static ein_status eini_slot_cuda_copy(void *user, size_t bytes, const void *from, void *to,
+                                      int away) {
+  ein_cuda *c = eini_cuda_here(user);
+  union { const void *c; char *v; } source;  // it is only read
+  source.c = from;
+  eini_cuda_walk w = eini_cuda_walk_bytes(away ? source.v : (char *)to, bytes);
   EINI_TRY(eini_cuda_enter(c));
   return eini_cuda_exit(c, away ? eini_cuda_upload(c, &w, (uint64_t)(uintptr_t)to)
                                 : eini_cuda_download(c, &w, (uint64_t)(uintptr_t)source.v));
 }
 
+// Copies home that were left for later: those behind which kernels were started since, or all.
+static ein_status eini_cuda_settle(ein_cuda *c, int all) {
+  const int64_t started = c->counts.launches + c->counts.gemms;
+  ein_status st = EIN_OK;
+  int left = 0;
+  for (int i = 0; i < c->nlater; i++) {
+    eini_cuda_later *l = &c->later[i], was = c->later[left];
+    if (!all && c->nlater < EINI_CUDA_LATERS && l->started == started) {
+      c->later[left++] = *l;
+      *l = was;
+      continue;
+    }
+    eini_cuda_walk w = eini_cuda_walk_bytes(l->to, l->bytes);
+    if (st == EIN_OK)
+      st = eini_cuda_status(c, c->api.stream_after(c->home.stream, l->event, 0), "an event");
+    if (st == EIN_OK) st = eini_cuda_bring_home(c, &w, l->from);
+    (void)c->api.free_fn(l->from, c->home.stream);
+  }
+  c->nlater = left;
+  if (all) eini_cuda_harvest(c);
+  return st;
+}
+
+static ein_status eini_slot_cuda_later(void *user, size_t bytes, void *from, void *to) {
+  ein_cuda *c = eini_cuda_here(user);
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_copies_here(c);
+  if (st == EIN_OK) st = eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_settle(c, 0);
+  eini_cuda_later *l = &c->later[c->nlater];
+  if (st == EIN_OK) st = eini_cuda_status(c, c->api.event_record(l->event, c->stream), "an event");
+  if (st == EIN_OK) {
+    l->from = (uint64_t)(uintptr_t)from;
+    l->to = (char *)to;
+    l->bytes = bytes;
+    l->started = c->counts.launches + c->counts.gemms;
+    c->nlater++;
+  }
+  return eini_cuda_exit(c, st);
+}
+
+static ein_status eini_slot_cuda_settle(void *user) {
+  ein_cuda *c = eini_cuda_here(user);
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, eini_cuda_settle(c, 1));
+}
+
 // A ticket counts marks from 1 on; its event may be another's by now, which is behind it.
 static ein_status eini_slot_cuda_mark(void *user, ein_ticket *ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   *ticket = 0;
   if (eini_cuda_captured(c)) return eini_cuda_exit(c, EIN_OK);
   void *event = c->mark[c->marks % EINI_CUDA_MARKS];
-  const ein_status st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
+  ein_status st = eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_status(c, c->api.event_record(event, c->stream), "an event");
   if (st == EIN_OK) *ticket = ++c->marks;
   return eini_cuda_exit(c, st);
 }
 
 static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
-  ein_cuda *c = (ein_cuda *)user;
+  ein_cuda *c = eini_cuda_here(user);
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = ticket > c->marks ? EIN_ERR_ARGUMENT : EIN_OK;
   if (st == EIN_OK && ticket > c->waited) {

@@ -14,7 +14,7 @@ static ein_status eini_slot_cuda_contract_run(void *user, const ein_contract *c,
                                               void *scratch) {
   eini_cuda_nest x;
   (void)part, (void)scratch;  // it is never cut
-  return eini_cuda_of_contract(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, c, choice)
+  return eini_cuda_of_contract(c, &x) ? eini_cuda_run(eini_cuda_here(user), &x, c, choice)
                                       : EIN_ERR_INTERNAL;
 }
 static int eini_slot_cuda_copy_plan(void *user, const ein_copy *c, int width, int nth,
@@ -27,7 +27,7 @@ static ein_status eini_slot_cuda_copy_run(void *user, const ein_copy *c, const e
                                           void *scratch) {
   eini_cuda_nest x;
   (void)scratch;
-  return eini_cuda_of_copy(c, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+  return eini_cuda_of_copy(c, &x) ? eini_cuda_run(eini_cuda_here(user), &x, NULL, choice)
                                   : EIN_ERR_INTERNAL;
 }
 static int eini_slot_cuda_map_plan(void *user, const ein_map *m, int width, int nth,
@@ -40,8 +40,45 @@ static ein_status eini_slot_cuda_map_run(void *user, const ein_map *m, const ein
                                          void *scratch) {
   eini_cuda_nest x;
   (void)scratch;
-  return eini_cuda_of_map(m, &x) ? eini_cuda_run((ein_cuda *)user, &x, NULL, choice)
+  return eini_cuda_of_map(m, &x) ? eini_cuda_run(eini_cuda_here(user), &x, NULL, choice)
                                  : EIN_ERR_INTERNAL;
+}
+
+static void eini_cuda_memory_slots(ein_cuda *c) {
+  c->memory.space = EIN_CUDA_SPACE;
+  c->memory.start = eini_cuda_copy_seconds;
+  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
+  c->memory.alloc_fn = eini_slot_cuda_alloc;
+  c->memory.free_fn = eini_slot_cuda_free;
+  c->memory.copy_fn = eini_slot_cuda_copy;
+  c->memory.mark_fn = eini_slot_cuda_mark;
+  c->memory.wait_fn = eini_slot_cuda_wait;
+  c->memory.later_fn = eini_slot_cuda_later;
+  c->memory.settle_fn = eini_slot_cuda_settle;
+  c->memory.place_fn = eini_slot_cuda_place;
+}
+
+// Devices of places, as many as there are.
+static ein_status eini_cuda_join_peers(ein_cuda *c, const ein_cuda_desc *d) {
+  const int most = (int)eini_min64(d->devices, EINI_CUDA_DEVICES);
+  if (d->devices < 0) return EIN_ERR_ARGUMENT;
+  if (most < 2 || !c->ready) return EIN_OK;
+  if (!eini_cuda_place_new(c)) return EIN_ERR_NO_MEMORY;
+  while (c->npeer < most - 1) {
+    ein_cuda_desc own = *d;
+    own.devices = 1;
+    own.device = d->device + c->npeer + 1;
+    own.stream = NULL;
+    own.shelf = NULL;  // one thread at a time calls it
+    ein_cuda **to = &c->peer[c->npeer++];
+    EINI_TRY(ein_cuda_create(&own, &c->al, to));
+    if ((*to)->ready) continue;
+    ein_cuda_destroy(*to);
+    c->npeer--;
+    if (c->npeer == 0) eini_cuda_place_end(c);
+    break;
+  }
+  return EIN_OK;
 }
 
 EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocator *allocator,
@@ -90,20 +127,17 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   c->kernels.group_plan = eini_slot_cuda_group_plan;
   c->kernels.group_run = eini_slot_cuda_group_run;
   if (c->ready) c->kernels.group_bytes = c->device.shared - (size_t)EINI_CUDA_THREADS * 24;
-  c->memory.space = EIN_CUDA_SPACE;
-  c->memory.start = eini_cuda_copy_seconds;
-  c->memory.bandwidth = c->only ? 0 : eini_cuda_link;
-  c->memory.alloc_fn = eini_slot_cuda_alloc;
-  c->memory.free_fn = eini_slot_cuda_free;
-  c->memory.copy_fn = eini_slot_cuda_copy;
-  c->memory.mark_fn = eini_slot_cuda_mark;
-  c->memory.wait_fn = eini_slot_cuda_wait;
-  *cuda = c;
-  return EIN_OK;
+  eini_cuda_memory_slots(c);
+  const ein_status joined = eini_cuda_join_peers(c, &d);
+  if (joined == EIN_OK) *cuda = c;
+  else ein_cuda_destroy(c);
+  return joined;
 }
 
 EIN_API void ein_cuda_destroy(ein_cuda *c) {
   if (c == NULL) return;
+  for (int i = 0; i < c->npeer; i++) ein_cuda_destroy(c->peer[i]);
+  if (c->npeer > 0) eini_cuda_place_end(c);
   eini_cuda_end_device(c);
   eini_cuda_kernels_free(c);
   eini_cuda_lock_end(c);
@@ -125,10 +159,22 @@ EIN_API ein_status ein_cuda_use(ein_cuda *c, ein_ctx_desc *desc) {
   return EIN_OK;
 }
 
+// What was asked for is before what is put into the stream of kernels, by whom ever.
+static ein_status eini_cuda_ordered(ein_cuda *c) {
+  EINI_TRY(eini_cuda_enter(c));
+  return eini_cuda_exit(c, eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c));
+}
+
 EIN_API ein_status ein_cuda_alloc(ein_cuda *c, size_t bytes, void **at) {
   if (c == NULL || at == NULL || bytes == 0) return EIN_ERR_ARGUMENT;
   *at = NULL;
-  return c->ready ? eini_slot_cuda_alloc(c, bytes, at) : EIN_ERR_UNSUPPORTED;
+  if (!c->ready) return EIN_ERR_UNSUPPORTED;
+  EINI_TRY(eini_slot_cuda_alloc(c, bytes, at));
+  const ein_status st = eini_cuda_ordered(c);
+  if (st == EIN_OK) return EIN_OK;
+  eini_slot_cuda_free(c, *at);
+  *at = NULL;
+  return st;
 }
 
 EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
@@ -138,7 +184,9 @@ EIN_API void ein_cuda_free(ein_cuda *c, void *at) {
 static ein_status eini_cuda_copy(ein_cuda *c, size_t bytes, const void *from, void *to, int away) {
   if (c == NULL || (bytes > 0 && (from == NULL || to == NULL))) return EIN_ERR_ARGUMENT;
   if (!c->ready) return EIN_ERR_UNSUPPORTED;
-  return bytes == 0 ? EIN_OK : eini_slot_cuda_copy(c, bytes, from, to, away);
+  if (bytes == 0) return EIN_OK;
+  EINI_TRY(eini_slot_cuda_copy(c, bytes, from, to, away));
+  return eini_cuda_ordered(c);
 }
 
 EIN_API ein_status ein_cuda_write(ein_cuda *c, void *at, const void *from, size_t bytes) {
@@ -166,6 +214,7 @@ EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
            c->nvrtc[0], c->nvrtc[1]);
   if (c->blas == NULL) eini_say(&t, "no cuBLAS: generated kernels run");
   else eini_say(&t, "cuBLAS %d.%d.%d", blas / 10000, blas / 100 % 100, blas % 100);
+  if (c->npeer > 0) eini_say(&t, "\ncuda: %d more for places", c->npeer);
   if (c->why[0] != 0) eini_say(&t, "\ncuda: last error: %s", c->why);
   return t.at;
 }
@@ -173,7 +222,16 @@ EIN_API size_t ein_cuda_info(const ein_cuda *c, char *buf, size_t size) {
 EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *c) {
   ein_cuda_counts none;
   memset(&none, 0, sizeof none);
-  return c == NULL ? none : c->counts;
+  if (c == NULL) return none;
+  ein_cuda_counts n = c->counts;
+  for (int i = 0; i < c->npeer; i++) {
+    const ein_cuda_counts *m = &c->peer[i]->counts;
+    n.launches += m->launches, n.gemms += m->gemms;
+    n.compiled += m->compiled, n.loaded += m->loaded;
+    n.to_device += m->to_device, n.from_device += m->from_device;
+    n.seconds += m->seconds;
+  }
+  return n;
 }
 
 EIN_API const char *ein_cuda_source(const ein_cuda *c, int i) {

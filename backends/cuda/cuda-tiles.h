@@ -1,7 +1,8 @@
 // ================================================================================================
 // >>cuda-tiles  kernels of contractions through shared memory
 // out[b,m,n] = store(fold over k of pair(P[b,m,k], Q[b,k,n])): a block makes a tile of m and n.
-// Values of P and Q are made on the way to shared memory, the next while those there are folded.
+// Values of P and Q are made on the way to shared memory, the next while those there are folded;
+// what is as it is stored goes there by itself (cp.async) on devices that have that.
 // ================================================================================================
 
 // What tensor cores multiply: nothing, f64, f32 rounded to TF32, f16 and bf16 as they are stored.
@@ -14,6 +15,7 @@ typedef enum eini_cuda_cores {
 // tensor cores 4 x 2 warps share the tile.
 typedef struct eini_cuda_shape {
   int rows, cols, split, cores;
+  int async;                     // 1: the device has cp.async
   int along[2];                  // 1: neighbours read P, Q along k, 0: along m, n
 } eini_cuda_shape;
 
@@ -45,6 +47,7 @@ static const eini_cuda_fragment eini_cuda_fragments[] = {
 // One side of the product: its operands, where its rows are, and letters for names.
 typedef struct eini_cuda_half {
   int cores, first, nop, rows, upto, side, along, which;
+  int async;                     // copied as it is stored
   char letter;                   // p, q
   const char *tile, *extent;     // of its rows
 } eini_cuda_half;
@@ -59,6 +62,9 @@ static eini_cuda_half eini_cuda_half_of(const eini_cuda_nest *x, const eini_cuda
   h.upto = x->axes[2 + q];
   h.side = EINI_CUDA_SIDE * (q ? f->cols : f->rows);
   h.along = f->along[q];
+  h.async = f->async && h.nop == 1 && x->code[q]->plain == 0 && !x->code[q]->conj &&
+            x->dtype[h.first] == (unsigned char)x->type && f->cores <= EINI_CUDA_CORES_F64 &&
+            (x->type == EIN_F32 || x->type == EIN_F64 || x->type == EIN_I32 || x->type == EIN_I64);
   h.letter = q ? 'q' : 'p';
   h.tile = q ? "tn" : "tm";
   h.extent = q ? "en" : "em";
@@ -86,7 +92,7 @@ static void eini_cuda_say_shares(eini_cuda_writer *w, const eini_cuda_half *v) {
 static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   const int share = v->side * EINI_CUDA_DEPTH / EINI_CUDA_THREADS;
   eini_text *t = &w->t;
-  eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
+  if (!v->async) eini_say(t, "  ein_m v%c[%d];\n", v->letter, share);
   for (int s = v->first; s < v->first + v->nop; s++) eini_say(t, "  ix f%d[%d];\n", s, share);
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix full = %s * %d + row, in = full < %s ? full : 0;\n  (void)at;\n", v->tile,
@@ -102,12 +108,45 @@ static void eini_cuda_say_rows(eini_cuda_writer *w, const eini_cuda_half *v) {
   eini_say(t, "  }\n");
 }
 
+// Elements of the tile that begins at k go to shared memory, zero where there are none.
+static void eini_cuda_say_async(eini_cuda_writer *w, const eini_cuda_half *v) {
+  const eini_cuda_nest *x = w->x;
+  const int s = v->first;
+  eini_text *t = &w->t;
+  eini_cuda_say_shares(w, v);
+  eini_say(t, "  const ix kk = k + at;\n  const int there = %s * %d + row < %s && kk < k1;\n"
+              "  const ein_m *from = (const ein_m *)p.b[%d];\n  if (there) {\n", v->tile, v->side,
+           v->extent, s);
+  eini_cuda_say_split(w, "kk", x->axes[3], x->n);
+  eini_say(t, "  from += f%d[h] + ", s);
+  eini_cuda_say_offset(w, s, x->axes[3], x->n);
+  eini_say(t, v->cores ? ";\n  }\n  ein_async(&s%c[b][row][at], from, there);\n  }\n"
+                       : ";\n  }\n  ein_async(&s%c[b][at][row], from, there);\n  }\n", v->letter);
+}
+
+// What such a kernel needs.
+static void eini_cuda_say_asyncs(eini_text *t, int bytes) {
+  eini_say(t, "EIN_DEVICE void ein_async(ein_m *to, const ein_m *from, int there) {\n"
+              "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n"
+              "  const unsigned at = (unsigned)__cvta_generic_to_shared(to);\n"
+              "  asm volatile(\"cp.async.ca.shared.global [%%0], [%%1], %d, %%2;\"\n"
+              "    :: \"r\"(at), \"l\"(from), \"r\"(there ? %d : 0) : \"memory\");\n"
+              "#else\n  if (there) *to = *from; else *to = 0;\n#endif\n}\n", bytes, bytes);
+  eini_say(t, "EIN_DEVICE void ein_async_wait() {\n"
+              "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n"
+              "  asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n#endif\n}\n");
+}
+
 // Values of the tile that begins at k.
 static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
   const eini_cuda_nest *x = w->x;
   const eini_cuda_reads reads = {NULL, v->first, x->nop};
   char name[16] = "";
   eini_text *t = &w->t;
+  if (v->async) {
+    eini_cuda_say_async(w, v);
+    return;
+  }
   eini_cuda_say_shares(w, v);
   eini_say(t, "  const ix kk = k + at;\n  ein_m z = %s;\n"
               "  if (%s * %d + row < %s && kk < k1) {\n", v->cores ? "0" : "ein_none().v", v->tile,
@@ -126,6 +165,7 @@ static void eini_cuda_say_fetch(eini_cuda_writer *w, const eini_cuda_half *v) {
 }
 
 static void eini_cuda_say_put(eini_cuda_writer *w, const eini_cuda_half *v) {
+  if (v->async) return;
   eini_cuda_say_shares(w, v);
   eini_say(&w->t, v->cores ? "  s%c[b][row][at] = v%c[h];\n  }\n"
                            : "  s%c[b][at][row] = v%c[h];\n  }\n", v->letter, v->letter);
@@ -300,6 +340,7 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   const eini_cuda_half p = eini_cuda_half_of(x, f, 0), q = eini_cuda_half_of(x, f, 1);
   eini_text *t = &w->t;
   eini_cuda_say_cores(w, f);
+  if (p.async || q.async) eini_cuda_say_asyncs(t, x->size[(p.async ? &p : &q)->first]);
   eini_cuda_say_begin(w);
   eini_cuda_say_shared(w, f, p.side, q.side);
   eini_cuda_say_product(w, "eb", 0, x->axes[1]);
@@ -326,6 +367,7 @@ static void eini_cuda_say_tiles(eini_cuda_writer *w, const eini_cuda_shape *f) {
   eini_say(t, "  if (k >= k1) break;\n");
   eini_cuda_say_put(w, &p);
   eini_cuda_say_put(w, &q);
+  if (p.async || q.async) eini_say(t, "  ein_async_wait();\n");
   eini_say(t, "  EIN_SYNC;\n  b ^= 1;\n  }\n");
   eini_cuda_say_ends(w, f);
 }

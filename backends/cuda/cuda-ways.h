@@ -6,7 +6,8 @@
 
 typedef enum eini_cuda_way_id {
   EINI_CUDA_ELEMENTS, EINI_CUDA_TURN, EINI_CUDA_DOWN, EINI_CUDA_ACROSS, EINI_CUDA_TILES,
-  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_WAYS
+  EINI_CUDA_PARTED, EINI_CUDA_CORES, EINI_CUDA_CORES_PARTED, EINI_CUDA_BLAS, EINI_CUDA_LT,
+  EINI_CUDA_WAYS
 } eini_cuda_way_id;
 
 static int eini_cuda_is_tiled(int id) {
@@ -23,6 +24,7 @@ typedef struct eini_cuda_way {
   int64_t splits, chunk;
   eini_cuda_shape shape;
   int a, b;                      // of a turn
+  int64_t calls;                 // of cuBLAS for products of several places; 0: one
 } eini_cuda_way;
 
 // What is assumed of machines that nobody calibrated. NVIDIA's guides give about these for a
@@ -37,11 +39,6 @@ static const double eini_cuda_cached = 3;           // times the bandwidth of me
 static const double eini_cuda_load_flops = 8;       // operations in the time of a load
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
-
-// Is a side one operand, converted at most?
-static int eini_cuda_as_stored(const ein_side *s) {
-  return s->nop == 1 && s->code->nstep == 1 && s->code->step[0].op == EIN_OP_OPERAND;
-}
 
 // What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
 static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
@@ -62,6 +59,7 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
   const int folds = x->fold != EIN_FOLD_NONE, product = x->kind == EINI_CUDA_CONTRACT;
   eini_cuda_turn u;
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   switch (id) {
     case EINI_CUDA_ELEMENTS: return !folds;
     case EINI_CUDA_TURN:
@@ -74,7 +72,13 @@ static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c,
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED:
       w->shape.cores = product && c != NULL ? eini_cuda_cores_of(cuda, c) : EINI_CUDA_CORES_NONE;
       return w->shape.cores != EINI_CUDA_CORES_NONE;
-    default: return product && c != NULL && eini_cuda_gemm_of(cuda, x, c, &g);
+    case EINI_CUDA_BLAS:
+      if (!product || c == NULL || !eini_cuda_gemm_of(cuda, x, c, &g)) return 0;
+      w->calls = !g.apart ? 0 : eini_cuda_gemm_groups(cuda, x) ? 1 : g.batch;
+      return 1;
+    default:
+      return product && c != NULL && eini_cuda_lt_of(cuda, x, c, &lt) &&
+             eini_cuda_lt_known(cuda, x, &lt);
   }
 }
 
@@ -86,6 +90,7 @@ static void eini_cuda_shape_of(const ein_cuda *c, const eini_cuda_nest *x, eini_
   const int64_t k = eini_cuda_extent(x, x->axes[3], x->n);
   const int most = x->type == EIN_C128 ? 2 : 4;
   eini_cuda_shape *f = &w->shape;
+  f->async = c->device.major >= 8;
   f->rows = m > 32 ? most : m > 16 ? 2 : 1;
   f->cols = n > 32 ? most : n > 16 ? 2 : 1;
   if (f->cores) {  // fragments have 16 rows, or 8: as many as leave each warp one
@@ -194,21 +199,26 @@ static double eini_cuda_seconds(const ein_cuda *c, const eini_cuda_nest *x,
       flops = 4 * planes * (all + 16.0 * EINI_CUDA_THREADS * blocks);
       break;
     case EINI_CUDA_BLAS: speed = v.blas[!single]; break;
+    case EINI_CUDA_LT:
+      speed = v.blas[!single];
+      if (x->size[0] == 2)
+        speed = eini_cuda_blas_share / eini_cuda_cores_share * v.cores[EINI_CUDA_CORES_F16 - 1];
+      break;
     case EINI_CUDA_CORES: case EINI_CUDA_CORES_PARTED: speed = v.cores[w->shape.cores - 1]; break;
     default: speed = v.tiles[!single]; break;
   }
   if (w->id >= EINI_CUDA_TILES) {
     bytes = eini_cuda_traffic(x, -1, NULL);
     flops = 2 * planes * all;
-    if (w->id != EINI_CUDA_BLAS)  // tiles that are not full
+    if (w->id < EINI_CUDA_BLAS)  // tiles that are not full
       flops = 2 * planes * blocks * (double)(EINI_CUDA_SIDE * EINI_CUDA_SIDE) * w->shape.rows *
               w->shape.cols * (double)(eini_cuda_is_parted(w->id)
                                            ? w->chunk : eini_cuda_extent(x, x->axes[3], x->n));
   } else if (x->kind == EINI_CUDA_CONTRACT) {
     bytes += 0.1 * all * x->size[0];  // read again, mostly from caches
   }
-  const double launches = eini_cuda_is_parted(w->id) ? 2 : 1;
-  const double busy = w->id == EINI_CUDA_BLAS ? 1 : full;
+  const double launches = eini_cuda_is_parted(w->id) ? 2 : fmax(1, (double)w->calls);
+  const double busy = w->id >= EINI_CUDA_BLAS ? 1 : full;
   return launches / v.launches + fmax(bytes / v.stream, flops / speed) / busy;
 }
 
@@ -297,7 +307,7 @@ static eini_cuda_kernel *eini_cuda_write(ein_cuda *c, const eini_cuda_nest *x,
 static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w) {
   eini_cuda_nest ends;
   eini_cuda_way fold;
-  if (w->id == EINI_CUDA_BLAS) return 1;
+  if (w->id >= EINI_CUDA_BLAS) return 1;
   if (eini_cuda_blocks_of(x, w) > INT32_MAX) return 0;
   w->shape.split = eini_cuda_is_parted(w->id);
   w->kernel = eini_cuda_write(c, x, w);
@@ -313,7 +323,7 @@ static int eini_cuda_make(ein_cuda *c, const eini_cuda_nest *x, eini_cuda_way *w
 static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of, int nth,
                           ein_choice *h) {
   static const char *const names[] = {"elements", "turn", "down", "across", "tiles", "parts",
-                                      "cores", "cores parts", "gemm"};
+                                      "cores", "cores parts", "gemm", "lt"};
   eini_cuda_way best, w;
   double least = 0;
   int found = 0, ways = 0;
@@ -344,7 +354,7 @@ static int eini_cuda_plan(ein_cuda *c, eini_cuda_nest *x, const ein_contract *of
   h->away = room < 9e18 ? (size_t)room : SIZE_MAX / 4;
   const eini_cuda_speeds v = eini_cuda_speeds_of(c, x->rates);
   h->seconds = c->only == 1 ? 0 : least + staged / v.copies + bytes / v.link;
-  snprintf(h->variant, sizeof h->variant, "%s", names[best.id]);
+  snprintf(h->variant, sizeof h->variant, "%s", best.calls > 0 ? "grouped" : names[best.id]);
   memcpy(h->state, &best, sizeof best);
   return 1;
 }
@@ -378,17 +388,21 @@ static ein_status eini_cuda_go_parts(ein_cuda *c, const eini_cuda_nest *x, const
   if (!(bytes < 9e18)) return EIN_ERR_TOO_LARGE;
   EINI_TRY(eini_cuda_take(c, (size_t)bytes, &part));
   ends.base[0] = (char *)(uintptr_t)part;
-  ein_status st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
+  ein_status st = eini_cuda_captured(c) ? EIN_OK : eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_go(c, x, w, w->kernel, ends.base[0]);
   if (st == EIN_OK) st = eini_cuda_go(c, &ends, &fold, w->ends, NULL);
-  (void)c->api.free_fn(part, c->stream);
+  eini_cuda_drop(c, part);
   return st;
 }
 
 static ein_status eini_cuda_start_way(ein_cuda *c, const eini_cuda_nest *x, const eini_cuda_way *w,
                                       const ein_contract *of) {
   eini_cuda_gemm g;
+  eini_cuda_lt lt;
   if (eini_cuda_is_parted(w->id)) return eini_cuda_go_parts(c, x, w);
-  if (w->id != EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id < EINI_CUDA_BLAS) return eini_cuda_go(c, x, w, w->kernel, NULL);
+  if (w->id == EINI_CUDA_LT)
+    return eini_cuda_lt_of(c, x, of, &lt) ? eini_cuda_lt_run(c, x, of, &lt) : EIN_ERR_INTERNAL;
   if (!eini_cuda_gemm_of(c, x, of, &g)) return EIN_ERR_INTERNAL;
   return eini_cuda_gemm_run(c, x, &g, of->scaled ? of->alpha : NULL);
 }
@@ -411,6 +425,10 @@ static ein_status eini_cuda_run(ein_cuda *c, eini_cuda_nest *x, const ein_contra
   memcpy(&w, h->state, sizeof w);
   for (int s = 0; s < x->nstream; s++) x->packed[s] = (unsigned char)(w.packed >> s & 1);
   eini_cuda_strides(x);
+  if (w.kernel != NULL && (w.kernel = eini_cuda_kernel_here(c, w.kernel)) == NULL)
+    return EIN_ERR_NO_MEMORY;
+  if (w.ends != NULL && (w.ends = eini_cuda_kernel_here(c, w.ends)) == NULL)
+    return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_cuda_enter(c));
   ein_status st = eini_cuda_bring(c, x, &room);
   if (st == EIN_OK) st = eini_cuda_timed(c, x, &w, of);

@@ -21,15 +21,16 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, THREADS, WHAT IT DOES NOT DO
+// Manual: WHAT IT GIVES, LIBRARIES, KERNELS, MEMORY, DEVICES, THREADS, WHAT IT
+// DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
-//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-ways
-//                 >>cuda-groups >>cuda-measure >>cuda-public
+//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
+//                 >>cuda-ways >>cuda-groups >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
-// A provider of kernels for one GPU: contractions, element-wise statements, folds and copies, of
+// A provider of kernels for GPUs: contractions, element-wise statements, folds and copies, of
 // all dtypes, with strides of any sign, index values, params and stores of several operands. A plan
 // takes it where it predicts fewer seconds, copies between host and device counted;
 // ein_plan_explain shows what was predicted and chosen. ein_cuda_desc.only makes it say that all it
@@ -46,13 +47,13 @@
 //
 // LIBRARIES
 //
-// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC and cuBLAS with dlopen, and
-// this header declares what it uses: it compiles without CUDA's headers and links with -ldl alone,
-// so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the include,
-// takes CUDA's headers (give their folder with -isystem) and links -lcublas -lnvrtc -lcuda. CUDA
-// 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing is found
-// without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create succeeds,
-// ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
+// By default ein_cuda_create opens the driver (libcuda.so.1), NVRTC, cuBLAS and cuBLASLt with
+// dlopen, and this header declares what it uses: it compiles without CUDA's headers and links with
+// -ldl alone, so that one program runs with and without a GPU. EINSUM_CUDA_LINK, defined before the
+// include, takes CUDA's headers (their folder with -isystem) and links -lcublasLt -lcublas -lnvrtc
+// -lcuda. CUDA 11.2 or later is needed; without cuBLAS generated kernels do all. On Windows nothing
+// is found without EINSUM_CUDA_LINK. Where there is no library or no device, ein_cuda_create
+// succeeds, ein_cuda_info says why, and EINSUM_CUDA leaves the provider out.
 //
 //
 // KERNELS
@@ -60,8 +61,15 @@
 // gemm        cuBLAS, strided batched, in IEEE arithmetic (no TF32): sums of products of two
 //             operands as they are stored whose fused indices are rows and columns of matrices
 //             with one dense side, once scaled at most, with one index or none as the batch
+// grouped     the same where one step does not reach all of the batch, of up to 4096: real ones in
+//             one call where cuBLAS has it (12.4), a call each otherwise
+// lt          cuBLASLt: such products of f64, f32, f16 or bf16 (sums in f32), and relu(alpha*sum +
+//             beta*C + bias) or less of it: a bias along the output's dense index, C as the output
+//             lies. The library is asked whether it has that. Its GELU is not said to be gelu's and
+//             so not used; what its ReLU makes of NaN is its own
 // tiles       contractions of any pair and functional operands, 16 x 16 threads with up to 4 x 4
-//             sums each, two tiles in shared memory in turn, stores of any expression
+//             sums each, two tiles in shared memory in turn, by cp.async from sm_80
+//             on what is read as it is stored; stores of any expression
 // cores       the same on tensor cores: f64, f16 and bf16 with sums in f32, and, where
 //             ein_cuda_desc.tf32 asks for it, f32 with operands rounded to TF32
 // parts, cores parts   these, k cut where there are few tiles; a second kernel folds the parts
@@ -92,7 +100,9 @@
 // from the device's default pool, which keeps what it has. None is left taken when a plan has run.
 //
 // A budget (options.memory) counts it together with the host's: a program that is larger than the
-// device runs there in slices, each of which is copied there and home.
+// device runs there in slices, each of which is copied there and home. Where there is room for two
+// slices, which planning looks for first, and no partial results are merged between them, one goes
+// there and one comes home while a kernel runs: copies have a stream for each direction.
 //
 // Views of memory of the device (space EIN_CUDA_SPACE: from ein_cuda_alloc, or from cudaMalloc and
 // its like, of the same device) are used as they are, with any strides, beside views of the host's,
@@ -111,6 +121,14 @@
 // that is less; an output with gaps always is, and what lies between its elements is not written.
 //
 //
+// DEVICES
+//
+// ein_cuda_desc.devices: what place q of a fabric computes runs on device q of so many, in turn,
+// each with streams, memory and kernels of its own. Memory from ein_cuda_alloc is the first one's,
+// and so is what is called for no place. A process of several on a machine takes a device by its
+// number there (ein_cuda_desc.around), as ranks of MPI do; `einsum --fabric` does both.
+//
+//
 // THREADS
 //
 // All calls take a lock; threads that run plans share one stream, in which what each asks for is in
@@ -120,7 +138,7 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Several devices. Groups do sums of products as any other fold,
-// without tiles, and softmax of a row that is there. A budget does not go with views of the
-// device's memory, and copies of a slice do not overlap the kernels of the one before.
-
+// Copies from device to device: what those of one process exchange as places of a fabric goes by
+// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups do sums of
+// products as any other fold, without tiles, and softmax of a row that is there. A budget does not
+// go with views of the device's memory. Parts with gaps of a slice's output are waited for.

@@ -181,8 +181,11 @@ static ein_status eini_dist_failed(const ein_run *run, ein_status st, int n, con
   return st;
 }
 
-static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t id,
-                                         void *const *out) {
+// Plan number id at place q.
+static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t q,
+                                         int64_t id, void *const *out) {
+  const ein_plan *p = x->d->plans.plan[id];
+  const ein_kernels *k = p->away;
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = w->in;
@@ -192,7 +195,11 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.workspace_bytes = x->d->plans.workspace;
   run.error = w->error;
   run.error_bytes = sizeof w->error;
-  return ein_plan_execute(x->d->plans.plan[id], &run);
+  if (k == NULL || k->memory->place_fn == NULL) return ein_plan_execute(p, &run);
+  k->memory->place_fn(k->user, (int)q);
+  const ein_status st = ein_plan_execute(p, &run);
+  k->memory->place_fn(k->user, -1);
+  return st;
 }
 
 // Computes the block of task q: results, or states, which begin as those of nothing.
@@ -204,7 +211,7 @@ static ein_status eini_dist_execute_block(const eini_dist_exec *x, eini_dist_wor
     eini_states_at(e->folder, n, out, data);
     eini_fold_identity(e->folder, n, data);
   }
-  return eini_dist_execute_plan(x, w, e->plan[q - x->d->fabric.first], data);
+  return eini_dist_execute_plan(x, w, q, e->plan[q - x->d->fabric.first], data);
 }
 
 // Origins of the block at m->lo as params, behind those of the graph.
@@ -290,7 +297,8 @@ static ein_status eini_dist_merge(const eini_dist_exec *x, eini_dist_worker *w, 
   w->in[0] = part == 0 && e->direct ? block : eini_dist_partial_at(x, e, q);
   w->in[1] = eini_dist_partial_at(x, e, from);
   void *out = part == 0 && (e->direct || last) ? block : eini_dist_partial_at(x, e, q);
-  return eini_dist_execute_plan(x, w, (last ? e->last : e->merge)[q - x->d->fabric.first], &out);
+  return eini_dist_execute_plan(x, w, q, (last ? e->last : e->merge)[q - x->d->fabric.first],
+                                &out);
 }
 
 // Zero for all elements of a tensor, before its only statement writes those it defines.
@@ -489,7 +497,8 @@ static ein_status eini_own_merge(eini_dist_exec *x, eini_dist_worker *w, int k, 
   void *out = first && (e->direct || last) ? own : part;
   w->in[0] = first && e->direct ? own : part;
   w->in[1] = merged;
-  return eini_dist_execute_plan(x, w, (last ? e->last : e->merge)[q - x->d->fabric.first], &out);
+  return eini_dist_execute_plan(x, w, q, (last ? e->last : e->merge)[q - x->d->fabric.first],
+                                &out);
 }
 
 // The complete block of an output goes to the caller's view, or to what it binds for the place.
