@@ -519,6 +519,8 @@ expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json
 sed 's/"search_seconds.*//' .out > one
 prints_part '{"start": {"seconds": '
 ok [ -s found/front.svg ]
+ok [ -s found/start.ein ]
+ok [ -s found/start.schedule ]
 expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json
 sed 's/"search_seconds.*//' .out > two
 ok cmp -s one two

@@ -28,7 +28,7 @@ typedef struct search {
   double full_work;         // of the first population
   member *front;
   int n, room, evaluated;
-  double start[COSTS];      // of the planner's own answer; start[0] < 0: there is none
+  member own;               // the planner's own answer; its cost[0] < 0: there is none
   uint64_t *seen;           // programs and ways that were evaluated, by hash
   int nseen, roomseen;
   uint64_t random;
@@ -102,7 +102,7 @@ static char *search_plan(search *s, const ein_graph *g, int way, int first, doub
   ein_decomposition_destroy(how);
   d.method = NULL;
   d.machine = &m;
-  m.memory = ways[way].part * (s->machine.memory > 0 ? s->machine.memory : s->start[1]);
+  m.memory = ways[way].part * (s->machine.memory > 0 ? s->machine.memory : s->own.cost[1]);
   if (st == EIN_OK && way >= PLANS) st = ein_schedule_fit(s->p->ctx, g, &d, &fit);
   if (st == EIN_OK && way >= PLANS) said = schedule_text(fit);
   ein_schedule_destroy(fit);
@@ -165,7 +165,7 @@ static int search_enter(search *s, const member *m) {
 // Plans a program in a way; 1: the front has it. first: it is the planner's own answer.
 static int search_evaluate(search *s, const char *said, int way, int first) {
   member m;
-  if ((way >= PLANS && s->start[0] < 0 && !(s->machine.memory > 0)) || search_met(s, said, way))
+  if ((way >= PLANS && s->own.cost[0] < 0 && !(s->machine.memory > 0)) || search_met(s, said, way))
     return 0;
   ein_graph *g = search_parse(s, said);
   s->evaluated++;
@@ -175,7 +175,7 @@ static int search_evaluate(search *s, const char *said, int way, int first) {
   m.cost[3] = 0;
   m.schedule = search_plan(s, g, way, first, &m.cost[3]);
   const int is = m.schedule != NULL && search_cost(s, g, m.schedule, m.cost);
-  if (is && first && way == 0) memcpy(s->start, m.cost, sizeof m.cost);
+  if (is && first && way == 0) s->own = m;
   ein_graph_destroy(g);
   return is && search_enter(s, &m);
 }
@@ -273,7 +273,7 @@ static void search_picture(const search *s, const char *path) {
   FILE *f = output_stream(path);
   double low[2] = {INFINITY, INFINITY}, high[2] = {0, 0};
   for (int k = -1; k < s->n; k++) {
-    const double *c = k < 0 ? s->start : s->front[k].cost;
+    const double *c = k < 0 ? s->own.cost : s->front[k].cost;
     for (int a = 0; a < 2 && c[0] >= 0; a++) {
       low[a] = fmin(low[a], log10(fmax(c[a], 1e-12)));
       high[a] = fmax(k < 0 ? -INFINITY : high[a], log10(fmax(c[a], 1e-12)));
@@ -286,7 +286,7 @@ static void search_picture(const search *s, const char *path) {
           "<text x=\"20\" y=\"225\" text-anchor=\"middle\" transform=\"rotate(-90 20 225)\">"
           "peak bytes, 10^%.2f to 10^%.2f</text>\n", low[0], high[0], low[1], high[1]);
   for (int k = -1; k < s->n; k++) {
-    const double *c = k < 0 ? s->start : s->front[k].cost;
+    const double *c = k < 0 ? s->own.cost : s->front[k].cost;
     double at[2];
     if (c[0] < 0) continue;
     for (int a = 0; a < 2; a++) {
@@ -301,10 +301,12 @@ static void search_picture(const search *s, const char *path) {
   fputs("</svg>\n", f);
 }
 
+// Of member k; below 0 of the planner's own answer.
 static char *search_path(const char *dir, int k, const char *end) {
   const size_t n = strlen(dir) + 64;
   char *path = (char *)memory(n);
-  (void)snprintf(path, n, "%s/m%d.%s", dir, k, end);
+  if (k < 0) (void)snprintf(path, n, "%s/start.%s", dir, end);
+  else (void)snprintf(path, n, "%s/m%d.%s", dir, k, end);
   return path;
 }
 
@@ -320,9 +322,10 @@ static void search_write(const search *s, const char *dir) {
   if (mkdir(dir, 0777) != 0 && errno != EEXIST)
     die(SYSTEM_FAILED, NULL, "%s: %s", dir, strerror(errno));
 #endif
-  for (int k = 0; k < s->n; k++) {
-    fputs(s->front[k].program, output_stream(search_path(dir, k, "ein")));
-    fputs(s->front[k].schedule, output_stream(search_path(dir, k, "schedule")));
+  for (int k = s->own.cost[0] < 0 ? 0 : -1; k < s->n; k++) {
+    const member *m = k < 0 ? &s->own : &s->front[k];
+    fputs(m->program, output_stream(search_path(dir, k, "ein")));
+    fputs(m->schedule, output_stream(search_path(dir, k, "schedule")));
   }
   // What a larger front left there before is no member of this one.
   for (int k = s->n; remove(search_path(dir, k, "ein")) == 0; k++)
@@ -334,8 +337,8 @@ static void search_write(const search *s, const char *dir) {
 
 static void search_json(const search *s, const char *dir, double seconds) {
   fputs("{\"start\": ", stdout);
-  if (s->start[0] < 0) fputs("null", stdout);
-  else putchar('{'), put_costs(s->start), putchar('}');
+  if (s->own.cost[0] < 0) fputs("null", stdout);
+  else putchar('{'), put_costs(s->own.cost), putchar('}');
   fputs(", \"front\": [", stdout);
   for (int k = 0; k < s->n; k++) {
     fputs(k > 0 ? ",\n {" : "\n {", stdout);
@@ -356,8 +359,8 @@ static void search_table(const search *s, double seconds) {
   words cells = {NULL, 0};
   add_word(&cells, "member");
   for (int c = 0; c < COSTS; c++) add_word(&cells, cost_names[c]);
-  for (int k = s->start[0] < 0 ? 0 : -1; k < s->n; k++) {
-    const double *c = k < 0 ? s->start : s->front[k].cost;
+  for (int k = s->own.cost[0] < 0 ? 0 : -1; k < s->n; k++) {
+    const double *c = k < 0 ? s->own.cost : s->front[k].cost;
     if (k < 0) add_word(&cells, "start");
     else add_cell(&cells, "m%d", k);
     add_cell(&cells, "%.6g", c[0]);
@@ -385,7 +388,7 @@ static int command_search(void) {
   s.full_work = s.desc.max_work;
   if (s.desc.max_work <= 0) s.desc.max_work = 2e6;
   s.random = mix(option_seed());
-  s.start[0] = -1;
+  s.own.cost[0] = -1;
   progress_begin("searching", "programs", most);
   search_first(&s);
   // Where nothing was found for as long as all of the search before, more is not worth its cost.
