@@ -521,7 +521,7 @@ prints_part '{"start": {"seconds": '
 ok [ -s found/front.svg ]
 ok [ -s found/start.ein ]
 ok [ -s found/start.schedule ]
-expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json
+expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json -j 1
 sed 's/"search_seconds.*//' .out > two
 ok cmp -s one two
 for m in found/m*.ein; do

@@ -4,7 +4,7 @@
 // is worse than another in seconds, peak bytes of a place, bytes moved and operations together.
 // A part of einsum.c, which includes it once, in its place; it uses what stands above that place.
 
-enum { COSTS = 4, RULES_MOST = 32, PLANS = 6, WAYS = 9 };
+enum { COSTS = 4, RULES_MOST = 32, PLANS = 6, WAYS = 9, AT_ONCE = 8 };
 
 static const char *const cost_names[COSTS] = {"seconds", "peak_bytes", "moved_bytes", "flops"};
 
@@ -21,6 +21,14 @@ typedef struct member {
   int way;
 } member;
 
+typedef struct trial {      // what is evaluated beside others
+  member m;
+  int first;                // it is the planner's own answer
+  int used[2], n;           // rules that made it
+  int is;                   // it runs
+  ein_ctx *ctx;
+} trial;
+
 typedef struct search {
   program *p;
   ein_decompose_desc desc;
@@ -34,6 +42,8 @@ typedef struct search {
   uint64_t random;
   double tried[RULES_MOST], kept[RULES_MOST];
   int last;                 // evaluations when the front changed last
+  trial at[AT_ONCE];        // those that wait; as many whatever the number of threads, so that
+  int nat;                  //   a seed finds the same
 } search;
 
 static double search_random(search *s) {
@@ -48,13 +58,13 @@ static int covers(const double *a, const double *b) {
   return 1;
 }
 
-static ein_graph *search_parse(search *s, const char *said) {
+static ein_graph *search_parse(ein_ctx *ctx, const char *said) {
   ein_program_desc d;
   ein_graph *g = NULL;
   memset(&d, 0, sizeof d);
   d.text = said;
-  const ein_status st = ein_graph_parse(s->p->ctx, &d, &g);
-  if (st != EIN_OK) die_library(s->p->ctx, st, "a program that was found");
+  const ein_status st = ein_graph_parse(ctx, &d, &g);
+  if (st != EIN_OK) die_library(ctx, st, "a program that was found");
   return g;
 }
 
@@ -75,7 +85,8 @@ static int search_met(search *s, const char *said, int way) {
 }
 
 // Plans a program in a way: gives the text of a schedule, and operations; NULL: there is none.
-static char *search_plan(search *s, const ein_graph *g, int way, int first, double *flops) {
+static char *search_plan(const search *s, ein_ctx *ctx, const ein_graph *g, int way, int first,
+                         double *flops) {
   ein_decompose_desc d = s->desc;
   ein_machine m = s->machine;
   ein_decomposition *how = NULL;
@@ -88,11 +99,11 @@ static char *search_plan(search *s, const ein_graph *g, int way, int first, doub
   d.cost = ways[way].cost;
   d.method = way < PLANS ? ways[way].method : "none";
   if (way >= PLANS) d.machine = NULL;  // only operations are asked for
-  ein_status st = ein_decompose(s->p->ctx, g, &d, &how);
+  ein_status st = ein_decompose(ctx, g, &d, &how);
   memset(&sim_desc, 0, sizeof sim_desc);
   sim_desc.machine = d.machine;
   sim_desc.max_work = d.max_work;
-  if (st == EIN_OK) st = ein_simulate(s->p->ctx, g, how, &sim_desc, &sim);
+  if (st == EIN_OK) st = ein_simulate(ctx, g, how, &sim_desc, &sim);
   if (st == EIN_OK) *flops = sim.flops;
   if (st == EIN_OK && way < PLANS) {
     const size_t n = ein_decomposition_schedule(g, how, NULL, 0);
@@ -103,16 +114,17 @@ static char *search_plan(search *s, const ein_graph *g, int way, int first, doub
   d.method = NULL;
   d.machine = &m;
   m.memory = ways[way].part * (s->machine.memory > 0 ? s->machine.memory : s->own.cost[1]);
-  if (st == EIN_OK && way >= PLANS) st = ein_schedule_fit(s->p->ctx, g, &d, &fit);
+  if (st == EIN_OK && way >= PLANS) st = ein_schedule_fit(ctx, g, &d, &fit);
   if (st == EIN_OK && way >= PLANS) said = schedule_text(fit);
   ein_schedule_destroy(fit);
-  if (st == EIN_ERR_NO_MEMORY) die_library(s->p->ctx, st, NULL);
+  if (st == EIN_ERR_NO_MEMORY) die_library(ctx, st, NULL);
   return st == EIN_OK ? said : NULL;
 }
 
 // What a schedule takes, as `plan --schedule` says; 0: it is none that runs, or too long to be
 // followed.
-static int search_cost(search *s, const ein_graph *g, const char *said, double *cost) {
+static int search_cost(const search *s, ein_ctx *ctx, const ein_graph *g, const char *said,
+                       double *cost) {
   ein_schedule_desc how;
   ein_schedule *made = NULL;
   ein_schedule_info info;
@@ -126,21 +138,21 @@ static int search_cost(search *s, const ein_graph *g, const char *said, double *
   how.text = said;
   how.places = s->desc.p;
   how.machine = &s->machine;
-  ein_status st = ein_schedule_create(s->p->ctx, g, &how, &made);
-  if (st == EIN_OK) st = ein_schedule_peaks(s->p->ctx, made, s->desc.inputs, peak, NULL);
+  ein_status st = ein_schedule_create(ctx, g, &how, &made);
+  if (st == EIN_OK) st = ein_schedule_peaks(ctx, made, s->desc.inputs, peak, NULL);
   cost[0] = cost[1] = cost[2] = 0;
   for (int i = 0; i < n && st == EIN_OK; i++) {
-    st = ein_schedule_cost(s->p->ctx, made, i, NULL, NULL, &info);
+    st = ein_schedule_cost(ctx, made, i, NULL, NULL, &info);
     cost[1] = fmax(cost[1], peak[i]);
     cost[2] += (double)info.bytes;
     jobs += (double)info.tasks + (double)info.messages;
   }
   d.machine = &s->machine;
   if (st == EIN_OK && jobs > CLOCK_MOST) st = EIN_ERR_TOO_LARGE;
-  if (st == EIN_OK) st = clock_run(s->p->ctx, g, NULL, made, &d, &clock);
+  if (st == EIN_OK) st = clock_run(ctx, g, NULL, made, &d, &clock);
   cost[0] = clock.stats.seconds;
   ein_schedule_destroy(made);
-  if (st == EIN_ERR_NO_MEMORY) die_library(s->p->ctx, st, NULL);
+  if (st == EIN_ERR_NO_MEMORY) die_library(ctx, st, NULL);
   return st == EIN_OK && !(s->machine.memory > 0 && cost[1] > s->machine.memory);
 }
 
@@ -162,22 +174,48 @@ static int search_enter(search *s, const member *m) {
   return 1;
 }
 
-// Plans a program in a way; 1: the front has it. first: it is the planner's own answer.
-static int search_evaluate(search *s, const char *said, int way, int first) {
-  member m;
+// Plans a program in a way: by any thread, each trial has a ctx of its own.
+static void search_evaluate(void *arg, int i) {
+  search *s = (search *)arg;
+  trial *c = &s->at[i];
+  ein_graph *g = search_parse(c->ctx, c->m.program);
+  c->m.cost[3] = 0;
+  c->m.schedule = search_plan(s, c->ctx, g, c->m.way, c->first, &c->m.cost[3]);
+  c->is = c->m.schedule != NULL && search_cost(s, c->ctx, g, c->m.schedule, c->m.cost);
+  ein_graph_destroy(g);
+}
+
+// Evaluates all that wait, on all threads, and takes them in their order.
+static void search_flush(search *s) {
+  ein_executor e = {1, NULL, NULL};
+  if (cpu != NULL) e = ein_cpu_executor(cpu);
+  if (s->nat > 1 && e.width > 1) e.parallel_for(s->nat, search_evaluate, s, e.user);
+  else
+    for (int i = 0; i < s->nat; i++) search_evaluate(s, i);
+  for (int i = 0; i < s->nat; i++) {
+    const trial *c = &s->at[i];
+    s->evaluated++;
+    progress_step();
+    if (c->is && c->first && c->m.way == 0) s->own = c->m;
+    const int in = c->is && search_enter(s, &c->m);
+    for (int k = 0; k < c->n; k++) s->tried[c->used[k]]++, s->kept[c->used[k]] += in;
+  }
+  s->nat = 0;
+}
+
+// A program, planned in a way, waits to be evaluated; 0: it was before, or cannot be. first: it is
+// the planner's own answer.
+static int search_add(search *s, const char *said, int way, int first, const int *used, int n) {
   if ((way >= PLANS && s->own.cost[0] < 0 && !(s->machine.memory > 0)) || search_met(s, said, way))
     return 0;
-  ein_graph *g = search_parse(s, said);
-  s->evaluated++;
-  progress_step();
-  m.program = copy_text(said, strlen(said));
-  m.way = way;
-  m.cost[3] = 0;
-  m.schedule = search_plan(s, g, way, first, &m.cost[3]);
-  const int is = m.schedule != NULL && search_cost(s, g, m.schedule, m.cost);
-  if (is && first && way == 0) s->own = m;
-  ein_graph_destroy(g);
-  return is && search_enter(s, &m);
+  trial *c = &s->at[s->nat++];
+  c->m.program = copy_text(said, strlen(said));
+  c->m.way = way;
+  c->first = first;
+  c->n = n;
+  for (int k = 0; k < n; k++) c->used[k] = used[k];
+  if (s->nat == AT_ONCE) search_flush(s);
+  return 1;
 }
 
 // A rule, drawn by how often it led to something; its number.
@@ -209,7 +247,7 @@ static void search_step(search *s) {
   const double slow = search_random(s), any = search_random(s);  // steps within a memory take long
   const int way = slow < 0.05 ? PLANS + (int)(any * (WAYS - PLANS))
                   : slow < 0.5 && from->way < PLANS ? from->way : (int)(any * PLANS);
-  ein_graph *g = search_parse(s, from->program);
+  ein_graph *g = search_parse(s->p->ctx, from->program);
   int used[2], n = 0;
   for (int k = 0; k < steps; k++) {
     places_of all = {NULL, 0, 0};
@@ -229,10 +267,8 @@ static void search_step(search *s) {
     g = made;
     used[n++] = r;
   }
-  const int before = s->evaluated;
-  const int in = search_evaluate(s, graph_text(g), way, 0);
-  for (int k = 0; k < n && s->evaluated > before; k++) s->tried[used[k]]++, s->kept[used[k]] += in;
-  if (s->evaluated == before) s->evaluated += s->nseen > 0 && search_random(s) < 0.02;
+  if (!search_add(s, graph_text(g), way, 0, used, n))  // in the end all are known
+    s->evaluated += s->nseen > 0 && search_random(s) < 0.02;
   ein_graph_destroy(g);
 }
 
@@ -243,7 +279,10 @@ static void search_first(search *s) {
   ein_status st = ein_rewrite_apply(s->p->ctx, s->p->graph, NULL, 0, 0, &plain);
   if (st != EIN_OK) die_library(s->p->ctx, st, s->p->file);
   char *plain_text = graph_text(plain);
-  for (int k = 0; k < WAYS; k++) (void)search_evaluate(s, plain_text, k, 1);
+  for (int k = 0; k < WAYS; k++) {
+    if (k == PLANS) search_flush(s);  // schedules take a part of the memory of the first
+    (void)search_add(s, plain_text, k, 1, NULL, 0);
+  }
   ein_decompose_desc desc = s->desc;
   desc.cost = EIN_COST_SECONDS;
   desc.no_scatter = 0;
@@ -252,9 +291,10 @@ static void search_first(search *s) {
   if (better != NULL) {
     ein_graph *named = NULL;
     st = ein_rewrite_apply(s->p->ctx, better, NULL, 0, 0, &named);
-    if (st == EIN_OK) (void)search_evaluate(s, graph_text(named), 1, 0);
+    if (st == EIN_OK) (void)search_add(s, graph_text(named), 1, 0, NULL, 0);
     ein_graph_destroy(named);
   }
+  search_flush(s);
   ein_decomposition_destroy(d);
   ein_graph_destroy(plain);
 }
@@ -389,11 +429,20 @@ static int command_search(void) {
   if (s.desc.max_work <= 0) s.desc.max_work = 2e6;
   s.random = mix(option_seed());
   s.own.cost[0] = -1;
+  for (int i = 0; i < AT_ONCE; i++) {
+    const ein_status st = ein_ctx_create(NULL, &s.at[i].ctx);
+    if (st != EIN_OK) die_library(NULL, st, NULL);
+  }
   progress_begin("searching", "programs", most);
   search_first(&s);
   // Where nothing was found for as long as all of the search before, more is not worth its cost.
-  while (s.n > 0 && (most > 0 ? s.evaluated < most : s.evaluated < 2 * s.last + 200) &&
-         now(NULL) - begin < limit) search_step(&s);
+  while (s.n > 0 && now(NULL) - begin < limit &&
+         (most > 0 ? s.evaluated < most : s.evaluated < 2 * s.last + 200)) {
+    search_step(&s);
+    if (most > 0 && s.evaluated + s.nat >= most) search_flush(&s);
+  }
+  search_flush(&s);
+  for (int i = 0; i < AT_ONCE; i++) ein_ctx_destroy(s.at[i].ctx);
   progress_end();
   if (s.n == 0) {
     ein_schedule_destroy(fit_schedule(&p, &s.desc));  // which says how much is enough

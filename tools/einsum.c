@@ -171,8 +171,15 @@ static void *blocks;  // all that memory() gave out, linked, so that leak checke
 static void *memory(uint64_t n) {
   char *p = n > SIZE_MAX - 128 ? NULL : (char *)calloc(1, (size_t)n + 128);
   if (p == NULL) die(SYSTEM_FAILED, NULL, "out of memory: %" PRIu64 " bytes", n);
+#ifdef __GNUC__  // a search asks on several threads
+  static char taken;
+  while (__atomic_test_and_set(&taken, __ATOMIC_ACQUIRE)) continue;
+#endif
   memcpy(p, &blocks, sizeof blocks);
   blocks = p;
+#ifdef __GNUC__
+  __atomic_clear(&taken, __ATOMIC_RELEASE);
+#endif
   p += sizeof blocks;
   return p + (64 - (uintptr_t)p % 64) % 64;
 }
@@ -277,7 +284,8 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--path", VALUE, EVAL | RUN | PLAN | BENCH}, {"--goal", VALUE, EVAL | RUN | PLAN | BENCH},
   {"--budget", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | CALIBRATE},
   {"--seed", VALUE, EVAL | RUN | PLAN | BENCH | TUNE | REWRITE | SEARCH},
-  {"-j", VALUE, ANY | CALIBRATE}, {"-p", VALUE, ANY | BOUND | SEARCH}, {"--fabric", VALUE, ANY},
+  {"-j", VALUE, ANY | CALIBRATE | SEARCH}, {"-p", VALUE, ANY | BOUND | SEARCH},
+  {"--fabric", VALUE, ANY},
   {"--kernels", VALUE, ANY | CALIBRATE}, {"--deterministic", FLAG, ANY - TUNE},
   {"--json", FLAG, ANY | CALIBRATE | BOUND | REWRITE | SEARCH},
   {"--explain", FLAG, ANY - INFO - TUNE},
