@@ -4,10 +4,11 @@
 Usage: bench/search.py BUILD/einsum [EVALUATIONS [ROUNDS [PLACES]]]
 
 Every member that is predicted no worse than the start in any cost runs in turn with it over
-PLACES threads, on the same random inputs; the table has medians of seconds, and the bytes of the
-run. What it prints of a program is the member that gains most in one cost and is measured no
-worse in the others: seconds count as worse from 5 % on, bytes and operations from 0.1 % on. It is
-chosen by rounds of its own, and measured by others. Gains are 0 % where it is worse then.
+PLACES threads, on the same random inputs; the table has medians of seconds and of the most memory
+that the process had, inputs and outputs among it, and the bytes of the run. What it prints of a
+program is the member that gains most in one cost and is measured no worse in the others: seconds
+count as worse from 5 % on, bytes and operations from 0.1 % on. It is chosen by rounds of its own,
+and measured by others. Gains are 0 % where it is worse then.
 """
 import json
 import os
@@ -58,7 +59,7 @@ def write_inputs(where):
 def run(where, name, args):
     got = output(["run", name + ".ein", *args, "-p", PLACES, "--fabric", "threads", "--schedule",
                   name + ".schedule", "--json", "-q"], where)
-    return got["seconds"], got["peak_bytes"], got["bytes"]
+    return got["seconds"], got["peak_bytes"], got["bytes"], got["resident_bytes"]
 
 
 def measured(where, names, args, flops):
@@ -67,8 +68,8 @@ def measured(where, names, args, flops):
     for _ in range(ROUNDS):
         for name in names:
             runs[name].append(run(where, name, args))
-    return {name: (float(np.median([r[0] for r in runs[name]])), *runs[name][0][1:], flops[name])
-            for name in names}
+    return {name: (float(np.median([r[0] for r in runs[name]])), *runs[name][0][1:3], flops[name],
+                   float(np.median([r[3] for r in runs[name]]))) for name in names}
 
 
 def best(found, start):
@@ -77,13 +78,14 @@ def best(found, start):
     for name, cost in found.items():
         if all(c <= w * s for c, s, w in zip(cost, start, WORSE)):
             gain, k = max((1 - c / s if s > 0 else 0, k)
-                          for k, (c, s) in enumerate(zip(cost, start)))
+                          for k, (c, s) in enumerate(zip(cost[:4], start)))
             gains.append((gain, COSTS[k], name))
     return max(gains, default=(0, "", "start"))
 
 
 def main():
-    print("| program | search s | members | start ms, KB, KB moved, Mflop | member | gains |")
+    print("| program | search s | members | start ms, KB, KB moved, Mflop, MB resident | member "
+          "| gains |")
     print("|---|---|---|---|---|---|")
     for title, path, sizes in CASES:
         with tempfile.TemporaryDirectory() as where:
@@ -103,7 +105,8 @@ def main():
             gain, cost, _ = best(found, start)
 
             def put(c):
-                return f"{c[0] * 1e3:.3g}, {c[1] / 1e3:.0f}, {c[2] / 1e3:.4g}, {c[3] / 1e6:.4g}"
+                return (f"{c[0] * 1e3:.3g}, {c[1] / 1e3:.0f}, {c[2] / 1e3:.4g}, {c[3] / 1e6:.4g}, "
+                        f"{c[4] / 1e6:.4g}")
             print(f"| {title} | {said['search_seconds']:.2g} | {len(said['front'])} | {put(start)} "
                   f"| {put(found[name])} | {cost} {100 * gain:.0f} % |", flush=True)
 

@@ -520,6 +520,12 @@ sed 's/"search_seconds.*//' .out > one
 prints_part '{"start": {"seconds": '
 ok [ -s found/front.svg ]
 ok [ -s found/start.ein ]
+awk -F'[:,]' '/"program": "/ {n++; for (c = 1; c <= 4; c++) v[n, c] = $(2 * c) + 0}
+  END {for (i = 1; i <= n; i++) for (j = 1; j <= n; j++) if (i != j) {
+         all = 1
+         for (c = 1; c <= 4; c++) all = all && v[i, c] <= v[j, c]
+         if (all) exit 1}
+       exit n < 2}' .out || fail "a member of the front is no better than another"
 ok [ -s found/start.schedule ]
 expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json -j 1
 sed 's/"search_seconds.*//' .out > two

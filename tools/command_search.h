@@ -272,7 +272,28 @@ static void search_step(search *s) {
   ein_graph_destroy(g);
 }
 
-// What the planners answer: the program as it is, and with folds scattered.
+// The program with all that is read once computed where it is read, as groups of statements are
+// that run block by block; NULL: nothing is.
+static ein_graph *search_fused(search *s, const ein_graph *plain) {
+  ein_graph *g = NULL;
+  for (int k = 0, most = 256; most > 0; most--) {
+    const ein_graph *from = g != NULL ? g : plain;
+    ein_graph *made = NULL;
+    if (k >= ein_graph_statements(from)) return g;
+    const ein_status st = ein_rewrite_apply(s->p->ctx, from, "inline", k, -1, &made);
+    if (st == EIN_ERR_NO_MEMORY) die_library(s->p->ctx, st, s->p->file);
+    if (st != EIN_OK) {
+      k++;
+      continue;
+    }
+    ein_graph_destroy(g);
+    g = made;
+    k = 0;
+  }
+  return g;
+}
+
+// What the planners answer: the program as it is, fused, and with folds scattered.
 static void search_first(search *s) {
   ein_graph *plain = NULL;
   ein_decomposition *d = NULL;
@@ -283,6 +304,10 @@ static void search_first(search *s) {
     if (k == PLANS) search_flush(s);  // schedules take a part of the memory of the first
     (void)search_add(s, plain_text, k, 1, NULL, 0);
   }
+  ein_graph *fused = search_fused(s, plain);
+  for (int k = 0; k < PLANS && fused != NULL; k++)
+    (void)search_add(s, graph_text(fused), k, 0, NULL, 0);
+  ein_graph_destroy(fused);
   ein_decompose_desc desc = s->desc;
   desc.cost = EIN_COST_SECONDS;
   desc.no_scatter = 0;
@@ -366,6 +391,10 @@ static void search_write(const search *s, const char *dir) {
     const member *m = k < 0 ? &s->own : &s->front[k];
     fputs(m->program, output_stream(search_path(dir, k, "ein")));
     fputs(m->schedule, output_stream(search_path(dir, k, "schedule")));
+  }
+  if (s->own.cost[0] < 0) {
+    (void)remove(search_path(dir, -1, "ein"));
+    (void)remove(search_path(dir, -1, "schedule"));
   }
   // What a larger front left there before is no member of this one.
   for (int k = s->n; remove(search_path(dir, k, "ein")) == 0; k++)
