@@ -37414,6 +37414,7 @@ EIN_API ein_status ein_rewrite_apply(ein_ctx *ctx, const ein_graph *graph, const
 
 #define EINI_VALUE_VARS 40       // coordinates in scope
 #define EINI_VALUE_WORK 400000   // values and pieces that are looked at
+#define EINI_VALUE_FAR ((int64_t)1 << 52)  // no coordinate is there
 #define EINI_VALUE_PARTS 512     // of a fold
 
 enum { EINI_V_INPUT, EINI_V_INDEX, EINI_V_CONST, EINI_V_OP, EINI_V_MANY, EINI_V_FOLD };
@@ -38332,6 +38333,100 @@ static ein_status eini_value_leaf(eini_proof *p, const int64_t *head, int nhead,
   return eini_value_of(p, &k, value);
 }
 
+// Does a dtype that is computed in have this number as it is?
+static int eini_value_whole(ein_dtype t, int64_t x) {
+  const int64_t most = (int64_t)1 << (t == EIN_F64 ? 53 : 24);
+  return (t == EIN_F64 || t == EIN_F32) && x <= most && x >= -most;
+}
+
+static ein_status eini_value_number(eini_proof *p, int64_t dtype, int64_t x, int64_t *value) {
+  int64_t head[5] = {EINI_V_CONST, dtype, 0, 0, 0};
+  const double re = (double)x;
+  memcpy(&head[3], &re, sizeof re);
+  return eini_value_leaf(p, head, 5, NULL, 0, value);
+}
+
+// A position as an affine form. Returns 0: the value is no position.
+static int eini_value_row(const eini_proof *p, int64_t value, eini_vrow *row) {
+  const int64_t from = value > 0 ? p->keys.end[value - 1] : 0;
+  const eini_vkey k = {p->keys.word, 0, 0};
+  int64_t at = from + 2;
+  if (k.w[from] != EINI_V_INDEX || k.w[from + 1] != EIN_I64) return 0;
+  eini_vrow_read(&k, &at, row);
+  return 1;
+}
+
+// Conditions that are decided: 0 or 1; -1: it is another value.
+static int eini_value_truth(const eini_proof *p, int64_t value) {
+  const int64_t *w = p->keys.word + (value > 0 ? p->keys.end[value - 1] : 0);
+  return w[0] == EINI_V_CONST && w[1] == EIN_BOOL ? w[2] != 0 : -1;
+}
+
+static int64_t eini_value_dtype(const eini_proof *p, int64_t value) {
+  return p->keys.word[(value > 0 ? p->keys.end[value - 1] : 0) + 1];
+}
+
+// Two positions are compared: regions of the coordinates where that is true, and where not.
+static ein_status eini_value_compare(eini_proof *p, int op, const int64_t *arg,
+                                     const eini_vrange *dom, int n, eini_vpieces *out, int *is) {
+  static const unsigned char holds[][3] = {{1, 0, 0}, {1, 1, 0}, {0, 0, 1}, {0, 1, 1},
+                                           {0, 1, 0}, {1, 0, 1}};  // less, equal, more
+  static const int ops[] = {EIN_OP_LT, EIN_OP_LE, EIN_OP_GT, EIN_OP_GE, EIN_OP_EQ, EIN_OP_NE};
+  const int64_t edge[4] = {-EINI_VALUE_FAR, 0, 1, EINI_VALUE_FAR};
+  eini_vrange in[3][EINI_VALUE_VARS];
+  eini_vrow a, b;
+  double left = eini_domain_points(dom, n);
+  int some[3], which = 0;
+  *is = 0;
+  while (which < 6 && ops[which] != op) which++;
+  if (which == 6 || !eini_value_row(p, arg[0], &a) || !eini_value_row(p, arg[1], &b))
+    return EIN_OK;
+  EINI_TRY(eini_vrow_add(p, &a, &b, -1));
+  if (a.den != 1) return EIN_OK;
+  for (int k = 0; k < 3; k++) {
+    if (n > 0) memcpy(in[k], dom, (size_t)n * sizeof *dom);
+    const ein_status st = eini_row_within(p, &a, edge[k], edge[k + 1], in[k], n, &some[k]);
+    if (st == EIN_ERR_UNSUPPORTED) return p->why = NULL, EIN_OK;
+    if (st != EIN_OK) return st;
+    if (some[k]) left -= eini_domain_points(in[k], n);
+  }
+  if (left > 0 || left < 0) return EIN_OK;
+  for (int k = 0; k < 3; k++) {
+    const int64_t head[5] = {EINI_V_CONST, EIN_BOOL, holds[which][k], 0, 0};
+    int64_t value;
+    if (!some[k]) continue;
+    EINI_TRY(eini_value_leaf(p, head, 5, NULL, 0, &value));
+    EINI_TRY(eini_vpieces_add(p, out, in[k], n, value, 0));
+  }
+  *is = 1;
+  return EIN_OK;
+}
+
+// What decided conditions leave: a branch, the other condition, or one that is decided, too; and
+// what conversions leave that change nothing.
+static ein_status eini_value_decided(eini_proof *p, const eini_node *v, const int64_t *arg,
+                                     int64_t *value, int *is) {
+  const int both = v->op == EIN_OP_AND || v->op == EIN_OP_OR;
+  *is = 0;
+  const int cast = v->op == EIN_OP_CAST || v->op == EIN_OP_ROUNDTO;
+  if (!both && !cast && v->op != EIN_OP_WHERE) return EIN_OK;
+  for (int k = 0; k < 1 + both && !*is; k++) {
+    const int truth = cast ? 1 : eini_value_truth(p, arg[k]);
+    if (truth < 0) continue;
+    if (!both) *value = arg[cast ? 0 : truth ? 1 : 2];
+    else *value = truth == (v->op == EIN_OP_OR) ? arg[k] : arg[1 - k];
+    *is = eini_value_dtype(p, *value) == v->dtype &&
+          (!cast || ein_dtype_compute((ein_dtype)v->dtype) == (ein_dtype)v->dtype);
+    eini_vrow row;
+    if (!*is && eini_value_row(p, *value, &row) && eini_vrow_constant(&row) && row.den == 1 &&
+        eini_value_whole((ein_dtype)v->dtype, row.off)) {
+      EINI_TRY(eini_value_number(p, v->dtype, row.off, value));
+      *is = 1;
+    }
+  }
+  return EIN_OK;
+}
+
 // The fold that an operation is; EIN_FOLD_NONE: none.
 static int eini_value_fold(int op) {
   switch (op) {
@@ -38352,13 +38447,8 @@ static ein_status eini_value_position(eini_proof *p, const eini_node *v, const i
   eini_vrow row[2];
   *is = 0;
   if (v->dtype != EIN_I64 || n > 2) return EIN_OK;
-  for (int i = 0; i < n; i++) {
-    const int64_t from = arg[i] > 0 ? p->keys.end[arg[i] - 1] : 0;
-    eini_vkey k = {p->keys.word, 0, 0};
-    int64_t at = from + 2;
-    if (k.w[from] != EINI_V_INDEX || k.w[from + 1] != EIN_I64) return EIN_OK;
-    eini_vrow_read(&k, &at, &row[i]);
-  }
+  for (int i = 0; i < n; i++)
+    if (!eini_value_row(p, arg[i], &row[i])) return EIN_OK;
   const int times = v->op == EIN_OP_MUL;
   const int by = times && eini_vrow_constant(&row[0]) ? 0 : 1;
   if (v->op == EIN_OP_NEG) {
@@ -38389,6 +38479,7 @@ static ein_status eini_value_op(eini_proof *p, const eini_vscope *c, const eini_
   int is;
   memset(&k, 0, sizeof k);
   EINI_TRY(eini_value_position(p, v, arg, n, value, &is));
+  if (!is) EINI_TRY(eini_value_decided(p, v, arg, value, &is));
   if (is) return EIN_OK;
   if (f.fold != EIN_FOLD_NONE) {
     eini_vparts q;
@@ -38441,6 +38532,8 @@ static ein_status eini_value_atom(eini_proof *p, const eini_vscope *c, const ein
     row.off = v->ival;
     head[0] = EINI_V_INDEX;
     EINI_TRY(eini_value_leaf(p, head, 2, &row, 1, &value));
+  } else if (eini_value_whole((ein_dtype)v->dtype, v->ival) && v->exact) {
+    EINI_TRY(eini_value_number(p, v->dtype, v->ival, &value));
   } else {
     memcpy(&head[3], &v->re, sizeof v->re);
     memcpy(&head[4], &v->im, sizeof v->im);
@@ -38483,6 +38576,9 @@ static ein_status eini_value_node(eini_proof *p, const eini_vscope *c, int i, ei
   }
   for (int64_t a = 0; a < some.n; a++) {
     int64_t value;
+    int is;
+    EINI_TRY(eini_value_compare(p, v->op, of[a], some.v[a].dom, c->n, out, &is));
+    if (is) continue;
     EINI_TRY(eini_value_op(p, c, v, of[a], n, &value));
     EINI_TRY(eini_vpieces_add(p, out, some.v[a].dom, c->n, value, 0));
   }
@@ -38668,6 +38764,12 @@ static ein_status eini_value_stored(eini_proof *p, const eini_tensor *t, const e
   for (int64_t i = from; i < x->n; i++) {
     x->v[i].line = s->line;
     const int64_t head[6] = {EINI_V_OP, t->dtype, EIN_OP_ROUNDTO, s->type, 1, x->v[i].value};
+    eini_vrow row;
+    if (eini_value_row(p, x->v[i].value, &row) && eini_vrow_constant(&row) && row.den == 1 &&
+        eini_value_whole(t->dtype, row.off)) {
+      EINI_TRY(eini_value_number(p, t->dtype, row.off, &x->v[i].value));
+      continue;
+    }
     if (narrow) EINI_TRY(eini_value_leaf(p, head, 6, NULL, 0, &x->v[i].value));
   }
   return EIN_OK;

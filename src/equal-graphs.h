@@ -177,6 +177,12 @@ static ein_status eini_value_stored(eini_proof *p, const eini_tensor *t, const e
   for (int64_t i = from; i < x->n; i++) {
     x->v[i].line = s->line;
     const int64_t head[6] = {EINI_V_OP, t->dtype, EIN_OP_ROUNDTO, s->type, 1, x->v[i].value};
+    eini_vrow row;
+    if (eini_value_row(p, x->v[i].value, &row) && eini_vrow_constant(&row) && row.den == 1 &&
+        eini_value_whole(t->dtype, row.off)) {
+      EINI_TRY(eini_value_number(p, t->dtype, row.off, &x->v[i].value));
+      continue;
+    }
     if (narrow) EINI_TRY(eini_value_leaf(p, head, 6, NULL, 0, &x->v[i].value));
   }
   return EIN_OK;

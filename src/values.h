@@ -7,6 +7,7 @@
 
 #define EINI_VALUE_VARS 40       // coordinates in scope
 #define EINI_VALUE_WORK 400000   // values and pieces that are looked at
+#define EINI_VALUE_FAR ((int64_t)1 << 52)  // no coordinate is there
 #define EINI_VALUE_PARTS 512     // of a fold
 
 enum { EINI_V_INPUT, EINI_V_INDEX, EINI_V_CONST, EINI_V_OP, EINI_V_MANY, EINI_V_FOLD };

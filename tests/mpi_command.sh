@@ -72,6 +72,16 @@ for n in 1 2 3 4; do
 done
 [ $moved -gt 0 ] || wrong "nothing moves"
 
+# Values of rand are those of one process.
+printf 'R[i=37,j=11] = rand(5,i,j)\nS[i=37] = sum[j=11](floor(rand(i,j)*1024))\noutput R, S\n' > \
+  "$work/rand.ein"
+"$einsum" run "$work/rand.ein" -q -o "R=$work/R.npy" -o "S=$work/S.npy" || wrong "rand"
+for n in 1 3 4; do
+  ranks $n 0 run "$work/rand.ein" -p $n --fabric mpi -q -o "R=$work/R2.npy" -o "S=$work/S2.npy"
+  cmp -s "$work/R.npy" "$work/R2.npy" && cmp -s "$work/S.npy" "$work/S2.npy" ||
+    wrong "$n ranks: other values of rand"
+done
+
 # Schedules: algorithms for products of matrices, and a plan that was written as one.
 "$einsum" 'ij,kj->ik' $data/iris.npy $data/iris.npy -o "$work/A.npy" > /dev/null
 "$einsum" 'ij,kj->ik' $data/iris.npy $data/iris.npy -o "$work/B.npy" > /dev/null

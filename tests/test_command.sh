@@ -515,6 +515,16 @@ expect 2 rewrite rw.ein --apply nothing@2
 expect 2 rewrite rw.ein --apply relax@2
 expect 2 rewrite rw.ein --apply inline
 expect 2 rewrite rw.ein
+# Values of rand are the same for every kernel, number of threads and places, and every fabric.
+printf '%s\n' 'R[i=37,j=11] = rand(5,i,j)' 'S[i=37] = sum[j=11](floor(rand(i,j)*1024))' \
+  'output R, S' > rand.ein
+expect 0 run rand.ein -q -o R=R0.npy -o S=S0.npy
+for how in '-j 1' '-j 2 --kernels portable' '--memory 64K' '-p 2 --fabric threads' \
+  '-p 3 --fabric serial' '-p 5 --fabric copying' '-p 8 --decomp sqrt' '-p 16'; do
+  expect 0 run rand.ein -q $how -o R=R1.npy -o S=S1.npy
+  ok cmp -s R0.npy R1.npy
+  ok cmp -s S0.npy S1.npy
+done
 expect 0 search rw.ein -p 2 --evaluations 40 --seed 3 --out found --json
 sed 's/"search_seconds.*//' .out > one
 prints_part '{"start": {"seconds": '

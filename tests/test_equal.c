@@ -73,6 +73,19 @@ static const struct { const char *a, *b; } same[] = {
     {"input A[n=4,k=6]\nY[i] = mean[j](A[i,j]); Z[i] = argmax[j](A[i,j])\n",
      "input A[n=4,k=6]\nP[i=1] = mean[j](A[i,j]); P[i+1] = mean[j](A[i+1,j]) for i=3\nY[i] = P[i]\n"
      "Z[i=2] = argmax[j](A[i,j]); Z[i+2] = argmax[j](A[i+2,j]) for i=2\noutput Y, Z\n"},
+    {"input X[n=12]\nY[i] = where(i<6, X[i], 2*X[i])\n",  // conditions that a region decides
+     "input X[n=12]\nY[i=6] = X[i]; Y[i+6] = 2*X[i+6] for i=6\n"},
+    {"input X[n=12]\nY[i] = where((i>=3)*(i!=7), X[i], 5)\n",
+     "input X[n=12]\nY[i=3] = 5; Y[i+3] = X[i+3] for i=4; Y[i+7] = 5 for i=1\n"
+     "Y[i+8] = X[i+8] for i=4\n"},
+    {"input A[n=4,k=6]\nY[i] = sum[j](where(j<2, A[i,j], 3*A[i,j]))\n",
+     "input A[n=4,k=6]\nY[i] = sum[j=2](A[i,j]) + sum[j=4](3*A[i,j+2])\n"},
+    {"input X[n=12]\nZ[i] = pad[i](X[i], 1, 1 | 0); R[i] = roll[i](X[i], 3)\n"
+     "V[i] = interleave[i](X[i], 2*X[i])\n",
+     "input X[n=12]\nZ[i=1] = 0; Z[i+1] = X[i]; Z[i+13] = 0 for i=1\n"
+     "R[i=3] = X[i+9]; R[i+3] = X[i] for i=9\nV[2*i] = X[i]; V[2*i+1] = 2*X[i]\n"},
+    {"input X[n=12]\nY[i] = X[i-1 | 0] + X[i+1 | wrap] for i=12\n",
+     "input X[n=12]\nY[i=6] = X[i-1 | 0] + X[i+1]; Y[i+6] = X[i+5] + X[i+7 | wrap] for i=6\n"},
     {"input A[n=4,k=6], B[k,l=3]\nY = sum[i,k,l](A[i,k]*B[k,l])\n",
      "input A[n=4,k=6], B[k,l=3]\nT[i,l] = A[i,k]*B[k,l]\nY = sum[i,l](T[i,l])\noutput Y\n"}};
 
@@ -91,6 +104,10 @@ static const struct { const char *a, *b, *says; } other[] = {
      "not proved"},
     {"input X[n=6] : i32\nY[i] = X[i]*i\n",
      "input X[n=6] : i32\nY[i=2] = X[i]*i; Y[i+2] = X[i+2]*i for i=4\n", "at [2..5]"},
+    {"input X[n=12]\nY[i] = where(i<6, X[i], 2*X[i])\n",
+     "input X[n=12]\nY[i=7] = X[i]; Y[i+7] = 2*X[i+7] for i=5\n", "at [6]"},
+    {"input X[n=12]\nY[i] = where(i>=3, X[i], where(i==1, X[i], 5))\n",
+     "input X[n=12]\nY[i=3] = 5; Y[i+3] = X[i+3] for i=9\n", "at [1]"},
     {"input X[n=6]\nY[i] = X[i]\n", "input X[n=6]\nZ[i] = X[i]\n", "only one"},
     {"input X[n=6]\nY[i] = X[i]\n", "input X[n=5]\nY[i] = X[i]\n", "extents"},
     {"input A[n=4,k=6]\nY[i] = mean[j](A[i,j])\n",

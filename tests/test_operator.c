@@ -1,6 +1,6 @@
 // Functions over blocks: random programs with an FFT, a sort, a solver and functions of several
 // outputs, against the oracle; over 1 to 16 places on every fabric, where bits are those of the
-// whole; what is refused; failing functions and allocations.
+// whole, and values of rand; what is refused; failing functions and allocations.
 //
 //   test_operator [count] [seed]
 #define EINSUM_IMPLEMENTATION
@@ -414,6 +414,61 @@ static void test_halos(void) {
   }
 }
 
+// ---- rand ---------------------------------------------------------------------------------------
+
+// Its values depend on its arguments alone: not on threads, cuts, places or fabrics.
+static void test_rand(void) {
+  static const char text[] = "input X[23,10] : i32\n"
+                             "R[i,j] = rand(11,i,j) + X[i,j]\n"
+                             "W[i=9,j=10] : f32 = rand(3,2*i+1,-j)\n"
+                             "F[i=23] = sum[j=10](floor(rand(7,i,X[i,j])*1024))\n"
+                             "output R, W, F";
+  static const char *const parts[][3] = {{"R[i=%d]", "W[i=%d]", "F[i=%d]"},
+                                         {"R[j=%d]", "W[j=%d]", "F[j=%d]"}};
+  double seen[2] = {0, 0};
+  for (int p = 1; p <= 10; p++) {
+    ein_ctx *ctx = ctx_with(1 + p % 4, NULL);
+    ein_graph *g = parse(ctx, text);
+    values v;
+    int right = 0;
+    CHECK(g != NULL);
+    if (g == NULL) continue;
+    values_make(g, 5, &v);
+    const double *r = (const double *)v.data[1];
+    for (int k = 0; k < 2; k++) {
+      if (p > 1) CHECK(seen[k] == r[3 + k]);
+      seen[k] = r[3 + k];
+    }
+    CHECK(seen[0] < seen[1] || seen[0] > seen[1]);
+    CHECK(run_plan(ctx, g, &v, 0, &right) == EIN_OK && right);
+    test_places(ctx, g, &v, p, p % 2 ? EIN_INPUTS_HELD : EIN_INPUTS_DEALT);
+    for (int axis = 0; axis < 2; axis++) {
+      char room[3][16];
+      const char *list[3];
+      ein_decompose_desc d;
+      ein_decomposition *how = NULL;
+      int64_t moved;
+      for (int k = 0; k < 3; k++) {
+        snprintf(room[k], sizeof room[k], parts[axis][k], k == 1 && axis == 0 && p > 9 ? 9 : p);
+        list[k] = room[k];
+      }
+      memset(&d, 0, sizeof d);
+      d.p = p;
+      d.method = "given";
+      d.parts = list;
+      d.nparts = 3;
+      CHECK(ein_decompose(ctx, g, &d, &how) == EIN_OK);
+      if (how == NULL) printf("%s\n", ein_ctx_message(ctx));
+      for (int kind = 0; kind < 4 && how != NULL; kind++)
+        CHECK(run_places(ctx, g, &v, how, p, kind, &right, &moved) == EIN_OK && right);
+      ein_decomposition_destroy(how);
+    }
+    values_free(g, &v);
+    ein_graph_destroy(g);
+    ein_ctx_destroy(ctx);
+  }
+}
+
 // ---- from C, strides --------------------------------------------------------------------------
 
 // Views with gaps, or against the order of memory, of inputs and outputs.
@@ -778,6 +833,7 @@ int main(int argc, char **argv) {
   const uint64_t seed = argc > 2 ? (uint64_t)strtoull(argv[2], NULL, 10) : 1;
   test_random(count, seed);
   test_halos();
+  test_rand();
   test_strides(FEW(100), seed);
   test_built();
   test_refused();
