@@ -26,7 +26,7 @@ static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void);
 
 static ein_cuda *device(const char *blas) {
-  const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, blas, NULL};
+  const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, blas, NULL, 0, 0, NULL};
   ein_cuda *cuda = NULL;
   CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
   return cuda;
@@ -34,7 +34,7 @@ static ein_cuda *device(const char *blas) {
 
 // With products of f32 in TF32.
 static ein_cuda *rounding_device(void) {
-  const ein_cuda_desc d = {0, 1, 1, NULL, stub, stub, stub, NULL};
+  const ein_cuda_desc d = {0, 1, 1, NULL, stub, stub, stub, NULL, 0, 0, NULL};
   ein_cuda *cuda = NULL;
   CHECK(ein_cuda_create(&d, NULL, &cuda) == EIN_OK && ein_cuda_ready(cuda));
   return cuda;
@@ -53,10 +53,11 @@ static ein_ctx *ctx_of(ein_cuda *cuda) {
 // ---- without a device ----
 
 static void test_absent(void) {
-  const ein_cuda_desc none = {0, 0, 0, NULL, "./no-such-library.so", NULL, NULL, NULL};
-  const ein_cuda_desc no_nvrtc = {0, 0, 0, NULL, stub, "./no-such-library.so", NULL, NULL};
-  const ein_cuda_desc beyond = {7, 0, 0, NULL, stub, stub, stub, NULL};
-  const ein_cuda_desc wrong = {-1, 0, 0, NULL, stub, stub, stub, NULL};
+  const ein_cuda_desc none = {0, 0, 0, NULL, "./no-such-library.so", NULL, NULL, NULL, 0, 0, NULL};
+  const ein_cuda_desc no_nvrtc = {0, 0, 0, NULL, stub, "./no-such-library.so", NULL, NULL, 0, 0,
+                                  NULL};
+  const ein_cuda_desc beyond = {7, 0, 0, NULL, stub, stub, stub, NULL, 0, 0, NULL};
+  const ein_cuda_desc wrong = {-1, 0, 0, NULL, stub, stub, stub, NULL, 0, 0, NULL};
   const ein_cuda_desc *list[3];
   static const char *const says[3] = {"the driver", "NVRTC", "there is no device 7: there are 1"};
   char text[1024];
@@ -598,7 +599,7 @@ static void test_shelf(ein_ctx *host) {
   void *right = malloc(w.bytes);
   memcpy(right, w.out, w.bytes);
   for (int turn = 0; turn < 7; turn++) {
-    const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, stub, &kept};
+    const ein_cuda_desc d = {0, 1, 0, NULL, stub, stub, stub, &kept, 0, 0, NULL};
     ein_cuda *cuda = NULL;
     spoilt = turn < 2 ? 0 : turn < 6 ? turn - 1 : 0;
     if (turn == 6) setenv("STUB_ARCH", "80", 1);
@@ -650,7 +651,7 @@ static void test_failures(ein_ctx *host) {
     work_end(&w);
   }
   for (long n = 0; n < 50; n++) {  // creation
-    const ein_cuda_desc d = {0, 0, 0, NULL, stub, stub, stub, NULL};
+    const ein_cuda_desc d = {0, 0, 0, NULL, stub, stub, stub, NULL, 0, 0, NULL};
     ein_cuda *cuda = NULL;
     const long from = stub_calls();
     stub_fail(n, 1);

@@ -401,7 +401,7 @@ static const char *const usage[] = {
   "  --groups           bound: which statements best run block by block together there\n"
   "  --grids            bound -p N: the cuts of statements that move least, and the planner's\n"
   "  --count N[:lru|:ideal][:LINE]   run, bench: count what one execution in tiles moves\n"
-  "                     between a fast memory of N elements, of lines of LINE, and all other\n"
+  "                     between a fast memory of N elements, of lines of LINE, and all other\n",
   "  --list             rewrite: the places where rules apply, and what they change\n"
   "  --apply RULE@LINE  rewrite: print the program after, RULE@LINE.N: at the N-th place there;\n"
   "                     again: on the program after. --verify: both sides on random data agree\n"

@@ -84,11 +84,11 @@
 #define EINI_DIR_EPUT(S, i) s.v[g - r + i] = u##i + v##i;
 #define EINI_DIR_EVEN(fn, S, R)                                                                  \
   static void fn(const eini_dir_even *d) {                                                       \
-    enum { fn##_rows = S##_N > R ? S##_N : R };                                                  \
+    enum { fn##_rows = (int)S##_N > R ? (int)S##_N : R };                                        \
     const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
     const S##_T *a = (const S##_T *)d->a, *x = (const S##_T *)d->x;                              \
     S##_T *y = (S##_T *)d->y;                                                                    \
-    union { S##_V v[fn##_rows]; S##_T t[fn##_rows * S##_N]; } s;                                 \
+    union { S##_V v[fn##_rows]; S##_T t[(int)fn##_rows * (int)S##_N]; } s;                       \
     for (int64_t r = 0; r < d->rows; r += fn##_rows) {                                           \
       const int64_t to = eini_min64(d->rows, r + fn##_rows);                                     \
       for (int64_t g = r; g < to; g += R, a += R * step) {                                       \
