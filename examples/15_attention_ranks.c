@@ -79,10 +79,9 @@ int main(int argc, char **argv) {
   need(ein_dtensor_plan_run(plan, in, &t[IN], NULL, NULL));
   need(ein_dtensor_gather(t[IN], 0, &whole));
   need(ein_dtensor_plan_get(plan, &made));
-  for (int i = 0; i < ein_graph_statements(graph) && fabric.first == 0; i++) {
-    ein_decomp_stmt s;
+  ein_decomp_stmt s;  // results may be scattered, by statements of their own
+  for (int i = 0; fabric.first == 0 && !ein_decomposition_stmt(made.decomposition, i, &s); i++) {
     ein_parts p;
-    need(ein_decomposition_stmt(made.decomposition, i, &s));
     need(ein_decomposition_parts(made.decomposition, i, &p));
     printf("%-4s", s.out);
     for (int c = 0; c < p.nindex; c++) printf(" %s/%d", s.index[c], (int)p.cut[c]);
