@@ -418,6 +418,7 @@ static const char *const usage[] = {
   "  --                 ends the options: einsum -- '->' X.npy, einsum -- run X.npy\n"
   "einsum SUBCOMMAND --help tells more of one, with an example.\n"
   "Exit status: 0 done; 1 the input is wrong; 2 the command line is wrong; 3 the system failed.\n"};
+enum { USAGE_PARTS = sizeof usage / sizeof *usage };
 
 typedef struct words {
   const char **v;
@@ -499,8 +500,8 @@ static void put_usage(const char *command) {
   }
   int shown = 1, part = 0;
   for (const char *line = usage[0], *next; c != 0; line = next) {
-    if (*line == 0 && part++ == 1) break;
-    if (*line == 0) line = usage[1];
+    if (*line == 0 && ++part == USAGE_PARTS) break;
+    if (*line == 0) line = usage[part];
     next = strchr(line, '\n') + 1;
     if (strncmp(line, "einsum ", 7) == 0) {
       shown = strncmp(line + 7, command, n) == 0 && line[7 + n] == ' ';
@@ -522,7 +523,7 @@ static void put_usage(const char *command) {
     }
     if (shown) (void)fwrite(line, 1, (size_t)(next - line), stdout);
   }
-  for (int k = 0; c == 0 && k < 2; k++) fputs(usage[k], stdout);
+  for (int k = 0; c == 0 && k < USAGE_PARTS; k++) fputs(usage[k], stdout);
 }
 
 static void add_word(words *w, const char *s) {
@@ -1840,7 +1841,7 @@ int main(int argc, char **argv) {
   ranks_begin(argc, argv);
   const unsigned command = read_command_line(argc, argv);
   if (argc < 2) {
-    for (int k = 0; k < 2; k++) fputs(usage[k], stderr);
+    for (int k = 0; k < USAGE_PARTS; k++) fputs(usage[k], stderr);
     return WRONG_COMMAND;
   }
   return ranks_end(run_command(command));
