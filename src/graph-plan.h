@@ -103,10 +103,16 @@ static ein_status eini_plan_statements(ein_ctx *ctx, ein_plan *p, const ein_grap
   sp.rates = o->deterministic ? NULL : eini_rates_of(ctx);
   sp.fastest = way == EINI_WAY_FASTEST;
   const int ask = eini_tuned_wanted(ctx, o) && !graph->ordered;
+  int64_t *quotient;
+  EINI_TRY(eini_quotients_find(&p->graph->arena, graph, &quotient));
+  const int divides = !p->unsplit && !graph->ordered && !p->checked;
   for (int64_t i = 0; i < graph->nstmt; i++) {
-    const eini_stmt *s = &graph->stmt[i];
+    eini_stmt read = graph->stmt[i];
+    const eini_stmt *s = &read;
     const int64_t first = p->graph->nstmt;
     eini_tuned *t = NULL;
+    if (divides && quotient[s->out] > 0) continue;
+    if (divides) EINI_TRY(eini_quotients_put(&p->graph->arena, graph, quotient, &read));
     if (ask && s->carry == NULL)
       EINI_TRY(eini_graph_ask(ctx, p, graph, s, nlayout, layout, o, &t));
     opts.given = t == NULL ? NULL : &t->given;

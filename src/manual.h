@@ -28,7 +28,7 @@
 //   statements    >>monoid >>expr >>operators >>graph >>symbols >>context >>notation >>syntax
 //                 >>print >>cost >>labelling >>sketch >>canon >>normal >>convex >>image >>lattice
 //                 >>bound
-//   orders        >>path >>pathtree >>rewrite >>pairs >>factors
+//   orders        >>path >>pathtree >>rewrite >>pairs >>factors >>quotients
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
