@@ -32,9 +32,9 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
-//                 >>overflow >>plan >>rows >>group-plan >>group-away >>staging >>units >>execute
-//                 >>path-text >>store >>tuned >>explain >>request >>call >>graph-plan
-//                 >>block-plan
+//                 >>overflow >>plan >>rows >>group-online >>group-plan >>group-away >>staging
+//                 >>units >>execute >>path-text >>store >>tuned >>explain >>request >>call
+//                 >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
@@ -3772,6 +3772,7 @@ typedef struct eini_tensor {
   int shift;             // softmax's max: what is made of it does not depend on its value
   int64_t pos;           // byte in the source, or -1
   int nstmt;             // defining statements so far
+  int spare;             // in a plan, of a fold: the first of its temporaries for blocks, or 0
   int64_t line;
 } eini_tensor;
 
@@ -18685,6 +18686,8 @@ EINI_UNUSED static ein_status eini_fuse_window_solve(eini_fuse_search *z, eini_f
 // unit reads of the group's tensors only the block at hand.
 // ================================================================================================
 
+#define EINI_LAYOUT_RANK 8
+
 typedef struct eini_unit {
   const eini_stmt *s, *f;       // f: the consumer fused into s, or NULL
   int64_t number[2];            // of both in the graph
@@ -18703,14 +18706,20 @@ typedef struct eini_group_slot {
 typedef struct eini_group_variant {
   int ntask, nslot;
   eini_task *task;
-  char *stays;                  // per task: once while the innermost loop runs
+  char *when;                   // per task: EINI_AT_*
   eini_group_slot *slot;        // slot 0 is the zero of values
   ein_group *told;              // what a provider of groups is told, and says; or NULL
   ein_choice choice;
 } eini_group_variant;
 
+// Blocks along the innermost loop in which a task runs. First: once while that loop runs, and again
+// where a thread begins.
+enum { EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4 };
+
 typedef struct eini_group {
   int nloop;
+  int streams;                  // 1: folds go on along the innermost loop, which no thread begins
+                                //   within
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS];
   int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
@@ -18759,11 +18768,25 @@ typedef struct eini_group_range {
   int64_t mul, lo, more;
 } eini_group_range;
 
+// What runs in blocks of a group in place of its units, where folds go on from block to block.
+typedef struct eini_group_step {
+  const eini_stmt *s, *f;       // as of a unit
+  int via, unit;                // unit: whose ranges it has, counted from the first
+  int axes;                     // 1: its indices are the axes of what the unit folds,
+  int then;                     //   or those of what is fused into the unit
+  int when;
+} eini_group_step;
+
+#define EINI_STEPS_MOST 7       // of a unit
+
 // A group of units [from, to].
 typedef struct eini_bundle {
   int from, to, nloop;
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
+  int stream;                   // class + 1 along which folds go on, innermost; 0: none
+  eini_group_step *step;              // and its steps
+  int nstep;
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
   double moves;                 // bytes
   double alone;                 // seconds of its units one by one, and ..
@@ -18851,14 +18874,15 @@ static int eini_bundle_list(const eini_trail *w, int from, int to, int64_t *list
 // What statement number x of a group runs over along class c; 0: the class is more than blocks of
 // an index can say.
 static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c,
-                             eini_group_range *to) {
+                             int streams, eini_group_range *to) {
   int m = 0;
   while (list[m] != x) m++;
   to->index = -1;
   for (int i = 0; i < f->member[m].s->nindex; i++) {
     const eini_fuse_index *y = &f->index[f->member[m].first + i];
     if (y->cls != c) continue;
-    if (to->index >= 0 || i >= f->member[m].s->nfree || y->lo < 0 || y->mul < 1) return 0;
+    if (to->index >= 0 || y->lo < 0 || y->mul < 1) return 0;
+    if (i >= f->member[m].s->nfree && !streams) return 0;
     to->index = i;
     to->mul = (int64_t)y->mul;
     to->lo = (int64_t)y->lo;
@@ -18875,9 +18899,9 @@ static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
     eini_group_range *r = &b->range[u - b->from][l], q;
-    if (!eini_bundle_range(f, list, x->number[0], c, r)) return 0;
-    if (x->f != NULL) {  // is what is fused into it the same?
-      if (!eini_bundle_range(f, list, x->number[1], c, &q)) return 0;
+    if (!eini_bundle_range(f, list, x->number[0], c, b->stream == c + 1, r)) return 0;
+    if (x->f != NULL && r->index < x->s->nfree) {  // is what is fused into it the same?
+      if (!eini_bundle_range(f, list, x->number[1], c, 0, &q)) return 0;
       if (q.index >= 0 ? x->column[q.index] != r->index || r->index < 0 || q.mul != r->mul ||
                              q.lo != r->lo || q.more != r->more
                        : r->index >= 0) return 0;
@@ -19074,6 +19098,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   const int n = eini_bundle_list(w, from, to, list);
   b->alone = 0, b->gain = -INFINITY;
   b->from = from, b->to = to;
+  b->stream = b->nstep = 0;
   if (n == 0) return EIN_OK;
   for (int u = from; u <= to; u++) {
     int64_t own[2];
@@ -20462,13 +20487,454 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
 }
 
 // ================================================================================================
+// >>group-online  folds that go on from block to block
+// Takes a group; where its folds along one index can be merged, makes the steps by which blocks of
+// that index follow each other: sums of exp(x - max) are scaled whenever the maximum has grown.
+// ================================================================================================
+
+// After: a softmax whose maximum and sum are states of one pass (Milakov, Gimelshein: Online
+// normalizer calculation for softmax, 2018; Rabe, Staats: Self-attention does not need O(n^2)
+// memory, 2021), as a rule about statements: exp(x - b) with another b is exp(x - a) exp(a - b).
+
+enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
+
+typedef struct eini_role {       // of a unit of a group in which a class of indices is streamed
+  int index;                     // its index of the class, -1: none
+  int after;                     // 1: runs behind the last block
+  int by;                        // unit of the maximum by which its values are scaled, or -1
+  int at[EINI_LAYOUT_RANK];      //   and for each axis of that, its index
+} eini_role;
+
+typedef struct eini_online {
+  eini_trail *w;
+  const eini_fuse *f;
+  const int64_t *list;
+  int c;
+  eini_bundle *b;
+  eini_role role[EINI_FUSE_MOST];
+} eini_online;
+
+static int eini_role_folds(const eini_unit *u, const eini_role *r) {
+  return r->index >= u->s->nfree;
+}
+
+// ---- tensors for it ----
+
+static int eini_online_folds(const ein_graph *g, const eini_stmt *s) {
+  const eini_tensor *t = &g->tensor[s->out];
+  return (s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_MAX || s->fold == EIN_FOLD_MIN) &&
+         s->carry == NULL && s->rest == EIN_REST_ERROR && t->nstmt == 1 && t->dtype == s->type &&
+         (s->type == EIN_F32 || s->type == EIN_F64) && t->rank <= EINI_LAYOUT_RANK &&
+         t->rank == s->nfree;
+}
+
+// Sets aside a block's part of each fold that may be streamed, and for maxima two more.
+static ein_status eini_online_spares(ein_graph *g, double fast) {
+  static const char *const what[] = {"part", "safe", "scale"};
+  const int64_t n = g->ntensor;
+  double temps = 0;
+  for (int64_t t = 0; t < n; t++)
+    if (g->tensor[t].role == EIN_ROLE_TEMP && g->tensor[t].nstmt > 0)
+      temps += eini_tensor_bytes(&g->tensor[t]);
+  for (int64_t i = 0; i < g->nstmt && temps > fast; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    int made = 0;
+    for (int k = 0; k < s->noperand; k++) made |= g->tensor[s->operand[k]].role == EIN_ROLE_TEMP;
+    if (!made || !eini_online_folds(g, s)) continue;
+    g->tensor[s->out].spare = (int)g->ntensor;
+    for (int k = 0; k < (s->fold == EIN_FOLD_MAX ? 3 : 1); k++) {
+      const eini_tensor *t = &g->tensor[s->out];
+      char name[64];
+      int id;
+      snprintf(name, sizeof name, "%.48s.%s", t->name, what[k]);
+      EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t->dtype,
+                                     t->rank, t->shape, &id));
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- what units do ----
+
+// The index of statement number x in the class: -1: none; -2: several, or not block for block.
+static int eini_online_index(const eini_online *z, int64_t x) {
+  int m = 0, found = -1;
+  while (z->list[m] != x) m++;
+  for (int i = 0; i < z->f->member[m].s->nindex; i++) {
+    const eini_fuse_index *y = &z->f->index[z->f->member[m].first + i];
+    if (y->cls != z->c) continue;
+    if (found != -1 || y->mul != 1 || y->lo != 0 || y->hi != 0) return -2;
+    found = i;
+  }
+  return found;
+}
+
+// Where each axis of the maximum that unit `by` makes lies among the indices of s, which reads x at
+// operand a as the maximum does, and it at operand k. 0: it does not.
+static int eini_online_lies(const eini_stmt *max, const eini_stmt *s, int a, int k, int *at) {
+  for (int q = 0; q < max->out_map.rows; q++) {
+    const int i = eini_plain_row(&max->out_map, q);
+    at[q] = eini_plain_row(&s->proj[k], q);
+    if (i < 0 || at[q] < 0) return 0;
+    for (int r = 0; r < max->proj[0].rows; r++)
+      if (eini_plain_row(&max->proj[0], r) == i && eini_plain_row(&s->proj[a], r) != at[q])
+        return 0;
+  }
+  for (int r = 0; r < max->proj[0].rows; r++)
+    if (eini_plain_row(&max->proj[0], r) < 0 || eini_plain_row(&s->proj[a], r) < 0) return 0;
+  return 1;
+}
+
+// Is s exp(x - m), where m, its operand k, is the maximum of x along the class?
+static int eini_online_shift(const eini_stmt *max, const eini_stmt *s, int k, int *at) {
+  const eini_node *v = s->expr.node;
+  if (s->fold != EIN_FOLD_NONE || s->expr.n != 4 || v[3].op != EIN_OP_EXP ||
+      v[v[3].arg[0]].op != EIN_OP_SUB || max->fold != EIN_FOLD_MAX || max->noperand != 1 ||
+      max->expr.n != 1 || s->type != max->type)
+    return 0;
+  const eini_node *x = &v[v[v[3].arg[0]].arg[0]], *m = &v[v[v[3].arg[0]].arg[1]];
+  return x->op == EIN_OP_OPERAND && m->op == EIN_OP_OPERAND && m->arg[0] == k &&
+         x->dtype == s->type && s->operand[x->arg[0]] == max->operand[0] &&
+         eini_online_lies(max, s, x->arg[0], k, at);
+}
+
+// What unit x, counted from the first, does with operand k, which unit `from` made. 0: what blocks
+// cannot do one after another.
+static int eini_online_reads(eini_online *z, int x, int k, int from) {
+  const eini_unit *u = &z->w->unit[z->b->from + x], *y = &z->w->unit[z->b->from + from];
+  const eini_stmt *s = u->s;
+  eini_role *r = &z->role[x];
+  const eini_role *o = &z->role[from];
+  const int own = k < s->noperand;  // else what is fused into it reads it
+  if (o->after || eini_role_folds(y, o)) {
+    if (r->index < 0 || (!own && eini_role_folds(u, r))) return r->after |= r->index < 0, 1;
+    if (!own || y->f != NULL || r->by >= 0 || !eini_online_shift(y->s, s, k, r->at)) return 0;
+    r->by = from;
+    return z->w->local[u->out] && u->f == NULL;
+  }
+  if (o->by < 0) return o->index < 0 || r->index >= 0;
+  if (!own || r->index < 0 || r->by >= 0) return 0;
+  if (eini_role_folds(u, r) ? s->fold != EIN_FOLD_SUM
+                            : s->fold != EIN_FOLD_NONE || !z->w->local[u->out] || u->f != NULL)
+    return 0;
+  if (!(s->expr.n == 1 && s->noperand == 1) && !eini_quotient_factor(s, k)) return 0;
+  r->by = o->by;
+  for (int q = 0; q < z->w->g->tensor[z->w->unit[z->b->from + o->by].s->out].rank; q++) {
+    r->at[q] = -1;
+    for (int axis = 0; axis < y->s->out_map.rows; axis++)
+      if (eini_plain_row(&y->s->out_map, axis) == o->at[q])
+        r->at[q] = eini_plain_row(&s->proj[k], axis);
+    if (r->at[q] < 0 || r->at[q] >= s->nfree) return 0;
+  }
+  return 1;
+}
+
+// 0: blocks along the class cannot follow each other.
+static int eini_online_roles(eini_online *z) {
+  const eini_map *m;
+  const int *column;
+  int folds = 0;
+  for (int x = 0; x <= z->b->to - z->b->from; x++) {
+    const eini_unit *u = &z->w->unit[z->b->from + x];
+    eini_role *r = &z->role[x];
+    memset(r, 0, sizeof *r);
+    r->by = -1;
+    if ((r->index = eini_online_index(z, u->number[0])) == -2) return 0;
+    const int then = u->f == NULL ? -1 : eini_online_index(z, u->number[1]);
+    if (then == -2) return 0;
+    if (eini_role_folds(u, r)) {
+      const eini_tensor *t = &z->w->g->tensor[u->s->out];
+      if (t->spare == 0 || then >= 0 || !eini_online_folds(z->w->g, u->s)) return 0;
+      folds = 1;
+    } else if (u->f != NULL && (then < 0 ? -1 : u->column[then]) != r->index) {
+      return 0;
+    }
+    for (int k = 0, t; (t = eini_unit_operand(u, k, &m, &column)) >= 0; k++) {
+      const int from = z->w->made[t] - z->b->from;
+      if (u->f != NULL && t == u->s->out) continue;
+      if (from >= 0 && from < x && !eini_online_reads(z, x, k, from)) return 0;
+    }
+  }
+  return folds;
+}
+
+// ---- steps ----
+
+static eini_group_step *eini_group_step_add(eini_bundle *b, const eini_stmt *s, int unit,
+                                            int when) {
+  eini_group_step *x = &b->step[b->nstep++];
+  memset(x, 0, sizeof *x);
+  x->s = s;
+  x->via = -1;
+  x->unit = unit;
+  x->when = when;
+  return x;
+}
+
+// A statement about the elements of what unit x folds: of these tensors, of which `scale`, if it is
+// not -1, has the axes of the maximum. Its expression is the caller's to add.
+static ein_status eini_online_each(eini_online *z, ein_graph *g, int x, int out, int n,
+                                   const int *operand, int scale, int when, eini_stmt **s) {
+  const eini_role *r = &z->role[x];
+  const eini_stmt *fold = z->w->unit[z->b->from + x].s;
+  const int rank = g->tensor[out].rank;
+  eini_stmt *added;
+  EINI_TRY(eini_graph_add_stmt(g, out, rank, n, operand, &added));
+  *s = EINI_NEW(&g->arena, eini_stmt, 1);
+  if (*s == NULL) return EIN_ERR_NO_MEMORY;
+  **s = *added;
+  g->nstmt--;  // it is the group's own
+  g->tensor[out].nstmt--;
+  for (int i = 0; i < rank; i++) {
+    (*s)->index[i].name = "";
+    (*s)->index[i].extent = g->tensor[out].shape[i];
+  }
+  EINI_TRY(eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank));
+  for (int k = 0; k < n; k++) {
+    if (k != scale) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
+    for (int q = 0; k == scale && q < g->tensor[operand[k]].rank; q++)
+      for (int axis = 0; axis < rank; axis++)
+        if (eini_plain_row(&fold->out_map, axis) == r->at[q])
+          EINI_TRY(eini_map_set(&g->arena, &(*s)->proj[k], q, axis, 1));
+  }
+  eini_group_step_add(z->b, *s, x, when)->axes = 1;
+  return EIN_OK;
+}
+
+static int eini_online_operand(ein_graph *g, eini_stmt *s, int k) {
+  return eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, k, 0, 0);
+}
+
+// What s computes ends with the node; -1: out of memory.
+static ein_status eini_online_end(ein_graph *g, eini_stmt *s, int node) {
+  return node < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
+}
+
+// out = one op two.
+static ein_status eini_online_pair(eini_online *z, ein_graph *g, int x, int out, int op, int one,
+                                   int two, int when) {
+  const int operand[2] = {one, two};
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, out, 2, operand, -1, when, &s));
+  const int a = eini_online_operand(g, s, 0), b = eini_online_operand(g, s, 1);
+  return eini_online_end(g, s, a < 0 || b < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, op, a, b));
+}
+
+// scale = where(all == part, 1, exp(all - part)): part is the maximum after this block, all before.
+static ein_status eini_online_scale(eini_online *z, ein_graph *g, int x, int all, int spare) {
+  const int operand[2] = {all, spare + EINI_SPARE_PART};
+  eini_arena *a = &g->arena;
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, spare + EINI_SPARE_SCALE, 2, operand, -1, EINI_AT_OTHERS, &s));
+  const int was = eini_online_operand(g, s, 0), is = eini_online_operand(g, s, 1);
+  const int same = was < 0 || is < 0 ? -1 : eini_expr_pair(a, &s->expr, EIN_OP_EQ, was, is);
+  const int one = same < 0 ? -1 : eini_expr_real(a, &s->expr, -1, 1);
+  const int less = one < 0 ? -1 : eini_expr_pair(a, &s->expr, EIN_OP_SUB, was, is);
+  const int by = less < 0 ? -1 : eini_expr_add(a, &s->expr, EIN_OP_EXP, -1, less, 0, 0);
+  return eini_online_end(g, s, by < 0 ? -1 : eini_expr_add(a, &s->expr, EIN_OP_WHERE, -1, same, one,
+                                                           by));
+}
+
+// safe = max(all, the least finite number): exp(x - safe) is 0 where nothing but -inf came so far.
+static ein_status eini_online_safe(eini_online *z, ein_graph *g, int x, int all, int spare) {
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, spare + EINI_SPARE_SAFE, 1, &all, -1,
+                            EINI_AT_FIRST | EINI_AT_OTHERS, &s));
+  const double least = g->tensor[all].dtype == EIN_F32 ? -(double)FLT_MAX : -DBL_MAX;
+  const int a = eini_online_operand(g, s, 0);
+  const int b = a < 0 ? -1 : eini_expr_real(&g->arena, &s->expr, -1, least);
+  return eini_online_end(g, s, b < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_MAX, a, b));
+}
+
+// all = all * scale + part.
+static ein_status eini_online_scaled(eini_online *z, ein_graph *g, int x, int all, int scale) {
+  const int operand[3] = {all, scale, g->tensor[all].spare + EINI_SPARE_PART};
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, all, 3, operand, 1, EINI_AT_OTHERS, &s));
+  const int a = eini_online_operand(g, s, 0), b = eini_online_operand(g, s, 1);
+  const int c = eini_online_operand(g, s, 2);
+  const int by = a < 0 || b < 0 || c < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_MUL, a,
+                                                              b);
+  return eini_online_end(g, s, by < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_ADD, by,
+                                                            c));
+}
+
+// all = all + (max - max): where the maximum is infinite, exp(x - max) has been NaN.
+static ein_status eini_online_exact(eini_online *z, ein_graph *g, int x, int all, int max) {
+  const int operand[2] = {all, max};
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, all, 2, operand, 1, EINI_AT_LAST, &s));
+  const int a = eini_online_operand(g, s, 0), b = eini_online_operand(g, s, 1);
+  const int no = a < 0 || b < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_SUB, b, b);
+  return eini_online_end(g, s, no < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_ADD, a,
+                                                            no));
+}
+
+// The steps of a fold along the class.
+static ein_status eini_online_fold(eini_online *z, ein_graph *g, int x) {
+  const eini_unit *u = &z->w->unit[z->b->from + x];
+  const int all = u->s->out, spare = g->tensor[all].spare, part = spare + EINI_SPARE_PART;
+  const int by = z->role[x].by;
+  int shifts = 0;
+  eini_stmt *of = EINI_NEW(&g->arena, eini_stmt, 1);
+  if (of == NULL) return EIN_ERR_NO_MEMORY;
+  *of = *u->s;
+  of->out = part;
+  eini_group_step_add(z->b, u->s, x, EINI_AT_FIRST);
+  eini_group_step_add(z->b, of, x, EINI_AT_OTHERS);
+  for (int y = x + 1; y <= z->b->to - z->b->from; y++) shifts |= z->role[y].by == x;
+  if (shifts) {
+    EINI_TRY(eini_online_pair(z, g, x, part, EIN_OP_MAX, all, part, EINI_AT_OTHERS));
+    EINI_TRY(eini_online_scale(z, g, x, all, spare));
+    EINI_TRY(eini_online_pair(z, g, x, all, EIN_OP_MAX, part, part, EINI_AT_OTHERS));
+    EINI_TRY(eini_online_safe(z, g, x, all, spare));
+  } else if (by < 0) {
+    const int op = u->s->fold == EIN_FOLD_SUM ? EIN_OP_ADD
+                   : u->s->fold == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN;
+    EINI_TRY(eini_online_pair(z, g, x, all, op, all, part, EINI_AT_OTHERS));
+  } else {
+    const int max = z->w->unit[z->b->from + by].s->out;
+    EINI_TRY(eini_online_scaled(z, g, x, all, g->tensor[max].spare + EINI_SPARE_SCALE));
+    EINI_TRY(eini_online_exact(z, g, x, all, max));
+  }
+  if (u->f != NULL) eini_group_step_add(z->b, u->f, x, EINI_AT_LAST)->then = 1;
+  return EIN_OK;
+}
+
+// A unit that reads the maximum so far in place of the last one.
+static ein_status eini_online_shifted(eini_online *z, ein_graph *g, int x) {
+  const eini_stmt *s = z->w->unit[z->b->from + x].s;
+  const int max = z->w->unit[z->b->from + z->role[x].by].s->out;
+  eini_stmt *own = EINI_NEW(&g->arena, eini_stmt, 1);
+  int *operand = EINI_NEW(&g->arena, int, s->noperand);
+  if (own == NULL || operand == NULL) return EIN_ERR_NO_MEMORY;
+  *own = *s;
+  own->operand = operand;
+  for (int k = 0; k < s->noperand; k++)
+    operand[k] = s->operand[k] == max ? g->tensor[max].spare + EINI_SPARE_SAFE : s->operand[k];
+  eini_group_step_add(z->b, own, x, EINI_AT_FIRST | EINI_AT_OTHERS);
+  return EIN_OK;
+}
+
+static ein_status eini_online_steps(eini_online *z, ein_graph *g) {
+  const int n = z->b->to - z->b->from + 1;
+  z->b->nstep = 0;
+  z->b->step = EINI_NEW(&g->arena, eini_group_step, EINI_STEPS_MOST * n);
+  if (z->b->step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int x = 0; x < n; x++) {
+    const eini_unit *u = &z->w->unit[z->b->from + x];
+    const eini_role *r = &z->role[x];
+    if (eini_role_folds(u, r)) {
+      EINI_TRY(eini_online_fold(z, g, x));
+    } else if (r->by >= 0) {
+      EINI_TRY(eini_online_shifted(z, g, x));
+    } else {
+      eini_group_step *s = eini_group_step_add(z->b, u->s, x, r->after ? EINI_AT_LAST
+                                                  : r->index < 0 ? EINI_AT_FIRST
+                                                                 : EINI_AT_FIRST | EINI_AT_OTHERS);
+      s->f = u->f;
+      s->via = u->via;
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- blocks ----
+
+// Longer sides of all classes but the streamed one, as long as less moves.
+static void eini_online_grow(eini_fuse *f, int c, double fast) {
+  double best = eini_fuse_weigh(f, fast, INFINITY);
+  for (int at = 0; best < INFINITY && at >= 0;) {
+    double least = best, to = 0;
+    at = -1;
+    for (int d = 0; d < f->ncls; d++) {
+      const double was = f->side[d];
+      if (d == c || was >= f->extent[d]) continue;
+      f->side[d] = fmin(2 * was, f->extent[d]);
+      const double io = eini_fuse_weigh(f, fast, least);
+      if (io < least) least = io, at = d, to = f->side[d];
+      f->side[d] = was;
+    }
+    if (at >= 0) f->side[at] = to, best = least;
+  }
+  eini_fuse_settle(f, fast);
+}
+
+// The group b with blocks of so many values along class c, innermost. b->nloop 0: there are none.
+static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, double side,
+                                     eini_bundle *b) {
+  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
+  int64_t list[EINI_FUSE_MOST];
+  const int n = eini_bundle_list(w, b->from, b->to, list);
+  eini_online z;
+  eini_fuse_known *k;
+  eini_fuse f;
+  int fits;
+  b->nloop = 0;
+  EINI_TRY(eini_fuse_ask(&w->z, list, n, INFINITY, &k));
+  if (k == NULL) return EIN_OK;
+  EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
+  if (!fits || c >= f.ncls || !f.whole[c] || !(f.extent[c] >= 2 * side)) return EIN_OK;
+  memset(&z, 0, sizeof z);
+  z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
+  eini_bundle_mark(w, b->from, b->to);
+  const int can = eini_online_roles(&z);
+  eini_bundle_unmark(w, b->from, b->to);
+  if (can) {
+    EINI_TRY(eini_online_steps(&z, g));
+    eini_fuse_begin(&f);
+    f.whole[c] = 0;
+    f.last = c;
+    f.side[c] = side;
+    eini_online_grow(&f, c, w->z.fast);
+    b->stream = c + 1;
+    eini_bundle_weigh(w, &f, list, b);
+    if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;
+  }
+  eini_arena_rollback(&w->z.scratch, &mark);
+  return EIN_OK;
+}
+
+// ---- tensors of steps ----
+
+// Tensor number i that the steps of a fold of unit x use and no unit makes; -1: there are no more.
+static int eini_online_extra(const eini_trail *w, const eini_bundle *b, int x, int i) {
+  const eini_unit *u = &w->unit[b->from + x];
+  const int spare = w->g->tensor[u->s->out].spare;
+  int folds = 0;
+  for (int k = 0; k < b->nstep; k++) folds |= b->step[k].unit == x && b->step[k].axes;
+  if (!folds) return -1;
+  if (u->f != NULL && i-- == 0) return u->s->out;
+  return i < (u->s->fold == EIN_FOLD_MAX ? 3 : 1) ? spare + i : -1;
+}
+
+// Makes them the group's own, or not.
+static void eini_online_own(const eini_trail *w, const eini_bundle *b, int own) {
+  for (int x = 0, t; x <= b->to - b->from && b->stream; x++)
+    for (int i = 0; (t = eini_online_extra(w, b, x, i)) >= 0; i++) w->local[t] = (char)own;
+}
+
+// How often a step runs.
+static double eini_group_step_runs(const eini_bundle *b, const eini_group_step *s) {
+  double outer = 1, inner = 1;
+  for (int l = 0; l < b->nloop; l++) {
+    const double n = (double)eini_ceil_div(b->extent[l], b->block[l]);
+    if (l < b->nloop - 1) outer *= n;
+    else inner = n;
+  }
+  return outer * ((s->when & EINI_AT_FIRST ? 1 : 0) + (s->when & EINI_AT_OTHERS ? inner - 1 : 0) +
+                  (s->when & EINI_AT_LAST ? 1 : 0));
+}
+
+// ================================================================================================
 // >>group-plan  tasks of groups, and layouts
 // Takes a group of units; gives its tasks for blocks of every shape, where predictions say that it
 // is faster than its units one by one; and layouts of temporaries, by predicted seconds.
 // ================================================================================================
 
-#define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
+#define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
+#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 
 static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int64_t *cap, int slot,
                                       int64_t offset, const int64_t *step, int *id) {
@@ -20489,6 +20955,34 @@ static int eini_ref_moves(const eini_ref *r) {
   return moves;
 }
 
+static int eini_bundle_steps(const eini_bundle *b) {
+  return b->nstep > 0 ? b->nstep : b->to - b->from + 1;
+}
+
+// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
+static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
+                        eini_group_step *step, eini_lowering *lo) {
+  const int x = b->nstep > 0 ? b->step[i].unit : i;
+  const eini_unit *u = &w->unit[b->from + x];
+  eini_walk walk[2];
+  if (!eini_bundle_at(w, b, b->from + x, variant, lo)) return 0;
+  if (b->nstep > 0) {
+    *step = b->step[i];
+  } else {
+    memset(step, 0, sizeof *step);
+    step->s = u->s, step->f = u->f, step->via = u->via, step->unit = i;
+    step->when = EINI_AT_FIRST | (b->range[i][b->nloop - 1].index < 0 ? 0 : EINI_AT_OTHERS);
+  }
+  eini_bundle_walk(w, b, b->from + x, walk);
+  if (step->then) lo->walk = walk[1];
+  for (int l = 0; l < b->nloop && step->axes; l++) {
+    int axis = u->s->out_map.rows - 1;
+    while (axis >= 0 && eini_plain_row(&u->s->out_map, axis) != walk[0].loop[l]) axis--;
+    lo->walk.loop[l] = walk[0].loop[l] < 0 ? -1 : axis;
+  }
+  return 1;
+}
+
 // The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
 static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, eini_group *gr, int number) {
@@ -20498,15 +20992,17 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
   eini_lowering sub = *lo;
   int64_t cap = 0;
   int id, temps = p->nin + p->nout;
-  v->task = EINI_NEW(a, eini_task, b->to - b->from + 1);
-  v->stays = EINI_NEW(a, char, b->to - b->from + 1);
-  if (v->task == NULL || v->stays == NULL) return EIN_ERR_NO_MEMORY;
+  const int n = eini_bundle_steps(b);
+  v->task = EINI_NEW(a, eini_task, n);
+  v->when = EINI_NEW(a, char, n);
+  if (v->task == NULL || v->when == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_group_slot_add(a, v, &cap, -2, 0, still, &id));
-  for (int u = b->from; u <= b->to; u++) {
+  for (int i = 0; i < n; i++) {
     eini_task *t = &v->task[v->ntask];
     int empty = 0;
-    if (!eini_bundle_at(w, b, u, number, &sub)) continue;
-    EINI_TRY(eini_plan_task(&sub, w->unit[u].s, w->unit[u].f, w->unit[u].via, t, &empty));
+    eini_group_step step;
+    if (!eini_group_step_at(w, b, i, number, &step, &sub)) continue;
+    EINI_TRY(eini_plan_task(&sub, step.s, step.f, step.via, t, &empty));
     if (empty) continue;
     for (int k = 0; k < t->nstream; k++) {
       eini_ref *r = &t->ref[k];
@@ -20519,7 +21015,7 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
       }
     }
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
-    v->stays[v->ntask++] = (char)(b->range[u - b->from][b->nloop - 1].index < 0);
+    v->when[v->ntask++] = (char)step.when;
   }
   if (v->nslot > gr->slots) gr->slots = v->nslot;
   return EIN_OK;
@@ -20591,6 +21087,23 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   return EIN_OK;
 }
 
+// Seconds of step i of a group whose folds go on: what runs in some of the blocks has that part of
+// its unit's traffic.
+static double eini_group_step_seconds(const eini_lowering *lo, const eini_trail *w,
+                                const eini_bundle *b, int i, const eini_task *t) {
+  const eini_group_step *s = &b->step[i];
+  const int u = b->from + s->unit;
+  const double runs = eini_group_step_runs(b, s), all = eini_bundle_runs(b, u);
+  if (eini_task_told(t)) return t->choice.seconds * runs;
+  if (s->axes || s->then) {
+    const double size = (double)ein_dtype_size(w->g->tensor[w->unit[u].s->out].dtype);
+    return runs * (EINI_STEP_SECONDS +
+                   EINI_CACHED * t->work * 3 * size / lo->rates->copy_bw[EIN_MEMORY]);
+  }
+  return eini_task_seconds(lo, &w->unit[u], t, w->local, all, 0) * runs / all +
+         EINI_STEP_SECONDS * runs;
+}
+
 // Is the group predicted to be faster than its units one after another, or as fast: it takes less
 // memory.
 static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
@@ -20603,10 +21116,16 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
   ein_status st = EIN_OK;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
-  const int whole = gr->variant[0].ntask == b->to - b->from + 1;
-  for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++) {
-    const eini_task *t = &gr->variant[0].task[u - b->from];
+  const int whole = gr->variant[0].ntask == eini_bundle_steps(b);
+  for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++)
     st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
+  for (int i = 0; i < gr->variant[0].ntask && whole; i++) {
+    const eini_task *t = &gr->variant[0].task[i];
+    const int u = b->from + (b->nstep > 0 ? b->step[i].unit : i);
+    if (b->nstep > 0) {
+      grouped += eini_group_step_seconds(lo, w, b, i, t);
+      continue;
+    }
     grouped += eini_task_seconds(lo, &unit[u], t, w->local, eini_bundle_runs(b, u), 0);
     if (!eini_task_told(t)) grouped += eini_bundle_beyond(w, b, u);
   }
@@ -20723,52 +21242,69 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
   return EIN_OK;
 }
 
-// The shape of a block of what unit u of a group makes, in blocks of a variant.
+// The shape of a block of what unit u of a group makes, or what is fused into it, in blocks of a
+// variant.
 static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, int u, int variant, int64_t **shape) {
+                                   const eini_bundle *b, int u, int variant, int fused,
+                                   int64_t **shape) {
   const eini_unit *x = &w->unit[u];
   eini_lowering at = *lo;
   eini_walk walk[2];
   int64_t *low;
   if (!eini_bundle_at(w, b, u, variant, &at)) at.len[0] = 0;
   eini_bundle_walk(w, b, u, walk);
-  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], at.len);
-  return eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, shape);
+  const eini_stmt_block block = eini_walk_block(&walk[fused], at.len);
+  return eini_block_hull_new(lo->a, fused ? x->f : x->s, &block, -1, &low, shape);
 }
 
 // Elements of unit u's result in front of its block: coordinates count from where that begins.
-static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
+static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u, int fused,
                                 const int64_t *stride) {
-  const eini_stmt *last = x->f != NULL ? x->f : x->s;
+  const eini_stmt *last = fused ? x->f : x->s;
   int64_t shift = 0;
   for (int r = 0; r < last->out_map.rows; r++) {
     int c = eini_plain_row(&last->out_map, r);
-    if (c >= 0 && x->f != NULL) c = x->column[c];
+    if (c >= 0 && fused) c = x->column[c];
     for (int l = 0; l < b->nloop && c >= 0; l++)
       if (b->range[u - b->from][l].index == c) shift += b->range[u - b->from][l].lo * stride[r];
   }
   return shift;
 }
 
+// Strides of one of a group's own temporaries, of the shape of what unit u makes, with its axes in
+// the order of `like`.
+static ein_status eini_group_local(const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, int u, int variant, int fused, int out,
+                                   int like, eini_seat *own, eini_item *item) {
+  const eini_tensor *t = &lo->g->tensor[out];
+  const int64_t *full;
+  int64_t *shape, count;
+  EINI_TRY(eini_group_shape(lo, w, b, u, variant, fused, &shape));
+  EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[like].stride, &own[out].stride, &count));
+  w->shift[out] = eini_group_shift(b, &w->unit[u], u, fused, own[out].stride);
+  item->from = w->as_found ? u : 0;  // else some stay from block to block
+  item->to = w->as_found ? w->last[out] : b->to;
+  item->at = &w->place[out];
+  // Of the largest blocks: what stays from one to the next is in one place in both.
+  EINI_TRY(eini_group_shape(lo, w, b, u, 0, fused, &shape));
+  EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, NULL, &full, &count));
+  item->bytes = (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  return EIN_OK;
+}
+
 // Strides and places of a group's own temporaries in blocks of a variant.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
                                     const eini_bundle *b, int variant, eini_seat *own,
                                     int64_t *bytes) {
-  eini_item item[EINI_FUSE_MOST];
-  int alive[EINI_FUSE_MOST], n = 0;
+  eini_item item[EINI_LOCALS_MOST];
+  int alive[EINI_LOCALS_MOST], n = 0;
   for (int u = b->from; u <= b->to; u++) {
-    const int out = w->unit[u].out;
-    const eini_tensor *t = &lo->g->tensor[out];
-    int64_t *shape, count;
-    if (!w->local[out]) continue;
-    EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
-    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
-    w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
-    item[n].from = w->as_found ? u : 0;  // else some stay from block to block
-    item[n].to = w->as_found ? w->last[out] : b->to;
-    item[n].at = &w->place[out];
-    item[n++].bytes =
-        (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    const eini_unit *x = &w->unit[u];
+    if (w->local[x->out])
+      EINI_TRY(eini_group_local(lo, w, b, u, variant, x->f != NULL, x->out, x->out, own,
+                                &item[n++]));
+    for (int i = 0, t; b->stream && (t = eini_online_extra(w, b, u - b->from, i)) >= 0; i++)
+      EINI_TRY(eini_group_local(lo, w, b, u, variant, 0, t, x->s->out, own, &item[n++]));
   }
   return eini_items_place(item, n, 0, alive, bytes);
 }
@@ -20784,7 +21320,8 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
     const int out = w->unit[u].out, local = w->local[out];
     if (!eini_unit_lays(lo, &w->unit[u]) || (!local && u != gr->b->to)) continue;
     shape = lo->g->tensor[out].shape;
-    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, 0, &shape));
+    if (local)
+      EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, 0, w->unit[u].f != NULL, &shape));
     EINI_TRY(eini_unit_layout(lo, gr, w->unit, local ? gr->b->to + 1 : nunit, u, shape, seat));
   }
   return EIN_OK;
@@ -20795,13 +21332,19 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
 static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const eini_trail *w,
                                     const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
-  const int64_t *kept[EINI_FUSE_MOST];
+  const int64_t *kept[2][EINI_FUSE_MOST];
   int64_t bytes = 0;
-  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  for (int u = b->from; u <= b->to; u++) {
+    kept[0][u - b->from] = seat[w->unit[u].s->out].stride;
+    kept[1][u - b->from] = seat[w->unit[u].out].stride;
+  }
   ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
   if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
-  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
+  for (int u = b->from; u <= b->to; u++) {
+    seat[w->unit[u].s->out].stride = kept[0][u - b->from];
+    seat[w->unit[u].out].stride = kept[1][u - b->from];
+  }
   return st;
 }
 
@@ -20824,10 +21367,13 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
     gr->extent[l] = b->extent[l];
     gr->block[l] = b->block[l];
     gr->edge[l] = b->edge[l];
-    blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+    if (l < b->nloop - 1 || !b->stream)
+      blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
+  gr->streams = b->stream > 0;
   t->parts = blocks < lo->width ? (int)blocks : lo->width;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
+  eini_online_own(w, b, 1);
   return EIN_OK;
 }
 
@@ -20863,9 +21409,12 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
+    for (int i = 0, x; b->stream && (x = eini_online_extra(w, b, u - b->from, i)) >= 0; i++)
+      seat[x].slot = -1;
   }
   if (st == EIN_OK && *yes && keep) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
+  eini_online_own(w, b, 0);
   eini_nest_carve(NULL, &t->scratch, (size_t)gr->slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
   return st;
@@ -20901,6 +21450,30 @@ static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w
   return EIN_OK;
 }
 
+// Blocks along an index that the group folds as well, if they are predicted to be faster: those of
+// all of it may be too large for a cache where other loops have blocks that kernels like.
+static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
+                                    eini_bundle *b) {
+  static const double side[] = {128, 256, 512, 1024};
+  double least[2] = {0, 0};
+  int yes = 0;
+  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
+  const eini_bundle whole = *b;
+  for (int c = 0; c < EINI_FUSE_CLASSES; c++) {
+    for (size_t i = 0; i < sizeof side / sizeof *side; i++) {
+      eini_bundle other = whole;
+      double is[2] = {0, 0};
+      EINI_TRY(eini_online_bundle(w, p->graph, c, side[i], &other));
+      if (other.nloop == 0) break;
+      EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
+      if (!(is[0] > 0 && is[0] < least[0])) continue;
+      least[0] = is[0];
+      *b = other;
+    }
+  }
+  return EIN_OK;
+}
+
 // The group that begins at unit u, if one is predicted to be faster: *last, its last unit. Where it
 // is not, shorter ones may be.
 static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
@@ -20914,6 +21487,7 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
     EINI_TRY(eini_bundle_make(w, u, v, 0, &b));
     if (!eini_bundle_pays(&b)) continue;
     EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
+    EINI_TRY(eini_group_stream(p, lo, w, seat, &b));
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
     if (yes) p->info.seconds += seconds[0];
@@ -21658,6 +22232,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   memset(&lo, 0, sizeof lo);
   if (p->rates != NULL && p->graph->ordered) p->rates = table;
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
+  if (p->rates != NULL && !p->graph->ordered && !p->ungrouped)
+    EINI_TRY(eini_online_spares(p->graph, p->rates->fast_bytes));
   EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
   if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
   lo.a = &p->arena;
@@ -21874,8 +22450,10 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   size_t used = 0;
   int64_t blocks = 1, at[EINI_GROUP_LOOPS];
   for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);
-  const int64_t from = part < 0 ? 0 : blocks * part / t->parts;
-  const int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
+  const int64_t along = eini_ceil_div(g->extent[inner], g->block[inner]);
+  const int64_t step = g->streams ? along : 1;  // blocks that one thread runs
+  const int64_t from = part < 0 ? 0 : blocks / step * part / t->parts * step;
+  const int64_t to = part < 0 ? blocks : blocks / step * (part + 1) / t->parts * step;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
@@ -21888,6 +22466,8 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
       number |= (at[l] >= g->edge[l]) << l;
     }
     const eini_group_variant *v = &g->variant[number];
+    const int when = (at[inner] == 0 || b == from ? EINI_AT_FIRST : EINI_AT_OTHERS) |
+                     (at[inner] + g->block[inner] >= g->extent[inner] ? EINI_AT_LAST : 0);
     for (int k = 0; k < v->nslot; k++) {
       const eini_group_slot *w = &v->slot[k];
       int64_t shift = w->offset;
@@ -21897,7 +22477,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
     }
     for (int k = 0; k < v->ntask; k++) {
       const eini_task *s = &v->task[k];
-      if (v->stays[k] && at[inner] > 0 && b > from) continue;
+      if (!(v->when[k] & when)) continue;
       EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
     }
   }

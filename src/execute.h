@@ -163,8 +163,10 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   size_t used = 0;
   int64_t blocks = 1, at[EINI_GROUP_LOOPS];
   for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);
-  const int64_t from = part < 0 ? 0 : blocks * part / t->parts;
-  const int64_t to = part < 0 ? blocks : blocks * (part + 1) / t->parts;
+  const int64_t along = eini_ceil_div(g->extent[inner], g->block[inner]);
+  const int64_t step = g->streams ? along : 1;  // blocks that one thread runs
+  const int64_t from = part < 0 ? 0 : blocks / step * part / t->parts * step;
+  const int64_t to = part < 0 ? blocks : blocks / step * (part + 1) / t->parts * step;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
@@ -177,6 +179,8 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
       number |= (at[l] >= g->edge[l]) << l;
     }
     const eini_group_variant *v = &g->variant[number];
+    const int when = (at[inner] == 0 || b == from ? EINI_AT_FIRST : EINI_AT_OTHERS) |
+                     (at[inner] + g->block[inner] >= g->extent[inner] ? EINI_AT_LAST : 0);
     for (int k = 0; k < v->nslot; k++) {
       const eini_group_slot *w = &v->slot[k];
       int64_t shift = w->offset;
@@ -186,7 +190,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
     }
     for (int k = 0; k < v->ntask; k++) {
       const eini_task *s = &v->task[k];
-      if (v->stays[k] && at[inner] > 0 && b > from) continue;
+      if (!(v->when[k] & when)) continue;
       EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
     }
   }

@@ -37,6 +37,7 @@ typedef struct eini_tensor {
   int shift;             // softmax's max: what is made of it does not depend on its value
   int64_t pos;           // byte in the source, or -1
   int nstmt;             // defining statements so far
+  int spare;             // in a plan, of a fold: the first of its temporaries for blocks, or 0
   int64_t line;
 } eini_tensor;
 

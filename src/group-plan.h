@@ -4,8 +4,9 @@
 // is faster than its units one by one; and layouts of temporaries, by predicted seconds.
 // ================================================================================================
 
-#define EINI_LAYOUT_RANK 8
 #define EINI_LAYOUT_UNITS 64
+#define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
+#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 
 static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int64_t *cap, int slot,
                                       int64_t offset, const int64_t *step, int *id) {
@@ -26,6 +27,34 @@ static int eini_ref_moves(const eini_ref *r) {
   return moves;
 }
 
+static int eini_bundle_steps(const eini_bundle *b) {
+  return b->nstep > 0 ? b->nstep : b->to - b->from + 1;
+}
+
+// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
+static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
+                        eini_group_step *step, eini_lowering *lo) {
+  const int x = b->nstep > 0 ? b->step[i].unit : i;
+  const eini_unit *u = &w->unit[b->from + x];
+  eini_walk walk[2];
+  if (!eini_bundle_at(w, b, b->from + x, variant, lo)) return 0;
+  if (b->nstep > 0) {
+    *step = b->step[i];
+  } else {
+    memset(step, 0, sizeof *step);
+    step->s = u->s, step->f = u->f, step->via = u->via, step->unit = i;
+    step->when = EINI_AT_FIRST | (b->range[i][b->nloop - 1].index < 0 ? 0 : EINI_AT_OTHERS);
+  }
+  eini_bundle_walk(w, b, b->from + x, walk);
+  if (step->then) lo->walk = walk[1];
+  for (int l = 0; l < b->nloop && step->axes; l++) {
+    int axis = u->s->out_map.rows - 1;
+    while (axis >= 0 && eini_plain_row(&u->s->out_map, axis) != walk[0].loop[l]) axis--;
+    lo->walk.loop[l] = walk[0].loop[l] < 0 ? -1 : axis;
+  }
+  return 1;
+}
+
 // The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
 static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, eini_group *gr, int number) {
@@ -35,15 +64,17 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
   eini_lowering sub = *lo;
   int64_t cap = 0;
   int id, temps = p->nin + p->nout;
-  v->task = EINI_NEW(a, eini_task, b->to - b->from + 1);
-  v->stays = EINI_NEW(a, char, b->to - b->from + 1);
-  if (v->task == NULL || v->stays == NULL) return EIN_ERR_NO_MEMORY;
+  const int n = eini_bundle_steps(b);
+  v->task = EINI_NEW(a, eini_task, n);
+  v->when = EINI_NEW(a, char, n);
+  if (v->task == NULL || v->when == NULL) return EIN_ERR_NO_MEMORY;
   EINI_TRY(eini_group_slot_add(a, v, &cap, -2, 0, still, &id));
-  for (int u = b->from; u <= b->to; u++) {
+  for (int i = 0; i < n; i++) {
     eini_task *t = &v->task[v->ntask];
     int empty = 0;
-    if (!eini_bundle_at(w, b, u, number, &sub)) continue;
-    EINI_TRY(eini_plan_task(&sub, w->unit[u].s, w->unit[u].f, w->unit[u].via, t, &empty));
+    eini_group_step step;
+    if (!eini_group_step_at(w, b, i, number, &step, &sub)) continue;
+    EINI_TRY(eini_plan_task(&sub, step.s, step.f, step.via, t, &empty));
     if (empty) continue;
     for (int k = 0; k < t->nstream; k++) {
       eini_ref *r = &t->ref[k];
@@ -56,7 +87,7 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
       }
     }
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
-    v->stays[v->ntask++] = (char)(b->range[u - b->from][b->nloop - 1].index < 0);
+    v->when[v->ntask++] = (char)step.when;
   }
   if (v->nslot > gr->slots) gr->slots = v->nslot;
   return EIN_OK;
@@ -128,6 +159,23 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   return EIN_OK;
 }
 
+// Seconds of step i of a group whose folds go on: what runs in some of the blocks has that part of
+// its unit's traffic.
+static double eini_group_step_seconds(const eini_lowering *lo, const eini_trail *w,
+                                const eini_bundle *b, int i, const eini_task *t) {
+  const eini_group_step *s = &b->step[i];
+  const int u = b->from + s->unit;
+  const double runs = eini_group_step_runs(b, s), all = eini_bundle_runs(b, u);
+  if (eini_task_told(t)) return t->choice.seconds * runs;
+  if (s->axes || s->then) {
+    const double size = (double)ein_dtype_size(w->g->tensor[w->unit[u].s->out].dtype);
+    return runs * (EINI_STEP_SECONDS +
+                   EINI_CACHED * t->work * 3 * size / lo->rates->copy_bw[EIN_MEMORY]);
+  }
+  return eini_task_seconds(lo, &w->unit[u], t, w->local, all, 0) * runs / all +
+         EINI_STEP_SECONDS * runs;
+}
+
 // Is the group predicted to be faster than its units one after another, or as fast: it takes less
 // memory.
 static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
@@ -140,10 +188,16 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
   ein_status st = EIN_OK;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
-  const int whole = gr->variant[0].ntask == b->to - b->from + 1;
-  for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++) {
-    const eini_task *t = &gr->variant[0].task[u - b->from];
+  const int whole = gr->variant[0].ntask == eini_bundle_steps(b);
+  for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++)
     st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
+  for (int i = 0; i < gr->variant[0].ntask && whole; i++) {
+    const eini_task *t = &gr->variant[0].task[i];
+    const int u = b->from + (b->nstep > 0 ? b->step[i].unit : i);
+    if (b->nstep > 0) {
+      grouped += eini_group_step_seconds(lo, w, b, i, t);
+      continue;
+    }
     grouped += eini_task_seconds(lo, &unit[u], t, w->local, eini_bundle_runs(b, u), 0);
     if (!eini_task_told(t)) grouped += eini_bundle_beyond(w, b, u);
   }
@@ -260,52 +314,69 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
   return EIN_OK;
 }
 
-// The shape of a block of what unit u of a group makes, in blocks of a variant.
+// The shape of a block of what unit u of a group makes, or what is fused into it, in blocks of a
+// variant.
 static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, int u, int variant, int64_t **shape) {
+                                   const eini_bundle *b, int u, int variant, int fused,
+                                   int64_t **shape) {
   const eini_unit *x = &w->unit[u];
   eini_lowering at = *lo;
   eini_walk walk[2];
   int64_t *low;
   if (!eini_bundle_at(w, b, u, variant, &at)) at.len[0] = 0;
   eini_bundle_walk(w, b, u, walk);
-  const eini_stmt_block block = eini_walk_block(&walk[x->f != NULL], at.len);
-  return eini_block_hull_new(lo->a, x->f != NULL ? x->f : x->s, &block, -1, &low, shape);
+  const eini_stmt_block block = eini_walk_block(&walk[fused], at.len);
+  return eini_block_hull_new(lo->a, fused ? x->f : x->s, &block, -1, &low, shape);
 }
 
 // Elements of unit u's result in front of its block: coordinates count from where that begins.
-static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
+static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u, int fused,
                                 const int64_t *stride) {
-  const eini_stmt *last = x->f != NULL ? x->f : x->s;
+  const eini_stmt *last = fused ? x->f : x->s;
   int64_t shift = 0;
   for (int r = 0; r < last->out_map.rows; r++) {
     int c = eini_plain_row(&last->out_map, r);
-    if (c >= 0 && x->f != NULL) c = x->column[c];
+    if (c >= 0 && fused) c = x->column[c];
     for (int l = 0; l < b->nloop && c >= 0; l++)
       if (b->range[u - b->from][l].index == c) shift += b->range[u - b->from][l].lo * stride[r];
   }
   return shift;
 }
 
+// Strides of one of a group's own temporaries, of the shape of what unit u makes, with its axes in
+// the order of `like`.
+static ein_status eini_group_local(const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, int u, int variant, int fused, int out,
+                                   int like, eini_seat *own, eini_item *item) {
+  const eini_tensor *t = &lo->g->tensor[out];
+  const int64_t *full;
+  int64_t *shape, count;
+  EINI_TRY(eini_group_shape(lo, w, b, u, variant, fused, &shape));
+  EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[like].stride, &own[out].stride, &count));
+  w->shift[out] = eini_group_shift(b, &w->unit[u], u, fused, own[out].stride);
+  item->from = w->as_found ? u : 0;  // else some stay from block to block
+  item->to = w->as_found ? w->last[out] : b->to;
+  item->at = &w->place[out];
+  // Of the largest blocks: what stays from one to the next is in one place in both.
+  EINI_TRY(eini_group_shape(lo, w, b, u, 0, fused, &shape));
+  EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, NULL, &full, &count));
+  item->bytes = (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  return EIN_OK;
+}
+
 // Strides and places of a group's own temporaries in blocks of a variant.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
                                     const eini_bundle *b, int variant, eini_seat *own,
                                     int64_t *bytes) {
-  eini_item item[EINI_FUSE_MOST];
-  int alive[EINI_FUSE_MOST], n = 0;
+  eini_item item[EINI_LOCALS_MOST];
+  int alive[EINI_LOCALS_MOST], n = 0;
   for (int u = b->from; u <= b->to; u++) {
-    const int out = w->unit[u].out;
-    const eini_tensor *t = &lo->g->tensor[out];
-    int64_t *shape, count;
-    if (!w->local[out]) continue;
-    EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
-    EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
-    w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
-    item[n].from = w->as_found ? u : 0;  // else some stay from block to block
-    item[n].to = w->as_found ? w->last[out] : b->to;
-    item[n].at = &w->place[out];
-    item[n++].bytes =
-        (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+    const eini_unit *x = &w->unit[u];
+    if (w->local[x->out])
+      EINI_TRY(eini_group_local(lo, w, b, u, variant, x->f != NULL, x->out, x->out, own,
+                                &item[n++]));
+    for (int i = 0, t; b->stream && (t = eini_online_extra(w, b, u - b->from, i)) >= 0; i++)
+      EINI_TRY(eini_group_local(lo, w, b, u, variant, 0, t, x->s->out, own, &item[n++]));
   }
   return eini_items_place(item, n, 0, alive, bytes);
 }
@@ -321,7 +392,8 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
     const int out = w->unit[u].out, local = w->local[out];
     if (!eini_unit_lays(lo, &w->unit[u]) || (!local && u != gr->b->to)) continue;
     shape = lo->g->tensor[out].shape;
-    if (local) EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, 0, &shape));
+    if (local)
+      EINI_TRY(eini_group_shape(gr->block, w, gr->b, u, 0, w->unit[u].f != NULL, &shape));
     EINI_TRY(eini_unit_layout(lo, gr, w->unit, local ? gr->b->to + 1 : nunit, u, shape, seat));
   }
   return EIN_OK;
@@ -332,13 +404,19 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
 static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const eini_trail *w,
                                     const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
-  const int64_t *kept[EINI_FUSE_MOST];
+  const int64_t *kept[2][EINI_FUSE_MOST];
   int64_t bytes = 0;
-  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  for (int u = b->from; u <= b->to; u++) {
+    kept[0][u - b->from] = seat[w->unit[u].s->out].stride;
+    kept[1][u - b->from] = seat[w->unit[u].out].stride;
+  }
   ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
   if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
-  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
+  for (int u = b->from; u <= b->to; u++) {
+    seat[w->unit[u].s->out].stride = kept[0][u - b->from];
+    seat[w->unit[u].out].stride = kept[1][u - b->from];
+  }
   return st;
 }
 
@@ -361,10 +439,13 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
     gr->extent[l] = b->extent[l];
     gr->block[l] = b->block[l];
     gr->edge[l] = b->edge[l];
-    blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+    if (l < b->nloop - 1 || !b->stream)
+      blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
+  gr->streams = b->stream > 0;
   t->parts = blocks < lo->width ? (int)blocks : lo->width;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
+  eini_online_own(w, b, 1);
   return EIN_OK;
 }
 
@@ -400,9 +481,12 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
+    for (int i = 0, x; b->stream && (x = eini_online_extra(w, b, u - b->from, i)) >= 0; i++)
+      seat[x].slot = -1;
   }
   if (st == EIN_OK && *yes && keep) seat[w->unit[b->to].out].stride = made;
   eini_bundle_unmark(w, b->from, b->to);
+  eini_online_own(w, b, 0);
   eini_nest_carve(NULL, &t->scratch, (size_t)gr->slots * sizeof(char *));
   t->scratch += gr->local_bytes + gr->scratch;
   return st;
@@ -438,6 +522,30 @@ static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w
   return EIN_OK;
 }
 
+// Blocks along an index that the group folds as well, if they are predicted to be faster: those of
+// all of it may be too large for a cache where other loops have blocks that kernels like.
+static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
+                                    eini_bundle *b) {
+  static const double side[] = {128, 256, 512, 1024};
+  double least[2] = {0, 0};
+  int yes = 0;
+  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
+  const eini_bundle whole = *b;
+  for (int c = 0; c < EINI_FUSE_CLASSES; c++) {
+    for (size_t i = 0; i < sizeof side / sizeof *side; i++) {
+      eini_bundle other = whole;
+      double is[2] = {0, 0};
+      EINI_TRY(eini_online_bundle(w, p->graph, c, side[i], &other));
+      if (other.nloop == 0) break;
+      EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
+      if (!(is[0] > 0 && is[0] < least[0])) continue;
+      least[0] = is[0];
+      *b = other;
+    }
+  }
+  return EIN_OK;
+}
+
 // The group that begins at unit u, if one is predicted to be faster: *last, its last unit. Where it
 // is not, shorter ones may be.
 static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
@@ -451,6 +559,7 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
     EINI_TRY(eini_bundle_make(w, u, v, 0, &b));
     if (!eini_bundle_pays(&b)) continue;
     EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
+    EINI_TRY(eini_group_stream(p, lo, w, seat, &b));
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
     if (yes) p->info.seconds += seconds[0];

@@ -5,6 +5,8 @@
 // unit reads of the group's tensors only the block at hand.
 // ================================================================================================
 
+#define EINI_LAYOUT_RANK 8
+
 typedef struct eini_unit {
   const eini_stmt *s, *f;       // f: the consumer fused into s, or NULL
   int64_t number[2];            // of both in the graph
@@ -23,14 +25,20 @@ typedef struct eini_group_slot {
 typedef struct eini_group_variant {
   int ntask, nslot;
   eini_task *task;
-  char *stays;                  // per task: once while the innermost loop runs
+  char *when;                   // per task: EINI_AT_*
   eini_group_slot *slot;        // slot 0 is the zero of values
   ein_group *told;              // what a provider of groups is told, and says; or NULL
   ein_choice choice;
 } eini_group_variant;
 
+// Blocks along the innermost loop in which a task runs. First: once while that loop runs, and again
+// where a thread begins.
+enum { EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4 };
+
 typedef struct eini_group {
   int nloop;
+  int streams;                  // 1: folds go on along the innermost loop, which no thread begins
+                                //   within
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS];
   int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
@@ -79,11 +87,25 @@ typedef struct eini_group_range {
   int64_t mul, lo, more;
 } eini_group_range;
 
+// What runs in blocks of a group in place of its units, where folds go on from block to block.
+typedef struct eini_group_step {
+  const eini_stmt *s, *f;       // as of a unit
+  int via, unit;                // unit: whose ranges it has, counted from the first
+  int axes;                     // 1: its indices are the axes of what the unit folds,
+  int then;                     //   or those of what is fused into the unit
+  int when;
+} eini_group_step;
+
+#define EINI_STEPS_MOST 7       // of a unit
+
 // A group of units [from, to].
 typedef struct eini_bundle {
   int from, to, nloop;
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
+  int stream;                   // class + 1 along which folds go on, innermost; 0: none
+  eini_group_step *step;              // and its steps
+  int nstep;
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
   double moves;                 // bytes
   double alone;                 // seconds of its units one by one, and ..
@@ -171,14 +193,15 @@ static int eini_bundle_list(const eini_trail *w, int from, int to, int64_t *list
 // What statement number x of a group runs over along class c; 0: the class is more than blocks of
 // an index can say.
 static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c,
-                             eini_group_range *to) {
+                             int streams, eini_group_range *to) {
   int m = 0;
   while (list[m] != x) m++;
   to->index = -1;
   for (int i = 0; i < f->member[m].s->nindex; i++) {
     const eini_fuse_index *y = &f->index[f->member[m].first + i];
     if (y->cls != c) continue;
-    if (to->index >= 0 || i >= f->member[m].s->nfree || y->lo < 0 || y->mul < 1) return 0;
+    if (to->index >= 0 || y->lo < 0 || y->mul < 1) return 0;
+    if (i >= f->member[m].s->nfree && !streams) return 0;
     to->index = i;
     to->mul = (int64_t)y->mul;
     to->lo = (int64_t)y->lo;
@@ -195,9 +218,9 @@ static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
     eini_group_range *r = &b->range[u - b->from][l], q;
-    if (!eini_bundle_range(f, list, x->number[0], c, r)) return 0;
-    if (x->f != NULL) {  // is what is fused into it the same?
-      if (!eini_bundle_range(f, list, x->number[1], c, &q)) return 0;
+    if (!eini_bundle_range(f, list, x->number[0], c, b->stream == c + 1, r)) return 0;
+    if (x->f != NULL && r->index < x->s->nfree) {  // is what is fused into it the same?
+      if (!eini_bundle_range(f, list, x->number[1], c, 0, &q)) return 0;
       if (q.index >= 0 ? x->column[q.index] != r->index || r->index < 0 || q.mul != r->mul ||
                              q.lo != r->lo || q.more != r->more
                        : r->index >= 0) return 0;
@@ -394,6 +417,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   const int n = eini_bundle_list(w, from, to, list);
   b->alone = 0, b->gain = -INFINITY;
   b->from = from, b->to = to;
+  b->stream = b->nstep = 0;
   if (n == 0) return EIN_OK;
   for (int u = from; u <= to; u++) {
     int64_t own[2];

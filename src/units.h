@@ -235,6 +235,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   memset(&lo, 0, sizeof lo);
   if (p->rates != NULL && p->graph->ordered) p->rates = table;
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
+  if (p->rates != NULL && !p->graph->ordered && !p->ungrouped)
+    EINI_TRY(eini_online_spares(p->graph, p->rates->fast_bytes));
   EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
   if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
   lo.a = &p->arena;

@@ -1,0 +1,439 @@
+// ================================================================================================
+// >>group-online  folds that go on from block to block
+// Takes a group; where its folds along one index can be merged, makes the steps by which blocks of
+// that index follow each other: sums of exp(x - max) are scaled whenever the maximum has grown.
+// ================================================================================================
+
+// After: a softmax whose maximum and sum are states of one pass (Milakov, Gimelshein: Online
+// normalizer calculation for softmax, 2018; Rabe, Staats: Self-attention does not need O(n^2)
+// memory, 2021), as a rule about statements: exp(x - b) with another b is exp(x - a) exp(a - b).
+
+enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
+
+typedef struct eini_role {       // of a unit of a group in which a class of indices is streamed
+  int index;                     // its index of the class, -1: none
+  int after;                     // 1: runs behind the last block
+  int by;                        // unit of the maximum by which its values are scaled, or -1
+  int at[EINI_LAYOUT_RANK];      //   and for each axis of that, its index
+} eini_role;
+
+typedef struct eini_online {
+  eini_trail *w;
+  const eini_fuse *f;
+  const int64_t *list;
+  int c;
+  eini_bundle *b;
+  eini_role role[EINI_FUSE_MOST];
+} eini_online;
+
+static int eini_role_folds(const eini_unit *u, const eini_role *r) {
+  return r->index >= u->s->nfree;
+}
+
+// ---- tensors for it ----
+
+static int eini_online_folds(const ein_graph *g, const eini_stmt *s) {
+  const eini_tensor *t = &g->tensor[s->out];
+  return (s->fold == EIN_FOLD_SUM || s->fold == EIN_FOLD_MAX || s->fold == EIN_FOLD_MIN) &&
+         s->carry == NULL && s->rest == EIN_REST_ERROR && t->nstmt == 1 && t->dtype == s->type &&
+         (s->type == EIN_F32 || s->type == EIN_F64) && t->rank <= EINI_LAYOUT_RANK &&
+         t->rank == s->nfree;
+}
+
+// Sets aside a block's part of each fold that may be streamed, and for maxima two more.
+static ein_status eini_online_spares(ein_graph *g, double fast) {
+  static const char *const what[] = {"part", "safe", "scale"};
+  const int64_t n = g->ntensor;
+  double temps = 0;
+  for (int64_t t = 0; t < n; t++)
+    if (g->tensor[t].role == EIN_ROLE_TEMP && g->tensor[t].nstmt > 0)
+      temps += eini_tensor_bytes(&g->tensor[t]);
+  for (int64_t i = 0; i < g->nstmt && temps > fast; i++) {
+    const eini_stmt *s = &g->stmt[i];
+    int made = 0;
+    for (int k = 0; k < s->noperand; k++) made |= g->tensor[s->operand[k]].role == EIN_ROLE_TEMP;
+    if (!made || !eini_online_folds(g, s)) continue;
+    g->tensor[s->out].spare = (int)g->ntensor;
+    for (int k = 0; k < (s->fold == EIN_FOLD_MAX ? 3 : 1); k++) {
+      const eini_tensor *t = &g->tensor[s->out];
+      char name[64];
+      int id;
+      snprintf(name, sizeof name, "%.48s.%s", t->name, what[k]);
+      EINI_TRY(eini_graph_add_tensor(g, name, (int64_t)strlen(name), EIN_ROLE_TEMP, t->dtype,
+                                     t->rank, t->shape, &id));
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- what units do ----
+
+// The index of statement number x in the class: -1: none; -2: several, or not block for block.
+static int eini_online_index(const eini_online *z, int64_t x) {
+  int m = 0, found = -1;
+  while (z->list[m] != x) m++;
+  for (int i = 0; i < z->f->member[m].s->nindex; i++) {
+    const eini_fuse_index *y = &z->f->index[z->f->member[m].first + i];
+    if (y->cls != z->c) continue;
+    if (found != -1 || y->mul != 1 || y->lo != 0 || y->hi != 0) return -2;
+    found = i;
+  }
+  return found;
+}
+
+// Where each axis of the maximum that unit `by` makes lies among the indices of s, which reads x at
+// operand a as the maximum does, and it at operand k. 0: it does not.
+static int eini_online_lies(const eini_stmt *max, const eini_stmt *s, int a, int k, int *at) {
+  for (int q = 0; q < max->out_map.rows; q++) {
+    const int i = eini_plain_row(&max->out_map, q);
+    at[q] = eini_plain_row(&s->proj[k], q);
+    if (i < 0 || at[q] < 0) return 0;
+    for (int r = 0; r < max->proj[0].rows; r++)
+      if (eini_plain_row(&max->proj[0], r) == i && eini_plain_row(&s->proj[a], r) != at[q])
+        return 0;
+  }
+  for (int r = 0; r < max->proj[0].rows; r++)
+    if (eini_plain_row(&max->proj[0], r) < 0 || eini_plain_row(&s->proj[a], r) < 0) return 0;
+  return 1;
+}
+
+// Is s exp(x - m), where m, its operand k, is the maximum of x along the class?
+static int eini_online_shift(const eini_stmt *max, const eini_stmt *s, int k, int *at) {
+  const eini_node *v = s->expr.node;
+  if (s->fold != EIN_FOLD_NONE || s->expr.n != 4 || v[3].op != EIN_OP_EXP ||
+      v[v[3].arg[0]].op != EIN_OP_SUB || max->fold != EIN_FOLD_MAX || max->noperand != 1 ||
+      max->expr.n != 1 || s->type != max->type)
+    return 0;
+  const eini_node *x = &v[v[v[3].arg[0]].arg[0]], *m = &v[v[v[3].arg[0]].arg[1]];
+  return x->op == EIN_OP_OPERAND && m->op == EIN_OP_OPERAND && m->arg[0] == k &&
+         x->dtype == s->type && s->operand[x->arg[0]] == max->operand[0] &&
+         eini_online_lies(max, s, x->arg[0], k, at);
+}
+
+// What unit x, counted from the first, does with operand k, which unit `from` made. 0: what blocks
+// cannot do one after another.
+static int eini_online_reads(eini_online *z, int x, int k, int from) {
+  const eini_unit *u = &z->w->unit[z->b->from + x], *y = &z->w->unit[z->b->from + from];
+  const eini_stmt *s = u->s;
+  eini_role *r = &z->role[x];
+  const eini_role *o = &z->role[from];
+  const int own = k < s->noperand;  // else what is fused into it reads it
+  if (o->after || eini_role_folds(y, o)) {
+    if (r->index < 0 || (!own && eini_role_folds(u, r))) return r->after |= r->index < 0, 1;
+    if (!own || y->f != NULL || r->by >= 0 || !eini_online_shift(y->s, s, k, r->at)) return 0;
+    r->by = from;
+    return z->w->local[u->out] && u->f == NULL;
+  }
+  if (o->by < 0) return o->index < 0 || r->index >= 0;
+  if (!own || r->index < 0 || r->by >= 0) return 0;
+  if (eini_role_folds(u, r) ? s->fold != EIN_FOLD_SUM
+                            : s->fold != EIN_FOLD_NONE || !z->w->local[u->out] || u->f != NULL)
+    return 0;
+  if (!(s->expr.n == 1 && s->noperand == 1) && !eini_quotient_factor(s, k)) return 0;
+  r->by = o->by;
+  for (int q = 0; q < z->w->g->tensor[z->w->unit[z->b->from + o->by].s->out].rank; q++) {
+    r->at[q] = -1;
+    for (int axis = 0; axis < y->s->out_map.rows; axis++)
+      if (eini_plain_row(&y->s->out_map, axis) == o->at[q])
+        r->at[q] = eini_plain_row(&s->proj[k], axis);
+    if (r->at[q] < 0 || r->at[q] >= s->nfree) return 0;
+  }
+  return 1;
+}
+
+// 0: blocks along the class cannot follow each other.
+static int eini_online_roles(eini_online *z) {
+  const eini_map *m;
+  const int *column;
+  int folds = 0;
+  for (int x = 0; x <= z->b->to - z->b->from; x++) {
+    const eini_unit *u = &z->w->unit[z->b->from + x];
+    eini_role *r = &z->role[x];
+    memset(r, 0, sizeof *r);
+    r->by = -1;
+    if ((r->index = eini_online_index(z, u->number[0])) == -2) return 0;
+    const int then = u->f == NULL ? -1 : eini_online_index(z, u->number[1]);
+    if (then == -2) return 0;
+    if (eini_role_folds(u, r)) {
+      const eini_tensor *t = &z->w->g->tensor[u->s->out];
+      if (t->spare == 0 || then >= 0 || !eini_online_folds(z->w->g, u->s)) return 0;
+      folds = 1;
+    } else if (u->f != NULL && (then < 0 ? -1 : u->column[then]) != r->index) {
+      return 0;
+    }
+    for (int k = 0, t; (t = eini_unit_operand(u, k, &m, &column)) >= 0; k++) {
+      const int from = z->w->made[t] - z->b->from;
+      if (u->f != NULL && t == u->s->out) continue;
+      if (from >= 0 && from < x && !eini_online_reads(z, x, k, from)) return 0;
+    }
+  }
+  return folds;
+}
+
+// ---- steps ----
+
+static eini_group_step *eini_group_step_add(eini_bundle *b, const eini_stmt *s, int unit,
+                                            int when) {
+  eini_group_step *x = &b->step[b->nstep++];
+  memset(x, 0, sizeof *x);
+  x->s = s;
+  x->via = -1;
+  x->unit = unit;
+  x->when = when;
+  return x;
+}
+
+// A statement about the elements of what unit x folds: of these tensors, of which `scale`, if it is
+// not -1, has the axes of the maximum. Its expression is the caller's to add.
+static ein_status eini_online_each(eini_online *z, ein_graph *g, int x, int out, int n,
+                                   const int *operand, int scale, int when, eini_stmt **s) {
+  const eini_role *r = &z->role[x];
+  const eini_stmt *fold = z->w->unit[z->b->from + x].s;
+  const int rank = g->tensor[out].rank;
+  eini_stmt *added;
+  EINI_TRY(eini_graph_add_stmt(g, out, rank, n, operand, &added));
+  *s = EINI_NEW(&g->arena, eini_stmt, 1);
+  if (*s == NULL) return EIN_ERR_NO_MEMORY;
+  **s = *added;
+  g->nstmt--;  // it is the group's own
+  g->tensor[out].nstmt--;
+  for (int i = 0; i < rank; i++) {
+    (*s)->index[i].name = "";
+    (*s)->index[i].extent = g->tensor[out].shape[i];
+  }
+  EINI_TRY(eini_map_units(&g->arena, &(*s)->out_map, 0, 0, rank));
+  for (int k = 0; k < n; k++) {
+    if (k != scale) EINI_TRY(eini_map_units(&g->arena, &(*s)->proj[k], 0, 0, rank));
+    for (int q = 0; k == scale && q < g->tensor[operand[k]].rank; q++)
+      for (int axis = 0; axis < rank; axis++)
+        if (eini_plain_row(&fold->out_map, axis) == r->at[q])
+          EINI_TRY(eini_map_set(&g->arena, &(*s)->proj[k], q, axis, 1));
+  }
+  eini_group_step_add(z->b, *s, x, when)->axes = 1;
+  return EIN_OK;
+}
+
+static int eini_online_operand(ein_graph *g, eini_stmt *s, int k) {
+  return eini_expr_add(&g->arena, &s->expr, EIN_OP_OPERAND, -1, k, 0, 0);
+}
+
+// What s computes ends with the node; -1: out of memory.
+static ein_status eini_online_end(ein_graph *g, eini_stmt *s, int node) {
+  return node < 0 ? EIN_ERR_NO_MEMORY : eini_stmt_finish(g, s, NULL);
+}
+
+// out = one op two.
+static ein_status eini_online_pair(eini_online *z, ein_graph *g, int x, int out, int op, int one,
+                                   int two, int when) {
+  const int operand[2] = {one, two};
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, out, 2, operand, -1, when, &s));
+  const int a = eini_online_operand(g, s, 0), b = eini_online_operand(g, s, 1);
+  return eini_online_end(g, s, a < 0 || b < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, op, a, b));
+}
+
+// scale = where(all == part, 1, exp(all - part)): part is the maximum after this block, all before.
+static ein_status eini_online_scale(eini_online *z, ein_graph *g, int x, int all, int spare) {
+  const int operand[2] = {all, spare + EINI_SPARE_PART};
+  eini_arena *a = &g->arena;
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, spare + EINI_SPARE_SCALE, 2, operand, -1, EINI_AT_OTHERS, &s));
+  const int was = eini_online_operand(g, s, 0), is = eini_online_operand(g, s, 1);
+  const int same = was < 0 || is < 0 ? -1 : eini_expr_pair(a, &s->expr, EIN_OP_EQ, was, is);
+  const int one = same < 0 ? -1 : eini_expr_real(a, &s->expr, -1, 1);
+  const int less = one < 0 ? -1 : eini_expr_pair(a, &s->expr, EIN_OP_SUB, was, is);
+  const int by = less < 0 ? -1 : eini_expr_add(a, &s->expr, EIN_OP_EXP, -1, less, 0, 0);
+  return eini_online_end(g, s, by < 0 ? -1 : eini_expr_add(a, &s->expr, EIN_OP_WHERE, -1, same, one,
+                                                           by));
+}
+
+// safe = max(all, the least finite number): exp(x - safe) is 0 where nothing but -inf came so far.
+static ein_status eini_online_safe(eini_online *z, ein_graph *g, int x, int all, int spare) {
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, spare + EINI_SPARE_SAFE, 1, &all, -1,
+                            EINI_AT_FIRST | EINI_AT_OTHERS, &s));
+  const double least = g->tensor[all].dtype == EIN_F32 ? -(double)FLT_MAX : -DBL_MAX;
+  const int a = eini_online_operand(g, s, 0);
+  const int b = a < 0 ? -1 : eini_expr_real(&g->arena, &s->expr, -1, least);
+  return eini_online_end(g, s, b < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_MAX, a, b));
+}
+
+// all = all * scale + part.
+static ein_status eini_online_scaled(eini_online *z, ein_graph *g, int x, int all, int scale) {
+  const int operand[3] = {all, scale, g->tensor[all].spare + EINI_SPARE_PART};
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, all, 3, operand, 1, EINI_AT_OTHERS, &s));
+  const int a = eini_online_operand(g, s, 0), b = eini_online_operand(g, s, 1);
+  const int c = eini_online_operand(g, s, 2);
+  const int by = a < 0 || b < 0 || c < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_MUL, a,
+                                                              b);
+  return eini_online_end(g, s, by < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_ADD, by,
+                                                            c));
+}
+
+// all = all + (max - max): where the maximum is infinite, exp(x - max) has been NaN.
+static ein_status eini_online_exact(eini_online *z, ein_graph *g, int x, int all, int max) {
+  const int operand[2] = {all, max};
+  eini_stmt *s;
+  EINI_TRY(eini_online_each(z, g, x, all, 2, operand, 1, EINI_AT_LAST, &s));
+  const int a = eini_online_operand(g, s, 0), b = eini_online_operand(g, s, 1);
+  const int no = a < 0 || b < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_SUB, b, b);
+  return eini_online_end(g, s, no < 0 ? -1 : eini_expr_pair(&g->arena, &s->expr, EIN_OP_ADD, a,
+                                                            no));
+}
+
+// The steps of a fold along the class.
+static ein_status eini_online_fold(eini_online *z, ein_graph *g, int x) {
+  const eini_unit *u = &z->w->unit[z->b->from + x];
+  const int all = u->s->out, spare = g->tensor[all].spare, part = spare + EINI_SPARE_PART;
+  const int by = z->role[x].by;
+  int shifts = 0;
+  eini_stmt *of = EINI_NEW(&g->arena, eini_stmt, 1);
+  if (of == NULL) return EIN_ERR_NO_MEMORY;
+  *of = *u->s;
+  of->out = part;
+  eini_group_step_add(z->b, u->s, x, EINI_AT_FIRST);
+  eini_group_step_add(z->b, of, x, EINI_AT_OTHERS);
+  for (int y = x + 1; y <= z->b->to - z->b->from; y++) shifts |= z->role[y].by == x;
+  if (shifts) {
+    EINI_TRY(eini_online_pair(z, g, x, part, EIN_OP_MAX, all, part, EINI_AT_OTHERS));
+    EINI_TRY(eini_online_scale(z, g, x, all, spare));
+    EINI_TRY(eini_online_pair(z, g, x, all, EIN_OP_MAX, part, part, EINI_AT_OTHERS));
+    EINI_TRY(eini_online_safe(z, g, x, all, spare));
+  } else if (by < 0) {
+    const int op = u->s->fold == EIN_FOLD_SUM ? EIN_OP_ADD
+                   : u->s->fold == EIN_FOLD_MAX ? EIN_OP_MAX : EIN_OP_MIN;
+    EINI_TRY(eini_online_pair(z, g, x, all, op, all, part, EINI_AT_OTHERS));
+  } else {
+    const int max = z->w->unit[z->b->from + by].s->out;
+    EINI_TRY(eini_online_scaled(z, g, x, all, g->tensor[max].spare + EINI_SPARE_SCALE));
+    EINI_TRY(eini_online_exact(z, g, x, all, max));
+  }
+  if (u->f != NULL) eini_group_step_add(z->b, u->f, x, EINI_AT_LAST)->then = 1;
+  return EIN_OK;
+}
+
+// A unit that reads the maximum so far in place of the last one.
+static ein_status eini_online_shifted(eini_online *z, ein_graph *g, int x) {
+  const eini_stmt *s = z->w->unit[z->b->from + x].s;
+  const int max = z->w->unit[z->b->from + z->role[x].by].s->out;
+  eini_stmt *own = EINI_NEW(&g->arena, eini_stmt, 1);
+  int *operand = EINI_NEW(&g->arena, int, s->noperand);
+  if (own == NULL || operand == NULL) return EIN_ERR_NO_MEMORY;
+  *own = *s;
+  own->operand = operand;
+  for (int k = 0; k < s->noperand; k++)
+    operand[k] = s->operand[k] == max ? g->tensor[max].spare + EINI_SPARE_SAFE : s->operand[k];
+  eini_group_step_add(z->b, own, x, EINI_AT_FIRST | EINI_AT_OTHERS);
+  return EIN_OK;
+}
+
+static ein_status eini_online_steps(eini_online *z, ein_graph *g) {
+  const int n = z->b->to - z->b->from + 1;
+  z->b->nstep = 0;
+  z->b->step = EINI_NEW(&g->arena, eini_group_step, EINI_STEPS_MOST * n);
+  if (z->b->step == NULL) return EIN_ERR_NO_MEMORY;
+  for (int x = 0; x < n; x++) {
+    const eini_unit *u = &z->w->unit[z->b->from + x];
+    const eini_role *r = &z->role[x];
+    if (eini_role_folds(u, r)) {
+      EINI_TRY(eini_online_fold(z, g, x));
+    } else if (r->by >= 0) {
+      EINI_TRY(eini_online_shifted(z, g, x));
+    } else {
+      eini_group_step *s = eini_group_step_add(z->b, u->s, x, r->after ? EINI_AT_LAST
+                                                  : r->index < 0 ? EINI_AT_FIRST
+                                                                 : EINI_AT_FIRST | EINI_AT_OTHERS);
+      s->f = u->f;
+      s->via = u->via;
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- blocks ----
+
+// Longer sides of all classes but the streamed one, as long as less moves.
+static void eini_online_grow(eini_fuse *f, int c, double fast) {
+  double best = eini_fuse_weigh(f, fast, INFINITY);
+  for (int at = 0; best < INFINITY && at >= 0;) {
+    double least = best, to = 0;
+    at = -1;
+    for (int d = 0; d < f->ncls; d++) {
+      const double was = f->side[d];
+      if (d == c || was >= f->extent[d]) continue;
+      f->side[d] = fmin(2 * was, f->extent[d]);
+      const double io = eini_fuse_weigh(f, fast, least);
+      if (io < least) least = io, at = d, to = f->side[d];
+      f->side[d] = was;
+    }
+    if (at >= 0) f->side[at] = to, best = least;
+  }
+  eini_fuse_settle(f, fast);
+}
+
+// The group b with blocks of so many values along class c, innermost. b->nloop 0: there are none.
+static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, double side,
+                                     eini_bundle *b) {
+  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
+  int64_t list[EINI_FUSE_MOST];
+  const int n = eini_bundle_list(w, b->from, b->to, list);
+  eini_online z;
+  eini_fuse_known *k;
+  eini_fuse f;
+  int fits;
+  b->nloop = 0;
+  EINI_TRY(eini_fuse_ask(&w->z, list, n, INFINITY, &k));
+  if (k == NULL) return EIN_OK;
+  EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
+  if (!fits || c >= f.ncls || !f.whole[c] || !(f.extent[c] >= 2 * side)) return EIN_OK;
+  memset(&z, 0, sizeof z);
+  z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
+  eini_bundle_mark(w, b->from, b->to);
+  const int can = eini_online_roles(&z);
+  eini_bundle_unmark(w, b->from, b->to);
+  if (can) {
+    EINI_TRY(eini_online_steps(&z, g));
+    eini_fuse_begin(&f);
+    f.whole[c] = 0;
+    f.last = c;
+    f.side[c] = side;
+    eini_online_grow(&f, c, w->z.fast);
+    b->stream = c + 1;
+    eini_bundle_weigh(w, &f, list, b);
+    if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;
+  }
+  eini_arena_rollback(&w->z.scratch, &mark);
+  return EIN_OK;
+}
+
+// ---- tensors of steps ----
+
+// Tensor number i that the steps of a fold of unit x use and no unit makes; -1: there are no more.
+static int eini_online_extra(const eini_trail *w, const eini_bundle *b, int x, int i) {
+  const eini_unit *u = &w->unit[b->from + x];
+  const int spare = w->g->tensor[u->s->out].spare;
+  int folds = 0;
+  for (int k = 0; k < b->nstep; k++) folds |= b->step[k].unit == x && b->step[k].axes;
+  if (!folds) return -1;
+  if (u->f != NULL && i-- == 0) return u->s->out;
+  return i < (u->s->fold == EIN_FOLD_MAX ? 3 : 1) ? spare + i : -1;
+}
+
+// Makes them the group's own, or not.
+static void eini_online_own(const eini_trail *w, const eini_bundle *b, int own) {
+  for (int x = 0, t; x <= b->to - b->from && b->stream; x++)
+    for (int i = 0; (t = eini_online_extra(w, b, x, i)) >= 0; i++) w->local[t] = (char)own;
+}
+
+// How often a step runs.
+static double eini_group_step_runs(const eini_bundle *b, const eini_group_step *s) {
+  double outer = 1, inner = 1;
+  for (int l = 0; l < b->nloop; l++) {
+    const double n = (double)eini_ceil_div(b->extent[l], b->block[l]);
+    if (l < b->nloop - 1) outer *= n;
+    else inner = n;
+  }
+  return outer * ((s->when & EINI_AT_FIRST ? 1 : 0) + (s->when & EINI_AT_OTHERS ? inner - 1 : 0) +
+                  (s->when & EINI_AT_LAST ? 1 : 0));
+}
