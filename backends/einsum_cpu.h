@@ -24,10 +24,10 @@
 // Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
-//                 >>copy-rows >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack >>gett-boxes
-//                 >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct >>direct-job >>matvec
-//                 >>small >>elements >>element-rows >>tiny >>sums >>families >>measure
-//                 >>cpu-public
+//                 >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack
+//                 >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct
+//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
+//                 >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -2629,10 +2629,434 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 }
 
 // ================================================================================================
+// >>vectors  vectors of the instruction sets
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON) and dtype (D, S:
+// f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
+// ================================================================================================
+
+// AT: what functions with such vectors are declared with; END: after the last of them. PAST and
+// STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
+// give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
+// LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
+// B: the same bits as integers.
+
+#if EINI_CPU_X86
+// min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
+#define EINI_ZD_T double
+#define EINI_ZD_V __m512d
+#define EINI_ZD_W 8
+#define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
+#define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
+#define EINI_ZD_STREAM(p, x, m) \
+  ((m) == ~0u ? _mm512_stream_pd(p, x) : _mm512_mask_storeu_pd(p, (__mmask8)(m), x))
+#define EINI_ZD_SET(x) _mm512_set1_pd(x)
+#define EINI_ZD_ADD(a, b) _mm512_add_pd(a, b)
+#define EINI_ZD_SUB(a, b) _mm512_sub_pd(a, b)
+#define EINI_ZD_MUL(a, b) _mm512_mul_pd(a, b)
+#define EINI_ZD_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define EINI_ZD_MIN(a, b) _mm512_mask_min_pd(a, 0xff, a, b)
+#define EINI_ZD_MAX(a, b) _mm512_mask_max_pd(a, 0xff, a, b)
+#define EINI_ZD_ABS(a) _mm512_abs_pd(a)
+#define EINI_ZD_KEEP(c, r) \
+  _mm512_mask_mov_pd(r, _mm512_cmp_pd_mask(c, c, _CMP_UNORD_Q), c)
+#define EINI_ZD_AT EINI_T512
+#define EINI_ZD_END _mm256_zeroupper()
+#define EINI_ZD_PAST(p, x) _mm512_stream_pd(p, x)
+#define EINI_ZD_DIV(a, b) _mm512_div_pd(a, b)
+#define EINI_ZD_SQRT(a) _mm512_sqrt_pd(a)
+#define EINI_ZD_FNMA(a, b, c) _mm512_fnmadd_pd(a, b, c)
+#define EINI_ZD_NEG(a) _mm512_xor_pd(a, _mm512_set1_pd(-0.0))
+#define EINI_ZD_RELU(a) \
+  _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, _mm512_setzero_pd(), _CMP_NLT_UQ), a)
+#define EINI_ZD_TOP(x, y) eini_max_512pd(x, y)
+#define EINI_ZD_LOW(x, y) eini_min_512pd(x, y)
+#define EINI_ZD_EXP(x) eini_exp_zd(x)
+
+#define EINI_ZS_T float
+#define EINI_ZS_V __m512
+#define EINI_ZS_W 16
+#define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
+#define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
+#define EINI_ZS_STREAM(p, x, m) \
+  ((m) == ~0u ? _mm512_stream_ps(p, x) : _mm512_mask_storeu_ps(p, (__mmask16)(m), x))
+#define EINI_ZS_SET(x) _mm512_set1_ps(x)
+#define EINI_ZS_ADD(a, b) _mm512_add_ps(a, b)
+#define EINI_ZS_SUB(a, b) _mm512_sub_ps(a, b)
+#define EINI_ZS_MUL(a, b) _mm512_mul_ps(a, b)
+#define EINI_ZS_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define EINI_ZS_MIN(a, b) _mm512_mask_min_ps(a, 0xffff, a, b)
+#define EINI_ZS_MAX(a, b) _mm512_mask_max_ps(a, 0xffff, a, b)
+#define EINI_ZS_ABS(a) _mm512_abs_ps(a)
+#define EINI_ZS_KEEP(c, r) \
+  _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(c, c, _CMP_UNORD_Q), c)
+#define EINI_ZS_AT EINI_T512
+#define EINI_ZS_END _mm256_zeroupper()
+#define EINI_ZS_PAST(p, x) _mm512_stream_ps(p, x)
+#define EINI_ZS_DIV(a, b) _mm512_div_ps(a, b)
+#define EINI_ZS_SQRT(a) _mm512_sqrt_ps(a)
+#define EINI_ZS_FNMA(a, b, c) _mm512_fnmadd_ps(a, b, c)
+#define EINI_ZS_NEG(a) _mm512_xor_ps(a, _mm512_set1_ps(-0.0f))
+#define EINI_ZS_RELU(a) \
+  _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NLT_UQ), a)
+#define EINI_ZS_TOP(x, y) eini_max_512ps(x, y)
+#define EINI_ZS_LOW(x, y) eini_min_512ps(x, y)
+#define EINI_ZS_EXP(x) eini_exp_zs(x)
+
+#define EINI_YD_T double
+#define EINI_YD_V __m256d
+#define EINI_YD_W 4
+#define EINI_YD_LOAD(p) _mm256_loadu_pd(p)
+#define EINI_YD_STORE(p, x) _mm256_storeu_pd(p, x)
+#define EINI_YD_STREAM(p, x, m) _mm256_stream_pd(p, x)
+#define EINI_YD_SET(x) _mm256_set1_pd(x)
+#define EINI_YD_ADD(a, b) _mm256_add_pd(a, b)
+#define EINI_YD_SUB(a, b) _mm256_sub_pd(a, b)
+#define EINI_YD_MUL(a, b) _mm256_mul_pd(a, b)
+#define EINI_YD_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define EINI_YD_MIN(a, b) _mm256_min_pd(a, b)
+#define EINI_YD_MAX(a, b) _mm256_max_pd(a, b)
+#define EINI_YD_ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
+#define EINI_YD_KEEP(c, r) _mm256_blendv_pd(r, c, _mm256_cmp_pd(c, c, _CMP_UNORD_Q))
+#define EINI_YD_AT EINI_T256
+#define EINI_YD_END _mm256_zeroupper()
+#define EINI_YD_PAST(p, x) _mm256_stream_pd(p, x)
+#define EINI_YD_DIV(a, b) _mm256_div_pd(a, b)
+#define EINI_YD_SQRT(a) _mm256_sqrt_pd(a)
+#define EINI_YD_FNMA(a, b, c) _mm256_fnmadd_pd(a, b, c)
+#define EINI_YD_NEG(a) _mm256_xor_pd(a, _mm256_set1_pd(-0.0))
+#define EINI_YD_RELU(a) _mm256_and_pd(_mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_NLT_UQ), a)
+#define EINI_YD_TOP(x, y) eini_max_256pd(x, y)
+#define EINI_YD_LOW(x, y) eini_min_256pd(x, y)
+#define EINI_YD_FLOOR(x) _mm256_round_pd(x, _MM_FROUND_FLOOR)
+#define EINI_YD_CEIL(x) _mm256_round_pd(x, _MM_FROUND_CEIL)
+#define EINI_YD_RINT(x) _mm256_round_pd(x, _MM_FROUND_RINT)
+#define EINI_YD_EXP(x) eini_exp_yd(x)
+#define EINI_YD_B __m256i
+#define EINI_YD_BITS(x) _mm256_castpd_si256(x)
+#define EINI_YD_FROM(i) _mm256_castsi256_pd(i)
+#define EINI_YD_BSET(i) _mm256_set1_epi64x(i)
+#define EINI_YD_BSUB(i, j) _mm256_sub_epi64(i, j)
+#define EINI_YD_SHR(i, n) _mm256_srli_epi64(i, n)
+#define EINI_YD_SHL(i, n) _mm256_slli_epi64(i, n)
+
+#define EINI_YS_T float
+#define EINI_YS_V __m256
+#define EINI_YS_W 8
+#define EINI_YS_LOAD(p) _mm256_loadu_ps(p)
+#define EINI_YS_STORE(p, x) _mm256_storeu_ps(p, x)
+#define EINI_YS_STREAM(p, x, m) _mm256_stream_ps(p, x)
+#define EINI_YS_SET(x) _mm256_set1_ps(x)
+#define EINI_YS_ADD(a, b) _mm256_add_ps(a, b)
+#define EINI_YS_SUB(a, b) _mm256_sub_ps(a, b)
+#define EINI_YS_MUL(a, b) _mm256_mul_ps(a, b)
+#define EINI_YS_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define EINI_YS_MIN(a, b) _mm256_min_ps(a, b)
+#define EINI_YS_MAX(a, b) _mm256_max_ps(a, b)
+#define EINI_YS_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
+#define EINI_YS_KEEP(c, r) _mm256_blendv_ps(r, c, _mm256_cmp_ps(c, c, _CMP_UNORD_Q))
+#define EINI_YS_AT EINI_T256
+#define EINI_YS_END _mm256_zeroupper()
+#define EINI_YS_PAST(p, x) _mm256_stream_ps(p, x)
+#define EINI_YS_DIV(a, b) _mm256_div_ps(a, b)
+#define EINI_YS_SQRT(a) _mm256_sqrt_ps(a)
+#define EINI_YS_FNMA(a, b, c) _mm256_fnmadd_ps(a, b, c)
+#define EINI_YS_NEG(a) _mm256_xor_ps(a, _mm256_set1_ps(-0.0f))
+#define EINI_YS_RELU(a) _mm256_and_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NLT_UQ), a)
+#define EINI_YS_TOP(x, y) eini_max_256ps(x, y)
+#define EINI_YS_LOW(x, y) eini_min_256ps(x, y)
+#define EINI_YS_FLOOR(x) _mm256_round_ps(x, _MM_FROUND_FLOOR)
+#define EINI_YS_CEIL(x) _mm256_round_ps(x, _MM_FROUND_CEIL)
+#define EINI_YS_RINT(x) _mm256_round_ps(x, _MM_FROUND_RINT)
+#define EINI_YS_EXP(x) eini_exp_ys(x)
+#define EINI_YS_B __m256i
+#define EINI_YS_BITS(x) _mm256_castps_si256(x)
+#define EINI_YS_FROM(i) _mm256_castsi256_ps(i)
+#define EINI_YS_BSET(i) _mm256_set1_epi32(i)
+#define EINI_YS_BSUB(i, j) _mm256_sub_epi32(i, j)
+#define EINI_YS_SHR(i, n) _mm256_srli_epi32(i, n)
+#define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
+
+#define EINI_ZL_T int64_t
+#define EINI_ZL_V __m512i
+#define EINI_ZL_W 8
+#define EINI_ZL_LOAD(p) _mm512_loadu_si512(p)
+#define EINI_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
+#define EINI_ZL_STREAM(p, x, m)                                   \
+  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
+              : _mm512_mask_storeu_epi64((void *)(p), (__mmask8)(m), x))
+#define EINI_ZL_SET(x) _mm512_set1_epi64(x)
+#define EINI_ZL_ADD(a, b) _mm512_add_epi64(a, b)
+#define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
+
+#define EINI_ZI_T int32_t
+#define EINI_ZI_V __m512i
+#define EINI_ZI_W 16
+#define EINI_ZI_LOAD(p) _mm512_loadu_si512(p)
+#define EINI_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
+#define EINI_ZI_STREAM(p, x, m)                                   \
+  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
+              : _mm512_mask_storeu_epi32((void *)(p), (__mmask16)(m), x))
+#define EINI_ZI_SET(x) _mm512_set1_epi32(x)
+#define EINI_ZI_ADD(a, b) _mm512_add_epi32(a, b)
+#define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
+
+#define EINI_YI_T int32_t
+#define EINI_YI_V __m256i
+#define EINI_YI_W 8
+#define EINI_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define EINI_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
+#define EINI_YI_SET(x) _mm256_set1_epi32(x)
+#define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
+
+// x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
+#define EINI_PICK256(F, f)                                                                  \
+  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
+    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
+  }                                                                                         \
+  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
+    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
+  }
+#define EINI_PICK512(F, f)                                                                  \
+  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
+    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
+                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
+  }                                                                                         \
+  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
+    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
+                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
+  }
+EINI_PICK256(ps, )
+EINI_PICK256(pd, d)
+EINI_PICK512(ps, )
+EINI_PICK512(pd, d)
+#undef EINI_PICK256
+#undef EINI_PICK512
+#endif  // EINI_CPU_X86
+
+#if EINI_CPU_NEON
+#define EINI_ND_T double
+#define EINI_ND_V float64x2_t
+#define EINI_ND_W 2
+#define EINI_ND_LOAD(p) vld1q_f64(p)
+#define EINI_ND_STORE(p, x) vst1q_f64(p, x)
+#define EINI_ND_STREAM(p, x, m) vst1q_f64(p, x)
+#define EINI_ND_SET(x) vdupq_n_f64(x)
+#define EINI_ND_ADD(a, b) vaddq_f64(a, b)
+#define EINI_ND_SUB(a, b) vsubq_f64(a, b)
+#define EINI_ND_MUL(a, b) vmulq_f64(a, b)
+#define EINI_ND_FMA(a, b, c) vfmaq_f64(c, a, b)
+#define EINI_ND_MIN(a, b) vminq_f64(a, b)
+#define EINI_ND_MAX(a, b) vmaxq_f64(a, b)
+#define EINI_ND_ABS(a) vabsq_f64(a)
+#define EINI_ND_KEEP(c, r) (r)  // vmin and vmax keep NaN themselves
+#define EINI_ND_AT EINI_UNUSED
+#define EINI_ND_END (void)0
+#define EINI_ND_PAST(p, x) vst1q_f64(p, x)
+#define EINI_ND_DIV(a, b) vdivq_f64(a, b)
+#define EINI_ND_SQRT(a) vsqrtq_f64(a)
+#define EINI_ND_FNMA(a, b, c) vfmsq_f64(c, a, b)
+#define EINI_ND_NEG(a) vnegq_f64(a)
+#define EINI_ND_RELU(a) \
+  vreinterpretq_f64_u64(vbicq_u64(vreinterpretq_u64_f64(a), vcltzq_f64(a)))
+#define EINI_ND_TOP(x, y) vbslq_f64(vornq_u64(vcgtq_f64(x, y), vceqq_f64(x, x)), x, y)
+#define EINI_ND_LOW(x, y) vbslq_f64(vornq_u64(vcltq_f64(x, y), vceqq_f64(x, x)), x, y)
+#define EINI_ND_FLOOR(x) vrndmq_f64(x)
+#define EINI_ND_CEIL(x) vrndpq_f64(x)
+#define EINI_ND_RINT(x) vrndiq_f64(x)
+#define EINI_ND_EXP(x) eini_exp_nd(x)
+#define EINI_ND_B uint64x2_t
+#define EINI_ND_BITS(x) vreinterpretq_u64_f64(x)
+#define EINI_ND_FROM(i) vreinterpretq_f64_u64(i)
+#define EINI_ND_BSET(i) vdupq_n_u64(i)
+#define EINI_ND_BSUB(i, j) vsubq_u64(i, j)
+#define EINI_ND_SHR(i, n) vshrq_n_u64(i, n)
+#define EINI_ND_SHL(i, n) vshlq_n_u64(i, n)
+
+#define EINI_NS_T float
+#define EINI_NS_V float32x4_t
+#define EINI_NS_W 4
+#define EINI_NS_LOAD(p) vld1q_f32(p)
+#define EINI_NS_STORE(p, x) vst1q_f32(p, x)
+#define EINI_NS_STREAM(p, x, m) vst1q_f32(p, x)
+#define EINI_NS_SET(x) vdupq_n_f32(x)
+#define EINI_NS_ADD(a, b) vaddq_f32(a, b)
+#define EINI_NS_SUB(a, b) vsubq_f32(a, b)
+#define EINI_NS_MUL(a, b) vmulq_f32(a, b)
+#define EINI_NS_FMA(a, b, c) vfmaq_f32(c, a, b)
+#define EINI_NS_MIN(a, b) vminq_f32(a, b)
+#define EINI_NS_MAX(a, b) vmaxq_f32(a, b)
+#define EINI_NS_ABS(a) vabsq_f32(a)
+#define EINI_NS_KEEP(c, r) (r)
+#define EINI_NS_AT EINI_UNUSED
+#define EINI_NS_END (void)0
+#define EINI_NS_PAST(p, x) vst1q_f32(p, x)
+#define EINI_NS_DIV(a, b) vdivq_f32(a, b)
+#define EINI_NS_SQRT(a) vsqrtq_f32(a)
+#define EINI_NS_FNMA(a, b, c) vfmsq_f32(c, a, b)
+#define EINI_NS_NEG(a) vnegq_f32(a)
+#define EINI_NS_RELU(a) \
+  vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(a), vcltzq_f32(a)))
+#define EINI_NS_TOP(x, y) vbslq_f32(vornq_u32(vcgtq_f32(x, y), vceqq_f32(x, x)), x, y)
+#define EINI_NS_LOW(x, y) vbslq_f32(vornq_u32(vcltq_f32(x, y), vceqq_f32(x, x)), x, y)
+#define EINI_NS_FLOOR(x) vrndmq_f32(x)
+#define EINI_NS_CEIL(x) vrndpq_f32(x)
+#define EINI_NS_RINT(x) vrndiq_f32(x)
+#define EINI_NS_EXP(x) eini_exp_ns(x)
+#define EINI_NS_B uint32x4_t
+#define EINI_NS_BITS(x) vreinterpretq_u32_f32(x)
+#define EINI_NS_FROM(i) vreinterpretq_f32_u32(i)
+#define EINI_NS_BSET(i) vdupq_n_u32(i)
+#define EINI_NS_BSUB(i, j) vsubq_u32(i, j)
+#define EINI_NS_SHR(i, n) vshrq_n_u32(i, n)
+#define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
+#endif  // EINI_CPU_NEON
+
+// ================================================================================================
+// >>exp  the exponential function of vectors
+// At most 2 ulp, as in section math; special values as C99.
+// ================================================================================================
+
+#if EINI_CPU_X86
+// 2^(j/16)
+static const double eini_exp_parts[16] = {
+    1.0, 1.0442737824274138, 1.0905077326652577, 1.1387886347566916,
+    1.189207115002721, 1.241857812073484, 1.2968395546510096, 1.3542555469368927,
+    1.4142135623730951, 1.4768261459394993, 1.5422108254079407, 1.6104903319492543,
+    1.681792830507429, 1.7562521603732995, 1.8340080864093424, 1.9152065613971474};
+
+// exp(x) = 2^m e^r, where m is x / ln 2 rounded to sixteenths: adding 1.5 * 2^48 rounds, and leaves
+// the sixteenths j in the last four bits. 2^m comes as 2^(j/16) from two registers and as a power
+// of two, which scalef also takes to subnormals, 0 and infinity. e^r = 1 + r + r^2 q(r), q fitted
+// as those of section math; with y = r^2 + 19.99.. its degree of 4 takes three products. For x
+// infinite, NaN or far out r means nothing and is made finite: m says what comes out. At most
+// 1.13 ulp: 0.5 of the last sum, 0.5 of 2^(j/16), 0.1 of q; a second table with what 2^(j/16) lacks
+// would halve that and take a fifth longer.
+EINI_T512 static inline __m512d eini_exp_zd(__m512d x) {
+  const __m512d shift = _mm512_set1_pd(6755399441055744.0 / 16);
+  const __m512d t = _mm512_fmadd_pd(x, _mm512_set1_pd(1.4426950408889634), shift);
+  const __m512d m = _mm512_sub_pd(t, shift);
+  const __m512d part = _mm512_permutex2var_pd(_mm512_loadu_pd(eini_exp_parts),
+                                              _mm512_castpd_si512(t),
+                                              _mm512_loadu_pd(eini_exp_parts + 8));
+  __m512d r = _mm512_fnmadd_pd(m, _mm512_set1_pd(0.69314718055989033), x);  // ln 2 in two parts
+  r = _mm512_fnmadd_pd(m, _mm512_set1_pd(5.4979230187083712e-14), r);
+  r = _mm512_max_pd(_mm512_min_pd(r, _mm512_set1_pd(1)), _mm512_set1_pd(-1));  // NaN: 1
+  const __m512d r2 = _mm512_mul_pd(r, r);
+  const __m512d y = _mm512_add_pd(r2, _mm512_set1_pd(19.999664536645206));
+  __m512d q = _mm512_fmadd_pd(r, _mm512_set1_pd(0.008333473110926876),
+                              _mm512_set1_pd(-0.013885661260104924));
+  q = _mm512_fmadd_pd(y, _mm512_set1_pd(0.0013888314944317652), q);
+  q = _mm512_fmadd_pd(q, y, _mm512_set1_pd(0.22219460522547685));
+  q = _mm512_fmadd_pd(q, r2, r);
+  return _mm512_scalef_pd(_mm512_fmadd_pd(q, part, part), m);
+}
+
+// Here m is an integer, and e^r that of section math.
+EINI_T512 static inline __m512 eini_exp_zs(__m512 x) {
+  const __m512 shift = _mm512_set1_ps(12582912.0f);
+  const __m512 m = _mm512_sub_ps(_mm512_fmadd_ps(x, _mm512_set1_ps(1.44269504f), shift), shift);
+  __m512 r = _mm512_fnmadd_ps(m, _mm512_set1_ps(0.693145752f), x);
+  r = _mm512_fnmadd_ps(m, _mm512_set1_ps(1.42860677e-06f), r);
+  r = _mm512_max_ps(_mm512_min_ps(r, _mm512_set1_ps(1)), _mm512_set1_ps(-1));
+  const __m512 r2 = _mm512_mul_ps(r, r);
+  const __m512 low = _mm512_fmadd_ps(r, _mm512_set1_ps(0.166665167f), _mm512_set1_ps(0.499999881f));
+  __m512 q = _mm512_fmadd_ps(r, _mm512_set1_ps(0.00836911518f), _mm512_set1_ps(0.0416696332f));
+  q = _mm512_fmadd_ps(r2, _mm512_set1_ps(0.00137470546f), q);
+  q = _mm512_fmadd_ps(_mm512_fmadd_ps(q, r2, low), r2, r);
+  return _mm512_scalef_ps(_mm512_add_ps(q, _mm512_set1_ps(1)), m);
+}
+#endif  // EINI_CPU_X86
+
+// Without scalef and a table in registers: section math's, with fused products. t holds 2^52 times
+// 1.5 plus the integer m, so m in its low bits; 2^m, which may be beyond the exponents there are,
+// comes in two factors. NaN goes through MIN and MAX as their second argument.
+#define EINI_EXP_D(name, X)                                                                 \
+  X##AT static inline X##V name(X##V x) {                                                   \
+    const X##V shift = X##SET(6755399441055744.0);                                          \
+    x = X##MAX(X##SET(-746.0), X##MIN(X##SET(746.0), x));                                   \
+    const X##V t = X##FMA(x, X##SET(1.4426950408889634), shift), m = X##SUB(t, shift);      \
+    X##V r = X##FNMA(m, X##SET(0.69314718055989033), x);                                    \
+    r = X##FNMA(m, X##SET(5.4979230187083712e-14), r);                                      \
+    const X##V r2 = X##MUL(r, r);                                                           \
+    X##V p = X##FMA(r, X##SET(2.5027323383195078e-08), X##SET(2.7631567772592245e-07));     \
+    p = EINI_EXP_TWO(X, p, r, r2, 2.7557500050335439e-06, 2.4801489110158403e-05);          \
+    p = EINI_EXP_TWO(X, p, r, r2, 0.00019841269603845463, 0.0013888888947879597);           \
+    p = EINI_EXP_TWO(X, p, r, r2, 0.0083333333334489577, 0.041666666666511636);             \
+    p = EINI_EXP_TWO(X, p, r, r2, 0.16666666666666485, 0.50000000000000133);                \
+    p = X##ADD(X##SET(1.0), X##FMA(p, r2, r));                                              \
+    /* 1023 for each factor */                                                              \
+    const X##B k = X##BSUB(X##BITS(t), X##BSET(0x4338000000000000 - 0x7fe));                \
+    const X##B h = X##SHR(k, 1);                                                            \
+    p = X##MUL(p, X##FROM(X##SHL(h, 52)));                                                  \
+    return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 52)));                                   \
+  }
+#define EINI_EXP_S(name, X)                                                                 \
+  X##AT static inline X##V name(X##V x) {                                                   \
+    const X##V shift = X##SET(12582912.0f);                                                 \
+    x = X##MAX(X##SET(-104.0f), X##MIN(X##SET(104.0f), x));                                 \
+    const X##V t = X##FMA(x, X##SET(1.44269504f), shift), m = X##SUB(t, shift);             \
+    X##V r = X##FNMA(m, X##SET(0.693145752f), x);                                           \
+    r = X##FNMA(m, X##SET(1.42860677e-06f), r);                                             \
+    const X##V r2 = X##MUL(r, r);                                                           \
+    X##V p = EINI_EXP_TWO(X, X##SET(0.00137470546f), r, r2, 0.00836911518f, 0.0416696332f); \
+    p = EINI_EXP_TWO(X, p, r, r2, 0.166665167f, 0.499999881f);                              \
+    p = X##ADD(X##SET(1.0f), X##FMA(p, r2, r));                                             \
+    const X##B k = X##BSUB(X##BITS(t), X##BSET(0x4b400000 - 0xfe)), h = X##SHR(k, 1);       \
+    p = X##MUL(p, X##FROM(X##SHL(h, 23)));                                                  \
+    return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 23)));                                   \
+  }
+#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
+#if EINI_CPU_X86
+EINI_EXP_D(eini_exp_yd, EINI_YD_)
+EINI_EXP_S(eini_exp_ys, EINI_YS_)
+#elif EINI_CPU_NEON
+EINI_EXP_D(eini_exp_nd, EINI_ND_)
+EINI_EXP_S(eini_exp_ns, EINI_NS_)
+#endif
+#undef EINI_EXP_TWO
+#undef EINI_EXP_S
+#undef EINI_EXP_D
+
+// ================================================================================================
 // >>chunks  operations of expressions and folds, per instruction set
 // The loops of einsum.h's sections math, eval and fold, compiled again: each function here has
 // nothing in it but a call, and takes the callee's body in (flatten) under its own target.
 // ================================================================================================
+
+// libm's names keep compilers from vector code (errno, traps), so these say it themselves.
+#define EINI_OP_SELF(name, s, bits, X, expr)                                                \
+  X##AT static void eini_c_##name##_##s##_##bits(int64_t n, const void *pa, const void *b,  \
+                                                 const void *c, void *pd) {                 \
+    const X##T *a = (const X##T *)pa;                                                       \
+    X##T *d = (X##T *)pd;                                                                   \
+    (void)b;                                                                                \
+    (void)c;                                                                                \
+    for (int64_t i = 0; i < n; i += X##W) {                                                 \
+      const X##V x = X##LOAD(a + i);                                                        \
+      X##STORE(d + i, expr);                                                                \
+    }                                                                                       \
+  }
+#define EINI_OP_ROOTS(s, bits, X)                                                           \
+  EINI_OP_SELF(sqrt, s, bits, X, X##SQRT(x))                                                \
+  EINI_OP_SELF(rsqrt, s, bits, X, X##DIV(X##SET(1), X##SQRT(x)))
+#define EINI_OP_EXPS(s, bits, X)                                                            \
+  EINI_OP_SELF(exp, s, bits, X, X##EXP(x))                                                  \
+  EINI_OP_SELF(sigmoid, s, bits, X, X##DIV(X##SET(1), EINI_EXP_1(X)))                       \
+  EINI_OP_SELF(silu, s, bits, X, X##DIV(x, EINI_EXP_1(X)))
+// 1 + exp(-x)
+#define EINI_EXP_1(X) X##ADD(X##SET(1), X##EXP(X##SUB(X##SET(0), x)))
+#define EINI_OP_ROUNDING(s, bits, X)                                                        \
+  EINI_OP_SELF(floor, s, bits, X, X##FLOOR(x))                                              \
+  EINI_OP_SELF(ceil, s, bits, X, X##CEIL(x))                                                \
+  EINI_OP_SELF(round, s, bits, X, X##RINT(x))
+#define EINI_OP_SELVES(s, bits, X) \
+  EINI_OP_ROOTS(s, bits, X) EINI_OP_EXPS(s, bits, X) EINI_OP_ROUNDING(s, bits, X)
+#define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
+#define EINI_REA_(op, name, bits)                                                           \
+  {EIN_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
+                  NULL, NULL}}
 
 #if EINI_CPU_X86
 
@@ -2679,14 +3103,11 @@ EIN_OP_NUMBERS(where)
 EIN_OP_NUMBERS(relu)
 EIN_OP_NUMBERS(abs)
 EIN_OP_REALS(quot)
-EINI_OP1(exp_f32) EINI_OP1(exp_f64)
 EIN_OP_REALS(log)
 EIN_OP_REALS(sin)
 EIN_OP_REALS(cos)
 EIN_OP_REALS(tanh)
 EIN_OP_REALS(erf)
-EINI_OP1(sigmoid_f32) EINI_OP1(sigmoid_f64)
-EINI_OP1(silu_f32) EINI_OP1(silu_f64)
 EINI_OP1(gelu_f32)
 EINI_OP1(gelu_f64)
 #undef EIN_OP_REALS
@@ -2694,106 +3115,17 @@ EINI_OP1(gelu_f64)
 #undef EINI_OP2
 #undef EINI_OP1
 
-// 2^(j/16)
-static const double eini_exp_parts[16] = {
-    1.0, 1.0442737824274138, 1.0905077326652577, 1.1387886347566916,
-    1.189207115002721, 1.241857812073484, 1.2968395546510096, 1.3542555469368927,
-    1.4142135623730951, 1.4768261459394993, 1.5422108254079407, 1.6104903319492543,
-    1.681792830507429, 1.7562521603732995, 1.8340080864093424, 1.9152065613971474};
-
-// exp(x) = 2^m e^r, where m is x / ln 2 rounded to sixteenths: adding 1.5 * 2^48 rounds, and leaves
-// the sixteenths j in the last four bits. 2^m comes as 2^(j/16) from two registers and as a power
-// of two, which scalef also takes to subnormals, 0 and infinity. e^r = 1 + r + r^2 q(r), q fitted
-// as those of section math; with y = r^2 + 19.99.. its degree of 4 takes three products. For x
-// infinite, NaN or far out r means nothing and is made finite: m says what comes out. At most
-// 1.13 ulp: 0.5 of the last sum, 0.5 of 2^(j/16), 0.1 of q; a second table with what 2^(j/16) lacks
-// would halve that and take a fifth longer.
-EINI_T512 static inline __m512d eini_exp_512pd(__m512d x) {
-  const __m512d shift = _mm512_set1_pd(6755399441055744.0 / 16);
-  const __m512d t = _mm512_fmadd_pd(x, _mm512_set1_pd(1.4426950408889634), shift);
-  const __m512d m = _mm512_sub_pd(t, shift);
-  const __m512d part = _mm512_permutex2var_pd(_mm512_loadu_pd(eini_exp_parts),
-                                              _mm512_castpd_si512(t),
-                                              _mm512_loadu_pd(eini_exp_parts + 8));
-  __m512d r = _mm512_fnmadd_pd(m, _mm512_set1_pd(0.69314718055989033), x);  // ln 2 in two parts
-  r = _mm512_fnmadd_pd(m, _mm512_set1_pd(5.4979230187083712e-14), r);
-  r = _mm512_max_pd(_mm512_min_pd(r, _mm512_set1_pd(1)), _mm512_set1_pd(-1));  // NaN: 1
-  const __m512d r2 = _mm512_mul_pd(r, r);
-  const __m512d y = _mm512_add_pd(r2, _mm512_set1_pd(19.999664536645206));
-  __m512d q = _mm512_fmadd_pd(r, _mm512_set1_pd(0.008333473110926876),
-                              _mm512_set1_pd(-0.013885661260104924));
-  q = _mm512_fmadd_pd(y, _mm512_set1_pd(0.0013888314944317652), q);
-  q = _mm512_fmadd_pd(q, y, _mm512_set1_pd(0.22219460522547685));
-  q = _mm512_fmadd_pd(q, r2, r);
-  return _mm512_scalef_pd(_mm512_fmadd_pd(q, part, part), m);
-}
-
-// Here m is an integer, and e^r that of section math.
-EINI_T512 static inline __m512 eini_exp_512ps(__m512 x) {
-  const __m512 shift = _mm512_set1_ps(12582912.0f);
-  const __m512 m = _mm512_sub_ps(_mm512_fmadd_ps(x, _mm512_set1_ps(1.44269504f), shift), shift);
-  __m512 r = _mm512_fnmadd_ps(m, _mm512_set1_ps(0.693145752f), x);
-  r = _mm512_fnmadd_ps(m, _mm512_set1_ps(1.42860677e-06f), r);
-  r = _mm512_max_ps(_mm512_min_ps(r, _mm512_set1_ps(1)), _mm512_set1_ps(-1));
-  const __m512 r2 = _mm512_mul_ps(r, r);
-  const __m512 low = _mm512_fmadd_ps(r, _mm512_set1_ps(0.166665167f), _mm512_set1_ps(0.499999881f));
-  __m512 q = _mm512_fmadd_ps(r, _mm512_set1_ps(0.00836911518f), _mm512_set1_ps(0.0416696332f));
-  q = _mm512_fmadd_ps(r2, _mm512_set1_ps(0.00137470546f), q);
-  q = _mm512_fmadd_ps(_mm512_fmadd_ps(q, r2, low), r2, r);
-  return _mm512_scalef_ps(_mm512_add_ps(q, _mm512_set1_ps(1)), m);
-}
-
-// libm's names keep compilers from vector code (errno, traps), so these say it themselves.
-#define EIN_OP_SELF(name, bits, s, T, V, expr)                                             \
-  EINI_T##bits static void eini_c_##name##_##s##_##bits(                                    \
-      int64_t n, const void *pa, const void *b, const void *c, void *pd) {                  \
-    const T *a = (const T *)pa;                                                             \
-    T *d = (T *)pd;                                                                         \
-    (void)b;                                                                                \
-    (void)c;                                                                                \
-    for (int64_t i = 0; i < n; i += (int64_t)(sizeof(V) / sizeof(T))) {                     \
-      V x;                                                                                  \
-      memcpy(&x, a + i, sizeof x);                                                          \
-      x = expr;                                                                             \
-      memcpy(d + i, &x, sizeof x);                                                          \
-    }                                                                                       \
-  }
-#define EIN_OP_ROOTS(bits, s, T, V, P, F)                                                  \
-  EIN_OP_SELF(sqrt, bits, s, T, V, P##_sqrt_##F(x))                                        \
-  EIN_OP_SELF(rsqrt, bits, s, T, V, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))
-#define EIN_OP_EXPS(s, T, V, F)                                                            \
-  EIN_OP_SELF(exp, 512, s, T, V, eini_exp_512##F(x))                                       \
-  EIN_OP_SELF(sigmoid, 512, s, T, V, _mm512_div_##F(_mm512_set1_##F(1), EINI_EXP_1(F)))    \
-  EIN_OP_SELF(silu, 512, s, T, V, _mm512_div_##F(x, EINI_EXP_1(F)))
-// 1 + exp(-x)
-#define EINI_EXP_1(F)                                                                       \
-  _mm512_add_##F(_mm512_set1_##F(1), eini_exp_512##F(_mm512_sub_##F(_mm512_setzero_##F(), x)))
-#define EIN_OP_ROUNDING(s, T, V, F)                                                        \
-  EIN_OP_SELF(floor, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_FLOOR))                  \
-  EIN_OP_SELF(ceil, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_CEIL))                    \
-  EIN_OP_SELF(round, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_RINT))
-EIN_OP_ROOTS(256, f32, float, __m256, _mm256, ps)
-EIN_OP_ROOTS(256, f64, double, __m256d, _mm256, pd)
-EIN_OP_ROOTS(512, f32, float, __m512, _mm512, ps)
-EIN_OP_ROOTS(512, f64, double, __m512d, _mm512, pd)
-EIN_OP_EXPS(f32, float, __m512, ps)
-EIN_OP_EXPS(f64, double, __m512d, pd)
-EIN_OP_ROUNDING(f32, float, __m256, ps)
-EIN_OP_ROUNDING(f64, double, __m256d, pd)
-#undef EIN_OP_ROUNDING
-#undef EINI_EXP_1
-#undef EIN_OP_EXPS
-#undef EIN_OP_ROOTS
-#undef EIN_OP_SELF
+EINI_OP_SELVES(f32, 256, EINI_YS_)
+EINI_OP_SELVES(f64, 256, EINI_YD_)
+EINI_OP_ROOTS(f32, 512, EINI_ZS_)
+EINI_OP_ROOTS(f64, 512, EINI_ZD_)
+EINI_OP_EXPS(f32, 512, EINI_ZS_)
+EINI_OP_EXPS(f64, 512, EINI_ZD_)
 
 #define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
-#define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
 #define EINI_NUM_(op, name, bits)                                                           \
   {EIN_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
                   eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, NULL, NULL}}
-#define EINI_REA_(op, name, bits)                                                           \
-  {EIN_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
-                  NULL, NULL}}
 // Cheap operations are bound by the first-level cache: AVX2 does as well. (And clang makes no good
 // 512-bit code of gelu.)
 #define EINI_CHUNK_ROWS(cheap, bits)                                                        \
@@ -2812,19 +3144,8 @@ EIN_OP_ROUNDING(f64, double, __m256d, pd)
 static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(256, 256)};
 static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)};
 #undef EINI_CHUNK_ROWS
-#undef EINI_REA_
-#undef EINI_REA
 #undef EINI_NUM_
 #undef EINI_NUM
-
-static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
-  const eini_chunk_row *row = isa == EINI_ISA_AVX512 ? eini_chunk_table_512 : eini_chunk_table_256;
-  if (isa < EINI_ISA_AVX2) return NULL;
-  for (size_t i = 0; i < sizeof eini_chunk_table_512 / sizeof *row; i++) {
-    if (row[i].op == op) return row[i].fn[eini_type_column(type)];
-  }
-  return NULL;
-}
 
 // Callers fold one chunk after the other: what comes next is on its way when a short one ends.
 // Along longer ones the processor asks by itself.
@@ -2858,29 +3179,6 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   }
 #define EINI_LOADI(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_LOADZ(p) _mm512_loadu_si512((const void *)(p))
-// x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
-#define EINI_PICK256(F, f)                                                                  \
-  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }                                                                                         \
-  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }
-#define EINI_PICK512(F, f)                                                                  \
-  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }                                                                                         \
-  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }
-EINI_PICK256(ps, )
-EINI_PICK256(pd, d)
-EINI_PICK512(ps, )
-EINI_PICK512(pd, d)
-#undef EINI_PICK256
-#undef EINI_PICK512
 EINI_T256 static inline __m256i eini_max_256q(__m256i x, __m256i y) {
   return _mm256_blendv_epi8(y, x, _mm256_cmpgt_epi64(x, y));
 }
@@ -2941,11 +3239,58 @@ static const eini_horizontal_fn eini_across_table_512[4][7] = EINI_ACROSS_ROWS(5
 #undef EINI_ACROSS_ROWS
 #undef EINI_ACROSS_ROW
 
+#elif EINI_CPU_NEON
+
+// The others are what the compiler makes of section eval anyway.
+EINI_OP_SELVES(f32, 128, EINI_NS_)
+EINI_OP_SELVES(f64, 128, EINI_ND_)
+static const eini_chunk_row eini_chunk_table_128[] = {
+    EINI_REA(EXP, exp, 128), EINI_REA(SIGMOID, sigmoid, 128), EINI_REA(SILU, silu, 128),
+    EINI_REA(SQRT, sqrt, 128), EINI_REA(RSQRT, rsqrt, 128), EINI_REA(FLOOR, floor, 128),
+    EINI_REA(CEIL, ceil, 128), EINI_REA(ROUND, round, 128)};
+
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+#undef EINI_REA_
+#undef EINI_REA
+#undef EINI_OP_SELVES
+#undef EINI_OP_ROUNDING
+#undef EINI_EXP_1
+#undef EINI_OP_EXPS
+#undef EINI_OP_ROOTS
+#undef EINI_OP_SELF
+
+// Of an instruction set: rows of chunks; folds, by fold and column of the type. NULL: none.
+typedef struct eini_chunk_set {
+  const eini_chunk_row *row;
+  size_t rows;
+  const eini_horizontal_fn (*across)[7];
+} eini_chunk_set;
+
+#define EINI_CHUNK_TABLE(table) table, sizeof table / sizeof *table
+static const eini_chunk_set eini_chunk_sets[EINI_ISA_COUNT] = {
+    {NULL, 0, NULL},
+#if EINI_CPU_NEON
+    {EINI_CHUNK_TABLE(eini_chunk_table_128), NULL}, {NULL, 0, NULL}, {NULL, 0, NULL}};
+#elif EINI_CPU_X86
+    {NULL, 0, NULL},
+    {EINI_CHUNK_TABLE(eini_chunk_table_256), eini_across_table_256},
+    {EINI_CHUNK_TABLE(eini_chunk_table_512), eini_across_table_512}};
+#else
+    {NULL, 0, NULL}, {NULL, 0, NULL}, {NULL, 0, NULL}};
+#endif
+#undef EINI_CHUNK_TABLE
+
+static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
+  const eini_chunk_set *set = &eini_chunk_sets[isa];
+  for (size_t i = 0; i < set->rows; i++)
+    if (set->row[i].op == op) return set->row[i].fn[eini_type_column(type)];
+  return NULL;
+}
+
 static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) {
-  if (isa < EINI_ISA_AVX2 || fold < EIN_FOLD_SUM || fold > EIN_FOLD_MIN) return NULL;
-  int column = eini_type_column(type);
-  return isa == EINI_ISA_AVX512 ? eini_across_table_512[fold - EIN_FOLD_SUM][column]
-                                : eini_across_table_256[fold - EIN_FOLD_SUM][column];
+  const eini_chunk_set *set = &eini_chunk_sets[isa];
+  if (set->across == NULL || fold < EIN_FOLD_SUM || fold > EIN_FOLD_MIN) return NULL;
+  return set->across[fold - EIN_FOLD_SUM][eini_type_column(type)];
 }
 
 // ================================================================================================
@@ -2958,13 +3303,13 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 // block that is always the same (constants, operands without a stride) or holds a value put away.
 // The last step stores. Steps round as the operations of chunks do, so the bits are the same.
 //
-// A block is eight lines that follow each other, or a line of each of eight tracks: rows that
+// A block is eight vectors that follow each other, or a vector of each of eight tracks: rows that
 // follow each other in a walk. What they share, like the x of A[i,j]*x[j], is then read from the
 // second cache once for eight, and what is done per row is done once. So short rows run; where they
 // follow each other in the output, they are joined to longer ones instead, for which operands that
 // do not follow each other are laid out.
 
-#define EINI_ROW_BLOCK 512   // bytes
+#define EINI_ROW_BLOCK 512   // bytes at most
 #define EINI_ROW_NEAR 8192   // bytes of a row whose operands are likely to be in the first cache
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
@@ -2977,14 +3322,10 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 #define EINI_ROW_FLOPS 4
 #define EINI_ROW_CALL_FLOPS 64
 
-struct eini_row_step;
-typedef void (*eini_row_f32)(const struct eini_row_step *t, int64_t at, __m512 a, __m512 b,
-                             __m512 c, __m512 d, __m512 e, __m512 f, __m512 g, __m512 h);
-typedef void (*eini_row_f64)(const struct eini_row_step *t, int64_t at, __m512d a, __m512d b,
-                             __m512d c, __m512d d, __m512d e, __m512d f, __m512d g, __m512d h);
+// Steps have the type eini_row_zs or another, by the vectors of a set; they are kept as this one.
+typedef void (*eini_row_fn)(void);
 typedef struct eini_row_step {
-  eini_row_f32 f32;         // one of the two
-  eini_row_f64 f64;
+  eini_row_fn fn;
   char *const *with;         // where the other operand is, or where the value goes
   const int64_t *off;        // from there to each of its eight vectors, in bytes
   int64_t moves;             // -1: that moves with the row; 0: it stays
@@ -3000,114 +3341,147 @@ typedef struct eini_row_from {
   const int64_t *off[EINI_ROW_REGS];
 } eini_row_from;
 
-static const int64_t eini_row_lines[8] = {0, 64, 128, 192, 256, 320, 384, 448};
-
 #define EINI_STEP_ARGS(V) \
   const eini_row_step *t, int64_t at, V a, V b, V c, V d, V e, V f, V g, V h
-// Where vector k is: lines of a row, or a line of each track.
-#define EINI_AT_lines(k) ((k) * 64)
-#define EINI_AT_tracks(k) t->off[k]
-#define EINI_STEP_PUT(way, F, put, T, p)                                                    \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(0)), a),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(1)), b),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(2)), c),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(3)), d),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(4)), e),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(5)), f),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(6)), g),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(7)), h)
+// Where vector k is: one after the other, or one of each track.
+#define EINI_AT_lines(X, k) ((k) * (int)sizeof(X##V))
+#define EINI_AT_tracks(X, k) t->off[k]
+#define EINI_STEP_PUT(way, X, PUT, p)                                                       \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 0)), a);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 1)), b);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 2)), c);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 3)), d);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 4)), e);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 5)), f);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 6)), g);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 7)), h)
+#define EINI_STEP_NEXT(s) ((eini_row_##s)t[1].fn)(t + 1, at, a, b, c, d, e, f, g, h)
 // Lines out of order are not foreseen by the processor, and compilers like to exchange loads.
 #define EINI_IN_ORDER __asm__ volatile("" ::: "memory")
 // x: the value at hand; y: the other operand.
-#define EINI_STEP_WAY(name, way, s, V)                                                      \
-  EINI_T512 static void eini_q_##way##_##name##_##s(EINI_STEP_ARGS(V)) {                    \
+#define EINI_STEP_WAY(name, way, s, X)                                                      \
+  X##AT static void eini_q_##way##_##name##_##s(EINI_STEP_ARGS(X##V)) {                     \
     const char *p = *t->with + (at & t->moves);                                             \
-    a = eini_q_##name##_##s(a, p + EINI_AT_##way(0)); EINI_IN_ORDER;                        \
-    b = eini_q_##name##_##s(b, p + EINI_AT_##way(1)); EINI_IN_ORDER;                        \
-    c = eini_q_##name##_##s(c, p + EINI_AT_##way(2)); EINI_IN_ORDER;                        \
-    d = eini_q_##name##_##s(d, p + EINI_AT_##way(3)); EINI_IN_ORDER;                        \
-    e = eini_q_##name##_##s(e, p + EINI_AT_##way(4)); EINI_IN_ORDER;                        \
-    f = eini_q_##name##_##s(f, p + EINI_AT_##way(5)); EINI_IN_ORDER;                        \
-    g = eini_q_##name##_##s(g, p + EINI_AT_##way(6)); EINI_IN_ORDER;                        \
-    h = eini_q_##name##_##s(h, p + EINI_AT_##way(7));                                       \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+    a = eini_q_##name##_##s(a, p + EINI_AT_##way(X, 0)); EINI_IN_ORDER;                     \
+    b = eini_q_##name##_##s(b, p + EINI_AT_##way(X, 1)); EINI_IN_ORDER;                     \
+    c = eini_q_##name##_##s(c, p + EINI_AT_##way(X, 2)); EINI_IN_ORDER;                     \
+    d = eini_q_##name##_##s(d, p + EINI_AT_##way(X, 3)); EINI_IN_ORDER;                     \
+    e = eini_q_##name##_##s(e, p + EINI_AT_##way(X, 4)); EINI_IN_ORDER;                     \
+    f = eini_q_##name##_##s(f, p + EINI_AT_##way(X, 5)); EINI_IN_ORDER;                     \
+    g = eini_q_##name##_##s(g, p + EINI_AT_##way(X, 6)); EINI_IN_ORDER;                     \
+    h = eini_q_##name##_##s(h, p + EINI_AT_##way(X, 7));                                    \
+    EINI_STEP_NEXT(s);                                                                      \
   }
-#define EINI_STEP(name, s, V, F, expr)                                                      \
-  EINI_T512 static inline V eini_q_##name##_##s(V x, const char *p) {                       \
-    const V y = _mm512_loadu_##F((const void *)p);                                          \
+#define EINI_STEP(name, s, X, expr)                                                         \
+  X##AT static inline X##V eini_q_##name##_##s(X##V x, const char *p) {                     \
+    const X##V y = X##LOAD((const X##T *)(const void *)p);                                  \
     (void)x;                                                                                \
     (void)y;                                                                                \
     return expr;                                                                            \
   }                                                                                         \
-  EINI_STEP_WAY(name, lines, s, V)                                                          \
-  EINI_STEP_WAY(name, tracks, s, V)
-#define EINI_STEP_LAST(way, s, T, V, F)                                                     \
-  EINI_T512 static void eini_q_##way##_store_##s(EINI_STEP_ARGS(V)) {                       \
+  EINI_STEP_WAY(name, lines, s, X)                                                          \
+  EINI_STEP_WAY(name, tracks, s, X)
+#define EINI_STEP_LAST(way, s, X)                                                           \
+  X##AT static void eini_q_##way##_store_##s(EINI_STEP_ARGS(X##V)) {                        \
     char *p = *t->with + (at & t->moves);                                                   \
-    EINI_STEP_PUT(way, F, _mm512_storeu, T, p);                                             \
+    EINI_STEP_PUT(way, X, X##STORE, p);                                                     \
   }                                                                                         \
-  EINI_T512 static void eini_q_##way##_stream_##s(EINI_STEP_ARGS(V)) {                      \
+  X##AT static void eini_q_##way##_stream_##s(EINI_STEP_ARGS(X##V)) {                       \
     char *p = *t->with + at;                                                                \
-    EINI_STEP_PUT(way, F, _mm512_stream, T, p);                                             \
+    EINI_STEP_PUT(way, X, X##PAST, p);                                                      \
   }
-#define EINI_FROM_lines(k) ((k) * 64)
-#define EINI_FROM_tracks(k) from->off[i][k]
-#define EINI_STEP_GO(way, step, s, V, F)                                                    \
-  EINI_T512 static void eini_q_##way##_go_##s(const eini_row_step *t, const eini_row_from *from,\
-                                              int64_t at, int64_t to) {                     \
-    const V z = _mm512_setzero_##F();                                                       \
+#define EINI_FROM_lines(X, k) ((k) * (int)sizeof(X##V))
+#define EINI_FROM_tracks(X, k) from->off[i][k]
+// A line is asked for once; each: vectors from one to the next that is.
+#define EINI_STEP_GO(way, step, each, s, X)                                                 \
+  X##AT static void eini_q_##way##_go_##s(const eini_row_step *t, const eini_row_from *from,\
+                                          int64_t at, int64_t to) {                         \
+    const X##V z = X##SET(0);                                                               \
     for (; at < to; at += step) {                                                           \
-      for (int k = 0; k < 8; k++)                                                           \
+      for (int k = at % 64 < step ? 0 : 8; k < 8; k += each)                                \
         for (int i = 0; i < from->n; i++)                                                   \
-          EINI_FETCH(from->p[i] + (uintptr_t)(at + EINI_FROM_##way(k)));                    \
-      t->s(t, at, z, z, z, z, z, z, z, z);                                                  \
+          EINI_FETCH(from->p[i] + (uintptr_t)(at + EINI_FROM_##way(X, k)));                 \
+      ((eini_row_##s)t->fn)(t, at, z, z, z, z, z, z, z, z);                                 \
     }                                                                                       \
-    _mm256_zeroupper();                                                                     \
+    X##END;                                                                                 \
   }
-#define EINI_STEPS(s, T, V, F)                                                              \
-  EINI_STEP(load, s, V, F, y)                                                               \
-  EINI_STEP(add, s, V, F, _mm512_add_##F(x, y))                                             \
-  EINI_STEP(mul, s, V, F, _mm512_mul_##F(x, y))                                             \
-  EINI_STEP(sub, s, V, F, _mm512_sub_##F(x, y))                                             \
-  EINI_STEP(sub2, s, V, F, _mm512_sub_##F(y, x))                                            \
-  EINI_STEP(div, s, V, F, _mm512_div_##F(x, y))                                             \
-  EINI_STEP(div2, s, V, F, _mm512_div_##F(y, x))                                            \
-  EINI_STEP(max, s, V, F, eini_max_512##F(x, y))                                            \
-  EINI_STEP(max2, s, V, F, eini_max_512##F(y, x))                                           \
-  EINI_STEP(min, s, V, F, eini_min_512##F(x, y))                                            \
-  EINI_STEP(min2, s, V, F, eini_min_512##F(y, x))                                           \
-  EINI_STEP(square, s, V, F, _mm512_mul_##F(x, x))                                          \
-  EINI_STEP(neg, s, V, F, _mm512_xor_##F(x, _mm512_set1_##F((T)-0.0)))                      \
-  EINI_STEP(abs, s, V, F, _mm512_andnot_##F(_mm512_set1_##F((T)-0.0), x))                   \
-  EINI_STEP(relu, s, V, F, _mm512_maskz_mov_##F(                                            \
-      _mm512_cmp_##F##_mask(x, _mm512_setzero_##F(), _CMP_NLT_UQ), x))                      \
-  EINI_STEP_LAST(lines, s, T, V, F)                                                         \
-  EINI_STEP_LAST(tracks, s, T, V, F)                                                        \
-  EINI_T512 static void eini_q_lines_save_##s(EINI_STEP_ARGS(V)) {                          \
-    EINI_STEP_PUT(lines, F, _mm512_storeu, T, *t->with);                                    \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+// Blocks, and rows, that are laid out: see eini_row_set.
+#define EINI_STEP_LAY(s, X)                                                                 \
+  X##AT static void eini_q_equal_##s(const char *p, const int64_t *track, char *block) {    \
+    X##T x;                                                                                 \
+    for (int k = 0; k < 8; k++) {                                                           \
+      memcpy(&x, p + track[k], sizeof x);                                                   \
+      X##STORE((X##T *)(void *)(block + k * (int)sizeof(X##V)), X##SET(x));                 \
+    }                                                                                       \
   }                                                                                         \
-  EINI_T512 static void eini_q_lines_chunk_##s(EINI_STEP_ARGS(V)) {                         \
+  X##AT static void eini_q_lay_##s(int64_t rows, int64_t each, int along, const char *p,    \
+                                   int64_t by, char *to) {                                  \
+    for (; rows > 0; rows--, p += by, to += each) {                                         \
+      const int64_t n = each / (int)sizeof(X##T), last = n - X##W;                          \
+      const X##T *x = (const X##T *)(const void *)p;                                        \
+      X##T *y = (X##T *)(void *)to;                                                         \
+      const X##V v = X##SET(*x);                                                            \
+      if (!along) {                                                                         \
+        for (int64_t i = 0; i < n; i += X##W) X##STORE(y + i, v);                           \
+        continue;                                                                           \
+      }                                                                                     \
+      for (int64_t i = 0; i < last; i += X##W) X##STORE(y + i, X##LOAD(x + i));             \
+      X##STORE(y + last, X##LOAD(x + last)); /* it overlaps the one before */               \
+    }                                                                                       \
+  }
+#define EINI_STEPS(s, X)                                                                    \
+  typedef void (*eini_row_##s)(EINI_STEP_ARGS(X##V));                                       \
+  EINI_STEP(load, s, X, y)                                                                  \
+  EINI_STEP(add, s, X, X##ADD(x, y))                                                        \
+  EINI_STEP(mul, s, X, X##MUL(x, y))                                                        \
+  EINI_STEP(sub, s, X, X##SUB(x, y))                                                        \
+  EINI_STEP(sub2, s, X, X##SUB(y, x))                                                       \
+  EINI_STEP(div, s, X, X##DIV(x, y))                                                        \
+  EINI_STEP(div2, s, X, X##DIV(y, x))                                                       \
+  EINI_STEP(max, s, X, X##TOP(x, y))                                                        \
+  EINI_STEP(max2, s, X, X##TOP(y, x))                                                       \
+  EINI_STEP(min, s, X, X##LOW(x, y))                                                        \
+  EINI_STEP(min2, s, X, X##LOW(y, x))                                                       \
+  EINI_STEP(square, s, X, X##MUL(x, x))                                                     \
+  EINI_STEP(neg, s, X, X##NEG(x))                                                           \
+  EINI_STEP(abs, s, X, X##ABS(x))                                                           \
+  EINI_STEP(relu, s, X, X##RELU(x))                                                         \
+  EINI_STEP_LAST(lines, s, X)                                                               \
+  EINI_STEP_LAST(tracks, s, X)                                                              \
+  X##AT static void eini_q_lines_save_##s(EINI_STEP_ARGS(X##V)) {                           \
+    EINI_STEP_PUT(lines, X, X##STORE, *t->with);                                            \
+    EINI_STEP_NEXT(s);                                                                      \
+  }                                                                                         \
+  X##AT static void eini_q_lines_chunk_##s(EINI_STEP_ARGS(X##V)) {                          \
     char *p = t->room, *q = p + EINI_ROW_BLOCK;                                             \
-    EINI_STEP_PUT(lines, F, _mm512_storeu, T, p);                                           \
-    t->chunk(EINI_ROW_BLOCK / (int)sizeof(T), p, p, p, q);                                  \
-    a = _mm512_loadu_##F((void *)q), b = _mm512_loadu_##F((void *)(q + 64));                \
-    c = _mm512_loadu_##F((void *)(q + 128)), d = _mm512_loadu_##F((void *)(q + 192));       \
-    e = _mm512_loadu_##F((void *)(q + 256)), f = _mm512_loadu_##F((void *)(q + 320));       \
-    g = _mm512_loadu_##F((void *)(q + 384)), h = _mm512_loadu_##F((void *)(q + 448));       \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+    const X##T *y = (const X##T *)(void *)q;                                                \
+    EINI_STEP_PUT(lines, X, X##STORE, p);                                                   \
+    t->chunk(8 * X##W, p, p, p, q);                                                         \
+    a = X##LOAD(y), b = X##LOAD(y + X##W);                                                  \
+    c = X##LOAD(y + 2 * X##W), d = X##LOAD(y + 3 * X##W);                                   \
+    e = X##LOAD(y + 4 * X##W), f = X##LOAD(y + 5 * X##W);                                   \
+    g = X##LOAD(y + 6 * X##W), h = X##LOAD(y + 7 * X##W);                                   \
+    EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
-  EINI_T512 static void eini_q_lines_exp_##s(EINI_STEP_ARGS(V)) {                           \
-    a = eini_exp_512##F(a), b = eini_exp_512##F(b), c = eini_exp_512##F(c);                 \
-    d = eini_exp_512##F(d), e = eini_exp_512##F(e), f = eini_exp_512##F(f);                 \
-    g = eini_exp_512##F(g), h = eini_exp_512##F(h);                                         \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+  X##AT static void eini_q_lines_exp_##s(EINI_STEP_ARGS(X##V)) {                            \
+    a = X##EXP(a), b = X##EXP(b), c = X##EXP(c), d = X##EXP(d);                             \
+    e = X##EXP(e), f = X##EXP(f), g = X##EXP(g), h = X##EXP(h);                             \
+    EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
-  EINI_STEP_GO(lines, EINI_ROW_BLOCK, s, V, F)                                              \
-  EINI_STEP_GO(tracks, 64, s, V, F)
-EINI_STEPS(f32, float, __m512, ps)
-EINI_STEPS(f64, double, __m512d, pd)
+  EINI_STEP_GO(lines, 8 * (int)sizeof(X##V), 64 / (int)sizeof(X##V), s, X)                  \
+  EINI_STEP_GO(tracks, (int)sizeof(X##V), 1, s, X)                                          \
+  EINI_STEP_LAY(s, X)
+#if EINI_CPU_X86
+EINI_STEPS(zs, EINI_ZS_)
+EINI_STEPS(zd, EINI_ZD_)
+EINI_STEPS(ys, EINI_YS_)
+EINI_STEPS(yd, EINI_YD_)
+#elif EINI_CPU_NEON
+EINI_STEPS(ns, EINI_NS_)
+EINI_STEPS(nd, EINI_ND_)
+#endif
 #undef EINI_STEPS
+#undef EINI_STEP_LAY
 #undef EINI_STEP_GO
 #undef EINI_FROM_tracks
 #undef EINI_FROM_lines
@@ -3115,6 +3489,7 @@ EINI_STEPS(f64, double, __m512d, pd)
 #undef EINI_STEP
 #undef EINI_STEP_WAY
 #undef EINI_IN_ORDER
+#undef EINI_STEP_NEXT
 #undef EINI_STEP_PUT
 #undef EINI_AT_tracks
 #undef EINI_AT_lines
@@ -3122,42 +3497,87 @@ EINI_STEPS(f64, double, __m512d, pd)
 
 enum { EINI_ROW_LOAD = EIN_OP_COUNT, EINI_ROW_SAVE, EINI_ROW_STORE, EINI_ROW_STREAM };
 
-// Steps of an operation; the second pair has its operands exchanged.
+// Steps of an operation, in lines and in tracks; the second of a pair has its operands exchanged.
 typedef struct eini_row_op {
   int op;
-  eini_row_f32 f32[2][2];    // lines, tracks
-  eini_row_f64 f64[2][2];
+  eini_row_fn fn[2][2];
 } eini_row_op;
 
-#define EINI_ROW_WAYS(l, n, t, n2, s)                                                       \
-  {{eini_q_##l##_##n##_##s, eini_q_##l##_##n2##_##s},                                       \
-   {eini_q_##t##_##n##_##s, eini_q_##t##_##n2##_##s}}
-#define EINI_ROW(op, n, n2)                                                                 \
-  {op, EINI_ROW_WAYS(lines, n, tracks, n2, f32), EINI_ROW_WAYS(lines, n, tracks, n2, f64)}
-#define EINI_ROW_ONE(op, n)                                                                 \
-  {op, EINI_ROW_WAYS(lines, n, lines, n, f32), EINI_ROW_WAYS(lines, n, lines, n, f64)}
-#define EINI_ROW_CALL(op) EINI_ROW_ONE(op, chunk)
-static const eini_row_op eini_row_table[] = {
-    EINI_ROW(EIN_OP_ADD, add, add), EINI_ROW(EIN_OP_MUL, mul, mul),
-    EINI_ROW(EIN_OP_SUB, sub, sub2), EINI_ROW(EIN_OP_DIV, div, div2),
-    EINI_ROW(EIN_OP_MAX, max, max2), EINI_ROW(EIN_OP_MIN, min, min2),
-    EINI_ROW(EIN_OP_SQUARE, square, square), EINI_ROW(EIN_OP_NEG, neg, neg),
-    EINI_ROW(EIN_OP_ABS, abs, abs), EINI_ROW(EIN_OP_RELU, relu, relu),
-    EINI_ROW(EINI_ROW_LOAD, load, load), EINI_ROW_ONE(EINI_ROW_SAVE, save),
-    EINI_ROW(EINI_ROW_STORE, store, store), EINI_ROW(EINI_ROW_STREAM, stream, stream),
-    EINI_ROW_ONE(EIN_OP_EXP, exp), EINI_ROW_CALL(EIN_OP_LOG), EINI_ROW_CALL(EIN_OP_SQRT),
-    EINI_ROW_CALL(EIN_OP_RSQRT), EINI_ROW_CALL(EIN_OP_SIN), EINI_ROW_CALL(EIN_OP_COS),
-    EINI_ROW_CALL(EIN_OP_TANH), EINI_ROW_CALL(EIN_OP_ERF), EINI_ROW_CALL(EIN_OP_SIGMOID),
-    EINI_ROW_CALL(EIN_OP_SILU), EINI_ROW_CALL(EIN_OP_GELU), EINI_ROW_CALL(EIN_OP_FLOOR),
-    EINI_ROW_CALL(EIN_OP_CEIL), EINI_ROW_CALL(EIN_OP_ROUND)};
+#define EINI_ROW_AS(way, n, s) (eini_row_fn)eini_q_##way##_##n##_##s
+#define EINI_ROW(op, n, n2, s)                                                              \
+  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n2, s)},                              \
+        {EINI_ROW_AS(tracks, n, s), EINI_ROW_AS(tracks, n2, s)}}}
+#define EINI_ROW_ONE(op, n, s)                                                              \
+  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)},                               \
+        {EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)}}}
+#define EINI_ROW_CALL(op, s) EINI_ROW_ONE(EIN_OP_##op, chunk, s)
+#define EINI_ROW_TABLE(s)                                                                   \
+  static const eini_row_op eini_row_table_##s[EINI_ROW_OPS] = {                             \
+      EINI_ROW(EIN_OP_ADD, add, add, s), EINI_ROW(EIN_OP_MUL, mul, mul, s),                 \
+      EINI_ROW(EIN_OP_SUB, sub, sub2, s), EINI_ROW(EIN_OP_DIV, div, div2, s),               \
+      EINI_ROW(EIN_OP_MAX, max, max2, s), EINI_ROW(EIN_OP_MIN, min, min2, s),               \
+      EINI_ROW(EIN_OP_SQUARE, square, square, s), EINI_ROW(EIN_OP_NEG, neg, neg, s),        \
+      EINI_ROW(EIN_OP_ABS, abs, abs, s), EINI_ROW(EIN_OP_RELU, relu, relu, s),              \
+      EINI_ROW(EINI_ROW_LOAD, load, load, s), EINI_ROW_ONE(EINI_ROW_SAVE, save, s),         \
+      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
+      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
+      EINI_ROW_ONE(EIN_OP_EXP, exp, s), EINI_ROW_CALL(LOG, s), EINI_ROW_CALL(SQRT, s),      \
+      EINI_ROW_CALL(RSQRT, s), EINI_ROW_CALL(SIN, s), EINI_ROW_CALL(COS, s),                \
+      EINI_ROW_CALL(TANH, s), EINI_ROW_CALL(ERF, s), EINI_ROW_CALL(SIGMOID, s),             \
+      EINI_ROW_CALL(SILU, s), EINI_ROW_CALL(GELU, s), EINI_ROW_CALL(FLOOR, s),              \
+      EINI_ROW_CALL(CEIL, s), EINI_ROW_CALL(ROUND, s)};
+enum { EINI_ROW_CALLED = 14, EINI_ROW_OPS = 28 };  // the first that takes long; all
+
+// The steps of a set and what runs them. equal: a block of one value, or of one for each track.
+// lay: `each` bytes, or the first value, from every one of rows that are `by` bytes apart.
+typedef struct eini_row_set {
+  int wide;                        // bytes of a vector
+  const eini_row_op *op;
+  void (*go[2])(const eini_row_step *t, const eini_row_from *from, int64_t at, int64_t to);
+  void (*equal)(const char *p, const int64_t *track, char *block);
+  void (*lay)(int64_t rows, int64_t each, int along, const char *p, int64_t by, char *to);
+} eini_row_set;
+
+#define EINI_ROW_SET(s, wide)                                                               \
+  {wide, eini_row_table_##s, {eini_q_lines_go_##s, eini_q_tracks_go_##s}, eini_q_equal_##s, \
+   eini_q_lay_##s}
+#if EINI_CPU_X86
+EINI_ROW_TABLE(zs)
+EINI_ROW_TABLE(zd)
+EINI_ROW_TABLE(ys)
+EINI_ROW_TABLE(yd)
+#elif EINI_CPU_NEON
+EINI_ROW_TABLE(ns)
+EINI_ROW_TABLE(nd)
+#endif
+#undef EINI_ROW_TABLE
 #undef EINI_ROW_CALL
 #undef EINI_ROW_ONE
 #undef EINI_ROW
-#undef EINI_ROW_WAYS
+#undef EINI_ROW_AS
+
+// By instruction set: f32, f64. wide 0: none.
+#define EINI_ROW_NONE {{0, NULL, {NULL, NULL}, NULL, NULL}, {0, NULL, {NULL, NULL}, NULL, NULL}}
+static const eini_row_set eini_row_sets[EINI_ISA_COUNT][2] = {
+    EINI_ROW_NONE,
+#if EINI_CPU_NEON
+    {EINI_ROW_SET(ns, 16), EINI_ROW_SET(nd, 16)}, EINI_ROW_NONE, EINI_ROW_NONE};
+#elif EINI_CPU_X86
+    EINI_ROW_NONE,
+    {EINI_ROW_SET(ys, 32), EINI_ROW_SET(yd, 32)},
+    {EINI_ROW_SET(zs, 64), EINI_ROW_SET(zd, 64)}};
+#else
+    EINI_ROW_NONE, EINI_ROW_NONE, EINI_ROW_NONE};
+#endif
+#undef EINI_ROW_NONE
+#undef EINI_ROW_SET
 
 // A code as steps. Streams: operands, then the output.
 typedef struct eini_steps {
   const ein_map *map;
+  int isa;
+  const eini_row_set *set;
+  int64_t wide, whole;             // bytes of a vector, of a block
   int tracks;                      // 1, or 8
   int n, calls;                    // steps, and those that call chunks or take as long
   eini_row_step step[EINI_ROW_STEPS];
@@ -3180,14 +3600,13 @@ typedef struct eini_steps {
 // Appends one, with register reg; 0 where the operation has no step.
 static int eini_steps_put(eini_steps *r, int op, int swapped, eini_row_step with) {
   eini_row_step *t = &r->step[r->n];
-  for (size_t i = 0; i < sizeof eini_row_table / sizeof *eini_row_table; i++) {
-    const eini_row_op *o = &eini_row_table[i];
+  for (int i = 0; i < EINI_ROW_OPS; i++) {
+    const eini_row_op *o = &r->set->op[i];
     if (o->op != op) continue;
     *t = with;
-    t->f32 = o->f32[r->tracks > 1][swapped];
-    t->f64 = o->f64[r->tracks > 1][swapped];
+    t->fn = o->fn[r->tracks > 1][swapped];
     t->room = r->room + eini_to_line(r->room);
-    r->calls += t->f64 == eini_q_lines_chunk_f64 || op == EIN_OP_EXP;
+    r->calls += i >= EINI_ROW_CALLED;
     r->n++;
     return 1;
   }
@@ -3228,46 +3647,6 @@ static int64_t eini_steps_size(const eini_steps *r) {
   return r->map->code->type == EIN_F32 ? 4 : 8;
 }
 
-// A line of the value at p.
-EINI_T512 EINI_INLINE __m512i eini_row_value(int64_t size, const char *p) {
-  int32_t four;
-  long long eight;
-  if (size == 4) {
-    memcpy(&four, p, sizeof four);
-    return _mm512_set1_epi32(four);
-  }
-  memcpy(&eight, p, sizeof eight);
-  return _mm512_set1_epi64(eight);
-}
-
-// One for each track.
-EINI_T512 static void eini_steps_equal(int64_t size, const char *p, const int64_t *track,
-                                       char *block) {
-  for (int k = 0; k < 8; k++)
-    _mm512_storeu_si512((void *)(block + 64 * k), eini_row_value(size, p + track[k]));
-}
-
-// Lays out rows of an operand: `each` bytes of it, or of one value, from every row.
-EINI_T512 static void eini_row_lay(const eini_steps *r, int o, char *to) {
-  const int64_t size = eini_steps_size(r), each = r->each;
-  const int64_t by = eini_row_stride(r->map, o, r->map->n - 2) * size;
-  const int along = eini_row_stride(r->map, o, r->map->n - 1) != 0;
-  const char *p = r->at[o];
-  for (int64_t k = 0; k < r->joined; k++, p += by, to += each) {
-    if (along) {
-      int64_t i = 0;
-      for (; i + 64 <= each; i += 64)
-        _mm512_storeu_si512((void *)(to + i), _mm512_loadu_si512((const void *)(p + i)));
-      if (i < each)  // the last line, which overlaps the one before
-        _mm512_storeu_si512((void *)(to + each - 64),
-                            _mm512_loadu_si512((const void *)(p + each - 64)));
-      continue;
-    }
-    const __m512i v = eini_row_value(size, p);
-    for (int64_t i = 0; i < each; i += 64) _mm512_storeu_si512((void *)(to + i), v);
-  }
-}
-
 // Operands are at the rows that are joined.
 static void eini_rows_lay(eini_steps *r) {
   const ein_map *m = r->map;
@@ -3278,10 +3657,10 @@ static void eini_rows_lay(eini_steps *r) {
     const int o = code->step[i].a, reg = code->step[i].dst;
     if (!eini_step_loads(&code->step[i])) continue;
     r->with[reg] = r->block + reg * r->pitch;
-    if (r->bytes >= EINI_ROW_BLOCK && eini_row_stride(m, o, m->n - 1) != 0 &&
-        eini_row_stride(m, o, m->n - 2) * size == r->each)
-      r->with[reg] = r->at[o];
-    else eini_row_lay(r, o, r->with[reg]);
+    const int along = eini_row_stride(m, o, m->n - 1) != 0;
+    const int64_t by = eini_row_stride(m, o, m->n - 2) * size;
+    if (r->bytes >= r->whole && along && by == r->each) r->with[reg] = r->at[o];
+    else r->set->lay(r->joined, r->each, along, r->at[o], by, r->with[reg]);
   }
 }
 
@@ -3294,7 +3673,7 @@ static void eini_steps_aim(eini_steps *r) {
     const int o = code->step[i].a, reg = code->step[i].dst;
     if (!eini_step_loads(&code->step[i])) continue;
     if (r->moves[reg] == 0) {
-      eini_steps_equal(eini_steps_size(r), r->at[o], r->track[o], r->with[reg]);
+      r->set->equal(r->at[o], r->track[o], r->with[reg]);
       continue;
     }
     r->with[reg] = r->at[o];
@@ -3314,7 +3693,7 @@ static int eini_steps_make(eini_steps *r) {
   for (int i = 0; i < code->nreg; i++) {
     r->with[i] = r->block == NULL ? NULL : r->block + i * r->pitch;
     r->moves[i] = 0;
-    memcpy(r->off[i], eini_row_lines, sizeof eini_row_lines);
+    for (int k = 0; k < 8; k++) r->off[i][k] = k * r->wide;
   }
   for (int i = 0; i < code->nstep; i++) {
     const ein_step *s = &code->step[i];
@@ -3337,7 +3716,8 @@ static int eini_steps_make(eini_steps *r) {
   return hand >= 0 && hand == code->result;
 }
 
-// Blocks from byte `at` on until `to`, stored at out and off, or always at the same place.
+// Blocks from byte `at` on until `to`, stored at out (of tracks: and off), or always at the same
+// place.
 static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *out,
                           const int64_t *off, int64_t moves) {
   eini_row_step with;
@@ -3348,18 +3728,14 @@ static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *o
   with.moves = moves;
   eini_steps_put(r, op, 0, with);
   r->n--;
-  if (r->map->code->type == EIN_F32) {
-    if (r->tracks > 1) eini_q_tracks_go_f32(r->step, &r->from, at, to);
-    else eini_q_lines_go_f32(r->step, &r->from, at, to);
-  } else {
-    if (r->tracks > 1) eini_q_tracks_go_f64(r->step, &r->from, at, to);
-    else eini_q_lines_go_f64(r->step, &r->from, at, to);
-  }
+  r->set->go[r->tracks > 1](r->step, &r->from, at, to);
 }
 
-// Eight rows past the caches. A track is the lines of a row's output; the ends, which share a line
-// with others, are taken from blocks of the first and the last bytes of each row.
+// Eight rows past the caches, by vectors that are lines. A track is the lines of a row's output;
+// the ends, which share a line with others, are taken from blocks of the first and the last bytes
+// of each row.
 static void eini_steps_rows(eini_steps *r) {
+  static const int64_t ones[8] = {0, 64, 128, 192, 256, 320, 384, 448};
   static const int64_t twos[8] = {0, 128, 256, 384, 512, 640, 768, 896};
   char first[EINI_ROW_BLOCK], last[2 * EINI_ROW_BLOCK], *to = r->at[r->map->nop];
   const int64_t *pitch = r->track[r->map->nop], bytes = r->bytes;
@@ -3371,7 +3747,7 @@ static void eini_steps_rows(eini_steps *r) {
     off[k] = pitch[k] + head[k];
   }
   if (odd != 0) {
-    eini_steps_go(r, 0, 1, EINI_ROW_STORE, first, eini_row_lines, 0);
+    eini_steps_go(r, 0, 1, EINI_ROW_STORE, first, ones, 0);
     eini_steps_go(r, bytes - 128, bytes - 127, EINI_ROW_STORE, last, twos, 0);
     eini_steps_go(r, bytes - 64, bytes - 63, EINI_ROW_STORE, last + 64, twos, 0);
   }
@@ -3384,38 +3760,41 @@ static void eini_steps_rows(eini_steps *r) {
   eini_steps_go(r, 0, end, EINI_ROW_STREAM, to, off, -1);
 }
 
-// Eight short rows. Their last lines, which overlap those before, are made first: the output may be
-// an operand.
+// Eight short rows. Their last vectors, which overlap those before, are made first: the output may
+// be an operand.
 static void eini_steps_short(eini_steps *r) {
   char last[EINI_ROW_BLOCK], *to = r->at[r->map->nop];
-  const int64_t *off = r->track[r->map->nop], bytes = r->bytes, end = bytes / 64 * 64;
+  const int64_t *off = r->track[r->map->nop], bytes = r->bytes, wide = r->wide;
+  const int64_t end = bytes / wide * wide;
+  int64_t each[8];
+  for (int k = 0; k < 8; k++) each[k] = k * wide;
   if (end < bytes)
-    eini_steps_go(r, bytes - 64, bytes - 63, EINI_ROW_STORE, last, eini_row_lines, 0);
+    eini_steps_go(r, bytes - wide, bytes - wide + 1, EINI_ROW_STORE, last, each, 0);
   eini_steps_go(r, 0, end, EINI_ROW_STORE, to, off, -1);
   for (int k = 0; k < 8 && end < bytes; k++)
-    memcpy(to + off[k] + bytes - 64, last + 64 * k, 64);
+    memcpy(to + off[k] + bytes - wide, last + each[k], (size_t)wide);
 }
 
 // One row. What blocks do not fill at its ends is taken from a whole block.
 static void eini_steps_row(eini_steps *r, int stream) {
-  const int64_t bytes = r->bytes;
+  const int64_t bytes = r->bytes, whole = r->whole;
   char part[EINI_ROW_BLOCK], *to = r->at[r->map->nop];
-  if (bytes < EINI_ROW_BLOCK) {  // operands are laid out
-    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, eini_row_lines, 0);
+  if (bytes < whole) {  // operands are laid out
+    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, NULL, 0);
     memcpy(to, part, (size_t)bytes);
     return;
   }
   const int64_t head = stream ? eini_to_line(to) : 0;
-  const int64_t end = head + (bytes - head) / EINI_ROW_BLOCK * EINI_ROW_BLOCK;
+  const int64_t end = head + (bytes - head) / whole * whole;
   if (head > 0) {
-    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, eini_row_lines, 0);
+    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, NULL, 0);
     memcpy(to, part, (size_t)head);
   }
-  eini_steps_go(r, head, end, stream ? EINI_ROW_STREAM : EINI_ROW_STORE, to, eini_row_lines, -1);
+  eini_steps_go(r, head, end, stream ? EINI_ROW_STREAM : EINI_ROW_STORE, to, NULL, -1);
   if (end < bytes) {
-    eini_steps_go(r, bytes - EINI_ROW_BLOCK, bytes, EINI_ROW_STORE, part, eini_row_lines, 0);
-    char *last = part + EINI_ROW_BLOCK - (bytes - end);
-    if (stream) eini_stream_row(EINI_ISA_AVX512, (size_t)(bytes - end), last, to + end);
+    eini_steps_go(r, bytes - whole, bytes, EINI_ROW_STORE, part, NULL, 0);
+    char *last = part + whole - (bytes - end);
+    if (stream) eini_stream_row(r->isa, (size_t)(bytes - end), last, to + end);
     else memcpy(to + end, last, (size_t)(bytes - end));
   }
 }
@@ -3438,7 +3817,7 @@ static int eini_rows_joins(const ein_map *m) {
 static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
   const ein_map *m = r->map;
   int own = 0, shared = 0;
-  if (!cpu->halves || m->n < 2 || r->calls > 0) return 0;
+  if (!cpu->halves || r->wide < 64 || m->n < 2 || r->calls > 0) return 0;
   for (int o = 0; o < m->nop; o++) {
     const int moves = eini_row_stride(m, o, m->n - 2) != 0;
     const int along = eini_row_stride(m, o, m->n - 1) != 0;
@@ -3448,6 +3827,20 @@ static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
   return own < 2 || (own == 2 && shared > 0);
 }
 
+// The steps of an instruction set for the type of a map; 0: none.
+static int eini_rows_set(eini_steps *r, int isa, const ein_map *m) {
+  const ein_dtype type = m->code->type;
+  r->map = m;
+  r->isa = isa;
+  r->set = &eini_row_sets[isa][type == EIN_F64];
+  r->wide = r->set->wide;
+  r->whole = 8 * r->wide;
+  r->tracks = 1;
+  r->block = NULL;
+  r->pitch = r->joined = 0;
+  return r->wide > 0 && (type == EIN_F32 || type == EIN_F64);
+}
+
 // A row that all operations have steps for: values of f32 or f64, stored as they are, one after the
 // other, read one after the other or always the same.
 static int eini_rows_fit(eini_steps *r) {
@@ -3455,7 +3848,6 @@ static int eini_rows_fit(eini_steps *r) {
   const ein_code *code = m->code;
   const int out = m->nstream - 1;
   if (m->fold != EIN_FOLD_NONE || m->store != NULL || m->nvalue > 0 || m->n == 0) return 0;
-  if (code->type != EIN_F32 && code->type != EIN_F64) return 0;
   if (code->nreg > EINI_ROW_REGS || m->nop > EINI_ROW_REGS || m->dtype[out] != code->type) return 0;
   if (eini_row_stride(m, out, m->n - 1) != 1) return 0;
   for (int i = 0; i < code->nfill; i++)
@@ -3502,11 +3894,7 @@ static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
                              ein_choice *choice) {
   static const char *const names[] = {"rows", "rows stream", "rows of eight"};
   eini_steps r;
-  r.map = m;
-  r.tracks = 1;
-  r.block = NULL;
-  r.pitch = r.joined = 0;
-  if (cpu->is.isa != EINI_ISA_AVX512 || !eini_rows_fit(&r)) return 0;
+  if (!eini_rows_set(&r, cpu->is.isa, m) || !eini_rows_fit(&r)) return 0;
   const int few = eini_rows_short(m);
   if (few && (nth > 1 || m->extent[m->n - 1] * eini_steps_size(&r) < EINI_ROW_SHORT ||
               eini_rows_count(m) < 8))
@@ -3532,14 +3920,13 @@ static void eini_rows_begin(eini_steps *r, char *scratch) {
   const ein_code *code = m->code;
   r->block = scratch;
   for (int i = 0; i < code->nreg; i++)  // of a short last group a whole block is read
-    if (r->bytes < EINI_ROW_BLOCK) memset(r->block + i * r->pitch, 0, EINI_ROW_BLOCK);
+    if (r->bytes < r->whole) memset(r->block + i * r->pitch, 0, (size_t)r->whole);
   for (int i = 0; i < code->nfill; i++) {
     const ein_fill *f = &code->fill[i];
     const double v = f->param >= 0 ? m->param[f->param].re : f->re;
     const float s = (float)v;
     char *block = r->block + f->reg * r->pitch;
-    if (f->type == EIN_F32) eini_steps_equal(4, (const char *)&s, same, block);
-    else eini_steps_equal(8, (const char *)&v, same, block);
+    r->set->equal(f->type == EIN_F32 ? (const char *)&s : (const char *)&v, same, block);
   }
 }
 
@@ -3594,14 +3981,12 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
   int64_t *index = (int64_t *)(void *)((char *)scratch + m->code->nreg * eini_rows_pitch(m));
   const int few = eini_rows_short(m);
   double left = eini_rows_count(m);
-  r.map = m;
+  if (!eini_rows_set(&r, cpu->isa, m)) return EIN_ERR_INTERNAL;
   r.pitch = eini_rows_pitch(m);
   r.tracks = 0;
-  r.joined = 0;
   r.bytes = m->extent[m->n - 1] * eini_steps_size(&r);
   const int whole =
-      ((uintptr_t)m->base[m->nop] & (uintptr_t)(eini_steps_size(&r) - 1)) == 0 &&
-      cpu->isa == EINI_ISA_AVX512;
+      ((uintptr_t)m->base[m->nop] & (uintptr_t)(eini_steps_size(&r) - 1)) == 0;
   const int stream = choice->state[EINI_ROWS_STREAM] && whole;
   const int together =
       few || (stream && choice->state[EINI_ROWS_TOGETHER] && r.bytes >= 2 * EINI_ROW_BLOCK);
@@ -3639,44 +4024,6 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 #undef EINI_ROW_CYCLES
 #undef EINI_ROW_FLOPS
 #undef EINI_ROW_CALL_FLOPS
-
-#else  // EINI_CPU_X86
-
-// NEON is what the compiler uses anyway.
-static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
-  (void)isa;
-  (void)op;
-  (void)type;
-  return NULL;
-}
-
-static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) {
-  (void)isa;
-  (void)fold;
-  (void)type;
-  return NULL;
-}
-
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
-                             ein_choice *choice) {
-  (void)cpu;
-  (void)m;
-  (void)width;
-  (void)nth;
-  (void)choice;
-  return 0;
-}
-
-static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
-                                   void *scratch) {
-  (void)cpu;
-  (void)m;
-  (void)choice;
-  (void)scratch;
-  return EIN_ERR_INTERNAL;
-}
-
-#endif  // EINI_CPU_X86
 
 // ================================================================================================
 // >>gett  contractions as products of packed blocks
@@ -3721,146 +4068,6 @@ typedef struct eini_gett_tile_arg {
 } eini_gett_tile_arg;
 
 typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
-
-// The vectors: type, lanes and operations under a common prefix per instruction set and dtype.
-#if EINI_CPU_X86
-// min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
-#define EINI_GETT_ZD_T double
-#define EINI_GETT_ZD_V __m512d
-#define EINI_GETT_ZD_W 8
-#define EINI_GETT_ZD_LOAD(p) _mm512_loadu_pd(p)
-#define EINI_GETT_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
-#define EINI_GETT_ZD_STREAM(p, x, m) \
-  ((m) == ~0u ? _mm512_stream_pd(p, x) : _mm512_mask_storeu_pd(p, (__mmask8)(m), x))
-#define EINI_GETT_ZD_SET(x) _mm512_set1_pd(x)
-#define EINI_GETT_ZD_ADD(a, b) _mm512_add_pd(a, b)
-#define EINI_GETT_ZD_SUB(a, b) _mm512_sub_pd(a, b)
-#define EINI_GETT_ZD_MUL(a, b) _mm512_mul_pd(a, b)
-#define EINI_GETT_ZD_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
-#define EINI_GETT_ZD_MIN(a, b) _mm512_mask_min_pd(a, 0xff, a, b)
-#define EINI_GETT_ZD_MAX(a, b) _mm512_mask_max_pd(a, 0xff, a, b)
-#define EINI_GETT_ZD_ABS(a) _mm512_abs_pd(a)
-#define EINI_GETT_ZD_KEEP(c, r) \
-  _mm512_mask_mov_pd(r, _mm512_cmp_pd_mask(c, c, _CMP_UNORD_Q), c)
-
-#define EINI_GETT_ZS_T float
-#define EINI_GETT_ZS_V __m512
-#define EINI_GETT_ZS_W 16
-#define EINI_GETT_ZS_LOAD(p) _mm512_loadu_ps(p)
-#define EINI_GETT_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
-#define EINI_GETT_ZS_STREAM(p, x, m) \
-  ((m) == ~0u ? _mm512_stream_ps(p, x) : _mm512_mask_storeu_ps(p, (__mmask16)(m), x))
-#define EINI_GETT_ZS_SET(x) _mm512_set1_ps(x)
-#define EINI_GETT_ZS_ADD(a, b) _mm512_add_ps(a, b)
-#define EINI_GETT_ZS_SUB(a, b) _mm512_sub_ps(a, b)
-#define EINI_GETT_ZS_MUL(a, b) _mm512_mul_ps(a, b)
-#define EINI_GETT_ZS_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define EINI_GETT_ZS_MIN(a, b) _mm512_mask_min_ps(a, 0xffff, a, b)
-#define EINI_GETT_ZS_MAX(a, b) _mm512_mask_max_ps(a, 0xffff, a, b)
-#define EINI_GETT_ZS_ABS(a) _mm512_abs_ps(a)
-#define EINI_GETT_ZS_KEEP(c, r) \
-  _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(c, c, _CMP_UNORD_Q), c)
-
-#define EINI_GETT_YD_T double
-#define EINI_GETT_YD_V __m256d
-#define EINI_GETT_YD_W 4
-#define EINI_GETT_YD_LOAD(p) _mm256_loadu_pd(p)
-#define EINI_GETT_YD_STORE(p, x) _mm256_storeu_pd(p, x)
-#define EINI_GETT_YD_STREAM(p, x, m) _mm256_stream_pd(p, x)
-#define EINI_GETT_YD_SET(x) _mm256_set1_pd(x)
-#define EINI_GETT_YD_ADD(a, b) _mm256_add_pd(a, b)
-#define EINI_GETT_YD_SUB(a, b) _mm256_sub_pd(a, b)
-#define EINI_GETT_YD_MUL(a, b) _mm256_mul_pd(a, b)
-#define EINI_GETT_YD_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define EINI_GETT_YD_MIN(a, b) _mm256_min_pd(a, b)
-#define EINI_GETT_YD_MAX(a, b) _mm256_max_pd(a, b)
-#define EINI_GETT_YD_ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
-#define EINI_GETT_YD_KEEP(c, r) _mm256_blendv_pd(r, c, _mm256_cmp_pd(c, c, _CMP_UNORD_Q))
-
-#define EINI_GETT_YS_T float
-#define EINI_GETT_YS_V __m256
-#define EINI_GETT_YS_W 8
-#define EINI_GETT_YS_LOAD(p) _mm256_loadu_ps(p)
-#define EINI_GETT_YS_STORE(p, x) _mm256_storeu_ps(p, x)
-#define EINI_GETT_YS_STREAM(p, x, m) _mm256_stream_ps(p, x)
-#define EINI_GETT_YS_SET(x) _mm256_set1_ps(x)
-#define EINI_GETT_YS_ADD(a, b) _mm256_add_ps(a, b)
-#define EINI_GETT_YS_SUB(a, b) _mm256_sub_ps(a, b)
-#define EINI_GETT_YS_MUL(a, b) _mm256_mul_ps(a, b)
-#define EINI_GETT_YS_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define EINI_GETT_YS_MIN(a, b) _mm256_min_ps(a, b)
-#define EINI_GETT_YS_MAX(a, b) _mm256_max_ps(a, b)
-#define EINI_GETT_YS_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
-#define EINI_GETT_YS_KEEP(c, r) _mm256_blendv_ps(r, c, _mm256_cmp_ps(c, c, _CMP_UNORD_Q))
-
-#define EINI_GETT_ZL_T int64_t
-#define EINI_GETT_ZL_V __m512i
-#define EINI_GETT_ZL_W 8
-#define EINI_GETT_ZL_LOAD(p) _mm512_loadu_si512(p)
-#define EINI_GETT_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
-#define EINI_GETT_ZL_STREAM(p, x, m)                                   \
-  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
-              : _mm512_mask_storeu_epi64((void *)(p), (__mmask8)(m), x))
-#define EINI_GETT_ZL_SET(x) _mm512_set1_epi64(x)
-#define EINI_GETT_ZL_ADD(a, b) _mm512_add_epi64(a, b)
-#define EINI_GETT_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
-
-#define EINI_GETT_ZI_T int32_t
-#define EINI_GETT_ZI_V __m512i
-#define EINI_GETT_ZI_W 16
-#define EINI_GETT_ZI_LOAD(p) _mm512_loadu_si512(p)
-#define EINI_GETT_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
-#define EINI_GETT_ZI_STREAM(p, x, m)                                   \
-  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
-              : _mm512_mask_storeu_epi32((void *)(p), (__mmask16)(m), x))
-#define EINI_GETT_ZI_SET(x) _mm512_set1_epi32(x)
-#define EINI_GETT_ZI_ADD(a, b) _mm512_add_epi32(a, b)
-#define EINI_GETT_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
-
-#define EINI_GETT_YI_T int32_t
-#define EINI_GETT_YI_V __m256i
-#define EINI_GETT_YI_W 8
-#define EINI_GETT_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define EINI_GETT_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
-#define EINI_GETT_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
-#define EINI_GETT_YI_SET(x) _mm256_set1_epi32(x)
-#define EINI_GETT_YI_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_GETT_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
-#endif  // EINI_CPU_X86
-
-#if EINI_CPU_NEON
-#define EINI_GETT_ND_T double
-#define EINI_GETT_ND_V float64x2_t
-#define EINI_GETT_ND_W 2
-#define EINI_GETT_ND_LOAD(p) vld1q_f64(p)
-#define EINI_GETT_ND_STORE(p, x) vst1q_f64(p, x)
-#define EINI_GETT_ND_STREAM(p, x, m) vst1q_f64(p, x)
-#define EINI_GETT_ND_SET(x) vdupq_n_f64(x)
-#define EINI_GETT_ND_ADD(a, b) vaddq_f64(a, b)
-#define EINI_GETT_ND_SUB(a, b) vsubq_f64(a, b)
-#define EINI_GETT_ND_MUL(a, b) vmulq_f64(a, b)
-#define EINI_GETT_ND_FMA(a, b, c) vfmaq_f64(c, a, b)
-#define EINI_GETT_ND_MIN(a, b) vminq_f64(a, b)
-#define EINI_GETT_ND_MAX(a, b) vmaxq_f64(a, b)
-#define EINI_GETT_ND_ABS(a) vabsq_f64(a)
-#define EINI_GETT_ND_KEEP(c, r) (r)  // vmin and vmax keep NaN themselves
-
-#define EINI_GETT_NS_T float
-#define EINI_GETT_NS_V float32x4_t
-#define EINI_GETT_NS_W 4
-#define EINI_GETT_NS_LOAD(p) vld1q_f32(p)
-#define EINI_GETT_NS_STORE(p, x) vst1q_f32(p, x)
-#define EINI_GETT_NS_STREAM(p, x, m) vst1q_f32(p, x)
-#define EINI_GETT_NS_SET(x) vdupq_n_f32(x)
-#define EINI_GETT_NS_ADD(a, b) vaddq_f32(a, b)
-#define EINI_GETT_NS_SUB(a, b) vsubq_f32(a, b)
-#define EINI_GETT_NS_MUL(a, b) vmulq_f32(a, b)
-#define EINI_GETT_NS_FMA(a, b, c) vfmaq_f32(c, a, b)
-#define EINI_GETT_NS_MIN(a, b) vminq_f32(a, b)
-#define EINI_GETT_NS_MAX(a, b) vmaxq_f32(a, b)
-#define EINI_GETT_NS_ABS(a) vabsq_f32(a)
-#define EINI_GETT_NS_KEEP(c, r) (r)
-#endif  // EINI_CPU_NEON
 
 // Plain C: four scalars. A holds the type sums and products are formed in (unsigned: they wrap).
 #define EINI_GETT_PLAIN(P, T, A)                                                                 \
@@ -4110,25 +4317,25 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
                   EINI_GETT_FULL_1X4)
 
 #if EINI_CPU_X86
-EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_GETT_ZD_, EINI_GETT_YD_, 3X8, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_GETT_ZS_, EINI_GETT_YS_, 3X8, (float)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_GETT_YD_, EINI_GETT_YD_, 3X4, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_GETT_YS_, EINI_GETT_YS_, 3X4, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_ZD_, EINI_YD_, 3X8, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_ZS_, EINI_YS_, 3X8, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_YD_, EINI_YD_, 3X4, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_YS_, EINI_YS_, 3X4, (float)HUGE_VAL)
 // Integers: sums of products; the other pairs in plain C.
-EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_GETT_ZL_, EINI_GETT_ZL_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_GETT_ZI_, EINI_GETT_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_GETT_YI_, EINI_GETT_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_GETT_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_ZL_, EINI_ZL_, EINI_GETT_FOLD_SUM)
+EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_ZI_, EINI_YI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_YI_, EINI_YI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X8)
-EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_GETT_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X8)
-EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_GETT_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X4)
 #endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
-EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_GETT_ND_, EINI_GETT_ND_, 2X8,
+EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
                  (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_GETT_NS_, EINI_GETT_NS_, 2X8,
+EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
                  (float)HUGE_VAL)
 #endif
 EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
@@ -4394,10 +4601,10 @@ EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
 EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
 EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
 #if EINI_CPU_X86
-EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_GETT_ZD_)
-EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_GETT_ZS_)
-EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_GETT_YD_)
-EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_GETT_YS_)
+EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
+EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
+EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
+EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
 #endif
 
 // ---- the kernels of one problem

@@ -55,6 +55,7 @@ static ein_status make_ctx(int threads, bench *b) {
   memset(&machine, 0, sizeof machine);
   machine.threads = threads;
   machine.pin = 1;
+  machine.isa = getenv("BENCH_ISA");  // NULL: the best there is
   ein_status st = ein_cpu_create(&machine, NULL, &b->cpu);
   if (st == EIN_OK) st = ein_cpu_use(b->cpu, &desc);
   desc.now_fn = clock_now;

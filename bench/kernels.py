@@ -586,6 +586,8 @@ def run_children(opt):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "rows")
             env = environment(threads, opt.coretype, "torch" in opt.peers)
+            if opt.isa:
+                env["BENCH_ISA"] = opt.isa  # read by bench_so.c
             args = [sys.executable, os.path.abspath(__file__)] + sys.argv[1:]
             done = subprocess.run(args + ["--child", out, "--threads", str(threads)], env=env)
             if os.path.exists(out):
@@ -626,6 +628,8 @@ def arguments():
     p.add_argument("--plans", action="store_true", help="compare plans of renamed problems")
     p.add_argument("--explain", action="store_true", help="print the plans")
     p.add_argument("--cpu", type=int, default=0, help="the first processor to run on")
+    p.add_argument("--isa", default="", help="instruction set of the library, as in "
+                   "ein_cpu_desc.isa; default: the best there is")
     p.add_argument("--coretype", help="OPENBLAS_CORETYPE for NumPy; default: the fastest")
     p.add_argument("--so", default=os.path.join(ROOT, "build", "libbench.so"))
     p.add_argument("--against", default="", help="libbench.so of another version, as a peer")

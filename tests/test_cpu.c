@@ -1307,7 +1307,7 @@ static void test_variants(ein_cpu *cpu, int count) {
     eini_cpu_rates(cpu);
   }
   CHECK(total[0] > 3 * count && total[1] >= count / 9);
-  CHECK(total[2] > 0 || cpu->machine.is.isa != EINI_ISA_AVX512);
+  CHECK(total[2] > 0 || cpu->machine.is.isa == EINI_ISA_PLAIN);
 }
 
 // What a plan says that its tasks move is never less than what any order moves at least, for second
@@ -1383,7 +1383,7 @@ int main(int argc, char **argv) {
     test_stream(k);
     rows_made = 0;
     test_rows(k);
-    CHECK((rows_made > 0) == (strcmp(isa[i], "avx512") == 0));
+    CHECK((rows_made > 0) == (strcmp(isa[i], "plain") != 0));
     for (int halves = cpu->machine.is.halves, once = 0; once < 2; once++) {
       cpu->machine.is.halves = once;
       test_rows_together(k);

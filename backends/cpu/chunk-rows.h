@@ -8,13 +8,13 @@
 // block that is always the same (constants, operands without a stride) or holds a value put away.
 // The last step stores. Steps round as the operations of chunks do, so the bits are the same.
 //
-// A block is eight lines that follow each other, or a line of each of eight tracks: rows that
+// A block is eight vectors that follow each other, or a vector of each of eight tracks: rows that
 // follow each other in a walk. What they share, like the x of A[i,j]*x[j], is then read from the
 // second cache once for eight, and what is done per row is done once. So short rows run; where they
 // follow each other in the output, they are joined to longer ones instead, for which operands that
 // do not follow each other are laid out.
 
-#define EINI_ROW_BLOCK 512   // bytes
+#define EINI_ROW_BLOCK 512   // bytes at most
 #define EINI_ROW_NEAR 8192   // bytes of a row whose operands are likely to be in the first cache
 #define EINI_ROW_STEPS 32
 #define EINI_ROW_REGS 32
@@ -27,14 +27,10 @@
 #define EINI_ROW_FLOPS 4
 #define EINI_ROW_CALL_FLOPS 64
 
-struct eini_row_step;
-typedef void (*eini_row_f32)(const struct eini_row_step *t, int64_t at, __m512 a, __m512 b,
-                             __m512 c, __m512 d, __m512 e, __m512 f, __m512 g, __m512 h);
-typedef void (*eini_row_f64)(const struct eini_row_step *t, int64_t at, __m512d a, __m512d b,
-                             __m512d c, __m512d d, __m512d e, __m512d f, __m512d g, __m512d h);
+// Steps have the type eini_row_zs or another, by the vectors of a set; they are kept as this one.
+typedef void (*eini_row_fn)(void);
 typedef struct eini_row_step {
-  eini_row_f32 f32;         // one of the two
-  eini_row_f64 f64;
+  eini_row_fn fn;
   char *const *with;         // where the other operand is, or where the value goes
   const int64_t *off;        // from there to each of its eight vectors, in bytes
   int64_t moves;             // -1: that moves with the row; 0: it stays
@@ -50,114 +46,147 @@ typedef struct eini_row_from {
   const int64_t *off[EINI_ROW_REGS];
 } eini_row_from;
 
-static const int64_t eini_row_lines[8] = {0, 64, 128, 192, 256, 320, 384, 448};
-
 #define EINI_STEP_ARGS(V) \
   const eini_row_step *t, int64_t at, V a, V b, V c, V d, V e, V f, V g, V h
-// Where vector k is: lines of a row, or a line of each track.
-#define EINI_AT_lines(k) ((k) * 64)
-#define EINI_AT_tracks(k) t->off[k]
-#define EINI_STEP_PUT(way, F, put, T, p)                                                    \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(0)), a),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(1)), b),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(2)), c),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(3)), d),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(4)), e),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(5)), f),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(6)), g),                                      \
-  put##_##F((T *)(void *)((p) + EINI_AT_##way(7)), h)
+// Where vector k is: one after the other, or one of each track.
+#define EINI_AT_lines(X, k) ((k) * (int)sizeof(X##V))
+#define EINI_AT_tracks(X, k) t->off[k]
+#define EINI_STEP_PUT(way, X, PUT, p)                                                       \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 0)), a);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 1)), b);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 2)), c);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 3)), d);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 4)), e);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 5)), f);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 6)), g);                                      \
+  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 7)), h)
+#define EINI_STEP_NEXT(s) ((eini_row_##s)t[1].fn)(t + 1, at, a, b, c, d, e, f, g, h)
 // Lines out of order are not foreseen by the processor, and compilers like to exchange loads.
 #define EINI_IN_ORDER __asm__ volatile("" ::: "memory")
 // x: the value at hand; y: the other operand.
-#define EINI_STEP_WAY(name, way, s, V)                                                      \
-  EINI_T512 static void eini_q_##way##_##name##_##s(EINI_STEP_ARGS(V)) {                    \
+#define EINI_STEP_WAY(name, way, s, X)                                                      \
+  X##AT static void eini_q_##way##_##name##_##s(EINI_STEP_ARGS(X##V)) {                     \
     const char *p = *t->with + (at & t->moves);                                             \
-    a = eini_q_##name##_##s(a, p + EINI_AT_##way(0)); EINI_IN_ORDER;                        \
-    b = eini_q_##name##_##s(b, p + EINI_AT_##way(1)); EINI_IN_ORDER;                        \
-    c = eini_q_##name##_##s(c, p + EINI_AT_##way(2)); EINI_IN_ORDER;                        \
-    d = eini_q_##name##_##s(d, p + EINI_AT_##way(3)); EINI_IN_ORDER;                        \
-    e = eini_q_##name##_##s(e, p + EINI_AT_##way(4)); EINI_IN_ORDER;                        \
-    f = eini_q_##name##_##s(f, p + EINI_AT_##way(5)); EINI_IN_ORDER;                        \
-    g = eini_q_##name##_##s(g, p + EINI_AT_##way(6)); EINI_IN_ORDER;                        \
-    h = eini_q_##name##_##s(h, p + EINI_AT_##way(7));                                       \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+    a = eini_q_##name##_##s(a, p + EINI_AT_##way(X, 0)); EINI_IN_ORDER;                     \
+    b = eini_q_##name##_##s(b, p + EINI_AT_##way(X, 1)); EINI_IN_ORDER;                     \
+    c = eini_q_##name##_##s(c, p + EINI_AT_##way(X, 2)); EINI_IN_ORDER;                     \
+    d = eini_q_##name##_##s(d, p + EINI_AT_##way(X, 3)); EINI_IN_ORDER;                     \
+    e = eini_q_##name##_##s(e, p + EINI_AT_##way(X, 4)); EINI_IN_ORDER;                     \
+    f = eini_q_##name##_##s(f, p + EINI_AT_##way(X, 5)); EINI_IN_ORDER;                     \
+    g = eini_q_##name##_##s(g, p + EINI_AT_##way(X, 6)); EINI_IN_ORDER;                     \
+    h = eini_q_##name##_##s(h, p + EINI_AT_##way(X, 7));                                    \
+    EINI_STEP_NEXT(s);                                                                      \
   }
-#define EINI_STEP(name, s, V, F, expr)                                                      \
-  EINI_T512 static inline V eini_q_##name##_##s(V x, const char *p) {                       \
-    const V y = _mm512_loadu_##F((const void *)p);                                          \
+#define EINI_STEP(name, s, X, expr)                                                         \
+  X##AT static inline X##V eini_q_##name##_##s(X##V x, const char *p) {                     \
+    const X##V y = X##LOAD((const X##T *)(const void *)p);                                  \
     (void)x;                                                                                \
     (void)y;                                                                                \
     return expr;                                                                            \
   }                                                                                         \
-  EINI_STEP_WAY(name, lines, s, V)                                                          \
-  EINI_STEP_WAY(name, tracks, s, V)
-#define EINI_STEP_LAST(way, s, T, V, F)                                                     \
-  EINI_T512 static void eini_q_##way##_store_##s(EINI_STEP_ARGS(V)) {                       \
+  EINI_STEP_WAY(name, lines, s, X)                                                          \
+  EINI_STEP_WAY(name, tracks, s, X)
+#define EINI_STEP_LAST(way, s, X)                                                           \
+  X##AT static void eini_q_##way##_store_##s(EINI_STEP_ARGS(X##V)) {                        \
     char *p = *t->with + (at & t->moves);                                                   \
-    EINI_STEP_PUT(way, F, _mm512_storeu, T, p);                                             \
+    EINI_STEP_PUT(way, X, X##STORE, p);                                                     \
   }                                                                                         \
-  EINI_T512 static void eini_q_##way##_stream_##s(EINI_STEP_ARGS(V)) {                      \
+  X##AT static void eini_q_##way##_stream_##s(EINI_STEP_ARGS(X##V)) {                       \
     char *p = *t->with + at;                                                                \
-    EINI_STEP_PUT(way, F, _mm512_stream, T, p);                                             \
+    EINI_STEP_PUT(way, X, X##PAST, p);                                                      \
   }
-#define EINI_FROM_lines(k) ((k) * 64)
-#define EINI_FROM_tracks(k) from->off[i][k]
-#define EINI_STEP_GO(way, step, s, V, F)                                                    \
-  EINI_T512 static void eini_q_##way##_go_##s(const eini_row_step *t, const eini_row_from *from,\
-                                              int64_t at, int64_t to) {                     \
-    const V z = _mm512_setzero_##F();                                                       \
+#define EINI_FROM_lines(X, k) ((k) * (int)sizeof(X##V))
+#define EINI_FROM_tracks(X, k) from->off[i][k]
+// A line is asked for once; each: vectors from one to the next that is.
+#define EINI_STEP_GO(way, step, each, s, X)                                                 \
+  X##AT static void eini_q_##way##_go_##s(const eini_row_step *t, const eini_row_from *from,\
+                                          int64_t at, int64_t to) {                         \
+    const X##V z = X##SET(0);                                                               \
     for (; at < to; at += step) {                                                           \
-      for (int k = 0; k < 8; k++)                                                           \
+      for (int k = at % 64 < step ? 0 : 8; k < 8; k += each)                                \
         for (int i = 0; i < from->n; i++)                                                   \
-          EINI_FETCH(from->p[i] + (uintptr_t)(at + EINI_FROM_##way(k)));                    \
-      t->s(t, at, z, z, z, z, z, z, z, z);                                                  \
+          EINI_FETCH(from->p[i] + (uintptr_t)(at + EINI_FROM_##way(X, k)));                 \
+      ((eini_row_##s)t->fn)(t, at, z, z, z, z, z, z, z, z);                                 \
     }                                                                                       \
-    _mm256_zeroupper();                                                                     \
+    X##END;                                                                                 \
   }
-#define EINI_STEPS(s, T, V, F)                                                              \
-  EINI_STEP(load, s, V, F, y)                                                               \
-  EINI_STEP(add, s, V, F, _mm512_add_##F(x, y))                                             \
-  EINI_STEP(mul, s, V, F, _mm512_mul_##F(x, y))                                             \
-  EINI_STEP(sub, s, V, F, _mm512_sub_##F(x, y))                                             \
-  EINI_STEP(sub2, s, V, F, _mm512_sub_##F(y, x))                                            \
-  EINI_STEP(div, s, V, F, _mm512_div_##F(x, y))                                             \
-  EINI_STEP(div2, s, V, F, _mm512_div_##F(y, x))                                            \
-  EINI_STEP(max, s, V, F, eini_max_512##F(x, y))                                            \
-  EINI_STEP(max2, s, V, F, eini_max_512##F(y, x))                                           \
-  EINI_STEP(min, s, V, F, eini_min_512##F(x, y))                                            \
-  EINI_STEP(min2, s, V, F, eini_min_512##F(y, x))                                           \
-  EINI_STEP(square, s, V, F, _mm512_mul_##F(x, x))                                          \
-  EINI_STEP(neg, s, V, F, _mm512_xor_##F(x, _mm512_set1_##F((T)-0.0)))                      \
-  EINI_STEP(abs, s, V, F, _mm512_andnot_##F(_mm512_set1_##F((T)-0.0), x))                   \
-  EINI_STEP(relu, s, V, F, _mm512_maskz_mov_##F(                                            \
-      _mm512_cmp_##F##_mask(x, _mm512_setzero_##F(), _CMP_NLT_UQ), x))                      \
-  EINI_STEP_LAST(lines, s, T, V, F)                                                         \
-  EINI_STEP_LAST(tracks, s, T, V, F)                                                        \
-  EINI_T512 static void eini_q_lines_save_##s(EINI_STEP_ARGS(V)) {                          \
-    EINI_STEP_PUT(lines, F, _mm512_storeu, T, *t->with);                                    \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+// Blocks, and rows, that are laid out: see eini_row_set.
+#define EINI_STEP_LAY(s, X)                                                                 \
+  X##AT static void eini_q_equal_##s(const char *p, const int64_t *track, char *block) {    \
+    X##T x;                                                                                 \
+    for (int k = 0; k < 8; k++) {                                                           \
+      memcpy(&x, p + track[k], sizeof x);                                                   \
+      X##STORE((X##T *)(void *)(block + k * (int)sizeof(X##V)), X##SET(x));                 \
+    }                                                                                       \
   }                                                                                         \
-  EINI_T512 static void eini_q_lines_chunk_##s(EINI_STEP_ARGS(V)) {                         \
+  X##AT static void eini_q_lay_##s(int64_t rows, int64_t each, int along, const char *p,    \
+                                   int64_t by, char *to) {                                  \
+    for (; rows > 0; rows--, p += by, to += each) {                                         \
+      const int64_t n = each / (int)sizeof(X##T), last = n - X##W;                          \
+      const X##T *x = (const X##T *)(const void *)p;                                        \
+      X##T *y = (X##T *)(void *)to;                                                         \
+      const X##V v = X##SET(*x);                                                            \
+      if (!along) {                                                                         \
+        for (int64_t i = 0; i < n; i += X##W) X##STORE(y + i, v);                           \
+        continue;                                                                           \
+      }                                                                                     \
+      for (int64_t i = 0; i < last; i += X##W) X##STORE(y + i, X##LOAD(x + i));             \
+      X##STORE(y + last, X##LOAD(x + last)); /* it overlaps the one before */               \
+    }                                                                                       \
+  }
+#define EINI_STEPS(s, X)                                                                    \
+  typedef void (*eini_row_##s)(EINI_STEP_ARGS(X##V));                                       \
+  EINI_STEP(load, s, X, y)                                                                  \
+  EINI_STEP(add, s, X, X##ADD(x, y))                                                        \
+  EINI_STEP(mul, s, X, X##MUL(x, y))                                                        \
+  EINI_STEP(sub, s, X, X##SUB(x, y))                                                        \
+  EINI_STEP(sub2, s, X, X##SUB(y, x))                                                       \
+  EINI_STEP(div, s, X, X##DIV(x, y))                                                        \
+  EINI_STEP(div2, s, X, X##DIV(y, x))                                                       \
+  EINI_STEP(max, s, X, X##TOP(x, y))                                                        \
+  EINI_STEP(max2, s, X, X##TOP(y, x))                                                       \
+  EINI_STEP(min, s, X, X##LOW(x, y))                                                        \
+  EINI_STEP(min2, s, X, X##LOW(y, x))                                                       \
+  EINI_STEP(square, s, X, X##MUL(x, x))                                                     \
+  EINI_STEP(neg, s, X, X##NEG(x))                                                           \
+  EINI_STEP(abs, s, X, X##ABS(x))                                                           \
+  EINI_STEP(relu, s, X, X##RELU(x))                                                         \
+  EINI_STEP_LAST(lines, s, X)                                                               \
+  EINI_STEP_LAST(tracks, s, X)                                                              \
+  X##AT static void eini_q_lines_save_##s(EINI_STEP_ARGS(X##V)) {                           \
+    EINI_STEP_PUT(lines, X, X##STORE, *t->with);                                            \
+    EINI_STEP_NEXT(s);                                                                      \
+  }                                                                                         \
+  X##AT static void eini_q_lines_chunk_##s(EINI_STEP_ARGS(X##V)) {                          \
     char *p = t->room, *q = p + EINI_ROW_BLOCK;                                             \
-    EINI_STEP_PUT(lines, F, _mm512_storeu, T, p);                                           \
-    t->chunk(EINI_ROW_BLOCK / (int)sizeof(T), p, p, p, q);                                  \
-    a = _mm512_loadu_##F((void *)q), b = _mm512_loadu_##F((void *)(q + 64));                \
-    c = _mm512_loadu_##F((void *)(q + 128)), d = _mm512_loadu_##F((void *)(q + 192));       \
-    e = _mm512_loadu_##F((void *)(q + 256)), f = _mm512_loadu_##F((void *)(q + 320));       \
-    g = _mm512_loadu_##F((void *)(q + 384)), h = _mm512_loadu_##F((void *)(q + 448));       \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+    const X##T *y = (const X##T *)(void *)q;                                                \
+    EINI_STEP_PUT(lines, X, X##STORE, p);                                                   \
+    t->chunk(8 * X##W, p, p, p, q);                                                         \
+    a = X##LOAD(y), b = X##LOAD(y + X##W);                                                  \
+    c = X##LOAD(y + 2 * X##W), d = X##LOAD(y + 3 * X##W);                                   \
+    e = X##LOAD(y + 4 * X##W), f = X##LOAD(y + 5 * X##W);                                   \
+    g = X##LOAD(y + 6 * X##W), h = X##LOAD(y + 7 * X##W);                                   \
+    EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
-  EINI_T512 static void eini_q_lines_exp_##s(EINI_STEP_ARGS(V)) {                           \
-    a = eini_exp_512##F(a), b = eini_exp_512##F(b), c = eini_exp_512##F(c);                 \
-    d = eini_exp_512##F(d), e = eini_exp_512##F(e), f = eini_exp_512##F(f);                 \
-    g = eini_exp_512##F(g), h = eini_exp_512##F(h);                                         \
-    t[1].s(t + 1, at, a, b, c, d, e, f, g, h);                                              \
+  X##AT static void eini_q_lines_exp_##s(EINI_STEP_ARGS(X##V)) {                            \
+    a = X##EXP(a), b = X##EXP(b), c = X##EXP(c), d = X##EXP(d);                             \
+    e = X##EXP(e), f = X##EXP(f), g = X##EXP(g), h = X##EXP(h);                             \
+    EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
-  EINI_STEP_GO(lines, EINI_ROW_BLOCK, s, V, F)                                              \
-  EINI_STEP_GO(tracks, 64, s, V, F)
-EINI_STEPS(f32, float, __m512, ps)
-EINI_STEPS(f64, double, __m512d, pd)
+  EINI_STEP_GO(lines, 8 * (int)sizeof(X##V), 64 / (int)sizeof(X##V), s, X)                  \
+  EINI_STEP_GO(tracks, (int)sizeof(X##V), 1, s, X)                                          \
+  EINI_STEP_LAY(s, X)
+#if EINI_CPU_X86
+EINI_STEPS(zs, EINI_ZS_)
+EINI_STEPS(zd, EINI_ZD_)
+EINI_STEPS(ys, EINI_YS_)
+EINI_STEPS(yd, EINI_YD_)
+#elif EINI_CPU_NEON
+EINI_STEPS(ns, EINI_NS_)
+EINI_STEPS(nd, EINI_ND_)
+#endif
 #undef EINI_STEPS
+#undef EINI_STEP_LAY
 #undef EINI_STEP_GO
 #undef EINI_FROM_tracks
 #undef EINI_FROM_lines
@@ -165,6 +194,7 @@ EINI_STEPS(f64, double, __m512d, pd)
 #undef EINI_STEP
 #undef EINI_STEP_WAY
 #undef EINI_IN_ORDER
+#undef EINI_STEP_NEXT
 #undef EINI_STEP_PUT
 #undef EINI_AT_tracks
 #undef EINI_AT_lines
@@ -172,42 +202,87 @@ EINI_STEPS(f64, double, __m512d, pd)
 
 enum { EINI_ROW_LOAD = EIN_OP_COUNT, EINI_ROW_SAVE, EINI_ROW_STORE, EINI_ROW_STREAM };
 
-// Steps of an operation; the second pair has its operands exchanged.
+// Steps of an operation, in lines and in tracks; the second of a pair has its operands exchanged.
 typedef struct eini_row_op {
   int op;
-  eini_row_f32 f32[2][2];    // lines, tracks
-  eini_row_f64 f64[2][2];
+  eini_row_fn fn[2][2];
 } eini_row_op;
 
-#define EINI_ROW_WAYS(l, n, t, n2, s)                                                       \
-  {{eini_q_##l##_##n##_##s, eini_q_##l##_##n2##_##s},                                       \
-   {eini_q_##t##_##n##_##s, eini_q_##t##_##n2##_##s}}
-#define EINI_ROW(op, n, n2)                                                                 \
-  {op, EINI_ROW_WAYS(lines, n, tracks, n2, f32), EINI_ROW_WAYS(lines, n, tracks, n2, f64)}
-#define EINI_ROW_ONE(op, n)                                                                 \
-  {op, EINI_ROW_WAYS(lines, n, lines, n, f32), EINI_ROW_WAYS(lines, n, lines, n, f64)}
-#define EINI_ROW_CALL(op) EINI_ROW_ONE(op, chunk)
-static const eini_row_op eini_row_table[] = {
-    EINI_ROW(EIN_OP_ADD, add, add), EINI_ROW(EIN_OP_MUL, mul, mul),
-    EINI_ROW(EIN_OP_SUB, sub, sub2), EINI_ROW(EIN_OP_DIV, div, div2),
-    EINI_ROW(EIN_OP_MAX, max, max2), EINI_ROW(EIN_OP_MIN, min, min2),
-    EINI_ROW(EIN_OP_SQUARE, square, square), EINI_ROW(EIN_OP_NEG, neg, neg),
-    EINI_ROW(EIN_OP_ABS, abs, abs), EINI_ROW(EIN_OP_RELU, relu, relu),
-    EINI_ROW(EINI_ROW_LOAD, load, load), EINI_ROW_ONE(EINI_ROW_SAVE, save),
-    EINI_ROW(EINI_ROW_STORE, store, store), EINI_ROW(EINI_ROW_STREAM, stream, stream),
-    EINI_ROW_ONE(EIN_OP_EXP, exp), EINI_ROW_CALL(EIN_OP_LOG), EINI_ROW_CALL(EIN_OP_SQRT),
-    EINI_ROW_CALL(EIN_OP_RSQRT), EINI_ROW_CALL(EIN_OP_SIN), EINI_ROW_CALL(EIN_OP_COS),
-    EINI_ROW_CALL(EIN_OP_TANH), EINI_ROW_CALL(EIN_OP_ERF), EINI_ROW_CALL(EIN_OP_SIGMOID),
-    EINI_ROW_CALL(EIN_OP_SILU), EINI_ROW_CALL(EIN_OP_GELU), EINI_ROW_CALL(EIN_OP_FLOOR),
-    EINI_ROW_CALL(EIN_OP_CEIL), EINI_ROW_CALL(EIN_OP_ROUND)};
+#define EINI_ROW_AS(way, n, s) (eini_row_fn)eini_q_##way##_##n##_##s
+#define EINI_ROW(op, n, n2, s)                                                              \
+  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n2, s)},                              \
+        {EINI_ROW_AS(tracks, n, s), EINI_ROW_AS(tracks, n2, s)}}}
+#define EINI_ROW_ONE(op, n, s)                                                              \
+  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)},                               \
+        {EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)}}}
+#define EINI_ROW_CALL(op, s) EINI_ROW_ONE(EIN_OP_##op, chunk, s)
+#define EINI_ROW_TABLE(s)                                                                   \
+  static const eini_row_op eini_row_table_##s[EINI_ROW_OPS] = {                             \
+      EINI_ROW(EIN_OP_ADD, add, add, s), EINI_ROW(EIN_OP_MUL, mul, mul, s),                 \
+      EINI_ROW(EIN_OP_SUB, sub, sub2, s), EINI_ROW(EIN_OP_DIV, div, div2, s),               \
+      EINI_ROW(EIN_OP_MAX, max, max2, s), EINI_ROW(EIN_OP_MIN, min, min2, s),               \
+      EINI_ROW(EIN_OP_SQUARE, square, square, s), EINI_ROW(EIN_OP_NEG, neg, neg, s),        \
+      EINI_ROW(EIN_OP_ABS, abs, abs, s), EINI_ROW(EIN_OP_RELU, relu, relu, s),              \
+      EINI_ROW(EINI_ROW_LOAD, load, load, s), EINI_ROW_ONE(EINI_ROW_SAVE, save, s),         \
+      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
+      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
+      EINI_ROW_ONE(EIN_OP_EXP, exp, s), EINI_ROW_CALL(LOG, s), EINI_ROW_CALL(SQRT, s),      \
+      EINI_ROW_CALL(RSQRT, s), EINI_ROW_CALL(SIN, s), EINI_ROW_CALL(COS, s),                \
+      EINI_ROW_CALL(TANH, s), EINI_ROW_CALL(ERF, s), EINI_ROW_CALL(SIGMOID, s),             \
+      EINI_ROW_CALL(SILU, s), EINI_ROW_CALL(GELU, s), EINI_ROW_CALL(FLOOR, s),              \
+      EINI_ROW_CALL(CEIL, s), EINI_ROW_CALL(ROUND, s)};
+enum { EINI_ROW_CALLED = 14, EINI_ROW_OPS = 28 };  // the first that takes long; all
+
+// The steps of a set and what runs them. equal: a block of one value, or of one for each track.
+// lay: `each` bytes, or the first value, from every one of rows that are `by` bytes apart.
+typedef struct eini_row_set {
+  int wide;                        // bytes of a vector
+  const eini_row_op *op;
+  void (*go[2])(const eini_row_step *t, const eini_row_from *from, int64_t at, int64_t to);
+  void (*equal)(const char *p, const int64_t *track, char *block);
+  void (*lay)(int64_t rows, int64_t each, int along, const char *p, int64_t by, char *to);
+} eini_row_set;
+
+#define EINI_ROW_SET(s, wide)                                                               \
+  {wide, eini_row_table_##s, {eini_q_lines_go_##s, eini_q_tracks_go_##s}, eini_q_equal_##s, \
+   eini_q_lay_##s}
+#if EINI_CPU_X86
+EINI_ROW_TABLE(zs)
+EINI_ROW_TABLE(zd)
+EINI_ROW_TABLE(ys)
+EINI_ROW_TABLE(yd)
+#elif EINI_CPU_NEON
+EINI_ROW_TABLE(ns)
+EINI_ROW_TABLE(nd)
+#endif
+#undef EINI_ROW_TABLE
 #undef EINI_ROW_CALL
 #undef EINI_ROW_ONE
 #undef EINI_ROW
-#undef EINI_ROW_WAYS
+#undef EINI_ROW_AS
+
+// By instruction set: f32, f64. wide 0: none.
+#define EINI_ROW_NONE {{0, NULL, {NULL, NULL}, NULL, NULL}, {0, NULL, {NULL, NULL}, NULL, NULL}}
+static const eini_row_set eini_row_sets[EINI_ISA_COUNT][2] = {
+    EINI_ROW_NONE,
+#if EINI_CPU_NEON
+    {EINI_ROW_SET(ns, 16), EINI_ROW_SET(nd, 16)}, EINI_ROW_NONE, EINI_ROW_NONE};
+#elif EINI_CPU_X86
+    EINI_ROW_NONE,
+    {EINI_ROW_SET(ys, 32), EINI_ROW_SET(yd, 32)},
+    {EINI_ROW_SET(zs, 64), EINI_ROW_SET(zd, 64)}};
+#else
+    EINI_ROW_NONE, EINI_ROW_NONE, EINI_ROW_NONE};
+#endif
+#undef EINI_ROW_NONE
+#undef EINI_ROW_SET
 
 // A code as steps. Streams: operands, then the output.
 typedef struct eini_steps {
   const ein_map *map;
+  int isa;
+  const eini_row_set *set;
+  int64_t wide, whole;             // bytes of a vector, of a block
   int tracks;                      // 1, or 8
   int n, calls;                    // steps, and those that call chunks or take as long
   eini_row_step step[EINI_ROW_STEPS];
@@ -230,14 +305,13 @@ typedef struct eini_steps {
 // Appends one, with register reg; 0 where the operation has no step.
 static int eini_steps_put(eini_steps *r, int op, int swapped, eini_row_step with) {
   eini_row_step *t = &r->step[r->n];
-  for (size_t i = 0; i < sizeof eini_row_table / sizeof *eini_row_table; i++) {
-    const eini_row_op *o = &eini_row_table[i];
+  for (int i = 0; i < EINI_ROW_OPS; i++) {
+    const eini_row_op *o = &r->set->op[i];
     if (o->op != op) continue;
     *t = with;
-    t->f32 = o->f32[r->tracks > 1][swapped];
-    t->f64 = o->f64[r->tracks > 1][swapped];
+    t->fn = o->fn[r->tracks > 1][swapped];
     t->room = r->room + eini_to_line(r->room);
-    r->calls += t->f64 == eini_q_lines_chunk_f64 || op == EIN_OP_EXP;
+    r->calls += i >= EINI_ROW_CALLED;
     r->n++;
     return 1;
   }
@@ -278,46 +352,6 @@ static int64_t eini_steps_size(const eini_steps *r) {
   return r->map->code->type == EIN_F32 ? 4 : 8;
 }
 
-// A line of the value at p.
-EINI_T512 EINI_INLINE __m512i eini_row_value(int64_t size, const char *p) {
-  int32_t four;
-  long long eight;
-  if (size == 4) {
-    memcpy(&four, p, sizeof four);
-    return _mm512_set1_epi32(four);
-  }
-  memcpy(&eight, p, sizeof eight);
-  return _mm512_set1_epi64(eight);
-}
-
-// One for each track.
-EINI_T512 static void eini_steps_equal(int64_t size, const char *p, const int64_t *track,
-                                       char *block) {
-  for (int k = 0; k < 8; k++)
-    _mm512_storeu_si512((void *)(block + 64 * k), eini_row_value(size, p + track[k]));
-}
-
-// Lays out rows of an operand: `each` bytes of it, or of one value, from every row.
-EINI_T512 static void eini_row_lay(const eini_steps *r, int o, char *to) {
-  const int64_t size = eini_steps_size(r), each = r->each;
-  const int64_t by = eini_row_stride(r->map, o, r->map->n - 2) * size;
-  const int along = eini_row_stride(r->map, o, r->map->n - 1) != 0;
-  const char *p = r->at[o];
-  for (int64_t k = 0; k < r->joined; k++, p += by, to += each) {
-    if (along) {
-      int64_t i = 0;
-      for (; i + 64 <= each; i += 64)
-        _mm512_storeu_si512((void *)(to + i), _mm512_loadu_si512((const void *)(p + i)));
-      if (i < each)  // the last line, which overlaps the one before
-        _mm512_storeu_si512((void *)(to + each - 64),
-                            _mm512_loadu_si512((const void *)(p + each - 64)));
-      continue;
-    }
-    const __m512i v = eini_row_value(size, p);
-    for (int64_t i = 0; i < each; i += 64) _mm512_storeu_si512((void *)(to + i), v);
-  }
-}
-
 // Operands are at the rows that are joined.
 static void eini_rows_lay(eini_steps *r) {
   const ein_map *m = r->map;
@@ -328,10 +362,10 @@ static void eini_rows_lay(eini_steps *r) {
     const int o = code->step[i].a, reg = code->step[i].dst;
     if (!eini_step_loads(&code->step[i])) continue;
     r->with[reg] = r->block + reg * r->pitch;
-    if (r->bytes >= EINI_ROW_BLOCK && eini_row_stride(m, o, m->n - 1) != 0 &&
-        eini_row_stride(m, o, m->n - 2) * size == r->each)
-      r->with[reg] = r->at[o];
-    else eini_row_lay(r, o, r->with[reg]);
+    const int along = eini_row_stride(m, o, m->n - 1) != 0;
+    const int64_t by = eini_row_stride(m, o, m->n - 2) * size;
+    if (r->bytes >= r->whole && along && by == r->each) r->with[reg] = r->at[o];
+    else r->set->lay(r->joined, r->each, along, r->at[o], by, r->with[reg]);
   }
 }
 
@@ -344,7 +378,7 @@ static void eini_steps_aim(eini_steps *r) {
     const int o = code->step[i].a, reg = code->step[i].dst;
     if (!eini_step_loads(&code->step[i])) continue;
     if (r->moves[reg] == 0) {
-      eini_steps_equal(eini_steps_size(r), r->at[o], r->track[o], r->with[reg]);
+      r->set->equal(r->at[o], r->track[o], r->with[reg]);
       continue;
     }
     r->with[reg] = r->at[o];
@@ -364,7 +398,7 @@ static int eini_steps_make(eini_steps *r) {
   for (int i = 0; i < code->nreg; i++) {
     r->with[i] = r->block == NULL ? NULL : r->block + i * r->pitch;
     r->moves[i] = 0;
-    memcpy(r->off[i], eini_row_lines, sizeof eini_row_lines);
+    for (int k = 0; k < 8; k++) r->off[i][k] = k * r->wide;
   }
   for (int i = 0; i < code->nstep; i++) {
     const ein_step *s = &code->step[i];
@@ -387,7 +421,8 @@ static int eini_steps_make(eini_steps *r) {
   return hand >= 0 && hand == code->result;
 }
 
-// Blocks from byte `at` on until `to`, stored at out and off, or always at the same place.
+// Blocks from byte `at` on until `to`, stored at out (of tracks: and off), or always at the same
+// place.
 static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *out,
                           const int64_t *off, int64_t moves) {
   eini_row_step with;
@@ -398,18 +433,14 @@ static void eini_steps_go(eini_steps *r, int64_t at, int64_t to, int op, char *o
   with.moves = moves;
   eini_steps_put(r, op, 0, with);
   r->n--;
-  if (r->map->code->type == EIN_F32) {
-    if (r->tracks > 1) eini_q_tracks_go_f32(r->step, &r->from, at, to);
-    else eini_q_lines_go_f32(r->step, &r->from, at, to);
-  } else {
-    if (r->tracks > 1) eini_q_tracks_go_f64(r->step, &r->from, at, to);
-    else eini_q_lines_go_f64(r->step, &r->from, at, to);
-  }
+  r->set->go[r->tracks > 1](r->step, &r->from, at, to);
 }
 
-// Eight rows past the caches. A track is the lines of a row's output; the ends, which share a line
-// with others, are taken from blocks of the first and the last bytes of each row.
+// Eight rows past the caches, by vectors that are lines. A track is the lines of a row's output;
+// the ends, which share a line with others, are taken from blocks of the first and the last bytes
+// of each row.
 static void eini_steps_rows(eini_steps *r) {
+  static const int64_t ones[8] = {0, 64, 128, 192, 256, 320, 384, 448};
   static const int64_t twos[8] = {0, 128, 256, 384, 512, 640, 768, 896};
   char first[EINI_ROW_BLOCK], last[2 * EINI_ROW_BLOCK], *to = r->at[r->map->nop];
   const int64_t *pitch = r->track[r->map->nop], bytes = r->bytes;
@@ -421,7 +452,7 @@ static void eini_steps_rows(eini_steps *r) {
     off[k] = pitch[k] + head[k];
   }
   if (odd != 0) {
-    eini_steps_go(r, 0, 1, EINI_ROW_STORE, first, eini_row_lines, 0);
+    eini_steps_go(r, 0, 1, EINI_ROW_STORE, first, ones, 0);
     eini_steps_go(r, bytes - 128, bytes - 127, EINI_ROW_STORE, last, twos, 0);
     eini_steps_go(r, bytes - 64, bytes - 63, EINI_ROW_STORE, last + 64, twos, 0);
   }
@@ -434,38 +465,41 @@ static void eini_steps_rows(eini_steps *r) {
   eini_steps_go(r, 0, end, EINI_ROW_STREAM, to, off, -1);
 }
 
-// Eight short rows. Their last lines, which overlap those before, are made first: the output may be
-// an operand.
+// Eight short rows. Their last vectors, which overlap those before, are made first: the output may
+// be an operand.
 static void eini_steps_short(eini_steps *r) {
   char last[EINI_ROW_BLOCK], *to = r->at[r->map->nop];
-  const int64_t *off = r->track[r->map->nop], bytes = r->bytes, end = bytes / 64 * 64;
+  const int64_t *off = r->track[r->map->nop], bytes = r->bytes, wide = r->wide;
+  const int64_t end = bytes / wide * wide;
+  int64_t each[8];
+  for (int k = 0; k < 8; k++) each[k] = k * wide;
   if (end < bytes)
-    eini_steps_go(r, bytes - 64, bytes - 63, EINI_ROW_STORE, last, eini_row_lines, 0);
+    eini_steps_go(r, bytes - wide, bytes - wide + 1, EINI_ROW_STORE, last, each, 0);
   eini_steps_go(r, 0, end, EINI_ROW_STORE, to, off, -1);
   for (int k = 0; k < 8 && end < bytes; k++)
-    memcpy(to + off[k] + bytes - 64, last + 64 * k, 64);
+    memcpy(to + off[k] + bytes - wide, last + each[k], (size_t)wide);
 }
 
 // One row. What blocks do not fill at its ends is taken from a whole block.
 static void eini_steps_row(eini_steps *r, int stream) {
-  const int64_t bytes = r->bytes;
+  const int64_t bytes = r->bytes, whole = r->whole;
   char part[EINI_ROW_BLOCK], *to = r->at[r->map->nop];
-  if (bytes < EINI_ROW_BLOCK) {  // operands are laid out
-    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, eini_row_lines, 0);
+  if (bytes < whole) {  // operands are laid out
+    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, NULL, 0);
     memcpy(to, part, (size_t)bytes);
     return;
   }
   const int64_t head = stream ? eini_to_line(to) : 0;
-  const int64_t end = head + (bytes - head) / EINI_ROW_BLOCK * EINI_ROW_BLOCK;
+  const int64_t end = head + (bytes - head) / whole * whole;
   if (head > 0) {
-    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, eini_row_lines, 0);
+    eini_steps_go(r, 0, 1, EINI_ROW_STORE, part, NULL, 0);
     memcpy(to, part, (size_t)head);
   }
-  eini_steps_go(r, head, end, stream ? EINI_ROW_STREAM : EINI_ROW_STORE, to, eini_row_lines, -1);
+  eini_steps_go(r, head, end, stream ? EINI_ROW_STREAM : EINI_ROW_STORE, to, NULL, -1);
   if (end < bytes) {
-    eini_steps_go(r, bytes - EINI_ROW_BLOCK, bytes, EINI_ROW_STORE, part, eini_row_lines, 0);
-    char *last = part + EINI_ROW_BLOCK - (bytes - end);
-    if (stream) eini_stream_row(EINI_ISA_AVX512, (size_t)(bytes - end), last, to + end);
+    eini_steps_go(r, bytes - whole, bytes, EINI_ROW_STORE, part, NULL, 0);
+    char *last = part + whole - (bytes - end);
+    if (stream) eini_stream_row(r->isa, (size_t)(bytes - end), last, to + end);
     else memcpy(to + end, last, (size_t)(bytes - end));
   }
 }

@@ -4,6 +4,39 @@
 // nothing in it but a call, and takes the callee's body in (flatten) under its own target.
 // ================================================================================================
 
+// libm's names keep compilers from vector code (errno, traps), so these say it themselves.
+#define EINI_OP_SELF(name, s, bits, X, expr)                                                \
+  X##AT static void eini_c_##name##_##s##_##bits(int64_t n, const void *pa, const void *b,  \
+                                                 const void *c, void *pd) {                 \
+    const X##T *a = (const X##T *)pa;                                                       \
+    X##T *d = (X##T *)pd;                                                                   \
+    (void)b;                                                                                \
+    (void)c;                                                                                \
+    for (int64_t i = 0; i < n; i += X##W) {                                                 \
+      const X##V x = X##LOAD(a + i);                                                        \
+      X##STORE(d + i, expr);                                                                \
+    }                                                                                       \
+  }
+#define EINI_OP_ROOTS(s, bits, X)                                                           \
+  EINI_OP_SELF(sqrt, s, bits, X, X##SQRT(x))                                                \
+  EINI_OP_SELF(rsqrt, s, bits, X, X##DIV(X##SET(1), X##SQRT(x)))
+#define EINI_OP_EXPS(s, bits, X)                                                            \
+  EINI_OP_SELF(exp, s, bits, X, X##EXP(x))                                                  \
+  EINI_OP_SELF(sigmoid, s, bits, X, X##DIV(X##SET(1), EINI_EXP_1(X)))                       \
+  EINI_OP_SELF(silu, s, bits, X, X##DIV(x, EINI_EXP_1(X)))
+// 1 + exp(-x)
+#define EINI_EXP_1(X) X##ADD(X##SET(1), X##EXP(X##SUB(X##SET(0), x)))
+#define EINI_OP_ROUNDING(s, bits, X)                                                        \
+  EINI_OP_SELF(floor, s, bits, X, X##FLOOR(x))                                              \
+  EINI_OP_SELF(ceil, s, bits, X, X##CEIL(x))                                                \
+  EINI_OP_SELF(round, s, bits, X, X##RINT(x))
+#define EINI_OP_SELVES(s, bits, X) \
+  EINI_OP_ROOTS(s, bits, X) EINI_OP_EXPS(s, bits, X) EINI_OP_ROUNDING(s, bits, X)
+#define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
+#define EINI_REA_(op, name, bits)                                                           \
+  {EIN_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
+                  NULL, NULL}}
+
 #if EINI_CPU_X86
 
 // Elementary functions gain a third by fused products, and lose nothing: test_cpu has their errors.
@@ -49,14 +82,11 @@ EIN_OP_NUMBERS(where)
 EIN_OP_NUMBERS(relu)
 EIN_OP_NUMBERS(abs)
 EIN_OP_REALS(quot)
-EINI_OP1(exp_f32) EINI_OP1(exp_f64)
 EIN_OP_REALS(log)
 EIN_OP_REALS(sin)
 EIN_OP_REALS(cos)
 EIN_OP_REALS(tanh)
 EIN_OP_REALS(erf)
-EINI_OP1(sigmoid_f32) EINI_OP1(sigmoid_f64)
-EINI_OP1(silu_f32) EINI_OP1(silu_f64)
 EINI_OP1(gelu_f32)
 EINI_OP1(gelu_f64)
 #undef EIN_OP_REALS
@@ -64,106 +94,17 @@ EINI_OP1(gelu_f64)
 #undef EINI_OP2
 #undef EINI_OP1
 
-// 2^(j/16)
-static const double eini_exp_parts[16] = {
-    1.0, 1.0442737824274138, 1.0905077326652577, 1.1387886347566916,
-    1.189207115002721, 1.241857812073484, 1.2968395546510096, 1.3542555469368927,
-    1.4142135623730951, 1.4768261459394993, 1.5422108254079407, 1.6104903319492543,
-    1.681792830507429, 1.7562521603732995, 1.8340080864093424, 1.9152065613971474};
-
-// exp(x) = 2^m e^r, where m is x / ln 2 rounded to sixteenths: adding 1.5 * 2^48 rounds, and leaves
-// the sixteenths j in the last four bits. 2^m comes as 2^(j/16) from two registers and as a power
-// of two, which scalef also takes to subnormals, 0 and infinity. e^r = 1 + r + r^2 q(r), q fitted
-// as those of section math; with y = r^2 + 19.99.. its degree of 4 takes three products. For x
-// infinite, NaN or far out r means nothing and is made finite: m says what comes out. At most
-// 1.13 ulp: 0.5 of the last sum, 0.5 of 2^(j/16), 0.1 of q; a second table with what 2^(j/16) lacks
-// would halve that and take a fifth longer.
-EINI_T512 static inline __m512d eini_exp_512pd(__m512d x) {
-  const __m512d shift = _mm512_set1_pd(6755399441055744.0 / 16);
-  const __m512d t = _mm512_fmadd_pd(x, _mm512_set1_pd(1.4426950408889634), shift);
-  const __m512d m = _mm512_sub_pd(t, shift);
-  const __m512d part = _mm512_permutex2var_pd(_mm512_loadu_pd(eini_exp_parts),
-                                              _mm512_castpd_si512(t),
-                                              _mm512_loadu_pd(eini_exp_parts + 8));
-  __m512d r = _mm512_fnmadd_pd(m, _mm512_set1_pd(0.69314718055989033), x);  // ln 2 in two parts
-  r = _mm512_fnmadd_pd(m, _mm512_set1_pd(5.4979230187083712e-14), r);
-  r = _mm512_max_pd(_mm512_min_pd(r, _mm512_set1_pd(1)), _mm512_set1_pd(-1));  // NaN: 1
-  const __m512d r2 = _mm512_mul_pd(r, r);
-  const __m512d y = _mm512_add_pd(r2, _mm512_set1_pd(19.999664536645206));
-  __m512d q = _mm512_fmadd_pd(r, _mm512_set1_pd(0.008333473110926876),
-                              _mm512_set1_pd(-0.013885661260104924));
-  q = _mm512_fmadd_pd(y, _mm512_set1_pd(0.0013888314944317652), q);
-  q = _mm512_fmadd_pd(q, y, _mm512_set1_pd(0.22219460522547685));
-  q = _mm512_fmadd_pd(q, r2, r);
-  return _mm512_scalef_pd(_mm512_fmadd_pd(q, part, part), m);
-}
-
-// Here m is an integer, and e^r that of section math.
-EINI_T512 static inline __m512 eini_exp_512ps(__m512 x) {
-  const __m512 shift = _mm512_set1_ps(12582912.0f);
-  const __m512 m = _mm512_sub_ps(_mm512_fmadd_ps(x, _mm512_set1_ps(1.44269504f), shift), shift);
-  __m512 r = _mm512_fnmadd_ps(m, _mm512_set1_ps(0.693145752f), x);
-  r = _mm512_fnmadd_ps(m, _mm512_set1_ps(1.42860677e-06f), r);
-  r = _mm512_max_ps(_mm512_min_ps(r, _mm512_set1_ps(1)), _mm512_set1_ps(-1));
-  const __m512 r2 = _mm512_mul_ps(r, r);
-  const __m512 low = _mm512_fmadd_ps(r, _mm512_set1_ps(0.166665167f), _mm512_set1_ps(0.499999881f));
-  __m512 q = _mm512_fmadd_ps(r, _mm512_set1_ps(0.00836911518f), _mm512_set1_ps(0.0416696332f));
-  q = _mm512_fmadd_ps(r2, _mm512_set1_ps(0.00137470546f), q);
-  q = _mm512_fmadd_ps(_mm512_fmadd_ps(q, r2, low), r2, r);
-  return _mm512_scalef_ps(_mm512_add_ps(q, _mm512_set1_ps(1)), m);
-}
-
-// libm's names keep compilers from vector code (errno, traps), so these say it themselves.
-#define EIN_OP_SELF(name, bits, s, T, V, expr)                                             \
-  EINI_T##bits static void eini_c_##name##_##s##_##bits(                                    \
-      int64_t n, const void *pa, const void *b, const void *c, void *pd) {                  \
-    const T *a = (const T *)pa;                                                             \
-    T *d = (T *)pd;                                                                         \
-    (void)b;                                                                                \
-    (void)c;                                                                                \
-    for (int64_t i = 0; i < n; i += (int64_t)(sizeof(V) / sizeof(T))) {                     \
-      V x;                                                                                  \
-      memcpy(&x, a + i, sizeof x);                                                          \
-      x = expr;                                                                             \
-      memcpy(d + i, &x, sizeof x);                                                          \
-    }                                                                                       \
-  }
-#define EIN_OP_ROOTS(bits, s, T, V, P, F)                                                  \
-  EIN_OP_SELF(sqrt, bits, s, T, V, P##_sqrt_##F(x))                                        \
-  EIN_OP_SELF(rsqrt, bits, s, T, V, P##_div_##F(P##_set1_##F(1), P##_sqrt_##F(x)))
-#define EIN_OP_EXPS(s, T, V, F)                                                            \
-  EIN_OP_SELF(exp, 512, s, T, V, eini_exp_512##F(x))                                       \
-  EIN_OP_SELF(sigmoid, 512, s, T, V, _mm512_div_##F(_mm512_set1_##F(1), EINI_EXP_1(F)))    \
-  EIN_OP_SELF(silu, 512, s, T, V, _mm512_div_##F(x, EINI_EXP_1(F)))
-// 1 + exp(-x)
-#define EINI_EXP_1(F)                                                                       \
-  _mm512_add_##F(_mm512_set1_##F(1), eini_exp_512##F(_mm512_sub_##F(_mm512_setzero_##F(), x)))
-#define EIN_OP_ROUNDING(s, T, V, F)                                                        \
-  EIN_OP_SELF(floor, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_FLOOR))                  \
-  EIN_OP_SELF(ceil, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_CEIL))                    \
-  EIN_OP_SELF(round, 256, s, T, V, _mm256_round_##F(x, _MM_FROUND_RINT))
-EIN_OP_ROOTS(256, f32, float, __m256, _mm256, ps)
-EIN_OP_ROOTS(256, f64, double, __m256d, _mm256, pd)
-EIN_OP_ROOTS(512, f32, float, __m512, _mm512, ps)
-EIN_OP_ROOTS(512, f64, double, __m512d, _mm512, pd)
-EIN_OP_EXPS(f32, float, __m512, ps)
-EIN_OP_EXPS(f64, double, __m512d, pd)
-EIN_OP_ROUNDING(f32, float, __m256, ps)
-EIN_OP_ROUNDING(f64, double, __m256d, pd)
-#undef EIN_OP_ROUNDING
-#undef EINI_EXP_1
-#undef EIN_OP_EXPS
-#undef EIN_OP_ROOTS
-#undef EIN_OP_SELF
+EINI_OP_SELVES(f32, 256, EINI_YS_)
+EINI_OP_SELVES(f64, 256, EINI_YD_)
+EINI_OP_ROOTS(f32, 512, EINI_ZS_)
+EINI_OP_ROOTS(f64, 512, EINI_ZD_)
+EINI_OP_EXPS(f32, 512, EINI_ZS_)
+EINI_OP_EXPS(f64, 512, EINI_ZD_)
 
 #define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
-#define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
 #define EINI_NUM_(op, name, bits)                                                           \
   {EIN_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
                   eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, NULL, NULL}}
-#define EINI_REA_(op, name, bits)                                                           \
-  {EIN_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
-                  NULL, NULL}}
 // Cheap operations are bound by the first-level cache: AVX2 does as well. (And clang makes no good
 // 512-bit code of gelu.)
 #define EINI_CHUNK_ROWS(cheap, bits)                                                        \
@@ -182,19 +123,8 @@ EIN_OP_ROUNDING(f64, double, __m256d, pd)
 static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(256, 256)};
 static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)};
 #undef EINI_CHUNK_ROWS
-#undef EINI_REA_
-#undef EINI_REA
 #undef EINI_NUM_
 #undef EINI_NUM
-
-static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
-  const eini_chunk_row *row = isa == EINI_ISA_AVX512 ? eini_chunk_table_512 : eini_chunk_table_256;
-  if (isa < EINI_ISA_AVX2) return NULL;
-  for (size_t i = 0; i < sizeof eini_chunk_table_512 / sizeof *row; i++) {
-    if (row[i].op == op) return row[i].fn[eini_type_column(type)];
-  }
-  return NULL;
-}
 
 // Callers fold one chunk after the other: what comes next is on its way when a short one ends.
 // Along longer ones the processor asks by itself.
@@ -228,29 +158,6 @@ static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   }
 #define EINI_LOADI(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_LOADZ(p) _mm512_loadu_si512((const void *)(p))
-// x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
-#define EINI_PICK256(F, f)                                                                  \
-  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }                                                                                         \
-  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }
-#define EINI_PICK512(F, f)                                                                  \
-  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }                                                                                         \
-  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }
-EINI_PICK256(ps, )
-EINI_PICK256(pd, d)
-EINI_PICK512(ps, )
-EINI_PICK512(pd, d)
-#undef EINI_PICK256
-#undef EINI_PICK512
 EINI_T256 static inline __m256i eini_max_256q(__m256i x, __m256i y) {
   return _mm256_blendv_epi8(y, x, _mm256_cmpgt_epi64(x, y));
 }
@@ -311,9 +218,56 @@ static const eini_horizontal_fn eini_across_table_512[4][7] = EINI_ACROSS_ROWS(5
 #undef EINI_ACROSS_ROWS
 #undef EINI_ACROSS_ROW
 
+#elif EINI_CPU_NEON
+
+// The others are what the compiler makes of section eval anyway.
+EINI_OP_SELVES(f32, 128, EINI_NS_)
+EINI_OP_SELVES(f64, 128, EINI_ND_)
+static const eini_chunk_row eini_chunk_table_128[] = {
+    EINI_REA(EXP, exp, 128), EINI_REA(SIGMOID, sigmoid, 128), EINI_REA(SILU, silu, 128),
+    EINI_REA(SQRT, sqrt, 128), EINI_REA(RSQRT, rsqrt, 128), EINI_REA(FLOOR, floor, 128),
+    EINI_REA(CEIL, ceil, 128), EINI_REA(ROUND, round, 128)};
+
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+#undef EINI_REA_
+#undef EINI_REA
+#undef EINI_OP_SELVES
+#undef EINI_OP_ROUNDING
+#undef EINI_EXP_1
+#undef EINI_OP_EXPS
+#undef EINI_OP_ROOTS
+#undef EINI_OP_SELF
+
+// Of an instruction set: rows of chunks; folds, by fold and column of the type. NULL: none.
+typedef struct eini_chunk_set {
+  const eini_chunk_row *row;
+  size_t rows;
+  const eini_horizontal_fn (*across)[7];
+} eini_chunk_set;
+
+#define EINI_CHUNK_TABLE(table) table, sizeof table / sizeof *table
+static const eini_chunk_set eini_chunk_sets[EINI_ISA_COUNT] = {
+    {NULL, 0, NULL},
+#if EINI_CPU_NEON
+    {EINI_CHUNK_TABLE(eini_chunk_table_128), NULL}, {NULL, 0, NULL}, {NULL, 0, NULL}};
+#elif EINI_CPU_X86
+    {NULL, 0, NULL},
+    {EINI_CHUNK_TABLE(eini_chunk_table_256), eini_across_table_256},
+    {EINI_CHUNK_TABLE(eini_chunk_table_512), eini_across_table_512}};
+#else
+    {NULL, 0, NULL}, {NULL, 0, NULL}, {NULL, 0, NULL}};
+#endif
+#undef EINI_CHUNK_TABLE
+
+static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
+  const eini_chunk_set *set = &eini_chunk_sets[isa];
+  for (size_t i = 0; i < set->rows; i++)
+    if (set->row[i].op == op) return set->row[i].fn[eini_type_column(type)];
+  return NULL;
+}
+
 static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) {
-  if (isa < EINI_ISA_AVX2 || fold < EIN_FOLD_SUM || fold > EIN_FOLD_MIN) return NULL;
-  int column = eini_type_column(type);
-  return isa == EINI_ISA_AVX512 ? eini_across_table_512[fold - EIN_FOLD_SUM][column]
-                                : eini_across_table_256[fold - EIN_FOLD_SUM][column];
+  const eini_chunk_set *set = &eini_chunk_sets[isa];
+  if (set->across == NULL || fold < EIN_FOLD_SUM || fold > EIN_FOLD_MIN) return NULL;
+  return set->across[fold - EIN_FOLD_SUM][eini_type_column(type)];
 }

@@ -251,10 +251,10 @@ EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
 EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
 EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
 #if EINI_CPU_X86
-EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_GETT_ZD_)
-EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_GETT_ZS_)
-EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_GETT_YD_)
-EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_GETT_YS_)
+EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
+EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
+EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
+EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
 #endif
 
 // ---- the kernels of one problem

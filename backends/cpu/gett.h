@@ -42,146 +42,6 @@ typedef struct eini_gett_tile_arg {
 
 typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 
-// The vectors: type, lanes and operations under a common prefix per instruction set and dtype.
-#if EINI_CPU_X86
-// min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
-#define EINI_GETT_ZD_T double
-#define EINI_GETT_ZD_V __m512d
-#define EINI_GETT_ZD_W 8
-#define EINI_GETT_ZD_LOAD(p) _mm512_loadu_pd(p)
-#define EINI_GETT_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
-#define EINI_GETT_ZD_STREAM(p, x, m) \
-  ((m) == ~0u ? _mm512_stream_pd(p, x) : _mm512_mask_storeu_pd(p, (__mmask8)(m), x))
-#define EINI_GETT_ZD_SET(x) _mm512_set1_pd(x)
-#define EINI_GETT_ZD_ADD(a, b) _mm512_add_pd(a, b)
-#define EINI_GETT_ZD_SUB(a, b) _mm512_sub_pd(a, b)
-#define EINI_GETT_ZD_MUL(a, b) _mm512_mul_pd(a, b)
-#define EINI_GETT_ZD_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
-#define EINI_GETT_ZD_MIN(a, b) _mm512_mask_min_pd(a, 0xff, a, b)
-#define EINI_GETT_ZD_MAX(a, b) _mm512_mask_max_pd(a, 0xff, a, b)
-#define EINI_GETT_ZD_ABS(a) _mm512_abs_pd(a)
-#define EINI_GETT_ZD_KEEP(c, r) \
-  _mm512_mask_mov_pd(r, _mm512_cmp_pd_mask(c, c, _CMP_UNORD_Q), c)
-
-#define EINI_GETT_ZS_T float
-#define EINI_GETT_ZS_V __m512
-#define EINI_GETT_ZS_W 16
-#define EINI_GETT_ZS_LOAD(p) _mm512_loadu_ps(p)
-#define EINI_GETT_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
-#define EINI_GETT_ZS_STREAM(p, x, m) \
-  ((m) == ~0u ? _mm512_stream_ps(p, x) : _mm512_mask_storeu_ps(p, (__mmask16)(m), x))
-#define EINI_GETT_ZS_SET(x) _mm512_set1_ps(x)
-#define EINI_GETT_ZS_ADD(a, b) _mm512_add_ps(a, b)
-#define EINI_GETT_ZS_SUB(a, b) _mm512_sub_ps(a, b)
-#define EINI_GETT_ZS_MUL(a, b) _mm512_mul_ps(a, b)
-#define EINI_GETT_ZS_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define EINI_GETT_ZS_MIN(a, b) _mm512_mask_min_ps(a, 0xffff, a, b)
-#define EINI_GETT_ZS_MAX(a, b) _mm512_mask_max_ps(a, 0xffff, a, b)
-#define EINI_GETT_ZS_ABS(a) _mm512_abs_ps(a)
-#define EINI_GETT_ZS_KEEP(c, r) \
-  _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(c, c, _CMP_UNORD_Q), c)
-
-#define EINI_GETT_YD_T double
-#define EINI_GETT_YD_V __m256d
-#define EINI_GETT_YD_W 4
-#define EINI_GETT_YD_LOAD(p) _mm256_loadu_pd(p)
-#define EINI_GETT_YD_STORE(p, x) _mm256_storeu_pd(p, x)
-#define EINI_GETT_YD_STREAM(p, x, m) _mm256_stream_pd(p, x)
-#define EINI_GETT_YD_SET(x) _mm256_set1_pd(x)
-#define EINI_GETT_YD_ADD(a, b) _mm256_add_pd(a, b)
-#define EINI_GETT_YD_SUB(a, b) _mm256_sub_pd(a, b)
-#define EINI_GETT_YD_MUL(a, b) _mm256_mul_pd(a, b)
-#define EINI_GETT_YD_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define EINI_GETT_YD_MIN(a, b) _mm256_min_pd(a, b)
-#define EINI_GETT_YD_MAX(a, b) _mm256_max_pd(a, b)
-#define EINI_GETT_YD_ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
-#define EINI_GETT_YD_KEEP(c, r) _mm256_blendv_pd(r, c, _mm256_cmp_pd(c, c, _CMP_UNORD_Q))
-
-#define EINI_GETT_YS_T float
-#define EINI_GETT_YS_V __m256
-#define EINI_GETT_YS_W 8
-#define EINI_GETT_YS_LOAD(p) _mm256_loadu_ps(p)
-#define EINI_GETT_YS_STORE(p, x) _mm256_storeu_ps(p, x)
-#define EINI_GETT_YS_STREAM(p, x, m) _mm256_stream_ps(p, x)
-#define EINI_GETT_YS_SET(x) _mm256_set1_ps(x)
-#define EINI_GETT_YS_ADD(a, b) _mm256_add_ps(a, b)
-#define EINI_GETT_YS_SUB(a, b) _mm256_sub_ps(a, b)
-#define EINI_GETT_YS_MUL(a, b) _mm256_mul_ps(a, b)
-#define EINI_GETT_YS_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define EINI_GETT_YS_MIN(a, b) _mm256_min_ps(a, b)
-#define EINI_GETT_YS_MAX(a, b) _mm256_max_ps(a, b)
-#define EINI_GETT_YS_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
-#define EINI_GETT_YS_KEEP(c, r) _mm256_blendv_ps(r, c, _mm256_cmp_ps(c, c, _CMP_UNORD_Q))
-
-#define EINI_GETT_ZL_T int64_t
-#define EINI_GETT_ZL_V __m512i
-#define EINI_GETT_ZL_W 8
-#define EINI_GETT_ZL_LOAD(p) _mm512_loadu_si512(p)
-#define EINI_GETT_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
-#define EINI_GETT_ZL_STREAM(p, x, m)                                   \
-  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
-              : _mm512_mask_storeu_epi64((void *)(p), (__mmask8)(m), x))
-#define EINI_GETT_ZL_SET(x) _mm512_set1_epi64(x)
-#define EINI_GETT_ZL_ADD(a, b) _mm512_add_epi64(a, b)
-#define EINI_GETT_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
-
-#define EINI_GETT_ZI_T int32_t
-#define EINI_GETT_ZI_V __m512i
-#define EINI_GETT_ZI_W 16
-#define EINI_GETT_ZI_LOAD(p) _mm512_loadu_si512(p)
-#define EINI_GETT_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
-#define EINI_GETT_ZI_STREAM(p, x, m)                                   \
-  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
-              : _mm512_mask_storeu_epi32((void *)(p), (__mmask16)(m), x))
-#define EINI_GETT_ZI_SET(x) _mm512_set1_epi32(x)
-#define EINI_GETT_ZI_ADD(a, b) _mm512_add_epi32(a, b)
-#define EINI_GETT_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
-
-#define EINI_GETT_YI_T int32_t
-#define EINI_GETT_YI_V __m256i
-#define EINI_GETT_YI_W 8
-#define EINI_GETT_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define EINI_GETT_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
-#define EINI_GETT_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
-#define EINI_GETT_YI_SET(x) _mm256_set1_epi32(x)
-#define EINI_GETT_YI_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_GETT_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
-#endif  // EINI_CPU_X86
-
-#if EINI_CPU_NEON
-#define EINI_GETT_ND_T double
-#define EINI_GETT_ND_V float64x2_t
-#define EINI_GETT_ND_W 2
-#define EINI_GETT_ND_LOAD(p) vld1q_f64(p)
-#define EINI_GETT_ND_STORE(p, x) vst1q_f64(p, x)
-#define EINI_GETT_ND_STREAM(p, x, m) vst1q_f64(p, x)
-#define EINI_GETT_ND_SET(x) vdupq_n_f64(x)
-#define EINI_GETT_ND_ADD(a, b) vaddq_f64(a, b)
-#define EINI_GETT_ND_SUB(a, b) vsubq_f64(a, b)
-#define EINI_GETT_ND_MUL(a, b) vmulq_f64(a, b)
-#define EINI_GETT_ND_FMA(a, b, c) vfmaq_f64(c, a, b)
-#define EINI_GETT_ND_MIN(a, b) vminq_f64(a, b)
-#define EINI_GETT_ND_MAX(a, b) vmaxq_f64(a, b)
-#define EINI_GETT_ND_ABS(a) vabsq_f64(a)
-#define EINI_GETT_ND_KEEP(c, r) (r)  // vmin and vmax keep NaN themselves
-
-#define EINI_GETT_NS_T float
-#define EINI_GETT_NS_V float32x4_t
-#define EINI_GETT_NS_W 4
-#define EINI_GETT_NS_LOAD(p) vld1q_f32(p)
-#define EINI_GETT_NS_STORE(p, x) vst1q_f32(p, x)
-#define EINI_GETT_NS_STREAM(p, x, m) vst1q_f32(p, x)
-#define EINI_GETT_NS_SET(x) vdupq_n_f32(x)
-#define EINI_GETT_NS_ADD(a, b) vaddq_f32(a, b)
-#define EINI_GETT_NS_SUB(a, b) vsubq_f32(a, b)
-#define EINI_GETT_NS_MUL(a, b) vmulq_f32(a, b)
-#define EINI_GETT_NS_FMA(a, b, c) vfmaq_f32(c, a, b)
-#define EINI_GETT_NS_MIN(a, b) vminq_f32(a, b)
-#define EINI_GETT_NS_MAX(a, b) vmaxq_f32(a, b)
-#define EINI_GETT_NS_ABS(a) vabsq_f32(a)
-#define EINI_GETT_NS_KEEP(c, r) (r)
-#endif  // EINI_CPU_NEON
-
 // Plain C: four scalars. A holds the type sums and products are formed in (unsigned: they wrap).
 #define EINI_GETT_PLAIN(P, T, A)                                                                 \
   typedef struct P##V { T x[4]; } P##V;                                                          \
@@ -430,25 +290,25 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
                   EINI_GETT_FULL_1X4)
 
 #if EINI_CPU_X86
-EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_GETT_ZD_, EINI_GETT_YD_, 3X8, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_GETT_ZS_, EINI_GETT_YS_, 3X8, (float)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_GETT_YD_, EINI_GETT_YD_, 3X4, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_GETT_YS_, EINI_GETT_YS_, 3X4, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_ZD_, EINI_YD_, 3X8, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_ZS_, EINI_YS_, 3X8, (float)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_YD_, EINI_YD_, 3X4, (double)HUGE_VAL)
+EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_YS_, EINI_YS_, 3X4, (float)HUGE_VAL)
 // Integers: sums of products; the other pairs in plain C.
-EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_GETT_ZL_, EINI_GETT_ZL_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_GETT_ZI_, EINI_GETT_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_GETT_YI_, EINI_GETT_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_GETT_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_ZL_, EINI_ZL_, EINI_GETT_FOLD_SUM)
+EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_ZI_, EINI_YI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_YI_, EINI_YI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X8)
-EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_GETT_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X8)
-EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_GETT_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
                 0, EINI_GETT_CASES_3X4)
 #endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
-EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_GETT_ND_, EINI_GETT_ND_, 2X8,
+EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
                  (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_GETT_NS_, EINI_GETT_NS_, 2X8,
+EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
                  (float)HUGE_VAL)
 #endif
 EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,

@@ -16,7 +16,7 @@ static int eini_rows_joins(const ein_map *m) {
 static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
   const ein_map *m = r->map;
   int own = 0, shared = 0;
-  if (!cpu->halves || m->n < 2 || r->calls > 0) return 0;
+  if (!cpu->halves || r->wide < 64 || m->n < 2 || r->calls > 0) return 0;
   for (int o = 0; o < m->nop; o++) {
     const int moves = eini_row_stride(m, o, m->n - 2) != 0;
     const int along = eini_row_stride(m, o, m->n - 1) != 0;
@@ -26,6 +26,20 @@ static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
   return own < 2 || (own == 2 && shared > 0);
 }
 
+// The steps of an instruction set for the type of a map; 0: none.
+static int eini_rows_set(eini_steps *r, int isa, const ein_map *m) {
+  const ein_dtype type = m->code->type;
+  r->map = m;
+  r->isa = isa;
+  r->set = &eini_row_sets[isa][type == EIN_F64];
+  r->wide = r->set->wide;
+  r->whole = 8 * r->wide;
+  r->tracks = 1;
+  r->block = NULL;
+  r->pitch = r->joined = 0;
+  return r->wide > 0 && (type == EIN_F32 || type == EIN_F64);
+}
+
 // A row that all operations have steps for: values of f32 or f64, stored as they are, one after the
 // other, read one after the other or always the same.
 static int eini_rows_fit(eini_steps *r) {
@@ -33,7 +47,6 @@ static int eini_rows_fit(eini_steps *r) {
   const ein_code *code = m->code;
   const int out = m->nstream - 1;
   if (m->fold != EIN_FOLD_NONE || m->store != NULL || m->nvalue > 0 || m->n == 0) return 0;
-  if (code->type != EIN_F32 && code->type != EIN_F64) return 0;
   if (code->nreg > EINI_ROW_REGS || m->nop > EINI_ROW_REGS || m->dtype[out] != code->type) return 0;
   if (eini_row_stride(m, out, m->n - 1) != 1) return 0;
   for (int i = 0; i < code->nfill; i++)
@@ -80,11 +93,7 @@ static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width,
                              ein_choice *choice) {
   static const char *const names[] = {"rows", "rows stream", "rows of eight"};
   eini_steps r;
-  r.map = m;
-  r.tracks = 1;
-  r.block = NULL;
-  r.pitch = r.joined = 0;
-  if (cpu->is.isa != EINI_ISA_AVX512 || !eini_rows_fit(&r)) return 0;
+  if (!eini_rows_set(&r, cpu->is.isa, m) || !eini_rows_fit(&r)) return 0;
   const int few = eini_rows_short(m);
   if (few && (nth > 1 || m->extent[m->n - 1] * eini_steps_size(&r) < EINI_ROW_SHORT ||
               eini_rows_count(m) < 8))
@@ -110,14 +119,13 @@ static void eini_rows_begin(eini_steps *r, char *scratch) {
   const ein_code *code = m->code;
   r->block = scratch;
   for (int i = 0; i < code->nreg; i++)  // of a short last group a whole block is read
-    if (r->bytes < EINI_ROW_BLOCK) memset(r->block + i * r->pitch, 0, EINI_ROW_BLOCK);
+    if (r->bytes < r->whole) memset(r->block + i * r->pitch, 0, (size_t)r->whole);
   for (int i = 0; i < code->nfill; i++) {
     const ein_fill *f = &code->fill[i];
     const double v = f->param >= 0 ? m->param[f->param].re : f->re;
     const float s = (float)v;
     char *block = r->block + f->reg * r->pitch;
-    if (f->type == EIN_F32) eini_steps_equal(4, (const char *)&s, same, block);
-    else eini_steps_equal(8, (const char *)&v, same, block);
+    r->set->equal(f->type == EIN_F32 ? (const char *)&s : (const char *)&v, same, block);
   }
 }
 
@@ -172,14 +180,12 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
   int64_t *index = (int64_t *)(void *)((char *)scratch + m->code->nreg * eini_rows_pitch(m));
   const int few = eini_rows_short(m);
   double left = eini_rows_count(m);
-  r.map = m;
+  if (!eini_rows_set(&r, cpu->isa, m)) return EIN_ERR_INTERNAL;
   r.pitch = eini_rows_pitch(m);
   r.tracks = 0;
-  r.joined = 0;
   r.bytes = m->extent[m->n - 1] * eini_steps_size(&r);
   const int whole =
-      ((uintptr_t)m->base[m->nop] & (uintptr_t)(eini_steps_size(&r) - 1)) == 0 &&
-      cpu->isa == EINI_ISA_AVX512;
+      ((uintptr_t)m->base[m->nop] & (uintptr_t)(eini_steps_size(&r) - 1)) == 0;
   const int stream = choice->state[EINI_ROWS_STREAM] && whole;
   const int together =
       few || (stream && choice->state[EINI_ROWS_TOGETHER] && r.bytes >= 2 * EINI_ROW_BLOCK);
@@ -217,41 +223,3 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 #undef EINI_ROW_CYCLES
 #undef EINI_ROW_FLOPS
 #undef EINI_ROW_CALL_FLOPS
-
-#else  // EINI_CPU_X86
-
-// NEON is what the compiler uses anyway.
-static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
-  (void)isa;
-  (void)op;
-  (void)type;
-  return NULL;
-}
-
-static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) {
-  (void)isa;
-  (void)fold;
-  (void)type;
-  return NULL;
-}
-
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
-                             ein_choice *choice) {
-  (void)cpu;
-  (void)m;
-  (void)width;
-  (void)nth;
-  (void)choice;
-  return 0;
-}
-
-static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
-                                   void *scratch) {
-  (void)cpu;
-  (void)m;
-  (void)choice;
-  (void)scratch;
-  return EIN_ERR_INTERNAL;
-}
-
-#endif  // EINI_CPU_X86

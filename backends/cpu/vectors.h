@@ -1,0 +1,284 @@
+// ================================================================================================
+// >>vectors  vectors of the instruction sets
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON) and dtype (D, S:
+// f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
+// ================================================================================================
+
+// AT: what functions with such vectors are declared with; END: after the last of them. PAST and
+// STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
+// give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
+// LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
+// B: the same bits as integers.
+
+#if EINI_CPU_X86
+// min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
+#define EINI_ZD_T double
+#define EINI_ZD_V __m512d
+#define EINI_ZD_W 8
+#define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
+#define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
+#define EINI_ZD_STREAM(p, x, m) \
+  ((m) == ~0u ? _mm512_stream_pd(p, x) : _mm512_mask_storeu_pd(p, (__mmask8)(m), x))
+#define EINI_ZD_SET(x) _mm512_set1_pd(x)
+#define EINI_ZD_ADD(a, b) _mm512_add_pd(a, b)
+#define EINI_ZD_SUB(a, b) _mm512_sub_pd(a, b)
+#define EINI_ZD_MUL(a, b) _mm512_mul_pd(a, b)
+#define EINI_ZD_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define EINI_ZD_MIN(a, b) _mm512_mask_min_pd(a, 0xff, a, b)
+#define EINI_ZD_MAX(a, b) _mm512_mask_max_pd(a, 0xff, a, b)
+#define EINI_ZD_ABS(a) _mm512_abs_pd(a)
+#define EINI_ZD_KEEP(c, r) \
+  _mm512_mask_mov_pd(r, _mm512_cmp_pd_mask(c, c, _CMP_UNORD_Q), c)
+#define EINI_ZD_AT EINI_T512
+#define EINI_ZD_END _mm256_zeroupper()
+#define EINI_ZD_PAST(p, x) _mm512_stream_pd(p, x)
+#define EINI_ZD_DIV(a, b) _mm512_div_pd(a, b)
+#define EINI_ZD_SQRT(a) _mm512_sqrt_pd(a)
+#define EINI_ZD_FNMA(a, b, c) _mm512_fnmadd_pd(a, b, c)
+#define EINI_ZD_NEG(a) _mm512_xor_pd(a, _mm512_set1_pd(-0.0))
+#define EINI_ZD_RELU(a) \
+  _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, _mm512_setzero_pd(), _CMP_NLT_UQ), a)
+#define EINI_ZD_TOP(x, y) eini_max_512pd(x, y)
+#define EINI_ZD_LOW(x, y) eini_min_512pd(x, y)
+#define EINI_ZD_EXP(x) eini_exp_zd(x)
+
+#define EINI_ZS_T float
+#define EINI_ZS_V __m512
+#define EINI_ZS_W 16
+#define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
+#define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
+#define EINI_ZS_STREAM(p, x, m) \
+  ((m) == ~0u ? _mm512_stream_ps(p, x) : _mm512_mask_storeu_ps(p, (__mmask16)(m), x))
+#define EINI_ZS_SET(x) _mm512_set1_ps(x)
+#define EINI_ZS_ADD(a, b) _mm512_add_ps(a, b)
+#define EINI_ZS_SUB(a, b) _mm512_sub_ps(a, b)
+#define EINI_ZS_MUL(a, b) _mm512_mul_ps(a, b)
+#define EINI_ZS_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define EINI_ZS_MIN(a, b) _mm512_mask_min_ps(a, 0xffff, a, b)
+#define EINI_ZS_MAX(a, b) _mm512_mask_max_ps(a, 0xffff, a, b)
+#define EINI_ZS_ABS(a) _mm512_abs_ps(a)
+#define EINI_ZS_KEEP(c, r) \
+  _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(c, c, _CMP_UNORD_Q), c)
+#define EINI_ZS_AT EINI_T512
+#define EINI_ZS_END _mm256_zeroupper()
+#define EINI_ZS_PAST(p, x) _mm512_stream_ps(p, x)
+#define EINI_ZS_DIV(a, b) _mm512_div_ps(a, b)
+#define EINI_ZS_SQRT(a) _mm512_sqrt_ps(a)
+#define EINI_ZS_FNMA(a, b, c) _mm512_fnmadd_ps(a, b, c)
+#define EINI_ZS_NEG(a) _mm512_xor_ps(a, _mm512_set1_ps(-0.0f))
+#define EINI_ZS_RELU(a) \
+  _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NLT_UQ), a)
+#define EINI_ZS_TOP(x, y) eini_max_512ps(x, y)
+#define EINI_ZS_LOW(x, y) eini_min_512ps(x, y)
+#define EINI_ZS_EXP(x) eini_exp_zs(x)
+
+#define EINI_YD_T double
+#define EINI_YD_V __m256d
+#define EINI_YD_W 4
+#define EINI_YD_LOAD(p) _mm256_loadu_pd(p)
+#define EINI_YD_STORE(p, x) _mm256_storeu_pd(p, x)
+#define EINI_YD_STREAM(p, x, m) _mm256_stream_pd(p, x)
+#define EINI_YD_SET(x) _mm256_set1_pd(x)
+#define EINI_YD_ADD(a, b) _mm256_add_pd(a, b)
+#define EINI_YD_SUB(a, b) _mm256_sub_pd(a, b)
+#define EINI_YD_MUL(a, b) _mm256_mul_pd(a, b)
+#define EINI_YD_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define EINI_YD_MIN(a, b) _mm256_min_pd(a, b)
+#define EINI_YD_MAX(a, b) _mm256_max_pd(a, b)
+#define EINI_YD_ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
+#define EINI_YD_KEEP(c, r) _mm256_blendv_pd(r, c, _mm256_cmp_pd(c, c, _CMP_UNORD_Q))
+#define EINI_YD_AT EINI_T256
+#define EINI_YD_END _mm256_zeroupper()
+#define EINI_YD_PAST(p, x) _mm256_stream_pd(p, x)
+#define EINI_YD_DIV(a, b) _mm256_div_pd(a, b)
+#define EINI_YD_SQRT(a) _mm256_sqrt_pd(a)
+#define EINI_YD_FNMA(a, b, c) _mm256_fnmadd_pd(a, b, c)
+#define EINI_YD_NEG(a) _mm256_xor_pd(a, _mm256_set1_pd(-0.0))
+#define EINI_YD_RELU(a) _mm256_and_pd(_mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_NLT_UQ), a)
+#define EINI_YD_TOP(x, y) eini_max_256pd(x, y)
+#define EINI_YD_LOW(x, y) eini_min_256pd(x, y)
+#define EINI_YD_FLOOR(x) _mm256_round_pd(x, _MM_FROUND_FLOOR)
+#define EINI_YD_CEIL(x) _mm256_round_pd(x, _MM_FROUND_CEIL)
+#define EINI_YD_RINT(x) _mm256_round_pd(x, _MM_FROUND_RINT)
+#define EINI_YD_EXP(x) eini_exp_yd(x)
+#define EINI_YD_B __m256i
+#define EINI_YD_BITS(x) _mm256_castpd_si256(x)
+#define EINI_YD_FROM(i) _mm256_castsi256_pd(i)
+#define EINI_YD_BSET(i) _mm256_set1_epi64x(i)
+#define EINI_YD_BSUB(i, j) _mm256_sub_epi64(i, j)
+#define EINI_YD_SHR(i, n) _mm256_srli_epi64(i, n)
+#define EINI_YD_SHL(i, n) _mm256_slli_epi64(i, n)
+
+#define EINI_YS_T float
+#define EINI_YS_V __m256
+#define EINI_YS_W 8
+#define EINI_YS_LOAD(p) _mm256_loadu_ps(p)
+#define EINI_YS_STORE(p, x) _mm256_storeu_ps(p, x)
+#define EINI_YS_STREAM(p, x, m) _mm256_stream_ps(p, x)
+#define EINI_YS_SET(x) _mm256_set1_ps(x)
+#define EINI_YS_ADD(a, b) _mm256_add_ps(a, b)
+#define EINI_YS_SUB(a, b) _mm256_sub_ps(a, b)
+#define EINI_YS_MUL(a, b) _mm256_mul_ps(a, b)
+#define EINI_YS_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define EINI_YS_MIN(a, b) _mm256_min_ps(a, b)
+#define EINI_YS_MAX(a, b) _mm256_max_ps(a, b)
+#define EINI_YS_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
+#define EINI_YS_KEEP(c, r) _mm256_blendv_ps(r, c, _mm256_cmp_ps(c, c, _CMP_UNORD_Q))
+#define EINI_YS_AT EINI_T256
+#define EINI_YS_END _mm256_zeroupper()
+#define EINI_YS_PAST(p, x) _mm256_stream_ps(p, x)
+#define EINI_YS_DIV(a, b) _mm256_div_ps(a, b)
+#define EINI_YS_SQRT(a) _mm256_sqrt_ps(a)
+#define EINI_YS_FNMA(a, b, c) _mm256_fnmadd_ps(a, b, c)
+#define EINI_YS_NEG(a) _mm256_xor_ps(a, _mm256_set1_ps(-0.0f))
+#define EINI_YS_RELU(a) _mm256_and_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NLT_UQ), a)
+#define EINI_YS_TOP(x, y) eini_max_256ps(x, y)
+#define EINI_YS_LOW(x, y) eini_min_256ps(x, y)
+#define EINI_YS_FLOOR(x) _mm256_round_ps(x, _MM_FROUND_FLOOR)
+#define EINI_YS_CEIL(x) _mm256_round_ps(x, _MM_FROUND_CEIL)
+#define EINI_YS_RINT(x) _mm256_round_ps(x, _MM_FROUND_RINT)
+#define EINI_YS_EXP(x) eini_exp_ys(x)
+#define EINI_YS_B __m256i
+#define EINI_YS_BITS(x) _mm256_castps_si256(x)
+#define EINI_YS_FROM(i) _mm256_castsi256_ps(i)
+#define EINI_YS_BSET(i) _mm256_set1_epi32(i)
+#define EINI_YS_BSUB(i, j) _mm256_sub_epi32(i, j)
+#define EINI_YS_SHR(i, n) _mm256_srli_epi32(i, n)
+#define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
+
+#define EINI_ZL_T int64_t
+#define EINI_ZL_V __m512i
+#define EINI_ZL_W 8
+#define EINI_ZL_LOAD(p) _mm512_loadu_si512(p)
+#define EINI_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
+#define EINI_ZL_STREAM(p, x, m)                                   \
+  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
+              : _mm512_mask_storeu_epi64((void *)(p), (__mmask8)(m), x))
+#define EINI_ZL_SET(x) _mm512_set1_epi64(x)
+#define EINI_ZL_ADD(a, b) _mm512_add_epi64(a, b)
+#define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
+
+#define EINI_ZI_T int32_t
+#define EINI_ZI_V __m512i
+#define EINI_ZI_W 16
+#define EINI_ZI_LOAD(p) _mm512_loadu_si512(p)
+#define EINI_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
+#define EINI_ZI_STREAM(p, x, m)                                   \
+  ((m) == ~0u ? _mm512_stream_si512((__m512i *)(void *)(p), x)         \
+              : _mm512_mask_storeu_epi32((void *)(p), (__mmask16)(m), x))
+#define EINI_ZI_SET(x) _mm512_set1_epi32(x)
+#define EINI_ZI_ADD(a, b) _mm512_add_epi32(a, b)
+#define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
+
+#define EINI_YI_T int32_t
+#define EINI_YI_V __m256i
+#define EINI_YI_W 8
+#define EINI_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define EINI_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
+#define EINI_YI_SET(x) _mm256_set1_epi32(x)
+#define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
+
+// x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
+#define EINI_PICK256(F, f)                                                                  \
+  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
+    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
+  }                                                                                         \
+  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
+    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
+  }
+#define EINI_PICK512(F, f)                                                                  \
+  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
+    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
+                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
+  }                                                                                         \
+  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
+    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
+                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
+  }
+EINI_PICK256(ps, )
+EINI_PICK256(pd, d)
+EINI_PICK512(ps, )
+EINI_PICK512(pd, d)
+#undef EINI_PICK256
+#undef EINI_PICK512
+#endif  // EINI_CPU_X86
+
+#if EINI_CPU_NEON
+#define EINI_ND_T double
+#define EINI_ND_V float64x2_t
+#define EINI_ND_W 2
+#define EINI_ND_LOAD(p) vld1q_f64(p)
+#define EINI_ND_STORE(p, x) vst1q_f64(p, x)
+#define EINI_ND_STREAM(p, x, m) vst1q_f64(p, x)
+#define EINI_ND_SET(x) vdupq_n_f64(x)
+#define EINI_ND_ADD(a, b) vaddq_f64(a, b)
+#define EINI_ND_SUB(a, b) vsubq_f64(a, b)
+#define EINI_ND_MUL(a, b) vmulq_f64(a, b)
+#define EINI_ND_FMA(a, b, c) vfmaq_f64(c, a, b)
+#define EINI_ND_MIN(a, b) vminq_f64(a, b)
+#define EINI_ND_MAX(a, b) vmaxq_f64(a, b)
+#define EINI_ND_ABS(a) vabsq_f64(a)
+#define EINI_ND_KEEP(c, r) (r)  // vmin and vmax keep NaN themselves
+#define EINI_ND_AT EINI_UNUSED
+#define EINI_ND_END (void)0
+#define EINI_ND_PAST(p, x) vst1q_f64(p, x)
+#define EINI_ND_DIV(a, b) vdivq_f64(a, b)
+#define EINI_ND_SQRT(a) vsqrtq_f64(a)
+#define EINI_ND_FNMA(a, b, c) vfmsq_f64(c, a, b)
+#define EINI_ND_NEG(a) vnegq_f64(a)
+#define EINI_ND_RELU(a) \
+  vreinterpretq_f64_u64(vbicq_u64(vreinterpretq_u64_f64(a), vcltzq_f64(a)))
+#define EINI_ND_TOP(x, y) vbslq_f64(vornq_u64(vcgtq_f64(x, y), vceqq_f64(x, x)), x, y)
+#define EINI_ND_LOW(x, y) vbslq_f64(vornq_u64(vcltq_f64(x, y), vceqq_f64(x, x)), x, y)
+#define EINI_ND_FLOOR(x) vrndmq_f64(x)
+#define EINI_ND_CEIL(x) vrndpq_f64(x)
+#define EINI_ND_RINT(x) vrndiq_f64(x)
+#define EINI_ND_EXP(x) eini_exp_nd(x)
+#define EINI_ND_B uint64x2_t
+#define EINI_ND_BITS(x) vreinterpretq_u64_f64(x)
+#define EINI_ND_FROM(i) vreinterpretq_f64_u64(i)
+#define EINI_ND_BSET(i) vdupq_n_u64(i)
+#define EINI_ND_BSUB(i, j) vsubq_u64(i, j)
+#define EINI_ND_SHR(i, n) vshrq_n_u64(i, n)
+#define EINI_ND_SHL(i, n) vshlq_n_u64(i, n)
+
+#define EINI_NS_T float
+#define EINI_NS_V float32x4_t
+#define EINI_NS_W 4
+#define EINI_NS_LOAD(p) vld1q_f32(p)
+#define EINI_NS_STORE(p, x) vst1q_f32(p, x)
+#define EINI_NS_STREAM(p, x, m) vst1q_f32(p, x)
+#define EINI_NS_SET(x) vdupq_n_f32(x)
+#define EINI_NS_ADD(a, b) vaddq_f32(a, b)
+#define EINI_NS_SUB(a, b) vsubq_f32(a, b)
+#define EINI_NS_MUL(a, b) vmulq_f32(a, b)
+#define EINI_NS_FMA(a, b, c) vfmaq_f32(c, a, b)
+#define EINI_NS_MIN(a, b) vminq_f32(a, b)
+#define EINI_NS_MAX(a, b) vmaxq_f32(a, b)
+#define EINI_NS_ABS(a) vabsq_f32(a)
+#define EINI_NS_KEEP(c, r) (r)
+#define EINI_NS_AT EINI_UNUSED
+#define EINI_NS_END (void)0
+#define EINI_NS_PAST(p, x) vst1q_f32(p, x)
+#define EINI_NS_DIV(a, b) vdivq_f32(a, b)
+#define EINI_NS_SQRT(a) vsqrtq_f32(a)
+#define EINI_NS_FNMA(a, b, c) vfmsq_f32(c, a, b)
+#define EINI_NS_NEG(a) vnegq_f32(a)
+#define EINI_NS_RELU(a) \
+  vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(a), vcltzq_f32(a)))
+#define EINI_NS_TOP(x, y) vbslq_f32(vornq_u32(vcgtq_f32(x, y), vceqq_f32(x, x)), x, y)
+#define EINI_NS_LOW(x, y) vbslq_f32(vornq_u32(vcltq_f32(x, y), vceqq_f32(x, x)), x, y)
+#define EINI_NS_FLOOR(x) vrndmq_f32(x)
+#define EINI_NS_CEIL(x) vrndpq_f32(x)
+#define EINI_NS_RINT(x) vrndiq_f32(x)
+#define EINI_NS_EXP(x) eini_exp_ns(x)
+#define EINI_NS_B uint32x4_t
+#define EINI_NS_BITS(x) vreinterpretq_u32_f32(x)
+#define EINI_NS_FROM(i) vreinterpretq_f32_u32(i)
+#define EINI_NS_BSET(i) vdupq_n_u32(i)
+#define EINI_NS_BSUB(i, j) vsubq_u32(i, j)
+#define EINI_NS_SHR(i, n) vshrq_n_u32(i, n)
+#define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
+#endif  // EINI_CPU_NEON
