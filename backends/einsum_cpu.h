@@ -3513,14 +3513,14 @@ typedef struct eini_row_op {
 #define EINI_ROW_CALL(op, s) EINI_ROW_ONE(EIN_OP_##op, chunk, s)
 #define EINI_ROW_TABLE(s)                                                                   \
   static const eini_row_op eini_row_table_##s[EINI_ROW_OPS] = {                             \
+      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
+      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
       EINI_ROW(EIN_OP_ADD, add, add, s), EINI_ROW(EIN_OP_MUL, mul, mul, s),                 \
       EINI_ROW(EIN_OP_SUB, sub, sub2, s), EINI_ROW(EIN_OP_DIV, div, div2, s),               \
       EINI_ROW(EIN_OP_MAX, max, max2, s), EINI_ROW(EIN_OP_MIN, min, min2, s),               \
       EINI_ROW(EIN_OP_SQUARE, square, square, s), EINI_ROW(EIN_OP_NEG, neg, neg, s),        \
       EINI_ROW(EIN_OP_ABS, abs, abs, s), EINI_ROW(EIN_OP_RELU, relu, relu, s),              \
       EINI_ROW(EINI_ROW_LOAD, load, load, s), EINI_ROW_ONE(EINI_ROW_SAVE, save, s),         \
-      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
-      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
       EINI_ROW_ONE(EIN_OP_EXP, exp, s), EINI_ROW_CALL(LOG, s), EINI_ROW_CALL(SQRT, s),      \
       EINI_ROW_CALL(RSQRT, s), EINI_ROW_CALL(SIN, s), EINI_ROW_CALL(COS, s),                \
       EINI_ROW_CALL(TANH, s), EINI_ROW_CALL(ERF, s), EINI_ROW_CALL(SIGMOID, s),             \
@@ -3950,11 +3950,14 @@ static int eini_rows_take(eini_steps *r, int64_t *index) {
   const int streams = r->map->nop + 1;
   int more = 1;
   memcpy(r->at, r->next, (size_t)streams * sizeof *r->at);
+  if (r->tracks == 1) {
+    for (int s = 0; s < streams; s++) memset(r->track[s], 0, sizeof r->track[s]);
+    return eini_rows_next(r, index, 1);
+  }
   for (int k = 0; k < 8; k++) {
     for (int s = 0; s < streams; s++)
-      r->track[s][k] = k == 0 || (more && r->tracks > 1) ? r->next[s] - r->at[s]
-                                                         : r->track[s][k - 1];
-    if (more && (k == 0 || r->tracks > 1)) more = eini_rows_next(r, index, 1);
+      r->track[s][k] = k == 0 || more ? r->next[s] - r->at[s] : r->track[s][k - 1];
+    if (more) more = eini_rows_next(r, index, 1);
   }
   return more;
 }

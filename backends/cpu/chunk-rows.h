@@ -218,14 +218,14 @@ typedef struct eini_row_op {
 #define EINI_ROW_CALL(op, s) EINI_ROW_ONE(EIN_OP_##op, chunk, s)
 #define EINI_ROW_TABLE(s)                                                                   \
   static const eini_row_op eini_row_table_##s[EINI_ROW_OPS] = {                             \
+      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
+      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
       EINI_ROW(EIN_OP_ADD, add, add, s), EINI_ROW(EIN_OP_MUL, mul, mul, s),                 \
       EINI_ROW(EIN_OP_SUB, sub, sub2, s), EINI_ROW(EIN_OP_DIV, div, div2, s),               \
       EINI_ROW(EIN_OP_MAX, max, max2, s), EINI_ROW(EIN_OP_MIN, min, min2, s),               \
       EINI_ROW(EIN_OP_SQUARE, square, square, s), EINI_ROW(EIN_OP_NEG, neg, neg, s),        \
       EINI_ROW(EIN_OP_ABS, abs, abs, s), EINI_ROW(EIN_OP_RELU, relu, relu, s),              \
       EINI_ROW(EINI_ROW_LOAD, load, load, s), EINI_ROW_ONE(EINI_ROW_SAVE, save, s),         \
-      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
-      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
       EINI_ROW_ONE(EIN_OP_EXP, exp, s), EINI_ROW_CALL(LOG, s), EINI_ROW_CALL(SQRT, s),      \
       EINI_ROW_CALL(RSQRT, s), EINI_ROW_CALL(SIN, s), EINI_ROW_CALL(COS, s),                \
       EINI_ROW_CALL(TANH, s), EINI_ROW_CALL(ERF, s), EINI_ROW_CALL(SIGMOID, s),             \

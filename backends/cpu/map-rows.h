@@ -149,11 +149,14 @@ static int eini_rows_take(eini_steps *r, int64_t *index) {
   const int streams = r->map->nop + 1;
   int more = 1;
   memcpy(r->at, r->next, (size_t)streams * sizeof *r->at);
+  if (r->tracks == 1) {
+    for (int s = 0; s < streams; s++) memset(r->track[s], 0, sizeof r->track[s]);
+    return eini_rows_next(r, index, 1);
+  }
   for (int k = 0; k < 8; k++) {
     for (int s = 0; s < streams; s++)
-      r->track[s][k] = k == 0 || (more && r->tracks > 1) ? r->next[s] - r->at[s]
-                                                         : r->track[s][k - 1];
-    if (more && (k == 0 || r->tracks > 1)) more = eini_rows_next(r, index, 1);
+      r->track[s][k] = k == 0 || more ? r->next[s] - r->at[s] : r->track[s][k - 1];
+    if (more) more = eini_rows_next(r, index, 1);
   }
   return more;
 }
