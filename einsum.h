@@ -15753,6 +15753,32 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
   return EIN_OK;
 }
 
+// Divisions by literals become products, which are faster: by powers of two, where both round
+// alike, and those of operand `sum` (-1: none) also by others whose reciprocal is normal: what a
+// fold rounds is not fixed to the last bit. The nodes are the caller's own.
+static void eini_expr_reciprocals(eini_expr *e, int sum) {
+  for (int i = 0; i < e->n; i++) {
+    eini_node *v = &e->node[i];
+    if (v->op != EIN_OP_DIV || (v->dtype != EIN_F32 && v->dtype != EIN_F64)) continue;
+    eini_node *c = &e->node[v->arg[1]];
+    const eini_node *x = &e->node[v->arg[0]];
+    int uses = 0, power;
+    for (int j = 0; j < e->n; j++)
+      for (int q = 0; q < eini_node_args(&e->node[j]); q++)
+        uses += eini_node_arg(e, &e->node[j], q) == v->arg[1];
+    if (c->op != EIN_OP_CONST || c->dtype != v->dtype || uses != 1) continue;
+    const double by = v->dtype == EIN_F32 ? (double)(float)c->re : c->re;
+    const double one = v->dtype == EIN_F32 ? (double)(1 / (float)c->re) : 1 / by;
+    const double least = v->dtype == EIN_F32 ? (double)FLT_MIN : DBL_MIN;
+    const int alike = fabs(frexp(by, &power)) == 0.5;
+    if (!alike && (x->op != EIN_OP_OPERAND || x->arg[0] != sum)) continue;
+    if (!(fabs(one) >= least && fabs(one) < INFINITY && fabs(by) >= least)) continue;
+    c->re = one;
+    c->exact = 0;
+    v->op = EIN_OP_MUL;
+  }
+}
+
 // Wraps the root of a typed expression in a conversion to a computation type.
 static ein_status eini_expr_to(eini_arena *a, eini_expr *e, ein_dtype t) {
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[e->n - 1].dtype);
@@ -15851,6 +15877,7 @@ static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *
     if (ep->extra == NULL) return EIN_ERR_NO_MEMORY;
     EINI_TRY(eini_epilogue_expr(lo, f, via, &ep->e, ep->extra, &t->nextra));
     EINI_TRY(eini_expr_iotas(lo->a, &ep->e, &ep->iota, &t->nepi_iota));
+    eini_expr_reciprocals(&ep->e, s->fold == EIN_FOLD_SUM && !lo->g->ordered ? 0 : -1);
     EINI_TRY(eini_fused_columns(lo, s, f, via, &ep->column));
   }
   t->extra = first;
@@ -15927,6 +15954,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   eini_epilogue ep;
   int *iota;
   EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &t->niota));
+  eini_expr_reciprocals(&e, -1);
   e.cap = e.n;
   EINI_TRY(eini_task_fold(lo, s, &e, t));
   int arg = eini_fold_counts(s->fold);
@@ -20496,6 +20524,9 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
 // normalizer calculation for softmax, 2018; Rabe, Staats: Self-attention does not need O(n^2)
 // memory, 2021), as a rule about statements: exp(x - b) with another b is exp(x - a) exp(a - b).
 
+#define EINI_ONLINE_SIDE 1024.0  // of blocks, at most
+#define EINI_ONLINE_SIDES 4      // each half of the one before
+
 enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
 
 typedef struct eini_role {       // of a unit of a group in which a class of indices is streamed
@@ -20860,8 +20891,14 @@ static void eini_online_grow(eini_fuse *f, int c, double fast) {
   eini_fuse_settle(f, fast);
 }
 
-// The group b with blocks of so many values along class c, innermost. b->nloop 0: there are none.
-static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, double side,
+// The side of blocks along a class of that extent that is tried as number k; 0: none is.
+static double eini_online_side(double extent, int k) {
+  const double side = ceil(fmin(EINI_ONLINE_SIDE, ceil(extent / 2)) / (double)(1 << k));
+  return k < EINI_ONLINE_SIDES && side >= 2 ? side : 0;
+}
+
+// The group b with blocks of side `number` along class c, innermost. b->nloop 0: there are none.
+static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int number,
                                      eini_bundle *b) {
   const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
   int64_t list[EINI_FUSE_MOST];
@@ -20874,7 +20911,8 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, double 
   EINI_TRY(eini_fuse_ask(&w->z, list, n, INFINITY, &k));
   if (k == NULL) return EIN_OK;
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  if (!fits || c >= f.ncls || !f.whole[c] || !(f.extent[c] >= 2 * side)) return EIN_OK;
+  const double side = fits && c < f.ncls ? eini_online_side(f.extent[c], number) : 0;
+  if (side == 0 || !f.whole[c] || side >= f.extent[c]) return EIN_OK;
   memset(&z, 0, sizeof z);
   z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
   eini_bundle_mark(w, b->from, b->to);
@@ -21327,24 +21365,30 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
   return EIN_OK;
 }
 
+// Keeps the layouts of what a group makes, or gives them back.
+static void eini_group_keep(const eini_trail *w, const eini_bundle *b, eini_seat *seat,
+                            const int64_t **kept, int back) {
+  for (int u = b->from; u <= b->to; u++) {
+    const int of[2] = {w->unit[u].s->out, w->unit[u].out};
+    for (int i = 0; i < 2; i++, kept++) {
+      if (back) seat[of[i]].stride = *kept;
+      else *kept = seat[of[i]].stride;
+    }
+  }
+}
+
 // Makes the tasks of a group for blocks of a variant. While they are made, local temporaries have
 // seats of a block's shape.
 static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const eini_trail *w,
                                     const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
-  const int64_t *kept[2][EINI_FUSE_MOST];
+  const int64_t *kept[2 * EINI_FUSE_MOST];
   int64_t bytes = 0;
-  for (int u = b->from; u <= b->to; u++) {
-    kept[0][u - b->from] = seat[w->unit[u].s->out].stride;
-    kept[1][u - b->from] = seat[w->unit[u].out].stride;
-  }
+  eini_group_keep(w, b, seat, kept, 0);
   ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
   if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
-  for (int u = b->from; u <= b->to; u++) {
-    seat[w->unit[u].s->out].stride = kept[0][u - b->from];
-    seat[w->unit[u].out].stride = kept[1][u - b->from];
-  }
+  eini_group_keep(w, b, seat, kept, 1);
   return st;
 }
 
@@ -21389,7 +21433,7 @@ static int eini_group_has(const eini_group *gr, int variant) {
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, eini_seat *seat, eini_task *t, int keep,
                                    double *seconds, int *yes) {
-  const int64_t *kept[EINI_FUSE_MOST], *made;
+  const int64_t *kept[2 * EINI_FUSE_MOST], *made;
   eini_lowering sub = *lo;
   eini_weighed of;
   EINI_TRY(eini_group_new(p, lo, w, b, t));
@@ -21399,12 +21443,12 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   sub.shift = w->shift;
   sub.seat = seat;
   of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
-  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  eini_group_keep(w, b, seat, kept, 0);
   ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
   for (int v = 0; v < 1 << gr->nloop && st == EIN_OK; v++)
     if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
   made = seat[w->unit[b->to].out].stride;
-  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
+  eini_group_keep(w, b, seat, kept, 1);
   if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
     int out = w->unit[u].out;
@@ -21454,16 +21498,15 @@ static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w
 // all of it may be too large for a cache where other loops have blocks that kernels like.
 static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
                                     eini_bundle *b) {
-  static const double side[] = {128, 256, 512, 1024};
   double least[2] = {0, 0};
   int yes = 0;
   EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
   const eini_bundle whole = *b;
   for (int c = 0; c < EINI_FUSE_CLASSES; c++) {
-    for (size_t i = 0; i < sizeof side / sizeof *side; i++) {
+    for (int i = 0; i < EINI_ONLINE_SIDES; i++) {
       eini_bundle other = whole;
       double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, c, side[i], &other));
+      EINI_TRY(eini_online_bundle(w, p->graph, c, i, &other));
       if (other.nloop == 0) break;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
       if (!(is[0] > 0 && is[0] < least[0])) continue;

@@ -4285,6 +4285,18 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
     X##STORE(x, FOLD(X, X##LOAD(s), X##LOAD(x)));                                \
     memcpy(d, x, (size_t)n * sizeof *d);                                         \
   }
+// d[i] *= *s. What is added to products keeps their signs.
+#define EINI_GETT_SCALE(NAME, ATTR, X)                                           \
+  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                   \
+    X##T *d = (X##T *)dv, x[X##W] = {0};                                         \
+    const X##V s = X##SET(*(const X##T *)sv), zero = X##SET((X##T)-0.0);         \
+    for (; n >= X##W; n -= X##W, d += X##W)                                      \
+      X##STORE(d, X##FMA(X##LOAD(d), s, zero));                                  \
+    if (n == 0) return;                                                          \
+    memcpy(x, d, (size_t)n * sizeof *d);                                         \
+    X##STORE(x, X##FMA(X##LOAD(x), s, zero));                                    \
+    memcpy(d, x, (size_t)n * sizeof *d);                                         \
+  }
 #define EINI_GETT_FOLDS(N, ATTR, X, H)                                           \
   EINI_GETT_FOLD(N##_sum, ATTR, X, H, EINI_GETT_FOLD_SUM)                        \
   EINI_GETT_FOLD(N##_min, ATTR, X, H, EINI_GETT_FOLD_MIN)                        \
@@ -4292,6 +4304,7 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
 // All pairs of one floating type at one instruction set.
 #define EINI_GETT_FLOATS(N, ATTR, X, H, SHAPE, BIG)                                               \
   EINI_GETT_FOLDS(N, ATTR, X, H)                                                                  \
+  EINI_GETT_SCALE(N##_by, ATTR, X)                                                                \
   EINI_GETT_TILES(N##_sm, ATTR, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,                      \
                   EINI_GETT_CASES_##SHAPE)                                                        \
   EINI_GETT_TILES(N##_na, ATTR, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, BIG,                    \
@@ -4613,7 +4626,7 @@ EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
 // ---- the kernels of one problem
 typedef struct eini_gett_kit {
   eini_gett_tile_fn tile;
-  eini_gett_fold_fn fold;
+  eini_gett_fold_fn fold, by;  // by: scales; NULL: it cannot
   eini_gett_pack_fn pack_v, pack_u;
   eini_gett_times_fn times;    // products of operands; NULL: none
   int parts;                   // reals of an element: 2 for complex
@@ -4640,15 +4653,22 @@ static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
   k->w = w, k->nv = nv, k->nu = nu;
 }
 
+// Sums that are only scaled are stored as others are, and scaled there.
+static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
+  return c->plain_out || (c->scaled && c->nextra == 0 && k->by != NULL && k->parts == 1);
+}
+
 static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     EINI_GETT_BY_PAIR(eini_gett_zd)
+    k->by = eini_gett_zd_by;
     eini_gett_shape(k, 8, 3, 8);
     return;
   }
   if (isa == EINI_ISA_AVX2) {
     EINI_GETT_BY_PAIR(eini_gett_yd)
+    k->by = eini_gett_yd_by;
     eini_gett_shape(k, 4, 3, 4);
     return;
   }
@@ -4656,12 +4676,14 @@ static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_nd)
+    k->by = eini_gett_nd_by;
     eini_gett_shape(k, 2, 2, 8);
     return;
   }
 #endif
   (void)isa;
   EINI_GETT_BY_PAIR(eini_gett_pd)
+  k->by = eini_gett_pd_by;
   eini_gett_shape(k, 4, 1, 4);
 }
 
@@ -4669,11 +4691,13 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     EINI_GETT_BY_PAIR(eini_gett_zs)
+    k->by = eini_gett_zs_by;
     eini_gett_shape(k, 16, 3, 8);
     return;
   }
   if (isa == EINI_ISA_AVX2) {
     EINI_GETT_BY_PAIR(eini_gett_ys)
+    k->by = eini_gett_ys_by;
     eini_gett_shape(k, 8, 3, 4);
     return;
   }
@@ -4681,12 +4705,14 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_ns)
+    k->by = eini_gett_ns_by;
     eini_gett_shape(k, 4, 2, 8);
     return;
   }
 #endif
   (void)isa;
   EINI_GETT_BY_PAIR(eini_gett_ps)
+  k->by = eini_gett_ps_by;
   eini_gett_shape(k, 4, 1, 4);
 }
 
@@ -5090,6 +5116,17 @@ static void eini_gett_rest(const eini_gett_hand *h, int64_t nk, int64_t size, ch
     eini_gather((size_t)size, h->lanes - n, d + (n - 1) * size, 0, NULL, d + n * size);
 }
 
+// Positions that stand for a box, so that as many of them as there are boxes make all.
+static int64_t eini_gett_stretch(int64_t all, int64_t boxes) {
+  const int64_t more = (all + boxes - 1) / boxes;
+  return (all + more - 1) / more == boxes ? more : eini_max64(all / boxes, 1);
+}
+
+// The part of `boxes` that the busiest of so many takes.
+static double eini_gett_most(int64_t boxes, int64_t shares) {
+  return (double)((boxes + shares - 1) / shares) / (double)boxes;
+}
+
 // Whether values of a side are made of operands that were packed as they are stored.
 static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit) {
   return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL);
@@ -5157,6 +5194,7 @@ typedef struct eini_gett_job {
   int stream;                    // past the caches
   int parted;                    // streamed runs do not start at lines
   int unit;                      // the output is contiguous along runs of V
+  const void *by;                // what plain sums are scaled by, or NULL
   int64_t sub, ld;               // positions of V per pass; elements of a row of the buffer
   const int64_t *out_v, *out_u;  // strides
   const int64_t *const *extra_v, *const *extra_u;
@@ -5427,7 +5465,9 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
         eini_gett_join_s(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
                          (const float *)(const void *)b);
     }
-  if (!j->c->plain_out) {
+  if (j->by != NULL)
+    for (int64_t u = 0; u < nu; u++) j->kit.by(p1 - p0, rows + u * ld, j->by);
+  if (!eini_gett_plain(j->c, &j->kit)) {
     (j->c->scaled ? eini_gett_leave_scaled : eini_gett_leave_emit)(j, u0, nu, p0, p1, rows, ld);
     return;
   }
@@ -5465,6 +5505,13 @@ static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, in
       if (a->how == EINI_GETT_ADD) j->kit.fold(len, out, in);
       else memcpy(out, in, (size_t)(len * size));
     }
+}
+
+// Scales columns [u, u + nu) of positions [p0, p1), which tiles have just stored.
+static void eini_gett_scale(eini_gett_job *j, int64_t u, int64_t nu, int64_t p0, int64_t p1) {
+  for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len)
+    for (int64_t r = u; r < u + nu; r++)
+      j->kit.by(len, j->out + (j->u.out[r] + j->v.out[p]) * j->kit.size, j->by);
 }
 
 // Whether all vectors of the panel at p lie within runs, and where they go.
@@ -5614,6 +5661,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           else eini_gett_rim(j, &a, p, u, nu);
         }
       }
+      if (j->direct && last && j->by != NULL) eini_gett_scale(j, u, nu, p0, p1);
       if (j->direct || !last) continue;
       // One behind: loads right after the stores they overlap would wait for them.
       if (full != NULL) eini_gett_leave(j, late[0], late[1], late[2], late[3], full);
@@ -6011,7 +6059,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   t += b * k * (v * again_v * eini_side_cycles(p->v) + u * eini_side_cycles(p->u)) / cpu->hz;
-  if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
+  if (!eini_gett_plain(c, &p->kit)) t += b * v * u * 2 / cpu->hz;
   return t + b * EINI_GETT_SECONDS;
 }
 
@@ -6053,7 +6101,8 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   const int64_t w = p->kit.w;
   p->ordered = c->ordered;
   const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
-  const int direct = c->plain_out && p->kit.parts == 1 && !(p->without & EINI_GETT_DIRECT);
+  const int plain = eini_gett_plain(c, &p->kit);
+  const int direct = plain && p->kit.parts == 1 && !(p->without & EINI_GETT_DIRECT);
   eini_gett_orient(c, p, (m > n) != (p->without & EINI_GETT_SWAP));
   int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
   p->direct = direct && p->unit && p->vx->n > 0 &&
@@ -6071,33 +6120,23 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   if (across) p->pad = p->kit.gv;
   eini_gett_boxes(cpu, p);
   if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
-  p->past = !p->cut && c->plain_out && p->unit && p->beyond && run * p->kit.size >= 64 &&
+  p->past = !p->cut && plain && p->unit && p->beyond && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent) && !(p->without & EINI_GETT_PAST);
   if (p->past) {
+    if (!c->plain_out) p->direct = 0;  // they are scaled in the buffer
     if (p->direct) p->pad = full;
     // Vectors that would not start lines go through the buffer.
     if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
     if (joined) p->direct = 0, p->pad = 1;
     eini_gett_boxes(cpu, p);
   }
-  p->bare = !p->cut && !(p->without & EINI_GETT_BARE) && eini_gett_bare(cpu, p);
+  p->bare = !p->cut && c->plain_out && !(p->without & EINI_GETT_BARE) && eini_gett_bare(cpu, p);
   p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
   p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
-}
-
-// Positions that stand for a box, so that as many of them as there are boxes make all.
-static int64_t eini_gett_stretch(int64_t all, int64_t boxes) {
-  const int64_t more = (all + boxes - 1) / boxes;
-  return (all + more - 1) / more == boxes ? more : eini_max64(all / boxes, 1);
-}
-
-// The part of `boxes` that the busiest of so many takes.
-static double eini_gett_most(int64_t boxes, int64_t shares) {
-  return (double)((boxes + shares - 1) / shares) / (double)boxes;
 }
 
 // The grid of at most `width` parts with the least time for the busiest thread; returns the time.
@@ -6343,6 +6382,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
   j->v.s = p->v, j->u.s = p->u, j->unit = p->unit;
+  j->by = c->plain_out || !eini_gett_plain(c, &p->kit) ? NULL : c->alpha;
   eini_gett_axes_init(&j->v.g, p->vx, s);
   eini_gett_axes_init(&j->u.g, p->ux, s + p->vx->n);
   eini_gett_axes_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
@@ -6454,7 +6494,7 @@ static void eini_gett_target(eini_gett_job *j, const int64_t *batch_at) {
   int64_t at = eini_gett_offset(&j->v.g, j->out_v) + eini_gett_offset(&j->u.g, j->out_u);
   for (int i = 0; i < c->batch.n; i++) at += batch_at[i] * c->out_batch[i];
   j->out = c->out + at * (int64_t)ein_dtype_size(c->out_dtype);
-  if (c->plain_out) return;
+  if (eini_gett_plain(c, &j->kit)) return;
   for (int e = 0; e < c->nextra; e++) {
     at = eini_gett_offset(&j->v.g, j->extra_v[e]) + eini_gett_offset(&j->u.g, j->extra_u[e]);
     for (int i = 0; i < c->batch.n; i++) at += batch_at[i] * c->extra_batch[e][i];
@@ -11413,6 +11453,7 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
 #undef EINI_GETT_INTS
 #undef EINI_GETT_LEAVE
 #undef EINI_GETT_PACK
+#undef EINI_GETT_SCALE
 #undef EINI_GETT_STEP
 #undef EINI_GETT_TAKE
 #undef EINI_GETT_TILE

@@ -8,6 +8,9 @@
 // normalizer calculation for softmax, 2018; Rabe, Staats: Self-attention does not need O(n^2)
 // memory, 2021), as a rule about statements: exp(x - b) with another b is exp(x - a) exp(a - b).
 
+#define EINI_ONLINE_SIDE 1024.0  // of blocks, at most
+#define EINI_ONLINE_SIDES 4      // each half of the one before
+
 enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
 
 typedef struct eini_role {       // of a unit of a group in which a class of indices is streamed
@@ -372,8 +375,14 @@ static void eini_online_grow(eini_fuse *f, int c, double fast) {
   eini_fuse_settle(f, fast);
 }
 
-// The group b with blocks of so many values along class c, innermost. b->nloop 0: there are none.
-static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, double side,
+// The side of blocks along a class of that extent that is tried as number k; 0: none is.
+static double eini_online_side(double extent, int k) {
+  const double side = ceil(fmin(EINI_ONLINE_SIDE, ceil(extent / 2)) / (double)(1 << k));
+  return k < EINI_ONLINE_SIDES && side >= 2 ? side : 0;
+}
+
+// The group b with blocks of side `number` along class c, innermost. b->nloop 0: there are none.
+static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int number,
                                      eini_bundle *b) {
   const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
   int64_t list[EINI_FUSE_MOST];
@@ -386,7 +395,8 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, double 
   EINI_TRY(eini_fuse_ask(&w->z, list, n, INFINITY, &k));
   if (k == NULL) return EIN_OK;
   EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  if (!fits || c >= f.ncls || !f.whole[c] || !(f.extent[c] >= 2 * side)) return EIN_OK;
+  const double side = fits && c < f.ncls ? eini_online_side(f.extent[c], number) : 0;
+  if (side == 0 || !f.whole[c] || side >= f.extent[c]) return EIN_OK;
   memset(&z, 0, sizeof z);
   z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
   eini_bundle_mark(w, b->from, b->to);

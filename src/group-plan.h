@@ -399,24 +399,30 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
   return EIN_OK;
 }
 
+// Keeps the layouts of what a group makes, or gives them back.
+static void eini_group_keep(const eini_trail *w, const eini_bundle *b, eini_seat *seat,
+                            const int64_t **kept, int back) {
+  for (int u = b->from; u <= b->to; u++) {
+    const int of[2] = {w->unit[u].s->out, w->unit[u].out};
+    for (int i = 0; i < 2; i++, kept++) {
+      if (back) seat[of[i]].stride = *kept;
+      else *kept = seat[of[i]].stride;
+    }
+  }
+}
+
 // Makes the tasks of a group for blocks of a variant. While they are made, local temporaries have
 // seats of a block's shape.
 static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const eini_trail *w,
                                     const eini_bundle *b, eini_seat *seat, eini_group *gr,
                                     int variant) {
-  const int64_t *kept[2][EINI_FUSE_MOST];
+  const int64_t *kept[2 * EINI_FUSE_MOST];
   int64_t bytes = 0;
-  for (int u = b->from; u <= b->to; u++) {
-    kept[0][u - b->from] = seat[w->unit[u].s->out].stride;
-    kept[1][u - b->from] = seat[w->unit[u].out].stride;
-  }
+  eini_group_keep(w, b, seat, kept, 0);
   ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
   if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
-  for (int u = b->from; u <= b->to; u++) {
-    seat[w->unit[u].s->out].stride = kept[0][u - b->from];
-    seat[w->unit[u].out].stride = kept[1][u - b->from];
-  }
+  eini_group_keep(w, b, seat, kept, 1);
   return st;
 }
 
@@ -461,7 +467,7 @@ static int eini_group_has(const eini_group *gr, int variant) {
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, eini_seat *seat, eini_task *t, int keep,
                                    double *seconds, int *yes) {
-  const int64_t *kept[EINI_FUSE_MOST], *made;
+  const int64_t *kept[2 * EINI_FUSE_MOST], *made;
   eini_lowering sub = *lo;
   eini_weighed of;
   EINI_TRY(eini_group_new(p, lo, w, b, t));
@@ -471,12 +477,12 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   sub.shift = w->shift;
   sub.seat = seat;
   of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
-  for (int u = b->from; u <= b->to; u++) kept[u - b->from] = seat[w->unit[u].out].stride;
+  eini_group_keep(w, b, seat, kept, 0);
   ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
   for (int v = 0; v < 1 << gr->nloop && st == EIN_OK; v++)
     if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
   made = seat[w->unit[b->to].out].stride;
-  for (int u = b->from; u <= b->to; u++) seat[w->unit[u].out].stride = kept[u - b->from];
+  eini_group_keep(w, b, seat, kept, 1);
   if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
     int out = w->unit[u].out;
@@ -526,16 +532,15 @@ static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w
 // all of it may be too large for a cache where other loops have blocks that kernels like.
 static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
                                     eini_bundle *b) {
-  static const double side[] = {128, 256, 512, 1024};
   double least[2] = {0, 0};
   int yes = 0;
   EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
   const eini_bundle whole = *b;
   for (int c = 0; c < EINI_FUSE_CLASSES; c++) {
-    for (size_t i = 0; i < sizeof side / sizeof *side; i++) {
+    for (int i = 0; i < EINI_ONLINE_SIDES; i++) {
       eini_bundle other = whole;
       double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, c, side[i], &other));
+      EINI_TRY(eini_online_bundle(w, p->graph, c, i, &other));
       if (other.nloop == 0) break;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
       if (!(is[0] > 0 && is[0] < least[0])) continue;

@@ -260,6 +260,32 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
   return EIN_OK;
 }
 
+// Divisions by literals become products, which are faster: by powers of two, where both round
+// alike, and those of operand `sum` (-1: none) also by others whose reciprocal is normal: what a
+// fold rounds is not fixed to the last bit. The nodes are the caller's own.
+static void eini_expr_reciprocals(eini_expr *e, int sum) {
+  for (int i = 0; i < e->n; i++) {
+    eini_node *v = &e->node[i];
+    if (v->op != EIN_OP_DIV || (v->dtype != EIN_F32 && v->dtype != EIN_F64)) continue;
+    eini_node *c = &e->node[v->arg[1]];
+    const eini_node *x = &e->node[v->arg[0]];
+    int uses = 0, power;
+    for (int j = 0; j < e->n; j++)
+      for (int q = 0; q < eini_node_args(&e->node[j]); q++)
+        uses += eini_node_arg(e, &e->node[j], q) == v->arg[1];
+    if (c->op != EIN_OP_CONST || c->dtype != v->dtype || uses != 1) continue;
+    const double by = v->dtype == EIN_F32 ? (double)(float)c->re : c->re;
+    const double one = v->dtype == EIN_F32 ? (double)(1 / (float)c->re) : 1 / by;
+    const double least = v->dtype == EIN_F32 ? (double)FLT_MIN : DBL_MIN;
+    const int alike = fabs(frexp(by, &power)) == 0.5;
+    if (!alike && (x->op != EIN_OP_OPERAND || x->arg[0] != sum)) continue;
+    if (!(fabs(one) >= least && fabs(one) < INFINITY && fabs(by) >= least)) continue;
+    c->re = one;
+    c->exact = 0;
+    v->op = EIN_OP_MUL;
+  }
+}
+
 // Wraps the root of a typed expression in a conversion to a computation type.
 static ein_status eini_expr_to(eini_arena *a, eini_expr *e, ein_dtype t) {
   ein_dtype from = ein_dtype_compute((ein_dtype)e->node[e->n - 1].dtype);
@@ -358,6 +384,7 @@ static ein_status eini_epilogue_begin(const eini_lowering *lo, const eini_stmt *
     if (ep->extra == NULL) return EIN_ERR_NO_MEMORY;
     EINI_TRY(eini_epilogue_expr(lo, f, via, &ep->e, ep->extra, &t->nextra));
     EINI_TRY(eini_expr_iotas(lo->a, &ep->e, &ep->iota, &t->nepi_iota));
+    eini_expr_reciprocals(&ep->e, s->fold == EIN_FOLD_SUM && !lo->g->ordered ? 0 : -1);
     EINI_TRY(eini_fused_columns(lo, s, f, via, &ep->column));
   }
   t->extra = first;
@@ -434,6 +461,7 @@ static ein_status eini_task_streams(const eini_lowering *lo, const eini_stmt *s,
   eini_epilogue ep;
   int *iota;
   EINI_TRY(eini_expr_iotas(lo->a, &e, &iota, &t->niota));
+  eini_expr_reciprocals(&e, -1);
   e.cap = e.n;
   EINI_TRY(eini_task_fold(lo, s, &e, t));
   int arg = eini_fold_counts(s->fold);

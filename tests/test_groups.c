@@ -94,9 +94,9 @@ static ein_status plan_of(ein_ctx *ctx, const char *text, int ungrouped, ein_pla
 
 // What a plan's groups are: how many, with how many loops at most, with blocks that differ, with
 // tasks that stay, with points that are computed again where blocks meet, that move less than 1.5
-// times what any order must.
+// times what any order must, whose folds go on from block to block.
 typedef struct seen {
-  int groups, loops[EINI_GROUP_LOOPS + 1], edges, stay, again, near;
+  int groups, loops[EINI_GROUP_LOOPS + 1], edges, stay, again, near, streams;
 } seen;
 
 static void look(const ein_plan *p, seen *s) {
@@ -112,14 +112,16 @@ static void look(const ein_plan *p, seen *s) {
       blocks *= (double)eini_ceil_div(g->extent[l], g->block[l]);
     }
     s->edges += edges;
+    s->streams += g->streams;
     const double least = eini_group_io(p, g);
     CHECK(g->moves >= least * (1 - 1e-9));
     s->near += g->moves < 1.5 * least;
     for (int t = 0; t < g->variant[0].ntask; t++) {
       const eini_stmt *x = g->variant[0].task[t].stmt;
       const double points = eini_points(x, NULL, 0, x->nindex);
-      s->stay += g->variant[0].stays[t];
-      s->again += edges == 0 && !g->variant[0].stays[t] &&
+      const int stays = g->variant[0].when[t] == EINI_AT_FIRST;
+      s->stay += stays;
+      s->again += edges == 0 && !stays && !g->streams &&
                   g->variant[0].task[t].work * blocks > points;
     }
   }
@@ -187,6 +189,90 @@ static void test_memory(const chain *c, int64_t cache) {
   CHECK(done);
 }
 
+// ---- softmax ----
+
+// Sums of exp(x - max) and what is made of them: with masks, products, several heads, the maximum
+// and the sum as results.
+static void write_softmax(chain *c) {
+  static const char *const masks[] = {"X[b,s,t]", "where(t <= s, X[b,s,t], -inf)",
+                                      "where(t > 2*s, -inf, X[b,s,t]) * 0.5",
+                                      "where(s < 3, -inf, X[b,s,t])"};
+  const int product = pick(2), scaled = pick(2), ends = pick(4);
+  memset(c, 0, sizeof *c);
+  put(c, "input Q[b=%d,s=%d,d=%d], K[b,t=%d,d], V[b,t,e=%d], W[t]\n", 1 + pick(3), 2 + pick(12),
+      1 + pick(5), 3 + pick(30), 1 + pick(6));
+  put(c, product ? "X[b,s,t] = sum[d](Q[b,s,d] * K[b,t,d])\n"
+                 : "X[b,s,t] = Q[b,s,0] - 2 * K[b,t,0]\n");
+  put(c, "T[b,s,t] = %s\nM[b,s] = max[t](T[b,s,t])\nE[b,s,t] = exp(T[b,s,t] - M[b,s])\n",
+      masks[pick(4)]);
+  if (scaled) put(c, "F[b,s,t] = W[t] * E[b,s,t]\n");
+  put(c, "L[b,s] = sum[t](E[b,s,t])\nZ[b,s,e] = sum[t](%s[b,s,t] * V[b,t,e])\n",
+      scaled ? "F" : "E");
+  put(c, "Y[b,s,e] = Z[b,s,e] / L[b,s]\n");
+  if (ends == 1) put(c, "N[b,s] = M[b,s] + log(L[b,s])\n");
+  put(c, "output Y%s\n", ends == 1 ? ", N" : ends == 2 ? ", L" : ends == 3 ? ", M" : "");
+}
+
+static int alike(const double *x, const double *y, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const double apart = x[i] > y[i] ? x[i] - y[i] : y[i] - x[i];
+    const double least = 1e-12 * (1 + (y[i] < 0 ? -y[i] : y[i]));
+    if (x[i] != x[i] ? y[i] == y[i] : x[i] != y[i] && !(apart <= least)) return 0;
+  }
+  return 1;
+}
+
+// What groups give is what statements give one after another, but for rounding: infinities and NaN
+// are in the same places.
+static void test_softmax(const chain *c, int64_t cache, seen *s) {
+  static const double odd[] = {1e300 * 1e10, -1e300 * 1e10, 0, 700, -700};
+  ein_ctx *ctx[3] = {machine(1, cache, NULL), machine(1, cache, NULL), machine(3, cache, NULL)};
+  ein_plan *plan[3];
+  ein_run run;
+  arrays a, b;
+  for (int k = 0; k < 3; k++) CHECK(plan_of(ctx[k], c->text, k == 0, &plan[k]) == EIN_OK);
+  for (int k = 1; k < 3 && plan[0] != NULL && plan[k] != NULL; k++) {
+    fill(plan[0], &a);
+    fill(plan[k], &b);
+    if (pick(3) == 0) ((double *)a.in[pick(2)])[0] = odd[pick(5)];
+    if (pick(9) == 0) ((double *)a.in[pick(2)])[0] = odd[0] - odd[0];
+    memset(&run, 0, sizeof run);
+    run.in = (const void *const *)a.in;
+    run.out = a.out;
+    CHECK(ein_plan_execute(plan[0], &run) == EIN_OK);
+    run.out = b.out;
+    CHECK(ein_plan_execute(plan[k], &run) == EIN_OK);
+    for (int o = 0; o < a.nout; o++) {
+      const int same = alike((double *)b.out[o], (double *)a.out[o], a.bytes[o] / 8);
+      if (!same) printf("cache of %d bytes, plan %d, output %d\n%s\n", (int)cache, k, o, c->text);
+      CHECK(same);
+    }
+    look(plan[k], s);
+    empty(&a);
+    empty(&b);
+  }
+  for (int k = 0; k < 3; k++) {
+    ein_plan_destroy(plan[k]);
+    ein_ctx_destroy(ctx[k]);
+  }
+}
+
+static void test_softmaxes(int count) {
+  seen s;
+  memset(&s, 0, sizeof s);
+  for (int i = 0; i < count; i++) {
+    chain c;
+    write_softmax(&c);
+    const int64_t cache = (int64_t)256 << pick(6);
+    const int before = s.streams;
+    test_softmax(&c, cache, &s);
+    if (s.streams > before && i % (count / 8 + 1) == 0) test_memory(&c, cache);
+  }
+  printf("%d programs with softmax: %d groups, %d with folds that go on\n", count, s.groups,
+         s.streams);
+  CHECK(s.streams > count / 20);
+}
+
 int main(int argc, char **argv) {
   const int count = argc > 1 ? atoi(argv[1]) : FEW(3000);
   const unsigned long long seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -202,11 +288,13 @@ int main(int argc, char **argv) {
     if (s.groups > before && i % (count / 8 + 1) == 0) test_memory(&c, cache);
   }
   printf("%d programs, seed %llu: %d groups, of 1, 2, 3, 4 loops %d %d %d %d, %d loops with "
-         "another last block, %d tasks that stay, %d compute again, %d near the bound\n",
+         "another last block, %d tasks that stay, %d compute again, %d near the bound, %d with "
+         "folds that go on\n",
          count, seed, s.groups, s.loops[1], s.loops[2], s.loops[3], s.loops[4], s.edges, s.stay,
-         s.again, s.near);
+         s.again, s.near, s.streams);
   CHECK(s.groups > count / 20 && s.loops[1] > 0 && s.loops[2] > 0 && s.edges > 0 && s.stay > 0 &&
-        s.again > 0 && s.near > s.groups / 4);
+        s.again > 0 && s.near > s.groups / 4 && s.streams > 0);
+  test_softmaxes(count);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;
 }

@@ -315,6 +315,17 @@ static void eini_gett_rest(const eini_gett_hand *h, int64_t nk, int64_t size, ch
     eini_gather((size_t)size, h->lanes - n, d + (n - 1) * size, 0, NULL, d + n * size);
 }
 
+// Positions that stand for a box, so that as many of them as there are boxes make all.
+static int64_t eini_gett_stretch(int64_t all, int64_t boxes) {
+  const int64_t more = (all + boxes - 1) / boxes;
+  return (all + more - 1) / more == boxes ? more : eini_max64(all / boxes, 1);
+}
+
+// The part of `boxes` that the busiest of so many takes.
+static double eini_gett_most(int64_t boxes, int64_t shares) {
+  return (double)((boxes + shares - 1) / shares) / (double)boxes;
+}
+
 // Whether values of a side are made of operands that were packed as they are stored.
 static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit) {
   return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL);

@@ -26,6 +26,7 @@ typedef struct eini_gett_job {
   int stream;                    // past the caches
   int parted;                    // streamed runs do not start at lines
   int unit;                      // the output is contiguous along runs of V
+  const void *by;                // what plain sums are scaled by, or NULL
   int64_t sub, ld;               // positions of V per pass; elements of a row of the buffer
   const int64_t *out_v, *out_u;  // strides
   const int64_t *const *extra_v, *const *extra_u;
@@ -296,7 +297,9 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
         eini_gett_join_s(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
                          (const float *)(const void *)b);
     }
-  if (!j->c->plain_out) {
+  if (j->by != NULL)
+    for (int64_t u = 0; u < nu; u++) j->kit.by(p1 - p0, rows + u * ld, j->by);
+  if (!eini_gett_plain(j->c, &j->kit)) {
     (j->c->scaled ? eini_gett_leave_scaled : eini_gett_leave_emit)(j, u0, nu, p0, p1, rows, ld);
     return;
   }
@@ -334,6 +337,13 @@ static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, in
       if (a->how == EINI_GETT_ADD) j->kit.fold(len, out, in);
       else memcpy(out, in, (size_t)(len * size));
     }
+}
+
+// Scales columns [u, u + nu) of positions [p0, p1), which tiles have just stored.
+static void eini_gett_scale(eini_gett_job *j, int64_t u, int64_t nu, int64_t p0, int64_t p1) {
+  for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len)
+    for (int64_t r = u; r < u + nu; r++)
+      j->kit.by(len, j->out + (j->u.out[r] + j->v.out[p]) * j->kit.size, j->by);
 }
 
 // Whether all vectors of the panel at p lie within runs, and where they go.
@@ -483,6 +493,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           else eini_gett_rim(j, &a, p, u, nu);
         }
       }
+      if (j->direct && last && j->by != NULL) eini_gett_scale(j, u, nu, p0, p1);
       if (j->direct || !last) continue;
       // One behind: loads right after the stores they overlap would wait for them.
       if (full != NULL) eini_gett_leave(j, late[0], late[1], late[2], late[3], full);

@@ -260,7 +260,7 @@ EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
 // ---- the kernels of one problem
 typedef struct eini_gett_kit {
   eini_gett_tile_fn tile;
-  eini_gett_fold_fn fold;
+  eini_gett_fold_fn fold, by;  // by: scales; NULL: it cannot
   eini_gett_pack_fn pack_v, pack_u;
   eini_gett_times_fn times;    // products of operands; NULL: none
   int parts;                   // reals of an element: 2 for complex
@@ -287,15 +287,22 @@ static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
   k->w = w, k->nv = nv, k->nu = nu;
 }
 
+// Sums that are only scaled are stored as others are, and scaled there.
+static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
+  return c->plain_out || (c->scaled && c->nextra == 0 && k->by != NULL && k->parts == 1);
+}
+
 static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     EINI_GETT_BY_PAIR(eini_gett_zd)
+    k->by = eini_gett_zd_by;
     eini_gett_shape(k, 8, 3, 8);
     return;
   }
   if (isa == EINI_ISA_AVX2) {
     EINI_GETT_BY_PAIR(eini_gett_yd)
+    k->by = eini_gett_yd_by;
     eini_gett_shape(k, 4, 3, 4);
     return;
   }
@@ -303,12 +310,14 @@ static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_nd)
+    k->by = eini_gett_nd_by;
     eini_gett_shape(k, 2, 2, 8);
     return;
   }
 #endif
   (void)isa;
   EINI_GETT_BY_PAIR(eini_gett_pd)
+  k->by = eini_gett_pd_by;
   eini_gett_shape(k, 4, 1, 4);
 }
 
@@ -316,11 +325,13 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     EINI_GETT_BY_PAIR(eini_gett_zs)
+    k->by = eini_gett_zs_by;
     eini_gett_shape(k, 16, 3, 8);
     return;
   }
   if (isa == EINI_ISA_AVX2) {
     EINI_GETT_BY_PAIR(eini_gett_ys)
+    k->by = eini_gett_ys_by;
     eini_gett_shape(k, 8, 3, 4);
     return;
   }
@@ -328,12 +339,14 @@ static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     EINI_GETT_BY_PAIR(eini_gett_ns)
+    k->by = eini_gett_ns_by;
     eini_gett_shape(k, 4, 2, 8);
     return;
   }
 #endif
   (void)isa;
   EINI_GETT_BY_PAIR(eini_gett_ps)
+  k->by = eini_gett_ps_by;
   eini_gett_shape(k, 4, 1, 4);
 }
 

@@ -386,7 +386,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   t += b * k * (v * again_v * eini_side_cycles(p->v) + u * eini_side_cycles(p->u)) / cpu->hz;
-  if (!c->plain_out) t += b * v * u * 2 / cpu->hz;
+  if (!eini_gett_plain(c, &p->kit)) t += b * v * u * 2 / cpu->hz;
   return t + b * EINI_GETT_SECONDS;
 }
 
@@ -428,7 +428,8 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   const int64_t w = p->kit.w;
   p->ordered = c->ordered;
   const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
-  const int direct = c->plain_out && p->kit.parts == 1 && !(p->without & EINI_GETT_DIRECT);
+  const int plain = eini_gett_plain(c, &p->kit);
+  const int direct = plain && p->kit.parts == 1 && !(p->without & EINI_GETT_DIRECT);
   eini_gett_orient(c, p, (m > n) != (p->without & EINI_GETT_SWAP));
   int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
   p->direct = direct && p->unit && p->vx->n > 0 &&
@@ -446,33 +447,23 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   if (across) p->pad = p->kit.gv;
   eini_gett_boxes(cpu, p);
   if (across && p->box_v[p->vx->n - 1] < run) p->pad = full, eini_gett_boxes(cpu, p);
-  p->past = !p->cut && c->plain_out && p->unit && p->beyond && run * p->kit.size >= 64 &&
+  p->past = !p->cut && plain && p->unit && p->beyond && run * p->kit.size >= 64 &&
             p->nk >= eini_gett_product(c->k.n, c->k.extent) && !(p->without & EINI_GETT_PAST);
   if (p->past) {
+    if (!c->plain_out) p->direct = 0;  // they are scaled in the buffer
     if (p->direct) p->pad = full;
     // Vectors that would not start lines go through the buffer.
     if (p->kit.w * p->kit.size == 64 && run % w != 0) p->direct = 0, p->pad = p->kit.gv;
     if (joined) p->direct = 0, p->pad = 1;
     eini_gett_boxes(cpu, p);
   }
-  p->bare = !p->cut && !(p->without & EINI_GETT_BARE) && eini_gett_bare(cpu, p);
+  p->bare = !p->cut && c->plain_out && !(p->without & EINI_GETT_BARE) && eini_gett_bare(cpu, p);
   p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
   p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
-}
-
-// Positions that stand for a box, so that as many of them as there are boxes make all.
-static int64_t eini_gett_stretch(int64_t all, int64_t boxes) {
-  const int64_t more = (all + boxes - 1) / boxes;
-  return (all + more - 1) / more == boxes ? more : eini_max64(all / boxes, 1);
-}
-
-// The part of `boxes` that the busiest of so many takes.
-static double eini_gett_most(int64_t boxes, int64_t shares) {
-  return (double)((boxes + shares - 1) / shares) / (double)boxes;
 }
 
 // The grid of at most `width` parts with the least time for the busiest thread; returns the time.

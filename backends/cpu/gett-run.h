@@ -17,6 +17,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
   j->v.s = p->v, j->u.s = p->u, j->unit = p->unit;
+  j->by = c->plain_out || !eini_gett_plain(c, &p->kit) ? NULL : c->alpha;
   eini_gett_axes_init(&j->v.g, p->vx, s);
   eini_gett_axes_init(&j->u.g, p->ux, s + p->vx->n);
   eini_gett_axes_init(&j->k, p->kx, s + p->vx->n + p->ux->n);
@@ -128,7 +129,7 @@ static void eini_gett_target(eini_gett_job *j, const int64_t *batch_at) {
   int64_t at = eini_gett_offset(&j->v.g, j->out_v) + eini_gett_offset(&j->u.g, j->out_u);
   for (int i = 0; i < c->batch.n; i++) at += batch_at[i] * c->out_batch[i];
   j->out = c->out + at * (int64_t)ein_dtype_size(c->out_dtype);
-  if (c->plain_out) return;
+  if (eini_gett_plain(c, &j->kit)) return;
   for (int e = 0; e < c->nextra; e++) {
     at = eini_gett_offset(&j->v.g, j->extra_v[e]) + eini_gett_offset(&j->u.g, j->extra_u[e]);
     for (int i = 0; i < c->batch.n; i++) at += batch_at[i] * c->extra_batch[e][i];

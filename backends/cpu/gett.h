@@ -255,6 +255,18 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
     X##STORE(x, FOLD(X, X##LOAD(s), X##LOAD(x)));                                \
     memcpy(d, x, (size_t)n * sizeof *d);                                         \
   }
+// d[i] *= *s. What is added to products keeps their signs.
+#define EINI_GETT_SCALE(NAME, ATTR, X)                                           \
+  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                   \
+    X##T *d = (X##T *)dv, x[X##W] = {0};                                         \
+    const X##V s = X##SET(*(const X##T *)sv), zero = X##SET((X##T)-0.0);         \
+    for (; n >= X##W; n -= X##W, d += X##W)                                      \
+      X##STORE(d, X##FMA(X##LOAD(d), s, zero));                                  \
+    if (n == 0) return;                                                          \
+    memcpy(x, d, (size_t)n * sizeof *d);                                         \
+    X##STORE(x, X##FMA(X##LOAD(x), s, zero));                                    \
+    memcpy(d, x, (size_t)n * sizeof *d);                                         \
+  }
 #define EINI_GETT_FOLDS(N, ATTR, X, H)                                           \
   EINI_GETT_FOLD(N##_sum, ATTR, X, H, EINI_GETT_FOLD_SUM)                        \
   EINI_GETT_FOLD(N##_min, ATTR, X, H, EINI_GETT_FOLD_MIN)                        \
@@ -262,6 +274,7 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
 // All pairs of one floating type at one instruction set.
 #define EINI_GETT_FLOATS(N, ATTR, X, H, SHAPE, BIG)                                               \
   EINI_GETT_FOLDS(N, ATTR, X, H)                                                                  \
+  EINI_GETT_SCALE(N##_by, ATTR, X)                                                                \
   EINI_GETT_TILES(N##_sm, ATTR, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,                      \
                   EINI_GETT_CASES_##SHAPE)                                                        \
   EINI_GETT_TILES(N##_na, ATTR, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, BIG,                    \
