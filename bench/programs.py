@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Programs of examples/models on all cores beside NumPy and PyTorch, f32, in one run.
 
-Usage: bench/programs.py BUILD/programs_bench [THREADS [ROUNDS]]
+Usage: bench/programs.py BUILD/programs_bench [THREADS [ROUNDS [NAMES]]]
 
-Ours as one plan and decomposed over THREADS places. Rounds take everybody in turn; the table has
+NAMES: of programs, comma-separated: all others are left out. Ours as one plan and decomposed over THREADS places. Rounds take everybody in turn; the table has
 the medians in milliseconds and the ratio of the best peer to the better of ours.
 """
 import os
@@ -24,7 +24,8 @@ try:
 except ImportError:
     torch = None
 
-MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "models")
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = (os.path.join(HERE, "..", "examples", "models"), os.path.join(HERE, "cases"))
 rng = np.random.default_rng(3)
 
 
@@ -51,6 +52,37 @@ def np_attention(Q, K, V):
 
 def torch_attention(Q, K, V):
     return torch.nn.functional.scaled_dot_product_attention(Q[None], K[None], V[None])[0]
+
+
+def np_heads(Q, K, V):
+    return softmax(Q @ K.transpose(0, 2, 1) / np.float32(np.sqrt(Q.shape[2]))) @ V
+
+
+def torch_heads(Q, K, V):
+    return torch.nn.functional.scaled_dot_product_attention(Q[None], K[None], V[None])[0]
+
+
+def np_causal(Q, K, V):
+    s = np.arange(Q.shape[1])
+    x = Q @ K.transpose(0, 2, 1) / np.float32(np.sqrt(Q.shape[2]))
+    return softmax(np.where(s[None, :] <= s[:, None], x, np.float32(-np.inf))) @ V
+
+
+def torch_causal(Q, K, V):
+    return torch.nn.functional.scaled_dot_product_attention(Q[None], K[None], V[None],
+                                                            is_causal=True)[0]
+
+
+def np_mlp(X, G, B, W, C, V, D):
+    x = X - X.mean(-1, keepdims=True)
+    h = (x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(1e-5)) * G + B) @ W + C
+    t = np.tanh(np.float32(0.7978845608) * (h + np.float32(0.044715) * h * h * h))
+    return (np.float32(0.5) * h * (1 + t)) @ V + D  # near enough to be timed
+
+
+def torch_mlp(X, G, B, W, C, V, D):
+    n = torch.nn.functional.layer_norm(X, X.shape[-1:], G, B, 1e-5)
+    return torch.addmm(D, torch.nn.functional.gelu(torch.addmm(C, n, W)), V)
 
 
 def np_mha(X, WQ, WK, WV, WO):
@@ -91,6 +123,12 @@ CASES = [
     ("softmax", dict(s=4096, t=4096), dict(X="st"), np_softmax, torch_softmax),
     ("attention", dict(s=2048, t=2048, d=64, e=64), dict(Q="sd", K="td", V="te"), np_attention,
      torch_attention),
+    *[(name, dict(h=h, s=s, t=s, d=d, e=d), dict(Q="hsd", K="htd", V="hte"), n, t)
+      for name, n, t in (("heads", np_heads, torch_heads), ("causal", np_causal, torch_causal))
+      for h, s, d in ((1, 512, 64), (1, 2048, 64), (1, 2048, 128), (1, 8192, 64), (16, 512, 64),
+                      (16, 1000, 128), (8, 2048, 64))],
+    ("mlp", dict(s=512, a=768, f=3072),
+     dict(X="sa", G="a", B="a", W="af", C="f", V="fa", D="a"), np_mlp, torch_mlp),
     ("mha", dict(s=512, a=512, h=8, d=64), dict(X="sa", WQ="ahd", WK="ahd", WV="ahd", WO="ahd"),
      np_mha, torch_mha),
     ("training", dict(b=256, a=1024, f=1024, c=1000), dict(X="ba", W="af", V="fc", L="bc"),
@@ -113,7 +151,8 @@ def timed(f, args, seconds=0.5):
 
 
 def ours(command, name, size, mode, threads):
-    text = subprocess.run([command, os.path.join(MODELS, name + ".ein"),
+    path = [os.path.join(d, name + ".ein") for d in MODELS]
+    text = subprocess.run([command, path[0] if os.path.exists(path[0]) else path[1],
                            ",".join(f"{k}={v}" for k, v in size.items()), threads, mode, "0.5"],
                           check=True, capture_output=True, text=True).stdout
     return float(text.split()[0]), text.split(" ", 2)[2].strip() if mode == "places" else ""
@@ -125,7 +164,10 @@ def main():
           f"{THREADS} threads, {rounds} rounds\n")
     print("| program | sizes | plan, 1 thread | plan | places | NumPy | PyTorch | ratio | how |\n"
           "|---|---|--:|--:|--:|--:|--:|--:|---|")
+    wanted = sys.argv[4].split(",") if len(sys.argv) > 4 else None
     for name, size, shapes, with_numpy, with_torch in CASES:
+        if wanted is not None and name not in wanted:
+            continue
         data = [rng.random([size[i] for i in s], dtype="f4") - np.float32(0.5)
                 for s in shapes.values()]
         tensors = [torch.from_numpy(x) for x in data] if torch else None
