@@ -3,8 +3,9 @@
 
 Usage: bench/programs.py BUILD/programs_bench [THREADS [ROUNDS [NAMES]]]
 
-NAMES: of programs, comma-separated: all others are left out. Ours as one plan and decomposed over THREADS places. Rounds take everybody in turn; the table has
-the medians in milliseconds and the ratio of the best peer to the better of ours.
+NAMES: of programs, comma-separated: others are left out. Ours as one plan and decomposed over
+THREADS places. Rounds take everybody in turn; the table has the medians in milliseconds and the
+ratio of the best peer to the better of ours.
 """
 import os
 import subprocess

@@ -352,6 +352,86 @@ static int eini_move_whole(const eini_move *w) {
          (bytes >= EINI_COPY_LONG || (bytes >= EINI_COPY_RUN && bits % 64 == 0));
 }
 
+// ---- small blocks ----
+
+// Elements of the least block of first loops without gaps on both sides, `most` at most; 0: there is
+// none. row: bytes of its rows there, and in the source.
+static int64_t eini_move_dense(const eini_move *w, int64_t most, int *loops, int64_t *row) {
+  int64_t n = 1;
+  for (int m = 0; m < w->n && w->dst_step[m] == n * w->size; m++) {
+    int64_t at = w->size;
+    int found = 0;
+    n *= w->extent[m];
+    if (n > most) return 0;
+    for (int i = 0; i <= m; i++)  // the loop that moves the source least, of those that are left
+      for (int j = 0; j <= m; j++)
+        if (w->src_step[j] == at && w->extent[j] > 1) {
+          if (i == 0) row[0] = w->extent[0] * w->size, row[1] = w->extent[j] * w->size;
+          at *= w->extent[j], found++;
+          break;
+        }
+    *loops = m + 1;
+    if (m > 0 && found == m + 1) return m + 1 < w->n ? n : 0;
+  }
+  return 0;
+}
+
+// Elements of small blocks are turned one by one where rows are shorter than lines.
+static int64_t eini_move_small(const eini_move *w, int *loops) {
+  int64_t row[2];
+  const int64_t n = eini_move_dense(w, EINI_COPY_SMALL, loops, row);
+  return n > 0 && eini_min64(row[0], row[1]) < 64 ? n : 0;
+}
+
+// Blocks of short rows that are put together for whole lines take longer than memory does.
+static int eini_move_near(const eini_move *w, int64_t cache) {
+  int64_t row[2];
+  int loops;
+  return eini_move_dense(w, cache / w->size, &loops, row) > 0 && eini_max64(row[0], row[1]) < 128;
+}
+
+#define EINI_COPY_TURNED(T)                                                                 \
+  static void eini_copy_turned_##T(int64_t blocks, int64_t n, const int *from,              \
+                                   const char *sp, int64_t by, char *dp, int64_t to) {      \
+    for (; blocks > 0; blocks--, sp += by, dp += to) {                                      \
+      const T *s = (const T *)(const void *)sp;                                             \
+      T *d = (T *)(void *)dp;                                                               \
+      for (int64_t i = 0; i < n; i++) d[i] = s[from[i]];                                    \
+    }                                                                                       \
+  }
+typedef struct eini_bits128 { uint64_t x[2]; } eini_bits128;
+EINI_COPY_TURNED(uint8_t)
+EINI_COPY_TURNED(uint16_t)
+EINI_COPY_TURNED(uint32_t)
+EINI_COPY_TURNED(uint64_t)
+EINI_COPY_TURNED(eini_bits128)
+#undef EINI_COPY_TURNED
+
+// Blocks of n elements, over the loops behind the first ones.
+static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
+  void (*const turned[])(int64_t, int64_t, const int *, const char *, int64_t, char *, int64_t) = {
+      eini_copy_turned_uint8_t, eini_copy_turned_uint16_t, eini_copy_turned_uint32_t,
+      eini_copy_turned_uint64_t, eini_copy_turned_eini_bits128};
+  int64_t at[EINI_COPY_LOOPS] = {0};
+  int from[EINI_COPY_SMALL], size = 0;
+  while (1 << size < w->size) size++;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t left = i, s = 0;
+    for (int m = 0; m < loops; m++) s += left % w->extent[m] * w->src_step[m], left /= w->extent[m];
+    from[i] = (int)(s / w->size);
+  }
+  const int64_t count = w->extent[loops], by = w->src_step[loops], to = w->dst_step[loops];
+  for (int m = loops; m >= 0;) {
+    const char *src = w->src;
+    char *dst = w->dst;
+    for (int i = loops + 1; i < w->n; i++)
+      src += at[i] * w->src_step[i], dst += at[i] * w->dst_step[i];
+    turned[size](count, n, from, src, by, dst, to);
+    for (m = loops + 1; m < w->n && ++at[m] == w->extent[m]; m++) at[m] = 0;
+    if (m >= w->n) m = -1;
+  }
+}
+
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
   eini_chain chain;
@@ -370,6 +450,12 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   }
   if (!eini_move_take(&w, c)) return;
   w.isa = isa;
+  int loops;
+  const int64_t small = eini_move_small(&w, &loops);
+  if (small > 0) {
+    eini_move_run_small(&w, loops, small);
+    return;
+  }
   eini_move_promote(&w);
   eini_move_kind(&w);
   stream = stream && w.dst_step[0] == w.size;
@@ -400,11 +486,17 @@ enum { EINI_COPY_STREAM };     // words of ein_choice.state
 static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width, int nth,
                               ein_choice *choice) {
   double bytes = 2.0 * c->size;
+  eini_move w;
+  int loops;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
   if (!ok || nth > (EINI_STREAM_LINE > 0)) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
-  const int best = EINI_STREAM_LINE > 0 && eini_cpu_past(m, bytes / 2);
+  const int taken = c->n <= EINI_COPY_LOOPS && eini_move_take(&w, c);
+  const int small = taken && eini_move_small(&w, &loops) > 0;
+  const int best = EINI_STREAM_LINE > 0 && !small && eini_cpu_past(m, bytes / 2) &&
+                   !(taken && eini_move_near(&w, m->is.l2 / 4));
+  if (small && nth > 0) return 0;
   const int stream = nth < 0 ? best : nth;
   int moves = 1;               // does the axis of single steps stay?
   for (int i = 0; i < c->n; i++) {
@@ -413,6 +505,7 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
   double rate = best ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
   int threads = width < m->is.width ? width : m->is.width;
   choice->seconds = m->call + bytes / (moves ? 0.7 * rate : rate) / (threads > 1 ? threads : 1);
+  if (small) choice->seconds = fmax(choice->seconds, bytes / 2 / c->size / m->hz / threads);
   if (stream != best) choice->seconds *= 1.5;  // memory is read once more
   choice->scratch = stream ? EINI_COPY_BUFFER : 0;
   choice->state[EINI_COPY_STREAM] = stream;

@@ -23,6 +23,7 @@
 #define EINI_COPY_TURN 512     // bytes asked for, then as many streamed: memory turns less often
 #define EINI_COPY_LEAD 48      // lines of such rows asked for before they are read
 #define EINI_COPY_CARRY 512    // rows whose unfinished lines are kept
+#define EINI_COPY_SMALL 256    // elements of blocks that are turned one by one, by a table
 #define EINI_COPY_NEAR 16384   // bytes of the source in a row from which the first cache is better
 
 typedef enum eini_copy_kind {
