@@ -2555,8 +2555,8 @@ static int eini_move_whole(const eini_move *w) {
 
 // ---- small blocks ----
 
-// Elements of the least block of first loops without gaps on both sides, `most` at most; 0: there is
-// none. row: bytes of its rows there, and in the source.
+// Elements of the least block of first loops without gaps on both sides, `most` at most; 0: there
+// is none. row: bytes of its rows there, and in the source.
 static int64_t eini_move_dense(const eini_move *w, int64_t most, int *loops, int64_t *row) {
   int64_t n = 1;
   for (int m = 0; m < w->n && w->dst_step[m] == n * w->size; m++) {
@@ -2585,7 +2585,7 @@ static int64_t eini_move_small(const eini_move *w, int *loops) {
 }
 
 // Blocks of short rows that are put together for whole lines take longer than memory does.
-static int eini_move_near(const eini_move *w, int64_t cache) {
+static int eini_move_stays(const eini_move *w, int64_t cache) {
   int64_t row[2];
   int loops;
   return eini_move_dense(w, cache / w->size, &loops, row) > 0 && eini_max64(row[0], row[1]) < 128;
@@ -2696,7 +2696,7 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
   const int taken = c->n <= EINI_COPY_LOOPS && eini_move_take(&w, c);
   const int small = taken && eini_move_small(&w, &loops) > 0;
   const int best = EINI_STREAM_LINE > 0 && !small && eini_cpu_past(m, bytes / 2) &&
-                   !(taken && eini_move_near(&w, m->is.l2 / 4));
+                   !(taken && eini_move_stays(&w, m->is.l2 / 4));
   if (small && nth > 0) return 0;
   const int stream = nth < 0 ? best : nth;
   int moves = 1;               // does the axis of single steps stay?
