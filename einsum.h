@@ -32,9 +32,9 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
-//                 >>overflow >>plan >>rows >>group-online >>group-plan >>group-away >>staging
-//                 >>units >>execute >>path-text >>store >>tuned >>explain >>request >>call
-//                 >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>group-online >>group-mask >>group-plan >>group-away
+//                 >>staging >>units >>execute >>path-text >>store >>tuned >>explain >>request
+//                 >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
@@ -18730,24 +18730,31 @@ typedef struct eini_group_slot {
   int64_t step[EINI_GROUP_LOOPS];
 } eini_group_slot;
 
+// Blocks along the innermost loop in which a task runs. First: once while that loop runs, and again
+// where a thread begins.
+enum { EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4 };
+// Which of these blocks, if not all: those that a mask keeps in part, or wholly.
+enum { EINI_AT_MIXED = 8, EINI_AT_OPEN = 16, EINI_AT_ANY = 24 };
+
+struct eini_mask;
+typedef struct eini_mask eini_mask;
+
 // Blocks of one shape: bit l of its number: the last ones along loop l, which are others.
 typedef struct eini_group_variant {
   int ntask, nslot;
   eini_task *task;
   char *when;                   // per task: EINI_AT_*
   eini_group_slot *slot;        // slot 0 is the zero of values
+  eini_mask *mask;              // of blocks that need not be computed, or NULL
   ein_group *told;              // what a provider of groups is told, and says; or NULL
   ein_choice choice;
 } eini_group_variant;
-
-// Blocks along the innermost loop in which a task runs. First: once while that loop runs, and again
-// where a thread begins.
-enum { EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4 };
 
 typedef struct eini_group {
   int nloop;
   int streams;                  // 1: folds go on along the innermost loop, which no thread begins
                                 //   within
+  size_t known;                 // its blocks, where a mask leaves some out; or 0
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS];
   int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
@@ -18806,6 +18813,7 @@ typedef struct eini_group_step {
 } eini_group_step;
 
 #define EINI_STEPS_MOST 7       // of a unit
+#define EINI_MASK_FACTORS 8
 
 // A group of units [from, to].
 typedef struct eini_bundle {
@@ -18815,6 +18823,9 @@ typedef struct eini_bundle {
   int stream;                   // class + 1 along which folds go on, innermost; 0: none
   eini_group_step *step;              // and its steps
   int nstep;
+  int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
+  int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant
+  int nfactor, factor[EINI_MASK_FACTORS][2];  // what exp's values are multiplied by: unit, operand
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
   double moves;                 // bytes
   double alone;                 // seconds of its units one by one, and ..
@@ -19126,7 +19137,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   const int n = eini_bundle_list(w, from, to, list);
   b->alone = 0, b->gain = -INFINITY;
   b->from = from, b->to = to;
-  b->stream = b->nstep = 0;
+  b->stream = b->nstep = b->mask = 0;
   if (n == 0) return EIN_OK;
   for (int u = from; u <= to; u++) {
     int64_t own[2];
@@ -20689,6 +20700,108 @@ static int eini_online_roles(eini_online *z) {
   return folds;
 }
 
+// ---- masks ----
+
+// Adds `by` times the node, a sum of indices by whole numbers, to coef, the constant behind them.
+static int eini_mask_affine(const eini_expr *e, int id, int64_t by, int n, int64_t *coef) {
+  const eini_node *v = &e->node[id], *x = &e->node[v->arg[0]];
+  const int64_t most = (int64_t)1 << 20;
+  switch (v->op) {
+    case EIN_OP_INDEX: coef[v->arg[0]] += by; return 1;
+    case EIN_OP_CONST:
+      coef[n] += by * v->ival;
+      return v->exact && eini_abs64(v->ival) < most && eini_abs64(by) < most;
+    case EIN_OP_NEG: return eini_mask_affine(e, v->arg[0], -by, n, coef);
+    case EIN_OP_ADD:
+    case EIN_OP_SUB:
+      return eini_mask_affine(e, v->arg[0], by, n, coef) &&
+             eini_mask_affine(e, v->arg[1], v->op == EIN_OP_ADD ? by : -by, n, coef);
+    case EIN_OP_MUL:
+      if (x->op != EIN_OP_CONST) return 0;
+      return x->exact && eini_abs64(x->ival) < most && eini_abs64(by) < most &&
+             eini_mask_affine(e, v->arg[1], by * x->ival, n, coef);
+    default: return 0;
+  }
+}
+
+// The branch of s that it keeps where what coef says is at most 0, with -inf elsewhere; -1: none.
+static int eini_mask_of(const eini_stmt *s, int64_t *coef) {
+  const eini_expr *e = &s->expr;
+  const eini_node *v = &e->node[e->n - 1];
+  int kept = -1;
+  if (v->op != EIN_OP_WHERE) return -1;
+  for (int k = 1; k < 3; k++) {
+    const eini_node *x = &e->node[v->arg[k]];
+    if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;
+  }
+  const eini_node *c = &e->node[v->arg[0]];
+  const int less = c->op == EIN_OP_LE || c->op == EIN_OP_LT;
+  if (kept < 0 || (!less && c->op != EIN_OP_GE && c->op != EIN_OP_GT) ||
+      eini_kind_of((ein_dtype)e->node[c->arg[0]].dtype) == EINI_KREAL ||
+      eini_kind_of((ein_dtype)e->node[c->arg[1]].dtype) == EINI_KREAL)
+    return -1;
+  const int n = s->nindex, by = less == (kept == 1) ? 1 : -1;
+  if (!eini_mask_affine(e, c->arg[0], by, n, coef) || !eini_mask_affine(e, c->arg[1], -by, n, coef))
+    return -1;
+  // x < y: x - y + 1 <= 0. What is kept where it does not hold, is so where 1 - (x - y) <= 0.
+  const int strict = c->op == EIN_OP_LT || c->op == EIN_OP_GT;
+  coef[n] += strict == (kept == 1);
+  return v->arg[kept];
+}
+
+// Operands beside those that exp's values go through, which are to be finite. 0: too many, or some
+// that are not there where a block is left out.
+static int eini_mask_factors(eini_online *z, int x) {
+  const eini_unit *u = &z->w->unit[z->b->from + x];
+  for (int k = 0; k < u->s->noperand; k++) {
+    const eini_tensor *t = &z->w->g->tensor[u->s->operand[k]];
+    const int from = z->w->made[u->s->operand[k]] - z->b->from;
+    if (from >= 0 && from < x && z->role[from].by >= 0) continue;
+    if (z->b->nfactor == EINI_MASK_FACTORS || t->rank > EINI_LAYOUT_RANK ||
+        (t->dtype != EIN_F32 && t->dtype != EIN_F64) ||
+        (from >= 0 && from < x && z->role[from].index >= 0))
+      return 0;
+    z->b->factor[z->b->nfactor][0] = x;
+    z->b->factor[z->b->nfactor++][1] = k;
+  }
+  return 1;
+}
+
+// Finds the unit whose mask decides which blocks do anything: what it makes goes to one maximum and
+// to exp, and nothing else goes on from block to block. *kept: the node that it keeps.
+static ein_status eini_mask_find(eini_online *z, ein_graph *g, int *kept) {
+  const eini_trail *w = z->w;
+  const int n = z->b->to - z->b->from + 1;
+  const eini_map *m;
+  const int *column;
+  int max = -1, mask;
+  z->b->mask = z->b->nfactor = 0;
+  for (int x = 0; x < n && max < 0; x++) max = z->role[x].by;
+  if (max < 0) return EIN_OK;
+  mask = w->made[w->unit[z->b->from + max].s->operand[0]] - z->b->from;
+  if (mask < 0 || mask >= max) return EIN_OK;
+  const eini_unit *u = &w->unit[z->b->from + mask];
+  z->b->mask_by = EINI_NEW(&g->arena, int64_t, (int64_t)u->s->nindex + 1);
+  if (z->b->mask_by == NULL) return EIN_ERR_NO_MEMORY;
+  if (u->f != NULL || u->s->fold != EIN_FOLD_NONE || !w->local[u->out] ||
+      (*kept = eini_mask_of(u->s, z->b->mask_by)) < 0)
+    return EIN_OK;
+  for (int x = 0; x < n; x++) {
+    const eini_unit *y = &w->unit[z->b->from + x];
+    const eini_role *r = &z->role[x];
+    int reads = 0;
+    for (int k = 0, t; (t = eini_unit_operand(y, k, &m, &column)) >= 0; k++) reads |= t == u->out;
+    if (r->index < 0 || r->after) continue;
+    const int shift = r->by == max && reads;
+    if ((reads && !shift && x != max) || (r->by != max && eini_role_folds(y, r) && x != max) ||
+        (!eini_role_folds(y, r) && !w->local[y->out]))
+      return EIN_OK;
+    if (r->by == max && !shift && !eini_mask_factors(z, x)) return EIN_OK;
+  }
+  z->b->mask = mask + 1;
+  return EIN_OK;
+}
+
 // ---- steps ----
 
 static eini_group_step *eini_group_step_add(eini_bundle *b, const eini_stmt *s, int unit,
@@ -20698,7 +20811,8 @@ static eini_group_step *eini_group_step_add(eini_bundle *b, const eini_stmt *s, 
   x->s = s;
   x->via = -1;
   x->unit = unit;
-  x->when = when;
+  x->when = when & EINI_AT_ANY || !(when & (EINI_AT_FIRST | EINI_AT_OTHERS)) ? when
+                                                                            : when | EINI_AT_ANY;
   return x;
 }
 
@@ -20847,9 +20961,28 @@ static ein_status eini_online_shifted(eini_online *z, ein_graph *g, int x) {
   return EIN_OK;
 }
 
+// What a mask makes where it keeps all: without it.
+static ein_status eini_online_open(eini_online *z, ein_graph *g, int x, int kept) {
+  const eini_stmt *s = z->w->unit[z->b->from + x].s;
+  eini_stmt *own = EINI_NEW(&g->arena, eini_stmt, 1);
+  int *at = EINI_NEW(&g->arena, int, s->expr.n);
+  char *need = EINI_NEW(&g->arena, char, s->expr.n);
+  if (own == NULL || at == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
+  *own = *s;
+  memset(&own->expr, 0, sizeof own->expr);
+  eini_mark_needed(&s->expr, kept, need);
+  for (int i = 0; i <= kept; i++)
+    if (need[i] && (at[i] = eini_node_copy(&g->arena, &s->expr, i, at, &own->expr)) < 0)
+      return EIN_ERR_NO_MEMORY;
+  eini_group_step_add(z->b, own, x, EINI_AT_FIRST | EINI_AT_OTHERS | EINI_AT_OPEN);
+  return EIN_OK;
+}
+
 static ein_status eini_online_steps(eini_online *z, ein_graph *g) {
   const int n = z->b->to - z->b->from + 1;
+  int kept = -1;
   z->b->nstep = 0;
+  EINI_TRY(eini_mask_find(z, g, &kept));
   z->b->step = EINI_NEW(&g->arena, eini_group_step, EINI_STEPS_MOST * n);
   if (z->b->step == NULL) return EIN_ERR_NO_MEMORY;
   for (int x = 0; x < n; x++) {
@@ -20865,6 +20998,9 @@ static ein_status eini_online_steps(eini_online *z, ein_graph *g) {
                                                                  : EINI_AT_FIRST | EINI_AT_OTHERS);
       s->f = u->f;
       s->via = u->via;
+      if (z->b->mask != x + 1) continue;
+      s->when |= EINI_AT_MIXED;
+      EINI_TRY(eini_online_open(z, g, x, kept));
     }
   }
   return EIN_OK;
@@ -20917,9 +21053,10 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int num
   z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
   eini_bundle_mark(w, b->from, b->to);
   const int can = eini_online_roles(&z);
+  const ein_status st = can ? eini_online_steps(&z, g) : EIN_OK;
   eini_bundle_unmark(w, b->from, b->to);
+  EINI_TRY(st);
   if (can) {
-    EINI_TRY(eini_online_steps(&z, g));
     eini_fuse_begin(&f);
     f.whole[c] = 0;
     f.last = c;
@@ -20965,14 +21102,24 @@ static double eini_group_step_runs(const eini_bundle *b, const eini_group_step *
 }
 
 // ================================================================================================
-// >>group-plan  tasks of groups, and layouts
-// Takes a group of units; gives its tasks for blocks of every shape, where predictions say that it
-// is faster than its units one by one; and layouts of temporaries, by predicted seconds.
+// >>group-mask  blocks of a softmax that a mask leaves out
+// Takes a group whose folds go on from block to block, and what its mask compares; gives, for each
+// block, whether all of it is kept, or nothing, which then need not be computed.
 // ================================================================================================
 
-#define EINI_LAYOUT_UNITS 64
-#define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
-#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
+// What exp makes of -inf is 0, and so is what finite factors make of that: they are looked at once.
+typedef struct eini_mask_factor {
+  int slot, n;                  // of the group
+  ein_dtype dtype;
+  int64_t extent[EINI_LAYOUT_RANK], stride[EINI_LAYOUT_RANK];  // of a block; elements
+} eini_mask_factor;
+
+struct eini_mask {
+  int64_t lo, hi;               // of what is kept where it is at most 0, in the block at 0, ..
+  int64_t step[EINI_GROUP_LOOPS];  // .. and how it moves with the loops
+  int nfactor;
+  eini_mask_factor *factor;
+};
 
 static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int64_t *cap, int slot,
                                       int64_t offset, const int64_t *step, int *id) {
@@ -20986,6 +21133,154 @@ static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int6
   *id = v->nslot++;
   return EIN_OK;
 }
+
+// ---- planning ----
+
+// Operand k of s, in blocks that lo sees.
+static ein_status eini_mask_factor_of(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                      const eini_stmt *s, int k, eini_group_variant *v,
+                                      int64_t *cap, eini_mask_factor *to) {
+  const eini_stmt_block block = eini_walk_block(&lo->walk, lo->len);
+  const int local = lo->local[s->operand[k]];
+  eini_task t;
+  eini_ref ref;
+  memset(&t, 0, sizeof t);
+  memset(&ref, 0, sizeof ref);
+  t.nop = 1;
+  t.nindex = s->nindex;
+  t.ref = &ref;
+  t.stride = EINI_NEW(&p->arena, int64_t, s->nindex);
+  if (t.stride == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_stream_tensor(lo, s, &t, 0, s->operand[k], &s->proj[k], NULL));
+  to->dtype = ref.dtype;
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t from, n;
+    if (t.stride[i] == 0) continue;
+    eini_block_range(s, &block, i, &from, &n);
+    if (to->n == EINI_LAYOUT_RANK) return EIN_ERR_INTERNAL;
+    to->extent[to->n] = n;
+    to->stride[to->n++] = t.stride[i];
+  }
+  return eini_group_slot_add(&p->arena, v, cap, local ? -1 : ref.slot,
+                             ref.offset + (local ? w->place[s->operand[k]] : 0), ref.step,
+                             &to->slot);
+}
+
+// The mask of a group in blocks of a variant.
+static ein_status eini_mask_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                  const eini_bundle *b, int number, eini_group_variant *v,
+                                  int64_t *cap) {
+  const eini_stmt *s = w->unit[b->from + b->mask - 1].s;
+  const int64_t *coef = b->mask_by;
+  eini_mask *m = v->mask = EINI_NEW(&p->arena, eini_mask, 1);
+  eini_lowering sub = *lo;
+  if (m == NULL) return EIN_ERR_NO_MEMORY;
+  m->factor = EINI_NEW(&p->arena, eini_mask_factor, EINI_MASK_FACTORS);
+  if (m->factor == NULL) return EIN_ERR_NO_MEMORY;
+  if (!eini_bundle_at(w, b, b->from + b->mask - 1, number, &sub)) return EIN_OK;
+  m->lo = m->hi = coef[s->nindex];
+  for (int i = 0; i < s->nindex; i++) {
+    int64_t from = 0, n = s->index[i].extent;
+    for (int l = 0; l < b->nloop; l++) {
+      if (sub.walk.loop[l] != i) continue;
+      from = sub.from[l], n = sub.len[l];
+      m->step[l] += coef[i] * sub.mul[l];
+    }
+    m->lo += coef[i] * (coef[i] > 0 ? from : from + n - 1);
+    m->hi += coef[i] * (coef[i] > 0 ? from + n - 1 : from);
+  }
+  for (int i = 0; i < b->nfactor; i++) {
+    const int x = b->factor[i][0];
+    if (!eini_bundle_at(w, b, b->from + x, number, &sub)) continue;
+    EINI_TRY(eini_mask_factor_of(p, &sub, w, w->unit[b->from + x].s, b->factor[i][1], v, cap,
+                                 &m->factor[m->nfactor++]));
+  }
+  return EIN_OK;
+}
+
+// ---- runs ----
+
+// Runs of EINI_LANES at a time, so that compilers use vectors.
+static int eini_finite_f32(int64_t n, const char *p) {
+  uint32_t x[EINI_LANES], bad = 0;
+  for (int64_t i = 0; i < n; i += EINI_LANES, p += sizeof x) {
+    const int64_t some = eini_min64(EINI_LANES, n - i);
+    memset(x, 0, sizeof x);
+    memcpy(x, p, (size_t)some * sizeof *x);
+    for (int k = 0; k < EINI_LANES; k++) bad |= ((x[k] & 0x7f800000u) + 0x800000u) & 0x80000000u;
+  }
+  return bad == 0;
+}
+
+static int eini_finite_f64(int64_t n, const char *p) {
+  const uint64_t all = (uint64_t)0x7ff << 52;
+  uint64_t x[EINI_LANES], bad = 0;
+  for (int64_t i = 0; i < n; i += EINI_LANES, p += sizeof x) {
+    const int64_t some = eini_min64(EINI_LANES, n - i);
+    memset(x, 0, sizeof x);
+    memcpy(x, p, (size_t)some * sizeof *x);
+    for (int k = 0; k < EINI_LANES; k++) bad |= ((x[k] & all) + ((uint64_t)1 << 52)) >> 63;
+  }
+  return bad == 0;
+}
+
+// Are all elements of a factor's block at p finite?
+static int eini_mask_finite(const eini_mask_factor *f, const char *p) {
+  const int64_t size = (int64_t)ein_dtype_size(f->dtype);
+  int64_t at[EINI_LAYOUT_RANK] = {0};
+  int run = -1, i = 0;
+  for (int d = 0; d < f->n; d++)
+    if (f->stride[d] == 1) run = d;
+  const int64_t n = run < 0 ? 1 : f->extent[run];
+  while (i >= 0) {
+    const char *row = p;
+    for (int d = 0; d < f->n; d++) row += at[d] * f->stride[d] * size;
+    if (!(size == 4 ? eini_finite_f32(n, row) : eini_finite_f64(n, row))) return 0;
+    for (i = f->n - 1; i >= 0; i--) {
+      if (i == run) continue;
+      if (++at[i] < f->extent[i]) break;
+      at[i] = 0;
+    }
+  }
+  return 1;
+}
+
+// Along the innermost loop again: what is known of its factors stays if they are those of before.
+static void eini_mask_begin(const eini_mask *m, char *const *slot, const char **factor,
+                            char *known, size_t blocks) {
+  int same = 1;
+  for (int k = 0; k < m->nfactor; k++) {
+    same &= factor[k] == slot[m->factor[k].slot];
+    factor[k] = slot[m->factor[k].slot];
+  }
+  if (!same) memset(known, 0, blocks);
+}
+
+// Which tasks a block needs: EINI_AT_MIXED, EINI_AT_OPEN, or 0: none. known[i]: of block i along
+// the innermost loop, 1 where its factors are finite, 2 where not, 0 where nobody has looked.
+static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, char *const *slot,
+                           char *known, int64_t i) {
+  int64_t lo = m->lo, hi = m->hi;
+  for (int l = 0; l < nloop; l++) lo += at[l] * m->step[l], hi += at[l] * m->step[l];
+  if (hi <= 0) return EINI_AT_OPEN;
+  if (lo <= 0 || at[nloop - 1] == 0) return EINI_AT_MIXED;
+  if (known[i] == 0) {
+    known[i] = 1;
+    for (int k = 0; k < m->nfactor; k++)
+      if (!eini_mask_finite(&m->factor[k], slot[m->factor[k].slot])) known[i] = 2;
+  }
+  return known[i] == 1 ? 0 : EINI_AT_MIXED;
+}
+
+// ================================================================================================
+// >>group-plan  tasks of groups, and layouts
+// Takes a group of units; gives its tasks for blocks of every shape, where predictions say that it
+// is faster than its units one by one; and layouts of temporaries, by predicted seconds.
+// ================================================================================================
+
+#define EINI_LAYOUT_UNITS 64
+#define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
+#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 
 static int eini_ref_moves(const eini_ref *r) {
   int moves = 0;
@@ -21009,7 +21304,8 @@ static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, 
   } else {
     memset(step, 0, sizeof *step);
     step->s = u->s, step->f = u->f, step->via = u->via, step->unit = i;
-    step->when = EINI_AT_FIRST | (b->range[i][b->nloop - 1].index < 0 ? 0 : EINI_AT_OTHERS);
+    step->when = EINI_AT_ANY | EINI_AT_FIRST;
+    if (b->range[i][b->nloop - 1].index >= 0) step->when |= EINI_AT_OTHERS;
   }
   eini_bundle_walk(w, b, b->from + x, walk);
   if (step->then) lo->walk = walk[1];
@@ -21055,6 +21351,7 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
     v->when[v->ntask++] = (char)step.when;
   }
+  if (b->mask) EINI_TRY(eini_mask_lower(p, lo, w, b, number, v, &cap));
   if (v->nslot > gr->slots) gr->slots = v->nslot;
   return EIN_OK;
 }
@@ -21415,6 +21712,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
       blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
   gr->streams = b->stream > 0;
+  if (b->mask) gr->known = (size_t)eini_ceil_div(b->extent[b->nloop - 1], b->block[b->nloop - 1]);
   t->parts = blocks < lo->width ? (int)blocks : lo->width;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
   eini_online_own(w, b, 1);
@@ -21460,6 +21758,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   eini_bundle_unmark(w, b->from, b->to);
   eini_online_own(w, b, 0);
   eini_nest_carve(NULL, &t->scratch, (size_t)gr->slots * sizeof(char *));
+  eini_nest_carve(NULL, &t->scratch, gr->known);
   t->scratch += gr->local_bytes + gr->scratch;
   return st;
 }
@@ -22498,6 +22797,9 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   const int64_t from = part < 0 ? 0 : blocks / step * part / t->parts * step;
   const int64_t to = part < 0 ? blocks : blocks / step * (part + 1) / t->parts * step;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
+  char *known = (char *)eini_nest_carve(scratch, &used, g->known);
+  const char *factor[EINI_MASK_FACTORS] = {NULL};
+  if (g->known > 0) memset(known, 0, g->known);
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
     int64_t left = b;
@@ -22518,9 +22820,15 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
       const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
       y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
     }
+    int block = EINI_AT_MIXED;  // as if there were no mask
+    if (v->mask != NULL) {
+      if (at[inner] == 0) eini_mask_begin(v->mask, y.slot, factor, known, g->known);
+      block = eini_mask_state(v->mask, g->nloop, at, y.slot, known, at[inner] / g->block[inner]);
+    }
     for (int k = 0; k < v->ntask; k++) {
       const eini_task *s = &v->task[k];
-      if (!(v->when[k] & when)) continue;
+      if (!(v->when[k] & when & EINI_AT_LAST) &&
+          (!(v->when[k] & when) || !(v->when[k] & block))) continue;
       EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
     }
   }

@@ -168,6 +168,9 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   const int64_t from = part < 0 ? 0 : blocks / step * part / t->parts * step;
   const int64_t to = part < 0 ? blocks : blocks / step * (part + 1) / t->parts * step;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
+  char *known = (char *)eini_nest_carve(scratch, &used, g->known);
+  const char *factor[EINI_MASK_FACTORS] = {NULL};
+  if (g->known > 0) memset(known, 0, g->known);
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
     int64_t left = b;
@@ -188,9 +191,15 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
       const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
       y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
     }
+    int block = EINI_AT_MIXED;  // as if there were no mask
+    if (v->mask != NULL) {
+      if (at[inner] == 0) eini_mask_begin(v->mask, y.slot, factor, known, g->known);
+      block = eini_mask_state(v->mask, g->nloop, at, y.slot, known, at[inner] / g->block[inner]);
+    }
     for (int k = 0; k < v->ntask; k++) {
       const eini_task *s = &v->task[k];
-      if (!(v->when[k] & when)) continue;
+      if (!(v->when[k] & when & EINI_AT_LAST) &&
+          (!(v->when[k] & when) || !(v->when[k] & block))) continue;
       EINI_TRY(eini_task_run(&y, s, rest, 0, s->cut >= 0 ? s->extent[s->cut] : 0));
     }
   }

@@ -173,6 +173,108 @@ static int eini_online_roles(eini_online *z) {
   return folds;
 }
 
+// ---- masks ----
+
+// Adds `by` times the node, a sum of indices by whole numbers, to coef, the constant behind them.
+static int eini_mask_affine(const eini_expr *e, int id, int64_t by, int n, int64_t *coef) {
+  const eini_node *v = &e->node[id], *x = &e->node[v->arg[0]];
+  const int64_t most = (int64_t)1 << 20;
+  switch (v->op) {
+    case EIN_OP_INDEX: coef[v->arg[0]] += by; return 1;
+    case EIN_OP_CONST:
+      coef[n] += by * v->ival;
+      return v->exact && eini_abs64(v->ival) < most && eini_abs64(by) < most;
+    case EIN_OP_NEG: return eini_mask_affine(e, v->arg[0], -by, n, coef);
+    case EIN_OP_ADD:
+    case EIN_OP_SUB:
+      return eini_mask_affine(e, v->arg[0], by, n, coef) &&
+             eini_mask_affine(e, v->arg[1], v->op == EIN_OP_ADD ? by : -by, n, coef);
+    case EIN_OP_MUL:
+      if (x->op != EIN_OP_CONST) return 0;
+      return x->exact && eini_abs64(x->ival) < most && eini_abs64(by) < most &&
+             eini_mask_affine(e, v->arg[1], by * x->ival, n, coef);
+    default: return 0;
+  }
+}
+
+// The branch of s that it keeps where what coef says is at most 0, with -inf elsewhere; -1: none.
+static int eini_mask_of(const eini_stmt *s, int64_t *coef) {
+  const eini_expr *e = &s->expr;
+  const eini_node *v = &e->node[e->n - 1];
+  int kept = -1;
+  if (v->op != EIN_OP_WHERE) return -1;
+  for (int k = 1; k < 3; k++) {
+    const eini_node *x = &e->node[v->arg[k]];
+    if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;
+  }
+  const eini_node *c = &e->node[v->arg[0]];
+  const int less = c->op == EIN_OP_LE || c->op == EIN_OP_LT;
+  if (kept < 0 || (!less && c->op != EIN_OP_GE && c->op != EIN_OP_GT) ||
+      eini_kind_of((ein_dtype)e->node[c->arg[0]].dtype) == EINI_KREAL ||
+      eini_kind_of((ein_dtype)e->node[c->arg[1]].dtype) == EINI_KREAL)
+    return -1;
+  const int n = s->nindex, by = less == (kept == 1) ? 1 : -1;
+  if (!eini_mask_affine(e, c->arg[0], by, n, coef) || !eini_mask_affine(e, c->arg[1], -by, n, coef))
+    return -1;
+  // x < y: x - y + 1 <= 0. What is kept where it does not hold, is so where 1 - (x - y) <= 0.
+  const int strict = c->op == EIN_OP_LT || c->op == EIN_OP_GT;
+  coef[n] += strict == (kept == 1);
+  return v->arg[kept];
+}
+
+// Operands beside those that exp's values go through, which are to be finite. 0: too many, or some
+// that are not there where a block is left out.
+static int eini_mask_factors(eini_online *z, int x) {
+  const eini_unit *u = &z->w->unit[z->b->from + x];
+  for (int k = 0; k < u->s->noperand; k++) {
+    const eini_tensor *t = &z->w->g->tensor[u->s->operand[k]];
+    const int from = z->w->made[u->s->operand[k]] - z->b->from;
+    if (from >= 0 && from < x && z->role[from].by >= 0) continue;
+    if (z->b->nfactor == EINI_MASK_FACTORS || t->rank > EINI_LAYOUT_RANK ||
+        (t->dtype != EIN_F32 && t->dtype != EIN_F64) ||
+        (from >= 0 && from < x && z->role[from].index >= 0))
+      return 0;
+    z->b->factor[z->b->nfactor][0] = x;
+    z->b->factor[z->b->nfactor++][1] = k;
+  }
+  return 1;
+}
+
+// Finds the unit whose mask decides which blocks do anything: what it makes goes to one maximum and
+// to exp, and nothing else goes on from block to block. *kept: the node that it keeps.
+static ein_status eini_mask_find(eini_online *z, ein_graph *g, int *kept) {
+  const eini_trail *w = z->w;
+  const int n = z->b->to - z->b->from + 1;
+  const eini_map *m;
+  const int *column;
+  int max = -1, mask;
+  z->b->mask = z->b->nfactor = 0;
+  for (int x = 0; x < n && max < 0; x++) max = z->role[x].by;
+  if (max < 0) return EIN_OK;
+  mask = w->made[w->unit[z->b->from + max].s->operand[0]] - z->b->from;
+  if (mask < 0 || mask >= max) return EIN_OK;
+  const eini_unit *u = &w->unit[z->b->from + mask];
+  z->b->mask_by = EINI_NEW(&g->arena, int64_t, (int64_t)u->s->nindex + 1);
+  if (z->b->mask_by == NULL) return EIN_ERR_NO_MEMORY;
+  if (u->f != NULL || u->s->fold != EIN_FOLD_NONE || !w->local[u->out] ||
+      (*kept = eini_mask_of(u->s, z->b->mask_by)) < 0)
+    return EIN_OK;
+  for (int x = 0; x < n; x++) {
+    const eini_unit *y = &w->unit[z->b->from + x];
+    const eini_role *r = &z->role[x];
+    int reads = 0;
+    for (int k = 0, t; (t = eini_unit_operand(y, k, &m, &column)) >= 0; k++) reads |= t == u->out;
+    if (r->index < 0 || r->after) continue;
+    const int shift = r->by == max && reads;
+    if ((reads && !shift && x != max) || (r->by != max && eini_role_folds(y, r) && x != max) ||
+        (!eini_role_folds(y, r) && !w->local[y->out]))
+      return EIN_OK;
+    if (r->by == max && !shift && !eini_mask_factors(z, x)) return EIN_OK;
+  }
+  z->b->mask = mask + 1;
+  return EIN_OK;
+}
+
 // ---- steps ----
 
 static eini_group_step *eini_group_step_add(eini_bundle *b, const eini_stmt *s, int unit,
@@ -182,7 +284,8 @@ static eini_group_step *eini_group_step_add(eini_bundle *b, const eini_stmt *s, 
   x->s = s;
   x->via = -1;
   x->unit = unit;
-  x->when = when;
+  x->when = when & EINI_AT_ANY || !(when & (EINI_AT_FIRST | EINI_AT_OTHERS)) ? when
+                                                                            : when | EINI_AT_ANY;
   return x;
 }
 
@@ -331,9 +434,28 @@ static ein_status eini_online_shifted(eini_online *z, ein_graph *g, int x) {
   return EIN_OK;
 }
 
+// What a mask makes where it keeps all: without it.
+static ein_status eini_online_open(eini_online *z, ein_graph *g, int x, int kept) {
+  const eini_stmt *s = z->w->unit[z->b->from + x].s;
+  eini_stmt *own = EINI_NEW(&g->arena, eini_stmt, 1);
+  int *at = EINI_NEW(&g->arena, int, s->expr.n);
+  char *need = EINI_NEW(&g->arena, char, s->expr.n);
+  if (own == NULL || at == NULL || need == NULL) return EIN_ERR_NO_MEMORY;
+  *own = *s;
+  memset(&own->expr, 0, sizeof own->expr);
+  eini_mark_needed(&s->expr, kept, need);
+  for (int i = 0; i <= kept; i++)
+    if (need[i] && (at[i] = eini_node_copy(&g->arena, &s->expr, i, at, &own->expr)) < 0)
+      return EIN_ERR_NO_MEMORY;
+  eini_group_step_add(z->b, own, x, EINI_AT_FIRST | EINI_AT_OTHERS | EINI_AT_OPEN);
+  return EIN_OK;
+}
+
 static ein_status eini_online_steps(eini_online *z, ein_graph *g) {
   const int n = z->b->to - z->b->from + 1;
+  int kept = -1;
   z->b->nstep = 0;
+  EINI_TRY(eini_mask_find(z, g, &kept));
   z->b->step = EINI_NEW(&g->arena, eini_group_step, EINI_STEPS_MOST * n);
   if (z->b->step == NULL) return EIN_ERR_NO_MEMORY;
   for (int x = 0; x < n; x++) {
@@ -349,6 +471,9 @@ static ein_status eini_online_steps(eini_online *z, ein_graph *g) {
                                                                  : EINI_AT_FIRST | EINI_AT_OTHERS);
       s->f = u->f;
       s->via = u->via;
+      if (z->b->mask != x + 1) continue;
+      s->when |= EINI_AT_MIXED;
+      EINI_TRY(eini_online_open(z, g, x, kept));
     }
   }
   return EIN_OK;
@@ -401,9 +526,10 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int num
   z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
   eini_bundle_mark(w, b->from, b->to);
   const int can = eini_online_roles(&z);
+  const ein_status st = can ? eini_online_steps(&z, g) : EIN_OK;
   eini_bundle_unmark(w, b->from, b->to);
+  EINI_TRY(st);
   if (can) {
-    EINI_TRY(eini_online_steps(&z, g));
     eini_fuse_begin(&f);
     f.whole[c] = 0;
     f.last = c;

@@ -8,19 +8,6 @@
 #define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
 #define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 
-static ein_status eini_group_slot_add(eini_arena *a, eini_group_variant *v, int64_t *cap, int slot,
-                                      int64_t offset, const int64_t *step, int *id) {
-  eini_group_slot *w = (eini_group_slot *)eini_grow(a, v->slot, v->nslot, cap, sizeof *w);
-  if (w == NULL) return EIN_ERR_NO_MEMORY;
-  v->slot = w;
-  w += v->nslot;
-  w->slot = slot;
-  w->offset = offset;
-  for (int l = 0; l < EINI_GROUP_LOOPS; l++) w->step[l] = step[l];
-  *id = v->nslot++;
-  return EIN_OK;
-}
-
 static int eini_ref_moves(const eini_ref *r) {
   int moves = 0;
   for (int l = 0; l < EINI_GROUP_LOOPS; l++) moves |= r->step[l] != 0;
@@ -43,7 +30,8 @@ static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, 
   } else {
     memset(step, 0, sizeof *step);
     step->s = u->s, step->f = u->f, step->via = u->via, step->unit = i;
-    step->when = EINI_AT_FIRST | (b->range[i][b->nloop - 1].index < 0 ? 0 : EINI_AT_OTHERS);
+    step->when = EINI_AT_ANY | EINI_AT_FIRST;
+    if (b->range[i][b->nloop - 1].index >= 0) step->when |= EINI_AT_OTHERS;
   }
   eini_bundle_walk(w, b, b->from + x, walk);
   if (step->then) lo->walk = walk[1];
@@ -89,6 +77,7 @@ static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const e
     if (t->scratch > gr->scratch) gr->scratch = t->scratch;
     v->when[v->ntask++] = (char)step.when;
   }
+  if (b->mask) EINI_TRY(eini_mask_lower(p, lo, w, b, number, v, &cap));
   if (v->nslot > gr->slots) gr->slots = v->nslot;
   return EIN_OK;
 }
@@ -449,6 +438,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
       blocks *= (double)eini_ceil_div(b->extent[l], b->block[l]);
   }
   gr->streams = b->stream > 0;
+  if (b->mask) gr->known = (size_t)eini_ceil_div(b->extent[b->nloop - 1], b->block[b->nloop - 1]);
   t->parts = blocks < lo->width ? (int)blocks : lo->width;
   gr->saved = eini_bundle_mark(w, b->from, b->to);
   eini_online_own(w, b, 1);
@@ -494,6 +484,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   eini_bundle_unmark(w, b->from, b->to);
   eini_online_own(w, b, 0);
   eini_nest_carve(NULL, &t->scratch, (size_t)gr->slots * sizeof(char *));
+  eini_nest_carve(NULL, &t->scratch, gr->known);
   t->scratch += gr->local_bytes + gr->scratch;
   return st;
 }

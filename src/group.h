@@ -21,24 +21,31 @@ typedef struct eini_group_slot {
   int64_t step[EINI_GROUP_LOOPS];
 } eini_group_slot;
 
+// Blocks along the innermost loop in which a task runs. First: once while that loop runs, and again
+// where a thread begins.
+enum { EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4 };
+// Which of these blocks, if not all: those that a mask keeps in part, or wholly.
+enum { EINI_AT_MIXED = 8, EINI_AT_OPEN = 16, EINI_AT_ANY = 24 };
+
+struct eini_mask;
+typedef struct eini_mask eini_mask;
+
 // Blocks of one shape: bit l of its number: the last ones along loop l, which are others.
 typedef struct eini_group_variant {
   int ntask, nslot;
   eini_task *task;
   char *when;                   // per task: EINI_AT_*
   eini_group_slot *slot;        // slot 0 is the zero of values
+  eini_mask *mask;              // of blocks that need not be computed, or NULL
   ein_group *told;              // what a provider of groups is told, and says; or NULL
   ein_choice choice;
 } eini_group_variant;
-
-// Blocks along the innermost loop in which a task runs. First: once while that loop runs, and again
-// where a thread begins.
-enum { EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4 };
 
 typedef struct eini_group {
   int nloop;
   int streams;                  // 1: folds go on along the innermost loop, which no thread begins
                                 //   within
+  size_t known;                 // its blocks, where a mask leaves some out; or 0
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS];
   int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
@@ -97,6 +104,7 @@ typedef struct eini_group_step {
 } eini_group_step;
 
 #define EINI_STEPS_MOST 7       // of a unit
+#define EINI_MASK_FACTORS 8
 
 // A group of units [from, to].
 typedef struct eini_bundle {
@@ -106,6 +114,9 @@ typedef struct eini_bundle {
   int stream;                   // class + 1 along which folds go on, innermost; 0: none
   eini_group_step *step;              // and its steps
   int nstep;
+  int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
+  int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant
+  int nfactor, factor[EINI_MASK_FACTORS][2];  // what exp's values are multiplied by: unit, operand
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
   double moves;                 // bytes
   double alone;                 // seconds of its units one by one, and ..
@@ -417,7 +428,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   const int n = eini_bundle_list(w, from, to, list);
   b->alone = 0, b->gain = -INFINITY;
   b->from = from, b->to = to;
-  b->stream = b->nstep = 0;
+  b->stream = b->nstep = b->mask = 0;
   if (n == 0) return EIN_OK;
   for (int u = from; u <= to; u++) {
     int64_t own[2];
