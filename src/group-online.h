@@ -472,7 +472,7 @@ static ein_status eini_online_steps(eini_online *z, ein_graph *g) {
       s->f = u->f;
       s->via = u->via;
       if (z->b->mask != x + 1) continue;
-      s->when |= EINI_AT_MIXED;
+      s->when = (s->when & ~EINI_AT_ANY) | EINI_AT_MIXED;
       EINI_TRY(eini_online_open(z, g, x, kept));
     }
   }

@@ -114,6 +114,12 @@ static void look(const ein_plan *p, seen *s) {
     s->edges += edges;
     s->streams += g->streams;
     s->masks += g->variant[0].mask != NULL;
+    int mixed = 0, open = 0;
+    for (int t = 0; t < g->variant[0].ntask; t++) {
+      const int blocks = g->variant[0].when[t] & EINI_AT_ANY;
+      mixed += blocks == EINI_AT_MIXED, open += blocks == EINI_AT_OPEN;
+    }
+    CHECK(mixed == (g->variant[0].mask != NULL) && open == mixed);
     const double least = eini_group_io(p, g);
     CHECK(g->moves >= least * (1 - 1e-9));
     s->near += g->moves < 1.5 * least;
