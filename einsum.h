@@ -13598,16 +13598,34 @@ static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
 
 static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
 
+// The values of index i into d, whole lanes of them. had: how many are there from before, the first
+// one and the step.
+static void eini_run_index(const eini_eval *ev, int i, int64_t n, int64_t *d, int64_t *had) {
+  const int64_t *table = ev->index_table == NULL ? NULL : ev->index_table[i];
+  const int64_t at = ev->index_at[i], step = table == NULL ? ev->index_step[i] : 0;
+  int64_t lane[EINI_LANES];
+  if (table != NULL) {
+    had[0] = 0;
+    memset(d + n, 0, (size_t)(eini_whole_lanes(n) - n) * sizeof *d);
+    for (int64_t j = 0; j < n; j++) d[j] = at + table[j];
+    return;
+  }
+  if (had[0] >= n && had[1] == at && had[2] == step) return;
+  had[0] = eini_whole_lanes(n), had[1] = at, had[2] = step;
+  for (int k = 0; k < EINI_LANES; k++) lane[k] = k * step;
+  for (int64_t j = 0; j < n; j += EINI_LANES) {
+    const int64_t from = at + j * step;
+    for (int k = 0; k < EINI_LANES; k++) d[j + k] = from + lane[k];
+  }
+}
+
 static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) {
   const size_t reg_bytes = eini_reg_bytes(ev->code);
   char *mem = ev->mem + (size_t)step->dst * reg_bytes;
   ev->reg[step->dst] = mem;
-  if (step->op == EIN_OP_INDEX) {  // the value of an index
-    int i = step->a;
-    int64_t *d = (int64_t *)(void *)mem, at = ev->index_at[i];
-    memset(d + n, 0, (size_t)(eini_whole_lanes(n) - n) * sizeof *d);
-    const int64_t *table = ev->index_table == NULL ? NULL : ev->index_table[i];
-    for (int64_t j = 0; j < n; j++) d[j] = at + (table != NULL ? table[j] : j * ev->index_step[i]);
+  int64_t *equal = (int64_t *)(void *)(mem + reg_bytes - 64);
+  if (step->op == EIN_OP_INDEX) {
+    eini_run_index(ev, step->a, n, (int64_t *)(void *)mem, equal);
     return;
   }
   size_t size = eini_dtypes[step->from].size;
@@ -13622,7 +13640,6 @@ static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) 
     ev->reg[step->dst] = u.v;
     return;
   }
-  int64_t *equal = (int64_t *)(void *)(mem + reg_bytes - 64);
   if (same && table == NULL && by == 0) {
     if (*equal >= n && memcmp(mem, src, size) == 0) return;
     *equal = eini_whole_lanes(n);
