@@ -20,8 +20,8 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, TUNING, BATCHES, DETERMINISM, THREADS, BACKENDS,
-// MEMORY, ERRORS, WHAT IT DOES NOT DO
+// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, GROUPS, TUNING, BATCHES, DETERMINISM, THREADS,
+// BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -392,6 +392,15 @@
 // Names say what is done, not on which instruction set or how fast. Where no task has it, planning
 // fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as
 // for others, ein_plan_variants lists what tasks have: portable copies and maps none.
+//
+// GROUPS
+// Statements that follow each other run block by block where predictions say that it is faster:
+// what is between them stays in a cache and is never stored. Sums, maxima and minima along an index
+// may go on from block to block: of a softmax, and of products with it, the maximum and the sums so
+// far are kept, and scaled when the maximum grows. Infinities and NaN come out as without blocks.
+// Blocks that a mask, where(t <= s, x, -inf), leaves out whole are not computed. With
+// ein_options.ungrouped there are none. Apart from that, quotients whose readers are sums that do
+// not change the divisor are divided behind those sums, but for a path of "none".
 //
 // TUNING
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
