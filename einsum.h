@@ -394,13 +394,10 @@
 // for others, ein_plan_variants lists what tasks have: portable copies and maps none.
 //
 // GROUPS
-// Statements that follow each other run block by block where predictions say that it is faster:
-// what is between them stays in a cache and is never stored. Sums, maxima and minima along an index
-// may go on from block to block: of a softmax, and of products with it, the maximum and the sums so
-// far are kept, and scaled when the maximum grows. Infinities and NaN come out as without blocks.
-// Blocks that a mask, where(t <= s, x, -inf), leaves out whole are not computed. With
-// ein_options.ungrouped there are none. Apart from that, quotients whose readers are sums that do
-// not change the divisor are divided behind those sums, but for a path of "none".
+// Statements that follow each other run block by block where that is predicted to be faster: what
+// is between them is not stored. Sums and maxima may go on from block to block, also those of
+// exp(x - max), scaled when the maximum grows; what a mask, where(t <= s, x, -inf), leaves out is
+// not computed. Infinities and NaN stay. Quotients are divided behind the sums that read them.
 //
 // TUNING
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a
