@@ -301,8 +301,10 @@ static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w
     EINI_TRY(eini_group_shape(lo, w, b, u, variant, &shape));
     EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[out].stride, &own[out].stride, &count));
     w->shift[out] = eini_group_shift(b, &w->unit[u], u, own[out].stride);
-    item[n].from = w->as_found ? u : 0;  // else some stay from block to block
-    item[n].to = w->as_found ? w->last[out] : b->to;
+    const int l = b->along - 1, i = l < 0 ? -1 : b->range[u - b->from][l].index;
+    const int brief = w->as_found && (l < 0 || (i >= 0 && i < w->unit[u].s->nfree));
+    item[n].from = brief ? u : 0;  // else some stay from block to block
+    item[n].to = brief ? w->last[out] : b->to;
     item[n].at = &w->place[out];
     item[n++].bytes =
         (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
@@ -357,6 +359,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
   if (gr->stmt == NULL) return EIN_ERR_NO_MEMORY;
   gr->nstmt = eini_bundle_list(w, b->from, b->to, gr->stmt);
   gr->nloop = b->nloop;
+  gr->along = b->along;
   for (int l = 0; l < b->nloop; l++) {
     gr->extent[l] = b->extent[l];
     gr->block[l] = b->block[l];

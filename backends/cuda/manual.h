@@ -26,7 +26,8 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
-//                 >>cuda-ways >>cuda-groups >>cuda-measure >>cuda-public
+//                 >>cuda-ways >>cuda-groups >>cuda-opens >>cuda-pieces >>cuda-along
+//                 >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
