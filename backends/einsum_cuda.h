@@ -2150,15 +2150,18 @@ static void eini_cuda_say_mma(eini_text *t, const eini_cuda_fragment *f, int cor
   eini_say(t, ");\n}\n#endif\n");
 }
 
+static void eini_cuda_say_tf32(eini_text *t) {
+  eini_say(t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
+              "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
+              "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+}
+
 // What such a kernel needs beside the fold.
 static void eini_cuda_say_cores(eini_cuda_writer *w, const eini_cuda_shape *s) {
   const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
   eini_say(&w->t, "typedef %s ein_m;\n", f->type);
   if (s->cores == EINI_CUDA_CORES_NONE) return;
-  if (s->cores == EINI_CUDA_CORES_TF32)
-    eini_say(&w->t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
-                    "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
-                    "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+  if (s->cores == EINI_CUDA_CORES_TF32) eini_cuda_say_tf32(&w->t);
   eini_cuda_say_lane(&w->t, f, 0);
   eini_cuda_say_lane(&w->t, f, 1);
   eini_cuda_say_mma(&w->t, f, s->cores);
@@ -3382,18 +3385,23 @@ static const double eini_cuda_load_flops = 8;       // operations in the time of
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
 
-// What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
-static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+// What the device's tensor cores have for sums of products of type `type` whose factors are stored
+// as p and q (EIN_NONE: are not as they are stored). f32 is rounded where that was asked for.
+static int eini_cuda_cores_for(const ein_cuda *c, ein_dtype type, ein_dtype p, ein_dtype q) {
   const int arch = 10 * c->device.major + c->device.minor;
-  const ein_side *p = &of->p, *q = &of->q;
-  if (of->pair != EIN_PAIR_SUM_MUL || arch < 75) return EINI_CUDA_CORES_NONE;
-  if (of->type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
-  if (of->type != EIN_F32) return EINI_CUDA_CORES_NONE;
-  if (eini_cuda_as_stored(p) && eini_cuda_as_stored(q) && p->dtype[0] == q->dtype[0]) {
-    if (p->dtype[0] == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
-    if (p->dtype[0] == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
-  }
+  if (arch < 75) return EINI_CUDA_CORES_NONE;
+  if (type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
+  if (type != EIN_F32) return EINI_CUDA_CORES_NONE;
+  if (p == q && p == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
+  if (p == q && p == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
   return c->tf32 && arch >= 80 ? EINI_CUDA_CORES_TF32 : EINI_CUDA_CORES_NONE;
+}
+
+static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+  const int stored = eini_cuda_as_stored(&of->p) && eini_cuda_as_stored(&of->q);
+  if (of->pair != EIN_PAIR_SUM_MUL) return EINI_CUDA_CORES_NONE;
+  return eini_cuda_cores_for(c, of->type, stored ? of->p.dtype[0] : EIN_NONE,
+                             stored ? of->q.dtype[0] : EIN_NONE);
 }
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
@@ -4166,6 +4174,7 @@ typedef struct eini_cuda_act {
   int extreme;                  // 1: it is M of another
   int rows, cols;               // > 0: a product, with so many results of a thread, and ..
   unsigned across;              // .. of its free loops, those of columns
+  int cores, warps, side[2];    // of tensor cores: warps down the rows; streams of rows, columns
   int state, moved, place[EINI_CUDA_REFS], change;  // streams, or -1
 } eini_cuda_act;
 
@@ -4438,6 +4447,12 @@ typedef struct eini_cuda_going {
   eini_cuda_act act[EINI_CUDA_ACTS];
 } eini_cuda_going;
 
+static int eini_cuda_moves(const eini_cuda_nest *x, int s, unsigned loops) {
+  for (int i = 0; i < x->n; i++)
+    if ((loops >> i & 1) && x->stride[s][i] != 0) return 1;
+  return 0;
+}
+
 static int64_t eini_cuda_up64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // The last stage before k that makes what its stream s is; -1: it comes from outside.
@@ -4513,9 +4528,63 @@ static int eini_cuda_opens(const ein_group *g, eini_cuda_going *a) {
 
 // ---- products ----
 
+// The operands of which a value is the plain product, as bits; 0: it is another.
+static unsigned eini_cuda_factors(const eini_cuda_act *k) {
+  const ein_code *c = k->x.code[0];
+  unsigned value[EINI_CUDA_REGS];
+  char one[EINI_CUDA_REGS];
+  if (c->nfill > 0 || c->nreg > EINI_CUDA_REGS || k->x.extra != k->x.nop) return 0;
+  for (int i = 0; i < c->nstep; i++) {
+    const ein_step *s = &c->step[i];
+    const int load = s->op == EIN_OP_OPERAND;
+    if (s->op != EIN_OP_OPERAND && s->op != EIN_OP_MUL && s->op != EIN_OP_DIV) return 0;
+    if (s->type != (unsigned char)k->x.type || (load && s->a > 30)) return 0;
+    const unsigned a = load ? 1u << s->a : value[s->a], b = load ? 0 : value[s->b];
+    if (!load && (a & b) != 0) return 0;
+    if (s->op == EIN_OP_DIV && !one[s->b]) return 0;
+    one[s->dst] = (char)(load ? k->own[s->a] == 2 : one[s->a] && one[s->b]);
+    value[s->dst] = one[s->dst] ? 0 : a | b;
+  }
+  return value[c->result];
+}
+
+// Does a product of `rows` and `cols` go to tensor cores? Then its operands are set.
+static int eini_cuda_cored(const ein_cuda *c, eini_cuda_act *k) {
+  const eini_cuda_nest *x = &k->x;
+  const unsigned all = eini_cuda_loops(0, x->nfree);
+  unsigned two = x->fold == EIN_FOLD_SUM && x->n - x->nfree == 1 ? eini_cuda_factors(k) : 0;
+  k->side[0] = k->side[1] = -1;
+  for (int s = 0; s < x->nop && two != 0; s++) {
+    const int row = eini_cuda_moves(x, s, all & ~k->across), col = eini_cuda_moves(x, s, k->across);
+    if (!(two >> s & 1)) continue;
+    if (row == col || k->side[col] >= 0) return EINI_CUDA_CORES_NONE;
+    k->side[col] = s;
+  }
+  if (k->side[0] < 0 || k->side[1] < 0) return EINI_CUDA_CORES_NONE;
+  const ein_dtype p = (ein_dtype)x->dtype[k->side[0]], q = (ein_dtype)x->dtype[k->side[1]];
+  const int cores = eini_cuda_cores_for(c, x->type, p, q);
+  const int plain = cores >= EINI_CUDA_CORES_F16 || (p == x->type && q == x->type);
+  return plain ? cores : EINI_CUDA_CORES_NONE;
+}
+
+// Results of a thread where warps share fragments of tensor cores: as few as can be.
+static void eini_cuda_fragmented(eini_cuda_act *k, int64_t rows, int64_t cols) {
+  const int m = eini_cuda_fragments[k->cores].m;
+  int64_t least = 0;
+  for (int warps = 1; warps <= 8; warps *= 2) {
+    const int64_t r = eini_ceil_div(eini_ceil_div(rows, m), warps) * (m / 8);
+    const int64_t c = eini_ceil_div(eini_ceil_div(cols, 8), 8 / warps) * 2;
+    if (least > 0 && r * c >= least) continue;
+    least = r * c;
+    k->warps = warps;
+    k->rows = (int)r;
+    k->cols = (int)c;
+  }
+}
+
 // Is a stage a product of rows and columns? Columns are what goes along, or what no operand that is
 // made here moves with.
-static void eini_cuda_product(eini_cuda_act *k) {
+static void eini_cuda_product(const ein_cuda *cuda, eini_cuda_act *k) {
   const eini_cuda_nest *x = &k->x;
   unsigned across = 0;
   int64_t rows = 1, cols = 1;
@@ -4535,6 +4604,8 @@ static void eini_cuda_product(eini_cuda_act *k) {
   k->across = across;
   k->rows = (int)r;
   k->cols = (int)c;
+  k->cores = eini_cuda_cored(cuda, k);
+  if (k->cores) eini_cuda_fragmented(k, rows, cols);
 }
 
 // ---- places ----
@@ -4681,15 +4752,15 @@ static void eini_cuda_acts_order(const ein_group *g, eini_cuda_going *a) {
   for (int k = 0; k < g->nstage; k++) a->order[n++] = k;
 }
 
-// most: bytes of shared memory that there are.
-static int eini_cuda_going_of(const ein_group *g, size_t most, eini_cuda_going *a) {
+static int eini_cuda_going_of(const ein_cuda *c, const ein_group *g, eini_cuda_going *a) {
+  const size_t most = c->device.shared;
   size_t lanes = 0;
   memset(a, 0, sizeof *a);
   if (g->nstage < 1 || g->nstage > EINI_CUDA_STAGES || !eini_cuda_acts_of(g, a) ||
       !eini_cuda_opens(g, a))
     return 0;
   a->room = (size_t)eini_cuda_up64((int64_t)g->bytes);
-  for (int k = 0; k < g->nstage; k++) eini_cuda_product(&a->act[k]);
+  for (int k = 0; k < g->nstage; k++) eini_cuda_product(c, &a->act[k]);
   if (!eini_cuda_places(g, a)) return 0;
   for (int k = 0; k < g->nstage; k++)
     if (a->act[k].rows == 0 && a->act[k].x.fold != EIN_FOLD_NONE)
@@ -4711,12 +4782,6 @@ static int eini_cuda_going_of(const ein_group *g, size_t most, eini_cuda_going *
 // ================================================================================================
 
 static unsigned eini_cuda_free(const eini_cuda_act *k) { return eini_cuda_loops(0, k->x.nfree); }
-
-static int eini_cuda_moves(const eini_cuda_nest *x, int s, unsigned loops) {
-  for (int i = 0; i < x->n; i++)
-    if ((loops >> i & 1) && x->stride[s][i] != 0) return 1;
-  return 0;
-}
 
 // Steps of an act by the group's loops that are not 0.
 static int eini_cuda_act_steps(const ein_group *g, const eini_cuda_act *k) {
@@ -4833,9 +4898,22 @@ static void eini_cuda_say_taken(eini_cuda_writer *w, const eini_cuda_act *k) {
 // Which thread has which results.
 static void eini_cuda_say_grid(eini_cuda_writer *w, const eini_cuda_act *k) {
   const int by_piece = k->along >= 0 && (k->across >> k->along & 1);
-  eini_say(&w->t, "  const int tx = EIN_TID %% %d, ty = EIN_TID / %d;\n"
-                  "  const ix rows = (ix)p.z[0], cols = (ix)p.z[1]%s;\n", EINI_CUDA_SIDE,
-           EINI_CUDA_SIDE, by_piece ? " * n" : "");
+  eini_say(&w->t, "  const ix rows = (ix)p.z[0], cols = (ix)p.z[1]%s;\n", by_piece ? " * n" : "");
+  if (!k->cores)
+    eini_say(&w->t, "  const int top = EIN_TID / %d, left = EIN_TID %% %d;\n", EINI_CUDA_SIDE,
+             EINI_CUDA_SIDE);
+  else
+    eini_say(&w->t, "  const int top = EIN_TID / 32 %% %d * %d + EIN_TID %% 32 / 4;\n"
+                    "  const int left = EIN_TID / %d * %d + EIN_TID %% 4 * 2;\n", k->warps,
+             k->rows * 8, 32 * k->warps, k->cols * 4);
+}
+
+// Which row or column of the block a thread's number i is of.
+static void eini_cuda_say_slot(eini_text *t, const eini_cuda_act *k, int col, const char *i) {
+  const int m = eini_cuda_fragments[k->cores].m;
+  if (!k->cores) eini_say(t, "%s + %d * %s", col ? "left" : "top", EINI_CUDA_SIDE, i);
+  else if (col) eini_say(t, "left + %s / 2 * 8 + %s %% 2", i, i);
+  else eini_say(t, "top + %s / %d * %d + %s %% %d * 8", i, m / 8, m, i, m / 8);
 }
 
 // Offsets of what a thread reads, by rows f<stream>[i] or columns l<stream>[i].
@@ -4847,9 +4925,9 @@ static void eini_cuda_say_starts(eini_cuda_writer *w, const eini_cuda_act *k, in
   eini_text *t = &w->t;
   for (int s = 0; s < x->extra; s++)
     if (eini_cuda_moves(x, s, loops)) eini_say(t, "  ix %c%d[%d];\n", letter, s, many);
-  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++) {\n"
-              "  const ix full = %s + %d * i, in = full < %s ? full : 0;\n", many,
-           col ? "tx" : "ty", EINI_CUDA_SIDE, col ? "cols" : "rows");
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++) {\n  const ix full = ", many);
+  eini_cuda_say_slot(t, k, col, "i");
+  eini_say(t, ", in = full < %s ? full : 0;\n", col ? "cols" : "rows");
   eini_cuda_say_split_in(w, "in", loops);
   for (int s = 0; s < x->extra; s++) {
     if (!eini_cuda_moves(x, s, loops)) continue;
@@ -4920,8 +4998,11 @@ static void eini_cuda_say_each(eini_text *t, const eini_cuda_act *k) {
 static void eini_cuda_say_sums_end(eini_cuda_writer *w, const eini_cuda_act *k) {
   eini_text *t = &w->t;
   eini_cuda_say_each(t, k);
-  eini_say(t, " {\n  const ix row = ty + %d * i, col = tx + %d * h;\n"
-              "  if (row < rows && col < cols) {\n", EINI_CUDA_SIDE, EINI_CUDA_SIDE);
+  eini_say(t, " {\n  const ix row = ");
+  eini_cuda_say_slot(t, k, 0, "i");
+  eini_say(t, ", col = ");
+  eini_cuda_say_slot(t, k, 1, "h");
+  eini_say(t, ";\n  if (row < rows && col < cols) {\n");
   eini_cuda_say_split_in(w, "row", eini_cuda_free(k) & ~k->across);
   eini_cuda_say_split_in(w, "col", k->across);
   eini_say(t, "  %s y = ein_finish(c->a[i][h], p.q[%d]);\n", eini_cuda_type(k->x.result), 2 * w->q);
@@ -4930,16 +5011,62 @@ static void eini_cuda_say_sums_end(eini_cuda_writer *w, const eini_cuda_act *k) 
   eini_say(t, "  }\n  }\n");
 }
 
-static void eini_cuda_say_piece_product(eini_cuda_writer *w, const eini_cuda_act *k) {
+// Registers of fragments of one side, of `many` along it, for k on.
+static void eini_cuda_say_fragments(eini_cuda_writer *w, const eini_cuda_act *k, int col,
+                                    int many) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[k->cores];
+  const int s = k->side[col], two = f->k == 16 || f->a == 2, wide = f->m == 16, j = w->x->nfree;
+  const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
+  eini_text *t = &w->t;
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++) {\n", many);
+  for (int i = 0; i < (col ? f->b : f->a); i++) {
+    const int at = col ? i : wide ? i / 2 : 0;
+    eini_say(t, "  {\n  ix j%d = k + %d * (EIN_TID %% 4) + %d;\n", j, two ? 2 : 1,
+             (two ? 8 : 4) * at);
+    for (int h = 0; h <= two; h++) {
+      eini_say(t, "  const %s e%d = j%d < depth ? ((const %s *)b%d)[", type, h, j, type, s);
+      if (col) eini_say(t, "l%d[i] + ", s);
+      else eini_say(t, "f%d[%d * i + %d] + ", s, f->m / 8, wide ? i % 2 : 0);
+      eini_cuda_say_offset_in(w, s, eini_cuda_loops(j, w->x->n));
+      eini_say(t, h < two ? "] : 0;\n  j%d++;\n" : "] : 0;\n", j);
+    }
+    eini_say(t, "  %c[i][%d] = %s;\n  }\n", col ? 'y' : 'x', i,
+             two ? "e0 | (unsigned)e1 << 16"
+             : k->cores == EINI_CUDA_CORES_TF32 ? "ein_bits(ein_tf32(e0))" : "e0");
+  }
+  eini_say(t, "  }\n");
+}
+
+// The same on tensor cores: fragments are read from shared memory as they lie.
+static void eini_cuda_say_cored(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[k->cores];
+  const int q = f->m / 8, rows = k->rows / q, cols = k->cols / 2, s = k->side[1];
+  eini_text *t = &w->t;
+  eini_cuda_say_starts(w, k, 0);
+  eini_say(t, "  ix l%d[%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++) {\n"
+              "  const ix full = left - EIN_TID %% 4 * 2 + EIN_TID %% 32 / 4 + 8 * i;\n"
+              "  const ix in = full < cols ? full : 0;\n", s, cols, cols);
+  eini_cuda_say_split_in(w, "in", k->across);
+  eini_say(t, "  l%d[i] = ", s);
+  eini_cuda_say_offset_in(w, s, k->across);
+  eini_say(t, ";\n  }\n  const ix depth = (ix)p.z[2]%s;\n"
+              "  for (ix k = 0; k < depth; k += %d) {\n  %s x[%d][%d], y[%d][%d];\n",
+           k->along >= w->x->nfree ? " * n" : "", f->k, f->reg, rows, f->a, cols, f->b);
+  eini_cuda_say_fragments(w, k, 0, rows);
+  eini_cuda_say_fragments(w, k, 1, cols);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++) {\n  ein_t z[%d];\n#pragma unroll\n"
+              "  for (int o = 0; o < %d; o++) z[o] = c->a[%d * i + o / 2][2 * h + o %% 2].v;\n",
+           rows, cols, f->c, f->c, q);
+  eini_say(t, "  ein_mma_%s(z, x[i], y[h]);\n#pragma unroll\n"
+              "  for (int o = 0; o < %d; o++) c->a[%d * i + o / 2][2 * h + o %% 2].v = z[o];\n"
+              "  }\n  }\n", f->name, f->c, q);
+}
+
+static void eini_cuda_say_summed(eini_cuda_writer *w, const eini_cuda_act *k) {
   const eini_cuda_nest *x = w->x;
   char name[16] = "", at[16];
   eini_text *t = &w->t;
-  eini_cuda_say_grid(w, k);
-  if (k->when == EINI_CUDA_PIECE) {
-    eini_say(t, "  ein_sums own, *const c = &own;\n");
-    eini_cuda_say_each(t, k);
-    eini_say(t, " c->a[i][h] = ein_none();\n");
-  }
   eini_cuda_say_starts(w, k, 0);
   eini_cuda_say_starts(w, k, 1);
   eini_say(t, "#pragma unroll 4\n  for (ix k = 0; k < (ix)p.z[2]%s; k++) {\n",
@@ -4952,6 +5079,18 @@ static void eini_cuda_say_piece_product(eini_cuda_writer *w, const eini_cuda_act
   eini_cuda_say_value(w, name);
   eini_cuda_say_position(w, at);
   eini_say(t, "  c->a[i][h] = ein_merge(c->a[i][h], ein_lift(%s, %s));\n  }\n  }\n", name, at);
+}
+
+static void eini_cuda_say_piece_product(eini_cuda_writer *w, const eini_cuda_act *k) {
+  eini_text *t = &w->t;
+  eini_cuda_say_grid(w, k);
+  if (k->when == EINI_CUDA_PIECE) {
+    eini_say(t, "  ein_sums own, *const c = &own;\n");
+    eini_cuda_say_each(t, k);
+    eini_say(t, " c->a[i][h] = ein_none();\n");
+  }
+  if (k->cores) eini_cuda_say_cored(w, k);
+  else eini_cuda_say_summed(w, k);
   if (k->when == EINI_CUDA_PIECE) eini_cuda_say_sums_end(w, k);
 }
 
@@ -5055,6 +5194,17 @@ static void eini_cuda_say_going(eini_text *t, const ein_group *g, const eini_cud
   eini_say(t, "}\n");
 }
 
+// The instructions of tensor cores that acts use, each once.
+static void eini_cuda_say_mmas(eini_text *t, const eini_cuda_going *a) {
+  for (int c = 1; c <= EINI_CUDA_CORES_F16_8; c++) {
+    int used = 0;
+    for (int k = 0; k < a->n; k++) used |= a->act[k].cores == c;
+    if (!used) continue;
+    if (c == EINI_CUDA_CORES_TF32) eini_cuda_say_tf32(t);
+    eini_cuda_say_mma(t, &eini_cuda_fragments[c], c);
+  }
+}
+
 static eini_cuda_kernel *eini_cuda_going_write(ein_cuda *c, const ein_group *g,
                                                const eini_cuda_going *a) {
   eini_cuda_writer w;
@@ -5063,6 +5213,7 @@ static eini_cuda_kernel *eini_cuda_going_write(ein_cuda *c, const ein_group *g,
   if (!eini_cuda_writer_begin(c, &w)) return NULL;
   w.staged = 1;
   eini_cuda_say_helpers(&w);
+  eini_cuda_say_mmas(&w.t, a);
   eini_say(&w.t, "typedef struct { long long o[%d], n[%d], k[%d], length, t[%d]; } ein_steps;\n",
            g->nloop, g->nloop, g->nloop, eini_cuda_going_steps(g, a) + 1);
   for (int k = 0; k < a->n && said; k++) {
@@ -5079,12 +5230,27 @@ static eini_cuda_kernel *eini_cuda_going_write(ein_cuda *c, const ein_group *g,
 
 // ---- choosing ----
 
+// Seconds of a value of an act. Products of fewer results for a thread than tiles of contractions
+// have read more.
+static double eini_cuda_act_seconds(const ein_cuda *c, const eini_cuda_speeds *v,
+                                    const eini_cuda_act *k) {
+  const eini_cuda_nest *x = &k->x;
+  const int wide = x->type == EIN_F64 || x->type == EIN_C128 || x->type == EIN_I64;
+  const double planes = eini_cuda_complex(x->type) ? 4 : 1;
+  if (k->cores) return 2 / v->cores[k->cores - 1];
+  if (k->rows > 0) return 2 * planes * fmax(1, 2.0 / k->rows + 2.0 / k->cols) / v->tiles[wide];
+  return (4 * planes + eini_cuda_load_flops * (1 + x->nop)) /
+         (wide ? c->device.flops_f64 : c->device.flops_f32);
+}
+
 // Seconds of all blocks, and in *traffic bytes to and from multiprocessors.
 static double eini_cuda_going_seconds(const ein_cuda *c, const ein_group *g,
                                       const eini_cuda_going *a, double blocks, double *traffic) {
   const double resident = floor((double)c->device.shared / (double)(a->room + 1024));
   const double wide = fmin(1, blocks / c->device.processors);
-  const double full = wide * fmin(1, fmax(1, resident) * EINI_CUDA_THREADS / eini_cuda_busy);
+  const double busy = fmax(1, resident) * EINI_CUDA_THREADS / eini_cuda_busy;
+  const double full = wide * fmin(1, busy);
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, a->act[0].x.rates);
   double once = 0, compute = 0;
   *traffic = 0;
   for (int i = 0; i < a->n; i++) {
@@ -5092,11 +5258,10 @@ static double eini_cuda_going_seconds(const ein_cuda *c, const ein_group *g,
     const eini_cuda_nest *x = &k->x;
     const int pieces = k->when == EINI_CUDA_PIECE || k->when == EINI_CUDA_FOLDED;
     const double times = blocks * (pieces ? (double)g->count[g->along] : 1);
-    const double points = (double)eini_cuda_extent(x, 0, x->n) * times;
-    const double loads = k->rows > 0 ? 1.0 / k->rows + 1.0 / k->cols : 1 + x->nop;
-    const double flops = x->type == EIN_F64 || x->type == EIN_C128 ? c->device.flops_f64
-                                                                   : c->device.flops_f32;
-    compute += points * (2 + eini_cuda_load_flops * loads) / flops;
+    // Several results of a thread are as good as several threads.
+    const double alone = wide * fmin(1, busy * fmin(4, fmax(1, k->rows * k->cols / 4.0)));
+    compute += (double)eini_cuda_extent(x, 0, x->n) * times * eini_cuda_act_seconds(c, &v, k) /
+               alone;
     for (int s = 0; s < x->nstream; s++) {
       double bytes = (double)eini_cuda_points(x, s) * x->size[s];
       if (x->value[s] || k->own[s]) continue;
@@ -5106,14 +5271,13 @@ static double eini_cuda_going_seconds(const ein_cuda *c, const ein_group *g,
       once += bytes;
     }
   }
-  const eini_cuda_speeds v = eini_cuda_speeds_of(c, a->act[0].x.rates);
   return 1 / v.launches +
-         fmax(fmax(once / v.stream, *traffic / (eini_cuda_cached * v.stream)), compute) / full;
+         fmax(fmax(once / v.stream, *traffic / (eini_cuda_cached * v.stream)) / full, compute);
 }
 
 static eini_cuda_going *eini_cuda_going_new(ein_cuda *c, const ein_group *g) {
   eini_cuda_going *a = (eini_cuda_going *)c->al.alloc_fn(sizeof *a, 64, c->al.user);
-  if (a == NULL || eini_cuda_going_of(g, c->device.shared, a)) return a;
+  if (a == NULL || eini_cuda_going_of(c, g, a)) return a;
   c->al.free_fn(a, sizeof *a, c->al.user);
   return NULL;
 }

@@ -44,6 +44,7 @@ typedef struct eini_cuda_act {
   int extreme;                  // 1: it is M of another
   int rows, cols;               // > 0: a product, with so many results of a thread, and ..
   unsigned across;              // .. of its free loops, those of columns
+  int cores, warps, side[2];    // of tensor cores: warps down the rows; streams of rows, columns
   int state, moved, place[EINI_CUDA_REFS], change;  // streams, or -1
 } eini_cuda_act;
 

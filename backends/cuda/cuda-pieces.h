@@ -13,6 +13,12 @@ typedef struct eini_cuda_going {
   eini_cuda_act act[EINI_CUDA_ACTS];
 } eini_cuda_going;
 
+static int eini_cuda_moves(const eini_cuda_nest *x, int s, unsigned loops) {
+  for (int i = 0; i < x->n; i++)
+    if ((loops >> i & 1) && x->stride[s][i] != 0) return 1;
+  return 0;
+}
+
 static int64_t eini_cuda_up64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // The last stage before k that makes what its stream s is; -1: it comes from outside.
@@ -88,9 +94,63 @@ static int eini_cuda_opens(const ein_group *g, eini_cuda_going *a) {
 
 // ---- products ----
 
+// The operands of which a value is the plain product, as bits; 0: it is another.
+static unsigned eini_cuda_factors(const eini_cuda_act *k) {
+  const ein_code *c = k->x.code[0];
+  unsigned value[EINI_CUDA_REGS];
+  char one[EINI_CUDA_REGS];
+  if (c->nfill > 0 || c->nreg > EINI_CUDA_REGS || k->x.extra != k->x.nop) return 0;
+  for (int i = 0; i < c->nstep; i++) {
+    const ein_step *s = &c->step[i];
+    const int load = s->op == EIN_OP_OPERAND;
+    if (s->op != EIN_OP_OPERAND && s->op != EIN_OP_MUL && s->op != EIN_OP_DIV) return 0;
+    if (s->type != (unsigned char)k->x.type || (load && s->a > 30)) return 0;
+    const unsigned a = load ? 1u << s->a : value[s->a], b = load ? 0 : value[s->b];
+    if (!load && (a & b) != 0) return 0;
+    if (s->op == EIN_OP_DIV && !one[s->b]) return 0;
+    one[s->dst] = (char)(load ? k->own[s->a] == 2 : one[s->a] && one[s->b]);
+    value[s->dst] = one[s->dst] ? 0 : a | b;
+  }
+  return value[c->result];
+}
+
+// Does a product of `rows` and `cols` go to tensor cores? Then its operands are set.
+static int eini_cuda_cored(const ein_cuda *c, eini_cuda_act *k) {
+  const eini_cuda_nest *x = &k->x;
+  const unsigned all = eini_cuda_loops(0, x->nfree);
+  unsigned two = x->fold == EIN_FOLD_SUM && x->n - x->nfree == 1 ? eini_cuda_factors(k) : 0;
+  k->side[0] = k->side[1] = -1;
+  for (int s = 0; s < x->nop && two != 0; s++) {
+    const int row = eini_cuda_moves(x, s, all & ~k->across), col = eini_cuda_moves(x, s, k->across);
+    if (!(two >> s & 1)) continue;
+    if (row == col || k->side[col] >= 0) return EINI_CUDA_CORES_NONE;
+    k->side[col] = s;
+  }
+  if (k->side[0] < 0 || k->side[1] < 0) return EINI_CUDA_CORES_NONE;
+  const ein_dtype p = (ein_dtype)x->dtype[k->side[0]], q = (ein_dtype)x->dtype[k->side[1]];
+  const int cores = eini_cuda_cores_for(c, x->type, p, q);
+  const int plain = cores >= EINI_CUDA_CORES_F16 || (p == x->type && q == x->type);
+  return plain ? cores : EINI_CUDA_CORES_NONE;
+}
+
+// Results of a thread where warps share fragments of tensor cores: as few as can be.
+static void eini_cuda_fragmented(eini_cuda_act *k, int64_t rows, int64_t cols) {
+  const int m = eini_cuda_fragments[k->cores].m;
+  int64_t least = 0;
+  for (int warps = 1; warps <= 8; warps *= 2) {
+    const int64_t r = eini_ceil_div(eini_ceil_div(rows, m), warps) * (m / 8);
+    const int64_t c = eini_ceil_div(eini_ceil_div(cols, 8), 8 / warps) * 2;
+    if (least > 0 && r * c >= least) continue;
+    least = r * c;
+    k->warps = warps;
+    k->rows = (int)r;
+    k->cols = (int)c;
+  }
+}
+
 // Is a stage a product of rows and columns? Columns are what goes along, or what no operand that is
 // made here moves with.
-static void eini_cuda_product(eini_cuda_act *k) {
+static void eini_cuda_product(const ein_cuda *cuda, eini_cuda_act *k) {
   const eini_cuda_nest *x = &k->x;
   unsigned across = 0;
   int64_t rows = 1, cols = 1;
@@ -110,6 +170,8 @@ static void eini_cuda_product(eini_cuda_act *k) {
   k->across = across;
   k->rows = (int)r;
   k->cols = (int)c;
+  k->cores = eini_cuda_cored(cuda, k);
+  if (k->cores) eini_cuda_fragmented(k, rows, cols);
 }
 
 // ---- places ----
@@ -256,15 +318,15 @@ static void eini_cuda_acts_order(const ein_group *g, eini_cuda_going *a) {
   for (int k = 0; k < g->nstage; k++) a->order[n++] = k;
 }
 
-// most: bytes of shared memory that there are.
-static int eini_cuda_going_of(const ein_group *g, size_t most, eini_cuda_going *a) {
+static int eini_cuda_going_of(const ein_cuda *c, const ein_group *g, eini_cuda_going *a) {
+  const size_t most = c->device.shared;
   size_t lanes = 0;
   memset(a, 0, sizeof *a);
   if (g->nstage < 1 || g->nstage > EINI_CUDA_STAGES || !eini_cuda_acts_of(g, a) ||
       !eini_cuda_opens(g, a))
     return 0;
   a->room = (size_t)eini_cuda_up64((int64_t)g->bytes);
-  for (int k = 0; k < g->nstage; k++) eini_cuda_product(&a->act[k]);
+  for (int k = 0; k < g->nstage; k++) eini_cuda_product(c, &a->act[k]);
   if (!eini_cuda_places(g, a)) return 0;
   for (int k = 0; k < g->nstage; k++)
     if (a->act[k].rows == 0 && a->act[k].x.fold != EIN_FOLD_NONE)
