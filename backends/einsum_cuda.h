@@ -79,6 +79,7 @@
 // elements    an element a thread
 // group       statements of a group one after another in each block of their common loops, in one
 //             kernel, what is between them in shared memory: attention, softmax, norms, stencils
+// along       a group whose blocks go along an index piece by piece, see below: attention
 // turn        copies and element-wise statements that are dense along different indices in the
 //             output and in one or two operands: tiles of 32 x 32 through shared memory
 //
@@ -89,6 +90,19 @@
 // (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from ein_rates.away,
 // which ein_calibrate measures on the device by its events (einsum calibrate --kernels cuda), else
 // from what the driver says and constants in >>cuda-ways.
+//
+// An index along which a group makes tensors and which it folds later (keys of attention) need not
+// be there whole: a block of rows goes along it. Of such tensors shared memory holds a piece; what
+// products read from outside comes there once for a block and piece, and they have up to 64 results
+// a thread in registers, on tensor cores as above. Where a value takes the result of a fold that is
+// not at its end, there is a rule or no such group. exp of c * (T - M), c > 0, and M max or
+// logsumexp of T, or of c * (M - T) with min: M so far is taken, and what was summed of such values
+// is multiplied by exp of how far M has moved since. Factors and divisors that are folds or made of
+// them (the sum of a softmax) multiply or divide sums at the end. Sums and differences of alike,
+// casts, negation and known factors stay in form; only sums and means take what is not known yet.
+// Rows whose M is infinite or NaN are NaN, as without: exp(M - M) is. Where an infinity in V meets
+// a weight that underflows, the result may be the infinity and not NaN. A fold that others wait for
+// must be a temporary. `--explain` says rows, pieces and bytes of shared memory of such a group.
 //
 //
 // MEMORY
@@ -140,9 +154,11 @@
 // WHAT IT DOES NOT DO
 //
 // Copies from device to device: what those of one process exchange as places of a fabric goes by
-// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups do sums of
-// products as any other fold, without tiles, and softmax of a row that is there. A budget does not
-// go with views of the device's memory. Parts with gaps of a slice's output are waited for.
+// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups that hold
+// whole rows do sums of products as any other fold, without tiles; of those that go along an index
+// each block goes all the way, however few there are, and copies no piece while it computes one. A
+// budget does not go with views of the device's memory. Parts with gaps of a slice's output are
+// waited for.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -4469,6 +4485,7 @@ static int eini_cuda_acts_of(const ein_group *g, eini_cuda_going *a) {
   for (int k = 0; k < g->nstage; k++) {
     const ein_stage *s = &g->stage[k];
     eini_cuda_act *x = &a->act[k];
+    memset(x, 0, sizeof *x);
     if (!eini_cuda_of_stage(g, s, &x->x)) return 0;
     x->stage = k;
     x->along = s->along;
@@ -4696,8 +4713,8 @@ static int eini_cuda_copy_act(eini_cuda_going *a, eini_cuda_act *k, int s, size_
   int loop[EINI_CUDA_LOOPS];
   int64_t step[EINI_CUDA_LOOPS], all = 1;
   const int n = eini_cuda_copied(k, s, loop), size = k->x.size[s];
-  eini_cuda_act *c = &a->act[a->n];
-  eini_cuda_nest *x = &c->x;
+  eini_cuda_act *const c = &a->act[a->n < EINI_CUDA_ACTS ? a->n : 0];
+  eini_cuda_nest *const x = &c->x;
   for (int i = n - 1; i >= 0; i--) {
     step[i] = all;
     all = i == n - 1 ? eini_cuda_pitch(k->x.extent[loop[i]], size) : all * k->x.extent[loop[i]];
@@ -4706,6 +4723,7 @@ static int eini_cuda_copy_act(eini_cuda_going *a, eini_cuda_act *k, int s, size_
   if (a->n == EINI_CUDA_ACTS || n == 0 || eini_cuda_opaque[size] == EIN_NONE ||
       bytes > (int64_t)(most - a->room))
     return n == 0;
+  memset(c, 0, sizeof *c);
   x->kind = EINI_CUDA_COPY;
   x->n = x->nfree = n;
   x->nstream = 2;
@@ -4755,7 +4773,7 @@ static void eini_cuda_acts_order(const ein_group *g, eini_cuda_going *a) {
 static int eini_cuda_going_of(const ein_cuda *c, const ein_group *g, eini_cuda_going *a) {
   const size_t most = c->device.shared;
   size_t lanes = 0;
-  memset(a, 0, sizeof *a);
+  a->n = 0;
   if (g->nstage < 1 || g->nstage > EINI_CUDA_STAGES || !eini_cuda_acts_of(g, a) ||
       !eini_cuda_opens(g, a))
     return 0;

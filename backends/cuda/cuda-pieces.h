@@ -35,6 +35,7 @@ static int eini_cuda_acts_of(const ein_group *g, eini_cuda_going *a) {
   for (int k = 0; k < g->nstage; k++) {
     const ein_stage *s = &g->stage[k];
     eini_cuda_act *x = &a->act[k];
+    memset(x, 0, sizeof *x);
     if (!eini_cuda_of_stage(g, s, &x->x)) return 0;
     x->stage = k;
     x->along = s->along;
@@ -262,8 +263,8 @@ static int eini_cuda_copy_act(eini_cuda_going *a, eini_cuda_act *k, int s, size_
   int loop[EINI_CUDA_LOOPS];
   int64_t step[EINI_CUDA_LOOPS], all = 1;
   const int n = eini_cuda_copied(k, s, loop), size = k->x.size[s];
-  eini_cuda_act *c = &a->act[a->n];
-  eini_cuda_nest *x = &c->x;
+  eini_cuda_act *const c = &a->act[a->n < EINI_CUDA_ACTS ? a->n : 0];
+  eini_cuda_nest *const x = &c->x;
   for (int i = n - 1; i >= 0; i--) {
     step[i] = all;
     all = i == n - 1 ? eini_cuda_pitch(k->x.extent[loop[i]], size) : all * k->x.extent[loop[i]];
@@ -272,6 +273,7 @@ static int eini_cuda_copy_act(eini_cuda_going *a, eini_cuda_act *k, int s, size_
   if (a->n == EINI_CUDA_ACTS || n == 0 || eini_cuda_opaque[size] == EIN_NONE ||
       bytes > (int64_t)(most - a->room))
     return n == 0;
+  memset(c, 0, sizeof *c);
   x->kind = EINI_CUDA_COPY;
   x->n = x->nfree = n;
   x->nstream = 2;
@@ -321,7 +323,7 @@ static void eini_cuda_acts_order(const ein_group *g, eini_cuda_going *a) {
 static int eini_cuda_going_of(const ein_cuda *c, const ein_group *g, eini_cuda_going *a) {
   const size_t most = c->device.shared;
   size_t lanes = 0;
-  memset(a, 0, sizeof *a);
+  a->n = 0;
   if (g->nstage < 1 || g->nstage > EINI_CUDA_STAGES || !eini_cuda_acts_of(g, a) ||
       !eini_cuda_opens(g, a))
     return 0;
