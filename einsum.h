@@ -32,9 +32,9 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
-//                 >>overflow >>plan >>rows >>group-online >>group-mask >>group-plan >>group-away
-//                 >>staging >>units >>execute >>path-text >>store >>tuned >>explain >>request
-//                 >>call >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>group-online >>group-mask >>group-plan >>group-along
+//                 >>group-away >>staging >>units >>execute >>path-text >>store >>tuned >>explain
+//                 >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
@@ -894,7 +894,8 @@ typedef struct ein_map {
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
-  size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
+  size_t scratch, away;         // bytes: per thread, aligned to 64 (of groups: of a block, in all);
+                                //   of the provider's own memory
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep
@@ -905,19 +906,25 @@ typedef struct ein_choice {
 typedef struct ein_part { int64_t batch[2], m[2], n[2]; } ein_part;
 
 // Statements one after another in each block of common loops. What is between them has memory of
-// the block's own, which begins with nothing.
+// the block's own, which begins with nothing. With `along` a block of the other loops goes along
+// that one, which is the last, and its memory has room for a piece of what moves with it: stages
+// see one piece, and those that fold along it mean all pieces, of which the last may be shorter.
 typedef struct ein_stage {
   ein_map map;                  // of one block; neither base nor at
   const int *tensor;            // [nstream] of the group's; values: -1
   const int64_t *offset;        // [nstream] bytes from the tensor's address; values: the one there
   const int64_t *step;          // [nstream * nloop]: bytes (values: numbers) for a value of a loop
+  int along;                    // the map's loop that is the group's loop `along`, or -1
 } ein_stage;
 typedef struct ein_group {
   int nloop, nstage, ntensor;
   const int64_t *from, *block, *count;  // [nloop] block b < count begins at from + b * block
   const ein_stage *stage;
   const int64_t *local;         // [ntensor] bytes from where a block's own memory begins, or -1
+  const int *same;              // [ntensor] the first of them that lies where it does
   size_t bytes;                 // of it
+  int along;                    // or -1: from is 0, count pieces of length values in all
+  int64_t length;
   char *const *base;            // when run: [ntensor] addresses of the others
   const ein_scalar *param;
 } ein_group;
@@ -14407,6 +14414,7 @@ typedef struct eini_task {
   const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
   int live;                    // loops of extent > 1, which come first
+  int along;                   // 1 + the loop that its group goes along, never merged; 0: none
   ein_dtype *dtype;            // of streams, for a provider's map
   const unsigned char *away;   // see ein_map
   double out_bytes;            // see ein_map
@@ -15235,6 +15243,7 @@ typedef struct eini_lowering {
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[EINI_GROUP_LOOPS];   //   how many values a task sees: of a block that begins at b,
   int64_t mul[EINI_GROUP_LOOPS], from[EINI_GROUP_LOOPS];  // those from mul * b + from on
+  int along;                // 1 + the one of them that stays a loop by itself, or 0
   const char *local;        // per tensor: lives in the group only,
   const int64_t *shift;     //   and has a block with so many elements in front that are not there
   int unsplit;
@@ -15310,6 +15319,7 @@ static void eini_task_swap(eini_task *t, int i, int j) {
   unsigned char r = t->reduced[i];
   t->reduced[i] = t->reduced[j];
   t->reduced[j] = r;
+  if (t->along == i + 1 || t->along == j + 1) t->along = i + j + 2 - t->along;
   for (int s = 0; s < t->nstream; s++) {
     int64_t *v = t->stride + (int64_t)s * t->nindex;
     int64_t x = v[i];
@@ -15333,6 +15343,7 @@ static int eini_task_kept(const eini_task *t, int i) {
 // Can loops o (outer) and i (inner) be one loop of extent e(o)*e(i)?
 static int eini_task_fusable(const eini_task *t, int o, int i) {
   if (t->reduced[o] != t->reduced[i] || eini_task_kept(t, i)) return 0;
+  if (t->along == o + 1 || t->along == i + 1) return 0;
   for (int s = 0; s < t->nstream; s++) {
     const int64_t *v = t->stride + (int64_t)s * t->nindex;
     int64_t want;
@@ -15873,6 +15884,7 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
     return EIN_ERR_NO_MEMORY;
   t->work = 1;
   t->order = s->order;
+  if (lo->along > 0) t->along = lo->walk.loop[lo->along - 1] + 1;
   for (int i = 0; i < t->nindex; i++) {
     eini_block_range(s, &block, i, &from, &t->extent[i]);
     t->reduced[i] = i >= s->nfree;
@@ -17318,6 +17330,7 @@ typedef struct eini_fuse_graph {
   int *first, *until;            // one past the first that makes it; the last that reads it
   const double *weight;          // per tensor: of an element that moves; NULL: 1
   int uncut;                     // 1: of groups of several no side cuts what a member folds
+  int along;                     // 1: sides may, whatever is made of the folds
 } eini_fuse_graph;
 
 static ein_status eini_fuse_graph_make(eini_arena *a, const ein_graph *g, eini_fuse_graph *w) {
@@ -17445,7 +17458,7 @@ static void eini_fuse_makes(eini_fuse_sets *z, int m) {
     for (int e = map->first[r]; e < map->first[r + 1]; e++)
       eini_fuse_fix(z, x->first + map->term[e].index);
   }
-  for (int i = x->s->nfree; i < x->s->nindex; i++) eini_fuse_fix(z, x->first + i);
+  for (int i = x->s->nfree; i < x->s->nindex && !z->w->along; i++) eini_fuse_fix(z, x->first + i);
 }
 
 // Ranges from the last member to the first, which makes what later ones read.
@@ -17455,8 +17468,8 @@ static void eini_fuse_ranges(eini_fuse_sets *z) {
     if (x->held) eini_fuse_makes(z, m);
     for (int i = 0; i < x->s->nindex; i++)
       if (eini_index_whole(x->s, i)) eini_fuse_fix(z, x->first + i);
-    for (int i = x->s->nfree; i < x->s->nindex && z->w->uncut && z->f->n > 1; i++)
-      eini_fuse_fix(z, x->first + i);
+    const int uncut = z->w->uncut && !z->w->along && z->f->n > 1;
+    for (int i = x->s->nfree; i < x->s->nindex && uncut; i++) eini_fuse_fix(z, x->first + i);
     for (int i = 0; i < x->s->nindex; i++)
       if (z->range[x->first + i].mul <= 0) eini_fuse_need(z, x->first + i, 1, 0, 0);
     for (int k = 0; k < x->s->noperand; k++) {
@@ -18783,6 +18796,8 @@ typedef struct eini_group {
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
   size_t local_bytes, scratch;
   int slots;                    // of any variant, at most
+  int along;                    // 1 + the loop that a block goes along by itself, or 0
+  size_t room;                  // then: bytes of a block's own memory, as its provider says
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
   int nstmt;                    // statements of the graph, and their numbers
@@ -18849,6 +18864,7 @@ typedef struct eini_bundle {
   int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
   int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant
   int nfactor, factor[EINI_MASK_FACTORS][2];  // what exp's values are multiplied by: unit, operand
+  int along;                    // 1 + the loop that a block goes along by itself, or 0
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
   double moves;                 // bytes
   double alone;                 // seconds of its units one by one, and ..
@@ -18934,17 +18950,17 @@ static int eini_bundle_list(const eini_trail *w, int from, int to, int64_t *list
 }
 
 // What statement number x of a group runs over along class c; 0: the class is more than blocks of
-// an index can say.
-static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c,
-                             int streams, eini_group_range *to) {
+// an index can say. folds: of a folded index, too.
+static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c, int folds,
+                             eini_group_range *to) {
   int m = 0;
   while (list[m] != x) m++;
   to->index = -1;
   for (int i = 0; i < f->member[m].s->nindex; i++) {
     const eini_fuse_index *y = &f->index[f->member[m].first + i];
     if (y->cls != c) continue;
-    if (to->index >= 0 || y->lo < 0 || y->mul < 1) return 0;
-    if (i >= f->member[m].s->nfree && !streams) return 0;
+    if (to->index >= 0 || (i >= f->member[m].s->nfree && !folds) || y->lo < 0 || y->mul < 1)
+      return 0;
     to->index = i;
     to->mul = (int64_t)y->mul;
     to->lo = (int64_t)y->lo;
@@ -18956,13 +18972,16 @@ static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x,
 // The ranges of units along class c, as loop l.
 static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64_t *list, int c,
                             eini_bundle *b, int l) {
+  const int folds = b->along == l + 1 || b->stream == c + 1;
   b->extent[l] = 0;
   b->block[l] = (int64_t)f->side[c];
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
     eini_group_range *r = &b->range[u - b->from][l], q;
-    if (!eini_bundle_range(f, list, x->number[0], c, b->stream == c + 1, r)) return 0;
-    if (x->f != NULL && r->index < x->s->nfree) {  // is what is fused into it the same?
+    if (!eini_bundle_range(f, list, x->number[0], c, folds, r)) return 0;
+    if (x->f != NULL && r->index >= x->s->nfree) {  // is what is fused into it behind the fold?
+      if (!eini_bundle_range(f, list, x->number[1], c, 0, &q) || q.index >= 0) return 0;
+    } else if (x->f != NULL) {  // or the same?
       if (!eini_bundle_range(f, list, x->number[1], c, 0, &q)) return 0;
       if (q.index >= 0 ? x->column[q.index] != r->index || r->index < 0 || q.mul != r->mul ||
                              q.lo != r->lo || q.more != r->more
@@ -18971,7 +18990,7 @@ static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64
     if (r->index >= 0 && r->mul == 1 && r->lo == 0 && r->more == 0)
       b->extent[l] = eini_max64(b->extent[l], x->s->index[r->index].extent);
   }
-  return b->extent[l] > b->block[l] && b->block[l] > 0;
+  return (b->along == l + 1 || b->extent[l] > b->block[l]) && b->block[l] > 0;
 }
 
 // Where blocks are others: the last one along a loop is shorter, or not all of it is there for some
@@ -19103,7 +19122,7 @@ static double eini_bundle_moves(const eini_trail *w, const eini_bundle *b, const
 static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int64_t *list,
                               eini_bundle *b) {
   b->gain = -INFINITY;
-  b->nloop = 0;
+  b->nloop = b->along = 0;
   if (!(f->io < INFINITY)) return;
   for (int i = 0; i <= f->ncls; i++) {
     const int c = i < f->ncls ? i : f->last;
@@ -21640,8 +21659,10 @@ static ein_status eini_group_local(const eini_lowering *lo, const eini_trail *w,
   EINI_TRY(eini_group_shape(lo, w, b, u, variant, fused, &shape));
   EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[like].stride, &own[out].stride, &count));
   w->shift[out] = eini_group_shift(b, &w->unit[u], u, fused, own[out].stride);
-  item->from = w->as_found ? u : 0;  // else some stay from block to block
-  item->to = w->as_found ? w->last[out] : b->to;
+  const int l = b->along - 1, i = l < 0 ? -1 : b->range[u - b->from][l].index;
+  const int brief = w->as_found && (l < 0 || (i >= 0 && i < w->unit[u].s->nfree));
+  item->from = brief ? u : 0;  // else some stay from block to block
+  item->to = brief ? w->last[out] : b->to;
   item->at = &w->place[out];
   // Of the largest blocks: what stays from one to the next is in one place in both.
   EINI_TRY(eini_group_shape(lo, w, b, u, 0, fused, &shape));
@@ -21727,6 +21748,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
   if (gr->stmt == NULL) return EIN_ERR_NO_MEMORY;
   gr->nstmt = eini_bundle_list(w, b->from, b->to, gr->stmt);
   gr->nloop = b->nloop;
+  gr->along = b->along;
   for (int l = 0; l < b->nloop; l++) {
     gr->extent[l] = b->extent[l];
     gr->block[l] = b->block[l];
@@ -21862,6 +21884,116 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
 }
 
 // ================================================================================================
+// >>group-along  blocks that go along an index
+// Takes a run of units; gives blocks of some rows that go, piece by piece, along an index that is
+// an axis of what the group makes for itself and is folded there: of it only a piece is held.
+// ================================================================================================
+
+// Sides that are tried: rows of a block, and values in a piece.
+#define EINI_ALONG_SIZES 6
+static const unsigned char eini_along_sizes[EINI_ALONG_SIZES][2] = {
+    {128, 64}, {64, 64}, {64, 32}, {32, 32}, {16, 32}, {16, 16}};
+
+// Have all members that have class c one index of it, which goes value by value with the class?
+static int eini_along_even(const eini_fuse *f, int c) {
+  if (f->whole[c]) return 0;
+  for (int i = 0; i < f->nindex; i++) {
+    const eini_fuse_index *x = &f->index[i];
+    if (x->cls == c && (x->mul != 1 || x->lo != 0 || x->hi != 0 || x->extent != f->extent[c]))
+      return 0;
+  }
+  return 1;
+}
+
+// The class to go along: held by a member, folded by another; of several the longest; or -1.
+static int eini_along_class(const eini_fuse *f) {
+  int best = -1;
+  for (int c = 0; c < f->ncls; c++) {
+    const uint64_t bit = (uint64_t)1 << c;
+    int held = 0, folded = 0;
+    for (int m = 0; m < f->n; m++) {
+      const eini_fuse_member *x = &f->member[m];
+      held |= x->held && (x->in & bit) && !(x->fold & bit);
+      folded |= (x->fold & bit) != 0;
+    }
+    if (held && folded && f->extent[c] > 1 && eini_along_even(f, c) &&
+        (best < 0 || f->extent[c] > f->extent[best]))
+      best = c;
+  }
+  return best;
+}
+
+// Is class c free in all members? 2: and what one reads from outside, going along, has not got it.
+static int eini_along_rows(const eini_fuse *f, int c, int along) {
+  int rows = eini_along_even(f, c) ? 1 : 0;
+  for (int m = 0; m < f->n; m++)
+    if (!(f->member[m].in >> c & 1) || (f->member[m].fold >> c & 1)) rows = 0;
+  for (int k = 0; k < f->naccess && rows > 0; k++)
+    if (f->access[k].kind == EINI_FUSE_READ && (f->access[k].in >> along & 1) &&
+        !(f->access[k].in >> c & 1))
+      rows = 2;
+  return rows;
+}
+
+// Sides of classes: `rows` values of those that share what is read, or of the longest; one of
+// others that are free everywhere. 0: there are too many loops.
+static int eini_along_sides(eini_fuse *f, int along, double rows, eini_bundle *b) {
+  char done[EINI_FUSE_CLASSES] = {0};
+  b->nloop = 0;
+  for (;;) {
+    int c = -1, most = 0;
+    for (int i = 0; i < f->ncls; i++) {
+      const int r = i == along || done[i] ? 0 : eini_along_rows(f, i, along);
+      if (r > most || (r > 0 && r == most && f->extent[i] > f->extent[c])) c = i, most = r;
+    }
+    if (c < 0) break;
+    done[c] = 1;
+    f->side[c] = most == 2 || b->nloop == 0 ? fmin(rows, f->extent[c]) : 1;
+    rows = fmax(1, floor(rows / f->side[c]));
+    if (f->side[c] >= f->extent[c]) continue;
+    if (b->nloop == EINI_GROUP_LOOPS - 1) return 0;
+    b->cls[b->nloop++] = c;
+  }
+  b->cls[b->nloop++] = along;
+  b->along = b->nloop;
+  return 1;
+}
+
+static int eini_along_loops(const eini_trail *w, eini_fuse *f, const int64_t *list, int64_t rows,
+                            int64_t piece, eini_bundle *b) {
+  const int c = eini_along_class(f);
+  if (c < 0 || !eini_along_sides(f, c, (double)rows, b)) return 0;
+  f->side[c] = fmin((double)piece, f->extent[c]);
+  for (int l = 0; l < b->nloop; l++) {
+    if (!eini_bundle_loop(w, f, list, b->cls[l], b, l)) return 0;
+    if (l == b->along - 1) b->edge[l] = b->extent[l];
+    else if (!eini_bundle_edge(w, b, l)) return 0;
+  }
+  return 1;
+}
+
+// Such blocks of units [from, to]; *yes 0: there are none.
+static ein_status eini_along_make(eini_trail *w, int from, int to, int64_t rows, int64_t piece,
+                                  eini_bundle *b, int *yes) {
+  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
+  int64_t list[EINI_FUSE_MOST];
+  eini_fuse f;
+  int fits = 0;
+  const int n = eini_bundle_list(w, from, to, list);
+  *yes = 0;
+  memset(b, 0, sizeof *b);
+  b->from = from, b->to = to;
+  if (n == 0) return EIN_OK;
+  eini_fuse_of(&w->z.w, list, n, &f);
+  w->z.w.along = 1;
+  const ein_status st = eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits);
+  w->z.w.along = 0;
+  if (st == EIN_OK && fits) *yes = eini_along_loops(w, &f, list, rows, piece, b);
+  eini_arena_rollback(&w->z.scratch, &mark);
+  return st;
+}
+
+// ================================================================================================
 // >>group-away  groups that a provider with a memory of its own runs
 // Takes a run of units; gives their statements in blocks as such a provider sees them, of the sizes
 // for which it predicts least, where that is less than what they take one after another.
@@ -21920,7 +22052,25 @@ static ein_status eini_away_stage(eini_arena *a, const eini_group_variant *v, co
   s->tensor = tensor;
   s->offset = offset;
   s->step = step;
+  s->along = t->along > 0 && t->along <= t->live ? t->along - 1 : -1;
   return EIN_OK;
+}
+
+// Where the slots of a variant lie in a block's own memory, and which are the same. 0: one is
+// staged.
+static int eini_away_places(const eini_lowering *lo, const eini_group_variant *v, int64_t *local,
+                            int *same) {
+  int yes = 1;
+  local[0] = -1;
+  same[0] = 0;
+  for (int k = 1; k < v->nslot; k++) {
+    const eini_group_slot *s = &v->slot[k];
+    local[k] = s->slot == -1 ? s->offset : -1;
+    if (s->slot >= 0 && !lo->stay[s->slot].kept) yes = 0;
+    for (same[k] = 1; same[k] < k; same[k]++)
+      if (v->slot[same[k]].slot == s->slot && local[same[k]] == local[k]) break;
+  }
+  return yes;
 }
 
 // Blocks of a variant; *yes 0: something in them is not there, or is staged.
@@ -21931,11 +22081,10 @@ static ein_status eini_away_told(eini_arena *a, const eini_lowering *lo, eini_gr
   ein_stage *stage = EINI_NEW(a, ein_stage, v->ntask);
   int64_t *number_of = EINI_NEW(a, int64_t, 3 * (int64_t)gr->nloop);
   int64_t *local = EINI_NEW(a, int64_t, v->nslot);
-  if (g == NULL || stage == NULL || number_of == NULL || local == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 1; k < v->nslot; k++) {
-    local[k] = v->slot[k].slot == -1 ? v->slot[k].offset : -1;
-    if (v->slot[k].slot >= 0 && !lo->stay[v->slot[k].slot].kept) *yes = 0;
-  }
+  int *same = EINI_NEW(a, int, v->nslot);
+  if (g == NULL || stage == NULL || number_of == NULL || local == NULL || same == NULL)
+    return EIN_ERR_NO_MEMORY;
+  *yes &= eini_away_places(lo, v, local, same);
   for (int k = 0; k < v->ntask; k++) {
     if (v->task[k].dtype == NULL) *yes = 0;  // a fold of nothing
     EINI_TRY(eini_away_stage(a, v, &v->task[k], gr->nloop, &stage[k]));
@@ -21954,9 +22103,11 @@ static ein_status eini_away_told(eini_arena *a, const eini_lowering *lo, eini_gr
   g->nstage = v->ntask;
   g->stage = stage;
   g->ntensor = v->nslot;
-  local[0] = -1;
   g->local = local;
+  g->same = same;
   g->bytes = gr->local_bytes;
+  g->along = gr->along - 1;
+  g->length = gr->along > 0 ? gr->extent[gr->along - 1] : 0;
   v->told = g;
   return EIN_OK;
 }
@@ -21966,6 +22117,7 @@ static ein_status eini_away_asked(eini_arena *a, const eini_lowering *lo, eini_t
   const ein_kernels *k = lo->away;
   eini_candidate *x = EINI_NEW(a, eini_candidate, 1);
   if (x == NULL) return EIN_ERR_NO_MEMORY;
+  double traffic = 0;
   *yes = 1;
   for (int n = 0; n < 1 << t->group->nloop && *yes; n++) {
     eini_group_variant *v = &t->group->variant[n];
@@ -21977,12 +22129,15 @@ static ein_status eini_away_asked(eini_arena *a, const eini_lowering *lo, eini_t
     if (!*yes) break;
     x->seconds += v->choice.seconds;
     t->choice.away += v->choice.away;
+    traffic += v->choice.traffic;
+    if (v->choice.scratch > t->group->room) t->group->room = v->choice.scratch;
     memcpy(x->variant, v->choice.variant, sizeof x->variant);
     for (int i = 0; i < v->ntask; i++) {  // for explain
       v->task[i].kernels = k;
       memcpy(v->task[i].choice.variant, v->choice.variant, sizeof v->choice.variant);
     }
   }
+  if (traffic > 0) t->group->moves = traffic;
   x->name = k->name;
   x->fixed = *yes && lo->wanted != NULL && eini_wanted_is(lo->wanted, k->name, x->variant);
   t->kernels = k;
@@ -22005,6 +22160,7 @@ static ein_status eini_away_try(ein_plan *p, const eini_lowering *lo, const eini
   EINI_TRY(eini_group_new(p, lo, w, b, t));
   eini_group *gr = t->group;
   sub.width = sub.maps = t->parts = 1;
+  sub.along = b->along;
   sub.local = w->local;
   sub.shift = w->shift;
   sub.seat = seat;
@@ -22024,25 +22180,43 @@ static ein_status eini_away_try(ein_plan *p, const eini_lowering *lo, const eini
   return EIN_OK;
 }
 
-// The best blocks of units [u, v]; *at: which trail's, or -1.
-static ein_status eini_away_best(ein_plan *p, const eini_lowering *lo, eini_away_search *x, int u,
-                                 int v, eini_seat *seat, eini_bundle *best, eini_candidate *found,
-                                 int *at) {
+// The best blocks of some units, and whose trail they are of, or -1.
+typedef struct eini_away_found {
   eini_bundle b;
+  eini_candidate candidate;
+  int at;
+} eini_away_found;
+
+// Blocks of trail k against the best before.
+static ein_status eini_away_one(ein_plan *p, const eini_lowering *lo, const eini_away_search *x,
+                                int k, const eini_bundle *b, eini_seat *seat,
+                                eini_away_found *best) {
   eini_candidate one;
-  *at = -1;
+  int yes = 0;
+  if (best->at >= 0 && b->nloop == best->b.nloop && b->along == best->b.along &&
+      memcmp(b->block, best->b.block, (size_t)b->nloop * sizeof *b->block) == 0)
+    return EIN_OK;
+  EINI_TRY(eini_away_try(p, lo, &x->trail[k], b, seat, 0, &one, &yes));
+  if (!yes || (best->at >= 0 && !eini_better(&one, &best->candidate))) return EIN_OK;
+  best->b = *b;
+  best->candidate = one;
+  best->at = k;
+  return EIN_OK;
+}
+
+// Of units [u, v]: blocks that go along an index, and those that hold all they make.
+static ein_status eini_away_best(ein_plan *p, const eini_lowering *lo, eini_away_search *x, int u,
+                                 int v, eini_seat *seat, eini_away_found *best) {
+  eini_bundle b;
+  best->at = -1;
+  for (int k = 0, yes = 1; k < EINI_ALONG_SIZES && yes; k++) {
+    EINI_TRY(eini_along_make(&x->trail[0], u, v, eini_along_sizes[k][0], eini_along_sizes[k][1], &b,
+                             &yes));
+    if (yes) EINI_TRY(eini_away_one(p, lo, x, 0, &b, seat, best));
+  }
   for (int k = 0; k < x->n; k++) {
-    int yes = 0;
     EINI_TRY(eini_bundle_make(&x->trail[k], u, v, 0, &b));
-    if (!(b.gain > -INFINITY)) continue;
-    if (*at >= 0 && b.nloop == best->nloop &&
-        memcmp(b.block, best->block, (size_t)b.nloop * sizeof *b.block) == 0)
-      continue;
-    EINI_TRY(eini_away_try(p, lo, &x->trail[k], &b, seat, 0, &one, &yes));
-    if (!yes || (*at >= 0 && !eini_better(&one, found))) continue;
-    *best = b;
-    *found = one;
-    *at = k;
+    if (b.gain > -INFINITY) EINI_TRY(eini_away_one(p, lo, x, k, &b, seat, best));
   }
   return EIN_OK;
 }
@@ -22061,13 +22235,12 @@ static ein_status eini_plan_away(ein_plan *p, const eini_lowering *lo, eini_away
     v++;
   for (; v > u && *last == 0; v--) {
     double seconds[3] = {0, 0, 0};
-    eini_bundle b;
-    eini_candidate found;
+    eini_away_found found;
     eini_lowering sub = *lo;
     eini_arena scratch;
-    int at, yes = 0;
-    EINI_TRY(eini_away_best(p, lo, x, u, v, seat, &b, &found, &at));
-    if (at < 0) continue;
+    int yes = 0;
+    EINI_TRY(eini_away_best(p, lo, x, u, v, seat, &found));
+    if (found.at < 0) continue;
     eini_arena_init(&scratch, &lo->a->al);
     sub.a = &scratch;
     ein_status st = EIN_OK;
@@ -22075,11 +22248,11 @@ static ein_status eini_plan_away(ein_plan *p, const eini_lowering *lo, eini_away
       st = eini_unit_seconds(&sub, NULL, w->unit, i, &seconds[1]);
     eini_arena_free(&scratch);
     EINI_TRY(st);
-    seconds[0] = found.seconds;
-    const int take = found.fixed || EINI_SURELY * seconds[0] < seconds[1];
+    seconds[0] = found.candidate.seconds;
+    const int take = found.candidate.fixed || EINI_SURELY * seconds[0] < seconds[1];
     EINI_TRY(eini_plan_verdict(p, w->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !take));
     if (!take) continue;
-    EINI_TRY(eini_away_try(p, lo, &x->trail[at], &b, seat, 1, &found, &yes));
+    EINI_TRY(eini_away_try(p, lo, &x->trail[found.at], &found.b, seat, 1, &found.candidate, &yes));
     if (yes) p->info.seconds += seconds[0];
     if (yes) *last = v;
   }
@@ -22830,6 +23003,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
     for (int l = inner; l >= 0; l--) {
       const int64_t n = eini_ceil_div(g->extent[l], g->block[l]);
       at[l] = left % n * g->block[l];
+      if (l == g->along - 1) at[l] = eini_min64(at[l], g->extent[l] - g->block[l]);
       left /= n;
       number |= (at[l] >= g->edge[l]) << l;
     }
@@ -24360,12 +24534,14 @@ static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *tas
              (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
     return;
   }
-  eini_say(t, "%4d  group of %d, blocks of", k, g->variant[0].ntask);
+  eini_say(t, "%4d  group of %d, %s", k, g->variant[0].ntask,
+           g->along == 1 ? "one block" : "blocks of");
   for (int j = 0; j < g->nloop; j++) {
-    eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
-             (long long)g->extent[j]);
+    eini_say(t, "%s%lld of %lld", j + 1 == g->along ? " along " : j > 0 ? " x " : " ",
+             (long long)g->block[j], (long long)g->extent[j]);
   }
   eini_say(t, "; %.3g bytes of temporaries are never stored", g->saved);
+  if (g->room > 0) eini_say(t, ", %lld in a block's memory", (long long)g->room);
   if (task->best != NULL)
     eini_say(t, "\n        predicted: %s-%s %.3g s", task->best->name, task->best->variant,
              task->best->seconds);

@@ -26,7 +26,8 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
-//                 >>cuda-ways >>cuda-groups >>cuda-measure >>cuda-public
+//                 >>cuda-ways >>cuda-groups >>cuda-opens >>cuda-pieces >>cuda-along
+//                 >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -78,6 +79,7 @@
 // elements    an element a thread
 // group       statements of a group one after another in each block of their common loops, in one
 //             kernel, what is between them in shared memory: attention, softmax, norms, stencils
+// along       a group whose blocks go along an index piece by piece, see below: attention
 // turn        copies and element-wise statements that are dense along different indices in the
 //             output and in one or two operands: tiles of 32 x 32 through shared memory
 //
@@ -88,6 +90,19 @@
 // (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from ein_rates.away,
 // which ein_calibrate measures on the device by its events (einsum calibrate --kernels cuda), else
 // from what the driver says and constants in >>cuda-ways.
+//
+// An index along which a group makes tensors and which it folds later (keys of attention) need not
+// be there whole: a block of rows goes along it. Of such tensors shared memory holds a piece; what
+// products read from outside comes there once for a block and piece, and they have up to 64 results
+// a thread in registers, on tensor cores as above. Where a value takes the result of a fold that is
+// not at its end, there is a rule or no such group. exp of c * (T - M), c > 0, and M max or
+// logsumexp of T, or of c * (M - T) with min: M so far is taken, and what was summed of such values
+// is multiplied by exp of how far M has moved since. Factors and divisors that are folds or made of
+// them (the sum of a softmax) multiply or divide sums at the end. Sums and differences of alike,
+// casts, negation and known factors stay in form; only sums and means take what is not known yet.
+// Rows whose M is infinite or NaN are NaN, as without: exp(M - M) is. Where an infinity in V meets
+// a weight that underflows, the result may be the infinity and not NaN. A fold that others wait for
+// must be a temporary. `--explain` says rows, pieces and bytes of shared memory of such a group.
 //
 //
 // MEMORY
@@ -139,9 +154,11 @@
 // WHAT IT DOES NOT DO
 //
 // Copies from device to device: what those of one process exchange as places of a fabric goes by
-// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups do sums of
-// products as any other fold, without tiles, and softmax of a row that is there. A budget does not
-// go with views of the device's memory. Parts with gaps of a slice's output are waited for.
+// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups that hold
+// whole rows do sums of products as any other fold, without tiles; of those that go along an index
+// each block goes all the way, however few there are, and copies no piece while it computes one. A
+// budget does not go with views of the device's memory. Parts with gaps of a slice's output are
+// waited for.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -999,6 +1016,7 @@ static const char *const eini_cuda_helpers[] = {
     "#define EIN_BLOCKS gridDim.x\n"
     "#define EIN_ROOM extern __shared__ __align__(16) char ein_room[]\n"
     "#define EIN_ARGS(type) const type &\n"
+    "#define EIN_READ(at) (at)\n#define EIN_WRITE(at) (at)\n"
     "#endif\n"
     "typedef unsigned char ein_bool;\n"
     "typedef struct { float re, im; } ein_c64;\n"
@@ -1181,6 +1199,8 @@ typedef struct eini_cuda_writer {
   const eini_cuda_nest *x;
   int q, bad;
   int staged;                 // 1: addresses and values are names, b<stream> and at<stream>
+  const unsigned char *own;   // then, per stream: 1: in shared memory; 2: read as 1
+  int along;                  // 1 + the loop of which there are n values, or 0
   int param[EINI_CUDA_REGS];  // which one pair of numbers is of
 } eini_cuda_writer;
 
@@ -1495,25 +1515,41 @@ static int eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_C
   return n;
 }
 
-// Loops [from, to) of one number.
-static void eini_cuda_say_split(eini_cuda_writer *w, const char *of, int from, int to) {
-  eini_text *t = &w->t;
-  if (to - from == 1) eini_say(t, "  const ix j%d = %s;\n", from, of);
-  if (to - from < 2) return;
-  eini_say(t, "  ix d%d = %s;\n", from, of);
-  for (int i = to - 1; i > from; i--)
-    eini_say(t, "  const ix j%d = d%d %% (ix)p.e[%d]; d%d /= (ix)p.e[%d];\n", i, from, i, from, i);
-  eini_say(t, "  const ix j%d = d%d;\n", from, from);
+// Loops [from, to) as bits.
+static unsigned eini_cuda_loops(int from, int to) {
+  return from < to ? (1u << to) - (1u << from) : 0;
 }
 
-// The offset of a stream by loops [from, to).
-static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
+// Loops of a set of one number.
+static void eini_cuda_say_split_in(eini_cuda_writer *w, const char *of, unsigned loops) {
+  eini_text *t = &w->t;
+  int first = 0, more;
+  while (first < w->x->n && !(loops >> first & 1)) first++;
+  if (first == w->x->n) return;
+  more = (loops >> first) > 1;
+  if (more) eini_say(t, "  ix d%d = %s;\n", first, of);
+  for (int i = w->x->n - 1; i > first; i--) {
+    if (!(loops >> i & 1)) continue;
+    if (w->along == i + 1) eini_say(t, "  const ix j%d = d%d %% n; d%d /= n;\n", i, first, first);
+    else eini_say(t, "  const ix j%d = d%d %% (ix)p.e[%d]; d%d /= (ix)p.e[%d];\n", i, first, i,
+                  first, i);
+  }
+  if (more) eini_say(t, "  const ix j%d = d%d;\n", first, first);
+  else eini_say(t, "  const ix j%d = %s;\n", first, of);
+}
+
+static void eini_cuda_say_split(eini_cuda_writer *w, const char *of, int from, int to) {
+  eini_cuda_say_split_in(w, of, eini_cuda_loops(from, to));
+}
+
+// The offset of a stream by loops of a set.
+static void eini_cuda_say_offset_in(eini_cuda_writer *w, int s, unsigned loops) {
   const eini_cuda_nest *x = w->x;
   int word = 0, said = 0;
   for (int k = 0; k <= s; k++) {
-    for (int i = 0; i < (k < s ? x->n : to); i++) {
+    for (int i = 0; i < x->n; i++) {
       const int any = x->form[k][i] == EINI_CUDA_ANY;
-      if (k == s && i >= from && x->form[k][i] != EINI_CUDA_ZERO) {
+      if (k == s && (loops >> i & 1) && x->form[k][i] != EINI_CUDA_ZERO) {
         eini_say(&w->t, "%sj%d", said++ > 0 ? " + " : "", i);
         if (any) eini_say(&w->t, " * (ix)p.s[%d]", word);
       }
@@ -1523,8 +1559,19 @@ static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
   if (said == 0) eini_say(&w->t, "0");
 }
 
+static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
+  eini_cuda_say_offset_in(w, s, eini_cuda_loops(from, to));
+}
+
+// What 1 is as it is stored.
+static const char *eini_cuda_one(ein_dtype t) {
+  return t == EIN_F16 ? "0x3c00" : t == EIN_BF16 ? "0x3f80" : "1";
+}
+
+// Reads of the device's memory in groups are marked: EIN_READ.
 static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
   const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
+  const int own = w->staged && w->own != NULL ? w->own[s] : 0;
   if (w->x->value[s]) {
     eini_say(&w->t, w->staged ? "  const long long i%d = at%d + ("
                               : "  const long long i%d = p.at[%d] + (", s, s);
@@ -1532,8 +1579,13 @@ static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
     eini_say(&w->t, ");\n");
     return;
   }
-  eini_say(&w->t, w->staged ? "  const %s r%d = ((const %s *)b%d)["
-                            : "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
+  if (own == 2) {
+    eini_say(&w->t, "  const %s r%d = %s;\n", type, s, eini_cuda_one((ein_dtype)w->x->dtype[s]));
+    return;
+  }
+  eini_say(&w->t, !w->staged ? "  const %s r%d = ((const %s *)p.b[%d])["
+                  : own      ? "  const %s r%d = ((const %s *)b%d)["
+                             : "  const %s r%d = EIN_READ((const %s *)b%d)[", type, s, type, s);
   eini_cuda_say_offset(w, s, from, to);
   eini_say(&w->t, "];\n");
 }
@@ -1609,7 +1661,9 @@ static void eini_cuda_say_store(eini_cuda_writer *w, const char *name) {
     eini_cuda_say_code(w, x->store, &r, 's', made);
     from = (ein_dtype)x->store->type;
   }
-  eini_say(t, w->staged ? "  ((%s *)b%d)[" : "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
+  eini_say(t, !w->staged ? "  ((%s *)p.b[%d])["
+              : w->own != NULL && w->own[x->out] ? "  ((%s *)b%d)[" : "  EIN_WRITE((%s *)b%d)[",
+           eini_cuda_stored(to), x->out);
   eini_cuda_say_offset(w, x->out, 0, x->nfree);
   eini_say(t, "] = ");
   if (x->kind == EINI_CUDA_COPY) eini_say(t, "%s", made);
@@ -2112,15 +2166,18 @@ static void eini_cuda_say_mma(eini_text *t, const eini_cuda_fragment *f, int cor
   eini_say(t, ");\n}\n#endif\n");
 }
 
+static void eini_cuda_say_tf32(eini_text *t) {
+  eini_say(t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
+              "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
+              "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+}
+
 // What such a kernel needs beside the fold.
 static void eini_cuda_say_cores(eini_cuda_writer *w, const eini_cuda_shape *s) {
   const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
   eini_say(&w->t, "typedef %s ein_m;\n", f->type);
   if (s->cores == EINI_CUDA_CORES_NONE) return;
-  if (s->cores == EINI_CUDA_CORES_TF32)
-    eini_say(&w->t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
-                    "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
-                    "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+  if (s->cores == EINI_CUDA_CORES_TF32) eini_cuda_say_tf32(&w->t);
   eini_cuda_say_lane(&w->t, f, 0);
   eini_cuda_say_lane(&w->t, f, 1);
   eini_cuda_say_mma(&w->t, f, s->cores);
@@ -3344,18 +3401,23 @@ static const double eini_cuda_load_flops = 8;       // operations in the time of
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
 
-// What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
-static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+// What the device's tensor cores have for sums of products of type `type` whose factors are stored
+// as p and q (EIN_NONE: are not as they are stored). f32 is rounded where that was asked for.
+static int eini_cuda_cores_for(const ein_cuda *c, ein_dtype type, ein_dtype p, ein_dtype q) {
   const int arch = 10 * c->device.major + c->device.minor;
-  const ein_side *p = &of->p, *q = &of->q;
-  if (of->pair != EIN_PAIR_SUM_MUL || arch < 75) return EINI_CUDA_CORES_NONE;
-  if (of->type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
-  if (of->type != EIN_F32) return EINI_CUDA_CORES_NONE;
-  if (eini_cuda_as_stored(p) && eini_cuda_as_stored(q) && p->dtype[0] == q->dtype[0]) {
-    if (p->dtype[0] == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
-    if (p->dtype[0] == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
-  }
+  if (arch < 75) return EINI_CUDA_CORES_NONE;
+  if (type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
+  if (type != EIN_F32) return EINI_CUDA_CORES_NONE;
+  if (p == q && p == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
+  if (p == q && p == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
   return c->tf32 && arch >= 80 ? EINI_CUDA_CORES_TF32 : EINI_CUDA_CORES_NONE;
+}
+
+static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+  const int stored = eini_cuda_as_stored(&of->p) && eini_cuda_as_stored(&of->q);
+  if (of->pair != EIN_PAIR_SUM_MUL) return EINI_CUDA_CORES_NONE;
+  return eini_cuda_cores_for(c, of->type, stored ? of->p.dtype[0] : EIN_NONE,
+                             stored ? of->q.dtype[0] : EIN_NONE);
 }
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,
@@ -3801,15 +3863,19 @@ static int eini_cuda_lanes(const eini_cuda_nest *x) {
   return x->fold == EIN_FOLD_NONE ? 0 : log;
 }
 
+// Bytes of a state.
+static size_t eini_cuda_state_bytes(const eini_cuda_nest *x) {
+  const size_t scalars = x->fold == EIN_FOLD_VAR ? 3 : x->fold == EIN_FOLD_LOGSUMEXP ? 2 : 1;
+  if (x->fold == EIN_FOLD_ARGMAX || x->fold == EIN_FOLD_ARGMIN) return 16;  // with a position
+  return ein_dtype_size(x->type) * scalars;
+}
+
 // Shared memory of a block: what is between stages, then states of threads that share a fold, whose
 // place goes to *states.
 static size_t eini_cuda_room_of(const ein_group *g, const eini_cuda_nest *x, size_t *states) {
   size_t most = 0;
   for (int k = 0; k < g->nstage; k++) {
-    const ein_fold f = x[k].fold;
-    const size_t scalars = f == EIN_FOLD_VAR ? 3 : f == EIN_FOLD_LOGSUMEXP ? 2 : 1;
-    size_t one = ein_dtype_size(x[k].type) * scalars;
-    if (f == EIN_FOLD_ARGMAX || f == EIN_FOLD_ARGMIN) one = 16;  // with a position
+    const size_t one = eini_cuda_state_bytes(&x[k]);
     if (eini_cuda_lanes(&x[k]) > 0 && one > most) most = one;
   }
   *states = (g->bytes + 63) / 64 * 64;
@@ -3841,27 +3907,36 @@ static void eini_cuda_say_places(eini_cuda_writer *w, const ein_group *g, int k,
   }
 }
 
-// Results go round the threads, or round groups of them that share a fold.
-static void eini_cuda_say_results(eini_cuda_writer *w) {
+// Elements go round the threads.
+static void eini_cuda_say_plainly(eini_cuda_writer *w) {
   const eini_cuda_nest *x = w->x;
+  char name[16] = "";
+  eini_text *t = &w->t;
+  eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]%s; i += %d) {\n",
+           w->along > 0 ? " * n" : "", EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "i", 0, x->nfree);
+  eini_cuda_say_loads(w, NULL);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_store(w, name);
+  eini_say(t, "  }\n");
+}
+
+// Results go round groups of threads that share a fold; what follows stands where the first of them
+// has it, in a.
+static void eini_cuda_say_shared_folds(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  const char *free = w->along > 0 && w->along <= x->nfree ? " * n" : "";
+  const char *more = w->along > x->nfree ? " * n" : "";
   char name[16] = "", at[16];
   eini_text *t = &w->t;
-  if (x->fold == EIN_FOLD_NONE) {
-    eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]; i += %d) {\n", EINI_CUDA_THREADS);
-    eini_cuda_say_split(w, "i", 0, x->nfree);
-    eini_cuda_say_loads(w, NULL);
-    eini_cuda_say_value(w, name);
-    eini_cuda_say_store(w, name);
-    eini_say(t, "  }\n");
-    return;
-  }
   eini_say(t, "  ein_state *const all = (ein_state *)(ein_room + p.z[3]);\n"
               "  const int lanes = (int)p.z[2], lane = EIN_TID & (lanes - 1);\n"
-              "  for (ix i0 = 0; i0 < (ix)p.z[0]; i0 += %d / lanes) {\n"
-              "  const ix full = i0 + EIN_TID / lanes, i = full < (ix)p.z[0] ? full : 0;\n",
-           EINI_CUDA_THREADS);
+              "  for (ix i0 = 0; i0 < (ix)p.z[0]%s; i0 += %d / lanes) {\n"
+              "  const ix full = i0 + EIN_TID / lanes, i = full < (ix)p.z[0]%s ? full : 0;\n",
+           free, EINI_CUDA_THREADS, free);
   eini_cuda_say_split(w, "i", 0, x->nfree);
-  eini_say(t, "  ein_state a = ein_none();\n  for (ix k = lane; k < (ix)p.z[1]; k += lanes) {\n");
+  eini_say(t, "  ein_state a = ein_none();\n"
+              "  for (ix k = lane; k < (ix)p.z[1]%s; k += lanes) {\n", more);
   eini_cuda_say_split(w, "k", x->nfree, x->n);
   eini_cuda_say_loads(w, NULL);
   eini_cuda_say_value(w, name);
@@ -3872,16 +3947,25 @@ static void eini_cuda_say_results(eini_cuda_writer *w) {
               "  if (lane < h) all[EIN_TID] = ein_merge(all[EIN_TID], all[EIN_TID + h]);\n"
               "  EIN_SYNC;\n  }\n  a = all[EIN_TID];\n  }\n"
               "  if (lane == 0 && full == i) {\n");
-  eini_say(t, "  const %s y = ein_finish(a, p.q[%d]);\n", eini_cuda_type(x->result), 2 * w->q);
+}
+
+static void eini_cuda_say_results(eini_cuda_writer *w) {
+  if (w->x->fold == EIN_FOLD_NONE) {
+    eini_cuda_say_plainly(w);
+    return;
+  }
+  eini_cuda_say_shared_folds(w);
+  eini_say(&w->t, "  const %s y = ein_finish(a, p.q[%d]);\n", eini_cuda_type(w->x->result),
+           2 * w->q);
   eini_cuda_say_store(w, "y");
-  eini_say(t, "  }\n  }\n");
+  eini_say(&w->t, "  }\n  }\n");
 }
 
 // A stage's own types and functions have names of their own. on 0: no longer.
 static void eini_cuda_say_names(eini_text *t, int k, int on) {
   static const char *const names[] = {"ix", "ein_args", "ein_t", "ein_u", "ein_w", "ein_state",
                                       "ein_none", "ein_lift", "ein_merge", "ein_finish",
-                                      "ein_stage"};
+                                      "ein_stage", "ein_sums", "ein_begin", "ein_end"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (on) eini_say(t, "#define %s %s%d\n", names[i], names[i], k);
     else eini_say(t, "#undef %s\n", names[i]);
@@ -3889,7 +3973,11 @@ static void eini_cuda_say_names(eini_text *t, int k, int on) {
 }
 
 static int eini_cuda_say_stage(eini_cuda_writer *w, const ein_group *g, int k, int *at) {
+  unsigned char own[EINI_CUDA_STREAMS];
   eini_text *t = &w->t;
+  for (int s = 0; s < w->x->nstream; s++)
+    own[s] = !w->x->value[s] && g->local[g->stage[k].tensor[s]] >= 0;
+  w->own = own;
   eini_cuda_say_names(t, k, 1);
   eini_cuda_say_args(w);
   if (!eini_cuda_say_fold(w)) return 0;
@@ -3901,6 +3989,7 @@ static int eini_cuda_say_stage(eini_cuda_writer *w, const ein_group *g, int k, i
   eini_cuda_say_results(w);
   eini_say(t, "}\n");
   eini_cuda_say_names(t, k, 0);
+  w->own = NULL;
   return 1;
 }
 
@@ -3948,7 +4037,8 @@ static eini_cuda_kernel *eini_cuda_group_write(ein_cuda *c, const ein_group *g,
 static int eini_cuda_seen(const ein_group *g, int k, int i) {
   for (int b = 0; b <= k; b++)
     for (int s = 0; s < (b < k ? g->stage[b].map.nstream : i); s++)
-      if (g->stage[b].tensor[s] == g->stage[k].tensor[i]) return 1;
+      if (g->stage[b].tensor[s] >= 0 &&
+          g->same[g->stage[b].tensor[s]] == g->same[g->stage[k].tensor[i]]) return 1;
   return 0;
 }
 
@@ -3986,8 +4076,7 @@ static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
          fmax(fmax(once / v.stream, cached / (eini_cuda_cached * v.stream)), compute) / full;
 }
 
-static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ein_choice *h) {
-  ein_cuda *c = (ein_cuda *)user;
+static int eini_cuda_group_plan(ein_cuda *c, const ein_group *g, int nth, ein_choice *h) {
   eini_cuda_together way;
   double blocks = 1;
   for (int l = 0; l < g->nloop; l++) blocks *= (double)g->count[l];
@@ -4004,6 +4093,7 @@ static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ei
   eini_cuda_stages_end(c, g, x);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
   snprintf(h->variant, sizeof h->variant, "group");
+  h->scratch = way.room;
   memcpy(h->state, &way, sizeof way);
   return way.kernel != NULL;
 }
@@ -4030,8 +4120,19 @@ static void eini_cuda_group_words(const ein_group *g, const eini_cuda_nest *x,
       if (g->stage[k].step[i] != 0) word[n++] = (uint64_t)g->stage[k].step[i];
 }
 
-static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
-  ein_cuda *c = eini_cuda_here(user);
+static ein_status eini_cuda_together_go(ein_cuda *c, const eini_cuda_together *way,
+                                        uint64_t *word) {
+  eini_cuda_kernel *kernel = eini_cuda_kernel_here(c, way->kernel);
+  if (kernel == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_ready_kernel(c, kernel);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 0);
+  if (st == EIN_OK) st = eini_cuda_launch(c, kernel, way->blocks, way->room, word);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 1);
+  return eini_cuda_exit(c, st);
+}
+
+static ein_status eini_cuda_group_run(ein_cuda *c, const ein_group *g, const ein_choice *h) {
   uint64_t word[EINI_CUDA_WORDS];
   eini_cuda_together way;
   memcpy(&way, h->state, sizeof way);
@@ -4040,15 +4141,1243 @@ static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const
   memset(word, 0, sizeof word);
   eini_cuda_group_words(g, x, &way, word);
   eini_cuda_stages_end(c, g, x);
-  way.kernel = eini_cuda_kernel_here(c, way.kernel);
-  if (way.kernel == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_cuda_enter(c));
-  ein_status st = eini_cuda_ready_kernel(c, way.kernel);
-  if (st == EIN_OK) st = eini_cuda_clock(c, 0);
-  if (st == EIN_OK)
-st = eini_cuda_launch(c, way.kernel, way.blocks, way.room, word);
-  if (st == EIN_OK) st = eini_cuda_clock(c, 1);
-  return eini_cuda_exit(c, st);
+  return eini_cuda_together_go(c, &way, word);
+}
+
+// ================================================================================================
+// >>cuda-opens  values that a block has before it has gone along all of an index
+// Takes expressions of stages; says how their values will change by what is not known before the
+// end: X * exp(by * M) * R / S, or X + by * M. M: an extreme along the way; R, S: other results.
+// ================================================================================================
+
+#define EINI_CUDA_REFS 6        // results that one stage's values wait for at most
+
+// A result that is waited for, as the loops of a stage find it.
+typedef struct eini_cuda_ref {
+  int stage;                    // which makes it
+  int64_t at;                   // bytes in a block's memory
+  ein_dtype dtype;
+  int64_t stride[EINI_CUDA_LOOPS];
+} eini_cuda_ref;
+
+// The form of a value. Values of form `alone` are such a result itself, and nothing else.
+typedef enum eini_cuda_form {
+  EINI_CUDA_LINEAR, EINI_CUDA_ADDED, EINI_CUDA_ALONE, EINI_CUDA_NEVER
+} eini_cuda_form;
+
+typedef struct eini_cuda_wait {
+  eini_cuda_form form;
+  int of;                       // the ref that is M, or -1
+  double by;
+  signed char power[EINI_CUDA_REFS];  // of refs that multiply, or (< 0) divide
+} eini_cuda_wait;
+
+enum { EINI_CUDA_BEFORE, EINI_CUDA_PIECE, EINI_CUDA_FOLDED, EINI_CUDA_AFTER };
+
+// A stage, or (stage -1) a copy to shared memory.
+typedef struct eini_cuda_act {
+  eini_cuda_nest x;             // streams behind the output: what the end, and M's changes, need
+  int stage, when;
+  int along;                    // x's loop, or -1
+  int only;                     // operand that a fold along takes as it is, or -1
+  const int64_t *step[EINI_CUDA_STREAMS];  // by the group's loops; NULL: none
+  int made[EINI_CUDA_STREAMS];  // act that makes it, or -1
+  unsigned char own[EINI_CUDA_STREAMS];    // as eini_cuda_writer's
+  unsigned char summed[EINI_CUDA_STREAMS]; // 1: what is waited for, as M
+  int nref;
+  eini_cuda_ref ref[EINI_CUDA_REFS];
+  eini_cuda_wait open;          // of what it makes
+  int extreme;                  // 1: it is M of another
+  int rows, cols;               // > 0: a product, with so many results of a thread, and ..
+  unsigned across;              // .. of its free loops, those of columns
+  int cores, warps, side[2];    // of tensor cores: warps down the rows; streams of rows, columns
+  int state, moved, place[EINI_CUDA_REFS], change;  // streams, or -1
+} eini_cuda_act;
+
+static eini_cuda_wait eini_cuda_known(void) {
+  eini_cuda_wait v;
+  memset(&v, 0, sizeof v);
+  v.form = EINI_CUDA_LINEAR;
+  v.of = -1;
+  return v;
+}
+
+static eini_cuda_wait eini_cuda_never(void) {
+  eini_cuda_wait v = eini_cuda_known();
+  v.form = EINI_CUDA_NEVER;
+  return v;
+}
+
+static int eini_cuda_is_known(const eini_cuda_wait *v) {
+  int known = v->form == EINI_CUDA_LINEAR && v->of < 0;
+  for (int i = 0; i < EINI_CUDA_REFS; i++) known &= v->power[i] == 0;
+  return known;
+}
+
+static int eini_cuda_alike(const eini_cuda_wait *a, const eini_cuda_wait *b) {
+  return a->form == b->form && a->of == b->of && !(a->by < b->by) && !(a->by > b->by) &&
+         memcmp(a->power, b->power, sizeof a->power) == 0;
+}
+
+// The ref of a result, added where there is none like it; -1: there are too many.
+static int eini_cuda_ref_add(eini_cuda_act *k, const eini_cuda_ref *r) {
+  for (int i = 0; i < k->nref; i++)
+    if (k->ref[i].stage == r->stage && k->ref[i].at == r->at &&
+        memcmp(k->ref[i].stride, r->stride, sizeof r->stride) == 0)
+      return i;
+  if (k->nref == EINI_CUDA_REFS) return -1;
+  k->ref[k->nref] = *r;
+  return k->nref++;
+}
+
+// Is loop i of a stage's operand o the loop m of the stage that makes it?
+static int eini_cuda_same_loop(const eini_cuda_act *k, int o, int i, const eini_cuda_act *j,
+                               int m) {
+  return i != k->along && m != j->along && k->x.stride[o][i] == j->x.stride[j->x.out][m] &&
+         k->x.extent[i] == j->x.extent[m];
+}
+
+// A ref of the stage j that makes operand o, as stage k finds it; -1: its loops do not say where.
+static int eini_cuda_ref_moved(eini_cuda_act *k, int o, const eini_cuda_act *j, int r) {
+  eini_cuda_ref y = j->ref[r];
+  memset(y.stride, 0, sizeof y.stride);
+  for (int m = 0; m < j->x.n; m++) {
+    int i = 0;
+    if (j->ref[r].stride[m] == 0) continue;
+    while (i < k->x.nfree && !eini_cuda_same_loop(k, o, i, j, m)) i++;
+    if (i == k->x.nfree) return -1;
+    y.stride[i] = j->ref[r].stride[m];
+  }
+  return eini_cuda_ref_add(k, &y);
+}
+
+// Operand o of stage k, which act j makes.
+static eini_cuda_wait eini_cuda_open_of(eini_cuda_act *all, eini_cuda_act *k, int o,
+                                        const ein_group *g) {
+  eini_cuda_wait v = eini_cuda_known(), never = eini_cuda_never();
+  const eini_cuda_act *j = k->made[o] < 0 ? NULL : &all[k->made[o]];
+  if (j == NULL || j->when == EINI_CUDA_BEFORE) return v;
+  if (j->when == EINI_CUDA_PIECE) {
+    v = j->open;
+    memset(v.power, 0, sizeof v.power);
+    for (int r = 0; r < EINI_CUDA_REFS; r++) {
+      if (j->open.power[r] == 0 && j->open.of != r) continue;
+      const int to = eini_cuda_ref_moved(k, o, j, r);
+      if (to < 0) return never;
+      if (j->open.of == r) v.of = to;
+      v.power[to] = (signed char)(v.power[to] + j->open.power[r]);
+    }
+    return v;
+  }
+  eini_cuda_ref r;
+  memset(&r, 0, sizeof r);
+  r.stage = k->made[o];
+  r.dtype = (ein_dtype)k->x.dtype[o];
+  r.at = g->local[g->stage[k->stage].tensor[o]] + g->stage[k->stage].offset[o];
+  memcpy(r.stride, k->x.stride[o], sizeof r.stride);
+  for (int i = k->x.nfree; i < k->x.n; i++)
+    if (r.stride[i] != 0) return never;
+  if (!k->own[o] || (v.of = eini_cuda_ref_add(k, &r)) < 0) return never;
+  v.form = EINI_CUDA_ALONE;
+  return v;
+}
+
+// ---- the extreme of what an exponential takes ----
+
+// Is operand o of stage k where stage j, an extreme along the way of what it reads as it is, has
+// its result c? Then it is on the safe side of it.
+static int eini_cuda_bounded(const eini_cuda_act *k, int o, const eini_cuda_act *j,
+                             const eini_cuda_ref *c, const ein_group *g) {
+  const eini_cuda_nest *x = &k->x, *y = &j->x;
+  if (j->only < 0 || j->x.n - j->x.nfree != 1 || k->along < 0 || k->along >= x->nfree) return 0;
+  const ein_stage *s = &g->stage[k->stage], *t = &g->stage[j->stage];
+  if (k->made[o] != j->made[j->only] || g->same[s->tensor[o]] != g->same[t->tensor[j->only]] ||
+      s->offset[o] != t->offset[j->only] || x->dtype[o] != y->dtype[j->only] ||
+      x->stride[o][k->along] != y->stride[j->only][j->along])
+    return 0;
+  for (int l = 0; l < g->nloop; l++)
+    if (s->step[o * g->nloop + l] != t->step[j->only * g->nloop + l]) return 0;
+  for (int i = 0; i < x->n; i++) {
+    int m = 0;
+    if (i == k->along || (x->stride[o][i] == 0 && c->stride[i] == 0)) continue;
+    while (m < y->nfree && (y->stride[j->only][m] != x->stride[o][i] ||
+                            y->extent[m] != x->extent[i] ||
+                            y->stride[y->out][m] != c->stride[i]))
+      m++;
+    if (m == y->nfree) return 0;
+  }
+  return c->at == g->local[t->tensor[y->out]] + t->offset[y->out];
+}
+
+// Which way the result of a stage bounds what it folds: 1: from above, -1: from below, 0: not.
+static int eini_cuda_bounds(const eini_cuda_act *j) {
+  if (j->when != EINI_CUDA_FOLDED || j->only < 0 || !eini_cuda_real(j->x.type)) return 0;
+  if (j->x.fold == EIN_FOLD_MAX || j->x.fold == EIN_FOLD_LOGSUMEXP) return 1;
+  return j->x.fold == EIN_FOLD_MIN ? -1 : 0;
+}
+
+// ---- steps ----
+
+// What the registers of an expression are. operand: that a register is as it is, or -1; number: of
+// a constant, else NAN.
+typedef struct eini_cuda_reader {
+  eini_cuda_act *all, *k;
+  const ein_group *g;
+  eini_cuda_wait value[EINI_CUDA_REGS];
+  int operand[EINI_CUDA_REGS];
+  double number[EINI_CUDA_REGS];
+} eini_cuda_reader;
+
+// A result itself as a factor. 0: it is M of the stage, too.
+static int eini_cuda_factor(eini_cuda_reader *r, eini_cuda_wait *v) {
+  if (v->form != EINI_CUDA_ALONE) return v->form == EINI_CUDA_LINEAR;
+  const int of = v->of;
+  *v = eini_cuda_known();
+  v->power[of] = 1;
+  for (int s = 0; s < r->k->x.out; s++)
+    if (r->k->made[s] == r->k->ref[of].stage) r->k->own[s] = 2;
+  return 1;
+}
+
+static eini_cuda_wait eini_cuda_times(eini_cuda_reader *r, eini_cuda_wait a, eini_cuda_wait b,
+                                      int sign) {
+  eini_cuda_wait v = eini_cuda_never();
+  if (!eini_cuda_factor(r, &a) || !eini_cuda_factor(r, &b)) return v;
+  if (b.of >= 0 && (sign < 0 || a.of >= 0)) return v;
+  v = a;
+  if (b.of >= 0) v.of = b.of, v.by = b.by;
+  for (int i = 0; i < EINI_CUDA_REFS; i++)
+    v.power[i] = (signed char)(a.power[i] + sign * b.power[i]);
+  return v;
+}
+
+// a - b, where one is a result that bounds the other.
+static eini_cuda_wait eini_cuda_exceeds(eini_cuda_reader *r, const ein_step *s) {
+  const eini_cuda_wait *a = &r->value[s->a], *b = &r->value[s->b];
+  const int flip = a->form == EINI_CUDA_ALONE;
+  const eini_cuda_wait *m = flip ? a : b;
+  const int o = r->operand[flip ? s->b : s->a], c = r->operand[flip ? s->a : s->b];
+  eini_cuda_wait v = eini_cuda_never();
+  if (m->form != EINI_CUDA_ALONE || o < 0 || c < 0) return v;
+  const eini_cuda_ref *ref = &r->k->ref[m->of];
+  eini_cuda_act *j = &r->all[ref->stage];
+  if (eini_cuda_bounds(j) != (flip ? -1 : 1) || !eini_cuda_bounded(r->k, o, j, ref, r->g))
+    return v;
+  v.form = EINI_CUDA_ADDED;
+  v.of = m->of;
+  v.by = flip ? 1 : -1;
+  for (int i = 0; i < r->k->x.nop; i++)
+    if (r->k->made[i] == ref->stage) r->k->summed[i] = 1;
+  j->extreme = 1;
+  return v;
+}
+
+// Of values of which one waits for a result: those that stay in form.
+static eini_cuda_wait eini_cuda_step_open(eini_cuda_reader *r, const ein_step *s) {
+  const eini_cuda_wait *a = &r->value[s->a], *b = &r->value[s->b], *c = &r->value[s->c];
+  eini_cuda_wait v = eini_cuda_never();
+  const int added = a->form == EINI_CUDA_ADDED || b->form == EINI_CUDA_ADDED;
+  const int real = eini_cuda_real((ein_dtype)s->from) && eini_cuda_real((ein_dtype)s->type);
+  if (!real) return v;
+  switch (s->op) {
+    case EIN_OP_CAST: case EIN_OP_ROUNDTO:
+      return a->form == EINI_CUDA_LINEAR || a->form == EINI_CUDA_ADDED ? *a : v;
+    case EIN_OP_NEG:
+      return a->form == EINI_CUDA_LINEAR ? *a : v;
+    case EIN_OP_SUB: case EIN_OP_ADD:
+      if (a->form == EINI_CUDA_LINEAR && eini_cuda_alike(a, b)) return *a;
+      if (a->form == EINI_CUDA_ADDED && eini_cuda_is_known(b)) return *a;
+      if (s->op == EIN_OP_ADD && b->form == EINI_CUDA_ADDED && eini_cuda_is_known(a)) return *b;
+      return s->op == EIN_OP_SUB ? eini_cuda_exceeds(r, s) : v;
+    case EIN_OP_MUL: case EIN_OP_DIV:
+      if (!added) return eini_cuda_times(r, *a, *b, s->op == EIN_OP_MUL ? 1 : -1);
+      if (a->form == EINI_CUDA_ADDED && r->number[s->b] > 0) {
+        v = *a;
+        v.by = s->op == EIN_OP_MUL ? v.by * r->number[s->b] : v.by / r->number[s->b];
+      } else if (s->op == EIN_OP_MUL && b->form == EINI_CUDA_ADDED && r->number[s->a] > 0) {
+        v = *b;
+        v.by *= r->number[s->a];
+      }
+      return v;
+    case EIN_OP_EXP:
+      if (a->form != EINI_CUDA_ADDED) return v;
+      v = *a;
+      v.form = EINI_CUDA_LINEAR;
+      return v;
+    case EIN_OP_WHERE:
+      if (!eini_cuda_is_known(a) || b->form != EINI_CUDA_LINEAR || c->form != EINI_CUDA_LINEAR)
+        return v;
+      if (eini_cuda_alike(b, c)) return *b;
+      if (b->of >= 0 || c->of >= 0) return v;  // what M makes of infinities would be lost
+      return r->number[s->c] == 0 ? *b : r->number[s->b] == 0 ? *c : v;
+    default: return v;
+  }
+}
+
+// The value of an expression, operand 0 of which is `zero` where that is not NULL; others are
+// streams from `first` on.
+static eini_cuda_wait eini_cuda_read(eini_cuda_reader *r, const ein_code *c, int first,
+                                     const eini_cuda_wait *zero) {
+  if (c->nreg > EINI_CUDA_REGS) return eini_cuda_never();
+  for (int i = 0; i < c->nfill; i++) {
+    const ein_fill *f = &c->fill[i];
+    r->value[f->reg] = eini_cuda_known();
+    r->operand[f->reg] = -1;
+    r->number[f->reg] = f->param < 0 && eini_cuda_real((ein_dtype)f->type) ? f->re : NAN;
+  }
+  for (int i = 0; i < c->nstep; i++) {
+    const ein_step *s = &c->step[i];
+    eini_cuda_wait v = eini_cuda_known();
+    int operand = -1;
+    if (s->op == EIN_OP_OPERAND && s->a == 0 && zero != NULL) {
+      v = *zero;
+    } else if (s->op == EIN_OP_OPERAND) {
+      operand = first + s->a;
+      v = eini_cuda_open_of(r->all, r->k, operand, r->g);
+    } else if (s->op == EIN_OP_CALL) {
+      v = eini_cuda_never();
+    } else if (s->op != EIN_OP_INDEX) {
+      if (!eini_cuda_is_known(&r->value[s->a]) || !eini_cuda_is_known(&r->value[s->b]) ||
+          !eini_cuda_is_known(&r->value[s->c]))
+        v = eini_cuda_step_open(r, s);
+    }
+    r->value[s->dst] = v;
+    r->operand[s->dst] = operand;
+    r->number[s->dst] = NAN;
+  }
+  return r->value[c->result];
+}
+
+// ================================================================================================
+// >>cuda-pieces  what a block does that goes along an index
+// Takes a group with such a loop; gives acts: stages before, for each piece, and after, copies of
+// what pieces of products read, and places in shared memory. 0: rules do not say how.
+// ================================================================================================
+
+enum { EINI_CUDA_ACTS = 3 * EINI_CUDA_STAGES, EINI_CUDA_PRODUCT = 64 };  // results of a thread
+
+typedef struct eini_cuda_going {
+  int n;
+  int order[EINI_CUDA_ACTS];    // acts in order: stages by number, copies before all others
+  size_t room, states;          // shared memory, and from where lanes' states lie there
+  eini_cuda_act act[EINI_CUDA_ACTS];
+} eini_cuda_going;
+
+static int eini_cuda_moves(const eini_cuda_nest *x, int s, unsigned loops) {
+  for (int i = 0; i < x->n; i++)
+    if ((loops >> i & 1) && x->stride[s][i] != 0) return 1;
+  return 0;
+}
+
+static int64_t eini_cuda_up64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// The last stage before k that makes what its stream s is; -1: it comes from outside.
+static int eini_cuda_maker(const ein_group *g, int k, int s) {
+  for (int j = k - 1; j >= 0 && g->stage[k].tensor[s] >= 0; j--) {
+    const ein_stage *y = &g->stage[j];
+    if (g->same[y->tensor[y->map.nstream - 1]] == g->same[g->stage[k].tensor[s]]) return j;
+  }
+  return -1;
+}
+
+// Stages, and when they run.
+static int eini_cuda_acts_of(const ein_group *g, eini_cuda_going *a) {
+  for (int k = 0; k < g->nstage; k++) {
+    const ein_stage *s = &g->stage[k];
+    eini_cuda_act *x = &a->act[k];
+    memset(x, 0, sizeof *x);
+    if (!eini_cuda_of_stage(g, s, &x->x)) return 0;
+    x->stage = k;
+    x->along = s->along;
+    x->when = s->along < 0 ? EINI_CUDA_BEFORE : s->along < x->x.nfree ? EINI_CUDA_PIECE
+                                                                      : EINI_CUDA_FOLDED;
+    x->state = x->moved = x->change = -1;
+    for (int r = 0; r < EINI_CUDA_REFS; r++) x->place[r] = -1;
+    x->only = x->x.nop == 1 && s->map.code->plain == 0 && !s->map.code->conj &&
+                      x->x.store == NULL ? 0 : -1;
+    for (int i = 0; i < x->x.nstream; i++) {
+      x->step[i] = s->step + i * g->nloop;
+      x->made[i] = i == x->x.out ? -1 : eini_cuda_maker(g, k, i);
+      x->own[i] = s->tensor[i] >= 0 && g->local[s->tensor[i]] >= 0;
+      if (x->made[i] >= 0 && a->act[x->made[i]].when >= EINI_CUDA_FOLDED && s->along < 0)
+        x->when = EINI_CUDA_AFTER;
+      // Another of these may overwrite it or read it too early.
+      if (x->made[i] >= 0 && s->along < 0 && a->act[x->made[i]].when == EINI_CUDA_PIECE) return 0;
+    }
+  }
+  a->n = g->nstage;
+  return 1;
+}
+
+// What a stage's values wait for. 0: there is no rule.
+static int eini_cuda_opened(eini_cuda_reader *r) {
+  eini_cuda_act *k = r->k;
+  eini_cuda_nest *x = &k->x;
+  k->open = eini_cuda_known();
+  if (k->when == EINI_CUDA_BEFORE || k->when == EINI_CUDA_AFTER) return 1;
+  if (x->fold == EIN_FOLD_ARGMAX || x->fold == EIN_FOLD_ARGMIN || x->fold == EIN_FOLD_USER)
+    return 0;
+  k->open = eini_cuda_read(r, x->code[0], 0, NULL);
+  if (!eini_cuda_is_known(&k->open) && x->fold != EIN_FOLD_NONE &&
+      (k->open.form != EINI_CUDA_LINEAR || !eini_cuda_real(x->type) ||
+       (x->fold != EIN_FOLD_SUM && x->fold != EIN_FOLD_MEAN)))
+    return 0;
+  if (k->when == EINI_CUDA_PIECE && x->store != NULL)
+    k->open = eini_cuda_read(r, x->store, x->extra - 1, &k->open);
+  if (k->open.form > EINI_CUDA_ADDED || (!eini_cuda_is_known(&k->open) && !k->own[x->out] &&
+                                         k->when == EINI_CUDA_PIECE))
+    return 0;
+  for (int s = 0; s < x->out; s++)
+    if (k->own[s] == 2 && k->summed[s]) return 0;
+  return 1;
+}
+
+static int eini_cuda_opens(const ein_group *g, eini_cuda_going *a) {
+  eini_cuda_reader r;
+  r.all = a->act;
+  r.g = g;
+  for (int k = 0; k < g->nstage; k++) {
+    r.k = &a->act[k];
+    if (!eini_cuda_opened(&r)) return 0;
+  }
+  return 1;
+}
+
+// ---- products ----
+
+// The operands of which a value is the plain product, as bits; 0: it is another.
+static unsigned eini_cuda_factors(const eini_cuda_act *k) {
+  const ein_code *c = k->x.code[0];
+  unsigned value[EINI_CUDA_REGS];
+  char one[EINI_CUDA_REGS];
+  if (c->nfill > 0 || c->nreg > EINI_CUDA_REGS || k->x.extra != k->x.nop) return 0;
+  for (int i = 0; i < c->nstep; i++) {
+    const ein_step *s = &c->step[i];
+    const int load = s->op == EIN_OP_OPERAND;
+    if (s->op != EIN_OP_OPERAND && s->op != EIN_OP_MUL && s->op != EIN_OP_DIV) return 0;
+    if (s->type != (unsigned char)k->x.type || (load && s->a > 30)) return 0;
+    const unsigned a = load ? 1u << s->a : value[s->a], b = load ? 0 : value[s->b];
+    if (!load && (a & b) != 0) return 0;
+    if (s->op == EIN_OP_DIV && !one[s->b]) return 0;
+    one[s->dst] = (char)(load ? k->own[s->a] == 2 : one[s->a] && one[s->b]);
+    value[s->dst] = one[s->dst] ? 0 : a | b;
+  }
+  return value[c->result];
+}
+
+// Does a product of `rows` and `cols` go to tensor cores? Then its operands are set.
+static int eini_cuda_cored(const ein_cuda *c, eini_cuda_act *k) {
+  const eini_cuda_nest *x = &k->x;
+  const unsigned all = eini_cuda_loops(0, x->nfree);
+  unsigned two = x->fold == EIN_FOLD_SUM && x->n - x->nfree == 1 ? eini_cuda_factors(k) : 0;
+  k->side[0] = k->side[1] = -1;
+  for (int s = 0; s < x->nop && two != 0; s++) {
+    const int row = eini_cuda_moves(x, s, all & ~k->across), col = eini_cuda_moves(x, s, k->across);
+    if (!(two >> s & 1)) continue;
+    if (row == col || k->side[col] >= 0) return EINI_CUDA_CORES_NONE;
+    k->side[col] = s;
+  }
+  if (k->side[0] < 0 || k->side[1] < 0) return EINI_CUDA_CORES_NONE;
+  const ein_dtype p = (ein_dtype)x->dtype[k->side[0]], q = (ein_dtype)x->dtype[k->side[1]];
+  const int cores = eini_cuda_cores_for(c, x->type, p, q);
+  const int plain = cores >= EINI_CUDA_CORES_F16 || (p == x->type && q == x->type);
+  return plain ? cores : EINI_CUDA_CORES_NONE;
+}
+
+// Results of a thread where warps share fragments of tensor cores: as few as can be.
+static void eini_cuda_fragmented(eini_cuda_act *k, int64_t rows, int64_t cols) {
+  const int m = eini_cuda_fragments[k->cores].m;
+  int64_t least = 0;
+  for (int warps = 1; warps <= 8; warps *= 2) {
+    const int64_t r = eini_ceil_div(eini_ceil_div(rows, m), warps) * (m / 8);
+    const int64_t c = eini_ceil_div(eini_ceil_div(cols, 8), 8 / warps) * 2;
+    if (least > 0 && r * c >= least) continue;
+    least = r * c;
+    k->warps = warps;
+    k->rows = (int)r;
+    k->cols = (int)c;
+  }
+}
+
+// Is a stage a product of rows and columns? Columns are what goes along, or what no operand that is
+// made here moves with.
+static void eini_cuda_product(const ein_cuda *cuda, eini_cuda_act *k) {
+  const eini_cuda_nest *x = &k->x;
+  unsigned across = 0;
+  int64_t rows = 1, cols = 1;
+  if (x->fold == EIN_FOLD_NONE || (k->when != EINI_CUDA_PIECE && k->when != EINI_CUDA_FOLDED))
+    return;
+  for (int i = 0; i < x->nfree; i++) {
+    int made = 0;
+    for (int s = 0; s < x->nop; s++) made |= k->made[s] >= 0 && x->stride[s][i] != 0;
+    const int col = k->when == EINI_CUDA_PIECE ? i == k->along : !made;
+    if (col) across |= 1u << i, cols *= x->extent[i];
+    else rows *= x->extent[i];
+  }
+  const int64_t r = (rows + EINI_CUDA_SIDE - 1) / EINI_CUDA_SIDE;
+  const int64_t c = (cols + EINI_CUDA_SIDE - 1) / EINI_CUDA_SIDE;
+  const int64_t most = EINI_CUDA_PRODUCT * 4 / (int64_t)eini_cuda_state_bytes(x);
+  if (cols < 8 || rows < 4 || r * c > most) return;
+  k->across = across;
+  k->rows = (int)r;
+  k->cols = (int)c;
+  k->cores = eini_cuda_cored(cuda, k);
+  if (k->cores) eini_cuda_fragmented(k, rows, cols);
+}
+
+// ---- places ----
+
+// Adds a stream behind the others. 0: there are too many.
+static int eini_cuda_extra(eini_cuda_act *k, ein_dtype type, int64_t at, const int64_t *stride) {
+  eini_cuda_nest *x = &k->x;
+  const int s = x->nstream;
+  if (s == EINI_CUDA_STREAMS) return -1;
+  x->nstream++;
+  x->dtype[s] = (unsigned char)type;
+  x->size[s] = (unsigned char)ein_dtype_size(type);
+  x->away[s] = 1;
+  x->value[s] = x->packed[s] = 0;
+  x->base[s] = (char *)(uintptr_t)at;
+  for (int i = 0; i < x->n; i++) x->stride[s][i] = stride == NULL ? 0 : stride[i];
+  k->step[s] = NULL;
+  k->own[s] = 1;
+  return s;
+}
+
+// Elements from where the memory of what a stage makes begins to the last.
+static int64_t eini_cuda_reach(const ein_group *g, const eini_cuda_act *k) {
+  const eini_cuda_nest *x = &k->x;
+  int64_t low, hull = eini_cuda_hull(x, 0, x->out, &low);
+  return g->stage[k->stage].offset[x->out] / x->size[x->out] + low + hull;
+}
+
+// States, how far an extreme has moved, and where what is waited for lies.
+static int eini_cuda_places(const ein_group *g, eini_cuda_going *a) {
+  int64_t moved[EINI_CUDA_STAGES] = {0};
+  for (int k = 0; k < g->nstage; k++) {
+    eini_cuda_act *x = &a->act[k];
+    if (x->when != EINI_CUDA_FOLDED) continue;
+    if (x->rows == 0) {
+      const int64_t results = eini_cuda_extent(&x->x, 0, x->x.nfree);
+      x->state = eini_cuda_extra(x, x->x.type, (int64_t)a->room, NULL);
+      a->room += (size_t)eini_cuda_up64(results * (int64_t)eini_cuda_state_bytes(&x->x));
+      if (x->state < 0) return 0;
+    }
+    const int64_t own = g->stage[k].offset[x->x.out] / x->x.size[x->x.out];
+    const int64_t size = (int64_t)ein_dtype_size(x->x.type);
+    if (x->extreme) {
+      moved[k] = (int64_t)a->room;
+      x->moved = eini_cuda_extra(x, x->x.type, moved[k] + own * size, x->x.stride[x->x.out]);
+      a->room += (size_t)eini_cuda_up64(eini_cuda_reach(g, x) * size);
+      if (x->moved < 0 || x->rows > 0 || !x->own[x->x.out]) return 0;
+    }
+    for (int r = 0; r < x->nref; r++) {
+      const eini_cuda_ref *f = &x->ref[r];
+      const eini_cuda_act *m = &a->act[f->stage];
+      if (x->open.of != r && x->open.power[r] == 0) continue;
+      if ((x->place[r] = eini_cuda_extra(x, f->dtype, f->at, f->stride)) < 0) return 0;
+      if (x->open.of != r) continue;
+      const int64_t element = (f->at - g->local[g->stage[f->stage].tensor[m->x.out]]) /
+                              (int64_t)ein_dtype_size(f->dtype);
+      x->change = eini_cuda_extra(x, m->x.type, moved[f->stage] + element *
+                                  (int64_t)ein_dtype_size(m->x.type), f->stride);
+      if (x->change < 0) return 0;
+    }
+  }
+  return 1;
+}
+
+// ---- copies ----
+
+// The loops of a copy of stream s of stage k, those of large steps first.
+static int eini_cuda_copied(const eini_cuda_act *k, int s, int *loop) {
+  int n = 0;
+  for (int i = 0; i < k->x.n; i++) {
+    int to = n;
+    if (k->x.stride[s][i] == 0) continue;
+    for (; to > 0 && eini_abs64(k->x.stride[s][loop[to - 1]]) < eini_abs64(k->x.stride[s][i]); to--)
+      loop[to] = loop[to - 1];
+    loop[to] = i;
+    n++;
+  }
+  return n;
+}
+
+// Steps from row to row in shared memory: no two neighbours meet in a bank.
+static int64_t eini_cuda_pitch(int64_t n, int size) {
+  return size >= 4 ? n | 1 : size == 2 ? ((n + 1) / 2 | 1) * 2 : n;
+}
+
+// Stream s of stage k is read from shared memory, where a copy of its own puts it. 0: no room.
+static int eini_cuda_copy_act(eini_cuda_going *a, eini_cuda_act *k, int s, size_t most) {
+  int loop[EINI_CUDA_LOOPS];
+  int64_t step[EINI_CUDA_LOOPS], all = 1;
+  const int n = eini_cuda_copied(k, s, loop), size = k->x.size[s];
+  eini_cuda_act *const c = &a->act[a->n < EINI_CUDA_ACTS ? a->n : 0];
+  eini_cuda_nest *const x = &c->x;
+  for (int i = n - 1; i >= 0; i--) {
+    step[i] = all;
+    all = i == n - 1 ? eini_cuda_pitch(k->x.extent[loop[i]], size) : all * k->x.extent[loop[i]];
+  }
+  const int64_t bytes = eini_cuda_up64(all * size);
+  if (a->n == EINI_CUDA_ACTS || n == 0 || eini_cuda_opaque[size] == EIN_NONE ||
+      bytes > (int64_t)(most - a->room))
+    return n == 0;
+  memset(c, 0, sizeof *c);
+  x->kind = EINI_CUDA_COPY;
+  x->n = x->nfree = n;
+  x->nstream = 2;
+  x->nop = x->extra = x->extra_value = x->out = 1;
+  x->count = 1;
+  c->stage = c->along = c->state = c->moved = c->change = c->made[0] = c->made[1] = c->only = -1;
+  c->when = EINI_CUDA_BEFORE;
+  for (int i = 0; i < n; i++) {
+    x->extent[i] = k->x.extent[loop[i]];
+    x->stride[0][i] = k->x.stride[s][loop[i]];
+    x->stride[1][i] = k->x.stride[s][loop[i]] = step[i];
+    if (loop[i] == k->along) c->along = i, c->when = EINI_CUDA_PIECE;
+  }
+  for (int i = 0; i < 2; i++) {
+    x->dtype[i] = (unsigned char)eini_cuda_opaque[size];
+    x->size[i] = (unsigned char)size;
+    x->away[i] = 1;
+  }
+  x->base[0] = k->x.base[s];
+  x->base[1] = k->x.base[s] = (char *)(uintptr_t)a->room;
+  c->step[0] = k->step[s];
+  c->own[1] = k->own[s] = 1;
+  k->step[s] = NULL;
+  a->room += (size_t)bytes;
+  a->n++;
+  return 1;
+}
+
+// What products read again and again. 0: there is not room for all of it.
+static int eini_cuda_copies(const ein_group *g, eini_cuda_going *a, size_t most) {
+  for (int k = 0; k < g->nstage; k++) {
+    eini_cuda_act *x = &a->act[k];
+    for (int s = 0; s < x->x.nop && x->rows > 0; s++)
+      if (!x->x.value[s] && !x->own[s] && x->made[s] < 0 && !eini_cuda_copy_act(a, x, s, most))
+        return 0;
+  }
+  return 1;
+}
+
+// Copies come first, then stages as they are.
+static void eini_cuda_acts_order(const ein_group *g, eini_cuda_going *a) {
+  int n = 0;
+  for (int k = g->nstage; k < a->n; k++) a->order[n++] = k;
+  for (int k = 0; k < g->nstage; k++) a->order[n++] = k;
+}
+
+static int eini_cuda_going_of(const ein_cuda *c, const ein_group *g, eini_cuda_going *a) {
+  const size_t most = c->device.shared;
+  size_t lanes = 0;
+  a->n = 0;
+  if (g->nstage < 1 || g->nstage > EINI_CUDA_STAGES || !eini_cuda_acts_of(g, a) ||
+      !eini_cuda_opens(g, a))
+    return 0;
+  a->room = (size_t)eini_cuda_up64((int64_t)g->bytes);
+  for (int k = 0; k < g->nstage; k++) eini_cuda_product(c, &a->act[k]);
+  if (!eini_cuda_places(g, a)) return 0;
+  for (int k = 0; k < g->nstage; k++)
+    if (a->act[k].rows == 0 && a->act[k].x.fold != EIN_FOLD_NONE)
+      lanes = eini_cuda_state_bytes(&a->act[k].x) > lanes ? eini_cuda_state_bytes(&a->act[k].x)
+                                                          : lanes;
+  lanes *= EINI_CUDA_THREADS;
+  if (a->room + lanes > most || !eini_cuda_copies(g, a, most - lanes)) return 0;
+  eini_cuda_acts_order(g, a);
+  for (int k = 0; k < a->n; k++) eini_cuda_strides(&a->act[k].x);
+  a->states = a->room;
+  a->room += lanes;
+  return a->room <= most;
+}
+
+// ================================================================================================
+// >>cuda-along  groups that go along an index, in one kernel
+// Takes acts; gives a kernel whose blocks of threads run them piece by piece, what folds along all
+// pieces in registers or shared memory, and changed by how far an extreme has moved.
+// ================================================================================================
+
+static unsigned eini_cuda_free(const eini_cuda_act *k) { return eini_cuda_loops(0, k->x.nfree); }
+
+// Steps of an act by the group's loops that are not 0.
+static int eini_cuda_act_steps(const ein_group *g, const eini_cuda_act *k) {
+  int n = 0;
+  for (int s = 0; s < k->x.nstream; s++)
+    for (int l = 0; l < g->nloop && k->step[s] != NULL && k->own[s] != 1; l++)
+      n += k->step[s][l] != 0;
+  return n;
+}
+
+static int eini_cuda_going_steps(const ein_group *g, const eini_cuda_going *a) {
+  int n = 0;
+  for (int k = 0; k < a->n; k++) n += eini_cuda_act_steps(g, &a->act[k]);
+  return n;
+}
+
+// ---- functions of an act ----
+
+// A function that is at block and piece; at: number of its first step.
+static void eini_cuda_say_head(eini_cuda_writer *w, const ein_group *g, const eini_cuda_act *k,
+                               const char *name, int at) {
+  const eini_cuda_nest *x = w->x;
+  eini_text *t = &w->t;
+  eini_say(t, "EIN_DEVICE void %s(EIN_ARGS(ein_args) p, EIN_ARGS(ein_steps) u, char *ein_room",
+           name);
+  for (int l = 0; l < g->nloop; l++) eini_say(t, ", long long g%d", l);
+  eini_say(t, k->rows > 0 && k->when == EINI_CUDA_FOLDED ? ", int n, ein_sums *c) {\n"
+                                                         : ", int n) {\n");
+  for (int i = 0; i < x->nstream; i++) {
+    if (x->value[i]) eini_say(t, "  const long long at%d = p.at[%d]", i, i);
+    else if (k->own[i]) eini_say(t, "  char *const b%d = ein_room + (long long)p.b[%d]", i, i);
+    else eini_say(t, "  char *const b%d = p.b[%d]", i, i);
+    for (int l = 0; l < g->nloop && k->step[i] != NULL && k->own[i] != 1; l++) {
+      if (k->step[i][l] == 0) continue;
+      if (k->own[i] != 2) eini_say(t, " + g%d * u.t[%d]", l, at);
+      at++;
+    }
+    eini_say(t, ";\n");
+  }
+}
+
+// The element of a stream by loops of a set, as stored.
+static void eini_cuda_say_at(eini_cuda_writer *w, int s, unsigned loops) {
+  const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
+  eini_say(&w->t, w->own[s] ? "((%s *)b%d)[" : "EIN_READ((%s *)b%d)[", type, s);
+  eini_cuda_say_offset_in(w, s, loops);
+  eini_say(&w->t, "]");
+}
+
+// e: by how much sums change, for loops of a set; what follows is done where they do.
+static void eini_cuda_say_change(eini_cuda_writer *w, const eini_cuda_act *k, unsigned loops) {
+  const ein_dtype type = k->x.type;
+  eini_text *t = &w->t;
+  eini_say(t, "  const %s far = (%s)", eini_cuda_type(type), eini_cuda_type(type));
+  eini_cuda_say_at(w, k->change, loops);
+  eini_say(t, ";\n  if (far != 0) {\n  const %s e = exp%s(far * ", eini_cuda_type(type),
+           type == EIN_F32 ? "f" : "");
+  eini_cuda_say_bits(t, type, k->open.by, 0);
+  eini_say(t, ");\n");
+}
+
+// What y waits for is there. An extreme that is no number makes none of what was summed.
+static void eini_cuda_say_close(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const char *type = eini_cuda_type(k->x.type);
+  eini_text *t = &w->t;
+  for (int r = 0; r < k->nref; r++) {
+    const int s = k->place[r];
+    char name[16];
+    if (s < 0) continue;
+    snprintf(name, sizeof name, "r%d", s);
+    eini_say(t, "  const %s %s = ", eini_cuda_stored(k->ref[r].dtype), name);
+    eini_cuda_say_at(w, s, eini_cuda_free(k));
+    eini_say(t, ";\n  const %s w%d = (%s)", type, r, type);
+    eini_cuda_say_wide(t, k->ref[r].dtype, name);
+    eini_say(t, ";\n");
+    if (k->open.of == r) eini_say(t, "  y += w%d - w%d;\n", r, r);
+    for (int i = 0; i < k->open.power[r]; i++) eini_say(t, "  y = y * w%d;\n", r);
+    for (int i = 0; i > k->open.power[r]; i--) eini_say(t, "  y = y / w%d;\n", r);
+  }
+}
+
+// The state of a fold along so far takes in that of a piece, a; an extreme moves where others see
+// it: it stays a number, and counts as one only from the first on.
+static void eini_cuda_say_taken(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const ein_dtype to = (ein_dtype)k->x.dtype[k->x.out];
+  eini_text *t = &w->t;
+  char name[2] = "c";
+  eini_say(t, "  ein_state b = ((ein_state *)b%d)[i];\n", k->state);
+  if (k->extreme) eini_say(t, "  const ein_t old = ein_finish(b, p.q[%d]);\n", 2 * w->q);
+  if (k->change >= 0) {
+    eini_cuda_say_change(w, k, eini_cuda_free(k));
+    eini_say(t, "  b.v *= e;\n  }\n");
+  }
+  eini_say(t, "  b = ein_merge(b, a);\n  ((ein_state *)b%d)[i] = b;\n", k->state);
+  if (!k->extreme) return;
+  eini_say(t, "  const ein_t y = ein_finish(b, p.q[%d]), c = y - y == 0 ? y : 0;\n"
+              "  const %s before = ", 2 * w->q, eini_cuda_stored(to));
+  eini_cuda_say_at(w, k->x.out, eini_cuda_free(k));
+  eini_say(t, ", after = ");
+  eini_cuda_say_narrow(t, k->x.type, to, name);
+  eini_say(t, ";\n  ");
+  eini_cuda_say_at(w, k->x.out, eini_cuda_free(k));
+  eini_say(t, " = after;\n  ");
+  eini_cuda_say_at(w, k->moved, eini_cuda_free(k));
+  eini_say(t, " = old - old == 0 ? (ein_t)");
+  eini_cuda_say_wide(t, to, "after");
+  eini_say(t, " - (ein_t)");
+  eini_cuda_say_wide(t, to, "before");
+  eini_say(t, " : 0;\n");
+}
+
+// ---- products ----
+
+// Which thread has which results.
+static void eini_cuda_say_grid(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const int by_piece = k->along >= 0 && (k->across >> k->along & 1);
+  eini_say(&w->t, "  const ix rows = (ix)p.z[0], cols = (ix)p.z[1]%s;\n", by_piece ? " * n" : "");
+  if (!k->cores)
+    eini_say(&w->t, "  const int top = EIN_TID / %d, left = EIN_TID %% %d;\n", EINI_CUDA_SIDE,
+             EINI_CUDA_SIDE);
+  else
+    eini_say(&w->t, "  const int top = EIN_TID / 32 %% %d * %d + EIN_TID %% 32 / 4;\n"
+                    "  const int left = EIN_TID / %d * %d + EIN_TID %% 4 * 2;\n", k->warps,
+             k->rows * 8, 32 * k->warps, k->cols * 4);
+}
+
+// Which row or column of the block a thread's number i is of.
+static void eini_cuda_say_slot(eini_text *t, const eini_cuda_act *k, int col, const char *i) {
+  const int m = eini_cuda_fragments[k->cores].m;
+  if (!k->cores) eini_say(t, "%s + %d * %s", col ? "left" : "top", EINI_CUDA_SIDE, i);
+  else if (col) eini_say(t, "left + %s / 2 * 8 + %s %% 2", i, i);
+  else eini_say(t, "top + %s / %d * %d + %s %% %d * 8", i, m / 8, m, i, m / 8);
+}
+
+// Offsets of what a thread reads, by rows f<stream>[i] or columns l<stream>[i].
+static void eini_cuda_say_starts(eini_cuda_writer *w, const eini_cuda_act *k, int col) {
+  const eini_cuda_nest *x = w->x;
+  const unsigned loops = col ? k->across : eini_cuda_free(k) & ~k->across;
+  const int many = col ? k->cols : k->rows;
+  const char letter = col ? 'l' : 'f';
+  eini_text *t = &w->t;
+  for (int s = 0; s < x->extra; s++)
+    if (eini_cuda_moves(x, s, loops)) eini_say(t, "  ix %c%d[%d];\n", letter, s, many);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++) {\n  const ix full = ", many);
+  eini_cuda_say_slot(t, k, col, "i");
+  eini_say(t, ", in = full < %s ? full : 0;\n", col ? "cols" : "rows");
+  eini_cuda_say_split_in(w, "in", loops);
+  for (int s = 0; s < x->extra; s++) {
+    if (!eini_cuda_moves(x, s, loops)) continue;
+    eini_say(t, "  %c%d[i] = ", letter, s);
+    eini_cuda_say_offset_in(w, s, loops);
+    eini_say(t, ";\n");
+  }
+  if (!col && k->change >= 0) {
+    eini_cuda_say_change(w, k, loops);
+    eini_say(t, "#pragma unroll\n  for (int h = 0; h < %d; h++) c->a[i][h].v *= e;\n  }\n",
+             k->cols);
+  }
+  eini_say(t, "  }\n");
+}
+
+// What is read once for all rows or columns: x<stream>, an array where the stream moves with them.
+static void eini_cuda_say_sides(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const eini_cuda_nest *x = w->x;
+  const unsigned fold = eini_cuda_loops(x->nfree, x->n), free = eini_cuda_free(k);
+  eini_text *t = &w->t;
+  for (int s = 0; s < x->nop; s++) {
+    const char *type = eini_cuda_stored((ein_dtype)x->dtype[s]);
+    const int row = eini_cuda_moves(x, s, free & ~k->across);
+    const int col = eini_cuda_moves(x, s, k->across), many = row ? k->rows : k->cols;
+    if (k->own[s] == 2 || (row && col)) continue;
+    if (row || col)
+      eini_say(t, "  %s x%d[%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++) x%d[i] = ", type,
+               s, many, many, s);
+    else eini_say(t, "  const %s x%d = ", type, s);
+    eini_say(t, k->own[s] ? "((const %s *)b%d)[" : "EIN_READ((const %s *)b%d)[", type, s);
+    if (row || col) eini_say(t, "%c%d[i] + ", row ? 'f' : 'l', s);
+    eini_cuda_say_offset_in(w, s, fold);
+    eini_say(t, "];\n");
+  }
+}
+
+// The streams of result i, h.
+static void eini_cuda_say_pair(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const eini_cuda_nest *x = w->x;
+  const unsigned fold = eini_cuda_loops(x->nfree, x->n), free = eini_cuda_free(k);
+  eini_text *t = &w->t;
+  for (int s = 0; s < x->extra; s++) {
+    const char *type = eini_cuda_stored((ein_dtype)x->dtype[s]);
+    const int row = eini_cuda_moves(x, s, free & ~k->across);
+    const int col = eini_cuda_moves(x, s, k->across);
+    if (k->own[s] == 2) {
+      eini_say(t, "  const %s r%d = %s;\n", type, s, eini_cuda_one((ein_dtype)x->dtype[s]));
+    } else if (x->value[s] || (row && col)) {
+      if (x->value[s]) eini_say(t, "  const long long i%d = at%d + (", s, s);
+      else eini_say(t, k->own[s] ? "  const %s r%d = ((const %s *)b%d)["
+                                 : "  const %s r%d = EIN_READ((const %s *)b%d)[", type, s, type, s);
+      if (row) eini_say(t, "f%d[i] + ", s);
+      if (col) eini_say(t, "l%d[h] + ", s);
+      eini_cuda_say_offset_in(w, s, fold);
+      eini_say(t, x->value[s] ? ");\n" : "];\n");
+    } else {
+      eini_say(t, "  const %s r%d = x%d%s;\n", type, s, s, row ? "[i]" : col ? "[h]" : "");
+    }
+  }
+}
+
+static void eini_cuda_say_each(eini_text *t, const eini_cuda_act *k) {
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++)", k->rows, k->cols);
+}
+
+// Stores the results that there are.
+static void eini_cuda_say_sums_end(eini_cuda_writer *w, const eini_cuda_act *k) {
+  eini_text *t = &w->t;
+  eini_cuda_say_each(t, k);
+  eini_say(t, " {\n  const ix row = ");
+  eini_cuda_say_slot(t, k, 0, "i");
+  eini_say(t, ", col = ");
+  eini_cuda_say_slot(t, k, 1, "h");
+  eini_say(t, ";\n  if (row < rows && col < cols) {\n");
+  eini_cuda_say_split_in(w, "row", eini_cuda_free(k) & ~k->across);
+  eini_cuda_say_split_in(w, "col", k->across);
+  eini_say(t, "  %s y = ein_finish(c->a[i][h], p.q[%d]);\n", eini_cuda_type(k->x.result), 2 * w->q);
+  eini_cuda_say_close(w, k);
+  eini_cuda_say_store(w, "y");
+  eini_say(t, "  }\n  }\n");
+}
+
+// Registers of fragments of one side, of `many` along it, for k on.
+static void eini_cuda_say_fragments(eini_cuda_writer *w, const eini_cuda_act *k, int col,
+                                    int many) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[k->cores];
+  const int s = k->side[col], two = f->k == 16 || f->a == 2, wide = f->m == 16, j = w->x->nfree;
+  const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
+  eini_text *t = &w->t;
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++) {\n", many);
+  for (int i = 0; i < (col ? f->b : f->a); i++) {
+    const int at = col ? i : wide ? i / 2 : 0;
+    eini_say(t, "  {\n  ix j%d = k + %d * (EIN_TID %% 4) + %d;\n", j, two ? 2 : 1,
+             (two ? 8 : 4) * at);
+    for (int h = 0; h <= two; h++) {
+      eini_say(t, "  const %s e%d = j%d < depth ? ((const %s *)b%d)[", type, h, j, type, s);
+      if (col) eini_say(t, "l%d[i] + ", s);
+      else eini_say(t, "f%d[%d * i + %d] + ", s, f->m / 8, wide ? i % 2 : 0);
+      eini_cuda_say_offset_in(w, s, eini_cuda_loops(j, w->x->n));
+      eini_say(t, h < two ? "] : 0;\n  j%d++;\n" : "] : 0;\n", j);
+    }
+    eini_say(t, "  %c[i][%d] = %s;\n  }\n", col ? 'y' : 'x', i,
+             two ? "e0 | (unsigned)e1 << 16"
+             : k->cores == EINI_CUDA_CORES_TF32 ? "ein_bits(ein_tf32(e0))" : "e0");
+  }
+  eini_say(t, "  }\n");
+}
+
+// The same on tensor cores: fragments are read from shared memory as they lie.
+static void eini_cuda_say_cored(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const eini_cuda_fragment *f = &eini_cuda_fragments[k->cores];
+  const int q = f->m / 8, rows = k->rows / q, cols = k->cols / 2, s = k->side[1];
+  eini_text *t = &w->t;
+  eini_cuda_say_starts(w, k, 0);
+  eini_say(t, "  ix l%d[%d];\n#pragma unroll\n  for (int i = 0; i < %d; i++) {\n"
+              "  const ix full = left - EIN_TID %% 4 * 2 + EIN_TID %% 32 / 4 + 8 * i;\n"
+              "  const ix in = full < cols ? full : 0;\n", s, cols, cols);
+  eini_cuda_say_split_in(w, "in", k->across);
+  eini_say(t, "  l%d[i] = ", s);
+  eini_cuda_say_offset_in(w, s, k->across);
+  eini_say(t, ";\n  }\n  const ix depth = (ix)p.z[2]%s;\n"
+              "  for (ix k = 0; k < depth; k += %d) {\n  %s x[%d][%d], y[%d][%d];\n",
+           k->along >= w->x->nfree ? " * n" : "", f->k, f->reg, rows, f->a, cols, f->b);
+  eini_cuda_say_fragments(w, k, 0, rows);
+  eini_cuda_say_fragments(w, k, 1, cols);
+  eini_say(t, "#pragma unroll\n  for (int i = 0; i < %d; i++)\n#pragma unroll\n"
+              "  for (int h = 0; h < %d; h++) {\n  ein_t z[%d];\n#pragma unroll\n"
+              "  for (int o = 0; o < %d; o++) z[o] = c->a[%d * i + o / 2][2 * h + o %% 2].v;\n",
+           rows, cols, f->c, f->c, q);
+  eini_say(t, "  ein_mma_%s(z, x[i], y[h]);\n#pragma unroll\n"
+              "  for (int o = 0; o < %d; o++) c->a[%d * i + o / 2][2 * h + o %% 2].v = z[o];\n"
+              "  }\n  }\n", f->name, f->c, q);
+}
+
+static void eini_cuda_say_summed(eini_cuda_writer *w, const eini_cuda_act *k) {
+  const eini_cuda_nest *x = w->x;
+  char name[16] = "", at[16];
+  eini_text *t = &w->t;
+  eini_cuda_say_starts(w, k, 0);
+  eini_cuda_say_starts(w, k, 1);
+  eini_say(t, "#pragma unroll 4\n  for (ix k = 0; k < (ix)p.z[2]%s; k++) {\n",
+           k->along >= x->nfree ? " * n" : "");
+  eini_cuda_say_split_in(w, "k", eini_cuda_loops(x->nfree, x->n));
+  eini_cuda_say_sides(w, k);
+  eini_cuda_say_each(t, k);
+  eini_say(t, " {\n");
+  eini_cuda_say_pair(w, k);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_position(w, at);
+  eini_say(t, "  c->a[i][h] = ein_merge(c->a[i][h], ein_lift(%s, %s));\n  }\n  }\n", name, at);
+}
+
+static void eini_cuda_say_piece_product(eini_cuda_writer *w, const eini_cuda_act *k) {
+  eini_text *t = &w->t;
+  eini_cuda_say_grid(w, k);
+  if (k->when == EINI_CUDA_PIECE) {
+    eini_say(t, "  ein_sums own, *const c = &own;\n");
+    eini_cuda_say_each(t, k);
+    eini_say(t, " c->a[i][h] = ein_none();\n");
+  }
+  if (k->cores) eini_cuda_say_cored(w, k);
+  else eini_cuda_say_summed(w, k);
+  if (k->when == EINI_CUDA_PIECE) eini_cuda_say_sums_end(w, k);
+}
+
+// ---- the source ----
+
+// How a fold along begins and ends.
+static void eini_cuda_say_fold_ends(eini_cuda_writer *w, const ein_group *g,
+                                    const eini_cuda_act *k, int at) {
+  eini_text *t = &w->t;
+  eini_cuda_say_head(w, g, k, "ein_begin", at);
+  if (k->rows > 0) {
+    eini_cuda_say_each(t, k);
+    eini_say(t, " c->a[i][h] = ein_none();\n}\n");
+  } else {
+    eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]; i += %d)\n"
+                "  ((ein_state *)b%d)[i] = ein_none();\n}\n", EINI_CUDA_THREADS, k->state);
+  }
+  eini_cuda_say_head(w, g, k, "ein_end", at);
+  if (k->rows > 0) {
+    eini_cuda_say_grid(w, k);
+    eini_cuda_say_sums_end(w, k);
+    eini_say(t, "}\n");
+    return;
+  }
+  eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]; i += %d) {\n", EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "i", 0, k->x.nfree);
+  eini_say(t, "  %s y = ein_finish(((ein_state *)b%d)[i], p.q[%d]);\n",
+           eini_cuda_type(k->x.result), k->state, 2 * w->q);
+  eini_cuda_say_close(w, k);
+  eini_cuda_say_store(w, "y");
+  eini_say(t, "  }\n}\n");
+}
+
+static int eini_cuda_say_act(eini_cuda_writer *w, const ein_group *g, const eini_cuda_act *k,
+                             int number, int at) {
+  eini_text *t = &w->t;
+  w->own = k->own;
+  w->along = k->along + 1;
+  eini_cuda_say_names(t, number, 1);
+  eini_cuda_say_args(w);
+  if (!eini_cuda_say_fold(w)) return 0;
+  if (k->rows > 0)
+    eini_say(t, "typedef struct { ein_state a[%d][%d]; } ein_sums;\n", k->rows, k->cols);
+  if (k->when == EINI_CUDA_FOLDED) eini_cuda_say_fold_ends(w, g, k, at);
+  eini_cuda_say_head(w, g, k, "ein_stage", at);
+  if (k->rows > 0) {
+    eini_cuda_say_piece_product(w, k);
+  } else if (k->when == EINI_CUDA_FOLDED) {
+    eini_cuda_say_shared_folds(w);
+    eini_cuda_say_taken(w, k);
+    eini_say(t, "  }\n  }\n");
+  } else {
+    eini_cuda_say_results(w);
+  }
+  eini_say(t, "}\n");
+  eini_cuda_say_names(t, number, 0);
+  w->own = NULL;
+  w->along = 0;
+  return 1;
+}
+
+// Calls what acts of a kind do, one after another. `of`: ein_stage, ..
+static void eini_cuda_say_calls(eini_text *t, const ein_group *g, const eini_cuda_going *a,
+                                const char *of, int from, int to) {
+  for (int i = 0; i < a->n; i++) {
+    const int k = a->order[i], next = i + 1 < a->n ? a->order[i + 1] : -1;
+    const eini_cuda_act *x = &a->act[k];
+    if (x->when < from || x->when > to) continue;
+    eini_say(t, "  %s%d(p.a%d, p.u, ein_room", x->when == EINI_CUDA_AFTER ? "ein_stage" : of, k, k);
+    for (int l = 0; l < g->nloop; l++) {
+      if (l != g->along) eini_say(t, ", g%d", l);
+      else eini_say(t, from == EINI_CUDA_PIECE ? ", at" : ", 0");
+    }
+    eini_say(t, from == EINI_CUDA_PIECE ? ", n" : ", 0");
+    eini_say(t, x->rows > 0 && x->when == EINI_CUDA_FOLDED ? ", &c%d);\n" : ");\n", k);
+    if (x->stage >= 0 || next < 0 || a->act[next].stage >= 0) eini_say(t, "  EIN_SYNC;\n");
+  }
+}
+
+// The kernel around the acts.
+static void eini_cuda_say_going(eini_text *t, const ein_group *g, const eini_cuda_going *a) {
+  const int l = g->along;
+  eini_say(t, "typedef struct {\n");
+  for (int k = 0; k < a->n; k++) eini_say(t, "  ein_args%d a%d;\n", k, k);
+  eini_say(t, "  ein_steps u;\n} ein_args;\nEIN_KERNEL ein_kernel(const ein_args p) {\n"
+              "  EIN_ROOM;\n  long long d = EIN_BID;\n");
+  for (int i = l - 1; i >= 0; i--)
+    eini_say(t, "  const long long g%d = p.u.o[%d] + d %% p.u.n[%d] * p.u.k[%d]; d /= p.u.n[%d];\n",
+             i, i, i, i, i);
+  for (int k = 0; k < a->n; k++)
+    if (a->act[k].rows > 0 && a->act[k].when == EINI_CUDA_FOLDED)
+      eini_say(t, "  ein_sums%d c%d;\n", k, k);
+  eini_cuda_say_calls(t, g, a, "ein_begin", EINI_CUDA_FOLDED, EINI_CUDA_FOLDED);
+  eini_cuda_say_calls(t, g, a, "ein_stage", EINI_CUDA_BEFORE, EINI_CUDA_BEFORE);
+  eini_say(t, "  for (long long at = 0; at < p.u.length; at += p.u.k[%d]) {\n"
+              "  const int n = (int)(p.u.length - at < p.u.k[%d] ? p.u.length - at : p.u.k[%d]);\n",
+           l, l, l);
+  eini_cuda_say_calls(t, g, a, "ein_stage", EINI_CUDA_PIECE, EINI_CUDA_FOLDED);
+  eini_say(t, "  }\n");
+  eini_cuda_say_calls(t, g, a, "ein_end", EINI_CUDA_FOLDED, EINI_CUDA_AFTER);
+  eini_say(t, "}\n");
+}
+
+// The instructions of tensor cores that acts use, each once.
+static void eini_cuda_say_mmas(eini_text *t, const eini_cuda_going *a) {
+  for (int c = 1; c <= EINI_CUDA_CORES_F16_8; c++) {
+    int used = 0;
+    for (int k = 0; k < a->n; k++) used |= a->act[k].cores == c;
+    if (!used) continue;
+    if (c == EINI_CUDA_CORES_TF32) eini_cuda_say_tf32(t);
+    eini_cuda_say_mma(t, &eini_cuda_fragments[c], c);
+  }
+}
+
+static eini_cuda_kernel *eini_cuda_going_write(ein_cuda *c, const ein_group *g,
+                                               const eini_cuda_going *a) {
+  eini_cuda_writer w;
+  eini_cuda_kernel *kernel = NULL;
+  int at = 0, said = 1, words = 3 * g->nloop + 1 + eini_cuda_going_steps(g, a) + 1;
+  if (!eini_cuda_writer_begin(c, &w)) return NULL;
+  w.staged = 1;
+  eini_cuda_say_helpers(&w);
+  eini_cuda_say_mmas(&w.t, a);
+  eini_say(&w.t, "typedef struct { long long o[%d], n[%d], k[%d], length, t[%d]; } ein_steps;\n",
+           g->nloop, g->nloop, g->nloop, eini_cuda_going_steps(g, a) + 1);
+  for (int k = 0; k < a->n && said; k++) {
+    eini_cuda_writer_of(&w, &a->act[k].x);
+    said = eini_cuda_say_act(&w, g, &a->act[k], k, at);
+    words += eini_cuda_words(&w);
+    at += eini_cuda_act_steps(g, &a->act[k]);
+  }
+  eini_cuda_say_going(&w.t, g, a);
+  if (said && words <= EINI_CUDA_WORDS) kernel = eini_cuda_kernel_of(c, &w);
+  eini_cuda_writer_end(c, &w);
+  return kernel;
+}
+
+// ---- choosing ----
+
+// Seconds of a value of an act. Products of fewer results for a thread than tiles of contractions
+// have read more.
+static double eini_cuda_act_seconds(const ein_cuda *c, const eini_cuda_speeds *v,
+                                    const eini_cuda_act *k) {
+  const eini_cuda_nest *x = &k->x;
+  const int wide = x->type == EIN_F64 || x->type == EIN_C128 || x->type == EIN_I64;
+  const double planes = eini_cuda_complex(x->type) ? 4 : 1;
+  if (k->cores) return 2 / v->cores[k->cores - 1];
+  if (k->rows > 0) return 2 * planes * fmax(1, 2.0 / k->rows + 2.0 / k->cols) / v->tiles[wide];
+  return (4 * planes + eini_cuda_load_flops * (1 + x->nop)) /
+         (wide ? c->device.flops_f64 : c->device.flops_f32);
+}
+
+// Seconds of all blocks, and in *traffic bytes to and from multiprocessors.
+static double eini_cuda_going_seconds(const ein_cuda *c, const ein_group *g,
+                                      const eini_cuda_going *a, double blocks, double *traffic) {
+  const double resident = floor((double)c->device.shared / (double)(a->room + 1024));
+  const double wide = fmin(1, blocks / c->device.processors);
+  const double busy = fmax(1, resident) * EINI_CUDA_THREADS / eini_cuda_busy;
+  const double full = wide * fmin(1, busy);
+  const eini_cuda_speeds v = eini_cuda_speeds_of(c, a->act[0].x.rates);
+  double once = 0, compute = 0;
+  *traffic = 0;
+  for (int i = 0; i < a->n; i++) {
+    const eini_cuda_act *k = &a->act[i];
+    const eini_cuda_nest *x = &k->x;
+    const int pieces = k->when == EINI_CUDA_PIECE || k->when == EINI_CUDA_FOLDED;
+    const double times = blocks * (pieces ? (double)g->count[g->along] : 1);
+    // Several results of a thread are as good as several threads.
+    const double alone = wide * fmin(1, busy * fmin(4, fmax(1, k->rows * k->cols / 4.0)));
+    compute += (double)eini_cuda_extent(x, 0, x->n) * times * eini_cuda_act_seconds(c, &v, k) /
+               alone;
+    for (int s = 0; s < x->nstream; s++) {
+      double bytes = (double)eini_cuda_points(x, s) * x->size[s];
+      if (x->value[s] || k->own[s]) continue;
+      *traffic += bytes * times;
+      for (int l = 0; l < g->nloop; l++)
+        if (k->step[s] != NULL && k->step[s][l] != 0) bytes *= (double)g->count[l];
+      once += bytes;
+    }
+  }
+  return 1 / v.launches +
+         fmax(fmax(once / v.stream, *traffic / (eini_cuda_cached * v.stream)) / full, compute);
+}
+
+static eini_cuda_going *eini_cuda_going_new(ein_cuda *c, const ein_group *g) {
+  eini_cuda_going *a = (eini_cuda_going *)c->al.alloc_fn(sizeof *a, 64, c->al.user);
+  if (a == NULL || eini_cuda_going_of(c, g, a)) return a;
+  c->al.free_fn(a, sizeof *a, c->al.user);
+  return NULL;
+}
+
+static int eini_cuda_going_plan(ein_cuda *c, const ein_group *g, int nth, ein_choice *h) {
+  eini_cuda_together way;
+  double blocks = 1, traffic;
+  for (int l = 0; l < g->along; l++) blocks *= (double)g->count[l];
+  if (nth > 0 || blocks > INT32_MAX || g->length > INT64_MAX / 2) return 0;
+  eini_cuda_going *a = eini_cuda_going_new(c, g);
+  if (a == NULL) return 0;
+  memset(&way, 0, sizeof way);
+  way.room = a->room;
+  way.blocks = (int64_t)blocks;
+  way.kernel = eini_cuda_going_write(c, g, a);
+  memset(h, 0, sizeof *h);
+  h->seconds = eini_cuda_going_seconds(c, g, a, blocks, &traffic);
+  if (c->only == 1) h->seconds = 0;
+  h->traffic = traffic;
+  c->al.free_fn(a, sizeof *a, c->al.user);
+  for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
+  h->scratch = way.room;
+  snprintf(h->variant, sizeof h->variant, "along");
+  memcpy(h->state, &way, sizeof way);
+  return way.kernel != NULL;
+}
+
+// ---- running ----
+
+static void eini_cuda_going_words(const ein_group *g, const eini_cuda_going *a, uint64_t *word) {
+  int n = 0;
+  for (int i = 0; i < a->n; i++) {
+    const eini_cuda_act *k = &a->act[i];
+    int64_t z[EINI_CUDA_NUMBERS] = {1, 1, 1, 1};
+    eini_cuda_writer w;
+    for (int j = 0; j < k->x.n; j++) {
+      const int across = k->across >> j & 1;
+      const int to = k->rows > 0 ? (j >= k->x.nfree ? 2 : across) : j >= k->x.nfree;
+      if (j != k->along) z[to] *= k->x.extent[j];
+    }
+    if (k->rows == 0) {
+      z[2] = (int64_t)1 << eini_cuda_lanes(&k->x);
+      z[3] = (int64_t)a->states;
+    }
+    memset(&w, 0, sizeof w);
+    eini_cuda_writer_of(&w, &k->x);
+    n += eini_cuda_arguments(&w, z, NULL, word + n);
+  }
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->from[l];
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->count[l];
+  for (int l = 0; l < g->nloop; l++) word[n++] = (uint64_t)g->block[l];
+  word[n++] = (uint64_t)g->length;
+  for (int i = 0; i < a->n; i++) {
+    const eini_cuda_act *k = &a->act[i];
+    for (int s = 0; s < k->x.nstream; s++)
+      for (int l = 0; l < g->nloop && k->step[s] != NULL && k->own[s] != 1; l++)
+        if (k->step[s][l] != 0) word[n++] = (uint64_t)k->step[s][l];
+  }
+}
+
+static ein_status eini_cuda_going_run(ein_cuda *c, const ein_group *g, const ein_choice *h) {
+  uint64_t word[EINI_CUDA_WORDS];
+  eini_cuda_together way;
+  memcpy(&way, h->state, sizeof way);
+  eini_cuda_going *a = eini_cuda_going_new(c, g);
+  if (a == NULL) return EIN_ERR_NO_MEMORY;
+  memset(word, 0, sizeof word);
+  eini_cuda_going_words(g, a, word);
+  c->al.free_fn(a, sizeof *a, c->al.user);
+  return eini_cuda_together_go(c, &way, word);
+}
+
+// ---- slots ----
+
+static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ein_choice *h) {
+  ein_cuda *c = (ein_cuda *)user;
+  return g->along < 0 ? eini_cuda_group_plan(c, g, nth, h) : eini_cuda_going_plan(c, g, nth, h);
+}
+
+static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
+  ein_cuda *c = eini_cuda_here(user);
+  return g->along < 0 ? eini_cuda_group_run(c, g, h) : eini_cuda_going_run(c, g, h);
 }
 
 // ================================================================================================

@@ -343,7 +343,9 @@ static ein_status program_tensors(const ein_plan *plan, bench_program *b) {
   return EIN_OK;
 }
 
-static ein_status measure_program(bench_program *b, timing *t, double *flops) {
+// variant: NULL: as chosen.
+static ein_status measure_program(bench_program *b, const char *variant, timing *t,
+                                  double *flops) {
   ein_binding at[TENSORS];
   const void *data[TENSORS];
   void *to[TENSORS];
@@ -351,9 +353,12 @@ static ein_status measure_program(bench_program *b, timing *t, double *flops) {
   ein_graph *graph = NULL;
   ein_plan *shapes = NULL, *plan = NULL;
   ein_plan_info info;
+  ein_options o;
   ein_run run;
   memset(&d, 0, sizeof d);
+  memset(&o, 0, sizeof o);
   memset(&run, 0, sizeof run);
+  o.variant = variant;
   d.text = b->text, d.size = b->size, d.nsize = b->nsize;
   const double begin = now();
   ein_status st = ein_graph_parse(ctx, &d, &graph);
@@ -364,7 +369,7 @@ static ein_status measure_program(bench_program *b, timing *t, double *flops) {
     if (i < b->nin) data[i] = b->view[i].data;
     else to[i - b->nin] = b->view[i].data;
   }
-  if (st == EIN_OK) st = ein_plan_graph(ctx, graph, b->n, at, NULL, &plan);
+  if (st == EIN_OK) st = ein_plan_graph(ctx, graph, b->n, at, &o, &plan);
   run.in = data, run.out = to;
   if (st == EIN_OK) st = ein_plan_execute(plan, &run);
   t->first = 1e-6 * (now() - begin);
@@ -377,25 +382,32 @@ static ein_status measure_program(bench_program *b, timing *t, double *flops) {
   return st;
 }
 
+// As chosen, and where there are any with groups that go along an index, and with whole rows.
 static void run_program(const char *what) {
+  static const char *const variant[] = {NULL, "cuda:along", "cuda:group"};
   bench_program b;
   timing t;
   double flops;
   const int there = read_program(what, &b);
   if (!there) printf("%s: not there, or no sizes\n", what);
-  for (int k = 1; k < 3 && there; k++) {  // f32 and TF32
+  for (int i = 0; i < 6 && there; i++) {
+    const int k = i < 3 ? 1 : 2, way = i % 3;  // f32 and TF32
+    char name[96];
     use(&kinds[k]);
     b.n = 0;
-    const ein_status st = measure_program(&b, &t, &flops);
-    if (st != EIN_OK)
-      printf("%-20s %-4s %s: %s\n", b.name, kinds[k].name, ein_status_text(st),
+    snprintf(name, sizeof name, "%s%s%s", b.name, way > 0 ? "/" : "",
+             way > 0 ? strchr(variant[way], ':') + 1 : "");
+    const ein_status st = measure_program(&b, variant[way], &t, &flops);
+    if (way > 0 && st == EIN_ERR_ARGUMENT) printf("%-20s %-4s: none\n", name, kinds[k].name);
+    else if (st != EIN_OK)
+      printf("%-20s %-4s %s: %s\n", name, kinds[k].name, ein_status_text(st),
              ein_ctx_message(ctx));
     else
       printf("%-20s %-4s %10.4f ms %9.1f GFLOP/s  %5.2f of a product's  waited %10.4f ms  queued "
-             "%8.2f us  first %7.1f ms\n", b.name, kinds[k].name, t.device * 1e3,
+             "%8.2f us  first %7.1f ms\n", name, kinds[k].name, t.device * 1e3,
              1e-9 * flops / t.device, flops / t.device / kinds[k].peak, t.waited * 1e3,
              t.queued * 1e6, t.first * 1e3);
-    for (int i = 0; i < b.n; i++) ein_cuda_free(cuda, b.view[i].data);
+    for (int v = 0; v < b.n; v++) ein_cuda_free(cuda, b.view[v].data);
     fflush(stdout);
   }
   free(b.text);

@@ -178,6 +178,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
     for (int l = inner; l >= 0; l--) {
       const int64_t n = eini_ceil_div(g->extent[l], g->block[l]);
       at[l] = left % n * g->block[l];
+      if (l == g->along - 1) at[l] = eini_min64(at[l], g->extent[l] - g->block[l]);
       left /= n;
       number |= (at[l] >= g->edge[l]) << l;
     }

@@ -253,12 +253,14 @@ static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *tas
              (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
     return;
   }
-  eini_say(t, "%4d  group of %d, blocks of", k, g->variant[0].ntask);
+  eini_say(t, "%4d  group of %d, %s", k, g->variant[0].ntask,
+           g->along == 1 ? "one block" : "blocks of");
   for (int j = 0; j < g->nloop; j++) {
-    eini_say(t, "%s%lld of %lld", j > 0 ? " x " : " ", (long long)g->block[j],
-             (long long)g->extent[j]);
+    eini_say(t, "%s%lld of %lld", j + 1 == g->along ? " along " : j > 0 ? " x " : " ",
+             (long long)g->block[j], (long long)g->extent[j]);
   }
   eini_say(t, "; %.3g bytes of temporaries are never stored", g->saved);
+  if (g->room > 0) eini_say(t, ", %lld in a block's memory", (long long)g->room);
   if (task->best != NULL)
     eini_say(t, "\n        predicted: %s-%s %.3g s", task->best->name, task->best->variant,
              task->best->seconds);

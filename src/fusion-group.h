@@ -88,6 +88,7 @@ typedef struct eini_fuse_graph {
   int *first, *until;            // one past the first that makes it; the last that reads it
   const double *weight;          // per tensor: of an element that moves; NULL: 1
   int uncut;                     // 1: of groups of several no side cuts what a member folds
+  int along;                     // 1: sides may, whatever is made of the folds
 } eini_fuse_graph;
 
 static ein_status eini_fuse_graph_make(eini_arena *a, const ein_graph *g, eini_fuse_graph *w) {
@@ -215,7 +216,7 @@ static void eini_fuse_makes(eini_fuse_sets *z, int m) {
     for (int e = map->first[r]; e < map->first[r + 1]; e++)
       eini_fuse_fix(z, x->first + map->term[e].index);
   }
-  for (int i = x->s->nfree; i < x->s->nindex; i++) eini_fuse_fix(z, x->first + i);
+  for (int i = x->s->nfree; i < x->s->nindex && !z->w->along; i++) eini_fuse_fix(z, x->first + i);
 }
 
 // Ranges from the last member to the first, which makes what later ones read.
@@ -225,8 +226,8 @@ static void eini_fuse_ranges(eini_fuse_sets *z) {
     if (x->held) eini_fuse_makes(z, m);
     for (int i = 0; i < x->s->nindex; i++)
       if (eini_index_whole(x->s, i)) eini_fuse_fix(z, x->first + i);
-    for (int i = x->s->nfree; i < x->s->nindex && z->w->uncut && z->f->n > 1; i++)
-      eini_fuse_fix(z, x->first + i);
+    const int uncut = z->w->uncut && !z->w->along && z->f->n > 1;
+    for (int i = x->s->nfree; i < x->s->nindex && uncut; i++) eini_fuse_fix(z, x->first + i);
     for (int i = 0; i < x->s->nindex; i++)
       if (z->range[x->first + i].mul <= 0) eini_fuse_need(z, x->first + i, 1, 0, 0);
     for (int k = 0; k < x->s->noperand; k++) {

@@ -57,7 +57,25 @@ static ein_status eini_away_stage(eini_arena *a, const eini_group_variant *v, co
   s->tensor = tensor;
   s->offset = offset;
   s->step = step;
+  s->along = t->along > 0 && t->along <= t->live ? t->along - 1 : -1;
   return EIN_OK;
+}
+
+// Where the slots of a variant lie in a block's own memory, and which are the same. 0: one is
+// staged.
+static int eini_away_places(const eini_lowering *lo, const eini_group_variant *v, int64_t *local,
+                            int *same) {
+  int yes = 1;
+  local[0] = -1;
+  same[0] = 0;
+  for (int k = 1; k < v->nslot; k++) {
+    const eini_group_slot *s = &v->slot[k];
+    local[k] = s->slot == -1 ? s->offset : -1;
+    if (s->slot >= 0 && !lo->stay[s->slot].kept) yes = 0;
+    for (same[k] = 1; same[k] < k; same[k]++)
+      if (v->slot[same[k]].slot == s->slot && local[same[k]] == local[k]) break;
+  }
+  return yes;
 }
 
 // Blocks of a variant; *yes 0: something in them is not there, or is staged.
@@ -68,11 +86,10 @@ static ein_status eini_away_told(eini_arena *a, const eini_lowering *lo, eini_gr
   ein_stage *stage = EINI_NEW(a, ein_stage, v->ntask);
   int64_t *number_of = EINI_NEW(a, int64_t, 3 * (int64_t)gr->nloop);
   int64_t *local = EINI_NEW(a, int64_t, v->nslot);
-  if (g == NULL || stage == NULL || number_of == NULL || local == NULL) return EIN_ERR_NO_MEMORY;
-  for (int k = 1; k < v->nslot; k++) {
-    local[k] = v->slot[k].slot == -1 ? v->slot[k].offset : -1;
-    if (v->slot[k].slot >= 0 && !lo->stay[v->slot[k].slot].kept) *yes = 0;
-  }
+  int *same = EINI_NEW(a, int, v->nslot);
+  if (g == NULL || stage == NULL || number_of == NULL || local == NULL || same == NULL)
+    return EIN_ERR_NO_MEMORY;
+  *yes &= eini_away_places(lo, v, local, same);
   for (int k = 0; k < v->ntask; k++) {
     if (v->task[k].dtype == NULL) *yes = 0;  // a fold of nothing
     EINI_TRY(eini_away_stage(a, v, &v->task[k], gr->nloop, &stage[k]));
@@ -91,9 +108,11 @@ static ein_status eini_away_told(eini_arena *a, const eini_lowering *lo, eini_gr
   g->nstage = v->ntask;
   g->stage = stage;
   g->ntensor = v->nslot;
-  local[0] = -1;
   g->local = local;
+  g->same = same;
   g->bytes = gr->local_bytes;
+  g->along = gr->along - 1;
+  g->length = gr->along > 0 ? gr->extent[gr->along - 1] : 0;
   v->told = g;
   return EIN_OK;
 }
@@ -103,6 +122,7 @@ static ein_status eini_away_asked(eini_arena *a, const eini_lowering *lo, eini_t
   const ein_kernels *k = lo->away;
   eini_candidate *x = EINI_NEW(a, eini_candidate, 1);
   if (x == NULL) return EIN_ERR_NO_MEMORY;
+  double traffic = 0;
   *yes = 1;
   for (int n = 0; n < 1 << t->group->nloop && *yes; n++) {
     eini_group_variant *v = &t->group->variant[n];
@@ -114,12 +134,15 @@ static ein_status eini_away_asked(eini_arena *a, const eini_lowering *lo, eini_t
     if (!*yes) break;
     x->seconds += v->choice.seconds;
     t->choice.away += v->choice.away;
+    traffic += v->choice.traffic;
+    if (v->choice.scratch > t->group->room) t->group->room = v->choice.scratch;
     memcpy(x->variant, v->choice.variant, sizeof x->variant);
     for (int i = 0; i < v->ntask; i++) {  // for explain
       v->task[i].kernels = k;
       memcpy(v->task[i].choice.variant, v->choice.variant, sizeof v->choice.variant);
     }
   }
+  if (traffic > 0) t->group->moves = traffic;
   x->name = k->name;
   x->fixed = *yes && lo->wanted != NULL && eini_wanted_is(lo->wanted, k->name, x->variant);
   t->kernels = k;
@@ -142,6 +165,7 @@ static ein_status eini_away_try(ein_plan *p, const eini_lowering *lo, const eini
   EINI_TRY(eini_group_new(p, lo, w, b, t));
   eini_group *gr = t->group;
   sub.width = sub.maps = t->parts = 1;
+  sub.along = b->along;
   sub.local = w->local;
   sub.shift = w->shift;
   sub.seat = seat;
@@ -161,25 +185,43 @@ static ein_status eini_away_try(ein_plan *p, const eini_lowering *lo, const eini
   return EIN_OK;
 }
 
-// The best blocks of units [u, v]; *at: which trail's, or -1.
-static ein_status eini_away_best(ein_plan *p, const eini_lowering *lo, eini_away_search *x, int u,
-                                 int v, eini_seat *seat, eini_bundle *best, eini_candidate *found,
-                                 int *at) {
+// The best blocks of some units, and whose trail they are of, or -1.
+typedef struct eini_away_found {
   eini_bundle b;
+  eini_candidate candidate;
+  int at;
+} eini_away_found;
+
+// Blocks of trail k against the best before.
+static ein_status eini_away_one(ein_plan *p, const eini_lowering *lo, const eini_away_search *x,
+                                int k, const eini_bundle *b, eini_seat *seat,
+                                eini_away_found *best) {
   eini_candidate one;
-  *at = -1;
+  int yes = 0;
+  if (best->at >= 0 && b->nloop == best->b.nloop && b->along == best->b.along &&
+      memcmp(b->block, best->b.block, (size_t)b->nloop * sizeof *b->block) == 0)
+    return EIN_OK;
+  EINI_TRY(eini_away_try(p, lo, &x->trail[k], b, seat, 0, &one, &yes));
+  if (!yes || (best->at >= 0 && !eini_better(&one, &best->candidate))) return EIN_OK;
+  best->b = *b;
+  best->candidate = one;
+  best->at = k;
+  return EIN_OK;
+}
+
+// Of units [u, v]: blocks that go along an index, and those that hold all they make.
+static ein_status eini_away_best(ein_plan *p, const eini_lowering *lo, eini_away_search *x, int u,
+                                 int v, eini_seat *seat, eini_away_found *best) {
+  eini_bundle b;
+  best->at = -1;
+  for (int k = 0, yes = 1; k < EINI_ALONG_SIZES && yes; k++) {
+    EINI_TRY(eini_along_make(&x->trail[0], u, v, eini_along_sizes[k][0], eini_along_sizes[k][1], &b,
+                             &yes));
+    if (yes) EINI_TRY(eini_away_one(p, lo, x, 0, &b, seat, best));
+  }
   for (int k = 0; k < x->n; k++) {
-    int yes = 0;
     EINI_TRY(eini_bundle_make(&x->trail[k], u, v, 0, &b));
-    if (!(b.gain > -INFINITY)) continue;
-    if (*at >= 0 && b.nloop == best->nloop &&
-        memcmp(b.block, best->block, (size_t)b.nloop * sizeof *b.block) == 0)
-      continue;
-    EINI_TRY(eini_away_try(p, lo, &x->trail[k], &b, seat, 0, &one, &yes));
-    if (!yes || (*at >= 0 && !eini_better(&one, found))) continue;
-    *best = b;
-    *found = one;
-    *at = k;
+    if (b.gain > -INFINITY) EINI_TRY(eini_away_one(p, lo, x, k, &b, seat, best));
   }
   return EIN_OK;
 }
@@ -198,13 +240,12 @@ static ein_status eini_plan_away(ein_plan *p, const eini_lowering *lo, eini_away
     v++;
   for (; v > u && *last == 0; v--) {
     double seconds[3] = {0, 0, 0};
-    eini_bundle b;
-    eini_candidate found;
+    eini_away_found found;
     eini_lowering sub = *lo;
     eini_arena scratch;
-    int at, yes = 0;
-    EINI_TRY(eini_away_best(p, lo, x, u, v, seat, &b, &found, &at));
-    if (at < 0) continue;
+    int yes = 0;
+    EINI_TRY(eini_away_best(p, lo, x, u, v, seat, &found));
+    if (found.at < 0) continue;
     eini_arena_init(&scratch, &lo->a->al);
     sub.a = &scratch;
     ein_status st = EIN_OK;
@@ -212,11 +253,11 @@ static ein_status eini_plan_away(ein_plan *p, const eini_lowering *lo, eini_away
       st = eini_unit_seconds(&sub, NULL, w->unit, i, &seconds[1]);
     eini_arena_free(&scratch);
     EINI_TRY(st);
-    seconds[0] = found.seconds;
-    const int take = found.fixed || EINI_SURELY * seconds[0] < seconds[1];
+    seconds[0] = found.candidate.seconds;
+    const int take = found.candidate.fixed || EINI_SURELY * seconds[0] < seconds[1];
     EINI_TRY(eini_plan_verdict(p, w->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !take));
     if (!take) continue;
-    EINI_TRY(eini_away_try(p, lo, &x->trail[at], &b, seat, 1, &found, &yes));
+    EINI_TRY(eini_away_try(p, lo, &x->trail[found.at], &found.b, seat, 1, &found.candidate, &yes));
     if (yes) p->info.seconds += seconds[0];
     if (yes) *last = v;
   }

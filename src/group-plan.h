@@ -343,8 +343,10 @@ static ein_status eini_group_local(const eini_lowering *lo, const eini_trail *w,
   EINI_TRY(eini_group_shape(lo, w, b, u, variant, fused, &shape));
   EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[like].stride, &own[out].stride, &count));
   w->shift[out] = eini_group_shift(b, &w->unit[u], u, fused, own[out].stride);
-  item->from = w->as_found ? u : 0;  // else some stay from block to block
-  item->to = w->as_found ? w->last[out] : b->to;
+  const int l = b->along - 1, i = l < 0 ? -1 : b->range[u - b->from][l].index;
+  const int brief = w->as_found && (l < 0 || (i >= 0 && i < w->unit[u].s->nfree));
+  item->from = brief ? u : 0;  // else some stay from block to block
+  item->to = brief ? w->last[out] : b->to;
   item->at = &w->place[out];
   // Of the largest blocks: what stays from one to the next is in one place in both.
   EINI_TRY(eini_group_shape(lo, w, b, u, 0, fused, &shape));
@@ -430,6 +432,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
   if (gr->stmt == NULL) return EIN_ERR_NO_MEMORY;
   gr->nstmt = eini_bundle_list(w, b->from, b->to, gr->stmt);
   gr->nloop = b->nloop;
+  gr->along = b->along;
   for (int l = 0; l < b->nloop; l++) {
     gr->extent[l] = b->extent[l];
     gr->block[l] = b->block[l];

@@ -51,6 +51,8 @@ typedef struct eini_group {
   eini_group_variant variant[1 << EINI_GROUP_LOOPS];
   size_t local_bytes, scratch;
   int slots;                    // of any variant, at most
+  int along;                    // 1 + the loop that a block goes along by itself, or 0
+  size_t room;                  // then: bytes of a block's own memory, as its provider says
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
   int nstmt;                    // statements of the graph, and their numbers
@@ -117,6 +119,7 @@ typedef struct eini_bundle {
   int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
   int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant
   int nfactor, factor[EINI_MASK_FACTORS][2];  // what exp's values are multiplied by: unit, operand
+  int along;                    // 1 + the loop that a block goes along by itself, or 0
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
   double moves;                 // bytes
   double alone;                 // seconds of its units one by one, and ..
@@ -202,17 +205,17 @@ static int eini_bundle_list(const eini_trail *w, int from, int to, int64_t *list
 }
 
 // What statement number x of a group runs over along class c; 0: the class is more than blocks of
-// an index can say.
-static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c,
-                             int streams, eini_group_range *to) {
+// an index can say. folds: of a folded index, too.
+static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x, int c, int folds,
+                             eini_group_range *to) {
   int m = 0;
   while (list[m] != x) m++;
   to->index = -1;
   for (int i = 0; i < f->member[m].s->nindex; i++) {
     const eini_fuse_index *y = &f->index[f->member[m].first + i];
     if (y->cls != c) continue;
-    if (to->index >= 0 || y->lo < 0 || y->mul < 1) return 0;
-    if (i >= f->member[m].s->nfree && !streams) return 0;
+    if (to->index >= 0 || (i >= f->member[m].s->nfree && !folds) || y->lo < 0 || y->mul < 1)
+      return 0;
     to->index = i;
     to->mul = (int64_t)y->mul;
     to->lo = (int64_t)y->lo;
@@ -224,13 +227,16 @@ static int eini_bundle_range(const eini_fuse *f, const int64_t *list, int64_t x,
 // The ranges of units along class c, as loop l.
 static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64_t *list, int c,
                             eini_bundle *b, int l) {
+  const int folds = b->along == l + 1 || b->stream == c + 1;
   b->extent[l] = 0;
   b->block[l] = (int64_t)f->side[c];
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
     eini_group_range *r = &b->range[u - b->from][l], q;
-    if (!eini_bundle_range(f, list, x->number[0], c, b->stream == c + 1, r)) return 0;
-    if (x->f != NULL && r->index < x->s->nfree) {  // is what is fused into it the same?
+    if (!eini_bundle_range(f, list, x->number[0], c, folds, r)) return 0;
+    if (x->f != NULL && r->index >= x->s->nfree) {  // is what is fused into it behind the fold?
+      if (!eini_bundle_range(f, list, x->number[1], c, 0, &q) || q.index >= 0) return 0;
+    } else if (x->f != NULL) {  // or the same?
       if (!eini_bundle_range(f, list, x->number[1], c, 0, &q)) return 0;
       if (q.index >= 0 ? x->column[q.index] != r->index || r->index < 0 || q.mul != r->mul ||
                              q.lo != r->lo || q.more != r->more
@@ -239,7 +245,7 @@ static int eini_bundle_loop(const eini_trail *w, const eini_fuse *f, const int64
     if (r->index >= 0 && r->mul == 1 && r->lo == 0 && r->more == 0)
       b->extent[l] = eini_max64(b->extent[l], x->s->index[r->index].extent);
   }
-  return b->extent[l] > b->block[l] && b->block[l] > 0;
+  return (b->along == l + 1 || b->extent[l] > b->block[l]) && b->block[l] > 0;
 }
 
 // Where blocks are others: the last one along a loop is shorter, or not all of it is there for some
@@ -371,7 +377,7 @@ static double eini_bundle_moves(const eini_trail *w, const eini_bundle *b, const
 static void eini_bundle_weigh(const eini_trail *w, const eini_fuse *f, const int64_t *list,
                               eini_bundle *b) {
   b->gain = -INFINITY;
-  b->nloop = 0;
+  b->nloop = b->along = 0;
   if (!(f->io < INFINITY)) return;
   for (int i = 0; i <= f->ncls; i++) {
     const int c = i < f->ncls ? i : f->last;

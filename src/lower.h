@@ -357,6 +357,7 @@ static ein_status eini_task_arrays(const eini_lowering *lo, const eini_stmt *s, 
     return EIN_ERR_NO_MEMORY;
   t->work = 1;
   t->order = s->order;
+  if (lo->along > 0) t->along = lo->walk.loop[lo->along - 1] + 1;
   for (int i = 0; i < t->nindex; i++) {
     eini_block_range(s, &block, i, &from, &t->extent[i]);
     t->reduced[i] = i >= s->nfree;

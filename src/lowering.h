@@ -38,6 +38,7 @@ typedef struct eini_lowering {
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[EINI_GROUP_LOOPS];   //   how many values a task sees: of a block that begins at b,
   int64_t mul[EINI_GROUP_LOOPS], from[EINI_GROUP_LOOPS];  // those from mul * b + from on
+  int along;                // 1 + the one of them that stays a loop by itself, or 0
   const char *local;        // per tensor: lives in the group only,
   const int64_t *shift;     //   and has a block with so many elements in front that are not there
   int unsplit;
@@ -113,6 +114,7 @@ static void eini_task_swap(eini_task *t, int i, int j) {
   unsigned char r = t->reduced[i];
   t->reduced[i] = t->reduced[j];
   t->reduced[j] = r;
+  if (t->along == i + 1 || t->along == j + 1) t->along = i + j + 2 - t->along;
   for (int s = 0; s < t->nstream; s++) {
     int64_t *v = t->stride + (int64_t)s * t->nindex;
     int64_t x = v[i];
@@ -136,6 +138,7 @@ static int eini_task_kept(const eini_task *t, int i) {
 // Can loops o (outer) and i (inner) be one loop of extent e(o)*e(i)?
 static int eini_task_fusable(const eini_task *t, int o, int i) {
   if (t->reduced[o] != t->reduced[i] || eini_task_kept(t, i)) return 0;
+  if (t->along == o + 1 || t->along == i + 1) return 0;
   for (int s = 0; s < t->nstream; s++) {
     const int64_t *v = t->stride + (int64_t)s * t->nindex;
     int64_t want;

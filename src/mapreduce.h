@@ -95,6 +95,7 @@ typedef struct eini_task {
   const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
   int live;                    // loops of extent > 1, which come first
+  int along;                   // 1 + the loop that its group goes along, never merged; 0: none
   ein_dtype *dtype;            // of streams, for a provider's map
   const unsigned char *away;   // see ein_map
   double out_bytes;            // see ein_map

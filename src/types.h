@@ -372,7 +372,8 @@ typedef struct ein_map {
 typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
-  size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
+  size_t scratch, away;         // bytes: per thread, aligned to 64 (of groups: of a block, in all);
+                                //   of the provider's own memory
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   char variant[24];             // name of this way; stable text, which options and stores keep
@@ -383,19 +384,25 @@ typedef struct ein_choice {
 typedef struct ein_part { int64_t batch[2], m[2], n[2]; } ein_part;
 
 // Statements one after another in each block of common loops. What is between them has memory of
-// the block's own, which begins with nothing.
+// the block's own, which begins with nothing. With `along` a block of the other loops goes along
+// that one, which is the last, and its memory has room for a piece of what moves with it: stages
+// see one piece, and those that fold along it mean all pieces, of which the last may be shorter.
 typedef struct ein_stage {
   ein_map map;                  // of one block; neither base nor at
   const int *tensor;            // [nstream] of the group's; values: -1
   const int64_t *offset;        // [nstream] bytes from the tensor's address; values: the one there
   const int64_t *step;          // [nstream * nloop]: bytes (values: numbers) for a value of a loop
+  int along;                    // the map's loop that is the group's loop `along`, or -1
 } ein_stage;
 typedef struct ein_group {
   int nloop, nstage, ntensor;
   const int64_t *from, *block, *count;  // [nloop] block b < count begins at from + b * block
   const ein_stage *stage;
   const int64_t *local;         // [ntensor] bytes from where a block's own memory begins, or -1
+  const int *same;              // [ntensor] the first of them that lies where it does
   size_t bytes;                 // of it
+  int along;                    // or -1: from is 0, count pieces of length values in all
+  int64_t length;
   char *const *base;            // when run: [ntensor] addresses of the others
   const ein_scalar *param;
 } ein_group;

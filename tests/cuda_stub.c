@@ -345,7 +345,9 @@ static const char before[] =
     "#define EIN_SHARED static\n#define EIN_SYNC shim_sync()\n#define EIN_TID shim_tid\n"
     "#define EIN_BID shim_bid\n#define EIN_BLOCKS shim_blocks\n"
     "char *shim_room;\n#define EIN_ROOM char *ein_room = shim_room\n"
-    "#define EIN_ARGS(type) const type\n";
+    "#define EIN_ARGS(type) const type\n"
+    "long shim_reads, shim_writes;\n#define EIN_READ(at) (shim_reads++, (at))\n"
+    "#define EIN_WRITE(at) (shim_writes++, (at))\n";
 // Tensor cores: lanes of a warp hand over what they hold, and each adds up its own sums. Which lane
 // holds what of a fragment: PTX ISA, matrix fragments of mma. A and B are read back by the inverse
 // of what the ISA says of registers.
@@ -504,6 +506,7 @@ typedef struct module {
   int *tid, *bid, *blocks;
   void (**sync)(void);
   char **room;
+  long *reads, *writes;
   int syncs, bytes, most;      // most: shared memory
 } module;
 
@@ -546,6 +549,8 @@ int cuModuleGetFunction(void **f, void *m, const char *name) {
   x->blocks = (int *)dlsym(x->object, "shim_blocks");
   x->sync = (void (**)(void))dlsym(x->object, "shim_sync");
   x->room = (char **)dlsym(x->object, "shim_room");
+  x->reads = (long *)dlsym(x->object, "shim_reads");
+  x->writes = (long *)dlsym(x->object, "shim_writes");
   x->most = ROOM;
   x->syncs = *(int *)dlsym(x->object, "shim_syncs");
   x->bytes = *(int *)dlsym(x->object, "shim_bytes");
@@ -560,6 +565,21 @@ int cuFuncSetAttribute(void *f, int attribute, int value) {
   if (attribute != 8 || value < 1 || value > ROOM_MOST) return WRONG;
   ((module *)f)->most = value;
   return 0;
+}
+
+// Elements that kernels of groups read and wrote of the device's memory, since these were asked.
+static long reads, writes;
+long stub_reads(void);
+long stub_reads(void) {
+  const long n = reads;
+  reads = 0;
+  return n;
+}
+long stub_writes(void);
+long stub_writes(void) {
+  const long n = writes;
+  writes = 0;
+  return n;
 }
 
 // Threads of the block at hand: coroutines that are made once and run block after block.
@@ -648,6 +668,8 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     }
   }
   shut_arena();
+  reads += *m->reads, writes += *m->writes;
+  *m->reads = *m->writes = 0;
   free(*m->room);
   return 0;
 }

@@ -56,15 +56,19 @@ static int eini_cuda_lanes(const eini_cuda_nest *x) {
   return x->fold == EIN_FOLD_NONE ? 0 : log;
 }
 
+// Bytes of a state.
+static size_t eini_cuda_state_bytes(const eini_cuda_nest *x) {
+  const size_t scalars = x->fold == EIN_FOLD_VAR ? 3 : x->fold == EIN_FOLD_LOGSUMEXP ? 2 : 1;
+  if (x->fold == EIN_FOLD_ARGMAX || x->fold == EIN_FOLD_ARGMIN) return 16;  // with a position
+  return ein_dtype_size(x->type) * scalars;
+}
+
 // Shared memory of a block: what is between stages, then states of threads that share a fold, whose
 // place goes to *states.
 static size_t eini_cuda_room_of(const ein_group *g, const eini_cuda_nest *x, size_t *states) {
   size_t most = 0;
   for (int k = 0; k < g->nstage; k++) {
-    const ein_fold f = x[k].fold;
-    const size_t scalars = f == EIN_FOLD_VAR ? 3 : f == EIN_FOLD_LOGSUMEXP ? 2 : 1;
-    size_t one = ein_dtype_size(x[k].type) * scalars;
-    if (f == EIN_FOLD_ARGMAX || f == EIN_FOLD_ARGMIN) one = 16;  // with a position
+    const size_t one = eini_cuda_state_bytes(&x[k]);
     if (eini_cuda_lanes(&x[k]) > 0 && one > most) most = one;
   }
   *states = (g->bytes + 63) / 64 * 64;
@@ -96,27 +100,36 @@ static void eini_cuda_say_places(eini_cuda_writer *w, const ein_group *g, int k,
   }
 }
 
-// Results go round the threads, or round groups of them that share a fold.
-static void eini_cuda_say_results(eini_cuda_writer *w) {
+// Elements go round the threads.
+static void eini_cuda_say_plainly(eini_cuda_writer *w) {
   const eini_cuda_nest *x = w->x;
+  char name[16] = "";
+  eini_text *t = &w->t;
+  eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]%s; i += %d) {\n",
+           w->along > 0 ? " * n" : "", EINI_CUDA_THREADS);
+  eini_cuda_say_split(w, "i", 0, x->nfree);
+  eini_cuda_say_loads(w, NULL);
+  eini_cuda_say_value(w, name);
+  eini_cuda_say_store(w, name);
+  eini_say(t, "  }\n");
+}
+
+// Results go round groups of threads that share a fold; what follows stands where the first of them
+// has it, in a.
+static void eini_cuda_say_shared_folds(eini_cuda_writer *w) {
+  const eini_cuda_nest *x = w->x;
+  const char *free = w->along > 0 && w->along <= x->nfree ? " * n" : "";
+  const char *more = w->along > x->nfree ? " * n" : "";
   char name[16] = "", at[16];
   eini_text *t = &w->t;
-  if (x->fold == EIN_FOLD_NONE) {
-    eini_say(t, "  for (ix i = EIN_TID; i < (ix)p.z[0]; i += %d) {\n", EINI_CUDA_THREADS);
-    eini_cuda_say_split(w, "i", 0, x->nfree);
-    eini_cuda_say_loads(w, NULL);
-    eini_cuda_say_value(w, name);
-    eini_cuda_say_store(w, name);
-    eini_say(t, "  }\n");
-    return;
-  }
   eini_say(t, "  ein_state *const all = (ein_state *)(ein_room + p.z[3]);\n"
               "  const int lanes = (int)p.z[2], lane = EIN_TID & (lanes - 1);\n"
-              "  for (ix i0 = 0; i0 < (ix)p.z[0]; i0 += %d / lanes) {\n"
-              "  const ix full = i0 + EIN_TID / lanes, i = full < (ix)p.z[0] ? full : 0;\n",
-           EINI_CUDA_THREADS);
+              "  for (ix i0 = 0; i0 < (ix)p.z[0]%s; i0 += %d / lanes) {\n"
+              "  const ix full = i0 + EIN_TID / lanes, i = full < (ix)p.z[0]%s ? full : 0;\n",
+           free, EINI_CUDA_THREADS, free);
   eini_cuda_say_split(w, "i", 0, x->nfree);
-  eini_say(t, "  ein_state a = ein_none();\n  for (ix k = lane; k < (ix)p.z[1]; k += lanes) {\n");
+  eini_say(t, "  ein_state a = ein_none();\n"
+              "  for (ix k = lane; k < (ix)p.z[1]%s; k += lanes) {\n", more);
   eini_cuda_say_split(w, "k", x->nfree, x->n);
   eini_cuda_say_loads(w, NULL);
   eini_cuda_say_value(w, name);
@@ -127,16 +140,25 @@ static void eini_cuda_say_results(eini_cuda_writer *w) {
               "  if (lane < h) all[EIN_TID] = ein_merge(all[EIN_TID], all[EIN_TID + h]);\n"
               "  EIN_SYNC;\n  }\n  a = all[EIN_TID];\n  }\n"
               "  if (lane == 0 && full == i) {\n");
-  eini_say(t, "  const %s y = ein_finish(a, p.q[%d]);\n", eini_cuda_type(x->result), 2 * w->q);
+}
+
+static void eini_cuda_say_results(eini_cuda_writer *w) {
+  if (w->x->fold == EIN_FOLD_NONE) {
+    eini_cuda_say_plainly(w);
+    return;
+  }
+  eini_cuda_say_shared_folds(w);
+  eini_say(&w->t, "  const %s y = ein_finish(a, p.q[%d]);\n", eini_cuda_type(w->x->result),
+           2 * w->q);
   eini_cuda_say_store(w, "y");
-  eini_say(t, "  }\n  }\n");
+  eini_say(&w->t, "  }\n  }\n");
 }
 
 // A stage's own types and functions have names of their own. on 0: no longer.
 static void eini_cuda_say_names(eini_text *t, int k, int on) {
   static const char *const names[] = {"ix", "ein_args", "ein_t", "ein_u", "ein_w", "ein_state",
                                       "ein_none", "ein_lift", "ein_merge", "ein_finish",
-                                      "ein_stage"};
+                                      "ein_stage", "ein_sums", "ein_begin", "ein_end"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (on) eini_say(t, "#define %s %s%d\n", names[i], names[i], k);
     else eini_say(t, "#undef %s\n", names[i]);
@@ -144,7 +166,11 @@ static void eini_cuda_say_names(eini_text *t, int k, int on) {
 }
 
 static int eini_cuda_say_stage(eini_cuda_writer *w, const ein_group *g, int k, int *at) {
+  unsigned char own[EINI_CUDA_STREAMS];
   eini_text *t = &w->t;
+  for (int s = 0; s < w->x->nstream; s++)
+    own[s] = !w->x->value[s] && g->local[g->stage[k].tensor[s]] >= 0;
+  w->own = own;
   eini_cuda_say_names(t, k, 1);
   eini_cuda_say_args(w);
   if (!eini_cuda_say_fold(w)) return 0;
@@ -156,6 +182,7 @@ static int eini_cuda_say_stage(eini_cuda_writer *w, const ein_group *g, int k, i
   eini_cuda_say_results(w);
   eini_say(t, "}\n");
   eini_cuda_say_names(t, k, 0);
+  w->own = NULL;
   return 1;
 }
 
@@ -203,7 +230,8 @@ static eini_cuda_kernel *eini_cuda_group_write(ein_cuda *c, const ein_group *g,
 static int eini_cuda_seen(const ein_group *g, int k, int i) {
   for (int b = 0; b <= k; b++)
     for (int s = 0; s < (b < k ? g->stage[b].map.nstream : i); s++)
-      if (g->stage[b].tensor[s] == g->stage[k].tensor[i]) return 1;
+      if (g->stage[b].tensor[s] >= 0 &&
+          g->same[g->stage[b].tensor[s]] == g->same[g->stage[k].tensor[i]]) return 1;
   return 0;
 }
 
@@ -241,8 +269,7 @@ static double eini_cuda_together_seconds(const ein_cuda *c, const ein_group *g,
          fmax(fmax(once / v.stream, cached / (eini_cuda_cached * v.stream)), compute) / full;
 }
 
-static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ein_choice *h) {
-  ein_cuda *c = (ein_cuda *)user;
+static int eini_cuda_group_plan(ein_cuda *c, const ein_group *g, int nth, ein_choice *h) {
   eini_cuda_together way;
   double blocks = 1;
   for (int l = 0; l < g->nloop; l++) blocks *= (double)g->count[l];
@@ -259,6 +286,7 @@ static int eini_slot_cuda_group_plan(void *user, const ein_group *g, int nth, ei
   eini_cuda_stages_end(c, g, x);
   for (int i = 0; i < 3; i++) h->grid[i] = h->unit[i] = 1;
   snprintf(h->variant, sizeof h->variant, "group");
+  h->scratch = way.room;
   memcpy(h->state, &way, sizeof way);
   return way.kernel != NULL;
 }
@@ -285,8 +313,19 @@ static void eini_cuda_group_words(const ein_group *g, const eini_cuda_nest *x,
       if (g->stage[k].step[i] != 0) word[n++] = (uint64_t)g->stage[k].step[i];
 }
 
-static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const ein_choice *h) {
-  ein_cuda *c = eini_cuda_here(user);
+static ein_status eini_cuda_together_go(ein_cuda *c, const eini_cuda_together *way,
+                                        uint64_t *word) {
+  eini_cuda_kernel *kernel = eini_cuda_kernel_here(c, way->kernel);
+  if (kernel == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_ready_kernel(c, kernel);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 0);
+  if (st == EIN_OK) st = eini_cuda_launch(c, kernel, way->blocks, way->room, word);
+  if (st == EIN_OK) st = eini_cuda_clock(c, 1);
+  return eini_cuda_exit(c, st);
+}
+
+static ein_status eini_cuda_group_run(ein_cuda *c, const ein_group *g, const ein_choice *h) {
   uint64_t word[EINI_CUDA_WORDS];
   eini_cuda_together way;
   memcpy(&way, h->state, sizeof way);
@@ -295,13 +334,5 @@ static ein_status eini_slot_cuda_group_run(void *user, const ein_group *g, const
   memset(word, 0, sizeof word);
   eini_cuda_group_words(g, x, &way, word);
   eini_cuda_stages_end(c, g, x);
-  way.kernel = eini_cuda_kernel_here(c, way.kernel);
-  if (way.kernel == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_cuda_enter(c));
-  ein_status st = eini_cuda_ready_kernel(c, way.kernel);
-  if (st == EIN_OK) st = eini_cuda_clock(c, 0);
-  if (st == EIN_OK)
-st = eini_cuda_launch(c, way.kernel, way.blocks, way.room, word);
-  if (st == EIN_OK) st = eini_cuda_clock(c, 1);
-  return eini_cuda_exit(c, st);
+  return eini_cuda_together_go(c, &way, word);
 }

@@ -15,6 +15,7 @@ static const char *const eini_cuda_helpers[] = {
     "#define EIN_BLOCKS gridDim.x\n"
     "#define EIN_ROOM extern __shared__ __align__(16) char ein_room[]\n"
     "#define EIN_ARGS(type) const type &\n"
+    "#define EIN_READ(at) (at)\n#define EIN_WRITE(at) (at)\n"
     "#endif\n"
     "typedef unsigned char ein_bool;\n"
     "typedef struct { float re, im; } ein_c64;\n"

@@ -13,6 +13,8 @@ typedef struct eini_cuda_writer {
   const eini_cuda_nest *x;
   int q, bad;
   int staged;                 // 1: addresses and values are names, b<stream> and at<stream>
+  const unsigned char *own;   // then, per stream: 1: in shared memory; 2: read as 1
+  int along;                  // 1 + the loop of which there are n values, or 0
   int param[EINI_CUDA_REGS];  // which one pair of numbers is of
 } eini_cuda_writer;
 

@@ -220,15 +220,18 @@ static void eini_cuda_say_mma(eini_text *t, const eini_cuda_fragment *f, int cor
   eini_say(t, ");\n}\n#endif\n");
 }
 
+static void eini_cuda_say_tf32(eini_text *t) {
+  eini_say(t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
+              "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
+              "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+}
+
 // What such a kernel needs beside the fold.
 static void eini_cuda_say_cores(eini_cuda_writer *w, const eini_cuda_shape *s) {
   const eini_cuda_fragment *f = &eini_cuda_fragments[s->cores];
   eini_say(&w->t, "typedef %s ein_m;\n", f->type);
   if (s->cores == EINI_CUDA_CORES_NONE) return;
-  if (s->cores == EINI_CUDA_CORES_TF32)
-    eini_say(&w->t, "EIN_DEVICE float ein_tf32(float f) {\n  unsigned u = ein_bits(f);\n"
-                    "  if ((u & 0x7f800000u) == 0x7f800000u) return f;\n"
-                    "  return ein_f32((u + 0x1000u) & 0xffffe000u);\n}\n");
+  if (s->cores == EINI_CUDA_CORES_TF32) eini_cuda_say_tf32(&w->t);
   eini_cuda_say_lane(&w->t, f, 0);
   eini_cuda_say_lane(&w->t, f, 1);
   eini_cuda_say_mma(&w->t, f, s->cores);

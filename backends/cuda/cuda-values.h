@@ -80,25 +80,41 @@ static int eini_cuda_arguments(const eini_cuda_writer *w, const int64_t z[EINI_C
   return n;
 }
 
-// Loops [from, to) of one number.
-static void eini_cuda_say_split(eini_cuda_writer *w, const char *of, int from, int to) {
-  eini_text *t = &w->t;
-  if (to - from == 1) eini_say(t, "  const ix j%d = %s;\n", from, of);
-  if (to - from < 2) return;
-  eini_say(t, "  ix d%d = %s;\n", from, of);
-  for (int i = to - 1; i > from; i--)
-    eini_say(t, "  const ix j%d = d%d %% (ix)p.e[%d]; d%d /= (ix)p.e[%d];\n", i, from, i, from, i);
-  eini_say(t, "  const ix j%d = d%d;\n", from, from);
+// Loops [from, to) as bits.
+static unsigned eini_cuda_loops(int from, int to) {
+  return from < to ? (1u << to) - (1u << from) : 0;
 }
 
-// The offset of a stream by loops [from, to).
-static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
+// Loops of a set of one number.
+static void eini_cuda_say_split_in(eini_cuda_writer *w, const char *of, unsigned loops) {
+  eini_text *t = &w->t;
+  int first = 0, more;
+  while (first < w->x->n && !(loops >> first & 1)) first++;
+  if (first == w->x->n) return;
+  more = (loops >> first) > 1;
+  if (more) eini_say(t, "  ix d%d = %s;\n", first, of);
+  for (int i = w->x->n - 1; i > first; i--) {
+    if (!(loops >> i & 1)) continue;
+    if (w->along == i + 1) eini_say(t, "  const ix j%d = d%d %% n; d%d /= n;\n", i, first, first);
+    else eini_say(t, "  const ix j%d = d%d %% (ix)p.e[%d]; d%d /= (ix)p.e[%d];\n", i, first, i,
+                  first, i);
+  }
+  if (more) eini_say(t, "  const ix j%d = d%d;\n", first, first);
+  else eini_say(t, "  const ix j%d = %s;\n", first, of);
+}
+
+static void eini_cuda_say_split(eini_cuda_writer *w, const char *of, int from, int to) {
+  eini_cuda_say_split_in(w, of, eini_cuda_loops(from, to));
+}
+
+// The offset of a stream by loops of a set.
+static void eini_cuda_say_offset_in(eini_cuda_writer *w, int s, unsigned loops) {
   const eini_cuda_nest *x = w->x;
   int word = 0, said = 0;
   for (int k = 0; k <= s; k++) {
-    for (int i = 0; i < (k < s ? x->n : to); i++) {
+    for (int i = 0; i < x->n; i++) {
       const int any = x->form[k][i] == EINI_CUDA_ANY;
-      if (k == s && i >= from && x->form[k][i] != EINI_CUDA_ZERO) {
+      if (k == s && (loops >> i & 1) && x->form[k][i] != EINI_CUDA_ZERO) {
         eini_say(&w->t, "%sj%d", said++ > 0 ? " + " : "", i);
         if (any) eini_say(&w->t, " * (ix)p.s[%d]", word);
       }
@@ -108,8 +124,19 @@ static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
   if (said == 0) eini_say(&w->t, "0");
 }
 
+static void eini_cuda_say_offset(eini_cuda_writer *w, int s, int from, int to) {
+  eini_cuda_say_offset_in(w, s, eini_cuda_loops(from, to));
+}
+
+// What 1 is as it is stored.
+static const char *eini_cuda_one(ein_dtype t) {
+  return t == EIN_F16 ? "0x3c00" : t == EIN_BF16 ? "0x3f80" : "1";
+}
+
+// Reads of the device's memory in groups are marked: EIN_READ.
 static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
   const char *type = eini_cuda_stored((ein_dtype)w->x->dtype[s]);
+  const int own = w->staged && w->own != NULL ? w->own[s] : 0;
   if (w->x->value[s]) {
     eini_say(&w->t, w->staged ? "  const long long i%d = at%d + ("
                               : "  const long long i%d = p.at[%d] + (", s, s);
@@ -117,8 +144,13 @@ static void eini_cuda_say_load(eini_cuda_writer *w, int s, int from, int to) {
     eini_say(&w->t, ");\n");
     return;
   }
-  eini_say(&w->t, w->staged ? "  const %s r%d = ((const %s *)b%d)["
-                            : "  const %s r%d = ((const %s *)p.b[%d])[", type, s, type, s);
+  if (own == 2) {
+    eini_say(&w->t, "  const %s r%d = %s;\n", type, s, eini_cuda_one((ein_dtype)w->x->dtype[s]));
+    return;
+  }
+  eini_say(&w->t, !w->staged ? "  const %s r%d = ((const %s *)p.b[%d])["
+                  : own      ? "  const %s r%d = ((const %s *)b%d)["
+                             : "  const %s r%d = EIN_READ((const %s *)b%d)[", type, s, type, s);
   eini_cuda_say_offset(w, s, from, to);
   eini_say(&w->t, "];\n");
 }
@@ -194,7 +226,9 @@ static void eini_cuda_say_store(eini_cuda_writer *w, const char *name) {
     eini_cuda_say_code(w, x->store, &r, 's', made);
     from = (ein_dtype)x->store->type;
   }
-  eini_say(t, w->staged ? "  ((%s *)b%d)[" : "  ((%s *)p.b[%d])[", eini_cuda_stored(to), x->out);
+  eini_say(t, !w->staged ? "  ((%s *)p.b[%d])["
+              : w->own != NULL && w->own[x->out] ? "  ((%s *)b%d)[" : "  EIN_WRITE((%s *)b%d)[",
+           eini_cuda_stored(to), x->out);
   eini_cuda_say_offset(w, x->out, 0, x->nfree);
   eini_say(t, "] = ");
   if (x->kind == EINI_CUDA_COPY) eini_say(t, "%s", made);

@@ -40,18 +40,23 @@ static const double eini_cuda_load_flops = 8;       // operations in the time of
 static const double eini_cuda_busy = 1024;          // threads of a multiprocessor that is busy
 static const double eini_cuda_apart = 4;            // how much more a gathered read moves
 
-// What the device's tensor cores have for a contraction. f32 is rounded where that was asked for.
-static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+// What the device's tensor cores have for sums of products of type `type` whose factors are stored
+// as p and q (EIN_NONE: are not as they are stored). f32 is rounded where that was asked for.
+static int eini_cuda_cores_for(const ein_cuda *c, ein_dtype type, ein_dtype p, ein_dtype q) {
   const int arch = 10 * c->device.major + c->device.minor;
-  const ein_side *p = &of->p, *q = &of->q;
-  if (of->pair != EIN_PAIR_SUM_MUL || arch < 75) return EINI_CUDA_CORES_NONE;
-  if (of->type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
-  if (of->type != EIN_F32) return EINI_CUDA_CORES_NONE;
-  if (eini_cuda_as_stored(p) && eini_cuda_as_stored(q) && p->dtype[0] == q->dtype[0]) {
-    if (p->dtype[0] == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
-    if (p->dtype[0] == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
-  }
+  if (arch < 75) return EINI_CUDA_CORES_NONE;
+  if (type == EIN_F64) return arch < 80 ? EINI_CUDA_CORES_NONE : EINI_CUDA_CORES_F64;
+  if (type != EIN_F32) return EINI_CUDA_CORES_NONE;
+  if (p == q && p == EIN_F16) return arch < 80 ? EINI_CUDA_CORES_F16_8 : EINI_CUDA_CORES_F16;
+  if (p == q && p == EIN_BF16 && arch >= 80) return EINI_CUDA_CORES_BF16;
   return c->tf32 && arch >= 80 ? EINI_CUDA_CORES_TF32 : EINI_CUDA_CORES_NONE;
+}
+
+static int eini_cuda_cores_of(const ein_cuda *c, const ein_contract *of) {
+  const int stored = eini_cuda_as_stored(&of->p) && eini_cuda_as_stored(&of->q);
+  if (of->pair != EIN_PAIR_SUM_MUL) return EINI_CUDA_CORES_NONE;
+  return eini_cuda_cores_for(c, of->type, stored ? of->p.dtype[0] : EIN_NONE,
+                             stored ? of->q.dtype[0] : EIN_NONE);
 }
 
 static int eini_cuda_has(const eini_cuda_nest *x, int id, const ein_contract *c, ein_cuda *cuda,

@@ -26,7 +26,8 @@
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
-//                 >>cuda-ways >>cuda-groups >>cuda-measure >>cuda-public
+//                 >>cuda-ways >>cuda-groups >>cuda-opens >>cuda-pieces >>cuda-along
+//                 >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
 //
@@ -78,6 +79,7 @@
 // elements    an element a thread
 // group       statements of a group one after another in each block of their common loops, in one
 //             kernel, what is between them in shared memory: attention, softmax, norms, stencils
+// along       a group whose blocks go along an index piece by piece, see below: attention
 // turn        copies and element-wise statements that are dense along different indices in the
 //             output and in one or two operands: tiles of 32 x 32 through shared memory
 //
@@ -88,6 +90,19 @@
 // (einsum --kernel-cache DIR). ein_cuda_source shows them. Predictions come from ein_rates.away,
 // which ein_calibrate measures on the device by its events (einsum calibrate --kernels cuda), else
 // from what the driver says and constants in >>cuda-ways.
+//
+// An index along which a group makes tensors and which it folds later (keys of attention) need not
+// be there whole: a block of rows goes along it. Of such tensors shared memory holds a piece; what
+// products read from outside comes there once for a block and piece, and they have up to 64 results
+// a thread in registers, on tensor cores as above. Where a value takes the result of a fold that is
+// not at its end, there is a rule or no such group. exp of c * (T - M), c > 0, and M max or
+// logsumexp of T, or of c * (M - T) with min: M so far is taken, and what was summed of such values
+// is multiplied by exp of how far M has moved since. Factors and divisors that are folds or made of
+// them (the sum of a softmax) multiply or divide sums at the end. Sums and differences of alike,
+// casts, negation and known factors stay in form; only sums and means take what is not known yet.
+// Rows whose M is infinite or NaN are NaN, as without: exp(M - M) is. Where an infinity in V meets
+// a weight that underflows, the result may be the infinity and not NaN. A fold that others wait for
+// must be a temporary. `--explain` says rows, pieces and bytes of shared memory of such a group.
 //
 //
 // MEMORY
@@ -139,6 +154,8 @@
 // WHAT IT DOES NOT DO
 //
 // Copies from device to device: what those of one process exchange as places of a fabric goes by
-// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups do sums of
-// products as any other fold, without tiles, and softmax of a row that is there. A budget does not
-// go with views of the device's memory. Parts with gaps of a slice's output are waited for.
+// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups that hold
+// whole rows do sums of products as any other fold, without tiles; of those that go along an index
+// each block goes all the way, however few there are, and copies no piece while it computes one. A
+// budget does not go with views of the device's memory. Parts with gaps of a slice's output are
+// waited for.
