@@ -23,11 +23,11 @@
 //
 // Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
 //
-//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
-//                 >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack
-//                 >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct
-//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>families >>measure >>cpu-public
+//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
+//                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
+//                 >>gett >>gett-pack >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved
+//                 >>dots >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny
+//                 >>sums >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -949,6 +949,13 @@ EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
 #undef EINI_LOAD512
 #undef EINI_STREAM
 
+// One line.
+static inline void eini_stream_line(char *d, const char *s) {
+  for (int i = 0; i < 64; i += 16)
+    _mm_stream_si128((__m128i *)(void *)(d + i),
+                     _mm_loadu_si128((const __m128i *)(const void *)(s + i)));
+}
+
 static void eini_stream_lines(int isa, const eini_lines *p) {
   if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
   else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
@@ -961,6 +968,8 @@ static void eini_stream_end(void) { _mm_sfence(); }
 #define EINI_STREAM_LINE 64    // what a row is completed to; 0: there are no such stores
 
 #else  // EINI_CPU_X86
+
+static inline void eini_stream_line(char *d, const char *s) { memcpy(d, s, 64); }
 
 static void eini_stream_lines(int isa, const eini_lines *p) {
   (void)isa;
@@ -1002,20 +1011,12 @@ static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
 }
 
 // ================================================================================================
-// >>tiles  transposes in registers
-// tile(src, ss, dst, ds): dst[s * ds + d] = src[d * ss + s] for s, d < B elements; steps in bytes.
+// >>tile-lines  transposes of whole lines
+// Tiles of 64 / size rows of a line each, from and to any places, also past the caches and as lines
+// joined from two tiles.
 // ================================================================================================
 
 typedef void (*eini_tile_fn)(const char *src, int64_t ss, char *dst, int64_t ds);
-
-#if EINI_CPU_X86
-
-#define EINI_LD1(r) _mm_loadu_si128((const __m128i *)(const void *)(src + (r)*ss))
-#define EINI_LD2(r) _mm256_loadu_si256((const __m256i *)(const void *)(src + (r)*ss))
-#define EINI_LD5(r) eini_tile_load(t, r)
-#define EINI_ST1(r, v) _mm_storeu_si128((__m128i *)(void *)(dst + (r)*ds), v)
-#define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
-#define EINI_ST5(r, v) eini_tile_store(t, r, v)
 
 // Where a tile of whole lines is read, where it goes, and how: to the caches or past them.
 typedef struct eini_tile {
@@ -1030,7 +1031,27 @@ typedef struct eini_tile {
   char *carry;
 } eini_tile;
 
-EINI_T512 EINI_INLINE __m512i eini_tile_load(const eini_tile *t, int r) {
+// Tiles of whole lines past the caches; as eini_join_tile_.., from and to any places.
+#define EINI_TILE_LINES(bits, AT)                                                           \
+  AT static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst, int64_t ds) {\
+    const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};                         \
+    eini_tile_##bits(&t);                                                                   \
+  }                                                                                         \
+  AT static void eini_join_tile_##bits(const char *src, const int64_t *column,              \
+                                       char *const *row, int64_t at, char *carry) {         \
+    const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};                       \
+    eini_tile_##bits(&t);                                                                   \
+  }                                                                                         \
+  AT static void eini_pick_tile_##bits(const char *src, const int64_t *column, char *dst) { \
+    const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};                        \
+    eini_tile_##bits(&t);                                                                   \
+  }
+
+#if EINI_CPU_X86
+#define EINI_LD5(r) eini_tile_load_z(t, r)
+#define EINI_ST5(r, v) eini_tile_store_z(t, r, v)
+
+EINI_T512 EINI_INLINE __m512i eini_tile_load_z(const eini_tile *t, int r) {
   return _mm512_loadu_si512(
       (const void *)(t->src + (t->column != NULL ? t->column[r] : r * t->ss)));
 }
@@ -1044,7 +1065,7 @@ EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __
   return _mm512_permutex2var_epi32(before, _mm512_sub_epi32(words, _mm512_set1_epi32(in)), v);
 }
 
-EINI_T512 EINI_INLINE void eini_tile_store(const eini_tile *t, int r, __m512i v) {
+EINI_T512 EINI_INLINE void eini_tile_store_z(const eini_tile *t, int r, __m512i v) {
   char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
   if (t->row != NULL) {
     const __m512i line =
@@ -1058,6 +1079,257 @@ EINI_T512 EINI_INLINE void eini_tile_store(const eini_tile *t, int r, __m512i v)
     _mm512_storeu_si512((void *)d, v);
   }
 }
+
+// Four rows: within 128-bit lanes, column j of lane L of v##j is element 4 L + j of the rows.
+#define EINI_QUAD(T, P, ld, q)                                                              \
+  T q##r0 = ld(4 * q##_n), q##r1 = ld(4 * q##_n + 1);                                       \
+  T q##r2 = ld(4 * q##_n + 2), q##r3 = ld(4 * q##_n + 3);                                   \
+  T q##t0 = P##_unpacklo_epi32(q##r0, q##r1), q##t1 = P##_unpackhi_epi32(q##r0, q##r1);     \
+  T q##t2 = P##_unpacklo_epi32(q##r2, q##r3), q##t3 = P##_unpackhi_epi32(q##r2, q##r3);     \
+  T q##v0 = P##_unpacklo_epi64(q##t0, q##t2), q##v1 = P##_unpackhi_epi64(q##t0, q##t2);     \
+  T q##v2 = P##_unpacklo_epi64(q##t1, q##t3), q##v3 = P##_unpackhi_epi64(q##t1, q##t3);
+
+// The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
+#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
+  do {                                                                                      \
+    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);\
+    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);\
+    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
+    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
+    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
+    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
+  } while (0)
+
+EINI_T512 EINI_INLINE void eini_tile_32z(const eini_tile *t) {
+  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
+  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
+  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
+  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
+  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
+}
+
+EINI_T512 EINI_INLINE void eini_tile_64z(const eini_tile *t) {
+  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
+  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
+  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
+  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
+  EINI_LANES4(0, 2, a, b, c, d);
+  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
+  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
+  EINI_LANES4(1, 2, a, b, c, d);
+}
+
+EINI_T512 EINI_INLINE void eini_tile_128z(const eini_tile *t) {
+  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
+  EINI_LANES4(0, 1, r0, r1, r2, r3);
+}
+// To the caches.
+#define EINI_TILE_REG(bits)                                                                 \
+  EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
+                                             int64_t ds) {                                  \
+    const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};                         \
+    eini_tile_##bits(&t);                                                                   \
+  }
+EINI_TILE_REG(32z)
+EINI_TILE_REG(64z)
+EINI_TILE_REG(128z)
+#undef EINI_TILE_REG
+EINI_TILE_LINES(32z, EINI_T512)
+EINI_TILE_LINES(64z, EINI_T512)
+EINI_TILE_LINES(128z, EINI_T512)
+#undef EINI_LANES4
+#undef EINI_LD5
+#undef EINI_ST5
+#endif  // EINI_CPU_X86
+
+// Vectors shorter than a line: X##LANES lanes of 128 bits, and X##TIMES(M) says M(0) .. for the
+// vectors of a line. ROWS: in each lane 16 bytes of another row, `by` rows apart.
+#define EINI_TILE_AT(t, r) \
+  ((t)->src + ((t)->column != NULL ? (t)->column[r] : (int64_t)(r) * (t)->ss) + s)
+#if EINI_CPU_X86
+#define EINI_YT_AT EINI_T256
+#define EINI_YT_V __m256i
+#define EINI_YT_LANES 2
+#define EINI_YT_TIMES(M) M(EINI_YT_, 0) M(EINI_YT_, 1)
+#define EINI_YT_LD(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define EINI_YT_ROWS(t, r, by)                                                              \
+  _mm256_inserti128_si256(_mm256_castsi128_si256(EINI_YT_LD(EINI_TILE_AT(t, r))),           \
+                          EINI_YT_LD(EINI_TILE_AT(t, (r) + (by))), 1)
+#define EINI_YT_LO32(a, b) _mm256_unpacklo_epi32(a, b)
+#define EINI_YT_HI32(a, b) _mm256_unpackhi_epi32(a, b)
+#define EINI_YT_LO64(a, b) _mm256_unpacklo_epi64(a, b)
+#define EINI_YT_HI64(a, b) _mm256_unpackhi_epi64(a, b)
+#define EINI_YT_STORE(t, r, q, j) eini_tile_store_y(t, r, q##0##j, q##1##j)
+
+// Whichever of the halves of both lines meet in the line of the row is turned by what is less than
+// a half.
+EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i a, __m256i b) {
+  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  if (t->row != NULL) {
+    const __m256i *before = (const __m256i *)(const void *)(t->carry + 64 * r);
+    const __m256i words = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const int in = (int)((uintptr_t)d >> 2 & 15);
+    const __m256i by = _mm256_set1_epi32(in & 7), from = _mm256_sub_epi32(words, by);
+    const __m256i half = _mm256_set1_epi32(in >= 8 ? -1 : 0), old = _mm256_cmpgt_epi32(by, words);
+    const __m256i last = _mm256_loadu_si256(before + 1);
+    __m256i x = _mm256_loadu_si256(before + (in < 8));
+    __m256i y = _mm256_blendv_epi8(a, last, half), z = _mm256_blendv_epi8(b, a, half);
+    x = _mm256_permutevar8x32_epi32(x, from);
+    y = _mm256_permutevar8x32_epi32(y, from);
+    z = _mm256_permutevar8x32_epi32(z, from);
+    d += t->at - (int64_t)((uintptr_t)d & 63);
+    _mm256_stream_si256((__m256i *)(void *)d, _mm256_blendv_epi8(y, x, old));
+    _mm256_stream_si256((__m256i *)(void *)(d + 32), _mm256_blendv_epi8(z, y, old));
+    _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r), a);
+    _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r + 32), b);
+  } else if (t->stream) {
+    _mm256_stream_si256((__m256i *)(void *)d, a);
+    _mm256_stream_si256((__m256i *)(void *)(d + 32), b);
+  } else {
+    _mm256_storeu_si256((__m256i *)(void *)d, a);
+    _mm256_storeu_si256((__m256i *)(void *)(d + 32), b);
+  }
+}
+#elif EINI_CPU_NEON
+#define EINI_NT_AT EINI_UNUSED
+#define EINI_NT_V uint32x4_t
+#define EINI_NT_LANES 1
+#define EINI_NT_TIMES(M) M(EINI_NT_, 0) M(EINI_NT_, 1) M(EINI_NT_, 2) M(EINI_NT_, 3)
+#define EINI_NT_ROWS(t, r, by) vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)EINI_TILE_AT(t, r)))
+#define EINI_NT_LO32(a, b) vzip1q_u32(a, b)
+#define EINI_NT_HI32(a, b) vzip2q_u32(a, b)
+#define EINI_NT_64(zip, a, b) \
+  vreinterpretq_u32_u64(zip(vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b)))
+#define EINI_NT_LO64(a, b) EINI_NT_64(vzip1q_u64, a, b)
+#define EINI_NT_HI64(a, b) EINI_NT_64(vzip2q_u64, a, b)
+#define EINI_NT_STORE(t, r, q, j) eini_tile_store_n(t, r, q##0##j, q##1##j, q##2##j, q##3##j)
+
+// A line of a row that starts anywhere is joined from neighbours among the vectors of both.
+EINI_INLINE void eini_tile_store_n(const eini_tile *t, int r, uint32x4_t a, uint32x4_t b,
+                                   uint32x4_t c, uint32x4_t d) {
+  uint8_t *to = (uint8_t *)(t->row != NULL ? t->row[r] : t->dst + r * t->ds);
+  const uint8x16_t v[4] = {vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b),
+                           vreinterpretq_u8_u32(c), vreinterpretq_u8_u32(d)};
+  if (t->row != NULL) {
+    static const uint8_t bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    uint8_t *carry = (uint8_t *)t->carry + 64 * r, both[128];
+    const int in = (int)((uintptr_t)to & 60);
+    const uint8x16_t from = vaddq_u8(vld1q_u8(bytes), vdupq_n_u8((uint8_t)(16 - in % 16)));
+    const uint8_t *p = both + 64 - in / 16 * 16;
+    to += t->at - (int64_t)((uintptr_t)to & 63);
+    for (int i = 0; i < 4; i++) {
+      vst1q_u8(both + 16 * i, vld1q_u8(carry + 16 * i));
+      vst1q_u8(both + 64 + 16 * i, v[i]);
+      vst1q_u8(carry + 16 * i, v[i]);
+    }
+    for (int i = 0; i < 4; i++, p += 16) {
+      const uint8x16x2_t two = {{vld1q_u8(p - 16), vld1q_u8(p)}};
+      vst1q_u8(to + 16 * i, vqtbl2q_u8(two, from));
+    }
+    return;
+  }
+  for (int i = 0; i < 4; i++) vst1q_u8(to + 16 * i, v[i]);
+}
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+
+// Vector h of four, two or one of the lines, from 16 bytes of as many rows as it has elements.
+#define EINI_TILE_4(X, h)                                                                   \
+  const X##V a##h = X##ROWS(t, 4 * X##LANES * h, 4), b##h = X##ROWS(t, 4 * X##LANES * h + 1, 4), \
+             c##h = X##ROWS(t, 4 * X##LANES * h + 2, 4),                                    \
+             d##h = X##ROWS(t, 4 * X##LANES * h + 3, 4);                                    \
+  const X##V e##h = X##LO32(a##h, b##h), f##h = X##HI32(a##h, b##h),                        \
+             g##h = X##LO32(c##h, d##h), i##h = X##HI32(c##h, d##h);                        \
+  const X##V q##h##0 = X##LO64(e##h, g##h), q##h##1 = X##HI64(e##h, g##h),                  \
+             q##h##2 = X##LO64(f##h, i##h), q##h##3 = X##HI64(f##h, i##h);
+#define EINI_TILE_8(X, h)                                                                   \
+  const X##V a##h = X##ROWS(t, 2 * X##LANES * h, 2), b##h = X##ROWS(t, 2 * X##LANES * h + 1, 2); \
+  const X##V q##h##0 = X##LO64(a##h, b##h), q##h##1 = X##HI64(a##h, b##h);
+#define EINI_TILE_16(X, h) const X##V q##h##0 = X##ROWS(t, X##LANES * h, 1);
+#define EINI_TILES_OF(n, X)                                                                 \
+  X##AT EINI_INLINE void eini_tile_32##n(const eini_tile *t) {                              \
+    for (int s = 0; s < 64; s += 16) {                                                      \
+      X##TIMES(EINI_TILE_4)                                                                 \
+      X##STORE(t, s / 4, q, 0);                                                             \
+      X##STORE(t, s / 4 + 1, q, 1);                                                         \
+      X##STORE(t, s / 4 + 2, q, 2);                                                         \
+      X##STORE(t, s / 4 + 3, q, 3);                                                         \
+    }                                                                                       \
+  }                                                                                         \
+  X##AT EINI_INLINE void eini_tile_64##n(const eini_tile *t) {                              \
+    for (int s = 0; s < 64; s += 16) {                                                      \
+      X##TIMES(EINI_TILE_8)                                                                 \
+      X##STORE(t, s / 8, q, 0);                                                             \
+      X##STORE(t, s / 8 + 1, q, 1);                                                         \
+    }                                                                                       \
+  }                                                                                         \
+  X##AT EINI_INLINE void eini_tile_128##n(const eini_tile *t) {                             \
+    for (int s = 0; s < 64; s += 16) {                                                      \
+      X##TIMES(EINI_TILE_16)                                                                \
+      X##STORE(t, s / 16, q, 0);                                                            \
+    }                                                                                       \
+  }                                                                                         \
+  EINI_TILE_LINES(32##n, X##AT)                                                             \
+  EINI_TILE_LINES(64##n, X##AT)                                                             \
+  EINI_TILE_LINES(128##n, X##AT)
+#if EINI_CPU_X86
+EINI_TILES_OF(y, EINI_YT_)
+#elif EINI_CPU_NEON
+EINI_TILES_OF(n, EINI_NT_)
+#endif
+#undef EINI_TILES_OF
+#undef EINI_TILE_16
+#undef EINI_TILE_8
+#undef EINI_TILE_4
+#undef EINI_TILE_AT
+#undef EINI_TILE_LINES
+
+// Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
+// any places, see eini_tile. pick: into a line for each row.
+typedef struct eini_line_kind {
+  int b;
+  eini_tile_fn line;
+  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
+  void (*pick)(const char *src, const int64_t *column, char *dst);
+} eini_line_kind;
+
+// For elements of 4, 8 and 16 bytes, per instruction set.
+#define EINI_TILE_KIND(b, s) {b, eini_line_tile_##s, eini_join_tile_##s, eini_pick_tile_##s}
+#define EINI_TILE_NONE {{0, NULL, NULL, NULL}, {0, NULL, NULL, NULL}, {0, NULL, NULL, NULL}}
+static const eini_line_kind eini_line_kinds[EINI_ISA_COUNT][3] = {
+    EINI_TILE_NONE,
+#if EINI_CPU_NEON
+    {EINI_TILE_KIND(16, 32n), EINI_TILE_KIND(8, 64n), EINI_TILE_KIND(4, 128n)},
+    EINI_TILE_NONE, EINI_TILE_NONE};
+#elif EINI_CPU_X86
+    EINI_TILE_NONE,
+    {EINI_TILE_KIND(16, 32y), EINI_TILE_KIND(8, 64y), EINI_TILE_KIND(4, 128y)},
+    {EINI_TILE_KIND(16, 32z), EINI_TILE_KIND(8, 64z), EINI_TILE_KIND(4, 128z)}};
+#else
+    EINI_TILE_NONE, EINI_TILE_NONE, EINI_TILE_NONE};
+#endif
+#undef EINI_TILE_NONE
+#undef EINI_TILE_KIND
+
+static eini_line_kind eini_tile_lines(int isa, int size) {
+  const eini_line_kind none = {0, NULL, NULL, NULL};
+  return size < 4 ? none : eini_line_kinds[isa][size / 8];
+}
+
+// ================================================================================================
+// >>tiles  transposes in registers
+// tile(src, ss, dst, ds): dst[s * ds + d] = src[d * ss + s] for s, d < B elements; steps in bytes.
+// ================================================================================================
+
+#if EINI_CPU_X86
+
+#define EINI_LD1(r) _mm_loadu_si128((const __m128i *)(const void *)(src + (r)*ss))
+#define EINI_LD2(r) _mm256_loadu_si256((const __m256i *)(const void *)(src + (r)*ss))
+#define EINI_ST1(r, v) _mm_storeu_si128((__m128i *)(void *)(dst + (r)*ds), v)
+#define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
 
 // Perfect shuffles of 128 bits: log2(B) rounds of interleaving vector i with vector i + B/2.
 #define EINI_ZIP2(T, x, y, bits, i, j, k, l)                                                \
@@ -1140,15 +1412,6 @@ EINI_T256 static void eini_reg_tile_64y(const char *src, int64_t ss, char *dst, 
   EINI_ST2(3, _mm256_permute2x128_si256(t1, t3, 0x31));
 }
 
-// Four rows: within 128-bit lanes, column j of lane L of v##j is element 4 L + j of the rows.
-#define EINI_QUAD(T, P, ld, q)                                                              \
-  T q##r0 = ld(4 * q##_n), q##r1 = ld(4 * q##_n + 1);                                       \
-  T q##r2 = ld(4 * q##_n + 2), q##r3 = ld(4 * q##_n + 3);                                   \
-  T q##t0 = P##_unpacklo_epi32(q##r0, q##r1), q##t1 = P##_unpackhi_epi32(q##r0, q##r1);     \
-  T q##t2 = P##_unpacklo_epi32(q##r2, q##r3), q##t3 = P##_unpackhi_epi32(q##r2, q##r3);     \
-  T q##v0 = P##_unpacklo_epi64(q##t0, q##t2), q##v1 = P##_unpackhi_epi64(q##t0, q##t2);     \
-  T q##v2 = P##_unpacklo_epi64(q##t1, q##t3), q##v3 = P##_unpackhi_epi64(q##t1, q##t3);
-
 EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, int64_t ds) {
   enum { a_n = 0, b_n = 1 };
   EINI_QUAD(__m256i, _mm256, EINI_LD2, a)
@@ -1163,80 +1426,11 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 #undef EINI_LANES2
 }
 
-// The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
-#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
-  do {                                                                                      \
-    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);\
-    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);\
-    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
-    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
-    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
-    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
-  } while (0)
-
-// Tiles of whole lines: to the caches; as eini_line_tile_.., past them; as eini_join_tile_.., from
-// and to any places.
-#define EINI_TILE_LINES(bits)                                                               \
-  EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
-                                             int64_t ds) {                                  \
-    const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst,       \
-                                              int64_t ds) {                                 \
-    const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_join_tile_##bits(const char *src, const int64_t *column,       \
-                                              char *const *row, int64_t at, char *carry) {  \
-    const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};                       \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_pick_tile_##bits(const char *src, const int64_t *column,       \
-                                              char *dst) {                                  \
-    const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};                        \
-    eini_tile_##bits(&t);                                                                   \
-  }
-
-EINI_T512 EINI_INLINE void eini_tile_32z(const eini_tile *t) {
-  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
-  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
-  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
-  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
-  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_64z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
-  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
-  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
-  EINI_LANES4(0, 2, a, b, c, d);
-  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
-  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
-  EINI_LANES4(1, 2, a, b, c, d);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_128z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  EINI_LANES4(0, 1, r0, r1, r2, r3);
-}
-EINI_TILE_LINES(32z)
-EINI_TILE_LINES(64z)
-EINI_TILE_LINES(128z)
-#undef EINI_TILE_LINES
-#undef EINI_LANES4
 #undef EINI_QUAD
 #undef EINI_LD1
 #undef EINI_LD2
-#undef EINI_LD5
 #undef EINI_ST1
 #undef EINI_ST2
-#undef EINI_ST5
 
 #elif EINI_CPU_NEON
 
@@ -1315,39 +1509,6 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
 
-// Tiles that store whole lines past the caches, by log2 of the size; at best B = 64 / size.
-static eini_tile_kind eini_tile_lines(int isa, int size) {
-  eini_tile_kind none = {0, NULL};
-#if EINI_CPU_X86
-  static const eini_tile_kind kinds[3] = {
-      {16, eini_line_tile_32z}, {8, eini_line_tile_64z}, {4, eini_line_tile_128z}};
-  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
-#else
-  (void)isa, (void)size;
-#endif
-  return none;
-}
-
-// Such tiles from columns and to rows of any places, see eini_tile. pick: into a line for each row.
-typedef struct eini_join_kind {
-  int b;
-  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
-  void (*pick)(const char *src, const int64_t *column, char *dst);
-} eini_join_kind;
-
-static eini_join_kind eini_tile_joins(int isa, int size) {
-  eini_join_kind none = {0, NULL, NULL};
-#if EINI_CPU_X86
-  static const eini_join_kind kinds[3] = {{16, eini_join_tile_32z, eini_pick_tile_32z},
-                                          {8, eini_join_tile_64z, eini_pick_tile_64z},
-                                          {4, eini_join_tile_128z, eini_pick_tile_128z}};
-  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
-#else
-  (void)isa, (void)size;
-#endif
-  return none;
-}
-
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
@@ -1394,7 +1555,7 @@ typedef struct eini_move {
   int order[EINI_COPY_LOOPS];  // of the blocks, innermost first
   int row, row2;               // loops along the rows of the block, or -1
   int ncol;                    // loops 0 .. ncol-1 are its columns
-  eini_tile_kind tile;         // whole lines of the destination, from registers; or B = 0
+  eini_line_kind tile;         // whole lines of the destination, from registers; or B = 0
   const char *src;
   char *dst;
 } eini_move;
@@ -1916,7 +2077,7 @@ static void eini_before_start(eini_before *b, const eini_move *w, int64_t most) 
 static void eini_block_lines(const eini_move *w, const eini_plane *p, eini_before *before) {
   const int64_t b = w->tile.b, sd = p->sd, ds = p->ds, full = p->nd / b, ns = p->ns;
   const int64_t share = before->share, size = w->size;
-  const eini_tile_fn fn = w->tile.fn;
+  const eini_tile_fn fn = w->tile.line;
   for (int64_t s = 0; s < ns; s += b) {
     if (s > ns - b) s = ns - b;
     const char *src = p->src + s * size;
@@ -2203,11 +2364,33 @@ static void eini_move_run_tiles(eini_move *w) {
 // Rows that complete each other's lines, and rows of tiles that start anywhere.
 // ================================================================================================
 
-#if EINI_CPU_X86
-
 // p->ns rows, at least a line each. What of a row does not fill its last line waits in the row's
 // line of `carry` for the row that follows it in the destination.
-EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
+static void eini_rows_carry_by_lines(const eini_plane *p, char *carry, int first, int last) {
+  char head[128] = {0}, tail[128] = {0};
+  for (int64_t r = 0; r < p->ns; r++, carry += 64) {
+    const char *s = p->src + r * p->ss, *end = s + p->nd;
+    char *d = p->dst + r * p->ds;
+    const int64_t at = (int64_t)((uintptr_t)d & 63), n = at + p->nd, rest = n & 63;
+    memcpy(head, carry, 64);
+    memcpy(head + at, s, 64);
+    if (first && at > 0) memcpy(d, head + at, (size_t)(64 - at));
+    else eini_stream_line(d - at, head);
+    s += 64 - at;
+    d += 64 - at;
+    for (int64_t k = 64; k + 64 <= n; k += 64, s += 64, d += 64) eini_stream_line(d, s);
+    if (rest == 0) continue;
+    memcpy(tail, end - 64, 64);
+    memcpy(carry, tail + 64 - rest, 64);
+    if (last) memcpy(d, carry, (size_t)rest);
+  }
+}
+
+#if EINI_CPU_X86
+
+// The same by masks.
+EINI_T512 static void eini_rows_carry_by_masks(const eini_plane *p, char *carry, int first,
+                                               int last) {
   for (int64_t r = 0; r < p->ns; r++, carry += 64) {
     const char *dst = p->dst + r * p->ds;
     const int64_t at = (int64_t)((uintptr_t)dst & 63), n = at + p->nd, whole = n & ~(int64_t)63;
@@ -2228,15 +2411,17 @@ EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int firs
   }
 }
 
-static int eini_rows_can_carry(int isa) { return isa == EINI_ISA_AVX512; }
+static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
+  if (isa == EINI_ISA_AVX512) eini_rows_carry_by_masks(p, carry, first, last);
+  else eini_rows_carry_by_lines(p, carry, first, last);
+}
 
 #else  // EINI_CPU_X86
 
-static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
-  (void)p, (void)carry, (void)first, (void)last;
+static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
+  (void)isa;
+  eini_rows_carry_by_lines(p, carry, first, last);
 }
-
-static int eini_rows_can_carry(int isa) { return (void)isa, 0; }
 
 #endif
 
@@ -2247,7 +2432,7 @@ static int eini_move_carried(eini_move *w) {
   const int64_t bytes = w->extent[0] * w->size;
   int64_t all = bytes;
   int n = 1;
-  if (!eini_rows_can_carry(w->isa) || w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
+  if (w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
   for (; n < w->n && n < 4 && n != row && w->dst_step[n] == all; n++) all *= w->extent[n];
   if (n == 1 || bytes % 64 == 0 || all < EINI_COPY_ROW) return 0;
   w->ncol = n;
@@ -2279,7 +2464,7 @@ static void eini_block_carried(const eini_move *w, const char *src, char *dst, c
       to = follow ? eini_rows_lines(r + p.ns, bytes) : (r + p.ns) * eini_rows_lines(1, bytes);
       before->lead -= to - read;
       eini_before_some(before, before->most);
-      eini_rows_carry(&p, buffer + 64 * r, first, last);
+      eini_rows_carry(w->isa, &p, buffer + 64 * r, first, last);
     }
     for (int i = 1; i < w->ncol; i++) {  // on to the next column
       src += w->src_step[i];
@@ -2310,7 +2495,7 @@ static void eini_move_run_carried(eini_move *w, char *buffer) {
 // row of a run of the source.
 typedef struct eini_chain {
   eini_move w;
-  eini_join_kind tile;
+  eini_line_kind tile;
   int64_t columns, some;       // of all rows; of a block
   int64_t rows, next;          // of the run; from a row to that which may follow it; or 0
   int64_t at[EINI_COPY_LOOPS]; // the first column that is not listed yet
@@ -2350,11 +2535,61 @@ static void eini_chain_list(eini_chain *c, int64_t n, int64_t *list) {
   for (; i % c->tile.b != 0; i++) list[i] = list[n - 1];
 }
 
+// The line of a row, from the tile before and this one; both: room.
+static const char *eini_chain_join(const char *row, const char *before, const char *tile,
+                                   char *both) {
+  memcpy(both, before, 64);
+  memcpy(both + 64, tile, 64);
+  return both + 64 - ((uintptr_t)row & 63);
+}
+
+// The last line of row x, which has only n bytes of it: the row after it has the rest, or it stays
+// as it is.
+static void eini_chain_end_by_lines(const eini_chain *c, int64_t x, char *d, int64_t n,
+                                    const char *line) {
+  const int64_t y = x + c->next;
+  const char *end = c->row[x] + c->columns * c->w.size;
+  char whole[128];
+  if (c->next == 0 || y >= c->rows || c->row[y] != end) {
+    memcpy(d, line, (size_t)n);
+    return;
+  }
+  memcpy(whole, line, 64);
+  memcpy(whole + n, c->heads + 64 * y, 64);
+  eini_stream_line(d, whole);
+}
+
+// Tile t of the rows from x to `to`, as lines at `tile`.
+static void eini_chain_lines_by_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                                      const char *tile) {
+  const int64_t bytes = c->columns * c->w.size;
+  const int last = (t + 1) * c->tile.b >= c->columns;
+  char both[128], rest[128];
+  for (; x < to; x++, tile += 64) {
+    char *row = c->row[x], *carry = c->carry + 64 * x;
+    const int64_t in = (int64_t)((uintptr_t)row & 63), end = in + bytes - 64 * t;
+    char *d = row - in + 64 * t;
+    const char *line = eini_chain_join(row, carry, tile, both);
+    if (t == 0) {
+      const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];
+      if (c->next > 0) memcpy(c->heads + 64 * x, tile, 64);
+      if (in == 0) eini_stream_line(d, tile);
+      else if (before == NULL || before + bytes != row) memcpy(row, tile, (size_t)(64 - in));
+    } else if (end >= 64) {
+      eini_stream_line(d, line);
+    }
+    memcpy(carry, tile, 64);
+    if (!last || end == 64) continue;
+    if (end < 64) eini_chain_end_by_lines(c, x, d, end, line);
+    else eini_chain_end_by_lines(c, x, d + 64, end - 64, eini_chain_join(row, tile, tile, rest));
+  }
+}
+
 #if EINI_CPU_X86
 
-// The last line of row x, which has only e words of it: the row after it has the rest, or it stays
-// as it is.
-EINI_T512 static void eini_chain_end(const eini_chain *c, int64_t x, char *d, int e, __m512i v) {
+// The same two by masks; e: words.
+EINI_T512 static void eini_chain_end_by_masks(const eini_chain *c, int64_t x, char *d, int e,
+                                              __m512i v) {
   const int64_t y = x + c->next;
   const __mmask16 own = (__mmask16)((1u << e) - 1);
   const char *end = c->row[x] + c->columns * c->w.size;
@@ -2367,9 +2602,8 @@ EINI_T512 static void eini_chain_end(const eini_chain *c, int64_t x, char *d, in
   _mm512_stream_si512((__m512i *)(void *)d, v);
 }
 
-// Tile t of the rows from x to `to`, as lines at `tile`.
-EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
-                                       const char *tile) {
+EINI_T512 static void eini_chain_lines_by_masks(const eini_chain *c, int64_t x, int64_t to,
+                                                int64_t t, const char *tile) {
   const int64_t words = c->columns * c->w.size / 4;
   const int last = (t + 1) * c->tile.b >= c->columns;
   for (; x < to; x++, tile += 64) {
@@ -2390,16 +2624,22 @@ EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t t
     }
     _mm512_storeu_si512((void *)carry, v);
     if (!last || end == 16) continue;
-    if (end < 16) eini_chain_end(c, x, d, (int)end, line);
-    else eini_chain_end(c, x, d + 64, (int)end - 16, eini_line_join(row, v, v));
+    if (end < 16) eini_chain_end_by_masks(c, x, d, (int)end, line);
+    else eini_chain_end_by_masks(c, x, d + 64, (int)end - 16, eini_line_join(row, v, v));
   }
+}
+
+static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                             const char *tile) {
+  if (c->w.isa == EINI_ISA_AVX512) eini_chain_lines_by_masks(c, x, to, t, tile);
+  else eini_chain_lines_by_lines(c, x, to, t, tile);
 }
 
 #else  // EINI_CPU_X86
 
 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
                              const char *tile) {
-  (void)c, (void)x, (void)to, (void)t, (void)tile;
+  eini_chain_lines_by_lines(c, x, to, t, tile);
 }
 
 #endif
@@ -2513,7 +2753,7 @@ static int eini_move_chain(eini_chain *c, const eini_move *all) {
   uintptr_t bits = (uintptr_t)all->dst;
   int64_t most = EINI_COPY_CHAIN;
   *w = *all;
-  c->tile = eini_tile_joins(w->isa, w->size);
+  c->tile = eini_tile_lines(w->isa, w->size);
   const int b = c->tile.b;
   if (b == 0 || w->kind != EINI_COPY_TILES || w->extent[w->row] < b) return 0;
   for (int i = 1; i < w->n; i++) bits |= (uintptr_t)w->dst_step[i];
@@ -2601,7 +2841,7 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
                               ein_choice *choice) {
   double bytes = 2.0 * c->size;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
-  if (!ok || nth > (EINI_STREAM_LINE > 0)) return 0;
+  if (!ok || nth > 1) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
   const int best = EINI_STREAM_LINE > 0 && eini_cpu_past(m, bytes / 2);

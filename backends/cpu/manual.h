@@ -23,11 +23,11 @@
 //
 // Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
 //
-//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
-//                 >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack
-//                 >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct
-//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>families >>measure >>cpu-public
+//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
+//                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
+//                 >>gett >>gett-pack >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved
+//                 >>dots >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny
+//                 >>sums >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
