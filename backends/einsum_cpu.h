@@ -46,6 +46,11 @@
 // for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is an error
 // (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
 //
+// AVX-512, AVX2 and NEON have the same families: products, dot products, sums, rows of maps with
+// exp in registers, copies by whole lines. Machines with SVE run what NEON machines run. NEON has
+// no stores past the caches here: "copy stream" is a variant there that may be asked for, and is
+// never chosen.
+//
 //
 // THREADS
 //
@@ -2792,6 +2797,38 @@ static int eini_move_whole(const eini_move *w) {
          (bytes >= EINI_COPY_LONG || (bytes >= EINI_COPY_RUN && bits % 64 == 0));
 }
 
+// How a copy goes to its destination, see section copy.
+typedef enum eini_copy_way {
+  EINI_COPY_CHAINED, EINI_COPY_LINED, EINI_COPY_CARRIED, EINI_COPY_BUFFERED, EINI_COPY_DIRECT,
+  EINI_COPY_WAYS
+} eini_copy_way;
+
+// That of a copy of no more loops than there may be; its blocks.
+static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, int isa, int stream) {
+  w->isa = isa;
+  eini_move_promote(w);
+  eini_move_kind(w);
+  w->tile.b = 0;
+  if (w->dst_step[0] != w->size || !stream) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_tile(w);
+  if (!eini_move_near_lines(w) && eini_move_chain(chain, w)) return EINI_COPY_CHAINED;
+  if (w->tile.b > 0) {
+    eini_move_tiles(w);
+    return EINI_COPY_LINED;
+  }
+  if (eini_move_carried(w)) return EINI_COPY_CARRIED;
+  if (eini_move_whole(w)) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_buffered(w);
+  eini_move_bound(w);
+  return EINI_COPY_BUFFERED;
+}
+
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
   eini_chain chain;
@@ -2809,26 +2846,12 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
     return;
   }
   if (!eini_move_take(&w, c)) return;
-  w.isa = isa;
-  eini_move_promote(&w);
-  eini_move_kind(&w);
-  stream = stream && w.dst_step[0] == w.size;
-  w.tile.b = 0;
-  if (stream) eini_move_tile(&w);
-  if (stream && !eini_move_near_lines(&w) && eini_move_chain(&chain, &w)) {
-    eini_move_run_chain(&chain, buffer);
-  } else if (w.tile.b > 0) {
-    eini_move_tiles(&w);
-    eini_move_run_tiles(&w);
-  } else if (stream && eini_move_carried(&w)) {
-    eini_move_run_carried(&w, buffer);
-  } else if (stream && !eini_move_whole(&w)) {
-    eini_move_buffered(&w);
-    eini_move_bound(&w);
-    eini_move_run(&w, 1, buffer);
-  } else {
-    eini_move_direct(&w);
-    eini_move_run(&w, stream, NULL);
+  switch (eini_move_way(&w, &chain, isa, stream)) {
+    case EINI_COPY_CHAINED: eini_move_run_chain(&chain, buffer); break;
+    case EINI_COPY_LINED: eini_move_run_tiles(&w); break;
+    case EINI_COPY_CARRIED: eini_move_run_carried(&w, buffer); break;
+    case EINI_COPY_BUFFERED: eini_move_run(&w, 1, buffer); break;
+    default: eini_move_run(&w, stream && w.dst_step[0] == w.size, NULL); break;
   }
 }
 
@@ -2878,7 +2901,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers.
+// B: the same bits as integers. EXPS: EXP of eight variables.
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
@@ -2911,6 +2934,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZD_TOP(x, y) eini_max_512pd(x, y)
 #define EINI_ZD_LOW(x, y) eini_min_512pd(x, y)
 #define EINI_ZD_EXP(x) eini_exp_zd(x)
+#define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
@@ -2941,6 +2965,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZS_TOP(x, y) eini_max_512ps(x, y)
 #define EINI_ZS_LOW(x, y) eini_min_512ps(x, y)
 #define EINI_ZS_EXP(x) eini_exp_zs(x)
+#define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
 #define EINI_YD_T double
 #define EINI_YD_V __m256d
@@ -2971,6 +2996,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YD_CEIL(x) _mm256_round_pd(x, _MM_FROUND_CEIL)
 #define EINI_YD_RINT(x) _mm256_round_pd(x, _MM_FROUND_RINT)
 #define EINI_YD_EXP(x) eini_exp_yd(x)
+#define EINI_YD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS_YD(a, b, c, d, e, f, g, h)
 #define EINI_YD_B __m256i
 #define EINI_YD_BITS(x) _mm256_castpd_si256(x)
 #define EINI_YD_FROM(i) _mm256_castsi256_pd(i)
@@ -3008,6 +3034,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YS_CEIL(x) _mm256_round_ps(x, _MM_FROUND_CEIL)
 #define EINI_YS_RINT(x) _mm256_round_ps(x, _MM_FROUND_RINT)
 #define EINI_YS_EXP(x) eini_exp_ys(x)
+#define EINI_YS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_ys, a, b, c, d, e, f, g, h)
 #define EINI_YS_B __m256i
 #define EINI_YS_BITS(x) _mm256_castps_si256(x)
 #define EINI_YS_FROM(i) _mm256_castsi256_ps(i)
@@ -3106,6 +3133,7 @@ EINI_PICK512(pd, d)
 #define EINI_ND_CEIL(x) vrndpq_f64(x)
 #define EINI_ND_RINT(x) vrndiq_f64(x)
 #define EINI_ND_EXP(x) eini_exp_nd(x)
+#define EINI_ND_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_nd, a, b, c, d, e, f, g, h)
 #define EINI_ND_B uint64x2_t
 #define EINI_ND_BITS(x) vreinterpretq_u64_f64(x)
 #define EINI_ND_FROM(i) vreinterpretq_f64_u64(i)
@@ -3144,6 +3172,7 @@ EINI_PICK512(pd, d)
 #define EINI_NS_CEIL(x) vrndpq_f32(x)
 #define EINI_NS_RINT(x) vrndiq_f32(x)
 #define EINI_NS_EXP(x) eini_exp_ns(x)
+#define EINI_NS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_ns, a, b, c, d, e, f, g, h)
 #define EINI_NS_B uint32x4_t
 #define EINI_NS_BITS(x) vreinterpretq_u32_f32(x)
 #define EINI_NS_FROM(i) vreinterpretq_f32_u32(i)
@@ -3151,12 +3180,25 @@ EINI_PICK512(pd, d)
 #define EINI_NS_BSUB(i, j) vsubq_u32(i, j)
 #define EINI_NS_SHR(i, n) vshrq_n_u32(i, n)
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
+
+#define EINI_NI_T int32_t
+#define EINI_NI_V int32x4_t
+#define EINI_NI_W 4
+#define EINI_NI_LOAD(p) vld1q_s32(p)
+#define EINI_NI_STORE(p, x) vst1q_s32(p, x)
+#define EINI_NI_STREAM(p, x, m) vst1q_s32(p, x)
+#define EINI_NI_SET(x) vdupq_n_s32(x)
+#define EINI_NI_ADD(a, b) vaddq_s32(a, b)
+#define EINI_NI_FMA(a, b, c) vmlaq_s32(c, a, b)
 #endif  // EINI_CPU_NEON
 
 // ================================================================================================
 // >>exp  the exponential function of vectors
 // At most 2 ulp, as in section math; special values as C99.
 // ================================================================================================
+
+// Two steps of a polynomial.
+#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
 
 #if EINI_CPU_X86
 // 2^(j/16)
@@ -3209,6 +3251,79 @@ EINI_T512 static inline __m512 eini_exp_zs(__m512 x) {
 }
 #endif  // EINI_CPU_X86
 
+#if EINI_CPU_X86
+
+// 2^(j/8), less the j/8 that a shift of m adds to it, as words of the two halves of its bits.
+static const uint32_t eini_exp_high[8] = {0x3ff00000, 0x3fef72b8, 0x3fef06fe, 0x3feebfda,
+                                          0x3feea09e, 0x3feeace5, 0x3feee89f, 0x3fef5818};
+static const uint32_t eini_exp_low[8] = {0x00000000, 0x3c7d517b, 0x0a31b715, 0xd5362a27,
+                                         0x667f3bcd, 0x422aa0db, 0x995ad3ad, 0xdcfba487};
+
+// AVX2: m in eighths, e^r = 1 + r + r^2 q(r). Near 0 the exponents of 2^m are there and are added
+// to those of 2^(j/8); else they come in two factors, after the sum, which gives the same bits.
+EINI_T256 EINI_INLINE __m256d eini_exp_eighths(__m256d x, int near) {
+  const __m256d shift = _mm256_set1_pd(6755399441055744.0 / 8);
+  const __m256d t = _mm256_fmadd_pd(x, _mm256_set1_pd(1.4426950408889634), shift);
+  const __m256d m = _mm256_sub_pd(t, shift);
+  const __m256i bits = _mm256_castpd_si256(t), j = _mm256_shuffle_epi32(bits, 0xa0);
+  const __m256i high = _mm256_permutevar8x32_epi32(
+      _mm256_loadu_si256((const __m256i *)(const void *)eini_exp_high), j);
+  const __m256i low = _mm256_permutevar8x32_epi32(
+      _mm256_loadu_si256((const __m256i *)(const void *)eini_exp_low), j);
+  const __m256i by = near ? bits : _mm256_and_si256(bits, _mm256_set1_epi64x(7));
+  const __m256d part = _mm256_castsi256_pd(
+      _mm256_add_epi64(_mm256_blend_epi32(low, high, 0xaa), _mm256_slli_epi64(by, 49)));
+  __m256d r = _mm256_fnmadd_pd(m, _mm256_set1_pd(0.69314718055989033), x);
+  r = _mm256_fnmadd_pd(m, _mm256_set1_pd(5.4979230187083712e-14), r);
+  const __m256d r2 = _mm256_mul_pd(r, r);
+  __m256d q = _mm256_fmadd_pd(r, _mm256_set1_pd(0.00019841090331182177),
+                              _mm256_set1_pd(0.0013889786727626482));
+  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.008333333355552619, 0.041666666568360045);
+  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.1666666666666483, 0.5000000000000308);
+  q = _mm256_fmadd_pd(q, r2, r);
+  q = _mm256_fmadd_pd(q, part, part);
+  if (near) return q;
+  const __m256i k = _mm256_srli_epi64(
+      _mm256_sub_epi64(bits, _mm256_set1_epi64x(0x4338000000000000 - 8 * 0x7fe)), 3);
+  const __m256i h = _mm256_srli_epi64(k, 1), l = _mm256_sub_epi64(k, h);
+  q = _mm256_mul_pd(q, _mm256_castsi256_pd(_mm256_slli_epi64(h, 52)));
+  return _mm256_mul_pd(q, _mm256_castsi256_pd(_mm256_slli_epi64(l, 52)));
+}
+
+EINI_T256 static inline __m256d eini_exp_near_yd(__m256d x) { return eini_exp_eighths(x, 1); }
+
+EINI_T256 static __m256d eini_exp_far_yd(__m256d x) {
+  x = _mm256_min_pd(_mm256_set1_pd(746), x);  // NaN goes through as the second argument
+  return eini_exp_eighths(_mm256_max_pd(_mm256_set1_pd(-746), x), 0);
+}
+
+// Negative where x is far from 0, or NaN.
+EINI_T256 EINI_INLINE __m256i eini_exp_sign_yd(__m256d x) {
+  const __m256i bits = _mm256_castpd_si256(_mm256_andnot_pd(_mm256_set1_pd(-0.0), x));
+  return _mm256_sub_epi64(_mm256_castpd_si256(_mm256_set1_pd(350)), bits);
+}
+
+EINI_T256 static inline __m256d eini_exp_yd(__m256d x) {
+  if (_mm256_movemask_pd(_mm256_castsi256_pd(eini_exp_sign_yd(x)))) return eini_exp_far_yd(x);
+  return eini_exp_near_yd(x);
+}
+
+// Of eight vectors at once.
+EINI_T256 EINI_INLINE __m256i eini_exp_signs_yd(__m256d a, __m256d b, __m256d c, __m256d d) {
+  return _mm256_or_si256(_mm256_or_si256(eini_exp_sign_yd(a), eini_exp_sign_yd(b)),
+                         _mm256_or_si256(eini_exp_sign_yd(c), eini_exp_sign_yd(d)));
+}
+EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
+  return _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_or_si256(x, y))) != 0;
+}
+#define EINI_EXPS_YD(a, b, c, d, e, f, g, h)                                                \
+  if (eini_exp_is_far_yd(eini_exp_signs_yd(a, b, c, d), eini_exp_signs_yd(e, f, g, h)))     \
+    EINI_EXPS(eini_exp_far_yd, a, b, c, d, e, f, g, h);                                     \
+  else EINI_EXPS(eini_exp_near_yd, a, b, c, d, e, f, g, h)
+#endif  // EINI_CPU_X86
+#define EINI_EXPS(fn, a, b, c, d, e, f, g, h) \
+  (a = fn(a), b = fn(b), c = fn(c), d = fn(d), e = fn(e), f = fn(f), g = fn(g), h = fn(h))
+
 // Without scalef and a table in registers: section math's, with fused products. t holds 2^52 times
 // 1.5 plus the integer m, so m in its low bits; 2^m, which may be beyond the exponents there are,
 // comes in two factors. NaN goes through MIN and MAX as their second argument.
@@ -3247,9 +3362,7 @@ EINI_T512 static inline __m512 eini_exp_zs(__m512 x) {
     p = X##MUL(p, X##FROM(X##SHL(h, 23)));                                                  \
     return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 23)));                                   \
   }
-#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
 #if EINI_CPU_X86
-EINI_EXP_D(eini_exp_yd, EINI_YD_)
 EINI_EXP_S(eini_exp_ys, EINI_YS_)
 #elif EINI_CPU_NEON
 EINI_EXP_D(eini_exp_nd, EINI_ND_)
@@ -3704,8 +3817,7 @@ typedef struct eini_row_from {
     EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
   X##AT static void eini_q_lines_exp_##s(EINI_STEP_ARGS(X##V)) {                            \
-    a = X##EXP(a), b = X##EXP(b), c = X##EXP(c), d = X##EXP(d);                             \
-    e = X##EXP(e), f = X##EXP(f), g = X##EXP(g), h = X##EXP(h);                             \
+    X##EXPS(a, b, c, d, e, f, g, h);                                                        \
     EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
   EINI_STEP_GO(lines, 8 * (int)sizeof(X##V), 64 / (int)sizeof(X##V), s, X)                  \
@@ -4069,7 +4181,7 @@ static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
 
 // The steps of an instruction set for the type of a map; 0: none.
 static int eini_rows_set(eini_steps *r, int isa, const ein_map *m) {
-  const ein_dtype type = m->code->type;
+  const int type = m->code->type;
   r->map = m;
   r->isa = isa;
   r->set = &eini_row_sets[isa][type == EIN_F64];
@@ -4577,6 +4689,9 @@ EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
                  (double)HUGE_VAL)
 EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
                  (float)HUGE_VAL)
+EINI_GETT_FOLD(eini_gett_ni_sum, EINI_GETT_NONE, EINI_NI_, EINI_NI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_TILES(eini_gett_ni, EINI_GETT_NONE, EINI_NI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+                0, EINI_GETT_CASES_2X8)
 #endif
 EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
                  (double)HUGE_VAL)
@@ -4815,7 +4930,33 @@ EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD,
 EINI_GETT_PACK(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
 EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
 EINI_GETT_PACK(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
-#endif  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, eini_gett_8d *d,
+                                   const int64_t *o) {
+  const float64x2_t a = vld1q_f64((const double *)(const void *)(s + r[0])),
+                    b = vld1q_f64((const double *)(const void *)(s + r[1]));
+  vst1q_f64((double *)(void *)(d + o[0]), vzip1q_f64(a, b));
+  vst1q_f64((double *)(void *)(d + o[1]), vzip2q_f64(a, b));
+}
+
+EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, float *d, const int64_t *o) {
+  const float32x4_t a0 = vld1q_f32(s + r[0]), a1 = vld1q_f32(s + r[1]),
+                    a2 = vld1q_f32(s + r[2]), a3 = vld1q_f32(s + r[3]);
+  const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
+                    b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
+  vst1q_f32(d + o[0], vzip1q_f32(b0, b2));
+  vst1q_f32(d + o[1], vzip2q_f32(b0, b2));
+  vst1q_f32(d + o[2], vzip1q_f32(b1, b3));
+  vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
+}
+
+#define EINI_GETT_COPY_ND(d, s) \
+  vst1q_f64((double *)(void *)(d), vld1q_f64((const double *)(const void *)(s)))
+#define EINI_GETT_COPY_NS(d, s) vst1q_f32(d, vld1q_f32(s))
+EINI_GETT_PACK(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
+               eini_gett_swap_nd)
+EINI_GETT_PACK(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS, eini_gett_swap_ns)
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 // d[i] *= s[i] for products of operands; n is a multiple of every vector.
 typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
@@ -4845,6 +4986,9 @@ EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
 EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
 EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
 EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
+#elif EINI_CPU_NEON
+EINI_GETT_TIMES(eini_gett_times_nd, EINI_GETT_NONE, EINI_ND_)
+EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
 #endif
 
 // ---- the kernels of one problem
@@ -4941,7 +5085,13 @@ static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k
     eini_gett_shape(k, 8, 3, 4);
     return;
   }
-#else  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_NEON && !wide) {
+    k->tile = eini_gett_ni, k->fold = eini_gett_ni_sum;
+    eini_gett_shape(k, 4, 2, 8);
+    return;
+  }
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
   if (wide) {
@@ -4980,7 +5130,13 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   else if (y != NULL && k->nu % 4 == 0) k->pack_u = y, k->gu = 4;
   if (type == EIN_F64) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zd : eini_gett_times_yd;
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
-#else  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+  if (isa != EINI_ISA_NEON) return;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_gett_pack_ns;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_gett_pack_nd;
+  if (type == EIN_F64) k->times = eini_gett_times_nd;
+  if (type == EIN_F32) k->times = eini_gett_times_ns;
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
 }
@@ -7202,6 +7358,7 @@ static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini
 #define EINI_DIR_LANES4(l, g, N, h)                             \
   EINI_DIR_LANE(l, g, N, h), EINI_DIR_LANE((l) + 1, g, N, h),   \
       EINI_DIR_LANE((l) + 2, g, N, h), EINI_DIR_LANE((l) + 3, g, N, h)
+#define EINI_DIR_LANES_2(g, h) EINI_DIR_LANE(0, g, 2, h), EINI_DIR_LANE(1, g, 2, h)
 #define EINI_DIR_LANES_4(g, h) EINI_DIR_LANES4(0, g, 4, h)
 #define EINI_DIR_LANES_8(g, h) EINI_DIR_LANES4(0, g, 8, h), EINI_DIR_LANES4(4, g, 8, h)
 #define EINI_DIR_LANES_16(g, h)                               \
@@ -7216,6 +7373,7 @@ static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini
 #define EINI_DIR_PAIRS_8(N, g)                                         \
   EINI_DIR_PAIRS_4(N, g) EINI_DIR_PAIR(N, g, 4) EINI_DIR_PAIR(N, g, 5) \
   EINI_DIR_PAIR(N, g, 6) EINI_DIR_PAIR(N, g, 7)
+#define EINI_DIR_LEVELS_2 EINI_DIR_PAIR(2, 1, 0)
 #define EINI_DIR_LEVELS_4 EINI_DIR_PAIRS_2(4, 1) EINI_DIR_PAIR(4, 2, 0)
 #define EINI_DIR_LEVELS_8 \
   EINI_DIR_PAIRS_4(8, 1) EINI_DIR_PAIRS_2(8, 2) EINI_DIR_PAIR(8, 4, 0)
@@ -7236,6 +7394,8 @@ static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini
   EINI_INLINE void fn(const S##_V *v, S##_T *y) {                                          \
     for (int i = 0; i < S##_N; i++) y[i] = S##_fold_sum(S##_N, (const S##_T *)(v + i), 1); \
   }
+#define EINI_DIR_SUMS_NEON_4(fn, S) EINI_DIR_SUMS(fn, S, 4)
+#define EINI_DIR_SUMS_NEON_8(fn, S) EINI_DIR_SUMS(fn, S, 2)
 #define EINI_DIR_SUMS_AVX2_4(fn, S) EINI_DIR_SUMS(fn, S, 8)
 #define EINI_DIR_SUMS_AVX2_8(fn, S) EINI_DIR_SUMS(fn, S, 4)
 #define EINI_DIR_SUMS_AVX512_4(fn, S) EINI_DIR_SUMS(fn, S, 16)
@@ -7834,13 +7994,12 @@ typedef struct eini_dir_kern {
   } else {                                  \
     memcpy(p, &v, (size_t)m * sizeof(*p));  \
   }
-#define EINI_DIR_SET_C(S, T, rows, FMA) \
-  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, \
-               EINI_DIR_SUMS_PLAIN)
-EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD)
+#define EINI_DIR_SET_C(S, T, rows, FMA, SUMS) \
+  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, SUMS)
+EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 
 #if EINI_CPU_X86
 static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -7916,10 +8075,10 @@ static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
 #if EINI_CPU_NEON
 #define EINI_DIR_FMA_NEON_F32(a, b, c) vfmaq_f32(c, a, b)
 #define EINI_DIR_FMA_NEON_F64(a, b, c) vfmaq_f64(c, a, b)
-EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32)
-EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64)
-EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD)
+EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32, EINI_DIR_SUMS_NEON_4)
+EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64, EINI_DIR_SUMS_NEON_8)
+EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_4)
+EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_8)
 #endif
 
 // ================================================================================================

@@ -431,6 +431,38 @@ static int eini_move_whole(const eini_move *w) {
          (bytes >= EINI_COPY_LONG || (bytes >= EINI_COPY_RUN && bits % 64 == 0));
 }
 
+// How a copy goes to its destination, see section copy.
+typedef enum eini_copy_way {
+  EINI_COPY_CHAINED, EINI_COPY_LINED, EINI_COPY_CARRIED, EINI_COPY_BUFFERED, EINI_COPY_DIRECT,
+  EINI_COPY_WAYS
+} eini_copy_way;
+
+// That of a copy of no more loops than there may be; its blocks.
+static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, int isa, int stream) {
+  w->isa = isa;
+  eini_move_promote(w);
+  eini_move_kind(w);
+  w->tile.b = 0;
+  if (w->dst_step[0] != w->size || !stream) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_tile(w);
+  if (!eini_move_near_lines(w) && eini_move_chain(chain, w)) return EINI_COPY_CHAINED;
+  if (w->tile.b > 0) {
+    eini_move_tiles(w);
+    return EINI_COPY_LINED;
+  }
+  if (eini_move_carried(w)) return EINI_COPY_CARRIED;
+  if (eini_move_whole(w)) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_buffered(w);
+  eini_move_bound(w);
+  return EINI_COPY_BUFFERED;
+}
+
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
   eini_chain chain;
@@ -448,26 +480,12 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
     return;
   }
   if (!eini_move_take(&w, c)) return;
-  w.isa = isa;
-  eini_move_promote(&w);
-  eini_move_kind(&w);
-  stream = stream && w.dst_step[0] == w.size;
-  w.tile.b = 0;
-  if (stream) eini_move_tile(&w);
-  if (stream && !eini_move_near_lines(&w) && eini_move_chain(&chain, &w)) {
-    eini_move_run_chain(&chain, buffer);
-  } else if (w.tile.b > 0) {
-    eini_move_tiles(&w);
-    eini_move_run_tiles(&w);
-  } else if (stream && eini_move_carried(&w)) {
-    eini_move_run_carried(&w, buffer);
-  } else if (stream && !eini_move_whole(&w)) {
-    eini_move_buffered(&w);
-    eini_move_bound(&w);
-    eini_move_run(&w, 1, buffer);
-  } else {
-    eini_move_direct(&w);
-    eini_move_run(&w, stream, NULL);
+  switch (eini_move_way(&w, &chain, isa, stream)) {
+    case EINI_COPY_CHAINED: eini_move_run_chain(&chain, buffer); break;
+    case EINI_COPY_LINED: eini_move_run_tiles(&w); break;
+    case EINI_COPY_CARRIED: eini_move_run_carried(&w, buffer); break;
+    case EINI_COPY_BUFFERED: eini_move_run(&w, 1, buffer); break;
+    default: eini_move_run(&w, stream && w.dst_step[0] == w.size, NULL); break;
   }
 }
 

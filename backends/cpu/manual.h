@@ -46,6 +46,11 @@
 // for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is an error
 // (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
 //
+// AVX-512, AVX2 and NEON have the same families: products, dot products, sums, rows of maps with
+// exp in registers, copies by whole lines. Machines with SVE run what NEON machines run. NEON has
+// no stores past the caches here: "copy stream" is a variant there that may be asked for, and is
+// never chosen.
+//
 //
 // THREADS
 //
