@@ -351,7 +351,8 @@ sanitize: $(SAN_BIN) $(B)/san/einsum
 ARM_CC  ?= aarch64-linux-gnu-gcc
 ARM_RUN ?= qemu-aarch64
 ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
-ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm
+ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm $(B)/test_cpu_direct_arm \
+          $(B)/test_cpu_gett_arm
 ARM_ALL = $(B)/library_arm.o $(B)/library_cpu_arm.o
 ARM_CUT = $(B)/library_cut_arm.o $(B)/library_cpu_arm.o
 ARM_TEST = $(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -DTEST_FEWER=10 $(THIN) -static -o $@ $<
@@ -361,13 +362,14 @@ $(B)/library_cut_arm.o: $(LIBRARY)
 	$(ARM_CC) -std=c99 -O1 $(CUT) -w -c -o $@ $<
 $(B)/library_cpu_arm.o: $(LIBRARY)
 	$(ARM_CC) -std=c99 $(CFLAGS) -DLIBRARY_CPU -w -c -o $@ $<
-$(B)/test_cpu_arm $(B)/test_special_arm: $(B)/test_%_arm: tests/test_%.c $(TEST_C) $(ARM_ALL)
+$(filter-out $(B)/test_kernels_arm,$(ARM_BIN)): $(B)/test_%_arm: tests/test_%.c $(TEST_C) $(ARM_ALL)
 	$(ARM_TEST) $(ARM_ALL) $(LIBS)
 $(B)/test_kernels_arm: tests/test_kernels.c $(TEST_C) $(ARM_CUT)
 	$(ARM_TEST) $(CUT) $(ARM_CUT) $(LIBS)
 
 test-arm: $(if $(ARM),$(ARM_BIN))
 	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
+	  $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
 	  $(ARM_RUN) $(B)/test_kernels_arm 400 21 -1 neon,\
 	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
@@ -521,7 +523,8 @@ step-install: $(B)/einsum $(B)/einsum.1
 
 step-test-arm: $(if $(ARM),$(ARM_BIN))
 	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
-	  $(ARM_RUN) $(B)/test_special_arm && \
+	  $(ARM_RUN) $(B)/test_special_arm && $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && \
+	  $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
 	  $(ARM_RUN) $(B)/test_kernels_arm 400 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum

@@ -23,11 +23,11 @@
 //
 // Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
 //
-//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
-//                 >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack
-//                 >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct
-//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>families >>measure >>cpu-public
+//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
+//                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
+//                 >>gett >>gett-pack >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved
+//                 >>dots >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny
+//                 >>sums >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -45,6 +45,11 @@
 // asks the processor what it has; flags like -march=native are not needed. ein_cpu_desc.isa asks
 // for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is an error
 // (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
+//
+// AVX-512, AVX2 and NEON have the same families: products, dot products, sums, rows of maps with
+// exp in registers, copies by whole lines. Machines with SVE run what NEON machines run. NEON has
+// no stores past the caches here: "copy stream" is a variant there that may be asked for, and is
+// never chosen.
 //
 //
 // THREADS
@@ -949,6 +954,13 @@ EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
 #undef EINI_LOAD512
 #undef EINI_STREAM
 
+// One line.
+static inline void eini_stream_line(char *d, const char *s) {
+  for (int i = 0; i < 64; i += 16)
+    _mm_stream_si128((__m128i *)(void *)(d + i),
+                     _mm_loadu_si128((const __m128i *)(const void *)(s + i)));
+}
+
 static void eini_stream_lines(int isa, const eini_lines *p) {
   if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
   else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
@@ -961,6 +973,8 @@ static void eini_stream_end(void) { _mm_sfence(); }
 #define EINI_STREAM_LINE 64    // what a row is completed to; 0: there are no such stores
 
 #else  // EINI_CPU_X86
+
+static inline void eini_stream_line(char *d, const char *s) { memcpy(d, s, 64); }
 
 static void eini_stream_lines(int isa, const eini_lines *p) {
   (void)isa;
@@ -1002,20 +1016,12 @@ static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
 }
 
 // ================================================================================================
-// >>tiles  transposes in registers
-// tile(src, ss, dst, ds): dst[s * ds + d] = src[d * ss + s] for s, d < B elements; steps in bytes.
+// >>tile-lines  transposes of whole lines
+// Tiles of 64 / size rows of a line each, from and to any places, also past the caches and as lines
+// joined from two tiles.
 // ================================================================================================
 
 typedef void (*eini_tile_fn)(const char *src, int64_t ss, char *dst, int64_t ds);
-
-#if EINI_CPU_X86
-
-#define EINI_LD1(r) _mm_loadu_si128((const __m128i *)(const void *)(src + (r)*ss))
-#define EINI_LD2(r) _mm256_loadu_si256((const __m256i *)(const void *)(src + (r)*ss))
-#define EINI_LD5(r) eini_tile_load(t, r)
-#define EINI_ST1(r, v) _mm_storeu_si128((__m128i *)(void *)(dst + (r)*ds), v)
-#define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
-#define EINI_ST5(r, v) eini_tile_store(t, r, v)
 
 // Where a tile of whole lines is read, where it goes, and how: to the caches or past them.
 typedef struct eini_tile {
@@ -1030,7 +1036,27 @@ typedef struct eini_tile {
   char *carry;
 } eini_tile;
 
-EINI_T512 EINI_INLINE __m512i eini_tile_load(const eini_tile *t, int r) {
+// Tiles of whole lines past the caches; as eini_join_tile_.., from and to any places.
+#define EINI_TILE_LINES(bits, AT)                                                           \
+  AT static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst, int64_t ds) {\
+    const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};                         \
+    eini_tile_##bits(&t);                                                                   \
+  }                                                                                         \
+  AT static void eini_join_tile_##bits(const char *src, const int64_t *column,              \
+                                       char *const *row, int64_t at, char *carry) {         \
+    const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};                       \
+    eini_tile_##bits(&t);                                                                   \
+  }                                                                                         \
+  AT static void eini_pick_tile_##bits(const char *src, const int64_t *column, char *dst) { \
+    const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};                        \
+    eini_tile_##bits(&t);                                                                   \
+  }
+
+#if EINI_CPU_X86
+#define EINI_LD5(r) eini_tile_load_z(t, r)
+#define EINI_ST5(r, v) eini_tile_store_z(t, r, v)
+
+EINI_T512 EINI_INLINE __m512i eini_tile_load_z(const eini_tile *t, int r) {
   return _mm512_loadu_si512(
       (const void *)(t->src + (t->column != NULL ? t->column[r] : r * t->ss)));
 }
@@ -1044,7 +1070,7 @@ EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __
   return _mm512_permutex2var_epi32(before, _mm512_sub_epi32(words, _mm512_set1_epi32(in)), v);
 }
 
-EINI_T512 EINI_INLINE void eini_tile_store(const eini_tile *t, int r, __m512i v) {
+EINI_T512 EINI_INLINE void eini_tile_store_z(const eini_tile *t, int r, __m512i v) {
   char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
   if (t->row != NULL) {
     const __m512i line =
@@ -1058,6 +1084,257 @@ EINI_T512 EINI_INLINE void eini_tile_store(const eini_tile *t, int r, __m512i v)
     _mm512_storeu_si512((void *)d, v);
   }
 }
+
+// Four rows: within 128-bit lanes, column j of lane L of v##j is element 4 L + j of the rows.
+#define EINI_QUAD(T, P, ld, q)                                                              \
+  T q##r0 = ld(4 * q##_n), q##r1 = ld(4 * q##_n + 1);                                       \
+  T q##r2 = ld(4 * q##_n + 2), q##r3 = ld(4 * q##_n + 3);                                   \
+  T q##t0 = P##_unpacklo_epi32(q##r0, q##r1), q##t1 = P##_unpackhi_epi32(q##r0, q##r1);     \
+  T q##t2 = P##_unpacklo_epi32(q##r2, q##r3), q##t3 = P##_unpackhi_epi32(q##r2, q##r3);     \
+  T q##v0 = P##_unpacklo_epi64(q##t0, q##t2), q##v1 = P##_unpackhi_epi64(q##t0, q##t2);     \
+  T q##v2 = P##_unpacklo_epi64(q##t1, q##t3), q##v3 = P##_unpackhi_epi64(q##t1, q##t3);
+
+// The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
+#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
+  do {                                                                                      \
+    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);\
+    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);\
+    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
+    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
+    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
+    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
+  } while (0)
+
+EINI_T512 EINI_INLINE void eini_tile_32z(const eini_tile *t) {
+  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
+  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
+  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
+  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
+  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
+  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
+}
+
+EINI_T512 EINI_INLINE void eini_tile_64z(const eini_tile *t) {
+  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
+  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
+  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
+  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
+  EINI_LANES4(0, 2, a, b, c, d);
+  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
+  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
+  EINI_LANES4(1, 2, a, b, c, d);
+}
+
+EINI_T512 EINI_INLINE void eini_tile_128z(const eini_tile *t) {
+  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
+  EINI_LANES4(0, 1, r0, r1, r2, r3);
+}
+// To the caches.
+#define EINI_TILE_REG(bits)                                                                 \
+  EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
+                                             int64_t ds) {                                  \
+    const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};                         \
+    eini_tile_##bits(&t);                                                                   \
+  }
+EINI_TILE_REG(32z)
+EINI_TILE_REG(64z)
+EINI_TILE_REG(128z)
+#undef EINI_TILE_REG
+EINI_TILE_LINES(32z, EINI_T512)
+EINI_TILE_LINES(64z, EINI_T512)
+EINI_TILE_LINES(128z, EINI_T512)
+#undef EINI_LANES4
+#undef EINI_LD5
+#undef EINI_ST5
+#endif  // EINI_CPU_X86
+
+// Vectors shorter than a line: X##LANES lanes of 128 bits, and X##TIMES(M) says M(0) .. for the
+// vectors of a line. ROWS: in each lane 16 bytes of another row, `by` rows apart.
+#define EINI_TILE_AT(t, r) \
+  ((t)->src + ((t)->column != NULL ? (t)->column[r] : (int64_t)(r) * (t)->ss) + s)
+#if EINI_CPU_X86
+#define EINI_YT_AT EINI_T256
+#define EINI_YT_V __m256i
+#define EINI_YT_LANES 2
+#define EINI_YT_TIMES(M) M(EINI_YT_, 0) M(EINI_YT_, 1)
+#define EINI_YT_LD(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define EINI_YT_ROWS(t, r, by)                                                              \
+  _mm256_inserti128_si256(_mm256_castsi128_si256(EINI_YT_LD(EINI_TILE_AT(t, r))),           \
+                          EINI_YT_LD(EINI_TILE_AT(t, (r) + (by))), 1)
+#define EINI_YT_LO32(a, b) _mm256_unpacklo_epi32(a, b)
+#define EINI_YT_HI32(a, b) _mm256_unpackhi_epi32(a, b)
+#define EINI_YT_LO64(a, b) _mm256_unpacklo_epi64(a, b)
+#define EINI_YT_HI64(a, b) _mm256_unpackhi_epi64(a, b)
+#define EINI_YT_STORE(t, r, q, j) eini_tile_store_y(t, r, q##0##j, q##1##j)
+
+// Whichever of the halves of both lines meet in the line of the row is turned by what is less than
+// a half.
+EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i a, __m256i b) {
+  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  if (t->row != NULL) {
+    const __m256i *before = (const __m256i *)(const void *)(t->carry + 64 * r);
+    const __m256i words = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const int in = (int)((uintptr_t)d >> 2 & 15);
+    const __m256i by = _mm256_set1_epi32(in & 7), from = _mm256_sub_epi32(words, by);
+    const __m256i half = _mm256_set1_epi32(in >= 8 ? -1 : 0), old = _mm256_cmpgt_epi32(by, words);
+    const __m256i last = _mm256_loadu_si256(before + 1);
+    __m256i x = _mm256_loadu_si256(before + (in < 8));
+    __m256i y = _mm256_blendv_epi8(a, last, half), z = _mm256_blendv_epi8(b, a, half);
+    x = _mm256_permutevar8x32_epi32(x, from);
+    y = _mm256_permutevar8x32_epi32(y, from);
+    z = _mm256_permutevar8x32_epi32(z, from);
+    d += t->at - (int64_t)((uintptr_t)d & 63);
+    _mm256_stream_si256((__m256i *)(void *)d, _mm256_blendv_epi8(y, x, old));
+    _mm256_stream_si256((__m256i *)(void *)(d + 32), _mm256_blendv_epi8(z, y, old));
+    _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r), a);
+    _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r + 32), b);
+  } else if (t->stream) {
+    _mm256_stream_si256((__m256i *)(void *)d, a);
+    _mm256_stream_si256((__m256i *)(void *)(d + 32), b);
+  } else {
+    _mm256_storeu_si256((__m256i *)(void *)d, a);
+    _mm256_storeu_si256((__m256i *)(void *)(d + 32), b);
+  }
+}
+#elif EINI_CPU_NEON
+#define EINI_NT_AT EINI_UNUSED
+#define EINI_NT_V uint32x4_t
+#define EINI_NT_LANES 1
+#define EINI_NT_TIMES(M) M(EINI_NT_, 0) M(EINI_NT_, 1) M(EINI_NT_, 2) M(EINI_NT_, 3)
+#define EINI_NT_ROWS(t, r, by) vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)EINI_TILE_AT(t, r)))
+#define EINI_NT_LO32(a, b) vzip1q_u32(a, b)
+#define EINI_NT_HI32(a, b) vzip2q_u32(a, b)
+#define EINI_NT_64(zip, a, b) \
+  vreinterpretq_u32_u64(zip(vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b)))
+#define EINI_NT_LO64(a, b) EINI_NT_64(vzip1q_u64, a, b)
+#define EINI_NT_HI64(a, b) EINI_NT_64(vzip2q_u64, a, b)
+#define EINI_NT_STORE(t, r, q, j) eini_tile_store_n(t, r, q##0##j, q##1##j, q##2##j, q##3##j)
+
+// A line of a row that starts anywhere is joined from neighbours among the vectors of both.
+EINI_INLINE void eini_tile_store_n(const eini_tile *t, int r, uint32x4_t a, uint32x4_t b,
+                                   uint32x4_t c, uint32x4_t d) {
+  uint8_t *to = (uint8_t *)(t->row != NULL ? t->row[r] : t->dst + r * t->ds);
+  const uint8x16_t v[4] = {vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b),
+                           vreinterpretq_u8_u32(c), vreinterpretq_u8_u32(d)};
+  if (t->row != NULL) {
+    static const uint8_t bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    uint8_t *carry = (uint8_t *)t->carry + 64 * r, both[128];
+    const int in = (int)((uintptr_t)to & 60);
+    const uint8x16_t from = vaddq_u8(vld1q_u8(bytes), vdupq_n_u8((uint8_t)(16 - in % 16)));
+    const uint8_t *p = both + 64 - in / 16 * 16;
+    to += t->at - (int64_t)((uintptr_t)to & 63);
+    for (int i = 0; i < 4; i++) {
+      vst1q_u8(both + 16 * i, vld1q_u8(carry + 16 * i));
+      vst1q_u8(both + 64 + 16 * i, v[i]);
+      vst1q_u8(carry + 16 * i, v[i]);
+    }
+    for (int i = 0; i < 4; i++, p += 16) {
+      const uint8x16x2_t two = {{vld1q_u8(p - 16), vld1q_u8(p)}};
+      vst1q_u8(to + 16 * i, vqtbl2q_u8(two, from));
+    }
+    return;
+  }
+  for (int i = 0; i < 4; i++) vst1q_u8(to + 16 * i, v[i]);
+}
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+
+// Vector h of four, two or one of the lines, from 16 bytes of as many rows as it has elements.
+#define EINI_TILE_4(X, h)                                                                   \
+  const X##V a##h = X##ROWS(t, 4 * X##LANES * h, 4), b##h = X##ROWS(t, 4 * X##LANES * h + 1, 4), \
+             c##h = X##ROWS(t, 4 * X##LANES * h + 2, 4),                                    \
+             d##h = X##ROWS(t, 4 * X##LANES * h + 3, 4);                                    \
+  const X##V e##h = X##LO32(a##h, b##h), f##h = X##HI32(a##h, b##h),                        \
+             g##h = X##LO32(c##h, d##h), i##h = X##HI32(c##h, d##h);                        \
+  const X##V q##h##0 = X##LO64(e##h, g##h), q##h##1 = X##HI64(e##h, g##h),                  \
+             q##h##2 = X##LO64(f##h, i##h), q##h##3 = X##HI64(f##h, i##h);
+#define EINI_TILE_8(X, h)                                                                   \
+  const X##V a##h = X##ROWS(t, 2 * X##LANES * h, 2), b##h = X##ROWS(t, 2 * X##LANES * h + 1, 2); \
+  const X##V q##h##0 = X##LO64(a##h, b##h), q##h##1 = X##HI64(a##h, b##h);
+#define EINI_TILE_16(X, h) const X##V q##h##0 = X##ROWS(t, X##LANES * h, 1);
+#define EINI_TILES_OF(n, X)                                                                 \
+  X##AT EINI_INLINE void eini_tile_32##n(const eini_tile *t) {                              \
+    for (int s = 0; s < 64; s += 16) {                                                      \
+      X##TIMES(EINI_TILE_4)                                                                 \
+      X##STORE(t, s / 4, q, 0);                                                             \
+      X##STORE(t, s / 4 + 1, q, 1);                                                         \
+      X##STORE(t, s / 4 + 2, q, 2);                                                         \
+      X##STORE(t, s / 4 + 3, q, 3);                                                         \
+    }                                                                                       \
+  }                                                                                         \
+  X##AT EINI_INLINE void eini_tile_64##n(const eini_tile *t) {                              \
+    for (int s = 0; s < 64; s += 16) {                                                      \
+      X##TIMES(EINI_TILE_8)                                                                 \
+      X##STORE(t, s / 8, q, 0);                                                             \
+      X##STORE(t, s / 8 + 1, q, 1);                                                         \
+    }                                                                                       \
+  }                                                                                         \
+  X##AT EINI_INLINE void eini_tile_128##n(const eini_tile *t) {                             \
+    for (int s = 0; s < 64; s += 16) {                                                      \
+      X##TIMES(EINI_TILE_16)                                                                \
+      X##STORE(t, s / 16, q, 0);                                                            \
+    }                                                                                       \
+  }                                                                                         \
+  EINI_TILE_LINES(32##n, X##AT)                                                             \
+  EINI_TILE_LINES(64##n, X##AT)                                                             \
+  EINI_TILE_LINES(128##n, X##AT)
+#if EINI_CPU_X86
+EINI_TILES_OF(y, EINI_YT_)
+#elif EINI_CPU_NEON
+EINI_TILES_OF(n, EINI_NT_)
+#endif
+#undef EINI_TILES_OF
+#undef EINI_TILE_16
+#undef EINI_TILE_8
+#undef EINI_TILE_4
+#undef EINI_TILE_AT
+#undef EINI_TILE_LINES
+
+// Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
+// any places, see eini_tile. pick: into a line for each row.
+typedef struct eini_line_kind {
+  int b;
+  eini_tile_fn line;
+  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
+  void (*pick)(const char *src, const int64_t *column, char *dst);
+} eini_line_kind;
+
+// For elements of 4, 8 and 16 bytes, per instruction set.
+#define EINI_TILE_KIND(b, s) {b, eini_line_tile_##s, eini_join_tile_##s, eini_pick_tile_##s}
+#define EINI_TILE_NONE {{0, NULL, NULL, NULL}, {0, NULL, NULL, NULL}, {0, NULL, NULL, NULL}}
+static const eini_line_kind eini_line_kinds[EINI_ISA_COUNT][3] = {
+    EINI_TILE_NONE,
+#if EINI_CPU_NEON
+    {EINI_TILE_KIND(16, 32n), EINI_TILE_KIND(8, 64n), EINI_TILE_KIND(4, 128n)},
+    EINI_TILE_NONE, EINI_TILE_NONE};
+#elif EINI_CPU_X86
+    EINI_TILE_NONE,
+    {EINI_TILE_KIND(16, 32y), EINI_TILE_KIND(8, 64y), EINI_TILE_KIND(4, 128y)},
+    {EINI_TILE_KIND(16, 32z), EINI_TILE_KIND(8, 64z), EINI_TILE_KIND(4, 128z)}};
+#else
+    EINI_TILE_NONE, EINI_TILE_NONE, EINI_TILE_NONE};
+#endif
+#undef EINI_TILE_NONE
+#undef EINI_TILE_KIND
+
+static eini_line_kind eini_tile_lines(int isa, int size) {
+  const eini_line_kind none = {0, NULL, NULL, NULL};
+  return size < 4 ? none : eini_line_kinds[isa][size / 8];
+}
+
+// ================================================================================================
+// >>tiles  transposes in registers
+// tile(src, ss, dst, ds): dst[s * ds + d] = src[d * ss + s] for s, d < B elements; steps in bytes.
+// ================================================================================================
+
+#if EINI_CPU_X86
+
+#define EINI_LD1(r) _mm_loadu_si128((const __m128i *)(const void *)(src + (r)*ss))
+#define EINI_LD2(r) _mm256_loadu_si256((const __m256i *)(const void *)(src + (r)*ss))
+#define EINI_ST1(r, v) _mm_storeu_si128((__m128i *)(void *)(dst + (r)*ds), v)
+#define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
 
 // Perfect shuffles of 128 bits: log2(B) rounds of interleaving vector i with vector i + B/2.
 #define EINI_ZIP2(T, x, y, bits, i, j, k, l)                                                \
@@ -1140,15 +1417,6 @@ EINI_T256 static void eini_reg_tile_64y(const char *src, int64_t ss, char *dst, 
   EINI_ST2(3, _mm256_permute2x128_si256(t1, t3, 0x31));
 }
 
-// Four rows: within 128-bit lanes, column j of lane L of v##j is element 4 L + j of the rows.
-#define EINI_QUAD(T, P, ld, q)                                                              \
-  T q##r0 = ld(4 * q##_n), q##r1 = ld(4 * q##_n + 1);                                       \
-  T q##r2 = ld(4 * q##_n + 2), q##r3 = ld(4 * q##_n + 3);                                   \
-  T q##t0 = P##_unpacklo_epi32(q##r0, q##r1), q##t1 = P##_unpackhi_epi32(q##r0, q##r1);     \
-  T q##t2 = P##_unpacklo_epi32(q##r2, q##r3), q##t3 = P##_unpackhi_epi32(q##r2, q##r3);     \
-  T q##v0 = P##_unpacklo_epi64(q##t0, q##t2), q##v1 = P##_unpackhi_epi64(q##t0, q##t2);     \
-  T q##v2 = P##_unpacklo_epi64(q##t1, q##t3), q##v3 = P##_unpackhi_epi64(q##t1, q##t3);
-
 EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, int64_t ds) {
   enum { a_n = 0, b_n = 1 };
   EINI_QUAD(__m256i, _mm256, EINI_LD2, a)
@@ -1163,80 +1431,11 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 #undef EINI_LANES2
 }
 
-// The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
-#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
-  do {                                                                                      \
-    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);\
-    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);\
-    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
-    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
-    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
-    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
-  } while (0)
-
-// Tiles of whole lines: to the caches; as eini_line_tile_.., past them; as eini_join_tile_.., from
-// and to any places.
-#define EINI_TILE_LINES(bits)                                                               \
-  EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
-                                             int64_t ds) {                                  \
-    const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst,       \
-                                              int64_t ds) {                                 \
-    const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_join_tile_##bits(const char *src, const int64_t *column,       \
-                                              char *const *row, int64_t at, char *carry) {  \
-    const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};                       \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_pick_tile_##bits(const char *src, const int64_t *column,       \
-                                              char *dst) {                                  \
-    const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};                        \
-    eini_tile_##bits(&t);                                                                   \
-  }
-
-EINI_T512 EINI_INLINE void eini_tile_32z(const eini_tile *t) {
-  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
-  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
-  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
-  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
-  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_64z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
-  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
-  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
-  EINI_LANES4(0, 2, a, b, c, d);
-  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
-  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
-  EINI_LANES4(1, 2, a, b, c, d);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_128z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  EINI_LANES4(0, 1, r0, r1, r2, r3);
-}
-EINI_TILE_LINES(32z)
-EINI_TILE_LINES(64z)
-EINI_TILE_LINES(128z)
-#undef EINI_TILE_LINES
-#undef EINI_LANES4
 #undef EINI_QUAD
 #undef EINI_LD1
 #undef EINI_LD2
-#undef EINI_LD5
 #undef EINI_ST1
 #undef EINI_ST2
-#undef EINI_ST5
 
 #elif EINI_CPU_NEON
 
@@ -1315,39 +1514,6 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
 
-// Tiles that store whole lines past the caches, by log2 of the size; at best B = 64 / size.
-static eini_tile_kind eini_tile_lines(int isa, int size) {
-  eini_tile_kind none = {0, NULL};
-#if EINI_CPU_X86
-  static const eini_tile_kind kinds[3] = {
-      {16, eini_line_tile_32z}, {8, eini_line_tile_64z}, {4, eini_line_tile_128z}};
-  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
-#else
-  (void)isa, (void)size;
-#endif
-  return none;
-}
-
-// Such tiles from columns and to rows of any places, see eini_tile. pick: into a line for each row.
-typedef struct eini_join_kind {
-  int b;
-  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
-  void (*pick)(const char *src, const int64_t *column, char *dst);
-} eini_join_kind;
-
-static eini_join_kind eini_tile_joins(int isa, int size) {
-  eini_join_kind none = {0, NULL, NULL};
-#if EINI_CPU_X86
-  static const eini_join_kind kinds[3] = {{16, eini_join_tile_32z, eini_pick_tile_32z},
-                                          {8, eini_join_tile_64z, eini_pick_tile_64z},
-                                          {4, eini_join_tile_128z, eini_pick_tile_128z}};
-  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
-#else
-  (void)isa, (void)size;
-#endif
-  return none;
-}
-
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
@@ -1395,7 +1561,7 @@ typedef struct eini_move {
   int order[EINI_COPY_LOOPS];  // of the blocks, innermost first
   int row, row2;               // loops along the rows of the block, or -1
   int ncol;                    // loops 0 .. ncol-1 are its columns
-  eini_tile_kind tile;         // whole lines of the destination, from registers; or B = 0
+  eini_line_kind tile;         // whole lines of the destination, from registers; or B = 0
   const char *src;
   char *dst;
 } eini_move;
@@ -1917,7 +2083,7 @@ static void eini_before_start(eini_before *b, const eini_move *w, int64_t most) 
 static void eini_block_lines(const eini_move *w, const eini_plane *p, eini_before *before) {
   const int64_t b = w->tile.b, sd = p->sd, ds = p->ds, full = p->nd / b, ns = p->ns;
   const int64_t share = before->share, size = w->size;
-  const eini_tile_fn fn = w->tile.fn;
+  const eini_tile_fn fn = w->tile.line;
   for (int64_t s = 0; s < ns; s += b) {
     if (s > ns - b) s = ns - b;
     const char *src = p->src + s * size;
@@ -2204,11 +2370,33 @@ static void eini_move_run_tiles(eini_move *w) {
 // Rows that complete each other's lines, and rows of tiles that start anywhere.
 // ================================================================================================
 
-#if EINI_CPU_X86
-
 // p->ns rows, at least a line each. What of a row does not fill its last line waits in the row's
 // line of `carry` for the row that follows it in the destination.
-EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
+static void eini_rows_carry_by_lines(const eini_plane *p, char *carry, int first, int last) {
+  char head[128] = {0}, tail[128] = {0};
+  for (int64_t r = 0; r < p->ns; r++, carry += 64) {
+    const char *s = p->src + r * p->ss, *end = s + p->nd;
+    char *d = p->dst + r * p->ds;
+    const int64_t at = (int64_t)((uintptr_t)d & 63), n = at + p->nd, rest = n & 63;
+    memcpy(head, carry, 64);
+    memcpy(head + at, s, 64);
+    if (first && at > 0) memcpy(d, head + at, (size_t)(64 - at));
+    else eini_stream_line(d - at, head);
+    s += 64 - at;
+    d += 64 - at;
+    for (int64_t k = 64; k + 64 <= n; k += 64, s += 64, d += 64) eini_stream_line(d, s);
+    if (rest == 0) continue;
+    memcpy(tail, end - 64, 64);
+    memcpy(carry, tail + 64 - rest, 64);
+    if (last) memcpy(d, carry, (size_t)rest);
+  }
+}
+
+#if EINI_CPU_X86
+
+// The same by masks.
+EINI_T512 static void eini_rows_carry_by_masks(const eini_plane *p, char *carry, int first,
+                                               int last) {
   for (int64_t r = 0; r < p->ns; r++, carry += 64) {
     const char *dst = p->dst + r * p->ds;
     const int64_t at = (int64_t)((uintptr_t)dst & 63), n = at + p->nd, whole = n & ~(int64_t)63;
@@ -2229,15 +2417,17 @@ EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int firs
   }
 }
 
-static int eini_rows_can_carry(int isa) { return isa == EINI_ISA_AVX512; }
+static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
+  if (isa == EINI_ISA_AVX512) eini_rows_carry_by_masks(p, carry, first, last);
+  else eini_rows_carry_by_lines(p, carry, first, last);
+}
 
 #else  // EINI_CPU_X86
 
-static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
-  (void)p, (void)carry, (void)first, (void)last;
+static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
+  (void)isa;
+  eini_rows_carry_by_lines(p, carry, first, last);
 }
-
-static int eini_rows_can_carry(int isa) { return (void)isa, 0; }
 
 #endif
 
@@ -2248,7 +2438,7 @@ static int eini_move_carried(eini_move *w) {
   const int64_t bytes = w->extent[0] * w->size;
   int64_t all = bytes;
   int n = 1;
-  if (!eini_rows_can_carry(w->isa) || w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
+  if (w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
   for (; n < w->n && n < 4 && n != row && w->dst_step[n] == all; n++) all *= w->extent[n];
   if (n == 1 || bytes % 64 == 0 || all < EINI_COPY_ROW) return 0;
   w->ncol = n;
@@ -2280,7 +2470,7 @@ static void eini_block_carried(const eini_move *w, const char *src, char *dst, c
       to = follow ? eini_rows_lines(r + p.ns, bytes) : (r + p.ns) * eini_rows_lines(1, bytes);
       before->lead -= to - read;
       eini_before_some(before, before->most);
-      eini_rows_carry(&p, buffer + 64 * r, first, last);
+      eini_rows_carry(w->isa, &p, buffer + 64 * r, first, last);
     }
     for (int i = 1; i < w->ncol; i++) {  // on to the next column
       src += w->src_step[i];
@@ -2311,7 +2501,7 @@ static void eini_move_run_carried(eini_move *w, char *buffer) {
 // row of a run of the source.
 typedef struct eini_chain {
   eini_move w;
-  eini_join_kind tile;
+  eini_line_kind tile;
   int64_t columns, some;       // of all rows; of a block
   int64_t rows, next;          // of the run; from a row to that which may follow it; or 0
   int64_t at[EINI_COPY_LOOPS]; // the first column that is not listed yet
@@ -2351,11 +2541,61 @@ static void eini_chain_list(eini_chain *c, int64_t n, int64_t *list) {
   for (; i % c->tile.b != 0; i++) list[i] = list[n - 1];
 }
 
+// The line of a row, from the tile before and this one; both: room.
+static const char *eini_chain_join(const char *row, const char *before, const char *tile,
+                                   char *both) {
+  memcpy(both, before, 64);
+  memcpy(both + 64, tile, 64);
+  return both + 64 - ((uintptr_t)row & 63);
+}
+
+// The last line of row x, which has only n bytes of it: the row after it has the rest, or it stays
+// as it is.
+static void eini_chain_end_by_lines(const eini_chain *c, int64_t x, char *d, int64_t n,
+                                    const char *line) {
+  const int64_t y = x + c->next;
+  const char *end = c->row[x] + c->columns * c->w.size;
+  char whole[128];
+  if (c->next == 0 || y >= c->rows || c->row[y] != end) {
+    memcpy(d, line, (size_t)n);
+    return;
+  }
+  memcpy(whole, line, 64);
+  memcpy(whole + n, c->heads + 64 * y, 64);
+  eini_stream_line(d, whole);
+}
+
+// Tile t of the rows from x to `to`, as lines at `tile`.
+static void eini_chain_lines_by_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                                      const char *tile) {
+  const int64_t bytes = c->columns * c->w.size;
+  const int last = (t + 1) * c->tile.b >= c->columns;
+  char both[128], rest[128];
+  for (; x < to; x++, tile += 64) {
+    char *row = c->row[x], *carry = c->carry + 64 * x;
+    const int64_t in = (int64_t)((uintptr_t)row & 63), end = in + bytes - 64 * t;
+    char *d = row - in + 64 * t;
+    const char *line = eini_chain_join(row, carry, tile, both);
+    if (t == 0) {
+      const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];
+      if (c->next > 0) memcpy(c->heads + 64 * x, tile, 64);
+      if (in == 0) eini_stream_line(d, tile);
+      else if (before == NULL || before + bytes != row) memcpy(row, tile, (size_t)(64 - in));
+    } else if (end >= 64) {
+      eini_stream_line(d, line);
+    }
+    memcpy(carry, tile, 64);
+    if (!last || end == 64) continue;
+    if (end < 64) eini_chain_end_by_lines(c, x, d, end, line);
+    else eini_chain_end_by_lines(c, x, d + 64, end - 64, eini_chain_join(row, tile, tile, rest));
+  }
+}
+
 #if EINI_CPU_X86
 
-// The last line of row x, which has only e words of it: the row after it has the rest, or it stays
-// as it is.
-EINI_T512 static void eini_chain_end(const eini_chain *c, int64_t x, char *d, int e, __m512i v) {
+// The same two by masks; e: words.
+EINI_T512 static void eini_chain_end_by_masks(const eini_chain *c, int64_t x, char *d, int e,
+                                              __m512i v) {
   const int64_t y = x + c->next;
   const __mmask16 own = (__mmask16)((1u << e) - 1);
   const char *end = c->row[x] + c->columns * c->w.size;
@@ -2368,9 +2608,8 @@ EINI_T512 static void eini_chain_end(const eini_chain *c, int64_t x, char *d, in
   _mm512_stream_si512((__m512i *)(void *)d, v);
 }
 
-// Tile t of the rows from x to `to`, as lines at `tile`.
-EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
-                                       const char *tile) {
+EINI_T512 static void eini_chain_lines_by_masks(const eini_chain *c, int64_t x, int64_t to,
+                                                int64_t t, const char *tile) {
   const int64_t words = c->columns * c->w.size / 4;
   const int last = (t + 1) * c->tile.b >= c->columns;
   for (; x < to; x++, tile += 64) {
@@ -2391,16 +2630,22 @@ EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t t
     }
     _mm512_storeu_si512((void *)carry, v);
     if (!last || end == 16) continue;
-    if (end < 16) eini_chain_end(c, x, d, (int)end, line);
-    else eini_chain_end(c, x, d + 64, (int)end - 16, eini_line_join(row, v, v));
+    if (end < 16) eini_chain_end_by_masks(c, x, d, (int)end, line);
+    else eini_chain_end_by_masks(c, x, d + 64, (int)end - 16, eini_line_join(row, v, v));
   }
+}
+
+static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                             const char *tile) {
+  if (c->w.isa == EINI_ISA_AVX512) eini_chain_lines_by_masks(c, x, to, t, tile);
+  else eini_chain_lines_by_lines(c, x, to, t, tile);
 }
 
 #else  // EINI_CPU_X86
 
 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
                              const char *tile) {
-  (void)c, (void)x, (void)to, (void)t, (void)tile;
+  eini_chain_lines_by_lines(c, x, to, t, tile);
 }
 
 #endif
@@ -2514,7 +2759,7 @@ static int eini_move_chain(eini_chain *c, const eini_move *all) {
   uintptr_t bits = (uintptr_t)all->dst;
   int64_t most = EINI_COPY_CHAIN;
   *w = *all;
-  c->tile = eini_tile_joins(w->isa, w->size);
+  c->tile = eini_tile_lines(w->isa, w->size);
   const int b = c->tile.b;
   if (b == 0 || w->kind != EINI_COPY_TILES || w->extent[w->row] < b) return 0;
   for (int i = 1; i < w->n; i++) bits |= (uintptr_t)w->dst_step[i];
@@ -2633,6 +2878,40 @@ static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
   }
 }
 
+// ---- ways ----
+
+// How a copy goes to its destination, see section copy.
+typedef enum eini_copy_way {
+  EINI_COPY_CHAINED, EINI_COPY_LINED, EINI_COPY_CARRIED, EINI_COPY_BUFFERED, EINI_COPY_DIRECT,
+  EINI_COPY_WAYS
+} eini_copy_way;
+
+// That of a copy of no more loops than there may be; its blocks.
+static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, int isa, int stream) {
+  w->isa = isa;
+  eini_move_promote(w);
+  eini_move_kind(w);
+  w->tile.b = 0;
+  if (w->dst_step[0] != w->size || !stream) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_tile(w);
+  if (!eini_move_near_lines(w) && eini_move_chain(chain, w)) return EINI_COPY_CHAINED;
+  if (w->tile.b > 0) {
+    eini_move_tiles(w);
+    return EINI_COPY_LINED;
+  }
+  if (eini_move_carried(w)) return EINI_COPY_CARRIED;
+  if (eini_move_whole(w)) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_buffered(w);
+  eini_move_bound(w);
+  return EINI_COPY_BUFFERED;
+}
+
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
   eini_chain chain;
@@ -2650,32 +2929,19 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
     return;
   }
   if (!eini_move_take(&w, c)) return;
-  w.isa = isa;
   int loops;
+  w.isa = isa;
   const int64_t small = eini_move_small(&w, &loops);
   if (small > 0) {
     eini_move_run_small(&w, loops, small);
     return;
   }
-  eini_move_promote(&w);
-  eini_move_kind(&w);
-  stream = stream && w.dst_step[0] == w.size;
-  w.tile.b = 0;
-  if (stream) eini_move_tile(&w);
-  if (stream && !eini_move_near_lines(&w) && eini_move_chain(&chain, &w)) {
-    eini_move_run_chain(&chain, buffer);
-  } else if (w.tile.b > 0) {
-    eini_move_tiles(&w);
-    eini_move_run_tiles(&w);
-  } else if (stream && eini_move_carried(&w)) {
-    eini_move_run_carried(&w, buffer);
-  } else if (stream && !eini_move_whole(&w)) {
-    eini_move_buffered(&w);
-    eini_move_bound(&w);
-    eini_move_run(&w, 1, buffer);
-  } else {
-    eini_move_direct(&w);
-    eini_move_run(&w, stream, NULL);
+  switch (eini_move_way(&w, &chain, isa, stream)) {
+    case EINI_COPY_CHAINED: eini_move_run_chain(&chain, buffer); break;
+    case EINI_COPY_LINED: eini_move_run_tiles(&w); break;
+    case EINI_COPY_CARRIED: eini_move_run_carried(&w, buffer); break;
+    case EINI_COPY_BUFFERED: eini_move_run(&w, 1, buffer); break;
+    default: eini_move_run(&w, stream && w.dst_step[0] == w.size, NULL); break;
   }
 }
 
@@ -2690,7 +2956,7 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
   eini_move w;
   int loops;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
-  if (!ok || nth > (EINI_STREAM_LINE > 0)) return 0;
+  if (!ok || nth > 1) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
   const int taken = c->n <= EINI_COPY_LOOPS && eini_move_take(&w, c);
@@ -2732,7 +2998,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers.
+// B: the same bits as integers. EXPS: EXP of eight variables.
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
@@ -2765,6 +3031,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZD_TOP(x, y) eini_max_512pd(x, y)
 #define EINI_ZD_LOW(x, y) eini_min_512pd(x, y)
 #define EINI_ZD_EXP(x) eini_exp_zd(x)
+#define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
@@ -2795,6 +3062,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZS_TOP(x, y) eini_max_512ps(x, y)
 #define EINI_ZS_LOW(x, y) eini_min_512ps(x, y)
 #define EINI_ZS_EXP(x) eini_exp_zs(x)
+#define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
 #define EINI_YD_T double
 #define EINI_YD_V __m256d
@@ -2825,6 +3093,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YD_CEIL(x) _mm256_round_pd(x, _MM_FROUND_CEIL)
 #define EINI_YD_RINT(x) _mm256_round_pd(x, _MM_FROUND_RINT)
 #define EINI_YD_EXP(x) eini_exp_yd(x)
+#define EINI_YD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS_YD(a, b, c, d, e, f, g, h)
 #define EINI_YD_B __m256i
 #define EINI_YD_BITS(x) _mm256_castpd_si256(x)
 #define EINI_YD_FROM(i) _mm256_castsi256_pd(i)
@@ -2862,6 +3131,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YS_CEIL(x) _mm256_round_ps(x, _MM_FROUND_CEIL)
 #define EINI_YS_RINT(x) _mm256_round_ps(x, _MM_FROUND_RINT)
 #define EINI_YS_EXP(x) eini_exp_ys(x)
+#define EINI_YS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_ys, a, b, c, d, e, f, g, h)
 #define EINI_YS_B __m256i
 #define EINI_YS_BITS(x) _mm256_castps_si256(x)
 #define EINI_YS_FROM(i) _mm256_castsi256_ps(i)
@@ -2960,6 +3230,7 @@ EINI_PICK512(pd, d)
 #define EINI_ND_CEIL(x) vrndpq_f64(x)
 #define EINI_ND_RINT(x) vrndiq_f64(x)
 #define EINI_ND_EXP(x) eini_exp_nd(x)
+#define EINI_ND_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_nd, a, b, c, d, e, f, g, h)
 #define EINI_ND_B uint64x2_t
 #define EINI_ND_BITS(x) vreinterpretq_u64_f64(x)
 #define EINI_ND_FROM(i) vreinterpretq_f64_u64(i)
@@ -2998,6 +3269,7 @@ EINI_PICK512(pd, d)
 #define EINI_NS_CEIL(x) vrndpq_f32(x)
 #define EINI_NS_RINT(x) vrndiq_f32(x)
 #define EINI_NS_EXP(x) eini_exp_ns(x)
+#define EINI_NS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_ns, a, b, c, d, e, f, g, h)
 #define EINI_NS_B uint32x4_t
 #define EINI_NS_BITS(x) vreinterpretq_u32_f32(x)
 #define EINI_NS_FROM(i) vreinterpretq_f32_u32(i)
@@ -3005,12 +3277,25 @@ EINI_PICK512(pd, d)
 #define EINI_NS_BSUB(i, j) vsubq_u32(i, j)
 #define EINI_NS_SHR(i, n) vshrq_n_u32(i, n)
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
+
+#define EINI_NI_T int32_t
+#define EINI_NI_V int32x4_t
+#define EINI_NI_W 4
+#define EINI_NI_LOAD(p) vld1q_s32(p)
+#define EINI_NI_STORE(p, x) vst1q_s32(p, x)
+#define EINI_NI_STREAM(p, x, m) vst1q_s32(p, x)
+#define EINI_NI_SET(x) vdupq_n_s32(x)
+#define EINI_NI_ADD(a, b) vaddq_s32(a, b)
+#define EINI_NI_FMA(a, b, c) vmlaq_s32(c, a, b)
 #endif  // EINI_CPU_NEON
 
 // ================================================================================================
 // >>exp  the exponential function of vectors
 // At most 2 ulp, as in section math; special values as C99.
 // ================================================================================================
+
+// Two steps of a polynomial.
+#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
 
 #if EINI_CPU_X86
 // 2^(j/16)
@@ -3063,6 +3348,79 @@ EINI_T512 static inline __m512 eini_exp_zs(__m512 x) {
 }
 #endif  // EINI_CPU_X86
 
+#if EINI_CPU_X86
+
+// 2^(j/8), less the j/8 that a shift of m adds to it, as words of the two halves of its bits.
+static const uint32_t eini_exp_high[8] = {0x3ff00000, 0x3fef72b8, 0x3fef06fe, 0x3feebfda,
+                                          0x3feea09e, 0x3feeace5, 0x3feee89f, 0x3fef5818};
+static const uint32_t eini_exp_low[8] = {0x00000000, 0x3c7d517b, 0x0a31b715, 0xd5362a27,
+                                         0x667f3bcd, 0x422aa0db, 0x995ad3ad, 0xdcfba487};
+
+// AVX2: m in eighths, e^r = 1 + r + r^2 q(r). Near 0 the exponents of 2^m are there and are added
+// to those of 2^(j/8); else they come in two factors, after the sum, which gives the same bits.
+EINI_T256 EINI_INLINE __m256d eini_exp_eighths(__m256d x, int near) {
+  const __m256d shift = _mm256_set1_pd(6755399441055744.0 / 8);
+  const __m256d t = _mm256_fmadd_pd(x, _mm256_set1_pd(1.4426950408889634), shift);
+  const __m256d m = _mm256_sub_pd(t, shift);
+  const __m256i bits = _mm256_castpd_si256(t), j = _mm256_shuffle_epi32(bits, 0xa0);
+  const __m256i high = _mm256_permutevar8x32_epi32(
+      _mm256_loadu_si256((const __m256i *)(const void *)eini_exp_high), j);
+  const __m256i low = _mm256_permutevar8x32_epi32(
+      _mm256_loadu_si256((const __m256i *)(const void *)eini_exp_low), j);
+  const __m256i by = near ? bits : _mm256_and_si256(bits, _mm256_set1_epi64x(7));
+  const __m256d part = _mm256_castsi256_pd(
+      _mm256_add_epi64(_mm256_blend_epi32(low, high, 0xaa), _mm256_slli_epi64(by, 49)));
+  __m256d r = _mm256_fnmadd_pd(m, _mm256_set1_pd(0.69314718055989033), x);
+  r = _mm256_fnmadd_pd(m, _mm256_set1_pd(5.4979230187083712e-14), r);
+  const __m256d r2 = _mm256_mul_pd(r, r);
+  __m256d q = _mm256_fmadd_pd(r, _mm256_set1_pd(0.00019841090331182177),
+                              _mm256_set1_pd(0.0013889786727626482));
+  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.008333333355552619, 0.041666666568360045);
+  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.1666666666666483, 0.5000000000000308);
+  q = _mm256_fmadd_pd(q, r2, r);
+  q = _mm256_fmadd_pd(q, part, part);
+  if (near) return q;
+  const __m256i k = _mm256_srli_epi64(
+      _mm256_sub_epi64(bits, _mm256_set1_epi64x(0x4338000000000000 - 8 * 0x7fe)), 3);
+  const __m256i h = _mm256_srli_epi64(k, 1), l = _mm256_sub_epi64(k, h);
+  q = _mm256_mul_pd(q, _mm256_castsi256_pd(_mm256_slli_epi64(h, 52)));
+  return _mm256_mul_pd(q, _mm256_castsi256_pd(_mm256_slli_epi64(l, 52)));
+}
+
+EINI_T256 static inline __m256d eini_exp_near_yd(__m256d x) { return eini_exp_eighths(x, 1); }
+
+EINI_T256 static __m256d eini_exp_far_yd(__m256d x) {
+  x = _mm256_min_pd(_mm256_set1_pd(746), x);  // NaN goes through as the second argument
+  return eini_exp_eighths(_mm256_max_pd(_mm256_set1_pd(-746), x), 0);
+}
+
+// Negative where x is far from 0, or NaN.
+EINI_T256 EINI_INLINE __m256i eini_exp_sign_yd(__m256d x) {
+  const __m256i bits = _mm256_castpd_si256(_mm256_andnot_pd(_mm256_set1_pd(-0.0), x));
+  return _mm256_sub_epi64(_mm256_castpd_si256(_mm256_set1_pd(350)), bits);
+}
+
+EINI_T256 static inline __m256d eini_exp_yd(__m256d x) {
+  if (_mm256_movemask_pd(_mm256_castsi256_pd(eini_exp_sign_yd(x)))) return eini_exp_far_yd(x);
+  return eini_exp_near_yd(x);
+}
+
+// Of eight vectors at once.
+EINI_T256 EINI_INLINE __m256i eini_exp_signs_yd(__m256d a, __m256d b, __m256d c, __m256d d) {
+  return _mm256_or_si256(_mm256_or_si256(eini_exp_sign_yd(a), eini_exp_sign_yd(b)),
+                         _mm256_or_si256(eini_exp_sign_yd(c), eini_exp_sign_yd(d)));
+}
+EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
+  return _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_or_si256(x, y))) != 0;
+}
+#define EINI_EXPS_YD(a, b, c, d, e, f, g, h)                                                \
+  if (eini_exp_is_far_yd(eini_exp_signs_yd(a, b, c, d), eini_exp_signs_yd(e, f, g, h)))     \
+    EINI_EXPS(eini_exp_far_yd, a, b, c, d, e, f, g, h);                                     \
+  else EINI_EXPS(eini_exp_near_yd, a, b, c, d, e, f, g, h)
+#endif  // EINI_CPU_X86
+#define EINI_EXPS(fn, a, b, c, d, e, f, g, h) \
+  (a = fn(a), b = fn(b), c = fn(c), d = fn(d), e = fn(e), f = fn(f), g = fn(g), h = fn(h))
+
 // Without scalef and a table in registers: section math's, with fused products. t holds 2^52 times
 // 1.5 plus the integer m, so m in its low bits; 2^m, which may be beyond the exponents there are,
 // comes in two factors. NaN goes through MIN and MAX as their second argument.
@@ -3101,9 +3459,7 @@ EINI_T512 static inline __m512 eini_exp_zs(__m512 x) {
     p = X##MUL(p, X##FROM(X##SHL(h, 23)));                                                  \
     return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 23)));                                   \
   }
-#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
 #if EINI_CPU_X86
-EINI_EXP_D(eini_exp_yd, EINI_YD_)
 EINI_EXP_S(eini_exp_ys, EINI_YS_)
 #elif EINI_CPU_NEON
 EINI_EXP_D(eini_exp_nd, EINI_ND_)
@@ -3558,8 +3914,7 @@ typedef struct eini_row_from {
     EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
   X##AT static void eini_q_lines_exp_##s(EINI_STEP_ARGS(X##V)) {                            \
-    a = X##EXP(a), b = X##EXP(b), c = X##EXP(c), d = X##EXP(d);                             \
-    e = X##EXP(e), f = X##EXP(f), g = X##EXP(g), h = X##EXP(h);                             \
+    X##EXPS(a, b, c, d, e, f, g, h);                                                        \
     EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
   EINI_STEP_GO(lines, 8 * (int)sizeof(X##V), 64 / (int)sizeof(X##V), s, X)                  \
@@ -3923,7 +4278,7 @@ static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
 
 // The steps of an instruction set for the type of a map; 0: none.
 static int eini_rows_set(eini_steps *r, int isa, const ein_map *m) {
-  const ein_dtype type = m->code->type;
+  const int type = m->code->type;
   r->map = m;
   r->isa = isa;
   r->set = &eini_row_sets[isa][type == EIN_F64];
@@ -4447,6 +4802,9 @@ EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
                  (double)HUGE_VAL)
 EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
                  (float)HUGE_VAL)
+EINI_GETT_FOLD(eini_gett_ni_sum, EINI_GETT_NONE, EINI_NI_, EINI_NI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_TILES(eini_gett_ni, EINI_GETT_NONE, EINI_NI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+                0, EINI_GETT_CASES_2X8)
 #endif
 EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
                  (double)HUGE_VAL)
@@ -4685,7 +5043,33 @@ EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD,
 EINI_GETT_PACK(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
 EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
 EINI_GETT_PACK(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
-#endif  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, eini_gett_8d *d,
+                                   const int64_t *o) {
+  const float64x2_t a = vld1q_f64((const double *)(const void *)(s + r[0])),
+                    b = vld1q_f64((const double *)(const void *)(s + r[1]));
+  vst1q_f64((double *)(void *)(d + o[0]), vzip1q_f64(a, b));
+  vst1q_f64((double *)(void *)(d + o[1]), vzip2q_f64(a, b));
+}
+
+EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, float *d, const int64_t *o) {
+  const float32x4_t a0 = vld1q_f32(s + r[0]), a1 = vld1q_f32(s + r[1]),
+                    a2 = vld1q_f32(s + r[2]), a3 = vld1q_f32(s + r[3]);
+  const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
+                    b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
+  vst1q_f32(d + o[0], vzip1q_f32(b0, b2));
+  vst1q_f32(d + o[1], vzip2q_f32(b0, b2));
+  vst1q_f32(d + o[2], vzip1q_f32(b1, b3));
+  vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
+}
+
+#define EINI_GETT_COPY_ND(d, s) \
+  vst1q_f64((double *)(void *)(d), vld1q_f64((const double *)(const void *)(s)))
+#define EINI_GETT_COPY_NS(d, s) vst1q_f32(d, vld1q_f32(s))
+EINI_GETT_PACK(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
+               eini_gett_swap_nd)
+EINI_GETT_PACK(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS, eini_gett_swap_ns)
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 // d[i] *= s[i] for products of operands; n is a multiple of every vector.
 typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
@@ -4715,6 +5099,9 @@ EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
 EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
 EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
 EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
+#elif EINI_CPU_NEON
+EINI_GETT_TIMES(eini_gett_times_nd, EINI_GETT_NONE, EINI_ND_)
+EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
 #endif
 
 // ---- the kernels of one problem
@@ -4824,7 +5211,13 @@ static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k
     eini_gett_shape(k, 8, 3, 4);
     return;
   }
-#else  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_NEON && !wide) {
+    k->tile = eini_gett_ni, k->fold = eini_gett_ni_sum;
+    eini_gett_shape(k, 4, 2, 8);
+    return;
+  }
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
   if (wide) {
@@ -4863,7 +5256,13 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   else if (y != NULL && k->nu % 4 == 0) k->pack_u = y, k->gu = 4;
   if (type == EIN_F64) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zd : eini_gett_times_yd;
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
-#else  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+  if (isa != EINI_ISA_NEON) return;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_gett_pack_ns;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_gett_pack_nd;
+  if (type == EIN_F64) k->times = eini_gett_times_nd;
+  if (type == EIN_F32) k->times = eini_gett_times_ns;
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
 }
@@ -7099,6 +7498,7 @@ static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini
 #define EINI_DIR_LANES4(l, g, N, h)                             \
   EINI_DIR_LANE(l, g, N, h), EINI_DIR_LANE((l) + 1, g, N, h),   \
       EINI_DIR_LANE((l) + 2, g, N, h), EINI_DIR_LANE((l) + 3, g, N, h)
+#define EINI_DIR_LANES_2(g, h) EINI_DIR_LANE(0, g, 2, h), EINI_DIR_LANE(1, g, 2, h)
 #define EINI_DIR_LANES_4(g, h) EINI_DIR_LANES4(0, g, 4, h)
 #define EINI_DIR_LANES_8(g, h) EINI_DIR_LANES4(0, g, 8, h), EINI_DIR_LANES4(4, g, 8, h)
 #define EINI_DIR_LANES_16(g, h)                               \
@@ -7113,6 +7513,7 @@ static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini
 #define EINI_DIR_PAIRS_8(N, g)                                         \
   EINI_DIR_PAIRS_4(N, g) EINI_DIR_PAIR(N, g, 4) EINI_DIR_PAIR(N, g, 5) \
   EINI_DIR_PAIR(N, g, 6) EINI_DIR_PAIR(N, g, 7)
+#define EINI_DIR_LEVELS_2 EINI_DIR_PAIR(2, 1, 0)
 #define EINI_DIR_LEVELS_4 EINI_DIR_PAIRS_2(4, 1) EINI_DIR_PAIR(4, 2, 0)
 #define EINI_DIR_LEVELS_8 \
   EINI_DIR_PAIRS_4(8, 1) EINI_DIR_PAIRS_2(8, 2) EINI_DIR_PAIR(8, 4, 0)
@@ -7133,6 +7534,8 @@ static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini
   EINI_INLINE void fn(const S##_V *v, S##_T *y) {                                          \
     for (int i = 0; i < S##_N; i++) y[i] = S##_fold_sum(S##_N, (const S##_T *)(v + i), 1); \
   }
+#define EINI_DIR_SUMS_NEON_4(fn, S) EINI_DIR_SUMS(fn, S, 4)
+#define EINI_DIR_SUMS_NEON_8(fn, S) EINI_DIR_SUMS(fn, S, 2)
 #define EINI_DIR_SUMS_AVX2_4(fn, S) EINI_DIR_SUMS(fn, S, 8)
 #define EINI_DIR_SUMS_AVX2_8(fn, S) EINI_DIR_SUMS(fn, S, 4)
 #define EINI_DIR_SUMS_AVX512_4(fn, S) EINI_DIR_SUMS(fn, S, 16)
@@ -7731,13 +8134,12 @@ typedef struct eini_dir_kern {
   } else {                                  \
     memcpy(p, &v, (size_t)m * sizeof(*p));  \
   }
-#define EINI_DIR_SET_C(S, T, rows, FMA) \
-  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, \
-               EINI_DIR_SUMS_PLAIN)
-EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD)
+#define EINI_DIR_SET_C(S, T, rows, FMA, SUMS) \
+  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, SUMS)
+EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 
 #if EINI_CPU_X86
 static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -7813,10 +8215,10 @@ static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
 #if EINI_CPU_NEON
 #define EINI_DIR_FMA_NEON_F32(a, b, c) vfmaq_f32(c, a, b)
 #define EINI_DIR_FMA_NEON_F64(a, b, c) vfmaq_f64(c, a, b)
-EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32)
-EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64)
-EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD)
+EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32, EINI_DIR_SUMS_NEON_4)
+EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64, EINI_DIR_SUMS_NEON_8)
+EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_4)
+EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_8)
 #endif
 
 // ================================================================================================

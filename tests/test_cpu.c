@@ -326,6 +326,36 @@ static void run_copy(const ein_kernels *k, const problem *p, const ein_choice *c
   free(scratch);
 }
 
+// How copies went past the caches, by the size that elements were taken as.
+static long ways[EINI_COPY_WAYS][17];
+
+static void count_way(const ein_kernels *k, const problem *p, int stream) {
+  eini_move w;
+  eini_chain chain;
+  if (!stream || p->c.n > EINI_COPY_LOOPS || !eini_move_take(&w, &p->c)) return;
+  const int isa = ((const ein_cpu *)k->user)->machine.is.isa;
+  const eini_copy_way way = eini_move_way(&w, &chain, isa, 1);
+  ways[way][w.size]++;
+}
+
+// Each way was gone, and those by lines with all sizes; few copies do not reach all of it.
+static void check_ways(const ein_kernels *k, int64_t count) {
+  const int lines = ((const ein_cpu *)k->user)->machine.is.isa != EINI_ISA_PLAIN;
+  for (int way = 0; way < EINI_COPY_WAYS && count >= 100; way++) {
+    const int by_lines = way <= EINI_COPY_LINED;
+    long all = 0;
+    for (int size = 1; size <= 16; size *= 2) {
+      all += ways[way][size];
+      const int reached = ways[way][size] > 0 || size < 4 || !by_lines || !lines;
+      CHECK(reached || count < 1000);
+      if (!reached) printf("  way %d of size %d: not once\n", way, size);
+    }
+    CHECK((all > 0) == (lines || !by_lines));
+    if (all == 0 && lines) printf("  way %d: not once\n", way);
+  }
+  memset(ways, 0, sizeof ways);
+}
+
 static int check_copy(const ein_kernels *k, problem *p, int stream) {
   size_t size = (size_t)p->c.size, ns = (size_t)p->src_span * size, nd = (size_t)p->dst_span * size;
   char *w1, *w2;
@@ -344,6 +374,7 @@ static int check_copy(const ein_kernels *k, problem *p, int stream) {
   }
   p->c.src = src + p->src_at * p->c.size;
   p->c.dst = dst + p->dst_at * p->c.size;
+  count_way(k, p, stream);
   run_copy(k, p, &choice);
   int same = memcmp(dst, want, nd) == 0;
   free(want);
@@ -1377,6 +1408,7 @@ int main(int argc, char **argv) {
     test_anywhere(k, isa[i], count);
     test_full_buffers(k);
     test_many_loops(k);
+    check_ways(k, count);
     test_chunks(k, isa[i]);
     test_accuracy(k, isa[i]);
     test_exp(k, isa[i]);

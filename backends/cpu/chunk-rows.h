@@ -169,8 +169,7 @@ typedef struct eini_row_from {
     EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
   X##AT static void eini_q_lines_exp_##s(EINI_STEP_ARGS(X##V)) {                            \
-    a = X##EXP(a), b = X##EXP(b), c = X##EXP(c), d = X##EXP(d);                             \
-    e = X##EXP(e), f = X##EXP(f), g = X##EXP(g), h = X##EXP(h);                             \
+    X##EXPS(a, b, c, d, e, f, g, h);                                                        \
     EINI_STEP_NEXT(s);                                                                      \
   }                                                                                         \
   EINI_STEP_GO(lines, 8 * (int)sizeof(X##V), 64 / (int)sizeof(X##V), s, X)                  \

@@ -174,7 +174,7 @@ static void eini_before_start(eini_before *b, const eini_move *w, int64_t most) 
 static void eini_block_lines(const eini_move *w, const eini_plane *p, eini_before *before) {
   const int64_t b = w->tile.b, sd = p->sd, ds = p->ds, full = p->nd / b, ns = p->ns;
   const int64_t share = before->share, size = w->size;
-  const eini_tile_fn fn = w->tile.fn;
+  const eini_tile_fn fn = w->tile.line;
   for (int64_t s = 0; s < ns; s += b) {
     if (s > ns - b) s = ns - b;
     const char *src = p->src + s * size;

@@ -3,11 +3,33 @@
 // Rows that complete each other's lines, and rows of tiles that start anywhere.
 // ================================================================================================
 
-#if EINI_CPU_X86
-
 // p->ns rows, at least a line each. What of a row does not fill its last line waits in the row's
 // line of `carry` for the row that follows it in the destination.
-EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
+static void eini_rows_carry_by_lines(const eini_plane *p, char *carry, int first, int last) {
+  char head[128] = {0}, tail[128] = {0};
+  for (int64_t r = 0; r < p->ns; r++, carry += 64) {
+    const char *s = p->src + r * p->ss, *end = s + p->nd;
+    char *d = p->dst + r * p->ds;
+    const int64_t at = (int64_t)((uintptr_t)d & 63), n = at + p->nd, rest = n & 63;
+    memcpy(head, carry, 64);
+    memcpy(head + at, s, 64);
+    if (first && at > 0) memcpy(d, head + at, (size_t)(64 - at));
+    else eini_stream_line(d - at, head);
+    s += 64 - at;
+    d += 64 - at;
+    for (int64_t k = 64; k + 64 <= n; k += 64, s += 64, d += 64) eini_stream_line(d, s);
+    if (rest == 0) continue;
+    memcpy(tail, end - 64, 64);
+    memcpy(carry, tail + 64 - rest, 64);
+    if (last) memcpy(d, carry, (size_t)rest);
+  }
+}
+
+#if EINI_CPU_X86
+
+// The same by masks.
+EINI_T512 static void eini_rows_carry_by_masks(const eini_plane *p, char *carry, int first,
+                                               int last) {
   for (int64_t r = 0; r < p->ns; r++, carry += 64) {
     const char *dst = p->dst + r * p->ds;
     const int64_t at = (int64_t)((uintptr_t)dst & 63), n = at + p->nd, whole = n & ~(int64_t)63;
@@ -28,15 +50,17 @@ EINI_T512 static void eini_rows_carry(const eini_plane *p, char *carry, int firs
   }
 }
 
-static int eini_rows_can_carry(int isa) { return isa == EINI_ISA_AVX512; }
+static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
+  if (isa == EINI_ISA_AVX512) eini_rows_carry_by_masks(p, carry, first, last);
+  else eini_rows_carry_by_lines(p, carry, first, last);
+}
 
 #else  // EINI_CPU_X86
 
-static void eini_rows_carry(const eini_plane *p, char *carry, int first, int last) {
-  (void)p, (void)carry, (void)first, (void)last;
+static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
+  (void)isa;
+  eini_rows_carry_by_lines(p, carry, first, last);
 }
-
-static int eini_rows_can_carry(int isa) { return (void)isa, 0; }
 
 #endif
 
@@ -47,7 +71,7 @@ static int eini_move_carried(eini_move *w) {
   const int64_t bytes = w->extent[0] * w->size;
   int64_t all = bytes;
   int n = 1;
-  if (!eini_rows_can_carry(w->isa) || w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
+  if (w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
   for (; n < w->n && n < 4 && n != row && w->dst_step[n] == all; n++) all *= w->extent[n];
   if (n == 1 || bytes % 64 == 0 || all < EINI_COPY_ROW) return 0;
   w->ncol = n;
@@ -79,7 +103,7 @@ static void eini_block_carried(const eini_move *w, const char *src, char *dst, c
       to = follow ? eini_rows_lines(r + p.ns, bytes) : (r + p.ns) * eini_rows_lines(1, bytes);
       before->lead -= to - read;
       eini_before_some(before, before->most);
-      eini_rows_carry(&p, buffer + 64 * r, first, last);
+      eini_rows_carry(w->isa, &p, buffer + 64 * r, first, last);
     }
     for (int i = 1; i < w->ncol; i++) {  // on to the next column
       src += w->src_step[i];
@@ -110,7 +134,7 @@ static void eini_move_run_carried(eini_move *w, char *buffer) {
 // row of a run of the source.
 typedef struct eini_chain {
   eini_move w;
-  eini_join_kind tile;
+  eini_line_kind tile;
   int64_t columns, some;       // of all rows; of a block
   int64_t rows, next;          // of the run; from a row to that which may follow it; or 0
   int64_t at[EINI_COPY_LOOPS]; // the first column that is not listed yet
@@ -150,11 +174,61 @@ static void eini_chain_list(eini_chain *c, int64_t n, int64_t *list) {
   for (; i % c->tile.b != 0; i++) list[i] = list[n - 1];
 }
 
+// The line of a row, from the tile before and this one; both: room.
+static const char *eini_chain_join(const char *row, const char *before, const char *tile,
+                                   char *both) {
+  memcpy(both, before, 64);
+  memcpy(both + 64, tile, 64);
+  return both + 64 - ((uintptr_t)row & 63);
+}
+
+// The last line of row x, which has only n bytes of it: the row after it has the rest, or it stays
+// as it is.
+static void eini_chain_end_by_lines(const eini_chain *c, int64_t x, char *d, int64_t n,
+                                    const char *line) {
+  const int64_t y = x + c->next;
+  const char *end = c->row[x] + c->columns * c->w.size;
+  char whole[128];
+  if (c->next == 0 || y >= c->rows || c->row[y] != end) {
+    memcpy(d, line, (size_t)n);
+    return;
+  }
+  memcpy(whole, line, 64);
+  memcpy(whole + n, c->heads + 64 * y, 64);
+  eini_stream_line(d, whole);
+}
+
+// Tile t of the rows from x to `to`, as lines at `tile`.
+static void eini_chain_lines_by_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                                      const char *tile) {
+  const int64_t bytes = c->columns * c->w.size;
+  const int last = (t + 1) * c->tile.b >= c->columns;
+  char both[128], rest[128];
+  for (; x < to; x++, tile += 64) {
+    char *row = c->row[x], *carry = c->carry + 64 * x;
+    const int64_t in = (int64_t)((uintptr_t)row & 63), end = in + bytes - 64 * t;
+    char *d = row - in + 64 * t;
+    const char *line = eini_chain_join(row, carry, tile, both);
+    if (t == 0) {
+      const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];
+      if (c->next > 0) memcpy(c->heads + 64 * x, tile, 64);
+      if (in == 0) eini_stream_line(d, tile);
+      else if (before == NULL || before + bytes != row) memcpy(row, tile, (size_t)(64 - in));
+    } else if (end >= 64) {
+      eini_stream_line(d, line);
+    }
+    memcpy(carry, tile, 64);
+    if (!last || end == 64) continue;
+    if (end < 64) eini_chain_end_by_lines(c, x, d, end, line);
+    else eini_chain_end_by_lines(c, x, d + 64, end - 64, eini_chain_join(row, tile, tile, rest));
+  }
+}
+
 #if EINI_CPU_X86
 
-// The last line of row x, which has only e words of it: the row after it has the rest, or it stays
-// as it is.
-EINI_T512 static void eini_chain_end(const eini_chain *c, int64_t x, char *d, int e, __m512i v) {
+// The same two by masks; e: words.
+EINI_T512 static void eini_chain_end_by_masks(const eini_chain *c, int64_t x, char *d, int e,
+                                              __m512i v) {
   const int64_t y = x + c->next;
   const __mmask16 own = (__mmask16)((1u << e) - 1);
   const char *end = c->row[x] + c->columns * c->w.size;
@@ -167,9 +241,8 @@ EINI_T512 static void eini_chain_end(const eini_chain *c, int64_t x, char *d, in
   _mm512_stream_si512((__m512i *)(void *)d, v);
 }
 
-// Tile t of the rows from x to `to`, as lines at `tile`.
-EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
-                                       const char *tile) {
+EINI_T512 static void eini_chain_lines_by_masks(const eini_chain *c, int64_t x, int64_t to,
+                                                int64_t t, const char *tile) {
   const int64_t words = c->columns * c->w.size / 4;
   const int last = (t + 1) * c->tile.b >= c->columns;
   for (; x < to; x++, tile += 64) {
@@ -190,16 +263,22 @@ EINI_T512 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t t
     }
     _mm512_storeu_si512((void *)carry, v);
     if (!last || end == 16) continue;
-    if (end < 16) eini_chain_end(c, x, d, (int)end, line);
-    else eini_chain_end(c, x, d + 64, (int)end - 16, eini_line_join(row, v, v));
+    if (end < 16) eini_chain_end_by_masks(c, x, d, (int)end, line);
+    else eini_chain_end_by_masks(c, x, d + 64, (int)end - 16, eini_line_join(row, v, v));
   }
+}
+
+static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                             const char *tile) {
+  if (c->w.isa == EINI_ISA_AVX512) eini_chain_lines_by_masks(c, x, to, t, tile);
+  else eini_chain_lines_by_lines(c, x, to, t, tile);
 }
 
 #else  // EINI_CPU_X86
 
 static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
                              const char *tile) {
-  (void)c, (void)x, (void)to, (void)t, (void)tile;
+  eini_chain_lines_by_lines(c, x, to, t, tile);
 }
 
 #endif
@@ -313,7 +392,7 @@ static int eini_move_chain(eini_chain *c, const eini_move *all) {
   uintptr_t bits = (uintptr_t)all->dst;
   int64_t most = EINI_COPY_CHAIN;
   *w = *all;
-  c->tile = eini_tile_joins(w->isa, w->size);
+  c->tile = eini_tile_lines(w->isa, w->size);
   const int b = c->tile.b;
   if (b == 0 || w->kind != EINI_COPY_TILES || w->extent[w->row] < b) return 0;
   for (int i = 1; i < w->n; i++) bits |= (uintptr_t)w->dst_step[i];
@@ -432,6 +511,40 @@ static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
   }
 }
 
+// ---- ways ----
+
+// How a copy goes to its destination, see section copy.
+typedef enum eini_copy_way {
+  EINI_COPY_CHAINED, EINI_COPY_LINED, EINI_COPY_CARRIED, EINI_COPY_BUFFERED, EINI_COPY_DIRECT,
+  EINI_COPY_WAYS
+} eini_copy_way;
+
+// That of a copy of no more loops than there may be; its blocks.
+static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, int isa, int stream) {
+  w->isa = isa;
+  eini_move_promote(w);
+  eini_move_kind(w);
+  w->tile.b = 0;
+  if (w->dst_step[0] != w->size || !stream) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_tile(w);
+  if (!eini_move_near_lines(w) && eini_move_chain(chain, w)) return EINI_COPY_CHAINED;
+  if (w->tile.b > 0) {
+    eini_move_tiles(w);
+    return EINI_COPY_LINED;
+  }
+  if (eini_move_carried(w)) return EINI_COPY_CARRIED;
+  if (eini_move_whole(w)) {
+    eini_move_direct(w);
+    return EINI_COPY_DIRECT;
+  }
+  eini_move_buffered(w);
+  eini_move_bound(w);
+  return EINI_COPY_BUFFERED;
+}
+
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
   eini_chain chain;
@@ -449,32 +562,19 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
     return;
   }
   if (!eini_move_take(&w, c)) return;
-  w.isa = isa;
   int loops;
+  w.isa = isa;
   const int64_t small = eini_move_small(&w, &loops);
   if (small > 0) {
     eini_move_run_small(&w, loops, small);
     return;
   }
-  eini_move_promote(&w);
-  eini_move_kind(&w);
-  stream = stream && w.dst_step[0] == w.size;
-  w.tile.b = 0;
-  if (stream) eini_move_tile(&w);
-  if (stream && !eini_move_near_lines(&w) && eini_move_chain(&chain, &w)) {
-    eini_move_run_chain(&chain, buffer);
-  } else if (w.tile.b > 0) {
-    eini_move_tiles(&w);
-    eini_move_run_tiles(&w);
-  } else if (stream && eini_move_carried(&w)) {
-    eini_move_run_carried(&w, buffer);
-  } else if (stream && !eini_move_whole(&w)) {
-    eini_move_buffered(&w);
-    eini_move_bound(&w);
-    eini_move_run(&w, 1, buffer);
-  } else {
-    eini_move_direct(&w);
-    eini_move_run(&w, stream, NULL);
+  switch (eini_move_way(&w, &chain, isa, stream)) {
+    case EINI_COPY_CHAINED: eini_move_run_chain(&chain, buffer); break;
+    case EINI_COPY_LINED: eini_move_run_tiles(&w); break;
+    case EINI_COPY_CARRIED: eini_move_run_carried(&w, buffer); break;
+    case EINI_COPY_BUFFERED: eini_move_run(&w, 1, buffer); break;
+    default: eini_move_run(&w, stream && w.dst_step[0] == w.size, NULL); break;
   }
 }
 
@@ -489,7 +589,7 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
   eini_move w;
   int loops;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
-  if (!ok || nth > (EINI_STREAM_LINE > 0)) return 0;
+  if (!ok || nth > 1) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
   const int taken = c->n <= EINI_COPY_LOOPS && eini_move_take(&w, c);

@@ -45,7 +45,7 @@ typedef struct eini_move {
   int order[EINI_COPY_LOOPS];  // of the blocks, innermost first
   int row, row2;               // loops along the rows of the block, or -1
   int ncol;                    // loops 0 .. ncol-1 are its columns
-  eini_tile_kind tile;         // whole lines of the destination, from registers; or B = 0
+  eini_line_kind tile;         // whole lines of the destination, from registers; or B = 0
   const char *src;
   char *dst;
 } eini_move;

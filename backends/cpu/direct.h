@@ -556,13 +556,12 @@ typedef struct eini_dir_kern {
   } else {                                  \
     memcpy(p, &v, (size_t)m * sizeof(*p));  \
   }
-#define EINI_DIR_SET_C(S, T, rows, FMA) \
-  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, \
-               EINI_DIR_SUMS_PLAIN)
-EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD)
+#define EINI_DIR_SET_C(S, T, rows, FMA, SUMS) \
+  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, SUMS)
+EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
+EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 
 #if EINI_CPU_X86
 static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -638,8 +637,8 @@ static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
 #if EINI_CPU_NEON
 #define EINI_DIR_FMA_NEON_F32(a, b, c) vfmaq_f32(c, a, b)
 #define EINI_DIR_FMA_NEON_F64(a, b, c) vfmaq_f64(c, a, b)
-EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32)
-EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64)
-EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD)
-EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD)
+EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32, EINI_DIR_SUMS_NEON_4)
+EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64, EINI_DIR_SUMS_NEON_8)
+EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_4)
+EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_8)
 #endif

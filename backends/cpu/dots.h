@@ -40,6 +40,7 @@
 #define EINI_DIR_LANES4(l, g, N, h)                             \
   EINI_DIR_LANE(l, g, N, h), EINI_DIR_LANE((l) + 1, g, N, h),   \
       EINI_DIR_LANE((l) + 2, g, N, h), EINI_DIR_LANE((l) + 3, g, N, h)
+#define EINI_DIR_LANES_2(g, h) EINI_DIR_LANE(0, g, 2, h), EINI_DIR_LANE(1, g, 2, h)
 #define EINI_DIR_LANES_4(g, h) EINI_DIR_LANES4(0, g, 4, h)
 #define EINI_DIR_LANES_8(g, h) EINI_DIR_LANES4(0, g, 8, h), EINI_DIR_LANES4(4, g, 8, h)
 #define EINI_DIR_LANES_16(g, h)                               \
@@ -54,6 +55,7 @@
 #define EINI_DIR_PAIRS_8(N, g)                                         \
   EINI_DIR_PAIRS_4(N, g) EINI_DIR_PAIR(N, g, 4) EINI_DIR_PAIR(N, g, 5) \
   EINI_DIR_PAIR(N, g, 6) EINI_DIR_PAIR(N, g, 7)
+#define EINI_DIR_LEVELS_2 EINI_DIR_PAIR(2, 1, 0)
 #define EINI_DIR_LEVELS_4 EINI_DIR_PAIRS_2(4, 1) EINI_DIR_PAIR(4, 2, 0)
 #define EINI_DIR_LEVELS_8 \
   EINI_DIR_PAIRS_4(8, 1) EINI_DIR_PAIRS_2(8, 2) EINI_DIR_PAIR(8, 4, 0)
@@ -74,6 +76,8 @@
   EINI_INLINE void fn(const S##_V *v, S##_T *y) {                                          \
     for (int i = 0; i < S##_N; i++) y[i] = S##_fold_sum(S##_N, (const S##_T *)(v + i), 1); \
   }
+#define EINI_DIR_SUMS_NEON_4(fn, S) EINI_DIR_SUMS(fn, S, 4)
+#define EINI_DIR_SUMS_NEON_8(fn, S) EINI_DIR_SUMS(fn, S, 2)
 #define EINI_DIR_SUMS_AVX2_4(fn, S) EINI_DIR_SUMS(fn, S, 8)
 #define EINI_DIR_SUMS_AVX2_8(fn, S) EINI_DIR_SUMS(fn, S, 4)
 #define EINI_DIR_SUMS_AVX512_4(fn, S) EINI_DIR_SUMS(fn, S, 16)

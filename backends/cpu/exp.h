@@ -3,6 +3,9 @@
 // At most 2 ulp, as in section math; special values as C99.
 // ================================================================================================
 
+// Two steps of a polynomial.
+#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
+
 #if EINI_CPU_X86
 // 2^(j/16)
 static const double eini_exp_parts[16] = {
@@ -54,6 +57,79 @@ EINI_T512 static inline __m512 eini_exp_zs(__m512 x) {
 }
 #endif  // EINI_CPU_X86
 
+#if EINI_CPU_X86
+
+// 2^(j/8), less the j/8 that a shift of m adds to it, as words of the two halves of its bits.
+static const uint32_t eini_exp_high[8] = {0x3ff00000, 0x3fef72b8, 0x3fef06fe, 0x3feebfda,
+                                          0x3feea09e, 0x3feeace5, 0x3feee89f, 0x3fef5818};
+static const uint32_t eini_exp_low[8] = {0x00000000, 0x3c7d517b, 0x0a31b715, 0xd5362a27,
+                                         0x667f3bcd, 0x422aa0db, 0x995ad3ad, 0xdcfba487};
+
+// AVX2: m in eighths, e^r = 1 + r + r^2 q(r). Near 0 the exponents of 2^m are there and are added
+// to those of 2^(j/8); else they come in two factors, after the sum, which gives the same bits.
+EINI_T256 EINI_INLINE __m256d eini_exp_eighths(__m256d x, int near) {
+  const __m256d shift = _mm256_set1_pd(6755399441055744.0 / 8);
+  const __m256d t = _mm256_fmadd_pd(x, _mm256_set1_pd(1.4426950408889634), shift);
+  const __m256d m = _mm256_sub_pd(t, shift);
+  const __m256i bits = _mm256_castpd_si256(t), j = _mm256_shuffle_epi32(bits, 0xa0);
+  const __m256i high = _mm256_permutevar8x32_epi32(
+      _mm256_loadu_si256((const __m256i *)(const void *)eini_exp_high), j);
+  const __m256i low = _mm256_permutevar8x32_epi32(
+      _mm256_loadu_si256((const __m256i *)(const void *)eini_exp_low), j);
+  const __m256i by = near ? bits : _mm256_and_si256(bits, _mm256_set1_epi64x(7));
+  const __m256d part = _mm256_castsi256_pd(
+      _mm256_add_epi64(_mm256_blend_epi32(low, high, 0xaa), _mm256_slli_epi64(by, 49)));
+  __m256d r = _mm256_fnmadd_pd(m, _mm256_set1_pd(0.69314718055989033), x);
+  r = _mm256_fnmadd_pd(m, _mm256_set1_pd(5.4979230187083712e-14), r);
+  const __m256d r2 = _mm256_mul_pd(r, r);
+  __m256d q = _mm256_fmadd_pd(r, _mm256_set1_pd(0.00019841090331182177),
+                              _mm256_set1_pd(0.0013889786727626482));
+  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.008333333355552619, 0.041666666568360045);
+  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.1666666666666483, 0.5000000000000308);
+  q = _mm256_fmadd_pd(q, r2, r);
+  q = _mm256_fmadd_pd(q, part, part);
+  if (near) return q;
+  const __m256i k = _mm256_srli_epi64(
+      _mm256_sub_epi64(bits, _mm256_set1_epi64x(0x4338000000000000 - 8 * 0x7fe)), 3);
+  const __m256i h = _mm256_srli_epi64(k, 1), l = _mm256_sub_epi64(k, h);
+  q = _mm256_mul_pd(q, _mm256_castsi256_pd(_mm256_slli_epi64(h, 52)));
+  return _mm256_mul_pd(q, _mm256_castsi256_pd(_mm256_slli_epi64(l, 52)));
+}
+
+EINI_T256 static inline __m256d eini_exp_near_yd(__m256d x) { return eini_exp_eighths(x, 1); }
+
+EINI_T256 static __m256d eini_exp_far_yd(__m256d x) {
+  x = _mm256_min_pd(_mm256_set1_pd(746), x);  // NaN goes through as the second argument
+  return eini_exp_eighths(_mm256_max_pd(_mm256_set1_pd(-746), x), 0);
+}
+
+// Negative where x is far from 0, or NaN.
+EINI_T256 EINI_INLINE __m256i eini_exp_sign_yd(__m256d x) {
+  const __m256i bits = _mm256_castpd_si256(_mm256_andnot_pd(_mm256_set1_pd(-0.0), x));
+  return _mm256_sub_epi64(_mm256_castpd_si256(_mm256_set1_pd(350)), bits);
+}
+
+EINI_T256 static inline __m256d eini_exp_yd(__m256d x) {
+  if (_mm256_movemask_pd(_mm256_castsi256_pd(eini_exp_sign_yd(x)))) return eini_exp_far_yd(x);
+  return eini_exp_near_yd(x);
+}
+
+// Of eight vectors at once.
+EINI_T256 EINI_INLINE __m256i eini_exp_signs_yd(__m256d a, __m256d b, __m256d c, __m256d d) {
+  return _mm256_or_si256(_mm256_or_si256(eini_exp_sign_yd(a), eini_exp_sign_yd(b)),
+                         _mm256_or_si256(eini_exp_sign_yd(c), eini_exp_sign_yd(d)));
+}
+EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
+  return _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_or_si256(x, y))) != 0;
+}
+#define EINI_EXPS_YD(a, b, c, d, e, f, g, h)                                                \
+  if (eini_exp_is_far_yd(eini_exp_signs_yd(a, b, c, d), eini_exp_signs_yd(e, f, g, h)))     \
+    EINI_EXPS(eini_exp_far_yd, a, b, c, d, e, f, g, h);                                     \
+  else EINI_EXPS(eini_exp_near_yd, a, b, c, d, e, f, g, h)
+#endif  // EINI_CPU_X86
+#define EINI_EXPS(fn, a, b, c, d, e, f, g, h) \
+  (a = fn(a), b = fn(b), c = fn(c), d = fn(d), e = fn(e), f = fn(f), g = fn(g), h = fn(h))
+
 // Without scalef and a table in registers: section math's, with fused products. t holds 2^52 times
 // 1.5 plus the integer m, so m in its low bits; 2^m, which may be beyond the exponents there are,
 // comes in two factors. NaN goes through MIN and MAX as their second argument.
@@ -92,9 +168,7 @@ EINI_T512 static inline __m512 eini_exp_zs(__m512 x) {
     p = X##MUL(p, X##FROM(X##SHL(h, 23)));                                                  \
     return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 23)));                                   \
   }
-#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
 #if EINI_CPU_X86
-EINI_EXP_D(eini_exp_yd, EINI_YD_)
 EINI_EXP_S(eini_exp_ys, EINI_YS_)
 #elif EINI_CPU_NEON
 EINI_EXP_D(eini_exp_nd, EINI_ND_)

@@ -225,7 +225,33 @@ EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD,
 EINI_GETT_PACK(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
 EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
 EINI_GETT_PACK(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
-#endif  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, eini_gett_8d *d,
+                                   const int64_t *o) {
+  const float64x2_t a = vld1q_f64((const double *)(const void *)(s + r[0])),
+                    b = vld1q_f64((const double *)(const void *)(s + r[1]));
+  vst1q_f64((double *)(void *)(d + o[0]), vzip1q_f64(a, b));
+  vst1q_f64((double *)(void *)(d + o[1]), vzip2q_f64(a, b));
+}
+
+EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, float *d, const int64_t *o) {
+  const float32x4_t a0 = vld1q_f32(s + r[0]), a1 = vld1q_f32(s + r[1]),
+                    a2 = vld1q_f32(s + r[2]), a3 = vld1q_f32(s + r[3]);
+  const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
+                    b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
+  vst1q_f32(d + o[0], vzip1q_f32(b0, b2));
+  vst1q_f32(d + o[1], vzip2q_f32(b0, b2));
+  vst1q_f32(d + o[2], vzip1q_f32(b1, b3));
+  vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
+}
+
+#define EINI_GETT_COPY_ND(d, s) \
+  vst1q_f64((double *)(void *)(d), vld1q_f64((const double *)(const void *)(s)))
+#define EINI_GETT_COPY_NS(d, s) vst1q_f32(d, vld1q_f32(s))
+EINI_GETT_PACK(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
+               eini_gett_swap_nd)
+EINI_GETT_PACK(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS, eini_gett_swap_ns)
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 // d[i] *= s[i] for products of operands; n is a multiple of every vector.
 typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
@@ -255,6 +281,9 @@ EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
 EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
 EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
 EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
+#elif EINI_CPU_NEON
+EINI_GETT_TIMES(eini_gett_times_nd, EINI_GETT_NONE, EINI_ND_)
+EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
 #endif
 
 // ---- the kernels of one problem
@@ -364,7 +393,13 @@ static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k
     eini_gett_shape(k, 8, 3, 4);
     return;
   }
-#else  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_NEON && !wide) {
+    k->tile = eini_gett_ni, k->fold = eini_gett_ni_sum;
+    eini_gett_shape(k, 4, 2, 8);
+    return;
+  }
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
   if (wide) {
@@ -403,7 +438,13 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   else if (y != NULL && k->nu % 4 == 0) k->pack_u = y, k->gu = 4;
   if (type == EIN_F64) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zd : eini_gett_times_yd;
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
-#else  // EINI_CPU_X86
+#elif EINI_CPU_NEON
+  if (isa != EINI_ISA_NEON) return;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_gett_pack_ns;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_gett_pack_nd;
+  if (type == EIN_F64) k->times = eini_gett_times_nd;
+  if (type == EIN_F32) k->times = eini_gett_times_ns;
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
 }

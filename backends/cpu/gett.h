@@ -323,6 +323,9 @@ EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
                  (double)HUGE_VAL)
 EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
                  (float)HUGE_VAL)
+EINI_GETT_FOLD(eini_gett_ni_sum, EINI_GETT_NONE, EINI_NI_, EINI_NI_, EINI_GETT_FOLD_SUM)
+EINI_GETT_TILES(eini_gett_ni, EINI_GETT_NONE, EINI_NI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
+                0, EINI_GETT_CASES_2X8)
 #endif
 EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
                  (double)HUGE_VAL)

@@ -23,11 +23,11 @@
 //
 // Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
 //
-//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tiles >>copy >>copy-blocks
-//                 >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows >>gett >>gett-pack
-//                 >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved >>dots >>direct
-//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>families >>measure >>cpu-public
+//                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
+//                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
+//                 >>gett >>gett-pack >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved
+//                 >>dots >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny
+//                 >>sums >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -45,6 +45,11 @@
 // asks the processor what it has; flags like -march=native are not needed. ein_cpu_desc.isa asks
 // for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is an error
 // (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
+//
+// AVX-512, AVX2 and NEON have the same families: products, dot products, sums, rows of maps with
+// exp in registers, copies by whole lines. Machines with SVE run what NEON machines run. NEON has
+// no stores past the caches here: "copy stream" is a variant there that may be asked for, and is
+// never chosen.
 //
 //
 // THREADS

@@ -28,7 +28,7 @@ static int eini_rows_together(const eini_cpu *cpu, const eini_steps *r) {
 
 // The steps of an instruction set for the type of a map; 0: none.
 static int eini_rows_set(eini_steps *r, int isa, const ein_map *m) {
-  const ein_dtype type = m->code->type;
+  const int type = m->code->type;
   r->map = m;
   r->isa = isa;
   r->set = &eini_row_sets[isa][type == EIN_F64];

@@ -74,6 +74,13 @@ EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
 #undef EINI_LOAD512
 #undef EINI_STREAM
 
+// One line.
+static inline void eini_stream_line(char *d, const char *s) {
+  for (int i = 0; i < 64; i += 16)
+    _mm_stream_si128((__m128i *)(void *)(d + i),
+                     _mm_loadu_si128((const __m128i *)(const void *)(s + i)));
+}
+
 static void eini_stream_lines(int isa, const eini_lines *p) {
   if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
   else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
@@ -86,6 +93,8 @@ static void eini_stream_end(void) { _mm_sfence(); }
 #define EINI_STREAM_LINE 64    // what a row is completed to; 0: there are no such stores
 
 #else  // EINI_CPU_X86
+
+static inline void eini_stream_line(char *d, const char *s) { memcpy(d, s, 64); }
 
 static void eini_stream_lines(int isa, const eini_lines *p) {
   (void)isa;

@@ -3,58 +3,12 @@
 // tile(src, ss, dst, ds): dst[s * ds + d] = src[d * ss + s] for s, d < B elements; steps in bytes.
 // ================================================================================================
 
-typedef void (*eini_tile_fn)(const char *src, int64_t ss, char *dst, int64_t ds);
-
 #if EINI_CPU_X86
 
 #define EINI_LD1(r) _mm_loadu_si128((const __m128i *)(const void *)(src + (r)*ss))
 #define EINI_LD2(r) _mm256_loadu_si256((const __m256i *)(const void *)(src + (r)*ss))
-#define EINI_LD5(r) eini_tile_load(t, r)
 #define EINI_ST1(r, v) _mm_storeu_si128((__m128i *)(void *)(dst + (r)*ds), v)
 #define EINI_ST2(r, v) _mm256_storeu_si256((__m256i *)(void *)(dst + (r)*ds), v)
-#define EINI_ST5(r, v) eini_tile_store(t, r, v)
-
-// Where a tile of whole lines is read, where it goes, and how: to the caches or past them.
-typedef struct eini_tile {
-  const char *src;
-  const int64_t *column;       // columns of any places: their offsets; or NULL: ss apart
-  int64_t ss;
-  char *dst;
-  int64_t ds;
-  int stream;
-  char *const *row;            // rows of any places; or NULL: those at dst, ds apart
-  int64_t at;                  // of the line from that with the row's first byte
-  char *carry;
-} eini_tile;
-
-EINI_T512 EINI_INLINE __m512i eini_tile_load(const eini_tile *t, int r) {
-  return _mm512_loadu_si512(
-      (const void *)(t->src + (t->column != NULL ? t->column[r] : r * t->ss)));
-}
-
-// The line of a row that starts anywhere, by words: it begins with the end of the tile before,
-// which waits in `carry`, and what is left of this tile waits there.
-EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __m512i v) {
-  const __m512i words =
-      _mm512_setr_epi32(16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-  const int in = (int)((uintptr_t)row >> 2 & 15);
-  return _mm512_permutex2var_epi32(before, _mm512_sub_epi32(words, _mm512_set1_epi32(in)), v);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_store(const eini_tile *t, int r, __m512i v) {
-  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
-  if (t->row != NULL) {
-    const __m512i line =
-        eini_line_join(d, _mm512_loadu_si512((const void *)(t->carry + 64 * r)), v);
-    d += t->at - (int64_t)((uintptr_t)d & 63);
-    _mm512_stream_si512((__m512i *)(void *)d, line);
-    _mm512_storeu_si512((void *)(t->carry + 64 * r), v);
-  } else if (t->stream) {
-    _mm512_stream_si512((__m512i *)(void *)d, v);
-  } else {
-    _mm512_storeu_si512((void *)d, v);
-  }
-}
 
 // Perfect shuffles of 128 bits: log2(B) rounds of interleaving vector i with vector i + B/2.
 #define EINI_ZIP2(T, x, y, bits, i, j, k, l)                                                \
@@ -137,15 +91,6 @@ EINI_T256 static void eini_reg_tile_64y(const char *src, int64_t ss, char *dst, 
   EINI_ST2(3, _mm256_permute2x128_si256(t1, t3, 0x31));
 }
 
-// Four rows: within 128-bit lanes, column j of lane L of v##j is element 4 L + j of the rows.
-#define EINI_QUAD(T, P, ld, q)                                                              \
-  T q##r0 = ld(4 * q##_n), q##r1 = ld(4 * q##_n + 1);                                       \
-  T q##r2 = ld(4 * q##_n + 2), q##r3 = ld(4 * q##_n + 3);                                   \
-  T q##t0 = P##_unpacklo_epi32(q##r0, q##r1), q##t1 = P##_unpackhi_epi32(q##r0, q##r1);     \
-  T q##t2 = P##_unpacklo_epi32(q##r2, q##r3), q##t3 = P##_unpackhi_epi32(q##r2, q##r3);     \
-  T q##v0 = P##_unpacklo_epi64(q##t0, q##t2), q##v1 = P##_unpackhi_epi64(q##t0, q##t2);     \
-  T q##v2 = P##_unpacklo_epi64(q##t1, q##t3), q##v3 = P##_unpackhi_epi64(q##t1, q##t3);
-
 EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, int64_t ds) {
   enum { a_n = 0, b_n = 1 };
   EINI_QUAD(__m256i, _mm256, EINI_LD2, a)
@@ -160,80 +105,11 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 #undef EINI_LANES2
 }
 
-// The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
-#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
-  do {                                                                                      \
-    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);\
-    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);\
-    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
-    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
-    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
-    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
-  } while (0)
-
-// Tiles of whole lines: to the caches; as eini_line_tile_.., past them; as eini_join_tile_.., from
-// and to any places.
-#define EINI_TILE_LINES(bits)                                                               \
-  EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
-                                             int64_t ds) {                                  \
-    const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst,       \
-                                              int64_t ds) {                                 \
-    const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_join_tile_##bits(const char *src, const int64_t *column,       \
-                                              char *const *row, int64_t at, char *carry) {  \
-    const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};                       \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  EINI_T512 static void eini_pick_tile_##bits(const char *src, const int64_t *column,       \
-                                              char *dst) {                                  \
-    const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};                        \
-    eini_tile_##bits(&t);                                                                   \
-  }
-
-EINI_T512 EINI_INLINE void eini_tile_32z(const eini_tile *t) {
-  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
-  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
-  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
-  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
-  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_64z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
-  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
-  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
-  EINI_LANES4(0, 2, a, b, c, d);
-  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
-  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
-  EINI_LANES4(1, 2, a, b, c, d);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_128z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  EINI_LANES4(0, 1, r0, r1, r2, r3);
-}
-EINI_TILE_LINES(32z)
-EINI_TILE_LINES(64z)
-EINI_TILE_LINES(128z)
-#undef EINI_TILE_LINES
-#undef EINI_LANES4
 #undef EINI_QUAD
 #undef EINI_LD1
 #undef EINI_LD2
-#undef EINI_LD5
 #undef EINI_ST1
 #undef EINI_ST2
-#undef EINI_ST5
 
 #elif EINI_CPU_NEON
 
@@ -311,36 +187,3 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
 #else  // EINI_CPU_X86
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
-
-// Tiles that store whole lines past the caches, by log2 of the size; at best B = 64 / size.
-static eini_tile_kind eini_tile_lines(int isa, int size) {
-  eini_tile_kind none = {0, NULL};
-#if EINI_CPU_X86
-  static const eini_tile_kind kinds[3] = {
-      {16, eini_line_tile_32z}, {8, eini_line_tile_64z}, {4, eini_line_tile_128z}};
-  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
-#else
-  (void)isa, (void)size;
-#endif
-  return none;
-}
-
-// Such tiles from columns and to rows of any places, see eini_tile. pick: into a line for each row.
-typedef struct eini_join_kind {
-  int b;
-  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
-  void (*pick)(const char *src, const int64_t *column, char *dst);
-} eini_join_kind;
-
-static eini_join_kind eini_tile_joins(int isa, int size) {
-  eini_join_kind none = {0, NULL, NULL};
-#if EINI_CPU_X86
-  static const eini_join_kind kinds[3] = {{16, eini_join_tile_32z, eini_pick_tile_32z},
-                                          {8, eini_join_tile_64z, eini_pick_tile_64z},
-                                          {4, eini_join_tile_128z, eini_pick_tile_128z}};
-  if (isa == EINI_ISA_AVX512 && size >= 4) return kinds[size / 8];
-#else
-  (void)isa, (void)size;
-#endif
-  return none;
-}

@@ -8,7 +8,7 @@
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers.
+// B: the same bits as integers. EXPS: EXP of eight variables.
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
@@ -41,6 +41,7 @@
 #define EINI_ZD_TOP(x, y) eini_max_512pd(x, y)
 #define EINI_ZD_LOW(x, y) eini_min_512pd(x, y)
 #define EINI_ZD_EXP(x) eini_exp_zd(x)
+#define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
@@ -71,6 +72,7 @@
 #define EINI_ZS_TOP(x, y) eini_max_512ps(x, y)
 #define EINI_ZS_LOW(x, y) eini_min_512ps(x, y)
 #define EINI_ZS_EXP(x) eini_exp_zs(x)
+#define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
 #define EINI_YD_T double
 #define EINI_YD_V __m256d
@@ -101,6 +103,7 @@
 #define EINI_YD_CEIL(x) _mm256_round_pd(x, _MM_FROUND_CEIL)
 #define EINI_YD_RINT(x) _mm256_round_pd(x, _MM_FROUND_RINT)
 #define EINI_YD_EXP(x) eini_exp_yd(x)
+#define EINI_YD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS_YD(a, b, c, d, e, f, g, h)
 #define EINI_YD_B __m256i
 #define EINI_YD_BITS(x) _mm256_castpd_si256(x)
 #define EINI_YD_FROM(i) _mm256_castsi256_pd(i)
@@ -138,6 +141,7 @@
 #define EINI_YS_CEIL(x) _mm256_round_ps(x, _MM_FROUND_CEIL)
 #define EINI_YS_RINT(x) _mm256_round_ps(x, _MM_FROUND_RINT)
 #define EINI_YS_EXP(x) eini_exp_ys(x)
+#define EINI_YS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_ys, a, b, c, d, e, f, g, h)
 #define EINI_YS_B __m256i
 #define EINI_YS_BITS(x) _mm256_castps_si256(x)
 #define EINI_YS_FROM(i) _mm256_castsi256_ps(i)
@@ -236,6 +240,7 @@ EINI_PICK512(pd, d)
 #define EINI_ND_CEIL(x) vrndpq_f64(x)
 #define EINI_ND_RINT(x) vrndiq_f64(x)
 #define EINI_ND_EXP(x) eini_exp_nd(x)
+#define EINI_ND_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_nd, a, b, c, d, e, f, g, h)
 #define EINI_ND_B uint64x2_t
 #define EINI_ND_BITS(x) vreinterpretq_u64_f64(x)
 #define EINI_ND_FROM(i) vreinterpretq_f64_u64(i)
@@ -274,6 +279,7 @@ EINI_PICK512(pd, d)
 #define EINI_NS_CEIL(x) vrndpq_f32(x)
 #define EINI_NS_RINT(x) vrndiq_f32(x)
 #define EINI_NS_EXP(x) eini_exp_ns(x)
+#define EINI_NS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_ns, a, b, c, d, e, f, g, h)
 #define EINI_NS_B uint32x4_t
 #define EINI_NS_BITS(x) vreinterpretq_u32_f32(x)
 #define EINI_NS_FROM(i) vreinterpretq_f32_u32(i)
@@ -281,4 +287,14 @@ EINI_PICK512(pd, d)
 #define EINI_NS_BSUB(i, j) vsubq_u32(i, j)
 #define EINI_NS_SHR(i, n) vshrq_n_u32(i, n)
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
+
+#define EINI_NI_T int32_t
+#define EINI_NI_V int32x4_t
+#define EINI_NI_W 4
+#define EINI_NI_LOAD(p) vld1q_s32(p)
+#define EINI_NI_STORE(p, x) vst1q_s32(p, x)
+#define EINI_NI_STREAM(p, x, m) vst1q_s32(p, x)
+#define EINI_NI_SET(x) vdupq_n_s32(x)
+#define EINI_NI_ADD(a, b) vaddq_s32(a, b)
+#define EINI_NI_FMA(a, b, c) vmlaq_s32(c, a, b)
 #endif  // EINI_CPU_NEON
