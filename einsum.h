@@ -759,6 +759,7 @@ typedef enum ein_memory_level {
 // measures it. Numbers are of one core where they do not say otherwise; 0: not known.
 typedef struct ein_rates {
   double flops_f64, flops_f32;     // per second, arithmetic alone
+  double flops_bf16, flops_i8;     // the same of dot products of bf16 into f32, of i8 into i32
   double read_bw[EIN_MEMORY_LEVELS];  // bytes per second, by where they lie
   double copy_bw[EIN_MEMORY_LEVELS];  // read plus written; to memory past the caches
   double cache_bytes[EIN_MEMORY];  // of L1 and L2, and of L3 a core's share
@@ -958,7 +959,8 @@ typedef struct ein_kernels {
                              const ein_part *part, void *scratch);
   int (*copy_plan)(void *user, const ein_copy *c, int width, int nth, ein_choice *choice);
   ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
-  // Faster versions of operations (EIN_OP_*) for chunks; NULL: none.
+  // Faster versions of operations (EIN_OP_*) for chunks, by computation type; of storage dtypes
+  // that are none, EIN_OP_OPERAND: to theirs, EIN_OP_CAST: from it. NULL: none.
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
   // Folds n values into *acc (EIN_FOLD_SUM to EIN_FOLD_ALL); NULL: none.
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
@@ -972,8 +974,8 @@ typedef struct ein_kernels {
   size_t stream_bytes;
   ein_rates rates;              // by table
   const char *machine;          // what rates are measured of, see ein_rates; NULL: not known
-  // Measures what no other can: flops_f64, flops_f32, hz and stream_bytes, in `bytes` of memory of
-  // the caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
+  // Measures what no other can: flops_.., hz and stream_bytes, in `bytes` of memory of the
+  // caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
   void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
                      size_t bytes, ein_rates *rates);
   const ein_memory *memory;     // NULL: the host's
@@ -2645,16 +2647,13 @@ static float eini_f16_load(uint16_t h) {
 static inline uint16_t eini_f16_store(float f) {
   uint32_t u = eini_f32_bits(f), sign = (u >> 16) & 0x8000u;
   u &= 0x7fffffffu;
-  uint32_t r;
-  if (u > 0x7f800000u) {
-    r = 0x7e00u | ((u >> 13) & 0x3ffu);
-  } else if (u >= 0x477ff000u) {  // 65520 and above round to infinity
-    r = 0x7c00u;
-  } else if (u < 0x38800000u) {   // below 2^-14: adding 0.5 aligns the subnormal's last bit
-    r = eini_f32_bits(eini_f32_from_bits(u) + 0.5f) - 0x3f000000u;
-  } else {
-    r = (u + 0xfffu + ((u >> 13) & 1u) - 0x38000000u) >> 13;
-  }
+  // No branches, for loops. Below 2^-14 adding 0.5 aligns the subnormal's last bit; 65520 and above
+  // round to infinity.
+  const float low = eini_f32_from_bits(u < 0x38800000u ? u : 0) + 0.5f;
+  uint32_t r = (u + 0xfffu + ((u >> 13) & 1u) - 0x38000000u) >> 13;
+  r = u < 0x38800000u ? eini_f32_bits(low) - 0x3f000000u : r;
+  r = u >= 0x477ff000u ? 0x7c00u : r;
+  r = u > 0x7f800000u ? 0x7e00u | ((u >> 13) & 0x3ffu) : r;
   return (uint16_t)(r | sign);
 }
 
@@ -2682,9 +2681,8 @@ static double eini_i64_odd(int64_t x) {
 static float eini_bf16_load(uint16_t h) { return eini_f32_from_bits((uint32_t)h << 16); }
 
 static uint16_t eini_bf16_store(float f) {
-  uint32_t u = eini_f32_bits(f);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
-  return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  const uint32_t u = eini_f32_bits(f), r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : r);
 }
 
 // Float to integer without undefined behaviour: NaN gives 0, out of range saturates.
@@ -13143,6 +13141,17 @@ EINI_CHUNK_OP(round_u8, int32_t, int32_t, (uint8_t)(uint32_t)x)
 EINI_CHUNK_OP(round_i16, int32_t, int32_t, (int16_t)(uint16_t)(uint32_t)x)
 EINI_CHUNK_OP(round_f16_f32, float, float, eini_f16_load(eini_f16_store(x)))
 EINI_CHUNK_OP(round_bf16_f32, float, float, eini_bf16_load(eini_bf16_store(x)))
+
+// From a storage dtype to its computation type, and back.
+EINI_CHUNK_OP(load_f16, uint16_t, float, eini_f16_load(x))
+EINI_CHUNK_OP(load_bf16, uint16_t, float, eini_bf16_load(x))
+EINI_CHUNK_OP(load_i8, int8_t, int32_t, x)
+EINI_CHUNK_OP(load_u8, uint8_t, int32_t, x)
+EINI_CHUNK_OP(load_i16, int16_t, int32_t, x)
+EINI_CHUNK_OP(store_f16, float, uint16_t, eini_f16_store(x))
+EINI_CHUNK_OP(store_bf16, float, uint16_t, eini_bf16_store(x))
+EINI_CHUNK_OP(store_8, int32_t, uint8_t, (uint32_t)x)
+EINI_CHUNK_OP(store_16, int32_t, uint16_t, (uint32_t)x)
 EINI_CHUNK_OP(odd_i32, int32_t, float, eini_round_odd((double)x))
 EINI_CHUNK_OP(odd_i64, int64_t, float, eini_round_odd(eini_i64_odd(x)))
 EINI_CHUNK_OP(odd_f64, double, float, eini_round_odd(x))
@@ -13282,6 +13291,24 @@ static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
          to == EIN_I16 ? eini_c_round_i16 : NULL;
 }
 
+// From a storage dtype to its computation type (op EIN_OP_OPERAND) or back (EIN_OP_CAST); NULL:
+// they are one, or it is a bool.
+static eini_chunk_fn eini_storage_find(const ein_kernels *fast, int op, ein_dtype t) {
+  const int load = op == EIN_OP_OPERAND;
+  if (ein_dtype_compute(t) == t) return NULL;
+  eini_chunk_fn fn = fast == NULL || fast->chunk_fn == NULL ? NULL
+                                                            : fast->chunk_fn(fast->user, op, t);
+  if (fn != NULL) return fn;
+  switch (t) {
+    case EIN_F16: return load ? eini_c_load_f16 : eini_c_store_f16;
+    case EIN_BF16: return load ? eini_c_load_bf16 : eini_c_store_bf16;
+    case EIN_I8: return load ? eini_c_load_i8 : eini_c_store_8;
+    case EIN_U8: return load ? eini_c_load_u8 : eini_c_store_8;
+    case EIN_I16: return load ? eini_c_load_i16 : eini_c_store_16;
+    default: return NULL;
+  }
+}
+
 // Of a chunk of any dtype; 64 bytes more: how many equal values there are, and no two registers at
 // the same sets of a cache.
 static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }
@@ -13413,6 +13440,7 @@ static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i)
   const ein_dtype from = v->op == EIN_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
   ein_step *step;
   EINI_TRY(eini_step_add(cc, v->op, from, ein_dtype_compute(from), &step));
+  step->fn = eini_storage_find(cc->fast, EIN_OP_OPERAND, from);
   step->a = v->arg[0];
   step->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
   cc->last[i] = INT_MAX;
@@ -13589,26 +13617,6 @@ static void eini_gather_rows(const eini_eval *ev, size_t size, int64_t n, const 
   }
 }
 
-// Storage values (gathered, contiguous) to the computation type.
-static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
-  int32_t *i = (int32_t *)dst;
-  float *f = (float *)dst;
-  switch (t) {
-    case EIN_BOOL:
-      for (int64_t j = 0; j < n; j++) ((uint8_t *)dst)[j] = ((const uint8_t *)src)[j] != 0;
-      break;
-    case EIN_U8: for (int64_t j = 0; j < n; j++) i[j] = ((const uint8_t *)src)[j]; break;
-    case EIN_I8: for (int64_t j = 0; j < n; j++) i[j] = ((const int8_t *)src)[j]; break;
-    case EIN_I16: for (int64_t j = 0; j < n; j++) i[j] = ((const int16_t *)src)[j]; break;
-    case EIN_F16:
-      for (int64_t j = 0; j < n; j++) f[j] = eini_f16_load(((const uint16_t *)src)[j]);
-      break;
-    default:
-      for (int64_t j = 0; j < n; j++) f[j] = eini_bf16_load(((const uint16_t *)src)[j]);
-      break;
-  }
-}
-
 static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
 
 // The values of index i into d, whole lanes of them. had: how many are there from before, the first
@@ -13669,8 +13677,14 @@ static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) 
     return;
   }
   uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most
+  if (step->fn == NULL) {        // bools, whatever byte is theirs
+    eini_gather(size, n, src, by, table, mem);
+    for (int64_t j = 0; j < n; j++) mem[j] = mem[j] != 0;
+    return;
+  }
+  memset((char *)raw + (size_t)n * size, 0, (size_t)(eini_whole_lanes(n) - n) * size);
   eini_gather(size, n, src, by, table, raw);
-  eini_widen((ein_dtype)step->from, n, raw, mem);
+  step->fn(eini_whole_lanes(n), raw, raw, raw, mem);
 }
 
 // Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
@@ -13758,9 +13772,9 @@ static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_
 
 // A chunk of the computation type `from` (bool i32 i64 f32 f64 c64 c128) goes to storage dtype
 // `to`: converted into tmp (16 bytes for each of whole lanes; may be the source's own place for
-// equal types).
-static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src, void *tmp,
-                               void *tmp2) {
+// equal types). store: as eini_storage_find gives it.
+static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src,
+                               eini_chunk_fn store, void *tmp, void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
   int64_t padded = eini_whole_lanes(n);
   const eini_chunk_fn once = to == EIN_F16 || to == EIN_BF16 ? eini_odd_find(from) : NULL;
@@ -13781,21 +13795,7 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
     src = tmp;
   }
   if (mid == to) return src;
-  const int32_t *i = (const int32_t *)src;
-  const float *fl = (const float *)src;
-  switch (to) {
-    case EIN_U8: for (int64_t j = 0; j < n; j++) ((uint8_t *)tmp2)[j] = (uint8_t)i[j]; break;
-    case EIN_I8:
-      for (int64_t j = 0; j < n; j++) ((int8_t *)tmp2)[j] = (int8_t)(uint8_t)(uint32_t)i[j];
-      break;
-    case EIN_I16:
-      for (int64_t j = 0; j < n; j++) ((int16_t *)tmp2)[j] = (int16_t)(uint16_t)(uint32_t)i[j];
-      break;
-    case EIN_F16:
-      for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_f16_store(fl[j]);
-      break;
-    default: for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_bf16_store(fl[j]); break;
-  }
+  store(padded, src, src, src, tmp2);
   return tmp2;
 }
 
@@ -14388,6 +14388,7 @@ typedef struct eini_task {
   int nop, niota, pos, extra, nextra, epi_iota, nepi_iota, out;  // stream numbers and counts
   eini_ref *ref;               // of streams that are tensors
   ein_code code, epi;
+  eini_chunk_fn store;         // of the output's dtype, as eini_storage_find gives it
   int has_epi;
   eini_folder folder;
   int no_reduction;            // the reduced space is empty: only identities are stored
@@ -14538,7 +14539,7 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
   size_t size = eini_dtypes[to].size;
   char *dst = w->slot[t->ref[t->out].slot] + t->ref[t->out].offset + w->at[t->out] * (int64_t)size;
   if ((const char *)v == dst) return;  // written in place by the last operation
-  if (type != to) v = eini_narrow(type, to, n, v, w->conv, w->conv2);
+  if (type != to) v = eini_narrow(type, to, n, v, t->store, w->conv, w->conv2);
   const int64_t *table = t->table != NULL && !t->chunk_reduced ? t->table[t->out] : NULL;
   if (t->stream != NULL) {
     t->stream->stream_fn(t->stream->user, (size_t)n * size, v, dst);
@@ -14958,7 +14959,8 @@ static void eini_operation_scatter(const eini_task *t, char *const *slot, eini_o
       const void *v = from;
       if (own != stored) {  // whole lanes are read
         memcpy(w->raw, from, (size_t)n * size);
-        v = eini_narrow(own, stored, n, w->raw, w->conv, w->conv2);
+        v = eini_narrow(own, stored, n, w->raw, eini_storage_find(NULL, EIN_OP_CAST, stored),
+                        w->conv, w->conv2);
       }
       eini_scatter(out, n, v, base + (at + i * step) * (int64_t)out, step, NULL);
       from += (size_t)n * size;
@@ -15197,7 +15199,8 @@ static void eini_states_finish(const eini_folder *f, int rank, const int64_t *le
         part[s] = room[s];
       }
       const void *v = eini_fold_finish(f, m, part, room[4]);
-      if (f->result != to) v = eini_narrow(f->result, to, m, v, room[5], room[6]);
+      const eini_chunk_fn store = eini_storage_find(NULL, EIN_OP_CAST, to);
+      if (f->result != to) v = eini_narrow(f->result, to, m, v, store, room[5], room[6]);
       eini_scatter((size_t)size, m, v, dst + (line + k * step) * size, step, NULL);
     }
   }
@@ -15944,7 +15947,9 @@ static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
   for (int k = 1; t->carries && k < t->folder.nstate; k++)
     EINI_TRY(eini_stream_tensor(lo, s, t, t->out + k, s->carry->state[k], &s->out_map,
                                 ep->column));
-  return eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column);
+  EINI_TRY(eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column));
+  t->store = eini_storage_find(lo->fast, EIN_OP_CAST, t->ref[t->out].dtype);
+  return EIN_OK;
 }
 
 // The stream of positions, row-major over the reduced indices: of all points, where the statement
@@ -16254,7 +16259,7 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
         v = e->conv2;
       }
       void *third = (char *)e->conv2 + eini_reg_bytes(&t->epi);
-      v = eini_narrow(vt, to, m, v, e->conv, third);
+      v = eini_narrow(vt, to, m, v, t->store, e->conv, third);
     }
     const int64_t *table;
     int64_t at, step;
@@ -16766,6 +16771,13 @@ static int eini_is_product(const eini_half *v, const ein_dtype *dtype, ein_dtype
   return v->nop > 1 && seen == v->nop;
 }
 
+// Is the value an operand's, converted to another computation type at most?
+static int eini_is_conversion(const ein_code *code) {
+  for (int i = 0; i < code->nstep; i++)
+    if (code->step[i].op != (i == 0 ? EIN_OP_OPERAND : EIN_OP_CAST)) return 0;
+  return code->nstep > 0;
+}
+
 static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_half *v,
                                       const int *start) {
   eini_contract_task *ct = t->contract;
@@ -16792,8 +16804,7 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
     s->batch = ct->stride[side][2];
     s->form = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type
                   ? EIN_FORM_PLAIN : product ? EIN_FORM_PRODUCT
-              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EIN_OP_CAST &&
-                      v[side].expr.node[0].op == EIN_OP_OPERAND
+              : n == 1 && eini_is_conversion(&ct->code[side])
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
     s->code = &ct->code[side];
@@ -19597,8 +19608,15 @@ static void eini_exact_leaf(const eini_watcher *k, const eini_node *n, eini_exac
     int64_t at = k->w->offset[o];
     for (int i = 0; i < s->nindex; i++) at += k->w->stride[o][i] * k->x[i];
     const char *src = k->slot[k->w->slot[o]] + at * (int64_t)ein_dtype_size(stored);
-    if (eini_same_storage(stored)) memcpy(v->raw, src, ein_dtype_size(stored));
-    else eini_widen(stored, 1, src, v->raw);
+    const eini_chunk_fn load = eini_storage_find(NULL, EIN_OP_OPERAND, stored);
+    uint16_t lanes[EINI_LANES] = {0};
+    if (load != NULL) {
+      memcpy(lanes, src, ein_dtype_size(stored));
+      load(EINI_LANES, lanes, lanes, lanes, v->raw);
+    } else {
+      memcpy(v->raw, src, ein_dtype_size(stored));
+      if (stored == EIN_BOOL) *(uint8_t *)v->raw = *(uint8_t *)v->raw != 0;
+    }
   }
   if (eini_is_whole(t)) v->wide = eini_wide_of(eini_raw_whole(t, v->raw));
 }
@@ -29483,6 +29501,7 @@ typedef struct eini_rate_field {
 // Memory is the last of its fields' numbers: it is needed of those that are.
 static const eini_rate_field eini_rate_fields[] = {
     EINI_RATE(flops_f64, 1, 1, 1e3, 1e17), EINI_RATE(flops_f32, 1, 1, 1e3, 1e17),
+    EINI_RATE(flops_bf16, 1, 0, 1e3, 1e17), EINI_RATE(flops_i8, 1, 0, 1e3, 1e17),
     EINI_RATE(read_bw, EIN_MEMORY_LEVELS, 1, 1e3, 1e17),
     EINI_RATE(copy_bw, EIN_MEMORY_LEVELS, 1, 1e3, 1e17),
     EINI_RATE(all_read_bw, EIN_MEMORY_LEVELS, 0, 1e3, 1e17),

@@ -21,13 +21,15 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
+// Manual: WHAT IT GIVES, INSTRUCTION SETS, REDUCED PRECISION, THREADS, CALIBRATION,
+// MEMORY
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
 //                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
-//                 >>gett >>gett-pack >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved
-//                 >>dots >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny
-//                 >>sums >>families >>measure >>cpu-public
+//                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
+//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>dots >>direct
+//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
+//                 >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -41,10 +43,30 @@
 //
 // INSTRUCTION SETS
 //
-// One binary holds code for AVX-512 (F, DQ, BW, VL and FMA), AVX2 with FMA, NEON and plain C, and
-// asks the processor what it has; flags like -march=native are not needed. ein_cpu_desc.isa asks
-// for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is an error
-// (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
+// One binary holds code for AVX-512 (F, DQ, BW, VL and FMA), AVX2 with FMA and F16C, NEON and plain
+// C, and asks the processor what it has; flags like -march=native are not needed. Of ein_cpu_desc,
+// isa asks for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is
+// an error (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
+//
+//
+// REDUCED PRECISION
+//
+// Sums of products of f16 and bf16 are sums of f32, those of i8, u8 and i16 of i32 that wrap, as
+// everywhere in the library; the result is converted once, when it is stored. Operands are
+// converted while they are packed, or multiplied as they are where the machine has dot products
+// for them; the plan says which (variants bf16, i16, i8, amx):
+//
+//     bf16 x bf16           AMX-BF16, AVX512-BF16; else f32
+//     f16, mixed            f32 (AVX512-FP16 would sum in f16)
+//     i8, u8                AMX-INT8, AVX512-VNNI
+//     i8, u8, i16           AVX512-VNNI, AVX2
+//
+// Integers are exact. Dot products of bf16 take the products as they are and round each sum to
+// f32, in another order than the portable kernels; sums below 2^-126 in size become 0. Inputs below
+// 2^-126, which these instructions take for 0, are looked for while packing: blocks with some are
+// multiplied in f32. AMX is used where the operating system lets a process have its registers
+// (Linux; it is asked when a pool is made, for the whole process), ein_cpu_info says what is there.
+// Deterministic plans convert to f32.
 //
 // AVX-512, AVX2 and NEON have the same families: products, dot products, sums, rows of maps with
 // exp in registers, copies by whole lines. Machines with SVE run what NEON machines run. NEON has
@@ -155,10 +177,26 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #define EINI_CPU_X86 1
 #include <cpuid.h>
 #include <immintrin.h>
-#define EINI_T512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
-#define EINI_T256 __attribute__((target("avx2,fma")))
+#define EINI_T512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma,f16c")))
+#define EINI_T256 __attribute__((target("avx2,fma,f16c")))
 #else
 #define EINI_CPU_X86 0
+#endif
+
+// Dot products of short numbers, and tiles of them: where the compiler knows the instructions.
+#if EINI_CPU_X86 && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+#define EINI_CPU_DOTS 1
+#define EINI_TDOT __attribute__((target( \
+    "avx512f,avx512dq,avx512vl,avx512bw,fma,f16c,avx512bf16,avx512vnni")))
+#else
+#define EINI_CPU_DOTS 0
+#endif
+#if EINI_CPU_DOTS && defined(__linux__)
+#define EINI_CPU_AMX 1
+#define EINI_TAMX __attribute__((target( \
+    "avx512f,avx512dq,avx512vl,avx512bw,fma,f16c,amx-tile,amx-bf16,amx-int8")))
+#else
+#define EINI_CPU_AMX 0
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__aarch64__)
@@ -200,9 +238,14 @@ typedef enum eini_isa {
   EINI_ISA_PLAIN, EINI_ISA_NEON, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_COUNT
 } eini_isa;
 
+// What a machine may have beside AVX-512. PLAIN: its tiles are plain C, for tests.
+enum { EINI_HAS_VNNI = 1, EINI_HAS_BF16 = 2, EINI_HAS_AMX_I8 = 4, EINI_HAS_AMX_BF16 = 8,
+       EINI_HAS_AMX_PLAIN = 16 };
+
 // What the machine is. It never changes, so what runs may look at it.
 typedef struct eini_cpu {
   int isa;                     // the best usable one, or what the user forced
+  int has;                     // EINI_HAS_..; 0 where isa is less than AVX-512
   int64_t l1, l2, l3;          // bytes of data cache one core may use (l3: its share)
   int64_t l3_whole;            // all of a last-level cache
   int l3s;                     // last-level caches that the threads have between them
@@ -227,6 +270,7 @@ typedef struct eini_rated {
   eini_cpu is;
   double hz;                   // cycles per second under load, for the time model
   double peak_f64, peak_f32;   // flops per second at this isa
+  double peak_bf16, peak_i8;   // of dot products of bf16, and of i8
   double read_bw, copy_bw;     // bytes per second from memory; copy: non-temporal, read + written
   double l2_bw, l3_bw;         // bytes per second
   double call;                 // seconds of fixed cost of one run
@@ -513,13 +557,37 @@ static uint64_t eini_cpu_xcr0(void) {
 static int eini_isa_best(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return EINI_ISA_PLAIN;
-  int fma = (c >> 12 & 1) && (c >> 28 & 1);
+  int fma = (c >> 12 & 1) && (c >> 28 & 1) && (c >> 29 & 1);  // AVX and F16C with it
   if (!(c >> 27 & 1) || !fma) return EINI_ISA_PLAIN;
   uint64_t saved = eini_cpu_xcr0();
   if ((saved & 6) != 6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return EINI_ISA_PLAIN;
   const unsigned wide = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // F, DQ, BW, VL
   if ((b & wide) == wide && (saved & 0xe6) == 0xe6) return EINI_ISA_AVX512;
   return b >> 5 & 1 ? EINI_ISA_AVX2 : EINI_ISA_PLAIN;
+}
+
+// Tile registers are there if the system saves them, and lets this process have them: on Linux it
+// is asked, once and for all its threads.
+static int eini_cpu_may_tiles(void) {
+#if EINI_CPU_AMX
+  enum { ask = 0x1023, data = 18 };  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return (eini_cpu_xcr0() >> 17 & 3) == 3 && syscall(SYS_arch_prctl, ask, data) == 0;
+#else
+  return 0;
+#endif
+}
+
+// What there is beside AVX-512: EINI_HAS_..
+static int eini_cpu_has(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0, most = 0;
+  int has = 0;
+  if (!EINI_CPU_DOTS || !__get_cpuid_count(7, 0, &most, &b, &c, &d)) return 0;
+  if (c >> 11 & 1) has |= EINI_HAS_VNNI;
+  const int tiles = (d >> 24 & 1) && (d >> 22 & 9) != 0 && eini_cpu_may_tiles();
+  if (tiles && (d >> 22 & 1)) has |= EINI_HAS_AMX_BF16;
+  if (tiles && (d >> 25 & 1)) has |= EINI_HAS_AMX_I8;
+  if (most >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1)) has |= EINI_HAS_BF16;
+  return has;
 }
 
 static int eini_cpu_amd(unsigned vendor) {  // ebx of leaf 0: "Auth", or "Hygo"
@@ -573,6 +641,8 @@ static int eini_isa_best(void) { return EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA
 
 static int eini_cpu_halves(void) { return 0; }
 
+static int eini_cpu_has(void) { return 0; }
+
 static void eini_cpu_caches(eini_cpu *m) { eini_cpu_sys_caches("", m); }
 
 static double eini_cpu_hz(void) { return 2.5e9; }
@@ -597,6 +667,14 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->is.halves = m->is.isa == EINI_ISA_AVX512 && eini_cpu_halves();
   if (m->is.halves) m->peak_f64 /= 2;
   m->peak_f32 = m->peak_f64 * (m->is.isa == EINI_ISA_PLAIN ? 1 : 2);
+  // Of dot products two and four times as many; a tile of AMX takes 16 cycles for 16 K operations.
+  m->is.has = m->is.isa == EINI_ISA_AVX512 ? eini_cpu_has() : 0;
+  m->peak_bf16 = m->is.has & EINI_HAS_AMX_BF16 ? m->hz * 1024
+                 : m->is.has & EINI_HAS_BF16   ? 2 * m->peak_f32
+                                               : m->peak_f32;
+  m->peak_i8 = m->is.has & EINI_HAS_AMX_I8 ? m->hz * 2048
+               : m->is.has & EINI_HAS_VNNI ? 4 * m->peak_f32
+                                           : m->peak_f32;
   m->l2_bw = m->hz * l2[m->is.isa];
   m->l3_bw = m->l2_bw / 2;
   m->read_bw = 20e9;
@@ -3560,6 +3638,9 @@ EIN_OP_REALS(tanh)
 EIN_OP_REALS(erf)
 EINI_OP1(gelu_f32)
 EINI_OP1(gelu_f64)
+// Storage dtypes: NaN keeps its bits, which instructions that convert f16 would make quiet.
+EINI_OP2(load_f16) EINI_OP2(load_bf16) EINI_OP2(store_f16) EINI_OP2(store_bf16)
+EINI_OP1(load_i8) EINI_OP1(load_u8) EINI_OP1(load_i16) EINI_OP1(store_8) EINI_OP1(store_16)
 #undef EIN_OP_REALS
 #undef EIN_OP_NUMBERS
 #undef EINI_OP2
@@ -3596,6 +3677,22 @@ static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)}
 #undef EINI_CHUNK_ROWS
 #undef EINI_NUM_
 #undef EINI_NUM
+
+// Loads and stores of storage dtypes.
+static ein_chunk_fn eini_cpu_storage_fn(int wide, int load, ein_dtype type) {
+  switch (type) {
+    case EIN_F16:
+      return wide ? (load ? eini_c_load_f16_512 : eini_c_store_f16_512)
+                  : load ? eini_c_load_f16_256 : eini_c_store_f16_256;
+    case EIN_BF16:
+      return wide ? (load ? eini_c_load_bf16_512 : eini_c_store_bf16_512)
+                  : load ? eini_c_load_bf16_256 : eini_c_store_bf16_256;
+    case EIN_I8: return load ? eini_c_load_i8_256 : eini_c_store_8_256;
+    case EIN_U8: return load ? eini_c_load_u8_256 : eini_c_store_8_256;
+    case EIN_I16: return load ? eini_c_load_i16_256 : eini_c_store_16_256;
+    default: return NULL;
+  }
+}
 
 // Callers fold one chunk after the other: what comes next is on its way when a short one ends.
 // Along longer ones the processor asks by itself.
@@ -3732,6 +3829,10 @@ static const eini_chunk_set eini_chunk_sets[EINI_ISA_COUNT] = {
 
 static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   const eini_chunk_set *set = &eini_chunk_sets[isa];
+#if EINI_CPU_X86
+  if (isa >= EINI_ISA_AVX2 && (op == EIN_OP_OPERAND || op == EIN_OP_CAST))
+    return eini_cpu_storage_fn(isa == EINI_ISA_AVX512, op == EIN_OP_OPERAND, type);
+#endif
   for (size_t i = 0; i < set->rows; i++)
     if (set->row[i].op == op) return set->row[i].fn[eini_type_column(type)];
   return NULL;
@@ -4501,6 +4602,7 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
 // Steps in which lines of the output come from memory; what marks a tile that asks for them.
 enum { EINI_GETT_LATE = 128, EINI_GETT_LATE_TILE = 256 };
+enum { EINI_GETT_COLUMNS = 32 };   // of U in a tile at most
 
 // A register tile: nv vectors of V times nu columns of U over k. V steps by sv from k to k + 1, U
 // by uk; columns of U lie us apart. Row j, vector i goes to dst + uoff[j] + voff[i] (elements).
@@ -4603,6 +4705,11 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     if (nv > 1) c##j##1 = OP(X, c##j##1, v1, b);                                 \
     if (nv > 2) c##j##2 = OP(X, c##j##2, v2, b);                                 \
   }
+#define EINI_GETT_ROW(X, OP)                                                     \
+  EINI_GETT_STEP(X, OP, 0, u0[0]) EINI_GETT_STEP(X, OP, 1, u0[us])               \
+  EINI_GETT_STEP(X, OP, 2, u0[2 * us]) EINI_GETT_STEP(X, OP, 3, u3[0])           \
+  EINI_GETT_STEP(X, OP, 4, u3[us]) EINI_GETT_STEP(X, OP, 5, u3[2 * us])          \
+  EINI_GETT_STEP(X, OP, 6, u6[0]) EINI_GETT_STEP(X, OP, 7, u6[us])
 // All that is there is taken before anything is stored: a load that looks like it overlaps a store
 // (the same place in a page) would wait for it.
 #define EINI_GETT_TAKE(X, FOLD, j)                                               \
@@ -4627,7 +4734,10 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   }
 #define EINI_GETT_ACC(X, j) X##V c##j##0 = zero, c##j##1 = zero, c##j##2 = zero;
 
-#define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                            \
+#define EINI_GETT_FIRST(X, c, v, b) X##ADD(v, b)
+
+// HEAD 1: panels begin with a row of V and one of U, of which sums begin as v + u.
+#define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                      \
   ATTR EINI_INLINE void NAME##_body(const int nv, const int nu, const int late,  \
                                     const eini_gett_tile_arg *a) {               \
     const X##V zero = X##SET(INIT);                                              \
@@ -4639,6 +4749,13 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     const X##T *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;                             \
     const int64_t *soon = a->soon, soon_step = a->soon_step;                     \
     const uintptr_t soon_base = a->soon_base;                                    \
+    if (HEAD) {                                                                  \
+      const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
+                 v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
+      (void)v1, (void)v2;                                                        \
+      EINI_GETT_ROW(X, EINI_GETT_FIRST)                                          \
+      v += sv, u0 += uk, u3 += uk, u6 += uk;                                     \
+    }                                                                            \
     for (int64_t left = late ? a->late : 0, k = a->k - left;; k = left, left = 0) {\
       for (; k > 0; k--) {                                                       \
         EINI_FETCH2(soon_base + (uintptr_t)*soon);                               \
@@ -4646,14 +4763,7 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
         const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,        \
                    v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                     \
         (void)v1, (void)v2;                                                      \
-        EINI_GETT_STEP(X, OP, 0, u0[0])                                          \
-        EINI_GETT_STEP(X, OP, 1, u0[us])                                         \
-        EINI_GETT_STEP(X, OP, 2, u0[2 * us])                                     \
-        EINI_GETT_STEP(X, OP, 3, u3[0])                                          \
-        EINI_GETT_STEP(X, OP, 4, u3[us])                                         \
-        EINI_GETT_STEP(X, OP, 5, u3[2 * us])                                     \
-        EINI_GETT_STEP(X, OP, 6, u6[0])                                          \
-        EINI_GETT_STEP(X, OP, 7, u6[us])                                         \
+        EINI_GETT_ROW(X, OP)                                                     \
         v += sv, u0 += uk, u3 += uk, u6 += uk;                                   \
       }                                                                          \
       if (!late || left == 0) break;                                             \
@@ -4711,7 +4821,9 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4)
 #define EINI_GETT_FULL_1X4(NAME) EINI_GETT_ONLY(NAME, 1, 4)
 #define EINI_GETT_TILES(NAME, ATTR, X, OP, FOLD, INIT, CASES)                    \
-  EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                                  \
+  EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, 0)
+#define EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, HEAD)             \
+  EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                            \
   ATTR static void NAME(const eini_gett_tile_arg *a) {                           \
     switch ((a->late > 0 ? EINI_GETT_LATE_TILE : 0) + a->nv * 16 + a->nu) {      \
       CASES(NAME)                                                                \
@@ -4851,85 +4963,105 @@ typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
     if (G > 4) EINI_GETT_AHEAD2(s, r, G > 4 ? 4 : 0), EINI_GETT_AHEAD2(s, r, G > 4 ? 6 : 0);     \
   } while (0)
 
-// SWAP: G vectors from s + r[i] go transposed to d + o[i]. COPY: G elements.
+// Operands hold S, panels T: one value of S converted, or N of them that follow each other along k;
+// where k ends within them the others are 0. In what follows q counts T along k, c the offsets of
+// its values. ONE(s, c, n): the T of n values at s + c[i]. COPY(d, s, c): G of them, from s + c[i]
+// on. SWAP(s, r, c, d, o): from s + r[i] + c[..] on, transposed to d + o[i]; RUN: the same where
+// values follow each other along k in the operand, too. But for ONE, c is in s where N is 1.
 // Across: rows are often so far apart that eight of them fill a set of the cache, so lines are
 // asked for when those before them are done with, and no more than four of a row ahead.
-#define EINI_GETT_PACK(NAME, ATTR, T, G, COPY, SWAP)                                             \
+#define EINI_GETT_PACK(NAME, ATTR, S, T, G, N, ONE, COPY, SWAP, RUN)                             \
   ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
                                int64_t by) {                                                     \
-    const T *src = (const T *)a->src;                                                            \
+    const S *src = (const S *)a->src;                                                            \
     T *d = (T *)a->dst + a->place[p / G];                                                        \
     const int64_t *r = a->row + p;                                                               \
     for (; q < to; q += by)                                                                      \
-      for (int i = 0; i < G; i++) d[q * a->lanes + i] = src[a->col[q] + r[i]];                   \
+      for (int i = 0; i < G; i++)                                                                \
+        d[q * a->lanes + i] = ONE(src + r[i], a->col + q * N, a->nk - q * N);                    \
   }                                                                                              \
   ATTR static void NAME##_rows(const eini_gett_pack_arg *a) {                                    \
-    const int64_t *place = a->place, *row = a->row, ng = a->np / G;                              \
+    const int64_t *place = a->place, *row = a->row, ng = a->np / G, whole = a->nk / N;           \
     const unsigned char *flat = a->flat;                                                         \
-    for (int64_t q = 0; q < a->nk; q++) {                                                        \
-      const T *s = (const T *)a->src + a->col[q];                                                \
+    for (int64_t q = 0; q < whole; q++) {                                                        \
+      const int64_t *c = a->col + q * N;                                                         \
+      const S *src = (const S *)a->src, *s = N == 1 ? src + *c : src;                            \
       T *d = (T *)a->dst + q * a->lanes;                                                         \
       for (int64_t g = 0; g < ng; g++)                                                           \
-        if (flat[g]) COPY(d + place[g], s + row[g * G]);                                         \
+        if (flat[g]) COPY(d + place[g], s + row[g * G], c);                                      \
         else                                                                                     \
-          for (int i = 0; i < G; i++) d[place[g] + i] = s[row[g * G + i]];                       \
+          for (int i = 0; i < G; i++) d[place[g] + i] = ONE(src + row[g * G + i], c, N);         \
     }                                                                                            \
+    for (int64_t p = 0; N > 1 && p < a->np; p += G)                                              \
+      NAME##_some(a, p, whole, (a->nk + N - 1) / N, 1);                                          \
   }                                                                                              \
   ATTR static void NAME##_along(const eini_gett_pack_arg *a) {                                   \
-    const int64_t whole = a->count / G * G, by = a->step * a->lanes;                             \
+    const int run = N > 1 && a->step == 1;                                                       \
+    const int64_t along = run ? N : 1, whole = a->count / along / G * G;                         \
+    const int64_t step = run || N == 1 ? a->step : a->step / N, by = step * a->lanes;            \
+    const int64_t units = (a->count + along - 1) / along;                                        \
     int64_t o[G];                                                                                \
     for (int i = 0; i < G; i++) o[i] = i * by;                                                   \
     for (int64_t p = 0; p < a->np; p += G)                                                       \
       for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)                                 \
-        for (int64_t q = q0; q < q0 + a->step; q++) {                                            \
-          const T *s = (const T *)a->src + a->col[q];                                            \
-          T *d = (T *)a->dst + a->place[p / G] + q * a->lanes;                                   \
+        for (int64_t q = q0; q < q0 + a->step; q += N) {                                         \
+          const int64_t *c = a->col + q, at = q / N;                                             \
+          const S *s = (const S *)a->src + (N == 1 || run ? *c : 0);                             \
+          T *d = (T *)a->dst + a->place[p / G] + at * a->lanes;                                  \
           const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
-          EINI_GETT_AHEAD(G, s, then);                                                           \
+          EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c), then);                                \
           for (int64_t t = 0; t < whole; t += G) {                                               \
-            EINI_GETT_AHEAD(G, s + t + G - 1, then);                                             \
-            SWAP(s + t, a->row + p, d + t * by, o);                                              \
+            EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c) + (t + G) * along - 1, then);        \
+            if (run) RUN(s + t * along, a->row + p, c, d + t * by, o);                           \
+            else SWAP(s + t, a->row + p, c, d + t * by, o);                                      \
           }                                                                                      \
-          NAME##_some(a, p, q + whole * a->step, q + a->count * a->step, a->step);               \
+          NAME##_some(a, p, at + whole * step, at + units * step, step);                         \
         }                                                                                        \
   }                                                                                              \
   ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
                                     int64_t t1) {                                                \
-    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(T)), 1);                 \
+    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(S)), 1);                 \
     int64_t o[8][G];                                                                             \
     for (int64_t t = t0; t < t1; t++)                                                            \
       o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
-    for (int64_t q = 0; q < a->nk; q++) {                                                        \
-      const T *s = (const T *)a->src + a->col[q];                                                \
-      const T *then = (const T *)a->src + a->col[eini_min64(q + ahead, a->nk - 1)];              \
+    for (int64_t q = 0; q < a->nk / N; q++) {                                                    \
+      const int64_t *c = a->col + q * N;                                                         \
+      const S *s = (const S *)a->src + (N == 1 ? *c : 0);                                        \
+      const S *now = (const S *)a->src + *c;                                                     \
+      const S *then = (const S *)a->src + a->col[eini_min64(q * N + ahead, a->nk - 1)];          \
       T *d = (T *)a->dst + q * a->lanes;                                                         \
-      EINI_GETT_AHEAD(G, s + t1 - 1, a->row + p);                                                \
+      EINI_GETT_AHEAD(G, now + t1 - 1, a->row + p);                                              \
       for (int64_t t = t0; t < t1; t += G) {                                                     \
-        SWAP(s + t, a->row + p, d, o[(t - t0) / G]);                                             \
+        SWAP(s + t, a->row + p, c, d, o[(t - t0) / G]);                                          \
         EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
       }                                                                                          \
     }                                                                                            \
   }                                                                                              \
   ATTR static void NAME##_across(const eini_gett_pack_arg *a) {                                  \
-    const int64_t whole = a->count / G * G, step = a->step;                                      \
+    const int64_t whole = a->count / G * G, step = a->step, units = (a->nk + N - 1) / N;         \
     for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
       for (int64_t p = z; p < z + step; p += G)                                                  \
         for (int64_t t = 0; t < whole; t += 8 * G)                                               \
-          NAME##_across_at(a, p, t, eini_min64(t + 8 * G, whole));                          \
+          NAME##_across_at(a, p, t, eini_min64(t + 8 * G, whole));                               \
     for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
       for (int64_t p = z + whole * step; p < z + step * a->count; p += G)                        \
-        NAME##_some(a, p, 0, a->nk, 1);                                                          \
-    for (int64_t p = a->n; p < a->np; p += G) NAME##_some(a, p, 0, a->nk, 1);                    \
+        NAME##_some(a, p, 0, units, 1);                                                          \
+    for (int64_t p = a->n; p < a->np; p += G) NAME##_some(a, p, 0, units, 1);                    \
+    for (int64_t p = 0; a->nk / N < units && p < a->n; p += G)                                   \
+      NAME##_some(a, p, units - 1, units, 1);                                                    \
   }                                                                                              \
   ATTR static void NAME(const eini_gett_pack_arg *a) {                                           \
-    if (a->kind == EINI_GETT_ROWS) NAME##_rows(a);                                               \
-    else if (a->kind == EINI_GETT_ALONG) NAME##_along(a);                                        \
-    else if (a->kind == EINI_GETT_ACROSS) NAME##_across(a);                                      \
+    const int kind = N > 1 && a->kind == EINI_GETT_ALONG &&                                      \
+                     (a->step == 1 ? a->count % N != 0 && a->count < a->nk : a->step % N != 0)   \
+                         ? EINI_GETT_NOWHERE : a->kind;                                          \
+    if (kind == EINI_GETT_ROWS) NAME##_rows(a);                                                  \
+    else if (kind == EINI_GETT_ALONG) NAME##_along(a);                                           \
+    else if (kind == EINI_GETT_ACROSS) NAME##_across(a);                                         \
     else {  /* uneven: few k at a time, so that other positions find their lines in the cache */ \
-      const int64_t few = a->kind == EINI_GETT_UNEVEN ? 2 : a->nk;                               \
-      for (int64_t q = 0; q < a->nk; q += few)                                                   \
+      const int64_t few = kind == EINI_GETT_UNEVEN ? 2 : a->nk, units = (a->nk + N - 1) / N;     \
+      for (int64_t q = 0; q < units; q += few)                                                   \
         for (int64_t p = 0; p < a->np; p += G)                                                   \
-          NAME##_some(a, p, q, eini_min64(q + few, a->nk), 1);                                   \
+          NAME##_some(a, p, q, eini_min64(q + few, units), 1);                                   \
     }                                                                                            \
   }
 
@@ -4941,11 +5073,13 @@ typedef double eini_gett_8d __attribute__((aligned(4), may_alias));
 typedef int64_t eini_gett_8;
 #endif
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
-#define EINI_GETT_COPY2(d, s) ((d)[0] = (s)[0], (d)[1] = (s)[1])
-#define EINI_GETT_COPY4(d, s) \
+#define EINI_GETT_ONE(s, c, n) ((s)[*(c)])
+#define EINI_GETT_COPY2(d, s, c) ((d)[0] = (s)[0], (d)[1] = (s)[1])
+#define EINI_GETT_COPY4(d, s, c) \
   ((d)[0] = (s)[0], (d)[1] = (s)[1], (d)[2] = (s)[2], (d)[3] = (s)[3])
 #define EINI_GETT_PLAIN_SWAP(NAME, T, G)                                                         \
-  EINI_INLINE void NAME(const T *s, const int64_t *r, T *d, const int64_t *o) {             \
+  EINI_INLINE void NAME(const T *s, const int64_t *r, const int64_t *c, T *d, const int64_t *o) {\
+    (void)c;                                                                                     \
     for (int i = 0; i < G; i++)                                                                  \
       for (int j = 0; j < G; j++) d[o[j] + i] = s[r[i] + j];                                     \
   }
@@ -4954,15 +5088,21 @@ EINI_GETT_PLAIN_SWAP(eini_gett_swap4, int32_t, 4)
 EINI_GETT_PLAIN_SWAP(eini_gett_swap8, eini_gett_8, 2)
 EINI_GETT_PLAIN_SWAP(eini_gett_swap16, eini_gett_16, 2)
 #undef EINI_GETT_PLAIN_SWAP
-EINI_GETT_PACK(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4, eini_gett_swap1)
-EINI_GETT_PACK(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
-EINI_GETT_PACK(eini_gett_pack8, EINI_GETT_NONE, eini_gett_8, 2, EINI_GETT_COPY2, eini_gett_swap8)
-EINI_GETT_PACK(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
-               eini_gett_swap16)
+#define EINI_GETT_PACK_SAME(NAME, ATTR, T, G, COPY, SWAP) \
+  EINI_GETT_PACK(NAME, ATTR, T, T, G, 1, EINI_GETT_ONE, COPY, SWAP, SWAP)
+EINI_GETT_PACK_SAME(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4,
+                    eini_gett_swap1)
+EINI_GETT_PACK_SAME(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
+EINI_GETT_PACK_SAME(eini_gett_pack8, EINI_GETT_NONE, eini_gett_8, 2, EINI_GETT_COPY2,
+                    eini_gett_swap8)
+EINI_GETT_PACK_SAME(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
+                    eini_gett_swap16)
 
 #if EINI_CPU_X86
 EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_t *r,
-                                             eini_gett_8d *d, const int64_t *o) {
+                                             const int64_t *c, eini_gett_8d *d,
+                                             const int64_t *o) {
+  (void)c;
   const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
                 a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
                 a4 = _mm512_loadu_pd(s + r[4]), a5 = _mm512_loadu_pd(s + r[5]),
@@ -4986,34 +5126,58 @@ EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_
   _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
 }
 
-EINI_T512 EINI_INLINE void eini_gett_swap_zs(const float *s, const int64_t *r, float *d,
-                                                       const int64_t *o) {
-  const __m256 a0 = _mm256_loadu_ps(s + r[0]), a1 = _mm256_loadu_ps(s + r[1]),
-               a2 = _mm256_loadu_ps(s + r[2]), a3 = _mm256_loadu_ps(s + r[3]),
-               a4 = _mm256_loadu_ps(s + r[4]), a5 = _mm256_loadu_ps(s + r[5]),
-               a6 = _mm256_loadu_ps(s + r[6]), a7 = _mm256_loadu_ps(s + r[7]);
-  const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),
-               b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),
-               b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),
-               b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);
-  const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),
-               c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),
-               c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),
-               c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);
-  _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));
-  _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));
-  _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));
-  _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));
-  _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));
-  _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));
-  _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));
-  _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
-}
+// Eight T of four bytes each, as LOAD(s, c) makes them, from each of eight rows.
+#define EINI_GETT_SWAP8(NAME, S, T, LOAD)                                                        \
+  EINI_T512 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
+                                  const int64_t *o) {                                            \
+    float *d = (float *)(void *)to;                                                              \
+    (void)c;                                                                                     \
+    const __m256 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),         \
+                 a3 = LOAD(s + r[3], c), a4 = LOAD(s + r[4], c), a5 = LOAD(s + r[5], c),         \
+                 a6 = LOAD(s + r[6], c), a7 = LOAD(s + r[7], c);                                 \
+    const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),               \
+                 b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),               \
+                 b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),               \
+                 b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);               \
+    const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),     \
+                 c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),     \
+                 c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),     \
+                 c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);     \
+    _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));                            \
+    _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));                            \
+    _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));                            \
+    _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));                            \
+    _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));                            \
+    _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));                            \
+    _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));                            \
+    _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));                            \
+  }
+
+// The same of four.
+#define EINI_GETT_SWAP4(NAME, S, T, LOAD)                                                        \
+  EINI_T256 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
+                                  const int64_t *o) {                                            \
+    float *d = (float *)(void *)to;                                                              \
+    __m128 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),               \
+           a3 = LOAD(s + r[3], c);                                                               \
+    (void)c;                                                                                     \
+    _MM_TRANSPOSE4_PS(a0, a1, a2, a3);                                                           \
+    _mm_storeu_ps(d + o[0], a0);                                                                 \
+    _mm_storeu_ps(d + o[1], a1);                                                                 \
+    _mm_storeu_ps(d + o[2], a2);                                                                 \
+    _mm_storeu_ps(d + o[3], a3);                                                                 \
+  }
+#define EINI_GETT_LOAD_ZS(s, c) _mm256_loadu_ps(s)
+#define EINI_GETT_LOAD_YS(s, c) _mm_loadu_ps(s)
+EINI_GETT_SWAP8(eini_gett_swap_zs, float, float, EINI_GETT_LOAD_ZS)
+EINI_GETT_SWAP4(eini_gett_swap_ys, float, float, EINI_GETT_LOAD_YS)
 
 #define EINI_GETT_LOAD_YD(s) _mm256_loadu_pd((const double *)(const void *)(s))
 #define EINI_GETT_SAVE_YD(d, v) _mm256_storeu_pd((double *)(void *)(d), v)
 EINI_T256 EINI_INLINE void eini_gett_swap_yd(const eini_gett_8d *s, const int64_t *r,
-                                             eini_gett_8d *d, const int64_t *o) {
+                                             const int64_t *c, eini_gett_8d *d,
+                                             const int64_t *o) {
+  (void)c;
   const __m256d a0 = EINI_GETT_LOAD_YD(s + r[0]), a1 = EINI_GETT_LOAD_YD(s + r[1]),
                 a2 = EINI_GETT_LOAD_YD(s + r[2]), a3 = EINI_GETT_LOAD_YD(s + r[3]);
   const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
@@ -5024,35 +5188,29 @@ EINI_T256 EINI_INLINE void eini_gett_swap_yd(const eini_gett_8d *s, const int64_
   EINI_GETT_SAVE_YD(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
 }
 
-EINI_T256 EINI_INLINE void eini_gett_swap_ys(const float *s, const int64_t *r, float *d,
-                                                       const int64_t *o) {
-  __m128 a0 = _mm_loadu_ps(s + r[0]), a1 = _mm_loadu_ps(s + r[1]), a2 = _mm_loadu_ps(s + r[2]),
-         a3 = _mm_loadu_ps(s + r[3]);
-  _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
-  _mm_storeu_ps(d + o[0], a0);
-  _mm_storeu_ps(d + o[1], a1);
-  _mm_storeu_ps(d + o[2], a2);
-  _mm_storeu_ps(d + o[3], a3);
-}
-
-#define EINI_GETT_COPY_ZD(d, s) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
-#define EINI_GETT_COPY_ZS(d, s) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
-#define EINI_GETT_COPY_YD(d, s) EINI_GETT_SAVE_YD(d, EINI_GETT_LOAD_YD(s))
-#define EINI_GETT_COPY_YS(d, s) _mm_storeu_ps(d, _mm_loadu_ps(s))
-EINI_GETT_PACK(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD, eini_gett_swap_zd)
-EINI_GETT_PACK(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
-EINI_GETT_PACK(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD, eini_gett_swap_yd)
-EINI_GETT_PACK(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
+#define EINI_GETT_COPY_ZD(d, s, c) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
+#define EINI_GETT_COPY_ZS(d, s, c) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
+#define EINI_GETT_COPY_YD(d, s, c) EINI_GETT_SAVE_YD(d, EINI_GETT_LOAD_YD(s))
+#define EINI_GETT_COPY_YS(d, s, c) _mm_storeu_ps(d, _mm_loadu_ps(s))
+EINI_GETT_PACK_SAME(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD,
+                    eini_gett_swap_zd)
+EINI_GETT_PACK_SAME(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
+EINI_GETT_PACK_SAME(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD,
+                    eini_gett_swap_yd)
+EINI_GETT_PACK_SAME(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
 #elif EINI_CPU_NEON
-EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, eini_gett_8d *d,
-                                   const int64_t *o) {
+EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, const int64_t *c,
+                                   eini_gett_8d *d, const int64_t *o) {
+  (void)c;
   const float64x2_t a = vld1q_f64((const double *)(const void *)(s + r[0])),
                     b = vld1q_f64((const double *)(const void *)(s + r[1]));
   vst1q_f64((double *)(void *)(d + o[0]), vzip1q_f64(a, b));
   vst1q_f64((double *)(void *)(d + o[1]), vzip2q_f64(a, b));
 }
 
-EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, float *d, const int64_t *o) {
+EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, const int64_t *c, float *d,
+                                   const int64_t *o) {
+  (void)c;
   const float32x4_t a0 = vld1q_f32(s + r[0]), a1 = vld1q_f32(s + r[1]),
                     a2 = vld1q_f32(s + r[2]), a3 = vld1q_f32(s + r[3]);
   const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
@@ -5063,12 +5221,13 @@ EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, float *d, c
   vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
 }
 
-#define EINI_GETT_COPY_ND(d, s) \
+#define EINI_GETT_COPY_ND(d, s, c) \
   vst1q_f64((double *)(void *)(d), vld1q_f64((const double *)(const void *)(s)))
-#define EINI_GETT_COPY_NS(d, s) vst1q_f32(d, vld1q_f32(s))
-EINI_GETT_PACK(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
-               eini_gett_swap_nd)
-EINI_GETT_PACK(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS, eini_gett_swap_ns)
+#define EINI_GETT_COPY_NS(d, s, c) vst1q_f32(d, vld1q_f32(s))
+EINI_GETT_PACK_SAME(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
+                    eini_gett_swap_nd)
+EINI_GETT_PACK_SAME(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS,
+                    eini_gett_swap_ns)
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 // d[i] *= s[i] for products of operands; n is a multiple of every vector.
@@ -5105,7 +5264,14 @@ EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
 #endif
 
 // ---- the kernels of one problem
-typedef struct eini_gett_kit {
+typedef struct eini_gett_kit eini_gett_kit;
+
+// What remains to be done with a panel of so many rows, some of them more than were packed. 1: it
+// has values that only the exact tile takes.
+typedef int (*eini_gett_done_fn)(const eini_gett_kit *kit, int is_u, int64_t lanes, int64_t rows,
+                                 void *panel);
+
+struct eini_gett_kit {
   eini_gett_tile_fn tile;
   eini_gett_fold_fn fold, by;  // by: scales; NULL: it cannot
   eini_gett_pack_fn pack_v, pack_u;
@@ -5115,8 +5281,18 @@ typedef struct eini_gett_kit {
   int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
   int gv, gu;                  // granules of V and U
   int every;                   // 1: tiles with fewer columns exist
-  double peak;                 // elements multiplied and added per second
-} eini_gett_kit;
+  int isa, type;               // type: dtype of sums
+  int form, group;             // see section gett-narrow; values of k in an element of a panel
+  int head, round;             // rows that a panel begins with; the others are a multiple of round
+  int flip_u, flip_v;          // i8: panels hold values plus or less 128
+  eini_gett_tile_fn exact;     // what takes all values; NULL: the tile does
+  eini_gett_done_fn done;      // NULL: nothing
+};
+
+// Rows of a panel of so many k that a tile multiplies.
+static int64_t eini_gett_rows(const eini_gett_kit *kit, int64_t nk) {
+  return eini_up((nk + kit->group - 1) / kit->group, kit->round);
+}
 
 #define EINI_GETT_BY_PAIR(N)                                                    \
   switch (pair) {                                                               \
@@ -5269,6 +5445,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
 
 static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, eini_gett_kit *k) {
   memset(k, 0, sizeof *k);
+  k->isa = cpu->isa, k->type = (int)type;
+  k->group = k->round = 1;
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
   k->every = pair == EIN_PAIR_SUM_MUL;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
@@ -5291,6 +5469,592 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   return 1;
 }
 #undef EINI_GETT_BY_PAIR
+
+// ================================================================================================
+// >>gett-narrow  f16, bf16 and short integers in section gett
+// Packing that converts; panels of two bf16 or i16, or four i8, to a lane, and what is multiplied.
+// ================================================================================================
+
+// Forms of panels: elements of the compute type; groups of values of a narrow one, of which dot
+// products make sums of f32 or i32.
+enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_AMX_BF16,
+       EINI_GETT_AMX_I8, EINI_GETT_FORMS };
+
+#define EINI_GETT_ONE_H(s, c, n) eini_f16_load((s)[*(c)])
+#define EINI_GETT_ONE_B(s, c, n) eini_bf16_load((s)[*(c)])
+#define EINI_GETT_PLAIN_NARROW(NAME, T, LOAD)                                                    \
+  EINI_INLINE void NAME##_copy(T *d, const uint16_t *s) {                                        \
+    for (int i = 0; i < 4; i++) d[i] = LOAD(s[i]);                                               \
+  }                                                                                              \
+  EINI_INLINE void NAME##_swap(const uint16_t *s, const int64_t *r, T *d, const int64_t *o) {    \
+    for (int i = 0; i < 4; i++)                                                                  \
+      for (int j = 0; j < 4; j++) d[o[j] + i] = LOAD(s[r[i] + j]);                               \
+  }
+EINI_GETT_PLAIN_NARROW(eini_gett_h, float, eini_f16_load)
+EINI_GETT_PLAIN_NARROW(eini_gett_b, float, eini_bf16_load)
+#undef EINI_GETT_PLAIN_NARROW
+#define EINI_GETT_COPY_H(d, s, c) eini_gett_h_copy(d, s)
+#define EINI_GETT_COPY_B(d, s, c) eini_gett_b_copy(d, s)
+#define EINI_GETT_SWAP_H(s, r, c, d, o) eini_gett_h_swap(s, r, d, o)
+#define EINI_GETT_SWAP_B(s, r, c, d, o) eini_gett_b_swap(s, r, d, o)
+EINI_GETT_PACK(eini_gett_pack_h, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_H,
+               EINI_GETT_COPY_H, EINI_GETT_SWAP_H, EINI_GETT_SWAP_H)
+EINI_GETT_PACK(eini_gett_pack_b, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_B,
+               EINI_GETT_COPY_B, EINI_GETT_SWAP_B, EINI_GETT_SWAP_B)
+
+#if EINI_CPU_X86
+// n values at s + c[i] to one of four bytes, the first in the low bits.
+#define EINI_GETT_GROUP(NAME, S, N, BITS, VALUE)                                                 \
+  EINI_INLINE int32_t NAME(const S *s, const int64_t *c, int64_t n) {                            \
+    uint32_t r = 0;                                                                              \
+    for (int i = 0; i < N; i++) {                                                                \
+      const S x = i < n ? s[c[i]] : (S)0;                                                        \
+      r |= (uint32_t)(VALUE) << i * BITS;                                                        \
+    }                                                                                            \
+    return (int32_t)r;                                                                           \
+  }
+EINI_GETT_GROUP(eini_gett_one_w, uint16_t, 2, 16, x)
+EINI_GETT_GROUP(eini_gett_one_s, int8_t, 2, 16, (uint16_t)(int16_t)x)
+EINI_GETT_GROUP(eini_gett_one_u, uint8_t, 2, 16, x)
+EINI_GETT_GROUP(eini_gett_one_q, uint8_t, 4, 8, x)
+EINI_GETT_GROUP(eini_gett_one_f, uint8_t, 4, 8, x ^ 0x80)
+#undef EINI_GETT_GROUP
+
+// Vectors of eight (Z) or four (Y) such: H of f16 and B of bf16 to f32, W two of 16 bits, S of i8
+// and U of u8 as two of 16 bits, Q four of 8 bits, F the same less 128. .._RUN: values that follow
+// each other along k lie so.
+#define EINI_READ16(s) _mm_loadu_si128((const __m128i *)(const void *)(s))
+#define EINI_READ32(s) _mm256_loadu_si256((const __m256i *)(const void *)(s))
+#define EINI_READ8(s) _mm_loadl_epi64((const __m128i *)(const void *)(s))
+EINI_T256 EINI_INLINE __m128i eini_read4(const void *s) {
+  int x;
+  memcpy(&x, s, 4);
+  return _mm_cvtsi32_si128(x);
+}
+#define EINI_GETT_ZF(x) _mm256_castsi256_ps(x)
+#define EINI_GETT_YF(x) _mm_castsi128_ps(x)
+#define EINI_GETT_H_Z(s, c) _mm256_cvtph_ps(EINI_READ16(s))
+#define EINI_GETT_B_Z(s, c) \
+  EINI_GETT_ZF(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16))
+#define EINI_GETT_H_Y(s, c) _mm_cvtph_ps(EINI_READ8(s))
+#define EINI_GETT_B_Y(s, c) \
+  EINI_GETT_YF(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16))
+EINI_T512 EINI_INLINE __m256 eini_gett_zip_z(__m128i a, __m128i b) {
+  return EINI_GETT_ZF(_mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_unpacklo_epi16(a, b)), _mm_unpackhi_epi16(a, b), 1));
+}
+EINI_T512 EINI_INLINE __m256 eini_gett_fours(const uint8_t *s, const int64_t *c, int flip) {
+  const __m128i a = _mm_unpacklo_epi8(EINI_READ8(s + c[0]), EINI_READ8(s + c[1]));
+  const __m128i b = _mm_unpacklo_epi8(EINI_READ8(s + c[2]), EINI_READ8(s + c[3]));
+  const __m128i f = _mm_set1_epi8((char)flip);
+  return eini_gett_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
+}
+#define EINI_GETT_W_Z(s, c) eini_gett_zip_z(EINI_READ16(s + (c)[0]), EINI_READ16(s + (c)[1]))
+#define EINI_GETT_S_Z(s, c)                                                                      \
+  eini_gett_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + (c)[0])),                                    \
+                  _mm_cvtepi8_epi16(EINI_READ8(s + (c)[1])))
+#define EINI_GETT_U_Z(s, c)                                                                      \
+  eini_gett_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + (c)[0])),                                    \
+                  _mm_cvtepu8_epi16(EINI_READ8(s + (c)[1])))
+#define EINI_GETT_Q_Z(s, c) eini_gett_fours(s, c, 0)
+#define EINI_GETT_F_Z(s, c) eini_gett_fours(s, c, -128)
+#define EINI_GETT_W_Y(s, c) \
+  EINI_GETT_YF(_mm_unpacklo_epi16(EINI_READ8(s + (c)[0]), EINI_READ8(s + (c)[1])))
+#define EINI_GETT_S_Y(s, c)                                                                      \
+  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + (c)[0])),                    \
+                                  _mm_cvtepi8_epi16(eini_read4(s + (c)[1]))))
+#define EINI_GETT_U_Y(s, c)                                                                      \
+  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + (c)[0])),                    \
+                                  _mm_cvtepu8_epi16(eini_read4(s + (c)[1]))))
+#define EINI_GETT_W_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
+#define EINI_GETT_S_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepi8_epi16(EINI_READ16(s)))
+#define EINI_GETT_U_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepu8_epi16(EINI_READ16(s)))
+#define EINI_GETT_Q_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
+#define EINI_GETT_F_Z_RUN(s, c) \
+  EINI_GETT_ZF(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)))
+#define EINI_GETT_W_Y_RUN(s, c) EINI_GETT_YF(EINI_READ16(s))
+#define EINI_GETT_S_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepi8_epi16(EINI_READ8(s)))
+#define EINI_GETT_U_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepu8_epi16(EINI_READ8(s)))
+
+#define EINI_GETT_NARROW_Z(NAME, S, T, N, ONE, L, RUN)                                           \
+  EINI_GETT_SWAP8(NAME##_swap, S, T, L)                                                          \
+  EINI_GETT_SWAP8(NAME##_turn, S, T, RUN)                                                        \
+  EINI_T512 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
+    (void)c;                                                                                     \
+    _mm256_storeu_ps((float *)(void *)d, L(s, c));                                               \
+  }                                                                                              \
+  EINI_GETT_PACK(NAME, EINI_T512, S, T, 8, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
+#define EINI_GETT_NARROW_Y(NAME, S, T, N, ONE, L, RUN)                                           \
+  EINI_GETT_SWAP4(NAME##_swap, S, T, L)                                                          \
+  EINI_GETT_SWAP4(NAME##_turn, S, T, RUN)                                                        \
+  EINI_T256 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
+    (void)c;                                                                                     \
+    _mm_storeu_ps((float *)(void *)d, L(s, c));                                                  \
+  }                                                                                              \
+  EINI_GETT_PACK(NAME, EINI_T256, S, T, 4, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
+EINI_GETT_NARROW_Z(eini_gett_pack_hz, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Z,
+                   EINI_GETT_H_Z)
+EINI_GETT_NARROW_Z(eini_gett_pack_bz, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Z,
+                   EINI_GETT_B_Z)
+EINI_GETT_NARROW_Z(eini_gett_pack_wz, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Z,
+                   EINI_GETT_W_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_sz, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Z,
+                   EINI_GETT_S_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_uz, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Z,
+                   EINI_GETT_U_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_qz, uint8_t, int32_t, 4, eini_gett_one_q, EINI_GETT_Q_Z,
+                   EINI_GETT_Q_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_fz, uint8_t, int32_t, 4, eini_gett_one_f, EINI_GETT_F_Z,
+                   EINI_GETT_F_Z_RUN)
+EINI_GETT_NARROW_Y(eini_gett_pack_hy, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Y,
+                   EINI_GETT_H_Y)
+EINI_GETT_NARROW_Y(eini_gett_pack_by, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Y,
+                   EINI_GETT_B_Y)
+EINI_GETT_NARROW_Y(eini_gett_pack_wy, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Y,
+                   EINI_GETT_W_Y_RUN)
+EINI_GETT_NARROW_Y(eini_gett_pack_sy, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Y,
+                   EINI_GETT_S_Y_RUN)
+EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Y,
+                   EINI_GETT_U_Y_RUN)
+#undef EINI_GETT_NARROW_Z
+#undef EINI_GETT_NARROW_Y
+#endif  // EINI_CPU_X86
+#undef EINI_GETT_PACK
+#undef EINI_GETT_SWAP8
+#undef EINI_GETT_SWAP4
+
+// ---- dot products in lanes
+#if EINI_CPU_X86
+#define EINI_GETT_WY_T int32_t
+#define EINI_GETT_WY_V __m256i
+#define EINI_GETT_WY_W 8
+#define EINI_GETT_WY_LOAD(p) EINI_YI_LOAD(p)
+#define EINI_GETT_WY_STORE(p, x) EINI_YI_STORE(p, x)
+#define EINI_GETT_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
+#define EINI_GETT_WY_SET(x) _mm256_set1_epi32(x)
+#define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
+EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X4)
+#endif  // EINI_CPU_X86
+
+#if EINI_CPU_DOTS
+#define EINI_GETT_BZ_T float
+#define EINI_GETT_BZ_V __m512
+#define EINI_GETT_BZ_W 16
+#define EINI_GETT_BZ_LOAD EINI_ZS_LOAD
+#define EINI_GETT_BZ_STORE EINI_ZS_STORE
+#define EINI_GETT_BZ_STREAM EINI_ZS_STREAM
+#define EINI_GETT_BZ_SET EINI_ZS_SET
+#define EINI_GETT_BZ_ADD EINI_ZS_ADD
+#define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
+EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X8)
+
+// The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
+#define EINI_GETT_EZ_T float
+#define EINI_GETT_EZ_V __m512
+#define EINI_GETT_EZ_W 16
+#define EINI_GETT_EZ_LOAD EINI_ZS_LOAD
+#define EINI_GETT_EZ_STORE EINI_ZS_STORE
+#define EINI_GETT_EZ_STREAM EINI_ZS_STREAM
+#define EINI_GETT_EZ_SET EINI_ZS_SET
+#define EINI_GETT_EZ_ADD EINI_ZS_ADD
+#define EINI_GETT_EZ_LOW(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
+#define EINI_GETT_EZ_HIGH(x) \
+  _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536)))
+#define EINI_GETT_EZ_FMA(a, b, c)                               \
+  _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
+                  _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
+EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X8)
+
+#define EINI_GETT_WZ_T int32_t
+#define EINI_GETT_WZ_V __m512i
+#define EINI_GETT_WZ_W 16
+#define EINI_GETT_WZ_LOAD EINI_ZI_LOAD
+#define EINI_GETT_WZ_STORE EINI_ZI_STORE
+#define EINI_GETT_WZ_STREAM EINI_ZI_STREAM
+#define EINI_GETT_WZ_SET EINI_ZI_SET
+#define EINI_GETT_WZ_ADD EINI_ZI_ADD
+#define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
+EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X8)
+
+// U is unsigned, V signed.
+#define EINI_GETT_QZ_T int32_t
+#define EINI_GETT_QZ_V __m512i
+#define EINI_GETT_QZ_W 16
+#define EINI_GETT_QZ_LOAD EINI_ZI_LOAD
+#define EINI_GETT_QZ_STORE EINI_ZI_STORE
+#define EINI_GETT_QZ_STREAM EINI_ZI_STREAM
+#define EINI_GETT_QZ_SET EINI_ZI_SET
+#define EINI_GETT_QZ_ADD EINI_ZI_ADD
+#define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
+EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                 EINI_GETT_CASES_3X8, 1)
+#undef EINI_GETT_HEADED
+
+// Whether a panel has subnormal values.
+EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
+                                         int64_t rows, void *panel) {
+  const __m512i exponent = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f);
+  const int32_t *p = (const int32_t *)panel;
+  uint32_t any = 0;
+  int64_t i = 0;
+  (void)kit, (void)is_u;
+  for (; i + 16 <= lanes * rows; i += 16) {
+    const __m512i x = _mm512_loadu_si512(p + i);
+    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction);
+  }
+  for (; i < lanes * rows; i += 8) {
+    const __m512i x = _mm512_castsi256_si512(EINI_READ32(p + i));
+    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction) & 0xffff;
+  }
+  return any != 0;
+}
+
+// U holds x + 128 where x is signed, V y - 128 where y is unsigned. With x = u - a, y = v + b the
+// sum of x y is that of u v, plus b times the sum of x, less a times that of v: the rows that
+// panels begin with. What a group lacks counts as 0 in x and y.
+EINI_TDOT static int eini_gett_done_i8(const eini_gett_kit *kit, int is_u, int64_t lanes,
+                                       int64_t rows, void *panel) {
+  const __m256i ones = _mm256_set1_epi8(1);
+  int32_t *head = (int32_t *)panel;
+  const int32_t by = is_u ? (kit->flip_v ? 128 : 0) : kit->flip_u ? -128 : 0;
+  const int64_t first = is_u && kit->flip_u ? -512 * rows : 0;
+  for (int64_t i = 0; i < lanes; i += 8) {
+    __m256i sum = _mm256_set1_epi32((int32_t)(uint32_t)(uint64_t)first);
+    for (int64_t q = 1; q <= rows && by != 0; q++) {
+      const __m256i x = EINI_READ32(head + q * lanes + i);
+      sum = is_u ? _mm256_dpbusd_epi32(sum, x, ones) : _mm256_dpbusd_epi32(sum, ones, x);
+    }
+    _mm256_storeu_si256((__m256i *)(void *)(head + i),
+                        _mm256_mullo_epi32(sum, _mm256_set1_epi32(by)));
+  }
+  return 0;
+}
+#endif  // EINI_CPU_DOTS
+
+// ================================================================================================
+// >>gett-amx  tiles of section gett in tile registers
+// 32 columns of U by 32 lanes of V, of panels of section gett-narrow: 16 rows a step.
+// ================================================================================================
+
+// The same walk with the instructions and, where there are none, in plain C. Registers 0 to 3 hold
+// sums: U's halves by V's; 4 and 5 U, 6 and 7 V. U's panel has each 16 rows of 16 lanes turned.
+#if EINI_CPU_DOTS
+
+typedef struct eini_gett_regs { unsigned char t[8][16][64]; } eini_gett_regs;
+
+#define EINI_GETT_AMX_LEAVE(NAME, X)                                                             \
+  EINI_T512 static void NAME(const eini_gett_tile_arg *a, const X##T *sums) {                    \
+    for (int j = 0; j < a->nu; j++)                                                              \
+      for (int i = 0; i < a->nv; i++) {                                                          \
+        X##T *d = (X##T *)a->dst + a->uoff[j] + a->voff[i];                                      \
+        X##V x = X##LOAD(sums + 32 * j + 16 * i);                                                \
+        if (a->how == EINI_GETT_ADD) x = X##ADD(X##LOAD(d), x);                                  \
+        if (a->how == EINI_GETT_STREAM) X##STREAM(d, x, a->lanes[i]);                            \
+        else X##STORE(d, x);                                                                     \
+      }                                                                                          \
+  }
+EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_f, EINI_ZS_)
+EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_i, EINI_ZI_)
+#undef EINI_GETT_AMX_LEAVE
+
+#define EINI_GETT_AMX(NAME, ATTR, T, LEAVE, ZERO, LOAD, SAVE, DOT)                               \
+  ATTR static void NAME(const eini_gett_tile_arg *a) {                                           \
+    eini_gett_regs regs;                                                                         \
+    T sums[32 * 32];                                                                             \
+    const char *v = (const char *)a->v, *u = (const char *)a->u;                                 \
+    const int64_t sv = 4 * a->sv, su = 4 * a->uk;                                                \
+    const int low = a->nu > 16, right = a->nv > 1;                                               \
+    (void)regs;                                                                                  \
+    ZERO(0);                                                                                     \
+    ZERO(1);                                                                                     \
+    ZERO(2);                                                                                     \
+    ZERO(3);                                                                                     \
+    for (int64_t k = 0; k < a->k; k += 16, v += 16 * sv, u += 16 * su) {                         \
+      LOAD(4, u, su);                                                                            \
+      LOAD(6, v, sv);                                                                            \
+      DOT(0, 4, 6);                                                                              \
+      if (right) {                                                                               \
+        LOAD(7, v + 64, sv);                                                                     \
+        DOT(1, 4, 7);                                                                            \
+      }                                                                                          \
+      if (low) {                                                                                 \
+        LOAD(5, u + 64, su);                                                                     \
+        DOT(2, 5, 6);                                                                            \
+        if (right) {                                                                             \
+          DOT(3, 5, 7);                                                                          \
+        }                                                                                        \
+      }                                                                                          \
+    }                                                                                            \
+    SAVE(0, sums, 128);                                                                          \
+    SAVE(1, sums + 16, 128);                                                                     \
+    SAVE(2, sums + 16 * 32, 128);                                                                \
+    SAVE(3, sums + 16 * 32 + 16, 128);                                                           \
+    LEAVE(a, sums);                                                                              \
+  }
+
+static void eini_gett_regs_load(unsigned char (*t)[64], const char *from, int64_t step) {
+  for (int i = 0; i < 16; i++) memcpy(t[i], from + i * step, 64);
+}
+
+static void eini_gett_regs_save(unsigned char (*t)[64], char *to, int64_t step) {
+  for (int i = 0; i < 16; i++) memcpy(to + i * step, t[i], 64);
+}
+
+// c[i][j] += the sum over k of the dot product of a[i][k] and b[k][j], four bytes each.
+static void eini_gett_regs_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
+                                unsigned char (*b)[64]) {
+  for (int i = 0; i < 16; i++)
+    for (int k = 0; k < 16; k++)
+      for (int j = 0; j < 16; j++) {
+        uint16_t x[2], y[2];
+        float sum;
+        memcpy(x, a[i] + 4 * k, 4);
+        memcpy(y, b[k] + 4 * j, 4);
+        memcpy(&sum, c[i] + 4 * j, 4);
+        for (int h = 0; h < 2; h++) sum += eini_bf16_load(x[h]) * eini_bf16_load(y[h]);
+        memcpy(c[i] + 4 * j, &sum, 4);
+      }
+}
+
+static void eini_gett_regs_i8(unsigned char (*c)[64], unsigned char (*a)[64],
+                              unsigned char (*b)[64], int a_signed, int b_signed) {
+  for (int i = 0; i < 16; i++)
+    for (int k = 0; k < 16; k++)
+      for (int j = 0; j < 16; j++) {
+        uint32_t sum;
+        memcpy(&sum, c[i] + 4 * j, 4);
+        for (int h = 0; h < 4; h++) {
+          const int x = a[i][4 * k + h], y = b[k][4 * j + h];
+          sum += (uint32_t)((a_signed && x > 127 ? x - 256 : x) *
+                            (b_signed && y > 127 ? y - 256 : y));
+        }
+        memcpy(c[i] + 4 * j, &sum, 4);
+      }
+}
+
+#define EINI_GETT_REGS_ZERO(n) memset(regs.t[n], 0, sizeof regs.t[n])
+#define EINI_GETT_REGS_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], p, step)
+#define EINI_GETT_REGS_SAVE(n, p, step) \
+  eini_gett_regs_save(regs.t[n], (char *)(void *)(p), step)
+#define EINI_GETT_REGS_BF16(c, a, b) eini_gett_regs_bf16(regs.t[c], regs.t[a], regs.t[b])
+#define EINI_GETT_REGS_SS(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 1, 1)
+#define EINI_GETT_REGS_SU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 1, 0)
+#define EINI_GETT_REGS_US(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 1)
+#define EINI_GETT_REGS_UU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 0)
+#define EINI_GETT_AMX_IN_C(NAME, T, LEAVE, DOT)                                                  \
+  EINI_GETT_AMX(NAME, EINI_GETT_NONE, T, LEAVE, EINI_GETT_REGS_ZERO, EINI_GETT_REGS_LOAD,        \
+                EINI_GETT_REGS_SAVE, DOT)
+EINI_GETT_AMX_IN_C(eini_gett_regs_fn_bf16, float, eini_gett_amx_leave_f, EINI_GETT_REGS_BF16)
+EINI_GETT_AMX_IN_C(eini_gett_regs_fn_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SS)
+EINI_GETT_AMX_IN_C(eini_gett_regs_fn_su, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SU)
+EINI_GETT_AMX_IN_C(eini_gett_regs_fn_us, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_US)
+EINI_GETT_AMX_IN_C(eini_gett_regs_fn_uu, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_UU)
+#undef EINI_GETT_AMX_IN_C
+
+#if EINI_CPU_AMX
+#define EINI_GETT_AMX_ZERO(n) _tile_zero(n)
+#define EINI_GETT_AMX_LOAD(n, p, step) _tile_loadd(n, p, step)
+#define EINI_GETT_AMX_SAVE(n, p, step) _tile_stored(n, p, step)
+#define EINI_GETT_AMX_BF16(c, a, b) _tile_dpbf16ps(c, a, b)
+#define EINI_GETT_AMX_SS(c, a, b) _tile_dpbssd(c, a, b)
+#define EINI_GETT_AMX_SU(c, a, b) _tile_dpbsud(c, a, b)
+#define EINI_GETT_AMX_US(c, a, b) _tile_dpbusd(c, a, b)
+#define EINI_GETT_AMX_UU(c, a, b) _tile_dpbuud(c, a, b)
+#define EINI_GETT_AMX_OWN(NAME, T, LEAVE, DOT)                                                   \
+  EINI_GETT_AMX(NAME, EINI_TAMX, T, LEAVE, EINI_GETT_AMX_ZERO, EINI_GETT_AMX_LOAD,               \
+                EINI_GETT_AMX_SAVE, DOT)
+EINI_GETT_AMX_OWN(eini_gett_amx_bf16, float, eini_gett_amx_leave_f, EINI_GETT_AMX_BF16)
+EINI_GETT_AMX_OWN(eini_gett_amx_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_SS)
+EINI_GETT_AMX_OWN(eini_gett_amx_su, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_SU)
+EINI_GETT_AMX_OWN(eini_gett_amx_us, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_US)
+EINI_GETT_AMX_OWN(eini_gett_amx_uu, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_UU)
+#undef EINI_GETT_AMX_OWN
+
+// All eight registers whole: 16 rows of 64 bytes.
+EINI_TAMX static void eini_gett_amx_begin(void) {
+  unsigned char config[64];
+  memset(config, 0, sizeof config);
+  config[0] = 1;
+  for (int i = 0; i < 8; i++) config[16 + 2 * i] = 64, config[48 + i] = 16;
+  _tile_loadconfig(config);
+}
+EINI_TAMX static void eini_gett_amx_end(void) { _tile_release(); }
+#endif  // EINI_CPU_AMX
+#undef EINI_GETT_AMX
+
+// By whether U and V are signed; in C where the machine has no such tiles.
+static eini_gett_tile_fn eini_gett_amx_tile(int has, int bf16, int u_signed, int v_signed) {
+  static const eini_gett_tile_fn in_c[4] = {eini_gett_regs_fn_uu, eini_gett_regs_fn_us,
+                                            eini_gett_regs_fn_su, eini_gett_regs_fn_ss};
+  const int i = 2 * u_signed + v_signed;
+#if EINI_CPU_AMX
+  static const eini_gett_tile_fn own[4] = {eini_gett_amx_uu, eini_gett_amx_us, eini_gett_amx_su,
+                                           eini_gett_amx_ss};
+  if (!(has & EINI_HAS_AMX_PLAIN)) return bf16 ? eini_gett_amx_bf16 : own[i];
+#endif
+  (void)has;
+  return bf16 ? eini_gett_regs_fn_bf16 : in_c[i];
+}
+
+// U's panels are turned, 16 lanes by 16 rows at a time.
+EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int64_t lanes,
+                                        int64_t rows, void *panel) {
+  static const int64_t o[8] = {0, 16, 32, 48, 64, 80, 96, 112};
+  const int64_t step[8] = {0, lanes, 2 * lanes, 3 * lanes, 4 * lanes, 5 * lanes, 6 * lanes,
+                           7 * lanes};
+  float *p = (float *)panel;
+  const int subnormal = kit->form == EINI_GETT_AMX_BF16 &&
+                        eini_gett_done_bf16(kit, is_u, lanes, rows, panel);
+  for (int64_t q = 0; is_u && q < rows; q += 16)
+    for (int64_t i = 0; i < lanes; i += 16) {
+      float turned[16 * 16], *b = p + q * lanes + i;
+      for (int h = 0; h < 4; h++)
+        eini_gett_swap_zs(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
+                          turned + h % 2 * 128 + h / 2 * 8, o);
+      for (int r = 0; r < 16; r++) memcpy(b + r * lanes, turned + 16 * r, 64);
+    }
+  return subnormal;
+}
+#endif  // EINI_CPU_DOTS
+
+// ================================================================================================
+// >>gett-forms  which form of panels a problem may have
+// Takes dtypes of operands and what the machine has; gives kernels and packing.
+// ================================================================================================
+
+// Whether an operand is to be converted, alone.
+static int eini_gett_narrow(const ein_side *s) {
+  return s->form == EIN_FORM_CONVERT && s->nop == 1;
+}
+
+// Whether the store is a conversion from the compute dtype of what is stored, and nothing else.
+static int eini_gett_converts(const ein_contract *c) {
+  return !c->plain_out && !c->scaled && c->store == NULL && c->nextra == 0 &&
+         c->out_dtype != EIN_BOOL && c->out_dtype != c->type &&
+         ein_dtype_compute(c->out_dtype) == c->type;
+}
+
+// Whether panels of a form hold what a side converts.
+static int eini_gett_takes(int form, const ein_side *s) {
+  if (!eini_gett_narrow(s)) return 0;
+  const ein_dtype t = s->dtype[0];
+  if (form == EINI_GETT_BF16 || form == EINI_GETT_AMX_BF16) return t == EIN_BF16;
+  return t == EIN_I8 || t == EIN_U8 || (form == EINI_GETT_I16 && t == EIN_I16);
+}
+
+// What packs a narrow operand into panels as they are; NULL: it is packed as it is, and values made
+// of that.
+static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_side *s, int is_u) {
+  if (!eini_gett_narrow(s)) return NULL;
+  const ein_dtype t = s->dtype[0];
+#if EINI_CPU_X86
+  const int wide = (is_u ? k->gu : k->gv) == 8, vectors = k->isa >= EINI_ISA_AVX2;
+  const int flip = is_u ? k->flip_u : k->flip_v;
+  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_gett_pack_wz;
+  if (k->form == EINI_GETT_I8 || k->form == EINI_GETT_AMX_I8)
+    return flip ? eini_gett_pack_fz : eini_gett_pack_qz;
+  if (k->form == EINI_GETT_I16)
+    return t == EIN_I16  ? (wide ? eini_gett_pack_wz : eini_gett_pack_wy)
+           : t == EIN_I8 ? (wide ? eini_gett_pack_sz : eini_gett_pack_sy)
+                         : (wide ? eini_gett_pack_uz : eini_gett_pack_uy);
+  if (k->type == EIN_F32 && vectors && t == EIN_F16)
+    return wide ? eini_gett_pack_hz : eini_gett_pack_hy;
+  if (k->type == EIN_F32 && vectors && t == EIN_BF16)
+    return wide ? eini_gett_pack_bz : eini_gett_pack_by;
+#else  // EINI_CPU_X86
+  (void)is_u;
+#endif
+  if (k->type == EIN_F32 && t == EIN_F16) return eini_gett_pack_h;
+  return k->type == EIN_F32 && t == EIN_BF16 ? eini_gett_pack_b : NULL;
+}
+
+#if EINI_CPU_X86
+// The tiles of dot products; 0: the machine has none.
+static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
+  k->size = 4, k->group = 2;
+  if (form == EINI_GETT_I16) k->tile = eini_gett_wy, k->fold = eini_gett_yi_sum;
+  eini_gett_shape(k, 8, 3, 4);
+#if EINI_CPU_DOTS
+  const int plain = (cpu->has & EINI_HAS_AMX_PLAIN) != 0;
+  if (form == EINI_GETT_BF16 && cpu->has & EINI_HAS_BF16) {
+    k->tile = eini_gett_bz, k->exact = eini_gett_ez, k->fold = eini_gett_zs_sum;
+    k->done = eini_gett_done_bf16;
+  }
+  if (form == EINI_GETT_I16 && cpu->has & EINI_HAS_VNNI)
+    k->tile = eini_gett_wz, k->fold = eini_gett_zi_sum;
+  if (form == EINI_GETT_I8 && cpu->has & EINI_HAS_VNNI) {
+    k->tile = eini_gett_qz, k->fold = eini_gett_zi_sum;
+    k->group = 4, k->head = 1, k->done = eini_gett_done_i8;
+  }
+  if (k->tile != NULL && k->tile != eini_gett_wy) eini_gett_shape(k, 16, 3, 8);
+  if (form == EINI_GETT_AMX_BF16 && (plain || cpu->has & EINI_HAS_AMX_BF16))
+    k->exact = eini_gett_regs_fn_bf16, k->fold = eini_gett_zs_sum;
+  if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
+    k->fold = eini_gett_zi_sum, k->group = 4;
+  if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
+    k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
+    k->done = eini_gett_done_amx, k->round = 16;
+    eini_gett_shape(k, 16, 2, 32);
+  }
+#endif  // EINI_CPU_DOTS
+  return k->tile != NULL && cpu->isa >= EINI_ISA_AVX2;
+}
+#endif  // EINI_CPU_X86
+
+// The kernels of a contraction with panels of a form; 0: there are none.
+static int eini_gett_pick_form(const eini_cpu *cpu, const ein_contract *c, int form,
+                               eini_gett_kit *k) {
+  if (form == EINI_GETT_WHOLE) return eini_gett_pick(cpu, c->type, c->pair, k);
+#if EINI_CPU_X86
+  const ein_dtype type = form == EINI_GETT_BF16 || form == EINI_GETT_AMX_BF16 ? EIN_F32 : EIN_I32;
+  memset(k, 0, sizeof *k);
+  if (c->pair != EIN_PAIR_SUM_MUL || c->type != type || !eini_gett_takes(form, &c->p) ||
+      !eini_gett_takes(form, &c->q))
+    return 0;
+  k->parts = k->every = k->round = 1;
+  k->isa = cpu->isa, k->type = (int)type, k->form = form;
+  if (!eini_gett_kit_dots(cpu, form, k)) return 0;
+  eini_gett_kit_pack(cpu->isa, type, k);
+  return 1;
+#else  // EINI_CPU_X86
+  return 0;
+#endif
+}
+
+// What depends on which side is U.
+static void eini_gett_dress(const eini_cpu *cpu, eini_gett_kit *k, const ein_side *v,
+                            const ein_side *u) {
+#if EINI_CPU_DOTS
+  const int u_signed = u->nop > 0 && u->dtype[0] == EIN_I8;
+  const int v_signed = v->nop > 0 && v->dtype[0] == EIN_I8;
+  if (k->form == EINI_GETT_I8) k->flip_u = u_signed, k->flip_v = !v_signed;
+  if (k->form == EINI_GETT_AMX_I8) k->tile = eini_gett_amx_tile(cpu->has, 0, u_signed, v_signed);
+#else
+  (void)cpu, (void)k, (void)v, (void)u;
+#endif
+}
+
+// Around the tiles of a run.
+static void eini_gett_begin(const eini_cpu *cpu, const eini_gett_kit *k) {
+#if EINI_CPU_AMX
+  if (k->form >= EINI_GETT_AMX_BF16 && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_begin();
+#else
+  (void)cpu, (void)k;
+#endif
+}
+
+static void eini_gett_end(const eini_cpu *cpu, const eini_gett_kit *k) {
+#if EINI_CPU_AMX
+  if (k->form >= EINI_GETT_AMX_BF16 && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_end();
+#else
+  (void)cpu, (void)k;
+#endif
+}
 
 // ================================================================================================
 // >>gett-boxes  boxes and tables of section gett
@@ -5333,6 +6097,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
   int packed_soon;                   // they are those of the next panel
   int fresh;
+  int odd;                           // panels have values that only the exact tile takes
   char *panels;
   char *spare[EINI_GETT_OPS];        // an operand as it is stored; NULL: in the panels
 } eini_gett_hand;
@@ -5491,16 +6256,16 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
 }
 
 // The lines of a panel.
-static void eini_gett_soon_panel(eini_gett_hand *h, int64_t nk, int64_t size) {
-  const int64_t last = (h->lanes * nk * size + 63) / 64 - 1;
-  for (int64_t q = 0; q < nk; q++) h->soon[q] = eini_min64(q, last) * 64;
-  h->nsoon = nk;
+static void eini_gett_soon_panel(eini_gett_hand *h, int64_t rows, int64_t size) {
+  const int64_t last = (h->lanes * rows * size + 63) / 64 - 1;
+  for (int64_t q = 0; q < rows; q++) h->soon[q] = eini_min64(q, last) * 64;
+  h->nsoon = rows;
 }
 
 // Elements from panel to panel: an odd number of lines, so that stores to one place of each panel
 // in turn reach all sets of the cache.
-static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
-  return ((lanes * nk * size + 63) / 64 | 1) * 64 / size;
+static int64_t eini_gett_panel(int64_t lanes, int64_t rows, int64_t size) {
+  return ((lanes * rows * size + 63) / 64 | 1) * 64 / size;
 }
 
 // Runs are filled up in front, too, so that vectors start where lines of the output do: with copies
@@ -5536,25 +6301,26 @@ static void eini_gett_runs(eini_gett_hand *h, const int64_t *out_stride) {
 }
 
 // Builds the tables of one side for its current box and the current box of K, if they changed.
-static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t nk, int64_t size,
-                             const int64_t *out_stride) {
+static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t nk,
+                             const eini_gett_kit *kit, const int64_t *out_stride) {
   const size_t bytes = (size_t)h->g.n * sizeof(int64_t), kbytes = (size_t)k->n * sizeof(int64_t);
   const int same = h->nk >= 0 && h->led == h->lead && memcmp(h->shape, h->g.size, bytes) == 0;
   if (same && memcmp(h->kshape, k->size, kbytes) == 0) return;
   const int n = h->g.n;
   h->fresh = 0;
   if (!same) {
-    const int64_t rows = eini_gett_product(n - 1, h->g.size);
+    const int64_t runs = eini_gett_product(n - 1, h->g.size);
     h->run = n > 0 ? h->g.size[n - 1] : 1;
     h->step = eini_up(h->lead + h->run, h->pad), h->led = h->lead;
-    h->n = rows * h->step;
+    h->n = runs * h->step;
     h->np = eini_up(h->n, h->fill);
     eini_gett_table(n, h->g.size, out_stride, h->step, h->fill, h->out);
     eini_gett_shift(h, h->out);
     eini_gett_lead(h, 1, h->out);
     if (h->left != NULL) eini_gett_runs(h, out_stride);
   }
-  const int64_t g = h->granule, panel = eini_gett_panel(h->lanes, nk, size);
+  const int64_t g = h->granule, rows = eini_gett_rows(kit, nk), size = kit->size;
+  const int64_t panel = eini_gett_panel(h->lanes, kit->head + rows, size);
   h->panel = panel;
   for (int o = 0; o < h->s->nop; o++) {
     eini_gett_table(k->n, k->size, h->s->k[o], 1, 1, h->col[o]);
@@ -5578,7 +6344,7 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t
     eini_gett_even(k->n, k->size, h->s->k[0], &h->kby);
     eini_gett_soon_in_place(h, nk, size);
   } else if (h->packed_soon) {
-    eini_gett_soon_panel(h, nk, size);
+    eini_gett_soon_panel(h, rows, size);
   } else {
     eini_gett_soon_packed(h, nk, size);
   }
@@ -5602,10 +6368,10 @@ static void eini_gett_pack_other(const eini_gett_pack_arg *a, int64_t granule, i
 }
 
 // Lanes of the last panel that hold nothing become copies of the last that does.
-static void eini_gett_rest(const eini_gett_hand *h, int64_t nk, int64_t size, char *panels) {
+static void eini_gett_rest(const eini_gett_hand *h, int64_t rows, int64_t size, char *panels) {
   const int64_t n = h->np % h->lanes;
   char *d = panels + h->np / h->lanes * h->panel * size;
-  for (int64_t q = 0; q < nk && n > 0; q++, d += h->lanes * size)
+  for (int64_t q = 0; q < rows && n > 0; q++, d += h->lanes * size)
     eini_gather((size_t)size, h->lanes - n, d + (n - 1) * size, 0, NULL, d + n * size);
 }
 
@@ -5621,17 +6387,35 @@ static double eini_gett_most(int64_t boxes, int64_t shares) {
 }
 
 // Whether values of a side are made of operands that were packed as they are stored.
-static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit) {
-  return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL);
+static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit, int is_u) {
+  return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL) &&
+         eini_gett_converter(kit, s, is_u) == NULL;
+}
+
+// Packs a narrow operand, converted, and does what remains to be done with its panels.
+static void eini_gett_pack_narrow(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                                  eini_gett_pack_fn pack, const eini_gett_pack_arg *a) {
+  const int64_t used = (a->nk + kit->group - 1) / kit->group, rows = eini_gett_rows(kit, a->nk);
+  const int64_t panels = (h->np + h->lanes - 1) / h->lanes, row = h->lanes * kit->size;
+  h->odd = 0;
+  pack(a);
+  if (kit->done == NULL) return;
+  eini_gett_rest(h, used, kit->size, (char *)a->dst);
+  for (int64_t i = 0; i < panels; i++) {
+    char *p = h->panels + i * h->panel * kit->size;
+    memset(p + (kit->head + used) * row, 0, (size_t)((rows - used) * row));
+    h->odd |= kit->done(kit, is_u, h->lanes, rows, p);
+  }
 }
 
 // Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
 // Values of expressions are made panel by panel, where all operands stand one after the other.
-static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const char *const *base,
-                           int64_t nk) {
+static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                           const char *const *base, int64_t nk) {
   static const int64_t start = 0;
   const int64_t panels = (h->np + h->lanes - 1) / h->lanes;
-  const int made = eini_gett_made(h->s, kit);
+  const int made = eini_gett_made(h->s, kit, is_u);
+  const eini_gett_pack_fn convert = eini_gett_converter(kit, h->s, is_u);
   int same = h->fresh;
   for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
   if (same) return;
@@ -5646,6 +6430,12 @@ static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const ch
     const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]);
     const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
                                   h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
+    if (convert != NULL) {
+      eini_gett_pack_arg n = a;
+      n.dst = h->panels + kit->head * h->lanes * kit->size;
+      eini_gett_pack_narrow(h, kit, is_u, convert, &n);
+      return;
+    }
     if (size == kit->size) h->pack(&a);
     else eini_gett_pack_other(&a, h->granule, size);
     if (made) eini_gett_rest(h, nk, size, to);
@@ -5676,6 +6466,8 @@ typedef struct eini_gett_job {
   const eini_cpu *cpu;
   const ein_contract *c;
   eini_gett_kit kit;
+  eini_gett_tile_fn tile;        // for the current boxes
+  eini_chunk_fn narrow;          // what a store does that only converts; else NULL
   eini_gett_hand v, u;
   eini_gett_axes k;
   int swap;                      // V is m
@@ -5831,7 +6623,8 @@ static void eini_gett_put(eini_gett_job *j, int64_t turn, char *dst, const char 
 
 // dst[to[i]] = src[i].
 static void eini_gett_scatter(int size, int64_t n, char *dst, const int64_t *to, const char *src) {
-  if (size == 4) EINI_GETT_EACH(int32_t);
+  if (size == 2) EINI_GETT_EACH(int16_t);
+  else if (size == 4) EINI_GETT_EACH(int32_t);
   else if (size == 8) EINI_GETT_EACH(eini_gett_8);
   else if (size == 16) EINI_GETT_EACH(eini_gett_16);
   else EINI_GETT_EACH(char);
@@ -5944,6 +6737,21 @@ static void eini_gett_leave_scaled(eini_gett_job *j, int64_t u0, int64_t nu, int
     }
 }
 
+// The same where sums are only converted.
+static void eini_gett_leave_converted(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0,
+                                      int64_t p1, const char *rows, int64_t ld) {
+  const int size = j->kit.size, to = (int)ein_dtype_size(j->c->out_dtype);
+  for (int64_t u = u0; u < u0 + nu; u++)
+    for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+      const char *row = rows + (u - u0) * ld + (p - p0) * size;
+      char *dst = j->out + j->u.out[u] * to;
+      len = eini_min64(len, EIN_POINTS);
+      j->narrow(eini_whole_lanes(len), row, row, row, j->values);  // rows have room behind them
+      if (j->unit) memcpy(dst + j->v.out[p] * to, j->values, (size_t)(len * to));
+      else eini_gett_scatter(to, len, dst, j->v.out + p, j->values);
+    }
+}
+
 static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0, int64_t p1,
                             char *rows) {
   const int size = j->kit.size;
@@ -5960,6 +6768,10 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
     }
   if (j->by != NULL)
     for (int64_t u = 0; u < nu; u++) j->kit.by(p1 - p0, rows + u * ld, j->by);
+  if (j->narrow != NULL) {
+    eini_gett_leave_converted(j, u0, nu, p0, p1, rows, ld);
+    return;
+  }
   if (!eini_gett_plain(j->c, &j->kit)) {
     (j->c->scaled ? eini_gett_leave_scaled : eini_gett_leave_emit)(j, u0, nu, p0, p1, rows, ld);
     return;
@@ -5985,11 +6797,11 @@ static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, in
   const int size = j->kit.size;
   const eini_gett_tile_arg whole = *a;
   const int64_t lanes = j->v.lanes, end = eini_min64(p + lanes, j->v.np);
-  int64_t rows[8], cols[3];
-  for (int i = 0; i < 8; i++) rows[i] = i * lanes;
+  int64_t rows[EINI_GETT_COLUMNS], cols[3];
+  for (int i = 0; i < EINI_GETT_COLUMNS; i++) rows[i] = i * lanes;
   for (int i = 0; i < 3; i++) cols[i] = i * j->kit.w;
   a->dst = j->edge, a->uoff = rows, a->voff = cols, a->how = EINI_GETT_STORE;
-  j->kit.tile(a);
+  j->tile(a);
   *a = whole;
   for (int64_t q = p, len; (len = eini_gett_piece(&j->v, &q, end)) > 0; q += len)
     for (int64_t r = 0; r < nu; r++) {
@@ -6100,28 +6912,29 @@ static int64_t eini_gett_columns(eini_gett_job *j, int64_t u, eini_gett_tile_arg
 
 // The next box of V is asked for late where the panels of U, which come from the last cache, would
 // push it out again.
-static void eini_gett_wait(eini_gett_job *j, int64_t nk) {
+static void eini_gett_wait(eini_gett_job *j, int64_t rows) {
   const eini_gett_hand *v = &j->v, *u = &j->u;
   j->wait = 0, j->then_u = NULL;
   if (u->in_place || u->nsoon == 0) return;
   const int64_t tiles = (v->np + v->lanes - 1) / v->lanes * ((u->n + u->lanes - 1) / u->lanes);
-  j->wait = tiles - 2 * (j->soon_left / nk);
+  j->wait = tiles - 2 * (j->soon_left / rows);
 }
 
 // All tiles of the current boxes of V and U over the current box of K.
 static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, int keep) {
   const eini_gett_kit *kit = &j->kit;
   const int64_t lanes = j->v.lanes, ulanes = j->u.lanes, parts = kit->parts, size = kit->size;
-  int64_t rows[8], voff[3];
+  int64_t rows[EINI_GETT_COLUMNS], voff[3];
   unsigned masks[3];
-  for (int i = 0; i < 8; i++) rows[i] = i * j->ld * parts;
+  for (int i = 0; i < EINI_GETT_COLUMNS; i++) rows[i] = i * j->ld * parts;
   eini_gett_tile_arg a;
   a.lanes = masks;
-  a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
+  a.k = eini_gett_rows(kit, nk), a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
   if (j->u.in_place) a.uk = j->u.kby, a.us = j->u.row_step;
   a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
-  const int64_t left = a.how == EINI_GETT_ADD && j->comes ? eini_min64(EINI_GETT_LATE, nk / 2) : 0;
-  eini_gett_wait(j, nk);
+  const int64_t left = a.how == EINI_GETT_ADD && j->comes ? eini_min64(EINI_GETT_LATE, a.k / 2) : 0;
+  eini_gett_wait(j, a.k);
+  j->tile = kit->exact != NULL && (j->v.odd || j->u.odd) ? kit->exact : kit->tile;
   int64_t late[4] = {0, 0, 0, 0}, turn = 0;  // what is to leave: columns u, nu; positions p0, p1
   char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
   char *full = NULL;
@@ -6142,7 +6955,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
         if (!j->direct) {
           for (int i = 0; i < 3; i++) voff[i] = i * kit->w * parts;
           a.dst = buffer + (p - p0) * size, a.uoff = rows;
-          kit->tile(&a);
+          j->tile(&a);
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
           if (a.how != EINI_GETT_STREAM) {
@@ -6150,7 +6963,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           } else if (j->masked) {
             eini_gett_expect_masked(j, &a);
           }
-          if (good && (kit->every || nu == ulanes)) kit->tile(&a);
+          if (good && (kit->every || nu == ulanes)) j->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
         }
       }
@@ -6165,11 +6978,12 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 }
 
 // ================================================================================================
-// >>gett-plan  boxes chosen by predicted time
-// Takes a contraction and rates; gives boxes, orientation and seconds.
+// >>gett-sketch  boxes of section gett
+// Takes a contraction and the machine; gives orientation, and boxes that fit its caches.
 // ================================================================================================
 
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
+enum { EINI_GETT_FORM = 8 };   // where a form begins in the flags
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
        EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
@@ -6242,17 +7056,20 @@ typedef struct eini_gett_sketch {  // a plan while it is being made
   int beyond;                               // the output would not stay in the caches
   int ordered;                              // boxes of K from extents and dtype alone
   int64_t lanes, sub, pad, nv, nu, nk;      // positions of the boxes
+  int64_t rows;                             // of a panel
   int64_t shares[3];                        // of batch, V and U that threads are to take
   int64_t box_v[EINI_GETT_AXES], box_u[EINI_GETT_AXES], box_k[EINI_GETT_AXES];
 } eini_gett_sketch;
 
-static void eini_gett_orient(const ein_contract *c, eini_gett_sketch *p, int swap) {
+static void eini_gett_orient(const eini_cpu *cpu, const ein_contract *c, eini_gett_sketch *p,
+                             int swap) {
   p->swap = swap;
   p->vx = swap ? &c->m : &c->n, p->ux = swap ? &c->n : &c->m, p->kx = &c->k;
   p->v = swap ? &c->p : &c->q, p->u = swap ? &c->q : &c->p;
   p->out_v = swap ? c->out_m : c->out_n, p->out_u = swap ? c->out_n : c->out_m;
   const int n = p->vx->n;
   p->unit = n == 0 || p->out_v[n - 1] == 1;
+  eini_gett_dress(cpu, &p->kit, p->v, p->u);
 }
 
 // Elements that follow each other in the output along a group.
@@ -6313,7 +7130,7 @@ static int eini_gett_stays(const eini_cpu *cpu, const eini_gett_sketch *p) {
   if (x >= 0 && p->box_v[x] * size >= 512) return 1;
   int64_t reached = eini_gett_sets(sets, p->vx->n, p->box_v, p->v->row[0], size, 1);
   reached = eini_gett_sets(sets, p->kx->n, p->box_k, p->v->k[0], size, reached);
-  return p->nv * p->nk * size / 64 <= reached * 12;
+  return p->nv * p->rows * size / 64 <= reached * 12;
 }
 
 // Positions of V per pass through the buffer. Streamed output leaves in small portions, so that
@@ -6350,12 +7167,15 @@ static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k)
   const int64_t size = kit->size;
   // Each box of K reads and writes the output; from the second cache tiles have full speed.
   int64_t kc = eini_min64(cpu->l1 / 3 * 4 / kit->nu, cpu->l2 / 8 / (kit->nv * kit->w)) / size;
+  kc = eini_max64(kc / kit->round, 1) * kit->round * kit->group;
   if (p->ordered) kc = EINI_GETT_ORDERED / size;
   if (k < kc + kc / 4) kc = k;
   const int ku = p->ordered ? -1 : eini_gett_unit_axis(p->u, p->u->k, p->kx);
   const int kv = p->ordered ? -1 : eini_gett_unit_axis(p->v, p->v->k, p->kx);
-  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16, 8);
+  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16,
+               eini_max64(8, kit->round * kit->group));
   p->nk = eini_gett_product(p->kx->n, p->box_k);
+  p->rows = kit->head + eini_gett_rows(kit, p->nk);
 }
 
 static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
@@ -6369,7 +7189,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   // Where V comes from memory the next box waits in the cache too.
   p->ahead = p->v->nop == 1 && ein_dtype_size(p->v->dtype[0]) == (size_t)size && !p->far &&
              all_v * k * size > cpu->l2 * 2;
-  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->nk * size);
+  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->rows * size);
   const int64_t unit_v = eini_max64(p->pad, kit->gv);
   int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
   most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
@@ -6400,7 +7220,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
     eini_gett_boxes(cpu, p);
     return;
   }
-  int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->nk * size);
+  int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->rows * size);
   if (p->keep) most_u = eini_min64(most_u, 512);
   most_u = eini_max64(most_u, 4 * kit->nu);
   most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
@@ -6454,7 +7274,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
     if (p->u->k[0][i] != p->u->k[0][i + 1] * p->kx->extent[i + 1]) break;
     eini_gett_grow(p->kx->n, p->kx->extent, t.box_k, i, kc, kc, 1);
   }
-  t.nk = eini_gett_product(p->kx->n, t.box_k);
+  t.nk = t.rows = eini_gett_product(p->kx->n, t.box_k);
   if (t.nk < eini_min64(32, eini_gett_product(p->kx->n, p->kx->extent))) return 0;
   for (int i = 0; i < p->vx->n; i++) t.box_v[i] = p->vx->extent[i];
   const int64_t run = p->vx->extent[p->vx->n - 1];
@@ -6465,112 +7285,6 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   t.sub = t.nv, t.ahead = 0;
   *p = t;
   return 1;
-}
-
-// Pieces of the output of fewer bytes cost what turning to their places takes, about so many cycles
-// where the output is beyond the second cache.
-#define EINI_TURN_PIECE 128
-#define EINI_TURN_CYCLES 20
-
-// Cycles of an element for turning to another place of an output of so many bytes, in short pieces
-// through the buffer: columns of a tile fill a line together where they follow each other.
-static double eini_gett_turns(const eini_rated *cpu, const eini_gett_sketch *p, double out) {
-  if (p->direct) return 0;
-  const int64_t run = eini_gett_run_of(p->vx, p->out_v);
-  const int64_t next = p->unit ? 1 : eini_gett_run_of(p->ux, p->out_u);
-  const double turn = out > (double)cpu->is.l2 / 2 ? EINI_TURN_CYCLES : 2;
-  if (run * p->kit.size >= EINI_TURN_PIECE) return 0;
-  return turn / (double)(run * eini_min64(next, p->kit.nu)) + (p->unit ? 0 : 2);
-}
-
-// Seconds of a problem of a batch beyond its arithmetic: with tables of offsets, and without.
-#define EINI_GETT_SECONDS 8e-8
-#define EINI_BARE_SECONDS 5e-9
-
-// Products per second of a kit at its best.
-static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pair,
-                             const eini_gett_kit *k) {
-  const double parts = (double)(k->parts * k->parts), times = pair == EIN_PAIR_SUM_MUL ? 1 : 2;
-  double peak = cpu->hz * 2;
-  if (type == EIN_F64 || type == EIN_C128) peak = cpu->peak_f64 / 2;
-  else if (type == EIN_F32 || type == EIN_C64) peak = cpu->peak_f32 / 2;
-  else if (type == EIN_I64 && k->w > 4) peak = cpu->peak_f32 / 8;  // in vectors
-  else if (type == EIN_I32 && k->w > 4) peak = cpu->peak_f32 / 4;
-  return peak / parts / times;
-}
-
-// How often V is packed: for each box of U, unless the panels of all of it stay.
-static double eini_gett_again(const eini_gett_sketch *p, double v, double u, double k) {
-  return (double)p->nv < v || (double)p->nk < k ? ceil(u / (double)p->nu) : 1;
-}
-
-// Bytes that move to and from a core's second cache. Panels of V stay there. Those of U do if V is
-// one box; else they are written, and come again for each box of V, as sums do for each of K.
-static double eini_gett_traffic(const ein_contract *c, const eini_gett_sketch *p) {
-  const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
-  const double v = (double)eini_gett_product(p->vx->n, p->vx->extent);
-  const double u = (double)eini_gett_product(p->ux->n, p->ux->extent);
-  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
-  const double size = b * (double)p->kit.size;
-  if (p->bare) return (k * (v + u) + v * u) * size;
-  const double blocks_v = ceil(v / (double)p->nv), blocks_k = ceil(k / (double)p->nk);
-  const double again_v = p->in_place ? ceil(u / (double)p->nu) : eini_gett_again(p, v, u, k);
-  const double again_u = p->in_place || blocks_v <= 1 ? 1 : blocks_v + 2;
-  return (k * (v * again_v + u * again_u) + v * u * (2 * blocks_k - 1)) * size;
-}
-
-// Of a share of batch, V and U.
-static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
-                                const eini_gett_sketch *p, const double *share) {
-  const double b = share[0] * (double)eini_gett_product(c->batch.n, c->batch.extent);
-  const double v = share[1] * (double)eini_gett_product(p->vx->n, p->vx->extent);
-  const double u = share[2] * (double)eini_gett_product(p->ux->n, p->ux->extent);
-  const double out = b * v * u * (double)p->kit.size / (share[0] * share[1] * share[2]);
-  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
-  const double size = (double)p->kit.size;
-  const double wide = (double)eini_up((int64_t)v, p->kit.w);
-  const double high = u < 4 ? u + (4 - u) * 0.7 : u;
-  const double blocks_u = ceil(u / (double)p->nu);
-  double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
-  if (p->bare) {
-    const double all = b * (k * (v + u) + v * u) * size / share[0];
-    const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
-    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * EINI_BARE_SECONDS;
-  }
-  if (p->in_place) {
-    // Reads are asked for ahead and overlap the arithmetic.
-    const double read = b * k * u * size / cpu->read_bw;
-    t = t * 1.1 > read ? t * 1.1 : read;
-    t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
-    t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
-    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) +
-           b * EINI_GETT_SECONDS;
-  }
-  const double again_v = eini_gett_again(p, v, u, k), packed = b * k * (v * again_v + u);
-  t += packed * 0.6 / cpu->hz + (b * k * (v + u)) * size / cpu->read_bw;
-  t += b * v * u * size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
-  t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
-  if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
-  t += b * k * (v * again_v * eini_side_cycles(p->v) + u * eini_side_cycles(p->u)) / cpu->hz;
-  if (!eini_gett_plain(c, &p->kit)) t += b * v * u * 2 / cpu->hz;
-  return t + b * EINI_GETT_SECONDS;
-}
-
-static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
-                               const eini_gett_sketch *p, char *base, eini_gett_job *job);
-
-static int eini_gett_able(const ein_contract *c) {
-  const ein_axes *x[4] = {&c->batch, &c->m, &c->n, &c->k};
-  int axes = 0;
-  if (c->pair != EIN_PAIR_SUM_MUL && (c->p.nop == 0 || c->q.nop == 0)) return 0;
-  for (int g = 0; g < 4; g++) {
-    if (x[g]->n > EINI_GETT_AXES) return 0;
-    if (g > 0) axes += x[g]->n;
-    for (int i = 0; i < x[g]->n; i++)
-      if (x[g]->extent[i] <= 0) return 0;
-  }
-  return axes + EINI_GETT_HEAD <= EINI_GETT_STATE && c->p.nop <= EINI_GETT_OPS &&
-         c->q.nop <= EINI_GETT_OPS && c->nextra < EINI_GETT_OPS;
 }
 
 // Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
@@ -6596,7 +7310,7 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   const double m = eini_gett_filled(&c->m, c->out_m, w), n = eini_gett_filled(&c->n, c->out_n, w);
   const int plain = eini_gett_plain(c, &p->kit);
   const int direct = plain && p->kit.parts == 1 && !(p->without & EINI_GETT_DIRECT);
-  eini_gett_orient(c, p, (m > n) != (p->without & EINI_GETT_SWAP));
+  eini_gett_orient(cpu, c, p, (m > n) != (p->without & EINI_GETT_SWAP));
   int64_t run = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
   p->direct = direct && p->unit && p->vx->n > 0 &&
               (p->vx->n == 1 || run * 20 >= eini_up(run, w) * 17);
@@ -6630,6 +7344,135 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
+}
+
+// ================================================================================================
+// >>gett-plan  ways of section gett by predicted time
+// Takes a contraction and rates; gives boxes, orientation and seconds.
+// ================================================================================================
+
+// Pieces of the output of fewer bytes cost what turning to their places takes, about so many cycles
+// where the output is beyond the second cache.
+#define EINI_TURN_PIECE 128
+#define EINI_TURN_CYCLES 20
+
+// Cycles of an element for turning to another place of an output of so many bytes, in short pieces
+// through the buffer: columns of a tile fill a line together where they follow each other.
+static double eini_gett_turns(const eini_rated *cpu, const eini_gett_sketch *p, double out) {
+  if (p->direct) return 0;
+  const int64_t run = eini_gett_run_of(p->vx, p->out_v);
+  const int64_t next = p->unit ? 1 : eini_gett_run_of(p->ux, p->out_u);
+  const double turn = out > (double)cpu->is.l2 / 2 ? EINI_TURN_CYCLES : 2;
+  if (run * p->kit.size >= EINI_TURN_PIECE) return 0;
+  return turn / (double)(run * eini_min64(next, p->kit.nu)) + (p->unit ? 0 : 2);
+}
+
+// Seconds of a problem of a batch beyond its arithmetic: with tables of offsets, and without.
+#define EINI_GETT_SECONDS 8e-8
+#define EINI_BARE_SECONDS 5e-9
+
+// Products per second of a kit at its best.
+static double eini_gett_peak(const eini_rated *cpu, ein_dtype type, ein_pair pair,
+                             const eini_gett_kit *k) {
+  const double parts = (double)(k->parts * k->parts), times = pair == EIN_PAIR_SUM_MUL ? 1 : 2;
+  double peak = cpu->hz * 2;
+  if (k->form == EINI_GETT_AMX_BF16) peak = cpu->peak_bf16 / 2;
+  else if (k->form == EINI_GETT_AMX_I8) peak = cpu->peak_i8 / 2;
+  else if (k->form == EINI_GETT_BF16) peak = fmin(cpu->peak_bf16, 2 * cpu->peak_f32) / 2;
+  else if (k->form == EINI_GETT_I8) peak = fmin(cpu->peak_i8, 4 * cpu->peak_f32) / 2;
+  else if (k->form == EINI_GETT_I16) peak = cpu->peak_f32 / (k->w < 16 ? 2 : 1);
+  else if (type == EIN_F64 || type == EIN_C128) peak = cpu->peak_f64 / 2;
+  else if (type == EIN_F32 || type == EIN_C64) peak = cpu->peak_f32 / 2;
+  else if (type == EIN_I64 && k->w > 4) peak = cpu->peak_f32 / 8;  // in vectors
+  else if (type == EIN_I32 && k->w > 4) peak = cpu->peak_f32 / 4;
+  return peak / parts / times;
+}
+
+// How often V is packed: for each box of U, unless the panels of all of it stay.
+static double eini_gett_again(const eini_gett_sketch *p, double v, double u, double k) {
+  return (double)p->nv < v || (double)p->nk < k ? ceil(u / (double)p->nu) : 1;
+}
+
+// Bytes that move to and from a core's second cache. Panels of V stay there. Those of U do if V is
+// one box; else they are written, and come again for each box of V, as sums do for each of K.
+static double eini_gett_traffic(const ein_contract *c, const eini_gett_sketch *p) {
+  const double b = (double)eini_gett_product(c->batch.n, c->batch.extent);
+  const double v = (double)eini_gett_product(p->vx->n, p->vx->extent);
+  const double u = (double)eini_gett_product(p->ux->n, p->ux->extent);
+  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
+  const double size = b * (double)p->kit.size;
+  if (p->bare) return (k * (v + u) + v * u) * size;
+  const double blocks_v = ceil(v / (double)p->nv), blocks_k = ceil(k / (double)p->nk);
+  const double again_v = p->in_place ? ceil(u / (double)p->nu) : eini_gett_again(p, v, u, k);
+  const double again_u = p->in_place || blocks_v <= 1 ? 1 : blocks_v + 2;
+  return (k * (v * again_v + u * again_u) + v * u * (2 * blocks_k - 1)) * size;
+}
+
+// Bytes and cycles of an element of a side that is packed; bytes of one of the output.
+static double eini_gett_bytes(const ein_side *s) {
+  double bytes = 0;
+  for (int o = 0; o < s->nop; o++) bytes += (double)ein_dtype_size(s->dtype[o]);
+  return bytes;
+}
+static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int is_u) {
+  return eini_gett_converter(kit, s, is_u) != NULL ? 0 : eini_side_cycles(s);
+}
+
+// Of a share of batch, V and U.
+static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
+                                const eini_gett_sketch *p, const double *share) {
+  const double b = share[0] * (double)eini_gett_product(c->batch.n, c->batch.extent);
+  const double v = share[1] * (double)eini_gett_product(p->vx->n, p->vx->extent);
+  const double u = share[2] * (double)eini_gett_product(p->ux->n, p->ux->extent);
+  const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
+  const double size = (double)p->kit.size, out_size = (double)ein_dtype_size(c->out_dtype);
+  const double out = b * v * u * out_size / (share[0] * share[1] * share[2]);
+  const double wide = (double)eini_up((int64_t)v, p->kit.w);
+  const double high = u < 4 ? u + (4 - u) * 0.7 : u;
+  const double blocks_u = ceil(u / (double)p->nu);
+  double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
+  if (p->bare) {
+    const double all = b * (k * (v + u) + v * u) * size / share[0];
+    const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
+    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * EINI_BARE_SECONDS;
+  }
+  if (p->in_place) {
+    // Reads are asked for ahead and overlap the arithmetic.
+    const double read = b * k * u * size / cpu->read_bw;
+    t = t * 1.1 > read ? t * 1.1 : read;
+    t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
+    t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
+    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) +
+           b * EINI_GETT_SECONDS;
+  }
+  const double again_v = eini_gett_again(p, v, u, k), packed = b * k * (v * again_v + u);
+  t += packed * 0.6 / cpu->hz;
+  t += b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u)) / cpu->read_bw;
+  t += b * v * u * out_size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
+  t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
+  if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
+  t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
+  t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
+  if (!eini_gett_plain(c, &p->kit))
+    t += b * v * u * (eini_gett_converts(c) ? 0.4 : 2) / cpu->hz;
+  return t + b * EINI_GETT_SECONDS;
+}
+
+static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
+                               const eini_gett_sketch *p, char *base, eini_gett_job *job);
+
+static int eini_gett_able(const ein_contract *c) {
+  const ein_axes *x[4] = {&c->batch, &c->m, &c->n, &c->k};
+  int axes = 0;
+  if (c->pair != EIN_PAIR_SUM_MUL && (c->p.nop == 0 || c->q.nop == 0)) return 0;
+  for (int g = 0; g < 4; g++) {
+    if (x[g]->n > EINI_GETT_AXES) return 0;
+    if (g > 0) axes += x[g]->n;
+    for (int i = 0; i < x[g]->n; i++)
+      if (x[g]->extent[i] <= 0) return 0;
+  }
+  return axes + EINI_GETT_HEAD <= EINI_GETT_STATE && c->p.nop <= EINI_GETT_OPS &&
+         c->q.nop <= EINI_GETT_OPS && c->nextra < EINI_GETT_OPS;
 }
 
 // The grid of at most `width` parts with the least time for the busiest thread; returns the time.
@@ -6686,7 +7529,7 @@ static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64
 // The sketch of one thread, or one with boxes for some way to share batch, V and U that takes
 // clearly less time.
 static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width, int cut,
-                          int without, eini_gett_sketch *best, ein_choice *choice) {
+                          int form, int without, eini_gett_sketch *best, ein_choice *choice) {
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
   const double out = (double)batch * (double)eini_gett_product(c->m.n, c->m.extent) *
                      (double)eini_gett_product(c->n.n, c->n.extent);
@@ -6698,7 +7541,7 @@ static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t 
       eini_gett_sketch p;
       ein_choice one;
       memset(&p, 0, sizeof p);
-      if (!eini_gett_pick(&cpu->is, c->type, c->pair, &p.kit)) return 0;
+      if (!eini_gett_pick_form(&cpu->is, c, form, &p.kit)) return 0;
       p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
       p.cut = cut;
       p.without = without;
@@ -6713,15 +7556,17 @@ static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t 
 }
 
 static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int width, int cut,
-                              int without, ein_choice *choice) {
+                              int form, int without, ein_choice *choice) {
+  static const char *const names[EINI_GETT_FORMS] = {"gett", "bf16", "i16", "i8", "amx", "amx"};
   eini_gett_sketch p;
-  if (!eini_gett_able(c) || !eini_gett_best(cpu, c, width, cut, without, &p, choice)) return 0;
+  if (!eini_gett_able(c) || !eini_gett_best(cpu, c, width, cut, form, without, &p, choice))
+    return 0;
   int64_t *s = choice->state;
   s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
          (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
          (p.bare ? EINI_GETT_BARE : 0) |
          (p.in_place ? EINI_GETT_IN_PLACE : 0) | (p.ahead ? EINI_GETT_SOON : 0) |
-         (p.shift ? EINI_GETT_SHIFT : 0);
+         (p.shift ? EINI_GETT_SHIFT : 0) | form << EINI_GETT_FORM;
   s[1] = p.lanes, s[2] = p.sub, s[3] = p.pad;
   s += EINI_GETT_HEAD;
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
@@ -6730,19 +7575,19 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
   choice->seconds += cpu->call;
   choice->traffic = eini_gett_traffic(c, &p);
   choice->scratch = p.bare ? 0 : eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
-  const char *how = p.bare ? "gett bare"
-                    : p.in_place ? "gett in place"
-                    : p.direct ? (p.past ? "gett stream" : "gett direct")
-                    : p.keep ? "gett keep"
-                             : (p.past ? "gett buffer past" : "gett buffer");
-  eini_cpu_name(choice, how);
-  if (without & EINI_GETT_SWAP) memcpy(choice->variant + strlen(how), " turned", 8);
+  const char *how = p.bare ? "bare"
+                    : p.in_place ? "in place"
+                    : p.direct ? (p.past ? "stream" : "direct")
+                    : p.keep ? "keep"
+                             : (p.past ? "buffer past" : "buffer");
+  snprintf(choice->variant, sizeof choice->variant, "%s %s%s", names[form], how,
+           without & EINI_GETT_SWAP ? " turned" : "");
   return 1;
 }
 
 static int eini_gett_plan(const eini_rated *cpu, const ein_contract *c, int width,
                           ein_choice *choice) {
-  return eini_gett_plan_cut(cpu, c, width, 0, 0, choice);
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_WHOLE, 0, choice);
 }
 
 // The nth of the ways that differ from that plan: without what it does, and with V and U turned.
@@ -6756,7 +7601,7 @@ static int eini_gett_other(const eini_rated *cpu, const ein_contract *c, int wid
   for (int i = 0; i < 16 && !(c->ordered && i > 0); i++) {
     const int less = without[i % 4] | (i & 4 ? EINI_GETT_PAST : 0) | (i & 8 ? EINI_GETT_SWAP : 0);
     memset(choice, 0, sizeof *choice);
-    if (!eini_gett_plan_cut(cpu, c, width, 0, less, choice)) return 0;
+    if (!eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_WHOLE, less, choice)) return 0;
     const uint64_t how = (uint64_t)1 << choice->state[0] % EINI_GETT_WAYS;
     if (i == 0) least = choice->seconds;
     if (!(seen & how) && i > 0 && nth-- == 0) {
@@ -6776,20 +7621,21 @@ static char *eini_gett_take(char *base, size_t *at, int64_t bytes) {
 }
 
 static void eini_gett_take_hand(const eini_gett_kit *kit, eini_gett_hand *h, const ein_side *s,
-                                int64_t np, int64_t nk, int64_t lanes, int ahead, char *base,
-                                size_t *at) {
-  const int64_t size = kit->size;
-  const int64_t bytes = (np + lanes - 1) / lanes * eini_gett_panel(lanes, nk, size) * size;
+                                int64_t np, int64_t nk, int64_t lanes, int ahead, int is_u,
+                                char *base, size_t *at) {
+  const int64_t size = kit->size, rows = eini_gett_rows(kit, nk);
+  const int64_t panel = eini_gett_panel(lanes, kit->head + rows, size);
+  const int64_t bytes = (np + lanes - 1) / lanes * panel * size;
   h->panels = h->in_place ? NULL : eini_gett_take(base, at, bytes);
   h->most_soon = 0;
   if (h->in_place) h->most_soon = eini_up((np / (64 / size) + lanes + 1) * nk, nk);
-  else if (h->packed_soon) h->most_soon = nk;
+  else if (h->packed_soon) h->most_soon = rows;
   else if (ahead) h->most_soon = eini_up(np * nk * size / 32, nk);
   h->soon = (int64_t *)(void *)eini_gett_take(base, at, h->most_soon * 8);
   for (int o = 0; o < s->nop; o++) {
     const int64_t one = (int64_t)ein_dtype_size(s->dtype[o]);
-    const int own = o > 0 || one != size;
-    if (own && (o < 2 || eini_gett_made(s, kit)))
+    const int own = o > 0 || (one != size && eini_gett_converter(kit, s, is_u) == NULL);
+    if (own && (o < 2 || eini_gett_made(s, kit, is_u)))
       h->spare[o] = eini_gett_take(base, at, bytes / size * one);
     else h->spare[o] = own ? h->spare[1] : NULL;
   }
@@ -6830,12 +7676,12 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
   j->v.in_place = 0, j->u.in_place = p->in_place;
   // Panels of U that do not stay in the second cache, several tiles long.
   j->v.packed_soon = 0;
-  j->u.packed_soon = !p->in_place && p->nu * p->nk * kit->size > cpu->l2 / 2 &&
+  j->u.packed_soon = !p->in_place && p->nu * p->rows * kit->size > cpu->l2 / 2 &&
                      p->sub > p->lanes;
   const int64_t room = eini_gett_room(p);
   j->v.left = (int64_t *)(void *)eini_gett_take(base, &at, room * 8);
-  eini_gett_take_hand(kit, &j->v, p->v, room, p->nk, p->lanes, p->ahead, base, &at);
-  eini_gett_take_hand(kit, &j->u, p->u, p->nu, p->nk, kit->nu, 0, base, &at);
+  eini_gett_take_hand(kit, &j->v, p->v, room, p->nk, p->lanes, p->ahead, 0, base, &at);
+  eini_gett_take_hand(kit, &j->u, p->u, p->nu, p->nk, kit->nu, 0, 1, base, &at);
   j->ld = p->keep ? eini_up(p->nv, p->lanes) : p->sub;
   if (!p->direct || p->past)
     j->buffer = eini_gett_take(base, &at, j->ld * kit->parts * kit->size *
@@ -6866,14 +7712,18 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
                                eini_gett_sketch *p, char *scratch, eini_gett_job *j) {
   const int64_t flags = s[0];
   memset(j, 0, sizeof *j);
-  eini_gett_pick(cpu, c->type, c->pair, &p->kit);
-  eini_gett_orient(c, p, (s[0] & EINI_GETT_SWAP) != 0);
+  eini_gett_pick_form(cpu, c, (int)(flags >> EINI_GETT_FORM), &p->kit);
+  eini_gett_orient(cpu, c, p, (s[0] & EINI_GETT_SWAP) != 0);
   p->direct = (s[0] & EINI_GETT_DIRECT) != 0, p->past = (s[0] & EINI_GETT_PAST) != 0;
   p->keep = (s[0] & EINI_GETT_KEEP) != 0, p->in_place = (s[0] & EINI_GETT_IN_PLACE) != 0;
   p->ahead = (s[0] & EINI_GETT_SOON) != 0;
   p->lanes = s[1], p->sub = s[2], p->pad = s[3];
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
+  if (eini_gett_converts(c)) {
+    j->narrow = eini_cpu_chunk_fn(cpu->isa, EIN_OP_CAST, c->out_dtype);
+    if (j->narrow == NULL) j->narrow = eini_storage_find(NULL, EIN_OP_CAST, c->out_dtype);
+  }
   j->v.s = p->v, j->u.s = p->u, j->unit = p->unit;
   j->by = c->plain_out || !eini_gett_plain(c, &p->kit) ? NULL : c->alpha;
   eini_gett_axes_init(&j->v.g, p->vx, s);
@@ -6891,6 +7741,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   p->nv = eini_up(p->nv, j->v.fill);
   p->nu = eini_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
   p->nk = eini_gett_product(p->kx->n, j->k.box);
+  p->rows = p->kit.head + eini_gett_rows(&p->kit, p->nk);
   j->v.shift = flags & EINI_GETT_SHIFT ? p->kit.w : 0;
   j->v.lanes = p->lanes, j->u.lanes = p->kit.nu, j->v.pad = p->pad, j->u.pad = 1;
   j->v.pack = p->kit.pack_v, j->u.pack = p->kit.pack_u;
@@ -6976,9 +7827,9 @@ static void eini_gett_pack_hand(eini_gett_job *j, eini_gett_hand *h, const int64
                                 const int64_t *batch_at) {
   const char *base[EINI_GETT_OPS];
   const int64_t nk = eini_gett_product(j->k.n, j->k.size);
-  eini_gett_tables(h, &j->k, nk, j->kit.size, stride);
+  eini_gett_tables(h, &j->k, nk, &j->kit, stride);
   eini_gett_bases(h, &j->k, batch_at, j->c->batch.n, base);
-  eini_gett_pack(h, &j->kit, base, nk);
+  eini_gett_pack(h, &j->kit, h == &j->u, base, nk);
 }
 
 // The output and what the store reads, at the current boxes of V and U.
@@ -7075,7 +7926,7 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
                                const ein_part *part) {
   eini_gett_sketch p;
   eini_gett_pick(cpu, c->type, c->pair, &p.kit);
-  eini_gett_orient(c, &p, swap);
+  eini_gett_orient(cpu, c, &p, swap);
   const int64_t size = p.kit.size, lanes = p.kit.w * p.kit.nv, nv = p.vx->extent[0];
   const int64_t nu = p.ux->n > 0 ? p.ux->extent[0] : 1, step = p.ux->n > 0 ? p.out_u[0] : 0;
   static const unsigned whole[3] = {~0u, ~0u, ~0u};
@@ -7148,16 +7999,32 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
   eini_gett_boxes_of(&j.u.g, p.swap ? part->n : part->m,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
   if (j.stream) eini_gett_align(&j);
+  eini_gett_begin(cpu, &j.kit);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_gett_odometer(&c->batch, b, at);
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
+  eini_gett_end(cpu, &j.kit);
   for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
   if (j.stream) eini_stream_end();
   return EIN_OK;
 }
 
 static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_gett_run};
+
+// A family for each form of panels of dot products.
+#define EINI_GETT_DOTS(NAME, FORM)                                                            \
+  static int NAME##_plan(const eini_rated *cpu, const ein_contract *c, int width,             \
+                         ein_choice *choice) {                                                \
+    return eini_gett_plan_cut(cpu, c, width, 0, FORM, 0, choice);                             \
+  }                                                                                           \
+  static const eini_cpu_family NAME = {#NAME, NAME##_plan, eini_gett_run};
+EINI_GETT_DOTS(eini_gett_bf16, EINI_GETT_BF16)
+EINI_GETT_DOTS(eini_gett_i16, EINI_GETT_I16)
+EINI_GETT_DOTS(eini_gett_i8, EINI_GETT_I8)
+EINI_GETT_DOTS(eini_gett_amx_f, EINI_GETT_AMX_BF16)
+EINI_GETT_DOTS(eini_gett_amx_i, EINI_GETT_AMX_I8)
+#undef EINI_GETT_DOTS
 
 // ================================================================================================
 // >>moved  contractions in blocks that are moved to their places
@@ -7351,7 +8218,7 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   eini_moved_extents(&w, w.box);
   const int words = EINI_GETT_HEAD + w.one.m.n + w.one.n.n + w.one.k.n;
   if (EINI_MOVED_BOX + w.n + words > EINI_GETT_STATE) return 0;
-  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, 0, &one)) return 0;
+  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, EINI_GETT_WHOLE, 0, &one)) return 0;
   const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   double blocks = 1, all = 1, threads = width;
   for (int g = 0, f = 0; g < 3; f += x[g++]->n) {
@@ -11459,7 +12326,8 @@ static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan,
 static const eini_cpu_family *const eini_cpu_families[] = {
     &eini_gett_family, &eini_dir_tiny, &eini_dir_sums_family, &eini_dir_matvec, &eini_dir_dot,
     &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, &eini_dir_rows_family,
-    &eini_moved_family, NULL};
+    &eini_moved_family, &eini_gett_bf16, &eini_gett_i16, &eini_gett_i8, &eini_gett_amx_f,
+    &eini_gett_amx_i, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 
@@ -11568,6 +12436,15 @@ EINI_PEAK(neon32, EINI_UNUSED, float, float32x4_t, vdupq_n_f32, EINI_NEON_FMA32)
 #undef EINI_NEON_FMA64
 #undef EINI_NEON_FMA32
 #endif
+// Dot products: as many lanes of sums, each of two or four products.
+#if EINI_CPU_DOTS
+#define EINI_BF16_DOT(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
+#define EINI_I8_DOT(x, y, z) _mm512_dpbusd_epi32(z, x, y)
+EINI_PEAK(bf16, EINI_TDOT, float, __m512, _mm512_set1_ps, EINI_BF16_DOT)
+EINI_PEAK(i8, EINI_TDOT, int32_t, __m512i, _mm512_set1_epi32, EINI_I8_DOT)
+#undef EINI_BF16_DOT
+#undef EINI_I8_DOT
+#endif
 #undef EINI_PEAK
 
 typedef struct eini_peak_row {
@@ -11656,6 +12533,56 @@ static double eini_measure_past(const eini_rated *m, const eini_clock *now, char
   return from > 0 ? from : said > 32e6 ? said : 32e6;
 }
 
+#if EINI_CPU_AMX
+// The same of tiles: four sums, each of 16 x 16 elements, of `deep` products a step.
+EINI_TAMX static double eini_measure_tiles(const eini_clock *now, int bf16, int deep) {
+  double best = 1;
+  const int64_t n = 20000;
+  eini_gett_amx_begin();
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(6);
+  for (int r = 0; r < 4; r++) {
+    double t = eini_clock_now(now);
+    for (int64_t i = 0; i < n && bf16; i++) {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 6);
+      _tile_dpbf16ps(2, 4, 6);
+      _tile_dpbf16ps(3, 4, 6);
+    }
+    for (int64_t i = 0; i < n && !bf16; i++) {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 4, 6);
+      _tile_dpbssd(2, 4, 6);
+      _tile_dpbssd(3, 4, 6);
+    }
+    t = eini_clock_now(now) - t;
+    best = t > 0 && t < best ? t : best;
+  }
+  eini_gett_amx_end();
+  return 2.0 * 4 * 256 * deep * (double)n / best;
+}
+#endif  // EINI_CPU_AMX
+
+// Dot products of bf16 and of i8, of what the machine has.
+static void eini_measure_dots(const eini_rated *m, const eini_clock *now, ein_rates *r) {
+  r->flops_bf16 = r->flops_i8 = r->flops_f32;
+#if EINI_CPU_DOTS
+  volatile double out = 0;
+  if (m->is.has & EINI_HAS_BF16)
+    r->flops_bf16 = eini_measure_peak(now, eini_peak_bf16, 2 * 16, &out);
+  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_i8, 4 * 16, &out);
+#endif
+#if EINI_CPU_AMX
+  if (m->is.has & EINI_HAS_AMX_BF16) r->flops_bf16 = eini_measure_tiles(now, 1, 32);
+  if (m->is.has & EINI_HAS_AMX_I8) r->flops_i8 = eini_measure_tiles(now, 0, 64);
+#endif
+  (void)m, (void)now;
+}
+
 static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *mem,
                              ein_rates *r) {
   volatile uint64_t sink = 3;
@@ -11664,6 +12591,7 @@ static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *m
   r->hz = eini_measure_hz(now, &sink);
   r->flops_f64 = eini_measure_peak(now, p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
   r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
+  eini_measure_dots(m, now, r);
   r->stream_bytes = eini_measure_past(m, now, mem) * m->is.l3s;
 }
 
@@ -11694,6 +12622,8 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   eini_cpu_take(&room->hz, r->hz);
   eini_cpu_take(&room->peak_f64, r->flops_f64);
   eini_cpu_take(&room->peak_f32, r->flops_f32);
+  eini_cpu_take(&room->peak_bf16, r->flops_bf16);
+  eini_cpu_take(&room->peak_i8, r->flops_i8);
   eini_cpu_take(&room->read_bw, r->read_bw[EIN_MEMORY]);
   eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
   eini_cpu_take(&room->l3_bw, fmax(r->read_bw[EIN_L3], r->copy_bw[EIN_L3]));
@@ -11762,6 +12692,8 @@ static void eini_cpu_rates(ein_cpu *cpu) {
   ein_rates *r = &cpu->kernels.rates;
   r->flops_f64 = m->peak_f64;
   r->flops_f32 = m->peak_f32;
+  r->flops_bf16 = m->peak_bf16;
+  r->flops_i8 = m->peak_i8;
   r->read_bw[EIN_L1] = r->read_bw[EIN_L2] = r->copy_bw[EIN_L1] = r->copy_bw[EIN_L2] = m->l2_bw;
   r->read_bw[EIN_L3] = r->copy_bw[EIN_L3] = m->l3_bw;
   r->read_bw[EIN_MEMORY] = m->read_bw;
@@ -11885,17 +12817,23 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {
   if (cpu == NULL) return 0;
   const eini_rated *m = &cpu->machine;
+  const int has = m->is.has;
   int n = snprintf(
       buf, size,
-      "instruction set: %s (best here: %s)\nthreads: %d\n"
+      "instruction set: %s (best here: %s)\ndot products:%s%s%s%s%s\nthreads: %d\n"
       "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates by table:\n"
-      "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32\n"
+      "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32, "
+      "%.1f GFLOP/s bf16, %.1f GOP/s i8\n"
       "memory per core: read %.1f GB/s, copy %.1f GB/s\ncaches: L2 %.0f GB/s, L3 %.0f GB/s\n"
       "past the caches: outputs from %.1f MiB on\n",
-      eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()], m->is.width,
+      eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()],
+      has & EINI_HAS_BF16 ? " avx512_bf16" : "", has & EINI_HAS_VNNI ? " avx512_vnni" : "",
+      has & EINI_HAS_AMX_BF16 ? " amx_bf16" : "", has & EINI_HAS_AMX_I8 ? " amx_int8" : "",
+      has == 0 ? " none" : "", m->is.width,
       (long long)(m->is.l1 >> 10),
       (long long)(m->is.l2 >> 10), (long long)(m->is.l3 >> 10),
-      m->hz * 1e-9, m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
+      m->hz * 1e-9, m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->peak_bf16 * 1e-9,
+      m->peak_i8 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
       m->l2_bw * 1e-9, m->l3_bw * 1e-9, m->past * m->is.l3s / 1048576);
   return n < 0 ? 0 : (size_t)n;
 }

@@ -168,7 +168,8 @@ static void eini_states_finish(const eini_folder *f, int rank, const int64_t *le
         part[s] = room[s];
       }
       const void *v = eini_fold_finish(f, m, part, room[4]);
-      if (f->result != to) v = eini_narrow(f->result, to, m, v, room[5], room[6]);
+      const eini_chunk_fn store = eini_storage_find(NULL, EIN_OP_CAST, to);
+      if (f->result != to) v = eini_narrow(f->result, to, m, v, store, room[5], room[6]);
       eini_scatter((size_t)size, m, v, dst + (line + k * step) * size, step, NULL);
     }
   }

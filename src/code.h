@@ -113,6 +113,24 @@ static eini_chunk_fn eini_round_find(ein_dtype from, ein_dtype to) {
          to == EIN_I16 ? eini_c_round_i16 : NULL;
 }
 
+// From a storage dtype to its computation type (op EIN_OP_OPERAND) or back (EIN_OP_CAST); NULL:
+// they are one, or it is a bool.
+static eini_chunk_fn eini_storage_find(const ein_kernels *fast, int op, ein_dtype t) {
+  const int load = op == EIN_OP_OPERAND;
+  if (ein_dtype_compute(t) == t) return NULL;
+  eini_chunk_fn fn = fast == NULL || fast->chunk_fn == NULL ? NULL
+                                                            : fast->chunk_fn(fast->user, op, t);
+  if (fn != NULL) return fn;
+  switch (t) {
+    case EIN_F16: return load ? eini_c_load_f16 : eini_c_store_f16;
+    case EIN_BF16: return load ? eini_c_load_bf16 : eini_c_store_bf16;
+    case EIN_I8: return load ? eini_c_load_i8 : eini_c_store_8;
+    case EIN_U8: return load ? eini_c_load_u8 : eini_c_store_8;
+    case EIN_I16: return load ? eini_c_load_i16 : eini_c_store_16;
+    default: return NULL;
+  }
+}
+
 // Of a chunk of any dtype; 64 bytes more: how many equal values there are, and no two registers at
 // the same sets of a cache.
 static size_t eini_reg_bytes(const ein_code *code) { return (size_t)code->chunk * 16 + 64; }
@@ -244,6 +262,7 @@ static ein_status eini_compile_load(eini_compile *cc, const eini_node *v, int i)
   const ein_dtype from = v->op == EIN_OP_INDEX ? EIN_I64 : cc->operand[v->arg[0]];
   ein_step *step;
   EINI_TRY(eini_step_add(cc, v->op, from, ein_dtype_compute(from), &step));
+  step->fn = eini_storage_find(cc->fast, EIN_OP_OPERAND, from);
   step->a = v->arg[0];
   step->dst = cc->reg[i] = cc->code->nreg++;  // never reused: what does not move stays in it
   cc->last[i] = INT_MAX;
@@ -420,26 +439,6 @@ static void eini_gather_rows(const eini_eval *ev, size_t size, int64_t n, const 
   }
 }
 
-// Storage values (gathered, contiguous) to the computation type.
-static void eini_widen(ein_dtype t, int64_t n, const void *src, void *dst) {
-  int32_t *i = (int32_t *)dst;
-  float *f = (float *)dst;
-  switch (t) {
-    case EIN_BOOL:
-      for (int64_t j = 0; j < n; j++) ((uint8_t *)dst)[j] = ((const uint8_t *)src)[j] != 0;
-      break;
-    case EIN_U8: for (int64_t j = 0; j < n; j++) i[j] = ((const uint8_t *)src)[j]; break;
-    case EIN_I8: for (int64_t j = 0; j < n; j++) i[j] = ((const int8_t *)src)[j]; break;
-    case EIN_I16: for (int64_t j = 0; j < n; j++) i[j] = ((const int16_t *)src)[j]; break;
-    case EIN_F16:
-      for (int64_t j = 0; j < n; j++) f[j] = eini_f16_load(((const uint16_t *)src)[j]);
-      break;
-    default:
-      for (int64_t j = 0; j < n; j++) f[j] = eini_bf16_load(((const uint16_t *)src)[j]);
-      break;
-  }
-}
-
 static int eini_same_storage(ein_dtype t) { return ein_dtype_compute(t) == t && t != EIN_BOOL; }
 
 // The values of index i into d, whole lanes of them. had: how many are there from before, the first
@@ -500,8 +499,14 @@ static void eini_run_load(const eini_eval *ev, const ein_step *step, int64_t n) 
     return;
   }
   uint64_t raw[EINI_CHUNK / 4];  // two bytes an element at most
+  if (step->fn == NULL) {        // bools, whatever byte is theirs
+    eini_gather(size, n, src, by, table, mem);
+    for (int64_t j = 0; j < n; j++) mem[j] = mem[j] != 0;
+    return;
+  }
+  memset((char *)raw + (size_t)n * size, 0, (size_t)(eini_whole_lanes(n) - n) * size);
   eini_gather(size, n, src, by, table, raw);
-  eini_widen((ein_dtype)step->from, n, raw, mem);
+  step->fn(eini_whole_lanes(n), raw, raw, raw, mem);
 }
 
 // Evaluates n <= code->chunk values and returns where they are. direct: where the root's last
@@ -589,9 +594,9 @@ static void eini_code_begin(const eini_eval *ev, const ein_scalar *param, int64_
 
 // A chunk of the computation type `from` (bool i32 i64 f32 f64 c64 c128) goes to storage dtype
 // `to`: converted into tmp (16 bytes for each of whole lanes; may be the source's own place for
-// equal types).
-static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src, void *tmp,
-                               void *tmp2) {
+// equal types). store: as eini_storage_find gives it.
+static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const void *src,
+                               eini_chunk_fn store, void *tmp, void *tmp2) {
   ein_dtype mid = ein_dtype_compute(to);
   int64_t padded = eini_whole_lanes(n);
   const eini_chunk_fn once = to == EIN_F16 || to == EIN_BF16 ? eini_odd_find(from) : NULL;
@@ -612,21 +617,7 @@ static const void *eini_narrow(ein_dtype from, ein_dtype to, int64_t n, const vo
     src = tmp;
   }
   if (mid == to) return src;
-  const int32_t *i = (const int32_t *)src;
-  const float *fl = (const float *)src;
-  switch (to) {
-    case EIN_U8: for (int64_t j = 0; j < n; j++) ((uint8_t *)tmp2)[j] = (uint8_t)i[j]; break;
-    case EIN_I8:
-      for (int64_t j = 0; j < n; j++) ((int8_t *)tmp2)[j] = (int8_t)(uint8_t)(uint32_t)i[j];
-      break;
-    case EIN_I16:
-      for (int64_t j = 0; j < n; j++) ((int16_t *)tmp2)[j] = (int16_t)(uint16_t)(uint32_t)i[j];
-      break;
-    case EIN_F16:
-      for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_f16_store(fl[j]);
-      break;
-    default: for (int64_t j = 0; j < n; j++) ((uint16_t *)tmp2)[j] = eini_bf16_store(fl[j]); break;
-  }
+  store(padded, src, src, src, tmp2);
   return tmp2;
 }
 

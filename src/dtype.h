@@ -103,16 +103,13 @@ static float eini_f16_load(uint16_t h) {
 static inline uint16_t eini_f16_store(float f) {
   uint32_t u = eini_f32_bits(f), sign = (u >> 16) & 0x8000u;
   u &= 0x7fffffffu;
-  uint32_t r;
-  if (u > 0x7f800000u) {
-    r = 0x7e00u | ((u >> 13) & 0x3ffu);
-  } else if (u >= 0x477ff000u) {  // 65520 and above round to infinity
-    r = 0x7c00u;
-  } else if (u < 0x38800000u) {   // below 2^-14: adding 0.5 aligns the subnormal's last bit
-    r = eini_f32_bits(eini_f32_from_bits(u) + 0.5f) - 0x3f000000u;
-  } else {
-    r = (u + 0xfffu + ((u >> 13) & 1u) - 0x38000000u) >> 13;
-  }
+  // No branches, for loops. Below 2^-14 adding 0.5 aligns the subnormal's last bit; 65520 and above
+  // round to infinity.
+  const float low = eini_f32_from_bits(u < 0x38800000u ? u : 0) + 0.5f;
+  uint32_t r = (u + 0xfffu + ((u >> 13) & 1u) - 0x38000000u) >> 13;
+  r = u < 0x38800000u ? eini_f32_bits(low) - 0x3f000000u : r;
+  r = u >= 0x477ff000u ? 0x7c00u : r;
+  r = u > 0x7f800000u ? 0x7e00u | ((u >> 13) & 0x3ffu) : r;
   return (uint16_t)(r | sign);
 }
 
@@ -140,9 +137,8 @@ static double eini_i64_odd(int64_t x) {
 static float eini_bf16_load(uint16_t h) { return eini_f32_from_bits((uint32_t)h << 16); }
 
 static uint16_t eini_bf16_store(float f) {
-  uint32_t u = eini_f32_bits(f);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
-  return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  const uint32_t u = eini_f32_bits(f), r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : r);
 }
 
 // Float to integer without undefined behaviour: NaN gives 0, out of range saturates.

@@ -417,7 +417,9 @@ static ein_status eini_epilogue_end(const eini_lowering *lo, const eini_stmt *s,
   for (int k = 1; t->carries && k < t->folder.nstate; k++)
     EINI_TRY(eini_stream_tensor(lo, s, t, t->out + k, s->carry->state[k], &s->out_map,
                                 ep->column));
-  return eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column);
+  EINI_TRY(eini_stream_tensor(lo, s, t, t->out, last->out, &last->out_map, ep->column));
+  t->store = eini_storage_find(lo->fast, EIN_OP_CAST, t->ref[t->out].dtype);
+  return EIN_OK;
 }
 
 // The stream of positions, row-major over the reduced indices: of all points, where the statement

@@ -69,6 +69,7 @@ typedef struct eini_task {
   int nop, niota, pos, extra, nextra, epi_iota, nepi_iota, out;  // stream numbers and counts
   eini_ref *ref;               // of streams that are tensors
   ein_code code, epi;
+  eini_chunk_fn store;         // of the output's dtype, as eini_storage_find gives it
   int has_epi;
   eini_folder folder;
   int no_reduction;            // the reduced space is empty: only identities are stored
@@ -219,7 +220,7 @@ static void eini_nest_store(eini_nest *w, int64_t n, ein_dtype type, const void 
   size_t size = eini_dtypes[to].size;
   char *dst = w->slot[t->ref[t->out].slot] + t->ref[t->out].offset + w->at[t->out] * (int64_t)size;
   if ((const char *)v == dst) return;  // written in place by the last operation
-  if (type != to) v = eini_narrow(type, to, n, v, w->conv, w->conv2);
+  if (type != to) v = eini_narrow(type, to, n, v, t->store, w->conv, w->conv2);
   const int64_t *table = t->table != NULL && !t->chunk_reduced ? t->table[t->out] : NULL;
   if (t->stream != NULL) {
     t->stream->stream_fn(t->stream->user, (size_t)n * size, v, dst);

@@ -118,7 +118,8 @@ static void eini_operation_scatter(const eini_task *t, char *const *slot, eini_o
       const void *v = from;
       if (own != stored) {  // whole lanes are read
         memcpy(w->raw, from, (size_t)n * size);
-        v = eini_narrow(own, stored, n, w->raw, w->conv, w->conv2);
+        v = eini_narrow(own, stored, n, w->raw, eini_storage_find(NULL, EIN_OP_CAST, stored),
+                        w->conv, w->conv2);
       }
       eini_scatter(out, n, v, base + (at + i * step) * (int64_t)out, step, NULL);
       from += (size_t)n * size;

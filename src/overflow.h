@@ -134,8 +134,15 @@ static void eini_exact_leaf(const eini_watcher *k, const eini_node *n, eini_exac
     int64_t at = k->w->offset[o];
     for (int i = 0; i < s->nindex; i++) at += k->w->stride[o][i] * k->x[i];
     const char *src = k->slot[k->w->slot[o]] + at * (int64_t)ein_dtype_size(stored);
-    if (eini_same_storage(stored)) memcpy(v->raw, src, ein_dtype_size(stored));
-    else eini_widen(stored, 1, src, v->raw);
+    const eini_chunk_fn load = eini_storage_find(NULL, EIN_OP_OPERAND, stored);
+    uint16_t lanes[EINI_LANES] = {0};
+    if (load != NULL) {
+      memcpy(lanes, src, ein_dtype_size(stored));
+      load(EINI_LANES, lanes, lanes, lanes, v->raw);
+    } else {
+      memcpy(v->raw, src, ein_dtype_size(stored));
+      if (stored == EIN_BOOL) *(uint8_t *)v->raw = *(uint8_t *)v->raw != 0;
+    }
   }
   if (eini_is_whole(t)) v->wide = eini_wide_of(eini_raw_whole(t, v->raw));
 }

@@ -261,6 +261,13 @@ static int eini_is_product(const eini_half *v, const ein_dtype *dtype, ein_dtype
   return v->nop > 1 && seen == v->nop;
 }
 
+// Is the value an operand's, converted to another computation type at most?
+static int eini_is_conversion(const ein_code *code) {
+  for (int i = 0; i < code->nstep; i++)
+    if (code->step[i].op != (i == 0 ? EIN_OP_OPERAND : EIN_OP_CAST)) return 0;
+  return code->nstep > 0;
+}
+
 static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_half *v,
                                       const int *start) {
   eini_contract_task *ct = t->contract;
@@ -287,8 +294,7 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
     s->batch = ct->stride[side][2];
     s->form = n == 1 && ct->code[side].plain == 0 && ct->code[side].type == ct->c.type
                   ? EIN_FORM_PLAIN : product ? EIN_FORM_PRODUCT
-              : n == 1 && v[side].expr.n == 2 && v[side].expr.node[1].op == EIN_OP_CAST &&
-                      v[side].expr.node[0].op == EIN_OP_OPERAND
+              : n == 1 && eini_is_conversion(&ct->code[side])
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
     s->code = &ct->code[side];

@@ -111,7 +111,7 @@ static void eini_contract_emit(void *user, int64_t n, const void *acc, char *out
         v = e->conv2;
       }
       void *third = (char *)e->conv2 + eini_reg_bytes(&t->epi);
-      v = eini_narrow(vt, to, m, v, e->conv, third);
+      v = eini_narrow(vt, to, m, v, t->store, e->conv, third);
     }
     const int64_t *table;
     int64_t at, step;

@@ -19,6 +19,7 @@ typedef struct eini_rate_field {
 // Memory is the last of its fields' numbers: it is needed of those that are.
 static const eini_rate_field eini_rate_fields[] = {
     EINI_RATE(flops_f64, 1, 1, 1e3, 1e17), EINI_RATE(flops_f32, 1, 1, 1e3, 1e17),
+    EINI_RATE(flops_bf16, 1, 0, 1e3, 1e17), EINI_RATE(flops_i8, 1, 0, 1e3, 1e17),
     EINI_RATE(read_bw, EIN_MEMORY_LEVELS, 1, 1e3, 1e17),
     EINI_RATE(copy_bw, EIN_MEMORY_LEVELS, 1, 1e3, 1e17),
     EINI_RATE(all_read_bw, EIN_MEMORY_LEVELS, 0, 1e3, 1e17),

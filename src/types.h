@@ -237,6 +237,7 @@ typedef enum ein_memory_level {
 // measures it. Numbers are of one core where they do not say otherwise; 0: not known.
 typedef struct ein_rates {
   double flops_f64, flops_f32;     // per second, arithmetic alone
+  double flops_bf16, flops_i8;     // the same of dot products of bf16 into f32, of i8 into i32
   double read_bw[EIN_MEMORY_LEVELS];  // bytes per second, by where they lie
   double copy_bw[EIN_MEMORY_LEVELS];  // read plus written; to memory past the caches
   double cache_bytes[EIN_MEMORY];  // of L1 and L2, and of L3 a core's share
@@ -436,7 +437,8 @@ typedef struct ein_kernels {
                              const ein_part *part, void *scratch);
   int (*copy_plan)(void *user, const ein_copy *c, int width, int nth, ein_choice *choice);
   ein_status (*copy_run)(void *user, const ein_copy *c, const ein_choice *choice, void *scratch);
-  // Faster versions of operations (EIN_OP_*) for chunks; NULL: none.
+  // Faster versions of operations (EIN_OP_*) for chunks, by computation type; of storage dtypes
+  // that are none, EIN_OP_OPERAND: to theirs, EIN_OP_CAST: from it. NULL: none.
   ein_chunk_fn (*chunk_fn)(void *user, int op, ein_dtype type);
   // Folds n values into *acc (EIN_FOLD_SUM to EIN_FOLD_ALL); NULL: none.
   void (*(*across_fn)(void *user, int fold, ein_dtype type))(int64_t n, const void *x, void *acc);
@@ -450,8 +452,8 @@ typedef struct ein_kernels {
   size_t stream_bytes;
   ein_rates rates;              // by table
   const char *machine;          // what rates are measured of, see ein_rates; NULL: not known
-  // Measures what no other can: flops_f64, flops_f32, hz and stream_bytes, in `bytes` of memory of
-  // the caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
+  // Measures what no other can: flops_.., hz and stream_bytes, in `bytes` of memory of the
+  // caller's, in about 80 ms. now_fn as in ein_ctx_desc. NULL: nothing.
   void (*measure_fn)(void *user, double (*now_fn)(void *user), void *now_user, void *memory,
                      size_t bytes, ein_rates *rates);
   const ein_memory *memory;     // NULL: the host's

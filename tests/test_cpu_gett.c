@@ -36,6 +36,9 @@ typedef struct problem {
   ein_contract c;
   int exact;                      // small whole numbers: results must be equal
   int stream;                     // drawn for an output that is streamed
+  int narrow;                     // operands are f16, bf16 or short integers
+  int converts;                   // the store does nothing but convert
+  int subnormal;                  // some of their values are
   int64_t extent[GROUPS][AXES];
   int rank[GROUPS];
   array op[2][OPS], out, extra[2];
@@ -46,7 +49,12 @@ static void put(array *a, int64_t i, double re, double im) {
   char *p = a->data + (size_t)i * ein_dtype_size(a->dtype);
   switch (a->dtype) {
     case EIN_BOOL: *(unsigned char *)p = re > 0; break;
-    case EIN_I32: *(int32_t *)(void *)p = (int32_t)re; break;
+    case EIN_I32: *(int32_t *)(void *)p = (int32_t)(uint32_t)(uint64_t)(int64_t)re; break;
+    case EIN_I16: *(int16_t *)(void *)p = (int16_t)(uint16_t)(uint64_t)(int64_t)re; break;
+    case EIN_I8: *(int8_t *)p = (int8_t)(uint8_t)(uint64_t)(int64_t)re; break;
+    case EIN_U8: *(uint8_t *)p = (uint8_t)(uint64_t)(int64_t)re; break;
+    case EIN_F16: *(uint16_t *)(void *)p = eini_f16_store((float)re); break;
+    case EIN_BF16: *(uint16_t *)(void *)p = eini_bf16_store((float)re); break;
     case EIN_I64: *(int64_t *)(void *)p = (int64_t)re; break;
     case EIN_F32: *(float *)(void *)p = (float)re; break;
     case EIN_F64: *(double *)(void *)p = re; break;
@@ -61,6 +69,11 @@ static void get(ein_dtype t, const char *base, int64_t i, double *v) {
   switch (t) {
     case EIN_BOOL: v[0] = *(const unsigned char *)p; break;
     case EIN_I32: v[0] = *(const int32_t *)(const void *)p; break;
+    case EIN_I16: v[0] = *(const int16_t *)(const void *)p; break;
+    case EIN_I8: v[0] = *(const int8_t *)p; break;
+    case EIN_U8: v[0] = *(const uint8_t *)p; break;
+    case EIN_F16: v[0] = eini_f16_load(*(const uint16_t *)(const void *)p); break;
+    case EIN_BF16: v[0] = eini_bf16_load(*(const uint16_t *)(const void *)p); break;
     case EIN_I64: v[0] = (double)*(const int64_t *)(const void *)p; break;
     case EIN_F32: v[0] = *(const float *)(const void *)p; break;
     case EIN_F64: v[0] = *(const double *)(const void *)p; break;
@@ -106,10 +119,11 @@ static void fill(void *user, int64_t n, const char *const *base, const int64_t *
   }
 }
 
-// out = 2 * fold + extras.
+// out = by * fold + extras.
 typedef struct store_user {
   ein_dtype type, out;
   int nextra;
+  double by;
 } store_user;
 
 static void emit(void *user, int64_t n, const void *folds, char *out, const int64_t *off,
@@ -121,7 +135,7 @@ static void emit(void *user, int64_t n, const void *folds, char *out, const int6
   for (int64_t i = 0; i < n; i++) {
     double v[2], x[2];
     get(s->type, (const char *)folds, i, v);
-    v[0] *= 2, v[1] *= 2;
+    v[0] *= s->by, v[1] *= s->by;
     for (int e = 0; e < s->nextra; e++) {
       get(s->out, base[e], placed(xoff[e], step, e + 1, i), x);
       v[0] += x[0], v[1] += x[1];
@@ -177,7 +191,10 @@ static void lay_out(problem *p, array *a, ein_dtype t, const int *uses, int out)
             (pick(4) ? (size_t)pick(64 / (int64_t)size) * size : 0);
   for (int64_t i = 0; i < a->elems; i++) {
     if (out) break;
-    if (p->exact) put(a, i, (double)(pick(7) - 3), (double)(pick(7) - 3));
+    if (p->narrow && p->c.type == EIN_I32) put(a, i, (double)(pick(65536) - 32768), 0);
+    else if (p->exact) put(a, i, (double)(pick(7) - 3), (double)(pick(7) - 3));
+    else if (p->subnormal && a == &p->op[0][0]) put(a, i, (double)pick(100) * 1e-40, 0);
+    else if (p->subnormal) put(a, i, (double)(pick(100) - 50) * (t == EIN_F16 ? 1 : 1e36), 0);
     else put(a, i, (double)pick(2001) / 1000 - 1, (double)pick(2001) / 1000 - 1);
   }
 }
@@ -234,6 +251,18 @@ static void fold(ein_pair pair, double *acc, const double *x, const double *y, i
   acc[0] = first || v > acc[0] ? v : acc[0];
 }
 
+// What a value becomes in a dtype.
+static void rounded(ein_dtype t, double *x) {
+  int64_t room[2];
+  double v[2];
+  array a;
+  memset(&a, 0, sizeof a);
+  a.dtype = t, a.data = (char *)room;
+  put(&a, 0, *x, 0);
+  get(t, a.data, 0, v);
+  *x = v[0];
+}
+
 // Compares the output with plain loops; before: the output as it was.
 static void verify(problem *p, const array *before) {
   int64_t index[GROUPS][AXES];
@@ -255,7 +284,7 @@ static void verify(problem *p, const array *before) {
           first = 0;
         } while (next(index[K], p->extent[K], p->rank[K]));
         const int64_t o = at(&p->out, index, p);
-        if (!p->c.plain_out) {
+        if (!p->c.plain_out && !p->converts) {
           acc[0] *= 2, acc[1] *= 2;
           for (int e = 0; e < p->c.nextra; e++) {
             double x[2];
@@ -265,7 +294,13 @@ static void verify(problem *p, const array *before) {
         }
         get(p->out.dtype, base_of(&p->out), o, got);
         const double scale = sqrt((double)terms) + fabs(acc[0]) + fabs(acc[1]) + 4;
-        const double tol = p->exact ? 0 : eps * 16 * scale;
+        double tol = p->exact ? 0 : eps * 16 * scale;
+        if (p->out.dtype == EIN_BF16 || p->out.dtype == EIN_F16) {
+          tol += p->exact ? 0 : fabs(acc[0]) / (p->out.dtype == EIN_BF16 ? 256 : 2048);
+          if (p->exact) rounded(p->out.dtype, &acc[0]);
+        } else if (p->c.type == EIN_I32) {
+          rounded(p->out.dtype, &acc[0]);
+        }
         if (!(fabs(got[0] - acc[0]) <= tol && fabs(got[1] - acc[1]) <= tol)) {
           printf("got %.17g %.17g, expected %.17g %.17g\n", got[0], got[1], acc[0], acc[1]);
           check(0, "wrong value");
@@ -314,9 +349,10 @@ static void run_cut(const eini_cpu *cpu, const eini_cpu_family *family, const pr
     }
     for (int i = 1; i < 3; i++) edge[g][i] = edge[g][i] < all[g] ? edge[g][i] : all[g];
   }
-  char *scratch = (char *)malloc(choice->scratch + 64);
+  char *scratch = (char *)malloc(choice->scratch + 64 + GUARD);
   check(scratch != NULL, "no memory");
   char *aligned = scratch + (64 - (uintptr_t)scratch % 64) % 64;
+  memset(aligned + choice->scratch, GUARD_BYTE, GUARD);
   for (int a = 0; a < 3; a++)
     for (int b = 0; b < 3; b++)
       for (int d = 0; d < 3; d++) {
@@ -327,6 +363,8 @@ static void run_cut(const eini_cpu *cpu, const eini_cpu_family *family, const pr
         memset(aligned, 0xff, choice->scratch);
         check(family->run(cpu, &p->c, choice, &part, aligned) == EIN_OK, "a status");
       }
+  for (int i = 0; i < GUARD; i++)
+    check((unsigned char)aligned[choice->scratch + (size_t)i] == GUARD_BYTE, "little scratch");
   free(scratch);
 }
 
@@ -384,18 +422,21 @@ static void draw_side(problem *p, int which, ein_side *s, side_user *user, ein_d
                       const int64_t *strides[3][OPS], const char **base) {
   static const int uses_p[GROUPS] = {1, 1, 0, 1}, uses_q[GROUPS] = {1, 0, 1, 1};
   const int *uses = which == 0 ? uses_p : uses_q;
+  static const ein_dtype ints[] = {EIN_I8, EIN_I8, EIN_U8, EIN_U8, EIN_I16};
   const ein_dtype t = p->c.type;
   const int real = t == EIN_F32 || t == EIN_F64;
   memset(s, 0, sizeof *s);
   s->form = pick(3) != 0 ? EIN_FORM_PLAIN : (ein_form)pick(4);
+  if (p->narrow) s->form = EIN_FORM_CONVERT;
   if (t == EIN_BOOL) s->form = EIN_FORM_PLAIN;
-  if (s->form == EIN_FORM_CONVERT && !real) s->form = EIN_FORM_PLAIN;
+  if (s->form == EIN_FORM_CONVERT && !real && !p->narrow) s->form = EIN_FORM_PLAIN;
   s->nop = s->form == EIN_FORM_PRODUCT ? 2 + (int)pick(2)
            : s->form == EIN_FORM_FUNCTION ? 1 + (int)pick(3) : 1;
   s->conj = s->form == EIN_FORM_PLAIN && (t == EIN_C64 || t == EIN_C128) && pick(2);
   for (int o = 0; o < s->nop; o++) {
     dtypes[o] = t;
     if (s->form == EIN_FORM_CONVERT) dtypes[o] = pick(2) ? EIN_F32 : EIN_I32;
+    if (p->narrow) dtypes[o] = t == EIN_F32 ? (pick(5) ? EIN_BF16 : EIN_F16) : ints[pick(5)];
     array *a = &p->op[which][o];
     lay_out(p, a, dtypes[o], uses, 0);
     strides[0][o] = a->stride[which == 0 ? M : N];
@@ -416,7 +457,10 @@ static void draw_pair(problem *p) {
     p->c.pair = (ein_pair)pick(7);
     if (p->c.pair == EIN_PAIR_ANY_AND) p->c.type = EIN_BOOL;
   }
+  if (p->narrow) p->c.type = pick(2) ? EIN_F32 : EIN_I32, p->c.pair = EIN_PAIR_SUM_MUL;
+  if (p->c.type == EIN_F32 && pick(4) == 0) p->narrow = 1;
   p->exact = p->c.type == EIN_I32 || p->c.type == EIN_I64 || p->c.type == EIN_BOOL || pick(2);
+  p->subnormal = p->narrow && !p->exact && p->c.pair == EIN_PAIR_SUM_MUL && pick(3) == 0;
 }
 
 static void sort_axes(problem *p, int g) {  // by the output, small strides last
@@ -472,12 +516,27 @@ static void run_family(const eini_cpu *cpu, const eini_cpu_family *family, probl
   free(copy);
 }
 
+// The families of dot products that take the problem.
+static void run_dots(const eini_rated *cpu, problem *p, long *counts) {
+  static const eini_cpu_family *const dots[] = {&eini_gett_bf16, &eini_gett_i16, &eini_gett_i8,
+                                                &eini_gett_amx_f, &eini_gett_amx_i};
+  for (int i = 0; i < 5; i++) {
+    ein_choice choice;
+    if (!dots[i]->plan(cpu, &p->c, cpu->is.width, &choice)) continue;
+    check(choice.seconds > 0, "no time predicted");
+    memset(p->out.raw, GUARD_BYTE, p->out.raw_bytes);
+    run_family(&cpu->is, dots[i], p, &choice);
+    counts[9 + i]++, counts[14] += p->subnormal && i % 3 == 0;
+  }
+}
+
 static void one_case(uint64_t seed, int isa_only, long *counts) {
   static const int uses_out[GROUPS] = {1, 1, 1, 0};
   static problem p;
   memset(&p, 0, sizeof p);
   seed_state = seed * 0x9e3779b97f4a7c15u + 1;
   for (int i = 0; i < 8; i++) pick(2);
+  p.narrow = seed % 4 == 1;
   if (seed % 3 == 0) draw_streamed(&p);
   else draw_extents(&p);
   draw_pair(&p);
@@ -488,9 +547,15 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   draw_side(&p, 0, &p.c.p, &users[0], dtypes[0], strides[0], base[0]);
   draw_side(&p, 1, &p.c.q, &users[1], dtypes[1], strides[1], base[1]);
   p.nop[0] = p.c.p.nop, p.nop[1] = p.c.q.nop;
-  lay_out(&p, &p.out, p.c.type, uses_out, 1);
-  p.c.plain_out = p.c.type == EIN_BOOL || p.stream || pick(3) != 0;
-  p.c.nextra = p.c.plain_out ? 0 : (int)pick(3);
+  p.c.plain_out = p.c.type == EIN_BOOL || (p.stream && !p.narrow) || pick(3) != 0;
+  p.converts = !p.c.plain_out && p.narrow && pick(4) != 0;
+  p.c.nextra = p.c.plain_out || p.converts ? 0 : (int)pick(3);
+  p.c.out_dtype = p.c.type;
+  static const ein_dtype halves[] = {EIN_BF16, EIN_F16}, ints[] = {EIN_I8, EIN_U8, EIN_I16};
+  if (p.converts) p.c.out_dtype = p.c.type == EIN_F32 ? halves[pick(2)] : ints[pick(3)];
+  lay_out(&p, &p.out, p.c.out_dtype, uses_out, 1);
+  static const ein_code some;
+  if (!p.converts && !p.c.plain_out) p.c.store = &some;
   for (int e = 0; e < p.c.nextra; e++) {
     lay_out(&p, &p.extra[e], p.c.type, uses_out, 0);
     xtypes[e] = p.c.type, xbase[e] = base_of(&p.extra[e]);
@@ -500,10 +565,10 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   for (int g = 0; g < K; g++) sort_axes(&p, g);
   ein_axes *axes[GROUPS] = {&p.c.batch, &p.c.m, &p.c.n, &p.c.k};
   for (int g = 0; g < GROUPS; g++) axes[g]->n = p.rank[g], axes[g]->extent = p.extent[g];
-  store_user store = {p.c.type, p.c.type, p.c.nextra};
-  p.c.out_dtype = p.c.type, p.c.out_batch = p.out.stride[BATCH], p.c.out_m = p.out.stride[M];
+  store_user store = {p.c.type, p.c.out_dtype, p.c.nextra, p.converts ? 1 : 2};
+  p.c.out_batch = p.out.stride[BATCH], p.c.out_m = p.out.stride[M];
   p.c.out_n = p.out.stride[N];
-  p.c.out = p.out.data + p.out.zero * (int64_t)ein_dtype_size(p.c.type);
+  p.c.out = p.out.data + p.out.zero * (int64_t)ein_dtype_size(p.c.out_dtype);
   p.c.extra_dtype = xtypes, p.c.extra_batch = xs[0], p.c.extra_m = xs[1], p.c.extra_n = xs[2];
   p.c.extra_base = xbase, p.c.emit_fn = emit, p.c.emit_user = &store;
   // Caches of all sizes, so that few elements make many blocks.
@@ -521,11 +586,16 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
 #if EINI_CPU_X86
   if (isa_only < 0 && cpu.is.isa > eini_isa_best()) cpu.is.isa = eini_isa_best();
 #endif
+  // Tiles in plain C: they are slow, and not all machines have others.
+  if (cpu.is.isa == EINI_ISA_AVX512)
+    cpu.is.has = eini_cpu_has() | (pick(3) ? 0 : EINI_HAS_AMX_PLAIN);
+  cpu.peak_bf16 = 4e11, cpu.peak_i8 = 8e11;
   ein_choice choice;
   check(eini_gett_family.plan(&cpu, &p.c, cpu.is.width, &choice), "declined");
   check(choice.seconds > 0, "no time predicted");
   count_ways(&cpu.is, &p, &choice, counts);
   run_family(&cpu.is, &eini_gett_family, &p, &choice);
+  run_dots(&cpu, &p, counts);
   if (eini_moved_plan(&cpu, &p.c, cpu.is.width, &choice))
     for (int v = 1; v <= 2; v++) {
       check(eini_moved_try(&cpu, &p.c, v, cpu.is.width, &choice) && choice.seconds > 0, "declined");
@@ -542,7 +612,7 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
 int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
-  long counts[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+  long counts[15] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
   int isa = -1;
 #if !EINI_CPU_X86
   isa = EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN;
@@ -560,5 +630,8 @@ int main(int argc, char **argv) {
          " boxes moved to lines, %ld with parts of vectors, %ld chained; %ld in blocks that are"
          " moved, %ld of them streamed; %ld ask for what they add to\n", cases, counts[0],
          counts[1], counts[2], counts[3], counts[4], counts[5], counts[6], counts[7], counts[8]);
+  printf("dot products: %ld of bf16, %ld of i16, %ld of i8; tiles: %ld of bf16, %ld of i8; %ld with"
+         " subnormal values\n", counts[9], counts[10], counts[11], counts[12], counts[13],
+         counts[14]);
   return 0;
 }

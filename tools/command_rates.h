@@ -9,12 +9,13 @@ typedef struct rate_list {
   int n;
 } rate_list;
 
-enum { RATE_LISTS = 16 };
+enum { RATE_LISTS = 18 };
 
 // All numbers of rates, by the names of ein_rates, in its units.
 static void rate_lists(const ein_rates *r, rate_list *list) {
   const rate_list all[RATE_LISTS] = {
       {"flops_f64", &r->flops_f64, 1}, {"flops_f32", &r->flops_f32, 1},
+      {"flops_bf16", &r->flops_bf16, 1}, {"flops_i8", &r->flops_i8, 1},
       {"read_bw", r->read_bw, EIN_MEMORY_LEVELS}, {"copy_bw", r->copy_bw, EIN_MEMORY_LEVELS},
       {"all_read_bw", r->all_read_bw, EIN_MEMORY_LEVELS},
       {"all_copy_bw", r->all_copy_bw, EIN_MEMORY_LEVELS}, {"gemm_f64", r->gemm_f64, EIN_GEMMS},

@@ -89,6 +89,9 @@ EIN_OP_REALS(tanh)
 EIN_OP_REALS(erf)
 EINI_OP1(gelu_f32)
 EINI_OP1(gelu_f64)
+// Storage dtypes: NaN keeps its bits, which instructions that convert f16 would make quiet.
+EINI_OP2(load_f16) EINI_OP2(load_bf16) EINI_OP2(store_f16) EINI_OP2(store_bf16)
+EINI_OP1(load_i8) EINI_OP1(load_u8) EINI_OP1(load_i16) EINI_OP1(store_8) EINI_OP1(store_16)
 #undef EIN_OP_REALS
 #undef EIN_OP_NUMBERS
 #undef EINI_OP2
@@ -125,6 +128,22 @@ static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)}
 #undef EINI_CHUNK_ROWS
 #undef EINI_NUM_
 #undef EINI_NUM
+
+// Loads and stores of storage dtypes.
+static ein_chunk_fn eini_cpu_storage_fn(int wide, int load, ein_dtype type) {
+  switch (type) {
+    case EIN_F16:
+      return wide ? (load ? eini_c_load_f16_512 : eini_c_store_f16_512)
+                  : load ? eini_c_load_f16_256 : eini_c_store_f16_256;
+    case EIN_BF16:
+      return wide ? (load ? eini_c_load_bf16_512 : eini_c_store_bf16_512)
+                  : load ? eini_c_load_bf16_256 : eini_c_store_bf16_256;
+    case EIN_I8: return load ? eini_c_load_i8_256 : eini_c_store_8_256;
+    case EIN_U8: return load ? eini_c_load_u8_256 : eini_c_store_8_256;
+    case EIN_I16: return load ? eini_c_load_i16_256 : eini_c_store_16_256;
+    default: return NULL;
+  }
+}
 
 // Callers fold one chunk after the other: what comes next is on its way when a short one ends.
 // Along longer ones the processor asks by itself.
@@ -261,6 +280,10 @@ static const eini_chunk_set eini_chunk_sets[EINI_ISA_COUNT] = {
 
 static ein_chunk_fn eini_cpu_chunk_fn(int isa, int op, ein_dtype type) {
   const eini_chunk_set *set = &eini_chunk_sets[isa];
+#if EINI_CPU_X86
+  if (isa >= EINI_ISA_AVX2 && (op == EIN_OP_OPERAND || op == EIN_OP_CAST))
+    return eini_cpu_storage_fn(isa == EINI_ISA_AVX512, op == EIN_OP_OPERAND, type);
+#endif
   for (size_t i = 0; i < set->rows; i++)
     if (set->row[i].op == op) return set->row[i].fn[eini_type_column(type)];
   return NULL;

@@ -25,6 +25,8 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   eini_cpu_take(&room->hz, r->hz);
   eini_cpu_take(&room->peak_f64, r->flops_f64);
   eini_cpu_take(&room->peak_f32, r->flops_f32);
+  eini_cpu_take(&room->peak_bf16, r->flops_bf16);
+  eini_cpu_take(&room->peak_i8, r->flops_i8);
   eini_cpu_take(&room->read_bw, r->read_bw[EIN_MEMORY]);
   eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
   eini_cpu_take(&room->l3_bw, fmax(r->read_bw[EIN_L3], r->copy_bw[EIN_L3]));
@@ -93,6 +95,8 @@ static void eini_cpu_rates(ein_cpu *cpu) {
   ein_rates *r = &cpu->kernels.rates;
   r->flops_f64 = m->peak_f64;
   r->flops_f32 = m->peak_f32;
+  r->flops_bf16 = m->peak_bf16;
+  r->flops_i8 = m->peak_i8;
   r->read_bw[EIN_L1] = r->read_bw[EIN_L2] = r->copy_bw[EIN_L1] = r->copy_bw[EIN_L2] = m->l2_bw;
   r->read_bw[EIN_L3] = r->copy_bw[EIN_L3] = m->l3_bw;
   r->read_bw[EIN_MEMORY] = m->read_bw;
@@ -216,17 +220,23 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {
   if (cpu == NULL) return 0;
   const eini_rated *m = &cpu->machine;
+  const int has = m->is.has;
   int n = snprintf(
       buf, size,
-      "instruction set: %s (best here: %s)\nthreads: %d\n"
+      "instruction set: %s (best here: %s)\ndot products:%s%s%s%s%s\nthreads: %d\n"
       "caches per core: L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\nrates by table:\n"
-      "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32\n"
+      "frequency: %.2f GHz\npeak per core: %.1f GFLOP/s f64, %.1f GFLOP/s f32, "
+      "%.1f GFLOP/s bf16, %.1f GOP/s i8\n"
       "memory per core: read %.1f GB/s, copy %.1f GB/s\ncaches: L2 %.0f GB/s, L3 %.0f GB/s\n"
       "past the caches: outputs from %.1f MiB on\n",
-      eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()], m->is.width,
+      eini_isa_names[m->is.isa], eini_isa_names[eini_isa_best()],
+      has & EINI_HAS_BF16 ? " avx512_bf16" : "", has & EINI_HAS_VNNI ? " avx512_vnni" : "",
+      has & EINI_HAS_AMX_BF16 ? " amx_bf16" : "", has & EINI_HAS_AMX_I8 ? " amx_int8" : "",
+      has == 0 ? " none" : "", m->is.width,
       (long long)(m->is.l1 >> 10),
       (long long)(m->is.l2 >> 10), (long long)(m->is.l3 >> 10),
-      m->hz * 1e-9, m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
+      m->hz * 1e-9, m->peak_f64 * 1e-9, m->peak_f32 * 1e-9, m->peak_bf16 * 1e-9,
+      m->peak_i8 * 1e-9, m->read_bw * 1e-9, m->copy_bw * 1e-9,
       m->l2_bw * 1e-9, m->l3_bw * 1e-9, m->past * m->is.l3s / 1048576);
   return n < 0 ? 0 : (size_t)n;
 }

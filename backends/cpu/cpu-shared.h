@@ -9,10 +9,26 @@
 #define EINI_CPU_X86 1
 #include <cpuid.h>
 #include <immintrin.h>
-#define EINI_T512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
-#define EINI_T256 __attribute__((target("avx2,fma")))
+#define EINI_T512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma,f16c")))
+#define EINI_T256 __attribute__((target("avx2,fma,f16c")))
 #else
 #define EINI_CPU_X86 0
+#endif
+
+// Dot products of short numbers, and tiles of them: where the compiler knows the instructions.
+#if EINI_CPU_X86 && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+#define EINI_CPU_DOTS 1
+#define EINI_TDOT __attribute__((target( \
+    "avx512f,avx512dq,avx512vl,avx512bw,fma,f16c,avx512bf16,avx512vnni")))
+#else
+#define EINI_CPU_DOTS 0
+#endif
+#if EINI_CPU_DOTS && defined(__linux__)
+#define EINI_CPU_AMX 1
+#define EINI_TAMX __attribute__((target( \
+    "avx512f,avx512dq,avx512vl,avx512bw,fma,f16c,amx-tile,amx-bf16,amx-int8")))
+#else
+#define EINI_CPU_AMX 0
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__aarch64__)
@@ -54,9 +70,14 @@ typedef enum eini_isa {
   EINI_ISA_PLAIN, EINI_ISA_NEON, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_COUNT
 } eini_isa;
 
+// What a machine may have beside AVX-512. PLAIN: its tiles are plain C, for tests.
+enum { EINI_HAS_VNNI = 1, EINI_HAS_BF16 = 2, EINI_HAS_AMX_I8 = 4, EINI_HAS_AMX_BF16 = 8,
+       EINI_HAS_AMX_PLAIN = 16 };
+
 // What the machine is. It never changes, so what runs may look at it.
 typedef struct eini_cpu {
   int isa;                     // the best usable one, or what the user forced
+  int has;                     // EINI_HAS_..; 0 where isa is less than AVX-512
   int64_t l1, l2, l3;          // bytes of data cache one core may use (l3: its share)
   int64_t l3_whole;            // all of a last-level cache
   int l3s;                     // last-level caches that the threads have between them
@@ -81,6 +102,7 @@ typedef struct eini_rated {
   eini_cpu is;
   double hz;                   // cycles per second under load, for the time model
   double peak_f64, peak_f32;   // flops per second at this isa
+  double peak_bf16, peak_i8;   // of dot products of bf16, and of i8
   double read_bw, copy_bw;     // bytes per second from memory; copy: non-temporal, read + written
   double l2_bw, l3_bw;         // bytes per second
   double call;                 // seconds of fixed cost of one run

@@ -208,13 +208,37 @@ static uint64_t eini_cpu_xcr0(void) {
 static int eini_isa_best(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return EINI_ISA_PLAIN;
-  int fma = (c >> 12 & 1) && (c >> 28 & 1);
+  int fma = (c >> 12 & 1) && (c >> 28 & 1) && (c >> 29 & 1);  // AVX and F16C with it
   if (!(c >> 27 & 1) || !fma) return EINI_ISA_PLAIN;
   uint64_t saved = eini_cpu_xcr0();
   if ((saved & 6) != 6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return EINI_ISA_PLAIN;
   const unsigned wide = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // F, DQ, BW, VL
   if ((b & wide) == wide && (saved & 0xe6) == 0xe6) return EINI_ISA_AVX512;
   return b >> 5 & 1 ? EINI_ISA_AVX2 : EINI_ISA_PLAIN;
+}
+
+// Tile registers are there if the system saves them, and lets this process have them: on Linux it
+// is asked, once and for all its threads.
+static int eini_cpu_may_tiles(void) {
+#if EINI_CPU_AMX
+  enum { ask = 0x1023, data = 18 };  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return (eini_cpu_xcr0() >> 17 & 3) == 3 && syscall(SYS_arch_prctl, ask, data) == 0;
+#else
+  return 0;
+#endif
+}
+
+// What there is beside AVX-512: EINI_HAS_..
+static int eini_cpu_has(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0, most = 0;
+  int has = 0;
+  if (!EINI_CPU_DOTS || !__get_cpuid_count(7, 0, &most, &b, &c, &d)) return 0;
+  if (c >> 11 & 1) has |= EINI_HAS_VNNI;
+  const int tiles = (d >> 24 & 1) && (d >> 22 & 9) != 0 && eini_cpu_may_tiles();
+  if (tiles && (d >> 22 & 1)) has |= EINI_HAS_AMX_BF16;
+  if (tiles && (d >> 25 & 1)) has |= EINI_HAS_AMX_I8;
+  if (most >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1)) has |= EINI_HAS_BF16;
+  return has;
 }
 
 static int eini_cpu_amd(unsigned vendor) {  // ebx of leaf 0: "Auth", or "Hygo"
@@ -268,6 +292,8 @@ static int eini_isa_best(void) { return EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA
 
 static int eini_cpu_halves(void) { return 0; }
 
+static int eini_cpu_has(void) { return 0; }
+
 static void eini_cpu_caches(eini_cpu *m) { eini_cpu_sys_caches("", m); }
 
 static double eini_cpu_hz(void) { return 2.5e9; }
@@ -292,6 +318,14 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->is.halves = m->is.isa == EINI_ISA_AVX512 && eini_cpu_halves();
   if (m->is.halves) m->peak_f64 /= 2;
   m->peak_f32 = m->peak_f64 * (m->is.isa == EINI_ISA_PLAIN ? 1 : 2);
+  // Of dot products two and four times as many; a tile of AMX takes 16 cycles for 16 K operations.
+  m->is.has = m->is.isa == EINI_ISA_AVX512 ? eini_cpu_has() : 0;
+  m->peak_bf16 = m->is.has & EINI_HAS_AMX_BF16 ? m->hz * 1024
+                 : m->is.has & EINI_HAS_BF16   ? 2 * m->peak_f32
+                                               : m->peak_f32;
+  m->peak_i8 = m->is.has & EINI_HAS_AMX_I8 ? m->hz * 2048
+               : m->is.has & EINI_HAS_VNNI ? 4 * m->peak_f32
+                                           : m->peak_f32;
   m->l2_bw = m->hz * l2[m->is.isa];
   m->l3_bw = m->l2_bw / 2;
   m->read_bw = 20e9;

@@ -39,6 +39,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int64_t *soon, nsoon, most_soon;   // bytes to the lines of a block; NULL: not asked for ahead
   int packed_soon;                   // they are those of the next panel
   int fresh;
+  int odd;                           // panels have values that only the exact tile takes
   char *panels;
   char *spare[EINI_GETT_OPS];        // an operand as it is stored; NULL: in the panels
 } eini_gett_hand;
@@ -197,16 +198,16 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
 }
 
 // The lines of a panel.
-static void eini_gett_soon_panel(eini_gett_hand *h, int64_t nk, int64_t size) {
-  const int64_t last = (h->lanes * nk * size + 63) / 64 - 1;
-  for (int64_t q = 0; q < nk; q++) h->soon[q] = eini_min64(q, last) * 64;
-  h->nsoon = nk;
+static void eini_gett_soon_panel(eini_gett_hand *h, int64_t rows, int64_t size) {
+  const int64_t last = (h->lanes * rows * size + 63) / 64 - 1;
+  for (int64_t q = 0; q < rows; q++) h->soon[q] = eini_min64(q, last) * 64;
+  h->nsoon = rows;
 }
 
 // Elements from panel to panel: an odd number of lines, so that stores to one place of each panel
 // in turn reach all sets of the cache.
-static int64_t eini_gett_panel(int64_t lanes, int64_t nk, int64_t size) {
-  return ((lanes * nk * size + 63) / 64 | 1) * 64 / size;
+static int64_t eini_gett_panel(int64_t lanes, int64_t rows, int64_t size) {
+  return ((lanes * rows * size + 63) / 64 | 1) * 64 / size;
 }
 
 // Runs are filled up in front, too, so that vectors start where lines of the output do: with copies
@@ -242,25 +243,26 @@ static void eini_gett_runs(eini_gett_hand *h, const int64_t *out_stride) {
 }
 
 // Builds the tables of one side for its current box and the current box of K, if they changed.
-static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t nk, int64_t size,
-                             const int64_t *out_stride) {
+static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t nk,
+                             const eini_gett_kit *kit, const int64_t *out_stride) {
   const size_t bytes = (size_t)h->g.n * sizeof(int64_t), kbytes = (size_t)k->n * sizeof(int64_t);
   const int same = h->nk >= 0 && h->led == h->lead && memcmp(h->shape, h->g.size, bytes) == 0;
   if (same && memcmp(h->kshape, k->size, kbytes) == 0) return;
   const int n = h->g.n;
   h->fresh = 0;
   if (!same) {
-    const int64_t rows = eini_gett_product(n - 1, h->g.size);
+    const int64_t runs = eini_gett_product(n - 1, h->g.size);
     h->run = n > 0 ? h->g.size[n - 1] : 1;
     h->step = eini_up(h->lead + h->run, h->pad), h->led = h->lead;
-    h->n = rows * h->step;
+    h->n = runs * h->step;
     h->np = eini_up(h->n, h->fill);
     eini_gett_table(n, h->g.size, out_stride, h->step, h->fill, h->out);
     eini_gett_shift(h, h->out);
     eini_gett_lead(h, 1, h->out);
     if (h->left != NULL) eini_gett_runs(h, out_stride);
   }
-  const int64_t g = h->granule, panel = eini_gett_panel(h->lanes, nk, size);
+  const int64_t g = h->granule, rows = eini_gett_rows(kit, nk), size = kit->size;
+  const int64_t panel = eini_gett_panel(h->lanes, kit->head + rows, size);
   h->panel = panel;
   for (int o = 0; o < h->s->nop; o++) {
     eini_gett_table(k->n, k->size, h->s->k[o], 1, 1, h->col[o]);
@@ -284,7 +286,7 @@ static void eini_gett_tables(eini_gett_hand *h, const eini_gett_axes *k, int64_t
     eini_gett_even(k->n, k->size, h->s->k[0], &h->kby);
     eini_gett_soon_in_place(h, nk, size);
   } else if (h->packed_soon) {
-    eini_gett_soon_panel(h, nk, size);
+    eini_gett_soon_panel(h, rows, size);
   } else {
     eini_gett_soon_packed(h, nk, size);
   }
@@ -308,10 +310,10 @@ static void eini_gett_pack_other(const eini_gett_pack_arg *a, int64_t granule, i
 }
 
 // Lanes of the last panel that hold nothing become copies of the last that does.
-static void eini_gett_rest(const eini_gett_hand *h, int64_t nk, int64_t size, char *panels) {
+static void eini_gett_rest(const eini_gett_hand *h, int64_t rows, int64_t size, char *panels) {
   const int64_t n = h->np % h->lanes;
   char *d = panels + h->np / h->lanes * h->panel * size;
-  for (int64_t q = 0; q < nk && n > 0; q++, d += h->lanes * size)
+  for (int64_t q = 0; q < rows && n > 0; q++, d += h->lanes * size)
     eini_gather((size_t)size, h->lanes - n, d + (n - 1) * size, 0, NULL, d + n * size);
 }
 
@@ -327,17 +329,35 @@ static double eini_gett_most(int64_t boxes, int64_t shares) {
 }
 
 // Whether values of a side are made of operands that were packed as they are stored.
-static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit) {
-  return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL);
+static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit, int is_u) {
+  return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL) &&
+         eini_gett_converter(kit, s, is_u) == NULL;
+}
+
+// Packs a narrow operand, converted, and does what remains to be done with its panels.
+static void eini_gett_pack_narrow(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                                  eini_gett_pack_fn pack, const eini_gett_pack_arg *a) {
+  const int64_t used = (a->nk + kit->group - 1) / kit->group, rows = eini_gett_rows(kit, a->nk);
+  const int64_t panels = (h->np + h->lanes - 1) / h->lanes, row = h->lanes * kit->size;
+  h->odd = 0;
+  pack(a);
+  if (kit->done == NULL) return;
+  eini_gett_rest(h, used, kit->size, (char *)a->dst);
+  for (int64_t i = 0; i < panels; i++) {
+    char *p = h->panels + i * h->panel * kit->size;
+    memset(p + (kit->head + used) * row, 0, (size_t)((rows - used) * row));
+    h->odd |= kit->done(kit, is_u, h->lanes, rows, p);
+  }
 }
 
 // Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
 // Values of expressions are made panel by panel, where all operands stand one after the other.
-static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const char *const *base,
-                           int64_t nk) {
+static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                           const char *const *base, int64_t nk) {
   static const int64_t start = 0;
   const int64_t panels = (h->np + h->lanes - 1) / h->lanes;
-  const int made = eini_gett_made(h->s, kit);
+  const int made = eini_gett_made(h->s, kit, is_u);
+  const eini_gett_pack_fn convert = eini_gett_converter(kit, h->s, is_u);
   int same = h->fresh;
   for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
   if (same) return;
@@ -352,6 +372,12 @@ static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const ch
     const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]);
     const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
                                   h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
+    if (convert != NULL) {
+      eini_gett_pack_arg n = a;
+      n.dst = h->panels + kit->head * h->lanes * kit->size;
+      eini_gett_pack_narrow(h, kit, is_u, convert, &n);
+      return;
+    }
     if (size == kit->size) h->pack(&a);
     else eini_gett_pack_other(&a, h->granule, size);
     if (made) eini_gett_rest(h, nk, size, to);

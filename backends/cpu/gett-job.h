@@ -15,6 +15,8 @@ typedef struct eini_gett_job {
   const eini_cpu *cpu;
   const ein_contract *c;
   eini_gett_kit kit;
+  eini_gett_tile_fn tile;        // for the current boxes
+  eini_chunk_fn narrow;          // what a store does that only converts; else NULL
   eini_gett_hand v, u;
   eini_gett_axes k;
   int swap;                      // V is m
@@ -170,7 +172,8 @@ static void eini_gett_put(eini_gett_job *j, int64_t turn, char *dst, const char 
 
 // dst[to[i]] = src[i].
 static void eini_gett_scatter(int size, int64_t n, char *dst, const int64_t *to, const char *src) {
-  if (size == 4) EINI_GETT_EACH(int32_t);
+  if (size == 2) EINI_GETT_EACH(int16_t);
+  else if (size == 4) EINI_GETT_EACH(int32_t);
   else if (size == 8) EINI_GETT_EACH(eini_gett_8);
   else if (size == 16) EINI_GETT_EACH(eini_gett_16);
   else EINI_GETT_EACH(char);
@@ -283,6 +286,21 @@ static void eini_gett_leave_scaled(eini_gett_job *j, int64_t u0, int64_t nu, int
     }
 }
 
+// The same where sums are only converted.
+static void eini_gett_leave_converted(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0,
+                                      int64_t p1, const char *rows, int64_t ld) {
+  const int size = j->kit.size, to = (int)ein_dtype_size(j->c->out_dtype);
+  for (int64_t u = u0; u < u0 + nu; u++)
+    for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
+      const char *row = rows + (u - u0) * ld + (p - p0) * size;
+      char *dst = j->out + j->u.out[u] * to;
+      len = eini_min64(len, EIN_POINTS);
+      j->narrow(eini_whole_lanes(len), row, row, row, j->values);  // rows have room behind them
+      if (j->unit) memcpy(dst + j->v.out[p] * to, j->values, (size_t)(len * to));
+      else eini_gett_scatter(to, len, dst, j->v.out + p, j->values);
+    }
+}
+
 static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0, int64_t p1,
                             char *rows) {
   const int size = j->kit.size;
@@ -299,6 +317,10 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
     }
   if (j->by != NULL)
     for (int64_t u = 0; u < nu; u++) j->kit.by(p1 - p0, rows + u * ld, j->by);
+  if (j->narrow != NULL) {
+    eini_gett_leave_converted(j, u0, nu, p0, p1, rows, ld);
+    return;
+  }
   if (!eini_gett_plain(j->c, &j->kit)) {
     (j->c->scaled ? eini_gett_leave_scaled : eini_gett_leave_emit)(j, u0, nu, p0, p1, rows, ld);
     return;
@@ -324,11 +346,11 @@ static void eini_gett_rim(eini_gett_job *j, eini_gett_tile_arg *a, int64_t p, in
   const int size = j->kit.size;
   const eini_gett_tile_arg whole = *a;
   const int64_t lanes = j->v.lanes, end = eini_min64(p + lanes, j->v.np);
-  int64_t rows[8], cols[3];
-  for (int i = 0; i < 8; i++) rows[i] = i * lanes;
+  int64_t rows[EINI_GETT_COLUMNS], cols[3];
+  for (int i = 0; i < EINI_GETT_COLUMNS; i++) rows[i] = i * lanes;
   for (int i = 0; i < 3; i++) cols[i] = i * j->kit.w;
   a->dst = j->edge, a->uoff = rows, a->voff = cols, a->how = EINI_GETT_STORE;
-  j->kit.tile(a);
+  j->tile(a);
   *a = whole;
   for (int64_t q = p, len; (len = eini_gett_piece(&j->v, &q, end)) > 0; q += len)
     for (int64_t r = 0; r < nu; r++) {
@@ -439,28 +461,29 @@ static int64_t eini_gett_columns(eini_gett_job *j, int64_t u, eini_gett_tile_arg
 
 // The next box of V is asked for late where the panels of U, which come from the last cache, would
 // push it out again.
-static void eini_gett_wait(eini_gett_job *j, int64_t nk) {
+static void eini_gett_wait(eini_gett_job *j, int64_t rows) {
   const eini_gett_hand *v = &j->v, *u = &j->u;
   j->wait = 0, j->then_u = NULL;
   if (u->in_place || u->nsoon == 0) return;
   const int64_t tiles = (v->np + v->lanes - 1) / v->lanes * ((u->n + u->lanes - 1) / u->lanes);
-  j->wait = tiles - 2 * (j->soon_left / nk);
+  j->wait = tiles - 2 * (j->soon_left / rows);
 }
 
 // All tiles of the current boxes of V and U over the current box of K.
 static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, int keep) {
   const eini_gett_kit *kit = &j->kit;
   const int64_t lanes = j->v.lanes, ulanes = j->u.lanes, parts = kit->parts, size = kit->size;
-  int64_t rows[8], voff[3];
+  int64_t rows[EINI_GETT_COLUMNS], voff[3];
   unsigned masks[3];
-  for (int i = 0; i < 8; i++) rows[i] = i * j->ld * parts;
+  for (int i = 0; i < EINI_GETT_COLUMNS; i++) rows[i] = i * j->ld * parts;
   eini_gett_tile_arg a;
   a.lanes = masks;
-  a.k = nk, a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
+  a.k = eini_gett_rows(kit, nk), a.sv = lanes * parts, a.uk = ulanes * parts, a.us = 1;
   if (j->u.in_place) a.uk = j->u.kby, a.us = j->u.row_step;
   a.how = first ? (j->direct && j->stream ? EINI_GETT_STREAM : EINI_GETT_STORE) : EINI_GETT_ADD;
-  const int64_t left = a.how == EINI_GETT_ADD && j->comes ? eini_min64(EINI_GETT_LATE, nk / 2) : 0;
-  eini_gett_wait(j, nk);
+  const int64_t left = a.how == EINI_GETT_ADD && j->comes ? eini_min64(EINI_GETT_LATE, a.k / 2) : 0;
+  eini_gett_wait(j, a.k);
+  j->tile = kit->exact != NULL && (j->v.odd || j->u.odd) ? kit->exact : kit->tile;
   int64_t late[4] = {0, 0, 0, 0}, turn = 0;  // what is to leave: columns u, nu; positions p0, p1
   char *const other = keep || j->direct ? NULL : j->buffer + j->ld * parts * size * ulanes;
   char *full = NULL;
@@ -481,7 +504,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
         if (!j->direct) {
           for (int i = 0; i < 3; i++) voff[i] = i * kit->w * parts;
           a.dst = buffer + (p - p0) * size, a.uoff = rows;
-          kit->tile(&a);
+          j->tile(&a);
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
           if (a.how != EINI_GETT_STREAM) {
@@ -489,7 +512,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           } else if (j->masked) {
             eini_gett_expect_masked(j, &a);
           }
-          if (good && (kit->every || nu == ulanes)) kit->tile(&a);
+          if (good && (kit->every || nu == ulanes)) j->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
         }
       }

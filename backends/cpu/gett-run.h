@@ -8,14 +8,18 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
                                eini_gett_sketch *p, char *scratch, eini_gett_job *j) {
   const int64_t flags = s[0];
   memset(j, 0, sizeof *j);
-  eini_gett_pick(cpu, c->type, c->pair, &p->kit);
-  eini_gett_orient(c, p, (s[0] & EINI_GETT_SWAP) != 0);
+  eini_gett_pick_form(cpu, c, (int)(flags >> EINI_GETT_FORM), &p->kit);
+  eini_gett_orient(cpu, c, p, (s[0] & EINI_GETT_SWAP) != 0);
   p->direct = (s[0] & EINI_GETT_DIRECT) != 0, p->past = (s[0] & EINI_GETT_PAST) != 0;
   p->keep = (s[0] & EINI_GETT_KEEP) != 0, p->in_place = (s[0] & EINI_GETT_IN_PLACE) != 0;
   p->ahead = (s[0] & EINI_GETT_SOON) != 0;
   p->lanes = s[1], p->sub = s[2], p->pad = s[3];
   s += EINI_GETT_HEAD;
   j->cpu = cpu, j->c = c, j->kit = p->kit, j->swap = p->swap;
+  if (eini_gett_converts(c)) {
+    j->narrow = eini_cpu_chunk_fn(cpu->isa, EIN_OP_CAST, c->out_dtype);
+    if (j->narrow == NULL) j->narrow = eini_storage_find(NULL, EIN_OP_CAST, c->out_dtype);
+  }
   j->v.s = p->v, j->u.s = p->u, j->unit = p->unit;
   j->by = c->plain_out || !eini_gett_plain(c, &p->kit) ? NULL : c->alpha;
   eini_gett_axes_init(&j->v.g, p->vx, s);
@@ -33,6 +37,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   p->nv = eini_up(p->nv, j->v.fill);
   p->nu = eini_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
   p->nk = eini_gett_product(p->kx->n, j->k.box);
+  p->rows = p->kit.head + eini_gett_rows(&p->kit, p->nk);
   j->v.shift = flags & EINI_GETT_SHIFT ? p->kit.w : 0;
   j->v.lanes = p->lanes, j->u.lanes = p->kit.nu, j->v.pad = p->pad, j->u.pad = 1;
   j->v.pack = p->kit.pack_v, j->u.pack = p->kit.pack_u;
@@ -118,9 +123,9 @@ static void eini_gett_pack_hand(eini_gett_job *j, eini_gett_hand *h, const int64
                                 const int64_t *batch_at) {
   const char *base[EINI_GETT_OPS];
   const int64_t nk = eini_gett_product(j->k.n, j->k.size);
-  eini_gett_tables(h, &j->k, nk, j->kit.size, stride);
+  eini_gett_tables(h, &j->k, nk, &j->kit, stride);
   eini_gett_bases(h, &j->k, batch_at, j->c->batch.n, base);
-  eini_gett_pack(h, &j->kit, base, nk);
+  eini_gett_pack(h, &j->kit, h == &j->u, base, nk);
 }
 
 // The output and what the store reads, at the current boxes of V and U.
@@ -217,7 +222,7 @@ static void eini_gett_run_bare(const eini_cpu *cpu, const ein_contract *c, int s
                                const ein_part *part) {
   eini_gett_sketch p;
   eini_gett_pick(cpu, c->type, c->pair, &p.kit);
-  eini_gett_orient(c, &p, swap);
+  eini_gett_orient(cpu, c, &p, swap);
   const int64_t size = p.kit.size, lanes = p.kit.w * p.kit.nv, nv = p.vx->extent[0];
   const int64_t nu = p.ux->n > 0 ? p.ux->extent[0] : 1, step = p.ux->n > 0 ? p.out_u[0] : 0;
   static const unsigned whole[3] = {~0u, ~0u, ~0u};
@@ -290,13 +295,29 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
   eini_gett_boxes_of(&j.u.g, p.swap ? part->n : part->m,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
   if (j.stream) eini_gett_align(&j);
+  eini_gett_begin(cpu, &j.kit);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_gett_odometer(&c->batch, b, at);
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
+  eini_gett_end(cpu, &j.kit);
   for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
   if (j.stream) eini_stream_end();
   return EIN_OK;
 }
 
 static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_gett_run};
+
+// A family for each form of panels of dot products.
+#define EINI_GETT_DOTS(NAME, FORM)                                                            \
+  static int NAME##_plan(const eini_rated *cpu, const ein_contract *c, int width,             \
+                         ein_choice *choice) {                                                \
+    return eini_gett_plan_cut(cpu, c, width, 0, FORM, 0, choice);                             \
+  }                                                                                           \
+  static const eini_cpu_family NAME = {#NAME, NAME##_plan, eini_gett_run};
+EINI_GETT_DOTS(eini_gett_bf16, EINI_GETT_BF16)
+EINI_GETT_DOTS(eini_gett_i16, EINI_GETT_I16)
+EINI_GETT_DOTS(eini_gett_i8, EINI_GETT_I8)
+EINI_GETT_DOTS(eini_gett_amx_f, EINI_GETT_AMX_BF16)
+EINI_GETT_DOTS(eini_gett_amx_i, EINI_GETT_AMX_I8)
+#undef EINI_GETT_DOTS

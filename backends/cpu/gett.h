@@ -22,6 +22,7 @@
 enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
 // Steps in which lines of the output come from memory; what marks a tile that asks for them.
 enum { EINI_GETT_LATE = 128, EINI_GETT_LATE_TILE = 256 };
+enum { EINI_GETT_COLUMNS = 32 };   // of U in a tile at most
 
 // A register tile: nv vectors of V times nu columns of U over k. V steps by sv from k to k + 1, U
 // by uk; columns of U lie us apart. Row j, vector i goes to dst + uoff[j] + voff[i] (elements).
@@ -124,6 +125,11 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     if (nv > 1) c##j##1 = OP(X, c##j##1, v1, b);                                 \
     if (nv > 2) c##j##2 = OP(X, c##j##2, v2, b);                                 \
   }
+#define EINI_GETT_ROW(X, OP)                                                     \
+  EINI_GETT_STEP(X, OP, 0, u0[0]) EINI_GETT_STEP(X, OP, 1, u0[us])               \
+  EINI_GETT_STEP(X, OP, 2, u0[2 * us]) EINI_GETT_STEP(X, OP, 3, u3[0])           \
+  EINI_GETT_STEP(X, OP, 4, u3[us]) EINI_GETT_STEP(X, OP, 5, u3[2 * us])          \
+  EINI_GETT_STEP(X, OP, 6, u6[0]) EINI_GETT_STEP(X, OP, 7, u6[us])
 // All that is there is taken before anything is stored: a load that looks like it overlaps a store
 // (the same place in a page) would wait for it.
 #define EINI_GETT_TAKE(X, FOLD, j)                                               \
@@ -148,7 +154,10 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   }
 #define EINI_GETT_ACC(X, j) X##V c##j##0 = zero, c##j##1 = zero, c##j##2 = zero;
 
-#define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                            \
+#define EINI_GETT_FIRST(X, c, v, b) X##ADD(v, b)
+
+// HEAD 1: panels begin with a row of V and one of U, of which sums begin as v + u.
+#define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                      \
   ATTR EINI_INLINE void NAME##_body(const int nv, const int nu, const int late,  \
                                     const eini_gett_tile_arg *a) {               \
     const X##V zero = X##SET(INIT);                                              \
@@ -160,6 +169,13 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
     const X##T *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;                             \
     const int64_t *soon = a->soon, soon_step = a->soon_step;                     \
     const uintptr_t soon_base = a->soon_base;                                    \
+    if (HEAD) {                                                                  \
+      const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
+                 v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
+      (void)v1, (void)v2;                                                        \
+      EINI_GETT_ROW(X, EINI_GETT_FIRST)                                          \
+      v += sv, u0 += uk, u3 += uk, u6 += uk;                                     \
+    }                                                                            \
     for (int64_t left = late ? a->late : 0, k = a->k - left;; k = left, left = 0) {\
       for (; k > 0; k--) {                                                       \
         EINI_FETCH2(soon_base + (uintptr_t)*soon);                               \
@@ -167,14 +183,7 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
         const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,        \
                    v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                     \
         (void)v1, (void)v2;                                                      \
-        EINI_GETT_STEP(X, OP, 0, u0[0])                                          \
-        EINI_GETT_STEP(X, OP, 1, u0[us])                                         \
-        EINI_GETT_STEP(X, OP, 2, u0[2 * us])                                     \
-        EINI_GETT_STEP(X, OP, 3, u3[0])                                          \
-        EINI_GETT_STEP(X, OP, 4, u3[us])                                         \
-        EINI_GETT_STEP(X, OP, 5, u3[2 * us])                                     \
-        EINI_GETT_STEP(X, OP, 6, u6[0])                                          \
-        EINI_GETT_STEP(X, OP, 7, u6[us])                                         \
+        EINI_GETT_ROW(X, OP)                                                     \
         v += sv, u0 += uk, u3 += uk, u6 += uk;                                   \
       }                                                                          \
       if (!late || left == 0) break;                                             \
@@ -232,7 +241,9 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4)
 #define EINI_GETT_FULL_1X4(NAME) EINI_GETT_ONLY(NAME, 1, 4)
 #define EINI_GETT_TILES(NAME, ATTR, X, OP, FOLD, INIT, CASES)                    \
-  EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT)                                  \
+  EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, 0)
+#define EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, HEAD)             \
+  EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                            \
   ATTR static void NAME(const eini_gett_tile_arg *a) {                           \
     switch ((a->late > 0 ? EINI_GETT_LATE_TILE : 0) + a->nv * 16 + a->nu) {      \
       CASES(NAME)                                                                \

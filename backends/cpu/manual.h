@@ -21,13 +21,15 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: WHAT IT GIVES, INSTRUCTION SETS, THREADS, CALIBRATION, MEMORY
+// Manual: WHAT IT GIVES, INSTRUCTION SETS, REDUCED PRECISION, THREADS, CALIBRATION,
+// MEMORY
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
 //                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
-//                 >>gett >>gett-pack >>gett-boxes >>gett-job >>gett-plan >>gett-run >>moved
-//                 >>dots >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny
-//                 >>sums >>families >>measure >>cpu-public
+//                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
+//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>dots >>direct
+//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
+//                 >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //
@@ -41,10 +43,30 @@
 //
 // INSTRUCTION SETS
 //
-// One binary holds code for AVX-512 (F, DQ, BW, VL and FMA), AVX2 with FMA, NEON and plain C, and
-// asks the processor what it has; flags like -march=native are not needed. ein_cpu_desc.isa asks
-// for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is an error
-// (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
+// One binary holds code for AVX-512 (F, DQ, BW, VL and FMA), AVX2 with FMA and F16C, NEON and plain
+// C, and asks the processor what it has; flags like -march=native are not needed. Of ein_cpu_desc,
+// isa asks for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is
+// an error (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
+//
+//
+// REDUCED PRECISION
+//
+// Sums of products of f16 and bf16 are sums of f32, those of i8, u8 and i16 of i32 that wrap, as
+// everywhere in the library; the result is converted once, when it is stored. Operands are
+// converted while they are packed, or multiplied as they are where the machine has dot products
+// for them; the plan says which (variants bf16, i16, i8, amx):
+//
+//     bf16 x bf16           AMX-BF16, AVX512-BF16; else f32
+//     f16, mixed            f32 (AVX512-FP16 would sum in f16)
+//     i8, u8                AMX-INT8, AVX512-VNNI
+//     i8, u8, i16           AVX512-VNNI, AVX2
+//
+// Integers are exact. Dot products of bf16 take the products as they are and round each sum to
+// f32, in another order than the portable kernels; sums below 2^-126 in size become 0. Inputs below
+// 2^-126, which these instructions take for 0, are looked for while packing: blocks with some are
+// multiplied in f32. AMX is used where the operating system lets a process have its registers
+// (Linux; it is asked when a pool is made, for the whole process), ein_cpu_info says what is there.
+// Deterministic plans convert to f32.
 //
 // AVX-512, AVX2 and NEON have the same families: products, dot products, sums, rows of maps with
 // exp in registers, copies by whole lines. Machines with SVE run what NEON machines run. NEON has

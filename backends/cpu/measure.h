@@ -51,6 +51,15 @@ EINI_PEAK(neon32, EINI_UNUSED, float, float32x4_t, vdupq_n_f32, EINI_NEON_FMA32)
 #undef EINI_NEON_FMA64
 #undef EINI_NEON_FMA32
 #endif
+// Dot products: as many lanes of sums, each of two or four products.
+#if EINI_CPU_DOTS
+#define EINI_BF16_DOT(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
+#define EINI_I8_DOT(x, y, z) _mm512_dpbusd_epi32(z, x, y)
+EINI_PEAK(bf16, EINI_TDOT, float, __m512, _mm512_set1_ps, EINI_BF16_DOT)
+EINI_PEAK(i8, EINI_TDOT, int32_t, __m512i, _mm512_set1_epi32, EINI_I8_DOT)
+#undef EINI_BF16_DOT
+#undef EINI_I8_DOT
+#endif
 #undef EINI_PEAK
 
 typedef struct eini_peak_row {
@@ -139,6 +148,56 @@ static double eini_measure_past(const eini_rated *m, const eini_clock *now, char
   return from > 0 ? from : said > 32e6 ? said : 32e6;
 }
 
+#if EINI_CPU_AMX
+// The same of tiles: four sums, each of 16 x 16 elements, of `deep` products a step.
+EINI_TAMX static double eini_measure_tiles(const eini_clock *now, int bf16, int deep) {
+  double best = 1;
+  const int64_t n = 20000;
+  eini_gett_amx_begin();
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(6);
+  for (int r = 0; r < 4; r++) {
+    double t = eini_clock_now(now);
+    for (int64_t i = 0; i < n && bf16; i++) {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 6);
+      _tile_dpbf16ps(2, 4, 6);
+      _tile_dpbf16ps(3, 4, 6);
+    }
+    for (int64_t i = 0; i < n && !bf16; i++) {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 4, 6);
+      _tile_dpbssd(2, 4, 6);
+      _tile_dpbssd(3, 4, 6);
+    }
+    t = eini_clock_now(now) - t;
+    best = t > 0 && t < best ? t : best;
+  }
+  eini_gett_amx_end();
+  return 2.0 * 4 * 256 * deep * (double)n / best;
+}
+#endif  // EINI_CPU_AMX
+
+// Dot products of bf16 and of i8, of what the machine has.
+static void eini_measure_dots(const eini_rated *m, const eini_clock *now, ein_rates *r) {
+  r->flops_bf16 = r->flops_i8 = r->flops_f32;
+#if EINI_CPU_DOTS
+  volatile double out = 0;
+  if (m->is.has & EINI_HAS_BF16)
+    r->flops_bf16 = eini_measure_peak(now, eini_peak_bf16, 2 * 16, &out);
+  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_i8, 4 * 16, &out);
+#endif
+#if EINI_CPU_AMX
+  if (m->is.has & EINI_HAS_AMX_BF16) r->flops_bf16 = eini_measure_tiles(now, 1, 32);
+  if (m->is.has & EINI_HAS_AMX_I8) r->flops_i8 = eini_measure_tiles(now, 0, 64);
+#endif
+  (void)m, (void)now;
+}
+
 static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *mem,
                              ein_rates *r) {
   volatile uint64_t sink = 3;
@@ -147,5 +206,6 @@ static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *m
   r->hz = eini_measure_hz(now, &sink);
   r->flops_f64 = eini_measure_peak(now, p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
   r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
+  eini_measure_dots(m, now, r);
   r->stream_bytes = eini_measure_past(m, now, mem) * m->is.l3s;
 }

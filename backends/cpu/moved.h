@@ -190,7 +190,7 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   eini_moved_extents(&w, w.box);
   const int words = EINI_GETT_HEAD + w.one.m.n + w.one.n.n + w.one.k.n;
   if (EINI_MOVED_BOX + w.n + words > EINI_GETT_STATE) return 0;
-  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, 0, &one)) return 0;
+  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, EINI_GETT_WHOLE, 0, &one)) return 0;
   const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   double blocks = 1, all = 1, threads = width;
   for (int g = 0, f = 0; g < 3; f += x[g++]->n) {

@@ -1,0 +1,265 @@
+// ================================================================================================
+// >>gett-narrow  f16, bf16 and short integers in section gett
+// Packing that converts; panels of two bf16 or i16, or four i8, to a lane, and what is multiplied.
+// ================================================================================================
+
+// Forms of panels: elements of the compute type; groups of values of a narrow one, of which dot
+// products make sums of f32 or i32.
+enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_AMX_BF16,
+       EINI_GETT_AMX_I8, EINI_GETT_FORMS };
+
+#define EINI_GETT_ONE_H(s, c, n) eini_f16_load((s)[*(c)])
+#define EINI_GETT_ONE_B(s, c, n) eini_bf16_load((s)[*(c)])
+#define EINI_GETT_PLAIN_NARROW(NAME, T, LOAD)                                                    \
+  EINI_INLINE void NAME##_copy(T *d, const uint16_t *s) {                                        \
+    for (int i = 0; i < 4; i++) d[i] = LOAD(s[i]);                                               \
+  }                                                                                              \
+  EINI_INLINE void NAME##_swap(const uint16_t *s, const int64_t *r, T *d, const int64_t *o) {    \
+    for (int i = 0; i < 4; i++)                                                                  \
+      for (int j = 0; j < 4; j++) d[o[j] + i] = LOAD(s[r[i] + j]);                               \
+  }
+EINI_GETT_PLAIN_NARROW(eini_gett_h, float, eini_f16_load)
+EINI_GETT_PLAIN_NARROW(eini_gett_b, float, eini_bf16_load)
+#undef EINI_GETT_PLAIN_NARROW
+#define EINI_GETT_COPY_H(d, s, c) eini_gett_h_copy(d, s)
+#define EINI_GETT_COPY_B(d, s, c) eini_gett_b_copy(d, s)
+#define EINI_GETT_SWAP_H(s, r, c, d, o) eini_gett_h_swap(s, r, d, o)
+#define EINI_GETT_SWAP_B(s, r, c, d, o) eini_gett_b_swap(s, r, d, o)
+EINI_GETT_PACK(eini_gett_pack_h, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_H,
+               EINI_GETT_COPY_H, EINI_GETT_SWAP_H, EINI_GETT_SWAP_H)
+EINI_GETT_PACK(eini_gett_pack_b, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_B,
+               EINI_GETT_COPY_B, EINI_GETT_SWAP_B, EINI_GETT_SWAP_B)
+
+#if EINI_CPU_X86
+// n values at s + c[i] to one of four bytes, the first in the low bits.
+#define EINI_GETT_GROUP(NAME, S, N, BITS, VALUE)                                                 \
+  EINI_INLINE int32_t NAME(const S *s, const int64_t *c, int64_t n) {                            \
+    uint32_t r = 0;                                                                              \
+    for (int i = 0; i < N; i++) {                                                                \
+      const S x = i < n ? s[c[i]] : (S)0;                                                        \
+      r |= (uint32_t)(VALUE) << i * BITS;                                                        \
+    }                                                                                            \
+    return (int32_t)r;                                                                           \
+  }
+EINI_GETT_GROUP(eini_gett_one_w, uint16_t, 2, 16, x)
+EINI_GETT_GROUP(eini_gett_one_s, int8_t, 2, 16, (uint16_t)(int16_t)x)
+EINI_GETT_GROUP(eini_gett_one_u, uint8_t, 2, 16, x)
+EINI_GETT_GROUP(eini_gett_one_q, uint8_t, 4, 8, x)
+EINI_GETT_GROUP(eini_gett_one_f, uint8_t, 4, 8, x ^ 0x80)
+#undef EINI_GETT_GROUP
+
+// Vectors of eight (Z) or four (Y) such: H of f16 and B of bf16 to f32, W two of 16 bits, S of i8
+// and U of u8 as two of 16 bits, Q four of 8 bits, F the same less 128. .._RUN: values that follow
+// each other along k lie so.
+#define EINI_READ16(s) _mm_loadu_si128((const __m128i *)(const void *)(s))
+#define EINI_READ32(s) _mm256_loadu_si256((const __m256i *)(const void *)(s))
+#define EINI_READ8(s) _mm_loadl_epi64((const __m128i *)(const void *)(s))
+EINI_T256 EINI_INLINE __m128i eini_read4(const void *s) {
+  int x;
+  memcpy(&x, s, 4);
+  return _mm_cvtsi32_si128(x);
+}
+#define EINI_GETT_ZF(x) _mm256_castsi256_ps(x)
+#define EINI_GETT_YF(x) _mm_castsi128_ps(x)
+#define EINI_GETT_H_Z(s, c) _mm256_cvtph_ps(EINI_READ16(s))
+#define EINI_GETT_B_Z(s, c) \
+  EINI_GETT_ZF(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16))
+#define EINI_GETT_H_Y(s, c) _mm_cvtph_ps(EINI_READ8(s))
+#define EINI_GETT_B_Y(s, c) \
+  EINI_GETT_YF(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16))
+EINI_T512 EINI_INLINE __m256 eini_gett_zip_z(__m128i a, __m128i b) {
+  return EINI_GETT_ZF(_mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_unpacklo_epi16(a, b)), _mm_unpackhi_epi16(a, b), 1));
+}
+EINI_T512 EINI_INLINE __m256 eini_gett_fours(const uint8_t *s, const int64_t *c, int flip) {
+  const __m128i a = _mm_unpacklo_epi8(EINI_READ8(s + c[0]), EINI_READ8(s + c[1]));
+  const __m128i b = _mm_unpacklo_epi8(EINI_READ8(s + c[2]), EINI_READ8(s + c[3]));
+  const __m128i f = _mm_set1_epi8((char)flip);
+  return eini_gett_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
+}
+#define EINI_GETT_W_Z(s, c) eini_gett_zip_z(EINI_READ16(s + (c)[0]), EINI_READ16(s + (c)[1]))
+#define EINI_GETT_S_Z(s, c)                                                                      \
+  eini_gett_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + (c)[0])),                                    \
+                  _mm_cvtepi8_epi16(EINI_READ8(s + (c)[1])))
+#define EINI_GETT_U_Z(s, c)                                                                      \
+  eini_gett_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + (c)[0])),                                    \
+                  _mm_cvtepu8_epi16(EINI_READ8(s + (c)[1])))
+#define EINI_GETT_Q_Z(s, c) eini_gett_fours(s, c, 0)
+#define EINI_GETT_F_Z(s, c) eini_gett_fours(s, c, -128)
+#define EINI_GETT_W_Y(s, c) \
+  EINI_GETT_YF(_mm_unpacklo_epi16(EINI_READ8(s + (c)[0]), EINI_READ8(s + (c)[1])))
+#define EINI_GETT_S_Y(s, c)                                                                      \
+  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + (c)[0])),                    \
+                                  _mm_cvtepi8_epi16(eini_read4(s + (c)[1]))))
+#define EINI_GETT_U_Y(s, c)                                                                      \
+  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + (c)[0])),                    \
+                                  _mm_cvtepu8_epi16(eini_read4(s + (c)[1]))))
+#define EINI_GETT_W_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
+#define EINI_GETT_S_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepi8_epi16(EINI_READ16(s)))
+#define EINI_GETT_U_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepu8_epi16(EINI_READ16(s)))
+#define EINI_GETT_Q_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
+#define EINI_GETT_F_Z_RUN(s, c) \
+  EINI_GETT_ZF(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)))
+#define EINI_GETT_W_Y_RUN(s, c) EINI_GETT_YF(EINI_READ16(s))
+#define EINI_GETT_S_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepi8_epi16(EINI_READ8(s)))
+#define EINI_GETT_U_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepu8_epi16(EINI_READ8(s)))
+
+#define EINI_GETT_NARROW_Z(NAME, S, T, N, ONE, L, RUN)                                           \
+  EINI_GETT_SWAP8(NAME##_swap, S, T, L)                                                          \
+  EINI_GETT_SWAP8(NAME##_turn, S, T, RUN)                                                        \
+  EINI_T512 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
+    (void)c;                                                                                     \
+    _mm256_storeu_ps((float *)(void *)d, L(s, c));                                               \
+  }                                                                                              \
+  EINI_GETT_PACK(NAME, EINI_T512, S, T, 8, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
+#define EINI_GETT_NARROW_Y(NAME, S, T, N, ONE, L, RUN)                                           \
+  EINI_GETT_SWAP4(NAME##_swap, S, T, L)                                                          \
+  EINI_GETT_SWAP4(NAME##_turn, S, T, RUN)                                                        \
+  EINI_T256 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
+    (void)c;                                                                                     \
+    _mm_storeu_ps((float *)(void *)d, L(s, c));                                                  \
+  }                                                                                              \
+  EINI_GETT_PACK(NAME, EINI_T256, S, T, 4, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
+EINI_GETT_NARROW_Z(eini_gett_pack_hz, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Z,
+                   EINI_GETT_H_Z)
+EINI_GETT_NARROW_Z(eini_gett_pack_bz, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Z,
+                   EINI_GETT_B_Z)
+EINI_GETT_NARROW_Z(eini_gett_pack_wz, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Z,
+                   EINI_GETT_W_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_sz, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Z,
+                   EINI_GETT_S_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_uz, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Z,
+                   EINI_GETT_U_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_qz, uint8_t, int32_t, 4, eini_gett_one_q, EINI_GETT_Q_Z,
+                   EINI_GETT_Q_Z_RUN)
+EINI_GETT_NARROW_Z(eini_gett_pack_fz, uint8_t, int32_t, 4, eini_gett_one_f, EINI_GETT_F_Z,
+                   EINI_GETT_F_Z_RUN)
+EINI_GETT_NARROW_Y(eini_gett_pack_hy, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Y,
+                   EINI_GETT_H_Y)
+EINI_GETT_NARROW_Y(eini_gett_pack_by, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Y,
+                   EINI_GETT_B_Y)
+EINI_GETT_NARROW_Y(eini_gett_pack_wy, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Y,
+                   EINI_GETT_W_Y_RUN)
+EINI_GETT_NARROW_Y(eini_gett_pack_sy, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Y,
+                   EINI_GETT_S_Y_RUN)
+EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Y,
+                   EINI_GETT_U_Y_RUN)
+#undef EINI_GETT_NARROW_Z
+#undef EINI_GETT_NARROW_Y
+#endif  // EINI_CPU_X86
+#undef EINI_GETT_PACK
+#undef EINI_GETT_SWAP8
+#undef EINI_GETT_SWAP4
+
+// ---- dot products in lanes
+#if EINI_CPU_X86
+#define EINI_GETT_WY_T int32_t
+#define EINI_GETT_WY_V __m256i
+#define EINI_GETT_WY_W 8
+#define EINI_GETT_WY_LOAD(p) EINI_YI_LOAD(p)
+#define EINI_GETT_WY_STORE(p, x) EINI_YI_STORE(p, x)
+#define EINI_GETT_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
+#define EINI_GETT_WY_SET(x) _mm256_set1_epi32(x)
+#define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
+EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X4)
+#endif  // EINI_CPU_X86
+
+#if EINI_CPU_DOTS
+#define EINI_GETT_BZ_T float
+#define EINI_GETT_BZ_V __m512
+#define EINI_GETT_BZ_W 16
+#define EINI_GETT_BZ_LOAD EINI_ZS_LOAD
+#define EINI_GETT_BZ_STORE EINI_ZS_STORE
+#define EINI_GETT_BZ_STREAM EINI_ZS_STREAM
+#define EINI_GETT_BZ_SET EINI_ZS_SET
+#define EINI_GETT_BZ_ADD EINI_ZS_ADD
+#define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
+EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X8)
+
+// The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
+#define EINI_GETT_EZ_T float
+#define EINI_GETT_EZ_V __m512
+#define EINI_GETT_EZ_W 16
+#define EINI_GETT_EZ_LOAD EINI_ZS_LOAD
+#define EINI_GETT_EZ_STORE EINI_ZS_STORE
+#define EINI_GETT_EZ_STREAM EINI_ZS_STREAM
+#define EINI_GETT_EZ_SET EINI_ZS_SET
+#define EINI_GETT_EZ_ADD EINI_ZS_ADD
+#define EINI_GETT_EZ_LOW(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
+#define EINI_GETT_EZ_HIGH(x) \
+  _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536)))
+#define EINI_GETT_EZ_FMA(a, b, c)                               \
+  _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
+                  _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
+EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X8)
+
+#define EINI_GETT_WZ_T int32_t
+#define EINI_GETT_WZ_V __m512i
+#define EINI_GETT_WZ_W 16
+#define EINI_GETT_WZ_LOAD EINI_ZI_LOAD
+#define EINI_GETT_WZ_STORE EINI_ZI_STORE
+#define EINI_GETT_WZ_STREAM EINI_ZI_STREAM
+#define EINI_GETT_WZ_SET EINI_ZI_SET
+#define EINI_GETT_WZ_ADD EINI_ZI_ADD
+#define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
+EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                EINI_GETT_CASES_3X8)
+
+// U is unsigned, V signed.
+#define EINI_GETT_QZ_T int32_t
+#define EINI_GETT_QZ_V __m512i
+#define EINI_GETT_QZ_W 16
+#define EINI_GETT_QZ_LOAD EINI_ZI_LOAD
+#define EINI_GETT_QZ_STORE EINI_ZI_STORE
+#define EINI_GETT_QZ_STREAM EINI_ZI_STREAM
+#define EINI_GETT_QZ_SET EINI_ZI_SET
+#define EINI_GETT_QZ_ADD EINI_ZI_ADD
+#define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
+EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
+                 EINI_GETT_CASES_3X8, 1)
+#undef EINI_GETT_HEADED
+
+// Whether a panel has subnormal values.
+EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
+                                         int64_t rows, void *panel) {
+  const __m512i exponent = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f);
+  const int32_t *p = (const int32_t *)panel;
+  uint32_t any = 0;
+  int64_t i = 0;
+  (void)kit, (void)is_u;
+  for (; i + 16 <= lanes * rows; i += 16) {
+    const __m512i x = _mm512_loadu_si512(p + i);
+    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction);
+  }
+  for (; i < lanes * rows; i += 8) {
+    const __m512i x = _mm512_castsi256_si512(EINI_READ32(p + i));
+    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction) & 0xffff;
+  }
+  return any != 0;
+}
+
+// U holds x + 128 where x is signed, V y - 128 where y is unsigned. With x = u - a, y = v + b the
+// sum of x y is that of u v, plus b times the sum of x, less a times that of v: the rows that
+// panels begin with. What a group lacks counts as 0 in x and y.
+EINI_TDOT static int eini_gett_done_i8(const eini_gett_kit *kit, int is_u, int64_t lanes,
+                                       int64_t rows, void *panel) {
+  const __m256i ones = _mm256_set1_epi8(1);
+  int32_t *head = (int32_t *)panel;
+  const int32_t by = is_u ? (kit->flip_v ? 128 : 0) : kit->flip_u ? -128 : 0;
+  const int64_t first = is_u && kit->flip_u ? -512 * rows : 0;
+  for (int64_t i = 0; i < lanes; i += 8) {
+    __m256i sum = _mm256_set1_epi32((int32_t)(uint32_t)(uint64_t)first);
+    for (int64_t q = 1; q <= rows && by != 0; q++) {
+      const __m256i x = EINI_READ32(head + q * lanes + i);
+      sum = is_u ? _mm256_dpbusd_epi32(sum, x, ones) : _mm256_dpbusd_epi32(sum, ones, x);
+    }
+    _mm256_storeu_si256((__m256i *)(void *)(head + i),
+                        _mm256_mullo_epi32(sum, _mm256_set1_epi32(by)));
+  }
+  return 0;
+}
+#endif  // EINI_CPU_DOTS
