@@ -117,6 +117,8 @@ static int device_of(uint64_t at) {
       return block[i].device;
   return -1;
 }
+int stub_device(const void *at);
+int stub_device(const void *at) { return device_of((uint64_t)(uintptr_t)at); }
 
 // ---- what would be under way at a time ----
 // Operations are done at once, but a clock says when each would run: after what its stream had
