@@ -943,6 +943,12 @@ typedef struct ein_memory {
   ein_status (*later_fn)(void *user, size_t bytes, void *from, void *to);  // frees from
   void (*place_fn)(void *user, int place);  // this thread's calls are for it; -1: none. May be NULL
   ein_status (*settle_fn)(void *user);  // what later_fn brings home is there; both or NULL
+  // All four or NULL. Memory that is kept, and handed to others: lend_fn goes around their calls.
+  ein_status (*hold_fn)(void *user, size_t bytes, void **at);
+  void (*release_fn)(void *user, void *at);
+  ein_status (*lend_fn)(void *user, int begin);
+  ein_status (*peer_fn)(void *user, size_t bytes, const void *from, int from_place, void *to,
+                        int to_place);  // between places, in the order of what both were asked for
 } ein_memory;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the
@@ -15714,11 +15720,11 @@ static ein_map eini_map_of(const eini_task *t) {
 }
 
 // Asks the providers; without an answer the portable map runs. Where the order of folds counts, or
-// that all blocks do alike, nobody is asked.
+// that all blocks do alike, nobody is asked, nor where states are not finished.
 static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   int asked = 0;
   for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
-  if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
+  if (!asked || lo->g->ordered || t->no_reduction || t->carries) return EIN_OK;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;
@@ -25901,6 +25907,7 @@ typedef struct eini_merge_side {
   const int64_t *shape, *stride;  // stride NULL: dense
   const eini_map *map;
   const int64_t *low;
+  int space;                    // as of views
 } eini_merge_side;
 
 // result = left merged with right, for all indices. With `choice` param 0 says that there is no
@@ -25953,7 +25960,8 @@ static ein_status eini_block_merge_fill(ein_plan *p, const eini_block_merge *x) 
     view[k].rank = v->rank;
     view[k].shape = v->shape;
     view[k].strides = v->stride;
-    layout[id[k]] = v->stride == NULL ? NULL : &view[k];
+    view[k].space = v->space;
+    layout[id[k]] = v->stride == NULL && v->space == 0 ? NULL : &view[k];
   }
   EINI_TRY(eini_graph_add_stmt(g, id[2], x->nindex, nop, id, &s));
   for (int i = 0; i < s->nindex; i++) s->index[i].name = "", s->index[i].extent = x->len[i];
@@ -27419,9 +27427,9 @@ static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shap
                                 ein_dtype type, ein_dtype to, const int64_t *from,
                                 const int64_t *stride, int64_t *id) {
   eini_block_plans *l = w->f->each;
-  const eini_merge_side left = {type, rank, shape, from, NULL, NULL};
-  const eini_merge_side right = {type, rank, shape, NULL, NULL, NULL};
-  const eini_merge_side result = {to, rank, shape, stride, NULL, NULL};
+  const eini_merge_side left = {type, rank, shape, from, NULL, NULL, 0};
+  const eini_merge_side right = {type, rank, shape, NULL, NULL, NULL, 0};
+  const eini_merge_side result = {to, rank, shape, stride, NULL, NULL, 0};
   const eini_block_merge x = {fold, fold != EIN_FOLD_NONE, type, rank, shape, left, right, result};
   eini_arena scratch;
   if (l == NULL) l = w->f->each = EINI_NEW(&w->f->arena, eini_block_plans, 1);

@@ -25,8 +25,9 @@
 // DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
-//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-gemm >>cuda-lt
-//                 >>cuda-ways >>cuda-groups >>cuda-opens >>cuda-pieces >>cuda-along
+//                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
+//                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-peers >>cuda-gemm
+//                 >>cuda-lt >>cuda-ways >>cuda-groups >>cuda-opens >>cuda-pieces >>cuda-along
 //                 >>cuda-measure >>cuda-public
 //
 // WHAT IT GIVES
@@ -143,6 +144,13 @@
 // and so is what is called for no place. A process of several on a machine takes a device by its
 // number there (ein_cuda_desc.around), as ranks of MPI do; `einsum --fabric` does both.
 //
+// On a fabric whose places copy, a place keeps on its device what it has of the statements that run
+// there, in memory that the plan keeps: blocks, operands, partial results and messages, which are
+// packed there. What moves between two places goes from device to device by cuMemcpyPeerAsync where
+// both can open each other's memory, which is asked once for each pair of them, else by pinned
+// memory of the host; ein_cuda_counts.peer says how much. Kernels and copies between devices are
+// ordered by their streams: the host waits for what goes by it, and at the end of a run.
+//
 //
 // THREADS
 //
@@ -153,12 +161,11 @@
 //
 // WHAT IT DOES NOT DO
 //
-// Copies from device to device: what those of one process exchange as places of a fabric goes by
-// the host's memory, and so do messages of MPI, whatever it knows of devices. Groups that hold
-// whole rows do sums of products as any other fold, without tiles; of those that go along an index
-// each block goes all the way, however few there are, and copies no piece while it computes one. A
-// budget does not go with views of the device's memory. Parts with gaps of a slice's output are
-// waited for.
+// What places of the fabrics serial and threads exchange is views of the host's memory, and so is
+// all under a schedule, or of a deterministic graph. Groups that hold whole rows do sums of products
+// as any other fold, without tiles; of those that go along an index each block goes all the way,
+// however few there are, and copies no piece while it computes one. A budget does not go with views
+// of the device's memory. Parts with gaps of a slice's output are waited for.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -241,7 +248,8 @@ EIN_API size_t ein_cuda_info(const ein_cuda *cuda, char *buf, size_t size);
 typedef struct ein_cuda_counts {
   int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
   int64_t compiled, loaded;        // by NVRTC, and from the shelf
-  int64_t to_device, from_device;  // bytes
+  int64_t to_device, from_device;  // bytes from and to the host,
+  int64_t peer;                    //   and from one device to another
   double seconds;                  // of kernels and products, by the device's events
 } ein_cuda_counts;
 EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *cuda);  // since ein_cuda_create
@@ -305,10 +313,16 @@ EIN_API const char *ein_cuda_source(const ein_cuda *cuda, int i);
   X(0, pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                    \
   X(0, alloc, cuMemAllocAsync, (uint64_t *, size_t, void *))                                      \
   X(0, free_fn, cuMemFreeAsync, (uint64_t, void *))                                               \
+  X(0, hold, cuMemAlloc_v2, (uint64_t *, size_t))                                                 \
+  X(0, release_held, cuMemFree_v2, (uint64_t))                                                    \
   X(0, pin, cuMemHostAlloc, (void **, size_t, unsigned))                                          \
   X(0, unpin, cuMemFreeHost, (void *))                                                            \
   X(0, to_device, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                 \
   X(0, from_device, cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))                     \
+  X(0, beside, cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void *))                        \
+  X(0, to_peer, cuMemcpyPeerAsync, (uint64_t, void *, uint64_t, void *, size_t, void *))          \
+  X(0, peer_asked, cuDeviceCanAccessPeer, (int *, int, int))                                      \
+  X(0, peer_open, cuCtxEnablePeerAccess, (void *, unsigned))                                      \
   X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
   X(0, module_unload, cuModuleUnload, (void *))                                                   \
   X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
@@ -369,7 +383,8 @@ enum {
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
   EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
   EINI_CUDA_UNTIMED = 2,
-  EINI_CUDA_TF32 = 3            // how cuBLAS multiplies f32
+  EINI_CUDA_TF32 = 3,           // how cuBLAS multiplies f32
+  EINI_CUDA_OPENED = 704        // the peer's memory is open already
 };
 
 typedef void (*eini_cuda_any)(void);
@@ -427,12 +442,15 @@ struct ein_cuda {
   ein_allocator al;
   int npeer;                    // devices of places beside this one, which place q of n + 1 has in
   ein_cuda *peer[EINI_CUDA_DEVICES];  // turn: 0 this, then these
+  // Of devices a < b, by their numbers among these: do they copy to each other? 0: not asked yet;
+  // 1: yes; 2: no.
+  unsigned char direct[EINI_CUDA_DEVICES + 1][EINI_CUDA_DEVICES + 1];
   eini_cuda_api api;
   void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
   void *primary, *stream, *blas, *lt;
   eini_cuda_lane up, home;      // copies to the device, and from it
-  void *order;                  // event between streams
+  void *order, *met;            // events between streams, and between devices
   int ahead;                    // the lane up has what the next kernel waits for
   uint64_t fresh[EINI_CUDA_FRESH];  // addresses that no kernel knows yet; 0: none
   int nfresh, nlater;
@@ -448,10 +466,12 @@ struct ein_cuda {
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
   ein_cuda_shelf shelf;
+  ein_cuda *chief;              // whose shelf that is, too: itself, or the first device of places
   char machine[96];             // that rates and what was tuned are of
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
+  pthread_mutex_t shelves;      // of the first device of places: one of them calls the shelf
   pthread_key_t place;          // of the thread, plus 1; with peers
 #endif
 };
@@ -459,6 +479,7 @@ struct ein_cuda {
 #if defined(_WIN32)
 static int eini_cuda_lock_new(ein_cuda *c) { return c != NULL; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)c; }
+static void eini_cuda_shelf_lock(ein_cuda *c, int mine) { (void)c, (void)mine; }
 static void eini_cuda_lock(ein_cuda *c) { (void)c; }
 static void eini_cuda_unlock(ein_cuda *c) { (void)c; }
 static int eini_cuda_place_new(ein_cuda *c) { return c == NULL; }
@@ -466,8 +487,20 @@ static void eini_cuda_place_end(ein_cuda *c) { (void)c; }
 static void eini_cuda_place_set(ein_cuda *c, int place) { (void)c, (void)place; }
 static int eini_cuda_place_get(ein_cuda *c) { return (void)c, -1; }
 #else  // not _WIN32
-static int eini_cuda_lock_new(ein_cuda *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
-static void eini_cuda_lock_end(ein_cuda *c) { (void)pthread_mutex_destroy(&c->lock); }
+static int eini_cuda_lock_new(ein_cuda *c) {
+  if (pthread_mutex_init(&c->lock, NULL) != 0) return 0;
+  if (pthread_mutex_init(&c->shelves, NULL) == 0) return 1;
+  (void)pthread_mutex_destroy(&c->lock);
+  return 0;
+}
+static void eini_cuda_lock_end(ein_cuda *c) {
+  (void)pthread_mutex_destroy(&c->shelves);
+  (void)pthread_mutex_destroy(&c->lock);
+}
+static void eini_cuda_shelf_lock(ein_cuda *c, int mine) {
+  if (mine) (void)pthread_mutex_lock(&c->chief->shelves);
+  else (void)pthread_mutex_unlock(&c->chief->shelves);
+}
 static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
 static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
 static int eini_cuda_place_new(ein_cuda *c) { return pthread_key_create(&c->place, NULL) == 0; }
@@ -483,11 +516,17 @@ static int eini_cuda_place_get(ein_cuda *c) {
 static void eini_slot_cuda_place(void *user, int place) {
   if (((ein_cuda *)user)->npeer > 0) eini_cuda_place_set((ein_cuda *)user, place);
 }
+// The number of a place's device among those of places; -1: of no place.
+static int eini_cuda_of_place(const ein_cuda *c, int place) {
+  return place < 0 ? 0 : place % (c->npeer + 1);
+}
+static ein_cuda *eini_cuda_at(ein_cuda *c, int number) {
+  return number > 0 ? c->peer[number - 1] : c;
+}
 // The device of this thread's place.
 static ein_cuda *eini_cuda_here(void *user) {
   ein_cuda *c = (ein_cuda *)user;
-  const int place = c->npeer > 0 ? eini_cuda_place_get(c) : -1, at = place % (c->npeer + 1);
-  return at > 0 ? c->peer[at - 1] : c;
+  return c->npeer == 0 ? c : eini_cuda_at(c, eini_cuda_of_place(c, eini_cuda_place_get(c)));
 }
 
 // A status of the driver. what: what was asked of it.
@@ -658,6 +697,7 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->up);
   if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->home);
   if (code == EINI_CUDA_OK) code = c->api.event_create(&c->order, EINI_CUDA_UNTIMED);
+  if (code == EINI_CUDA_OK) code = c->api.event_create(&c->met, EINI_CUDA_UNTIMED);
   for (int i = 0; i < EINI_CUDA_LATERS && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->later[i].event, EINI_CUDA_UNTIMED);
   for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
@@ -716,6 +756,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     eini_cuda_lane_end(c, &c->up);
     eini_cuda_lane_end(c, &c->home);
     if (c->order != NULL) (void)c->api.event_destroy(c->order);
+    if (c->met != NULL) (void)c->api.event_destroy(c->met);
     for (int i = 0; i < EINI_CUDA_LATERS; i++)
       if (c->later[i].event != NULL) (void)c->api.event_destroy(c->later[i].event);
     for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)
@@ -2452,7 +2493,9 @@ static void eini_cuda_save(ein_cuda *c, const eini_cuda_kernel *k, const char *c
   memcpy(p, &label, sizeof label);
   memcpy(p + sizeof label, k->source, k->bytes);
   memcpy(p + sizeof label + k->bytes, code, bytes);
+  eini_cuda_shelf_lock(c, 1);
   c->shelf.save_fn(c->shelf.user, name, p, all);
+  eini_cuda_shelf_lock(c, 0);
   c->al.free_fn(p, all, c->al.user);
 }
 
@@ -2465,12 +2508,14 @@ static int eini_cuda_load_code(ein_cuda *c, const eini_cuda_kernel *k, char **at
   size_t bytes = 0;
   *at = NULL;
   eini_cuda_name(c, k, name);
-  if (c->shelf.load_fn == NULL || !c->shelf.load_fn(c->shelf.user, name, NULL, 0, all) ||
-      *all <= head || *all > SIZE_MAX / 4)
-    return 0;
-  char *p = (char *)c->al.alloc_fn(*all, 64, c->al.user);
+  if (c->shelf.load_fn == NULL) return 0;
+  eini_cuda_shelf_lock(c, 1);
+  int there = c->shelf.load_fn(c->shelf.user, name, NULL, 0, all) && *all > head &&
+              *all <= SIZE_MAX / 4;
+  char *p = there ? (char *)c->al.alloc_fn(*all, 64, c->al.user) : NULL;
+  there = p != NULL && c->shelf.load_fn(c->shelf.user, name, p, *all, &bytes) && bytes == *all;
+  eini_cuda_shelf_lock(c, 0);
   if (p == NULL) return 0;
-  const int there = c->shelf.load_fn(c->shelf.user, name, p, *all, &bytes) && bytes == *all;
   if (there) eini_cuda_label_of(k, p + head, *all - head, &label);
   if (there && memcmp(p, &label, sizeof label) == 0 &&
       memcmp(p + sizeof label, k->source, k->bytes) == 0) {
@@ -2899,6 +2944,185 @@ static ein_status eini_slot_cuda_wait(void *user, ein_ticket ticket) {
     if (st == EIN_OK && ticket == c->marks) eini_cuda_harvest(c);
   }
   return eini_cuda_exit(c, st);
+}
+
+// ================================================================================================
+// >>cuda-peers  what places keep on their devices, and copies between these
+// Takes memory of two places; copies it directly where both devices can open each other's memory,
+// else by pinned memory of the host. Which of the two is asked once for each pair of devices.
+// ================================================================================================
+
+static ein_status eini_slot_cuda_hold(void *user, size_t bytes, void **at) {
+  ein_cuda *c = eini_cuda_here(user);
+  uint64_t address = 0;
+  EINI_TRY(eini_cuda_enter(c));
+  const ein_status st = eini_cuda_status(c, c->api.hold(&address, bytes), "device memory");
+  *at = (void *)(uintptr_t)address;
+  return eini_cuda_exit(c, st);
+}
+
+static void eini_slot_cuda_release(void *user, void *at) {
+  ein_cuda *c = eini_cuda_here(user);
+  if (eini_cuda_enter(c) != EIN_OK) return;
+  if (c->api.stream_wait(c->stream) == EINI_CUDA_OK)
+    (void)c->api.release_held((uint64_t)(uintptr_t)at);
+  (void)eini_cuda_exit(c, EIN_OK);
+}
+
+// The context is current meanwhile. Streams are not waited for.
+static ein_status eini_slot_cuda_lend(void *user, int begin) {
+  ein_cuda *c = eini_cuda_here(user);
+  void *popped;
+  if (begin) return eini_cuda_status(c, c->api.push(c->primary), "the device's context");
+  return eini_cuda_status(c, c->api.pop(&popped), "the device's context");
+}
+
+// Opens the memory of `other` to a device; 0: it cannot be.
+static int eini_cuda_open_peer(ein_cuda *c, const ein_cuda *other) {
+  int can = 0;
+  void *popped;
+  if (c->api.peer_asked(&can, c->number, other->number) != EINI_CUDA_OK || can != 1) return 0;
+  if (c->api.push(c->primary) != EINI_CUDA_OK) return 0;
+  const int code = c->api.peer_open(other->primary, 0);
+  (void)c->api.pop(&popped);
+  return code == EINI_CUDA_OK || code == EINI_CUDA_OPENED;
+}
+
+// Do two devices, by their numbers among those of places, copy to each other?
+static int eini_cuda_direct(ein_cuda *c, int a, int b) {
+  ein_cuda *first = eini_cuda_at(c, a < b ? a : b), *second = eini_cuda_at(c, a < b ? b : a);
+  unsigned char *said = &c->direct[a < b ? a : b][a < b ? b : a];
+  eini_cuda_lock(c);
+  if (*said == 0)
+    *said = eini_cuda_open_peer(first, second) && eini_cuda_open_peer(second, first) ? 1 : 2;
+  const int direct = *said == 1;
+  eini_cuda_unlock(c);
+  return direct;
+}
+
+// What the stream of a device has by now is behind c->met; with `other` it waits for that first.
+static ein_status eini_cuda_meet(ein_cuda *c, const ein_cuda *other, int record) {
+  ein_status st = EIN_OK;
+  EINI_TRY(eini_cuda_enter(c));
+  if (other != NULL)
+    st = eini_cuda_status(c, c->api.stream_after(c->stream, other->met, 0), "an event");
+  if (st == EIN_OK && record) st = eini_cuda_copies_here(c);
+  if (st == EIN_OK && record) st = eini_cuda_join(c);
+  if (st == EIN_OK && record)
+    st = eini_cuda_status(c, c->api.event_record(c->met, c->stream), "an event");
+  return eini_cuda_exit(c, st);
+}
+
+// In the stream of who gets it, behind what made it; who gave it waits before it changes that.
+static ein_status eini_cuda_peer_copy(ein_cuda *src, uint64_t from, ein_cuda *dst, uint64_t to,
+                                      size_t bytes) {
+  EINI_TRY(eini_cuda_meet(src, NULL, 1));
+  EINI_TRY(eini_cuda_meet(dst, src, 0));
+  EINI_TRY(eini_cuda_enter(dst));
+  ein_status st = eini_cuda_copies_here(dst);
+  if (st == EIN_OK) st = eini_cuda_join(dst);
+  if (st == EIN_OK)
+    st = eini_cuda_status(dst, dst->api.to_peer(to, dst->primary, from, src->primary, bytes,
+                                                dst->stream), "a copy between devices");
+  if (st == EIN_OK) dst->counts.peer += (int64_t)bytes;
+  if (st == EIN_OK)
+    st = eini_cuda_status(dst, dst->api.event_record(dst->met, dst->stream), "an event");
+  EINI_TRY(eini_cuda_exit(dst, st));
+  return eini_cuda_meet(src, dst, 0);
+}
+
+// Both are on one device.
+static ein_status eini_cuda_beside(ein_cuda *c, uint64_t from, uint64_t to, size_t bytes) {
+  EINI_TRY(eini_cuda_enter(c));
+  ein_status st = eini_cuda_join(c);
+  if (st == EIN_OK)
+    st = eini_cuda_status(c, c->api.beside(to, from, bytes, c->stream), "a copy on the device");
+  return eini_cuda_exit(c, st);
+}
+
+// ---- by the host ----
+
+// A part of what `src` gives is in one of its pinned buffers, which `dst` has read.
+static ein_status eini_cuda_give(ein_cuda *src, const ein_cuda *dst, uint64_t from, size_t bytes,
+                                 int slot) {
+  void *popped;
+  EINI_TRY(eini_cuda_status(src, src->api.push(src->primary), "the device's context"));
+  ein_status st = eini_cuda_status(src, src->api.event_wait(dst->up.event[slot]), "a copy");
+  if (st == EIN_OK) st = eini_cuda_fetch(src, slot, from, bytes);
+  if (st == EIN_OK)
+    st = eini_cuda_status(src, src->api.event_wait(src->home.event[slot]), "a copy");
+  (void)src->api.pop(&popped);
+  return st;
+}
+
+// It goes to `dst`.
+static ein_status eini_cuda_get(ein_cuda *dst, const ein_cuda *src, uint64_t to, size_t bytes,
+                                int slot) {
+  void *popped;
+  EINI_TRY(eini_cuda_status(dst, dst->api.push(dst->primary), "the device's context"));
+  ein_status st = eini_cuda_status(
+      dst, dst->api.to_device(to, src->home.pinned[slot], bytes, dst->up.stream),
+      "a copy to the device");
+  if (st == EIN_OK)
+    st = eini_cuda_status(dst, dst->api.event_record(dst->up.event[slot], dst->up.stream),
+                          "a copy");
+  if (st == EIN_OK) dst->counts.to_device += (int64_t)bytes;
+  dst->ahead = 1;
+  (void)dst->api.pop(&popped);
+  return st;
+}
+
+// A lane of copies is behind all that the device was asked for.
+static ein_status eini_cuda_lane_behind(ein_cuda *c, void *lane) {
+  void *popped;
+  EINI_TRY(eini_cuda_status(c, c->api.push(c->primary), "the device's context"));
+  ein_status st = eini_cuda_copies_here(c);
+  if (st == EIN_OK) st = eini_cuda_join(c);
+  if (st == EIN_OK) st = eini_cuda_after(c, c->order, lane, c->stream);
+  (void)c->api.pop(&popped);
+  return st;
+}
+
+// What was given has been read: the buffers are another's from here on.
+static ein_status eini_cuda_got(ein_cuda *c) {
+  void *popped;
+  EINI_TRY(eini_cuda_status(c, c->api.push(c->primary), "the device's context"));
+  const ein_status st = eini_cuda_status(c, c->api.stream_wait(c->up.stream),
+                                         "a copy to the device");
+  (void)c->api.pop(&popped);
+  return st;
+}
+
+// Parts in turn: one is fetched while the one before goes on. The locks of both are taken in the
+// order of devices.
+static ein_status eini_cuda_by_host(ein_cuda *src, uint64_t from, ein_cuda *dst, uint64_t to,
+                                    size_t bytes, int ascending) {
+  eini_cuda_lock(ascending ? src : dst);
+  eini_cuda_lock(ascending ? dst : src);
+  ein_status st = eini_cuda_lane_behind(src, src->home.stream);
+  if (st == EIN_OK) st = eini_cuda_lane_behind(dst, dst->up.stream);
+  for (int slot = 0; bytes > 0 && st == EIN_OK; slot ^= 1) {
+    const size_t n = bytes < EINI_CUDA_PINNED ? bytes : EINI_CUDA_PINNED;
+    st = eini_cuda_give(src, dst, from, n, slot);
+    if (st == EIN_OK) st = eini_cuda_get(dst, src, to, n, slot);
+    from += n, to += n, bytes -= n;
+  }
+  const ein_status ended = eini_cuda_got(dst);
+  eini_cuda_unlock(ascending ? dst : src);
+  eini_cuda_unlock(ascending ? src : dst);
+  return st != EIN_OK ? st : ended;
+}
+
+static ein_status eini_slot_cuda_peer(void *user, size_t bytes, const void *from, int from_place,
+                                      void *to, int to_place) {
+  ein_cuda *c = (ein_cuda *)user;
+  const int a = eini_cuda_of_place(c, from_place), b = eini_cuda_of_place(c, to_place);
+  const uint64_t x = (uint64_t)(uintptr_t)from, y = (uint64_t)(uintptr_t)to;
+  ein_cuda *src = eini_cuda_at(c, a), *dst = eini_cuda_at(c, b);
+  if (bytes == 0) return EIN_OK;
+  if (a == b) return eini_cuda_beside(src, x, y, bytes);
+  if (eini_cuda_direct(c, a, b)) return eini_cuda_peer_copy(src, x, dst, y, bytes);
+  return eini_cuda_by_host(src, x, dst, y, bytes, a < b);
 }
 
 // ================================================================================================
@@ -5609,6 +5833,10 @@ static void eini_cuda_memory_slots(ein_cuda *c) {
   c->memory.later_fn = eini_slot_cuda_later;
   c->memory.settle_fn = eini_slot_cuda_settle;
   c->memory.place_fn = eini_slot_cuda_place;
+  c->memory.hold_fn = eini_slot_cuda_hold;
+  c->memory.release_fn = eini_slot_cuda_release;
+  c->memory.lend_fn = eini_slot_cuda_lend;
+  c->memory.peer_fn = eini_slot_cuda_peer;
 }
 
 // Devices of places, as many as there are.
@@ -5622,9 +5850,11 @@ static ein_status eini_cuda_join_peers(ein_cuda *c, const ein_cuda_desc *d) {
     own.devices = 1;
     own.device = d->device + c->npeer + 1;
     own.stream = NULL;
-    own.shelf = NULL;  // one thread at a time calls it
+    own.shelf = NULL;
     ein_cuda **to = &c->peer[c->npeer++];
     EINI_TRY(ein_cuda_create(&own, &c->al, to));
+    (*to)->chief = c;
+    (*to)->shelf = c->shelf;
     if ((*to)->ready) continue;
     ein_cuda_destroy(*to);
     c->npeer--;
@@ -5651,6 +5881,7 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   if (c == NULL) return EIN_ERR_NO_MEMORY;
   memset(c, 0, sizeof *c);
   c->al = al;
+  c->chief = c;
   c->last = &c->first;
   if (!eini_cuda_lock_new(c)) {
     al.free_fn(c, sizeof *c, al.user);
@@ -5781,7 +6012,7 @@ EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *c) {
     const ein_cuda_counts *m = &c->peer[i]->counts;
     n.launches += m->launches, n.gemms += m->gemms;
     n.compiled += m->compiled, n.loaded += m->loaded;
-    n.to_device += m->to_device, n.from_device += m->from_device;
+    n.to_device += m->to_device, n.from_device += m->from_device, n.peer += m->peer;
     n.seconds += m->seconds;
   }
   return n;

@@ -14,9 +14,10 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>dist-jobs >>relation >>join >>dist-plan
-//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
-//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>steps-groups
-//                 >>dist-public >>nodes >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-own >>dist-tasks
+//                 >>dist-fabric >>dist-clock >>steps >>steps-moves >>steps-plan >>steps-jobs
+//                 >>steps-run >>steps-groups >>dist-public >>nodes >>layout >>dtensor
+//                 >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -142,6 +143,11 @@
 // each allocates. Temporaries and partial results share memory when their statements do not overlap
 // in the order written; a task that reuses memory waits for those that used it before, unless
 // no_reuse is set. Under a schedule handing inputs and outputs over takes lists of their boxes.
+//
+// Where the ctx has a provider with memory of its own (a GPU), places that do not share memory have
+// theirs there, of statements all of whose tasks run there: ein_dist_info.away_bytes at most at a
+// place, which the plan takes at its first run and keeps. A fabric that can (ein_fabric.memory_fn)
+// carries messages from there and there: between places of a process the provider copies them.
 //
 //
 // DETERMINISM
@@ -285,6 +291,9 @@ typedef struct ein_fabric {
   // integers, in whatever tree; counted as messages of the plan's: see BYTES.
   ein_status (*reduce_fn)(void *user, int number, int turns, int turn, int fold, ein_dtype dtype,
                           void *data, size_t bytes, ein_ticket *ticket);
+  // What is posted next is in this provider's memory, of the place whose send or receive it is; k
+  // NULL: in the host's, as it is at first. Another status than EIN_OK, or NULL: not from there.
+  ein_status (*memory_fn)(void *user, const ein_kernels *k);
   // A clock: the same jobs run, but nothing is computed and no data is there; what a task takes
   // follows from the machine (NULL: there is no clock). One process drives all places. Tickets are
   // numbers from 1 on, as low as can be; room_fn sets the clock to 0. compute_fn: a task of so many
@@ -378,6 +387,7 @@ typedef struct ein_dist_info {
   size_t plan_bytes;         // of the plan, without those of its tasks
   int64_t peak_bytes;        // the largest of places, see ein_dist_peak
   int64_t place_bytes;       // most memory that a place takes, on a fabric that copies; else 0
+  int64_t away_bytes;        // of that in a provider's memory
   int nplan;                 // different task plans
 } ein_dist_info;
 
@@ -679,9 +689,13 @@ typedef struct eini_dist_job {
   const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the result; NULL: dense
+  int own;                       // 1: the result is the output's block
   int by_index;                  // the result is stored by free indices; 1: dense
   const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
+  const int *space;              // per operand: of its view; NULL: all are the host's
+  int own_space, part_space, merged_space;  // of the output's block, of partial results, and of
+                                 //   those that arrive
 } eini_dist_job;
 
 // ---- graphs of one statement ----
@@ -777,9 +791,11 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   return eini_block_stmt(g, &v);
 }
 
-// Plans a graph whose tensors have the given strides (NULL: dense).
+// Plans a graph whose tensors have the given strides (NULL: dense) and are in the given spaces
+// (NULL: all the host's).
 static ein_status eini_dist_plan_graph(eini_block_plans *l, ein_graph *g,
-                                       const int64_t *const *stride, ein_plan **plan) {
+                                       const int64_t *const *stride, const int *space,
+                                       ein_plan **plan) {
   ein_options o;
   memset(&o, 0, sizeof o);
   o.path = l->path;
@@ -791,6 +807,7 @@ static ein_status eini_dist_plan_graph(eini_block_plans *l, ein_graph *g,
     view[t].rank = g->tensor[t].rank;
     view[t].shape = g->tensor[t].shape;
     view[t].strides = stride[t];
+    view[t].space = space == NULL ? 0 : space[t];
     bind[t].name = g->tensor[t].name;
     bind[t].view = &view[t];
   }
@@ -802,12 +819,17 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
   EINI_TRY(eini_dist_graph(l->ctx, j->g, g));
   EINI_TRY(eini_dist_block_stmt(j, *g));
   const int64_t **stride = EINI_NEW(&(*g)->arena, const int64_t *, (*g)->ntensor);
-  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  int *space = EINI_NEW(&(*g)->arena, int, (*g)->ntensor);
+  if (stride == NULL || space == NULL) return EIN_ERR_NO_MEMORY;
   int n = 0;
-  for (int k = 0; k < j->s->noperand; k++)
-    if (eini_operand_first(j->s, k) == k) stride[n++] = j->stride[k];
+  for (int k = 0; k < j->s->noperand; k++) {
+    if (eini_operand_first(j->s, k) < k) continue;
+    space[n] = j->space == NULL ? 0 : j->space[k];
+    stride[n++] = j->stride[k];
+  }
   stride[n] = j->by_index == 1 ? NULL : j->out_stride;
-  return eini_dist_plan_graph(l, *g, stride, plan);
+  for (int64_t k = n; k < (*g)->ntensor; k++) space[k] = j->own ? j->own_space : j->part_space;
+  return eini_dist_plan_graph(l, *g, stride, space, plan);
 }
 
 // ---- merging of partial results ----
@@ -822,8 +844,8 @@ static ein_status eini_dist_merge_plan(eini_block_plans *l, const eini_dist_job 
                                        const int64_t *key, int64_t nkey, int64_t *id) {
   const eini_stmt *s = j->s;
   const ein_dtype type = ein_dtype_compute(s->type);
-  const eini_merge_side part = {type, s->nfree, j->block.hi, NULL, NULL, NULL};
-  eini_merge_side out = {j->dtype, s->nfree, j->block.hi, NULL, NULL, NULL};
+  const eini_merge_side part = {type, s->nfree, j->block.hi, NULL, NULL, NULL, j->part_space};
+  eini_merge_side out = {j->dtype, s->nfree, j->block.hi, NULL, NULL, NULL, j->own_space};
   eini_block_merge x = {s->fold, 0, type, s->nfree, j->block.hi, part, part, part};
   eini_arena scratch;
   int64_t *low, *shape;
@@ -831,9 +853,10 @@ static ein_status eini_dist_merge_plan(eini_block_plans *l, const eini_dist_job 
   ein_status st = eini_block_hull_new(&scratch, s, &j->block, -1, &low, &shape);
   if (!j->by_index && st == EIN_OK) {
     const eini_merge_side affine = {j->dtype, s->out_map.rows, shape, j->out_stride, &s->out_map,
-                                    low};
+                                    low, 0};
     out = affine;
   }
+  x.right.space = j->merged_space;
   if (how & EINI_MERGE_FROM_OUT) x.left = out;
   if (how & EINI_MERGE_TO_OUT) x.result = out;
   if (st == EIN_OK) st = eini_block_merge_plan(l, &x, key, nkey, id);
@@ -1930,7 +1953,7 @@ static ein_status eini_rel_fold(ein_ctx *ctx, eini_block_plans *l, const ein_rel
     ein_graph *g = NULL;
     ein_plan *plan = NULL;
     ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
-    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
+    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, NULL, &plan);
     eini_graph_free(g);
     if (st == EIN_OK) st = eini_block_plan_keep(l, plan);
     if (st != EIN_OK) return st;
@@ -2049,6 +2072,8 @@ typedef struct eini_dist_stmt {
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
+  int away;                 // 1: its tasks run in the provider's memory, where their operands are,
+  int own_away, part_away;  //   its blocks, and its partial results
   int reduced;              // 1: the fabric folds partial results, merges but the last do nothing
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
   size_t partial_bytes;
@@ -2090,6 +2115,9 @@ struct ein_dist {
   int width, rank;          // workers; most indices, axes or operands of a statement
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  const ein_kernels *away;  // in whose memory they may be; NULL: nobody's but the host's
+  int carried;              // 1: the fabric carries messages from there, and there
+  void **held;              // per place of this process: that memory, from the first run on
   char **kept;              // and its memory, between runs, of which there is one at a time
   struct eini_steps_stmt *steps;    // of a schedule: per statement
   struct eini_step_home *home;      // per tensor and memory
@@ -2341,6 +2369,73 @@ static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int
   (void)eini_dist_task_transfers(d, e, place, m, eini_dist_read_of, r);
 }
 
+// ---- where the memory of places is ----
+
+#ifndef EINI_DIST_GROUP
+#define EINI_DIST_GROUP 4   // places at least, the home among them
+#endif
+
+// Is every coordinate one index, and every index one coordinate?
+static int eini_dist_is_box(const eini_space *x) {
+  const eini_map *map = &x->s->out_map;
+  for (int r = 0; r < map->rows; r++)
+    if (eini_map_terms(map, r) > 1) return 0;
+  for (int i = 0; i < x->s->nfree; i++)
+    if (eini_map_uses(map, i) > 1) return 0;
+  return 1;
+}
+
+// Does it matter in which tree partial results of a statement are merged, if not in which order?
+static int eini_dist_any_tree(const eini_dist_stmt *e) {
+  const ein_dtype type = ein_dtype_compute(e->s->type);
+  const int fold = e->s->fold, kind = (int)eini_kind_of(type);
+  if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
+  if (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) return kind < EINI_KREAL;
+  if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
+  return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
+}
+
+// May the fabric fold its partial results? They are the host's then.
+static int eini_dist_may_reduce(const ein_dist *d, const eini_dist_stmt *e) {
+  return d->fabric.reduce_fn != NULL && e->space.nagg >= EINI_DIST_GROUP && eini_dist_any_tree(e);
+}
+
+// The provider in whose memory places that do not share any may have theirs.
+static void eini_dist_provider(ein_dist *d) {
+  const ein_fabric *f = &d->fabric;
+  const ein_ctx *c = d->plans.ctx;
+  if (f->shared || eini_dist_clocked(d) || d->desc.schedule != NULL || d->g->ordered) return;
+  for (int i = 0; i < c->nkernels && d->away == NULL; i++)
+    if (c->kernels[i]->memory != NULL) d->away = c->kernels[i];
+  if (d->away != NULL && d->away->memory->hold_fn == NULL) d->away = NULL;
+  if (d->away == NULL || f->memory_fn == NULL) return;
+  d->carried = f->memory_fn(f->user, d->away) == EIN_OK;
+  (void)f->memory_fn(f->user, NULL);
+}
+
+// Tries statement e in the provider's memory, or not. What is moved there is boxes; states are
+// merged by the host.
+static void eini_dist_settle(const ein_dist *d, eini_dist_stmt *e, int away) {
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+    for (int u = 0; u < t->ndefine; u++) away &= eini_dist_is_box(&d->stmt[t->define[u]].space);
+  }
+  e->away = away && d->away != NULL;
+  e->own_away = e->away && e->folder == NULL && eini_dist_is_box(&e->space);
+  e->part_away = e->away && e->folder == NULL && !eini_dist_may_reduce(d, e);
+}
+
+// Does all of task i of this process run where the provider's memory is, and can it be merged?
+static int eini_dist_runs_away(const ein_dist *d, const eini_dist_stmt *e, int64_t i) {
+  const ein_plan *p = d->plans.plan[e->plan[i]];
+  int away = p != NULL && p->away != NULL;
+  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  if (e->space.nagg == 1 || e->folder != NULL) return away;
+  return away && d->plans.plan[e->merge[i]] != NULL &&
+         (eini_space_partial(&e->space, d->fabric.first + i) > 0 ||
+          d->plans.plan[e->last[i]] != NULL);
+}
+
 // ---- plans of tasks ----
 
 typedef struct eini_dist_shapes {
@@ -2394,46 +2489,88 @@ static ein_status eini_dist_spell(ein_dist *d, int k, eini_dist_shapes *f, ein_p
   return eini_parts_respell(a, from, at, 0, room);
 }
 
+// What a plan of a task is made for, beside the form of its statement.
+enum { EINI_KEY_FORM, EINI_KEY_WHAT, EINI_KEY_WHERE, EINI_KEYS };
+
+// Where operands and results are.
+static void eini_dist_spaces(const ein_dist *d, const eini_dist_stmt *e, eini_dist_job *job,
+                             int *space, int64_t *key) {
+  const int away = e->away ? d->away->memory->space : 0;
+  for (int o = 0; o < e->s->noperand; o++)
+    space[o] = d->tensor[e->s->operand[o]].ndefine > 0 ? away : 0;
+  job->space = space;
+  job->own_space = e->own_away ? away : 0;
+  job->part_space = e->part_away ? away : 0;
+  job->merged_space = d->carried ? job->part_space : 0;
+  key[EINI_KEY_WHERE] = e->away | 2 * e->own_away | 4 * e->part_away;
+}
+
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
-                                       const int64_t **stride, eini_dist_room *m) {
+                                       const int64_t **stride, int *space, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s;
   const eini_space *x = &e->space;
   const eini_tensor *out = &d->g->tensor[s->out];
   eini_dist_job job;
-  int64_t nkey = s->nindex + 2, part = eini_space_partial(x, q);
+  int64_t nkey = s->nindex + EINI_KEYS, part = eini_space_partial(x, q);
   int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
   if (eini_dist_clocked(d)) return EIN_OK;
   memset(&job, 0, sizeof job);
   eini_space_ranges(x, q, m->lo, m->hi);
-  for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
+  for (int i = 0; i < s->nindex; i++) key[i + EINI_KEYS] = m->hi[i] - m->lo[i];
   for (int o = 0; o < s->noperand; o++) {
     const eini_dist_tensor *t = &d->tensor[s->operand[o]];
     stride[o] = shared || t->ndefine == 0 ? t->stride : NULL;
   }
   job.g = d->g;
   job.s = s;
-  job.block = eini_block_of(NULL, key + 2, NULL);
+  job.block = eini_block_of(NULL, key + EINI_KEYS, NULL);
   job.cut = x->cut;
   job.stride = stride;
   job.out_stride = d->tensor[s->out].stride;
   job.by_index = !shared || !own;
   job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
   job.folder = e->folder;
-  key[0] = e->form;
-  key[1] = own;
+  job.own = own;
+  eini_dist_spaces(d, e, &job, space, key);
+  key[EINI_KEY_FORM] = e->form;
+  key[EINI_KEY_WHAT] = own;
   const int64_t i = q - d->fabric.first;
   EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[i]));
   if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
   job.by_index = !shared;
   job.dtype = out->dtype;
   int how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
-  key[1] = 2 + how;
-  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[i]));
+  key[EINI_KEY_WHAT] = 2 + how;
+  nkey = s->nfree + EINI_KEYS;
+  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, nkey, &e->merge[i]));
   if (part > 0) return EIN_OK;
   how |= EINI_MERGE_TO_OUT;
-  key[1] = 2 + how;
-  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[i]);
+  key[EINI_KEY_WHAT] = 2 + how;
+  return eini_dist_merge_plan(&d->plans, &job, how, key, nkey, &e->last[i]);
+}
+
+// The plans of all its tasks; in the provider's memory where all of them run there, else the
+// host's.
+static ein_status eini_dist_stmt_plans(ein_dist *d, int k, int64_t *key, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s;
+  const int64_t **stride = EINI_NEW(&d->arena, const int64_t *, s->noperand);
+  int *space = EINI_NEW(&d->arena, int, s->noperand);
+  if (stride == NULL || space == NULL) return EIN_ERR_NO_MEMORY;
+  for (int away = 1;; away = 0) {
+    int there = 1;
+    eini_dist_settle(d, e, away);
+    for (int64_t i = 0; i < e->nown && there; i++) {
+      const ein_status st =
+          eini_dist_task_plans(d, k, d->fabric.first + i, key, stride, space, m);
+      if (!e->away || st != EIN_ERR_UNSUPPORTED) EINI_TRY(st);
+      while (st != EIN_OK && d->plans.n < d->plans.keys.n)  // its key has a number
+        EINI_TRY(eini_block_plan_keep(&d->plans, NULL));
+      there = !e->away || (st == EIN_OK && eini_dist_runs_away(d, e, i));
+    }
+    if (there) return EIN_OK;
+  }
 }
 
 // What a statement's partial results are.
@@ -2468,10 +2605,9 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   e->last = EINI_NEW(a, int64_t, n);
   e->fetched = EINI_NEW(a, int64_t, n);
   e->again = EINI_NEW(a, unsigned char, s->noperand);
-  int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + 2);
-  const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
+  int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + EINI_KEYS);
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
-      stride == NULL || e->again == NULL)
+      e->again == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int o = 0; o < s->noperand; o++) e->again[o] = eini_operand_first(s, o) < o;
   int64_t most = 0;
@@ -2486,8 +2622,8 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
     e->messages += r.messages;
     e->bytes += r.bytes;
     for (int l = 0; l < e->levels; l++) d->info.tasks += eini_dist_merges(&e->space, q, l);
-    EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
   }
+  EINI_TRY(eini_dist_stmt_plans(d, k, key, m));
   if (eini_muladd_overflow(most, e->wide, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
   if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
   d->info.tasks += n;
@@ -2628,17 +2764,8 @@ typedef struct eini_dist_end {
   eini_dist_kind kind;
   char *data;
   const int64_t *stride;    // of a box, or of the tensor that it is in
+  int away;                 // 1: in the provider's memory
 } eini_dist_end;
-
-// Is every coordinate one index, and every index one coordinate?
-static int eini_dist_is_box(const eini_space *x) {
-  const eini_map *map = &x->s->out_map;
-  for (int r = 0; r < map->rows; r++)
-    if (eini_map_terms(map, r) > 1) return 0;
-  for (int i = 0; i < x->s->nfree; i++)
-    if (eini_map_uses(map, i) > 1) return 0;
-  return 1;
-}
 
 // Strides of one side by free indices; gives the place of the point a, in elements.
 static int64_t eini_dist_end_at(const eini_space *x, const eini_dist_end *e, const int64_t *from,
@@ -2775,6 +2902,7 @@ typedef struct eini_dist_moved {
   int32_t define;           // the statement that defines the elements
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
   int32_t direct;           // 1: as it lies in the block, or in the box, nothing is copied
+  int32_t away;             // 1: the message is in the provider's memory
   int32_t job;
   int32_t group;            // of places that get one message; EINI_FOLLOWS: another move posts it
   int32_t turn, turns;      // in the group, in a run
@@ -2782,9 +2910,10 @@ typedef struct eini_dist_moved {
   int64_t at;               // in the inbox or outbox; direct: in the box or the block; bytes
 } eini_dist_moved;
 
-// The memory of places. Each has an entry per statement and place of this process.
-enum { EINI_AT_OPERAND, EINI_AT_INBOX, EINI_AT_OUTBOX, EINI_AT_MERGED, EINI_AT_OWN, EINI_AT_PART,
-       EINI_AT_KINDS };
+// The memory of places. Each has an entry per statement and place of this process. Messages are
+// packed in one of two boxes, at home and in the provider's memory.
+enum { EINI_AT_OPERAND, EINI_AT_INBOX, EINI_AT_OUTBOX, EINI_AT_OUTSIDE, EINI_AT_MERGED,
+       EINI_AT_OWN, EINI_AT_PART, EINI_AT_KINDS };
 
 typedef struct eini_dist_copies {
   int64_t *at[EINI_AT_KINDS], *size[EINI_AT_KINDS];  // in bytes
@@ -2794,6 +2923,7 @@ typedef struct eini_dist_copies {
   int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
                             //   that the move would copy
   int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
+  int64_t *held;            // bytes in the provider's memory, whose addresses are behind these
   int64_t total;
 } eini_dist_copies;
 
@@ -2816,19 +2946,35 @@ static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, i
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
 }
 
-static eini_dist_end eini_dist_end_of(eini_dist_kind kind, char *data, const int64_t *stride) {
+static eini_dist_end eini_dist_end_of(eini_dist_kind kind, char *data, const int64_t *stride,
+                                      int away) {
   eini_dist_end e;
   e.kind = kind;
   e.data = data;
   e.stride = stride;
+  e.away = away;
   return e;
 }
 
 // The box in m->from and m->to, as it lies in a task's memory; strides go to m->box.
-static eini_dist_end eini_dist_end_box(int rank, char *data, eini_dist_room *m) {
+static eini_dist_end eini_dist_end_box(int rank, char *data, int away, eini_dist_room *m) {
   for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
   eini_dist_dense(rank, m->len, m->box);
-  return eini_dist_end_of(EINI_AT_BOX, data, m->box);
+  return eini_dist_end_of(EINI_AT_BOX, data, m->box, away);
+}
+
+// Is what places have of statement k in the provider's memory?
+static int eini_dist_is_away(const ein_dist *d, int k, int kind) {
+  const eini_dist_stmt *e = &d->stmt[k];
+  switch (kind) {
+    case EINI_AT_OPERAND: return e->away;
+    case EINI_AT_INBOX: return e->away && d->carried;
+    case EINI_AT_OUTSIDE: return 1;
+    case EINI_AT_MERGED: return e->part_away && d->carried;
+    case EINI_AT_OWN: return e->own_away;  // of a pinned input: no
+    case EINI_AT_PART: return e->part_away;
+    default: return 0;
+  }
 }
 
 // Does the caller hold the blocks of a statement, as it stands for a pinned input that is whole?
@@ -2841,14 +2987,15 @@ static int eini_dist_whole(const ein_dist *d, int define) {
 static eini_dist_end eini_dist_end_home(const ein_dist *d, int define) {
   const int whole = eini_dist_whole(d, define);
   return eini_dist_end_of(whole ? EINI_AT_BOX : EINI_AT_BLOCK, NULL,
-                          d->tensor[d->stmt[define].s->out].stride);
+                          d->tensor[d->stmt[define].s->out].stride,
+                          eini_dist_is_away(d, define, EINI_AT_OWN));
 }
 
 typedef struct eini_dist_noting {
   ein_dist *d;
   int stmt, send;
   int64_t place;            // whose moves are noted
-  int64_t in, out;          // bytes of its boxes so far
+  int64_t in, out[2];       // bytes of its boxes so far: out: at home and away
 } eini_dist_noting;
 
 static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_t peer,
@@ -2868,6 +3015,13 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   return v;
 }
 
+// Room to pack a message in.
+static int64_t eini_dist_outbox(eini_dist_noting *z, int away, int64_t bytes) {
+  const int64_t at = z->out[away];
+  z->out[away] += eini_dist_pad(bytes);
+  return at;
+}
+
 // Notes a transfer: one that a task receives, or has at home, or that a place sends.
 static ein_status eini_dist_note(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
   eini_dist_noting *z = (eini_dist_noting *)user;
@@ -2876,8 +3030,9 @@ static ein_status eini_dist_note(void *user, const eini_dist_transfer *t, eini_d
   const eini_space *x = &d->stmt[t->define].space;
   const int zeros = d->tensor[d->stmt[t->define].s->out].define[0] < d->nstmt &&
                     d->stmt[t->define].s->rest == EIN_REST_ZERO;
-  const eini_dist_end message = eini_dist_end_of(EINI_AT_MESSAGE, NULL, NULL);
+  const eini_dist_end message = eini_dist_end_of(EINI_AT_MESSAGE, NULL, NULL, 0);
   const eini_dist_end home = eini_dist_end_home(d, t->define);
+  const int away = eini_dist_is_away(d, z->stmt, EINI_AT_OPERAND);
   const int64_t size = t->bytes / t->elements;
   int64_t at[2];
   if (z->send && here) return EIN_OK;
@@ -2888,17 +3043,20 @@ static ein_status eini_dist_note(void *user, const eini_dist_transfer *t, eini_d
   v->operand = t->operand;
   v->define = t->define;
   v->elements = t->elements;
-  const eini_dist_end box = eini_dist_end_box(rank, NULL, m);
+  const eini_dist_end box = eini_dist_end_box(rank, NULL, away, m);
+  v->away = (z->send ? home.away : away) && d->carried;
   if (z->send) {
-    v->direct = eini_dist_alike(x, t->home, m->from, m->to, &message, &home, m, at);
-    v->at = v->direct ? at[1] * size : z->out;
-    if (!v->direct) z->out += eini_dist_pad(t->bytes);
+    v->direct = v->away == home.away &&
+                eini_dist_alike(x, t->home, m->from, m->to, &message, &home, m, at);
+    v->at = v->direct ? at[1] * size : eini_dist_outbox(z, v->away, t->bytes);
   } else if (here) {  // all of the box, as the block has it
     v->direct = !zeros && t->elements == (int64_t)eini_box_volume(rank, m->from, m->to) &&
+                home.away == away &&
                 eini_dist_alike(x, t->home, m->from, m->to, &box, &home, m, at) && at[0] == 0;
     v->at = v->direct ? at[1] * size : 0;
   } else {
-    v->direct = !zeros && eini_dist_alike(x, t->home, m->from, m->to, &box, &message, m, at);
+    v->direct = !zeros && v->away == away &&
+                eini_dist_alike(x, t->home, m->from, m->to, &box, &message, m, at);
     v->at = v->direct ? at[0] * size : z->in;
     if (!v->direct) z->in += eini_dist_pad(t->bytes);
   }
@@ -2921,7 +3079,9 @@ static ein_status eini_dist_note_partials(eini_dist_noting *z, eini_dist_room *m
     if (v == NULL) return EIN_ERR_NO_MEMORY;
     v->level = l;
     v->define = z->stmt;
-    v->direct = 1;
+    v->away = e->part_away && z->d->carried;
+    v->direct = merges || v->away == e->part_away;
+    if (!v->direct) v->at = eini_dist_outbox(z, 0, n * e->wide);
     v->elements = n;
   }
   return EIN_OK;
@@ -2952,7 +3112,7 @@ static ein_status eini_dist_note_place(ein_dist *d, int k, int64_t q, eini_dist_
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t entry = eini_dist_entry(d, k, q);
   const int works = q < e->space.ntask;
-  eini_dist_noting z = {d, k, 0, q, 0, 0};
+  eini_dist_noting z = {d, k, 0, q, 0, {0, 0}};
   c->first[entry] = c->nmove;
   if (works) EINI_TRY(eini_dist_task_transfers(d, e, q, m, eini_dist_note, &z));
   if (works) EINI_TRY(eini_dist_boxes(d, k, q, m));
@@ -2965,7 +3125,8 @@ static ein_status eini_dist_note_place(ein_dist *d, int k, int64_t q, eini_dist_
   if (works) EINI_TRY(eini_dist_note_partials(&z, m));
   c->first[entry + 1] = c->nmove;
   c->size[EINI_AT_INBOX][entry] = z.in;
-  c->size[EINI_AT_OUTBOX][entry] = z.out;
+  c->size[EINI_AT_OUTBOX][entry] = z.out[0];
+  c->size[EINI_AT_OUTSIDE][entry] = z.out[1];
   if (!works) return EIN_OK;
   const int64_t n = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
   const int64_t wide = eini_dist_pad(n * e->wide);
@@ -2994,6 +3155,25 @@ static eini_item eini_dist_lives(const ein_dist *d, int k, int kind, int64_t ent
   return x;
 }
 
+// What a place has at home or, behind that, in the provider's memory.
+static ein_status eini_dist_place_items(ein_dist *d, int i, int away, eini_item *item, int *alive,
+                                        int64_t *bytes) {
+  eini_dist_copies *c = d->copies;
+  int n = 0;
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int kind = 0; kind < EINI_AT_KINDS; kind++) {
+      if (eini_dist_is_away(d, k, kind) != away) continue;
+      item[n] = eini_dist_lives(d, k, kind, (int64_t)k * d->fabric.count + i);
+      n += item[n].bytes > 0;
+    }
+  }
+  EINI_TRY(eini_items_place(item, n, 0, alive, bytes));
+  *bytes = eini_dist_pad(*bytes);
+  for (int t = 0; t < n && away; t++)
+    if (eini_add_overflow(*item[t].at, c->bytes[i], item[t].at)) return EIN_ERR_TOO_LARGE;
+  return EIN_OK;
+}
+
 // Lays out the memory of the places.
 static ein_status eini_dist_place_memory(ein_dist *d) {
   eini_dist_copies *c = d->copies;
@@ -3001,18 +3181,14 @@ static ein_status eini_dist_place_memory(ein_dist *d) {
   int *alive = EINI_NEW(&d->arena, int, EINI_AT_KINDS * (int64_t)d->nstmt);
   if (item == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < d->fabric.count; i++) {
-    int n = 0;
-    for (int k = 0; k < d->nstmt; k++) {
-      for (int kind = 0; kind < EINI_AT_KINDS; kind++) {
-        item[n] = eini_dist_lives(d, k, kind, (int64_t)k * d->fabric.count + i);
-        n += item[n].bytes > 0;
-      }
-    }
-    EINI_TRY(eini_items_place(item, n, 0, alive, &c->bytes[i]));
+    int64_t both;
+    EINI_TRY(eini_dist_place_items(d, i, 0, item, alive, &c->bytes[i]));
+    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &c->held[i]));
     c->start[i] = c->total;
-    c->bytes[i] = eini_dist_pad(c->bytes[i]);
-    if (eini_add_overflow(c->total, c->bytes[i], &c->total)) return EIN_ERR_TOO_LARGE;
-    d->info.place_bytes = eini_max64(d->info.place_bytes, c->bytes[i]);
+    if (eini_add_overflow(c->total, c->bytes[i], &c->total) ||
+        eini_add_overflow(c->bytes[i], c->held[i], &both)) return EIN_ERR_TOO_LARGE;
+    d->info.place_bytes = eini_max64(d->info.place_bytes, both);
+    d->info.away_bytes = eini_max64(d->info.away_bytes, c->held[i]);
   }
   return (uint64_t)c->total > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -3031,7 +3207,9 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
   c->box = EINI_NEW(a, int64_t *, n);
   c->bytes = EINI_NEW(a, int64_t, d->fabric.count);
   c->start = EINI_NEW(a, int64_t, d->fabric.count);
-  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL)
+  c->held = EINI_NEW(a, int64_t, d->fabric.count);
+  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL ||
+      c->held == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nstmt; k++)
     for (int i = 0; i < d->fabric.count; i++)
@@ -3044,10 +3222,6 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
 // Takes the moves of a plan whose processes drive a place each; gives groups of places and, to the
 // moves of a block that all of one read whole, or of partial results, a turn in that group.
 // ================================================================================================
-
-#ifndef EINI_DIST_GROUP
-#define EINI_DIST_GROUP 4   // places at least, the home among them
-#endif
 
 typedef struct eini_dist_groups {
   eini_arena arena;
@@ -3157,16 +3331,6 @@ static ein_status eini_dist_group_stmt(ein_dist *d, int k, eini_dist_groups *x,
   return EIN_OK;
 }
 
-// Does it matter in which tree partial results of a statement are merged, if not in which order?
-static int eini_dist_any_tree(const eini_dist_stmt *e) {
-  const ein_dtype type = ein_dtype_compute(e->s->type);
-  const int fold = e->s->fold, kind = (int)eini_kind_of(type);
-  if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
-  if (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) return kind < EINI_KREAL;
-  if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
-  return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
-}
-
 // The partial results of this place's block of statement k, where the fabric may fold them: the
 // message up of the last level is the one that is posted.
 static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups *x) {
@@ -3174,8 +3338,7 @@ static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups 
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t q = d->fabric.first, n = e->space.nagg;
   eini_dist_moved *last = NULL;
-  if (d->fabric.reduce_fn == NULL || n < EINI_DIST_GROUP || q >= e->space.ntask ||
-      !eini_dist_any_tree(e)) return EIN_OK;
+  if (q >= e->space.ntask || !eini_dist_may_reduce(d, e)) return EIN_OK;
   for (int64_t i = c->first[k]; i < c->first[k + 1]; i++)
     if (c->move[i].level >= 0) last = &c->move[i];  // levels ascend
   if (last == NULL) return EIN_OK;  // of no elements
@@ -3558,10 +3721,9 @@ static ein_status eini_dist_jobs(ein_dist *d, eini_dist_room *m) {
 }
 
 // ================================================================================================
-// >>dist-run  what jobs do
-// Takes an ein_dist and the bindings of one call. In a memory that is shared blocks are views of
-// whole tensors. Everything mutable is in the workspace: temporaries, partial results, memory of
-// places, the state of jobs, scratch.
+// >>dist-run  a run, and what tasks do in a memory that is shared
+// Takes an ein_dist and the bindings of one call. Blocks are views of whole tensors. Everything
+// mutable is in the workspace: temporaries, partial results, memory of places, jobs, scratch.
 // ================================================================================================
 
 // What one thread needs to run jobs.
@@ -3740,11 +3902,18 @@ static ein_status eini_dist_failed(const ein_run *run, ein_status st, int n, con
   return st;
 }
 
-// Plan number id at place q.
+// What is asked of a provider from here on is for place q; -1: for none.
+static void eini_dist_here(const ein_kernels *k, int64_t q) {
+  if (k->memory->place_fn != NULL) k->memory->place_fn(k->user, (int)q);
+}
+
+// Plan number id at place q. What it does in the memory of a provider may go on; who is told of
+// tasks waits for it.
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t q,
                                          int64_t id, void *const *out) {
   const ein_plan *p = x->d->plans.plan[id];
   const ein_kernels *k = p->away;
+  ein_ticket ticket;
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = w->in;
@@ -3754,10 +3923,11 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.workspace_bytes = x->d->plans.workspace;
   run.error = w->error;
   run.error_bytes = sizeof w->error;
-  if (k == NULL || k->memory->place_fn == NULL) return ein_plan_execute(p, &run);
-  k->memory->place_fn(k->user, (int)q);
-  const ein_status st = ein_plan_execute(p, &run);
-  k->memory->place_fn(k->user, -1);
+  if (k == NULL) return ein_plan_execute(p, &run);
+  eini_dist_here(k, q);
+  const ein_status st = x->d->away != NULL && x->d->desc.event_fn == NULL
+                            ? ein_plan_enqueue(p, &run, &ticket) : ein_plan_execute(p, &run);
+  eini_dist_here(k, -1);
   return st;
 }
 
@@ -3869,12 +4039,176 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
                  ein_dtype_size(t->dtype));
 }
 
-// ---- places with memory of their own ----
+// ================================================================================================
+// >>dist-own  what tasks and messages do at places with memory of their own
+// Takes moves, and where the memory of a place is: the host's, or a provider's, whose kernels copy
+// what is not dense there.
+// ================================================================================================
+
+// ---- memory of places ----
 
 static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
   const eini_dist_copies *c = x->d->copies;
-  return x->mem + c->start[entry % x->d->fabric.count] + c->at[kind][entry];
+  const int64_t i = entry % x->d->fabric.count, at = c->at[kind][entry];
+  if (c->held[i] > 0 && at >= c->bytes[i]) return (char *)x->d->held[i] + (at - c->bytes[i]);
+  return x->mem + c->start[i] + at;
 }
+
+// The provider's memory of all places of this process, which the plan keeps.
+static ein_status eini_own_hold(const ein_dist *d) {
+  const ein_kernels *k = d->away;
+  for (int i = 0; k != NULL && i < d->fabric.count; i++) {
+    if (d->held[i] != NULL || d->copies->held[i] == 0) continue;
+    eini_dist_here(k, d->fabric.first + i);
+    const ein_status st =
+        k->memory->hold_fn(k->user, (size_t)d->copies->held[i], &d->held[i]);
+    eini_dist_here(k, -1);
+    if (st != EIN_OK) d->held[i] = NULL;
+    EINI_TRY(st);
+  }
+  return EIN_OK;
+}
+
+static void eini_own_release(const ein_dist *d) {
+  for (int i = 0; d->away != NULL && d->held != NULL && i < d->fabric.count; i++) {
+    if (d->held[i] == NULL) continue;
+    eini_dist_here(d->away, d->fabric.first + i);
+    d->away->memory->release_fn(d->away->user, d->held[i]);
+    eini_dist_here(d->away, -1);
+  }
+}
+
+// Nothing is under way any more at any place.
+static ein_status eini_own_end(const eini_dist_exec *x, ein_status st) {
+  const ein_dist *d = x->d;
+  for (int i = 0; d->away != NULL && i < d->fabric.count; i++) {
+    ein_ticket ticket = 0;
+    if (d->copies->held[i] == 0) continue;
+    eini_dist_here(d->away, d->fabric.first + i);
+    ein_status own = d->away->memory->mark_fn(d->away->user, &ticket);
+    if (own == EIN_OK && ticket != 0) own = d->away->memory->wait_fn(d->away->user, ticket);
+    eini_dist_here(d->away, -1);
+    if (st == EIN_OK) st = own;
+  }
+  if (d->carried) (void)d->fabric.memory_fn(d->fabric.user, NULL);
+  return st;
+}
+
+// Says where what is posted next is. With the wires.
+static ein_status eini_own_says(const eini_dist_exec *x, int away) {
+  const ein_fabric *f = &x->d->fabric;
+  return x->d->carried ? f->memory_fn(f->user, away ? x->d->away : NULL) : EIN_OK;
+}
+
+// ---- copies there ----
+
+enum { EINI_OWN_LOOPS = 12 };
+
+typedef struct eini_own_loops {
+  int n;
+  int64_t extent[EINI_OWN_LOOPS], dst[EINI_OWN_LOOPS], src[EINI_OWN_LOOPS];
+} eini_own_loops;
+
+// The loops of a copy, those that continue others on both sides merged. 0: there are too many.
+static int eini_own_loops_of(int rank, const int64_t *shape, const int64_t *dst,
+                             const int64_t *src, eini_own_loops *l) {
+  l->n = 0;
+  for (int r = 0; r < rank; r++) {
+    const int i = l->n - 1;
+    if (shape[r] == 1) continue;
+    if (i >= 0 && l->dst[i] == shape[r] * dst[r] && l->src[i] == shape[r] * src[r]) {
+      l->extent[i] *= shape[r];
+      l->dst[i] = dst[r];
+      l->src[i] = src[r];
+      continue;
+    }
+    if (l->n == EINI_OWN_LOOPS) return 0;
+    l->extent[l->n] = shape[r];
+    l->dst[l->n] = dst[r];
+    l->src[l->n++] = src[r];
+  }
+  if (l->n == 0) l->n = 1, l->extent[0] = l->dst[0] = l->src[0] = 1;
+  return 1;
+}
+
+// dst[i] = src[i] for i < shape at place q, one of them or both in the provider's memory.
+static ein_status eini_own_carry(const ein_kernels *k, int64_t q, int rank, const int64_t *shape,
+                                 const eini_dist_end *dst, const eini_dist_end *src,
+                                 const int64_t *dst_stride, const int64_t *src_stride,
+                                 size_t size) {
+  eini_own_loops l;
+  ein_copy c;
+  ein_choice choice;
+  unsigned char away[2];
+  for (int r = 0; r < rank; r++)
+    if (shape[r] == 0) return EIN_OK;
+  if (!eini_own_loops_of(rank, shape, dst_stride, src_stride, &l)) {
+    eini_dist_end to = *dst, from = *src;
+    for (int64_t i = 0; i < shape[0]; i++) {
+      EINI_TRY(eini_own_carry(k, q, rank - 1, shape + 1, &to, &from, dst_stride + 1,
+                              src_stride + 1, size));
+      to.data += dst_stride[0] * (int64_t)size;
+      from.data += src_stride[0] * (int64_t)size;
+    }
+    return EIN_OK;
+  }
+  memset(&c, 0, sizeof c);
+  c.n = l.n;
+  c.extent = l.extent;
+  c.src_stride = l.src;
+  c.dst_stride = l.dst;
+  c.size = (int)size;
+  c.src = src->data;
+  c.dst = dst->data;
+  c.away = away;
+  away[0] = (unsigned char)src->away;
+  away[1] = (unsigned char)dst->away;
+  ein_status st = EIN_ERR_NO_MEMORY;  // all that a copy may lack
+  eini_dist_here(k, q);
+  if (l.n == 1 && l.dst[0] == 1 && l.src[0] == 1 && src->away != dst->away)
+    st = k->memory->copy_fn(k->user, (size_t)l.extent[0] * size, src->data, dst->data, dst->away);
+  else if (k->copy_plan(k->user, &c, 1, -1, &choice))
+    st = k->copy_run(k->user, &c, &choice, NULL);
+  eini_dist_here(k, -1);
+  return st;
+}
+
+// Bytes that are dense on both sides, or for all of them the same 16 (stride 0), to memory of the
+// provider, or from it; where neither is there the host copies them.
+static ein_status eini_own_bytes(const eini_dist_exec *x, int64_t q, char *dst, int dst_away,
+                                 const char *src, int src_away, int64_t stride, int64_t bytes) {
+  const int64_t one = 1;
+  union { const char *c; char *v; } u;  // it is only read
+  const size_t size = stride == 0 ? 16 : 1;
+  const int64_t n = bytes / (int64_t)size;
+  const eini_dist_end to = eini_dist_end_of(EINI_AT_MESSAGE, dst, NULL, dst_away);
+  u.c = src;
+  const eini_dist_end from = eini_dist_end_of(EINI_AT_MESSAGE, u.v, NULL, src_away);
+  if (dst_away || src_away)
+    return eini_own_carry(x->d->away, q, 1, &n, &to, &from, &one, &stride, size);
+  eini_dist_copy(1, &n, dst, &one, src, &stride, size);
+  return EIN_OK;
+}
+
+// Moves the elements of the block at `place` that lie in a box, at place q.
+static ein_status eini_own_move(const eini_dist_exec *x, int64_t q, int define, int64_t place,
+                                const int64_t *from, const int64_t *to, size_t size,
+                                const eini_dist_end *dst, const eini_dist_end *src,
+                                eini_dist_room *m) {
+  const eini_space *s = &x->d->stmt[define].space;
+  eini_dist_end a = *dst, b = *src;
+  int64_t at[2];
+  if (!dst->away && !src->away) {
+    eini_dist_move(s, place, from, to, size, dst, src, m);
+    return EIN_OK;
+  }
+  if (!eini_dist_sides(s, place, from, to, dst, src, m, at)) return EIN_OK;
+  a.data += at[0] * (int64_t)size;
+  b.data += at[1] * (int64_t)size;
+  return eini_own_carry(x->d->away, q, s->s->nfree, m->bto, &a, &b, m->dst, m->src, size);
+}
+
+// ---- messages ----
 
 // Where the elements of a move are at home, at place q; m->from: the corner of the box they lie in.
 static eini_dist_end eini_own_home(const eini_dist_exec *x, const eini_dist_moved *v, int64_t q,
@@ -3909,14 +4243,38 @@ static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_move
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t entry = eini_dist_entry(d, k, d->fabric.first);
   const ein_dtype type = ein_dtype_compute(e->s->type);
-  const int product = e->s->fold == EIN_FOLD_PROD;
+  const int product = e->s->fold == EIN_FOLD_PROD, own = e->direct ? EINI_AT_OWN : EINI_AT_PART;
+  ein_status made = EIN_OK;
   if (v->kind == EINI_JOB_RECEIVE && (product || e->s->fold == EIN_FOLD_SUM))
     eini_fill_value(type, product, 0, product, v->bytes / (int64_t)ein_dtype_size(type), data);
   else if (v->kind == EINI_JOB_RECEIVE)
-    memcpy(data, eini_own_at(x, e->direct ? EINI_AT_OWN : EINI_AT_PART, entry), (size_t)v->bytes);
+    made = eini_own_bytes(x, d->fabric.first, data, 0, eini_own_at(x, own, entry),
+                          eini_dist_is_away(d, k, own), 1, v->bytes);
   eini_flow_wires(&x->flow, 1);
-  const ein_status st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn,
-                                            e->s->fold, type, data, (size_t)v->bytes, ticket);
+  ein_status st = eini_own_says(x, 0);
+  if (st == EIN_OK)
+    st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn, e->s->fold, type, data,
+                             (size_t)v->bytes, ticket);
+  eini_flow_wires(&x->flow, 0);
+  return st != EIN_OK ? st : made;
+}
+
+// Posts a message that is at `data`, or goes there. root: who spreads it in a group.
+static ein_status eini_own_post(eini_dist_exec *x, const eini_job *j, int root, char *data,
+                                ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const ein_fabric *f = &d->fabric;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const int q = f->first + j->place;
+  const int64_t tag = eini_own_tag(d, j, v);
+  eini_flow_wires(&x->flow, 1);
+  ein_status st = eini_own_says(x, v->away);
+  if (st != EIN_OK) st = EIN_ERR_INTERNAL;  // others wait in vain: it said yes before
+  else if (v->group >= 0)
+    st = f->spread_fn(f->user, v->group, v->turns, v->turn, root, data, (size_t)v->bytes, ticket);
+  else if (v->kind == EINI_JOB_SEND)
+    st = f->send_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
+  else st = f->recv_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
   eini_flow_wires(&x->flow, 0);
   return st;
 }
@@ -3934,14 +4292,7 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
   if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, to, ticket);
-  eini_flow_wires(&x->flow, 1);
-  const ein_status st =
-      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, v->peer, to,
-                                   (size_t)v->bytes, ticket)
-                    : f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
-                                 (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
-  return st;
+  return eini_own_post(x, j, v->peer, to, ticket);
 }
 
 static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
@@ -3951,6 +4302,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   const eini_dist_moved *v = &d->copies->move[j->arg];
   const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
   eini_dist_room *m = &w->room;
+  ein_status packed = EIN_OK;
   char *from;
   if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (eini_dist_clocked(d))
@@ -3958,29 +4310,33 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
                       ticket);
   if (v->level >= 0) {
     from = eini_own_at(x, EINI_AT_PART, entry);
+    if (!v->direct) {
+      char *to = eini_own_at(x, EINI_AT_OUTBOX, entry) + v->at;
+      if (!failed) packed = eini_own_bytes(x, q, to, 0, from, 1, 1, v->bytes);
+      from = to;
+    }
   } else {
     eini_dist_box(&d->stmt[j->stmt], v->peer, v->operand, m);
     const eini_dist_end home = eini_own_home(x, v, q, m);
+    const int box = v->away ? EINI_AT_OUTSIDE : EINI_AT_OUTBOX;
     const eini_dist_end to = eini_dist_end_of(
-        EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_OUTBOX, entry) + (v->direct ? 0 : v->at), NULL);
+        EINI_AT_MESSAGE, eini_own_at(x, box, entry) + (v->direct ? 0 : v->at), NULL, v->away);
     from = v->direct ? home.data + v->at : to.data;
     if (!v->direct && !failed)
-      eini_dist_move(&d->stmt[v->define].space, q, m->from, m->to,
-                     (size_t)(v->bytes / v->elements), &to, &home, m);
+      packed = eini_own_move(x, q, v->define, q, m->from, m->to, (size_t)(v->bytes / v->elements),
+                             &to, &home, m);
   }
-  if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, from, ticket);
-  eini_flow_wires(&x->flow, 1);
-  const ein_status st =
-      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, (int)q, from,
-                                   (size_t)v->bytes, ticket)
-                    : f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
-                                 (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
-  return st;
+  const ein_status st = v->level >= 0 && v->group >= 0
+                            ? eini_own_reduce(x, j->stmt, v, from, ticket)
+                            : eini_own_post(x, j, (int)q, from, ticket);
+  return st != EIN_OK ? st : packed;
 }
 
+// ---- tasks ----
+
 // Addresses of the operands of task q, by operand; boxes with holes are zero first.
-static void eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+static ein_status eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+  static const char zero[16] = {0};
   const ein_dist *d = x->d;
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t entry = eini_dist_entry(d, k, q), *box = d->copies->box[entry];
@@ -4000,9 +4356,11 @@ static void eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int k, int
     } else {
       w->in[o] = eini_own_box(x, entry, o);
       if (d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO)
-        memset(eini_own_box(x, entry, o), 0, (size_t)eini_dist_box_bytes(d, e, q, o, m));
+        EINI_TRY(eini_own_bytes(x, q, eini_own_box(x, entry, o), e->away, zero, 0, 0,
+                                eini_dist_box_bytes(d, e, q, o, m)));
     }
   }
+  return EIN_OK;
 }
 
 // Puts together the boxes of task q's operands, and computes.
@@ -4014,7 +4372,7 @@ static ein_status eini_own_compute(eini_dist_exec *x, eini_dist_worker *w, int k
   const int own = eini_space_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
   eini_dist_room *m = &w->room;
   int n = 0;
-  eini_own_operands(x, w, k, q);
+  EINI_TRY(eini_own_operands(x, w, k, q));
   for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
     const eini_dist_moved *v = &c->move[i];
     if (v->kind == EINI_JOB_SEND || v->level >= 0 || v->direct) continue;
@@ -4022,11 +4380,12 @@ static ein_status eini_own_compute(eini_dist_exec *x, eini_dist_worker *w, int k
     const eini_dist_end from =
         v->kind == EINI_JOB_NONE
             ? eini_own_home(x, v, q, m)
-            : eini_dist_end_of(EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_INBOX, entry) + v->at, NULL);
+            : eini_dist_end_of(EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_INBOX, entry) + v->at, NULL,
+                               v->away);
     const eini_dist_end to = eini_dist_end_box(d->g->tensor[e->s->operand[v->operand]].rank,
-                                               eini_own_box(x, entry, v->operand), m);
-    eini_dist_move(&d->stmt[v->define].space, v->kind == EINI_JOB_NONE ? q : v->peer, m->from,
-                   m->to, (size_t)(v->bytes / v->elements), &to, &from, m);
+                                               eini_own_box(x, entry, v->operand), e->away, m);
+    EINI_TRY(eini_own_move(x, q, v->define, v->kind == EINI_JOB_NONE ? q : v->peer, m->from, m->to,
+                           (size_t)(v->bytes / v->elements), &to, &from, m));
   }
   for (int o = 0; o < e->s->noperand; o++)
     if (eini_operand_first(e->s, o) == o) w->in[n++] = w->in[o];
@@ -4061,7 +4420,7 @@ static ein_status eini_own_merge(eini_dist_exec *x, eini_dist_worker *w, int k, 
 }
 
 // The complete block of an output goes to the caller's view, or to what it binds for the place.
-static void eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
+static ein_status eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
   const ein_dist *d = x->d;
   const eini_dist_stmt *e = &d->stmt[k];
   const eini_tensor *t = &d->g->tensor[e->s->out];
@@ -4079,13 +4438,16 @@ static void eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64
     stride = m->box;
     base = eini_dist_bound(d, x->run, e->s->out, (int)q - d->fabric.first);
   }
-  const eini_dist_end to = eini_dist_end_of(EINI_AT_BOX, base, stride);
+  const eini_dist_end to = eini_dist_end_of(EINI_AT_BOX, base, stride, 0);
   const eini_dist_end at = eini_dist_end_of(
-      EINI_AT_BLOCK, eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, k, q)), NULL);
-  eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
+      EINI_AT_BLOCK, eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, k, q)), NULL, e->own_away);
+  return eini_own_move(x, q, k, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
 }
 
-// ---- jobs ----
+// ================================================================================================
+// >>dist-tasks  what jobs do
+// Takes jobs as they are ready; calls the sections above, counts, and tells of each.
+// ================================================================================================
 
 enum { EINI_EVENT_MESSAGE = -4 };  // see ein_dist_event
 
@@ -4131,8 +4493,8 @@ static ein_status eini_dist_task_run(eini_dist_exec *x, eini_dist_worker *w, con
   EINI_TRY(merge ? eini_own_merge(x, w, k, q, j->arg) : eini_own_compute(x, w, k, q));
   const int whole = eini_space_partial(&e->space, q) == 0 &&
                     (merge ? j->arg == e->levels - 1 : e->space.nagg == 1);
-  if (whole && d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT) eini_own_output(x, w, k, q);
-  return EIN_OK;
+  const int output = d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT;
+  return whole && output ? eini_own_output(x, w, k, q) : EIN_OK;
 }
 
 // Seconds of a block, or a merge, on the fabric's machine.
@@ -4211,7 +4573,8 @@ static void eini_dist_job_done(void *user, int worker, const eini_job *j) {
 
 // ================================================================================================
 // >>dist-fabric  a fabric of one process whose places have memory of their own
-// Every transfer is a copy, made when the second of a send and a receive is posted.
+// Every transfer is a copy, made when the second of a send and a receive is posted: by the host, or
+// by a provider from or to its memory.
 // ================================================================================================
 
 // A send or receive without a partner, or whose ticket nobody has waited for yet.
@@ -4222,6 +4585,7 @@ typedef struct eini_post {
   void *dst;
   size_t bytes;
   int64_t next;             // in its list: the post's number + 1; 0: none
+  const ein_kernels *away;  // in whose memory src, dst is; NULL: the host's
 } eini_post;
 
 typedef struct eini_posts {
@@ -4230,6 +4594,7 @@ typedef struct eini_posts {
   int64_t cap, free;        // free: those that are not in use are linked, low ones first
   int64_t *head, *tail;     // [cap] posts without a partner, in the order they were made, by hash
   int64_t messages, bytes;  // moved
+  const ein_kernels *away;  // of what is posted next
 } eini_posts;
 
 // The list of a post. Where there are twice as many, each has those of one before.
@@ -4314,7 +4679,26 @@ static int64_t eini_posts_partner(eini_posts *c, const eini_post *p) {
   return at;
 }
 
-// Completes with the first post that matches, or keeps the new one.
+// Between the memories of two places.
+static ein_status eini_copying_move(const eini_post *send, const eini_post *recv) {
+  const ein_kernels *k = send->away != NULL ? send->away : recv->away;
+  if (send->bytes == 0) return EIN_OK;
+  if (k == NULL) {
+    memcpy(recv->dst, send->src, send->bytes);
+    return EIN_OK;
+  }
+  const ein_memory *m = k->memory;
+  if (send->away == recv->away)
+    return m->peer_fn(k->user, send->bytes, send->src, send->from, recv->dst, recv->to);
+  if (m->place_fn != NULL) m->place_fn(k->user, recv->away != NULL ? recv->to : send->from);
+  const ein_status st =
+      m->copy_fn(k->user, send->bytes, send->src, recv->dst, recv->away != NULL);
+  if (m->place_fn != NULL) m->place_fn(k->user, -1);
+  return st;
+}
+
+// Completes with the first post that matches, or keeps the new one. A copy that fails is done, too:
+// who has posted waits for nothing.
 static ein_status eini_copying_post(eini_posts *c, const eini_post *p, ein_ticket *ticket) {
   const int64_t partner = eini_posts_partner(c, p);
   *ticket = 0;
@@ -4325,21 +4709,27 @@ static ein_status eini_copying_post(eini_posts *c, const eini_post *p, ein_ticke
   }
   eini_post *o = &c->post[partner - 1];
   if (o->bytes != p->bytes) return EIN_ERR_INTERNAL;
-  if (p->bytes > 0) memcpy(p->send ? o->dst : p->dst, p->send ? p->src : o->src, p->bytes);
   o->done = 1;
-  return EIN_OK;
+  return eini_copying_move(p->send ? p : o, p->send ? o : p);
+}
+
+static ein_status eini_copying_memory(void *user, const ein_kernels *k) {
+  ((eini_posts *)user)->away = k;
+  return k == NULL || k->memory->peer_fn != NULL ? EIN_OK : EIN_ERR_UNSUPPORTED;
 }
 
 static ein_status eini_copying_send(void *user, int from, int to, int64_t tag, const void *data,
                                     size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0};
-  return eini_copying_post((eini_posts *)user, &p, ticket);
+  eini_posts *c = (eini_posts *)user;
+  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0, c->away};
+  return eini_copying_post(c, &p, ticket);
 }
 
 static ein_status eini_copying_recv(void *user, int to, int from, int64_t tag, void *data,
                                     size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0};
-  return eini_copying_post((eini_posts *)user, &p, ticket);
+  eini_posts *c = (eini_posts *)user;
+  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0, c->away};
+  return eini_copying_post(c, &p, ticket);
 }
 
 static ein_status eini_copying_test(void *user, ein_ticket ticket, int *done) {
@@ -4469,13 +4859,13 @@ static ein_status eini_timer_post(eini_timer *c, const eini_post *p, ein_ticket 
 
 static ein_status eini_timer_send(void *user, int from, int to, int64_t tag, const void *data,
                                   size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0};
+  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0, NULL};
   return eini_timer_post((eini_timer *)user, &p, ticket);
 }
 
 static ein_status eini_timer_recv(void *user, int to, int from, int64_t tag, void *data,
                                   size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0};
+  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0, NULL};
   return eini_timer_post((eini_timer *)user, &p, ticket);
 }
 
@@ -4489,7 +4879,7 @@ static void eini_timer_idle(eini_timer *c, int place) {
 static ein_status eini_timer_compute(void *user, int place, int order, double seconds,
                                      ein_ticket *ticket) {
   eini_timer *c = (eini_timer *)user;
-  const eini_post p = {place, place, 0, 0, order, NULL, NULL, 0, 0};
+  const eini_post p = {place, place, 0, 0, order, NULL, NULL, 0, 0, NULL};
   EINI_TRY(eini_timer_new(c, &p, EINI_TIMER_WAITS, ticket));
   c->op[*ticket - 1].end = seconds;
   int64_t *at = &c->first[place];
@@ -4898,8 +5288,8 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   n = eini_steps_key(x, n, right, rank);
   if (eini_dist_clocked(x->d)) return *id = 0, EIN_OK;
   if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
-  const eini_merge_side l = {to, rank, shape, left, NULL, NULL};
-  const eini_merge_side r = {from, rank, shape, right, NULL, NULL};
+  const eini_merge_side l = {to, rank, shape, left, NULL, NULL, 0};
+  const eini_merge_side r = {from, rank, shape, right, NULL, NULL, 0};
   eini_block_merge m = {fold, 0, from, rank, shape, l, r, l};
   if (fold == EIN_FOLD_NONE) m.left = r;
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);
@@ -6850,6 +7240,7 @@ EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabr
   fabric->recv_fn = eini_copying_recv;
   fabric->test_fn = eini_copying_test;
   fabric->wait_fn = eini_copying_wait;
+  fabric->memory_fn = eini_copying_memory;
   fabric->destroy_fn = eini_copying_destroy;
   return EIN_OK;
 }
@@ -6994,6 +7385,9 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_tensors(d));
   EINI_TRY(eini_dist_pins(ctx, d));
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
+  eini_dist_provider(d);
+  d->held = EINI_NEW(&d->arena, void *, d->fabric.count);
+  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
   if (d->desc.schedule != NULL) {
@@ -7165,6 +7559,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
 EIN_API void ein_dist_destroy(ein_dist *d) {
   if (d == NULL) return;
   eini_arena arena = d->arena;
+  eini_own_release(d);
   if (d->kept != NULL && *d->kept != NULL) d->al.free_fn(*d->kept, d->workspace, d->al.user);
   eini_block_plans_end(&d->plans);
   eini_arena_free(&arena);
@@ -7337,7 +7732,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.flow.done_fn = eini_dist_job_done;
   x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
-  const ein_status st = eini_flow_all(&x.flow, &d->executor);
+  const ein_status st = eini_own_end(&x, eini_flow_all(&x.flow, &d->executor));
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);
@@ -7367,6 +7762,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
   if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
+  if (st == EIN_OK) st = eini_own_hold(d);
   if (st == EIN_OK && f->room_fn != NULL) st = f->room_fn(f->user, d->jobs.ntransfer, moved);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
   if (st == EIN_OK)

@@ -20,7 +20,7 @@
 //
 // CONTENTS (search for >>name)
 //
-// Manual: PLACES AND RANKS, MESSAGES, FAILURES
+// Manual: PLACES AND RANKS, MESSAGES, DEVICES, FAILURES
 //
 //   >>mpi-api     public functions
 //   >>mpi-post    requests and tickets
@@ -57,6 +57,16 @@
 // moves what a reduce-scatter does at least. Bits are those of the copying fabric.
 //
 //
+// DEVICES
+//
+// Ranks with a GPU (EINSUM_CUDA) keep what their places have of statements that run there in its
+// memory. Where MPI takes memory of devices messages are sent from there and received there, packed
+// by kernels where they do not lie in one piece; the library is asked (MPIX_Query_cuda_support), or
+// ein_mpi_aware says so, and it is never assumed. Else they go through pinned memory of the host.
+// Folds by MPI_Ireduce are always the host's. An MPI library may want a current context already
+// when it is initialised, or its own variables set: its manual says so.
+//
+//
 // FAILURES
 //
 // Ranks agree on a status when a plan was made and when it has run, so a rank without memory gives
@@ -84,7 +94,7 @@ extern "C" {
 
 // ================================================================================================
 // >>mpi-api  public functions
-// All but ein_mpi_moved are collective over the fabric's ranks.
+// All but ein_mpi_moved and ein_mpi_aware are collective over the fabric's ranks.
 // ================================================================================================
 
 // p places over the ranks of comm, which is duplicated; p is 0 (one at every rank) or at least the
@@ -102,6 +112,10 @@ EIN_API ein_status ein_mpi_map(ein_ctx *ctx, ein_fabric *fabric, const ein_graph
 // every rank, filled by ein_dist_execute, which was zero bytes before; where it is not made whole
 // it stays. Elements that live at several places must be alike there.
 EIN_API ein_status ein_mpi_gather(const ein_fabric *fabric, const ein_ztensor *out, int root);
+// Does MPI take memory of devices, of a provider's own (EINSUM_CUDA)? aware 0, 1: so it is; -1: as
+// it was. Returns it; at first what the library says where it can be asked (OpenMPI, MPICH 4), else
+// 0. Before plans are made on the fabric. Not collective: ranks need not have the same.
+EIN_API int ein_mpi_aware(ein_fabric *fabric, int aware);
 // The status of a rank becomes that of all, the largest of them.
 EIN_API ein_status ein_mpi_agree(const ein_fabric *fabric, ein_status status);
 // What this rank has sent and received since the fabric was made, in messages and bytes, what went
@@ -116,6 +130,19 @@ EIN_API void ein_mpi_moved(const ein_fabric *fabric, int64_t *messages, int64_t 
 
 #if defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_MPI_IMPLEMENTATION_DONE)
 #define EINSUM_MPI_IMPLEMENTATION_DONE
+
+// Whether the library takes memory of devices is asked at run time, where it can be.
+#if defined(OPEN_MPI) && defined(__has_include)
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#endif
+#if defined(MPIX_CUDA_AWARE_SUPPORT) || \
+    (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000 && !defined(I_MPI_VERSION))
+#define EINI_MPI_ASK (MPIX_Query_cuda_support() == 1)
+#else
+#define EINI_MPI_ASK 0
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -137,6 +164,7 @@ typedef struct eini_mpi_request {
   MPI_Request request;
   int64_t next;             // of the same message, or of the free ones; 0: none
   int held;                 // 1: not its turn yet
+  int lent;                 // 1: its data is in a provider's memory
 } eini_mpi_request;
 
 // What was posted to a group before its turn.
@@ -172,6 +200,10 @@ typedef struct eini_mpi {
   eini_mpi_group *group;    // room for EINI_MPI_GROUPS, or NULL
   int ngroup;
   MPI_Op extreme[2];        // max and min of real numbers
+  int aware;                // 1: MPI takes memory of devices
+  const ein_kernels *away;  // in whose memory is what is posted next; NULL: the host's
+  const ein_kernels *lent;  // in whose memory is what so many requests are of
+  int64_t nlent;
 } eini_mpi;
 
 static int eini_mpi_first(const eini_mpi *m, int run) {
@@ -220,6 +252,46 @@ static ein_status eini_mpi_room(void *user, int64_t tickets, int64_t bytes) {
   return eini_mpi_grow((eini_mpi *)user, tickets + bytes / (int64_t)EINI_MPI_PIECE);
 }
 
+// ---- memory of devices ----
+
+static ein_status eini_mpi_memory(void *user, const ein_kernels *k) {
+  eini_mpi *m = (eini_mpi *)user;
+  if (k != NULL && (!m->aware || k->memory->lend_fn == NULL)) return EIN_ERR_UNSUPPORTED;
+  m->away = k;
+  return EIN_OK;
+}
+
+// Before MPI is called, which may read and write what it was given; then eini_mpi_lent.
+static const ein_kernels *eini_mpi_lend(const eini_mpi *m) {
+  const ein_kernels *k = m->away != NULL ? m->away : m->nlent > 0 ? m->lent : NULL;
+  return k != NULL && k->memory->lend_fn(k->user, 1) == EIN_OK ? k : NULL;
+}
+
+static void eini_mpi_lent(const ein_kernels *k) {
+  if (k != NULL) (void)k->memory->lend_fn(k->user, 0);
+}
+
+// MPI knows nothing of streams: what a place was asked for in its memory is over.
+static ein_status eini_mpi_made(const eini_mpi *m, int place) {
+  const ein_kernels *k = m->away;
+  ein_ticket ticket = 0;
+  if (k == NULL) return EIN_OK;
+  if (k->memory->place_fn != NULL) k->memory->place_fn(k->user, place);
+  ein_status st = k->memory->mark_fn(k->user, &ticket);
+  if (st == EIN_OK && ticket != 0) st = k->memory->wait_fn(k->user, ticket);
+  if (k->memory->place_fn != NULL) k->memory->place_fn(k->user, -1);
+  return st;
+}
+
+static void eini_mpi_lends(eini_mpi *m, int64_t number) {
+  m->all[number].lent = m->away != NULL;
+  if (m->away == NULL) return;
+  m->lent = m->away;
+  m->nlent++;
+}
+
+// ---- requests ----
+
 // A request's number, never 0.
 static ein_status eini_mpi_new(eini_mpi *m, int64_t *number) {
   if (m->free == 0) EINI_TRY(eini_mpi_grow(m, m->cap < 64 ? 64 : 2 * m->cap));
@@ -234,8 +306,8 @@ static void eini_mpi_old(eini_mpi *m, int64_t number) {
 }
 
 // Posts a message, in pieces from the first byte on; on failure what was posted still has to end.
-static ein_status eini_mpi_post(eini_mpi *m, int rank, int tag, const void *data, void *room,
-                                size_t bytes, ein_ticket *ticket) {
+static ein_status eini_mpi_pieces(eini_mpi *m, int rank, int tag, const void *data, void *room,
+                                  size_t bytes, ein_ticket *ticket) {
   size_t at = 0;
   int64_t last = 0;
   *ticket = 0;
@@ -254,6 +326,7 @@ static ein_status eini_mpi_post(eini_mpi *m, int rank, int tag, const void *data
     }
     m->all[k].next = 0;
     m->all[k].held = 0;
+    eini_mpi_lends(m, k);
     if (last == 0) *ticket = k;
     else m->all[last].next = k;
     last = k;
@@ -263,30 +336,43 @@ static ein_status eini_mpi_post(eini_mpi *m, int rank, int tag, const void *data
   return EIN_OK;
 }
 
+// The same of what is, or goes, to the memory of a place. It is posted, whatever became of that:
+// another rank waits for it.
+static ein_status eini_mpi_post(eini_mpi *m, int place, int rank, int tag, const void *data,
+                                void *room, size_t bytes, ein_ticket *ticket) {
+  const ein_status made = eini_mpi_made(m, place);
+  const ein_kernels *k = eini_mpi_lend(m);
+  const ein_status st = eini_mpi_pieces(m, rank, tag, data, room, bytes, ticket);
+  eini_mpi_lent(k);
+  return st != EIN_OK ? st : made;
+}
+
 static ein_status eini_mpi_send(void *user, int from, int to, int64_t tag, const void *data,
                                 size_t bytes, ein_ticket *ticket) {
   eini_mpi *m = (eini_mpi *)user;
   m->sent += (int64_t)bytes;
-  return eini_mpi_post(m, eini_mpi_rank(m, to), eini_mpi_tag(m, from, to, tag), data, NULL, bytes,
-                       ticket);
+  return eini_mpi_post(m, from, eini_mpi_rank(m, to), eini_mpi_tag(m, from, to, tag), data, NULL,
+                       bytes, ticket);
 }
 
 static ein_status eini_mpi_recv(void *user, int to, int from, int64_t tag, void *data,
                                 size_t bytes, ein_ticket *ticket) {
   eini_mpi *m = (eini_mpi *)user;
   m->received += (int64_t)bytes;
-  return eini_mpi_post(m, eini_mpi_rank(m, from), eini_mpi_tag(m, from, to, tag), NULL, data,
+  return eini_mpi_post(m, to, eini_mpi_rank(m, from), eini_mpi_tag(m, from, to, tag), NULL, data,
                        bytes, ticket);
 }
 
 static ein_status eini_mpi_test(void *user, ein_ticket ticket, int *done) {
   eini_mpi *m = (eini_mpi *)user;
+  const ein_kernels *lent = eini_mpi_lend(m);
+  int failed = MPI_SUCCESS;
   *done = 1;
   if (ticket != 0 && m->all[ticket].held) *done = 0;
-  for (int64_t k = ticket; k != 0 && *done; k = m->all[k].next)  // null requests are done
-    if (MPI_Test(&m->all[k].request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-      return EIN_ERR_INTERNAL;
-  return EIN_OK;
+  for (int64_t k = ticket; k != 0 && *done && failed == MPI_SUCCESS; k = m->all[k].next)
+    failed = MPI_Test(&m->all[k].request, done, MPI_STATUS_IGNORE);  // null requests are done
+  eini_mpi_lent(lent);
+  return failed == MPI_SUCCESS ? EIN_OK : EIN_ERR_INTERNAL;
 }
 
 // Waits, and lets others compute meanwhile: ranks may be more than cores, libraries may only spin.
@@ -307,13 +393,16 @@ static ein_status eini_mpi_all(const eini_mpi *m, void *data, int n, MPI_Datatyp
 
 static ein_status eini_mpi_wait(void *user, ein_ticket ticket) {
   eini_mpi *m = (eini_mpi *)user;
+  const ein_kernels *lent = eini_mpi_lend(m);
   ein_status st = EIN_OK;
   for (int64_t k = ticket, next; k != 0; k = next) {
     next = m->all[k].next;
+    m->nlent -= m->all[k].lent;
     if (m->all[k].held) st = EIN_ERR_INTERNAL;  // what comes before it was not posted
     else if (eini_mpi_end(&m->all[k].request) != EIN_OK) st = EIN_ERR_INTERNAL;
     eini_mpi_old(m, k);
   }
+  eini_mpi_lent(lent);
   return st;
 }
 
@@ -375,8 +464,8 @@ static ein_status eini_mpi_turns(eini_mpi *m, eini_mpi_group *g, int turns) {
   return EIN_OK;
 }
 
-// Posts what h says to a group, in its turn.
-static ein_status eini_mpi_hold(eini_mpi *m, eini_mpi_group *g, int turns, int turn,
+// Notes what h says to a group, and posts what has its turn.
+static ein_status eini_mpi_note(eini_mpi *m, eini_mpi_group *g, int turns, int turn,
                                 eini_mpi_held *h, ein_ticket *ticket) {
   int64_t last = 0;
   *ticket = 0;
@@ -386,6 +475,7 @@ static ein_status eini_mpi_hold(eini_mpi *m, eini_mpi_group *g, int turns, int t
     m->all[k].request = MPI_REQUEST_NULL;
     m->all[k].next = 0;
     m->all[k].held = 1;
+    eini_mpi_lends(m, k);
     if (last == 0) *ticket = k;
     else m->all[last].next = k;
     last = k;
@@ -393,6 +483,15 @@ static ein_status eini_mpi_hold(eini_mpi *m, eini_mpi_group *g, int turns, int t
   h->ticket = *ticket;
   g->held[turn] = *h;
   return eini_mpi_turns(m, g, turns);
+}
+
+static ein_status eini_mpi_hold(eini_mpi *m, eini_mpi_group *g, int turns, int turn,
+                                eini_mpi_held *h, ein_ticket *ticket) {
+  const ein_status made = eini_mpi_made(m, eini_mpi_first(m, m->run));
+  const ein_kernels *k = eini_mpi_lend(m);
+  const ein_status st = eini_mpi_note(m, g, turns, turn, h, ticket);
+  eini_mpi_lent(k);
+  return st != EIN_OK ? st : made;
 }
 
 static ein_status eini_mpi_spread(void *user, int number, int turns, int turn, int root, void *data,
@@ -591,6 +690,7 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
   const int sane = none.places >= ranks && none.places <= EIN_PLACES_MAX;
   if (!sane) none.places = ranks;
   const int64_t each = ((int64_t)none.places + ranks - 1) / ranks;
+  none.aware = EINI_MPI_ASK;
   none.pairs = each * each;
   none.tags = ((there ? (int64_t)*most : 32767) + 1) / none.pairs;
   ein_status st = m == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
@@ -618,6 +718,7 @@ EIN_API ein_status ein_fabric_mpi(ein_ctx *ctx, MPI_Comm comm, int p, ein_fabric
   fabric->room_fn = eini_mpi_room;
   fabric->destroy_fn = eini_mpi_destroy;
   fabric->same_fn = eini_mpi_same;
+  fabric->memory_fn = eini_mpi_memory;
   if (m->places != ranks) return EIN_OK;  // else a rank would be in a group several times
   fabric->groups_fn = eini_mpi_groups;
   fabric->spread_fn = eini_mpi_spread;
@@ -681,6 +782,13 @@ EIN_API ein_status ein_mpi_agree(const ein_fabric *fabric, ein_status status) {
   if (eini_mpi_of(fabric) == NULL) return EIN_ERR_ARGUMENT;
   const ein_status failed = fabric->agree_fn(fabric->user, &status);
   return failed != EIN_OK ? failed : status;
+}
+
+EIN_API int ein_mpi_aware(ein_fabric *fabric, int aware) {
+  if (eini_mpi_of(fabric) == NULL) return 0;
+  eini_mpi *m = (eini_mpi *)fabric->user;
+  if (aware >= 0) m->aware = aware != 0;
+  return m->aware;
 }
 
 EIN_API void ein_mpi_moved(const ein_fabric *fabric, int64_t *messages, int64_t *sent,

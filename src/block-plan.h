@@ -70,6 +70,7 @@ typedef struct eini_merge_side {
   const int64_t *shape, *stride;  // stride NULL: dense
   const eini_map *map;
   const int64_t *low;
+  int space;                    // as of views
 } eini_merge_side;
 
 // result = left merged with right, for all indices. With `choice` param 0 says that there is no
@@ -122,7 +123,8 @@ static ein_status eini_block_merge_fill(ein_plan *p, const eini_block_merge *x) 
     view[k].rank = v->rank;
     view[k].shape = v->shape;
     view[k].strides = v->stride;
-    layout[id[k]] = v->stride == NULL ? NULL : &view[k];
+    view[k].space = v->space;
+    layout[id[k]] = v->stride == NULL && v->space == 0 ? NULL : &view[k];
   }
   EINI_TRY(eini_graph_add_stmt(g, id[2], x->nindex, nop, id, &s));
   for (int i = 0; i < s->nindex; i++) s->index[i].name = "", s->index[i].extent = x->len[i];

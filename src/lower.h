@@ -184,11 +184,11 @@ static ein_map eini_map_of(const eini_task *t) {
 }
 
 // Asks the providers; without an answer the portable map runs. Where the order of folds counts, or
-// that all blocks do alike, nobody is asked.
+// that all blocks do alike, nobody is asked, nor where states are not finished.
 static ein_status eini_map_choose(const eini_lowering *lo, eini_task *t) {
   int asked = 0;
   for (int i = 0; i < lo->nkernels; i++) asked |= lo->kernels[i]->map_plan != NULL;
-  if (!asked || lo->g->ordered || t->no_reduction) return EIN_OK;
+  if (!asked || lo->g->ordered || t->no_reduction || t->carries) return EIN_OK;
   t->candidate = EINI_NEW(lo->a, eini_candidate, lo->nkernels + 1);
   t->dtype = EINI_NEW(lo->a, ein_dtype, t->nstream);
   if (t->candidate == NULL || t->dtype == NULL) return EIN_ERR_NO_MEMORY;

@@ -180,9 +180,9 @@ static ein_status eini_fit_each(eini_fit_maker *w, int rank, const int64_t *shap
                                 ein_dtype type, ein_dtype to, const int64_t *from,
                                 const int64_t *stride, int64_t *id) {
   eini_block_plans *l = w->f->each;
-  const eini_merge_side left = {type, rank, shape, from, NULL, NULL};
-  const eini_merge_side right = {type, rank, shape, NULL, NULL, NULL};
-  const eini_merge_side result = {to, rank, shape, stride, NULL, NULL};
+  const eini_merge_side left = {type, rank, shape, from, NULL, NULL, 0};
+  const eini_merge_side right = {type, rank, shape, NULL, NULL, NULL, 0};
+  const eini_merge_side result = {to, rank, shape, stride, NULL, NULL, 0};
   const eini_block_merge x = {fold, fold != EIN_FOLD_NONE, type, rank, shape, left, right, result};
   eini_arena scratch;
   if (l == NULL) l = w->f->each = EINI_NEW(&w->f->arena, eini_block_plans, 1);

@@ -421,6 +421,12 @@ typedef struct ein_memory {
   ein_status (*later_fn)(void *user, size_t bytes, void *from, void *to);  // frees from
   void (*place_fn)(void *user, int place);  // this thread's calls are for it; -1: none. May be NULL
   ein_status (*settle_fn)(void *user);  // what later_fn brings home is there; both or NULL
+  // All four or NULL. Memory that is kept, and handed to others: lend_fn goes around their calls.
+  ein_status (*hold_fn)(void *user, size_t bytes, void **at);
+  void (*release_fn)(void *user, void *at);
+  ein_status (*lend_fn)(void *user, int begin);
+  ein_status (*peer_fn)(void *user, size_t bytes, const void *from, int from_place, void *to,
+                        int to_place);  // between places, in the order of what both were asked for
 } ein_memory;
 
 // A provider of kernels. The plan functions are pure questions: 0 means no. nth -1 asks for the

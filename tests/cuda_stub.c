@@ -40,7 +40,8 @@ static int fails(void) { return calls++ == fail_at ? fail_code : 0; }
 // ---- device memory ----
 
 // Blocks that are taken, their bytes, the most there were, and how many there may be.
-static struct { uint64_t at; size_t bytes; } block[4096];
+static struct { uint64_t at; size_t bytes; int device; } block[4096];
+static int on_device;  // whose context was pushed last
 static size_t taken, most_taken, room = SIZE_MAX;
 
 void stub_room(size_t bytes);  // from now on
@@ -53,11 +54,12 @@ static const size_t arena_bytes = (size_t)1 << 31;
 static size_t arena_used;
 static long arena_live;
 
+// STUB_AWARE: the host may touch it, as a library of MPI does that knows of devices.
 static void open_arena(void) {
   if (arena_used) mprotect(arena, arena_used, PROT_READ | PROT_WRITE);
 }
 static void shut_arena(void) {
-  if (arena_used) mprotect(arena, arena_used, PROT_NONE);
+  if (arena_used && getenv("STUB_AWARE") == NULL) mprotect(arena, arena_used, PROT_NONE);
 }
 
 int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream);
@@ -86,6 +88,7 @@ int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream) {
   shut_arena();
   *at = block[slot].at = (uint64_t)(uintptr_t)p;
   block[slot].bytes = bytes;
+  block[slot].device = on_device;
   taken += bytes;
   if (taken > most_taken) most_taken = taken;
   arena_live++, live++;
@@ -103,6 +106,20 @@ int cuMemFreeAsync(uint64_t at, void *stream) {
   arena_live--, live--;
   return 0;
 }
+int cuMemAlloc_v2(uint64_t *at, size_t bytes);
+int cuMemAlloc_v2(uint64_t *at, size_t bytes) { return cuMemAllocAsync(at, bytes, NULL); }
+int cuMemFree_v2(uint64_t at);
+int cuMemFree_v2(uint64_t at) { return cuMemFreeAsync(at, NULL); }
+// Whose memory an address is in; -1: nobody's.
+static int device_of(uint64_t at) {
+  for (int i = 0; i < 4096; i++)
+    if (block[i].at != 0 && at >= block[i].at && at - block[i].at < block[i].bytes)
+      return block[i].device;
+  return -1;
+}
+int stub_device(const void *at);
+int stub_device(const void *at) { return device_of((uint64_t)(uintptr_t)at); }
+
 // ---- what would be under way at a time ----
 // Operations are done at once, but a clock says when each would run: after what its stream had
 // before, what that waits for, and what the host has waited for. A kernel takes a unit of time, a
@@ -154,6 +171,7 @@ static int copy(void *to, const void *from, size_t bytes, const void *device, vo
   const int failed = fails();
   if (failed) return failed;
   if (bytes > 0 && (d < arena || d + bytes > arena + arena_used)) return WRONG;
+  if (bytes > 0 && device_of((uint64_t)(uintptr_t)d) != on_device) return WRONG;
   passes(stream, (double)((bytes + 65535) / 65536), last_copy, last_kernel);
   open_arena();
   memcpy(to, from, bytes);
@@ -218,7 +236,6 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 static int depth;  // contexts pushed
 static char contexts[DEVICES];
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;  // between push and pop: one thread
-static int current;  // the device whose context was pushed last
 // STUB_TRACE: a folder that gets a file for each device in use, and for each that ran a kernel.
 static void trace(const char *what, int device) {
   const char *folder = getenv("STUB_TRACE");
@@ -248,7 +265,7 @@ int cuCtxPushCurrent_v2(void *ctx) {
   if (c < contexts || c >= contexts + DEVICES) return WRONG;
   pthread_mutex_lock(&one);
   depth++;
-  current = (int)(c - contexts);
+  on_device = (int)(c - contexts);
   return 0;
 }
 int cuCtxPopCurrent_v2(void **ctx);
@@ -257,6 +274,55 @@ int cuCtxPopCurrent_v2(void **ctx) {
   const int wrong = --depth < 0;
   pthread_mutex_unlock(&one);
   return wrong ? WRONG : 0;
+}
+
+// ---- devices that open their memory to each other: not with STUB_NO_PEERS ----
+
+static char opened[DEVICES][DEVICES];  // to whom, whose
+static long peer_questions, peer_bytes;
+long stub_asked(void);  // questions whether a device reaches another's memory
+long stub_asked(void) { return peer_questions; }
+long stub_peer(void);   // bytes that went from one device to another
+long stub_peer(void) { return peer_bytes; }
+
+int cuDeviceCanAccessPeer(int *can, int device, int peer);
+int cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  peer_questions++;
+  *can = getenv("STUB_NO_PEERS") == NULL;
+  return device != peer && device < DEVICES && peer < DEVICES ? fails() : WRONG;
+}
+int cuCtxEnablePeerAccess(void *ctx, unsigned flags);
+int cuCtxEnablePeerAccess(void *ctx, unsigned flags) {
+  const long peer = (const char *)ctx - contexts;
+  if (peer < 0 || peer >= DEVICES || flags != 0 || peer == on_device || depth < 1) return WRONG;
+  const int failed = fails(), again = opened[on_device][peer];
+  if (failed) return failed;
+  opened[on_device][peer] = 1;
+  return again ? 704 : 0;
+}
+int cuMemcpyPeerAsync(uint64_t to, void *to_ctx, uint64_t from, void *from_ctx, size_t bytes,
+                      void *stream);
+int cuMemcpyPeerAsync(uint64_t to, void *to_ctx, uint64_t from, void *from_ctx, size_t bytes,
+                      void *stream) {
+  const int src = (int)((char *)from_ctx - contexts), dst = (int)((char *)to_ctx - contexts);
+  const int failed = fails();
+  if (failed) return failed;
+  if (bytes == 0 || device_of(from) != src || device_of(to) != dst ||
+      device_of(from + bytes - 1) != src || device_of(to + bytes - 1) != dst ||
+      dst != on_device || !opened[src][dst] || !opened[dst][src])
+    return WRONG;
+  passes(stream, (double)((bytes + 65535) / 65536), last_copy, last_kernel);
+  open_arena();
+  memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+  shut_arena();
+  peer_bytes += (long)bytes;
+  return 0;
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream);
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  if (device_of(from) != on_device) return WRONG;
+  return copy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, (void *)(uintptr_t)to,
+              stream);
 }
 static int handle(void **p) {
   const int failed = fails();
@@ -636,6 +702,11 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   if (gx == 0 || gx > INT32_MAX || gy * gz * by * bz != 1 || bx != THREADS ||
       (int)shared > m->most || m->bytes > 4096 || depth != 1)
     return WRONG;
+  for (int i = 0; i + 8 <= m->bytes; i += 8) {  // what may be an address is none of another device
+    uint64_t word;
+    memcpy(&word, (const char *)args[0] + i, sizeof word);
+    if (device_of(word) >= 0 && device_of(word) != on_device) return BROKEN;
+  }
   if (captured) {
     if (nnoted == 16) return NO_MEMORY;
     noted[nnoted].f = f;
@@ -645,7 +716,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     return 0;
   }
   passes(stream, 1, last_kernel, last_copy);
-  trace("ran", current);
+  trace("ran", on_device);
   open_arena();
   *m->blocks = (int)gx;
   *m->sync = yield;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# tests/test_mpi.c and test_dtensor.c with one MPI library: tests/mpi.sh BUILD openmpi|mpich RANKS..
+# tests/test_mpi.c, test_dtensor.c and, under a stub of CUDA ($CUDA_STUB), test_mpi_devices.c with
+# one MPI library: tests/mpi.sh BUILD openmpi|mpich RANKS..
 # Compiles them, with every warning that make matrix asks for ($WARN), and runs them on so many
 # ranks, which may be more than there are cores; then the command, see tests/mpi_command.sh. Exit
 # status 77, with the reason, where that library is missing.
@@ -23,7 +24,8 @@ for one in gcc clang g++ clang++; do
     *++) files="-x c++ -std=c++11 $(printf '%s\n' $WARN | grep -v prototypes | tr '\n' ' ')
            -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -DEINSUM_IMPLEMENTATION -DCOMPILE_MPI
            tests/compile.c" ;;
-    *) files="-std=c99 $WARN -DTEST_MPI tests/test_mpi.c tests/test_dtensor.c" ;;
+    *) files="-std=c99 $WARN -DTEST_MPI tests/test_mpi.c tests/test_dtensor.c
+           tests/test_mpi_devices.c" ;;
   esac
   "$cc" -O0 -Werror -Wno-unused-function -Wno-unused-command-line-argument -fsyntax-only \
     $files || exit 1
@@ -53,6 +55,14 @@ for n; do
     timeout -k 5 300 "$run" $options -n "$n" "$build/test_${t}_$library" || exit 1
   done
 done
+if [ -n "$CUDA_STUB" ]; then  # generated kernels are compiled by CC: hundreds of small files
+  "$cc" -std=c99 -O0 $WARN -Werror -Wno-unused-function -o "$build/test_mpi_devices_$library" \
+    tests/test_mpi_devices.c -lm -ldl -lpthread || exit 1
+  for n in 2 4; do
+    timeout -k 5 300 "$run" $options -n $n "$build/test_mpi_devices_$library" "$CUDA_STUB" ||
+      exit 1
+  done
+fi
 # Examples are linked to one library, which saves a minute.
 echo '#include "einsum.h"' | "$cc" -std=c99 -O0 -w -I. -DEINSUM_IMPLEMENTATION -DEINSUM_MPI -x c \
   -c -o "$build/library_$library.o" - || exit 1

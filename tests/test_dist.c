@@ -242,61 +242,6 @@ static void test_relation_memory(void) {
   ein_graph_destroy(g);
 }
 
-// ---- execution: random cuts ---------------------------------------------------------------------
-
-#define MAX_STMTS 24
-
-typedef struct cuts {
-  ein_parts parts[MAX_STMTS], pins[MAX_TENSORS];
-  int64_t pin_cut[MAX_TENSORS][4];
-  int pin_order[MAX_TENSORS][4];
-  int64_t cut[MAX_STMTS][MAX_INDEX];
-  int order[MAX_STMTS][MAX_INDEX];
-} cuts;
-
-// Holds some inputs in random partitions.
-static void random_pins(const ein_graph *g, int p, cuts *c) {
-  for (int t = 0; t < g->ntensor; t++) {
-    const eini_tensor *x = &g->tensor[t];
-    ein_parts *e = &c->pins[t];
-    if (x->role != EIN_ROLE_INPUT || chance(60)) continue;
-    e->nindex = x->rank;
-    e->cut = c->pin_cut[t];
-    e->order = c->pin_order[t];
-    e->ntask = 1;
-    for (int r = 0; r < x->rank; r++) {
-      c->pin_cut[t][r] = eini_max64(1, draw(1, eini_min64(x->shape[r], p / e->ntask) + 1) - 1);
-      e->ntask *= c->pin_cut[t][r];
-      if (c->pin_cut[t][r] > 1) c->pin_order[t][e->norder++] = r;
-    }
-  }
-}
-
-// Random cuts of every statement for p places, in random orders.
-static void random_cuts(const ein_graph *g, int p, cuts *c) {
-  memset(c, 0, sizeof *c);
-  random_pins(g, p, c);
-  for (int k = 0; k < g->nstmt; k++) {
-    const eini_stmt *s = &g->stmt[k];
-    ein_parts *e = &c->parts[k];
-    e->nindex = s->nindex;
-    e->cut = c->cut[k];
-    e->order = c->order[k];
-    e->ntask = 1;
-    for (int i = 0; i < s->nindex; i++) c->cut[k][i] = 1;
-    for (int tries = chance(10) ? 0 : 6; tries > 0 && s->nindex > 0; tries--) {
-      int i = (int)draw(0, s->nindex - 1);
-      int64_t most = eini_min64(s->index[i].extent, p / e->ntask);
-      if (c->cut[k][i] > 1 || most < 2) continue;
-      c->cut[k][i] = chance(50) ? most : draw(2, most);
-      e->ntask *= c->cut[k][i];
-      int at = (int)draw(0, e->norder);
-      for (int j = e->norder++; j > at; j--) c->order[k][j] = c->order[k][j - 1];
-      c->order[k][at] = i;
-    }
-  }
-}
-
 // ---- bytes, counted element by element from the definitions ----
 
 static int64_t piece_of(int64_t extent, int64_t cut, int64_t i) {

@@ -79,7 +79,8 @@ EIN_API size_t ein_cuda_info(const ein_cuda *cuda, char *buf, size_t size);
 typedef struct ein_cuda_counts {
   int64_t launches, gemms;         // kernels that were started, and calls of cuBLAS
   int64_t compiled, loaded;        // by NVRTC, and from the shelf
-  int64_t to_device, from_device;  // bytes
+  int64_t to_device, from_device;  // bytes from and to the host,
+  int64_t peer;                    //   and from one device to another
   double seconds;                  // of kernels and products, by the device's events
 } ein_cuda_counts;
 EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *cuda);  // since ein_cuda_create

@@ -45,10 +45,16 @@
   X(0, pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                    \
   X(0, alloc, cuMemAllocAsync, (uint64_t *, size_t, void *))                                      \
   X(0, free_fn, cuMemFreeAsync, (uint64_t, void *))                                               \
+  X(0, hold, cuMemAlloc_v2, (uint64_t *, size_t))                                                 \
+  X(0, release_held, cuMemFree_v2, (uint64_t))                                                    \
   X(0, pin, cuMemHostAlloc, (void **, size_t, unsigned))                                          \
   X(0, unpin, cuMemFreeHost, (void *))                                                            \
   X(0, to_device, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                 \
   X(0, from_device, cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))                     \
+  X(0, beside, cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void *))                        \
+  X(0, to_peer, cuMemcpyPeerAsync, (uint64_t, void *, uint64_t, void *, size_t, void *))          \
+  X(0, peer_asked, cuDeviceCanAccessPeer, (int *, int, int))                                      \
+  X(0, peer_open, cuCtxEnablePeerAccess, (void *, unsigned))                                      \
   X(0, module_load, cuModuleLoadData, (void **, const void *))                                    \
   X(0, module_unload, cuModuleUnload, (void *))                                                   \
   X(0, module_function, cuModuleGetFunction, (void **, void *, const char *))                     \
@@ -109,7 +115,8 @@ enum {
   EINI_CUDA_KEEP = 4,           // attribute of a pool: bytes it does not give back
   EINI_CUDA_APART = 1,          // a stream that waits for no other; an event without times: 2
   EINI_CUDA_UNTIMED = 2,
-  EINI_CUDA_TF32 = 3            // how cuBLAS multiplies f32
+  EINI_CUDA_TF32 = 3,           // how cuBLAS multiplies f32
+  EINI_CUDA_OPENED = 704        // the peer's memory is open already
 };
 
 typedef void (*eini_cuda_any)(void);
@@ -167,12 +174,15 @@ struct ein_cuda {
   ein_allocator al;
   int npeer;                    // devices of places beside this one, which place q of n + 1 has in
   ein_cuda *peer[EINI_CUDA_DEVICES];  // turn: 0 this, then these
+  // Of devices a < b, by their numbers among these: do they copy to each other? 0: not asked yet;
+  // 1: yes; 2: no.
+  unsigned char direct[EINI_CUDA_DEVICES + 1][EINI_CUDA_DEVICES + 1];
   eini_cuda_api api;
   void *library[4];             // driver, NVRTC, cuBLAS, cuBLASLt
   int ready, number;            // of the device
   void *primary, *stream, *blas, *lt;
   eini_cuda_lane up, home;      // copies to the device, and from it
-  void *order;                  // event between streams
+  void *order, *met;            // events between streams, and between devices
   int ahead;                    // the lane up has what the next kernel waits for
   uint64_t fresh[EINI_CUDA_FRESH];  // addresses that no kernel knows yet; 0: none
   int nfresh, nlater;
@@ -188,10 +198,12 @@ struct ein_cuda {
   eini_cuda_kernel *first, **last;
   ein_cuda_counts counts;
   ein_cuda_shelf shelf;
+  ein_cuda *chief;              // whose shelf that is, too: itself, or the first device of places
   char machine[96];             // that rates and what was tuned are of
   char why[512];                // there is no device, or the last error
 #if !defined(_WIN32)            // else the pool of einsum_cpu.h has no threads, either
   pthread_mutex_t lock;         // over all that runs, and the list of kernels
+  pthread_mutex_t shelves;      // of the first device of places: one of them calls the shelf
   pthread_key_t place;          // of the thread, plus 1; with peers
 #endif
 };
@@ -199,6 +211,7 @@ struct ein_cuda {
 #if defined(_WIN32)
 static int eini_cuda_lock_new(ein_cuda *c) { return c != NULL; }
 static void eini_cuda_lock_end(ein_cuda *c) { (void)c; }
+static void eini_cuda_shelf_lock(ein_cuda *c, int mine) { (void)c, (void)mine; }
 static void eini_cuda_lock(ein_cuda *c) { (void)c; }
 static void eini_cuda_unlock(ein_cuda *c) { (void)c; }
 static int eini_cuda_place_new(ein_cuda *c) { return c == NULL; }
@@ -206,8 +219,20 @@ static void eini_cuda_place_end(ein_cuda *c) { (void)c; }
 static void eini_cuda_place_set(ein_cuda *c, int place) { (void)c, (void)place; }
 static int eini_cuda_place_get(ein_cuda *c) { return (void)c, -1; }
 #else  // not _WIN32
-static int eini_cuda_lock_new(ein_cuda *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
-static void eini_cuda_lock_end(ein_cuda *c) { (void)pthread_mutex_destroy(&c->lock); }
+static int eini_cuda_lock_new(ein_cuda *c) {
+  if (pthread_mutex_init(&c->lock, NULL) != 0) return 0;
+  if (pthread_mutex_init(&c->shelves, NULL) == 0) return 1;
+  (void)pthread_mutex_destroy(&c->lock);
+  return 0;
+}
+static void eini_cuda_lock_end(ein_cuda *c) {
+  (void)pthread_mutex_destroy(&c->shelves);
+  (void)pthread_mutex_destroy(&c->lock);
+}
+static void eini_cuda_shelf_lock(ein_cuda *c, int mine) {
+  if (mine) (void)pthread_mutex_lock(&c->chief->shelves);
+  else (void)pthread_mutex_unlock(&c->chief->shelves);
+}
 static void eini_cuda_lock(ein_cuda *c) { (void)pthread_mutex_lock(&c->lock); }
 static void eini_cuda_unlock(ein_cuda *c) { (void)pthread_mutex_unlock(&c->lock); }
 static int eini_cuda_place_new(ein_cuda *c) { return pthread_key_create(&c->place, NULL) == 0; }
@@ -223,11 +248,17 @@ static int eini_cuda_place_get(ein_cuda *c) {
 static void eini_slot_cuda_place(void *user, int place) {
   if (((ein_cuda *)user)->npeer > 0) eini_cuda_place_set((ein_cuda *)user, place);
 }
+// The number of a place's device among those of places; -1: of no place.
+static int eini_cuda_of_place(const ein_cuda *c, int place) {
+  return place < 0 ? 0 : place % (c->npeer + 1);
+}
+static ein_cuda *eini_cuda_at(ein_cuda *c, int number) {
+  return number > 0 ? c->peer[number - 1] : c;
+}
 // The device of this thread's place.
 static ein_cuda *eini_cuda_here(void *user) {
   ein_cuda *c = (ein_cuda *)user;
-  const int place = c->npeer > 0 ? eini_cuda_place_get(c) : -1, at = place % (c->npeer + 1);
-  return at > 0 ? c->peer[at - 1] : c;
+  return c->npeer == 0 ? c : eini_cuda_at(c, eini_cuda_of_place(c, eini_cuda_place_get(c)));
 }
 
 // A status of the driver. what: what was asked of it.
@@ -398,6 +429,7 @@ static ein_status eini_cuda_begin_device(ein_cuda *c) {
   if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->up);
   if (code == EINI_CUDA_OK) code = eini_cuda_lane_begin(c, &c->home);
   if (code == EINI_CUDA_OK) code = c->api.event_create(&c->order, EINI_CUDA_UNTIMED);
+  if (code == EINI_CUDA_OK) code = c->api.event_create(&c->met, EINI_CUDA_UNTIMED);
   for (int i = 0; i < EINI_CUDA_LATERS && code == EINI_CUDA_OK; i++)
     code = c->api.event_create(&c->later[i].event, EINI_CUDA_UNTIMED);
   for (int i = 0; i < 2 * EINI_CUDA_TIMED && code == EINI_CUDA_OK; i++)
@@ -456,6 +488,7 @@ static void eini_cuda_end_device(ein_cuda *c) {
     eini_cuda_lane_end(c, &c->up);
     eini_cuda_lane_end(c, &c->home);
     if (c->order != NULL) (void)c->api.event_destroy(c->order);
+    if (c->met != NULL) (void)c->api.event_destroy(c->met);
     for (int i = 0; i < EINI_CUDA_LATERS; i++)
       if (c->later[i].event != NULL) (void)c->api.event_destroy(c->later[i].event);
     for (int i = 0; i < 2 * EINI_CUDA_TIMED; i++)

@@ -129,7 +129,9 @@ static void eini_cuda_save(ein_cuda *c, const eini_cuda_kernel *k, const char *c
   memcpy(p, &label, sizeof label);
   memcpy(p + sizeof label, k->source, k->bytes);
   memcpy(p + sizeof label + k->bytes, code, bytes);
+  eini_cuda_shelf_lock(c, 1);
   c->shelf.save_fn(c->shelf.user, name, p, all);
+  eini_cuda_shelf_lock(c, 0);
   c->al.free_fn(p, all, c->al.user);
 }
 
@@ -142,12 +144,14 @@ static int eini_cuda_load_code(ein_cuda *c, const eini_cuda_kernel *k, char **at
   size_t bytes = 0;
   *at = NULL;
   eini_cuda_name(c, k, name);
-  if (c->shelf.load_fn == NULL || !c->shelf.load_fn(c->shelf.user, name, NULL, 0, all) ||
-      *all <= head || *all > SIZE_MAX / 4)
-    return 0;
-  char *p = (char *)c->al.alloc_fn(*all, 64, c->al.user);
+  if (c->shelf.load_fn == NULL) return 0;
+  eini_cuda_shelf_lock(c, 1);
+  int there = c->shelf.load_fn(c->shelf.user, name, NULL, 0, all) && *all > head &&
+              *all <= SIZE_MAX / 4;
+  char *p = there ? (char *)c->al.alloc_fn(*all, 64, c->al.user) : NULL;
+  there = p != NULL && c->shelf.load_fn(c->shelf.user, name, p, *all, &bytes) && bytes == *all;
+  eini_cuda_shelf_lock(c, 0);
   if (p == NULL) return 0;
-  const int there = c->shelf.load_fn(c->shelf.user, name, p, *all, &bytes) && bytes == *all;
   if (there) eini_cuda_label_of(k, p + head, *all - head, &label);
   if (there && memcmp(p, &label, sizeof label) == 0 &&
       memcmp(p + sizeof label, k->source, k->bytes) == 0) {

@@ -56,6 +56,10 @@ static void eini_cuda_memory_slots(ein_cuda *c) {
   c->memory.later_fn = eini_slot_cuda_later;
   c->memory.settle_fn = eini_slot_cuda_settle;
   c->memory.place_fn = eini_slot_cuda_place;
+  c->memory.hold_fn = eini_slot_cuda_hold;
+  c->memory.release_fn = eini_slot_cuda_release;
+  c->memory.lend_fn = eini_slot_cuda_lend;
+  c->memory.peer_fn = eini_slot_cuda_peer;
 }
 
 // Devices of places, as many as there are.
@@ -69,9 +73,11 @@ static ein_status eini_cuda_join_peers(ein_cuda *c, const ein_cuda_desc *d) {
     own.devices = 1;
     own.device = d->device + c->npeer + 1;
     own.stream = NULL;
-    own.shelf = NULL;  // one thread at a time calls it
+    own.shelf = NULL;
     ein_cuda **to = &c->peer[c->npeer++];
     EINI_TRY(ein_cuda_create(&own, &c->al, to));
+    (*to)->chief = c;
+    (*to)->shelf = c->shelf;
     if ((*to)->ready) continue;
     ein_cuda_destroy(*to);
     c->npeer--;
@@ -98,6 +104,7 @@ EIN_API ein_status ein_cuda_create(const ein_cuda_desc *desc, const ein_allocato
   if (c == NULL) return EIN_ERR_NO_MEMORY;
   memset(c, 0, sizeof *c);
   c->al = al;
+  c->chief = c;
   c->last = &c->first;
   if (!eini_cuda_lock_new(c)) {
     al.free_fn(c, sizeof *c, al.user);
@@ -228,7 +235,7 @@ EIN_API ein_cuda_counts ein_cuda_counts_get(const ein_cuda *c) {
     const ein_cuda_counts *m = &c->peer[i]->counts;
     n.launches += m->launches, n.gemms += m->gemms;
     n.compiled += m->compiled, n.loaded += m->loaded;
-    n.to_device += m->to_device, n.from_device += m->from_device;
+    n.to_device += m->to_device, n.from_device += m->from_device, n.peer += m->peer;
     n.seconds += m->seconds;
   }
   return n;

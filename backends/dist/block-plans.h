@@ -13,9 +13,13 @@ typedef struct eini_dist_job {
   const int64_t *cut;            // nindex: only cut indices have an origin
   const int64_t *const *stride;  // per operand: strides of its view; NULL entry: dense
   const int64_t *out_stride;     // of the result; NULL: dense
+  int own;                       // 1: the result is the output's block
   int by_index;                  // the result is stored by free indices; 1: dense
   const eini_folder *folder;     // the results are its states, which the block is folded into
   ein_dtype dtype;               // of the result
+  const int *space;              // per operand: of its view; NULL: all are the host's
+  int own_space, part_space, merged_space;  // of the output's block, of partial results, and of
+                                 //   those that arrive
 } eini_dist_job;
 
 // ---- graphs of one statement ----
@@ -111,9 +115,11 @@ static ein_status eini_dist_block_stmt(const eini_dist_job *j, ein_graph *g) {
   return eini_block_stmt(g, &v);
 }
 
-// Plans a graph whose tensors have the given strides (NULL: dense).
+// Plans a graph whose tensors have the given strides (NULL: dense) and are in the given spaces
+// (NULL: all the host's).
 static ein_status eini_dist_plan_graph(eini_block_plans *l, ein_graph *g,
-                                       const int64_t *const *stride, ein_plan **plan) {
+                                       const int64_t *const *stride, const int *space,
+                                       ein_plan **plan) {
   ein_options o;
   memset(&o, 0, sizeof o);
   o.path = l->path;
@@ -125,6 +131,7 @@ static ein_status eini_dist_plan_graph(eini_block_plans *l, ein_graph *g,
     view[t].rank = g->tensor[t].rank;
     view[t].shape = g->tensor[t].shape;
     view[t].strides = stride[t];
+    view[t].space = space == NULL ? 0 : space[t];
     bind[t].name = g->tensor[t].name;
     bind[t].view = &view[t];
   }
@@ -136,12 +143,17 @@ static ein_status eini_dist_block_build(eini_block_plans *l, const eini_dist_job
   EINI_TRY(eini_dist_graph(l->ctx, j->g, g));
   EINI_TRY(eini_dist_block_stmt(j, *g));
   const int64_t **stride = EINI_NEW(&(*g)->arena, const int64_t *, (*g)->ntensor);
-  if (stride == NULL) return EIN_ERR_NO_MEMORY;
+  int *space = EINI_NEW(&(*g)->arena, int, (*g)->ntensor);
+  if (stride == NULL || space == NULL) return EIN_ERR_NO_MEMORY;
   int n = 0;
-  for (int k = 0; k < j->s->noperand; k++)
-    if (eini_operand_first(j->s, k) == k) stride[n++] = j->stride[k];
+  for (int k = 0; k < j->s->noperand; k++) {
+    if (eini_operand_first(j->s, k) < k) continue;
+    space[n] = j->space == NULL ? 0 : j->space[k];
+    stride[n++] = j->stride[k];
+  }
   stride[n] = j->by_index == 1 ? NULL : j->out_stride;
-  return eini_dist_plan_graph(l, *g, stride, plan);
+  for (int64_t k = n; k < (*g)->ntensor; k++) space[k] = j->own ? j->own_space : j->part_space;
+  return eini_dist_plan_graph(l, *g, stride, space, plan);
 }
 
 // ---- merging of partial results ----
@@ -156,8 +168,8 @@ static ein_status eini_dist_merge_plan(eini_block_plans *l, const eini_dist_job 
                                        const int64_t *key, int64_t nkey, int64_t *id) {
   const eini_stmt *s = j->s;
   const ein_dtype type = ein_dtype_compute(s->type);
-  const eini_merge_side part = {type, s->nfree, j->block.hi, NULL, NULL, NULL};
-  eini_merge_side out = {j->dtype, s->nfree, j->block.hi, NULL, NULL, NULL};
+  const eini_merge_side part = {type, s->nfree, j->block.hi, NULL, NULL, NULL, j->part_space};
+  eini_merge_side out = {j->dtype, s->nfree, j->block.hi, NULL, NULL, NULL, j->own_space};
   eini_block_merge x = {s->fold, 0, type, s->nfree, j->block.hi, part, part, part};
   eini_arena scratch;
   int64_t *low, *shape;
@@ -165,9 +177,10 @@ static ein_status eini_dist_merge_plan(eini_block_plans *l, const eini_dist_job 
   ein_status st = eini_block_hull_new(&scratch, s, &j->block, -1, &low, &shape);
   if (!j->by_index && st == EIN_OK) {
     const eini_merge_side affine = {j->dtype, s->out_map.rows, shape, j->out_stride, &s->out_map,
-                                    low};
+                                    low, 0};
     out = affine;
   }
+  x.right.space = j->merged_space;
   if (how & EINI_MERGE_FROM_OUT) x.left = out;
   if (how & EINI_MERGE_TO_OUT) x.result = out;
   if (st == EIN_OK) st = eini_block_merge_plan(l, &x, key, nkey, id);

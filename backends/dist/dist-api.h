@@ -122,6 +122,9 @@ typedef struct ein_fabric {
   // integers, in whatever tree; counted as messages of the plan's: see BYTES.
   ein_status (*reduce_fn)(void *user, int number, int turns, int turn, int fold, ein_dtype dtype,
                           void *data, size_t bytes, ein_ticket *ticket);
+  // What is posted next is in this provider's memory, of the place whose send or receive it is; k
+  // NULL: in the host's, as it is at first. Another status than EIN_OK, or NULL: not from there.
+  ein_status (*memory_fn)(void *user, const ein_kernels *k);
   // A clock: the same jobs run, but nothing is computed and no data is there; what a task takes
   // follows from the machine (NULL: there is no clock). One process drives all places. Tickets are
   // numbers from 1 on, as low as can be; room_fn sets the clock to 0. compute_fn: a task of so many
@@ -215,6 +218,7 @@ typedef struct ein_dist_info {
   size_t plan_bytes;         // of the plan, without those of its tasks
   int64_t peak_bytes;        // the largest of places, see ein_dist_peak
   int64_t place_bytes;       // most memory that a place takes, on a fabric that copies; else 0
+  int64_t away_bytes;        // of that in a provider's memory
   int nplan;                 // different task plans
 } ein_dist_info;
 

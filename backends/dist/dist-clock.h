@@ -99,13 +99,13 @@ static ein_status eini_timer_post(eini_timer *c, const eini_post *p, ein_ticket 
 
 static ein_status eini_timer_send(void *user, int from, int to, int64_t tag, const void *data,
                                   size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0};
+  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0, NULL};
   return eini_timer_post((eini_timer *)user, &p, ticket);
 }
 
 static ein_status eini_timer_recv(void *user, int to, int from, int64_t tag, void *data,
                                   size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0};
+  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0, NULL};
   return eini_timer_post((eini_timer *)user, &p, ticket);
 }
 
@@ -119,7 +119,7 @@ static void eini_timer_idle(eini_timer *c, int place) {
 static ein_status eini_timer_compute(void *user, int place, int order, double seconds,
                                      ein_ticket *ticket) {
   eini_timer *c = (eini_timer *)user;
-  const eini_post p = {place, place, 0, 0, order, NULL, NULL, 0, 0};
+  const eini_post p = {place, place, 0, 0, order, NULL, NULL, 0, 0, NULL};
   EINI_TRY(eini_timer_new(c, &p, EINI_TIMER_WAITS, ticket));
   c->op[*ticket - 1].end = seconds;
   int64_t *at = &c->first[place];

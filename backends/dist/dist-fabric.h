@@ -1,6 +1,7 @@
 // ================================================================================================
 // >>dist-fabric  a fabric of one process whose places have memory of their own
-// Every transfer is a copy, made when the second of a send and a receive is posted.
+// Every transfer is a copy, made when the second of a send and a receive is posted: by the host, or
+// by a provider from or to its memory.
 // ================================================================================================
 
 // A send or receive without a partner, or whose ticket nobody has waited for yet.
@@ -11,6 +12,7 @@ typedef struct eini_post {
   void *dst;
   size_t bytes;
   int64_t next;             // in its list: the post's number + 1; 0: none
+  const ein_kernels *away;  // in whose memory src, dst is; NULL: the host's
 } eini_post;
 
 typedef struct eini_posts {
@@ -19,6 +21,7 @@ typedef struct eini_posts {
   int64_t cap, free;        // free: those that are not in use are linked, low ones first
   int64_t *head, *tail;     // [cap] posts without a partner, in the order they were made, by hash
   int64_t messages, bytes;  // moved
+  const ein_kernels *away;  // of what is posted next
 } eini_posts;
 
 // The list of a post. Where there are twice as many, each has those of one before.
@@ -103,7 +106,26 @@ static int64_t eini_posts_partner(eini_posts *c, const eini_post *p) {
   return at;
 }
 
-// Completes with the first post that matches, or keeps the new one.
+// Between the memories of two places.
+static ein_status eini_copying_move(const eini_post *send, const eini_post *recv) {
+  const ein_kernels *k = send->away != NULL ? send->away : recv->away;
+  if (send->bytes == 0) return EIN_OK;
+  if (k == NULL) {
+    memcpy(recv->dst, send->src, send->bytes);
+    return EIN_OK;
+  }
+  const ein_memory *m = k->memory;
+  if (send->away == recv->away)
+    return m->peer_fn(k->user, send->bytes, send->src, send->from, recv->dst, recv->to);
+  if (m->place_fn != NULL) m->place_fn(k->user, recv->away != NULL ? recv->to : send->from);
+  const ein_status st =
+      m->copy_fn(k->user, send->bytes, send->src, recv->dst, recv->away != NULL);
+  if (m->place_fn != NULL) m->place_fn(k->user, -1);
+  return st;
+}
+
+// Completes with the first post that matches, or keeps the new one. A copy that fails is done, too:
+// who has posted waits for nothing.
 static ein_status eini_copying_post(eini_posts *c, const eini_post *p, ein_ticket *ticket) {
   const int64_t partner = eini_posts_partner(c, p);
   *ticket = 0;
@@ -114,21 +136,27 @@ static ein_status eini_copying_post(eini_posts *c, const eini_post *p, ein_ticke
   }
   eini_post *o = &c->post[partner - 1];
   if (o->bytes != p->bytes) return EIN_ERR_INTERNAL;
-  if (p->bytes > 0) memcpy(p->send ? o->dst : p->dst, p->send ? p->src : o->src, p->bytes);
   o->done = 1;
-  return EIN_OK;
+  return eini_copying_move(p->send ? p : o, p->send ? o : p);
+}
+
+static ein_status eini_copying_memory(void *user, const ein_kernels *k) {
+  ((eini_posts *)user)->away = k;
+  return k == NULL || k->memory->peer_fn != NULL ? EIN_OK : EIN_ERR_UNSUPPORTED;
 }
 
 static ein_status eini_copying_send(void *user, int from, int to, int64_t tag, const void *data,
                                     size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0};
-  return eini_copying_post((eini_posts *)user, &p, ticket);
+  eini_posts *c = (eini_posts *)user;
+  const eini_post p = {from, to, 1, 0, tag, data, NULL, bytes, 0, c->away};
+  return eini_copying_post(c, &p, ticket);
 }
 
 static ein_status eini_copying_recv(void *user, int to, int from, int64_t tag, void *data,
                                     size_t bytes, ein_ticket *ticket) {
-  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0};
-  return eini_copying_post((eini_posts *)user, &p, ticket);
+  eini_posts *c = (eini_posts *)user;
+  const eini_post p = {from, to, 0, 0, tag, NULL, data, bytes, 0, c->away};
+  return eini_copying_post(c, &p, ticket);
 }
 
 static ein_status eini_copying_test(void *user, ein_ticket ticket, int *done) {

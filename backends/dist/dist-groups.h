@@ -4,10 +4,6 @@
 // moves of a block that all of one read whole, or of partial results, a turn in that group.
 // ================================================================================================
 
-#ifndef EINI_DIST_GROUP
-#define EINI_DIST_GROUP 4   // places at least, the home among them
-#endif
-
 typedef struct eini_dist_groups {
   eini_arena arena;
   int n, *first, *turns, *number;
@@ -116,16 +112,6 @@ static ein_status eini_dist_group_stmt(ein_dist *d, int k, eini_dist_groups *x,
   return EIN_OK;
 }
 
-// Does it matter in which tree partial results of a statement are merged, if not in which order?
-static int eini_dist_any_tree(const eini_dist_stmt *e) {
-  const ein_dtype type = ein_dtype_compute(e->s->type);
-  const int fold = e->s->fold, kind = (int)eini_kind_of(type);
-  if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
-  if (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) return kind < EINI_KREAL;
-  if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
-  return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
-}
-
 // The partial results of this place's block of statement k, where the fabric may fold them: the
 // message up of the last level is the one that is posted.
 static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups *x) {
@@ -133,8 +119,7 @@ static ein_status eini_dist_group_partials(ein_dist *d, int k, eini_dist_groups 
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t q = d->fabric.first, n = e->space.nagg;
   eini_dist_moved *last = NULL;
-  if (d->fabric.reduce_fn == NULL || n < EINI_DIST_GROUP || q >= e->space.ntask ||
-      !eini_dist_any_tree(e)) return EIN_OK;
+  if (q >= e->space.ntask || !eini_dist_may_reduce(d, e)) return EIN_OK;
   for (int64_t i = c->first[k]; i < c->first[k + 1]; i++)
     if (c->move[i].level >= 0) last = &c->move[i];  // levels ascend
   if (last == NULL) return EIN_OK;  // of no elements

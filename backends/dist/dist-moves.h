@@ -18,17 +18,8 @@ typedef struct eini_dist_end {
   eini_dist_kind kind;
   char *data;
   const int64_t *stride;    // of a box, or of the tensor that it is in
+  int away;                 // 1: in the provider's memory
 } eini_dist_end;
-
-// Is every coordinate one index, and every index one coordinate?
-static int eini_dist_is_box(const eini_space *x) {
-  const eini_map *map = &x->s->out_map;
-  for (int r = 0; r < map->rows; r++)
-    if (eini_map_terms(map, r) > 1) return 0;
-  for (int i = 0; i < x->s->nfree; i++)
-    if (eini_map_uses(map, i) > 1) return 0;
-  return 1;
-}
 
 // Strides of one side by free indices; gives the place of the point a, in elements.
 static int64_t eini_dist_end_at(const eini_space *x, const eini_dist_end *e, const int64_t *from,
@@ -165,6 +156,7 @@ typedef struct eini_dist_moved {
   int32_t define;           // the statement that defines the elements
   int32_t level;            // of a partial result: where in the tree it is merged; else -1
   int32_t direct;           // 1: as it lies in the block, or in the box, nothing is copied
+  int32_t away;             // 1: the message is in the provider's memory
   int32_t job;
   int32_t group;            // of places that get one message; EINI_FOLLOWS: another move posts it
   int32_t turn, turns;      // in the group, in a run
@@ -172,9 +164,10 @@ typedef struct eini_dist_moved {
   int64_t at;               // in the inbox or outbox; direct: in the box or the block; bytes
 } eini_dist_moved;
 
-// The memory of places. Each has an entry per statement and place of this process.
-enum { EINI_AT_OPERAND, EINI_AT_INBOX, EINI_AT_OUTBOX, EINI_AT_MERGED, EINI_AT_OWN, EINI_AT_PART,
-       EINI_AT_KINDS };
+// The memory of places. Each has an entry per statement and place of this process. Messages are
+// packed in one of two boxes, at home and in the provider's memory.
+enum { EINI_AT_OPERAND, EINI_AT_INBOX, EINI_AT_OUTBOX, EINI_AT_OUTSIDE, EINI_AT_MERGED,
+       EINI_AT_OWN, EINI_AT_PART, EINI_AT_KINDS };
 
 typedef struct eini_dist_copies {
   int64_t *at[EINI_AT_KINDS], *size[EINI_AT_KINDS];  // in bytes
@@ -184,6 +177,7 @@ typedef struct eini_dist_copies {
   int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
                             //   that the move would copy
   int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
+  int64_t *held;            // bytes in the provider's memory, whose addresses are behind these
   int64_t total;
 } eini_dist_copies;
 
@@ -206,19 +200,35 @@ static int64_t eini_dist_box_bytes(const ein_dist *d, const eini_dist_stmt *e, i
                        (int64_t)ein_dtype_size(d->g->tensor[t].dtype));
 }
 
-static eini_dist_end eini_dist_end_of(eini_dist_kind kind, char *data, const int64_t *stride) {
+static eini_dist_end eini_dist_end_of(eini_dist_kind kind, char *data, const int64_t *stride,
+                                      int away) {
   eini_dist_end e;
   e.kind = kind;
   e.data = data;
   e.stride = stride;
+  e.away = away;
   return e;
 }
 
 // The box in m->from and m->to, as it lies in a task's memory; strides go to m->box.
-static eini_dist_end eini_dist_end_box(int rank, char *data, eini_dist_room *m) {
+static eini_dist_end eini_dist_end_box(int rank, char *data, int away, eini_dist_room *m) {
   for (int r = 0; r < rank; r++) m->len[r] = m->to[r] - m->from[r];
   eini_dist_dense(rank, m->len, m->box);
-  return eini_dist_end_of(EINI_AT_BOX, data, m->box);
+  return eini_dist_end_of(EINI_AT_BOX, data, m->box, away);
+}
+
+// Is what places have of statement k in the provider's memory?
+static int eini_dist_is_away(const ein_dist *d, int k, int kind) {
+  const eini_dist_stmt *e = &d->stmt[k];
+  switch (kind) {
+    case EINI_AT_OPERAND: return e->away;
+    case EINI_AT_INBOX: return e->away && d->carried;
+    case EINI_AT_OUTSIDE: return 1;
+    case EINI_AT_MERGED: return e->part_away && d->carried;
+    case EINI_AT_OWN: return e->own_away;  // of a pinned input: no
+    case EINI_AT_PART: return e->part_away;
+    default: return 0;
+  }
 }
 
 // Does the caller hold the blocks of a statement, as it stands for a pinned input that is whole?
@@ -231,14 +241,15 @@ static int eini_dist_whole(const ein_dist *d, int define) {
 static eini_dist_end eini_dist_end_home(const ein_dist *d, int define) {
   const int whole = eini_dist_whole(d, define);
   return eini_dist_end_of(whole ? EINI_AT_BOX : EINI_AT_BLOCK, NULL,
-                          d->tensor[d->stmt[define].s->out].stride);
+                          d->tensor[d->stmt[define].s->out].stride,
+                          eini_dist_is_away(d, define, EINI_AT_OWN));
 }
 
 typedef struct eini_dist_noting {
   ein_dist *d;
   int stmt, send;
   int64_t place;            // whose moves are noted
-  int64_t in, out;          // bytes of its boxes so far
+  int64_t in, out[2];       // bytes of its boxes so far: out: at home and away
 } eini_dist_noting;
 
 static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_t peer,
@@ -258,6 +269,13 @@ static eini_dist_moved *eini_dist_note_new(eini_dist_noting *z, int kind, int64_
   return v;
 }
 
+// Room to pack a message in.
+static int64_t eini_dist_outbox(eini_dist_noting *z, int away, int64_t bytes) {
+  const int64_t at = z->out[away];
+  z->out[away] += eini_dist_pad(bytes);
+  return at;
+}
+
 // Notes a transfer: one that a task receives, or has at home, or that a place sends.
 static ein_status eini_dist_note(void *user, const eini_dist_transfer *t, eini_dist_room *m) {
   eini_dist_noting *z = (eini_dist_noting *)user;
@@ -266,8 +284,9 @@ static ein_status eini_dist_note(void *user, const eini_dist_transfer *t, eini_d
   const eini_space *x = &d->stmt[t->define].space;
   const int zeros = d->tensor[d->stmt[t->define].s->out].define[0] < d->nstmt &&
                     d->stmt[t->define].s->rest == EIN_REST_ZERO;
-  const eini_dist_end message = eini_dist_end_of(EINI_AT_MESSAGE, NULL, NULL);
+  const eini_dist_end message = eini_dist_end_of(EINI_AT_MESSAGE, NULL, NULL, 0);
   const eini_dist_end home = eini_dist_end_home(d, t->define);
+  const int away = eini_dist_is_away(d, z->stmt, EINI_AT_OPERAND);
   const int64_t size = t->bytes / t->elements;
   int64_t at[2];
   if (z->send && here) return EIN_OK;
@@ -278,17 +297,20 @@ static ein_status eini_dist_note(void *user, const eini_dist_transfer *t, eini_d
   v->operand = t->operand;
   v->define = t->define;
   v->elements = t->elements;
-  const eini_dist_end box = eini_dist_end_box(rank, NULL, m);
+  const eini_dist_end box = eini_dist_end_box(rank, NULL, away, m);
+  v->away = (z->send ? home.away : away) && d->carried;
   if (z->send) {
-    v->direct = eini_dist_alike(x, t->home, m->from, m->to, &message, &home, m, at);
-    v->at = v->direct ? at[1] * size : z->out;
-    if (!v->direct) z->out += eini_dist_pad(t->bytes);
+    v->direct = v->away == home.away &&
+                eini_dist_alike(x, t->home, m->from, m->to, &message, &home, m, at);
+    v->at = v->direct ? at[1] * size : eini_dist_outbox(z, v->away, t->bytes);
   } else if (here) {  // all of the box, as the block has it
     v->direct = !zeros && t->elements == (int64_t)eini_box_volume(rank, m->from, m->to) &&
+                home.away == away &&
                 eini_dist_alike(x, t->home, m->from, m->to, &box, &home, m, at) && at[0] == 0;
     v->at = v->direct ? at[1] * size : 0;
   } else {
-    v->direct = !zeros && eini_dist_alike(x, t->home, m->from, m->to, &box, &message, m, at);
+    v->direct = !zeros && v->away == away &&
+                eini_dist_alike(x, t->home, m->from, m->to, &box, &message, m, at);
     v->at = v->direct ? at[0] * size : z->in;
     if (!v->direct) z->in += eini_dist_pad(t->bytes);
   }
@@ -311,7 +333,9 @@ static ein_status eini_dist_note_partials(eini_dist_noting *z, eini_dist_room *m
     if (v == NULL) return EIN_ERR_NO_MEMORY;
     v->level = l;
     v->define = z->stmt;
-    v->direct = 1;
+    v->away = e->part_away && z->d->carried;
+    v->direct = merges || v->away == e->part_away;
+    if (!v->direct) v->at = eini_dist_outbox(z, 0, n * e->wide);
     v->elements = n;
   }
   return EIN_OK;
@@ -342,7 +366,7 @@ static ein_status eini_dist_note_place(ein_dist *d, int k, int64_t q, eini_dist_
   const eini_dist_stmt *e = &d->stmt[k];
   const int64_t entry = eini_dist_entry(d, k, q);
   const int works = q < e->space.ntask;
-  eini_dist_noting z = {d, k, 0, q, 0, 0};
+  eini_dist_noting z = {d, k, 0, q, 0, {0, 0}};
   c->first[entry] = c->nmove;
   if (works) EINI_TRY(eini_dist_task_transfers(d, e, q, m, eini_dist_note, &z));
   if (works) EINI_TRY(eini_dist_boxes(d, k, q, m));
@@ -355,7 +379,8 @@ static ein_status eini_dist_note_place(ein_dist *d, int k, int64_t q, eini_dist_
   if (works) EINI_TRY(eini_dist_note_partials(&z, m));
   c->first[entry + 1] = c->nmove;
   c->size[EINI_AT_INBOX][entry] = z.in;
-  c->size[EINI_AT_OUTBOX][entry] = z.out;
+  c->size[EINI_AT_OUTBOX][entry] = z.out[0];
+  c->size[EINI_AT_OUTSIDE][entry] = z.out[1];
   if (!works) return EIN_OK;
   const int64_t n = eini_dist_elements(&e->space, q, m), part = eini_space_partial(&e->space, q);
   const int64_t wide = eini_dist_pad(n * e->wide);
@@ -384,6 +409,25 @@ static eini_item eini_dist_lives(const ein_dist *d, int k, int kind, int64_t ent
   return x;
 }
 
+// What a place has at home or, behind that, in the provider's memory.
+static ein_status eini_dist_place_items(ein_dist *d, int i, int away, eini_item *item, int *alive,
+                                        int64_t *bytes) {
+  eini_dist_copies *c = d->copies;
+  int n = 0;
+  for (int k = 0; k < d->nstmt; k++) {
+    for (int kind = 0; kind < EINI_AT_KINDS; kind++) {
+      if (eini_dist_is_away(d, k, kind) != away) continue;
+      item[n] = eini_dist_lives(d, k, kind, (int64_t)k * d->fabric.count + i);
+      n += item[n].bytes > 0;
+    }
+  }
+  EINI_TRY(eini_items_place(item, n, 0, alive, bytes));
+  *bytes = eini_dist_pad(*bytes);
+  for (int t = 0; t < n && away; t++)
+    if (eini_add_overflow(*item[t].at, c->bytes[i], item[t].at)) return EIN_ERR_TOO_LARGE;
+  return EIN_OK;
+}
+
 // Lays out the memory of the places.
 static ein_status eini_dist_place_memory(ein_dist *d) {
   eini_dist_copies *c = d->copies;
@@ -391,18 +435,14 @@ static ein_status eini_dist_place_memory(ein_dist *d) {
   int *alive = EINI_NEW(&d->arena, int, EINI_AT_KINDS * (int64_t)d->nstmt);
   if (item == NULL || alive == NULL) return EIN_ERR_NO_MEMORY;
   for (int i = 0; i < d->fabric.count; i++) {
-    int n = 0;
-    for (int k = 0; k < d->nstmt; k++) {
-      for (int kind = 0; kind < EINI_AT_KINDS; kind++) {
-        item[n] = eini_dist_lives(d, k, kind, (int64_t)k * d->fabric.count + i);
-        n += item[n].bytes > 0;
-      }
-    }
-    EINI_TRY(eini_items_place(item, n, 0, alive, &c->bytes[i]));
+    int64_t both;
+    EINI_TRY(eini_dist_place_items(d, i, 0, item, alive, &c->bytes[i]));
+    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &c->held[i]));
     c->start[i] = c->total;
-    c->bytes[i] = eini_dist_pad(c->bytes[i]);
-    if (eini_add_overflow(c->total, c->bytes[i], &c->total)) return EIN_ERR_TOO_LARGE;
-    d->info.place_bytes = eini_max64(d->info.place_bytes, c->bytes[i]);
+    if (eini_add_overflow(c->total, c->bytes[i], &c->total) ||
+        eini_add_overflow(c->bytes[i], c->held[i], &both)) return EIN_ERR_TOO_LARGE;
+    d->info.place_bytes = eini_max64(d->info.place_bytes, both);
+    d->info.away_bytes = eini_max64(d->info.away_bytes, c->held[i]);
   }
   return (uint64_t)c->total > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -421,7 +461,9 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
   c->box = EINI_NEW(a, int64_t *, n);
   c->bytes = EINI_NEW(a, int64_t, d->fabric.count);
   c->start = EINI_NEW(a, int64_t, d->fabric.count);
-  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL)
+  c->held = EINI_NEW(a, int64_t, d->fabric.count);
+  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL ||
+      c->held == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nstmt; k++)
     for (int i = 0; i < d->fabric.count; i++)

@@ -24,6 +24,8 @@ typedef struct eini_dist_stmt {
   const eini_folder *folder;  // partial results are its states, merged without plans; NULL: values
   int64_t wide;             // bytes of one element of a partial result
   int direct;               // 1: partial result 0 is made in the block of the output
+  int away;                 // 1: its tasks run in the provider's memory, where their operands are,
+  int own_away, part_away;  //   its blocks, and its partial results
   int reduced;              // 1: the fabric folds partial results, merges but the last do nothing
   int item;                 // memory of the partial results, one of partial_bytes per task; or -1
   size_t partial_bytes;
@@ -65,6 +67,9 @@ struct ein_dist {
   int width, rank;          // workers; most indices, axes or operands of a statement
   size_t workspace;
   struct eini_dist_copies *copies;  // of a fabric that does not share memory
+  const ein_kernels *away;  // in whose memory they may be; NULL: nobody's but the host's
+  int carried;              // 1: the fabric carries messages from there, and there
+  void **held;              // per place of this process: that memory, from the first run on
   char **kept;              // and its memory, between runs, of which there is one at a time
   struct eini_steps_stmt *steps;    // of a schedule: per statement
   struct eini_step_home *home;      // per tensor and memory
@@ -316,6 +321,73 @@ static void eini_dist_task_bytes(const ein_dist *d, const eini_dist_stmt *e, int
   (void)eini_dist_task_transfers(d, e, place, m, eini_dist_read_of, r);
 }
 
+// ---- where the memory of places is ----
+
+#ifndef EINI_DIST_GROUP
+#define EINI_DIST_GROUP 4   // places at least, the home among them
+#endif
+
+// Is every coordinate one index, and every index one coordinate?
+static int eini_dist_is_box(const eini_space *x) {
+  const eini_map *map = &x->s->out_map;
+  for (int r = 0; r < map->rows; r++)
+    if (eini_map_terms(map, r) > 1) return 0;
+  for (int i = 0; i < x->s->nfree; i++)
+    if (eini_map_uses(map, i) > 1) return 0;
+  return 1;
+}
+
+// Does it matter in which tree partial results of a statement are merged, if not in which order?
+static int eini_dist_any_tree(const eini_dist_stmt *e) {
+  const ein_dtype type = ein_dtype_compute(e->s->type);
+  const int fold = e->s->fold, kind = (int)eini_kind_of(type);
+  if (e->folder != NULL || e->wide != (int64_t)ein_dtype_size(type)) return 0;
+  if (fold == EIN_FOLD_SUM || fold == EIN_FOLD_PROD) return kind < EINI_KREAL;
+  if (fold == EIN_FOLD_ANY || fold == EIN_FOLD_ALL) return kind == EINI_KBOOL;
+  return (fold == EIN_FOLD_MAX || fold == EIN_FOLD_MIN) && kind <= EINI_KREAL;
+}
+
+// May the fabric fold its partial results? They are the host's then.
+static int eini_dist_may_reduce(const ein_dist *d, const eini_dist_stmt *e) {
+  return d->fabric.reduce_fn != NULL && e->space.nagg >= EINI_DIST_GROUP && eini_dist_any_tree(e);
+}
+
+// The provider in whose memory places that do not share any may have theirs.
+static void eini_dist_provider(ein_dist *d) {
+  const ein_fabric *f = &d->fabric;
+  const ein_ctx *c = d->plans.ctx;
+  if (f->shared || eini_dist_clocked(d) || d->desc.schedule != NULL || d->g->ordered) return;
+  for (int i = 0; i < c->nkernels && d->away == NULL; i++)
+    if (c->kernels[i]->memory != NULL) d->away = c->kernels[i];
+  if (d->away != NULL && d->away->memory->hold_fn == NULL) d->away = NULL;
+  if (d->away == NULL || f->memory_fn == NULL) return;
+  d->carried = f->memory_fn(f->user, d->away) == EIN_OK;
+  (void)f->memory_fn(f->user, NULL);
+}
+
+// Tries statement e in the provider's memory, or not. What is moved there is boxes; states are
+// merged by the host.
+static void eini_dist_settle(const ein_dist *d, eini_dist_stmt *e, int away) {
+  for (int o = 0; o < e->s->noperand; o++) {
+    const eini_dist_tensor *t = &d->tensor[e->s->operand[o]];
+    for (int u = 0; u < t->ndefine; u++) away &= eini_dist_is_box(&d->stmt[t->define[u]].space);
+  }
+  e->away = away && d->away != NULL;
+  e->own_away = e->away && e->folder == NULL && eini_dist_is_box(&e->space);
+  e->part_away = e->away && e->folder == NULL && !eini_dist_may_reduce(d, e);
+}
+
+// Does all of task i of this process run where the provider's memory is, and can it be merged?
+static int eini_dist_runs_away(const ein_dist *d, const eini_dist_stmt *e, int64_t i) {
+  const ein_plan *p = d->plans.plan[e->plan[i]];
+  int away = p != NULL && p->away != NULL;
+  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  if (e->space.nagg == 1 || e->folder != NULL) return away;
+  return away && d->plans.plan[e->merge[i]] != NULL &&
+         (eini_space_partial(&e->space, d->fabric.first + i) > 0 ||
+          d->plans.plan[e->last[i]] != NULL);
+}
+
 // ---- plans of tasks ----
 
 typedef struct eini_dist_shapes {
@@ -369,46 +441,88 @@ static ein_status eini_dist_spell(ein_dist *d, int k, eini_dist_shapes *f, ein_p
   return eini_parts_respell(a, from, at, 0, room);
 }
 
+// What a plan of a task is made for, beside the form of its statement.
+enum { EINI_KEY_FORM, EINI_KEY_WHAT, EINI_KEY_WHERE, EINI_KEYS };
+
+// Where operands and results are.
+static void eini_dist_spaces(const ein_dist *d, const eini_dist_stmt *e, eini_dist_job *job,
+                             int *space, int64_t *key) {
+  const int away = e->away ? d->away->memory->space : 0;
+  for (int o = 0; o < e->s->noperand; o++)
+    space[o] = d->tensor[e->s->operand[o]].ndefine > 0 ? away : 0;
+  job->space = space;
+  job->own_space = e->own_away ? away : 0;
+  job->part_space = e->part_away ? away : 0;
+  job->merged_space = d->carried ? job->part_space : 0;
+  key[EINI_KEY_WHERE] = e->away | 2 * e->own_away | 4 * e->part_away;
+}
+
 static ein_status eini_dist_task_plans(ein_dist *d, int k, int64_t q, int64_t *key,
-                                       const int64_t **stride, eini_dist_room *m) {
+                                       const int64_t **stride, int *space, eini_dist_room *m) {
   eini_dist_stmt *e = &d->stmt[k];
   const eini_stmt *s = e->s;
   const eini_space *x = &e->space;
   const eini_tensor *out = &d->g->tensor[s->out];
   eini_dist_job job;
-  int64_t nkey = s->nindex + 2, part = eini_space_partial(x, q);
+  int64_t nkey = s->nindex + EINI_KEYS, part = eini_space_partial(x, q);
   int shared = d->fabric.shared, own = part == 0 && (x->nagg == 1 || e->direct);
   if (eini_dist_clocked(d)) return EIN_OK;
   memset(&job, 0, sizeof job);
   eini_space_ranges(x, q, m->lo, m->hi);
-  for (int i = 0; i < s->nindex; i++) key[i + 2] = m->hi[i] - m->lo[i];
+  for (int i = 0; i < s->nindex; i++) key[i + EINI_KEYS] = m->hi[i] - m->lo[i];
   for (int o = 0; o < s->noperand; o++) {
     const eini_dist_tensor *t = &d->tensor[s->operand[o]];
     stride[o] = shared || t->ndefine == 0 ? t->stride : NULL;
   }
   job.g = d->g;
   job.s = s;
-  job.block = eini_block_of(NULL, key + 2, NULL);
+  job.block = eini_block_of(NULL, key + EINI_KEYS, NULL);
   job.cut = x->cut;
   job.stride = stride;
   job.out_stride = d->tensor[s->out].stride;
   job.by_index = !shared || !own;
   job.dtype = own ? out->dtype : ein_dtype_compute(s->type);
   job.folder = e->folder;
-  key[0] = e->form;
-  key[1] = own;
+  job.own = own;
+  eini_dist_spaces(d, e, &job, space, key);
+  key[EINI_KEY_FORM] = e->form;
+  key[EINI_KEY_WHAT] = own;
   const int64_t i = q - d->fabric.first;
   EINI_TRY(eini_dist_plan(&d->plans, &job, key, nkey, &e->plan[i]));
   if (x->nagg == 1 || e->folder != NULL) return EIN_OK;
   job.by_index = !shared;
   job.dtype = out->dtype;
   int how = own ? EINI_MERGE_FROM_OUT | EINI_MERGE_TO_OUT : 0;
-  key[1] = 2 + how;
-  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->merge[i]));
+  key[EINI_KEY_WHAT] = 2 + how;
+  nkey = s->nfree + EINI_KEYS;
+  EINI_TRY(eini_dist_merge_plan(&d->plans, &job, how, key, nkey, &e->merge[i]));
   if (part > 0) return EIN_OK;
   how |= EINI_MERGE_TO_OUT;
-  key[1] = 2 + how;
-  return eini_dist_merge_plan(&d->plans, &job, how, key, s->nfree + 2, &e->last[i]);
+  key[EINI_KEY_WHAT] = 2 + how;
+  return eini_dist_merge_plan(&d->plans, &job, how, key, nkey, &e->last[i]);
+}
+
+// The plans of all its tasks; in the provider's memory where all of them run there, else the
+// host's.
+static ein_status eini_dist_stmt_plans(ein_dist *d, int k, int64_t *key, eini_dist_room *m) {
+  eini_dist_stmt *e = &d->stmt[k];
+  const eini_stmt *s = e->s;
+  const int64_t **stride = EINI_NEW(&d->arena, const int64_t *, s->noperand);
+  int *space = EINI_NEW(&d->arena, int, s->noperand);
+  if (stride == NULL || space == NULL) return EIN_ERR_NO_MEMORY;
+  for (int away = 1;; away = 0) {
+    int there = 1;
+    eini_dist_settle(d, e, away);
+    for (int64_t i = 0; i < e->nown && there; i++) {
+      const ein_status st =
+          eini_dist_task_plans(d, k, d->fabric.first + i, key, stride, space, m);
+      if (!e->away || st != EIN_ERR_UNSUPPORTED) EINI_TRY(st);
+      while (st != EIN_OK && d->plans.n < d->plans.keys.n)  // its key has a number
+        EINI_TRY(eini_block_plan_keep(&d->plans, NULL));
+      there = !e->away || (st == EIN_OK && eini_dist_runs_away(d, e, i));
+    }
+    if (there) return EIN_OK;
+  }
 }
 
 // What a statement's partial results are.
@@ -443,10 +557,9 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
   e->last = EINI_NEW(a, int64_t, n);
   e->fetched = EINI_NEW(a, int64_t, n);
   e->again = EINI_NEW(a, unsigned char, s->noperand);
-  int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + 2);
-  const int64_t **stride = EINI_NEW(a, const int64_t *, s->noperand);
+  int64_t *key = EINI_NEW(a, int64_t, (int64_t)s->nindex + EINI_KEYS);
   if (e->plan == NULL || e->merge == NULL || e->last == NULL || e->fetched == NULL || key == NULL ||
-      stride == NULL || e->again == NULL)
+      e->again == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int o = 0; o < s->noperand; o++) e->again[o] = eini_operand_first(s, o) < o;
   int64_t most = 0;
@@ -461,8 +574,8 @@ static ein_status eini_dist_stmt_init(ein_dist *d, int k, const ein_parts *p, ei
     e->messages += r.messages;
     e->bytes += r.bytes;
     for (int l = 0; l < e->levels; l++) d->info.tasks += eini_dist_merges(&e->space, q, l);
-    EINI_TRY(eini_dist_task_plans(d, k, q, key, stride, m));
   }
+  EINI_TRY(eini_dist_stmt_plans(d, k, key, m));
   if (eini_muladd_overflow(most, e->wide, EINI_ALIGN, &most)) return EIN_ERR_TOO_LARGE;
   if (e->space.nagg > 1) e->partial_bytes = (size_t)most / EINI_ALIGN * EINI_ALIGN;
   d->info.tasks += n;

@@ -40,6 +40,7 @@ EIN_API ein_status ein_fabric_copying(ein_ctx *ctx, int places, ein_fabric *fabr
   fabric->recv_fn = eini_copying_recv;
   fabric->test_fn = eini_copying_test;
   fabric->wait_fn = eini_copying_wait;
+  fabric->memory_fn = eini_copying_memory;
   fabric->destroy_fn = eini_copying_destroy;
   return EIN_OK;
 }
@@ -184,6 +185,9 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_tensors(d));
   EINI_TRY(eini_dist_pins(ctx, d));
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
+  eini_dist_provider(d);
+  d->held = EINI_NEW(&d->arena, void *, d->fabric.count);
+  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
   if (d->desc.schedule != NULL) {
@@ -355,6 +359,7 @@ EIN_API ein_status ein_dist_create(ein_ctx *ctx, const ein_graph *graph, const e
 EIN_API void ein_dist_destroy(ein_dist *d) {
   if (d == NULL) return;
   eini_arena arena = d->arena;
+  eini_own_release(d);
   if (d->kept != NULL && *d->kept != NULL) d->al.free_fn(*d->kept, d->workspace, d->al.user);
   eini_block_plans_end(&d->plans);
   eini_arena_free(&arena);
@@ -527,7 +532,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.flow.done_fn = eini_dist_job_done;
   x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
-  const ein_status st = eini_flow_all(&x.flow, &d->executor);
+  const ein_status st = eini_own_end(&x, eini_flow_all(&x.flow, &d->executor));
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);
@@ -557,6 +562,7 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
   if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
+  if (st == EIN_OK) st = eini_own_hold(d);
   if (st == EIN_OK && f->room_fn != NULL) st = f->room_fn(f->user, d->jobs.ntransfer, moved);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
   if (st == EIN_OK)

@@ -1,8 +1,7 @@
 // ================================================================================================
-// >>dist-run  what jobs do
-// Takes an ein_dist and the bindings of one call. In a memory that is shared blocks are views of
-// whole tensors. Everything mutable is in the workspace: temporaries, partial results, memory of
-// places, the state of jobs, scratch.
+// >>dist-run  a run, and what tasks do in a memory that is shared
+// Takes an ein_dist and the bindings of one call. Blocks are views of whole tensors. Everything
+// mutable is in the workspace: temporaries, partial results, memory of places, jobs, scratch.
 // ================================================================================================
 
 // What one thread needs to run jobs.
@@ -181,11 +180,18 @@ static ein_status eini_dist_failed(const ein_run *run, ein_status st, int n, con
   return st;
 }
 
-// Plan number id at place q.
+// What is asked of a provider from here on is for place q; -1: for none.
+static void eini_dist_here(const ein_kernels *k, int64_t q) {
+  if (k->memory->place_fn != NULL) k->memory->place_fn(k->user, (int)q);
+}
+
+// Plan number id at place q. What it does in the memory of a provider may go on; who is told of
+// tasks waits for it.
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t q,
                                          int64_t id, void *const *out) {
   const ein_plan *p = x->d->plans.plan[id];
   const ein_kernels *k = p->away;
+  ein_ticket ticket;
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = w->in;
@@ -195,10 +201,11 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.workspace_bytes = x->d->plans.workspace;
   run.error = w->error;
   run.error_bytes = sizeof w->error;
-  if (k == NULL || k->memory->place_fn == NULL) return ein_plan_execute(p, &run);
-  k->memory->place_fn(k->user, (int)q);
-  const ein_status st = ein_plan_execute(p, &run);
-  k->memory->place_fn(k->user, -1);
+  if (k == NULL) return ein_plan_execute(p, &run);
+  eini_dist_here(k, q);
+  const ein_status st = x->d->away != NULL && x->d->desc.event_fn == NULL
+                            ? ein_plan_enqueue(p, &run, &ticket) : ein_plan_execute(p, &run);
+  eini_dist_here(k, -1);
   return st;
 }
 
@@ -308,344 +315,4 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
   for (int r = 0; r < t->rank; r++) m->from[r] = 0;
   eini_dist_copy(t->rank, t->shape, x->base[tensor], x->d->tensor[tensor].stride, zero, m->from,
                  ein_dtype_size(t->dtype));
-}
-
-// ---- places with memory of their own ----
-
-static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
-  const eini_dist_copies *c = x->d->copies;
-  return x->mem + c->start[entry % x->d->fabric.count] + c->at[kind][entry];
-}
-
-// Where the elements of a move are at home, at place q; m->from: the corner of the box they lie in.
-static eini_dist_end eini_own_home(const eini_dist_exec *x, const eini_dist_moved *v, int64_t q,
-                                   const eini_dist_room *m) {
-  const ein_dist *d = x->d;
-  const int tensor = d->stmt[v->define].s->out;
-  eini_dist_end e = eini_dist_end_home(d, v->define);
-  if (eini_dist_whole(d, v->define)) e.data = eini_dist_at(x, tensor, m->from);
-  else if (v->define < d->nstmt)
-    e.data = eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, v->define, q));
-  else e.data = eini_dist_bound(d, x->run, tensor, (int)q - d->fabric.first);
-  return e;
-}
-
-static char *eini_own_box(const eini_dist_exec *x, int64_t entry, int o) {
-  return eini_own_at(x, EINI_AT_OPERAND, entry) + x->d->copies->box[entry][o];
-}
-
-static int64_t eini_own_tag(const ein_dist *d, const eini_job *j, const eini_dist_moved *v) {
-  int64_t slot = d->tags - 1;
-  if (v->level >= 0) return j->stmt * d->tags + slot;
-  const eini_dist_tensor *t = &d->tensor[d->stmt[j->stmt].s->operand[v->operand]];
-  for (slot = 0; t->define[slot] != v->define;) slot++;
-  return j->stmt * d->tags + v->operand * d->defines + slot;
-}
-
-// Posts what a place gives to a fold by the fabric. At the first of its places, which merges the
-// result with its own once more, that is 0 in a sum, 1 in a product; in others twice does no harm.
-static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_moved *v, char *data,
-                                  ein_ticket *ticket) {
-  const ein_dist *d = x->d;
-  const eini_dist_stmt *e = &d->stmt[k];
-  const int64_t entry = eini_dist_entry(d, k, d->fabric.first);
-  const ein_dtype type = ein_dtype_compute(e->s->type);
-  const int product = e->s->fold == EIN_FOLD_PROD;
-  if (v->kind == EINI_JOB_RECEIVE && (product || e->s->fold == EIN_FOLD_SUM))
-    eini_fill_value(type, product, 0, product, v->bytes / (int64_t)ein_dtype_size(type), data);
-  else if (v->kind == EINI_JOB_RECEIVE)
-    memcpy(data, eini_own_at(x, e->direct ? EINI_AT_OWN : EINI_AT_PART, entry), (size_t)v->bytes);
-  eini_flow_wires(&x->flow, 1);
-  const ein_status st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn,
-                                            e->s->fold, type, data, (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
-  return st;
-}
-
-static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
-  const ein_dist *d = x->d;
-  const ein_fabric *f = &d->fabric;
-  const eini_dist_moved *v = &d->copies->move[j->arg];
-  const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
-  if (eini_dist_clocked(d))
-    return f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
-                      ticket);
-  if (v->group == EINI_FOLLOWS) return EIN_OK;
-  char *to = v->level >= 0 ? eini_own_at(x, EINI_AT_MERGED, entry)
-             : v->direct ? eini_own_box(x, entry, v->operand) + v->at
-                         : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
-  if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, to, ticket);
-  eini_flow_wires(&x->flow, 1);
-  const ein_status st =
-      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, v->peer, to,
-                                   (size_t)v->bytes, ticket)
-                    : f->recv_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), to,
-                                 (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
-  return st;
-}
-
-static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
-                                int failed, ein_ticket *ticket) {
-  const ein_dist *d = x->d;
-  const ein_fabric *f = &d->fabric;
-  const eini_dist_moved *v = &d->copies->move[j->arg];
-  const int64_t q = f->first + j->place, entry = eini_dist_entry(d, j->stmt, q);
-  eini_dist_room *m = &w->room;
-  char *from;
-  if (v->group == EINI_FOLLOWS) return EIN_OK;
-  if (eini_dist_clocked(d))
-    return f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), NULL, (size_t)v->bytes,
-                      ticket);
-  if (v->level >= 0) {
-    from = eini_own_at(x, EINI_AT_PART, entry);
-  } else {
-    eini_dist_box(&d->stmt[j->stmt], v->peer, v->operand, m);
-    const eini_dist_end home = eini_own_home(x, v, q, m);
-    const eini_dist_end to = eini_dist_end_of(
-        EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_OUTBOX, entry) + (v->direct ? 0 : v->at), NULL);
-    from = v->direct ? home.data + v->at : to.data;
-    if (!v->direct && !failed)
-      eini_dist_move(&d->stmt[v->define].space, q, m->from, m->to,
-                     (size_t)(v->bytes / v->elements), &to, &home, m);
-  }
-  if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, from, ticket);
-  eini_flow_wires(&x->flow, 1);
-  const ein_status st =
-      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, (int)q, from,
-                                   (size_t)v->bytes, ticket)
-                    : f->send_fn(f->user, (int)q, v->peer, eini_own_tag(d, j, v), from,
-                                 (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
-  return st;
-}
-
-// Addresses of the operands of task q, by operand; boxes with holes are zero first.
-static void eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
-  const ein_dist *d = x->d;
-  const eini_dist_stmt *e = &d->stmt[k];
-  const int64_t entry = eini_dist_entry(d, k, q), *box = d->copies->box[entry];
-  eini_dist_room *m = &w->room;
-  for (int o = 0; o < e->s->noperand; o++) {
-    const int t = e->s->operand[o];
-    if (eini_operand_first(e->s, o) < o) continue;
-    if (d->tensor[t].ndefine == 0) {
-      char *base = x->base[t];
-      if (d->desc.blocks) base = eini_dist_bound(d, x->run, t, (int)q - d->fabric.first);
-      eini_dist_box(e, q, o, m);
-      w->in[o] = eini_dist_at_of(d, base, t, m->from);
-    } else if (box[o] < 0) {
-      const eini_dist_moved *v = &d->copies->move[-1 - box[o]];
-      eini_dist_box(e, q, o, m);
-      w->in[o] = eini_own_home(x, v, q, m).data + v->at;
-    } else {
-      w->in[o] = eini_own_box(x, entry, o);
-      if (d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO)
-        memset(eini_own_box(x, entry, o), 0, (size_t)eini_dist_box_bytes(d, e, q, o, m));
-    }
-  }
-}
-
-// Puts together the boxes of task q's operands, and computes.
-static ein_status eini_own_compute(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
-  const ein_dist *d = x->d;
-  const eini_dist_copies *c = d->copies;
-  const eini_dist_stmt *e = &d->stmt[k];
-  const int64_t entry = eini_dist_entry(d, k, q);
-  const int own = eini_space_partial(&e->space, q) == 0 && (e->space.nagg == 1 || e->direct);
-  eini_dist_room *m = &w->room;
-  int n = 0;
-  eini_own_operands(x, w, k, q);
-  for (int64_t i = c->first[entry]; i < c->first[entry + 1]; i++) {
-    const eini_dist_moved *v = &c->move[i];
-    if (v->kind == EINI_JOB_SEND || v->level >= 0 || v->direct) continue;
-    eini_dist_box(e, q, v->operand, m);
-    const eini_dist_end from =
-        v->kind == EINI_JOB_NONE
-            ? eini_own_home(x, v, q, m)
-            : eini_dist_end_of(EINI_AT_MESSAGE, eini_own_at(x, EINI_AT_INBOX, entry) + v->at, NULL);
-    const eini_dist_end to = eini_dist_end_box(d->g->tensor[e->s->operand[v->operand]].rank,
-                                               eini_own_box(x, entry, v->operand), m);
-    eini_dist_move(&d->stmt[v->define].space, v->kind == EINI_JOB_NONE ? q : v->peer, m->from,
-                   m->to, (size_t)(v->bytes / v->elements), &to, &from, m);
-  }
-  for (int o = 0; o < e->s->noperand; o++)
-    if (eini_operand_first(e->s, o) == o) w->in[n++] = w->in[o];
-  eini_space_ranges(&e->space, q, m->lo, m->hi);
-  eini_dist_origins(d, e, w);
-  return eini_dist_execute_block(x, w, e, q,
-                                 eini_own_at(x, own ? EINI_AT_OWN : EINI_AT_PART, entry));
-}
-
-static ein_status eini_own_merge(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q,
-                                 int level) {
-  const eini_dist_stmt *e = &x->d->stmt[k];
-  const int64_t entry = eini_dist_entry(x->d, k, q);
-  const int first = eini_space_partial(&e->space, q) == 0;
-  const int last = first && level == e->levels - 1;
-  if (e->reduced && !last) return EIN_OK;
-  char *own = eini_own_at(x, EINI_AT_OWN, entry), *part = eini_own_at(x, EINI_AT_PART, entry);
-  char *merged = eini_own_at(x, EINI_AT_MERGED, entry);
-  if (e->folder != NULL) {
-    eini_dist_room *m = &w->room;
-    eini_space_ranges(&e->space, q, m->lo, m->hi);
-    for (int i = 0; i < e->s->nfree; i++) m->len[i] = m->hi[i] - m->lo[i];
-    eini_dist_dense(e->s->nfree, m->len, m->dst);
-    eini_dist_states_join(x, w, e, q, part, merged, last ? own : NULL, m->dst);
-    return EIN_OK;
-  }
-  void *out = first && (e->direct || last) ? own : part;
-  w->in[0] = first && e->direct ? own : part;
-  w->in[1] = merged;
-  return eini_dist_execute_plan(x, w, q, (last ? e->last : e->merge)[q - x->d->fabric.first],
-                                &out);
-}
-
-// The complete block of an output goes to the caller's view, or to what it binds for the place.
-static void eini_own_output(eini_dist_exec *x, eini_dist_worker *w, int k, int64_t q) {
-  const ein_dist *d = x->d;
-  const eini_dist_stmt *e = &d->stmt[k];
-  const eini_tensor *t = &d->g->tensor[e->s->out];
-  const int64_t *stride = d->tensor[e->s->out].stride;
-  eini_dist_room *m = &w->room;
-  char *base = x->base[e->s->out];
-  for (int r = 0; r < t->rank; r++) {
-    m->from[r] = 0;
-    m->to[r] = t->shape[r];
-    if (d->desc.blocks) eini_dist_own(d, e->s->out, q, r, &m->from[r], &m->to[r]);
-    m->len[r] = m->to[r] - m->from[r];
-  }
-  if (d->desc.blocks) {
-    eini_dist_dense(t->rank, m->len, m->box);
-    stride = m->box;
-    base = eini_dist_bound(d, x->run, e->s->out, (int)q - d->fabric.first);
-  }
-  const eini_dist_end to = eini_dist_end_of(EINI_AT_BOX, base, stride);
-  const eini_dist_end at = eini_dist_end_of(
-      EINI_AT_BLOCK, eini_own_at(x, EINI_AT_OWN, eini_dist_entry(d, k, q)), NULL);
-  eini_dist_move(&e->space, q, m->from, m->to, ein_dtype_size(t->dtype), &to, &at, m);
-}
-
-// ---- jobs ----
-
-enum { EINI_EVENT_MESSAGE = -4 };  // see ein_dist_event
-
-// What a place did and received for statement k; what it sent is told where it is known.
-static void eini_dist_count(ein_dist_stats *s, int k, int64_t place, int64_t tasks,
-                            const eini_dist_read *r) {
-  if (s == NULL) return;
-  s->tasks += tasks;
-  s->bytes += r->bytes;
-  s->messages += r->messages;
-  if (s->stmt_bytes != NULL && k < s->nstmt) s->stmt_bytes[k] += r->bytes;
-  if (s->place == NULL || place >= s->nplace) return;
-  s->place[place].tasks += tasks;
-  s->place[place].received_bytes += r->bytes;
-  s->place[place].messages += r->messages;
-}
-
-// A job is over on a clock.
-static void eini_dist_timed(ein_dist_stats *s, int64_t place, const eini_job *j, double begin,
-                            double end) {
-  if (s == NULL) return;
-  if (end > s->seconds) s->seconds = end;
-  if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND) return;
-  if (s->place != NULL && place < s->nplace) s->place[place].busy += end - begin;
-}
-
-static void eini_dist_sent(ein_dist_stats *s, int64_t place, int64_t bytes) {
-  if (s != NULL && s->place != NULL && place < s->nplace) s->place[place].sent_bytes += bytes;
-}
-
-// A block or a merge; w->read: what it reads from other places in a memory that is shared.
-static ein_status eini_dist_task_run(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
-                                     int64_t q) {
-  const ein_dist *d = x->d;
-  const eini_dist_stmt *e = &d->stmt[j->stmt];
-  const int merge = j->kind == EINI_JOB_MERGE, k = j->stmt;
-  if (d->fabric.shared && merge) return eini_dist_merge(x, w, k, q, j->arg, &w->read);
-  if (d->fabric.shared) {
-    EINI_TRY(eini_dist_compute(x, w, k, q));
-    if (x->stats != NULL) eini_dist_task_bytes(d, e, q, &w->room, &w->read);
-    return EIN_OK;
-  }
-  EINI_TRY(merge ? eini_own_merge(x, w, k, q, j->arg) : eini_own_compute(x, w, k, q));
-  const int whole = eini_space_partial(&e->space, q) == 0 &&
-                    (merge ? j->arg == e->levels - 1 : e->space.nagg == 1);
-  if (whole && d->g->tensor[e->s->out].role == EIN_ROLE_OUTPUT) eini_own_output(x, w, k, q);
-  return EIN_OK;
-}
-
-// Seconds of a block, or a merge, on the fabric's machine.
-static double eini_dist_takes(const ein_dist *d, const eini_job *j, int64_t q, eini_dist_room *m) {
-  const eini_dist_stmt *e = &d->stmt[j->stmt];
-  const eini_stmt_block b = eini_block_of(m->lo, m->hi, NULL);
-  if (j->kind == EINI_JOB_ZERO) return 0;
-  if (j->kind == EINI_JOB_MERGE)
-    return eini_merge_seconds(d->fabric.machine, (double)eini_dist_elements(&e->space, q, m));
-  eini_space_ranges(&e->space, q, m->lo, m->hi);
-  return eini_machine_cost(d->fabric.machine, d->g, e->s, e->again, &b).seconds;
-}
-
-// On a clock: a job is over.
-static ein_status eini_dist_job_over(void *user, const eini_job *j, double begin, double end) {
-  const eini_dist_exec *x = (const eini_dist_exec *)user;
-  const ein_dist *d = x->d;
-  ein_dist_event v;
-  memset(&v, 0, sizeof v);
-  v.stmt = j->stmt;
-  v.place = d->fabric.first + j->place;
-  v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
-  v.begin = begin;
-  v.end = end;
-  eini_dist_timed(x->stats, v.place, j, begin, end);
-  if (j->kind == EINI_JOB_SEND || j->kind == EINI_JOB_ZERO || d->desc.event_fn == NULL)
-    return EIN_OK;
-  if (j->kind == EINI_JOB_RECEIVE) {
-    const eini_dist_moved *u = &d->copies->move[j->arg];
-    v.level = EINI_EVENT_MESSAGE;
-    v.from = u->peer;
-    v.operand = u->operand;
-    v.bytes = u->bytes;
-  }
-  return d->desc.event_fn(d->desc.event_user, &v);
-}
-
-static ein_status eini_dist_job_run(void *user, int worker, const eini_job *j, int failed,
-                                    ein_ticket *ticket) {
-  eini_dist_exec *x = (eini_dist_exec *)user;
-  eini_dist_worker *w = &x->worker[worker];
-  const ein_dist *d = x->d;
-  ein_dist_event v;
-  if (j->kind == EINI_JOB_RECEIVE) return eini_own_receive(x, j, ticket);
-  if (j->kind == EINI_JOB_SEND) return eini_own_send(x, w, j, failed, ticket);
-  if (failed) return EIN_OK;
-  if (eini_dist_clocked(d))
-    return d->fabric.compute_fn(d->fabric.user, d->fabric.first + j->place, j->stmt,
-                                eini_dist_takes(d, j, d->fabric.first + j->place, &w->room),
-                                ticket);
-  if (j->kind == EINI_JOB_ZERO) return eini_dist_zero(x, d->stmt[j->stmt].s->out, &w->room), EIN_OK;
-  memset(&v, 0, sizeof v);
-  memset(&w->read, 0, sizeof w->read);
-  w->read.sent = w->sent;
-  v.stmt = j->stmt;
-  v.place = d->fabric.first + j->place;
-  v.level = j->kind == EINI_JOB_MERGE ? j->arg : -1;
-  v.worker = worker;
-  v.begin = eini_dist_now(d);
-  EINI_TRY(eini_dist_task_run(x, w, j, v.place));
-  v.end = eini_dist_now(d);
-  return d->desc.event_fn == NULL ? EIN_OK : d->desc.event_fn(d->desc.event_user, &v);
-}
-
-static void eini_dist_job_done(void *user, int worker, const eini_job *j) {
-  eini_dist_exec *x = (eini_dist_exec *)user;
-  const int64_t q = x->d->fabric.first + j->place;
-  eini_dist_read r = {0, 1, NULL};
-  if (j->kind == EINI_JOB_BLOCK || j->kind == EINI_JOB_MERGE)
-    eini_dist_count(x->stats, j->stmt, q, 1, &x->worker[worker].read);
-  if (j->kind != EINI_JOB_RECEIVE && j->kind != EINI_JOB_SEND) return;
-  r.bytes = x->d->copies->move[j->arg].bytes;
-  if (j->kind == EINI_JOB_SEND) eini_dist_sent(x->stats, q, r.bytes);
-  else eini_dist_count(x->stats, j->stmt, q, 0, &r);
 }

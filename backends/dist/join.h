@@ -300,7 +300,7 @@ static ein_status eini_rel_fold(ein_ctx *ctx, eini_block_plans *l, const ein_rel
     ein_graph *g = NULL;
     ein_plan *plan = NULL;
     ein_status st = eini_rel_fold_graph(ctx, r, b->shape, n, monoid, &g);
-    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, &plan);
+    if (st == EIN_OK) st = eini_dist_plan_graph(l, g, dense, NULL, &plan);
     eini_graph_free(g);
     if (st == EIN_OK) st = eini_block_plan_keep(l, plan);
     if (st != EIN_OK) return st;

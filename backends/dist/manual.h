@@ -14,9 +14,10 @@
 //         MEMORY, DETERMINISM, FAILURES
 //
 //                 >>dist-api >>space >>block-plans >>dist-jobs >>relation >>join >>dist-plan
-//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-fabric >>dist-clock
-//                 >>steps >>steps-moves >>steps-plan >>steps-jobs >>steps-run >>steps-groups
-//                 >>dist-public >>nodes >>layout >>dtensor >>dtensor-run
+//                 >>dist-moves >>dist-groups >>dist-waits >>dist-run >>dist-own >>dist-tasks
+//                 >>dist-fabric >>dist-clock >>steps >>steps-moves >>steps-plan >>steps-jobs
+//                 >>steps-run >>steps-groups >>dist-public >>nodes >>layout >>dtensor
+//                 >>dtensor-run
 //
 //
 // TENSOR RELATIONS
@@ -142,6 +143,11 @@
 // each allocates. Temporaries and partial results share memory when their statements do not overlap
 // in the order written; a task that reuses memory waits for those that used it before, unless
 // no_reuse is set. Under a schedule handing inputs and outputs over takes lists of their boxes.
+//
+// Where the ctx has a provider with memory of its own (a GPU), places that do not share memory have
+// theirs there, of statements all of whose tasks run there: ein_dist_info.away_bytes at most at a
+// place, which the plan takes at its first run and keeps. A fabric that can (ein_fabric.memory_fn)
+// carries messages from there and there: between places of a process the provider copies them.
 //
 //
 // DETERMINISM

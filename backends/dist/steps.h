@@ -284,8 +284,8 @@ static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, cons
   n = eini_steps_key(x, n, right, rank);
   if (eini_dist_clocked(x->d)) return *id = 0, EIN_OK;
   if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
-  const eini_merge_side l = {to, rank, shape, left, NULL, NULL};
-  const eini_merge_side r = {from, rank, shape, right, NULL, NULL};
+  const eini_merge_side l = {to, rank, shape, left, NULL, NULL, 0};
+  const eini_merge_side r = {from, rank, shape, right, NULL, NULL, 0};
   eini_block_merge m = {fold, 0, from, rank, shape, l, r, l};
   if (fold == EIN_FOLD_NONE) m.left = r;
   return eini_block_merge_plan(x->plans, &m, x->key, n, id);

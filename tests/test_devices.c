@@ -1,0 +1,432 @@
+// Places of one process on several devices: under the stub of CUDA (cuda_stub.c) blocks stay on the
+// device of their place from statement to statement, and what moves between two of them goes from
+// one to the other where they open their memory to each other, else by the host. Random graphs, cut
+// at random, are held against the oracle, and the ways of moving give the same bits; calls that
+// fail are statuses and leave nothing behind.
+//
+//   test_devices STUB [graphs [seed]]
+#define _POSIX_C_SOURCE 200112L
+#include <dlfcn.h>
+
+#define EINSUM_IMPLEMENTATION
+#include "../einsum.h"
+#include "../backends/einsum_cuda.h"
+#include "../backends/einsum_dist.h"
+#include "oracle.h"
+#include "check.h"
+#include "util.h"
+#include "random_graph.h"
+
+static const char *stub;
+static void (*stub_fail)(long n, int code);
+static long (*stub_calls)(void), (*stub_live)(void), (*stub_asked)(void), (*stub_peer)(void);
+
+// Compiled kernels, which are the same on all devices.
+static struct { char name[96]; void *at; size_t bytes; } kept[4096];
+static int nkept;
+
+static int shelf_load(void *user, const char *name, void *to, size_t room, size_t *bytes) {
+  (void)user;
+  for (int i = 0; i < nkept; i++) {
+    if (strcmp(kept[i].name, name) != 0) continue;
+    *bytes = kept[i].bytes;
+    if (to != NULL) memcpy(to, kept[i].at, room < *bytes ? room : *bytes);
+    return 1;
+  }
+  return 0;
+}
+
+static void shelf_save(void *user, const char *name, const void *from, size_t bytes) {
+  (void)user;
+  if (nkept == 4096) return;
+  snprintf(kept[nkept].name, sizeof kept->name, "%s", name);
+  kept[nkept].at = malloc(bytes);
+  memcpy(kept[nkept].at, from, bytes);
+  kept[nkept++].bytes = bytes;
+}
+
+// n devices that are asked for all they can do.
+static ein_cuda *open_devices(int n, const ein_allocator *al) {
+  static const ein_cuda_shelf shelf = {shelf_load, shelf_save, NULL};
+  ein_cuda_desc d;
+  ein_cuda *cuda = NULL;
+  char text[8];
+  snprintf(text, sizeof text, "%d", n);
+  setenv("STUB_DEVICES", text, 1);
+  memset(&d, 0, sizeof d);
+  d.only = 1;
+  d.devices = n;
+  d.shelf = &shelf;
+  d.driver = d.nvrtc = d.cublas = stub;
+  return ein_cuda_create(&d, al, &cuda) == EIN_OK && ein_cuda_ready(cuda) ? cuda : NULL;
+}
+
+static ein_ctx *ctx_on(ein_cuda *cuda, const ein_allocator *al, int width) {
+  ein_ctx_desc d;
+  ein_ctx *ctx = NULL;
+  memset(&d, 0, sizeof d);
+  d.bare = 1;
+  if (al != NULL) d.allocator = *al;
+  d.executor.width = width;
+  d.executor.parallel_for = width > 1 ? test_for : NULL;
+  if (cuda != NULL && ein_cuda_use(cuda, &d) != EIN_OK) return NULL;
+  return ein_ctx_create(&d, &ctx) == EIN_OK ? ctx : NULL;
+}
+
+// ---- runs ----
+
+typedef struct outcome {
+  void *out[MAX_TENSORS];
+  int nout;
+  ein_dist_stats stats;
+  ein_dist_info info;
+  ein_cuda_counts counts;    // of the run
+} outcome;
+
+static void outcome_free(outcome *o) {
+  for (int i = 0; i < o->nout; i++) free(o->out[i]);
+  o->nout = 0;
+}
+
+// A graph whose inputs are in v, cut, over p places that copy; twice, so that memory is used again.
+static ein_status run_cut(ein_ctx *ctx, ein_cuda *cuda, const ein_graph *g, const cuts *c, int p,
+                          int threads, const values *v, outcome *o) {
+  ein_fabric f;
+  ein_dist_desc desc;
+  ein_dist *d = NULL;
+  ein_run run;
+  const void *in[MAX_TENSORS];
+  int nin = 0;
+  memset(o, 0, sizeof *o);
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  for (int t = 0; t < g->ntensor; t++) {
+    if (g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = v->data[t];
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT)
+      o->out[o->nout++] = orc_alloc(orc_count(&g->tensor[t]), 16);
+  }
+  EINI_TRY(ein_fabric_copying(ctx, p, &f));
+  f.threads = threads;
+  desc.fabric = &f;
+  desc.parts = c->parts;
+  desc.pins = c->pins;
+  run.in = in;
+  run.out = o->out;
+  ein_status st = ein_dist_create(ctx, g, &desc, &d);
+  if (st == EIN_OK) (void)ein_dist_info_get(d, &o->info);
+  for (int i = 0; i < 2 && st == EIN_OK; i++) {
+    const ein_cuda_counts before = ein_cuda_counts_get(cuda);
+    st = ein_dist_execute(d, &run, &o->stats);
+    o->counts = ein_cuda_counts_get(cuda);
+    o->counts.to_device -= before.to_device, o->counts.from_device -= before.from_device;
+    o->counts.peer -= before.peer, o->counts.launches -= before.launches;
+    o->counts.gemms -= before.gemms;
+  }
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+  return st;
+}
+
+static int outcome_right(const ein_graph *g, const values *v, const outcome *o) {
+  int n = 0, right = 1;
+  for (int t = 0; t < g->ntensor; t++)
+    if (g->tensor[t].role == EIN_ROLE_OUTPUT)
+      right &= orc_compare_err(g->tensor[t].dtype, orc_count(&g->tensor[t]), o->out[n++],
+                               v->data[t], v->err[t]);
+  return right;
+}
+
+static int outcome_same(const ein_graph *g, const outcome *a, const outcome *b) {
+  int n = 0, same = 1;
+  for (int t = 0; t < g->ntensor; t++) {
+    if (g->tensor[t].role != EIN_ROLE_OUTPUT) continue;
+    same &= memcmp(a->out[n], b->out[n], (size_t)orc_count(&g->tensor[t]) *
+                                             ein_dtype_size(g->tensor[t].dtype)) == 0;
+    n++;
+  }
+  return same;
+}
+
+// ---- random graphs ----
+
+static void test_random(int count, uint64_t seed) {
+  int done = 0, stayed = 0;
+  int64_t peer = 0;
+  for (int n = 0; n < count; n++) {
+    static cuts c;
+    const long live = stub_live();
+    rng_state = seed * 1000003 + (uint64_t)n;
+    ein_ctx *own = monoid_ctx();
+    ein_graph *g = random_graph(own, (int)draw(1, 5));
+    const int p = (int)draw(2, 6), devices = (int)draw(2, 4), threads = chance(30);
+    values v;
+    outcome o[3];
+    if (g == NULL || g->nstmt > MAX_STMTS) {
+      ein_graph_destroy(g);
+      ein_ctx_destroy(own);
+      continue;
+    }
+    random_cuts(g, p, &c);
+    values_make(g, seed + (uint64_t)n, &v);
+    int right = 1;
+    for (int how = 0; how < 3 && right; how++) {  // directly, by the host, on one device
+      if (how == 1) setenv("STUB_NO_PEERS", "1", 1);
+      ein_cuda *cuda = open_devices(how == 2 ? 1 : devices, NULL);
+      ein_ctx *ctx = ctx_on(cuda, NULL, threads ? 3 : 1);
+      const long before = stub_peer();
+      const ein_status st = run_cut(ctx, cuda, g, &c, p, threads, &v, &o[how]);
+      right = st == EIN_OK && outcome_right(g, &v, &o[how]);
+      if (st != EIN_OK) printf("  %s: %s\n", ein_status_name(st), ein_ctx_message(ctx));
+      CHECK(right && (how == 0 || outcome_same(g, &o[0], &o[how])));
+      CHECK(o[how].counts.peer <= o[how].stats.bytes);
+      CHECK(stub_peer() - before == 2 * o[how].counts.peer && (how == 0 || stub_peer() == before));
+      unsetenv("STUB_NO_PEERS");
+      ein_ctx_destroy(ctx);
+      ein_cuda_destroy(cuda);
+      CHECK(stub_live() == live);
+      if (how == 0) peer += o[how].counts.peer, stayed += o[how].info.away_bytes > 0;
+    }
+    if (failures > 0) {
+      static char text[16384];
+      ein_graph_print(g, text, sizeof text);
+      printf("case %d of seed %llu, %d places, %d devices, threads %d\n%s", n,
+             (unsigned long long)seed, p, devices, threads, text);
+    }
+    for (int how = 0; how < 3; how++)
+      if (right || how == 0) outcome_free(&o[how]);
+    done++;
+    values_free(g, &v);
+    ein_graph_destroy(g);
+    ein_ctx_destroy(own);
+    if (failures > 0) return;
+  }
+  printf("  %d graphs, %d with blocks on devices, %lld bytes between these\n", done, stayed,
+         (long long)peer);
+  CHECK(done > count / 4 && stayed > done / 3 && peer > 5 * done);
+}
+
+// ---- what crosses, exactly ----
+
+// Products in a chain over p places, a device each: whole numbers, so that all orders of sums give
+// the same bits.
+static const char *const texts[] = {
+    "input A[i=40,j=60], B[j,k=50], C[k,l=36] : f64\nT[i,k] = A[i,j]*B[j,k]\n"
+    "Y[i,l] = T[i,k]*C[k,l]\nS[l] = sum[i](Y[i,l])\noutput S\n",
+    "input A[i=41,j=33] : f64\nB[i=39,j=33] = A[i,j] + A[i+1,j] + A[i+2,j]\n"
+    "C[i=39,j=31] = B[i,j] + B[i,j+1] + B[i,j+2]\nD[i=37,j=31] = C[i,j]*2 - C[i+1,j] - C[i+2,j]\n"
+    "output D\n",
+    "input A[i=90,j=30] : i32\nS[j] = sum[i](A[i,j]*1000)\nM[j] = max[i](A[i,j]*2)\n"
+    "T[j] = S[j] - M[j]\nV = sum[j](T[j])\noutput V\n",
+    "input A[i=30,j=900] : f64\nM[i] = mean[j](A[i,j])\nP[i] = argmax[j](A[i,j])\n"
+    "Y[i,j] = A[i,j] - M[i]\noutput Y, P\n"};
+
+typedef struct problem {
+  ein_graph *g;
+  values v;
+} problem;
+
+static void problem_begin(problem *x, const char *text) {
+  ein_program_desc d;
+  ein_scalar none[1] = {{0, 0, 0}};
+  memset(x, 0, sizeof *x);
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  CHECK(ein_graph_parse(NULL, &d, &x->g) == EIN_OK);
+  for (int t = 0; t < x->g->ntensor; t++) {
+    const eini_tensor *e = &x->g->tensor[t];
+    const int64_t n = orc_count(e);
+    x->v.data[t] = orc_alloc(n, 16);
+    x->v.err[t] = (double *)orc_alloc(n, sizeof(double));
+    for (int64_t i = 0; i < n && e->role == EIN_ROLE_INPUT; i++) {
+      if (e->dtype == EIN_I32) ((int32_t *)x->v.data[t])[i] = (int32_t)(i * 7 % 11 - 5);
+      else ((double *)x->v.data[t])[i] = (double)(i * 7 % 11 - 5);
+    }
+  }
+  orc_eval_err(x->g, x->v.data, x->v.err, none);
+}
+
+static void problem_end(problem *x) {
+  values_free(x->g, &x->v);
+  ein_graph_destroy(x->g);
+}
+
+// Cuts at random, without pinned inputs.
+static void problem_cuts(const problem *x, int p, uint64_t seed, cuts *c) {
+  rng_state = seed;
+  random_cuts(x->g, p, c);
+  memset(c->pins, 0, sizeof c->pins);
+}
+
+static int64_t bytes_of(const ein_graph *g, ein_role role) {
+  int64_t n = 0;
+  for (int t = 0; t < g->ntensor; t++)
+    if (g->tensor[t].role == role)
+      n += orc_count(&g->tensor[t]) * (int64_t)ein_dtype_size(g->tensor[t].dtype);
+  return n;
+}
+
+static void test_exact(void) {
+  int64_t all = 0;
+  for (int k = 0; k < 4; k++) {
+    for (int p = 2; p <= 4; p++) {
+      static cuts c;
+      problem x;
+      outcome direct, by_host;
+      problem_begin(&x, texts[k]);
+      problem_cuts(&x, p, (uint64_t)(10 * k + p), &c);
+      for (int threads = 0; threads < 2; threads++) {
+        const long asked = stub_asked(), peer = stub_peer();
+        ein_cuda *cuda = open_devices(p, NULL);
+        ein_ctx *ctx = ctx_on(cuda, NULL, threads ? 3 : 1);
+        CHECK(run_cut(ctx, cuda, x.g, &c, p, threads, &x.v, &direct) == EIN_OK);
+        CHECK(outcome_right(x.g, &x.v, &direct));
+        CHECK(direct.info.away_bytes > 0);
+        all += direct.counts.peer;
+        CHECK(stub_peer() - peer == 2 * direct.counts.peer);
+        if (k < 3) {  // all of what moves is on devices, and nothing but outputs comes home
+          CHECK(direct.counts.peer == direct.stats.bytes);
+          CHECK(direct.counts.from_device == bytes_of(x.g, EIN_ROLE_OUTPUT));
+        }
+        const long once = stub_asked() - asked;
+        CHECK((once > 0 || direct.counts.peer == 0) && once <= p * (p - 1));
+        ein_ctx_destroy(ctx);
+        setenv("STUB_NO_PEERS", "1", 1);
+        ein_cuda_destroy(cuda);
+        cuda = open_devices(p, NULL);
+        ctx = ctx_on(cuda, NULL, threads ? 3 : 1);
+        CHECK(run_cut(ctx, cuda, x.g, &c, p, threads, &x.v, &by_host) == EIN_OK);
+        CHECK(outcome_same(x.g, &direct, &by_host) && by_host.counts.peer == 0);
+        CHECK(by_host.counts.from_device == direct.counts.from_device + direct.counts.peer);
+        CHECK(by_host.counts.to_device == direct.counts.to_device + direct.counts.peer);
+        ein_ctx_destroy(ctx);
+        ein_cuda_destroy(cuda);
+        unsetenv("STUB_NO_PEERS");
+        outcome_free(&direct);
+        outcome_free(&by_host);
+      }
+      problem_end(&x);
+    }
+  }
+  CHECK(stub_live() == 0 && all > 20000);
+}
+
+// Messages of more than a pinned buffer, by the host and directly.
+static void test_long(void) {
+  static cuts c;
+  problem x;
+  problem_begin(&x, "input A[i=2,j=1100000] : f64\nT[i,j] = A[i,j]*2\nY[j,i] = T[i,j] + 1\n"
+                    "output Y\n");
+  memset(&c, 0, sizeof c);
+  for (int k = 0; k < 2; k++) {  // T by rows, Y by columns of T
+    c.parts[k].nindex = 2, c.parts[k].norder = 1, c.parts[k].ntask = 2;
+    c.cut[k][0] = 2, c.cut[k][1] = 1;
+    c.parts[k].cut = c.cut[k], c.parts[k].order = c.order[k];
+  }
+  for (int how = 0; how < 2; how++) {
+    outcome o;
+    if (how == 1) setenv("STUB_NO_PEERS", "1", 1);
+    ein_cuda *cuda = open_devices(2, NULL);
+    ein_ctx *ctx = ctx_on(cuda, NULL, 1);
+    CHECK(run_cut(ctx, cuda, x.g, &c, 2, 0, &x.v, &o) == EIN_OK && outcome_right(x.g, &x.v, &o));
+    CHECK(o.stats.bytes > (int64_t)2 * 4 << 20 && o.counts.peer == (how == 0 ? o.stats.bytes : 0));
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    outcome_free(&o);
+  }
+  unsetenv("STUB_NO_PEERS");
+  problem_end(&x);
+}
+
+// ---- calls that fail ----
+
+// Each call of the driver fails once, from creating the plan on: a status, nothing is left behind,
+// and the same plan runs afterwards.
+static void test_failures(int refused) {
+  static cuts c;
+  problem x;
+  long hits = 0;
+  problem_begin(&x, texts[0]);
+  problem_cuts(&x, 3, 5, &c);
+  if (refused) setenv("STUB_NO_PEERS", "1", 1);
+  for (long n = 0; n < 3000; n += FEW_STEP) {
+    outcome o;
+    ein_cuda *cuda = open_devices(3, NULL);
+    ein_ctx *ctx = ctx_on(cuda, NULL, 1);
+    const long from = stub_calls();
+    const int code = n % 2 ? 1 : 2;
+    stub_fail(n, code);
+    const ein_status st = run_cut(ctx, cuda, x.g, &c, 3, 0, &x.v, &o);
+    const int hit = stub_calls() - from > n;
+    stub_fail(-1, 0);
+    // whether devices open their memory to each other is not an error: they do not
+    CHECK(st == EIN_OK || (hit && (st == EIN_ERR_INTERNAL ||
+                                   (code == 2 && st == EIN_ERR_NO_MEMORY))));
+    CHECK(st != EIN_OK || outcome_right(x.g, &x.v, &o));
+    hits += st != EIN_OK;
+    outcome_free(&o);
+    CHECK(run_cut(ctx, cuda, x.g, &c, 3, 0, &x.v, &o) == EIN_OK && outcome_right(x.g, &x.v, &o));
+    outcome_free(&o);
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    CHECK(stub_live() == 0);
+    if (!hit) break;
+  }
+  printf("  %ld calls that fail are statuses%s\n", hits, refused ? ", by the host" : "");
+  CHECK(hits > 100 / FEW_STEP);
+  unsetenv("STUB_NO_PEERS");
+  problem_end(&x);
+}
+
+// Each allocation of the ctx and of the devices fails once.
+static void test_no_memory(void) {
+  static cuts c;
+  problem x;
+  problem_begin(&x, texts[2]);
+  problem_cuts(&x, 3, 5, &c);
+  for (long n = 0;; n += FEW_STEP) {
+    counter count = {0, n, 0};
+    ein_allocator al;
+    outcome o;
+    memset(&al, 0, sizeof al);
+    memset(&o, 0, sizeof o);
+    al.alloc_fn = count_alloc, al.free_fn = count_free, al.user = &count;
+    ein_status st = EIN_ERR_NO_MEMORY;
+    ein_cuda *cuda = open_devices(3, &al);
+    ein_ctx *ctx = cuda == NULL ? NULL : ctx_on(cuda, &al, 1);
+    if (ctx != NULL) st = run_cut(ctx, cuda, x.g, &c, 3, 0, &x.v, &o);
+    CHECK(st == EIN_ERR_NO_MEMORY || (st == EIN_OK && outcome_right(x.g, &x.v, &o)));
+    if (st != EIN_ERR_NO_MEMORY && st != EIN_OK) printf("  %ld: %s\n", n, ein_status_name(st));
+    outcome_free(&o);
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    CHECK(count.live == 0 && stub_live() == 0);
+    if (count.calls <= n) break;
+  }
+  problem_end(&x);
+}
+
+int main(int argc, char **argv) {
+  stub = argc > 1 ? argv[1] : "build/libcuda_stub.so";
+  const int graphs = argc > 2 ? atoi(argv[2]) : FEW(40);
+  const uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+  void *h = dlopen(stub, RTLD_NOW);
+  if (h == NULL) {
+    printf("no stub: %s\n", dlerror());
+    return 1;
+  }
+  *(void **)&stub_fail = dlsym(h, "stub_fail");
+  *(void **)&stub_calls = dlsym(h, "stub_calls");
+  *(void **)&stub_live = dlsym(h, "stub_live");
+  *(void **)&stub_asked = dlsym(h, "stub_asked");
+  *(void **)&stub_peer = dlsym(h, "stub_peer");
+  test_exact();
+  test_random(graphs, seed);
+  test_failures(0);
+  test_failures(1);
+  test_no_memory();
+  test_long();  // last: the stub protects all memory that ever was
+  for (int i = 0; i < nkept; i++) free(kept[i].at);
+  if (failures == 0) printf("ok %d checks\n", checks);
+  else printf("%d of %d checks failed\n", failures, checks);
+  return failures > 0;
+}
