@@ -244,7 +244,8 @@ CUDA_ALL = $(B)/library.o $(B)/library_cuda.o
 $(B)/test_cuda $(B)/test_device: $(B)/test_%: tests/test_%.c $(TEST_C) $(CUDA_ALL)
 	$(BUILD) -Wall -Wextra -o $@ $< $(CUDA_ALL) $(LINK)
 
-$(B)/test_device_groups $(B)/test_device_along $(B)/test_devices: $(B)/test_%: tests/test_%.c $(TEST_C) \
+$(B)/test_device_groups $(B)/test_device_along $(B)/test_devices: $(B)/test_%: tests/test_%.c \
+  $(TEST_C) \
   $(if $(SHARED),$(B)/library.o $(B)/library_cuda.o)
 	$(BUILD) $(call linked,$(B)/library.o $(B)/library_cuda.o) $(LINK)
 

@@ -25,7 +25,6 @@
 // DOES NOT DO
 //
 //                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
-//                 >>cuda-api >>cuda-driver >>cuda-nest >>cuda-helpers >>cuda-text >>cuda-values
 //                 >>cuda-maps >>cuda-tiles >>cuda-kernels >>cuda-memory >>cuda-peers >>cuda-gemm
 //                 >>cuda-lt >>cuda-ways >>cuda-groups >>cuda-opens >>cuda-pieces >>cuda-along
 //                 >>cuda-measure >>cuda-public
@@ -162,10 +161,10 @@
 // WHAT IT DOES NOT DO
 //
 // What places of the fabrics serial and threads exchange is views of the host's memory, and so is
-// all under a schedule, or of a deterministic graph. Groups that hold whole rows do sums of products
-// as any other fold, without tiles; of those that go along an index each block goes all the way,
-// however few there are, and copies no piece while it computes one. A budget does not go with views
-// of the device's memory. Parts with gaps of a slice's output are waited for.
+// all under a schedule, or of a deterministic graph. Groups that hold whole rows do sums of
+// products as any other fold, without tiles; of those that go along an index each block goes all
+// the way, however few there are, and copies no piece while it computes one. A budget does not go
+// with views of the device's memory. Parts with gaps of a slice's output are waited for.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
