@@ -5393,11 +5393,19 @@ static int eini_cuda_say_act(eini_cuda_writer *w, const ein_group *g, const eini
   return 1;
 }
 
-// Calls what acts of a kind do, one after another. `of`: ein_stage, ..
+// The act behind number i in order of those of a kind, or -1.
+static int eini_cuda_next(const eini_cuda_going *a, int i, int from, int to) {
+  while (++i < a->n)
+    if (a->act[a->order[i]].when >= from && a->act[a->order[i]].when <= to) return a->order[i];
+  return -1;
+}
+
+// Calls what acts of a kind do, one after another; copies need not wait for each other. `of`:
+// ein_stage, ..
 static void eini_cuda_say_calls(eini_text *t, const ein_group *g, const eini_cuda_going *a,
                                 const char *of, int from, int to) {
   for (int i = 0; i < a->n; i++) {
-    const int k = a->order[i], next = i + 1 < a->n ? a->order[i + 1] : -1;
+    const int k = a->order[i], next = eini_cuda_next(a, i, from, to);
     const eini_cuda_act *x = &a->act[k];
     if (x->when < from || x->when > to) continue;
     eini_say(t, "  %s%d(p.a%d, p.u, ein_room", x->when == EINI_CUDA_AFTER ? "ein_stage" : of, k, k);

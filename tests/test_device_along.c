@@ -170,8 +170,12 @@ static void put_scores(program *p, const char *type, const char *b, const char *
     put(p, "T[%ss,t] = where(t <= s + %d, A[%ss,t], -inf)\n", b, (int)draw(-1, 2), b);
   } else if (kind == 3) {
     put(p, "T[%ss,t] = sum[d](Q[%ss,d]*K[%st,d]) - 0.125*(t - s)\n", b, b, kb);
+  } else if (kind == 4) {
+    put(p, "T[%ss,t] = sum[d](K[%st,d]*Q[%ss,d]) * 0.5\n", b, kb, b);
   } else {
-    put(p, "T[%ss,t] = sum[d](Q[%ss,d]*K[%st,d]) * 0.5\n", b, b, kb);
+    put(p, "input W[%ss,c=%d], Z[t,c] : %s\n", b, (int)draw(2, 9), type);
+    put(p, "A[%ss,t] = sum[d](Q[%ss,d]*K[%st,d])\n", b, b, kb);
+    put(p, "T[%ss,t] = sum[c](W[%ss,c]*Z[t,c]) + A[%ss,t]\n", b, b, b);
   }
 }
 
