@@ -24512,6 +24512,26 @@ static double eini_group_io(const ein_plan *p, const eini_group *g) {
                           : eini_joint_io(p, p->graph, g->stmt, g->nstmt, p->rates->fast_bytes);
 }
 
+// The ways that providers have for a contraction besides those that were told.
+static void eini_say_others(eini_text *t, const ein_plan *p, const eini_task *task, int width) {
+  int said = 0;
+  for (int i = 0; i < p->nkernels && task->kind == EINI_TASK_CONTRACT; i++) {
+    const ein_kernels *k = p->kernels[i];
+    for (int nth = 0; nth < EINI_VARIANTS && k->contract_plan != NULL && k->memory == NULL; nth++) {
+      ein_choice h;
+      int told = 0;
+      memset(&h, 0, sizeof h);
+      if (!k->contract_plan(k->user, &task->contract->c, width, nth, &h)) break;
+      for (int j = 0; j < task->ncandidate; j++)
+        told |= strcmp(task->candidate[j].name, k->name) == 0 &&
+                strcmp(task->candidate[j].variant, h.variant) == 0;
+      if (told) continue;
+      eini_say(t, "%s%s-%s %.3g s", said++ == 0 ? "\n        others: " : ", ", k->name, h.variant,
+               h.seconds);
+    }
+  }
+}
+
 // group: it is one of several statements in blocks, which move what the group does.
 static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task, int k,
                           int group) {
@@ -24534,6 +24554,7 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
     eini_say(t, "%s%s-%s %.3g s", i == 0 ? "\n        predicted: " : ", ", x->name, x->variant,
              x->seconds);
   }
+  eini_say_others(t, p, task, group ? 1 : p->executor.width);
   eini_say(t, "\n");
 }
 
