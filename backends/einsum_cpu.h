@@ -1248,25 +1248,42 @@ EINI_TILE_LINES(128z, EINI_T512)
 #define EINI_YT_HI64(a, b) _mm256_unpackhi_epi64(a, b)
 #define EINI_YT_STORE(t, r, q, j) eini_tile_store_y(t, r, q##0##j, q##1##j)
 
-// Whichever of the halves of both lines meet in the line of the row is turned by what is less than
-// a half.
+// The line of a row as of eini_line_join, of two halves: whichever of both lines' meet in it are
+// turned by what is less than a half.
+EINI_T256 EINI_INLINE void eini_line_join_y(const char *row, const char *before, __m256i *a,
+                                            __m256i *b) {
+  const __m256i *old = (const __m256i *)(const void *)before;
+  const __m256i words = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const int in = (int)((uintptr_t)row >> 2 & 15);
+  const __m256i by = _mm256_set1_epi32(in & 7), from = _mm256_sub_epi32(words, by);
+  const __m256i half = _mm256_set1_epi32(in >= 8 ? -1 : 0), turned = _mm256_cmpgt_epi32(by, words);
+  const __m256i last = _mm256_loadu_si256(old + 1);
+  __m256i x = _mm256_loadu_si256(old + (in < 8));
+  __m256i y = _mm256_blendv_epi8(*a, last, half), z = _mm256_blendv_epi8(*b, *a, half);
+  x = _mm256_permutevar8x32_epi32(x, from);
+  y = _mm256_permutevar8x32_epi32(y, from);
+  z = _mm256_permutevar8x32_epi32(z, from);
+  *a = _mm256_blendv_epi8(y, x, turned);
+  *b = _mm256_blendv_epi8(z, y, turned);
+}
+
+EINI_T256 static void eini_line_joined_y(const char *row, const char *before, const char *tile,
+                                         char *line) {
+  __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)tile);
+  __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(tile + 32));
+  eini_line_join_y(row, before, &a, &b);
+  _mm256_storeu_si256((__m256i *)(void *)line, a);
+  _mm256_storeu_si256((__m256i *)(void *)(line + 32), b);
+}
+
 EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i a, __m256i b) {
   char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
   if (t->row != NULL) {
-    const __m256i *before = (const __m256i *)(const void *)(t->carry + 64 * r);
-    const __m256i words = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const int in = (int)((uintptr_t)d >> 2 & 15);
-    const __m256i by = _mm256_set1_epi32(in & 7), from = _mm256_sub_epi32(words, by);
-    const __m256i half = _mm256_set1_epi32(in >= 8 ? -1 : 0), old = _mm256_cmpgt_epi32(by, words);
-    const __m256i last = _mm256_loadu_si256(before + 1);
-    __m256i x = _mm256_loadu_si256(before + (in < 8));
-    __m256i y = _mm256_blendv_epi8(a, last, half), z = _mm256_blendv_epi8(b, a, half);
-    x = _mm256_permutevar8x32_epi32(x, from);
-    y = _mm256_permutevar8x32_epi32(y, from);
-    z = _mm256_permutevar8x32_epi32(z, from);
+    __m256i x = a, y = b;
+    eini_line_join_y(d, t->carry + 64 * r, &x, &y);
     d += t->at - (int64_t)((uintptr_t)d & 63);
-    _mm256_stream_si256((__m256i *)(void *)d, _mm256_blendv_epi8(y, x, old));
-    _mm256_stream_si256((__m256i *)(void *)(d + 32), _mm256_blendv_epi8(z, y, old));
+    _mm256_stream_si256((__m256i *)(void *)d, x);
+    _mm256_stream_si256((__m256i *)(void *)(d + 32), y);
     _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r), a);
     _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r + 32), b);
   } else if (t->stream) {
@@ -1291,31 +1308,43 @@ EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i 
 #define EINI_NT_HI64(a, b) EINI_NT_64(vzip2q_u64, a, b)
 #define EINI_NT_STORE(t, r, q, j) eini_tile_store_n(t, r, q##0##j, q##1##j, q##2##j, q##3##j)
 
-// A line of a row that starts anywhere is joined from neighbours among the vectors of both.
+// The line of a row as of eini_line_join, from neighbours among the vectors of both.
+EINI_INLINE void eini_line_join_n(const char *row, const char *before, uint8x16_t *v) {
+  static const uint8_t bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const int in = (int)((uintptr_t)row & 60);
+  const uint8x16_t from = vaddq_u8(vld1q_u8(bytes), vdupq_n_u8((uint8_t)(16 - in % 16)));
+  uint8_t both[128];
+  const uint8_t *p = both + 64 - in / 16 * 16;
+  for (int i = 0; i < 4; i++) {
+    vst1q_u8(both + 16 * i, vld1q_u8((const uint8_t *)before + 16 * i));
+    vst1q_u8(both + 64 + 16 * i, v[i]);
+  }
+  for (int i = 0; i < 4; i++, p += 16) {
+    const uint8x16x2_t two = {{vld1q_u8(p - 16), vld1q_u8(p)}};
+    v[i] = vqtbl2q_u8(two, from);
+  }
+}
+
+static void eini_line_joined_n(const char *row, const char *before, const char *tile, char *line) {
+  uint8x16_t v[4];
+  for (int i = 0; i < 4; i++) v[i] = vld1q_u8((const uint8_t *)tile + 16 * i);
+  eini_line_join_n(row, before, v);
+  for (int i = 0; i < 4; i++) vst1q_u8((uint8_t *)line + 16 * i, v[i]);
+}
+
 EINI_INLINE void eini_tile_store_n(const eini_tile *t, int r, uint32x4_t a, uint32x4_t b,
                                    uint32x4_t c, uint32x4_t d) {
-  uint8_t *to = (uint8_t *)(t->row != NULL ? t->row[r] : t->dst + r * t->ds);
-  const uint8x16_t v[4] = {vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b),
-                           vreinterpretq_u8_u32(c), vreinterpretq_u8_u32(d)};
+  char *to = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  uint8x16_t v[4] = {vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b), vreinterpretq_u8_u32(c),
+                     vreinterpretq_u8_u32(d)}, w[4];
+  memcpy(w, v, sizeof w);
   if (t->row != NULL) {
-    static const uint8_t bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    uint8_t *carry = (uint8_t *)t->carry + 64 * r, both[128];
-    const int in = (int)((uintptr_t)to & 60);
-    const uint8x16_t from = vaddq_u8(vld1q_u8(bytes), vdupq_n_u8((uint8_t)(16 - in % 16)));
-    const uint8_t *p = both + 64 - in / 16 * 16;
+    char *carry = t->carry + 64 * r;
+    eini_line_join_n(to, carry, w);
     to += t->at - (int64_t)((uintptr_t)to & 63);
-    for (int i = 0; i < 4; i++) {
-      vst1q_u8(both + 16 * i, vld1q_u8(carry + 16 * i));
-      vst1q_u8(both + 64 + 16 * i, v[i]);
-      vst1q_u8(carry + 16 * i, v[i]);
-    }
-    for (int i = 0; i < 4; i++, p += 16) {
-      const uint8x16x2_t two = {{vld1q_u8(p - 16), vld1q_u8(p)}};
-      vst1q_u8(to + 16 * i, vqtbl2q_u8(two, from));
-    }
-    return;
+    for (int i = 0; i < 4; i++) vst1q_u8((uint8_t *)carry + 16 * i, v[i]);
   }
-  for (int i = 0; i < 4; i++) vst1q_u8(to + 16 * i, v[i]);
+  for (int i = 0; i < 4; i++) vst1q_u8((uint8_t *)to + 16 * i, w[i]);
 }
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
@@ -2448,27 +2477,72 @@ static void eini_move_run_tiles(eini_move *w) {
 // Rows that complete each other's lines, and rows of tiles that start anywhere.
 // ================================================================================================
 
+// Without masks, lines are taken by 16 bytes. MOVE: byte i is byte i - n of v, where there is one.
+// MIX: n bytes of a, then those of b.
+#if EINI_CPU_X86
+#define EINI_YQ_AT EINI_T256
+#define EINI_YQ_V __m128i
+#define EINI_YQ_LOAD(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define EINI_YQ_STORE(p, v) _mm_storeu_si128((__m128i *)(void *)(p), v)
+#define EINI_YQ_PAST(p, v) _mm_stream_si128((__m128i *)(void *)(p), v)
+#define EINI_YQ_BYTES _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define EINI_YQ_SET(n) _mm_set1_epi8((char)(n))
+#define EINI_YQ_MOVE(v, n) _mm_shuffle_epi8(v, _mm_sub_epi8(EINI_YQ_BYTES, EINI_YQ_SET(n)))
+#define EINI_YQ_MIX(n, a, b) \
+  _mm_blendv_epi8(b, a, _mm_cmpgt_epi8(EINI_YQ_SET(n), EINI_YQ_BYTES))
+#define EINI_YQ_JOINED eini_line_joined_y
+#elif EINI_CPU_NEON
+static const int8_t eini_nq_bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define EINI_NQ_AT EINI_UNUSED
+#define EINI_NQ_V uint8x16_t
+#define EINI_NQ_LOAD(p) vld1q_u8((const uint8_t *)(p))
+#define EINI_NQ_STORE(p, v) vst1q_u8((uint8_t *)(p), v)
+#define EINI_NQ_PAST(p, v) vst1q_u8((uint8_t *)(p), v)
+#define EINI_NQ_SET(n) vdupq_n_s8((int8_t)(n))
+#define EINI_NQ_MOVE(v, n) \
+  vqtbl1q_u8(v, vreinterpretq_u8_s8(vsubq_s8(vld1q_s8(eini_nq_bytes), EINI_NQ_SET(n))))
+#define EINI_NQ_MIX(n, a, b) vbslq_u8(vcgtq_s8(EINI_NQ_SET(n), vld1q_s8(eini_nq_bytes)), a, b)
+#define EINI_NQ_JOINED eini_line_joined_n
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+
 // p->ns rows, at least a line each. What of a row does not fill its last line waits in the row's
 // line of `carry` for the row that follows it in the destination.
-static void eini_rows_carry_by_lines(const eini_plane *p, char *carry, int first, int last) {
-  char head[128] = {0}, tail[128] = {0};
-  for (int64_t r = 0; r < p->ns; r++, carry += 64) {
-    const char *s = p->src + r * p->ss, *end = s + p->nd;
-    char *d = p->dst + r * p->ds;
-    const int64_t at = (int64_t)((uintptr_t)d & 63), n = at + p->nd, rest = n & 63;
-    memcpy(head, carry, 64);
-    memcpy(head + at, s, 64);
-    if (first && at > 0) memcpy(d, head + at, (size_t)(64 - at));
-    else eini_stream_line(d - at, head);
-    s += 64 - at;
-    d += 64 - at;
-    for (int64_t k = 64; k + 64 <= n; k += 64, s += 64, d += 64) eini_stream_line(d, s);
-    if (rest == 0) continue;
-    memcpy(tail, end - 64, 64);
-    memcpy(carry, tail + 64 - rest, 64);
-    if (last) memcpy(d, carry, (size_t)rest);
+#define EINI_ROWS_CARRY(name, X)                                                            \
+  X##AT static void name(const eini_plane *p, char *carry, int first, int last) {           \
+    for (int64_t r = 0; r < p->ns; r++, carry += 64) {                                      \
+      const char *s = p->src + r * p->ss, *end = s + p->nd;                                 \
+      char *d = p->dst + r * p->ds;                                                         \
+      const int64_t at = (int64_t)((uintptr_t)d & 63), n = at + p->nd, rest = n & 63;       \
+      const int64_t old = at & ~(int64_t)15;                                                \
+      if (first && at > 0) {                                                                \
+        memcpy(d, s, (size_t)(64 - at));                                                    \
+      } else {                                                                              \
+        for (int64_t i = 0; i < old; i += 16) X##PAST(d - at + i, X##LOAD(carry + i));      \
+        const X##V v = X##MOVE(X##LOAD(s), at - old);                                       \
+        X##PAST(d - at + old, X##MIX(at - old, X##LOAD(carry + old), v));                   \
+        for (int64_t i = old + 16; i < 64; i += 16) X##PAST(d - at + i, X##LOAD(s + i - at)); \
+      }                                                                                     \
+      s += 64 - at;                                                                         \
+      d += 64 - at;                                                                         \
+      for (int64_t k = 64; k + 64 <= n; k += 64, s += 64, d += 64) {                        \
+        X##PAST(d, X##LOAD(s));                                                             \
+        X##PAST(d + 16, X##LOAD(s + 16));                                                   \
+        X##PAST(d + 32, X##LOAD(s + 32));                                                   \
+        X##PAST(d + 48, X##LOAD(s + 48));                                                   \
+      }                                                                                     \
+      for (int64_t i = 0; i < rest; i += 16) {                                              \
+        const X##V v = X##LOAD(i + 16 <= rest ? s + i : end - 16);                          \
+        X##STORE(carry + i, X##MOVE(v, i + 16 <= rest ? 0 : rest - i - 16));                \
+      }                                                                                     \
+      if (last && rest > 0) memcpy(d, s, (size_t)rest);                                     \
+    }                                                                                       \
   }
-}
+#if EINI_CPU_X86
+EINI_ROWS_CARRY(eini_rows_carry_y, EINI_YQ_)
+#elif EINI_CPU_NEON
+EINI_ROWS_CARRY(eini_rows_carry_n, EINI_NQ_)
+#endif
+#undef EINI_ROWS_CARRY
 
 #if EINI_CPU_X86
 
@@ -2495,18 +2569,17 @@ EINI_T512 static void eini_rows_carry_by_masks(const eini_plane *p, char *carry,
   }
 }
 
-static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
-  if (isa == EINI_ISA_AVX512) eini_rows_carry_by_masks(p, carry, first, last);
-  else eini_rows_carry_by_lines(p, carry, first, last);
-}
+#endif  // EINI_CPU_X86
 
-#else  // EINI_CPU_X86
-
-static void eini_rows_carry(int isa, const eini_plane *p, char *carry, int first, int last) {
-  (void)isa;
-  eini_rows_carry_by_lines(p, carry, first, last);
-}
-
+typedef void (*eini_carry_fn)(const eini_plane *p, char *carry, int first, int last);
+static const eini_carry_fn eini_rows_carry[EINI_ISA_COUNT] = {
+    NULL,
+#if EINI_CPU_NEON
+    eini_rows_carry_n, NULL, NULL};
+#elif EINI_CPU_X86
+    NULL, eini_rows_carry_y, eini_rows_carry_by_masks};
+#else
+    NULL, NULL, NULL};
 #endif
 
 // Do rows follow each other in the destination, but not as lines? Their blocks, in the order of the
@@ -2516,7 +2589,7 @@ static int eini_move_carried(eini_move *w) {
   const int64_t bytes = w->extent[0] * w->size;
   int64_t all = bytes;
   int n = 1;
-  if (w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
+  if (eini_rows_carry[w->isa] == NULL || w->kind != EINI_COPY_ROWS || bytes < 64) return 0;
   for (; n < w->n && n < 4 && n != row && w->dst_step[n] == all; n++) all *= w->extent[n];
   if (n == 1 || bytes % 64 == 0 || all < EINI_COPY_ROW) return 0;
   w->ncol = n;
@@ -2548,7 +2621,7 @@ static void eini_block_carried(const eini_move *w, const char *src, char *dst, c
       to = follow ? eini_rows_lines(r + p.ns, bytes) : (r + p.ns) * eini_rows_lines(1, bytes);
       before->lead -= to - read;
       eini_before_some(before, before->most);
-      eini_rows_carry(w->isa, &p, buffer + 64 * r, first, last);
+      eini_rows_carry[w->isa](&p, buffer + 64 * r, first, last);
     }
     for (int i = 1; i < w->ncol; i++) {  // on to the next column
       src += w->src_step[i];
@@ -2619,55 +2692,58 @@ static void eini_chain_list(eini_chain *c, int64_t n, int64_t *list) {
   for (; i % c->tile.b != 0; i++) list[i] = list[n - 1];
 }
 
-// The line of a row, from the tile before and this one; both: room.
-static const char *eini_chain_join(const char *row, const char *before, const char *tile,
-                                   char *both) {
-  memcpy(both, before, 64);
-  memcpy(both + 64, tile, 64);
-  return both + 64 - ((uintptr_t)row & 63);
-}
-
-// The last line of row x, which has only n bytes of it: the row after it has the rest, or it stays
-// as it is.
-static void eini_chain_end_by_lines(const eini_chain *c, int64_t x, char *d, int64_t n,
-                                    const char *line) {
-  const int64_t y = x + c->next;
-  const char *end = c->row[x] + c->columns * c->w.size;
-  char whole[128];
-  if (c->next == 0 || y >= c->rows || c->row[y] != end) {
-    memcpy(d, line, (size_t)n);
-    return;
+// _end: the last line of row x, which has only n bytes of it: the row after it has the rest, or it
+// stays as it is. Then: tile t of the rows from x to `to`, as lines at `tile`.
+#define EINI_CHAIN_LINES(name, X)                                                           \
+  X##AT static void name##_end(const eini_chain *c, int64_t x, char *d, int64_t n,          \
+                               const char *line) {                                          \
+    const int64_t y = x + c->next;                                                          \
+    const char *end = c->row[x] + c->columns * c->w.size;                                   \
+    char head[64];                                                                          \
+    if (c->next == 0 || y >= c->rows || c->row[y] != end) {                                 \
+      memcpy(d, line, (size_t)n);                                                           \
+      return;                                                                               \
+    }                                                                                       \
+    X##JOINED(end, c->heads + 64 * y, c->heads + 64 * y, head);                             \
+    for (int64_t i = 0; i < 64; i += 16)                                                    \
+      X##PAST(d + i, X##MIX(eini_max64(0, eini_min64(n - i, 16)), X##LOAD(line + i),        \
+                            X##LOAD(head + i)));                                            \
+  }                                                                                         \
+  X##AT static void name(const eini_chain *c, int64_t x, int64_t to, int64_t t,             \
+                         const char *tile) {                                                \
+    const int64_t bytes = c->columns * c->w.size;                                           \
+    const int last = (t + 1) * c->tile.b >= c->columns;                                     \
+    char line[64], rest[64];                                                                \
+    for (; x < to; x++, tile += 64) {                                                       \
+      char *row = c->row[x], *carry = c->carry + 64 * x;                                    \
+      const int64_t in = (int64_t)((uintptr_t)row & 63), end = in + bytes - 64 * t;         \
+      char *d = row - in + 64 * t;                                                          \
+      X##JOINED(row, carry, tile, line);                                                    \
+      if (t == 0) {                                                                         \
+        const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];      \
+        if (c->next > 0) memcpy(c->heads + 64 * x, tile, 64);                               \
+        if (in == 0) eini_stream_line(d, tile);                                             \
+        else if (before == NULL || before + bytes != row)                                   \
+          memcpy(row, tile, (size_t)(64 - in));                                             \
+      } else if (end >= 64) {                                                               \
+        eini_stream_line(d, line);                                                          \
+      }                                                                                     \
+      memcpy(carry, tile, 64);                                                              \
+      if (!last || end == 64) continue;                                                     \
+      if (end < 64) {                                                                       \
+        name##_end(c, x, d, end, line);                                                     \
+      } else {                                                                              \
+        X##JOINED(row, tile, tile, rest);                                                   \
+        name##_end(c, x, d + 64, end - 64, rest);                                           \
+      }                                                                                     \
+    }                                                                                       \
   }
-  memcpy(whole, line, 64);
-  memcpy(whole + n, c->heads + 64 * y, 64);
-  eini_stream_line(d, whole);
-}
-
-// Tile t of the rows from x to `to`, as lines at `tile`.
-static void eini_chain_lines_by_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
-                                      const char *tile) {
-  const int64_t bytes = c->columns * c->w.size;
-  const int last = (t + 1) * c->tile.b >= c->columns;
-  char both[128], rest[128];
-  for (; x < to; x++, tile += 64) {
-    char *row = c->row[x], *carry = c->carry + 64 * x;
-    const int64_t in = (int64_t)((uintptr_t)row & 63), end = in + bytes - 64 * t;
-    char *d = row - in + 64 * t;
-    const char *line = eini_chain_join(row, carry, tile, both);
-    if (t == 0) {
-      const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];
-      if (c->next > 0) memcpy(c->heads + 64 * x, tile, 64);
-      if (in == 0) eini_stream_line(d, tile);
-      else if (before == NULL || before + bytes != row) memcpy(row, tile, (size_t)(64 - in));
-    } else if (end >= 64) {
-      eini_stream_line(d, line);
-    }
-    memcpy(carry, tile, 64);
-    if (!last || end == 64) continue;
-    if (end < 64) eini_chain_end_by_lines(c, x, d, end, line);
-    else eini_chain_end_by_lines(c, x, d + 64, end - 64, eini_chain_join(row, tile, tile, rest));
-  }
-}
+#if EINI_CPU_X86
+EINI_CHAIN_LINES(eini_chain_lines_y, EINI_YQ_)
+#elif EINI_CPU_NEON
+EINI_CHAIN_LINES(eini_chain_lines_n, EINI_NQ_)
+#endif
+#undef EINI_CHAIN_LINES
 
 #if EINI_CPU_X86
 
@@ -2713,19 +2789,18 @@ EINI_T512 static void eini_chain_lines_by_masks(const eini_chain *c, int64_t x, 
   }
 }
 
-static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
-                             const char *tile) {
-  if (c->w.isa == EINI_ISA_AVX512) eini_chain_lines_by_masks(c, x, to, t, tile);
-  else eini_chain_lines_by_lines(c, x, to, t, tile);
-}
+#endif  // EINI_CPU_X86
 
-#else  // EINI_CPU_X86
-
-static void eini_chain_lines(const eini_chain *c, int64_t x, int64_t to, int64_t t,
-                             const char *tile) {
-  eini_chain_lines_by_lines(c, x, to, t, tile);
-}
-
+// Of the sets that have tiles of lines.
+static void (*const eini_chain_lines[EINI_ISA_COUNT])(const eini_chain *c, int64_t x, int64_t to,
+                                                      int64_t t, const char *tile) = {
+    NULL,
+#if EINI_CPU_NEON
+    eini_chain_lines_n, NULL, NULL};
+#elif EINI_CPU_X86
+    NULL, eini_chain_lines_y, eini_chain_lines_by_masks};
+#else
+    NULL, NULL, NULL};
 #endif
 
 // Columns from `first` on, n of them, of every row.
@@ -2748,7 +2823,7 @@ static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int6
         c->tile.join(from, column, c->row + x, 64 * t, carry);
       } else {
         c->tile.pick(from, column, tile);
-        eini_chain_lines(c, x, x + some, t, tile + 64 * back);
+        eini_chain_lines[c->w.isa](c, x, x + some, t, tile + 64 * back);
       }
       eini_chain_ask(c, share);
     }

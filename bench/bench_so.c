@@ -36,9 +36,12 @@ struct bench_case {
   char error[256];
 };
 
+// BENCH_CLOCK set: the processor's time for this process, where others keep it busy.
+static clockid_t clock_id = CLOCK_MONOTONIC;
+
 static double now(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock_id, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -67,6 +70,7 @@ static ein_status make_ctx(int threads, bench *b) {
 
 bench *bench_open(int threads) {
   bench *b = (bench *)calloc(1, sizeof *b);
+  if (getenv("BENCH_CLOCK") != NULL) clock_id = CLOCK_PROCESS_CPUTIME_ID;
   if (b == NULL) return NULL;
   if (make_ctx(threads, b) != EIN_OK) {
     bench_close(b);

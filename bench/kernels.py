@@ -588,6 +588,8 @@ def run_children(opt):
             env = environment(threads, opt.coretype, "torch" in opt.peers)
             if opt.isa:
                 env["BENCH_ISA"] = opt.isa  # read by bench_so.c
+            if opt.cpu_time:
+                env["BENCH_CLOCK"] = "cpu"
             args = [sys.executable, os.path.abspath(__file__)] + sys.argv[1:]
             done = subprocess.run(args + ["--child", out, "--threads", str(threads)], env=env)
             if os.path.exists(out):
@@ -631,6 +633,8 @@ def arguments():
     p.add_argument("--isa", default="", help="instruction set of the library, as in "
                    "ein_cpu_desc.isa; default: the best there is")
     p.add_argument("--coretype", help="OPENBLAS_CORETYPE for NumPy; default: the fastest")
+    p.add_argument("--cpu-time", action="store_true", help="time that the processor ran this "
+                   "process, on one thread: where others keep the machine busy")
     p.add_argument("--so", default=os.path.join(ROOT, "build", "libbench.so"))
     p.add_argument("--against", default="", help="libbench.so of another version, as a peer")
     p.add_argument("--out", default="", help="prefix of the files; default build/bench/SET")

@@ -153,25 +153,42 @@ EINI_TILE_LINES(128z, EINI_T512)
 #define EINI_YT_HI64(a, b) _mm256_unpackhi_epi64(a, b)
 #define EINI_YT_STORE(t, r, q, j) eini_tile_store_y(t, r, q##0##j, q##1##j)
 
-// Whichever of the halves of both lines meet in the line of the row is turned by what is less than
-// a half.
+// The line of a row as of eini_line_join, of two halves: whichever of both lines' meet in it are
+// turned by what is less than a half.
+EINI_T256 EINI_INLINE void eini_line_join_y(const char *row, const char *before, __m256i *a,
+                                            __m256i *b) {
+  const __m256i *old = (const __m256i *)(const void *)before;
+  const __m256i words = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const int in = (int)((uintptr_t)row >> 2 & 15);
+  const __m256i by = _mm256_set1_epi32(in & 7), from = _mm256_sub_epi32(words, by);
+  const __m256i half = _mm256_set1_epi32(in >= 8 ? -1 : 0), turned = _mm256_cmpgt_epi32(by, words);
+  const __m256i last = _mm256_loadu_si256(old + 1);
+  __m256i x = _mm256_loadu_si256(old + (in < 8));
+  __m256i y = _mm256_blendv_epi8(*a, last, half), z = _mm256_blendv_epi8(*b, *a, half);
+  x = _mm256_permutevar8x32_epi32(x, from);
+  y = _mm256_permutevar8x32_epi32(y, from);
+  z = _mm256_permutevar8x32_epi32(z, from);
+  *a = _mm256_blendv_epi8(y, x, turned);
+  *b = _mm256_blendv_epi8(z, y, turned);
+}
+
+EINI_T256 static void eini_line_joined_y(const char *row, const char *before, const char *tile,
+                                         char *line) {
+  __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)tile);
+  __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(tile + 32));
+  eini_line_join_y(row, before, &a, &b);
+  _mm256_storeu_si256((__m256i *)(void *)line, a);
+  _mm256_storeu_si256((__m256i *)(void *)(line + 32), b);
+}
+
 EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i a, __m256i b) {
   char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
   if (t->row != NULL) {
-    const __m256i *before = (const __m256i *)(const void *)(t->carry + 64 * r);
-    const __m256i words = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const int in = (int)((uintptr_t)d >> 2 & 15);
-    const __m256i by = _mm256_set1_epi32(in & 7), from = _mm256_sub_epi32(words, by);
-    const __m256i half = _mm256_set1_epi32(in >= 8 ? -1 : 0), old = _mm256_cmpgt_epi32(by, words);
-    const __m256i last = _mm256_loadu_si256(before + 1);
-    __m256i x = _mm256_loadu_si256(before + (in < 8));
-    __m256i y = _mm256_blendv_epi8(a, last, half), z = _mm256_blendv_epi8(b, a, half);
-    x = _mm256_permutevar8x32_epi32(x, from);
-    y = _mm256_permutevar8x32_epi32(y, from);
-    z = _mm256_permutevar8x32_epi32(z, from);
+    __m256i x = a, y = b;
+    eini_line_join_y(d, t->carry + 64 * r, &x, &y);
     d += t->at - (int64_t)((uintptr_t)d & 63);
-    _mm256_stream_si256((__m256i *)(void *)d, _mm256_blendv_epi8(y, x, old));
-    _mm256_stream_si256((__m256i *)(void *)(d + 32), _mm256_blendv_epi8(z, y, old));
+    _mm256_stream_si256((__m256i *)(void *)d, x);
+    _mm256_stream_si256((__m256i *)(void *)(d + 32), y);
     _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r), a);
     _mm256_storeu_si256((__m256i *)(void *)(t->carry + 64 * r + 32), b);
   } else if (t->stream) {
@@ -196,31 +213,43 @@ EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i 
 #define EINI_NT_HI64(a, b) EINI_NT_64(vzip2q_u64, a, b)
 #define EINI_NT_STORE(t, r, q, j) eini_tile_store_n(t, r, q##0##j, q##1##j, q##2##j, q##3##j)
 
-// A line of a row that starts anywhere is joined from neighbours among the vectors of both.
+// The line of a row as of eini_line_join, from neighbours among the vectors of both.
+EINI_INLINE void eini_line_join_n(const char *row, const char *before, uint8x16_t *v) {
+  static const uint8_t bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const int in = (int)((uintptr_t)row & 60);
+  const uint8x16_t from = vaddq_u8(vld1q_u8(bytes), vdupq_n_u8((uint8_t)(16 - in % 16)));
+  uint8_t both[128];
+  const uint8_t *p = both + 64 - in / 16 * 16;
+  for (int i = 0; i < 4; i++) {
+    vst1q_u8(both + 16 * i, vld1q_u8((const uint8_t *)before + 16 * i));
+    vst1q_u8(both + 64 + 16 * i, v[i]);
+  }
+  for (int i = 0; i < 4; i++, p += 16) {
+    const uint8x16x2_t two = {{vld1q_u8(p - 16), vld1q_u8(p)}};
+    v[i] = vqtbl2q_u8(two, from);
+  }
+}
+
+static void eini_line_joined_n(const char *row, const char *before, const char *tile, char *line) {
+  uint8x16_t v[4];
+  for (int i = 0; i < 4; i++) v[i] = vld1q_u8((const uint8_t *)tile + 16 * i);
+  eini_line_join_n(row, before, v);
+  for (int i = 0; i < 4; i++) vst1q_u8((uint8_t *)line + 16 * i, v[i]);
+}
+
 EINI_INLINE void eini_tile_store_n(const eini_tile *t, int r, uint32x4_t a, uint32x4_t b,
                                    uint32x4_t c, uint32x4_t d) {
-  uint8_t *to = (uint8_t *)(t->row != NULL ? t->row[r] : t->dst + r * t->ds);
-  const uint8x16_t v[4] = {vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b),
-                           vreinterpretq_u8_u32(c), vreinterpretq_u8_u32(d)};
+  char *to = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  uint8x16_t v[4] = {vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b), vreinterpretq_u8_u32(c),
+                     vreinterpretq_u8_u32(d)}, w[4];
+  memcpy(w, v, sizeof w);
   if (t->row != NULL) {
-    static const uint8_t bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    uint8_t *carry = (uint8_t *)t->carry + 64 * r, both[128];
-    const int in = (int)((uintptr_t)to & 60);
-    const uint8x16_t from = vaddq_u8(vld1q_u8(bytes), vdupq_n_u8((uint8_t)(16 - in % 16)));
-    const uint8_t *p = both + 64 - in / 16 * 16;
+    char *carry = t->carry + 64 * r;
+    eini_line_join_n(to, carry, w);
     to += t->at - (int64_t)((uintptr_t)to & 63);
-    for (int i = 0; i < 4; i++) {
-      vst1q_u8(both + 16 * i, vld1q_u8(carry + 16 * i));
-      vst1q_u8(both + 64 + 16 * i, v[i]);
-      vst1q_u8(carry + 16 * i, v[i]);
-    }
-    for (int i = 0; i < 4; i++, p += 16) {
-      const uint8x16x2_t two = {{vld1q_u8(p - 16), vld1q_u8(p)}};
-      vst1q_u8(to + 16 * i, vqtbl2q_u8(two, from));
-    }
-    return;
+    for (int i = 0; i < 4; i++) vst1q_u8((uint8_t *)carry + 16 * i, v[i]);
   }
-  for (int i = 0; i < 4; i++) vst1q_u8(to + 16 * i, v[i]);
+  for (int i = 0; i < 4; i++) vst1q_u8((uint8_t *)to + 16 * i, w[i]);
 }
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
