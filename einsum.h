@@ -15796,11 +15796,13 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
   return EIN_OK;
 }
 
+#define EINI_RECIPROCAL_NODES 1024  // longer expressions are taken as they are
+
 // Divisions by literals become products, which are faster: by powers of two, where both round
 // alike, and those of operand `sum` (-1: none) also by others whose reciprocal is normal: what a
 // fold rounds is not fixed to the last bit. The nodes are the caller's own.
 static void eini_expr_reciprocals(eini_expr *e, int sum) {
-  for (int i = 0; i < e->n; i++) {
+  for (int i = 0; i < e->n && e->n <= EINI_RECIPROCAL_NODES; i++) {
     eini_node *v = &e->node[i];
     if (v->op != EIN_OP_DIV || (v->dtype != EIN_F32 && v->dtype != EIN_F64)) continue;
     eini_node *c = &e->node[v->arg[1]];
@@ -20768,6 +20770,8 @@ static int eini_online_roles(eini_online *z) {
 
 // ---- masks ----
 
+#define EINI_MASK_NODES 256      // of an expression, at most
+
 // Adds `by` times the node, a sum of indices by whole numbers, to coef, the constant behind them.
 static int eini_mask_affine(const eini_expr *e, int id, int64_t by, int n, int64_t *coef) {
   const eini_node *v = &e->node[id], *x = &e->node[v->arg[0]];
@@ -20795,7 +20799,7 @@ static int eini_mask_of(const eini_stmt *s, int64_t *coef) {
   const eini_expr *e = &s->expr;
   const eini_node *v = &e->node[e->n - 1];
   int kept = -1;
-  if (v->op != EIN_OP_WHERE) return -1;
+  if (v->op != EIN_OP_WHERE || e->n > EINI_MASK_NODES) return -1;
   for (int k = 1; k < 3; k++) {
     const eini_node *x = &e->node[v->arg[k]];
     if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;

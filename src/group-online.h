@@ -175,6 +175,8 @@ static int eini_online_roles(eini_online *z) {
 
 // ---- masks ----
 
+#define EINI_MASK_NODES 256      // of an expression, at most
+
 // Adds `by` times the node, a sum of indices by whole numbers, to coef, the constant behind them.
 static int eini_mask_affine(const eini_expr *e, int id, int64_t by, int n, int64_t *coef) {
   const eini_node *v = &e->node[id], *x = &e->node[v->arg[0]];
@@ -202,7 +204,7 @@ static int eini_mask_of(const eini_stmt *s, int64_t *coef) {
   const eini_expr *e = &s->expr;
   const eini_node *v = &e->node[e->n - 1];
   int kept = -1;
-  if (v->op != EIN_OP_WHERE) return -1;
+  if (v->op != EIN_OP_WHERE || e->n > EINI_MASK_NODES) return -1;
   for (int k = 1; k < 3; k++) {
     const eini_node *x = &e->node[v->arg[k]];
     if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;

@@ -260,11 +260,13 @@ static ein_status eini_expr_iotas(eini_arena *a, eini_expr *e, int **index, int 
   return EIN_OK;
 }
 
+#define EINI_RECIPROCAL_NODES 1024  // longer expressions are taken as they are
+
 // Divisions by literals become products, which are faster: by powers of two, where both round
 // alike, and those of operand `sum` (-1: none) also by others whose reciprocal is normal: what a
 // fold rounds is not fixed to the last bit. The nodes are the caller's own.
 static void eini_expr_reciprocals(eini_expr *e, int sum) {
-  for (int i = 0; i < e->n; i++) {
+  for (int i = 0; i < e->n && e->n <= EINI_RECIPROCAL_NODES; i++) {
     eini_node *v = &e->node[i];
     if (v->op != EIN_OP_DIV || (v->dtype != EIN_F32 && v->dtype != EIN_F64)) continue;
     eini_node *c = &e->node[v->arg[1]];
