@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The programs of examples/models against straightforward NumPy, through the command.
+"""The programs of examples/models against straightforward NumPy, through the command; and random
+attention, of several heads and with masks, so large that it runs in blocks along its sums.
 
 Usage: tests/models.py PATH-OF-EINSUM [further options of `einsum run`]
 """
@@ -97,14 +98,58 @@ def cases():
 
 
 def run(command, name, inputs, outputs, options, where):
+    """The outputs, and what was said; name: of a program of examples/models, or a path."""
     args = [command, "run", os.path.join(MODELS, name + ".ein")]
     for key, value in inputs.items():
         np.save(os.path.join(where, key + ".npy"), value)
         args.append(f"{key}={where}/{key}.npy")
     for key in outputs:
         args += ["-o", f"{key}={where}/out_{key}.npy"]
-    subprocess.run(args + options, check=True)
-    return {key: np.load(os.path.join(where, f"out_{key}.npy")) for key in outputs}
+    said = subprocess.run(args + options, check=True, stderr=subprocess.PIPE, text=True).stderr
+    return {key: np.load(os.path.join(where, f"out_{key}.npy")) for key in outputs}, said
+
+
+MASKS = [(None, None), ("t <= s", lambda s, t: t <= s), ("t < s + 5", lambda s, t: t < s + 5),
+         ("s >= 2*t - 300", lambda s, t: s >= 2 * t - 300), ("t > s", lambda s, t: t > s),
+         ("s + t > 900", lambda s, t: s + t > 900)]
+
+
+def masked(Q, K, V, mask):
+    x = Q @ K.transpose(0, 2, 1) / np.sqrt(Q.shape[2])
+    if mask is not None:
+        i = np.arange(x.shape[1])[:, None]
+        x = np.where(mask(i, np.arange(x.shape[2])), x, -np.inf)
+    return softmax(x) @ V
+
+
+def attend(command, options, where):
+    """One random case. Returns whether it ran in a group whose folds go on."""
+    h, s, t, d, e = (int(rng.integers(*b)) for b in ((1, 3), (200, 900), (400, 2000), (3, 90),
+                                                     (1, 90)))
+    text, mask = MASKS[rng.integers(len(MASKS))]
+    dtype = ("f4", "f8")[rng.integers(2)]
+    data = {k: rng.standard_normal(n).astype(dtype)
+            for k, n in (("Q", (h, s, d)), ("K", (h, t, d)), ("V", (h, t, e)))}
+    odd = rng.integers(5)  # what a mask leaves out is multiplied by it all the same
+    if odd < 2:
+        data["V"][0, t - 1 - odd * t // 2, 0] = (np.inf, np.nan)[odd]
+    x = "sum[d](Q[h,s,d] * K[h,t,d]) / sqrt(size(d))"
+    program = ("input Q[h,s,d], K[h,t,d], V[h,t,e]\n"
+               f"T[h,s,t] = {x if text is None else f'where({text}, {x}, -inf)'}\n"
+               "P[h,s,t] = softmax[t](T[h,s,t])\n"
+               "Y[h,s,e] = sum[t](P[h,s,t] * V[h,t,e])\noutput Y\n")
+    with open(os.path.join(where, "masked.ein"), "w", encoding="utf-8") as f:
+        f.write(program)
+    got, said = run(command, os.path.join(where, "masked"), data, ["Y"],
+                    [*options, "--explain"], where)
+    with np.errstate(all="ignore"):
+        want = masked(*(v.astype("f8") for v in data.values()), mask)
+        known = np.isfinite(want)
+        same = all(np.array_equal(f(got["Y"]), f(want)) for f in (np.isnan, np.isposinf))
+        error = np.abs(got["Y"] - want)[known].max() if known.any() else 0
+    if not same or not error <= (1e-10 if dtype == "f8" else 1e-4):
+        sys.exit(f"models: {(h, s, t, d, e)} {dtype} {odd}: error {error}, {same}\n{program}")
+    return ".part[" in said
 
 
 def main():
@@ -112,13 +157,17 @@ def main():
     with tempfile.TemporaryDirectory() as where:
         for name, reference, inputs in cases():
             want = reference(**{k: v.astype("f8") for k, v in inputs.items()})
-            got = run(sys.argv[1], name, inputs, want, sys.argv[2:], where)
+            got, _ = run(sys.argv[1], name, inputs, want, sys.argv[2:], where)
             bound = 1e-12 if inputs[next(iter(inputs))].dtype == np.float64 else 2e-5
             for key, value in want.items():
                 error = np.abs(got[key] - value).max() / max(1.0, np.abs(value).max())
                 if got[key].shape != value.shape or not error <= bound:
                     sys.exit(f"models: {name}, {key}: error {error}, allowed {bound}")
                 count += 1
+        streamed = sum(attend(sys.argv[1], sys.argv[2:], where) for _ in range(16))
+        count += 16
+        if "--kernels" not in sys.argv and streamed == 0:
+            sys.exit("models: no attention ran in blocks along its sums")
     print(f"models: {count} results agree with NumPy")
 
 
