@@ -609,6 +609,51 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   free(p.out.raw);
 }
 
+// Rounding to nearest, ties to even: neither neighbour of what is stored is nearer.
+static void check_rounded(ein_dtype t, uint32_t bits, uint16_t h) {
+  const double most = t == EIN_F16 ? 65504 : 3.3895313892515355e38, x = eini_f32_from_bits(bits);
+  if (!(fabs(x) <= most)) return;
+  for (int by = -1; by <= 1; by += 2) {
+    const uint16_t g = (uint16_t)(h + by);
+    const double a = t == EIN_F16 ? eini_f16_load(h) : eini_bf16_load(h);
+    const double b = t == EIN_F16 ? eini_f16_load(g) : eini_bf16_load(g);
+    if (b != b || ((g ^ h) & 0x8000) != 0) continue;
+    check(fabs(a - x) < fabs(b - x) || (fabs(a - x) == fabs(b - x) && h % 2 == 0), "rounding");
+  }
+}
+
+// Conversions of chunks: the same bits in every instruction set, for all that is stored and for
+// values to store at random and around ties.
+static void check_conversions(void) {
+  static const ein_dtype types[] = {EIN_F16, EIN_BF16, EIN_I8, EIN_U8, EIN_I16};
+  enum { N = 65536 };
+  static uint16_t stored[N], back[2][N];
+  static uint32_t wide[2][N];
+  const int best = EINI_CPU_X86 ? eini_isa_best() : EINI_ISA_PLAIN;
+  for (int k = 0; k < 5; k++) {
+    const ein_dtype t = types[k];
+    const int half = t == EIN_F16 || t == EIN_BF16;
+    const size_t size = ein_dtype_size(t);
+    for (int i = 0; i < N; i++) stored[i] = (uint16_t)i;
+    eini_storage_find(NULL, EIN_OP_OPERAND, t)(N, stored, stored, stored, wide[0]);
+    for (int turn = 0; turn < 8; turn++) {
+      for (int i = 0; i < N && turn > 0; i++)
+        wide[0][i] = half && turn < 4
+                         ? wide[0][i] + (uint32_t)(pick(3) * 2048 - 2049 + pick(3))
+                         : (uint32_t)pick((int64_t)1 << 31) ^ (uint32_t)pick(2) << 31;
+      eini_storage_find(NULL, EIN_OP_CAST, t)(N, wide[0], wide[0], wide[0], back[0]);
+      for (int i = 0; i < N && half; i++) check_rounded(t, wide[0][i], back[0][i]);
+      for (int isa = EINI_ISA_AVX2; isa <= best; isa++) {
+        eini_cpu_chunk_fn(isa, EIN_OP_CAST, t)(N, wide[0], wide[0], wide[0], back[1]);
+        check(memcmp(back[0], back[1], N * size) == 0, "a stored chunk");
+        if (turn > 0) continue;
+        eini_cpu_chunk_fn(isa, EIN_OP_OPERAND, t)(N, stored, stored, stored, wide[1]);
+        check(memcmp(wide[0], wide[1], sizeof wide[0]) == 0, "a loaded chunk");
+      }
+    }
+  }
+}
+
 int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
@@ -618,6 +663,8 @@ int main(int argc, char **argv) {
   isa = EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN;
 #endif
   if (argc > 3) isa = atoi(argv[3]);
+  seed_state = (uint64_t)first;
+  check_conversions();
   for (long i = first; i < first + cases; i++) {
     if (argc > 2 && cases < 10) printf("seed %ld\n", i), fflush(stdout);
     FILE *f = getenv("GETT_SEED") ? fopen(getenv("GETT_SEED"), "w") : NULL;
