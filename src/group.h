@@ -23,9 +23,11 @@ typedef struct eini_group_slot {
 
 // Blocks along the innermost loop in which a task runs. First: once while that loop runs, and again
 // where a thread begins.
-enum { EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4 };
-// Which of these blocks, if not all: those that a mask keeps in part, or wholly.
-enum { EINI_AT_MIXED = 8, EINI_AT_OPEN = 16, EINI_AT_ANY = 24 };
+// Mixed, open: of these blocks, those that a mask keeps in part, or wholly.
+enum {
+  EINI_AT_FIRST = 1, EINI_AT_OTHERS = 2, EINI_AT_LAST = 4,
+  EINI_AT_MIXED = 8, EINI_AT_OPEN = 16, EINI_AT_ANY = 24
+};
 
 struct eini_mask;
 typedef struct eini_mask eini_mask;
