@@ -4,6 +4,7 @@
 // kernels read of the device's memory is counted; the real NVRTC, where it is there, compiles them.
 //
 //   test_device_along STUB [programs [seed]]
+#define _POSIX_C_SOURCE 200112L
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
@@ -286,7 +287,7 @@ static void test_random(ein_ctx *ctx, int programs, uint64_t seed) {
 // A plan of a program with a variant; *reads and *writes: elements of a run.
 static void moved(ein_ctx *ctx, const char *text, const char *variant, long *reads, long *writes) {
   ein_graph *g = NULL;
-  ein_plan *plan;
+  ein_plan *plan = NULL;
   static char said[1 << 16];
   CHECK(graph_of(ctx, text, &g) == EIN_OK && plan_of(ctx, g, variant, &plan) == EIN_OK);
   CHECK(tasks_of(plan) == 1);
@@ -352,8 +353,8 @@ static void test_none(ein_ctx *ctx) {
       "C[s] = max[t](T[s,t])\nE[s,t] = tanh(T[s,t] - C[s])\nY[s,e] = sum[t](E[s,t]*V[t,e])\n",
       "C[s] = max[t](T[s,t])\nE[s,t] = exp(T[s,t] - C[s])\nY[s,e] = max[t](E[s,t]*V[t,e])\n",
       "C[s] = mean[t](T[s,t])\nE[s,t] = T[s,t] - C[s]\nY[s,e] = sum[t](E[s,t]*E[s,t]*V[t,e])\n",
-      "C[s] = max[t](T[s,t])\nE[s,t] = exp(T[s,t] - C[s])\nY[s,e] = sum[t](E[s,t]*V[t,e])\n"
-      "output E\n"};
+      ("C[s] = max[t](T[s,t])\nE[s,t] = exp(T[s,t] - C[s])\nY[s,e] = sum[t](E[s,t]*V[t,e])\n"
+       "output E\n")};
   for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
     char text[1024];
     ein_graph *g = NULL;
@@ -425,7 +426,7 @@ static void test_cores(const char *arch, int tf32, const char *type, const char 
   snprintf(call, sizeof call, "  ein_mma_%s(", name);
   for (int k = 0; k < 3; k++) {
     ein_graph *g = NULL;
-    ein_plan *plan;
+    ein_plan *plan = NULL;
     rng_state = (uint64_t)k + 1;
     snprintf(text, sizeof text,
              "input Q[h=2,s=%d,d=%d], K[h,t=%d,d], V[h,t,e=%d] : %s\n"

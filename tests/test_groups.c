@@ -116,8 +116,8 @@ static void look(const ein_plan *p, seen *s) {
     s->masks += g->variant[0].mask != NULL;
     int mixed = 0, open = 0;
     for (int t = 0; t < g->variant[0].ntask; t++) {
-      const int blocks = g->variant[0].when[t] & EINI_AT_ANY;
-      mixed += blocks == EINI_AT_MIXED, open += blocks == EINI_AT_OPEN;
+      const int when = g->variant[0].when[t] & EINI_AT_ANY;
+      mixed += when == EINI_AT_MIXED, open += when == EINI_AT_OPEN;
     }
     CHECK(mixed == (g->variant[0].mask != NULL) && open == mixed);
     const double least = eini_group_io(p, g);
