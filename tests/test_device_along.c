@@ -455,7 +455,7 @@ static void test_failures(void) {
     ein_cuda *cuda = device(0);
     ein_ctx *ctx = ctx_of(cuda);
     ein_graph *g = NULL;
-    ein_plan *plan;
+    ein_plan *plan = NULL;
     ein_run run;
     static float t[20 * 70], v[70 * 9], y[20 * 9];
     const void *in[] = {t, v};
