@@ -138,10 +138,11 @@
 //
 // DEVICES
 //
-// ein_cuda_desc.devices: what place q of a fabric computes runs on device q of so many, in turn,
-// each with streams, memory and kernels of its own. Memory from ein_cuda_alloc is the first one's,
-// and so is what is called for no place. A process of several on a machine takes a device by its
-// number there (ein_cuda_desc.around), as ranks of MPI do; `einsum --fabric` does both.
+// ein_cuda_desc.devices: what place q of a fabric computes, by a decomposition or a schedule, runs
+// on device q of so many, in turn, each with streams, memory and kernels of its own. Memory from
+// ein_cuda_alloc is the first one's, and so is what is called for no place. A process of several on
+// a machine takes a device by its number there (ein_cuda_desc.around), as ranks of MPI do; `einsum
+// --fabric` does both.
 //
 // On a fabric whose places copy, a place keeps on its device what it has of the statements that run
 // there, in memory that the plan keeps: blocks, operands, partial results and messages, which are

@@ -3907,13 +3907,21 @@ static void eini_dist_here(const ein_kernels *k, int64_t q) {
   if (k->memory->place_fn != NULL) k->memory->place_fn(k->user, (int)q);
 }
 
-// Plan number id at place q. What it does in the memory of a provider may go on; who is told of
-// tasks waits for it.
+// Runs plan number id at place q. What it does in the memory of a provider may go on, unless
+// somebody is told of tasks.
+static ein_status eini_dist_run_at(const ein_dist *d, int64_t q, int64_t id, const ein_run *run) {
+  const ein_plan *p = d->plans.plan[id];
+  ein_ticket ticket;
+  if (p->away == NULL) return ein_plan_execute(p, run);
+  eini_dist_here(p->away, q);
+  const ein_status st = d->away != NULL && d->desc.event_fn == NULL
+                            ? ein_plan_enqueue(p, run, &ticket) : ein_plan_execute(p, run);
+  eini_dist_here(p->away, -1);
+  return st;
+}
+
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t q,
                                          int64_t id, void *const *out) {
-  const ein_plan *p = x->d->plans.plan[id];
-  const ein_kernels *k = p->away;
-  ein_ticket ticket;
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = w->in;
@@ -3923,12 +3931,7 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.workspace_bytes = x->d->plans.workspace;
   run.error = w->error;
   run.error_bytes = sizeof w->error;
-  if (k == NULL) return ein_plan_execute(p, &run);
-  eini_dist_here(k, q);
-  const ein_status st = x->d->away != NULL && x->d->desc.event_fn == NULL
-                            ? ein_plan_enqueue(p, &run, &ticket) : ein_plan_execute(p, &run);
-  eini_dist_here(k, -1);
-  return st;
+  return eini_dist_run_at(x->d, q, id, &run);
 }
 
 // Computes the block of task q: results, or states, which begin as those of nothing.
@@ -5090,6 +5093,7 @@ typedef struct eini_staged {
   char *work, *spare;       // of plans; of states that are merged
   size_t spare_bytes;       // found when plans are made
   int number;               // the statement at hand
+  int64_t place;            // where the job at hand runs
   eini_steps_stmt *e;
   const eini_stmt *stmt;
   eini_tour w;
@@ -5271,7 +5275,7 @@ static ein_status eini_steps_execute(eini_staged *x, int64_t id, const void *con
   run.workspace = x->work;
   run.error = x->error;
   run.error_bytes = sizeof x->error;
-  return ein_plan_execute(x->d->plans.plan[id], &run);
+  return eini_dist_run_at(x->d, x->place, id, &run);
 }
 
 // The plan that merges a box of `right` into one of `left`; fold EIN_FOLD_NONE: left becomes right,
@@ -6850,6 +6854,7 @@ static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, 
   eini_steps_exec *x = (eini_steps_exec *)user;
   eini_staged *w = &x->worker[worker];
   eini_steps_on(w, j->stmt);
+  w->place = x->d->fabric.first + j->place;
   if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND)
     return eini_steps_post(x, worker, j, failed, ticket);
   if (failed) return EIN_OK;

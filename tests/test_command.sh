@@ -2309,6 +2309,17 @@ if [ -f "${CUDA_STUB:-}" ]; then
     ok [ -e trace/ran0 ] && ok [ -e trace/ran1 ]
     rm -f trace/*
   done
+  # what copies goes from one device to the other where both say that they can
+  for peers in 0 1; do
+    [ $peers = 1 ] || export STUB_NO_PEERS=1
+    STUB_DEVICES=2 "$bin" run devices.ein X=ints.npy -p 2 --decomp sqrt --fabric copying \
+      --kernels cuda -o D=D2.npy -o G=G2.npy --explain > .out 2> .err || fail "$(cat .err)"
+    ok cmp -s D1.npy D2.npy
+    ok cmp -s G1.npy G2.npy
+    direct=$(sed -n 's/^devices: .* \([0-9]*\) from one device to another$/\1/p' .err)
+    ok [ "$direct" "$([ $peers = 1 ] && echo -gt || echo -eq)" 0 ]
+    unset STUB_NO_PEERS
+  done
   expect 3 plan tan.ein --kernels cuda
   says "the kernels 'cuda' cannot run the statement of 'Y'"
   expect 0 plan tan.ein --kernels cuda,cpu

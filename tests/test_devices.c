@@ -20,6 +20,7 @@
 static const char *stub;
 static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void), (*stub_asked)(void), (*stub_peer)(void);
+static long (*stub_ran)(int device);
 
 // Compiled kernels, which are the same on all devices.
 static struct { char name[96]; void *at; size_t bytes; } kept[4096];
@@ -337,6 +338,59 @@ static void test_long(void) {
   problem_end(&x);
 }
 
+// Under a schedule, too, what a place computes runs on its device, whatever the fabric.
+static void test_steps(void) {
+  static const char text[] =
+      "machine x=3\nplace A, B, T ij->i\non T\ndistribute([i], [io], [ii], [x])\n"
+      "on Y\ndistribute([i], [io], [ii], [x])\n";
+  static const char *const program = "input A[i=12,j=9], B[i,j], C[j,k=9] : f64\n"
+                                     "T[i,j] = A[i,j]*2 + B[i,j]\nY[i,k] = T[i,j]*C[j,k]\n";
+  problem x;
+  problem_begin(&x, program);
+  for (int how = 0; how < 3; how++) {
+    ein_schedule_desc sd;
+    ein_schedule *s = NULL;
+    ein_dist_desc desc;
+    ein_dist *d = NULL;
+    ein_fabric f;
+    ein_run run;
+    const void *in[3];
+    outcome o;
+    memset(&o, 0, sizeof o);
+    memset(&sd, 0, sizeof sd);
+    memset(&desc, 0, sizeof desc);
+    memset(&run, 0, sizeof run);
+    o.out[o.nout++] = orc_alloc(12 * 9, 16);
+    for (int t = 0; t < 3; t++) in[t] = x.v.data[t];
+    ein_cuda *cuda = open_devices(3, NULL);
+    ein_ctx *ctx = ctx_on(cuda, NULL, how == 1 ? 3 : 1);
+    sd.text = text;
+    sd.places = 3;
+    const ein_status made = ein_schedule_create(ctx, x.g, &sd, &s);
+    if (made != EIN_OK) printf("%s\n", ein_ctx_message(ctx));
+    CHECK(made == EIN_OK);
+    CHECK((how == 0 ? ein_fabric_serial(3, &f) : how == 1 ? ein_fabric_threads(3, &f)
+                                                          : ein_fabric_copying(ctx, 3, &f)) ==
+          EIN_OK);
+    desc.fabric = &f;
+    desc.schedule = s;
+    run.in = in;
+    run.out = o.out;
+    long before[3];
+    for (int i = 0; i < 3; i++) before[i] = stub_ran(i);
+    CHECK(ein_dist_create(ctx, x.g, &desc, &d) == EIN_OK);
+    CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK && outcome_right(x.g, &x.v, &o));
+    for (int i = 0; i < 3; i++) CHECK(stub_ran(i) > before[i]);
+    ein_dist_destroy(d);
+    ein_fabric_destroy(&f);
+    ein_schedule_destroy(s);
+    ein_ctx_destroy(ctx);
+    ein_cuda_destroy(cuda);
+    outcome_free(&o);
+  }
+  problem_end(&x);
+}
+
 // ---- calls that fail ----
 
 // Each call of the driver fails once, from creating the plan on: a status, nothing is left behind,
@@ -407,7 +461,7 @@ static void test_no_memory(void) {
 
 int main(int argc, char **argv) {
   stub = argc > 1 ? argv[1] : "build/libcuda_stub.so";
-  const int graphs = argc > 2 ? atoi(argv[2]) : FEW(40);
+  const int graphs = argc > 2 ? atoi(argv[2]) : FEW(24);
   const uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
   void *h = dlopen(stub, RTLD_NOW);
   if (h == NULL) {
@@ -419,8 +473,10 @@ int main(int argc, char **argv) {
   *(void **)&stub_live = dlsym(h, "stub_live");
   *(void **)&stub_asked = dlsym(h, "stub_asked");
   *(void **)&stub_peer = dlsym(h, "stub_peer");
+  *(void **)&stub_ran = dlsym(h, "stub_ran");
   test_exact();
   test_random(graphs, seed);
+  test_steps();
   test_failures(0);
   test_failures(1);
   test_no_memory();

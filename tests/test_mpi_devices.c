@@ -308,7 +308,7 @@ static void test_failures(int way) {
   rng_state = 3;
   random_cuts(g, ranks, &c);
   if (way == DIRECT) setenv("STUB_AWARE", "1", 1);
-  for (long n = 0; n < 1200; n += 7) {
+  for (long n = 0; n < 1200; n += 13) {
     outcome o;
     ein_cuda *cuda = open_device();
     ein_ctx *ctx = ctx_on(cuda);
@@ -352,7 +352,7 @@ int main(int argc, char **argv) {
   *(void **)&stub_device = dlsym(h, "stub_device");
   setenv("STUB_DEVICES", "2", 1);
   test_programs();
-  test_random(argc > 2 ? atoi(argv[2]) : FEW(16), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
+  test_random(argc > 2 ? atoi(argv[2]) : FEW(8), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
   test_failures(BY_HOST);
   test_failures(DIRECT);
   for (int i = 0; i < nkept; i++) free(kept[i].at);

@@ -110,6 +110,17 @@ static double *busy_seconds(const happened *of, int nstmt) {
   return busy;
 }
 
+// What places had on devices, and what went there and back, of all ranks.
+static void explain_devices(int64_t away) {
+  ein_cuda_counts n = ein_cuda_counts_get(cuda);
+  if (cuda == NULL) return;
+  ranks_most(&away);
+  ranks_sum(&n.to_device), ranks_sum(&n.from_device), ranks_sum(&n.peer);
+  fprintf(stderr, "devices: at most %" PRId64 " bytes of a place; %" PRId64 " bytes from the host, "
+          "%" PRId64 " to it, %" PRId64 " from one device to another\n", away, n.to_device,
+          n.from_device, n.peer);
+}
+
 // What was done, for --explain.
 static void explain_places(const ein_dist *d, const ein_decomposition *how, const ein_fabric *f,
                            const ein_dist_stats *stats, const happened *of, double seconds,
@@ -144,6 +155,7 @@ static void explain_places(const ein_dist *d, const ein_decomposition *how, cons
           "machine: %s\n",
           f->name, info.places, stats->tasks, stats->messages, stats->bytes, info.peak_bytes,
           svg_seconds(took, sizeof took, seconds, seconds), machine);
+  explain_devices(info.away_bytes);
 }
 
 // Fills in bytes along edges and bars, and writes the picture.

@@ -185,13 +185,21 @@ static void eini_dist_here(const ein_kernels *k, int64_t q) {
   if (k->memory->place_fn != NULL) k->memory->place_fn(k->user, (int)q);
 }
 
-// Plan number id at place q. What it does in the memory of a provider may go on; who is told of
-// tasks waits for it.
+// Runs plan number id at place q. What it does in the memory of a provider may go on, unless
+// somebody is told of tasks.
+static ein_status eini_dist_run_at(const ein_dist *d, int64_t q, int64_t id, const ein_run *run) {
+  const ein_plan *p = d->plans.plan[id];
+  ein_ticket ticket;
+  if (p->away == NULL) return ein_plan_execute(p, run);
+  eini_dist_here(p->away, q);
+  const ein_status st = d->away != NULL && d->desc.event_fn == NULL
+                            ? ein_plan_enqueue(p, run, &ticket) : ein_plan_execute(p, run);
+  eini_dist_here(p->away, -1);
+  return st;
+}
+
 static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_worker *w, int64_t q,
                                          int64_t id, void *const *out) {
-  const ein_plan *p = x->d->plans.plan[id];
-  const ein_kernels *k = p->away;
-  ein_ticket ticket;
   ein_run run;
   memset(&run, 0, sizeof run);
   run.in = w->in;
@@ -201,12 +209,7 @@ static ein_status eini_dist_execute_plan(const eini_dist_exec *x, eini_dist_work
   run.workspace_bytes = x->d->plans.workspace;
   run.error = w->error;
   run.error_bytes = sizeof w->error;
-  if (k == NULL) return ein_plan_execute(p, &run);
-  eini_dist_here(k, q);
-  const ein_status st = x->d->away != NULL && x->d->desc.event_fn == NULL
-                            ? ein_plan_enqueue(p, &run, &ticket) : ein_plan_execute(p, &run);
-  eini_dist_here(k, -1);
-  return st;
+  return eini_dist_run_at(x->d, q, id, &run);
 }
 
 // Computes the block of task q: results, or states, which begin as those of nothing.

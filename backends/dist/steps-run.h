@@ -211,6 +211,7 @@ static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, 
   eini_steps_exec *x = (eini_steps_exec *)user;
   eini_staged *w = &x->worker[worker];
   eini_steps_on(w, j->stmt);
+  w->place = x->d->fabric.first + j->place;
   if (j->kind == EINI_JOB_RECEIVE || j->kind == EINI_JOB_SEND)
     return eini_steps_post(x, worker, j, failed, ticket);
   if (failed) return EIN_OK;

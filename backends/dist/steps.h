@@ -86,6 +86,7 @@ typedef struct eini_staged {
   char *work, *spare;       // of plans; of states that are merged
   size_t spare_bytes;       // found when plans are made
   int number;               // the statement at hand
+  int64_t place;            // where the job at hand runs
   eini_steps_stmt *e;
   const eini_stmt *stmt;
   eini_tour w;
@@ -267,7 +268,7 @@ static ein_status eini_steps_execute(eini_staged *x, int64_t id, const void *con
   run.workspace = x->work;
   run.error = x->error;
   run.error_bytes = sizeof x->error;
-  return ein_plan_execute(x->d->plans.plan[id], &run);
+  return eini_dist_run_at(x->d, x->place, id, &run);
 }
 
 // The plan that merges a box of `right` into one of `left`; fold EIN_FOLD_NONE: left becomes right,
