@@ -139,7 +139,9 @@ static int tasks_of(const ein_plan *plan) {
 
 // ---- chains ----
 
-static void test_chains(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, int programs, uint64_t seed) {
+// variant: of groups; one of so many chains has some at least.
+static void test_chains(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, const char *variant, int of,
+                        int programs, uint64_t seed) {
   int grouped = 0, whole = 0;
   for (int k = 0; k < programs; k++) {
     ein_plan *plan, *apart;
@@ -147,7 +149,7 @@ static void test_chains(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, int program
     arrays a;
     rng_state = seed + (uint64_t)k;
     write_chain(&c);
-    const ein_status st = plan_of(ctx, c.text, "cuda:group", 0, &plan);
+    const ein_status st = plan_of(ctx, c.text, variant, 0, &plan);
     CHECK(st == EIN_OK || st == EIN_ERR_ARGUMENT);  // there is no group
     if (st != EIN_OK && st != EIN_ERR_ARGUMENT)
       printf("seed %llu: %s\n%s", (unsigned long long)seed + (unsigned)k, ein_ctx_message(ctx),
@@ -169,8 +171,8 @@ static void test_chains(ein_cuda *cuda, ein_ctx *host, ein_ctx *ctx, int program
     ein_plan_destroy(plan);
     ein_plan_destroy(apart);
   }
-  printf("%d of %d chains with groups, %d in one kernel\n", grouped, programs, whole);
-  CHECK(grouped * 3 > programs && whole > 0);
+  printf("%d of %d chains with %s, %d in one kernel\n", grouped, programs, variant, whole);
+  CHECK(grouped * of > programs && whole > 0);
 }
 
 // ---- attention and its like ----
@@ -272,7 +274,8 @@ int main(int argc, char **argv) {
   ein_cuda *cuda = device(1);
   ein_ctx *host = ctx_of(NULL), *ctx = ctx_of(cuda);
   test_programs(host, ctx);
-  test_chains(cuda, host, ctx, chains, seed);
+  test_chains(cuda, host, ctx, "cuda:group", 3, chains, seed);
+  test_chains(cuda, host, ctx, "cuda:along", 5, chains, seed);
   compile_sources(cuda, NULL, 12);
   ein_ctx_destroy(ctx);
   ein_cuda_destroy(cuda);
