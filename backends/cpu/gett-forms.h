@@ -15,14 +15,6 @@ static int eini_gett_converts(const ein_contract *c) {
          ein_dtype_compute(c->out_dtype) == c->type;
 }
 
-// Whether panels of a form hold what a side converts.
-static int eini_gett_takes(int form, const ein_side *s) {
-  if (!eini_gett_narrow(s)) return 0;
-  const ein_dtype t = s->dtype[0];
-  if (form == EINI_GETT_BF16 || form == EINI_GETT_AMX_BF16) return t == EIN_BF16;
-  return t == EIN_I8 || t == EIN_U8 || (form == EINI_GETT_I16 && t == EIN_I16);
-}
-
 // What packs a narrow operand into panels as they are; NULL: it is packed as it is, and values made
 // of that.
 static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_side *s, int is_u) {
@@ -50,6 +42,14 @@ static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_s
 }
 
 #if EINI_CPU_X86
+// Whether panels of a form hold what a side converts.
+static int eini_gett_takes(int form, const ein_side *s) {
+  if (!eini_gett_narrow(s)) return 0;
+  const ein_dtype t = s->dtype[0];
+  if (form == EINI_GETT_BF16 || form == EINI_GETT_AMX_BF16) return t == EIN_BF16;
+  return t == EIN_I8 || t == EIN_U8 || (form == EINI_GETT_I16 && t == EIN_I16);
+}
+
 // The tiles of dot products; 0: the machine has none.
 static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
   k->size = 4, k->group = 2;
