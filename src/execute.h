@@ -14,6 +14,7 @@ typedef struct eini_exec {
   ein_status *status;          // of every part of a task
   char *scratch;
   int no_direct;
+  int alone;                   // 1: in a task of the executor, so on this thread only
   // What runs tasks in place of their kernels, one after another, or NULL.
   ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
   void *task_user;
@@ -211,11 +212,17 @@ static void eini_share_run(void *arg, int i) {
   part->x->status[i] = eini_share_part(part, i);
 }
 
+// Into how many parts threads take a task.
+static int eini_task_parts(const ein_plan *p, const eini_task *t) {
+  if (p->executor.width < 2) return 1;
+  if (t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP) return t->parts;
+  return t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? p->executor.width : 1;
+}
+
 static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
   const ein_executor *e = &x->p->executor;
-  int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
-              : t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? e->width : 1;
-  if (e->width > 1 && parts > 1 && x->task_fn == NULL) {
+  const int parts = eini_task_parts(x->p, t);
+  if (parts > 1 && x->task_fn == NULL && !x->alone) {
     eini_share part;
     part.x = x;
     part.t = t;
@@ -558,6 +565,7 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   x.p = p;
   x.run = run;
   x.no_direct = ports->no_direct;
+  x.alone = 0;
   x.task_fn = NULL;
   x.task_user = NULL;
   x.staged = NULL;

@@ -375,6 +375,7 @@ typedef struct ein_choice {
   size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
+  int batches;                  // 1: planned without a batch it may be run with one axis, same bits
   char variant[24];             // name of this way; stable text, which options and stores keep
   int64_t state[40];            // the provider's own
 } ein_choice;

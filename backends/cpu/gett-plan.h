@@ -562,14 +562,14 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
   int64_t *s = choice->state;
   s[0] = (p.swap ? EINI_GETT_SWAP : 0) | (p.direct ? EINI_GETT_DIRECT : 0) |
          (p.past ? EINI_GETT_PAST : 0) | (p.keep ? EINI_GETT_KEEP : 0) |
-         (p.bare ? EINI_GETT_BARE : 0) |
-         (p.in_place ? EINI_GETT_IN_PLACE : 0) | (p.ahead ? EINI_GETT_SOON : 0) |
-         (p.shift ? EINI_GETT_SHIFT : 0);
+         (p.bare ? EINI_GETT_BARE : 0) | (p.in_place ? EINI_GETT_IN_PLACE : 0) |
+         (p.ahead ? EINI_GETT_SOON : 0) | (p.shift ? EINI_GETT_SHIFT : 0);
   s[1] = p.lanes, s[2] = p.sub, s[3] = p.pad;
   s += EINI_GETT_HEAD;
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
   for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
+  choice->batches = 1;
   choice->seconds += cpu->call;
   choice->traffic = eini_gett_traffic(c, &p);
   choice->scratch = p.bare ? 0 : eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
