@@ -21,6 +21,7 @@ typedef struct ein_cpu_desc {
   int threads;            // with the caller; 0: as many as the process may use cores, by its quota
   const char *isa;        // "avx512", "avx2", "neon", "plain"; NULL or "": the best there is
   int pin;                // 1: bind the pool's threads to cores
+  int huge_pages;         // 1: large blocks of a ctx's memory ask for pages of 2 MiB, see MEMORY
 } ein_cpu_desc;
 
 // desc and allocator may be NULL. *cpu is NULL on failure: EIN_ERR_ARGUMENT, EIN_ERR_UNSUPPORTED

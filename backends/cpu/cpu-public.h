@@ -9,6 +9,7 @@ struct ein_cpu {
   ein_kernels kernels;
   ein_allocator allocator;
   size_t bytes;
+  int huge;
   char name[sizeof ((ein_rates *)NULL)->machine];
 };
 
@@ -74,15 +75,30 @@ static void eini_slot_stream(void *user, size_t bytes, const void *src, void *ds
                        (char *)dst);
 }
 
-static void *eini_cpu_alloc_default(size_t size, size_t align, void *user) {
-  (void)align;
-  (void)user;
-  return EINSUM_MALLOC(size);
+// Memory for contexts: blocks of some pages of 2 MiB begin at one and ask for such, where there is
+// a way to ask. All of it is of the cpu's allocator, whose block is kept just below.
+#define EINI_CPU_HUGE ((size_t)2 << 20)
+
+static void *eini_cpu_huge_alloc(size_t size, size_t align, void *user) {
+  const ein_allocator *al = &((const ein_cpu *)user)->allocator;
+  if (size < EINI_CPU_HUGE) return al->alloc_fn(size, align, al->user);
+  if (size > SIZE_MAX - EINI_CPU_HUGE - 64) return NULL;
+  void *raw = al->alloc_fn(size + EINI_CPU_HUGE + 64, 64, al->user);
+  if (raw == NULL) return NULL;
+  char *p = (char *)raw + 64;
+  p += (EINI_CPU_HUGE - (uintptr_t)p % EINI_CPU_HUGE) % EINI_CPU_HUGE;
+  memcpy(p - sizeof raw, &raw, sizeof raw);
+#if defined(__linux__) && defined(SYS_madvise) && (EINI_CPU_X86 || EINI_CPU_NEON)
+  syscall(SYS_madvise, p, size / EINI_CPU_HUGE * EINI_CPU_HUGE, 14);  // MADV_HUGEPAGE, which strict
+#endif                                                                // modes hide
+  return p;
 }
-static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
-  (void)size;
-  (void)user;
-  EINSUM_FREE(ptr);
+
+static void eini_cpu_huge_free(void *ptr, size_t size, void *user) {
+  const ein_allocator *al = &((const ein_cpu *)user)->allocator;
+  void *raw = ptr;
+  if (ptr != NULL && size >= EINI_CPU_HUGE) memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+  al->free_fn(raw, size < EINI_CPU_HUGE ? size : size + EINI_CPU_HUGE + 64, al->user);
 }
 
 // What planners see of the table.
@@ -151,6 +167,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   cpu->machine = m;
   cpu->allocator = *allocator;
   cpu->bytes = bytes;
+  cpu->huge = desc->huge_pages;
 #if EINI_CPU_THREADS
   eini_pool_init(&cpu->pool, m.is.width, desc->pin, (pthread_t *)(void *)(cpu + 1));
   cpu->machine.is.width = cpu->pool.width;
@@ -167,8 +184,8 @@ EIN_API ein_status ein_cpu_create(const ein_cpu_desc *desc, const ein_allocator 
   ein_cpu_desc none;
   ein_allocator plain;
   memset(&none, 0, sizeof none);
-  plain.alloc_fn = eini_cpu_alloc_default;
-  plain.free_fn = eini_cpu_free_default;
+  plain.alloc_fn = eini_default_alloc;
+  plain.free_fn = eini_default_free;
   plain.user = NULL;
   if (cpu == NULL) return EIN_ERR_ARGUMENT;
   *cpu = NULL;
@@ -210,6 +227,10 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
   for (int i = desc->nuse++; i > 0; i--) desc->use[i] = desc->use[i - 1];
   desc->use[0] = &cpu->kernels;
   desc->executor = ein_cpu_executor(cpu);
+  if (!cpu->huge || desc->allocator.alloc_fn != NULL) return EIN_OK;
+  desc->allocator.alloc_fn = eini_cpu_huge_alloc;
+  desc->allocator.free_fn = eini_cpu_huge_free;
+  desc->allocator.user = cpu;
   return EIN_OK;
 }
 

@@ -87,5 +87,9 @@
 // MEMORY
 //
 // All of it comes from the allocator given, or from EINSUM_MALLOC. Nothing is allocated after
-// ein_cpu_create. The pool and the provider must outlive every ctx and
-// plan that uses them.
+// ein_cpu_create. The pool and the provider must outlive every ctx and plan that uses them.
+//
+// With ein_cpu_desc.huge_pages a ctx that brings no allocator of its own gets one, over the cpu's:
+// blocks of 2 MiB and more, such as the workspaces of large products, begin at a multiple of 2 MiB
+// and ask Linux for pages of that size (MADV_HUGEPAGE), which is granted as the system is set; on
+// other systems they are as they were. Your own workspaces and arrays are yours to ask for.
