@@ -159,7 +159,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   if (!eini_cpu_detect(&m, desc->isa)) return EIN_ERR_UNSUPPORTED;
   size_t bytes = sizeof(ein_cpu);
 #if EINI_CPU_THREADS
-  bytes += (size_t)(m.is.width - 1) * sizeof(pthread_t);
+  bytes += eini_pool_bytes(m.is.width);
 #endif
   ein_cpu *cpu = (ein_cpu *)allocator->alloc_fn(bytes, 64, allocator->user);
   if (cpu == NULL) return EIN_ERR_NO_MEMORY;
@@ -169,7 +169,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   cpu->bytes = bytes;
   cpu->huge = desc->huge_pages;
 #if EINI_CPU_THREADS
-  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (pthread_t *)(void *)(cpu + 1));
+  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (char *)(cpu + 1));
   cpu->machine.is.width = cpu->pool.width;
 #else
   cpu->pool.width = 1;
