@@ -843,6 +843,7 @@ typedef struct ein_contract {
   const unsigned char *away;    // as ein_map's, of P's operands, Q's, the extras and the output
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
   const ein_scalar *param;      // when run: of code and store
+  void *shared;                 // when run: memory of choice.shared; NULL: a part has none of it
 } ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
@@ -889,6 +890,7 @@ typedef struct ein_choice {
   double seconds;               // predicted for all of it on the threads asked for
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
   size_t scratch, away;         // bytes: per thread, aligned to 64; of the provider's own memory
+  size_t shared, cleared;       // contract: that all parts share, and of them those that begin as 0
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   int batches;                  // 1: planned without a batch it may be run with one axis, same bits
@@ -1030,14 +1032,12 @@ typedef struct ein_options {
   int may_overlap;          // 1: outputs may overlap inputs; room for a copy is planned
   int deterministic;        // 1: the same bits for every number of threads and places, and whatever
                             //   was measured (manual: DETERMINISM); default 0
-  int overflow_check;       // 1: an integer that does not fit is EIN_ERR_OVERFLOW, not wrapped
-                            //   (manual: DTYPES); default 0
+  int overflow_check;       // 1: integers that do not fit are an error (manual: DTYPES); default 0
   int ungrouped;            // 1: every statement is a task of its own, none are rows or blocks of a
                             //   common loop (manual: BATCHES); default 0
   size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
   size_t reserved;          // bytes of it that others take
-  size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
-                            //   be NULL
+  size_t *least;            // receives the least budget where one is too small; may be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
 } ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
 
@@ -19649,6 +19649,7 @@ struct ein_plan {
   size_t home_bytes;
   size_t away_bytes;            // most that a run takes of the provider's memory
   size_t scratch_bytes;         // per thread
+  size_t shared_bytes;          // of the parts of a task; behind all scratch
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
   int may_overlap;
@@ -21514,6 +21515,13 @@ static void eini_plan_largest(ein_plan *p) {
   }
 }
 
+// Memory that parts of a task share.
+static void eini_plan_shared(ein_plan *p, const eini_task *t) {
+  const size_t bytes = (t->choice.shared + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  if (t->kind == EINI_TASK_CONTRACT && t->parts > 1 && bytes > p->shared_bytes)
+    p->shared_bytes = bytes;
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -21546,6 +21554,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_apart(p));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
+    eini_plan_shared(p, &p->task[k]);
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
       p->scratch_bytes = p->watch[k]->scratch;
   }
@@ -21559,9 +21568,10 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN + eini_away_bytes(p);
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
-      p->copy_bytes > SIZE_MAX / 4)
+      p->copy_bytes > SIZE_MAX / 8 || p->shared_bytes > SIZE_MAX / 8)
     return EIN_ERR_TOO_LARGE;
-  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width;
+  p->workspace += p->shared_bytes + EINI_ALIGN;
   eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;
@@ -21770,12 +21780,20 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   return EIN_OK;
 }
 
+static char *eini_exec_shared(const eini_exec *x) {
+  return x->scratch + (size_t)x->p->executor.width * x->p->scratch_bytes;
+}
+
 static ein_status eini_share_part(const eini_share *part, int i) {
   const eini_task *t = part->t;
   char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
   if (t->kind == EINI_TASK_GROUP) return eini_group_run(part->x, t, scratch, i);
-  if (t->kind == EINI_TASK_CONTRACT)
-    return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
+  if (t->kind == EINI_TASK_CONTRACT) {
+    eini_contract_job j;
+    eini_contract_begin(t, part->x->param, scratch, &j);
+    if (t->choice.shared > 0) j.c.shared = eini_exec_shared(part->x);
+    return eini_contract_at(&j, part->x->slot, i);
+  }
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
   if (t->kind == EINI_TASK_MAP && t->nchunk > 0 && t->cut == t->chunk[0])
     size = (size + t->chunk_steps - 1) / t->chunk_steps * t->chunk_steps;  // whole chunks
@@ -21803,6 +21821,8 @@ static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
     part.x = x;
     part.t = t;
     part.parts = parts;
+    if (t->kind == EINI_TASK_CONTRACT && t->choice.shared > 0)
+      memset(eini_exec_shared(x), 0, t->choice.cleared);
     e->parallel_for(parts, eini_share_run, &part, e->user);
     for (int i = 0; i < parts; i++) EINI_TRY(x->status[i]);
     return EIN_OK;

@@ -60,6 +60,12 @@
 // start with the default floating-point environment. Without pthreads (Windows) all is done by the
 // caller. Several threads may make and use contexts with one pool at a time.
 //
+// A part of a job belongs to a thread, so that its scratch and blocks stay in that core's caches
+// from one statement to the next; a thread that comes late loses its parts to those that are done
+// with theirs. Sleeping threads are woken as a tree, four by each. Blocks that several parts of a
+// product would pack are packed once, together, in memory they share, where all of them fit half of
+// the last-level caches. ein_cpu_counts_get counts jobs, parts that went elsewhere, bytes packed.
+//
 // Kernels are chosen by predicted seconds, and those depend on the number of threads and the rates:
 // with another number of threads, or other rates, the same call may sum in another order and differ
 // in the last bits. With the same ones every run gives the same bits, however threads take turns.
@@ -131,6 +137,19 @@ EIN_API void ein_cpu_destroy(ein_cpu *cpu);  // NULL is a no-op; not while anyth
 EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
 EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
+
+// What a pool and its kernels have done since they were made.
+typedef struct ein_cpu_counts {
+  int64_t jobs;           // times that threads were given work and waited for: barriers
+  int64_t parts;          // of them
+  int64_t moved;          // parts that another thread ran than the one they belong to
+  int64_t wakes;          // threads that slept and were woken
+  int64_t packed;         // bytes that products wrote into packed blocks
+} ein_cpu_counts;
+
+// From any thread, at any time. The second one: of the first pool that a ctx has; 0: it has none.
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *counts);
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *counts);
 
 // Facts for people, one a line: instruction set, caches, threads, rates by table. Returns the
 // length of the whole text without its NUL, as snprintf does.
@@ -208,7 +227,17 @@ typedef struct eini_cpu {
   int l3s;                     // last-level caches that the threads have between them
   int width;                   // threads
   int halves;                  // 512-bit operations take two passes (Zen 4)
+  int64_t *packed;             // counts bytes; on lines of its own
 } eini_cpu;
+
+// A part's bytes that went into packed blocks.
+static void eini_cpu_packed(const eini_cpu *m, int64_t bytes) {
+#if defined(__GNUC__) || defined(__clang__)
+  if (m->packed != NULL && bytes > 0) __atomic_fetch_add(m->packed, bytes, __ATOMIC_RELAXED);
+#else
+  if (m->packed != NULL) *m->packed += bytes;
+#endif
+}
 
 // Bytes of the last-level caches that all threads have between them.
 static double eini_cpu_l3(const eini_cpu *m) {
@@ -4671,6 +4700,9 @@ typedef struct eini_gett_axes {      // V, U or K
   int64_t at[EINI_GETT_AXES], size[EINI_GETT_AXES];  // the current box
 } eini_gett_axes;
 
+// A packed box that several threads make and use: a pair of counts of its shares, begun and made.
+typedef struct eini_gett_slot { uint32_t begun, made; } eini_gett_slot;
+
 typedef struct eini_gett_hand {      // one side of the problem: V or U
   const ein_side *s;
   eini_gett_axes g;
@@ -4697,6 +4729,10 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int packed_soon;                   // they are those of the next panel
   int fresh;
   char *panels;
+  eini_gett_slot *slots;             // of all boxes, and what lies in them; NULL: packed for itself
+  char *all;
+  int64_t slot_bytes, box;           // box: the current one's number
+  int64_t packed;                    // bytes, so far
   char *spare[EINI_GETT_OPS];        // an operand as it is stored; NULL: in the panels
 } eini_gett_hand;
 
@@ -4977,38 +5013,77 @@ static int eini_gett_made(const ein_side *s, const eini_gett_kit *kit) {
   return s->form != EIN_FORM_PLAIN && (s->form != EIN_FORM_PRODUCT || kit->times == NULL);
 }
 
+// Packs panels [from, to) of the current box. Values of expressions are made panel by panel, where
+// all operands stand one after the other, and of all panels.
+static void eini_gett_pack_panels(eini_gett_hand *h, const eini_gett_kit *kit,
+                                  const char *const *base, int64_t nk, int64_t from, int64_t to) {
+  static const int64_t start = 0;
+  const int64_t p = from * h->lanes, np = eini_min64(to * h->lanes, h->np) - p, g = h->granule;
+  const int made = eini_gett_made(h->s, kit);
+  const char *at[EINI_GETT_OPS];
+  const int64_t *offs[EINI_GETT_OPS];
+  int64_t gap[EINI_GETT_OPS];
+  for (int o = 0; o < h->s->nop; o++) {
+    char *into = h->spare[o] != NULL ? h->spare[o] : h->panels;
+    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]), first = from * h->panel;
+    const eini_gett_pack_arg a = {
+        h->kind[o], eini_min64(h->n - p, np), np, nk, h->lanes, h->kstep[o], h->kcount[o],
+        h->row[o] + p, h->col[o], h->place + p / g, h->flat[o] + p / g, base[o], into};
+    if (size == kit->size) h->pack(&a);
+    else eini_gett_pack_other(&a, g, size);
+    if (made) eini_gett_rest(h, nk, size, into);
+    else if (o > 0)
+      kit->times((to - from) * h->panel, h->panels + first * size, into + first * size);
+    at[o] = into, offs[o] = &start, gap[o] = 1;
+  }
+  for (int64_t i = from; i < to && made; i++) {
+    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
+    for (int o = 0; o < h->s->nop; o++)
+      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
+  }
+  h->packed += (to - from) * h->panel * kit->size;
+}
+
+#define EINI_GETT_SHARES 16  // of a box that threads pack together
+
+// The same for threads that share the box: each takes shares while there are some, and waits for
+// those of others, who are at work on them.
+static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit,
+                                  const char *const *base, int64_t nk, int64_t panels) {
+#if EINI_CPU_THREADS
+  eini_gett_slot *slot = &h->slots[h->box];
+  int64_t shares = eini_gett_made(h->s, kit) || h->lanes % h->granule != 0 ? 1 : EINI_GETT_SHARES;
+  for (int o = 0; o < h->s->nop; o++)
+    if (h->kind[o] == EINI_GETT_ACROSS) shares = 1;  // whose positions are not packed by panels
+  shares = eini_min64(shares, panels);
+  while (__atomic_load_n(&slot->begun, __ATOMIC_RELAXED) < (uint32_t)shares) {
+    const int64_t i = (int64_t)__atomic_fetch_add(&slot->begun, 1, __ATOMIC_RELAXED);
+    if (i >= shares) break;
+    eini_gett_pack_panels(h, kit, base, nk, panels * i / shares, panels * (i + 1) / shares);
+    __atomic_fetch_add(&slot->made, 1, __ATOMIC_RELEASE);
+  }
+  for (int turn = 0; __atomic_load_n(&slot->made, __ATOMIC_ACQUIRE) < (uint32_t)shares; turn++)
+    if (turn < EINI_POOL_SPIN) eini_pool_pause();
+    else sched_yield();
+#else  // EINI_CPU_THREADS
+  eini_gett_pack_panels(h, kit, base, nk, 0, panels);
+#endif
+}
+
 // Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
-// Values of expressions are made panel by panel, where all operands stand one after the other.
 static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, const char *const *base,
                            int64_t nk) {
-  static const int64_t start = 0;
   const int64_t panels = (h->np + h->lanes - 1) / h->lanes;
-  const int made = eini_gett_made(h->s, kit);
-  int same = h->fresh;
+  char *into = h->slots == NULL ? h->panels : h->all + h->box * h->slot_bytes;
+  int same = h->fresh && into == h->panels;
   for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
   if (same) return;
   for (int o = 0; o < h->s->nop; o++) h->have[o] = base[o];
   h->fresh = 1;
   if (h->in_place) return;
-  const char *at[EINI_GETT_OPS];
-  const int64_t *offs[EINI_GETT_OPS];
-  int64_t gap[EINI_GETT_OPS];
-  for (int o = 0; o < h->s->nop; o++) {
-    char *to = h->spare[o] != NULL ? h->spare[o] : h->panels;
-    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]);
-    const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
-                                  h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
-    if (size == kit->size) h->pack(&a);
-    else eini_gett_pack_other(&a, h->granule, size);
-    if (made) eini_gett_rest(h, nk, size, to);
-    else if (o > 0) kit->times(panels * h->panel, h->panels, to);
-    at[o] = to, offs[o] = &start, gap[o] = 1;
-  }
-  for (int64_t i = 0; i < panels && made; i++) {
-    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
-    for (int o = 0; o < h->s->nop; o++)
-      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
-  }
+  h->panels = into;
+  if (h->slots == NULL) eini_gett_pack_panels(h, kit, base, nk, 0, panels);
+  else eini_gett_pack_shared(h, kit, base, nk, panels);
 }
 
 // ================================================================================================
@@ -5512,8 +5587,8 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
-       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
-       EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
+       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32, EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128,
+       EINI_GETT_SHARE_U = 256, EINI_GETT_SHARE_V = 512 };
 #define EINI_GETT_WAYS 64      // sets of the flags that make different ways
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256,
        EINI_GETT_ORDERED = 4096 };  // bytes along K of a box in deterministic mode
@@ -6250,7 +6325,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
-  if (p->past) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
+  if (p->past && scratch != NULL) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
 }
 
 // Elements of a line that stand before the output's first one and before each of its runs;
@@ -6377,6 +6452,51 @@ static void eini_gett_boxes_of(const eini_gett_axes *g, const int64_t *part, int
   *to = part[1] >= all ? g->total : eini_min64(part[1] / unit, g->total);
 }
 
+// The boxes of one side that threads share, in memory of theirs. Returns where they end.
+static size_t eini_gett_slots(eini_gett_job *j, eini_gett_hand *h, int64_t np, int64_t nk,
+                              char *base, size_t at) {
+  const int64_t bytes = (np + h->lanes - 1) / h->lanes *
+                        eini_gett_panel(h->lanes, nk, j->kit.size) * j->kit.size;
+  h->slot_bytes = eini_up(bytes, 64);
+  h->all = base == NULL ? NULL : base + at;
+  return at + (size_t)h->slot_bytes * (size_t)(h->g.total * j->k.total);
+}
+
+// Counts of all boxes, first of U, then of V; then the boxes.
+static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int64_t flags,
+                               char *base, size_t *cleared) {
+  const int64_t u = flags & EINI_GETT_SHARE_U ? j->u.g.total * j->k.total : 0;
+  const int64_t v = flags & EINI_GETT_SHARE_V ? j->v.g.total * j->k.total : 0;
+  eini_gett_slot *slots = (eini_gett_slot *)(void *)base;
+  size_t at = (size_t)eini_up((u + v) * (int64_t)sizeof *slots, 64);
+  *cleared = at;
+  if (u > 0) at = eini_gett_slots(j, &j->u, p->nu, p->nk, base, at);
+  if (v > 0) at = eini_gett_slots(j, &j->v, p->nv, p->nk, base, at);
+  if (base != NULL && u > 0) j->u.slots = slots;
+  if (base != NULL && v > 0) j->v.slots = slots + u;
+  return at;
+}
+
+// Which sides parts of a plan's grid would pack several times, as far as all their boxes fit beside
+// what else is in the caches.
+static void eini_gett_share(const eini_cpu *cpu, const ein_contract *c, ein_choice *choice) {
+  eini_gett_sketch p;
+  eini_gett_job j;
+  const int64_t flags = choice->state[0];
+  if (!EINI_CPU_THREADS || c->batch.n > 0 || flags & (EINI_GETT_BARE | EINI_GETT_PAST)) return;
+  eini_gett_job_init(cpu, c, choice->state, &p, NULL, &j);
+  const int64_t in_v = choice->grid[p.swap ? 1 : 2], in_u = choice->grid[p.swap ? 2 : 1];
+  for (int side = 0; side < 2; side++) {
+    const int64_t flag = side ? EINI_GETT_SHARE_V : EINI_GETT_SHARE_U;
+    size_t cleared;
+    if ((side ? in_u : in_v) < 2 || (side ? &j.v : &j.u)->in_place) continue;
+    const size_t bytes = eini_gett_shared(&j, &p, choice->state[0] | flag, NULL, &cleared);
+    if ((double)bytes > fmax(0.5 * eini_cpu_l3(cpu), 1 << 20)) continue;
+    choice->state[0] |= flag;
+    choice->shared = bytes, choice->cleared = cleared;
+  }
+}
+
 static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int64_t *vr,
                             const int64_t *ur, int keep) {
   for (int64_t u = ur[0]; u < ur[1]; u++) {
@@ -6389,6 +6509,7 @@ static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int
         const int64_t kb = keep ? b : a, v = vr[0] + (keep ? a : b);
         eini_gett_box(&j->k, kb);
         eini_gett_box(&j->v.g, v);
+        j->u.box = u * j->k.total + kb, j->v.box = v * j->k.total + kb;
         const int64_t then = b + 1 < inner ? b + 1 : 0, next = a + (b + 1 == inner);
         eini_gett_step(j, kb, batch_at, keep, keep ? vr[0] + next : vr[0] + then,
                        keep ? (next < outer ? then : j->k.total) : next);
@@ -6496,6 +6617,9 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
                      eini_gett_product(p.vx->n, p.vx->extent), choice->unit[iv], &vr[0], &vr[1]);
   eini_gett_boxes_of(&j.u.g, p.swap ? part->n : part->m,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
+  size_t cleared;
+  if (c->shared != NULL && choice->shared > 0)
+    eini_gett_shared(&j, &p, choice->state[0], (char *)c->shared, &cleared);
   if (j.stream) eini_gett_align(&j);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_gett_odometer(&c->batch, b, at);
@@ -6503,6 +6627,7 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
   }
   for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
   if (j.stream) eini_stream_end();
+  eini_cpu_packed(cpu, j.v.packed + j.u.packed);
   return EIN_OK;
 }
 
@@ -10881,8 +11006,11 @@ static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, in
     found = 1;
   }
   if (!found && nth >= 0) found = eini_gett_other(m, c, width, nth - able, choice);
-  if (found) eini_cpu_share(choice, width);
-  return found;
+  if (!found) return 0;
+  eini_cpu_share(choice, width);
+  if (eini_cpu_families[choice->state[EINI_FAMILY_WORD]] == &eini_gett_family)
+    eini_gett_share(&m->is, c, choice);
+  return 1;
 }
 
 static ein_status eini_cpu_contract_run(const eini_cpu *m, const ein_contract *c,
@@ -11055,6 +11183,9 @@ struct ein_cpu {
   ein_allocator allocator;
   size_t bytes;
   int huge;
+  char apart[EINI_POOL_APART];
+  int64_t packed;              // see eini_cpu
+  char apart_end[EINI_POOL_APART];
   char name[sizeof ((ein_rates *)NULL)->machine];
 };
 
@@ -11213,6 +11344,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   cpu->allocator = *allocator;
   cpu->bytes = bytes;
   cpu->huge = desc->huge_pages;
+  cpu->machine.is.packed = &cpu->packed;
 #if EINI_CPU_THREADS
   eini_pool_init(&cpu->pool, m.is.width, desc->pin, (char *)(cpu + 1));
   cpu->machine.is.width = cpu->pool.width;
@@ -11277,6 +11409,33 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
   desc->allocator.free_fn = eini_cpu_huge_free;
   desc->allocator.user = cpu;
   return EIN_OK;
+}
+
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *n) {
+  if (n == NULL) return;
+  memset(n, 0, sizeof *n);
+  if (cpu == NULL) return;
+#if EINI_CPU_THREADS
+  const eini_pool *p = &cpu->pool;
+  n->jobs = __atomic_load_n(&p->jobs, __ATOMIC_RELAXED);
+  n->parts = __atomic_load_n(&p->parts, __ATOMIC_RELAXED);
+  for (int i = 0; i < p->width; i++) {
+    n->moved += __atomic_load_n(&p->lane[i].moved, __ATOMIC_RELAXED);
+    n->wakes += __atomic_load_n(&p->lane[i].wakes, __ATOMIC_RELAXED);
+  }
+  n->packed = __atomic_load_n(&cpu->packed, __ATOMIC_RELAXED);
+#else
+  n->packed = cpu->packed;
+#endif
+}
+
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *n) {
+  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++) {
+    if (ctx->kernels[i]->contract_run != eini_slot_contract_run) continue;
+    ein_cpu_counts_get((const ein_cpu *)ctx->kernels[i]->user, n);
+    return 1;
+  }
+  return 0;
 }
 
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {

@@ -194,12 +194,20 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   return EIN_OK;
 }
 
+static char *eini_exec_shared(const eini_exec *x) {
+  return x->scratch + (size_t)x->p->executor.width * x->p->scratch_bytes;
+}
+
 static ein_status eini_share_part(const eini_share *part, int i) {
   const eini_task *t = part->t;
   char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
   if (t->kind == EINI_TASK_GROUP) return eini_group_run(part->x, t, scratch, i);
-  if (t->kind == EINI_TASK_CONTRACT)
-    return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
+  if (t->kind == EINI_TASK_CONTRACT) {
+    eini_contract_job j;
+    eini_contract_begin(t, part->x->param, scratch, &j);
+    if (t->choice.shared > 0) j.c.shared = eini_exec_shared(part->x);
+    return eini_contract_at(&j, part->x->slot, i);
+  }
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
   if (t->kind == EINI_TASK_MAP && t->nchunk > 0 && t->cut == t->chunk[0])
     size = (size + t->chunk_steps - 1) / t->chunk_steps * t->chunk_steps;  // whole chunks
@@ -227,6 +235,8 @@ static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
     part.x = x;
     part.t = t;
     part.parts = parts;
+    if (t->kind == EINI_TASK_CONTRACT && t->choice.shared > 0)
+      memset(eini_exec_shared(x), 0, t->choice.cleared);
     e->parallel_for(parts, eini_share_run, &part, e->user);
     for (int i = 0; i < parts; i++) EINI_TRY(x->status[i]);
     return EIN_OK;

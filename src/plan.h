@@ -50,6 +50,7 @@ struct ein_plan {
   size_t home_bytes;
   size_t away_bytes;            // most that a run takes of the provider's memory
   size_t scratch_bytes;         // per thread
+  size_t shared_bytes;          // of the parts of a task; behind all scratch
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
   int may_overlap;

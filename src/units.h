@@ -226,6 +226,13 @@ static void eini_plan_largest(ein_plan *p) {
   }
 }
 
+// Memory that parts of a task share.
+static void eini_plan_shared(ein_plan *p, const eini_task *t) {
+  const size_t bytes = (t->choice.shared + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+  if (t->kind == EINI_TASK_CONTRACT && t->parts > 1 && bytes > p->shared_bytes)
+    p->shared_bytes = bytes;
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -258,6 +265,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_apart(p));
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
+    eini_plan_shared(p, &p->task[k]);
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
       p->scratch_bytes = p->watch[k]->scratch;
   }
@@ -271,9 +279,10 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN + eini_away_bytes(p);
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
-      p->copy_bytes > SIZE_MAX / 4)
+      p->copy_bytes > SIZE_MAX / 8 || p->shared_bytes > SIZE_MAX / 8)
     return EIN_ERR_TOO_LARGE;
-  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width;
+  p->workspace += p->shared_bytes + EINI_ALIGN;
   eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;

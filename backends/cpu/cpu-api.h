@@ -36,6 +36,19 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
 EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
 
+// What a pool and its kernels have done since they were made.
+typedef struct ein_cpu_counts {
+  int64_t jobs;           // times that threads were given work and waited for: barriers
+  int64_t parts;          // of them
+  int64_t moved;          // parts that another thread ran than the one they belong to
+  int64_t wakes;          // threads that slept and were woken
+  int64_t packed;         // bytes that products wrote into packed blocks
+} ein_cpu_counts;
+
+// From any thread, at any time. The second one: of the first pool that a ctx has; 0: it has none.
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *counts);
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *counts);
+
 // Facts for people, one a line: instruction set, caches, threads, rates by table. Returns the
 // length of the whole text without its NUL, as snprintf does.
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);

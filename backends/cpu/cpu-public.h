@@ -10,6 +10,9 @@ struct ein_cpu {
   ein_allocator allocator;
   size_t bytes;
   int huge;
+  char apart[EINI_POOL_APART];
+  int64_t packed;              // see eini_cpu
+  char apart_end[EINI_POOL_APART];
   char name[sizeof ((ein_rates *)NULL)->machine];
 };
 
@@ -168,6 +171,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   cpu->allocator = *allocator;
   cpu->bytes = bytes;
   cpu->huge = desc->huge_pages;
+  cpu->machine.is.packed = &cpu->packed;
 #if EINI_CPU_THREADS
   eini_pool_init(&cpu->pool, m.is.width, desc->pin, (char *)(cpu + 1));
   cpu->machine.is.width = cpu->pool.width;
@@ -232,6 +236,33 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
   desc->allocator.free_fn = eini_cpu_huge_free;
   desc->allocator.user = cpu;
   return EIN_OK;
+}
+
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *n) {
+  if (n == NULL) return;
+  memset(n, 0, sizeof *n);
+  if (cpu == NULL) return;
+#if EINI_CPU_THREADS
+  const eini_pool *p = &cpu->pool;
+  n->jobs = __atomic_load_n(&p->jobs, __ATOMIC_RELAXED);
+  n->parts = __atomic_load_n(&p->parts, __ATOMIC_RELAXED);
+  for (int i = 0; i < p->width; i++) {
+    n->moved += __atomic_load_n(&p->lane[i].moved, __ATOMIC_RELAXED);
+    n->wakes += __atomic_load_n(&p->lane[i].wakes, __ATOMIC_RELAXED);
+  }
+  n->packed = __atomic_load_n(&cpu->packed, __ATOMIC_RELAXED);
+#else
+  n->packed = cpu->packed;
+#endif
+}
+
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *n) {
+  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++) {
+    if (ctx->kernels[i]->contract_run != eini_slot_contract_run) continue;
+    ein_cpu_counts_get((const ein_cpu *)ctx->kernels[i]->user, n);
+    return 1;
+  }
+  return 0;
 }
 
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {
