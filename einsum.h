@@ -19648,7 +19648,8 @@ struct ein_plan {
   size_t temp_bytes;            // temporaries, and of them those of the workspace: all or none
   size_t home_bytes;
   size_t away_bytes;            // most that a run takes of the provider's memory
-  size_t scratch_bytes;         // per thread
+  size_t scratch_bytes;         // per part that runs at a time,
+  int most_parts;               //   of which there are so many, at least one per thread
   size_t shared_bytes;          // of the parts of a task; behind all scratch
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
@@ -19661,6 +19662,9 @@ struct ein_plan {
   double *bound;                // of each tensor of the graph: see eini_bound_tensors
   double slices;                // a run is one of so many slices of its folds; 0: of one
   double slice_unit;            // and what storing what is merged of them rounds by
+  int together;                 // 1: tasks that do not depend on each other may run at one time:
+  int *wave;                    //   of each how many from it on do; NULL: all follow one another
+  int *turn;                    //   and the number of its wave
   int rows;                     // 1: small statements of one form may be one task
   int ungrouped;                // 1: no statements are one task
   int inner;                    // 1: part of a larger plan, whose tensors its inputs are
@@ -19690,6 +19694,16 @@ static ein_status eini_plan_verdict(ein_plan *p, const char *out, int units, con
 
 static const char *eini_verdict_way(const eini_verdict *v, int i) {
   return v->units == 0 ? eini_path_way[i] : i == 0 ? "group" : "one after another";
+}
+
+enum { EINI_WAVE = 16 };        // tasks that run at one time, at most
+#define EINI_WAVE_BYTES ((size_t)1 << 18)  // temporaries that need no more may live longer for it
+
+// Into how many parts threads take a task.
+static int eini_task_parts(const ein_plan *p, const eini_task *t) {
+  if (p->executor.width < 2) return 1;
+  if (t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP) return t->parts;
+  return t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? p->executor.width : 1;
 }
 
 // Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. All 0
@@ -19857,6 +19871,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
   int64_t top;
   if (of == NULL || alive == NULL || item == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
+    const int turn = p->wave == NULL ? k : p->turn[k];
     const eini_stmt *first, *fused;
     for (int i = 0; eini_task_from(&p->task[k], i / 2, &first, &fused) != NULL; i++) {
       const eini_stmt *s = i % 2 ? fused : first;
@@ -19871,11 +19886,11 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
             if (eini_mul_overflow(bytes, x->shape[r], &bytes)) return EIN_ERR_TOO_LARGE;
           if (eini_add_overflow(bytes, EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
           item[n].bytes = bytes / EINI_ALIGN * EINI_ALIGN;
-          item[n].from = k;
+          item[n].from = turn;
           item[n].at = &p->slot_offset[t];
           of[t] = ++n;
         }
-        item[of[t] - 1].to = k;
+        item[of[t] - 1].to = turn;
       }
     }
   }
@@ -21515,11 +21530,95 @@ static void eini_plan_largest(ein_plan *p) {
   }
 }
 
-// Memory that parts of a task share.
-static void eini_plan_shared(ein_plan *p, const eini_task *t) {
-  const size_t bytes = (t->choice.shared + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
-  if (t->kind == EINI_TASK_CONTRACT && t->parts > 1 && bytes > p->shared_bytes)
-    p->shared_bytes = bytes;
+static size_t eini_task_shared(const eini_task *t) {
+  if (t->kind != EINI_TASK_CONTRACT || t->parts < 2) return 0;
+  return (t->choice.shared + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// Does either of two tasks store to what the other one reads or stores to?
+static int eini_tasks_meet(const eini_task *a, const eini_task *b) {
+  for (int i = 0; i < a->nstream; i++)
+    for (int j = 0; j < b->nstream; j++)
+      if (a->ref[i].slot >= 0 && a->ref[i].slot == b->ref[j].slot && (i >= a->out || j >= b->out))
+        return 1;
+  return 0;
+}
+
+// Whether task k may run at one time with those from `from` on: none depends on another, and there
+// are few enough parts for threads to be done with them at about the same time.
+static int eini_wave_takes(const ein_plan *p, int from, int k) {
+  int parts = 0;
+  for (int i = from; i <= k; i++) {
+    const eini_task *t = &p->task[i];
+    if (t->kind != EINI_TASK_CONTRACT && t->kind != EINI_TASK_COPY && t->kind != EINI_TASK_MAP)
+      return 0;
+    if (i < k && eini_tasks_meet(t, &p->task[k])) return 0;
+    parts += eini_task_parts(p, t);
+  }
+  return parts <= 2 * p->executor.width && k - from < EINI_WAVE;
+}
+
+// Do threads have enough to do in a wave of tasks that one of them would run alone?
+static int eini_wave_pays(const ein_plan *p, int from, int n) {
+  double seconds = 0;
+  for (int i = from; i < from + n; i++) {
+    const eini_task *t = &p->task[i];
+    if (eini_task_parts(p, t) > 1) return 1;
+    seconds += t->choice.seconds > 0 ? t->choice.seconds : t->work * EINI_CYCLE_SECONDS;
+  }
+  const double start = p->rates != NULL && p->rates->start > 0 ? p->rates->start
+                                                               : EINI_START_SECONDS;
+  return seconds >= start;
+}
+
+// Waves of tasks that follow each other in the plan. p->wave stays NULL where all are of one task.
+static ein_status eini_plan_waves(ein_plan *p) {
+  int all = 1;
+  if (!p->together || p->executor.width < 2 || p->ntask < 2 || p->checked || p->away != NULL)
+    return EIN_OK;
+  int *wave = EINI_NEW(&p->arena, int, p->ntask);
+  p->turn = EINI_NEW(&p->arena, int, p->ntask);
+  if (wave == NULL || p->turn == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0, n, turn = 0; k < p->ntask; k += n, turn++) {
+    for (n = 1; k + n < p->ntask && eini_wave_takes(p, k, k + n); n++) continue;
+    if (!eini_wave_pays(p, k, n)) n = 1;
+    wave[k] = n;
+    for (int i = k; i < k + n; i++) p->turn[i] = turn;
+    if (n > all) all = n;
+  }
+  if (all > 1) p->wave = wave;
+  return EIN_OK;
+}
+
+// Temporaries live to the end of a wave. Where that takes more memory than EINI_WAVE_BYTES there
+// are no waves.
+static ein_status eini_plan_places(ein_plan *p, eini_seat *seat) {
+  EINI_TRY(eini_plan_waves(p));
+  EINI_TRY(eini_plan_temps(p, seat));
+  if (p->wave == NULL) return EIN_OK;
+  const size_t bytes = p->temp_bytes;
+  int *wave = p->wave;
+  p->wave = NULL;
+  EINI_TRY(eini_plan_temps(p, seat));
+  if (bytes > p->temp_bytes && bytes > EINI_WAVE_BYTES) return EIN_OK;
+  p->wave = wave;
+  return eini_plan_temps(p, seat);
+}
+
+// Room for the parts that run at one time, and for what they share.
+static void eini_plan_parts(ein_plan *p) {
+  p->most_parts = p->executor.width;
+  for (int k = 0; k < p->ntask; k++) {
+    const int n = p->wave == NULL ? 1 : p->wave[k];
+    size_t shared = 0;
+    int parts = 0;
+    for (int i = k; i < k + n; i++) {
+      shared += eini_task_shared(&p->task[i]);
+      parts += eini_task_parts(p, &p->task[i]);
+    }
+    if (shared > p->shared_bytes) p->shared_bytes = shared;
+    if (parts > p->most_parts) p->most_parts = parts;
+  }
 }
 
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
@@ -21550,11 +21649,11 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
       lo.fast = p->kernels[i];
   EINI_TRY(eini_plan_stays(p, &lo, seat));
   EINI_TRY(eini_plan_tasks(p, &lo, seat));
-  EINI_TRY(eini_plan_temps(p, seat));
+  EINI_TRY(eini_plan_places(p, seat));
   EINI_TRY(eini_plan_apart(p));
+  eini_plan_parts(p);
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
-    eini_plan_shared(p, &p->task[k]);
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
       p->scratch_bytes = p->watch[k]->scratch;
   }
@@ -21563,8 +21662,8 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
-  const size_t width = (size_t)p->executor.width;
-  if (width > 1) head += width * sizeof(ein_status);
+  const size_t width = (size_t)p->most_parts;
+  if (p->executor.width > 1) head += width * sizeof(ein_status);
   if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN + eini_away_bytes(p);
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
@@ -21611,7 +21710,8 @@ typedef struct eini_exec {
 typedef struct eini_share {
   const eini_exec *x;
   const eini_task *t;
-  int parts;
+  int parts, n;                // n: of the first one: tasks of the wave
+  char *shared;                // by its parts; NULL: nothing
 } eini_share;
 
 static ein_status eini_run_error(const ein_run *run, ein_status st, const char *what, int i,
@@ -21781,17 +21881,16 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
 }
 
 static char *eini_exec_shared(const eini_exec *x) {
-  return x->scratch + (size_t)x->p->executor.width * x->p->scratch_bytes;
+  return x->scratch + (size_t)x->p->most_parts * x->p->scratch_bytes;
 }
 
-static ein_status eini_share_part(const eini_share *part, int i) {
+static ein_status eini_share_part(const eini_share *part, int i, char *scratch) {
   const eini_task *t = part->t;
-  char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
   if (t->kind == EINI_TASK_GROUP) return eini_group_run(part->x, t, scratch, i);
   if (t->kind == EINI_TASK_CONTRACT) {
     eini_contract_job j;
     eini_contract_begin(t, part->x->param, scratch, &j);
-    if (t->choice.shared > 0) j.c.shared = eini_exec_shared(part->x);
+    j.c.shared = part->shared;
     return eini_contract_at(&j, part->x->slot, i);
   }
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
@@ -21801,33 +21900,51 @@ static ein_status eini_share_part(const eini_share *part, int i) {
   return lo < hi ? eini_task_run(part->x, t, scratch, lo, hi) : EIN_OK;
 }
 
-static void eini_share_run(void *arg, int i) {
-  const eini_share *part = (const eini_share *)arg;
-  part->x->status[i] = eini_share_part(part, i);
+static ein_status eini_exec_whole(const eini_exec *x, const eini_task *t, char *scratch) {
+  return eini_task_run(x, t, scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
 }
 
-// Into how many parts threads take a task.
-static int eini_task_parts(const ein_plan *p, const eini_task *t) {
-  if (p->executor.width < 2) return 1;
-  if (t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP) return t->parts;
-  return t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? p->executor.width : 1;
+// Part i of all: first parts of all tasks, then second ones, so that a thread has its part of each.
+static void eini_wave_run(void *arg, int i) {
+  const eini_share *share = (const eini_share *)arg;
+  const eini_exec *x = share->x;
+  char *scratch = x->scratch + (size_t)i * x->p->scratch_bytes;
+  int left = i, k = 0;
+  for (int part = 0;; part++)
+    for (k = 0; k < share->n; k++) {
+      if (part >= share[k].parts || left-- > 0) continue;
+      x->status[i] = share[k].parts > 1 ? eini_share_part(&share[k], part, scratch)
+                                        : eini_exec_whole(x, share[k].t, scratch);
+      return;
+    }
+}
+
+// n tasks that do not depend on each other, as one job of the executor. *at: the one that failed.
+static ein_status eini_exec_wave(const eini_exec *x, const eini_task *t, int n, int *at) {
+  const ein_executor *e = &x->p->executor;
+  eini_share share[EINI_WAVE];
+  char *shared = eini_exec_shared(x);
+  int all = 0, i = 0;
+  for (int k = 0; k < n; k++, t++) {
+    const size_t bytes = eini_task_shared(t);
+    const eini_share one = {x, t, eini_task_parts(x->p, t), n, bytes > 0 ? shared : NULL};
+    share[k] = one;
+    if (bytes > 0) memset(shared, 0, t->choice.cleared);
+    shared += bytes;
+    all += one.parts;
+  }
+  e->parallel_for(all, eini_wave_run, share, e->user);
+  for (int part = 0; i < all; part++)
+    for (*at = 0; *at < n; ++*at)
+      if (part < share[*at].parts) EINI_TRY(x->status[i++]);
+  return EIN_OK;
 }
 
 static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
-  const ein_executor *e = &x->p->executor;
-  const int parts = eini_task_parts(x->p, t);
-  if (parts > 1 && x->task_fn == NULL && !x->alone) {
-    eini_share part;
-    part.x = x;
-    part.t = t;
-    part.parts = parts;
-    if (t->kind == EINI_TASK_CONTRACT && t->choice.shared > 0)
-      memset(eini_exec_shared(x), 0, t->choice.cleared);
-    e->parallel_for(parts, eini_share_run, &part, e->user);
-    for (int i = 0; i < parts; i++) EINI_TRY(x->status[i]);
-    return EIN_OK;
-  }
-  return eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+  int at;
+  if (eini_task_parts(x->p, t) > 1 && x->task_fn == NULL && !x->alone)
+    return eini_exec_wave(x, t, 1, &at);
+  return eini_exec_whole(x, t, x->scratch);
 }
 
 // With what it needs where it runs.
@@ -22098,24 +22215,30 @@ static ein_status eini_exec_overlapped(eini_exec *x, uint32_t copy, char *copies
   return EIN_OK;
 }
 
+static ein_status eini_exec_failed(const eini_exec *x, int k, ein_status st) {
+  const ein_plan *p = x->p;
+  const ein_kernels *by = p->task[k].kernels;
+  if (p->task[k].kind == EINI_TASK_OPERATOR)
+    return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
+                                 x->run->error, x->run->error_bytes);
+  return eini_run_error(x->run, st, "a kernel failed in task", k,
+                        by != NULL ? by->name : "portable");
+}
+
 // All tasks, and outputs where they belong.
 static ein_status eini_exec_tasks(eini_exec *x) {
   const ein_plan *p = x->p;
   double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
-  for (int k = 0; k < p->ntask; k++) {
+  for (int k = 0, n; k < p->ntask; k += n) {
+    int at = 0;
+    n = p->wave == NULL || seconds != NULL || x->alone || x->task_fn != NULL ? 1 : p->wave[k];
     double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
     if (p->checked && p->watch[k] != NULL)
       EINI_TRY(eini_watch_run(p->watch[k], x->slot, x->param, x->scratch, x->run->error,
                               x->run->error_bytes));
-    const ein_status st = eini_exec_task(x, &p->task[k]);
-    if (st != EIN_OK) {
-      const ein_kernels *by = p->task[k].kernels;
-      if (p->task[k].kind == EINI_TASK_OPERATOR)
-        return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
-                                     x->run->error, x->run->error_bytes);
-      return eini_run_error(x->run, st, "a kernel failed in task", k,
-                            by != NULL ? by->name : "portable");
-    }
+    const ein_status st = n > 1 ? eini_exec_wave(x, &p->task[k], n, &at)
+                                : eini_exec_task(x, &p->task[k]);
+    if (st != EIN_OK) return eini_exec_failed(x, k + at, st);
     if (seconds != NULL && x->staged != NULL) EINI_TRY(eini_away_wait(x->staged));
     if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
   }
@@ -24558,7 +24681,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
                                   const ein_binding *layout, const ein_options *o, ein_plan **p) {
   EINI_TRY(eini_plan_new(ctx, p));
   (*p)->may_overlap = o->may_overlap;
-  (*p)->rows = o->memory == 0;  // whose temporaries live longer
+  (*p)->rows = (*p)->together = o->memory == 0;  // whose temporaries live longer
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
   EINI_TRY(eini_plan_want(*p, o));
@@ -29337,7 +29460,7 @@ static ein_status eini_batch_stage_of(ein_batch *b, int depth, int unsplit, int 
   EINI_TRY(eini_plan_new(b->ctx, &s->plan));
   b->nstage++;
   s->plan->unsplit = unsplit;
-  s->plan->may_overlap = s->plan->rows = 1;
+  s->plan->may_overlap = s->plan->rows = s->plan->together = 1;
   return EIN_OK;
 }
 

@@ -349,6 +349,95 @@ static void test_same(int trials) {
   CHECK(shared * 10 >= trials);
 }
 
+// ---- tasks that do not depend on each other ----
+
+static double no_clock(void *user) { return *(double *)user += 1; }
+
+// Random programs of products, sums and maps of earlier tensors, in waves and one task after
+// another, which a run does that is timed: the same bits, no more jobs.
+static void test_waves(int trials) {
+  enum { INPUTS = 3, LINES = 12, N = 48 };
+  static const char *const rhs[] = {"sum[j](%s[i,j] * %s[j,k])", "%s[k,i] + 2 * %s[i,k]",
+                                    "exp(%s[i,k] - %s[k,i])", "sum[j](%s[j,i] * %s[k,j])"};
+  int64_t saved = 0;
+  for (int at = 0; at < trials; at++) {
+    const uint64_t seed = rng_state;
+    const int was = failures, width = (int)draw(2, 9);
+    char text[4096], *to = text;
+    double clock = 0, seconds[64];
+    const void *in[INPUTS];
+    void *out[LINES];
+    ein_cpu_desc c;
+    ein_ctx_desc d;
+    ein_cpu *cpu;
+    ein_ctx *ctx;
+    ein_program_desc pd;
+    ein_graph *g = NULL;
+    ein_plan *plan = NULL;
+    ein_plan_info info;
+    ein_run run;
+    memset(&c, 0, sizeof c);
+    memset(&d, 0, sizeof d);
+    memset(&pd, 0, sizeof pd);
+    memset(&run, 0, sizeof run);
+    c.threads = width;
+    CHECK(ein_cpu_create(&c, NULL, &cpu) == EIN_OK && ein_cpu_use(cpu, &d) == EIN_OK);
+    d.now_fn = no_clock;
+    d.now_user = &clock;
+    CHECK(ein_ctx_create(&d, &ctx) == EIN_OK);
+    to += sprintf(to, "input T0[%d,%d], T1[%d,%d], T2[%d,%d]\n", N, N, N, N, N, N);
+    const int lines = (int)draw(2, LINES);
+    for (int i = 0; i < lines; i++) {
+      char a[16], b[16];
+      sprintf(a, "T%d", (int)draw(chance(50) ? 0 : i, INPUTS + i - 1));
+      sprintf(b, "T%d", (int)draw(0, chance(50) ? INPUTS - 1 : INPUTS + i - 1));
+      to += sprintf(to, "T%d[i,k] = ", INPUTS + i);
+      to += sprintf(to, rhs[draw(0, 3)], a, b);
+      to += sprintf(to, " / 50\n");
+    }
+    for (int i = 0; i < lines; i++)
+      if (i + 1 == lines || chance(40)) to += sprintf(to, "output T%d\n", INPUTS + i);
+    pd.text = text;
+    CHECK(ein_graph_parse(ctx, &pd, &g) == EIN_OK);
+    CHECK(ein_plan_graph(ctx, g, 0, NULL, NULL, &plan) == EIN_OK);
+    if (plan == NULL) printf("%s%s\n", text, ein_ctx_message(ctx));
+    CHECK(ein_plan_info_get(plan, &info) == EIN_OK && info.ntask <= 64);
+    const size_t bytes = N * N * sizeof(double);
+    char *data = (char *)malloc((size_t)(info.nin + 2 * info.nout) * bytes);
+    random_values(EIN_F64, data, (size_t)info.nin * bytes);
+    for (int i = 0; i < info.nin; i++) in[i] = data + (size_t)i * bytes;
+    run.in = in;
+    run.out = out;
+    run.workspace_bytes = ein_plan_workspace(plan);
+    run.workspace = malloc(run.workspace_bytes);
+    int64_t jobs[2];
+    for (int timed = 0; timed < 2; timed++) {
+      ein_cpu_counts before, after;
+      for (int i = 0; i < info.nout; i++)
+        out[i] = data + (size_t)(info.nin + timed * info.nout + i) * bytes;
+      run.seconds = timed ? seconds : NULL;
+      ein_cpu_counts_get(cpu, &before);
+      CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+      ein_cpu_counts_get(cpu, &after);
+      jobs[timed] = after.jobs - before.jobs;
+    }
+    const char *first = data + (size_t)info.nin * bytes;
+    CHECK(memcmp(first, first + (size_t)info.nout * bytes, (size_t)info.nout * bytes) == 0);
+    CHECK(jobs[0] <= jobs[1]);
+    saved += jobs[1] - jobs[0];
+    if (failures > was)
+      printf("  seed %llu, %d threads\n%s", (unsigned long long)seed, width, text);
+    free(data);
+    free(run.workspace);
+    ein_plan_destroy(plan);
+    ein_graph_destroy(g);
+    ein_ctx_destroy(ctx);
+    ein_cpu_destroy(cpu);
+  }
+  printf("  waves: %.2f barriers less in a program\n", (double)saved / trials);
+  CHECK(saved * 5 > trials);
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) rng_state = strtoull(argv[1], NULL, 10);
   printf("seed %llu\n", (unsigned long long)rng_state);
@@ -357,6 +446,7 @@ int main(int argc, char **argv) {
   test_stay();
   test_packed();
   test_same(FEW(120));
+  test_waves(FEW(150));
   if (failures == 0) printf("ok %d checks\n", checks);
   return failures > 0;
 }
