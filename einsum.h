@@ -37,7 +37,7 @@
 //                 >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
+//   calls         >>run >>many >>report >>public >>rearrange >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>outputs >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
@@ -415,7 +415,7 @@
 // equal up to names and order of indices and operands, of the same strides, params and fused
 // statements; in deterministic mode written alike. A row has the bits of the first one's kernels.
 // Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for queued
-// calls of ein_einsum; one that overlaps an earlier one runs after it.
+// calls of ein_einsum, ein_plan_execute_many for one plan at even steps; what overlaps waits.
 //
 // DETERMINISM
 // One plan on one machine gives the same bits every time: partial results merge in a fixed order.
@@ -850,6 +850,7 @@ typedef struct ein_contract {
   const unsigned char *away;    // as ein_map's, of P's operands, Q's, the extras and the output
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
   const ein_scalar *param;      // when run: of code and store
+  void *shared;                 // when run: memory of choice.shared; NULL: a part has none of it
 } ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
@@ -897,8 +898,10 @@ typedef struct ein_choice {
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
   size_t scratch, away;         // bytes: per thread, aligned to 64 (of groups: of a block, in all);
                                 //   of the provider's own memory
+  size_t shared, cleared;       // contract: that all parts share, and of them those that begin as 0
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
+  int batches;                  // 1: planned without a batch it may be run with one axis, same bits
   char variant[24];             // name of this way; stable text, which options and stores keep
   int64_t state[40];            // the provider's own
 } ein_choice;
@@ -1050,14 +1053,12 @@ typedef struct ein_options {
   int may_overlap;          // 1: outputs may overlap inputs; room for a copy is planned
   int deterministic;        // 1: the same bits for every number of threads and places, and whatever
                             //   was measured (manual: DETERMINISM); default 0
-  int overflow_check;       // 1: an integer that does not fit is EIN_ERR_OVERFLOW, not wrapped
-                            //   (manual: DTYPES); default 0
+  int overflow_check;       // 1: integers that do not fit are an error (manual: DTYPES); default 0
   int ungrouped;            // 1: every statement is a task of its own, none are rows or blocks of a
                             //   common loop (manual: BATCHES); default 0
   size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
   size_t reserved;          // bytes of it that others take
-  size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
-                            //   be NULL
+  size_t *least;            // receives the least budget where one is too small; may be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
 } ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
 
@@ -1235,6 +1236,12 @@ EIN_API ein_status ein_plan_execute(const ein_plan *plan, const ein_run *run);
 // ein_plan_wait waits for the ticket, 0 where there is nothing to wait for.
 EIN_API ein_status ein_plan_enqueue(const ein_plan *plan, const ein_run *run, ein_ticket *ticket);
 EIN_API ein_status ein_plan_wait(const ein_plan *plan, ein_ticket ticket);
+// Runs n problems: problem i has input k at run->in[k] + i * in_step[k], output o at run->out[o] +
+// i * out_step[o], in elements. Outputs hold to the bit what executions one after another leave;
+// seconds: sums. Where none writes what another touches all is checked once and threads take whole
+// ones, as many as the workspace has room for (width times ein_plan_workspace: all; NULL: all).
+EIN_API ein_status ein_plan_execute_many(const ein_plan *plan, const ein_run *run, int64_t n,
+                                         const int64_t *in_step, const int64_t *out_step);
 EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
 EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
 // Input, output or param i of the plan; false (0) when there is none.
@@ -12645,6 +12652,7 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
     h->traffic = batch * ((double)j.kn * (rows * on + cols * down) + m * n) * (double)j.unit;
   }
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
+  h->batches = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),
                      w.path == EINI_SMALL ? 1 : eini_axes_size(&c->m),
@@ -19917,7 +19925,9 @@ struct ein_plan {
   size_t temp_bytes;            // temporaries, and of them those of the workspace: all or none
   size_t home_bytes;
   size_t away_bytes;            // most that a run takes of the provider's memory
-  size_t scratch_bytes;         // per thread
+  size_t scratch_bytes;         // per part that runs at a time,
+  int most_parts;               //   of which there are so many, at least one per thread
+  size_t shared_bytes;          // of the parts of a task; behind all scratch
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
   int may_overlap;
@@ -19929,6 +19939,9 @@ struct ein_plan {
   double *bound;                // of each tensor of the graph: see eini_bound_tensors
   double slices;                // a run is one of so many slices of its folds; 0: of one
   double slice_unit;            // and what storing what is merged of them rounds by
+  int together;                 // 1: tasks that do not depend on each other may run at one time:
+  int *wave;                    //   of each how many from it on do; NULL: all follow one another
+  int *turn;                    //   and the number of its wave
   int rows;                     // 1: small statements of one form may be one task
   int ungrouped;                // 1: no statements are one task
   int inner;                    // 1: part of a larger plan, whose tensors its inputs are
@@ -19958,6 +19971,16 @@ static ein_status eini_plan_verdict(ein_plan *p, const char *out, int units, con
 
 static const char *eini_verdict_way(const eini_verdict *v, int i) {
   return v->units == 0 ? eini_path_way[i] : i == 0 ? "group" : "one after another";
+}
+
+enum { EINI_WAVE = 16 };        // tasks that run at one time, at most
+#define EINI_WAVE_BYTES ((size_t)1 << 18)  // temporaries that need no more may live longer for it
+
+// Into how many parts threads take a task.
+static int eini_task_parts(const ein_plan *p, const eini_task *t) {
+  if (p->executor.width < 2) return 1;
+  if (t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP) return t->parts;
+  return t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? p->executor.width : 1;
 }
 
 // Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. All 0
@@ -20125,6 +20148,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
   int64_t top;
   if (of == NULL || alive == NULL || item == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
+    const int turn = p->wave == NULL ? k : p->turn[k];
     const eini_stmt *first, *fused;
     for (int i = 0; eini_task_from(&p->task[k], i / 2, &first, &fused) != NULL; i++) {
       const eini_stmt *s = i % 2 ? fused : first;
@@ -20139,11 +20163,11 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
             if (eini_mul_overflow(bytes, x->shape[r], &bytes)) return EIN_ERR_TOO_LARGE;
           if (eini_add_overflow(bytes, EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
           item[n].bytes = bytes / EINI_ALIGN * EINI_ALIGN;
-          item[n].from = k;
+          item[n].from = turn;
           item[n].at = &p->slot_offset[t];
           of[t] = ++n;
         }
-        item[of[t] - 1].to = k;
+        item[of[t] - 1].to = turn;
       }
     }
   }
@@ -20641,14 +20665,16 @@ static int eini_online_folds(const ein_graph *g, const eini_stmt *s) {
 }
 
 // Sets aside a block's part of each fold that may be streamed, and for maxima two more.
-static ein_status eini_online_spares(ein_graph *g, double fast) {
+static ein_status eini_online_spares(ein_plan *p) {
+  ein_graph *g = p->graph;
   static const char *const what[] = {"part", "safe", "scale"};
   const int64_t n = g->ntensor;
   double temps = 0;
+  if (p->rates == NULL || g->ordered || p->ungrouped) return EIN_OK;
   for (int64_t t = 0; t < n; t++)
     if (g->tensor[t].role == EIN_ROLE_TEMP && g->tensor[t].nstmt > 0)
       temps += eini_tensor_bytes(&g->tensor[t]);
-  for (int64_t i = 0; i < g->nstmt && temps > fast; i++) {
+  for (int64_t i = 0; i < g->nstmt && temps > p->rates->fast_bytes; i++) {
     const eini_stmt *s = &g->stmt[i];
     int made = 0;
     for (int k = 0; k < s->noperand; k++) made |= g->tensor[s->operand[k]].role == EIN_ROLE_TEMP;
@@ -22791,6 +22817,97 @@ static void eini_plan_largest(ein_plan *p) {
   }
 }
 
+static size_t eini_task_shared(const eini_task *t) {
+  if (t->kind != EINI_TASK_CONTRACT || t->parts < 2) return 0;
+  return (t->choice.shared + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// Does either of two tasks store to what the other one reads or stores to?
+static int eini_tasks_meet(const eini_task *a, const eini_task *b) {
+  for (int i = 0; i < a->nstream; i++)
+    for (int j = 0; j < b->nstream; j++)
+      if (a->ref[i].slot >= 0 && a->ref[i].slot == b->ref[j].slot && (i >= a->out || j >= b->out))
+        return 1;
+  return 0;
+}
+
+// Whether task k may run at one time with those from `from` on: none depends on another, and there
+// are few enough parts for threads to be done with them at about the same time.
+static int eini_wave_takes(const ein_plan *p, int from, int k) {
+  int parts = 0;
+  for (int i = from; i <= k; i++) {
+    const eini_task *t = &p->task[i];
+    if (t->kind != EINI_TASK_CONTRACT && t->kind != EINI_TASK_COPY && t->kind != EINI_TASK_MAP)
+      return 0;
+    if (i < k && eini_tasks_meet(t, &p->task[k])) return 0;
+    parts += eini_task_parts(p, t);
+  }
+  return parts <= 2 * p->executor.width && k - from < EINI_WAVE;
+}
+
+// Do threads have enough to do in a wave of tasks that one of them would run alone?
+static int eini_wave_pays(const ein_plan *p, int from, int n) {
+  double seconds = 0;
+  for (int i = from; i < from + n; i++) {
+    const eini_task *t = &p->task[i];
+    if (eini_task_parts(p, t) > 1) return 1;
+    seconds += t->choice.seconds > 0 ? t->choice.seconds : t->work * EINI_CYCLE_SECONDS;
+  }
+  const double start = p->rates != NULL && p->rates->start > 0 ? p->rates->start
+                                                               : EINI_START_SECONDS;
+  return seconds >= start;
+}
+
+// Waves of tasks that follow each other in the plan. p->wave stays NULL where all are of one task.
+static ein_status eini_plan_waves(ein_plan *p) {
+  int all = 1;
+  if (!p->together || p->executor.width < 2 || p->ntask < 2 || p->checked || p->away != NULL)
+    return EIN_OK;
+  int *wave = EINI_NEW(&p->arena, int, p->ntask);
+  p->turn = EINI_NEW(&p->arena, int, p->ntask);
+  if (wave == NULL || p->turn == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0, n, turn = 0; k < p->ntask; k += n, turn++) {
+    for (n = 1; k + n < p->ntask && eini_wave_takes(p, k, k + n); n++) continue;
+    if (!eini_wave_pays(p, k, n)) n = 1;
+    wave[k] = n;
+    for (int i = k; i < k + n; i++) p->turn[i] = turn;
+    if (n > all) all = n;
+  }
+  if (all > 1) p->wave = wave;
+  return EIN_OK;
+}
+
+// Temporaries live to the end of a wave. Where that takes more memory than EINI_WAVE_BYTES there
+// are no waves.
+static ein_status eini_plan_places(ein_plan *p, eini_seat *seat) {
+  EINI_TRY(eini_plan_waves(p));
+  EINI_TRY(eini_plan_temps(p, seat));
+  if (p->wave == NULL) return EIN_OK;
+  const size_t bytes = p->temp_bytes;
+  int *wave = p->wave;
+  p->wave = NULL;
+  EINI_TRY(eini_plan_temps(p, seat));
+  if (bytes > p->temp_bytes && bytes > EINI_WAVE_BYTES) return EIN_OK;
+  p->wave = wave;
+  return eini_plan_temps(p, seat);
+}
+
+// Room for the parts that run at one time, and for what they share.
+static void eini_plan_parts(ein_plan *p) {
+  p->most_parts = p->executor.width;
+  for (int k = 0; k < p->ntask; k++) {
+    const int n = p->wave == NULL ? 1 : p->wave[k];
+    size_t shared = 0;
+    int parts = 0;
+    for (int i = k; i < k + n; i++) {
+      shared += eini_task_shared(&p->task[i]);
+      parts += eini_task_parts(p, &p->task[i]);
+    }
+    if (shared > p->shared_bytes) p->shared_bytes = shared;
+    if (parts > p->most_parts) p->most_parts = parts;
+  }
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -22800,13 +22917,10 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   memset(&lo, 0, sizeof lo);
   if (p->rates != NULL && p->graph->ordered) p->rates = table;
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
-  if (p->rates != NULL && !p->graph->ordered && !p->ungrouped)
-    EINI_TRY(eini_online_spares(p->graph, p->rates->fast_bytes));
+  EINI_TRY(eini_online_spares(p));
   EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
   if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
-  lo.a = &p->arena;
-  lo.g = p->graph;
-  lo.seat = seat;
+  lo.a = &p->arena, lo.g = p->graph, lo.seat = seat;
   lo.width = p->executor.width;
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
@@ -22821,8 +22935,9 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
       lo.fast = p->kernels[i];
   EINI_TRY(eini_plan_stays(p, &lo, seat));
   EINI_TRY(eini_plan_tasks(p, &lo, seat));
-  EINI_TRY(eini_plan_temps(p, seat));
+  EINI_TRY(eini_plan_places(p, seat));
   EINI_TRY(eini_plan_apart(p));
+  eini_plan_parts(p);
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
@@ -22833,14 +22948,15 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
-  const size_t width = (size_t)p->executor.width;
-  if (width > 1) head += width * sizeof(ein_status);
+  const size_t width = (size_t)p->most_parts;
+  if (p->executor.width > 1) head += width * sizeof(ein_status);
   if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN + eini_away_bytes(p);
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
-      p->copy_bytes > SIZE_MAX / 4)
+      p->copy_bytes > SIZE_MAX / 8 || p->shared_bytes > SIZE_MAX / 8)
     return EIN_ERR_TOO_LARGE;
-  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width;
+  p->workspace += p->shared_bytes + EINI_ALIGN;
   eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;
@@ -22869,6 +22985,7 @@ typedef struct eini_exec {
   ein_status *status;          // of every part of a task
   char *scratch;
   int no_direct;
+  int alone;                   // 1: in a task of the executor, so on this thread only
   // What runs tasks in place of their kernels, one after another, or NULL.
   ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
   void *task_user;
@@ -22879,7 +22996,8 @@ typedef struct eini_exec {
 typedef struct eini_share {
   const eini_exec *x;
   const eini_task *t;
-  int parts;
+  int parts, n;                // n: of the first one: tasks of the wave
+  char *shared;                // by its parts; NULL: nothing
 } eini_share;
 
 static ein_status eini_run_error(const ein_run *run, ein_status st, const char *what, int i,
@@ -23062,12 +23180,19 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   return EIN_OK;
 }
 
-static ein_status eini_share_part(const eini_share *part, int i) {
+static char *eini_exec_shared(const eini_exec *x) {
+  return x->scratch + (size_t)x->p->most_parts * x->p->scratch_bytes;
+}
+
+static ein_status eini_share_part(const eini_share *part, int i, char *scratch) {
   const eini_task *t = part->t;
-  char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
   if (t->kind == EINI_TASK_GROUP) return eini_group_run(part->x, t, scratch, i);
-  if (t->kind == EINI_TASK_CONTRACT)
-    return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
+  if (t->kind == EINI_TASK_CONTRACT) {
+    eini_contract_job j;
+    eini_contract_begin(t, part->x->param, scratch, &j);
+    j.c.shared = part->shared;
+    return eini_contract_at(&j, part->x->slot, i);
+  }
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
   if (t->kind == EINI_TASK_MAP && t->nchunk > 0 && t->cut == t->chunk[0])
     size = (size + t->chunk_steps - 1) / t->chunk_steps * t->chunk_steps;  // whole chunks
@@ -23075,25 +23200,51 @@ static ein_status eini_share_part(const eini_share *part, int i) {
   return lo < hi ? eini_task_run(part->x, t, scratch, lo, hi) : EIN_OK;
 }
 
-static void eini_share_run(void *arg, int i) {
-  const eini_share *part = (const eini_share *)arg;
-  part->x->status[i] = eini_share_part(part, i);
+static ein_status eini_exec_whole(const eini_exec *x, const eini_task *t, char *scratch) {
+  return eini_task_run(x, t, scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+}
+
+// Part i of all: first parts of all tasks, then second ones, so that a thread has its part of each.
+static void eini_wave_run(void *arg, int i) {
+  const eini_share *share = (const eini_share *)arg;
+  const eini_exec *x = share->x;
+  char *scratch = x->scratch + (size_t)i * x->p->scratch_bytes;
+  int left = i, k = 0;
+  for (int part = 0;; part++)
+    for (k = 0; k < share->n; k++) {
+      if (part >= share[k].parts || left-- > 0) continue;
+      x->status[i] = share[k].parts > 1 ? eini_share_part(&share[k], part, scratch)
+                                        : eini_exec_whole(x, share[k].t, scratch);
+      return;
+    }
+}
+
+// n tasks that do not depend on each other, as one job of the executor. *at: the one that failed.
+static ein_status eini_exec_wave(const eini_exec *x, const eini_task *t, int n, int *at) {
+  const ein_executor *e = &x->p->executor;
+  eini_share share[EINI_WAVE];
+  char *shared = eini_exec_shared(x);
+  int all = 0, i = 0;
+  for (int k = 0; k < n; k++, t++) {
+    const size_t bytes = eini_task_shared(t);
+    const eini_share one = {x, t, eini_task_parts(x->p, t), n, bytes > 0 ? shared : NULL};
+    share[k] = one;
+    if (bytes > 0) memset(shared, 0, t->choice.cleared);
+    shared += bytes;
+    all += one.parts;
+  }
+  e->parallel_for(all, eini_wave_run, share, e->user);
+  for (int part = 0; i < all; part++)
+    for (*at = 0; *at < n; ++*at)
+      if (part < share[*at].parts) EINI_TRY(x->status[i++]);
+  return EIN_OK;
 }
 
 static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
-  const ein_executor *e = &x->p->executor;
-  int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
-              : t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? e->width : 1;
-  if (e->width > 1 && parts > 1 && x->task_fn == NULL) {
-    eini_share part;
-    part.x = x;
-    part.t = t;
-    part.parts = parts;
-    e->parallel_for(parts, eini_share_run, &part, e->user);
-    for (int i = 0; i < parts; i++) EINI_TRY(x->status[i]);
-    return EIN_OK;
-  }
-  return eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+  int at;
+  if (eini_task_parts(x->p, t) > 1 && x->task_fn == NULL && !x->alone)
+    return eini_exec_wave(x, t, 1, &at);
+  return eini_exec_whole(x, t, x->scratch);
 }
 
 // With what it needs where it runs.
@@ -23364,24 +23515,30 @@ static ein_status eini_exec_overlapped(eini_exec *x, uint32_t copy, char *copies
   return EIN_OK;
 }
 
+static ein_status eini_exec_failed(const eini_exec *x, int k, ein_status st) {
+  const ein_plan *p = x->p;
+  const ein_kernels *by = p->task[k].kernels;
+  if (p->task[k].kind == EINI_TASK_OPERATOR)
+    return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
+                                 x->run->error, x->run->error_bytes);
+  return eini_run_error(x->run, st, "a kernel failed in task", k,
+                        by != NULL ? by->name : "portable");
+}
+
 // All tasks, and outputs where they belong.
 static ein_status eini_exec_tasks(eini_exec *x) {
   const ein_plan *p = x->p;
   double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
-  for (int k = 0; k < p->ntask; k++) {
+  for (int k = 0, n; k < p->ntask; k += n) {
+    int at = 0;
+    n = p->wave == NULL || seconds != NULL || x->alone || x->task_fn != NULL ? 1 : p->wave[k];
     double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
     if (p->checked && p->watch[k] != NULL)
       EINI_TRY(eini_watch_run(p->watch[k], x->slot, x->param, x->scratch, x->run->error,
                               x->run->error_bytes));
-    const ein_status st = eini_exec_task(x, &p->task[k]);
-    if (st != EIN_OK) {
-      const ein_kernels *by = p->task[k].kernels;
-      if (p->task[k].kind == EINI_TASK_OPERATOR)
-        return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
-                                     x->run->error, x->run->error_bytes);
-      return eini_run_error(x->run, st, "a kernel failed in task", k,
-                            by != NULL ? by->name : "portable");
-    }
+    const ein_status st = n > 1 ? eini_exec_wave(x, &p->task[k], n, &at)
+                                : eini_exec_task(x, &p->task[k]);
+    if (st != EIN_OK) return eini_exec_failed(x, k + at, st);
     if (seconds != NULL && x->staged != NULL) EINI_TRY(eini_away_wait(x->staged));
     if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
   }
@@ -23427,6 +23584,7 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   x.p = p;
   x.run = run;
   x.no_direct = ports->no_direct;
+  x.alone = 0;
   x.task_fn = NULL;
   x.task_user = NULL;
   x.staged = NULL;
@@ -25852,7 +26010,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
                                   const ein_binding *layout, const ein_options *o, ein_plan **p) {
   EINI_TRY(eini_plan_new(ctx, p));
   (*p)->may_overlap = o->may_overlap;
-  (*p)->rows = o->memory == 0;  // whose temporaries live longer
+  (*p)->rows = (*p)->together = o->memory == 0;  // whose temporaries live longer
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
   EINI_TRY(eini_plan_want(*p, o));
@@ -28360,6 +28518,316 @@ EIN_API void ein_plan_destroy(ein_plan *p) {
 }
 
 // ================================================================================================
+// >>many  one plan for many problems
+// Takes a plan, a run and what its addresses step by. All is checked and bound once; problems that
+// touch nothing of each other's are shared by threads, others follow one another.
+// ================================================================================================
+
+enum { EINI_MANY_FEW = 16 };     // inputs and outputs, of which room is on the stack
+
+typedef struct eini_many {
+  const ein_plan *p;
+  ein_run run;
+  int64_t n;
+  int nport;                   // inputs, then outputs
+  eini_port *port;             // what all problems span
+  int64_t *step;               // bytes
+  void **at;                   // addresses of the problem at hand
+  double *seconds;             // of it
+  char *mem;                   // of the first part
+  size_t room;                 // of each
+  int parts, alone;            // alone: a part's problems run on one thread
+} eini_many;
+
+typedef struct eini_many_end {  // what stands in a part's memory when it has ended
+  int64_t at;
+  ein_status st;
+} eini_many_end;
+
+static const eini_port *eini_many_port(const ein_plan *p, int i) {
+  return i < p->info.nin ? &p->in[i] : &p->out[i - p->info.nin];
+}
+
+// Steps in bytes and what all problems span. What is empty does not move.
+static ein_status eini_many_steps(eini_many *m, const int64_t *in_step, const int64_t *out_step) {
+  const int nin = m->p->info.nin;
+  for (int i = 0; i < m->nport; i++) {
+    eini_port *port = &m->port[i];
+    int64_t way, to;
+    *port = *eini_many_port(m->p, i);
+    if (port->lo == port->hi) continue;
+    const int64_t elements = i < nin ? in_step[i] : out_step[i - nin];
+    if (eini_mul_overflow(elements, (int64_t)ein_dtype_size(port->info.dtype), &m->step[i]) ||
+        eini_mul_overflow(m->step[i], m->n - 1, &way) || way == INT64_MIN ||
+        eini_add_overflow(way < 0 ? port->lo : port->hi, way, &to))
+      return EIN_ERR_TOO_LARGE;
+    if (way < 0) port->lo = to;
+    else port->hi = to;
+    port->step = eini_gcd64(port->step, m->step[i]);
+  }
+  return EIN_OK;
+}
+
+// Are all elements of an output apart, of one problem and of all? Each axis then steps over all
+// that those of smaller steps span.
+static int eini_many_apart(const eini_many *m, int i) {
+  const eini_port *one = eini_many_port(m->p, i);
+  const int64_t size = (int64_t)ein_dtype_size(one->info.dtype), step = m->step[i] / size;
+  if (one->lo == one->hi || eini_abs64(m->step[i]) >= one->hi - one->lo) return 1;
+  for (int a = 0; a <= one->info.rank; a++) {
+    const int own = a == one->info.rank;
+    const int64_t by = eini_abs64(own ? step : one->stride[a]);
+    int64_t below = 0;
+    if (!own && one->info.shape[a] <= 1) continue;
+    for (int b = 0; b <= one->info.rank; b++) {
+      const int last = b == one->info.rank;
+      const int64_t other = eini_abs64(last ? step : one->stride[b]);
+      const int64_t extent = last ? m->n : one->info.shape[b];
+      if (b == a || extent <= 1 || other > by) continue;
+      if (other == by || (extent - 1) > (INT64_MAX - below) / eini_max64(other, 1)) return 0;
+      below += (extent - 1) * other;
+    }
+    if (by <= below) return 0;
+  }
+  return 1;
+}
+
+// May problems run in any order?
+static int eini_many_free(const eini_many *m) {
+  const ein_plan *p = m->p;
+  if (m->n < 2 || eini_plan_sliced(p) || p->away != NULL || p->checked || m->seconds != NULL)
+    return 0;
+  for (int o = 0; o < p->nout; o++)
+    if (!eini_many_apart(m, p->info.nin + o)) return 0;
+  ein_plan all = *p;
+  eini_ports ports;
+  all.in = m->port;
+  all.out = m->port + p->info.nin;
+  ports.p = &all;
+  ports.run = &m->run;
+  return eini_exec_overlap(&ports) == EIN_OK && ports.copy == 0 && !ports.no_direct;
+}
+
+// ---- one after another ----
+
+static ein_status eini_many_turns(eini_many *m, ein_run *run) {
+  const ein_plan *p = m->p;
+  const size_t bytes = p->info.workspace_bytes;
+  void *own = NULL;
+  ein_status st = EIN_OK;
+  m->run.in = (const void *const *)m->at;
+  m->run.out = m->at + p->info.nin;
+  m->run.error = run->error;
+  m->run.error_bytes = run->error_bytes;
+  m->run.seconds = m->seconds;
+  if (run->workspace == NULL && bytes > EINI_STACK_WORKSPACE) {
+    m->run.workspace = own = p->al.alloc_fn(bytes, EINI_ALIGN, p->al.user);
+    m->run.workspace_bytes = bytes;
+    if (own == NULL) return EIN_ERR_NO_MEMORY;
+  }
+  for (int k = 0; k < p->ntask && m->seconds != NULL; k++) run->seconds[k] = 0;
+  for (int64_t i = 0; i < m->n && st == EIN_OK; i++) {
+    for (int k = 0; k < m->nport; k++) {
+      const void *from = k < p->info.nin ? run->in[k] : run->out[k - p->info.nin];
+      m->at[k] = (void *)((uintptr_t)from + (uintptr_t)(i * m->step[k]));
+    }
+    st = eini_execute(p, &m->run, 0);
+    for (int k = 0; k < p->ntask && m->seconds != NULL; k++) run->seconds[k] += m->seconds[k];
+  }
+  if (own != NULL) p->al.free_fn(own, bytes, p->al.user);
+  return st;
+}
+
+// ---- shared ----
+
+// Problems [lo, hi) of a contraction as a batch of it; 0: its kernel takes none.
+static int eini_many_batch(const eini_many *m, const eini_exec *x, int64_t lo, int64_t hi,
+                           ein_status *st) {
+  const eini_task *t = &m->p->task[0];
+  int64_t step[EINI_MANY_FEW];
+  const int64_t *way[EINI_MANY_FEW];
+  eini_contract_job j;
+  if (!t->choice.batches || t->contract->c.batch.n > 0 || t->contract->values > 0 ||
+      t->nstream > EINI_MANY_FEW)
+    return 0;
+  for (int s = 0; s < t->nstream; s++) {
+    const eini_ref *ref = &t->ref[s];
+    if (ref->slot < 0) return 0;
+    const int k = ref->slot < m->p->nin ? ref->slot : ref->slot - m->p->nin + m->p->info.nin;
+    const int64_t size = (int64_t)ein_dtype_size(ref->dtype);
+    if (k >= m->nport || m->step[k] % size != 0) return 0;
+    step[s] = m->step[k] / size, way[s] = &step[s];
+  }
+  eini_contract_begin(t, x->param, x->scratch, &j);
+  eini_contract_place(&j, x->slot);
+  const int64_t count = hi - lo;
+  ein_part part = t->contract->whole;
+  part.batch[0] = 0, part.batch[1] = count;
+  j.c.batch.n = 1;
+  j.c.batch.extent = &count;
+  j.c.p.batch = way + t->contract->first[0];
+  j.c.q.batch = way + t->contract->first[1];
+  j.c.extra_batch = way + t->extra;
+  j.c.out_batch = way[t->out];
+  *st = EIN_OK;
+  if (t->kernels != NULL)
+    *st = t->kernels->contract_run(t->kernels->user, &j.c, &t->choice, &part, j.r.kernel);
+  else eini_contract_run(&j.c, &t->choice, &part, j.r.kernel);
+  return 1;
+}
+
+static ein_status eini_many_range(const eini_many *m, eini_exec *x, int64_t lo, int64_t hi,
+                                  int64_t *at) {
+  const ein_plan *p = m->p;
+  const int contract = p->ntask == 1 && p->task[0].kind == EINI_TASK_CONTRACT &&
+                       (m->alone || p->task[0].parts < 2);
+  eini_contract_job job;
+  ein_status st = EIN_OK;
+  for (int k = 0; k < m->nport; k++)
+    x->slot[k < p->info.nin ? k : p->nin + k - p->info.nin] += lo * m->step[k];
+  *at = lo;
+  if (contract && eini_many_batch(m, x, lo, hi, &st)) return st;
+  if (contract) eini_contract_begin(&p->task[0], x->param, x->scratch, &job);
+  for (; *at < hi; ++*at) {
+    st = contract ? eini_contract_at(&job, x->slot, -1) : eini_exec_tasks(x);
+    if (st != EIN_OK) return st;
+    for (int k = 0; k < m->nport; k++)
+      x->slot[k < p->info.nin ? k : p->nin + k - p->info.nin] += m->step[k];
+  }
+  return EIN_OK;
+}
+
+// Part i in its memory, which holds how it ended when it has.
+static void eini_many_part(void *arg, int i) {
+  const eini_many *m = (const eini_many *)arg;
+  eini_exec x;
+  eini_many_end end = {0, EIN_OK};
+  char *mem = m->mem + (size_t)i * m->room;
+  memset(&x, 0, sizeof x);
+  mem += (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN;
+  x.p = m->p;
+  x.run = &m->run;
+  x.alone = m->alone;
+  end.st = eini_exec_bind(&x, mem);
+  if (end.st == EIN_OK)
+    end.st = eini_many_range(m, &x, m->n / m->parts * i + eini_min64(i, m->n % m->parts),
+                             m->n / m->parts * (i + 1) + eini_min64(i + 1, m->n % m->parts),
+                             &end.at);
+  memcpy(mem, &end, sizeof end);  // over the slots, which are done with
+}
+
+// Do threads take whole problems? Where a problem alone does not keep them busy, or where what it
+// touches stays in what a core has of the caches and there are enough for equal shares.
+static int eini_many_share(const eini_many *m) {
+  const ein_plan *p = m->p;
+  const ein_rates *r = p->rates != NULL ? p->rates : eini_rates_table(p->nkernels, p->kernels);
+  double work = 0, bytes = (double)p->temp_bytes;
+  int most = 1;
+  for (int k = 0; k < p->ntask; k++) {
+    work += p->task[k].work;
+    most = most > eini_task_parts(p, &p->task[k]) ? most : eini_task_parts(p, &p->task[k]);
+  }
+  const double seconds = p->info.seconds > 0 ? p->info.seconds : work * EINI_CYCLE_SECONDS;
+  const double start = r != NULL && r->start > 0 ? r->start : EINI_START_SECONDS;
+  if (seconds * (double)m->n < start) return 0;
+  if (most == 1) return 1;
+  for (int k = 0; k < m->nport; k++)
+    bytes += (double)(eini_many_port(p, k)->hi - eini_many_port(p, k)->lo);
+  const double cache = r == NULL ? 0 : r->cache_bytes[EIN_L3];
+  return m->n >= 4 * (int64_t)p->executor.width &&
+         bytes < EINI_CACHE_PART * (cache > 0 ? cache : 1 << 20);
+}
+
+static ein_status eini_many_failed(const ein_run *run, const eini_many_end *end) {
+  if (run->error != NULL && run->error_bytes > 0)
+    snprintf(run->error, run->error_bytes, "problem %lld failed: %s", (long long)end->at,
+             ein_status_text(end->st));
+  return end->st;
+}
+
+// Problems by parts; each has slots, temporaries and scratch of its own.
+static ein_status eini_many_shared(eini_many *m, const ein_run *run) {
+  const ein_plan *p = m->p;
+  ein_status st = EIN_OK;
+  void *own = NULL;
+  m->alone = p->executor.width > 1 && eini_many_share(m);
+  m->room = m->alone ? p->head_bytes + p->home_bytes + p->scratch_bytes + EINI_ALIGN : p->workspace;
+  m->parts = m->alone ? (int)eini_min64(p->executor.width, m->n) : 1;
+  size_t bytes = (size_t)m->parts * m->room;
+  m->mem = (char *)run->workspace;
+  char stack[EINI_STACK_WORKSPACE + EINI_ALIGN];
+  if (m->mem != NULL && bytes > run->workspace_bytes)
+    m->parts = (int)(run->workspace_bytes / m->room);  // there is room for one
+  if (m->parts == 1) m->alone = 0;
+  if (m->mem == NULL && bytes <= EINI_STACK_WORKSPACE) m->mem = stack;
+  if (m->mem == NULL) m->mem = (char *)(own = p->al.alloc_fn(bytes, EINI_ALIGN, p->al.user));
+  if (m->mem == NULL) return EIN_ERR_NO_MEMORY;
+  if (m->parts > 1) p->executor.parallel_for(m->parts, eini_many_part, m, p->executor.user);
+  else eini_many_part(m, 0);
+  for (int i = 0; i < m->parts && st == EIN_OK; i++) {
+    eini_many_end end;
+    const char *mem = m->mem + (size_t)i * m->room;
+    memcpy(&end, mem + (EINI_ALIGN - (uintptr_t)mem % EINI_ALIGN) % EINI_ALIGN, sizeof end);
+    if (end.st != EIN_OK) st = eini_many_failed(run, &end);
+  }
+  if (own != NULL) p->al.free_fn(own, bytes, p->al.user);
+  return st;
+}
+
+// ---- the call ----
+
+static ein_status eini_many_run(eini_many *m, ein_run *run, const int64_t *in_step,
+                                const int64_t *out_step) {
+  EINI_TRY(eini_many_steps(m, in_step, out_step));
+  if (!eini_many_free(m)) return eini_many_turns(m, run);
+  if (run->workspace != NULL && run->workspace_bytes < m->p->workspace)
+    return eini_run_small(run, m->p->workspace);
+  for (int k = 0; k < m->nport; k++) {
+    const void *at = k < m->p->info.nin ? run->in[k] : run->out[k - m->p->info.nin];
+    if (at == NULL && m->port[k].lo != m->port[k].hi) return eini_many_turns(m, run);  // which says
+  }
+  const ein_status st = eini_params_check(m->p->graph, run);
+  return st != EIN_OK ? st : eini_many_shared(m, run);
+}
+
+EIN_API ein_status ein_plan_execute_many(const ein_plan *p, const ein_run *run, int64_t n,
+                                         const int64_t *in_step, const int64_t *out_step) {
+  eini_port port[EINI_MANY_FEW];
+  int64_t step[EINI_MANY_FEW];
+  void *at[EINI_MANY_FEW], *own = NULL;
+  eini_many m;
+  if (p == NULL || n < 0) return EIN_ERR_ARGUMENT;
+  EINI_TRY(eini_run_begin(run, p->info.nin, p->nout));
+  if (n > 1 && ((in_step == NULL && p->info.nin > 0) || (out_step == NULL && p->nout > 0)))
+    return EIN_ERR_ARGUMENT;
+  if (n < 2) return n == 0 ? EIN_OK : eini_execute(p, run, 0);
+  memset(&m, 0, sizeof m);
+  m.p = p;
+  m.run = *run;
+  m.run.error = NULL;  // several threads would write it
+  m.run.seconds = NULL;
+  m.n = n;
+  m.nport = p->info.nin + p->nout;
+  const int timed = run->seconds != NULL && p->now_fn != NULL;
+  const size_t of_ports = (size_t)m.nport * (sizeof *port + sizeof *step + sizeof *at);
+  const size_t bytes = of_ports + (timed ? (size_t)p->ntask * sizeof(double) : 0);
+  m.port = port, m.step = step, m.at = at;
+  if (m.nport > EINI_MANY_FEW || timed) {
+    own = p->al.alloc_fn(bytes, EINI_ALIGN, p->al.user);
+    if (own == NULL) return EIN_ERR_NO_MEMORY;
+    m.port = (eini_port *)own;
+    m.step = (int64_t *)(void *)(m.port + m.nport);
+    m.seconds = timed ? (double *)(void *)(m.step + m.nport) : NULL;
+    m.at = (void **)(void *)((char *)own + bytes - (size_t)m.nport * sizeof *at);
+  }
+  memset(m.step, 0, (size_t)m.nport * sizeof *step);
+  ein_run mine = *run;
+  const ein_status st = eini_many_run(&m, &mine, in_step, out_step);
+  if (own != NULL) p->al.free_fn(own, bytes, p->al.user);
+  return st;
+}
+
+// ================================================================================================
 // >>report  the text and the JSON of a plan
 // Takes a plan, sliced or not; says how it was made and what runs, slices of one shape once.
 // ================================================================================================
@@ -30324,7 +30792,7 @@ static ein_status eini_batch_stage_of(ein_batch *b, int depth, int unsplit, int 
   EINI_TRY(eini_plan_new(b->ctx, &s->plan));
   b->nstage++;
   s->plan->unsplit = unsplit;
-  s->plan->may_overlap = s->plan->rows = 1;
+  s->plan->may_overlap = s->plan->rows = s->plan->together = 1;
   return EIN_OK;
 }
 

@@ -87,6 +87,12 @@
 // start with the default floating-point environment. Without pthreads (Windows) all is done by the
 // caller. Several threads may make and use contexts with one pool at a time.
 //
+// A part of a job belongs to a thread, so that its scratch and blocks stay in that core's caches
+// from one statement to the next; a thread that comes late loses its parts to those that are done
+// with theirs. Sleeping threads are woken as a tree, four by each. Blocks that several parts of a
+// product would pack are packed once, together, in memory they share, where all of them fit half of
+// the last-level caches. ein_cpu_counts_get counts jobs, parts that went elsewhere, bytes packed.
+//
 // Kernels are chosen by predicted seconds, and those depend on the number of threads and the rates:
 // with another number of threads, or other rates, the same call may sum in another order and differ
 // in the last bits. With the same ones every run gives the same bits, however threads take turns.
@@ -114,8 +120,12 @@
 // MEMORY
 //
 // All of it comes from the allocator given, or from EINSUM_MALLOC. Nothing is allocated after
-// ein_cpu_create. The pool and the provider must outlive every ctx and
-// plan that uses them.
+// ein_cpu_create. The pool and the provider must outlive every ctx and plan that uses them.
+//
+// With ein_cpu_desc.huge_pages a ctx that brings no allocator of its own gets one, over the cpu's:
+// blocks of 2 MiB and more, such as the workspaces of large products, begin at a multiple of 2 MiB
+// and ask Linux for pages of that size (MADV_HUGEPAGE), which is granted as the system is set; on
+// other systems they are as they were. Your own workspaces and arrays are yours to ask for.
 
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
@@ -140,6 +150,7 @@ typedef struct ein_cpu_desc {
   int threads;            // with the caller; 0: as many as the process may use cores, by its quota
   const char *isa;        // "avx512", "avx2", "neon", "plain"; NULL or "": the best there is
   int pin;                // 1: bind the pool's threads to cores
+  int huge_pages;         // 1: large blocks of a ctx's memory ask for pages of 2 MiB, see MEMORY
 } ein_cpu_desc;
 
 // desc and allocator may be NULL. *cpu is NULL on failure: EIN_ERR_ARGUMENT, EIN_ERR_UNSUPPORTED
@@ -153,6 +164,19 @@ EIN_API void ein_cpu_destroy(ein_cpu *cpu);  // NULL is a no-op; not while anyth
 EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
 EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
+
+// What a pool and its kernels have done since they were made.
+typedef struct ein_cpu_counts {
+  int64_t jobs;           // times that threads were given work and waited for: barriers
+  int64_t parts;          // of them
+  int64_t moved;          // parts that another thread ran than the one they belong to
+  int64_t wakes;          // threads that slept and were woken
+  int64_t packed;         // bytes that products wrote into packed blocks
+} ein_cpu_counts;
+
+// From any thread, at any time. The second one: of the first pool that a ctx has; 0: it has none.
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *counts);
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *counts);
 
 // Facts for people, one a line: instruction set, caches, threads, rates by table. Returns the
 // length of the whole text without its NUL, as snprintf does.
@@ -251,7 +275,17 @@ typedef struct eini_cpu {
   int l3s;                     // last-level caches that the threads have between them
   int width;                   // threads
   int halves;                  // 512-bit operations take two passes (Zen 4)
+  int64_t *packed;             // counts bytes; on lines of its own
 } eini_cpu;
+
+// A part's bytes that went into packed blocks.
+static void eini_cpu_packed(const eini_cpu *m, int64_t bytes) {
+#if defined(__GNUC__) || defined(__clang__)
+  if (m->packed != NULL && bytes > 0) __atomic_fetch_add(m->packed, bytes, __ATOMIC_RELAXED);
+#else
+  if (m->packed != NULL) *m->packed += bytes;
+#endif
+}
 
 // Bytes of the last-level caches that all threads have between them.
 static double eini_cpu_l3(const eini_cpu *m) {
@@ -724,9 +758,9 @@ static int eini_cpu_detect(eini_rated *m, const char *isa) {
 
 // ================================================================================================
 // >>pool  threads that sleep when there is nothing to do
-// One job at a time. A word counts the workers inside the open job; the caller takes indices as
-// they do, then closes the job and waits until nobody is inside, so that a late worker costs
-// nothing. Invariant: the job's fields change only while the word is 0.
+// One job at a time. Each thread runs the parts of its lane, then what others have not begun. A
+// word counts the workers inside the open job; the caller, who does as they do, closes it and waits
+// until nobody is inside. Invariant: the job's fields change only while the word is 0.
 // ================================================================================================
 
 #if EINI_CPU_POSIX && (defined(__GNUC__) || defined(__clang__))
@@ -735,24 +769,52 @@ static int eini_cpu_detect(eini_rated *m, const char *isa) {
 #define EINI_CPU_THREADS 0
 #endif
 
+#define EINI_POOL_APART 128    // bytes that caches fetch together: two lines
+
+#if EINI_CPU_THREADS
+
+// Of a thread, 0 being whoever calls. Others look at it only to take what it has not begun.
+typedef struct eini_pool_lane {
+  uint64_t next;               // serial of the job << 32 | parts taken of this lane
+  int64_t moved, wakes;        // parts of other lanes that this thread ran; threads it woke
+  char apart[EINI_POOL_APART - 24];
+} eini_pool_lane;
+
+typedef struct eini_pool_worker {
+  struct eini_pool *pool;
+  int number;                  // its lane
+  int asleep;                  // under lock
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t work;
+  char apart[EINI_POOL_APART];
+} eini_pool_worker;
+
+#endif  // EINI_CPU_THREADS
+
 typedef struct eini_pool {
   int width;                   // with the caller
 #if EINI_CPU_THREADS
-  pthread_mutex_t lock;
-  pthread_cond_t work, done;
-  pthread_t *thread;           // width - 1 of them
   pid_t owner;                 // the process that has the threads; a fork of it has none
-  int started, pin, numbered;
-  int sleepers, quit;          // under lock
-  int busy;                    // a caller has the pool
-  int joining;                 // the caller sleeps in done
+  int started, pin;
+  eini_pool_lane *lane;        // [width]
+  eini_pool_worker *worker;    // [width - 1]
+  char apart[EINI_POOL_APART];  // between what threads write at different times
   uint32_t word;               // EINI_POOL_OPEN, and the workers inside
+  char apart_left[EINI_POOL_APART];
+  int64_t left;                // parts that nobody has taken
+  char apart_job[EINI_POOL_APART];
   uint32_t serial;             // of the job: a worker enters each once
-  int64_t next;
-  int n;
+  int n, lanes;                // lanes: that have parts, the first ones
   void (*task)(void *arg, int i);
   void *arg;
-  char apart[64];
+  char apart_end[EINI_POOL_APART];
+  int quit;
+  int busy;                    // a caller has the pool
+  int joining;                 // the caller sleeps in done
+  int64_t jobs, parts;         // so far
+  pthread_mutex_t lock;
+  pthread_cond_t done;
 #endif  // EINI_CPU_THREADS
 } eini_pool;
 
@@ -760,6 +822,7 @@ typedef struct eini_pool {
 
 #define EINI_POOL_OPEN 0x80000000u
 #define EINI_POOL_SPIN 300     // pauses before sleeping, some microseconds
+#define EINI_POOL_FAN 4        // threads that one wakes, who wake others
 
 static void eini_pool_pause(void) {
 #if EINI_CPU_X86
@@ -769,22 +832,56 @@ static void eini_pool_pause(void) {
 #endif
 }
 
-static void eini_pool_take(eini_pool *p) {
-  void (*task)(void *arg, int i) = p->task;
-  void *arg = p->arg;
-  int n = p->n;
+// Takes the next part of a lane; -1: all are taken. What another job left there counts as none.
+static int64_t eini_pool_claim(eini_pool *p, int lane) {
+  const int64_t from = (int64_t)p->n * lane / p->lanes;
+  const int64_t count = (int64_t)p->n * (lane + 1) / p->lanes - from;
+  const uint64_t job = (uint64_t)p->serial << 32;
+  uint64_t *next = &p->lane[lane].next, was = __atomic_load_n(next, __ATOMIC_RELAXED);
   for (;;) {
-    int64_t i = __atomic_fetch_add(&p->next, 1, __ATOMIC_RELAXED);
-    if (i >= n) return;
-    task(arg, (int)i);
+    const uint64_t taken = (was ^ job) >> 32 == 0 ? was & UINT32_MAX : 0;
+    if ((int64_t)taken >= count) return -1;
+    if (__atomic_compare_exchange_n(next, &was, job | (taken + 1), 0, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
+      __atomic_fetch_sub(&p->left, 1, __ATOMIC_RELAXED);
+      return from + (int64_t)taken;
+    }
   }
 }
 
-// Enters the open job unless it is the one numbered seen; 0 when there is none.
-static int eini_pool_enter(eini_pool *p, uint32_t *seen) {
+// All there is to do for the thread of a lane: its own parts, then those of the lanes behind it.
+static void eini_pool_take(eini_pool *p, int own) {
+  void (*task)(void *arg, int i) = p->task;
+  void *arg = p->arg;
+  const int lanes = p->lanes;
+  int64_t moved = 0;
+  for (int k = 0; k < lanes; k++) {
+    const int lane = (own + k) % lanes;
+    for (int64_t i; (i = eini_pool_claim(p, lane)) >= 0; moved += lane != own) task(arg, (int)i);
+    if (__atomic_load_n(&p->left, __ATOMIC_RELAXED) <= 0) break;
+  }
+  if (moved > 0) __atomic_fetch_add(&p->lane[own].moved, moved, __ATOMIC_RELAXED);
+}
+
+// Wakes the threads below one in the tree, as far as they have parts.
+static void eini_pool_wake(eini_pool *p, int own) {
+  const int from = own * EINI_POOL_FAN + 1;
+  for (int i = from; i < from + EINI_POOL_FAN && i < p->lanes; i++) {
+    eini_pool_worker *w = &p->worker[i - 1];
+    if (!__atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) continue;
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    __atomic_fetch_add(&p->lane[own].wakes, 1, __ATOMIC_RELAXED);
+  }
+}
+
+// Enters the open job unless it is the one numbered seen, or has no parts for it; 0: there is none.
+static int eini_pool_enter(eini_pool *p, int own, uint32_t *seen) {
   uint32_t word = __atomic_load_n(&p->word, __ATOMIC_SEQ_CST);
   while ((word & EINI_POOL_OPEN) != 0) {
     if (__atomic_load_n(&p->serial, __ATOMIC_ACQUIRE) == *seen) return 0;
+    if (own >= __atomic_load_n(&p->lanes, __ATOMIC_RELAXED)) return 0;
     if (__atomic_compare_exchange_n(&p->word, &word, word + 1, 0, __ATOMIC_SEQ_CST,
                                     __ATOMIC_ACQUIRE)) {
       *seen = __atomic_load_n(&p->serial, __ATOMIC_ACQUIRE);
@@ -804,13 +901,15 @@ static void eini_pool_leave(eini_pool *p) {
 }
 
 // Sleeps until there is a job to enter (1) or the pool ends (0).
-static int eini_pool_sleep(eini_pool *p, uint32_t *seen) {
+static int eini_pool_sleep(eini_pool_worker *w, uint32_t *seen) {
   int entered = 0;
-  pthread_mutex_lock(&p->lock);
-  __atomic_add_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
-  while (!p->quit && !(entered = eini_pool_enter(p, seen))) pthread_cond_wait(&p->work, &p->lock);
-  __atomic_sub_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&w->lock);
+  __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
+  while (!__atomic_load_n(&w->pool->quit, __ATOMIC_SEQ_CST) &&
+         !(entered = eini_pool_enter(w->pool, w->number, seen)))
+    pthread_cond_wait(&w->work, &w->lock);
+  __atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+  pthread_mutex_unlock(&w->lock);
   return entered;
 }
 
@@ -836,19 +935,21 @@ static void eini_pool_bind(int i) {
 }
 
 static void *eini_pool_main(void *user) {
-  eini_pool *p = (eini_pool *)user;
+  eini_pool_worker *w = (eini_pool_worker *)user;
+  eini_pool *p = w->pool;
+  const int number = w->number;
   uint32_t seen = 0;
-  int number = __atomic_add_fetch(&p->numbered, 1, __ATOMIC_RELAXED);
   if (p->pin) eini_pool_bind(number);
   fesetenv(FE_DFL_ENV);
   for (;;) {
     int entered = 0;
     for (int i = 0; i < EINI_POOL_SPIN && !entered; i++) {
-      entered = eini_pool_enter(p, &seen);
+      entered = eini_pool_enter(p, number, &seen);
       if (!entered) eini_pool_pause();
     }
-    if (!entered && !eini_pool_sleep(p, &seen)) return NULL;
-    eini_pool_take(p);
+    if (!entered && !eini_pool_sleep(w, &seen)) return NULL;
+    eini_pool_wake(p, number);
+    eini_pool_take(p, number);
     eini_pool_leave(p);
   }
 }
@@ -866,15 +967,12 @@ static void eini_pool_join(eini_pool *p) {
   pthread_mutex_unlock(&p->lock);
 }
 
-static void eini_pool_wake(eini_pool *p, int n) {
-  if (__atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST) == 0) return;
-  pthread_mutex_lock(&p->lock);
-  if (n - 1 >= p->sleepers) {
-    pthread_cond_broadcast(&p->work);
-  } else {
-    for (int i = 1; i < n; i++) pthread_cond_signal(&p->work);
-  }
-  pthread_mutex_unlock(&p->lock);
+// A job's number. Lanes have those of earlier ones, so they are cleared before numbers come again.
+static uint32_t eini_pool_number(eini_pool *p) {
+  uint32_t serial = p->serial + 1;
+  for (int i = 0; serial == 0 && i < p->width; i++)
+    __atomic_store_n(&p->lane[i].next, 0, __ATOMIC_RELAXED);
+  return serial == 0 ? 1 : serial;
 }
 
 // The slot of ein_executor. A second caller, a task of the pool itself, or a process that has the
@@ -889,13 +987,29 @@ static void eini_pool_for(int n, void (*task)(void *arg, int i), void *arg, void
   p->task = task;
   p->arg = arg;
   p->n = n;
-  __atomic_store_n(&p->next, 0, __ATOMIC_RELAXED);
-  __atomic_add_fetch(&p->serial, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&p->lanes, n < p->width ? n : p->width, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->left, n, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->serial, eini_pool_number(p), __ATOMIC_RELEASE);
   __atomic_store_n(&p->word, EINI_POOL_OPEN, __ATOMIC_SEQ_CST);
-  eini_pool_wake(p, n);
-  eini_pool_take(p);
+  eini_pool_wake(p, 0);
+  eini_pool_take(p, 0);
   eini_pool_join(p);
+  __atomic_fetch_add(&p->jobs, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&p->parts, n, __ATOMIC_RELAXED);
   __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE);
+}
+
+static int eini_pool_add(eini_pool *p, int i) {
+  eini_pool_worker *w = &p->worker[i];
+  w->pool = p;
+  w->number = i + 1;
+  if (pthread_mutex_init(&w->lock, NULL) != 0) return 0;
+  if (pthread_cond_init(&w->work, NULL) == 0) {
+    if (pthread_create(&w->thread, NULL, eini_pool_main, w) == 0) return 1;
+    pthread_cond_destroy(&w->work);
+  }
+  pthread_mutex_destroy(&w->lock);
+  return 0;
 }
 
 // Threads get every signal blocked, so that a program's handlers run on its own threads.
@@ -905,28 +1019,32 @@ static void eini_pool_start(eini_pool *p) {
   sigfillset(&all);
   int masked = pthread_sigmask(SIG_BLOCK, &all, &old) == 0;
 #endif
-  while (p->started < p->width - 1) {
-    if (pthread_create(&p->thread[p->started], NULL, eini_pool_main, p) != 0) break;
-    p->started++;
-  }
+  while (p->started < p->width - 1 && eini_pool_add(p, p->started)) p->started++;
 #ifdef SIG_BLOCK
   if (masked) pthread_sigmask(SIG_SETMASK, &old, NULL);
 #endif
   p->width = p->started + 1;
 }
 
-// thread: room for width - 1. Fewer threads than asked for are no mistake.
-static void eini_pool_init(eini_pool *p, int width, int pin, pthread_t *thread) {
+// Bytes of lanes and workers.
+static size_t eini_pool_bytes(int width) {
+  return (size_t)width * (sizeof(eini_pool_lane) + sizeof(eini_pool_worker)) + EINI_POOL_APART;
+}
+
+// room: so many zero bytes. Fewer threads than asked for are no mistake.
+static void eini_pool_init(eini_pool *p, int width, int pin, char *room) {
+  room += (EINI_POOL_APART - (uintptr_t)room % EINI_POOL_APART) % EINI_POOL_APART;
   p->owner = getpid();
   p->width = width;
-  p->thread = thread;
+  p->lane = (eini_pool_lane *)(void *)room;
+  p->worker = (eini_pool_worker *)(void *)(p->lane + width);
   p->pin = pin;
   if (width < 2) return;
   if (pthread_mutex_init(&p->lock, NULL) != 0) {
     p->width = 1;
     return;
   }
-  if (pthread_cond_init(&p->work, NULL) != 0 || pthread_cond_init(&p->done, NULL) != 0) {
+  if (pthread_cond_init(&p->done, NULL) != 0) {
     p->width = 1;  // what was made needs no destruction on systems where making it can fail
     return;
   }
@@ -935,16 +1053,19 @@ static void eini_pool_init(eini_pool *p, int width, int pin, pthread_t *thread) 
 
 // In a fork there is nobody to wait for, and the locks are as some thread left them.
 static void eini_pool_end(eini_pool *p) {
-  if (p->started > 0 && p->owner == getpid()) {
-    pthread_mutex_lock(&p->lock);
-    p->quit = 1;
-    pthread_cond_broadcast(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->started; i++) pthread_join(p->thread[i], NULL);
-    pthread_cond_destroy(&p->done);
-    pthread_cond_destroy(&p->work);
-    pthread_mutex_destroy(&p->lock);
+  if (p->started == 0 || p->owner != getpid()) return;
+  __atomic_store_n(&p->quit, 1, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < p->started; i++) {
+    eini_pool_worker *w = &p->worker[i];
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->work);
+    pthread_mutex_destroy(&w->lock);
   }
+  pthread_cond_destroy(&p->done);
+  pthread_mutex_destroy(&p->lock);
 }
 
 #else  // EINI_CPU_THREADS
@@ -6147,6 +6268,9 @@ typedef struct eini_gett_axes {      // V, U or K
   int64_t at[EINI_GETT_AXES], size[EINI_GETT_AXES];  // the current box
 } eini_gett_axes;
 
+// A packed box that several threads make and use: a pair of counts of its shares, begun and made.
+typedef struct eini_gett_slot { uint32_t begun, made; } eini_gett_slot;
+
 typedef struct eini_gett_hand {      // one side of the problem: V or U
   const ein_side *s;
   eini_gett_axes g;
@@ -6174,6 +6298,10 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int fresh;
   int odd;                           // panels have values that only the exact tile takes
   char *panels;
+  eini_gett_slot *slots;             // of all boxes, and what lies in them; NULL: packed for itself
+  char *all;
+  int64_t slot_bytes, box;           // box: the current one's number
+  int64_t packed;                    // bytes, so far
   char *spare[EINI_GETT_OPS];        // an operand as it is stored; NULL: in the panels
 } eini_gett_hand;
 
@@ -6483,44 +6611,88 @@ static void eini_gett_pack_narrow(eini_gett_hand *h, const eini_gett_kit *kit, i
   }
 }
 
+// Packs panels [from, to) of the current box. Values of expressions are made panel by panel, where
+// all operands stand one after the other, and of all panels.
+static void eini_gett_pack_panels(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                                  const char *const *base, int64_t nk, int64_t from,
+                                  int64_t to) {
+  static const int64_t start = 0;
+  const int64_t p = from * h->lanes, np = eini_min64(to * h->lanes, h->np) - p, g = h->granule;
+  const int made = eini_gett_made(h->s, kit, is_u);
+  const char *at[EINI_GETT_OPS];
+  const int64_t *offs[EINI_GETT_OPS];
+  int64_t gap[EINI_GETT_OPS];
+  for (int o = 0; o < h->s->nop; o++) {
+    char *into = h->spare[o] != NULL ? h->spare[o] : h->panels;
+    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]), first = from * h->panel;
+    const eini_gett_pack_arg a = {
+        h->kind[o], eini_min64(h->n - p, np), np, nk, h->lanes, h->kstep[o], h->kcount[o],
+        h->row[o] + p, h->col[o], h->place + p / g, h->flat[o] + p / g, base[o], into};
+    if (size == kit->size) h->pack(&a);
+    else eini_gett_pack_other(&a, g, size);
+    if (made) eini_gett_rest(h, nk, size, into);
+    else if (o > 0)
+      kit->times((to - from) * h->panel, h->panels + first * size, into + first * size);
+    at[o] = into, offs[o] = &start, gap[o] = 1;
+  }
+  for (int64_t i = from; i < to && made; i++) {
+    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
+    for (int o = 0; o < h->s->nop; o++)
+      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
+  }
+  h->packed += (to - from) * h->panel * kit->size;
+}
+
+#define EINI_GETT_SHARES 16  // of a box that threads pack together
+
+// The same for threads that share the box: each takes shares while there are some, and waits for
+// those of others, who are at work on them.
+static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                                  const char *const *base, int64_t nk, int64_t panels) {
+#if EINI_CPU_THREADS
+  eini_gett_slot *slot = &h->slots[h->box];
+  const int whole = eini_gett_made(h->s, kit, is_u) || h->lanes % h->granule != 0;
+  int64_t shares = whole ? 1 : EINI_GETT_SHARES;
+  for (int o = 0; o < h->s->nop; o++)
+    if (h->kind[o] == EINI_GETT_ACROSS) shares = 1;  // whose positions are not packed by panels
+  shares = eini_min64(shares, panels);
+  while (__atomic_load_n(&slot->begun, __ATOMIC_RELAXED) < (uint32_t)shares) {
+    const int64_t i = (int64_t)__atomic_fetch_add(&slot->begun, 1, __ATOMIC_RELAXED);
+    if (i >= shares) break;
+    eini_gett_pack_panels(h, kit, is_u, base, nk, panels * i / shares, panels * (i + 1) / shares);
+    __atomic_fetch_add(&slot->made, 1, __ATOMIC_RELEASE);
+  }
+  for (int turn = 0; __atomic_load_n(&slot->made, __ATOMIC_ACQUIRE) < (uint32_t)shares; turn++)
+    if (turn < EINI_POOL_SPIN) eini_pool_pause();
+    else sched_yield();
+#else  // EINI_CPU_THREADS
+  eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+#endif
+}
+
 // Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
-// Values of expressions are made panel by panel, where all operands stand one after the other.
 static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
                            const char *const *base, int64_t nk) {
-  static const int64_t start = 0;
   const int64_t panels = (h->np + h->lanes - 1) / h->lanes;
-  const int made = eini_gett_made(h->s, kit, is_u);
   const eini_gett_pack_fn convert = eini_gett_converter(kit, h->s, is_u);
-  int same = h->fresh;
+  char *into = h->slots == NULL ? h->panels : h->all + h->box * h->slot_bytes;
+  int same = h->fresh && into == h->panels;
   for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
   if (same) return;
   for (int o = 0; o < h->s->nop; o++) h->have[o] = base[o];
   h->fresh = 1;
   if (h->in_place) return;
-  const char *at[EINI_GETT_OPS];
-  const int64_t *offs[EINI_GETT_OPS];
-  int64_t gap[EINI_GETT_OPS];
-  for (int o = 0; o < h->s->nop; o++) {
-    char *to = h->spare[o] != NULL ? h->spare[o] : h->panels;
-    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]);
-    const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
-                                  h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
-    if (convert != NULL) {
-      eini_gett_pack_arg n = a;
-      n.dst = h->panels + kit->head * h->lanes * kit->size;
-      eini_gett_pack_narrow(h, kit, is_u, convert, &n);
-      return;
-    }
-    if (size == kit->size) h->pack(&a);
-    else eini_gett_pack_other(&a, h->granule, size);
-    if (made) eini_gett_rest(h, nk, size, to);
-    else if (o > 0) kit->times(panels * h->panel, h->panels, to);
-    at[o] = to, offs[o] = &start, gap[o] = 1;
-  }
-  for (int64_t i = 0; i < panels && made; i++) {
-    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
-    for (int o = 0; o < h->s->nop; o++)
-      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
+  h->panels = into;
+  if (convert != NULL) {  // never shared
+    const eini_gett_pack_arg n = {h->kind[0], h->n, h->np, nk, h->lanes, h->kstep[0], h->kcount[0],
+                                  h->row[0], h->col[0], h->place, h->flat[0], base[0],
+                                  into + kit->head * h->lanes * kit->size};
+    eini_gett_pack_narrow(h, kit, is_u, convert, &n);
+    h->packed += panels * h->panel * kit->size;
+  } else if (h->slots == NULL) {
+    eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  } else {
+    eini_gett_pack_shared(h, kit, is_u, base, nk, panels);
   }
 }
 
@@ -7058,10 +7230,10 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 // ================================================================================================
 
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
-enum { EINI_GETT_FORM = 8 };   // where a form begins in the flags
+enum { EINI_GETT_FORM = 10 };  // where a form begins in the flags
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
-       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32,
-       EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128 };
+       EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32, EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128,
+       EINI_GETT_SHARE_U = 256, EINI_GETT_SHARE_V = 512 };
 #define EINI_GETT_WAYS 64      // sets of the flags that make different ways
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256,
        EINI_GETT_ORDERED = 4096 };  // bytes along K of a box in deterministic mode
@@ -7647,6 +7819,7 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
   for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
+  choice->batches = 1;
   choice->seconds += cpu->call;
   choice->traffic = eini_gett_traffic(c, &p);
   choice->scratch = p.bare ? 0 : eini_gett_layout(&cpu->is, c, &p, NULL, NULL);
@@ -7827,7 +8000,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
-  if (p->past) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
+  if (p->past && scratch != NULL) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
 }
 
 // Elements of a line that stand before the output's first one and before each of its runs;
@@ -7954,6 +8127,53 @@ static void eini_gett_boxes_of(const eini_gett_axes *g, const int64_t *part, int
   *to = part[1] >= all ? g->total : eini_min64(part[1] / unit, g->total);
 }
 
+// The boxes of one side that threads share, in memory of theirs. Returns where they end.
+static size_t eini_gett_slots(eini_gett_job *j, eini_gett_hand *h, int64_t np, int64_t nk,
+                              char *base, size_t at) {
+  const int64_t bytes = (np + h->lanes - 1) / h->lanes *
+                        eini_gett_panel(h->lanes, nk, j->kit.size) * j->kit.size;
+  h->slot_bytes = eini_up(bytes, 64);
+  h->all = base == NULL ? NULL : base + at;
+  return at + (size_t)h->slot_bytes * (size_t)(h->g.total * j->k.total);
+}
+
+// Counts of all boxes, first of U, then of V; then the boxes.
+static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int64_t flags,
+                               char *base, size_t *cleared) {
+  const int64_t u = flags & EINI_GETT_SHARE_U ? j->u.g.total * j->k.total : 0;
+  const int64_t v = flags & EINI_GETT_SHARE_V ? j->v.g.total * j->k.total : 0;
+  eini_gett_slot *slots = (eini_gett_slot *)(void *)base;
+  size_t at = (size_t)eini_up((u + v) * (int64_t)sizeof *slots, 64);
+  *cleared = at;
+  if (u > 0) at = eini_gett_slots(j, &j->u, p->nu, p->nk, base, at);
+  if (v > 0) at = eini_gett_slots(j, &j->v, p->nv, p->nk, base, at);
+  if (base != NULL && u > 0) j->u.slots = slots;
+  if (base != NULL && v > 0) j->v.slots = slots + u;
+  return at;
+}
+
+// Which sides parts of a plan's grid would pack several times, as far as all their boxes fit beside
+// what else is in the caches.
+static void eini_gett_share(const eini_cpu *cpu, const ein_contract *c, ein_choice *choice) {
+  eini_gett_sketch p;
+  eini_gett_job j;
+  const int64_t flags = choice->state[0];
+  if (!EINI_CPU_THREADS || c->batch.n > 0 || flags & (EINI_GETT_BARE | EINI_GETT_PAST)) return;
+  eini_gett_job_init(cpu, c, choice->state, &p, NULL, &j);
+  const int64_t in_v = choice->grid[p.swap ? 1 : 2], in_u = choice->grid[p.swap ? 2 : 1];
+  for (int side = 0; side < 2; side++) {
+    const int64_t flag = side ? EINI_GETT_SHARE_V : EINI_GETT_SHARE_U;
+    size_t cleared;
+    const eini_gett_hand *h = side ? &j.v : &j.u;
+    if ((side ? in_u : in_v) < 2 || h->in_place) continue;
+    if (eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;  // packed for itself
+    const size_t bytes = eini_gett_shared(&j, &p, choice->state[0] | flag, NULL, &cleared);
+    if ((double)bytes > fmax(0.5 * eini_cpu_l3(cpu), 1 << 20)) continue;
+    choice->state[0] |= flag;
+    choice->shared = bytes, choice->cleared = cleared;
+  }
+}
+
 static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int64_t *vr,
                             const int64_t *ur, int keep) {
   for (int64_t u = ur[0]; u < ur[1]; u++) {
@@ -7966,6 +8186,7 @@ static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int
         const int64_t kb = keep ? b : a, v = vr[0] + (keep ? a : b);
         eini_gett_box(&j->k, kb);
         eini_gett_box(&j->v.g, v);
+        j->u.box = u * j->k.total + kb, j->v.box = v * j->k.total + kb;
         const int64_t then = b + 1 < inner ? b + 1 : 0, next = a + (b + 1 == inner);
         eini_gett_step(j, kb, batch_at, keep, keep ? vr[0] + next : vr[0] + then,
                        keep ? (next < outer ? then : j->k.total) : next);
@@ -8073,6 +8294,9 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
                      eini_gett_product(p.vx->n, p.vx->extent), choice->unit[iv], &vr[0], &vr[1]);
   eini_gett_boxes_of(&j.u.g, p.swap ? part->n : part->m,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
+  size_t cleared;
+  if (c->shared != NULL && choice->shared > 0)
+    eini_gett_shared(&j, &p, choice->state[0], (char *)c->shared, &cleared);
   if (j.stream) eini_gett_align(&j);
   eini_gett_begin(cpu, &j.kit);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
@@ -8082,6 +8306,7 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
   eini_gett_end(cpu, &j.kit);
   for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
   if (j.stream) eini_stream_end();
+  eini_cpu_packed(cpu, j.v.packed + j.u.packed);
   return EIN_OK;
 }
 
@@ -11828,6 +12053,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->grid[0] = batch, choice->unit[0] = 1;
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
+  choice->batches = c->batch.n == 0;
   choice->scratch = 0;
   if (c->scaled) {
     const int64_t tile = eini_min64(rows, 8) * eini_min64(lanes, 3 * vl) * kern->size;
@@ -11952,13 +12178,36 @@ static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein
   }
 }
 
+// A batch of problems each of which is planned alone: what follows is asked for where all of them
+// come from beyond the second cache.
+static void eini_dir_tiny_batch(const eini_cpu *cpu, const ein_contract *c, const ein_part *part,
+                                int64_t *s) {
+  const ein_side *p = s[EINI_DIR_SWAP] ? &c->q : &c->p, *q = s[EINI_DIR_SWAP] ? &c->p : &c->q;
+  s[EINI_DIR_BP] = p->batch[0][0];
+  s[EINI_DIR_BQ] = q->batch[0][0];
+  s[EINI_DIR_BO] = c->out_batch[0];
+  const double step = (double)eini_abs64(s[EINI_DIR_BP]) + (double)eini_abs64(s[EINI_DIR_BQ]) +
+                      (double)eini_abs64(s[EINI_DIR_BO]);
+  const double all = step * (double)(part->batch[1] - part->batch[0]);
+  if (all * (double)eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type)->size < (double)cpu->l2 ||
+      s[EINI_DIR_BLOCK] < 1 || s[EINI_DIR_BY_ROWS])
+    return;
+  s[EINI_DIR_NEXT] = EINI_DIR_AT_ONCE;
+  s[EINI_DIR_ONE] = 0;
+}
+
 // A single tile is run at once: the loops around it would take as long.
 static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
                                     const ein_choice *choice, const ein_part *part,
                                     void *scratch) {
   static const int64_t zero = 0;
   const int64_t *s = choice->state;
-  (void)cpu;
+  int64_t many[sizeof choice->state / sizeof *choice->state];
+  if (choice->batches && c->batch.n > 0) {
+    memcpy(many, s, sizeof many);
+    eini_dir_tiny_batch(cpu, c, part, many);
+    s = many;
+  }
   if (s[EINI_DIR_ONE] == 0) {
     eini_dir_tiny_all(c, s, part, (char *)scratch);
     return EIN_OK;
@@ -11966,11 +12215,17 @@ static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
   const int swap = (int)s[EINI_DIR_SWAP];
   const ein_side *p = swap ? &c->q : &c->p, *q = swap ? &c->p : &c->q;
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
-  const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
-                           &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
-                           q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
-  kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]](&t);
-  return EIN_OK;
+  eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
+                     &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
+                     q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
+  const eini_dir_tile_fn tile = kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]];
+  for (int64_t b = part->batch[0];;) {
+    tile(&t);
+    if (++b >= part->batch[1]) return EIN_OK;
+    t.p += s[EINI_DIR_BP] * kern->size;
+    t.q += s[EINI_DIR_BQ] * kern->size;
+    t.out += s[EINI_DIR_BO] * kern->size;
+  }
 }
 
 EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
@@ -12448,8 +12703,11 @@ static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, in
     found = 1;
   }
   if (!found && nth >= 0) found = eini_gett_other(m, c, width, nth - able, choice);
-  if (found) eini_cpu_share(choice, width);
-  return found;
+  if (!found) return 0;
+  eini_cpu_share(choice, width);
+  if (eini_cpu_families[choice->state[EINI_FAMILY_WORD]] == &eini_gett_family)
+    eini_gett_share(&m->is, c, choice);
+  return 1;
 }
 
 static ein_status eini_cpu_contract_run(const eini_cpu *m, const ein_contract *c,
@@ -12681,6 +12939,10 @@ struct ein_cpu {
   ein_kernels kernels;
   ein_allocator allocator;
   size_t bytes;
+  int huge;
+  char apart[EINI_POOL_APART];
+  int64_t packed;              // see eini_cpu
+  char apart_end[EINI_POOL_APART];
   char name[sizeof ((ein_rates *)NULL)->machine];
 };
 
@@ -12748,15 +13010,30 @@ static void eini_slot_stream(void *user, size_t bytes, const void *src, void *ds
                        (char *)dst);
 }
 
-static void *eini_cpu_alloc_default(size_t size, size_t align, void *user) {
-  (void)align;
-  (void)user;
-  return EINSUM_MALLOC(size);
+// Memory for contexts: blocks of some pages of 2 MiB begin at one and ask for such, where there is
+// a way to ask. All of it is of the cpu's allocator, whose block is kept just below.
+#define EINI_CPU_HUGE ((size_t)2 << 20)
+
+static void *eini_cpu_huge_alloc(size_t size, size_t align, void *user) {
+  const ein_allocator *al = &((const ein_cpu *)user)->allocator;
+  if (size < EINI_CPU_HUGE) return al->alloc_fn(size, align, al->user);
+  if (size > SIZE_MAX - EINI_CPU_HUGE - 64) return NULL;
+  void *raw = al->alloc_fn(size + EINI_CPU_HUGE + 64, 64, al->user);
+  if (raw == NULL) return NULL;
+  char *p = (char *)raw + 64;
+  p += (EINI_CPU_HUGE - (uintptr_t)p % EINI_CPU_HUGE) % EINI_CPU_HUGE;
+  memcpy(p - sizeof raw, &raw, sizeof raw);
+#if defined(__linux__) && defined(SYS_madvise) && (EINI_CPU_X86 || EINI_CPU_NEON)
+  syscall(SYS_madvise, p, size / EINI_CPU_HUGE * EINI_CPU_HUGE, 14);  // MADV_HUGEPAGE, which strict
+#endif                                                                // modes hide
+  return p;
 }
-static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
-  (void)size;
-  (void)user;
-  EINSUM_FREE(ptr);
+
+static void eini_cpu_huge_free(void *ptr, size_t size, void *user) {
+  const ein_allocator *al = &((const ein_cpu *)user)->allocator;
+  void *raw = ptr;
+  if (ptr != NULL && size >= EINI_CPU_HUGE) memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+  al->free_fn(raw, size < EINI_CPU_HUGE ? size : size + EINI_CPU_HUGE + 64, al->user);
 }
 
 // What planners see of the table.
@@ -12819,7 +13096,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   if (!eini_cpu_detect(&m, desc->isa)) return EIN_ERR_UNSUPPORTED;
   size_t bytes = sizeof(ein_cpu);
 #if EINI_CPU_THREADS
-  bytes += (size_t)(m.is.width - 1) * sizeof(pthread_t);
+  bytes += eini_pool_bytes(m.is.width);
 #endif
   ein_cpu *cpu = (ein_cpu *)allocator->alloc_fn(bytes, 64, allocator->user);
   if (cpu == NULL) return EIN_ERR_NO_MEMORY;
@@ -12827,8 +13104,10 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   cpu->machine = m;
   cpu->allocator = *allocator;
   cpu->bytes = bytes;
+  cpu->huge = desc->huge_pages;
+  cpu->machine.is.packed = &cpu->packed;
 #if EINI_CPU_THREADS
-  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (pthread_t *)(void *)(cpu + 1));
+  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (char *)(cpu + 1));
   cpu->machine.is.width = cpu->pool.width;
 #else
   cpu->pool.width = 1;
@@ -12843,8 +13122,8 @@ EIN_API ein_status ein_cpu_create(const ein_cpu_desc *desc, const ein_allocator 
   ein_cpu_desc none;
   ein_allocator plain;
   memset(&none, 0, sizeof none);
-  plain.alloc_fn = eini_cpu_alloc_default;
-  plain.free_fn = eini_cpu_free_default;
+  plain.alloc_fn = eini_default_alloc;
+  plain.free_fn = eini_default_free;
   plain.user = NULL;
   if (cpu == NULL) return EIN_ERR_ARGUMENT;
   *cpu = NULL;
@@ -12886,7 +13165,38 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
   for (int i = desc->nuse++; i > 0; i--) desc->use[i] = desc->use[i - 1];
   desc->use[0] = &cpu->kernels;
   desc->executor = ein_cpu_executor(cpu);
+  if (!cpu->huge || desc->allocator.alloc_fn != NULL) return EIN_OK;
+  desc->allocator.alloc_fn = eini_cpu_huge_alloc;
+  desc->allocator.free_fn = eini_cpu_huge_free;
+  desc->allocator.user = cpu;
   return EIN_OK;
+}
+
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *n) {
+  if (n == NULL) return;
+  memset(n, 0, sizeof *n);
+  if (cpu == NULL) return;
+#if EINI_CPU_THREADS
+  const eini_pool *p = &cpu->pool;
+  n->jobs = __atomic_load_n(&p->jobs, __ATOMIC_RELAXED);
+  n->parts = __atomic_load_n(&p->parts, __ATOMIC_RELAXED);
+  for (int i = 0; i < p->width; i++) {
+    n->moved += __atomic_load_n(&p->lane[i].moved, __ATOMIC_RELAXED);
+    n->wakes += __atomic_load_n(&p->lane[i].wakes, __ATOMIC_RELAXED);
+  }
+  n->packed = __atomic_load_n(&cpu->packed, __ATOMIC_RELAXED);
+#else
+  n->packed = cpu->packed;
+#endif
+}
+
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *n) {
+  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++) {
+    if (ctx->kernels[i]->contract_run != eini_slot_contract_run) continue;
+    ein_cpu_counts_get((const ein_cpu *)ctx->kernels[i]->user, n);
+    return 1;
+  }
+  return 0;
 }
 
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {

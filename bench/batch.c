@@ -1,6 +1,6 @@
 // Many small statements of one form: a program of n products of k x k matrices, as rows and one by
 // one, and the same products as calls and as a batch of calls; DG-FEM's face mass for b fields that
-// share geometry and matrix.
+// share geometry and matrix; one plan for many products.
 //
 //   cc -std=c99 -O2 -DEINSUM_CPU bench/batch.c -lm -lpthread -o batch
 //   ./batch [threads [elements]]
@@ -128,6 +128,53 @@ static void calls(ein_ctx *ctx, int n, int64_t k, double *alone_us, double *make
   free(x);
 }
 
+// One plan of k x k for n problems in one call, against n executions of it and against one call
+// with a batch index; shared: all have one B. Nanoseconds of a product, medians of rounds in turn.
+static void many(ein_ctx *ctx, int n, int64_t k, int shared) {
+  double t[3][MOST];
+  const int64_t shape[3] = {n, k, k}, kk = k * k, strides[3] = {shared ? 0 : kk, k, 1};
+  const int64_t in_step[2] = {kk, shared ? 0 : kk};
+  double *x = fill(3 * (size_t)kk * (size_t)n);
+  ein_plan *p[2];
+  int r = 0;
+  for (int w = 0; w < 2; w++) {
+    ein_ztensor v[3];
+    ein_einsum_desc d;
+    memset(&d, 0, sizeof d);
+    for (int i = 0; i < 3; i++) v[i] = ein_tensor(EIN_F64, 3 - !w, shape + !w, NULL);
+    v[1].strides = strides + !w;
+    d.expr = w ? "bij,bjk->bik" : "ij,jk->ik";
+    d.nin = 2;
+    d.in = v;
+    d.out = &v[2];
+    need(ctx, ein_plan_create(ctx, &d, &p[w]));
+  }
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  run.workspace_bytes = 64 * ein_plan_workspace(p[0]) + ein_plan_workspace(p[1]);
+  run.workspace = room(run.workspace_bytes);
+  for (double begin = now(); r < MOST && (r < 5 || now() - begin < 1e6); r++)
+    for (int w = 0; w < 3; w++) {
+      const void *in[2] = {x, x + kk * n};
+      void *out[1] = {x + 2 * kk * n};
+      run.in = in;
+      run.out = out;
+      const double at = now();
+      if (w == 0) need(ctx, ein_plan_execute_many(p[0], &run, n, in_step, &kk));
+      if (w == 1) need(ctx, ein_plan_execute(p[1], &run));
+      for (int i = 0; i < n && w == 2; i++) {
+        in[0] = x + kk * i, in[1] = x + kk * n + in_step[1] * i, out[0] = x + kk * (2 * n + i);
+        need(ctx, ein_plan_execute(p[0], &run));
+      }
+      t[w][r] = (now() - at) * 1e3 / n;
+    }
+  printf("%5d of %2d^3%s in one call: %8.1f ns each; with a batch index %8.1f; one by one %8.1f\n",
+         n, (int)k, shared ? ", one B," : "", median(t[0], r), median(t[1], r), median(t[2], r));
+  for (int w = 0; w < 2; w++) ein_plan_destroy(p[w]);
+  free(run.workspace);
+  free(x);
+}
+
 static void products(ein_ctx *ctx, int n, int k) {
   char *text = (char *)room((size_t)n * 160 + 64), *at = text;
   size_t *size = (size_t *)room(sizeof *size * 2 * (size_t)n);
@@ -181,6 +228,8 @@ int main(int argc, char **argv) {
   ein_cpu_use(cpu, &d);
 #endif
   need(NULL, ein_ctx_create(&d, &ctx));
+  for (int k = 4; k <= 64; k *= 2) many(ctx, 64000 / (int)(k * k), k, 0);
+  for (int k = 8; k <= 64; k *= 8) many(ctx, 64000 / (int)(k * k), k, 1);
   for (int n = 10; n <= 10000; n *= 10) products(ctx, n, 8);
   products(ctx, 1000, 4);
   products(ctx, 1000, 16);

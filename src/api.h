@@ -94,6 +94,12 @@ EIN_API ein_status ein_plan_execute(const ein_plan *plan, const ein_run *run);
 // ein_plan_wait waits for the ticket, 0 where there is nothing to wait for.
 EIN_API ein_status ein_plan_enqueue(const ein_plan *plan, const ein_run *run, ein_ticket *ticket);
 EIN_API ein_status ein_plan_wait(const ein_plan *plan, ein_ticket ticket);
+// Runs n problems: problem i has input k at run->in[k] + i * in_step[k], output o at run->out[o] +
+// i * out_step[o], in elements. Outputs hold to the bit what executions one after another leave;
+// seconds: sums. Where none writes what another touches all is checked once and threads take whole
+// ones, as many as the workspace has room for (width times ein_plan_workspace: all; NULL: all).
+EIN_API ein_status ein_plan_execute_many(const ein_plan *plan, const ein_run *run, int64_t n,
+                                         const int64_t *in_step, const int64_t *out_step);
 EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
 EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
 // Input, output or param i of the plan; false (0) when there is none.

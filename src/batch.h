@@ -286,7 +286,7 @@ static ein_status eini_batch_stage_of(ein_batch *b, int depth, int unsplit, int 
   EINI_TRY(eini_plan_new(b->ctx, &s->plan));
   b->nstage++;
   s->plan->unsplit = unsplit;
-  s->plan->may_overlap = s->plan->rows = 1;
+  s->plan->may_overlap = s->plan->rows = s->plan->together = 1;
   return EIN_OK;
 }
 

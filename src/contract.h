@@ -506,6 +506,7 @@ static int eini_contract_plan(const ein_contract *c, int width, int nth, ein_cho
     h->traffic = batch * ((double)j.kn * (rows * on + cols * down) + m * n) * (double)j.unit;
   }
   h->unit[0] = h->unit[1] = h->unit[2] = 1;
+  h->batches = 1;
   int cut = batch * all >= 32768;
   eini_contract_grid(h, cut ? width : 1, eini_axes_size(&c->batch),
                      w.path == EINI_SMALL ? 1 : eini_axes_size(&c->m),

@@ -14,6 +14,7 @@ typedef struct eini_exec {
   ein_status *status;          // of every part of a task
   char *scratch;
   int no_direct;
+  int alone;                   // 1: in a task of the executor, so on this thread only
   // What runs tasks in place of their kernels, one after another, or NULL.
   ein_status (*task_fn)(const struct eini_exec *x, const struct eini_task *t, char *scratch);
   void *task_user;
@@ -24,7 +25,8 @@ typedef struct eini_exec {
 typedef struct eini_share {
   const eini_exec *x;
   const eini_task *t;
-  int parts;
+  int parts, n;                // n: of the first one: tasks of the wave
+  char *shared;                // by its parts; NULL: nothing
 } eini_share;
 
 static ein_status eini_run_error(const ein_run *run, ein_status st, const char *what, int i,
@@ -207,12 +209,19 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   return EIN_OK;
 }
 
-static ein_status eini_share_part(const eini_share *part, int i) {
+static char *eini_exec_shared(const eini_exec *x) {
+  return x->scratch + (size_t)x->p->most_parts * x->p->scratch_bytes;
+}
+
+static ein_status eini_share_part(const eini_share *part, int i, char *scratch) {
   const eini_task *t = part->t;
-  char *scratch = part->x->scratch + (size_t)i * part->x->p->scratch_bytes;
   if (t->kind == EINI_TASK_GROUP) return eini_group_run(part->x, t, scratch, i);
-  if (t->kind == EINI_TASK_CONTRACT)
-    return eini_contract_task_run(t, part->x->slot, part->x->param, scratch, i);
+  if (t->kind == EINI_TASK_CONTRACT) {
+    eini_contract_job j;
+    eini_contract_begin(t, part->x->param, scratch, &j);
+    j.c.shared = part->shared;
+    return eini_contract_at(&j, part->x->slot, i);
+  }
   int64_t n = t->extent[t->cut], size = (n + part->parts - 1) / part->parts;
   if (t->kind == EINI_TASK_MAP && t->nchunk > 0 && t->cut == t->chunk[0])
     size = (size + t->chunk_steps - 1) / t->chunk_steps * t->chunk_steps;  // whole chunks
@@ -220,25 +229,51 @@ static ein_status eini_share_part(const eini_share *part, int i) {
   return lo < hi ? eini_task_run(part->x, t, scratch, lo, hi) : EIN_OK;
 }
 
-static void eini_share_run(void *arg, int i) {
-  const eini_share *part = (const eini_share *)arg;
-  part->x->status[i] = eini_share_part(part, i);
+static ein_status eini_exec_whole(const eini_exec *x, const eini_task *t, char *scratch) {
+  return eini_task_run(x, t, scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+}
+
+// Part i of all: first parts of all tasks, then second ones, so that a thread has its part of each.
+static void eini_wave_run(void *arg, int i) {
+  const eini_share *share = (const eini_share *)arg;
+  const eini_exec *x = share->x;
+  char *scratch = x->scratch + (size_t)i * x->p->scratch_bytes;
+  int left = i, k = 0;
+  for (int part = 0;; part++)
+    for (k = 0; k < share->n; k++) {
+      if (part >= share[k].parts || left-- > 0) continue;
+      x->status[i] = share[k].parts > 1 ? eini_share_part(&share[k], part, scratch)
+                                        : eini_exec_whole(x, share[k].t, scratch);
+      return;
+    }
+}
+
+// n tasks that do not depend on each other, as one job of the executor. *at: the one that failed.
+static ein_status eini_exec_wave(const eini_exec *x, const eini_task *t, int n, int *at) {
+  const ein_executor *e = &x->p->executor;
+  eini_share share[EINI_WAVE];
+  char *shared = eini_exec_shared(x);
+  int all = 0, i = 0;
+  for (int k = 0; k < n; k++, t++) {
+    const size_t bytes = eini_task_shared(t);
+    const eini_share one = {x, t, eini_task_parts(x->p, t), n, bytes > 0 ? shared : NULL};
+    share[k] = one;
+    if (bytes > 0) memset(shared, 0, t->choice.cleared);
+    shared += bytes;
+    all += one.parts;
+  }
+  e->parallel_for(all, eini_wave_run, share, e->user);
+  for (int part = 0; i < all; part++)
+    for (*at = 0; *at < n; ++*at)
+      if (part < share[*at].parts) EINI_TRY(x->status[i++]);
+  return EIN_OK;
 }
 
 static ein_status eini_exec_here(const eini_exec *x, const eini_task *t) {
-  const ein_executor *e = &x->p->executor;
-  int parts = t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP ? t->parts
-              : t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? e->width : 1;
-  if (e->width > 1 && parts > 1 && x->task_fn == NULL) {
-    eini_share part;
-    part.x = x;
-    part.t = t;
-    part.parts = parts;
-    e->parallel_for(parts, eini_share_run, &part, e->user);
-    for (int i = 0; i < parts; i++) EINI_TRY(x->status[i]);
-    return EIN_OK;
-  }
-  return eini_task_run(x, t, x->scratch, 0, t->cut >= 0 ? t->extent[t->cut] : 0);
+  int at;
+  if (eini_task_parts(x->p, t) > 1 && x->task_fn == NULL && !x->alone)
+    return eini_exec_wave(x, t, 1, &at);
+  return eini_exec_whole(x, t, x->scratch);
 }
 
 // With what it needs where it runs.
@@ -509,24 +544,30 @@ static ein_status eini_exec_overlapped(eini_exec *x, uint32_t copy, char *copies
   return EIN_OK;
 }
 
+static ein_status eini_exec_failed(const eini_exec *x, int k, ein_status st) {
+  const ein_plan *p = x->p;
+  const ein_kernels *by = p->task[k].kernels;
+  if (p->task[k].kind == EINI_TASK_OPERATOR)
+    return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
+                                 x->run->error, x->run->error_bytes);
+  return eini_run_error(x->run, st, "a kernel failed in task", k,
+                        by != NULL ? by->name : "portable");
+}
+
 // All tasks, and outputs where they belong.
 static ein_status eini_exec_tasks(eini_exec *x) {
   const ein_plan *p = x->p;
   double *seconds = p->now_fn == NULL ? NULL : x->run->seconds;
-  for (int k = 0; k < p->ntask; k++) {
+  for (int k = 0, n; k < p->ntask; k += n) {
+    int at = 0;
+    n = p->wave == NULL || seconds != NULL || x->alone || x->task_fn != NULL ? 1 : p->wave[k];
     double from = seconds == NULL ? 0 : p->now_fn(p->now_user);
     if (p->checked && p->watch[k] != NULL)
       EINI_TRY(eini_watch_run(p->watch[k], x->slot, x->param, x->scratch, x->run->error,
                               x->run->error_bytes));
-    const ein_status st = eini_exec_task(x, &p->task[k]);
-    if (st != EIN_OK) {
-      const ein_kernels *by = p->task[k].kernels;
-      if (p->task[k].kind == EINI_TASK_OPERATOR)
-        return eini_operation_failed(&p->task[k], st, p->graph->tensor[p->task[k].stmt->out].name,
-                                     x->run->error, x->run->error_bytes);
-      return eini_run_error(x->run, st, "a kernel failed in task", k,
-                            by != NULL ? by->name : "portable");
-    }
+    const ein_status st = n > 1 ? eini_exec_wave(x, &p->task[k], n, &at)
+                                : eini_exec_task(x, &p->task[k]);
+    if (st != EIN_OK) return eini_exec_failed(x, k + at, st);
     if (seconds != NULL && x->staged != NULL) EINI_TRY(eini_away_wait(x->staged));
     if (seconds != NULL) seconds[k] = p->now_fn(p->now_user) - from;
   }
@@ -572,6 +613,7 @@ EINI_INLINE ein_status eini_execute_at(const ein_plan *p, const ein_run *run,
   x.p = p;
   x.run = run;
   x.no_direct = ports->no_direct;
+  x.alone = 0;
   x.task_fn = NULL;
   x.task_user = NULL;
   x.staged = NULL;

@@ -189,7 +189,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
                                   const ein_binding *layout, const ein_options *o, ein_plan **p) {
   EINI_TRY(eini_plan_new(ctx, p));
   (*p)->may_overlap = o->may_overlap;
-  (*p)->rows = o->memory == 0;  // whose temporaries live longer
+  (*p)->rows = (*p)->together = o->memory == 0;  // whose temporaries live longer
   EINI_TRY(eini_graph_copy_head((*p)->graph, graph));
   eini_plan_check(*p, o);
   EINI_TRY(eini_plan_want(*p, o));

@@ -44,14 +44,16 @@ static int eini_online_folds(const ein_graph *g, const eini_stmt *s) {
 }
 
 // Sets aside a block's part of each fold that may be streamed, and for maxima two more.
-static ein_status eini_online_spares(ein_graph *g, double fast) {
+static ein_status eini_online_spares(ein_plan *p) {
+  ein_graph *g = p->graph;
   static const char *const what[] = {"part", "safe", "scale"};
   const int64_t n = g->ntensor;
   double temps = 0;
+  if (p->rates == NULL || g->ordered || p->ungrouped) return EIN_OK;
   for (int64_t t = 0; t < n; t++)
     if (g->tensor[t].role == EIN_ROLE_TEMP && g->tensor[t].nstmt > 0)
       temps += eini_tensor_bytes(&g->tensor[t]);
-  for (int64_t i = 0; i < g->nstmt && temps > fast; i++) {
+  for (int64_t i = 0; i < g->nstmt && temps > p->rates->fast_bytes; i++) {
     const eini_stmt *s = &g->stmt[i];
     int made = 0;
     for (int k = 0; k < s->noperand; k++) made |= g->tensor[s->operand[k]].role == EIN_ROLE_TEMP;

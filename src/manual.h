@@ -37,7 +37,7 @@
 //                 >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
-//   calls         >>run >>report >>public >>rearrange >>rates >>calibrate >>batch
+//   calls         >>run >>many >>report >>public >>rearrange >>rates >>calibrate >>batch
 //   programs      >>spaces >>pieces >>builder >>names >>trees >>commands >>program >>scope
 //                 >>select >>outputs >>solve >>edges
 //   gradients     >>adjoint >>preimage >>drafts >>unfold >>pullback >>gradient
@@ -415,7 +415,7 @@
 // equal up to names and order of indices and operands, of the same strides, params and fused
 // statements; in deterministic mode written alike. A row has the bits of the first one's kernels.
 // Not within a budget, nor with options.overflow_check or ungrouped. ein_batch does it for queued
-// calls of ein_einsum; one that overlaps an earlier one runs after it.
+// calls of ein_einsum, ein_plan_execute_many for one plan at even steps; what overlaps waits.
 //
 // DETERMINISM
 // One plan on one machine gives the same bits every time: partial results merge in a fixed order.

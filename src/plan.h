@@ -49,7 +49,9 @@ struct ein_plan {
   size_t temp_bytes;            // temporaries, and of them those of the workspace: all or none
   size_t home_bytes;
   size_t away_bytes;            // most that a run takes of the provider's memory
-  size_t scratch_bytes;         // per thread
+  size_t scratch_bytes;         // per part that runs at a time,
+  int most_parts;               //   of which there are so many, at least one per thread
+  size_t shared_bytes;          // of the parts of a task; behind all scratch
   size_t copy_bytes;            // copies of outputs that overlap inputs
   size_t workspace;
   int may_overlap;
@@ -61,6 +63,9 @@ struct ein_plan {
   double *bound;                // of each tensor of the graph: see eini_bound_tensors
   double slices;                // a run is one of so many slices of its folds; 0: of one
   double slice_unit;            // and what storing what is merged of them rounds by
+  int together;                 // 1: tasks that do not depend on each other may run at one time:
+  int *wave;                    //   of each how many from it on do; NULL: all follow one another
+  int *turn;                    //   and the number of its wave
   int rows;                     // 1: small statements of one form may be one task
   int ungrouped;                // 1: no statements are one task
   int inner;                    // 1: part of a larger plan, whose tensors its inputs are
@@ -90,6 +95,16 @@ static ein_status eini_plan_verdict(ein_plan *p, const char *out, int units, con
 
 static const char *eini_verdict_way(const eini_verdict *v, int i) {
   return v->units == 0 ? eini_path_way[i] : i == 0 ? "group" : "one after another";
+}
+
+enum { EINI_WAVE = 16 };        // tasks that run at one time, at most
+#define EINI_WAVE_BYTES ((size_t)1 << 18)  // temporaries that need no more may live longer for it
+
+// Into how many parts threads take a task.
+static int eini_task_parts(const ein_plan *p, const eini_task *t) {
+  if (p->executor.width < 2) return 1;
+  if (t->kind == EINI_TASK_CONTRACT || t->kind == EINI_TASK_GROUP) return t->parts;
+  return t->cut >= 0 && t->work >= 32768 && t->choice.grid[0] != 1 ? p->executor.width : 1;
 }
 
 // Strides without gaps, the axes in the order `like` has them in memory; NULL: row-major. All 0
@@ -257,6 +272,7 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
   int64_t top;
   if (of == NULL || alive == NULL || item == NULL) return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < p->ntask; k++) {
+    const int turn = p->wave == NULL ? k : p->turn[k];
     const eini_stmt *first, *fused;
     for (int i = 0; eini_task_from(&p->task[k], i / 2, &first, &fused) != NULL; i++) {
       const eini_stmt *s = i % 2 ? fused : first;
@@ -271,11 +287,11 @@ static ein_status eini_plan_temps(ein_plan *p, eini_seat *seat) {
             if (eini_mul_overflow(bytes, x->shape[r], &bytes)) return EIN_ERR_TOO_LARGE;
           if (eini_add_overflow(bytes, EINI_ALIGN, &bytes)) return EIN_ERR_TOO_LARGE;
           item[n].bytes = bytes / EINI_ALIGN * EINI_ALIGN;
-          item[n].from = k;
+          item[n].from = turn;
           item[n].at = &p->slot_offset[t];
           of[t] = ++n;
         }
-        item[of[t] - 1].to = k;
+        item[of[t] - 1].to = turn;
       }
     }
   }

@@ -328,6 +328,7 @@ typedef struct ein_contract {
   const unsigned char *away;    // as ein_map's, of P's operands, Q's, the extras and the output
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
   const ein_scalar *param;      // when run: of code and store
+  void *shared;                 // when run: memory of choice.shared; NULL: a part has none of it
 } ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
@@ -375,8 +376,10 @@ typedef struct ein_choice {
   double traffic;               // bytes to and from a core's own cache; 0: all once, or not known
   size_t scratch, away;         // bytes: per thread, aligned to 64 (of groups: of a block, in all);
                                 //   of the provider's own memory
+  size_t shared, cleared;       // contract: that all parts share, and of them those that begin as 0
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
+  int batches;                  // 1: planned without a batch it may be run with one axis, same bits
   char variant[24];             // name of this way; stable text, which options and stores keep
   int64_t state[40];            // the provider's own
 } ein_choice;
@@ -528,14 +531,12 @@ typedef struct ein_options {
   int may_overlap;          // 1: outputs may overlap inputs; room for a copy is planned
   int deterministic;        // 1: the same bits for every number of threads and places, and whatever
                             //   was measured (manual: DETERMINISM); default 0
-  int overflow_check;       // 1: an integer that does not fit is EIN_ERR_OVERFLOW, not wrapped
-                            //   (manual: DTYPES); default 0
+  int overflow_check;       // 1: integers that do not fit are an error (manual: DTYPES); default 0
   int ungrouped;            // 1: every statement is a task of its own, none are rows or blocks of a
                             //   common loop (manual: BATCHES); default 0
   size_t memory;            // budget in bytes for planning and one run (manual: BUDGETS); 0: none
   size_t reserved;          // bytes of it that others take
-  size_t *least;            // receives the least budget when the status is EIN_ERR_TOO_LARGE; may
-                            //   be NULL
+  size_t *least;            // receives the least budget where one is too small; may be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
 } ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
 

@@ -226,6 +226,97 @@ static void eini_plan_largest(ein_plan *p) {
   }
 }
 
+static size_t eini_task_shared(const eini_task *t) {
+  if (t->kind != EINI_TASK_CONTRACT || t->parts < 2) return 0;
+  return (t->choice.shared + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// Does either of two tasks store to what the other one reads or stores to?
+static int eini_tasks_meet(const eini_task *a, const eini_task *b) {
+  for (int i = 0; i < a->nstream; i++)
+    for (int j = 0; j < b->nstream; j++)
+      if (a->ref[i].slot >= 0 && a->ref[i].slot == b->ref[j].slot && (i >= a->out || j >= b->out))
+        return 1;
+  return 0;
+}
+
+// Whether task k may run at one time with those from `from` on: none depends on another, and there
+// are few enough parts for threads to be done with them at about the same time.
+static int eini_wave_takes(const ein_plan *p, int from, int k) {
+  int parts = 0;
+  for (int i = from; i <= k; i++) {
+    const eini_task *t = &p->task[i];
+    if (t->kind != EINI_TASK_CONTRACT && t->kind != EINI_TASK_COPY && t->kind != EINI_TASK_MAP)
+      return 0;
+    if (i < k && eini_tasks_meet(t, &p->task[k])) return 0;
+    parts += eini_task_parts(p, t);
+  }
+  return parts <= 2 * p->executor.width && k - from < EINI_WAVE;
+}
+
+// Do threads have enough to do in a wave of tasks that one of them would run alone?
+static int eini_wave_pays(const ein_plan *p, int from, int n) {
+  double seconds = 0;
+  for (int i = from; i < from + n; i++) {
+    const eini_task *t = &p->task[i];
+    if (eini_task_parts(p, t) > 1) return 1;
+    seconds += t->choice.seconds > 0 ? t->choice.seconds : t->work * EINI_CYCLE_SECONDS;
+  }
+  const double start = p->rates != NULL && p->rates->start > 0 ? p->rates->start
+                                                               : EINI_START_SECONDS;
+  return seconds >= start;
+}
+
+// Waves of tasks that follow each other in the plan. p->wave stays NULL where all are of one task.
+static ein_status eini_plan_waves(ein_plan *p) {
+  int all = 1;
+  if (!p->together || p->executor.width < 2 || p->ntask < 2 || p->checked || p->away != NULL)
+    return EIN_OK;
+  int *wave = EINI_NEW(&p->arena, int, p->ntask);
+  p->turn = EINI_NEW(&p->arena, int, p->ntask);
+  if (wave == NULL || p->turn == NULL) return EIN_ERR_NO_MEMORY;
+  for (int k = 0, n, turn = 0; k < p->ntask; k += n, turn++) {
+    for (n = 1; k + n < p->ntask && eini_wave_takes(p, k, k + n); n++) continue;
+    if (!eini_wave_pays(p, k, n)) n = 1;
+    wave[k] = n;
+    for (int i = k; i < k + n; i++) p->turn[i] = turn;
+    if (n > all) all = n;
+  }
+  if (all > 1) p->wave = wave;
+  return EIN_OK;
+}
+
+// Temporaries live to the end of a wave. Where that takes more memory than EINI_WAVE_BYTES there
+// are no waves.
+static ein_status eini_plan_places(ein_plan *p, eini_seat *seat) {
+  EINI_TRY(eini_plan_waves(p));
+  EINI_TRY(eini_plan_temps(p, seat));
+  if (p->wave == NULL) return EIN_OK;
+  const size_t bytes = p->temp_bytes;
+  int *wave = p->wave;
+  p->wave = NULL;
+  EINI_TRY(eini_plan_temps(p, seat));
+  if (bytes > p->temp_bytes && bytes > EINI_WAVE_BYTES) return EIN_OK;
+  p->wave = wave;
+  return eini_plan_temps(p, seat);
+}
+
+// Room for the parts that run at one time, and for what they share.
+static void eini_plan_parts(ein_plan *p) {
+  p->most_parts = p->executor.width;
+  for (int k = 0; k < p->ntask; k++) {
+    const int n = p->wave == NULL ? 1 : p->wave[k];
+    size_t shared = 0;
+    int parts = 0;
+    for (int i = k; i < k + n; i++) {
+      shared += eini_task_shared(&p->task[i]);
+      parts += eini_task_parts(p, &p->task[i]);
+    }
+    if (shared > p->shared_bytes) p->shared_bytes = shared;
+    if (parts > p->most_parts) p->most_parts = parts;
+  }
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -235,13 +326,10 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   memset(&lo, 0, sizeof lo);
   if (p->rates != NULL && p->graph->ordered) p->rates = table;
   if (p->rates != NULL && !p->graph->ordered) EINI_TRY(eini_leaf_graph(p->graph));
-  if (p->rates != NULL && !p->graph->ordered && !p->ungrouped)
-    EINI_TRY(eini_online_spares(p->graph, p->rates->fast_bytes));
+  EINI_TRY(eini_online_spares(p));
   EINI_TRY(eini_plan_seats(p, nlayout, layout, view, &seat));
   if (p->alias >= 0) seat[p->alias].slot = p->nin;  // reads output 0
-  lo.a = &p->arena;
-  lo.g = p->graph;
-  lo.seat = seat;
+  lo.a = &p->arena, lo.g = p->graph, lo.seat = seat;
   lo.width = p->executor.width;
   lo.nkernels = p->nkernels;
   lo.kernels = p->kernels;
@@ -256,8 +344,9 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
       lo.fast = p->kernels[i];
   EINI_TRY(eini_plan_stays(p, &lo, seat));
   EINI_TRY(eini_plan_tasks(p, &lo, seat));
-  EINI_TRY(eini_plan_temps(p, seat));
+  EINI_TRY(eini_plan_places(p, seat));
   EINI_TRY(eini_plan_apart(p));
+  eini_plan_parts(p);
   for (int k = 0; k < p->ntask; k++) {
     if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
     if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
@@ -268,14 +357,15 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
-  const size_t width = (size_t)p->executor.width;
-  if (width > 1) head += width * sizeof(ein_status);
+  const size_t width = (size_t)p->most_parts;
+  if (p->executor.width > 1) head += width * sizeof(ein_status);
   if (eini_overlap_bytes(p) > head) head = eini_overlap_bytes(p);
   p->head_bytes = (head + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN + eini_away_bytes(p);
   if (p->scratch_bytes > (SIZE_MAX / 4) / width || p->temp_bytes > SIZE_MAX / 4 ||
-      p->copy_bytes > SIZE_MAX / 4)
+      p->copy_bytes > SIZE_MAX / 8 || p->shared_bytes > SIZE_MAX / 8)
     return EIN_ERR_TOO_LARGE;
-  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width + EINI_ALIGN;
+  p->workspace = p->head_bytes + p->home_bytes + p->scratch_bytes * width;
+  p->workspace += p->shared_bytes + EINI_ALIGN;
   eini_plan_largest(p);
   p->info.nin = p->nin - (p->alias >= 0);
   p->info.nout = p->nout;

@@ -872,7 +872,7 @@ int main(int argc, char **argv) {
   ein_kernels eager_one = eager_of(ein_openblas_kernels(blas));
 #elif defined(TEST_CPU)
   ein_cpu *cpu;
-  ein_cpu_desc machine = {3, argc > 4 ? argv[4] : NULL, 0};
+  ein_cpu_desc machine = {3, argc > 4 ? argv[4] : NULL, 0, 0};
   ein_status st = ein_cpu_create(&machine, NULL, &cpu);
   if (st == EIN_ERR_UNSUPPORTED) {
     printf("skipped: this machine has no %s\n", machine.isa);

@@ -292,11 +292,13 @@ static void measure_job(figures *f, job *j) {
   int64_t room = 1 << 16, n = 0;
   double *times = (double *)memory(sizeof *times * (size_t)room);
   stop = now(NULL) + limit;
+  count_pool(1);
   while (n < room && (n < 5 || now(NULL) < stop)) {
     start = now(NULL);
     for (int64_t k = 0; k < batch; k++) execute(j->plan, &run);
     times[n++] = (now(NULL) - start) / (double)batch;
   }
+  count_pool(0);
   qsort(times, (size_t)n, sizeof *times, by_size);
   f->best = times[0];
   f->median = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
@@ -331,6 +333,7 @@ static void print_figures_json(const figures *f, const job *j, int checked) {
   put_member("copy_gbytes_per_second", f->copy * 1e-9);
   put_member("roofline_seconds", f->roof);
   put_member("roofline_fraction", f->roof / f->best);
+  put_pool_json(1, f->repetitions);
   if (checked) {
     printf(", \"verified\": %" PRId64, f->verified);
     put_member("max_error", f->max_error);
@@ -428,6 +431,7 @@ static int command_bench(void) {
   progress_begin("verifying", NULL, 0);
   if (checked) verify(&f, &j, &no, option_seed());
   progress_end();
+  if (given(O_EXPLAIN) != NULL) explain_pool(stderr, f.repetitions);
   if (given(O_JSON) != NULL) print_figures_json(&f, &j, checked);
   else print_figures(&f, &j, checked);
   finish(j.ctx, j.plan, NULL);

@@ -33,6 +33,7 @@ typedef struct figures_of_run {
   int64_t places;
   const ein_place_stats *place;  // NULL: there are none, or they are not known one by one
   int timed;                // they are of a clock
+  int pool;                 // what the pool did is of this run alone
   double planned, seconds, tasks, messages, bytes, peak, workspace;
   words kernels;            // each once
   const char *machine;      // NULL: none is assumed
@@ -95,6 +96,7 @@ static void put_figures(const figures_of_run *f) {
   put_member("peak_bytes", f->peak);
   put_member("workspace_bytes", f->workspace);
   put_member("resident_bytes", resident_bytes());
+  put_pool_json(f->pool, 1);
   names_json("kernels", f->kernels.v, f->kernels.n);
   if (f->machine != NULL) machine_json(f->machine, &f->assumed);
   else fputs(", \"machine\": null", stdout);
@@ -443,6 +445,7 @@ static figures_of_run run_in_one(const ein_plan *plan, const ein_run *bound) {
   ein_plan_info info = {0};
   (void)ein_plan_info_get(plan, &info);
   made.seconds = execute_once(plan, bound);
+  made.pool = 1;
   made.planned = info.seconds > 0 ? info.seconds : NAN;
   made.workspace = (double)info.workspace_bytes;
   made.peak = peak_of_json(json);

@@ -1362,6 +1362,42 @@ static void execute(const ein_plan *plan, const ein_run *bound) {
 }
 
 // Executes, and tells with --explain what it took beside what was predicted. Returns the seconds.
+// What the pool and its kernels did from one call to another; parts is 0 where they were not asked.
+static ein_cpu_counts pool_did;
+
+static void count_pool(int begins) {
+  ein_cpu_counts n;
+  ein_cpu_counts_get(cpu, &n);
+  if (begins) {
+    pool_did = n;
+    return;
+  }
+  pool_did.jobs = n.jobs - pool_did.jobs;
+  pool_did.parts = n.parts - pool_did.parts;
+  pool_did.moved = n.moved - pool_did.moved;
+  pool_did.wakes = n.wakes - pool_did.wakes;
+  pool_did.packed = n.packed - pool_did.packed;
+}
+
+static void put_pool_json(int known, int64_t runs) {
+  const double k = 1 / (double)runs;
+  fputs(", \"pool\": ", stdout);
+  if (!known || cpu == NULL) fputs("null", stdout);
+  if (!known || cpu == NULL) return;
+  printf("{\"jobs\": %.6g, \"parts\": %.6g, \"moved\": %.6g, \"wakes\": %.6g, \"packed\": %.15g}",
+         k * (double)pool_did.jobs, k * (double)pool_did.parts, k * (double)pool_did.moved,
+         k * (double)pool_did.wakes, k * (double)pool_did.packed);
+}
+
+static void explain_pool(FILE *to, int64_t runs) {
+  const double k = 1 / (double)runs;
+  if (cpu == NULL) return;
+  fprintf(to, "pool: %.6g jobs of %.6g parts, %.6g of them on another thread than their own, "
+          "%.6g threads woken; %.15g bytes packed\n", k * (double)pool_did.jobs,
+          k * (double)pool_did.parts, k * (double)pool_did.moved, k * (double)pool_did.wakes,
+          k * (double)pool_did.packed);
+}
+
 static double execute_once(const ein_plan *plan, const ein_run *bound) {
   ein_run run = *bound;
   ein_plan_info info = {0};
@@ -1370,10 +1406,13 @@ static double execute_once(const ein_plan *plan, const ein_run *bound) {
     run.seconds = (double *)memory(sizeof *run.seconds * ((size_t)info.ntask + 1));
   run.workspace = memory(info.workspace_bytes);
   progress_begin("running", NULL, info.seconds);
+  count_pool(1);
   const double begin = now(NULL);
   execute(plan, &run);
   const double seconds = now(NULL) - begin;
+  count_pool(0);
   progress_end();
+  if (given(O_EXPLAIN) != NULL) explain_pool(stderr, 1);
   if (run.seconds == NULL) return explain(plan), seconds;
   size_t n = ein_plan_explain_run(plan, run.seconds, NULL, 0);
   char *s = (char *)memory(n + 1);

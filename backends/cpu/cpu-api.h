@@ -21,6 +21,7 @@ typedef struct ein_cpu_desc {
   int threads;            // with the caller; 0: as many as the process may use cores, by its quota
   const char *isa;        // "avx512", "avx2", "neon", "plain"; NULL or "": the best there is
   int pin;                // 1: bind the pool's threads to cores
+  int huge_pages;         // 1: large blocks of a ctx's memory ask for pages of 2 MiB, see MEMORY
 } ein_cpu_desc;
 
 // desc and allocator may be NULL. *cpu is NULL on failure: EIN_ERR_ARGUMENT, EIN_ERR_UNSUPPORTED
@@ -34,6 +35,19 @@ EIN_API void ein_cpu_destroy(ein_cpu *cpu);  // NULL is a no-op; not while anyth
 EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc);
 EIN_API const ein_kernels *ein_cpu_kernels(const ein_cpu *cpu);
 EIN_API ein_executor ein_cpu_executor(ein_cpu *cpu);
+
+// What a pool and its kernels have done since they were made.
+typedef struct ein_cpu_counts {
+  int64_t jobs;           // times that threads were given work and waited for: barriers
+  int64_t parts;          // of them
+  int64_t moved;          // parts that another thread ran than the one they belong to
+  int64_t wakes;          // threads that slept and were woken
+  int64_t packed;         // bytes that products wrote into packed blocks
+} ein_cpu_counts;
+
+// From any thread, at any time. The second one: of the first pool that a ctx has; 0: it has none.
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *counts);
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *counts);
 
 // Facts for people, one a line: instruction set, caches, threads, rates by table. Returns the
 // length of the whole text without its NUL, as snprintf does.

@@ -9,6 +9,10 @@ struct ein_cpu {
   ein_kernels kernels;
   ein_allocator allocator;
   size_t bytes;
+  int huge;
+  char apart[EINI_POOL_APART];
+  int64_t packed;              // see eini_cpu
+  char apart_end[EINI_POOL_APART];
   char name[sizeof ((ein_rates *)NULL)->machine];
 };
 
@@ -76,15 +80,30 @@ static void eini_slot_stream(void *user, size_t bytes, const void *src, void *ds
                        (char *)dst);
 }
 
-static void *eini_cpu_alloc_default(size_t size, size_t align, void *user) {
-  (void)align;
-  (void)user;
-  return EINSUM_MALLOC(size);
+// Memory for contexts: blocks of some pages of 2 MiB begin at one and ask for such, where there is
+// a way to ask. All of it is of the cpu's allocator, whose block is kept just below.
+#define EINI_CPU_HUGE ((size_t)2 << 20)
+
+static void *eini_cpu_huge_alloc(size_t size, size_t align, void *user) {
+  const ein_allocator *al = &((const ein_cpu *)user)->allocator;
+  if (size < EINI_CPU_HUGE) return al->alloc_fn(size, align, al->user);
+  if (size > SIZE_MAX - EINI_CPU_HUGE - 64) return NULL;
+  void *raw = al->alloc_fn(size + EINI_CPU_HUGE + 64, 64, al->user);
+  if (raw == NULL) return NULL;
+  char *p = (char *)raw + 64;
+  p += (EINI_CPU_HUGE - (uintptr_t)p % EINI_CPU_HUGE) % EINI_CPU_HUGE;
+  memcpy(p - sizeof raw, &raw, sizeof raw);
+#if defined(__linux__) && defined(SYS_madvise) && (EINI_CPU_X86 || EINI_CPU_NEON)
+  syscall(SYS_madvise, p, size / EINI_CPU_HUGE * EINI_CPU_HUGE, 14);  // MADV_HUGEPAGE, which strict
+#endif                                                                // modes hide
+  return p;
 }
-static void eini_cpu_free_default(void *ptr, size_t size, void *user) {
-  (void)size;
-  (void)user;
-  EINSUM_FREE(ptr);
+
+static void eini_cpu_huge_free(void *ptr, size_t size, void *user) {
+  const ein_allocator *al = &((const ein_cpu *)user)->allocator;
+  void *raw = ptr;
+  if (ptr != NULL && size >= EINI_CPU_HUGE) memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+  al->free_fn(raw, size < EINI_CPU_HUGE ? size : size + EINI_CPU_HUGE + 64, al->user);
 }
 
 // What planners see of the table.
@@ -147,7 +166,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   if (!eini_cpu_detect(&m, desc->isa)) return EIN_ERR_UNSUPPORTED;
   size_t bytes = sizeof(ein_cpu);
 #if EINI_CPU_THREADS
-  bytes += (size_t)(m.is.width - 1) * sizeof(pthread_t);
+  bytes += eini_pool_bytes(m.is.width);
 #endif
   ein_cpu *cpu = (ein_cpu *)allocator->alloc_fn(bytes, 64, allocator->user);
   if (cpu == NULL) return EIN_ERR_NO_MEMORY;
@@ -155,8 +174,10 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   cpu->machine = m;
   cpu->allocator = *allocator;
   cpu->bytes = bytes;
+  cpu->huge = desc->huge_pages;
+  cpu->machine.is.packed = &cpu->packed;
 #if EINI_CPU_THREADS
-  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (pthread_t *)(void *)(cpu + 1));
+  eini_pool_init(&cpu->pool, m.is.width, desc->pin, (char *)(cpu + 1));
   cpu->machine.is.width = cpu->pool.width;
 #else
   cpu->pool.width = 1;
@@ -171,8 +192,8 @@ EIN_API ein_status ein_cpu_create(const ein_cpu_desc *desc, const ein_allocator 
   ein_cpu_desc none;
   ein_allocator plain;
   memset(&none, 0, sizeof none);
-  plain.alloc_fn = eini_cpu_alloc_default;
-  plain.free_fn = eini_cpu_free_default;
+  plain.alloc_fn = eini_default_alloc;
+  plain.free_fn = eini_default_free;
   plain.user = NULL;
   if (cpu == NULL) return EIN_ERR_ARGUMENT;
   *cpu = NULL;
@@ -214,7 +235,38 @@ EIN_API ein_status ein_cpu_use(ein_cpu *cpu, ein_ctx_desc *desc) {
   for (int i = desc->nuse++; i > 0; i--) desc->use[i] = desc->use[i - 1];
   desc->use[0] = &cpu->kernels;
   desc->executor = ein_cpu_executor(cpu);
+  if (!cpu->huge || desc->allocator.alloc_fn != NULL) return EIN_OK;
+  desc->allocator.alloc_fn = eini_cpu_huge_alloc;
+  desc->allocator.free_fn = eini_cpu_huge_free;
+  desc->allocator.user = cpu;
   return EIN_OK;
+}
+
+EIN_API void ein_cpu_counts_get(const ein_cpu *cpu, ein_cpu_counts *n) {
+  if (n == NULL) return;
+  memset(n, 0, sizeof *n);
+  if (cpu == NULL) return;
+#if EINI_CPU_THREADS
+  const eini_pool *p = &cpu->pool;
+  n->jobs = __atomic_load_n(&p->jobs, __ATOMIC_RELAXED);
+  n->parts = __atomic_load_n(&p->parts, __ATOMIC_RELAXED);
+  for (int i = 0; i < p->width; i++) {
+    n->moved += __atomic_load_n(&p->lane[i].moved, __ATOMIC_RELAXED);
+    n->wakes += __atomic_load_n(&p->lane[i].wakes, __ATOMIC_RELAXED);
+  }
+  n->packed = __atomic_load_n(&cpu->packed, __ATOMIC_RELAXED);
+#else
+  n->packed = cpu->packed;
+#endif
+}
+
+EIN_API int ein_cpu_counts_of(const ein_ctx *ctx, ein_cpu_counts *n) {
+  for (int i = 0; ctx != NULL && i < ctx->nkernels; i++) {
+    if (ctx->kernels[i]->contract_run != eini_slot_contract_run) continue;
+    ein_cpu_counts_get((const ein_cpu *)ctx->kernels[i]->user, n);
+    return 1;
+  }
+  return 0;
 }
 
 EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size) {

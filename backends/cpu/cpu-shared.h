@@ -83,7 +83,17 @@ typedef struct eini_cpu {
   int l3s;                     // last-level caches that the threads have between them
   int width;                   // threads
   int halves;                  // 512-bit operations take two passes (Zen 4)
+  int64_t *packed;             // counts bytes; on lines of its own
 } eini_cpu;
+
+// A part's bytes that went into packed blocks.
+static void eini_cpu_packed(const eini_cpu *m, int64_t bytes) {
+#if defined(__GNUC__) || defined(__clang__)
+  if (m->packed != NULL && bytes > 0) __atomic_fetch_add(m->packed, bytes, __ATOMIC_RELAXED);
+#else
+  if (m->packed != NULL) *m->packed += bytes;
+#endif
+}
 
 // Bytes of the last-level caches that all threads have between them.
 static double eini_cpu_l3(const eini_cpu *m) {

@@ -53,8 +53,11 @@ static int eini_cpu_contract_plan(const eini_rated *m, const ein_contract *c, in
     found = 1;
   }
   if (!found && nth >= 0) found = eini_gett_other(m, c, width, nth - able, choice);
-  if (found) eini_cpu_share(choice, width);
-  return found;
+  if (!found) return 0;
+  eini_cpu_share(choice, width);
+  if (eini_cpu_families[choice->state[EINI_FAMILY_WORD]] == &eini_gett_family)
+    eini_gett_share(&m->is, c, choice);
+  return 1;
 }
 
 static ein_status eini_cpu_contract_run(const eini_cpu *m, const ein_contract *c,

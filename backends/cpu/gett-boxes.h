@@ -14,6 +14,9 @@ typedef struct eini_gett_axes {      // V, U or K
   int64_t at[EINI_GETT_AXES], size[EINI_GETT_AXES];  // the current box
 } eini_gett_axes;
 
+// A packed box that several threads make and use: a pair of counts of its shares, begun and made.
+typedef struct eini_gett_slot { uint32_t begun, made; } eini_gett_slot;
+
 typedef struct eini_gett_hand {      // one side of the problem: V or U
   const ein_side *s;
   eini_gett_axes g;
@@ -41,6 +44,10 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   int fresh;
   int odd;                           // panels have values that only the exact tile takes
   char *panels;
+  eini_gett_slot *slots;             // of all boxes, and what lies in them; NULL: packed for itself
+  char *all;
+  int64_t slot_bytes, box;           // box: the current one's number
+  int64_t packed;                    // bytes, so far
   char *spare[EINI_GETT_OPS];        // an operand as it is stored; NULL: in the panels
 } eini_gett_hand;
 
@@ -350,43 +357,87 @@ static void eini_gett_pack_narrow(eini_gett_hand *h, const eini_gett_kit *kit, i
   }
 }
 
+// Packs panels [from, to) of the current box. Values of expressions are made panel by panel, where
+// all operands stand one after the other, and of all panels.
+static void eini_gett_pack_panels(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                                  const char *const *base, int64_t nk, int64_t from,
+                                  int64_t to) {
+  static const int64_t start = 0;
+  const int64_t p = from * h->lanes, np = eini_min64(to * h->lanes, h->np) - p, g = h->granule;
+  const int made = eini_gett_made(h->s, kit, is_u);
+  const char *at[EINI_GETT_OPS];
+  const int64_t *offs[EINI_GETT_OPS];
+  int64_t gap[EINI_GETT_OPS];
+  for (int o = 0; o < h->s->nop; o++) {
+    char *into = h->spare[o] != NULL ? h->spare[o] : h->panels;
+    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]), first = from * h->panel;
+    const eini_gett_pack_arg a = {
+        h->kind[o], eini_min64(h->n - p, np), np, nk, h->lanes, h->kstep[o], h->kcount[o],
+        h->row[o] + p, h->col[o], h->place + p / g, h->flat[o] + p / g, base[o], into};
+    if (size == kit->size) h->pack(&a);
+    else eini_gett_pack_other(&a, g, size);
+    if (made) eini_gett_rest(h, nk, size, into);
+    else if (o > 0)
+      kit->times((to - from) * h->panel, h->panels + first * size, into + first * size);
+    at[o] = into, offs[o] = &start, gap[o] = 1;
+  }
+  for (int64_t i = from; i < to && made; i++) {
+    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
+    for (int o = 0; o < h->s->nop; o++)
+      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
+  }
+  h->packed += (to - from) * h->panel * kit->size;
+}
+
+#define EINI_GETT_SHARES 16  // of a box that threads pack together
+
+// The same for threads that share the box: each takes shares while there are some, and waits for
+// those of others, who are at work on them.
+static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
+                                  const char *const *base, int64_t nk, int64_t panels) {
+#if EINI_CPU_THREADS
+  eini_gett_slot *slot = &h->slots[h->box];
+  const int whole = eini_gett_made(h->s, kit, is_u) || h->lanes % h->granule != 0;
+  int64_t shares = whole ? 1 : EINI_GETT_SHARES;
+  for (int o = 0; o < h->s->nop; o++)
+    if (h->kind[o] == EINI_GETT_ACROSS) shares = 1;  // whose positions are not packed by panels
+  shares = eini_min64(shares, panels);
+  while (__atomic_load_n(&slot->begun, __ATOMIC_RELAXED) < (uint32_t)shares) {
+    const int64_t i = (int64_t)__atomic_fetch_add(&slot->begun, 1, __ATOMIC_RELAXED);
+    if (i >= shares) break;
+    eini_gett_pack_panels(h, kit, is_u, base, nk, panels * i / shares, panels * (i + 1) / shares);
+    __atomic_fetch_add(&slot->made, 1, __ATOMIC_RELEASE);
+  }
+  for (int turn = 0; __atomic_load_n(&slot->made, __ATOMIC_ACQUIRE) < (uint32_t)shares; turn++)
+    if (turn < EINI_POOL_SPIN) eini_pool_pause();
+    else sched_yield();
+#else  // EINI_CPU_THREADS
+  eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+#endif
+}
+
 // Packs the current box of one side; base: the operands at the current box of V or U, K and batch.
-// Values of expressions are made panel by panel, where all operands stand one after the other.
 static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, int is_u,
                            const char *const *base, int64_t nk) {
-  static const int64_t start = 0;
   const int64_t panels = (h->np + h->lanes - 1) / h->lanes;
-  const int made = eini_gett_made(h->s, kit, is_u);
   const eini_gett_pack_fn convert = eini_gett_converter(kit, h->s, is_u);
-  int same = h->fresh;
+  char *into = h->slots == NULL ? h->panels : h->all + h->box * h->slot_bytes;
+  int same = h->fresh && into == h->panels;
   for (int o = 0; o < h->s->nop; o++) same &= h->have[o] == base[o];
   if (same) return;
   for (int o = 0; o < h->s->nop; o++) h->have[o] = base[o];
   h->fresh = 1;
   if (h->in_place) return;
-  const char *at[EINI_GETT_OPS];
-  const int64_t *offs[EINI_GETT_OPS];
-  int64_t gap[EINI_GETT_OPS];
-  for (int o = 0; o < h->s->nop; o++) {
-    char *to = h->spare[o] != NULL ? h->spare[o] : h->panels;
-    const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]);
-    const eini_gett_pack_arg a = {h->kind[o], h->n, h->np, nk, h->lanes, h->kstep[o], h->kcount[o],
-                                  h->row[o], h->col[o], h->place, h->flat[o], base[o], to};
-    if (convert != NULL) {
-      eini_gett_pack_arg n = a;
-      n.dst = h->panels + kit->head * h->lanes * kit->size;
-      eini_gett_pack_narrow(h, kit, is_u, convert, &n);
-      return;
-    }
-    if (size == kit->size) h->pack(&a);
-    else eini_gett_pack_other(&a, h->granule, size);
-    if (made) eini_gett_rest(h, nk, size, to);
-    else if (o > 0) kit->times(panels * h->panel, h->panels, to);
-    at[o] = to, offs[o] = &start, gap[o] = 1;
-  }
-  for (int64_t i = 0; i < panels && made; i++) {
-    h->s->fill_fn(h->s->user, h->lanes * nk, at, offs, gap, h->panels + i * h->panel * kit->size);
-    for (int o = 0; o < h->s->nop; o++)
-      at[o] += h->panel * (int64_t)ein_dtype_size(h->s->dtype[o]);
+  h->panels = into;
+  if (convert != NULL) {  // never shared
+    const eini_gett_pack_arg n = {h->kind[0], h->n, h->np, nk, h->lanes, h->kstep[0], h->kcount[0],
+                                  h->row[0], h->col[0], h->place, h->flat[0], base[0],
+                                  into + kit->head * h->lanes * kit->size};
+    eini_gett_pack_narrow(h, kit, is_u, convert, &n);
+    h->packed += panels * h->panel * kit->size;
+  } else if (h->slots == NULL) {
+    eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  } else {
+    eini_gett_pack_shared(h, kit, is_u, base, nk, panels);
   }
 }

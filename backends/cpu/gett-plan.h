@@ -224,6 +224,7 @@ static int eini_gett_plan_cut(const eini_rated *cpu, const ein_contract *c, int 
   for (int i = 0; i < p.vx->n; i++) *s++ = p.box_v[i];
   for (int i = 0; i < p.ux->n; i++) *s++ = p.box_u[i];
   for (int i = 0; i < p.kx->n; i++) *s++ = p.box_k[i];
+  choice->batches = 1;
   choice->seconds += cpu->call;
   choice->traffic = eini_gett_traffic(c, &p);
   choice->scratch = p.bare ? 0 : eini_gett_layout(&cpu->is, c, &p, NULL, NULL);

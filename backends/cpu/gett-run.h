@@ -48,7 +48,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
-  if (p->past) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
+  if (p->past && scratch != NULL) memset(j->carry, 0, (size_t)j->carries * sizeof *j->carry);
 }
 
 // Elements of a line that stand before the output's first one and before each of its runs;
@@ -175,6 +175,53 @@ static void eini_gett_boxes_of(const eini_gett_axes *g, const int64_t *part, int
   *to = part[1] >= all ? g->total : eini_min64(part[1] / unit, g->total);
 }
 
+// The boxes of one side that threads share, in memory of theirs. Returns where they end.
+static size_t eini_gett_slots(eini_gett_job *j, eini_gett_hand *h, int64_t np, int64_t nk,
+                              char *base, size_t at) {
+  const int64_t bytes = (np + h->lanes - 1) / h->lanes *
+                        eini_gett_panel(h->lanes, nk, j->kit.size) * j->kit.size;
+  h->slot_bytes = eini_up(bytes, 64);
+  h->all = base == NULL ? NULL : base + at;
+  return at + (size_t)h->slot_bytes * (size_t)(h->g.total * j->k.total);
+}
+
+// Counts of all boxes, first of U, then of V; then the boxes.
+static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int64_t flags,
+                               char *base, size_t *cleared) {
+  const int64_t u = flags & EINI_GETT_SHARE_U ? j->u.g.total * j->k.total : 0;
+  const int64_t v = flags & EINI_GETT_SHARE_V ? j->v.g.total * j->k.total : 0;
+  eini_gett_slot *slots = (eini_gett_slot *)(void *)base;
+  size_t at = (size_t)eini_up((u + v) * (int64_t)sizeof *slots, 64);
+  *cleared = at;
+  if (u > 0) at = eini_gett_slots(j, &j->u, p->nu, p->nk, base, at);
+  if (v > 0) at = eini_gett_slots(j, &j->v, p->nv, p->nk, base, at);
+  if (base != NULL && u > 0) j->u.slots = slots;
+  if (base != NULL && v > 0) j->v.slots = slots + u;
+  return at;
+}
+
+// Which sides parts of a plan's grid would pack several times, as far as all their boxes fit beside
+// what else is in the caches.
+static void eini_gett_share(const eini_cpu *cpu, const ein_contract *c, ein_choice *choice) {
+  eini_gett_sketch p;
+  eini_gett_job j;
+  const int64_t flags = choice->state[0];
+  if (!EINI_CPU_THREADS || c->batch.n > 0 || flags & (EINI_GETT_BARE | EINI_GETT_PAST)) return;
+  eini_gett_job_init(cpu, c, choice->state, &p, NULL, &j);
+  const int64_t in_v = choice->grid[p.swap ? 1 : 2], in_u = choice->grid[p.swap ? 2 : 1];
+  for (int side = 0; side < 2; side++) {
+    const int64_t flag = side ? EINI_GETT_SHARE_V : EINI_GETT_SHARE_U;
+    size_t cleared;
+    const eini_gett_hand *h = side ? &j.v : &j.u;
+    if ((side ? in_u : in_v) < 2 || h->in_place) continue;
+    if (eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;  // packed for itself
+    const size_t bytes = eini_gett_shared(&j, &p, choice->state[0] | flag, NULL, &cleared);
+    if ((double)bytes > fmax(0.5 * eini_cpu_l3(cpu), 1 << 20)) continue;
+    choice->state[0] |= flag;
+    choice->shared = bytes, choice->cleared = cleared;
+  }
+}
+
 static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int64_t *vr,
                             const int64_t *ur, int keep) {
   for (int64_t u = ur[0]; u < ur[1]; u++) {
@@ -187,6 +234,7 @@ static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int
         const int64_t kb = keep ? b : a, v = vr[0] + (keep ? a : b);
         eini_gett_box(&j->k, kb);
         eini_gett_box(&j->v.g, v);
+        j->u.box = u * j->k.total + kb, j->v.box = v * j->k.total + kb;
         const int64_t then = b + 1 < inner ? b + 1 : 0, next = a + (b + 1 == inner);
         eini_gett_step(j, kb, batch_at, keep, keep ? vr[0] + next : vr[0] + then,
                        keep ? (next < outer ? then : j->k.total) : next);
@@ -294,6 +342,9 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
                      eini_gett_product(p.vx->n, p.vx->extent), choice->unit[iv], &vr[0], &vr[1]);
   eini_gett_boxes_of(&j.u.g, p.swap ? part->n : part->m,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
+  size_t cleared;
+  if (c->shared != NULL && choice->shared > 0)
+    eini_gett_shared(&j, &p, choice->state[0], (char *)c->shared, &cleared);
   if (j.stream) eini_gett_align(&j);
   eini_gett_begin(cpu, &j.kit);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
@@ -303,6 +354,7 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
   eini_gett_end(cpu, &j.kit);
   for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
   if (j.stream) eini_stream_end();
+  eini_cpu_packed(cpu, j.v.packed + j.u.packed);
   return EIN_OK;
 }
 

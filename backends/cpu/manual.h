@@ -87,6 +87,12 @@
 // start with the default floating-point environment. Without pthreads (Windows) all is done by the
 // caller. Several threads may make and use contexts with one pool at a time.
 //
+// A part of a job belongs to a thread, so that its scratch and blocks stay in that core's caches
+// from one statement to the next; a thread that comes late loses its parts to those that are done
+// with theirs. Sleeping threads are woken as a tree, four by each. Blocks that several parts of a
+// product would pack are packed once, together, in memory they share, where all of them fit half of
+// the last-level caches. ein_cpu_counts_get counts jobs, parts that went elsewhere, bytes packed.
+//
 // Kernels are chosen by predicted seconds, and those depend on the number of threads and the rates:
 // with another number of threads, or other rates, the same call may sum in another order and differ
 // in the last bits. With the same ones every run gives the same bits, however threads take turns.
@@ -114,5 +120,9 @@
 // MEMORY
 //
 // All of it comes from the allocator given, or from EINSUM_MALLOC. Nothing is allocated after
-// ein_cpu_create. The pool and the provider must outlive every ctx and
-// plan that uses them.
+// ein_cpu_create. The pool and the provider must outlive every ctx and plan that uses them.
+//
+// With ein_cpu_desc.huge_pages a ctx that brings no allocator of its own gets one, over the cpu's:
+// blocks of 2 MiB and more, such as the workspaces of large products, begin at a multiple of 2 MiB
+// and ask Linux for pages of that size (MADV_HUGEPAGE), which is granted as the system is set; on
+// other systems they are as they were. Your own workspaces and arrays are yours to ask for.

@@ -1,8 +1,8 @@
 // ================================================================================================
 // >>pool  threads that sleep when there is nothing to do
-// One job at a time. A word counts the workers inside the open job; the caller takes indices as
-// they do, then closes the job and waits until nobody is inside, so that a late worker costs
-// nothing. Invariant: the job's fields change only while the word is 0.
+// One job at a time. Each thread runs the parts of its lane, then what others have not begun. A
+// word counts the workers inside the open job; the caller, who does as they do, closes it and waits
+// until nobody is inside. Invariant: the job's fields change only while the word is 0.
 // ================================================================================================
 
 #if EINI_CPU_POSIX && (defined(__GNUC__) || defined(__clang__))
@@ -11,24 +11,52 @@
 #define EINI_CPU_THREADS 0
 #endif
 
+#define EINI_POOL_APART 128    // bytes that caches fetch together: two lines
+
+#if EINI_CPU_THREADS
+
+// Of a thread, 0 being whoever calls. Others look at it only to take what it has not begun.
+typedef struct eini_pool_lane {
+  uint64_t next;               // serial of the job << 32 | parts taken of this lane
+  int64_t moved, wakes;        // parts of other lanes that this thread ran; threads it woke
+  char apart[EINI_POOL_APART - 24];
+} eini_pool_lane;
+
+typedef struct eini_pool_worker {
+  struct eini_pool *pool;
+  int number;                  // its lane
+  int asleep;                  // under lock
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t work;
+  char apart[EINI_POOL_APART];
+} eini_pool_worker;
+
+#endif  // EINI_CPU_THREADS
+
 typedef struct eini_pool {
   int width;                   // with the caller
 #if EINI_CPU_THREADS
-  pthread_mutex_t lock;
-  pthread_cond_t work, done;
-  pthread_t *thread;           // width - 1 of them
   pid_t owner;                 // the process that has the threads; a fork of it has none
-  int started, pin, numbered;
-  int sleepers, quit;          // under lock
-  int busy;                    // a caller has the pool
-  int joining;                 // the caller sleeps in done
+  int started, pin;
+  eini_pool_lane *lane;        // [width]
+  eini_pool_worker *worker;    // [width - 1]
+  char apart[EINI_POOL_APART];  // between what threads write at different times
   uint32_t word;               // EINI_POOL_OPEN, and the workers inside
+  char apart_left[EINI_POOL_APART];
+  int64_t left;                // parts that nobody has taken
+  char apart_job[EINI_POOL_APART];
   uint32_t serial;             // of the job: a worker enters each once
-  int64_t next;
-  int n;
+  int n, lanes;                // lanes: that have parts, the first ones
   void (*task)(void *arg, int i);
   void *arg;
-  char apart[64];
+  char apart_end[EINI_POOL_APART];
+  int quit;
+  int busy;                    // a caller has the pool
+  int joining;                 // the caller sleeps in done
+  int64_t jobs, parts;         // so far
+  pthread_mutex_t lock;
+  pthread_cond_t done;
 #endif  // EINI_CPU_THREADS
 } eini_pool;
 
@@ -36,6 +64,7 @@ typedef struct eini_pool {
 
 #define EINI_POOL_OPEN 0x80000000u
 #define EINI_POOL_SPIN 300     // pauses before sleeping, some microseconds
+#define EINI_POOL_FAN 4        // threads that one wakes, who wake others
 
 static void eini_pool_pause(void) {
 #if EINI_CPU_X86
@@ -45,22 +74,56 @@ static void eini_pool_pause(void) {
 #endif
 }
 
-static void eini_pool_take(eini_pool *p) {
-  void (*task)(void *arg, int i) = p->task;
-  void *arg = p->arg;
-  int n = p->n;
+// Takes the next part of a lane; -1: all are taken. What another job left there counts as none.
+static int64_t eini_pool_claim(eini_pool *p, int lane) {
+  const int64_t from = (int64_t)p->n * lane / p->lanes;
+  const int64_t count = (int64_t)p->n * (lane + 1) / p->lanes - from;
+  const uint64_t job = (uint64_t)p->serial << 32;
+  uint64_t *next = &p->lane[lane].next, was = __atomic_load_n(next, __ATOMIC_RELAXED);
   for (;;) {
-    int64_t i = __atomic_fetch_add(&p->next, 1, __ATOMIC_RELAXED);
-    if (i >= n) return;
-    task(arg, (int)i);
+    const uint64_t taken = (was ^ job) >> 32 == 0 ? was & UINT32_MAX : 0;
+    if ((int64_t)taken >= count) return -1;
+    if (__atomic_compare_exchange_n(next, &was, job | (taken + 1), 0, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
+      __atomic_fetch_sub(&p->left, 1, __ATOMIC_RELAXED);
+      return from + (int64_t)taken;
+    }
   }
 }
 
-// Enters the open job unless it is the one numbered seen; 0 when there is none.
-static int eini_pool_enter(eini_pool *p, uint32_t *seen) {
+// All there is to do for the thread of a lane: its own parts, then those of the lanes behind it.
+static void eini_pool_take(eini_pool *p, int own) {
+  void (*task)(void *arg, int i) = p->task;
+  void *arg = p->arg;
+  const int lanes = p->lanes;
+  int64_t moved = 0;
+  for (int k = 0; k < lanes; k++) {
+    const int lane = (own + k) % lanes;
+    for (int64_t i; (i = eini_pool_claim(p, lane)) >= 0; moved += lane != own) task(arg, (int)i);
+    if (__atomic_load_n(&p->left, __ATOMIC_RELAXED) <= 0) break;
+  }
+  if (moved > 0) __atomic_fetch_add(&p->lane[own].moved, moved, __ATOMIC_RELAXED);
+}
+
+// Wakes the threads below one in the tree, as far as they have parts.
+static void eini_pool_wake(eini_pool *p, int own) {
+  const int from = own * EINI_POOL_FAN + 1;
+  for (int i = from; i < from + EINI_POOL_FAN && i < p->lanes; i++) {
+    eini_pool_worker *w = &p->worker[i - 1];
+    if (!__atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) continue;
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    __atomic_fetch_add(&p->lane[own].wakes, 1, __ATOMIC_RELAXED);
+  }
+}
+
+// Enters the open job unless it is the one numbered seen, or has no parts for it; 0: there is none.
+static int eini_pool_enter(eini_pool *p, int own, uint32_t *seen) {
   uint32_t word = __atomic_load_n(&p->word, __ATOMIC_SEQ_CST);
   while ((word & EINI_POOL_OPEN) != 0) {
     if (__atomic_load_n(&p->serial, __ATOMIC_ACQUIRE) == *seen) return 0;
+    if (own >= __atomic_load_n(&p->lanes, __ATOMIC_RELAXED)) return 0;
     if (__atomic_compare_exchange_n(&p->word, &word, word + 1, 0, __ATOMIC_SEQ_CST,
                                     __ATOMIC_ACQUIRE)) {
       *seen = __atomic_load_n(&p->serial, __ATOMIC_ACQUIRE);
@@ -80,13 +143,15 @@ static void eini_pool_leave(eini_pool *p) {
 }
 
 // Sleeps until there is a job to enter (1) or the pool ends (0).
-static int eini_pool_sleep(eini_pool *p, uint32_t *seen) {
+static int eini_pool_sleep(eini_pool_worker *w, uint32_t *seen) {
   int entered = 0;
-  pthread_mutex_lock(&p->lock);
-  __atomic_add_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
-  while (!p->quit && !(entered = eini_pool_enter(p, seen))) pthread_cond_wait(&p->work, &p->lock);
-  __atomic_sub_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&w->lock);
+  __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
+  while (!__atomic_load_n(&w->pool->quit, __ATOMIC_SEQ_CST) &&
+         !(entered = eini_pool_enter(w->pool, w->number, seen)))
+    pthread_cond_wait(&w->work, &w->lock);
+  __atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+  pthread_mutex_unlock(&w->lock);
   return entered;
 }
 
@@ -112,19 +177,21 @@ static void eini_pool_bind(int i) {
 }
 
 static void *eini_pool_main(void *user) {
-  eini_pool *p = (eini_pool *)user;
+  eini_pool_worker *w = (eini_pool_worker *)user;
+  eini_pool *p = w->pool;
+  const int number = w->number;
   uint32_t seen = 0;
-  int number = __atomic_add_fetch(&p->numbered, 1, __ATOMIC_RELAXED);
   if (p->pin) eini_pool_bind(number);
   fesetenv(FE_DFL_ENV);
   for (;;) {
     int entered = 0;
     for (int i = 0; i < EINI_POOL_SPIN && !entered; i++) {
-      entered = eini_pool_enter(p, &seen);
+      entered = eini_pool_enter(p, number, &seen);
       if (!entered) eini_pool_pause();
     }
-    if (!entered && !eini_pool_sleep(p, &seen)) return NULL;
-    eini_pool_take(p);
+    if (!entered && !eini_pool_sleep(w, &seen)) return NULL;
+    eini_pool_wake(p, number);
+    eini_pool_take(p, number);
     eini_pool_leave(p);
   }
 }
@@ -142,15 +209,12 @@ static void eini_pool_join(eini_pool *p) {
   pthread_mutex_unlock(&p->lock);
 }
 
-static void eini_pool_wake(eini_pool *p, int n) {
-  if (__atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST) == 0) return;
-  pthread_mutex_lock(&p->lock);
-  if (n - 1 >= p->sleepers) {
-    pthread_cond_broadcast(&p->work);
-  } else {
-    for (int i = 1; i < n; i++) pthread_cond_signal(&p->work);
-  }
-  pthread_mutex_unlock(&p->lock);
+// A job's number. Lanes have those of earlier ones, so they are cleared before numbers come again.
+static uint32_t eini_pool_number(eini_pool *p) {
+  uint32_t serial = p->serial + 1;
+  for (int i = 0; serial == 0 && i < p->width; i++)
+    __atomic_store_n(&p->lane[i].next, 0, __ATOMIC_RELAXED);
+  return serial == 0 ? 1 : serial;
 }
 
 // The slot of ein_executor. A second caller, a task of the pool itself, or a process that has the
@@ -165,13 +229,29 @@ static void eini_pool_for(int n, void (*task)(void *arg, int i), void *arg, void
   p->task = task;
   p->arg = arg;
   p->n = n;
-  __atomic_store_n(&p->next, 0, __ATOMIC_RELAXED);
-  __atomic_add_fetch(&p->serial, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&p->lanes, n < p->width ? n : p->width, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->left, n, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->serial, eini_pool_number(p), __ATOMIC_RELEASE);
   __atomic_store_n(&p->word, EINI_POOL_OPEN, __ATOMIC_SEQ_CST);
-  eini_pool_wake(p, n);
-  eini_pool_take(p);
+  eini_pool_wake(p, 0);
+  eini_pool_take(p, 0);
   eini_pool_join(p);
+  __atomic_fetch_add(&p->jobs, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&p->parts, n, __ATOMIC_RELAXED);
   __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE);
+}
+
+static int eini_pool_add(eini_pool *p, int i) {
+  eini_pool_worker *w = &p->worker[i];
+  w->pool = p;
+  w->number = i + 1;
+  if (pthread_mutex_init(&w->lock, NULL) != 0) return 0;
+  if (pthread_cond_init(&w->work, NULL) == 0) {
+    if (pthread_create(&w->thread, NULL, eini_pool_main, w) == 0) return 1;
+    pthread_cond_destroy(&w->work);
+  }
+  pthread_mutex_destroy(&w->lock);
+  return 0;
 }
 
 // Threads get every signal blocked, so that a program's handlers run on its own threads.
@@ -181,28 +261,32 @@ static void eini_pool_start(eini_pool *p) {
   sigfillset(&all);
   int masked = pthread_sigmask(SIG_BLOCK, &all, &old) == 0;
 #endif
-  while (p->started < p->width - 1) {
-    if (pthread_create(&p->thread[p->started], NULL, eini_pool_main, p) != 0) break;
-    p->started++;
-  }
+  while (p->started < p->width - 1 && eini_pool_add(p, p->started)) p->started++;
 #ifdef SIG_BLOCK
   if (masked) pthread_sigmask(SIG_SETMASK, &old, NULL);
 #endif
   p->width = p->started + 1;
 }
 
-// thread: room for width - 1. Fewer threads than asked for are no mistake.
-static void eini_pool_init(eini_pool *p, int width, int pin, pthread_t *thread) {
+// Bytes of lanes and workers.
+static size_t eini_pool_bytes(int width) {
+  return (size_t)width * (sizeof(eini_pool_lane) + sizeof(eini_pool_worker)) + EINI_POOL_APART;
+}
+
+// room: so many zero bytes. Fewer threads than asked for are no mistake.
+static void eini_pool_init(eini_pool *p, int width, int pin, char *room) {
+  room += (EINI_POOL_APART - (uintptr_t)room % EINI_POOL_APART) % EINI_POOL_APART;
   p->owner = getpid();
   p->width = width;
-  p->thread = thread;
+  p->lane = (eini_pool_lane *)(void *)room;
+  p->worker = (eini_pool_worker *)(void *)(p->lane + width);
   p->pin = pin;
   if (width < 2) return;
   if (pthread_mutex_init(&p->lock, NULL) != 0) {
     p->width = 1;
     return;
   }
-  if (pthread_cond_init(&p->work, NULL) != 0 || pthread_cond_init(&p->done, NULL) != 0) {
+  if (pthread_cond_init(&p->done, NULL) != 0) {
     p->width = 1;  // what was made needs no destruction on systems where making it can fail
     return;
   }
@@ -211,16 +295,19 @@ static void eini_pool_init(eini_pool *p, int width, int pin, pthread_t *thread) 
 
 // In a fork there is nobody to wait for, and the locks are as some thread left them.
 static void eini_pool_end(eini_pool *p) {
-  if (p->started > 0 && p->owner == getpid()) {
-    pthread_mutex_lock(&p->lock);
-    p->quit = 1;
-    pthread_cond_broadcast(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->started; i++) pthread_join(p->thread[i], NULL);
-    pthread_cond_destroy(&p->done);
-    pthread_cond_destroy(&p->work);
-    pthread_mutex_destroy(&p->lock);
+  if (p->started == 0 || p->owner != getpid()) return;
+  __atomic_store_n(&p->quit, 1, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < p->started; i++) {
+    eini_pool_worker *w = &p->worker[i];
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->work);
+    pthread_mutex_destroy(&w->lock);
   }
+  pthread_cond_destroy(&p->done);
+  pthread_mutex_destroy(&p->lock);
 }
 
 #else  // EINI_CPU_THREADS

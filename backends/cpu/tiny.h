@@ -245,6 +245,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->grid[0] = batch, choice->unit[0] = 1;
   choice->grid[1] = (m + 63) / 64, choice->unit[1] = 64;
   choice->grid[2] = (n + 63) / 64, choice->unit[2] = 64;
+  choice->batches = c->batch.n == 0;
   choice->scratch = 0;
   if (c->scaled) {
     const int64_t tile = eini_min64(rows, 8) * eini_min64(lanes, 3 * vl) * kern->size;
@@ -369,13 +370,36 @@ static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein
   }
 }
 
+// A batch of problems each of which is planned alone: what follows is asked for where all of them
+// come from beyond the second cache.
+static void eini_dir_tiny_batch(const eini_cpu *cpu, const ein_contract *c, const ein_part *part,
+                                int64_t *s) {
+  const ein_side *p = s[EINI_DIR_SWAP] ? &c->q : &c->p, *q = s[EINI_DIR_SWAP] ? &c->p : &c->q;
+  s[EINI_DIR_BP] = p->batch[0][0];
+  s[EINI_DIR_BQ] = q->batch[0][0];
+  s[EINI_DIR_BO] = c->out_batch[0];
+  const double step = (double)eini_abs64(s[EINI_DIR_BP]) + (double)eini_abs64(s[EINI_DIR_BQ]) +
+                      (double)eini_abs64(s[EINI_DIR_BO]);
+  const double all = step * (double)(part->batch[1] - part->batch[0]);
+  if (all * (double)eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type)->size < (double)cpu->l2 ||
+      s[EINI_DIR_BLOCK] < 1 || s[EINI_DIR_BY_ROWS])
+    return;
+  s[EINI_DIR_NEXT] = EINI_DIR_AT_ONCE;
+  s[EINI_DIR_ONE] = 0;
+}
+
 // A single tile is run at once: the loops around it would take as long.
 static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
                                     const ein_choice *choice, const ein_part *part,
                                     void *scratch) {
   static const int64_t zero = 0;
   const int64_t *s = choice->state;
-  (void)cpu;
+  int64_t many[sizeof choice->state / sizeof *choice->state];
+  if (choice->batches && c->batch.n > 0) {
+    memcpy(many, s, sizeof many);
+    eini_dir_tiny_batch(cpu, c, part, many);
+    s = many;
+  }
   if (s[EINI_DIR_ONE] == 0) {
     eini_dir_tiny_all(c, s, part, (char *)scratch);
     return EIN_OK;
@@ -383,11 +407,17 @@ static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
   const int swap = (int)s[EINI_DIR_SWAP];
   const ein_side *p = swap ? &c->q : &c->p, *q = swap ? &c->p : &c->q;
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
-  const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
-                           &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
-                           q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
-  kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]](&t);
-  return EIN_OK;
+  eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
+                     &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
+                     q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
+  const eini_dir_tile_fn tile = kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]];
+  for (int64_t b = part->batch[0];;) {
+    tile(&t);
+    if (++b >= part->batch[1]) return EIN_OK;
+    t.p += s[EINI_DIR_BP] * kern->size;
+    t.q += s[EINI_DIR_BQ] * kern->size;
+    t.out += s[EINI_DIR_BO] * kern->size;
+  }
 }
 
 EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
