@@ -338,6 +338,76 @@ static void test_long(void) {
   problem_end(&x);
 }
 
+// An element of a block in the whole tensor.
+static int64_t in_whole(const eini_tensor *e, const int64_t *origin, const int64_t *extent,
+                        int64_t k) {
+  int64_t at = 0, step = 1;
+  for (int r = e->rank - 1; r >= 0; r--) {
+    at += (origin[r] + k % extent[r]) * step;
+    k /= extent[r];
+    step *= e->shape[r];
+  }
+  return at;
+}
+
+// Blocks that a run binds are the host's; what is between them is not.
+static void test_blocks(void) {
+  enum { PLACES = 3 };
+  static cuts c;
+  problem x;
+  ein_fabric f;
+  ein_dist_desc desc;
+  ein_dist_info info;
+  ein_dist *d = NULL;
+  ein_run run;
+  void *block[MAX_TENSORS][PLACES], *out[MAX_TENSORS * PLACES];
+  const void *in[MAX_TENSORS * PLACES];
+  int nin = 0, nout = 0, wrong = 0;
+  problem_begin(&x, "input A[i=21,j=18], B[j,k=15] : f64\nT[i,k] = A[i,j]*B[j,k]\n"
+                    "Y[k,i] = T[i,k]*2 + 1\nM[k] = max[i](Y[k,i])\noutput Y, M\n");
+  rng_state = 4;
+  random_cuts(x.g, PLACES, &c);
+  memset(&desc, 0, sizeof desc);
+  memset(&run, 0, sizeof run);
+  ein_cuda *cuda = open_devices(PLACES, NULL);
+  ein_ctx *ctx = ctx_on(cuda, NULL, 1);
+  CHECK(ein_fabric_copying(ctx, PLACES, &f) == EIN_OK);
+  desc.fabric = &f;
+  desc.parts = c.parts;
+  desc.pins = c.pins;
+  desc.blocks = 1;
+  CHECK(ein_dist_create(ctx, x.g, &desc, &d) == EIN_OK);
+  CHECK(ein_dist_info_get(d, &info) == EIN_OK && info.away_bytes > 0);
+  for (int back = 0; back < 2; back++) {
+    for (int t = 0; t < x.g->ntensor; t++) {
+      const eini_tensor *e = &x.g->tensor[t];
+      int64_t origin[4], extent[4], n;
+      for (int q = 0; q < PLACES && e->role != EIN_ROLE_TEMP; q++) {
+        CHECK(ein_dist_block(d, t, q, origin, extent, &n) == EIN_OK);
+        if (!back) block[t][q] = n > 0 ? orc_alloc(n, sizeof(double)) : NULL;
+        double *here = (double *)block[t][q], *whole = (double *)x.v.data[t];
+        for (int64_t k = 0; k < n; k++) {
+          const int64_t at = in_whole(e, origin, extent, k);
+          if (e->role == EIN_ROLE_INPUT && !back) here[k] = whole[at];
+          else if (back) wrong += fabs(here[k] - whole[at]) > 0;
+        }
+        if (back) free(here);
+        else if (e->role == EIN_ROLE_INPUT) in[nin++] = here;
+        else out[nout++] = here;
+      }
+    }
+    run.in = in;
+    run.out = out;
+    if (!back) CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
+  }
+  CHECK(wrong == 0 && ein_cuda_counts_get(cuda).peer > 0);
+  ein_dist_destroy(d);
+  ein_fabric_destroy(&f);
+  ein_ctx_destroy(ctx);
+  ein_cuda_destroy(cuda);
+  problem_end(&x);
+}
+
 // Under a schedule, too, what a place computes runs on its device, whatever the fabric.
 static void test_steps(void) {
   static const char text[] =
@@ -476,6 +546,7 @@ int main(int argc, char **argv) {
   *(void **)&stub_ran = dlsym(h, "stub_ran");
   test_exact();
   test_random(graphs, seed);
+  test_blocks();
   test_steps();
   test_failures(0);
   test_failures(1);
