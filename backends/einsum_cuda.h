@@ -1231,7 +1231,7 @@ static void eini_cuda_say_narrow(eini_text *t, ein_dtype from, ein_dtype to, con
 // the program. What it cannot say makes the whole kernel none.
 // ================================================================================================
 
-#define EINI_CUDA_SOURCE ((size_t)1 << 16)  // bytes of a generated source at most
+#define EINI_CUDA_SOURCE ((size_t)1 << 17)  // bytes of a generated source at most
 #define EINI_CUDA_REGS 192                  // registers and steps of an expression at most
 
 // What a source is made with. q: how many numbers of doubles params have taken.

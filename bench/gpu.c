@@ -8,7 +8,8 @@
 //     extent, for trying it out (rates mean nothing then); -l in place of CUDA's libraries, for
 //     trying it out without a GPU. FILE:functional: its cases of two operands with a1*A+b1 and
 //     a2*B+b2 in their place, in f64 and f32. A FILE that ends in .ein is a program, its sizes
-//     behind a colon: layer.ein:s=2048,a=4096. Cases with fields, programs and Python alone are
+//     behind a colon: layer.ein:s=2048,a=4096; it is timed as chosen, with groups that go along an
+//     index, and with those of whole rows. Cases with fields, programs and Python alone are
 //     left out. Cases run in f64, f32, tf32 (f32 whose products round to TF32) and bf16, unless
 //     they name a dtype.
 #define _POSIX_C_SOURCE 199309L
