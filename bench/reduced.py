@@ -147,10 +147,9 @@ def main():
         batch = max(1, int(2e8 * opt.threads / flops))
         samples = list(entries(lib, opt, expr, ext))
         least = {label: float("inf") for label, _ in samples}
-        for _ in range(opt.rounds):
-            for label, sample in samples:
-                if least[label] < 10 * least.get(label.replace("torch ", ""), 1) or \
-                        least[label] == float("inf"):  # what is far slower is timed once
+        for r in range(opt.rounds):
+            for label, sample in samples:  # what is far slower is timed twice
+                if r < 2 or least[label] < 10 * least[label.replace("torch ", "")]:
                     least[label] = min(least[label], sample(batch))
         for label in least:
             if label.startswith("torch"):

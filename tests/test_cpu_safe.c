@@ -290,12 +290,17 @@ static void run_problem(ein_cpu *cpu, ein_ctx *ctx, problem *p) {
   ein_plan_destroy(plan);
 }
 
-// Every family has had its turn where the machine has vectors.
+// Every family has had its turn where the machine has vectors; of those of dot products, which need
+// more of it and come in each other's way, one.
 static void check_families(const ein_cpu *cpu) {
+  long dots = 0;
   for (int i = 0; eini_cpu_families[i] != NULL; i++) {
-    printf("%s %ld ", eini_cpu_families[i]->name, families[i]);
-    CHECK(families[i] > 0 || cpu->machine.is.isa == EINI_ISA_PLAIN);
+    const eini_cpu_family *f = eini_cpu_families[i];
+    printf("%s %ld ", f->name, families[i]);
+    if (f->run == eini_gett_run && f != &eini_gett_family) dots += families[i];
+    else CHECK(families[i] > 0 || cpu->machine.is.isa == EINI_ISA_PLAIN);
   }
+  CHECK(dots > 0 || cpu->machine.is.isa < EINI_ISA_AVX2);
   printf("copies %ld streams %ld\n", copies, streams);
   CHECK(copies > 0 && (streams > 0 || cpu->kernels.stream_fn == NULL));
 }

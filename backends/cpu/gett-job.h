@@ -294,6 +294,12 @@ static void eini_gett_leave_converted(eini_gett_job *j, int64_t u0, int64_t nu, 
     for (int64_t p = p0, len; (len = eini_gett_piece(&j->v, &p, p1)) > 0; p += len) {
       const char *row = rows + (u - u0) * ld + (p - p0) * size;
       char *dst = j->out + j->u.out[u] * to;
+      const int64_t whole = j->unit ? len / EINI_LANES * EINI_LANES : 0;
+      if (whole > 0) {  // at once where they go
+        j->narrow(whole, row, row, row, dst + j->v.out[p] * to);
+        len = whole;
+        continue;
+      }
       len = eini_min64(len, EIN_POINTS);
       j->narrow(eini_whole_lanes(len), row, row, row, j->values);  // rows have room behind them
       if (j->unit) memcpy(dst + j->v.out[p] * to, j->values, (size_t)(len * to));
