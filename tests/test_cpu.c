@@ -542,9 +542,12 @@ static double ulps(double x, double y, int single) {
 static const ein_dtype types[4] = {EIN_I32, EIN_I64, EIN_F32, EIN_F64};
 static const int sizes[4] = {4, 8, 4, 8};
 
+static int mild;  // no special values, none far from 0: what vectors of such are made by
+
 static double random_value(void) {
   static const double special[] = {0.0, -0.0, 1.0, -1.0, HUGE_VAL, -HUGE_VAL, 0.5, 2.5, 1e-310};
   int64_t r = pick(20);
+  if (mild) return (double)(pick(1 << 30) - (1 << 29)) / (1 << 25);
   if (r < 9) return special[r];
   if (r == 9) return HUGE_VAL - HUGE_VAL;
   return ((double)pick(1 << 30) - (1 << 29)) / (double)((int64_t)1 << pick(40));
@@ -694,6 +697,8 @@ static void test_exp(const ein_kernels *k, const char *isa) {
   ein_chunk_fn fn = k->chunk_fn(k->user, EIN_OP_EXP, EIN_F64);
   ein_chunk_fn fn32 = k->chunk_fn(k->user, EIN_OP_EXP, EIN_F32);
   double worst = 0, where = 0, worst32 = 0;
+  const int has = strcmp(isa, "plain") != 0;
+  CHECK((fn != NULL) == has && (fn32 != NULL) == has);
   for (int r = 0; fn != NULL && fn32 != NULL && r < 2000; r++) {
     int64_t n = 16 * (1 + pick(N / 16)), turn = pick(n);
     int same = 1;
@@ -869,6 +874,7 @@ static void test_rows(const ein_kernels *own) {
     char *data[4];
     chunks.stream_bytes = pick(2) ? 64 : (size_t)1 << 40;
     chunks.map_plan = NULL;
+    mild = pick(3) == 0;
     for (int i = 0; i < 5; i++) fill_values(types[t], ROOM, memory[i]);
     for (int i = 0; i < 4; i++) data[i] = (char *)memory[i] + pick(8) * size;
     for (int i = 0; i < 3; i++) step[i][0] = pick(4) || (i == 0 && place) ? 1 : 0;
@@ -892,6 +898,7 @@ static void test_rows(const ein_kernels *own) {
     CHECK(same);
     if (!same) printf("  row of %lld: %s, type %d%s\n", (long long)n, map, t, place ? "*" : "");
   }
+  mild = 0;
 }
 
 // Rows that are made together, past the caches or because they are short, have the bits of chunks,
