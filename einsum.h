@@ -4836,6 +4836,15 @@ static const ein_rates *eini_rates_of(const ein_ctx *ctx) {
   return ctx->rated ? &ctx->rates : eini_rates_table(ctx->nkernels, ctx->kernels);
 }
 
+// Of a thread by itself, where all of a ctx's have less than so many times that.
+static const ein_rates *eini_rates_one(const ein_ctx *ctx) {
+  for (int l = 0; ctx != NULL && ctx->rated && l < EIN_MEMORY_LEVELS; l++)
+    if (ctx->rates.read_bw[l] < ctx->given.read_bw[l] ||
+        ctx->rates.copy_bw[l] < ctx->given.copy_bw[l])
+      return &ctx->given;
+  return NULL;
+}
+
 static eini_diag *eini_diag_of(ein_ctx *ctx) { return ctx == NULL ? NULL : &ctx->diag; }
 
 // A new graph with copies of the ctx's registrations; NULL when out of memory.
@@ -15256,6 +15265,7 @@ typedef struct eini_lowering {
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
   const ein_rates *given;   // the same, where providers are to predict from them; or NULL
+  const ein_rates *one;     // with given: of a thread that runs while others rest; or NULL
   double slower;            // with given: see eini_rates_slower
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[EINI_GROUP_LOOPS];   //   how many values a task sees: of a block that begins at b,
@@ -15549,6 +15559,16 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
 // ================================================================================================
 
 // A provider, NULL the portable kernels, about what a task of this kind is.
+static int eini_asked_at(eini_task_kind kind, const ein_kernels *p, const void *what, int width,
+                         int nth, ein_choice *h) {
+  if (kind == EINI_TASK_CONTRACT)
+    return p->contract_plan != NULL &&
+           p->contract_plan(p->user, (const ein_contract *)what, width, nth, h);
+  if (kind == EINI_TASK_COPY)
+    return p->copy_plan != NULL && p->copy_plan(p->user, (const ein_copy *)what, width, nth, h);
+  return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, width, nth, h);
+}
+
 static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
                       const void *what, int nth, ein_choice *h) {
   memset(h, 0, sizeof *h);
@@ -15557,13 +15577,35 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
     if (can && lo->given != NULL) h->seconds *= lo->slower;
     return can;
   }
-  if (kind == EINI_TASK_CONTRACT)
-    return p->contract_plan != NULL &&
-           p->contract_plan(p->user, (const ein_contract *)what, lo->width, nth, h);
-  if (kind == EINI_TASK_COPY)
-    return p->copy_plan != NULL &&
-           p->copy_plan(p->user, (const ein_copy *)what, lo->width, nth, h);
-  return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, lo->width, nth, h);
+  return eini_asked_at(kind, p, what, lo->width, nth, h);
+}
+
+// The same by one thread while the others rest, where bandwidth is what they would share: taken
+// where threads gain less than their start.
+static void eini_asked_one(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
+                           const void *what, ein_choice *h) {
+  const double start = lo->given->start > 0 ? lo->given->start : EINI_START_SECONDS;
+  ein_contract c;
+  ein_copy y;
+  ein_map m;
+  ein_choice one;
+  memset(&one, 0, sizeof one);
+  if (kind == EINI_TASK_CONTRACT) {
+    c = *(const ein_contract *)what;
+    c.rates = lo->one;
+    what = &c;
+  } else if (kind == EINI_TASK_COPY) {
+    y = *(const ein_copy *)what;
+    y.rates = lo->one;
+    what = &y;
+  } else {
+    m = *(const ein_map *)what;
+    m.rates = lo->one;
+    what = &m;
+  }
+  if (!eini_asked_at(kind, p, what, 1, -1, &one) || !(one.seconds <= h->seconds + start)) return;
+  for (int i = 0; i < 3; i++) one.grid[i] = 1;
+  *h = one;
 }
 
 // Has who runs a task a memory of its own?
@@ -15624,6 +15666,8 @@ static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p
   if (!away && t->best != NULL && lo->away != NULL && lo->away->alone) return;  // it runs there
   for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
     if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
+    if (lo->one != NULL && p != NULL && ways == 0 && lo->width > 1 && !away)
+      eini_asked_one(lo, t->kind, p, what, &h);
     if (lo->away != NULL) h.seconds += eini_stay_seconds(lo, t, away);
     memcpy(one.variant, h.variant, sizeof one.variant);
     one.seconds = h.seconds;
@@ -19911,6 +19955,7 @@ struct ein_plan {
   const ein_kernels *away;      // whose memory tasks may use, or NULL,
   eini_stay *stay;              //   and what of slots may lie there (part staging)
   const ein_rates *rates;       // or NULL
+  const ein_rates *one;         // where threads share bandwidths: of one alone; or NULL
   ein_graph *graph;             // lives in an arena of its own; statements name the tasks
   int nin, nout, nslot;
   eini_port *in, *out;
@@ -22894,6 +22939,11 @@ static ein_status eini_plan_places(ein_plan *p, eini_seat *seat) {
 
 // Room for the parts that run at one time, and for what they share.
 static void eini_plan_parts(ein_plan *p) {
+  for (int k = 0; k < p->ntask; k++) {
+    if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
+    if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
+      p->scratch_bytes = p->watch[k]->scratch;
+  }
   p->most_parts = p->executor.width;
   for (int k = 0; k < p->ntask; k++) {
     const int n = p->wave == NULL ? 1 : p->wave[k];
@@ -22926,6 +22976,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.kernels = p->kernels;
   lo.rates = p->rates;
   lo.given = p->rates == table ? NULL : p->rates;
+  lo.one = lo.given == NULL ? NULL : p->one;
   lo.slower = eini_rates_slower(table, lo.given);
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
@@ -22938,11 +22989,6 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_places(p, seat));
   EINI_TRY(eini_plan_apart(p));
   eini_plan_parts(p);
-  for (int k = 0; k < p->ntask; k++) {
-    if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
-    if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
-      p->scratch_bytes = p->watch[k]->scratch;
-  }
   lo.wanted = NULL;
   lo.at_home = 1;
   EINI_TRY(eini_plan_copies(p, &lo));
@@ -25520,6 +25566,7 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
                                          ctx == NULL ? 0 : ctx->nkernels);
   p->kernels = kernels;
   p->rates = eini_rates_of(ctx);
+  p->one = eini_rates_one(ctx);
   p->nkernels = ctx == NULL || kernels == NULL ? 0 : ctx->nkernels;
   for (int i = 0; i < p->nkernels; i++) kernels[i] = ctx->kernels[i];
   p->alias = -1;

@@ -300,6 +300,7 @@ static ein_status eini_plan_new(ein_ctx *ctx, ein_plan **out) {
                                          ctx == NULL ? 0 : ctx->nkernels);
   p->kernels = kernels;
   p->rates = eini_rates_of(ctx);
+  p->one = eini_rates_one(ctx);
   p->nkernels = ctx == NULL || kernels == NULL ? 0 : ctx->nkernels;
   for (int i = 0; i < p->nkernels; i++) kernels[i] = ctx->kernels[i];
   p->alias = -1;

@@ -282,6 +282,15 @@ static const ein_rates *eini_rates_of(const ein_ctx *ctx) {
   return ctx->rated ? &ctx->rates : eini_rates_table(ctx->nkernels, ctx->kernels);
 }
 
+// Of a thread by itself, where all of a ctx's have less than so many times that.
+static const ein_rates *eini_rates_one(const ein_ctx *ctx) {
+  for (int l = 0; ctx != NULL && ctx->rated && l < EIN_MEMORY_LEVELS; l++)
+    if (ctx->rates.read_bw[l] < ctx->given.read_bw[l] ||
+        ctx->rates.copy_bw[l] < ctx->given.copy_bw[l])
+      return &ctx->given;
+  return NULL;
+}
+
 static eini_diag *eini_diag_of(ein_ctx *ctx) { return ctx == NULL ? NULL : &ctx->diag; }
 
 // A new graph with copies of the ctx's registrations; NULL when out of memory.

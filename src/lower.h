@@ -5,6 +5,16 @@
 // ================================================================================================
 
 // A provider, NULL the portable kernels, about what a task of this kind is.
+static int eini_asked_at(eini_task_kind kind, const ein_kernels *p, const void *what, int width,
+                         int nth, ein_choice *h) {
+  if (kind == EINI_TASK_CONTRACT)
+    return p->contract_plan != NULL &&
+           p->contract_plan(p->user, (const ein_contract *)what, width, nth, h);
+  if (kind == EINI_TASK_COPY)
+    return p->copy_plan != NULL && p->copy_plan(p->user, (const ein_copy *)what, width, nth, h);
+  return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, width, nth, h);
+}
+
 static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
                       const void *what, int nth, ein_choice *h) {
   memset(h, 0, sizeof *h);
@@ -13,13 +23,35 @@ static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_ke
     if (can && lo->given != NULL) h->seconds *= lo->slower;
     return can;
   }
-  if (kind == EINI_TASK_CONTRACT)
-    return p->contract_plan != NULL &&
-           p->contract_plan(p->user, (const ein_contract *)what, lo->width, nth, h);
-  if (kind == EINI_TASK_COPY)
-    return p->copy_plan != NULL &&
-           p->copy_plan(p->user, (const ein_copy *)what, lo->width, nth, h);
-  return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, lo->width, nth, h);
+  return eini_asked_at(kind, p, what, lo->width, nth, h);
+}
+
+// The same by one thread while the others rest, where bandwidth is what they would share: taken
+// where threads gain less than their start.
+static void eini_asked_one(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
+                           const void *what, ein_choice *h) {
+  const double start = lo->given->start > 0 ? lo->given->start : EINI_START_SECONDS;
+  ein_contract c;
+  ein_copy y;
+  ein_map m;
+  ein_choice one;
+  memset(&one, 0, sizeof one);
+  if (kind == EINI_TASK_CONTRACT) {
+    c = *(const ein_contract *)what;
+    c.rates = lo->one;
+    what = &c;
+  } else if (kind == EINI_TASK_COPY) {
+    y = *(const ein_copy *)what;
+    y.rates = lo->one;
+    what = &y;
+  } else {
+    m = *(const ein_map *)what;
+    m.rates = lo->one;
+    what = &m;
+  }
+  if (!eini_asked_at(kind, p, what, 1, -1, &one) || !(one.seconds <= h->seconds + start)) return;
+  for (int i = 0; i < 3; i++) one.grid[i] = 1;
+  *h = one;
 }
 
 // Has who runs a task a memory of its own?
@@ -80,6 +112,8 @@ static void eini_ask(const eini_lowering *lo, eini_task *t, const ein_kernels *p
   if (!away && t->best != NULL && lo->away != NULL && lo->away->alone) return;  // it runs there
   for (int nth = ways > 0 ? 0 : -1; nth < ways; nth++) {
     if (!eini_asked(lo, t->kind, p, what, nth, &h)) break;
+    if (lo->one != NULL && p != NULL && ways == 0 && lo->width > 1 && !away)
+      eini_asked_one(lo, t->kind, p, what, &h);
     if (lo->away != NULL) h.seconds += eini_stay_seconds(lo, t, away);
     memcpy(one.variant, h.variant, sizeof one.variant);
     one.seconds = h.seconds;

@@ -34,6 +34,7 @@ typedef struct eini_lowering {
   const ein_kernels *fast;  // provider of chunk functions, or NULL
   const ein_rates *rates;   // or NULL
   const ein_rates *given;   // the same, where providers are to predict from them; or NULL
+  const ein_rates *one;     // with given: of a thread that runs while others rest; or NULL
   double slower;            // with given: see eini_rates_slower
   eini_walk walk;           // in a group: its loops, by indices of the statement at hand,
   int64_t len[EINI_GROUP_LOOPS];   //   how many values a task sees: of a block that begins at b,

@@ -35,6 +35,7 @@ struct ein_plan {
   const ein_kernels *away;      // whose memory tasks may use, or NULL,
   eini_stay *stay;              //   and what of slots may lie there (part staging)
   const ein_rates *rates;       // or NULL
+  const ein_rates *one;         // where threads share bandwidths: of one alone; or NULL
   ein_graph *graph;             // lives in an arena of its own; statements name the tasks
   int nin, nout, nslot;
   eini_port *in, *out;

@@ -303,6 +303,11 @@ static ein_status eini_plan_places(ein_plan *p, eini_seat *seat) {
 
 // Room for the parts that run at one time, and for what they share.
 static void eini_plan_parts(ein_plan *p) {
+  for (int k = 0; k < p->ntask; k++) {
+    if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
+    if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
+      p->scratch_bytes = p->watch[k]->scratch;
+  }
   p->most_parts = p->executor.width;
   for (int k = 0; k < p->ntask; k++) {
     const int n = p->wave == NULL ? 1 : p->wave[k];
@@ -335,6 +340,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.kernels = p->kernels;
   lo.rates = p->rates;
   lo.given = p->rates == table ? NULL : p->rates;
+  lo.one = lo.given == NULL ? NULL : p->one;
   lo.slower = eini_rates_slower(table, lo.given);
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
@@ -347,11 +353,6 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   EINI_TRY(eini_plan_places(p, seat));
   EINI_TRY(eini_plan_apart(p));
   eini_plan_parts(p);
-  for (int k = 0; k < p->ntask; k++) {
-    if (p->task[k].scratch > p->scratch_bytes) p->scratch_bytes = p->task[k].scratch;
-    if (p->checked && p->watch[k] != NULL && p->watch[k]->scratch > p->scratch_bytes)
-      p->scratch_bytes = p->watch[k]->scratch;
-  }
   lo.wanted = NULL;
   lo.at_home = 1;
   EINI_TRY(eini_plan_copies(p, &lo));

@@ -438,6 +438,73 @@ static void test_waves(int trials) {
   CHECK(saved * 5 > trials);
 }
 
+// ---- bandwidth that threads share ----
+
+// Jobs of one run of a statement that memory limits, where two threads have `times` the bandwidth
+// of one, and what it was predicted to take.
+static int64_t jobs_with(const char *expr, double times, int threads, double *seconds) {
+  const int64_t shape[2] = {1500, 1500};
+  const size_t bytes = 1500 * 1500 * sizeof(double);
+  char *data = (char *)calloc(2, bytes);
+  ein_cpu_desc c;
+  ein_ctx_desc d;
+  ein_cpu *cpu;
+  ein_ctx *ctx;
+  ein_cpu_counts n;
+  ein_einsum_desc e;
+  ein_plan *plan = NULL;
+  ein_plan_info info;
+  ein_run run;
+  const void *in[1] = {data};
+  void *out[1] = {data + bytes};
+  memset(&c, 0, sizeof c);
+  memset(&d, 0, sizeof d);
+  memset(&e, 0, sizeof e);
+  memset(&run, 0, sizeof run);
+  c.threads = threads;
+  CHECK(ein_cpu_create(&c, NULL, &cpu) == EIN_OK && ein_cpu_use(cpu, &d) == EIN_OK);
+  CHECK(ein_ctx_create(&d, &ctx) == EIN_OK);
+  ein_rates r = ein_ctx_rates_get(ctx);
+  r.machine[0] = 0;
+  r.threads = threads;
+  r.start = 1e-6;
+  for (int l = 0; l < EIN_MEMORY_LEVELS; l++)
+    r.all_read_bw[l] = times * r.read_bw[l], r.all_copy_bw[l] = times * r.copy_bw[l];
+  CHECK(ein_ctx_rates(ctx, &r) == EIN_OK);
+  const ein_ztensor v[2] = {ein_tensor(EIN_F64, 2, shape, NULL),
+                            ein_tensor(EIN_F64, strchr(expr, '>')[2] ? 2 : 1, shape, NULL)};
+  e.expr = expr;
+  e.nin = 1;
+  e.in = v;
+  e.out = &v[1];
+  CHECK(ein_plan_create(ctx, &e, &plan) == EIN_OK);
+  CHECK(ein_plan_info_get(plan, &info) == EIN_OK);
+  *seconds = info.seconds;
+  run.in = in;
+  run.out = out;
+  CHECK(ein_plan_execute(plan, &run) == EIN_OK);
+  ein_cpu_counts_get(cpu, &n);
+  ein_plan_destroy(plan);
+  ein_ctx_destroy(ctx);
+  ein_cpu_destroy(cpu);
+  free(data);
+  return n.jobs;
+}
+
+static void test_bandwidth(void) {
+  static const char *const exprs[] = {"ij->ji", "ij->j", "ij->i"};
+  for (int i = 0; i < 3; i++) {
+    double one, same, twice;
+    CHECK(jobs_with(exprs[i], 1, 1, &one) == 0);
+    const int64_t none = jobs_with(exprs[i], 1, 2, &same);
+    const int64_t some = jobs_with(exprs[i], 2, 2, &twice);
+    printf("  %s: %.0f us by one thread, %.0f by two with its bandwidth, %.0f with twice\n",
+           exprs[i], 1e6 * one, 1e6 * same, 1e6 * twice);
+    CHECK(none == 0 && some == 1);
+    CHECK(same >= 0.99 * one && twice < 0.8 * one);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) rng_state = strtoull(argv[1], NULL, 10);
   printf("seed %llu\n", (unsigned long long)rng_state);
@@ -447,6 +514,7 @@ int main(int argc, char **argv) {
   test_packed();
   test_same(FEW(120));
   test_waves(FEW(150));
+  test_bandwidth();
   if (failures == 0) printf("ok %d checks\n", checks);
   return failures > 0;
 }
