@@ -167,7 +167,7 @@ static const ein_kernels naive_kernels = {
     naive_chunk, NULL, maps_plan, maps_run, naive_stream, 64,
     {1e10, 1e10, 0, 0, {0, 0, 0, 1e7}, {0, 0, 0, 1e7}, {0, 0, 0}, 512, 0, 0, {0}, {0}, {0}, {0},
      0, 0, 0, {0}, 0, ""},
-    NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0};
+    NULL, NULL, NULL, NULL, NULL, 0, 0, 0};
 
 // A provider that promises least seconds for what another one can do, in one of the ways that the
 // other has, by the extents, and has the rates of the naive one, so that all it can do is tested.

@@ -626,28 +626,28 @@ static void check_rounded(ein_dtype t, uint32_t bits, uint16_t h) {
 // values to store at random and around ties.
 static void check_conversions(void) {
   static const ein_dtype types[] = {EIN_F16, EIN_BF16, EIN_I8, EIN_U8, EIN_I16};
-  enum { VALUES = 65536 };
-  static uint16_t stored[VALUES], back[2][VALUES];
-  static uint32_t wide[2][VALUES];
+  enum { COUNT = 65536 };
+  static uint16_t stored[COUNT], back[2][COUNT];
+  static uint32_t wide[2][COUNT];
   const int best = EINI_CPU_X86 ? eini_isa_best() : EINI_ISA_PLAIN;
   for (int k = 0; k < 5; k++) {
     const ein_dtype t = types[k];
     const int half = t == EIN_F16 || t == EIN_BF16;
     const size_t size = ein_dtype_size(t);
-    for (int i = 0; i < VALUES; i++) stored[i] = (uint16_t)i;
-    eini_storage_find(NULL, EIN_OP_OPERAND, t)(VALUES, stored, stored, stored, wide[0]);
+    for (int i = 0; i < COUNT; i++) stored[i] = (uint16_t)i;
+    eini_storage_find(NULL, EIN_OP_OPERAND, t)(COUNT, stored, stored, stored, wide[0]);
     for (int turn = 0; turn < 8; turn++) {
-      for (int i = 0; i < VALUES && turn > 0; i++)
+      for (int i = 0; i < COUNT && turn > 0; i++)
         wide[0][i] = half && turn < 4
                          ? wide[0][i] + (uint32_t)(pick(3) * 2048 - 2049 + pick(3))
                          : (uint32_t)pick((int64_t)1 << 31) ^ (uint32_t)pick(2) << 31;
-      eini_storage_find(NULL, EIN_OP_CAST, t)(VALUES, wide[0], wide[0], wide[0], back[0]);
-      for (int i = 0; i < VALUES && half; i++) check_rounded(t, wide[0][i], back[0][i]);
+      eini_storage_find(NULL, EIN_OP_CAST, t)(COUNT, wide[0], wide[0], wide[0], back[0]);
+      for (int i = 0; i < COUNT && half; i++) check_rounded(t, wide[0][i], back[0][i]);
       for (int isa = EINI_ISA_AVX2; isa <= best; isa++) {
-        eini_cpu_chunk_fn(isa, EIN_OP_CAST, t)(VALUES, wide[0], wide[0], wide[0], back[1]);
-        check(memcmp(back[0], back[1], VALUES * size) == 0, "a stored chunk");
+        eini_cpu_chunk_fn(isa, EIN_OP_CAST, t)(COUNT, wide[0], wide[0], wide[0], back[1]);
+        check(memcmp(back[0], back[1], COUNT * size) == 0, "a stored chunk");
         if (turn > 0) continue;
-        eini_cpu_chunk_fn(isa, EIN_OP_OPERAND, t)(VALUES, stored, stored, stored, wide[1]);
+        eini_cpu_chunk_fn(isa, EIN_OP_OPERAND, t)(COUNT, stored, stored, stored, wide[1]);
         check(memcmp(wide[0], wide[1], sizeof wide[0]) == 0, "a loaded chunk");
       }
     }
