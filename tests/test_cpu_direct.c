@@ -557,8 +557,14 @@ static int test_predicted(const eini_rated *cpu) {
 int main(int argc, char **argv) {
   const int64_t count = argc > 1 ? atoll(argv[1]) : 2000, only = argc > 3 ? atoll(argv[3]) : -1;
   const uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
-  eini_rated cpu = {{EINI_ISA_PLAIN, 48 << 10, 1 << 20, 8 << 20, 8 << 20, 1, 1, 0}, 4e9, 100e9,
-                    200e9, 20e9, 25e9, 100e9, 40e9, 1e-8, 4e6};
+  eini_rated cpu;
+  memset(&cpu, 0, sizeof cpu);
+  cpu.is.isa = EINI_ISA_PLAIN;
+  cpu.is.l1 = 48 << 10, cpu.is.l2 = 1 << 20, cpu.is.l3 = cpu.is.l3_whole = 8 << 20;
+  cpu.is.l3s = cpu.is.width = 1;
+  cpu.hz = 4e9, cpu.peak_f64 = 100e9, cpu.peak_f32 = 200e9;
+  cpu.read_bw = 20e9, cpu.copy_bw = 25e9, cpu.l2_bw = 100e9, cpu.l3_bw = 40e9;
+  cpu.call = 1e-8, cpu.past = 4e6;
   if (test_predicted(&cpu)) return 1;
   for (int64_t i = 0; i < count; i++) {
     test_case t;
