@@ -104,7 +104,7 @@ static const kind shapes[] = {
     {"ab,bc->ac", "abs(x0-x1)", "max", {1, 1, 1}, {50, 50, 50}}};
 enum { SHAPES = sizeof shapes / sizeof *shapes, FAMILIES = 10 };
 
-static long families[FAMILIES], copies, streams;
+static long families[sizeof eini_cpu_families / sizeof *eini_cpu_families], copies, streams;
 
 typedef struct problem {
   ein_einsum_desc d;
