@@ -18873,7 +18873,7 @@ typedef struct eini_group {
   size_t room;                  // then: bytes of a block's own memory, as its provider says
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
-  int nstmt;                    // statements of the graph, and their numbers
+  int units, nstmt;             // units; statements of the graph, and their numbers
   int64_t *stmt;
   // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
   // row i.
@@ -21848,6 +21848,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
   gr->stmt = EINI_NEW(&p->arena, int64_t, EINI_FUSE_MOST);
   if (gr->stmt == NULL) return EIN_ERR_NO_MEMORY;
   gr->nstmt = eini_bundle_list(w, b->from, b->to, gr->stmt);
+  gr->units = b->to - b->from + 1;
   gr->nloop = b->nloop;
   gr->along = b->along;
   for (int l = 0; l < b->nloop; l++) {
@@ -24789,7 +24790,7 @@ static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *tas
              (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
     return;
   }
-  eini_say(t, "%4d  group of %d, %s", k, g->variant[0].ntask,
+  eini_say(t, "%4d  group of %d, %s", k, g->units,
            g->along == 1 ? "one block" : "blocks of");
   for (int j = 0; j < g->nloop; j++) {
     eini_say(t, "%s%lld of %lld", j + 1 == g->along ? " along " : j > 0 ? " x " : " ",

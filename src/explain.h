@@ -274,7 +274,7 @@ static void eini_say_group(eini_text *t, const ein_plan *p, const eini_task *tas
              (long long)g->nrow, task->parts, task->parts == 1 ? "" : "s");
     return;
   }
-  eini_say(t, "%4d  group of %d, %s", k, g->variant[0].ntask,
+  eini_say(t, "%4d  group of %d, %s", k, g->units,
            g->along == 1 ? "one block" : "blocks of");
   for (int j = 0; j < g->nloop; j++) {
     eini_say(t, "%s%lld of %lld", j + 1 == g->along ? " along " : j > 0 ? " x " : " ",

@@ -431,6 +431,7 @@ static ein_status eini_group_new(ein_plan *p, const eini_lowering *lo, const ein
   gr->stmt = EINI_NEW(&p->arena, int64_t, EINI_FUSE_MOST);
   if (gr->stmt == NULL) return EIN_ERR_NO_MEMORY;
   gr->nstmt = eini_bundle_list(w, b->from, b->to, gr->stmt);
+  gr->units = b->to - b->from + 1;
   gr->nloop = b->nloop;
   gr->along = b->along;
   for (int l = 0; l < b->nloop; l++) {

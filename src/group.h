@@ -57,7 +57,7 @@ typedef struct eini_group {
   size_t room;                  // then: bytes of a block's own memory, as its provider says
   double saved;                 // bytes of temporaries that are never stored
   double moves;                 // bytes that blocks move, by the model that chose them
-  int nstmt;                    // statements of the graph, and their numbers
+  int units, nstmt;             // units; statements of the graph, and their numbers
   int64_t *stmt;
   // Without loops: rows of one form, a task each. Its slot k is slot row[i * row_slots + k] of
   // row i.

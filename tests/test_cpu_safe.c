@@ -102,7 +102,7 @@ static const kind shapes[] = {
     {"ab,b->ab", "where(x0<x1,x0,x1)", NULL, {1, 1}, {90, 900}},
     {"ab,ab->a", "abs(x0-x1)", NULL, {1, 1}, {90, 900}},
     {"ab,bc->ac", "abs(x0-x1)", "max", {1, 1, 1}, {50, 50, 50}}};
-enum { SHAPES = sizeof shapes / sizeof *shapes, FAMILIES = 10 };
+enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static long families[sizeof eini_cpu_families / sizeof *eini_cpu_families], copies, streams;
 

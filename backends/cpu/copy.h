@@ -71,9 +71,9 @@ static int eini_move_take(eini_move *w, const ein_copy *c) {
     int64_t e = c->extent[i], s = c->src_stride[i] * c->size, d = c->dst_stride[i] * c->size;
     if (e <= 0) return 0;
     if (e == 1) continue;
-    if (d < 0) {
-      w->src += (e - 1) * s;
-      w->dst += (e - 1) * d;
+    if (d < 0) {  // while it is planned there are no addresses yet
+      w->src = (const char *)((uintptr_t)w->src + (uintptr_t)((e - 1) * s));
+      w->dst = (char *)((uintptr_t)w->dst + (uintptr_t)((e - 1) * d));
       s = -s;
       d = -d;
     }
