@@ -9,16 +9,18 @@
 
 typedef struct eini_gett_regs { unsigned char t[8][16][64]; } eini_gett_regs;
 
+// Vectors of a row may overlap: what they add to is taken before any of them is stored.
 #define EINI_GETT_AMX_LEAVE(NAME, X)                                                             \
   EINI_T512 static void NAME(const eini_gett_tile_arg *a, const X##T *sums) {                    \
-    for (int j = 0; j < a->nu; j++)                                                              \
-      for (int i = 0; i < a->nv; i++) {                                                          \
-        X##T *d = (X##T *)a->dst + a->uoff[j] + a->voff[i];                                      \
-        X##V x = X##LOAD(sums + 32 * j + 16 * i);                                                \
-        if (a->how == EINI_GETT_ADD) x = X##ADD(X##LOAD(d), x);                                  \
-        if (a->how == EINI_GETT_STREAM) X##STREAM(d, x, a->lanes[i]);                            \
-        else X##STORE(d, x);                                                                     \
-      }                                                                                          \
+    for (int j = 0; j < a->nu; j++, sums += 32) {                                                \
+      X##T *d = (X##T *)a->dst + a->uoff[j];                                                     \
+      X##V x[2] = {X##LOAD(sums), X##LOAD(sums + 16)};                                           \
+      for (int i = 0; i < a->nv && a->how == EINI_GETT_ADD; i++)                                 \
+        x[i] = X##ADD(X##LOAD(d + a->voff[i]), x[i]);                                            \
+      for (int i = 0; i < a->nv; i++)                                                            \
+        if (a->how == EINI_GETT_STREAM) X##STREAM(d + a->voff[i], x[i], a->lanes[i]);            \
+        else X##STORE(d + a->voff[i], x[i]);                                                     \
+    }                                                                                            \
   }
 EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_f, EINI_ZS_)
 EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_i, EINI_ZI_)
