@@ -288,6 +288,7 @@ $(B)/libtest_bench.so: bench/bench_so.c $(B)/roofline.o $(TEST_C) bench/bench.h 
 SAN_BUILD = $(SAN_CC) -std=c99 -g1 -DTEST_FEWER=6
 SAN_SO    = $(SAN_BUILD) $(SAN_FLAGS) -fPIC -shared -Wl,-soname,$(@F)
 SAN_ALL   = $(B)/san/library.so $(B)/san/library_cpu.so
+SAN_CPU   = batch cpu many rates special widths
 SAN_WHOLE = $(WHOLE) kernels
 SAN_O     = -O0
 SAN_LIBS  = '-Wl,-rpath,$$ORIGIN' $(LIBS)
@@ -316,8 +317,7 @@ $(B)/san/test_kernels_cpu: tests/test_kernels.c $(TEST_C) $(B)/san/library_cut.s
 $(B)/san/test_extreme_cpu: tests/test_extreme.c $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) -DTEST_CPU $(THIN) -o $@ $< $(SAN_ALL) $(SAN_LIBS)
 
-$(B)/san/test_batch $(B)/san/test_cpu $(B)/san/test_rates $(B)/san/test_special: $(B)/san/test_%: \
-  tests/test_%.c $(TEST_C) $(SAN_ALL)
+$(SAN_CPU:%=$(B)/san/test_%): $(B)/san/test_%: tests/test_%.c $(TEST_C) $(SAN_ALL)
 	$(SAN_BUILD) -O0 $(SAN_FLAGS) $(THIN) -o $@ $< $(SAN_ALL) $(SAN_LIBS)
 
 $(B)/san/test_provider: tests/test_provider.c $(TEST_C) $(B)/san/library.so

@@ -7594,11 +7594,9 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   }
   p->bare = !p->cut && c->plain_out && !(p->without & EINI_GETT_BARE) && eini_gett_bare(cpu, p);
   p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
-  // Runs of more than a vector, no whole number of them, each within one tile. Not of sums that are
-  // scaled where they are, which overlapping vectors would do twice.
+  // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
-  p->shift = !p->cut && c->plain_out && p->direct && !p->past && p->kit.every && p->pad == w &&
-             run > w &&
+  p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
 }

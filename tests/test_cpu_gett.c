@@ -550,6 +550,12 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   p.c.plain_out = p.c.type == EIN_BOOL || (p.stream && !p.narrow) || pick(3) != 0;
   p.converts = !p.c.plain_out && p.narrow && pick(4) != 0;
   p.c.nextra = p.c.plain_out || p.converts ? 0 : (int)pick(3);
+  // Sums that the kernel itself scales, as the store would.
+  static const double two = 2;
+  static const float single_two = 2;
+  p.c.scaled = !p.c.plain_out && !p.converts && p.c.nextra == 0 && pick(2) &&
+               (p.c.type == EIN_F32 || p.c.type == EIN_F64);
+  if (p.c.scaled) p.c.alpha = p.c.type == EIN_F32 ? (const void *)&single_two : (const void *)&two;
   p.c.out_dtype = p.c.type;
   static const ein_dtype halves[] = {EIN_BF16, EIN_F16}, ints[] = {EIN_I8, EIN_U8, EIN_I16};
   if (p.converts) p.c.out_dtype = p.c.type == EIN_F32 ? halves[pick(2)] : ints[pick(3)];
