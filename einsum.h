@@ -3193,6 +3193,27 @@ static void eini_mark_needed(const eini_expr *e, int root, char *need) {
   }
 }
 
+// Is operand k one factor of the product that e is? x^3 is x * square(x): nodes may be shared.
+static int eini_expr_factor(const eini_expr *e, int k) {
+  int at = -1;
+  for (int i = 0; i < e->n; i++) {
+    if (e->node[i].op != EIN_OP_OPERAND || e->node[i].arg[0] != k) continue;
+    if (at >= 0) return 0;
+    at = i;
+  }
+  while (at >= 0 && at < e->n - 1) {
+    int up = -1;
+    for (int i = at + 1; i < e->n; i++)
+      for (int q = 0; q < eini_node_args(&e->node[i]); q++) {
+        if (eini_node_arg(e, &e->node[i], q) != at) continue;
+        if (up >= 0 || e->node[i].op != EIN_OP_MUL) return 0;
+        up = i;
+      }
+    at = up;
+  }
+  return at >= 0;
+}
+
 // Copies a node whose children have new numbers; its own, or -1.
 static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
                           eini_expr *to) {
@@ -11305,31 +11326,13 @@ static int eini_quotient_part(const eini_stmt *q, int under) {
   return q->expr.node[q->expr.node[2].arg[under]].arg[0];
 }
 
-// Is operand k one factor of the product that s is a sum of?
-static int eini_quotient_factor(const eini_stmt *s, int k) {
-  const eini_expr *e = &s->expr;
-  int id = (int)e->n - 1, uses = 0;
-  for (int i = 0; i < e->n; i++)
-    uses += e->node[i].op == EIN_OP_OPERAND && e->node[i].arg[0] == k;
-  if (uses != 1) return 0;
-  while (id >= 0 && e->node[id].op == EIN_OP_MUL) {  // products lean to either side
-    const eini_node *v = &e->node[id];
-    const eini_node *one = &e->node[v->arg[0]], *two = &e->node[v->arg[1]];
-    if (one->op == EIN_OP_OPERAND && one->arg[0] == k) return 1;
-    if (two->op == EIN_OP_OPERAND && two->arg[0] == k) return 1;
-    if (one->op == EIN_OP_MUL && two->op == EIN_OP_MUL) return 0;
-    id = one->op == EIN_OP_MUL ? v->arg[0] : v->arg[1];
-  }
-  return 0;
-}
-
 // May s divide its sum in place of reading quotient q by operand k?
 static int eini_quotient_taken(const ein_graph *g, const eini_stmt *q, const eini_stmt *s, int k) {
   const eini_map *under = &q->proj[eini_quotient_part(q, 1)], *m = &s->proj[k];
   int sums = 0;
   if (s->fold != EIN_FOLD_SUM || s->carry != NULL || s->hint != NULL || s->numpy ||
       s->type != g->tensor[q->out].dtype || eini_stmt_empty(s, 0, s->nindex) ||
-      !eini_quotient_factor(s, k))
+      s->expr.n == 1 || !eini_expr_factor(&s->expr, k))
     return 0;
   for (int r = 0; r < m->rows; r++) {
     const int c = eini_quotient_row(s, m, r);
@@ -20800,7 +20803,7 @@ static int eini_online_reads(eini_online *z, int x, int k, int from) {
   if (eini_role_folds(u, r) ? s->fold != EIN_FOLD_SUM
                             : s->fold != EIN_FOLD_NONE || !z->w->local[u->out] || u->f != NULL)
     return 0;
-  if (!(s->expr.n == 1 && s->noperand == 1) && !eini_quotient_factor(s, k)) return 0;
+  if (!eini_expr_factor(&s->expr, k)) return 0;
   r->by = o->by;
   for (int q = 0; q < z->w->g->tensor[z->w->unit[z->b->from + o->by].s->out].rank; q++) {
     r->at[q] = -1;
@@ -38335,28 +38338,6 @@ static ein_status eini_rule_recompute(eini_recast *x, int64_t i, int k) {
 
 // ---- join ----
 
-// Says why not where operand k is not one factor of the product that the statement is.
-static ein_status eini_join_factor(eini_recast *x, const eini_stmt *s, int k) {
-  const eini_expr *e = &s->expr;
-  unsigned char *factor = EINI_NEW(x->scratch, unsigned char, e->n);
-  int *uses = EINI_NEW(x->scratch, int, e->n), found = -1, one = 1;
-  if (factor == NULL || uses == NULL) return EIN_ERR_NO_MEMORY;
-  factor[e->n - 1] = 1;
-  for (int i = (int)e->n - 1; i >= 0; i--) {
-    const eini_node *v = &e->node[i];
-    for (int q = 0; q < eini_node_args(v); q++) {
-      const int c = eini_node_arg(e, v, q);
-      uses[c]++;
-      factor[c] |= factor[i] && v->op == EIN_OP_MUL;
-    }
-    if (v->op != EIN_OP_OPERAND || v->arg[0] != k) continue;
-    one &= found < 0 && factor[i] && uses[i] <= 1;
-    found = i;
-  }
-  return one && found >= 0 ? EIN_OK
-                           : eini_recast_no(x, "what it reads is not one factor of its product");
-}
-
 static int eini_join_plain(const eini_stmt *s) {
   return s->expr.node[s->expr.n - 1].op == EIN_OP_OPERAND;
 }
@@ -38377,8 +38358,8 @@ static ein_status eini_rule_join(eini_recast *x, int64_t i, int k) {
   if (eini_join_plain(s) ? s->fold != EIN_FOLD_NONE && !same
                          : fold != EIN_FOLD_SUM || (s->fold != EIN_FOLD_NONE && !same))
     return eini_recast_no(x, "the folds are not of one kind, or not a sum of products");
-  if (!eini_join_plain(s)) EINI_TRY(eini_join_factor(x, s, k));
-  if (x->why != NULL) return EIN_OK;
+  if (!eini_join_plain(s) && !eini_expr_factor(&s->expr, k))
+    return eini_recast_no(x, "what it reads is not one factor of its product");
   const ein_dtype t = (ein_dtype)p->expr.node[p->expr.n - 1].dtype;
   if (t != x->from->tensor[p->out].dtype && !eini_join_plain(s))
     return eini_recast_no(x, "the fold changes the dtype");

@@ -123,6 +123,27 @@ static void eini_mark_needed(const eini_expr *e, int root, char *need) {
   }
 }
 
+// Is operand k one factor of the product that e is? x^3 is x * square(x): nodes may be shared.
+static int eini_expr_factor(const eini_expr *e, int k) {
+  int at = -1;
+  for (int i = 0; i < e->n; i++) {
+    if (e->node[i].op != EIN_OP_OPERAND || e->node[i].arg[0] != k) continue;
+    if (at >= 0) return 0;
+    at = i;
+  }
+  while (at >= 0 && at < e->n - 1) {
+    int up = -1;
+    for (int i = at + 1; i < e->n; i++)
+      for (int q = 0; q < eini_node_args(&e->node[i]); q++) {
+        if (eini_node_arg(e, &e->node[i], q) != at) continue;
+        if (up >= 0 || e->node[i].op != EIN_OP_MUL) return 0;
+        up = i;
+      }
+    at = up;
+  }
+  return at >= 0;
+}
+
 // Copies a node whose children have new numbers; its own, or -1.
 static int eini_node_copy(eini_arena *a, const eini_expr *e, int id, const int *map,
                           eini_expr *to) {

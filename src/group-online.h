@@ -134,7 +134,7 @@ static int eini_online_reads(eini_online *z, int x, int k, int from) {
   if (eini_role_folds(u, r) ? s->fold != EIN_FOLD_SUM
                             : s->fold != EIN_FOLD_NONE || !z->w->local[u->out] || u->f != NULL)
     return 0;
-  if (!(s->expr.n == 1 && s->noperand == 1) && !eini_quotient_factor(s, k)) return 0;
+  if (!eini_expr_factor(&s->expr, k)) return 0;
   r->by = o->by;
   for (int q = 0; q < z->w->g->tensor[z->w->unit[z->b->from + o->by].s->out].rank; q++) {
     r->at[q] = -1;

@@ -34,31 +34,13 @@ static int eini_quotient_part(const eini_stmt *q, int under) {
   return q->expr.node[q->expr.node[2].arg[under]].arg[0];
 }
 
-// Is operand k one factor of the product that s is a sum of?
-static int eini_quotient_factor(const eini_stmt *s, int k) {
-  const eini_expr *e = &s->expr;
-  int id = (int)e->n - 1, uses = 0;
-  for (int i = 0; i < e->n; i++)
-    uses += e->node[i].op == EIN_OP_OPERAND && e->node[i].arg[0] == k;
-  if (uses != 1) return 0;
-  while (id >= 0 && e->node[id].op == EIN_OP_MUL) {  // products lean to either side
-    const eini_node *v = &e->node[id];
-    const eini_node *one = &e->node[v->arg[0]], *two = &e->node[v->arg[1]];
-    if (one->op == EIN_OP_OPERAND && one->arg[0] == k) return 1;
-    if (two->op == EIN_OP_OPERAND && two->arg[0] == k) return 1;
-    if (one->op == EIN_OP_MUL && two->op == EIN_OP_MUL) return 0;
-    id = one->op == EIN_OP_MUL ? v->arg[0] : v->arg[1];
-  }
-  return 0;
-}
-
 // May s divide its sum in place of reading quotient q by operand k?
 static int eini_quotient_taken(const ein_graph *g, const eini_stmt *q, const eini_stmt *s, int k) {
   const eini_map *under = &q->proj[eini_quotient_part(q, 1)], *m = &s->proj[k];
   int sums = 0;
   if (s->fold != EIN_FOLD_SUM || s->carry != NULL || s->hint != NULL || s->numpy ||
       s->type != g->tensor[q->out].dtype || eini_stmt_empty(s, 0, s->nindex) ||
-      !eini_quotient_factor(s, k))
+      s->expr.n == 1 || !eini_expr_factor(&s->expr, k))
     return 0;
   for (int r = 0; r < m->rows; r++) {
     const int c = eini_quotient_row(s, m, r);

@@ -131,28 +131,6 @@ static ein_status eini_rule_recompute(eini_recast *x, int64_t i, int k) {
 
 // ---- join ----
 
-// Says why not where operand k is not one factor of the product that the statement is.
-static ein_status eini_join_factor(eini_recast *x, const eini_stmt *s, int k) {
-  const eini_expr *e = &s->expr;
-  unsigned char *factor = EINI_NEW(x->scratch, unsigned char, e->n);
-  int *uses = EINI_NEW(x->scratch, int, e->n), found = -1, one = 1;
-  if (factor == NULL || uses == NULL) return EIN_ERR_NO_MEMORY;
-  factor[e->n - 1] = 1;
-  for (int i = (int)e->n - 1; i >= 0; i--) {
-    const eini_node *v = &e->node[i];
-    for (int q = 0; q < eini_node_args(v); q++) {
-      const int c = eini_node_arg(e, v, q);
-      uses[c]++;
-      factor[c] |= factor[i] && v->op == EIN_OP_MUL;
-    }
-    if (v->op != EIN_OP_OPERAND || v->arg[0] != k) continue;
-    one &= found < 0 && factor[i] && uses[i] <= 1;
-    found = i;
-  }
-  return one && found >= 0 ? EIN_OK
-                           : eini_recast_no(x, "what it reads is not one factor of its product");
-}
-
 static int eini_join_plain(const eini_stmt *s) {
   return s->expr.node[s->expr.n - 1].op == EIN_OP_OPERAND;
 }
@@ -173,8 +151,8 @@ static ein_status eini_rule_join(eini_recast *x, int64_t i, int k) {
   if (eini_join_plain(s) ? s->fold != EIN_FOLD_NONE && !same
                          : fold != EIN_FOLD_SUM || (s->fold != EIN_FOLD_NONE && !same))
     return eini_recast_no(x, "the folds are not of one kind, or not a sum of products");
-  if (!eini_join_plain(s)) EINI_TRY(eini_join_factor(x, s, k));
-  if (x->why != NULL) return EIN_OK;
+  if (!eini_join_plain(s) && !eini_expr_factor(&s->expr, k))
+    return eini_recast_no(x, "what it reads is not one factor of its product");
   const ein_dtype t = (ein_dtype)p->expr.node[p->expr.n - 1].dtype;
   if (t != x->from->tensor[p->out].dtype && !eini_join_plain(s))
     return eini_recast_no(x, "the fold changes the dtype");

@@ -204,6 +204,8 @@ static void write_softmax(chain *c) {
   static const char *const masks[] = {"X[b,s,t]", "where(t <= s, X[b,s,t], -inf)",
                                       "where(t > 2*s, -inf, X[b,s,t]) * 0.5",
                                       "where(s < 3, -inf, X[b,s,t])"};
+  static const char *const made[] = {"W[t] * E[b,s,t]", "W[t] * E[b,s,t]^3", "E[b,s,t]^3 * W[t]",
+                                     "W[t] * E[b,s,t]^2", "E[b,s,t] * E[b,s,t]"};
   const int product = pick(2), scaled = pick(2), ends = pick(4);
   memset(c, 0, sizeof *c);
   put(c, "input Q[b=%d,s=%d,d=%d], K[b,t=%d,d], V[b,t,e=%d], W[t]\n", 1 + pick(3), 2 + pick(12),
@@ -212,7 +214,7 @@ static void write_softmax(chain *c) {
                  : "X[b,s,t] = Q[b,s,0] - 2 * K[b,t,0]\n");
   put(c, "T[b,s,t] = %s\nM[b,s] = max[t](T[b,s,t])\nE[b,s,t] = exp(T[b,s,t] - M[b,s])\n",
       masks[pick(4)]);
-  if (scaled) put(c, "F[b,s,t] = W[t] * E[b,s,t]\n");
+  if (scaled) put(c, "F[b,s,t] = %s\n", made[pick(2) ? 0 : pick(5)]);
   put(c, "L[b,s] = sum[t](E[b,s,t])\nZ[b,s,e] = sum[t](%s[b,s,t] * V[b,t,e])\n",
       scaled ? "F" : "E");
   put(c, "Y[b,s,e] = Z[b,s,e] / L[b,s]\n");
