@@ -15561,7 +15561,7 @@ static ein_status eini_task_plane(eini_arena *a, eini_task *t, int live) {
 // that runs it and the code it runs.
 // ================================================================================================
 
-// A provider, NULL the portable kernels, about what a task of this kind is.
+// A provider about what a task of this kind is.
 static int eini_asked_at(eini_task_kind kind, const ein_kernels *p, const void *what, int width,
                          int nth, ein_choice *h) {
   if (kind == EINI_TASK_CONTRACT)
@@ -15572,6 +15572,7 @@ static int eini_asked_at(eini_task_kind kind, const ein_kernels *p, const void *
   return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, width, nth, h);
 }
 
+// The same; NULL: the portable kernels.
 static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
                       const void *what, int nth, ein_choice *h) {
   memset(h, 0, sizeof *h);
@@ -18935,7 +18936,7 @@ typedef struct eini_bundle {
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
   int stream;                   // class + 1 along which folds go on, innermost; 0: none
-  eini_group_step *step;              // and its steps
+  eini_group_step *step;        // and its steps
   int nstep;
   int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
   int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant
@@ -21179,21 +21180,14 @@ static double eini_online_side(double extent, int k) {
   return k < EINI_ONLINE_SIDES && side >= 2 ? side : 0;
 }
 
-// The group b with blocks of side `number` along class c, innermost. b->nloop 0: there are none.
-static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int number,
-                                     eini_bundle *b) {
-  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
-  int64_t list[EINI_FUSE_MOST];
-  const int n = eini_bundle_list(w, b->from, b->to, list);
+// The group b, whose classes `of` has, with blocks of side `number` along class c, innermost.
+// b->nloop 0: there are none.
+static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, const eini_fuse *of,
+                                     const int64_t *list, int c, int number, eini_bundle *b) {
+  const double side = eini_online_side(of->extent[c], number);
+  eini_fuse f = *of;
   eini_online z;
-  eini_fuse_known *k;
-  eini_fuse f;
-  int fits;
   b->nloop = 0;
-  EINI_TRY(eini_fuse_ask(&w->z, list, n, INFINITY, &k));
-  if (k == NULL) return EIN_OK;
-  EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  const double side = fits && c < f.ncls ? eini_online_side(f.extent[c], number) : 0;
   if (side == 0 || !f.whole[c] || side >= f.extent[c]) return EIN_OK;
   memset(&z, 0, sizeof z);
   z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
@@ -21201,18 +21195,15 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int num
   const int can = eini_online_roles(&z);
   const ein_status st = can ? eini_online_steps(&z, g) : EIN_OK;
   eini_bundle_unmark(w, b->from, b->to);
-  EINI_TRY(st);
-  if (can) {
-    eini_fuse_begin(&f);
-    f.whole[c] = 0;
-    f.last = c;
-    f.side[c] = side;
-    eini_online_grow(&f, c, w->z.fast);
-    b->stream = c + 1;
-    eini_bundle_weigh(w, &f, list, b);
-    if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;
-  }
-  eini_arena_rollback(&w->z.scratch, &mark);
+  if (st != EIN_OK || !can) return st;
+  eini_fuse_begin(&f);
+  f.whole[c] = 0;
+  f.last = c;
+  f.side[c] = side;
+  eini_online_grow(&f, c, w->z.fast);
+  b->stream = c + 1;
+  eini_bundle_weigh(w, &f, list, b);
+  if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;
   return EIN_OK;
 }
 
@@ -21440,7 +21431,7 @@ static int eini_bundle_steps(const eini_bundle *b) {
 
 // Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
 static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
-                        eini_group_step *step, eini_lowering *lo) {
+                              eini_group_step *step, eini_lowering *lo) {
   const int x = b->nstep > 0 ? b->step[i].unit : i;
   const eini_unit *u = &w->unit[b->from + x];
   eini_walk walk[2];
@@ -21571,7 +21562,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
 // Seconds of step i of a group whose folds go on: what runs in some of the blocks has that part of
 // its unit's traffic.
 static double eini_group_step_seconds(const eini_lowering *lo, const eini_trail *w,
-                                const eini_bundle *b, int i, const eini_task *t) {
+                                      const eini_bundle *b, int i, const eini_task *t) {
   const eini_group_step *s = &b->step[i];
   const int u = b->from + s->unit;
   const double runs = eini_group_step_runs(b, s), all = eini_bundle_runs(b, u);
@@ -21947,15 +21938,20 @@ static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w
 // all of it may be too large for a cache where other loops have blocks that kernels like.
 static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
                                     eini_bundle *b) {
-  double least[2] = {0, 0};
-  int yes = 0;
-  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
+  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
   const eini_bundle whole = *b;
-  for (int c = 0; c < EINI_FUSE_CLASSES; c++) {
+  int64_t list[EINI_FUSE_MOST];
+  double least[2] = {0, 0};
+  eini_fuse f;
+  int fits = 0, yes = 0;
+  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
+  eini_fuse_of(&w->z.w, list, eini_bundle_list(w, b->from, b->to, list), &f);
+  EINI_TRY(eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits));
+  for (int c = 0; fits && c < f.ncls; c++) {
     for (int i = 0; i < EINI_ONLINE_SIDES; i++) {
       eini_bundle other = whole;
       double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, c, i, &other));
+      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i, &other));
       if (other.nloop == 0) break;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
       if (!(is[0] > 0 && is[0] < least[0])) continue;
@@ -21963,6 +21959,7 @@ static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *
       *b = other;
     }
   }
+  eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
 }
 

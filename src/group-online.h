@@ -510,21 +510,14 @@ static double eini_online_side(double extent, int k) {
   return k < EINI_ONLINE_SIDES && side >= 2 ? side : 0;
 }
 
-// The group b with blocks of side `number` along class c, innermost. b->nloop 0: there are none.
-static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int number,
-                                     eini_bundle *b) {
-  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
-  int64_t list[EINI_FUSE_MOST];
-  const int n = eini_bundle_list(w, b->from, b->to, list);
+// The group b, whose classes `of` has, with blocks of side `number` along class c, innermost.
+// b->nloop 0: there are none.
+static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, const eini_fuse *of,
+                                     const int64_t *list, int c, int number, eini_bundle *b) {
+  const double side = eini_online_side(of->extent[c], number);
+  eini_fuse f = *of;
   eini_online z;
-  eini_fuse_known *k;
-  eini_fuse f;
-  int fits;
   b->nloop = 0;
-  EINI_TRY(eini_fuse_ask(&w->z, list, n, INFINITY, &k));
-  if (k == NULL) return EIN_OK;
-  EINI_TRY(eini_fuse_recall(&w->z, list, n, k, &f, &fits));
-  const double side = fits && c < f.ncls ? eini_online_side(f.extent[c], number) : 0;
   if (side == 0 || !f.whole[c] || side >= f.extent[c]) return EIN_OK;
   memset(&z, 0, sizeof z);
   z.w = w, z.f = &f, z.list = list, z.c = c, z.b = b;
@@ -532,18 +525,15 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, int c, int num
   const int can = eini_online_roles(&z);
   const ein_status st = can ? eini_online_steps(&z, g) : EIN_OK;
   eini_bundle_unmark(w, b->from, b->to);
-  EINI_TRY(st);
-  if (can) {
-    eini_fuse_begin(&f);
-    f.whole[c] = 0;
-    f.last = c;
-    f.side[c] = side;
-    eini_online_grow(&f, c, w->z.fast);
-    b->stream = c + 1;
-    eini_bundle_weigh(w, &f, list, b);
-    if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;
-  }
-  eini_arena_rollback(&w->z.scratch, &mark);
+  if (st != EIN_OK || !can) return st;
+  eini_fuse_begin(&f);
+  f.whole[c] = 0;
+  f.last = c;
+  f.side[c] = side;
+  eini_online_grow(&f, c, w->z.fast);
+  b->stream = c + 1;
+  eini_bundle_weigh(w, &f, list, b);
+  if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;
   return EIN_OK;
 }
 

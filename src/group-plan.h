@@ -20,7 +20,7 @@ static int eini_bundle_steps(const eini_bundle *b) {
 
 // Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
 static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
-                        eini_group_step *step, eini_lowering *lo) {
+                              eini_group_step *step, eini_lowering *lo) {
   const int x = b->nstep > 0 ? b->step[i].unit : i;
   const eini_unit *u = &w->unit[b->from + x];
   eini_walk walk[2];
@@ -151,7 +151,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
 // Seconds of step i of a group whose folds go on: what runs in some of the blocks has that part of
 // its unit's traffic.
 static double eini_group_step_seconds(const eini_lowering *lo, const eini_trail *w,
-                                const eini_bundle *b, int i, const eini_task *t) {
+                                      const eini_bundle *b, int i, const eini_task *t) {
   const eini_group_step *s = &b->step[i];
   const int u = b->from + s->unit;
   const double runs = eini_group_step_runs(b, s), all = eini_bundle_runs(b, u);
@@ -527,15 +527,20 @@ static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w
 // all of it may be too large for a cache where other loops have blocks that kernels like.
 static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
                                     eini_bundle *b) {
-  double least[2] = {0, 0};
-  int yes = 0;
-  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
+  const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
   const eini_bundle whole = *b;
-  for (int c = 0; c < EINI_FUSE_CLASSES; c++) {
+  int64_t list[EINI_FUSE_MOST];
+  double least[2] = {0, 0};
+  eini_fuse f;
+  int fits = 0, yes = 0;
+  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
+  eini_fuse_of(&w->z.w, list, eini_bundle_list(w, b->from, b->to, list), &f);
+  EINI_TRY(eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits));
+  for (int c = 0; fits && c < f.ncls; c++) {
     for (int i = 0; i < EINI_ONLINE_SIDES; i++) {
       eini_bundle other = whole;
       double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, c, i, &other));
+      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i, &other));
       if (other.nloop == 0) break;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
       if (!(is[0] > 0 && is[0] < least[0])) continue;
@@ -543,6 +548,7 @@ static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *
       *b = other;
     }
   }
+  eini_arena_rollback(&w->z.scratch, &mark);
   return EIN_OK;
 }
 

@@ -116,7 +116,7 @@ typedef struct eini_bundle {
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS], edge[EINI_GROUP_LOOPS];
   int cls[EINI_GROUP_LOOPS];
   int stream;                   // class + 1 along which folds go on, innermost; 0: none
-  eini_group_step *step;              // and its steps
+  eini_group_step *step;        // and its steps
   int nstep;
   int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
   int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant

@@ -4,7 +4,7 @@
 // that runs it and the code it runs.
 // ================================================================================================
 
-// A provider, NULL the portable kernels, about what a task of this kind is.
+// A provider about what a task of this kind is.
 static int eini_asked_at(eini_task_kind kind, const ein_kernels *p, const void *what, int width,
                          int nth, ein_choice *h) {
   if (kind == EINI_TASK_CONTRACT)
@@ -15,6 +15,7 @@ static int eini_asked_at(eini_task_kind kind, const ein_kernels *p, const void *
   return p->map_plan != NULL && p->map_plan(p->user, (const ein_map *)what, width, nth, h);
 }
 
+// The same; NULL: the portable kernels.
 static int eini_asked(const eini_lowering *lo, eini_task_kind kind, const ein_kernels *p,
                       const void *what, int nth, ein_choice *h) {
   memset(h, 0, sizeof *h);
