@@ -5009,7 +5009,14 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   EINI_GETT_WITH_LATE(NAME, 3, 4)                                                \
   EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)
 #define EINI_GETT_CASES_1X4(NAME) EINI_GETT_WITH_LATE(NAME, 1, 4) EINI_GETT_4(NAME, 1)
-// Tiles of the other pairs come with all columns only; what is too much stays in the buffer.
+// Tiles of integers and of narrow types come with four or all columns, tiles of the other pairs
+// with all: what is too much stays in the buffer.
+#define EINI_GETT_FEW_3X8(NAME)                                                  \
+  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4) \
+  EINI_GETT_FULL_3X8(NAME)
+#define EINI_GETT_FEW_2X8(NAME)                                                  \
+  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_FULL_2X8(NAME)
+#define EINI_GETT_FEW_3X4(NAME) EINI_GETT_FULL_3X4(NAME)
 #define EINI_GETT_FULL_3X8(NAME)                                                 \
   EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8) EINI_GETT_ONLY(NAME, 3, 8)
 #define EINI_GETT_FULL_2X8(NAME) EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8)
@@ -5077,7 +5084,7 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
 #define EINI_GETT_INTS(N, X, LOW, HIGH)                                                           \
   EINI_GETT_FOLDS(N, EINI_GETT_NONE, X, X)                                                        \
   EINI_GETT_TILES(N##_sm, EINI_GETT_NONE, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,            \
-                  EINI_GETT_CASES_1X4)                                                            \
+                  EINI_GETT_FULL_1X4)                                                             \
   EINI_GETT_TILES(N##_na, EINI_GETT_NONE, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, HIGH,    \
                   EINI_GETT_FULL_1X4)                                                             \
   EINI_GETT_TILES(N##_xa, EINI_GETT_NONE, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, LOW,     \
@@ -5099,11 +5106,11 @@ EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_ZL_, EINI_ZL_, EINI_GETT_FOLD_S
 EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_ZI_, EINI_YI_, EINI_GETT_FOLD_SUM)
 EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_YI_, EINI_YI_, EINI_GETT_FOLD_SUM)
 EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_3X8)
+                0, EINI_GETT_FEW_3X8)
 EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_3X8)
+                0, EINI_GETT_FEW_3X8)
 EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_3X4)
+                0, EINI_GETT_FEW_3X4)
 #endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
 EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
@@ -5112,7 +5119,7 @@ EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
                  (float)HUGE_VAL)
 EINI_GETT_FOLD(eini_gett_ni_sum, EINI_GETT_NONE, EINI_NI_, EINI_NI_, EINI_GETT_FOLD_SUM)
 EINI_GETT_TILES(eini_gett_ni, EINI_GETT_NONE, EINI_NI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_2X8)
+                0, EINI_GETT_FEW_2X8)
 #endif
 EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
                  (double)HUGE_VAL)
@@ -5476,7 +5483,7 @@ struct eini_gett_kit {
   int size;                    // bytes of an element
   int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
   int gv, gu;                  // granules of V and U
-  int every;                   // 1: tiles with fewer columns exist
+  int cols;                    // columns of a tile, in elements: a multiple of it
   int isa, type;               // type: dtype of sums
   int form, group;             // see section gett-narrow; values of k in an element of a panel
   int head, round;             // rows that a panel begins with; the others are a multiple of round
@@ -5644,7 +5651,6 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   k->isa = cpu->isa, k->type = (int)type;
   k->group = k->round = 1;
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
-  k->every = pair == EIN_PAIR_SUM_MUL;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
     if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
@@ -5661,6 +5667,8 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   }
   if (k->tile == NULL) return 0;
   k->w /= k->parts, k->nu /= k->parts;
+  const int ints = type == EIN_I32 || type == EIN_I64;
+  k->cols = pair != EIN_PAIR_SUM_MUL ? k->nu : ints ? 4 : 1;
   eini_gett_kit_pack(cpu->isa, type, k);
   return 1;
 }
@@ -5831,7 +5839,7 @@ EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI
 #define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
 #define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
 EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X4)
+                EINI_GETT_FEW_3X4)
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
@@ -5845,7 +5853,7 @@ EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_
 #define EINI_GETT_BZ_ADD EINI_ZS_ADD
 #define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X8)
+                EINI_GETT_FEW_3X8)
 
 // The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
 #define EINI_GETT_EZ_T float
@@ -5863,7 +5871,7 @@ EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_
   _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
                   _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
 EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X8)
+                EINI_GETT_FEW_3X8)
 
 #define EINI_GETT_WZ_T int32_t
 #define EINI_GETT_WZ_V __m512i
@@ -5875,7 +5883,7 @@ EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_
 #define EINI_GETT_WZ_ADD EINI_ZI_ADD
 #define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
 EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X8)
+                EINI_GETT_FEW_3X8)
 
 // U is unsigned, V signed.
 #define EINI_GETT_QZ_T int32_t
@@ -5888,7 +5896,7 @@ EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_
 #define EINI_GETT_QZ_ADD EINI_ZI_ADD
 #define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                 EINI_GETT_CASES_3X8, 1)
+                 EINI_GETT_FEW_3X8, 1)
 #undef EINI_GETT_HEADED
 
 // Whether a panel has subnormal values.
@@ -6174,7 +6182,7 @@ static int eini_gett_takes(int form, const ein_side *s) {
 
 // The tiles of dot products; 0: the machine has none.
 static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
-  k->size = 4, k->group = 2;
+  k->size = 4, k->group = 2, k->cols = 4;
   if (form == EINI_GETT_I16) k->tile = eini_gett_wy, k->fold = eini_gett_yi_sum;
   eini_gett_shape(k, 8, 3, 4);
 #if EINI_CPU_DOTS
@@ -6196,7 +6204,7 @@ static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
     k->fold = eini_gett_zi_sum, k->group = 4;
   if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
     k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
-    k->done = eini_gett_done_amx, k->round = 16;
+    k->done = eini_gett_done_amx, k->round = 16, k->cols = 1;
     eini_gett_shape(k, 16, 2, 32);
   }
 #endif  // EINI_CPU_DOTS
@@ -6214,7 +6222,7 @@ static int eini_gett_pick_form(const eini_cpu *cpu, const ein_contract *c, int f
   if (c->pair != EIN_PAIR_SUM_MUL || c->type != type || !eini_gett_takes(form, &c->p) ||
       !eini_gett_takes(form, &c->q))
     return 0;
-  k->parts = k->every = k->round = 1;
+  k->parts = k->round = 1;
   k->isa = cpu->isa, k->type = (int)type, k->form = form;
   if (!eini_gett_kit_dots(cpu, form, k)) return 0;
   eini_gett_kit_pack(cpu->isa, type, k);
@@ -7198,7 +7206,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
     for (int64_t u = 0, nu; u < j->u.n; u += nu) {
       nu = eini_gett_columns(j, u, &a);
       char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
-      a.nu = (int)((kit->every ? nu : ulanes) * parts);
+      a.nu = (int)(eini_up(nu, kit->cols) * parts);
       if (j->parted && !j->chained && !j->direct) eini_gett_expect_parts(j, u, nu, p0, p1);
       for (int64_t p = p0; p < p1; p += lanes) {
         a.nv = (int)((eini_min64(lanes, p1 - p) + kit->w - 1) / kit->w);
@@ -7218,7 +7226,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           } else if (j->masked) {
             eini_gett_expect_masked(j, &a);
           }
-          if (good && (kit->every || nu == ulanes)) j->tile(&a);
+          if (good && nu % kit->cols == 0) j->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
         }
       }
@@ -7503,7 +7511,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t wide = eini_up(all_v, kit->w);
-  if (p->ordered || !kit->every || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
+  if (p->ordered || kit->cols > 1 || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
       !p->direct || p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
     return 0;
   eini_gett_sketch t = *p;
@@ -7545,7 +7553,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
 // Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
 static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
   const int64_t size = p->kit.size;
-  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
+  if (!p->direct || p->past || p->kit.cols > 1 || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
       p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
     return 0;
   const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
@@ -7596,7 +7604,7 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
-  p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
+  p->shift = !p->cut && p->direct && !p->past && p->kit.cols == 1 && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
 }
@@ -7992,7 +8000,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   for (int i = 0; i < p->vx->n; i++) p->box_v[i] = s[i];
   j->v.granule = p->kit.gv, j->u.granule = p->kit.gu;
   j->v.fill = eini_max64(p->kit.gv, p->kit.w);
-  j->u.fill = p->kit.every ? p->kit.gu : p->kit.nu;
+  j->u.fill = eini_max64(p->kit.gu, p->kit.cols);
   p->nv = eini_gett_product(p->vx->n, j->v.g.box) / run * eini_up(run, p->pad);
   p->nv = eini_up(p->nv, j->v.fill);
   p->nu = eini_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
@@ -8004,7 +8012,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->v.nk = j->u.nk = -1;
   j->sub = p->sub, j->direct = p->direct, j->stream = p->past;
   const int64_t between = p->nu * eini_gett_product(p->vx->n, p->vx->extent) * p->kit.size;
-  j->comes = p->direct && p->kit.every && !p->in_place && between > cpu->l2 / 2;
+  j->comes = p->direct && p->kit.cols == 1 && !p->in_place && between > cpu->l2 / 2;
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
@@ -8055,7 +8063,7 @@ static void eini_gett_align(eini_gett_job *j) {
   const int moved = odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
                     j->v.g.box[last] % lane == 0;
   j->inner_direct = j->direct && j->kit.w == lane;
-  j->masked = j->inner_direct && j->kit.every && odd > 0 && (moved || eini_gett_pays(j, odd));
+  j->masked = j->inner_direct && j->kit.cols == 1 && odd > 0 && (moved || eini_gett_pays(j, odd));
   j->direct = j->inner_direct && (odd == 0 || j->masked);
   j->parted = odd != 0 && j->unit && !j->masked;
   j->chained = j->parted && eini_gett_in_order(j);
@@ -8934,11 +8942,13 @@ typedef struct eini_dir_kern {
     EINI_DIR_##R(EINI_DIR_PUT##L, S)                              \
   }
 
-#define EINI_DIR_TILES(fn, S, L, FMA) \
-  EINI_DIR_TILE(fn##_1, S, 1, L, FMA) \
-  EINI_DIR_TILE(fn##_2, S, 2, L, FMA) \
-  EINI_DIR_TILE(fn##_3, S, 3, L, FMA) \
-  EINI_DIR_TILE(fn##_4, S, 4, L, FMA) \
+#define EINI_DIR_TILES4(fn, S, L, FMA) \
+  EINI_DIR_TILE(fn##_1, S, 1, L, FMA)  \
+  EINI_DIR_TILE(fn##_2, S, 2, L, FMA)  \
+  EINI_DIR_TILE(fn##_3, S, 3, L, FMA)  \
+  EINI_DIR_TILE(fn##_4, S, 4, L, FMA)
+#define EINI_DIR_TILES8(fn, S, L, FMA) \
+  EINI_DIR_TILES4(fn, S, L, FMA)       \
   EINI_DIR_TILE(fn##_8, S, 8, L, FMA)
 
 // The sums of a group are in x, y, z, those of all groups in u, v, w.
@@ -9049,6 +9059,14 @@ typedef struct eini_dir_kern {
       EINI_DIR_##R(EINI_DIR_PPUT, S)                                \
     }                                                               \
   }
+#define EINI_DIR_ALL_PAIRS4(fn, S) \
+  EINI_DIR_PAIRS(fn##_1, S, 1)     \
+  EINI_DIR_PAIRS(fn##_2, S, 2)     \
+  EINI_DIR_PAIRS(fn##_3, S, 3)     \
+  EINI_DIR_PAIRS(fn##_4, S, 4)
+#define EINI_DIR_ALL_PAIRS8(fn, S) \
+  EINI_DIR_ALL_PAIRS4(fn, S)       \
+  EINI_DIR_PAIRS(fn##_8, S, 8)
 
 // for l: for i < G: y[l] += x[i] * a[i][l], in this order
 #define EINI_DIR_A(S, i) const S##_T *a##i = (const S##_T *)a[i];
@@ -9230,12 +9248,14 @@ typedef struct eini_dir_kern {
     }                                                                                         \
   }
 
-#define EINI_DIR_FNS(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
-#define EINI_DIR_KERNELS(name, S, A, SUMS)                                         \
-  EINI_DIR_TILES(name##_t1, S, 1, EINI_DIR_FMA1)                                   \
-  EINI_DIR_TILES(name##_t2, S, 2, EINI_DIR_FMA2)                                   \
-  EINI_DIR_TILES(name##_t3, S, 3, EINI_DIR_FMA3)                                   \
-  EINI_DIR_TILES(name##_lane, S, 1, EINI_DIR_FMAV)                                 \
+// ROWS, the most of a tile: 4 or 8.
+#define EINI_DIR_FNS4(fn) {fn##_1, fn##_2, fn##_3, fn##_4, NULL}
+#define EINI_DIR_FNS8(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
+#define EINI_DIR_KERNELS(name, S, A, ROWS, SUMS)                                   \
+  EINI_DIR_TILES##ROWS(name##_t1, S, 1, EINI_DIR_FMA1)                             \
+  EINI_DIR_TILES##ROWS(name##_t2, S, 2, EINI_DIR_FMA2)                             \
+  EINI_DIR_TILES##ROWS(name##_t3, S, 3, EINI_DIR_FMA3)                             \
+  EINI_DIR_TILES##ROWS(name##_lane, S, 1, EINI_DIR_FMAV)                           \
   EINI_DIR_AXPY(name##_axpy_1, S, 1, 4)                                            \
   EINI_DIR_AXPY(name##_axpy_2, S, 2, 4)                                            \
   EINI_DIR_AXPY(name##_axpy_4, S, 4, 4)                                            \
@@ -9251,11 +9271,7 @@ typedef struct eini_dir_kern {
   EINI_DIR_EVEN(name##_far, S, 1)                                                  \
   EINI_DIR_EVEN(name##_near, S, 4)                                                 \
   EINI_DIR_MUL(name##_mul, S)                                                      \
-  EINI_DIR_PAIRS(name##_pairs_1, S, 1)                                             \
-  EINI_DIR_PAIRS(name##_pairs_2, S, 2)                                             \
-  EINI_DIR_PAIRS(name##_pairs_3, S, 3)                                             \
-  EINI_DIR_PAIRS(name##_pairs_4, S, 4)                                             \
-  EINI_DIR_PAIRS(name##_pairs_8, S, 8)                                             \
+  EINI_DIR_ALL_PAIRS##ROWS(name##_pairs, S)                                        \
   EINI_DIR_BANDS(name##_bands_1, S, 1)                                             \
   EINI_DIR_BANDS(name##_bands_2, S, 2)                                             \
   EINI_DIR_BANDS(name##_bands_3, S, 3)                                             \
@@ -9267,13 +9283,14 @@ typedef struct eini_dir_kern {
   EINI_DIR_SCALED(name##_scaled_43, S, 4, 3)                                       \
   EINI_DIR_BANDS(name##_bands_4, S, 4)                                             \
   EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
-      S##_N, (int)sizeof(S##_T), S##_R,                                            \
-      {EINI_DIR_FNS(name##_t1), EINI_DIR_FNS(name##_t2), EINI_DIR_FNS(name##_t3)}, \
-      EINI_DIR_FNS(name##_lane),                                                   \
+      S##_N, (int)sizeof(S##_T), ROWS,                                             \
+      {EINI_DIR_FNS##ROWS(name##_t1), EINI_DIR_FNS##ROWS(name##_t2),               \
+       EINI_DIR_FNS##ROWS(name##_t3)},                                             \
+      EINI_DIR_FNS##ROWS(name##_lane),                                             \
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
       A##_axpy_1, name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4,    \
       name##_long, A##_long_far, name##_fold, name##_far, name##_near, name##_mul, \
-      EINI_DIR_FNS(name##_pairs),                                                  \
+      EINI_DIR_FNS##ROWS(name##_pairs),                                            \
       {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4},            \
       {{name##_scaled_11, name##_scaled_81}, {name##_scaled_12, name##_scaled_42}, \
        {name##_scaled_13, name##_scaled_43}}};
@@ -9283,7 +9300,7 @@ typedef struct eini_dir_kern {
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
   typedef T S##_T;                                                                          \
   typedef M S##_M;                                                                          \
-  enum { S##_N = (int)(sizeof(S##_V) / sizeof(T)), S##_R = (rows) };                        \
+  enum { S##_N = (int)(sizeof(S##_V) / sizeof(T)) };                                        \
   EINI_INLINE S##_V S##_GET(const T *p) { return *(const S##_V##_u *)(const void *)p; } \
   EINI_INLINE void S##_PUT(T *p, S##_V v) { *(S##_V##_u *)(void *)p = v; }              \
   EINI_INLINE S##_V S##_SET1(T s) {                                                     \
@@ -9294,7 +9311,7 @@ typedef struct eini_dir_kern {
   EINI_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
   EINI_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
   EINI_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
-  EINI_DIR_KERNELS(S, S, A, SUMS)
+  EINI_DIR_KERNELS(S, S, A, rows, SUMS)
 
 // Plain C and NEON: partial vectors by way of memory.
 #define EINI_DIR_MADD(a, b, c) ((a) * (b) + (c))
@@ -9311,12 +9328,13 @@ typedef struct eini_dir_kern {
   }
 #define EINI_DIR_SET_C(S, T, rows, FMA, SUMS) \
   EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, SUMS)
+// Where there are no others. (x86 without AVX2 packs: section gett has plain C of its own.)
+#if !EINI_CPU_X86
 EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
-
-#if EINI_CPU_X86
+#else
 static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_DIR_MASK_AVX2_4 \
   _mm256_loadu_si256((const __m256i *)(const void *)(eini_dir_mask + 8 - n))
@@ -9369,10 +9387,6 @@ static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
 EINI_DIR_SET_AVX512(eini_dir_avx512_f32, eini_dir_avx2_f32, eini_dir_f32, 4, _mm512_fmadd_ps,
                     __mmask16)
 EINI_DIR_SET_AVX512(eini_dir_avx512_f64, eini_dir_avx2_f64, eini_dir_f64, 8, _mm512_fmadd_pd,
-                    __mmask8)
-EINI_DIR_SET_AVX512(eini_dir_avx512_i32, eini_dir_avx2_i32, eini_dir_i32, 4, EINI_DIR_MADD,
-                    __mmask16)
-EINI_DIR_SET_AVX512(eini_dir_avx512_i64, eini_dir_avx2_i64, eini_dir_i64, 8, EINI_DIR_MADD,
                     __mmask8)
 
 static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
@@ -9429,16 +9443,18 @@ typedef struct eini_dir_job {
 static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == EIN_C128 ? 2 : 1; }
 
 static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
-  static const eini_dir_kern *const plain[4] = {
-      &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
-      &eini_dir_plain_i64_kern};
 #if EINI_CPU_X86
   static const eini_dir_kern *const avx2[4] = {&eini_dir_avx2_f32_kern, &eini_dir_avx2_f64_kern,
                                                &eini_dir_avx2_i32_kern, &eini_dir_avx2_i64_kern};
   static const eini_dir_kern *const avx512[4] = {
-      &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx512_i32_kern,
-      &eini_dir_avx512_i64_kern};
-#elif EINI_CPU_NEON
+      &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx2_i32_kern,
+      &eini_dir_avx2_i64_kern};
+#else
+  static const eini_dir_kern *const plain[4] = {
+      &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
+      &eini_dir_plain_i64_kern};
+#endif
+#if EINI_CPU_NEON
   static const eini_dir_kern *const neon[4] = {&eini_dir_neon_f32_kern, &eini_dir_neon_f64_kern,
                                                &eini_dir_neon_i32_kern, &eini_dir_neon_i64_kern};
 #endif
@@ -9452,12 +9468,14 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
   }
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) return avx512[t];
-  if (isa == EINI_ISA_AVX2) return avx2[t];
-#elif EINI_CPU_NEON
+  return isa == EINI_ISA_AVX2 ? avx2[t] : NULL;
+#else
+#if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) return neon[t];
 #endif
   (void)isa;
   return plain[t];
+#endif
 }
 
 static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {
@@ -12276,10 +12294,12 @@ typedef struct eini_dir_sums_kern {
   }
 #define EINI_SUMS_REALS(S, I) EINI_SUMS_PICKS(S, I, S##_V)
 #define EINI_SUMS_INTS(S, I) EINI_SUMS_PICKS(S, I, S##_I)
+#if !EINI_CPU_X86
 EINI_SUMS_REALS(eini_dir_plain_f32, int32_t)
 EINI_SUMS_REALS(eini_dir_plain_f64, int64_t)
 EINI_SUMS_INTS(eini_dir_plain_i32, int32_t)
 EINI_SUMS_INTS(eini_dir_plain_i64, int64_t)
+#endif
 #if EINI_CPU_NEON
 EINI_SUMS_REALS(eini_dir_neon_f32, int32_t)
 EINI_SUMS_REALS(eini_dir_neon_f64, int64_t)
@@ -12300,8 +12320,6 @@ EINI_SUMS_INTRINSICS(eini_dir_avx2_i32, EINI_T256, __m256i, _mm256_max_epi32, _m
 EINI_SUMS_INTRINSICS(eini_dir_avx2_i64, EINI_T256, __m256i, eini_max_256q, eini_min_256q)
 EINI_SUMS_INTRINSICS(eini_dir_avx512_f32, EINI_T512, __m512, eini_max_512ps, eini_min_512ps)
 EINI_SUMS_INTRINSICS(eini_dir_avx512_f64, EINI_T512, __m512d, eini_max_512pd, eini_min_512pd)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_i32, EINI_T512, __m512i, _mm512_max_epi32, _mm512_min_epi32)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, _mm512_min_epi64)
 #undef EINI_SUMS_INTRINSICS
 #endif  // EINI_CPU_X86
 
@@ -12390,10 +12408,6 @@ EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, 
       {A##_along_sum, S##_down_sum, NULL}, {S##_along_max, S##_down_max, S##_end_max},      \
       {S##_along_min, S##_down_min, S##_end_min}};
 
-EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
-EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
-EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
-EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
 #if EINI_CPU_X86
 EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256, eini_dir_avx2_f32)
 EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256, eini_dir_avx2_f64)
@@ -12402,14 +12416,18 @@ EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256, eini_dir_avx2_i64)
 // (Zen 4 reads memory 7 % faster by halves of its lines.)
 EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512, eini_dir_avx2_f32)
 EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512, eini_dir_avx2_f64)
-EINI_SUMS_SET(eini_dir_avx512_i32, EINI_T512, eini_dir_avx2_i32)
-EINI_SUMS_SET(eini_dir_avx512_i64, EINI_T512, eini_dir_avx2_i64)
-#elif EINI_CPU_NEON
+#else
+EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
+EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
+EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
+EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
+#if EINI_CPU_NEON
 EINI_SUMS_SET(eini_dir_neon_f32, , eini_dir_neon_f32)
 EINI_SUMS_SET(eini_dir_neon_f64, , eini_dir_neon_f64)
 EINI_SUMS_SET(eini_dir_neon_i32, , eini_dir_neon_i32)
 EINI_SUMS_SET(eini_dir_neon_i64, , eini_dir_neon_i64)
-#endif
+#endif  // EINI_CPU_NEON
+#endif  // EINI_CPU_X86
 #undef EINI_SUMS_SET
 #undef EINI_SUMS_BACK
 #undef EINI_SUMS_REST
@@ -12436,11 +12454,14 @@ static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern
   EINI_SUMS_OF(eini_dir_##isa##_i32), EINI_SUMS_OF(eini_dir_##isa##_i64)
   static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
-      EINI_SUMS_ISA(avx2), EINI_SUMS_ISA(avx512),
-#elif EINI_CPU_NEON
+      EINI_SUMS_ISA(avx2),
+      EINI_SUMS_OF(eini_dir_avx512_f32), EINI_SUMS_OF(eini_dir_avx512_f64)};
+#else
+#if EINI_CPU_NEON
       EINI_SUMS_ISA(neon),
 #endif
       EINI_SUMS_ISA(plain)};
+#endif
 #undef EINI_SUMS_ISA
 #undef EINI_SUMS_OF
   size_t i = 0;

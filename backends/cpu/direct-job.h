@@ -31,16 +31,18 @@ typedef struct eini_dir_job {
 static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == EIN_C128 ? 2 : 1; }
 
 static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
-  static const eini_dir_kern *const plain[4] = {
-      &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
-      &eini_dir_plain_i64_kern};
 #if EINI_CPU_X86
   static const eini_dir_kern *const avx2[4] = {&eini_dir_avx2_f32_kern, &eini_dir_avx2_f64_kern,
                                                &eini_dir_avx2_i32_kern, &eini_dir_avx2_i64_kern};
   static const eini_dir_kern *const avx512[4] = {
-      &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx512_i32_kern,
-      &eini_dir_avx512_i64_kern};
-#elif EINI_CPU_NEON
+      &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx2_i32_kern,
+      &eini_dir_avx2_i64_kern};
+#else
+  static const eini_dir_kern *const plain[4] = {
+      &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
+      &eini_dir_plain_i64_kern};
+#endif
+#if EINI_CPU_NEON
   static const eini_dir_kern *const neon[4] = {&eini_dir_neon_f32_kern, &eini_dir_neon_f64_kern,
                                                &eini_dir_neon_i32_kern, &eini_dir_neon_i64_kern};
 #endif
@@ -54,12 +56,14 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
   }
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) return avx512[t];
-  if (isa == EINI_ISA_AVX2) return avx2[t];
-#elif EINI_CPU_NEON
+  return isa == EINI_ISA_AVX2 ? avx2[t] : NULL;
+#else
+#if EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) return neon[t];
 #endif
   (void)isa;
   return plain[t];
+#endif
 }
 
 static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {

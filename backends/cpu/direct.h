@@ -181,11 +181,13 @@ typedef struct eini_dir_kern {
     EINI_DIR_##R(EINI_DIR_PUT##L, S)                              \
   }
 
-#define EINI_DIR_TILES(fn, S, L, FMA) \
-  EINI_DIR_TILE(fn##_1, S, 1, L, FMA) \
-  EINI_DIR_TILE(fn##_2, S, 2, L, FMA) \
-  EINI_DIR_TILE(fn##_3, S, 3, L, FMA) \
-  EINI_DIR_TILE(fn##_4, S, 4, L, FMA) \
+#define EINI_DIR_TILES4(fn, S, L, FMA) \
+  EINI_DIR_TILE(fn##_1, S, 1, L, FMA)  \
+  EINI_DIR_TILE(fn##_2, S, 2, L, FMA)  \
+  EINI_DIR_TILE(fn##_3, S, 3, L, FMA)  \
+  EINI_DIR_TILE(fn##_4, S, 4, L, FMA)
+#define EINI_DIR_TILES8(fn, S, L, FMA) \
+  EINI_DIR_TILES4(fn, S, L, FMA)       \
   EINI_DIR_TILE(fn##_8, S, 8, L, FMA)
 
 // The sums of a group are in x, y, z, those of all groups in u, v, w.
@@ -296,6 +298,14 @@ typedef struct eini_dir_kern {
       EINI_DIR_##R(EINI_DIR_PPUT, S)                                \
     }                                                               \
   }
+#define EINI_DIR_ALL_PAIRS4(fn, S) \
+  EINI_DIR_PAIRS(fn##_1, S, 1)     \
+  EINI_DIR_PAIRS(fn##_2, S, 2)     \
+  EINI_DIR_PAIRS(fn##_3, S, 3)     \
+  EINI_DIR_PAIRS(fn##_4, S, 4)
+#define EINI_DIR_ALL_PAIRS8(fn, S) \
+  EINI_DIR_ALL_PAIRS4(fn, S)       \
+  EINI_DIR_PAIRS(fn##_8, S, 8)
 
 // for l: for i < G: y[l] += x[i] * a[i][l], in this order
 #define EINI_DIR_A(S, i) const S##_T *a##i = (const S##_T *)a[i];
@@ -477,12 +487,14 @@ typedef struct eini_dir_kern {
     }                                                                                         \
   }
 
-#define EINI_DIR_FNS(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
-#define EINI_DIR_KERNELS(name, S, A, SUMS)                                         \
-  EINI_DIR_TILES(name##_t1, S, 1, EINI_DIR_FMA1)                                   \
-  EINI_DIR_TILES(name##_t2, S, 2, EINI_DIR_FMA2)                                   \
-  EINI_DIR_TILES(name##_t3, S, 3, EINI_DIR_FMA3)                                   \
-  EINI_DIR_TILES(name##_lane, S, 1, EINI_DIR_FMAV)                                 \
+// ROWS, the most of a tile: 4 or 8.
+#define EINI_DIR_FNS4(fn) {fn##_1, fn##_2, fn##_3, fn##_4, NULL}
+#define EINI_DIR_FNS8(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
+#define EINI_DIR_KERNELS(name, S, A, ROWS, SUMS)                                   \
+  EINI_DIR_TILES##ROWS(name##_t1, S, 1, EINI_DIR_FMA1)                             \
+  EINI_DIR_TILES##ROWS(name##_t2, S, 2, EINI_DIR_FMA2)                             \
+  EINI_DIR_TILES##ROWS(name##_t3, S, 3, EINI_DIR_FMA3)                             \
+  EINI_DIR_TILES##ROWS(name##_lane, S, 1, EINI_DIR_FMAV)                           \
   EINI_DIR_AXPY(name##_axpy_1, S, 1, 4)                                            \
   EINI_DIR_AXPY(name##_axpy_2, S, 2, 4)                                            \
   EINI_DIR_AXPY(name##_axpy_4, S, 4, 4)                                            \
@@ -498,11 +510,7 @@ typedef struct eini_dir_kern {
   EINI_DIR_EVEN(name##_far, S, 1)                                                  \
   EINI_DIR_EVEN(name##_near, S, 4)                                                 \
   EINI_DIR_MUL(name##_mul, S)                                                      \
-  EINI_DIR_PAIRS(name##_pairs_1, S, 1)                                             \
-  EINI_DIR_PAIRS(name##_pairs_2, S, 2)                                             \
-  EINI_DIR_PAIRS(name##_pairs_3, S, 3)                                             \
-  EINI_DIR_PAIRS(name##_pairs_4, S, 4)                                             \
-  EINI_DIR_PAIRS(name##_pairs_8, S, 8)                                             \
+  EINI_DIR_ALL_PAIRS##ROWS(name##_pairs, S)                                        \
   EINI_DIR_BANDS(name##_bands_1, S, 1)                                             \
   EINI_DIR_BANDS(name##_bands_2, S, 2)                                             \
   EINI_DIR_BANDS(name##_bands_3, S, 3)                                             \
@@ -514,13 +522,14 @@ typedef struct eini_dir_kern {
   EINI_DIR_SCALED(name##_scaled_43, S, 4, 3)                                       \
   EINI_DIR_BANDS(name##_bands_4, S, 4)                                             \
   EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
-      S##_N, (int)sizeof(S##_T), S##_R,                                            \
-      {EINI_DIR_FNS(name##_t1), EINI_DIR_FNS(name##_t2), EINI_DIR_FNS(name##_t3)}, \
-      EINI_DIR_FNS(name##_lane),                                                   \
+      S##_N, (int)sizeof(S##_T), ROWS,                                             \
+      {EINI_DIR_FNS##ROWS(name##_t1), EINI_DIR_FNS##ROWS(name##_t2),               \
+       EINI_DIR_FNS##ROWS(name##_t3)},                                             \
+      EINI_DIR_FNS##ROWS(name##_lane),                                             \
       {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
       A##_axpy_1, name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4,    \
       name##_long, A##_long_far, name##_fold, name##_far, name##_near, name##_mul, \
-      EINI_DIR_FNS(name##_pairs),                                                  \
+      EINI_DIR_FNS##ROWS(name##_pairs),                                            \
       {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4},            \
       {{name##_scaled_11, name##_scaled_81}, {name##_scaled_12, name##_scaled_42}, \
        {name##_scaled_13, name##_scaled_43}}};
@@ -530,7 +539,7 @@ typedef struct eini_dir_kern {
   EINI_DIR_VEC(S##_V, T, bytes)                                                             \
   typedef T S##_T;                                                                          \
   typedef M S##_M;                                                                          \
-  enum { S##_N = (int)(sizeof(S##_V) / sizeof(T)), S##_R = (rows) };                        \
+  enum { S##_N = (int)(sizeof(S##_V) / sizeof(T)) };                                        \
   EINI_INLINE S##_V S##_GET(const T *p) { return *(const S##_V##_u *)(const void *)p; } \
   EINI_INLINE void S##_PUT(T *p, S##_V v) { *(S##_V##_u *)(void *)p = v; }              \
   EINI_INLINE S##_V S##_SET1(T s) {                                                     \
@@ -541,7 +550,7 @@ typedef struct eini_dir_kern {
   EINI_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
   EINI_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
   EINI_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
-  EINI_DIR_KERNELS(S, S, A, SUMS)
+  EINI_DIR_KERNELS(S, S, A, rows, SUMS)
 
 // Plain C and NEON: partial vectors by way of memory.
 #define EINI_DIR_MADD(a, b, c) ((a) * (b) + (c))
@@ -558,12 +567,13 @@ typedef struct eini_dir_kern {
   }
 #define EINI_DIR_SET_C(S, T, rows, FMA, SUMS) \
   EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, SUMS)
+// Where there are no others. (x86 without AVX2 packs: section gett has plain C of its own.)
+#if !EINI_CPU_X86
 EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
 EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
-
-#if EINI_CPU_X86
+#else
 static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_DIR_MASK_AVX2_4 \
   _mm256_loadu_si256((const __m256i *)(const void *)(eini_dir_mask + 8 - n))
@@ -616,10 +626,6 @@ static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
 EINI_DIR_SET_AVX512(eini_dir_avx512_f32, eini_dir_avx2_f32, eini_dir_f32, 4, _mm512_fmadd_ps,
                     __mmask16)
 EINI_DIR_SET_AVX512(eini_dir_avx512_f64, eini_dir_avx2_f64, eini_dir_f64, 8, _mm512_fmadd_pd,
-                    __mmask8)
-EINI_DIR_SET_AVX512(eini_dir_avx512_i32, eini_dir_avx2_i32, eini_dir_i32, 4, EINI_DIR_MADD,
-                    __mmask16)
-EINI_DIR_SET_AVX512(eini_dir_avx512_i64, eini_dir_avx2_i64, eini_dir_i64, 8, EINI_DIR_MADD,
                     __mmask8)
 
 static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {

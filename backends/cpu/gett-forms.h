@@ -52,7 +52,7 @@ static int eini_gett_takes(int form, const ein_side *s) {
 
 // The tiles of dot products; 0: the machine has none.
 static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
-  k->size = 4, k->group = 2;
+  k->size = 4, k->group = 2, k->cols = 4;
   if (form == EINI_GETT_I16) k->tile = eini_gett_wy, k->fold = eini_gett_yi_sum;
   eini_gett_shape(k, 8, 3, 4);
 #if EINI_CPU_DOTS
@@ -74,7 +74,7 @@ static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
     k->fold = eini_gett_zi_sum, k->group = 4;
   if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
     k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
-    k->done = eini_gett_done_amx, k->round = 16;
+    k->done = eini_gett_done_amx, k->round = 16, k->cols = 1;
     eini_gett_shape(k, 16, 2, 32);
   }
 #endif  // EINI_CPU_DOTS
@@ -92,7 +92,7 @@ static int eini_gett_pick_form(const eini_cpu *cpu, const ein_contract *c, int f
   if (c->pair != EIN_PAIR_SUM_MUL || c->type != type || !eini_gett_takes(form, &c->p) ||
       !eini_gett_takes(form, &c->q))
     return 0;
-  k->parts = k->every = k->round = 1;
+  k->parts = k->round = 1;
   k->isa = cpu->isa, k->type = (int)type, k->form = form;
   if (!eini_gett_kit_dots(cpu, form, k)) return 0;
   eini_gett_kit_pack(cpu->isa, type, k);

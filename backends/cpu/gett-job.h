@@ -498,7 +498,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
     for (int64_t u = 0, nu; u < j->u.n; u += nu) {
       nu = eini_gett_columns(j, u, &a);
       char *buffer = keep ? j->buffer + (u * parts * j->ld + p0) * size : turn ? other : j->buffer;
-      a.nu = (int)((kit->every ? nu : ulanes) * parts);
+      a.nu = (int)(eini_up(nu, kit->cols) * parts);
       if (j->parted && !j->chained && !j->direct) eini_gett_expect_parts(j, u, nu, p0, p1);
       for (int64_t p = p0; p < p1; p += lanes) {
         a.nv = (int)((eini_min64(lanes, p1 - p) + kit->w - 1) / kit->w);
@@ -518,7 +518,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
           } else if (j->masked) {
             eini_gett_expect_masked(j, &a);
           }
-          if (good && (kit->every || nu == ulanes)) j->tile(&a);
+          if (good && nu % kit->cols == 0) j->tile(&a);
           else eini_gett_rim(j, &a, p, u, nu);
         }
       }

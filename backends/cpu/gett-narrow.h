@@ -163,7 +163,7 @@ EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI
 #define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
 #define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
 EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X4)
+                EINI_GETT_FEW_3X4)
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
@@ -177,7 +177,7 @@ EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_
 #define EINI_GETT_BZ_ADD EINI_ZS_ADD
 #define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X8)
+                EINI_GETT_FEW_3X8)
 
 // The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
 #define EINI_GETT_EZ_T float
@@ -195,7 +195,7 @@ EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_
   _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
                   _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
 EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X8)
+                EINI_GETT_FEW_3X8)
 
 #define EINI_GETT_WZ_T int32_t
 #define EINI_GETT_WZ_V __m512i
@@ -207,7 +207,7 @@ EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_
 #define EINI_GETT_WZ_ADD EINI_ZI_ADD
 #define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
 EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_CASES_3X8)
+                EINI_GETT_FEW_3X8)
 
 // U is unsigned, V signed.
 #define EINI_GETT_QZ_T int32_t
@@ -220,7 +220,7 @@ EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_
 #define EINI_GETT_QZ_ADD EINI_ZI_ADD
 #define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                 EINI_GETT_CASES_3X8, 1)
+                 EINI_GETT_FEW_3X8, 1)
 #undef EINI_GETT_HEADED
 
 // Whether a panel has subnormal values.

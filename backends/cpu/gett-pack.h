@@ -350,7 +350,7 @@ struct eini_gett_kit {
   int size;                    // bytes of an element
   int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
   int gv, gu;                  // granules of V and U
-  int every;                   // 1: tiles with fewer columns exist
+  int cols;                    // columns of a tile, in elements: a multiple of it
   int isa, type;               // type: dtype of sums
   int form, group;             // see section gett-narrow; values of k in an element of a panel
   int head, round;             // rows that a panel begins with; the others are a multiple of round
@@ -518,7 +518,6 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   k->isa = cpu->isa, k->type = (int)type;
   k->group = k->round = 1;
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
-  k->every = pair == EIN_PAIR_SUM_MUL;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
     if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
@@ -535,6 +534,8 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   }
   if (k->tile == NULL) return 0;
   k->w /= k->parts, k->nu /= k->parts;
+  const int ints = type == EIN_I32 || type == EIN_I64;
+  k->cols = pair != EIN_PAIR_SUM_MUL ? k->nu : ints ? 4 : 1;
   eini_gett_kit_pack(cpu->isa, type, k);
   return 1;
 }

@@ -32,7 +32,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   for (int i = 0; i < p->vx->n; i++) p->box_v[i] = s[i];
   j->v.granule = p->kit.gv, j->u.granule = p->kit.gu;
   j->v.fill = eini_max64(p->kit.gv, p->kit.w);
-  j->u.fill = p->kit.every ? p->kit.gu : p->kit.nu;
+  j->u.fill = eini_max64(p->kit.gu, p->kit.cols);
   p->nv = eini_gett_product(p->vx->n, j->v.g.box) / run * eini_up(run, p->pad);
   p->nv = eini_up(p->nv, j->v.fill);
   p->nu = eini_up(eini_gett_product(p->ux->n, j->u.g.box), p->kit.nu);
@@ -44,7 +44,7 @@ static void eini_gett_job_init(const eini_cpu *cpu, const ein_contract *c, const
   j->v.nk = j->u.nk = -1;
   j->sub = p->sub, j->direct = p->direct, j->stream = p->past;
   const int64_t between = p->nu * eini_gett_product(p->vx->n, p->vx->extent) * p->kit.size;
-  j->comes = p->direct && p->kit.every && !p->in_place && between > cpu->l2 / 2;
+  j->comes = p->direct && p->kit.cols == 1 && !p->in_place && between > cpu->l2 / 2;
   j->out_v = p->out_v, j->out_u = p->out_u;
   j->extra_v = p->swap ? c->extra_m : c->extra_n, j->extra_u = p->swap ? c->extra_n : c->extra_m;
   eini_gett_layout(cpu, c, p, scratch, j);
@@ -95,7 +95,7 @@ static void eini_gett_align(eini_gett_job *j) {
   const int moved = odd > 0 && j->unit && last >= 0 && j->v.g.box[last] < j->v.g.extent[last] &&
                     j->v.g.box[last] % lane == 0;
   j->inner_direct = j->direct && j->kit.w == lane;
-  j->masked = j->inner_direct && j->kit.every && odd > 0 && (moved || eini_gett_pays(j, odd));
+  j->masked = j->inner_direct && j->kit.cols == 1 && odd > 0 && (moved || eini_gett_pays(j, odd));
   j->direct = j->inner_direct && (odd == 0 || j->masked);
   j->parted = odd != 0 && j->unit && !j->masked;
   j->chained = j->parted && eini_gett_in_order(j);

@@ -269,7 +269,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t wide = eini_up(all_v, kit->w);
-  if (p->ordered || !kit->every || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
+  if (p->ordered || kit->cols > 1 || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
       !p->direct || p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
     return 0;
   eini_gett_sketch t = *p;
@@ -311,7 +311,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
 // Small problems of one index per group, contiguous along V, need no panels: tiles read in place.
 static int eini_gett_bare(const eini_cpu *cpu, const eini_gett_sketch *p) {
   const int64_t size = p->kit.size;
-  if (!p->direct || p->past || !p->kit.every || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
+  if (!p->direct || p->past || p->kit.cols > 1 || p->vx->n != 1 || p->ux->n > 1 || p->kx->n > 1 ||
       p->v->form != EIN_FORM_PLAIN || p->u->form != EIN_FORM_PLAIN || p->v->row[0][0] != 1)
     return 0;
   const int64_t v = p->vx->extent[0], u = p->ux->n > 0 ? p->ux->extent[0] : 1;
@@ -362,7 +362,7 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
-  p->shift = !p->cut && p->direct && !p->past && p->kit.every && p->pad == w && run > w &&
+  p->shift = !p->cut && p->direct && !p->past && p->kit.cols == 1 && p->pad == w && run > w &&
              run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
 }

@@ -233,7 +233,14 @@ EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
   EINI_GETT_WITH_LATE(NAME, 3, 4)                                                \
   EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)
 #define EINI_GETT_CASES_1X4(NAME) EINI_GETT_WITH_LATE(NAME, 1, 4) EINI_GETT_4(NAME, 1)
-// Tiles of the other pairs come with all columns only; what is too much stays in the buffer.
+// Tiles of integers and of narrow types come with four or all columns, tiles of the other pairs
+// with all: what is too much stays in the buffer.
+#define EINI_GETT_FEW_3X8(NAME)                                                  \
+  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4) \
+  EINI_GETT_FULL_3X8(NAME)
+#define EINI_GETT_FEW_2X8(NAME)                                                  \
+  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_FULL_2X8(NAME)
+#define EINI_GETT_FEW_3X4(NAME) EINI_GETT_FULL_3X4(NAME)
 #define EINI_GETT_FULL_3X8(NAME)                                                 \
   EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8) EINI_GETT_ONLY(NAME, 3, 8)
 #define EINI_GETT_FULL_2X8(NAME) EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8)
@@ -301,7 +308,7 @@ typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
 #define EINI_GETT_INTS(N, X, LOW, HIGH)                                                           \
   EINI_GETT_FOLDS(N, EINI_GETT_NONE, X, X)                                                        \
   EINI_GETT_TILES(N##_sm, EINI_GETT_NONE, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,            \
-                  EINI_GETT_CASES_1X4)                                                            \
+                  EINI_GETT_FULL_1X4)                                                             \
   EINI_GETT_TILES(N##_na, EINI_GETT_NONE, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, HIGH,    \
                   EINI_GETT_FULL_1X4)                                                             \
   EINI_GETT_TILES(N##_xa, EINI_GETT_NONE, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, LOW,     \
@@ -323,11 +330,11 @@ EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_ZL_, EINI_ZL_, EINI_GETT_FOLD_S
 EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_ZI_, EINI_YI_, EINI_GETT_FOLD_SUM)
 EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_YI_, EINI_YI_, EINI_GETT_FOLD_SUM)
 EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_3X8)
+                0, EINI_GETT_FEW_3X8)
 EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_3X8)
+                0, EINI_GETT_FEW_3X8)
 EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_3X4)
+                0, EINI_GETT_FEW_3X4)
 #endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
 EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
@@ -336,7 +343,7 @@ EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
                  (float)HUGE_VAL)
 EINI_GETT_FOLD(eini_gett_ni_sum, EINI_GETT_NONE, EINI_NI_, EINI_NI_, EINI_GETT_FOLD_SUM)
 EINI_GETT_TILES(eini_gett_ni, EINI_GETT_NONE, EINI_NI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_CASES_2X8)
+                0, EINI_GETT_FEW_2X8)
 #endif
 EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
                  (double)HUGE_VAL)

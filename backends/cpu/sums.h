@@ -35,10 +35,12 @@ typedef struct eini_dir_sums_kern {
   }
 #define EINI_SUMS_REALS(S, I) EINI_SUMS_PICKS(S, I, S##_V)
 #define EINI_SUMS_INTS(S, I) EINI_SUMS_PICKS(S, I, S##_I)
+#if !EINI_CPU_X86
 EINI_SUMS_REALS(eini_dir_plain_f32, int32_t)
 EINI_SUMS_REALS(eini_dir_plain_f64, int64_t)
 EINI_SUMS_INTS(eini_dir_plain_i32, int32_t)
 EINI_SUMS_INTS(eini_dir_plain_i64, int64_t)
+#endif
 #if EINI_CPU_NEON
 EINI_SUMS_REALS(eini_dir_neon_f32, int32_t)
 EINI_SUMS_REALS(eini_dir_neon_f64, int64_t)
@@ -59,8 +61,6 @@ EINI_SUMS_INTRINSICS(eini_dir_avx2_i32, EINI_T256, __m256i, _mm256_max_epi32, _m
 EINI_SUMS_INTRINSICS(eini_dir_avx2_i64, EINI_T256, __m256i, eini_max_256q, eini_min_256q)
 EINI_SUMS_INTRINSICS(eini_dir_avx512_f32, EINI_T512, __m512, eini_max_512ps, eini_min_512ps)
 EINI_SUMS_INTRINSICS(eini_dir_avx512_f64, EINI_T512, __m512d, eini_max_512pd, eini_min_512pd)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_i32, EINI_T512, __m512i, _mm512_max_epi32, _mm512_min_epi32)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, _mm512_min_epi64)
 #undef EINI_SUMS_INTRINSICS
 #endif  // EINI_CPU_X86
 
@@ -149,10 +149,6 @@ EINI_SUMS_INTRINSICS(eini_dir_avx512_i64, EINI_T512, __m512i, _mm512_max_epi64, 
       {A##_along_sum, S##_down_sum, NULL}, {S##_along_max, S##_down_max, S##_end_max},      \
       {S##_along_min, S##_down_min, S##_end_min}};
 
-EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
-EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
-EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
-EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
 #if EINI_CPU_X86
 EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256, eini_dir_avx2_f32)
 EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256, eini_dir_avx2_f64)
@@ -161,14 +157,18 @@ EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256, eini_dir_avx2_i64)
 // (Zen 4 reads memory 7 % faster by halves of its lines.)
 EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512, eini_dir_avx2_f32)
 EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512, eini_dir_avx2_f64)
-EINI_SUMS_SET(eini_dir_avx512_i32, EINI_T512, eini_dir_avx2_i32)
-EINI_SUMS_SET(eini_dir_avx512_i64, EINI_T512, eini_dir_avx2_i64)
-#elif EINI_CPU_NEON
+#else
+EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
+EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
+EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
+EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
+#if EINI_CPU_NEON
 EINI_SUMS_SET(eini_dir_neon_f32, , eini_dir_neon_f32)
 EINI_SUMS_SET(eini_dir_neon_f64, , eini_dir_neon_f64)
 EINI_SUMS_SET(eini_dir_neon_i32, , eini_dir_neon_i32)
 EINI_SUMS_SET(eini_dir_neon_i64, , eini_dir_neon_i64)
-#endif
+#endif  // EINI_CPU_NEON
+#endif  // EINI_CPU_X86
 #undef EINI_SUMS_SET
 #undef EINI_SUMS_BACK
 #undef EINI_SUMS_REST
@@ -195,11 +195,14 @@ static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern
   EINI_SUMS_OF(eini_dir_##isa##_i32), EINI_SUMS_OF(eini_dir_##isa##_i64)
   static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
-      EINI_SUMS_ISA(avx2), EINI_SUMS_ISA(avx512),
-#elif EINI_CPU_NEON
+      EINI_SUMS_ISA(avx2),
+      EINI_SUMS_OF(eini_dir_avx512_f32), EINI_SUMS_OF(eini_dir_avx512_f64)};
+#else
+#if EINI_CPU_NEON
       EINI_SUMS_ISA(neon),
 #endif
       EINI_SUMS_ISA(plain)};
+#endif
 #undef EINI_SUMS_ISA
 #undef EINI_SUMS_OF
   size_t i = 0;
