@@ -788,7 +788,7 @@ typedef struct row_user {
   double bytes;
 } row_user;
 
-static int rows_made;
+static int rows_made, rows_turned;
 
 static int rows_plan(void *user, const ein_map *m, int width, int nth, ein_choice *choice) {
   const row_user *u = (const row_user *)user;
@@ -800,6 +800,7 @@ static int rows_plan(void *user, const ein_map *m, int width, int nth, ein_choic
 static ein_status rows_run(void *user, const ein_map *m, const ein_choice *choice, void *scratch) {
   const row_user *u = (const row_user *)user;
   rows_made++;
+  rows_turned += strstr(choice->variant, "turned") != NULL;
   return u->own->map_run(u->own->user, m, choice, scratch);
 }
 
@@ -821,13 +822,14 @@ static void in_turn(int n, void (*task)(void *arg, int i), void *arg, void *user
   for (int i = 0; i < n; i++) task(arg, i);
 }
 
-// A row or a matrix by rows, or with NULL by chunks: operands have strides per axis or not, also in
+// A row, a matrix or a tensor by rows, or with NULL by chunks: operands have strides per axis or not, also in
 // place.
 static void run_rows(const ein_kernels *chunks, const ein_kernels *rows, int width, const char *map,
-                     int t, int rank, const int64_t *shape, int64_t step[4][2], char *const *data,
+                     int t, int rank, const int64_t *shape, int64_t step[4][3], char *const *data,
                      int place) {
-  static const char *const expr[2][3] = {{"i->i", "i,i->i", "i,i,i->i"},
-                                         {"ij->ij", "ij,ij->ij", "ij,ij,ij->ij"}};
+  static const char *const expr[3][3] = {{"i->i", "i,i->i", "i,i,i->i"},
+                                         {"ij->ij", "ij,ij->ij", "ij,ij,ij->ij"},
+                                         {"ijk->ijk", "ijk,ijk->ijk", "ijk,ijk,ijk->ijk"}};
   const ein_kernels *const list[2] = {chunks, rows};
   ein_ctx_desc desc;
   ein_ctx *ctx;
@@ -870,7 +872,7 @@ static void test_rows(const ein_kernels *own) {
     int t = 2 + (int)pick(2), place = pick(4) == 0, width = pick(9) ? 1 : 2 + (int)pick(9);
     int64_t n = pick(3) ? 250 + pick(60) : 250 + pick(1750), size = sizes[t];
     if (width > 1) n = 32768 + pick(ROOM - 32768);
-    int64_t step[4][2] = {{0, 0}, {0, 0}, {0, 0}, {1, 0}};
+    int64_t step[4][3] = {{0}, {0}, {0}, {1}};
     char *data[4];
     chunks.stream_bytes = pick(2) ? 64 : (size_t)1 << 40;
     chunks.map_plan = NULL;
@@ -911,7 +913,7 @@ static void test_rows_together(const ein_kernels *own) {
     ein_kernels rows = rows_of(&user, own), chunks = *own;
     const int t = 2 + (int)pick(2), place = pick(4) == 0;
     const int few = pick(2) == 0;  // elements of a row
-    int64_t shape[2] = {1 + pick(35), few ? 8 + pick(248) : 256 + pick(70)}, step[4][2];
+    int64_t shape[2] = {1 + pick(35), few ? 8 + pick(248) : 256 + pick(70)}, step[4][3];
     const int64_t size = sizes[t];
     const char *map = row_maps[r % ROW_MAPS];
     char *data[4];
@@ -972,6 +974,63 @@ static void run_fold(const ein_kernels *k, const char *expr, const char *fold,
   d.expr = expr, d.nin = 1, d.in = in, d.out = out, d.monoid = fold;
   CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK && ein_einsum_ex(ctx, &d) == EIN_OK);
   ein_ctx_destroy(ctx);
+}
+
+// Operands that are turned first, in blocks, give the bits of chunks: axes in any order, backwards,
+// without strides, and one that is the output.
+static void test_rows_turned(ein_cpu *cpu, const ein_kernels *own) {
+  enum { ROOM = 40000, BYTES = ROOM * 8 };
+  static double from[4][ROOM], made[2][ROOM];
+  const eini_rated rated = cpu->machine;
+  rows_turned = 0;
+  for (int r = 0; r < 20 * ROW_MAPS; r++) {
+    row_user user;
+    ein_kernels rows = rows_of(&user, own), chunks = *own;
+    const int t = 2 + (int)pick(2), place = pick(4) == 0, width = pick(4) ? 1 : 3;
+    const int64_t shape[3] = {1 + pick(9), 1 + pick(pick(2) ? 20 : 60), 1 + pick(70)};
+    int64_t step[4][3];
+    char *data[4];
+    cpu->machine.is.l2 = 1024 << pick(8);
+    chunks.map_plan = NULL;
+    for (int i = 0; i < 4; i++) {
+      const int out = i == 3 || (i == 0 && place);
+      const int first = out ? 2 : (int)pick(3), next = (first + 1 + (out ? 1 : (int)pick(2))) % 3;
+      int64_t by = 1, at = pick(8);
+      for (int k = 0; k < 3; k++) {
+        const int axis = k == 0 ? first : k == 1 ? next : 3 - first - next;
+        step[i][axis] = by;
+        by *= shape[axis] + (k == 0 && pick(3) == 0);
+      }
+      for (int axis = 0; axis < 3 && !out; axis++) {
+        if (pick(5) == 0) step[i][axis] = 0;
+        if (pick(6) == 0) at += (shape[axis] - 1) * step[i][axis], step[i][axis] *= -1;
+      }
+      fill_values(types[t], ROOM, from[i]);
+      data[i] = (char *)from[i] + at * sizes[t];
+    }
+    const int out = place ? 0 : 3;
+    for (int w = 0; w < 2; w++) {
+      static double keep[ROOM];
+      memcpy(keep, from[out], BYTES);
+      run_rows(&chunks, w ? &rows : NULL, width, row_maps[r % ROW_MAPS], t, 3, shape, step, data,
+               place);
+      memcpy(made[w], from[out], BYTES);
+      memcpy(from[out], keep, BYTES);
+    }
+    int same = 1;
+    for (int64_t i = 0; i < ROOM; i++) {
+      const float *f = (const float *)made[0] + i, *g = (const float *)made[1] + i;
+      const double *u = made[0] + i, *v = made[1] + i;
+      same &= t == 2 ? memcmp(f, g, 4) == 0 || (*f != *f && *g != *g)
+                     : memcmp(u, v, 8) == 0 || (*u != *u && *v != *v);
+    }
+    CHECK(same);
+    if (!same)
+      printf("  %d x %d x %d turned: %s, type %d%s\n", (int)shape[0], (int)shape[1],
+             (int)shape[2], row_maps[r % ROW_MAPS], t, place ? "*" : "");
+    cpu->machine = rated;
+  }
+  CHECK(rows_turned > 6 * ROW_MAPS || eini_row_sets[rated.is.isa][0].wide == 0);
 }
 
 // Extrema of one operand by k are those without, and those of negative zeros are negative.
@@ -1429,6 +1488,7 @@ int main(int argc, char **argv) {
       test_rows_together(k);
       cpu->machine.is.halves = halves;
     }
+    test_rows_turned(cpu, k);
     test_extrema(k);
     test_unsplit(k);
     test_variants(cpu, FEW(300));

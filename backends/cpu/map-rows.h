@@ -61,6 +61,11 @@ static int64_t eini_rows_pitch(const ein_map *m) {
   return eini_rows_short(m) ? EINI_ROW_JOIN + 64 : EINI_ROW_BLOCK;
 }
 
+// Bytes of scratch, for rows of any length.
+static int64_t eini_rows_room(const ein_map *m) {
+  return m->code->nreg * (EINI_ROW_JOIN + 64) + m->n * (int64_t)sizeof(int64_t);
+}
+
 static double eini_rows_count(const ein_map *m) {
   double rows = 1;
   for (int i = 0; i < m->n - 1; i++) rows *= (double)m->extent[i];
@@ -89,8 +94,8 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
 
 // Ways: through the caches, past them, and eight rows at a time where that gains. Short rows that
 // are not joined go through the caches: what is past them has many lines of two rows.
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
-                             ein_choice *choice) {
+static int eini_map_rows_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
+                              ein_choice *choice) {
   static const char *const names[] = {"rows", "rows stream", "rows of eight"};
   eini_steps r;
   if (!eini_rows_set(&r, cpu->is.isa, m) || !eini_rows_fit(&r)) return 0;
@@ -161,14 +166,15 @@ static int eini_rows_take(eini_steps *r, int64_t *index) {
   return more;
 }
 
-// Short rows, joined along the innermost outer loop.
+// Short rows, joined along the innermost outer loop where the output's follow each other.
 static void eini_rows_join(eini_steps *r, int64_t *index, int stream) {
   const ein_map *m = r->map;
   r->each = r->bytes;
   r->joined = r->tracks = 1;
   eini_steps_make(r);
   for (int more = 1; more;) {
-    r->joined = eini_min64(EINI_ROW_JOIN / r->each, m->extent[m->n - 2] - index[m->n - 2]);
+    r->joined = !eini_rows_joins(m) ? 1
+                : eini_min64(EINI_ROW_JOIN / r->each, m->extent[m->n - 2] - index[m->n - 2]);
     r->bytes = r->joined * r->each;
     memcpy(r->at, r->next, (size_t)(m->nop + 1) * sizeof *r->at);
     eini_rows_lay(r);
@@ -177,10 +183,10 @@ static void eini_rows_join(eini_steps *r, int64_t *index, int stream) {
   }
 }
 
-static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
-                                   void *scratch) {
+static ein_status eini_map_rows_run(const eini_cpu *cpu, const ein_map *m,
+                                    const ein_choice *choice, char *scratch) {
   eini_steps r;
-  int64_t *index = (int64_t *)(void *)((char *)scratch + m->code->nreg * eini_rows_pitch(m));
+  int64_t *index = (int64_t *)(void *)(scratch + m->code->nreg * eini_rows_pitch(m));
   const int few = eini_rows_short(m);
   double left = eini_rows_count(m);
   if (!eini_rows_set(&r, cpu->isa, m)) return EIN_ERR_INTERNAL;
@@ -195,8 +201,8 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
   r.near = !stream && r.bytes <= EINI_ROW_NEAR;
   memset(index, 0, (size_t)m->n * sizeof *index);
   for (int s = 0; s <= m->nop; s++) r.next[s] = m->base[s];
-  eini_rows_begin(&r, (char *)scratch);
-  if (few && eini_rows_joins(m)) {
+  eini_rows_begin(&r, scratch);
+  if (few && (eini_rows_joins(m) || r.bytes < r.wide)) {
     eini_rows_join(&r, index, stream);
     left = 0;
   }
@@ -216,13 +222,3 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
   if (stream) eini_stream_end();
   return EIN_OK;
 }
-#undef EINI_ROW_BLOCK
-#undef EINI_ROW_NEAR
-#undef EINI_ROW_STEPS
-#undef EINI_ROW_REGS
-#undef EINI_ROW_LEAST
-#undef EINI_ROW_SHORT
-#undef EINI_ROW_JOIN
-#undef EINI_ROW_CYCLES
-#undef EINI_ROW_FLOPS
-#undef EINI_ROW_CALL_FLOPS

@@ -1,0 +1,230 @@
+// ================================================================================================
+// >>map-turned  maps whose operands are turned
+// Operands that do not move by single elements along rows of the output are copied, a block of the
+// map at a time, into a layout in which they do; section map-rows does the rest.
+// ================================================================================================
+
+enum { EINI_TURNED = EINI_ROWS_TOGETHER + 1, EINI_TURNED_BOX };  // words of ein_choice.state
+enum { EINI_TURNED_LOOPS = 16 };
+#define EINI_TURNED_ROW 4096   // bytes of a row of a block, where the output has as many
+#define EINI_TURNED_RUN 512    // bytes read at a place of an operand
+#define EINI_TURNED_LEAST 512  // elements of a map; chunks take less time for fewer
+// An estimate, from the second cache: elements that go through tiles in registers, and others.
+#define EINI_TURNED_CYCLES 0.7
+#define EINI_TURNED_SINGLE 2.0
+
+typedef struct eini_turned {
+  const ein_map *m;
+  int64_t size;                                  // bytes of an element
+  int64_t box[EINI_TURNED_LOOPS], at[EINI_TURNED_LOOPS], some[EINI_TURNED_LOOPS];
+  int ncopy, op[EINI_ROW_REGS];                  // operands that are copied
+  int64_t place[EINI_ROW_REGS], bytes;           // where, and all of them: per block
+  ein_map one;                                   // the map of a block
+  int64_t stride[(EINI_ROW_REGS + 1) * EINI_TURNED_LOOPS];
+  char *base[EINI_ROW_REGS + 1];
+} eini_turned;
+
+// The loop along which operand o moves least; -1: it does not move.
+static int eini_turned_loop(const ein_map *m, int o) {
+  int best = -1;
+  for (int i = m->n - 1; i >= 0; i--) {
+    const int64_t s = eini_abs64(eini_row_stride(m, o, i));
+    if (s != 0 && (best < 0 || s < eini_abs64(eini_row_stride(m, o, best)))) best = i;
+  }
+  return best;
+}
+
+// The operands to copy. 0: none, or more loops and operands than there is room for.
+static int eini_turned_take(eini_turned *w, const ein_map *m) {
+  memset(w, 0, sizeof *w);
+  w->m = m;
+  w->size = m->code->type == EIN_F32 ? 4 : 8;
+  if (m->n < 2 || m->n > EINI_TURNED_LOOPS || m->nop > EINI_ROW_REGS || m->nvalue > 0) return 0;
+  for (int o = 0; o < m->nop; o++) {
+    if (m->dtype[o] != m->code->type) return 0;
+    if (eini_row_stride(m, o, m->n - 1) >> 1 != 0) w->op[w->ncopy++] = o;
+  }
+  return w->ncopy > 0;
+}
+
+// Extents of a block: a row of the output, a run of each operand, then what is next in the output.
+static void eini_turned_boxes(eini_turned *w, int64_t room) {
+  const ein_map *m = w->m;
+  const int64_t most = eini_max64(room / w->size / w->ncopy, 1);
+  for (int i = 0; i < m->n; i++) w->box[i] = 1;
+  eini_gett_grow(m->n, m->extent, w->box, m->n - 1, EINI_TURNED_ROW / w->size, most, 64 / w->size);
+  for (int k = 0; k < w->ncopy; k++)
+    eini_gett_grow(m->n, m->extent, w->box, eini_turned_loop(m, w->op[k]),
+                   EINI_TURNED_RUN / w->size, most, 1);
+  for (int i = m->n - 1; i >= 0; i--)
+    eini_gett_grow(m->n, m->extent, w->box, i, m->extent[i], most, 1);
+}
+
+// The map of a block but for its addresses. Rows of what is copied are a line longer: as long as a
+// page, they would all begin in one set of the cache.
+static void eini_turned_one(eini_turned *w) {
+  const ein_map *m = w->m;
+  const int64_t line = 64 / w->size;
+  for (int s = 0; s < m->nstream; s++)
+    for (int i = 0; i < m->n; i++) w->stride[s * EINI_TURNED_LOOPS + i] = eini_row_stride(m, s, i);
+  w->bytes = 0;
+  for (int k = 0; k < w->ncopy; k++) {
+    int64_t step = 1, *stride = w->stride + w->op[k] * EINI_TURNED_LOOPS;
+    w->place[k] = w->bytes;
+    for (int i = m->n - 1; i >= 0; i--) {
+      if (stride[i] == 0) continue;
+      stride[i] = step;
+      step *= w->box[i];
+      if (i == m->n - 1 && step >= 4 * line) step = eini_up(step, line) + line;
+    }
+    w->bytes += eini_up(step * w->size, 64);
+  }
+  w->one = *m;
+  w->one.extent = w->some, w->one.stride = w->stride, w->one.pitch = EINI_TURNED_LOOPS;
+  w->one.base = w->base;
+}
+
+// Seconds to copy them, beside memory's.
+static double eini_turned_seconds(const eini_rated *cpu, const eini_turned *w) {
+  double cycles = 0;
+  for (int k = 0; k < w->ncopy; k++) {
+    const int o = w->op[k], loop = eini_turned_loop(w->m, o);
+    const int unit = eini_abs64(eini_row_stride(w->m, o, loop)) == 1;
+    double all = unit ? EINI_TURNED_CYCLES : EINI_TURNED_SINGLE;
+    for (int i = 0; i < w->m->n; i++)
+      all *= eini_row_stride(w->m, o, i) != 0 ? (double)w->m->extent[i] : 1;
+    cycles += all;
+  }
+  return cycles / cpu->hz;
+}
+
+// Ways: as of the rows of a block.
+static int eini_turned_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
+                            ein_choice *choice) {
+  static const char *const names[] = {"rows turned", "rows turned stream", "rows turned of eight"};
+  eini_turned w;
+  double all = 1;
+  for (int i = 0; i < m->n; i++) all *= (double)m->extent[i];
+  if (!(all >= EINI_TURNED_LEAST) || !eini_turned_take(&w, m)) return 0;
+  eini_turned_boxes(&w, cpu->is.l2 / 4);
+  eini_turned_one(&w);
+  memcpy(w.some, w.box, sizeof w.some);
+  if (!eini_map_rows_plan(cpu, &w.one, 1, nth, choice)) return 0;
+  const int way = (int)choice->state[EINI_ROWS_STREAM] + (int)choice->state[EINI_ROWS_TOGETHER];
+  memcpy(w.some, m->extent, (size_t)m->n * sizeof *w.some);
+  if (!eini_map_rows_plan(cpu, &w.one, width, nth, choice)) return 0;
+  const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
+  choice->seconds += eini_turned_seconds(cpu, &w) / threads;
+  choice->scratch = (size_t)(w.bytes + eini_rows_room(m));  // a last block may have short rows
+  choice->state[EINI_ROWS_STREAM] = way > 0, choice->state[EINI_ROWS_TOGETHER] = way > 1;
+  choice->state[EINI_TURNED] = 1;
+  for (int i = 0; i < m->n; i++) choice->state[EINI_TURNED_BOX + i] = w.box[i];
+  eini_cpu_name(choice, names[way]);
+  return 1;
+}
+
+// Blocks along loop i, and where the j-th of them begins: even ones, in whole lines of elements.
+static int64_t eini_turned_count(const eini_turned *w, int i) {
+  return (w->m->extent[i] + w->box[i] - 1) / w->box[i];
+}
+static int64_t eini_turned_from(const eini_turned *w, int i, int64_t j) {
+  const int64_t e = w->m->extent[i], line = i == w->m->n - 1 ? 64 / w->size : 1;
+  const int64_t units = (e + line - 1) / line, n = eini_turned_count(w, i);
+  return eini_min64(units / n * j + eini_min64(units % n, j), units) * line;
+}
+
+static void eini_turned_place(eini_turned *w, const int64_t *j) {
+  const ein_map *m = w->m;
+  for (int i = 0; i < m->n; i++) {
+    w->at[i] = eini_turned_from(w, i, j[i]);
+    w->some[i] = eini_min64(eini_turned_from(w, i, j[i] + 1), m->extent[i]) - w->at[i];
+  }
+  for (int s = 0; s < m->nstream; s++) {
+    w->base[s] = m->base[s];
+    for (int i = 0; i < m->n; i++) w->base[s] += w->at[i] * eini_row_stride(m, s, i) * w->size;
+  }
+}
+
+// Asks for the runs of an operand, all at once: they are short and far apart, so that processors
+// do not foresee them.
+static void eini_turned_ask(const ein_copy *c) {
+  int64_t at[EINI_TURNED_LOOPS] = {0};
+  int run = 0;
+  for (int i = 1; i < c->n; i++)
+    if (eini_abs64(c->src_stride[i]) < eini_abs64(c->src_stride[run])) run = i;
+  const int64_t bytes = c->extent[run] * c->size;
+  if (c->src_stride[run] != 1 || c->n < 2) return;
+  for (int i = 0; i >= 0;) {
+    uintptr_t from = (uintptr_t)c->src;
+    for (int k = 0; k < c->n; k++) from += (uintptr_t)(at[k] * c->src_stride[k] * c->size);
+    for (int64_t l = 0; l < bytes; l += 64) EINI_FETCH2(from + (uintptr_t)l);
+    for (i = c->n - 1; i >= 0; i--) {
+      if (i == run) continue;
+      if (++at[i] < c->extent[i]) break;
+      at[i] = 0;
+    }
+  }
+}
+
+// Operand k of a block, of the loops along which it moves, to where it is read.
+static void eini_turned_copy(eini_turned *w, const eini_cpu *cpu, int k, char *to) {
+  const int o = w->op[k], n = w->m->n;
+  int64_t extent[EINI_TURNED_LOOPS], src[EINI_TURNED_LOOPS], dst[EINI_TURNED_LOOPS];
+  double bytes = (double)w->size;
+  int x = 0;
+  for (int i = 0; i < n; i++) {
+    if (eini_row_stride(w->m, o, i) == 0) continue;
+    bytes *= (double)w->m->extent[i];
+    extent[x] = w->some[i], src[x] = eini_row_stride(w->m, o, i);
+    dst[x++] = w->stride[o * EINI_TURNED_LOOPS + i];
+  }
+  const ein_copy c = {x, extent, src, dst, (int)w->size, w->base[o], to, NULL, NULL};
+  if (bytes > (double)cpu->l2) eini_turned_ask(&c);
+  eini_copy_go(cpu->isa, &c, 0, NULL);
+  w->base[o] = to;
+}
+
+static ein_status eini_turned_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
+                                  char *scratch) {
+  eini_turned w;
+  int64_t j[EINI_TURNED_LOOPS] = {0};
+  if (!eini_turned_take(&w, m)) return EIN_ERR_INTERNAL;
+  for (int i = 0; i < m->n; i++) w.box[i] = choice->state[EINI_TURNED_BOX + i];
+  eini_turned_one(&w);
+  for (int i = m->n - 1; i >= 0;) {
+    eini_turned_place(&w, j);
+    for (int k = 0; k < w.ncopy; k++) eini_turned_copy(&w, cpu, k, scratch + w.place[k]);
+    EINI_TRY(eini_map_rows_run(cpu, &w.one, choice, scratch + w.bytes));
+    for (i = m->n - 1; i >= 0 && ++j[i] == eini_turned_count(&w, i); i--) j[i] = 0;
+  }
+  return EIN_OK;
+}
+
+// ---- the provider's slots ----
+
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
+                             ein_choice *choice) {
+  return eini_map_rows_plan(cpu, m, width, nth, choice) ||
+         eini_turned_plan(cpu, m, width, nth, choice);
+}
+
+static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
+                                   void *scratch) {
+  if (choice->state[EINI_TURNED]) return eini_turned_run(cpu, m, choice, (char *)scratch);
+  return eini_map_rows_run(cpu, m, choice, (char *)scratch);
+}
+#undef EINI_TURNED_ROW
+#undef EINI_TURNED_RUN
+#undef EINI_TURNED_LEAST
+#undef EINI_TURNED_CYCLES
+#undef EINI_TURNED_SINGLE
+#undef EINI_ROW_BLOCK
+#undef EINI_ROW_NEAR
+#undef EINI_ROW_STEPS
+#undef EINI_ROW_REGS
+#undef EINI_ROW_LEAST
+#undef EINI_ROW_SHORT
+#undef EINI_ROW_JOIN
+#undef EINI_ROW_CYCLES
+#undef EINI_ROW_FLOPS
+#undef EINI_ROW_CALL_FLOPS
