@@ -990,7 +990,7 @@ static void test_rows_turned(ein_cpu *cpu, const ein_kernels *own) {
     const int64_t shape[3] = {1 + pick(9), 1 + pick(pick(2) ? 20 : 60), 1 + pick(70)};
     int64_t step[4][3];
     char *data[4];
-    cpu->machine.is.l2 = 1024 << pick(8);
+    cpu->machine.is.l2 = 16384 << pick(6);
     chunks.map_plan = NULL;
     for (int i = 0; i < 4; i++) {
       const int out = i == 3 || (i == 0 && place);
@@ -1030,6 +1030,7 @@ static void test_rows_turned(ein_cpu *cpu, const ein_kernels *own) {
              (int)shape[2], row_maps[r % ROW_MAPS], t, place ? "*" : "");
     cpu->machine = rated;
   }
+  printf("  %d turned\n", rows_turned);
   CHECK(rows_turned > 6 * ROW_MAPS || eini_row_sets[rated.is.isa][0].wide == 0);
 }
 
