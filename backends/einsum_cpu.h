@@ -13105,9 +13105,17 @@ static double eini_measure_turn(const eini_rated *m, const eini_clock *now, int6
   return best;
 }
 
-// The size from which on transposes are faster past the caches, by steps of 2 of the bytes; beyond
-// what the memory holds, what the caches are said to be.
-static double eini_measure_past(const eini_rated *m, const eini_clock *now, char *mem) {
+// Seconds by which what went past the caches is read more slowly than what is still in the last.
+static double eini_measure_later(const ein_rates *r, double bytes) {
+  const double cache = r->read_bw[EIN_L3], memory = r->read_bw[EIN_MEMORY];
+  if (2 * bytes > r->cache_bytes[EIN_L3] || !(memory > 0) || !(cache > memory)) return 0;
+  return bytes / memory - bytes / cache;
+}
+
+// The size from which on transposes, and what reads them later, are faster past the caches, by
+// steps of 2 of the bytes; beyond what the memory holds, what the caches are said to be.
+static double eini_measure_past(const eini_rated *m, const eini_clock *now, const ein_rates *r,
+                                char *mem) {
   const double said = (double)m->is.l3 * m->is.width / 2 / m->is.l3s;
   double from = 0;
   if (EINI_STREAM_LINE == 0) return said;
@@ -13115,7 +13123,8 @@ static double eini_measure_past(const eini_rated *m, const eini_clock *now, char
     const int64_t n = side | 8;  // no high power of two
     if (16 * n * n + EINI_COPY_BUFFER > (int64_t)EINI_MEASURE_BYTES) break;
     const double keep = eini_measure_turn(m, now, n, mem, 0);
-    wins = eini_measure_turn(m, now, n, mem, 1) < keep ? wins + 1 : 0;
+    const double past = eini_measure_turn(m, now, n, mem, 1);
+    wins = past + eini_measure_later(r, 8 * (double)(n * n)) < keep ? wins + 1 : 0;
     if (wins == 1) from = 8 * (double)n * (double)n / 1.4;
     if (wins == 0) from = 0;
   }
@@ -13181,7 +13190,7 @@ static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *m
   r->flops_f64 = eini_measure_peak(now, p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
   r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
   eini_measure_dots(m, now, r);
-  r->stream_bytes = eini_measure_past(m, now, mem) * m->is.l3s;
+  r->stream_bytes = eini_measure_past(m, now, r, mem) * m->is.l3s;
 }
 
 // ================================================================================================

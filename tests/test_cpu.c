@@ -822,8 +822,8 @@ static void in_turn(int n, void (*task)(void *arg, int i), void *arg, void *user
   for (int i = 0; i < n; i++) task(arg, i);
 }
 
-// A row, a matrix or a tensor by rows, or with NULL by chunks: operands have strides per axis or not, also in
-// place.
+// A row, a matrix or a tensor by rows, or with NULL by chunks: operands have strides per axis or
+// not, also in place.
 static void run_rows(const ein_kernels *chunks, const ein_kernels *rows, int width, const char *map,
                      int t, int rank, const int64_t *shape, int64_t step[4][3], char *const *data,
                      int place) {
