@@ -7677,6 +7677,35 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
   return eini_gett_converter(kit, s, is_u) != NULL ? 0 : eini_side_cycles(s);
 }
 
+// Cycles beside those of elements: to make tables, a position; to pack, a position, beside what
+// its elements take; of a tile; of a column whose run ends within a vector, and of a vector that
+// does not start a line; of an element that leaves the buffer.
+#define EINI_GETT_TABLE_CYCLES 6
+#define EINI_GETT_PANEL_CYCLES 4
+#define EINI_GETT_TILE_CYCLES 10
+#define EINI_GETT_RIM_CYCLES 15
+#define EINI_GETT_BUFFER_CYCLES 0.7
+
+// All of them for b problems of v by u elements. (Tables stay while boxes have one shape.)
+static double eini_gett_around(const eini_gett_sketch *p, double b, double v, double u,
+                               double again_v, double blocks_k) {
+  const int n = p->vx->n;
+  const int64_t w = p->kit.w, run = n == 0 ? 1 : p->pad == 1 ? eini_gett_run_of(p->vx, p->out_v)
+                                                             : p->vx->extent[n - 1];
+  const double runs = v / (double)run, places = runs * (double)eini_up(run, p->pad);
+  const double tiles = ceil(places / (double)p->lanes) * ceil(u / (double)p->kit.nu);
+  const double all = fmin(places, 2 * (double)p->nv) + fmin(u, 2 * (double)p->nu);
+  double each = EINI_GETT_PANEL_CYCLES * (places * again_v + (p->in_place ? 0 : u));
+  each += EINI_GETT_TILE_CYCLES * tiles * blocks_k;
+  if (!p->direct) each += EINI_GETT_BUFFER_CYCLES * v * u;
+  else if (run % w != 0 && !p->shift) each += EINI_GETT_RIM_CYCLES * runs * u * blocks_k;
+  int64_t odd = 0;
+  for (int i = 0; i < p->ux->n; i++) odd |= p->out_u[i] % w;
+  for (int i = 0; i + 1 < n; i++) odd |= p->out_v[i] % w;
+  if (p->direct && odd != 0 && w * p->kit.size >= 64) each += places * u / (double)w * blocks_k;
+  return EINI_GETT_TABLE_CYCLES * all + b * each;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -7688,7 +7717,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double out = b * v * u * out_size / (share[0] * share[1] * share[2]);
   const double wide = (double)eini_up((int64_t)v, p->kit.w);
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
-  const double blocks_u = ceil(u / (double)p->nu);
+  const double blocks_u = ceil(u / (double)p->nu), blocks_k = ceil(k / (double)p->nk);
   double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
   if (p->bare) {
     const double all = b * (k * (v + u) + v * u) * size / share[0];
@@ -7700,13 +7729,16 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
     t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
-    t += b * v * u * size * ceil(k / (double)p->nk) / cpu->l2_bw;
+    t += b * v * u * size * blocks_k / cpu->l2_bw;
+    t += eini_gett_around(p, b, v, u, blocks_u, blocks_k) / cpu->hz;
     return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) +
            b * EINI_GETT_SECONDS;
   }
   const double again_v = eini_gett_again(p, v, u, k), packed = b * k * (v * again_v + u);
   t += packed * 0.6 / cpu->hz;
-  t += b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u)) / cpu->read_bw;
+  const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
+  t += in / eini_cpu_bw(cpu, in / share[0] + out);
+  t += eini_gett_around(p, b, v, u, again_v, blocks_k) / cpu->hz;
   t += b * v * u * out_size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
@@ -12885,7 +12917,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   int64_t run = in->extent[in->n - 1];
   if (in->stride[s.mv.a][in->n - 1] != eini_max64(s.spread, 1)) return 0;
   run *= eini_max64(s.spread, 1);
-  if (run * j->unit < 64) return 0;
+  if (run * j->unit < 16) return 0;
   const double reals = all * (double)k->size, bytes = reals * j->unit;
   double seconds = bytes / eini_cpu_bw(cpu, bytes);
   double cycles = reals * (4 / (double)run + 0.5 / j->kern->lanes);
