@@ -399,7 +399,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   int64_t run = in->extent[in->n - 1];
   if (in->stride[s.mv.a][in->n - 1] != eini_max64(s.spread, 1)) return 0;
   run *= eini_max64(s.spread, 1);
-  if (run * j->unit < 16) return 0;
+  if (run * j->unit < (s.along ? 64 : 16)) return 0;  // along: a vector at least
   const double reals = all * (double)k->size, bytes = reals * j->unit;
   double seconds = bytes / eini_cpu_bw(cpu, bytes);
   double cycles = reals * (4 / (double)run + 0.5 / j->kern->lanes);
