@@ -47,7 +47,15 @@ static int eini_turned_take(eini_turned *w, const ein_map *m) {
   return w->ncopy > 0;
 }
 
-// Extents of a block: a row of the output, a run of each operand, then what is next in the output.
+// Does any operand that is copied move along loop i?
+static int eini_turned_moves(const eini_turned *w, int i) {
+  int moves = 0;
+  for (int k = 0; k < w->ncopy; k++) moves |= eini_row_stride(w->m, w->op[k], i) != 0;
+  return moves;
+}
+
+// Extents of a block: a row of the output, a run of each operand, then what is next in the output,
+// while there is room for what is copied.
 static void eini_turned_boxes(eini_turned *w, int64_t room) {
   const ein_map *m = w->m;
   const int64_t most = eini_max64(room / w->size / w->ncopy, 1);
@@ -56,8 +64,10 @@ static void eini_turned_boxes(eini_turned *w, int64_t room) {
   for (int k = 0; k < w->ncopy; k++)
     eini_gett_grow(m->n, m->extent, w->box, eini_turned_loop(m, w->op[k]),
                    EINI_TURNED_RUN / w->size, most, 1);
-  for (int i = m->n - 1; i >= 0; i--)
-    eini_gett_grow(m->n, m->extent, w->box, i, m->extent[i], most, 1);
+  for (int i = m->n - 2; i >= 0; i--)
+    if (eini_turned_moves(w, i)) eini_gett_grow(m->n, m->extent, w->box, i, m->extent[i], most, 1);
+  for (int i = m->n - 2; i >= 0; i--)  // what is copied is used for all of the others
+    if (!eini_turned_moves(w, i)) w->box[i] = m->extent[i];
 }
 
 // The map of a block but for its addresses. Rows of what is copied are a line longer: as long as a
