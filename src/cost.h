@@ -23,6 +23,7 @@
 #define EINI_PANEL_LEAST 0.25    // .. down to this part of it
 #define EINI_JOIN_FLOPS 8.0      // of an element of a product of two factors made while packing
 #define EINI_RUN_LENGTH 256.0    // elements of a run at most: a panel's depth
+#define EINI_RUN_SHORT 16.0      // shorter ones of all operands do not fill vectors
 
 // Choices between predictions: how far they are trusted.
 #define EINI_SURELY 0.95         // another way is faster if it takes at most this part ..

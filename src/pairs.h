@@ -11,6 +11,7 @@ typedef struct eini_pass {
   int n;
   uint64_t mask[2 * EINI_PASS_MOST], out;
   int stored[2 * EINI_PASS_MOST];  // 1: in memory; 0: a temporary that stays in a cache
+  double last[2 * EINI_PASS_MOST];  // extent of the last axis
   ein_dtype type;
   double size;                     // bytes per element
 } eini_pass;
@@ -25,6 +26,15 @@ static double eini_mask_longest(const eini_split *sp, uint64_t mask) {
   double n = 1;
   for (; mask != 0; mask &= mask - 1) n = fmax(n, (double)sp->w.index[EINI_CTZ(mask)].extent);
   return n;
+}
+
+// Elements of a run of products of the factors f, which have the labels of mask: of any axis, but
+// where the last ones of all factors, as written, do not fill vectors, products are made by these.
+static double eini_pass_run(const eini_pass *w, uint32_t f, uint64_t mask) {
+  double last = 1;
+  for (int k = 0; k < w->n; k++)
+    if (f >> k & 1) last = fmax(last, w->last[k]);
+  return last < EINI_RUN_SHORT ? last : fmin(eini_mask_longest(w->sp, mask), EINI_RUN_LENGTH);
 }
 
 // Work of one pass over two factors along an index that a third lacks, pair after pair in the best
@@ -67,8 +77,7 @@ static double eini_pass_seconds(const eini_pass *w, uint32_t p, uint32_t q, uint
     const uint64_t mask = side ? mq : mp;
     const int factors = eini_count_bits(side ? q : p);
     if (factors > 1)
-      runs += factors * eini_mask_size(w->sp, mask) /
-              fmin(eini_mask_longest(w->sp, mask), EINI_RUN_LENGTH);
+      runs += factors * eini_mask_size(w->sp, mask) / eini_pass_run(w, side ? q : p, mask);
   }
   if (eini_mask_size(w->sp, mp | mq) > batch) runs += batch;
   const double flops = eini_core_flops(w->sp->rates, w->type,
@@ -142,6 +151,8 @@ static int eini_pass_init(const eini_split *sp, int n, const eini_member *val,
   for (int c = 0; c < out->nlabel; c++) w->out |= (uint64_t)1 << out->label[c];
   for (int k = 0; k < n; k++) {
     w->stored[k] = 1;
+    const int last = val[k].nlabel - 1;
+    w->last[k] = last < 0 ? 1 : (double)sp->w.index[val[k].label[last]].extent;
     for (int c = 0; c < val[k].nlabel; c++) w->mask[k] |= (uint64_t)1 << val[k].label[c];
   }
   return 1;

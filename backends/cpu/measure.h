@@ -131,15 +131,18 @@ static double eini_measure_turn(const eini_rated *m, const eini_clock *now, int6
   return best;
 }
 
-// Seconds by which what went past the caches is read more slowly than what is still in the last.
-static double eini_measure_later(const ein_rates *r, double bytes) {
+// What is written is read later, and copies that turn nothing gain less than transposes: outputs
+// stay in the last cache while they and their operands take half of a share that was found to be
+// there, which reads so many times as fast as memory.
+#define EINI_MEASURE_REAL 1.5
+static double eini_measure_stays(const ein_rates *r) {
   const double cache = r->read_bw[EIN_L3], memory = r->read_bw[EIN_MEMORY];
-  if (2 * bytes > r->cache_bytes[EIN_L3] || !(memory > 0) || !(cache > memory)) return 0;
-  return bytes / memory - bytes / cache;
+  return memory > 0 && cache > EINI_MEASURE_REAL * memory ? r->cache_bytes[EIN_L3] / 4 : 0;
 }
+#undef EINI_MEASURE_REAL
 
-// The size from which on transposes, and what reads them later, are faster past the caches, by
-// steps of 2 of the bytes; beyond what the memory holds, what the caches are said to be.
+// The size from which on transposes are faster past the caches, by steps of 2 of the bytes; beyond
+// what the memory holds, what the caches are said to be.
 static double eini_measure_past(const eini_rated *m, const eini_clock *now, const ein_rates *r,
                                 char *mem) {
   const double said = (double)m->is.l3 * m->is.width / 2 / m->is.l3s;
@@ -149,12 +152,12 @@ static double eini_measure_past(const eini_rated *m, const eini_clock *now, cons
     const int64_t n = side | 8;  // no high power of two
     if (16 * n * n + EINI_COPY_BUFFER > (int64_t)EINI_MEASURE_BYTES) break;
     const double keep = eini_measure_turn(m, now, n, mem, 0);
-    const double past = eini_measure_turn(m, now, n, mem, 1);
-    wins = past + eini_measure_later(r, 8 * (double)(n * n)) < keep ? wins + 1 : 0;
+    wins = eini_measure_turn(m, now, n, mem, 1) < keep ? wins + 1 : 0;
     if (wins == 1) from = 8 * (double)n * (double)n / 1.4;
     if (wins == 0) from = 0;
   }
-  return from > 0 ? from : said > 32e6 ? said : 32e6;
+  from = from > 0 ? from : said > 32e6 ? said : 32e6;
+  return fmax(from, eini_measure_stays(r));
 }
 
 #if EINI_CPU_AMX
