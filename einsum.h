@@ -23186,6 +23186,13 @@ static ein_status eini_group_told_run(const eini_exec *x, const eini_task *t, ch
   return EIN_OK;
 }
 
+// Which of n parts has row u of blocks where a mask leaves out some: parts take turns, forth and
+// back, so that under one like t <= s all have as much to do.
+static int64_t eini_group_turn(int64_t u, int n) {
+  const int64_t r = u % (2 * (int64_t)n);
+  return r < n ? r : 2 * (int64_t)n - 1 - r;
+}
+
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
@@ -23197,8 +23204,9 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);
   const int64_t along = eini_ceil_div(g->extent[inner], g->block[inner]);
   const int64_t step = g->streams ? along : 1;  // blocks that one thread runs
-  const int64_t from = part < 0 ? 0 : blocks / step * part / t->parts * step;
-  const int64_t to = part < 0 ? blocks : blocks / step * (part + 1) / t->parts * step;
+  const int turns = g->streams && g->known > 0 && part >= 0;
+  const int64_t from = part < 0 || turns ? 0 : blocks / step * part / t->parts * step;
+  const int64_t to = part < 0 || turns ? blocks : blocks / step * (part + 1) / t->parts * step;
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *known = (char *)eini_nest_carve(scratch, &used, g->known);
   const char *factor[EINI_MASK_FACTORS] = {NULL};
@@ -23207,6 +23215,10 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   for (int64_t b = from; b < to; b++) {
     int64_t left = b;
     int number = 0;
+    if (turns && eini_group_turn(b / step, t->parts) != part) {
+      b += step - 1;
+      continue;
+    }
     for (int l = inner; l >= 0; l--) {
       const int64_t n = eini_ceil_div(g->extent[l], g->block[l]);
       at[l] = left % n * g->block[l];
