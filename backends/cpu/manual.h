@@ -46,8 +46,8 @@
 // One binary holds code for AVX-512 (F, DQ, BW, VL and FMA), AVX2 with FMA and F16C, NEON and plain
 // C, and asks the processor what it has; flags like -march=native are not needed. Of ein_cpu_desc,
 // isa asks for less than the best: "avx512", "avx2", "neon" or "plain". What the machine lacks is
-// an error (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C.
-//
+// an error (EIN_ERR_UNSUPPORTED). Compilers other than gcc and clang get plain C. To compile less,
+// there are no kernels without packing in plain C on x86, and of integers only those of AVX2.
 //
 // REDUCED PRECISION
 //
