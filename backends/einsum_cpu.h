@@ -3078,6 +3078,7 @@ static int eini_move_whole(const eini_move *w) {
 // is none. row: bytes of its rows there, and in the source.
 static int64_t eini_move_dense(const eini_move *w, int64_t most, int *loops, int64_t *row) {
   int64_t n = 1;
+  row[0] = row[1] = 0;
   for (int m = 0; m < w->n && w->dst_step[m] == n * w->size; m++) {
     int64_t at = w->size;
     int found = 0;
