@@ -10778,11 +10778,12 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   else s += eini_dir_scattered(cpu, j, EINI_DIR_OPS - b);
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
   s += eini_dir_turns(cpu, j, b);
-  // Results leave run by run, each a call where something follows.
-  const double runs = m * ceil(n / (double)eini_dir_run(x, EINI_DIR_OUT, 1));
+  // Results leave run by run, each a call where something follows, or one by one.
+  const int64_t leaves = eini_dir_run(x, EINI_DIR_OUT, 1);
+  const double runs = m * ceil(n / (double)leaves);
   if (j->c->scaled) s += m * n * 0.3e-9 + runs * 1e-8;
   else if (!j->c->plain_out) s += m * n * 2e-9 + runs * 6e-8;
-  else if (runs > m) s += runs * 1e-8;
+  else if (runs > m && leaves > 1) s += runs * 1e-8;
   return batch * s;
 }
 
@@ -12260,7 +12261,8 @@ static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, i
   const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
   double a = batch * (double)rows * k * (double)z, b = batch * (double)lanes * k * (double)z;
   const double out = batch * (double)rows * (double)lanes * (double)z;
-  const int tall = s[EINI_DIR_BLOCK] < rows, far = eini_cpu_far(&cpu->is, a + b);
+  const int tall = s[EINI_DIR_BLOCK] < rows && !s[EINI_DIR_BY_ROWS];
+  const int far = eini_cpu_far(&cpu->is, a + b);
   const double bw = tall || far ? cpu->read_bw : eini_cpu_bw(cpu, a + b + out);
   if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
   if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
@@ -12311,7 +12313,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
-    seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 0.7e-9);
+    seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 1.5e-9);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&

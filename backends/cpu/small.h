@@ -135,11 +135,12 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   else s += eini_dir_scattered(cpu, j, EINI_DIR_OPS - b);
   if (!eini_dir_unit_last(x, EINI_DIR_OUT)) s += m * n * 2e-9;
   s += eini_dir_turns(cpu, j, b);
-  // Results leave run by run, each a call where something follows.
-  const double runs = m * ceil(n / (double)eini_dir_run(x, EINI_DIR_OUT, 1));
+  // Results leave run by run, each a call where something follows, or one by one.
+  const int64_t leaves = eini_dir_run(x, EINI_DIR_OUT, 1);
+  const double runs = m * ceil(n / (double)leaves);
   if (j->c->scaled) s += m * n * 0.3e-9 + runs * 1e-8;
   else if (!j->c->plain_out) s += m * n * 2e-9 + runs * 6e-8;
-  else if (runs > m) s += runs * 1e-8;
+  else if (runs > m && leaves > 1) s += runs * 1e-8;
   return batch * s;
 }
 
