@@ -323,6 +323,11 @@ static int eini_cpu_past(const eini_rated *m, double bytes) {
   return bytes > m->past * m->is.l3s;
 }
 
+// The same of an output for which `in` bytes are read: with fewer of them there is more room.
+static int eini_cpu_past_with(const eini_rated *m, double bytes, double in) {
+  return eini_cpu_past(m, in < bytes ? (in + bytes) / 2 : bytes);
+}
+
 // A family of contraction kernels. plan: 0 if it cannot, else fills *choice, whose last word of
 // state is not its own. run: EIN_ERR_INTERNAL for a choice that is not of this contraction.
 typedef struct eini_cpu_family {
@@ -7740,7 +7745,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);
   t += eini_gett_around(p, b, v, u, again_v, blocks_k) / cpu->hz;
-  t += b * v * u * out_size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
+  t += b * v * u * out_size / (p->beyond ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
@@ -7823,8 +7828,11 @@ static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64
 static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width, int cut,
                           int form, int without, eini_gett_sketch *best, ein_choice *choice) {
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
-  const double out = (double)batch * (double)eini_gett_product(c->m.n, c->m.extent) *
-                     (double)eini_gett_product(c->n.n, c->n.extent);
+  const double m = (double)eini_gett_product(c->m.n, c->m.extent);
+  const double n = (double)eini_gett_product(c->n.n, c->n.extent);
+  const double out = (double)batch * m * n;
+  const double in = (double)batch * (double)eini_gett_product(c->k.n, c->k.extent) *
+                    (m * eini_gett_bytes(&c->p) + n * eini_gett_bytes(&c->q));
   int found = 0;
   for (int64_t b = eini_min64(width, batch); b > 0; b--) {
     const int64_t left = width / b;
@@ -7837,7 +7845,7 @@ static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t 
       p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
       p.cut = cut;
       p.without = without;
-      p.beyond = eini_cpu_past(cpu, out * (double)p.kit.size);
+      p.beyond = eini_cpu_past_with(cpu, out * (double)p.kit.size, in);
       eini_gett_settle(cpu, c, width, &p, &one);
       if (found && one.seconds >= 0.98 * choice->seconds) continue;
       *best = p, *choice = one, found = 1;
@@ -10809,7 +10817,9 @@ static void eini_dir_nest_decide(const eini_rated *cpu, const ein_contract *c, i
   if (!eini_dir_soa(&j) &&
       eini_dir_nest_cost(cpu, &j, 0) < eini_dir_nest_cost(cpu, &j, EINI_DIR_OPS))
     s[EINI_NEST_B] = 0;
-  s[EINI_NEST_NT] = c->plain_out && eini_cpu_past(cpu, eini_dir_out_bytes(&j));
+  const double rows = (double)j.x[EINI_DIR_M].size + (double)j.x[EINI_DIR_N].size;
+  const double in = (double)j.x[EINI_DIR_B].size * (double)j.x[EINI_DIR_K].size * rows * j.unit;
+  s[EINI_NEST_NT] = c->plain_out && eini_cpu_past_with(cpu, eini_dir_out_bytes(&j), in);
 }
 
 // How to run: from the whole contraction and what was decided. 0: not this way

@@ -131,6 +131,11 @@ static int eini_cpu_past(const eini_rated *m, double bytes) {
   return bytes > m->past * m->is.l3s;
 }
 
+// The same of an output for which `in` bytes are read: with fewer of them there is more room.
+static int eini_cpu_past_with(const eini_rated *m, double bytes, double in) {
+  return eini_cpu_past(m, in < bytes ? (in + bytes) / 2 : bytes);
+}
+
 // A family of contraction kernels. plan: 0 if it cannot, else fills *choice, whose last word of
 // state is not its own. run: EIN_ERR_INTERNAL for a choice that is not of this contraction.
 typedef struct eini_cpu_family {

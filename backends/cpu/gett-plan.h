@@ -132,7 +132,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);
   t += eini_gett_around(p, b, v, u, again_v, blocks_k) / cpu->hz;
-  t += b * v * u * out_size / (eini_cpu_past(cpu, out) ? cpu->copy_bw : cpu->l3_bw);
+  t += b * v * u * out_size / (p->beyond ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
@@ -215,8 +215,11 @@ static void eini_gett_settle(const eini_rated *cpu, const ein_contract *c, int64
 static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t width, int cut,
                           int form, int without, eini_gett_sketch *best, ein_choice *choice) {
   const int64_t batch = eini_gett_product(c->batch.n, c->batch.extent);
-  const double out = (double)batch * (double)eini_gett_product(c->m.n, c->m.extent) *
-                     (double)eini_gett_product(c->n.n, c->n.extent);
+  const double m = (double)eini_gett_product(c->m.n, c->m.extent);
+  const double n = (double)eini_gett_product(c->n.n, c->n.extent);
+  const double out = (double)batch * m * n;
+  const double in = (double)batch * (double)eini_gett_product(c->k.n, c->k.extent) *
+                    (m * eini_gett_bytes(&c->p) + n * eini_gett_bytes(&c->q));
   int found = 0;
   for (int64_t b = eini_min64(width, batch); b > 0; b--) {
     const int64_t left = width / b;
@@ -229,7 +232,7 @@ static int eini_gett_best(const eini_rated *cpu, const ein_contract *c, int64_t 
       p.shares[0] = b, p.shares[1] = v > 0 ? v : 1, p.shares[2] = v > 0 ? left / v : 1;
       p.cut = cut;
       p.without = without;
-      p.beyond = eini_cpu_past(cpu, out * (double)p.kit.size);
+      p.beyond = eini_cpu_past_with(cpu, out * (double)p.kit.size, in);
       eini_gett_settle(cpu, c, width, &p, &one);
       if (found && one.seconds >= 0.98 * choice->seconds) continue;
       *best = p, *choice = one, found = 1;

@@ -166,7 +166,9 @@ static void eini_dir_nest_decide(const eini_rated *cpu, const ein_contract *c, i
   if (!eini_dir_soa(&j) &&
       eini_dir_nest_cost(cpu, &j, 0) < eini_dir_nest_cost(cpu, &j, EINI_DIR_OPS))
     s[EINI_NEST_B] = 0;
-  s[EINI_NEST_NT] = c->plain_out && eini_cpu_past(cpu, eini_dir_out_bytes(&j));
+  const double rows = (double)j.x[EINI_DIR_M].size + (double)j.x[EINI_DIR_N].size;
+  const double in = (double)j.x[EINI_DIR_B].size * (double)j.x[EINI_DIR_K].size * rows * j.unit;
+  s[EINI_NEST_NT] = c->plain_out && eini_cpu_past_with(cpu, eini_dir_out_bytes(&j), in);
 }
 
 // How to run: from the whole contraction and what was decided. 0: not this way
