@@ -7310,13 +7310,16 @@ static int eini_gett_unit_axis(const ein_side *s, const int64_t *const *stride,
   return -1;
 }
 
+// Extents may be less when it runs; but not those of the group that has unit steps in the output.
+enum { EINI_GETT_CUT = 1, EINI_GETT_CUT_OTHERS };
+
 typedef struct eini_gett_sketch {  // a plan while it is being made
   eini_gett_kit kit;
   const ein_axes *vx, *ux, *kx;
   const ein_side *v, *u;
   const int64_t *out_v, *out_u;
   int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
-  int cut;                                  // extents may be less when it runs
+  int cut;                                  // EINI_GETT_CUT, .._OTHERS, or 0
   int without;                              // flags: what is not to be; of SWAP, as it would be
   int beyond;                               // the output would not stay in the caches
   int ordered;                              // boxes of K from extents and dtype alone
@@ -7606,8 +7609,9 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
-  p->shift = !p->cut && p->direct && !p->past && p->kit.cols == 1 && p->pad == w && run > w &&
-             run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
+  p->shift = p->cut != EINI_GETT_CUT && p->direct && !p->past && p->kit.cols == 1 &&
+             p->pad == w && run > w && run < step && step <= p->kit.nv * w &&
+             p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
 }
 
@@ -8559,6 +8563,17 @@ static double eini_moved_seconds(const eini_rated *cpu, const eini_moved *w, dou
   return t + all * (run >= wide ? 0.5 : run >= wide / 2 ? 2 : 4) / cpu->hz;
 }
 
+// Are all blocks as long along group v, which is contiguous in them?
+static int eini_moved_even(const eini_moved *w) {
+  int64_t all = 1;
+  for (int f = 0; f < w->n; f++) {
+    if (w->group[f] != w->v) continue;
+    if (w->box[f] < w->extent[f]) return 0;
+    all *= w->box[f];
+  }
+  return all > 1;
+}
+
 // Blocks with group v contiguous.
 static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, int width,
                           ein_choice *choice) {
@@ -8571,7 +8586,8 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   eini_moved_extents(&w, w.box);
   const int words = EINI_GETT_HEAD + w.one.m.n + w.one.n.n + w.one.k.n;
   if (EINI_MOVED_BOX + w.n + words > EINI_GETT_STATE) return 0;
-  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, EINI_GETT_WHOLE, 0, &one)) return 0;
+  const int cut = eini_moved_even(&w) ? EINI_GETT_CUT_OTHERS : EINI_GETT_CUT;
+  if (!eini_gett_plan_cut(cpu, &w.one, 1, cut, EINI_GETT_WHOLE, 0, &one)) return 0;
   const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   double blocks = 1, all = 1, threads = width;
   for (int g = 0, f = 0; g < 3; f += x[g++]->n) {

@@ -66,13 +66,16 @@ static int eini_gett_unit_axis(const ein_side *s, const int64_t *const *stride,
   return -1;
 }
 
+// Extents may be less when it runs; but not those of the group that has unit steps in the output.
+enum { EINI_GETT_CUT = 1, EINI_GETT_CUT_OTHERS };
+
 typedef struct eini_gett_sketch {  // a plan while it is being made
   eini_gett_kit kit;
   const ein_axes *vx, *ux, *kx;
   const ein_side *v, *u;
   const int64_t *out_v, *out_u;
   int swap, direct, past, keep, unit, bare, in_place, ahead, far, shift;
-  int cut;                                  // extents may be less when it runs
+  int cut;                                  // EINI_GETT_CUT, .._OTHERS, or 0
   int without;                              // flags: what is not to be; of SWAP, as it would be
   int beyond;                               // the output would not stay in the caches
   int ordered;                              // boxes of K from extents and dtype alone
@@ -362,7 +365,8 @@ static void eini_gett_sketch_make(const eini_cpu *cpu, const ein_contract *c,
   p->in_place = !(p->without & EINI_GETT_IN_PLACE) && !p->bare && eini_gett_in_place(cpu, p);
   // Runs of more than a vector, no whole number of them, each within one tile.
   const int64_t step = eini_up(run, w);
-  p->shift = !p->cut && p->direct && !p->past && p->kit.cols == 1 && p->pad == w && run > w &&
-             run < step && step <= p->kit.nv * w && p->box_v[p->vx->n - 1] == run;
+  p->shift = p->cut != EINI_GETT_CUT && p->direct && !p->past && p->kit.cols == 1 &&
+             p->pad == w && run > w && run < step && step <= p->kit.nv * w &&
+             p->box_v[p->vx->n - 1] == run;
   if (p->shift) p->lanes = step;
 }

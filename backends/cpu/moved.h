@@ -178,6 +178,17 @@ static double eini_moved_seconds(const eini_rated *cpu, const eini_moved *w, dou
   return t + all * (run >= wide ? 0.5 : run >= wide / 2 ? 2 : 4) / cpu->hz;
 }
 
+// Are all blocks as long along group v, which is contiguous in them?
+static int eini_moved_even(const eini_moved *w) {
+  int64_t all = 1;
+  for (int f = 0; f < w->n; f++) {
+    if (w->group[f] != w->v) continue;
+    if (w->box[f] < w->extent[f]) return 0;
+    all *= w->box[f];
+  }
+  return all > 1;
+}
+
 // Blocks with group v contiguous.
 static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, int width,
                           ein_choice *choice) {
@@ -190,7 +201,8 @@ static int eini_moved_try(const eini_rated *cpu, const ein_contract *c, int v, i
   eini_moved_extents(&w, w.box);
   const int words = EINI_GETT_HEAD + w.one.m.n + w.one.n.n + w.one.k.n;
   if (EINI_MOVED_BOX + w.n + words > EINI_GETT_STATE) return 0;
-  if (!eini_gett_plan_cut(cpu, &w.one, 1, 1, EINI_GETT_WHOLE, 0, &one)) return 0;
+  const int cut = eini_moved_even(&w) ? EINI_GETT_CUT_OTHERS : EINI_GETT_CUT;
+  if (!eini_gett_plan_cut(cpu, &w.one, 1, cut, EINI_GETT_WHOLE, 0, &one)) return 0;
   const ein_axes *x[3] = {&c->batch, &c->m, &c->n};
   double blocks = 1, all = 1, threads = width;
   for (int g = 0, f = 0; g < 3; f += x[g++]->n) {
