@@ -8699,7 +8699,7 @@ static const eini_cpu_family eini_moved_family = {"moved", eini_moved_plan, eini
 // ================================================================================================
 
 enum { EINI_TURNED = EINI_ROWS_TOGETHER + 1, EINI_TURNED_BOX };  // words of ein_choice.state
-enum { EINI_TURNED_LOOPS = 16 };
+enum { EINI_TURNED_LOOPS = EINI_GETT_AXES };
 #define EINI_TURNED_ROW 4096   // bytes of a row of a block, where the output has as many
 #define EINI_TURNED_RUN 512    // bytes read at a place of an operand
 #define EINI_TURNED_LEAST 512  // elements of a map; chunks take less time for fewer
@@ -8710,7 +8710,8 @@ enum { EINI_TURNED_LOOPS = 16 };
 typedef struct eini_turned {
   const ein_map *m;
   int64_t size;                                  // bytes of an element
-  int64_t box[EINI_TURNED_LOOPS], at[EINI_TURNED_LOOPS], some[EINI_TURNED_LOOPS];
+  int64_t box[EINI_TURNED_LOOPS];
+  eini_gett_axes g;                              // the block
   int ncopy, op[EINI_ROW_REGS];                  // operands that are copied
   int64_t place[EINI_ROW_REGS], bytes;           // where, and all of them: per block
   ein_map one;                                   // the map of a block
@@ -8784,7 +8785,7 @@ static void eini_turned_one(eini_turned *w) {
     w->bytes += eini_up(step * w->size, 64);
   }
   w->one = *m;
-  w->one.extent = w->some, w->one.stride = w->stride, w->one.pitch = EINI_TURNED_LOOPS;
+  w->one.extent = w->g.size, w->one.stride = w->stride, w->one.pitch = EINI_TURNED_LOOPS;
   w->one.base = w->base;
 }
 
@@ -8812,10 +8813,10 @@ static int eini_turned_plan(const eini_rated *cpu, const ein_map *m, int width, 
   if (!(all >= EINI_TURNED_LEAST) || !eini_turned_take(&w, m)) return 0;
   eini_turned_boxes(&w, cpu->is.l2 / 4);
   eini_turned_one(&w);
-  memcpy(w.some, w.box, sizeof w.some);
+  memcpy(w.g.size, w.box, sizeof w.box);
   if (!eini_map_rows_plan(cpu, &w.one, 1, nth, choice)) return 0;
   const int way = (int)choice->state[EINI_ROWS_STREAM] + (int)choice->state[EINI_ROWS_TOGETHER];
-  memcpy(w.some, m->extent, (size_t)m->n * sizeof *w.some);
+  memcpy(w.g.size, m->extent, (size_t)m->n * sizeof *m->extent);
   if (!eini_map_rows_plan(cpu, &w.one, width, nth, choice)) return 0;
   const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
   choice->seconds += eini_turned_seconds(cpu, &w) / threads;
@@ -8825,28 +8826,6 @@ static int eini_turned_plan(const eini_rated *cpu, const ein_map *m, int width, 
   for (int i = 0; i < m->n; i++) choice->state[EINI_TURNED_BOX + i] = w.box[i];
   eini_cpu_name(choice, names[way]);
   return 1;
-}
-
-// Blocks along loop i, and where the j-th of them begins: even ones, in whole lines of elements.
-static int64_t eini_turned_count(const eini_turned *w, int i) {
-  return (w->m->extent[i] + w->box[i] - 1) / w->box[i];
-}
-static int64_t eini_turned_from(const eini_turned *w, int i, int64_t j) {
-  const int64_t e = w->m->extent[i], line = i == w->m->n - 1 ? 64 / w->size : 1;
-  const int64_t units = (e + line - 1) / line, n = eini_turned_count(w, i);
-  return eini_min64(units / n * j + eini_min64(units % n, j), units) * line;
-}
-
-static void eini_turned_place(eini_turned *w, const int64_t *j) {
-  const ein_map *m = w->m;
-  for (int i = 0; i < m->n; i++) {
-    w->at[i] = eini_turned_from(w, i, j[i]);
-    w->some[i] = eini_min64(eini_turned_from(w, i, j[i] + 1), m->extent[i]) - w->at[i];
-  }
-  for (int s = 0; s < m->nstream; s++) {
-    w->base[s] = m->base[s];
-    for (int i = 0; i < m->n; i++) w->base[s] += w->at[i] * eini_row_stride(m, s, i) * w->size;
-  }
 }
 
 // Asks for the runs of an operand, all at once: they are short and far apart, so that processors
@@ -8879,7 +8858,7 @@ static void eini_turned_copy(eini_turned *w, const eini_cpu *cpu, int k, char *t
   for (int i = 0; i < n; i++) {
     if (eini_row_stride(w->m, o, i) == 0) continue;
     bytes *= (double)w->m->extent[i];
-    extent[x] = w->some[i], src[x] = eini_row_stride(w->m, o, i);
+    extent[x] = w->g.size[i], src[x] = eini_row_stride(w->m, o, i);
     dst[x++] = w->stride[o * EINI_TURNED_LOOPS + i];
   }
   const ein_copy c = {x, extent, src, dst, (int)w->size, w->base[o], to, NULL, NULL};
@@ -8891,15 +8870,17 @@ static void eini_turned_copy(eini_turned *w, const eini_cpu *cpu, int k, char *t
 static ein_status eini_turned_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
                                   char *scratch) {
   eini_turned w;
-  int64_t j[EINI_TURNED_LOOPS] = {0};
+  const ein_axes loops = {m->n, m->extent};
   if (!eini_turned_take(&w, m)) return EIN_ERR_INTERNAL;
   for (int i = 0; i < m->n; i++) w.box[i] = choice->state[EINI_TURNED_BOX + i];
   eini_turned_one(&w);
-  for (int i = m->n - 1; i >= 0;) {
-    eini_turned_place(&w, j);
+  eini_gett_axes_init(&w.g, &loops, w.box);
+  for (int64_t b = 0; b < w.g.total; b++) {
+    eini_gett_box(&w.g, b);
+    for (int s = 0; s < m->nstream; s++)
+      w.base[s] = m->base[s] + eini_gett_offset(&w.g, m->stride + (int64_t)s * m->pitch) * w.size;
     for (int k = 0; k < w.ncopy; k++) eini_turned_copy(&w, cpu, k, scratch + w.place[k]);
     EINI_TRY(eini_map_rows_run(cpu, &w.one, choice, scratch + w.bytes));
-    for (i = m->n - 1; i >= 0 && ++j[i] == eini_turned_count(&w, i); i--) j[i] = 0;
   }
   return EIN_OK;
 }
