@@ -7716,6 +7716,12 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
   return EINI_GETT_TABLE_CYCLES * all + b * each;
 }
 
+#undef EINI_GETT_TABLE_CYCLES
+#undef EINI_GETT_PANEL_CYCLES
+#undef EINI_GETT_TILE_CYCLES
+#undef EINI_GETT_RIM_CYCLES
+#undef EINI_GETT_BUFFER_CYCLES
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -9753,6 +9759,14 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #endif
 }
 
+// Which tile has the most of `rows` rows, and how many those are.
+static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *most) {
+  const int64_t n = eini_min64(kern->rows, rows);
+  const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
+  *most = which == 4 ? 8 : which + 1;
+  return which;
+}
+
 static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
@@ -10978,10 +10992,7 @@ static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t
     t.prow = v->prow;
     t.orow = v->orow;
     for (int64_t r = 0, most; r < rows; r += most) {
-      int which;
-      most = eini_min64(kern->rows, rows - r);
-      which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
-      most = which == 4 ? 8 : which + 1;
+      const int which = eini_dir_tile_rows(kern, rows - r, &most);
       (v->soa ? kern->lane : kern->tile[l - 1])[which](&t);
       t.prow += most;
       t.orow += most;
@@ -11611,14 +11622,6 @@ static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
     if (stream) eini_stream_row(v->isa, (size_t)(n * m->nt * unit), src, dst);
     else if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
   }
-}
-
-// Which tile has the most of `rows` rows, and how many those are.
-static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *most) {
-  const int64_t n = eini_min64(kern->rows, rows);
-  const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
-  *most = which == 4 ? 8 : which + 1;
-  return which;
 }
 
 // Sums of products with the small operand.

@@ -4558,7 +4558,7 @@ static int eini_cuda_factor(eini_cuda_reader *r, eini_cuda_wait *v) {
   const int of = v->of;
   *v = eini_cuda_known();
   v->power[of] = 1;
-  for (int s = 0; s < r->k->x.out && s < EINI_CUDA_STREAMS; s++)
+  for (int s = 0; s < r->k->x.out && s < EINI_CUDA_STREAMS; s++)  // (gcc warns without the second)
     if (r->k->made[s] == r->k->ref[of].stage) r->k->own[s] = 2;
   return 1;
 }
@@ -4590,7 +4590,7 @@ static eini_cuda_wait eini_cuda_exceeds(eini_cuda_reader *r, const ein_step *s) 
   v.form = EINI_CUDA_ADDED;
   v.of = m->of;
   v.by = flip ? 1 : -1;
-  for (int i = 0; i < r->k->x.nop && i < EINI_CUDA_STREAMS; i++)
+  for (int i = 0; i < r->k->x.nop && i < EINI_CUDA_STREAMS; i++)  // (as above)
     if (r->k->made[i] == ref->stage) r->k->summed[i] = 1;
   j->extreme = 1;
   return v;

@@ -331,7 +331,7 @@ static int eini_parts_unite(eini_vparts *q, const int64_t *of, int64_t n, int x)
 
 // All that are beside part i along x, or else two of them, become one.
 static int eini_parts_merge(eini_vparts *q, int64_t i, int x) {
-  int64_t of[EINI_VALUE_PARTS + 1] = {i}, n = 0, two[2];
+  int64_t of[EINI_VALUE_PARTS + 1] = {i}, n = 0, two[2];  // (gcc warns where none is set)
   for (int64_t j = i; j < q->n; j++)
     if (eini_part_beside(&q->v[i], &q->v[j], x)) of[n++] = j;
   if (eini_parts_unite(q, of, n, x)) return 1;

@@ -66,6 +66,14 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #endif
 }
 
+// Which tile has the most of `rows` rows, and how many those are.
+static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *most) {
+  const int64_t n = eini_min64(kern->rows, rows);
+  const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
+  *most = which == 4 ? 8 : which + 1;
+  return which;
+}
+
 static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {

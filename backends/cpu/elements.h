@@ -428,14 +428,6 @@ static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
   }
 }
 
-// Which tile has the most of `rows` rows, and how many those are.
-static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *most) {
-  const int64_t n = eini_min64(kern->rows, rows);
-  const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
-  *most = which == 4 ? 8 : which + 1;
-  return which;
-}
-
 // Sums of products with the small operand.
 static void eini_elem_sums(eini_dir_elem *v, int64_t n) {
   const eini_dir_kern *kern = v->j.kern;

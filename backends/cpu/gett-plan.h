@@ -99,6 +99,12 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
   return EINI_GETT_TABLE_CYCLES * all + b * each;
 }
 
+#undef EINI_GETT_TABLE_CYCLES
+#undef EINI_GETT_PANEL_CYCLES
+#undef EINI_GETT_TILE_CYCLES
+#undef EINI_GETT_RIM_CYCLES
+#undef EINI_GETT_BUFFER_CYCLES
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {

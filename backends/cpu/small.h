@@ -330,10 +330,7 @@ static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t
     t.prow = v->prow;
     t.orow = v->orow;
     for (int64_t r = 0, most; r < rows; r += most) {
-      int which;
-      most = eini_min64(kern->rows, rows - r);
-      which = most >= 8 ? 4 : most >= 4 ? 3 : (int)most - 1;
-      most = which == 4 ? 8 : which + 1;
+      const int which = eini_dir_tile_rows(kern, rows - r, &most);
       (v->soa ? kern->lane : kern->tile[l - 1])[which](&t);
       t.prow += most;
       t.orow += most;
