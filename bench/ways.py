@@ -30,7 +30,8 @@ def products(count):
         if rng.random() < .5:
             n = max(8, n // 8 * 8)
         if max(m, k) * n <= PRODUCT_MOST:
-            yield ("mk,kn->mn", {"m": m, "k": k, "n": n}) if k > 1 else ("m,n->mn", {"m": m, "n": n})
+            ext = {"m": m, "n": n} if k == 1 else {"m": m, "k": k, "n": n}
+            yield "m,n->mn" if k == 1 else "mk,kn->mn", ext
 
 
 def drawn_pairs(seed, count):
