@@ -7,7 +7,8 @@
 //     #include "einsum.h"
 //     #include "einsum_cpu.h"
 //
-// Link with -lm -pthread. Then let a ctx use it:
+// Link with -lm -pthread. Under another name than einsum_cpu.h it needs EINSUM_CPU_FILE defined as
+// that name in quotes: it includes itself. Then let a ctx use it:
 //
 //     ein_cpu *cpu;
 //     ein_ctx_desc desc;
@@ -30,6 +31,7 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
+//   kernels       >>kernels >>exp-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -127,6 +129,7 @@
 // and ask Linux for pages of that size (MADV_HUGEPAGE), which is granted as the system is set; on
 // other systems they are as they were. Your own workspaces and arrays are yours to ask for.
 
+#ifndef EINI_KERNELS  // else it is included by itself, for one set of kernels: >>kernels
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
 #include "einsum.h"
@@ -229,6 +232,17 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #else
 #define EINI_CPU_NEON 0
 #endif
+
+// Kernels are parts at the end of this file, which it includes again for each set of vectors: see
+// section kernels. Define EINSUM_CPU_FILE if yours has another name.
+#ifndef EINSUM_CPU_FILE
+#define EINSUM_CPU_FILE "einsum_cpu.h"
+#endif
+// Which of them.
+#define EINI_KERNELS_EXP 1
+#define EINI_CAT(a, b) EINI_CAT_(a, b)
+#define EINI_CAT_(a, b) a##b
+#define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
@@ -3274,6 +3288,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 // f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
 // ================================================================================================
 
+// TAG: the end of the names of its functions. BYTES: of T, of which there are W to a vector V.
 // AT: what functions with such vectors are declared with; END: after the last of them. PAST and
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
@@ -3282,6 +3297,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
+#define EINI_ZD_TAG zd
+#define EINI_ZD_BYTES 8
 #define EINI_ZD_T double
 #define EINI_ZD_V __m512d
 #define EINI_ZD_W 8
@@ -3313,6 +3330,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZD_EXP(x) eini_exp_zd(x)
 #define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
+#define EINI_ZS_TAG zs
+#define EINI_ZS_BYTES 4
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
 #define EINI_ZS_W 16
@@ -3344,6 +3363,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZS_EXP(x) eini_exp_zs(x)
 #define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
+#define EINI_YD_TAG yd
+#define EINI_YD_BYTES 8
 #define EINI_YD_T double
 #define EINI_YD_V __m256d
 #define EINI_YD_W 4
@@ -3382,6 +3403,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YD_SHR(i, n) _mm256_srli_epi64(i, n)
 #define EINI_YD_SHL(i, n) _mm256_slli_epi64(i, n)
 
+#define EINI_YS_TAG ys
+#define EINI_YS_BYTES 4
 #define EINI_YS_T float
 #define EINI_YS_V __m256
 #define EINI_YS_W 8
@@ -3420,6 +3443,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YS_SHR(i, n) _mm256_srli_epi32(i, n)
 #define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
 
+#define EINI_ZL_TAG zl
+#define EINI_ZL_BYTES 8
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
 #define EINI_ZL_W 8
@@ -3432,6 +3457,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZL_ADD(a, b) _mm512_add_epi64(a, b)
 #define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
 
+#define EINI_ZI_TAG zi
+#define EINI_ZI_BYTES 4
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
 #define EINI_ZI_W 16
@@ -3444,6 +3471,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZI_ADD(a, b) _mm512_add_epi32(a, b)
 #define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
 
+#define EINI_YI_TAG yi
+#define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
 #define EINI_YI_V __m256i
 #define EINI_YI_W 8
@@ -3480,6 +3509,8 @@ EINI_PICK512(pd, d)
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_NEON
+#define EINI_ND_TAG nd
+#define EINI_ND_BYTES 8
 #define EINI_ND_T double
 #define EINI_ND_V float64x2_t
 #define EINI_ND_W 2
@@ -3519,6 +3550,8 @@ EINI_PICK512(pd, d)
 #define EINI_ND_SHR(i, n) vshrq_n_u64(i, n)
 #define EINI_ND_SHL(i, n) vshlq_n_u64(i, n)
 
+#define EINI_NS_TAG ns
+#define EINI_NS_BYTES 4
 #define EINI_NS_T float
 #define EINI_NS_V float32x4_t
 #define EINI_NS_W 4
@@ -3558,6 +3591,8 @@ EINI_PICK512(pd, d)
 #define EINI_NS_SHR(i, n) vshrq_n_u32(i, n)
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
 
+#define EINI_NI_TAG ni
+#define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
 #define EINI_NI_V int32x4_t
 #define EINI_NI_W 4
@@ -3573,9 +3608,6 @@ EINI_PICK512(pd, d)
 // >>exp  the exponential function of vectors
 // At most 2 ulp, as in section math; special values as C99.
 // ================================================================================================
-
-// Two steps of a polynomial.
-#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
 
 #if EINI_CPU_X86
 // 2^(j/16)
@@ -3655,8 +3687,11 @@ EINI_T256 EINI_INLINE __m256d eini_exp_eighths(__m256d x, int near) {
   const __m256d r2 = _mm256_mul_pd(r, r);
   __m256d q = _mm256_fmadd_pd(r, _mm256_set1_pd(0.00019841090331182177),
                               _mm256_set1_pd(0.0013889786727626482));
-  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.008333333355552619, 0.041666666568360045);
-  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.1666666666666483, 0.5000000000000308);
+  const __m256d q1 = _mm256_fmadd_pd(r, _mm256_set1_pd(0.008333333355552619),
+                                     _mm256_set1_pd(0.041666666568360045));
+  const __m256d q0 = _mm256_fmadd_pd(r, _mm256_set1_pd(0.1666666666666483),
+                                     _mm256_set1_pd(0.5000000000000308));
+  q = _mm256_fmadd_pd(_mm256_fmadd_pd(q, r2, q1), r2, q0);
   q = _mm256_fmadd_pd(q, r2, r);
   q = _mm256_fmadd_pd(q, part, part);
   if (near) return q;
@@ -3701,53 +3736,18 @@ EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
 #define EINI_EXPS(fn, a, b, c, d, e, f, g, h) \
   (a = fn(a), b = fn(b), c = fn(c), d = fn(d), e = fn(e), f = fn(f), g = fn(g), h = fn(h))
 
-// Without scalef and a table in registers: section math's, with fused products. t holds 2^52 times
-// 1.5 plus the integer m, so m in its low bits; 2^m, which may be beyond the exponents there are,
-// comes in two factors. NaN goes through MIN and MAX as their second argument.
-#define EINI_EXP_D(name, X)                                                                 \
-  X##AT static inline X##V name(X##V x) {                                                   \
-    const X##V shift = X##SET(6755399441055744.0);                                          \
-    x = X##MAX(X##SET(-746.0), X##MIN(X##SET(746.0), x));                                   \
-    const X##V t = X##FMA(x, X##SET(1.4426950408889634), shift), m = X##SUB(t, shift);      \
-    X##V r = X##FNMA(m, X##SET(0.69314718055989033), x);                                    \
-    r = X##FNMA(m, X##SET(5.4979230187083712e-14), r);                                      \
-    const X##V r2 = X##MUL(r, r);                                                           \
-    X##V p = X##FMA(r, X##SET(2.5027323383195078e-08), X##SET(2.7631567772592245e-07));     \
-    p = EINI_EXP_TWO(X, p, r, r2, 2.7557500050335439e-06, 2.4801489110158403e-05);          \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.00019841269603845463, 0.0013888888947879597);           \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.0083333333334489577, 0.041666666666511636);             \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.16666666666666485, 0.50000000000000133);                \
-    p = X##ADD(X##SET(1.0), X##FMA(p, r2, r));                                              \
-    /* 1023 for each factor */                                                              \
-    const X##B k = X##BSUB(X##BITS(t), X##BSET(0x4338000000000000 - 0x7fe));                \
-    const X##B h = X##SHR(k, 1);                                                            \
-    p = X##MUL(p, X##FROM(X##SHL(h, 52)));                                                  \
-    return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 52)));                                   \
-  }
-#define EINI_EXP_S(name, X)                                                                 \
-  X##AT static inline X##V name(X##V x) {                                                   \
-    const X##V shift = X##SET(12582912.0f);                                                 \
-    x = X##MAX(X##SET(-104.0f), X##MIN(X##SET(104.0f), x));                                 \
-    const X##V t = X##FMA(x, X##SET(1.44269504f), shift), m = X##SUB(t, shift);             \
-    X##V r = X##FNMA(m, X##SET(0.693145752f), x);                                           \
-    r = X##FNMA(m, X##SET(1.42860677e-06f), r);                                             \
-    const X##V r2 = X##MUL(r, r);                                                           \
-    X##V p = EINI_EXP_TWO(X, X##SET(0.00137470546f), r, r2, 0.00836911518f, 0.0416696332f); \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.166665167f, 0.499999881f);                              \
-    p = X##ADD(X##SET(1.0f), X##FMA(p, r2, r));                                             \
-    const X##B k = X##BSUB(X##BITS(t), X##BSET(0x4b400000 - 0xfe)), h = X##SHR(k, 1);       \
-    p = X##MUL(p, X##FROM(X##SHL(h, 23)));                                                  \
-    return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 23)));                                   \
-  }
 #if EINI_CPU_X86
-EINI_EXP_S(eini_exp_ys, EINI_YS_)
+#define EINI_KERNELS EINI_KERNELS_EXP
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
 #elif EINI_CPU_NEON
-EINI_EXP_D(eini_exp_nd, EINI_ND_)
-EINI_EXP_S(eini_exp_ns, EINI_NS_)
+#define EINI_KERNELS EINI_KERNELS_EXP
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
 #endif
-#undef EINI_EXP_TWO
-#undef EINI_EXP_S
-#undef EINI_EXP_D
+#undef EINI_KERNELS
 
 // ================================================================================================
 // >>chunks  operations of expressions and folds, per instruction set
@@ -13604,3 +13604,151 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
 #undef EINI_GETT_TIMES_COMPLEX
 
 #endif  // EINSUM_IMPLEMENTATION
+
+#else  // EINI_KERNELS
+
+// ================================================================================================
+// >>kernels  what is compiled for each set of vectors
+// Parts of this file that it includes by itself, each where its section says so: EINI_KERNELS says
+// which, EINI_VEC for which set of section vectors.
+// ================================================================================================
+
+// The words of section vectors, of the set at hand; EINI_FN(name) is a function of it.
+#define EINI_VT EINI_X(T)
+#define EINI_V EINI_X(V)
+#define EINI_VW EINI_X(W)
+#define EINI_VBYTES EINI_X(BYTES)
+#define EINI_VAT EINI_X(AT)
+#define EINI_VEND EINI_X(END)
+#define EINI_VLOAD EINI_X(LOAD)
+#define EINI_VSTORE EINI_X(STORE)
+#define EINI_VSTREAM EINI_X(STREAM)
+#define EINI_VPAST EINI_X(PAST)
+#define EINI_VSET EINI_X(SET)
+#define EINI_VADD EINI_X(ADD)
+#define EINI_VSUB EINI_X(SUB)
+#define EINI_VMUL EINI_X(MUL)
+#define EINI_VFMA EINI_X(FMA)
+#define EINI_VFNMA EINI_X(FNMA)
+#define EINI_VDIV EINI_X(DIV)
+#define EINI_VSQRT EINI_X(SQRT)
+#define EINI_VNEG EINI_X(NEG)
+#define EINI_VABS EINI_X(ABS)
+#define EINI_VRELU EINI_X(RELU)
+#define EINI_VMIN EINI_X(MIN)
+#define EINI_VMAX EINI_X(MAX)
+#define EINI_VTOP EINI_X(TOP)
+#define EINI_VLOW EINI_X(LOW)
+#define EINI_VKEEP EINI_X(KEEP)
+#define EINI_VFLOOR EINI_X(FLOOR)
+#define EINI_VCEIL EINI_X(CEIL)
+#define EINI_VRINT EINI_X(RINT)
+#define EINI_VEXP EINI_X(EXP)
+#define EINI_VEXPS EINI_X(EXPS)
+#define EINI_VB EINI_X(B)
+#define EINI_VBITS EINI_X(BITS)
+#define EINI_VFROM EINI_X(FROM)
+#define EINI_VBSET EINI_X(BSET)
+#define EINI_VBSUB EINI_X(BSUB)
+#define EINI_VSHR EINI_X(SHR)
+#define EINI_VSHL EINI_X(SHL)
+#define EINI_FN(name) EINI_CAT(eini_##name##_, EINI_X(TAG))
+
+// ================================================================================================
+// >>exp-kernels  the exponential function, of one set
+// Without scalef and a table in registers: section math's, with fused products.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_EXP
+// t holds 2^52 (f32: 2^23) times 1.5 plus the integer m, so m in its low bits; 2^m, which may be
+// beyond the exponents there are, comes in two factors. NaN goes through MIN and MAX as their
+// second argument.
+// Two steps of a polynomial.
+#define EINI_EXP_TWO(p, r, r2, hi, lo) \
+  EINI_VFMA(p, r2, EINI_VFMA(r, EINI_VSET(hi), EINI_VSET(lo)))
+#if EINI_VBYTES == 8
+EINI_VAT static inline EINI_V EINI_FN(exp)(EINI_V x) {
+  const EINI_V shift = EINI_VSET(6755399441055744.0);
+  x = EINI_VMAX(EINI_VSET(-746.0), EINI_VMIN(EINI_VSET(746.0), x));
+  const EINI_V t = EINI_VFMA(x, EINI_VSET(1.4426950408889634), shift);
+  const EINI_V m = EINI_VSUB(t, shift);
+  EINI_V r = EINI_VFNMA(m, EINI_VSET(0.69314718055989033), x);
+  r = EINI_VFNMA(m, EINI_VSET(5.4979230187083712e-14), r);
+  const EINI_V r2 = EINI_VMUL(r, r);
+  EINI_V p = EINI_VFMA(r, EINI_VSET(2.5027323383195078e-08), EINI_VSET(2.7631567772592245e-07));
+  p = EINI_EXP_TWO(p, r, r2, 2.7557500050335439e-06, 2.4801489110158403e-05);
+  p = EINI_EXP_TWO(p, r, r2, 0.00019841269603845463, 0.0013888888947879597);
+  p = EINI_EXP_TWO(p, r, r2, 0.0083333333334489577, 0.041666666666511636);
+  p = EINI_EXP_TWO(p, r, r2, 0.16666666666666485, 0.50000000000000133);
+  p = EINI_VADD(EINI_VSET(1.0), EINI_VFMA(p, r2, r));
+  // 1023 for each factor
+  const EINI_VB k = EINI_VBSUB(EINI_VBITS(t), EINI_VBSET(0x4338000000000000 - 0x7fe));
+  const EINI_VB h = EINI_VSHR(k, 1);
+  p = EINI_VMUL(p, EINI_VFROM(EINI_VSHL(h, 52)));
+  return EINI_VMUL(p, EINI_VFROM(EINI_VSHL(EINI_VBSUB(k, h), 52)));
+}
+#else  // EINI_VBYTES
+EINI_VAT static inline EINI_V EINI_FN(exp)(EINI_V x) {
+  const EINI_V shift = EINI_VSET(12582912.0f);
+  x = EINI_VMAX(EINI_VSET(-104.0f), EINI_VMIN(EINI_VSET(104.0f), x));
+  const EINI_V t = EINI_VFMA(x, EINI_VSET(1.44269504f), shift), m = EINI_VSUB(t, shift);
+  EINI_V r = EINI_VFNMA(m, EINI_VSET(0.693145752f), x);
+  r = EINI_VFNMA(m, EINI_VSET(1.42860677e-06f), r);
+  const EINI_V r2 = EINI_VMUL(r, r);
+  EINI_V p = EINI_EXP_TWO(EINI_VSET(0.00137470546f), r, r2, 0.00836911518f, 0.0416696332f);
+  p = EINI_EXP_TWO(p, r, r2, 0.166665167f, 0.499999881f);
+  p = EINI_VADD(EINI_VSET(1.0f), EINI_VFMA(p, r2, r));
+  const EINI_VB k = EINI_VBSUB(EINI_VBITS(t), EINI_VBSET(0x4b400000 - 0xfe)), h = EINI_VSHR(k, 1);
+  p = EINI_VMUL(p, EINI_VFROM(EINI_VSHL(h, 23)));
+  return EINI_VMUL(p, EINI_VFROM(EINI_VSHL(EINI_VBSUB(k, h), 23)));
+}
+#endif  // EINI_VBYTES
+#undef EINI_EXP_TWO
+#endif  // EINI_KERNELS_EXP
+
+// ================================================================================================
+// >>kernels-end  the end of what is compiled for each set
+// The words and the set go; EINI_KERNELS stays for the next one.
+// ================================================================================================
+
+#undef EINI_VT
+#undef EINI_V
+#undef EINI_VW
+#undef EINI_VBYTES
+#undef EINI_VAT
+#undef EINI_VEND
+#undef EINI_VLOAD
+#undef EINI_VSTORE
+#undef EINI_VSTREAM
+#undef EINI_VPAST
+#undef EINI_VSET
+#undef EINI_VADD
+#undef EINI_VSUB
+#undef EINI_VMUL
+#undef EINI_VFMA
+#undef EINI_VFNMA
+#undef EINI_VDIV
+#undef EINI_VSQRT
+#undef EINI_VNEG
+#undef EINI_VABS
+#undef EINI_VRELU
+#undef EINI_VMIN
+#undef EINI_VMAX
+#undef EINI_VTOP
+#undef EINI_VLOW
+#undef EINI_VKEEP
+#undef EINI_VFLOOR
+#undef EINI_VCEIL
+#undef EINI_VRINT
+#undef EINI_VEXP
+#undef EINI_VEXPS
+#undef EINI_VB
+#undef EINI_VBITS
+#undef EINI_VFROM
+#undef EINI_VBSET
+#undef EINI_VBSUB
+#undef EINI_VSHR
+#undef EINI_VSHL
+#undef EINI_FN
+#undef EINI_VEC
+#endif  // EINI_KERNELS

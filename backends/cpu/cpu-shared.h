@@ -38,6 +38,17 @@
 #define EINI_CPU_NEON 0
 #endif
 
+// Kernels are parts at the end of this file, which it includes again for each set of vectors: see
+// section kernels. Define EINSUM_CPU_FILE if yours has another name.
+#ifndef EINSUM_CPU_FILE
+#define EINSUM_CPU_FILE "einsum_cpu.h"
+#endif
+// Which of them.
+#define EINI_KERNELS_EXP 1
+#define EINI_CAT(a, b) EINI_CAT_(a, b)
+#define EINI_CAT_(a, b) a##b
+#define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
+
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_FETCH(p) __builtin_prefetch((const void *)(p), 0, 3)
 #define EINI_FETCH2(p) __builtin_prefetch((const void *)(p), 0, 2)  // into the second cache

@@ -3,9 +3,6 @@
 // At most 2 ulp, as in section math; special values as C99.
 // ================================================================================================
 
-// Two steps of a polynomial.
-#define EINI_EXP_TWO(X, p, r, r2, hi, lo) X##FMA(p, r2, X##FMA(r, X##SET(hi), X##SET(lo)))
-
 #if EINI_CPU_X86
 // 2^(j/16)
 static const double eini_exp_parts[16] = {
@@ -84,8 +81,11 @@ EINI_T256 EINI_INLINE __m256d eini_exp_eighths(__m256d x, int near) {
   const __m256d r2 = _mm256_mul_pd(r, r);
   __m256d q = _mm256_fmadd_pd(r, _mm256_set1_pd(0.00019841090331182177),
                               _mm256_set1_pd(0.0013889786727626482));
-  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.008333333355552619, 0.041666666568360045);
-  q = EINI_EXP_TWO(EINI_YD_, q, r, r2, 0.1666666666666483, 0.5000000000000308);
+  const __m256d q1 = _mm256_fmadd_pd(r, _mm256_set1_pd(0.008333333355552619),
+                                     _mm256_set1_pd(0.041666666568360045));
+  const __m256d q0 = _mm256_fmadd_pd(r, _mm256_set1_pd(0.1666666666666483),
+                                     _mm256_set1_pd(0.5000000000000308));
+  q = _mm256_fmadd_pd(_mm256_fmadd_pd(q, r2, q1), r2, q0);
   q = _mm256_fmadd_pd(q, r2, r);
   q = _mm256_fmadd_pd(q, part, part);
   if (near) return q;
@@ -130,50 +130,15 @@ EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
 #define EINI_EXPS(fn, a, b, c, d, e, f, g, h) \
   (a = fn(a), b = fn(b), c = fn(c), d = fn(d), e = fn(e), f = fn(f), g = fn(g), h = fn(h))
 
-// Without scalef and a table in registers: section math's, with fused products. t holds 2^52 times
-// 1.5 plus the integer m, so m in its low bits; 2^m, which may be beyond the exponents there are,
-// comes in two factors. NaN goes through MIN and MAX as their second argument.
-#define EINI_EXP_D(name, X)                                                                 \
-  X##AT static inline X##V name(X##V x) {                                                   \
-    const X##V shift = X##SET(6755399441055744.0);                                          \
-    x = X##MAX(X##SET(-746.0), X##MIN(X##SET(746.0), x));                                   \
-    const X##V t = X##FMA(x, X##SET(1.4426950408889634), shift), m = X##SUB(t, shift);      \
-    X##V r = X##FNMA(m, X##SET(0.69314718055989033), x);                                    \
-    r = X##FNMA(m, X##SET(5.4979230187083712e-14), r);                                      \
-    const X##V r2 = X##MUL(r, r);                                                           \
-    X##V p = X##FMA(r, X##SET(2.5027323383195078e-08), X##SET(2.7631567772592245e-07));     \
-    p = EINI_EXP_TWO(X, p, r, r2, 2.7557500050335439e-06, 2.4801489110158403e-05);          \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.00019841269603845463, 0.0013888888947879597);           \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.0083333333334489577, 0.041666666666511636);             \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.16666666666666485, 0.50000000000000133);                \
-    p = X##ADD(X##SET(1.0), X##FMA(p, r2, r));                                              \
-    /* 1023 for each factor */                                                              \
-    const X##B k = X##BSUB(X##BITS(t), X##BSET(0x4338000000000000 - 0x7fe));                \
-    const X##B h = X##SHR(k, 1);                                                            \
-    p = X##MUL(p, X##FROM(X##SHL(h, 52)));                                                  \
-    return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 52)));                                   \
-  }
-#define EINI_EXP_S(name, X)                                                                 \
-  X##AT static inline X##V name(X##V x) {                                                   \
-    const X##V shift = X##SET(12582912.0f);                                                 \
-    x = X##MAX(X##SET(-104.0f), X##MIN(X##SET(104.0f), x));                                 \
-    const X##V t = X##FMA(x, X##SET(1.44269504f), shift), m = X##SUB(t, shift);             \
-    X##V r = X##FNMA(m, X##SET(0.693145752f), x);                                           \
-    r = X##FNMA(m, X##SET(1.42860677e-06f), r);                                             \
-    const X##V r2 = X##MUL(r, r);                                                           \
-    X##V p = EINI_EXP_TWO(X, X##SET(0.00137470546f), r, r2, 0.00836911518f, 0.0416696332f); \
-    p = EINI_EXP_TWO(X, p, r, r2, 0.166665167f, 0.499999881f);                              \
-    p = X##ADD(X##SET(1.0f), X##FMA(p, r2, r));                                             \
-    const X##B k = X##BSUB(X##BITS(t), X##BSET(0x4b400000 - 0xfe)), h = X##SHR(k, 1);       \
-    p = X##MUL(p, X##FROM(X##SHL(h, 23)));                                                  \
-    return X##MUL(p, X##FROM(X##SHL(X##BSUB(k, h), 23)));                                   \
-  }
 #if EINI_CPU_X86
-EINI_EXP_S(eini_exp_ys, EINI_YS_)
+#define EINI_KERNELS EINI_KERNELS_EXP
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
 #elif EINI_CPU_NEON
-EINI_EXP_D(eini_exp_nd, EINI_ND_)
-EINI_EXP_S(eini_exp_ns, EINI_NS_)
+#define EINI_KERNELS EINI_KERNELS_EXP
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
 #endif
-#undef EINI_EXP_TWO
-#undef EINI_EXP_S
-#undef EINI_EXP_D
+#undef EINI_KERNELS

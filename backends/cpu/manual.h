@@ -7,7 +7,8 @@
 //     #include "einsum.h"
 //     #include "einsum_cpu.h"
 //
-// Link with -lm -pthread. Then let a ctx use it:
+// Link with -lm -pthread. Under another name than einsum_cpu.h it needs EINSUM_CPU_FILE defined as
+// that name in quotes: it includes itself. Then let a ctx use it:
 //
 //     ein_cpu *cpu;
 //     ein_ctx_desc desc;
@@ -30,6 +31,7 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
+//   kernels       >>kernels >>exp-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //

@@ -4,6 +4,7 @@
 // f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
 // ================================================================================================
 
+// TAG: the end of the names of its functions. BYTES: of T, of which there are W to a vector V.
 // AT: what functions with such vectors are declared with; END: after the last of them. PAST and
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
@@ -12,6 +13,8 @@
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
+#define EINI_ZD_TAG zd
+#define EINI_ZD_BYTES 8
 #define EINI_ZD_T double
 #define EINI_ZD_V __m512d
 #define EINI_ZD_W 8
@@ -43,6 +46,8 @@
 #define EINI_ZD_EXP(x) eini_exp_zd(x)
 #define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
+#define EINI_ZS_TAG zs
+#define EINI_ZS_BYTES 4
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
 #define EINI_ZS_W 16
@@ -74,6 +79,8 @@
 #define EINI_ZS_EXP(x) eini_exp_zs(x)
 #define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
+#define EINI_YD_TAG yd
+#define EINI_YD_BYTES 8
 #define EINI_YD_T double
 #define EINI_YD_V __m256d
 #define EINI_YD_W 4
@@ -112,6 +119,8 @@
 #define EINI_YD_SHR(i, n) _mm256_srli_epi64(i, n)
 #define EINI_YD_SHL(i, n) _mm256_slli_epi64(i, n)
 
+#define EINI_YS_TAG ys
+#define EINI_YS_BYTES 4
 #define EINI_YS_T float
 #define EINI_YS_V __m256
 #define EINI_YS_W 8
@@ -150,6 +159,8 @@
 #define EINI_YS_SHR(i, n) _mm256_srli_epi32(i, n)
 #define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
 
+#define EINI_ZL_TAG zl
+#define EINI_ZL_BYTES 8
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
 #define EINI_ZL_W 8
@@ -162,6 +173,8 @@
 #define EINI_ZL_ADD(a, b) _mm512_add_epi64(a, b)
 #define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
 
+#define EINI_ZI_TAG zi
+#define EINI_ZI_BYTES 4
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
 #define EINI_ZI_W 16
@@ -174,6 +187,8 @@
 #define EINI_ZI_ADD(a, b) _mm512_add_epi32(a, b)
 #define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
 
+#define EINI_YI_TAG yi
+#define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
 #define EINI_YI_V __m256i
 #define EINI_YI_W 8
@@ -210,6 +225,8 @@ EINI_PICK512(pd, d)
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_NEON
+#define EINI_ND_TAG nd
+#define EINI_ND_BYTES 8
 #define EINI_ND_T double
 #define EINI_ND_V float64x2_t
 #define EINI_ND_W 2
@@ -249,6 +266,8 @@ EINI_PICK512(pd, d)
 #define EINI_ND_SHR(i, n) vshrq_n_u64(i, n)
 #define EINI_ND_SHL(i, n) vshlq_n_u64(i, n)
 
+#define EINI_NS_TAG ns
+#define EINI_NS_BYTES 4
 #define EINI_NS_T float
 #define EINI_NS_V float32x4_t
 #define EINI_NS_W 4
@@ -288,6 +307,8 @@ EINI_PICK512(pd, d)
 #define EINI_NS_SHR(i, n) vshrq_n_u32(i, n)
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
 
+#define EINI_NI_TAG ni
+#define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
 #define EINI_NI_V int32x4_t
 #define EINI_NI_W 4

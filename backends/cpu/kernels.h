@@ -1,0 +1,48 @@
+#else  // EINI_KERNELS
+
+// ================================================================================================
+// >>kernels  what is compiled for each set of vectors
+// Parts of this file that it includes by itself, each where its section says so: EINI_KERNELS says
+// which, EINI_VEC for which set of section vectors.
+// ================================================================================================
+
+// The words of section vectors, of the set at hand; EINI_FN(name) is a function of it.
+#define EINI_VT EINI_X(T)
+#define EINI_V EINI_X(V)
+#define EINI_VW EINI_X(W)
+#define EINI_VBYTES EINI_X(BYTES)
+#define EINI_VAT EINI_X(AT)
+#define EINI_VEND EINI_X(END)
+#define EINI_VLOAD EINI_X(LOAD)
+#define EINI_VSTORE EINI_X(STORE)
+#define EINI_VSTREAM EINI_X(STREAM)
+#define EINI_VPAST EINI_X(PAST)
+#define EINI_VSET EINI_X(SET)
+#define EINI_VADD EINI_X(ADD)
+#define EINI_VSUB EINI_X(SUB)
+#define EINI_VMUL EINI_X(MUL)
+#define EINI_VFMA EINI_X(FMA)
+#define EINI_VFNMA EINI_X(FNMA)
+#define EINI_VDIV EINI_X(DIV)
+#define EINI_VSQRT EINI_X(SQRT)
+#define EINI_VNEG EINI_X(NEG)
+#define EINI_VABS EINI_X(ABS)
+#define EINI_VRELU EINI_X(RELU)
+#define EINI_VMIN EINI_X(MIN)
+#define EINI_VMAX EINI_X(MAX)
+#define EINI_VTOP EINI_X(TOP)
+#define EINI_VLOW EINI_X(LOW)
+#define EINI_VKEEP EINI_X(KEEP)
+#define EINI_VFLOOR EINI_X(FLOOR)
+#define EINI_VCEIL EINI_X(CEIL)
+#define EINI_VRINT EINI_X(RINT)
+#define EINI_VEXP EINI_X(EXP)
+#define EINI_VEXPS EINI_X(EXPS)
+#define EINI_VB EINI_X(B)
+#define EINI_VBITS EINI_X(BITS)
+#define EINI_VFROM EINI_X(FROM)
+#define EINI_VBSET EINI_X(BSET)
+#define EINI_VBSUB EINI_X(BSUB)
+#define EINI_VSHR EINI_X(SHR)
+#define EINI_VSHL EINI_X(SHL)
+#define EINI_FN(name) EINI_CAT(eini_##name##_, EINI_X(TAG))
