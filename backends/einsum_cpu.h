@@ -30,8 +30,8 @@
 //                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>kernels-end
+//                 >>lanes >>families >>measure >>cpu-public
+//   kernels       >>kernels >>exp-kernels >>turn-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -240,6 +240,7 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #endif
 // Which of them.
 #define EINI_KERNELS_EXP 1
+#define EINI_KERNELS_TURN 2
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
@@ -12960,6 +12961,386 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
 static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan, eini_dir_sums_run};
 
 // ================================================================================================
+// >>lanes  small matrices on pieces of an index that steps over them
+// An index of many values that one operand and the output have outside of short pieces of their
+// memory, as in edq,qi->eid. Its values are lanes: pieces are turned on the way in and out.
+// ================================================================================================
+
+// A block of values e of that index:
+//   turned:    in[k][d][e] = X[e ..]       its pieces, from memory
+//   products:  out[m][d][e] = sum over k of A[m, k] * in[k][d][e]       tiles of section direct
+//   turned:    Y[e ..] = out[m][d][e]      pieces of the output, each one run of memory
+// d: the other indices of X that the output has. A is small, and stays in the first-level cache.
+// What a vector reads behind the end of a piece is another's, and what it writes there is written
+// again by the next: the last values of a part, and of X, go through memory of their own.
+
+// n times: a granule of rows at src + r[i], of as many reals each, turned to dst + o[j].
+typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
+                                void *dst, const int64_t *o, int64_t ds);
+
+#if EINI_CPU_X86 || EINI_CPU_NEON
+#define EINI_KERNELS EINI_KERNELS_TURN
+#if EINI_CPU_X86
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#else  // EINI_CPU_X86
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#endif
+#undef EINI_KERNELS
+#endif  // EINI_CPU_X86 || EINI_CPU_NEON
+
+enum {
+  EINI_LANES_SIDE, EINI_LANES_BLOCK, EINI_LANES_ISA,  // words of ein_choice.state
+  EINI_LANES_PIECE = 256,   // reals of a piece at most
+  EINI_LANES_SMALL = 4096,  // reals of A at most
+  EINI_LANES_MOST = 8       // of a granule
+};
+
+// The reals of a piece in the order of memory: their offsets, and their rows in a block.
+typedef struct eini_lanes_piece {
+  int64_t n, *off, *row;
+} eini_lanes_piece;
+
+typedef struct eini_lanes_job {
+  const ein_contract *c;
+  const eini_dir_kern *kern;
+  eini_lanes_turn turn;
+  int granule, side, axis;     // reals turned at once; X is Q, or P; the axis of its rows
+  const ein_axes *row[2];      // axes of X's rows, of A's
+  const int64_t *out[2];       // their strides in the output
+  const ein_side *x, *a;
+  int64_t size, lanes;         // values of the index; see EINI_LANES_BLOCK
+  int64_t in_step, out_step;   // of it, in reals
+  int64_t nd, nk, nm;
+  eini_lanes_piece in, to;     // of X, of the output
+  int64_t *pk, *qk, *prow, *orow;
+  int64_t pitch;               // reals of one of the last values in `some`
+  char *block, *sums, *some;
+} eini_lanes_job;
+
+static eini_lanes_turn eini_lanes_turn_of(int isa, ein_dtype type, int *granule) {
+  const int wide = type == EIN_F64;
+#if EINI_CPU_X86
+  if (isa == EINI_ISA_AVX512) {
+    *granule = 8;
+    return wide ? eini_turn_zd : eini_turn_zs;
+  }
+  if (isa == EINI_ISA_AVX2) {
+    *granule = 4;
+    return wide ? eini_turn_yd : eini_turn_ys;
+  }
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) {
+    *granule = wide ? 2 : 4;
+    return wide ? eini_turn_nd : eini_turn_ns;
+  }
+#endif
+  (void)isa, (void)wide, (void)granule;
+  return NULL;
+}
+
+// The axis of X's rows with most values, and what is beside it. 0: the way is not for this.
+static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa, int side) {
+  const ein_axes *const rows[2] = {&c->m, &c->n};
+  const int64_t *const out[2] = {c->out_m, c->out_n};
+  const ein_side *const sides[2] = {&c->p, &c->q};
+  memset(j, 0, sizeof *j);
+  j->c = c, j->side = side;
+  j->kern = eini_dir_kern_of(isa, c->type);
+  j->turn = eini_lanes_turn_of(isa, c->type, &j->granule);
+  for (int i = 0; i < 2; i++) {
+    j->row[i] = rows[i == 0 ? side : 1 - side], j->out[i] = out[i == 0 ? side : 1 - side];
+  }
+  j->x = sides[side], j->a = sides[1 - side];
+  j->nk = eini_axes_size(&c->k), j->nm = eini_axes_size(j->row[1]), j->nd = 1, j->axis = -1;
+  for (int i = 0; i < j->row[0]->n; i++)
+    if (j->axis < 0 || j->row[0]->extent[i] > j->row[0]->extent[j->axis]) j->axis = i;
+  if (j->axis < 0 || j->kern == NULL || j->turn == NULL) return 0;
+  for (int i = 0; i < j->row[0]->n; i++) j->nd *= i == j->axis ? 1 : j->row[0]->extent[i];
+  j->size = j->row[0]->extent[j->axis];
+  j->in_step = j->x->row[0][j->axis], j->out_step = j->out[0][j->axis];
+  j->in.n = j->nd * j->nk, j->to.n = j->nd * j->nm;
+  return 1;
+}
+
+typedef struct eini_lanes_axis {
+  int64_t extent, stride, row;
+} eini_lanes_axis;
+
+static int eini_lanes_add(int n, const ein_axes *x, const int64_t *stride, int but, int64_t row,
+                           eini_lanes_axis *axis) {
+  for (int i = x->n - 1; i >= 0; i--) {
+    if (i == but) continue;
+    const eini_lanes_axis one = {x->extent[i], stride[i], row};
+    int at = n++;
+    for (; at > 0 && axis[at - 1].stride > one.stride; at--) axis[at] = axis[at - 1];
+    axis[at] = one;
+    row *= x->extent[i];
+  }
+  return n;
+}
+
+// Axes of X's piece and of the output's, the least stride first; returns how many.
+static int eini_lanes_piece_axes(const eini_lanes_job *j, int out, eini_lanes_axis *axis) {
+  const ein_axes *other = out ? j->row[1] : &j->c->k;
+  const int n = eini_lanes_add(0, j->row[0], out ? j->out[0] : j->x->row[0], j->axis, 1, axis);
+  return eini_lanes_add(n, other, out ? j->out[1] : j->x->k[0], -1, j->nd, axis);
+}
+
+static void eini_lanes_enumerate(int n, const eini_lanes_axis *axis, const eini_lanes_piece *p) {
+  int64_t count = 1;
+  p->off[0] = p->row[0] = 0;
+  for (int i = 0; i < n; count *= axis[i++].extent)
+    for (int64_t h = 1; h < axis[i].extent; h++)
+      for (int64_t l = 0; l < count; l++) {
+        p->off[h * count + l] = p->off[l] + h * axis[i].stride;
+        p->row[h * count + l] = p->row[l] + h * axis[i].row;
+      }
+}
+
+// Reals of a piece that follow each other, from the i-th on.
+static int64_t eini_lanes_run(const eini_lanes_piece *p, int64_t i) {
+  int64_t n = 1;
+  while (i + n < p->n && p->off[i + n] == p->off[i] + n) n++;
+  return n;
+}
+
+static size_t eini_lanes_carve(eini_lanes_job *j, char *base) {
+  const int64_t z = j->kern->size, most = j->lanes * z;
+  size_t used = 0;
+  j->in.off = (int64_t *)(void *)eini_carve(base, &used, j->in.n, 8);
+  j->in.row = (int64_t *)(void *)eini_carve(base, &used, j->in.n, 8);
+  j->to.off = (int64_t *)(void *)eini_carve(base, &used, j->to.n, 8);
+  j->to.row = (int64_t *)(void *)eini_carve(base, &used, j->to.n, 8);
+  j->pk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
+  j->qk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
+  j->prow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
+  j->orow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
+  j->pitch = eini_up(eini_max64(j->in.n, j->to.n), EINI_LANES_MOST) + EINI_LANES_MOST;
+  j->some = (char *)eini_carve(base, &used, EINI_LANES_MOST * j->pitch, z);
+  j->block = (char *)eini_carve(base, &used, j->in.n + 1, most);  // and what belongs to no piece
+  j->sums = (char *)eini_carve(base, &used, j->to.n, most);
+  return used;
+}
+
+// n values from the one at p on, as lanes of a block; of so many (safe) a granule of reals may be
+// read, wherever their runs end. Lanes behind them are as the last one.
+static void eini_lanes_in(const eini_lanes_job *j, const char *p, int64_t n, int64_t safe,
+                          int64_t lanes) {
+  const int64_t g = j->granule, z = j->kern->size, step = j->in_step;
+  const int64_t whole = eini_max64(eini_min64(n, safe), 0) / g;
+  int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST];
+  for (int64_t i = 0; i < g; i++) r[i] = i * step, some[i] = i * j->pitch;
+  for (int64_t i = 0, run; i < j->in.n && whole > 0; i += run) {
+    run = eini_lanes_run(&j->in, i);
+    for (int64_t t = 0; t < run; t += g) {
+      const int64_t from = run < g ? 0 : eini_min64(t, run - g);
+      for (int64_t h = 0; h < g; h++)
+        o[h] = (from + h < run ? j->in.row[i + from + h] : j->in.n) * lanes;
+      j->turn(whole, p + (j->in.off[i] + from) * z, r, g * step, j->block, o, g);
+    }
+  }
+  for (int64_t e = whole * g; e < lanes; e += g) {
+    for (int64_t h = 0; h < g; h++) {
+      const char *from = p + eini_min64(e + h, n - 1) * step * z;
+      char *to = j->some + h * j->pitch * z;
+      for (int64_t i = 0, run; i < j->in.n; i += run, to += run * z) {
+        run = eini_lanes_run(&j->in, i);
+        memcpy(to, from + j->in.off[i] * z, (size_t)(run * z));
+      }
+    }
+    for (int64_t t = 0; t < j->in.n; t += g) {
+      for (int64_t h = 0; h < g; h++)
+        o[h] = (t + h < j->in.n ? j->in.row[t + h] : j->in.n) * lanes;
+      j->turn(1, j->some + t * z, some, 0, j->block + e * z, o, 0);
+    }
+  }
+}
+
+// The pieces of n values of the output, of which those from `safe` on may not write behind theirs.
+static void eini_lanes_out(const eini_lanes_job *j, char *p, int64_t n, int64_t safe,
+                           int64_t lanes) {
+  const int64_t g = j->granule, z = j->kern->size, step = j->out_step, all = j->to.n;
+  const int64_t whole = eini_max64(eini_min64(n, safe), 0) / g;
+  int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST];
+  for (int64_t i = 0; i < g; i++) o[i] = i * step, some[i] = i * j->pitch;
+  for (int64_t t = 0; t < all; t += g) {
+    const int64_t from = all < g ? 0 : eini_min64(t, all - g);
+    for (int64_t h = 0; h < g; h++) r[h] = j->to.row[eini_min64(from + h, all - 1)] * lanes;
+    j->turn(whole, j->sums, r, g, p + from * z, o, g * step);
+  }
+  for (int64_t e = whole * g; e < n; e += g) {
+    for (int64_t t = 0; t < all; t += g) {
+      for (int64_t h = 0; h < g; h++) r[h] = j->to.row[eini_min64(t + h, all - 1)] * lanes;
+      j->turn(1, j->sums + e * z, r, 0, j->some + t * z, some, 0);
+    }
+    for (int64_t h = 0; h < g && e + h < n; h++)
+      memcpy(p + (e + h) * step * z, j->some + h * j->pitch * z, (size_t)(all * z));
+  }
+}
+
+// Products of a block of so many lanes, whole vectors of them.
+static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, int64_t lanes) {
+  const int64_t z = j->kern->size, vl = j->kern->lanes, vectors = j->nd * lanes / vl;
+  const ein_axes *k = &j->c->k;
+  const int64_t inner = k->n > 0 ? k->extent[k->n - 1] : 1;
+  for (int64_t h = 0; h < j->nk / inner; h++) j->qk[h] = h * inner * j->nd * lanes;
+  for (int64_t i = 0; i < j->nm; i++) j->orow[i] = i * j->nd * lanes;
+  eini_dir_tile t = {j->nk / inner, inner, k->n > 0 ? j->a->k[0][k->n - 1] : 0, j->nd * lanes,
+                     j->pk, j->qk, NULL, NULL, a, NULL, NULL, (int)vl, 0};
+  for (int64_t i = 0, l; i < vectors; i += l) {
+    l = eini_dir_strip(vectors - i);
+    t.q = j->block + i * vl * z, t.out = j->sums + i * vl * z;
+    t.prow = j->prow, t.orow = j->orow;
+    for (int64_t m = 0, most; m < j->nm; m += most, t.prow += most, t.orow += most)
+      j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, &most)](&t);
+  }
+}
+
+static void eini_lanes_tables(eini_lanes_job *j) {
+  eini_lanes_axis axis[2 * EINI_DIR_RANK];
+  const ein_axes *k = &j->c->k, *m = j->row[1];
+  eini_lanes_enumerate(eini_lanes_piece_axes(j, 0, axis), axis, &j->in);
+  eini_lanes_enumerate(eini_lanes_piece_axes(j, 1, axis), axis, &j->to);
+  eini_gett_table(k->n > 0 ? k->n - 1 : 0, k->extent, j->a->k[0], 1, 1, j->pk);
+  eini_gett_table(m->n, m->extent, j->a->row[0], 1, 1, j->prow);
+}
+
+// Values of the index behind one of which a granule is read (written) at once, as far as its runs
+// are shorter than that.
+static int64_t eini_lanes_behind(const eini_lanes_job *j, const eini_lanes_piece *p, int64_t step) {
+  int64_t least = j->granule;
+  for (int64_t i = 0, run; i < p->n; i += run) {
+    run = eini_lanes_run(p, i);
+    least = eini_min64(least, run);
+  }
+  return (j->granule - least + step - 1) / step;
+}
+
+static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c,
+                                      const ein_choice *choice, const ein_part *part,
+                                      void *scratch) {
+  eini_lanes_job j;
+  int64_t at[EINI_DIR_RANK];
+  (void)cpu;
+  if (!eini_lanes_take(&j, c, (int)choice->state[EINI_LANES_ISA],
+                       (int)choice->state[EINI_LANES_SIDE]))
+    return EIN_ERR_INTERNAL;
+  j.lanes = choice->state[EINI_LANES_BLOCK];
+  eini_lanes_carve(&j, (char *)scratch);
+  eini_lanes_tables(&j);
+  const int64_t *range = j.side ? part->n : part->m, z = j.kern->size, vl = j.kern->lanes;
+  const int64_t from = j.axis == 0 ? range[0] / j.nd : 0;
+  const int64_t to = j.axis == 0 ? range[1] / j.nd : j.size;
+  const int64_t in = eini_lanes_behind(&j, &j.in, j.in_step);
+  const int64_t out = eini_lanes_behind(&j, &j.to, j.out_step);
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
+    eini_gett_odometer(&c->batch, b, at);
+    const char *x = j.x->base[0] + eini_gett_dot(c->batch.n, at, j.x->batch[0]) * z;
+    const char *a = j.a->base[0] + eini_gett_dot(c->batch.n, at, j.a->batch[0]) * z;
+    char *y = c->out + eini_gett_dot(c->batch.n, at, c->out_batch) * z;
+    for (int64_t e = from, n; e < to; e += n) {
+      n = eini_min64(j.lanes, to - e);
+      const int64_t lanes = eini_up(n, vl);
+      eini_lanes_in(&j, x + e * j.in_step * z, n, j.size - in - e, lanes);
+      eini_lanes_multiply(&j, a, lanes);
+      eini_lanes_out(&j, y + e * j.out_step * z, n, to - out - e, lanes);
+    }
+  }
+  return EIN_OK;
+}
+
+// 1: all steps of a piece are forward. The output's piece is one run of memory, and where that is
+// less than a granule the next one follows.
+static int eini_lanes_fits(const eini_lanes_job *j) {
+  eini_lanes_axis axis[2 * EINI_DIR_RANK];
+  int n = eini_lanes_piece_axes(j, 0, axis);
+  if (j->in.n < 1 || j->to.n < 1 || j->in.n > EINI_LANES_PIECE || j->to.n > EINI_LANES_PIECE)
+    return 0;
+  if (j->nm * j->nk > EINI_LANES_SMALL || j->in_step < 1 || j->out_step < j->to.n) return 0;
+  if (j->in_step == 1 || j->size < 4 * j->kern->lanes) return 0;
+  for (int i = 0; i < n; i++)
+    if (axis[i].stride < 0 || (axis[i].stride == 0 && axis[i].extent > 1)) return 0;
+  n = eini_lanes_piece_axes(j, 1, axis);
+  int64_t run = 1;
+  for (int i = 0; i < n; i++) {
+    if (axis[i].extent > 1 && axis[i].stride != run) return 0;
+    run *= axis[i].extent;
+  }
+  return run > 1 && (run >= j->granule || run == j->out_step);
+}
+
+// A tile of rows and lanes that are turned takes so many cycles, and a tile of products as many
+// beside its products.
+#define EINI_LANES_TURN 3.5
+#define EINI_LANES_TILE 12
+
+static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
+  eini_lanes_axis axis[2 * EINI_DIR_RANK];
+  const double g = j->granule, all = batch * (double)j->size, z = (double)j->kern->size;
+  const double wide = (double)j->nd * (double)j->lanes / (double)j->kern->lanes;
+  const double rows = (double)j->nm, k = (double)j->nk;
+  const int n = eini_lanes_piece_axes(j, 0, axis);
+  double run = 1, runs = 1;
+  for (int i = 0; i < n; i++) {
+    if ((double)axis[i].stride == run && runs == 1) run *= (double)axis[i].extent;
+    else runs *= (double)axis[i].extent;
+  }
+  const double turned = (runs * ceil(run / g) + ceil((double)j->to.n / g)) * EINI_LANES_TURN;
+  const double tiles = ceil(rows / 8) * ceil(wide / 3);
+  const double one = fmax(2 * rows * k * wide * (double)j->kern->lanes /
+                          eini_dir_peak(cpu, j->c->type) * (rows < 8 ? 1.5 : 1.1),
+                          tiles * k * 4 / cpu->hz) + tiles * EINI_LANES_TILE / cpu->hz;
+  const double busy = all * (turned / cpu->hz + one / (double)j->lanes);
+  const double in = all * (double)j->in.n * z, out = all * (double)j->to.n * z;
+  const double move = (in + 2 * out) / eini_cpu_bw(cpu, in + out);
+  return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
+}
+
+static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                           ein_choice *choice) {
+  const ein_axes *const axes[4] = {&c->batch, &c->m, &c->n, &c->k};
+  eini_lanes_job j;
+  if (c->pair != EIN_PAIR_SUM_MUL || !c->plain_out) return 0;
+  if (c->type != EIN_F32 && c->type != EIN_F64) return 0;
+  if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
+  for (int g = 0; g < 4; g++)
+    if (axes[g]->n > EINI_DIR_RANK) return 0;
+  const int side = eini_axes_size(&c->n) > eini_axes_size(&c->m);
+  if (!eini_lanes_take(&j, c, cpu->is.isa, side) || !eini_lanes_fits(&j)) return 0;
+  const int64_t vl = j.kern->lanes, each = (j.in.n + 1 + j.to.n) * j.kern->size;
+  j.lanes = eini_max64(eini_min64(cpu->is.l1 / 2 / each, 64) / vl, 1) * vl;
+  if (j.lanes * each > cpu->is.l2 / 2) return 0;
+  const double batch = (double)eini_axes_size(&c->batch);
+  choice->grid[0] = eini_axes_size(&c->batch), choice->unit[0] = 1;
+  choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
+  if (j.axis == 0) {
+    choice->unit[1 + side] = 4 * j.lanes * j.nd;
+    choice->grid[1 + side] = (j.size + 4 * j.lanes - 1) / (4 * j.lanes);
+  }
+  choice->scratch = eini_lanes_carve(&j, NULL);
+  choice->seconds = cpu->call + 1e-7 +
+                    eini_lanes_seconds(cpu, &j, batch) / eini_dir_threads(choice, width);
+  choice->state[EINI_LANES_SIDE] = side;
+  choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_ISA] = cpu->is.isa;
+  eini_cpu_name(choice, "lanes");
+  return 1;
+}
+#undef EINI_LANES_TILE
+#undef EINI_LANES_TURN
+
+static const eini_cpu_family eini_lanes_family = {"lanes", eini_lanes_plan, eini_lanes_run_part};
+
+// ================================================================================================
 // >>families  kernels of contractions
 // The least prediction wins; on a tie the family named first. Folds in order are the first's.
 // ================================================================================================
@@ -12967,8 +13348,8 @@ static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan,
 static const eini_cpu_family *const eini_cpu_families[] = {
     &eini_gett_family, &eini_dir_tiny, &eini_dir_sums_family, &eini_dir_matvec, &eini_dir_dot,
     &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, &eini_dir_rows_family,
-    &eini_moved_family, &eini_gett_bf16, &eini_gett_i16, &eini_gett_i8, &eini_gett_amx_f,
-    &eini_gett_amx_i, NULL};
+    &eini_moved_family, &eini_lanes_family, &eini_gett_bf16, &eini_gett_i16, &eini_gett_i8,
+    &eini_gett_amx_f, &eini_gett_amx_i, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 
@@ -13705,6 +14086,25 @@ EINI_VAT static inline EINI_V EINI_FN(exp)(EINI_V x) {
 #endif  // EINI_VBYTES
 #undef EINI_EXP_TWO
 #endif  // EINI_KERNELS_EXP
+
+// ================================================================================================
+// >>turn-kernels  turning rows of granules, of one set
+// For section lanes; see there. The granules are those of section gett-pack.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_TURN
+EINI_VAT static void EINI_FN(turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
+                                   void *dst, const int64_t *o, int64_t ds) {
+#if EINI_VBYTES == 8
+  const eini_gett_8d *s = (const eini_gett_8d *)src;
+  eini_gett_8d *d = (eini_gett_8d *)dst;
+#else
+  const float *s = (const float *)src;
+  float *d = (float *)dst;
+#endif
+  for (; n > 0; n--, s += ss, d += ds) EINI_FN(gett_swap)(s, r, NULL, d, o);
+}
+#endif  // EINI_KERNELS_TURN
 
 // ================================================================================================
 // >>kernels-end  the end of what is compiled for each set

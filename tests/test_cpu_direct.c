@@ -59,6 +59,7 @@ typedef struct test_case {
   ein_dtype types[2][OPS], xtype;
   int elements;                // the group with a long index in two factors; 0: none
   int tile;                  // all fits one tile of a kernel
+  int pieces;                // the group whose first index steps over short pieces; 0: none
   int number, none;          // the value of the side (none) without operands; 0: both have some
 } test_case;
 
@@ -90,6 +91,7 @@ static double get_real(ein_dtype t, const char *p, int64_t i) {
 // Strides of an operand over the groups it has, in a random order of axes; `zeros` percent are 0.
 static void layout(test_case *t, operand *o, const int *has, int zeros) {
   const int rows = t->elements;          // the group of the long index, if there is one
+  const int pieces = t->pieces > 0 && has[t->pieces], gaps = pieces && chance(80) ? 0 : 15;
   int g[16], a[16], n = 0;
   int64_t step = 1, high = 0;
   memset(o->stride, 0, sizeof o->stride);
@@ -97,24 +99,26 @@ static void layout(test_case *t, operand *o, const int *has, int zeros) {
     o->st[i] = o->stride[i];
     for (int d = 0; has[i] && d < axes_of(&t->c, i)->n; d++) g[n] = i, a[n++] = d;
   }
+  for (int i = 0; i < n && pieces; i++)  // its first index goes first
+    if (g[i] == t->pieces && a[i] == 0) g[i] = g[0], a[i] = a[0], g[0] = t->pieces, a[0] = 0;
   if (chance(60)) {
-    for (int i = n - 1; i > 0; i--) {
-      int k = (int)draw(0, i), x = g[i], y = a[i];
+    for (int i = n - 1; i > pieces; i--) {
+      int k = (int)draw(pieces, i), x = g[i], y = a[i];
       g[i] = g[k], a[i] = a[k], g[k] = x, a[k] = y;
     }
   }
   o->low = 0;
-  if (chance(15)) step = draw(1, 3);
+  if (chance(gaps)) step = draw(1, 3);
   for (int i = n - 1; i >= 0; i--) {
-    int64_t e = t->extent[g[i]][a[i]], s = chance(15) ? -step : step;
-    if (chance(zeros) && !(rows > 0 && g[i] == rows && a[i] == 0)) continue;
+    int64_t e = t->extent[g[i]][a[i]], s = chance(gaps) ? -step : step;
+    if (chance(gaps ? zeros : 0) && !(rows > 0 && g[i] == rows && a[i] == 0)) continue;
     o->stride[g[i]][a[i]] = s;
     if (e > 0) {
       if (s < 0) o->low += -s * (e - 1);
       high += step * (e - 1);
     }
     step *= e > 0 ? e : 1;
-    if (chance(15)) step += draw(1, 3);
+    if (chance(pieces && i == 1 ? 40 : gaps)) step += draw(1, 3);
   }
   o->count = high + 1;
 }
@@ -206,7 +210,7 @@ static void emit(void *user, int64_t n, const void *folds, char *out, const int6
 static void shape(test_case *t) {
   static const int64_t some[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 35, 64, 100};
   static const int64_t most[3] = {40, 700, 6000};
-  const int kind = t->elements ? 0 : (int)eini_min64(draw(0, 9), 7);
+  const int kind = t->elements || t->pieces ? 0 : (int)eini_min64(draw(0, 9), 7);
   if (kind == 7 && !t->tile) t->number = (int)draw(1, 3), t->none = (int)draw(0, 1);  // sums
   for (int g = 0; g < 4 && t->elements; g++) {
     ein_axes *x = axes_of(&t->c, g);
@@ -215,13 +219,20 @@ static void shape(test_case *t) {
     for (int d = 0; d < x->n; d++) t->extent[g][d] = chance(20) ? draw(1, 20) : draw(2, 5);
     if (g == t->elements) t->extent[g][0] = chance(50) ? draw(1, 40) : draw(100, 700);
   }
+  for (int g = 0; g < 4 && t->pieces; g++) {
+    ein_axes *x = axes_of(&t->c, g);
+    x->extent = t->extent[g];
+    x->n = (int)draw(g == t->pieces, g == 0 ? 1 : g == 3 ? 2 : 3);
+    for (int d = 0; d < x->n; d++) t->extent[g][d] = chance(20) ? draw(1, 12) : draw(2, 4);
+    if (g == t->pieces) t->extent[g][0] = draw(30, 400);
+  }
   for (int g = 0; g < 4 && t->tile; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->n = g == 0 ? 0 : !chance(5);
     x->extent = t->extent[g];
     t->extent[g][0] = g == 3 ? draw(0, 9) : draw(1, chance(50) ? 9 : 50);
   }
-  for (int g = 0; g < 4 && !t->elements && !t->tile; g++) {
+  for (int g = 0; g < 4 && !t->elements && !t->tile && !t->pieces; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->n = chance(30) ? 0 : (int)draw(1, chance(20) ? AXES : 2);
     if (g == 0 && kind < 4) x->n = chance(60) ? 0 : 1;
@@ -262,7 +273,7 @@ static void shrink(test_case *t) {
 static void side_new(test_case *t, int s, fill_user *u) {
   static const int has[2][4] = {{1, 1, 0, 1}, {1, 0, 1, 1}};
   ein_side *x = s ? &t->c.q : &t->c.p;
-  x->form = t->tile || chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
+  x->form = t->tile || t->pieces || chance(60) ? EIN_FORM_PLAIN : (ein_form)draw(0, 3);
   if (t->c.type == EIN_BOOL) x->form = EIN_FORM_PLAIN;
   if (t->elements) x->form = t->elements == s + 1 ? EIN_FORM_PRODUCT : EIN_FORM_PLAIN;
   if (t->number > 0) x->form = s == t->none || chance(10) ? EIN_FORM_FUNCTION : EIN_FORM_PLAIN;
@@ -304,6 +315,7 @@ static void case_new(test_case *t, fill_user *u) {
   t->c.type = types[draw(0, 5)];
   // Products of two factors with a long index, times an operand without it.
   if (planes(t->c.type) == 1 && chance(30)) t->elements = (int)draw(1, 2);
+  else if (chance(20)) t->pieces = (int)draw(1, 2);
   else t->tile = chance(20);
   shape(t);
   shrink(t);
@@ -321,7 +333,7 @@ static void case_new(test_case *t, fill_user *u) {
   operand_new(&t->out, 9);
   t->c.out_batch = t->out.stride[0], t->c.out_m = t->out.stride[1], t->c.out_n = t->out.stride[2];
   t->c.out = t->out.mem.data + t->out.low * (int)eini_dtype_bytes(t->c.type);
-  t->c.plain_out = t->elements || t->tile || chance(75);
+  t->c.plain_out = t->elements || t->tile || t->pieces || chance(75);
   t->c.emit_fn = emit;
   t->c.emit_user = t;
   t->c.nextra = !t->c.plain_out && chance(60);
@@ -415,7 +427,7 @@ static int differ(const test_case *t, const char *image) {
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
                                                   &eini_dir_tiny, &eini_dir_inner_family,
                                                   &eini_dir_elements, &eini_dir_rows_family,
-                                                  &eini_dir_sums_family};
+                                                  &eini_dir_sums_family, &eini_lanes_family};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[FAMILIES], spreads;
 
@@ -596,8 +608,8 @@ int main(int argc, char **argv) {
     case_free(&t);
   }
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
-  if (count >= 1000 && only < 0 && spreads == 0) {
-    printf("\nno sums over short runs\n");
+  if (count >= 1000 && only < 0 && (spreads == 0 || counts[FAMILIES - 1] == 0)) {
+    printf("\nno sums over short runs, or no pieces turned to lanes\n");
     return 1;
   }
   printf("sums spread %ld\nok %lld cases\n", spreads, (long long)count);

@@ -30,8 +30,8 @@
 //                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>kernels-end
+//                 >>lanes >>families >>measure >>cpu-public
+//   kernels       >>kernels >>exp-kernels >>turn-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
