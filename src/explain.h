@@ -212,11 +212,13 @@ static void eini_say_others(eini_text *t, const ein_plan *p, const eini_task *ta
   int said = 0;
   for (int i = 0; i < p->nkernels && task->kind == EINI_TASK_CONTRACT; i++) {
     const ein_kernels *k = p->kernels[i];
+    ein_contract c = task->contract->c;
+    c.rates = p->rates;
     for (int nth = 0; nth < EINI_VARIANTS && k->contract_plan != NULL && k->memory == NULL; nth++) {
       ein_choice h;
       int told = 0;
       memset(&h, 0, sizeof h);
-      if (!k->contract_plan(k->user, &task->contract->c, width, nth, &h)) break;
+      if (!k->contract_plan(k->user, &c, width, nth, &h)) break;
       for (int j = 0; j < task->ncandidate; j++)
         told |= strcmp(task->candidate[j].name, k->name) == 0 &&
                 strcmp(task->candidate[j].variant, h.variant) == 0;
