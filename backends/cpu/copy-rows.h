@@ -630,6 +630,10 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
 enum { EINI_COPY_STREAM };     // words of ein_choice.state
 
 // Ways: through the caches, and past them.
+// Cycles of an element of 8 bytes that is turned, and of one where a run ends within a line.
+#define EINI_COPY_TURNED 1.4
+#define EINI_COPY_NARROW 2.1
+
 static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width, int nth,
                               ein_choice *choice) {
   double bytes = 2.0 * c->size;
@@ -645,13 +649,23 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
                    !(taken && eini_move_stays(&w, m->is.l2 / 4));
   if (small && nth > 0) return 0;
   const int stream = nth < 0 ? best : nth;
-  int moves = 1;               // does the axis of single steps stay?
+  // Does the axis of single steps stay? If not, the extents of both.
+  int moves = 1;
+  int64_t along[2] = {1, 1};
   for (int i = 0; i < c->n; i++) {
     if (c->dst_stride[i] == 1 && c->src_stride[i] == 1 && c->extent[i] * c->size >= 64) moves = 0;
+    if (c->src_stride[i] == 1) along[0] = c->extent[i];
+    if (c->dst_stride[i] == 1) along[1] = c->extent[i];
   }
   double rate = best ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
   int threads = width < m->is.width ? width : m->is.width;
-  choice->seconds = m->call + bytes / (moves ? 0.7 * rate : rate) / (threads > 1 ? threads : 1);
+  choice->seconds = bytes / (moves ? 0.7 * rate : rate);
+  if (moves) {
+    const int narrow = eini_min64(along[0], along[1]) * c->size < 64;
+    const double cycles = (narrow ? EINI_COPY_NARROW : EINI_COPY_TURNED) * (c->size < 8 ? 0.6 : 1);
+    choice->seconds = fmax(choice->seconds, bytes / 2 / c->size * cycles / m->hz);
+  }
+  choice->seconds = m->call + choice->seconds / (threads > 1 ? threads : 1);
   if (small) choice->seconds = fmax(choice->seconds, bytes / 2 / c->size / m->hz / threads);
   if (stream != best) choice->seconds *= 1.5;  // memory is read once more
   choice->scratch = stream ? EINI_COPY_BUFFER : 0;
@@ -659,6 +673,8 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
   eini_cpu_name(choice, stream ? "copy stream" : "copy");
   return 1;
 }
+#undef EINI_COPY_TURNED
+#undef EINI_COPY_NARROW
 
 static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
                                     const ein_choice *choice, void *scratch) {

@@ -326,6 +326,10 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   const double flops = 2 * batch * m * k * j->planes * j->planes;
   double seconds = bytes / eini_cpu_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
   if (peak > seconds) seconds = peak;
+  if (!v.by_rows) {  // eight at a time, each vector of their sum waits for the eight before
+    const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
+    seconds = fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
+  }
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
   if (!v.direct) seconds += batch * k * 1e-9;
