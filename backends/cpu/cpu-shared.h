@@ -45,6 +45,10 @@
 #endif
 // Which of them.
 #define EINI_KERNELS_EXP 1
+#define EINI_KERNELS_PLAIN 11
+#define EINI_KERNELS_PARTIAL 12
+#define EINI_KERNELS_DIRECT 13
+#define EINI_KERNELS_SUMS 14
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
