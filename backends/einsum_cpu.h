@@ -28,10 +28,11 @@
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
 //                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
 //                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
-//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
-//                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>lanes >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>turn-kernels >>kernels-end
+//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
+//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
+//                 >>families >>measure >>cpu-public
+//   kernels       >>kernels >>exp-kernels >>turn-kernels >>vectors-kernels >>dots-kernels
+//                 >>direct-kernels >>sums-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -241,6 +242,10 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 // Which of them.
 #define EINI_KERNELS_EXP 1
 #define EINI_KERNELS_TURN 2
+#define EINI_KERNELS_PLAIN 3
+#define EINI_KERNELS_PARTIAL 4
+#define EINI_KERNELS_DIRECT 5
+#define EINI_KERNELS_SUMS 6
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
@@ -3301,8 +3306,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 
 // ================================================================================================
 // >>vectors  vectors of the instruction sets
-// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON) and dtype (D, S:
-// f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, C: plain C) and
+// dtype (D, S: f64 and f32; L, I: i64 and i32) under a common prefix, which kernels take.
 // ================================================================================================
 
 // TAG: the end of the names of its functions. BYTES: of T, of which there are W to a vector V.
@@ -3310,17 +3315,39 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers. EXPS: EXP of eight variables.
+// B: the same bits as integers. EXPS: EXP of eight variables. U: T in memory, written as whatever
+// type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
+// the mask MASK(n) of type M; the others are 0. REGS: registers. FAR: the tag of the set that reads
+// what comes from memory, in the first lanes of this one (Zen 4 reads memory 7 % faster by halves
+// of its lines). O: V as it is compared.
+
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_ALIAS __attribute__((may_alias))
+#else
+#define EINI_ALIAS
+#endif
+typedef float eini_any_f32 EINI_ALIAS;
+typedef double eini_any_f64 EINI_ALIAS;
+typedef uint32_t eini_any_i32 EINI_ALIAS;
+typedef uint64_t eini_any_i64 EINI_ALIAS;
+#undef EINI_ALIAS
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
 #define EINI_ZD_TAG zd
 #define EINI_ZD_BYTES 8
 #define EINI_ZD_T double
+#define EINI_ZD_U eini_any_f64
 #define EINI_ZD_V __m512d
 #define EINI_ZD_W 8
+#define EINI_ZD_REGS 32
+#define EINI_ZD_FAR yd
 #define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
 #define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
+#define EINI_ZD_M __mmask8
+#define EINI_ZD_MASK(n) (__mmask8)((1u << (n)) - 1u)
+#define EINI_ZD_LOADM(p, m) _mm512_maskz_loadu_pd(m, p)
+#define EINI_ZD_STOREM(p, m, x) _mm512_mask_storeu_pd(p, m, x)
 #define EINI_ZD_STREAM(p, x, m) \
   ((m) == ~0u ? _mm512_stream_pd(p, x) : _mm512_mask_storeu_pd(p, (__mmask8)(m), x))
 #define EINI_ZD_SET(x) _mm512_set1_pd(x)
@@ -3350,10 +3377,17 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZS_TAG zs
 #define EINI_ZS_BYTES 4
 #define EINI_ZS_T float
+#define EINI_ZS_U eini_any_f32
 #define EINI_ZS_V __m512
 #define EINI_ZS_W 16
+#define EINI_ZS_REGS 32
+#define EINI_ZS_FAR ys
 #define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
 #define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
+#define EINI_ZS_M __mmask16
+#define EINI_ZS_MASK(n) (__mmask16)((1u << (n)) - 1u)
+#define EINI_ZS_LOADM(p, m) _mm512_maskz_loadu_ps(m, p)
+#define EINI_ZS_STOREM(p, m, x) _mm512_mask_storeu_ps(p, m, x)
 #define EINI_ZS_STREAM(p, x, m) \
   ((m) == ~0u ? _mm512_stream_ps(p, x) : _mm512_mask_storeu_ps(p, (__mmask16)(m), x))
 #define EINI_ZS_SET(x) _mm512_set1_ps(x)
@@ -3380,13 +3414,24 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZS_EXP(x) eini_exp_zs(x)
 #define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
+static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+#define EINI_MASK_256(words) \
+  _mm256_loadu_si256((const __m256i *)(const void *)(eini_mask_256 + 8 - (words)))
+
 #define EINI_YD_TAG yd
 #define EINI_YD_BYTES 8
 #define EINI_YD_T double
+#define EINI_YD_U eini_any_f64
 #define EINI_YD_V __m256d
 #define EINI_YD_W 4
+#define EINI_YD_REGS 16
+#define EINI_YD_FAR yd
 #define EINI_YD_LOAD(p) _mm256_loadu_pd(p)
 #define EINI_YD_STORE(p, x) _mm256_storeu_pd(p, x)
+#define EINI_YD_M __m256i
+#define EINI_YD_MASK(n) EINI_MASK_256(2 * (n))
+#define EINI_YD_LOADM(p, m) _mm256_maskload_pd(p, m)
+#define EINI_YD_STOREM(p, m, x) _mm256_maskstore_pd(p, m, x)
 #define EINI_YD_STREAM(p, x, m) _mm256_stream_pd(p, x)
 #define EINI_YD_SET(x) _mm256_set1_pd(x)
 #define EINI_YD_ADD(a, b) _mm256_add_pd(a, b)
@@ -3423,10 +3468,17 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YS_TAG ys
 #define EINI_YS_BYTES 4
 #define EINI_YS_T float
+#define EINI_YS_U eini_any_f32
 #define EINI_YS_V __m256
 #define EINI_YS_W 8
+#define EINI_YS_REGS 16
+#define EINI_YS_FAR ys
 #define EINI_YS_LOAD(p) _mm256_loadu_ps(p)
 #define EINI_YS_STORE(p, x) _mm256_storeu_ps(p, x)
+#define EINI_YS_M __m256i
+#define EINI_YS_MASK(n) EINI_MASK_256(n)
+#define EINI_YS_LOADM(p, m) _mm256_maskload_ps(p, m)
+#define EINI_YS_STOREM(p, m, x) _mm256_maskstore_ps(p, m, x)
 #define EINI_YS_STREAM(p, x, m) _mm256_stream_ps(p, x)
 #define EINI_YS_SET(x) _mm256_set1_ps(x)
 #define EINI_YS_ADD(a, b) _mm256_add_ps(a, b)
@@ -3491,14 +3543,47 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YI_TAG yi
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
+#define EINI_YI_U eini_any_i32
 #define EINI_YI_V __m256i
 #define EINI_YI_W 8
+#define EINI_YI_AT EINI_T256
+#define EINI_YI_REGS 16
+#define EINI_YI_FAR yi
 #define EINI_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define EINI_YI_M __m256i
+#define EINI_YI_MASK(n) EINI_MASK_256(n)
+#define EINI_YI_LOADM(p, m) _mm256_maskload_epi32((const int *)(p), m)
+#define EINI_YI_STOREM(p, m, x) _mm256_maskstore_epi32((int *)(p), m, x)
 #define EINI_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
-#define EINI_YI_SET(x) _mm256_set1_epi32(x)
+#define EINI_YI_SET(x) _mm256_set1_epi32((int32_t)(x))
 #define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_YI_MUL(a, b) _mm256_mullo_epi32(a, b)
 #define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
+#define EINI_YI_TOP(x, y) _mm256_max_epi32(x, y)
+#define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
+
+#define EINI_YL_TAG yl
+#define EINI_YL_BYTES 8
+#define EINI_YL_T int64_t
+#define EINI_YL_U eini_any_i64
+#define EINI_YL_V __m256i
+#define EINI_YL_W 4
+#define EINI_YL_REGS 16
+#define EINI_YL_FAR yl
+#define EINI_YL_AT EINI_T256
+#define EINI_YL_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_YL_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define EINI_YL_M __m256i
+#define EINI_YL_MASK(n) EINI_MASK_256(2 * (n))
+#define EINI_YL_LOADM(p, m) _mm256_maskload_epi64((const long long *)(const void *)(p), m)
+#define EINI_YL_STOREM(p, m, x) _mm256_maskstore_epi64((long long *)(void *)(p), m, x)
+#define EINI_YL_SET(x) _mm256_set1_epi64x((int64_t)(x))
+#define EINI_YL_ADD(a, b) _mm256_add_epi64(a, b)
+#define EINI_YL_MUL(a, b) (__m256i)((__v4du)(a) * (__v4du)(b))
+#define EINI_YL_FMA(a, b, c) _mm256_add_epi64(c, EINI_YL_MUL(a, b))
+#define EINI_YL_TOP(x, y) eini_max_256q(x, y)
+#define EINI_YL_LOW(x, y) eini_min_256q(x, y)
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
 #define EINI_PICK256(F, f)                                                                  \
@@ -3529,10 +3614,17 @@ EINI_PICK512(pd, d)
 #define EINI_ND_TAG nd
 #define EINI_ND_BYTES 8
 #define EINI_ND_T double
+#define EINI_ND_U eini_any_f64
 #define EINI_ND_V float64x2_t
 #define EINI_ND_W 2
+#define EINI_ND_REGS 32
+#define EINI_ND_FAR nd
 #define EINI_ND_LOAD(p) vld1q_f64(p)
 #define EINI_ND_STORE(p, x) vst1q_f64(p, x)
+#define EINI_ND_M int
+#define EINI_ND_MASK(n) ((int)(n))
+#define EINI_ND_LOADM(p, m) eini_loadm_nd(p, m)
+#define EINI_ND_STOREM(p, m, x) eini_storem_nd(p, m, x)
 #define EINI_ND_STREAM(p, x, m) vst1q_f64(p, x)
 #define EINI_ND_SET(x) vdupq_n_f64(x)
 #define EINI_ND_ADD(a, b) vaddq_f64(a, b)
@@ -3570,10 +3662,17 @@ EINI_PICK512(pd, d)
 #define EINI_NS_TAG ns
 #define EINI_NS_BYTES 4
 #define EINI_NS_T float
+#define EINI_NS_U eini_any_f32
 #define EINI_NS_V float32x4_t
 #define EINI_NS_W 4
+#define EINI_NS_REGS 32
+#define EINI_NS_FAR ns
 #define EINI_NS_LOAD(p) vld1q_f32(p)
 #define EINI_NS_STORE(p, x) vst1q_f32(p, x)
+#define EINI_NS_M int
+#define EINI_NS_MASK(n) ((int)(n))
+#define EINI_NS_LOADM(p, m) eini_loadm_ns(p, m)
+#define EINI_NS_STOREM(p, m, x) eini_storem_ns(p, m, x)
 #define EINI_NS_STREAM(p, x, m) vst1q_f32(p, x)
 #define EINI_NS_SET(x) vdupq_n_f32(x)
 #define EINI_NS_ADD(a, b) vaddq_f32(a, b)
@@ -3611,15 +3710,188 @@ EINI_PICK512(pd, d)
 #define EINI_NI_TAG ni
 #define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
+#define EINI_NI_U eini_any_i32
 #define EINI_NI_V int32x4_t
 #define EINI_NI_W 4
-#define EINI_NI_LOAD(p) vld1q_s32(p)
-#define EINI_NI_STORE(p, x) vst1q_s32(p, x)
+#define EINI_NI_AT EINI_UNUSED
+#define EINI_NI_REGS 32
+#define EINI_NI_FAR ni
+#define EINI_NI_LOAD(p) vld1q_s32((const int32_t *)(p))
+#define EINI_NI_STORE(p, x) vst1q_s32((int32_t *)(p), x)
+#define EINI_NI_M int
+#define EINI_NI_MASK(n) ((int)(n))
+#define EINI_NI_LOADM(p, m) eini_loadm_ni(p, m)
+#define EINI_NI_STOREM(p, m, x) eini_storem_ni(p, m, x)
 #define EINI_NI_STREAM(p, x, m) vst1q_s32(p, x)
-#define EINI_NI_SET(x) vdupq_n_s32(x)
+#define EINI_NI_SET(x) vdupq_n_s32((int32_t)(x))
 #define EINI_NI_ADD(a, b) vaddq_s32(a, b)
+#define EINI_NI_MUL(a, b) vmulq_s32(a, b)
 #define EINI_NI_FMA(a, b, c) vmlaq_s32(c, a, b)
+#define EINI_NI_TOP(x, y) vmaxq_s32(x, y)
+#define EINI_NI_LOW(x, y) vminq_s32(x, y)
+
+#define EINI_NL_TAG nl
+#define EINI_NL_BYTES 8
+#define EINI_NL_T int64_t
+#define EINI_NL_U eini_any_i64
+#define EINI_NL_V int64x2_t
+#define EINI_NL_W 2
+#define EINI_NL_REGS 32
+#define EINI_NL_FAR nl
+#define EINI_NL_AT EINI_UNUSED
+#define EINI_NL_LOAD(p) vld1q_s64((const int64_t *)(p))
+#define EINI_NL_STORE(p, x) vst1q_s64((int64_t *)(p), x)
+#define EINI_NL_M int
+#define EINI_NL_MASK(n) ((int)(n))
+#define EINI_NL_LOADM(p, m) eini_loadm_nl(p, m)
+#define EINI_NL_STOREM(p, m, x) eini_storem_nl(p, m, x)
+#define EINI_NL_SET(x) vdupq_n_s64((int64_t)(x))
+#define EINI_NL_ADD(a, b) vaddq_s64(a, b)
+#define EINI_NL_MUL(a, b) (int64x2_t)((uint64x2_t)(a) * (uint64x2_t)(b))
+#define EINI_NL_FMA(a, b, c) vaddq_s64(c, EINI_NL_MUL(a, b))
+#define EINI_NL_TOP(x, y) vbslq_s64(vcgtq_s64(x, y), x, y)
+#define EINI_NL_LOW(x, y) vbslq_s64(vcltq_s64(x, y), x, y)
+
+#define EINI_KERNELS EINI_KERNELS_PARTIAL
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NL
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
 #endif  // EINI_CPU_NEON
+
+#if !EINI_CPU_X86
+// Vectors of compilers that have them, whatever the machine is; else single numbers.
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_C_VECTOR __attribute__((vector_size(16)))
+#define EINI_C_LANES(bytes) (16 / (bytes))
+#else
+#define EINI_C_VECTOR
+#define EINI_C_LANES(bytes) 1
+#endif
+typedef double eini_vector_cd EINI_C_VECTOR;
+typedef float eini_vector_cs EINI_C_VECTOR;
+typedef uint64_t eini_vector_cl EINI_C_VECTOR;
+typedef uint32_t eini_vector_ci EINI_C_VECTOR;
+typedef int64_t eini_signed_cl EINI_C_VECTOR;
+typedef int32_t eini_signed_ci EINI_C_VECTOR;
+#undef EINI_C_VECTOR
+
+#define EINI_CD_TAG cd
+#define EINI_CD_BYTES 8
+#define EINI_CD_T double
+#define EINI_CD_U eini_any_f64
+#define EINI_CD_V eini_vector_cd
+#define EINI_CD_B eini_signed_cl
+#define EINI_CD_O eini_vector_cd
+#define EINI_CD_W EINI_C_LANES(8)
+#define EINI_CD_REGS 16
+#define EINI_CD_FAR cd
+#define EINI_CD_AT
+#define EINI_CD_LOAD(p) eini_load_cd(p)
+#define EINI_CD_STORE(p, x) eini_store_cd(p, x)
+#define EINI_CD_M int
+#define EINI_CD_MASK(n) ((int)(n))
+#define EINI_CD_LOADM(p, m) eini_loadm_cd(p, m)
+#define EINI_CD_STOREM(p, m, x) eini_storem_cd(p, m, x)
+#define EINI_CD_SET(x) eini_set_cd(x)
+#define EINI_CD_ADD(a, b) ((a) + (b))
+#define EINI_CD_MUL(a, b) ((a) * (b))
+#define EINI_CD_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CD_TOP(x, y) eini_top_cd(x, y)
+#define EINI_CD_LOW(x, y) eini_low_cd(x, y)
+#define EINI_CD_IS_NAN(x) ((x) != (x))
+
+#define EINI_CS_TAG cs
+#define EINI_CS_BYTES 4
+#define EINI_CS_T float
+#define EINI_CS_U eini_any_f32
+#define EINI_CS_V eini_vector_cs
+#define EINI_CS_B eini_signed_ci
+#define EINI_CS_O eini_vector_cs
+#define EINI_CS_W EINI_C_LANES(4)
+#define EINI_CS_REGS 16
+#define EINI_CS_FAR cs
+#define EINI_CS_AT
+#define EINI_CS_LOAD(p) eini_load_cs(p)
+#define EINI_CS_STORE(p, x) eini_store_cs(p, x)
+#define EINI_CS_M int
+#define EINI_CS_MASK(n) ((int)(n))
+#define EINI_CS_LOADM(p, m) eini_loadm_cs(p, m)
+#define EINI_CS_STOREM(p, m, x) eini_storem_cs(p, m, x)
+#define EINI_CS_SET(x) eini_set_cs(x)
+#define EINI_CS_ADD(a, b) ((a) + (b))
+#define EINI_CS_MUL(a, b) ((a) * (b))
+#define EINI_CS_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CS_TOP(x, y) eini_top_cs(x, y)
+#define EINI_CS_LOW(x, y) eini_low_cs(x, y)
+#define EINI_CS_IS_NAN(x) ((x) != (x))
+
+#define EINI_CL_TAG cl
+#define EINI_CL_BYTES 8
+#define EINI_CL_T int64_t
+#define EINI_CL_U eini_any_i64
+#define EINI_CL_V eini_vector_cl
+#define EINI_CL_B eini_signed_cl
+#define EINI_CL_O eini_signed_cl
+#define EINI_CL_W EINI_C_LANES(8)
+#define EINI_CL_REGS 16
+#define EINI_CL_FAR cl
+#define EINI_CL_AT
+#define EINI_CL_LOAD(p) eini_load_cl(p)
+#define EINI_CL_STORE(p, x) eini_store_cl(p, x)
+#define EINI_CL_M int
+#define EINI_CL_MASK(n) ((int)(n))
+#define EINI_CL_LOADM(p, m) eini_loadm_cl(p, m)
+#define EINI_CL_STOREM(p, m, x) eini_storem_cl(p, m, x)
+#define EINI_CL_SET(x) eini_set_cl(x)
+#define EINI_CL_ADD(a, b) ((a) + (b))
+#define EINI_CL_MUL(a, b) ((a) * (b))
+#define EINI_CL_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CL_TOP(x, y) eini_top_cl(x, y)
+#define EINI_CL_LOW(x, y) eini_low_cl(x, y)
+#define EINI_CL_IS_NAN(x) 0
+
+#define EINI_CI_TAG ci
+#define EINI_CI_BYTES 4
+#define EINI_CI_T int32_t
+#define EINI_CI_U eini_any_i32
+#define EINI_CI_V eini_vector_ci
+#define EINI_CI_B eini_signed_ci
+#define EINI_CI_O eini_signed_ci
+#define EINI_CI_W EINI_C_LANES(4)
+#define EINI_CI_REGS 16
+#define EINI_CI_FAR ci
+#define EINI_CI_AT
+#define EINI_CI_LOAD(p) eini_load_ci(p)
+#define EINI_CI_STORE(p, x) eini_store_ci(p, x)
+#define EINI_CI_M int
+#define EINI_CI_MASK(n) ((int)(n))
+#define EINI_CI_LOADM(p, m) eini_loadm_ci(p, m)
+#define EINI_CI_STOREM(p, m, x) eini_storem_ci(p, m, x)
+#define EINI_CI_SET(x) eini_set_ci(x)
+#define EINI_CI_ADD(a, b) ((a) + (b))
+#define EINI_CI_MUL(a, b) ((a) * (b))
+#define EINI_CI_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CI_TOP(x, y) eini_top_ci(x, y)
+#define EINI_CI_LOW(x, y) eini_low_ci(x, y)
+#define EINI_CI_IS_NAN(x) 0
+
+#define EINI_KERNELS EINI_KERNELS_PLAIN
+#define EINI_VEC EINI_CD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CI
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
+#endif  // !EINI_CPU_X86
 
 // ================================================================================================
 // >>exp  the exponential function of vectors
@@ -8948,147 +9220,13 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 #undef EINI_ROW_CALL_FLOPS
 
 // ================================================================================================
-// >>dots  sums of the lanes of vectors
-// And rows of dot products that end with them, per instruction set and real type as in direct.
-// ================================================================================================
-
-// The sum of n values d apart, as a tree.
-#define EINI_DIR_SUM2(p, d) ((p)[0] + (p)[d])
-#define EINI_DIR_SUM4(p, d) (EINI_DIR_SUM2(p, d) + EINI_DIR_SUM2((p) + 2 * (d), d))
-#define EINI_DIR_SUM8(p, d) (EINI_DIR_SUM4(p, d) + EINI_DIR_SUM4((p) + 4 * (d), d))
-#define EINI_DIR_SUM16(p, d) (EINI_DIR_SUM8(p, d) + EINI_DIR_SUM8((p) + 8 * (d), d))
-#define EINI_DIR_FOLD(fn, S)                                                                       \
-  EINI_INLINE S##_T fn##_sum(int n, const S##_T *p, int d) {                                   \
-    return n == 16  ? EINI_DIR_SUM16(p, d)                                                         \
-           : n == 8 ? EINI_DIR_SUM8(p, d)                                                          \
-           : n == 4 ? EINI_DIR_SUM4(p, d)                                                          \
-           : n == 2 ? EINI_DIR_SUM2(p, d)                                                          \
-                    : p[0];                                                                        \
-  }                                                                                                \
-  static void fn(int rows, int planes, const void *p1, const void *p2, int ca, int cx, void *yp) { \
-    const S##_T *s1 = (const S##_T *)p1, *s2 = (const S##_T *)p2;                                  \
-    S##_T *y = (S##_T *)yp;                                                                        \
-    for (int i = 0; i < rows; i++, s1 += S##_N, s2 += S##_N) {                                     \
-      if (planes == 1) {                                                                           \
-        y[i] += fn##_sum(S##_N, s1, 1);                                                            \
-      } else {                                                                                     \
-        const S##_T a = fn##_sum(S##_N / 2, s1, 2), b = fn##_sum(S##_N / 2, s1 + 1, 2);            \
-        const S##_T c = fn##_sum(S##_N / 2, s2, 2), d = fn##_sum(S##_N / 2, s2 + 1, 2);            \
-        y[2 * i] += ca != cx ? a + b : a - b;                                                      \
-        y[2 * i + 1] += (cx ? 0 - c : c) + (ca ? 0 - d : d);                                       \
-      }                                                                                            \
-    }                                                                                              \
-  }
-
-// fn(v, y): y[i] is the sum of the lanes of v[i] for as many i as there are lanes, in the order of
-// EINI_DIR_FOLD: pairs of vectors are added lane by lane until each lane has the sum of one.
-#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
-// Lane l of every other g lanes of a, from lane h on, and of b, in turn.
-#define EINI_DIR_LANE(l, g, N, h) \
-  ((l) % (2 * (g)) < (g) ? 0 : (N)) + (l) / (2 * (g)) * 2 * (g) + (l) % (g) + (h)
-#define EINI_DIR_LANES4(l, g, N, h)                             \
-  EINI_DIR_LANE(l, g, N, h), EINI_DIR_LANE((l) + 1, g, N, h),   \
-      EINI_DIR_LANE((l) + 2, g, N, h), EINI_DIR_LANE((l) + 3, g, N, h)
-#define EINI_DIR_LANES_2(g, h) EINI_DIR_LANE(0, g, 2, h), EINI_DIR_LANE(1, g, 2, h)
-#define EINI_DIR_LANES_4(g, h) EINI_DIR_LANES4(0, g, 4, h)
-#define EINI_DIR_LANES_8(g, h) EINI_DIR_LANES4(0, g, 8, h), EINI_DIR_LANES4(4, g, 8, h)
-#define EINI_DIR_LANES_16(g, h)                               \
-  EINI_DIR_LANES4(0, g, 16, h), EINI_DIR_LANES4(4, g, 16, h), \
-      EINI_DIR_LANES4(8, g, 16, h), EINI_DIR_LANES4(12, g, 16, h)
-#define EINI_DIR_PAIR(N, g, i)                                                                \
-  w[i] = __builtin_shufflevector(w[2 * (i)], w[2 * (i) + 1], EINI_DIR_LANES_##N(g, 0)) +      \
-         __builtin_shufflevector(w[2 * (i)], w[2 * (i) + 1], EINI_DIR_LANES_##N(g, g));
-#define EINI_DIR_PAIRS_2(N, g) EINI_DIR_PAIR(N, g, 0) EINI_DIR_PAIR(N, g, 1)
-#define EINI_DIR_PAIRS_4(N, g) \
-  EINI_DIR_PAIRS_2(N, g) EINI_DIR_PAIR(N, g, 2) EINI_DIR_PAIR(N, g, 3)
-#define EINI_DIR_PAIRS_8(N, g)                                         \
-  EINI_DIR_PAIRS_4(N, g) EINI_DIR_PAIR(N, g, 4) EINI_DIR_PAIR(N, g, 5) \
-  EINI_DIR_PAIR(N, g, 6) EINI_DIR_PAIR(N, g, 7)
-#define EINI_DIR_LEVELS_2 EINI_DIR_PAIR(2, 1, 0)
-#define EINI_DIR_LEVELS_4 EINI_DIR_PAIRS_2(4, 1) EINI_DIR_PAIR(4, 2, 0)
-#define EINI_DIR_LEVELS_8 \
-  EINI_DIR_PAIRS_4(8, 1) EINI_DIR_PAIRS_2(8, 2) EINI_DIR_PAIR(8, 4, 0)
-#define EINI_DIR_LEVELS_16                                               \
-  EINI_DIR_PAIRS_8(16, 1) EINI_DIR_PAIRS_4(16, 2) EINI_DIR_PAIRS_2(16, 4) \
-  EINI_DIR_PAIR(16, 8, 0)
-#define EINI_DIR_SUMS(fn, S, N)                   \
-  EINI_INLINE void fn(const S##_V *v, S##_T *y) { \
-    S##_V w[N];                                   \
-    for (int i = 0; i < (N); i++) w[i] = v[i];    \
-    EINI_DIR_LEVELS_##N                           \
-    S##_PUT(y, w[0]);                             \
-  }
-#else  // no __builtin_shufflevector
-#define EINI_DIR_SUMS(fn, S, N) EINI_DIR_SUMS_PLAIN(fn, S)
-#endif  // no __builtin_shufflevector
-#define EINI_DIR_SUMS_PLAIN(fn, S)                                                         \
-  EINI_INLINE void fn(const S##_V *v, S##_T *y) {                                          \
-    for (int i = 0; i < S##_N; i++) y[i] = S##_fold_sum(S##_N, (const S##_T *)(v + i), 1); \
-  }
-#define EINI_DIR_SUMS_NEON_4(fn, S) EINI_DIR_SUMS(fn, S, 4)
-#define EINI_DIR_SUMS_NEON_8(fn, S) EINI_DIR_SUMS(fn, S, 2)
-#define EINI_DIR_SUMS_AVX2_4(fn, S) EINI_DIR_SUMS(fn, S, 8)
-#define EINI_DIR_SUMS_AVX2_8(fn, S) EINI_DIR_SUMS(fn, S, 4)
-#define EINI_DIR_SUMS_AVX512_4(fn, S) EINI_DIR_SUMS(fn, S, 16)
-#define EINI_DIR_SUMS_AVX512_8(fn, S) EINI_DIR_SUMS(fn, S, 8)
-
-// The same sums as EINI_DIR_DOTS and EINI_DIR_FOLD, without a call per row.
-#define EINI_DIR_E(S, i) const S##_T *a##i = a + (g + i < d->rows ? i : 0) * step;
-#define EINI_DIR_EPUT(S, i) s.v[g - r + i] = u##i + v##i;
-#define EINI_DIR_EVEN(fn, S, R)                                                                  \
-  static void fn(const eini_dir_even *d) {                                                       \
-    enum { fn##_rows = (int)S##_N > R ? (int)S##_N : R };                                        \
-    const int64_t step = d->step, whole = d->len / (2 * S##_N) * (2 * S##_N);                    \
-    const S##_T *a = (const S##_T *)d->a, *x = (const S##_T *)d->x;                              \
-    S##_T *y = (S##_T *)d->y;                                                                    \
-    union { S##_V v[fn##_rows]; S##_T t[(int)fn##_rows * (int)S##_N]; } s;                       \
-    for (int64_t r = 0; r < d->rows; r += fn##_rows) {                                           \
-      const int64_t to = eini_min64(d->rows, r + fn##_rows);                                     \
-      for (int64_t g = r; g < to; g += R, a += R * step) {                                       \
-        int64_t l = 0;                                                                           \
-        EINI_DIR_##R(EINI_DIR_E, S)                                                              \
-        EINI_DIR_##R(EINI_DIR_DZERO, S)                                                          \
-        for (; l < whole; l += 2 * S##_N) {                                                      \
-          const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);                          \
-          EINI_DIR_##R(EINI_DIR_DX, S)                                                           \
-        }                                                                                        \
-        for (; l < d->len; l += S##_N) {                                                         \
-          const S##_M m = S##_MASK(d->len - l < S##_N ? d->len - l : (int64_t)S##_N);            \
-          const S##_V b0 = S##_GETM(x + l, m);                                                   \
-          EINI_DIR_##R(EINI_DIR_DX1, S)                                                          \
-        }                                                                                        \
-        EINI_DIR_##R(EINI_DIR_EPUT, S)                                                           \
-      }                                                                                          \
-      if (to - r == fn##_rows) {                                                                 \
-        for (int i = 0; i < fn##_rows; i += S##_N) S##_each(s.v + i, y + r + i);                 \
-      } else {                                                                                   \
-        for (int i = 0; i < to - r; i++) y[r + i] = S##_fold_sum(S##_N, s.t + i * S##_N, 1);     \
-      }                                                                                          \
-    }                                                                                            \
-  }
-
-// ================================================================================================
 // >>direct  kernels of contractions without packing
-// On contiguous runs, per instruction set and real type.
+// On contiguous runs, per instruction set and real type; what they work on, and their tables.
 // ================================================================================================
 
 // Complex numbers are pairs of reals: a complex product with a scalar is two real ones, with its
 // real and with its imaginary part, and the parts are put together when the sums are done.
 // Integers are unsigned, so that they wrap.
-
-#if defined(__GNUC__) || defined(__clang__)
-#define EINI_DIR_VEC(name, T, bytes)                             \
-  typedef T name __attribute__((vector_size(bytes), may_alias)); \
-  typedef T name##_u __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
-#define EINI_DIR_ELEM(name, T) typedef T name __attribute__((may_alias));
-#else
-#define EINI_DIR_VEC(name, T, bytes) typedef T name, name##_u;
-#define EINI_DIR_ELEM(name, T) typedef T name;
-#endif
-EINI_DIR_ELEM(eini_dir_f32, float)
-EINI_DIR_ELEM(eini_dir_f64, double)
-EINI_DIR_ELEM(eini_dir_i32, uint32_t)
-EINI_DIR_ELEM(eini_dir_i64, uint64_t)
 
 // A tile of the output: R rows of up to three vectors, each the sum over k of a scalar (or, in
 // kernels of lanes, a vector) of p and vectors of q. k is two loops; the outer one has tables.
@@ -9182,6 +9320,9 @@ typedef struct eini_dir_kern {
   // y[i] += the sum of the lanes of sums[i]; complex: s1 and s2 are sums of products with x and
   // with x of swapped parts; ca, cx: conjugated
   void (*fold)(int rows, int planes, const void *s1, const void *s2, int ca, int cx, void *y);
+  // Complex sums from real ones: x are the sums of vectors times real parts of scalars, y the same
+  // with imaginary parts; cv, cs: vectors or scalars are conjugated. In place in x.
+  void (*join)(int64_t n, void *x, const void *y, int cv, int cs);
   // far: one row after another, as they lie; near: four at a time
   void (*even_far)(const eini_dir_even *d), (*even_near)(const eini_dir_even *d);
   void (*mul)(const eini_dir_mul *d);
@@ -9190,533 +9331,53 @@ typedef struct eini_dir_kern {
   eini_dir_scaled_fn scaled[3][2];            // of 1 row and of several: 8 of one vector, else 4
 } eini_dir_kern;
 
-#define EINI_DIR_1(X, S) X(S, 0)
-#define EINI_DIR_2(X, S) X(S, 0) X(S, 1)
-#define EINI_DIR_3(X, S) EINI_DIR_2(X, S) X(S, 2)
-#define EINI_DIR_4(X, S) EINI_DIR_3(X, S) X(S, 3)
-#define EINI_DIR_8(X, S) EINI_DIR_4(X, S) X(S, 4) X(S, 5) X(S, 6) X(S, 7)
+#define EINI_KERNELS EINI_KERNELS_DIRECT
+#if EINI_CPU_X86
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
 
-// S: a set of names (EINI_DIR_SET): S_T real, S_V vector, S_N lanes, S_GET S_PUT S_SET1 S_FMA, and
-// for a partial vector the mask S_M S_MASK and S_GETM S_PUTM, which touch no other lanes.
-#define EINI_DIR_P(S, i) const S##_T *p##i = (const S##_T *)t->p + t->prow[i];
-#define EINI_DIR_ZERO1(S, i) S##_V x##i = {0};
-#define EINI_DIR_ZERO2(S, i) S##_V x##i = {0}, y##i = {0};
-#define EINI_DIR_ZERO3(S, i) S##_V x##i = {0}, y##i = {0}, z##i = {0};
-#define EINI_DIR_Q1(S) const S##_V b0 = S##_GETM(b, m);
-#define EINI_DIR_Q2(S) const S##_V b0 = S##_GET(b), b1 = S##_GETM(b + S##_N, m);
-#define EINI_DIR_Q3(S) \
-  const S##_V b0 = S##_GET(b), b1 = S##_GET(b + S##_N), b2 = S##_GETM(b + 2 * S##_N, m);
-#define EINI_DIR_FMA1(S, i) x##i = S##_FMA(S##_SET1(p##i[k]), b0, x##i);
-#define EINI_DIR_FMA2(S, i)            \
-  {                                    \
-    const S##_V a = S##_SET1(p##i[k]); \
-    x##i = S##_FMA(a, b0, x##i);       \
-    y##i = S##_FMA(a, b1, y##i);       \
-  }
-#define EINI_DIR_FMA3(S, i)            \
-  {                                    \
-    const S##_V a = S##_SET1(p##i[k]); \
-    x##i = S##_FMA(a, b0, x##i);       \
-    y##i = S##_FMA(a, b1, y##i);       \
-    z##i = S##_FMA(a, b2, z##i);       \
-  }
-#define EINI_DIR_FMAV(S, i)                        \
-  x##i = S##_FMA(S##_GETM(p##i + k, m), b0, x##i); \
-  EINI_FETCH((const char *)(p##i + k) + t->ahead);
-#define EINI_DIR_PUT1(S, i) S##_PUTM(o + t->orow[i], m, x##i);
-#define EINI_DIR_PUT2(S, i)      \
-  S##_PUT(o + t->orow[i], x##i); \
-  S##_PUTM(o + t->orow[i] + S##_N, m, y##i);
-#define EINI_DIR_PUT3(S, i)              \
-  S##_PUT(o + t->orow[i], x##i);         \
-  S##_PUT(o + t->orow[i] + S##_N, y##i); \
-  S##_PUTM(o + t->orow[i] + 2 * S##_N, m, z##i);
-
-#define EINI_DIR_TILE(fn, S, R, L, FMA)                           \
-  static void fn(const eini_dir_tile *t) {                        \
-    S##_T *o = (S##_T *)t->out;                                   \
-    const int64_t pk = t->pk, qk = t->qk, k0 = t->k0, k1 = t->k1; \
-    EINI_DIR_##R(EINI_DIR_P, S)                                   \
-    EINI_DIR_##R(EINI_DIR_ZERO##L, S)                             \
-    const S##_M m = S##_MASK(t->last);                            \
-    for (int64_t h = 0; h < k1; h++) {                            \
-      const S##_T *b = (const S##_T *)t->q + t->qk1[h];           \
-      int64_t k = t->pk1[h];                                      \
-      for (int64_t j = k0; j > 0; j--, k += pk, b += qk) {        \
-        EINI_DIR_Q##L(S)                                          \
-        EINI_DIR_##R(FMA, S)                                      \
-      }                                                           \
-    }                                                             \
-    EINI_DIR_##R(EINI_DIR_PUT##L, S)                              \
-  }
-
-#define EINI_DIR_TILES4(fn, S, L, FMA) \
-  EINI_DIR_TILE(fn##_1, S, 1, L, FMA)  \
-  EINI_DIR_TILE(fn##_2, S, 2, L, FMA)  \
-  EINI_DIR_TILE(fn##_3, S, 3, L, FMA)  \
-  EINI_DIR_TILE(fn##_4, S, 4, L, FMA)
-#define EINI_DIR_TILES8(fn, S, L, FMA) \
-  EINI_DIR_TILES4(fn, S, L, FMA)       \
-  EINI_DIR_TILE(fn##_8, S, 8, L, FMA)
-
-// The sums of a group are in x, y, z, those of all groups in u, v, w.
-#define EINI_DIR_SP(S, i) const S##_T *p##i = p + i * pe;
-#define EINI_DIR_SZERO1(S, i) S##_V u##i = {0};
-#define EINI_DIR_SZERO2(S, i) S##_V u##i = {0}, v##i = {0};
-#define EINI_DIR_SZERO3(S, i) S##_V u##i = {0}, v##i = {0}, w##i = {0};
-#define EINI_DIR_SADD1(S, i) u##i = S##_FMA(S##_SET1(s[i * se]), x##i, u##i);
-#define EINI_DIR_SADD2(S, i)             \
-  {                                      \
-    const S##_V a = S##_SET1(s[i * se]); \
-    u##i = S##_FMA(a, x##i, u##i);       \
-    v##i = S##_FMA(a, y##i, v##i);       \
-  }
-#define EINI_DIR_SADD3(S, i)             \
-  {                                      \
-    const S##_V a = S##_SET1(s[i * se]); \
-    u##i = S##_FMA(a, x##i, u##i);       \
-    v##i = S##_FMA(a, y##i, v##i);       \
-    w##i = S##_FMA(a, z##i, w##i);       \
-  }
-#define EINI_DIR_SPUT1(S, i) S##_PUTM(o + i * oe, m, u##i);
-#define EINI_DIR_SPUT2(S, i)             \
-  S##_PUT(o + i * oe, u##i);             \
-  S##_PUTM(o + i * oe + S##_N, m, v##i);
-#define EINI_DIR_SPUT3(S, i)                 \
-  S##_PUT(o + i * oe, u##i);                 \
-  S##_PUT(o + i * oe + S##_N, v##i);         \
-  S##_PUTM(o + i * oe + 2 * S##_N, m, w##i);
-// t is volatile so that what outer loops need is read there and registers are left for sums.
-#define EINI_DIR_SCALED(fn, S, R, L)                                             \
-  static void fn(const eini_dir_scaled *scaled) {                                \
-    const volatile eini_dir_scaled *t = scaled;                                  \
-    EINI_DIR_##R(EINI_DIR_SZERO##L, S)                                           \
-    for (int64_t g = 0; g < t->groups; g++) {                                    \
-      EINI_DIR_##R(EINI_DIR_ZERO##L, S)                                          \
-      for (int64_t h = 0; h < t->k1; h++) {                                      \
-        const int64_t pk = t->pk, qk = t->qk, pe = t->pe;                        \
-        const S##_T *p = (const S##_T *)t->p + t->pg[g] + t->pk1[h];             \
-        const S##_T *b = (const S##_T *)t->q + t->qg[g] + t->qk1[h];             \
-        const S##_M m = S##_MASK(t->last);                                       \
-        EINI_DIR_##R(EINI_DIR_SP, S)                                             \
-        for (int64_t j = t->k0, k = 0; j > 0; j--, k += pk, b += qk) {           \
-          EINI_DIR_Q##L(S)                                                       \
-          EINI_DIR_##R(EINI_DIR_FMA##L, S)                                       \
-        }                                                                        \
-      }                                                                          \
-      const S##_T *s = (const S##_T *)t->s + t->sg[g];                           \
-      const int64_t se = t->se;                                                  \
-      EINI_DIR_##R(EINI_DIR_SADD##L, S)                                          \
-    }                                                                            \
-    S##_T *o = (S##_T *)t->out;                                                  \
-    const int64_t oe = t->oe;                                                    \
-    const S##_M m = S##_MASK(t->last);                                           \
-    EINI_DIR_##R(EINI_DIR_SPUT##L, S)                                            \
-  }
-
-#define EINI_DIR_BO(S, i) S##_T *o##i = (S##_T *)t->out + t->orow[i];
-#define EINI_DIR_BV(S, i) x##i = S##_FMA(S##_SET1(p##i[from]), b, x##i);
-#define EINI_DIR_BPUT(S, i) S##_PUT(o##i + to, x##i);
-#define EINI_DIR_BPUTM(S, i) S##_PUTM(o##i + to, m, x##i);
-#define EINI_DIR_BROWS(S, R, GET, PUT)                   \
-  {                                                      \
-    EINI_DIR_##R(EINI_DIR_ZERO1, S)                      \
-    for (int64_t k = 0; k < depth; k++) {                \
-      const S##_V b = GET;                               \
-      const int64_t from = e * pe + pk[k];               \
-      EINI_DIR_##R(EINI_DIR_BV, S)                       \
-    }                                                    \
-    EINI_DIR_##R(PUT, S)                                 \
-  }
-#define EINI_DIR_BANDS(fn, S, R)                                                        \
-  static void fn(const eini_dir_bands *t) {                                             \
-    const int64_t n = t->n, depth = t->k, pe = t->pe, qe = t->qe, oe = t->oe;           \
-    const int64_t *pk = t->pk, *qk = t->qk;                                             \
-    const int64_t whole = (t->len - 1) / S##_N * S##_N;                                 \
-    const S##_T *q = (const S##_T *)t->q + whole;                                       \
-    const S##_M m = S##_MASK(t->len - whole);                                           \
-    int64_t e = 0, to = whole;                                                          \
-    EINI_DIR_##R(EINI_DIR_P, S)                                                         \
-    EINI_DIR_##R(EINI_DIR_BO, S)                                                        \
-    for (; e < t->masked; e++, to += oe) {                                              \
-      EINI_DIR_BROWS(S, R, S##_GETM(q + qk[k] + e * qe, m), EINI_DIR_BPUT)              \
-    }                                                                                   \
-    for (; e < n; e++, to += oe) {                                                      \
-      EINI_DIR_BROWS(S, R, S##_GETM(q + qk[k] + e * qe, m), EINI_DIR_BPUTM)             \
-    }                                                                                   \
-    for (int64_t l = 0; l < whole; l += S##_N) {                                        \
-      q = (const S##_T *)t->q + l;                                                      \
-      for (e = 0, to = l; e < n; e++, to += oe) {                                       \
-        EINI_DIR_BROWS(S, R, S##_GET(q + qk[k] + e * qe), EINI_DIR_BPUT)                \
-      }                                                                                 \
-    }                                                                                   \
-  }
-
-#define EINI_DIR_PV(S, i) x##i = S##_FMA(S##_GET(p##i + t->pk[k] + l), b, x##i);
-#define EINI_DIR_PPUT(S, i) S##_PUT(o + t->orow[i] + l, x##i);
-#define EINI_DIR_PAIRS(fn, S, R)                                    \
-  static void fn(const eini_dir_pairs *t) {                         \
-    S##_T *o = (S##_T *)t->out;                                     \
-    EINI_DIR_##R(EINI_DIR_P, S)                                     \
-    for (int64_t l = 0; l < t->n; l += S##_N) {                     \
-      EINI_DIR_##R(EINI_DIR_ZERO1, S)                               \
-      for (int64_t k = 0; k < t->k; k++) {                          \
-        const S##_V b = S##_GET((const S##_T *)t->q + t->qk[k] + l); \
-        EINI_DIR_##R(EINI_DIR_PV, S)                                \
-      }                                                             \
-      EINI_DIR_##R(EINI_DIR_PPUT, S)                                \
-    }                                                               \
-  }
-#define EINI_DIR_ALL_PAIRS4(fn, S) \
-  EINI_DIR_PAIRS(fn##_1, S, 1)     \
-  EINI_DIR_PAIRS(fn##_2, S, 2)     \
-  EINI_DIR_PAIRS(fn##_3, S, 3)     \
-  EINI_DIR_PAIRS(fn##_4, S, 4)
-#define EINI_DIR_ALL_PAIRS8(fn, S) \
-  EINI_DIR_ALL_PAIRS4(fn, S)       \
-  EINI_DIR_PAIRS(fn##_8, S, 8)
-
-// for l: for i < G: y[l] += x[i] * a[i][l], in this order
-#define EINI_DIR_A(S, i) const S##_T *a##i = (const S##_T *)a[i];
-#define EINI_DIR_X(S, i) const S##_V x##i = S##_SET1(((const S##_T *)x)[i]);
-#define EINI_DIR_AX2(S, i)                   \
-  u0 = S##_FMA(x##i, S##_GET(a##i + l), u0); \
-  u1 = S##_FMA(x##i, S##_GET(a##i + l + S##_N), u1);
-#define EINI_DIR_AX4(S, i)                               \
-  EINI_DIR_AX2(S, i)                                     \
-  u2 = S##_FMA(x##i, S##_GET(a##i + l + 2 * S##_N), u2); \
-  u3 = S##_FMA(x##i, S##_GET(a##i + l + 3 * S##_N), u3);
-#define EINI_DIR_AX1(S, i) u = S##_FMA(x##i, S##_GETM(a##i + l, m), u);
-#define EINI_DIR_AGET(S, i) u##i = S##_GET(y + l + i * S##_N);
-#define EINI_DIR_APUT(S, i) S##_PUT(y + l + i * S##_N, u##i);
-#define EINI_DIR_AZERO(S, i) S##_V u##i = {0};
-// U vectors at once.
-#define EINI_DIR_AXPY(fn, S, G, U)                                                      \
-  static void fn(int64_t n, int first, const char *const *a, const void *x, void *yp) { \
-    S##_T *y = (S##_T *)yp;                                                             \
-    int64_t l = 0;                                                                      \
-    EINI_DIR_##G(EINI_DIR_A, S)                                                         \
-    EINI_DIR_##G(EINI_DIR_X, S)                                                         \
-    for (; l + U * S##_N <= n; l += U * S##_N) {                                        \
-      EINI_DIR_##U(EINI_DIR_AZERO, S)                                                   \
-      if (!first) { EINI_DIR_##U(EINI_DIR_AGET, S) }                                    \
-      EINI_DIR_##G(EINI_DIR_AX##U, S)                                                   \
-      EINI_DIR_##U(EINI_DIR_APUT, S)                                                    \
-    }                                                                                   \
-    for (; l < n; l += S##_N) {                                                         \
-      S##_V u = {0};                                                                    \
-      const S##_M m = S##_MASK(n - l < S##_N ? n - l : (int64_t)S##_N);                 \
-      if (!first) u = S##_GET(y + l);                                                   \
-      EINI_DIR_##G(EINI_DIR_AX1, S)                                                     \
-      S##_PUT(y + l, u);                                                                \
-    }                                                                                   \
-  }
-
-// The same for two vectors x at once, x2 with sums in y2.
-#define EINI_DIR_X2(S, i)                             \
-  const S##_V x##i = S##_SET1(((const S##_T *)x)[i]); \
-  const S##_V z##i = S##_SET1(((const S##_T *)xb)[i]);
-#define EINI_DIR_AZ(S, i)                  \
-  u = S##_FMA(x##i, S##_GET(a##i + l), u); \
-  v = S##_FMA(z##i, S##_GET(a##i + l), v);
-#define EINI_DIR_AZ1(S, i)                     \
-  u = S##_FMA(x##i, S##_GETM(a##i + l, m), u); \
-  v = S##_FMA(z##i, S##_GETM(a##i + l, m), v);
-#define EINI_DIR_AXPY2(fn, S, G)                                                            \
-  static void fn(int64_t n, int first, const char *const *a, const void *x, const void *xb, \
-                 void *yp, void *ybp) {                                                     \
-    S##_T *y = (S##_T *)yp, *yb = (S##_T *)ybp;                                             \
-    EINI_DIR_##G(EINI_DIR_A, S)                                                             \
-    EINI_DIR_##G(EINI_DIR_X2, S)                                                            \
-    int64_t l = 0;                                                                          \
-    for (; l + S##_N <= n; l += S##_N) {                                                    \
-      S##_V u = {0}, v = {0};                                                               \
-      if (!first) u = S##_GET(y + l), v = S##_GET(yb + l);                                  \
-      EINI_DIR_##G(EINI_DIR_AZ, S)                                                          \
-      S##_PUT(y + l, u);                                                                    \
-      S##_PUT(yb + l, v);                                                                   \
-    }                                                                                       \
-    for (; l < n; l += S##_N) {                                                             \
-      S##_V u = {0}, v = {0};                                                               \
-      const S##_M m = S##_MASK(n - l);                                                      \
-      if (!first) u = S##_GETM(y + l, m), v = S##_GETM(yb + l, m);                          \
-      EINI_DIR_##G(EINI_DIR_AZ1, S)                                                         \
-      S##_PUTM(y + l, m, u);                                                                \
-      S##_PUTM(yb + l, m, v);                                                               \
-    }                                                                                       \
-  }
-
-// Rows of dot products: two sums each, so that bits do not depend on how many rows there are.
-#define EINI_DIR_D(S, i) const S##_T *a##i = (const S##_T *)d->a + d->row[i] + d->run[r];
-#define EINI_DIR_DZERO(S, i) S##_V u##i = {0}, v##i = {0};
-#define EINI_DIR_DX(S, i)                      \
-  u##i = S##_FMA(S##_GET(a##i + l), b0, u##i); \
-  v##i = S##_FMA(S##_GET(a##i + l + S##_N), b1, v##i);
-#define EINI_DIR_DX1(S, i) u##i = S##_FMA(S##_GETM(a##i + l, m), b0, u##i);
-#define EINI_DIR_DPUT(S, i) S##_PUT((S##_T *)d->sums + i * S##_N, u##i + v##i);
-#define EINI_DIR_DOTS(fn, S, R)                                               \
-  static void fn(const eini_dir_dots *d) {                                    \
-    const int64_t len = d->len;                                               \
-    EINI_DIR_##R(EINI_DIR_DZERO, S)                                           \
-    for (int64_t r = 0; r < d->runs; r++) {                                   \
-      const S##_T *x = (const S##_T *)d->x + r * d->xrun;                     \
-      int64_t l = 0;                                                          \
-      EINI_DIR_##R(EINI_DIR_D, S)                                             \
-      for (; l + 2 * S##_N <= len; l += 2 * S##_N) {                          \
-        const S##_V b0 = S##_GET(x + l), b1 = S##_GET(x + l + S##_N);         \
-        EINI_DIR_##R(EINI_DIR_DX, S)                                          \
-      }                                                                       \
-      for (; l < len; l += S##_N) {                                           \
-        const S##_M m = S##_MASK(len - l < S##_N ? len - l : (int64_t)S##_N); \
-        const S##_V b0 = S##_GETM(x + l, m);                                  \
-        EINI_DIR_##R(EINI_DIR_DX1, S)                                         \
-      }                                                                       \
-    }                                                                         \
-    EINI_DIR_##R(EINI_DIR_DPUT, S)                                            \
-  }
-
-// One long dot product: eight sums.
-#define EINI_DIR_LZERO(S, i) S##_V u##i = {0};
-#define EINI_DIR_LX(S, i) \
-  u##i = S##_FMA(S##_GET(a + l + i * S##_N), S##_GET(x + l + i * S##_N), u##i);
-#define EINI_DIR_LF(S, i) EINI_FETCH((const char *)(a + l + i * S##_N) + ahead);
-#define EINI_DIR_LONG(fn, S)                                                  \
-  static void fn(const eini_dir_dots *d) {                                    \
-    const int64_t len = d->len, ahead = d->ahead;                             \
-    EINI_DIR_8(EINI_DIR_LZERO, S)                                             \
-    for (int64_t r = 0; r < d->runs; r++) {                                   \
-      const S##_T *a = (const S##_T *)d->a + d->row[0] + d->run[r];           \
-      const S##_T *x = (const S##_T *)d->x + r * d->xrun;                     \
-      int64_t l = 0;                                                          \
-      for (; l + 8 * S##_N <= len; l += 8 * S##_N) {                          \
-        if (ahead) { EINI_DIR_8(EINI_DIR_LF, S) }                             \
-        EINI_DIR_8(EINI_DIR_LX, S)                                            \
-      }                                                                       \
-      for (; l < len; l += S##_N) {                                           \
-        const S##_M m = S##_MASK(len - l < S##_N ? len - l : (int64_t)S##_N); \
-        if (ahead) EINI_DIR_LF(S, 0)                                          \
-        u0 = S##_FMA(S##_GETM(a + l, m), S##_GETM(x + l, m), u0);             \
-      }                                                                       \
-    }                                                                         \
-    u0 += u4, u1 += u5, u2 += u6, u3 += u7;                                   \
-    S##_PUT((S##_T *)d->sums, (u0 + u2) + (u1 + u3));                         \
-  }
-
-// The same of what comes from memory: some lines of one operand, then as many of the other, are
-// asked for at once. Read in turn, rows of memory that share a bank would close one another.
-#define EINI_DIR_BURST 512  // bytes, a multiple of eight vectors
-#define EINI_DIR_LB(p) \
-  for (int64_t i = 0; i < EINI_DIR_BURST; i += 64) EINI_FETCH((const char *)(p) + i);
-#define EINI_DIR_FAR(fn, S)                                                   \
-  EINI_UNUSED static void fn(const eini_dir_dots *d) {                        \
-    const int64_t len = d->len, burst = EINI_DIR_BURST / (int)sizeof(S##_T);  \
-    EINI_DIR_8(EINI_DIR_LZERO, S)                                             \
-    for (int64_t r = 0; r < d->runs; r++) {                                   \
-      const S##_T *a = (const S##_T *)d->a + d->row[0] + d->run[r];           \
-      const S##_T *x = (const S##_T *)d->x + r * d->xrun;                     \
-      int64_t l = 0;                                                          \
-      while (l + burst <= len) {                                              \
-        EINI_DIR_LB(a + l)                                                    \
-        EINI_DIR_LB(x + l)                                                    \
-        for (const int64_t end = l + burst; l < end; l += 8 * S##_N) {        \
-          EINI_DIR_8(EINI_DIR_LX, S)                                          \
-        }                                                                     \
-      }                                                                       \
-      for (; l < len; l += S##_N) {                                           \
-        const S##_M m = S##_MASK(len - l < S##_N ? len - l : (int64_t)S##_N); \
-        u0 = S##_FMA(S##_GETM(a + l, m), S##_GETM(x + l, m), u0);             \
-      }                                                                       \
-    }                                                                         \
-    u0 += u4, u1 += u5, u2 += u6, u3 += u7;                                   \
-    S##_PUT((S##_T *)d->sums, (u0 + u2) + (u1 + u3));                         \
-  }
-
-#define EINI_DIR_MUL(fn, S)                                                                   \
-  static void fn(const eini_dir_mul *d) {                                                     \
-    const int64_t len = d->len, runs = d->runs, whole = (len - 1) / S##_N * S##_N;            \
-    const int64_t *ao = d->aoff, *bo = d->boff;                                               \
-    const S##_T *a = (const S##_T *)d->a, *b = (const S##_T *)d->b;                           \
-    const S##_M m = S##_MASK(len - whole);                                                    \
-    S##_T *y = (S##_T *)d->y;                                                                 \
-    for (int64_t r = 0; r < runs; r++, y += d->step) {                                        \
-      const S##_T *u = a + ao[r], *v = b + bo[r];                                             \
-      int64_t l = 0;                                                                          \
-      EINI_FETCH((const char *)u + d->ahead[0]);                                          \
-      EINI_FETCH((const char *)v + d->ahead[1]);                                          \
-      for (; l < whole; l += S##_N) EINI_FETCH((const char *)(u + l) + d->ahead[0] + 64); \
-      l = 0;                                                                                  \
-      if (d->sa && d->sb) {                                                                   \
-        for (; l < whole; l += S##_N) S##_PUT(y + l, S##_GET(u + l) * S##_GET(v + l));        \
-        S##_PUTM(y + l, m, S##_GETM(u + l, m) * S##_GETM(v + l, m));                          \
-      } else {                                                                                \
-        const S##_V w = S##_SET1(*v);                                                         \
-        for (; l < whole; l += S##_N) S##_PUT(y + l, S##_GET(u + l) * w);                     \
-        S##_PUTM(y + l, m, S##_GETM(u + l, m) * w);                                           \
-      }                                                                                       \
-    }                                                                                         \
-  }
-
-// ROWS, the most of a tile: 4 or 8.
-#define EINI_DIR_FNS4(fn) {fn##_1, fn##_2, fn##_3, fn##_4, NULL}
-#define EINI_DIR_FNS8(fn) {fn##_1, fn##_2, fn##_3, fn##_4, fn##_8}
-#define EINI_DIR_KERNELS(name, S, A, ROWS, SUMS)                                   \
-  EINI_DIR_TILES##ROWS(name##_t1, S, 1, EINI_DIR_FMA1)                             \
-  EINI_DIR_TILES##ROWS(name##_t2, S, 2, EINI_DIR_FMA2)                             \
-  EINI_DIR_TILES##ROWS(name##_t3, S, 3, EINI_DIR_FMA3)                             \
-  EINI_DIR_TILES##ROWS(name##_lane, S, 1, EINI_DIR_FMAV)                           \
-  EINI_DIR_AXPY(name##_axpy_1, S, 1, 4)                                            \
-  EINI_DIR_AXPY(name##_axpy_2, S, 2, 4)                                            \
-  EINI_DIR_AXPY(name##_axpy_4, S, 4, 4)                                            \
-  EINI_DIR_AXPY(name##_axpy_8, S, 8, 2)                                            \
-  EINI_DIR_AXPY2(name##_axpy2_1, S, 1)                                             \
-  EINI_DIR_AXPY2(name##_axpy2_8, S, 8)                                             \
-  EINI_DIR_DOTS(name##_dots_1, S, 1)                                               \
-  EINI_DIR_DOTS(name##_dots_4, S, 4)                                               \
-  EINI_DIR_LONG(name##_long, S)                                                    \
-  EINI_DIR_FAR(name##_long_far, S)                                                 \
-  EINI_DIR_FOLD(name##_fold, S)                                                    \
-  SUMS(name##_each, S)                                                             \
-  EINI_DIR_EVEN(name##_far, S, 1)                                                  \
-  EINI_DIR_EVEN(name##_near, S, 4)                                                 \
-  EINI_DIR_MUL(name##_mul, S)                                                      \
-  EINI_DIR_ALL_PAIRS##ROWS(name##_pairs, S)                                        \
-  EINI_DIR_BANDS(name##_bands_1, S, 1)                                             \
-  EINI_DIR_BANDS(name##_bands_2, S, 2)                                             \
-  EINI_DIR_BANDS(name##_bands_3, S, 3)                                             \
-  EINI_DIR_SCALED(name##_scaled_11, S, 1, 1)                                       \
-  EINI_DIR_SCALED(name##_scaled_12, S, 1, 2)                                       \
-  EINI_DIR_SCALED(name##_scaled_13, S, 1, 3)                                       \
-  EINI_DIR_SCALED(name##_scaled_81, S, 8, 1)                                       \
-  EINI_DIR_SCALED(name##_scaled_42, S, 4, 2)                                       \
-  EINI_DIR_SCALED(name##_scaled_43, S, 4, 3)                                       \
-  EINI_DIR_BANDS(name##_bands_4, S, 4)                                             \
-  EINI_UNUSED static const eini_dir_kern name##_kern = {                           \
-      S##_N, (int)sizeof(S##_T), ROWS,                                             \
-      {EINI_DIR_FNS##ROWS(name##_t1), EINI_DIR_FNS##ROWS(name##_t2),               \
-       EINI_DIR_FNS##ROWS(name##_t3)},                                             \
-      EINI_DIR_FNS##ROWS(name##_lane),                                             \
-      {name##_axpy_1, name##_axpy_2, name##_axpy_4, name##_axpy_8},                \
-      A##_axpy_1, name##_axpy2_1, name##_axpy2_8, name##_dots_1, name##_dots_4,    \
-      name##_long, A##_long_far, name##_fold, name##_far, name##_near, name##_mul, \
-      EINI_DIR_FNS##ROWS(name##_pairs),                                            \
-      {name##_bands_1, name##_bands_2, name##_bands_3, name##_bands_4},            \
-      {{name##_scaled_11, name##_scaled_81}, {name##_scaled_12, name##_scaled_42}, \
-       {name##_scaled_13, name##_scaled_43}}};
-
-// A: the set whose vectors read what comes from memory, in the first lanes of those of S.
-#define EINI_DIR_SET(S, A, T, bytes, rows, FMA, M, MASK, GETM, PUTM, SUMS)                  \
-  EINI_DIR_VEC(S##_V, T, bytes)                                                             \
-  typedef T S##_T;                                                                          \
-  typedef M S##_M;                                                                          \
-  enum { S##_N = (int)(sizeof(S##_V) / sizeof(T)) };                                        \
-  EINI_INLINE S##_V S##_GET(const T *p) { return *(const S##_V##_u *)(const void *)p; } \
-  EINI_INLINE void S##_PUT(T *p, S##_V v) { *(S##_V##_u *)(void *)p = v; }              \
-  EINI_INLINE S##_V S##_SET1(T s) {                                                     \
-    const S##_V zero = {0};                                                                 \
-    return s - zero;                                                                        \
-  }                                                                                         \
-  EINI_INLINE S##_V S##_FMA(S##_V a, S##_V b, S##_V c) { return FMA(a, b, c); }         \
-  EINI_INLINE M S##_MASK(int64_t n) { return MASK; }                                    \
-  EINI_INLINE S##_V S##_GETM(const T *p, M m) { GETM(S##_V, p, m) }                     \
-  EINI_INLINE void S##_PUTM(T *p, M m, S##_V v) { PUTM(S##_V, p, m, v) }                \
-  EINI_DIR_KERNELS(S, S, A, rows, SUMS)
-
-// Plain C and NEON: partial vectors by way of memory.
-#define EINI_DIR_MADD(a, b, c) ((a) * (b) + (c))
-#define EINI_DIR_GETM(V, p, m)                                                    \
-  V v = {0};                                                                      \
-  if (m == (int)(sizeof(V) / sizeof(*p))) return *(const V##_u *)(const void *)p; \
-  memcpy(&v, p, (size_t)m * sizeof(*p));                                          \
-  return v;
-#define EINI_DIR_PUTM(V, p, m, v)           \
-  if (m == (int)(sizeof(V) / sizeof(*p))) { \
-    *(V##_u *)(void *)p = v;                \
-  } else {                                  \
-    memcpy(p, &v, (size_t)m * sizeof(*p));  \
-  }
-#define EINI_DIR_SET_C(S, T, rows, FMA, SUMS) \
-  EINI_DIR_SET(S, S, T, 16, rows, FMA, int, (int)n, EINI_DIR_GETM, EINI_DIR_PUTM, SUMS)
-// Where there are no others. (x86 without AVX2 packs: section gett has plain C of its own.)
-#if !EINI_CPU_X86
-EINI_DIR_SET_C(eini_dir_plain_f32, eini_dir_f32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
-EINI_DIR_SET_C(eini_dir_plain_f64, eini_dir_f64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
-EINI_DIR_SET_C(eini_dir_plain_i32, eini_dir_i32, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
-EINI_DIR_SET_C(eini_dir_plain_i64, eini_dir_i64, 4, EINI_DIR_MADD, EINI_DIR_SUMS_PLAIN)
-#else
-static const int32_t eini_dir_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-#define EINI_DIR_MASK_AVX2_4 \
-  _mm256_loadu_si256((const __m256i *)(const void *)(eini_dir_mask + 8 - n))
-#define EINI_DIR_MASK_AVX2_8 \
-  _mm256_loadu_si256((const __m256i *)(const void *)(eini_dir_mask + 8 - 2 * n))
-#define EINI_DIR_GETM_AVX2_4(V, p, m) \
-  return (V)_mm256_maskload_epi32((const int *)(const void *)p, m);
-#define EINI_DIR_GETM_AVX2_8(V, p, m) \
-  return (V)_mm256_maskload_epi64((const long long *)(const void *)p, m);
-#define EINI_DIR_PUTM_AVX2_4(V, p, m, v) _mm256_maskstore_epi32((int *)(void *)p, m, (__m256i)v);
-#define EINI_DIR_PUTM_AVX2_8(V, p, m, v) \
-  _mm256_maskstore_epi64((long long *)(void *)p, m, (__m256i)v);
-#define EINI_DIR_SET_AVX2(S, T, z, FMA)                                                   \
-  EINI_DIR_SET(S, S, T, 32, 4, FMA, __m256i, EINI_DIR_MASK_AVX2_##z,                      \
-               EINI_DIR_GETM_AVX2_##z, EINI_DIR_PUTM_AVX2_##z, EINI_DIR_SUMS_AVX2_##z)
-#define EINI_DIR_GETM_AVX512_4(V, p, m) return (V)_mm512_maskz_loadu_epi32(m, p);
-#define EINI_DIR_GETM_AVX512_8(V, p, m) return (V)_mm512_maskz_loadu_epi64(m, p);
-#define EINI_DIR_PUTM_AVX512_4(V, p, m, v) _mm512_mask_storeu_epi32(p, m, (__m512i)v);
-#define EINI_DIR_PUTM_AVX512_8(V, p, m, v) _mm512_mask_storeu_epi64(p, m, (__m512i)v);
-// (Zen 4 reads memory 7 % faster by halves of its lines.)
-#define EINI_DIR_SET_AVX512(S, A, T, z, FMA, M)                                       \
-  EINI_DIR_SET(S, A, T, 64, 8, FMA, M, (M)((1u << n) - 1u), EINI_DIR_GETM_AVX512_##z, \
-               EINI_DIR_PUTM_AVX512_##z, EINI_DIR_SUMS_AVX512_##z)
-
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
-EINI_DIR_SET_AVX2(eini_dir_avx2_f32, eini_dir_f32, 4, _mm256_fmadd_ps)
-EINI_DIR_SET_AVX2(eini_dir_avx2_f64, eini_dir_f64, 8, _mm256_fmadd_pd)
-EINI_DIR_SET_AVX2(eini_dir_avx2_i32, eini_dir_i32, 4, EINI_DIR_MADD)
-EINI_DIR_SET_AVX2(eini_dir_avx2_i64, eini_dir_i64, 8, EINI_DIR_MADD)
-
-static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
-  const __m256i_u *s = (const __m256i_u *)src;
+EINI_T256 static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
+  const __m256i *s = (const __m256i *)src;
   __m256i *d = (__m256i *)dst;
   for (int64_t i = 0; i < 2 * lines; i++) _mm256_stream_si256(d + i, _mm256_loadu_si256(s + i));
 }
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma"))), \
-                             apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
-#endif
-EINI_DIR_SET_AVX512(eini_dir_avx512_f32, eini_dir_avx2_f32, eini_dir_f32, 4, _mm512_fmadd_ps,
-                    __mmask16)
-EINI_DIR_SET_AVX512(eini_dir_avx512_f64, eini_dir_avx2_f64, eini_dir_f64, 8, _mm512_fmadd_pd,
-                    __mmask8)
 
-static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
-  const __m512i_u *s = (const __m512i_u *)src;
+EINI_T512 static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
+  const __m512i *s = (const __m512i *)src;
   __m512i *d = (__m512i *)dst;
   for (int64_t i = 0; i < lines; i++) _mm512_stream_si512(d + i, _mm512_loadu_si512(s + i));
 }
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#else  // x86 without AVX2 packs: section gett has plain C of its own
+#define EINI_VEC EINI_CS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CL
+#include EINSUM_CPU_FILE
 #endif  // EINI_CPU_X86
-
 #if EINI_CPU_NEON
-#define EINI_DIR_FMA_NEON_F32(a, b, c) vfmaq_f32(c, a, b)
-#define EINI_DIR_FMA_NEON_F64(a, b, c) vfmaq_f64(c, a, b)
-EINI_DIR_SET_C(eini_dir_neon_f32, eini_dir_f32, 8, EINI_DIR_FMA_NEON_F32, EINI_DIR_SUMS_NEON_4)
-EINI_DIR_SET_C(eini_dir_neon_f64, eini_dir_f64, 8, EINI_DIR_FMA_NEON_F64, EINI_DIR_SUMS_NEON_8)
-EINI_DIR_SET_C(eini_dir_neon_i32, eini_dir_i32, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_4)
-EINI_DIR_SET_C(eini_dir_neon_i64, eini_dir_i64, 8, EINI_DIR_MADD, EINI_DIR_SUMS_NEON_8)
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NL
+#include EINSUM_CPU_FILE
 #endif
+#undef EINI_KERNELS
 
 // ================================================================================================
 // >>direct-job  operands, loops and stores without packing
@@ -9752,19 +9413,17 @@ static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == E
 
 static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #if EINI_CPU_X86
-  static const eini_dir_kern *const avx2[4] = {&eini_dir_avx2_f32_kern, &eini_dir_avx2_f64_kern,
-                                               &eini_dir_avx2_i32_kern, &eini_dir_avx2_i64_kern};
-  static const eini_dir_kern *const avx512[4] = {
-      &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx2_i32_kern,
-      &eini_dir_avx2_i64_kern};
+  static const eini_dir_kern *const avx2[4] = {&eini_dir_kern_ys, &eini_dir_kern_yd,
+                                               &eini_dir_kern_yi, &eini_dir_kern_yl};
+  static const eini_dir_kern *const avx512[4] = {&eini_dir_kern_zs, &eini_dir_kern_zd,
+                                                 &eini_dir_kern_yi, &eini_dir_kern_yl};
 #else
-  static const eini_dir_kern *const plain[4] = {
-      &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
-      &eini_dir_plain_i64_kern};
+  static const eini_dir_kern *const plain[4] = {&eini_dir_kern_cs, &eini_dir_kern_cd,
+                                                &eini_dir_kern_ci, &eini_dir_kern_cl};
 #endif
 #if EINI_CPU_NEON
-  static const eini_dir_kern *const neon[4] = {&eini_dir_neon_f32_kern, &eini_dir_neon_f64_kern,
-                                               &eini_dir_neon_i32_kern, &eini_dir_neon_i64_kern};
+  static const eini_dir_kern *const neon[4] = {&eini_dir_kern_ns, &eini_dir_kern_nd,
+                                               &eini_dir_kern_ni, &eini_dir_kern_nl};
 #endif
   int t;
   switch (type) {
@@ -9980,7 +9639,7 @@ static int64_t eini_dir_run(const eini_dir_index *x, int stream, int64_t step) {
 static void eini_dir_gather(const char *src, const int64_t *off, int64_t n, int unit, char *dst) {
   for (int64_t i = 0; i < n; i++) {
     switch (unit) {
-      case 4: ((eini_dir_i32 *)dst)[i] = ((const eini_dir_i32 *)src)[off[i]]; break;
+      case 4: ((eini_any_i32 *)dst)[i] = ((const eini_any_i32 *)src)[off[i]]; break;
       case 8: memcpy(dst + 8 * i, src + 8 * off[i], 8); break;
       default: memcpy(dst + 16 * i, src + 16 * off[i], 16);
     }
@@ -10086,7 +9745,7 @@ static void eini_dir_fetch(eini_dir_job *j, int s0, const eini_dir_index *rows, 
 static void eini_dir_scatter(const char *src, int64_t n, int64_t step, int unit, char *dst) {
   for (int64_t i = 0; i < n; i++) {
     switch (unit) {
-      case 4: ((eini_dir_i32 *)dst)[i * step] = ((const eini_dir_i32 *)src)[i]; break;
+      case 4: ((eini_any_i32 *)dst)[i * step] = ((const eini_any_i32 *)src)[i]; break;
       case 8: memcpy(dst + 8 * i * step, src + 8 * i, 8); break;
       default: memcpy(dst + 16 * i * step, src + 16 * i, 16);
     }
@@ -10125,29 +9784,6 @@ static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const in
 static int eini_dir_conj(const eini_dir_job *j, int s0) {
   const ein_side *s = s0 ? &j->c->q : &j->c->p;
   return s->form == EIN_FORM_PLAIN && s->conj;
-}
-
-// Complex sums from real ones: x are the sums of vectors times real parts of scalars, y the same
-// with imaginary parts; sv, ss: -1 where vectors or scalars are conjugated. In place in x.
-#define EINI_DIR_JOIN(name, T)                                                          \
-  static void name(int64_t n, T *x, const T *y, T sv, T ss) {                           \
-    for (int64_t i = 0; i < n; i++) {                                                   \
-      T re = x[2 * i] - sv * ss * y[2 * i + 1], im = sv * x[2 * i + 1] + ss * y[2 * i]; \
-      x[2 * i] = re, x[2 * i + 1] = im;                                                 \
-    }                                                                                   \
-  }
-EINI_DIR_JOIN(eini_dir_join_f32, eini_dir_f32)
-EINI_DIR_JOIN(eini_dir_join_f64, eini_dir_f64)
-
-static void eini_dir_join(const eini_dir_job *j, int64_t n, char *x, const char *y, int cv,
-                          int cs) {
-  if (j->kern->size == 4) {
-    eini_dir_join_f32(n, (eini_dir_f32 *)x, (const eini_dir_f32 *)y, cv ? -1.0f : 1.0f,
-                      cs ? -1.0f : 1.0f);
-  } else {
-    eini_dir_join_f64(n, (eini_dir_f64 *)x, (const eini_dir_f64 *)y, cv ? -1.0 : 1.0,
-                      cs ? -1.0 : 1.0);
-  }
 }
 
 // The part of scratch that fetch and put use.
@@ -10417,7 +10053,7 @@ static void eini_dir_mv_by_columns(eini_dir_mv *v) {
       eini_dir_mv_axpy(v, a, rn, kn, k == 0);
     }
     if (j->planes == 2) {
-      eini_dir_join(j, rn, v->y, v->y2, eini_dir_conj(j, v->a), eini_dir_conj(j, v->x));
+      j->kern->join(rn, v->y, v->y2, eini_dir_conj(j, v->a), eini_dir_conj(j, v->x));
     }
     eini_dir_mv_put(v, r, rn, v->y);
   }
@@ -11092,7 +10728,7 @@ static void eini_dir_nest_block(eini_dir_nest *v, int64_t m0, int64_t mb, int64_
   if (direct) return;
   for (int64_t i = 0; p == 2 && i < mb; i++) {
     char *row = v->tile + i * line;
-    eini_dir_join(j, nb, row, row + line / 2, eini_dir_conj(j, v->b), eini_dir_conj(j, v->a));
+    j->kern->join(nb, row, row + line / 2, eini_dir_conj(j, v->b), eini_dir_conj(j, v->a));
   }
   eini_dir_nest_put(v, m0, mb, n0, nb, line);
 }
@@ -12589,193 +12225,55 @@ typedef struct eini_dir_sums_kern {
   void (*end)(int64_t n, int along, void *sums, const void *one, void *y);
 } eini_dir_sums_kern;
 
-// x where it is greater or NaN, else y: vectors select by masks.
-#if defined(__GNUC__) || defined(__clang__)
-#define EINI_SUMS_PICK(S, m) \
-  const S##_I p = (S##_I)(m); \
-  return (S##_V)(((S##_I)x & p) | ((S##_I)y & ~p));
-#else
-#define EINI_SUMS_PICK(S, m) return (m) ? x : y;
-#endif
-#define EINI_SUMS_PICKS(S, I, C)                                                            \
-  EINI_DIR_VEC(S##_I, I, 16)                                                                \
-  EINI_INLINE S##_V S##_max(S##_V x, S##_V y) {                                             \
-    EINI_SUMS_PICK(S, ((C)x > (C)y) | (x != x))                                             \
-  }                                                                                         \
-  EINI_INLINE S##_V S##_min(S##_V x, S##_V y) {                                             \
-    EINI_SUMS_PICK(S, ((C)x < (C)y) | (x != x))                                             \
-  }
-#define EINI_SUMS_REALS(S, I) EINI_SUMS_PICKS(S, I, S##_V)
-#define EINI_SUMS_INTS(S, I) EINI_SUMS_PICKS(S, I, S##_I)
-#if !EINI_CPU_X86
-EINI_SUMS_REALS(eini_dir_plain_f32, int32_t)
-EINI_SUMS_REALS(eini_dir_plain_f64, int64_t)
-EINI_SUMS_INTS(eini_dir_plain_i32, int32_t)
-EINI_SUMS_INTS(eini_dir_plain_i64, int64_t)
-#endif
-#if EINI_CPU_NEON
-EINI_SUMS_REALS(eini_dir_neon_f32, int32_t)
-EINI_SUMS_REALS(eini_dir_neon_f64, int64_t)
-EINI_SUMS_INTS(eini_dir_neon_i32, int32_t)
-EINI_SUMS_INTS(eini_dir_neon_i64, int64_t)
-#endif
-#undef EINI_SUMS_INTS
-#undef EINI_SUMS_REALS
-#undef EINI_SUMS_PICKS
-#undef EINI_SUMS_PICK
+#define EINI_KERNELS EINI_KERNELS_SUMS
 #if EINI_CPU_X86
-#define EINI_SUMS_INTRINSICS(S, target, V, MAX, MIN)                                        \
-  target static inline S##_V S##_max(S##_V x, S##_V y) { return (S##_V)MAX((V)x, (V)y); }   \
-  target static inline S##_V S##_min(S##_V x, S##_V y) { return (S##_V)MIN((V)x, (V)y); }
-EINI_SUMS_INTRINSICS(eini_dir_avx2_f32, EINI_T256, __m256, eini_max_256ps, eini_min_256ps)
-EINI_SUMS_INTRINSICS(eini_dir_avx2_f64, EINI_T256, __m256d, eini_max_256pd, eini_min_256pd)
-EINI_SUMS_INTRINSICS(eini_dir_avx2_i32, EINI_T256, __m256i, _mm256_max_epi32, _mm256_min_epi32)
-EINI_SUMS_INTRINSICS(eini_dir_avx2_i64, EINI_T256, __m256i, eini_max_256q, eini_min_256q)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_f32, EINI_T512, __m512, eini_max_512ps, eini_min_512ps)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_f64, EINI_T512, __m512d, eini_max_512pd, eini_min_512pd)
-#undef EINI_SUMS_INTRINSICS
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#else  // EINI_CPU_X86
+#define EINI_VEC EINI_CS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CL
+#include EINSUM_CPU_FILE
 #endif  // EINI_CPU_X86
-
-#define EINI_SUMS_FEW 4  // longer runs are read so many at a time: the sums stay in registers
-#define EINI_SUMS_SUM(S, x, y) ((x) + (y))
-#define EINI_SUMS_MAX(S, x, y) S##_max(x, y)
-#define EINI_SUMS_MIN(S, x, y) S##_min(x, y)
-#define EINI_SUMS_GET(S, OP, i) S##_V u##i = S##_GET(y + l + i * S##_N);
-#define EINI_SUMS_ADD(S, OP, i) u##i = OP(S, u##i, S##_GET(a + i * S##_N));
-#define EINI_SUMS_PUT(S, OP, i) S##_PUT(y + l + i * S##_N, u##i);
-#define EINI_SUMS_1(X, S, OP) X(S, OP, 0)
-#define EINI_SUMS_2(X, S, OP) EINI_SUMS_1(X, S, OP) X(S, OP, 1)
-#define EINI_SUMS_4(X, S, OP) EINI_SUMS_2(X, S, OP) X(S, OP, 2) X(S, OP, 3)
-#define EINI_SUMS_8(X, S, OP) \
-  EINI_SUMS_4(X, S, OP) X(S, OP, 4) X(S, OP, 5) X(S, OP, 6) X(S, OP, 7)
-#define EINI_SUMS_DOWN(S, OP, W)                                                            \
-  for (; l + W * S##_N <= len; l += W * S##_N) {                                            \
-    const S##_T *a = x + l;                                                                 \
-    EINI_SUMS_##W(EINI_SUMS_GET, S, OP)                                                     \
-    for (int64_t r = 0; r < few; r++, a += step) { EINI_SUMS_##W(EINI_SUMS_ADD, S, OP) }    \
-    EINI_SUMS_##W(EINI_SUMS_PUT, S, OP)                                                     \
-  }
-// FIRST: what the other chains of a sum start with; LAST: the vector of the last n reals.
-#define EINI_SUMS_PAIR(S, target, op, OP, FIRST, LAST)                                      \
-  EINI_UNUSED target static void S##_along_##op(int64_t runs, int64_t step, int64_t to,     \
-                                                int64_t len, const void *xp, void *sums) {  \
-    const S##_T *x = (const S##_T *)xp;                                                     \
-    S##_T *y = (S##_T *)sums;                                                               \
-    for (int64_t r = 0; r < runs; r++, x += step, y += to) {                                \
-      S##_V u = S##_GET(y), u1 = FIRST, u2 = FIRST, u3 = FIRST;                             \
-      int64_t l = 0;                                                                        \
-      for (; l + 4 * S##_N <= len; l += 4 * S##_N) {                                        \
-        u = OP(S, u, S##_GET(x + l)), u1 = OP(S, u1, S##_GET(x + l + S##_N));               \
-        u2 = OP(S, u2, S##_GET(x + l + 2 * S##_N));                                         \
-        u3 = OP(S, u3, S##_GET(x + l + 3 * S##_N));                                         \
-      }                                                                                     \
-      for (; l + S##_N <= len; l += S##_N) u1 = OP(S, u1, S##_GET(x + l));                  \
-      if (l < len) u2 = OP(S, u2, LAST(S, x, l, len));                                      \
-      u = OP(S, u, u1), u2 = OP(S, u2, u3);                                                 \
-      S##_PUT(y, OP(S, u, u2));                                                             \
-    }                                                                                       \
-  }                                                                                         \
-  target static void S##_down_##op(int64_t runs, int64_t step, int64_t to, int64_t len,     \
-                                   const void *xp, void *sums) {                            \
-    const S##_T *x = (const S##_T *)xp;                                                     \
-    S##_T *y = (S##_T *)sums;                                                               \
-    (void)to;                                                                               \
-    for (int64_t few; runs > 0; runs -= few, x += few * step) {                             \
-      int64_t l = 0;                                                                        \
-      few = len <= 8 * S##_N || runs < EINI_SUMS_FEW ? runs : (int64_t)EINI_SUMS_FEW;       \
-      EINI_SUMS_DOWN(S, OP, 8)                                                              \
-      EINI_SUMS_DOWN(S, OP, 4)                                                              \
-      EINI_SUMS_DOWN(S, OP, 2)                                                              \
-      EINI_SUMS_DOWN(S, OP, 1)                                                              \
-      if (l == len) continue;                                                               \
-      const S##_M m = S##_MASK(len - l);                                                    \
-      const S##_T *a = x + l;                                                               \
-      S##_V u = S##_GETM(y + l, m);                                                         \
-      for (int64_t r = 0; r < few; r++, a += step) u = OP(S, u, S##_GETM(a, m));            \
-      S##_PUTM(y + l, m, u);                                                                \
-    }                                                                                       \
-  }
-// Lanes are halved in memory, all sums together.
-#define EINI_SUMS_END(S, target, op, OP)                                                    \
-  target static void S##_end_##op(int64_t n, int along, void *sums, const void *one, void *yp) { \
-    S##_T *s = (S##_T *)sums, *y = (S##_T *)yp;                                             \
-    const S##_T c = *(const S##_T *)one;                                                    \
-    const int64_t step = along ? S##_N : 1;                                                 \
-    for (int64_t w = along ? S##_N / 2 : 0; w > 0; w /= 2) {                                \
-      for (int64_t i = 0; i < n * step; i += step)                                          \
-        S##_PUT(s + i, OP(S, S##_GET(s + i), S##_GET(s + i + w)));                          \
-    }                                                                                       \
-    for (int64_t i = 0; i < n; i++) y[i] = s[i * step] + c;                                 \
-  }
-#define EINI_SUMS_ZERO {0}
-#define EINI_SUMS_REST(S, x, l, len) S##_GETM(x + l, S##_MASK(len - l))
-#define EINI_SUMS_BACK(S, x, l, len) S##_GET(x + len - S##_N)  // a vector at least; some twice
-// A: the set whose vectors go along runs of a sum, in the first lanes of those of S.
-#define EINI_SUMS_SET(S, target, A)                                                         \
-  EINI_SUMS_PAIR(S, target, sum, EINI_SUMS_SUM, EINI_SUMS_ZERO, EINI_SUMS_REST)             \
-  EINI_SUMS_PAIR(S, target, max, EINI_SUMS_MAX, u, EINI_SUMS_BACK)                          \
-  EINI_SUMS_PAIR(S, target, min, EINI_SUMS_MIN, u, EINI_SUMS_BACK)                          \
-  EINI_SUMS_END(S, target, max, EINI_SUMS_MAX)                                              \
-  EINI_SUMS_END(S, target, min, EINI_SUMS_MIN)                                              \
-  EINI_UNUSED static const eini_dir_sums_kern S##_sums[] = {                                \
-      {A##_along_sum, S##_down_sum, NULL}, {S##_along_max, S##_down_max, S##_end_max},      \
-      {S##_along_min, S##_down_min, S##_end_min}};
-
-#if EINI_CPU_X86
-EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256, eini_dir_avx2_f32)
-EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256, eini_dir_avx2_f64)
-EINI_SUMS_SET(eini_dir_avx2_i32, EINI_T256, eini_dir_avx2_i32)
-EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256, eini_dir_avx2_i64)
-// (Zen 4 reads memory 7 % faster by halves of its lines.)
-EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512, eini_dir_avx2_f32)
-EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512, eini_dir_avx2_f64)
-#else
-EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
-EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
-EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
-EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
 #if EINI_CPU_NEON
-EINI_SUMS_SET(eini_dir_neon_f32, , eini_dir_neon_f32)
-EINI_SUMS_SET(eini_dir_neon_f64, , eini_dir_neon_f64)
-EINI_SUMS_SET(eini_dir_neon_i32, , eini_dir_neon_i32)
-EINI_SUMS_SET(eini_dir_neon_i64, , eini_dir_neon_i64)
-#endif  // EINI_CPU_NEON
-#endif  // EINI_CPU_X86
-#undef EINI_SUMS_SET
-#undef EINI_SUMS_BACK
-#undef EINI_SUMS_REST
-#undef EINI_SUMS_ZERO
-#undef EINI_SUMS_END
-#undef EINI_SUMS_PAIR
-#undef EINI_SUMS_DOWN
-#undef EINI_SUMS_8
-#undef EINI_SUMS_4
-#undef EINI_SUMS_2
-#undef EINI_SUMS_1
-#undef EINI_SUMS_PUT
-#undef EINI_SUMS_ADD
-#undef EINI_SUMS_GET
-#undef EINI_SUMS_MIN
-#undef EINI_SUMS_MAX
-#undef EINI_SUMS_SUM
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NL
+#include EINSUM_CPU_FILE
+#endif
+#undef EINI_KERNELS
 
 // The functions that go with those of section direct.
 static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern, ein_pair pair) {
-#define EINI_SUMS_OF(S) {&S##_kern, S##_sums}
-#define EINI_SUMS_ISA(isa)                                             \
-  EINI_SUMS_OF(eini_dir_##isa##_f32), EINI_SUMS_OF(eini_dir_##isa##_f64), \
-  EINI_SUMS_OF(eini_dir_##isa##_i32), EINI_SUMS_OF(eini_dir_##isa##_i64)
+#define EINI_SUMS_OF(tag) {&eini_dir_kern_##tag, eini_sums_kern_##tag}
   static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
-      EINI_SUMS_ISA(avx2),
-      EINI_SUMS_OF(eini_dir_avx512_f32), EINI_SUMS_OF(eini_dir_avx512_f64)};
+      EINI_SUMS_OF(ys), EINI_SUMS_OF(yd), EINI_SUMS_OF(yi), EINI_SUMS_OF(yl), EINI_SUMS_OF(zs),
+      EINI_SUMS_OF(zd)};
 #else
 #if EINI_CPU_NEON
-      EINI_SUMS_ISA(neon),
+      EINI_SUMS_OF(ns), EINI_SUMS_OF(nd), EINI_SUMS_OF(ni), EINI_SUMS_OF(nl),
 #endif
-      EINI_SUMS_ISA(plain)};
+      EINI_SUMS_OF(cs), EINI_SUMS_OF(cd), EINI_SUMS_OF(ci), EINI_SUMS_OF(cl)};
 #endif
-#undef EINI_SUMS_ISA
 #undef EINI_SUMS_OF
   size_t i = 0;
   while (table[i].kern != kern) i++;
@@ -12995,7 +12493,6 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   eini_cpu_name(choice, s.along ? "sums along" : s.spread > 0 ? "sums spread" : "sums down");
   return 1;
 }
-#undef EINI_SUMS_FEW
 
 static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan, eini_dir_sums_run};
 
@@ -13984,31 +13481,6 @@ EINI_UNUSED static ein_status eini_cpu_start(const ein_allocator *al, ein_ctx_de
 EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own); }
 
 // Templates of kernels.
-#undef EINI_DIR_AXPY
-#undef EINI_DIR_AXPY2
-#undef EINI_DIR_BANDS
-#undef EINI_DIR_BROWS
-#undef EINI_DIR_DOTS
-#undef EINI_DIR_EVEN
-#undef EINI_DIR_FAR
-#undef EINI_DIR_FMA2
-#undef EINI_DIR_FMA3
-#undef EINI_DIR_FOLD
-#undef EINI_DIR_JOIN
-#undef EINI_DIR_KERNELS
-#undef EINI_DIR_LANE
-#undef EINI_DIR_LANES4
-#undef EINI_DIR_LONG
-#undef EINI_DIR_MUL
-#undef EINI_DIR_PAIRS
-#undef EINI_DIR_PUTM
-#undef EINI_DIR_SADD2
-#undef EINI_DIR_SADD3
-#undef EINI_DIR_SCALED
-#undef EINI_DIR_SET
-#undef EINI_DIR_SUMS
-#undef EINI_DIR_TILE
-#undef EINI_DIR_TILES
 #undef EINI_GETT_AHEAD
 #undef EINI_GETT_FLOATS
 #undef EINI_GETT_FOLD
@@ -14072,7 +13544,22 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
 #define EINI_VBSUB EINI_X(BSUB)
 #define EINI_VSHR EINI_X(SHR)
 #define EINI_VSHL EINI_X(SHL)
+#define EINI_VU EINI_X(U)
+#define EINI_VREGS EINI_X(REGS)
+#define EINI_VM EINI_X(M)
+#define EINI_VMASK EINI_X(MASK)
+#define EINI_VLOADM EINI_X(LOADM)
+#define EINI_VSTOREM EINI_X(STOREM)
 #define EINI_FN(name) EINI_CAT(eini_##name##_, EINI_X(TAG))
+#define EINI_FAR(name) EINI_CAT(eini_##name##_, EINI_X(FAR))  // of the set FAR
+// The statements X(0), X(1), .. of the first n up to 8, n constant once it is inlined. In loops
+// over arrays some compilers would leave vectors in memory.
+#define EINI_FIRST(n, X)                                                                     \
+  { X(0) }                                                                                   \
+  if ((n) > 1) { X(1) }                                                                      \
+  if ((n) > 2) { X(2) }                                                                      \
+  if ((n) > 3) { X(3) }                                                                      \
+  if ((n) > 4) { X(4) X(5) X(6) X(7) }
 
 // ================================================================================================
 // >>exp-kernels  the exponential function, of one set
@@ -14146,6 +13633,791 @@ EINI_VAT static void EINI_FN(turn)(int64_t n, const void *src, const int64_t *r,
 #endif  // EINI_KERNELS_TURN
 
 // ================================================================================================
+// >>vectors-kernels  operations of vectors, of one set
+// What a set of plain C needs; and partial vectors by way of memory.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_PLAIN
+EINI_INLINE EINI_V EINI_FN(load)(const EINI_VU *p) {
+  EINI_V x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}
+
+EINI_INLINE void EINI_FN(store)(EINI_VU *p, EINI_V x) { memcpy(p, &x, sizeof x); }
+
+EINI_INLINE EINI_V EINI_FN(set)(EINI_VU x) {
+  const EINI_V zero = {0};
+  return x - zero;
+}
+
+// x where m is, else y: vectors select by masks.
+EINI_INLINE EINI_V EINI_FN(pick)(EINI_VB m, EINI_V x, EINI_V y) {
+#if defined(__GNUC__) || defined(__clang__)
+  return (EINI_V)(((EINI_VB)x & m) | ((EINI_VB)y & ~m));
+#else
+  return m ? x : y;
+#endif
+}
+
+EINI_INLINE EINI_V EINI_FN(top)(EINI_V x, EINI_V y) {
+  const EINI_X(O) a = (EINI_X(O))x, b = (EINI_X(O))y;
+  return EINI_FN(pick)((EINI_VB)((a > b) | EINI_X(IS_NAN)(a)), x, y);
+}
+
+EINI_INLINE EINI_V EINI_FN(low)(EINI_V x, EINI_V y) {
+  const EINI_X(O) a = (EINI_X(O))x, b = (EINI_X(O))y;
+  return EINI_FN(pick)((EINI_VB)((a < b) | EINI_X(IS_NAN)(a)), x, y);
+}
+#endif  // EINI_KERNELS_PLAIN
+
+#if EINI_KERNELS == EINI_KERNELS_PARTIAL || EINI_KERNELS == EINI_KERNELS_PLAIN
+EINI_VAT EINI_INLINE EINI_V EINI_FN(loadm)(const EINI_VU *p, int m) {
+  EINI_V x = {0};
+  if (m == EINI_VW) return EINI_VLOAD(p);
+  memcpy(&x, p, (size_t)m * sizeof *p);
+  return x;
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(storem)(EINI_VU *p, int m, EINI_V x) {
+  if (m == EINI_VW) EINI_VSTORE(p, x);
+  else memcpy(p, &x, (size_t)m * sizeof *p);
+}
+#endif  // EINI_KERNELS_PARTIAL
+
+// ================================================================================================
+// >>dots-kernels  dot products and sums of the lanes of vectors, of one set
+// Of rows, of one long run, and with the sums' lanes added up.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_DIRECT
+// The sum of n values d apart, as a tree.
+EINI_INLINE EINI_VU EINI_FN(sum2)(const EINI_VU *p, int d) { return p[0] + p[d]; }
+EINI_INLINE EINI_VU EINI_FN(sum4)(const EINI_VU *p, int d) {
+  return EINI_FN(sum2)(p, d) + EINI_FN(sum2)(p + 2 * d, d);
+}
+EINI_INLINE EINI_VU EINI_FN(sum8)(const EINI_VU *p, int d) {
+  return EINI_FN(sum4)(p, d) + EINI_FN(sum4)(p + 4 * d, d);
+}
+EINI_INLINE EINI_VU EINI_FN(sum)(const int n, const EINI_VU *p, int d) {
+  return n == 16  ? EINI_FN(sum8)(p, d) + EINI_FN(sum8)(p + 8 * d, d)
+         : n == 8 ? EINI_FN(sum8)(p, d)
+         : n == 4 ? EINI_FN(sum4)(p, d)
+         : n == 2 ? EINI_FN(sum2)(p, d)
+                  : p[0];
+}
+
+EINI_VAT static void EINI_FN(dir_fold)(int rows, int planes, const void *p1, const void *p2, int ca,
+                                       int cx, void *yp) {
+  const int half = EINI_VW / 2;
+  const EINI_VU *s1 = (const EINI_VU *)p1, *s2 = (const EINI_VU *)p2;
+  EINI_VU *y = (EINI_VU *)yp;
+  for (int i = 0; i < rows; i++, s1 += EINI_VW, s2 += EINI_VW) {
+    if (planes == 1) {
+      y[i] += EINI_FN(sum)(EINI_VW, s1, 1);
+    } else {
+      const EINI_VU a = EINI_FN(sum)(half, s1, 2), b = EINI_FN(sum)(half, s1 + 1, 2);
+      const EINI_VU c = EINI_FN(sum)(half, s2, 2), d = EINI_FN(sum)(half, s2 + 1, 2);
+      y[2 * i] += ca != cx ? a + b : a - b;
+      y[2 * i + 1] += (cx ? 0 - c : c) + (ca ? 0 - d : d);
+    }
+  }
+}
+
+// In place in x.
+EINI_VAT static void EINI_FN(dir_join)(int64_t n, void *xp, const void *yp, int cv, int cs) {
+  EINI_VU *x = (EINI_VU *)xp;
+  const EINI_VU *y = (const EINI_VU *)yp;
+  for (int64_t i = 0; i < 2 * n; i += 2) {
+    const EINI_VU re = cv != cs ? x[i] + y[i + 1] : x[i] - y[i + 1];
+    x[i + 1] = (cv ? -x[i + 1] : x[i + 1]) + (cs ? -y[i] : y[i]);
+    x[i] = re;
+  }
+}
+
+// y[i] is the sum of the lanes of v[i] for as many i as there are lanes, in the order of `sum`:
+// pairs of vectors are added lane by lane until each lane has the sum of one.
+#if EINI_VW > 1 && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12))
+typedef EINI_VT EINI_FN(lanes) __attribute__((vector_size(EINI_VW * EINI_VBYTES)));
+// Lane l of every other g lanes of a, from lane h on, and of b, in turn.
+#define EINI_DIR_LANE(l, g, h) \
+  ((l) % (2 * (g)) < (g) ? 0 : EINI_VW) + (l) / (2 * (g)) * 2 * (g) + (l) % (g) + (h)
+#define EINI_DIR_LANES2(l, g, h) EINI_DIR_LANE(l, g, h), EINI_DIR_LANE((l) + 1, g, h)
+#define EINI_DIR_LANES4(l, g, h) EINI_DIR_LANES2(l, g, h), EINI_DIR_LANES2((l) + 2, g, h)
+#define EINI_DIR_LANES8(l, g, h) EINI_DIR_LANES4(l, g, h), EINI_DIR_LANES4((l) + 4, g, h)
+#if EINI_VW == 2
+#define EINI_DIR_LANES(g, h) EINI_DIR_LANES2(0, g, h)
+#elif EINI_VW == 4
+#define EINI_DIR_LANES(g, h) EINI_DIR_LANES4(0, g, h)
+#elif EINI_VW == 8
+#define EINI_DIR_LANES(g, h) EINI_DIR_LANES8(0, g, h)
+#else
+#define EINI_DIR_LANES(g, h) EINI_DIR_LANES8(0, g, h), EINI_DIR_LANES8(8, g, h)
+#endif  // EINI_VW
+#define EINI_DIR_HALF(i, g, h)                                                            \
+  (EINI_V)__builtin_shufflevector((EINI_FN(lanes))w[2 * (i)], (EINI_FN(lanes))w[2 * (i) + 1], \
+                                  EINI_DIR_LANES(g, h))
+#define EINI_DIR_PAIR1(i) w[i] = EINI_VADD(EINI_DIR_HALF(i, 1, 0), EINI_DIR_HALF(i, 1, 1));
+#define EINI_DIR_PAIR2(i) w[i] = EINI_VADD(EINI_DIR_HALF(i, 2, 0), EINI_DIR_HALF(i, 2, 2));
+#define EINI_DIR_PAIR4(i) w[i] = EINI_VADD(EINI_DIR_HALF(i, 4, 0), EINI_DIR_HALF(i, 4, 4));
+#define EINI_DIR_PAIR8(i) w[i] = EINI_VADD(EINI_DIR_HALF(i, 8, 0), EINI_DIR_HALF(i, 8, 8));
+EINI_VAT EINI_INLINE void EINI_FN(dir_each)(const EINI_V *v, EINI_VU *y) {
+  EINI_V w[16];
+  for (int i = 0; i < EINI_VW; i++) w[i] = v[i];
+  EINI_FIRST(EINI_VW / 2, EINI_DIR_PAIR1)
+#if EINI_VW > 2
+  EINI_FIRST(EINI_VW / 4, EINI_DIR_PAIR2)
+#endif
+#if EINI_VW > 4
+  EINI_FIRST(EINI_VW / 8, EINI_DIR_PAIR4)
+#endif
+#if EINI_VW > 8
+  EINI_FIRST(EINI_VW / 16, EINI_DIR_PAIR8)
+#endif
+  EINI_VSTORE(y, w[0]);
+}
+#undef EINI_DIR_PAIR8
+#undef EINI_DIR_PAIR4
+#undef EINI_DIR_PAIR2
+#undef EINI_DIR_PAIR1
+#undef EINI_DIR_HALF
+#undef EINI_DIR_LANES
+#undef EINI_DIR_LANES8
+#undef EINI_DIR_LANES4
+#undef EINI_DIR_LANES2
+#undef EINI_DIR_LANE
+#else  // no __builtin_shufflevector
+EINI_VAT EINI_INLINE void EINI_FN(dir_each)(const EINI_V *v, EINI_VU *y) {
+  for (int i = 0; i < EINI_VW; i++) y[i] = EINI_FN(sum)(EINI_VW, (const EINI_VU *)(v + i), 1);
+}
+#endif  // no __builtin_shufflevector
+
+// Rows of dot products: two sums each, so that bits do not depend on how many rows there are.
+#define EINI_DIR_ZERO(i) u[i] = v[i] = zero;
+#define EINI_DIR_DOT(i)                                \
+  u[i] = EINI_VFMA(EINI_VLOAD(a[i] + l), b0, u[i]); \
+  v[i] = EINI_VFMA(EINI_VLOAD(a[i] + l + EINI_VW), b1, v[i]);
+#define EINI_DIR_DOTM(i) u[i] = EINI_VFMA(EINI_VLOADM(a[i] + l, m), b0, u[i]);
+EINI_VAT EINI_INLINE void EINI_FN(dir_dot_rows)(const int R, const EINI_VU *const *a,
+                                                const EINI_VU *x, int64_t len, EINI_V *u,
+                                                EINI_V *v) {
+  int64_t l = 0;
+  for (; l + 2 * EINI_VW <= len; l += 2 * EINI_VW) {
+    const EINI_V b0 = EINI_VLOAD(x + l), b1 = EINI_VLOAD(x + l + EINI_VW);
+    EINI_FIRST(R, EINI_DIR_DOT)
+  }
+  for (; l < len; l += EINI_VW) {
+    const EINI_VM m = EINI_VMASK(eini_min64(len - l, EINI_VW));
+    const EINI_V b0 = EINI_VLOADM(x + l, m);
+    EINI_FIRST(R, EINI_DIR_DOTM)
+  }
+}
+
+#define EINI_DIR_ROW(i) a[i] = (const EINI_VU *)d->a + d->row[i] + d->run[r];
+#define EINI_DIR_PUT(i) EINI_VSTORE((EINI_VU *)d->sums + i * EINI_VW, EINI_VADD(u[i], v[i]));
+EINI_VAT EINI_INLINE void EINI_FN(dir_dots)(const eini_dir_dots *d, const int R) {
+  const int64_t len = d->len;
+  const EINI_V zero = EINI_VSET(0);
+  EINI_V u[8], v[8];
+  EINI_FIRST(R, EINI_DIR_ZERO)
+  for (int64_t r = 0; r < d->runs; r++) {
+    const EINI_VU *a[8];
+    EINI_FIRST(R, EINI_DIR_ROW)
+    EINI_FN(dir_dot_rows)(R, a, (const EINI_VU *)d->x + r * d->xrun, len, u, v);
+  }
+  EINI_FIRST(R, EINI_DIR_PUT)
+}
+#undef EINI_DIR_PUT
+#undef EINI_DIR_ROW
+EINI_VAT static void EINI_FN(dir_dots_1)(const eini_dir_dots *d) { EINI_FN(dir_dots)(d, 1); }
+EINI_VAT static void EINI_FN(dir_dots_4)(const eini_dir_dots *d) { EINI_FN(dir_dots)(d, 4); }
+
+// The same sums as those of dots and fold, without a call per row; R rows at once.
+#define EINI_DIR_ROW(i) a[i] = p + (g + i < d->rows ? i : 0) * step;
+#define EINI_DIR_PUT(i) s.v[g - r + i] = EINI_VADD(u[i], v[i]);
+EINI_VAT EINI_INLINE void EINI_FN(dir_even)(const eini_dir_even *d, const int R) {
+  const int rows = EINI_VW > R ? EINI_VW : R;
+  const int64_t step = d->step;
+  const EINI_V zero = EINI_VSET(0);
+  const EINI_VU *p = (const EINI_VU *)d->a, *x = (const EINI_VU *)d->x;
+  EINI_VU *y = (EINI_VU *)d->y;
+  union { EINI_V v[EINI_VW + 4]; EINI_VU t[(EINI_VW + 4) * EINI_VW]; } s;
+  for (int64_t r = 0; r < d->rows; r += rows) {
+    const int64_t to = eini_min64(d->rows, r + rows);
+    for (int64_t g = r; g < to; g += R, p += R * step) {
+      EINI_V u[8], v[8];
+      const EINI_VU *a[8];
+      EINI_FIRST(R, EINI_DIR_ROW)
+      EINI_FIRST(R, EINI_DIR_ZERO)
+      EINI_FN(dir_dot_rows)(R, a, x, d->len, u, v);
+      EINI_FIRST(R, EINI_DIR_PUT)
+    }
+    if (to - r == rows) {
+      for (int i = 0; i < rows; i += EINI_VW) EINI_FN(dir_each)(s.v + i, y + r + i);
+    } else {
+      for (int i = 0; i < to - r; i++) y[r + i] = EINI_FN(sum)(EINI_VW, s.t + i * EINI_VW, 1);
+    }
+  }
+}
+#undef EINI_DIR_PUT
+#undef EINI_DIR_ROW
+#undef EINI_DIR_ZERO
+EINI_VAT static void EINI_FN(dir_even_far)(const eini_dir_even *d) { EINI_FN(dir_even)(d, 1); }
+EINI_VAT static void EINI_FN(dir_even_near)(const eini_dir_even *d) { EINI_FN(dir_even)(d, 4); }
+
+// One long dot product: eight sums. far: it comes from memory, and some lines of one operand, then
+// as many of the other, are asked for at once. Read in turn, rows of memory that share a bank would
+// close one another.
+#define EINI_DIR_ZERO(i) u[i] = zero;
+#define EINI_DIR_DOT8(i) \
+  u[i] = EINI_VFMA(EINI_VLOAD(a + l + i * EINI_VW), EINI_VLOAD(x + l + i * EINI_VW), u[i]);
+#define EINI_DIR_FETCH8(i) EINI_FETCH((const char *)(a + l + i * EINI_VW) + ahead);
+EINI_VAT EINI_INLINE void EINI_FN(dir_long)(const eini_dir_dots *d, const int far) {
+  const int64_t burst = 512 / EINI_VBYTES;  // a multiple of eight vectors
+  const int64_t len = d->len, ahead = d->ahead, ask = far ? burst : 8 * EINI_VW;
+  const EINI_V zero = EINI_VSET(0);
+  EINI_V u[8];
+  EINI_FIRST(8, EINI_DIR_ZERO)
+  for (int64_t r = 0; r < d->runs; r++) {
+    const EINI_VU *a = (const EINI_VU *)d->a + d->row[0] + d->run[r];
+    const EINI_VU *x = (const EINI_VU *)d->x + r * d->xrun;
+    int64_t l = 0;
+    while (l + ask <= len) {
+      if (far) {
+        for (int64_t i = 0; i < 512; i += 64) EINI_FETCH((const char *)(a + l) + i);
+        for (int64_t i = 0; i < 512; i += 64) EINI_FETCH((const char *)(x + l) + i);
+      } else if (ahead) {
+        EINI_FIRST(8, EINI_DIR_FETCH8)
+      }
+      const int64_t end = l + ask;
+      do {
+        EINI_FIRST(8, EINI_DIR_DOT8)
+        l += 8 * EINI_VW;
+      } while (l < end);
+    }
+    for (; l < len; l += EINI_VW) {
+      const EINI_VM m = EINI_VMASK(eini_min64(len - l, EINI_VW));
+      if (!far && ahead) EINI_DIR_FETCH8(0)
+      u[0] = EINI_VFMA(EINI_VLOADM(a + l, m), EINI_VLOADM(x + l, m), u[0]);
+    }
+  }
+  const EINI_V even = EINI_VADD(EINI_VADD(u[0], u[4]), EINI_VADD(u[2], u[6]));
+  const EINI_V odd = EINI_VADD(EINI_VADD(u[1], u[5]), EINI_VADD(u[3], u[7]));
+  EINI_VSTORE((EINI_VU *)d->sums, EINI_VADD(even, odd));
+}
+#undef EINI_DIR_FETCH8
+#undef EINI_DIR_DOT8
+#undef EINI_DIR_DOTM
+#undef EINI_DIR_DOT
+#undef EINI_DIR_ZERO
+EINI_VAT static void EINI_FN(dir_long_near)(const eini_dir_dots *d) { EINI_FN(dir_long)(d, 0); }
+EINI_UNUSED EINI_VAT static void EINI_FN(dir_long_far)(const eini_dir_dots *d) {
+  EINI_FN(dir_long)(d, 1);
+}
+#endif  // EINI_KERNELS_DIRECT
+
+// ================================================================================================
+// >>direct-kernels  kernels of contractions without packing, of one set
+// Inline functions of R rows, R constant, and what is made of them: the table of the set.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_DIRECT
+#define EINI_DIR_P(i) p[i] = (const EINI_VU *)t->p + t->prow[i];
+#define EINI_DIR_ZERO1(i) x[i] = zero;
+#define EINI_DIR_ZERO3(i) x[i] = y[i] = z[i] = zero;
+
+// A row of L vectors, the last of them up to the mask.
+EINI_VAT EINI_INLINE void EINI_FN(dir_put)(const int L, EINI_VU *o, EINI_VM m, EINI_V x, EINI_V y,
+                                           EINI_V z) {
+  if (L > 1) EINI_VSTORE(o, x);
+  if (L > 2) EINI_VSTORE(o + EINI_VW, y);
+  EINI_VSTOREM(o + (L - 1) * EINI_VW, m, L == 1 ? x : L == 2 ? y : z);
+}
+
+// Adds up a tile along k: to rows x of one vector, x and y of two, or x, y and z of three. lanes:
+// p has vectors, too.
+#define EINI_DIR_ADD(i)                                                         \
+  {                                                                             \
+    const EINI_V c = lanes ? EINI_VLOADM(p[i] + k, m) : EINI_VSET(p[i][k]); \
+    x[i] = EINI_VFMA(c, b0, x[i]);                                              \
+    if (L > 1) y[i] = EINI_VFMA(c, b1, y[i]);                                   \
+    if (L > 2) z[i] = EINI_VFMA(c, b2, z[i]);                                   \
+    if (lanes) EINI_FETCH((const char *)(p[i] + k) + ahead);                    \
+  }
+EINI_VAT EINI_INLINE void EINI_FN(dir_add)(const int R, const int L, const int lanes, int64_t n,
+                                           const EINI_VU *const *p, int64_t k, int64_t pk,
+                                           const EINI_VU *b, int64_t qk, EINI_VM m, int64_t ahead,
+                                           EINI_V *x, EINI_V *y, EINI_V *z) {
+  for (; n > 0; n--, k += pk, b += qk) {
+    const EINI_V b0 = L > 1 ? EINI_VLOAD(b) : EINI_VLOADM(b, m);
+    const EINI_V b1 = L > 2   ? EINI_VLOAD(b + EINI_VW)
+                      : L > 1 ? EINI_VLOADM(b + EINI_VW, m)
+                              : b0;
+    const EINI_V b2 = L > 2 ? EINI_VLOADM(b + 2 * EINI_VW, m) : b0;
+    EINI_FIRST(R, EINI_DIR_ADD)
+  }
+}
+#undef EINI_DIR_ADD
+
+#define EINI_DIR_PUT(i) EINI_FN(dir_put)(L, o + t->orow[i], m, x[i], y[i], z[i]);
+EINI_VAT EINI_INLINE void EINI_FN(dir_tile)(const eini_dir_tile *t, const int L, const int R,
+                                            const int lanes) {
+  EINI_VU *o = (EINI_VU *)t->out;
+  const int64_t pk = t->pk, qk = t->qk, k0 = t->k0, k1 = t->k1;
+  const EINI_V zero = EINI_VSET(0);
+  const EINI_VU *p[8];
+  EINI_V x[8], y[8], z[8];
+  EINI_FIRST(R, EINI_DIR_P)
+  EINI_FIRST(R, EINI_DIR_ZERO3)
+  const EINI_VM m = EINI_VMASK(t->last);
+  for (int64_t h = 0; h < k1; h++) {
+    EINI_FN(dir_add)(R, L, lanes, k0, p, t->pk1[h], pk, (const EINI_VU *)t->q + t->qk1[h], qk, m,
+                     t->ahead, x, y, z);
+  }
+  EINI_FIRST(R, EINI_DIR_PUT)
+}
+#undef EINI_DIR_PUT
+
+// The sums of a group are in x, y, z, those of all groups in u, v, w. t is volatile so that what
+// outer loops need is read there and registers are left for sums.
+#define EINI_DIR_SCALED_P(i) p[i] = p0 + i * pe;
+#define EINI_DIR_SCALED_ZERO(i) u[i] = v[i] = w[i] = zero;
+#define EINI_DIR_SCALED_ADD(i)                \
+  {                                           \
+    const EINI_V c = EINI_VSET(s[i * se]);    \
+    u[i] = EINI_VFMA(c, x[i], u[i]);          \
+    if (L > 1) v[i] = EINI_VFMA(c, y[i], v[i]); \
+    if (L > 2) w[i] = EINI_VFMA(c, z[i], w[i]); \
+  }
+#define EINI_DIR_SCALED_PUT(i) EINI_FN(dir_put)(L, o + i * oe, m, u[i], v[i], w[i]);
+EINI_VAT EINI_INLINE void EINI_FN(dir_scaled)(const eini_dir_scaled *scaled, const int L,
+                                              const int R) {
+  const volatile eini_dir_scaled *t = scaled;
+  const EINI_V zero = EINI_VSET(0);
+  EINI_V x[8], y[8], z[8], u[8], v[8], w[8];
+  EINI_FIRST(R, EINI_DIR_SCALED_ZERO)
+  for (int64_t g = 0; g < t->groups; g++) {
+    EINI_FIRST(R, EINI_DIR_ZERO3)
+    for (int64_t h = 0; h < t->k1; h++) {
+      const int64_t pk = t->pk, qk = t->qk, pe = t->pe;
+      const EINI_VU *p0 = (const EINI_VU *)t->p + t->pg[g] + t->pk1[h], *p[8];
+      const EINI_VU *b = (const EINI_VU *)t->q + t->qg[g] + t->qk1[h];
+      const EINI_VM m = EINI_VMASK(t->last);
+      EINI_FIRST(R, EINI_DIR_SCALED_P)
+      EINI_FN(dir_add)(R, L, 0, t->k0, p, 0, pk, b, qk, m, 0, x, y, z);
+    }
+    const EINI_VU *s = (const EINI_VU *)t->s + t->sg[g];
+    const int64_t se = t->se;
+    EINI_FIRST(R, EINI_DIR_SCALED_ADD)
+  }
+  EINI_VU *o = (EINI_VU *)t->out;
+  const int64_t oe = t->oe;
+  const EINI_VM m = EINI_VMASK(t->last);
+  EINI_FIRST(R, EINI_DIR_SCALED_PUT)
+}
+#undef EINI_DIR_SCALED_PUT
+#undef EINI_DIR_SCALED_ADD
+#undef EINI_DIR_SCALED_ZERO
+#undef EINI_DIR_SCALED_P
+
+// Of elements e up to `to`, vectors from l on up to `end`: whole ones, or (part) the rest of a row
+// that the mask says, stored whole or (2) not.
+#define EINI_DIR_ADD(i) x[i] = EINI_VFMA(EINI_VSET(p[i][from]), b, x[i]);
+#define EINI_DIR_PUT(i)                           \
+  if (part < 2) EINI_VSTORE(o[i] + at, x[i]); \
+  else EINI_VSTOREM(o[i] + at, m, x[i]);
+EINI_VAT EINI_INLINE void EINI_FN(dir_band)(const eini_dir_bands *t, const int R, const int part,
+                                            const EINI_VU *const *p, EINI_VU *const *o, EINI_VM m,
+                                            int64_t begin, int64_t to, int64_t l) {
+  const int64_t depth = t->k, pe = t->pe, qe = t->qe, oe = t->oe, *pk = t->pk, *qk = t->qk;
+  const EINI_VU *q = (const EINI_VU *)t->q + l;
+  const EINI_V zero = EINI_VSET(0);
+  for (int64_t e = begin, at = begin * oe + l; e < to; e++, at += oe) {
+    EINI_V x[8];
+    EINI_FIRST(R, EINI_DIR_ZERO1)
+    for (int64_t k = 0; k < depth; k++) {
+      const EINI_VU *bp = q + qk[k] + e * qe;
+      const EINI_V b = part ? EINI_VLOADM(bp, m) : EINI_VLOAD(bp);
+      const int64_t from = e * pe + pk[k];
+      EINI_FIRST(R, EINI_DIR_ADD)
+    }
+    EINI_FIRST(R, EINI_DIR_PUT)
+  }
+}
+#undef EINI_DIR_PUT
+#undef EINI_DIR_ADD
+
+#define EINI_DIR_O(i) o[i] = (EINI_VU *)t->out + t->orow[i];
+EINI_VAT EINI_INLINE void EINI_FN(dir_bands)(const eini_dir_bands *t, const int R) {
+  const int64_t n = t->n, masked = eini_max64(t->masked, 0);
+  const int64_t whole = (t->len - 1) / EINI_VW * EINI_VW;
+  const EINI_VM m = EINI_VMASK(t->len - whole);
+  const EINI_VU *p[8];
+  EINI_VU *o[8];
+  EINI_FIRST(R, EINI_DIR_P)
+  EINI_FIRST(R, EINI_DIR_O)
+  EINI_FN(dir_band)(t, R, 1, p, o, m, 0, masked, whole);
+  EINI_FN(dir_band)(t, R, 2, p, o, m, masked, n, whole);
+  for (int64_t l = 0; l < whole; l += EINI_VW) EINI_FN(dir_band)(t, R, 0, p, o, m, 0, n, l);
+}
+#undef EINI_DIR_O
+
+#define EINI_DIR_ADD(i) x[i] = EINI_VFMA(EINI_VLOAD(p[i] + t->pk[k] + l), b, x[i]);
+#define EINI_DIR_PUT(i) EINI_VSTORE(o + t->orow[i] + l, x[i]);
+EINI_VAT EINI_INLINE void EINI_FN(dir_pairs)(const eini_dir_pairs *t, const int R) {
+  EINI_VU *o = (EINI_VU *)t->out;
+  const EINI_V zero = EINI_VSET(0);
+  const EINI_VU *p[8];
+  EINI_FIRST(R, EINI_DIR_P)
+  for (int64_t l = 0; l < t->n; l += EINI_VW) {
+    EINI_V x[8];
+    EINI_FIRST(R, EINI_DIR_ZERO1)
+    for (int64_t k = 0; k < t->k; k++) {
+      const EINI_V b = EINI_VLOAD((const EINI_VU *)t->q + t->qk[k] + l);
+      EINI_FIRST(R, EINI_DIR_ADD)
+    }
+    EINI_FIRST(R, EINI_DIR_PUT)
+  }
+}
+#undef EINI_DIR_PUT
+#undef EINI_DIR_ADD
+#undef EINI_DIR_ZERO3
+#undef EINI_DIR_ZERO1
+#undef EINI_DIR_P
+
+// for l: for i < G: y[l] += x[i] * a[i][l], in this order; U vectors at once.
+#define EINI_DIR_A(i) a[i] = (const EINI_VU *)ap[i], x[i] = EINI_VSET(((const EINI_VU *)xp)[i]);
+#define EINI_DIR_BEGIN(i) u[i] = first ? zero : EINI_VLOAD(y + l + i * EINI_VW);
+#define EINI_DIR_ADD(i)                                                          \
+  u[0] = EINI_VFMA(x[i], EINI_VLOAD(a[i] + l), u[0]);                            \
+  u[1] = EINI_VFMA(x[i], EINI_VLOAD(a[i] + l + EINI_VW), u[1]);                  \
+  if (U > 2) u[2] = EINI_VFMA(x[i], EINI_VLOAD(a[i] + l + 2 * EINI_VW), u[2]); \
+  if (U > 2) u[3] = EINI_VFMA(x[i], EINI_VLOAD(a[i] + l + 3 * EINI_VW), u[3]);
+#define EINI_DIR_ADDM(i) u[0] = EINI_VFMA(x[i], EINI_VLOADM(a[i] + l, m), u[0]);
+#define EINI_DIR_PUT(i) EINI_VSTORE(y + l + i * EINI_VW, u[i]);
+EINI_VAT EINI_INLINE void EINI_FN(dir_axpy)(const int G, const int U, int64_t n, int first,
+                                            const char *const *ap, const void *xp, void *yp) {
+  EINI_VU *y = (EINI_VU *)yp;
+  const EINI_V zero = EINI_VSET(0);
+  const EINI_VU *a[8];
+  EINI_V x[8], u[8];
+  int64_t l = 0;
+  EINI_FIRST(G, EINI_DIR_A)
+  for (; l + U * EINI_VW <= n; l += U * EINI_VW) {
+    EINI_FIRST(U, EINI_DIR_BEGIN)
+    EINI_FIRST(G, EINI_DIR_ADD)
+    EINI_FIRST(U, EINI_DIR_PUT)
+  }
+  for (; l < n; l += EINI_VW) {
+    const EINI_VM m = EINI_VMASK(eini_min64(n - l, EINI_VW));
+    EINI_DIR_BEGIN(0)
+    EINI_FIRST(G, EINI_DIR_ADDM)
+    EINI_VSTORE(y + l, u[0]);
+  }
+}
+#undef EINI_DIR_PUT
+#undef EINI_DIR_ADDM
+#undef EINI_DIR_ADD
+#undef EINI_DIR_BEGIN
+#undef EINI_DIR_A
+
+// The same for two vectors x at once, the second with sums in the second y.
+#define EINI_DIR_A(i)                             \
+  a[i] = (const EINI_VU *)ap[i];                  \
+  x[i] = EINI_VSET(((const EINI_VU *)xp)[i]); \
+  z[i] = EINI_VSET(((const EINI_VU *)xbp)[i]);
+#define EINI_DIR_ADD(i)                       \
+  u = EINI_VFMA(x[i], EINI_VLOAD(a[i] + l), u); \
+  v = EINI_VFMA(z[i], EINI_VLOAD(a[i] + l), v);
+#define EINI_DIR_ADDM(i)                          \
+  u = EINI_VFMA(x[i], EINI_VLOADM(a[i] + l, m), u); \
+  v = EINI_VFMA(z[i], EINI_VLOADM(a[i] + l, m), v);
+EINI_VAT EINI_INLINE void EINI_FN(dir_axpy2)(const int G, int64_t n, int first,
+                                             const char *const *ap, const void *xp,
+                                             const void *xbp, void *yp, void *ybp) {
+  EINI_VU *y = (EINI_VU *)yp, *yb = (EINI_VU *)ybp;
+  const EINI_V zero = EINI_VSET(0);
+  const EINI_VU *a[8];
+  EINI_V x[8], z[8];
+  EINI_FIRST(G, EINI_DIR_A)
+  int64_t l = 0;
+  for (; l + EINI_VW <= n; l += EINI_VW) {
+    EINI_V u = zero, v = zero;
+    if (!first) u = EINI_VLOAD(y + l), v = EINI_VLOAD(yb + l);
+    EINI_FIRST(G, EINI_DIR_ADD)
+    EINI_VSTORE(y + l, u);
+    EINI_VSTORE(yb + l, v);
+  }
+  if (l < n) {
+    const EINI_VM m = EINI_VMASK(n - l);
+    EINI_V u = zero, v = zero;
+    if (!first) u = EINI_VLOADM(y + l, m), v = EINI_VLOADM(yb + l, m);
+    EINI_FIRST(G, EINI_DIR_ADDM)
+    EINI_VSTOREM(y + l, m, u);
+    EINI_VSTOREM(yb + l, m, v);
+  }
+}
+#undef EINI_DIR_ADDM
+#undef EINI_DIR_ADD
+#undef EINI_DIR_A
+
+EINI_VAT static void EINI_FN(dir_mul)(const eini_dir_mul *d) {
+  const int64_t len = d->len, runs = d->runs, whole = (len - 1) / EINI_VW * EINI_VW;
+  const int64_t *ao = d->aoff, *bo = d->boff;
+  const EINI_VU *a = (const EINI_VU *)d->a, *b = (const EINI_VU *)d->b;
+  const EINI_VM m = EINI_VMASK(len - whole);
+  EINI_VU *y = (EINI_VU *)d->y;
+  for (int64_t r = 0; r < runs; r++, y += d->step) {
+    const EINI_VU *u = a + ao[r], *v = b + bo[r];
+    int64_t l = 0;
+    EINI_FETCH((const char *)u + d->ahead[0]);
+    EINI_FETCH((const char *)v + d->ahead[1]);
+    for (; l < whole; l += EINI_VW) EINI_FETCH((const char *)(u + l) + d->ahead[0] + 64);
+    l = 0;
+    if (d->sa && d->sb) {
+      for (; l < whole; l += EINI_VW)
+        EINI_VSTORE(y + l, EINI_VMUL(EINI_VLOAD(u + l), EINI_VLOAD(v + l)));
+      EINI_VSTOREM(y + l, m, EINI_VMUL(EINI_VLOADM(u + l, m), EINI_VLOADM(v + l, m)));
+    } else {
+      const EINI_V w = EINI_VSET(*v);
+      for (; l < whole; l += EINI_VW) EINI_VSTORE(y + l, EINI_VMUL(EINI_VLOAD(u + l), w));
+      EINI_VSTOREM(y + l, m, EINI_VMUL(EINI_VLOADM(u + l, m), w));
+    }
+  }
+}
+
+EINI_VAT static void EINI_FN(dir_t1_1)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 1, 0); }
+EINI_VAT static void EINI_FN(dir_t2_1)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 1, 0); }
+EINI_VAT static void EINI_FN(dir_t3_1)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 1, 0); }
+EINI_VAT static void EINI_FN(dir_lane_1)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 1, 1); }
+EINI_VAT static void EINI_FN(dir_pairs_1)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 1); }
+EINI_VAT static void EINI_FN(dir_t1_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 2, 0); }
+EINI_VAT static void EINI_FN(dir_t2_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 2, 0); }
+EINI_VAT static void EINI_FN(dir_t3_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 2, 0); }
+EINI_VAT static void EINI_FN(dir_lane_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 2, 1); }
+EINI_VAT static void EINI_FN(dir_pairs_2)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 2); }
+EINI_VAT static void EINI_FN(dir_t1_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 3, 0); }
+EINI_VAT static void EINI_FN(dir_t2_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 3, 0); }
+EINI_VAT static void EINI_FN(dir_t3_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 3, 0); }
+EINI_VAT static void EINI_FN(dir_lane_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 3, 1); }
+EINI_VAT static void EINI_FN(dir_pairs_3)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 3); }
+EINI_VAT static void EINI_FN(dir_t1_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 4, 0); }
+EINI_VAT static void EINI_FN(dir_t2_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 4, 0); }
+EINI_VAT static void EINI_FN(dir_t3_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 4, 0); }
+EINI_VAT static void EINI_FN(dir_lane_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 4, 1); }
+EINI_VAT static void EINI_FN(dir_pairs_4)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 4); }
+#if EINI_VREGS == 32
+EINI_VAT static void EINI_FN(dir_t1_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 8, 0); }
+EINI_VAT static void EINI_FN(dir_t2_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 8, 0); }
+EINI_VAT static void EINI_FN(dir_t3_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 8, 0); }
+EINI_VAT static void EINI_FN(dir_lane_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 8, 1); }
+EINI_VAT static void EINI_FN(dir_pairs_8)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 8); }
+#define EINI_DIR_ROWS 8
+#define EINI_DIR_LAST(name) EINI_FN(name##_8)
+#else  // EINI_VREGS
+#define EINI_DIR_ROWS 4
+#define EINI_DIR_LAST(name) NULL
+#endif
+EINI_VAT static void EINI_FN(dir_bands_1)(const eini_dir_bands *t) { EINI_FN(dir_bands)(t, 1); }
+EINI_VAT static void EINI_FN(dir_bands_2)(const eini_dir_bands *t) { EINI_FN(dir_bands)(t, 2); }
+EINI_VAT static void EINI_FN(dir_bands_3)(const eini_dir_bands *t) { EINI_FN(dir_bands)(t, 3); }
+EINI_VAT static void EINI_FN(dir_bands_4)(const eini_dir_bands *t) { EINI_FN(dir_bands)(t, 4); }
+EINI_VAT static void EINI_FN(dir_scaled_1_1)(const eini_dir_scaled *t) {
+  EINI_FN(dir_scaled)(t, 1, 1);
+}
+EINI_VAT static void EINI_FN(dir_scaled_2_1)(const eini_dir_scaled *t) {
+  EINI_FN(dir_scaled)(t, 2, 1);
+}
+EINI_VAT static void EINI_FN(dir_scaled_3_1)(const eini_dir_scaled *t) {
+  EINI_FN(dir_scaled)(t, 3, 1);
+}
+EINI_VAT static void EINI_FN(dir_scaled_1_8)(const eini_dir_scaled *t) {
+  EINI_FN(dir_scaled)(t, 1, 8);
+}
+EINI_VAT static void EINI_FN(dir_scaled_2_4)(const eini_dir_scaled *t) {
+  EINI_FN(dir_scaled)(t, 2, 4);
+}
+EINI_VAT static void EINI_FN(dir_scaled_3_4)(const eini_dir_scaled *t) {
+  EINI_FN(dir_scaled)(t, 3, 4);
+}
+EINI_VAT static void EINI_FN(dir_axpy_1)(int64_t n, int first, const char *const *a,
+                                         const void *x, void *y) {
+  EINI_FN(dir_axpy)(1, 4, n, first, a, x, y);
+}
+EINI_VAT static void EINI_FN(dir_axpy_2)(int64_t n, int first, const char *const *a,
+                                         const void *x, void *y) {
+  EINI_FN(dir_axpy)(2, 4, n, first, a, x, y);
+}
+EINI_VAT static void EINI_FN(dir_axpy_4)(int64_t n, int first, const char *const *a,
+                                         const void *x, void *y) {
+  EINI_FN(dir_axpy)(4, 4, n, first, a, x, y);
+}
+EINI_VAT static void EINI_FN(dir_axpy_8)(int64_t n, int first, const char *const *a,
+                                         const void *x, void *y) {
+  EINI_FN(dir_axpy)(8, 2, n, first, a, x, y);
+}
+EINI_VAT static void EINI_FN(dir_axpy2_1)(int64_t n, int first, const char *const *a,
+                                          const void *x, const void *x2, void *y,
+                                          void *y2) {
+  EINI_FN(dir_axpy2)(1, n, first, a, x, x2, y, y2);
+}
+EINI_VAT static void EINI_FN(dir_axpy2_8)(int64_t n, int first, const char *const *a,
+                                          const void *x, const void *x2, void *y,
+                                          void *y2) {
+  EINI_FN(dir_axpy2)(8, n, first, a, x, x2, y, y2);
+}
+
+#define EINI_DIR_FNS(name) \
+  {EINI_FN(name##_1), EINI_FN(name##_2), EINI_FN(name##_3), EINI_FN(name##_4), EINI_DIR_LAST(name)}
+static const eini_dir_kern EINI_FN(dir_kern) = {
+    EINI_VW, EINI_VBYTES, EINI_DIR_ROWS,
+    {EINI_DIR_FNS(dir_t1), EINI_DIR_FNS(dir_t2), EINI_DIR_FNS(dir_t3)},
+    EINI_DIR_FNS(dir_lane),
+    {EINI_FN(dir_axpy_1), EINI_FN(dir_axpy_2), EINI_FN(dir_axpy_4), EINI_FN(dir_axpy_8)},
+    EINI_FAR(dir_axpy_1), EINI_FN(dir_axpy2_1), EINI_FN(dir_axpy2_8),
+    EINI_FN(dir_dots_1), EINI_FN(dir_dots_4), EINI_FN(dir_long_near), EINI_FAR(dir_long_far),
+    EINI_FN(dir_fold), EINI_FN(dir_join), EINI_FN(dir_even_far), EINI_FN(dir_even_near),
+    EINI_FN(dir_mul), EINI_DIR_FNS(dir_pairs),
+    {EINI_FN(dir_bands_1), EINI_FN(dir_bands_2), EINI_FN(dir_bands_3), EINI_FN(dir_bands_4)},
+    {{EINI_FN(dir_scaled_1_1), EINI_FN(dir_scaled_1_8)},
+     {EINI_FN(dir_scaled_2_1), EINI_FN(dir_scaled_2_4)},
+     {EINI_FN(dir_scaled_3_1), EINI_FN(dir_scaled_3_4)}}};
+#undef EINI_DIR_FNS
+#undef EINI_DIR_LAST
+#undef EINI_DIR_ROWS
+#endif  // EINI_KERNELS_DIRECT
+
+// ================================================================================================
+// >>sums-kernels  sums and extrema over one operand, of one set
+// op: 0 for sums, 1 for maxima, 2 for minima, constant once it is inlined.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_SUMS
+EINI_VAT EINI_INLINE EINI_V EINI_FN(sums_op)(const int op, EINI_V x, EINI_V y) {
+  return op == 0 ? EINI_VADD(x, y) : op == 1 ? EINI_VTOP(x, y) : EINI_VLOW(x, y);
+}
+
+// The other chains of an extremum start with the first one's vector, and its last vector is a whole
+// one: some of it is seen twice.
+EINI_VAT EINI_INLINE void EINI_FN(sums_along)(const int op, int64_t runs, int64_t step, int64_t to,
+                                              int64_t len, const void *xp, void *sums) {
+  const EINI_V zero = EINI_VSET(0);
+  const EINI_VU *x = (const EINI_VU *)xp;
+  EINI_VU *y = (EINI_VU *)sums;
+  for (int64_t r = 0; r < runs; r++, x += step, y += to) {
+    EINI_V u = EINI_VLOAD(y), u1 = op == 0 ? zero : u, u2 = u1, u3 = u1;
+    int64_t l = 0;
+    for (; l + 4 * EINI_VW <= len; l += 4 * EINI_VW) {
+      u = EINI_FN(sums_op)(op, u, EINI_VLOAD(x + l));
+      u1 = EINI_FN(sums_op)(op, u1, EINI_VLOAD(x + l + EINI_VW));
+      u2 = EINI_FN(sums_op)(op, u2, EINI_VLOAD(x + l + 2 * EINI_VW));
+      u3 = EINI_FN(sums_op)(op, u3, EINI_VLOAD(x + l + 3 * EINI_VW));
+    }
+    for (; l + EINI_VW <= len; l += EINI_VW)
+      u1 = EINI_FN(sums_op)(op, u1, EINI_VLOAD(x + l));
+    if (l < len && op == 0) u2 = EINI_VADD(u2, EINI_VLOADM(x + l, EINI_VMASK(len - l)));
+    if (l < len && op != 0) u2 = EINI_FN(sums_op)(op, u2, EINI_VLOAD(x + len - EINI_VW));
+    u = EINI_FN(sums_op)(op, u, u1), u2 = EINI_FN(sums_op)(op, u2, u3);
+    EINI_VSTORE(y, EINI_FN(sums_op)(op, u, u2));
+  }
+}
+
+// Of as many n vectors as there are, from l on: how far it came.
+#define EINI_SUMS_GET(i) u[i] = EINI_VLOAD(y + l + i * EINI_VW);
+#define EINI_SUMS_ADD(i) u[i] = EINI_FN(sums_op)(op, u[i], EINI_VLOAD(a + i * EINI_VW));
+#define EINI_SUMS_PUT(i) EINI_VSTORE(y + l + i * EINI_VW, u[i]);
+EINI_VAT EINI_INLINE int64_t EINI_FN(sums_by)(const int op, const int n, int64_t l, int64_t runs,
+                                              int64_t step, int64_t len, const EINI_VU *x,
+                                              EINI_VU *y) {
+  for (; l + n * EINI_VW <= len; l += n * EINI_VW) {
+    const EINI_VU *a = x + l;
+    EINI_V u[8];
+    EINI_FIRST(n, EINI_SUMS_GET)
+    for (int64_t r = 0; r < runs; r++, a += step) { EINI_FIRST(n, EINI_SUMS_ADD) }
+    EINI_FIRST(n, EINI_SUMS_PUT)
+  }
+  return l;
+}
+#undef EINI_SUMS_PUT
+#undef EINI_SUMS_ADD
+#undef EINI_SUMS_GET
+
+// Longer runs are read four at a time: the sums stay in registers.
+EINI_VAT EINI_INLINE void EINI_FN(sums_down)(const int op, int64_t runs, int64_t step, int64_t len,
+                                             const void *xp, void *sums) {
+  const EINI_VU *x = (const EINI_VU *)xp;
+  EINI_VU *y = (EINI_VU *)sums;
+  for (int64_t few; runs > 0; runs -= few, x += few * step) {
+    few = len <= 8 * EINI_VW || runs < 4 ? runs : 4;
+    int64_t l = EINI_FN(sums_by)(op, 8, 0, few, step, len, x, y);
+    l = EINI_FN(sums_by)(op, 4, l, few, step, len, x, y);
+    l = EINI_FN(sums_by)(op, 2, l, few, step, len, x, y);
+    l = EINI_FN(sums_by)(op, 1, l, few, step, len, x, y);
+    if (l == len) continue;
+    const EINI_VM m = EINI_VMASK(len - l);
+    const EINI_VU *a = x + l;
+    EINI_V u = EINI_VLOADM(y + l, m);
+    for (int64_t r = 0; r < few; r++, a += step) u = EINI_FN(sums_op)(op, u, EINI_VLOADM(a, m));
+    EINI_VSTOREM(y + l, m, u);
+  }
+}
+
+// Lanes are halved in memory, all sums together.
+EINI_VAT EINI_INLINE void EINI_FN(sums_end)(const int op, int64_t n, int along, void *sums,
+                                            const void *one, void *yp) {
+  EINI_VU *s = (EINI_VU *)sums, *y = (EINI_VU *)yp;
+  const EINI_VU c = *(const EINI_VU *)one;
+  const int64_t step = along ? EINI_VW : 1;
+  for (int64_t w = along ? EINI_VW / 2 : 0; w > 0; w /= 2) {
+    for (int64_t i = 0; i < n * step; i += step)
+      EINI_VSTORE(s + i, EINI_FN(sums_op)(op, EINI_VLOAD(s + i), EINI_VLOAD(s + i + w)));
+  }
+  for (int64_t i = 0; i < n; i++) y[i] = s[i * step] + c;
+}
+
+EINI_UNUSED
+EINI_VAT static void EINI_FN(sums_along_sum)(int64_t runs, int64_t step, int64_t to, int64_t len,
+                                             const void *x, void *y) {
+  EINI_FN(sums_along)(0, runs, step, to, len, x, y);
+}
+EINI_VAT static void EINI_FN(sums_down_sum)(int64_t runs, int64_t step, int64_t to, int64_t len,
+                                            const void *x, void *y) {
+  (void)to;
+  EINI_FN(sums_down)(0, runs, step, len, x, y);
+}
+EINI_VAT static void EINI_FN(sums_along_max)(int64_t runs, int64_t step, int64_t to, int64_t len,
+                                             const void *x, void *y) {
+  EINI_FN(sums_along)(1, runs, step, to, len, x, y);
+}
+EINI_VAT static void EINI_FN(sums_down_max)(int64_t runs, int64_t step, int64_t to, int64_t len,
+                                            const void *x, void *y) {
+  (void)to;
+  EINI_FN(sums_down)(1, runs, step, len, x, y);
+}
+EINI_VAT static void EINI_FN(sums_end_max)(int64_t n, int along, void *s, const void *one,
+                                           void *y) {
+  EINI_FN(sums_end)(1, n, along, s, one, y);
+}
+EINI_VAT static void EINI_FN(sums_along_min)(int64_t runs, int64_t step, int64_t to, int64_t len,
+                                             const void *x, void *y) {
+  EINI_FN(sums_along)(2, runs, step, to, len, x, y);
+}
+EINI_VAT static void EINI_FN(sums_down_min)(int64_t runs, int64_t step, int64_t to, int64_t len,
+                                            const void *x, void *y) {
+  (void)to;
+  EINI_FN(sums_down)(2, runs, step, len, x, y);
+}
+EINI_VAT static void EINI_FN(sums_end_min)(int64_t n, int along, void *s, const void *one,
+                                           void *y) {
+  EINI_FN(sums_end)(2, n, along, s, one, y);
+}
+static const eini_dir_sums_kern EINI_FN(sums_kern)[] = {
+    {EINI_FAR(sums_along_sum), EINI_FN(sums_down_sum), NULL},
+    {EINI_FN(sums_along_max), EINI_FN(sums_down_max), EINI_FN(sums_end_max)},
+    {EINI_FN(sums_along_min), EINI_FN(sums_down_min), EINI_FN(sums_end_min)}};
+#endif  // EINI_KERNELS_SUMS
+
+// ================================================================================================
 // >>kernels-end  the end of what is compiled for each set
 // The words and the set go; EINI_KERNELS stays for the next one.
 // ================================================================================================
@@ -14188,6 +14460,14 @@ EINI_VAT static void EINI_FN(turn)(int64_t n, const void *src, const int64_t *r,
 #undef EINI_VBSUB
 #undef EINI_VSHR
 #undef EINI_VSHL
+#undef EINI_VU
+#undef EINI_VREGS
+#undef EINI_VM
+#undef EINI_VMASK
+#undef EINI_VLOADM
+#undef EINI_VSTOREM
+#undef EINI_FIRST
+#undef EINI_FAR
 #undef EINI_FN
 #undef EINI_VEC
 #endif  // EINI_KERNELS

@@ -46,6 +46,10 @@
 // Which of them.
 #define EINI_KERNELS_EXP 1
 #define EINI_KERNELS_TURN 2
+#define EINI_KERNELS_PLAIN 3
+#define EINI_KERNELS_PARTIAL 4
+#define EINI_KERNELS_DIRECT 5
+#define EINI_KERNELS_SUMS 6
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)

@@ -32,19 +32,17 @@ static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == E
 
 static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #if EINI_CPU_X86
-  static const eini_dir_kern *const avx2[4] = {&eini_dir_avx2_f32_kern, &eini_dir_avx2_f64_kern,
-                                               &eini_dir_avx2_i32_kern, &eini_dir_avx2_i64_kern};
-  static const eini_dir_kern *const avx512[4] = {
-      &eini_dir_avx512_f32_kern, &eini_dir_avx512_f64_kern, &eini_dir_avx2_i32_kern,
-      &eini_dir_avx2_i64_kern};
+  static const eini_dir_kern *const avx2[4] = {&eini_dir_kern_ys, &eini_dir_kern_yd,
+                                               &eini_dir_kern_yi, &eini_dir_kern_yl};
+  static const eini_dir_kern *const avx512[4] = {&eini_dir_kern_zs, &eini_dir_kern_zd,
+                                                 &eini_dir_kern_yi, &eini_dir_kern_yl};
 #else
-  static const eini_dir_kern *const plain[4] = {
-      &eini_dir_plain_f32_kern, &eini_dir_plain_f64_kern, &eini_dir_plain_i32_kern,
-      &eini_dir_plain_i64_kern};
+  static const eini_dir_kern *const plain[4] = {&eini_dir_kern_cs, &eini_dir_kern_cd,
+                                                &eini_dir_kern_ci, &eini_dir_kern_cl};
 #endif
 #if EINI_CPU_NEON
-  static const eini_dir_kern *const neon[4] = {&eini_dir_neon_f32_kern, &eini_dir_neon_f64_kern,
-                                               &eini_dir_neon_i32_kern, &eini_dir_neon_i64_kern};
+  static const eini_dir_kern *const neon[4] = {&eini_dir_kern_ns, &eini_dir_kern_nd,
+                                               &eini_dir_kern_ni, &eini_dir_kern_nl};
 #endif
   int t;
   switch (type) {
@@ -260,7 +258,7 @@ static int64_t eini_dir_run(const eini_dir_index *x, int stream, int64_t step) {
 static void eini_dir_gather(const char *src, const int64_t *off, int64_t n, int unit, char *dst) {
   for (int64_t i = 0; i < n; i++) {
     switch (unit) {
-      case 4: ((eini_dir_i32 *)dst)[i] = ((const eini_dir_i32 *)src)[off[i]]; break;
+      case 4: ((eini_any_i32 *)dst)[i] = ((const eini_any_i32 *)src)[off[i]]; break;
       case 8: memcpy(dst + 8 * i, src + 8 * off[i], 8); break;
       default: memcpy(dst + 16 * i, src + 16 * off[i], 16);
     }
@@ -366,7 +364,7 @@ static void eini_dir_fetch(eini_dir_job *j, int s0, const eini_dir_index *rows, 
 static void eini_dir_scatter(const char *src, int64_t n, int64_t step, int unit, char *dst) {
   for (int64_t i = 0; i < n; i++) {
     switch (unit) {
-      case 4: ((eini_dir_i32 *)dst)[i * step] = ((const eini_dir_i32 *)src)[i]; break;
+      case 4: ((eini_any_i32 *)dst)[i * step] = ((const eini_any_i32 *)src)[i]; break;
       case 8: memcpy(dst + 8 * i * step, src + 8 * i, 8); break;
       default: memcpy(dst + 16 * i * step, src + 16 * i, 16);
     }
@@ -405,29 +403,6 @@ static void eini_dir_put(eini_dir_job *j, int64_t n, const char *folds, const in
 static int eini_dir_conj(const eini_dir_job *j, int s0) {
   const ein_side *s = s0 ? &j->c->q : &j->c->p;
   return s->form == EIN_FORM_PLAIN && s->conj;
-}
-
-// Complex sums from real ones: x are the sums of vectors times real parts of scalars, y the same
-// with imaginary parts; sv, ss: -1 where vectors or scalars are conjugated. In place in x.
-#define EINI_DIR_JOIN(name, T)                                                          \
-  static void name(int64_t n, T *x, const T *y, T sv, T ss) {                           \
-    for (int64_t i = 0; i < n; i++) {                                                   \
-      T re = x[2 * i] - sv * ss * y[2 * i + 1], im = sv * x[2 * i + 1] + ss * y[2 * i]; \
-      x[2 * i] = re, x[2 * i + 1] = im;                                                 \
-    }                                                                                   \
-  }
-EINI_DIR_JOIN(eini_dir_join_f32, eini_dir_f32)
-EINI_DIR_JOIN(eini_dir_join_f64, eini_dir_f64)
-
-static void eini_dir_join(const eini_dir_job *j, int64_t n, char *x, const char *y, int cv,
-                          int cs) {
-  if (j->kern->size == 4) {
-    eini_dir_join_f32(n, (eini_dir_f32 *)x, (const eini_dir_f32 *)y, cv ? -1.0f : 1.0f,
-                      cs ? -1.0f : 1.0f);
-  } else {
-    eini_dir_join_f64(n, (eini_dir_f64 *)x, (const eini_dir_f64 *)y, cv ? -1.0 : 1.0,
-                      cs ? -1.0 : 1.0);
-  }
 }
 
 // The part of scratch that fetch and put use.

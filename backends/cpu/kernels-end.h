@@ -41,6 +41,14 @@
 #undef EINI_VBSUB
 #undef EINI_VSHR
 #undef EINI_VSHL
+#undef EINI_VU
+#undef EINI_VREGS
+#undef EINI_VM
+#undef EINI_VMASK
+#undef EINI_VLOADM
+#undef EINI_VSTOREM
+#undef EINI_FIRST
+#undef EINI_FAR
 #undef EINI_FN
 #undef EINI_VEC
 #endif  // EINI_KERNELS

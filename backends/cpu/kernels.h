@@ -45,4 +45,19 @@
 #define EINI_VBSUB EINI_X(BSUB)
 #define EINI_VSHR EINI_X(SHR)
 #define EINI_VSHL EINI_X(SHL)
+#define EINI_VU EINI_X(U)
+#define EINI_VREGS EINI_X(REGS)
+#define EINI_VM EINI_X(M)
+#define EINI_VMASK EINI_X(MASK)
+#define EINI_VLOADM EINI_X(LOADM)
+#define EINI_VSTOREM EINI_X(STOREM)
 #define EINI_FN(name) EINI_CAT(eini_##name##_, EINI_X(TAG))
+#define EINI_FAR(name) EINI_CAT(eini_##name##_, EINI_X(FAR))  // of the set FAR
+// The statements X(0), X(1), .. of the first n up to 8, n constant once it is inlined. In loops
+// over arrays some compilers would leave vectors in memory.
+#define EINI_FIRST(n, X)                                                                     \
+  { X(0) }                                                                                   \
+  if ((n) > 1) { X(1) }                                                                      \
+  if ((n) > 2) { X(2) }                                                                      \
+  if ((n) > 3) { X(3) }                                                                      \
+  if ((n) > 4) { X(4) X(5) X(6) X(7) }

@@ -28,10 +28,11 @@
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
 //                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
 //                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
-//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
-//                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
-//                 >>lanes >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>turn-kernels >>kernels-end
+//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
+//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
+//                 >>families >>measure >>cpu-public
+//   kernels       >>kernels >>exp-kernels >>turn-kernels >>vectors-kernels >>dots-kernels
+//                 >>direct-kernels >>sums-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //

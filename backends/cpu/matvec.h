@@ -259,7 +259,7 @@ static void eini_dir_mv_by_columns(eini_dir_mv *v) {
       eini_dir_mv_axpy(v, a, rn, kn, k == 0);
     }
     if (j->planes == 2) {
-      eini_dir_join(j, rn, v->y, v->y2, eini_dir_conj(j, v->a), eini_dir_conj(j, v->x));
+      j->kern->join(rn, v->y, v->y2, eini_dir_conj(j, v->a), eini_dir_conj(j, v->x));
     }
     eini_dir_mv_put(v, r, rn, v->y);
   }

@@ -399,7 +399,7 @@ static void eini_dir_nest_block(eini_dir_nest *v, int64_t m0, int64_t mb, int64_
   if (direct) return;
   for (int64_t i = 0; p == 2 && i < mb; i++) {
     char *row = v->tile + i * line;
-    eini_dir_join(j, nb, row, row + line / 2, eini_dir_conj(j, v->b), eini_dir_conj(j, v->a));
+    j->kern->join(nb, row, row + line / 2, eini_dir_conj(j, v->b), eini_dir_conj(j, v->a));
   }
   eini_dir_nest_put(v, m0, mb, n0, nb, line);
 }

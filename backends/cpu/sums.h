@@ -17,193 +17,55 @@ typedef struct eini_dir_sums_kern {
   void (*end)(int64_t n, int along, void *sums, const void *one, void *y);
 } eini_dir_sums_kern;
 
-// x where it is greater or NaN, else y: vectors select by masks.
-#if defined(__GNUC__) || defined(__clang__)
-#define EINI_SUMS_PICK(S, m) \
-  const S##_I p = (S##_I)(m); \
-  return (S##_V)(((S##_I)x & p) | ((S##_I)y & ~p));
-#else
-#define EINI_SUMS_PICK(S, m) return (m) ? x : y;
-#endif
-#define EINI_SUMS_PICKS(S, I, C)                                                            \
-  EINI_DIR_VEC(S##_I, I, 16)                                                                \
-  EINI_INLINE S##_V S##_max(S##_V x, S##_V y) {                                             \
-    EINI_SUMS_PICK(S, ((C)x > (C)y) | (x != x))                                             \
-  }                                                                                         \
-  EINI_INLINE S##_V S##_min(S##_V x, S##_V y) {                                             \
-    EINI_SUMS_PICK(S, ((C)x < (C)y) | (x != x))                                             \
-  }
-#define EINI_SUMS_REALS(S, I) EINI_SUMS_PICKS(S, I, S##_V)
-#define EINI_SUMS_INTS(S, I) EINI_SUMS_PICKS(S, I, S##_I)
-#if !EINI_CPU_X86
-EINI_SUMS_REALS(eini_dir_plain_f32, int32_t)
-EINI_SUMS_REALS(eini_dir_plain_f64, int64_t)
-EINI_SUMS_INTS(eini_dir_plain_i32, int32_t)
-EINI_SUMS_INTS(eini_dir_plain_i64, int64_t)
-#endif
-#if EINI_CPU_NEON
-EINI_SUMS_REALS(eini_dir_neon_f32, int32_t)
-EINI_SUMS_REALS(eini_dir_neon_f64, int64_t)
-EINI_SUMS_INTS(eini_dir_neon_i32, int32_t)
-EINI_SUMS_INTS(eini_dir_neon_i64, int64_t)
-#endif
-#undef EINI_SUMS_INTS
-#undef EINI_SUMS_REALS
-#undef EINI_SUMS_PICKS
-#undef EINI_SUMS_PICK
+#define EINI_KERNELS EINI_KERNELS_SUMS
 #if EINI_CPU_X86
-#define EINI_SUMS_INTRINSICS(S, target, V, MAX, MIN)                                        \
-  target static inline S##_V S##_max(S##_V x, S##_V y) { return (S##_V)MAX((V)x, (V)y); }   \
-  target static inline S##_V S##_min(S##_V x, S##_V y) { return (S##_V)MIN((V)x, (V)y); }
-EINI_SUMS_INTRINSICS(eini_dir_avx2_f32, EINI_T256, __m256, eini_max_256ps, eini_min_256ps)
-EINI_SUMS_INTRINSICS(eini_dir_avx2_f64, EINI_T256, __m256d, eini_max_256pd, eini_min_256pd)
-EINI_SUMS_INTRINSICS(eini_dir_avx2_i32, EINI_T256, __m256i, _mm256_max_epi32, _mm256_min_epi32)
-EINI_SUMS_INTRINSICS(eini_dir_avx2_i64, EINI_T256, __m256i, eini_max_256q, eini_min_256q)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_f32, EINI_T512, __m512, eini_max_512ps, eini_min_512ps)
-EINI_SUMS_INTRINSICS(eini_dir_avx512_f64, EINI_T512, __m512d, eini_max_512pd, eini_min_512pd)
-#undef EINI_SUMS_INTRINSICS
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#else  // EINI_CPU_X86
+#define EINI_VEC EINI_CS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CL
+#include EINSUM_CPU_FILE
 #endif  // EINI_CPU_X86
-
-#define EINI_SUMS_FEW 4  // longer runs are read so many at a time: the sums stay in registers
-#define EINI_SUMS_SUM(S, x, y) ((x) + (y))
-#define EINI_SUMS_MAX(S, x, y) S##_max(x, y)
-#define EINI_SUMS_MIN(S, x, y) S##_min(x, y)
-#define EINI_SUMS_GET(S, OP, i) S##_V u##i = S##_GET(y + l + i * S##_N);
-#define EINI_SUMS_ADD(S, OP, i) u##i = OP(S, u##i, S##_GET(a + i * S##_N));
-#define EINI_SUMS_PUT(S, OP, i) S##_PUT(y + l + i * S##_N, u##i);
-#define EINI_SUMS_1(X, S, OP) X(S, OP, 0)
-#define EINI_SUMS_2(X, S, OP) EINI_SUMS_1(X, S, OP) X(S, OP, 1)
-#define EINI_SUMS_4(X, S, OP) EINI_SUMS_2(X, S, OP) X(S, OP, 2) X(S, OP, 3)
-#define EINI_SUMS_8(X, S, OP) \
-  EINI_SUMS_4(X, S, OP) X(S, OP, 4) X(S, OP, 5) X(S, OP, 6) X(S, OP, 7)
-#define EINI_SUMS_DOWN(S, OP, W)                                                            \
-  for (; l + W * S##_N <= len; l += W * S##_N) {                                            \
-    const S##_T *a = x + l;                                                                 \
-    EINI_SUMS_##W(EINI_SUMS_GET, S, OP)                                                     \
-    for (int64_t r = 0; r < few; r++, a += step) { EINI_SUMS_##W(EINI_SUMS_ADD, S, OP) }    \
-    EINI_SUMS_##W(EINI_SUMS_PUT, S, OP)                                                     \
-  }
-// FIRST: what the other chains of a sum start with; LAST: the vector of the last n reals.
-#define EINI_SUMS_PAIR(S, target, op, OP, FIRST, LAST)                                      \
-  EINI_UNUSED target static void S##_along_##op(int64_t runs, int64_t step, int64_t to,     \
-                                                int64_t len, const void *xp, void *sums) {  \
-    const S##_T *x = (const S##_T *)xp;                                                     \
-    S##_T *y = (S##_T *)sums;                                                               \
-    for (int64_t r = 0; r < runs; r++, x += step, y += to) {                                \
-      S##_V u = S##_GET(y), u1 = FIRST, u2 = FIRST, u3 = FIRST;                             \
-      int64_t l = 0;                                                                        \
-      for (; l + 4 * S##_N <= len; l += 4 * S##_N) {                                        \
-        u = OP(S, u, S##_GET(x + l)), u1 = OP(S, u1, S##_GET(x + l + S##_N));               \
-        u2 = OP(S, u2, S##_GET(x + l + 2 * S##_N));                                         \
-        u3 = OP(S, u3, S##_GET(x + l + 3 * S##_N));                                         \
-      }                                                                                     \
-      for (; l + S##_N <= len; l += S##_N) u1 = OP(S, u1, S##_GET(x + l));                  \
-      if (l < len) u2 = OP(S, u2, LAST(S, x, l, len));                                      \
-      u = OP(S, u, u1), u2 = OP(S, u2, u3);                                                 \
-      S##_PUT(y, OP(S, u, u2));                                                             \
-    }                                                                                       \
-  }                                                                                         \
-  target static void S##_down_##op(int64_t runs, int64_t step, int64_t to, int64_t len,     \
-                                   const void *xp, void *sums) {                            \
-    const S##_T *x = (const S##_T *)xp;                                                     \
-    S##_T *y = (S##_T *)sums;                                                               \
-    (void)to;                                                                               \
-    for (int64_t few; runs > 0; runs -= few, x += few * step) {                             \
-      int64_t l = 0;                                                                        \
-      few = len <= 8 * S##_N || runs < EINI_SUMS_FEW ? runs : (int64_t)EINI_SUMS_FEW;       \
-      EINI_SUMS_DOWN(S, OP, 8)                                                              \
-      EINI_SUMS_DOWN(S, OP, 4)                                                              \
-      EINI_SUMS_DOWN(S, OP, 2)                                                              \
-      EINI_SUMS_DOWN(S, OP, 1)                                                              \
-      if (l == len) continue;                                                               \
-      const S##_M m = S##_MASK(len - l);                                                    \
-      const S##_T *a = x + l;                                                               \
-      S##_V u = S##_GETM(y + l, m);                                                         \
-      for (int64_t r = 0; r < few; r++, a += step) u = OP(S, u, S##_GETM(a, m));            \
-      S##_PUTM(y + l, m, u);                                                                \
-    }                                                                                       \
-  }
-// Lanes are halved in memory, all sums together.
-#define EINI_SUMS_END(S, target, op, OP)                                                    \
-  target static void S##_end_##op(int64_t n, int along, void *sums, const void *one, void *yp) { \
-    S##_T *s = (S##_T *)sums, *y = (S##_T *)yp;                                             \
-    const S##_T c = *(const S##_T *)one;                                                    \
-    const int64_t step = along ? S##_N : 1;                                                 \
-    for (int64_t w = along ? S##_N / 2 : 0; w > 0; w /= 2) {                                \
-      for (int64_t i = 0; i < n * step; i += step)                                          \
-        S##_PUT(s + i, OP(S, S##_GET(s + i), S##_GET(s + i + w)));                          \
-    }                                                                                       \
-    for (int64_t i = 0; i < n; i++) y[i] = s[i * step] + c;                                 \
-  }
-#define EINI_SUMS_ZERO {0}
-#define EINI_SUMS_REST(S, x, l, len) S##_GETM(x + l, S##_MASK(len - l))
-#define EINI_SUMS_BACK(S, x, l, len) S##_GET(x + len - S##_N)  // a vector at least; some twice
-// A: the set whose vectors go along runs of a sum, in the first lanes of those of S.
-#define EINI_SUMS_SET(S, target, A)                                                         \
-  EINI_SUMS_PAIR(S, target, sum, EINI_SUMS_SUM, EINI_SUMS_ZERO, EINI_SUMS_REST)             \
-  EINI_SUMS_PAIR(S, target, max, EINI_SUMS_MAX, u, EINI_SUMS_BACK)                          \
-  EINI_SUMS_PAIR(S, target, min, EINI_SUMS_MIN, u, EINI_SUMS_BACK)                          \
-  EINI_SUMS_END(S, target, max, EINI_SUMS_MAX)                                              \
-  EINI_SUMS_END(S, target, min, EINI_SUMS_MIN)                                              \
-  EINI_UNUSED static const eini_dir_sums_kern S##_sums[] = {                                \
-      {A##_along_sum, S##_down_sum, NULL}, {S##_along_max, S##_down_max, S##_end_max},      \
-      {S##_along_min, S##_down_min, S##_end_min}};
-
-#if EINI_CPU_X86
-EINI_SUMS_SET(eini_dir_avx2_f32, EINI_T256, eini_dir_avx2_f32)
-EINI_SUMS_SET(eini_dir_avx2_f64, EINI_T256, eini_dir_avx2_f64)
-EINI_SUMS_SET(eini_dir_avx2_i32, EINI_T256, eini_dir_avx2_i32)
-EINI_SUMS_SET(eini_dir_avx2_i64, EINI_T256, eini_dir_avx2_i64)
-// (Zen 4 reads memory 7 % faster by halves of its lines.)
-EINI_SUMS_SET(eini_dir_avx512_f32, EINI_T512, eini_dir_avx2_f32)
-EINI_SUMS_SET(eini_dir_avx512_f64, EINI_T512, eini_dir_avx2_f64)
-#else
-EINI_SUMS_SET(eini_dir_plain_f32, , eini_dir_plain_f32)
-EINI_SUMS_SET(eini_dir_plain_f64, , eini_dir_plain_f64)
-EINI_SUMS_SET(eini_dir_plain_i32, , eini_dir_plain_i32)
-EINI_SUMS_SET(eini_dir_plain_i64, , eini_dir_plain_i64)
 #if EINI_CPU_NEON
-EINI_SUMS_SET(eini_dir_neon_f32, , eini_dir_neon_f32)
-EINI_SUMS_SET(eini_dir_neon_f64, , eini_dir_neon_f64)
-EINI_SUMS_SET(eini_dir_neon_i32, , eini_dir_neon_i32)
-EINI_SUMS_SET(eini_dir_neon_i64, , eini_dir_neon_i64)
-#endif  // EINI_CPU_NEON
-#endif  // EINI_CPU_X86
-#undef EINI_SUMS_SET
-#undef EINI_SUMS_BACK
-#undef EINI_SUMS_REST
-#undef EINI_SUMS_ZERO
-#undef EINI_SUMS_END
-#undef EINI_SUMS_PAIR
-#undef EINI_SUMS_DOWN
-#undef EINI_SUMS_8
-#undef EINI_SUMS_4
-#undef EINI_SUMS_2
-#undef EINI_SUMS_1
-#undef EINI_SUMS_PUT
-#undef EINI_SUMS_ADD
-#undef EINI_SUMS_GET
-#undef EINI_SUMS_MIN
-#undef EINI_SUMS_MAX
-#undef EINI_SUMS_SUM
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NL
+#include EINSUM_CPU_FILE
+#endif
+#undef EINI_KERNELS
 
 // The functions that go with those of section direct.
 static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern, ein_pair pair) {
-#define EINI_SUMS_OF(S) {&S##_kern, S##_sums}
-#define EINI_SUMS_ISA(isa)                                             \
-  EINI_SUMS_OF(eini_dir_##isa##_f32), EINI_SUMS_OF(eini_dir_##isa##_f64), \
-  EINI_SUMS_OF(eini_dir_##isa##_i32), EINI_SUMS_OF(eini_dir_##isa##_i64)
+#define EINI_SUMS_OF(tag) {&eini_dir_kern_##tag, eini_sums_kern_##tag}
   static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
-      EINI_SUMS_ISA(avx2),
-      EINI_SUMS_OF(eini_dir_avx512_f32), EINI_SUMS_OF(eini_dir_avx512_f64)};
+      EINI_SUMS_OF(ys), EINI_SUMS_OF(yd), EINI_SUMS_OF(yi), EINI_SUMS_OF(yl), EINI_SUMS_OF(zs),
+      EINI_SUMS_OF(zd)};
 #else
 #if EINI_CPU_NEON
-      EINI_SUMS_ISA(neon),
+      EINI_SUMS_OF(ns), EINI_SUMS_OF(nd), EINI_SUMS_OF(ni), EINI_SUMS_OF(nl),
 #endif
-      EINI_SUMS_ISA(plain)};
+      EINI_SUMS_OF(cs), EINI_SUMS_OF(cd), EINI_SUMS_OF(ci), EINI_SUMS_OF(cl)};
 #endif
-#undef EINI_SUMS_ISA
 #undef EINI_SUMS_OF
   size_t i = 0;
   while (table[i].kern != kern) i++;
@@ -423,6 +285,5 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   eini_cpu_name(choice, s.along ? "sums along" : s.spread > 0 ? "sums spread" : "sums down");
   return 1;
 }
-#undef EINI_SUMS_FEW
 
 static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan, eini_dir_sums_run};

@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>vectors  vectors of the instruction sets
-// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON) and dtype (D, S:
-// f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, C: plain C) and
+// dtype (D, S: f64 and f32; L, I: i64 and i32) under a common prefix, which kernels take.
 // ================================================================================================
 
 // TAG: the end of the names of its functions. BYTES: of T, of which there are W to a vector V.
@@ -9,17 +9,39 @@
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers. EXPS: EXP of eight variables.
+// B: the same bits as integers. EXPS: EXP of eight variables. U: T in memory, written as whatever
+// type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
+// the mask MASK(n) of type M; the others are 0. REGS: registers. FAR: the tag of the set that reads
+// what comes from memory, in the first lanes of this one (Zen 4 reads memory 7 % faster by halves
+// of its lines). O: V as it is compared.
+
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_ALIAS __attribute__((may_alias))
+#else
+#define EINI_ALIAS
+#endif
+typedef float eini_any_f32 EINI_ALIAS;
+typedef double eini_any_f64 EINI_ALIAS;
+typedef uint32_t eini_any_i32 EINI_ALIAS;
+typedef uint64_t eini_any_i64 EINI_ALIAS;
+#undef EINI_ALIAS
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
 #define EINI_ZD_TAG zd
 #define EINI_ZD_BYTES 8
 #define EINI_ZD_T double
+#define EINI_ZD_U eini_any_f64
 #define EINI_ZD_V __m512d
 #define EINI_ZD_W 8
+#define EINI_ZD_REGS 32
+#define EINI_ZD_FAR yd
 #define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
 #define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
+#define EINI_ZD_M __mmask8
+#define EINI_ZD_MASK(n) (__mmask8)((1u << (n)) - 1u)
+#define EINI_ZD_LOADM(p, m) _mm512_maskz_loadu_pd(m, p)
+#define EINI_ZD_STOREM(p, m, x) _mm512_mask_storeu_pd(p, m, x)
 #define EINI_ZD_STREAM(p, x, m) \
   ((m) == ~0u ? _mm512_stream_pd(p, x) : _mm512_mask_storeu_pd(p, (__mmask8)(m), x))
 #define EINI_ZD_SET(x) _mm512_set1_pd(x)
@@ -49,10 +71,17 @@
 #define EINI_ZS_TAG zs
 #define EINI_ZS_BYTES 4
 #define EINI_ZS_T float
+#define EINI_ZS_U eini_any_f32
 #define EINI_ZS_V __m512
 #define EINI_ZS_W 16
+#define EINI_ZS_REGS 32
+#define EINI_ZS_FAR ys
 #define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
 #define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
+#define EINI_ZS_M __mmask16
+#define EINI_ZS_MASK(n) (__mmask16)((1u << (n)) - 1u)
+#define EINI_ZS_LOADM(p, m) _mm512_maskz_loadu_ps(m, p)
+#define EINI_ZS_STOREM(p, m, x) _mm512_mask_storeu_ps(p, m, x)
 #define EINI_ZS_STREAM(p, x, m) \
   ((m) == ~0u ? _mm512_stream_ps(p, x) : _mm512_mask_storeu_ps(p, (__mmask16)(m), x))
 #define EINI_ZS_SET(x) _mm512_set1_ps(x)
@@ -79,13 +108,24 @@
 #define EINI_ZS_EXP(x) eini_exp_zs(x)
 #define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
+static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+#define EINI_MASK_256(words) \
+  _mm256_loadu_si256((const __m256i *)(const void *)(eini_mask_256 + 8 - (words)))
+
 #define EINI_YD_TAG yd
 #define EINI_YD_BYTES 8
 #define EINI_YD_T double
+#define EINI_YD_U eini_any_f64
 #define EINI_YD_V __m256d
 #define EINI_YD_W 4
+#define EINI_YD_REGS 16
+#define EINI_YD_FAR yd
 #define EINI_YD_LOAD(p) _mm256_loadu_pd(p)
 #define EINI_YD_STORE(p, x) _mm256_storeu_pd(p, x)
+#define EINI_YD_M __m256i
+#define EINI_YD_MASK(n) EINI_MASK_256(2 * (n))
+#define EINI_YD_LOADM(p, m) _mm256_maskload_pd(p, m)
+#define EINI_YD_STOREM(p, m, x) _mm256_maskstore_pd(p, m, x)
 #define EINI_YD_STREAM(p, x, m) _mm256_stream_pd(p, x)
 #define EINI_YD_SET(x) _mm256_set1_pd(x)
 #define EINI_YD_ADD(a, b) _mm256_add_pd(a, b)
@@ -122,10 +162,17 @@
 #define EINI_YS_TAG ys
 #define EINI_YS_BYTES 4
 #define EINI_YS_T float
+#define EINI_YS_U eini_any_f32
 #define EINI_YS_V __m256
 #define EINI_YS_W 8
+#define EINI_YS_REGS 16
+#define EINI_YS_FAR ys
 #define EINI_YS_LOAD(p) _mm256_loadu_ps(p)
 #define EINI_YS_STORE(p, x) _mm256_storeu_ps(p, x)
+#define EINI_YS_M __m256i
+#define EINI_YS_MASK(n) EINI_MASK_256(n)
+#define EINI_YS_LOADM(p, m) _mm256_maskload_ps(p, m)
+#define EINI_YS_STOREM(p, m, x) _mm256_maskstore_ps(p, m, x)
 #define EINI_YS_STREAM(p, x, m) _mm256_stream_ps(p, x)
 #define EINI_YS_SET(x) _mm256_set1_ps(x)
 #define EINI_YS_ADD(a, b) _mm256_add_ps(a, b)
@@ -190,14 +237,47 @@
 #define EINI_YI_TAG yi
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
+#define EINI_YI_U eini_any_i32
 #define EINI_YI_V __m256i
 #define EINI_YI_W 8
+#define EINI_YI_AT EINI_T256
+#define EINI_YI_REGS 16
+#define EINI_YI_FAR yi
 #define EINI_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define EINI_YI_M __m256i
+#define EINI_YI_MASK(n) EINI_MASK_256(n)
+#define EINI_YI_LOADM(p, m) _mm256_maskload_epi32((const int *)(p), m)
+#define EINI_YI_STOREM(p, m, x) _mm256_maskstore_epi32((int *)(p), m, x)
 #define EINI_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
-#define EINI_YI_SET(x) _mm256_set1_epi32(x)
+#define EINI_YI_SET(x) _mm256_set1_epi32((int32_t)(x))
 #define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_YI_MUL(a, b) _mm256_mullo_epi32(a, b)
 #define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
+#define EINI_YI_TOP(x, y) _mm256_max_epi32(x, y)
+#define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
+
+#define EINI_YL_TAG yl
+#define EINI_YL_BYTES 8
+#define EINI_YL_T int64_t
+#define EINI_YL_U eini_any_i64
+#define EINI_YL_V __m256i
+#define EINI_YL_W 4
+#define EINI_YL_REGS 16
+#define EINI_YL_FAR yl
+#define EINI_YL_AT EINI_T256
+#define EINI_YL_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_YL_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define EINI_YL_M __m256i
+#define EINI_YL_MASK(n) EINI_MASK_256(2 * (n))
+#define EINI_YL_LOADM(p, m) _mm256_maskload_epi64((const long long *)(const void *)(p), m)
+#define EINI_YL_STOREM(p, m, x) _mm256_maskstore_epi64((long long *)(void *)(p), m, x)
+#define EINI_YL_SET(x) _mm256_set1_epi64x((int64_t)(x))
+#define EINI_YL_ADD(a, b) _mm256_add_epi64(a, b)
+#define EINI_YL_MUL(a, b) (__m256i)((__v4du)(a) * (__v4du)(b))
+#define EINI_YL_FMA(a, b, c) _mm256_add_epi64(c, EINI_YL_MUL(a, b))
+#define EINI_YL_TOP(x, y) eini_max_256q(x, y)
+#define EINI_YL_LOW(x, y) eini_min_256q(x, y)
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
 #define EINI_PICK256(F, f)                                                                  \
@@ -228,10 +308,17 @@ EINI_PICK512(pd, d)
 #define EINI_ND_TAG nd
 #define EINI_ND_BYTES 8
 #define EINI_ND_T double
+#define EINI_ND_U eini_any_f64
 #define EINI_ND_V float64x2_t
 #define EINI_ND_W 2
+#define EINI_ND_REGS 32
+#define EINI_ND_FAR nd
 #define EINI_ND_LOAD(p) vld1q_f64(p)
 #define EINI_ND_STORE(p, x) vst1q_f64(p, x)
+#define EINI_ND_M int
+#define EINI_ND_MASK(n) ((int)(n))
+#define EINI_ND_LOADM(p, m) eini_loadm_nd(p, m)
+#define EINI_ND_STOREM(p, m, x) eini_storem_nd(p, m, x)
 #define EINI_ND_STREAM(p, x, m) vst1q_f64(p, x)
 #define EINI_ND_SET(x) vdupq_n_f64(x)
 #define EINI_ND_ADD(a, b) vaddq_f64(a, b)
@@ -269,10 +356,17 @@ EINI_PICK512(pd, d)
 #define EINI_NS_TAG ns
 #define EINI_NS_BYTES 4
 #define EINI_NS_T float
+#define EINI_NS_U eini_any_f32
 #define EINI_NS_V float32x4_t
 #define EINI_NS_W 4
+#define EINI_NS_REGS 32
+#define EINI_NS_FAR ns
 #define EINI_NS_LOAD(p) vld1q_f32(p)
 #define EINI_NS_STORE(p, x) vst1q_f32(p, x)
+#define EINI_NS_M int
+#define EINI_NS_MASK(n) ((int)(n))
+#define EINI_NS_LOADM(p, m) eini_loadm_ns(p, m)
+#define EINI_NS_STOREM(p, m, x) eini_storem_ns(p, m, x)
 #define EINI_NS_STREAM(p, x, m) vst1q_f32(p, x)
 #define EINI_NS_SET(x) vdupq_n_f32(x)
 #define EINI_NS_ADD(a, b) vaddq_f32(a, b)
@@ -310,12 +404,185 @@ EINI_PICK512(pd, d)
 #define EINI_NI_TAG ni
 #define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
+#define EINI_NI_U eini_any_i32
 #define EINI_NI_V int32x4_t
 #define EINI_NI_W 4
-#define EINI_NI_LOAD(p) vld1q_s32(p)
-#define EINI_NI_STORE(p, x) vst1q_s32(p, x)
+#define EINI_NI_AT EINI_UNUSED
+#define EINI_NI_REGS 32
+#define EINI_NI_FAR ni
+#define EINI_NI_LOAD(p) vld1q_s32((const int32_t *)(p))
+#define EINI_NI_STORE(p, x) vst1q_s32((int32_t *)(p), x)
+#define EINI_NI_M int
+#define EINI_NI_MASK(n) ((int)(n))
+#define EINI_NI_LOADM(p, m) eini_loadm_ni(p, m)
+#define EINI_NI_STOREM(p, m, x) eini_storem_ni(p, m, x)
 #define EINI_NI_STREAM(p, x, m) vst1q_s32(p, x)
-#define EINI_NI_SET(x) vdupq_n_s32(x)
+#define EINI_NI_SET(x) vdupq_n_s32((int32_t)(x))
 #define EINI_NI_ADD(a, b) vaddq_s32(a, b)
+#define EINI_NI_MUL(a, b) vmulq_s32(a, b)
 #define EINI_NI_FMA(a, b, c) vmlaq_s32(c, a, b)
+#define EINI_NI_TOP(x, y) vmaxq_s32(x, y)
+#define EINI_NI_LOW(x, y) vminq_s32(x, y)
+
+#define EINI_NL_TAG nl
+#define EINI_NL_BYTES 8
+#define EINI_NL_T int64_t
+#define EINI_NL_U eini_any_i64
+#define EINI_NL_V int64x2_t
+#define EINI_NL_W 2
+#define EINI_NL_REGS 32
+#define EINI_NL_FAR nl
+#define EINI_NL_AT EINI_UNUSED
+#define EINI_NL_LOAD(p) vld1q_s64((const int64_t *)(p))
+#define EINI_NL_STORE(p, x) vst1q_s64((int64_t *)(p), x)
+#define EINI_NL_M int
+#define EINI_NL_MASK(n) ((int)(n))
+#define EINI_NL_LOADM(p, m) eini_loadm_nl(p, m)
+#define EINI_NL_STOREM(p, m, x) eini_storem_nl(p, m, x)
+#define EINI_NL_SET(x) vdupq_n_s64((int64_t)(x))
+#define EINI_NL_ADD(a, b) vaddq_s64(a, b)
+#define EINI_NL_MUL(a, b) (int64x2_t)((uint64x2_t)(a) * (uint64x2_t)(b))
+#define EINI_NL_FMA(a, b, c) vaddq_s64(c, EINI_NL_MUL(a, b))
+#define EINI_NL_TOP(x, y) vbslq_s64(vcgtq_s64(x, y), x, y)
+#define EINI_NL_LOW(x, y) vbslq_s64(vcltq_s64(x, y), x, y)
+
+#define EINI_KERNELS EINI_KERNELS_PARTIAL
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NL
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
 #endif  // EINI_CPU_NEON
+
+#if !EINI_CPU_X86
+// Vectors of compilers that have them, whatever the machine is; else single numbers.
+#if defined(__GNUC__) || defined(__clang__)
+#define EINI_C_VECTOR __attribute__((vector_size(16)))
+#define EINI_C_LANES(bytes) (16 / (bytes))
+#else
+#define EINI_C_VECTOR
+#define EINI_C_LANES(bytes) 1
+#endif
+typedef double eini_vector_cd EINI_C_VECTOR;
+typedef float eini_vector_cs EINI_C_VECTOR;
+typedef uint64_t eini_vector_cl EINI_C_VECTOR;
+typedef uint32_t eini_vector_ci EINI_C_VECTOR;
+typedef int64_t eini_signed_cl EINI_C_VECTOR;
+typedef int32_t eini_signed_ci EINI_C_VECTOR;
+#undef EINI_C_VECTOR
+
+#define EINI_CD_TAG cd
+#define EINI_CD_BYTES 8
+#define EINI_CD_T double
+#define EINI_CD_U eini_any_f64
+#define EINI_CD_V eini_vector_cd
+#define EINI_CD_B eini_signed_cl
+#define EINI_CD_O eini_vector_cd
+#define EINI_CD_W EINI_C_LANES(8)
+#define EINI_CD_REGS 16
+#define EINI_CD_FAR cd
+#define EINI_CD_AT
+#define EINI_CD_LOAD(p) eini_load_cd(p)
+#define EINI_CD_STORE(p, x) eini_store_cd(p, x)
+#define EINI_CD_M int
+#define EINI_CD_MASK(n) ((int)(n))
+#define EINI_CD_LOADM(p, m) eini_loadm_cd(p, m)
+#define EINI_CD_STOREM(p, m, x) eini_storem_cd(p, m, x)
+#define EINI_CD_SET(x) eini_set_cd(x)
+#define EINI_CD_ADD(a, b) ((a) + (b))
+#define EINI_CD_MUL(a, b) ((a) * (b))
+#define EINI_CD_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CD_TOP(x, y) eini_top_cd(x, y)
+#define EINI_CD_LOW(x, y) eini_low_cd(x, y)
+#define EINI_CD_IS_NAN(x) ((x) != (x))
+
+#define EINI_CS_TAG cs
+#define EINI_CS_BYTES 4
+#define EINI_CS_T float
+#define EINI_CS_U eini_any_f32
+#define EINI_CS_V eini_vector_cs
+#define EINI_CS_B eini_signed_ci
+#define EINI_CS_O eini_vector_cs
+#define EINI_CS_W EINI_C_LANES(4)
+#define EINI_CS_REGS 16
+#define EINI_CS_FAR cs
+#define EINI_CS_AT
+#define EINI_CS_LOAD(p) eini_load_cs(p)
+#define EINI_CS_STORE(p, x) eini_store_cs(p, x)
+#define EINI_CS_M int
+#define EINI_CS_MASK(n) ((int)(n))
+#define EINI_CS_LOADM(p, m) eini_loadm_cs(p, m)
+#define EINI_CS_STOREM(p, m, x) eini_storem_cs(p, m, x)
+#define EINI_CS_SET(x) eini_set_cs(x)
+#define EINI_CS_ADD(a, b) ((a) + (b))
+#define EINI_CS_MUL(a, b) ((a) * (b))
+#define EINI_CS_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CS_TOP(x, y) eini_top_cs(x, y)
+#define EINI_CS_LOW(x, y) eini_low_cs(x, y)
+#define EINI_CS_IS_NAN(x) ((x) != (x))
+
+#define EINI_CL_TAG cl
+#define EINI_CL_BYTES 8
+#define EINI_CL_T int64_t
+#define EINI_CL_U eini_any_i64
+#define EINI_CL_V eini_vector_cl
+#define EINI_CL_B eini_signed_cl
+#define EINI_CL_O eini_signed_cl
+#define EINI_CL_W EINI_C_LANES(8)
+#define EINI_CL_REGS 16
+#define EINI_CL_FAR cl
+#define EINI_CL_AT
+#define EINI_CL_LOAD(p) eini_load_cl(p)
+#define EINI_CL_STORE(p, x) eini_store_cl(p, x)
+#define EINI_CL_M int
+#define EINI_CL_MASK(n) ((int)(n))
+#define EINI_CL_LOADM(p, m) eini_loadm_cl(p, m)
+#define EINI_CL_STOREM(p, m, x) eini_storem_cl(p, m, x)
+#define EINI_CL_SET(x) eini_set_cl(x)
+#define EINI_CL_ADD(a, b) ((a) + (b))
+#define EINI_CL_MUL(a, b) ((a) * (b))
+#define EINI_CL_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CL_TOP(x, y) eini_top_cl(x, y)
+#define EINI_CL_LOW(x, y) eini_low_cl(x, y)
+#define EINI_CL_IS_NAN(x) 0
+
+#define EINI_CI_TAG ci
+#define EINI_CI_BYTES 4
+#define EINI_CI_T int32_t
+#define EINI_CI_U eini_any_i32
+#define EINI_CI_V eini_vector_ci
+#define EINI_CI_B eini_signed_ci
+#define EINI_CI_O eini_signed_ci
+#define EINI_CI_W EINI_C_LANES(4)
+#define EINI_CI_REGS 16
+#define EINI_CI_FAR ci
+#define EINI_CI_AT
+#define EINI_CI_LOAD(p) eini_load_ci(p)
+#define EINI_CI_STORE(p, x) eini_store_ci(p, x)
+#define EINI_CI_M int
+#define EINI_CI_MASK(n) ((int)(n))
+#define EINI_CI_LOADM(p, m) eini_loadm_ci(p, m)
+#define EINI_CI_STOREM(p, m, x) eini_storem_ci(p, m, x)
+#define EINI_CI_SET(x) eini_set_ci(x)
+#define EINI_CI_ADD(a, b) ((a) + (b))
+#define EINI_CI_MUL(a, b) ((a) * (b))
+#define EINI_CI_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_CI_TOP(x, y) eini_top_ci(x, y)
+#define EINI_CI_LOW(x, y) eini_low_ci(x, y)
+#define EINI_CI_IS_NAN(x) 0
+
+#define EINI_KERNELS EINI_KERNELS_PLAIN
+#define EINI_VEC EINI_CD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_CI
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
+#endif  // !EINI_CPU_X86
