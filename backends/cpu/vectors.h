@@ -9,11 +9,13 @@
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers. EXPS: EXP of eight variables.
+// B: the same bits as integers. EXPS: EXP of eight variables. TYPE: the type as other sections name
+// it in their functions.
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
 #define EINI_ZD_TAG zd
+#define EINI_ZD_TYPE f64
 #define EINI_ZD_BYTES 8
 #define EINI_ZD_T double
 #define EINI_ZD_V __m512d
@@ -47,6 +49,7 @@
 #define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
 #define EINI_ZS_TAG zs
+#define EINI_ZS_TYPE f32
 #define EINI_ZS_BYTES 4
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
@@ -80,6 +83,7 @@
 #define EINI_ZS_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zs, a, b, c, d, e, f, g, h)
 
 #define EINI_YD_TAG yd
+#define EINI_YD_TYPE f64
 #define EINI_YD_BYTES 8
 #define EINI_YD_T double
 #define EINI_YD_V __m256d
@@ -120,6 +124,7 @@
 #define EINI_YD_SHL(i, n) _mm256_slli_epi64(i, n)
 
 #define EINI_YS_TAG ys
+#define EINI_YS_TYPE f32
 #define EINI_YS_BYTES 4
 #define EINI_YS_T float
 #define EINI_YS_V __m256
@@ -160,6 +165,7 @@
 #define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
 
 #define EINI_ZL_TAG zl
+#define EINI_ZL_TYPE i64
 #define EINI_ZL_BYTES 8
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
@@ -172,8 +178,13 @@
 #define EINI_ZL_SET(x) _mm512_set1_epi64(x)
 #define EINI_ZL_ADD(a, b) _mm512_add_epi64(a, b)
 #define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
+#define EINI_ZL_AT EINI_T512
+#define EINI_ZL_MUL(a, b) _mm512_mullo_epi64(a, b)
+#define EINI_ZL_TOP(x, y) _mm512_max_epi64(x, y)
+#define EINI_ZL_LOW(x, y) _mm512_min_epi64(x, y)
 
 #define EINI_ZI_TAG zi
+#define EINI_ZI_TYPE i32
 #define EINI_ZI_BYTES 4
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
@@ -186,8 +197,13 @@
 #define EINI_ZI_SET(x) _mm512_set1_epi32(x)
 #define EINI_ZI_ADD(a, b) _mm512_add_epi32(a, b)
 #define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
+#define EINI_ZI_AT EINI_T512
+#define EINI_ZI_MUL(a, b) _mm512_mullo_epi32(a, b)
+#define EINI_ZI_TOP(x, y) _mm512_max_epi32(x, y)
+#define EINI_ZI_LOW(x, y) _mm512_min_epi32(x, y)
 
 #define EINI_YI_TAG yi
+#define EINI_YI_TYPE i32
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
 #define EINI_YI_V __m256i
@@ -198,30 +214,49 @@
 #define EINI_YI_SET(x) _mm256_set1_epi32(x)
 #define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
 #define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
+#define EINI_YI_AT EINI_T256
+#define EINI_YI_MUL(a, b) _mm256_mullo_epi32(a, b)
+#define EINI_YI_TOP(x, y) _mm256_max_epi32(x, y)
+#define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
+
+#define EINI_YL_TAG yl
+#define EINI_YL_TYPE i64
+#define EINI_YL_BYTES 8
+#define EINI_YL_T int64_t
+#define EINI_YL_V __m256i
+#define EINI_YL_W 4
+#define EINI_YL_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_YL_ADD(a, b) _mm256_add_epi64(a, b)
+#define EINI_YL_AT EINI_T256
+#define EINI_YL_MUL(a, b) eini_mul_256q(a, b)
+#define EINI_YL_TOP(x, y) eini_max_256q(x, y)
+#define EINI_YL_LOW(x, y) eini_min_256q(x, y)
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
-#define EINI_PICK256(F, f)                                                                  \
-  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }                                                                                         \
-  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }
-#define EINI_PICK512(F, f)                                                                  \
-  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }                                                                                         \
-  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }
-EINI_PICK256(ps, )
-EINI_PICK256(pd, d)
-EINI_PICK512(ps, )
-EINI_PICK512(pd, d)
-#undef EINI_PICK256
-#undef EINI_PICK512
+EINI_T256 static inline __m256 eini_max_256ps(__m256 x, __m256 y) {
+  return EINI_YS_KEEP(x, EINI_YS_MAX(x, y));
+}
+EINI_T256 static inline __m256 eini_min_256ps(__m256 x, __m256 y) {
+  return EINI_YS_KEEP(x, EINI_YS_MIN(x, y));
+}
+EINI_T256 static inline __m256d eini_max_256pd(__m256d x, __m256d y) {
+  return EINI_YD_KEEP(x, EINI_YD_MAX(x, y));
+}
+EINI_T256 static inline __m256d eini_min_256pd(__m256d x, __m256d y) {
+  return EINI_YD_KEEP(x, EINI_YD_MIN(x, y));
+}
+EINI_T512 static inline __m512 eini_max_512ps(__m512 x, __m512 y) {
+  return EINI_ZS_KEEP(x, EINI_ZS_MAX(x, y));
+}
+EINI_T512 static inline __m512 eini_min_512ps(__m512 x, __m512 y) {
+  return EINI_ZS_KEEP(x, EINI_ZS_MIN(x, y));
+}
+EINI_T512 static inline __m512d eini_max_512pd(__m512d x, __m512d y) {
+  return EINI_ZD_KEEP(x, EINI_ZD_MAX(x, y));
+}
+EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
+  return EINI_ZD_KEEP(x, EINI_ZD_MIN(x, y));
+}
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_NEON
