@@ -1148,43 +1148,47 @@ static int64_t eini_to_line(const char *p) { return (int64_t)((0 - (uintptr_t)p)
 
 #if EINI_CPU_X86
 
-#define EINI_STREAM(bits, attribute, V, load, store)                                        \
-  attribute static void eini_stream_lines_##bits(const eini_lines *p) {                     \
-    for (int64_t r = 0; r < p->rows; r++) {                                                 \
-      char *d = p->dst + r * p->step;                                                       \
-      const char *s = p->buffer + r * p->pitch;                                             \
-      int64_t head = eini_to_line(d);                                                       \
-      s += head + 64 * p->from;                                                             \
-      d += head + 64 * p->from;                                                             \
-      for (int64_t k = p->from, n; k < p->to; k += n) {                                     \
-        n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);                        \
-        for (int64_t l = 0; l < n; l++, s += 64, d += 64) {                                 \
-          for (size_t i = 0; i < 64; i += sizeof(V)) {                                      \
-            store((V *)(void *)(d + i), load((const V *)(const void *)(s + i)));            \
-          }                                                                                 \
-        }                                                                                   \
-        if (p->ahead != NULL) eini_ahead_some(p->ahead, n);                                 \
-      }                                                                                     \
-    }                                                                                       \
-  }
-#define EINI_LOAD512(p) _mm512_loadu_si512((const void *)(p))
-EINI_STREAM(128, EINI_UNUSED, __m128i, _mm_loadu_si128, _mm_stream_si128)
-EINI_STREAM(256, EINI_T256, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
-EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
-#undef EINI_LOAD512
-#undef EINI_STREAM
-
-// One line.
+// One line, by vectors of 16, 32 or 64 bytes.
 static inline void eini_stream_line(char *d, const char *s) {
   for (int i = 0; i < 64; i += 16)
     _mm_stream_si128((__m128i *)(void *)(d + i),
                      _mm_loadu_si128((const __m128i *)(const void *)(s + i)));
 }
+EINI_T256 static inline void eini_stream_line_y(char *d, const char *s) {
+  for (int i = 0; i < 64; i += 32)
+    _mm256_stream_si256((__m256i *)(void *)(d + i),
+                        _mm256_loadu_si256((const __m256i *)(const void *)(s + i)));
+}
+EINI_T512 static inline void eini_stream_line_z(char *d, const char *s) {
+  _mm512_stream_si512((__m512i *)(void *)d, _mm512_loadu_si512((const void *)s));
+}
+
+EINI_INLINE void eini_stream_by(int vector, const eini_lines *p) {
+  for (int64_t r = 0; r < p->rows; r++) {
+    char *d = p->dst + r * p->step;
+    const char *s = p->buffer + r * p->pitch;
+    int64_t head = eini_to_line(d);
+    s += head + 64 * p->from;
+    d += head + 64 * p->from;
+    for (int64_t k = p->from, n; k < p->to; k += n) {
+      n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);
+      for (int64_t l = 0; l < n; l++, s += 64, d += 64) {
+        if (vector == 64) eini_stream_line_z(d, s);
+        else if (vector == 32) eini_stream_line_y(d, s);
+        else eini_stream_line(d, s);
+      }
+      if (p->ahead != NULL) eini_ahead_some(p->ahead, n);
+    }
+  }
+}
+static void eini_stream_lines_x(const eini_lines *p) { eini_stream_by(16, p); }
+EINI_T256 static void eini_stream_lines_y(const eini_lines *p) { eini_stream_by(32, p); }
+EINI_T512 static void eini_stream_lines_z(const eini_lines *p) { eini_stream_by(64, p); }
 
 static void eini_stream_lines(int isa, const eini_lines *p) {
-  if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
-  else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
-  else eini_stream_lines_128(p);
+  if (isa == EINI_ISA_AVX512) eini_stream_lines_z(p);
+  else if (isa == EINI_ISA_AVX2) eini_stream_lines_y(p);
+  else eini_stream_lines_x(p);
 }
 
 // Ends every part of a run that may have streamed: no release store and no lock orders streamed
@@ -1688,43 +1692,67 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 
 #elif EINI_CPU_NEON
 
-#define EINI_ZIP(name, T, zip, b)                                                           \
-  static void eini_zip_##name(const T *in, T *out) {                                        \
-    for (int i = 0; i < b / 2; i++) {                                                       \
-      out[2 * i] = vzip1q_##zip(in[i], in[i + b / 2]);                                      \
-      out[2 * i + 1] = vzip2q_##zip(in[i], in[i + b / 2]);                                  \
-    }                                                                                       \
-  }                                                                                         \
-  static void eini_reg_tile_##name(const char *src, int64_t ss, char *dst, int64_t ds) {    \
-    T x[b], y[b];                                                                           \
-    int bits = 0;                                                                           \
-    for (int i = 0; i < b; i++) memcpy(&x[i], src + i * ss, 16);                            \
-    for (int i = b; i > 1; i /= 2, bits++) eini_zip_##name(bits & 1 ? y : x, bits & 1 ? x : y); \
-    for (int i = 0; i < b; i++) memcpy(dst + i * ds, bits & 1 ? &y[i] : &x[i], 16);         \
-  }
-EINI_ZIP(8, uint8x16_t, u8, 16)
-EINI_ZIP(16, uint16x8_t, u16, 8)
-EINI_ZIP(32, uint32x4_t, u32, 4)
-EINI_ZIP(64, uint64x2_t, u64, 2)
-#undef EINI_ZIP
+// Elements of the first and the second half of two vectors, of each in turn.
+EINI_INLINE void eini_zip(int size, uint8x16_t a, uint8x16_t b, uint8x16_t *to) {
+  const uint16x8_t c = vreinterpretq_u16_u8(a), d = vreinterpretq_u16_u8(b);
+  const uint32x4_t e = vreinterpretq_u32_u8(a), f = vreinterpretq_u32_u8(b);
+  const uint64x2_t g = vreinterpretq_u64_u8(a), h = vreinterpretq_u64_u8(b);
+  to[0] = size == 1   ? vzip1q_u8(a, b)
+          : size == 2 ? vreinterpretq_u8_u16(vzip1q_u16(c, d))
+          : size == 4 ? vreinterpretq_u8_u32(vzip1q_u32(e, f))
+                      : vreinterpretq_u8_u64(vzip1q_u64(g, h));
+  to[1] = size == 1   ? vzip2q_u8(a, b)
+          : size == 2 ? vreinterpretq_u8_u16(vzip2q_u16(c, d))
+          : size == 4 ? vreinterpretq_u8_u32(vzip2q_u32(e, f))
+                      : vreinterpretq_u8_u64(vzip2q_u64(g, h));
+}
+
+EINI_INLINE void eini_reg_tile(int size, const char *src, int64_t ss, char *dst, int64_t ds) {
+  const int b = 16 / size;
+  uint8x16_t x[2][16];
+  int at = 0;
+  for (int i = 0; i < b; i++) memcpy(&x[0][i], src + i * ss, 16);
+  for (int rounds = b; rounds > 1; rounds /= 2, at = !at)
+    for (int i = 0; i < b / 2; i++) eini_zip(size, x[at][i], x[at][i + b / 2], &x[!at][2 * i]);
+  for (int i = 0; i < b; i++) memcpy(dst + i * ds, &x[at][i], 16);
+}
+static void eini_reg_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(1, src, ss, dst, ds);
+}
+static void eini_reg_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(2, src, ss, dst, ds);
+}
+static void eini_reg_tile_32(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(4, src, ss, dst, ds);
+}
+static void eini_reg_tile_64(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(8, src, ss, dst, ds);
+}
 
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 // Plain C, B = 4.
-#define EINI_TILE_C(bits)                                                                   \
-  static void eini_c_tile_##bits(const char *src, int64_t ss, char *dst, int64_t ds) {      \
-    for (int d = 0; d < 4; d++) {                                                           \
-      for (int s = 0; s < 4; s++) {                                                         \
-        memcpy(dst + s * ds + d * (bits / 8), src + d * ss + s * (bits / 8), bits / 8);     \
-      }                                                                                     \
-    }                                                                                       \
+EINI_INLINE void eini_c_tile(int size, const char *src, int64_t ss, char *dst, int64_t ds) {
+  for (int d = 0; d < 4; d++) {
+    for (int s = 0; s < 4; s++)
+      memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
   }
-EINI_TILE_C(8)
-EINI_TILE_C(16)
-EINI_TILE_C(32)
-EINI_TILE_C(64)
-EINI_TILE_C(128)
-#undef EINI_TILE_C
+}
+static void eini_c_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(1, src, ss, dst, ds);
+}
+static void eini_c_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(2, src, ss, dst, ds);
+}
+static void eini_c_tile_32(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(4, src, ss, dst, ds);
+}
+static void eini_c_tile_64(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(8, src, ss, dst, ds);
+}
+static void eini_c_tile_128(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(16, src, ss, dst, ds);
+}
 
 // The tiles of an element size, widest first, ended by B = 0.
 typedef struct eini_tile_kind {
@@ -2053,30 +2081,21 @@ typedef struct eini_plane {
   int64_t sd, ss, dd, ds, nd, ns;
 } eini_plane;
 
-#define EINI_PLANE(bits)                                                                    \
-  static void eini_plane_##bits(const eini_plane *p) {                                      \
-    for (int64_t s = 0; s < p->ns; s++) {                                                   \
-      const char *from = p->src + s * p->ss;                                                \
-      char *to = p->dst + s * p->ds;                                                        \
-      for (int64_t d = 0; d < p->nd; d++, from += p->sd, to += p->dd) {                     \
-        memcpy(to, from, bits / 8);                                                         \
-      }                                                                                     \
-    }                                                                                       \
+EINI_INLINE void eini_plane_of(int size, const eini_plane *p) {
+  for (int64_t s = 0; s < p->ns; s++) {
+    const char *from = p->src + s * p->ss;
+    char *to = p->dst + s * p->ds;
+    for (int64_t d = 0; d < p->nd; d++, from += p->sd, to += p->dd) memcpy(to, from, (size_t)size);
   }
-EINI_PLANE(8)
-EINI_PLANE(16)
-EINI_PLANE(32)
-EINI_PLANE(64)
-EINI_PLANE(128)
-#undef EINI_PLANE
+}
 
 static void eini_plane_any(int size, const eini_plane *p) {
   switch (size) {
-    case 1: eini_plane_8(p); break;
-    case 2: eini_plane_16(p); break;
-    case 4: eini_plane_32(p); break;
-    case 8: eini_plane_64(p); break;
-    default: eini_plane_128(p); break;
+    case 1: eini_plane_of(1, p); break;
+    case 2: eini_plane_of(2, p); break;
+    case 4: eini_plane_of(4, p); break;
+    case 8: eini_plane_of(8, p); break;
+    default: eini_plane_of(16, p); break;
   }
 }
 
@@ -3132,31 +3151,28 @@ static int eini_move_stays(const eini_move *w, int64_t cache) {
   return eini_move_dense(w, cache / w->size, &loops, row) > 0 && eini_max64(row[0], row[1]) < 128;
 }
 
-#define EINI_COPY_TURNED(T)                                                                 \
-  static void eini_copy_turned_##T(int64_t blocks, int64_t n, const int *from,              \
-                                   const char *sp, int64_t by, char *dp, int64_t to) {      \
-    for (; blocks > 0; blocks--, sp += by, dp += to) {                                      \
-      const T *s = (const T *)(const void *)sp;                                             \
-      T *d = (T *)(void *)dp;                                                               \
-      for (int64_t i = 0; i < n; i++) d[i] = s[from[i]];                                    \
-    }                                                                                       \
+EINI_INLINE void eini_turned_of(int size, int64_t blocks, int64_t n, const int *from,
+                                const char *s, int64_t by, char *d, int64_t to) {
+  for (; blocks > 0; blocks--, s += by, d += to)
+    for (int64_t i = 0; i < n; i++)
+      memcpy(d + size * i, s + size * (int64_t)from[i], (size_t)size);
+}
+
+static void eini_copy_turned(int size, int64_t blocks, int64_t n, const int *from, const char *s,
+                             int64_t by, char *d, int64_t to) {
+  switch (size) {
+    case 1: eini_turned_of(1, blocks, n, from, s, by, d, to); break;
+    case 2: eini_turned_of(2, blocks, n, from, s, by, d, to); break;
+    case 4: eini_turned_of(4, blocks, n, from, s, by, d, to); break;
+    case 8: eini_turned_of(8, blocks, n, from, s, by, d, to); break;
+    default: eini_turned_of(16, blocks, n, from, s, by, d, to); break;
   }
-typedef struct eini_bits128 { uint64_t x[2]; } eini_bits128;
-EINI_COPY_TURNED(uint8_t)
-EINI_COPY_TURNED(uint16_t)
-EINI_COPY_TURNED(uint32_t)
-EINI_COPY_TURNED(uint64_t)
-EINI_COPY_TURNED(eini_bits128)
-#undef EINI_COPY_TURNED
+}
 
 // Blocks of n elements, over the loops behind the first ones.
 static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
-  void (*const turned[])(int64_t, int64_t, const int *, const char *, int64_t, char *, int64_t) = {
-      eini_copy_turned_uint8_t, eini_copy_turned_uint16_t, eini_copy_turned_uint32_t,
-      eini_copy_turned_uint64_t, eini_copy_turned_eini_bits128};
   int64_t at[EINI_COPY_LOOPS] = {0};
-  int from[EINI_COPY_SMALL], size = 0;
-  while (1 << size < w->size) size++;
+  int from[EINI_COPY_SMALL];
   for (int64_t i = 0; i < n; i++) {
     int64_t left = i, s = 0;
     for (int m = 0; m < loops; m++) s += left % w->extent[m] * w->src_step[m], left /= w->extent[m];
@@ -3168,7 +3184,7 @@ static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
     char *dst = w->dst;
     for (int i = loops + 1; i < w->n; i++)
       src += at[i] * w->src_step[i], dst += at[i] * w->dst_step[i];
-    turned[size](count, n, from, src, by, dst, to);
+    eini_copy_turned(w->size, count, n, from, src, by, dst, to);
     for (m = loops + 1; m < w->n && ++at[m] == w->extent[m]; m++) at[m] = 0;
     if (m >= w->n) m = -1;
   }
