@@ -1,6 +1,6 @@
 // ================================================================================================
 // >>vectors  vectors of the instruction sets
-// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON) and dtype (D, S:
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, P: C) and dtype (D, S:
 // f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
 // ================================================================================================
 
@@ -354,3 +354,33 @@ EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
 #define EINI_NI_ADD(a, b) vaddq_s32(a, b)
 #define EINI_NI_FMA(a, b, c) vmlaq_s32(c, a, b)
 #endif  // EINI_CPU_NEON
+
+// Plain C: numbers one by one.
+#define EINI_PD_TAG pd
+#define EINI_PD_T double
+#define EINI_PD_V double
+#define EINI_PD_AT EINI_UNUSED
+#define EINI_PD_SET(x) (x)
+#define EINI_PD_FMA(x, y, z) ((x) * (y) + (z))
+
+#define EINI_PS_TAG ps
+#define EINI_PS_T float
+#define EINI_PS_V float
+#define EINI_PS_AT EINI_UNUSED
+#define EINI_PS_SET(x) (x)
+#define EINI_PS_FMA(x, y, z) ((x) * (y) + (z))
+
+#if EINI_CPU_DOTS  // FMA: sums of dot products, of two bf16 or of four bytes each
+#define EINI_ZB_TAG zb
+#define EINI_ZB_T float
+#define EINI_ZB_V __m512
+#define EINI_ZB_AT EINI_TDOT
+#define EINI_ZB_SET(x) _mm512_set1_ps(x)
+#define EINI_ZB_FMA(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
+#define EINI_ZU_TAG zu
+#define EINI_ZU_T int32_t
+#define EINI_ZU_V __m512i
+#define EINI_ZU_AT EINI_TDOT
+#define EINI_ZU_SET(x) _mm512_set1_epi32(x)
+#define EINI_ZU_FMA(x, y, z) _mm512_dpbusd_epi32(z, x, y)
+#endif  // EINI_CPU_DOTS
