@@ -48,6 +48,7 @@
 #define EINI_KERNELS_STEPS 2
 #define EINI_KERNELS_CHUNKS 3
 #define EINI_KERNELS_PEAK 4
+#define EINI_KERNELS_LINES 5
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)

@@ -31,8 +31,8 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>chunk-kernels >>step-kernels >>peak-kernels
-//                 >>kernels-end
+//   kernels       >>kernels >>line-kernels >>exp-kernels >>chunk-kernels >>step-kernels
+//                 >>peak-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //

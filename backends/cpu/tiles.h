@@ -92,20 +92,21 @@ EINI_T256 static void eini_reg_tile_64y(const char *src, int64_t ss, char *dst, 
 }
 
 EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, int64_t ds) {
-  enum { a_n = 0, b_n = 1 };
-  EINI_QUAD(__m256i, _mm256, EINI_LD2, a)
-  EINI_QUAD(__m256i, _mm256, EINI_LD2, b)
-#define EINI_LANES2(j)                                                                      \
-  EINI_ST2(j, _mm256_permute2x128_si256(av##j, bv##j, 0x20));                               \
-  EINI_ST2(4 + j, _mm256_permute2x128_si256(av##j, bv##j, 0x31));
-  EINI_LANES2(0)
-  EINI_LANES2(1)
-  EINI_LANES2(2)
-  EINI_LANES2(3)
-#undef EINI_LANES2
+  const __m256i r0 = EINI_LD2(0), r1 = EINI_LD2(1), r2 = EINI_LD2(2), r3 = EINI_LD2(3);
+  const __m256i r4 = EINI_LD2(4), r5 = EINI_LD2(5), r6 = EINI_LD2(6), r7 = EINI_LD2(7);
+  __m256i a[4], b[4];
+  eini_tile_quad_yt(r0, r1, r2, r3, a);
+  eini_tile_quad_yt(r4, r5, r6, r7, b);
+  EINI_ST2(0, _mm256_permute2x128_si256(a[0], b[0], 0x20));
+  EINI_ST2(4, _mm256_permute2x128_si256(a[0], b[0], 0x31));
+  EINI_ST2(1, _mm256_permute2x128_si256(a[1], b[1], 0x20));
+  EINI_ST2(5, _mm256_permute2x128_si256(a[1], b[1], 0x31));
+  EINI_ST2(2, _mm256_permute2x128_si256(a[2], b[2], 0x20));
+  EINI_ST2(6, _mm256_permute2x128_si256(a[2], b[2], 0x31));
+  EINI_ST2(3, _mm256_permute2x128_si256(a[3], b[3], 0x20));
+  EINI_ST2(7, _mm256_permute2x128_si256(a[3], b[3], 0x31));
 }
 
-#undef EINI_QUAD
 #undef EINI_LD1
 #undef EINI_LD2
 #undef EINI_ST1
@@ -205,9 +206,9 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
      {{4, eini_reg_tile_128}, {0, NULL}, {0, NULL}, {0, NULL}}},
     {{{16, eini_reg_tile_8}, {4, eini_c_tile_8}, {0, NULL}, {0, NULL}},
      {{8, eini_reg_tile_16}, {4, eini_c_tile_16}, {0, NULL}, {0, NULL}},
-     {{16, eini_reg_tile_32z}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
-     {{8, eini_reg_tile_64z}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
-     {{4, eini_reg_tile_128z}, {0, NULL}, {0, NULL}, {0, NULL}}}};
+     {{16, eini_reg_tile_32_zt}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
+     {{8, eini_reg_tile_64_zt}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
+     {{4, eini_reg_tile_128_zt}, {0, NULL}, {0, NULL}, {0, NULL}}}};
 #else  // EINI_CPU_X86
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif

@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>vectors  vectors of the instruction sets
-// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, P: C) and dtype (D, S:
-// f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, P: none) and dtype
+// (D, S: f64 and f32; L, I: i64 and i32) under a common prefix, which templates of kernels take.
 // ================================================================================================
 
 // TAG: the end of the names of its functions. BYTES: of T, of which there are W to a vector V.
