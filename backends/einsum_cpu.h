@@ -31,8 +31,9 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
 //                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>turn-kernels >>vectors-kernels >>dots-kernels
-//                 >>direct-kernels >>sums-kernels >>kernels-end
+//   kernels       >>kernels >>line-kernels >>exp-kernels >>turn-kernels >>vectors-kernels
+//                 >>dots-kernels >>direct-kernels >>sums-kernels >>chunk-kernels >>step-kernels
+//                 >>peak-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -246,6 +247,10 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #define EINI_KERNELS_PARTIAL 4
 #define EINI_KERNELS_DIRECT 5
 #define EINI_KERNELS_SUMS 6
+#define EINI_KERNELS_STEPS 7
+#define EINI_KERNELS_CHUNKS 8
+#define EINI_KERNELS_PEAK 9
+#define EINI_KERNELS_LINES 10
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
@@ -1152,43 +1157,47 @@ static int64_t eini_to_line(const char *p) { return (int64_t)((0 - (uintptr_t)p)
 
 #if EINI_CPU_X86
 
-#define EINI_STREAM(bits, attribute, V, load, store)                                        \
-  attribute static void eini_stream_lines_##bits(const eini_lines *p) {                     \
-    for (int64_t r = 0; r < p->rows; r++) {                                                 \
-      char *d = p->dst + r * p->step;                                                       \
-      const char *s = p->buffer + r * p->pitch;                                             \
-      int64_t head = eini_to_line(d);                                                       \
-      s += head + 64 * p->from;                                                             \
-      d += head + 64 * p->from;                                                             \
-      for (int64_t k = p->from, n; k < p->to; k += n) {                                     \
-        n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);                        \
-        for (int64_t l = 0; l < n; l++, s += 64, d += 64) {                                 \
-          for (size_t i = 0; i < 64; i += sizeof(V)) {                                      \
-            store((V *)(void *)(d + i), load((const V *)(const void *)(s + i)));            \
-          }                                                                                 \
-        }                                                                                   \
-        if (p->ahead != NULL) eini_ahead_some(p->ahead, n);                                 \
-      }                                                                                     \
-    }                                                                                       \
-  }
-#define EINI_LOAD512(p) _mm512_loadu_si512((const void *)(p))
-EINI_STREAM(128, EINI_UNUSED, __m128i, _mm_loadu_si128, _mm_stream_si128)
-EINI_STREAM(256, EINI_T256, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
-EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
-#undef EINI_LOAD512
-#undef EINI_STREAM
-
-// One line.
+// One line, by vectors of 16, 32 or 64 bytes.
 static inline void eini_stream_line(char *d, const char *s) {
   for (int i = 0; i < 64; i += 16)
     _mm_stream_si128((__m128i *)(void *)(d + i),
                      _mm_loadu_si128((const __m128i *)(const void *)(s + i)));
 }
+EINI_T256 static inline void eini_stream_line_y(char *d, const char *s) {
+  for (int i = 0; i < 64; i += 32)
+    _mm256_stream_si256((__m256i *)(void *)(d + i),
+                        _mm256_loadu_si256((const __m256i *)(const void *)(s + i)));
+}
+EINI_T512 static inline void eini_stream_line_z(char *d, const char *s) {
+  _mm512_stream_si512((__m512i *)(void *)d, _mm512_loadu_si512((const void *)s));
+}
+
+EINI_INLINE void eini_stream_by(int vector, const eini_lines *p) {
+  for (int64_t r = 0; r < p->rows; r++) {
+    char *d = p->dst + r * p->step;
+    const char *s = p->buffer + r * p->pitch;
+    int64_t head = eini_to_line(d);
+    s += head + 64 * p->from;
+    d += head + 64 * p->from;
+    for (int64_t k = p->from, n; k < p->to; k += n) {
+      n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);
+      for (int64_t l = 0; l < n; l++, s += 64, d += 64) {
+        if (vector == 64) eini_stream_line_z(d, s);
+        else if (vector == 32) eini_stream_line_y(d, s);
+        else eini_stream_line(d, s);
+      }
+      if (p->ahead != NULL) eini_ahead_some(p->ahead, n);
+    }
+  }
+}
+static void eini_stream_lines_x(const eini_lines *p) { eini_stream_by(16, p); }
+EINI_T256 static void eini_stream_lines_y(const eini_lines *p) { eini_stream_by(32, p); }
+EINI_T512 static void eini_stream_lines_z(const eini_lines *p) { eini_stream_by(64, p); }
 
 static void eini_stream_lines(int isa, const eini_lines *p) {
-  if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
-  else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
-  else eini_stream_lines_128(p);
+  if (isa == EINI_ISA_AVX512) eini_stream_lines_z(p);
+  else if (isa == EINI_ISA_AVX2) eini_stream_lines_y(p);
+  else eini_stream_lines_x(p);
 }
 
 // Ends every part of a run that may have streamed: no release store and no lock orders streamed
@@ -1260,29 +1269,33 @@ typedef struct eini_tile {
   char *carry;
 } eini_tile;
 
-// Tiles of whole lines past the caches; as eini_join_tile_.., from and to any places.
-#define EINI_TILE_LINES(bits, AT)                                                           \
-  AT static void eini_line_tile_##bits(const char *src, int64_t ss, char *dst, int64_t ds) {\
-    const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  AT static void eini_join_tile_##bits(const char *src, const int64_t *column,              \
-                                       char *const *row, int64_t at, char *carry) {         \
-    const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};                       \
-    eini_tile_##bits(&t);                                                                   \
-  }                                                                                         \
-  AT static void eini_pick_tile_##bits(const char *src, const int64_t *column, char *dst) { \
-    const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};                        \
-    eini_tile_##bits(&t);                                                                   \
-  }
+// Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
+// any places, see eini_tile. pick: into a line for each row.
+typedef struct eini_line_kind {
+  int b;
+  eini_tile_fn line;
+  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
+  void (*pick)(const char *src, const int64_t *column, char *dst);
+} eini_line_kind;
 
+EINI_INLINE const char *eini_tile_from(const eini_tile *t, int s, int r) {
+  return t->src + (t->column != NULL ? t->column[r] : r * t->ss) + s;
+}
+
+// Sets of vectors for lines: LANES lanes of 128 bits each. LO and HI: elements of the first and of
+// the second half of lanes of a and b, of each in turn.
 #if EINI_CPU_X86
-#define EINI_LD5(r) eini_tile_load_z(t, r)
-#define EINI_ST5(r, v) eini_tile_store_z(t, r, v)
+#define EINI_ZT_TAG zt
+#define EINI_ZT_AT EINI_T512
+#define EINI_ZT_V __m512i
+#define EINI_ZT_LANES 4
+#define EINI_ZT_LO32(a, b) _mm512_unpacklo_epi32(a, b)
+#define EINI_ZT_HI32(a, b) _mm512_unpackhi_epi32(a, b)
+#define EINI_ZT_LO64(a, b) _mm512_unpacklo_epi64(a, b)
+#define EINI_ZT_HI64(a, b) _mm512_unpackhi_epi64(a, b)
 
-EINI_T512 EINI_INLINE __m512i eini_tile_load_z(const eini_tile *t, int r) {
-  return _mm512_loadu_si512(
-      (const void *)(t->src + (t->column != NULL ? t->column[r] : r * t->ss)));
+EINI_T512 EINI_INLINE __m512i eini_tile_load_zt(const eini_tile *t, int r) {
+  return _mm512_loadu_si512((const void *)eini_tile_from(t, 0, r));
 }
 
 // The line of a row that starts anywhere, by words: it begins with the end of the tile before,
@@ -1294,7 +1307,7 @@ EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __
   return _mm512_permutex2var_epi32(before, _mm512_sub_epi32(words, _mm512_set1_epi32(in)), v);
 }
 
-EINI_T512 EINI_INLINE void eini_tile_store_z(const eini_tile *t, int r, __m512i v) {
+EINI_T512 EINI_INLINE void eini_tile_store_zt(const eini_tile *t, int r, __m512i v) {
   char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
   if (t->row != NULL) {
     const __m512i line =
@@ -1309,90 +1322,32 @@ EINI_T512 EINI_INLINE void eini_tile_store_z(const eini_tile *t, int r, __m512i 
   }
 }
 
-// Four rows: within 128-bit lanes, column j of lane L of v##j is element 4 L + j of the rows.
-#define EINI_QUAD(T, P, ld, q)                                                              \
-  T q##r0 = ld(4 * q##_n), q##r1 = ld(4 * q##_n + 1);                                       \
-  T q##r2 = ld(4 * q##_n + 2), q##r3 = ld(4 * q##_n + 3);                                   \
-  T q##t0 = P##_unpacklo_epi32(q##r0, q##r1), q##t1 = P##_unpackhi_epi32(q##r0, q##r1);     \
-  T q##t2 = P##_unpacklo_epi32(q##r2, q##r3), q##t3 = P##_unpackhi_epi32(q##r2, q##r3);     \
-  T q##v0 = P##_unpacklo_epi64(q##t0, q##t2), q##v1 = P##_unpackhi_epi64(q##t0, q##t2);     \
-  T q##v2 = P##_unpacklo_epi64(q##t1, q##t3), q##v3 = P##_unpackhi_epi64(q##t1, q##t3);
-
-// The transpose of four vectors of four 128-bit lanes, stored as columns c, c + by, ..
-#define EINI_LANES4(c, by, w0, w1, w2, w3)                                                  \
-  do {                                                                                      \
-    __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);\
-    __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);\
-    EINI_ST5(c, _mm512_shuffle_i64x2(u0, u2, 0x88));                                        \
-    EINI_ST5((c) + (by), _mm512_shuffle_i64x2(u0, u2, 0xdd));                               \
-    EINI_ST5((c) + 2 * (by), _mm512_shuffle_i64x2(u1, u3, 0x88));                           \
-    EINI_ST5((c) + 3 * (by), _mm512_shuffle_i64x2(u1, u3, 0xdd));                           \
-  } while (0)
-
-EINI_T512 EINI_INLINE void eini_tile_32z(const eini_tile *t) {
-  enum { a_n = 0, b_n = 1, c_n = 2, d_n = 3 };
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, a)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, b)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, c)
-  EINI_QUAD(__m512i, _mm512, EINI_LD5, d)
-  EINI_LANES4(0, 4, av0, bv0, cv0, dv0);
-  EINI_LANES4(1, 4, av1, bv1, cv1, dv1);
-  EINI_LANES4(2, 4, av2, bv2, cv2, dv2);
-  EINI_LANES4(3, 4, av3, bv3, cv3, dv3);
+// The transpose of four vectors of four lanes, stored as columns c, c + by, ..
+EINI_T512 EINI_INLINE void eini_tile_lanes_zt(const eini_tile *t, int c, int by, __m512i w0,
+                                              __m512i w1, __m512i w2, __m512i w3) {
+  const __m512i u0 = _mm512_shuffle_i64x2(w0, w1, 0x44), u1 = _mm512_shuffle_i64x2(w0, w1, 0xee);
+  const __m512i u2 = _mm512_shuffle_i64x2(w2, w3, 0x44), u3 = _mm512_shuffle_i64x2(w2, w3, 0xee);
+  eini_tile_store_zt(t, c, _mm512_shuffle_i64x2(u0, u2, 0x88));
+  eini_tile_store_zt(t, c + by, _mm512_shuffle_i64x2(u0, u2, 0xdd));
+  eini_tile_store_zt(t, c + 2 * by, _mm512_shuffle_i64x2(u1, u3, 0x88));
+  eini_tile_store_zt(t, c + 3 * by, _mm512_shuffle_i64x2(u1, u3, 0xdd));
 }
 
-EINI_T512 EINI_INLINE void eini_tile_64z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  __m512i r4 = EINI_LD5(4), r5 = EINI_LD5(5), r6 = EINI_LD5(6), r7 = EINI_LD5(7);
-  __m512i a = _mm512_unpacklo_epi64(r0, r1), b = _mm512_unpacklo_epi64(r2, r3);
-  __m512i c = _mm512_unpacklo_epi64(r4, r5), d = _mm512_unpacklo_epi64(r6, r7);
-  EINI_LANES4(0, 2, a, b, c, d);
-  a = _mm512_unpackhi_epi64(r0, r1), b = _mm512_unpackhi_epi64(r2, r3);
-  c = _mm512_unpackhi_epi64(r4, r5), d = _mm512_unpackhi_epi64(r6, r7);
-  EINI_LANES4(1, 2, a, b, c, d);
-}
-
-EINI_T512 EINI_INLINE void eini_tile_128z(const eini_tile *t) {
-  __m512i r0 = EINI_LD5(0), r1 = EINI_LD5(1), r2 = EINI_LD5(2), r3 = EINI_LD5(3);
-  EINI_LANES4(0, 1, r0, r1, r2, r3);
-}
-// To the caches.
-#define EINI_TILE_REG(bits)                                                                 \
-  EINI_T512 static void eini_reg_tile_##bits(const char *src, int64_t ss, char *dst,        \
-                                             int64_t ds) {                                  \
-    const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};                         \
-    eini_tile_##bits(&t);                                                                   \
-  }
-EINI_TILE_REG(32z)
-EINI_TILE_REG(64z)
-EINI_TILE_REG(128z)
-#undef EINI_TILE_REG
-EINI_TILE_LINES(32z, EINI_T512)
-EINI_TILE_LINES(64z, EINI_T512)
-EINI_TILE_LINES(128z, EINI_T512)
-#undef EINI_LANES4
-#undef EINI_LD5
-#undef EINI_ST5
-#endif  // EINI_CPU_X86
-
-// Vectors shorter than a line: X##LANES lanes of 128 bits, and X##TIMES(M) says M(0) .. for the
-// vectors of a line. ROWS: in each lane 16 bytes of another row, `by` rows apart.
-#define EINI_TILE_AT(t, r) \
-  ((t)->src + ((t)->column != NULL ? (t)->column[r] : (int64_t)(r) * (t)->ss) + s)
-#if EINI_CPU_X86
+#define EINI_YT_TAG yt
 #define EINI_YT_AT EINI_T256
 #define EINI_YT_V __m256i
 #define EINI_YT_LANES 2
-#define EINI_YT_TIMES(M) M(EINI_YT_, 0) M(EINI_YT_, 1)
-#define EINI_YT_LD(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
-#define EINI_YT_ROWS(t, r, by)                                                              \
-  _mm256_inserti128_si256(_mm256_castsi128_si256(EINI_YT_LD(EINI_TILE_AT(t, r))),           \
-                          EINI_YT_LD(EINI_TILE_AT(t, (r) + (by))), 1)
 #define EINI_YT_LO32(a, b) _mm256_unpacklo_epi32(a, b)
 #define EINI_YT_HI32(a, b) _mm256_unpackhi_epi32(a, b)
 #define EINI_YT_LO64(a, b) _mm256_unpacklo_epi64(a, b)
 #define EINI_YT_HI64(a, b) _mm256_unpackhi_epi64(a, b)
-#define EINI_YT_STORE(t, r, q, j) eini_tile_store_y(t, r, q##0##j, q##1##j)
+
+// Of rows r and r + by, 16 bytes each.
+EINI_T256 EINI_INLINE __m256i eini_tile_rows_yt(const eini_tile *t, int s, int r, int by) {
+  const __m128i *a = (const __m128i *)(const void *)eini_tile_from(t, s, r);
+  const __m128i *b = (const __m128i *)(const void *)eini_tile_from(t, s, r + by);
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(a)), _mm_loadu_si128(b), 1);
+}
 
 // The line of a row as of eini_line_join, of two halves: whichever of both lines' meet in it are
 // turned by what is less than a half.
@@ -1422,7 +1377,8 @@ EINI_T256 static void eini_line_joined_y(const char *row, const char *before, co
   _mm256_storeu_si256((__m256i *)(void *)(line + 32), b);
 }
 
-EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i a, __m256i b) {
+EINI_T256 EINI_INLINE void eini_tile_store_yt(const eini_tile *t, int r, __m256i (*q)[4], int j) {
+  const __m256i a = q[0][j], b = q[1][j];
   char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
   if (t->row != NULL) {
     __m256i x = a, y = b;
@@ -1441,18 +1397,21 @@ EINI_T256 EINI_INLINE void eini_tile_store_y(const eini_tile *t, int r, __m256i 
   }
 }
 #elif EINI_CPU_NEON
+#define EINI_NT_TAG nt
 #define EINI_NT_AT EINI_UNUSED
 #define EINI_NT_V uint32x4_t
 #define EINI_NT_LANES 1
-#define EINI_NT_TIMES(M) M(EINI_NT_, 0) M(EINI_NT_, 1) M(EINI_NT_, 2) M(EINI_NT_, 3)
-#define EINI_NT_ROWS(t, r, by) vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)EINI_TILE_AT(t, r)))
 #define EINI_NT_LO32(a, b) vzip1q_u32(a, b)
 #define EINI_NT_HI32(a, b) vzip2q_u32(a, b)
 #define EINI_NT_64(zip, a, b) \
   vreinterpretq_u32_u64(zip(vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b)))
 #define EINI_NT_LO64(a, b) EINI_NT_64(vzip1q_u64, a, b)
 #define EINI_NT_HI64(a, b) EINI_NT_64(vzip2q_u64, a, b)
-#define EINI_NT_STORE(t, r, q, j) eini_tile_store_n(t, r, q##0##j, q##1##j, q##2##j, q##3##j)
+
+EINI_INLINE uint32x4_t eini_tile_rows_nt(const eini_tile *t, int s, int r, int by) {
+  (void)by;
+  return vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)eini_tile_from(t, s, r)));
+}
 
 // The line of a row as of eini_line_join, from neighbours among the vectors of both.
 EINI_INLINE void eini_line_join_n(const char *row, const char *before, uint8x16_t *v) {
@@ -1478,11 +1437,10 @@ static void eini_line_joined_n(const char *row, const char *before, const char *
   for (int i = 0; i < 4; i++) vst1q_u8((uint8_t *)line + 16 * i, v[i]);
 }
 
-EINI_INLINE void eini_tile_store_n(const eini_tile *t, int r, uint32x4_t a, uint32x4_t b,
-                                   uint32x4_t c, uint32x4_t d) {
+EINI_INLINE void eini_tile_store_nt(const eini_tile *t, int r, uint32x4_t (*q)[4], int j) {
   char *to = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
-  uint8x16_t v[4] = {vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b), vreinterpretq_u8_u32(c),
-                     vreinterpretq_u8_u32(d)}, w[4];
+  uint8x16_t v[4], w[4];
+  for (int i = 0; i < 4; i++) v[i] = vreinterpretq_u8_u32(q[i][j]);
   memcpy(w, v, sizeof w);
   if (t->row != NULL) {
     char *carry = t->carry + 64 * r;
@@ -1494,87 +1452,32 @@ EINI_INLINE void eini_tile_store_n(const eini_tile *t, int r, uint32x4_t a, uint
 }
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
-// Vector h of four, two or one of the lines, from 16 bytes of as many rows as it has elements.
-#define EINI_TILE_4(X, h)                                                                   \
-  const X##V a##h = X##ROWS(t, 4 * X##LANES * h, 4), b##h = X##ROWS(t, 4 * X##LANES * h + 1, 4), \
-             c##h = X##ROWS(t, 4 * X##LANES * h + 2, 4),                                    \
-             d##h = X##ROWS(t, 4 * X##LANES * h + 3, 4);                                    \
-  const X##V e##h = X##LO32(a##h, b##h), f##h = X##HI32(a##h, b##h),                        \
-             g##h = X##LO32(c##h, d##h), i##h = X##HI32(c##h, d##h);                        \
-  const X##V q##h##0 = X##LO64(e##h, g##h), q##h##1 = X##HI64(e##h, g##h),                  \
-             q##h##2 = X##LO64(f##h, i##h), q##h##3 = X##HI64(f##h, i##h);
-#define EINI_TILE_8(X, h)                                                                   \
-  const X##V a##h = X##ROWS(t, 2 * X##LANES * h, 2), b##h = X##ROWS(t, 2 * X##LANES * h + 1, 2); \
-  const X##V q##h##0 = X##LO64(a##h, b##h), q##h##1 = X##HI64(a##h, b##h);
-#define EINI_TILE_16(X, h) const X##V q##h##0 = X##ROWS(t, X##LANES * h, 1);
-#define EINI_TILES_OF(n, X)                                                                 \
-  X##AT EINI_INLINE void eini_tile_32##n(const eini_tile *t) {                              \
-    for (int s = 0; s < 64; s += 16) {                                                      \
-      X##TIMES(EINI_TILE_4)                                                                 \
-      X##STORE(t, s / 4, q, 0);                                                             \
-      X##STORE(t, s / 4 + 1, q, 1);                                                         \
-      X##STORE(t, s / 4 + 2, q, 2);                                                         \
-      X##STORE(t, s / 4 + 3, q, 3);                                                         \
-    }                                                                                       \
-  }                                                                                         \
-  X##AT EINI_INLINE void eini_tile_64##n(const eini_tile *t) {                              \
-    for (int s = 0; s < 64; s += 16) {                                                      \
-      X##TIMES(EINI_TILE_8)                                                                 \
-      X##STORE(t, s / 8, q, 0);                                                             \
-      X##STORE(t, s / 8 + 1, q, 1);                                                         \
-    }                                                                                       \
-  }                                                                                         \
-  X##AT EINI_INLINE void eini_tile_128##n(const eini_tile *t) {                             \
-    for (int s = 0; s < 64; s += 16) {                                                      \
-      X##TIMES(EINI_TILE_16)                                                                \
-      X##STORE(t, s / 16, q, 0);                                                            \
-    }                                                                                       \
-  }                                                                                         \
-  EINI_TILE_LINES(32##n, X##AT)                                                             \
-  EINI_TILE_LINES(64##n, X##AT)                                                             \
-  EINI_TILE_LINES(128##n, X##AT)
+#define EINI_KERNELS EINI_KERNELS_LINES
 #if EINI_CPU_X86
-EINI_TILES_OF(y, EINI_YT_)
+#define EINI_VEC EINI_ZT
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YT
+#include EINSUM_CPU_FILE
 #elif EINI_CPU_NEON
-EINI_TILES_OF(n, EINI_NT_)
+#define EINI_VEC EINI_NT
+#include EINSUM_CPU_FILE
 #endif
-#undef EINI_TILES_OF
-#undef EINI_TILE_16
-#undef EINI_TILE_8
-#undef EINI_TILE_4
-#undef EINI_TILE_AT
-#undef EINI_TILE_LINES
+#undef EINI_KERNELS
 
-// Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
-// any places, see eini_tile. pick: into a line for each row.
-typedef struct eini_line_kind {
-  int b;
-  eini_tile_fn line;
-  void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
-  void (*pick)(const char *src, const int64_t *column, char *dst);
-} eini_line_kind;
-
-// For elements of 4, 8 and 16 bytes, per instruction set.
-#define EINI_TILE_KIND(b, s) {b, eini_line_tile_##s, eini_join_tile_##s, eini_pick_tile_##s}
-#define EINI_TILE_NONE {{0, NULL, NULL, NULL}, {0, NULL, NULL, NULL}, {0, NULL, NULL, NULL}}
-static const eini_line_kind eini_line_kinds[EINI_ISA_COUNT][3] = {
-    EINI_TILE_NONE,
+// Of the instruction sets that have such tiles.
+static const eini_line_kind *const eini_line_kinds[EINI_ISA_COUNT] = {
+    NULL,
 #if EINI_CPU_NEON
-    {EINI_TILE_KIND(16, 32n), EINI_TILE_KIND(8, 64n), EINI_TILE_KIND(4, 128n)},
-    EINI_TILE_NONE, EINI_TILE_NONE};
+    eini_line_kinds_nt, NULL, NULL};
 #elif EINI_CPU_X86
-    EINI_TILE_NONE,
-    {EINI_TILE_KIND(16, 32y), EINI_TILE_KIND(8, 64y), EINI_TILE_KIND(4, 128y)},
-    {EINI_TILE_KIND(16, 32z), EINI_TILE_KIND(8, 64z), EINI_TILE_KIND(4, 128z)}};
+    NULL, eini_line_kinds_yt, eini_line_kinds_zt};
 #else
-    EINI_TILE_NONE, EINI_TILE_NONE, EINI_TILE_NONE};
+    NULL, NULL, NULL};
 #endif
-#undef EINI_TILE_NONE
-#undef EINI_TILE_KIND
 
 static eini_line_kind eini_tile_lines(int isa, int size) {
   const eini_line_kind none = {0, NULL, NULL, NULL};
-  return size < 4 ? none : eini_line_kinds[isa][size / 8];
+  return size < 4 || eini_line_kinds[isa] == NULL ? none : eini_line_kinds[isa][size / 8];
 }
 
 // ================================================================================================
@@ -1671,20 +1574,21 @@ EINI_T256 static void eini_reg_tile_64y(const char *src, int64_t ss, char *dst, 
 }
 
 EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, int64_t ds) {
-  enum { a_n = 0, b_n = 1 };
-  EINI_QUAD(__m256i, _mm256, EINI_LD2, a)
-  EINI_QUAD(__m256i, _mm256, EINI_LD2, b)
-#define EINI_LANES2(j)                                                                      \
-  EINI_ST2(j, _mm256_permute2x128_si256(av##j, bv##j, 0x20));                               \
-  EINI_ST2(4 + j, _mm256_permute2x128_si256(av##j, bv##j, 0x31));
-  EINI_LANES2(0)
-  EINI_LANES2(1)
-  EINI_LANES2(2)
-  EINI_LANES2(3)
-#undef EINI_LANES2
+  const __m256i r0 = EINI_LD2(0), r1 = EINI_LD2(1), r2 = EINI_LD2(2), r3 = EINI_LD2(3);
+  const __m256i r4 = EINI_LD2(4), r5 = EINI_LD2(5), r6 = EINI_LD2(6), r7 = EINI_LD2(7);
+  __m256i a[4], b[4];
+  eini_tile_quad_yt(r0, r1, r2, r3, a);
+  eini_tile_quad_yt(r4, r5, r6, r7, b);
+  EINI_ST2(0, _mm256_permute2x128_si256(a[0], b[0], 0x20));
+  EINI_ST2(4, _mm256_permute2x128_si256(a[0], b[0], 0x31));
+  EINI_ST2(1, _mm256_permute2x128_si256(a[1], b[1], 0x20));
+  EINI_ST2(5, _mm256_permute2x128_si256(a[1], b[1], 0x31));
+  EINI_ST2(2, _mm256_permute2x128_si256(a[2], b[2], 0x20));
+  EINI_ST2(6, _mm256_permute2x128_si256(a[2], b[2], 0x31));
+  EINI_ST2(3, _mm256_permute2x128_si256(a[3], b[3], 0x20));
+  EINI_ST2(7, _mm256_permute2x128_si256(a[3], b[3], 0x31));
 }
 
-#undef EINI_QUAD
 #undef EINI_LD1
 #undef EINI_LD2
 #undef EINI_ST1
@@ -1692,43 +1596,67 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 
 #elif EINI_CPU_NEON
 
-#define EINI_ZIP(name, T, zip, b)                                                           \
-  static void eini_zip_##name(const T *in, T *out) {                                        \
-    for (int i = 0; i < b / 2; i++) {                                                       \
-      out[2 * i] = vzip1q_##zip(in[i], in[i + b / 2]);                                      \
-      out[2 * i + 1] = vzip2q_##zip(in[i], in[i + b / 2]);                                  \
-    }                                                                                       \
-  }                                                                                         \
-  static void eini_reg_tile_##name(const char *src, int64_t ss, char *dst, int64_t ds) {    \
-    T x[b], y[b];                                                                           \
-    int bits = 0;                                                                           \
-    for (int i = 0; i < b; i++) memcpy(&x[i], src + i * ss, 16);                            \
-    for (int i = b; i > 1; i /= 2, bits++) eini_zip_##name(bits & 1 ? y : x, bits & 1 ? x : y); \
-    for (int i = 0; i < b; i++) memcpy(dst + i * ds, bits & 1 ? &y[i] : &x[i], 16);         \
-  }
-EINI_ZIP(8, uint8x16_t, u8, 16)
-EINI_ZIP(16, uint16x8_t, u16, 8)
-EINI_ZIP(32, uint32x4_t, u32, 4)
-EINI_ZIP(64, uint64x2_t, u64, 2)
-#undef EINI_ZIP
+// Elements of the first and the second half of two vectors, of each in turn.
+EINI_INLINE void eini_zip(int size, uint8x16_t a, uint8x16_t b, uint8x16_t *to) {
+  const uint16x8_t c = vreinterpretq_u16_u8(a), d = vreinterpretq_u16_u8(b);
+  const uint32x4_t e = vreinterpretq_u32_u8(a), f = vreinterpretq_u32_u8(b);
+  const uint64x2_t g = vreinterpretq_u64_u8(a), h = vreinterpretq_u64_u8(b);
+  to[0] = size == 1   ? vzip1q_u8(a, b)
+          : size == 2 ? vreinterpretq_u8_u16(vzip1q_u16(c, d))
+          : size == 4 ? vreinterpretq_u8_u32(vzip1q_u32(e, f))
+                      : vreinterpretq_u8_u64(vzip1q_u64(g, h));
+  to[1] = size == 1   ? vzip2q_u8(a, b)
+          : size == 2 ? vreinterpretq_u8_u16(vzip2q_u16(c, d))
+          : size == 4 ? vreinterpretq_u8_u32(vzip2q_u32(e, f))
+                      : vreinterpretq_u8_u64(vzip2q_u64(g, h));
+}
+
+EINI_INLINE void eini_reg_tile(int size, const char *src, int64_t ss, char *dst, int64_t ds) {
+  const int b = 16 / size;
+  uint8x16_t x[2][16];
+  int at = 0;
+  for (int i = 0; i < b; i++) memcpy(&x[0][i], src + i * ss, 16);
+  for (int rounds = b; rounds > 1; rounds /= 2, at = !at)
+    for (int i = 0; i < b / 2; i++) eini_zip(size, x[at][i], x[at][i + b / 2], &x[!at][2 * i]);
+  for (int i = 0; i < b; i++) memcpy(dst + i * ds, &x[at][i], 16);
+}
+static void eini_reg_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(1, src, ss, dst, ds);
+}
+static void eini_reg_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(2, src, ss, dst, ds);
+}
+static void eini_reg_tile_32(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(4, src, ss, dst, ds);
+}
+static void eini_reg_tile_64(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(8, src, ss, dst, ds);
+}
 
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 // Plain C, B = 4.
-#define EINI_TILE_C(bits)                                                                   \
-  static void eini_c_tile_##bits(const char *src, int64_t ss, char *dst, int64_t ds) {      \
-    for (int d = 0; d < 4; d++) {                                                           \
-      for (int s = 0; s < 4; s++) {                                                         \
-        memcpy(dst + s * ds + d * (bits / 8), src + d * ss + s * (bits / 8), bits / 8);     \
-      }                                                                                     \
-    }                                                                                       \
+EINI_INLINE void eini_c_tile(int size, const char *src, int64_t ss, char *dst, int64_t ds) {
+  for (int d = 0; d < 4; d++) {
+    for (int s = 0; s < 4; s++)
+      memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
   }
-EINI_TILE_C(8)
-EINI_TILE_C(16)
-EINI_TILE_C(32)
-EINI_TILE_C(64)
-EINI_TILE_C(128)
-#undef EINI_TILE_C
+}
+static void eini_c_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(1, src, ss, dst, ds);
+}
+static void eini_c_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(2, src, ss, dst, ds);
+}
+static void eini_c_tile_32(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(4, src, ss, dst, ds);
+}
+static void eini_c_tile_64(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(8, src, ss, dst, ds);
+}
+static void eini_c_tile_128(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(16, src, ss, dst, ds);
+}
 
 // The tiles of an element size, widest first, ended by B = 0.
 typedef struct eini_tile_kind {
@@ -1760,9 +1688,9 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
      {{4, eini_reg_tile_128}, {0, NULL}, {0, NULL}, {0, NULL}}},
     {{{16, eini_reg_tile_8}, {4, eini_c_tile_8}, {0, NULL}, {0, NULL}},
      {{8, eini_reg_tile_16}, {4, eini_c_tile_16}, {0, NULL}, {0, NULL}},
-     {{16, eini_reg_tile_32z}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
-     {{8, eini_reg_tile_64z}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
-     {{4, eini_reg_tile_128z}, {0, NULL}, {0, NULL}, {0, NULL}}}};
+     {{16, eini_reg_tile_32_zt}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
+     {{8, eini_reg_tile_64_zt}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
+     {{4, eini_reg_tile_128_zt}, {0, NULL}, {0, NULL}, {0, NULL}}}};
 #else  // EINI_CPU_X86
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
@@ -2057,30 +1985,21 @@ typedef struct eini_plane {
   int64_t sd, ss, dd, ds, nd, ns;
 } eini_plane;
 
-#define EINI_PLANE(bits)                                                                    \
-  static void eini_plane_##bits(const eini_plane *p) {                                      \
-    for (int64_t s = 0; s < p->ns; s++) {                                                   \
-      const char *from = p->src + s * p->ss;                                                \
-      char *to = p->dst + s * p->ds;                                                        \
-      for (int64_t d = 0; d < p->nd; d++, from += p->sd, to += p->dd) {                     \
-        memcpy(to, from, bits / 8);                                                         \
-      }                                                                                     \
-    }                                                                                       \
+EINI_INLINE void eini_plane_of(int size, const eini_plane *p) {
+  for (int64_t s = 0; s < p->ns; s++) {
+    const char *from = p->src + s * p->ss;
+    char *to = p->dst + s * p->ds;
+    for (int64_t d = 0; d < p->nd; d++, from += p->sd, to += p->dd) memcpy(to, from, (size_t)size);
   }
-EINI_PLANE(8)
-EINI_PLANE(16)
-EINI_PLANE(32)
-EINI_PLANE(64)
-EINI_PLANE(128)
-#undef EINI_PLANE
+}
 
 static void eini_plane_any(int size, const eini_plane *p) {
   switch (size) {
-    case 1: eini_plane_8(p); break;
-    case 2: eini_plane_16(p); break;
-    case 4: eini_plane_32(p); break;
-    case 8: eini_plane_64(p); break;
-    default: eini_plane_128(p); break;
+    case 1: eini_plane_of(1, p); break;
+    case 2: eini_plane_of(2, p); break;
+    case 4: eini_plane_of(4, p); break;
+    case 8: eini_plane_of(8, p); break;
+    default: eini_plane_of(16, p); break;
   }
 }
 
@@ -3136,31 +3055,28 @@ static int eini_move_stays(const eini_move *w, int64_t cache) {
   return eini_move_dense(w, cache / w->size, &loops, row) > 0 && eini_max64(row[0], row[1]) < 128;
 }
 
-#define EINI_COPY_TURNED(T)                                                                 \
-  static void eini_copy_turned_##T(int64_t blocks, int64_t n, const int *from,              \
-                                   const char *sp, int64_t by, char *dp, int64_t to) {      \
-    for (; blocks > 0; blocks--, sp += by, dp += to) {                                      \
-      const T *s = (const T *)(const void *)sp;                                             \
-      T *d = (T *)(void *)dp;                                                               \
-      for (int64_t i = 0; i < n; i++) d[i] = s[from[i]];                                    \
-    }                                                                                       \
+EINI_INLINE void eini_turned_of(int size, int64_t blocks, int64_t n, const int *from,
+                                const char *s, int64_t by, char *d, int64_t to) {
+  for (; blocks > 0; blocks--, s += by, d += to)
+    for (int64_t i = 0; i < n; i++)
+      memcpy(d + size * i, s + size * (int64_t)from[i], (size_t)size);
+}
+
+static void eini_copy_turned(int size, int64_t blocks, int64_t n, const int *from, const char *s,
+                             int64_t by, char *d, int64_t to) {
+  switch (size) {
+    case 1: eini_turned_of(1, blocks, n, from, s, by, d, to); break;
+    case 2: eini_turned_of(2, blocks, n, from, s, by, d, to); break;
+    case 4: eini_turned_of(4, blocks, n, from, s, by, d, to); break;
+    case 8: eini_turned_of(8, blocks, n, from, s, by, d, to); break;
+    default: eini_turned_of(16, blocks, n, from, s, by, d, to); break;
   }
-typedef struct eini_bits128 { uint64_t x[2]; } eini_bits128;
-EINI_COPY_TURNED(uint8_t)
-EINI_COPY_TURNED(uint16_t)
-EINI_COPY_TURNED(uint32_t)
-EINI_COPY_TURNED(uint64_t)
-EINI_COPY_TURNED(eini_bits128)
-#undef EINI_COPY_TURNED
+}
 
 // Blocks of n elements, over the loops behind the first ones.
 static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
-  void (*const turned[])(int64_t, int64_t, const int *, const char *, int64_t, char *, int64_t) = {
-      eini_copy_turned_uint8_t, eini_copy_turned_uint16_t, eini_copy_turned_uint32_t,
-      eini_copy_turned_uint64_t, eini_copy_turned_eini_bits128};
   int64_t at[EINI_COPY_LOOPS] = {0};
-  int from[EINI_COPY_SMALL], size = 0;
-  while (1 << size < w->size) size++;
+  int from[EINI_COPY_SMALL];
   for (int64_t i = 0; i < n; i++) {
     int64_t left = i, s = 0;
     for (int m = 0; m < loops; m++) s += left % w->extent[m] * w->src_step[m], left /= w->extent[m];
@@ -3172,7 +3088,7 @@ static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
     char *dst = w->dst;
     for (int i = loops + 1; i < w->n; i++)
       src += at[i] * w->src_step[i], dst += at[i] * w->dst_step[i];
-    turned[size](count, n, from, src, by, dst, to);
+    eini_copy_turned(w->size, count, n, from, src, by, dst, to);
     for (m = loops + 1; m < w->n && ++at[m] == w->extent[m]; m++) at[m] = 0;
     if (m >= w->n) m = -1;
   }
@@ -3306,8 +3222,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 
 // ================================================================================================
 // >>vectors  vectors of the instruction sets
-// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, C: plain C) and
-// dtype (D, S: f64 and f32; L, I: i64 and i32) under a common prefix, which kernels take.
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, C: plain C, S: one
+// number) and dtype (D, S: f64 and f32; L, I: i64 and i32) under a common prefix, for kernels.
 // ================================================================================================
 
 // TAG: the end of the names of its functions. BYTES: of T, of which there are W to a vector V.
@@ -3315,8 +3231,8 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers. EXPS: EXP of eight variables. U: T in memory, written as whatever
-// type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
+// TYPE: T as other sections name it in their functions. B: the same bits as integers. EXPS: EXP of
+// eight variables. U: T in memory, written as whatever type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
 // the mask MASK(n) of type M; the others are 0. REGS: registers. FAR: the tag of the set that reads
 // what comes from memory, in the first lanes of this one (Zen 4 reads memory 7 % faster by halves
 // of its lines). O: V as it is compared.
@@ -3335,6 +3251,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
 #define EINI_ZD_TAG zd
+#define EINI_ZD_TYPE f64
 #define EINI_ZD_BYTES 8
 #define EINI_ZD_T double
 #define EINI_ZD_U eini_any_f64
@@ -3375,6 +3292,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
 #define EINI_ZS_TAG zs
+#define EINI_ZS_TYPE f32
 #define EINI_ZS_BYTES 4
 #define EINI_ZS_T float
 #define EINI_ZS_U eini_any_f32
@@ -3419,6 +3337,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   _mm256_loadu_si256((const __m256i *)(const void *)(eini_mask_256 + 8 - (words)))
 
 #define EINI_YD_TAG yd
+#define EINI_YD_TYPE f64
 #define EINI_YD_BYTES 8
 #define EINI_YD_T double
 #define EINI_YD_U eini_any_f64
@@ -3466,6 +3385,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YD_SHL(i, n) _mm256_slli_epi64(i, n)
 
 #define EINI_YS_TAG ys
+#define EINI_YS_TYPE f32
 #define EINI_YS_BYTES 4
 #define EINI_YS_T float
 #define EINI_YS_U eini_any_f32
@@ -3513,6 +3433,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
 
 #define EINI_ZL_TAG zl
+#define EINI_ZL_TYPE i64
 #define EINI_ZL_BYTES 8
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
@@ -3525,8 +3446,13 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZL_SET(x) _mm512_set1_epi64(x)
 #define EINI_ZL_ADD(a, b) _mm512_add_epi64(a, b)
 #define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
+#define EINI_ZL_AT EINI_T512
+#define EINI_ZL_MUL(a, b) _mm512_mullo_epi64(a, b)
+#define EINI_ZL_TOP(x, y) _mm512_max_epi64(x, y)
+#define EINI_ZL_LOW(x, y) _mm512_min_epi64(x, y)
 
 #define EINI_ZI_TAG zi
+#define EINI_ZI_TYPE i32
 #define EINI_ZI_BYTES 4
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
@@ -3539,8 +3465,13 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZI_SET(x) _mm512_set1_epi32(x)
 #define EINI_ZI_ADD(a, b) _mm512_add_epi32(a, b)
 #define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
+#define EINI_ZI_AT EINI_T512
+#define EINI_ZI_MUL(a, b) _mm512_mullo_epi32(a, b)
+#define EINI_ZI_TOP(x, y) _mm512_max_epi32(x, y)
+#define EINI_ZI_LOW(x, y) _mm512_min_epi32(x, y)
 
 #define EINI_YI_TAG yi
+#define EINI_YI_TYPE i32
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
 #define EINI_YI_U eini_any_i32
@@ -3564,6 +3495,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
 
 #define EINI_YL_TAG yl
+#define EINI_YL_TYPE i64
 #define EINI_YL_BYTES 8
 #define EINI_YL_T int64_t
 #define EINI_YL_U eini_any_i64
@@ -3586,28 +3518,30 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YL_LOW(x, y) eini_min_256q(x, y)
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
-#define EINI_PICK256(F, f)                                                                  \
-  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }                                                                                         \
-  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }
-#define EINI_PICK512(F, f)                                                                  \
-  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }                                                                                         \
-  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }
-EINI_PICK256(ps, )
-EINI_PICK256(pd, d)
-EINI_PICK512(ps, )
-EINI_PICK512(pd, d)
-#undef EINI_PICK256
-#undef EINI_PICK512
+EINI_T256 static inline __m256 eini_max_256ps(__m256 x, __m256 y) {
+  return EINI_YS_KEEP(x, EINI_YS_MAX(x, y));
+}
+EINI_T256 static inline __m256 eini_min_256ps(__m256 x, __m256 y) {
+  return EINI_YS_KEEP(x, EINI_YS_MIN(x, y));
+}
+EINI_T256 static inline __m256d eini_max_256pd(__m256d x, __m256d y) {
+  return EINI_YD_KEEP(x, EINI_YD_MAX(x, y));
+}
+EINI_T256 static inline __m256d eini_min_256pd(__m256d x, __m256d y) {
+  return EINI_YD_KEEP(x, EINI_YD_MIN(x, y));
+}
+EINI_T512 static inline __m512 eini_max_512ps(__m512 x, __m512 y) {
+  return EINI_ZS_KEEP(x, EINI_ZS_MAX(x, y));
+}
+EINI_T512 static inline __m512 eini_min_512ps(__m512 x, __m512 y) {
+  return EINI_ZS_KEEP(x, EINI_ZS_MIN(x, y));
+}
+EINI_T512 static inline __m512d eini_max_512pd(__m512d x, __m512d y) {
+  return EINI_ZD_KEEP(x, EINI_ZD_MAX(x, y));
+}
+EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
+  return EINI_ZD_KEEP(x, EINI_ZD_MIN(x, y));
+}
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_NEON
@@ -3893,6 +3827,36 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #undef EINI_KERNELS
 #endif  // !EINI_CPU_X86
 
+// Plain C: numbers one by one.
+#define EINI_SD_TAG sd
+#define EINI_SD_T double
+#define EINI_SD_V double
+#define EINI_SD_AT EINI_UNUSED
+#define EINI_SD_SET(x) (x)
+#define EINI_SD_FMA(x, y, z) ((x) * (y) + (z))
+
+#define EINI_SS_TAG ss
+#define EINI_SS_T float
+#define EINI_SS_V float
+#define EINI_SS_AT EINI_UNUSED
+#define EINI_SS_SET(x) (x)
+#define EINI_SS_FMA(x, y, z) ((x) * (y) + (z))
+
+#if EINI_CPU_DOTS  // FMA: sums of dot products, of two bf16 or of four bytes each
+#define EINI_ZB_TAG zb
+#define EINI_ZB_T float
+#define EINI_ZB_V __m512
+#define EINI_ZB_AT EINI_TDOT
+#define EINI_ZB_SET(x) _mm512_set1_ps(x)
+#define EINI_ZB_FMA(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
+#define EINI_ZU_TAG zu
+#define EINI_ZU_T int32_t
+#define EINI_ZU_V __m512i
+#define EINI_ZU_AT EINI_TDOT
+#define EINI_ZU_SET(x) _mm512_set1_epi32(x)
+#define EINI_ZU_FMA(x, y, z) _mm512_dpbusd_epi32(z, x, y)
+#endif  // EINI_CPU_DOTS
+
 // ================================================================================================
 // >>exp  the exponential function of vectors
 // At most 2 ulp, as in section math; special values as C99.
@@ -4040,42 +4004,15 @@ EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
 
 // ================================================================================================
 // >>chunks  operations of expressions and folds, per instruction set
-// The loops of einsum.h's sections math, eval and fold, compiled again: each function here has
-// nothing in it but a call, and takes the callee's body in (flatten) under its own target.
+// The loops of einsum.h's sections math, eval and fold, compiled again: functions with nothing in
+// them but a call take the callee's body in (flatten) under their own target.
 // ================================================================================================
 
-// libm's names keep compilers from vector code (errno, traps), so these say it themselves.
-#define EINI_OP_SELF(name, s, bits, X, expr)                                                \
-  X##AT static void eini_c_##name##_##s##_##bits(int64_t n, const void *pa, const void *b,  \
-                                                 const void *c, void *pd) {                 \
-    const X##T *a = (const X##T *)pa;                                                       \
-    X##T *d = (X##T *)pd;                                                                   \
-    (void)b;                                                                                \
-    (void)c;                                                                                \
-    for (int64_t i = 0; i < n; i += X##W) {                                                 \
-      const X##V x = X##LOAD(a + i);                                                        \
-      X##STORE(d + i, expr);                                                                \
-    }                                                                                       \
-  }
-#define EINI_OP_ROOTS(s, bits, X)                                                           \
-  EINI_OP_SELF(sqrt, s, bits, X, X##SQRT(x))                                                \
-  EINI_OP_SELF(rsqrt, s, bits, X, X##DIV(X##SET(1), X##SQRT(x)))
-#define EINI_OP_EXPS(s, bits, X)                                                            \
-  EINI_OP_SELF(exp, s, bits, X, X##EXP(x))                                                  \
-  EINI_OP_SELF(sigmoid, s, bits, X, X##DIV(X##SET(1), EINI_EXP_1(X)))                       \
-  EINI_OP_SELF(silu, s, bits, X, X##DIV(x, EINI_EXP_1(X)))
-// 1 + exp(-x)
-#define EINI_EXP_1(X) X##ADD(X##SET(1), X##EXP(X##SUB(X##SET(0), x)))
-#define EINI_OP_ROUNDING(s, bits, X)                                                        \
-  EINI_OP_SELF(floor, s, bits, X, X##FLOOR(x))                                              \
-  EINI_OP_SELF(ceil, s, bits, X, X##CEIL(x))                                                \
-  EINI_OP_SELF(round, s, bits, X, X##RINT(x))
-#define EINI_OP_SELVES(s, bits, X) \
-  EINI_OP_ROOTS(s, bits, X) EINI_OP_EXPS(s, bits, X) EINI_OP_ROUNDING(s, bits, X)
-#define EINI_REA(op, name, bits) EINI_REA_(op, name, bits)
-#define EINI_REA_(op, name, bits)                                                           \
-  {EIN_OP_##op, {NULL, NULL, NULL, eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, \
-                  NULL, NULL}}
+#define EINI_OP_ARGS                                                                        \
+  int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                      \
+      const void *EINI_RESTRICT c, void *EINI_RESTRICT d
+#define EINI_REA(op, name, s, t)                                                            \
+  {EIN_OP_##op, {NULL, NULL, NULL, eini_c_##name##_##s, eini_c_##name##_##t, NULL, NULL}}
 
 #if EINI_CPU_X86
 
@@ -4085,138 +4022,7 @@ EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
 #else
 #define EINI_FLAT __attribute__((flatten))
 #endif
-#define EINI_FLAT512 EINI_T512 EINI_FLAT
-#define EINI_FLAT256 EINI_T256 EINI_FLAT
 
-#define EINI_OP1(name)                                                                      \
-  EINI_FLAT256 static void eini_c_##name##_256(                                             \
-      int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
-      const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
-    eini_c_##name(n, a, b, c, d);                                                           \
-  }
-#define EINI_OP2(name)                                                                      \
-  EINI_OP1(name)                                                                            \
-  EINI_FLAT512 static void eini_c_##name##_512(                                             \
-      int64_t n, const void *EINI_RESTRICT a, const void *EINI_RESTRICT b,                  \
-      const void *EINI_RESTRICT c, void *EINI_RESTRICT d) {                                 \
-    eini_c_##name(n, a, b, c, d);                                                           \
-  }
-#define EIN_OP_NUMBERS(name)                                                               \
-  EINI_OP1(name##_i32) EINI_OP1(name##_i64) EINI_OP1(name##_f32) EINI_OP1(name##_f64)
-#define EIN_OP_REALS(name) EINI_OP2(name##_f32) EINI_OP2(name##_f64)
-
-EIN_OP_NUMBERS(add)
-EIN_OP_NUMBERS(sub)
-EIN_OP_NUMBERS(mul)
-EIN_OP_NUMBERS(square)
-EIN_OP_NUMBERS(neg)
-EIN_OP_NUMBERS(max)
-EIN_OP_NUMBERS(min)
-EIN_OP_NUMBERS(lt)
-EIN_OP_NUMBERS(le)
-EIN_OP_NUMBERS(gt)
-EIN_OP_NUMBERS(ge)
-EIN_OP_NUMBERS(eq)
-EIN_OP_NUMBERS(ne)
-EIN_OP_NUMBERS(where)
-EIN_OP_NUMBERS(relu)
-EIN_OP_NUMBERS(abs)
-EIN_OP_REALS(quot)
-EIN_OP_REALS(log)
-EIN_OP_REALS(sin)
-EIN_OP_REALS(cos)
-EIN_OP_REALS(tanh)
-EIN_OP_REALS(erf)
-EINI_OP1(gelu_f32)
-EINI_OP1(gelu_f64)
-// Storage dtypes: NaN keeps its bits, which instructions that convert f16 would make quiet.
-EINI_OP2(load_f16) EINI_OP2(load_bf16) EINI_OP2(store_f16) EINI_OP2(store_bf16)
-EINI_OP1(load_i8) EINI_OP1(load_u8) EINI_OP1(load_i16) EINI_OP1(store_8) EINI_OP1(store_16)
-#undef EIN_OP_REALS
-#undef EIN_OP_NUMBERS
-#undef EINI_OP2
-#undef EINI_OP1
-
-EINI_OP_SELVES(f32, 256, EINI_YS_)
-EINI_OP_SELVES(f64, 256, EINI_YD_)
-EINI_OP_ROOTS(f32, 512, EINI_ZS_)
-EINI_OP_ROOTS(f64, 512, EINI_ZD_)
-EINI_OP_EXPS(f32, 512, EINI_ZS_)
-EINI_OP_EXPS(f64, 512, EINI_ZD_)
-
-#define EINI_NUM(op, name, bits) EINI_NUM_(op, name, bits)
-#define EINI_NUM_(op, name, bits)                                                           \
-  {EIN_OP_##op, {NULL, eini_c_##name##_i32_##bits, eini_c_##name##_i64_##bits,             \
-                  eini_c_##name##_f32_##bits, eini_c_##name##_f64_##bits, NULL, NULL}}
-// Cheap operations are bound by the first-level cache: AVX2 does as well. (And clang makes no good
-// 512-bit code of gelu.)
-#define EINI_CHUNK_ROWS(cheap, bits)                                                        \
-  EINI_NUM(ADD, add, cheap), EINI_NUM(SUB, sub, cheap), EINI_NUM(MUL, mul, cheap),          \
-  EINI_NUM(SQUARE, square, cheap), EINI_NUM(NEG, neg, cheap), EINI_NUM(MAX, max, cheap),    \
-  EINI_NUM(MIN, min, cheap), EINI_NUM(LT, lt, cheap), EINI_NUM(LE, le, cheap),              \
-  EINI_NUM(GT, gt, cheap), EINI_NUM(GE, ge, cheap), EINI_NUM(EQ, eq, cheap),                \
-  EINI_NUM(NE, ne, cheap), EINI_NUM(WHERE, where, cheap), EINI_NUM(RELU, relu, cheap),      \
-  EINI_NUM(ABS, abs, cheap), EINI_REA(DIV, quot, bits), EINI_REA(EXP, exp, bits),           \
-  EINI_REA(LOG, log, bits), EINI_REA(SIN, sin, bits), EINI_REA(COS, cos, bits),             \
-  EINI_REA(TANH, tanh, bits), EINI_REA(ERF, erf, bits), EINI_REA(SIGMOID, sigmoid, bits),   \
-  EINI_REA(SILU, silu, bits), EINI_REA(GELU, gelu, cheap),                                  \
-  EINI_REA(SQRT, sqrt, bits), EINI_REA(RSQRT, rsqrt, bits), EINI_REA(FLOOR, floor, cheap),  \
-  EINI_REA(CEIL, ceil, cheap), EINI_REA(ROUND, round, cheap)
-
-static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(256, 256)};
-static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(256, 512)};
-#undef EINI_CHUNK_ROWS
-#undef EINI_NUM_
-#undef EINI_NUM
-
-// Loads and stores of storage dtypes.
-static ein_chunk_fn eini_cpu_storage_fn(int wide, int load, ein_dtype type) {
-  switch (type) {
-    case EIN_F16:
-      return wide ? (load ? eini_c_load_f16_512 : eini_c_store_f16_512)
-                  : load ? eini_c_load_f16_256 : eini_c_store_f16_256;
-    case EIN_BF16:
-      return wide ? (load ? eini_c_load_bf16_512 : eini_c_store_bf16_512)
-                  : load ? eini_c_load_bf16_256 : eini_c_store_bf16_256;
-    case EIN_I8: return load ? eini_c_load_i8_256 : eini_c_store_8_256;
-    case EIN_U8: return load ? eini_c_load_u8_256 : eini_c_store_8_256;
-    case EIN_I16: return load ? eini_c_load_i16_256 : eini_c_store_16_256;
-    default: return NULL;
-  }
-}
-
-// Callers fold one chunk after the other: what comes next is on its way when a short one ends.
-// Along longer ones the processor asks by itself.
-#define EINI_ACROSS_AHEAD 4096  // bytes
-// Folds in EINI_LANES lanes as section fold does, so that the bits are the same: the body here,
-// the rest with its functions.
-#define EINI_ACROSS_BODY(name, bits, T, V, load, op)                                             \
-  EINI_T##bits static void eini_h_##name##_##bits(int64_t n, const void *px, void *acc) {   \
-    enum { step = (int)(sizeof(V) / sizeof(T)), vectors = EINI_LANES / step };              \
-    const T *x = (const T *)px;                                                             \
-    T lane[EINI_LANES];                                                                     \
-    V v[vectors];                                                                           \
-    int64_t i = EINI_LANES;                                                                 \
-    const int ahead = n * (int64_t)sizeof(T) <= 2 * EINI_ACROSS_AHEAD;                      \
-    if (n < EINI_LANES) {                                                                   \
-      eini_h_##name(n, px, acc);                                                            \
-      return;                                                                               \
-    }                                                                                       \
-    for (int k = 0; k < vectors; k++) v[k] = load(x + k * step);                            \
-    for (; i + EINI_LANES <= n; i += EINI_LANES) {                                          \
-      for (size_t line = 0; ahead && line < sizeof lane; line += 64) {                      \
-        _mm_prefetch((const char *)((uintptr_t)(x + i) + EINI_ACROSS_AHEAD + line), _MM_HINT_T0); \
-      }                                                                                     \
-      for (int k = 0; k < vectors; k++) v[k] = op(v[k], load(x + i + k * step));            \
-    }                                                                                       \
-    memcpy(lane, v, sizeof lane);                                                           \
-    _mm256_zeroupper(); /* gcc 12 forgets it here: SSE code after it would wait */          \
-    eini_v_##name(n - i, lane, x + i);                                                      \
-    for (int64_t w = EINI_LANES / 2; w > 0; w /= 2) eini_v_##name(w, lane, lane + w);       \
-    eini_v_##name(1, (T *)acc, lane);                                                       \
-  }
-#define EINI_LOADI(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define EINI_LOADZ(p) _mm512_loadu_si512((const void *)(p))
 EINI_T256 static inline __m256i eini_max_256q(__m256i x, __m256i y) {
   return _mm256_blendv_epi8(y, x, _mm256_cmpgt_epi64(x, y));
 }
@@ -4228,74 +4034,97 @@ EINI_T256 static inline __m256i eini_mul_256q(__m256i x, __m256i y) {
                                    _mm256_mul_epu32(x, _mm256_srli_epi64(y, 32)));
   return _mm256_add_epi64(_mm256_mul_epu32(x, y), _mm256_slli_epi64(mixed, 32));
 }
-EINI_ACROSS_BODY(sum_f32, 256, float, __m256, _mm256_loadu_ps, _mm256_add_ps)
-EINI_ACROSS_BODY(sum_f64, 256, double, __m256d, _mm256_loadu_pd, _mm256_add_pd)
-EINI_ACROSS_BODY(sum_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_add_epi32)
-EINI_ACROSS_BODY(sum_i64, 256, int64_t, __m256i, EINI_LOADI, _mm256_add_epi64)
-EINI_ACROSS_BODY(prod_f32, 256, float, __m256, _mm256_loadu_ps, _mm256_mul_ps)
-EINI_ACROSS_BODY(prod_f64, 256, double, __m256d, _mm256_loadu_pd, _mm256_mul_pd)
-EINI_ACROSS_BODY(prod_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_mullo_epi32)
-EINI_ACROSS_BODY(prod_i64, 256, int64_t, __m256i, EINI_LOADI, eini_mul_256q)
-EINI_ACROSS_BODY(max_f32, 256, float, __m256, _mm256_loadu_ps, eini_max_256ps)
-EINI_ACROSS_BODY(max_f64, 256, double, __m256d, _mm256_loadu_pd, eini_max_256pd)
-EINI_ACROSS_BODY(max_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_max_epi32)
-EINI_ACROSS_BODY(max_i64, 256, int64_t, __m256i, EINI_LOADI, eini_max_256q)
-EINI_ACROSS_BODY(min_f32, 256, float, __m256, _mm256_loadu_ps, eini_min_256ps)
-EINI_ACROSS_BODY(min_f64, 256, double, __m256d, _mm256_loadu_pd, eini_min_256pd)
-EINI_ACROSS_BODY(min_i32, 256, int32_t, __m256i, EINI_LOADI, _mm256_min_epi32)
-EINI_ACROSS_BODY(min_i64, 256, int64_t, __m256i, EINI_LOADI, eini_min_256q)
-EINI_ACROSS_BODY(sum_f32, 512, float, __m512, _mm512_loadu_ps, _mm512_add_ps)
-EINI_ACROSS_BODY(sum_f64, 512, double, __m512d, _mm512_loadu_pd, _mm512_add_pd)
-EINI_ACROSS_BODY(sum_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_add_epi32)
-EINI_ACROSS_BODY(sum_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_add_epi64)
-EINI_ACROSS_BODY(prod_f32, 512, float, __m512, _mm512_loadu_ps, _mm512_mul_ps)
-EINI_ACROSS_BODY(prod_f64, 512, double, __m512d, _mm512_loadu_pd, _mm512_mul_pd)
-EINI_ACROSS_BODY(prod_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_mullo_epi32)
-EINI_ACROSS_BODY(prod_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_mullo_epi64)
-EINI_ACROSS_BODY(max_f32, 512, float, __m512, _mm512_loadu_ps, eini_max_512ps)
-EINI_ACROSS_BODY(max_f64, 512, double, __m512d, _mm512_loadu_pd, eini_max_512pd)
-EINI_ACROSS_BODY(max_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_max_epi32)
-EINI_ACROSS_BODY(max_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_max_epi64)
-EINI_ACROSS_BODY(min_f32, 512, float, __m512, _mm512_loadu_ps, eini_min_512ps)
-EINI_ACROSS_BODY(min_f64, 512, double, __m512d, _mm512_loadu_pd, eini_min_512pd)
-EINI_ACROSS_BODY(min_i32, 512, int32_t, __m512i, EINI_LOADZ, _mm512_min_epi32)
-EINI_ACROSS_BODY(min_i64, 512, int64_t, __m512i, EINI_LOADZ, _mm512_min_epi64)
-#undef EINI_LOADI
-#undef EINI_LOADZ
-#undef EINI_ACROSS_BODY
-#undef EINI_ACROSS_AHEAD
+
+#define EINI_KERNELS EINI_KERNELS_CHUNKS
+#define EINI_CHUNK_REAL 0
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZL
+#include EINSUM_CPU_FILE
+#undef EINI_CHUNK_REAL
+#define EINI_CHUNK_REAL 1
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#undef EINI_CHUNK_REAL
+#undef EINI_KERNELS
+
+#define EINI_NUM(op, name)                                                                  \
+  {EIN_OP_##op, {NULL, eini_c_##name##_yi, eini_c_##name##_yl, eini_c_##name##_ys,          \
+                 eini_c_##name##_yd, NULL, NULL}}
+// Cheap operations are bound by the first-level cache: AVX2 does as well.
+#define EINI_CHUNK_ROWS(s, d)                                                               \
+  EINI_NUM(ADD, add), EINI_NUM(SUB, sub), EINI_NUM(MUL, mul), EINI_NUM(SQUARE, square),     \
+  EINI_NUM(NEG, neg), EINI_NUM(MAX, max), EINI_NUM(MIN, min), EINI_NUM(LT, lt),             \
+  EINI_NUM(LE, le), EINI_NUM(GT, gt), EINI_NUM(GE, ge), EINI_NUM(EQ, eq), EINI_NUM(NE, ne), \
+  EINI_NUM(WHERE, where), EINI_NUM(RELU, relu), EINI_NUM(ABS, abs),                         \
+  EINI_REA(DIV, quot, s, d), EINI_REA(EXP, exp, s, d), EINI_REA(LOG, log, s, d),            \
+  EINI_REA(SIN, sin, s, d), EINI_REA(COS, cos, s, d), EINI_REA(TANH, tanh, s, d),           \
+  EINI_REA(ERF, erf, s, d), EINI_REA(SIGMOID, sigmoid, s, d), EINI_REA(SILU, silu, s, d),   \
+  EINI_REA(GELU, gelu, ys, yd), EINI_REA(SQRT, sqrt, s, d), EINI_REA(RSQRT, rsqrt, s, d),   \
+  EINI_REA(FLOOR, floor, ys, yd), EINI_REA(CEIL, ceil, ys, yd), EINI_REA(ROUND, round, ys, yd)
+static const eini_chunk_row eini_chunk_table_256[] = {EINI_CHUNK_ROWS(ys, yd)};
+static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(zs, zd)};
+#undef EINI_CHUNK_ROWS
+#undef EINI_NUM
+#undef EINI_FLAT
+
+// Loads and stores of storage dtypes.
+static ein_chunk_fn eini_cpu_storage_fn(int wide, int load, ein_dtype type) {
+  switch (type) {
+    case EIN_F16:
+      return wide ? (load ? eini_c_load_f16_zs : eini_c_store_f16_zs)
+                  : load ? eini_c_load_f16_ys : eini_c_store_f16_ys;
+    case EIN_BF16:
+      return wide ? (load ? eini_c_load_bf16_zs : eini_c_store_bf16_zs)
+                  : load ? eini_c_load_bf16_ys : eini_c_store_bf16_ys;
+    case EIN_I8: return load ? eini_c_load_i8_yi : eini_c_store_8_yi;
+    case EIN_U8: return load ? eini_c_load_u8_yi : eini_c_store_8_yi;
+    case EIN_I16: return load ? eini_c_load_i16_yi : eini_c_store_16_yi;
+    default: return NULL;
+  }
+}
 
 // By fold (EIN_FOLD_SUM first) and column of the type.
-#define EINI_ACROSS_ROW(name, bits)                                                         \
-  {NULL, eini_h_##name##_i32_##bits, eini_h_##name##_i64_##bits, eini_h_##name##_f32_##bits, \
-   eini_h_##name##_f64_##bits, NULL, NULL}
-#define EINI_ACROSS_ROWS(bits)                                                              \
-  {EINI_ACROSS_ROW(sum, bits), EINI_ACROSS_ROW(prod, bits), EINI_ACROSS_ROW(max, bits),     \
-   EINI_ACROSS_ROW(min, bits)}
-static const eini_horizontal_fn eini_across_table_256[4][7] = EINI_ACROSS_ROWS(256);
-static const eini_horizontal_fn eini_across_table_512[4][7] = EINI_ACROSS_ROWS(512);
-#undef EINI_ACROSS_ROWS
+#define EINI_ACROSS_ROW(name, v)                                                            \
+  {NULL, eini_h_##name##_##v##i, eini_h_##name##_##v##l, eini_h_##name##_##v##s,            \
+   eini_h_##name##_##v##d, NULL, NULL}
+static const eini_horizontal_fn eini_across_table_256[4][7] = {
+    EINI_ACROSS_ROW(sum, y), EINI_ACROSS_ROW(prod, y), EINI_ACROSS_ROW(max, y),
+    EINI_ACROSS_ROW(min, y)};
+static const eini_horizontal_fn eini_across_table_512[4][7] = {
+    EINI_ACROSS_ROW(sum, z), EINI_ACROSS_ROW(prod, z), EINI_ACROSS_ROW(max, z),
+    EINI_ACROSS_ROW(min, z)};
 #undef EINI_ACROSS_ROW
 
 #elif EINI_CPU_NEON
 
 // The others are what the compiler makes of section eval anyway.
-EINI_OP_SELVES(f32, 128, EINI_NS_)
-EINI_OP_SELVES(f64, 128, EINI_ND_)
+#define EINI_KERNELS EINI_KERNELS_CHUNKS
+#define EINI_CHUNK_REAL 1
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#undef EINI_CHUNK_REAL
+#undef EINI_KERNELS
 static const eini_chunk_row eini_chunk_table_128[] = {
-    EINI_REA(EXP, exp, 128), EINI_REA(SIGMOID, sigmoid, 128), EINI_REA(SILU, silu, 128),
-    EINI_REA(SQRT, sqrt, 128), EINI_REA(RSQRT, rsqrt, 128), EINI_REA(FLOOR, floor, 128),
-    EINI_REA(CEIL, ceil, 128), EINI_REA(ROUND, round, 128)};
+    EINI_REA(EXP, exp, ns, nd), EINI_REA(SIGMOID, sigmoid, ns, nd), EINI_REA(SILU, silu, ns, nd),
+    EINI_REA(SQRT, sqrt, ns, nd), EINI_REA(RSQRT, rsqrt, ns, nd), EINI_REA(FLOOR, floor, ns, nd),
+    EINI_REA(CEIL, ceil, ns, nd), EINI_REA(ROUND, round, ns, nd)};
 
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
-#undef EINI_REA_
 #undef EINI_REA
-#undef EINI_OP_SELVES
-#undef EINI_OP_ROUNDING
-#undef EINI_EXP_1
-#undef EINI_OP_EXPS
-#undef EINI_OP_ROOTS
-#undef EINI_OP_SELF
+#undef EINI_OP_ARGS
 
 // Of an instruction set: rows of chunks; folds, by fold and column of the type. NULL: none.
 typedef struct eini_chunk_set {
@@ -4383,159 +4212,6 @@ typedef struct eini_row_from {
   const int64_t *off[EINI_ROW_REGS];
 } eini_row_from;
 
-#define EINI_STEP_ARGS(V) \
-  const eini_row_step *t, int64_t at, V a, V b, V c, V d, V e, V f, V g, V h
-// Where vector k is: one after the other, or one of each track.
-#define EINI_AT_lines(X, k) ((k) * (int)sizeof(X##V))
-#define EINI_AT_tracks(X, k) t->off[k]
-#define EINI_STEP_PUT(way, X, PUT, p)                                                       \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 0)), a);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 1)), b);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 2)), c);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 3)), d);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 4)), e);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 5)), f);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 6)), g);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 7)), h)
-#define EINI_STEP_NEXT(s) ((eini_row_##s)t[1].fn)(t + 1, at, a, b, c, d, e, f, g, h)
-// Lines out of order are not foreseen by the processor, and compilers like to exchange loads.
-#define EINI_IN_ORDER __asm__ volatile("" ::: "memory")
-// x: the value at hand; y: the other operand.
-#define EINI_STEP_WAY(name, way, s, X)                                                      \
-  X##AT static void eini_q_##way##_##name##_##s(EINI_STEP_ARGS(X##V)) {                     \
-    const char *p = *t->with + (at & t->moves);                                             \
-    a = eini_q_##name##_##s(a, p + EINI_AT_##way(X, 0)); EINI_IN_ORDER;                     \
-    b = eini_q_##name##_##s(b, p + EINI_AT_##way(X, 1)); EINI_IN_ORDER;                     \
-    c = eini_q_##name##_##s(c, p + EINI_AT_##way(X, 2)); EINI_IN_ORDER;                     \
-    d = eini_q_##name##_##s(d, p + EINI_AT_##way(X, 3)); EINI_IN_ORDER;                     \
-    e = eini_q_##name##_##s(e, p + EINI_AT_##way(X, 4)); EINI_IN_ORDER;                     \
-    f = eini_q_##name##_##s(f, p + EINI_AT_##way(X, 5)); EINI_IN_ORDER;                     \
-    g = eini_q_##name##_##s(g, p + EINI_AT_##way(X, 6)); EINI_IN_ORDER;                     \
-    h = eini_q_##name##_##s(h, p + EINI_AT_##way(X, 7));                                    \
-    EINI_STEP_NEXT(s);                                                                      \
-  }
-#define EINI_STEP(name, s, X, expr)                                                         \
-  X##AT static inline X##V eini_q_##name##_##s(X##V x, const char *p) {                     \
-    const X##V y = X##LOAD((const X##T *)(const void *)p);                                  \
-    (void)x;                                                                                \
-    (void)y;                                                                                \
-    return expr;                                                                            \
-  }                                                                                         \
-  EINI_STEP_WAY(name, lines, s, X)                                                          \
-  EINI_STEP_WAY(name, tracks, s, X)
-#define EINI_STEP_LAST(way, s, X)                                                           \
-  X##AT static void eini_q_##way##_store_##s(EINI_STEP_ARGS(X##V)) {                        \
-    char *p = *t->with + (at & t->moves);                                                   \
-    EINI_STEP_PUT(way, X, X##STORE, p);                                                     \
-  }                                                                                         \
-  X##AT static void eini_q_##way##_stream_##s(EINI_STEP_ARGS(X##V)) {                       \
-    char *p = *t->with + at;                                                                \
-    EINI_STEP_PUT(way, X, X##PAST, p);                                                      \
-  }
-#define EINI_FROM_lines(X, k) ((k) * (int)sizeof(X##V))
-#define EINI_FROM_tracks(X, k) from->off[i][k]
-// A line is asked for once; each: vectors from one to the next that is.
-#define EINI_STEP_GO(way, step, each, s, X)                                                 \
-  X##AT static void eini_q_##way##_go_##s(const eini_row_step *t, const eini_row_from *from,\
-                                          int64_t at, int64_t to) {                         \
-    const X##V z = X##SET(0);                                                               \
-    for (; at < to; at += step) {                                                           \
-      for (int k = at % 64 < step ? 0 : 8; k < 8; k += each)                                \
-        for (int i = 0; i < from->n; i++)                                                   \
-          EINI_FETCH(from->p[i] + (uintptr_t)(at + EINI_FROM_##way(X, k)));                 \
-      ((eini_row_##s)t->fn)(t, at, z, z, z, z, z, z, z, z);                                 \
-    }                                                                                       \
-    X##END;                                                                                 \
-  }
-// Blocks, and rows, that are laid out: see eini_row_set.
-#define EINI_STEP_LAY(s, X)                                                                 \
-  X##AT static void eini_q_equal_##s(const char *p, const int64_t *track, char *block) {    \
-    X##T x;                                                                                 \
-    for (int k = 0; k < 8; k++) {                                                           \
-      memcpy(&x, p + track[k], sizeof x);                                                   \
-      X##STORE((X##T *)(void *)(block + k * (int)sizeof(X##V)), X##SET(x));                 \
-    }                                                                                       \
-  }                                                                                         \
-  X##AT static void eini_q_lay_##s(int64_t rows, int64_t each, int along, const char *p,    \
-                                   int64_t by, char *to) {                                  \
-    for (; rows > 0; rows--, p += by, to += each) {                                         \
-      const int64_t n = each / (int)sizeof(X##T), last = n - X##W;                          \
-      const X##T *x = (const X##T *)(const void *)p;                                        \
-      X##T *y = (X##T *)(void *)to;                                                         \
-      const X##V v = X##SET(*x);                                                            \
-      if (!along) {                                                                         \
-        for (int64_t i = 0; i < n; i += X##W) X##STORE(y + i, v);                           \
-        continue;                                                                           \
-      }                                                                                     \
-      for (int64_t i = 0; i < last; i += X##W) X##STORE(y + i, X##LOAD(x + i));             \
-      X##STORE(y + last, X##LOAD(x + last)); /* it overlaps the one before */               \
-    }                                                                                       \
-  }
-#define EINI_STEPS(s, X)                                                                    \
-  typedef void (*eini_row_##s)(EINI_STEP_ARGS(X##V));                                       \
-  EINI_STEP(load, s, X, y)                                                                  \
-  EINI_STEP(add, s, X, X##ADD(x, y))                                                        \
-  EINI_STEP(mul, s, X, X##MUL(x, y))                                                        \
-  EINI_STEP(sub, s, X, X##SUB(x, y))                                                        \
-  EINI_STEP(sub2, s, X, X##SUB(y, x))                                                       \
-  EINI_STEP(div, s, X, X##DIV(x, y))                                                        \
-  EINI_STEP(div2, s, X, X##DIV(y, x))                                                       \
-  EINI_STEP(max, s, X, X##TOP(x, y))                                                        \
-  EINI_STEP(max2, s, X, X##TOP(y, x))                                                       \
-  EINI_STEP(min, s, X, X##LOW(x, y))                                                        \
-  EINI_STEP(min2, s, X, X##LOW(y, x))                                                       \
-  EINI_STEP(square, s, X, X##MUL(x, x))                                                     \
-  EINI_STEP(neg, s, X, X##NEG(x))                                                           \
-  EINI_STEP(abs, s, X, X##ABS(x))                                                           \
-  EINI_STEP(relu, s, X, X##RELU(x))                                                         \
-  EINI_STEP_LAST(lines, s, X)                                                               \
-  EINI_STEP_LAST(tracks, s, X)                                                              \
-  X##AT static void eini_q_lines_save_##s(EINI_STEP_ARGS(X##V)) {                           \
-    EINI_STEP_PUT(lines, X, X##STORE, *t->with);                                            \
-    EINI_STEP_NEXT(s);                                                                      \
-  }                                                                                         \
-  X##AT static void eini_q_lines_chunk_##s(EINI_STEP_ARGS(X##V)) {                          \
-    char *p = t->room, *q = p + EINI_ROW_BLOCK;                                             \
-    const X##T *y = (const X##T *)(void *)q;                                                \
-    EINI_STEP_PUT(lines, X, X##STORE, p);                                                   \
-    t->chunk(8 * X##W, p, p, p, q);                                                         \
-    a = X##LOAD(y), b = X##LOAD(y + X##W);                                                  \
-    c = X##LOAD(y + 2 * X##W), d = X##LOAD(y + 3 * X##W);                                   \
-    e = X##LOAD(y + 4 * X##W), f = X##LOAD(y + 5 * X##W);                                   \
-    g = X##LOAD(y + 6 * X##W), h = X##LOAD(y + 7 * X##W);                                   \
-    EINI_STEP_NEXT(s);                                                                      \
-  }                                                                                         \
-  X##AT static void eini_q_lines_exp_##s(EINI_STEP_ARGS(X##V)) {                            \
-    X##EXPS(a, b, c, d, e, f, g, h);                                                        \
-    EINI_STEP_NEXT(s);                                                                      \
-  }                                                                                         \
-  EINI_STEP_GO(lines, 8 * (int)sizeof(X##V), 64 / (int)sizeof(X##V), s, X)                  \
-  EINI_STEP_GO(tracks, (int)sizeof(X##V), 1, s, X)                                          \
-  EINI_STEP_LAY(s, X)
-#if EINI_CPU_X86
-EINI_STEPS(zs, EINI_ZS_)
-EINI_STEPS(zd, EINI_ZD_)
-EINI_STEPS(ys, EINI_YS_)
-EINI_STEPS(yd, EINI_YD_)
-#elif EINI_CPU_NEON
-EINI_STEPS(ns, EINI_NS_)
-EINI_STEPS(nd, EINI_ND_)
-#endif
-#undef EINI_STEPS
-#undef EINI_STEP_LAY
-#undef EINI_STEP_GO
-#undef EINI_FROM_tracks
-#undef EINI_FROM_lines
-#undef EINI_STEP_LAST
-#undef EINI_STEP
-#undef EINI_STEP_WAY
-#undef EINI_IN_ORDER
-#undef EINI_STEP_NEXT
-#undef EINI_STEP_PUT
-#undef EINI_AT_tracks
-#undef EINI_AT_lines
-#undef EINI_STEP_ARGS
-
 enum { EINI_ROW_LOAD = EIN_OP_COUNT, EINI_ROW_SAVE, EINI_ROW_STORE, EINI_ROW_STREAM };
 
 // Steps of an operation, in lines and in tracks; the second of a pair has its operands exchanged.
@@ -4544,29 +4220,6 @@ typedef struct eini_row_op {
   eini_row_fn fn[2][2];
 } eini_row_op;
 
-#define EINI_ROW_AS(way, n, s) (eini_row_fn)eini_q_##way##_##n##_##s
-#define EINI_ROW(op, n, n2, s)                                                              \
-  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n2, s)},                              \
-        {EINI_ROW_AS(tracks, n, s), EINI_ROW_AS(tracks, n2, s)}}}
-#define EINI_ROW_ONE(op, n, s)                                                              \
-  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)},                               \
-        {EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)}}}
-#define EINI_ROW_CALL(op, s) EINI_ROW_ONE(EIN_OP_##op, chunk, s)
-#define EINI_ROW_TABLE(s)                                                                   \
-  static const eini_row_op eini_row_table_##s[EINI_ROW_OPS] = {                             \
-      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
-      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
-      EINI_ROW(EIN_OP_ADD, add, add, s), EINI_ROW(EIN_OP_MUL, mul, mul, s),                 \
-      EINI_ROW(EIN_OP_SUB, sub, sub2, s), EINI_ROW(EIN_OP_DIV, div, div2, s),               \
-      EINI_ROW(EIN_OP_MAX, max, max2, s), EINI_ROW(EIN_OP_MIN, min, min2, s),               \
-      EINI_ROW(EIN_OP_SQUARE, square, square, s), EINI_ROW(EIN_OP_NEG, neg, neg, s),        \
-      EINI_ROW(EIN_OP_ABS, abs, abs, s), EINI_ROW(EIN_OP_RELU, relu, relu, s),              \
-      EINI_ROW(EINI_ROW_LOAD, load, load, s), EINI_ROW_ONE(EINI_ROW_SAVE, save, s),         \
-      EINI_ROW_ONE(EIN_OP_EXP, exp, s), EINI_ROW_CALL(LOG, s), EINI_ROW_CALL(SQRT, s),      \
-      EINI_ROW_CALL(RSQRT, s), EINI_ROW_CALL(SIN, s), EINI_ROW_CALL(COS, s),                \
-      EINI_ROW_CALL(TANH, s), EINI_ROW_CALL(ERF, s), EINI_ROW_CALL(SIGMOID, s),             \
-      EINI_ROW_CALL(SILU, s), EINI_ROW_CALL(GELU, s), EINI_ROW_CALL(FLOOR, s),              \
-      EINI_ROW_CALL(CEIL, s), EINI_ROW_CALL(ROUND, s)};
 enum { EINI_ROW_CALLED = 14, EINI_ROW_OPS = 28 };  // the first that takes long; all
 
 // The steps of a set and what runs them. equal: a block of one value, or of one for each track.
@@ -4579,25 +4232,28 @@ typedef struct eini_row_set {
   void (*lay)(int64_t rows, int64_t each, int along, const char *p, int64_t by, char *to);
 } eini_row_set;
 
+#define EINI_KERNELS EINI_KERNELS_STEPS
+#if EINI_CPU_X86
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#elif EINI_CPU_NEON
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#endif
+#undef EINI_KERNELS
+
+// By instruction set: f32, f64. wide 0: none.
 #define EINI_ROW_SET(s, wide)                                                               \
   {wide, eini_row_table_##s, {eini_q_lines_go_##s, eini_q_tracks_go_##s}, eini_q_equal_##s, \
    eini_q_lay_##s}
-#if EINI_CPU_X86
-EINI_ROW_TABLE(zs)
-EINI_ROW_TABLE(zd)
-EINI_ROW_TABLE(ys)
-EINI_ROW_TABLE(yd)
-#elif EINI_CPU_NEON
-EINI_ROW_TABLE(ns)
-EINI_ROW_TABLE(nd)
-#endif
-#undef EINI_ROW_TABLE
-#undef EINI_ROW_CALL
-#undef EINI_ROW_ONE
-#undef EINI_ROW
-#undef EINI_ROW_AS
-
-// By instruction set: f32, f64. wide 0: none.
 #define EINI_ROW_NONE {{0, NULL, {NULL, NULL}, NULL, NULL}, {0, NULL, {NULL, NULL}, NULL, NULL}}
 static const eini_row_set eini_row_sets[EINI_ISA_COUNT][2] = {
     EINI_ROW_NONE,
@@ -12959,54 +12615,33 @@ static double eini_clock_now(const eini_clock *c) { return c->now_fn(c->user); }
 
 #define EINI_MEASURE_BYTES ((size_t)64 << 20)
 
-// Chains of fused multiply-adds, enough of them to hide their latency.
-#define EINI_PEAK(name, attribute, T, V, set1, fma)                                         \
-  attribute static double eini_peak_##name(int64_t n, double seed) {                        \
-    V a[12], b = set1((T)seed), c = set1((T)0.5);                                           \
-    T out[sizeof(V) / sizeof(T)];                                                           \
-    for (int k = 0; k < 12; k++) a[k] = set1((T)k);                                         \
-    for (int64_t i = 0; i < n; i++) {                                                       \
-      a[0] = fma(a[0], b, c), a[1] = fma(a[1], b, c), a[2] = fma(a[2], b, c);               \
-      a[3] = fma(a[3], b, c), a[4] = fma(a[4], b, c), a[5] = fma(a[5], b, c);               \
-      a[6] = fma(a[6], b, c), a[7] = fma(a[7], b, c), a[8] = fma(a[8], b, c);               \
-      a[9] = fma(a[9], b, c), a[10] = fma(a[10], b, c), a[11] = fma(a[11], b, c);           \
-    }                                                                                       \
-    double sum = 0;                                                                         \
-    for (int k = 0; k < 12; k++) {                                                          \
-      memcpy(out, &a[k], sizeof out);                                                       \
-      sum += (double)out[0];                                                                \
-    }                                                                                       \
-    return sum;                                                                             \
-  }
-#define EINI_PLAIN_SET(x) (x)
-#define EINI_PLAIN_FMA(x, y, z) ((x) * (y) + (z))
-EINI_PEAK(plain64, EINI_UNUSED, double, double, EINI_PLAIN_SET, EINI_PLAIN_FMA)
-EINI_PEAK(plain32, EINI_UNUSED, float, float, EINI_PLAIN_SET, EINI_PLAIN_FMA)
-#undef EINI_PLAIN_SET
-#undef EINI_PLAIN_FMA
+#define EINI_KERNELS EINI_KERNELS_PEAK
+#define EINI_VEC EINI_SD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_SS
+#include EINSUM_CPU_FILE
 #if EINI_CPU_X86
-EINI_PEAK(wide64, EINI_T512, double, __m512d, _mm512_set1_pd, _mm512_fmadd_pd)
-EINI_PEAK(wide32, EINI_T512, float, __m512, _mm512_set1_ps, _mm512_fmadd_ps)
-EINI_PEAK(half64, EINI_T256, double, __m256d, _mm256_set1_pd, _mm256_fmadd_pd)
-EINI_PEAK(half32, EINI_T256, float, __m256, _mm256_set1_ps, _mm256_fmadd_ps)
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
 #elif EINI_CPU_NEON
-#define EINI_NEON_FMA64(x, y, z) vfmaq_f64(z, x, y)
-#define EINI_NEON_FMA32(x, y, z) vfmaq_f32(z, x, y)
-EINI_PEAK(neon64, EINI_UNUSED, double, float64x2_t, vdupq_n_f64, EINI_NEON_FMA64)
-EINI_PEAK(neon32, EINI_UNUSED, float, float32x4_t, vdupq_n_f32, EINI_NEON_FMA32)
-#undef EINI_NEON_FMA64
-#undef EINI_NEON_FMA32
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
 #endif
-// Dot products: as many lanes of sums, each of two or four products.
-#if EINI_CPU_DOTS
-#define EINI_BF16_DOT(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
-#define EINI_I8_DOT(x, y, z) _mm512_dpbusd_epi32(z, x, y)
-EINI_PEAK(bf16, EINI_TDOT, float, __m512, _mm512_set1_ps, EINI_BF16_DOT)
-EINI_PEAK(i8, EINI_TDOT, int32_t, __m512i, _mm512_set1_epi32, EINI_I8_DOT)
-#undef EINI_BF16_DOT
-#undef EINI_I8_DOT
-#endif
-#undef EINI_PEAK
+#if EINI_CPU_DOTS  // as many lanes of sums, each of two or four products
+#define EINI_VEC EINI_ZB
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZU
+#include EINSUM_CPU_FILE
+#endif  // EINI_CPU_DOTS
+#undef EINI_KERNELS
 
 typedef struct eini_peak_row {
   double (*f64)(int64_t n, double seed), (*f32)(int64_t n, double seed);
@@ -13014,15 +12649,15 @@ typedef struct eini_peak_row {
 } eini_peak_row;
 
 static const eini_peak_row eini_peaks[EINI_ISA_COUNT] = {
-    {eini_peak_plain64, eini_peak_plain32, 0},
+    {eini_peak_sd, eini_peak_ss, 0},
 #if EINI_CPU_NEON
-    {eini_peak_neon64, eini_peak_neon32, 16},
+    {eini_peak_nd, eini_peak_ns, 16},
 #else
     {NULL, NULL, 0},
 #endif
 #if EINI_CPU_X86
-    {eini_peak_half64, eini_peak_half32, 32},
-    {eini_peak_wide64, eini_peak_wide32, 64}};
+    {eini_peak_yd, eini_peak_ys, 32},
+    {eini_peak_zd, eini_peak_zs, 64}};
 #else
     {NULL, NULL, 0},
     {NULL, NULL, 0}};
@@ -13146,8 +12781,8 @@ static void eini_measure_dots(const eini_rated *m, const eini_clock *now, ein_ra
 #if EINI_CPU_DOTS
   volatile double out = 0;
   if (m->is.has & EINI_HAS_BF16)
-    r->flops_bf16 = eini_measure_peak(now, eini_peak_bf16, 2 * 16, &out);
-  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_i8, 4 * 16, &out);
+    r->flops_bf16 = eini_measure_peak(now, eini_peak_zb, 2 * 16, &out);
+  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_zu, 4 * 16, &out);
 #endif
 #if EINI_CPU_AMX
   if (m->is.has & EINI_HAS_AMX_BF16) r->flops_bf16 = eini_measure_tiles(now, 1, 32);
@@ -13560,6 +13195,181 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
   if ((n) > 2) { X(2) }                                                                      \
   if ((n) > 3) { X(3) }                                                                      \
   if ((n) > 4) { X(4) X(5) X(6) X(7) }
+
+// ================================================================================================
+// >>line-kernels  transposes of whole lines, of one set
+// By 4, 8 and 16 bytes. Lines are one vector, or several with fewer lanes of 128 bits.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_LINES
+// Four rows of words: lane L of q[j] has element 4 L + j of each.
+EINI_VAT EINI_INLINE void EINI_FN(tile_quad)(EINI_V a, EINI_V b, EINI_V c, EINI_V d, EINI_V *q) {
+  const EINI_V e = EINI_X(LO32)(a, b), f = EINI_X(HI32)(a, b);
+  const EINI_V g = EINI_X(LO32)(c, d), h = EINI_X(HI32)(c, d);
+  q[0] = EINI_X(LO64)(e, g), q[1] = EINI_X(HI64)(e, g);
+  q[2] = EINI_X(LO64)(f, h), q[3] = EINI_X(HI64)(f, h);
+}
+
+#if EINI_X(LANES) == 4
+EINI_VAT EINI_INLINE void EINI_FN(tile_fours)(const eini_tile *t, int r, EINI_V *q) {
+  const EINI_V a = EINI_FN(tile_load)(t, r), b = EINI_FN(tile_load)(t, r + 1);
+  const EINI_V c = EINI_FN(tile_load)(t, r + 2), d = EINI_FN(tile_load)(t, r + 3);
+  EINI_FN(tile_quad)(a, b, c, d, q);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(tile_32)(const eini_tile *t) {
+  EINI_V a[4], b[4], c[4], d[4];
+  EINI_FN(tile_fours)(t, 0, a);
+  EINI_FN(tile_fours)(t, 4, b);
+  EINI_FN(tile_fours)(t, 8, c);
+  EINI_FN(tile_fours)(t, 12, d);
+  EINI_FN(tile_lanes)(t, 0, 4, a[0], b[0], c[0], d[0]);
+  EINI_FN(tile_lanes)(t, 1, 4, a[1], b[1], c[1], d[1]);
+  EINI_FN(tile_lanes)(t, 2, 4, a[2], b[2], c[2], d[2]);
+  EINI_FN(tile_lanes)(t, 3, 4, a[3], b[3], c[3], d[3]);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(tile_64)(const eini_tile *t) {
+  const EINI_V a = EINI_FN(tile_load)(t, 0), b = EINI_FN(tile_load)(t, 1);
+  const EINI_V c = EINI_FN(tile_load)(t, 2), d = EINI_FN(tile_load)(t, 3);
+  const EINI_V e = EINI_FN(tile_load)(t, 4), f = EINI_FN(tile_load)(t, 5);
+  const EINI_V g = EINI_FN(tile_load)(t, 6), h = EINI_FN(tile_load)(t, 7);
+  EINI_FN(tile_lanes)(t, 0, 2, EINI_X(LO64)(a, b), EINI_X(LO64)(c, d), EINI_X(LO64)(e, f),
+                      EINI_X(LO64)(g, h));
+  EINI_FN(tile_lanes)(t, 1, 2, EINI_X(HI64)(a, b), EINI_X(HI64)(c, d), EINI_X(HI64)(e, f),
+                      EINI_X(HI64)(g, h));
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(tile_128)(const eini_tile *t) {
+  const EINI_V a = EINI_FN(tile_load)(t, 0), b = EINI_FN(tile_load)(t, 1);
+  const EINI_V c = EINI_FN(tile_load)(t, 2), d = EINI_FN(tile_load)(t, 3);
+  EINI_FN(tile_lanes)(t, 0, 1, a, b, c, d);
+}
+
+// To the caches.
+EINI_VAT static void EINI_FN(reg_tile_32)(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};
+  EINI_FN(tile_32)(&t);
+}
+EINI_VAT static void EINI_FN(reg_tile_64)(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};
+  EINI_FN(tile_64)(&t);
+}
+EINI_VAT static void EINI_FN(reg_tile_128)(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};
+  EINI_FN(tile_128)(&t);
+}
+
+#else  // EINI_X(LANES)
+// Vector h of lines, from the s-th 16 bytes of as many rows as it has elements of 16, 8, 4 bytes.
+EINI_VAT EINI_INLINE void EINI_FN(tile_ones)(const eini_tile *t, int s, int h, EINI_V *q) {
+  q[0] = EINI_FN(tile_rows)(t, s, EINI_X(LANES) * h, 1);
+}
+EINI_VAT EINI_INLINE void EINI_FN(tile_twos)(const eini_tile *t, int s, int h, EINI_V *q) {
+  const int r = 2 * EINI_X(LANES) * h;
+  const EINI_V a = EINI_FN(tile_rows)(t, s, r, 2), b = EINI_FN(tile_rows)(t, s, r + 1, 2);
+  q[0] = EINI_X(LO64)(a, b), q[1] = EINI_X(HI64)(a, b);
+}
+EINI_VAT EINI_INLINE void EINI_FN(tile_fours)(const eini_tile *t, int s, int h, EINI_V *q) {
+  const int r = 4 * EINI_X(LANES) * h;
+  const EINI_V a = EINI_FN(tile_rows)(t, s, r, 4), b = EINI_FN(tile_rows)(t, s, r + 1, 4);
+  const EINI_V c = EINI_FN(tile_rows)(t, s, r + 2, 4), d = EINI_FN(tile_rows)(t, s, r + 3, 4);
+  EINI_FN(tile_quad)(a, b, c, d, q);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(tile_32)(const eini_tile *t) {
+  for (int s = 0; s < 64; s += 16) {
+    EINI_V q[4][4];
+    EINI_FN(tile_fours)(t, s, 0, q[0]);
+    EINI_FN(tile_fours)(t, s, 1, q[1]);
+#if EINI_X(LANES) == 1
+    EINI_FN(tile_fours)(t, s, 2, q[2]);
+    EINI_FN(tile_fours)(t, s, 3, q[3]);
+#endif
+    EINI_FN(tile_store)(t, s / 4, q, 0);
+    EINI_FN(tile_store)(t, s / 4 + 1, q, 1);
+    EINI_FN(tile_store)(t, s / 4 + 2, q, 2);
+    EINI_FN(tile_store)(t, s / 4 + 3, q, 3);
+  }
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(tile_64)(const eini_tile *t) {
+  for (int s = 0; s < 64; s += 16) {
+    EINI_V q[4][4];
+    EINI_FN(tile_twos)(t, s, 0, q[0]);
+    EINI_FN(tile_twos)(t, s, 1, q[1]);
+#if EINI_X(LANES) == 1
+    EINI_FN(tile_twos)(t, s, 2, q[2]);
+    EINI_FN(tile_twos)(t, s, 3, q[3]);
+#endif
+    EINI_FN(tile_store)(t, s / 8, q, 0);
+    EINI_FN(tile_store)(t, s / 8 + 1, q, 1);
+  }
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(tile_128)(const eini_tile *t) {
+  for (int s = 0; s < 64; s += 16) {
+    EINI_V q[4][4];
+    EINI_FN(tile_ones)(t, s, 0, q[0]);
+    EINI_FN(tile_ones)(t, s, 1, q[1]);
+#if EINI_X(LANES) == 1
+    EINI_FN(tile_ones)(t, s, 2, q[2]);
+    EINI_FN(tile_ones)(t, s, 3, q[3]);
+#endif
+    EINI_FN(tile_store)(t, s / 16, q, 0);
+  }
+}
+#endif  // EINI_X(LANES)
+
+// Tiles of whole lines past the caches.
+EINI_VAT static void EINI_FN(line_tile_32)(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};
+  EINI_FN(tile_32)(&t);
+}
+EINI_VAT static void EINI_FN(line_tile_64)(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};
+  EINI_FN(tile_64)(&t);
+}
+EINI_VAT static void EINI_FN(line_tile_128)(const char *src, int64_t ss, char *dst, int64_t ds) {
+  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};
+  EINI_FN(tile_128)(&t);
+}
+
+// From and to any places.
+EINI_VAT static void EINI_FN(join_tile_32)(const char *src, const int64_t *column,
+                                           char *const *row, int64_t at, char *carry) {
+  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};
+  EINI_FN(tile_32)(&t);
+}
+EINI_VAT static void EINI_FN(join_tile_64)(const char *src, const int64_t *column,
+                                           char *const *row, int64_t at, char *carry) {
+  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};
+  EINI_FN(tile_64)(&t);
+}
+EINI_VAT static void EINI_FN(join_tile_128)(const char *src, const int64_t *column,
+                                            char *const *row, int64_t at, char *carry) {
+  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};
+  EINI_FN(tile_128)(&t);
+}
+EINI_VAT static void EINI_FN(pick_tile_32)(const char *src, const int64_t *column, char *dst) {
+  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};
+  EINI_FN(tile_32)(&t);
+}
+EINI_VAT static void EINI_FN(pick_tile_64)(const char *src, const int64_t *column, char *dst) {
+  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};
+  EINI_FN(tile_64)(&t);
+}
+EINI_VAT static void EINI_FN(pick_tile_128)(const char *src, const int64_t *column, char *dst) {
+  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};
+  EINI_FN(tile_128)(&t);
+}
+
+// For elements of 4, 8 and 16 bytes.
+static const eini_line_kind EINI_FN(line_kinds)[3] = {
+    {16, EINI_FN(line_tile_32), EINI_FN(join_tile_32), EINI_FN(pick_tile_32)},
+    {8, EINI_FN(line_tile_64), EINI_FN(join_tile_64), EINI_FN(pick_tile_64)},
+    {4, EINI_FN(line_tile_128), EINI_FN(join_tile_128), EINI_FN(pick_tile_128)}};
+#endif  // EINI_KERNELS_LINES
 
 // ================================================================================================
 // >>exp-kernels  the exponential function, of one set
@@ -14416,6 +14226,395 @@ static const eini_dir_sums_kern EINI_FN(sums_kern)[] = {
     {EINI_FN(sums_along_max), EINI_FN(sums_down_max), EINI_FN(sums_end_max)},
     {EINI_FN(sums_along_min), EINI_FN(sums_down_min), EINI_FN(sums_end_min)}};
 #endif  // EINI_KERNELS_SUMS
+
+// ================================================================================================
+// >>chunk-kernels  operations of expressions and folds, of one set
+// EINI_CHUNK_REAL: whether the set's type has the functions of reals.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_CHUNKS
+#if EINI_CHUNK_REAL
+// libm's names keep compilers from vector code (errno, traps), so these say it themselves.
+EINI_VAT EINI_INLINE EINI_V EINI_FN(c_value)(int op, EINI_V x) {
+  switch (op) {
+    case EIN_OP_SQRT: return EINI_VSQRT(x);
+    case EIN_OP_RSQRT: return EINI_VDIV(EINI_VSET(1), EINI_VSQRT(x));
+#if EINI_VW * EINI_VBYTES < 64
+    case EIN_OP_FLOOR: return EINI_VFLOOR(x);
+    case EIN_OP_CEIL: return EINI_VCEIL(x);
+    case EIN_OP_ROUND: return EINI_VRINT(x);
+#endif
+    case EIN_OP_EXP: return EINI_VEXP(x);
+    default: break;
+  }
+  const EINI_V y = EINI_VADD(EINI_VSET(1), EINI_VEXP(EINI_VSUB(EINI_VSET(0), x)));
+  return EINI_VDIV(op == EIN_OP_SILU ? x : EINI_VSET(1), y);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(c_values)(int op, EINI_OP_ARGS) {
+  const EINI_VT *x = (const EINI_VT *)a;
+  EINI_VT *y = (EINI_VT *)d;
+  (void)b;
+  (void)c;
+  for (int64_t i = 0; i < n; i += EINI_VW)
+    EINI_VSTORE(y + i, EINI_FN(c_value)(op, EINI_VLOAD(x + i)));
+}
+
+#define EINI_SELF(op) EINI_FN(c_values)(op, n, a, b, c, d)
+EINI_VAT static void EINI_FN(c_sqrt)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_SQRT); }
+EINI_VAT static void EINI_FN(c_rsqrt)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_RSQRT); }
+EINI_VAT static void EINI_FN(c_exp)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_EXP); }
+EINI_VAT static void EINI_FN(c_sigmoid)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_SIGMOID); }
+EINI_VAT static void EINI_FN(c_silu)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_SILU); }
+#if EINI_VW * EINI_VBYTES < 64
+EINI_VAT static void EINI_FN(c_floor)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_FLOOR); }
+EINI_VAT static void EINI_FN(c_ceil)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_CEIL); }
+EINI_VAT static void EINI_FN(c_round)(EINI_OP_ARGS) { EINI_SELF(EIN_OP_ROUND); }
+#endif
+#undef EINI_SELF
+#endif  // EINI_CHUNK_REAL
+
+#if EINI_CPU_X86
+// A function of sections math, eval and fold for the type.
+#define EINI_OF(name) EINI_CAT(eini_##name##_, EINI_X(TYPE))
+#define EINI_FLAT_OP(name) EINI_OF(c_##name)(n, a, b, c, d)
+#if EINI_VW * EINI_VBYTES < 64
+EINI_VAT EINI_FLAT static void EINI_FN(c_add)(EINI_OP_ARGS) { EINI_FLAT_OP(add); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_sub)(EINI_OP_ARGS) { EINI_FLAT_OP(sub); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_mul)(EINI_OP_ARGS) { EINI_FLAT_OP(mul); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_square)(EINI_OP_ARGS) { EINI_FLAT_OP(square); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_neg)(EINI_OP_ARGS) { EINI_FLAT_OP(neg); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_max)(EINI_OP_ARGS) { EINI_FLAT_OP(max); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_min)(EINI_OP_ARGS) { EINI_FLAT_OP(min); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_lt)(EINI_OP_ARGS) { EINI_FLAT_OP(lt); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_le)(EINI_OP_ARGS) { EINI_FLAT_OP(le); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_gt)(EINI_OP_ARGS) { EINI_FLAT_OP(gt); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_ge)(EINI_OP_ARGS) { EINI_FLAT_OP(ge); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_eq)(EINI_OP_ARGS) { EINI_FLAT_OP(eq); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_ne)(EINI_OP_ARGS) { EINI_FLAT_OP(ne); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_where)(EINI_OP_ARGS) { EINI_FLAT_OP(where); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_relu)(EINI_OP_ARGS) { EINI_FLAT_OP(relu); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_abs)(EINI_OP_ARGS) { EINI_FLAT_OP(abs); }
+#endif  // EINI_VW, EINI_VBYTES
+#if EINI_CHUNK_REAL
+EINI_VAT EINI_FLAT static void EINI_FN(c_quot)(EINI_OP_ARGS) { EINI_FLAT_OP(quot); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_log)(EINI_OP_ARGS) { EINI_FLAT_OP(log); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_sin)(EINI_OP_ARGS) { EINI_FLAT_OP(sin); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_cos)(EINI_OP_ARGS) { EINI_FLAT_OP(cos); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_tanh)(EINI_OP_ARGS) { EINI_FLAT_OP(tanh); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_erf)(EINI_OP_ARGS) { EINI_FLAT_OP(erf); }
+#if EINI_VW * EINI_VBYTES < 64  // clang makes no good 512-bit code of it
+EINI_VAT EINI_FLAT static void EINI_FN(c_gelu)(EINI_OP_ARGS) { EINI_FLAT_OP(gelu); }
+#endif
+#endif  // EINI_CHUNK_REAL
+// Storage dtypes: NaN keeps its bits, which instructions that convert f16 would make quiet.
+#define EINI_STORED(name) eini_c_##name(n, a, b, c, d)
+#if EINI_VBYTES == 4 && EINI_CHUNK_REAL
+EINI_VAT EINI_FLAT static void EINI_FN(c_load_f16)(EINI_OP_ARGS) { EINI_STORED(load_f16); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_load_bf16)(EINI_OP_ARGS) { EINI_STORED(load_bf16); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_store_f16)(EINI_OP_ARGS) { EINI_STORED(store_f16); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_store_bf16)(EINI_OP_ARGS) { EINI_STORED(store_bf16); }
+#elif EINI_VBYTES == 4 && EINI_VW * EINI_VBYTES < 64
+EINI_VAT EINI_FLAT static void EINI_FN(c_load_i8)(EINI_OP_ARGS) { EINI_STORED(load_i8); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_load_u8)(EINI_OP_ARGS) { EINI_STORED(load_u8); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_load_i16)(EINI_OP_ARGS) { EINI_STORED(load_i16); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_store_8)(EINI_OP_ARGS) { EINI_STORED(store_8); }
+EINI_VAT EINI_FLAT static void EINI_FN(c_store_16)(EINI_OP_ARGS) { EINI_STORED(store_16); }
+#endif
+#undef EINI_STORED
+#undef EINI_FLAT_OP
+
+EINI_VAT EINI_INLINE EINI_V EINI_FN(h_value)(int fold, EINI_V x, EINI_V y) {
+  return fold == EIN_FOLD_SUM    ? EINI_VADD(x, y)
+         : fold == EIN_FOLD_PROD ? EINI_VMUL(x, y)
+         : fold == EIN_FOLD_MAX  ? EINI_VTOP(x, y)
+                                 : EINI_VLOW(x, y);
+}
+
+// Folds in EINI_LANES lanes as section fold does, so that the bits are the same: the body here,
+// the rest with its functions. Callers fold one chunk after the other: what comes next is on its
+// way when a short one ends. Along longer ones the processor asks by itself.
+#define EINI_ACROSS_AHEAD 4096  // bytes
+EINI_VAT EINI_INLINE void EINI_FN(h_fold)(int fold, eini_horizontal_fn few,
+                                          void (*into)(int64_t n, EINI_VT *a, const EINI_VT *b),
+                                          int64_t n, const void *px, void *acc) {
+  const EINI_VT *x = (const EINI_VT *)px;
+  EINI_VT lane[EINI_LANES];
+  EINI_V v[EINI_LANES / EINI_VW];
+  int64_t i = EINI_LANES;
+  const int ahead = n * (int64_t)sizeof *x <= 2 * EINI_ACROSS_AHEAD;
+  if (n < EINI_LANES) {
+    few(n, px, acc);
+    return;
+  }
+  for (int k = 0; k < EINI_LANES / EINI_VW; k++) v[k] = EINI_VLOAD(x + k * EINI_VW);
+  for (; i + EINI_LANES <= n; i += EINI_LANES) {
+    for (size_t line = 0; ahead && line < sizeof lane; line += 64)
+      EINI_FETCH((uintptr_t)(x + i) + EINI_ACROSS_AHEAD + line);
+    for (int k = 0; k < EINI_LANES / EINI_VW; k++)
+      v[k] = EINI_FN(h_value)(fold, v[k], EINI_VLOAD(x + i + k * EINI_VW));
+  }
+  memcpy(lane, v, sizeof lane);
+  _mm256_zeroupper();  // gcc 12 forgets it here: SSE code after it would wait
+  into(n - i, lane, x + i);
+  for (int64_t w = EINI_LANES / 2; w > 0; w /= 2) into(w, lane, lane + w);
+  into(1, (EINI_VT *)acc, lane);
+}
+#undef EINI_ACROSS_AHEAD
+
+EINI_VAT static void EINI_FN(h_sum)(int64_t n, const void *x, void *acc) {
+  EINI_FN(h_fold)(EIN_FOLD_SUM, EINI_OF(h_sum), EINI_OF(v_sum), n, x, acc);
+}
+EINI_VAT static void EINI_FN(h_prod)(int64_t n, const void *x, void *acc) {
+  EINI_FN(h_fold)(EIN_FOLD_PROD, EINI_OF(h_prod), EINI_OF(v_prod), n, x, acc);
+}
+EINI_VAT static void EINI_FN(h_max)(int64_t n, const void *x, void *acc) {
+  EINI_FN(h_fold)(EIN_FOLD_MAX, EINI_OF(h_max), EINI_OF(v_max), n, x, acc);
+}
+EINI_VAT static void EINI_FN(h_min)(int64_t n, const void *x, void *acc) {
+  EINI_FN(h_fold)(EIN_FOLD_MIN, EINI_OF(h_min), EINI_OF(v_min), n, x, acc);
+}
+#undef EINI_OF
+#endif  // EINI_CPU_X86
+#endif  // EINI_KERNELS_CHUNKS
+
+// ================================================================================================
+// >>step-kernels  steps of expressions, of one set
+// A step is there twice: for a block of vectors that follow each other, and of one of each track.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_STEPS
+#define EINI_STEP_ARGS \
+  const eini_row_step *t, int64_t at, EINI_V a, EINI_V b, EINI_V c, EINI_V d, EINI_V e, \
+  EINI_V f, EINI_V g, EINI_V h
+typedef void (*EINI_FN(row))(EINI_STEP_ARGS);
+#define EINI_STEP_NEXT ((EINI_FN(row))t[1].fn)(t + 1, at, a, b, c, d, e, f, g, h)
+// Where vector k is from the first one.
+#define EINI_STEP_AT(k) (tracks ? t->off[k] : (k) * (int)sizeof(EINI_V))
+
+// One vector of an operation; swapped: the operands are exchanged.
+EINI_VAT EINI_INLINE EINI_V EINI_FN(q_value)(int op, int swapped, EINI_V at_hand, const char *p) {
+  const EINI_V with = EINI_VLOAD((const EINI_VT *)(const void *)p);
+  const EINI_V x = swapped ? with : at_hand, y = swapped ? at_hand : with;
+  switch (op) {
+    case EIN_OP_ADD: return EINI_VADD(x, y);
+    case EIN_OP_MUL: return EINI_VMUL(x, y);
+    case EIN_OP_SUB: return EINI_VSUB(x, y);
+    case EIN_OP_DIV: return EINI_VDIV(x, y);
+    case EIN_OP_MAX: return EINI_VTOP(x, y);
+    case EIN_OP_MIN: return EINI_VLOW(x, y);
+    case EIN_OP_SQUARE: return EINI_VMUL(x, x);
+    case EIN_OP_NEG: return EINI_VNEG(x);
+    case EIN_OP_ABS: return EINI_VABS(x);
+    case EIN_OP_RELU: return EINI_VRELU(x);
+    default: return y;  // EINI_ROW_LOAD
+  }
+}
+
+// Lines out of order are not foreseen by the processor, and compilers like to exchange loads.
+#define EINI_IN_ORDER __asm__ volatile("" ::: "memory")
+EINI_VAT EINI_INLINE void EINI_FN(q_do)(int tracks, int op, int swapped, EINI_STEP_ARGS) {
+  const char *p = *t->with + (at & t->moves);
+  a = EINI_FN(q_value)(op, swapped, a, p + EINI_STEP_AT(0)); EINI_IN_ORDER;
+  b = EINI_FN(q_value)(op, swapped, b, p + EINI_STEP_AT(1)); EINI_IN_ORDER;
+  c = EINI_FN(q_value)(op, swapped, c, p + EINI_STEP_AT(2)); EINI_IN_ORDER;
+  d = EINI_FN(q_value)(op, swapped, d, p + EINI_STEP_AT(3)); EINI_IN_ORDER;
+  e = EINI_FN(q_value)(op, swapped, e, p + EINI_STEP_AT(4)); EINI_IN_ORDER;
+  f = EINI_FN(q_value)(op, swapped, f, p + EINI_STEP_AT(5)); EINI_IN_ORDER;
+  g = EINI_FN(q_value)(op, swapped, g, p + EINI_STEP_AT(6)); EINI_IN_ORDER;
+  h = EINI_FN(q_value)(op, swapped, h, p + EINI_STEP_AT(7));
+  EINI_STEP_NEXT;
+}
+#undef EINI_IN_ORDER
+
+EINI_VAT EINI_INLINE void EINI_FN(q_put)(int past, char *p, EINI_V x) {
+  if (past) EINI_VPAST((EINI_VT *)(void *)p, x);
+  else EINI_VSTORE((EINI_VT *)(void *)p, x);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(q_puts)(int tracks, int past, char *p, EINI_STEP_ARGS) {
+  (void)at;
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(0), a);
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(1), b);
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(2), c);
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(3), d);
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(4), e);
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(5), f);
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(6), g);
+  EINI_FN(q_put)(past, p + EINI_STEP_AT(7), h);
+}
+
+// The steps: of lines, then of tracks.
+#define EINI_STEP_HAND t, at, a, b, c, d, e, f, g, h
+#define EINI_LINES(op, swapped) EINI_FN(q_do)(0, op, swapped, EINI_STEP_HAND)
+#define EINI_TRACKS(op, swapped) EINI_FN(q_do)(1, op, swapped, EINI_STEP_HAND)
+EINI_VAT static void EINI_FN(q_lines_load)(EINI_STEP_ARGS) { EINI_LINES(EINI_ROW_LOAD, 0); }
+EINI_VAT static void EINI_FN(q_lines_add)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_ADD, 0); }
+EINI_VAT static void EINI_FN(q_lines_mul)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_MUL, 0); }
+EINI_VAT static void EINI_FN(q_lines_sub)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_SUB, 0); }
+EINI_VAT static void EINI_FN(q_lines_sub2)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_SUB, 1); }
+EINI_VAT static void EINI_FN(q_lines_div)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_DIV, 0); }
+EINI_VAT static void EINI_FN(q_lines_div2)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_DIV, 1); }
+EINI_VAT static void EINI_FN(q_lines_max)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_MAX, 0); }
+EINI_VAT static void EINI_FN(q_lines_max2)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_MAX, 1); }
+EINI_VAT static void EINI_FN(q_lines_min)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_MIN, 0); }
+EINI_VAT static void EINI_FN(q_lines_min2)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_MIN, 1); }
+EINI_VAT static void EINI_FN(q_lines_square)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_SQUARE, 0); }
+EINI_VAT static void EINI_FN(q_lines_neg)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_NEG, 0); }
+EINI_VAT static void EINI_FN(q_lines_abs)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_ABS, 0); }
+EINI_VAT static void EINI_FN(q_lines_relu)(EINI_STEP_ARGS) { EINI_LINES(EIN_OP_RELU, 0); }
+EINI_VAT static void EINI_FN(q_tracks_load)(EINI_STEP_ARGS) { EINI_TRACKS(EINI_ROW_LOAD, 0); }
+EINI_VAT static void EINI_FN(q_tracks_add)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_ADD, 0); }
+EINI_VAT static void EINI_FN(q_tracks_mul)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_MUL, 0); }
+EINI_VAT static void EINI_FN(q_tracks_sub)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_SUB, 0); }
+EINI_VAT static void EINI_FN(q_tracks_sub2)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_SUB, 1); }
+EINI_VAT static void EINI_FN(q_tracks_div)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_DIV, 0); }
+EINI_VAT static void EINI_FN(q_tracks_div2)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_DIV, 1); }
+EINI_VAT static void EINI_FN(q_tracks_max)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_MAX, 0); }
+EINI_VAT static void EINI_FN(q_tracks_max2)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_MAX, 1); }
+EINI_VAT static void EINI_FN(q_tracks_min)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_MIN, 0); }
+EINI_VAT static void EINI_FN(q_tracks_min2)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_MIN, 1); }
+EINI_VAT static void EINI_FN(q_tracks_square)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_SQUARE, 0); }
+EINI_VAT static void EINI_FN(q_tracks_neg)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_NEG, 0); }
+EINI_VAT static void EINI_FN(q_tracks_abs)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_ABS, 0); }
+EINI_VAT static void EINI_FN(q_tracks_relu)(EINI_STEP_ARGS) { EINI_TRACKS(EIN_OP_RELU, 0); }
+#undef EINI_LINES
+#undef EINI_TRACKS
+
+EINI_VAT static void EINI_FN(q_lines_store)(EINI_STEP_ARGS) {
+  EINI_FN(q_puts)(0, 0, *t->with + (at & t->moves), EINI_STEP_HAND);
+}
+EINI_VAT static void EINI_FN(q_tracks_store)(EINI_STEP_ARGS) {
+  EINI_FN(q_puts)(1, 0, *t->with + (at & t->moves), EINI_STEP_HAND);
+}
+EINI_VAT static void EINI_FN(q_lines_stream)(EINI_STEP_ARGS) {
+  EINI_FN(q_puts)(0, 1, *t->with + at, EINI_STEP_HAND);
+}
+EINI_VAT static void EINI_FN(q_tracks_stream)(EINI_STEP_ARGS) {
+  EINI_FN(q_puts)(1, 1, *t->with + at, EINI_STEP_HAND);
+}
+
+// What is there for both: a block of the room is always lines.
+EINI_VAT static void EINI_FN(q_save)(EINI_STEP_ARGS) {
+  EINI_FN(q_puts)(0, 0, *t->with, EINI_STEP_HAND);
+  EINI_STEP_NEXT;
+}
+EINI_VAT static void EINI_FN(q_chunk)(EINI_STEP_ARGS) {
+  char *p = t->room, *q = p + EINI_ROW_BLOCK;
+  const EINI_VT *y = (const EINI_VT *)(void *)q;
+  EINI_FN(q_puts)(0, 0, p, EINI_STEP_HAND);
+  t->chunk(8 * EINI_VW, p, p, p, q);
+  a = EINI_VLOAD(y), b = EINI_VLOAD(y + EINI_VW);
+  c = EINI_VLOAD(y + 2 * EINI_VW), d = EINI_VLOAD(y + 3 * EINI_VW);
+  e = EINI_VLOAD(y + 4 * EINI_VW), f = EINI_VLOAD(y + 5 * EINI_VW);
+  g = EINI_VLOAD(y + 6 * EINI_VW), h = EINI_VLOAD(y + 7 * EINI_VW);
+  EINI_STEP_NEXT;
+}
+EINI_VAT static void EINI_FN(q_exp)(EINI_STEP_ARGS) {
+  EINI_VEXPS(a, b, c, d, e, f, g, h);
+  EINI_STEP_NEXT;
+}
+#undef EINI_STEP_HAND
+#undef EINI_STEP_AT
+#undef EINI_STEP_NEXT
+#undef EINI_STEP_ARGS
+
+// Runs them over a row. A line is asked for once; each: vectors from one to the next that is.
+EINI_VAT EINI_INLINE void EINI_FN(q_go)(int tracks, const eini_row_step *t,
+                                        const eini_row_from *from, int64_t at, int64_t to) {
+  const int wide = (int)sizeof(EINI_V), step = tracks ? wide : 8 * wide;
+  const int each = tracks ? 1 : 64 / wide;
+  const EINI_V z = EINI_VSET(0);
+  for (; at < to; at += step) {
+    for (int k = at % 64 < step ? 0 : 8; k < 8; k += each)
+      for (int i = 0; i < from->n; i++)
+        EINI_FETCH(from->p[i] + (uintptr_t)(at + (tracks ? from->off[i][k] : k * wide)));
+    ((EINI_FN(row))t->fn)(t, at, z, z, z, z, z, z, z, z);
+  }
+  EINI_VEND;
+}
+EINI_VAT static void EINI_FN(q_lines_go)(const eini_row_step *t, const eini_row_from *from,
+                                         int64_t at, int64_t to) {
+  EINI_FN(q_go)(0, t, from, at, to);
+}
+EINI_VAT static void EINI_FN(q_tracks_go)(const eini_row_step *t, const eini_row_from *from,
+                                          int64_t at, int64_t to) {
+  EINI_FN(q_go)(1, t, from, at, to);
+}
+
+// Blocks, and rows, that are laid out: see eini_row_set.
+EINI_VAT static void EINI_FN(q_equal)(const char *p, const int64_t *track, char *block) {
+  EINI_VT x;
+  for (int k = 0; k < 8; k++) {
+    memcpy(&x, p + track[k], sizeof x);
+    EINI_VSTORE((EINI_VT *)(void *)(block + k * (int)sizeof(EINI_V)), EINI_VSET(x));
+  }
+}
+EINI_VAT static void EINI_FN(q_lay)(int64_t rows, int64_t each, int along, const char *p,
+                                    int64_t by, char *to) {
+  for (; rows > 0; rows--, p += by, to += each) {
+    const int64_t n = each / (int)sizeof(EINI_VT), last = n - EINI_VW;
+    const EINI_VT *x = (const EINI_VT *)(const void *)p;
+    EINI_VT *y = (EINI_VT *)(void *)to;
+    const EINI_V v = EINI_VSET(*x);
+    if (!along) {
+      for (int64_t i = 0; i < n; i += EINI_VW) EINI_VSTORE(y + i, v);
+      continue;
+    }
+    for (int64_t i = 0; i < last; i += EINI_VW) EINI_VSTORE(y + i, EINI_VLOAD(x + i));
+    EINI_VSTORE(y + last, EINI_VLOAD(x + last));  // it overlaps the one before
+  }
+}
+
+#define EINI_STEP(op, name, name2)                                                          \
+  {op, {{(eini_row_fn)EINI_FN(q_lines_##name), (eini_row_fn)EINI_FN(q_lines_##name2)},      \
+        {(eini_row_fn)EINI_FN(q_tracks_##name), (eini_row_fn)EINI_FN(q_tracks_##name2)}}}
+#define EINI_STEP_ONE(op, name)                                                             \
+  {op, {{(eini_row_fn)EINI_FN(q_##name), (eini_row_fn)EINI_FN(q_##name)},                   \
+        {(eini_row_fn)EINI_FN(q_##name), (eini_row_fn)EINI_FN(q_##name)}}}
+static const eini_row_op EINI_FN(row_table)[EINI_ROW_OPS] = {
+    EINI_STEP(EINI_ROW_STORE, store, store), EINI_STEP(EINI_ROW_STREAM, stream, stream),
+    EINI_STEP(EIN_OP_ADD, add, add), EINI_STEP(EIN_OP_MUL, mul, mul),
+    EINI_STEP(EIN_OP_SUB, sub, sub2), EINI_STEP(EIN_OP_DIV, div, div2),
+    EINI_STEP(EIN_OP_MAX, max, max2), EINI_STEP(EIN_OP_MIN, min, min2),
+    EINI_STEP(EIN_OP_SQUARE, square, square), EINI_STEP(EIN_OP_NEG, neg, neg),
+    EINI_STEP(EIN_OP_ABS, abs, abs), EINI_STEP(EIN_OP_RELU, relu, relu),
+    EINI_STEP(EINI_ROW_LOAD, load, load), EINI_STEP_ONE(EINI_ROW_SAVE, save),
+    EINI_STEP_ONE(EIN_OP_EXP, exp), EINI_STEP_ONE(EIN_OP_LOG, chunk),
+    EINI_STEP_ONE(EIN_OP_SQRT, chunk), EINI_STEP_ONE(EIN_OP_RSQRT, chunk),
+    EINI_STEP_ONE(EIN_OP_SIN, chunk), EINI_STEP_ONE(EIN_OP_COS, chunk),
+    EINI_STEP_ONE(EIN_OP_TANH, chunk), EINI_STEP_ONE(EIN_OP_ERF, chunk),
+    EINI_STEP_ONE(EIN_OP_SIGMOID, chunk), EINI_STEP_ONE(EIN_OP_SILU, chunk),
+    EINI_STEP_ONE(EIN_OP_GELU, chunk), EINI_STEP_ONE(EIN_OP_FLOOR, chunk),
+    EINI_STEP_ONE(EIN_OP_CEIL, chunk), EINI_STEP_ONE(EIN_OP_ROUND, chunk)};
+#undef EINI_STEP_ONE
+#undef EINI_STEP
+#endif  // EINI_KERNELS_STEPS
+
+// ================================================================================================
+// >>peak-kernels  arithmetic to be timed, of one set
+// Chains of fused multiply-adds, enough of them to hide their latency.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_PEAK
+EINI_VAT static double EINI_FN(peak)(int64_t n, double seed) {
+  EINI_V a[12], b = EINI_VSET((EINI_VT)seed), c = EINI_VSET((EINI_VT)0.5);
+  EINI_VT out[sizeof(EINI_V) / sizeof(EINI_VT)];
+  for (int k = 0; k < 12; k++) a[k] = EINI_VSET((EINI_VT)k);
+  for (int64_t i = 0; i < n; i++) {
+    a[0] = EINI_VFMA(a[0], b, c), a[1] = EINI_VFMA(a[1], b, c), a[2] = EINI_VFMA(a[2], b, c);
+    a[3] = EINI_VFMA(a[3], b, c), a[4] = EINI_VFMA(a[4], b, c), a[5] = EINI_VFMA(a[5], b, c);
+    a[6] = EINI_VFMA(a[6], b, c), a[7] = EINI_VFMA(a[7], b, c), a[8] = EINI_VFMA(a[8], b, c);
+    a[9] = EINI_VFMA(a[9], b, c), a[10] = EINI_VFMA(a[10], b, c), a[11] = EINI_VFMA(a[11], b, c);
+  }
+  double sum = 0;
+  for (int k = 0; k < 12; k++) {
+    memcpy(out, &a[k], sizeof out);
+    sum += (double)out[0];
+  }
+  return sum;
+}
+#endif  // EINI_KERNELS_PEAK
 
 // ================================================================================================
 // >>kernels-end  the end of what is compiled for each set

@@ -46,159 +46,6 @@ typedef struct eini_row_from {
   const int64_t *off[EINI_ROW_REGS];
 } eini_row_from;
 
-#define EINI_STEP_ARGS(V) \
-  const eini_row_step *t, int64_t at, V a, V b, V c, V d, V e, V f, V g, V h
-// Where vector k is: one after the other, or one of each track.
-#define EINI_AT_lines(X, k) ((k) * (int)sizeof(X##V))
-#define EINI_AT_tracks(X, k) t->off[k]
-#define EINI_STEP_PUT(way, X, PUT, p)                                                       \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 0)), a);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 1)), b);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 2)), c);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 3)), d);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 4)), e);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 5)), f);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 6)), g);                                      \
-  PUT((X##T *)(void *)((p) + EINI_AT_##way(X, 7)), h)
-#define EINI_STEP_NEXT(s) ((eini_row_##s)t[1].fn)(t + 1, at, a, b, c, d, e, f, g, h)
-// Lines out of order are not foreseen by the processor, and compilers like to exchange loads.
-#define EINI_IN_ORDER __asm__ volatile("" ::: "memory")
-// x: the value at hand; y: the other operand.
-#define EINI_STEP_WAY(name, way, s, X)                                                      \
-  X##AT static void eini_q_##way##_##name##_##s(EINI_STEP_ARGS(X##V)) {                     \
-    const char *p = *t->with + (at & t->moves);                                             \
-    a = eini_q_##name##_##s(a, p + EINI_AT_##way(X, 0)); EINI_IN_ORDER;                     \
-    b = eini_q_##name##_##s(b, p + EINI_AT_##way(X, 1)); EINI_IN_ORDER;                     \
-    c = eini_q_##name##_##s(c, p + EINI_AT_##way(X, 2)); EINI_IN_ORDER;                     \
-    d = eini_q_##name##_##s(d, p + EINI_AT_##way(X, 3)); EINI_IN_ORDER;                     \
-    e = eini_q_##name##_##s(e, p + EINI_AT_##way(X, 4)); EINI_IN_ORDER;                     \
-    f = eini_q_##name##_##s(f, p + EINI_AT_##way(X, 5)); EINI_IN_ORDER;                     \
-    g = eini_q_##name##_##s(g, p + EINI_AT_##way(X, 6)); EINI_IN_ORDER;                     \
-    h = eini_q_##name##_##s(h, p + EINI_AT_##way(X, 7));                                    \
-    EINI_STEP_NEXT(s);                                                                      \
-  }
-#define EINI_STEP(name, s, X, expr)                                                         \
-  X##AT static inline X##V eini_q_##name##_##s(X##V x, const char *p) {                     \
-    const X##V y = X##LOAD((const X##T *)(const void *)p);                                  \
-    (void)x;                                                                                \
-    (void)y;                                                                                \
-    return expr;                                                                            \
-  }                                                                                         \
-  EINI_STEP_WAY(name, lines, s, X)                                                          \
-  EINI_STEP_WAY(name, tracks, s, X)
-#define EINI_STEP_LAST(way, s, X)                                                           \
-  X##AT static void eini_q_##way##_store_##s(EINI_STEP_ARGS(X##V)) {                        \
-    char *p = *t->with + (at & t->moves);                                                   \
-    EINI_STEP_PUT(way, X, X##STORE, p);                                                     \
-  }                                                                                         \
-  X##AT static void eini_q_##way##_stream_##s(EINI_STEP_ARGS(X##V)) {                       \
-    char *p = *t->with + at;                                                                \
-    EINI_STEP_PUT(way, X, X##PAST, p);                                                      \
-  }
-#define EINI_FROM_lines(X, k) ((k) * (int)sizeof(X##V))
-#define EINI_FROM_tracks(X, k) from->off[i][k]
-// A line is asked for once; each: vectors from one to the next that is.
-#define EINI_STEP_GO(way, step, each, s, X)                                                 \
-  X##AT static void eini_q_##way##_go_##s(const eini_row_step *t, const eini_row_from *from,\
-                                          int64_t at, int64_t to) {                         \
-    const X##V z = X##SET(0);                                                               \
-    for (; at < to; at += step) {                                                           \
-      for (int k = at % 64 < step ? 0 : 8; k < 8; k += each)                                \
-        for (int i = 0; i < from->n; i++)                                                   \
-          EINI_FETCH(from->p[i] + (uintptr_t)(at + EINI_FROM_##way(X, k)));                 \
-      ((eini_row_##s)t->fn)(t, at, z, z, z, z, z, z, z, z);                                 \
-    }                                                                                       \
-    X##END;                                                                                 \
-  }
-// Blocks, and rows, that are laid out: see eini_row_set.
-#define EINI_STEP_LAY(s, X)                                                                 \
-  X##AT static void eini_q_equal_##s(const char *p, const int64_t *track, char *block) {    \
-    X##T x;                                                                                 \
-    for (int k = 0; k < 8; k++) {                                                           \
-      memcpy(&x, p + track[k], sizeof x);                                                   \
-      X##STORE((X##T *)(void *)(block + k * (int)sizeof(X##V)), X##SET(x));                 \
-    }                                                                                       \
-  }                                                                                         \
-  X##AT static void eini_q_lay_##s(int64_t rows, int64_t each, int along, const char *p,    \
-                                   int64_t by, char *to) {                                  \
-    for (; rows > 0; rows--, p += by, to += each) {                                         \
-      const int64_t n = each / (int)sizeof(X##T), last = n - X##W;                          \
-      const X##T *x = (const X##T *)(const void *)p;                                        \
-      X##T *y = (X##T *)(void *)to;                                                         \
-      const X##V v = X##SET(*x);                                                            \
-      if (!along) {                                                                         \
-        for (int64_t i = 0; i < n; i += X##W) X##STORE(y + i, v);                           \
-        continue;                                                                           \
-      }                                                                                     \
-      for (int64_t i = 0; i < last; i += X##W) X##STORE(y + i, X##LOAD(x + i));             \
-      X##STORE(y + last, X##LOAD(x + last)); /* it overlaps the one before */               \
-    }                                                                                       \
-  }
-#define EINI_STEPS(s, X)                                                                    \
-  typedef void (*eini_row_##s)(EINI_STEP_ARGS(X##V));                                       \
-  EINI_STEP(load, s, X, y)                                                                  \
-  EINI_STEP(add, s, X, X##ADD(x, y))                                                        \
-  EINI_STEP(mul, s, X, X##MUL(x, y))                                                        \
-  EINI_STEP(sub, s, X, X##SUB(x, y))                                                        \
-  EINI_STEP(sub2, s, X, X##SUB(y, x))                                                       \
-  EINI_STEP(div, s, X, X##DIV(x, y))                                                        \
-  EINI_STEP(div2, s, X, X##DIV(y, x))                                                       \
-  EINI_STEP(max, s, X, X##TOP(x, y))                                                        \
-  EINI_STEP(max2, s, X, X##TOP(y, x))                                                       \
-  EINI_STEP(min, s, X, X##LOW(x, y))                                                        \
-  EINI_STEP(min2, s, X, X##LOW(y, x))                                                       \
-  EINI_STEP(square, s, X, X##MUL(x, x))                                                     \
-  EINI_STEP(neg, s, X, X##NEG(x))                                                           \
-  EINI_STEP(abs, s, X, X##ABS(x))                                                           \
-  EINI_STEP(relu, s, X, X##RELU(x))                                                         \
-  EINI_STEP_LAST(lines, s, X)                                                               \
-  EINI_STEP_LAST(tracks, s, X)                                                              \
-  X##AT static void eini_q_lines_save_##s(EINI_STEP_ARGS(X##V)) {                           \
-    EINI_STEP_PUT(lines, X, X##STORE, *t->with);                                            \
-    EINI_STEP_NEXT(s);                                                                      \
-  }                                                                                         \
-  X##AT static void eini_q_lines_chunk_##s(EINI_STEP_ARGS(X##V)) {                          \
-    char *p = t->room, *q = p + EINI_ROW_BLOCK;                                             \
-    const X##T *y = (const X##T *)(void *)q;                                                \
-    EINI_STEP_PUT(lines, X, X##STORE, p);                                                   \
-    t->chunk(8 * X##W, p, p, p, q);                                                         \
-    a = X##LOAD(y), b = X##LOAD(y + X##W);                                                  \
-    c = X##LOAD(y + 2 * X##W), d = X##LOAD(y + 3 * X##W);                                   \
-    e = X##LOAD(y + 4 * X##W), f = X##LOAD(y + 5 * X##W);                                   \
-    g = X##LOAD(y + 6 * X##W), h = X##LOAD(y + 7 * X##W);                                   \
-    EINI_STEP_NEXT(s);                                                                      \
-  }                                                                                         \
-  X##AT static void eini_q_lines_exp_##s(EINI_STEP_ARGS(X##V)) {                            \
-    X##EXPS(a, b, c, d, e, f, g, h);                                                        \
-    EINI_STEP_NEXT(s);                                                                      \
-  }                                                                                         \
-  EINI_STEP_GO(lines, 8 * (int)sizeof(X##V), 64 / (int)sizeof(X##V), s, X)                  \
-  EINI_STEP_GO(tracks, (int)sizeof(X##V), 1, s, X)                                          \
-  EINI_STEP_LAY(s, X)
-#if EINI_CPU_X86
-EINI_STEPS(zs, EINI_ZS_)
-EINI_STEPS(zd, EINI_ZD_)
-EINI_STEPS(ys, EINI_YS_)
-EINI_STEPS(yd, EINI_YD_)
-#elif EINI_CPU_NEON
-EINI_STEPS(ns, EINI_NS_)
-EINI_STEPS(nd, EINI_ND_)
-#endif
-#undef EINI_STEPS
-#undef EINI_STEP_LAY
-#undef EINI_STEP_GO
-#undef EINI_FROM_tracks
-#undef EINI_FROM_lines
-#undef EINI_STEP_LAST
-#undef EINI_STEP
-#undef EINI_STEP_WAY
-#undef EINI_IN_ORDER
-#undef EINI_STEP_NEXT
-#undef EINI_STEP_PUT
-#undef EINI_AT_tracks
-#undef EINI_AT_lines
-#undef EINI_STEP_ARGS
-
 enum { EINI_ROW_LOAD = EIN_OP_COUNT, EINI_ROW_SAVE, EINI_ROW_STORE, EINI_ROW_STREAM };
 
 // Steps of an operation, in lines and in tracks; the second of a pair has its operands exchanged.
@@ -207,29 +54,6 @@ typedef struct eini_row_op {
   eini_row_fn fn[2][2];
 } eini_row_op;
 
-#define EINI_ROW_AS(way, n, s) (eini_row_fn)eini_q_##way##_##n##_##s
-#define EINI_ROW(op, n, n2, s)                                                              \
-  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n2, s)},                              \
-        {EINI_ROW_AS(tracks, n, s), EINI_ROW_AS(tracks, n2, s)}}}
-#define EINI_ROW_ONE(op, n, s)                                                              \
-  {op, {{EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)},                               \
-        {EINI_ROW_AS(lines, n, s), EINI_ROW_AS(lines, n, s)}}}
-#define EINI_ROW_CALL(op, s) EINI_ROW_ONE(EIN_OP_##op, chunk, s)
-#define EINI_ROW_TABLE(s)                                                                   \
-  static const eini_row_op eini_row_table_##s[EINI_ROW_OPS] = {                             \
-      EINI_ROW(EINI_ROW_STORE, store, store, s),                                            \
-      EINI_ROW(EINI_ROW_STREAM, stream, stream, s),                                         \
-      EINI_ROW(EIN_OP_ADD, add, add, s), EINI_ROW(EIN_OP_MUL, mul, mul, s),                 \
-      EINI_ROW(EIN_OP_SUB, sub, sub2, s), EINI_ROW(EIN_OP_DIV, div, div2, s),               \
-      EINI_ROW(EIN_OP_MAX, max, max2, s), EINI_ROW(EIN_OP_MIN, min, min2, s),               \
-      EINI_ROW(EIN_OP_SQUARE, square, square, s), EINI_ROW(EIN_OP_NEG, neg, neg, s),        \
-      EINI_ROW(EIN_OP_ABS, abs, abs, s), EINI_ROW(EIN_OP_RELU, relu, relu, s),              \
-      EINI_ROW(EINI_ROW_LOAD, load, load, s), EINI_ROW_ONE(EINI_ROW_SAVE, save, s),         \
-      EINI_ROW_ONE(EIN_OP_EXP, exp, s), EINI_ROW_CALL(LOG, s), EINI_ROW_CALL(SQRT, s),      \
-      EINI_ROW_CALL(RSQRT, s), EINI_ROW_CALL(SIN, s), EINI_ROW_CALL(COS, s),                \
-      EINI_ROW_CALL(TANH, s), EINI_ROW_CALL(ERF, s), EINI_ROW_CALL(SIGMOID, s),             \
-      EINI_ROW_CALL(SILU, s), EINI_ROW_CALL(GELU, s), EINI_ROW_CALL(FLOOR, s),              \
-      EINI_ROW_CALL(CEIL, s), EINI_ROW_CALL(ROUND, s)};
 enum { EINI_ROW_CALLED = 14, EINI_ROW_OPS = 28 };  // the first that takes long; all
 
 // The steps of a set and what runs them. equal: a block of one value, or of one for each track.
@@ -242,25 +66,28 @@ typedef struct eini_row_set {
   void (*lay)(int64_t rows, int64_t each, int along, const char *p, int64_t by, char *to);
 } eini_row_set;
 
+#define EINI_KERNELS EINI_KERNELS_STEPS
+#if EINI_CPU_X86
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#elif EINI_CPU_NEON
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#endif
+#undef EINI_KERNELS
+
+// By instruction set: f32, f64. wide 0: none.
 #define EINI_ROW_SET(s, wide)                                                               \
   {wide, eini_row_table_##s, {eini_q_lines_go_##s, eini_q_tracks_go_##s}, eini_q_equal_##s, \
    eini_q_lay_##s}
-#if EINI_CPU_X86
-EINI_ROW_TABLE(zs)
-EINI_ROW_TABLE(zd)
-EINI_ROW_TABLE(ys)
-EINI_ROW_TABLE(yd)
-#elif EINI_CPU_NEON
-EINI_ROW_TABLE(ns)
-EINI_ROW_TABLE(nd)
-#endif
-#undef EINI_ROW_TABLE
-#undef EINI_ROW_CALL
-#undef EINI_ROW_ONE
-#undef EINI_ROW
-#undef EINI_ROW_AS
-
-// By instruction set: f32, f64. wide 0: none.
 #define EINI_ROW_NONE {{0, NULL, {NULL, NULL}, NULL, NULL}, {0, NULL, {NULL, NULL}, NULL, NULL}}
 static const eini_row_set eini_row_sets[EINI_ISA_COUNT][2] = {
     EINI_ROW_NONE,

@@ -516,31 +516,28 @@ static int eini_move_stays(const eini_move *w, int64_t cache) {
   return eini_move_dense(w, cache / w->size, &loops, row) > 0 && eini_max64(row[0], row[1]) < 128;
 }
 
-#define EINI_COPY_TURNED(T)                                                                 \
-  static void eini_copy_turned_##T(int64_t blocks, int64_t n, const int *from,              \
-                                   const char *sp, int64_t by, char *dp, int64_t to) {      \
-    for (; blocks > 0; blocks--, sp += by, dp += to) {                                      \
-      const T *s = (const T *)(const void *)sp;                                             \
-      T *d = (T *)(void *)dp;                                                               \
-      for (int64_t i = 0; i < n; i++) d[i] = s[from[i]];                                    \
-    }                                                                                       \
+EINI_INLINE void eini_turned_of(int size, int64_t blocks, int64_t n, const int *from,
+                                const char *s, int64_t by, char *d, int64_t to) {
+  for (; blocks > 0; blocks--, s += by, d += to)
+    for (int64_t i = 0; i < n; i++)
+      memcpy(d + size * i, s + size * (int64_t)from[i], (size_t)size);
+}
+
+static void eini_copy_turned(int size, int64_t blocks, int64_t n, const int *from, const char *s,
+                             int64_t by, char *d, int64_t to) {
+  switch (size) {
+    case 1: eini_turned_of(1, blocks, n, from, s, by, d, to); break;
+    case 2: eini_turned_of(2, blocks, n, from, s, by, d, to); break;
+    case 4: eini_turned_of(4, blocks, n, from, s, by, d, to); break;
+    case 8: eini_turned_of(8, blocks, n, from, s, by, d, to); break;
+    default: eini_turned_of(16, blocks, n, from, s, by, d, to); break;
   }
-typedef struct eini_bits128 { uint64_t x[2]; } eini_bits128;
-EINI_COPY_TURNED(uint8_t)
-EINI_COPY_TURNED(uint16_t)
-EINI_COPY_TURNED(uint32_t)
-EINI_COPY_TURNED(uint64_t)
-EINI_COPY_TURNED(eini_bits128)
-#undef EINI_COPY_TURNED
+}
 
 // Blocks of n elements, over the loops behind the first ones.
 static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
-  void (*const turned[])(int64_t, int64_t, const int *, const char *, int64_t, char *, int64_t) = {
-      eini_copy_turned_uint8_t, eini_copy_turned_uint16_t, eini_copy_turned_uint32_t,
-      eini_copy_turned_uint64_t, eini_copy_turned_eini_bits128};
   int64_t at[EINI_COPY_LOOPS] = {0};
-  int from[EINI_COPY_SMALL], size = 0;
-  while (1 << size < w->size) size++;
+  int from[EINI_COPY_SMALL];
   for (int64_t i = 0; i < n; i++) {
     int64_t left = i, s = 0;
     for (int m = 0; m < loops; m++) s += left % w->extent[m] * w->src_step[m], left /= w->extent[m];
@@ -552,7 +549,7 @@ static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
     char *dst = w->dst;
     for (int i = loops + 1; i < w->n; i++)
       src += at[i] * w->src_step[i], dst += at[i] * w->dst_step[i];
-    turned[size](count, n, from, src, by, dst, to);
+    eini_copy_turned(w->size, count, n, from, src, by, dst, to);
     for (m = loops + 1; m < w->n && ++at[m] == w->extent[m]; m++) at[m] = 0;
     if (m >= w->n) m = -1;
   }

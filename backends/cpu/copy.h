@@ -288,30 +288,21 @@ typedef struct eini_plane {
   int64_t sd, ss, dd, ds, nd, ns;
 } eini_plane;
 
-#define EINI_PLANE(bits)                                                                    \
-  static void eini_plane_##bits(const eini_plane *p) {                                      \
-    for (int64_t s = 0; s < p->ns; s++) {                                                   \
-      const char *from = p->src + s * p->ss;                                                \
-      char *to = p->dst + s * p->ds;                                                        \
-      for (int64_t d = 0; d < p->nd; d++, from += p->sd, to += p->dd) {                     \
-        memcpy(to, from, bits / 8);                                                         \
-      }                                                                                     \
-    }                                                                                       \
+EINI_INLINE void eini_plane_of(int size, const eini_plane *p) {
+  for (int64_t s = 0; s < p->ns; s++) {
+    const char *from = p->src + s * p->ss;
+    char *to = p->dst + s * p->ds;
+    for (int64_t d = 0; d < p->nd; d++, from += p->sd, to += p->dd) memcpy(to, from, (size_t)size);
   }
-EINI_PLANE(8)
-EINI_PLANE(16)
-EINI_PLANE(32)
-EINI_PLANE(64)
-EINI_PLANE(128)
-#undef EINI_PLANE
+}
 
 static void eini_plane_any(int size, const eini_plane *p) {
   switch (size) {
-    case 1: eini_plane_8(p); break;
-    case 2: eini_plane_16(p); break;
-    case 4: eini_plane_32(p); break;
-    case 8: eini_plane_64(p); break;
-    default: eini_plane_128(p); break;
+    case 1: eini_plane_of(1, p); break;
+    case 2: eini_plane_of(2, p); break;
+    case 4: eini_plane_of(4, p); break;
+    case 8: eini_plane_of(8, p); break;
+    default: eini_plane_of(16, p); break;
   }
 }
 

@@ -50,6 +50,10 @@
 #define EINI_KERNELS_PARTIAL 4
 #define EINI_KERNELS_DIRECT 5
 #define EINI_KERNELS_SUMS 6
+#define EINI_KERNELS_STEPS 7
+#define EINI_KERNELS_CHUNKS 8
+#define EINI_KERNELS_PEAK 9
+#define EINI_KERNELS_LINES 10
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)

@@ -13,54 +13,33 @@ static double eini_clock_now(const eini_clock *c) { return c->now_fn(c->user); }
 
 #define EINI_MEASURE_BYTES ((size_t)64 << 20)
 
-// Chains of fused multiply-adds, enough of them to hide their latency.
-#define EINI_PEAK(name, attribute, T, V, set1, fma)                                         \
-  attribute static double eini_peak_##name(int64_t n, double seed) {                        \
-    V a[12], b = set1((T)seed), c = set1((T)0.5);                                           \
-    T out[sizeof(V) / sizeof(T)];                                                           \
-    for (int k = 0; k < 12; k++) a[k] = set1((T)k);                                         \
-    for (int64_t i = 0; i < n; i++) {                                                       \
-      a[0] = fma(a[0], b, c), a[1] = fma(a[1], b, c), a[2] = fma(a[2], b, c);               \
-      a[3] = fma(a[3], b, c), a[4] = fma(a[4], b, c), a[5] = fma(a[5], b, c);               \
-      a[6] = fma(a[6], b, c), a[7] = fma(a[7], b, c), a[8] = fma(a[8], b, c);               \
-      a[9] = fma(a[9], b, c), a[10] = fma(a[10], b, c), a[11] = fma(a[11], b, c);           \
-    }                                                                                       \
-    double sum = 0;                                                                         \
-    for (int k = 0; k < 12; k++) {                                                          \
-      memcpy(out, &a[k], sizeof out);                                                       \
-      sum += (double)out[0];                                                                \
-    }                                                                                       \
-    return sum;                                                                             \
-  }
-#define EINI_PLAIN_SET(x) (x)
-#define EINI_PLAIN_FMA(x, y, z) ((x) * (y) + (z))
-EINI_PEAK(plain64, EINI_UNUSED, double, double, EINI_PLAIN_SET, EINI_PLAIN_FMA)
-EINI_PEAK(plain32, EINI_UNUSED, float, float, EINI_PLAIN_SET, EINI_PLAIN_FMA)
-#undef EINI_PLAIN_SET
-#undef EINI_PLAIN_FMA
+#define EINI_KERNELS EINI_KERNELS_PEAK
+#define EINI_VEC EINI_SD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_SS
+#include EINSUM_CPU_FILE
 #if EINI_CPU_X86
-EINI_PEAK(wide64, EINI_T512, double, __m512d, _mm512_set1_pd, _mm512_fmadd_pd)
-EINI_PEAK(wide32, EINI_T512, float, __m512, _mm512_set1_ps, _mm512_fmadd_ps)
-EINI_PEAK(half64, EINI_T256, double, __m256d, _mm256_set1_pd, _mm256_fmadd_pd)
-EINI_PEAK(half32, EINI_T256, float, __m256, _mm256_set1_ps, _mm256_fmadd_ps)
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
 #elif EINI_CPU_NEON
-#define EINI_NEON_FMA64(x, y, z) vfmaq_f64(z, x, y)
-#define EINI_NEON_FMA32(x, y, z) vfmaq_f32(z, x, y)
-EINI_PEAK(neon64, EINI_UNUSED, double, float64x2_t, vdupq_n_f64, EINI_NEON_FMA64)
-EINI_PEAK(neon32, EINI_UNUSED, float, float32x4_t, vdupq_n_f32, EINI_NEON_FMA32)
-#undef EINI_NEON_FMA64
-#undef EINI_NEON_FMA32
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
 #endif
-// Dot products: as many lanes of sums, each of two or four products.
-#if EINI_CPU_DOTS
-#define EINI_BF16_DOT(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
-#define EINI_I8_DOT(x, y, z) _mm512_dpbusd_epi32(z, x, y)
-EINI_PEAK(bf16, EINI_TDOT, float, __m512, _mm512_set1_ps, EINI_BF16_DOT)
-EINI_PEAK(i8, EINI_TDOT, int32_t, __m512i, _mm512_set1_epi32, EINI_I8_DOT)
-#undef EINI_BF16_DOT
-#undef EINI_I8_DOT
-#endif
-#undef EINI_PEAK
+#if EINI_CPU_DOTS  // as many lanes of sums, each of two or four products
+#define EINI_VEC EINI_ZB
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZU
+#include EINSUM_CPU_FILE
+#endif  // EINI_CPU_DOTS
+#undef EINI_KERNELS
 
 typedef struct eini_peak_row {
   double (*f64)(int64_t n, double seed), (*f32)(int64_t n, double seed);
@@ -68,15 +47,15 @@ typedef struct eini_peak_row {
 } eini_peak_row;
 
 static const eini_peak_row eini_peaks[EINI_ISA_COUNT] = {
-    {eini_peak_plain64, eini_peak_plain32, 0},
+    {eini_peak_sd, eini_peak_ss, 0},
 #if EINI_CPU_NEON
-    {eini_peak_neon64, eini_peak_neon32, 16},
+    {eini_peak_nd, eini_peak_ns, 16},
 #else
     {NULL, NULL, 0},
 #endif
 #if EINI_CPU_X86
-    {eini_peak_half64, eini_peak_half32, 32},
-    {eini_peak_wide64, eini_peak_wide32, 64}};
+    {eini_peak_yd, eini_peak_ys, 32},
+    {eini_peak_zd, eini_peak_zs, 64}};
 #else
     {NULL, NULL, 0},
     {NULL, NULL, 0}};
@@ -200,8 +179,8 @@ static void eini_measure_dots(const eini_rated *m, const eini_clock *now, ein_ra
 #if EINI_CPU_DOTS
   volatile double out = 0;
   if (m->is.has & EINI_HAS_BF16)
-    r->flops_bf16 = eini_measure_peak(now, eini_peak_bf16, 2 * 16, &out);
-  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_i8, 4 * 16, &out);
+    r->flops_bf16 = eini_measure_peak(now, eini_peak_zb, 2 * 16, &out);
+  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_zu, 4 * 16, &out);
 #endif
 #if EINI_CPU_AMX
   if (m->is.has & EINI_HAS_AMX_BF16) r->flops_bf16 = eini_measure_tiles(now, 1, 32);

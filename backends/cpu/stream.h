@@ -48,43 +48,47 @@ static int64_t eini_to_line(const char *p) { return (int64_t)((0 - (uintptr_t)p)
 
 #if EINI_CPU_X86
 
-#define EINI_STREAM(bits, attribute, V, load, store)                                        \
-  attribute static void eini_stream_lines_##bits(const eini_lines *p) {                     \
-    for (int64_t r = 0; r < p->rows; r++) {                                                 \
-      char *d = p->dst + r * p->step;                                                       \
-      const char *s = p->buffer + r * p->pitch;                                             \
-      int64_t head = eini_to_line(d);                                                       \
-      s += head + 64 * p->from;                                                             \
-      d += head + 64 * p->from;                                                             \
-      for (int64_t k = p->from, n; k < p->to; k += n) {                                     \
-        n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);                        \
-        for (int64_t l = 0; l < n; l++, s += 64, d += 64) {                                 \
-          for (size_t i = 0; i < 64; i += sizeof(V)) {                                      \
-            store((V *)(void *)(d + i), load((const V *)(const void *)(s + i)));            \
-          }                                                                                 \
-        }                                                                                   \
-        if (p->ahead != NULL) eini_ahead_some(p->ahead, n);                                 \
-      }                                                                                     \
-    }                                                                                       \
-  }
-#define EINI_LOAD512(p) _mm512_loadu_si512((const void *)(p))
-EINI_STREAM(128, EINI_UNUSED, __m128i, _mm_loadu_si128, _mm_stream_si128)
-EINI_STREAM(256, EINI_T256, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
-EINI_STREAM(512, EINI_T512, __m512i, EINI_LOAD512, _mm512_stream_si512)
-#undef EINI_LOAD512
-#undef EINI_STREAM
-
-// One line.
+// One line, by vectors of 16, 32 or 64 bytes.
 static inline void eini_stream_line(char *d, const char *s) {
   for (int i = 0; i < 64; i += 16)
     _mm_stream_si128((__m128i *)(void *)(d + i),
                      _mm_loadu_si128((const __m128i *)(const void *)(s + i)));
 }
+EINI_T256 static inline void eini_stream_line_y(char *d, const char *s) {
+  for (int i = 0; i < 64; i += 32)
+    _mm256_stream_si256((__m256i *)(void *)(d + i),
+                        _mm256_loadu_si256((const __m256i *)(const void *)(s + i)));
+}
+EINI_T512 static inline void eini_stream_line_z(char *d, const char *s) {
+  _mm512_stream_si512((__m512i *)(void *)d, _mm512_loadu_si512((const void *)s));
+}
+
+EINI_INLINE void eini_stream_by(int vector, const eini_lines *p) {
+  for (int64_t r = 0; r < p->rows; r++) {
+    char *d = p->dst + r * p->step;
+    const char *s = p->buffer + r * p->pitch;
+    int64_t head = eini_to_line(d);
+    s += head + 64 * p->from;
+    d += head + 64 * p->from;
+    for (int64_t k = p->from, n; k < p->to; k += n) {
+      n = p->ahead == NULL ? p->to - k : eini_min64(8, p->to - k);
+      for (int64_t l = 0; l < n; l++, s += 64, d += 64) {
+        if (vector == 64) eini_stream_line_z(d, s);
+        else if (vector == 32) eini_stream_line_y(d, s);
+        else eini_stream_line(d, s);
+      }
+      if (p->ahead != NULL) eini_ahead_some(p->ahead, n);
+    }
+  }
+}
+static void eini_stream_lines_x(const eini_lines *p) { eini_stream_by(16, p); }
+EINI_T256 static void eini_stream_lines_y(const eini_lines *p) { eini_stream_by(32, p); }
+EINI_T512 static void eini_stream_lines_z(const eini_lines *p) { eini_stream_by(64, p); }
 
 static void eini_stream_lines(int isa, const eini_lines *p) {
-  if (isa == EINI_ISA_AVX512) eini_stream_lines_512(p);
-  else if (isa == EINI_ISA_AVX2) eini_stream_lines_256(p);
-  else eini_stream_lines_128(p);
+  if (isa == EINI_ISA_AVX512) eini_stream_lines_z(p);
+  else if (isa == EINI_ISA_AVX2) eini_stream_lines_y(p);
+  else eini_stream_lines_x(p);
 }
 
 // Ends every part of a run that may have streamed: no release store and no lock orders streamed

@@ -92,20 +92,21 @@ EINI_T256 static void eini_reg_tile_64y(const char *src, int64_t ss, char *dst, 
 }
 
 EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, int64_t ds) {
-  enum { a_n = 0, b_n = 1 };
-  EINI_QUAD(__m256i, _mm256, EINI_LD2, a)
-  EINI_QUAD(__m256i, _mm256, EINI_LD2, b)
-#define EINI_LANES2(j)                                                                      \
-  EINI_ST2(j, _mm256_permute2x128_si256(av##j, bv##j, 0x20));                               \
-  EINI_ST2(4 + j, _mm256_permute2x128_si256(av##j, bv##j, 0x31));
-  EINI_LANES2(0)
-  EINI_LANES2(1)
-  EINI_LANES2(2)
-  EINI_LANES2(3)
-#undef EINI_LANES2
+  const __m256i r0 = EINI_LD2(0), r1 = EINI_LD2(1), r2 = EINI_LD2(2), r3 = EINI_LD2(3);
+  const __m256i r4 = EINI_LD2(4), r5 = EINI_LD2(5), r6 = EINI_LD2(6), r7 = EINI_LD2(7);
+  __m256i a[4], b[4];
+  eini_tile_quad_yt(r0, r1, r2, r3, a);
+  eini_tile_quad_yt(r4, r5, r6, r7, b);
+  EINI_ST2(0, _mm256_permute2x128_si256(a[0], b[0], 0x20));
+  EINI_ST2(4, _mm256_permute2x128_si256(a[0], b[0], 0x31));
+  EINI_ST2(1, _mm256_permute2x128_si256(a[1], b[1], 0x20));
+  EINI_ST2(5, _mm256_permute2x128_si256(a[1], b[1], 0x31));
+  EINI_ST2(2, _mm256_permute2x128_si256(a[2], b[2], 0x20));
+  EINI_ST2(6, _mm256_permute2x128_si256(a[2], b[2], 0x31));
+  EINI_ST2(3, _mm256_permute2x128_si256(a[3], b[3], 0x20));
+  EINI_ST2(7, _mm256_permute2x128_si256(a[3], b[3], 0x31));
 }
 
-#undef EINI_QUAD
 #undef EINI_LD1
 #undef EINI_LD2
 #undef EINI_ST1
@@ -113,43 +114,67 @@ EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, 
 
 #elif EINI_CPU_NEON
 
-#define EINI_ZIP(name, T, zip, b)                                                           \
-  static void eini_zip_##name(const T *in, T *out) {                                        \
-    for (int i = 0; i < b / 2; i++) {                                                       \
-      out[2 * i] = vzip1q_##zip(in[i], in[i + b / 2]);                                      \
-      out[2 * i + 1] = vzip2q_##zip(in[i], in[i + b / 2]);                                  \
-    }                                                                                       \
-  }                                                                                         \
-  static void eini_reg_tile_##name(const char *src, int64_t ss, char *dst, int64_t ds) {    \
-    T x[b], y[b];                                                                           \
-    int bits = 0;                                                                           \
-    for (int i = 0; i < b; i++) memcpy(&x[i], src + i * ss, 16);                            \
-    for (int i = b; i > 1; i /= 2, bits++) eini_zip_##name(bits & 1 ? y : x, bits & 1 ? x : y); \
-    for (int i = 0; i < b; i++) memcpy(dst + i * ds, bits & 1 ? &y[i] : &x[i], 16);         \
-  }
-EINI_ZIP(8, uint8x16_t, u8, 16)
-EINI_ZIP(16, uint16x8_t, u16, 8)
-EINI_ZIP(32, uint32x4_t, u32, 4)
-EINI_ZIP(64, uint64x2_t, u64, 2)
-#undef EINI_ZIP
+// Elements of the first and the second half of two vectors, of each in turn.
+EINI_INLINE void eini_zip(int size, uint8x16_t a, uint8x16_t b, uint8x16_t *to) {
+  const uint16x8_t c = vreinterpretq_u16_u8(a), d = vreinterpretq_u16_u8(b);
+  const uint32x4_t e = vreinterpretq_u32_u8(a), f = vreinterpretq_u32_u8(b);
+  const uint64x2_t g = vreinterpretq_u64_u8(a), h = vreinterpretq_u64_u8(b);
+  to[0] = size == 1   ? vzip1q_u8(a, b)
+          : size == 2 ? vreinterpretq_u8_u16(vzip1q_u16(c, d))
+          : size == 4 ? vreinterpretq_u8_u32(vzip1q_u32(e, f))
+                      : vreinterpretq_u8_u64(vzip1q_u64(g, h));
+  to[1] = size == 1   ? vzip2q_u8(a, b)
+          : size == 2 ? vreinterpretq_u8_u16(vzip2q_u16(c, d))
+          : size == 4 ? vreinterpretq_u8_u32(vzip2q_u32(e, f))
+                      : vreinterpretq_u8_u64(vzip2q_u64(g, h));
+}
+
+EINI_INLINE void eini_reg_tile(int size, const char *src, int64_t ss, char *dst, int64_t ds) {
+  const int b = 16 / size;
+  uint8x16_t x[2][16];
+  int at = 0;
+  for (int i = 0; i < b; i++) memcpy(&x[0][i], src + i * ss, 16);
+  for (int rounds = b; rounds > 1; rounds /= 2, at = !at)
+    for (int i = 0; i < b / 2; i++) eini_zip(size, x[at][i], x[at][i + b / 2], &x[!at][2 * i]);
+  for (int i = 0; i < b; i++) memcpy(dst + i * ds, &x[at][i], 16);
+}
+static void eini_reg_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(1, src, ss, dst, ds);
+}
+static void eini_reg_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(2, src, ss, dst, ds);
+}
+static void eini_reg_tile_32(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(4, src, ss, dst, ds);
+}
+static void eini_reg_tile_64(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_reg_tile(8, src, ss, dst, ds);
+}
 
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 // Plain C, B = 4.
-#define EINI_TILE_C(bits)                                                                   \
-  static void eini_c_tile_##bits(const char *src, int64_t ss, char *dst, int64_t ds) {      \
-    for (int d = 0; d < 4; d++) {                                                           \
-      for (int s = 0; s < 4; s++) {                                                         \
-        memcpy(dst + s * ds + d * (bits / 8), src + d * ss + s * (bits / 8), bits / 8);     \
-      }                                                                                     \
-    }                                                                                       \
+EINI_INLINE void eini_c_tile(int size, const char *src, int64_t ss, char *dst, int64_t ds) {
+  for (int d = 0; d < 4; d++) {
+    for (int s = 0; s < 4; s++)
+      memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
   }
-EINI_TILE_C(8)
-EINI_TILE_C(16)
-EINI_TILE_C(32)
-EINI_TILE_C(64)
-EINI_TILE_C(128)
-#undef EINI_TILE_C
+}
+static void eini_c_tile_8(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(1, src, ss, dst, ds);
+}
+static void eini_c_tile_16(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(2, src, ss, dst, ds);
+}
+static void eini_c_tile_32(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(4, src, ss, dst, ds);
+}
+static void eini_c_tile_64(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(8, src, ss, dst, ds);
+}
+static void eini_c_tile_128(const char *src, int64_t ss, char *dst, int64_t ds) {
+  eini_c_tile(16, src, ss, dst, ds);
+}
 
 // The tiles of an element size, widest first, ended by B = 0.
 typedef struct eini_tile_kind {
@@ -181,9 +206,9 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
      {{4, eini_reg_tile_128}, {0, NULL}, {0, NULL}, {0, NULL}}},
     {{{16, eini_reg_tile_8}, {4, eini_c_tile_8}, {0, NULL}, {0, NULL}},
      {{8, eini_reg_tile_16}, {4, eini_c_tile_16}, {0, NULL}, {0, NULL}},
-     {{16, eini_reg_tile_32z}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
-     {{8, eini_reg_tile_64z}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
-     {{4, eini_reg_tile_128z}, {0, NULL}, {0, NULL}, {0, NULL}}}};
+     {{16, eini_reg_tile_32_zt}, {8, eini_reg_tile_32y}, {4, eini_reg_tile_32}, {0, NULL}},
+     {{8, eini_reg_tile_64_zt}, {4, eini_reg_tile_64y}, {2, eini_reg_tile_64}, {0, NULL}},
+     {{4, eini_reg_tile_128_zt}, {0, NULL}, {0, NULL}, {0, NULL}}}};
 #else  // EINI_CPU_X86
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif

@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>vectors  vectors of the instruction sets
-// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, C: plain C) and
-// dtype (D, S: f64 and f32; L, I: i64 and i32) under a common prefix, which kernels take.
+// One small set of operations per instruction set (Z: AVX-512, Y: AVX2, N: NEON, C: plain C, S: one
+// number) and dtype (D, S: f64 and f32; L, I: i64 and i32) under a common prefix, for kernels.
 // ================================================================================================
 
 // TAG: the end of the names of its functions. BYTES: of T, of which there are W to a vector V.
@@ -9,8 +9,8 @@
 // STREAM go past the caches, where there are such stores; m: the lanes, ~0 for all. MIN and MAX
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
-// B: the same bits as integers. EXPS: EXP of eight variables. U: T in memory, written as whatever
-// type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
+// TYPE: T as other sections name it in their functions. B: the same bits as integers. EXPS: EXP of
+// eight variables. U: T in memory, written as whatever type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
 // the mask MASK(n) of type M; the others are 0. REGS: registers. FAR: the tag of the set that reads
 // what comes from memory, in the first lanes of this one (Zen 4 reads memory 7 % faster by halves
 // of its lines). O: V as it is compared.
@@ -29,6 +29,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
 #define EINI_ZD_TAG zd
+#define EINI_ZD_TYPE f64
 #define EINI_ZD_BYTES 8
 #define EINI_ZD_T double
 #define EINI_ZD_U eini_any_f64
@@ -69,6 +70,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZD_EXPS(a, b, c, d, e, f, g, h) EINI_EXPS(eini_exp_zd, a, b, c, d, e, f, g, h)
 
 #define EINI_ZS_TAG zs
+#define EINI_ZS_TYPE f32
 #define EINI_ZS_BYTES 4
 #define EINI_ZS_T float
 #define EINI_ZS_U eini_any_f32
@@ -113,6 +115,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   _mm256_loadu_si256((const __m256i *)(const void *)(eini_mask_256 + 8 - (words)))
 
 #define EINI_YD_TAG yd
+#define EINI_YD_TYPE f64
 #define EINI_YD_BYTES 8
 #define EINI_YD_T double
 #define EINI_YD_U eini_any_f64
@@ -160,6 +163,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YD_SHL(i, n) _mm256_slli_epi64(i, n)
 
 #define EINI_YS_TAG ys
+#define EINI_YS_TYPE f32
 #define EINI_YS_BYTES 4
 #define EINI_YS_T float
 #define EINI_YS_U eini_any_f32
@@ -207,6 +211,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
 
 #define EINI_ZL_TAG zl
+#define EINI_ZL_TYPE i64
 #define EINI_ZL_BYTES 8
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
@@ -219,8 +224,13 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZL_SET(x) _mm512_set1_epi64(x)
 #define EINI_ZL_ADD(a, b) _mm512_add_epi64(a, b)
 #define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
+#define EINI_ZL_AT EINI_T512
+#define EINI_ZL_MUL(a, b) _mm512_mullo_epi64(a, b)
+#define EINI_ZL_TOP(x, y) _mm512_max_epi64(x, y)
+#define EINI_ZL_LOW(x, y) _mm512_min_epi64(x, y)
 
 #define EINI_ZI_TAG zi
+#define EINI_ZI_TYPE i32
 #define EINI_ZI_BYTES 4
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
@@ -233,8 +243,13 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZI_SET(x) _mm512_set1_epi32(x)
 #define EINI_ZI_ADD(a, b) _mm512_add_epi32(a, b)
 #define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
+#define EINI_ZI_AT EINI_T512
+#define EINI_ZI_MUL(a, b) _mm512_mullo_epi32(a, b)
+#define EINI_ZI_TOP(x, y) _mm512_max_epi32(x, y)
+#define EINI_ZI_LOW(x, y) _mm512_min_epi32(x, y)
 
 #define EINI_YI_TAG yi
+#define EINI_YI_TYPE i32
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
 #define EINI_YI_U eini_any_i32
@@ -258,6 +273,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
 
 #define EINI_YL_TAG yl
+#define EINI_YL_TYPE i64
 #define EINI_YL_BYTES 8
 #define EINI_YL_T int64_t
 #define EINI_YL_U eini_any_i64
@@ -280,28 +296,30 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YL_LOW(x, y) eini_min_256q(x, y)
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
-#define EINI_PICK256(F, f)                                                                  \
-  EINI_T256 static inline __m256##f eini_max_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_max_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }                                                                                         \
-  EINI_T256 static inline __m256##f eini_min_256##F(__m256##f x, __m256##f y) {             \
-    return _mm256_blendv_##F(_mm256_min_##F(x, y), x, _mm256_cmp_##F(x, x, _CMP_UNORD_Q));  \
-  }
-#define EINI_PICK512(F, f)                                                                  \
-  EINI_T512 static inline __m512##f eini_max_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_max_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }                                                                                         \
-  EINI_T512 static inline __m512##f eini_min_512##F(__m512##f x, __m512##f y) {             \
-    return _mm512_mask_mov_##F(_mm512_min_##F(x, y),                                        \
-                               _mm512_cmp_##F##_mask(x, x, _CMP_UNORD_Q), x);               \
-  }
-EINI_PICK256(ps, )
-EINI_PICK256(pd, d)
-EINI_PICK512(ps, )
-EINI_PICK512(pd, d)
-#undef EINI_PICK256
-#undef EINI_PICK512
+EINI_T256 static inline __m256 eini_max_256ps(__m256 x, __m256 y) {
+  return EINI_YS_KEEP(x, EINI_YS_MAX(x, y));
+}
+EINI_T256 static inline __m256 eini_min_256ps(__m256 x, __m256 y) {
+  return EINI_YS_KEEP(x, EINI_YS_MIN(x, y));
+}
+EINI_T256 static inline __m256d eini_max_256pd(__m256d x, __m256d y) {
+  return EINI_YD_KEEP(x, EINI_YD_MAX(x, y));
+}
+EINI_T256 static inline __m256d eini_min_256pd(__m256d x, __m256d y) {
+  return EINI_YD_KEEP(x, EINI_YD_MIN(x, y));
+}
+EINI_T512 static inline __m512 eini_max_512ps(__m512 x, __m512 y) {
+  return EINI_ZS_KEEP(x, EINI_ZS_MAX(x, y));
+}
+EINI_T512 static inline __m512 eini_min_512ps(__m512 x, __m512 y) {
+  return EINI_ZS_KEEP(x, EINI_ZS_MIN(x, y));
+}
+EINI_T512 static inline __m512d eini_max_512pd(__m512d x, __m512d y) {
+  return EINI_ZD_KEEP(x, EINI_ZD_MAX(x, y));
+}
+EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
+  return EINI_ZD_KEEP(x, EINI_ZD_MIN(x, y));
+}
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_NEON
@@ -586,3 +604,33 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #include EINSUM_CPU_FILE
 #undef EINI_KERNELS
 #endif  // !EINI_CPU_X86
+
+// Plain C: numbers one by one.
+#define EINI_SD_TAG sd
+#define EINI_SD_T double
+#define EINI_SD_V double
+#define EINI_SD_AT EINI_UNUSED
+#define EINI_SD_SET(x) (x)
+#define EINI_SD_FMA(x, y, z) ((x) * (y) + (z))
+
+#define EINI_SS_TAG ss
+#define EINI_SS_T float
+#define EINI_SS_V float
+#define EINI_SS_AT EINI_UNUSED
+#define EINI_SS_SET(x) (x)
+#define EINI_SS_FMA(x, y, z) ((x) * (y) + (z))
+
+#if EINI_CPU_DOTS  // FMA: sums of dot products, of two bf16 or of four bytes each
+#define EINI_ZB_TAG zb
+#define EINI_ZB_T float
+#define EINI_ZB_V __m512
+#define EINI_ZB_AT EINI_TDOT
+#define EINI_ZB_SET(x) _mm512_set1_ps(x)
+#define EINI_ZB_FMA(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
+#define EINI_ZU_TAG zu
+#define EINI_ZU_T int32_t
+#define EINI_ZU_V __m512i
+#define EINI_ZU_AT EINI_TDOT
+#define EINI_ZU_SET(x) _mm512_set1_epi32(x)
+#define EINI_ZU_FMA(x, y, z) _mm512_dpbusd_epi32(z, x, y)
+#endif  // EINI_CPU_DOTS
