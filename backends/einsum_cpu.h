@@ -31,7 +31,7 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>kernels-end
+//   kernels       >>kernels >>exp-kernels >>plain-kernels >>tile-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -240,6 +240,11 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #endif
 // Which of them.
 #define EINI_KERNELS_EXP 1
+#define EINI_KERNELS_PLAIN 20
+#define EINI_KERNELS_COMPLEX 21
+#define EINI_KERNELS_TILE 22
+#define EINI_KERNELS_PACK 23
+#define EINI_KERNELS_AMX 24
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
@@ -3294,6 +3299,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
 // B: the same bits as integers. EXPS: EXP of eight variables.
+// HALF: where vectors have 64 bytes, the set of those of 32 bytes, if there is one.
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
@@ -3302,6 +3308,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZD_T double
 #define EINI_ZD_V __m512d
 #define EINI_ZD_W 8
+#define EINI_ZD_HALF EINI_YD
 #define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
 #define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
 #define EINI_ZD_STREAM(p, x, m) \
@@ -3335,6 +3342,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
 #define EINI_ZS_W 16
+#define EINI_ZS_HALF EINI_YS
 #define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
 #define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
 #define EINI_ZS_STREAM(p, x, m) \
@@ -3444,10 +3452,12 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
 
 #define EINI_ZL_TAG zl
+#define EINI_ZL_AT EINI_T512
 #define EINI_ZL_BYTES 8
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
 #define EINI_ZL_W 8
+#define EINI_ZL_HALF EINI_ZL
 #define EINI_ZL_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZL_STREAM(p, x, m)                                   \
@@ -3458,10 +3468,12 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
 
 #define EINI_ZI_TAG zi
+#define EINI_ZI_AT EINI_T512
 #define EINI_ZI_BYTES 4
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
 #define EINI_ZI_W 16
+#define EINI_ZI_HALF EINI_YI
 #define EINI_ZI_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZI_STREAM(p, x, m)                                   \
@@ -3472,6 +3484,7 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 #define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
 
 #define EINI_YI_TAG yi
+#define EINI_YI_AT EINI_T256
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
 #define EINI_YI_V __m256i
@@ -3592,6 +3605,7 @@ EINI_PICK512(pd, d)
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
 
 #define EINI_NI_TAG ni
+#define EINI_NI_AT EINI_UNUSED
 #define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
 #define EINI_NI_V int32x4_t
@@ -4794,12 +4808,12 @@ static ein_status eini_map_rows_run(const eini_cpu *cpu, const ein_map *m,
 // Part of a problem: the linear index of m (n) is cut at multiples of unit; the i-th stretch of
 // unit elements stands for the i-th box, in the order of eini_gett_box.
 
-#define EINI_GETT_NONE
-
 // How a tile leaves the registers: stored, added to what is there, past the caches.
 enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
 // Steps in which lines of the output come from memory; what marks a tile that asks for them.
 enum { EINI_GETT_LATE = 128, EINI_GETT_LATE_TILE = 256 };
+// In the place of a pair: sums begin as v + u.
+enum { EINI_GETT_FIRST = -1 };
 enum { EINI_GETT_COLUMNS = 32 };   // of U in a tile at most
 
 // A register tile: nv vectors of V times nu columns of U over k. V steps by sv from k to k + 1, U
@@ -4821,329 +4835,174 @@ typedef struct eini_gett_tile_arg {
 
 typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 
-// Plain C: four scalars. A holds the type sums and products are formed in (unsigned: they wrap).
-#define EINI_GETT_PLAIN(P, T, A)                                                                 \
-  typedef struct P##V { T x[4]; } P##V;                                                          \
-  EINI_INLINE P##V P##LOAD(const T *p) {                                                    \
-    const P##V r = {{p[0], p[1], p[2], p[3]}};                                                   \
-    return r;                                                                                    \
-  }                                                                                              \
-  EINI_INLINE void P##STORE(T *p, P##V r) {                                                 \
-    p[0] = r.x[0], p[1] = r.x[1], p[2] = r.x[2], p[3] = r.x[3];                                  \
-  }                                                                                              \
-  EINI_INLINE P##V P##SET(T x) {                                                            \
-    const P##V r = {{x, x, x, x}};                                                               \
-    return r;                                                                                    \
-  }                                                                                              \
-  EINI_GETT_PLAIN_OP(P, T, ADD, (T)((A)a.x[i] + (A)b.x[i]))                                      \
-  EINI_GETT_PLAIN_OP(P, T, SUB, (T)((A)a.x[i] - (A)b.x[i]))                                      \
-  EINI_GETT_PLAIN_OP(P, T, MUL, (T)((A)a.x[i] * (A)b.x[i]))                                      \
-  EINI_GETT_PLAIN_OP(P, T, MIN, a.x[i] < b.x[i] ? a.x[i] : b.x[i])                               \
-  EINI_GETT_PLAIN_OP(P, T, MAX, a.x[i] > b.x[i] ? a.x[i] : b.x[i])                               \
-  EINI_GETT_PLAIN_OP(P, T, KEEP, a.x[i] == a.x[i] ? b.x[i] : a.x[i])
-#define EINI_GETT_PLAIN_OP(P, T, NAME, e)                                                        \
-  EINI_INLINE P##V P##NAME(P##V a, P##V b) {                                                \
-    P##V r;                                                                                      \
-    int i = 0;                                                                                   \
-    r.x[0] = e, i = 1;                                                                           \
-    r.x[1] = e, i = 2;                                                                           \
-    r.x[2] = e, i = 3;                                                                           \
-    r.x[3] = e;                                                                                  \
-    return r;                                                                                    \
-  }
-EINI_GETT_PLAIN(EINI_GETT_PD_, double, double)
-EINI_GETT_PLAIN(EINI_GETT_PS_, float, float)
-EINI_GETT_PLAIN(EINI_GETT_PL_, int64_t, uint64_t)
-EINI_GETT_PLAIN(EINI_GETT_PI_, int32_t, uint32_t)
-EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
-#undef EINI_GETT_PLAIN
-#undef EINI_GETT_PLAIN_OP
-#define EINI_GETT_PD_T double
-#define EINI_GETT_PS_T float
-#define EINI_GETT_PL_T int64_t
-#define EINI_GETT_PI_T int32_t
-#define EINI_GETT_PB_T unsigned char
-#define EINI_GETT_PD_W 4
-#define EINI_GETT_PS_W 4
-#define EINI_GETT_PL_W 4
-#define EINI_GETT_PI_W 4
-#define EINI_GETT_PB_W 4
-#define EINI_GETT_PD_STREAM(p, x, m) EINI_GETT_PD_STORE(p, x)
-#define EINI_GETT_PS_STREAM(p, x, m) EINI_GETT_PS_STORE(p, x)
-#define EINI_GETT_PL_STREAM(p, x, m) EINI_GETT_PL_STORE(p, x)
-#define EINI_GETT_PI_STREAM(p, x, m) EINI_GETT_PI_STORE(p, x)
-#define EINI_GETT_PB_STREAM(p, x, m) EINI_GETT_PB_STORE(p, x)
-#define EINI_GETT_PLAIN_ABS(X, a) X##MAX(a, X##SUB(X##SET(0), a))
-#define EINI_GETT_PD_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PD_, a)
-#define EINI_GETT_PS_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PS_, a)
-#define EINI_GETT_PL_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PL_, a)
-#define EINI_GETT_PI_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PI_, a)
-#define EINI_GETT_PD_FMA(a, b, c) EINI_GETT_PD_ADD(c, EINI_GETT_PD_MUL(a, b))
-#define EINI_GETT_PS_FMA(a, b, c) EINI_GETT_PS_ADD(c, EINI_GETT_PS_MUL(a, b))
-#define EINI_GETT_PL_FMA(a, b, c) EINI_GETT_PL_ADD(c, EINI_GETT_PL_MUL(a, b))
-#define EINI_GETT_PI_FMA(a, b, c) EINI_GETT_PI_ADD(c, EINI_GETT_PI_MUL(a, b))
-
-// The pairs: one step of the fold, and two folds in one. KEEP: what is NaN already stays so.
-// min and max give their second argument when one is NaN.
-#define EINI_GETT_SUM_MUL(X, c, v, b) X##FMA(v, b, c)
-#define EINI_GETT_MIN_ADD(X, c, v, b) X##KEEP(c, X##MIN(c, X##ADD(v, b)))
-#define EINI_GETT_MAX_ADD(X, c, v, b) X##KEEP(c, X##MAX(c, X##ADD(v, b)))
-#define EINI_GETT_ANY_AND(X, c, v, b) X##MAX(c, X##MIN(v, b))
-#define EINI_GETT_SUM_SQDIFF(X, c, v, b) X##FMA(X##SUB(v, b), X##SUB(v, b), c)
-#define EINI_GETT_SUM_ABSDIFF(X, c, v, b) X##ADD(c, X##ABS(X##SUB(v, b)))
-#define EINI_GETT_MAX_ABSDIFF(X, c, v, b) X##KEEP(c, X##MAX(c, X##ABS(X##SUB(v, b))))
-#define EINI_GETT_FOLD_SUM(X, c, d) X##ADD(d, c)
-#define EINI_GETT_FOLD_MIN(X, c, d) X##KEEP(d, X##MIN(d, c))
-#define EINI_GETT_FOLD_MAX(X, c, d) X##KEEP(d, X##MAX(d, c))
-
-#define EINI_GETT_STEP(X, OP, j, p)                                              \
-  if (nu > j) {                                                                  \
-    const X##V b = X##SET(p);                                                    \
-    c##j##0 = OP(X, c##j##0, v0, b);                                             \
-    if (nv > 1) c##j##1 = OP(X, c##j##1, v1, b);                                 \
-    if (nv > 2) c##j##2 = OP(X, c##j##2, v2, b);                                 \
-  }
-#define EINI_GETT_ROW(X, OP)                                                     \
-  EINI_GETT_STEP(X, OP, 0, u0[0]) EINI_GETT_STEP(X, OP, 1, u0[us])               \
-  EINI_GETT_STEP(X, OP, 2, u0[2 * us]) EINI_GETT_STEP(X, OP, 3, u3[0])           \
-  EINI_GETT_STEP(X, OP, 4, u3[us]) EINI_GETT_STEP(X, OP, 5, u3[2 * us])          \
-  EINI_GETT_STEP(X, OP, 6, u6[0]) EINI_GETT_STEP(X, OP, 7, u6[us])
-// All that is there is taken before anything is stored: a load that looks like it overlaps a store
-// (the same place in a page) would wait for it.
-#define EINI_GETT_TAKE(X, FOLD, j)                                               \
-  if (nu > j) {                                                                  \
-    const X##T *d = dst + a->uoff[j];                                            \
-    c##j##0 = FOLD(X, c##j##0, X##LOAD(d + o0));                                 \
-    if (nv > 1) c##j##1 = FOLD(X, c##j##1, X##LOAD(d + o1));                     \
-    if (nv > 2) c##j##2 = FOLD(X, c##j##2, X##LOAD(d + o2));                     \
-  }
-#define EINI_GETT_LEAVE(X, j)                                                    \
-  if (nu > j) {                                                                  \
-    X##T *d = dst + a->uoff[j];                                                  \
-    if (how == EINI_GETT_STREAM) {                                               \
-      X##STREAM(d + o0, c##j##0, a->lanes[0]);                                   \
-      if (nv > 1) X##STREAM(d + o1, c##j##1, a->lanes[1]);                       \
-      if (nv > 2) X##STREAM(d + o2, c##j##2, a->lanes[2]);                       \
-    } else {                                                                     \
-      X##STORE(d + o0, c##j##0);                                                 \
-      if (nv > 1) X##STORE(d + o1, c##j##1);                                     \
-      if (nv > 2) X##STORE(d + o2, c##j##2);                                     \
-    }                                                                            \
-  }
-#define EINI_GETT_ACC(X, j) X##V c##j##0 = zero, c##j##1 = zero, c##j##2 = zero;
-
-#define EINI_GETT_FIRST(X, c, v, b) X##ADD(v, b)
-
-// HEAD 1: panels begin with a row of V and one of U, of which sums begin as v + u.
-#define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                      \
-  ATTR EINI_INLINE void NAME##_body(const int nv, const int nu, const int late,  \
-                                    const eini_gett_tile_arg *a) {               \
-    const X##V zero = X##SET(INIT);                                              \
-    EINI_GETT_ACC(X, 0) EINI_GETT_ACC(X, 1) EINI_GETT_ACC(X, 2)                  \
-    EINI_GETT_ACC(X, 3) EINI_GETT_ACC(X, 4) EINI_GETT_ACC(X, 5)                  \
-    EINI_GETT_ACC(X, 6) EINI_GETT_ACC(X, 7)                                      \
-    const int64_t sv = a->sv, uk = late ? nu : a->uk, us = late ? 1 : a->us;     \
-    const X##T *v = (const X##T *)a->v, *u0 = (const X##T *)a->u;                \
-    const X##T *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;                             \
-    const int64_t *soon = a->soon, soon_step = a->soon_step;                     \
-    const uintptr_t soon_base = a->soon_base;                                    \
-    if (HEAD) {                                                                  \
-      const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
-                 v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
-      (void)v1, (void)v2;                                                        \
-      EINI_GETT_ROW(X, EINI_GETT_FIRST)                                          \
-      v += sv, u0 += uk, u3 += uk, u6 += uk;                                     \
-    }                                                                            \
-    for (int64_t left = late ? a->late : 0, k = a->k - left;; k = left, left = 0) {\
-      for (; k > 0; k--) {                                                       \
-        EINI_FETCH2(soon_base + (uintptr_t)*soon);                               \
-        soon += soon_step;                                                       \
-        const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,        \
-                   v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                     \
-        (void)v1, (void)v2;                                                      \
-        EINI_GETT_ROW(X, OP)                                                     \
-        v += sv, u0 += uk, u3 += uk, u6 += uk;                                   \
-      }                                                                          \
-      if (!late || left == 0) break;                                             \
-      for (int j = 0; j < nu; j++) {                                             \
-        const X##T *d = (const X##T *)a->dst + a->uoff[j];                       \
-        for (int i = 0; i < nv; i++) EINI_FETCH(d + a->voff[i]);                 \
-        EINI_FETCH(d + a->voff[nv - 1] + X##W - 1);                              \
-      }                                                                          \
-    }                                                                            \
-    X##T *dst = (X##T *)a->dst;                                                  \
-    const int how = a->how;                                                      \
-    const int64_t o0 = a->voff[0], o1 = nv > 1 ? a->voff[1] : 0,                 \
-                  o2 = nv > 2 ? a->voff[2] : 0;                                  \
-    if (how == EINI_GETT_ADD) {                                                  \
-      EINI_GETT_TAKE(X, FOLD, 0) EINI_GETT_TAKE(X, FOLD, 1)                      \
-      EINI_GETT_TAKE(X, FOLD, 2) EINI_GETT_TAKE(X, FOLD, 3)                      \
-      EINI_GETT_TAKE(X, FOLD, 4) EINI_GETT_TAKE(X, FOLD, 5)                      \
-      EINI_GETT_TAKE(X, FOLD, 6) EINI_GETT_TAKE(X, FOLD, 7)                      \
-    }                                                                            \
-    EINI_GETT_LEAVE(X, 0) EINI_GETT_LEAVE(X, 1) EINI_GETT_LEAVE(X, 2)            \
-    EINI_GETT_LEAVE(X, 3) EINI_GETT_LEAVE(X, 4) EINI_GETT_LEAVE(X, 5)            \
-    EINI_GETT_LEAVE(X, 6) EINI_GETT_LEAVE(X, 7)                                  \
-  }
-
-#define EINI_GETT_4(NAME, nv)                                                    \
-  case nv * 16 + 1: NAME##_body(nv, 1, 0, a); break;                                \
-  case nv * 16 + 2: NAME##_body(nv, 2, 0, a); break;                                \
-  case nv * 16 + 3: NAME##_body(nv, 3, 0, a); break;                                \
-  case nv * 16 + 4: NAME##_body(nv, 4, 0, a); break;
-#define EINI_GETT_8(NAME, nv)                                                    \
-  case nv * 16 + 5: NAME##_body(nv, 5, 0, a); break;                                \
-  case nv * 16 + 6: NAME##_body(nv, 6, 0, a); break;                                \
-  case nv * 16 + 7: NAME##_body(nv, 7, 0, a); break;                                \
-  case nv * 16 + 8: NAME##_body(nv, 8, 0, a); break;
-#define EINI_GETT_ONLY(NAME, nv, nu)                                             \
-  case nv * 16 + nu: NAME##_body(nv, nu, 0, a); break;
-#define EINI_GETT_WITH_LATE(NAME, nv, nu)                                        \
-  case EINI_GETT_LATE_TILE + nv * 16 + nu: NAME##_body(nv, nu, 1, a); break;
-#define EINI_GETT_CASES_3X8(NAME)                                                \
-  EINI_GETT_WITH_LATE(NAME, 3, 8)                                                \
-  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)                 \
-  EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2) EINI_GETT_8(NAME, 3)
-#define EINI_GETT_CASES_2X8(NAME)                                                \
-  EINI_GETT_WITH_LATE(NAME, 2, 8)                                                \
-  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2)
-#define EINI_GETT_CASES_3X4(NAME)                                                \
-  EINI_GETT_WITH_LATE(NAME, 3, 4)                                                \
-  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)
-#define EINI_GETT_CASES_1X4(NAME) EINI_GETT_WITH_LATE(NAME, 1, 4) EINI_GETT_4(NAME, 1)
-// Tiles of integers and of narrow types come with four or all columns, tiles of the other pairs
-// with all: what is too much stays in the buffer.
-#define EINI_GETT_FEW_3X8(NAME)                                                  \
-  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4) \
-  EINI_GETT_FULL_3X8(NAME)
-#define EINI_GETT_FEW_2X8(NAME)                                                  \
-  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_FULL_2X8(NAME)
-#define EINI_GETT_FEW_3X4(NAME) EINI_GETT_FULL_3X4(NAME)
-#define EINI_GETT_FULL_3X8(NAME)                                                 \
-  EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8) EINI_GETT_ONLY(NAME, 3, 8)
-#define EINI_GETT_FULL_2X8(NAME) EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8)
-#define EINI_GETT_FULL_3X4(NAME)                                                 \
-  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4)
-#define EINI_GETT_FULL_1X4(NAME) EINI_GETT_ONLY(NAME, 1, 4)
-#define EINI_GETT_TILES(NAME, ATTR, X, OP, FOLD, INIT, CASES)                    \
-  EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, 0)
-#define EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, HEAD)             \
-  EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                            \
-  ATTR static void NAME(const eini_gett_tile_arg *a) {                           \
-    switch ((a->late > 0 ? EINI_GETT_LATE_TILE : 0) + a->nv * 16 + a->nu) {      \
-      CASES(NAME)                                                                \
-      default: break;                                                            \
-    }                                                                            \
-  }
-// d[i] = the fold of d[i] and s[i], which may be read on to the end of a vector. H: half a vector,
-// where there is one, else X.
+// d[i] = the fold of d[i] and s[i], which may be read on to the end of a vector; or d[i] *= *s.
 typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
-#define EINI_GETT_FOLD(NAME, ATTR, X, H, FOLD)                                   \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                   \
-    X##T *d = (X##T *)dv, x[X##W] = {0};                                         \
-    const X##T *s = (const X##T *)sv;                                            \
-    for (; n >= X##W; n -= X##W, d += X##W, s += X##W)                           \
-      X##STORE(d, FOLD(X, X##LOAD(s), X##LOAD(d)));                              \
-    for (; n >= H##W; n -= H##W, d += H##W, s += H##W)                           \
-      H##STORE(d, FOLD(H, H##LOAD(s), H##LOAD(d)));                              \
-    if (n == 0) return;                                                          \
-    memcpy(x, d, (size_t)n * sizeof *d);                                         \
-    X##STORE(x, FOLD(X, X##LOAD(s), X##LOAD(x)));                                \
-    memcpy(d, x, (size_t)n * sizeof *d);                                         \
-  }
-// d[i] *= *s. What is added to products keeps their signs.
-#define EINI_GETT_SCALE(NAME, ATTR, X)                                           \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                   \
-    X##T *d = (X##T *)dv, x[X##W] = {0};                                         \
-    const X##V s = X##SET(*(const X##T *)sv), zero = X##SET((X##T)-0.0);         \
-    for (; n >= X##W; n -= X##W, d += X##W)                                      \
-      X##STORE(d, X##FMA(X##LOAD(d), s, zero));                                  \
-    if (n == 0) return;                                                          \
-    memcpy(x, d, (size_t)n * sizeof *d);                                         \
-    X##STORE(x, X##FMA(X##LOAD(x), s, zero));                                    \
-    memcpy(d, x, (size_t)n * sizeof *d);                                         \
-  }
-#define EINI_GETT_FOLDS(N, ATTR, X, H)                                           \
-  EINI_GETT_FOLD(N##_sum, ATTR, X, H, EINI_GETT_FOLD_SUM)                        \
-  EINI_GETT_FOLD(N##_min, ATTR, X, H, EINI_GETT_FOLD_MIN)                        \
-  EINI_GETT_FOLD(N##_max, ATTR, X, H, EINI_GETT_FOLD_MAX)
-// All pairs of one floating type at one instruction set.
-#define EINI_GETT_FLOATS(N, ATTR, X, H, SHAPE, BIG)                                               \
-  EINI_GETT_FOLDS(N, ATTR, X, H)                                                                  \
-  EINI_GETT_SCALE(N##_by, ATTR, X)                                                                \
-  EINI_GETT_TILES(N##_sm, ATTR, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,                      \
-                  EINI_GETT_CASES_##SHAPE)                                                        \
-  EINI_GETT_TILES(N##_na, ATTR, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, BIG,                    \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_xa, ATTR, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, -BIG,                   \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_sq, ATTR, X, EINI_GETT_SUM_SQDIFF, EINI_GETT_FOLD_SUM, 0,                   \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_sd, ATTR, X, EINI_GETT_SUM_ABSDIFF, EINI_GETT_FOLD_SUM, 0,                  \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_xd, ATTR, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, -BIG,               \
-                  EINI_GETT_FULL_##SHAPE)
-#define EINI_GETT_INTS(N, X, LOW, HIGH)                                                           \
-  EINI_GETT_FOLDS(N, EINI_GETT_NONE, X, X)                                                        \
-  EINI_GETT_TILES(N##_sm, EINI_GETT_NONE, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,            \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_na, EINI_GETT_NONE, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, HIGH,    \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_xa, EINI_GETT_NONE, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, LOW,     \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_sq, EINI_GETT_NONE, X, EINI_GETT_SUM_SQDIFF, EINI_GETT_FOLD_SUM, 0,         \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_sd, EINI_GETT_NONE, X, EINI_GETT_SUM_ABSDIFF, EINI_GETT_FOLD_SUM, 0,        \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_xd, EINI_GETT_NONE, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, LOW, \
-                  EINI_GETT_FULL_1X4)
+// d[i] *= s[i] for products of operands; n is a multiple of every vector.
+typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
 
+// ---- the kernels of one problem
+typedef struct eini_gett_kit eini_gett_kit;
+typedef struct eini_gett_pack_arg eini_gett_pack_arg;
+typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
+
+// What remains to be done with a panel of so many rows, some of them more than were packed. 1: it
+// has values that only the exact tile takes.
+typedef int (*eini_gett_done_fn)(const eini_gett_kit *kit, int is_u, int64_t lanes, int64_t rows,
+                                 void *panel);
+
+struct eini_gett_kit {
+  eini_gett_tile_fn tile;
+  eini_gett_fold_fn fold, by;  // by: scales; NULL: it cannot
+  eini_gett_pack_fn pack_v, pack_u;
+  eini_gett_times_fn times;    // products of operands; NULL: none
+  int parts;                   // reals of an element: 2 for complex
+  int size;                    // bytes of an element
+  int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
+  int gv, gu;                  // granules of V and U
+  int cols;                    // columns of a tile, in elements: a multiple of it
+  int isa, type;               // type: dtype of sums
+  int form, group;             // see section gett-narrow; values of k in an element of a panel
+  int head, round;             // rows that a panel begins with; the others are a multiple of round
+  int flip_u, flip_v;          // i8: panels hold values plus or less 128
+  eini_gett_tile_fn exact;     // what takes all values; NULL: the tile does
+  eini_gett_done_fn done;      // NULL: nothing
+};
+
+// ---- sets of vectors in plain C; booleans are bytes
+#define EINI_PD_TAG pd
+#define EINI_PD_AT
+#define EINI_PD_BYTES 8
+#define EINI_PD_T double
+#define EINI_PD_A double
+#define EINI_PD_V eini_4d
+#define EINI_PD_W 4
+#define EINI_PS_TAG ps
+#define EINI_PS_AT
+#define EINI_PS_BYTES 4
+#define EINI_PS_T float
+#define EINI_PS_A float
+#define EINI_PS_V eini_4s
+#define EINI_PS_W 4
+#define EINI_PL_TAG pl
+#define EINI_PL_AT
+#define EINI_PL_BYTES 8
+#define EINI_PL_T int64_t
+#define EINI_PL_A uint64_t
+#define EINI_PL_V eini_4l
+#define EINI_PL_W 4
+#define EINI_PI_TAG pi
+#define EINI_PI_AT
+#define EINI_PI_BYTES 4
+#define EINI_PI_T int32_t
+#define EINI_PI_A uint32_t
+#define EINI_PI_V eini_4i
+#define EINI_PI_W 4
+#define EINI_PB_TAG pb
+#define EINI_PB_AT
+#define EINI_PB_BYTES 1
+#define EINI_PB_T unsigned char
+#define EINI_PB_V eini_4b
+#define EINI_PB_W 4
+#define EINI_KERNELS EINI_KERNELS_PLAIN
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PB
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
+
+// ---- tiles
+// What there is of a set: sums of products, of narrow types or of those with heads (rows that
+// panels begin with, of which sums are v + u); those with their folds; all pairs; the same with any
+// number of columns, and scaled.
+#define EINI_TILE_DOTS 1
+#define EINI_TILE_HEADS 2
+#define EINI_TILE_SUMS 3
+#define EINI_TILE_INTS 4
+#define EINI_TILE_FLOATS 5
+#define EINI_KERNELS EINI_KERNELS_TILE
 #if EINI_CPU_X86
-EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_ZD_, EINI_YD_, 3X8, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_ZS_, EINI_YS_, 3X8, (float)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_YD_, EINI_YD_, 3X4, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_YS_, EINI_YS_, 3X4, (float)HUGE_VAL)
-// Integers: sums of products; the other pairs in plain C.
-EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_ZL_, EINI_ZL_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_ZI_, EINI_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_YI_, EINI_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_3X8)
-EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_3X8)
-EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_3X4)
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
-                 (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
-                 (float)HUGE_VAL)
-EINI_GETT_FOLD(eini_gett_ni_sum, EINI_GETT_NONE, EINI_NI_, EINI_NI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_TILES(eini_gett_ni, EINI_GETT_NONE, EINI_NI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_2X8)
-#endif
-EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
-                 (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ps, EINI_GETT_NONE, EINI_GETT_PS_, EINI_GETT_PS_, 1X4,
-                 (float)HUGE_VAL)
-EINI_GETT_INTS(eini_gett_pl, EINI_GETT_PL_, INT64_MIN, INT64_MAX)
-EINI_GETT_INTS(eini_gett_pi, EINI_GETT_PI_, INT32_MIN, INT32_MAX)
-EINI_GETT_FOLD(eini_gett_pb_max, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_PB_, EINI_GETT_FOLD_MAX)
-EINI_GETT_TILES(eini_gett_pb_and, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_ANY_AND,
-                EINI_GETT_FOLD_MAX, 0, EINI_GETT_FULL_1X4)
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_SUMS
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_NU
+#define EINI_TILE_NU 8
+#define EINI_VEC EINI_ZL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#undef EINI_TILE_NV
+#elif EINI_CPU_NEON
+#define EINI_TILE_NV 2
+#define EINI_TILE_NU 8
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_SUMS
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#undef EINI_TILE_NV
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+#define EINI_TILE_NV 1
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_INTS
+#define EINI_VEC EINI_PL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_SUMS
+#define EINI_VEC EINI_PB
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#undef EINI_TILE_NV
+#undef EINI_KERNELS
 
 // ================================================================================================
 // >>gett-pack  packing for section gett, and its kernels by type
 // A block of one side goes into panels [k][lane].
 // ================================================================================================
 
+#define EINI_GETT_NONE
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
 // are some granules apart or an uneven step, or nowhere.
 enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
 
-typedef struct eini_gett_pack_arg {
+struct eini_gett_pack_arg {
   int kind;
   int64_t n, np, nk;           // positions, the same filled up, extent of k
   int64_t lanes;               // of one panel
@@ -5153,9 +5012,7 @@ typedef struct eini_gett_pack_arg {
   const unsigned char *flat;   // [np / G] whether its lanes are contiguous
   const void *src;
   void *dst;
-} eini_gett_pack_arg;
-
-typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
+};
 
 // Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
 // the one where a row starts, or ends, is asked for besides those of its vectors.
@@ -5435,82 +5292,19 @@ EINI_GETT_PACK_SAME(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_
                     eini_gett_swap_ns)
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
-// d[i] *= s[i] for products of operands; n is a multiple of every vector.
-typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
-#define EINI_GETT_TIMES(NAME, ATTR, X)                                                           \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                                   \
-    X##T *d = (X##T *)dv;                                                                        \
-    const X##T *s = (const X##T *)sv;                                                            \
-    for (int64_t i = 0; i < n; i += X##W) X##STORE(d + i, X##MUL(X##LOAD(d + i), X##LOAD(s + i))); \
-  }
-#define EINI_GETT_TIMES_COMPLEX(NAME, T)                                                         \
-  static void NAME(int64_t n, void *dv, const void *sv) {                                        \
-    T *d = (T *)dv;                                                                              \
-    const T *s = (const T *)sv;                                                                  \
-    for (int64_t i = 0; i < 2 * n; i += 2) {                                                     \
-      const T re = d[i] * s[i] - d[i + 1] * s[i + 1];                                            \
-      d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;                                   \
-    }                                                                                            \
-  }
-EINI_GETT_TIMES(eini_gett_times_pd, EINI_GETT_NONE, EINI_GETT_PD_)
-EINI_GETT_TIMES(eini_gett_times_ps, EINI_GETT_NONE, EINI_GETT_PS_)
-EINI_GETT_TIMES(eini_gett_times_pl, EINI_GETT_NONE, EINI_GETT_PL_)
-EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
-#if EINI_CPU_X86
-EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
-EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
-EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
-EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
-#elif EINI_CPU_NEON
-EINI_GETT_TIMES(eini_gett_times_nd, EINI_GETT_NONE, EINI_ND_)
-EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
-#endif
-
-// ---- the kernels of one problem
-typedef struct eini_gett_kit eini_gett_kit;
-
-// What remains to be done with a panel of so many rows, some of them more than were packed. 1: it
-// has values that only the exact tile takes.
-typedef int (*eini_gett_done_fn)(const eini_gett_kit *kit, int is_u, int64_t lanes, int64_t rows,
-                                 void *panel);
-
-struct eini_gett_kit {
-  eini_gett_tile_fn tile;
-  eini_gett_fold_fn fold, by;  // by: scales; NULL: it cannot
-  eini_gett_pack_fn pack_v, pack_u;
-  eini_gett_times_fn times;    // products of operands; NULL: none
-  int parts;                   // reals of an element: 2 for complex
-  int size;                    // bytes of an element
-  int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
-  int gv, gu;                  // granules of V and U
-  int cols;                    // columns of a tile, in elements: a multiple of it
-  int isa, type;               // type: dtype of sums
-  int form, group;             // see section gett-narrow; values of k in an element of a panel
-  int head, round;             // rows that a panel begins with; the others are a multiple of round
-  int flip_u, flip_v;          // i8: panels hold values plus or less 128
-  eini_gett_tile_fn exact;     // what takes all values; NULL: the tile does
-  eini_gett_done_fn done;      // NULL: nothing
-};
+#define EINI_KERNELS EINI_KERNELS_COMPLEX
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
 
 // Rows of a panel of so many k that a tile multiplies.
 static int64_t eini_gett_rows(const eini_gett_kit *kit, int64_t nk) {
   return eini_up((nk + kit->group - 1) / kit->group, kit->round);
 }
 
-#define EINI_GETT_BY_PAIR(N)                                                    \
-  switch (pair) {                                                               \
-    case EIN_PAIR_SUM_MUL: k->tile = N##_sm, k->fold = N##_sum; break;          \
-    case EIN_PAIR_MIN_ADD: k->tile = N##_na, k->fold = N##_min; break;          \
-    case EIN_PAIR_MAX_ADD: k->tile = N##_xa, k->fold = N##_max; break;          \
-    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq, k->fold = N##_sum; break;       \
-    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd, k->fold = N##_sum; break;      \
-    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd, k->fold = N##_max; break;      \
-    default: break;                                                             \
-  }
-
-// The tile of a real dtype, and its shape in reals.
+// The shape of a tile in reals.
 static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
   k->w = w, k->nv = nv, k->nu = nu;
 }
@@ -5522,91 +5316,47 @@ static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
 
 static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zd)
-    k->by = eini_gett_zd_by;
-    eini_gett_shape(k, 8, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_yd)
-    k->by = eini_gett_yd_by;
-    eini_gett_shape(k, 4, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_nd)
-    k->by = eini_gett_nd_by;
-    eini_gett_shape(k, 2, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zd(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_yd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_nd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_pd)
-  k->by = eini_gett_pd_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_pd(pair, k);
+#endif
 }
 
 static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zs)
-    k->by = eini_gett_zs_by;
-    eini_gett_shape(k, 16, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_ys)
-    k->by = eini_gett_ys_by;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_ns)
-    k->by = eini_gett_ns_by;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zs(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_ys(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_ns(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_ps)
-  k->by = eini_gett_ps_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_ps(pair, k);
+#endif
 }
 
+// Of integers vectors have sums of products; the other pairs are plain C's.
 static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
   k->size = wide ? 8 : 4;
+  if (wide) eini_gett_kit_pl(pair, k);
+  else eini_gett_kit_pi(pair, k);
+  if (pair != EIN_PAIR_SUM_MUL) return;
 #if EINI_CPU_X86
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX512) {
-    k->tile = wide ? eini_gett_zl : eini_gett_zi;
-    k->fold = wide ? eini_gett_zl_sum : eini_gett_zi_sum;
-    eini_gett_shape(k, wide ? 8 : 16, 3, 8);
-    return;
-  }
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX2 && !wide) {
-    k->tile = eini_gett_yi, k->fold = eini_gett_yi_sum;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
+  if (isa == EINI_ISA_AVX512 && wide) eini_gett_kit_zl(pair, k);
+  else if (isa == EINI_ISA_AVX512) eini_gett_kit_zi(pair, k);
+  else if (isa == EINI_ISA_AVX2 && !wide) eini_gett_kit_yi(pair, k);
 #elif EINI_CPU_NEON
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_NEON && !wide) {
-    k->tile = eini_gett_ni, k->fold = eini_gett_ni_sum;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
+  if (isa == EINI_ISA_NEON && !wide) eini_gett_kit_ni(pair, k);
 #else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
-  if (wide) {
-    EINI_GETT_BY_PAIR(eini_gett_pl)
-  } else {
-    EINI_GETT_BY_PAIR(eini_gett_pi)
-  }
-  eini_gett_shape(k, 4, 1, 4);
 }
 
 // Packing functions and granules, once the shape of the tile is known.
@@ -5620,8 +5370,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
              : type == EIN_F32  ? eini_gett_times_ps
              : type == EIN_I64  ? eini_gett_times_pl
              : type == EIN_I32  ? eini_gett_times_pi
-             : type == EIN_C128 ? eini_gett_times_cd
-             : type == EIN_C64  ? eini_gett_times_cs
+             : type == EIN_C128 ? eini_gett_times_complex_pd
+             : type == EIN_C64  ? eini_gett_times_complex_ps
                                 : NULL;
 #if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
@@ -5655,8 +5405,7 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
-    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
-    eini_gett_shape(k, 4, 1, 4);
+    if (pair == EIN_PAIR_ANY_AND) eini_gett_kit_pb(EIN_PAIR_SUM_MUL, k);
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
     eini_gett_kit_f64(cpu->isa, pair, k);
@@ -5674,7 +5423,6 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   eini_gett_kit_pack(cpu->isa, type, k);
   return 1;
 }
-#undef EINI_GETT_BY_PAIR
 
 // ================================================================================================
 // >>gett-narrow  f16, bf16 and short integers in section gett
@@ -5831,76 +5579,108 @@ EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI
 
 // ---- dot products in lanes
 #if EINI_CPU_X86
-#define EINI_GETT_WY_T int32_t
-#define EINI_GETT_WY_V __m256i
-#define EINI_GETT_WY_W 8
-#define EINI_GETT_WY_LOAD(p) EINI_YI_LOAD(p)
-#define EINI_GETT_WY_STORE(p, x) EINI_YI_STORE(p, x)
-#define EINI_GETT_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
-#define EINI_GETT_WY_SET(x) _mm256_set1_epi32(x)
-#define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
-EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X4)
+#define EINI_WY_TAG wy
+#define EINI_WY_AT EINI_T256
+#define EINI_WY_BYTES 4
+#define EINI_WY_T int32_t
+#define EINI_WY_V __m256i
+#define EINI_WY_W 8
+#define EINI_WY_LOAD(p) EINI_YI_LOAD(p)
+#define EINI_WY_STORE(p, x) EINI_YI_STORE(p, x)
+#define EINI_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
+#define EINI_WY_SET(x) _mm256_set1_epi32(x)
+#define EINI_WY_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
+
+#define EINI_KERNELS EINI_KERNELS_TILE
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_WY
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
-#define EINI_GETT_BZ_T float
-#define EINI_GETT_BZ_V __m512
-#define EINI_GETT_BZ_W 16
-#define EINI_GETT_BZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_BZ_STORE EINI_ZS_STORE
-#define EINI_GETT_BZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_BZ_SET EINI_ZS_SET
-#define EINI_GETT_BZ_ADD EINI_ZS_ADD
-#define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
-EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_BZ_TAG bz
+#define EINI_BZ_AT EINI_TDOT
+#define EINI_BZ_BYTES 4
+#define EINI_BZ_T float
+#define EINI_BZ_V __m512
+#define EINI_BZ_W 16
+#define EINI_BZ_LOAD EINI_ZS_LOAD
+#define EINI_BZ_STORE EINI_ZS_STORE
+#define EINI_BZ_STREAM EINI_ZS_STREAM
+#define EINI_BZ_SET EINI_ZS_SET
+#define EINI_BZ_ADD EINI_ZS_ADD
+#define EINI_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
 // The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
-#define EINI_GETT_EZ_T float
-#define EINI_GETT_EZ_V __m512
-#define EINI_GETT_EZ_W 16
-#define EINI_GETT_EZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_EZ_STORE EINI_ZS_STORE
-#define EINI_GETT_EZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_EZ_SET EINI_ZS_SET
-#define EINI_GETT_EZ_ADD EINI_ZS_ADD
-#define EINI_GETT_EZ_LOW(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
-#define EINI_GETT_EZ_HIGH(x) \
+#define EINI_EZ_TAG ez
+#define EINI_EZ_AT EINI_T512
+#define EINI_EZ_BYTES 4
+#define EINI_EZ_T float
+#define EINI_EZ_V __m512
+#define EINI_EZ_W 16
+#define EINI_EZ_LOAD EINI_ZS_LOAD
+#define EINI_EZ_STORE EINI_ZS_STORE
+#define EINI_EZ_STREAM EINI_ZS_STREAM
+#define EINI_EZ_SET EINI_ZS_SET
+#define EINI_EZ_ADD EINI_ZS_ADD
+#define EINI_EZ_BOTTOM(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
+#define EINI_EZ_UPPER(x) \
   _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536)))
-#define EINI_GETT_EZ_FMA(a, b, c)                               \
-  _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
-                  _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
-EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_EZ_FMA(a, b, c)                               \
+  _mm512_fmadd_ps(EINI_EZ_BOTTOM(a), EINI_EZ_BOTTOM(b),     \
+                  _mm512_fmadd_ps(EINI_EZ_UPPER(a), EINI_EZ_UPPER(b), c))
 
-#define EINI_GETT_WZ_T int32_t
-#define EINI_GETT_WZ_V __m512i
-#define EINI_GETT_WZ_W 16
-#define EINI_GETT_WZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_WZ_STORE EINI_ZI_STORE
-#define EINI_GETT_WZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_WZ_SET EINI_ZI_SET
-#define EINI_GETT_WZ_ADD EINI_ZI_ADD
-#define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
-EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_WZ_TAG wz
+#define EINI_WZ_AT EINI_TDOT
+#define EINI_WZ_BYTES 4
+#define EINI_WZ_T int32_t
+#define EINI_WZ_V __m512i
+#define EINI_WZ_W 16
+#define EINI_WZ_LOAD EINI_ZI_LOAD
+#define EINI_WZ_STORE EINI_ZI_STORE
+#define EINI_WZ_STREAM EINI_ZI_STREAM
+#define EINI_WZ_SET EINI_ZI_SET
+#define EINI_WZ_ADD EINI_ZI_ADD
+#define EINI_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
 
 // U is unsigned, V signed.
-#define EINI_GETT_QZ_T int32_t
-#define EINI_GETT_QZ_V __m512i
-#define EINI_GETT_QZ_W 16
-#define EINI_GETT_QZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_QZ_STORE EINI_ZI_STORE
-#define EINI_GETT_QZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_QZ_SET EINI_ZI_SET
-#define EINI_GETT_QZ_ADD EINI_ZI_ADD
-#define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
-EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                 EINI_GETT_FEW_3X8, 1)
-#undef EINI_GETT_HEADED
+#define EINI_QZ_TAG qz
+#define EINI_QZ_AT EINI_TDOT
+#define EINI_QZ_BYTES 4
+#define EINI_QZ_T int32_t
+#define EINI_QZ_V __m512i
+#define EINI_QZ_W 16
+#define EINI_QZ_LOAD EINI_ZI_LOAD
+#define EINI_QZ_STORE EINI_ZI_STORE
+#define EINI_QZ_STREAM EINI_ZI_STREAM
+#define EINI_QZ_SET EINI_ZI_SET
+#define EINI_QZ_ADD EINI_ZI_ADD
+#define EINI_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 
+#define EINI_TILE_NU 8
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_BZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_EZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_WZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_HEADS
+#define EINI_VEC EINI_QZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#endif  // EINI_CPU_DOTS
+#undef EINI_TILE_NV
+#undef EINI_KERNELS
+
+#if EINI_CPU_DOTS
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {
@@ -6185,25 +5965,25 @@ static int eini_gett_takes(int form, const ein_side *s) {
 // The tiles of dot products; 0: the machine has none.
 static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
   k->size = 4, k->group = 2, k->cols = 4;
-  if (form == EINI_GETT_I16) k->tile = eini_gett_wy, k->fold = eini_gett_yi_sum;
+  if (form == EINI_GETT_I16) k->tile = eini_gett_sum_mul_wy, k->fold = eini_gett_sum_yi;
   eini_gett_shape(k, 8, 3, 4);
 #if EINI_CPU_DOTS
   const int plain = (cpu->has & EINI_HAS_AMX_PLAIN) != 0;
   if (form == EINI_GETT_BF16 && cpu->has & EINI_HAS_BF16) {
-    k->tile = eini_gett_bz, k->exact = eini_gett_ez, k->fold = eini_gett_zs_sum;
+    k->tile = eini_gett_sum_mul_bz, k->exact = eini_gett_sum_mul_ez, k->fold = eini_gett_sum_zs;
     k->done = eini_gett_done_bf16;
   }
   if (form == EINI_GETT_I16 && cpu->has & EINI_HAS_VNNI)
-    k->tile = eini_gett_wz, k->fold = eini_gett_zi_sum;
+    k->tile = eini_gett_sum_mul_wz, k->fold = eini_gett_sum_zi;
   if (form == EINI_GETT_I8 && cpu->has & EINI_HAS_VNNI) {
-    k->tile = eini_gett_qz, k->fold = eini_gett_zi_sum;
+    k->tile = eini_gett_sum_mul_qz, k->fold = eini_gett_sum_zi;
     k->group = 4, k->head = 1, k->done = eini_gett_done_i8;
   }
-  if (k->tile != NULL && k->tile != eini_gett_wy) eini_gett_shape(k, 16, 3, 8);
+  if (k->tile != NULL && k->tile != eini_gett_sum_mul_wy) eini_gett_shape(k, 16, 3, 8);
   if (form == EINI_GETT_AMX_BF16 && (plain || cpu->has & EINI_HAS_AMX_BF16))
-    k->exact = eini_gett_regs_fn_bf16, k->fold = eini_gett_zs_sum;
+    k->exact = eini_gett_regs_fn_bf16, k->fold = eini_gett_sum_zs;
   if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
-    k->fold = eini_gett_zi_sum, k->group = 4;
+    k->fold = eini_gett_sum_zi, k->group = 4;
   if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
     k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
     k->done = eini_gett_done_amx, k->round = 16, k->cols = 1;
@@ -6890,19 +6670,6 @@ static void eini_gett_scatter(int size, int64_t n, char *dst, const int64_t *to,
 }
 #undef EINI_GETT_EACH
 
-// Complex results from the sums a = v*re(u) and b = v*im(u); they replace a.
-#define EINI_GETT_JOIN(NAME, T)                                                              \
-  static void NAME(int64_t n, int conj_v, int conj_u, T *a, const T *b) {                    \
-    const T sv = conj_v ? -1 : 1, su = conj_u ? -1 : 1, sb = -sv * su;                       \
-    for (int64_t i = 0; i < 2 * n; i += 2) {                                                 \
-      const T re = a[i] + sb * b[i + 1];                                                     \
-      a[i + 1] = sv * a[i + 1] + su * b[i], a[i] = re;                                       \
-    }                                                                                        \
-  }
-EINI_GETT_JOIN(eini_gett_join_d, double)
-EINI_GETT_JOIN(eini_gett_join_s, float)
-#undef EINI_GETT_JOIN
-
 // The next piece of [p, to) within one run of V; 0: no more.
 static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) {
   if (*p < to && v->left[*p] < 0) *p -= v->left[*p];
@@ -7025,10 +6792,10 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
     for (int64_t u = 0; u < nu; u++) {
       char *a = rows + u * ld, *b = a + ld / 2;
       if (size == 16)
-        eini_gett_join_d(p1 - p0, j->v.s->conj, j->u.s->conj, (double *)(void *)a,
+        eini_gett_join_pd(p1 - p0, j->v.s->conj, j->u.s->conj, (double *)(void *)a,
                          (const double *)(const void *)b);
       else
-        eini_gett_join_s(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
+        eini_gett_join_ps(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
                          (const float *)(const void *)b);
     }
   if (j->by != NULL)
@@ -13590,18 +13357,7 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
 #undef EINI_DIR_TILE
 #undef EINI_DIR_TILES
 #undef EINI_GETT_AHEAD
-#undef EINI_GETT_FLOATS
-#undef EINI_GETT_FOLD
-#undef EINI_GETT_INTS
-#undef EINI_GETT_LEAVE
 #undef EINI_GETT_PACK
-#undef EINI_GETT_SCALE
-#undef EINI_GETT_STEP
-#undef EINI_GETT_TAKE
-#undef EINI_GETT_TILE
-#undef EINI_GETT_TILES
-#undef EINI_GETT_TIMES
-#undef EINI_GETT_TIMES_COMPLEX
 
 #endif  // EINSUM_IMPLEMENTATION
 
@@ -13705,6 +13461,399 @@ EINI_VAT static inline EINI_V EINI_FN(exp)(EINI_V x) {
 #endif  // EINI_VBYTES
 #undef EINI_EXP_TWO
 #endif  // EINI_KERNELS_EXP
+
+// ================================================================================================
+// >>plain-kernels  sets of vectors in plain C
+// Four scalars. Sums and products are formed in the set's type A (unsigned: they wrap).
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_PLAIN
+typedef struct EINI_V { EINI_VT x[4]; } EINI_V;
+
+EINI_INLINE EINI_V EINI_VLOAD(const EINI_VT *p) {
+  const EINI_V r = {{p[0], p[1], p[2], p[3]}};
+  return r;
+}
+EINI_INLINE void EINI_VSTORE(EINI_VT *p, EINI_V r) {
+  p[0] = r.x[0], p[1] = r.x[1], p[2] = r.x[2], p[3] = r.x[3];
+}
+EINI_INLINE void EINI_VSTREAM(EINI_VT *p, EINI_V r, unsigned lanes) {
+  (void)lanes;
+  EINI_VSTORE(p, r);
+}
+EINI_INLINE EINI_V EINI_VSET(EINI_VT x) {
+  const EINI_V r = {{x, x, x, x}};
+  return r;
+}
+
+// a.x[i] = e for each i; a loop would stay one.
+#define EINI_PLAIN_EACH(e)                                               \
+  do {                                                                   \
+    int i = 0;                                                           \
+    a.x[0] = e, i = 1, a.x[1] = e, i = 2, a.x[2] = e, i = 3, a.x[3] = e; \
+  } while (0)
+EINI_INLINE EINI_V EINI_VMIN(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH(a.x[i] < b.x[i] ? a.x[i] : b.x[i]);
+  return a;
+}
+EINI_INLINE EINI_V EINI_VMAX(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH(a.x[i] > b.x[i] ? a.x[i] : b.x[i]);
+  return a;
+}
+#if EINI_VBYTES == 1
+// Truth: "or" for sums, "and" for products.
+EINI_INLINE EINI_V EINI_VADD(EINI_V a, EINI_V b) { return EINI_VMAX(a, b); }
+EINI_INLINE EINI_V EINI_VMUL(EINI_V a, EINI_V b) { return EINI_VMIN(a, b); }
+#else
+#define EINI_A EINI_X(A)
+EINI_INLINE EINI_V EINI_VADD(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] + (EINI_A)b.x[i]));
+  return a;
+}
+EINI_INLINE EINI_V EINI_VSUB(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] - (EINI_A)b.x[i]));
+  return a;
+}
+EINI_INLINE EINI_V EINI_VMUL(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] * (EINI_A)b.x[i]));
+  return a;
+}
+EINI_INLINE EINI_V EINI_VKEEP(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH(a.x[i] == a.x[i] ? b.x[i] : a.x[i]);
+  return a;
+}
+EINI_INLINE EINI_V EINI_VABS(EINI_V a) {
+  return EINI_VMAX(a, EINI_VSUB(EINI_VSET(0), a));
+}
+#undef EINI_A
+#endif  // EINI_VBYTES
+EINI_INLINE EINI_V EINI_VFMA(EINI_V a, EINI_V b, EINI_V c) {
+  return EINI_VADD(c, EINI_VMUL(a, b));
+}
+#undef EINI_PLAIN_EACH
+#endif  // EINI_KERNELS_PLAIN
+
+#if EINI_KERNELS == EINI_KERNELS_COMPLEX
+static void EINI_FN(gett_times_complex)(int64_t n, void *to, const void *from) {
+  EINI_VT *d = (EINI_VT *)to;
+  const EINI_VT *s = (const EINI_VT *)from;
+  for (int64_t i = 0; i < 2 * n; i += 2) {
+    const EINI_VT re = d[i] * s[i] - d[i + 1] * s[i + 1];
+    d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;
+  }
+}
+
+// Complex results from the sums a = v*re(u) and b = v*im(u); they replace a.
+static void EINI_FN(gett_join)(int64_t n, int conj_v, int conj_u, EINI_VT *a, const EINI_VT *b) {
+  const EINI_VT sv = conj_v ? -1 : 1, su = conj_u ? -1 : 1, sb = -sv * su;
+  for (int64_t i = 0; i < 2 * n; i += 2) {
+    const EINI_VT re = a[i] + sb * b[i + 1];
+    a[i + 1] = sv * a[i + 1] + su * b[i], a[i] = re;
+  }
+}
+#endif  // EINI_KERNELS_COMPLEX
+
+// ================================================================================================
+// >>tile-kernels  register tiles of section gett, of one set
+// EINI_TILE_KIND: what there is of it. The largest tile has EINI_TILE_NV vectors and EINI_TILE_NU
+// columns.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_TILE
+// What minima begin as, and maxima.
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+#define EINI_TILE_MOST ((EINI_VT)HUGE_VAL)
+#define EINI_TILE_LEAST (-EINI_TILE_MOST)
+#elif EINI_TILE_KIND == EINI_TILE_INTS
+#define EINI_TILE_MOST ((EINI_VT)(INT64_MAX >> (64 - 8 * EINI_VBYTES)))
+#define EINI_TILE_LEAST (-EINI_TILE_MOST - 1)
+#endif
+
+// A pair's sum of sums c with d, which is there.
+EINI_VAT EINI_INLINE EINI_V EINI_FN(gett_both)(const int pair, EINI_V c, EINI_V d) {
+  switch (pair) {
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: return EINI_VKEEP(d, EINI_VMIN(d, c));
+    case EIN_PAIR_MAX_ADD: return EINI_VKEEP(d, EINI_VMAX(d, c));
+    case EIN_PAIR_MAX_ABSDIFF: return EINI_VKEEP(d, EINI_VMAX(d, c));
+#endif
+    default: return EINI_VADD(d, c);
+  }
+}
+
+// One step of a pair's sum. KEEP: what is NaN already stays so. min and max give their second
+// argument when one is NaN.
+EINI_VAT EINI_INLINE EINI_V EINI_FN(gett_step)(const int pair, EINI_V c, EINI_V v, EINI_V b) {
+  switch (pair) {
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: return EINI_VKEEP(c, EINI_VMIN(c, EINI_VADD(v, b)));
+    case EIN_PAIR_MAX_ADD: return EINI_VKEEP(c, EINI_VMAX(c, EINI_VADD(v, b)));
+    case EIN_PAIR_SUM_SQDIFF: return EINI_VFMA(EINI_VSUB(v, b), EINI_VSUB(v, b), c);
+    case EIN_PAIR_SUM_ABSDIFF: return EINI_VADD(c, EINI_VABS(EINI_VSUB(v, b)));
+    case EIN_PAIR_MAX_ABSDIFF: return EINI_VKEEP(c, EINI_VMAX(c, EINI_VABS(EINI_VSUB(v, b))));
+#elif EINI_TILE_KIND == EINI_TILE_HEADS
+    case EINI_GETT_FIRST: return EINI_VADD(v, b);
+#endif
+    default: return EINI_VFMA(v, b, c);
+  }
+}
+
+// One column of U.
+EINI_VAT EINI_INLINE void EINI_FN(gett_column)(const int nv, const int pair, EINI_V *c,
+                                               const EINI_V *v, EINI_VT u) {
+  const EINI_V b = EINI_VSET(u);
+  c[0] = EINI_FN(gett_step)(pair, c[0], v[0], b);
+  if (nv > 1) c[1] = EINI_FN(gett_step)(pair, c[1], v[1], b);
+  if (nv > 2) c[2] = EINI_FN(gett_step)(pair, c[2], v[2], b);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_row)(const int nv, const int nu, const int pair,
+                                            EINI_V (*c)[3], const EINI_VT *from,
+                                            const EINI_VT *u0, const EINI_VT *u3,
+                                            const EINI_VT *u6, int64_t us) {
+  const EINI_V v0 = EINI_VLOAD(from);
+  const EINI_V v[3] = {v0, nv > 1 ? EINI_VLOAD(from + EINI_VW) : v0,
+                       nv > 2 ? EINI_VLOAD(from + 2 * EINI_VW) : v0};
+  EINI_FN(gett_column)(nv, pair, c[0], v, u0[0]);
+  if (nu > 1) EINI_FN(gett_column)(nv, pair, c[1], v, u0[us]);
+  if (nu > 2) EINI_FN(gett_column)(nv, pair, c[2], v, u0[2 * us]);
+  if (nu > 3) EINI_FN(gett_column)(nv, pair, c[3], v, u3[0]);
+  if (nu > 4) EINI_FN(gett_column)(nv, pair, c[4], v, u3[us]);
+  if (nu > 5) EINI_FN(gett_column)(nv, pair, c[5], v, u3[2 * us]);
+  if (nu > 6) EINI_FN(gett_column)(nv, pair, c[6], v, u6[0]);
+  if (nu > 7) EINI_FN(gett_column)(nv, pair, c[7], v, u6[us]);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_take)(const int nv, const int pair, EINI_V *c,
+                                             const EINI_VT *d, const int64_t *o) {
+  c[0] = EINI_FN(gett_both)(pair, c[0], EINI_VLOAD(d + o[0]));
+  if (nv > 1) c[1] = EINI_FN(gett_both)(pair, c[1], EINI_VLOAD(d + o[1]));
+  if (nv > 2) c[2] = EINI_FN(gett_both)(pair, c[2], EINI_VLOAD(d + o[2]));
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_leave)(const int nv, int how, const unsigned *lanes,
+                                              const EINI_V *c, EINI_VT *d, const int64_t *o) {
+  (void)lanes;
+  if (how == EINI_GETT_STREAM) {
+    EINI_VSTREAM(d + o[0], c[0], lanes[0]);
+    if (nv > 1) EINI_VSTREAM(d + o[1], c[1], lanes[1]);
+    if (nv > 2) EINI_VSTREAM(d + o[2], c[2], lanes[2]);
+  } else {
+    EINI_VSTORE(d + o[0], c[0]);
+    if (nv > 1) EINI_VSTORE(d + o[1], c[1]);
+    if (nv > 2) EINI_VSTORE(d + o[2], c[2]);
+  }
+}
+
+// All that is there is taken before anything is stored: a load that looks like it overlaps a store
+// (the same place in a page) would wait for it.
+EINI_VAT EINI_INLINE void EINI_FN(gett_out)(const int nv, const int nu, const int pair,
+                                            const eini_gett_tile_arg *a, EINI_V (*c)[3]) {
+  EINI_VT *dst = (EINI_VT *)a->dst;
+  const int how = a->how;
+  const int64_t o[3] = {a->voff[0], nv > 1 ? a->voff[1] : 0, nv > 2 ? a->voff[2] : 0};
+  if (how == EINI_GETT_ADD) {
+    EINI_FN(gett_take)(nv, pair, c[0], dst + a->uoff[0], o);
+    if (nu > 1) EINI_FN(gett_take)(nv, pair, c[1], dst + a->uoff[1], o);
+    if (nu > 2) EINI_FN(gett_take)(nv, pair, c[2], dst + a->uoff[2], o);
+    if (nu > 3) EINI_FN(gett_take)(nv, pair, c[3], dst + a->uoff[3], o);
+    if (nu > 4) EINI_FN(gett_take)(nv, pair, c[4], dst + a->uoff[4], o);
+    if (nu > 5) EINI_FN(gett_take)(nv, pair, c[5], dst + a->uoff[5], o);
+    if (nu > 6) EINI_FN(gett_take)(nv, pair, c[6], dst + a->uoff[6], o);
+    if (nu > 7) EINI_FN(gett_take)(nv, pair, c[7], dst + a->uoff[7], o);
+  }
+  EINI_FN(gett_leave)(nv, how, a->lanes, c[0], dst + a->uoff[0], o);
+  if (nu > 1) EINI_FN(gett_leave)(nv, how, a->lanes, c[1], dst + a->uoff[1], o);
+  if (nu > 2) EINI_FN(gett_leave)(nv, how, a->lanes, c[2], dst + a->uoff[2], o);
+  if (nu > 3) EINI_FN(gett_leave)(nv, how, a->lanes, c[3], dst + a->uoff[3], o);
+  if (nu > 4) EINI_FN(gett_leave)(nv, how, a->lanes, c[4], dst + a->uoff[4], o);
+  if (nu > 5) EINI_FN(gett_leave)(nv, how, a->lanes, c[5], dst + a->uoff[5], o);
+  if (nu > 6) EINI_FN(gett_leave)(nv, how, a->lanes, c[6], dst + a->uoff[6], o);
+  if (nu > 7) EINI_FN(gett_leave)(nv, how, a->lanes, c[7], dst + a->uoff[7], o);
+}
+
+EINI_VAT EINI_INLINE EINI_V EINI_FN(gett_zero)(const int pair) {
+  switch (pair) {
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: return EINI_VSET(EINI_TILE_MOST);
+    case EIN_PAIR_MAX_ADD: return EINI_VSET(EINI_TILE_LEAST);
+    case EIN_PAIR_MAX_ABSDIFF: return EINI_VSET(EINI_TILE_LEAST);
+#endif
+    default: return EINI_VSET(0);
+  }
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_tile)(const int nv, const int nu, const int late,
+                                             const int pair, const eini_gett_tile_arg *a) {
+  const EINI_V zero = EINI_FN(gett_zero)(pair);
+  EINI_V c[8][3] = {{zero, zero, zero}, {zero, zero, zero}, {zero, zero, zero},
+                    {zero, zero, zero}, {zero, zero, zero}, {zero, zero, zero},
+                    {zero, zero, zero}, {zero, zero, zero}};
+  const int64_t sv = a->sv, uk = late ? nu : a->uk, us = late ? 1 : a->us;
+  const EINI_VT *v = (const EINI_VT *)a->v, *u0 = (const EINI_VT *)a->u;
+  const EINI_VT *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;
+  const int64_t *soon = a->soon, soon_step = a->soon_step;
+  const uintptr_t soon_base = a->soon_base;
+#if EINI_TILE_KIND == EINI_TILE_HEADS
+  EINI_FN(gett_row)(nv, nu, EINI_GETT_FIRST, c, v, u0, u3, u6, us);
+  v += sv, u0 += uk, u3 += uk, u6 += uk;
+#endif
+  for (int64_t left = late ? a->late : 0, k = a->k - left;; k = left, left = 0) {
+    for (; k > 0; k--) {
+      EINI_FETCH2(soon_base + (uintptr_t)*soon);
+      soon += soon_step;
+      EINI_FN(gett_row)(nv, nu, pair, c, v, u0, u3, u6, us);
+      v += sv, u0 += uk, u3 += uk, u6 += uk;
+    }
+    if (!late || left == 0) break;
+    for (int j = 0; j < nu; j++) {
+      const EINI_VT *d = (const EINI_VT *)a->dst + a->uoff[j];
+      for (int i = 0; i < nv; i++) EINI_FETCH(d + a->voff[i]);
+      EINI_FETCH(d + a->voff[nv - 1] + EINI_VW - 1);
+    }
+  }
+  EINI_FN(gett_out)(nv, nu, pair, a, c);
+}
+
+// Tiles of one vector and more.
+#define EINI_TILE_ONE(nv, nu) \
+  case (nv) * 16 + (nu): EINI_FN(gett_tile)(nv, nu, 0, pair, a); break;
+#define EINI_TILE_FOUR(nv, nu)                              \
+  EINI_TILE_ONE(nv, (nu) - 3) EINI_TILE_ONE(nv, (nu) - 2)   \
+  EINI_TILE_ONE(nv, (nu) - 1) EINI_TILE_ONE(nv, nu)
+#if EINI_TILE_NV == 3
+#define EINI_TILE_EACH(these, nu) these(1, nu) these(2, nu) these(3, nu)
+#elif EINI_TILE_NV == 2
+#define EINI_TILE_EACH(these, nu) these(1, nu) these(2, nu)
+#else
+#define EINI_TILE_EACH(these, nu) these(1, nu)
+#endif
+// Of integers and of narrow types four columns or all, of the other pairs all: what is too much
+// stays in the buffer.
+EINI_VAT static void EINI_FN(gett_sum_mul)(const eini_gett_tile_arg *a) {
+  const int pair = EIN_PAIR_SUM_MUL;
+  switch ((a->late > 0 ? EINI_GETT_LATE_TILE : 0) + a->nv * 16 + a->nu) {
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+    case EINI_GETT_LATE_TILE + EINI_TILE_NV * 16 + EINI_TILE_NU:
+      EINI_FN(gett_tile)(EINI_TILE_NV, EINI_TILE_NU, 1, pair, a);
+      break;
+    EINI_TILE_EACH(EINI_TILE_FOUR, 4)
+#if EINI_TILE_NU > 4
+    EINI_TILE_EACH(EINI_TILE_FOUR, 8)
+#endif
+#else  // EINI_TILE_KIND
+    EINI_TILE_EACH(EINI_TILE_ONE, 4)
+#if EINI_TILE_NU > 4
+    EINI_TILE_EACH(EINI_TILE_ONE, 8)
+#endif
+#endif  // EINI_TILE_KIND
+    default: break;
+  }
+}
+
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+EINI_VAT EINI_INLINE void EINI_FN(gett_whole)(const int pair, const eini_gett_tile_arg *a) {
+  switch (a->nv * 16 + a->nu) {
+    EINI_TILE_EACH(EINI_TILE_ONE, EINI_TILE_NU)
+    default: break;
+  }
+}
+EINI_VAT static void EINI_FN(gett_min_add)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_MIN_ADD, a);
+}
+EINI_VAT static void EINI_FN(gett_max_add)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_MAX_ADD, a);
+}
+EINI_VAT static void EINI_FN(gett_sqdiff)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_SUM_SQDIFF, a);
+}
+EINI_VAT static void EINI_FN(gett_absdiff)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_SUM_ABSDIFF, a);
+}
+EINI_VAT static void EINI_FN(gett_far)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_MAX_ABSDIFF, a);
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND >= EINI_TILE_SUMS
+EINI_VAT EINI_INLINE void EINI_FN(gett_fold)(const int pair, int64_t n, void *to,
+                                             const void *from) {
+  EINI_VT *d = (EINI_VT *)to, x[EINI_VW] = {0};
+  const EINI_VT *s = (const EINI_VT *)from;
+  for (; n >= EINI_VW; n -= EINI_VW, d += EINI_VW, s += EINI_VW)
+    EINI_VSTORE(d, EINI_FN(gett_both)(pair, EINI_VLOAD(s), EINI_VLOAD(d)));
+#if EINI_VW * EINI_VBYTES == 64
+#define EINI_HALF(word) EINI_CAT(EINI_X(HALF), _##word)
+  for (; n >= EINI_HALF(W); n -= EINI_HALF(W), d += EINI_HALF(W), s += EINI_HALF(W))
+    EINI_HALF(STORE)(d, EINI_CAT(eini_gett_both_, EINI_HALF(TAG))(pair, EINI_HALF(LOAD)(s),
+                                                                  EINI_HALF(LOAD)(d)));
+#undef EINI_HALF
+#endif
+  if (n == 0) return;
+  memcpy(x, d, (size_t)n * sizeof *d);
+  EINI_VSTORE(x, EINI_FN(gett_both)(pair, EINI_VLOAD(s), EINI_VLOAD(x)));
+  memcpy(d, x, (size_t)n * sizeof *d);
+}
+EINI_VAT static void EINI_FN(gett_sum)(int64_t n, void *d, const void *s) {
+  EINI_FN(gett_fold)(EIN_PAIR_SUM_MUL, n, d, s);
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+EINI_VAT static void EINI_FN(gett_min)(int64_t n, void *d, const void *s) {
+  EINI_FN(gett_fold)(EIN_PAIR_MIN_ADD, n, d, s);
+}
+EINI_VAT static void EINI_FN(gett_max)(int64_t n, void *d, const void *s) {
+  EINI_FN(gett_fold)(EIN_PAIR_MAX_ADD, n, d, s);
+}
+
+EINI_VAT static void EINI_FN(gett_times)(int64_t n, void *to, const void *from) {
+  EINI_VT *d = (EINI_VT *)to;
+  const EINI_VT *s = (const EINI_VT *)from;
+  for (int64_t i = 0; i < n; i += EINI_VW)
+    EINI_VSTORE(d + i, EINI_VMUL(EINI_VLOAD(d + i), EINI_VLOAD(s + i)));
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+// What is added to products keeps their signs.
+EINI_VAT static void EINI_FN(gett_by)(int64_t n, void *to, const void *from) {
+  EINI_VT *d = (EINI_VT *)to, x[EINI_VW] = {0};
+  const EINI_V s = EINI_VSET(*(const EINI_VT *)from), zero = EINI_VSET((EINI_VT)-0.0);
+  for (; n >= EINI_VW; n -= EINI_VW, d += EINI_VW)
+    EINI_VSTORE(d, EINI_VFMA(EINI_VLOAD(d), s, zero));
+  if (n == 0) return;
+  memcpy(x, d, (size_t)n * sizeof *d);
+  EINI_VSTORE(x, EINI_VFMA(EINI_VLOAD(x), s, zero));
+  memcpy(d, x, (size_t)n * sizeof *d);
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND >= EINI_TILE_SUMS
+static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
+  k->w = EINI_VW, k->nv = EINI_TILE_NV, k->nu = EINI_TILE_NU;
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+  k->by = EINI_FN(gett_by);
+#endif
+  switch (pair) {
+    case EIN_PAIR_SUM_MUL: k->tile = EINI_FN(gett_sum_mul), k->fold = EINI_FN(gett_sum); break;
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: k->tile = EINI_FN(gett_min_add), k->fold = EINI_FN(gett_min); break;
+    case EIN_PAIR_MAX_ADD: k->tile = EINI_FN(gett_max_add), k->fold = EINI_FN(gett_max); break;
+    case EIN_PAIR_SUM_SQDIFF: k->tile = EINI_FN(gett_sqdiff), k->fold = EINI_FN(gett_sum); break;
+    case EIN_PAIR_SUM_ABSDIFF: k->tile = EINI_FN(gett_absdiff), k->fold = EINI_FN(gett_sum); break;
+    case EIN_PAIR_MAX_ABSDIFF: k->tile = EINI_FN(gett_far), k->fold = EINI_FN(gett_max); break;
+#endif
+    default: break;
+  }
+}
+#endif  // EINI_TILE_KIND
+#undef EINI_TILE_ONE
+#undef EINI_TILE_FOUR
+#undef EINI_TILE_EACH
+#undef EINI_TILE_MOST
+#undef EINI_TILE_LEAST
+#endif  // EINI_KERNELS_TILE
 
 // ================================================================================================
 // >>kernels-end  the end of what is compiled for each set

@@ -45,6 +45,11 @@
 #endif
 // Which of them.
 #define EINI_KERNELS_EXP 1
+#define EINI_KERNELS_PLAIN 20
+#define EINI_KERNELS_COMPLEX 21
+#define EINI_KERNELS_TILE 22
+#define EINI_KERNELS_PACK 23
+#define EINI_KERNELS_AMX 24
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)

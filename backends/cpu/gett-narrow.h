@@ -153,76 +153,108 @@ EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI
 
 // ---- dot products in lanes
 #if EINI_CPU_X86
-#define EINI_GETT_WY_T int32_t
-#define EINI_GETT_WY_V __m256i
-#define EINI_GETT_WY_W 8
-#define EINI_GETT_WY_LOAD(p) EINI_YI_LOAD(p)
-#define EINI_GETT_WY_STORE(p, x) EINI_YI_STORE(p, x)
-#define EINI_GETT_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
-#define EINI_GETT_WY_SET(x) _mm256_set1_epi32(x)
-#define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
-EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X4)
+#define EINI_WY_TAG wy
+#define EINI_WY_AT EINI_T256
+#define EINI_WY_BYTES 4
+#define EINI_WY_T int32_t
+#define EINI_WY_V __m256i
+#define EINI_WY_W 8
+#define EINI_WY_LOAD(p) EINI_YI_LOAD(p)
+#define EINI_WY_STORE(p, x) EINI_YI_STORE(p, x)
+#define EINI_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
+#define EINI_WY_SET(x) _mm256_set1_epi32(x)
+#define EINI_WY_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
+
+#define EINI_KERNELS EINI_KERNELS_TILE
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_WY
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
-#define EINI_GETT_BZ_T float
-#define EINI_GETT_BZ_V __m512
-#define EINI_GETT_BZ_W 16
-#define EINI_GETT_BZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_BZ_STORE EINI_ZS_STORE
-#define EINI_GETT_BZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_BZ_SET EINI_ZS_SET
-#define EINI_GETT_BZ_ADD EINI_ZS_ADD
-#define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
-EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_BZ_TAG bz
+#define EINI_BZ_AT EINI_TDOT
+#define EINI_BZ_BYTES 4
+#define EINI_BZ_T float
+#define EINI_BZ_V __m512
+#define EINI_BZ_W 16
+#define EINI_BZ_LOAD EINI_ZS_LOAD
+#define EINI_BZ_STORE EINI_ZS_STORE
+#define EINI_BZ_STREAM EINI_ZS_STREAM
+#define EINI_BZ_SET EINI_ZS_SET
+#define EINI_BZ_ADD EINI_ZS_ADD
+#define EINI_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
 // The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
-#define EINI_GETT_EZ_T float
-#define EINI_GETT_EZ_V __m512
-#define EINI_GETT_EZ_W 16
-#define EINI_GETT_EZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_EZ_STORE EINI_ZS_STORE
-#define EINI_GETT_EZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_EZ_SET EINI_ZS_SET
-#define EINI_GETT_EZ_ADD EINI_ZS_ADD
-#define EINI_GETT_EZ_LOW(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
-#define EINI_GETT_EZ_HIGH(x) \
+#define EINI_EZ_TAG ez
+#define EINI_EZ_AT EINI_T512
+#define EINI_EZ_BYTES 4
+#define EINI_EZ_T float
+#define EINI_EZ_V __m512
+#define EINI_EZ_W 16
+#define EINI_EZ_LOAD EINI_ZS_LOAD
+#define EINI_EZ_STORE EINI_ZS_STORE
+#define EINI_EZ_STREAM EINI_ZS_STREAM
+#define EINI_EZ_SET EINI_ZS_SET
+#define EINI_EZ_ADD EINI_ZS_ADD
+#define EINI_EZ_BOTTOM(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
+#define EINI_EZ_UPPER(x) \
   _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536)))
-#define EINI_GETT_EZ_FMA(a, b, c)                               \
-  _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
-                  _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
-EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_EZ_FMA(a, b, c)                               \
+  _mm512_fmadd_ps(EINI_EZ_BOTTOM(a), EINI_EZ_BOTTOM(b),     \
+                  _mm512_fmadd_ps(EINI_EZ_UPPER(a), EINI_EZ_UPPER(b), c))
 
-#define EINI_GETT_WZ_T int32_t
-#define EINI_GETT_WZ_V __m512i
-#define EINI_GETT_WZ_W 16
-#define EINI_GETT_WZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_WZ_STORE EINI_ZI_STORE
-#define EINI_GETT_WZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_WZ_SET EINI_ZI_SET
-#define EINI_GETT_WZ_ADD EINI_ZI_ADD
-#define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
-EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_WZ_TAG wz
+#define EINI_WZ_AT EINI_TDOT
+#define EINI_WZ_BYTES 4
+#define EINI_WZ_T int32_t
+#define EINI_WZ_V __m512i
+#define EINI_WZ_W 16
+#define EINI_WZ_LOAD EINI_ZI_LOAD
+#define EINI_WZ_STORE EINI_ZI_STORE
+#define EINI_WZ_STREAM EINI_ZI_STREAM
+#define EINI_WZ_SET EINI_ZI_SET
+#define EINI_WZ_ADD EINI_ZI_ADD
+#define EINI_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
 
 // U is unsigned, V signed.
-#define EINI_GETT_QZ_T int32_t
-#define EINI_GETT_QZ_V __m512i
-#define EINI_GETT_QZ_W 16
-#define EINI_GETT_QZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_QZ_STORE EINI_ZI_STORE
-#define EINI_GETT_QZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_QZ_SET EINI_ZI_SET
-#define EINI_GETT_QZ_ADD EINI_ZI_ADD
-#define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
-EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                 EINI_GETT_FEW_3X8, 1)
-#undef EINI_GETT_HEADED
+#define EINI_QZ_TAG qz
+#define EINI_QZ_AT EINI_TDOT
+#define EINI_QZ_BYTES 4
+#define EINI_QZ_T int32_t
+#define EINI_QZ_V __m512i
+#define EINI_QZ_W 16
+#define EINI_QZ_LOAD EINI_ZI_LOAD
+#define EINI_QZ_STORE EINI_ZI_STORE
+#define EINI_QZ_STREAM EINI_ZI_STREAM
+#define EINI_QZ_SET EINI_ZI_SET
+#define EINI_QZ_ADD EINI_ZI_ADD
+#define EINI_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 
+#define EINI_TILE_NU 8
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_BZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_EZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_WZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_HEADS
+#define EINI_VEC EINI_QZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#endif  // EINI_CPU_DOTS
+#undef EINI_TILE_NV
+#undef EINI_KERNELS
+
+#if EINI_CPU_DOTS
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {

@@ -3,12 +3,13 @@
 // A block of one side goes into panels [k][lane].
 // ================================================================================================
 
+#define EINI_GETT_NONE
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
 // are some granules apart or an uneven step, or nowhere.
 enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
 
-typedef struct eini_gett_pack_arg {
+struct eini_gett_pack_arg {
   int kind;
   int64_t n, np, nk;           // positions, the same filled up, extent of k
   int64_t lanes;               // of one panel
@@ -18,9 +19,7 @@ typedef struct eini_gett_pack_arg {
   const unsigned char *flat;   // [np / G] whether its lanes are contiguous
   const void *src;
   void *dst;
-} eini_gett_pack_arg;
-
-typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
+};
 
 // Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
 // the one where a row starts, or ends, is asked for besides those of its vectors.
@@ -300,82 +299,19 @@ EINI_GETT_PACK_SAME(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_
                     eini_gett_swap_ns)
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
-// d[i] *= s[i] for products of operands; n is a multiple of every vector.
-typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
-#define EINI_GETT_TIMES(NAME, ATTR, X)                                                           \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                                   \
-    X##T *d = (X##T *)dv;                                                                        \
-    const X##T *s = (const X##T *)sv;                                                            \
-    for (int64_t i = 0; i < n; i += X##W) X##STORE(d + i, X##MUL(X##LOAD(d + i), X##LOAD(s + i))); \
-  }
-#define EINI_GETT_TIMES_COMPLEX(NAME, T)                                                         \
-  static void NAME(int64_t n, void *dv, const void *sv) {                                        \
-    T *d = (T *)dv;                                                                              \
-    const T *s = (const T *)sv;                                                                  \
-    for (int64_t i = 0; i < 2 * n; i += 2) {                                                     \
-      const T re = d[i] * s[i] - d[i + 1] * s[i + 1];                                            \
-      d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;                                   \
-    }                                                                                            \
-  }
-EINI_GETT_TIMES(eini_gett_times_pd, EINI_GETT_NONE, EINI_GETT_PD_)
-EINI_GETT_TIMES(eini_gett_times_ps, EINI_GETT_NONE, EINI_GETT_PS_)
-EINI_GETT_TIMES(eini_gett_times_pl, EINI_GETT_NONE, EINI_GETT_PL_)
-EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
-#if EINI_CPU_X86
-EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
-EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
-EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
-EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
-#elif EINI_CPU_NEON
-EINI_GETT_TIMES(eini_gett_times_nd, EINI_GETT_NONE, EINI_ND_)
-EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
-#endif
-
-// ---- the kernels of one problem
-typedef struct eini_gett_kit eini_gett_kit;
-
-// What remains to be done with a panel of so many rows, some of them more than were packed. 1: it
-// has values that only the exact tile takes.
-typedef int (*eini_gett_done_fn)(const eini_gett_kit *kit, int is_u, int64_t lanes, int64_t rows,
-                                 void *panel);
-
-struct eini_gett_kit {
-  eini_gett_tile_fn tile;
-  eini_gett_fold_fn fold, by;  // by: scales; NULL: it cannot
-  eini_gett_pack_fn pack_v, pack_u;
-  eini_gett_times_fn times;    // products of operands; NULL: none
-  int parts;                   // reals of an element: 2 for complex
-  int size;                    // bytes of an element
-  int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
-  int gv, gu;                  // granules of V and U
-  int cols;                    // columns of a tile, in elements: a multiple of it
-  int isa, type;               // type: dtype of sums
-  int form, group;             // see section gett-narrow; values of k in an element of a panel
-  int head, round;             // rows that a panel begins with; the others are a multiple of round
-  int flip_u, flip_v;          // i8: panels hold values plus or less 128
-  eini_gett_tile_fn exact;     // what takes all values; NULL: the tile does
-  eini_gett_done_fn done;      // NULL: nothing
-};
+#define EINI_KERNELS EINI_KERNELS_COMPLEX
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
 
 // Rows of a panel of so many k that a tile multiplies.
 static int64_t eini_gett_rows(const eini_gett_kit *kit, int64_t nk) {
   return eini_up((nk + kit->group - 1) / kit->group, kit->round);
 }
 
-#define EINI_GETT_BY_PAIR(N)                                                    \
-  switch (pair) {                                                               \
-    case EIN_PAIR_SUM_MUL: k->tile = N##_sm, k->fold = N##_sum; break;          \
-    case EIN_PAIR_MIN_ADD: k->tile = N##_na, k->fold = N##_min; break;          \
-    case EIN_PAIR_MAX_ADD: k->tile = N##_xa, k->fold = N##_max; break;          \
-    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq, k->fold = N##_sum; break;       \
-    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd, k->fold = N##_sum; break;      \
-    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd, k->fold = N##_max; break;      \
-    default: break;                                                             \
-  }
-
-// The tile of a real dtype, and its shape in reals.
+// The shape of a tile in reals.
 static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
   k->w = w, k->nv = nv, k->nu = nu;
 }
@@ -387,91 +323,47 @@ static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
 
 static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zd)
-    k->by = eini_gett_zd_by;
-    eini_gett_shape(k, 8, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_yd)
-    k->by = eini_gett_yd_by;
-    eini_gett_shape(k, 4, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_nd)
-    k->by = eini_gett_nd_by;
-    eini_gett_shape(k, 2, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zd(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_yd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_nd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_pd)
-  k->by = eini_gett_pd_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_pd(pair, k);
+#endif
 }
 
 static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zs)
-    k->by = eini_gett_zs_by;
-    eini_gett_shape(k, 16, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_ys)
-    k->by = eini_gett_ys_by;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_ns)
-    k->by = eini_gett_ns_by;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zs(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_ys(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_ns(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_ps)
-  k->by = eini_gett_ps_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_ps(pair, k);
+#endif
 }
 
+// Of integers vectors have sums of products; the other pairs are plain C's.
 static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
   k->size = wide ? 8 : 4;
+  if (wide) eini_gett_kit_pl(pair, k);
+  else eini_gett_kit_pi(pair, k);
+  if (pair != EIN_PAIR_SUM_MUL) return;
 #if EINI_CPU_X86
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX512) {
-    k->tile = wide ? eini_gett_zl : eini_gett_zi;
-    k->fold = wide ? eini_gett_zl_sum : eini_gett_zi_sum;
-    eini_gett_shape(k, wide ? 8 : 16, 3, 8);
-    return;
-  }
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX2 && !wide) {
-    k->tile = eini_gett_yi, k->fold = eini_gett_yi_sum;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
+  if (isa == EINI_ISA_AVX512 && wide) eini_gett_kit_zl(pair, k);
+  else if (isa == EINI_ISA_AVX512) eini_gett_kit_zi(pair, k);
+  else if (isa == EINI_ISA_AVX2 && !wide) eini_gett_kit_yi(pair, k);
 #elif EINI_CPU_NEON
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_NEON && !wide) {
-    k->tile = eini_gett_ni, k->fold = eini_gett_ni_sum;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
+  if (isa == EINI_ISA_NEON && !wide) eini_gett_kit_ni(pair, k);
 #else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
-  if (wide) {
-    EINI_GETT_BY_PAIR(eini_gett_pl)
-  } else {
-    EINI_GETT_BY_PAIR(eini_gett_pi)
-  }
-  eini_gett_shape(k, 4, 1, 4);
 }
 
 // Packing functions and granules, once the shape of the tile is known.
@@ -485,8 +377,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
              : type == EIN_F32  ? eini_gett_times_ps
              : type == EIN_I64  ? eini_gett_times_pl
              : type == EIN_I32  ? eini_gett_times_pi
-             : type == EIN_C128 ? eini_gett_times_cd
-             : type == EIN_C64  ? eini_gett_times_cs
+             : type == EIN_C128 ? eini_gett_times_complex_pd
+             : type == EIN_C64  ? eini_gett_times_complex_ps
                                 : NULL;
 #if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
@@ -520,8 +412,7 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
-    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
-    eini_gett_shape(k, 4, 1, 4);
+    if (pair == EIN_PAIR_ANY_AND) eini_gett_kit_pb(EIN_PAIR_SUM_MUL, k);
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
     eini_gett_kit_f64(cpu->isa, pair, k);
@@ -539,4 +430,3 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   eini_gett_kit_pack(cpu->isa, type, k);
   return 1;
 }
-#undef EINI_GETT_BY_PAIR

@@ -10,6 +10,7 @@
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
 // B: the same bits as integers. EXPS: EXP of eight variables.
+// HALF: where vectors have 64 bytes, the set of those of 32 bytes, if there is one.
 
 #if EINI_CPU_X86
 // min and max with a mask of all lanes: gcc 12 warns of its own headers about the plain ones.
@@ -18,6 +19,7 @@
 #define EINI_ZD_T double
 #define EINI_ZD_V __m512d
 #define EINI_ZD_W 8
+#define EINI_ZD_HALF EINI_YD
 #define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
 #define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
 #define EINI_ZD_STREAM(p, x, m) \
@@ -51,6 +53,7 @@
 #define EINI_ZS_T float
 #define EINI_ZS_V __m512
 #define EINI_ZS_W 16
+#define EINI_ZS_HALF EINI_YS
 #define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
 #define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
 #define EINI_ZS_STREAM(p, x, m) \
@@ -160,10 +163,12 @@
 #define EINI_YS_SHL(i, n) _mm256_slli_epi32(i, n)
 
 #define EINI_ZL_TAG zl
+#define EINI_ZL_AT EINI_T512
 #define EINI_ZL_BYTES 8
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
 #define EINI_ZL_W 8
+#define EINI_ZL_HALF EINI_ZL
 #define EINI_ZL_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZL_STREAM(p, x, m)                                   \
@@ -174,10 +179,12 @@
 #define EINI_ZL_FMA(a, b, c) _mm512_add_epi64(c, _mm512_mullo_epi64(a, b))
 
 #define EINI_ZI_TAG zi
+#define EINI_ZI_AT EINI_T512
 #define EINI_ZI_BYTES 4
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
 #define EINI_ZI_W 16
+#define EINI_ZI_HALF EINI_YI
 #define EINI_ZI_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZI_STREAM(p, x, m)                                   \
@@ -188,6 +195,7 @@
 #define EINI_ZI_FMA(a, b, c) _mm512_add_epi32(c, _mm512_mullo_epi32(a, b))
 
 #define EINI_YI_TAG yi
+#define EINI_YI_AT EINI_T256
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
 #define EINI_YI_V __m256i
@@ -308,6 +316,7 @@ EINI_PICK512(pd, d)
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
 
 #define EINI_NI_TAG ni
+#define EINI_NI_AT EINI_UNUSED
 #define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
 #define EINI_NI_V int32x4_t
