@@ -31,7 +31,8 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>plain-kernels >>tile-kernels >>kernels-end
+//   kernels       >>kernels >>exp-kernels >>plain-kernels >>tile-kernels >>pack-kernels
+//                 >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -4996,7 +4997,6 @@ struct eini_gett_kit {
 // A block of one side goes into panels [k][lane].
 // ================================================================================================
 
-#define EINI_GETT_NONE
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
 // are some granules apart or an uneven step, or nowhere.
@@ -5014,119 +5014,6 @@ struct eini_gett_pack_arg {
   void *dst;
 };
 
-// Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
-// the one where a row starts, or ends, is asked for besides those of its vectors.
-#define EINI_GETT_AHEAD2(s, r, i) \
-  (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
-#define EINI_GETT_AHEAD(G, s, r)                                                                 \
-  do {                                                                                           \
-    EINI_GETT_AHEAD2(s, r, 0);                                                                   \
-    if (G > 2) EINI_GETT_AHEAD2(s, r, G > 2 ? 2 : 0);                                            \
-    if (G > 4) EINI_GETT_AHEAD2(s, r, G > 4 ? 4 : 0), EINI_GETT_AHEAD2(s, r, G > 4 ? 6 : 0);     \
-  } while (0)
-
-// Operands hold S, panels T: one value of S converted, or N of them that follow each other along k;
-// where k ends within them the others are 0. In what follows q counts T along k, c the offsets of
-// its values. ONE(s, c, n): the T of n values at s + c[i]. COPY(d, s, c): G of them, from s + c[i]
-// on. SWAP(s, r, c, d, o): from s + r[i] + c[..] on, transposed to d + o[i]; RUN: the same where
-// values follow each other along k in the operand, too. But for ONE, c is in s where N is 1.
-// Across: rows are often so far apart that eight of them fill a set of the cache, so lines are
-// asked for when those before them are done with, and no more than four of a row ahead.
-#define EINI_GETT_PACK(NAME, ATTR, S, T, G, N, ONE, COPY, SWAP, RUN)                             \
-  ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
-                               int64_t by) {                                                     \
-    const S *src = (const S *)a->src;                                                            \
-    T *d = (T *)a->dst + a->place[p / G];                                                        \
-    const int64_t *r = a->row + p;                                                               \
-    for (; q < to; q += by)                                                                      \
-      for (int i = 0; i < G; i++)                                                                \
-        d[q * a->lanes + i] = ONE(src + r[i], a->col + q * N, a->nk - q * N);                    \
-  }                                                                                              \
-  ATTR static void NAME##_rows(const eini_gett_pack_arg *a) {                                    \
-    const int64_t *place = a->place, *row = a->row, ng = a->np / G, whole = a->nk / N;           \
-    const unsigned char *flat = a->flat;                                                         \
-    for (int64_t q = 0; q < whole; q++) {                                                        \
-      const int64_t *c = a->col + q * N;                                                         \
-      const S *src = (const S *)a->src, *s = N == 1 ? src + *c : src;                            \
-      T *d = (T *)a->dst + q * a->lanes;                                                         \
-      for (int64_t g = 0; g < ng; g++)                                                           \
-        if (flat[g]) COPY(d + place[g], s + row[g * G], c);                                      \
-        else                                                                                     \
-          for (int i = 0; i < G; i++) d[place[g] + i] = ONE(src + row[g * G + i], c, N);         \
-    }                                                                                            \
-    for (int64_t p = 0; N > 1 && p < a->np; p += G)                                              \
-      NAME##_some(a, p, whole, (a->nk + N - 1) / N, 1);                                          \
-  }                                                                                              \
-  ATTR static void NAME##_along(const eini_gett_pack_arg *a) {                                   \
-    const int run = N > 1 && a->step == 1;                                                       \
-    const int64_t along = run ? N : 1, whole = a->count / along / G * G;                         \
-    const int64_t step = run || N == 1 ? a->step : a->step / N, by = step * a->lanes;            \
-    const int64_t units = (a->count + along - 1) / along;                                        \
-    int64_t o[G];                                                                                \
-    for (int i = 0; i < G; i++) o[i] = i * by;                                                   \
-    for (int64_t p = 0; p < a->np; p += G)                                                       \
-      for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)                                 \
-        for (int64_t q = q0; q < q0 + a->step; q += N) {                                         \
-          const int64_t *c = a->col + q, at = q / N;                                             \
-          const S *s = (const S *)a->src + (N == 1 || run ? *c : 0);                             \
-          T *d = (T *)a->dst + a->place[p / G] + at * a->lanes;                                  \
-          const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
-          EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c), then);                                \
-          for (int64_t t = 0; t < whole; t += G) {                                               \
-            EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c) + (t + G) * along - 1, then);        \
-            if (run) RUN(s + t * along, a->row + p, c, d + t * by, o);                           \
-            else SWAP(s + t, a->row + p, c, d + t * by, o);                                      \
-          }                                                                                      \
-          NAME##_some(a, p, at + whole * step, at + units * step, step);                         \
-        }                                                                                        \
-  }                                                                                              \
-  ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
-                                    int64_t t1) {                                                \
-    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(S)), 1);                 \
-    int64_t o[8][G];                                                                             \
-    for (int64_t t = t0; t < t1; t++)                                                            \
-      o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
-    for (int64_t q = 0; q < a->nk / N; q++) {                                                    \
-      const int64_t *c = a->col + q * N;                                                         \
-      const S *s = (const S *)a->src + (N == 1 ? *c : 0);                                        \
-      const S *now = (const S *)a->src + *c;                                                     \
-      const S *then = (const S *)a->src + a->col[eini_min64(q * N + ahead, a->nk - 1)];          \
-      T *d = (T *)a->dst + q * a->lanes;                                                         \
-      EINI_GETT_AHEAD(G, now + t1 - 1, a->row + p);                                              \
-      for (int64_t t = t0; t < t1; t += G) {                                                     \
-        SWAP(s + t, a->row + p, c, d, o[(t - t0) / G]);                                          \
-        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
-      }                                                                                          \
-    }                                                                                            \
-  }                                                                                              \
-  ATTR static void NAME##_across(const eini_gett_pack_arg *a) {                                  \
-    const int64_t whole = a->count / G * G, step = a->step, units = (a->nk + N - 1) / N;         \
-    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
-      for (int64_t p = z; p < z + step; p += G)                                                  \
-        for (int64_t t = 0; t < whole; t += 8 * G)                                               \
-          NAME##_across_at(a, p, t, eini_min64(t + 8 * G, whole));                               \
-    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
-      for (int64_t p = z + whole * step; p < z + step * a->count; p += G)                        \
-        NAME##_some(a, p, 0, units, 1);                                                          \
-    for (int64_t p = a->n; p < a->np; p += G) NAME##_some(a, p, 0, units, 1);                    \
-    for (int64_t p = 0; a->nk / N < units && p < a->n; p += G)                                   \
-      NAME##_some(a, p, units - 1, units, 1);                                                    \
-  }                                                                                              \
-  ATTR static void NAME(const eini_gett_pack_arg *a) {                                           \
-    const int kind = N > 1 && a->kind == EINI_GETT_ALONG &&                                      \
-                     (a->step == 1 ? a->count % N != 0 && a->count < a->nk : a->step % N != 0)   \
-                         ? EINI_GETT_NOWHERE : a->kind;                                          \
-    if (kind == EINI_GETT_ROWS) NAME##_rows(a);                                                  \
-    else if (kind == EINI_GETT_ALONG) NAME##_along(a);                                           \
-    else if (kind == EINI_GETT_ACROSS) NAME##_across(a);                                         \
-    else {  /* uneven: few k at a time, so that other positions find their lines in the cache */ \
-      const int64_t few = kind == EINI_GETT_UNEVEN ? 2 : a->nk, units = (a->nk + N - 1) / N;     \
-      for (int64_t q = 0; q < units; q += few)                                                   \
-        for (int64_t p = 0; p < a->np; p += G)                                                   \
-          NAME##_some(a, p, q, eini_min64(q + few, units), 1);                                   \
-    }                                                                                            \
-  }
-
 // Elements are moved whole, and those of c64 are aligned as their parts are.
 #if defined(__GNUC__) || defined(__clang__)
 typedef int64_t eini_gett_8 __attribute__((aligned(4), may_alias));
@@ -5135,40 +5022,48 @@ typedef double eini_gett_8d __attribute__((aligned(4), may_alias));
 typedef int64_t eini_gett_8;
 #endif
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
-#define EINI_GETT_ONE(s, c, n) ((s)[*(c)])
-#define EINI_GETT_COPY2(d, s, c) ((d)[0] = (s)[0], (d)[1] = (s)[1])
-#define EINI_GETT_COPY4(d, s, c) \
-  ((d)[0] = (s)[0], (d)[1] = (s)[1], (d)[2] = (s)[2], (d)[3] = (s)[3])
-#define EINI_GETT_PLAIN_SWAP(NAME, T, G)                                                         \
-  EINI_INLINE void NAME(const T *s, const int64_t *r, const int64_t *c, T *d, const int64_t *o) {\
-    (void)c;                                                                                     \
-    for (int i = 0; i < G; i++)                                                                  \
-      for (int j = 0; j < G; j++) d[o[j] + i] = s[r[i] + j];                                     \
-  }
-EINI_GETT_PLAIN_SWAP(eini_gett_swap1, unsigned char, 4)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap4, int32_t, 4)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap8, eini_gett_8, 2)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap16, eini_gett_16, 2)
-#undef EINI_GETT_PLAIN_SWAP
-#define EINI_GETT_PACK_SAME(NAME, ATTR, T, G, COPY, SWAP) \
-  EINI_GETT_PACK(NAME, ATTR, T, T, G, 1, EINI_GETT_ONE, COPY, SWAP, SWAP)
-EINI_GETT_PACK_SAME(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4,
-                    eini_gett_swap1)
-EINI_GETT_PACK_SAME(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
-EINI_GETT_PACK_SAME(eini_gett_pack8, EINI_GETT_NONE, eini_gett_8, 2, EINI_GETT_COPY2,
-                    eini_gett_swap8)
-EINI_GETT_PACK_SAME(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
-                    eini_gett_swap16)
+
+#define EINI_KERNELS EINI_KERNELS_PACK
+#define EINI_PACK_N 1
+#define EINI_PACK_AT
+#define EINI_PACK_ISA
+#define EINI_PACK_G 4
+#define EINI_PACK 1
+#define EINI_PACK_T unsigned char
+#include EINSUM_CPU_FILE
+#define EINI_PACK 4
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#define EINI_PACK_G 2
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8
+#include EINSUM_CPU_FILE
+#define EINI_PACK 16
+#define EINI_PACK_T eini_gett_16
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
 
 #if EINI_CPU_X86
-EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_t *r,
-                                             const int64_t *c, eini_gett_8d *d,
-                                             const int64_t *o) {
-  (void)c;
-  const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
-                a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
-                a4 = _mm512_loadu_pd(s + r[4]), a5 = _mm512_loadu_pd(s + r[5]),
-                a6 = _mm512_loadu_pd(s + r[6]), a7 = _mm512_loadu_pd(s + r[7]);
+// Loads and stores of so many elements of 4 and of 8 bytes; TURN: rows, transposed.
+EINI_T512 EINI_INLINE __m512d eini_load_8z(const eini_gett_8d *s) { return _mm512_loadu_pd(s); }
+EINI_T512 EINI_INLINE __m256 eini_load_4z(const float *s) { return _mm256_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m128 eini_load_4y(const float *s) { return _mm_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m256d eini_load_8y(const eini_gett_8d *s) {
+  return _mm256_loadu_pd((const double *)(const void *)s);
+}
+EINI_T512 EINI_INLINE void eini_save_8z(eini_gett_8d *d, __m512d x) { _mm512_storeu_pd(d, x); }
+EINI_T512 EINI_INLINE void eini_save_4z(void *d, __m256 x) { _mm256_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_4y(void *d, __m128 x) { _mm_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_8y(eini_gett_8d *d, __m256d x) {
+  _mm256_storeu_pd((double *)(void *)d, x);
+}
+
+EINI_T512 EINI_INLINE void eini_turn_8z(__m512d a0, __m512d a1, __m512d a2, __m512d a3,
+                                        __m512d a4, __m512d a5, __m512d a6, __m512d a7,
+                                        eini_gett_8d *d, const int64_t *o) {
   const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
                 b2 = _mm512_unpacklo_pd(a2, a3), b3 = _mm512_unpackhi_pd(a2, a3),
                 b4 = _mm512_unpacklo_pd(a4, a5), b5 = _mm512_unpackhi_pd(a4, a5),
@@ -5188,93 +5083,97 @@ EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_
   _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
 }
 
-// Eight T of four bytes each, as LOAD(s, c) makes them, from each of eight rows.
-#define EINI_GETT_SWAP8(NAME, S, T, LOAD)                                                        \
-  EINI_T512 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
-                                  const int64_t *o) {                                            \
-    float *d = (float *)(void *)to;                                                              \
-    (void)c;                                                                                     \
-    const __m256 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),         \
-                 a3 = LOAD(s + r[3], c), a4 = LOAD(s + r[4], c), a5 = LOAD(s + r[5], c),         \
-                 a6 = LOAD(s + r[6], c), a7 = LOAD(s + r[7], c);                                 \
-    const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),               \
-                 b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),               \
-                 b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),               \
-                 b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);               \
-    const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),     \
-                 c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),     \
-                 c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),     \
-                 c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);     \
-    _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));                            \
-    _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));                            \
-    _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));                            \
-    _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));                            \
-    _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));                            \
-    _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));                            \
-    _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));                            \
-    _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));                            \
-  }
+EINI_T512 EINI_INLINE void eini_turn_4z(__m256 a0, __m256 a1, __m256 a2, __m256 a3, __m256 a4,
+                                        __m256 a5, __m256 a6, __m256 a7, void *to,
+                                        const int64_t *o) {
+  float *d = (float *)to;
+  const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),
+               b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),
+               b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),
+               b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);
+  const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),
+               c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),
+               c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),
+               c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);
+  _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));
+  _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));
+  _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));
+  _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));
+  _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));
+  _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));
+  _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));
+  _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
+}
 
-// The same of four.
-#define EINI_GETT_SWAP4(NAME, S, T, LOAD)                                                        \
-  EINI_T256 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
-                                  const int64_t *o) {                                            \
-    float *d = (float *)(void *)to;                                                              \
-    __m128 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),               \
-           a3 = LOAD(s + r[3], c);                                                               \
-    (void)c;                                                                                     \
-    _MM_TRANSPOSE4_PS(a0, a1, a2, a3);                                                           \
-    _mm_storeu_ps(d + o[0], a0);                                                                 \
-    _mm_storeu_ps(d + o[1], a1);                                                                 \
-    _mm_storeu_ps(d + o[2], a2);                                                                 \
-    _mm_storeu_ps(d + o[3], a3);                                                                 \
-  }
-#define EINI_GETT_LOAD_ZS(s, c) _mm256_loadu_ps(s)
-#define EINI_GETT_LOAD_YS(s, c) _mm_loadu_ps(s)
-EINI_GETT_SWAP8(eini_gett_swap_zs, float, float, EINI_GETT_LOAD_ZS)
-EINI_GETT_SWAP4(eini_gett_swap_ys, float, float, EINI_GETT_LOAD_YS)
-
-#define EINI_GETT_LOAD_YD(s) _mm256_loadu_pd((const double *)(const void *)(s))
-#define EINI_GETT_SAVE_YD(d, v) _mm256_storeu_pd((double *)(void *)(d), v)
-EINI_T256 EINI_INLINE void eini_gett_swap_yd(const eini_gett_8d *s, const int64_t *r,
-                                             const int64_t *c, eini_gett_8d *d,
-                                             const int64_t *o) {
-  (void)c;
-  const __m256d a0 = EINI_GETT_LOAD_YD(s + r[0]), a1 = EINI_GETT_LOAD_YD(s + r[1]),
-                a2 = EINI_GETT_LOAD_YD(s + r[2]), a3 = EINI_GETT_LOAD_YD(s + r[3]);
+EINI_T256 EINI_INLINE void eini_turn_8y(__m256d a0, __m256d a1, __m256d a2, __m256d a3,
+                                        eini_gett_8d *d, const int64_t *o) {
   const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
                 b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
-  EINI_GETT_SAVE_YD(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
-  EINI_GETT_SAVE_YD(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
-  EINI_GETT_SAVE_YD(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
-  EINI_GETT_SAVE_YD(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+  eini_save_8y(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  eini_save_8y(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  eini_save_8y(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  eini_save_8y(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
 }
 
-#define EINI_GETT_COPY_ZD(d, s, c) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
-#define EINI_GETT_COPY_ZS(d, s, c) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
-#define EINI_GETT_COPY_YD(d, s, c) EINI_GETT_SAVE_YD(d, EINI_GETT_LOAD_YD(s))
-#define EINI_GETT_COPY_YS(d, s, c) _mm_storeu_ps(d, _mm_loadu_ps(s))
-EINI_GETT_PACK_SAME(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD,
-                    eini_gett_swap_zd)
-EINI_GETT_PACK_SAME(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
-EINI_GETT_PACK_SAME(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD,
-                    eini_gett_swap_yd)
-EINI_GETT_PACK_SAME(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
+EINI_T256 EINI_INLINE void eini_turn_4y(__m128 a0, __m128 a1, __m128 a2, __m128 a3, void *to,
+                                        const int64_t *o) {
+  float *d = (float *)to;
+  _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
+  _mm_storeu_ps(d + o[0], a0);
+  _mm_storeu_ps(d + o[1], a1);
+  _mm_storeu_ps(d + o[2], a2);
+  _mm_storeu_ps(d + o[3], a3);
+}
+
+#define EINI_PACK_ISA z
+#define EINI_PACK_AT EINI_T512
+#define EINI_PACK_G 8
+#define EINI_PACK_WITH 8z
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#define EINI_PACK_WITH 4z
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
+#define EINI_PACK_ISA y
+#define EINI_PACK_AT EINI_T256
+#define EINI_PACK_G 4
+#define EINI_PACK_WITH 8y
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#define EINI_PACK_WITH 4y
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
 #elif EINI_CPU_NEON
-EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, const int64_t *c,
-                                   eini_gett_8d *d, const int64_t *o) {
-  (void)c;
-  const float64x2_t a = vld1q_f64((const double *)(const void *)(s + r[0])),
-                    b = vld1q_f64((const double *)(const void *)(s + r[1]));
-  vst1q_f64((double *)(void *)(d + o[0]), vzip1q_f64(a, b));
-  vst1q_f64((double *)(void *)(d + o[1]), vzip2q_f64(a, b));
+EINI_INLINE float64x2_t eini_load_8n(const eini_gett_8d *s) {
+  return vld1q_f64((const double *)(const void *)s);
+}
+EINI_INLINE float32x4_t eini_load_4n(const float *s) { return vld1q_f32(s); }
+EINI_INLINE void eini_save_8n(eini_gett_8d *d, float64x2_t x) {
+  vst1q_f64((double *)(void *)d, x);
+}
+EINI_INLINE void eini_save_4n(float *d, float32x4_t x) { vst1q_f32(d, x); }
+
+EINI_INLINE void eini_turn_8n(float64x2_t a, float64x2_t b, eini_gett_8d *d, const int64_t *o) {
+  eini_save_8n(d + o[0], vzip1q_f64(a, b));
+  eini_save_8n(d + o[1], vzip2q_f64(a, b));
 }
 
-EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, const int64_t *c, float *d,
-                                   const int64_t *o) {
-  (void)c;
-  const float32x4_t a0 = vld1q_f32(s + r[0]), a1 = vld1q_f32(s + r[1]),
-                    a2 = vld1q_f32(s + r[2]), a3 = vld1q_f32(s + r[3]);
+EINI_INLINE void eini_turn_4n(float32x4_t a0, float32x4_t a1, float32x4_t a2, float32x4_t a3,
+                              float *d, const int64_t *o) {
   const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
                     b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
   vst1q_f32(d + o[0], vzip1q_f32(b0, b2));
@@ -5283,14 +5182,27 @@ EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, const int64
   vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
 }
 
-#define EINI_GETT_COPY_ND(d, s, c) \
-  vst1q_f64((double *)(void *)(d), vld1q_f64((const double *)(const void *)(s)))
-#define EINI_GETT_COPY_NS(d, s, c) vst1q_f32(d, vld1q_f32(s))
-EINI_GETT_PACK_SAME(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
-                    eini_gett_swap_nd)
-EINI_GETT_PACK_SAME(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS,
-                    eini_gett_swap_ns)
+#define EINI_PACK_ISA n
+#define EINI_PACK_AT EINI_UNUSED
+#define EINI_PACK_G 2
+#define EINI_PACK_WITH 8n
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
+#define EINI_PACK_G 4
+#define EINI_PACK_WITH 4n
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
+#undef EINI_PACK_N
+#undef EINI_KERNELS
 
 #define EINI_KERNELS EINI_KERNELS_COMPLEX
 #define EINI_VEC EINI_PD
@@ -5361,10 +5273,10 @@ static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k
 
 // Packing functions and granules, once the shape of the tile is known.
 static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
-  k->pack_v = k->pack_u = k->size == 1   ? eini_gett_pack1
-                          : k->size == 4 ? eini_gett_pack4
-                          : k->size == 8 ? eini_gett_pack8
-                                         : eini_gett_pack16;
+  k->pack_v = k->pack_u = k->size == 1   ? eini_pack_1
+                          : k->size == 4 ? eini_pack_4
+                          : k->size == 8 ? eini_pack_8
+                                         : eini_pack_16;
   k->gv = k->gu = k->size < 8 ? 4 : 2;
   k->times = type == EIN_F64    ? eini_gett_times_pd
              : type == EIN_F32  ? eini_gett_times_ps
@@ -5375,11 +5287,11 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
                                 : NULL;
 #if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
-  const eini_gett_pack_fn y = k->size == 4   ? eini_gett_pack_ys
-                              : k->size == 8 ? eini_gett_pack_yd
+  const eini_gett_pack_fn y = k->size == 4   ? eini_pack_4y
+                              : k->size == 8 ? eini_pack_8y
                                              : NULL;
-  const eini_gett_pack_fn z = k->size == 4   ? eini_gett_pack_zs
-                              : k->size == 8 ? eini_gett_pack_zd
+  const eini_gett_pack_fn z = k->size == 4   ? eini_pack_4z
+                              : k->size == 8 ? eini_pack_8z
                                              : NULL;
   if (isa == EINI_ISA_AVX512 && z != NULL && k->w % 8 == 0) k->pack_v = z, k->gv = 8;
   else if (y != NULL && k->w % 4 == 0) k->pack_v = y, k->gv = 4;
@@ -5389,8 +5301,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
 #elif EINI_CPU_NEON
   if (isa != EINI_ISA_NEON) return;
-  if (k->size == 4) k->pack_v = k->pack_u = eini_gett_pack_ns;  // (granules are as in plain C)
-  if (k->size == 8) k->pack_v = k->pack_u = eini_gett_pack_nd;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_pack_4n;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_pack_8n;
   if (type == EIN_F64) k->times = eini_gett_times_nd;
   if (type == EIN_F32) k->times = eini_gett_times_ns;
 #else  // EINI_CPU_X86, EINI_CPU_NEON
@@ -5434,49 +5346,49 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
 enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_AMX_BF16,
        EINI_GETT_AMX_I8, EINI_GETT_FORMS };
 
-#define EINI_GETT_ONE_H(s, c, n) eini_f16_load((s)[*(c)])
-#define EINI_GETT_ONE_B(s, c, n) eini_bf16_load((s)[*(c)])
-#define EINI_GETT_PLAIN_NARROW(NAME, T, LOAD)                                                    \
-  EINI_INLINE void NAME##_copy(T *d, const uint16_t *s) {                                        \
-    for (int i = 0; i < 4; i++) d[i] = LOAD(s[i]);                                               \
-  }                                                                                              \
-  EINI_INLINE void NAME##_swap(const uint16_t *s, const int64_t *r, T *d, const int64_t *o) {    \
-    for (int i = 0; i < 4; i++)                                                                  \
-      for (int j = 0; j < 4; j++) d[o[j] + i] = LOAD(s[r[i] + j]);                               \
-  }
-EINI_GETT_PLAIN_NARROW(eini_gett_h, float, eini_f16_load)
-EINI_GETT_PLAIN_NARROW(eini_gett_b, float, eini_bf16_load)
-#undef EINI_GETT_PLAIN_NARROW
-#define EINI_GETT_COPY_H(d, s, c) eini_gett_h_copy(d, s)
-#define EINI_GETT_COPY_B(d, s, c) eini_gett_b_copy(d, s)
-#define EINI_GETT_SWAP_H(s, r, c, d, o) eini_gett_h_swap(s, r, d, o)
-#define EINI_GETT_SWAP_B(s, r, c, d, o) eini_gett_b_swap(s, r, d, o)
-EINI_GETT_PACK(eini_gett_pack_h, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_H,
-               EINI_GETT_COPY_H, EINI_GETT_SWAP_H, EINI_GETT_SWAP_H)
-EINI_GETT_PACK(eini_gett_pack_b, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_B,
-               EINI_GETT_COPY_B, EINI_GETT_SWAP_B, EINI_GETT_SWAP_B)
+#define EINI_KERNELS EINI_KERNELS_PACK
+#define EINI_PACK_N 1
+#define EINI_PACK_ISA
+#define EINI_PACK_AT
+#define EINI_PACK_G 4
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#undef EINI_PACK_AT
+#undef EINI_PACK_ISA
 
 #if EINI_CPU_X86
-// n values at s + c[i] to one of four bytes, the first in the low bits.
-#define EINI_GETT_GROUP(NAME, S, N, BITS, VALUE)                                                 \
-  EINI_INLINE int32_t NAME(const S *s, const int64_t *c, int64_t n) {                            \
-    uint32_t r = 0;                                                                              \
-    for (int i = 0; i < N; i++) {                                                                \
-      const S x = i < n ? s[c[i]] : (S)0;                                                        \
-      r |= (uint32_t)(VALUE) << i * BITS;                                                        \
-    }                                                                                            \
-    return (int32_t)r;                                                                           \
-  }
-EINI_GETT_GROUP(eini_gett_one_w, uint16_t, 2, 16, x)
-EINI_GETT_GROUP(eini_gett_one_s, int8_t, 2, 16, (uint16_t)(int16_t)x)
-EINI_GETT_GROUP(eini_gett_one_u, uint8_t, 2, 16, x)
-EINI_GETT_GROUP(eini_gett_one_q, uint8_t, 4, 8, x)
-EINI_GETT_GROUP(eini_gett_one_f, uint8_t, 4, 8, x ^ 0x80)
-#undef EINI_GETT_GROUP
+// n values at s + c[i] to one of four bytes, the first in the low bits: w two of 16 bits, s of i8
+// and u of u8 as two of 16 bits, q four of 8 bits, f the same less 128.
+EINI_INLINE int32_t eini_two(int low, int high) {
+  return (int32_t)((uint32_t)(uint16_t)low | (uint32_t)high << 16);
+}
+EINI_INLINE int32_t eini_one_w(const uint16_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_s(const int8_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_u(const uint8_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_q(const uint8_t *s, const int64_t *c, int64_t n) {
+  uint32_t r = 0;
+  for (int i = 0; i < 4; i++) r |= (uint32_t)(i < n ? s[c[i]] : 0) << 8 * i;
+  return (int32_t)r;
+}
+EINI_INLINE int32_t eini_one_f(const uint8_t *s, const int64_t *c, int64_t n) {
+  return (int32_t)((uint32_t)eini_one_q(s, c, n) ^ 0x80808080u);
+}
 
-// Vectors of eight (Z) or four (Y) such: H of f16 and B of bf16 to f32, W two of 16 bits, S of i8
-// and U of u8 as two of 16 bits, Q four of 8 bits, F the same less 128. .._RUN: values that follow
-// each other along k lie so.
+// Vectors of eight (z) or four (y) such, and of f16 and bf16 as f32. run: values that follow each
+// other along k lie so.
 #define EINI_READ16(s) _mm_loadu_si128((const __m128i *)(const void *)(s))
 #define EINI_READ32(s) _mm256_loadu_si256((const __m256i *)(const void *)(s))
 #define EINI_READ8(s) _mm_loadl_epi64((const __m128i *)(const void *)(s))
@@ -5485,97 +5397,154 @@ EINI_T256 EINI_INLINE __m128i eini_read4(const void *s) {
   memcpy(&x, s, 4);
   return _mm_cvtsi32_si128(x);
 }
-#define EINI_GETT_ZF(x) _mm256_castsi256_ps(x)
-#define EINI_GETT_YF(x) _mm_castsi128_ps(x)
-#define EINI_GETT_H_Z(s, c) _mm256_cvtph_ps(EINI_READ16(s))
-#define EINI_GETT_B_Z(s, c) \
-  EINI_GETT_ZF(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16))
-#define EINI_GETT_H_Y(s, c) _mm_cvtph_ps(EINI_READ8(s))
-#define EINI_GETT_B_Y(s, c) \
-  EINI_GETT_YF(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16))
-EINI_T512 EINI_INLINE __m256 eini_gett_zip_z(__m128i a, __m128i b) {
-  return EINI_GETT_ZF(_mm256_inserti128_si256(
+EINI_T512 EINI_INLINE __m256 eini_load_f16z(const uint16_t *s) {
+  return _mm256_cvtph_ps(EINI_READ16(s));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_bf16z(const uint16_t *s) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_f16y(const uint16_t *s) {
+  return _mm_cvtph_ps(EINI_READ8(s));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_bf16y(const uint16_t *s) {
+  return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16));
+}
+
+EINI_T512 EINI_INLINE __m256 eini_zip_z(__m128i a, __m128i b) {
+  return _mm256_castsi256_ps(_mm256_inserti128_si256(
       _mm256_castsi128_si256(_mm_unpacklo_epi16(a, b)), _mm_unpackhi_epi16(a, b), 1));
 }
-EINI_T512 EINI_INLINE __m256 eini_gett_fours(const uint8_t *s, const int64_t *c, int flip) {
+EINI_T512 EINI_INLINE __m256 eini_load_wz(const uint16_t *s, const int64_t *c) {
+  return eini_zip_z(EINI_READ16(s + c[0]), EINI_READ16(s + c[1]));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_sz(const int8_t *s, const int64_t *c) {
+  return eini_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + c[0])),
+                    _mm_cvtepi8_epi16(EINI_READ8(s + c[1])));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_uz(const uint8_t *s, const int64_t *c) {
+  return eini_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + c[0])),
+                    _mm_cvtepu8_epi16(EINI_READ8(s + c[1])));
+}
+EINI_T512 EINI_INLINE __m256 eini_fours(const uint8_t *s, const int64_t *c, int flip) {
   const __m128i a = _mm_unpacklo_epi8(EINI_READ8(s + c[0]), EINI_READ8(s + c[1]));
   const __m128i b = _mm_unpacklo_epi8(EINI_READ8(s + c[2]), EINI_READ8(s + c[3]));
   const __m128i f = _mm_set1_epi8((char)flip);
-  return eini_gett_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
+  return eini_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
 }
-#define EINI_GETT_W_Z(s, c) eini_gett_zip_z(EINI_READ16(s + (c)[0]), EINI_READ16(s + (c)[1]))
-#define EINI_GETT_S_Z(s, c)                                                                      \
-  eini_gett_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + (c)[0])),                                    \
-                  _mm_cvtepi8_epi16(EINI_READ8(s + (c)[1])))
-#define EINI_GETT_U_Z(s, c)                                                                      \
-  eini_gett_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + (c)[0])),                                    \
-                  _mm_cvtepu8_epi16(EINI_READ8(s + (c)[1])))
-#define EINI_GETT_Q_Z(s, c) eini_gett_fours(s, c, 0)
-#define EINI_GETT_F_Z(s, c) eini_gett_fours(s, c, -128)
-#define EINI_GETT_W_Y(s, c) \
-  EINI_GETT_YF(_mm_unpacklo_epi16(EINI_READ8(s + (c)[0]), EINI_READ8(s + (c)[1])))
-#define EINI_GETT_S_Y(s, c)                                                                      \
-  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + (c)[0])),                    \
-                                  _mm_cvtepi8_epi16(eini_read4(s + (c)[1]))))
-#define EINI_GETT_U_Y(s, c)                                                                      \
-  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + (c)[0])),                    \
-                                  _mm_cvtepu8_epi16(eini_read4(s + (c)[1]))))
-#define EINI_GETT_W_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
-#define EINI_GETT_S_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepi8_epi16(EINI_READ16(s)))
-#define EINI_GETT_U_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepu8_epi16(EINI_READ16(s)))
-#define EINI_GETT_Q_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
-#define EINI_GETT_F_Z_RUN(s, c) \
-  EINI_GETT_ZF(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)))
-#define EINI_GETT_W_Y_RUN(s, c) EINI_GETT_YF(EINI_READ16(s))
-#define EINI_GETT_S_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepi8_epi16(EINI_READ8(s)))
-#define EINI_GETT_U_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepu8_epi16(EINI_READ8(s)))
+EINI_T512 EINI_INLINE __m256 eini_load_qz(const uint8_t *s, const int64_t *c) {
+  return eini_fours(s, c, 0);
+}
+EINI_T512 EINI_INLINE __m256 eini_load_fz(const uint8_t *s, const int64_t *c) {
+  return eini_fours(s, c, -128);
+}
+EINI_T256 EINI_INLINE __m128 eini_load_wy(const uint16_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(EINI_READ8(s + c[0]), EINI_READ8(s + c[1])));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_sy(const int8_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + c[0])),
+                                             _mm_cvtepi8_epi16(eini_read4(s + c[1]))));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_uy(const uint8_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + c[0])),
+                                             _mm_cvtepu8_epi16(eini_read4(s + c[1]))));
+}
 
-#define EINI_GETT_NARROW_Z(NAME, S, T, N, ONE, L, RUN)                                           \
-  EINI_GETT_SWAP8(NAME##_swap, S, T, L)                                                          \
-  EINI_GETT_SWAP8(NAME##_turn, S, T, RUN)                                                        \
-  EINI_T512 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
-    (void)c;                                                                                     \
-    _mm256_storeu_ps((float *)(void *)d, L(s, c));                                               \
-  }                                                                                              \
-  EINI_GETT_PACK(NAME, EINI_T512, S, T, 8, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
-#define EINI_GETT_NARROW_Y(NAME, S, T, N, ONE, L, RUN)                                           \
-  EINI_GETT_SWAP4(NAME##_swap, S, T, L)                                                          \
-  EINI_GETT_SWAP4(NAME##_turn, S, T, RUN)                                                        \
-  EINI_T256 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
-    (void)c;                                                                                     \
-    _mm_storeu_ps((float *)(void *)d, L(s, c));                                                  \
-  }                                                                                              \
-  EINI_GETT_PACK(NAME, EINI_T256, S, T, 4, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
-EINI_GETT_NARROW_Z(eini_gett_pack_hz, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Z,
-                   EINI_GETT_H_Z)
-EINI_GETT_NARROW_Z(eini_gett_pack_bz, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Z,
-                   EINI_GETT_B_Z)
-EINI_GETT_NARROW_Z(eini_gett_pack_wz, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Z,
-                   EINI_GETT_W_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_sz, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Z,
-                   EINI_GETT_S_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_uz, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Z,
-                   EINI_GETT_U_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_qz, uint8_t, int32_t, 4, eini_gett_one_q, EINI_GETT_Q_Z,
-                   EINI_GETT_Q_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_fz, uint8_t, int32_t, 4, eini_gett_one_f, EINI_GETT_F_Z,
-                   EINI_GETT_F_Z_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_hy, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Y,
-                   EINI_GETT_H_Y)
-EINI_GETT_NARROW_Y(eini_gett_pack_by, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Y,
-                   EINI_GETT_B_Y)
-EINI_GETT_NARROW_Y(eini_gett_pack_wy, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Y,
-                   EINI_GETT_W_Y_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_sy, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Y,
-                   EINI_GETT_S_Y_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Y,
-                   EINI_GETT_U_Y_RUN)
-#undef EINI_GETT_NARROW_Z
-#undef EINI_GETT_NARROW_Y
+EINI_T512 EINI_INLINE __m256 eini_run_wz(const void *s) {
+  return _mm256_castsi256_ps(EINI_READ32(s));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_sz(const int8_t *s) {
+  return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(EINI_READ16(s)));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_uz(const uint8_t *s) {
+  return _mm256_castsi256_ps(_mm256_cvtepu8_epi16(EINI_READ16(s)));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_qz(const uint8_t *s) { return eini_run_wz(s); }
+EINI_T512 EINI_INLINE __m256 eini_run_fz(const uint8_t *s) {
+  return _mm256_castsi256_ps(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_wy(const uint16_t *s) {
+  return _mm_castsi128_ps(EINI_READ16(s));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_sy(const int8_t *s) {
+  return _mm_castsi128_ps(_mm_cvtepi8_epi16(EINI_READ8(s)));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
+  return _mm_castsi128_ps(_mm_cvtepu8_epi16(EINI_READ8(s)));
+}
+
+#define EINI_PACK_ISA z
+#define EINI_PACK_AT EINI_T512
+#define EINI_PACK_WITH 4z
+#define EINI_PACK_G 8
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 4
+#define EINI_PACK q
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK f
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 2
+#define EINI_PACK w
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK s
+#define EINI_PACK_S int8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK u
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
+#define EINI_PACK_ISA y
+#define EINI_PACK_AT EINI_T256
+#define EINI_PACK_WITH 4y
+#define EINI_PACK_G 4
+#define EINI_PACK w
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK s
+#define EINI_PACK_S int8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK u
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 1
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
 #endif  // EINI_CPU_X86
-#undef EINI_GETT_PACK
-#undef EINI_GETT_SWAP8
-#undef EINI_GETT_SWAP4
+#undef EINI_PACK_N
+#undef EINI_KERNELS
 
 // ---- dot products in lanes
 #if EINI_CPU_X86
@@ -5835,7 +5804,7 @@ static void eini_gett_regs_i8(unsigned char (*c)[64], unsigned char (*a)[64],
 #define EINI_GETT_REGS_US(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 1)
 #define EINI_GETT_REGS_UU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 0)
 #define EINI_GETT_AMX_IN_C(NAME, T, LEAVE, DOT)                                                  \
-  EINI_GETT_AMX(NAME, EINI_GETT_NONE, T, LEAVE, EINI_GETT_REGS_ZERO, EINI_GETT_REGS_LOAD,        \
+  EINI_GETT_AMX(NAME, EINI_UNUSED, T, LEAVE, EINI_GETT_REGS_ZERO, EINI_GETT_REGS_LOAD,        \
                 EINI_GETT_REGS_SAVE, DOT)
 EINI_GETT_AMX_IN_C(eini_gett_regs_fn_bf16, float, eini_gett_amx_leave_f, EINI_GETT_REGS_BF16)
 EINI_GETT_AMX_IN_C(eini_gett_regs_fn_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SS)
@@ -5902,7 +5871,7 @@ EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int6
     for (int64_t i = 0; i < lanes; i += 16) {
       float turned[16 * 16], *b = p + q * lanes + i;
       for (int h = 0; h < 4; h++)
-        eini_gett_swap_zs(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
+        eini_pack_swap_4z(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
                           turned + h % 2 * 128 + h / 2 * 8, o);
       for (int r = 0; r < 16; r++) memcpy(b + r * lanes, turned + 16 * r, 64);
     }
@@ -5935,22 +5904,22 @@ static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_s
 #if EINI_CPU_X86
   const int wide = (is_u ? k->gu : k->gv) == 8, vectors = k->isa >= EINI_ISA_AVX2;
   const int flip = is_u ? k->flip_u : k->flip_v;
-  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_gett_pack_wz;
+  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wz;
   if (k->form == EINI_GETT_I8 || k->form == EINI_GETT_AMX_I8)
-    return flip ? eini_gett_pack_fz : eini_gett_pack_qz;
+    return flip ? eini_pack_fz : eini_pack_qz;
   if (k->form == EINI_GETT_I16)
-    return t == EIN_I16  ? (wide ? eini_gett_pack_wz : eini_gett_pack_wy)
-           : t == EIN_I8 ? (wide ? eini_gett_pack_sz : eini_gett_pack_sy)
-                         : (wide ? eini_gett_pack_uz : eini_gett_pack_uy);
+    return t == EIN_I16  ? (wide ? eini_pack_wz : eini_pack_wy)
+           : t == EIN_I8 ? (wide ? eini_pack_sz : eini_pack_sy)
+                         : (wide ? eini_pack_uz : eini_pack_uy);
   if (k->type == EIN_F32 && vectors && t == EIN_F16)
-    return wide ? eini_gett_pack_hz : eini_gett_pack_hy;
+    return wide ? eini_pack_f16z : eini_pack_f16y;
   if (k->type == EIN_F32 && vectors && t == EIN_BF16)
-    return wide ? eini_gett_pack_bz : eini_gett_pack_by;
+    return wide ? eini_pack_bf16z : eini_pack_bf16y;
 #else  // EINI_CPU_X86
   (void)is_u;
 #endif
-  if (k->type == EIN_F32 && t == EIN_F16) return eini_gett_pack_h;
-  return k->type == EIN_F32 && t == EIN_BF16 ? eini_gett_pack_b : NULL;
+  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16;
+  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16 : NULL;
 }
 
 #if EINI_CPU_X86
@@ -13356,8 +13325,6 @@ EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own
 #undef EINI_DIR_SUMS
 #undef EINI_DIR_TILE
 #undef EINI_DIR_TILES
-#undef EINI_GETT_AHEAD
-#undef EINI_GETT_PACK
 
 #endif  // EINSUM_IMPLEMENTATION
 
@@ -13854,6 +13821,216 @@ static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
 #undef EINI_TILE_MOST
 #undef EINI_TILE_LEAST
 #endif  // EINI_KERNELS_TILE
+
+// ================================================================================================
+// >>pack-kernels  the walk that packs a block for section gett
+// Operands hold EINI_PACK_S, panels EINI_PACK_T: one value converted, or EINI_PACK_N of them that
+// follow each other along k; where k ends within them the others are 0.
+// ================================================================================================
+
+// In what follows q counts T along k, c the offsets of its values. EINI_PACK_G: lanes of a granule.
+// EINI_PACK and EINI_PACK_ISA are the end of the function's name, load_.. and run_.. of that name
+// load a granule, EINI_PACK_WITH names what stores and transposes them; plain C has none of these.
+#if EINI_KERNELS == EINI_KERNELS_PACK
+#define EINI_PACK_NAME(name) EINI_CAT(EINI_CAT(name, EINI_PACK), EINI_PACK_ISA)
+#define EINI_PACK_FN(name) EINI_PACK_NAME(eini_pack_##name##_)
+#if EINI_PACK_N > 1
+#define EINI_PACK_ONE(s, c, n) EINI_CAT(eini_one_, EINI_PACK)(s, c, n)
+#define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s, c)
+#else
+#define EINI_PACK_ONE(s, c, n) EINI_PACK_OF((s)[*(c)])
+#define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s)
+#ifdef EINI_PACK_S
+#define EINI_PACK_OF(x) EINI_CAT(EINI_CAT(eini_, EINI_PACK), _load)(x)
+#else
+#define EINI_PACK_OF(x) (x)
+#define EINI_PACK_S EINI_PACK_T
+#endif
+#endif  // EINI_PACK_N
+
+// copy: G of T, from s + c[i] on. swap: from s + r[i] + c[..] on, transposed to d + o[i]; turn: the
+// same where values follow each other along k in the operand, too. c is in s where N is 1.
+#ifdef EINI_PACK_WITH
+#define EINI_PACK_TURN EINI_CAT(eini_turn_, EINI_PACK_WITH)
+#if EINI_PACK_G == 8
+#define EINI_PACK_EACH(load) load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)
+#elif EINI_PACK_G == 4
+#define EINI_PACK_EACH(load) load(0), load(1), load(2), load(3)
+#else
+#define EINI_PACK_EACH(load) load(0), load(1)
+#endif
+EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s,
+                                                 const int64_t *c) {
+  (void)c;
+  EINI_CAT(eini_save_, EINI_PACK_WITH)(d, EINI_PACK_LOAD(s, c));
+}
+EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r,
+                                                 const int64_t *c, EINI_PACK_T *d,
+                                                 const int64_t *o) {
+#define EINI_PACK_ROW(i) EINI_PACK_LOAD(s + r[i], c)
+  (void)c;
+  EINI_PACK_TURN(EINI_PACK_EACH(EINI_PACK_ROW), d, o);
+#undef EINI_PACK_ROW
+}
+#if EINI_PACK_N > 1
+EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int64_t *r,
+                                                 EINI_PACK_T *d, const int64_t *o) {
+#define EINI_PACK_ROW(i) EINI_PACK_NAME(eini_run_)(s + r[i])
+  EINI_PACK_TURN(EINI_PACK_EACH(EINI_PACK_ROW), d, o);
+#undef EINI_PACK_ROW
+}
+#endif
+#undef EINI_PACK_EACH
+#undef EINI_PACK_TURN
+#else  // EINI_PACK_WITH
+EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s, const int64_t *c) {
+  (void)c;
+  d[0] = EINI_PACK_OF(s[0]), d[1] = EINI_PACK_OF(s[1]);
+#if EINI_PACK_G > 2
+  d[2] = EINI_PACK_OF(s[2]), d[3] = EINI_PACK_OF(s[3]);
+#endif
+}
+EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r, const int64_t *c,
+                                    EINI_PACK_T *d, const int64_t *o) {
+  (void)c;
+  for (int i = 0; i < EINI_PACK_G; i++)
+    for (int j = 0; j < EINI_PACK_G; j++) d[o[j] + i] = EINI_PACK_OF(s[r[i] + j]);
+}
+#endif  // EINI_PACK_WITH
+
+// Asks for the lines at s + r[i]. Vectors may lie in two lines: the one where a row starts, or
+// ends, is asked for besides those of its vectors.
+EINI_INLINE void EINI_PACK_FN(ahead)(const EINI_PACK_S *s, const int64_t *r) {
+  EINI_FETCH(s + r[0]), EINI_FETCH(s + r[1]);
+#if EINI_PACK_G > 2
+  EINI_FETCH(s + r[2]), EINI_FETCH(s + r[3]);
+#endif
+#if EINI_PACK_G > 4
+  EINI_FETCH(s + r[4]), EINI_FETCH(s + r[5]), EINI_FETCH(s + r[6]), EINI_FETCH(s + r[7]);
+#endif
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, int64_t q,
+                                            int64_t to, int64_t by) {
+  const EINI_PACK_S *src = (const EINI_PACK_S *)a->src;
+  EINI_PACK_T *d = (EINI_PACK_T *)a->dst + a->place[p / EINI_PACK_G];
+  const int64_t *r = a->row + p;
+  for (; q < to; q += by)
+    for (int i = 0; i < EINI_PACK_G; i++)
+      d[q * a->lanes + i] =
+          EINI_PACK_ONE(src + r[i], a->col + q * EINI_PACK_N, a->nk - q * EINI_PACK_N);
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
+  const int64_t *place = a->place, *row = a->row;
+  const int64_t ng = a->np / EINI_PACK_G, whole = a->nk / EINI_PACK_N;
+  const unsigned char *flat = a->flat;
+  for (int64_t q = 0; q < whole; q++) {
+    const int64_t *c = a->col + q * EINI_PACK_N;
+    const EINI_PACK_S *src = (const EINI_PACK_S *)a->src, *s = EINI_PACK_N == 1 ? src + *c : src;
+    EINI_PACK_T *d = (EINI_PACK_T *)a->dst + q * a->lanes;
+    for (int64_t g = 0; g < ng; g++)
+      if (flat[g]) EINI_PACK_FN(copy)(d + place[g], s + row[g * EINI_PACK_G], c);
+      else
+        for (int i = 0; i < EINI_PACK_G; i++)
+          d[place[g] + i] = EINI_PACK_ONE(src + row[g * EINI_PACK_G + i], c, EINI_PACK_N);
+  }
+  for (int64_t p = 0; EINI_PACK_N > 1 && p < a->np; p += EINI_PACK_G)
+    EINI_PACK_FN(some)(a, p, whole, (a->nk + EINI_PACK_N - 1) / EINI_PACK_N, 1);
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
+  const int run = EINI_PACK_N > 1 && a->step == 1;
+  const int64_t along = run ? EINI_PACK_N : 1;
+  const int64_t whole = a->count / along / EINI_PACK_G * EINI_PACK_G;
+  const int64_t step = run || EINI_PACK_N == 1 ? a->step : a->step / EINI_PACK_N;
+  const int64_t by = step * a->lanes, units = (a->count + along - 1) / along;
+  int64_t o[EINI_PACK_G];
+  for (int i = 0; i < EINI_PACK_G; i++) o[i] = i * by;
+  for (int64_t p = 0; p < a->np; p += EINI_PACK_G)
+    for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)
+      for (int64_t q = q0; q < q0 + a->step; q += EINI_PACK_N) {
+        const int64_t *c = a->col + q, at = q / EINI_PACK_N;
+        const EINI_PACK_S *s = (const EINI_PACK_S *)a->src + (EINI_PACK_N == 1 || run ? *c : 0);
+        EINI_PACK_T *d = (EINI_PACK_T *)a->dst + a->place[p / EINI_PACK_G] + at * a->lanes;
+        const int64_t *then = p + EINI_PACK_G < a->np ? a->row + p + EINI_PACK_G : a->row + p;
+        EINI_PACK_FN(ahead)(s + (EINI_PACK_N == 1 || run ? 0 : *c), then);
+        for (int64_t t = 0; t < whole; t += EINI_PACK_G) {
+          EINI_PACK_FN(ahead)(s + (EINI_PACK_N == 1 || run ? 0 : *c) +
+                              (t + EINI_PACK_G) * along - 1, then);
+#if EINI_PACK_N > 1
+          if (run) {
+            EINI_PACK_FN(turn)(s + t * along, a->row + p, d + t * by, o);
+            continue;
+          }
+#endif
+          EINI_PACK_FN(swap)(s + t, a->row + p, c, d + t * by, o);
+        }
+        EINI_PACK_FN(some)(a, p, at + whole * step, at + units * step, step);
+      }
+}
+
+// Rows are often so far apart that eight of them fill a set of the cache, so lines are asked for
+// when those before them are done with, and no more than four of a row ahead.
+EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
+                                                 int64_t t0, int64_t t1) {
+  const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(EINI_PACK_S)), 1);
+  int64_t o[8][EINI_PACK_G];
+  for (int64_t t = t0; t < t1; t++)
+    o[(t - t0) / EINI_PACK_G][(t - t0) % EINI_PACK_G] =
+        a->place[p / EINI_PACK_G + t * (a->step / EINI_PACK_G)];
+  for (int64_t q = 0; q < a->nk / EINI_PACK_N; q++) {
+    const int64_t *c = a->col + q * EINI_PACK_N;
+    const EINI_PACK_S *src = (const EINI_PACK_S *)a->src, *s = src + (EINI_PACK_N == 1 ? *c : 0);
+    const EINI_PACK_S *then = src + a->col[eini_min64(q * EINI_PACK_N + ahead, a->nk - 1)];
+    EINI_PACK_T *d = (EINI_PACK_T *)a->dst + q * a->lanes;
+    EINI_PACK_FN(ahead)(src + *c + t1 - 1, a->row + p);
+    for (int64_t t = t0; t < t1; t += EINI_PACK_G) {
+      EINI_PACK_FN(swap)(s + t, a->row + p, c, d, o[(t - t0) / EINI_PACK_G]);
+      EINI_PACK_FN(ahead)(then + t, a->row + p);
+    }
+  }
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
+  const int64_t whole = a->count / EINI_PACK_G * EINI_PACK_G, step = a->step;
+  const int64_t units = (a->nk + EINI_PACK_N - 1) / EINI_PACK_N;
+  for (int64_t z = 0; z < a->n; z += step * a->count)
+    for (int64_t p = z; p < z + step; p += EINI_PACK_G)
+      for (int64_t t = 0; t < whole; t += 8 * EINI_PACK_G)
+        EINI_PACK_FN(across_at)(a, p, t, eini_min64(t + 8 * EINI_PACK_G, whole));
+  for (int64_t z = 0; z < a->n; z += step * a->count)
+    for (int64_t p = z + whole * step; p < z + step * a->count; p += EINI_PACK_G)
+      EINI_PACK_FN(some)(a, p, 0, units, 1);
+  for (int64_t p = a->n; p < a->np; p += EINI_PACK_G) EINI_PACK_FN(some)(a, p, 0, units, 1);
+  for (int64_t p = 0; a->nk / EINI_PACK_N < units && p < a->n; p += EINI_PACK_G)
+    EINI_PACK_FN(some)(a, p, units - 1, units, 1);
+}
+
+EINI_PACK_AT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a) {
+  const int n = EINI_PACK_N;
+  const int kind = n > 1 && a->kind == EINI_GETT_ALONG &&
+                   (a->step == 1 ? a->count % n != 0 && a->count < a->nk : a->step % n != 0)
+                       ? EINI_GETT_NOWHERE : a->kind;
+  if (kind == EINI_GETT_ROWS) EINI_PACK_FN(rows)(a);
+  else if (kind == EINI_GETT_ALONG) EINI_PACK_FN(along)(a);
+  else if (kind == EINI_GETT_ACROSS) EINI_PACK_FN(across)(a);
+  else {  // uneven: few k at a time, so that other positions find their lines in the cache
+    const int64_t few = kind == EINI_GETT_UNEVEN ? 2 : a->nk, units = (a->nk + n - 1) / n;
+    for (int64_t q = 0; q < units; q += few)
+      for (int64_t p = 0; p < a->np; p += EINI_PACK_G)
+        EINI_PACK_FN(some)(a, p, q, eini_min64(q + few, units), 1);
+  }
+}
+#undef EINI_PACK_NAME
+#undef EINI_PACK_FN
+#undef EINI_PACK_ONE
+#undef EINI_PACK_LOAD
+#undef EINI_PACK_OF
+#undef EINI_PACK_S
+#undef EINI_PACK_T
+#undef EINI_PACK
+#endif  // EINI_KERNELS_PACK
 
 // ================================================================================================
 // >>kernels-end  the end of what is compiled for each set

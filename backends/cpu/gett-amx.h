@@ -111,7 +111,7 @@ static void eini_gett_regs_i8(unsigned char (*c)[64], unsigned char (*a)[64],
 #define EINI_GETT_REGS_US(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 1)
 #define EINI_GETT_REGS_UU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 0)
 #define EINI_GETT_AMX_IN_C(NAME, T, LEAVE, DOT)                                                  \
-  EINI_GETT_AMX(NAME, EINI_GETT_NONE, T, LEAVE, EINI_GETT_REGS_ZERO, EINI_GETT_REGS_LOAD,        \
+  EINI_GETT_AMX(NAME, EINI_UNUSED, T, LEAVE, EINI_GETT_REGS_ZERO, EINI_GETT_REGS_LOAD,        \
                 EINI_GETT_REGS_SAVE, DOT)
 EINI_GETT_AMX_IN_C(eini_gett_regs_fn_bf16, float, eini_gett_amx_leave_f, EINI_GETT_REGS_BF16)
 EINI_GETT_AMX_IN_C(eini_gett_regs_fn_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SS)
@@ -178,7 +178,7 @@ EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int6
     for (int64_t i = 0; i < lanes; i += 16) {
       float turned[16 * 16], *b = p + q * lanes + i;
       for (int h = 0; h < 4; h++)
-        eini_gett_swap_zs(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
+        eini_pack_swap_4z(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
                           turned + h % 2 * 128 + h / 2 * 8, o);
       for (int r = 0; r < 16; r++) memcpy(b + r * lanes, turned + 16 * r, 64);
     }

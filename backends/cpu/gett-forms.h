@@ -23,22 +23,22 @@ static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_s
 #if EINI_CPU_X86
   const int wide = (is_u ? k->gu : k->gv) == 8, vectors = k->isa >= EINI_ISA_AVX2;
   const int flip = is_u ? k->flip_u : k->flip_v;
-  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_gett_pack_wz;
+  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wz;
   if (k->form == EINI_GETT_I8 || k->form == EINI_GETT_AMX_I8)
-    return flip ? eini_gett_pack_fz : eini_gett_pack_qz;
+    return flip ? eini_pack_fz : eini_pack_qz;
   if (k->form == EINI_GETT_I16)
-    return t == EIN_I16  ? (wide ? eini_gett_pack_wz : eini_gett_pack_wy)
-           : t == EIN_I8 ? (wide ? eini_gett_pack_sz : eini_gett_pack_sy)
-                         : (wide ? eini_gett_pack_uz : eini_gett_pack_uy);
+    return t == EIN_I16  ? (wide ? eini_pack_wz : eini_pack_wy)
+           : t == EIN_I8 ? (wide ? eini_pack_sz : eini_pack_sy)
+                         : (wide ? eini_pack_uz : eini_pack_uy);
   if (k->type == EIN_F32 && vectors && t == EIN_F16)
-    return wide ? eini_gett_pack_hz : eini_gett_pack_hy;
+    return wide ? eini_pack_f16z : eini_pack_f16y;
   if (k->type == EIN_F32 && vectors && t == EIN_BF16)
-    return wide ? eini_gett_pack_bz : eini_gett_pack_by;
+    return wide ? eini_pack_bf16z : eini_pack_bf16y;
 #else  // EINI_CPU_X86
   (void)is_u;
 #endif
-  if (k->type == EIN_F32 && t == EIN_F16) return eini_gett_pack_h;
-  return k->type == EIN_F32 && t == EIN_BF16 ? eini_gett_pack_b : NULL;
+  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16;
+  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16 : NULL;
 }
 
 #if EINI_CPU_X86

@@ -31,7 +31,8 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>dots
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>exp-kernels >>plain-kernels >>tile-kernels >>kernels-end
+//   kernels       >>kernels >>exp-kernels >>plain-kernels >>tile-kernels >>pack-kernels
+//                 >>kernels-end
 //
 // WHAT IT GIVES
 //
