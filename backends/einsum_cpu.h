@@ -32,7 +32,7 @@
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
 //   kernels       >>kernels >>exp-kernels >>plain-kernels >>tile-kernels >>pack-kernels
-//                 >>kernels-end
+//                 >>amx-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -5696,63 +5696,30 @@ EINI_TDOT static int eini_gett_done_i8(const eini_gett_kit *kit, int is_u, int64
 // 32 columns of U by 32 lanes of V, of panels of section gett-narrow: 16 rows a step.
 // ================================================================================================
 
-// The same walk with the instructions and, where there are none, in plain C. Registers 0 to 3 hold
-// sums: U's halves by V's; 4 and 5 U, 6 and 7 V. U's panel has each 16 rows of 16 lanes turned.
 #if EINI_CPU_DOTS
 
 typedef struct eini_gett_regs { unsigned char t[8][16][64]; } eini_gett_regs;
 
-// Vectors of a row may overlap: what they add to is taken before any of them is stored.
-#define EINI_GETT_AMX_LEAVE(NAME, X)                                                             \
-  EINI_T512 static void NAME(const eini_gett_tile_arg *a, const X##T *sums) {                    \
-    for (int j = 0; j < a->nu; j++, sums += 32) {                                                \
-      X##T *d = (X##T *)a->dst + a->uoff[j];                                                     \
-      X##V x[2] = {X##LOAD(sums), X##LOAD(sums + 16)};                                           \
-      for (int i = 0; i < a->nv && a->how == EINI_GETT_ADD; i++)                                 \
-        x[i] = X##ADD(X##LOAD(d + a->voff[i]), x[i]);                                            \
-      for (int i = 0; i < a->nv; i++)                                                            \
-        if (a->how == EINI_GETT_STREAM) X##STREAM(d + a->voff[i], x[i], a->lanes[i]);            \
-        else X##STORE(d + a->voff[i], x[i]);                                                     \
-    }                                                                                            \
-  }
-EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_f, EINI_ZS_)
-EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_i, EINI_ZI_)
-#undef EINI_GETT_AMX_LEAVE
+// What is multiplied: U and V, unsigned or signed bytes; pairs of bf16.
+enum { EINI_AMX_UU, EINI_AMX_US, EINI_AMX_SU, EINI_AMX_SS, EINI_AMX_BF16 };
 
-#define EINI_GETT_AMX(NAME, ATTR, T, LEAVE, ZERO, LOAD, SAVE, DOT)                               \
-  ATTR static void NAME(const eini_gett_tile_arg *a) {                                           \
-    eini_gett_regs regs;                                                                         \
-    T sums[32 * 32];                                                                             \
-    const char *v = (const char *)a->v, *u = (const char *)a->u;                                 \
-    const int64_t sv = 4 * a->sv, su = 4 * a->uk;                                                \
-    const int low = a->nu > 16, right = a->nv > 1;                                               \
-    (void)regs;                                                                                  \
-    ZERO(0);                                                                                     \
-    ZERO(1);                                                                                     \
-    ZERO(2);                                                                                     \
-    ZERO(3);                                                                                     \
-    for (int64_t k = 0; k < a->k; k += 16, v += 16 * sv, u += 16 * su) {                         \
-      LOAD(4, u, su);                                                                            \
-      LOAD(6, v, sv);                                                                            \
-      DOT(0, 4, 6);                                                                              \
-      if (right) {                                                                               \
-        LOAD(7, v + 64, sv);                                                                     \
-        DOT(1, 4, 7);                                                                            \
-      }                                                                                          \
-      if (low) {                                                                                 \
-        LOAD(5, u + 64, su);                                                                     \
-        DOT(2, 5, 6);                                                                            \
-        if (right) {                                                                             \
-          DOT(3, 5, 7);                                                                          \
-        }                                                                                        \
-      }                                                                                          \
-    }                                                                                            \
-    SAVE(0, sums, 128);                                                                          \
-    SAVE(1, sums + 16, 128);                                                                     \
-    SAVE(2, sums + 16 * 32, 128);                                                                \
-    SAVE(3, sums + 16 * 32 + 16, 128);                                                           \
-    LEAVE(a, sums);                                                                              \
+// Vectors of a row may overlap: what they add to is taken before any of them is stored.
+EINI_T512 static void eini_gett_amx_leave(int ints, const eini_gett_tile_arg *a,
+                                          const float *sums) {
+  for (int j = 0; j < a->nu; j++, sums += 32) {
+    float *d = (float *)a->dst + a->uoff[j];
+    __m512 x[2] = {_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + 16)};
+    for (int i = 0; i < a->nv && a->how == EINI_GETT_ADD; i++) {
+      const __m512 y = _mm512_loadu_ps(d + a->voff[i]);
+      x[i] = ints ? _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(y),
+                                                         _mm512_castps_si512(x[i])))
+                  : _mm512_add_ps(y, x[i]);
+    }
+    for (int i = 0; i < a->nv; i++)
+      if (a->how == EINI_GETT_STREAM) EINI_ZS_STREAM(d + a->voff[i], x[i], a->lanes[i]);
+      else _mm512_storeu_ps(d + a->voff[i], x[i]);
   }
+}
 
 static void eini_gett_regs_load(unsigned char (*t)[64], const char *from, int64_t step) {
   for (int i = 0; i < 16; i++) memcpy(t[i], from + i * step, 64);
@@ -5763,7 +5730,7 @@ static void eini_gett_regs_save(unsigned char (*t)[64], char *to, int64_t step) 
 }
 
 // c[i][j] += the sum over k of the dot product of a[i][k] and b[k][j], four bytes each.
-static void eini_gett_regs_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
+static void eini_gett_regs_sum_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
                                 unsigned char (*b)[64]) {
   for (int i = 0; i < 16; i++)
     for (int k = 0; k < 16; k++)
@@ -5778,7 +5745,7 @@ static void eini_gett_regs_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
       }
 }
 
-static void eini_gett_regs_i8(unsigned char (*c)[64], unsigned char (*a)[64],
+static void eini_gett_regs_sum_i8(unsigned char (*c)[64], unsigned char (*a)[64],
                               unsigned char (*b)[64], int a_signed, int b_signed) {
   for (int i = 0; i < 16; i++)
     for (int k = 0; k < 16; k++)
@@ -5794,43 +5761,35 @@ static void eini_gett_regs_i8(unsigned char (*c)[64], unsigned char (*a)[64],
       }
 }
 
-#define EINI_GETT_REGS_ZERO(n) memset(regs.t[n], 0, sizeof regs.t[n])
-#define EINI_GETT_REGS_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], p, step)
-#define EINI_GETT_REGS_SAVE(n, p, step) \
-  eini_gett_regs_save(regs.t[n], (char *)(void *)(p), step)
-#define EINI_GETT_REGS_BF16(c, a, b) eini_gett_regs_bf16(regs.t[c], regs.t[a], regs.t[b])
-#define EINI_GETT_REGS_SS(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 1, 1)
-#define EINI_GETT_REGS_SU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 1, 0)
-#define EINI_GETT_REGS_US(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 1)
-#define EINI_GETT_REGS_UU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 0)
-#define EINI_GETT_AMX_IN_C(NAME, T, LEAVE, DOT)                                                  \
-  EINI_GETT_AMX(NAME, EINI_UNUSED, T, LEAVE, EINI_GETT_REGS_ZERO, EINI_GETT_REGS_LOAD,        \
-                EINI_GETT_REGS_SAVE, DOT)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_bf16, float, eini_gett_amx_leave_f, EINI_GETT_REGS_BF16)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SS)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_su, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SU)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_us, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_US)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_uu, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_UU)
-#undef EINI_GETT_AMX_IN_C
+static void eini_gett_regs_dot(int kind, unsigned char (*c)[64], unsigned char (*a)[64],
+                               unsigned char (*b)[64]) {
+  if (kind == EINI_AMX_BF16) eini_gett_regs_sum_bf16(c, a, b);
+  else eini_gett_regs_sum_i8(c, a, b, (kind & EINI_AMX_SU) != 0, (kind & EINI_AMX_US) != 0);
+}
 
+#define EINI_KERNELS EINI_KERNELS_AMX
+#define EINI_AMX regs
+#define EINI_AMX_AT
+#define EINI_AMX_ZERO(n) memset(regs.t[n], 0, sizeof regs.t[n])
+#define EINI_AMX_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], p, step)
+#define EINI_AMX_SAVE(n, p, step) eini_gett_regs_save(regs.t[n], (char *)(void *)(p), step)
+#define EINI_AMX_DOT(c, a, b) eini_gett_regs_dot(kind, regs.t[c], regs.t[a], regs.t[b])
+#include EINSUM_CPU_FILE
 #if EINI_CPU_AMX
-#define EINI_GETT_AMX_ZERO(n) _tile_zero(n)
-#define EINI_GETT_AMX_LOAD(n, p, step) _tile_loadd(n, p, step)
-#define EINI_GETT_AMX_SAVE(n, p, step) _tile_stored(n, p, step)
-#define EINI_GETT_AMX_BF16(c, a, b) _tile_dpbf16ps(c, a, b)
-#define EINI_GETT_AMX_SS(c, a, b) _tile_dpbssd(c, a, b)
-#define EINI_GETT_AMX_SU(c, a, b) _tile_dpbsud(c, a, b)
-#define EINI_GETT_AMX_US(c, a, b) _tile_dpbusd(c, a, b)
-#define EINI_GETT_AMX_UU(c, a, b) _tile_dpbuud(c, a, b)
-#define EINI_GETT_AMX_OWN(NAME, T, LEAVE, DOT)                                                   \
-  EINI_GETT_AMX(NAME, EINI_TAMX, T, LEAVE, EINI_GETT_AMX_ZERO, EINI_GETT_AMX_LOAD,               \
-                EINI_GETT_AMX_SAVE, DOT)
-EINI_GETT_AMX_OWN(eini_gett_amx_bf16, float, eini_gett_amx_leave_f, EINI_GETT_AMX_BF16)
-EINI_GETT_AMX_OWN(eini_gett_amx_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_SS)
-EINI_GETT_AMX_OWN(eini_gett_amx_su, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_SU)
-EINI_GETT_AMX_OWN(eini_gett_amx_us, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_US)
-EINI_GETT_AMX_OWN(eini_gett_amx_uu, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_UU)
-#undef EINI_GETT_AMX_OWN
+#define EINI_AMX amx
+#define EINI_AMX_AT EINI_TAMX
+#define EINI_AMX_ZERO(n) _tile_zero(n)
+#define EINI_AMX_LOAD(n, p, step) _tile_loadd(n, p, step)
+#define EINI_AMX_SAVE(n, p, step) _tile_stored(n, p, step)
+#define EINI_AMX_DOT(c, a, b)                            \
+  do {                                                   \
+    if (kind == EINI_AMX_BF16) _tile_dpbf16ps(c, a, b);  \
+    else if (kind == EINI_AMX_SS) _tile_dpbssd(c, a, b); \
+    else if (kind == EINI_AMX_SU) _tile_dpbsud(c, a, b); \
+    else if (kind == EINI_AMX_US) _tile_dpbusd(c, a, b); \
+    else _tile_dpbuud(c, a, b);                          \
+  } while (0)
+#include EINSUM_CPU_FILE
 
 // All eight registers whole: 16 rows of 64 bytes.
 EINI_TAMX static void eini_gett_amx_begin(void) {
@@ -5842,12 +5801,12 @@ EINI_TAMX static void eini_gett_amx_begin(void) {
 }
 EINI_TAMX static void eini_gett_amx_end(void) { _tile_release(); }
 #endif  // EINI_CPU_AMX
-#undef EINI_GETT_AMX
+#undef EINI_KERNELS
 
 // By whether U and V are signed; in C where the machine has no such tiles.
 static eini_gett_tile_fn eini_gett_amx_tile(int has, int bf16, int u_signed, int v_signed) {
-  static const eini_gett_tile_fn in_c[4] = {eini_gett_regs_fn_uu, eini_gett_regs_fn_us,
-                                            eini_gett_regs_fn_su, eini_gett_regs_fn_ss};
+  static const eini_gett_tile_fn in_c[4] = {eini_gett_regs_uu, eini_gett_regs_us,
+                                            eini_gett_regs_su, eini_gett_regs_ss};
   const int i = 2 * u_signed + v_signed;
 #if EINI_CPU_AMX
   static const eini_gett_tile_fn own[4] = {eini_gett_amx_uu, eini_gett_amx_us, eini_gett_amx_su,
@@ -5855,7 +5814,7 @@ static eini_gett_tile_fn eini_gett_amx_tile(int has, int bf16, int u_signed, int
   if (!(has & EINI_HAS_AMX_PLAIN)) return bf16 ? eini_gett_amx_bf16 : own[i];
 #endif
   (void)has;
-  return bf16 ? eini_gett_regs_fn_bf16 : in_c[i];
+  return bf16 ? eini_gett_regs_bf16 : in_c[i];
 }
 
 // U's panels are turned, 16 lanes by 16 rows at a time.
@@ -5950,7 +5909,7 @@ static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
   }
   if (k->tile != NULL && k->tile != eini_gett_sum_mul_wy) eini_gett_shape(k, 16, 3, 8);
   if (form == EINI_GETT_AMX_BF16 && (plain || cpu->has & EINI_HAS_AMX_BF16))
-    k->exact = eini_gett_regs_fn_bf16, k->fold = eini_gett_sum_zs;
+    k->exact = eini_gett_regs_bf16, k->fold = eini_gett_sum_zs;
   if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
     k->fold = eini_gett_sum_zi, k->group = 4;
   if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
@@ -8112,18 +8071,31 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
 static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_gett_run};
 
 // A family for each form of panels of dot products.
-#define EINI_GETT_DOTS(NAME, FORM, TEXT)                                                        \
-  static int NAME##_plan(const eini_rated *cpu, const ein_contract *c, int width,             \
-                         ein_choice *choice) {                                                \
-    return eini_gett_plan_cut(cpu, c, width, 0, FORM, 0, choice);                             \
-  }                                                                                           \
-  static const eini_cpu_family NAME = {TEXT, NAME##_plan, eini_gett_run};
-EINI_GETT_DOTS(eini_gett_bf16, EINI_GETT_BF16, "bf16")
-EINI_GETT_DOTS(eini_gett_i16, EINI_GETT_I16, "i16")
-EINI_GETT_DOTS(eini_gett_i8, EINI_GETT_I8, "i8")
-EINI_GETT_DOTS(eini_gett_amx_f, EINI_GETT_AMX_BF16, "amx bf16")
-EINI_GETT_DOTS(eini_gett_amx_i, EINI_GETT_AMX_I8, "amx i8")
-#undef EINI_GETT_DOTS
+static int eini_gett_bf16_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                               ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_BF16, 0, choice);
+}
+static int eini_gett_i16_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_I16, 0, choice);
+}
+static int eini_gett_i8_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                             ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_I8, 0, choice);
+}
+static int eini_gett_amx_f_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                                ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_AMX_BF16, 0, choice);
+}
+static int eini_gett_amx_i_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                                ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_AMX_I8, 0, choice);
+}
+static const eini_cpu_family eini_gett_bf16 = {"bf16", eini_gett_bf16_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_i16 = {"i16", eini_gett_i16_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_i8 = {"i8", eini_gett_i8_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_amx_f = {"amx bf16", eini_gett_amx_f_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_amx_i = {"amx i8", eini_gett_amx_i_plan, eini_gett_run};
 
 // ================================================================================================
 // >>moved  contractions in blocks that are moved to their places
@@ -14031,6 +14003,70 @@ EINI_PACK_AT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a)
 #undef EINI_PACK_T
 #undef EINI_PACK
 #endif  // EINI_KERNELS_PACK
+
+// ================================================================================================
+// >>amx-kernels  the walk of section gett-amx
+// With the instructions and, where there are none, in plain C: functions eini_gett_EINI_AMX_..
+// ================================================================================================
+
+// Registers 0 to 3 hold sums: U's halves by V's; 4 and 5 U, 6 and 7 V. U's panel has each 16 rows
+// of 16 lanes turned. Instructions want numbers of registers as they are in the text.
+#if EINI_KERNELS == EINI_KERNELS_AMX
+#define EINI_AMX_FN(name) EINI_CAT(EINI_CAT(eini_gett_, EINI_AMX), _##name)
+EINI_AMX_AT EINI_INLINE void EINI_AMX_FN(walk)(const int kind, const eini_gett_tile_arg *a) {
+  eini_gett_regs regs;
+  float sums[32 * 32];  // or of i32
+  const char *v = (const char *)a->v, *u = (const char *)a->u;
+  const int64_t sv = 4 * a->sv, su = 4 * a->uk;
+  const int low = a->nu > 16, right = a->nv > 1;
+  (void)regs;
+  EINI_AMX_ZERO(0);
+  EINI_AMX_ZERO(1);
+  EINI_AMX_ZERO(2);
+  EINI_AMX_ZERO(3);
+  for (int64_t k = 0; k < a->k; k += 16, v += 16 * sv, u += 16 * su) {
+    EINI_AMX_LOAD(4, u, su);
+    EINI_AMX_LOAD(6, v, sv);
+    EINI_AMX_DOT(0, 4, 6);
+    if (right) {
+      EINI_AMX_LOAD(7, v + 64, sv);
+      EINI_AMX_DOT(1, 4, 7);
+    }
+    if (low) {
+      EINI_AMX_LOAD(5, u + 64, su);
+      EINI_AMX_DOT(2, 5, 6);
+    }
+    if (low && right) EINI_AMX_DOT(3, 5, 7);
+  }
+  EINI_AMX_SAVE(0, sums, 128);
+  EINI_AMX_SAVE(1, sums + 16, 128);
+  EINI_AMX_SAVE(2, sums + 16 * 32, 128);
+  EINI_AMX_SAVE(3, sums + 16 * 32 + 16, 128);
+  eini_gett_amx_leave(kind != EINI_AMX_BF16, a, sums);
+}
+EINI_AMX_AT static void EINI_AMX_FN(bf16)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_BF16, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(ss)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_SS, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(su)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_SU, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(us)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_US, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(uu)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_UU, a);
+}
+#undef EINI_AMX_FN
+#undef EINI_AMX
+#undef EINI_AMX_AT
+#undef EINI_AMX_ZERO
+#undef EINI_AMX_LOAD
+#undef EINI_AMX_SAVE
+#undef EINI_AMX_DOT
+#endif  // EINI_KERNELS_AMX
 
 // ================================================================================================
 // >>kernels-end  the end of what is compiled for each set

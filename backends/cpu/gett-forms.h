@@ -69,7 +69,7 @@ static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
   }
   if (k->tile != NULL && k->tile != eini_gett_sum_mul_wy) eini_gett_shape(k, 16, 3, 8);
   if (form == EINI_GETT_AMX_BF16 && (plain || cpu->has & EINI_HAS_AMX_BF16))
-    k->exact = eini_gett_regs_fn_bf16, k->fold = eini_gett_sum_zs;
+    k->exact = eini_gett_regs_bf16, k->fold = eini_gett_sum_zs;
   if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
     k->fold = eini_gett_sum_zi, k->group = 4;
   if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {

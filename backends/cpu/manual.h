@@ -32,7 +32,7 @@
 //                 >>direct >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums
 //                 >>families >>measure >>cpu-public
 //   kernels       >>kernels >>exp-kernels >>plain-kernels >>tile-kernels >>pack-kernels
-//                 >>kernels-end
+//                 >>amx-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
